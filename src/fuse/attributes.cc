@@ -27,7 +27,9 @@ Task<void> Operations::getattr(fuse_req_t from, std::uint64_t number) {
   if (object.empty()) co_return;
   if (const auto known = new_files_.known(number, context_.loop.now()))
     co_return answer_once(request, *known);
-  answer(request, number, co_await files_.getattr(object));
+  Outcome<Attributes> attributes = co_await files_.getattr(object);
+  if (lacks_writes(number, attributes)) attributes = co_await written_again(number, object);
+  answer(request, number, attributes);
 }
 
 Task<void> Operations::setattr(fuse_req_t from, std::uint64_t number, struct stat wanted,
@@ -45,7 +47,8 @@ Task<void> Operations::setattr(fuse_req_t from, std::uint64_t number, struct sta
     settle_soon();
     co_return answer_once(request, *known);
   }
-  const Outcome<Attributes> set = co_await files_.change(object, changes);
+  Outcome<Attributes> set = co_await files_.change(object, changes);
+  if (lacks_writes(number, set)) set = co_await written_again(number, object);
   if (set) new_files_.on_set(number, changes, *set, context_.loop.now());
   answer(request, number, set);
 }

@@ -11,6 +11,7 @@ namespace {
 
 using nfs::client::Attributes;
 using nfs::client::CreateMode;
+using nfs::client::Error;
 using nfs::client::File;
 using nfs::client::Handle;
 using nfs::client::LockOwner;
@@ -99,7 +100,10 @@ Task<void> Operations::open(fuse_req_t from, std::uint64_t number, fuse_file_inf
   if (!opened) co_return request.fail(opened.error());
   const File& file = opened->file;
   Outcome<Attributes> attributes = opened->attributes;
-  if (info.flags & O_TRUNC) attributes = co_await truncated(number, handle);
+  if (info.flags & O_TRUNC)
+    attributes = co_await truncated(number, handle);
+  else if (lacks_writes(number, attributes))
+    attributes = co_await written_again(number, handle);
   if (!attributes) request.fail(attributes.error());
   Inode* inode = inodes_.find(number);
   if (inode == nullptr) request.fail(ESTALE);
@@ -151,23 +155,38 @@ Task<void> Operations::read(fuse_req_t from, std::uint64_t number, std::uint64_t
   if (!memory) co_return request.fail(ENOMEM);
   const MutableBytes to(memory.get(), std::min(size, buffers_.size()));
   request.holds(to.size());
-  std::size_t filled = 0;
-  Outcome<ReadPart> part = ReadPart{};
-  while (filled < to.size() && !part->eof) {
-    const std::size_t most = std::min<std::size_t>(to.size() - filled, files_.sizes().read);
-    part = co_await files_.read(file, offset + filled, to.subspan(filled, most));
-    if (!part) break;
-    filled += part->count;
-    if (part->count == 0) break;
-  }
-  // To the kernel a short answer is the end of the file.
-  if (!part)
-    request.fail(part.error());
-  else if (filled < to.size() && !part->eof)
-    request.fail(EIO);
+  Outcome<std::size_t> filled = std::size_t{0};
+  Outcome<Ok> committed = Ok{};
+  do {
+    const std::uint64_t kept_end = unstable_writes_.kept_end(number);
+    filled = co_await read_all(file, offset, to);
+    const bool ends_early = filled && *filled < to.size() && offset + *filled < kept_end;
+    if (!ends_early && !unstable_writes_.is_doubtful(number)) break;
+    committed = co_await unstable_writes_.commit(number);
+  } while (committed);
+  if (!committed)
+    request.fail(committed.error());
+  else if (!filled)
+    request.fail(filled.error());
   else if (const fuse_req_t waiting = request.take())
-    fuse_reply_buf(waiting, reinterpret_cast<const char*>(to.data()), filled);
+    fuse_reply_buf(waiting, reinterpret_cast<const char*>(to.data()), *filled);
   buffers_.give_back(std::move(memory));
+}
+
+// To the kernel a short answer is the end of the file.
+Task<Outcome<std::size_t>> Operations::read_all(File file, std::uint64_t offset, MutableBytes to) {
+  std::size_t filled = 0;
+  ReadPart part;
+  while (filled < to.size() && !part.eof) {
+    const std::size_t most = std::min<std::size_t>(to.size() - filled, files_.sizes().read);
+    const Outcome<ReadPart> read =
+        co_await files_.read(file, offset + filled, to.subspan(filled, most));
+    if (!read) co_return Failure{read.error()};
+    part = *read;
+    filled += part.count;
+    if (part.count == 0 && !part.eof) co_return Failure{Error::of_local("the server sent no data")};
+  }
+  co_return filled;
 }
 
 Task<void> Operations::write(fuse_req_t from, std::uint64_t number, std::uint64_t opened,
@@ -181,12 +200,13 @@ Task<void> Operations::write(fuse_req_t from, std::uint64_t number, std::uint64_
   bool failed = file.handle.empty();
   // The kernel appends where it believes that the file ends; others may have written meanwhile.
   if (kind.append && !failed) {
-    const Outcome<std::uint64_t> end = co_await end_of(number, file.handle);
-    failed = !end;
+    Outcome<Attributes> now = co_await files_.getattr(file.handle);
+    if (lacks_writes(number, now)) now = co_await written_again(number, file.handle);
+    failed = !now;
     if (failed)
-      request.fail(end.error());
+      request.fail(now.error());
     else
-      offset = *end;
+      offset = now->size;
   }
   if (!failed) {
     const Outcome<std::size_t> done =
@@ -202,18 +222,16 @@ Task<void> Operations::write(fuse_req_t from, std::uint64_t number, std::uint64_
   used.give_back(std::move(memory));
 }
 
-// Where a file ends. A restart of the server makes it shorter than what it has taken, until that
-// is written again.
-Task<Outcome<std::uint64_t>> Operations::end_of(std::uint64_t number, Handle file) {
-  Outcome<Attributes> attributes = co_await files_.getattr(file);
-  if (!attributes) co_return Failure{attributes.error()};
-  if (attributes->size < unstable_writes_.kept_end(number)) {
-    const Outcome<Ok> committed = co_await unstable_writes_.commit(number);
-    if (!committed) co_return Failure{committed.error()};
-    attributes = co_await files_.getattr(file);
-    if (!attributes) co_return Failure{attributes.error()};
-  }
-  co_return attributes->size;
+bool Operations::lacks_writes(std::uint64_t number, const Outcome<Attributes>& attributes) const {
+  if (!attributes) return false;
+  return attributes->size < unstable_writes_.kept_end(number) ||
+         unstable_writes_.is_doubtful(number);
+}
+
+Task<Outcome<Attributes>> Operations::written_again(std::uint64_t number, Handle file) {
+  const Outcome<Ok> committed = co_await unstable_writes_.commit(number);
+  if (!committed) co_return Failure{committed.error()};
+  co_return co_await files_.getattr(file);
 }
 
 Outcome<Ok> Operations::told(std::uint64_t number, std::uint64_t opened, Outcome<Ok> committed,

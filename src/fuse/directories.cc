@@ -101,7 +101,10 @@ bool Operations::add(Listed& listed, const Entry& entry, std::uint64_t next, boo
     if (needed <= left) listed.used += needed;
     return needed <= left;
   }
-  const bool known = entry.handle && entry.attributes;
+  // A file that the server has lost writes of is looked up, which writes them again.
+  bool known = entry.handle && entry.attributes;
+  if (known && unstable_writes_.kept_bytes() > 0)
+    known = !lacks_writes(inodes_.number_of(*entry.handle), *entry.attributes);
   if (known) {
     listed.numbers.push_back(0);  // which is nobody's, should the next line find no memory
     listed.numbers.back() = param.ino = inodes_.enter(*entry.handle);

@@ -10,6 +10,7 @@
 namespace stag::fuse {
 namespace {
 
+using nfs::client::Attributes;
 using nfs::client::Error;
 using nfs::client::FileType;
 using nfs::client::Handle;
@@ -52,7 +53,12 @@ Task<void> Operations::lookup(fuse_req_t from, std::uint64_t parent, std::string
   if (made_directories_.lacks(parent, name, context_.loop.now())) co_return answer_absent(request);
   const Outcome<Node> node = co_await files_.lookup(directory, std::move(name));
   if (!node && node.error().is(Status::NoEntry)) co_return answer_absent(request);
-  answer(request, node);
+  if (!node) co_return request.fail(node.error());
+  Outcome<Attributes> attributes = node->attributes;
+  const std::uint64_t number = inodes_.number_of(node->handle);
+  if (lacks_writes(number, attributes)) attributes = co_await written_again(number, node->handle);
+  if (!attributes) co_return request.fail(attributes.error());
+  answer(request, Outcome<Node>(Node{node->handle, *attributes}));
 }
 
 Task<void> Operations::mknod(fuse_req_t from, std::uint64_t parent, std::string name, mode_t mode,
@@ -99,7 +105,8 @@ Task<void> Operations::link(fuse_req_t from, std::uint64_t file, std::uint64_t p
   made_directories_.end(parent);
   const Outcome<Ok> done = co_await files_.link(linked, directory, std::move(name));
   if (!done) co_return request.fail(done.error());
-  const auto attributes = co_await files_.getattr(linked);
+  Outcome<Attributes> attributes = co_await files_.getattr(linked);
+  if (lacks_writes(file, attributes)) attributes = co_await written_again(file, linked);
   if (!attributes) co_return request.fail(attributes.error());
   answer(request, Outcome<Node>(Node{linked, *attributes}));
 }

@@ -140,7 +140,15 @@ class Operations {
                        nfs::client::FileLock wanted, bool waits);
   Task<void> unlock(Request& request, std::uint64_t number, nfs::client::LockOwner owner,
                     nfs::client::FileLock range);
-  Task<nfs::client::Outcome<std::uint64_t>> end_of(std::uint64_t number, nfs::client::Handle file);
+  // Whether the server's file, as it says, lacks what this mount has written: lost by a restart.
+  bool lacks_writes(std::uint64_t number,
+                    const nfs::client::Outcome<nfs::client::Attributes>& attributes) const;
+  // What may be lost is written again; the attributes of then.
+  Task<nfs::client::Outcome<nfs::client::Attributes>> written_again(std::uint64_t number,
+                                                                    nfs::client::Handle file);
+  // Fills `to`, or reads to the end of the file; yields the bytes.
+  Task<nfs::client::Outcome<std::size_t>> read_all(nfs::client::File file, std::uint64_t offset,
+                                                   MutableBytes to);
   enum class Tell : std::uint8_t { Once, Again };
   // What came of a commit for those who have the file open by `opened`: also an earlier failure
   // that they were not told.

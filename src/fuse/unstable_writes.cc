@@ -101,9 +101,33 @@ Task<Outcome<std::size_t>> UnstableWrites::write(std::uint64_t number, File file
       co_await send(piece, asks_stable ? Stability::FileSync : Stability::Unstable);
   if (sent && kept && (piece.unstable || !written->pieces.empty())) {
     piece.data = piece.data.first(*sent);
-    written->pieces.splice(written->pieces.end(), one);
+    add(*written, one);
   }
   co_return sent;
+}
+
+void UnstableWrites::add(Written& written, Pieces& one) {
+  const Piece& piece = one.front();
+  written.end = std::max(written.end, piece.offset + piece.data.size());
+  if (piece.unstable && !written.verifier) {
+    written.verifier = piece.verifier;
+    written.losses = piece.losses;
+  }
+  if (piece.unstable && (piece.lost || piece.verifier != *written.verifier)) written.mixed = true;
+  written.pieces.splice(written.pieces.end(), one);
+}
+
+// Those in front of `end`, which nobody needs any more.
+void UnstableWrites::remove(Written& written, Pieces::iterator end) {
+  written.pieces.erase(written.pieces.begin(), end);
+  written.end = 0;
+  written.verifier.reset();
+  written.mixed = false;
+  for (Pieces rest = std::exchange(written.pieces, {}); !rest.empty();) {
+    Pieces one;
+    one.splice(one.end(), rest, rest.begin());
+    add(written, one);
+  }
 }
 
 // Yields how much of it was written; an error, if nothing was.
@@ -118,6 +142,7 @@ Task<Outcome<std::size_t>> UnstableWrites::send(Piece& piece, Stability stabilit
     sent += part->count;
     if (part->committed != Stability::Unstable) continue;
     piece.lost = piece.lost || (piece.unstable && piece.verifier != part->verifier);
+    if (!piece.unstable) piece.losses = files_.channel().losses();
     piece.unstable = true;
     piece.verifier = part->verifier;
   }
@@ -138,7 +163,7 @@ Task<Outcome<Ok>> UnstableWrites::commit(std::uint64_t number) {
     const Committing committing(*written);
     done = co_await commit_pieces(*written);
     if (!done && done.error().kind != Error::Kind::Call) {
-      written->pieces.clear();
+      remove(*written, written->pieces.end());
       ++written->failures;
       written->failure = done.error();
     }
@@ -159,7 +184,7 @@ Task<Outcome<Ok>> UnstableWrites::commit_pieces(Written& written) {
   const auto end = std::next(last);
   const auto safe = [&](const Piece& piece) { return piece.safe(*now); };
   if (std::all_of(pieces.begin(), end, safe)) {
-    pieces.erase(pieces.begin(), end);
+    remove(written, end);
     co_return Ok{};
   }
   written.rewriting = true;
@@ -178,6 +203,7 @@ Task<Outcome<Ok>> UnstableWrites::write_again(Written& written) {
     }
     written.pieces.pop_front();
   }
+  remove(written, written.pieces.end());
   co_return Ok{};
 }
 
@@ -221,11 +247,13 @@ void UnstableWrites::forget(std::uint64_t number) {
 
 std::uint64_t UnstableWrites::kept_end(std::uint64_t number) const {
   const Written* written = find(number);
-  std::uint64_t end = 0;
-  if (written != nullptr)
-    for (const Piece& piece : written->pieces)
-      end = std::max(end, piece.offset + piece.data.size());
-  return end;
+  return written == nullptr ? 0 : written->end;
+}
+
+bool UnstableWrites::is_doubtful(std::uint64_t number) const {
+  const Written* written = find(number);
+  if (written == nullptr || !written->verifier) return false;
+  return written->mixed || written->losses != files_.channel().losses();
 }
 
 }  // namespace stag::fuse

@@ -44,6 +44,9 @@ class UnstableWrites {
   void forget(std::uint64_t number);
   // Where the data ends that is kept of a file; 0: there is none.
   std::uint64_t kept_end(std::uint64_t number) const;
+  // Whether the server may have lost some of it since it was written: a connection was lost, or the
+  // verifiers of two WRITEs differ. What it says of the file counts after a commit() only.
+  bool is_doubtful(std::uint64_t number) const;
   // The same. False: no Reply came, and what is kept may be written again.
   Task<bool> make_safe(std::uint64_t number);
   // Of all files, at the end of the mount; again and again where no Reply comes, until `end`.
@@ -77,12 +80,18 @@ class UnstableWrites {
     bool unstable = false;  // some of it is in the server's memory only
     bool lost = false;      // the server has restarted between two WRITEs of it
     nfs::client::Verifier verifier{};
+    std::uint64_t losses = 0;  // of the Channel, when the first of it was unstable
   };
   using Pieces = std::list<Piece>;
   // Of one file, from its first write on until a commit() finds nothing to do.
   struct Written {
     // In the order written. Behind an unstable one stable ones are kept, too: they are newer.
     Pieces pieces{};
+    std::uint64_t end = 0;  // of the pieces
+    // Of the unstable ones: when the first was written, and by which start of the server.
+    std::optional<nfs::client::Verifier> verifier{};
+    std::uint64_t losses = 0;
+    bool mixed = false;         // not all are by that start
     std::uint32_t writing = 0;  // WRITEs in flight
     bool next_is_stable = true;
     bool committing = false;
@@ -97,6 +106,8 @@ class UnstableWrites {
   struct Committing;
 
   bool has_room(std::size_t size) const { return size <= most_ - kept_; }
+  static void add(Written& written, Pieces& one);
+  static void remove(Written& written, Pieces::iterator end);
   Task<nfs::client::Outcome<std::size_t>> send(Piece& piece, nfs::client::Stability stability);
   Task<nfs::client::Outcome<Ok>> commit_pieces(Written& written);
   Task<nfs::client::Outcome<Ok>> write_again(Written& written);

@@ -132,6 +132,59 @@ TEST_P(Meanwhile, a_write_is_not_overwritten_by_older_data) {
 INSTANTIATE_TEST_SUITE_P(UnstableWrites, Meanwhile,
                          ::testing::Values(0, 100, 500, 900, 1100, 1500, 1900, 2100, 2500, 3500));
 
+TEST(UnstableWrites, are_doubtful_from_the_loss_of_a_connection_until_they_are_committed) {
+  World world;
+  world.scripted.channel.connections_lost = 3;
+  world.written(0, "....");
+  EXPECT_FALSE(world.unstable_writes.is_doubtful(kFile)) << "nothing is kept";
+  world.written(0, "aaaa");
+  world.written(4, "bbbb");
+  EXPECT_FALSE(world.unstable_writes.is_doubtful(kFile));
+  ++world.scripted.channel.connections_lost;
+  EXPECT_TRUE(world.unstable_writes.is_doubtful(kFile));
+  world.written(8, "cccc");
+  EXPECT_TRUE(world.unstable_writes.is_doubtful(kFile)) << "what was written before";
+  ASSERT_TRUE(world.committed());
+  EXPECT_FALSE(world.unstable_writes.is_doubtful(kFile));
+  world.written(0, "....");
+  world.written(0, "dddd");
+  EXPECT_FALSE(world.unstable_writes.is_doubtful(kFile));
+}
+
+TEST(UnstableWrites, are_doubtful_where_two_WRITEs_tell_of_a_restart_between_them) {
+  World world;
+  world.written(0, "....");
+  world.written(0, "aaaa");
+  world.restart_at_write = 3;
+  world.written(4, "bbbb");
+  EXPECT_TRUE(world.unstable_writes.is_doubtful(kFile));
+  ASSERT_TRUE(world.committed());
+  EXPECT_FALSE(world.unstable_writes.is_doubtful(kFile));
+}
+
+TEST(UnstableWrites, are_doubtful_where_a_restart_was_seen_within_one_of_them) {
+  World world;
+  world.most = 2;
+  world.written(0, "....");
+  world.restart_at_write = world.writes + 2;
+  world.written(0, "aabb");
+  EXPECT_TRUE(world.unstable_writes.is_doubtful(kFile));
+}
+
+TEST(UnstableWrites, end_where_the_furthest_of_what_is_kept_does) {
+  World world;
+  world.written(0, "....");
+  EXPECT_EQ(world.unstable_writes.kept_end(kFile), 0u) << "stable";
+  world.written(100, "aaaa");
+  world.written(4, "bbbb");
+  EXPECT_EQ(world.unstable_writes.kept_end(kFile), 104u);
+  ASSERT_TRUE(world.committed());
+  EXPECT_EQ(world.unstable_writes.kept_end(kFile), 0u);
+  world.written(0, "....");
+  world.written(4, "bbbb");
+  EXPECT_EQ(world.unstable_writes.kept_end(kFile), 8u);
+}
+
 TEST(UnstableWrites, at_most_so_much_is_kept) {
   World world;
   const std::string text(1u << 20, 'x');

@@ -73,9 +73,9 @@ int errno_of(Status status) {
       return ENODATA;
     case Status::XattrTooBig:
       return E2BIG;
-    case Status::Delay:
     case Status::Locked:
       return EAGAIN;
+    case Status::Delay:  // for longer than it is waited for; few programs expect EAGAIN of files
     case Status::Io:
     case Status::NotSync:
     case Status::BadCookie:

@@ -31,6 +31,7 @@ TEST(FuseErrno, is_that_of_the_servers_status) {
   EXPECT_EQ(of(Status::QuotaExceeded), EDQUOT);
   EXPECT_EQ(of(Status::NotSupported), EOPNOTSUPP);
   EXPECT_EQ(of(Status::ServerFault), EIO);
+  EXPECT_EQ(of(Status::Delay), EIO) << "EAGAIN is for what does not wait";
 }
 
 TEST(FuseErrno, of_a_call_without_an_answer_is_EIO_and_of_a_cancelled_one_EINTR) {

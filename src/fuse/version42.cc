@@ -101,6 +101,10 @@ Task<void> Operations::lseek(fuse_req_t from, std::uint64_t number, std::uint64_
   Request request(context_, from);
   const Handle file = handle_of(request, number);
   if (file.empty()) co_return;
+  if (unstable_writes_.is_doubtful(number)) {
+    const Outcome<Ok> committed = co_await unstable_writes_.commit(number);
+    if (!committed) co_return request.fail(committed.error());
+  }
   const Outcome<std::optional<std::uint64_t>> found =
       co_await files_.seek(file, offset, whence == SEEK_DATA ? Content::Data : Content::Hole);
   if (!found) co_return fail_optional(request, found.error());
@@ -139,18 +143,23 @@ Task<void> Operations::copy_file_range(fuse_req_t from, std::uint64_t source,
   if (source_file.empty()) co_return;
   const Handle target_file = handle_of(request, target);
   if (target_file.empty()) co_return;
+  // COPY refuses a source that is the target, too (RFC 7862 15.2.3); the kernel copies it then.
+  if (source == target) co_return request.fail(EOPNOTSUPP);
   const Outcome<Ok> committed = co_await unstable_writes_.commit(target);
   if (!committed) co_return request.fail(committed.error());
   new_files_.outdate(target);
-  // copy_file_range(2) ends with the file, COPY fails beyond its end.
-  const Outcome<Attributes> attributes = co_await files_.getattr(source_file);
-  if (!attributes) co_return request.fail(attributes.error());
-  const std::uint64_t left = attributes->size - std::min(source_offset, attributes->size);
-  const FileRange range{source_offset, std::min(length, left)};
   const nfs::client::CopyWatch watch{{}, interrupted};
   Outcome<std::uint64_t> copied = std::uint64_t{0};
-  if (range.length > 0)
-    copied = co_await files_.copy_range(source_file, range, target_file, target_offset, watch);
+  do {
+    // copy_file_range(2) ends with the file, COPY fails beyond its end.
+    Outcome<Attributes> attributes = co_await files_.getattr(source_file);
+    if (lacks_writes(source, attributes)) attributes = co_await written_again(source, source_file);
+    if (!attributes) co_return request.fail(attributes.error());
+    const std::uint64_t left = attributes->size - std::min(source_offset, attributes->size);
+    const FileRange range{source_offset, std::min(length, left)};
+    if (range.length > 0)
+      copied = co_await files_.copy_range(source_file, range, target_file, target_offset, watch);
+  } while (copied && unstable_writes_.is_doubtful(source));
   if (!copied) co_return fail_optional(request, copied.error());
   if (const fuse_req_t waiting = request.take()) fuse_reply_write(waiting, *copied);
 }

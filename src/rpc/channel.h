@@ -60,6 +60,11 @@ class Channel {
   // Reply. nullopt when there is no connection.
   virtual std::optional<ChannelLimits> limits() const { return ChannelLimits{}; }
 
+  // How many connections of this Channel were lost by now: the server of the next one may have been
+  // started again, and know nothing of what it had in memory only. Counted before anything arrives
+  // on the next connection.
+  virtual std::uint64_t losses() const { return 0; }
+
   virtual Loop& loop() = 0;
   virtual TransportKind kind() const = 0;
   // The server, for messages: "rdma 127.0.0.1:20049".

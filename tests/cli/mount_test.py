@@ -51,6 +51,24 @@ def waits_for_fuse(program):
             os.path.basename(program.args[0]).encode()
 
 
+# Opens a file, and when it is told to looks at it: prints its size or content, or copies it.
+LOOKER = """
+import os, sys
+source = os.open(sys.argv[1], os.O_RDONLY)
+target = os.open(sys.argv[1] + "2", os.O_WRONLY | os.O_CREAT)
+print("open", flush=True)
+sys.stdin.readline()
+if sys.argv[2] == "size":
+    print(os.fstat(source).st_size)
+elif sys.argv[2] == "copy":
+    while os.copy_file_range(source, target, 10_000_000):
+        pass
+else:
+    while data := os.read(source, 1_000_000):
+        os.write(target, data)
+"""
+
+
 class Mounted(Case):
     def setUp(self):
         super().setUp()
@@ -133,6 +151,19 @@ class Files(Mounted):
             os.open(self.here("once"), os.O_CREAT | os.O_EXCL | os.O_WRONLY)
         with open(self.here("file"), "wb"):
             self.assertEqual(os.stat(self.there("file")).st_size, 0, "O_TRUNC")
+
+    def test_are_read_and_written_past_the_cache(self):
+        self.mount()
+        file = os.open(self.here("file"), os.O_RDWR | os.O_CREAT | os.O_DIRECT, 0o644)
+        self.addCleanup(os.close, file)
+        with mmap.mmap(-1, 8192) as aligned:
+            aligned[:] = b"ours" * 2048
+            self.assertEqual(os.pwritev(file, [aligned], 4096), 8192)
+            self.assertEqual(self.read(self.there("file")), bytes(4096) + b"ours" * 2048)
+            with open(self.there("file"), "r+b") as theirs:
+                theirs.write(b"them" * 1024)
+            self.assertEqual(os.preadv(file, [aligned], 0), 8192)
+            self.assertEqual(aligned[:], b"them" * 1024 + b"ours" * 1024)
 
     def test_that_are_removed_or_replaced_stay_readable_where_they_are_open(self):
         self.mount()
@@ -318,6 +349,17 @@ class Version42(Mounted):
         with open(self.there("to"), "rb") as file:
             self.assertEqual(file.read(), content)
 
+    def test_copies_within_one_file(self):
+        self.write(self.there("file"), b"0123456789" * 1000)
+        self.mount(url=self.newest)
+        with open(self.here("file"), "r+b") as file:
+            self.assertEqual(os.copy_file_range(file.fileno(), file.fileno(), 4000, 1, 6000), 4000)
+            with self.assertRaises(OSError) as overlap:
+                os.copy_file_range(file.fileno(), file.fileno(), 100, 0, 50)
+            self.assertEqual(overlap.exception.errno, errno.EINVAL)
+        content = b"0123456789" * 1000
+        self.assertEqual(self.read(self.there("file")), content[:6000] + content[1:4001])
+
     def test_is_not_needed_by_programs_that_can_do_without(self):
         self.write(self.there("from"), b"content")
         self.mount(url=self.url() + "&version=3")
@@ -359,6 +401,21 @@ class Delegations(Mounted):
             file.write(b" words")
         with open(os.path.join(theirs, "file"), "rb") as same:
             self.assertEqual(same.read(), b"other words")
+
+    def test_are_given_back_when_the_mount_ends(self):
+        process = subprocess.Popen([harness.STAG, "mount", "-f", self.url() + "&version=4.2", self.directory], stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.stderr.close)
+        deadline = time.monotonic() + PATIENCE
+        while not is_mounted(self.directory):
+            self.assertIsNone(process.poll())
+            self.assertLess(time.monotonic(), deadline)
+        self.write(self.here("file"), b"content")
+        self.assertEqual(self.read(self.here("file")), b"content")
+        self.assertEqual(len(self.held()), 1)
+        # umount(8) does not wait for the program behind the mount.
+        self.good("umount", self.directory)
+        self.assertEqual(process.wait(PATIENCE), 0)
+        self.assertEqual(self.held(), set())
 
     def test_come_again_after_the_connection_was_lost(self):
         proxy = Proxy(self.server.tcp_port, "up", 1 << 40)
@@ -576,17 +633,69 @@ class NewFiles(Mounted):
         self.good("umount", self.directory)
 
 
+class Helper(Mounted):
+    """What mount(8) calls for a file system of type "stag"."""
+
+    def test_mounts_by_the_words_of_mount_and_fstab(self):
+        helper = self.at("mount.stag")
+        os.symlink(harness.STAG, helper)
+        self.write(self.there("file"), b"content")
+        words = "ro,relatime,nodiratime,lazytime,noiversion,nofail,noauto,_netdev,user,x-systemd.automount,comment=ours"
+        done = subprocess.run([helper, self.url(), self.directory, "-n", "-o", words], capture_output=True, text=True, timeout=PATIENCE)
+        if done.returncode != 0 and "FUSE does not mount" in done.stderr:
+            self.skipTest("FUSE does not mount here")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.addCleanup(self.end)
+        self.assertEqual(self.read(self.here("file")), b"content")
+        with self.assertRaises(OSError) as refused:
+            os.unlink(self.here("file"))
+        self.assertEqual(refused.exception.errno, errno.EROFS)
+
+
 class Trouble(Mounted):
     def test_with_what_cannot_be_mounted_is_told(self):
         self.write(self.there("file"))
         self.bad(1, "is no directory", "mount", self.url("file"), self.directory)
-        self.bad(1, "No such file or directory", "mount", self.url(), self.at("missing"))
+        self.bad(1, f"'{self.at('missing')}': No such file or directory", "mount", self.url(), self.at("missing"))
+        with open(self.at("file"), "w"):
+            pass
+        self.bad(1, f"'{self.at('file')}' is no directory", "mount", self.url(), self.at("file"))
         self.bad(1, "no such file or directory", "mount", self.url("missing"), self.directory)
         self.bad(2, "a number of seconds", "mount", "-o", "actimeo=soon", self.url(), self.directory)
         self.bad(1, "nothing is mounted at", "umount", self.directory)
         with socket.create_server(("127.0.0.1", 0)) as closed:
             port = closed.getsockname()[1]
         self.bad(1, "", "mount", f"nfs://127.0.0.1:{port}/files?proto=tcp", self.directory)
+
+    def test_with_a_mount_whose_program_was_killed_is_told(self):
+        process = subprocess.Popen([harness.STAG, "mount", "-f", self.url(), self.directory], stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + PATIENCE
+        while not is_mounted(self.directory):
+            if process.poll() is not None:
+                self.skipTest("FUSE does not mount here")
+            self.assertLess(time.monotonic(), deadline)
+        self.addCleanup(self.end)
+        process.kill()
+        process.wait()
+        self.bad(1, f"'stag umount {self.directory}' first", "mount", self.url(), self.directory)
+        self.good("umount", self.directory)
+        self.mount()
+
+    def test_with_a_server_that_comes_later_is_waited_for_as_long_as_retry_says(self):
+        with socket.create_server(("127.0.0.1", 0)) as early:
+            port = early.getsockname()[1]
+            mounting = subprocess.Popen([harness.STAG, "mount", "-o", "retry=10", f"nfs://127.0.0.1:{port}/files?version=4.2", self.directory],
+                                        stderr=subprocess.PIPE, text=True)
+            early.accept()[0].close()
+        server = harness.Server([f"/files={self.there()},no_root_squash"], self.at("state"), ports=("--rdma-port", str(port), "--tcp-port", "0"))
+        self.addCleanup(server.end)
+        errors = mounting.communicate(timeout=PATIENCE)[1]
+        if "FUSE does not mount" in errors:
+            self.skipTest("FUSE does not mount here")
+        self.addCleanup(self.end)
+        self.assertEqual((mounting.returncode, errors), (0, ""))
+        self.assertTrue(is_mounted(self.directory))
+        self.bad(2, "a number of minutes", "mount", "-o", "retry=soon", self.url(), self.directory)
 
     def test_with_a_mount_in_use_is_told(self):
         self.mount()
@@ -634,6 +743,92 @@ class Trouble(Mounted):
                 first.errors.close()
                 self.assertEqual(second.end(), 0)
 
+    def lose_writes(self, version, options, see):
+        """A program writes three pieces, and another one has the file open; the server dies, its machine has the first piece on its disk
+        only, and it starts again. `see` looks at the file then, by that other program or by itself."""
+        name = f"{version}-{see.__name__}"
+        served, state = self.at(f"served-{name}"), self.at(f"state-{name}")
+        os.mkdir(served)
+        exports, times = (f"/x={served},no_root_squash",), ("--lease", "10", "--grace", "10")
+        first = harness.Server(exports, state, times)
+        self.mount(*options, url=first.url("/x") + "&version=" + version)
+        pieces = [bytes([size % 251]) * size for size in (10, 2_000_000, 300)]
+
+        # Not by this process: a server that this one starts would close what it has open first, which waits for the server.
+        def program(*words):
+            return subprocess.Popen([sys.executable, "-c", *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+        with program(WRITER, self.here("file"), "wb") as writer:
+            self.assertEqual(writer.stdout.readline(), b"written\n")
+            with program(LOOKER, self.here("file"), see.__name__) as looker:
+                self.assertEqual(looker.stdout.readline(), b"open\n")
+                first.process.kill()
+                first.process.wait()
+                os.truncate(os.path.join(served, "file"), len(pieces[0]))
+                second = harness.Server(exports, state, times, ports=("--rdma-port", str(first.rdma_port), "--tcp-port", str(first.tcp_port)))
+                see(b"".join(pieces), os.path.join(served, "file2"), lambda: looker.communicate(b"go\n", timeout=PATIENCE)[0])
+            self.assertEqual((writer.communicate(b"go\n", timeout=PATIENCE)[0], writer.returncode), (b"synced\n", 0))
+        self.assertEqual(self.read(os.path.join(served, "file")), b"".join(pieces) + b"more")
+        self.good("umount", self.directory)
+        first.process.stdout.close()
+        first.errors.close()
+        self.assertEqual(second.end(), 0)
+
+    def test_what_a_server_lost_when_it_died_is_there_for_all_programs_of_the_mount(self):
+        def size(written, _, go):
+            self.assertEqual(int(go()), len(written))
+
+        def read(written, taken, go):
+            go()
+            self.assertEqual(self.read(taken), written)
+
+        def copy(written, taken, go):
+            read(written, taken, go)
+
+        def named(written, _, go):
+            self.assertEqual(os.stat(self.here("file")).st_size, len(written))
+
+        def opened(written, _, go):
+            self.assertEqual(self.read(self.here("file")), written)
+
+        def listed(written, _, go):
+            with os.scandir(self.directory) as entries:
+                sizes = {entry.name: entry.stat().st_size for entry in entries}
+            self.assertEqual(sizes["file"], len(written))
+
+        looks = [("4.2", (), see) for see in (size, copy, named, opened, listed)]
+        looks += [(version, ("-o", "direct"), read) for version in ("3", "4.0", "4.2")]
+        for version, options, see in looks:
+            with self.subTest(version=version, see=see.__name__):
+                self.lose_writes(version, options, see)
+
+    def test_what_a_server_has_is_not_committed_before_it_is_read(self):
+        server = harness.Server([f"/files={self.there()},no_root_squash"], self.at("state"), ("--metrics", "127.0.0.1:0"))
+        self.addCleanup(lambda: self.assertEqual(server.end(), 0))
+        (metrics,) = [line.split(" ")[1] for line in server.lines if line.startswith("metrics: ")]
+
+        def counted(operation):
+            with urllib.request.urlopen(metrics, timeout=PATIENCE) as answer:
+                found = re.search(r'^stag_nfs4_operations_total\{[^}]*"%s"[^}]*\} (\S+)$' % operation, answer.read().decode(), re.MULTILINE)
+            return float(found[1]) if found else 0
+
+        self.mount("-o", "direct,actimeo=0", url=server.url("/files") + "&version=4.2")
+        with open(self.here("file"), "w+b", buffering=0) as file, open(self.here("file"), "rb", buffering=0) as same:
+            for piece in (b"one ", b"two ", b"three"):
+                file.write(piece)
+            before = counted("READ")
+            self.assertEqual((same.read(13), os.fstat(same.fileno()).st_size), (b"one two three", 13))
+            self.assertEqual(counted("READ"), before + 1)
+            self.assertEqual(os.stat(self.here("file")).st_size, 13)
+            self.assertEqual(os.listdir(self.directory), ["file"])
+            self.assertEqual(counted("COMMIT"), 0, "nothing was lost")
+            with open(self.here("copy"), "wb") as copy:
+                self.assertEqual(os.copy_file_range(same.fileno(), copy.fileno(), 13, 0), 13)
+            self.assertEqual(counted("COMMIT"), 1, "of the copy")
+            os.fsync(file)
+            self.assertEqual(counted("COMMIT"), 2)
+        self.assertEqual(self.read(self.there("copy")), b"one two three")
+
     def test_a_program_that_waits_for_a_dead_server_can_be_interrupted(self):
         proxy = Proxy(self.server.tcp_port, "down", 1 << 40)
         self.mount(url=f"nfs://127.0.0.1:{proxy.port}/files/{self.name}?proto=tcp&mountport={self.server.tcp_port}")
@@ -646,11 +841,14 @@ class Trouble(Mounted):
         self.good("umount", "--lazy", self.directory)
         proxy.cut()
 
-    def interrupted_while_stopped(self, commands):
+    def interrupted_while_stopped(self, commands, options="actimeo=0"):
         """Starts them on a mount whose server is stopped, and once each waits for it, interrupts all; yields their ends."""
         server = harness.Server([f"/files={self.there()},no_root_squash"], self.at("state"))
         self.addCleanup(server.end)
-        self.mount("-o", "actimeo=0", url=server.url("/files"))
+        self.mount("-o", options, url=server.url("/files"))
+        # What is known of names is not asked for, by one program after the other.
+        with os.scandir(self.directory) as entries:
+            self.assertTrue(all(entry.stat() for entry in entries))
         server.process.send_signal(signal.SIGSTOP)
         self.addCleanup(server.process.send_signal, signal.SIGCONT)
         programs = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for command in commands]
@@ -670,7 +868,7 @@ class Trouble(Mounted):
     def test_a_hundred_programs_that_wait_for_a_stopped_server_can_be_interrupted(self):
         for i in range(100):
             self.write(self.there(f"file{i}"), b"content")
-        ended = self.interrupted_while_stopped([["cat", self.here(f"file{i}")] for i in range(100)])
+        ended = self.interrupted_while_stopped([["cat", self.here(f"file{i}")] for i in range(100)], "actimeo=86400")
         self.assertEqual(ended, [-signal.SIGINT] * 100)
         self.assertEqual(len(os.listdir(self.directory)), 100, "the mount goes on when the server does")
 

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -71,6 +72,22 @@ void Background::ready() {
   ::close(std::exchange(to_parent_, -1));
 }
 
+// Where the files are to appear, as the kernel will name it; or why they cannot.
+Result<std::string, std::string> mount_point(const std::string& directory) {
+  std::error_code missing;
+  const std::filesystem::path real = std::filesystem::canonical(directory, missing);
+  struct stat found {};
+  // A mount without its program keeps its place, and answers nothing else.
+  if (missing == std::errc::not_connected ||
+      (!missing && ::stat(real.c_str(), &found) != 0 && errno == ENOTCONN))
+    return Failure{fmt::format(
+        "'{0}': an earlier mount is there, whose program has ended: 'stag umount {0}' first",
+        directory)};
+  if (missing) return Failure{fmt::format("'{}': {}", directory, missing.message())};
+  if (!S_ISDIR(found.st_mode)) return Failure{fmt::format("'{}' is no directory", directory)};
+  return real.string();
+}
+
 class MountCommand final : public Command {
  public:
   About about() const override {
@@ -86,7 +103,9 @@ class MountCommand final : public Command {
             "\n"
             "Options of -o: 'actimeo=SECONDS' for which attributes are used unasked [1], 'direct' "
             "(nothing is cached),\n"
-            "'nconnect=N' for the connections that calls are spread over [1],\n"
+            "'nconnect=N' for the connections that calls are spread over [1], 'retry=MINUTES' for "
+            "which a server\n"
+            "that is not there yet is tried again [0],\n"
             "and those of FUSE and mount(8): ro, allow_other, default_permissions, nosuid, nodev, "
             "noexec, ...\n"
             "In /etc/fstab: nfs://server/data /mnt stag ro,_netdev 0 0\n"};
@@ -102,15 +121,16 @@ class MountCommand final : public Command {
   Exit run() override {
     Result<MountWords, std::string> words = mount_words(options_);
     if (!words) return misused(words.error());
-    std::error_code missing;
-    directory_ = std::filesystem::canonical(directory_, missing);
-    if (missing) return failed(fmt::format("'{}': {}", directory_, missing.message()));
+    const Result<std::string, std::string> place = mount_point(directory_);
+    if (!place) return failed(place.error());
+    directory_ = *place;
     mount_ = {.directory = directory_,
               .source = url_,
               .options = std::move(words->passed_on),
               .valid = words->valid,
               .direct = words->direct};
     remote_.connections = words->connections;
+    remote_.retry = words->retry.value_or(0);
     if (!foreground_) {
       const std::optional<Exit> parent = background_.begin();
       if (parent) return *parent;
@@ -149,7 +169,7 @@ class MountCommand final : public Command {
   std::string url_, directory_;
   std::vector<std::string> options_;
   bool foreground_ = false;
-  RemoteOptions remote_{.timeout = kForEver, .delegations = true};
+  RemoteOptions remote_{.timeout = kForEver, .delegations = true, .hard = true};
   fuse::MountOptions mount_;
   Background background_;
 };

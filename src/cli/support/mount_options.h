@@ -14,6 +14,7 @@ struct MountWords {
   double valid = 1;                      // seconds: actimeo=
   bool direct = false;
   std::optional<std::uint32_t> connections{};  // nconnect=, from 1 to nfs::client::kMostConnections
+  std::optional<std::uint32_t> retry{};        // minutes: retry=
 };
 
 // `lists` of words that commas separate. What is meant for mount(8) and systemd alone is left out.

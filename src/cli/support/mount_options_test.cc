@@ -13,6 +13,22 @@ TEST(MountOptions, what_is_for_mount_and_systemd_alone_is_left_out) {
   EXPECT_EQ(words->passed_on, Words{});
 }
 
+TEST(MountOptions, what_mount_has_for_every_file_system_is_taken_also_where_it_means_nothing) {
+  const auto words = mount_words(
+      {"relatime,norelatime,strictatime,nostrictatime,lazytime,nolazytime,diratime,nodiratime",
+       "iversion,noiversion,mand,nomand,silent,loud,auto,user=joe,X-mount.mkdir,comment=ours"});
+  ASSERT_TRUE(words);
+  EXPECT_EQ(words->passed_on, Words{});
+}
+
+TEST(MountOptions, a_server_is_tried_again_for_a_number_of_minutes) {
+  EXPECT_EQ(mount_words({"ro"})->retry, std::nullopt);
+  EXPECT_EQ(mount_words({"ro,retry=0"})->retry, 0u);
+  EXPECT_EQ(mount_words({"retry=10000"})->retry, 10'000u);
+  for (const char* wrong : {"retry=", "retry=-1", "retry=10001", "retry=2m"})
+    EXPECT_FALSE(mount_words({wrong})) << wrong;
+}
+
 TEST(MountOptions, what_FUSE_knows_is_passed_on) {
   const auto words = mount_words({"ro,allow_other", "", "nosuid"});
   ASSERT_TRUE(words);

@@ -7,6 +7,8 @@
 #include <array>
 #include <chrono>
 
+#include "base/pause.h"
+#include "cli/support/connect_retry.h"
 #include "cli/support/output.h"
 #include "endpoint/callback_listener.h"
 #include "endpoint/kerberos.h"
@@ -22,6 +24,7 @@ using nfs::client::Error;
 using nfs::client::Url;
 
 constexpr std::uint32_t kLongestConnect = 10;  // seconds
+constexpr auto kBetweenConnects = std::chrono::seconds(1);
 constexpr auto kCleaningTimeout = std::chrono::seconds(5);
 
 Duration connect_timeout(const RemoteOptions& options) {
@@ -77,16 +80,17 @@ void tell_choice(endpoint::FabricKind chosen, Reason reason) {
     write_error(fmt::format("stag: connected by software iWARP over TCP: {}\n", info(reason).text));
 }
 
+}  // namespace
+
 nfs::client::FileSystemOptions file_system_options(const Url& url, const RemoteOptions& options) {
   nfs::client::FileSystemOptions files;
   files.mount_credentials = user_credentials(url);
   files.calls.timeout = std::chrono::seconds(options.timeout);
+  if (options.hard) files.calls.jukebox_for = files.calls.timeout;
   files.calls.delegations = options.delegations;
   files.calls.offloads = options.offloads;
   return files;
 }
-
-}  // namespace
 
 void RemoteOptions::declare(Arguments& arguments) {
   arguments.number("--timeout", timeout, 1, 1u << 20,
@@ -204,6 +208,19 @@ nfs::client::FileSystem Remote::files_until(CancelToken cancel) const {
 
 Task<Outcome<std::unique_ptr<Remote>>> Remote::open(Run& run, std::string url,
                                                     const RemoteOptions& options) {
+  const bool says_how_long = options.timeout != options.usual_timeout;
+  const std::chrono::seconds silent_for(says_how_long ? options.timeout : 0);
+  const ConnectRetry retry(run.loop.now(), silent_for, std::chrono::minutes(options.retry));
+  for (;;) {
+    Outcome<std::unique_ptr<Remote>> remote = co_await open_once(run, url, options);
+    if (remote || !retry.goes_on(remote.error(), run.loop.now())) co_return std::move(remote);
+    co_await pause(run.loop, kBetweenConnects, run.cancel);
+    if (run.cancel.cancelled()) co_return std::move(remote);
+  }
+}
+
+Task<Outcome<std::unique_ptr<Remote>>> Remote::open_once(Run& run, std::string url,
+                                                         const RemoteOptions& options) {
   const Outcome<Url> parsed = Url::parse(url);
   if (!parsed) co_return Failure{parsed.error()};
   Outcome<rpc::Credentials> credentials = nfs_credentials(*parsed);

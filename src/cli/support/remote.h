@@ -19,6 +19,7 @@ namespace stag::cli {
 // The options that every client command has.
 struct RemoteOptions {
   std::uint32_t timeout = 60;                 // seconds without an answer before a call is given up
+  std::uint32_t usual_timeout = timeout;      // what that is unless the user says something else
   rpc::rdma::TransferStats* moved = nullptr;  // counts, and outlives the Remote
   rpc::rdma::TransportOptions rdma{};
   std::uint32_t credits = rpc::rdma::ChannelOptions{}.credits;
@@ -26,7 +27,11 @@ struct RemoteOptions {
   std::string device{};
   bool open_regions = false;
   bool delegations = false;  // of files, where the version has them: for one that stays
-  bool offloads = false;     // copies of the server's own, where the version has them
+  // For how long a server that is not there yet is tried again: minutes.
+  std::uint32_t retry = 0;
+  // A server that is not ready yet is waited for like one that does not answer.
+  bool hard = false;
+  bool offloads = false;  // copies of the server's own, where the version has them
   std::optional<std::uint32_t> connections{};  // in place of the URL's
   // Where the URL names no version: 3, which alone has exports and access control lists of POSIX,
   // goes before 4.
@@ -69,6 +74,8 @@ class Remote {
 
  private:
   explicit Remote(Run& run);
+  static Task<Outcome<std::unique_ptr<Remote>>> open_once(Run& run, std::string url,
+                                                          const RemoteOptions& options);
   void share(nfs::client::FileSystemOptions options);
   nfs::client::FileSystemOptions options_;
 
@@ -81,6 +88,10 @@ class Remote {
   std::unique_ptr<nfs::client::Session> session_;
   std::unique_ptr<nfs::client::FileSystem> settling_, cleaner_;
 };
+
+// How the files of `url` are called for.
+nfs::client::FileSystemOptions file_system_options(const nfs::client::Url& url,
+                                                   const RemoteOptions& options);
 
 // The two connectors that reach the services of `url`; both outlive their channels.
 std::unique_ptr<rpc::Connector> nfs_connector(net::EpollLoop& loop, const nfs::client::Url& url,

@@ -134,6 +134,7 @@ void Channel::wake_waiting(Reason reason) {
 void Channel::on_link_down(Link& link, Reason) {
   if (link_.get() != &link) return;
   link_.reset();
+  ++losses_;
   if (wants_connection()) reconnector_.start();
   end_if_quiet();
 }

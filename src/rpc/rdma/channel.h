@@ -38,6 +38,7 @@ class Channel final : public rpc::Channel, private LinkOwner, private Reconnecto
   Task<void> close() override;
   void serve_reverse(Service& service) override;
   std::optional<ChannelLimits> limits() const override;
+  std::uint64_t losses() const override { return losses_; }
   Loop& loop() override { return loop_; }
   TransportKind kind() const override { return TransportKind::Rdma; }
   std::string where() const override { return "rdma " + to_string(server_); }
@@ -83,6 +84,7 @@ class Channel final : public rpc::Channel, private LinkOwner, private Reconnecto
   Service* reverse_service_ = nullptr;
 
   std::shared_ptr<Link> link_;
+  std::uint64_t losses_ = 0;
   bool closing_ = false;
   Reconnector reconnector_;
   Deadlines deadlines_;

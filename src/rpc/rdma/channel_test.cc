@@ -215,6 +215,7 @@ TEST_F(RdmaChannelOnSim, sends_calls_in_progress_again_when_the_connection_is_lo
   }
   EXPECT_TRUE(loop.run_until([&] { return group.running() == 0; }));
   EXPECT_EQ(good, 160);
+  EXPECT_EQ(channel->losses(), 5u);
 }
 
 TEST_F(RdmaChannelOnSim, times_out_a_call_and_serves_the_next_on_the_same_connection) {

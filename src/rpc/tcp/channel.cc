@@ -93,6 +93,7 @@ bool TcpChannel::is_unanswered(Reason end) {
 }
 
 void TcpChannel::on_stream_closed(Reason reason) {
+  ++losses_;
   const bool unanswered = is_unanswered(reason);
   trace(Reason::RpcConnectionLost, where(), info(reason).text);
   if (responder_ != nullptr) responder_->detach();

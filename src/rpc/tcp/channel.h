@@ -41,6 +41,7 @@ class TcpChannel final : public Channel,
     if (stream_ == nullptr) return std::nullopt;
     return ChannelLimits{.call_max = oncrpc::kLastFragment - 1, .reply_max = stream_->record_max()};
   }
+  std::uint64_t losses() const override { return losses_; }
   Loop& loop() override { return loop_; }
   TransportKind kind() const override { return TransportKind::Tcp; }
   std::string where() const override { return requester_.where(); }
@@ -70,6 +71,7 @@ class TcpChannel final : public Channel,
   std::shared_ptr<Responder> responder_;
   Reconnector reconnector_;
   TaskGroup tasks_;
+  std::uint64_t losses_ = 0;
   bool heard_ = false;            // whether any byte of the server ever arrived
   std::uint32_t unanswered_ = 0;  // connections in a row that ended before the first byte
 };

@@ -122,6 +122,7 @@ TEST(TcpChannel, sends_waiting_calls_again_on_a_new_connection_with_the_same_XID
     Buffer second = co_await read_record(socket);
     EXPECT_FALSE(first.empty());
     EXPECT_EQ(Rope(first), Rope(second));
+    EXPECT_EQ(channel.losses(), 1u);
     Rope reply = success_reply(load_be<std::uint32_t>(second.data()), 5);
     auto written = co_await socket.write_all(reply);
     EXPECT_TRUE(written.ok());

@@ -40,6 +40,7 @@ class LoopbackChannel final : public rpc::Channel {
   }
   Task<void> close() override { co_return; }
   void serve_reverse(rpc::Service&) override {}
+  std::uint64_t losses() const override { return connections_lost; }
   Loop& loop() override { return loop_; }
   rpc::TransportKind kind() const override { return origin_->transport; }
   std::string where() const override { return "memory"; }
@@ -49,6 +50,7 @@ class LoopbackChannel final : public rpc::Channel {
 
   bool reduce = false;
   bool lost = false;  // every Call
+  std::uint64_t connections_lost = 0;
   rpc::ReplyRoom reply_room;
   // The inline part of the last Call, and the whole stream of the last Reply.
   Buffer last_call;

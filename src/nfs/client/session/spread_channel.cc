@@ -21,6 +21,12 @@ Task<Result<rpc::ReplyMessage, rpc::CallError>> SpreadChannel::call(rpc::CallMes
   return channel.call(message);
 }
 
+std::uint64_t SpreadChannel::losses() const {
+  std::uint64_t losses = 0;
+  for (const std::unique_ptr<rpc::Channel>& channel : channels_) losses += channel->losses();
+  return losses;
+}
+
 Task<void> SpreadChannel::close() {
   for (const std::unique_ptr<rpc::Channel>& channel : channels_) co_await channel->close();
 }

@@ -24,6 +24,7 @@ class CountedChannel final : public rpc::Channel {
     if (down) return std::nullopt;
     return rpc::ChannelLimits{};
   }
+  std::uint64_t losses() const override { return lost; }
   Loop& loop() override { return channel_.loop(); }
   rpc::TransportKind kind() const override { return rpc::TransportKind::Memory; }
   std::string where() const override { return "memory"; }
@@ -31,6 +32,7 @@ class CountedChannel final : public rpc::Channel {
   int calls = 0;
   std::vector<std::uint32_t> xids;
   bool down = false;
+  std::uint64_t lost = 0;
 
  private:
   testing::LoopbackChannel channel_;
@@ -96,6 +98,16 @@ TEST_F(SpreadSession, goes_past_a_connection_that_is_down) {
   ASSERT_TRUE(session);
   nfs.channels[1]->down = true;
   EXPECT_EQ(calls_of(nfs, *session, 6), (Calls{3, 0, 3}));
+  run(spread_closed(*session));
+}
+
+TEST_F(SpreadSession, counts_the_losses_of_all_its_connections) {
+  Connections nfs(loop_, {&server_});
+  const auto session = opened(nfs, "nfs://server/data?proto=tcp&connections=3&version=3");
+  ASSERT_TRUE(session);
+  nfs.channels[0]->lost = 2;
+  nfs.channels[2]->lost = 5;
+  EXPECT_EQ(session->files().channel().losses(), 7u);
   run(spread_closed(*session));
 }
 
