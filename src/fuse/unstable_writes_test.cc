@@ -185,6 +185,27 @@ TEST(UnstableWrites, end_where_the_furthest_of_what_is_kept_does) {
   EXPECT_EQ(world.unstable_writes.kept_end(kFile), 8u);
 }
 
+TEST(UnstableWrites, after_a_COMMIT_what_was_written_meanwhile_counts_alone) {
+  World world;
+  world.written(0, "....");
+  world.written(100, "aaaa");
+  ++world.scripted.channel.connections_lost;
+  TaskGroup tasks;
+  tasks.add([](World& w) -> Task<void> {
+    const Outcome<Ok> done = co_await w.unstable_writes.commit(kFile);
+    EXPECT_TRUE(done.ok());
+  }(world));
+  tasks.add([](World& w) -> Task<void> {
+    co_await sleep_for(w.scripted.loop, std::chrono::microseconds(100));
+    const Outcome<std::size_t> done = co_await w.begun(0, "new!");
+    EXPECT_TRUE(done.ok());
+  }(world));
+  world.join(tasks);
+  EXPECT_EQ(world.unstable_writes.kept_bytes(), 4u);
+  EXPECT_EQ(world.unstable_writes.kept_end(kFile), 4u);
+  EXPECT_FALSE(world.unstable_writes.is_doubtful(kFile));
+}
+
 TEST(UnstableWrites, at_most_so_much_is_kept) {
   World world;
   const std::string text(1u << 20, 'x');
