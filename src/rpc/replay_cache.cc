@@ -127,8 +127,8 @@ struct ReplayCache::Waiter {
   void resume_with(Admission admission, const CallResults* results) noexcept {
     admitted.admission = admission;
     if (results != nullptr && !copy_to(admitted.results, *results))
-      admitted.results.emplace(oncrpc::ReplyStatus::accepted(oncrpc::AcceptStat::SYSTEM_ERR),
-                               xdr::Stream{});
+      admitted.results =
+          CallResults{oncrpc::ReplyStatus::accepted(oncrpc::AcceptStat::SYSTEM_ERR), {}};
     loop->post([handle = handle] { handle.resume(); });
   }
 };
