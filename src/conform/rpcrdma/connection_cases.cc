@@ -77,6 +77,7 @@ Task<Verdict> keeps_to_1024(Context& context) {
   co_await peer->close();
   if (answer.size > wire::kDefaultInlineThreshold)
     co_return Verdict::fail(fmt::format("a message of {} bytes came", answer.size));
+  if (ends_with_too_big(answer)) co_return Verdict::pass("results that fit came");
   if (answer.kind == Answer::Kind::Reply)
     co_return Verdict::skip("the server's results are short: " + described(answer));
   if (answer.kind == Answer::Kind::Error || answer.kind == Answer::Kind::Lost)

@@ -151,6 +151,12 @@ bool decode_compound(const Buffer& results, v4::COMPOUND4res& to) {
   return decode(decoder, to);
 }
 
+bool ends_with_too_big(const Answer& answer) {
+  v4::COMPOUND4res results;
+  return is_success(answer) && decode_compound(rpc_reply(answer.payload).results, results) &&
+         (results.status == v4::NFS4ERR_RESOURCE || results.status == v4::NFS4ERR_REP_TOO_BIG);
+}
+
 std::string described(const Answer& answer) {
   if (answer.kind != Answer::Kind::Reply || answer.header.proc != wire::RDMA_MSG)
     return answer.text();

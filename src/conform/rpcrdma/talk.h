@@ -56,6 +56,8 @@ struct RpcReply {
 RpcReply rpc_reply(const Buffer& payload);
 // The results of a COMPOUND without chunks.
 bool decode_compound(const Buffer& results, v4::COMPOUND4res& to);
+// Whether the server ended the results of a COMPOUND where no more would go into the Reply.
+bool ends_with_too_big(const Answer& answer);
 // "an RDMA_MSG with PROG_UNAVAIL".
 std::string described(const Answer& answer);
 // Whether it is a Reply accepted with SUCCESS.
