@@ -19,13 +19,6 @@ Results::Results(xdr::Encoder& encoder, Bytes tag)
   encoder.u32(0);
 }
 
-xdr::Encoder& Results::begin(std::uint32_t number) {
-  before_ = encoder_.mark();
-  encoder_.u32(number);
-  ++count_;
-  return encoder_;
-}
-
 void Results::replace(std::uint32_t number, const Operation* row, v4::nfsstat4 status) {
   encoder_.rewind(before_);
   encoder_.u32(number);
@@ -47,27 +40,19 @@ ResultLimits::ResultLimits(const Compound& compound, const rpc::CallContext& cal
       room_(static_cast<std::int64_t>(std::min<std::uint64_t>(call.results_max(), kUnlimited))),
       write_chunks_(call.write_chunks()),
       too_big_(compound.minor() == 0 ? v4::NFS4ERR_RESOURCE : v4::NFS4ERR_REP_TOO_BIG) {
+  // Without Write chunks all of the results are in the Reply.
+  if (write_chunks_ == 0) reply_max_ = room_;
   const OccupiedSlot* const slot = compound.slot();
   if (slot == nullptr) return;
   // RFC 8881 18.36.3: what a session allows counts RPC header, verifier and protection, too.
   const std::int64_t header = call.reply_header_size();
-  reply_max_ = slot->response_max - header;
+  reply_max_ = std::min(reply_max_, slot->response_max - header);
   if (slot->cache_this) kept_max_ = slot->cached_max - header;
 }
 
-std::int64_t ResultLimits::reply_left(const Results& results) const {
+std::int64_t ResultLimits::room_left(const Results& results) const {
   const std::int64_t size = results.size();
-  const auto apart = static_cast<std::int64_t>(results.size_apart(write_chunks_));
-  return std::min(reply_max_ - size, room_ - (size - apart));
-}
-
-std::int64_t ResultLimits::left(const Results& results) const {
-  return std::min(reply_left(results), kept_max_ - results.size());
-}
-
-v4::nfsstat4 ResultLimits::refusal(const Results& results, std::int64_t bytes) const {
-  if (bytes > reply_left(results)) return too_big_;
-  return bytes > kept_max_ - results.size() ? v4::NFS4ERR_REP_TOO_BIG_TO_CACHE : v4::NFS4_OK;
+  return room_ - (size - static_cast<std::int64_t>(results.size_apart(write_chunks_)));
 }
 
 }  // namespace stag::nfs::nfs4

@@ -1,6 +1,7 @@
 // The results of one COMPOUND as they grow (COMPOUND4res), and how long they may become.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "nfs/v4/operation.h"
@@ -16,7 +17,12 @@ class Results {
  public:
   Results(xdr::Encoder& encoder, Bytes tag);
 
-  xdr::Encoder& begin(std::uint32_t number);
+  xdr::Encoder& begin(std::uint32_t number) {
+    before_ = encoder_.mark();
+    encoder_.u32(number);
+    ++count_;
+    return encoder_;
+  }
   // In place of what the operation encoded.
   void replace(std::uint32_t number, const Operation* row, v4::nfsstat4 status);
   // RFC 8267 6.4.1: the Write chunk of an item that is not there is not for the next one.
@@ -45,12 +51,21 @@ class ResultLimits {
   ResultLimits(const Compound& compound, const rpc::CallContext& call);
 
   // Bytes by which the results may grow; negative when they are too long.
-  std::int64_t left(const Results& results) const;
+  std::int64_t left(const Results& results) const {
+    return std::min(reply_left(results), kept_max_ - results.size());
+  }
   // Why they may not grow by so many bytes, negative when they shall shrink; NFS4_OK: they may.
-  v4::nfsstat4 refusal(const Results& results, std::int64_t bytes) const;
+  v4::nfsstat4 refusal(const Results& results, std::int64_t bytes) const {
+    if (bytes > reply_left(results)) return too_big_;
+    return bytes > kept_max_ - results.size() ? v4::NFS4ERR_REP_TOO_BIG_TO_CACHE : v4::NFS4_OK;
+  }
 
  private:
-  std::int64_t reply_left(const Results& results) const;
+  std::int64_t reply_left(const Results& results) const {
+    const std::int64_t left = reply_max_ - results.size();
+    return write_chunks_ == 0 ? left : std::min(left, room_left(results));
+  }
+  std::int64_t room_left(const Results& results) const;
 
   // Bytes of results: in the whole Reply, in one that is kept for a retry, and without what Write
   // chunks take.
