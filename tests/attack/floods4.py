@@ -6,8 +6,8 @@ from floods import UNEXPECTED, Calls, Flood, tcp
 from peer import TcpPeer
 from wire import nfs4, rpc
 
-STATUSES = {0: "ok", 28: "no space", 10008: "delayed", 10025: "bad stateid", 10063: "misordered", 10068: "retry uncached", 10074: "client busy", 10076: "false retry"}
-(OK, NO_SPACE, DELAYED, BAD_STATEID, MISORDERED, RETRY_UNCACHED, CLIENT_BUSY, FALSE_RETRY) = STATUSES
+STATUSES = {0: "ok", 28: "no space", 10008: "delayed", 10025: "bad stateid", 10063: "misordered", 10067: "too big to cache", 10068: "retry uncached", 10074: "client busy", 10076: "false retry"}
+(OK, NO_SPACE, DELAYED, BAD_STATEID, MISORDERED, TOO_BIG_TO_CACHE, RETRY_UNCACHED, CLIENT_BUSY, FALSE_RETRY) = STATUSES
 
 
 def counted(counts, status, allowed):
@@ -106,7 +106,8 @@ class States(InSessions):
 class Replays(InSessions):
     """Retries with other arguments, gaps in the sequence, and stateids by guess: none of them is executed."""
 
-    ALLOWED = {BAD_STATEID, MISORDERED, RETRY_UNCACHED, FALSE_RETRY}
+    # Where other clients have the memory for results that are kept, a session is granted little of it.
+    ALLOWED = {BAD_STATEID, MISORDERED, TOO_BIG_TO_CACHE, RETRY_UNCACHED, FALSE_RETRY}
     numbers = itertools.count(1 << 40)  # low ones are special stateids
 
     def guessed(self, session, number):
