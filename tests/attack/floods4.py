@@ -9,10 +9,13 @@ from wire import nfs4, rpc
 STATUSES = {0: "ok", 28: "no space", 10008: "delayed", 10025: "bad stateid", 10063: "misordered", 10067: "too big to cache", 10068: "retry uncached", 10074: "client busy", 10076: "false retry"}
 (OK, NO_SPACE, DELAYED, BAD_STATEID, MISORDERED, TOO_BIG_TO_CACHE, RETRY_UNCACHED, CLIENT_BUSY, FALSE_RETRY) = STATUSES
 
+# Whoever comes when others have taken much may be told so: there is little memory for results that are kept, for one.
+UNDER_PRESSURE = {DELAYED, TOO_BIG_TO_CACHE}
+
 
 def counted(counts, status, allowed):
-    """`allowed`: what the flood may be told."""
-    counts[STATUSES.get(status, f"status {status}") if status in allowed else f"{UNEXPECTED} status {status}"] += 1
+    """`allowed`: what the flood may be told besides."""
+    counts[STATUSES.get(status, f"status {status}") if status in allowed | UNDER_PRESSURE else f"{UNEXPECTED} status {status}"] += 1
 
 
 class Clients(Flood):
@@ -106,8 +109,7 @@ class States(InSessions):
 class Replays(InSessions):
     """Retries with other arguments, gaps in the sequence, and stateids by guess: none of them is executed."""
 
-    # Where other clients have the memory for results that are kept, a session is granted little of it.
-    ALLOWED = {BAD_STATEID, MISORDERED, TOO_BIG_TO_CACHE, RETRY_UNCACHED, FALSE_RETRY}
+    ALLOWED = {BAD_STATEID, MISORDERED, RETRY_UNCACHED, FALSE_RETRY}
     numbers = itertools.count(1 << 40)  # low ones are special stateids
 
     def guessed(self, session, number):
