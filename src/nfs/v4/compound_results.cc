@@ -7,7 +7,7 @@ namespace stag::nfs::nfs4 {
 
 namespace {
 
-constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max() / 2;
 
 }  // namespace
 
@@ -38,21 +38,19 @@ ResultLimits::ResultLimits(const Compound& compound, const rpc::CallContext& cal
     : reply_max_(kUnlimited),
       kept_max_(kUnlimited),
       room_(static_cast<std::int64_t>(std::min<std::uint64_t>(call.results_max(), kUnlimited))),
+      slack_(std::int64_t{call.reply_header_size()} - oncrpc::kReplyHeaderSize),
       write_chunks_(call.write_chunks()),
       too_big_(compound.minor() == 0 ? v4::NFS4ERR_RESOURCE : v4::NFS4ERR_REP_TOO_BIG) {
-  // Without Write chunks all of the results are in the Reply.
-  if (write_chunks_ == 0) reply_max_ = room_;
   const OccupiedSlot* const slot = compound.slot();
   if (slot == nullptr) return;
   // RFC 8881 18.36.3: what a session allows counts RPC header, verifier and protection, too.
   const std::int64_t header = call.reply_header_size();
-  reply_max_ = std::min(reply_max_, slot->response_max - header);
+  reply_max_ = slot->response_max - header;
   if (slot->cache_this) kept_max_ = slot->cached_max - header;
 }
 
-std::int64_t ResultLimits::room_left(const Results& results) const {
-  const std::int64_t size = results.size();
-  return room_ - (size - static_cast<std::int64_t>(results.size_apart(write_chunks_)));
+std::int64_t ResultLimits::bytes_apart(const Results& results) const {
+  return static_cast<std::int64_t>(results.size_apart(write_chunks_));
 }
 
 }  // namespace stag::nfs::nfs4

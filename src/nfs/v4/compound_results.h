@@ -52,26 +52,35 @@ class ResultLimits {
 
   // Bytes by which the results may grow; negative when they are too long.
   std::int64_t left(const Results& results) const {
-    return std::min(reply_left(results), kept_max_ - results.size());
+    return std::min(reply_left(results, 0), kept_max_ - results.size());
   }
-  // Why they may not grow by so many bytes, negative when they shall shrink; NFS4_OK: they may.
+  // Why they may not grow by so many bytes; NFS4_OK: they may. For what is not to be done in vain.
   v4::nfsstat4 refusal(const Results& results, std::int64_t bytes) const {
-    if (bytes > reply_left(results)) return too_big_;
-    return bytes > kept_max_ - results.size() ? v4::NFS4ERR_REP_TOO_BIG_TO_CACHE : v4::NFS4_OK;
+    return refusal(results, bytes, 0);
+  }
+  // The same of results that are there. What protects a Reply is known at its most only: where they
+  // may go into the chunks of the Call, the transport sees whether they do.
+  v4::nfsstat4 refusal_of_known(const Results& results, std::int64_t bytes) const {
+    return refusal(results, bytes, slack_);
   }
 
  private:
-  std::int64_t reply_left(const Results& results) const {
-    const std::int64_t left = reply_max_ - results.size();
-    return write_chunks_ == 0 ? left : std::min(left, room_left(results));
+  v4::nfsstat4 refusal(const Results& results, std::int64_t bytes, std::int64_t slack) const {
+    if (bytes > reply_left(results, slack)) return too_big_;
+    return bytes > kept_max_ - results.size() ? v4::NFS4ERR_REP_TOO_BIG_TO_CACHE : v4::NFS4_OK;
   }
-  std::int64_t room_left(const Results& results) const;
+  std::int64_t reply_left(const Results& results, std::int64_t slack) const {
+    const std::int64_t apart = write_chunks_ == 0 ? 0 : bytes_apart(results);
+    return std::min(reply_max_, room_ + slack + apart) - results.size();
+  }
+  std::int64_t bytes_apart(const Results& results) const;
 
   // Bytes of results: in the whole Reply, in one that is kept for a retry, and without what Write
   // chunks take.
   std::int64_t reply_max_;
   std::int64_t kept_max_;
   std::int64_t room_;
+  std::int64_t slack_;  // by which the protection may take less
   std::uint32_t write_chunks_;
   v4::nfsstat4 too_big_;
 };

@@ -246,7 +246,7 @@ class Interpreter {
     const v4::nfsstat4 known = in_version(compound_.minor(), status);
     if (known == status && entry.row->modifies_with != 0) return status;
     const std::int64_t more = known == v4::NFS4_OK ? least_after(next_) : 0;
-    const v4::nfsstat4 too_big = known == status ? limits_.refusal(results_, more) : known;
+    const v4::nfsstat4 too_big = known == status ? limits_.refusal_of_known(results_, more) : known;
     if (too_big == v4::NFS4_OK || too_big == status) return status;
     results_.replace(entry.number, entry.row, too_big);
     return too_big;
