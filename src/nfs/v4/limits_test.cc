@@ -186,6 +186,19 @@ TEST_F(Nfs4SealedLimits, of_a_Reply_count_what_protects_it) {
   }
 }
 
+// What a mechanism adds is known at its most only. A client may give a Reply chunk as long as what
+// comes, as Linux does for a READ: the transport sees whether it goes in.
+TEST_F(Nfs4SealedLimits, of_a_Call_leave_results_that_may_go_in_to_the_transport) {
+  make_session({0, 1 << 20, 1 << 20, 0, kOperations, 16, {}});
+  const std::vector<Op> operations(20, putrootfh());
+  ASSERT_EQ(run(operations).status, v4::NFS4_OK);
+  channel_.reply_room = {.inline_max = channel_.last_reply.size() - 1};
+  EXPECT_EQ(run(operations).status, v4::NFS4_OK);
+  channel_.reply_room = {.inline_max = channel_.last_reply.size() / 2};
+  EXPECT_EQ(run(operations).status, v4::NFS4ERR_REP_TOO_BIG);
+  channel_.reply_room = {};
+}
+
 class Nfs40StateLimits : public Nfs40Served {
  protected:
   static constexpr int kStates = 16;
