@@ -13,7 +13,7 @@ namespace {
 void try_list(const Buffer& message) {
   xdr::Decoder decoder(message);
   nfs::nfs4::OperationList list;
-  if (!list.decode(decoder)) return;
+  if (!list.decode(decoder, 64)) return;
   for (const auto& entry : list.entries())
     STAG_CHECK(entry.refusal != nfs::v4::NFS4_OK || entry.arguments != nullptr);
 }
