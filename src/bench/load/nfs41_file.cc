@@ -20,8 +20,9 @@ constexpr std::uint32_t kResultsMax = 1024;
 // A COMPOUND around 1 MiB of data.
 constexpr std::uint32_t kMessageMax = (1 << 20) + 4096;
 
-// The attributes are not looked at.
-bool skip_attributes(xdr::Decoder& decoder) {
+// Stands for attributes, which are not looked at.
+struct SkippedAttributes {};
+bool decode(xdr::Decoder& decoder, SkippedAttributes&) {
   std::uint32_t words = 0, ignored = 0;
   if (!decoder.count(words, xdr::kUnbounded, 4)) return false;
   while (words-- > 0)
@@ -30,22 +31,21 @@ bool skip_attributes(xdr::Decoder& decoder) {
   return decoder.inline_opaque(values, xdr::kUnbounded);
 }
 
-// What the results of an operation are looked at for.
-struct FileResults {
-  v4::nfsstat4 status{};
-  v4::READ4resok read;
-  v4::WRITE4resok written;
+struct FileArgs {
+  v4::SEQUENCE4args sequence;
+  const v4::PUTFH4args* file = nullptr;
+  const v4::nfs_argop4* operation = nullptr;
 };
-const FileResults kFailed{v4::NFS4ERR_DELAY, {}, {}};
 
-// COMPOUND as a procedure of SEQUENCE, PUTFH and one operation more, without lists.
+// COMPOUND as a procedure of SEQUENCE, PUTFH and one operation more, without lists. `Last`: what
+// the last one results in when it succeeds.
+template <class Last>
 struct FileCompound {
-  struct Args {
-    v4::SEQUENCE4args sequence;
-    const v4::nfs_fh4* file = nullptr;
-    const v4::nfs_argop4* operation = nullptr;
+  using Args = FileArgs;
+  struct Results {
+    v4::nfsstat4 status{};
+    Last last;
   };
-  using Results = FileResults;
   static constexpr std::uint32_t program = v4::NFSPROC4_COMPOUND::program;
   static constexpr std::uint32_t version = v4::NFSPROC4_COMPOUND::version;
   static constexpr std::uint32_t number = v4::NFSPROC4_COMPOUND::number;
@@ -60,7 +60,7 @@ struct FileCompound {
     encoder.u32(v4::OP_SEQUENCE);
     encode(encoder, args.sequence);
     encoder.u32(v4::OP_PUTFH);
-    encode(encoder, v4::PUTFH4args{*args.file});
+    encode(encoder, *args.file);
     encode(encoder, *args.operation);
   }
   static bool decode_results(xdr::Decoder& decoder, Results& results) {
@@ -68,28 +68,22 @@ struct FileCompound {
     Bytes tag;
     v4::SEQUENCE4res sequence;
     v4::PUTFH4res file;
+    v4::nfsstat4 last{};
     if (!decode(decoder, results.status) || !decoder.inline_opaque(tag, v4::NFS4_OPAQUE_LIMIT) ||
         !decoder.u32(count))
       return false;
     // The results of the first operations only, up to the one that failed.
     if (results.status != v4::NFS4_OK) return static_cast<void>(decoder.rest()), true;
     return decoder.u32(operation) && decode(decoder, sequence) && decoder.u32(operation) &&
-           decode(decoder, file) && decoder.u32(operation) &&
-           decode_last(decoder, operation, results);
-  }
-  static bool decode_last(xdr::Decoder& decoder, std::uint32_t operation, Results& results) {
-    v4::nfsstat4 status{};
-    if (!decode(decoder, status)) return false;
-    if (operation == v4::OP_GETATTR) return skip_attributes(decoder);
-    if (operation == v4::OP_READ) return decode(decoder, results.read);
-    return decode(decoder, results.written);
+           decode(decoder, file) && decoder.u32(operation) && decode(decoder, last) &&
+           decode(decoder, results.last);
   }
   // This end receives no arguments and sends no results.
   static bool decode_args(xdr::Decoder&, Args&) { return false; }
   static void encode_results(xdr::Encoder&, const Results&) {}
 };
 
-rpc::ReplyBound reply_bound(const FileCompound::Args& args) {
+rpc::ReplyBound reply_bound(const FileArgs& args) {
   rpc::ReplyBound bound;
   bound.payload_max = kResultsMax;
   if (args.operation->argop == v4::OP_READ)
@@ -98,8 +92,9 @@ rpc::ReplyBound reply_bound(const FileCompound::Args& args) {
 }
 
 constexpr std::array kFileBinding{
-    rpc::bind<FileCompound>({v4::item::WRITE4args_data}, {v4::item::READ4resok_data},
-                            [](const FileCompound::Args& args) { return reply_bound(args); })
+    rpc::bind<FileCompound<SkippedAttributes>>(
+        {v4::item::WRITE4args_data}, {v4::item::READ4resok_data},
+        [](const FileArgs& args) { return reply_bound(args); })
         .paired(rpc::Pairing::ByIndex),
 };
 
@@ -146,9 +141,12 @@ struct Nfs41File::State {
   Task<bool> make_session(rpc::Client& client);
   Task<bool> open_file(rpc::Client& client, std::string name);
   v4::SEQUENCE4args next_in(Slot& slot) const;
-  Task<FileResults> run(const Operation& operation, std::span<const rpc::ResultBuffer> sinks);
-  static bool succeeded(const FileResults& results, State&) {
-    return results.status == v4::NFS4_OK;
+  // Nothing when it failed.
+  template <class Last>
+  Task<std::optional<Last>> run(const Operation& operation,
+                                std::span<const rpc::ResultBuffer> sinks);
+  static bool succeeded(const std::optional<SkippedAttributes>& results, State&) {
+    return results.has_value();
   }
   Eventual<bool> getattr();
   Task<bool> read(std::uint64_t offset, MutableBytes memory);
@@ -160,7 +158,7 @@ struct Nfs41File::State {
   v4::sessionid4 session_{};
   std::vector<Slot> free_;
   std::uint32_t highest_slot_ = 0;
-  v4::nfs_fh4 handle_;
+  v4::PUTFH4args file_;
   v4::stateid4 stateid_;
   Operation getattr_;
   std::string trouble_;
@@ -240,53 +238,53 @@ Task<bool> Nfs41File::State::open_file(rpc::Client& client, std::string name) {
   const auto opened = co_await set_up(client, std::move(operations));
   if (!opened) co_return false;
   stateid_ = opened->at(2).opopen().resok4().stateid;
-  handle_ = opened->at(3).opgetfh().resok4().object;
+  file_.object = opened->at(3).opgetfh().resok4().object;
   co_return true;
 }
 
-Task<FileResults> Nfs41File::State::run(const Operation& operation,
-                                        std::span<const rpc::ResultBuffer> sinks) {
+template <class Last>
+Task<std::optional<Last>> Nfs41File::State::run(const Operation& operation,
+                                                std::span<const rpc::ResultBuffer> sinks) {
   if (free_.empty()) {
     fail("more operations at a time than the server grants slots");
-    co_return kFailed;
+    co_return std::nullopt;
   }
   Slot slot = free_.back();
   free_.pop_back();
-  const FileCompound::Args args{next_in(slot), &handle_, &operation};
+  const FileArgs args{next_in(slot), &file_, &operation};
   rpc::CallOptions options;
   options.sinks = sinks;
-  rpc::Client::Exchange<FileCompound> exchange(*client_, args, options);
+  rpc::Client::Exchange<FileCompound<Last>> exchange(*client_, args, options);
   Result<rpc::ReplyMessage, rpc::CallError> reply = co_await exchange.send();
-  rpc::CallResult<FileResults> results = exchange.results(reply);
+  auto results = exchange.results(reply);
   free_.push_back(slot);
-  if (results && results->status == v4::NFS4_OK) co_return *std::move(results);
+  if (results && results->status == v4::NFS4_OK) co_return std::move(results->last);
   fail(results ? "status " + std::to_string(results->status) : results.error().message());
-  co_return kFailed;
+  co_return std::nullopt;
 }
 
 Eventual<bool> Nfs41File::State::getattr() {
-  return Eventual<bool>::converted<succeeded>(run(getattr_, {}), *this);
+  return Eventual<bool>::converted<succeeded>(run<SkippedAttributes>(getattr_, {}), *this);
 }
 
 Task<bool> Nfs41File::State::read(std::uint64_t offset, MutableBytes memory) {
   Operation args = operation(v4::OP_READ);
   args.opread() = {stateid_, offset, static_cast<std::uint32_t>(memory.size())};
   const rpc::ResultBuffer sink{v4::item::READ4resok_data, memory};
-  const FileResults results = co_await run(args, {&sink, 1});
-  if (results.status != v4::NFS4_OK) co_return false;
-  if (results.read.data.size() != memory.size())
+  const std::optional<v4::READ4resok> read = co_await run<v4::READ4resok>(args, {&sink, 1});
+  if (!read) co_return false;
+  if (read->data.size() != memory.size())
     co_return fail("the server returned fewer bytes than asked for");
-  rpc::copy_into(results.read.data, memory);
+  rpc::copy_into(read->data, memory);
   co_return true;
 }
 
 Task<bool> Nfs41File::State::write(std::uint64_t offset, Bytes data) {
   Operation args = operation(v4::OP_WRITE);
   args.opwrite() = {stateid_, offset, v4::UNSTABLE4, Rope::borrow(data)};
-  const FileResults results = co_await run(args, {});
-  if (results.status != v4::NFS4_OK) co_return false;
-  co_return results.written.count == data.size() ||
-      fail("the server wrote fewer bytes than asked for");
+  const std::optional<v4::WRITE4resok> written = co_await run<v4::WRITE4resok>(args, {});
+  if (!written) co_return false;
+  co_return written->count == data.size() || fail("the server wrote fewer bytes than asked for");
 }
 
 Nfs41File::Nfs41File() : state_(std::make_unique<State>()) {}

@@ -156,6 +156,13 @@ struct CreateSessionResult {
   ClientId lapsed = 0;
 };
 
+// What a retry has in common with the request that it repeats (RFC 8881 2.10.6.1.3.1).
+struct Fingerprint {
+  std::uint64_t principal = 0;   // of who calls
+  std::uint64_t operations = 0;  // of those behind SEQUENCE
+  friend bool operator==(const Fingerprint&, const Fingerprint&) = default;
+};
+
 // SEQUENCE, and of the COMPOUND what it is recognised by.
 struct SequenceArgs {
   SessionId sessionid{};
@@ -166,8 +173,7 @@ struct SequenceArgs {
   bool cachethis = false;
   std::uint32_t operations = 0;    // of the COMPOUND, SEQUENCE included
   std::uint32_t request_size = 0;  // ca_maxrequestsize counts the same
-  // Over the principal and the operations behind SEQUENCE.
-  std::uint64_t fingerprint = 0;
+  Fingerprint fingerprint;
 };
 
 struct Sequenced {

@@ -4,7 +4,7 @@
 
 namespace stag::nfs::state {
 
-Slot::Judgement Slot::judge(SequenceId sequenceid, std::uint64_t fingerprint) const {
+Slot::Judgement Slot::judge(SequenceId sequenceid, const Fingerprint& fingerprint) const {
   if (sequenceid == sequenceid_ + 1) return running_ ? Judgement::Misordered : Judgement::New;
   // RFC 8881 18.36.4: nothing was asked on a fresh slot, not even number 0.
   if (sequenceid != sequenceid_ || !used_) return Judgement::Misordered;
@@ -12,7 +12,7 @@ Slot::Judgement Slot::judge(SequenceId sequenceid, std::uint64_t fingerprint) co
   return running_ ? Judgement::Running : Judgement::Done;
 }
 
-ReplyPtr Slot::start(std::uint64_t fingerprint) {
+ReplyPtr Slot::start(const Fingerprint& fingerprint) {
   ++sequenceid_;
   used_ = running_ = true;
   fingerprint_ = fingerprint;

@@ -26,9 +26,9 @@ class Slot {
   explicit Slot(SequenceId last) : sequenceid_(last), used_(true) {}
 
   // What a request with this sequence ID is; nothing changes.
-  Judgement judge(SequenceId sequenceid, std::uint64_t fingerprint) const;
+  Judgement judge(SequenceId sequenceid, const Fingerprint& fingerprint) const;
   // A new one starts; the reply that nobody can ask for any more is returned, to be freed outside.
-  [[nodiscard]] ReplyPtr start(std::uint64_t fingerprint);
+  [[nodiscard]] ReplyPtr start(const Fingerprint& fingerprint);
   // Who waits is returned, to be called outside.
   [[nodiscard]] Waiters finish(ReplyPtr reply);
 
@@ -40,7 +40,7 @@ class Slot {
   SequenceId sequenceid_ = 0;
   bool used_ = false;
   bool running_ = false;
-  std::uint64_t fingerprint_ = 0;
+  Fingerprint fingerprint_;
   ReplyPtr reply_;
   Waiters waiters_;
 };

@@ -91,6 +91,16 @@ TEST_F(Nfs4Compound, with_other_operations_under_the_same_sequence_is_a_false_re
   EXPECT_EQ(compound({first, putrootfh(), getfh()}).status, v4::NFS4ERR_SEQ_FALSE_RETRY);
 }
 
+TEST_F(Nfs4Compound, of_another_principal_under_the_same_sequence_is_a_false_retry) {
+  const Op first = sequence(true);
+  as(1001, 1001);
+  EXPECT_EQ(compound({first, putrootfh()}).status, v4::NFS4_OK);
+  as(1002, 1001);
+  EXPECT_EQ(compound({first, putrootfh()}).status, v4::NFS4ERR_SEQ_FALSE_RETRY);
+  as(1001, 1001);
+  EXPECT_EQ(compound({first, putrootfh()}).status, v4::NFS4_OK);
+}
+
 TEST_F(Nfs4Compound, with_a_sequence_that_is_not_the_next_is_misordered) {
   sequenceid_ += 5;
   EXPECT_EQ(compound({sequence(), putrootfh()}).status, v4::NFS4ERR_SEQ_MISORDERED);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <span>
 
 #include "base/completion.h"
 #include "nfs/v4/compound/state_status.h"
@@ -26,11 +25,6 @@ const v4::SEQUENCE4args& args_of(const OperationList& list) {
 
 state::SequenceArgs to_sequence_args(const OperationList& list, const v4::SEQUENCE4args& args,
                                      const Compound& compound) {
-  SipHash hash(process_sip_key());
-  compound.add_principal(hash);
-  // Who makes two samples collide misleads itself; it cannot pass for somebody else.
-  const std::size_t sample = std::hash<std::string_view>()(text_of(list.sample()));
-  hash.add(std::as_bytes(std::span(&sample, 1)));
   state::SequenceArgs to;
   to.sessionid = args.sa_sessionid;
   to.connection = connection_of(compound);
@@ -41,7 +35,9 @@ state::SequenceArgs to_sequence_args(const OperationList& list, const v4::SEQUEN
   to.operations = list.sent();
   to.request_size = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(compound.admission().call().call_size(), ~std::uint32_t{0}));
-  to.fingerprint = hash.finish();
+  // Who makes two samples collide misleads itself; it cannot pass for somebody else.
+  to.fingerprint = {compound.principal_number(),
+                    std::hash<std::string_view>()(text_of(list.sample()))};
   return to;
 }
 

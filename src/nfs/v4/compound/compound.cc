@@ -43,12 +43,14 @@ bool Compound::has_integrity() const {
   return flavor == oncrpc::AuthFlavor::KRB5I || flavor == oncrpc::AuthFlavor::KRB5P;
 }
 
-void Compound::add_principal(SipHash& to) const {
+std::uint64_t Compound::principal_number() const {
   const rpc::Caller& caller = admission_.call().caller();
-  const std::uint32_t numbers[] = {static_cast<std::uint32_t>(caller.flavor),
-                                   caller.name ? rpc::Caller::kNobody : caller.uid};
-  to.add(std::as_bytes(std::span(numbers)));
-  if (caller.name) to.add(bytes_of(*caller.name));
+  const auto flavor = static_cast<std::uint32_t>(caller.flavor);
+  if (!caller.name) return std::uint64_t{flavor} << 32 | caller.uid;
+  SipHash hash(process_sip_key());
+  hash.add(std::as_bytes(std::span(&flavor, 1)));
+  hash.add(bytes_of(*caller.name));
+  return hash.finish();
 }
 
 Result<v4::stateid4, v4::nfsstat4> Compound::meant(const v4::stateid4& argument) const {

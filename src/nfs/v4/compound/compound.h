@@ -49,8 +49,8 @@ class Compound {
   std::uint32_t minor() const { return minor_; }
   // Who calls, for comparison with who called before (RFC 8881 2.10.8).
   std::string principal() const;
-  // The same where only its hash is of interest.
-  void add_principal(SipHash& to) const;
+  // The same as a number that nobody can choose another principal's of.
+  std::uint64_t principal_number() const;
   // Whether RPCSEC_GSS protects the whole Call, not only who sent it.
   bool has_integrity() const;
   TimePoint now() const { return admission_.call().loop().now(); }
