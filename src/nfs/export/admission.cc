@@ -68,11 +68,31 @@ Task<std::optional<vfs::Status>> Admission::refused_create(const ExportObject& d
                                                            std::string_view name,
                                                            const vfs::CreateHow& how) const {
   if (how.mode != vfs::CreateMode::Unchecked || !how.attributes.size) co_return std::nullopt;
+  co_return co_await refused_name(directory, name, state::Touch::Size);
+}
+
+Task<std::optional<vfs::Status>> Admission::refused_remove(const ExportObject& directory,
+                                                           std::string_view name) const {
+  co_return co_await refused_name(directory, name, state::Touch::Unlink);
+}
+
+Task<std::optional<vfs::Status>> Admission::refused_rename(const ExportObject& from,
+                                                           std::string_view oldname,
+                                                           const ExportObject& to,
+                                                           std::string_view newname) const {
+  const auto refused = co_await refused_remove(from, oldname);
+  if (refused) co_return refused;
+  co_return co_await refused_remove(to, newname);
+}
+
+Task<std::optional<vfs::Status>> Admission::refused_name(const ExportObject& directory,
+                                                         std::string_view name,
+                                                         state::Touch touch) const {
   ExportObject file = directory;
   const auto found = co_await directory.store().lookup(directory.caller(), directory.handle, name);
   if (!found) co_return std::nullopt;
   file.handle = found->node.handle;
-  co_return co_await refused(file, state::Touch::Size);
+  co_return co_await refused(file, touch);
 }
 
 std::optional<vfs::Status> refused_together(const ExportObject& one, const ExportObject& other) {

@@ -79,6 +79,13 @@ class Admission {
   Task<std::optional<vfs::Status>> refused_create(const ExportObject& directory,
                                                   std::string_view name,
                                                   const vfs::CreateHow& how) const;
+  // The same of what has this name, if anything has; it loses that name (REMOVE).
+  Task<std::optional<vfs::Status>> refused_remove(const ExportObject& directory,
+                                                  std::string_view name) const;
+  // The same of RENAME, where a file that has the new name already loses it, too.
+  Task<std::optional<vfs::Status>> refused_rename(const ExportObject& from,
+                                                  std::string_view oldname, const ExportObject& to,
+                                                  std::string_view newname) const;
 
   // The file handle of an object of `relative`'s export.
   FileHandles::Sealed handle_of(const ExportObject& relative, const vfs::Handle& object) const {
@@ -86,6 +93,9 @@ class Admission {
   }
 
  private:
+  Task<std::optional<vfs::Status>> refused_name(const ExportObject& directory,
+                                                std::string_view name, state::Touch touch) const;
+
   const ServerContext& server_;
   const rpc::CallContext& call_;
   std::shared_ptr<const Exports> exports_;

@@ -133,7 +133,14 @@ nlm4_stats LockManager::share(const FileKey& file, const Share& share, bool recl
   const Notices notices = take_notices();
   lock.unlock();
   deliver(notices);
-  return status;
+  if (notices.lapsed.empty()) return status;
+  // As in lock().
+  lock.lock();
+  const nlm4_stats again = share_now(file, share);
+  const Notices later = take_notices();
+  lock.unlock();
+  deliver(later);
+  return again;
 }
 
 nlm4_stats LockManager::share_now(const FileKey& file, const Share& share) {

@@ -134,6 +134,46 @@ TEST_F(Nfs4AndNlm, a_share_of_version_4_keeps_DOS_shares_out) {
   EXPECT_EQ(share(state::kShareRead, 0), NLM4_GRANTED);
 }
 
+TEST_F(Nfs4AndNlm, a_DOS_share_takes_what_a_lapsed_client_denies) {
+  world_.files.close(World::file(1), open_, *v4_.life);
+  ASSERT_TRUE(world_.open(v4_, 1, state::kShareRead, state::kShareWrite).verdict.granted());
+  world_.now += 2 * World::lease;
+  world_.clients.expire(world_.now);
+  EXPECT_EQ(share(state::kShareWrite, 0), NLM4_GRANTED);
+  EXPECT_TRUE(v4_.life->ended());
+}
+
+TEST_F(Nfs4AndNlm, a_DOS_share_recalls_delegations_and_is_denied_until_they_are_given_back) {
+  using state::DelegationType;
+  std::vector<state::Recall> recalls;
+  world_.files.on_recall([&](const state::Recall& recall) { recalls.push_back(recall); });
+  world_.files.close(World::file(1), open_, *v4_.life);
+  const auto delegate = [&](DelegationType type) {
+    const auto made = world_.files.delegate({World::file(1), type, {}}, v4_.life);
+    EXPECT_EQ(made.status, Status::Ok);
+    return made.stateid;
+  };
+  const auto unshare = [&] {
+    const LockRequest asked = request({}, true);
+    manager_.unshare(asked.file, *asked.owner);
+  };
+  const state::Stateid read = delegate(DelegationType::Read);
+  EXPECT_EQ(share(state::kShareRead, state::kShareWrite), NLM4_GRANTED) << "readers share";
+  unshare();
+  EXPECT_EQ(share(state::kShareRead, state::kShareRead), NLM4_DENIED);
+  EXPECT_EQ(share(state::kShareWrite, 0), NLM4_DENIED);
+  ASSERT_EQ(recalls.size(), 1u) << "it is asked once";
+  EXPECT_EQ(recalls[0].stateid, read);
+  world_.files.return_delegation(World::file(1), read, *v4_.life);
+  EXPECT_EQ(share(state::kShareWrite, 0), NLM4_GRANTED);
+  unshare();
+  const state::Stateid write = delegate(DelegationType::Write);
+  EXPECT_EQ(share(state::kShareRead, 0), NLM4_DENIED);
+  EXPECT_EQ(recalls.size(), 2u);
+  world_.files.return_delegation(World::file(1), write, *v4_.life);
+  EXPECT_EQ(share(state::kShareRead, 0), NLM4_GRANTED);
+}
+
 TEST_F(Nfs4AndNlm, a_DOS_share_keeps_opens_of_version_4_out) {
   world_.files.close(World::file(1), open_, *v4_.life);
   ASSERT_EQ(share(state::kShareRead, state::kShareWrite), NLM4_GRANTED);

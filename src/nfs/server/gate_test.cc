@@ -1,8 +1,13 @@
 // What clients of version 4 deny to others, versions 2 and 3 are denied, too.
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <utility>
+#include <vector>
+
 #include "nfs/export/server_context.h"
 #include "nfs/proto/nfs2.h"
+#include "nfs/proto/nfsacl.h"
 #include "testing/nfs/server_fixture.h"
 #include "testing/nfs/state_world.h"
 
@@ -13,11 +18,14 @@ class NfsGate : public testing::NfsServerTest {
  protected:
   NfsGate() {
     file_ = create(root(), "file");
-    const auto opened = nfs_.context().handles.open(file_.data.bytes());
-    key_ = {nfs_.exports()->find(opened->export_id)->store, opened->object};
+    key_ = key_of(file_);
     guard([this](state::ClientId client) { end(client); });
   }
   ~NfsGate() override { nfs_.context().gate->open(); }
+  state::FileKey key_of(const v3::nfs_fh3& file) {
+    const auto opened = nfs_.context().handles.open(file.data.bytes());
+    return {nfs_.exports()->find(opened->export_id)->store, opened->object};
+  }
   void guard(state::Gate::EndLapsed end_lapsed) {
     nfs_.context().gate->guard(world_.files, std::move(end_lapsed));
   }
@@ -135,6 +143,143 @@ TEST_F(NfsGate, asks_for_patience_after_a_second_in_which_nobody_made_way) {
   EXPECT_EQ(read(), v3::NFS3ERR_JUKEBOX);
   EXPECT_LE(loop_.now() - begin, std::chrono::seconds(1));
   EXPECT_EQ(write(file_, 0, "text").status, v3::NFS3ERR_JUKEBOX);
+}
+
+// RFC 8881 10.4: what conflicts with a delegation waits until it is given back.
+class NfsGateDelegations : public NfsGate {
+ protected:
+  NfsGateDelegations() {
+    world_.files.on_recall([this](const state::Recall& recall) {
+      recalled_.push_back(recall.stateid);
+      if (gives_back_) give_back(recall.file, recall.stateid);
+    });
+  }
+  void give_back(const state::FileKey& file, const state::Stateid& stateid) {
+    EXPECT_EQ(world_.files.return_delegation(file, stateid, *client_.life), state::Status::Ok);
+  }
+  state::Stateid delegate(const v3::nfs_fh3& file) {
+    const auto made =
+        world_.files.delegate({key_of(file), state::DelegationType::Read, {}}, client_.life);
+    EXPECT_EQ(made.status, state::Status::Ok);
+    return made.stateid;
+  }
+  v3::nfsstat3 rename(const std::string& from, const std::string& to) {
+    return call<v3::NFSPROC3_RENAME>({{root(), from}, {root(), to}}).status;
+  }
+  v3::nfsstat3 set_acl(const v3::nfs_fh3& file) {
+    using namespace nfsacl;
+    const std::vector<aclent> list{
+        {ACL_USER_OBJ, 0, 6}, {ACL_GROUP_OBJ, 0, 4}, {ACL_CLASS_OBJ, 0, 4}, {ACL_OTHER_OBJ, 0, 0}};
+    const secattr acls{NFS_ACL | NFS_ACLCNT, 4, list, 0, {}};
+    return static_cast<v3::nfsstat3>(call<ACLPROC3_SETACL>({file.data, acls}).status);
+  }
+  v3::nfsstat3 set_times(const v3::nfs_fh3& file) {
+    v3::SETATTR3args args{file, {}, {}};
+    args.new_attributes.mtime.set_it = v3::SET_TO_SERVER_TIME;
+    return call<v3::NFSPROC3_SETATTR>(args).status;
+  }
+
+  template <class Status>
+  using Changes = std::vector<std::pair<const char*, std::function<Status()>>>;
+  // Each of them is refused with `later` and recalls the delegation of `file` once, and is done
+  // after that was given back.
+  template <class Status>
+  void expect_recalls(const Changes<Status>& changes, const v3::nfs_fh3& file, Status later) {
+    for (const auto& [name, change] : changes) {
+      recalled_.clear();
+      const state::Stateid delegation = delegate(file);
+      EXPECT_EQ(change(), later) << name;
+      EXPECT_EQ(recalled_, std::vector{delegation}) << name;
+      give_back(key_of(file), delegation);
+      EXPECT_EQ(change(), Status{}) << name;
+    }
+  }
+
+  std::vector<state::Stateid> recalled_;
+  bool gives_back_ = false;
+};
+
+TEST_F(NfsGateDelegations, are_recalled_by_a_change_of_attributes_by_version_3) {
+  expect_recalls<v3::nfsstat3>(
+      {
+          {"SETATTR of the mode", [&] { return set_mode(); }},
+          {"SETATTR of a time", [&] { return set_times(file_); }},
+          {"SETATTR of the size", [&] { return set_size(); }},
+          {"SETACL", [&] { return set_acl(file_); }},
+          {"LINK",
+           [&] {
+             return call<v3::NFSPROC3_LINK>({file_, {root(), "link"}}).status;
+           }},
+      },
+      file_, v3::NFS3ERR_JUKEBOX);
+}
+
+TEST_F(NfsGateDelegations, are_recalled_by_whatever_takes_a_name_away_by_version_3) {
+  create(root(), "other");
+  expect_recalls<v3::nfsstat3>({{"RENAME of it", [&] { return rename("file", "new"); }},
+                                {"RENAME over it", [&] { return rename("other", "new"); }}},
+                               file_, v3::NFS3ERR_JUKEBOX);
+  const v3::nfs_fh3 removed = create(root(), "removed");
+  expect_recalls<v3::nfsstat3>({{"REMOVE",
+                                 [&] {
+                                   return call<v3::NFSPROC3_REMOVE>({{root(), "removed"}}).status;
+                                 }}},
+                               removed, v3::NFS3ERR_JUKEBOX);
+}
+
+TEST_F(NfsGateDelegations, are_nothing_to_names_and_files_that_nobody_holds) {
+  delegate(file_);
+  const v3::nfs_fh3 other = create(root(), "other");
+  EXPECT_EQ(set_times(other), v3::NFS3_OK);
+  EXPECT_EQ(rename("other", "more"), v3::NFS3_OK);
+  EXPECT_EQ(rename("not there", "nowhere"), v3::NFS3ERR_NOENT);
+  EXPECT_EQ(call<v3::NFSPROC3_REMOVE>({{root(), "not there"}}).status, v3::NFS3ERR_NOENT);
+  EXPECT_EQ(call<v3::NFSPROC3_REMOVE>({{root(), "more"}}).status, v3::NFS3_OK);
+}
+
+TEST_F(NfsGateDelegations, that_are_given_back_in_time_refuse_nothing) {
+  gives_back_ = true;
+  for (const char* name : {"new", "file"}) {
+    delegate(file_);
+    EXPECT_EQ(rename(name == std::string("new") ? "file" : "new", name), v3::NFS3_OK);
+  }
+  delegate(file_);
+  EXPECT_EQ(call<v3::NFSPROC3_REMOVE>({{root(), "file"}}).status, v3::NFS3_OK);
+  EXPECT_EQ(recalled_.size(), 3u);
+}
+
+// RFC 1094 has no status for "later".
+TEST_F(NfsGateDelegations, are_recalled_by_version_2) {
+  const auto mount2 = call<mount3::MOUNTPROC1_MNT>("/data");
+  const v2::fhandle top = mount2.directory();
+  const v2::fhandle file = call<v2::NFSPROC_LOOKUP>({top, "file"}).diropok().file;
+  constexpr std::uint32_t kLeave = 0xffffffff;
+  const v2::sattr mode{0600, kLeave, kLeave, kLeave, {kLeave, kLeave}, {kLeave, kLeave}};
+  create(root(), "other");
+  expect_recalls<v2::nfsstat>(
+      {
+          {"SETATTR",
+           [&] {
+             return call<v2::NFSPROC_SETATTR>({file, mode}).status;
+           }},
+          {"LINK",
+           [&] {
+             return call<v2::NFSPROC_LINK>({file, {top, "link"}});
+           }},
+          {"RENAME of it",
+           [&] {
+             return call<v2::NFSPROC_RENAME>({{top, "file"}, {top, "new"}});
+           }},
+          {"RENAME over it",
+           [&] {
+             return call<v2::NFSPROC_RENAME>({{top, "other"}, {top, "new"}});
+           }},
+          {"REMOVE",
+           [&] {
+             return call<v2::NFSPROC_REMOVE>({top, "link"});
+           }},
+      },
+      file_, v2::NFSERR_IO);
 }
 
 }  // namespace

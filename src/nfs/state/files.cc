@@ -105,10 +105,12 @@ std::uint32_t bits_of(Touch touch) {
 
 // What an OPEN does to the delegations of others (RFC 8881 10.4): who may not share it for reading
 // is in the way of those who read by delegation.
-Touch touch_of(const OpenArgs& args) {
-  const bool changes = (args.share_access & kShareWrite) != 0 || args.truncates ||
-                       (args.share_deny & kShareRead) != 0;
+Touch touch_of(std::uint32_t share_access, std::uint32_t share_deny) {
+  const bool changes = (share_access & kShareWrite) != 0 || (share_deny & kShareRead) != 0;
   return changes ? Touch::Write : Touch::Read;
+}
+Touch touch_of(const OpenArgs& args) {
+  return args.truncates ? Touch::Write : touch_of(args.share_access, args.share_deny);
 }
 
 bool allows(const DelegationState& delegation, std::uint32_t bits) {
@@ -286,11 +288,20 @@ Verdict Files::guarded_access(const FileKey& file, Touch touch, const Life* by) 
 Verdict Files::share_conflict(const FileKey& file, std::uint32_t share_access,
                               std::uint32_t share_deny) {
   const std::uint64_t hash = impl_->hash_of(file);
-  RemovedRecords removed;
-  FileShard& shard = impl_->shard_of(hash);
-  const BriefLock lock(shard.mutex);
-  return shard.share_conflict(file, hash, share_access, share_deny, nullptr, Status::ShareDenied,
-                              removed);
+  Verdict verdict;
+  {
+    RemovedRecords removed;
+    FileShard& shard = impl_->shard_of(hash);
+    const BriefLock lock(shard.mutex);
+    verdict = shard.share_conflict(file, hash, share_access, share_deny, nullptr,
+                                   Status::ShareDenied, removed);
+    // A client that holds a delegation keeps its opens to itself.
+    if (verdict.granted())
+      verdict = shard.delegation_conflict(file, hash, touch_of(share_access, share_deny), nullptr,
+                                          removed);
+  }
+  if (verdict.kind == Verdict::Kind::Recall) tell_recalls(file);
+  return verdict;
 }
 
 }  // namespace stag::nfs::state

@@ -183,7 +183,7 @@ class Files {
   // Raises what is locked in this range of a file.
   void locked_in(const FileKey& file, const Range& range, RangeModes& to) const;
   // What the others ask before they add something. Of a byte range: Denied with the lock that is in
-  // the way, Recall, or Lapsed. Of a share reservation: ShareDenied or Lapsed.
+  // the way, Recall, or Lapsed. Of a share reservation: ShareDenied, Recall or Lapsed.
   LockResult range_conflict(const FileKey& file, const Range& range, bool exclusive);
   Verdict share_conflict(const FileKey& file, std::uint32_t share_access, std::uint32_t share_deny);
 

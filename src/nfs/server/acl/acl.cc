@@ -81,10 +81,14 @@ Task<vfs::Outcome<Found>> look(const ExportObject& object, std::uint32_t mask) {
   co_return Found{*std::move(acls), found->attributes};
 }
 
-Task<vfs::Outcome<vfs::Change>> change(const ExportObject& object, const secattr& wanted) {
+Task<vfs::Outcome<vfs::Change>> change(const Admission& admission, const ExportObject& object,
+                                       const secattr& wanted) {
   if (object.read_only()) co_return Failure{Status::ReadOnly};
   const auto changes = from_secattr(wanted);
   if (!changes) co_return Failure{changes.error()};
+  if (admission.guarded())
+    if (const auto refused = co_await admission.refused(object, state::Touch::Attributes))
+      co_return Failure{*refused};
   co_return co_await object.store().set_acls(object.caller(), object.handle, *changes);
 }
 
@@ -136,7 +140,7 @@ Task<SETACL3res> setacl3(Admission admission, SETACL3args args) {
     res.status = nfs3::to_nfsstat3(object.error());
     co_return res;
   }
-  const auto changed = co_await change(*object, args.acls);
+  const auto changed = co_await change(admission, *object, args.acls);
   if (changed) {
     res.resok() = to_post_op(changed->after);
     co_return res;
@@ -205,7 +209,7 @@ Task<ATTR2res> attributes2(const ExportObject& object) {
 Task<ATTR2res> setacl2(Admission admission, SETACL2args args) {
   const auto object = admission.resolve(args.object);
   if (!object) co_return failed2<ATTR2res>(object.error());
-  const auto changed = co_await change(*object, args.acls);
+  const auto changed = co_await change(admission, *object, args.acls);
   if (!changed) co_return failed2<ATTR2res>(changed.error());
   co_return co_await attributes2(*object);
 }

@@ -38,8 +38,9 @@ Task<v2::attrstat> setattr(Request request, v2::sattrargs args) {
   if (object->read_only()) co_return failed<v2::attrstat>(v2::NFSERR_ROFS);
   const auto changes = from_sattr(args.attributes);
   if (!changes) co_return failed<v2::attrstat>(changes.error());
-  if (changes->size && request.guarded())
-    if (const auto refused = co_await request.refused(*object, state::Touch::Size))
+  const auto touch = changes->size ? state::Touch::Size : state::Touch::Attributes;
+  if (request.guarded())
+    if (const auto refused = co_await request.refused(*object, touch))
       co_return failed<v2::attrstat>(*refused);
   const auto changed = co_await object->store().set_attributes(object->caller(), object->handle,
                                                                *changes, std::nullopt);

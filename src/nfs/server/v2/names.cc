@@ -89,6 +89,9 @@ Task<v2::nfsstat> link(Request request, v2::linkargs args) {
   if (!directory) co_return directory.error();
   const auto refused = refused_together(*file, *directory);
   if (refused) co_return to_nfsstat(*refused);
+  if (request.guarded())
+    if (const auto kept = co_await request.refused(*file, state::Touch::Attributes))
+      co_return to_nfsstat(*kept);
   const auto linked =
       co_await file->store().link(file->caller(), file->handle, directory->handle, args.to.name);
   co_return status_of(linked);
@@ -98,6 +101,9 @@ Task<v2::nfsstat> remove(Request request, v2::diropargs args) {
   const auto directory = request.resolve(args.dir);
   if (!directory) co_return directory.error();
   if (directory->read_only()) co_return v2::NFSERR_ROFS;
+  if (request.guarded())
+    if (const auto refused = co_await request.refused_remove(*directory, args.name))
+      co_return to_nfsstat(*refused);
   const auto removed =
       co_await directory->store().remove(directory->caller(), directory->handle, args.name);
   co_return status_of(removed);
@@ -119,6 +125,9 @@ Task<v2::nfsstat> rename(Request request, v2::renameargs args) {
   if (!to) co_return to.error();
   const auto refused = refused_together(*from, *to);
   if (refused) co_return to_nfsstat(*refused);
+  if (request.guarded())
+    if (const auto kept = co_await request.refused_rename(*from, args.from.name, *to, args.to.name))
+      co_return to_nfsstat(*kept);
   const auto renamed = co_await from->store().rename(from->caller(), from->handle, args.from.name,
                                                      to->handle, args.to.name);
   co_return status_of(renamed);

@@ -62,8 +62,9 @@ Task<v3::SETATTR3res> setattr(Request request, v3::SETATTR3args args) {
   }
   const Wanted wanted = wanted_of(args, *object);
   res.status = wanted.status;
-  if (res.status == v3::NFS3_OK && wanted.attributes.size && request.guarded())
-    if (const auto refused = co_await request.refused(*object, state::Touch::Size))
+  const auto touch = wanted.attributes.size ? state::Touch::Size : state::Touch::Attributes;
+  if (res.status == v3::NFS3_OK && request.guarded())
+    if (const auto refused = co_await request.refused(*object, touch))
       res.status = request.failure(*refused);
   if (res.status == v3::NFS3_OK) {
     const auto changed = co_await object->store().set_attributes(object->caller(), object->handle,

@@ -10,8 +10,14 @@ Task<v3::REMOVE3res> remove(Request request, v3::REMOVE3args args) {
     res.status = request.failure(directory.error());
     co_return res;
   }
-  res.status = v3::NFS3ERR_ROFS;
-  if (!directory->read_only()) {
+  std::optional<vfs::Status> refused;
+  if (directory->read_only())
+    refused = vfs::Status::ReadOnly;
+  else if (request.guarded())
+    refused = co_await request.refused_remove(*directory, args.object.name);
+  if (refused) {
+    res.status = request.failure(*refused);
+  } else {
     const auto removed = co_await directory->store().remove(directory->caller(), directory->handle,
                                                             args.object.name);
     if (removed) {

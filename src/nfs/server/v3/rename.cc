@@ -11,7 +11,9 @@ Task<v3::RENAME3res> rename(Request request, v3::RENAME3args args) {
     res.status = request.failure(from ? to.error() : from.error());
     co_return res;
   }
-  const auto refused = refused_together(*from, *to);
+  auto refused = refused_together(*from, *to);
+  if (!refused && request.guarded())
+    refused = co_await request.refused_rename(*from, args.from.name, *to, args.to.name);
   if (refused) {
     res.status = request.failure(*refused);
   } else {
@@ -38,7 +40,9 @@ Task<v3::LINK3res> link(Request request, v3::LINK3args args) {
     res.status = request.failure(file ? directory.error() : file.error());
     co_return res;
   }
-  const auto refused = refused_together(*file, *directory);
+  auto refused = refused_together(*file, *directory);
+  if (!refused && request.guarded())
+    refused = co_await request.refused(*file, state::Touch::Attributes);
   if (refused) {
     res.status = request.failure(*refused);
   } else {

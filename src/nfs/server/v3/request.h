@@ -36,6 +36,15 @@ class Request {
                                                   const vfs::CreateHow& how) const {
     return admission_.refused_create(directory, name, how);
   }
+  Task<std::optional<vfs::Status>> refused_remove(const ExportObject& directory,
+                                                  std::string_view name) const {
+    return admission_.refused_remove(directory, name);
+  }
+  Task<std::optional<vfs::Status>> refused_rename(const ExportObject& from,
+                                                  std::string_view oldname, const ExportObject& to,
+                                                  std::string_view newname) const {
+    return admission_.refused_rename(from, oldname, to, newname);
+  }
 
   v3::nfsstat3 failure(vfs::Status status) const { return to_nfsstat3(procedure_, status); }
   v3::nfsstat3 failure(Refusal refusal) const {
