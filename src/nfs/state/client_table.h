@@ -2,6 +2,7 @@
 // which; whoever is found through either is found under one lock.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -48,6 +49,11 @@ struct ClientRecord {
   std::vector<std::uint32_t> sessions;  // places
 
   ClientId id() const { return life->clientid; }
+  // Who lapsed and comes back before anybody wanted what it holds has lost nothing.
+  void renew(TimePoint now) {
+    renewed = std::max(renewed, now);
+    if (life->lapsed()) life->phase.store(Life::Phase::Active, std::memory_order_release);
+  }
   bool has_state() const {
     return !sessions.empty() || life->states.load(std::memory_order_acquire) != 0;
   }

@@ -177,7 +177,7 @@ Status Clients::destroy_clientid(ClientId clientid, LifePtr& ended) {
   {
     const BriefLock lock(shard.mutex);
     ClientRecord* const client = shard.find(clientid);
-    if (client == nullptr) return Status::StaleClientid;
+    if (client == nullptr || client->without_sessions) return Status::StaleClientid;
     if (client->has_state() && !client->life->lapsed()) return Status::ClientidBusy;
     ended = client->life;
     shard.remove(*client, removed);

@@ -25,7 +25,7 @@ struct Step {
 };
 
 constexpr int kClients = 3, kOwners = 2, kFiles = 2;
-constexpr std::uint64_t kBytes = 8;
+constexpr std::uint64_t kFileBytes = 8;
 constexpr std::array<const char*, kOwners> kNames{"one", "two"};
 constexpr Stateid kUnknown{5, {std::byte{9}}};
 
@@ -216,7 +216,7 @@ class Pair {
     for (const Model::Lock& lock : model_.locks)
       EXPECT_EQ(files_.test_stateid(lock.stateid, life(client)),
                 lock.client == client ? Status::Ok : Status::BadStateid);
-    for (std::uint64_t byte = 0; byte < kBytes; ++byte)
+    for (std::uint64_t byte = 0; byte < kFileBytes; ++byte)
       for (int owner = 0; owner < kOwners; ++owner)
         for (const bool exclusive : {false, true})
           judge(files_.test_lock(key(file), {byte, byte}, exclusive, name(owner), life(client))
@@ -342,9 +342,9 @@ Step random_step(std::mt19937& random) {
   step.access = static_cast<std::uint32_t>(1 + below(3));
   step.deny = below(4) == 0 ? static_cast<std::uint32_t>(below(4)) : 0;
   step.lock_owner = below(kOwners);
-  step.range.first = static_cast<std::uint64_t>(below(kBytes));
-  step.range.last = step.range.first +
-                    static_cast<std::uint64_t>(below(static_cast<int>(kBytes - step.range.first)));
+  step.range.first = static_cast<std::uint64_t>(below(kFileBytes));
+  step.range.last = step.range.first + static_cast<std::uint64_t>(
+                                           below(static_cast<int>(kFileBytes - step.range.first)));
   step.exclusive = below(2) == 0;
   return step;
 }

@@ -33,13 +33,6 @@ void set_limits(Sequenced& result, const Session& session, std::uint32_t flags) 
   result.status_flags = flags;
 }
 
-// Who lapsed and comes back before anybody wanted what it holds has lost nothing.
-void renew(ClientRecord& client, TimePoint now) {
-  client.renewed = std::max(client.renewed, now);
-  if (client.life->lapsed())
-    client.life->phase.store(Life::Phase::Active, std::memory_order_release);
-}
-
 }  // namespace
 
 std::uint32_t Clients::Impl::status_flags(const Session& session, const ClientShard& shard) {
@@ -92,7 +85,7 @@ Sequenced Clients::sequence(const SequenceArgs& args, TimePoint now) {
       return result;
   }
   result.life = session->client().life;
-  renew(session->client(), now);
+  session->client().renew(now);
   set_limits(result, *session, impl_->status_flags(*session, shard));
   return result;
 }
@@ -118,7 +111,7 @@ void Clients::finished(const SlotRef& slot, const LifePtr& life, ReplyPtr reply,
     if (session != nullptr && session->slots()[slot.slotid].runs(slot.sequenceid))
       waiters = session->slots()[slot.slotid].finish(std::move(reply));
     // RFC 8881 8.3: the lease counts from the end of the request, whatever became of its session.
-    if (!life->ended()) renew(*shard.find(life->clientid), now);
+    if (!life->ended()) shard.find(life->clientid)->renew(now);
     life->running.fetch_sub(1, std::memory_order_acq_rel);
   }
   for (auto& waiter : waiters) waiter();

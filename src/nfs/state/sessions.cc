@@ -138,7 +138,7 @@ CreateSessionResult Clients::Impl::create(const CreateSessionArgs& args,
     result.sequence = client->sequence = args.sequence;
     result.fore = fore;
     result.back = lower_back(args.back, options.limits.fore);
-    client->renewed = now;
+    client->renew(now);
     client->created = {result.sessionid, result.back_channel, result.fore, result.back};
     result.life = client->life;
   }

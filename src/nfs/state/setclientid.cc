@@ -100,7 +100,7 @@ ConfirmResult Clients::confirm_clientid(ClientId clientid, const Verifier& confi
     if (client->confirmed) return result;
     address = client->address;
     result.status = impl_->confirm(shard, *client, result.ended, removed);
-    client->renewed = now;
+    client->renew(now);
   }
   impl_->settle(removed);
   if (result.status == Status::Ok)
@@ -120,9 +120,7 @@ RenewResult Clients::renew_lease(ClientId clientid, TimePoint now) {
     return {ours ? Status::Expired : Status::StaleClientid, nullptr};
   }
   if (!client->confirmed || !client->without_sessions) return {Status::StaleClientid, nullptr};
-  client->renewed = std::max(client->renewed, now);
-  if (client->life->lapsed())
-    client->life->phase.store(Life::Phase::Active, std::memory_order_release);
+  client->renew(now);
   return {Status::Ok, client->life};
 }
 
