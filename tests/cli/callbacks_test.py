@@ -9,6 +9,8 @@ import time
 import unittest
 
 import harness
+import nfs4_client
+from nfs4_client import BACK_CHANNEL
 
 OK, NONE, WRITE = 0, 0, 2
 GETFH, LOOKUP, OPEN, OPEN_CONFIRM, PUTFH, PUTROOTFH, SETCLIENTID, SETCLIENTID_CONFIRM = 10, 15, 18, 20, 22, 24, 35, 36
@@ -101,11 +103,11 @@ class Client:
         assert status == OK, status
         return reply[32 + tag + (-tag % 4) + 4:]
 
-    def open(self):
+    def open(self, name=b"file"):
         """Stateid, filehandle and the type of the delegation."""
         self.seqid += 1
         operation = words(OPEN, self.seqid, 3, 0) + self.clientid + opaque(b"opener") + words(1, 0, 0, 0)
-        results = self.compound(words(PUTROOTFH), words(LOOKUP) + opaque(b"data"), operation + words(0) + opaque(b"file"),
+        results = self.compound(words(PUTROOTFH), words(LOOKUP) + opaque(b"data"), operation + words(0) + opaque(name),
                                 words(GETFH))
         attributes = struct.unpack_from(">I", results, 64)[0]
         at = results.rindex(words(GETFH, 0)) + 8
@@ -128,21 +130,45 @@ class Callbacks(unittest.TestCase):
         self.listener = Listener()
         self.addCleanup(self.listener.close)
 
-    def client(self, *arguments):
+    def server(self, *arguments):
         server = harness.Server(["/data=memory"], self.state, ["--log-level", "error", *arguments])
-        self.addCleanup(server.end)
+        self.addCleanup(lambda: server.process.poll() is None and server.end())
+        return server
+
+    def client(self, *arguments):
+        server = self.server(*arguments)
         client = Client(server.tcp_port, self.listener)
         self.addCleanup(client.close)
         return client.open_confirmed()
 
-    def test_a_client_that_answers_gets_a_delegation(self):
-        client = self.client()
+    def delegated(self, client):
+        """The delegation of the first file."""
         # An OPEN waits for the answer for a moment only.
         until = time.monotonic() + harness.PATIENCE
         while (delegation := client.open()[2]) == NONE and time.monotonic() < until:
             time.sleep(0.05)
-        self.assertEqual(delegation, WRITE)
+        return delegation
+
+    def test_a_client_that_answers_gets_a_delegation(self):
+        self.assertEqual(self.delegated(self.client()), WRITE)
         self.assertEqual(self.listener.asked[0], (CALLBACK_PROGRAM, 1, 0))
+
+    def test_as_many_files_are_delegated_as_the_limit_says(self):
+        client = self.client("--nfs4-delegations", "2")
+        self.assertEqual(self.delegated(client), WRITE)
+        self.assertEqual([client.open(name)[2] for name in (b"second", b"third")], [WRITE, NONE])
+
+    def test_connections_over_RDMA_carry_them_unless_that_is_turned_off(self):
+        for arguments, over_rdma in (((), BACK_CHANNEL), (("--no-rdma-callbacks",), 0)):
+            server = self.server(*arguments)
+            for kind, port, carries in ((nfs4_client.RdmaClient, server.rdma_port, over_rdma),
+                                        (nfs4_client.Client, server.tcp_port, BACK_CHANNEL)):
+                client = kind(port, b"name")
+                self.addCleanup(client.close)
+                client.exchange_id()
+                self.assertEqual(client.create_session(flags=BACK_CHANNEL), OK)
+                self.assertEqual(client.flags, carries, (arguments, kind))
+            self.assertEqual(server.end(), 0)
 
     def test_without_callbacks_nobody_is_connected_to(self):
         client = self.client("--no-callbacks")

@@ -8,9 +8,12 @@ import unittest
 
 import harness
 
-OK = 0
-PUTFH, GETFH, LOCK, LOOKUP, OPEN, PUTROOTFH, EXCHANGE_ID, CREATE_SESSION, SEQUENCE, RECLAIM_COMPLETE = (
-    22, 10, 12, 15, 18, 24, 42, 43, 53, 58)
+OK = AUTH_NONE = 0
+REPLY = 1
+PUTFH, GETFH, LOCK, LOOKUP, OPEN, PUTROOTFH, SAVEFH, EXCHANGE_ID, CREATE_SESSION, DESTROY_SESSION, SEQUENCE = (
+    22, 10, 12, 15, 18, 24, 32, 42, 43, 44, 53)
+RECLAIM_COMPLETE, COPY = 58, 60
+BACK_CHANNEL = 2  # CREATE_SESSION4_FLAG_CONN_BACK_CHAN
 
 
 def words(*numbers):
@@ -26,7 +29,7 @@ class Client:
 
     def __init__(self, port, owner, host="127.0.0.1"):
         self.socket = socket.create_connection((host, port), timeout=harness.PATIENCE)
-        self.owner, self.xid, self.sequence = owner, 0, 0
+        self.owner, self.xid, self.sequence, self.minor = owner, 0, 0, 1
 
     def close(self):
         self.socket.close()
@@ -45,12 +48,19 @@ class Client:
         self.xid += 1
         credential = words(0) + opaque(b"test") + words(0, 0, 0)
         call = words(self.xid, 0, 2, program, version, procedure, 1) + opaque(credential) + words(0, 0) + arguments
-        self.socket.sendall(words(0x80000000 | len(call)) + call)
-        return self.read(struct.unpack(">I", self.read(4))[0] & 0x7FFFFFFF)[24:]
+        return self.exchange(call)[24:]
+
+    def exchange(self, message):
+        """The reply to it; what the server calls meanwhile is not answered."""
+        self.socket.sendall(words(0x80000000 | len(message)) + message)
+        while True:
+            record = self.read(struct.unpack(">I", self.read(4))[0] & 0x7FFFFFFF)
+            if struct.unpack_from(">I", record, 4)[0] == REPLY:
+                return record
 
     def compound(self, *operations):
         """The status of the COMPOUND and the bytes of its results behind the number of operations."""
-        results = self.call(100003, 4, 1, opaque(b"") + words(1, len(operations)) + b"".join(operations))
+        results = self.call(100003, 4, 1, opaque(b"") + words(self.minor, len(operations)) + b"".join(operations))
         status, tag = struct.unpack_from(">II", results)
         return status, results[8 + tag + (-tag % 4) + 4:]
 
@@ -65,14 +75,16 @@ class Client:
         assert status == OK, status
         self.clientid, self.create = results[8:16], results[16:20]
 
-    def create_session(self, cached=4096, operations=16, slots=4):
-        """Its status; what the server granted of the three is in `granted`, and the next session has the next sequence number."""
+    def create_session(self, cached=4096, operations=16, slots=4, flags=0):
+        """Its status; what the server granted of the four is in `granted` and `flags`, and the next session has the next sequence number."""
         channel = words(0, 1 << 20, 1 << 20, cached, operations, slots, 0)
         status, results = self.compound(
-            words(CREATE_SESSION) + self.clientid + self.create + words(0) + channel + channel + words(0x40000000, 0))
+            words(CREATE_SESSION) + self.clientid + self.create + words(flags) + channel + channel + words(0x40000000) +
+            (words(1, AUTH_NONE) if flags else words(0)))
         self.session, self.sequence = None, 0
         if status == OK:
             self.session, self.granted = results[8:24], struct.unpack_from(">3I", results, 44)
+            self.flags = struct.unpack_from(">I", results, 28)[0]
             self.create = words(struct.unpack(">I", self.create)[0] + 1)
         return status
 
@@ -101,6 +113,16 @@ class Client:
         size = struct.unpack_from(">I", results, at + 8)[0]
         return results[at + 12:at + 12 + size]
 
+    def destroy_session(self, session):
+        return self.compound(words(DESTROY_SESSION) + session)[0]
+
+    def copy(self, from_, source, to, target):
+        """Status, and 1 where it goes on after its answer, which version 4.2 lets it do; of the whole file."""
+        status, results = self.in_session(
+            words(PUTFH) + opaque(from_), words(SAVEFH), words(PUTFH) + opaque(to),
+            words(COPY) + source + target + struct.pack(">QQQ", 0, 0, 0) + words(1, 0, 0))
+        return status, struct.unpack_from(">I", results, 32)[0] if status == OK else None
+
     def reclaim(self, handle):
         status, results = self.in_session(words(PUTFH) + opaque(handle), self.open_operation(words(1, 0), False))
         return status, results[16:32]
@@ -109,6 +131,23 @@ class Client:
         arguments = words(LOCK, 2, reclaim) + struct.pack(">QQ", 0, 10)
         arguments += words(1, 0) + stateid + words(0) + self.clientid + opaque(b"locker")
         return self.in_session(words(PUTFH) + opaque(handle), arguments)[0]
+
+
+class RdmaClient(Client):
+    """The same over RPC-over-RDMA and software iWARP; each message is inline, in one FPDU (RFC 5044, RFC 8166)."""
+
+    def __init__(self, port, owner):
+        self.socket, _ = harness.request_rdma(port)
+        self.owner, self.xid, self.sequence, self.minor, self.sent = owner, 0, 0, 1, 0
+
+    def exchange(self, message):
+        self.sent += 1
+        # DDP: the last segment, untagged, queue 0. RDMAP: Send. RPC-over-RDMA: RDMA_MSG without chunks.
+        segment = bytes([0x41, 0x43]) + words(0, 0, self.sent, 0) + words(self.xid, 1, 32, 0, 0, 0, 0) + message
+        fpdu = struct.pack(">H", len(segment)) + segment
+        self.socket.sendall(fpdu + bytes(-len(fpdu) % 4 + 4))
+        size = struct.unpack(">H", self.read(2))[0]
+        return self.read(size + -(2 + size) % 4 + 4)[18 + 28:size]
 
 
 class Case(unittest.TestCase):

@@ -210,7 +210,8 @@ class ConfigFiles(Case):
 
     def test_can_say_all_that_the_flags_can(self):
         flags = set(re.findall(r"--([a-z0-9-]+)", stag("serve", "--help").stdout.split("Options:")[1].split("Example")[0]))
-        flags -= {"help", "config", "no-rpcbind", "no-udp", "no-nfs4", "no-callbacks"}
+        flags -= {"help", "config", "no-rpcbind", "no-udp", "no-nfs4", "no-callbacks",
+                  "no-rdma-callbacks"}
         text = f"""
             export = ["/a=memory,ro", "/b={self.served}"]
             exports-file = ""
@@ -235,6 +236,7 @@ class ConfigFiles(Case):
             udp = true
             nfs4 = true
             callbacks = true
+            rdma-callbacks = true
             callback-network = ["192.0.2.0/24", "2001:db8::/32"]
             control = ""
             control-group = ""

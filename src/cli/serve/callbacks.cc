@@ -17,6 +17,11 @@ void CallbackOptions::declare(Arguments& arguments) {
   arguments.flag("--callbacks,!--no-callbacks", wanted_,
                  "call version 4 clients back: 4.1 and 4.2 on their own connections, 4.0 over TCP "
                  "at the address that they name; without this they get no delegations [yes]");
+  arguments.flag(
+      "--rdma-callbacks,!--no-rdma-callbacks", over_rdma_,
+      "let connections over RDMA carry callbacks of versions 4.1 and 4.2, in the reverse "
+      "direction (RFC 8167); without this only those over TCP do that a client binds to "
+      "its session [yes]");
   arguments.texts("--callback-network", network_texts_, "NETWORK",
                   "where a version 4.0 client may have itself called back besides the address "
                   "that it calls from: 192.0.2.0/24, 2001:db8::/32 [nowhere]");

@@ -21,10 +21,14 @@ class CallbackOptions {
   // Reads the networks; the error is one sentence.
   Result<Ok, std::string> check();
   bool wanted() const { return wanted_; }
-  void apply(nfs::nfs4::Nfs4Options& options) const { options.callback_networks = networks_; }
+  void apply(nfs::nfs4::Nfs4Options& options) const {
+    options.callback_networks = networks_;
+    options.rdma_callbacks = over_rdma_;
+  }
 
  private:
   bool wanted_ = true;
+  bool over_rdma_ = true;
   std::vector<std::string> network_texts_;
   std::vector<IpNetwork> networks_;
 };

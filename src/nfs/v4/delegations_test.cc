@@ -352,6 +352,59 @@ TEST_F(Nfs4BackChannel, is_bound_as_far_as_asked_and_without_RDMA_mode) {
   EXPECT_EQ(bind(v4::CDFC4_BACK).bctsr_status, v4::NFS4ERR_INVAL);
 }
 
+// A holder whose connection over RDMA has no use of its reverse direction.
+class Nfs4BackChannelByTcp : public Nfs4DelegationsServed {
+ protected:
+  explicit Nfs4BackChannelByTcp(bool rdma = false) : Nfs4DelegationsServed(options(rdma)) {
+    holder_client_.channel.origin().transport = rpc::TransportKind::Rdma;
+    tcp_.channel.origin().transport = rpc::TransportKind::Tcp;
+  }
+  static Nfs4Options options(bool rdma) {
+    Nfs4Options options;
+    options.rdma_callbacks = rdma;
+    return options;
+  }
+  v4::BIND_CONN_TO_SESSION4res bind_by(rpc::Channel& channel,
+                                       v4::channel_dir_from_client4 direction) {
+    via_ = &channel;
+    const v4::BIND_CONN_TO_SESSION4res bound = bind(direction);
+    via_ = &holder_client_.channel;
+    return bound;
+  }
+
+  CallbackClient tcp_{loop_, server_};
+};
+
+TEST_F(Nfs4BackChannelByTcp, is_not_claimed_on_a_connection_over_RDMA) {
+  EXPECT_EQ(make_session(holder_args(exchange_id("one more"))).csr_flags, 0u);
+  EXPECT_EQ(open_for(kForReading).delegation_type, v4::OPEN_DELEGATE_NONE);
+  const v4::BIND_CONN_TO_SESSION4res fore = bind_by(holder_client_.channel, v4::CDFC4_FORE_OR_BOTH);
+  ASSERT_EQ(fore.bctsr_status, v4::NFS4_OK);
+  EXPECT_EQ(fore.bctsr_resok4().bctsr_dir, v4::CDFS4_FORE);
+  EXPECT_EQ(bind_by(holder_client_.channel, v4::CDFC4_BACK).bctsr_status, v4::NFS4ERR_INVAL);
+  EXPECT_EQ(holder_client_.probes, 0);
+}
+
+TEST_F(Nfs4BackChannelByTcp, is_the_connection_over_TCP_that_a_client_binds) {
+  const v4::BIND_CONN_TO_SESSION4res back = bind_by(tcp_.channel, v4::CDFC4_BACK);
+  ASSERT_EQ(back.bctsr_status, v4::NFS4_OK);
+  EXPECT_EQ(back.bctsr_resok4().bctsr_dir, v4::CDFS4_BACK);
+  const v4::open_delegation4 read = open_for(kForReading);
+  ASSERT_EQ(read.delegation_type, v4::OPEN_DELEGATE_READ);
+  EXPECT_EQ(other_opens(kForBoth), v4::NFS4ERR_DELAY);
+  ASSERT_EQ(tcp_.asked.size(), 1u);
+  EXPECT_EQ(tcp_.recall(0).stateid, read.read().stateid);
+  EXPECT_EQ(tcp_.probes, 1);
+  EXPECT_EQ(holder_client_.probes, 0);
+  EXPECT_TRUE(holder_client_.asked.empty());
+}
+
+TEST_F(Nfs4BackChannelByTcp, comes_with_a_session_that_is_made_over_TCP) {
+  via_ = &tcp_.channel;
+  EXPECT_EQ(make_session(holder_args(exchange_id("one more"))).csr_flags,
+            v4::CREATE_SESSION4_FLAG_CONN_BACK_CHAN);
+}
+
 TEST_F(Nfs4BackChannel, has_the_parameters_of_BACKCHANNEL_CTL) {
   v4::BACKCHANNEL_CTL4args args;
   args.bca_cb_program = v4::NFS4_CALLBACK;

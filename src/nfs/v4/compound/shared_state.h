@@ -33,6 +33,9 @@ struct Nfs4Options {
   recovery::Recovery* recovery = nullptr;
   // Where a client of version 4.0 may have itself called back besides its own address.
   std::vector<IpNetwork> callback_networks{};
+  // False: clients of versions 4.1 and 4.2 are called on connections over TCP alone, which they
+  // bind to their sessions (RFC 8881 2.10.3.1).
+  bool rdma_callbacks = true;
   // Null: owners are numbers.
   std::shared_ptr<IdMap> id_map{};
   // Shared with whoever else gives locks out; begun by whoever starts the server.

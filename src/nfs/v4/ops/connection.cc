@@ -8,8 +8,12 @@ state::ConnectionId connection_of(const Compound& compound) {
 }
 
 state::CallbackConnection callbacks_of(const Compound& compound) {
-  if (compound.shared().callbacks.load(std::memory_order_acquire) == nullptr) return {};
-  return compound.admission().call().reverse_channel();
+  const rpc::CallContext& call = compound.admission().call();
+  const SharedState& shared = compound.shared();
+  if (shared.callbacks.load(std::memory_order_acquire) == nullptr) return {};
+  if (!shared.options.rdma_callbacks && call.origin().transport == rpc::TransportKind::Rdma)
+    return {};
+  return call.reverse_channel();
 }
 
 }  // namespace stag::nfs::nfs4

@@ -22,6 +22,7 @@ class Nfs4DelegationsServed : public Nfs4Served {
     rpc::Channel* via = nullptr;
   };
 
+  using Nfs4Served::Nfs4Served;
   void SetUp() override {
     nfs4_.start_callbacks(loop_);
     set_up_session("the other");
