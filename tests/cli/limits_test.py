@@ -11,7 +11,7 @@ import unittest
 
 import harness
 from harness import Server, request_rdma, stag
-from nfs4_client import OK, Client
+from nfs4_client import BACK_CHANNEL, OK, Client
 
 MIB = 1 << 20
 
@@ -31,8 +31,9 @@ class Limits(unittest.TestCase):
         self.work = tempfile.mkdtemp(prefix="stag-limits-")
         self.addCleanup(shutil.rmtree, self.work, ignore_errors=True)
 
-    def start(self, *arguments):
-        server = Server(["/x=memory"], os.path.join(self.work, "state"), arguments)
+    def start(self, *arguments, export="/x=memory"):
+        # Of its own: after another server there would be a grace period.
+        server = Server([export], tempfile.mkdtemp(dir=self.work), arguments)
         self.addCleanup(lambda: server.process.poll() is None and server.end())
         return server
 
@@ -99,7 +100,7 @@ class Limits(unittest.TestCase):
 
     def test_of_version_4_are_what_sessions_get(self):
         for arguments, slots, operations, cached in (
-            (("--nfs4-slots", "7", "--nfs4-operations", "9", "--nfs4-cached-reply", "1000"), 7, 9, 1000),
+            (("--nfs4-slots", "7", "--nfs4-operations", "13", "--nfs4-cached-reply", "1000"), 7, 13, 1000),
             (self.config(nfs4_slots=5), 5, 64, 4096),
         ):
             server = self.start(*arguments)
@@ -120,10 +121,71 @@ class Limits(unittest.TestCase):
             self.assertEqual(client.create_session(), delay, "a quarter of four is one at an address")
         self.assertEqual(server.end(), 0)
 
+    def test_of_version_4_let_the_oldest_go_of_clients_that_only_named_themselves(self):
+        stale = 10022
+        server = self.start("--nfs4-unconfirmed", "1")
+        with contextlib.closing(Client(server.tcp_port, b"one")) as one, contextlib.closing(Client(server.tcp_port, b"two")) as two:
+            one.exchange_id()
+            two.exchange_id()
+            self.assertEqual([one.create_session(), two.create_session()], [stale, OK])
+
+    def test_of_version_4_keep_what_all_slots_keep_small(self):
+        nospc = 28
+        server = self.start("--nfs4-caches", "1M", "--nfs4-sessions", "1024")
+        with contextlib.closing(Client(server.tcp_port, b"one")) as one, contextlib.closing(Client(server.tcp_port, b"two")) as two:
+            for client in (one, two):
+                client.exchange_id()
+            self.assertEqual(one.create_session(slots=64), OK)
+            self.assertEqual(one.granted, (4096, 16, 16), "an eighth of what is not kept for others")
+            while (status := two.create_session(slots=64)) == OK and two.granted[0] > 512:
+                pass
+            self.assertEqual((status, two.granted), (OK, (512, 16, 1)), "the least")
+            session = two.session
+            # As long as it is not a session too many of one client.
+            for client in (one, two):
+                while (status := client.create_session(slots=64)) == OK:
+                    pass
+            self.assertEqual(status, nospc)
+            self.assertEqual(two.destroy_session(session), OK)
+            self.assertEqual(two.create_session(slots=64), OK, "there is room for it again")
+
+    def test_of_version_4_on_what_is_open_ask_to_come_back(self):
+        delay = 10008
+        for option, most in (("--nfs4-states-per-client", 16), ("--nfs4-states", 8)):
+            server = self.start(option, "16", export="/data=memory")
+            with contextlib.closing(Client(server.tcp_port, b"one").connect()) as client:
+                self.assertEqual(client.reclaim_complete(), OK)
+                statuses = [client.create_file(b"%d" % number)[0] for number in range(most + 1)]
+                self.assertEqual(statuses, [OK] * most + [delay], option)
+            self.assertEqual(server.end(), 0)
+
+    def test_of_version_4_on_copies_that_go_on_let_others_be_done_before_they_are_answered(self):
+        for arguments, goes_on in (((), 1), (("--nfs4-copies-per-client", "0"), 0)):
+            folder = tempfile.mkdtemp(dir=self.work)
+            server = self.start(*arguments, export=f"/data={folder},no_root_squash")
+            with contextlib.closing(Client(server.tcp_port, b"one")) as client:
+                client.minor = 2
+                client.exchange_id()
+                self.assertEqual(client.create_session(flags=BACK_CHANNEL), OK)
+                self.assertEqual(client.reclaim_complete(), OK)
+                (_, source, from_), (_, target, to) = (client.create_file(name) for name in (b"from", b"to"))
+                os.truncate(os.path.join(folder, "from"), 40 * MIB)
+                self.assertEqual(client.copy(from_, source, to, target), (OK, goes_on))
+            self.assertEqual(server.end(), 0)
+
+    def test_of_operations_leave_room_for_our_own_client(self):
+        server = self.start("--nfs4-operations", "12")
+        path = os.path.join(self.work, "file")
+        with open(path, "wb") as file:
+            file.write(bytes(100_000))
+        for version in ("4.0", "4.2"):
+            copied = stag("cp", path, f"{server.url('/x/file')}&version={version}")
+            self.assertEqual(copied.returncode, 0, copied.stderr)
+
     def test_that_would_keep_clients_from_working_are_not_taken(self):
         for option, value in (
             ("--max-connections", "0"), ("--max-reads", "129"), ("--max-chunk-bytes", "1048576"), ("--max-connection-bytes", "1"),
-            ("--max-bytes", "1"), ("--stall-limit", "-1"), ("--nfs4-clients", "0"), ("--nfs4-operations", "1"),
+            ("--max-bytes", "1"), ("--stall-limit", "-1"), ("--nfs4-clients", "0"), ("--nfs4-operations", "11"),
         ):
             result = stag("serve", "--export", "/x=memory", "--state", os.path.join(self.work, "state"), option, value)
             self.assertEqual(result.returncode, 2, result.stdout)

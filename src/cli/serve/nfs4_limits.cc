@@ -1,11 +1,14 @@
 #include "cli/serve/nfs4_limits.h"
 
+#include "nfs/session/session.h"
+
 namespace stag::cli {
 namespace {
 
 constexpr std::uint32_t kMost = 1u << 24;
 constexpr std::uint32_t kMostSlots = 1024;
-constexpr std::uint32_t kLeastOperations = 8;  // what Linux sends
+// What our own client counts on; Linux sends up to 8.
+constexpr std::uint32_t kLeastOperations = nfs::session::Session::kOperations;
 constexpr std::uint32_t kMostOperations = 1024;
 constexpr std::uint32_t kMostCachedReply = 64 << 10;
 constexpr std::uint64_t kLeastCaches = 1 << 20;
