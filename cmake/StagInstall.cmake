@@ -22,7 +22,8 @@ set_target_properties(stag_library PROPERTIES OUTPUT_NAME stag LINKER_LANGUAGE C
 install(TARGETS stag_library ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT devel)
 
 # The same objects as a shared library, which exports what the public headers declare (exports.py). Its number changes when
-# packaging/abi/libstag.symbols loses a line, or a public type its layout; before 1.0 with every release that does so.
+# packaging/abi/libstag.symbols loses a line, or packaging/abi/libstag.layouts has another one (tests install_abi and install_layout
+# tell); before 1.0 with every release that does so.
 set(STAG_SOVERSION 0)
 if(NOT STAG_SANITIZE)
   set(map ${PROJECT_BINARY_DIR}/libstag.map)
