@@ -1,6 +1,6 @@
 # The front door. `make help` lists what there is; each target does its own set-up.
 .DEFAULT_GOAL := help
-.PHONY: help build run test check sanitize bench bench-peers bench-gss bench-mount perf-guard fuzz attack mutants interop exercise soak soak-short format tidy deb deb-test systemd-test bare clean
+.PHONY: help build run test check sanitize bench bench-peers bench-gss bench-mount perf-guard fuzz attack mutants interop exercise soak soak-short format tidy deb deb-test systemd-test container-test bare clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -115,6 +115,10 @@ deb-test: ## make deb's packages installed in a clean Debian 12 and used (root)
 systemd-test: ## make deb's service run by systemd, in a container: start, reload, restart under load, crash, watchdog (root)
 	@tools/setup build deb
 	@tools/systemd-test
+
+container-test: ## the container of packaging/container, with make deb's packages: built by podman, served and copied from without rights (root)
+	@tools/setup build deb container
+	@tools/container-test
 
 bare: ## README's two commands on a bare Debian 12, with no more rights than a container has (root, debootstrap)
 	@tools/bare
