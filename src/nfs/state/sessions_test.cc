@@ -280,15 +280,16 @@ TEST(Nfs4Slots, are_independent) {
 }
 
 TEST(Nfs4Slots, sequence_ids_wrap_around_through_zero) {
+  const Fingerprint none, other{0, 7};
   Slot slot(~0u);
-  EXPECT_EQ(slot.judge(~0u, 0), Slot::Judgement::Done);
-  EXPECT_EQ(slot.judge(1, 0), Slot::Judgement::Misordered);
-  ASSERT_EQ(slot.judge(0, 7), Slot::Judgement::New);
-  static_cast<void>(slot.start(7));
+  EXPECT_EQ(slot.judge(~0u, none), Slot::Judgement::Done);
+  EXPECT_EQ(slot.judge(1, none), Slot::Judgement::Misordered);
+  ASSERT_EQ(slot.judge(0, other), Slot::Judgement::New);
+  static_cast<void>(slot.start(other));
   static_cast<void>(slot.finish(nullptr));
-  EXPECT_EQ(slot.judge(0, 7), Slot::Judgement::Done);
-  EXPECT_EQ(slot.judge(~0u, 0), Slot::Judgement::Misordered);
-  EXPECT_EQ(slot.judge(1, 0), Slot::Judgement::New);
+  EXPECT_EQ(slot.judge(0, other), Slot::Judgement::Done);
+  EXPECT_EQ(slot.judge(~0u, none), Slot::Judgement::Misordered);
+  EXPECT_EQ(slot.judge(1, none), Slot::Judgement::New);
 }
 
 TEST(Nfs4Slots, another_request_with_the_same_number_is_SEQ_FALSE_RETRY) {

@@ -87,7 +87,7 @@ class World {
     args.sequenceid = number;
     args.operations = 2;
     args.request_size = 200;
-    args.fingerprint = fingerprint;
+    args.fingerprint = {0, fingerprint};
     return clients.sequence(args, now);
   }
   void finish(const Sequenced& running, ReplyPtr reply = nullptr) {
