@@ -4,7 +4,7 @@
 
 #include "base/task_group.h"
 #include "nfs/client/v4/callback_service.h"
-#include "testing/nfs/nfs4_client_world.h"
+#include "testing/nfs/cut_back_channel.h"
 #include "testing/vfs/stepped_store.h"
 
 namespace stag::nfs::client {
@@ -12,6 +12,8 @@ namespace {
 
 using namespace std::chrono_literals;
 using nfs4::CallbackService;
+using testing::Accident;
+using testing::CutBackChannel;
 using testing::LoopbackChannel;
 using vfs::testing::Called;
 using vfs::testing::Point;
@@ -33,13 +35,10 @@ struct FollowedCopy {
 };
 
 // Our server copies in pieces of a MiB; each but the first waits until the test lets it go on.
-class Nfs4CopyGoesOn : public ::testing::Test, public testing::Nfs4ClientWorld {
- protected:
-  Nfs4CopyGoesOn() : Nfs4ClientWorld(2) {
+struct CopyWorld : testing::Nfs4ClientWorld {
+  CopyWorld() : Nfs4ClientWorld(2) {
     channel.server->nfs4.start_callbacks(loop);
-    reverse = std::make_shared<LoopbackChannel>(loop, service.service());
-    channel.server->channel.origin().reverse = reverse;
-    channel.server->channel.origin().connection = std::make_shared<rpc::Connection>();
+    connect();
     serve_slowly();
     protocol = *run(nfs4::Nfs4::connect(channel, options.calls, {&service, nullptr, nullptr}));
     const Handle top = run(protocol->root({"find the root", {}}))->handle;
@@ -50,7 +49,19 @@ class Nfs4CopyGoesOn : public ::testing::Test, public testing::Nfs4ClientWorld {
     const std::string text(kWholeFile, 'x');
     EXPECT_TRUE(run(files->write_from(from, 0, bytes_of(text))).ok());
   }
-  void TearDown() override {
+  // A connection with a reverse direction.
+  void connect() {
+    reverse = std::make_shared<CutBackChannel>(loop, service.service(), back);
+    connection = std::make_shared<rpc::Connection>();
+    channel.server->channel.origin().reverse = reverse;
+    channel.server->channel.origin().connection = connection;
+  }
+  // It ends with what it carries, and the client has another one.
+  void cut() {
+    connection->end();
+    connect();
+  }
+  void end() {
     go_on_to_the_end();
     EXPECT_EQ(tasks.running(), 0u);
     run(closed());
@@ -76,7 +87,7 @@ class Nfs4CopyGoesOn : public ::testing::Test, public testing::Nfs4ClientWorld {
   void begin() {
     tasks.add(copy.run(*files, from, to, kWholeFile));
     loop.drain();
-    ASSERT_FALSE(copy.outcome);
+    EXPECT_FALSE(copy.outcome);
   }
   void go_on() {
     ASSERT_FALSE(held->waiting.empty());
@@ -89,13 +100,20 @@ class Nfs4CopyGoesOn : public ::testing::Test, public testing::Nfs4ClientWorld {
   std::uint64_t size_there() { return run(files->getattr(to))->size; }
 
   CallbackService service;
-  std::shared_ptr<LoopbackChannel> reverse;
+  CutBackChannel::Plan back;
+  std::shared_ptr<CutBackChannel> reverse;
+  std::shared_ptr<rpc::Connection> connection;
   std::shared_ptr<vfs::testing::HeldSteps> held;
   int reads = 0;
   std::optional<FileSystem> files;
   Handle from, to;
   FollowedCopy copy;
   TaskGroup tasks;
+};
+
+class Nfs4CopyGoesOn : public ::testing::Test, public CopyWorld {
+ protected:
+  void TearDown() override { end(); }
 };
 
 TEST_F(Nfs4CopyGoesOn, until_the_server_tells_of_its_end) {
@@ -138,7 +156,7 @@ TEST_F(Nfs4CopyGoesOn, until_it_is_cancelled_which_the_server_hears) {
 
 TEST_F(Nfs4CopyGoesOn, and_its_end_is_found_where_no_callback_comes) {
   begin();
-  reverse->lost = true;
+  back.lost = true;
   go_on_to_the_end();
   EXPECT_FALSE(copy.outcome);
   loop.pass(2s);
@@ -151,6 +169,55 @@ TEST_F(Nfs4CopyGoesOn, no_more_where_it_is_short) {
   tasks.add(copy.run(*files, from, to, kOneStep));
   loop.drain();
   ASSERT_TRUE(copy.outcome && copy.outcome->ok()) << "the first piece";
+}
+
+// A copy of which a second goes by for each piece: the client asks how far it is.
+class CopyLife : public CopyWorld {
+ public:
+  ~CopyLife() { end(); }
+  std::string live() {
+    begin();
+    for (int i = 0; i < 100 && !copy.outcome; ++i) {
+      if (!held->waiting.empty()) go_on();
+      loop.pass(1s);
+    }
+    if (!copy.outcome) return "it does not end";
+    if (!copy.outcome->ok()) return copy.outcome->error().sentence;
+    if (**copy.outcome != kWholeFile || size_there() != kWholeFile) return "less was copied";
+    return "";
+  }
+};
+
+TEST(Nfs4CopyAccidents, a_copy_comes_to_its_end_wherever_the_connection_is_cut) {
+  CopyLife undisturbed;
+  const int from = undisturbed.channel.calls + 1;
+  ASSERT_EQ(undisturbed.live(), "");
+  ASSERT_GE(undisturbed.channel.calls, from + 5) << "nobody has asked";
+  for (const Accident accident : {Accident::CutBefore, Accident::CutAfter}) {
+    for (int at = from; at <= undisturbed.channel.calls; ++at) {
+      CopyLife world;
+      world.channel.accident = accident;
+      world.channel.at = at;
+      world.channel.on_accident = [&world] { world.cut(); };
+      EXPECT_EQ(world.live(), "") << "accident " << static_cast<int>(accident) << ", call " << at;
+    }
+  }
+}
+
+TEST(Nfs4CopyAccidents, its_end_is_found_wherever_the_callback_is_cut) {
+  CopyLife undisturbed;
+  const int from = undisturbed.back.calls + 1;
+  ASSERT_EQ(undisturbed.live(), "");
+  ASSERT_GE(undisturbed.back.calls, from) << "there was no CB_OFFLOAD";
+  for (const Accident accident : {Accident::CutBefore, Accident::CutAfter}) {
+    for (int at = from; at <= undisturbed.back.calls; ++at) {
+      CopyLife world;
+      world.back.accident = accident;
+      world.back.at = at;
+      world.back.on_cut = [&world] { world.cut(); };
+      EXPECT_EQ(world.live(), "") << "accident " << static_cast<int>(accident) << ", call " << at;
+    }
+  }
 }
 
 // Success for everything, and what a session with a back channel needs.

@@ -4,90 +4,25 @@
 
 #include "base/pause.h"
 #include "nfs/client/v4/callback_service.h"
-#include "testing/nfs/nfs4_client_world.h"
+#include "testing/nfs/delegated_world.h"
 
 namespace stag::nfs::client {
 namespace {
 
 using nfs4::CallbackService;
-using testing::LoopbackChannel;
+using testing::DelegatedWorld;
 using testing::Nfs4ClientWorld;
 
 constexpr std::uint32_t kReading = access::kRead;
 constexpr std::uint32_t kReadWrite = access::kRead | access::kModify;
 
-class Nfs4Delegated : public ::testing::TestWithParam<std::uint32_t>, public Nfs4ClientWorld {
+class Nfs4Delegated : public ::testing::TestWithParam<std::uint32_t>, public DelegatedWorld {
  protected:
-  Nfs4Delegated() : Nfs4ClientWorld(GetParam()) {
-    options.calls.delegations = true;
-    start_callbacks();
-    protocol = must(nfs4::Nfs4::connect(channel, options.calls, {&service, nullptr, nullptr}));
-    const Handle top = must(protocol->root({"find the root", {}})).handle;
-    FileSystem all(protocol, top, "/", options);
-    files_.emplace(protocol, must(all.walk("data")).handle, "/data", options);
-    const Node made = must(files().create(files().root(), "file", {.mode = 0644}));
-    must(files().write(made.handle, 0, bytes_of("old")));
-    file = made.handle;
-  }
+  Nfs4Delegated() : DelegatedWorld(GetParam()) { begin(); }
   void TearDown() override {
     run(closed());
     EXPECT_TRUE(clients().empty());
     channel.server->nfs4.stop_callbacks();
-  }
-  void start_callbacks() {
-    channel.server->nfs4.start_callbacks(loop);
-    connect();
-  }
-  // A connection with a reverse direction.
-  void connect() {
-    reverse = std::make_shared<LoopbackChannel>(loop, service.service());
-    connection = std::make_shared<rpc::Connection>();
-    channel.server->channel.origin().reverse = reverse;
-    channel.server->channel.origin().connection = connection;
-  }
-  FileSystem& files() { return *files_; }
-  template <class T>
-  T must(Task<Outcome<T>> task) {
-    Outcome<T> outcome = run(std::move(task));
-    if (!outcome) ADD_FAILURE() << outcome.error().sentence;
-    STAG_CHECK(outcome.ok());
-    return std::move(*outcome);
-  }
-  // Calls of what is done.
-  template <class F>
-  int calls_of(F done) {
-    loop.drain();
-    const int before = channel.calls;
-    done();
-    return channel.calls - before;
-  }
-  void read_it() {
-    const Opened open = must(files().open(file, kReading));
-    std::array<std::byte, 8> to;
-    must(files().read(open.file, 0, to));
-    must(files().close(open.file));
-  }
-  std::uint32_t delegations() {
-    std::uint32_t all = 0;
-    for (const auto& client : clients()) all += client.held.delegations;
-    return all;
-  }
-  // Another client writes; yields what became of it.
-  Outcome<WritePart> other_writes(std::string_view text) {
-    FileSystemOptions plain = options;
-    plain.calls.delegations = false;
-    auto other = must(nfs4::Nfs4::connect(channel, plain.calls));
-    FileSystem theirs(other, files().root(), "/data", plain);
-    const Outcome<Opened> open = run(theirs.open(file, kReadWrite));
-    Outcome<WritePart> wrote =
-        open ? run(theirs.write(open->file, 0, bytes_of(text))) : Failure{open.error()};
-    if (open) must(theirs.close(open->file));
-    run(ended(other));
-    return wrote;
-  }
-  static Task<Ok> ended(std::shared_ptr<nfs4::Nfs4> protocol) {
-    co_await protocol->close();
-    co_return Ok{};
   }
   v4::nfsstat4 bind_fore_only(const v4::sessionid4& session) {
     rpc::Client client(channel, {}, options.calls.credentials);
@@ -98,14 +33,6 @@ class Nfs4Delegated : public ::testing::TestWithParam<std::uint32_t>, public Nfs
     STAG_CHECK(result && result->ok());
     return (*result)->status;
   }
-
-  CallbackService service;
-  std::shared_ptr<LoopbackChannel> reverse;
-  std::shared_ptr<rpc::Connection> connection;
-  Handle file;
-
- private:
-  std::optional<FileSystem> files_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Minor, Nfs4Delegated, ::testing::Values(1u, 2u),

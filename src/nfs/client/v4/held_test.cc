@@ -272,6 +272,8 @@ class Nfs4HeldAccidents : public HeldWorld {
     check("lock", run(files().lock(file, kMine, kTen)));
     check("write", run(files().write(file, 0, bytes_of("text"))));
     check("lock for reading", run(files().lock(again->file, kYours, {20, 10, false})));
+    const auto denied = run(files().lock(again->file, kYours, {5, 10, false}));
+    if (denied || denied.error().status != Status::Locked) wrong += " a lock was not denied";
     check("test", run(files().test_lock(file, kYours, kTen)));
     check("unlock a part", run(files().unlock(file, kMine, {0, 4, true})));
     std::array<std::byte, 4> to;

@@ -243,8 +243,14 @@ Callbacks::Next Callbacks::judge(const Sending& sending, CallbackOutcome& outcom
   }
   ++slot.sequenceid;
   sending.back->misordered = 0;
+  // 2.10.6.1.3: it may be what the client has kept of the request that was sent with this number
+  // before. Then this one was not executed, as a client need not compare them, and attributes are
+  // those of that time.
+  const bool kept =
+      doubtful && (*doubtful != sending.key || doubtful->kind == CallbackKey::Kind::Getattr);
+  if (kept) return Next::AtOnce;
   if (outcome.operation == v4::NFS4ERR_RETRY_UNCACHED_REP) {
-    if (doubtful != sending.key) return Next::AtOnce;
+    if (!doubtful) return Next::AtOnce;
     outcome.operation = v4::NFS4_OK;  // The client has executed it.
   }
   return judge_answer(outcome, what);
