@@ -8,12 +8,13 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 STAG = os.path.abspath(sys.argv.pop(1))
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import floods4  # noqa: E402
-from hostile import commands, manners  # noqa: E402
+from hostile import commands, manners, mounts  # noqa: E402
 from hostile.files import Files  # noqa: E402
 from hostile.files4 import Files4  # noqa: E402
 from hostile.server import HostileServer  # noqa: E402
@@ -24,6 +25,16 @@ from wire.fields import join  # noqa: E402
 
 def run(program, *arguments):
     return subprocess.run([os.path.join(HERE, "run"), "--stag", program, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def run_wrapped(script, name="tcp/rpc", *arguments):
+    """Against a program in whose place `script` is run."""
+    with tempfile.TemporaryDirectory() as work:
+        program = os.path.join(work, "stag")
+        with open(program, "w") as file:
+            file.write(f"#!/bin/bash\nSTAG={STAG}\n{script}\n")
+        os.chmod(program, os.stat(program).st_mode | stat.S_IXUSR)
+        return run(program, "--seed", "1", "--only", name, "--seconds", "3", *arguments)
 
 
 class Codecs(unittest.TestCase):
@@ -97,6 +108,48 @@ class TruthfulServer(unittest.TestCase):
             return await process.wait()
 
 
+@unittest.skipUnless(mounts.usable(), "no right to use /dev/fuse")
+class TruthfulMount(unittest.TestCase):
+    def results(self, files, query):
+        results = asyncio.run(mounts.mount_and_visit(STAG, files, manners.Manner(random.Random(0)), True, query))
+        return {operation: result for operation, result in results.items() if result != "ok"}
+
+    def test_can_do_whatever_visitors_do(self):
+        no_xattrs = {"getfattr": "ENOTSUP", "setfattr": "ENOTSUP"}
+        for query in ("proto=tcp&version=3", "proto=rdma&version=3"):
+            self.assertEqual(self.results(Files(), query), no_xattrs, query)
+        for version, missing in (("4.0", no_xattrs), ("4.1", no_xattrs), ("4.2", {})):
+            self.assertEqual(self.results(Files4(), f"proto=tcp&version={version}"), missing, version)
+
+
+@unittest.skipUnless(mounts.usable(), "no right to use /dev/fuse")
+class HostileMounts(unittest.TestCase):
+    QUICK = ("cycling-cookies", "endless-directory", "strange-sizes", "strange-names", "calls-back", "v4-stateids", "v4-contradictions", "v4-other-results",
+             "v4-recalls", "v4-lost-sessions", "v4-revoked", "v4-calls-back")  # fmt: skip
+
+    def test_find_nothing(self):
+        only = [word for name in self.QUICK for word in ("--only", f"mounted/{name}")]
+        result = run(STAG, "--seed", "1", "--batches", "2", *only)
+        self.assertEqual(result.returncode, 0, result.stdout)
+        self.assertRegex(result.stdout, r"mounted/v4-recalls +[0-9.]+ +2 commands")
+        self.assertIn("nothing found", result.stdout)
+
+    def test_find_a_mount_that_dies(self):
+        result = run_wrapped('"$STAG" "$@" & mount=$!; (sleep 2; kill -ABRT $mount) & wait $mount', "mounted/silence", "--batches", "1")
+        self.assertEqual(result.returncode, 1, result.stdout)
+        self.assertRegex(result.stdout, r"FAILED mounted/silence: .*(it ended while it was used|its exit code is)")
+
+    def test_find_a_visitor_that_is_left_waiting(self):
+        visit = mounts.visit
+
+        async def visit_impatiently(*arguments):
+            with unittest.mock.patch.object(mounts, "PATIENCE", 3):
+                return await visit(*arguments)
+
+        with unittest.mock.patch.multiple(mounts, TIMEOUT=1000, visit=visit_impatiently), self.assertRaisesRegex(mounts.Finding, "'statvfs' does not end within 3 s"):
+            asyncio.run(mounts.mount_and_visit(STAG, Files(), manners.Silence(random.Random(0)), False, "proto=tcp&version=3"))
+
+
 class Runs(unittest.TestCase):
     def test_find_nothing_in_a_server_without_fault(self):
         result = run(STAG, "--seed", "1", "--batches", "1", "--only", "rdma/chunks", "--only", "tcp/xdr", "--seconds", "2")
@@ -147,23 +200,16 @@ class Runs(unittest.TestCase):
         self.assertEqual(counts, {"ok": 1, "delayed": 1, "unexpected status 10006": 1, "unexpected status 0": 1})
 
     def test_find_a_server_that_dies(self):
-        result = self.run_wrapped('"$STAG" "$@" & server=$!; trap "kill $server" TERM; (sleep 0.5; kill -ABRT $server) & wait $server')
+        result = run_wrapped('"$STAG" "$@" & server=$!; trap "kill $server" TERM; (sleep 0.5; kill -ABRT $server) & wait $server')
         self.assertEqual(result.returncode, 1, result.stdout)
         self.assertIn("again by: tests/attack/run --seed 1 --only tcp/rpc", result.stdout)
 
     def test_find_a_sanitizer_report(self):
-        result = self.run_wrapped('echo "==1==ERROR: AddressSanitizer: heap-use-after-free" >&2; exec "$STAG" "$@"')
+        result = run_wrapped('echo "==1==ERROR: AddressSanitizer: heap-use-after-free" >&2; exec "$STAG" "$@"')
         self.assertEqual(result.returncode, 1, result.stdout)
         self.assertIn("heap-use-after-free", result.stdout)
 
-    def run_wrapped(self, script):
-        with tempfile.TemporaryDirectory() as work:
-            program = os.path.join(work, "stag")
-            with open(program, "w") as file:
-                file.write(f"#!/bin/bash\nSTAG={STAG}\n{script}\n")
-            os.chmod(program, os.stat(program).st_mode | stat.S_IXUSR)
-            return run(program, "--seed", "1", "--only", "tcp/rpc", "--seconds", "3")
-
 
 if __name__ == "__main__":
+    mounts.stand_apart()
     unittest.main(verbosity=2)

@@ -6,6 +6,7 @@ import fnmatch
 import functools
 import multiprocessing
 import os
+import random
 import resource
 import tempfile
 import time
@@ -14,7 +15,7 @@ import floods4
 from callees import Callbacks, Notifications
 from floods import FLOODS, UNEXPECTED, Running
 from good import GoodClient, in_words, latency
-from hostile import commands
+from hostile import commands, mounts
 from mutators import MUTATORS
 from peer import Silent
 from target import Failure, Target, reasons_in
@@ -226,9 +227,10 @@ class Campaign:
             self.on_target([name], seed, attack, *self.one_loop, stag=self.options.plain, address_space=FLOODS[name].ADDRESS_SPACE,
                            processors=self.processors[:1])  # fmt: skip
 
-    def mislead(self, seed, seconds):
-        """The client commands against hostile servers."""
-        names = self.wanted(commands.NAMES)
+    def mislead(self, run_one, names, seed, seconds):
+        """The client commands, or mounts and programs on them, against hostile servers. Those whose turn comes in a short time are others by each seed."""
+        names = self.wanted(names)
+        random.Random(seed).shuffle(names)
 
         def done(name, taken):
             self.outcome(name).counts["commands"] += 1
@@ -240,11 +242,18 @@ class Campaign:
         if names:
             start, before = time.monotonic(), processor_seconds(resource.RUSAGE_CHILDREN)
             options = self.options
-            running = asyncio.run(commands.run_many(options.stag, names, seed, seconds, options.first, options.batches, done, failed))
+            running = asyncio.run(commands.run_many(run_one, options.stag, names, seed, seconds, options.first, options.batches, done, failed))
             self.processor["commands"] += processor_seconds(resource.RUSAGE_CHILDREN) - before
             self.show(f"hostile servers: {sum(self.outcome(name).counts['commands'] for name in names)} commands, {time.monotonic() - start:.1f} s")
             if running:
                 self.show(f"ended at the end of the time, without a judgement: {', '.join(running)}")
+
+    def mount(self, seed, seconds):
+        if mounts.usable():
+            mounts.stand_apart()
+            self.mislead(mounts.run_one, mounts.NAMES, seed, seconds)
+        else:
+            self.show("mounted/*: skipped, no right to use /dev/fuse")
 
     def round(self, seed, seconds):
         """The time is shared out among the kinds of attacks that are wanted."""
@@ -252,10 +261,11 @@ class Campaign:
         unlimited = [name for name, flood in FLOODS.items() if not flood.ADDRESS_SPACE]
         limited = [name for name, flood in FLOODS.items() if flood.ADDRESS_SPACE]
         kinds = [
-            (0.4, MUTATORS, lambda time: self.share(MUTATORS, seed, time, self.mutate)),
-            (0.35, unlimited, lambda time: self.share(unlimited, seed, time, self.flood, *self.one_loop, processors=self.processors[:1])),
+            (0.35, MUTATORS, lambda time: self.share(MUTATORS, seed, time, self.mutate)),
+            (0.3, unlimited, lambda time: self.share(unlimited, seed, time, self.flood, *self.one_loop, processors=self.processors[:1])),
             (0.05, limited, lambda time: self.flood_limited(seed, time)),
-            (0.2, commands.NAMES, lambda time: self.mislead(seed, time)),
+            (0.15, commands.NAMES, lambda time: self.mislead(commands.run_one, commands.NAMES, seed, time)),
+            (0.15, mounts.NAMES, lambda time: self.mount(seed, time)),
         ]
         kinds = [(weight, attack) for weight, names, attack in kinds if self.wanted(names)]
         for weight, attack in kinds:
@@ -298,4 +308,4 @@ def side_by_side(options, show):
     return total
 
 
-ATTACKS = [*MUTATORS, *FLOODS, *commands.NAMES]
+ATTACKS = [*MUTATORS, *FLOODS, *commands.NAMES, *mounts.NAMES]

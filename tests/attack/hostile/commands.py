@@ -3,31 +3,24 @@ import asyncio
 import contextlib
 import os
 import random
-import re
 import shutil
 import tempfile
 import time
 
 from hostile import lies4, manners
+from hostile.program import Finding, Program
 from hostile.server import HostileServer
-from target import REPORTS, SANITIZER_OPTIONS
 
 NAMES = [f"hostile/{name}" for name in (*manners.LAYERS, *manners.MANNERS, *manners.TREES, *lies4.NAMES)]
 AT_ONCE = 6
 TIMEOUT = 2  # seconds, as the commands are told
 GRACE = 4  # seconds
 PATIENCE = 180  # seconds until a command counts as one that never ends; sanitizers take minutes for a million entries on a busy machine
-MOST_MEMORY = 1 << 20  # KiB; the sanitizers take their part of it
-EXIT = 99  # that sanitizers end a program with
 COMMANDS = (
     ("ls", "-l", "{}/"), ("ls", "{}/dir"), ("cat", "{}/file"), ("cp", "{}/file", "{local}/down"), ("cp", "{local}/up", "{}/new"),
     ("cp", "-r", "--max-entries", "300", "{}/", "{local}/tree"), ("stat", "{}/file"), ("df", "{}/"), ("ping", "-c", "3", "{}/"), ("rm", "-r", "{}/dir"),
     ("mkdir", "{}/made"), ("touch", "{}/file"), ("ln", "-s", "text", "{}/made"), ("mv", "{}/file", "{}/moved"), ("info",),
 )  # fmt: skip
-
-
-class Finding(Exception):
-    """In a sentence."""
 
 
 async def run_one(stag, name, seed):
@@ -70,46 +63,15 @@ def arguments_of(words, transport, server, local, timeout=TIMEOUT, version="3"):
 
 
 async def judge(stag, arguments, work):
-    environment = {**os.environ, **SANITIZER_OPTIONS, "ASAN_OPTIONS": f"{SANITIZER_OPTIONS['ASAN_OPTIONS']}:exitcode={EXIT}", "TMPDIR": work}
-    process = await asyncio.create_subprocess_exec(
-        stag, *arguments, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE, env=environment
-    )
-    start, memory, said = time.monotonic(), 0, asyncio.ensure_future(process.stderr.read())
+    program = await Program.start(stag, arguments, work)
     try:
-        while process.returncode is None:
-            memory = max(memory, resident(process.pid))
-            if time.monotonic() - start > PATIENCE:
-                raise Finding(f"it did not end within {PATIENCE} s, told to wait {TIMEOUT}")
-            if memory > MOST_MEMORY:
-                raise Finding(f"it took {memory >> 10} MiB of memory")
-            await asyncio.wait([said], timeout=0.2)
-            if said.done():
-                await process.wait()
-        text = (await said).decode(errors="replace")
-        report = REPORTS.search(text)
-        if report:
-            raise Finding(report[0] + "\n" + text[-3000:])
-        if process.returncode not in (0, 1, 2):
-            raise Finding(f"its exit code is {process.returncode}: {text[-300:]}")
+        await program.end(PATIENCE, f"told to wait {TIMEOUT} s, it did not end")
     finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-        said.cancel()
+        await program.kill()
 
 
-def resident(pid):
-    """KiB."""
-    try:
-        with open(f"/proc/{pid}/status") as file:
-            found = re.search(r"VmRSS:\s*(\d+)", file.read())
-            return int(found[1]) if found else 0
-    except OSError:
-        return 0
-
-
-async def run_many(stag, names, seed, seconds, first, batches, done, failed):
-    """All the names in turn until the time is over. done(name, seconds); failed(name, number, sentence). Returns the names of the commands that were
+async def run_many(run_one, stag, names, seed, seconds, first, batches, done, failed):
+    """run_one() of all the names in turn until the time is over. done(name, seconds); failed(name, number, sentence). Returns the names of the commands that were
     still running then, which are ended without a judgement."""
     running = []
     end = time.monotonic() + seconds

@@ -1,4 +1,4 @@
-"""The same small tree as COMPOUND results of NFS version 4.1: what a truthful server says (RFC 8881), for others to distort."""
+"""The same small tree as COMPOUND results of NFS versions 4.0 to 4.2: what a truthful server says (RFC 7530, RFC 8881), for others to distort."""
 import struct
 
 from hostile.files import DIRECTORY, EMPTY, FILE, LINK, NOENT, OK, ROOT, Files, opaque, words
@@ -64,7 +64,7 @@ class Files4(Files):
             return b""
         call, results = Arguments(arguments), []
         call.opaque()
-        call.word()
+        self.minor = call.word()
         self.current, self.saved = TOP, TOP
         for _ in range(min(call.word(), MOST_OPERATIONS)):
             number = call.word()
@@ -130,6 +130,29 @@ class Files4(Files):
     def result_52(self, call):  # SECINFO_NO_NAME: AUTH_SYS
         call.word()
         return words(OK, 1, 1)
+
+    # -- clients of version 4.0
+
+    def result_35(self, call):  # SETCLIENTID
+        call.at = len(call.data)
+        return words(OK) + CLIENTID + bytes(8)
+
+    def result_36(self, call):  # SETCLIENTID_CONFIRM
+        call.fixed(16)
+        return words(OK)
+
+    def result_30(self, call):  # RENEW
+        call.fixed(8)
+        return words(OK)
+
+    def result_39(self, call):  # RELEASE_LOCKOWNER
+        call.fixed(8), call.opaque()
+        return words(OK)
+
+    def result_20(self, call):  # OPEN_CONFIRM
+        given = call.fixed(16)
+        call.word()
+        return words(OK) + self.stateid(given)
 
     # -- handles
 
@@ -233,6 +256,35 @@ class Files4(Files):
     def result_12(self, call):  # LOCK
         call.at = len(call.data)
         return words(OK) + STATEID
+
+    def result_14(self, call):  # LOCKU
+        call.word(), call.word()
+        given = call.fixed(16)
+        call.hyper(), call.hyper()
+        return words(OK) + self.stateid(given)
+
+    def result_8(self, call):  # DELEGRETURN
+        call.fixed(16)
+        return words(OK)
+
+    # -- what version 4.2 has
+
+    def result_69(self, call):  # SEEK
+        call.fixed(16)
+        offset, what = call.hyper(), call.word()
+        return words(OK, offset >= self.size) + hyper(self.size if what else offset)
+
+    def result_72(self, call):  # GETXATTR
+        call.opaque()
+        return words(OK) + opaque(b"value")
+
+    def result_73(self, call):  # SETXATTR
+        call.word(), call.opaque(), call.opaque()
+        return words(OK) + self.changed()
+
+    def result_74(self, call):  # LISTXATTRS
+        call.hyper(), call.word()
+        return words(OK) + hyper(1) + words(1) + opaque(b"name") + words(1)
 
     def result_25(self, call):  # READ
         call.fixed(16)

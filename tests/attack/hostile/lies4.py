@@ -2,7 +2,7 @@
 import struct
 
 from hostile.files import FILE, OK, opaque, words
-from hostile.files4 import CLIENTID, SESSION, SLOTS, Files4, bitmap, hyper
+from hostile.files4 import CLIENTID, SESSION, SLOTS, STATEID, Files4, bitmap, hyper
 from hostile.manners import Bottomless, CyclingCookies, DirectoryInItself, Manner, NoProgress, Spoiling, StrangeNames, StrangeSizes, Twice
 from wire import nfs4
 from wire.fields import join
@@ -10,7 +10,9 @@ from wire.rpc import record
 
 (OLD_STATEID, BAD_STATEID, STALE_STATEID, EXPIRED, GRACE, BADSESSION, BADSLOT, SEQ_MISORDERED, DEADSESSION, CONN_NOT_BOUND, STALE_CLIENTID) = (
     10024, 10025, 10023, 10011, 10013, 10052, 10053, 10063, 10078, 10055, 10022)  # fmt: skip
+SETCLIENTID, SETCLIENTID_CONFIRM, RENEW = 35, 36, 30
 HIGHEST = (1 << 32) - 1
+DELEGATED = words(1) + b"a delegation"
 
 
 class WrongSlots(Files4):
@@ -27,8 +29,9 @@ class LostSessions(Files4):
     """SEQUENCE and what makes sessions fail, now and then or for ever."""
 
     def operation(self, number, call):
-        rare = number in (nfs4.EXCHANGE_ID, nfs4.CREATE_SESSION)
-        if number in (nfs4.SEQUENCE, nfs4.EXCHANGE_ID, nfs4.CREATE_SESSION, nfs4.BIND) and self.chance.random() < (0.1 if rare else 0.4):
+        rare = number in (nfs4.EXCHANGE_ID, nfs4.CREATE_SESSION, SETCLIENTID, SETCLIENTID_CONFIRM)
+        often = number in (nfs4.SEQUENCE, nfs4.BIND, RENEW) or (self.minor == 0 and number == nfs4.OPEN)
+        if (rare or often) and self.chance.random() < (0.1 if rare else 0.4):
             return words(self.chance.choice((BADSESSION, BADSLOT, SEQ_MISORDERED, DEADSESSION, CONN_NOT_BOUND, STALE_CLIENTID, nfs4.DELAY, GRACE)))
         return super().operation(number, call)
 
@@ -194,6 +197,42 @@ class CallsBack4(Manner):
         return words(self.xids, 0, 2, chance.choice((0x40000000, 0x40000001, nfs4.NFS)), 1, chance.choice((0, 1, 2)), 0, 0, 0, 0) + body
 
 
+class Delegates(Files4):
+    """Whatever is opened is delegated, for writing as long as the same file is not delegated for writing yet."""
+
+    def opened(self):
+        reading = self.chance.random() < 0.5
+        ace = words(0, 0, 0) + opaque(b"EVERYONE@")
+        limit = b"" if reading else words(1) + hyper(1 << 40)
+        return STATEID + words(0) + hyper(1) + hyper(2) + words(4) + bitmap([]) + words(1 if reading else 2) + DELEGATED + words(0) + limit + ace
+
+
+class Recalls(Manner):
+    """What is delegated is asked back by callbacks that are right, or wrong in one thing; and come twice, or in the wrong order."""
+
+    def __init__(self, chance):
+        super().__init__(chance)
+        self.sequence, self.xids = 0, 0x50000000
+
+    async def send(self, writer, data):
+        if self.chance.random() < 0.3:
+            for _ in range(self.chance.choice((1, 1, 1, 2, 5))):
+                await super().send(writer, join(record(self.callback())))
+        await super().send(writer, data)
+
+    def callback(self):
+        chance = self.chance
+        self.xids += 1
+        self.sequence += chance.choice((1, 1, 1, 1, 0, 2))
+        body = words(0, 1, 0, 2, 11) + SESSION + words(self.sequence, chance.choice((0, 0, 0, 1)), 0, 0, 0)
+        stateid, handle = chance.choice((DELEGATED, DELEGATED, STATEID, bytes(16))), chance.choice((FILE, FILE, b"other", b""))
+        if chance.random() < 0.6:
+            body += words(4) + stateid + words(chance.choice((0, 1))) + opaque(handle)  # CB_RECALL
+        else:
+            body += words(3) + opaque(handle) + bitmap([3, 4])  # CB_GETATTR
+        return words(self.xids, 0, 2, 0x40000000, 1, 1, 0, 0, 0, 0) + body
+
+
 FILES = {
     "slots": WrongSlots, "lost-sessions": LostSessions, "strange-sessions": StrangeSessions, "revoked": Revoked, "stateids": WrongStateids, "other-results": OtherResults,
     "contradictions": Contradictions, "endless-directory": Endless4, "cycling-cookies": Cycling4, "no-progress": NoProgress4, "directory-in-itself": InItself4,
@@ -201,11 +240,17 @@ FILES = {
 }  # fmt: skip
 MANNERS = {"truth": Manner, "twice": Twice, "calls-back": CallsBack4, "xdr": lambda chance: Spoiling(chance, "xdr")}
 NAMES = [f"v4-{name}" for name in (*FILES, *MANNERS)]
+# What only those meet who hold something for long.
+MOUNTED = ["v4-recalls"]
+# What is about sessions.
+VERSIONS = dict.fromkeys(("v4-slots", "v4-strange-sessions", "v4-revoked", "v4-calls-back", "v4-recalls"), ("4.1", "4.2"))
 
 
 def make(name, chance):
-    """(files, manner) of one of NAMES."""
+    """(files, manner) of one of NAMES or MOUNTED."""
     name = name.removeprefix("v4-")
+    if name == "recalls":
+        return Delegates(chance), Recalls(chance)
     if name in FILES:
         return FILES[name](chance), Manner(chance)
     return Files4(chance), MANNERS[name](chance)

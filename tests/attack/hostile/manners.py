@@ -214,9 +214,12 @@ class StrangeSizes(Files):
 class Jukebox(Files):
     """Come back later, for ever."""
 
+    # Words of attributes that are not there, after a status that is none of success.
+    ABSENT = {**dict.fromkeys((3, 4, 5, 6, 16, 17, 18, 20), 1), **dict.fromkeys((2, 7, 8, 9, 10, 11, 12, 13, 21), 2), 14: 4, 15: 3}
+
     def results(self, program, version, procedure, arguments):
         results = super().results(program, version, procedure, arguments)
-        return words(JUKEBOX, 0, 0) if program == 100003 and procedure not in (0, 1, 19) else results
+        return words(JUKEBOX, *[0] * self.ABSENT[procedure]) if program == 100003 and procedure in self.ABSENT else results
 
 
 LAYERS = ("mpa", "fpdu", "ddp", "rdmap", "header", "chunks", "record", "rpc", "xdr")

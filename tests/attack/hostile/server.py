@@ -37,6 +37,10 @@ class HostileServer:
         self.files, self.manner = files, manner
         self.listeners, self.tasks = [], set()
 
+    def turn(self, files, manner):
+        """From now on it is another one, on the connections that it has, too."""
+        self.files, self.manner = files, manner
+
     async def __aenter__(self):
         for serve in (self.serve_tcp, self.serve_rdma):
             self.listeners.append(await asyncio.start_server(self.guarded(serve), "127.0.0.1", 0))
@@ -101,8 +105,12 @@ class RdmaReplies:
     """The sending half of a connection."""
 
     def __init__(self, server, writer, crc):
-        self.server, self.manner, self.writer, self.crc = server, server.manner, writer, crc
+        self.server, self.writer, self.crc = server, writer, crc
         self.sequence = 1
+
+    @property
+    def manner(self):
+        return self.server.manner
 
     async def on_message(self, message):
         header = rpcrdma.parse_header(message)
