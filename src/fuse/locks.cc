@@ -28,8 +28,11 @@ FileLock lock_of(const struct flock& lock) {
           lock.l_type == F_WRLCK};
 }
 
-// Without the mode of open(2) that a lock needs.
+// EBADF: without the mode of open(2) that a lock needs. ENOLCK: of a file that version 4.0 uses
+// without an open, as its name is not known, or of a server that has no locks. Nobody would keep
+// it, so it is not granted.
 int errno_of_lock(const nfs::client::Error& error) {
+  if (error.is(Status::NotSupported)) return ENOLCK;
   return error.is(Status::Access) ? EBADF : errno_of(error);
 }
 

@@ -245,6 +245,13 @@ void Arguments::number(const std::string& names, std::uint32_t& value, std::uint
   bounded(app_.add_option(names, value, help), least, most)->capture_default_str();
 }
 
+void Arguments::number(const std::string& names, std::uint32_t& value, bool& given,
+                       std::uint32_t least, std::uint32_t most, const std::string& help) {
+  bounded(app_.add_option(names, value, help), least, most)
+      ->capture_default_str()
+      ->each([&given](const std::string&) { given = true; });
+}
+
 void Arguments::number(const std::string& names, std::uint64_t& value, std::uint64_t least,
                        std::uint64_t most, const std::string& help) {
   bounded(app_.add_option(names, value, help), least, most)->capture_default_str();

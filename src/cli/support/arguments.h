@@ -66,6 +66,9 @@ class Arguments {
              const std::string& placeholder, const std::string& help);
   void number(const std::string& names, std::uint32_t& value, std::uint32_t least,
               std::uint32_t most, const std::string& help);
+  // The same; `given` becomes true where it is said, be it what the value is anyhow.
+  void number(const std::string& names, std::uint32_t& value, bool& given, std::uint32_t least,
+              std::uint32_t most, const std::string& help);
   void number(const std::string& names, std::uint64_t& value, std::uint64_t least,
               std::uint64_t most, const std::string& help);
   // Distinguishes a value that was given from none; `help` describes the case of none.

@@ -21,6 +21,7 @@ namespace stag::cli {
 namespace {
 
 using nfs::client::Error;
+using nfs::client::Status;
 using nfs::client::Url;
 
 constexpr std::uint32_t kLongestConnect = 10;  // seconds
@@ -82,6 +83,12 @@ void tell_choice(endpoint::FabricKind chosen, Reason reason) {
 
 }  // namespace
 
+BeginPatience begin_patience(const RemoteOptions& options) {
+  const std::chrono::seconds timeout(options.timeout);
+  if (options.timeout_given) return {timeout, timeout};
+  return {options.hard ? connect_timeout(options) : timeout, Duration::zero()};
+}
+
 nfs::client::FileSystemOptions file_system_options(const Url& url, const RemoteOptions& options) {
   nfs::client::FileSystemOptions files;
   files.mount_credentials = user_credentials(url);
@@ -93,7 +100,7 @@ nfs::client::FileSystemOptions file_system_options(const Url& url, const RemoteO
 }
 
 void RemoteOptions::declare(Arguments& arguments) {
-  arguments.number("--timeout", timeout, 1, 1u << 20,
+  arguments.number("--timeout", timeout, timeout_given, 1, 1u << 20,
                    "seconds to wait for a server that does not answer");
   arguments.choice("--fabric", fabric, {"iwarp", "verbs", "auto"},
                    "where RDMA comes from unless the URL says: software iWARP over TCP, an RDMA "
@@ -208,12 +215,13 @@ nfs::client::FileSystem Remote::files_until(CancelToken cancel) const {
 
 Task<Outcome<std::unique_ptr<Remote>>> Remote::open(Run& run, std::string url,
                                                     const RemoteOptions& options) {
-  const bool says_how_long = options.timeout != options.usual_timeout;
-  const std::chrono::seconds silent_for(says_how_long ? options.timeout : 0);
-  const ConnectRetry retry(run.loop.now(), silent_for, std::chrono::minutes(options.retry));
+  const ConnectRetry retry(run.loop.now(), begin_patience(options).all_tries,
+                           std::chrono::minutes(options.retry));
   for (;;) {
     Outcome<std::unique_ptr<Remote>> remote = co_await open_once(run, url, options);
-    if (remote || !retry.goes_on(remote.error(), run.loop.now())) co_return std::move(remote);
+    const bool not_ready = !remote && options.hard && remote.error().is(Status::Delay);
+    if (!not_ready && (remote || !retry.goes_on(remote.error(), run.loop.now())))
+      co_return std::move(remote);
     co_await pause(run.loop, kBetweenConnects, run.cancel);
     if (run.cancel.cancelled()) co_return std::move(remote);
   }
@@ -238,14 +246,16 @@ Task<Outcome<std::unique_ptr<Remote>>> Remote::open_once(Run& run, std::string u
     remote->callbacks_ = endpoint::make_callback_listener(run.loop, *parsed->callback);
   const nfs::client::Connectors connectors{*remote->nfs_connector_, *remote->mount_connector_,
                                            remote->callbacks_.get()};
+  nfs::client::FileSystemOptions beginning = files;
+  beginning.calls.timeout = begin_patience(options).call;
   Url first = *parsed;
   const bool chosen = options.version_3_first && !parsed->version;
   if (chosen) first.version = 3;
   if (options.connections) first.connections = *options.connections;
   Outcome<std::unique_ptr<nfs::client::Session>> session =
-      co_await nfs::client::Session::open(connectors, first, files);
+      co_await nfs::client::Session::open(connectors, first, beginning);
   if (!session && chosen && session.error().kind == Error::Kind::Call && !run.cancel.cancelled())
-    session = co_await nfs::client::Session::open(connectors, *parsed, files);
+    session = co_await nfs::client::Session::open(connectors, *parsed, beginning);
   if (!session) co_return Failure{session.error()};
   remote->session_ = *std::move(session);
   remote->share(files);

@@ -19,7 +19,7 @@ namespace stag::cli {
 // The options that every client command has.
 struct RemoteOptions {
   std::uint32_t timeout = 60;                 // seconds without an answer before a call is given up
-  std::uint32_t usual_timeout = timeout;      // what that is unless the user says something else
+  bool timeout_given = false;                 // by the user, who may say the usual value
   rpc::rdma::TransferStats* moved = nullptr;  // counts, and outlives the Remote
   rpc::rdma::TransportOptions rdma{};
   std::uint32_t credits = rpc::rdma::ChannelOptions{}.credits;
@@ -88,6 +88,16 @@ class Remote {
   std::unique_ptr<nfs::client::Session> session_;
   std::unique_ptr<nfs::client::FileSystem> settling_, cleaner_;
 };
+
+// How long a server may be silent when it is connected to and asked for the first time.
+struct BeginPatience {
+  Duration call;       // one connection, or one call
+  Duration all_tries;  // from then on nobody tries again
+  friend bool operator==(const BeginPatience&, const BeginPatience&) = default;
+};
+// What the user says holds. A mount waits for ever for a server that it has begun with; for its
+// first answer, by whatever transport, as long as a host is given to take a connection.
+BeginPatience begin_patience(const RemoteOptions& options);
 
 // How the files of `url` are called for.
 nfs::client::FileSystemOptions file_system_options(const nfs::client::Url& url,
