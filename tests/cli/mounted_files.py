@@ -1,7 +1,7 @@
 """mounted_files.py VERSION             the names of what files of a server of that version of NFS have
 mounted_files.py FOLDER NAME…        does these in FOLDER, which `stag mount` has mounted, and exits 1 where one is not as it should be
 
-What programs do with files that know nothing of NFS, for servers of every kind: mount_test.py has `stag serve`, tests/interop Linux's knfsd."""
+What programs do with files that know nothing of NFS, for servers of every kind: mount_files_test.py has `stag serve`, tests/interop Linux's knfsd."""
 import ctypes
 import errno
 import fcntl

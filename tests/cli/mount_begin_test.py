@@ -1,0 +1,120 @@
+"""How mounts begin and end, as a command and as mount(8) has it."""
+import errno
+import os
+import signal
+import socket
+import subprocess
+import time
+import unittest
+
+import harness
+import mounted
+from harness import PATIENCE
+from mounted import Mounted, is_mounted
+
+
+class Helper(Mounted):
+    """What mount(8) calls for a file system of type "stag"."""
+
+    def test_mounts_by_the_words_of_mount_and_fstab(self):
+        helper = self.at("mount.stag")
+        os.symlink(harness.STAG, helper)
+        self.write(self.there("file"), b"content")
+        words = "ro,relatime,nodiratime,lazytime,noiversion,nofail,noauto,_netdev,user,x-systemd.automount,comment=ours"
+        done = subprocess.run([helper, self.url(), self.directory, "-n", "-o", words], capture_output=True, text=True, timeout=PATIENCE)
+        if done.returncode != 0 and "FUSE does not mount" in done.stderr:
+            self.skipTest("FUSE does not mount here")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.addCleanup(self.end)
+        self.assertEqual(self.read(self.here("file")), b"content")
+        with self.assertRaises(OSError) as refused:
+            os.unlink(self.here("file"))
+        self.assertEqual(refused.exception.errno, errno.EROFS)
+
+
+class Trouble(Mounted):
+    def test_with_what_cannot_be_mounted_is_told(self):
+        self.write(self.there("file"))
+        self.bad(1, "is no directory", "mount", self.url("file"), self.directory)
+        self.bad(1, f"'{self.at('missing')}': No such file or directory", "mount", self.url(), self.at("missing"))
+        with open(self.at("file"), "w"):
+            pass
+        self.bad(1, f"'{self.at('file')}' is no directory", "mount", self.url(), self.at("file"))
+        self.bad(1, "no such file or directory", "mount", self.url("missing"), self.directory)
+        self.bad(2, "a number of seconds", "mount", "-o", "actimeo=soon", self.url(), self.directory)
+        self.bad(1, "nothing is mounted at", "umount", self.directory)
+        with socket.create_server(("127.0.0.1", 0)) as closed:
+            port = closed.getsockname()[1]
+        self.bad(1, "", "mount", f"nfs://127.0.0.1:{port}/files?proto=tcp", self.directory)
+
+    def test_with_a_mount_whose_program_was_killed_is_told(self):
+        process = subprocess.Popen([harness.STAG, "mount", "-f", self.url(), self.directory], stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + PATIENCE
+        while not is_mounted(self.directory):
+            if process.poll() is not None:
+                self.skipTest("FUSE does not mount here")
+            self.assertLess(time.monotonic(), deadline)
+        self.addCleanup(self.end)
+        process.kill()
+        process.wait()
+        self.bad(1, f"'stag umount {self.directory}' first", "mount", self.url(), self.directory)
+        self.good("umount", self.directory)
+        self.mount()
+
+    def test_with_a_server_that_comes_later_is_waited_for_as_long_as_retry_says(self):
+        with socket.create_server(("127.0.0.1", 0)) as early:
+            port = early.getsockname()[1]
+            mounting = subprocess.Popen([harness.STAG, "mount", "-o", "retry=10", f"nfs://127.0.0.1:{port}/files?version=4.2", self.directory],
+                                        stderr=subprocess.PIPE, text=True)
+            early.accept()[0].close()
+        server = harness.Server([f"/files={self.there()},no_root_squash"], self.at("state"), ports=("--rdma-port", str(port), "--tcp-port", "0"))
+        self.addCleanup(server.end)
+        errors = mounting.communicate(timeout=PATIENCE)[1]
+        if "FUSE does not mount" in errors:
+            self.skipTest("FUSE does not mount here")
+        self.addCleanup(self.end)
+        self.assertEqual((mounting.returncode, errors), (0, ""))
+        self.assertTrue(is_mounted(self.directory))
+        self.bad(2, "a number of minutes", "mount", "-o", "retry=soon", self.url(), self.directory)
+
+    def test_with_a_server_that_is_stopped_is_told_by_whatever_transport(self):
+        server = harness.Server([f"/files={self.there()},no_root_squash"], self.at("state"))
+        self.addCleanup(server.end)
+        server.process.send_signal(signal.SIGSTOP)
+        self.addCleanup(server.process.send_signal, signal.SIGCONT)
+        urls = [server.url("/files"), server.tcp("/files"), server.tcp("/files") + "&version=3"]
+        mounting = [subprocess.Popen([harness.STAG, "mount", url, self.directory], stderr=subprocess.PIPE, text=True) for url in urls]
+        for url, process in zip(urls, mounting):
+            errors = process.communicate(timeout=PATIENCE)[1]
+            self.assertEqual((process.returncode, errors.count("\n")), (1, 1), (url, errors))
+            self.assertIn("--timeout N waits longer", errors, url)
+
+    def test_with_a_mount_in_use_is_told(self):
+        self.mount()
+        self.write(self.here("file"), b"content")
+        with open(self.here("file"), "rb"):
+            self.bad(1, "is in use", "umount", self.directory)
+            self.good("umount", "--lazy", self.directory)
+        self.assertFalse(is_mounted(self.directory))
+
+    def test_in_the_foreground_an_interruption_unmounts(self):
+        process = subprocess.Popen([harness.STAG, "mount", "-f", self.url() + "&version=3", self.directory], stderr=subprocess.PIPE, text=True)
+        deadline = time.monotonic() + PATIENCE
+        while not is_mounted(self.directory):
+            if process.poll() is not None:
+                raise unittest.SkipTest("FUSE does not mount here: " + process.communicate()[1])
+            self.assertLess(time.monotonic(), deadline)
+        self.write(self.here("file"), b"content")
+        self.write(self.here("removed"), b"content")
+        with open(self.here("removed"), "rb"):
+            os.unlink(self.here("removed"))
+            process.send_signal(signal.SIGINT)
+            self.assertEqual(process.wait(PATIENCE), 0)
+        process.stderr.close()
+        self.assertFalse(is_mounted(self.directory))
+        self.assertEqual(os.listdir(self.directory), [])
+        self.assertEqual(os.listdir(self.there()), ["file"], "what kept the removed file")
+
+
+if __name__ == "__main__":
+    mounted.main()

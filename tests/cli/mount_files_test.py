@@ -1,0 +1,338 @@
+"""Files of a mount: what programs do with them that know nothing of NFS. The server's own folder says what came of it."""
+import errno
+import filecmp
+import mmap
+import os
+import re
+import shutil
+import stat
+import subprocess
+import threading
+import time
+import unittest
+import urllib.request
+
+import harness
+import mounted
+import mounted_files
+from harness import PATIENCE
+from mounted import Mounted
+
+
+class Files(Mounted):
+    def test_are_those_of_the_server(self):
+        content = os.urandom(3_500_001)
+        self.write(self.there("theirs"), content)
+        over_tcp = self.server.tcp(f"/files/{self.name}")
+        for url in (self.url(), over_tcp, self.url() + "&version=4.2", over_tcp + "&version=4.0"):
+            with self.subTest(url):
+                self.mount(url=url)
+                with open(self.here("theirs"), "rb") as file:
+                    self.assertEqual(file.read(), content)
+                    file.seek(1_048_570)
+                    self.assertEqual(file.read(20), content[1_048_570:1_048_590])
+                self.write(self.here("ours"), content)
+                self.assertTrue(filecmp.cmp(self.here("ours"), self.there("ours"), shallow=False))
+                self.good("umount", self.directory)
+
+    def test_have_names_modes_links_and_times(self):
+        self.mount()
+        os.mkdir(self.here("d"), 0o750)
+        self.write(self.here("d", "f"), b"content")
+        os.link(self.here("d", "f"), self.here("hard"))
+        os.symlink("d/f", self.here("soft"))
+        os.mkfifo(self.here("fifo"), 0o600)
+        os.chmod(self.here("hard"), 0o604)
+        os.utime(self.here("hard"), (1_000_000_000, 1_100_000_000))
+        os.truncate(self.here("hard"), 3)
+        self.assertEqual(stat.S_IMODE(os.stat(self.there("d")).st_mode), 0o750)
+        self.assertEqual(os.readlink(self.here("soft")), "d/f")
+        self.assertEqual(os.readlink(self.there("soft")), "d/f")
+        self.assertTrue(stat.S_ISFIFO(os.stat(self.there("fifo")).st_mode))
+        for path in (self.there("d", "f"), self.here("d", "f"), self.here("soft")):
+            found = os.stat(path)
+            self.assertEqual((found.st_nlink, stat.S_IMODE(found.st_mode), found.st_size), (2, 0o604, 3), path)
+        os.rename(self.here("hard"), self.here("d", "moved"))
+        self.assertEqual(sorted(os.listdir(self.there("d"))), ["f", "moved"])
+        with self.assertRaises(OSError) as refused:
+            os.rmdir(self.here("d"))
+        self.assertEqual(refused.exception.errno, errno.ENOTEMPTY)
+        shutil.rmtree(self.here("d"))
+        self.assertEqual(sorted(os.listdir(self.there())), ["fifo", "soft"])
+        with self.assertRaises(FileNotFoundError):
+            os.stat(self.here("d"))
+
+    def test_are_mapped_appended_and_made_only_once(self):
+        self.mount()
+        with open(self.here("file"), "w+b") as file:
+            file.write(b"." * 10_000)
+            file.flush()
+            with mmap.mmap(file.fileno(), 10_000) as mapped:
+                mapped[5_000] = ord("X")
+                mapped.flush()
+        with open(self.here("file"), "ab") as file:
+            file.write(b"end")
+        with open(self.there("file"), "rb") as file:
+            self.assertEqual(file.read(), b"." * 5_000 + b"X" + b"." * 4_999 + b"end")
+        os.close(os.open(self.here("once"), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o640))
+        self.assertEqual(stat.S_IMODE(os.stat(self.there("once")).st_mode), 0o640)
+        with self.assertRaises(FileExistsError):
+            os.open(self.here("once"), os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+        with open(self.here("file"), "wb"):
+            self.assertEqual(os.stat(self.there("file")).st_size, 0, "O_TRUNC")
+
+    def test_are_read_and_written_past_the_cache(self):
+        self.mount()
+        file = os.open(self.here("file"), os.O_RDWR | os.O_CREAT | os.O_DIRECT, 0o644)
+        self.addCleanup(os.close, file)
+        with mmap.mmap(-1, 8192) as aligned:
+            aligned[:] = b"ours" * 2048
+            self.assertEqual(os.pwritev(file, [aligned], 4096), 8192)
+            self.assertEqual(self.read(self.there("file")), bytes(4096) + b"ours" * 2048)
+            with open(self.there("file"), "r+b") as theirs:
+                theirs.write(b"them" * 1024)
+            self.assertEqual(os.preadv(file, [aligned], 0), 8192)
+            self.assertEqual(aligned[:], b"them" * 1024 + b"ours" * 1024)
+
+    def test_that_are_removed_or_replaced_stay_readable_where_they_are_open(self):
+        self.mount()
+        for name in ("removed", "replaced"):
+            self.write(self.here(name), name.encode())
+        with open(self.here("removed"), "rb") as removed, open(self.here("replaced"), "rb") as replaced:
+            os.unlink(self.here("removed"))
+            self.write(self.here("new"), b"new")
+            os.rename(self.here("new"), self.here("replaced"))
+            self.assertFalse(os.path.exists(self.here("removed")))
+            self.assertEqual((removed.read(), replaced.read()), (b"removed", b"replaced"))
+        with open(self.here("replaced"), "rb") as file:
+            self.assertEqual(file.read(), b"new")
+        # The last close is no system call that waits for the server.
+        self.good("umount", self.directory)
+        deadline = time.monotonic() + PATIENCE
+        while os.listdir(self.there()) != ["replaced"]:
+            self.assertLess(time.monotonic(), deadline, os.listdir(self.there()))
+
+    def test_are_seen_as_they_are_when_they_are_opened(self):
+        self.mount("-o", "actimeo=86400")
+        self.write(self.there("file"), b"old content")
+        with open(self.here("file"), "rb") as file:
+            self.assertEqual(file.read(), b"old content")
+        for content in (b"new content", b"longer than the content before"):
+            os.stat(self.here("file"))  # a read has made the kernel forget them
+            self.write(self.there("file"), content)
+            with open(self.here("file"), "rb") as file:
+                self.assertEqual(os.fstat(file.fileno()).st_size, len(content))
+                self.assertEqual(file.read(), content, "close-to-open")
+
+    def test_are_appended_to_where_they_end_now(self):
+        self.mount("-o", "actimeo=86400")
+        self.write(self.there("file"), b"1")
+        with open(self.here("file"), "ab", buffering=0) as file:
+            file.write(b"2")
+            with open(self.there("file"), "ab") as theirs:
+                theirs.write(b"theirs")
+            file.write(b"3")
+        with open(self.there("file"), "rb") as file:
+            self.assertEqual(file.read(), b"12theirs3")
+        with open(self.here("file"), "rb") as file:
+            self.assertEqual(file.read(), b"12theirs3")
+
+    def test_stay_what_they_are_where_another_cannot_take_their_name(self):
+        self.mount("-o", "actimeo=86400")
+        self.write(self.here("source"), b"source")
+        self.write(self.here("target"), b"target")
+        with open(self.here("target"), "rb") as target:
+            os.unlink(self.there("source"))
+            with self.assertRaises(FileNotFoundError):
+                os.rename(self.here("source"), self.here("target"))
+            self.assertEqual(target.read(), b"target")
+        with open(self.there("target"), "rb") as file:
+            self.assertEqual(file.read(), b"target")
+
+    def test_that_keep_a_removed_one_cannot_be_removed(self):
+        self.mount()
+        self.write(self.here("file"), b"content")
+        with open(self.here("file"), "rb") as file:
+            os.unlink(self.here("file"))
+            (silly,) = os.listdir(self.directory)
+            with self.assertRaises(OSError) as busy:
+                os.unlink(self.here(silly))
+            self.assertEqual(busy.exception.errno, errno.EBUSY)
+            self.assertEqual(file.read(), b"content")
+
+    def test_in_their_thousands_are_listed_once_each(self):
+        self.mount()
+        names = {f"a name that makes the listing long {i}" for i in range(3000)}
+        for name in names:
+            open(self.there(name), "w").close()
+        listed = os.listdir(self.directory)
+        self.assertEqual(len(listed), 3000)
+        self.assertEqual(set(listed), names)
+        with os.scandir(self.directory) as entries:
+            self.assertTrue(all(entry.is_file() for entry in entries))
+
+    def test_of_a_read_only_mount_cannot_be_changed(self):
+        self.write(self.there("file"), b"content")
+        self.mount("-o", "ro,noatime")
+        with self.assertRaises(OSError) as refused:
+            open(self.here("file"), "ab")
+        self.assertEqual(refused.exception.errno, errno.EROFS)
+
+    @unittest.skipUnless(os.geteuid() == 0, "others than root may not, whoever asks")
+    def test_are_open_to_whom_the_server_says(self):
+        self.write(self.there("file"), b"content")
+        os.chmod(self.there("file"), 0o000)
+        self.mount()
+        self.assertTrue(os.access(self.here("file"), os.R_OK), "root may")
+        self.assertFalse(os.access(self.here("file"), os.X_OK), "nobody may")
+
+    def test_pass_the_test_of_git(self):
+        self.mount()
+        def git(*words):
+            settings = ["-c", "user.name=Somebody", "-c", "user.email=somebody@example.org", "-c", "commit.gpgsign=false"]
+            done = subprocess.run(["git", *settings, *words], cwd=self.here("repository"), capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return done.stdout
+        os.mkdir(self.here("repository"))
+        git("init", "-q")
+        for i in range(50):
+            self.write(self.here("repository", f"file{i}"), os.urandom(1000))
+        git("add", ".")
+        git("commit", "-q", "-m", "fifty files")
+        git("gc", "-q")
+        git("fsck", "--strict")
+        self.assertEqual(git("status", "--porcelain"), "")
+
+    def test_many_programs_at_once_do_not_disturb_each_other(self):
+        self.mount()
+        wrong = []
+
+        def work(number):
+            for turn in range(20):
+                content = bytes([number]) * (50_000 + turn)
+                self.write(self.here(f"{number}"), content)
+                with open(self.here(f"{number}"), "rb") as file:
+                    if file.read() != content:
+                        wrong.append((number, turn))
+            os.unlink(self.here(f"{number}"))
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+        self.assertEqual(os.listdir(self.there()), [])
+
+
+class NewFiles(Mounted):
+    """Files as tar(1) and cp(1) make them: owner, mode and times are set before they are closed."""
+
+    def make(self, name, content=b"content", mode=0o640, times=(1_000_000_000, 1_100_000_000)):
+        file = os.open(self.here(name), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        os.write(file, content)
+        os.utime(file, times)
+        os.fchown(file, os.geteuid(), os.getegid())
+        os.fchmod(file, mode)
+        return file
+
+    def expect(self, path, mode=0o640, size=7):
+        found = os.stat(path)
+        self.assertEqual((found.st_atime, found.st_mtime, stat.S_IMODE(found.st_mode), found.st_size),
+                         (1_000_000_000, 1_100_000_000, mode, size), path)
+
+    def test_have_what_was_set_of_them(self):
+        for version in ("4.2", "4.0", "3"):
+            with self.subTest(version):
+                self.mount(url=self.url() + "&version=" + version)
+                os.mkdir(self.here(version))
+                name = os.path.join(version, "file")
+                file = self.make(name)
+                self.expect(self.here(name))
+                os.close(file)
+                self.expect(self.here(name))
+                self.expect(self.there(name))
+                self.good("umount", self.directory)
+                self.expect(self.there(name))
+
+    def test_have_times_that_were_set_last(self):
+        self.mount(url=self.url() + "&version=4.2")
+        begun = os.stat(self.here()).st_mtime
+        for name, mode in (("only made", 0o600), ("written", 0o600)):
+            with open(os.open(self.here(name), os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode), "wb", buffering=0) as file:
+                if name == "written":
+                    os.utime(file.fileno(), (1_000_000_000, 1_100_000_000))
+                    file.write(b"later")
+                self.assertGreaterEqual(os.fstat(file.fileno()).st_mtime, begun - 1)
+            for path in (self.there(name), self.here(name)):
+                self.assertGreaterEqual(os.stat(path).st_mtime, begun - 1, path)
+                self.assertLess(os.stat(path).st_mtime, begun + 3600, path)
+        self.assertEqual(os.stat(self.there("written")).st_atime, 1_000_000_000)
+
+    def test_have_their_times_soon_where_they_stay_open(self):
+        self.mount(url=self.url() + "&version=4.2")
+        file = os.open(self.here("lock"), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        os.utime(file, (1_000_000_000, 1_100_000_000))
+        deadline = time.monotonic() + PATIENCE
+        while os.stat(self.there("lock")).st_mtime != 1_100_000_000:
+            self.assertLess(time.monotonic(), deadline)
+        os.close(file)
+
+    def test_of_others_in_a_new_directory_are_found(self):
+        self.mount("-o", "actimeo=0.2", url=self.url() + "&version=4.2")
+        os.mkdir(self.here("new"))
+        self.write(self.here("new", "ours"), b"1")
+        self.assertFalse(os.path.exists(self.here("new", "theirs")))
+        self.write(self.there("new", "theirs"), b"2")
+        deadline = time.monotonic() + PATIENCE
+        while not os.path.exists(self.here("new", "theirs")):
+            self.assertLess(time.monotonic(), deadline)
+        with self.assertRaises(FileExistsError):
+            os.open(self.here("new", "theirs"), os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+        os.unlink(self.here("new", "ours"))
+        shutil.rmtree(self.here("new"))
+        self.assertEqual(os.listdir(self.there()), [])
+
+    def test_take_no_more_than_four_COMPOUNDs_each(self):
+        server = harness.Server([f"/files={self.there()},no_root_squash"], self.at("state"), ("--metrics", "127.0.0.1:0"))
+        self.addCleanup(lambda: self.assertEqual(server.end(), 0))
+        (metrics,) = [line.split(" ")[1] for line in server.lines if line.startswith("metrics: ")]
+
+        def compounds():
+            with urllib.request.urlopen(metrics, timeout=PATIENCE) as answer:
+                found = re.search(r'^stag_nfs4_operations_total\{[^}]*"SEQUENCE"[^}]*\} (\S+)$', answer.read().decode(), re.MULTILINE)
+            return float(found[1])
+
+        self.mount("-o", "actimeo=60", url=server.url("/files") + "&version=4.2")
+        batch, fewest = 20, float("inf")
+        for number in range(5):  # One of the batches is not held up by a slow machine.
+            os.mkdir(self.here(f"d{number}"))
+            before = compounds()
+            for i in range(batch):
+                os.close(self.make(os.path.join(f"d{number}", f"f{i}")))
+            fewest = min(fewest, (compounds() - before) / batch)
+        self.assertLessEqual(fewest, 4)
+        self.expect(self.there("d4", "f19"))
+        self.good("umount", self.directory)
+
+
+class Programs(Mounted):
+    def test_find_what_they_know_of_files_in_every_version(self):
+        self.write(self.there("file"))
+        cannot = {"lists"}  # longer ones are listed above
+        try:
+            os.setxattr(self.there("file"), "user.color", b"red")
+        except OSError:
+            cannot.add("xattrs")  # the folder's file system
+        for version in ("3", "4.0", "4.1", "4.2"):
+            self.mount(url=self.url() + "&version=" + version)
+            os.mkdir(self.here(version))
+            for name in mounted_files.names(version):
+                if name not in cannot:
+                    with self.subTest(version=version, what=name):
+                        mounted_files.run(self.here(version), name)
+            self.good("umount", self.directory)
+
+
+if __name__ == "__main__":
+    mounted.main()

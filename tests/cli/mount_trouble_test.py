@@ -1,0 +1,238 @@
+"""Mounts whose server is stopped, dies or loses its connections."""
+import contextlib
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+
+import harness
+import mounted
+from harness import PATIENCE, Proxy
+from mounted import Mounted, waits_for_fuse
+
+
+# Writes three pieces, and when it is told to a fourth one; syncs them.
+WRITER = """
+import os, sys
+file = open(sys.argv[1], sys.argv[2], buffering=0)
+for size in (10, 2_000_000, 300):
+    file.write(bytes([size % 251]) * size)
+print("written", flush=True)
+sys.stdin.readline()
+file.write(b"more")
+os.fsync(file)
+print("synced", flush=True)
+"""
+
+
+# Opens a file, and when it is told to looks at it: prints its size or content, or copies it.
+LOOKER = """
+import os, sys
+source = os.open(sys.argv[1], os.O_RDONLY)
+target = os.open(sys.argv[1] + "2", os.O_WRONLY | os.O_CREAT)
+print("open", flush=True)
+sys.stdin.readline()
+if sys.argv[2] == "size":
+    print(os.fstat(source).st_size)
+elif sys.argv[2] == "copy":
+    while os.copy_file_range(source, target, 10_000_000):
+        pass
+else:
+    while data := os.read(source, 1_000_000):
+        os.write(target, data)
+"""
+
+
+class Trouble(Mounted):
+    def test_a_connection_that_comes_again_goes_unnoticed(self):
+        proxy = Proxy(self.server.tcp_port, "up", 1 << 40)
+        self.mount(url=f"nfs://127.0.0.1:{proxy.port}/files/{self.name}?proto=tcp&mountport={self.server.tcp_port}")
+        self.write(self.here("file"), b"before")
+        # The channel finds its connections cut and makes new ones.
+        for each in proxy.sockets:
+            with contextlib.suppress(OSError):  # MOUNT's has ended by itself
+                each.shutdown(socket.SHUT_RDWR)
+        self.write(self.here("file"), b"behind")
+        with open(self.there("file"), "rb") as file:
+            self.assertEqual(file.read(), b"behind")
+        self.good("umount", self.directory)
+        proxy.cut()
+
+    def test_a_program_that_waits_for_a_dead_server_can_be_interrupted(self):
+        proxy = Proxy(self.server.tcp_port, "down", 1 << 40)
+        self.mount(url=f"nfs://127.0.0.1:{proxy.port}/files/{self.name}?proto=tcp&mountport={self.server.tcp_port}")
+        self.write(self.here("file"), b"content")
+        proxy.left = 0
+        reader = subprocess.Popen(["cat", self.here("file")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.assertTrue(proxy.reached.wait(PATIENCE), "it asks the server")
+        reader.send_signal(signal.SIGINT)
+        self.assertEqual(reader.wait(PATIENCE), -signal.SIGINT)
+        self.good("umount", "--lazy", self.directory)
+        proxy.cut()
+
+    def interrupted_while_stopped(self, commands, options="actimeo=0"):
+        """Starts them on a mount whose server is stopped, and once each waits for it, interrupts all; yields their ends."""
+        server = harness.Server([f"/files={self.there()},no_root_squash"], self.at("state"))
+        self.addCleanup(server.end)
+        self.mount("-o", options, url=server.url("/files"))
+        # What is known of names is not asked for, by one program after the other.
+        with os.scandir(self.directory) as entries:
+            self.assertTrue(all(entry.stat() for entry in entries))
+        server.process.send_signal(signal.SIGSTOP)
+        self.addCleanup(server.process.send_signal, signal.SIGCONT)
+        programs = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for command in commands]
+        try:
+            deadline = time.monotonic() + PATIENCE
+            while running := [program.args for program in programs if not waits_for_fuse(program)]:
+                self.assertLess(time.monotonic(), deadline, running)
+            for program in programs:
+                program.send_signal(signal.SIGINT)
+            return [program.wait(PATIENCE) for program in programs]
+        finally:
+            server.process.send_signal(signal.SIGCONT)
+            for program in programs:
+                program.kill()
+                program.wait(PATIENCE)
+
+    def test_a_hundred_programs_that_wait_for_a_stopped_server_can_be_interrupted(self):
+        for i in range(100):
+            self.write(self.there(f"file{i}"), b"content")
+        ended = self.interrupted_while_stopped([["cat", self.here(f"file{i}")] for i in range(100)], "actimeo=86400")
+        self.assertEqual(ended, [-signal.SIGINT] * 100)
+        self.assertEqual(len(os.listdir(self.directory)), 100, "the mount goes on when the server does")
+
+    def test_programs_that_wait_for_a_stopped_server_can_be_interrupted_whatever_they_do(self):
+        # Each in a directory of its own: in one they would wait for each other.
+        commands = {
+            "ls": ["ls", "-l", self.here("ls")],
+            "mkdir": ["mkdir", self.here("mkdir", "made")],
+            "rm": ["rm", "-f", self.here("rm", "file")],
+            "mv": ["mv", self.here("mv", "file"), self.here("mv", "new")],
+            "cp": ["cp", self.here("cp", "file"), self.here("cp", "copy")],
+            "flock": ["flock", self.here("flock", "file"), "true"],
+        }
+        for name in commands:
+            os.mkdir(self.there(name))
+            self.write(self.there(name, "file"), b"content")
+        ended = self.interrupted_while_stopped(commands.values())
+        self.assertEqual(dict(zip(commands, ended)), dict.fromkeys(commands, -signal.SIGINT))
+
+
+class Losses(Mounted):
+    def test_what_a_server_lost_when_it_died_is_written_again(self):
+        for version, mode in (("3", "wb"), ("3", "ab"), ("4.2", "wb"), ("4.2", "ab")):
+            with self.subTest(version=version, mode=mode):
+                served, state = self.at(f"served-{version}-{mode}"), self.at(f"state-{version}-{mode}")
+                os.mkdir(served)
+                exports = (f"/x={served},no_root_squash",)
+                first = harness.Server(exports, state)
+                self.mount(url=first.url("/x") + "&version=" + version)
+                pieces = [bytes([size % 251]) * size for size in (10, 2_000_000, 300)]
+                # Another process: a server that this one starts would close what it has open first, which waits for the server.
+                writer = subprocess.Popen([sys.executable, "-c", WRITER, self.here("file"), mode], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+                self.assertEqual(writer.stdout.readline(), b"written\n")
+                first.process.kill()
+                first.process.wait()
+                os.truncate(os.path.join(served, "file"), len(pieces[0]))  # as if the machine had died, too
+                second = harness.Server(exports, state, ports=("--rdma-port", str(first.rdma_port), "--tcp-port", str(first.tcp_port)))
+                self.assertEqual((writer.communicate(b"go\n", timeout=PATIENCE)[0], writer.returncode), (b"synced\n", 0))
+                with open(os.path.join(served, "file"), "rb") as there:
+                    self.assertEqual(there.read(), b"".join(pieces) + b"more")
+                self.good("umount", self.directory)
+                first.process.stdout.close()
+                first.errors.close()
+                self.assertEqual(second.end(), 0)
+
+    def lose_writes(self, version, options, see):
+        """A program writes three pieces, and another one has the file open; the server dies, its machine has the first piece on its disk
+        only, and it starts again. `see` looks at the file then, by that other program or by itself."""
+        name = f"{version}-{see.__name__}"
+        served, state = self.at(f"served-{name}"), self.at(f"state-{name}")
+        os.mkdir(served)
+        exports, times = (f"/x={served},no_root_squash",), ("--lease", "10", "--grace", "10")
+        first = harness.Server(exports, state, times)
+        self.mount(*options, url=first.url("/x") + "&version=" + version)
+        pieces = [bytes([size % 251]) * size for size in (10, 2_000_000, 300)]
+
+        # Not by this process: a server that this one starts would close what it has open first, which waits for the server.
+        def program(*words):
+            return subprocess.Popen([sys.executable, "-c", *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+        with program(WRITER, self.here("file"), "wb") as writer:
+            self.assertEqual(writer.stdout.readline(), b"written\n")
+            with program(LOOKER, self.here("file"), see.__name__) as looker:
+                self.assertEqual(looker.stdout.readline(), b"open\n")
+                first.process.kill()
+                first.process.wait()
+                os.truncate(os.path.join(served, "file"), len(pieces[0]))
+                second = harness.Server(exports, state, times, ports=("--rdma-port", str(first.rdma_port), "--tcp-port", str(first.tcp_port)))
+                see(b"".join(pieces), os.path.join(served, "file2"), lambda: looker.communicate(b"go\n", timeout=PATIENCE)[0])
+            self.assertEqual((writer.communicate(b"go\n", timeout=PATIENCE)[0], writer.returncode), (b"synced\n", 0))
+        self.assertEqual(self.read(os.path.join(served, "file")), b"".join(pieces) + b"more")
+        self.good("umount", self.directory)
+        first.process.stdout.close()
+        first.errors.close()
+        self.assertEqual(second.end(), 0)
+
+    def test_what_a_server_lost_when_it_died_is_there_for_all_programs_of_the_mount(self):
+        def size(written, _, go):
+            self.assertEqual(int(go()), len(written))
+
+        def read(written, taken, go):
+            go()
+            self.assertEqual(self.read(taken), written)
+
+        def copy(written, taken, go):
+            read(written, taken, go)
+
+        def named(written, _, go):
+            self.assertEqual(os.stat(self.here("file")).st_size, len(written))
+
+        def opened(written, _, go):
+            self.assertEqual(self.read(self.here("file")), written)
+
+        def listed(written, _, go):
+            with os.scandir(self.directory) as entries:
+                sizes = {entry.name: entry.stat().st_size for entry in entries}
+            self.assertEqual(sizes["file"], len(written))
+
+        looks = [("4.2", (), see) for see in (size, copy, named, opened, listed)]
+        looks += [(version, ("-o", "direct"), read) for version in ("3", "4.0", "4.2")]
+        for version, options, see in looks:
+            with self.subTest(version=version, see=see.__name__):
+                self.lose_writes(version, options, see)
+
+    def test_what_a_server_has_is_not_committed_before_it_is_read(self):
+        server = harness.Server([f"/files={self.there()},no_root_squash"], self.at("state"), ("--metrics", "127.0.0.1:0"))
+        self.addCleanup(lambda: self.assertEqual(server.end(), 0))
+        (metrics,) = [line.split(" ")[1] for line in server.lines if line.startswith("metrics: ")]
+
+        def counted(operation):
+            with urllib.request.urlopen(metrics, timeout=PATIENCE) as answer:
+                found = re.search(r'^stag_nfs4_operations_total\{[^}]*"%s"[^}]*\} (\S+)$' % operation, answer.read().decode(), re.MULTILINE)
+            return float(found[1]) if found else 0
+
+        self.mount("-o", "direct,actimeo=0", url=server.url("/files") + "&version=4.2")
+        with open(self.here("file"), "w+b", buffering=0) as file, open(self.here("file"), "rb", buffering=0) as same:
+            for piece in (b"one ", b"two ", b"three"):
+                file.write(piece)
+            before = counted("READ")
+            self.assertEqual((same.read(13), os.fstat(same.fileno()).st_size), (b"one two three", 13))
+            self.assertEqual(counted("READ"), before + 1)
+            self.assertEqual(os.stat(self.here("file")).st_size, 13)
+            self.assertEqual(os.listdir(self.directory), ["file"])
+            self.assertEqual(counted("COMMIT"), 0, "nothing was lost")
+            with open(self.here("copy"), "wb") as copy:
+                self.assertEqual(os.copy_file_range(same.fileno(), copy.fileno(), 13, 0), 13)
+            self.assertEqual(counted("COMMIT"), 1, "of the copy")
+            os.fsync(file)
+            self.assertEqual(counted("COMMIT"), 2)
+        self.assertEqual(self.read(self.there("copy")), b"one two three")
+
+
+if __name__ == "__main__":
+    mounted.main()

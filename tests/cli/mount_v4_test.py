@@ -1,0 +1,289 @@
+"""What a mount by version 4 has: locks, delegations, and the operations of 4.2."""
+import errno
+import fcntl
+import json
+import os
+import signal
+import struct
+import subprocess
+import threading
+import time
+
+import harness
+import mounted
+from harness import PATIENCE, Proxy, stag
+from mounted import Mounted, is_mounted, waits_for_fuse
+
+
+class Version42(Mounted):
+    """What only version 4.2 has."""
+
+    def setUp(self):
+        super().setUp()
+        self.newest = self.url() + "&version=4.2"
+
+    def test_has_extended_attributes(self):
+        self.write(self.there("file"))
+        try:
+            os.setxattr(self.there("file"), "user.theirs", b"old")
+        except OSError:
+            self.skipTest("the folder's file system has no extended attributes")
+        self.mount(url=self.newest)
+        file = self.here("file")
+        self.assertEqual(os.getxattr(file, "user.theirs"), b"old")
+        os.setxattr(file, "user.ours", b"\0new" * 100)
+        self.assertEqual(os.getxattr(self.there("file"), "user.ours"), b"\0new" * 100)
+        self.assertEqual(sorted(os.listxattr(file)), ["user.ours", "user.theirs"])
+        for flag, name, wanted in ((os.XATTR_CREATE, "user.ours", errno.EEXIST), (os.XATTR_REPLACE, "user.none", errno.ENODATA)):
+            with self.assertRaises(OSError) as refused:
+                os.setxattr(file, name, b"", flag)
+            self.assertEqual(refused.exception.errno, wanted)
+        os.removexattr(file, "user.ours")
+        self.assertEqual(os.listxattr(self.there("file")), ["user.theirs"])
+
+    def test_tells_holes_and_makes_them(self):
+        with open(self.there("file"), "wb") as file:
+            file.truncate(1 << 20)
+            file.seek(512 << 10)
+            file.write(b"data")
+        with open(self.there("file"), "rb") as file:
+            if os.lseek(file.fileno(), 0, os.SEEK_DATA) != 512 << 10:
+                self.skipTest("the folder's file system tells no holes")
+        self.mount(url=self.newest)
+        with open(self.here("file"), "r+b") as file:
+            self.assertEqual(os.lseek(file.fileno(), 0, os.SEEK_DATA), 512 << 10)
+            self.assertEqual(os.lseek(file.fileno(), 0, os.SEEK_HOLE), 0)
+            subprocess.run(["fallocate", "--punch-hole", "-o", str(512 << 10), "-l", str(64 << 10), self.here("file")], check=True)
+            with self.assertRaises(OSError) as none:
+                os.lseek(file.fileno(), 0, os.SEEK_DATA)
+            self.assertEqual(none.exception.errno, errno.ENXIO)
+            os.posix_fallocate(file.fileno(), 1 << 20, 1 << 20)
+        self.assertEqual(os.stat(self.there("file")).st_size, 2 << 20)
+        self.assertGreaterEqual(os.stat(self.there("file")).st_blocks, (1 << 20) // 512)
+
+    def test_has_the_server_copy(self):
+        content = os.urandom(3_000_001)
+        self.write(self.there("from"), content)
+        self.mount(url=self.newest)
+        with open(self.here("from"), "rb") as source, open(self.here("to"), "wb") as target:
+            self.assertEqual(os.copy_file_range(source.fileno(), target.fileno(), 10_000_000), len(content), "to the end of the file")
+            self.assertEqual(os.copy_file_range(source.fileno(), target.fileno(), 10), 0)
+        with open(self.there("to"), "rb") as file:
+            self.assertEqual(file.read(), content)
+
+    def test_copies_within_one_file(self):
+        self.write(self.there("file"), b"0123456789" * 1000)
+        self.mount(url=self.newest)
+        with open(self.here("file"), "r+b") as file:
+            self.assertEqual(os.copy_file_range(file.fileno(), file.fileno(), 4000, 1, 6000), 4000)
+            with self.assertRaises(OSError) as overlap:
+                os.copy_file_range(file.fileno(), file.fileno(), 100, 0, 50)
+            self.assertEqual(overlap.exception.errno, errno.EINVAL)
+        content = b"0123456789" * 1000
+        self.assertEqual(self.read(self.there("file")), content[:6000] + content[1:4001])
+
+    def test_is_not_needed_by_programs_that_can_do_without(self):
+        self.write(self.there("from"), b"content")
+        self.mount(url=self.url() + "&version=3")
+        with self.assertRaises(OSError) as none:
+            os.getxattr(self.here("from"), "user.none")
+        self.assertEqual(none.exception.errno, errno.EOPNOTSUPP)
+        subprocess.run(["cp", "--sparse=always", self.here("from"), self.here("to")], check=True)
+        with open(self.there("to"), "rb") as file:
+            self.assertEqual(file.read(), b"content")
+        with open(self.here("to"), "rb") as file:
+            self.assertEqual(os.lseek(file.fileno(), 0, os.SEEK_HOLE), 7)
+
+
+class Delegations(Mounted):
+    """Files of versions 4.1 and 4.2 that the server lets a mount open and close by itself, until somebody else wants them."""
+
+    def setUp(self):
+        super().setUp()
+        # umount(8) does not wait until the program behind a mount has given back what it holds: those of the test before may still be there.
+        self.earlier = set()
+        self.earlier = self.held()
+
+    def held(self):
+        listed = stag("clients", "--state", os.path.join(self.work, "state"), "--json", "delegations")
+        return {row["stateid"] for row in map(json.loads, listed.stdout.splitlines())} - self.earlier
+
+    def test_of_what_is_written_go_when_another_mount_reads_it(self):
+        ours, theirs = self.directory, self.at("second")
+        os.mkdir(theirs)
+        for self.directory in (theirs, ours):
+            self.mount(url=self.url() + "&version=4.2")
+            self.addCleanup(stag, "umount", "--lazy", self.directory)
+        self.write(self.here("file"), b"first")
+        with open(self.here("file"), "r+b", buffering=0) as file:
+            self.assertEqual(len(self.held()), 1)
+            file.write(b"other")
+            with open(os.path.join(theirs, "file"), "rb") as same:
+                self.assertEqual(same.read(), b"other")
+            file.write(b" words")
+        with open(os.path.join(theirs, "file"), "rb") as same:
+            self.assertEqual(same.read(), b"other words")
+
+    def test_are_given_back_when_the_mount_ends(self):
+        process = subprocess.Popen([harness.STAG, "mount", "-f", self.url() + "&version=4.2", self.directory], stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.stderr.close)
+        deadline = time.monotonic() + PATIENCE
+        while not is_mounted(self.directory):
+            self.assertIsNone(process.poll())
+            self.assertLess(time.monotonic(), deadline)
+        self.write(self.here("file"), b"content")
+        self.assertEqual(self.read(self.here("file")), b"content")
+        self.assertEqual(len(self.held()), 1)
+        # umount(8) does not wait for the program behind the mount.
+        self.good("umount", self.directory)
+        self.assertEqual(process.wait(PATIENCE), 0)
+        self.assertEqual(self.held(), set())
+
+    def test_come_again_after_the_connection_was_lost(self):
+        proxy = Proxy(self.server.tcp_port, "up", 1 << 40)
+        self.mount(url=f"nfs://127.0.0.1:{proxy.port}/files/{self.name}?proto=tcp&version=4.1")
+        self.write(self.here("file"), b"content")
+
+        def read():
+            with open(self.here("file"), "rb") as file:
+                self.assertEqual(file.read(), b"content")
+            return self.held()
+
+        before = read()
+        self.assertEqual(len(before), 1)
+        proxy.interrupt()
+        deadline = time.monotonic() + PATIENCE
+        while len(after := read() - before) != 1:
+            self.assertLess(time.monotonic(), deadline, "there is another one")
+        with open(self.there("file"), "r+b") as file:
+            file.write(b"CONTENT")
+        with open(self.here("file"), "rb") as file:
+            self.assertEqual(file.read(), b"CONTENT", "the server could ask for it")
+        self.assertFalse(after & self.held())
+        self.good("umount", self.directory)
+        proxy.cut()
+
+
+class Locks(Mounted):
+    """Of version 4 the server keeps them: two mounts are two clients."""
+
+    def setUp(self):
+        super().setUp()
+        self.first = self.directory
+        self.second = self.at("second")
+        os.mkdir(self.second)
+
+    def mount_both(self, url):
+        for self.directory in (self.second, self.first):
+            self.mount(url=url)
+            self.addCleanup(stag, "umount", "--lazy", self.directory)
+
+    def open_both(self, name="file"):
+        """The same file by both mounts."""
+        self.write(os.path.join(self.first, name), b"content")
+        return [self.enterContext(open(os.path.join(mount, name), "r+b")) for mount in (self.first, self.second)]
+
+    def refused(self, lock, *arguments):
+        with self.assertRaises(BlockingIOError):
+            lock(*arguments)
+
+    def test_of_one_mount_are_in_the_way_of_another(self):
+        self.one_mount_is_in_the_way_of_another("version=4.1")
+
+    def test_of_version_4_0_are_in_the_way_of_another_mount_too(self):
+        self.one_mount_is_in_the_way_of_another("version=4.0&callback=127.0.0.1")
+
+    def test_come_with_callbacks_by_TCP(self):
+        self.one_mount_is_in_the_way_of_another("version=4.1&callback=tcp")
+
+    def one_mount_is_in_the_way_of_another(self, options):
+        self.mount_both(self.url() + "&" + options)
+        ours, theirs = self.open_both()
+        fcntl.lockf(ours, fcntl.LOCK_EX | fcntl.LOCK_NB, 10, 0)
+        self.refused(fcntl.lockf, theirs, fcntl.LOCK_SH | fcntl.LOCK_NB, 1, 9)
+        asked = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        answer = struct.unpack("hhqqi4x", fcntl.fcntl(theirs, fcntl.F_GETLK, asked))
+        self.assertEqual(answer[:4], (fcntl.F_WRLCK, os.SEEK_SET, 0, 10))
+        fcntl.lockf(theirs, fcntl.LOCK_EX | fcntl.LOCK_NB, 10, 10)
+        fcntl.lockf(ours, fcntl.LOCK_UN, 5, 0)
+        fcntl.lockf(theirs, fcntl.LOCK_EX | fcntl.LOCK_NB, 5, 0)
+        with open(os.path.join(self.first, "file"), "rb"):
+            pass  # POSIX: with this, the process has no lock of the file any more
+        fcntl.lockf(theirs, fcntl.LOCK_EX | fcntl.LOCK_NB, 10, 0)
+
+    def test_of_whole_files_are_in_the_way_until_the_file_is_unlocked(self):
+        self.mount_both(self.url() + "&version=4.2")
+        ours, theirs = self.open_both()
+        fcntl.flock(ours, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self.refused(fcntl.flock, theirs, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        got = []
+        waiting = threading.Thread(target=lambda: got.append(fcntl.flock(theirs, fcntl.LOCK_EX)))
+        waiting.start()
+        fcntl.flock(ours, fcntl.LOCK_UN)
+        waiting.join()
+        self.assertEqual(got, [None])
+        self.refused(fcntl.flock, ours, fcntl.LOCK_SH | fcntl.LOCK_NB)
+
+    def test_that_a_program_waits_for_let_it_be_interrupted(self):
+        self.mount_both(self.url() + "&version=4.2")
+        ours, theirs = self.open_both()
+        fcntl.flock(ours, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        waiting = subprocess.Popen(["flock", os.path.join(self.second, "file"), "true"])
+        deadline = time.monotonic() + PATIENCE
+        while not waits_for_fuse(waiting):
+            self.assertLess(time.monotonic(), deadline)
+        waiting.send_signal(signal.SIGINT)
+        self.assertEqual(waiting.wait(PATIENCE), -signal.SIGINT)
+        fcntl.flock(ours, fcntl.LOCK_UN)
+        fcntl.flock(theirs, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def test_are_claimed_again_from_a_server_that_was_killed(self):
+        exports, state = [f"/files={self.there()},no_root_squash"], self.at("state")
+        server = harness.Server(exports, state)
+        self.mount_both(server.tcp("/files") + "&version=4.1")
+        ours, theirs = self.open_both()
+        fcntl.lockf(ours, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        server.process.kill()
+        server.process.wait()
+        server.process.stdout.close()
+        server.errors.close()
+        again = harness.Server(exports, state, ports=("--rdma-port", "0", "--tcp-port", str(server.tcp_port)))
+        self.addCleanup(again.end)
+        self.assertEqual((ours.read(), theirs.read()), (b"content", b"content"))
+        self.refused(fcntl.lockf, theirs, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.lockf(ours, fcntl.LOCK_UN)
+        fcntl.lockf(theirs, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        for file, mount in ((ours, self.first), (theirs, self.second)):
+            file.close()
+            self.good("umount", mount)
+
+    def test_of_version_4_0_need_a_name_that_is_known(self):
+        self.mount("-o", "actimeo=86400", url=self.url() + "&version=4.0")
+        self.write(self.here("file"), b"content")
+        os.link(self.here("file"), self.here("other"))
+        os.unlink(self.here("file"))
+        # The kernel does not ask for the name that it knows: the file is used without an open.
+        with open(self.here("other"), "r+b") as file:
+            for lock in (fcntl.lockf, fcntl.flock):
+                with self.assertRaises(OSError) as refused:
+                    lock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self.assertEqual(refused.exception.errno, errno.ENOLCK)
+            with self.assertRaises(OSError) as refused:
+                fcntl.fcntl(file, fcntl.F_GETLK, bytes(32))
+            self.assertEqual(refused.exception.errno, errno.ENOLCK)
+            fcntl.lockf(file, fcntl.LOCK_UN)
+            self.assertEqual(file.read(), b"content")
+        self.assertEqual(os.listdir(self.here()), ["other"])
+        with open(self.here("other"), "r+b") as file, open(self.there("other"), "r+b") as there:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self.refused(fcntl.lockf, there, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def test_of_version_3_are_this_machine_s(self):
+        self.mount_both(self.url() + "&version=3")
+        ours, theirs = self.open_both()
+        fcntl.lockf(ours, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.lockf(theirs, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+if __name__ == "__main__":
+    mounted.main()
