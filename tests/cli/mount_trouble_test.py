@@ -29,14 +29,24 @@ print("synced", flush=True)
 """
 
 
-# Opens a file, and when it is told to looks at it: prints its size or content, or copies it.
+# Opens a file, and when it is told to looks at it: copies it in one way or another, or prints its size, perhaps after a change.
 LOOKER = """
 import os, sys
 source = os.open(sys.argv[1], os.O_RDONLY)
 target = os.open(sys.argv[1] + "2", os.O_WRONLY | os.O_CREAT)
+appending = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND)
 print("open", flush=True)
 sys.stdin.readline()
-if sys.argv[2] == "size":
+if sys.argv[2] == "appended":
+    os.write(appending, b"more")
+if sys.argv[2] == "changed":
+    os.fchmod(source, 0o600)
+if sys.argv[2] == "linked":
+    os.link(sys.argv[1], sys.argv[1] + "3")
+    print(os.stat(sys.argv[1] + "3").st_size)
+elif sys.argv[2] == "sought":
+    print(os.lseek(source, 0, os.SEEK_HOLE))
+elif sys.argv[2] in ("size", "appended", "changed"):
     print(os.fstat(source).st_size)
 elif sys.argv[2] == "copy":
     while os.copy_file_range(source, target, 10_000_000):
@@ -182,6 +192,18 @@ class Losses(Mounted):
         def size(written, _, go):
             self.assertEqual(int(go()), len(written))
 
+        def changed(written, taken, go):
+            size(written, taken, go)
+
+        def linked(written, taken, go):
+            size(written, taken, go)
+
+        def sought(written, taken, go):
+            size(written, taken, go)
+
+        def appended(written, _, go):
+            self.assertEqual(int(go()), len(written) + 4)
+
         def read(written, taken, go):
             go()
             self.assertEqual(self.read(taken), written)
@@ -200,7 +222,9 @@ class Losses(Mounted):
                 sizes = {entry.name: entry.stat().st_size for entry in entries}
             self.assertEqual(sizes["file"], len(written))
 
-        looks = [("4.2", (), see) for see in (size, copy, named, opened, listed)]
+        looks = [("4.2", (), see) for see in (size, changed, sought, copy, opened, listed)]
+        # What the kernel does not know any more when the server is there again, and what it does.
+        looks += [("4.2", ("-o", "actimeo=0.05"), named), ("4.2", ("-o", "actimeo=86400"), linked), ("4.2", (), appended)]
         looks += [(version, ("-o", "direct"), read) for version in ("3", "4.0", "4.2")]
         for version, options, see in looks:
             with self.subTest(version=version, see=see.__name__):

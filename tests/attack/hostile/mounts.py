@@ -18,7 +18,7 @@ KINDS = [*manners.LAYERS, *manners.MANNERS, *manners.TREES, *lies4.NAMES, *lies4
 NAMES = [f"mounted/{kind}" for kind in KINDS]
 VISITOR = os.path.join(os.path.dirname(os.path.abspath(__file__)), "visitor.py")
 TIMEOUT = 1  # seconds, as the mount is told
-PATIENCE = 60  # seconds until something that should end counts as what never does
+PATIENCE = 180  # seconds until something that should end counts as what never does, as on a busy machine with sanitizers
 
 
 def usable():

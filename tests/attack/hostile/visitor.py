@@ -7,7 +7,7 @@ import mmap
 import os
 import sys
 
-MOST_ENTRIES, MOST_ERRORS, MOST_DEPTH = 300, 3, 8
+MOST_ENTRIES, MOST_ERRORS, MOST_DEPTH = 100, 3, 8
 MOST_DATA, PIECE = 4 << 20, 1 << 17
 FOLDER, LOCAL = sys.argv[1:]
 
