@@ -180,6 +180,7 @@ class Losses(Mounted):
                 first.process.wait()
                 os.truncate(os.path.join(served, "file"), len(pieces[0]))
                 second = harness.Server(exports, state, times, ports=("--rdma-port", str(first.rdma_port), "--tcp-port", str(first.tcp_port)))
+                self.addCleanup(second.process.kill)  # where it is not as it should be
                 see(b"".join(pieces), os.path.join(served, "file2"), lambda: looker.communicate(b"go\n", timeout=PATIENCE)[0])
             self.assertEqual((writer.communicate(b"go\n", timeout=PATIENCE)[0], writer.returncode), (b"synced\n", 0))
         self.assertEqual(self.read(os.path.join(served, "file")), b"".join(pieces) + b"more")
