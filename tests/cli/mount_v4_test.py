@@ -104,8 +104,8 @@ class Delegations(Mounted):
         self.earlier = set()
         self.earlier = self.held()
 
-    def held(self):
-        listed = stag("clients", "--state", os.path.join(self.work, "state"), "--json", "delegations")
+    def held(self, state=None):
+        listed = stag("clients", "--state", state or os.path.join(self.work, "state"), "--json", "delegations")
         return {row["stateid"] for row in map(json.loads, listed.stdout.splitlines())} - self.earlier
 
     def test_of_what_is_written_go_when_another_mount_reads_it(self):
@@ -123,6 +123,22 @@ class Delegations(Mounted):
             file.write(b" words")
         with open(os.path.join(theirs, "file"), "rb") as same:
             self.assertEqual(same.read(), b"other words")
+
+    def test_come_and_go_over_TCP_where_connections_over_RDMA_carry_no_callbacks(self):
+        state = self.at("state")
+        server = harness.Server([f"/files={self.there()},no_root_squash"], state, ("--no-rdma-callbacks",))
+        self.addCleanup(lambda: self.assertEqual(server.end(), 0))
+        for options, given in (("", 0), ("&callback=tcp", 1)):
+            self.mount(url=server.url("/files") + "&version=4.1" + options)
+            self.write(self.here("file"), b"content")
+            with open(self.here("file"), "rb") as ours:
+                self.assertEqual(len(self.held(state)), given, options)
+                # A program of the server, which waits until it is given back.
+                with open(self.there("file"), "r+b") as theirs:
+                    self.assertEqual(self.held(state), set())
+                    theirs.write(b"CONTENT")
+                self.assertEqual(ours.read(), b"CONTENT")
+            self.good("umount", self.directory)
 
     def test_are_given_back_when_the_mount_ends(self):
         process = subprocess.Popen([harness.STAG, "mount", "-f", self.url() + "&version=4.2", self.directory], stderr=subprocess.PIPE, text=True)
