@@ -119,6 +119,17 @@ TEST(Compiler, follows_chains_of_types_without_running_out_of_stack) {
   EXPECT_EQ(complaint(text), "fine");
 }
 
+TEST(Compiler, structures_of_two_structures_do_not_double_the_text_at_each_level) {
+  std::string text = "struct s0 { int x; int y; };\n";
+  for (int i = 1; i < 18; ++i) {
+    const std::string below = "s" + std::to_string(i - 1);
+    text += "struct s" + std::to_string(i) + " { " + below + " x; " + below + " y; };\n";
+  }
+  Options options;
+  options.name_space = "a";
+  EXPECT_LT(std::get<Output>(compile(text, options)).source.size(), 100'000u);
+}
+
 TEST(Compiler, reports_mistakes_of_included_files_there) {
   const FileReader reader = [](const std::string&) { return "struct a {\n  nothing x;\n};\n"; };
   EXPECT_EQ(complaint("#include \"part.x\"\n", reader),

@@ -16,10 +16,18 @@ void labels(std::string& out, const Arm& arm) {
   if (arm.is_default) out += "    default:\n";
 }
 
-// Appends what `value`, of this type, consists of to `integers` if that is nothing but integers.
-bool add_integers(const Type& type, const std::string& value, std::vector<std::string>& integers) {
+// Of structures within structures the text would grow with each level, and double where there are
+// two of a kind.
+constexpr int kLevelsAtMost = 8;
+constexpr std::size_t kIntegersAtMost = 64;
+
+// Appends what `value`, of this type, consists of to `integers` if that is nothing but integers,
+// and not too many: of the others, the codec of the type is called.
+bool add_integers(const Type& type, const std::string& value, std::vector<std::string>& integers,
+                  int levels = kLevelsAtMost) {
+  if (levels == 0) return false;
   if (type.kind == Kind::Alias)
-    return add_integers(*std::get<Alias>(type.named->body).field.type, value, integers);
+    return add_integers(*std::get<Alias>(type.named->body).field.type, value, integers, levels - 1);
   if (type.kind != Kind::Struct) {
     if (type.kind < Kind::Int || type.kind > Kind::UnsignedHyper) return false;
     integers.push_back(value);
@@ -27,7 +35,9 @@ bool add_integers(const Type& type, const std::string& value, std::vector<std::s
   }
   const std::size_t before = integers.size();
   for (const Field& field : std::get<Struct>(type.named->body).fields) {
-    if (add_integers(*field.type, value + "." + member_name(*type.named, field), integers))
+    const std::string member = value + "." + member_name(*type.named, field);
+    if (add_integers(*field.type, member, integers, levels - 1) &&
+        integers.size() - before <= kIntegersAtMost)
       continue;
     integers.resize(before);
     return false;
