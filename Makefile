@@ -100,9 +100,11 @@ soak: ## an hour of load, cut connections and killed servers; memory, descriptor
 format: ## clang-format over the sources
 	@git ls-files '*.h' '*.cc' | xargs clang-format-14 -i
 
-tidy: ## clang-tidy over the sources
+tidy: ## clang-tidy over the sources; every header compiles alone
 	@cmake --preset release -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >/dev/null
 	@git ls-files 'src/*.cc' 'xdrgen/*.cc' | xargs -P 2 -n 8 clang-tidy-14 -quiet -p build/release
+	@cmake --build --preset release --target stag_nfs_proto >/dev/null
+	@tests/arch/self_contained_headers.sh g++ build/release all
 
 deb: ## Debian packages of HEAD in build/deb: stag, libstag0, libstag-dev, stag-doc (five minutes and more; no part of make test)
 	@tools/setup build deb
