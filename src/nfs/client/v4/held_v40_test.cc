@@ -34,13 +34,6 @@ class Nfs40Held : public ::testing::Test, public HeldWorld {
     channel.accident = accident;
     channel.at = channel.calls + 1;
   }
-  template <class F>
-  int calls_of(F done) {
-    loop.drain();
-    const int before = channel.calls;
-    done();
-    return channel.calls - before;
-  }
   state::HeldCounts held() {
     const auto all = clients();
     return all.empty() ? state::HeldCounts{} : all.front().held;

@@ -55,14 +55,6 @@ struct DelegatedWorld : Nfs4ClientWorld {
     STAG_CHECK(outcome.ok());
     return std::move(*outcome);
   }
-  // Calls of what is done.
-  template <class F>
-  int calls_of(F done) {
-    loop.drain();
-    const int before = channel.calls;
-    done();
-    return channel.calls - before;
-  }
   void read_it() {
     const nfs::client::Opened open = must(files().open(file, kToRead));
     std::array<std::byte, 8> to;

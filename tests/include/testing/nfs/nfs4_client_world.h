@@ -140,6 +140,14 @@ struct Nfs4ClientWorld {
     }
     return *files_;
   }
+  // Calls of what is done.
+  template <class F>
+  int calls_of(F done) {
+    loop.drain();
+    const int before = channel.calls;
+    done();
+    return channel.calls - before;
+  }
   // What the server keeps of its clients.
   std::vector<nfs::nfs4::ListedClient> clients() {
     std::vector<nfs::nfs4::ListedClient> all;
