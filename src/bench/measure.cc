@@ -36,6 +36,35 @@ Sample raw_sample(const Figure& figure, const LoadGenerator::WireBytes& wire, Ra
                                              : raw.stream_out(figure.bytes, seconds);
 }
 
+SampleSource source(const Figure& figure, Target target) {
+  return [&figure, target](double seconds) {
+    return target.load.run(figure.operation, figure.bytes, figure.depth, seconds, target.server);
+  };
+}
+
+// A figure's values, each by that of its goal's row measured right after it.
+class Quotients {
+ public:
+  explicit Quotients(const GoalRow& row)
+      : figure_(row.figure), load_(row.target.load), source_(source(row.figure, row.target)) {}
+  bool warm_up(const Sampling& sampling) {
+    return load_.renew() && source_(sampling.seconds / 3).operations > 0;
+  }
+  bool add(double value, const Sampling& sampling) {
+    const Sample sample = source_(sampling.seconds);
+    if (sample.operations == 0) return false;
+    values_.push_back(value / figure_.value_of(sample));
+    return true;
+  }
+  double median() const { return bench::median(values_); }
+
+ private:
+  const Figure& figure_;
+  LoadGenerator& load_;
+  const SampleSource source_;
+  std::vector<double> values_;
+};
+
 void count(const SampleSource& side, double seconds, const Counters& counters, Measured& measured) {
   const Sample sample = side(seconds);
   const std::optional<Counters::Counts> counts = counters.read();
@@ -81,22 +110,26 @@ void count_ours(const SampleSource& side, double seconds, pid_t peer, Measured& 
   count(side, seconds / 4, {{getpid(), peer}, seconds >= kShortest}, measured);
 }
 
-Result<Row, std::string> measure(const Figure& figure, const Sampling& sampling,
-                                 LoadGenerator& load, RawPeer* raw, pid_t server) {
-  const SampleSource ours = [&](double seconds) {
-    return load.run(figure.operation, figure.bytes, figure.depth, seconds, server);
-  };
+Result<Row, std::string> measure(const Figure& figure, const Sampling& sampling, Target target,
+                                 RawPeer* raw, const GoalRow* goal_row) {
+  LoadGenerator& load = target.load;
+  const SampleSource ours = source(figure, target);
   if (!load.renew() || ours(sampling.seconds / 3).operations == 0) return Failure{load.trouble()};
   const LoadGenerator::WireBytes wire = load.wire_bytes(figure.operation, figure.bytes);
   const SampleSource theirs = [&](double seconds) {
     return raw_sample(figure, wire, *raw, seconds);
   };
   if (raw != nullptr) theirs(sampling.seconds / 3);
+  std::optional<Quotients> quotients;
+  if (goal_row != nullptr && !quotients.emplace(*goal_row).warm_up(sampling))
+    return Failure{goal_row->target.load.trouble()};
   Samples own, reference;
   for (unsigned i = 0; i < sampling.samples; ++i) {
     const Sample sample = ours(sampling.seconds);
     if (sample.operations == 0) return Failure{load.trouble()};
     own.add(figure, sample);
+    if (quotients && !quotients->add(figure.value_of(sample), sampling))
+      return Failure{goal_row->target.load.trouble()};
     if (raw == nullptr) continue;
     const Sample raw_one = theirs(sampling.seconds);
     if (raw_one.operations == 0) return Failure{std::string("the raw reference's peer is gone")};
@@ -104,7 +137,8 @@ Result<Row, std::string> measure(const Figure& figure, const Sampling& sampling,
   }
   Row row{figure.name, std::string(figure.unit()), own.measured(), {}, sampling.samples};
   row.goal = figure.goal;
-  count_ours(ours, sampling.seconds, server, row.ours);
+  if (quotients) row.to_goal_row = quotients->median();
+  count_ours(ours, sampling.seconds, target.server, row.ours);
   if (raw == nullptr) return row;
   row.reference = reference.measured();
   count(theirs, sampling.seconds / 4, {{getpid(), raw->pid()}, false}, *row.reference);

@@ -16,12 +16,24 @@ struct Sampling {
   double seconds = 0.35;  // of each sample
 };
 
-// Measures Stag and the raw reference in turn after a warm-up, so that drifts of the machine's
-// speed affect both; then takes a shorter sample of each with the kernel's counters. `raw` null: no
-// reference. `server`: the process whose CPU time counts together with this one's, or kNoPeer when
-// the server is elsewhere. Fails with a sentence.
-Result<Row, std::string> measure(const Figure& figure, const Sampling& sampling,
-                                 LoadGenerator& load, RawPeer* raw, pid_t server);
+// What a figure's operations go to. `server`: the process whose CPU time counts together with this
+// one's, or kNoPeer when the server is elsewhere.
+struct Target {
+  LoadGenerator& load;
+  pid_t server = kNoPeer;
+};
+
+// The figure that another's goal is relative to.
+struct GoalRow {
+  Figure figure;
+  Target target;
+};
+
+// Measures Stag, the raw reference and the goal's row in turn after a warm-up, so that drifts of
+// the machine's speed affect all; then takes a shorter sample of the first two with the kernel's
+// counters. `raw` null: no reference; `goal_row` null: none of its own. Fails with a sentence.
+Result<Row, std::string> measure(const Figure& figure, const Sampling& sampling, Target target,
+                                 RawPeer* raw, const GoalRow* goal_row);
 
 using SampleSource = std::function<Sample(double seconds)>;
 // Into `measured`, what the kernel counts of this process and `peer`, which run this program, in a

@@ -42,11 +42,40 @@ bool alone(const Figure& figure) {
          figure.kind != Figure::Kind::Active;
 }
 
+// The figure that the goal of `figure` is relative to, if it is.
+std::optional<Figure> goal_row_of(const Figure& figure) {
+  if (figure.goal.of != Goal::Of::Row) return std::nullopt;
+  for (Figure& each : all_figures())
+    if (each.name == figure.goal.row) return std::move(each);
+  return std::nullopt;
+}
+
 // One set-up's other ends.
 struct Stage {
   Setup setup;
   ServerProcess server;
   RawPeer raw;
+};
+
+// A LoadGenerator, which stays for the figures of the same Stage.
+class Loaded {
+ public:
+  bool at(const Stage& stage) const { return stage_ == &stage; }
+  void make(const Stage& stage, const SuiteOptions& options) {
+    close();
+    load_ = std::make_unique<LoadGenerator>(load_options(stage.setup, options));
+    stage_ = &stage;
+  }
+  Result<Ok, std::string> open() { return load_->open(stage_->server.url(stage_->setup.tcp)); }
+  void close() {
+    load_.reset();
+    stage_ = nullptr;
+  }
+  Target target() const { return {*load_, stage_->server.pid()}; }
+
+ private:
+  std::unique_ptr<LoadGenerator> load_;
+  const Stage* stage_ = nullptr;
 };
 
 class HomeSuite final : public Suite {
@@ -60,6 +89,8 @@ class HomeSuite final : public Suite {
     for (const Figure& figure : figures_) {
       if (alone(figure)) continue;
       if (auto begun = start(figure.setup); !begun) return begun;
+      if (const std::optional<Figure> row = goal_row_of(figure))
+        if (auto begun = start(row->setup); !begun) return begun;
     }
     return Ok{};
   }
@@ -104,19 +135,10 @@ class HomeSuite final : public Suite {
                                     [&](const Stage& stage) { return stage.setup == setup; });
     return found == stages_.end() ? nullptr : &*found;
   }
-  // The LoadGenerator stays for the figures of the same set-up.
-  Result<Ok, std::string> open(Stage& stage) {
-    if (&stage == loaded_) return Ok{};
-    close();
-    load_ = std::make_unique<LoadGenerator>(load_options(stage.setup, options_));
-    loaded_ = &stage;
-    now_running(load_.get());
-    return load_->open(stage.server.url(stage.setup.tcp));
-  }
   void close() {
     now_running(nullptr);
-    load_.reset();
-    loaded_ = nullptr;
+    own_.close();
+    goals_.close();
   }
   Result<Ok, std::string> measure_one(const Figure& figure, std::vector<Row>& rows) {
     Rows measured = figure.is_load() ? measure_load(figure) : measure_special(figure);
@@ -126,10 +148,36 @@ class HomeSuite final : public Suite {
   }
   Rows measure_load(const Figure& figure) {
     Stage& stage = *stage_of(figure.setup);
-    if (Result<Ok, std::string> opened = open(stage); !opened) return Failure{opened.error()};
-    auto row = measure(figure, options_.sampling, *load_, &stage.raw, stage.server.pid());
+    if (Result<Ok, std::string> opened = open_own(stage); !opened) return Failure{opened.error()};
+    std::optional<GoalRow> goal_row;
+    if (std::optional<Figure> row = goal_row_of(figure)) {
+      auto target = target_of(*row, stage);
+      if (!target) return Failure{target.error()};
+      goal_row.emplace(GoalRow{*std::move(row), *target});
+    }
+    auto row = measure(figure, options_.sampling, own_.target(), &stage.raw,
+                       goal_row ? &*goal_row : nullptr);
     if (!row) return Failure{row.error()};
     return std::vector<Row>{*std::move(row)};
+  }
+  Result<Ok, std::string> open_own(const Stage& stage) {
+    if (own_.at(stage)) return Ok{};
+    // One file of a server's is one LoadGenerator's.
+    if (goals_.at(stage)) goals_.close();
+    now_running(nullptr);
+    own_.make(stage, options_);
+    now_running(&own_.target().load);
+    return own_.open();
+  }
+  // Of a goal's row, for a figure on `stage`.
+  Result<Target, std::string> target_of(const Figure& row, const Stage& stage) {
+    const Stage& other = *stage_of(row.setup);
+    if (&other == &stage) return own_.target();
+    if (!goals_.at(other)) {
+      goals_.make(other, options_);
+      if (Result<Ok, std::string> opened = goals_.open(); !opened) return Failure{opened.error()};
+    }
+    return goals_.target();
   }
   Rows measure_special(const Figure& figure) {
     close();
@@ -144,8 +192,7 @@ class HomeSuite final : public Suite {
   const std::vector<Figure> figures_;
   const SuiteOptions options_;
   std::list<Stage> stages_;
-  std::unique_ptr<LoadGenerator> load_;
-  const Stage* loaded_ = nullptr;
+  Loaded own_, goals_;
 };
 
 // What the figures of the plain set-up are measured with when there is one server for all.
@@ -183,7 +230,7 @@ class OneServerSuite final : public Suite {
     for (Figure& figure : figures_) {
       progress(rows.size(), figures_.size(), figure.name);
       figure.goal = {};
-      auto row = measure(figure, options_.sampling, load, nullptr, site_.pid());
+      auto row = measure(figure, options_.sampling, {load, site_.pid()}, nullptr, nullptr);
       if (!row) return Failure{figure.name + ": " + row.error()};
       rows.push_back(*std::move(row));
       add_reference(figure, rows.back());

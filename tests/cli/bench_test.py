@@ -57,6 +57,12 @@ class Bench(Case):
                          ["null_rtt", "crc_null_rtt", "tcp_read_64k", "posix_write_64k", "rand_read_4k_8x8_one_loop", "rand_read_4k_8x8_two_loops", "cpu_per_null"])
         self.assertLessEqual(folders(), before)
 
+    def test_holds_a_goal_that_names_another_row_against_it_though_it_was_not_chosen(self):
+        out = json.loads(self.good("bench", "--self", "--json", "--milliseconds", "5", "--samples", "1", "--rows", "crc_read_64k"))
+        self.assertEqual([row["name"] for row in out["results"]], ["crc_read_64k"])
+        self.assertEqual(out["results"][0]["goal"]["of"], "read_64k")
+        self.assertGreater(out["results"][0]["goal"]["found"], 0)
+
     def test_of_many_connections_of_programs_and_without_a_network(self):
         out = json.loads(self.good("bench", "--self", "--json", "--milliseconds", "5", "--samples", "1", "--idle", "100", "--active", "20", "--rows",
                                    "idle,active,serve*,cat*,sim_write_4k_rtt"))

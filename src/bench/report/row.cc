@@ -23,6 +23,7 @@ std::optional<double> found(const Row& row, const std::vector<Row>& rows) {
       if (row.reference) return row.ratio();
       break;
     case Goal::Of::Row:
+      if (row.to_goal_row) return row.to_goal_row;
       if (const Row* other = row_called(row.goal.row, rows))
         return quotient(row.ours.value, other->ours.value);
       break;

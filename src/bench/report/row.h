@@ -30,6 +30,8 @@ struct Row {
   std::optional<Measured> reference{};
   unsigned samples = 1;
   Goal goal{};
+  // Where the goal is relative to another row: ours to that row's, both measured in turn; median.
+  std::optional<double> to_goal_row{};
 
   // To the reference; 0 without one.
   double ratio() const;
