@@ -1,5 +1,6 @@
 """Two gateways, `stag serve` twice, to one CephFS (docs/scale.md): a client writes through one and reads through the other, and goes
 on with the other when its own is killed. Run by tests/ceph/run, which starts the cluster."""
+import fcntl
 import json
 import os
 import shutil
@@ -135,13 +136,7 @@ class Gateways(unittest.TestCase):
         a, b = self.gateway("a"), self.gateway("b")
         address = Address(a.tcp_port)
         self.addCleanup(address.listener.close)
-        directory = os.path.join(self.work, "mount")
-        os.mkdir(directory)
-        done = stag("mount", f"nfs://127.0.0.1:{address.port}/data?proto=tcp&version=3", directory)
-        if done.returncode != 0 and "FUSE does not mount" in done.stderr:
-            self.skipTest("FUSE does not mount here")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.addCleanup(stag, "umount", "--lazy", directory)
+        directory = self.mounted(address.port, "3", "mount")
         path = os.path.join(directory, "file")
         fence = self.fence("a")
         with open(path, "w+b", buffering=0) as file:
@@ -160,6 +155,49 @@ class Gateways(unittest.TestCase):
             self.assertEqual(file.read(), b"safe " * 1000 + b"late " * 1000 + b"more " * 1000)
         self.assertEqual(self.good("cat", b.tcp("/data/file")), "safe " * 1000 + "late " * 1000 + "more " * 1000)
         self.good("umount", directory)
+
+    def mounted(self, port, version, name):
+        directory = os.path.join(self.work, name)
+        os.mkdir(directory)
+        done = stag("mount", f"nfs://127.0.0.1:{port}/data?proto=tcp&version={version}", directory)
+        if done.returncode != 0 and "FUSE does not mount" in done.stderr:
+            self.skipTest("FUSE does not mount here")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.addCleanup(stag, "umount", "--lazy", directory)
+        return directory
+
+    def test_clients_of_version_4_reclaim_their_locks_at_the_other(self):
+        for version in ("4.0", "4.1", "4.2"):
+            with self.subTest(version):
+                self.move_a_lock(version, *(f"{name}-{version}" for name in ("lost", "taking", "mount", "other")))
+
+    def move_a_lock(self, version, lost, taking, mount, other):
+        a, b = self.gateway(lost), self.gateway(taking)
+        address = Address(a.tcp_port)
+        self.addCleanup(address.listener.close)
+        path = os.path.join(self.mounted(address.port, version, mount), f"file-{version}")
+        fence = self.fence(lost)
+        with open(path, "w+b", buffering=0) as file:
+            file.write(b"safe ")
+            fcntl.lockf(file, fcntl.LOCK_EX)
+            self.kill(lost)
+            fence.communicate("go\n", PATIENCE)
+            self.assertEqual(fence.returncode, 0)
+            states = [os.path.join(self.work, name) for name in (lost, taking)]
+            self.assertEqual(self.good("clients", "adopt", states[0], "--state", states[1]), "1 adopted; they may reclaim for 90 s.\n")
+            address.target = b.tcp_port
+            file.write(b"more ")
+            os.fsync(file.fileno())
+            locks = [json.loads(line) for line in self.good("clients", "locks", "--json", "--state", states[1]).splitlines()]
+            self.assertEqual(len(locks), 1, locks)
+            # Somebody who never knew the lost one: out as long as the lock is held, and in when it is not.
+            with open(os.path.join(self.mounted(b.tcp_port, version, other), f"file-{version}"), "r+b", buffering=0) as opened:
+                with self.assertRaises(BlockingIOError):
+                    fcntl.lockf(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.lockf(file, fcntl.LOCK_UN)
+                fcntl.lockf(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self.assertEqual(opened.read(), b"safe more ")
+        self.end(taking)
 
     def test_a_gateway_that_starts_again_takes_its_own_past_from_the_cluster(self):
         a = self.gateway("a")
