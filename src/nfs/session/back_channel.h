@@ -1,15 +1,17 @@
 // BackChannel: the replier's half of the slots of a session's back channel (RFC
 // 8881 sections 2.10.6.1, 20.9): which callback is new, which is a
-// retransmission, and which is out of order.
+// retransmission, which is out of order, and which is another one under the
+// number of an earlier (2.10.6.1.3.1).
 //
-// Pure: no clock, no thread; the memory is bounded by kSlots and the results
-// that are kept.
+// Pure: no clock, no thread; the memory is bounded by kSlots, and the
+// operations and results that are kept.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <optional>
 
+#include "base/buffer.h"
 #include "nfs/proto/nfs4.h"
 
 namespace stag::nfs::session {
@@ -27,16 +29,18 @@ class BackChannel {
 
   // A new session, with `slots` slots at most.
   void reset(const v4::sessionid4& session, std::uint32_t slots);
-  Turn begin(const v4::CB_SEQUENCE4args& args) const;
+  // `operations`: all that follow CB_SEQUENCE, encoded.
+  Turn begin(const v4::CB_SEQUENCE4args& args, const Buffer& operations) const;
   // The callback was executed, on the spot; `results` are kept for a retransmission. Without this
   // (there was no memory) the callback is executed when it comes again.
-  void end(const v4::CB_SEQUENCE4args& args, const v4::CB_COMPOUND4res& results);
+  void end(const v4::CB_SEQUENCE4args& args, Buffer operations, const v4::CB_COMPOUND4res& results);
 
   v4::CB_SEQUENCE4resok answer_to(const v4::CB_SEQUENCE4args& args) const;
 
  private:
   struct Slot {
     v4::sequenceid4 last = 0;
+    Buffer operations{};
     std::optional<v4::CB_COMPOUND4res> kept{};
   };
 

@@ -69,6 +69,13 @@ v4::fattr4 attributes_of(const Delegations::Now& now, const v4::bitmap4& asked) 
   return attributes;
 }
 
+// Those that follow CB_SEQUENCE, in memory of their own: their message's goes back to the transport.
+Buffer operations_of(const v4::CB_COMPOUND4args& args) {
+  xdr::Encoder operations;
+  for (std::size_t i = 1; i < args.argarray.size(); ++i) encode(operations, args.argarray[i]);
+  return Buffer::copy_of(std::move(operations).finish().rope().flatten().bytes());
+}
+
 }  // namespace
 
 CallbackService::CallbackService() {
@@ -102,7 +109,8 @@ v4::CB_COMPOUND4res CallbackService::answered(const v4::CB_COMPOUND4args& args) 
   if (first.resop != v4::OP_CB_SEQUENCE)
     return fail(set_status(first, v4::NFS4ERR_OP_NOT_IN_SESSION));
   const v4::CB_SEQUENCE4args& sequence = args.argarray.front().opcbsequence();
-  const session::BackChannel::Turn turn = back_.begin(sequence);
+  Buffer operations = operations_of(args);
+  const session::BackChannel::Turn turn = back_.begin(sequence, operations);
   if (turn.kept != nullptr) return *turn.kept;
   if (turn.status != v4::NFS4_OK) return fail(set_status(first, turn.status));
   first.opcbsequence().csr_resok4() = back_.answer_to(sequence);
@@ -110,7 +118,7 @@ v4::CB_COMPOUND4res CallbackService::answered(const v4::CB_COMPOUND4args& args) 
     v4::nfs_cb_resop4& result = results.resarray.emplace_back();
     results.status = answered(args.argarray[i], result);
   }
-  back_.end(sequence, results);
+  back_.end(sequence, std::move(operations), results);
   return results;
 }
 

@@ -410,6 +410,18 @@ TEST_P(Nfs4Callbacks, others_are_answered_as_by_a_client_that_holds_nothing_of_t
   EXPECT_EQ(ask(recall).status, v4::NFS4ERR_BADSESSION);
 }
 
+TEST_P(Nfs4Callbacks, sent_again_with_other_operations_are_a_false_retry) {
+  v4::nfs_cb_argop4 operation;
+  operation.argop = v4::OP_CB_RECALL_ANY;
+  operation.opcbrecall_any().craa_objects_to_keep = 1;
+  EXPECT_EQ(ask(operation).status, v4::NFS4_OK);
+  --sequence;
+  EXPECT_EQ(ask(operation).status, v4::NFS4_OK) << "the same";
+  --sequence;
+  operation.opcbrecall_any().craa_objects_to_keep = 0;
+  EXPECT_EQ(ask(operation).status, v4::NFS4ERR_SEQ_FALSE_RETRY);
+}
+
 // A connection for callbacks to a server that never answers there.
 class Unanswered final : public rpc::Channel {
  public:
