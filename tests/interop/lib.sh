@@ -13,7 +13,8 @@ lab=${STAG_LAB:-$project/build/lab}
 scenario=$(basename "$0")
 stag=${1:?usage: $scenario STAG}
 failures=0 checks=0 captures=0 pids=()
-full() { [ "${INTEROP:-}" = full ]; }  # everything by every transport, and for longer
+full() { [ "${INTEROP:-}" = full ]; }  # everything by every version and every transport, and for longer
+versions() { full && echo 3 4.0 4.1 4.2 || echo 3 "$@"; }  # versions 4.N…: of NFS, 3 and these, or all
 
 stop() { kill "$1" 2>/dev/null && wait "$1" 2>/dev/null; true; }
 die() { echo "interop: $scenario: $*" >&2; exit 1; }
@@ -225,10 +226,6 @@ listen() {
   until_true 60 grep -q '^File:' "$work/dumpcap.out" || skip "dumpcap cannot listen on $1: $(cat "$work/dumpcap.out")"
 }
 listened() { sleep 1; kill -INT "$capture"; wait "$capture" 2>/dev/null; }
-replies() {  # replies PROCEDURE: the statuses of its replies, by NFS version 3: "STATUS (N times)"
-  tshark -r "$wire" "${as_rpc[@]}" -Y "nfs.procedure_v3 == $1 && rpc.msgtyp == 1" -T fields -e nfs.status3 2>"$work/tshark.out" | tr , '\n' | sort -n | uniq -c |
-    sed 's/^ *\([0-9]*\) \([0-9]*\)$/\2 (\1 times)/'
-}
 # The kernel's client has one of the ports for superusers, which are those of other protocols, too.
 as_rpc=(-d tcp.port==665-1023,rpc -d udp.port==665-1023,rpc)
 frames() {  # frames FILTER: how many; a filter that tshark does not know counts nothing, and must not pass for none
@@ -241,13 +238,39 @@ finds() {
   echo "    $all frames with $1"
   check "tshark finds $1" [ "$all" -ge "$2" ]
 }
+# Calls and replies of NFS in $wire, of which tshark takes long to read a large one: stream, XID, 0 or 1 of a reply, minor version, procedure
+# and status of version 3, operations and statuses of 4.x.
+table() {
+  [ -e "$wire.table" ] || tshark -r "$wire" "${as_rpc[@]}" -Y nfs -T fields -e tcp.stream -e rpc.xid -e rpc.msgtyp -e nfs.minorversion -e nfs.procedure_v3 -e nfs.status3 \
+    -e nfs.opcode -e nfs.nfsstat4 >"$wire.table" 2>"$work/tshark.out"
+  cat "$wire.table"
+}
+# on_version VERSION: a filter for the connections on which this version of NFS is called.
+on_version() {
+  table | awk -F '\t' -v version="$1" '$3 == 0 && ($4 != "" ? "4." $4 : $5 != "" ? 3 : "") == version { print $1 }' | sort -u | paste -sd , | sed 's/.*/tcp.stream in {&}/'
+}
+# refusals VERSION: of the replies of this version of NFS what is not OK, "TIMES PROCEDURE STATUS". With version 4 that is the operation
+# at which the COMPOUND ended; of a PUTFH the one behind it in the call, which the file handle was for.
+refusals() {
+  table | awk -F '\t' -v version="$1" '
+    $3 == 0 { called[$1, $2] = $7; spoken[$1, $2] = $4 != "" ? "4." $4 : 3 }
+    $3 == 1 && spoken[$1, $2] == version {
+      operations = split($7, operation, ","); split($8, status, ","); split(called[$1, $2], wanted, ",")
+      if (version == 3 && $6 + 0 > 0) print $5, $6
+      if (version != 3 && status[1] > 0) print operation[operations] == 22 ? wanted[operations + 1] : operation[operations], status[1]
+    }' | sort | uniq -c | sed 's/^ *//' | tee "$work/refusals"
+}
+answered() { grep -Eq "^[0-9]+ $1 $2\$" "$work/refusals"; }  # answered PROCEDURE STATUS, of the last refusals
+# A Terminate is the only message to queue 2 (RFC 5040 4.8). Where tshark loses the thread, it takes data for headers, and now and then some of
+# it for the opcode.
+terminate='iwarp_rdma.opcode == 7 && iwarp_ddp.qn == 2'
 # nothing_is_malformed [EXCUSED]: of the whole capture, whatever it was taken for. tshark 4.0 calls a READ reply malformed whose data went
 # into a Write chunk, of any sender; others are not excused but by EXCUSED, a filter.
 nothing_is_malformed() {
   check "no packet is malformed but READ replies with a Write chunk" sound "${1:-!frame}"
 }
 sound() {
-  local excused='rpcordma && (nfs.procedure_v2 == 6 || nfs.procedure_v3 == 6) && rpc.msgtyp == 1 && rpcordma.writes_count > 0' bad
+  local excused='rpcordma && (nfs.procedure_v2 == 6 || nfs.procedure_v3 == 6 || nfs.opcode == 25) && rpc.msgtyp == 1 && rpcordma.writes_count > 0' bad
   bad=$(frames "_ws.malformed && !($excused) && !($1)")
   head -n 5 "$work/frames"
   [ "$bad" = 0 ]

@@ -1,5 +1,5 @@
-"""sends.py CAPTURE srcport|dstport PORT: how long each Send is, in bytes, that went from, or to, that TCP port; of one that came in several
-segments, each with what was before it. By tshark, whose FPDUs are paired with their messages here."""
+"""sends.py CAPTURE: from which TCP port each Send went, to which, and how long it is, in bytes; of one that came in several segments, each with
+what was before it. By tshark, whose FPDUs are paired with their messages here."""
 import subprocess
 import sys
 
@@ -7,17 +7,18 @@ SENDS = range(3, 7)  # Send, with Invalidate, with Solicited Event, with both (R
 UNTAGGED = (1, 3, 4, 5, 6, 7)  # those, Read Request and Terminate
 HEADER = 18  # bytes of DDP's and RDMAP's control fields, of the queue, the message and the offset (RFC 5041 4.3)
 
-capture, direction, port = sys.argv[1:]
-fields = ["iwarp_rdma.opcode", "iwarp_mpa.ulpdulength", "iwarp_ddp.qn", "iwarp_ddp.mo"]
-command = ["tshark", "-r", capture, "-Y", f"iwarp_rdma && tcp.{direction} == {port}", "-T", "fields"]
+capture = sys.argv[1]
+fields = ["tcp.srcport", "tcp.dstport", "iwarp_rdma.opcode", "iwarp_mpa.ulpdulength", "iwarp_ddp.qn", "iwarp_ddp.mo"]
+command = ["tshark", "-r", capture, "-Y", "iwarp_rdma", "-T", "fields"]
 for field in fields:
     command += ["-e", field]
 for line in subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True).stdout.splitlines():
-    opcodes, lengths, queues, offsets = ([int(word, 0) for word in field.split(",") if word] for field in line.split("\t"))
+    source, destination, *rest = line.split("\t")
+    opcodes, lengths, queues, offsets = ([int(word, 0) for word in field.split(",") if word] for field in rest)
     queues, offsets = iter(queues), iter(offsets)  # of untagged messages only
     for opcode, length in zip(opcodes, lengths):
         if opcode in UNTAGGED:
             queue, offset = next(queues, None), next(offsets, None)
             # Where tshark loses the thread it takes data for headers; those are not of queue 0.
             if opcode in SENDS and queue == 0:
-                print(offset + length - HEADER)
+                print(source, destination, offset + length - HEADER)
