@@ -249,6 +249,10 @@ table() {
 on_version() {
   table | awk -F '\t' -v version="$1" '$3 == 0 && ($4 != "" ? "4." $4 : $5 != "" ? 3 : "") == version { print $1 }' | sort -u | paste -sd , | sed 's/.*/tcp.stream in {&}/'
 }
+# answers VERSION: how many replies to calls of this version of NFS there are.
+answers() {
+  table | awk -F '\t' -v version="$1" '$3 == 0 { spoken[$1, $2] = $4 != "" ? "4." $4 : 3 } $3 == 1 && spoken[$1, $2] == version { ++count } END { print count + 0 }'
+}
 # refusals VERSION: of the replies of this version of NFS what is not OK, "TIMES PROCEDURE STATUS". With version 4 that is the operation
 # at which the COMPOUND ended; of a PUTFH the one behind it in the call, which the file handle was for.
 refusals() {
