@@ -160,6 +160,9 @@ class DelegationLife : public DelegatedWorld {
   std::shared_ptr<rpc::Channel> back_channel() override {
     return std::make_shared<CutBackChannel>(loop, service.service(), back);
   }
+  std::unique_ptr<rpc::Channel> connection_of_version_4_0() override {
+    return std::make_unique<CutBackChannel>(loop, listening.service(), back);
+  }
   void reads(Wrong& wrong, std::string_view text) {
     const auto open = run(files().open(file, kToRead));
     if (!wrong.check("open", open)) return;
@@ -181,12 +184,13 @@ class Nfs4DelegationAccidents : public ::testing::TestWithParam<std::uint32_t> {
  protected:
   static void end(DelegationLife& world) {
     world.run(world.closed());
-    EXPECT_TRUE(world.clients().empty());
+    // One of version 4.0 cannot say that it ends.
+    EXPECT_EQ(world.clients().empty(), GetParam() > 0);
     world.channel.server->nfs4.stop_callbacks();
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Minor, Nfs4DelegationAccidents, ::testing::Values(1u, 2u),
+INSTANTIATE_TEST_SUITE_P(Minor, Nfs4DelegationAccidents, ::testing::Values(0u, 1u, 2u),
                          [](const auto& minor) { return "v4_" + std::to_string(minor.param); });
 
 TEST_P(Nfs4DelegationAccidents, files_are_given_back_wherever_the_connection_is_cut) {

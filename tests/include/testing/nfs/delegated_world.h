@@ -1,5 +1,6 @@
-// A client of version 4.1 or 4.2 to which a server delegates files, and asks for them by the
-// reverse direction of its connection (nfs4_client_world.h).
+// A client of version 4 to which a server delegates files (nfs4_client_world.h). It asks for them by
+// the reverse direction of the client's connection, or by one that it makes to where a client of
+// version 4.0 listens.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -7,6 +8,7 @@
 #include <array>
 
 #include "nfs/client/v4/callback_service.h"
+#include "nfs/client/v4/callback_service_v40.h"
 #include "testing/nfs/nfs4_client_world.h"
 
 namespace stag::testing {
@@ -17,6 +19,7 @@ struct DelegatedWorld : Nfs4ClientWorld {
 
   explicit DelegatedWorld(std::uint32_t minor) : Nfs4ClientWorld(minor) {
     options.calls.delegations = true;
+    listening.listens_at({"192.0.2.1", 20049});
   }
   virtual ~DelegatedWorld() = default;
 
@@ -25,7 +28,7 @@ struct DelegatedWorld : Nfs4ClientWorld {
     using nfs::client::FileSystem;
     start_callbacks();
     protocol = must(
-        nfs::client::nfs4::Nfs4::connect(channel, options.calls, {&service, nullptr, nullptr}));
+        nfs::client::nfs4::Nfs4::connect(channel, options.calls, {&service, &listening, nullptr}));
     const nfs::client::Handle top = must(protocol->root({"find the root", {}})).handle;
     FileSystem all(protocol, top, "/", options);
     files_.emplace(protocol, must(all.walk("data")).handle, "/data", options);
@@ -34,7 +37,7 @@ struct DelegatedWorld : Nfs4ClientWorld {
     file = made.handle;
   }
   void start_callbacks() {
-    channel.server->nfs4.start_callbacks(loop);
+    channel.server->nfs4.start_callbacks(loop, &to_listener);
     connect();
   }
   // A connection with a reverse direction.
@@ -46,6 +49,9 @@ struct DelegatedWorld : Nfs4ClientWorld {
   }
   virtual std::shared_ptr<rpc::Channel> back_channel() {
     return std::make_shared<LoopbackChannel>(loop, service.service());
+  }
+  virtual std::unique_ptr<rpc::Channel> connection_of_version_4_0() {
+    return std::make_unique<LoopbackChannel>(loop, listening.service());
   }
   nfs::client::FileSystem& files() { return *files_; }
   template <class T>
@@ -85,11 +91,27 @@ struct DelegatedWorld : Nfs4ClientWorld {
   }
 
   nfs::client::nfs4::CallbackService service;
+  nfs::client::nfs4::CallbackServiceV40 listening;
   std::shared_ptr<rpc::Channel> reverse;
   std::shared_ptr<rpc::Connection> connection;
   nfs::client::Handle file;
 
  private:
+  // What the server connects to clients of version 4.0 with.
+  class ToListener final : public rpc::Connector {
+   public:
+    explicit ToListener(DelegatedWorld& world) : world_(world) {}
+    Loop& loop() override { return world_.loop; }
+    Task<Result<std::unique_ptr<rpc::Channel>, rpc::CallError>> connect(Address,
+                                                                        CancelToken) override {
+      co_return world_.connection_of_version_4_0();
+    }
+
+   private:
+    DelegatedWorld& world_;
+  };
+
+  ToListener to_listener{*this};
   std::optional<nfs::client::FileSystem> files_;
 };
 
