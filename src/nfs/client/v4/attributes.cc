@@ -238,16 +238,20 @@ const v4::bitmap4& acl_attribute() {
   return kBitmap;
 }
 
-std::optional<Values> values_of(const v4::fattr4& from) {
+bool read_values(const v4::fattr4& from, Values& to) {
   xdr::Decoder decoder(from.attr_vals.flatten());
-  std::optional<Values> values(std::in_place);
   for (std::size_t word = 0; word < from.attrmask.size(); ++word)
     for (std::uint32_t left = from.attrmask[word]; left != 0; left &= left - 1) {
       const std::size_t number = word * 32 + static_cast<std::size_t>(std::countr_zero(left));
       const auto read = number < kReaders.size() ? kReaders[number] : nullptr;
-      if (read == nullptr || !read(decoder, *values)) return std::nullopt;
+      if (read == nullptr || !read(decoder, to)) return false;
     }
-  if (!decoder.finish().ok()) return std::nullopt;
+  return decoder.finish().ok();
+}
+
+std::optional<Values> values_of(const v4::fattr4& from) {
+  std::optional<Values> values(std::in_place);
+  if (!read_values(from, *values)) values.reset();
   return values;
 }
 

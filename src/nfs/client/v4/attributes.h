@@ -22,6 +22,8 @@ const v4::bitmap4& acl_attribute();
 
 // The values that a server gave; where it left an attribute out, the default.
 struct Values {
+  Values() {}  // like InlineVector's
+
   bool has_type = false;
   Attributes attributes{};
   std::uint64_t mounted_on_file_id = 0;
@@ -33,7 +35,9 @@ struct Values {
   std::uint32_t lease_seconds = 0;
   Nfs4Acl acl{};
 };
-// nullopt: they cannot be read, or one of them was not asked for by any of the sets above.
+// False, or nullopt: they cannot be read, or one of them was not asked for by any of the sets
+// above.
+[[nodiscard]] bool read_values(const v4::fattr4& from, Values& to);
 std::optional<Values> values_of(const v4::fattr4& from);
 
 // The attributes that `changes` sets.

@@ -44,13 +44,17 @@ std::size_t add_getattr(Request& request, const Handle& object, const v4::bitmap
   request.operations()[at].opgetattr().attr_request = asked;
   return at;
 }
+// They are large: they stay where they are read to.
 Outcome<Values> values_in(OperationContext context, Outcome<Reply>& reply, std::size_t at) {
-  if (!reply) return Failure{reply.error()};
-  auto* got = reply->get(at, &OpResult::opgetattr);
-  if (got == nullptr) return Failure{contradicts(context)};
-  std::optional<Values> values = values_of(got->resok4().obj_attributes);
-  if (!values) return Failure{unreadable(context)};
-  return *std::move(values);
+  Outcome<Values> values(std::in_place);
+  auto* const got = reply ? reply->get(at, &OpResult::opgetattr) : nullptr;
+  if (!reply)
+    values = Failure{reply.error()};
+  else if (got == nullptr)
+    values = Failure{contradicts(context)};
+  else if (!read_values(got->resok4().obj_attributes, *values))
+    values = Failure{unreadable(context)};
+  return values;
 }
 
 // An entry whose attributes the server could not read has none (RFC 8881 5.8.1.12).

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "nfs/client/protocol/types.h"
 #include "nfs/proto/nfs4.h"
 #include "nfs/session/opens.h"
@@ -27,12 +28,12 @@ class Request {
  public:
   Request() {
     operations().reserve(kUsual);
-    operations().emplace_back().argop = v4::OP_SEQUENCE;
+    operations().emplace_back(v4::OP_SEQUENCE);
   }
 
   // Add an operation and return its place among the results.
   std::size_t add(v4::nfs_opnum4 number) {
-    operations().emplace_back().argop = number;
+    operations().emplace_back(number);
     return operations().size() - 1;
   }
   template <class Args>
@@ -44,7 +45,7 @@ class Request {
   }
   std::size_t put_handle(const Handle& handle) {
     const std::size_t place = add(v4::OP_PUTFH);
-    operations()[place].opputfh().object = to_nfs_fh4(handle);
+    STAG_CHECK(operations()[place].opputfh().object.assign(handle.bytes()));
     return place;
   }
 
@@ -101,7 +102,8 @@ class Request {
   std::optional<std::uint32_t> results_max{};
 
  private:
-  static constexpr std::size_t kUsual = 4;  // operations
+  // Operations of a GETATTR, READ or WRITE: as many as the C library keeps room for by thread.
+  static constexpr std::size_t kUsual = 3;
 
   v4::COMPOUND4args compound_;
   std::optional<std::size_t> open_place_;
