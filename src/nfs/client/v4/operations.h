@@ -28,12 +28,12 @@ class Request {
  public:
   Request() {
     operations().reserve(kUsual);
-    operations().emplace_back(v4::OP_SEQUENCE);
+    operations().emplace_back().argop = v4::OP_SEQUENCE;
   }
 
   // Add an operation and return its place among the results.
   std::size_t add(v4::nfs_opnum4 number) {
-    operations().emplace_back(number);
+    operations().emplace_back().argop = number;
     return operations().size() - 1;
   }
   template <class Args>
