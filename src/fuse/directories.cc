@@ -20,8 +20,8 @@ Entry dot(std::uint64_t offset) {
   return {.name = offset == 0 ? "." : "..", .file_id = 1, .attributes = attributes};
 }
 
-struct stat stat_of_listed(const Entry& entry, std::uint32_t block) {
-  if (entry.attributes) return stat_of(*entry.attributes, block);
+struct stat stat_of_listed(const Entry& entry, std::uint32_t block, std::uint64_t home) {
+  if (entry.attributes) return stat_of(*entry.attributes, block, home);
   struct stat unknown {};
   unknown.st_ino = entry.file_id;
   return unknown;
@@ -94,7 +94,7 @@ bool Operations::add(Listed& listed, const Entry& entry, std::uint64_t next, boo
   const std::size_t left = listed.bytes.size() - listed.used;
   const auto offset = static_cast<off_t>(next);
   fuse_entry_param param{};
-  param.attr = stat_of_listed(entry, files_.sizes().read);
+  param.attr = stat_of_listed(entry, files_.sizes().read, options_.home);
   if (!plus) {
     const std::size_t needed =
         fuse_add_direntry(listed.request, to, left, entry.name.c_str(), &param.attr, offset);

@@ -22,6 +22,7 @@ namespace {
 using nfs::client::Error;
 using nfs::client::FileSystem;
 using nfs::client::Handle;
+using nfs::client::Node;
 using nfs::client::Outcome;
 
 constexpr std::uint32_t kLargest = 1u << 20;  // bytes of one READ or WRITE of the kernel
@@ -35,13 +36,15 @@ struct EndSession {
 
 class Mounted final : public Mount, private net::Reader {
  public:
-  Mounted(net::EpollLoop& loop, FileSystem& files, const Handle& root, const MountOptions& options)
+  Mounted(net::EpollLoop& loop, FileSystem& files, const Node& root, const MountOptions& options)
       : loop_(loop),
         files_(files),
         sizes_(files.sizes()),
         locks_(files.has_locks()),
-        operations_(loop, files, root, data_, requests_,
-                    {.valid = options.valid, .direct = options.direct}) {}
+        operations_(loop, files, root.handle, data_, requests_,
+                    {.valid = options.valid,
+                     .direct = options.direct,
+                     .home = root.attributes.file_system_id}) {}
   ~Mounted() override {
     files_.set_flush({});
     unmount();
@@ -433,7 +436,7 @@ void Mounted::unmount() {
 }
 
 Outcome<std::unique_ptr<Mount>> Mount::open(net::EpollLoop& loop, FileSystem& files,
-                                            const Handle& root, const MountOptions& options) {
+                                            const Node& root, const MountOptions& options) {
   auto mount = std::make_unique<Mounted>(loop, files, root, options);
   if (std::optional<Error> error = mount->begin(options)) return Failure{*std::move(error)};
   return std::unique_ptr<Mount>(std::move(mount));

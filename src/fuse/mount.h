@@ -29,7 +29,7 @@ class Mount {
   // this user, or not there; the sentence says what to do.
   static nfs::client::Outcome<std::unique_ptr<Mount>> open(net::EpollLoop& loop,
                                                            nfs::client::FileSystem& files,
-                                                           const nfs::client::Handle& root,
+                                                           const nfs::client::Node& root,
                                                            const MountOptions& options);
   virtual ~Mount() = default;
 

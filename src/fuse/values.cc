@@ -146,6 +146,14 @@ int errno_of(const rpc::CallError& error) {
   }
 }
 
+// Numbers that lie together far apart: the finalizer of splitmix64.
+std::uint64_t scattered(std::uint64_t number) {
+  number += 0x9e3779b97f4a7c15;
+  number = (number ^ (number >> 30)) * 0xbf58476d1ce4e5b9;
+  number = (number ^ (number >> 27)) * 0x94d049bb133111eb;
+  return number ^ (number >> 31);
+}
+
 }  // namespace
 
 int errno_of(const Error& error) {
@@ -165,9 +173,10 @@ int errno_of(const Error& error) {
   return EIO;
 }
 
-struct stat stat_of(const Attributes& attributes, std::uint32_t block) {
+struct stat stat_of(const Attributes& attributes, std::uint32_t block, std::uint64_t home) {
   struct stat to {};
   to.st_ino = attributes.file_id;
+  if (attributes.file_system_id != home) to.st_ino += scattered(attributes.file_system_id);
   to.st_mode = type_bits(attributes.type) | (attributes.mode & 07777);
   to.st_nlink = attributes.links;
   to.st_uid = attributes.uid;

@@ -13,8 +13,12 @@ namespace stag::fuse {
 // The errno of a failed operation.
 int errno_of(const nfs::client::Error& error);
 
-// `block`: the size of transfers that the file system likes best.
-struct stat stat_of(const nfs::client::Attributes& attributes, std::uint32_t block);
+// `block`: the size of transfers that the file system likes best. `home`: the file system of the
+// mount's root (Attributes::file_system_id), whose files have the inode numbers that the server
+// gives them. Those of other file systems are moved, each by an amount of its own: to programs a
+// mount is one file system, in which two files of one number are one file.
+struct stat stat_of(const nfs::client::Attributes& attributes, std::uint32_t block,
+                    std::uint64_t home);
 
 // What `to_set` (FUSE_SET_ATTR_...) asks for.
 nfs::client::SetAttributes changes_of(const struct stat& wanted, int to_set);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <set>
 
 namespace stag::fuse {
 namespace {
@@ -73,7 +74,7 @@ TEST(FuseStat, has_what_the_attributes_say) {
   attributes.device = {5, 300};
   attributes.file_id = ~0ull;
   attributes.modified = {-1, 999'999'999};
-  const struct stat found = stat_of(attributes, 65536);
+  const struct stat found = stat_of(attributes, 65536, 0);
   EXPECT_EQ(found.st_mode, static_cast<mode_t>(S_IFCHR | 04751));
   EXPECT_EQ(found.st_nlink, 3u);
   EXPECT_EQ(found.st_size, 1ll << 40);
@@ -83,6 +84,20 @@ TEST(FuseStat, has_what_the_attributes_say) {
   EXPECT_EQ(found.st_mtim.tv_sec, -1);
   EXPECT_EQ(found.st_mtim.tv_nsec, 999'999'999);
   EXPECT_EQ(found.st_blksize, 65536);
+}
+
+TEST(FuseStat, gives_files_of_several_file_systems_different_numbers) {
+  const auto number = [](std::uint64_t file_system, std::uint64_t file, std::uint64_t home) {
+    Attributes attributes;
+    attributes.file_system_id = file_system;
+    attributes.file_id = file;
+    return stat_of(attributes, 4096, home).st_ino;
+  };
+  EXPECT_EQ(number(7, 2, 7), 2u) << "as the server has it, where the mount's root is";
+  std::set<std::uint64_t> numbers;
+  for (std::uint64_t file_system = 0; file_system < 100; ++file_system)
+    for (std::uint64_t file = 1; file <= 100; ++file) numbers.insert(number(file_system, file, 7));
+  EXPECT_EQ(numbers.size(), 10'000u);
 }
 
 TEST(FuseChanges, are_those_that_are_asked_for) {

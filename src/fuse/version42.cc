@@ -1,5 +1,6 @@
-// Extended attributes, holes and copies: what NFS version 4.2 has. With older versions, and with
-// servers that lack it, the kernel hears ENOSYS once, and does without from then on.
+// Extended attributes, holes and copies: what NFS version 4.2 has. Where version, server or one of
+// its file systems lacks it that is EOPNOTSUPP. Not ENOSYS, with which the kernel would do without
+// in the whole mount from then on, of which another file system may have it.
 #include <fcntl.h>
 #include <linux/falloc.h>
 #include <sys/xattr.h>
@@ -17,20 +18,17 @@ namespace {
 
 using nfs::client::Attributes;
 using nfs::client::Content;
-using nfs::client::Error;
 using nfs::client::FileRange;
 using nfs::client::Handle;
 using nfs::client::Outcome;
 using nfs::client::Status;
 using nfs::client::XattrMode;
 
+// The answer of FUSE has 32 bits for how much was copied.
+constexpr std::uint64_t kMostCopied = std::uint64_t{1} << 31;
+
 // RFC 8276 has attributes of users only, and names them without this.
 constexpr std::string_view kUser = "user.";
-
-void fail_optional(Request& request, const Error& error) {
-  if (error.is(Status::NotSupported)) return request.fail(ENOSYS);
-  request.fail(error);
-}
 
 void answer_bytes(Request& request, std::string_view bytes, std::size_t most) {
   if (most != 0 && bytes.size() > most) return request.fail(ERANGE);
@@ -52,7 +50,7 @@ Task<void> Operations::getxattr(fuse_req_t from, std::uint64_t number, std::stri
   // The kernel itself looks for some of these, again and again.
   if (!name.starts_with(kUser)) co_return request.fail(ENODATA);
   const Outcome<std::string> value = co_await files_.xattr(object, name.substr(kUser.size()));
-  if (!value) co_return fail_optional(request, value.error());
+  if (!value) co_return request.fail(value.error());
   answer_bytes(request, *value, most);
 }
 
@@ -67,7 +65,7 @@ Task<void> Operations::setxattr(fuse_req_t from, std::uint64_t number, std::stri
                                                  : XattrMode::Either;
   const Outcome<Ok> set =
       co_await files_.set_xattr(object, name.substr(kUser.size()), std::move(value), mode);
-  if (!set) co_return fail_optional(request, set.error());
+  if (!set) co_return request.fail(set.error());
   request.done();
 }
 
@@ -76,7 +74,7 @@ Task<void> Operations::listxattr(fuse_req_t from, std::uint64_t number, std::siz
   const Handle object = handle_of(request, number);
   if (object.empty()) co_return;
   const Outcome<std::vector<std::string>> names = co_await files_.list_xattrs(object);
-  if (!names) co_return fail_optional(request, names.error());
+  if (!names) co_return request.fail(names.error());
   std::string list;
   for (const std::string& name : *names) {
     list += kUser;
@@ -92,7 +90,7 @@ Task<void> Operations::removexattr(fuse_req_t from, std::uint64_t number, std::s
   if (object.empty()) co_return;
   if (!name.starts_with(kUser)) co_return request.fail(EOPNOTSUPP);
   const Outcome<Ok> removed = co_await files_.remove_xattr(object, name.substr(kUser.size()));
-  if (!removed) co_return fail_optional(request, removed.error());
+  if (!removed) co_return request.fail(removed.error());
   request.done();
 }
 
@@ -107,7 +105,9 @@ Task<void> Operations::lseek(fuse_req_t from, std::uint64_t number, std::uint64_
   }
   const Outcome<std::optional<std::uint64_t>> found =
       co_await files_.seek(file, offset, whence == SEEK_DATA ? Content::Data : Content::Hole);
-  if (!found) co_return fail_optional(request, found.error());
+  // By itself the kernel takes every file for data without holes, which is right anywhere.
+  if (!found && found.error().is(Status::NotSupported)) co_return request.fail(ENOSYS);
+  if (!found) co_return request.fail(found.error());
   if (!*found) co_return request.fail(ENXIO);
   if (const fuse_req_t waiting = request.take())
     fuse_reply_lseek(waiting, static_cast<off_t>(**found));
@@ -129,7 +129,7 @@ Task<void> Operations::fallocate(fuse_req_t from, std::uint64_t number, int mode
     done = co_await files_.allocate(file, range);
   else
     done = co_await files_.deallocate(file, range);
-  if (!done) co_return fail_optional(request, done.error());
+  if (!done) co_return request.fail(done.error());
   request.done();
 }
 
@@ -156,11 +156,11 @@ Task<void> Operations::copy_file_range(fuse_req_t from, std::uint64_t source,
     if (lacks_writes(source, attributes)) attributes = co_await written_again(source, source_file);
     if (!attributes) co_return request.fail(attributes.error());
     const std::uint64_t left = attributes->size - std::min(source_offset, attributes->size);
-    const FileRange range{source_offset, std::min(length, left)};
+    const FileRange range{source_offset, std::min({length, left, kMostCopied})};
     if (range.length > 0)
       copied = co_await files_.copy_range(source_file, range, target_file, target_offset, watch);
   } while (copied && unstable_writes_.is_doubtful(source));
-  if (!copied) co_return fail_optional(request, copied.error());
+  if (!copied) co_return request.fail(copied.error());
   if (const fuse_req_t waiting = request.take()) fuse_reply_write(waiting, *copied);
 }
 

@@ -11,7 +11,7 @@ import harness
 from harness import stag
 from nfs4_client import OK, PUTROOTFH, Case, opaque, words
 
-BADSESSION, STALE_CLIENTID, ADMIN_REVOKED = 10052, 10022, 10047
+BADSESSION, STALE_CLIENTID, ADMIN_REVOKED, DENIED = 10052, 10022, 10047, 10010
 NLM_GRANTED, NLM_DENIED = 0, 1
 
 
@@ -142,6 +142,17 @@ class Clients(Case):
         self.assertIn("stateid " + stateid[4:].hex(), server.log())
         self.bad(1, "there is no stateid", "revoke", "0" * 24, "--state", self.state)
         self.bad(1, "24 hexadecimal digits", "revoke", "xyz", "--state", self.state)
+
+    def test_revokes_one_lock_of_version_4(self):
+        server = self.start()
+        anna, bert = self.ready_client(server), self.ready_client(server, b"bert")
+        _, stateid, handle = anna.create_file(b"file")
+        self.assertEqual(anna.lock(handle, stateid, 0), OK)
+        _, other, handle = bert.create_file(b"file")
+        self.assertEqual(bert.lock(handle, other, 0), DENIED)
+        self.good("revoke", self.rows("locks")[0]["stateid"])
+        self.assertEqual(bert.lock(handle, other, 0), OK)
+        self.assertEqual([row["revoked"] for row in self.rows("opens") if "revoked" in row], [], "its open stays")
 
     def test_of_a_server_that_is_not_there_name_the_path(self):
         self.bad(1, f"no server listens at {self.socket}; is 'stag serve' running?", "--state", self.state)

@@ -100,7 +100,7 @@ class Limits(unittest.TestCase):
 
     def test_of_version_4_are_what_sessions_get(self):
         for arguments, slots, operations, cached in (
-            (("--nfs4-slots", "7", "--nfs4-operations", "13", "--nfs4-cached-reply", "1000"), 7, 13, 1000),
+            (("--nfs4-slots", "7", "--nfs4-operations", "13", "--nfs4-cached-reply", "1500"), 7, 13, 1500),
             (self.config(nfs4_slots=5), 5, 64, 4096),
         ):
             server = self.start(*arguments)
@@ -109,6 +109,26 @@ class Limits(unittest.TestCase):
                 self.assertEqual(client.create_session(MIB, MIB, MIB), OK)
                 self.assertEqual(client.granted, (cached, operations, slots))
             self.assertEqual(server.end(), 0)
+
+    def test_of_version_4_leave_the_smallest_session_room_for_a_lock_that_is_denied(self):
+        denied = 10010
+        server = self.start("--nfs4-caches", "1M", export="/data=memory,no_root_squash")
+        clients = []
+        for number in range(100):
+            client = Client(server.tcp_port, b"client %d" % number, source=f"127.0.1.{number + 1}")
+            self.addCleanup(client.close)
+            client.exchange_id()
+            self.assertEqual(client.create_session(slots=64), OK)
+            clients.append(client)
+        (cached, _, slots), last = clients[-1].granted, clients[-2:]
+        self.assertEqual(slots, 1, "the caches are full")
+        self.assertLess(cached, 4096)
+        (status, stateid, handle), longest = last[0].create_file(b"file"), b"o" * 1024
+        self.assertEqual(status, OK)
+        self.assertEqual(last[0].lock(handle, stateid, 0, longest, cachethis=1), OK)
+        stateid = last[1].create_file(b"file")[1]
+        self.assertEqual(last[1].lock(handle, stateid, 0, cachethis=1), denied)
+        self.assertEqual(server.end(), 0)
 
     def test_of_version_4_turn_away_one_more(self):
         nospc, delay = 28, 10008

@@ -95,6 +95,38 @@ class Version42(Mounted):
             self.assertEqual(os.lseek(file.fileno(), 0, os.SEEK_HOLE), 7)
 
 
+class FileSystems(Mounted):
+    """A mount of all exports of a server, each of which is a file system of its own."""
+
+    def setUp(self):
+        super().setUp()
+        server = harness.Server(["/one=memory,no_root_squash", "/other=memory,no_root_squash"], self.at("state"))
+        self.addCleanup(server.end)
+        self.mount(url=server.url("/") + "&version=4.2")
+
+    def test_has_different_files_under_different_numbers(self):
+        for name in ("one", "other"):
+            self.write(self.here(name, "file"), name.encode())
+        numbers = [os.stat(self.here(*parts)).st_ino for parts in ((), ("one",), ("other",), ("one", "file"), ("other", "file"))]
+        self.assertEqual(len(set(numbers)), len(numbers), numbers)
+        # Two names of one number are one file to it.
+        subprocess.run(["cp", "-a", self.here(), self.at("copy")], check=True)
+        for name in ("one", "other"):
+            self.assertEqual(self.read(os.path.join(self.at("copy"), name, "file")), name.encode())
+
+    def test_has_attributes_in_one_though_another_has_none(self):
+        with self.assertRaises(OSError) as none:
+            os.setxattr(self.here(), "user.name", b"value")
+        self.assertNotEqual(none.exception.errno, errno.ENOSYS)
+        try:
+            os.listxattr(self.here())
+        except OSError:
+            pass
+        self.write(self.here("one", "file"))
+        os.setxattr(self.here("one", "file"), "user.name", b"value")
+        self.assertEqual(os.listxattr(self.here("one", "file")), ["user.name"])
+
+
 class Delegations(Mounted):
     """Files of versions 4.1 and 4.2 that the server lets a mount open and close by itself, until somebody else wants them."""
 

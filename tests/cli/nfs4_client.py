@@ -27,8 +27,8 @@ def opaque(data):
 class Client:
     """One owner with one connection, AUTH_SYS as root."""
 
-    def __init__(self, port, owner, host="127.0.0.1"):
-        self.socket = socket.create_connection((host, port), timeout=harness.PATIENCE)
+    def __init__(self, port, owner, host="127.0.0.1", source=None):
+        self.socket = socket.create_connection((host, port), timeout=harness.PATIENCE, source_address=source and (source, 0))
         self.owner, self.xid, self.sequence, self.minor = owner, 0, 0, 1
 
     def close(self):
@@ -64,10 +64,10 @@ class Client:
         status, tag = struct.unpack_from(">II", results)
         return status, results[8 + tag + (-tag % 4) + 4:]
 
-    def in_session(self, *operations):
+    def in_session(self, *operations, cachethis=0):
         """The same behind a SEQUENCE, whose results are left out."""
         self.sequence += 1
-        status, results = self.compound(words(SEQUENCE) + self.session + words(self.sequence, 0, 0, 0), *operations)
+        status, results = self.compound(words(SEQUENCE) + self.session + words(self.sequence, 0, 0, cachethis), *operations)
         return status, results[8 + 36:]
 
     def exchange_id(self):
@@ -127,10 +127,10 @@ class Client:
         status, results = self.in_session(words(PUTFH) + opaque(handle), self.open_operation(words(1, 0), False))
         return status, results[16:32]
 
-    def lock(self, handle, stateid, reclaim):
+    def lock(self, handle, stateid, reclaim, owner=b"locker", cachethis=0):
         arguments = words(LOCK, 2, reclaim) + struct.pack(">QQ", 0, 10)
-        arguments += words(1, 0) + stateid + words(0) + self.clientid + opaque(b"locker")
-        return self.in_session(words(PUTFH) + opaque(handle), arguments)[0]
+        arguments += words(1, 0) + stateid + words(0) + self.clientid + opaque(owner)
+        return self.in_session(words(PUTFH) + opaque(handle), arguments, cachethis=cachethis)[0]
 
 
 class RdmaClient(Client):

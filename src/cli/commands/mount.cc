@@ -157,7 +157,7 @@ class MountCommand final : public Command {
     CancelSource ended;
     FileSystem files = remote.files_until(ended);
     Outcome<std::unique_ptr<fuse::Mount>> mount =
-        fuse::Mount::open(run.loop, files, root->handle, mount_);
+        fuse::Mount::open(run.loop, files, *root, mount_);
     if (!mount) co_return Failure{mount.error()};
     background_.ready();
     const CancelCallback on_interrupt(run.cancel, [&] { (*mount)->unmount(); });

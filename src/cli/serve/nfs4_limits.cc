@@ -30,7 +30,8 @@ void Nfs4Limits::declare(Arguments& arguments) {
                    "requests that a session may have in progress");
   arguments.number("--nfs4-operations", clients.fore.max_operations, kLeastOperations,
                    kMostOperations, "operations of one request");
-  arguments.size("--nfs4-cached-reply", clients.fore.max_response_size_cached, 0, kMostCachedReply,
+  arguments.size("--nfs4-cached-reply", clients.fore.max_response_size_cached,
+                 nfs::state::kLeastCachedReply, kMostCachedReply,
                  "bytes of a reply that a slot may keep for a retry");
   arguments.size("--nfs4-caches", clients.caches, kLeastCaches, kMostCaches,
                  "bytes of all these replies together; sessions get less as they fill");

@@ -252,12 +252,21 @@ Task<bool> Client::alive() {
 Task<void> Client::leave() {
   if (minor() == 0 || clientid_ == 0) co_return;
   options_.cancel = {};  // after an interruption, too
+  const bool gone = co_await destroyed();
+  if (gone) co_return;
+  // Cases may have left something open: it goes with the next incarnation.
+  const std::string trouble = co_await establish();
+  if (trouble.empty()) co_await destroyed();
+}
+
+Task<bool> Client::destroyed() {
   std::vector<Op> session;
   session.push_back(op(v4::OP_DESTROY_SESSION, &Op::opdestroy_session, {session_.csr_sessionid}));
   co_await bare(std::move(session));
   std::vector<Op> client;
   client.push_back(op(v4::OP_DESTROY_CLIENTID, &Op::opdestroy_clientid, {clientid_}));
-  co_await bare(std::move(client));
+  const Reply reply = co_await bare(std::move(client));
+  co_return reply.ok();
 }
 
 }  // namespace stag::conform::nfs4

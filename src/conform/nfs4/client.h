@@ -99,6 +99,8 @@ class Client {
   rpc::CallOptions call_options(const rpc::Credentials* credentials) const;
   Task<std::string> establish_v40();
   Task<std::string> establish_session();
+  // Whether the server let go of the client ID.
+  Task<bool> destroyed();
   void take_off_sequence(Reply& reply);
 
   rpc::Channel& channel_;

@@ -56,6 +56,10 @@ class CallbackPath {
 };
 using CallbackPathPtr = std::shared_ptr<CallbackPath>;
 
+// Of ca_maxresponsesize_cached, what every session gets that asks for as much: a LOCK that is denied
+// names an owner of up to 1024 bytes (RFC 8881 18.10), and stands behind SEQUENCE and PUTFH.
+inline constexpr std::uint32_t kLeastCachedReply = 1280;
+
 struct ClientLimits {
   std::uint32_t clients = 16384;            // confirmed
   std::uint32_t clients_of_address = 4096;  // of these
@@ -63,7 +67,7 @@ struct ClientLimits {
   std::uint32_t sessions = 16;              // of a client
   std::uint32_t connections = 16;           // of a session, that are remembered
   std::uint32_t retries_waiting = 8;        // of a slot
-  std::uint64_t caches = 64 << 20;          // bytes, of all slots
+  std::uint64_t caches = 96 << 20;          // bytes, of all slots; a quarter is one for each client
   // The most that is granted; slots and cached size shrink as `caches` fills.
   ChannelAttributes fore{0, (1 << 20) + 4096, (1 << 20) + 4096, 4096, 64, 64};
   // The least a client may ask for, else TOOSMALL.

@@ -39,7 +39,6 @@ CreateSessionResult refused(Status status) {
 // that many thousand clients find room and one address cannot take it from the others.
 ChannelAttributes Clients::Impl::grant(const ChannelAttributes& wanted,
                                        const AddressAccount& account) const {
-  constexpr std::uint32_t kLeastCached = 512;
   ChannelAttributes granted = lower(wanted, options.limits.fore);
   const std::uint64_t used =
       std::min(cache_used.load(std::memory_order_relaxed), options.limits.caches);
@@ -49,7 +48,8 @@ ChannelAttributes Clients::Impl::grant(const ChannelAttributes& wanted,
   const std::uint64_t share = free > kept ? (free - kept) / 8 : 0;
   while (Session::cost_of(granted) > share && granted.max_requests > 1) granted.max_requests /= 2;
   if (Session::cost_of(granted) > share)
-    granted.max_response_size_cached = std::min(granted.max_response_size_cached, kLeastCached);
+    granted.max_response_size_cached =
+        std::min(granted.max_response_size_cached, kLeastCachedReply);
   return granted;
 }
 

@@ -34,6 +34,27 @@ TEST_F(Nfs4Compound, without_a_session_runs_nothing_but_what_makes_one) {
   EXPECT_EQ(compound({exchange, putrootfh()}).status, v4::NFS4ERR_NOT_ONLY_OP);
 }
 
+TEST_F(Nfs4Compound, binds_a_connection_in_a_COMPOUND_of_its_own_only) {
+  const Op bind = op(v4::OP_BIND_CONN_TO_SESSION, &Op::opbind_conn_to_session,
+                     v4::BIND_CONN_TO_SESSION4args{session_, v4::CDFC4_FORE, false});
+  EXPECT_EQ(run({bind}).status, v4::NFS4ERR_NOT_ONLY_OP) << "behind SEQUENCE";
+  EXPECT_EQ(compound({bind, putrootfh()}).status, v4::NFS4ERR_NOT_ONLY_OP);
+  EXPECT_EQ(compound({bind}).status, v4::NFS4_OK);
+}
+
+TEST_F(Nfs4Compound, ends_its_own_session_with_its_last_operation_only) {
+  const auto destroy = [](const v4::sessionid4& session) {
+    return op(v4::OP_DESTROY_SESSION, &Op::opdestroy_session, v4::DESTROY_SESSION4args{session});
+  };
+  const v4::sessionid4 first = session_;
+  set_up_session("another client");
+  EXPECT_EQ(run({destroy(session_), putrootfh()}).status, v4::NFS4ERR_NOT_ONLY_OP);
+  EXPECT_EQ(run({putrootfh()}).status, v4::NFS4_OK) << "it is still there";
+  EXPECT_EQ(run({destroy(first), putrootfh()}).status, v4::NFS4_OK) << "another one";
+  EXPECT_EQ(run({putrootfh(), destroy(session_)}).status, v4::NFS4_OK);
+  EXPECT_EQ(run({putrootfh()}).status, v4::NFS4ERR_BADSESSION);
+}
+
 TEST_F(Nfs4Compound, takes_SEQUENCE_in_the_first_place_only) {
   const Op first = sequence();
   EXPECT_EQ(compound({first, putrootfh(), first}).status, v4::NFS4ERR_SEQUENCE_POS);

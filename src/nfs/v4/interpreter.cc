@@ -28,13 +28,21 @@ bool opens_by_name(const v4::OPEN4args& args) {
          args.claim.claim == v4::CLAIM_DELEGATE_PREV;
 }
 
-// Why an operation may not stand where it stands (RFC 8881 2.10.2, 18.46.3).
+// Why an operation may not stand where it stands (RFC 8881 2.10.2, 18.34.3, 18.46.3).
 v4::nfsstat4 check_place(const Operation& row, std::size_t index, std::uint32_t sent,
                          bool in_session) {
   if (row.place == Place::First) return index == 0 ? v4::NFS4_OK : v4::NFS4ERR_SEQUENCE_POS;
+  if (row.place == Place::OnlyOne) return sent == 1 ? v4::NFS4_OK : v4::NFS4ERR_NOT_ONLY_OP;
   if (in_session) return v4::NFS4_OK;
   if (row.place == Place::Alone) return sent == 1 ? v4::NFS4_OK : v4::NFS4ERR_NOT_ONLY_OP;
   return v4::NFS4ERR_OP_NOT_IN_SESSION;
+}
+
+// RFC 8881 18.37.3: the session that a COMPOUND is in may go with its last operation only.
+bool ends_its_session(const OperationList::Entry& entry, const Compound& compound) {
+  if (entry.number != v4::OP_DESTROY_SESSION || entry.arguments == nullptr) return false;
+  const auto& args = *static_cast<const v4::DESTROY_SESSION4args*>(entry.arguments);
+  return compound.slot() != nullptr && args.dsa_sessionid == compound.slot()->slot.sessionid;
 }
 
 v4::nfsstat4 check_handles(const Operation& row, const Compound& compound) {
@@ -218,6 +226,8 @@ class Interpreter {
       if (misplaced != v4::NFS4_OK) return misplaced;
     }
     if (entry.refusal != v4::NFS4_OK) return entry.refusal;
+    if (index + 1 < list_.sent() && ends_its_session(entry, compound_))
+      return v4::NFS4ERR_NOT_ONLY_OP;
     const v4::nfsstat4 status = in_version(compound_.minor(), check_handles(*entry.row, compound_));
     if (status != v4::NFS4_OK) return status;
     const v4::nfsstat4 insecure =

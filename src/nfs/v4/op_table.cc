@@ -163,7 +163,7 @@ constexpr Operation kSessions[] = {
     operation<&v4::CREATE_SESSION4res::csr_status, create_session>(
         {v4::OP_CREATE_SESSION, "CREATE_SESSION", {}, {}, Place::Alone, kSessionResults}),
     operation<&v4::BIND_CONN_TO_SESSION4res::bctsr_status, bind_conn_to_session>(
-        {v4::OP_BIND_CONN_TO_SESSION, "BIND_CONN_TO_SESSION", {}, {}, Place::Alone, 32}),
+        {v4::OP_BIND_CONN_TO_SESSION, "BIND_CONN_TO_SESSION", {}, {}, Place::OnlyOne, 32}),
     operation<&v4::BACKCHANNEL_CTL4res::bcr_status, backchannel_ctl>(
         {v4::OP_BACKCHANNEL_CTL, "BACKCHANNEL_CTL", {}, {}, Place::InSession, kStatus}),
     operation<&v4::DESTROY_SESSION4res::dsr_status, destroy_session>(

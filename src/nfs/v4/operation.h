@@ -20,6 +20,7 @@ enum class Place : std::uint8_t {
   InSession,  // after SEQUENCE
   First,      // SEQUENCE itself
   Alone,      // without a session too, but then as the only one
+  OnlyOne,    // as the only one, always
 };
 
 struct Operation {
