@@ -50,7 +50,8 @@ File Operations::file_of(Request& request, std::uint64_t number, std::uint64_t o
 fuse_entry_param Operations::entry_of(const Node& node, std::uint64_t number) const {
   fuse_entry_param entry{};
   entry.ino = number;
-  entry.attr = stat_of(new_files_.shown(number, node.attributes), files_.sizes().read, options_.home);
+  entry.attr =
+      stat_of(new_files_.shown(number, node.attributes), files_.sizes().read, options_.home);
   entry.attr_timeout = options_.valid;
   entry.entry_timeout = options_.valid;
   return entry;
@@ -93,7 +94,8 @@ void Operations::answer_absent(Request& request) const {
 void Operations::answer(Request& request, std::uint64_t number,
                         const Outcome<Attributes>& attributes) {
   if (!attributes) return request.fail(attributes.error());
-  const struct stat to = stat_of(new_files_.shown(number, *attributes), files_.sizes().read, options_.home);
+  const struct stat to =
+      stat_of(new_files_.shown(number, *attributes), files_.sizes().read, options_.home);
   if (const fuse_req_t waiting = request.take()) fuse_reply_attr(waiting, &to, options_.valid);
 }
 

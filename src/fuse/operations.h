@@ -33,8 +33,8 @@
 namespace stag::fuse {
 
 struct OperationOptions {
-  double valid = 1;     // seconds for which the kernel may use attributes and names unasked
-  bool direct = false;  // the kernel caches no data
+  double valid = 1;        // seconds for which the kernel may use attributes and names unasked
+  bool direct = false;     // the kernel caches no data
   std::uint64_t home = 0;  // as for stat_of()
 };
 

@@ -156,8 +156,7 @@ class MountCommand final : public Command {
     // Calls go on while the mount is being ended, but not for long.
     CancelSource ended;
     FileSystem files = remote.files_until(ended);
-    Outcome<std::unique_ptr<fuse::Mount>> mount =
-        fuse::Mount::open(run.loop, files, *root, mount_);
+    Outcome<std::unique_ptr<fuse::Mount>> mount = fuse::Mount::open(run.loop, files, *root, mount_);
     if (!mount) co_return Failure{mount.error()};
     background_.ready();
     const CancelCallback on_interrupt(run.cancel, [&] { (*mount)->unmount(); });

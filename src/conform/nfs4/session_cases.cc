@@ -130,8 +130,7 @@ Task<Verdict> session_ends_early(Scene& scene) {
   const std::string trouble = co_await client.establish();
   if (!trouble.empty()) co_return Verdict::fail(trouble);
   Operations more;
-  more.push_back(
-      op(OP_DESTROY_SESSION, &Op::opdestroy_session, {client.session().csr_sessionid}));
+  more.push_back(op(OP_DESTROY_SESSION, &Op::opdestroy_session, {client.session().csr_sessionid}));
   more.push_back(op(OP_PUTROOTFH));
   const Reply reply = co_await client.bare(sequence_and(client.sequence(), std::move(more)));
   client.note(reply);
@@ -291,8 +290,9 @@ Scripts session_cases() {
             false_retry, "8881 2.10.6.1.3.1"),
       asked(OP_SEQUENCE, NFS4ERR_SEQUENCE_POS, "not at the first place", kSessions, not_first,
             "8881 18.46.3"),
-      asked(OP_DESTROY_SESSION, NFS4ERR_NOT_ONLY_OP, "of the COMPOUND's own session, not at the end",
-            kSessions, session_ends_early, "8881 18.37.3"),
+      asked(OP_DESTROY_SESSION, NFS4ERR_NOT_ONLY_OP,
+            "of the COMPOUND's own session, not at the end", kSessions, session_ends_early,
+            "8881 18.37.3"),
       asked(OP_SEQUENCE, NFS4ERR_TOO_MANY_OPS, "more operations than the session takes", kSessions,
             too_many, "8881 18.46.3"),
       asked(OP_SEQUENCE, NFS4ERR_REQ_TOO_BIG, "a longer COMPOUND than the session takes", kSessions,

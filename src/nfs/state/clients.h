@@ -56,8 +56,8 @@ class CallbackPath {
 };
 using CallbackPathPtr = std::shared_ptr<CallbackPath>;
 
-// Of ca_maxresponsesize_cached, what every session gets that asks for as much: a LOCK that is denied
-// names an owner of up to 1024 bytes (RFC 8881 18.10), and stands behind SEQUENCE and PUTFH.
+// Of ca_maxresponsesize_cached, what every session gets that asks for as much: a LOCK that is
+// denied names an owner of up to 1024 bytes (RFC 8881 18.10), and stands behind SEQUENCE and PUTFH.
 inline constexpr std::uint32_t kLeastCachedReply = 1280;
 
 struct ClientLimits {

@@ -1,7 +1,9 @@
 #include "vfs/posix/object.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "vfs/posix/errors.h"
@@ -65,6 +67,58 @@ void Object::close_writer() {
   closed.swap(writer_);
 }
 
+// The caches of this process.
+struct ObjectCache::Process {
+  std::mutex mutex;
+  std::vector<ObjectCache*> caches;
+  std::size_t sharing = 0;            // of these
+  std::atomic<std::size_t> share{0};  // objects of each that shares
+
+  void divide() {
+    rlimit limit{};
+    const std::size_t descriptors = ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 1024;
+    share = std::clamp<std::size_t>(descriptors / 8 / std::max<std::size_t>(sharing, 1), 64, 8192);
+  }
+};
+
+// It outlives every cache.
+ObjectCache::Process& ObjectCache::process() {
+  static Process& one = *new Process;
+  return one;
+}
+
+ObjectCache::ObjectCache(std::size_t capacity) : capacity_(capacity) {
+  std::vector<ObjectRef> evicted;  // closed after the lock
+  Process& all = process();
+  std::lock_guard lock(all.mutex);
+  all.caches.push_back(this);
+  if (capacity_ != 0) return;
+  ++all.sharing;
+  all.divide();
+  for (ObjectCache* cache : all.caches) cache->evict(cache->kept_by_a_shard(), evicted);
+}
+
+ObjectCache::~ObjectCache() {
+  Process& all = process();
+  std::lock_guard lock(all.mutex);
+  std::erase(all.caches, this);
+  if (capacity_ != 0) return;
+  --all.sharing;
+  all.divide();
+}
+
+std::size_t ObjectCache::kept_by_a_shard() const {
+  const std::size_t objects = capacity_ != 0 ? capacity_ : process().share.load();
+  return std::max<std::size_t>(objects / kShards, 4);
+}
+
+void ObjectCache::evict(std::size_t keep, std::vector<ObjectRef>& evicted) {
+  for (Shard& shard : shards_) {
+    std::lock_guard lock(shard.mutex);
+    evict(shard, keep, evicted);
+  }
+}
+
 ObjectRef ObjectCache::find(const Handle& handle) {
   Shard& shard = shard_of(handle);
   std::lock_guard lock(shard.mutex);
@@ -98,7 +152,7 @@ ObjectRef ObjectCache::insert(ObjectRef object) {
   }
   shard.recent.push_front(object);
   shard.index.emplace(object->handle, shard.recent.begin());
-  evict(shard, per_shard_, evicted);
+  evict(shard, kept_by_a_shard(), evicted);
   return object;
 }
 
@@ -114,11 +168,10 @@ void ObjectCache::drop(const Handle& handle) {
 }
 
 void ObjectCache::drop_all() {
-  for (Shard& shard : shards_) {
-    std::vector<ObjectRef> evicted;
-    std::lock_guard lock(shard.mutex);
-    evict(shard, 0, evicted);
-  }
+  std::vector<ObjectRef> evicted;
+  Process& all = process();
+  std::lock_guard lock(all.mutex);
+  for (ObjectCache* cache : all.caches) cache->evict(0, evicted);
 }
 
 }  // namespace stag::vfs::posix

@@ -126,16 +126,20 @@ class ProcPath {
 // The objects used last, by handle. Bounded in number; objects in use are never dropped.
 class ObjectCache {
  public:
-  explicit ObjectCache(std::size_t capacity)
-      : per_shard_(std::max<std::size_t>(capacity / kShards, 4)) {}
+  // `capacity`: objects; 0: an equal share, with the other caches of this process that were told
+  // so, of an eighth of the limit on open files (RLIMIT_NOFILE), but 8192 at most.
+  explicit ObjectCache(std::size_t capacity);
+  ~ObjectCache();
+  ObjectCache(const ObjectCache&) = delete;
+  ObjectCache& operator=(const ObjectCache&) = delete;
 
   ObjectRef find(const Handle& handle);
   // The object already cached under this handle, if there is one, else `object`.
   ObjectRef insert(ObjectRef object);
   // Removes an object that no longer exists, or whose identity is in doubt.
   void drop(const Handle& handle);
-  // Out of descriptors: lets go all that is not in use.
-  void drop_all();
+  // Out of descriptors: lets go all that is not in use, in all caches of this process.
+  static void drop_all();
 
  private:
   static constexpr std::size_t kShards = 16;
@@ -145,9 +149,13 @@ class ObjectCache {
     std::unordered_map<Handle, std::list<ObjectRef>::iterator, HandleHash> index;
   };
   Shard& shard_of(const Handle& handle) { return shards_[HandleHash()(handle) % kShards]; }
+  struct Process;
+  static Process& process();
   static void evict(Shard& shard, std::size_t keep, std::vector<ObjectRef>& evicted);
+  void evict(std::size_t keep, std::vector<ObjectRef>& evicted);
+  std::size_t kept_by_a_shard() const;
 
-  const std::size_t per_shard_;
+  const std::size_t capacity_;
   std::array<Shard, kShards> shards_;
 };
 

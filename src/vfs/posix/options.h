@@ -31,8 +31,9 @@ struct Options {
   // handles do not survive a restart.
   std::string state_directory;
   HandleKind handles = HandleKind::Automatic;
-  // Objects that are kept open, with up to three descriptors each; 0: as many as the limit on open
-  // files (RLIMIT_NOFILE) suggests.
+  // Objects that are kept open, with up to three descriptors each; 0: a share, equal to that of
+  // each other file system of the process, of what the limit on open files (RLIMIT_NOFILE)
+  // suggests.
   std::size_t cached_objects = 0;
   // Makes changes of names and attributes durable before they are answered, as RFC 1813 section 4.8
   // wants. If false, a crash of the machine may undo changes that clients know to be done.

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <atomic>
@@ -202,6 +203,42 @@ TEST_P(Posix, every_handle_works_with_a_cache_of_a_few) {
     files.push_back(good(small.create(caller(), small.root(), std::to_string(i), {})).node);
   for (const Node& file : files)
     EXPECT_EQ(good(small.attributes(caller(), file.handle)).file_id, file.attributes.file_id);
+}
+
+// Less than five file systems would keep open, were each alone in the process.
+class FewOpenFiles {
+ public:
+  FewOpenFiles() {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    rlimit few = before_;
+    few.rlim_cur = 1024;
+    setrlimit(RLIMIT_NOFILE, &few);
+  }
+  ~FewOpenFiles() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST_P(Posix, one_file_system_leaves_descriptors_to_the_others_of_the_process) {
+  const FewOpenFiles few;
+  PosixFileSystem::Options options;
+  options.root = backend.export_path();
+  options.handles = GetParam();
+  std::vector<std::unique_ptr<PosixFileSystem>> all;
+  for (int i = 0; i < 5; ++i) {
+    auto opened = PosixFileSystem::open(options);
+    ASSERT_TRUE(opened.ok());
+    all.push_back(*std::move(opened));
+    PosixFileSystem& store = *all.back();
+    for (int file = 0; file < 200; ++file) {
+      const std::string name = std::to_string(i) + "." + std::to_string(file);
+      const Node made = good(store.create(caller(), store.root(), name, {})).node;
+      good(store.write(caller(), made.handle, 0, Rope::copy_of(bytes_of("data")),
+                       Stability::Unstable));
+      good(store.read(caller(), made.handle, 0, 4));
+    }
+  }
 }
 
 TEST_P(Posix, bytes_made_up_never_open_anything) {

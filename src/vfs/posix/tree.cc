@@ -1,7 +1,6 @@
 #include "vfs/posix/tree.h"
 
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <sys/sysmacros.h>
@@ -15,12 +14,6 @@
 
 namespace stag::vfs::posix {
 namespace {
-
-std::size_t default_cache_size() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 64;
-  return std::clamp<std::size_t>(limit.rlim_cur / 8, 64, 8192);
-}
 
 FileType type_of(std::uint32_t mode) {
   switch (mode & S_IFMT) {
@@ -69,8 +62,7 @@ Result<std::unique_ptr<Tree>, std::string> Tree::open(const Options& options) {
   std::unique_ptr<Tree> tree(new Tree);
   tree->durable_names_ = options.durable_names;
   tree->sees_local_programs_ = options.sees_local_programs;
-  tree->cache_ = std::make_unique<ObjectCache>(options.cached_objects != 0 ? options.cached_objects
-                                                                           : default_cache_size());
+  tree->cache_ = std::make_unique<ObjectCache>(options.cached_objects);
   std::string fault = tree->open_root(options);
   if (!fault.empty()) return Failure{std::move(fault)};
   return tree;

@@ -135,7 +135,7 @@ Outcome<Descriptor> Tree::open_by_kernel(const Handle& handle) {
     });
     if (fd >= 0) return Descriptor(fd);
     if (!first || (errno != EMFILE && errno != ENFILE)) break;
-    cache_->drop_all();
+    ObjectCache::drop_all();
   }
   if (errno == EINVAL || errno == EOVERFLOW) return Failure{Status::BadHandle};
   if (errno == ENOENT) return Failure{Status::Stale};
@@ -232,7 +232,7 @@ Outcome<Tree::Opened> Tree::open_entry(const Object& directory, std::string_view
   const std::string terminated(name);
   int fd = open_relative(directory.path.number(), terminated.c_str(), resolve);
   if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
-    cache_->drop_all();
+    ObjectCache::drop_all();
     fd = open_relative(directory.path.number(), terminated.c_str(), resolve);
   }
   if (fd < 0) return entry_error();

@@ -69,7 +69,8 @@ v4::fattr4 attributes_of(const Delegations::Now& now, const v4::bitmap4& asked) 
   return attributes;
 }
 
-// Those that follow CB_SEQUENCE, in memory of their own: their message's goes back to the transport.
+// Those that follow CB_SEQUENCE, in memory of their own: their message's goes back to the
+// transport.
 Buffer operations_of(const v4::CB_COMPOUND4args& args) {
   xdr::Encoder operations;
   for (std::size_t i = 1; i < args.argarray.size(); ++i) encode(operations, args.argarray[i]);

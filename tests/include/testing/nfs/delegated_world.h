@@ -1,5 +1,5 @@
-// A client of version 4 to which a server delegates files (nfs4_client_world.h). It asks for them by
-// the reverse direction of the client's connection, or by one that it makes to where a client of
+// A client of version 4 to which a server delegates files (nfs4_client_world.h). It asks for them
+// by the reverse direction of the client's connection, or by one that it makes to where a client of
 // version 4.0 listens.
 #pragma once
 
