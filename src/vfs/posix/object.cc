@@ -68,47 +68,48 @@ void Object::close_writer() {
 }
 
 // The caches of this process.
-struct ObjectCache::Process {
+struct ObjectCache::Registry {
   std::mutex mutex;
   std::vector<ObjectCache*> caches;
   std::size_t sharing = 0;            // of these
   std::atomic<std::size_t> share{0};  // objects of each that shares
 
-  void divide() {
+  void divide(std::size_t among) {
     rlimit limit{};
     const std::size_t descriptors = ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 1024;
-    share = std::clamp<std::size_t>(descriptors / 8 / std::max<std::size_t>(sharing, 1), 64, 8192);
+    share = std::clamp<std::size_t>(descriptors / 8 / std::max<std::size_t>(among, 1), 64, 8192);
   }
 };
 
 // It outlives every cache.
-ObjectCache::Process& ObjectCache::process() {
-  static Process& one = *new Process;
+ObjectCache::Registry& ObjectCache::registry() {
+  static Registry& one = *new Registry;
   return one;
 }
 
 ObjectCache::ObjectCache(std::size_t capacity) : capacity_(capacity) {
   std::vector<ObjectRef> evicted;  // closed after the lock
-  Process& all = process();
+  Registry& all = registry();
   std::lock_guard lock(all.mutex);
+  const std::size_t sharing = all.sharing + (capacity_ == 0 ? 1 : 0);
+  if (sharing > all.sharing) {
+    all.divide(sharing);
+    for (ObjectCache* cache : all.caches) cache->evict(cache->kept_by_a_shard(), evicted);
+  }
+  // The last that may fail: what is registered must live.
   all.caches.push_back(this);
-  if (capacity_ != 0) return;
-  ++all.sharing;
-  all.divide();
-  for (ObjectCache* cache : all.caches) cache->evict(cache->kept_by_a_shard(), evicted);
+  all.sharing = sharing;
 }
 
 ObjectCache::~ObjectCache() {
-  Process& all = process();
+  Registry& all = registry();
   std::lock_guard lock(all.mutex);
   std::erase(all.caches, this);
-  if (capacity_ != 0) return;
-  --all.sharing;
-  all.divide();
+  if (capacity_ == 0) all.divide(--all.sharing);
 }
 
 std::size_t ObjectCache::kept_by_a_shard() const {
-  const std::size_t objects = capacity_ != 0 ? capacity_ : process().share.load();
+  const std::size_t objects = capacity_ != 0 ? capacity_ : registry().share.load();
   return std::max<std::size_t>(objects / kShards, 4);
 }
 
@@ -169,7 +170,7 @@ void ObjectCache::drop(const Handle& handle) {
 
 void ObjectCache::drop_all() {
   std::vector<ObjectRef> evicted;
-  Process& all = process();
+  Registry& all = registry();
   std::lock_guard lock(all.mutex);
   for (ObjectCache* cache : all.caches) cache->evict(0, evicted);
 }

@@ -149,8 +149,8 @@ class ObjectCache {
     std::unordered_map<Handle, std::list<ObjectRef>::iterator, HandleHash> index;
   };
   Shard& shard_of(const Handle& handle) { return shards_[HandleHash()(handle) % kShards]; }
-  struct Process;
-  static Process& process();
+  struct Registry;
+  static Registry& registry();
   static void evict(Shard& shard, std::size_t keep, std::vector<ObjectRef>& evicted);
   void evict(std::size_t keep, std::vector<ObjectRef>& evicted);
   std::size_t kept_by_a_shard() const;
