@@ -44,13 +44,14 @@ clean() {
 trap clean EXIT
 trap 'exit 130' INT TERM
 
+took() { [ "$1" -lt 10 ] || echo " ($1 s)"; }  # took SECONDS: of what takes long it is said
 check() {  # check SENTENCE COMMAND…
-  local sentence=$1; shift
+  local sentence=$1 check_begun=$SECONDS; shift
   checks=$((checks + 1))
   if "$@" >"$work/check.out" 2>&1; then
-    echo "ok: $sentence"
+    echo "ok: $sentence$(took $((SECONDS - check_begun)))"
   else
-    echo "FAILED: $sentence"
+    echo "FAILED: $sentence$(took $((SECONDS - check_begun)))"
     tail -n 12 "$work/check.out" | sed 's/^/    /'
     failures=$((failures + 1))
   fi
