@@ -229,6 +229,25 @@ TEST_P(CApi, disconnecting_ends_what_was_begun) {
   EXPECT_EQ(stag_refuse(unanswered, STAG_SYSTEM_ERR), STAG_OK) << "its connection is gone";
 }
 
+TEST_P(CApi, a_completion_that_comes_of_disconnecting_begins_nothing) {
+  connect();
+  struct Again {
+    stag_client* client;
+    stag_completion* done;
+    std::int32_t begun = STAG_OK;
+  } again{client_, [](void* context, stag_call* call, const stag_error*) {
+            Again& self = *static_cast<Again*>(context);
+            self.begun = stag_call_begin(self.client, call, self.done, context, nullptr);
+          }};
+  const std::uint32_t number = 3;
+  stag_call call = call_of(LATER, number);
+  ASSERT_EQ(stag_call_begin(client_, &call, again.done, &again, &error_), STAG_OK);
+  stag_request* const unanswered = request();
+  EXPECT_EQ(stag_disconnect(std::exchange(client_, nullptr)), STAG_OK);
+  EXPECT_EQ(again.begun, STAG_CANCELLED);
+  EXPECT_EQ(stag_refuse(unanswered, STAG_SYSTEM_ERR), STAG_OK) << "its connection is gone";
+}
+
 TEST_P(CApi, a_request_is_replied_to_later_and_on_another_thread) {
   connect();
   std::thread replier([this] {

@@ -235,6 +235,8 @@ int stag_call_begin(stag_client* client, stag_call* call, stag_completion* done,
     const stag_procedure* const procedure = client->program.find(call->procedure);
     if (const auto fault = c::fault_of(*call, procedure); !fault.empty())
       return c::error_of(STAG_INVALID, fault);
+    if (client->loop().on_thread() && client->ending.cancelled())
+      return c::error_of(STAG_CANCELLED, "stag_disconnect() was called");
     client->loop().post([client, procedure, call, done, context] {
       c::begin(*client, *procedure, *call, done, context);
     });

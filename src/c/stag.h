@@ -143,7 +143,8 @@ int stag_call_wait(stag_client* client, stag_call* call, stag_error* error);
  * it returns. */
 typedef void stag_completion(void* context, stag_call* call, const stag_error* error);
 
-/* Returns at once. Unless it returns STAG_OK, `done` is not called. */
+/* Returns at once. Unless it returns STAG_OK, `done` is not called. In a completion that runs
+ * because of stag_disconnect it returns STAG_CANCELLED. */
 int stag_call_begin(stag_client* client, stag_call* call, stag_completion* done, void* context,
                     stag_error* error);
 

@@ -27,8 +27,10 @@ std::int64_t microseconds(Duration time) {
   return std::chrono::duration_cast<std::chrono::microseconds>(time).count();
 }
 
-// The path that MNT and UMNT have as their argument; empty where that cannot be read any more.
+// The path that MNT and UMNT have as their argument; empty where that cannot be read any more, as
+// RPCSEC_GSS may have protected it.
 std::string mounted_path(const rpc::EndedCall& call) {
+  if (call.header->credential.flavor == oncrpc::AuthFlavor::RPCSEC_GSS) return {};
   const Bytes payload = call.call.payload.bytes();
   const std::size_t at = oncrpc::header_size(*call.header);
   if (payload.size() < at + 4) return {};
@@ -41,10 +43,12 @@ void log_mounts(const rpc::EndedCall& call) {
   const std::uint32_t procedure = call.header->procedure;
   const std::string by = peer_text(*call.call.origin);
   const std::string xid = fmt::format("xid {:#010x}", call.header->xid);
+  const std::string path = mounted_path(call);
+  const std::string what = path.empty() ? xid : fmt::format("{}, {}", path, xid);
   if (procedure == kMnt)
-    log_event(Event::ExportMounted, by, fmt::format("{}, {}", mounted_path(call), xid));
+    log_event(Event::ExportMounted, by, what);
   else if (procedure == kUmnt)
-    log_event(Event::ExportUnmounted, by, fmt::format("{}, {}", mounted_path(call), xid));
+    log_event(Event::ExportUnmounted, by, what);
   else if (procedure == kUmntAll)
     log_event(Event::ExportUnmounted, by, fmt::format("all, {}", xid));
 }

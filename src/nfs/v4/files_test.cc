@@ -113,6 +113,48 @@ TEST_F(Nfs4Files, are_truncated_by_an_open_that_creates_them_again) {
   EXPECT_EQ(text(read.resarray[1].opread().resok4().data), "");
 }
 
+// RFC 8881 18.16.3: of the attributes of an UNCHECKED4 create nothing but a size of 0 is used then.
+TEST_F(Nfs4Files, that_are_there_keep_their_size_when_they_are_created_again_with_another) {
+  const Opened file = create("file");
+  run({putfh(file.handle), write_op(file.stateid, 0, "hello")});
+  v4::OPEN4args args = open_args("file", v4::OPEN4_SHARE_ACCESS_BOTH, true, "another owner");
+  v4::fattr4& attributes = args.openhow.how().createattrs();
+  attributes.attrmask = {1u << v4::FATTR4_SIZE};
+  attributes.attr_vals =
+      Rope::copy_of(std::array{std::byte(0), std::byte(0), std::byte(0), std::byte(0), std::byte(0),
+                               std::byte(0), std::byte(0), std::byte(2)});
+  ASSERT_EQ(open(args).status, v4::NFS4_OK);
+  const Res read = run({putfh(file.handle), read_op(file.stateid, 0, 10)});
+  ASSERT_EQ(read.status, v4::NFS4_OK);
+  EXPECT_EQ(text(read.resarray[1].opread().resok4().data), "hello");
+}
+
+// RFC 8881 18.16.3: who has made it sets anew what the verifier was kept in.
+TEST_F(Nfs4Files, that_are_made_exclusively_tell_where_their_verifier_is) {
+  const auto made = [this](const std::string& name, v4::createmode4 mode, v4::bitmap4 asked) {
+    v4::OPEN4args args = open_args(name, v4::OPEN4_SHARE_ACCESS_BOTH, true);
+    v4::createhow4& how = args.openhow.how();
+    how.mode = mode;
+    if (mode == v4::EXCLUSIVE4) {
+      how.createverf() = {};
+    } else {
+      v4::fattr4& attributes = how.ch_createboth().cva_attrs;
+      if (!asked.empty()) attributes.attr_vals = Rope::copy_of(std::array<std::byte, 8>{});
+      attributes.attrmask = std::move(asked);
+    }
+    return run({putrootfh(), lookup("data"), op(v4::OP_OPEN, &Op::opopen, std::move(args))});
+  };
+  constexpr std::uint32_t kTimes =
+      1u << (v4::FATTR4_TIME_ACCESS - 32) | 1u << (v4::FATTR4_TIME_MODIFY - 32);
+  const Res plain = made("plain", v4::EXCLUSIVE4, {});
+  ASSERT_EQ(plain.status, v4::NFS4_OK);
+  EXPECT_EQ(plain.resarray[2].opopen().resok4().attrset, (v4::bitmap4{0, kTimes}));
+  const Res both = made("both", v4::EXCLUSIVE4_1, {});
+  ASSERT_EQ(both.status, v4::NFS4_OK);
+  EXPECT_EQ(both.resarray[2].opopen().resok4().attrset, (v4::bitmap4{0, kTimes}));
+  EXPECT_EQ(made("sized", v4::EXCLUSIVE4_1, {1u << v4::FATTR4_SIZE}).status, v4::NFS4ERR_INVAL);
+}
+
 TEST_F(Nfs4Files, locked_by_one_owner_are_denied_to_another) {
   const Opened one = create("file");
   const Opened two = open(open_args("file", v4::OPEN4_SHARE_ACCESS_BOTH, false, "two"));

@@ -124,6 +124,13 @@ class Nfs4Restart : public ::testing::Test {
     STAG_CHECK(lost.ok());
     EXPECT_TRUE(running.adopt(**lost).ok());
   }
+  template <class T>
+  static vfs::Outcome<T> now(Start& at, vfs::Operation<T> operation) {
+    const auto await = [](vfs::Operation<T> started) -> Task<vfs::Outcome<T>> {
+      co_return co_await std::move(started);
+    };
+    return *at.loop_.run(await(std::move(operation)));
+  }
   void break_records(const char* event) {
     sqlite3* other = nullptr;
     ASSERT_EQ(sqlite3_open((folder_.path() / "db").c_str(), &other), SQLITE_OK);
@@ -191,6 +198,38 @@ TEST_F(Nfs4Restart, a_recorded_client_is_told_until_RECLAIM_COMPLETE_that_it_mus
   EXPECT_EQ(second.status_flags(), 0u);
   second.set_up_session("another", false);
   EXPECT_EQ(second.status_flags(), 0u) << "it had nothing";
+}
+
+// As what tar or git makes: for writing, and read-only for everybody else, its owner later on
+// included.
+TEST_F(Nfs4Restart, what_was_open_is_reclaimed_by_its_owner_whatever_its_mode_is_now) {
+  constexpr std::uint32_t kOwner = 1000;
+  Start& first = start();
+  const vfs::Credentials root{0, 0, {}};
+  const vfs::CallerContext administrator{first.loop_, root};
+  const auto change = [&](const vfs::Handle& object, std::uint32_t mode) {
+    vfs::SetAttributes changes;
+    changes.uid = kOwner;
+    changes.mode = mode;
+    return now(first, store_->set_attributes(administrator, object, changes, std::nullopt)).ok();
+  };
+  ASSERT_TRUE(change(store_->root(), 0755));
+  first.as(kOwner, kOwner);
+  first.set_up_session();
+  const Start::Opened opened = first.create("file");
+  ASSERT_EQ(opened.status, v4::NFS4_OK);
+  const auto found = now(first, store_->lookup(administrator, store_->root(), "file"));
+  ASSERT_TRUE(found.ok());
+  ASSERT_TRUE(change(found->node.handle, 0444));
+  Start& second = start();
+  second.as(kOwner, kOwner);
+  second.set_up_session("a client", false);
+  EXPECT_EQ(second.reclaim(opened.handle).status, v4::NFS4_OK);
+  ASSERT_EQ(second.reclaim_complete(), v4::NFS4_OK);
+  second.loop_.pass(kGraceTime);
+  EXPECT_EQ(second.open(second.open_args("file", v4::OPEN4_SHARE_ACCESS_WRITE, false)).status,
+            v4::NFS4ERR_ACCESS)
+      << "who opens it anew is asked";
 }
 
 TEST_F(Nfs4Restart, a_recorded_client_reclaims_its_opens_and_locks) {

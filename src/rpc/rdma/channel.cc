@@ -105,6 +105,8 @@ Task<Result<Ok, Reason>> Channel::attempt(CancelToken cancel) {
     fabric::ConnectOptions options = connect_options();
     const bool announced = !options.private_data.empty();
     auto connection = co_await fabric_.connect(server_, std::move(options), cancel);
+    // A provider may have connected just before it is told not to.
+    if (connection && reconnector_.stopped()) co_return Failure{Reason::Shutdown};
     if (connection) {
       adopt(*std::move(connection), announced);
       co_return Ok{};

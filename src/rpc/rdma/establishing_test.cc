@@ -354,5 +354,18 @@ TEST(Establishing, again_is_what_a_server_forces_that_can_send_nothing_any_more)
   EXPECT_EQ(pair.client_side.connects(), 3u);
 }
 
+TEST(Establishing, that_succeeds_while_the_client_closes_is_given_up) {
+  Pair pair;
+  bool closed = false;
+  const auto close = [&]() -> Task<void> {
+    co_await pair.channel->close();
+    closed = true;
+  };
+  pair.record.tampering.connected = [&] { detach(close()); };
+  EXPECT_FALSE(pair.call<Fetch>({1, 10}).ok());
+  EXPECT_TRUE(pair.loop.run_until([&] { return closed; }));
+  EXPECT_EQ(pair.client_side.connects(), 1u);
+}
+
 }  // namespace
 }  // namespace stag::rpc::rdma

@@ -58,6 +58,8 @@ struct Tampering {
   std::function<void(End, std::vector<std::byte>&)> rewrite_send;
   // The Send ends with an error although the connection lives.
   std::function<bool(End)> fail_send;
+  // The connection is made, and who asked for it does not know yet.
+  std::function<void()> connected;
   // What the passive end invalidates with a Send.
   std::function<std::optional<std::uint32_t>(std::optional<std::uint32_t>)> invalidate;
 };
@@ -306,6 +308,7 @@ class RecordingFabric final : public fabric::Fabric {
     const std::uint32_t number = connects_;
     auto connection = co_await inner_.connect(address, options, cancel);
     if (!connection) co_return Failure{connection.error()};
+    if (record_.tampering.connected) record_.tampering.connected();
     std::unique_ptr<fabric::Connection> wrapped =
         std::make_unique<RecordingConnection>(*std::move(connection), record_, End::Active, number);
     co_return std::move(wrapped);

@@ -57,11 +57,12 @@ Request SessionClient::request_of(const Claim& claim) const {
 Task<Outcome<SessionClient::Attempt>> SessionClient::take_claim(OperationContext context,
                                                                 Claim claim,
                                                                 const ProtocolOptions& options) {
+  // Before it waits for a turn, in which the program may close what is claimed.
+  Request request = request_of(claim);
+  fill_in_owner(request);
   Outcome<Taken> taken = co_await take_turn(context, options);
   if (!taken) co_return Failure{taken.error()};
   if (taken->fate != Fate::Go) co_return Attempt{taken->fate, v4::NFS4_OK, {}};
-  Request request = request_of(claim);
-  fill_in_owner(request);
   Outcome<Attempt> came = co_await send_with(taken->turn, true, context, request, options);
   if (!came || (came->fate != Fate::Go && came->fate != Fate::Gone)) co_return came;
   if (came->fate == Fate::Go && asks_to_wait(came->status)) {

@@ -45,7 +45,7 @@ Task<v4::OPEN4res> open_file(Compound& compound, v4::OPEN4args& args, Delegating
   const OpenTargetFound target = co_await find_target(compound, args);
   if (!target) co_return v4::OPEN4res{target.error(), {}};
   const std::uint32_t access = args.share_access & state::kShareBoth;
-  const v4::nfsstat4 refused = co_await check_permission(*target, access);
+  const v4::nfsstat4 refused = co_await check_permission(*target, args);
   if (refused != v4::NFS4_OK) co_return v4::OPEN4res{refused, {}};
   const v4::nfsstat4 unclaimed = check_delegation_claim(compound, target->file, args.claim);
   if (unclaimed != v4::NFS4_OK) co_return v4::OPEN4res{unclaimed, {}};

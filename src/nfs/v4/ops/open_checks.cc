@@ -21,8 +21,20 @@ Task<v4::nfsstat4> check_claim(Compound& compound, const v4::OPEN4args& args) {
   co_return co_await compound.record_client();
 }
 
-// What open(2) would ask: a file that can be executed can be read, too.
-Task<v4::nfsstat4> check_permission(const OpenTarget& target, std::uint32_t share) {
+namespace {
+
+// What the client had opened, or may open by its delegation.
+bool claims_what_it_had(const v4::OPEN4args& args) {
+  return args.claim.claim == v4::CLAIM_PREVIOUS || args.claim.claim == v4::CLAIM_DELEGATE_CUR ||
+         args.claim.claim == v4::CLAIM_DELEG_CUR_FH;
+}
+
+}  // namespace
+
+// What open(2) would ask: a file that can be executed can be read, too. What was open stays so
+// whatever mode its owner gave it since, a read-only one when it was made among them.
+Task<v4::nfsstat4> check_permission(const OpenTarget& target, const v4::OPEN4args& args) {
+  const std::uint32_t share = args.share_access;
   const bool writes = (share & state::kShareWrite) != 0 || target.truncate;
   if (writes && target.file.read_only()) co_return v4::NFS4ERR_ROFS;
   if (target.made) co_return v4::NFS4_OK;
@@ -30,6 +42,8 @@ Task<v4::nfsstat4> check_permission(const OpenTarget& target, std::uint32_t shar
   const auto access = co_await target.file.store().access(target.file.caller(), target.file.handle,
                                                           kReads | vfs::access::kModify);
   if (!access) co_return to_nfsstat4(access.error());
+  if (claims_what_it_had(args) && access->attributes.uid == target.file.credentials.uid)
+    co_return v4::NFS4_OK;
   const bool refused = ((share & state::kShareRead) != 0 && (access->granted & kReads) == 0) ||
                        (writes && (access->granted & vfs::access::kModify) == 0);
   co_return refused ? v4::NFS4ERR_ACCESS : v4::NFS4_OK;

@@ -7,6 +7,9 @@ namespace stag::nfs::nfs4 {
 
 namespace {
 
+// Where the verifier of an exclusive create is (vfs/exclusive.h): the client sets these anew.
+constexpr AttributeSet kOfVerifier{v4::FATTR4_TIME_ACCESS, v4::FATTR4_TIME_MODIFY};
+
 // What a file is to be made with.
 struct Creation {
   vfs::CreateHow how;
@@ -29,10 +32,12 @@ Task<Result<Creation, v4::nfsstat4>> to_creation(const Compound& compound,
     case v4::EXCLUSIVE4:
       creation.how.mode = vfs::CreateMode::Exclusive;
       creation.how.verifier = how.createverf();
+      creation.set = kOfVerifier;
       co_return creation;
     case v4::EXCLUSIVE4_1:
       creation.how.mode = vfs::CreateMode::Exclusive;
       creation.how.verifier = how.ch_createboth().cva_verf;
+      creation.set = kOfVerifier;
       attributes = &how.ch_createboth().cva_attrs;
       break;
   }
@@ -42,9 +47,9 @@ Task<Result<Creation, v4::nfsstat4>> to_creation(const Compound& compound,
     co_return Failure{bad};
   if (creation.how.mode == vfs::CreateMode::Exclusive &&
       !(wanted->set - exclusive_create_attributes()).empty())
-    co_return Failure{v4::NFS4ERR_ATTRNOTSUPP};
+    co_return Failure{v4::NFS4ERR_INVAL};
   creation.how.attributes = wanted->values;
-  creation.set = wanted->set;
+  creation.set = creation.set | wanted->set;
   creation.acl = wanted->acl;
   co_return creation;
 }
@@ -61,8 +66,8 @@ Task<OpenTargetFound> make(const ExportObject& directory, const std::string& nam
   co_return target;
 }
 
-// UNCHECKED4: the file that is there, of which only the size is set, or a new one. Somebody else
-// may make or remove it in between.
+// UNCHECKED4: the file that is there, which is emptied where that is asked for and keeps all else,
+// or a new one. Somebody else may make or remove it in between.
 Task<OpenTargetFound> find_or_make(const ExportObject& directory, const std::string& name,
                                    const Creation& creation) {
   constexpr int kTries = 8;
@@ -70,8 +75,8 @@ Task<OpenTargetFound> find_or_make(const ExportObject& directory, const std::str
     const auto found = co_await lookup_in(directory, name);
     if (found) {
       OpenTargetFound target = existing_target(directory, *found);
-      if (target && creation.how.attributes.size) {
-        target->truncate = creation.how.attributes.size;
+      if (target && creation.how.attributes.size == 0u) {
+        target->truncate = 0;
         target->set = {v4::FATTR4_SIZE};
       }
       co_return target;

@@ -27,7 +27,7 @@ vfs::Operation<vfs::Found> lookup_in(const ExportObject& directory, const std::s
 // Why OPEN is refused before its share is asked for; NFS4_OK: it is not.
 v4::nfsstat4 check_arguments(const v4::OPEN4args& args);
 Task<v4::nfsstat4> check_claim(Compound& compound, const v4::OPEN4args& args);
-Task<v4::nfsstat4> check_permission(const OpenTarget& target, std::uint32_t share);
+Task<v4::nfsstat4> check_permission(const OpenTarget& target, const v4::OPEN4args& args);
 // Why what CLAIM_DELEGATE_CUR and CLAIM_DELEG_CUR_FH claim is not the client's.
 v4::nfsstat4 check_delegation_claim(Compound& compound, const ExportObject& file,
                                     const v4::open_claim4& claim);
