@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "gss/credential.h"
 #include "nfs/export/exports.h"
 #include "nfs/proto/nfs4.h"
 #include "rpc/program.h"
@@ -27,10 +28,16 @@ std::int64_t microseconds(Duration time) {
   return std::chrono::duration_cast<std::chrono::microseconds>(time).count();
 }
 
-// The path that MNT and UMNT have as their argument; empty where that cannot be read any more, as
-// RPCSEC_GSS may have protected it.
+// Whether the arguments, as they came, are not what the procedure got (RFC 2203 5.3.2).
+bool has_protected_arguments(const oncrpc::CallHeader& header) {
+  if (header.credential.flavor != oncrpc::AuthFlavor::RPCSEC_GSS) return false;
+  const auto credential = gss::decode_credential(header.credential.body);
+  return !credential || credential->service != gss::Service::none;
+}
+
+// The path that MNT and UMNT have as their argument; empty where that cannot be read any more.
 std::string mounted_path(const rpc::EndedCall& call) {
-  if (call.header->credential.flavor == oncrpc::AuthFlavor::RPCSEC_GSS) return {};
+  if (has_protected_arguments(*call.header)) return {};
   const Bytes payload = call.call.payload.bytes();
   const std::size_t at = oncrpc::header_size(*call.header);
   if (payload.size() < at + 4) return {};
