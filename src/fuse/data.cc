@@ -75,11 +75,11 @@ Task<void> Operations::create(fuse_req_t from, std::uint64_t parent, std::string
   if (waiting != nullptr && fuse_reply_create(waiting, &entry, &info) == 0) co_return;
   // The kernel gave the request up, and will neither close nor forget.
   open_files_.remove(entry.ino, info.fh);
-  static_cast<void>(inodes_.close(entry.ino));
+  std::optional<SillyFiles::Removal> removal = closed(number);
   inodes_.forget(entry.ino, 1);
   static_cast<void>(co_await settle(number));
   new_files_.end(number);
-  static_cast<void>(co_await files_.close(file));
+  co_await close(file, std::move(removal));
 }
 
 Task<Outcome<Attributes>> Operations::truncated(std::uint64_t number, Handle file) {
@@ -119,7 +119,7 @@ Task<void> Operations::open(fuse_req_t from, std::uint64_t number, fuse_file_inf
     info.fh = open_files_.add(number, file, unstable_writes_.failures(number));
     if (fuse_reply_open(waiting, &info) == 0) co_return;
     open_files_.remove(number, info.fh);
-    static_cast<void>(inodes_.close(number));
+    co_return co_await close(file, closed(number));
   }
   static_cast<void>(co_await files_.close(file));
 }
@@ -129,7 +129,8 @@ Task<void> Operations::release(fuse_req_t from, std::uint64_t number, fuse_file_
   const File* found = open_files_.find(number, info.fh);
   const File file = found == nullptr ? File() : *found;
   open_files_.remove(number, info.fh);
-  const std::optional<SillyName> removed = inodes_.close(number);
+  // Before the kernel can ask for anything that would meet the name of a removed file.
+  std::optional<SillyFiles::Removal> removal = closed(number);
   request.done();
   // Pages of a mapping are written after close(2), when it ends.
   static_cast<void>(co_await unstable_writes_.commit(number));
@@ -142,13 +143,25 @@ Task<void> Operations::release(fuse_req_t from, std::uint64_t number, fuse_file_
   // The open may be one that others share.
   const LockOwner owner = owner_of(LockKind::Flock, info.lock_owner);
   if (info.flock_release) static_cast<void>(co_await files_.unlock(file, owner, {}));
+  co_await close(file, std::move(removal));
+}
+
+std::optional<SillyFiles::Removal> Operations::closed(std::uint64_t number) {
+  if (!inodes_.close(number)) return std::nullopt;
+  return silly_files_.closed(number);
+}
+
+Task<void> Operations::close(File file, std::optional<SillyFiles::Removal> removal) {
   static_cast<void>(co_await files_.close(file));
-  if (removed) static_cast<void>(co_await files_.remove(removed->directory, removed->name));
+  if (!removal) co_return;
+  const SillyName& name = removal->name();
+  static_cast<void>(co_await files_.remove(name.directory, name.name));
 }
 
 Task<void> Operations::read(fuse_req_t from, std::uint64_t number, std::uint64_t opened,
                             std::size_t size, std::uint64_t offset) {
   Request request(context_, from);
+  const Transfers::Transfer transfer(transfers_, number);
   const File file = file_of(request, number, opened);
   if (file.handle.empty()) co_return;
   Memory memory = buffers_.take();
@@ -193,6 +206,7 @@ Task<void> Operations::write(fuse_req_t from, std::uint64_t number, std::uint64_
                              std::uint64_t offset, Memory memory, Bytes data, Buffers& used,
                              WriteKind kind) {
   Request request(context_, from);
+  const Transfers::Transfer transfer(transfers_, number);
   const File file = file_of(request, number, opened);
   const std::size_t size = data.size();
   request.holds(size);

@@ -54,19 +54,11 @@ void Inodes::forget(std::uint64_t number, std::uint64_t lookups) {
   inodes_.erase(found);
 }
 
-std::optional<SillyName> Inodes::close(std::uint64_t number) {
+bool Inodes::close(std::uint64_t number) {
   Inode* inode = find(number);
-  if (inode == nullptr || inode->opens == 0) return std::nullopt;
+  if (inode == nullptr || inode->opens == 0) return false;
   --opens_;
-  if (--inode->opens != 0) return std::nullopt;
-  return std::exchange(inode->silly, std::nullopt);
-}
-
-std::vector<SillyName> Inodes::silly_names() const {
-  std::vector<SillyName> names;
-  for (const auto& [number, inode] : inodes_)
-    if (inode.silly) names.push_back(*inode.silly);
-  return names;
+  return --inode->opens == 0;
 }
 
 }  // namespace stag::fuse

@@ -9,18 +9,10 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
-#include <vector>
 
 #include "nfs/client/protocol/types.h"
 
 namespace stag::fuse {
-
-// An open file that was removed keeps this name until it is closed, as NFS has no other way to keep
-// its content (RFC 1813 section 4.8).
-struct SillyName {
-  nfs::client::Handle directory;
-  std::string name;
-};
 
 struct Inode {
   nfs::client::Handle handle;
@@ -28,7 +20,6 @@ struct Inode {
   std::uint32_t opens = 0;
   // As of the last open; what the kernel has cached is good while they are the same.
   std::optional<nfs::client::Attributes> opened_with{};
-  std::optional<SillyName> silly{};
 };
 
 class Inodes {
@@ -53,11 +44,9 @@ class Inodes {
     ++inode.opens;
     ++opens_;
   }
-  // The name to be removed when this was the last one of a removed file.
-  std::optional<SillyName> close(std::uint64_t number);
+  // Whether this was the last one of the file.
+  bool close(std::uint64_t number);
   std::size_t size() const { return inodes_.size(); }
-  // The names of all removed files that are still open.
-  std::vector<SillyName> silly_names() const;
 
  private:
   static std::string key(const nfs::client::Handle& handle);

@@ -28,6 +28,8 @@ using nfs::client::Outcome;
 constexpr std::uint32_t kLargest = 1u << 20;  // bytes of one READ or WRITE of the kernel
 constexpr std::uint32_t kBackground = 64;     // requests that the kernel sends unasked
 constexpr int kRequestsATurn = 16;
+// Requests that may wait in the kernel at a time, as far as somebody waits for them to be read.
+constexpr std::size_t kLongestQueue = 4096;
 constexpr auto kMemoryPause = std::chrono::milliseconds(50);  // before memory is tried for again
 
 struct EndSession {
@@ -70,6 +72,9 @@ class Mounted final : public Mount, private net::Reader {
   // False when there is nothing more to read just now.
   bool read_request();
   void end();
+  // As Operations::WhenRead.
+  void when_read(Loop::Function function);
+  void tell_read();
 
   // Before a file that the server has delegated for writing is given back.
   Task<bool> flush(Handle file);
@@ -91,6 +96,9 @@ class Mounted final : public Mount, private net::Reader {
   fuse_buf next_{};
   net::Descriptor descriptor_;
   Timer again_;
+  Timer reading_;
+  std::vector<Loop::Function> when_read_;
+  std::size_t may_be_queued_ = 0;  // of what those wait for
   std::coroutine_handle<> waiter_;
 };
 
@@ -346,6 +354,7 @@ std::optional<Error> Mounted::begin(const MountOptions& options) {
     constexpr off_t kAttributesOnly = -1;
     fuse_lowlevel_notify_inval_inode(session, number, kAttributesOnly, 0);
   });
+  operations_.set_when_read([this](Loop::Function function) { when_read(std::move(function)); });
   return std::nullopt;
 }
 
@@ -360,7 +369,7 @@ void Mounted::agree(fuse_conn_info& connection) const {
 void Mounted::on_readable() {
   for (int i = 0; i < kRequestsATurn && !ended_; ++i)
     if (!read_request()) break;
-  if (ended_) return;
+  if (ended_) return tell_read();
   descriptor_.when_readable(*this);
 }
 
@@ -370,6 +379,7 @@ bool Mounted::read_request() {
   if (got == -EINTR) return true;
   if (got == -EAGAIN) {
     descriptor_.mark_unreadable();
+    tell_read();
     return false;
   }
   if (got == -ENOMEM) {
@@ -381,8 +391,21 @@ bool Mounted::read_request() {
     return false;
   }
   fuse_session_process_buf(session_.get(), &next_);
+  if (may_be_queued_ > 0 && --may_be_queued_ == 0) tell_read();
   if (fuse_session_exited(session_.get())) end();
   return true;
+}
+
+// A loop that has seen the queue empty hears of what came later in a later turn only.
+void Mounted::when_read(Loop::Function function) {
+  when_read_.push_back(std::move(function));
+  may_be_queued_ = kLongestQueue;
+  reading_ = loop_.after(Duration::zero(), [this] { on_readable(); });
+}
+
+void Mounted::tell_read() {
+  may_be_queued_ = 0;
+  for (Loop::Function& function : std::exchange(when_read_, {})) loop_.post(std::move(function));
 }
 
 void Mounted::end() {

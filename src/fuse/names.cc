@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <string_view>
 
+#include "base/completion.h"
 #include "fuse/operations.h"
 
 namespace stag::fuse {
@@ -42,6 +43,11 @@ SetAttributes with_mode(mode_t mode) {
   SetAttributes attributes;
   attributes.mode = mode & kModeBits;
   return attributes;
+}
+
+// As answers to RMDIR and RENAME; of version 4 a name that is taken (RFC 8881 18.26.3).
+bool says_not_empty(const Outcome<Ok>& done) {
+  return !done && (done.error().is(Status::NotEmpty) || done.error().is(Status::Exists));
 }
 
 }  // namespace
@@ -115,7 +121,7 @@ Task<void> Operations::unlink(fuse_req_t from, std::uint64_t parent, std::string
   Request request(context_, from);
   const Handle directory = handle_of(request, parent);
   if (directory.empty()) co_return;
-  if (is_silly(directory, name)) co_return request.fail(EBUSY);
+  if (silly_files_.keeps_open(directory, name)) co_return request.fail(EBUSY);
   made_directories_.end(parent);
   const Outcome<std::optional<Handle>> kept = co_await keep_if_open(directory, name);
   if (!kept) co_return request.fail(kept.error());
@@ -128,7 +134,14 @@ Task<void> Operations::rmdir(fuse_req_t from, std::uint64_t parent, std::string 
   const Handle directory = handle_of(request, parent);
   if (directory.empty()) co_return;
   made_directories_.end(parent);
-  answer(request, co_await files_.rmdir(directory, std::move(name)));
+  Outcome<Ok> done = Ok{};
+  for (bool asks = true; asks;) {
+    std::vector<Handle> before = silly_files_.directories();
+    done = co_await files_.rmdir(directory, name);
+    asks = false;
+    if (says_not_empty(done)) asks = co_await emptied(directory, name, std::move(before));
+  }
+  answer(request, done);
 }
 
 Task<void> Operations::rename(fuse_req_t from, std::uint64_t parent, std::string name,
@@ -138,21 +151,42 @@ Task<void> Operations::rename(fuse_req_t from, std::uint64_t parent, std::string
   if (source.empty()) co_return;
   const Handle target = handle_of(request, new_parent);
   if (target.empty()) co_return;
-  if (is_silly(source, name) || is_silly(target, new_name)) co_return request.fail(EBUSY);
+  if (silly_files_.keeps_open(source, name) || silly_files_.keeps_open(target, new_name))
+    co_return request.fail(EBUSY);
   made_directories_.end(parent);
   made_directories_.end(new_parent);
   const Outcome<std::optional<Handle>> kept = co_await keep_if_open(target, new_name);
   if (!kept) co_return request.fail(kept.error());
-  const Outcome<Ok> renamed = co_await files_.rename(source, std::move(name), target, new_name);
+  Outcome<Ok> renamed = Ok{};
+  for (bool asks = true; asks;) {
+    std::vector<Handle> before = silly_files_.directories();
+    renamed = co_await files_.rename(source, name, target, new_name);
+    asks = false;
+    if (says_not_empty(renamed)) asks = co_await emptied(target, new_name, std::move(before));
+  }
   if (!renamed && *kept) co_await give_name_back(**kept, std::move(new_name));
   answer(request, renamed);
 }
 
-bool Operations::is_silly(const Handle& directory, const std::string& name) const {
-  if (inodes_.opens() == 0 || !name.starts_with(kSilly)) return false;
-  return std::ranges::any_of(inodes_.silly_names(), [&](const SillyName& silly) {
-    return silly.name == name && silly.directory == directory;
-  });
+// As with Linux's NFS client a directory waits for removals that are in progress, and holds what is
+// open. Whether a file is open the kernel knows better: it queues its last close before the request
+// that this is about, or else behind transfers of the file that go on.
+Task<bool> Operations::emptied(Handle parent, std::string name, std::vector<Handle> before) {
+  if (before.empty()) co_return false;
+  const Outcome<Node> node = co_await files_.lookup(parent, std::move(name));
+  if (!node) co_return false;
+  const Handle directory = node->handle;
+  const auto count = [&](const std::vector<Handle>& all) {
+    return std::ranges::count(all, directory);
+  };
+  if (count(before) == 0) co_return false;
+  for (const std::uint64_t number : silly_files_.open_in(directory))
+    co_await transfers_.ended(number);
+  Completion<Ok> read;
+  when_read_([&read] { read.complete(Ok{}); });
+  co_await read;
+  co_await silly_files_.removed(directory);
+  co_return count(silly_files_.directories()) < count(before);
 }
 
 Task<Outcome<std::optional<Handle>>> Operations::keep_if_open(Handle directory, std::string name) {
@@ -164,26 +198,27 @@ Task<Outcome<std::optional<Handle>>> Operations::keep_if_open(Handle directory, 
   const Inode* inode = inodes_.find(node->handle);
   if (inode == nullptr || inode->opens == 0) co_return std::nullopt;
   // Another link keeps the file.
-  if (inode->silly || node->attributes.links > 1) co_return std::nullopt;
+  const std::uint64_t number = inodes_.number_of(node->handle);
+  if (silly_files_.find(number) != nullptr || node->attributes.links > 1) co_return std::nullopt;
   std::string silly = fmt::format("{}{:x}-{:x}", kSilly, node->attributes.file_id, ++silly_names_);
   const Outcome<Ok> renamed = co_await files_.rename(directory, std::move(name), directory, silly);
   if (!renamed) co_return Failure{renamed.error()};
-  Inode* now = inodes_.find(node->handle);
+  const Inode* now = inodes_.find(node->handle);
   if (now != nullptr && now->opens > 0)
-    now->silly = SillyName{directory, std::move(silly)};
+    silly_files_.add(number, {directory, std::move(silly)});
   else  // Closed meanwhile.
     static_cast<void>(co_await files_.remove(directory, std::move(silly)));
   co_return node->handle;
 }
 
 Task<void> Operations::give_name_back(Handle file, std::string name) {
-  const Inode* inode = inodes_.find(file);
-  if (inode == nullptr || !inode->silly) co_return;
-  const SillyName silly = *inode->silly;
+  const std::uint64_t number = inodes_.number_of(file);
+  const SillyName* found = silly_files_.find(number);
+  if (found == nullptr) co_return;
+  const SillyName silly = *found;
   const Outcome<Ok> renamed =
       co_await files_.rename(silly.directory, silly.name, silly.directory, std::move(name));
-  Inode* now = inodes_.find(file);
-  if (renamed && now != nullptr) now->silly.reset();
+  if (renamed) silly_files_.forget(number);
 }
 
 Task<void> Operations::close_all(CancelToken end) {
@@ -193,7 +228,7 @@ Task<void> Operations::close_all(CancelToken end) {
   co_await settle_all(TimePoint::max());
   for (const nfs::client::File& file : open_files_.all())
     static_cast<void>(co_await files_.close(file));
-  for (const SillyName& silly : inodes_.silly_names())
+  for (const SillyName& silly : silly_files_.names())
     static_cast<void>(co_await files_.remove(silly.directory, silly.name));
 }
 

@@ -13,8 +13,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "base/cancel.h"
 #include "base/loop.h"
@@ -27,6 +29,8 @@
 #include "fuse/new_files.h"
 #include "fuse/open_files.h"
 #include "fuse/request.h"
+#include "fuse/silly_files.h"
+#include "fuse/transfers.h"
 #include "fuse/unstable_writes.h"
 #include "nfs/client/file_system.h"
 
@@ -56,6 +60,10 @@ class Operations {
   // Tells the kernel that the attributes of an inode are no longer what it knows.
   using Invalidate = UniqueFunction<void(std::uint64_t number)>;
   void set_invalidate(Invalidate invalidate) { invalidate_ = std::move(invalidate); }
+
+  // Runs a function once all was read that the kernel has asked for so far.
+  using WhenRead = UniqueFunction<void(Loop::Function)>;
+  void set_when_read(WhenRead when_read) { when_read_ = std::move(when_read); }
 
   // Names (names.cc).
   Task<void> lookup(fuse_req_t request, std::uint64_t parent, std::string name);
@@ -184,8 +192,16 @@ class Operations {
       nfs::client::Handle directory, std::string name);
   // Undoes that.
   Task<void> give_name_back(nfs::client::Handle file, std::string name);
-  // Whether `name` is one that keeps an open file.
-  bool is_silly(const nfs::client::Handle& directory, const std::string& name) const;
+  // A program has closed the file. If it was the last one of a removed file, the name that keeps
+  // it is to be removed.
+  std::optional<SillyFiles::Removal> closed(std::uint64_t number);
+  // At the server.
+  Task<void> close(nfs::client::File file, std::optional<SillyFiles::Removal> removal);
+  // The server has said that the directory `name` in `parent` is not empty; `before` it was asked,
+  // removed files had names in these. Waits for those to end that no program has open any more;
+  // whether any did.
+  Task<bool> emptied(nfs::client::Handle parent, std::string name,
+                     std::vector<nfs::client::Handle> before);
   struct Listed;
   bool add(Listed& listed, const nfs::client::Entry& entry, std::uint64_t next, bool plus);
 
@@ -195,6 +211,8 @@ class Operations {
   OperationOptions options_;
   Inodes inodes_;
   OpenFiles open_files_;
+  SillyFiles silly_files_;
+  Transfers transfers_;
   UnstableWrites unstable_writes_;
   NewFiles new_files_;
   MadeDirectories made_directories_;
@@ -203,6 +221,7 @@ class Operations {
   TaskGroup background_;
   CancelSource stop_;
   Invalidate invalidate_;
+  WhenRead when_read_;
   std::unordered_map<std::uint64_t, std::shared_ptr<OpenDirectory>> directories_;
   std::uint64_t next_directory_ = 1;
   std::uint64_t silly_names_ = 0;

@@ -15,6 +15,7 @@ import urllib.request
 import harness
 import mounted
 import mounted_files
+import rpc_proxy
 from harness import PATIENCE
 from mounted import Mounted
 
@@ -223,6 +224,99 @@ class Files(Mounted):
             thread.join()
         self.assertEqual(wrong, [])
         self.assertEqual(os.listdir(self.there()), [])
+
+
+class Removed(Mounted):
+    """Directories of files that were removed while they were open, right behind the last close(2), which the kernel does not wait for."""
+
+    VERSIONS = ("3", "4.0", "4.1", "4.2")
+
+    def open_and_remove(self, *parts):
+        self.write(self.here(*parts), b"content")
+        file = os.open(self.here(*parts), os.O_RDWR)
+        os.write(file, b"changed")
+        os.unlink(self.here(*parts))
+        return file
+
+    def test_can_be_removed(self):
+        for version in self.VERSIONS:
+            with self.subTest(version):
+                self.mount(url=self.url() + "&version=" + version)
+                for number in range(20):
+                    os.mkdir(self.here(f"{number}"))
+                    files = [self.open_and_remove(f"{number}", name) for name in ("a", "b", "c")]
+                    for file in files:
+                        os.close(file)
+                    os.rmdir(self.here(f"{number}"))
+                self.assertEqual(os.listdir(self.there()), [])
+                self.good("umount", self.directory)
+
+    def test_can_be_replaced(self):
+        for version in self.VERSIONS:
+            with self.subTest(version):
+                self.mount(url=self.url() + "&version=" + version)
+                os.mkdir(self.here("old"))
+                for _ in range(20):
+                    os.mkdir(self.here("new"))
+                    files = [self.open_and_remove("old", name) for name in ("a", "b", "c")]
+                    for file in files:
+                        os.close(file)
+                    os.rename(self.here("new"), self.here("old"))
+                os.rmdir(self.here("old"))
+                self.assertEqual(os.listdir(self.there()), [])
+                self.good("umount", self.directory)
+
+    def test_are_listed_without_them(self):
+        self.mount()
+        for _ in range(20):
+            os.mkdir(self.here("d"))
+            self.write(self.here("d", "other"))
+            os.close(self.open_and_remove("d", "file"))
+            shutil.rmtree(self.here("d"))
+
+    def test_stay_while_one_is_open(self):
+        for version in self.VERSIONS:
+            with self.subTest(version):
+                self.mount(url=self.url() + "&version=" + version)
+                os.mkdir(self.here("d"))
+                os.mkdir(self.here("new"))
+                kept = self.open_and_remove("d", "kept")
+                for _ in range(5):
+                    os.close(self.open_and_remove("d", "file"))
+                    for remove, words in ((os.rmdir, ["d"]), (os.rename, ["new", "d"])):
+                        with self.assertRaises(OSError) as refused:
+                            remove(*map(self.here, words))
+                        self.assertIn(refused.exception.errno, (errno.ENOTEMPTY, errno.EEXIST))
+                self.assertEqual(os.pread(kept, 100, 0), b"changed")
+                os.close(kept)
+                os.rmdir(self.here("d"))
+                os.rmdir(self.here("new"))
+                self.good("umount", self.directory)
+
+    def test_wait_for_what_keeps_the_kernel_from_telling_the_last_close(self):
+        proxy = rpc_proxy.RpcProxy(self.server.tcp_port, rpc_proxy.READ, overtaken=True)
+        self.addCleanup(proxy.close)
+        os.mkdir(self.there("d"))
+        self.write(self.there("d", "file"), bytes(1 << 20))
+        self.mount(url=proxy.url(f"/files/{self.name}") + f"&mountport={self.server.tcp_port}")
+        file = os.open(self.here("d", "file"), os.O_RDONLY)
+        os.unlink(self.here("d", "file"))
+        os.posix_fadvise(file, 0, 1 << 20, os.POSIX_FADV_WILLNEED)
+        self.assertTrue(proxy.reached.wait(PATIENCE), "it reads ahead")
+        os.close(file)
+        remover = subprocess.Popen(["rmdir", self.here("d")], stderr=subprocess.PIPE, text=True)
+
+        def not_empty():
+            procedures = [call.procedure for call in proxy.calls]
+            return rpc_proxy.RMDIR in procedures and rpc_proxy.LOOKUP in procedures[procedures.index(rpc_proxy.RMDIR) :]
+
+        deadline = time.monotonic() + PATIENCE
+        while not not_empty() and remover.poll() is None:
+            self.assertLess(time.monotonic(), deadline)
+        proxy.released.set()
+        self.assertEqual((remover.communicate(timeout=PATIENCE)[1], remover.returncode), ("", 0))
+        self.assertEqual(os.listdir(self.there()), [])
+        self.good("umount", self.directory)
 
 
 class NewFiles(Mounted):

@@ -9,7 +9,7 @@ import threading
 from harness import PATIENCE
 
 NFS = 100003
-SETATTR, CREATE, MKDIR, SYMLINK, RENAME = 2, 8, 9, 10, 14
+SETATTR, LOOKUP, READ, CREATE, MKDIR, SYMLINK, RMDIR, RENAME = 2, 3, 6, 8, 9, 10, 13, 14
 
 
 class Call:
@@ -54,11 +54,12 @@ def call_of(record):
 
 
 class RpcProxy:
-    """Forwards connections to `port`. The first reply to `held` stays here from `reached` until `released` is set. The bytes
-    `true` of the server are `told` to the client, and the other way round; both have one length."""
+    """Forwards connections to `port`. The first reply to `held` stays here from `reached` until `released` is set, and so do the later
+    ones unless it is `overtaken`. The bytes `true` of the server are `told` to the client, and the other way round; both have one length."""
 
-    def __init__(self, port, held=None, true=b"", told=b""):
-        self.target, self.held = port, held
+    def __init__(self, port, held=None, true=b"", told=b"", overtaken=False):
+        self.target, self.held, self.overtaken = port, held, overtaken
+        self.sending = threading.Lock()
         self.true, self.told = true, told
         self.calls = []
         self.reached, self.released = threading.Event(), threading.Event()
@@ -89,11 +90,23 @@ class RpcProxy:
             while mark := stream.read(4):
                 (word,) = struct.unpack(">I", mark)
                 record = stream.read(word & 0x7FFFFFFF)
-                see(record)
-                target.sendall(mark + (record.replace(old, new) if old else record))
+                message = mark + (record.replace(old, new) if old else record)
+                if see(record) and self.overtaken:
+                    self._start(self._send_later, target, message)
+                    continue
+                self._send(target, message)
         for each in (source, target):
             with contextlib.suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
+
+    def _send(self, target, message):
+        with self.sending:
+            target.sendall(message)
+
+    def _send_later(self, target, message):
+        self.released.wait(PATIENCE)
+        with contextlib.suppress(OSError):
+            self._send(target, message)
 
     def _see_call(self, record):
         call = call_of(record)
@@ -106,7 +119,10 @@ class RpcProxy:
     def _see_reply(self, record):
         if record[:4] == struct.pack(">I", self.held_xid or 0):
             self.reached.set()
-            self.released.wait(PATIENCE)
+            if not self.overtaken:
+                self.released.wait(PATIENCE)
+            return True
+        return False
 
     def url(self, path):
         return f"nfs://127.0.0.1:{self.port}{path}?proto=tcp&version=3"
