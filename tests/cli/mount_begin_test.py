@@ -9,6 +9,7 @@ import unittest
 
 import harness
 import mounted
+import rpc_proxy
 from harness import PATIENCE
 from mounted import Mounted, is_mounted
 
@@ -30,6 +31,37 @@ class Helper(Mounted):
         with self.assertRaises(OSError) as refused:
             os.unlink(self.here("file"))
         self.assertEqual(refused.exception.errno, errno.EROFS)
+
+
+class Words(Mounted):
+    """Those of mount.nfs(8), as they stand in fstab."""
+
+    def test_of_the_URL_are_taken(self):
+        proxy = rpc_proxy.RpcProxy(self.server.tcp_port)
+        self.addCleanup(proxy.close)
+        self.write(self.there("file"), b"content" * 1000)
+        words = f"rw,hard,noatime,vers=3,proto=tcp,port={proxy.port},mountport={self.server.tcp_port},rsize=4096,wsize=4096,sec=sys"
+        self.mount("-o", words, url=f"nfs://127.0.0.1/files/{self.name}")
+        self.assertEqual(self.read(self.here("file")), b"content" * 1000)
+        self.assertEqual([call.procedure for call in proxy.calls].count(rpc_proxy.READ), 2, "version 3, by that port, 4096 bytes at a time")
+        with open("/proc/self/mountinfo") as mounts:
+            self.assertTrue(any(f" nfs://127.0.0.1/files/{self.name} " in line for line in mounts), "the source is what fstab says")
+        self.good("umount", self.directory)
+
+    def test_that_mean_something_else_are_told(self):
+        self.bad(2, "write timeout=SECONDS", "mount", "-o", "rw,soft", self.url(), self.directory)
+        self.bad(2, "NFS version '5' is not in this build", "mount", "-o", "vers=5", self.url(), self.directory)
+        self.bad(2, "it is given twice", "mount", "-o", "vers=3", self.url() + "&version=4.2", self.directory)
+
+    def test_of_patience_end_calls(self):
+        server = harness.Server([f"/files={self.there()},no_root_squash"], self.at("state"))
+        self.addCleanup(server.end)
+        self.mount("-o", "timeout=1,actimeo=0", url=server.url("/files"))
+        server.process.send_signal(signal.SIGSTOP)
+        self.addCleanup(server.process.send_signal, signal.SIGCONT)
+        with self.assertRaises(OSError) as failed:
+            os.stat(self.directory)
+        self.assertEqual(failed.exception.errno, errno.EIO)
 
 
 class Trouble(Mounted):

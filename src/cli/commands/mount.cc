@@ -91,24 +91,27 @@ Result<std::string, std::string> mount_point(const std::string& directory) {
 class MountCommand final : public Command {
  public:
   About about() const override {
-    return {"mount", "show the files of a server in a directory of this machine",
-            "  stag mount nfs://server/data ~/data\n"
-            "  stag mount -f -o ro nfs://server/data /mnt\n"
-            "  stag umount ~/data\n",
-            "Needs FUSE (package fuse3), but neither root nor a kernel with NFS over RDMA. Calls "
-            "are made as the user\n"
-            "who mounts, and only this user sees the files unless '-o allow_other' says otherwise. "
-            "A server that does\n"
-            "not answer is waited for; Ctrl-C ends a program that waits.\n"
-            "\n"
-            "Options of -o: 'actimeo=SECONDS' for which attributes are used unasked [1], 'direct' "
-            "(nothing is cached),\n"
-            "'nconnect=N' for the connections that calls are spread over [1], 'retry=MINUTES' for "
-            "which a server\n"
-            "that is not there yet is tried again [0],\n"
-            "and those of FUSE and mount(8): ro, allow_other, default_permissions, nosuid, nodev, "
-            "noexec, ...\n"
-            "In /etc/fstab: nfs://server/data /mnt stag ro,_netdev 0 0\n"};
+    return {
+        "mount", "show the files of a server in a directory of this machine",
+        "  stag mount nfs://server/data ~/data\n"
+        "  stag mount -f -o ro nfs://server/data /mnt\n"
+        "  stag umount ~/data\n",
+        "Needs FUSE (package fuse3), but neither root nor a kernel with NFS over RDMA. Calls "
+        "are made as the user\n"
+        "who mounts, and only this user sees the files unless '-o allow_other' says otherwise. "
+        "A server that does\n"
+        "not answer is waited for; Ctrl-C ends a program that waits.\n"
+        "\n"
+        "Options of -o: 'actimeo=SECONDS' for which attributes are used unasked [1], 'direct' "
+        "(nothing is cached),\n"
+        "'nconnect=N' for the connections that calls are spread over [1], 'retry=MINUTES' for "
+        "which a server\n"
+        "that is not there yet is tried again [0], 'timeout=SECONDS' as --timeout, those of the "
+        "URL (vers=, proto=,\n"
+        "port=, sec=, rsize=, wsize=, ...) as mount.nfs(8) has them,\n"
+        "and those of FUSE and mount(8): ro, allow_other, default_permissions, nosuid, nodev, "
+        "noexec, ...\n"
+        "In /etc/fstab: nfs://server/data /mnt stag ro,_netdev 0 0\n"};
   }
   void declare(Arguments& arguments) override {
     arguments.texts("-o,--options", options_, "OPTION,...", "as mount(8) has them");
@@ -121,6 +124,9 @@ class MountCommand final : public Command {
   Exit run() override {
     Result<MountWords, std::string> words = mount_words(options_);
     if (!words) return misused(words.error());
+    Result<std::string, std::string> whole = url_with(*words, url_);
+    if (!whole) return misused(whole.error());
+    whole_url_ = *std::move(whole);
     const Result<std::string, std::string> place = mount_point(directory_);
     if (!place) return failed(place.error());
     directory_ = *place;
@@ -131,6 +137,10 @@ class MountCommand final : public Command {
               .direct = words->direct};
     remote_.connections = words->connections;
     remote_.retry = words->retry.value_or(0);
+    if (words->timeout) {
+      remote_.timeout = *words->timeout;
+      remote_.timeout_given = true;
+    }
     if (!foreground_) {
       const std::optional<Exit> parent = background_.begin();
       if (parent) return *parent;
@@ -140,7 +150,7 @@ class MountCommand final : public Command {
 
  private:
   Task<Exit> serve(Run& run) {
-    Outcome<std::unique_ptr<Remote>> remote = co_await Remote::open(run, url_, remote_);
+    Outcome<std::unique_ptr<Remote>> remote = co_await Remote::open(run, whole_url_, remote_);
     if (!remote) co_return failed(remote.error());
     const Outcome<Ok> done = co_await serve(run, **remote);
     co_await (*remote)->close();
@@ -166,6 +176,7 @@ class MountCommand final : public Command {
   }
 
   std::string url_, directory_;
+  std::string whole_url_;  // with what the options say of it
   std::vector<std::string> options_;
   bool foreground_ = false;
   RemoteOptions remote_{.timeout = kForEver, .delegations = true, .hard = true};

@@ -52,6 +52,71 @@ TEST(MountOptions, connections_are_one_to_sixteen) {
     EXPECT_FALSE(mount_words({wrong})) << wrong;
 }
 
+TEST(MountOptions, those_of_the_URL_are_taken_as_mount_nfs_has_them) {
+  const auto url = [](const char* list, const char* of) {
+    const auto words = mount_words({list});
+    if (!words) return words.error();
+    EXPECT_EQ(words->passed_on, Words{}) << list;
+    const auto whole = url_with(*words, of);
+    return whole ? *whole : whole.error();
+  };
+  EXPECT_EQ(url("rw,hard,_netdev", "nfs://h/x"), "nfs://h/x");
+  EXPECT_EQ(url("vers=4.2", "nfs://h/x"), "nfs://h/x?version=4.2");
+  EXPECT_EQ(url("nfsvers=3,proto=tcp", "nfs://h/x?rsize=4096"),
+            "nfs://h/x?rsize=4096&proto=tcp&version=3");
+  EXPECT_EQ(url("v4.1,rdma", "nfs://h/x"), "nfs://h/x?proto=rdma&version=4.1");
+  EXPECT_EQ(url("vers=3,vers=4", "nfs://h/x"), "nfs://h/x?version=4") << "the last counts";
+  EXPECT_EQ(url("sec=krb5p,rsize=65536,wsize=32768,mountport=20048", "nfs://h/x"),
+            "nfs://h/x?mountport=20048&rsize=65536&sec=krb5p&wsize=32768");
+  EXPECT_EQ(url("port=2050", "nfs://h/x"), "nfs://h:2050/x");
+  EXPECT_EQ(url("port=2050", "nfs://h?version=3"), "nfs://h:2050?version=3");
+  EXPECT_EQ(url("port=2050,proto=tcp", "nfs://[::1]/x"), "nfs://[::1]:2050/x?proto=tcp");
+  EXPECT_EQ(url("port=0", "nfs://h/x"), "nfs://h/x?port=rpcbind");
+  EXPECT_EQ(url("port=2050,port=0", "nfs://h/x"), "nfs://h/x?port=rpcbind");
+  EXPECT_EQ(url("port=0,port=2050", "nfs://h/x"), "nfs://h:2050/x");
+  EXPECT_EQ(url("vers=3", "/no/url"), "/no/url");
+  EXPECT_EQ(url("vers=3", "nfs://h/x?version=4"),
+            "'-o version=3': in the URL, 'version': it is given twice");
+  EXPECT_EQ(url("port=1", "nfs://h:2/x"), "'-o port=1': the URL says where the port is");
+  EXPECT_EQ(url("port=1", "nfs://h/x?port=rpcbind"), url("port=1", "nfs://h:2/x"));
+}
+
+TEST(MountOptions, what_is_no_value_of_the_URL_is_refused) {
+  for (const char* wrong : {"vers=5", "vers=", "proto=udp", "sec=none", "rsize=big", "port=x",
+                            "port=65536", "mountport=0", "nfsvers=4.3"})
+    EXPECT_FALSE(mount_words({wrong})) << wrong;
+  EXPECT_EQ(mount_words({"vers=5"}).error(),
+            "'-o vers=5': in the URL, version: NFS version '5' is not in this build; use "
+            "version=4, 4.2, 4.1, 4.0, 3 or 2");
+}
+
+TEST(MountOptions, those_of_mount_nfs_that_are_others_here_name_them) {
+  const std::pair<const char*, const char*> kWords[] = {{"soft", "timeout=SECONDS"},
+                                                        {"timeo=600", "timeout=SECONDS"},
+                                                        {"retrans=2", "timeout=SECONDS"},
+                                                        {"noac", "actimeo=0"},
+                                                        {"acregmax=60", "actimeo="},
+                                                        {"bg", "retry=MINUTES"},
+                                                        {"minorversion=1", "vers=4.1"},
+                                                        {"clientaddr=10.0.0.1", "callback=ADDRESS"},
+                                                        {"udp", "proto=tcp"},
+                                                        {"nolock", "version 4"},
+                                                        {"uid=1000", "?uid=N in the URL"}};
+  for (const auto& [word, here] : kWords) {
+    const auto words = mount_words({word});
+    ASSERT_FALSE(words) << word;
+    EXPECT_NE(words.error().find(word), std::string::npos) << words.error();
+    EXPECT_NE(words.error().find(here), std::string::npos) << words.error();
+  }
+}
+
+TEST(MountOptions, a_call_fails_after_a_number_of_seconds) {
+  EXPECT_EQ(mount_words({"ro"})->timeout, std::nullopt);
+  EXPECT_EQ(mount_words({"timeout=30"})->timeout, 30u);
+  for (const char* wrong : {"timeout=", "timeout=0", "timeout=1.5", "timeout=2000000"})
+    EXPECT_FALSE(mount_words({wrong})) << wrong;
+}
+
 TEST(MountHelper, is_called_by_mount_in_its_own_way) {
   const auto words = from_mount_helper(
       {"mount.stag", "nfs://server/data", "/mnt", "-n", "-o", "ro,_netdev", "-t", "stag", "-v"});
