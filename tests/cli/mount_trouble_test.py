@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+import unittest
 import urllib.request
 
 import harness
@@ -130,6 +131,50 @@ class Trouble(Mounted):
             self.write(self.there(name, "file"), b"content")
         ended = self.interrupted_while_stopped(commands.values())
         self.assertEqual(dict(zip(commands, ended)), dict.fromkeys(commands, -signal.SIGINT))
+
+
+class Messages(Mounted):
+    """What a mount says that is in the background."""
+
+    def lose_the_connection(self, *options):
+        """Of a mount with these options; yields its place."""
+        proxy = Proxy(self.server.tcp_port, "up", 1 << 40)
+        self.addCleanup(proxy.cut)
+        self.mount(*options, url=f"nfs://127.0.0.1:{proxy.port}/files/{self.name}?proto=tcp&mountport={self.server.tcp_port}")
+        for each in proxy.sockets:
+            with contextlib.suppress(OSError):  # MOUNT's has ended by itself
+                each.shutdown(socket.SHUT_RDWR)
+        self.assertEqual(os.listdir(self.directory), [])
+        self.good("umount", self.directory)
+        return f"tcp 127.0.0.1:{proxy.port}"
+
+    def test_are_in_the_file_that_it_was_given(self):
+        server = self.lose_the_connection("--log-file", self.at("log"))
+        with open(self.at("log")) as log:
+            self.assertRegex(log.read(), rf"(?m)^\S+ \S+ info +RpcConnectionLost {server}: the connection to the server was lost")
+        self.lose_the_connection("--log-file", self.at("other"), "--log-level", "error")
+        self.assertEqual(self.read(self.at("other")), b"")
+        self.bad(1, f"'{self.at('missing', 'log')}'", "mount", "--log-file", self.at("missing", "log"), self.url(), self.directory)
+
+    @unittest.skipUnless(harness.may_mount(), "no mounts of its own, for a /dev with a log")
+    def test_are_in_the_log_of_the_system(self):
+        devices = self.at("dev")
+        os.mkdir(devices)
+        for name in ("null", "zero", "random", "urandom", "fuse"):
+            self.write(os.path.join(devices, name))
+            subprocess.run(["mount", "--bind", f"/dev/{name}", os.path.join(devices, name)], check=True)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as log:
+            log.bind(os.path.join(devices, "log"))
+            subprocess.run(["mount", "--rbind", devices, "/dev"], check=True)
+            try:
+                server = self.lose_the_connection()
+            finally:
+                subprocess.run(["umount", "--lazy", "/dev"], check=True)
+                subprocess.run(["umount", "--lazy", *(os.path.join(devices, name) for name in os.listdir(devices) if name != "log")], check=True)
+            log.settimeout(PATIENCE)
+            line = log.recv(10_000).decode()
+        facility_and_severity = 3 * 8 + 6  # daemon, info
+        self.assertRegex(line, rf"^<{facility_and_severity}>.* stag\[\d+\]: {self.directory}: RpcConnectionLost {server}: the connection to the server")
 
 
 class Losses(Mounted):

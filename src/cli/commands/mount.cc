@@ -12,9 +12,12 @@
 
 #include "cli/commands.h"
 #include "cli/support/arguments.h"
+#include "cli/support/local_file.h"
+#include "cli/support/log.h"
 #include "cli/support/mount_options.h"
 #include "cli/support/output.h"
 #include "cli/support/remote.h"
+#include "net/unique_fd.h"
 
 namespace stag::cli {
 namespace {
@@ -31,8 +34,8 @@ class Background {
  public:
   // In the child: nullopt. In the parent, once the child is ready or has ended: the exit code.
   std::optional<Exit> begin();
-  // Tells the parent, and leaves the terminal.
-  void ready();
+  // Tells the parent, and leaves the terminal; standard error becomes `errors`, if that is a file.
+  void ready(const net::UniqueFd& errors);
 
  private:
   int to_parent_ = -1;
@@ -61,13 +64,13 @@ std::optional<Exit> Background::begin() {
   return WIFEXITED(status) ? static_cast<Exit>(WEXITSTATUS(status)) : Exit::Failed;
 }
 
-void Background::ready() {
+void Background::ready(const net::UniqueFd& errors) {
   if (to_parent_ < 0) return;
   setsid();
   static_cast<void>(!chdir("/"));
-  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-  for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(null, standard);
-  ::close(null);
+  const net::UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  for (const int standard : {STDIN_FILENO, STDOUT_FILENO}) dup2(null.fd(), standard);
+  dup2(errors ? errors.fd() : null.fd(), STDERR_FILENO);
   static_cast<void>(!::write(to_parent_, "+", 1));
   ::close(std::exchange(to_parent_, -1));
 }
@@ -116,6 +119,10 @@ class MountCommand final : public Command {
   void declare(Arguments& arguments) override {
     arguments.texts("-o,--options", options_, "OPTION,...", "as mount(8) has them");
     arguments.flag("-f,--foreground", foreground_, "stay until it is unmounted; Ctrl-C unmounts");
+    arguments.text("--log-file", log_file_, "FILE",
+                   "append messages to FILE [the system's log; with -f: standard error]");
+    arguments.choice("--log-level", log_level_, {"debug", "info", "warning", "error", "off"},
+                     "least severe messages to log");
     remote_.declare(arguments);
     arguments.positional("URL", url_, "export, or a directory in it");
     arguments.positional("DIRECTORY", directory_, "where its files appear");
@@ -141,10 +148,17 @@ class MountCommand final : public Command {
       remote_.timeout = *words->timeout;
       remote_.timeout_given = true;
     }
+    if (!log_file_.empty()) {
+      constexpr mode_t kMode = 0644;
+      errors_ = net::UniqueFd(
+          ::open(log_file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, kMode));
+      if (!errors_) return failed(local_trouble("write", log_file_, errno));
+    }
     if (!foreground_) {
       const std::optional<Exit> parent = background_.begin();
       if (parent) return *parent;
     }
+    start_log();
     return on_loop([this](Run& run) { return serve(run); });
   }
 
@@ -168,17 +182,29 @@ class MountCommand final : public Command {
     FileSystem files = remote.files_until(ended);
     Outcome<std::unique_ptr<fuse::Mount>> mount = fuse::Mount::open(run.loop, files, *root, mount_);
     if (!mount) co_return Failure{mount.error()};
-    background_.ready();
+    background_.ready(errors_);
     const CancelCallback on_interrupt(run.cancel, [&] { (*mount)->unmount(); });
     co_await (*mount)->unmounted();
     co_await (*mount)->settled(ended);
     co_return Ok{};
   }
 
+  // Why a mount does not begin is said on standard error in any case.
+  void start_log() {
+    if (!log_file_.empty())
+      start_file_log(log_level_, log_file_);
+    else if (foreground_)
+      cli::start_log(log_level_, LogFormat::Text);
+    else
+      start_system_log(log_level_, directory_);
+  }
+
   std::string url_, directory_;
   std::string whole_url_;  // with what the options say of it
   std::vector<std::string> options_;
   bool foreground_ = false;
+  std::string log_file_, log_level_ = "info";
+  net::UniqueFd errors_;
   RemoteOptions remote_{.timeout = kForEver, .delegations = true, .hard = true};
   fuse::MountOptions mount_;
   Background background_;

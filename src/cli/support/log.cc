@@ -1,7 +1,9 @@
 #include "cli/support/log.h"
 
 #include <fmt/format.h>
+#include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/sinks/syslog_sink.h>
 #include <spdlog/spdlog.h>
 
 #include <chrono>
@@ -71,6 +73,7 @@ void write_json(const ReasonInfo& kind, std::string_view where, std::string_view
 }
 
 using WriteLine = void (*)(const ReasonInfo& kind, std::string_view where, std::string_view detail);
+constexpr const char* kTextPattern = "%Y-%m-%d %H:%M:%S.%e %-7l %v";
 WriteLine write_line = write_text;  // as the format says
 
 // Peers can cause most lines as often as they like, so those of each kind are limited.
@@ -91,6 +94,16 @@ void log_reason(Reason reason, std::string_view where, std::string_view detail) 
   log_limited<Reason, kReasonCount>(reason, where, detail, LogLimit::kLines);
 }
 
+void begin_log(spdlog::sink_ptr sink, const std::string& level, const std::string& pattern,
+               WriteLine form) {
+  const auto logger = std::make_shared<spdlog::logger>("stag", std::move(sink));
+  logger->set_level(spdlog::level::from_str(level));
+  logger->set_pattern(pattern);
+  spdlog::set_default_logger(logger);
+  write_line = form;
+  set_trace_sink(log_reason);
+}
+
 }  // namespace
 
 void log_notice(const ReasonInfo& about, std::string_view where, std::string_view detail) {
@@ -102,15 +115,25 @@ void set_log_level(const std::string& level) {
 }
 
 void start_log(const std::string& level, LogFormat format) {
-  const auto logger =
-      std::make_shared<spdlog::logger>("stag", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-  logger->set_level(spdlog::level::from_str(level));
   const bool text = format == LogFormat::Text;
-  logger->set_pattern(text ? "%Y-%m-%d %H:%M:%S.%e %-7l %v"
-                           : R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l",%v)");
-  spdlog::set_default_logger(logger);
-  write_line = text ? write_text : write_json;
-  set_trace_sink(log_reason);
+  begin_log(std::make_shared<spdlog::sinks::stderr_sink_mt>(), level,
+            text ? kTextPattern : R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l",%v)",
+            text ? write_text : write_json);
+}
+
+void start_file_log(const std::string& level, const std::string& path) {
+  begin_log(std::make_shared<spdlog::sinks::basic_file_sink_mt>(path), level, kTextPattern,
+            write_text);
+  spdlog::default_logger_raw()->flush_on(spdlog::level::trace);
+}
+
+void start_system_log(const std::string& level, std::string_view about) {
+  constexpr bool kByPattern = true;
+  std::string pattern;
+  for (const char c : escaped(about)) pattern.append(c == '%' ? 2 : 1, c);
+  begin_log(
+      std::make_shared<spdlog::sinks::syslog_sink_mt>("stag", LOG_PID, LOG_DAEMON, kByPattern),
+      level, pattern + ": %v", write_text);
 }
 
 void log_event(Event event, std::string_view where, std::string_view detail) noexcept {

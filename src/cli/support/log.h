@@ -1,5 +1,6 @@
-// Log lines on standard error: one for every Reason that is traced (base/reason.h), and for every
-// Event, at or above a level. Names that peers have chosen are escaped (cli/support/escape.h).
+// Log lines on standard error, in a file, or in the system's log: one for every Reason that is
+// traced (base/reason.h), and for every Event, at or above a level. Names that peers have chosen
+// are escaped (cli/support/escape.h).
 #pragma once
 
 #include <cstdint>
@@ -14,6 +15,11 @@ enum class LogFormat { Text, Json };
 
 // `level` is one of debug, info, warning, error and off. Before any thread is started.
 void start_log(const std::string& level, LogFormat format);
+// The same as text, appended to a file that can be written.
+void start_file_log(const std::string& level, const std::string& path);
+// The same by syslog(3), for a process without a terminal; each line begins with `about`, which
+// says what the process does.
+void start_system_log(const std::string& level, std::string_view about);
 
 // A line about the program itself, which nobody can cause as often as he likes: in the form of
 // those of Reasons. Thread: any.
