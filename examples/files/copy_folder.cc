@@ -1,11 +1,9 @@
-#include <stag/endpoint/connector.h>
-#include <stag/net/loop.h>
-#include <stag/nfs/client/session/session.h>
+#include <stag/nfs/blocking/files.h>
 
 #include <cstdio>
 
 using namespace stag::nfs::client;
-using stag::Failure, stag::Ok, stag::Task, stag::endpoint::Transport;
+using stag::Failure, stag::Ok, stag::Task, stag::nfs::blocking::Files;
 
 // Copies each file of the folder at `path` into a new folder below it; the server moves the data.
 Task<Outcome<Ok>> copy_files(FileSystem& files, std::string path) {
@@ -27,22 +25,15 @@ Task<Outcome<Ok>> copy_files(FileSystem& files, std::string path) {
     }
   }
 }
-Task<void> work(stag::net::EpollLoop& loop, Connectors connectors, Url url, Outcome<Ok>& result) {
-  FileSystemOptions options;
-  options.calls.credentials = stag::rpc::Credentials::sys("example", 0, 0);
-  auto session = co_await Session::open(connectors, url, options);
-  if (!session) result = Failure{session.error()};
-  if (session) result = co_await copy_files((*session)->files(), (*session)->path());
-  if (session) co_await (*session)->close();
-  loop.stop();
-}
+
 int main(int argc, char** argv) {
   const auto url = Url::parse(argc > 1 ? argv[1] : "nfs://127.0.0.1/export?version=4.2&proto=tcp");
   if (!url) return std::puts(url.error().sentence.c_str()), 2;
-  stag::net::EpollLoop loop;
-  const auto tcp = stag::endpoint::make_connector(loop, {.transport = Transport::Tcp});
-  Outcome<Ok> result = Ok{};
-  stag::detach(work(loop, {*tcp, *tcp}, *url, result));
-  loop.run();
-  return result ? 0 : (std::puts(result.error().sentence.c_str()), 1);
+  stag::nfs::blocking::Options options;
+  options.files.calls.credentials = stag::rpc::Credentials::sys("example", 0, 0);
+  auto server = Files::open(*url, options);
+  if (!server) return std::puts(server.error().sentence.c_str()), 1;
+  const std::string path = server->session().path();
+  const auto done = server->run([&](FileSystem& files) { return copy_files(files, path); });
+  return done ? 0 : (std::puts(done.error().sentence.c_str()), 1);
 }
