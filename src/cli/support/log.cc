@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 #include <spdlog/sinks/basic_file_sink.h>
-#include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/sinks/syslog_sink.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <mutex>
@@ -13,6 +13,7 @@
 #include "cli/support/escape.h"
 #include "cli/support/json.h"
 #include "cli/support/log_limit.h"
+#include "cli/support/log_sink.h"
 
 namespace stag::cli {
 namespace {
@@ -56,25 +57,32 @@ spdlog::level::level_enum level_of(const ReasonInfo& kind) {
   return level_of(kind.severity);
 }
 
-void write_text(const ReasonInfo& kind, std::string_view where, std::string_view detail) {
-  spdlog::log(level_of(kind), "{}{}{}: {}{}{}{}", kind.name, where.empty() ? "" : " ",
-              escaped(where), kind.text, detail.empty() ? "" : " (", escaped(detail),
-              detail.empty() ? "" : ")");
+std::string text_line(const ReasonInfo& kind, std::string_view where, std::string_view detail) {
+  return fmt::format("{}{}{}: {}{}{}{}", kind.name, where.empty() ? "" : " ", escaped(where),
+                     kind.text, detail.empty() ? "" : " (", escaped(detail),
+                     detail.empty() ? "" : ")");
 }
 
-void write_json(const ReasonInfo& kind, std::string_view where, std::string_view detail) {
+std::string json_line(const ReasonInfo& kind, std::string_view where, std::string_view detail) {
   Json json;
   json.set("reason", kind.name).set("text", kind.text);
   if (!where.empty()) json.set("where", where);
   if (!detail.empty()) json.set("detail", detail);
-  const std::string members = json.line();
   // The pattern writes the members in front of these.
-  spdlog::log(level_of(kind), "{}", std::string_view(members).substr(1));
+  return json.line().substr(1);
 }
 
-using WriteLine = void (*)(const ReasonInfo& kind, std::string_view where, std::string_view detail);
+using Line = std::string (*)(const ReasonInfo& kind, std::string_view where,
+                             std::string_view detail);
 constexpr const char* kTextPattern = "%Y-%m-%d %H:%M:%S.%e %-7l %v";
-WriteLine write_line = write_text;  // as the format says
+Line line_of = text_line;  // as the format says
+
+void write_line(const ReasonInfo& kind, std::string_view where, std::string_view detail) {
+  spdlog::log(level_of(kind), "{}", line_of(kind, where, detail));
+}
+
+constexpr ReasonInfo kLogLinesLost{"LogLinesLost", Severity::Warning,
+                                   "standard error took no more of the log for a while"};
 
 // Peers can cause most lines as often as they like, so those of each kind are limited.
 template <class Kind, std::size_t kinds>
@@ -95,12 +103,12 @@ void log_reason(Reason reason, std::string_view where, std::string_view detail) 
 }
 
 void begin_log(spdlog::sink_ptr sink, const std::string& level, const std::string& pattern,
-               WriteLine form) {
+               Line form) {
   const auto logger = std::make_shared<spdlog::logger>("stag", std::move(sink));
   logger->set_level(spdlog::level::from_str(level));
   logger->set_pattern(pattern);
   spdlog::set_default_logger(logger);
-  write_line = form;
+  line_of = form;
   set_trace_sink(log_reason);
 }
 
@@ -116,14 +124,17 @@ void set_log_level(const std::string& level) {
 
 void start_log(const std::string& level, LogFormat format) {
   const bool text = format == LogFormat::Text;
-  begin_log(std::make_shared<spdlog::sinks::stderr_sink_mt>(), level,
+  const auto lost = [](std::uint64_t count) {
+    return line_of(kLogLinesLost, {}, fmt::format("{} lines", count));
+  };
+  begin_log(std::make_shared<LogSink>(STDERR_FILENO, lost), level,
             text ? kTextPattern : R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l",%v)",
-            text ? write_text : write_json);
+            text ? text_line : json_line);
 }
 
 void start_file_log(const std::string& level, const std::string& path) {
   begin_log(std::make_shared<spdlog::sinks::basic_file_sink_mt>(path), level, kTextPattern,
-            write_text);
+            text_line);
   spdlog::default_logger_raw()->flush_on(spdlog::level::trace);
 }
 
@@ -133,7 +144,7 @@ void start_system_log(const std::string& level, std::string_view about) {
   for (const char c : escaped(about)) pattern.append(c == '%' ? 2 : 1, c);
   begin_log(
       std::make_shared<spdlog::sinks::syslog_sink_mt>("stag", LOG_PID, LOG_DAEMON, kByPattern),
-      level, pattern + ": %v", write_text);
+      level, pattern + ": %v", text_line);
 }
 
 void log_event(Event event, std::string_view where, std::string_view detail) noexcept {
