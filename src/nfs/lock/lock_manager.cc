@@ -87,6 +87,7 @@ nlm4_stats LockManager::lock_now(const LockArgs& args) {
     // A client that repeats a request which was granted has the lock now, whether or not it
     // received NLM_GRANTED.
     forget_pending(args.request.file, *args.request.owner, args.request.range);
+    if (args.reclaim) grace_->claimed();
   }
   const Client& client = args.request.owner->client;
   if (answer.outcome == LockOutcome::Granted || answer.outcome == LockOutcome::Blocked)

@@ -146,20 +146,21 @@ struct Clients::Impl {
   void settle(const Removed& removed);
   // Of what a client wants for the fore channel, what there is room for in the caches.
   ChannelAttributes grant(const ChannelAttributes& wanted, const AddressAccount& account) const;
-  bool count_client(AddressAccount& account);
+  Limit count_client(AddressAccount& account);
   // One that had lapsed when expire() last looked, and still has; 0: there is none.
   ClientId find_lapsed();
   bool has_lapsed(ClientId clientid);
   Status judge(const ClientRecord* client, const CreateSessionArgs& args) const;
   CreateSessionResult create(const CreateSessionArgs& args, const ChannelAttributes& fore,
                              CacheShare share, TimePoint now);
-  Status confirm(ClientShard& shard, ClientRecord& client, LifePtr& ended, Removed& removed);
+  Limit confirm(ClientShard& shard, ClientRecord& client, LifePtr& ended, Removed& removed);
   Verifier next_confirm();
   static CreateSessionResult replay(const ClientRecord& client);
   bool too_small(const CreateSessionArgs& args) const;
   static std::uint32_t status_flags(const Session& session, const ClientShard& shard);
-  void add_unconfirmed(const std::string& address, ClientId clientid);
-  void drop_unconfirmed(ClientId clientid);
+  // Yields the address of one that went instead; empty: nobody did.
+  std::string add_unconfirmed(const std::string& address, ClientId clientid);
+  std::string drop_unconfirmed(ClientId clientid);
   void expire(ClientShard& shard, TimePoint now, std::vector<LifePtr>& ended,
               std::vector<ClientId>& lapsed_now);
 

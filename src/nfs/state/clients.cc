@@ -31,14 +31,15 @@ void Clients::Impl::settle(const Removed& removed) {
   }
 }
 
-// False: there are too many, of this address or of all.
-bool Clients::Impl::count_client(AddressAccount& account) {
+// Whose limit is in the way; None: it is counted.
+Limit Clients::Impl::count_client(AddressAccount& account) {
   const std::uint32_t of_address = account.clients.fetch_add(1, std::memory_order_relaxed) + 1;
   const std::uint32_t all = confirmed.fetch_add(1, std::memory_order_relaxed) + 1;
-  if (of_address <= options.limits.clients_of_address && all <= options.limits.clients) return true;
+  const bool too_many_of_address = of_address > options.limits.clients_of_address;
+  if (!too_many_of_address && all <= options.limits.clients) return Limit::None;
   account.clients.fetch_sub(1, std::memory_order_relaxed);
   confirmed.fetch_sub(1, std::memory_order_relaxed);
-  return false;
+  return too_many_of_address ? Limit::Address : Limit::All;
 }
 
 ClientId Clients::Impl::find_lapsed() {
@@ -62,35 +63,37 @@ bool Clients::Impl::has_lapsed(ClientId clientid) {
   return client != nullptr && client->life->lapsed();
 }
 
-void Clients::Impl::drop_unconfirmed(ClientId clientid) {
+std::string Clients::Impl::drop_unconfirmed(ClientId clientid) {
   Removed removed;
   ClientShard& shard = shard_of(clientid);
   {
     const BriefLock lock(shard.mutex);
     ClientRecord* const client = shard.find(clientid);
-    if (client == nullptr || client->confirmed) return;
+    if (client == nullptr || client->confirmed) return {};
     shard.remove(*client, removed);
   }
   settle(removed);
+  return removed.clients.front()->address;
 }
 
-void Clients::Impl::add_unconfirmed(const std::string& address, ClientId clientid) {
+std::string Clients::Impl::add_unconfirmed(const std::string& address, ClientId clientid) {
   const ClientId gone = accounts.add_unconfirmed(address, clientid);
-  if (gone != 0) drop_unconfirmed(gone);
+  std::string evicted = gone != 0 ? drop_unconfirmed(gone) : std::string();
   ClientShard& shard = shard_of(clientid);
   {
     const BriefLock lock(shard.mutex);
     const ClientRecord* const client = shard.find(clientid);
-    if (client != nullptr && !client->confirmed) return;
+    if (client != nullptr && !client->confirmed) return evicted;
   }
   accounts.remove_unconfirmed(address, clientid);  // Another thread was faster.
+  return evicted;
 }
 
 namespace {
 
 ExchangeIdResult known(const ClientRecord& client) {
   return {Status::Ok, client.id(), client.sequence + 1, client.confirmed, client.life->protection,
-          nullptr};
+          nullptr,    {}};
 }
 
 ExchangeIdResult refused(Status status) {
@@ -160,7 +163,7 @@ ExchangeIdResult Clients::exchange_id(const ExchangeIdArgs& args, TimePoint now)
     }
   }
   impl_->settle(removed);
-  if (!result.confirmed) impl_->add_unconfirmed(address, result.clientid);
+  if (!result.confirmed) result.evicted = impl_->add_unconfirmed(address, result.clientid);
   return result;
 }
 
@@ -256,7 +259,7 @@ std::optional<Clients::Identity> Clients::identity(ClientId clientid) const {
   const BriefLock lock(shard.mutex);
   const ClientRecord* const client = shard.find(clientid);
   if (client == nullptr) return std::nullopt;
-  return Identity{client->ownerid, client->principal};
+  return Identity{client->ownerid, client->principal, client->address};
 }
 
 }  // namespace stag::nfs::state

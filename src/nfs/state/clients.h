@@ -101,6 +101,8 @@ struct ExchangeIdResult {
   StateProtection protection{};  // which a client that is known keeps
   // A client that ended by this; may be null.
   LifePtr ended;
+  // Where a client was that went for this one, because too many are not confirmed; empty: nobody.
+  std::string evicted{};
 };
 
 // How the co_ownerid of a client of version 4.0 begins. Nobody calls a client of a later version
@@ -121,12 +123,14 @@ struct SetClientIdResult {
   Status status = Status::Ok;  // ClidInuse
   ClientId clientid = 0;
   Verifier confirm{};
-  LifePtr ended;  // as in ExchangeIdResult
+  LifePtr ended;          // as in ExchangeIdResult
+  std::string evicted{};  // as in ExchangeIdResult
 };
 struct ConfirmResult {
   Status status = Status::Ok;  // StaleClientid, ClidInuse, Delay
   LifePtr ended;               // the incarnation that this one replaced; may be null
   ClientId lapsed = 0;         // as in CreateSessionResult
+  Limit limit = Limit::None;   // of Delay
 };
 struct RenewResult {
   Status status = Status::Ok;  // StaleClientid, Expired
@@ -158,6 +162,8 @@ struct CreateSessionResult {
   LifePtr ended;           // the incarnation that this one replaced; may be null
   // With Delay, because there are too many clients: one that lapsed. End it and ask again.
   ClientId lapsed = 0;
+  // Of Delay, and of Nospc: Client, too many sessions; All, no memory for kept replies.
+  Limit limit = Limit::None;
 };
 
 // What a retry has in common with the request that it repeats (RFC 8881 2.10.6.1.3.1).
@@ -300,10 +306,11 @@ class Clients {
   LifePtr end(ClientId clientid, bool lapsed_only);
 
   LifePtr life(ClientId clientid) const;  // null: there is none
-  // Who it is over restarts: co_ownerid and principal.
+  // Who it is over restarts: co_ownerid and principal; and where it was.
   struct Identity {
     std::string co_ownerid;
     std::string principal;
+    std::string address;
   };
   std::optional<Identity> identity(ClientId clientid) const;
 

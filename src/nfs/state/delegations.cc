@@ -130,6 +130,12 @@ void Files::recall_again(const Stateid& stateid) {
 }
 
 StateidResult Files::delegate(const DelegateArgs& args, const LifePtr& life) {
+  const StateidResult result = delegate_asking(args, life);
+  if (args.reclaim && result.status == Status::Ok) grace_->claimed(life->claimed_in);
+  return result;
+}
+
+StateidResult Files::delegate_asking(const DelegateArgs& args, const LifePtr& life) {
   if (!args.reclaim && grace()) return {Status::Grace, {}};
   if (auto delegated = delegate_if(args, life, false)) return *delegated;
   // What the others keep on this file is not looked for, but where a client had it before.
@@ -155,9 +161,8 @@ std::optional<StateidResult> Files::delegate_if(const DelegateArgs& args, const 
     return StateidResult{Status::Ok, shard.stateid_of(*known)};
   if (known != nullptr || !may_delegate(shard.find_file(args.file, file_hash), args.type, *life))
     return StateidResult{args.reclaim ? Status::ReclaimConflict : Status::Denied, {}};
-  if (impl_->delegations.load(std::memory_order_relaxed) >= impl_->options.limits.delegations ||
-      !impl_->room_for(*life, static_cast<std::int32_t>(fresh->cost)))
-    return StateidResult{Status::Delay, {}};
+  const Limit limit = impl_->limit_of_delegations(*life, static_cast<std::int32_t>(fresh->cost));
+  if (limit != Limit::None) return StateidResult{Status::Delay, {}, limit};
   shard.make_room();
   DelegationState& made = *fresh.release();
   shard.add(made, spare);

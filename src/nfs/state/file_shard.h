@@ -126,8 +126,14 @@ struct Files::Impl {
   std::uint64_t hash_of(ClientId clientid) const;
   std::uint64_t hash_of(std::uint64_t file_hash, ClientId clientid, Bytes owner) const;
   Spare spare(const FileKey& key, std::uint64_t file_hash, const LifePtr& life);
-  // Whether a client may have so many more states.
-  bool room_for(const Life& life, std::int32_t more) const;
+  // What is in the way of a client that wants so many more states; None: nothing.
+  Limit limit_at(const Life& life, std::int32_t more) const;
+  // The same of a delegation, which is so many states.
+  Limit limit_of_delegations(const Life& life, std::int32_t more) const {
+    if (delegations.load(std::memory_order_relaxed) >= options.limits.delegations)
+      return Limit::All;
+    return limit_at(life, more);
+  }
 
   const Options options;
   std::atomic<std::uint32_t> states{0};

@@ -36,13 +36,15 @@ Spare Files::Impl::spare(const FileKey& key, std::uint64_t file_hash, const Life
 }
 
 // Threads that ask at the same time may all get the last one.
-bool Files::Impl::room_for(const Life& life, std::int32_t more) const {
-  if (more <= 0) return true;
+Limit Files::Impl::limit_at(const Life& life, std::int32_t more) const {
+  if (more <= 0) return Limit::None;
   const auto by = static_cast<std::uint32_t>(more);
   const StateLimits& limits = options.limits;
-  return life.states.load(std::memory_order_relaxed) + by <= limits.states_of_client &&
-         life.account->states.load(std::memory_order_relaxed) + by <= limits.states_of_address &&
-         states.load(std::memory_order_relaxed) + by <= limits.states;
+  if (life.states.load(std::memory_order_relaxed) + by > limits.states_of_client)
+    return Limit::Client;
+  if (life.account->states.load(std::memory_order_relaxed) + by > limits.states_of_address)
+    return Limit::Address;
+  return states.load(std::memory_order_relaxed) + by > limits.states ? Limit::All : Limit::None;
 }
 
 Files::Files(const Options& options)
@@ -139,6 +141,7 @@ Status Files::may_claim(bool reclaim, const Life& life) const {
 OpenResult Files::open(const OpenArgs& args, const LifePtr& life) {
   OpenResult result = open_asking(args, life);
   if (result.verdict.kind == Verdict::Kind::Recall) tell_recalls(args.file);
+  if (args.reclaim && result.verdict.granted()) grace_->claimed(life->claimed_in);
   return result;
 }
 
@@ -173,8 +176,11 @@ std::optional<OpenResult> Files::open_if(const OpenArgs& args, const LifePtr& li
   if (!result.verdict.granted()) return result;
   OpenState* open = shard.find_open(hash, life->clientid, args.file, args.open_owner);
   if (open == nullptr) {
-    if (!impl_->room_for(*life, static_cast<std::int32_t>(fresh->cost)))
-      return refused_open(Status::Delay);
+    result.limit = impl_->limit_at(*life, static_cast<std::int32_t>(fresh->cost));
+    if (result.limit != Limit::None) {
+      result.verdict = Verdict::refused(Status::Delay);
+      return result;
+    }
     shard.make_room();
     open = fresh.release();
     shard.add(*open, spare);

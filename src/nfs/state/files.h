@@ -69,11 +69,13 @@ struct OpenResult {
     std::uint32_t access = 0, deny = 0;
     std::uint8_t accesses_opened = 0, denies_opened = 0;
   } before;
+  Limit limit = Limit::None;  // of Delay
 };
 
 struct StateidResult {
   Status status = Status::Ok;
   Stateid stateid;
+  Limit limit = Limit::None;  // of Delay
 };
 
 struct LockArgs {
@@ -94,6 +96,7 @@ struct LockResult {
   Verdict verdict;
   Stateid stateid;
   std::optional<ConflictingLock> conflict;  // Denied
+  Limit limit = Limit::None;                // of Delay
 };
 
 // Whose a stateid is; null unless Ok.
@@ -284,6 +287,8 @@ class Files {
   struct Impl;
   struct LockTarget;
   OpenResult open_asking(const OpenArgs& args, const LifePtr& life);
+  LockResult lock_asking(const LockArgs& args, const LifePtr& life);
+  StateidResult delegate_asking(const DelegateArgs& args, const LifePtr& life);
   Verdict guarded_access(const FileKey& file, Touch touch, const Life* by);
   void tell_recalls(const FileKey& file);
   static Status find_target(FileShard& shard, const LockArgs& args, const Life& life,

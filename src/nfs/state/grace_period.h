@@ -26,15 +26,51 @@ class GracePeriod {
   // Before the first request. Without one the period just ends.
   void finish_by(Finish finish) { finish_ = std::move(finish); }
 
+  // What is known of it, for an administrator.
+  struct Info {
+    bool active = false;        // false: it is over
+    TimePoint end{};            // when it is due, at the latest
+    bool full_time = false;     // it cannot end earlier
+    bool early = false;         // nobody is left who could claim anything
+    std::uint64_t clients = 0;  // of version 4, that have claimed something
+    std::uint64_t claims = 0;   // opens, locks and delegations that were claimed, and granted
+  };
+  // Told that it has begun, was made longer, or has ended, on the thread that noticed.
+  using Told = UniqueFunction<void(const Info&)>;
+  // Before it begins.
+  void tell(Told told) { told_ = std::move(told); }
+  Info info() {
+    const BriefLock lock(mutex_);
+    return info_;
+  }
+
   // Begins it, or makes it longer. `full_time`: somebody may claim who never says that he is done.
   void begin(TimePoint end, bool full_time) {
+    Info begun;
+    {
+      const BriefLock lock(mutex_);
+      if (!info_.active) info_ = {}, ++period_;
+      info_.active = true;
+      info_.end = std::max(info_.end, end);
+      info_.full_time |= full_time;
+      info_.early = finishing_ = false;
+      ++number_;
+      active_.store(true, std::memory_order_release);
+      begun = info_;
+    }
+    if (told_) told_(begun);
+  }
+  // A host was granted what it claims.
+  void claimed() {
     const BriefLock lock(mutex_);
-    const bool goes_on = active();
-    end_ = goes_on ? std::max(end_, end) : end;
-    full_time_ = full_time || (goes_on && full_time_);
-    finishing_ = false;
-    ++number_;
-    active_.store(true, std::memory_order_release);
+    ++info_.claims;
+  }
+  // The same of a client of version 4, whose `mark` is 0 at first, and only used here.
+  void claimed(std::uint64_t& mark) {
+    const BriefLock lock(mutex_);
+    ++info_.claims;
+    if (mark != period_) ++info_.clients;
+    mark = period_;
   }
   bool active() const { return active_.load(std::memory_order_acquire); }
   // The same, and ends it where it is due.
@@ -43,20 +79,23 @@ class GracePeriod {
     std::uint64_t number = 0;
     {
       const BriefLock lock(mutex_);
-      if (now < end_ || finishing_ || !active()) return active();
-      if (!finish_) return stop();
+      if (now < info_.end || finishing_ || !active()) return active();
       finishing_ = true;
       number = number_;
     }
-    finish_(number, now);
+    if (finish_)
+      finish_(number, now);
+    else
+      end(number);
     return active();
   }
   // All who could claim something have said that they are done.
   void nobody_left(TimePoint now) {
     {
       const BriefLock lock(mutex_);
-      if (full_time_) return;
-      end_ = std::min(end_, now);
+      if (info_.full_time || !info_.active) return;
+      info_.early |= now < info_.end;
+      info_.end = std::min(info_.end, now);
     }
     active(now);
   }
@@ -69,30 +108,32 @@ class GracePeriod {
   }
   // Nothing happens when another period has begun since.
   void end(std::uint64_t number) {
-    const BriefLock lock(mutex_);
-    if (number == number_) stop();
+    Info ended;
+    {
+      const BriefLock lock(mutex_);
+      if (number != number_ || !info_.active) return;
+      info_.active = finishing_ = false;
+      active_.store(false, std::memory_order_release);
+      ended = info_;
+    }
+    if (told_) told_(ended);
   }
   void put_off(std::uint64_t number, TimePoint until) {
     const BriefLock lock(mutex_);
     if (number != number_) return;
-    end_ = until;
+    info_.end = until;
     finishing_ = false;
   }
 
  private:
-  bool stop() {
-    full_time_ = finishing_ = false;
-    active_.store(false, std::memory_order_release);
-    return false;
-  }
-
   BriefMutex mutex_;
-  std::atomic<bool> active_{false};
-  TimePoint end_{};
-  bool full_time_ = false;
+  std::atomic<bool> active_{false};  // as in info_, for those who ask without the mutex
+  Info info_;
   bool finishing_ = false;
   std::uint64_t number_ = 0;  // of begin() calls
+  std::uint64_t period_ = 0;  // of those that did not make a period longer
   Finish finish_;
+  Told told_;
 };
 
 }  // namespace stag::nfs::state

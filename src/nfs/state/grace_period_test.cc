@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <string>
 #include <vector>
 
 namespace stag::nfs::state {
@@ -90,6 +91,77 @@ TEST(Nfs4GracePeriod, what_was_written_for_one_does_not_end_the_next) {
   grace.begin(kStart + kGrace, false);
   grace.end(finish.asked.at(0));
   EXPECT_TRUE(grace.active(kStart));
+}
+
+// Texts, because they read better than numbers.
+struct Told {
+  explicit Told(GracePeriod& of) {
+    of.tell([this](const GracePeriod::Info& info) {
+      texts.push_back(info.active ? "begun" : info.early ? "ended early" : "ended");
+      last = info;
+    });
+  }
+  std::vector<std::string> texts;
+  GracePeriod::Info last;
+};
+using Texts = std::vector<std::string>;
+
+TEST(Nfs4GracePeriod, tells_when_it_begins_and_ends) {
+  GracePeriod grace;
+  Told told(grace);
+  grace.begin(kStart + kGrace, false);
+  EXPECT_TRUE(grace.active(kStart));
+  EXPECT_EQ(told.texts, (Texts{"begun"}));
+  EXPECT_EQ(told.last.end, kStart + kGrace);
+  EXPECT_FALSE(told.last.full_time);
+  grace.begin(kStart + kGrace / 2, true);
+  EXPECT_EQ(told.last.end, kStart + kGrace) << "it is made longer, never shorter";
+  EXPECT_TRUE(told.last.full_time);
+  EXPECT_FALSE(grace.active(kStart + kGrace));
+  EXPECT_FALSE(grace.active(kStart + kGrace));
+  EXPECT_EQ(told.texts, (Texts{"begun", "begun", "ended"}));
+}
+
+TEST(Nfs4GracePeriod, tells_that_nobody_was_left_who_could_reclaim) {
+  GracePeriod grace;
+  Told told(grace);
+  grace.begin(kStart + kGrace, false);
+  grace.nobody_left(kStart);
+  EXPECT_EQ(told.texts, (Texts{"begun", "ended early"}));
+  grace.begin(kStart + kGrace, false);
+  EXPECT_FALSE(grace.active(kStart + kGrace));
+  EXPECT_EQ(told.texts.back(), "ended") << "of another one";
+}
+
+TEST(Nfs4GracePeriod, tells_once_what_must_be_written_is_written) {
+  GracePeriod grace;
+  Told told(grace);
+  const Deferred written(grace);
+  grace.begin(kStart + kGrace, false);
+  EXPECT_TRUE(grace.active(kStart + kGrace));
+  EXPECT_EQ(told.texts, (Texts{"begun"}));
+  grace.end(written.asked.at(0));
+  grace.end(written.asked.at(0));
+  EXPECT_EQ(told.texts, (Texts{"begun", "ended"}));
+}
+
+TEST(Nfs4GracePeriod, counts_what_is_reclaimed_and_by_how_many_clients) {
+  GracePeriod grace;
+  std::uint64_t anna = 0, bert = 0;
+  grace.begin(kStart + kGrace, false);
+  grace.claimed(anna);
+  grace.begin(kStart + 2 * kGrace, false);
+  grace.claimed(anna);
+  grace.claimed(bert);
+  grace.claimed();  // a host, by NLM
+  EXPECT_EQ(grace.info().clients, 2u);
+  EXPECT_EQ(grace.info().claims, 4u);
+  grace.nobody_left(kStart);
+  EXPECT_EQ(grace.info().claims, 4u) << "it is known afterwards";
+  grace.begin(kStart + kGrace, false);
+  EXPECT_EQ(grace.info().claims, 0u);
+  grace.claimed(anna);
+  EXPECT_EQ(grace.info().clients, 1u);
 }
 
 }  // namespace

@@ -74,6 +74,13 @@ Status Files::find_target(FileShard& shard, const LockArgs& args, const Life& li
 }
 
 LockResult Files::lock(const LockArgs& args, const LifePtr& life) {
+  LockResult result = lock_asking(args, life);
+  if (args.reclaim && result.verdict.granted() && !args.only_asks)
+    grace_->claimed(life->claimed_in);
+  return result;
+}
+
+LockResult Files::lock_asking(const LockArgs& args, const LifePtr& life) {
   if (auto locked = lock_if(args, life, false)) return *std::move(locked);
   const OutsideLock lock(*outside_);
   if (auto conflict = outside_->conflict(args.file, args.range, args.exclusive))
@@ -108,7 +115,11 @@ std::optional<LockResult> Files::lock_if(const LockArgs& args, const LifePtr& li
   auto change = byte_ranges::plan(target.owner, args.range, args.exclusive, target.lock);
   const std::int32_t more =
       change.net() + (target.lock == nullptr ? static_cast<std::int32_t>(fresh->cost) : 0);
-  if (!impl_->room_for(*life, more)) return refused_lock(Status::Delay);
+  result.limit = impl_->limit_at(*life, more);
+  if (result.limit != Limit::None) {
+    result.verdict = Verdict::refused(Status::Delay);
+    return result;
+  }
   target.hold(shard, std::move(change), owner, fresh);
   result.stateid = shard.stateid_of(*target.lock);
   return result;
@@ -162,7 +173,11 @@ StateidResult Files::unlock(const FileKey& file, const Stateid& stateid, const R
     auto& lock = static_cast<LockState&>(*state);
     // RFC 8881 9.5: whatever open it was locked through.
     auto change = byte_ranges::plan(lock.owner, range, std::nullopt, &lock);
-    if (!impl_->room_for(life, change.net())) return {Status::Delay, {}};
+    result.limit = impl_->limit_at(life, change.net());
+    if (result.limit != Limit::None) {
+      result.status = Status::Delay;
+      return result;
+    }
     byte_ranges::make_room(*lock.file, *lock.owner, change);
     byte_ranges::apply(*lock.owner, change, lock);
     lock.seqid = seqid_after(lock.seqid);

@@ -26,10 +26,16 @@ ChannelAttributes lower_back(const ChannelAttributes& wanted, const ChannelAttri
   return granted;
 }
 
-CreateSessionResult refused(Status status) {
+CreateSessionResult refused(Status status, Limit limit) {
   CreateSessionResult result;
   result.status = status;
+  result.limit = limit;
   return result;
+}
+
+// Of what judge() says.
+Limit limit_of(Status status) {
+  return status == Status::Nospc ? Limit::Client : Limit::None;
 }
 
 }  // namespace
@@ -74,21 +80,21 @@ Status Clients::Impl::judge(const ClientRecord* client, const CreateSessionArgs&
 }
 
 CreateSessionResult Clients::create_session(const CreateSessionArgs& args, TimePoint now) {
-  if (impl_->too_small(args)) return refused(Status::Toosmall);
+  if (impl_->too_small(args)) return refused(Status::Toosmall, Limit::None);
   ClientShard& shard = impl_->shard_of(args.clientid);
   std::shared_ptr<AddressAccount> account;
   {
     const BriefLock lock(shard.mutex);
     ClientRecord* const client = shard.find(args.clientid);
     const Status status = impl_->judge(client, args);
-    if (status != Status::Ok) return refused(status);
+    if (status != Status::Ok) return refused(status, limit_of(status));
     if (args.sequence == client->sequence) return impl_->replay(*client);
     account = client->account;
   }
   const ChannelAttributes fore = impl_->grant(args.fore, *account);
   auto share = CacheShare::take(impl_->cache_used, impl_->options.limits.caches, account,
                                 Session::cost_of(fore));
-  if (!share) return refused(Status::Nospc);
+  if (!share) return refused(Status::Nospc, Limit::All);
   CreateSessionResult result = impl_->create(args, fore, std::move(*share), now);
   if (result.status == Status::Delay) result.lapsed = impl_->find_lapsed();
   return result;
@@ -119,6 +125,7 @@ CreateSessionResult Clients::Impl::create(const CreateSessionArgs& args,
     const BriefLock lock(shard.mutex);
     ClientRecord* const client = shard.find(args.clientid);
     result.status = judge(client, args);
+    result.limit = limit_of(result.status);
     if (result.status != Status::Ok) return result;
     if (args.sequence == client->sequence) return replay(*client);
     auto session = std::make_unique<Session>(*client, fore, std::move(share));
@@ -132,8 +139,11 @@ CreateSessionResult Clients::Impl::create(const CreateSessionArgs& args,
     shard.make_place(*client);
     address = client->address;
     result.confirmed = !client->confirmed;
-    if (result.confirmed) result.status = confirm(shard, *client, result.ended, removed);
-    if (result.status != Status::Ok) return result;
+    if (result.confirmed) result.limit = confirm(shard, *client, result.ended, removed);
+    if (result.limit != Limit::None) {
+      result.status = Status::Delay;
+      return result;
+    }
     result.sessionid = shard.add(std::move(session));
     result.sequence = client->sequence = args.sequence;
     result.fore = fore;
@@ -148,20 +158,20 @@ CreateSessionResult Clients::Impl::create(const CreateSessionArgs& args,
 }
 
 // RFC 8881 18.36.4, phase 3: the record replaces the confirmed one of its owner, whose principal is
-// the same (EXCHANGE_ID sees to that). Delay: there are too many clients.
-Status Clients::Impl::confirm(ClientShard& shard, ClientRecord& client, LifePtr& ended,
-                              Removed& removed) {
+// the same (EXCHANGE_ID sees to that). None, or why there are too many clients.
+Limit Clients::Impl::confirm(ClientShard& shard, ClientRecord& client, LifePtr& ended,
+                             Removed& removed) {
   ClientRecord* const old = shard.find(client.ownerid).confirmed;
   if (old != nullptr) {
     shard.remove(*old, removed);
     ended = old->life;
     client.account->clients.fetch_add(1, std::memory_order_relaxed);
     confirmed.fetch_add(1, std::memory_order_relaxed);
-  } else if (!count_client(*client.account)) {
-    return Status::Delay;
+  } else if (const Limit limit = count_client(*client.account); limit != Limit::None) {
+    return limit;
   }
   shard.confirm(client);
-  return Status::Ok;
+  return Limit::None;
 }
 
 Status Clients::check_credential(const SessionId& sessionid, const Asker& asker) const {

@@ -56,7 +56,7 @@ SetClientIdResult Clients::set_clientid(const SetClientIdArgs& args, TimePoint n
     bool same = false;  // the callback changes, nothing else
     if (confirmed != nullptr && !is_same(*confirmed, *record)) {
       if (confirmed->has_state() && !impl_->lease_ran_out(*confirmed, now))
-        return {Status::ClidInuse, 0, {}, {}};
+        return {Status::ClidInuse, 0, {}, {}, {}};
       result.ended = confirmed->life;
     } else if (confirmed != nullptr) {
       same = confirmed->verifier == args.verifier;
@@ -75,7 +75,7 @@ SetClientIdResult Clients::set_clientid(const SetClientIdArgs& args, TimePoint n
     }
   }
   impl_->settle(removed);
-  if (made) impl_->add_unconfirmed(address, result.clientid);
+  if (made) result.evicted = impl_->add_unconfirmed(address, result.clientid);
   return result;
 }
 
@@ -89,17 +89,18 @@ ConfirmResult Clients::confirm_clientid(ClientId clientid, const Verifier& confi
   {
     const BriefLock lock(shard.mutex);
     ClientRecord* const client = shard.find(clientid);
-    if (client == nullptr || !client->without_sessions) return {Status::StaleClientid, {}, 0};
-    if (client->principal != text_of(principal)) return {Status::ClidInuse, {}, 0};
+    if (client == nullptr || !client->without_sessions) return {Status::StaleClientid, {}, 0, {}};
+    if (client->principal != text_of(principal)) return {Status::ClidInuse, {}, 0, {}};
     if (client->confirm_change == confirm) {
       client->confirm = confirm;
       client->confirm_change.reset();
       former = std::exchange(client->callback_path, std::move(client->callback_change));
     }
-    if (client->confirm != confirm) return {Status::StaleClientid, {}, 0};
+    if (client->confirm != confirm) return {Status::StaleClientid, {}, 0, {}};
     if (client->confirmed) return result;
     address = client->address;
-    result.status = impl_->confirm(shard, *client, result.ended, removed);
+    result.limit = impl_->confirm(shard, *client, result.ended, removed);
+    if (result.limit != Limit::None) result.status = Status::Delay;
     client->renew(now);
   }
   impl_->settle(removed);

@@ -119,6 +119,9 @@ struct Asker {
   bool integrity = false;  // proven for the whole request: RPCSEC_GSS with integrity or privacy
 };
 
+// Which limit on how much there may be of something was reached.
+enum class Limit : std::uint8_t { None, Client, Address, All };
+
 // What clients behind one address have together.
 struct AddressAccount {
   std::atomic<std::uint32_t> states{0};  // as in Life
@@ -159,6 +162,8 @@ struct Life {
   // Is in the recovery records, so that after a restart it may claim again what it has.
   std::atomic<bool> recorded{false};
   std::atomic<bool> ending{false};  // its record is being removed, because it lapsed
+  // In which grace period it claimed something last; GracePeriod's.
+  std::uint64_t claimed_in = 0;
   // Set before anybody else has the Life, and kept.
   StateProtection protection;
   // A client of version 4.0, which has no RECLAIM_COMPLETE. Set before anybody else has the Life.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "nfs/ulb/nfs4.h"
+#include "nfs/v4/compound/limit_notes.h"
 #include "nfs/v4/compound/machine_credential.h"
 #include "nfs/v4/compound_results.h"
 #include "nfs/v4/operation_list.h"
@@ -197,6 +198,7 @@ class Interpreter {
   }
   void end(const OperationList::Entry& entry, v4::nfsstat4 status) {
     if (!runs_) {
+      note_too_long(status);
       results_.replace(entry.number, entry.row, status);
     } else {
       if (status != v4::NFS4_OK) results_.pass_over(*entry.row);
@@ -258,8 +260,14 @@ class Interpreter {
     const std::int64_t more = known == v4::NFS4_OK ? least_after(next_) : 0;
     const v4::nfsstat4 too_big = known == status ? limits_.refusal_of_known(results_, more) : known;
     if (too_big == v4::NFS4_OK || too_big == status) return status;
+    note_too_long(too_big);
     results_.replace(entry.number, entry.row, too_big);
     return too_big;
+  }
+
+  void note_too_long(v4::nfsstat4 refusal) const {
+    if (refusal == v4::NFS4ERR_REP_TOO_BIG_TO_CACHE)
+      note_limit(compound_, Reason::Nfs4ReplyTooLongToKeep, compound_.life()->clientid, {});
   }
 
   Compound& compound_;
@@ -305,6 +313,8 @@ class CompoundHandler final : public rpc::Handler {
     const std::uint32_t most = shared_.options.clients.fore.max_operations;
     if (!list.decode(arguments, most) || !chunks_fit(list, arguments, items)) co_return garbage();
     if (const v4::nfsstat4 refusal = refusal_of(list, most); refusal != v4::NFS4_OK) {
+      if (refusal == v4::NFS4ERR_RESOURCE)
+        trace(Reason::Nfs4OperationsTooMany, call.origin().peer.host);
       Results(encoder, list.tag()).finish(refusal);
       co_return kEncoded;
     }

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "base/completion.h"
+#include "nfs/v4/compound/limit_notes.h"
 #include "nfs/v4/compound/state_status.h"
 #include "nfs/v4/ops/connection.h"
 
@@ -95,6 +96,8 @@ std::optional<SessionSlot::Begun> SessionSlot::judge(const v4::SEQUENCE4args& ar
       kept_ = std::static_pointer_cast<const KeptResults>(std::move(sequenced.reply));
       return Begun{{}, &kept_->stream};
     default:
+      if (sequenced.status == state::Status::TooManyOps)
+        note_limit(compound_, Reason::Nfs4OperationsTooMany, 0, {});
       return Begun{refused(to_nfsstat4(sequenced.status))};
   }
   Begun begun{to_result(args, sequenced)};

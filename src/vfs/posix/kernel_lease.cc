@@ -54,7 +54,7 @@ KernelLease::KernelLease(std::shared_ptr<LeaseWatcher> watcher,
     : watcher_(std::move(watcher)), descriptor_(std::move(descriptor)), kind_(kind) {}
 
 std::optional<Status> KernelLease::begin(std::uint32_t owner) {
-  if (!watcher_->add(descriptor_->number(), *this)) return Status::Delay;
+  if (!watcher_->add(descriptor_->number(), *this)) return Status::TooManyObjects;
   if (set_lease(descriptor_->number(), kind_, owner)) return std::nullopt;
   return errno == EAGAIN ? Status::Delay : Status::Access;
 }

@@ -29,7 +29,8 @@ class KernelLease {
 
   // Read: the descriptor is for reading only, and nobody has the file open for writing. Write: no
   // other descriptor of the file is open. `owner`: whose file it is. Delay where that is not so,
-  // Access where the file system or the system does not give leases.
+  // Access where the file system or the system does not give leases, TooManyObjects where there are
+  // as many as may be.
   static Outcome<std::shared_ptr<KernelLease>> take(std::shared_ptr<const Descriptor> descriptor,
                                                     LeaseKind kind, std::uint32_t owner);
   KernelLease(const KernelLease&) = delete;

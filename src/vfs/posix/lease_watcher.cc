@@ -5,10 +5,13 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
+#include <atomic>
 #include <csignal>
 #include <future>
 #include <new>
 #include <system_error>
+
+#include "vfs/posix/lease_limit.h"
 
 namespace stag::vfs::posix {
 namespace {
@@ -26,14 +29,21 @@ sigset_t watched() {
   return set;
 }
 
-// A lease takes two descriptors, its object's and its own.
+std::atomic<std::int64_t> leases_wanted{-1};
+
 std::size_t most_leases() {
+  const std::int64_t wanted = leases_wanted.load();
+  if (wanted >= 0) return static_cast<std::size_t>(wanted);
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
   return static_cast<std::size_t>(limit.rlim_cur) / 8;
 }
 
 }  // namespace
+
+void limit_leases(std::uint32_t most) {
+  leases_wanted = most;
+}
 
 std::shared_ptr<LeaseWatcher> LeaseWatcher::of_process() {
   static std::mutex mutex;

@@ -2,6 +2,8 @@
 
 #include <mutex>
 
+#include "base/reason.h"
+
 namespace stag::nfs::nfs4 {
 
 namespace {
@@ -21,6 +23,7 @@ SharedState::SharedState(const ServerContext& context, const Nfs4Options& wanted
       options(wanted),
       clients({.epoch = epoch_of(context, wanted),
                .lease = std::chrono::seconds(wanted.lease_seconds),
+               .courtesy = std::chrono::seconds(wanted.courtesy_seconds),
                .key = process_sip_key(),
                .limits = wanted.clients}),
       files({.epoch = epoch_of(context, wanted),
@@ -35,7 +38,8 @@ SharedState::SharedState(const ServerContext& context, const Nfs4Options& wanted
   if (options.recovery != nullptr)
     options.grace->finish_by(
         [this](std::uint64_t number, TimePoint now) { finish_grace(number, now); });
-  server.gate->guard(files, [this](state::ClientId client) { end_lapsed(client); });
+  server.gate->guard(files,
+                     [this](state::ClientId client) { end_lapsed(client, EndedFor::Conflict); });
 }
 
 std::uint32_t SharedState::epoch() const {
@@ -73,7 +77,7 @@ void SharedState::expire(TimePoint now) {
     if (over->ended())
       release(over);
     else
-      end_lapsed(over->clientid);
+      end_lapsed(over->clientid, EndedFor::TimeOver);
   }
 }
 
@@ -89,24 +93,53 @@ void SharedState::release(const state::LifePtr& ended) {
     options.recovery->remove_later(ended->clientid);
 }
 
-void SharedState::end_lapsed(state::ClientId client) {
-  if (options.recovery == nullptr) return release(clients.end(client, true));
+namespace {
+
+std::string_view words_for(EndedFor why) {
+  switch (why) {
+    case EndedFor::Conflict:
+      return "somebody else wants what it held";
+    case EndedFor::NewClient:
+      return "a new client needs its place";
+    case EndedFor::TimeOver:
+      break;
+  }
+  return "nobody waits for it any longer";
+}
+
+}  // namespace
+
+// False: it came back meanwhile, or is gone.
+bool SharedState::end_now(state::ClientId client, EndedFor why) {
+  const auto identity = clients.identity(client);
+  const state::LifePtr ended = clients.end(client, true);
+  if (ended == nullptr) return false;
+  free_state(*ended);
+  trace(Reason::Nfs4CourtesyEnded, identity ? identity->address : std::string(),
+        "client " + std::to_string(client) + ": " + std::string(words_for(why)));
+  return true;
+}
+
+void SharedState::end_lapsed(state::ClientId client, EndedFor why) {
+  if (options.recovery == nullptr) {
+    end_now(client, why);
+    return;
+  }
   const state::LifePtr life = clients.life(client);
   if (life == nullptr || !life->lapsed() || life->ending.exchange(true)) return;
-  if (!options.recovery->offload([this, life] { end_recorded(*life); })) life->ending = false;
+  if (!options.recovery->offload([this, life, why] { end_recorded(*life, why); }))
+    life->ending = false;
 }
 
 // Blocks. What the client holds goes to another only when the client could not claim it again after
 // a restart. It may come back meanwhile, and gets its record again.
-void SharedState::end_recorded(state::Life& life) {
+void SharedState::end_recorded(state::Life& life, EndedFor why) {
   using recovery::Change;
   const state::ClientId id = life.clientid;
   if (options.recovery->write({Change::Kind::Remove, id, {}})) {
-    if (const state::LifePtr ended = clients.end(id, true)) {
-      free_state(*ended);
-    } else if (auto owner = owner_of(id)) {
-      life.recorded = options.recovery->write({Change::Kind::Add, id, *std::move(owner)});
-    }
+    if (!end_now(id, why))
+      if (auto owner = owner_of(id))
+        life.recorded = options.recovery->write({Change::Kind::Add, id, *std::move(owner)});
   }
   life.ending = false;
 }

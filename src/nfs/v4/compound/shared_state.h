@@ -28,7 +28,11 @@ struct Nfs4Options {
   std::uint32_t lease_seconds = 90;
   state::ClientLimits clients{};
   state::StateLimits states{};
-  std::uint32_t copies_of_client = 8;  // that go on after they were answered
+  // For how long clients whose lease has run out keep what they hold, unless somebody wants it.
+  std::uint32_t courtesy_seconds = 24 * 60 * 60;
+  // That go on after they were answered; 0: none does.
+  std::uint32_t copies = 64;
+  std::uint32_t copies_of_client = 8;
   // What survives a restart; null: nothing. Outlives the server.
   recovery::Recovery* recovery = nullptr;
   // Where a client of version 4.0 may have itself called back besides its own address.
@@ -48,6 +52,9 @@ class Offloads;
 // Busy: its record is being removed just now, or too many wait for that: ask again. Failed: its
 // record could not be removed, and it is still there.
 enum class EndedByAdmin : std::uint8_t { Yes, Unknown, Busy, Failed };
+
+// Why a client whose lease has run out is given up.
+enum class EndedFor : std::uint8_t { Conflict, NewClient, TimeOver };
 
 // Thread: any. Constant but for its parts, which have locks of their own.
 class SharedState {
@@ -79,9 +86,8 @@ class SharedState {
   // Lets leases run out, and ends clients that nobody waits for any more; once a second at most,
   // however often it is called.
   void expire(TimePoint now);
-  // Ends a client that lapsed and holds what somebody else wants: at once where nothing is
-  // recorded, else when its record is gone.
-  void end_lapsed(state::ClientId client);
+  // Ends a client that lapsed: at once where nothing is recorded, else when its record is gone.
+  void end_lapsed(state::ClientId client, EndedFor why);
   // Ends any client, once its record is gone. `done` runs once, on whatever thread.
   void end_by_admin(state::ClientId client, TimePoint now, UniqueFunction<void(EndedByAdmin)> done);
   // Of a client that ended: what it held is free. Null is nobody.
@@ -101,7 +107,8 @@ class SharedState {
   void free_state(const state::Life& ended);
   std::optional<recovery::ClientOwner> owner_of(state::ClientId client) const;
   void completed(const std::optional<recovery::ClientOwner>& owner, TimePoint now);
-  void end_recorded(state::Life& life);
+  void end_recorded(state::Life& life, EndedFor why);
+  bool end_now(state::ClientId client, EndedFor why);
   EndedByAdmin end_recorded_by_admin(state::Life& life, TimePoint now);
   void finish_grace(std::uint64_t number, TimePoint now);
 

@@ -1,5 +1,6 @@
 // COPY (RFC 7862 15.2): from the saved file to the current one, on this server, in order. What
 // takes more than a piece goes on after the answer where the client lets it.
+#include "nfs/v4/compound/limit_notes.h"
 #include "nfs/v4/compound/status.h"
 #include "nfs/v4/ops/offloads.h"
 #include "nfs/v4/ops/operations.h"
@@ -36,8 +37,12 @@ std::optional<state::Stateid> leave(Compound& compound, FileCopy& copy, const v4
                                     std::uint64_t verifier) {
   Offloads* const offloads = compound.shared().offloads.load(std::memory_order_acquire);
   const state::LifePtr& life = compound.life();
-  if (args.ca_synchronous || offloads == nullptr || !offloads->room_for(life->clientid))
+  if (args.ca_synchronous || offloads == nullptr || !offloads->can_tell(life->clientid))
     return std::nullopt;
+  if (const state::Limit limit = offloads->limit_at(life->clientid); limit != state::Limit::None) {
+    note_limit(compound, Reason::Nfs4CopiesTooMany, limit);
+    return std::nullopt;
+  }
   const auto from = compound.meant(args.ca_src_stateid);
   const auto to = compound.meant(args.ca_dst_stateid);
   if (!from || !to) return std::nullopt;

@@ -1,5 +1,6 @@
 // CREATE_SESSION (RFC 8881 18.36).
 #include "nfs/v4/callback/back_channel.h"
+#include "nfs/v4/compound/limit_notes.h"
 #include "nfs/v4/compound/state_status.h"
 #include "nfs/v4/ops/connection.h"
 #include "nfs/v4/ops/operations.h"
@@ -54,10 +55,11 @@ v4::CREATE_SESSION4res create_session(Compound& compound, v4::CREATE_SESSION4arg
   state::Clients& clients = compound.shared().clients;
   state::CreateSessionResult made = clients.create_session(asked, compound.now());
   if (made.lapsed != 0) {
-    compound.shared().end_lapsed(made.lapsed);
+    compound.shared().end_lapsed(made.lapsed, EndedFor::NewClient);
     made = clients.create_session(asked, compound.now());
   }
   compound.shared().release(made.ended);
+  note_session(compound, asked, made);
   if (made.confirmed && made.life != nullptr) compound.shared().admit(*made.life);
   if (made.status != state::Status::Ok) return {to_nfsstat4(made.status), {}};
   if (back != nullptr && !made.replay) back->open(made.sessionid, made.back);

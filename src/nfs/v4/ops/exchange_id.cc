@@ -1,4 +1,5 @@
 // EXCHANGE_ID (RFC 8881 18.35).
+#include "nfs/v4/compound/limit_notes.h"
 #include "nfs/v4/compound/state_status.h"
 #include "nfs/v4/ops/operations.h"
 #include "nfs/v4/ops/state_protection.h"
@@ -69,6 +70,7 @@ v4::EXCHANGE_ID4res exchange_id(Compound& compound, v4::EXCHANGE_ID4args& args) 
   const state::ExchangeIdResult found =
       compound.shared().clients.exchange_id(asked, compound.now());
   compound.shared().release(found.ended);
+  note_evicted(compound, found.evicted);
   if (found.status != state::Status::Ok) return {to_nfsstat4(found.status), {}};
   v4::EXCHANGE_ID4res results;
   v4::EXCHANGE_ID4resok& ok = results.eir_resok4();

@@ -1,6 +1,7 @@
 // LOCK (RFC 8881 18.10). Nobody waits: a client that asks for a blocking lock asks again.
 #include "nfs/v4/ops/lock.h"
 
+#include "nfs/v4/compound/limit_notes.h"
 #include "nfs/v4/compound/status.h"
 #include "nfs/v4/ops/operations.h"
 #include "nfs/v4/ops/stateids.h"
@@ -79,6 +80,7 @@ v4::LOCK4res lock_now(Compound& compound, const v4::LOCK4args& args) {
   if (!wanted) return {wanted.error(), {}};
   const state::LockResult locked =
       settled(compound, [&] { return lock_everywhere(compound, *wanted); });
+  note_limit(compound, Reason::Nfs4StatesTooMany, locked.limit);
   v4::LOCK4res results;
   results.status = status_of(locked.verdict);
   if (locked.conflict) results.denied() = to_denied(*locked.conflict);

@@ -1,4 +1,5 @@
 // LOCKU (RFC 8881 18.12).
+#include "nfs/v4/compound/limit_notes.h"
 #include "nfs/v4/compound/state_status.h"
 #include "nfs/v4/ops/operations.h"
 #include "nfs/v4/ops/stateids.h"
@@ -12,6 +13,7 @@ v4::LOCKU4res locku(Compound& compound, v4::LOCKU4args& args) {
   if (!meant) return {meant.error(), {}};
   const state::StateidResult unlocked = compound.shared().files.unlock(
       compound.object().key(), to_stateid(*meant), *range, *compound.life());
+  note_limit(compound, Reason::Nfs4StatesTooMany, unlocked.limit);
   if (unlocked.status != state::Status::Ok) return {to_nfsstat4(unlocked.status), {}};
   v4::LOCKU4res results;
   results.lock_stateid() = to_stateid4(unlocked.stateid);

@@ -1,6 +1,7 @@
 #include "nfs/v4/ops/new_delegation.h"
 
 #include "nfs/v4/callback/callbacks.h"
+#include "nfs/v4/compound/limit_notes.h"
 
 namespace stag::nfs::nfs4 {
 
@@ -12,6 +13,9 @@ Task<bool> keep_from_programs(Compound& compound, const ExportObject& file,
       file.caller(), file.handle,
       type == state::DelegationType::Read ? vfs::LeaseKind::Read : vfs::LeaseKind::Write,
       callbacks->wanted_locally(key));
+  if (!lease && lease.error() == vfs::Status::TooManyObjects)
+    note_limit(compound, Reason::Nfs4DelegationsTooMany, compound.life()->clientid,
+               "of files that programs of the server are kept from");
   if (!lease) co_return lease.error() == vfs::Status::NotSupported;
   compound.shared().files.keep_lease(delegation, *std::move(lease));
   co_return true;
@@ -28,8 +32,10 @@ Task<state::StateidResult> delegate(Compound& compound, const ExportObject& file
   }
   const state::SlotRef granted_by =
       compound.slot() == nullptr ? state::SlotRef{} : compound.slot()->slot;
-  co_return compound.shared().files.delegate({file.key(), type, granted_by, change, reclaim},
-                                             compound.life());
+  const state::StateidResult made = compound.shared().files.delegate(
+      {file.key(), type, granted_by, change, reclaim}, compound.life());
+  note_limit(compound, Reason::Nfs4DelegationsTooMany, made.limit);
+  co_return made;
 }
 
 }  // namespace stag::nfs::nfs4

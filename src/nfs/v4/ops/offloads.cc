@@ -29,16 +29,24 @@ state::Stateid Offloads::next_stateid() {
   return stateid;
 }
 
-bool Offloads::has_room(state::ClientId client) const {
+// With the mutex held.
+state::Limit Offloads::limit_held(state::ClientId client) const {
   const auto of_client = std::ranges::count_if(
       jobs_, [&](const auto& one) { return one.second->work.life->clientid == client; });
-  return !stopping_ && jobs_.size() < kAll && of_client < shared_.options.copies_of_client;
+  if (of_client >= shared_.options.copies_of_client) return state::Limit::Client;
+  return jobs_.size() < shared_.options.copies ? state::Limit::None : state::Limit::All;
 }
 
-bool Offloads::room_for(state::ClientId client) const {
+state::Limit Offloads::limit_at(state::ClientId client) const {
+  const std::lock_guard lock(mutex_);
+  return limit_held(client);
+}
+
+bool Offloads::can_tell(state::ClientId client) const {
+  if (shared_.options.copies == 0 || shared_.options.copies_of_client == 0) return false;
   {
     const std::lock_guard lock(mutex_);
-    if (!has_room(client)) return false;
+    if (stopping_) return false;
   }
   return !shared_.clients.callback_paths(client).empty();
 }
@@ -47,7 +55,7 @@ std::optional<state::Stateid> Offloads::begin(OffloadedCopy&& copy) {
   JobPtr job;
   {
     const std::lock_guard lock(mutex_);
-    if (!has_room(copy.life->clientid)) return std::nullopt;
+    if (stopping_ || limit_held(copy.life->clientid) != state::Limit::None) return std::nullopt;
     job = std::make_shared<Job>(std::move(copy), next_stateid());
     job->work.copy.go_on_at(callbacks_.home(), job->work.life.get());
     jobs_.emplace(job->stateid.other, job);

@@ -34,8 +34,6 @@ struct OffloadedCopy {
 
 class Offloads {
  public:
-  static constexpr std::uint32_t kAll = 64;
-
   struct Progress {
     std::uint64_t count = 0;                 // bytes
     std::optional<v4::nfsstat4> complete{};  // how it ended
@@ -46,8 +44,10 @@ class Offloads {
   ~Offloads();
   Offloads(const Offloads&) = delete;
 
-  // Whether the client may have one more, of which it would be told.
-  bool room_for(state::ClientId client) const;
+  // Whether copies go on at all, and the client would be told of their end.
+  bool can_tell(state::ClientId client) const;
+  // What keeps the client from having one more; None: nothing.
+  state::Limit limit_at(state::ClientId client) const;
   // nullopt: it may not.
   std::optional<state::Stateid> begin(OffloadedCopy&& copy);
   // nullopt: the client has no such copy to this file.
@@ -68,7 +68,7 @@ class Offloads {
   state::Stateid next_stateid();
   JobPtr find(const state::FileKey& to, const state::Stateid& stateid,
               state::ClientId client) const;
-  bool has_room(state::ClientId client) const;
+  state::Limit limit_held(state::ClientId client) const;
   void start(const JobPtr& job);
   Task<void> run(JobPtr job);
   Task<v4::nfsstat4> copy_all(Job& job);

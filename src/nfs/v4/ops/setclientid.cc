@@ -3,6 +3,7 @@
 #include "base/reason.h"
 #include "nfs/v4/callback/callback_address.h"
 #include "nfs/v4/callback/callbacks.h"
+#include "nfs/v4/compound/limit_notes.h"
 #include "nfs/v4/compound/state_status.h"
 #include "nfs/v4/ops/callback_path.h"
 #include "nfs/v4/ops/operations.h"
@@ -42,6 +43,7 @@ v4::SETCLIENTID4res setclientid(Compound& compound, v4::SETCLIENTID4args& args) 
        compound.admission().call().origin().peer.host, callback_path_of(compound, args)},
       compound.now());
   compound.shared().release(set.ended);
+  note_evicted(compound, set.evicted);
   v4::SETCLIENTID4res results;
   results.status = to_nfsstat4(set.status);
   if (results.status == v4::NFS4ERR_CLID_INUSE) results.client_using() = {};
@@ -60,10 +62,12 @@ v4::SETCLIENTID_CONFIRM4res setclientid_confirm(Compound& compound,
   };
   state::ConfirmResult confirmed = confirm();
   if (confirmed.lapsed != 0) {
-    compound.shared().end_lapsed(confirmed.lapsed);
+    compound.shared().end_lapsed(confirmed.lapsed, EndedFor::NewClient);
     confirmed = confirm();
   }
   compound.shared().release(confirmed.ended);
+  if (confirmed.limit != state::Limit::None)
+    note_limit(compound, Reason::Nfs4ClientsTooMany, args.clientid, name_of(confirmed.limit));
   if (const state::LifePtr life = clients.life(args.clientid);
       confirmed.status == state::Status::Ok && life != nullptr)
     compound.shared().admit(*life);

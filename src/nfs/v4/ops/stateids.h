@@ -24,7 +24,7 @@ auto settled(Compound& compound, Ask ask) {
   constexpr int kTries = 16;
   auto result = ask();
   for (int i = 0; i < kTries && result.verdict.kind == state::Verdict::Kind::Lapsed; ++i) {
-    compound.shared().end_lapsed(result.verdict.who);
+    compound.shared().end_lapsed(result.verdict.who, EndedFor::Conflict);
     result = ask();
   }
   return result;
