@@ -1,4 +1,5 @@
 """One `stag serve` takes the place of another under load, and one that ends finishes its calls: no client sees an error."""
+import contextlib
 import os
 import re
 import shutil
@@ -12,7 +13,9 @@ import unittest
 
 import harness
 from harness import Proxy, Server, stag
+from nfs4_client import OK, Client
 
+GRACE = 10013
 VERSIONS = {"3": "&version=3", "4.1": "&version=4.1"}
 
 
@@ -119,6 +122,36 @@ class TakingOver(Case):
     def test_where_nobody_serves_is_an_ordinary_start(self):
         server = self.start("--take-over")
         self.assertEqual(stag("ls", server.url("/x")).returncode, 0)
+
+    def test_waits_for_a_client_of_version_4_1_that_has_vanished_until_the_grace_period_is_over(self):
+        """Only where all come back it is shorter."""
+        self.exports = (f"/data={self.served},no_root_squash",)
+        for vanishes, why in ((True, "its time was over"), (False, "early, because nobody was left who could reclaim")):
+            server = self.start("--grace", "10")
+            port, handles = server.tcp_port, {}
+            for name in (b"anna", b"bert"):
+                with contextlib.closing(Client(port, name).connect()) as client:
+                    self.assertEqual(client.reclaim_complete(), OK)
+                    status, _, handles[name] = client.create_file(name)
+                    self.assertEqual(status, OK)
+            following = self.successor(server, "--grace", "10" if vanishes else "3600")
+            self.assertEqual(self.ended(server)[0], 0)
+            self.assertIn("GracePeriodBegun", following.log())
+            come_back = (b"bert",) if vanishes else (b"bert", b"anna")
+            clients = [Client(port, name).connect() for name in come_back]
+            for name, client in zip(come_back, clients):
+                self.addCleanup(client.close)
+                self.assertEqual(client.reclaim(handles[name])[0], OK)
+                if client is clients[0]:
+                    self.assertEqual((client.reclaim_complete(), client.create_file(b"new")[0]), (OK, GRACE))
+            if not vanishes:
+                self.assertEqual(clients[1].reclaim_complete(), OK)
+            while (status := clients[0].create_file(b"new")[0]) == GRACE:
+                pass
+            self.assertEqual(status, OK)
+            self.assertRegex(following.log(), rf"GracePeriodEnded all exports: .*\({why}; {len(clients)} clients of version 4")
+            self.assertEqual(following.end(), 0)
+            shutil.rmtree(self.state)
 
     def stuck(self, *arguments):
         """A server whose end waits for a reload: its configuration is a pipe that nobody writes."""

@@ -201,6 +201,33 @@ class Metrics(Observed):
         listed = re.findall(r"`((?:stag|process)_[a-z0-9_]+)", " ".join(rows))
         self.assertEqual(sorted(listed), sorted(parse(self.scrape())))
 
+    def test_count_the_replies_over_RDMA_that_go_by_a_Reply_chunk(self):
+        server = self.start()
+        for number in range(300):
+            with open(os.path.join(self.data, f"name-{number:0100}"), "wb"):
+                pass
+
+        def sent():
+            text = self.scrape()
+            return [value_in(text, "stag_sent_bytes_total", transport="rdma", kind=kind) for kind in ("inline", "write", "reply")]
+
+        self.assertEqual(sent(), [0, 0, 0])
+        # A listing is no data item of its own: what is longer than the inline threshold goes as a whole into the Reply chunk.
+        self.assertEqual(len(self.asked_of("ls", server.url("/data") + "&version=3").splitlines()), 300)
+        inline, write, reply = sent()
+        self.assertGreater(reply, 300 * 105)
+        self.assertEqual(write, 0)
+        self.assertGreater(inline, 0)
+        with open(os.path.join(self.data, "file"), "wb") as file:
+            file.write(bytes(1 << 20))
+        self.asked_of("cat", server.url("/data/file") + "&version=3")
+        self.assertEqual(sent()[1:], [1 << 20, reply])
+
+    def asked_of(self, *arguments):
+        result = stag(*arguments)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout
+
     def test_name_the_reasons_of_refusals(self):
         server = self.start("--allow", "192.0.2.0/24")
         with socket.create_connection(("127.0.0.1", server.tcp_port)) as peer:
@@ -343,6 +370,33 @@ class Status(Observed):
         self.assertEqual([limit["reason"] for limit in status["limits"]], ["RpcTooManyConnections"])
         self.assertIn("limit hit: 1 times RpcTooManyConnections", self.asked("status"))
         self.assertIn("nfs 3 NULL", self.asked("status"))
+
+    def test_tells_of_a_grace_period_and_what_was_reclaimed(self):
+        server = self.start()
+        anna = self.ready_client(server)
+        _, _, handle = anna.create_file(b"file")
+        self.kill(server)
+        server = self.start("--grace", "3600")
+
+        def told():
+            row, text = json.loads(self.asked("status", "--json"))["server"], self.scrape()
+            return [row[f"grace_{what}"] for what in ("seconds", "clients", "reclaims")], [
+                value_in(text, f"stag_grace_{what}") for what in ("remaining_seconds", "clients", "reclaims")]
+
+        (left, *rest), (remaining, *counted) = told()
+        self.assertTrue(0 < left <= 3600 and 0 < remaining <= 3600, (left, remaining))
+        self.assertEqual((rest, counted), ([0, 0], [0, 0]))
+        self.assertRegex(self.asked("status"), r"grace period: \d+ s left at most, 0 clients have reclaimed, 0 opens, locks and delegations\n")
+        self.assertRegex(server.log(), r"warning +GracePeriodBegun all exports: .*\(3600 s, or until all have reclaimed\)")
+        again = self.client(server)
+        again.exchange_id()
+        self.assertEqual((again.create_session(), again.reclaim(handle)[0], again.reclaim_complete()), (OK, OK, OK))
+        while told()[0][0] != 0:
+            pass  # It ends once that is written.
+        self.assertEqual(told(), ([0, 1, 1], [0, 1, 1]))
+        self.assertIn("grace period: over, 1 clients have reclaimed, 1 opens, locks and delegations\n", self.asked("status"))
+        self.assertRegex(server.log(), r"warning +GracePeriodEnded all exports: .*\(early, because nobody was left who could reclaim; 1 clients of version 4")
+        self.assertEqual(self.value("stag_events_total", reason="GracePeriodEnded"), 1)
 
     def test_says_when_nobody_answers(self):
         for command in ("status", "top"):

@@ -25,6 +25,15 @@ std::string size_in(const JsonObject& row, std::string_view key) {
   return human_size(static_cast<double>(number_in(row, key)));
 }
 
+void show_grace(const JsonObject& row) {
+  const std::uint64_t left = number_in(row, "grace_seconds");
+  const std::uint64_t reclaims = number_in(row, "grace_reclaims");
+  if (left == 0 && reclaims == 0) return;
+  put("grace period: {}, {} clients have reclaimed, {} opens, locks and delegations\n",
+      left == 0 ? "over" : fmt::format("{} s left at most", left), number_in(row, "grace_clients"),
+      reclaims);
+}
+
 void show_server(const JsonObject& row) {
   put("stag {}, up {}, {} resident, {} open files\n", text_in(row, "version"),
       duration_text(number_in(row, "uptime")), size_in(row, "memory_bytes"),
@@ -37,6 +46,7 @@ void show_server(const JsonObject& row) {
       "contexts\n",
       number_in(row, "nfs4_clients"), number_in(row, "sessions"), number_in(row, "opens"),
       number_in(row, "delegations"), number_in(row, "locks"), number_in(row, "gss_contexts"));
+  show_grace(row);
 }
 
 void show_limits(const std::vector<JsonObject>& rows) {

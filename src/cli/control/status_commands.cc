@@ -36,6 +36,17 @@ constexpr Reason kLimits[] = {Reason::TooManyConnections,
                               Reason::GssContextEvicted,
                               Reason::CallbacksTooMany,
                               Reason::LocksTooMany,
+                              Reason::Nfs4ClientsTooMany,
+                              Reason::Nfs4UnconfirmedEvicted,
+                              Reason::Nfs4SessionsTooMany,
+                              Reason::Nfs4SlotsReduced,
+                              Reason::Nfs4CachesFull,
+                              Reason::Nfs4OperationsTooMany,
+                              Reason::Nfs4ReplyTooLongToKeep,
+                              Reason::Nfs4StatesTooMany,
+                              Reason::Nfs4DelegationsTooMany,
+                              Reason::Nfs4CopiesTooMany,
+                              Reason::Nfs4CourtesyEnded,
                               Reason::ControlTooManyConnections,
                               Reason::StoreHangs};
 
@@ -117,6 +128,10 @@ void StatusCommands::status(ControlReply& reply) const {
       .set("locks", gauges.locks + gauges.nlm_locks)
       .set("delegations", gauges.delegations)
       .set("gss_contexts", gauges.contexts)
+      .set("grace_seconds",
+           static_cast<std::uint64_t>(std::chrono::ceil<seconds>(gauges.grace_left).count()))
+      .set("grace_clients", gauges.grace.clients)
+      .set("grace_reclaims", gauges.grace.claims)
       .set_quantity("memory_bytes", gauges.memory_bytes)
       .set("open_files", gauges.open_files);
   reply.add(row);

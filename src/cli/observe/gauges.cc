@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -41,6 +42,9 @@ Gauges take_gauges(const GaugeSources& from, TimePoint now) {
   for (std::uint32_t shard = 0; shard < nfs::state::Clients::kShards; ++shard)
     for (const nfs::nfs4::ListedClient& client : from.clients.clients(shard, now))
       count_client(client, gauges);
+  gauges.grace = from.grace.info();
+  // One that is due ends with the next request.
+  if (gauges.grace.active) gauges.grace_left = std::max(gauges.grace.end - now, Duration(1));
   for (const auto& [host, held] : from.locks.clients()) {
     ++gauges.lock_hosts;
     gauges.nlm_locks += held;

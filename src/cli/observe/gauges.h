@@ -9,6 +9,7 @@
 #include "cli/observe/store_queues.h"
 #include "nfs/lock/lock_service.h"
 #include "nfs/server/server.h"
+#include "nfs/state/grace_period.h"
 #include "nfs/v4/administration.h"
 
 namespace stag::rpc {
@@ -21,6 +22,9 @@ struct Gauges {
   // Clients of version 4.
   std::uint64_t confirmed = 0, unconfirmed = 0, courtesy = 0;
   std::uint64_t sessions = 0, opens = 0, locks = 0, delegations = 0;
+  // Of the grace period, or the last one.
+  nfs::state::GracePeriod::Info grace;
+  Duration grace_left{};  // zero: there is none
   // Of NLM.
   std::uint64_t lock_hosts = 0, nlm_locks = 0;
   // Of RPCSEC_GSS.
@@ -37,6 +41,7 @@ struct GaugeSources {
   AllStoreQueues stores;
   const rpc::ContextTable* contexts = nullptr;  // null: it has none
   const nfs::NfsServer& nfs;
+  nfs::state::GracePeriod& grace;
 };
 
 // Any thread.

@@ -245,6 +245,15 @@ void add_state(MetricFamilies& to, const Gauges& gauges) {
   single("stag_nfs4_opens", "Opens of NFSv4.", gauges.opens);
   single("stag_nfs4_locks", "Locked ranges of NFSv4.", gauges.locks);
   single("stag_nfs4_delegations", "Delegations that clients of NFSv4 hold.", gauges.delegations);
+  to.single("stag_grace_remaining_seconds",
+            "Time until the grace period ends, at the latest; 0: there is none.",
+            in_seconds(gauges.grace_left));
+  single("stag_grace_clients",
+         "Clients of NFSv4 that have reclaimed something in this grace period, or the last.",
+         gauges.grace.clients);
+  single("stag_grace_reclaims",
+         "Opens, locks and delegations reclaimed in this grace period, or the last.",
+         gauges.grace.claims);
   single("stag_nlm_hosts", "Hosts with locks by NLM.", gauges.lock_hosts);
   single("stag_nlm_locks", "Locks by NLM.", gauges.nlm_locks);
   to.begin("stag_gss_contexts", "Security contexts of RPCSEC_GSS.", MetricType::Gauge);

@@ -1,8 +1,11 @@
 #include "cli/serve/recovery.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 
+#include "base/reason.h"
 #include "net/worker_pool.h"
 #include "nfs/lock/lock_service.h"
 
@@ -23,6 +26,23 @@ std::shared_ptr<Executor> record_writer() {
   return std::make_shared<net::WorkerPool>(options);
 }
 
+using nfs::state::GracePeriod;
+
+void log_grace(const GracePeriod::Info& grace) {
+  if (grace.active) {
+    const auto left = grace.end - std::chrono::steady_clock::now();
+    return trace(Reason::GracePeriodBegun, "all exports",
+                 fmt::format("{} s{}", std::chrono::ceil<std::chrono::seconds>(left).count(),
+                             grace.full_time ? "" : ", or until all have reclaimed"));
+  }
+  trace(Reason::GracePeriodEnded, "all exports",
+        fmt::format(
+            "{}; {} clients of version 4 have reclaimed something, {} opens, locks and "
+            "delegations were reclaimed",
+            grace.early ? "early, because nobody was left who could reclaim" : "its time was over",
+            grace.clients, grace.claims));
+}
+
 }  // namespace
 
 void RecoveryOptions::declare(Arguments& arguments) {
@@ -39,6 +59,7 @@ Result<std::unique_ptr<Recovery>, std::string> Recovery::open(const RecoveryOpti
                                                               const std::string& state, bool nfs4) {
   std::unique_ptr<Recovery> made(new Recovery);
   made->options_ = options;
+  made->period_->tell(log_grace);
   std::uint32_t seconds = static_cast<std::uint32_t>(
       std::chrono::duration_cast<std::chrono::seconds>(nfs::lock::LockServiceOptions{}.grace)
           .count());

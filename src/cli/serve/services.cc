@@ -34,8 +34,9 @@ std::string Services::add_programs(ServeOptions& options) {
   auto kerberos = options.kerberos.open(takes_kerberos(exports_.lines()), users_.principals);
   if (!kerberos) return kerberos.error();
   const auto queues = [&stores = stores_](TimePoint now) { return stores.queues(now); };
-  observing_.emplace(options.observe, GaugeSources{nfs4_->administration(), locking_->service(),
-                                                   queues, contexts_of(kerberos->get()), nfs_});
+  observing_.emplace(options.observe,
+                     GaugeSources{nfs4_->administration(), locking_->service(), queues,
+                                  contexts_of(kerberos->get()), nfs_, *recovery_->period()});
   server_.observe(observing_->observation());
   if (*kerberos != nullptr) server_.add(*std::move(kerberos));
   nfs_.add_programs(server_);
