@@ -130,13 +130,13 @@ class Callbacks(unittest.TestCase):
         self.listener = Listener()
         self.addCleanup(self.listener.close)
 
-    def server(self, *arguments):
-        server = harness.Server(["/data=memory"], self.state, ["--log-level", "error", *arguments])
+    def server(self, *arguments, export="/data=memory"):
+        server = harness.Server([export], self.state, ["--log-level", "info", *arguments])
         self.addCleanup(lambda: server.process.poll() is None and server.end())
         return server
 
-    def client(self, *arguments):
-        server = self.server(*arguments)
+    def client(self, *arguments, **options):
+        self.serving = server = self.server(*arguments, **options)
         client = Client(server.tcp_port, self.listener)
         self.addCleanup(client.close)
         return client.open_confirmed()
@@ -157,6 +157,16 @@ class Callbacks(unittest.TestCase):
         client = self.client("--nfs4-delegations", "2")
         self.assertEqual(self.delegated(client), WRITE)
         self.assertEqual([client.open(name)[2] for name in (b"second", b"third")], [WRITE, NONE])
+        self.assertRegex(self.serving.log(), r"Nfs4DelegationsTooMany 127\.0\.0\.1: .*\(client \d+, export /data: the limit of all clients together\)")
+
+    def test_as_many_files_that_programs_use_are_delegated_as_their_limit_says(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        client = self.client("--nfs4-local-delegations", "2", export=f"/data={folder.name},no_root_squash")
+        if self.delegated(client) == NONE:
+            self.skipTest("no leases can be had in this folder")
+        self.assertEqual([client.open(name)[2] for name in (b"second", b"third")], [WRITE, NONE])
+        self.assertRegex(self.serving.log(), r"Nfs4DelegationsTooMany .*\(client \d+, export /data: of files that programs of the server are kept from\)")
 
     def test_connections_over_RDMA_carry_them_unless_that_is_turned_off(self):
         for arguments, over_rdma in (((), BACK_CHANNEL), (("--no-rdma-callbacks",), 0)):

@@ -1,5 +1,6 @@
 """`stag serve`: the limits on what clients may take, by flags and by a configuration file."""
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -11,9 +12,10 @@ import unittest
 
 import harness
 from harness import Server, request_rdma, stag
-from nfs4_client import BACK_CHANNEL, OK, Client
+from nfs4_client import BACK_CHANNEL, GETFH, OK, PUTROOTFH, Client, words
 
 MIB = 1 << 20
+TOO_MANY_OPS, RESOURCE = 10070, 10018
 
 
 def long_call(length):
@@ -33,7 +35,9 @@ class Limits(unittest.TestCase):
 
     def start(self, *arguments, export="/x=memory"):
         # Of its own: after another server there would be a grace period.
-        server = Server([export], tempfile.mkdtemp(dir=self.work), arguments)
+        state = tempfile.mkdtemp(dir=self.work)
+        server = Server([export], state, ("--log-level", "info", *arguments))
+        server.state = state
         self.addCleanup(lambda: server.process.poll() is None and server.end())
         return server
 
@@ -48,6 +52,12 @@ class Limits(unittest.TestCase):
         while not re.search(rf"\b{word}\b", server.log()):
             self.assertLess(time.monotonic(), end, f"{word} is not in the log: {server.log()}")
             time.sleep(0.01)
+
+    def hit(self, server, reason, detail):
+        """A limit of version 4 that was hit: the log says by whom, and `stag status` how often."""
+        self.assertRegex(server.log(), rf"\b{reason} 127\.0\.\d+\.\d+: .*\({detail}\)\n")
+        limits = json.loads(stag("status", "--json", "--state", server.state).stdout)["limits"]
+        self.assertIn(reason, [limit["reason"] for limit in limits if limit["count"] > 0])
 
     def test_of_connections_turns_away_one_more_until_another_has_gone(self):
         for arguments in (("--max-connections", "2"), self.config(max_connections=2)):
@@ -108,6 +118,13 @@ class Limits(unittest.TestCase):
                 client.exchange_id()
                 self.assertEqual(client.create_session(MIB, MIB, MIB), OK)
                 self.assertEqual(client.granted, (cached, operations, slots))
+                self.hit(server, "Nfs4SlotsReduced", rf"client \d+: {slots} of {MIB} slots")
+                many = words(PUTROOTFH)
+                self.assertEqual(client.in_session(*[many] * operations)[0], TOO_MANY_OPS)
+                self.hit(server, "Nfs4OperationsTooMany", "")
+                client.minor = 0
+                self.assertEqual(client.compound(*[many] * (operations + 1))[0], RESOURCE)
+                self.assertEqual(server.log().count("Nfs4OperationsTooMany"), 2)
             self.assertEqual(server.end(), 0)
 
     def test_of_version_4_leave_the_smallest_session_room_for_a_lock_that_is_denied(self):
@@ -131,16 +148,91 @@ class Limits(unittest.TestCase):
         self.assertEqual(last[1].lock(handle, stateid, 0, cachethis=1), denied)
         self.assertEqual(server.end(), 0)
 
+    def test_of_version_4_refuse_a_request_whose_reply_is_to_be_kept_and_is_longer_than_that(self):
+        too_big_to_cache = 10067
+        server = self.start("--nfs4-cached-reply", "1280")
+        with contextlib.closing(Client(server.tcp_port, b"one")) as client:
+            client.exchange_id()
+            self.assertEqual(client.create_session(cached=4096, operations=64), OK)
+            many = [words(PUTROOTFH), *[words(GETFH)] * 60]
+            self.assertEqual(client.in_session(*many)[0], OK)
+            self.assertEqual(client.in_session(*many, cachethis=1)[0], too_big_to_cache)
+            self.hit(server, "Nfs4ReplyTooLongToKeep", r"client \d+")
+        self.assertEqual(server.end(), 0)
+
     def test_of_version_4_turn_away_one_more(self):
         nospc, delay = 28, 10008
         server = self.start("--nfs4-clients", "4", "--nfs4-sessions", "2")
         with contextlib.closing(Client(server.tcp_port, b"one")) as client:
             client.exchange_id()
             self.assertEqual([client.create_session() for _ in range(3)], [OK, OK, nospc])
+            self.hit(server, "Nfs4SessionsTooMany", r"client \d+: the limit of a client")
             client.owner = b"two"
             client.exchange_id()
             self.assertEqual(client.create_session(), delay, "a quarter of four is one at an address")
+            self.hit(server, "Nfs4ClientsTooMany", r"client \d+: the limit of its address")
         self.assertEqual(server.end(), 0)
+
+    def test_of_version_4_of_an_address_are_given_apart(self):
+        delay = 10008
+        for arguments, at_an_address, last in ((("--nfs4-clients-per-address", "2"), 2, "its address"), (("--nfs4-clients-per-address", "9"), 3, "all clients together")):
+            server = self.start("--nfs4-clients", "3", *arguments)
+            with contextlib.closing(Client(server.tcp_port, b"")) as client:
+                for number in range(at_an_address + 1):
+                    client.owner = b"%d" % number
+                    client.exchange_id()
+                    self.assertEqual(client.create_session(), OK if number < at_an_address else delay)
+            self.hit(server, "Nfs4ClientsTooMany", rf"client \d+: the limit of {last}")
+            self.assertEqual(server.end(), 0)
+
+    @contextlib.contextmanager
+    def lapsed(self, server):
+        """A client with a file open whose lease is over; the folder's other clients have nothing open."""
+        with contextlib.closing(Client(server.tcp_port, b"anna").connect()) as anna:
+            self.assertEqual(anna.reclaim_complete(), OK)
+            _, stateid, handle = anna.create_file(b"file")
+            self.assertEqual(anna.lock(handle, stateid, 0), OK)
+            with contextlib.closing(Client(server.tcp_port, b"bert").connect()) as bert:
+                self.assertEqual(bert.reclaim_complete(), OK)
+                yield bert, handle
+
+    def eventually(self, server, bert, condition):
+        """While a client of it keeps asking."""
+        end = time.monotonic() + harness.PATIENCE
+        while not condition():
+            self.assertEqual(bert.in_session(words(PUTROOTFH))[0], OK)
+            self.assertLess(time.monotonic(), end, server.log())
+            time.sleep(0.1)
+
+    def states(self, server):
+        return [json.loads(line)["state"] for line in stag("clients", "--json", "--state", server.state).stdout.splitlines()]
+
+    def test_of_courtesy_ends_what_a_silent_client_holds(self):
+        server = self.start("--lease", "10", "--nfs4-courtesy", "0", export="/data=memory")
+        with self.lapsed(server) as (bert, _):
+            self.eventually(server, bert, lambda: "Nfs4CourtesyEnded" in server.log())
+            self.hit(server, "Nfs4CourtesyEnded", r"client \d+: nobody waits for it any longer")
+
+    def test_of_courtesy_let_a_silent_client_keep_what_nobody_wants(self):
+        server = self.start("--lease", "10", export="/data=memory")
+        with self.lapsed(server) as (bert, handle):
+            self.eventually(server, bert, lambda: "courtesy" in self.states(server))
+            self.assertNotIn("Nfs4CourtesyEnded", server.log())
+            _, stateid, same = bert.create_file(b"file")
+            self.assertEqual(same, handle)
+            while bert.lock(handle, stateid, 0) != OK:
+                pass  # Once its record is gone.
+            self.hit(server, "Nfs4CourtesyEnded", r"client \d+: somebody else wants what it held")
+
+    def test_of_courtesy_give_way_to_new_clients(self):
+        server = self.start("--lease", "10", "--nfs4-clients", "2", "--nfs4-clients-per-address", "2", export="/data=memory")
+        with self.lapsed(server) as (bert, _):
+            self.eventually(server, bert, lambda: "courtesy" in self.states(server))
+            with contextlib.closing(Client(server.tcp_port, b"carl")) as carl:
+                carl.exchange_id()
+                while carl.create_session() != OK:
+                    pass  # Once the record of the other is gone.
+            self.hit(server, "Nfs4CourtesyEnded", r"client \d+: a new client needs its place")
 
     def test_of_version_4_let_the_oldest_go_of_clients_that_only_named_themselves(self):
         stale = 10022
@@ -149,6 +241,7 @@ class Limits(unittest.TestCase):
             one.exchange_id()
             two.exchange_id()
             self.assertEqual([one.create_session(), two.create_session()], [stale, OK])
+            self.hit(server, "Nfs4UnconfirmedEvicted", r"127\.0\.0\.1")
 
     def test_of_version_4_keep_what_all_slots_keep_small(self):
         nospc = 28
@@ -167,21 +260,24 @@ class Limits(unittest.TestCase):
                 while (status := client.create_session(slots=64)) == OK:
                     pass
             self.assertEqual(status, nospc)
+            self.hit(server, "Nfs4CachesFull", r"client \d+: the limit of all clients together")
+            self.hit(server, "Nfs4SlotsReduced", r"client \d+: 1 of 64 slots, 1280 of 4096 bytes of a reply")
             self.assertEqual(two.destroy_session(session), OK)
             self.assertEqual(two.create_session(slots=64), OK, "there is room for it again")
 
     def test_of_version_4_on_what_is_open_ask_to_come_back(self):
         delay = 10008
-        for option, most in (("--nfs4-states-per-client", 16), ("--nfs4-states", 8)):
+        for option, most, whose in (("--nfs4-states-per-client", 16, "a client"), ("--nfs4-states", 8, "its address"), ("--nfs4-states-per-address", 16, "its address")):
             server = self.start(option, "16", export="/data=memory")
             with contextlib.closing(Client(server.tcp_port, b"one").connect()) as client:
                 self.assertEqual(client.reclaim_complete(), OK)
                 statuses = [client.create_file(b"%d" % number)[0] for number in range(most + 1)]
                 self.assertEqual(statuses, [OK] * most + [delay], option)
+                self.hit(server, "Nfs4StatesTooMany", rf"client \d+, export /data: the limit of {whose}")
             self.assertEqual(server.end(), 0)
 
     def test_of_version_4_on_copies_that_go_on_let_others_be_done_before_they_are_answered(self):
-        for arguments, goes_on in (((), 1), (("--nfs4-copies-per-client", "0"), 0)):
+        for arguments, goes_on in (((), 1), (("--nfs4-copies-per-client", "0"), 0), (("--nfs4-copies", "0"), 0)):
             folder = tempfile.mkdtemp(dir=self.work)
             server = self.start(*arguments, export=f"/data={folder},no_root_squash")
             with contextlib.closing(Client(server.tcp_port, b"one")) as client:
@@ -192,6 +288,24 @@ class Limits(unittest.TestCase):
                 (_, source, from_), (_, target, to) = (client.create_file(name) for name in (b"from", b"to"))
                 os.truncate(os.path.join(folder, "from"), 40 * MIB)
                 self.assertEqual(client.copy(from_, source, to, target), (OK, goes_on))
+                # To set none is no limit that is hit.
+                self.assertNotIn("Nfs4CopiesTooMany", server.log())
+            self.assertEqual(server.end(), 0)
+
+    def test_of_version_4_on_copies_are_of_a_client_and_of_all(self):
+        for option, whose in (("--nfs4-copies-per-client", "a client"), ("--nfs4-copies", "all clients together")):
+            folder = tempfile.mkdtemp(dir=self.work)
+            server = self.start(option, "1", export=f"/data={folder},no_root_squash")
+            with contextlib.closing(Client(server.tcp_port, b"one")) as client:
+                client.minor = 2
+                client.exchange_id()
+                self.assertEqual(client.create_session(flags=BACK_CHANNEL), OK)
+                self.assertEqual(client.reclaim_complete(), OK)
+                (_, source, from_), (_, target, to) = (client.create_file(name) for name in (b"from", b"to"))
+                os.truncate(os.path.join(folder, "from"), 40 * MIB)
+                # The first is remembered, for its client does not answer that it knows of the end.
+                self.assertEqual([client.copy(from_, source, to, target) for _ in range(2)], [(OK, 1), (OK, 0)])
+                self.hit(server, "Nfs4CopiesTooMany", rf"client \d+, export /data: the limit of {whose}")
             self.assertEqual(server.end(), 0)
 
     def test_of_operations_leave_room_for_our_own_client(self):

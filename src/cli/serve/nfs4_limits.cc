@@ -1,12 +1,14 @@
 #include "cli/serve/nfs4_limits.h"
 
 #include "nfs/session/session.h"
+#include "vfs/posix/lease_limit.h"
 
 namespace stag::cli {
 namespace {
 
 constexpr std::uint32_t kMost = 1u << 24;
 constexpr std::uint32_t kMostSlots = 1024;
+constexpr std::uint32_t kMostCourtesy = 30 * 24 * 60 * 60;
 // What our own client counts on; Linux sends up to 8.
 constexpr std::uint32_t kLeastOperations = nfs::session::Session::kOperations;
 constexpr std::uint32_t kMostOperations = 1024;
@@ -21,8 +23,10 @@ void Nfs4Limits::declare(Arguments& arguments) {
   nfs::state::StateLimits& states = options_.states;
   arguments.heading("Limits of NFS version 4");
   arguments.number("--nfs4-clients", clients.clients, 1, kMost,
-                   "clients, a quarter of them at one address; beyond, those whose leases are over "
-                   "go, and new ones are asked to try again later");
+                   "clients; beyond, those whose leases are over go, and new ones are asked to try "
+                   "again later");
+  arguments.number("--nfs4-clients-per-address", clients_of_address_, 1, kMost,
+                   "of these, at one address [a quarter]");
   arguments.number("--nfs4-unconfirmed", clients.unconfirmed, 1, kMost,
                    "clients that have only named themselves; beyond, the oldest goes");
   arguments.number("--nfs4-sessions", clients.sessions, 1, kMostSlots, "sessions of one client");
@@ -37,23 +41,40 @@ void Nfs4Limits::declare(Arguments& arguments) {
                  "bytes of all these replies together; sessions get less as they fill");
   arguments.number("--nfs4-states-per-client", states.states_of_client, 16, kMost,
                    "opens and locks of one client");
-  arguments.number("--nfs4-states", states.states, 16, kMost,
-                   "the same of all clients, half of them at one address");
-  arguments.number("--nfs4-delegations", states.delegations, 0, kMost,
-                   "delegations of all clients");
-  arguments.number(
-      "--nfs4-copies-per-client", options_.copies_of_client, 0, kMostSlots,
-      "copies of one client that go on after they were answered, of 64 in all; beyond, "
-      "a copy is answered when it is done");
+  arguments.number("--nfs4-states", states.states, 16, kMost, "the same of all clients");
+  arguments.number("--nfs4-states-per-address", states_of_address_, 16, kMost,
+                   "of these, at one address [half]");
+  arguments.number("--nfs4-courtesy", options_.courtesy_seconds, 0, kMostCourtesy,
+                   "seconds that a client keeps what it holds when its lease is over, unless "
+                   "somebody else wants it");
+  declare_delegations(arguments);
+  arguments.number("--nfs4-copies", options_.copies, 0, kMostSlots,
+                   "copies of all clients that go on after they were answered; beyond, a copy is "
+                   "answered when it is done");
+  arguments.number("--nfs4-copies-per-client", options_.copies_of_client, 0, kMostSlots,
+                   "the same of one client");
   arguments.heading("");
+}
+
+void Nfs4Limits::declare_delegations(Arguments& arguments) {
+  arguments.number("--nfs4-delegations", options_.states.delegations, 0, kMost,
+                   "delegations of all clients");
+  arguments.number("--nfs4-local-delegations", local_delegations_, 0, kMost,
+                   "of these, of files in folders that programs of this machine use, too (without "
+                   "the option nfs_only of the export), with two descriptors each [an eighth of "
+                   "the limit on open files]");
 }
 
 void Nfs4Limits::apply(nfs::nfs4::Nfs4Options& options) const {
   options.clients = options_.clients;
-  options.clients.clients_of_address = (options_.clients.clients + 3) / 4;
+  options.clients.clients_of_address =
+      clients_of_address_.value_or((options_.clients.clients + 3) / 4);
   options.states = options_.states;
-  options.states.states_of_address = (options_.states.states + 1) / 2;
+  options.states.states_of_address = states_of_address_.value_or((options_.states.states + 1) / 2);
+  options.courtesy_seconds = options_.courtesy_seconds;
+  options.copies = options_.copies;
   options.copies_of_client = options_.copies_of_client;
+  if (local_delegations_) vfs::posix::limit_leases(*local_delegations_);
 }
 
 }  // namespace stag::cli

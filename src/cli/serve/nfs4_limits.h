@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "cli/support/arguments.h"
 #include "nfs/v4/nfs4_server.h"
@@ -14,7 +15,10 @@ class Nfs4Limits {
   void apply(nfs::nfs4::Nfs4Options& options) const;
 
  private:
+  void declare_delegations(Arguments& arguments);
+
   nfs::nfs4::Nfs4Options options_;
+  std::optional<std::uint32_t> clients_of_address_, states_of_address_, local_delegations_;
 };
 
 }  // namespace stag::cli
