@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "cli/serve/late_hosts.h"
 #include "net/socket_address.h"
 
 namespace stag::cli {
@@ -78,7 +79,11 @@ Parsed take_client(const ClientWords& client, ExportLine& line) {
   for (const std::string& word : client.options)
     if (const Parsed taken = take_option(word, options); !taken) return taken;
   const auto networks = networks_of(client.match);
-  if (!networks) return wrong(networks.error());
+  if (!networks) {
+    line.clients.push_back(late_rule(client.match, options));
+    line.unknown.push_back({client.match, networks.error()});
+    return Ok{};
+  }
   for (const std::string& network : *networks) {
     Result<nfs::ClientRule, nfs::ExportError> rule = nfs::make_client_rule(network, options);
     if (!rule) return wrong(rule.error().message);
@@ -243,7 +248,7 @@ Result<ExportLine, std::string> parse_text(std::string_view text) {
 Result<std::vector<std::string>, std::string> networks_of(const std::string& match) {
   if (!is_host_name(match)) return std::vector<std::string>{match};
   const auto found = net::resolve_blocking({match, 0});
-  if (!found) return Failure{fmt::format("client '{}': {}", match, info(found.error()).text)};
+  if (!found) return Failure{std::string(info(found.error()).text)};
   std::vector<std::string> networks;
   for (const net::SocketAddress& each : *found) {
     std::string host = each.address().host;

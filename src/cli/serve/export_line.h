@@ -11,8 +11,8 @@
 //   clients = [{match = "192.0.2.0/24", options = ["rw", "no_root_squash"]}, {match = "*"}]
 //
 // A client's options are those of the export, overridden by its own. NETWORK is an address, a
-// network, a host name, which is resolved at once, or "*"; after client= an IPv6 address stands in
-// brackets: client=[2001:db8::]/32:rw.
+// network, a host name, which is resolved at once, or as soon as it is known, or "*"; after client=
+// an IPv6 address stands in brackets: client=[2001:db8::]/32:rw.
 #pragma once
 
 #include <optional>
@@ -27,6 +27,12 @@
 
 namespace stag::cli {
 
+// A client that whoever knows names does not know yet, and why.
+struct UnknownClient {
+  std::string match;
+  std::string why;
+};
+
 struct ExportLine {
   std::string path;    // "/name"
   std::string folder;  // empty: memory; also ceph:PATH...
@@ -37,6 +43,8 @@ struct ExportLine {
   vfs::posix::AtOnce at_once = vfs::posix::AtOnce::Automatic;
   // No program of this machine uses the folder.
   bool nfs_only = false;
+  // Of `clients`, those that nobody knows yet (cli/serve/late_hosts.h).
+  std::vector<UnknownClient> unknown{};
   // Prefix of error messages: the option, or file and line.
   std::string where{};
 };
@@ -48,7 +56,7 @@ Result<std::vector<ExportLine>, std::string> parse_exports(const std::string& pa
                                                            const Setting& setting);
 
 // The addresses of a host name, which the name service is asked for, and blocks; any other text
-// unchanged. Fails with one sentence.
+// unchanged. Fails with a sentence: they are not known.
 Result<std::vector<std::string>, std::string> networks_of(const std::string& match);
 
 }  // namespace stag::cli

@@ -9,6 +9,8 @@
 
 #include "cli/serve/ceph_export.h"
 #include "cli/serve/export_overlap.h"
+#include "cli/serve/late_hosts.h"
+#include "cli/serve/notices.h"
 #include "vfs/memory/memory.h"
 #include "vfs/posix/posix.h"
 
@@ -185,7 +187,32 @@ Result<std::string, ExportSet::Trouble> ExportSet::replace(std::vector<ExportLin
   if (!replaced) return Failure{Trouble{replaced.error().message, Exit::Usage}};
   std::string changes = difference(next);
   served_ = std::move(next);
+  log_unknown();
   return changes;
+}
+
+void ExportSet::log_unknown() const {
+  for (const ServedExport& each : served_)
+    for (const UnknownClient& unknown : each.line.unknown)
+      log_notice(notices::kClientUnknown, "export " + each.line.path,
+                 fmt::format("'{}': {}", unknown.match, unknown.why));
+}
+
+bool ExportSet::has_late() const {
+  return std::ranges::any_of(served_,
+                             [](const ServedExport& each) { return cli::has_late(each.line); });
+}
+
+void ExportSet::look_again() {
+  std::vector<ExportLine> next = lines();
+  std::vector<std::string> found;
+  for (ExportLine& line : next)
+    for (std::string& each : resolve_late(line, networks_of))
+      found.push_back(fmt::format("export {}: {}", line.path, each));
+  if (found.empty()) return;
+  const auto replaced = replace(std::move(next));
+  if (!replaced) return trace(Reason::ExportsReloadFailed, "hosts", replaced.error().sentence);
+  for (const std::string& each : found) log_notice(notices::kClientKnown, "hosts", each);
 }
 
 std::vector<nfs::ClientRule> ExportSet::known(std::vector<nfs::ClientRule> rules) const {

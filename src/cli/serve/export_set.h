@@ -35,6 +35,11 @@ class ExportSet {
   // the changes. On failure nothing changes.
   Result<std::string, Trouble> replace(std::vector<ExportLine> lines);
 
+  // Whether a client of an export is a host whose addresses are not known yet; if so, replace() is
+  // done again with those that have become known. A failure is logged.
+  bool has_late() const;
+  void look_again();
+
   std::vector<ExportLine> lines() const;
 
  private:
@@ -54,6 +59,7 @@ class ExportSet {
   const ServedExport* same(const ExportLine& line) const;
   const ServedExport* find(const std::string& path) const;
   bool would_end_mount(const std::string& path, const CephPlace& next) const;
+  void log_unknown() const;
   std::string difference(const std::vector<ServedExport>& next) const;
   // With somebody who knows names, where they are asked for.
   std::vector<nfs::ClientRule> known(std::vector<nfs::ClientRule> rules) const;

@@ -11,6 +11,7 @@
 #include "cli/serve/exports_lines.h"
 #include "cli/serve/exports_words.h"
 #include "cli/serve/host_names.h"
+#include "cli/serve/late_hosts.h"
 
 namespace stag::cli {
 namespace {
@@ -146,12 +147,17 @@ class Builder {
                       ExportedFolder& place) {
     const auto checked = hosts_.check_netgroup(match.substr(1));
     if (!checked) return wrong(fmt::format("client '{}': {}", match, checked.error()));
+    if (!checked->empty()) place.line.unknown.push_back({match, *checked});
     return add(Class::Netgroup, match, match, options, place);
   }
   Parsed add_host(const std::string& host, const nfs::ExportOptions& options,
                   ExportedFolder& place) {
     const auto addresses = hosts_.addresses_of(host);
-    if (!addresses) return wrong(addresses.error());
+    if (!addresses) {
+      place.line.unknown.push_back({host, addresses.error()});
+      place.rules.push_back({Class::Host, late_rule(host, options)});
+      return Ok{};
+    }
     for (const std::string& address : *addresses) {
       if (!IpAddress::parse(address))
         return wrong(fmt::format("client '{}' is neither a host name nor an address", host));
@@ -181,7 +187,7 @@ class SystemHosts final : public HostService {
   Result<std::vector<std::string>, std::string> addresses_of(const std::string& host) override {
     return networks_of(host);
   }
-  Result<Ok, std::string> check_netgroup(const std::string& netgroup) override {
+  Result<std::string, std::string> check_netgroup(const std::string& netgroup) override {
     return check_system_netgroup(netgroup);
   }
   bool is_mount_point(const std::string& folder) override {

@@ -25,10 +25,11 @@ struct ExportsFile {
 // Who knows hosts; blocks.
 struct HostService {
   virtual ~HostService() = default;
-  // The numeric addresses of a host; the error is one sentence.
+  // The numeric addresses of a host. The error is one sentence: they are not known.
   virtual Result<std::vector<std::string>, std::string> addresses_of(const std::string& host) = 0;
-  // Fails with a sentence where there is no such netgroup, or any host belongs to it.
-  virtual Result<Ok, std::string> check_netgroup(const std::string& netgroup) = 0;
+  // Yields why nobody knows the netgroup, or an empty text. Fails with a sentence where any host
+  // belongs to it.
+  virtual Result<std::string, std::string> check_netgroup(const std::string& netgroup) = 0;
   // Whether something is mounted at the folder.
   virtual bool is_mount_point(const std::string& folder) = 0;
 };

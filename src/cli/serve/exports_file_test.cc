@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+
+#include "cli/serve/late_hosts.h"
 
 namespace stag::cli {
 namespace {
@@ -15,12 +18,12 @@ class FakeHosts final : public HostService {
   Found addresses_of(const std::string& host) override {
     if (host == "build") return std::vector<std::string>{"192.0.2.7", "2001:db8::7"};
     if (host == "desk") return std::vector<std::string>{"192.0.2.8"};
-    if (host == "gone" || host == "nowhere") return Failure{"client '" + host + "': no such host"};
+    if (host == "gone" || host == "nowhere") return Failure{std::string("no such host")};
     return std::vector<std::string>{host};  // as networks_of()
   }
-  Result<Ok, std::string> check_netgroup(const std::string& netgroup) override {
-    if (netgroup == "trusted") return Ok{};
-    return Failure{std::string("there is no such netgroup")};
+  Result<std::string, std::string> check_netgroup(const std::string& netgroup) override {
+    if (netgroup == "everybody") return Failure{std::string("an entry for every host")};
+    return std::string(netgroup == "trusted" ? "" : "there is no such netgroup");
   }
   bool is_mount_point(const std::string& folder) override { return folder == "/mounted"; }
 };
@@ -116,7 +119,57 @@ TEST(ExportsFile, takes_netgroups_and_patterns_of_names_behind_addresses) {
   }
   EXPECT_EQ(clients[4].match, "*");
   EXPECT_TRUE(file.remarks.empty());
-  EXPECT_NE(refused("/srv @nobody(rw)").find("no such netgroup"), std::string::npos);
+  EXPECT_NE(refused("/srv @everybody(rw)").find("an entry for every host"), std::string::npos);
+}
+
+// Each with why: "nowhere: no such host".
+std::vector<std::string> unknown_of(const ExportLine& line) {
+  std::vector<std::string> texts;
+  for (const UnknownClient& each : line.unknown) texts.push_back(each.match + ": " + each.why);
+  return texts;
+}
+
+TEST(ExportsFile, is_served_without_the_clients_that_nobody_knows_yet_and_is_open_to_nobody_else) {
+  const ExportLine line = parsed("/srv nowhere(rw) @nobody(ro)").lines.at(0);
+  EXPECT_EQ(unknown_of(line), (std::vector<std::string>{"nowhere: no such host",
+                                                        "@nobody: there is no such netgroup"}));
+  ASSERT_EQ(line.clients.size(), 2u) << "an export without clients is open to all";
+  EXPECT_TRUE(is_late(line.clients[0]));
+  EXPECT_FALSE(is_late(line.clients[1])) << "a netgroup is asked for when a client calls";
+}
+
+HostLookup knows(std::string host, std::vector<std::string> addresses) {
+  return [=](const std::string& asked) -> Result<std::vector<std::string>, std::string> {
+    if (asked == host) return addresses;
+    return Failure{std::string("no such host")};
+  };
+}
+
+TEST(LateHosts, have_the_place_of_their_line_once_they_are_known) {
+  ExportLine line = parsed("/srv nowhere(rw) desk(ro) gone(ro) *(ro)").lines.at(0);
+  EXPECT_EQ(resolve_late(line, knows("nobody", {})), std::vector<std::string>());
+  EXPECT_EQ(resolve_late(line, knows("nowhere", {"192.0.2.9", "192.0.2.8"})),
+            (std::vector<std::string>{"client 'nowhere': 192.0.2.9, 192.0.2.8"}));
+  EXPECT_EQ(unknown_of(line), (std::vector<std::string>{"gone: no such host"}));
+  EXPECT_TRUE(has_late(line));
+  const auto read_only = [&](const char* address) {
+    const auto rule = std::ranges::find_if(line.clients, [&](const nfs::ClientRule& each) {
+      return each.network == IpNetwork::parse(address);
+    });
+    return rule == line.clients.end() || rule->options.read_only;
+  };
+  EXPECT_FALSE(read_only("192.0.2.9"));
+  EXPECT_FALSE(read_only("192.0.2.8")) << "the first that has the address counts";
+  EXPECT_EQ(line.clients.size(), 4u);
+}
+
+TEST(LateHosts, do_not_take_the_place_of_a_client_that_stands_before_them) {
+  ExportLine line = parsed("/srv desk(ro) nowhere(rw)").lines.at(0);
+  EXPECT_EQ(resolve_late(line, knows("nowhere", {"192.0.2.8"})).size(), 1u);
+  ASSERT_EQ(line.clients.size(), 1u);
+  EXPECT_EQ(line.clients[0].match, "desk");
+  EXPECT_TRUE(line.unknown.empty());
+  EXPECT_FALSE(has_late(line));
 }
 
 TEST(ExportsFile, looks_for_a_client_by_class_and_then_in_the_order_of_the_line) {
@@ -165,7 +218,6 @@ TEST(ExportsFile, refuses_what_would_admit_more_than_it_says) {
   EXPECT_NE(refused("/srv desk(sec=krb5,rw,sec=sys,ro)").find("differ by flavor"),
             std::string::npos);
   EXPECT_NE(refused("/srv desk(rw,colour)").find("'colour' is not known"), std::string::npos);
-  EXPECT_NE(refused("/srv nowhere(rw)").find("no such host"), std::string::npos);
   EXPECT_NE(refused("srv desk").find("is no folder"), std::string::npos);
   EXPECT_NE(refused("/srv desk(rw").find("parenthesis does not end"), std::string::npos);
   for (const char* joined : {"desk(ro)(rw,no_root_squash)", "desk(rw,,)(ro)", "desk(rw)build(ro)",

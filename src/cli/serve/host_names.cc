@@ -26,10 +26,12 @@ std::timed_mutex& netgroup_mutex() {
   return mutex;
 }
 
-Result<Ok, std::string> check(const std::string& netgroup) {
+using Checked = Result<std::string, std::string>;
+
+Checked check(const std::string& netgroup) {
   const std::lock_guard lock(netgroup_mutex());
   if (::setnetgrent(netgroup.c_str()) == 0)
-    return Failure{std::string("there is no such netgroup (see nsswitch.conf)")};
+    return std::string("there is no such netgroup (see nsswitch.conf)");
   std::array<char, 4096> buffer{};
   char *host = nullptr, *user = nullptr, *domain = nullptr;
   bool any = false;
@@ -40,7 +42,7 @@ Result<Ok, std::string> check(const std::string& netgroup) {
     return Failure{
         std::string("the netgroup has an entry for every host; write * if that is "
                     "what it is for")};
-  return Ok{};
+  return std::string();
 }
 
 class SystemHostNames final : public nfs::HostNameService {
@@ -100,15 +102,15 @@ class SystemHostNames final : public nfs::HostNameService {
 }  // namespace
 
 // On a thread that is left to itself when nobody answers.
-Result<Ok, std::string> check_system_netgroup(const std::string& netgroup) {
-  std::packaged_task<Result<Ok, std::string>()> task([netgroup] { return check(netgroup); });
+Checked check_system_netgroup(const std::string& netgroup) {
+  std::packaged_task<Checked()> task([netgroup] { return check(netgroup); });
   auto checked = task.get_future();
   {
     const net::BlockedSignals blocked;
     std::thread(std::move(task)).detach();
   }
   if (checked.wait_for(kPatience) != std::future_status::ready)
-    return Failure{std::string("whoever knows netgroups does not answer (see nsswitch.conf)")};
+    return std::string("whoever knows netgroups does not answer (see nsswitch.conf)");
   return checked.get();
 }
 

@@ -11,8 +11,8 @@ namespace stag::cli {
 // With workers of their own, which start when they are first asked.
 std::shared_ptr<nfs::ClientNames> system_client_names();
 
-// Fails with a sentence where there is no such netgroup, or any host belongs to it, or nobody
-// answers for some seconds. Blocks.
-Result<Ok, std::string> check_system_netgroup(const std::string& netgroup);
+// Yields an empty text, or a sentence where there is no such netgroup (yet), or nobody answers for
+// some seconds. Fails with one where any host belongs to it. Blocks.
+Result<std::string, std::string> check_system_netgroup(const std::string& netgroup);
 
 }  // namespace stag::cli

@@ -12,6 +12,13 @@ inline constexpr ReasonInfo kSettingNeedsRestart{
     "SettingNeedsRestart", Severity::Warning,
     "a setting of the configuration file was changed, and takes effect when the server is started "
     "again, or taken over by 'stag serve --take-over'"};
+inline constexpr ReasonInfo kClientUnknown{
+    "ExportClientUnknown", Severity::Warning,
+    "a client of an export is not known to the name service; the export is served, and the client "
+    "admitted when it is known"};
+inline constexpr ReasonInfo kClientKnown{
+    "ExportClientKnown", Severity::Warning,
+    "a client of an export, which was not known before, has addresses now"};
 inline constexpr ReasonInfo kHandedOver{
     "HandedOver", Severity::Info,
     "another 'stag serve' has the listening sockets now; this one ends when its calls have"};

@@ -16,6 +16,7 @@ class Reloads {
     std::function<void()> begin;
     std::function<void()> reload;  // on another thread
     std::function<void()> done;    // not after end()
+    std::function<void()> look{};  // as `reload`, for look()
   };
   Reloads(Loop& loop, Steps steps) : loop_(loop), steps_(std::move(steps)) {}
   Reloads(const Reloads&) = delete;
@@ -31,6 +32,13 @@ class Reloads {
     loop_.offload([this] { steps_.reload(); }, [this] { finish(); });
   }
 
+  bool idle() const { return !running_ && !ended_; }
+  // While it is idle: does `look` alone, which no reload runs beside.
+  void look() {
+    running_ = true;
+    loop_.offload([this] { steps_.look(); }, [this] { finish_look(); });
+  }
+
   // Takes no further request. `ended` is called when no reload runs, and so maybe at once. Until
   // then the Reloads, and what the reload uses, stay.
   void end(std::function<void()> ended) {
@@ -43,6 +51,11 @@ class Reloads {
     running_ = false;
     if (ended_) return ended_();
     steps_.done();
+    if (std::exchange(again_, false)) ask();
+  }
+  void finish_look() {
+    running_ = false;
+    if (ended_) return ended_();
     if (std::exchange(again_, false)) ask();
   }
 

@@ -33,10 +33,13 @@ struct Reloading {
   int reloaded = 0;
   int done = 0;
   int ended = 0;
+  int looked = 0;
   LoopWithHeldWork loop;
-  Reloads reloads{
-      loop,
-      {.begin = [this] { ++begun; }, .reload = [this] { ++reloaded; }, .done = [this] { ++done; }}};
+  Reloads reloads{loop,
+                  {.begin = [this] { ++begun; },
+                   .reload = [this] { ++reloaded; },
+                   .done = [this] { ++done; },
+                   .look = [this] { ++looked; }}};
 };
 
 TEST(Reloads, run_once_more_when_asked_for_during_a_reload) {
@@ -65,6 +68,33 @@ TEST(Reloads, end_when_the_one_that_runs_has_ended) {
   EXPECT_EQ(is.reloaded, 1);
   EXPECT_EQ(is.done, 0);
   EXPECT_TRUE(is.loop.held.empty());
+}
+
+TEST(Reloads, do_not_run_beside_a_look_but_after_it) {
+  Reloading is;
+  EXPECT_TRUE(is.reloads.idle());
+  is.reloads.look();
+  EXPECT_FALSE(is.reloads.idle());
+  is.reloads.ask();
+  ASSERT_EQ(is.loop.held.size(), 1u);
+  is.loop.run_one();
+  EXPECT_EQ(is.looked, 1);
+  EXPECT_EQ(is.reloaded, 0);
+  ASSERT_EQ(is.loop.held.size(), 1u);
+  is.loop.run_one();
+  EXPECT_EQ(is.reloaded, 1);
+  EXPECT_EQ(is.done, 1) << "a look is not told of";
+  EXPECT_TRUE(is.reloads.idle());
+}
+
+TEST(Reloads, end_when_a_look_has_ended) {
+  Reloading is;
+  is.reloads.look();
+  is.reloads.end([&] { ++is.ended; });
+  EXPECT_EQ(is.ended, 0);
+  EXPECT_FALSE(is.reloads.idle());
+  is.loop.run_one();
+  EXPECT_EQ(is.ended, 1);
 }
 
 TEST(Reloads, end_at_once_when_none_runs_and_then_none_begins) {

@@ -9,6 +9,7 @@
 #include "cli/serve/departure.h"
 #include "cli/serve/drain.h"
 #include "cli/serve/hand_over.h"
+#include "cli/serve/late_hosts.h"
 #include "cli/serve/listeners.h"
 #include "cli/serve/loop_watch.h"
 #include "cli/serve/notices.h"
@@ -134,7 +135,9 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
                                again();
                                (*services)->observing().look_at_exports();
                              },
-                         .done = [&] { manager_.ready(status_of((*services)->exports())); }});
+                         .done = [&] { manager_.ready(status_of((*services)->exports())); },
+                         .look = [&] { (*services)->exports().look_again(); }});
+  const LateHosts late_hosts(loop, reloads, (*services)->exports());
   const net::SignalWatch watch(loop, {SIGINT, SIGTERM, SIGHUP},
                                [&](int signal) { on_signal(signal, loop, reloads); });
   const auto connector = callback_connector(loop);
