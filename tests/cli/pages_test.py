@@ -2,7 +2,8 @@
 
 The commands of a page run one after the other in one folder, with $DATA, $STATE and $TREE. `stag serve` stays there until the end of the page,
 and what another one prints comes after it. The pages name the usual ports, and networks of examples; here free ports and this machine take their
-place. `# exit N` behind a command is its exit code. Mounting is skipped where there is no FUSE.
+place. `# exit N` behind a command is its exit code. Mounting is skipped where there is no FUSE, Kerberos where there is no KDC. What cannot
+be run here (another machine, a cluster, a package manager) stands in a block without a name.
 """
 import os
 import re
@@ -13,6 +14,8 @@ import tempfile
 import unittest
 
 import harness
+import kdc
+import nfs4_client
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, os.pardir)
 DOCS = os.path.join(ROOT, "docs")
@@ -46,7 +49,7 @@ class Pages(unittest.TestCase):
         os.symlink(harness.STAG, os.path.join(self.work, "bin", "stag"))
         with open(os.path.join(self.work, "TREE", "hello"), "w") as file:
             file.write("hello\n")
-        self.servers = []
+        self.servers, self.replaced, self.rdma, self.tcp = [], (), "", ""
         self.addCleanup(self.end)
 
     def end(self):
@@ -58,6 +61,8 @@ class Pages(unittest.TestCase):
 
     def here(self, command):
         """The command as it is run: with the ports of the server, where there is one already."""
+        for theirs, ours in self.replaced:
+            command = command.replace(theirs, ours.format(rdma=self.rdma, tcp=self.tcp))
         command = command.replace("192.0.2.0/24", "127.0.0.0/8").replace("--seconds 60", "--seconds 1")
         if not self.servers:
             if command.startswith("stag serve"):
@@ -129,6 +134,36 @@ class Pages(unittest.TestCase):
 
     def test_troubleshooting(self):
         self.run_page("troubleshooting.md")
+
+    def test_mount(self):
+        self.serve(self.here("stag serve --export /data=$DATA,no_root_squash"))
+        self.replaced = (("nfs://server/data", "'nfs://127.0.0.1:{rdma}/data?mountport={tcp}'"), ("~/photos", "$HOME/photos"))
+        os.mkdir(os.path.join(self.work, "photos"))
+        self.run_page("mount.md")
+
+    @unittest.skipIf(kdc.MISSING, f"the programs of a KDC are missing: {kdc.MISSING}")
+    def test_kerberos(self):
+        realm = kdc.Realm(os.path.join(self.work, "realm"))
+        self.addCleanup(realm.stop)
+        realm.add_user("anna")
+        self.environment = {**realm.environment("tickets"), **self.environment, "KRB5_KTNAME": realm.keytab("nfs.keytab", "nfs/localhost")}
+        self.replaced = (("--listen 0.0.0.0", ""), ("/srv/data", "$DATA"), ("kinit anna", "echo secret | kinit anna"),
+                         ("nfs://server.example.org/data?sec=krb5p", "nfs://localhost:{rdma}/data?sec=krb5p&mountport={tcp}"))
+        self.run_page("kerberos.md")
+
+    def test_scale(self):
+        lost = harness.Server(["/data=memory"], os.path.join(self.work, "lost"))
+        self.addCleanup(nfs4_client.Case.kill, lost)
+        for number in range(12):
+            client = nfs4_client.Client(lost.tcp_port, b"%d" % number).connect()
+            self.addCleanup(client.close)
+            self.assertEqual((client.reclaim_complete(), client.create_file(b"file")[0]), (0, 0))
+        os.mkdir(self.environment["STATE"])
+        shutil.copy(os.path.join(self.work, "lost", "handle.key"), self.environment["STATE"])
+        self.serve(self.here("stag serve --export /data=memory"))
+        nfs4_client.Case.kill(lost)
+        self.replaced = (("stag clients adopt /srv/gateways/a", f"stag clients adopt {self.work}/lost --state $STATE"),)
+        self.run_page("scale.md")
 
 
 class Links(unittest.TestCase):

@@ -17,6 +17,9 @@ from harness import Server, stag
 from nfs4_client import OK, words
 
 
+PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "operations.md")
+
+
 class Manager:
     """What systemd is to a service: a datagram socket, and environment variables."""
 
@@ -300,6 +303,26 @@ class Reloads(Case):
         self.eventually(lambda: server.log().count("SettingNeedsRestart") == 3, "all are named")
         self.assertEqual(sorted(re.findall(r"\((\w+)\)$", server.log(), re.M)), ["grace", "lease", "loops"])
         self.assertEqual(stag("ls", server.url("/x")).returncode, 0)
+
+    def test_are_told_of_each_setting_as_the_page_has_it(self):
+        with open(PAGE) as file:
+            table = file.read().split("| setting | a change takes effect |\n", 1)[1].split("\n\n", 1)[0].splitlines()[1:]
+        # Each row by what is in its first column.
+        at_once, restart = ([name for row in rows for name in re.findall("`([a-z0-9-]+)`", row.split("|")[1])] for rows in (table[:2], table[2:]))
+        # In the first row it is what stands in that file, in the last which file it is.
+        at_once.remove("exports-file")
+        options = re.findall(r"^ +(?:-\w,)?--([a-z0-9-]+)", stag("serve", "--help").stdout, re.M)
+        self.assertEqual(sorted(at_once + restart), sorted(set(options) - {"help", "config", "take-over"}))
+        self.config('export = "/x=memory"')
+        server = self.start("--config", self.path, exports=())
+        # The command line has the ports and the state directory, and wins.
+        decided = ("rdma-port", "tcp-port", "state")
+        self.reload(server, 'export = "/y=memory"', *(f'{name} = "7"' for name in restart), 'log-level = "info"')
+        self.assertEqual(server.process.stdout.readline(), "exports: added /y; removed /x\n")
+        self.assertEqual(self.said(server, "settings: "), "(log-level = info)")
+        self.eventually(lambda: server.log().count("SettingNeedsRestart") >= len(restart) - len(decided), "all are named")
+        named = re.findall(r"SettingNeedsRestart .*\(([a-z0-9-]+)\)$", server.log(), re.M)
+        self.assertEqual(sorted(named), sorted(set(restart) - set(decided)))
 
     def test_say_nothing_of_what_the_command_line_decides(self):
         self.config('export = "/x=memory"', "loops = 1", 'log-level = "warning"')
