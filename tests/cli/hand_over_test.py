@@ -127,14 +127,14 @@ class TakingOver(Case):
         """Only where all come back it is shorter."""
         self.exports = (f"/data={self.served},no_root_squash",)
         for vanishes, why in ((True, "its time was over"), (False, "early, because nobody was left who could reclaim")):
-            server = self.start("--grace", "10")
+            server = self.start("--grace", "15")
             port, handles = server.tcp_port, {}
             for name in (b"anna", b"bert"):
                 with contextlib.closing(Client(port, name).connect()) as client:
                     self.assertEqual(client.reclaim_complete(), OK)
                     status, _, handles[name] = client.create_file(name)
                     self.assertEqual(status, OK)
-            following = self.successor(server, "--grace", "10" if vanishes else "3600")
+            following = self.successor(server, "--grace", "15" if vanishes else "3600")
             self.assertEqual(self.ended(server)[0], 0)
             self.assertIn("GracePeriodBegun", following.log())
             come_back = (b"bert",) if vanishes else (b"bert", b"anna")

@@ -55,7 +55,7 @@ class Limits(unittest.TestCase):
 
     def hit(self, server, reason, detail):
         """A limit of version 4 that was hit: the log says by whom, and `stag status` how often."""
-        self.assertRegex(server.log(), rf"\b{reason} 127\.0\.\d+\.\d+: .*\({detail}\)\n")
+        self.assertRegex(server.log(), rf"\b{reason} 127\.0\.\d+\.\d+: .*" + (rf"\({detail}\)\n" if detail else r"[^)]\n"))
         limits = json.loads(stag("status", "--json", "--state", server.state).stdout)["limits"]
         self.assertIn(reason, [limit["reason"] for limit in limits if limit["count"] > 0])
 
@@ -261,7 +261,7 @@ class Limits(unittest.TestCase):
                     pass
             self.assertEqual(status, nospc)
             self.hit(server, "Nfs4CachesFull", r"client \d+: the limit of all clients together")
-            self.hit(server, "Nfs4SlotsReduced", r"client \d+: 1 of 64 slots, 1280 of 4096 bytes of a reply")
+            self.hit(server, "Nfs4SlotsReduced", r"client \d+: 16 of 64 slots")
             self.assertEqual(two.destroy_session(session), OK)
             self.assertEqual(two.create_session(slots=64), OK, "there is room for it again")
 
