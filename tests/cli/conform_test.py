@@ -11,6 +11,7 @@ import xml.etree.ElementTree
 import harness
 
 NOENT, PERM = 2, 1
+WITH_CALLBACKS = "a delegation to read", "for the second time", "not acknowledged"
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
@@ -92,6 +93,13 @@ class Conform(harness.Case):
             self.assertNotEqual(case["detail"], "no case asks for it", case)
         listing = self.good("ls", self.version4.url("/memory"))
         self.assertEqual(listing, "", "something was left behind")
+
+    def test_what_needs_callbacks_is_asked_by_either_transport(self):
+        for url in self.version4.tcp("/memory"), self.version4.url("/memory"), self.version4.url(f"/files/{self.name}"):
+            for operation, asked in ("DELEGRETURN", 2), ("OFFLOAD_STATUS", 1), ("OFFLOAD_CANCEL", 1):
+                cases = self.results("--minor", "2", "--filter", f"nfs4.2.{operation}.*", "nfs4", url)["cases"]
+                called_back = [c for c in cases if any(word in c["name"] for word in WITH_CALLBACKS)]
+                self.assertEqual([c["outcome"] for c in called_back], ["pass"] * asked, called_back)
 
     def test_a_folder_passes_by_rdma(self):
         self.results("--minor", "1", "nfs4", self.version4.url(f"/files/{self.name}"))

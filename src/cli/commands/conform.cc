@@ -128,6 +128,7 @@ class Conform final : public Command {
     credentials_ = *std::move(credentials);
     if (suite_ == "rpcrdma") co_return co_await work_on_rdma(run, *url);
     const std::unique_ptr<rpc::Connector> connector = nfs_connector(run.loop, *url, remote_);
+    conform::nfs4::Callbacks callbacks(run.loop, run.cancel);
     std::unique_ptr<rpc::Channel> channel;
     if (!list_) {
       const Outcome<Address> server = co_await address_of(run, *url);
@@ -136,11 +137,13 @@ class Conform final : public Command {
           co_await connector->connect(*server, run.cancel);
       if (!connected) co_return failed(Error::of_call({"reach the server", {}}, connected.error()));
       channel = *std::move(connected);
+      channel->serve_reverse(callbacks.service());
     }
     Suites suites;
     for (std::uint32_t minor = 0; minor < kMinors; ++minor)
       if (minor_ == "all" || minor_ == std::to_string(minor))
-        suites.push_back(conform::nfs4::make_suite(channel.get(), nfs4_options(minor), run.cancel));
+        suites.push_back(
+            conform::nfs4::make_suite(channel.get(), nfs4_options(minor, callbacks), run.cancel));
     std::string where;
     if (channel) where = channel->where();
     const Exit exit = co_await perform(run, suites, std::move(where));
@@ -149,9 +152,14 @@ class Conform final : public Command {
     co_return exit;
   }
 
-  conform::nfs4::SuiteOptions nfs4_options(std::uint32_t minor) const {
-    return {minor, path_, credentials_, std::chrono::seconds(remote_.timeout),
-            fmt::format("{}-{}", label_, minor)};
+  conform::nfs4::SuiteOptions nfs4_options(std::uint32_t minor,
+                                           conform::nfs4::Callbacks& callbacks) const {
+    return {minor,
+            path_,
+            credentials_,
+            std::chrono::seconds(remote_.timeout),
+            fmt::format("{}-{}", label_, minor),
+            &callbacks};
   }
 
   Task<Outcome<Address>> address_of(Run& run, const Url& url) {

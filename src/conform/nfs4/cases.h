@@ -13,11 +13,13 @@ Scripts attribute_cases();
 Scripts data_cases();
 Scripts stateid_cases();
 Scripts open_cases();
+Scripts delegation_cases();
 Scripts lock_cases();
 Scripts session_cases();
 Scripts client_cases();
 Scripts v40_cases();
 Scripts v42_cases();
+Scripts offload_cases();
 Scripts xattr_cases();
 // Errors that many operations share, from the RFCs' own tables: no filehandle, not in a session,
 // malformed arguments, an object that is gone.

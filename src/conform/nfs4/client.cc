@@ -193,8 +193,12 @@ v4::CREATE_SESSION4args Client::session_args() const {
   args.csa_sequence = create_sequence_;
   args.csa_fore_chan_attrs = channel_attributes(kResultsMax, 4);
   args.csa_back_chan_attrs = channel_attributes(4096, 1);
-  args.csa_cb_program = 0x40000000;
+  args.csa_cb_program = v4::NFS4_CALLBACK;
   args.csa_sec_parms.resize(1);
+  if (!options_.called_back) return args;
+  args.csa_flags = v4::CREATE_SESSION4_FLAG_CONN_BACK_CHAN;
+  args.csa_sec_parms[0].cb_secflavor = v4::AUTH_SYS;
+  args.csa_sec_parms[0].cbsp_sys_cred().machinename = "conform";
   return args;
 }
 

@@ -11,12 +11,12 @@
 
 #include "base/cancel.h"
 #include "conform/conform.h"
+#include "conform/nfs4/callbacks.h"
 #include "nfs/proto/nfs4.h"
 #include "rpc/client.h"
 
 namespace stag::conform::nfs4 {
 
-namespace v4 = stag::nfs::v4;
 using Op = v4::nfs_argop4;
 using OpResult = v4::nfs_resop4;
 using Operations = std::vector<Op>;
@@ -54,6 +54,10 @@ struct ClientOptions {
   rpc::Credentials credentials{};
   Duration timeout = std::chrono::seconds(10);  // of one COMPOUND
   CancelToken cancel{};
+  // Who answers on the connections of the Channel what a server asks; and whether the session's
+  // connection carries that (minor version 1 on).
+  Callbacks* callbacks = nullptr;
+  bool called_back = false;
 };
 
 // Changes the encoded arguments of a COMPOUND.

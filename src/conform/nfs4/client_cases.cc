@@ -152,6 +152,26 @@ Task<Verdict> session_again(Scene& scene) {
   co_return verdict;
 }
 
+Task<Verdict> ends_a_session(Scene& scene) {
+  Client client(scene.client.channel(), scene.other_client("own"));
+  const std::string trouble = co_await client.establish();
+  if (!trouble.empty()) co_return Verdict::fail(trouble);
+  const Reply reply = co_await one(client, OP_DESTROY_SESSION, &Op::opdestroy_session,
+                                   {client.session().csr_sessionid});
+  const bool alive = co_await client.alive();
+  co_await client.leave();
+  if (reply.ok() && alive) co_return Verdict::fail("the session lives on");
+  co_return expect(reply, {NFS4_OK}, "DESTROY_SESSION alone in a COMPOUND");
+}
+
+// Of a new client, which has nothing to reclaim.
+Task<Verdict> completes(Scene& scene) {
+  Client client(scene.client.channel(), scene.other_client("own"));
+  const std::string trouble = co_await client.establish();
+  co_await client.leave();
+  co_return trouble.empty() ? Verdict::pass() : Verdict::fail(trouble);
+}
+
 Task<Verdict> destroys_a_session(Scene& scene) {
   Client client(scene.client.channel(), scene.other_client("own"));
   const std::string trouble = co_await client.establish();
@@ -194,6 +214,15 @@ Task<Verdict> binds(Scene& scene) {
   const Reply reply =
       co_await one(scene.client, OP_BIND_CONN_TO_SESSION, &Op::opbind_conn_to_session, args);
   co_return expect(reply, {NFS4_OK}, "the connection of the session itself");
+}
+
+// RFC 8881 18.34.3: it is the only operation, also where a session carries the COMPOUND.
+Task<Verdict> binds_in_a_session(Scene& scene) {
+  BIND_CONN_TO_SESSION4args args{scene.client.session().csr_sessionid, CDFC4_FORE, false};
+  Operations operations;
+  operations.push_back(op(OP_BIND_CONN_TO_SESSION, &Op::opbind_conn_to_session, args));
+  const Reply reply = co_await scene.client.run(std::move(operations));
+  co_return expect(reply, {NFS4ERR_NOT_ONLY_OP}, "BIND_CONN_TO_SESSION behind SEQUENCE");
 }
 
 Task<Verdict> binds_to_none(Scene& scene) {
@@ -287,6 +316,8 @@ Scripts client_cases() {
                 session_of_flags),
           asked(OP_CREATE_SESSION, NFS4ERR_TOOSMALL, "messages of 16 bytes", kSessions,
                 session_too_small),
+          asked(OP_RECLAIM_COMPLETE, NFS4_OK, "of a new client", kSessions, completes),
+          asked(OP_DESTROY_SESSION, NFS4_OK, "alone in a COMPOUND", kSessions, ends_a_session),
           asked(OP_DESTROY_SESSION, NFS4ERR_BADSESSION, "for the second time", kSessions,
                 destroys_a_session),
           asked(OP_DESTROY_CLIENTID, NFS4_OK, "without sessions", kSessions, destroys_a_client),
@@ -297,6 +328,8 @@ Scripts client_cases() {
           asked(OP_BIND_CONN_TO_SESSION, NFS4_OK, "its own connection", kSessions, binds),
           asked(OP_BIND_CONN_TO_SESSION, NFS4ERR_INVAL, "to a direction that no RFC knows",
                 kSessions, binds_nowhere),
+          asked(OP_BIND_CONN_TO_SESSION, NFS4ERR_NOT_ONLY_OP, "behind SEQUENCE", kSessions,
+                binds_in_a_session),
           asked(OP_EXCHANGE_ID, NFS4ERR_BADCHAR, "an implementation named by what is no UTF-8",
                 kSessions, odd_implementation),
           asked(OP_BIND_CONN_TO_SESSION, NFS4ERR_BADSESSION, "of no session", kSessions,

@@ -100,6 +100,10 @@ std::string_view state_of_server(v4::nfsstat4 error) {
 
 std::string_view business_of_another(v4::nfs_opnum4 operation, v4::nfsstat4 error) {
   switch (error) {
+    case v4::NFS4_OK:
+      return operation == v4::OP_DELEGRETURN
+                 ? "a delegation of version 4.0 needs a connection from the server to the client"
+                 : std::string_view{};
     case v4::NFS4ERR_BADHANDLE:
       return "the PUTFH before it answers so";
     case v4::NFS4ERR_TOO_MANY_OPS:
@@ -156,9 +160,8 @@ std::string_view without_occasion(v4::nfs_opnum4 operation, v4::nfsstat4 error) 
       return "what it asks for is there of objects of every type";
     case v4::NFS4ERR_OLD_STATEID:
     case v4::NFS4ERR_OPENMODE:
-      return operation == v4::OP_OPEN
-                 ? "needs a delegation, which a server gives when it chooses to"
-                 : "it has no stateid";
+      return operation == v4::OP_OPEN ? "the stateid of a delegation does not change"
+                                      : "it has no stateid";
     case v4::NFS4ERR_STALE_CLIENTID:
       return "the session of a client that is gone is NFS4ERR_BADSESSION";
     case v4::NFS4ERR_NOENT:
@@ -191,16 +194,20 @@ std::string_view feature_of(v4::nfs_opnum4 operation) {
       return "needs layouts (pNFS)";
     case v4::OP_GET_DIR_DELEGATION:
     case v4::OP_WANT_DELEGATION:
-    case v4::OP_DELEGRETURN:
     case v4::OP_DELEGPURGE:
       return "needs a delegation, which a server gives when it chooses to";
+    case v4::OP_DELEGRETURN:
+      return "the stateid of a delegation does not change, and every other one is "
+             "NFS4ERR_BAD_STATEID";
     case v4::OP_SET_SSV:
       return "needs RPCSEC_GSS (SP4_SSV)";
     case v4::OP_COPY_NOTIFY:
+      return "needs a second server";
     case v4::OP_WRITE_SAME:
+      return "which patterns a server takes, if any, is its own choice";
     case v4::OP_OFFLOAD_CANCEL:
     case v4::OP_OFFLOAD_STATUS:
-      return "needs a second server, or a copy that goes on while it is asked about";
+      return "the stateid of a copy does not change, and every other one is NFS4ERR_BAD_STATEID";
     case v4::OP_OPENATTR:
       return "needs named attributes";
     default:

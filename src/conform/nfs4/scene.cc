@@ -24,8 +24,9 @@ const v4::nfs_fh4& Scene::handle(std::string_view name) {
   return kNone;
 }
 
-ClientOptions Scene::other_client(std::string_view name) const {
+ClientOptions Scene::other_client(std::string_view name, bool called_back) const {
   ClientOptions options = client.options();
+  options.called_back = called_back;
   options.owner = fmt::format("{} {}", label, name);
   return options;
 }

@@ -43,7 +43,7 @@ class Scene {
 
   std::uint32_t minor() const { return client.minor(); }
   // Of a client of this case alone, beside `client`.
-  ClientOptions other_client(std::string_view name) const;
+  ClientOptions other_client(std::string_view name, bool called_back = false) const;
   const v4::nfs_fh4& handle(std::string_view name);
   // "anonymous", "bypass", "current", "invalid", "garbage", the name of a stateid, "old NAME" and
   // "future NAME".

@@ -5,7 +5,12 @@
 namespace stag::conform::nfs4 {
 namespace {
 
-constexpr std::uint32_t kNoDelegation = v4::OPEN4_SHARE_ACCESS_WANT_NO_DELEG;
+// The bits of share_access that say so (RFC 8881 18.16).
+std::uint32_t wanted_delegation(const Scene& scene, const Opening& opening) {
+  if (scene.minor() == 0) return 0;
+  return opening.delegated ? v4::OPEN4_SHARE_ACCESS_WANT_READ_DELEG
+                           : v4::OPEN4_SHARE_ACCESS_WANT_NO_DELEG;
+}
 
 template <class Write>
 v4::fattr4 one_attribute(std::uint32_t number, Write write) {
@@ -44,7 +49,7 @@ v4::open_claim4 claim_of(const Opening& opening) {
 void fill_open(Scene& scene, const Opening& opening, Op& to) {
   v4::OPEN4args& args = to.opopen();
   args.seqid = scene.seqid(opening.owner) + static_cast<std::uint32_t>(opening.seqid_off);
-  args.share_access = opening.access | (scene.minor() > 0 ? kNoDelegation : 0);
+  args.share_access = opening.access | wanted_delegation(scene, opening);
   args.share_deny = opening.deny;
   args.owner = scene.owner(opening.owner);
   args.owner.clientid += opening.clientid_off;
@@ -53,6 +58,13 @@ void fill_open(Scene& scene, const Opening& opening, Op& to) {
     args.openhow.how() = how_of(opening);
   }
   args.claim = claim_of(opening);
+  if (!opening.delegation.empty())
+    args.claim.delegate_cur_info().delegate_stateid = scene.stateid(opening.delegation);
+}
+
+void take_delegation(Scene& scene, const std::string& file, const v4::open_delegation4& given) {
+  if (given.delegation_type == v4::OPEN_DELEGATE_READ)
+    scene.states["delegation of " + file] = given.read().stateid;
 }
 
 void fill_lock(Scene& scene, const Locking& locking, Op& to) {
@@ -87,6 +99,7 @@ Step open(Opening opening) {
             scene.states[as] = ok.stateid;
             scene.made_for(as, opening.owner);
             scene.opened.push_back(as);
+            take_delegation(scene, as, ok.delegation);
             if ((ok.rflags & v4::OPEN4_RESULT_CONFIRM) != 0) scene.unconfirmed.insert(as);
           },
           [opening](Scene&) { return std::vector<std::string>{opening.owner}; }};

@@ -113,6 +113,9 @@ struct Opening {
   std::int32_t seqid_off = 0;      // added to the sequence number of version 4.0
   std::uint64_t clientid_off = 0;  // added to the client ID
   unsigned char verifier = 1;
+  // Asks for a delegation to read, whose stateid is "delegation of " and the file's name.
+  bool delegated = false;
+  std::string delegation{};  // the stateid of CLAIM_DELEGATE_CUR; empty: zeros
 };
 Step open(Opening opening);
 Step open_confirm(std::string state, std::int32_t seqid_off = 0);

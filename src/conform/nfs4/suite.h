@@ -13,9 +13,11 @@ struct SuiteOptions {
   rpc::Credentials credentials{};
   Duration timeout = std::chrono::seconds(10);
   std::string label{};  // unique: the name of the client and of the folder that is made
+  // Serves the reverse direction of the Channel.
+  Callbacks* callbacks = nullptr;
 };
 
-// `channel` outlives it; null: the cases are only looked at.
+// `channel` and the callbacks outlive it; null: the cases are only looked at.
 std::unique_ptr<conform::Suite> make_suite(rpc::Channel* channel, SuiteOptions options,
                                            CancelToken cancel);
 

@@ -167,6 +167,21 @@ Task<Verdict> another_verifier(Scene& scene) {
   co_return expect(confirmed, {NFS4ERR_STALE_CLIENTID}, "another verifier than was given");
 }
 
+// A server asks for it where it has not met the owner of the open.
+Task<Verdict> confirms(Scene& scene) {
+  Steps opening = a_file("f");
+  opening.push_back(getfh("f"));
+  const Reply opened = co_await send(scene, opening);
+  if (!opened.ok()) co_return Verdict::fail("OPEN: " + opened.text());
+  if (!scene.unconfirmed.contains("f"))
+    co_return Verdict::skip("the server asks for no confirmation");
+  Steps confirming;
+  confirming.push_back(at("f"));
+  confirming.push_back(open_confirm("f"));
+  const Reply confirmed = co_await send(scene, confirming);
+  co_return expect(confirmed, {NFS4_OK}, "OPEN_CONFIRM");
+}
+
 }  // namespace
 
 Scripts v40_cases() {
@@ -192,9 +207,10 @@ Scripts v40_cases() {
                                            Op& to) { to.oprenew() = {scene.client.clientid()}; }}},
                    .expect = {NFS4_OK, NFS4ERR_ACCESS},
                    .stranger = true},
+                  asked(OP_OPEN_CONFIRM, NFS4_OK, "the first open of an owner", k40, confirms),
                   asked(OP_SETCLIENTID, NFS4ERR_INVAL, "callbacks to what is no address", k40,
                         calls_nobody),
-                  {.note = "of this client", .minors = k40, .steps = {delegpurge()}},
+                  {.note = "of this client", .steps = {delegpurge()}},
                   {.note = "of a client that is not there",
                    .minors = k40,
                    .steps = {plain(OP_DELEGPURGE, &Op::opdelegpurge, {0x5a5a5a5a5a5a5a5a})},

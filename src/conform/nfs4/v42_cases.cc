@@ -30,6 +30,20 @@ Step io_advise(std::string state) {
   return with_state(OP_IO_ADVISE, &Op::opio_advise, &IO_ADVISE4args::iaa_stateid, std::move(state),
                     {{}, 0, 10, {1}});
 }
+Step write_same(std::string state) {
+  WRITE_SAME4args args;
+  args.wsa_stable = FILE_SYNC4;
+  args.wsa_adb = {0, 8, 4, 8, 0, ~std::uint32_t{0}, Rope::copy_of(bytes_of("patterns"))};
+  return with_state(OP_WRITE_SAME, &Op::opwrite_same, &WRITE_SAME4args::wsa_stateid,
+                    std::move(state), args);
+}
+Step copy_notify(std::string state) {
+  netloc4 reader;
+  reader.nl_type = NL4_NETADDR;
+  reader.nl_addr() = {"tcp", "127.0.0.1.8.1"};
+  return with_state(OP_COPY_NOTIFY, &Op::opoffload_notify, &COPY_NOTIFY4args::cna_src_stateid,
+                    std::move(state), {{}, reader});
+}
 Step copy(std::string from, std::string to, std::uint64_t offset, std::uint64_t count) {
   return {OP_COPY, [=](Scene& scene, Op& made) {
             made.opcopy() = {
@@ -99,6 +113,27 @@ Scripts ranges() {
        .minors = k42,
        .steps = {at("file"), read_plus("anonymous", 0, 100)}},
       {.note = "a hint", .minors = k42, .before = open_file, .steps = {at("f"), io_advise("f")}},
+  };
+}
+
+Scripts ranges_by_stateid() {
+  const std::vector<Steps> open_file{a_file()};
+  return {
+      {.note = "a pattern",
+       .minors = k42,
+       .before = open_file,
+       .steps = {at("f"), write_same("f")}},
+      {.note = "with an open for reading only",
+       .minors = k42,
+       .before = {a_file(),
+                  {own(), open({.name = "f", .access = kRead, .owner = "reader", .as = "r"})}},
+       .steps = {at("f"), write_same("r")},
+       .expect = {NFS4ERR_OPENMODE}},
+      {.note = "with the stateid of an earlier time",
+       .minors = k42,
+       .before = {a_file(), {at("f"), open_downgrade("f", kBoth)}},
+       .steps = {at("f"), write_same("old f")},
+       .expect = {NFS4ERR_OLD_STATEID}},
       {.note = "with an open for writing only",
        .minors = k42,
        .before = {{own(), open({.name = "f", .access = kWrite, .create = UNCHECKED4})}, content()},
@@ -180,6 +215,20 @@ Scripts copies() {
        .before = renewed,
        .steps = both(copy("old f", "g", 0, 10)),
        .expect = {NFS4ERR_OLD_STATEID}},
+      {.note = "to another server",
+       .minors = k42,
+       .before = {a_file()},
+       .steps = {at("f"), copy_notify("f")}},
+      {.note = "from the stateid of an earlier time",
+       .minors = k42,
+       .before = {a_file(), {at("f"), open_downgrade("f", kBoth)}},
+       .steps = {at("f"), copy_notify("old f")},
+       .expect = {NFS4ERR_OLD_STATEID}},
+      {.note = "with an open for writing only",
+       .minors = k42,
+       .before = {{own(), open({.name = "f", .access = kWrite, .create = UNCHECKED4})}},
+       .steps = {at("f"), copy_notify("f")},
+       .expect = {NFS4ERR_OPENMODE, NFS4_OK}},
       {.note = "of a copy that nobody began",
        .minors = k42,
        .steps = {at("file"), with_state(OP_OFFLOAD_STATUS, &Op::opoffload_status,
@@ -255,7 +304,7 @@ Scripts wrong_objects() {
   };
   for (const Object& object : objects()) {
     for (const nfs_opnum4 operation :
-         {OP_ALLOCATE, OP_DEALLOCATE, OP_SEEK, OP_READ_PLUS, OP_IO_ADVISE})
+         {OP_ALLOCATE, OP_DEALLOCATE, OP_SEEK, OP_READ_PLUS, OP_IO_ADVISE, OP_WRITE_SAME})
       add("of " + object.note, {at(object.name), sample(operation)}, object);
     for (const nfs_opnum4 operation : {OP_COPY, OP_CLONE})
       add("into " + object.note, {at("file"), savefh(), at(object.name), sample(operation)},
@@ -268,6 +317,7 @@ Scripts wrong_objects() {
 
 Scripts v42_cases() {
   Scripts all = ranges();
+  append(all, ranges_by_stateid());
   append(all, copies());
   append(all, clones());
   append(all, wrong_objects());

@@ -1,0 +1,46 @@
+// Callbacks: the client's half of the back channel, as cases need it. It answers what a server asks
+// (RFC 8881 20, RFC 7862 16.1), gives nothing back by itself, and remembers the ends of copies. To
+// acknowledge those can be put off, for a copy's stateid is valid until then (RFC 7862 4.8).
+//
+// Thread: the Channel's loop. It outlives the Channel that it serves.
+#pragma once
+
+#include <vector>
+
+#include "base/cancel.h"
+#include "base/loop.h"
+#include "nfs/proto/nfs4.h"
+#include "rpc/server.h"
+
+namespace stag::conform::nfs4 {
+
+namespace v4 = stag::nfs::v4;
+
+class Callbacks {
+ public:
+  // Once `cancel` is pulled nothing is put off any longer.
+  Callbacks(Loop& loop, CancelToken cancel);
+  Callbacks(const Callbacks&) = delete;
+
+  rpc::Service& service() { return server_; }
+
+  // From now on the server waits for the answer to CB_OFFLOAD.
+  void hold() { held_ = true; }
+  // Ends when what was put off is answered.
+  Task<void> release();
+  // Ends when the server has told the end of this copy, or `longest` has passed.
+  Task<void> wait_for_end(v4::stateid4 copy, Duration longest);
+
+ private:
+  Task<v4::CB_COMPOUND4res> answered(v4::CB_COMPOUND4args args);
+  Task<void> acknowledge(v4::CB_OFFLOAD4args args);
+
+  Loop& loop_;
+  const CancelToken cancel_;
+  rpc::Server server_;
+  std::vector<v4::stateid4> ended_;
+  bool held_ = false;
+  int waiting_ = 0;  // answers that are put off
+};
+
+}  // namespace stag::conform::nfs4
