@@ -28,12 +28,12 @@ Slot::Waiters Slot::finish(ReplyPtr reply) {
 std::optional<CacheShare> CacheShare::take(std::atomic<std::uint64_t>& used, std::uint64_t limit,
                                            std::shared_ptr<AddressAccount> account,
                                            std::uint64_t bytes) {
-  if (used.fetch_add(bytes, std::memory_order_relaxed) + bytes > limit) {
-    used.fetch_sub(bytes, std::memory_order_relaxed);
-    return std::nullopt;
-  }
-  account->cache.fetch_add(bytes, std::memory_order_relaxed);
-  return CacheShare(used, std::move(account), bytes);
+  const std::uint64_t of_address =
+      account->cache.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  const std::uint64_t of_all = used.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  CacheShare share(used, std::move(account), bytes);
+  if (of_address > limit / 4 || of_all > limit) return std::nullopt;
+  return share;
 }
 
 CacheShare::~CacheShare() {

@@ -48,7 +48,7 @@ class Slot {
 // Bytes of the caches, of all and of an address, that are given back in the end.
 class CacheShare {
  public:
-  // Nothing when that many are not free.
+  // Nothing when that many are not free, or beyond a quarter of all for the address.
   static std::optional<CacheShare> take(std::atomic<std::uint64_t>& used, std::uint64_t limit,
                                         std::shared_ptr<AddressAccount> account,
                                         std::uint64_t bytes);

@@ -42,7 +42,7 @@ Limit limit_of(Status status) {
 
 // A session gets an eighth of what is free beyond four times what its address has already and
 // beyond a quarter of all. That quarter is for those who find nothing else: one small slot each, so
-// that many thousand clients find room and one address cannot take it from the others.
+// that many thousand clients find room. CacheShare keeps an address from taking it from the others.
 ChannelAttributes Clients::Impl::grant(const ChannelAttributes& wanted,
                                        const AddressAccount& account) const {
   ChannelAttributes granted = lower(wanted, options.limits.fore);
@@ -92,9 +92,12 @@ CreateSessionResult Clients::create_session(const CreateSessionArgs& args, TimeP
     account = client->account;
   }
   const ChannelAttributes fore = impl_->grant(args.fore, *account);
-  auto share = CacheShare::take(impl_->cache_used, impl_->options.limits.caches, account,
-                                Session::cost_of(fore));
-  if (!share) return refused(Status::Nospc, Limit::All);
+  const std::uint64_t all = impl_->options.limits.caches, cost = Session::cost_of(fore);
+  auto share = CacheShare::take(impl_->cache_used, all, account, cost);
+  if (!share) {
+    const bool of_address = account->cache.load(std::memory_order_relaxed) + cost > all / 4;
+    return refused(Status::Delay, of_address ? Limit::Address : Limit::All);
+  }
   CreateSessionResult result = impl_->create(args, fore, std::move(*share), now);
   if (result.status == Status::Delay) result.lapsed = impl_->find_lapsed();
   return result;

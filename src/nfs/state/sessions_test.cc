@@ -134,6 +134,26 @@ TEST(Nfs4Sessions, one_address_leaves_most_of_the_caches_to_others) {
   EXPECT_EQ(world.create_session(id.clientid, 1).fore.max_requests, 64u);
 }
 
+TEST(Nfs4Sessions, of_one_address_are_not_so_many_that_others_get_none) {
+  ClientLimits limits;
+  limits.caches = 1 << 20;
+  World world(1, limits);
+  std::vector<testing::Client> clients;
+  SequenceId next = limits.sessions;
+  while (next >= limits.sessions) {
+    clients.push_back(world.client(std::to_string(clients.size()), "192.0.2.1"));
+    for (next = 2; world.create_session(clients.back().id, next).status == Status::Ok;) ++next;
+  }
+  EXPECT_EQ(world.create_session(clients.back().id, next).status, Status::Delay);
+  EXPECT_LE(clients[0].life->account->cache.load(), limits.caches / 4);
+  for (int address = 2; address < 5; ++address)
+    for (int i = 0; i < 20; ++i)
+      world.client("other" + std::to_string(address * 20 + i),
+                   "192.0.2." + std::to_string(address));
+  for (const auto& client : clients) world.clients.end(client.id, false);
+  world.client("again", "192.0.2.1");
+}
+
 TEST(Nfs4Sessions, a_destroyed_one_is_BADSESSION) {
   World world;
   const auto client = world.client("owner");
