@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/brief_mutex.h"
@@ -130,6 +131,7 @@ class ClientShard {
 
 inline constexpr std::uint32_t kClientShards = Clients::kShards;
 
+
 struct Clients::Impl {
   explicit Impl(const Options& options);
 
@@ -147,9 +149,12 @@ struct Clients::Impl {
   // Of what a client wants for the fore channel, what there is room for in the caches.
   ChannelAttributes grant(const ChannelAttributes& wanted, const AddressAccount& account) const;
   Limit count_client(AddressAccount& account);
-  // One that had lapsed when expire() last looked, and still has; 0: there is none.
-  ClientId find_lapsed();
-  bool has_lapsed(ClientId clientid);
+  // One that had lapsed when expire() last looked, and still has, and whose end makes room where
+  // there is none; 0: there is none.
+  ClientId find_lapsed(Limit reached, const AddressAccount& account);
+  // The next one to look at, which stands at the end of `lapsed` from now on.
+  ClientId next_lapsed(const AddressAccount* account);
+  bool has_lapsed(ClientId clientid, const AddressAccount* account);
   Status judge(const ClientRecord* client, const CreateSessionArgs& args) const;
   CreateSessionResult create(const CreateSessionArgs& args, const ChannelAttributes& fore,
                              CacheShare share, TimePoint now);
@@ -161,8 +166,10 @@ struct Clients::Impl {
   // Yields the address of one that went instead; empty: nobody did.
   std::string add_unconfirmed(const std::string& address, ClientId clientid);
   std::string drop_unconfirmed(ClientId clientid);
+  // A client, and what is only compared: its account.
+  using Lapsed = std::pair<ClientId, const AddressAccount*>;
   void expire(ClientShard& shard, TimePoint now, std::vector<LifePtr>& ended,
-              std::vector<ClientId>& lapsed_now);
+              std::vector<Lapsed>& lapsed_now);
 
   const Options options;
   Accounts accounts;
@@ -172,7 +179,7 @@ struct Clients::Impl {
   std::array<std::unique_ptr<ClientShard>, kClientShards> shards;
   // So that who is refused does not have all clients looked through.
   BriefMutex lapsed_mutex;
-  std::vector<ClientId> lapsed;
+  std::vector<Lapsed> lapsed;
 };
 
 }  // namespace stag::nfs::state

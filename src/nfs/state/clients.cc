@@ -42,25 +42,34 @@ Limit Clients::Impl::count_client(AddressAccount& account) {
   return too_many_of_address ? Limit::Address : Limit::All;
 }
 
-ClientId Clients::Impl::find_lapsed() {
+// An address at its own limit has none of others ended: that would make no room for it.
+ClientId Clients::Impl::find_lapsed(Limit reached, const AddressAccount& account) {
+  if (reached != Limit::Address && reached != Limit::All) return 0;
+  const AddressAccount* const of = reached == Limit::Address ? &account : nullptr;
   for (;;) {
-    ClientId candidate = 0;
-    {
-      const BriefLock lock(lapsed_mutex);
-      if (lapsed.empty()) return 0;
-      candidate = lapsed.back();
-    }
-    if (has_lapsed(candidate)) return candidate;
+    const ClientId candidate = next_lapsed(of);
+    if (candidate == 0 || has_lapsed(candidate, of)) return candidate;
     const BriefLock lock(lapsed_mutex);
-    if (!lapsed.empty() && lapsed.back() == candidate) lapsed.pop_back();
+    if (!lapsed.empty() && lapsed.back().first == candidate) lapsed.pop_back();
   }
 }
 
-bool Clients::Impl::has_lapsed(ClientId clientid) {
+ClientId Clients::Impl::next_lapsed(const AddressAccount* account) {
+  const BriefLock lock(lapsed_mutex);
+  const auto found = std::find_if(lapsed.rbegin(), lapsed.rend(), [account](const Lapsed& one) {
+    return account == nullptr || one.second == account;
+  });
+  if (found == lapsed.rend()) return 0;
+  std::swap(*found, lapsed.back());
+  return lapsed.back().first;
+}
+
+bool Clients::Impl::has_lapsed(ClientId clientid, const AddressAccount* account) {
   ClientShard& shard = shard_of(clientid);
   const BriefLock lock(shard.mutex);
   const ClientRecord* const client = shard.find(clientid);
-  return client != nullptr && client->life->lapsed();
+  return client != nullptr && client->life->lapsed() &&
+         (account == nullptr || client->account.get() == account);
 }
 
 std::string Clients::Impl::drop_unconfirmed(ClientId clientid) {
@@ -205,7 +214,7 @@ LifePtr Clients::end(ClientId clientid, bool lapsed_only) {
 }
 
 void Clients::Impl::expire(ClientShard& shard, TimePoint now, std::vector<LifePtr>& ended,
-                           std::vector<ClientId>& lapsed_now) {
+                           std::vector<Lapsed>& lapsed_now) {
   Removed removed;
   {
     const BriefLock lock(shard.mutex);
@@ -216,7 +225,7 @@ void Clients::Impl::expire(ClientShard& shard, TimePoint now, std::vector<LifePt
         over.push_back(client.get());
         continue;
       }
-      lapsed_now.push_back(id);
+      lapsed_now.emplace_back(id, client->account.get());
       client->life->phase.store(Life::Phase::Lapsed, std::memory_order_release);
       if (now - client->renewed > options.lease + options.courtesy) ended.push_back(client->life);
     }
@@ -231,7 +240,7 @@ void Clients::Impl::expire(ClientShard& shard, TimePoint now, std::vector<LifePt
 
 std::vector<LifePtr> Clients::expire(TimePoint now) {
   std::vector<LifePtr> ended;
-  std::vector<ClientId> lapsed;
+  std::vector<Impl::Lapsed> lapsed;
   for (const auto& shard : impl_->shards) impl_->expire(*shard, now, ended, lapsed);
   {
     const BriefLock lock(impl_->lapsed_mutex);

@@ -334,6 +334,28 @@ TEST(Nfs4Clients, beyond_the_limit_a_lapsed_one_is_named_that_can_go) {
   EXPECT_EQ(world.create_session(third, 1).status, Status::Ok) << "the sequence did not move on";
 }
 
+TEST(Nfs4Clients, beyond_the_limit_of_an_address_only_one_of_its_own_is_named) {
+  ClientLimits limits;
+  limits.clients_of_address = 2;
+  World world(1, limits);
+  const auto here = world.client("here", "192.0.2.1"), there = world.client("there", "192.0.2.2");
+  world.open(here, 1);
+  world.open(there, 2);
+  world.client("alive", "192.0.2.1");
+  world.now += world.lease + std::chrono::seconds(1);
+  world.clients.expire(world.now);
+  EXPECT_EQ(world.clients.list(world.now).size(), 2u) << "who has nothing is gone";
+  world.client("second", "192.0.2.1");
+  const ClientId third = world.exchange_id("third", 1, "root", false, "192.0.2.1").clientid;
+  const CreateSessionResult refused = world.create_session(third, 1);
+  EXPECT_EQ(refused.status, Status::Delay);
+  EXPECT_EQ(refused.lapsed, here.id);
+  world.files.release(*world.clients.end(here.id, true));
+  world.client("fourth", "192.0.2.1");
+  EXPECT_EQ(world.create_session(third, 1).lapsed, 0u);
+  EXPECT_TRUE(there.life->lapsed()) << "its end makes no room at another address";
+}
+
 TEST(Nfs4Clients, twenty_thousand_that_vanish_take_what_there_is_for_a_lease_and_no_more) {
   World world;
   const std::uint32_t limit = ClientLimits{}.clients;

@@ -99,7 +99,7 @@ CreateSessionResult Clients::create_session(const CreateSessionArgs& args, TimeP
     return refused(Status::Delay, of_address ? Limit::Address : Limit::All);
   }
   CreateSessionResult result = impl_->create(args, fore, std::move(*share), now);
-  if (result.status == Status::Delay) result.lapsed = impl_->find_lapsed();
+  result.lapsed = impl_->find_lapsed(result.limit, *account);
   return result;
 }
 

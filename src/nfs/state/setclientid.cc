@@ -84,6 +84,7 @@ ConfirmResult Clients::confirm_clientid(ClientId clientid, const Verifier& confi
   ConfirmResult result;
   Removed removed;
   std::string address;
+  std::shared_ptr<AddressAccount> account;
   CallbackPathPtr former;  // freed without the lock
   ClientShard& shard = impl_->shard_of(clientid);
   {
@@ -99,15 +100,16 @@ ConfirmResult Clients::confirm_clientid(ClientId clientid, const Verifier& confi
     if (client->confirm != confirm) return {Status::StaleClientid, {}, 0, {}};
     if (client->confirmed) return result;
     address = client->address;
+    account = client->account;
     result.limit = impl_->confirm(shard, *client, result.ended, removed);
     if (result.limit != Limit::None) result.status = Status::Delay;
     client->renew(now);
   }
   impl_->settle(removed);
-  if (result.status == Status::Ok)
+  if (result.limit == Limit::None)
     impl_->accounts.remove_unconfirmed(address, clientid);
   else
-    result.lapsed = impl_->find_lapsed();
+    result.lapsed = impl_->find_lapsed(result.limit, *account);
   return result;
 }
 

@@ -140,6 +140,27 @@ TEST_F(SetClientId, does_not_go_around_a_machine_credential) {
   EXPECT_EQ(later.ended->clientid, machine.clientid);
 }
 
+TEST_F(SetClientId, beyond_the_limit_of_an_address_names_nobody_elsewhere) {
+  ClientLimits limits;
+  limits.clients_of_address = 1;
+  Clients clients{{.epoch = 7, .lease = std::chrono::seconds(90), .key = {}, .limits = limits}};
+  const auto confirm = [&](std::string_view id, std::string_view address) {
+    const auto made =
+        clients.set_clientid({bytes_of(id), boot(1), bytes_of("one"), address}, now_);
+    return std::pair(made.clientid, clients.confirm_clientid(made.clientid, made.confirm,
+                                                             bytes_of("one"), now_));
+  };
+  const ClientId there = confirm("there", "192.0.2.2").first;
+  clients.life(there)->states.fetch_add(1);
+  now_ += std::chrono::seconds(91);
+  clients.expire(now_);
+  EXPECT_EQ(confirm("first", "192.0.2.1").second.status, Status::Ok);
+  const ConfirmResult refused = confirm("second", "192.0.2.1").second;
+  EXPECT_EQ(refused.status, Status::Delay);
+  EXPECT_EQ(refused.lapsed, 0u);
+  EXPECT_TRUE(clients.life(there)->lapsed());
+}
+
 TEST_F(SetClientId, again_after_the_lease_has_lost_nothing_that_nobody_wanted) {
   const SetClientIdResult made = confirmed(1);
   hold_something(made);
