@@ -131,7 +131,6 @@ class ClientShard {
 
 inline constexpr std::uint32_t kClientShards = Clients::kShards;
 
-
 struct Clients::Impl {
   explicit Impl(const Options& options);
 
