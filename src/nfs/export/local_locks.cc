@@ -1,5 +1,7 @@
 #include "nfs/export/local_locks.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -44,11 +46,12 @@ ConflictingLock to_conflict(const vfs::LocalLock& lock) {
 // than somebody has.
 class LocalFile {
  public:
-  LocalFile(const FileKey& of, std::unique_ptr<vfs::LocalLocks> locks)
-      : key(of), locks_(std::move(locks)) {}
+  LocalFile(const FileKey& of, std::string for_address, std::unique_ptr<vfs::LocalLocks> locks)
+      : key(of), address(std::move(for_address)), locks_(std::move(locks)) {}
 
   const FileKey key;
-  std::size_t pins = 0;  // with the table's mutex
+  const std::string address;  // of the client that it counts for
+  std::size_t pins = 0;       // with the table's mutex
 
   bool unused() const {
     const std::scoped_lock lock(mutex_);
@@ -157,6 +160,13 @@ class LocalFile {
   std::optional<Range> postponed_;
 };
 
+LocalLockLimits LocalLockLimits::of_process() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return {};
+  const auto files = static_cast<std::size_t>(limit.rlim_cur / 16);
+  return {files, files / 2};
+}
+
 LocalLockTable::LocalLockTable() = default;
 LocalLockTable::~LocalLockTable() = default;
 
@@ -197,22 +207,34 @@ LocalLockTable::Pin LocalLockTable::pinned_if_open(const FileKey& key) {
 }
 
 // Somebody may have opened it meanwhile.
-LocalLockTable::Pin LocalLockTable::pinned(const std::shared_ptr<LocalFile>& file) {
+Result<LocalLockTable::Pin, vfs::Status> LocalLockTable::pinned(
+    const std::shared_ptr<LocalFile>& file) {
   const std::scoped_lock lock(mutex_);
-  const auto [at, fresh] = files_.emplace(file->key, file);
-  if (fresh) open_.fetch_add(1);
+  auto at = files_.find(file->key);
+  if (at == files_.end()) {
+    std::size_t& of_address = files_of_address_[file->address];
+    if (files_.size() >= limits_.files || of_address >= limits_.files_of_address) {
+      if (of_address == 0) files_of_address_.erase(file->address);
+      return Failure{vfs::Status::TooManyObjects};
+    }
+    at = files_.emplace(file->key, file).first;
+    ++of_address;
+    open_.fetch_add(1);
+  }
   ++at->second->pins;
-  return {*this, at->second};
+  return Pin(*this, at->second);
 }
 
+// The limits are seen once the file is open: a store without local programs has none of them.
 Task<Result<LocalLockTable::Pin, vfs::Status>> LocalLockTable::open(const FileKey& key,
                                                                     vfs::FileSystem& store,
-                                                                    vfs::CallerContext caller) {
+                                                                    vfs::CallerContext caller,
+                                                                    const std::string& address) {
   if (Pin pin = pinned_if_open(key)) co_return std::move(pin);
   auto locks = co_await store.local_locks(caller, key.handle);
   if (!locks && locks.error() == vfs::Status::NotSupported) co_return Pin();
   if (!locks) co_return Failure{locks.error()};
-  co_return pinned(std::make_shared<LocalFile>(key, *std::move(locks)));
+  co_return pinned(std::make_shared<LocalFile>(key, address, *std::move(locks)));
 }
 
 void LocalLockTable::release(LocalFile& file) {
@@ -229,6 +251,8 @@ void LocalLockTable::close_if_unused(LocalFile& file, std::shared_ptr<LocalFile>
   if (found == files_.end() || found->second.get() != &file) return;
   closed = std::move(found->second);
   files_.erase(found);
+  const auto count = files_of_address_.find(file.address);
+  if (--count->second == 0) files_of_address_.erase(count);
   open_.fetch_sub(1);
 }
 

@@ -17,6 +17,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <unordered_map>
 
 #include "base/result.h"
@@ -29,6 +30,15 @@ namespace stag::nfs {
 
 class LocalFile;
 
+// Files that are open at once, of all clients and of those at one address. Each takes up to three
+// descriptors, and connections and the files that others use need theirs.
+struct LocalLockLimits {
+  std::size_t files = 0;
+  std::size_t files_of_address = 0;
+  // A sixteenth of what the process may open (RLIMIT_NOFILE), half of that for one address.
+  static LocalLockLimits of_process();
+};
+
 class LocalLockTable final : public state::RangeMirror {
  public:
   // Raises what it has locked in this range of a file.
@@ -38,6 +48,8 @@ class LocalLockTable final : public state::RangeMirror {
   ~LocalLockTable() override;
   LocalLockTable(const LocalLockTable&) = delete;
 
+  // Instead of those of the process; called while no Call runs.
+  void limit(const LocalLockLimits& limits) { limits_ = limits; }
   // Called while no Call runs. The Source is asked until it is removed.
   using SourceId = std::list<Source>::iterator;
   SourceId add(Source source);
@@ -59,9 +71,11 @@ class LocalLockTable final : public state::RangeMirror {
     LocalLockTable* table_ = nullptr;
     std::shared_ptr<LocalFile> file_;
   };
-  // Of a regular file, which `key` names. Both are used until the Task ends.
+  // Of a regular file, which `key` names. All are used until the Task ends. TooManyObjects: too
+  // many files are open, those of clients at `address` perhaps, which is the caller's without port.
+  // Who opens a file first is the one that it counts for.
   Task<Result<Pin, vfs::Status>> open(const state::FileKey& key, vfs::FileSystem& store,
-                                      vfs::CallerContext caller);
+                                      vfs::CallerContext caller, const std::string& address);
 
   // Keeps local programs from a range while somebody decides on it.
   class Hold {
@@ -97,7 +111,7 @@ class LocalLockTable final : public state::RangeMirror {
     }
   };
   std::shared_ptr<LocalFile> find(const state::FileKey& key) const;
-  Pin pinned(const std::shared_ptr<LocalFile>& file);
+  Result<Pin, vfs::Status> pinned(const std::shared_ptr<LocalFile>& file);
   Pin pinned_if_open(const state::FileKey& key);
   void release(LocalFile& file);
   void close_if_unused(LocalFile& file, std::shared_ptr<LocalFile>& closed);
@@ -106,8 +120,10 @@ class LocalLockTable final : public state::RangeMirror {
 
   std::list<Source> sources_;
   std::atomic<std::size_t> open_{0};
+  LocalLockLimits limits_ = LocalLockLimits::of_process();
   mutable std::mutex mutex_;
   std::unordered_map<state::FileKey, std::shared_ptr<LocalFile>, KeyHash> files_;
+  std::unordered_map<std::string, std::size_t> files_of_address_;
 };
 
 }  // namespace stag::nfs

@@ -25,9 +25,14 @@ class LocalLocks : public ::testing::Test {
     pin_ = open();
   }
   LocalLockTable::Pin open() {
-    auto opened = loop_.run(table_.open(key_, store_, {loop_, root_}));
-    STAG_CHECK(opened && opened->ok());
-    return **std::move(opened);
+    auto opened = open(key_, kHere);
+    STAG_CHECK(opened.ok());
+    return *std::move(opened);
+  }
+  Result<LocalLockTable::Pin, vfs::Status> open(const FileKey& key, const std::string& address) {
+    auto opened = loop_.run(table_.open(key, store_, {loop_, root_}, address));
+    STAG_CHECK(opened.has_value());
+    return *std::move(opened);
   }
   // As one of the two tables gives a lock out.
   bool give(RangeModes& to, const Range& range, Mode mode) {
@@ -43,6 +48,7 @@ class LocalLocks : public ::testing::Test {
     return store_.locks.server_has(range.first, range.last, mode);
   }
 
+  const std::string kHere = "192.0.2.1", kThere = "192.0.2.2", kElsewhere = "192.0.2.3";
   testing::ManualLoop loop_;
   const vfs::Credentials root_{0, 0, {}};
   testing::StoreWithPrograms store_{std::make_shared<vfs::MemoryFileSystem>()};
@@ -141,10 +147,29 @@ TEST_F(LocalLocks, are_open_once_however_many_want_a_file) {
 TEST_F(LocalLocks, do_not_exist_where_there_are_no_programs) {
   store_.has_locks = false;
   const FileKey other{2, store_.root()};
-  auto opened = loop_.run(table_.open(other, store_, {loop_, root_}));
-  ASSERT_TRUE(opened && opened->ok());
-  EXPECT_FALSE(**opened);
+  table_.limit({0, 0});
+  auto opened = open(other, kHere);
+  ASSERT_TRUE(opened.ok());
+  EXPECT_FALSE(*opened);
   EXPECT_TRUE(table_.hold(other, {}, true).ok());
+}
+
+TEST_F(LocalLocks, leave_descriptors_for_others) {
+  table_.limit({3, 2});
+  const auto file = [&](std::uint64_t store) { return FileKey{store, store_.root()}; };
+  auto second = open(file(2), kHere);
+  ASSERT_TRUE(second.ok());
+  ASSERT_FALSE(open(file(3), kHere).ok());
+  EXPECT_EQ(open(file(3), kHere).error(), vfs::Status::TooManyObjects);
+  EXPECT_TRUE(open(file(2), kHere).ok()) << "it is open";
+  auto third = open(file(3), kThere);
+  ASSERT_TRUE(third.ok());
+  EXPECT_EQ(open(file(4), kElsewhere).error(), vfs::Status::TooManyObjects);
+  EXPECT_TRUE(open(file(2), kElsewhere).ok());
+  EXPECT_EQ(store_.locks.open, 3);
+  *second = {};
+  EXPECT_TRUE(open(file(4), kHere).ok());
+  EXPECT_TRUE(open(file(4), kElsewhere).ok()) << "it was given back";
 }
 
 }  // namespace

@@ -122,6 +122,12 @@ TEST_F(LocksAndPrograms, go_over_from_one_client_to_the_next_without_a_gap) {
   EXPECT_TRUE(server_has(5, 14, Mode::Exclusive));
 }
 
+TEST_F(LocksAndPrograms, of_more_files_than_may_be_open_are_refused) {
+  nfs_.context().local_locks->limit({0, 0});
+  EXPECT_EQ(lock(kA, 0, 10), NLM4_DENIED_NOLOCKS);
+  EXPECT_EQ(locks().open, 0);
+}
+
 TEST_F(LocksAndPrograms, of_a_client_that_frees_all_are_given_back) {
   EXPECT_EQ(lock(kA, 0, 10), NLM4_GRANTED);
   channel_.origin().peer = {kA, 700};

@@ -37,8 +37,8 @@ Task<Key> key_to_lock(const NlmContext& context, const rpc::CallContext& call,
   const bool regular = access->attributes.type == vfs::FileType::Regular;
   if (!regular || (!owner && access->granted == 0)) co_return Failure{nlm::NLM4_FAILED};
   if (opened != nullptr) {
-    auto pin =
-        co_await context.server.local_locks->open(object->key(), object->store(), object->caller());
+    auto pin = co_await context.server.local_locks->open(object->key(), object->store(),
+                                                         object->caller(), call.origin().peer.host);
     if (!pin) co_return Failure{nlm::NLM4_DENIED_NOLOCKS};
     if (*pin) *opened = std::make_shared<LocalLockTable::Pin>(*std::move(pin));
   }

@@ -210,6 +210,19 @@ TEST_F(Nfs4LocalLocks, need_a_stateid_before_any_program_hears_of_them) {
   EXPECT_EQ(locks().open, 0);
 }
 
+TEST_F(Nfs4LocalLocks, of_more_files_than_may_be_open_are_to_be_asked_for_later) {
+  context_.local_locks->limit({1, 1});
+  ASSERT_EQ(lock(0, 10, v4::WRITE_LT).status, v4::NFS4_OK);
+  const Opened first = std::exchange(file_, create("another"));
+  EXPECT_EQ(lock(0, 10, v4::WRITE_LT).status, v4::NFS4ERR_DELAY);
+  EXPECT_EQ(locks().open, 1);
+  EXPECT_EQ(
+      run({putfh(first.handle), op(v4::OP_CLOSE, &Op::opclose, v4::CLOSE4args{0, first.stateid})})
+          .status,
+      v4::NFS4_OK);
+  EXPECT_EQ(lock(0, 10, v4::WRITE_LT).status, v4::NFS4_OK);
+}
+
 class Nfs40LocalLocks : public LockedByPrograms<Nfs40Served> {};
 
 TEST_F(Nfs40LocalLocks, are_the_same_in_version_4_0) {
