@@ -141,6 +141,7 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
   const net::SignalWatch watch(loop, {SIGINT, SIGTERM, SIGHUP},
                                [&](int signal) { on_signal(signal, loop, reloads); });
   const auto connector = callback_connector(loop);
+  if (options_.nfs4) nfs4.watch_leases(loop);
   if (options_.nfs4 && options_.callbacks.wanted()) nfs4.start_callbacks(loop, connector.get());
   Listeners listeners(options_, (*services)->server(), sockets_, tap);
   auto listening = (*services)->observing().start_metrics();

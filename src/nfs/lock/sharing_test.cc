@@ -126,6 +126,19 @@ TEST_F(Nfs4AndNlm, NLM_takes_what_a_lapsed_client_holds) {
   EXPECT_TRUE(v4_.life->ended());
 }
 
+TEST_F(Nfs4AndNlm, what_waits_in_NLM_gets_what_a_client_holds_that_lapses) {
+  ASSERT_EQ(v4({10, 19}, kExclusive), Status::Ok);
+  EXPECT_EQ(nlm({10, 19}, kExclusive, true), NLM4_BLOCKED);
+  world_.now += 2 * World::lease;
+  std::vector<state::LifePtr> lapsed;
+  EXPECT_TRUE(world_.clients.expire(world_.now, &lapsed).empty());
+  ASSERT_EQ(lapsed.size(), 1u);
+  EXPECT_EQ(lapsed[0], v4_.life);
+  world_.files.tell_of_lapse();
+  EXPECT_EQ(granted_.size(), 1u);
+  EXPECT_TRUE(v4_.life->ended());
+}
+
 TEST_F(Nfs4AndNlm, a_share_of_version_4_keeps_DOS_shares_out) {
   world_.files.close(World::file(1), open_, *v4_.life);
   ASSERT_TRUE(world_.open(v4_, 1, state::kShareRead, state::kShareWrite).verdict.granted());

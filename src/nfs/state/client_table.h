@@ -53,7 +53,9 @@ struct ClientRecord {
   // Who lapsed and comes back before anybody wanted what it holds has lost nothing.
   void renew(TimePoint now) {
     renewed = std::max(renewed, now);
-    if (life->lapsed()) life->phase.store(Life::Phase::Active, std::memory_order_release);
+    if (!life->lapsed()) return;
+    life->wanted.store(false);
+    life->phase.store(Life::Phase::Active, std::memory_order_release);
   }
   bool has_state() const {
     return !sessions.empty() || life->states.load(std::memory_order_acquire) != 0;
@@ -167,8 +169,12 @@ struct Clients::Impl {
   std::string drop_unconfirmed(ClientId clientid);
   // A client, and what is only compared: its account.
   using Lapsed = std::pair<ClientId, const AddressAccount*>;
-  void expire(ClientShard& shard, TimePoint now, std::vector<LifePtr>& ended,
-              std::vector<Lapsed>& lapsed_now);
+  struct Expired {
+    std::vector<LifePtr> ended;
+    std::vector<Lapsed> lapsed;
+    std::vector<LifePtr> lapsed_just_now;  // of these
+  };
+  void expire(ClientShard& shard, TimePoint now, Expired& expired);
 
   const Options options;
   Accounts accounts;

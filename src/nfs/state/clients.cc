@@ -34,7 +34,7 @@ void Clients::Impl::settle(const Removed& removed) {
 // Whose limit is in the way; None: it is counted.
 Limit Clients::Impl::count_client(AddressAccount& account) {
   const std::uint32_t of_address = account.clients.fetch_add(1, std::memory_order_relaxed) + 1;
-  const std::uint32_t all = confirmed.fetch_add(1, std::memory_order_relaxed) + 1;
+  const std::uint32_t all = confirmed.fetch_add(1) + 1;
   const bool too_many_of_address = of_address > options.limits.clients_of_address;
   if (!too_many_of_address && all <= options.limits.clients) return Limit::None;
   account.clients.fetch_sub(1, std::memory_order_relaxed);
@@ -213,8 +213,8 @@ LifePtr Clients::end(ClientId clientid, bool lapsed_only) {
   return life;
 }
 
-void Clients::Impl::expire(ClientShard& shard, TimePoint now, std::vector<LifePtr>& ended,
-                           std::vector<Lapsed>& lapsed_now) {
+void Clients::Impl::expire(ClientShard& shard, TimePoint now, Expired& expired) {
+  std::vector<LifePtr>& ended = expired.ended;
   Removed removed;
   {
     const BriefLock lock(shard.mutex);
@@ -225,9 +225,11 @@ void Clients::Impl::expire(ClientShard& shard, TimePoint now, std::vector<LifePt
         over.push_back(client.get());
         continue;
       }
-      lapsed_now.emplace_back(id, client->account.get());
+      expired.lapsed.emplace_back(id, client->account.get());
+      if (!client->life->lapsed()) expired.lapsed_just_now.push_back(client->life);
       client->life->phase.store(Life::Phase::Lapsed, std::memory_order_release);
-      if (now - client->renewed > options.lease + options.courtesy) ended.push_back(client->life);
+      if (client->life->wanted.load() || now - client->renewed > options.lease + options.courtesy)
+        ended.push_back(client->life);
     }
     ended.reserve(ended.size() + over.size());
     for (ClientRecord* client : over) {
@@ -238,16 +240,20 @@ void Clients::Impl::expire(ClientShard& shard, TimePoint now, std::vector<LifePt
   settle(removed);
 }
 
-std::vector<LifePtr> Clients::expire(TimePoint now) {
-  std::vector<LifePtr> ended;
-  std::vector<Impl::Lapsed> lapsed;
-  for (const auto& shard : impl_->shards) impl_->expire(*shard, now, ended, lapsed);
+std::vector<LifePtr> Clients::expire(TimePoint now, std::vector<LifePtr>* lapsed) {
+  Impl::Expired expired;
+  for (const auto& shard : impl_->shards) impl_->expire(*shard, now, expired);
   {
     const BriefLock lock(impl_->lapsed_mutex);
-    impl_->lapsed.swap(lapsed);
+    impl_->lapsed.swap(expired.lapsed);
   }
   impl_->accounts.sweep();
-  return ended;
+  if (lapsed != nullptr) *lapsed = std::move(expired.lapsed_just_now);
+  return std::move(expired.ended);
+}
+
+bool Clients::any_confirmed() const {
+  return impl_->confirmed.load() != 0;
 }
 
 Status Clients::reclaim_complete(Life& life) {

@@ -299,8 +299,11 @@ class Clients {
 
   // To be called now and then: unconfirmed records older than a lease go, and clients lapse.
   // Returns those that ended, for they had no state, and those that lapsed for longer than the
-  // courtesy, which are still to be ended.
-  std::vector<LifePtr> expire(TimePoint now);
+  // courtesy, or are wanted, which are still to be ended. `lapsed`: gets those that just did.
+  std::vector<LifePtr> expire(TimePoint now, std::vector<LifePtr>* lapsed = nullptr);
+  // Whether any lease can run out. Whoever confirms a client and then looks whether somebody calls
+  // expire(), and whoever gives that up and then asks this, cannot miss each other.
+  bool any_confirmed() const;
   // Ends a client that lapsed (`lapsed_only`: because somebody wants what it holds; null when it
   // came back meanwhile), or any, as an administrator wants.
   LifePtr end(ClientId clientid, bool lapsed_only);

@@ -356,6 +356,26 @@ TEST(Nfs4Clients, beyond_the_limit_of_an_address_only_one_of_its_own_is_named) {
   EXPECT_TRUE(there.life->lapsed()) << "its end makes no room at another address";
 }
 
+TEST(Nfs4Clients, that_lapsed_are_told_of_once_and_ended_soon_when_somebody_wants_what_they_hold) {
+  World world;
+  const auto client = world.client("owner");
+  world.open(client, 1);
+  std::vector<LifePtr> lapsed;
+  const auto expire = [&] {
+    world.now += world.lease + std::chrono::seconds(1);
+    return world.clients.expire(world.now, &lapsed);
+  };
+  EXPECT_TRUE(expire().empty());
+  EXPECT_EQ(lapsed, std::vector{client.life});
+  EXPECT_TRUE(expire().empty());
+  EXPECT_TRUE(lapsed.empty());
+  client.life->wanted = true;
+  EXPECT_EQ(expire(), std::vector{client.life});
+  EXPECT_TRUE(world.run(client, 0, 1)) << "it came back just before";
+  EXPECT_TRUE(expire().empty());
+  EXPECT_EQ(lapsed, std::vector{client.life}) << "and has its courtesy again";
+}
+
 TEST(Nfs4Clients, twenty_thousand_that_vanish_take_what_there_is_for_a_lease_and_no_more) {
   World world;
   const std::uint32_t limit = ClientLimits{}.clients;

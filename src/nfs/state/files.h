@@ -270,6 +270,10 @@ class Files {
   // RELEASE_LOCKOWNER), opens the file again, or more were revoked since. BadStateid when there is
   // none.
   Status revoke(const Stateid& stateid);
+  // Some client lapsed: those who wait elsewhere ask again, and find out whom to end.
+  void tell_of_lapse() {
+    if (outside_ != nullptr && outside_->waiting()) outside_->freed(nullptr);
+  }
   // Everything of a client that Ended, at once.
   void release(const Life& life);
   // The next page of a listing; false: it was the last one. What is there from the first page to

@@ -164,6 +164,10 @@ struct Life {
   std::atomic<bool> ending{false};  // its record is being removed, because it lapsed
   // In which grace period it claimed something last; GracePeriod's.
   std::uint64_t claimed_in = 0;
+  // Somebody wants what it holds since it lapsed: it is to be ended, and has no courtesy.
+  std::atomic<bool> wanted{false};
+  // It has locked ranges that programs of the server's machine see.
+  std::atomic<bool> seen_by_programs{false};
   // Set before anybody else has the Life, and kept.
   StateProtection protection;
   // A client of version 4.0, which has no RECLAIM_COMPLETE. Set before anybody else has the Life.

@@ -223,6 +223,34 @@ TEST_F(Nfs4LocalLocks, of_more_files_than_may_be_open_are_to_be_asked_for_later)
   EXPECT_EQ(lock(0, 10, v4::WRITE_LT).status, v4::NFS4_OK);
 }
 
+class Nfs4LapsedLocks : public Nfs4LocalLocks {
+ protected:
+  void SetUp() override {
+    nfs4_.watch_leases(loop_);
+    Nfs4LocalLocks::SetUp();
+  }
+  ~Nfs4LapsedLocks() override { nfs4_.stop_callbacks(); }
+  static constexpr Duration kLease = 90s;
+};
+
+// They cannot ask for it as clients do.
+TEST_F(Nfs4LapsedLocks, go_when_the_lease_of_their_client_is_over_though_nobody_calls) {
+  ASSERT_EQ(lock(0, 10, v4::WRITE_LT).status, v4::NFS4_OK);
+  loop_.pass(kLease - 2s);
+  EXPECT_EQ(locks().open, 1);
+  loop_.pass(4s);
+  EXPECT_EQ(locks().open, 0);
+  EXPECT_EQ(compound({sequence()}).status, v4::NFS4ERR_BADSESSION);
+}
+
+TEST_F(Nfs4LapsedLocks, are_all_that_takes_the_courtesy_from_their_client) {
+  const v4::LOCK4res locked = lock(0, 10, v4::WRITE_LT);
+  ASSERT_EQ(locked.status, v4::NFS4_OK);
+  ASSERT_EQ(unlock(locked.resok4().lock_stateid, 0, 10), v4::NFS4_OK);
+  loop_.pass(2 * kLease);
+  EXPECT_EQ(compound({sequence()}).status, v4::NFS4_OK) << "it keeps its open";
+}
+
 class Nfs40LocalLocks : public LockedByPrograms<Nfs40Served> {};
 
 TEST_F(Nfs40LocalLocks, are_the_same_in_version_4_0) {

@@ -4,6 +4,7 @@
 #include "nfs/ulb/nfs4.h"
 #include "nfs/v4/administration.h"
 #include "nfs/v4/callback/callbacks.h"
+#include "nfs/v4/compound/lease_timer.h"
 #include "nfs/v4/interpreter.h"
 #include "nfs/v4/ops/offloads.h"
 #include "rpc/server.h"
@@ -19,6 +20,10 @@ Administration Nfs4Server::administration() {
   return Administration(*shared_);
 }
 
+void Nfs4Server::watch_leases(Loop& home) {
+  lease_timer_ = std::make_unique<LeaseTimer>(*shared_, home);
+}
+
 void Nfs4Server::start_callbacks(Loop& home, rpc::Connector* connector) {
   callbacks_ = std::make_unique<Callbacks>(*shared_, home, connector);
   offloads_ = std::make_unique<Offloads>(*shared_, *callbacks_);
@@ -27,6 +32,7 @@ void Nfs4Server::start_callbacks(Loop& home, rpc::Connector* connector) {
 void Nfs4Server::stop_callbacks() {
   offloads_.reset();
   callbacks_.reset();
+  lease_timer_.reset();
 }
 
 namespace {

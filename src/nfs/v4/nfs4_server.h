@@ -37,13 +37,16 @@ class Nfs4Server {
   // every operation; null: nobody is.
   void add_program(rpc::Server& server, OperationObserver* observer = nullptr);
 
+  // From now on leases run out though no client calls, by a timer of `home`, which outlives the
+  // call of stop_callbacks(). Before the first Call; on the thread of home.
+  void watch_leases(Loop& home);
   // From now on copies may go on after they were answered, and clients are called on the
   // connections that they made (RFC 8167), and get delegations. `home` decides what is sent to
   // whom; it outlives the calls of stop_callbacks(). `connector`, on home, makes the connections to
   // clients of version 4.0, which listen for callbacks; without it they get no delegations. Before
   // the first Call; on the thread of home.
   void start_callbacks(Loop& home, rpc::Connector* connector = nullptr);
-  // After the last connection is gone; on the thread of home.
+  // No lease runs out any more, either. After the last connection is gone; on the thread of home.
   void stop_callbacks();
   // Ends the copies that go on and the connections made to clients; `done` runs on home when none
   // is left. While connections and stores are there.
@@ -51,6 +54,7 @@ class Nfs4Server {
 
  private:
   std::unique_ptr<SharedState> shared_;
+  std::unique_ptr<LeaseTimer> lease_timer_;
   std::unique_ptr<Callbacks> callbacks_;
   std::unique_ptr<Offloads> offloads_;
 };

@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "base/reason.h"
+#include "nfs/v4/compound/lease_timer.h"
 
 namespace stag::nfs::nfs4 {
 
@@ -73,12 +74,28 @@ void SharedState::expire(TimePoint now) {
   if (time < due || !next_expiry_.compare_exchange_strong(due, time + kInterval.count())) return;
   options.grace->active(now);
   if (now_and_then) now_and_then();
-  for (const state::LifePtr& over : clients.expire(now)) {
+  watch_leases();
+  std::vector<state::LifePtr> lapsed;
+  for (const state::LifePtr& over : clients.expire(now, &lapsed)) {
     if (over->ended())
       release(over);
     else
       end_lapsed(over->clientid, EndedFor::TimeOver);
   }
+  for (const state::LifePtr& life : lapsed)
+    if (keeps_programs_out(*life)) end_lapsed(life->clientid, EndedFor::Conflict);
+  if (!lapsed.empty()) files.tell_of_lapse();
+}
+
+void SharedState::watch_leases() {
+  if (LeaseTimer* const timer = lease_timer.load(std::memory_order_acquire)) timer->look();
+}
+
+bool SharedState::keeps_programs_out(const state::Life& life) const {
+  if (!life.seen_by_programs.load()) return false;
+  state::HeldCounts held;
+  files.count_held({&life.clientid, 1}, {&held, 1});
+  return held.locks != 0;
 }
 
 void SharedState::free_state(const state::Life& ended) {
@@ -126,7 +143,9 @@ void SharedState::end_lapsed(state::ClientId client, EndedFor why) {
     return;
   }
   const state::LifePtr life = clients.life(client);
-  if (life == nullptr || !life->lapsed() || life->ending.exchange(true)) return;
+  if (life == nullptr || !life->lapsed()) return;
+  life->wanted.store(true);
+  if (life->ending.exchange(true)) return;
   if (!options.recovery->offload([this, life, why] { end_recorded(*life, why); }))
     life->ending = false;
 }

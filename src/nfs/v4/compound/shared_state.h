@@ -47,6 +47,7 @@ struct Nfs4Options {
 };
 
 class Callbacks;
+class LeaseTimer;
 class Offloads;
 
 // Busy: its record is being removed just now, or too many wait for that: ask again. Failed: its
@@ -75,6 +76,8 @@ class SharedState {
   std::atomic<Callbacks*> callbacks{nullptr};
   // Called with expire(); set before the first Call.
   UniqueFunction<void()> now_and_then;
+  // Null: leases run out when some client calls.
+  std::atomic<LeaseTimer*> lease_timer{nullptr};
   // Null: copies are done before they are answered.
   std::atomic<Offloads*> offloads{nullptr};
 
@@ -86,6 +89,8 @@ class SharedState {
   // Lets leases run out, and ends clients that nobody waits for any more; once a second at most,
   // however often it is called.
   void expire(TimePoint now);
+  // A client was confirmed, whose lease runs out even if no client calls any more.
+  void watch_leases();
   // Ends a client that lapsed: at once where nothing is recorded, else when its record is gone.
   void end_lapsed(state::ClientId client, EndedFor why);
   // Ends any client, once its record is gone. `done` runs once, on whatever thread.
@@ -105,6 +110,8 @@ class SharedState {
 
  private:
   void free_state(const state::Life& ended);
+  // Whether it has locks that programs of this machine run into, who cannot ask for its end.
+  bool keeps_programs_out(const state::Life& life) const;
   std::optional<recovery::ClientOwner> owner_of(state::ClientId client) const;
   void completed(const std::optional<recovery::ClientOwner>& owner, TimePoint now);
   void end_recorded(state::Life& life, EndedFor why);

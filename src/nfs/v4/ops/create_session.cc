@@ -60,7 +60,10 @@ v4::CREATE_SESSION4res create_session(Compound& compound, v4::CREATE_SESSION4arg
   }
   compound.shared().release(made.ended);
   note_session(compound, asked, made);
-  if (made.confirmed && made.life != nullptr) compound.shared().admit(*made.life);
+  if (made.confirmed && made.life != nullptr) {
+    compound.shared().admit(*made.life);
+    compound.shared().watch_leases();
+  }
   if (made.status != state::Status::Ok) return {to_nfsstat4(made.status), {}};
   if (back != nullptr && !made.replay) back->open(made.sessionid, made.back);
   v4::CREATE_SESSION4res results;

@@ -61,6 +61,7 @@ state::LockResult lock_everywhere(Compound& compound, const state::LockArgs& wan
   if (!answer.verdict.granted()) return answer;
   auto held = local.hold(wanted.file, wanted.range, wanted.exclusive);
   if (!held) return denied_by(std::move(held.error()), wanted.reclaim);
+  if (*held) compound.life()->seen_by_programs.store(true);
   return files.lock(wanted, compound.life());
 }
 

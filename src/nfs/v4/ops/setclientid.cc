@@ -69,8 +69,10 @@ v4::SETCLIENTID_CONFIRM4res setclientid_confirm(Compound& compound,
   if (confirmed.limit != state::Limit::None)
     note_limit(compound, Reason::Nfs4ClientsTooMany, args.clientid, name_of(confirmed.limit));
   if (const state::LifePtr life = clients.life(args.clientid);
-      confirmed.status == state::Status::Ok && life != nullptr)
+      confirmed.status == state::Status::Ok && life != nullptr) {
     compound.shared().admit(*life);
+    compound.shared().watch_leases();
+  }
   return {to_nfsstat4(confirmed.status)};
 }
 

@@ -42,7 +42,7 @@ class OutsideTable final : public OutsideLocks {
     if (meanwhile_) meanwhile_();
     return seen;
   }
-  bool waiting() const override { return false; }
+  bool waiting() const override { return waits; }
   void lock() override { mutex_.lock(); }
   void unlock() override { mutex_.unlock(); }
   std::optional<ConflictingLock> conflict(const FileKey& file, const Range& range,
@@ -52,7 +52,10 @@ class OutsideTable final : public OutsideLocks {
     return std::nullopt;
   }
   bool share_conflict(const FileKey&, std::uint32_t, std::uint32_t) const override { return false; }
-  void freed(const FileKey*) override {}
+  void freed(const FileKey*) override { ++told; }
+
+  std::atomic<bool> waits{false};
+  std::atomic<int> told{0};  // that there may be less in the way
 
  private:
   Files& files_;

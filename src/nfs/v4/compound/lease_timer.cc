@@ -1,0 +1,31 @@
+#include "nfs/v4/compound/lease_timer.h"
+
+#include "nfs/v4/compound/shared_state.h"
+
+namespace stag::nfs::nfs4 {
+
+LeaseTimer::LeaseTimer(SharedState& shared, Loop& home) : shared_(shared), home_(home) {
+  shared_.lease_timer.store(this, std::memory_order_release);
+}
+
+LeaseTimer::~LeaseTimer() {
+  shared_.lease_timer.store(nullptr, std::memory_order_release);
+}
+
+void LeaseTimer::look() {
+  if (!armed_ && shared_.clients.any_confirmed()) home_.post([this] { arm(); });
+}
+
+void LeaseTimer::arm() {
+  if (armed_ || !shared_.clients.any_confirmed()) return;
+  timer_ = home_.after(std::chrono::seconds(1), [this] { expire(); });
+  armed_ = true;
+}
+
+void LeaseTimer::expire() {
+  armed_ = false;
+  arm();
+  shared_.expire(home_.now());
+}
+
+}  // namespace stag::nfs::nfs4

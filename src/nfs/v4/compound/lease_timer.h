@@ -1,0 +1,37 @@
+// LeaseTimer: lets leases run out though no client of version 4 calls. For what such a client holds
+// others wait, too: those of NFSv3 and NLM, and programs of this machine, which cannot ask for it.
+// Looks once a second while there are clients, and never while there are none.
+//
+// Thread: that of `home`, but look(), which is any. The SharedState and home outlive it.
+#pragma once
+
+#include <atomic>
+
+#include "base/loop.h"
+
+namespace stag::nfs::nfs4 {
+
+class SharedState;
+
+class LeaseTimer {
+ public:
+  // Before the first Call.
+  LeaseTimer(SharedState& shared, Loop& home);
+  // After the last one.
+  ~LeaseTimer();
+  LeaseTimer(const LeaseTimer&) = delete;
+
+  // There may be a client since the last look.
+  void look();
+
+ private:
+  void arm();
+  void expire();
+
+  SharedState& shared_;
+  Loop& home_;
+  Timer timer_;
+  std::atomic<bool> armed_{false};
+};
+
+}  // namespace stag::nfs::nfs4
