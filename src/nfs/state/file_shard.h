@@ -16,7 +16,6 @@
 
 namespace stag::nfs::state {
 
-inline constexpr std::uint32_t kFileShards = 64;
 // Revoked states of a client without sessions that a shard remembers.
 inline constexpr std::uint32_t kRevokedKept = 16;
 

@@ -10,6 +10,9 @@
 
 namespace stag::nfs::state {
 
+// A hash says which shard something is in, by its remainder: within a shard that tells nothing.
+inline constexpr std::uint32_t kFileShards = 64;
+
 // T has `std::uint64_t hash`, as even as a keyed hash is, and `T* chain`.
 template <class T>
 class HashChains {
@@ -19,7 +22,7 @@ class HashChains {
   // The one with this hash that match(record) is true of, or null.
   template <class Match>
   T* find(std::uint64_t hash, Match&& match) const {
-    T* record = buckets_[hash % buckets_.size()];
+    T* record = buckets_[bucket_of(hash, buckets_)];
     while (record != nullptr && (record->hash != hash || !match(*record))) record = record->chain;
     return record;
   }
@@ -29,7 +32,7 @@ class HashChains {
   }
   // It is in here.
   void erase(T& record) {
-    T** at = &buckets_[record.hash % buckets_.size()];
+    T** at = &buckets_[bucket_of(record.hash, buckets_)];
     while (*at != &record) at = &(*at)->chain;
     *at = record.chain;
     --size_;
@@ -42,8 +45,11 @@ class HashChains {
   std::size_t size() const { return size_; }
 
  private:
+  static std::size_t bucket_of(std::uint64_t hash, const std::vector<T*>& buckets) {
+    return hash / kFileShards % buckets.size();
+  }
   static void link(std::vector<T*>& buckets, T& record) {
-    T*& first = buckets[record.hash % buckets.size()];
+    T*& first = buckets[bucket_of(record.hash, buckets)];
     record.chain = first;
     first = &record;
   }
