@@ -56,7 +56,7 @@ Verdict FileShard::delegation_conflict(const FileKey& key, std::uint64_t hash, T
     if ((by != nullptr && life.clientid == by->clientid) || !is_in_the_way(*one, touch)) continue;
     if (life.lapsed()) return {Verdict::Kind::Lapsed, Status::Ok, life.clientid};
     if (life.ended()) {
-      remove(*one, removed);  // The last one may take the file's record with it.
+      sweep(*one, removed);  // The last one may take the file's record with it.
       continue;
     }
     if (!one->recalled) set_untold(*one, true);
@@ -247,18 +247,20 @@ bool Files::is_delegated(const Stateid& stateid) const {
 
 void Files::revoke_delegation(const Stateid& stateid) {
   RemovedRecords removed;
+  FileKey file;
   FileShard& shard = impl_->shard_of(stateid);
   {
     const BriefLock lock(shard.mutex);
     State* const state = shard.find(stateid);
     if (state == nullptr || state->type != State::Type::Delegation) return;
+    file = state->file->key;
     // Version 4.0 has no FREE_STATEID.
     if (state->holder->life->without_sessions)
       shard.remove(*state, removed);
     else
       shard.revoke(*state, Status::DelegRevoked, removed);
   }
-  freed(nullptr);
+  freed(&file);
 }
 
 }  // namespace stag::nfs::state

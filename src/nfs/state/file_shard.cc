@@ -305,6 +305,12 @@ void FileShard::replace_revoked(const OpenState& fresh, RemovedRecords& removed)
   }
 }
 
+// What else goes with it nobody is told of before the client's release().
+void FileShard::sweep(State& state, RemovedRecords& removed) {
+  state.holder->life->swept.store(true, std::memory_order_relaxed);
+  remove(state, removed);
+}
+
 Verdict FileShard::share_conflict(const FileKey& key, std::uint64_t hash, std::uint32_t access,
                                   std::uint32_t deny, const OpenState* except, Status status,
                                   RemovedRecords& removed) {
@@ -318,7 +324,7 @@ Verdict FileShard::share_conflict(const FileKey& key, std::uint64_t hash, std::u
     const Life& life = *open->holder->life;
     if (life.lapsed()) return lapsed(life);
     if (!life.ended()) return Verdict::refused(status);
-    remove(*open, removed);
+    sweep(*open, removed);
   }
 }
 
@@ -337,7 +343,7 @@ LockResult FileShard::range_conflict(const FileKey& key, std::uint64_t hash,
       return {Verdict::refused(Status::Denied),
               {},
               ConflictingLock{held.range, held.exclusive, life.clientid, conflict->owner->owner}};
-    remove(*held.via, removed);
+    sweep(*held.via, removed);
   }
 }
 

@@ -100,6 +100,8 @@ class FileShard {
   void detach(State& state, RemovedRecords& removed);
   void remove_one(State& state, RemovedRecords& removed);
   void forget_revoked(HolderRecord& holder, RemovedRecords& removed);
+  // Of a client that ended, what is in the way.
+  void sweep(State& state, RemovedRecords& removed);
 
   const std::uint32_t number_;
   const std::uint32_t epoch_;

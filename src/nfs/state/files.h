@@ -297,7 +297,7 @@ class Files {
   void tell_recalls(const FileKey& file);
   static Status find_target(FileShard& shard, const LockArgs& args, const Life& life,
                             std::uint64_t owner_hash, LockTarget& target);
-  bool release_some(FileShard& shard, const Life& life);
+  bool release_some(FileShard& shard, const Life& life, std::vector<FileKey>& touched);
   // nullopt: first the others are to be asked, whose mutex is held then (`asked`).
   std::optional<OpenResult> open_if(const OpenArgs& args, const LifePtr& life, bool asked);
   std::optional<StateidResult> delegate_if(const DelegateArgs& args, const LifePtr& life,

@@ -2,11 +2,13 @@
 // of version 4 with opens, locks and delegations, and somebody who locks by other means (NLM).
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <optional>
 #include <random>
 #include <thread>
+#include <vector>
 
 #include "testing/nfs/outside_table.h"
 #include "testing/nfs/state_world.h"
@@ -229,6 +231,62 @@ TEST(Nfs4StateHolders, of_four_threads_are_never_in_each_others_way) {
   EXPECT_EQ(shared.world.files.states(), 0u);
   EXPECT_FALSE(shared.world.files.guarded());
   EXPECT_FALSE(shared.outside.any());
+}
+
+struct ToldFiles final : RangeMirror {
+  void freed(const FileKey* file, const Range&) override {
+    file == nullptr ? ++all : (files.push_back(*file), 0);
+  }
+  std::vector<FileKey> files;
+  int all = 0;
+};
+
+// Files of others are not looked at for a client that had nothing on them.
+TEST(Nfs4StateRelease, names_the_files_on_which_others_can_go_on) {
+  World world;
+  ToldFiles told;
+  world.files.mirror_to(&told);
+  const auto holder = world.client("holder"), other = world.client("other"),
+             idle = world.client("idle");
+  world.lock(holder, 1, world.open(holder, 1).stateid, {0, 9}, true);
+  world.lock(holder, 1, world.open(holder, 1).stateid, {20, 29}, true, "another locker");
+  world.open(holder, 2);
+  ASSERT_EQ(world.files.delegate({World::file(3), DelegationType::Read, {}}, holder.life).status,
+            Status::Ok);
+  world.lock(other, 4, world.open(other, 4).stateid, {0, 9}, true);
+  world.files.release(*world.clients.end(idle.id, false));
+  EXPECT_TRUE(told.files.empty());
+  world.files.release(*world.clients.end(holder.id, false));
+  ASSERT_EQ(told.files.size(), 2u);
+  for (const std::uint64_t number : {1u, 3u})
+    EXPECT_NE(std::find(told.files.begin(), told.files.end(), World::file(number)),
+              told.files.end());
+  EXPECT_EQ(told.all, 0);
+}
+
+TEST(Nfs4StateRelease, of_a_client_that_others_took_something_from_is_about_any_file) {
+  World world;
+  ToldFiles told;
+  world.files.mirror_to(&told);
+  const auto holder = world.client("holder"), other = world.client("other");
+  world.lock(holder, 1, world.open(holder, 1).stateid, {0, 99}, true);
+  const LifePtr ended = world.clients.end(holder.id, false);
+  const Stateid open = world.open(other, 1).stateid;
+  ASSERT_TRUE(world.lock(other, 1, open, {10, 19}, true).verdict.granted());
+  world.files.release(*ended);
+  EXPECT_EQ(told.all, 1);
+}
+
+TEST(Nfs4StateRelease, of_what_is_revoked_names_its_file) {
+  World world;
+  ToldFiles told;
+  world.files.mirror_to(&told);
+  const auto holder = world.client("holder");
+  ASSERT_EQ(world.files.revoke(world.open(holder, 1).stateid), Status::Ok);
+  world.files.revoke_delegation(
+      world.files.delegate({World::file(2), DelegationType::Read, {}}, holder.life).stateid);
+  EXPECT_EQ(told.files, (std::vector{World::file(1), World::file(2)}));
+  EXPECT_EQ(told.all, 0);
 }
 
 }  // namespace

@@ -27,38 +27,63 @@ Status Files::free_stateid(const Stateid& stateid, const Life& life) {
 
 Status Files::revoke(const Stateid& stateid) {
   RemovedRecords removed;
+  FileKey file;
   FileShard& shard = impl_->shard_of(stateid);
   {
     const BriefLock lock(shard.mutex);
     State* const state = shard.find(stateid);
     if (state == nullptr) return Status::BadStateid;
+    file = state->file->key;
     shard.revoke(*state, Status::AdminRevoked, removed);
   }
-  freed(nullptr);
+  freed(&file);
   return Status::Ok;
 }
 
-// A few at a time: others use the shard meanwhile, and the client adds nothing any more.
-bool Files::release_some(FileShard& shard, const Life& life) {
-  constexpr int kAtOnce = 256;
+namespace {
+
+// States of a client that are removed under one lock: others use the shard meanwhile.
+constexpr std::size_t kReleasedAtOnce = 256;
+
+// Whether somebody may wait for it.
+bool is_in_the_way(const State& state) {
+  if (state.revoked != Status::Ok || state.type == State::Type::Open) return false;
+  return state.type == State::Type::Delegation || static_cast<const LockState&>(state).ranges > 0;
+}
+
+}  // namespace
+
+// The client adds nothing any more. `touched`, which has room, gets the files on which others may
+// go on.
+bool Files::release_some(FileShard& shard, const Life& life, std::vector<FileKey>& touched) {
   const std::uint64_t hash = impl_->hash_of(life.clientid);
   RemovedRecords removed;
   const BriefLock lock(shard.mutex);
-  for (int i = 0; i < kAtOnce; ++i) {
+  for (std::size_t i = 0; i < kReleasedAtOnce; ++i) {
     HolderRecord* const holder = shard.find_holder(life.clientid, hash);
     if (holder == nullptr) return false;
     State* state = holder->any();
     if (state->type == State::Type::Open && !static_cast<OpenState*>(state)->locks.empty())
       state = static_cast<OpenState*>(state)->locks.front();
+    const FileKey& file = state->file->key;
+    if (is_in_the_way(*state) && (touched.empty() || touched.back() != file))
+      touched.push_back(file);
     shard.remove(*state, removed);
   }
   return true;
 }
 
+// Everybody's files are looked at only where it is not known which ones it is about.
 void Files::release(const Life& life) {
+  std::vector<FileKey> touched;
+  touched.reserve(kReleasedAtOnce);
   for (const auto& shard : impl_->shards)
-    while (release_some(*shard, life)) continue;
-  freed(nullptr);
+    for (bool more = true; more;) {
+      more = release_some(*shard, life, touched);
+      for (const FileKey& file : touched) freed(&file);
+      touched.clear();
+    }
+  if (life.swept.load(std::memory_order_relaxed)) freed(nullptr);
 }
 
 }  // namespace stag::nfs::state

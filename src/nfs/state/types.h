@@ -166,6 +166,8 @@ struct Life {
   std::uint64_t claimed_in = 0;
   // Somebody wants what it holds since it lapsed: it is to be ended, and has no courtesy.
   std::atomic<bool> wanted{false};
+  // After it ended, somebody found something of it in the way and took it away.
+  std::atomic<bool> swept{false};
   // It has locked ranges that programs of the server's machine see.
   std::atomic<bool> seen_by_programs{false};
   // Set before anybody else has the Life, and kept.
