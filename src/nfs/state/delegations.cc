@@ -66,6 +66,15 @@ Verdict FileShard::delegation_conflict(const FileKey& key, std::uint64_t hash, T
   return verdict;
 }
 
+void FileShard::hold_back(std::uint64_t hash, TimePoint until) {
+  held_back_[place_of(hash)] = {hash, until};
+}
+
+bool FileShard::is_held_back(std::uint64_t hash, TimePoint now) const {
+  const HeldBack& last = held_back_[place_of(hash)];
+  return last.hash == hash && now < last.until;
+}
+
 std::optional<Recall> FileShard::next_recall(const FileKey& key, std::uint64_t hash) {
   const FileRecord* const file = find_file(key, hash);
   if (file == nullptr || file->untold.empty()) return std::nullopt;
@@ -123,6 +132,13 @@ void Files::tell_recalls(const FileKey& file) {
   }
 }
 
+void Files::hold_back(const FileKey& file, TimePoint until) {
+  const std::uint64_t hash = impl_->hash_of(file);
+  FileShard& shard = impl_->shard_of(hash);
+  const BriefLock lock(shard.mutex);
+  shard.hold_back(hash, until);
+}
+
 void Files::recall_again(const Stateid& stateid) {
   FileShard& shard = impl_->shard_of(stateid);
   const BriefLock lock(shard.mutex);
@@ -159,6 +175,9 @@ std::optional<StateidResult> Files::delegate_if(const DelegateArgs& args, const 
   const DelegationState* const known = shard.find_delegation(hash, life->clientid, args.file);
   if (args.reclaim && known != nullptr && known->delegation_type == args.type)
     return StateidResult{Status::Ok, shard.stateid_of(*known)};
+  const bool early = args.now < life->no_delegation_before.load(std::memory_order_relaxed) ||
+                     shard.is_held_back(file_hash, args.now);
+  if (early && !args.reclaim) return StateidResult{Status::Denied, {}};
   if (known != nullptr || !may_delegate(shard.find_file(args.file, file_hash), args.type, *life))
     return StateidResult{args.reclaim ? Status::ReclaimConflict : Status::Denied, {}};
   const Limit limit = impl_->limit_of_delegations(*life, static_cast<std::int32_t>(fresh->cost));

@@ -49,6 +49,28 @@ TEST_F(Nfs4StateDelegations, a_conflict_is_told_once_and_lasts_until_the_return)
   EXPECT_FALSE(world.files.is_delegated(made.stateid));
 }
 
+TEST_F(Nfs4StateDelegations, are_not_given_before_their_time) {
+  using std::chrono::seconds;
+  const auto at = [&](std::uint64_t number, TimePoint now) {
+    const DelegateArgs args{World::file(number), DelegationType::Read, {}, 0, false, now};
+    return world.files.delegate(args, a.life).status;
+  };
+  world.files.hold_back(file, world.now + seconds(30));
+  EXPECT_EQ(at(1, world.now + seconds(29)), Status::Denied);
+  EXPECT_EQ(at(2, world.now), Status::Ok) << "another file";
+  EXPECT_EQ(at(1, world.now + seconds(30)), Status::Ok);
+  a.life->no_delegation_before = world.now + seconds(60);
+  EXPECT_EQ(at(3, world.now + seconds(59)), Status::Denied);
+  EXPECT_EQ(at(3, world.now + seconds(60)), Status::Ok);
+}
+
+TEST_F(Nfs4StateDelegations, that_were_given_before_a_restart_need_not_wait) {
+  world.grace->begin(world.now + std::chrono::seconds(90), true);
+  world.files.hold_back(file, world.now + std::chrono::seconds(30));
+  const DelegateArgs args{file, DelegationType::Read, {}, 0, true, world.now};
+  EXPECT_EQ(world.files.delegate(args, a.life).status, Status::Ok);
+}
+
 TEST_F(Nfs4StateDelegations, of_several_readers_are_all_recalled_but_the_own_one) {
   const testing::Client c = world.client("c");
   for (const auto* client : {&a, &b, &c})

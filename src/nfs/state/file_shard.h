@@ -79,6 +79,9 @@ class FileShard {
   // Granted, Lapsed or Recall.
   Verdict delegation_conflict(const FileKey& key, std::uint64_t hash, Touch touch, const Life* by,
                               RemovedRecords& removed);
+  // As in Files.
+  void hold_back(std::uint64_t hash, TimePoint until);
+  bool is_held_back(std::uint64_t hash, TimePoint now) const;
   // A Recall of this file that nobody was told of yet.
   std::optional<Recall> next_recall(const FileKey& key, std::uint64_t hash);
   void untell(const Stateid& stateid);
@@ -103,6 +106,15 @@ class FileShard {
   // Of a client that ended, what is in the way.
   void sweep(State& state, RemovedRecords& removed);
 
+  // By hash, each in its place; the last one there is known. A file of another hash that is as good
+  // loses a delegation, nothing else.
+  struct HeldBack {
+    std::uint64_t hash = 0;
+    TimePoint until = TimePoint::min();
+  };
+  static constexpr std::size_t kHeldBack = 64;
+  static std::size_t place_of(std::uint64_t hash) { return hash / kFileShards % kHeldBack; }
+
   const std::uint32_t number_;
   const std::uint32_t epoch_;
   std::atomic<std::uint32_t>& guards_;
@@ -114,6 +126,7 @@ class FileShard {
   HashChains<LockState> locks_;
   HashChains<LockOwnerRecord> lock_owners_;
   HashChains<DelegationState> delegations_;
+  std::array<HeldBack, kHeldBack> held_back_{};
 };
 
 struct Files::Impl {

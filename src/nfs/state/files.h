@@ -111,6 +111,7 @@ struct DelegateArgs {
   SlotRef granted_by;        // the request, which a recall refers to
   std::uint64_t change = 0;  // the file's, before its holder could change anything
   bool reclaim = false;      // it was given before a restart (10.2.1)
+  TimePoint now{};           // for hold_back() and Life::no_delegation_before
 };
 // A delegation that its holder is to give back, or is asked about.
 struct Recall {
@@ -201,8 +202,9 @@ class Files {
   StateidResult close(const FileKey& file, const Stateid& stateid, const Life& life);
 
   // A delegation for a client, the last step of its OPEN. Denied: others use the file, or a
-  // delegation is there; Delay: there are too many; Grace; Expired. A client that reclaims one
-  // which it has reclaimed already gets that one; ReclaimConflict in place of Denied.
+  // delegation is there, or it is too early for another one; Delay: there are too many; Grace;
+  // Expired. A client that reclaims one which it has reclaimed already gets that one;
+  // ReclaimConflict in place of Denied.
   StateidResult delegate(const DelegateArgs& args, const LifePtr& life);
   // What keeps local programs waiting while the delegation stands; it goes with it, at once where
   // it is gone already.
@@ -219,6 +221,9 @@ class Files {
   // `told` hears of each Recall, without any lock held, on whatever thread the conflict came. Set
   // once, before the first delegation.
   void on_recall(UniqueFunction<void(const Recall&)> told) { told_ = std::move(told); }
+  // Nobody gets a delegation of this file before that time, for somebody else wants it. What is
+  // held back last is what is remembered.
+  void hold_back(const FileKey& file, TimePoint until);
   // Nobody could be told of a Recall after all: the next conflict makes another one.
   void recall_again(const Stateid& stateid);
   // After Verdict Recall. Begun: `done` runs once, when a delegation of the file is gone, on

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "base/loop.h"
 #include "vfs/types.h"
 
 namespace stag::nfs::state {
@@ -151,6 +152,8 @@ struct Life {
   std::atomic<std::uint32_t> states{0};
   // Delegations among these.
   std::atomic<std::uint32_t> delegations{0};
+  // It kept one for too long: it gets none until then.
+  std::atomic<TimePoint> no_delegation_before{TimePoint::min()};
   // Stateids that were revoked and not yet freed, by the SEQ4_STATUS flag they raise.
   std::atomic<std::uint32_t> admin_revoked{0};
   std::atomic<std::uint32_t> recallable_revoked{0};

@@ -146,6 +146,48 @@ TEST_F(Nfs4Delegations, that_are_kept_delay_others_for_a_lease_and_are_revoked) 
   EXPECT_EQ(status_flags(), 0u) << "until it is freed";
 }
 
+// Whoever wants the file may have been told to come later.
+TEST_F(Nfs4Delegations, of_a_file_that_was_recalled_are_not_given_before_others_come_again) {
+  const v4::open_delegation4 read = open_for(kForReading);
+  holder_ = now_acting();
+  EXPECT_EQ(other_opens(kForBoth), v4::NFS4ERR_DELAY);
+  loop_.pass(20s);
+  act_as(holder_);
+  ASSERT_EQ(run(return_ops(read.read().stateid)).status, v4::NFS4_OK);
+  loop_.pass(28s);
+  EXPECT_EQ(open_for(kForReading).delegation_type, v4::OPEN_DELEGATE_NONE);
+  loop_.pass(4s);
+  EXPECT_EQ(open_for(kForReading).delegation_type, v4::OPEN_DELEGATE_READ);
+}
+
+TEST_F(Nfs4Delegations, are_not_given_for_some_minutes_to_a_client_that_kept_one) {
+  as(other_, [&] { return close(create("another file")); });
+  const v4::stateid4 kept = open_for(kForReading).read().stateid;
+  holder_ = now_acting();
+  EXPECT_EQ(other_opens(kForBoth), v4::NFS4ERR_DELAY);
+  const auto pass = [&](int times) {
+    for (int i = 0; i < times; ++i) {
+      loop_.pass(31s);
+      as(holder_, [&] { return status_flags(); });
+      as(other_, [&] { return status_flags(); });
+    }
+  };
+  pass(3);
+  act_as(holder_);
+  const Op free = op(v4::OP_FREE_STATEID, &Op::opfree_stateid, v4::FREE_STATEID4args{kept});
+  ASSERT_EQ(run({free}).status, v4::NFS4_OK);
+  const auto given = [&](const char* name) {
+    return open_for(kForReading, 0, name).delegation_type;
+  };
+  EXPECT_EQ(given("another file"), v4::OPEN_DELEGATE_NONE);
+  EXPECT_EQ(given("file"), v4::OPEN_DELEGATE_NONE);
+  holder_ = now_acting();
+  EXPECT_EQ(other_opens(kForBoth), v4::NFS4_OK) << "it is not in anybody's way again";
+  pass(10);
+  act_as(holder_);
+  EXPECT_EQ(given("another file"), v4::OPEN_DELEGATE_READ);
+}
+
 TEST_F(Nfs4Delegations, stay_when_their_holder_uses_the_file) {
   const v4::open_delegation4 write = open_for(kForBoth);
   ASSERT_EQ(write.delegation_type, v4::OPEN_DELEGATE_WRITE);
@@ -224,6 +266,7 @@ TEST_F(Nfs4Delegations, are_recalled_by_all_that_changes_the_file) {
     act_as(holder_);
     run(return_ops(read.read().stateid));
     holder_ = now_acting();
+    loop_.pass(32s);
   }
 }
 

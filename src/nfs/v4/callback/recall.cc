@@ -11,6 +11,9 @@ namespace {
 
 // A client that does not know its delegation yet: the OPEN's Reply is on its way.
 constexpr Duration kGrantTravels = std::chrono::seconds(2);
+// Linux, told to come later, does so after 15 seconds at most.
+constexpr Duration kOthersComeAgain = std::chrono::seconds(30);
+constexpr Duration kNoneForWhoKeepsThem = std::chrono::minutes(5);
 
 // As the holder knows it.
 v4::nfs_fh4 handle_of(const SharedState& shared, const state::FileKey& file) {
@@ -24,7 +27,9 @@ DelegationRecall::DelegationRecall(SharedState& shared, const state::Recall& rec
       shared_(shared),
       recall_(recall),
       asked_(now),
-      until_(now + std::chrono::seconds(shared.options.lease_seconds)) {}
+      until_(now + std::chrono::seconds(shared.options.lease_seconds)) {
+  shared_.files.hold_back(recall_.file, now + kOthersComeAgain);
+}
 
 void DelegationRecall::fill(v4::nfs_cb_argop4& operation) const {
   operation.argop = v4::OP_CB_RECALL;
@@ -41,11 +46,18 @@ PendingCallback::Next DelegationRecall::answered(const CallbackOutcome& outcome,
 }
 
 bool DelegationRecall::is_over(TimePoint now) {
+  shared_.files.hold_back(recall_.file, now + kOthersComeAgain);
   if (!shared_.files.is_delegated(recall_.stateid)) return true;
   if (now < until_) return false;
+  revoke(now);
+  return true;
+}
+
+void DelegationRecall::revoke(TimePoint now) {
+  if (const state::LifePtr life = shared_.clients.life(recall_.clientid))
+    life->no_delegation_before.store(now + kNoneForWhoKeepsThem);
   shared_.files.revoke_delegation(recall_.stateid);
   trace(Reason::DelegationRevoked, std::to_string(recall_.clientid));
-  return true;
 }
 
 void HolderQuestion::ask(Done done) {

@@ -12,7 +12,9 @@ namespace stag::nfs::nfs4 {
 
 class SharedState;
 
-// Asked for until it is given back; revoked a lease after that.
+// Asked for until it is given back; revoked a lease after that. Whoever wants the file comes again
+// after a while: until then nobody gets another delegation of it. Who had one revoked gets none for
+// some minutes.
 class DelegationRecall final : public PendingCallback {
  public:
   DelegationRecall(SharedState& shared, const state::Recall& recall, TimePoint now);
@@ -24,6 +26,8 @@ class DelegationRecall final : public PendingCallback {
   bool is_over(TimePoint now) override;
 
  private:
+  void revoke(TimePoint now);
+
   SharedState& shared_;
   const state::Recall recall_;
   const TimePoint asked_;

@@ -33,7 +33,7 @@ Task<state::StateidResult> delegate(Compound& compound, const ExportObject& file
   const state::SlotRef granted_by =
       compound.slot() == nullptr ? state::SlotRef{} : compound.slot()->slot;
   const state::StateidResult made = compound.shared().files.delegate(
-      {file.key(), type, granted_by, change, reclaim}, compound.life());
+      {file.key(), type, granted_by, change, reclaim, compound.now()}, compound.life());
   note_limit(compound, Reason::Nfs4DelegationsTooMany, made.limit);
   co_return made;
 }
