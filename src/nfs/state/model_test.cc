@@ -3,8 +3,11 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <random>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "testing/nfs/state_model.h"
@@ -16,30 +19,55 @@ namespace {
 using testing::Model;
 
 struct Step {
-  enum What { Open, Downgrade, Close, Lock, Unlock, Free, Lapse, Return, End } what = Open;
+  enum What {
+    Open,
+    Downgrade,
+    Close,
+    Lock,
+    Unlock,
+    Free,
+    Lapse,
+    Return,
+    End,
+    Complete,
+    Restart,
+    GraceEnds
+  } what = Open;
   int client = 0, owner = 0, file = 0;
   std::uint32_t access = 0, deny = 0;
   int lock_owner = 0;
   Range range{};
   bool exclusive = false;
+  bool reclaim = false;
 };
 
 constexpr int kClients = 3, kOwners = 2, kFiles = 2;
 constexpr std::uint64_t kFileBytes = 8;
 constexpr std::array<const char*, kOwners> kNames{"one", "two"};
+constexpr Duration kGrace = std::chrono::seconds(90);
 constexpr Stateid kUnknown{5, {std::byte{9}}};
 
-// The real thing and the model, side by side.
+// The real things, which a server keeps from its start on.
+struct Real {
+  std::shared_ptr<GracePeriod> grace = std::make_shared<GracePeriod>();
+  Clients clients{{.epoch = 1, .lease = kGrace, .limits = {}}};
+  Files files{{.epoch = 1, .key = {}, .limits = {}, .grace = grace}};
+};
+
+// The real thing and the model, side by side. It also does what the protocol layer does with the
+// records of clients. Of the clients the last one is of version 4.0.
 class Pair {
  public:
-  explicit Pair(Files& files) : files_(files) {
-    for (int client = 0; client < kClients; ++client) begin(client);
+  explicit Pair(Real& real) : real_(real), files_(real.files) {
+    model_.without_sessions = {kClients - 1};
+    for (int client = 0; client < kClients; ++client) begin(client, true);
     for (FileKey& file : keys_) file = testing::World::file(next_file_++);
   }
   ~Pair() {
     for (const LifePtr& life : lives_) life->phase = Life::Phase::Ended;
     for (const LifePtr& life : lives_) files_.release(*life);
     for (const LifePtr& life : unreleased_) files_.release(*life);
+    real_.grace->active(TimePoint::max());
   }
 
   void perform(const Step& step) {
@@ -64,19 +92,29 @@ class Pair {
         return;
       case Step::End:
         return end(step.client, step.exclusive);
+      case Step::Complete:
+        return complete(step.client);
+      case Step::Restart:
+        return restart();
+      case Step::GraceEnds:
+        return grace_ends();
     }
   }
 
   // All that can be asked.
   void compare() {
     std::uint32_t states = 0;
+    EXPECT_EQ(files_.grace(), model_.grace);
     for (int client = 0; client < kClients; ++client) {
       for (int file = 0; file < kFiles; ++file) compare(client, file);
       states += life(client).states.load();
+      for (const bool reclaim : {false, true})
+        EXPECT_EQ(files_.may_claim(reclaim, life(client)), model_.claim(client, reclaim));
       EXPECT_EQ(files_.list(life(client).clientid, 1000).size(), held_by(client));
     }
     EXPECT_EQ(states, model_.opens.size() + model_.locks.size() + ranges());
   }
+  const std::set<Status>& refusals() const { return refusals_; }
 
  private:
   Life& life(int client) { return *lives_[static_cast<std::size_t>(client)]; }
@@ -86,10 +124,39 @@ class Pair {
 
   static void same(Status is, Status expected) { EXPECT_EQ(is, expected); }
 
-  void begin(int client) {
+  // `complete`: it has said that it reclaims nothing.
+  void begin(int client, bool complete) {
     LifePtr& life = lives_[static_cast<std::size_t>(client)];
     life = std::make_shared<Life>(next_client_++);
+    life->without_sessions = model_.without_sessions.contains(client);
+    life->may_reclaim = model_.former.contains(client);
+    if (!complete || life->without_sessions) return;
     life->reclaim_complete = true;
+    model_.complete.insert(client);
+  }
+  void complete(int client) {
+    if (life(client).without_sessions) return;
+    const bool again = model_.complete.contains(client);
+    EXPECT_EQ(real_.clients.reclaim_complete(life(client)),
+              again ? Status::CompleteAlready : Status::Ok);
+    if (!again && model_.completed(client)) real_.grace->nobody_left(now_);
+  }
+  // What was in memory is gone.
+  void restart() {
+    for (const LifePtr& life : lives_) {
+      life->phase = Life::Phase::Ended;
+      files_.release(*life);
+    }
+    real_.grace->active(TimePoint::max());
+    model_.restarted();
+    if (model_.grace) real_.grace->begin(now_ + kGrace, model_.full_time);
+    for (int client = 0; client < kClients; ++client) begin(client, false);
+  }
+  void grace_ends() {
+    now_ += kGrace;
+    EXPECT_EQ(real_.grace->active(now_ - Duration(1)), model_.grace);
+    EXPECT_FALSE(real_.grace->active(now_));
+    model_.grace_is_over();
   }
   void end(int client, bool released) {
     life(client).phase = Life::Phase::Ended;
@@ -97,8 +164,18 @@ class Pair {
       files_.release(life(client));
     else
       unreleased_.push_back(life_ptr(client));
-    model_.ended(client);
-    begin(client);
+    if (model_.ended(client)) real_.grace->nobody_left(now_);
+    begin(client, !model_.grace);
+  }
+
+  // True when the facts about restarts refuse it; the status is what they say.
+  bool may_not_claim(int client, bool reclaim, const Verdict& verdict) {
+    const Status expected = model_.claim(client, reclaim);
+    if (expected == Status::Ok) return false;
+    EXPECT_FALSE(verdict.granted());
+    EXPECT_EQ(verdict.status, expected);
+    refusals_.insert(verdict.status);
+    return true;
   }
 
   // The verdict is one of those that the facts allow; who lapsed and was named is ended.
@@ -119,6 +196,7 @@ class Pair {
       }
       if (verdict.kind == Verdict::Kind::Refused && !lapsed) named = verdict.status == status;
     }
+    if (verdict.kind == Verdict::Kind::Refused) refusals_.insert(verdict.status);
     EXPECT_TRUE(named);
     return false;
   }
@@ -127,9 +205,12 @@ class Pair {
     const auto before = model_.find_open(step.client, step.owner, step.file);
     const std::uint32_t seqid = before == nullptr ? 1 : before->stateid.seqid + 1;
     const auto in_the_way = model_.in_the_way(step.file, step.access, step.deny);
-    const OpenResult result = files_.open(
-        {key(step.file), name(step.owner), step.access, step.deny, false}, life_ptr(step.client));
-    if (!judge(result.verdict, in_the_way, Status::ShareDenied)) return;
+    const OpenResult result =
+        files_.open({key(step.file), name(step.owner), step.access, step.deny, step.reclaim},
+                    life_ptr(step.client));
+    if (may_not_claim(step.client, step.reclaim, result.verdict)) return;
+    const Status denied = step.reclaim ? Status::ReclaimConflict : Status::ShareDenied;
+    if (!judge(result.verdict, in_the_way, denied)) return;
     EXPECT_EQ(result.stateid.seqid, seqid);
     if (before != nullptr) {
       EXPECT_EQ(result.stateid.other, before->stateid.other);
@@ -166,16 +247,18 @@ class Pair {
         model_.find_lock(step.client, step.lock_owner, step.file, step.owner);
     // Every other lock by the stateid that there is.
     const bool by_open = known == nullptr || step.range.first % 2 == 0;
-    LockArgs args{key(step.file), step.range, step.exclusive,       false,
+    LockArgs args{key(step.file), step.range, step.exclusive,       step.reclaim,
                   by_open,        kUnknown,   name(step.lock_owner)};
     if (open != nullptr) args.stateid = by_open ? open->stateid : known->stateid;
     const auto in_the_way =
         model_.in_the_way(step.client, step.lock_owner, step.file, step.range, step.exclusive);
     const LockResult result = files_.lock(args, life_ptr(step.client));
+    if (may_not_claim(step.client, step.reclaim, result.verdict)) return;
     if (open == nullptr) return same(result.verdict.status, Status::BadStateid);
     if ((open->access & (step.exclusive ? kShareWrite : kShareRead)) == 0)
       return same(result.verdict.status, Status::Openmode);
-    if (!judge(result.verdict, in_the_way, Status::Denied)) return;
+    const Status denied = step.reclaim ? Status::ReclaimConflict : Status::Denied;
+    if (!judge(result.verdict, in_the_way, denied)) return;
     EXPECT_EQ(result.stateid.seqid, known == nullptr ? 1 : known->stateid.seqid + 1);
     if (known != nullptr) {
       EXPECT_EQ(result.stateid.other, known->stateid.other);
@@ -210,7 +293,13 @@ class Pair {
     const bool ending = std::exchange(ends_lapsed, false);
     for (const auto& [touch, bits] :
          {std::pair(Touch::Read, kShareRead), std::pair(Touch::Write, kShareWrite)}) {
-      judge(files_.access(key(file), touch), model_.in_the_way(file, bits, 0), Status::Locked);
+      const auto in_the_way = model_.in_the_way(file, bits, 0);
+      judge(files_.access(key(file), touch), in_the_way, Status::Locked);
+      const Verdict anonymous = files_.check(key(file), kAnonymousStateid, life(client), touch);
+      if (model_.grace)
+        EXPECT_EQ(anonymous.status, Status::Grace);
+      else
+        judge(anonymous, in_the_way, Status::Locked);
       for (const Model::Open& open : model_.opens) check(client, file, open, touch, bits);
     }
     for (const Model::Lock& lock : model_.locks)
@@ -219,10 +308,14 @@ class Pair {
     for (std::uint64_t byte = 0; byte < kFileBytes; ++byte)
       for (int owner = 0; owner < kOwners; ++owner)
         for (const bool exclusive : {false, true})
-          judge(files_.test_lock(key(file), {byte, byte}, exclusive, name(owner), life(client))
-                    .verdict,
-                model_.in_the_way(client, owner, file, {byte, byte}, exclusive), Status::Denied);
+          ask_for_lock(client, owner, file, {byte, byte}, exclusive);
     ends_lapsed = ending;
+  }
+  void ask_for_lock(int client, int owner, int file, Range range, bool exclusive) {
+    const Verdict verdict =
+        files_.test_lock(key(file), range, exclusive, name(owner), life(client)).verdict;
+    if (model_.grace) return same(verdict.status, Status::Grace);
+    judge(verdict, model_.in_the_way(client, owner, file, range, exclusive), Status::Denied);
   }
   void check(int client, int file, const Model::Open& open, Touch touch, std::uint32_t bits) {
     const Verdict verdict = files_.check(key(file), open.stateid, life(client), touch);
@@ -258,7 +351,10 @@ class Pair {
   static inline std::uint64_t next_file_ = 1;
   static inline ClientId next_client_ = 1;
   bool ends_lapsed = true;
+  Real& real_;
   Files& files_;
+  TimePoint now_ = TimePoint() + std::chrono::hours(1);
+  std::set<Status> refusals_;  // that came
   Model model_;
   std::array<LifePtr, kClients> lives_;
   std::array<FileKey, kFiles> keys_;
@@ -269,11 +365,11 @@ class Pair {
 // one does not matter: the first `first` of them are client 0's and owner 0's.
 void perform_all(const std::vector<Step>& before, const std::vector<Step>& steps, std::size_t first,
                  int depth) {
-  Files files({.epoch = 1, .key = {}, .limits = {}});
+  Real real;
   std::vector<std::size_t> at(static_cast<std::size_t>(depth), 0);
   for (bool more = true; more && !::testing::Test::HasFailure();) {
     {
-      Pair pair(files);
+      Pair pair(real);
       for (const Step& step : before) pair.perform(step);
       for (const std::size_t i : at) pair.perform(steps[i]);
       if (at.back() == 0) pair.compare();
@@ -284,7 +380,7 @@ void perform_all(const std::vector<Step>& before, const std::vector<Step>& steps
       if (!more) at[digit] = 0;
     }
   }
-  EXPECT_EQ(files.states(), 0u);
+  EXPECT_EQ(real.files.states(), 0u);
 }
 
 TEST(Nfs4StateModel, agrees_on_all_interleavings_of_opens) {
@@ -321,6 +417,36 @@ TEST(Nfs4StateModel, agrees_on_all_interleavings_of_locks) {
   perform_all(before, steps, 9, testing::depth_or(3));
 }
 
+// Both clients have a file open and locked, and then the server starts again.
+TEST(Nfs4StateModel, agrees_on_all_interleavings_of_reclaims) {
+  for (const int other : {1, kClients - 1}) {
+    std::vector<Step> before, steps{{.what = Step::Restart}, {.what = Step::GraceEnds}};
+    for (const int client : {0, other}) {
+      Step opening{.client = client, .access = kShareBoth};
+      Step locking{.what = Step::Lock, .client = client, .range = {0, 1}, .exclusive = client == 0};
+      before.push_back(opening);
+      for (Step* const step : {&opening, &locking})
+        for (const bool reclaim : {true, false}) {
+          step->reclaim = reclaim;
+          steps.push_back(*step);
+        }
+      steps.push_back({.client = client, .access = kShareRead, .deny = 2, .reclaim = true});
+      for (const Step::What what : {Step::Complete, Step::End})
+        steps.push_back({.what = what, .client = client, .exclusive = true});
+    }
+    perform_all(before, steps, 1, testing::depth_or(5));
+  }
+}
+
+// The rare ones.
+std::optional<Step::What> random_turn(std::mt19937& random) {
+  const unsigned dice = random() % 1000;
+  if (dice < 3) return Step::Restart;
+  if (dice < 15) return Step::GraceEnds;
+  if (dice < 60) return Step::Complete;
+  return std::nullopt;
+}
+
 Step random_step(std::mt19937& random) {
   const auto below = [&](int limit) {
     return static_cast<int>(random() % static_cast<unsigned>(limit));
@@ -336,6 +462,7 @@ Step random_step(std::mt19937& random) {
               : dice < 95 ? Step::Lapse
               : dice < 99 ? Step::Return
                           : Step::End;
+  if (const auto turn = random_turn(random)) step.what = *turn;
   step.client = below(kClients);
   step.owner = below(kOwners);
   step.file = below(kFiles);
@@ -346,22 +473,26 @@ Step random_step(std::mt19937& random) {
   step.range.last = step.range.first + static_cast<std::uint64_t>(
                                            below(static_cast<int>(kFileBytes - step.range.first)));
   step.exclusive = below(2) == 0;
+  step.reclaim = below(3) == 0;
   return step;
 }
 
 TEST(Nfs4StateModel, agrees_after_many_random_steps) {
   const int steps = testing::random_steps();
-  Files files({.epoch = 1, .key = {}, .limits = {}});
+  Real real;
   std::mt19937 random(8881);
   {
-    Pair pair(files);
+    Pair pair(real);
     for (int i = 0; i < steps && !HasFailure(); ++i) {
       pair.perform(random_step(random));
       if (i % 64 == 0) pair.compare();
       EXPECT_FALSE(HasFailure()) << "step " << i;
     }
+    for (const Status status : {Status::Grace, Status::NoGrace, Status::ReclaimBad,
+                                Status::ReclaimConflict, Status::ShareDenied, Status::Denied})
+      EXPECT_TRUE(pair.refusals().contains(status)) << static_cast<int>(status);
   }
-  EXPECT_EQ(files.states(), 0u);
+  EXPECT_EQ(real.files.states(), 0u);
 }
 
 }  // namespace

@@ -48,6 +48,43 @@ class Model {
   std::vector<Lock> locks;
   std::vector<Byte> bytes;
 
+  // Which clients have a record of this start, and of earlier ones; which have sent
+  // RECLAIM_COMPLETE to this start, and which are of version 4.0 and cannot.
+  std::set<int> recorded, former, complete, without_sessions;
+  bool grace = false;      // the grace period goes on
+  bool full_time = false;  // and does not end early
+
+  // RFC 8881 8.4.2.1, 18.51.3, RFC 7530 9.6.2: what becomes of an OPEN or a LOCK for this alone.
+  Status claim(int client, bool reclaim) const {
+    const bool done = complete.contains(client);
+    if (reclaim) {
+      if (!grace || done) return Status::NoGrace;
+      return former.contains(client) ? Status::Ok : Status::ReclaimBad;
+    }
+    return !grace && (done || without_sessions.contains(client)) ? Status::Ok : Status::Grace;
+  }
+  // The server is there again, and knows the records only.
+  void restarted() {
+    opens.clear();
+    locks.clear();
+    bytes.clear();
+    former.merge(std::exchange(recorded, {}));
+    complete.clear();
+    grace = !former.empty();
+    full_time = std::any_of(former.begin(), former.end(),
+                            [&](int client) { return without_sessions.contains(client); });
+  }
+  void grace_is_over() {
+    grace = false;
+    former.clear();
+  }
+  // True: nobody is left who could reclaim anything, as there was.
+  bool completed(int client) {
+    complete.insert(client);
+    recorded.insert(client);
+    return left(former.contains(client));
+  }
+
   Open* find_open(int client, int owner, int file) {
     for (Open& open : opens)
       if (open.client == client && open.owner == owner && open.file == file) return &open;
@@ -90,6 +127,7 @@ class Model {
     if (std::find(open->opened.begin(), open->opened.end(), asked) == open->opened.end())
       open->opened.push_back(asked);
     open->stateid = stateid;
+    recorded.insert(client);
   }
   // Whether some OPENs in effect together have exactly these bits, of either kind.
   static bool may_downgrade(const Open& open, std::uint32_t access, std::uint32_t deny) {
@@ -151,13 +189,28 @@ class Model {
              byte.open_owner == lock.open_owner;
     });
   }
-  void ended(int client) {
+  // As completed().
+  bool ended(int client) {
     std::erase_if(bytes, [&](const Byte& byte) { return byte.client == client; });
     std::erase_if(locks, [&](const Lock& lock) { return lock.client == client; });
     std::erase_if(opens, [&](const Open& open) { return open.client == client; });
+    const bool could = former.contains(client) && !complete.contains(client);
+    recorded.erase(client);
+    former.erase(client);
+    complete.erase(client);
+    return left(could);
   }
 
  private:
+  // One who could reclaim, or not, can no more.
+  bool left(bool could) {
+    if (!grace || !could) return false;
+    if (!std::includes(complete.begin(), complete.end(), former.begin(), former.end()))
+      return false;
+    if (!full_time) grace_is_over();
+    return true;
+  }
+
   static constexpr std::uint32_t kGone = 8;
 };
 
