@@ -9,9 +9,12 @@ import struct
 
 import harness
 from harness import stag
-from nfs4_client import OK, PUTROOTFH, Case, opaque, words
+from nfs4_client import BACK_CHANNEL, GETFH, LOOKUP, OK, PUTFH, PUTROOTFH, REPLY, SEQUENCE, Case, Client, opaque, words
 
-BADSESSION, STALE_CLIENTID, ADMIN_REVOKED, DENIED = 10052, 10022, 10047, 10010
+BADSESSION, STALE_CLIENTID, ADMIN_REVOKED, DENIED, BAD_STATEID = 10052, 10022, 10047, 10010, 10025
+DELEGRETURN, READ, FREE_STATEID = 8, 25, 45
+NO_DELEGATION = 0
+ADMIN_STATE_REVOKED = 0x20  # SEQ4_STATUS
 NLM_GRANTED, NLM_DENIED = 0, 1
 
 
@@ -20,6 +23,52 @@ def nlm_lock(client, host, handle, first, count):
     lock = opaque(host) + opaque(handle) + opaque(b"owner") + words(1) + struct.pack(">QQ", first, count)
     results = client.call(100021, 4, 2, opaque(b"cookie") + words(0, 1) + lock + words(0, 0))
     return struct.unpack_from(">I", results, len(opaque(b"cookie")))[0]
+
+
+class Holder(Client):
+    """A client that can be called back on its connection, and has a delegation of /data/file."""
+
+    def __init__(self, port):
+        super().__init__(port, b"holder")
+        self.called = []  # procedures of the callback program
+        self.exchange_id()
+        assert self.create_session(flags=BACK_CHANNEL) == OK and self.flags == BACK_CHANNEL
+        assert self.reclaim_complete() == OK
+        self.delegation = None
+        # An OPEN waits for the answer of a client for a moment only.
+        while self.delegation is None:
+            self.open()
+
+    def exchange(self, message):
+        self.socket.sendall(words(0x80000000 | len(message)) + message)
+        while True:
+            record = self.read(struct.unpack(">I", self.read(4))[0] & 0x7FFFFFFF)
+            if struct.unpack_from(">I", record, 4)[0] == REPLY:
+                return record
+            self.called.append(struct.unpack_from(">I", record, 20)[0])
+            self.socket.sendall(words(0x80000000 | 24) + record[:4] + words(REPLY, 0, 0, 0, 0))
+
+    def open(self):
+        status, results = self.in_session(
+            words(PUTROOTFH), words(LOOKUP) + opaque(b"data"), self.open_operation(words(0) + opaque(b"file"), True), words(GETFH))
+        assert status == OK, status
+        self.handle = self.last_handle(results)
+        # Behind change_info4 and rflags is a bitmap, and then the delegation.
+        at = 24 + 16 + 20 + 4
+        at += 4 + 4 * struct.unpack_from(">I", results, at)[0]
+        if struct.unpack_from(">I", results, at)[0] != NO_DELEGATION:
+            self.delegation = results[at + 4:at + 20]
+
+    def uses_it(self, operation, *arguments):
+        """The status of an operation whose first argument is the delegation's stateid."""
+        return self.in_session(words(PUTFH) + opaque(self.handle), words(operation) + self.delegation + words(*arguments))[0]
+
+    def status_flags(self):
+        """Those of SEQUENCE."""
+        self.sequence += 1
+        status, results = self.compound(words(SEQUENCE) + self.session + words(self.sequence, 0, 0, 0))
+        assert status == OK, status
+        return struct.unpack_from(">I", results, 8 + 32)[0]
 
 
 class Clients(Case):
@@ -153,6 +202,27 @@ class Clients(Case):
         self.good("revoke", self.rows("locks")[0]["stateid"])
         self.assertEqual(bert.lock(handle, other, 0), OK)
         self.assertEqual([row["revoked"] for row in self.rows("opens") if "revoked" in row], [], "its open stays")
+
+    def test_revokes_one_delegation_and_its_client_is_told_until_it_frees_it(self):
+        server = harness.Server(["/data=memory,no_root_squash"], self.state, [])
+        self.addCleanup(self.kill, server)
+        holder = Holder(server.tcp_port)
+        self.addCleanup(holder.close)
+        name = holder.delegation[4:].hex()
+        (row,) = self.rows("delegations")
+        self.assertEqual((row["stateid"], row["client"], row.get("revoked", False)), (name, self.number(holder), False))
+        self.assertEqual((holder.uses_it(READ, 0, 0, 10), holder.status_flags()), (OK, 0))
+        self.good("revoke", name)
+        self.assertTrue(self.rows("delegations")[0]["revoked"])
+        self.assertEqual(holder.uses_it(READ, 0, 0, 10), ADMIN_REVOKED)
+        self.assertEqual(holder.uses_it(DELEGRETURN), ADMIN_REVOKED)
+        self.assertEqual(holder.status_flags(), ADMIN_STATE_REVOKED)
+        self.assertEqual(self.ready_client(server, b"other").create_file(b"file")[0], OK, "it is in nobody's way")
+        self.assertEqual(set(holder.called), {0}, "nothing was recalled")
+        self.assertEqual(holder.uses_it(FREE_STATEID), OK)
+        self.assertEqual((holder.status_flags(), self.rows("delegations")), (0, []))
+        self.assertEqual(holder.uses_it(READ, 0, 0, 10), BAD_STATEID)
+        self.bad(1, "there is no stateid", "revoke", name, "--state", self.state)
 
     def test_of_a_server_that_is_not_there_name_the_path(self):
         self.bad(1, f"no server listens at {self.socket}; is 'stag serve' running?", "--state", self.state)

@@ -4,7 +4,7 @@
 #include "nfs/recovery/recovery.h"
 #include "testing/held_executor.h"
 #include "testing/nfs/nfs40_fixture.h"
-#include "testing/nfs/nfs4_fixture.h"
+#include "testing/nfs/nfs4_delegations_fixture.h"
 #include "testing/vfs/posix_backend.h"
 
 namespace stag::nfs::nfs4 {
@@ -107,6 +107,34 @@ TEST_F(Nfs4Administration, takes_away_one_open_and_its_client_is_told) {
             0u);
   EXPECT_EQ(clients()[0].info.revoked, 1u);
   EXPECT_FALSE(admin().revoke({.seqid = 1, .other = {}}));
+}
+
+class Nfs4DelegationAdministration : public stag::testing::Nfs4DelegationsServed {};
+
+TEST_F(Nfs4DelegationAdministration,
+       takes_away_a_delegation_and_its_client_is_told_until_it_frees_it) {
+  using stag::testing::kForBoth;
+  const v4::open_delegation4 given = open_for(kForBoth);
+  ASSERT_EQ(given.delegation_type, v4::OPEN_DELEGATE_WRITE);
+  const v4::stateid4 stateid = given.write().stateid;
+  const auto reads = [&] {
+    return run({stag::testing::putfh(handle_), read_op(stateid, 0, 1)}).status;
+  };
+  ASSERT_EQ(run({stag::testing::putfh(handle_),
+                 op(v4::OP_CLOSE, &Op::opclose, v4::CLOSE4args{0, opened_})})
+                .status,
+            v4::NFS4_OK);
+  EXPECT_EQ(reads(), v4::NFS4_OK);
+  EXPECT_TRUE(nfs4_.administration().revoke({1, stateid.other}));
+  EXPECT_EQ(reads(), v4::NFS4ERR_ADMIN_REVOKED);
+  EXPECT_EQ(run(return_ops(stateid)).status, v4::NFS4ERR_ADMIN_REVOKED);
+  EXPECT_EQ(status_flags(), v4::SEQ4_STATUS_ADMIN_STATE_REVOKED);
+  EXPECT_EQ(other_opens(kForBoth), v4::NFS4_OK);
+  EXPECT_TRUE(holder_client_.asked.empty()) << "there is nothing to recall";
+  const Op free = op(v4::OP_FREE_STATEID, &Op::opfree_stateid, v4::FREE_STATEID4args{stateid});
+  EXPECT_EQ(run({free}).status, v4::NFS4_OK);
+  EXPECT_EQ(status_flags(), 0u);
+  EXPECT_EQ(reads(), v4::NFS4ERR_BAD_STATEID);
 }
 
 class Nfs40Administration : public stag::testing::Nfs40Served {};
