@@ -3,6 +3,7 @@ import asyncio
 import collections
 import os
 import random
+import re
 import stat
 import subprocess
 import sys
@@ -198,6 +199,26 @@ class Runs(unittest.TestCase):
             floods4.counted(counts, status, floods4.Leases.ALLOWED)
         floods4.counted(counts, floods4.OK, floods4.Stolen.ALLOWED)
         self.assertEqual(counts, {"ok": 1, "delayed": 1, "unexpected status 10006": 1, "unexpected status 0": 1})
+
+    def test_judge_floods_of_version_4_by_what_they_were_told_and_what_is_kept(self):
+        names = [word for name in floods4.FLOODS if name != "flood/nfs4-stolen" for word in ("--only", name)]
+        result = run(STAG, "--seed", "1", "--sources", "4", "--seconds", "8", *names)
+        self.assertEqual(result.returncode, 0, result.stdout)
+        self.assertEqual(len(re.findall(r"flood/nfs4-\w+ .* [1-9]\d* clients kept", result.stdout)), 4, result.stdout)
+
+    def test_find_a_flood_that_takes_more_than_it_may(self):
+        def judged(flood, kept, **counts):
+            return list(flood.judge(collections.Counter({word.replace("_", " "): count for word, count in counts.items()}), kept))
+
+        row = {"address": "127.0.0.2", "opens": 1, "locks": 0}
+        self.assertEqual(judged(floods4.Clients, [row] * 100, ok=100, clients=100), [])
+        self.assertEqual(judged(floods4.Clients, [row] * 101, ok=100, clients=100), ["101 clients are kept of 100 that came"])
+        self.assertEqual(judged(floods4.Clients, [row] * 5000, ok=5000, clients=5000), ["5000 clients of one address are kept"])
+        self.assertEqual(judged(floods4.Clients, [{**row, "locks": 1}], ok=1, clients=1), ["2 opens and locks of one client are kept, more than 1"])
+        told = {"opened": 1, "bad_stateid": 99, "misordered": 1, "false_retry": 1}
+        self.assertEqual(judged(floods4.Replays, [{**row, "opens": 0}], **told), [])
+        self.assertEqual(judged(floods4.Stolen, [row], **told), ["1 opens and locks of one client are kept, more than 0"])
+        self.assertEqual(judged(floods4.Replays, [], ok=100), ["nobody was told 'bad stateid'", "nobody was told 'misordered'", "nobody was told 'false retry or retry uncached'"])
 
     def test_find_a_server_that_dies(self):
         result = run_wrapped('"$STAG" "$@" & server=$!; trap "kill $server" TERM; (sleep 0.5; kill -ABRT $server) & wait $server')

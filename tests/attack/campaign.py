@@ -23,6 +23,9 @@ from target import Failure, Target, reasons_in
 FLOODS = {**FLOODS, **floods4.FLOODS, "flood/callbacks": Callbacks, "flood/notify": Notifications}
 
 
+GOOD_ADDRESS = "127.0.0.1"  # where no flood comes from
+
+
 def processor_seconds(who):
     usage = resource.getrusage(who)
     return usage.ru_utime + usage.ru_stime
@@ -169,6 +172,8 @@ class Campaign:
         outcome, start = self.outcome(name), time.monotonic()
         good = GoodClient(target, name, short_of_memory=bool(FLOODS[name].ADDRESS_SPACE))
         flood = None
+        judge = getattr(FLOODS[name], "judge", None)
+        known = {row["client"] for row in target.clients4()} if judge else set()
         if self.processors:
             os.sched_setaffinity(0, self.processors[1:])
         try:
@@ -190,6 +195,11 @@ class Campaign:
             for what in counts:
                 if what.startswith(UNEXPECTED):
                     self.fail(name, seed, f"{counts[what]} times {what}")
+            if judge:
+                kept = [row for row in target.clients4() if row["client"] not in known and row["address"] != GOOD_ADDRESS]
+                outcome.counts["clients kept"] += len(kept)
+                for sentence in judge(counts, kept):
+                    self.fail(name, seed, sentence)
         outcome.seconds += time.monotonic() - start
         target.wait_until_idle()
         target.check()

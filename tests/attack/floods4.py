@@ -1,4 +1,5 @@
 """Floods of NFS version 4: clients that vanish, leases, states, replays and guesses."""
+import collections
 import itertools
 import time
 
@@ -18,12 +19,49 @@ def counted(counts, status, allowed):
     counts[STATUSES.get(status, f"status {status}") if status in allowed | UNDER_PRESSURE else f"{UNEXPECTED} status {status}"] += 1
 
 
-class Clients(Flood):
+# What a server keeps of one address, and in one client's name, where its options do not say otherwise.
+MOST_OF_ADDRESS, MOST_OF_CLIENT = 4096, 65536
+ENOUGH = 100  # answers, by when each that a flood is after has come
+
+
+class Judged(Flood):
+    """A flood that is judged at its end by what it was told, and by what the server keeps of it."""
+
+    TOLD = ({OK},)  # of each of these some came
+    HELD = 0  # opens and locks of one client, at most
+    TRIED = ("opened", "refused")  # what a client may have come of
+
+    def owner_name(self, source, number):
+        """No other flood's: its clients are told from theirs."""
+        return f"{type(self).__name__} {source} {number}".encode()
+
+    @classmethod
+    def judge(cls, counts, kept):
+        """What is wrong, in sentences. `kept`: what `stag clients` shows of the clients that the flood has made."""
+        if sum(counts[word] for word in STATUSES.values()) >= ENOUGH:
+            for statuses in cls.TOLD:
+                words = sorted(STATUSES[status] for status in statuses)
+                if not any(counts[word] for word in words):
+                    yield f"nobody was told '{' or '.join(words)}'"
+        tried = sum(counts[word] for word in cls.TRIED)
+        if len(kept) > tried:
+            yield f"{len(kept)} clients are kept of {tried} that came"
+        of_address = collections.Counter(row["address"] for row in kept)
+        if of_address and max(of_address.values()) > MOST_OF_ADDRESS:
+            yield f"{max(of_address.values())} clients of one address are kept"
+        held = max((row["opens"] + row["locks"] for row in kept), default=0)
+        if held > cls.HELD:
+            yield f"{held} opens and locks of one client are kept, more than {cls.HELD}"
+
+
+class Clients(Judged):
     """Clients that make a session, open a file, and are never heard of again."""
 
     CONNECTIONS = 1
     PACE = 0
     ALLOWED = {OK, DELAYED, NO_SPACE}
+    HELD = 1
+    TRIED = ("clients", "clients refused", "ended by the server")
     numbers = itertools.count()
 
     def open(self, source):
@@ -34,7 +72,7 @@ class Clients(Flood):
         for peer in self.peers:
             source = peer.socket.getsockname()[0]
             try:
-                session = nfs4.Session(peer, f"{source} {next(self.numbers)}".encode(), slots=64)
+                session = nfs4.Session(peer, self.owner_name(source, next(self.numbers)), slots=64)
                 status, _ = session.try_open(peer, self.target.places4[0].folder, b"vanished%d" % (self.counts["clients"] % 1000))
                 counted(self.counts, status, self.ALLOWED)
                 self.counts["clients"] += 1
@@ -45,7 +83,7 @@ class Clients(Flood):
                 self.counts["ended by the server"] += 1
 
 
-class InSessions(Calls):
+class InSessions(Judged, Calls):
     """As many COMPOUNDs at once as a session has slots, all the time."""
 
     TRANSPORT = staticmethod(tcp)
@@ -55,7 +93,7 @@ class InSessions(Calls):
     def open(self, source):
         peer = self.TRANSPORT(self, source)
         try:
-            peer.session = nfs4.Session(peer, f"{source} {self.counts['opened']}".encode(), slots=self.SLOTS)
+            peer.session = nfs4.Session(peer, self.owner_name(source, self.counts["opened"]), slots=self.SLOTS)
         except BaseException:
             peer.close()
             raise
@@ -96,6 +134,7 @@ class Leases(InSessions):
 class States(InSessions):
     """Opens and locks of one owner after the other, none given back."""
 
+    HELD = MOST_OF_CLIENT
     numbers = itertools.count()
 
     def compound(self, peer, slot):
@@ -110,6 +149,7 @@ class Replays(InSessions):
     """Retries with other arguments, gaps in the sequence, and stateids by guess: none of them is executed."""
 
     ALLOWED = {BAD_STATEID, MISORDERED, RETRY_UNCACHED, FALSE_RETRY}
+    TOLD = ({BAD_STATEID}, {MISORDERED}, {RETRY_UNCACHED, FALSE_RETRY})
     numbers = itertools.count(1 << 40)  # low ones are special stateids
 
     def guessed(self, session, number):

@@ -123,6 +123,14 @@ class Target:
                 raise Failure(f"{count - self.idle_sockets} sockets are still open {harness.PATIENCE} s after all connections ended")
             time.sleep(0.05)
 
+    def clients4(self):
+        """What `stag clients` shows of clients of version 4."""
+        listed = harness.stag("clients", "--json", "--state", os.path.join(self.work, "state"))
+        if listed.returncode != 0:
+            raise Failure(f"its clients are not listed: {listed.stderr.strip()}")
+        rows = (json.loads(line) for line in listed.stdout.splitlines())
+        return [row for row in rows if row["version"] != "nlm"]
+
     def most_resident(self):
         """Bytes of memory that it has had at most."""
         with open(f"/proc/{self.server.process.pid}/status") as file:
