@@ -14,6 +14,7 @@ import unittest.mock
 STAG = os.path.abspath(sys.argv.pop(1))
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
+import floods  # noqa: E402
 import floods4  # noqa: E402
 from hostile import commands, manners, mounts  # noqa: E402
 from hostile.files import Files  # noqa: E402
@@ -200,21 +201,26 @@ class Runs(unittest.TestCase):
         floods4.counted(counts, floods4.OK, floods4.Stolen.ALLOWED)
         self.assertEqual(counts, {"ok": 1, "delayed": 1, "unexpected status 10006": 1, "unexpected status 0": 1})
 
-    def test_judge_floods_of_version_4_by_what_they_were_told_and_what_is_kept(self):
+    def test_judge_floods_by_what_they_were_told_and_what_is_kept(self):
         names = [word for name in floods4.FLOODS if name != "flood/nfs4-stolen" for word in ("--only", name)]
-        result = run(STAG, "--seed", "1", "--sources", "4", "--seconds", "8", *names)
+        result = run(STAG, "--seed", "1", "--sources", "4", "--seconds", "10", "--only", "flood/locks", *names)
         self.assertEqual(result.returncode, 0, result.stdout)
-        self.assertEqual(len(re.findall(r"flood/nfs4-\w+ .* [1-9]\d* clients kept", result.stdout)), 4, result.stdout)
+        self.assertEqual(len(re.findall(r"flood/\S+ .* [1-9]\d* clients kept", result.stdout)), 5, result.stdout)
 
     def test_find_a_flood_that_takes_more_than_it_may(self):
         def judged(flood, kept, **counts):
             return list(flood.judge(collections.Counter({word.replace("_", " "): count for word, count in counts.items()}), kept))
 
-        row = {"address": "127.0.0.2", "opens": 1, "locks": 0}
+        row = {"version": "4.1", "address": "127.0.0.2", "opens": 1, "locks": 0}
         self.assertEqual(judged(floods4.Clients, [row] * 100, ok=100, clients=100), [])
         self.assertEqual(judged(floods4.Clients, [row] * 101, ok=100, clients=100), ["101 clients are kept of 100 that came"])
         self.assertEqual(judged(floods4.Clients, [row] * 5000, ok=5000, clients=5000), ["5000 clients of one address are kept"])
         self.assertEqual(judged(floods4.Clients, [{**row, "locks": 1}], ok=1, clients=1), ["2 opens and locks of one client are kept, more than 1"])
+        host = {"version": "nlm", "address": "127.0.0.2", "locks": 9}
+        waited = {"opened": 1, "calls": 200, "granted": 100, "blocked": 100}
+        self.assertEqual(judged(floods.Locks, [host], locks=200, **waited), [])
+        self.assertEqual(judged(floods.Locks, [host, host], locks=8, **waited), ["2 hosts are kept of 1 that came", "9 locks of one host are kept"])
+        self.assertEqual(judged(floods.Locks, [], calls=100, granted=100), ["no lock was granted, or nobody was told to wait"])
         told = {"opened": 1, "bad_stateid": 99, "misordered": 1, "false_retry": 1}
         self.assertEqual(judged(floods4.Replays, [{**row, "opens": 0}], **told), [])
         self.assertEqual(judged(floods4.Stolen, [row], **told), ["1 opens and locks of one client are kept, more than 0"])

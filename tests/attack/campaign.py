@@ -173,7 +173,7 @@ class Campaign:
         good = GoodClient(target, name, short_of_memory=bool(FLOODS[name].ADDRESS_SPACE))
         flood = None
         judge = getattr(FLOODS[name], "judge", None)
-        known = {row["client"] for row in target.clients4()} if judge else set()
+        known = {row["client"] for row in target.clients()} if judge else set()
         if self.processors:
             os.sched_setaffinity(0, self.processors[1:])
         try:
@@ -196,7 +196,7 @@ class Campaign:
                 if what.startswith(UNEXPECTED):
                     self.fail(name, seed, f"{counts[what]} times {what}")
             if judge:
-                kept = [row for row in target.clients4() if row["client"] not in known and row["address"] != GOOD_ADDRESS]
+                kept = [row for row in target.clients() if row["client"] not in known and row["address"] != GOOD_ADDRESS]
                 outcome.counts["clients kept"] += len(kept)
                 for sentence in judge(counts, kept):
                     self.fail(name, seed, sentence)

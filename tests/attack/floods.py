@@ -231,6 +231,9 @@ class Calls(Flood):
     def start_call(self, peer, call):
         return peer.start(call)
 
+    def answered_by(self, reply):
+        """Floods that know what they may be told count it."""
+
     def step(self):
         for peer in self.peers:
             source = peer.socket.getsockname()[0]
@@ -241,6 +244,8 @@ class Calls(Flood):
             except OSError:
                 self.counts["ended by the server"] += 1
             self.counts["calls"] += len(peer.replies)
+            for reply in peer.replies.values():
+                self.answered_by(reply)
             peer.asked.difference_update(peer.replies)
             peer.replies.clear()
 
@@ -271,6 +276,28 @@ class Pipelined(Calls):
 
 class Locks(Pipelined):
     """Locks of every byte, and waiters for them, whose hosts cannot be called back."""
+
+    TOLD = {0: "granted", 1: "denied", 2: "no room", 3: "blocked"}
+    MOST_OF_HOST = 8192
+
+    def answered_by(self, reply):
+        results = rpc.results_of(reply)
+        if results is not None:  # a cookie, and the status
+            at = 4 + -(-int.from_bytes(results[:4], "big") // 4) * 4
+            status = int.from_bytes(results[at : at + 4], "big")
+            self.counts[self.TOLD.get(status, f"{UNEXPECTED} status {status} of a lock")] += 1
+
+    @classmethod
+    def judge(cls, counts, kept):
+        """What is wrong, in sentences. `kept`: what `stag clients` shows of the clients that the flood has made."""
+        if counts["calls"] >= 100 and not (counts["granted"] and counts["blocked"]):
+            yield "no lock was granted, or nobody was told to wait"
+        hosts = [row for row in kept if row["version"] == "nlm"]
+        if len(hosts) > counts["opened"]:
+            yield f"{len(hosts)} hosts are kept of {counts['opened']} that came"
+        held = max((row["locks"] for row in hosts), default=0)
+        if held > min(cls.MOST_OF_HOST, counts["locks"]):
+            yield f"{held} locks of one host are kept"
 
     def next_call(self, source):
         self.counts["locks"] += 1

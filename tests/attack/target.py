@@ -123,13 +123,12 @@ class Target:
                 raise Failure(f"{count - self.idle_sockets} sockets are still open {harness.PATIENCE} s after all connections ended")
             time.sleep(0.05)
 
-    def clients4(self):
-        """What `stag clients` shows of clients of version 4."""
+    def clients(self):
+        """What `stag clients` shows."""
         listed = harness.stag("clients", "--json", "--state", os.path.join(self.work, "state"))
         if listed.returncode != 0:
             raise Failure(f"its clients are not listed: {listed.stderr.strip()}")
-        rows = (json.loads(line) for line in listed.stdout.splitlines())
-        return [row for row in rows if row["version"] != "nlm"]
+        return [json.loads(line) for line in listed.stdout.splitlines()]
 
     def most_resident(self):
         """Bytes of memory that it has had at most."""
