@@ -163,11 +163,11 @@ class Files(Mounted):
 
     def test_in_their_thousands_are_listed_once_each(self):
         self.mount()
-        names = {f"a name that makes the listing long {i}" for i in range(3000)}
+        names = {f"a name that makes the listing long {i}" for i in range(20_000)}
         for name in names:
             open(self.there(name), "w").close()
         listed = os.listdir(self.directory)
-        self.assertEqual(len(listed), 3000)
+        self.assertEqual(len(listed), 20_000)
         self.assertEqual(set(listed), names)
         with os.scandir(self.directory) as entries:
             self.assertTrue(all(entry.is_file() for entry in entries))

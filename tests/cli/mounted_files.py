@@ -7,8 +7,11 @@ import errno
 import fcntl
 import mmap
 import os
+import stat
 import struct
+import subprocess
 import sys
+import tempfile
 
 ONLY_42 = ("xattrs", "allocates", "finds_holes", "copies_within")  # by version 4.2
 SIZES = (0, 1, 4095, 4096, 4097, 1_048_577, 3_000_001)
@@ -108,6 +111,80 @@ def links(at):
     os.unlink(at("file"))
     holds(at("hard"), b"content")
     need(os.stat(at("hard")).st_nlink == 1, "links are counted otherwise")
+
+
+def long_links(at):
+    """The longest that Linux has."""
+    target = "t/" * 2047 + "t"
+    os.symlink(target, at("soft"))
+    need((os.readlink(at("soft")), os.lstat(at("soft")).st_size) == (target, 4095), "it says something else")
+    fails_with(errno.ENAMETOOLONG, os.symlink, "t" * 4096, at("longer"))
+
+
+def long_names(at):
+    """Of 255 bytes, which may be fewer letters."""
+    names = ["d" * 255, "ü" * 127 + "f", "€" * 85]
+    os.mkdir(at(names[0]))
+    put(at(names[0], names[1]), b"content")
+    need(os.listdir(at(names[0])) == [names[1]], "another name is listed")
+    os.rename(at(names[0], names[1]), at(names[2]))
+    holds(at(names[2]), b"content")
+    need(set(os.listdir(at())) == {names[0], names[2]}, "other names are listed")
+    fails_with(errno.ENAMETOOLONG, os.mkdir, at("d" * 256))
+    fails_with(errno.ENAMETOOLONG, os.rename, at(names[2]), at(names[0], "ü" * 128))
+
+
+def owners(at):
+    put(at("file"), b"content")
+    os.symlink("nothing", at("soft"))
+    root, own = os.geteuid() == 0, (os.geteuid(), os.getegid())
+    for user, group in [(1234, 4321), own] if root else [own]:
+        os.chown(at("file"), user, group)
+        os.chown(at("soft"), user, group, follow_symlinks=False)
+        for found in (os.stat(at("file")), os.lstat(at("soft"))):
+            need((found.st_uid, found.st_gid) == (user, group), f"the owner is {found.st_uid}, the group {found.st_gid}")
+    if not root:
+        return fails_with(errno.EPERM, os.chown, at("file"), 0, -1)
+    os.chown(at("file"), -1, 4321)
+    os.chown(at("file"), 1234, -1)
+    found = os.stat(at("file"))
+    need((found.st_uid, found.st_gid) == (1234, 4321), "one of the two is changed with the other")
+
+
+def special(at):
+    """A FIFO and a socket, which are the server's as names, and this machine's otherwise."""
+    for name, kind in (("fifo", stat.S_IFIFO), ("socket", stat.S_IFSOCK)):
+        os.mknod(at(name), kind | 0o640)
+        fails_with(errno.EEXIST, os.mknod, at(name), kind | 0o640)
+        need(os.lstat(at(name)).st_mode == kind | 0o640, f"the {name} is another kind of file")
+    with open(os.open(at("fifo"), os.O_RDONLY | os.O_NONBLOCK), "rb") as reader, open(at("fifo"), "wb", buffering=0) as writer:
+        writer.write(b"through it")
+        need(reader.read(10) == b"through it", "something else comes through the FIFO")
+    fails_with(errno.ENXIO, os.open, at("socket"), os.O_RDONLY)
+    for name in os.listdir(at()):
+        os.unlink(at(name))
+
+
+def archives(at):
+    """tar(1) finds in what it has unpacked what it has packed."""
+    os.makedirs(at("tree", "empty"))
+    os.mkdir(at("copy"))
+    for number in range(50):
+        put(at("tree", f"{number}"), os.urandom(number * 1000))
+        os.chmod(at("tree", f"{number}"), 0o400 + number)
+        os.utime(at("tree", f"{number}"), (1_000_000_000 + number, 1_100_000_000 + number))
+    os.link(at("tree", "1"), at("tree", "hard"))
+    os.symlink("1", at("tree", "soft"))
+    os.mkfifo(at("tree", "fifo"))
+    with open(at("tree", "sparse"), "wb") as file:
+        file.truncate(1 << 20)
+    os.utime(at("tree", "empty"), (1_000_000_000, 1_100_000_000))
+    with tempfile.TemporaryDirectory() as elsewhere:
+        archive = os.path.join(elsewhere, "archive")
+        for words in (["-cSf", archive, "-C", at("tree"), "."], ["-xpf", archive, "-C", at("copy")], ["-df", archive, "-C", at("copy")]):
+            done = subprocess.run(["tar", *words], capture_output=True, text=True)
+            need((done.returncode, done.stderr) == (0, ""), f"tar {words[0]}: {done.stdout}{done.stderr}")
+    need(os.stat(at("copy", "hard")).st_ino == os.stat(at("copy", "1")).st_ino, "a hard link has become a file")
 
 
 def lists(at):
@@ -292,8 +369,9 @@ def copies_within(at):
     holds(at("to"), content)
 
 
-CHECKS = {check.__name__: check for check in (files, kept_open, truncates, links, lists, maps, direct, locks, locks_whole_files, tells_its_room,
-                                              xattrs, allocates, finds_holes, copies_within)}  # fmt: skip
+CHECKS = {check.__name__: check for check in (files, kept_open, truncates, links, long_links, long_names, owners, special, archives, lists, maps,
+                                              direct, locks, locks_whole_files, tells_its_room, xattrs, allocates, finds_holes,
+                                              copies_within)}  # fmt: skip
 
 
 def names(version):
