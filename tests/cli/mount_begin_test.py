@@ -1,8 +1,10 @@
 """How mounts begin and end, as a command and as mount(8) has it."""
 import errno
 import os
+import shutil
 import signal
 import socket
+import stat
 import subprocess
 import time
 import unittest
@@ -62,6 +64,55 @@ class Words(Mounted):
         with self.assertRaises(OSError) as failed:
             os.stat(self.directory)
         self.assertEqual(failed.exception.errno, errno.EIO)
+
+
+# Writes, changes, reads and lists in a folder, and says whose the file is.
+USER = """
+cd "$1"
+seq 100000 >file
+mkdir folder
+mv file folder/file
+chmod 640 folder/file
+seq 100000 | cmp - folder/file
+ls
+stat -c %u folder/file
+"""
+
+
+class Unprivileged(Mounted):
+    """A user without rights, for whom fusermount3 mounts."""
+
+    UID = 65534  # nobody
+
+    def as_user(self, *words):
+        return subprocess.run(words, user=self.UID, group=self.UID, extra_groups=[], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=PATIENCE)
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root becomes another user; without it all these tests are a user's")
+    def test_mounts_works_and_unmounts(self):
+        helper = shutil.which("fusermount3")
+        if helper is None or not os.stat(helper).st_mode & stat.S_ISUID:
+            self.skipTest("fusermount3 is not there with root's rights (package fuse3)")
+        os.chmod(self.work, 0o711)
+        os.chmod(self.local, 0o711)
+        for place in (self.directory, self.there()):
+            os.chown(place, self.UID, self.UID)
+        program = self.at("stag")  # where the user may run it
+        shutil.copy(harness.STAG, program)
+        done = self.as_user(program, "mount", self.url(), self.directory)
+        if done.returncode != 0 and "FUSE does not mount" in done.stderr:
+            self.skipTest("FUSE does not mount here for a user: " + done.stderr)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.addCleanup(self.end)
+        used = self.as_user("sh", "-ec", USER, "sh", self.directory)
+        self.assertEqual((used.returncode, used.stdout, used.stderr), (0, f"folder\n{self.UID}\n", ""))
+        with self.assertRaises(PermissionError, msg="the mount is that user's alone"):
+            os.listdir(self.directory)
+        ended = self.as_user(program, "umount", self.directory)
+        self.assertEqual((ended.returncode, ended.stderr), (0, ""))
+        self.assertFalse(is_mounted(self.directory))
+        found = os.stat(self.there("folder", "file"))
+        self.assertEqual((found.st_uid, found.st_size, stat.S_IMODE(found.st_mode)), (self.UID, 588_895, 0o640))
 
 
 class Trouble(Mounted):
