@@ -59,7 +59,7 @@ Result<std::unique_ptr<Recovery>, std::string> Recovery::open(const RecoveryOpti
                                                               const std::string& state, bool nfs4) {
   std::unique_ptr<Recovery> made(new Recovery);
   made->options_ = options;
-  made->period_->tell(log_grace);
+  made->period_->tell([](const GracePeriod::Info& grace) { log_grace(grace); });
   std::uint32_t seconds = static_cast<std::uint32_t>(
       std::chrono::duration_cast<std::chrono::seconds>(nfs::lock::LockServiceOptions{}.grace)
           .count());
