@@ -261,5 +261,20 @@ TEST_F(Nfs40LocalLocks, are_the_same_in_version_4_0) {
   EXPECT_TRUE(locks().server_has(150, 159, ProgramLocks::Mode::Exclusive));
 }
 
+// RFC 7530 9.1.7: the client counts on.
+TEST_F(Nfs40LocalLocks, of_more_files_than_may_be_open_take_the_seqid) {
+  const Opened file = open_file(1, "file", "owner");
+  context_.local_locks->limit({0, 0});
+  EXPECT_EQ(lock(file, 3, 1, "locker").status, v4::NFS4ERR_DELAY);
+  context_.local_locks->limit({1, 1});
+  const Res locked = lock(file, 4, 1, "locker");
+  ASSERT_EQ(locked.status, v4::NFS4_OK);
+  EXPECT_EQ(unlock(file, lock_stateid(locked), 2).status, v4::NFS4_OK);
+  context_.local_locks->limit({0, 0});
+  EXPECT_EQ(relock(file, lock_stateid(locked), 3, 0).status, v4::NFS4ERR_DELAY);
+  context_.local_locks->limit({1, 1});
+  EXPECT_EQ(relock(file, lock_stateid(locked), 4, 0).status, v4::NFS4_OK);
+}
+
 }  // namespace
 }  // namespace stag::nfs::nfs4

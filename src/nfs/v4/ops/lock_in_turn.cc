@@ -16,12 +16,14 @@ v4::nfsstat4 not_a_file(const Compound& compound) {
   return pseudo ? v4::NFS4ERR_ISDIR : v4::NFS4_OK;
 }
 
-v4::LOCK4res lock_here(Compound& compound, const v4::LOCK4args& args) {
-  const v4::nfsstat4 wrong = not_a_file(compound);
+// `opened`: of open_for_locks(). A refusal for that, too, is one that the client counts.
+v4::LOCK4res lock_here(Compound& compound, const v4::LOCK4args& args, v4::nfsstat4 opened) {
+  const v4::nfsstat4 wrong = opened == v4::NFS4_OK ? not_a_file(compound) : opened;
   return wrong == v4::NFS4_OK ? lock_now(compound, args) : v4::LOCK4res{wrong, {}};
 }
 
-v4::LOCK4res lock_by_open_owner(Compound& compound, const v4::LOCK4args& args) {
+v4::LOCK4res lock_by_open_owner(Compound& compound, const v4::LOCK4args& args,
+                                v4::nfsstat4 opened) {
   const v4::open_to_lock_owner4& locker = args.locker.open_owner();
   const v4::nfsstat4 nobody = compound.identify(locker.open_stateid);
   if (nobody != v4::NFS4_OK) return {nobody, {}};
@@ -37,7 +39,7 @@ v4::LOCK4res lock_by_open_owner(Compound& compound, const v4::LOCK4args& args) {
   OwnerTurn lock_turn(compound, {OwnerKind::Lock, clientid, owner.bytes(), locker.lock_seqid,
                                  OwnerOperation::Lock, true});
   if (!lock_turn.runs()) return lock_turn.instead(&v4::LOCK4res::status);
-  const v4::LOCK4res results = lock_here(compound, args);
+  const v4::LOCK4res results = lock_here(compound, args, opened);
   if (results.status == v4::NFS4_OK && results.resok4().lock_stateid.seqid == 1)
     compound.shared().owners.locked(lock_turn.owner(), to_stateid(results.resok4().lock_stateid));
   const state::ReplyPtr reply = kept(results);
@@ -71,12 +73,11 @@ Results in_lock_turn(Compound& compound, const v4::stateid4& stateid, std::uint3
 
 Task<v4::LOCK4res> lock_in_turn(Compound& compound, v4::LOCK4args& args) {
   const OpenForLocks open = co_await open_for_locks(compound);
-  if (open.status != v4::NFS4_OK) co_return v4::LOCK4res{open.status, {}};
-  if (args.locker.new_lock_owner) co_return lock_by_open_owner(compound, args);
+  if (args.locker.new_lock_owner) co_return lock_by_open_owner(compound, args, open.status);
   const v4::exist_lock_owner4& locker = args.locker.lock_owner();
   co_return in_lock_turn<v4::LOCK4res>(compound, locker.lock_stateid, locker.lock_seqid,
                                        OwnerOperation::Lock,
-                                       [&] { return lock_here(compound, args); });
+                                       [&] { return lock_here(compound, args, open.status); });
 }
 
 v4::LOCKU4res locku_in_turn(Compound& compound, v4::LOCKU4args& args) {
