@@ -58,9 +58,10 @@ class Words(Mounted):
     def test_of_patience_end_calls(self):
         server = harness.Server([f"/files={self.there()},no_root_squash"], self.at("state"))
         self.addCleanup(server.end)
-        self.mount("-o", "timeout=1,actimeo=0", url=server.url("/files"))
+        self.mount("-o", "timeout=10,actimeo=0", url=server.url("/files"))
         server.process.send_signal(signal.SIGSTOP)
         self.addCleanup(server.process.send_signal, signal.SIGCONT)
+        os.waitid(os.P_PID, server.process.pid, os.WSTOPPED)  # until then it answers
         with self.assertRaises(OSError) as failed:
             os.stat(self.directory)
         self.assertEqual(failed.exception.errno, errno.EIO)
