@@ -54,6 +54,8 @@ v4::SETCLIENTID4res setclientid(Compound& compound, v4::SETCLIENTID4args& args) 
 
 v4::SETCLIENTID_CONFIRM4res setclientid_confirm(Compound& compound,
                                                 v4::SETCLIENTID_CONFIRM4args& args) {
+  // As in CREATE_SESSION.
+  compound.shared().expire(compound.now());
   const std::string principal = compound.principal();
   state::Clients& clients = compound.shared().clients;
   const auto confirm = [&] {
