@@ -246,6 +246,7 @@ class ConfigFiles(Case):
             lease = 60
             grace = 30
             nfs4-clients = 100
+            nfs4-clients-per-address = 30
             nfs4-unconfirmed = 50
             nfs4-sessions = 4
             nfs4-slots = 32
@@ -254,7 +255,11 @@ class ConfigFiles(Case):
             nfs4-caches = 16777216
             nfs4-states-per-client = 1000
             nfs4-states = 10000
+            nfs4-states-per-address = 5000
+            nfs4-courtesy = 3600
             nfs4-delegations = 100
+            nfs4-local-delegations = 50
+            nfs4-copies = 16
             nfs4-copies-per-client = 2
             fabric = ["iwarp"]
             verbs-port = 20099
