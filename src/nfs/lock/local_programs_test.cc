@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "nfs/export/server_context.h"
 #include "nfs/lock/lock_service.h"
 #include "nfs/proto/nlm.h"
 #include "testing/nfs/server_fixture.h"

@@ -41,6 +41,7 @@ TEST_F(Nfs4Leases, are_not_looked_at_while_there_is_no_client) {
   EXPECT_FALSE(loop_.advance()) << "no timer is left";
   set_up_session("a later one");
   create("file");
+  loop_.drain();
   EXPECT_TRUE(loop_.advance());
   loop_.pass(kLease + 2s);
   EXPECT_EQ(files().states(), 1u);

@@ -269,11 +269,13 @@ TEST_F(Nfs40LocalLocks, of_more_files_than_may_be_open_take_the_seqid) {
   context_.local_locks->limit({1, 1});
   const Res locked = lock(file, 4, 1, "locker");
   ASSERT_EQ(locked.status, v4::NFS4_OK);
-  EXPECT_EQ(unlock(file, lock_stateid(locked), 2).status, v4::NFS4_OK);
+  const Res unlocked = unlock(file, lock_stateid(locked), 2);
+  ASSERT_EQ(unlocked.status, v4::NFS4_OK);
+  const v4::stateid4 stateid = unlocked.resarray[1].oplocku().lock_stateid();
   context_.local_locks->limit({0, 0});
-  EXPECT_EQ(relock(file, lock_stateid(locked), 3, 0).status, v4::NFS4ERR_DELAY);
+  EXPECT_EQ(relock(file, stateid, 3, 0).status, v4::NFS4ERR_DELAY);
   context_.local_locks->limit({1, 1});
-  EXPECT_EQ(relock(file, lock_stateid(locked), 4, 0).status, v4::NFS4_OK);
+  EXPECT_EQ(relock(file, stateid, 4, 0).status, v4::NFS4_OK);
 }
 
 }  // namespace

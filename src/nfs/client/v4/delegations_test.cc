@@ -62,6 +62,9 @@ TEST_P(Nfs4Delegated, a_file_that_another_client_writes_is_given_back_first) {
   must(files().close(open.file));
   EXPECT_EQ(clients().front().held.opens, 0u);
   read_it();
+  EXPECT_EQ(delegations(), 0u) << "it was just recalled";
+  loop.pass(std::chrono::seconds(32));
+  read_it();
   EXPECT_EQ(delegations(), 1u) << "there is another one";
 }
 
