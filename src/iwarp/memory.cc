@@ -227,8 +227,8 @@ void StagTable::erase(std::uint32_t stag) {
 }
 
 void StagTable::grow() {
-  std::vector<Entry> old = std::exchange(entries_, {});
-  entries_.resize(old.empty() ? kInitialCapacity : old.size() * 2);
+  std::vector<Entry> old(entries_.empty() ? kInitialCapacity : entries_.size() * 2);
+  std::swap(old, entries_);
   for (Entry& entry : old) {
     if (entry.state != State::Free) insert(std::move(entry));
   }

@@ -1,6 +1,7 @@
 #include "fabric/iwarp/iwarp_connection.h"
 
 #include <algorithm>
+#include <new>
 
 #include "net/loop.h"
 
@@ -129,9 +130,19 @@ Result<RemoteMemory, Reason> IwarpConnection::expose_sink(MutableBytes memory) {
   return exposed(table_.expose_sink(memory, offset), offset, memory.size());
 }
 
-void IwarpConnection::release_unwritten() {
+void IwarpConnection::release_unwritten() try {
   if (batch_.written() < borrowed_until_) batch_.take_private_copies();
   borrowed_until_ = 0;
+} catch (const std::bad_alloc&) {
+  break_off();
+}
+
+void IwarpConnection::keep_private_copy(std::uint32_t handle, Bytes source) try {
+  private_copies_.emplace_back(handle, source.size());
+  table_.substitute(handle, Buffer::copy_of(source));
+} catch (const std::bad_alloc&) {
+  revoke(handle);
+  close(Reason::OutOfMemory);
 }
 
 void IwarpConnection::drop_private_copy(std::uint32_t handle) {
@@ -156,10 +167,9 @@ Revocation IwarpConnection::abandon(std::uint32_t handle) {
   if (source->size() > options_->max_private_copy || held > options_->max_private_copies) {
     table_.revoke(handle);
     close(Reason::AbandonedMemoryTooLong);
-    return Revocation::Done;
+  } else {
+    keep_private_copy(handle, *source);
   }
-  table_.substitute(handle, Buffer::copy_of(*source));
-  private_copies_.emplace_back(handle, source->size());
   return Revocation::Done;
 }
 

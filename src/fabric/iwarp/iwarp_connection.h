@@ -9,6 +9,9 @@
 // Sending. All that becomes ready in one turn of the loop leaves together: at the end of a turn
 // that received, or in a turn of its own. Events come from those turns only, never from inside an
 // owner's call.
+//
+// Where memory runs out in the middle of a turn, the connection ends with it (decision 0014), and
+// its end asks for none: what cannot be copied for a good end of the stream does not leave.
 #pragma once
 
 #include <memory>
@@ -77,8 +80,9 @@ class IwarpConnection final : public Connection, private iwarp::ReceiverSink, pr
   // missing; of tagged data a quarter of it.
   static constexpr std::size_t kDirectThreshold = 4096;
 
-  // Closing: no more events of the peer's; what is posted still leaves.
-  enum class State : std::uint8_t { Open, Closing, Ended };
+  // Closing: no more events of the peer's; what is posted still leaves. Broken: nothing leaves any
+  // more, since the stream cannot go on where it stands; the end comes in a later turn.
+  enum class State : std::uint8_t { Open, Closing, Broken, Ended };
   // A message whose last byte is the `end`th of the outgoing stream.
   struct Leaving {
     std::uint64_t end = 0;
@@ -116,6 +120,7 @@ class IwarpConnection final : public Connection, private iwarp::ReceiverSink, pr
   void post(Operation&& operation);
   void post_late(Token token);
   bool may_begin_at_once(Flow flow) const;
+  void begin_at_once(Operation& operation);
   void write_early();
   void send_short(std::span<const Bytes> parts, std::size_t size,
                   std::optional<std::uint32_t> invalidate, Token token);
@@ -140,6 +145,7 @@ class IwarpConnection final : public Connection, private iwarp::ReceiverSink, pr
 
   // The memory behind bytes that are still to be written is about to be its owner's again.
   void release_unwritten();
+  void keep_private_copy(std::uint32_t handle, Bytes source);
   void drop_private_copy(std::uint32_t handle);
   Result<RemoteMemory, Reason> exposed(std::optional<std::uint32_t> stag, std::uint64_t offset,
                                        std::size_t length);
@@ -151,10 +157,14 @@ class IwarpConnection final : public Connection, private iwarp::ReceiverSink, pr
 
   // iwarp_ending.cc
   void close_when_flushed();
+  void end_now() { end(reason_); }
+  void break_off();
+  // Inside a catch block, in a turn of the loop.
+  void end_by_exception();
   void end_with(const iwarp::Violation& violation);
   void end(Reason reason);
+  void release_socket();
   void tell_end();
-  std::vector<Token> outstanding();
 
   // Runs `step` in a later turn, if this is still there then.
   void later(void (IwarpConnection::*step)());

@@ -1,4 +1,8 @@
 // How an IwarpConnection ends.
+#include <new>
+#include <utility>
+
+#include "base/failure.h"
 #include "fabric/iwarp/iwarp_connection.h"
 #include "fabric/iwarp/linger.h"
 #include "net/loop.h"
@@ -34,7 +38,11 @@ void IwarpConnection::close(Reason reason) {
   reason_ = reason;
   receiver_.stop();
   socket_.ignore_readable();
-  close_limit_ = loop_.after(kCloseLimit, [this] { end(reason_); });
+  try {
+    close_limit_ = loop_.after(kCloseLimit, [this] { end(reason_); });
+  } catch (const std::bad_alloc&) {
+    return later(&IwarpConnection::end_now);
+  }
   later(&IwarpConnection::close_when_flushed);
 }
 
@@ -45,27 +53,38 @@ void IwarpConnection::close_when_flushed() {
   flush();
 }
 
-void IwarpConnection::end_with(const iwarp::Violation& violation) {
-  if (state_ == State::Ended) return;
-  trace(violation.reason, to_string(peer_), iwarp::to_string(violation.terminate.error));
-  // The message on its way is cut between two FPDUs; what is in the batch is finished from a copy.
+// Called by the owner, too, who is told of the end in a later turn.
+void IwarpConnection::break_off() {
+  if (state_ == State::Open) {
+    reason_ = Reason::OutOfMemory;
+    receiver_.stop();
+    socket_.ignore_readable();
+  }
+  state_ = State::Broken;
   sender_.abort();
-  sender_.begin_terminate(violation.terminate);
-  // RFC 5044 7.1.2: who has sent a byte of an FPDU, even a bad one, is ready to receive ours.
-  if ((active_ || heard_) && !sender_.full(batch_)) static_cast<void>(sender_.fill(batch_));
-  end(fabric_reason(violation.reason));
+  batch_.clear();
+  borrowed_until_ = 0;
+  later(&IwarpConnection::end_now);
 }
 
-std::vector<Token> IwarpConnection::outstanding() {
-  std::vector<Token> tokens;
-  const auto add = [&tokens](Token token) {
-    if (token != kNoToken) tokens.push_back(token);
-  };
-  while (!leaving_.empty()) add(leaving_.pop().token);
-  add(std::exchange(filling_, kNoToken));
-  while (!reads_.empty()) add(reads_.pop().token);
-  while (const auto operation = queue_.drop()) add(operation->token);
-  return tokens;
+void IwarpConnection::end_by_exception() {
+  busy_ = false;
+  end(trace_exception(Reason::LoopFunctionFailed));
+}
+
+void IwarpConnection::end_with(const iwarp::Violation& violation) {
+  if (state_ == State::Ended) return;
+  // The message on its way is cut between two FPDUs; what is in the batch is finished from a copy.
+  sender_.abort();
+  try {
+    trace(violation.reason, to_string(peer_), iwarp::to_string(violation.terminate.error));
+    sender_.begin_terminate(violation.terminate);
+    // RFC 5044 7.1.2: who has sent a byte of an FPDU, even a bad one, is ready to receive ours.
+    if ((active_ || heard_) && !sender_.full(batch_)) static_cast<void>(sender_.fill(batch_));
+  } catch (const std::bad_alloc&) {
+    // The peer finds out by the end of the stream.
+  }
+  end(fabric_reason(violation.reason));
 }
 
 void IwarpConnection::end(Reason reason) {
@@ -78,15 +97,33 @@ void IwarpConnection::end(Reason reason) {
   stall_timer_.cancel();
   hold_.cancel();
   sender_.abort();
-  batch_.take_private_copies();
-  linger(std::exchange(socket_, {}), std::exchange(batch_, {}), std::move(place_));
-  for (Token token : outstanding())
-    if (events_ != nullptr) events_->on_done(token, reason_);
+  release_socket();
   tell_end();
 }
 
+// For a good end of the stream, where there is memory for it.
+void IwarpConnection::release_socket() {
+  try {
+    batch_.take_private_copies();
+    linger(std::exchange(socket_, {}), std::exchange(batch_, {}), std::move(place_));
+  } catch (const std::bad_alloc&) {
+    socket_ = {};
+    batch_.clear();
+    place_.reset();
+  }
+}
+
+// Once events have begun. Takes no memory, so that the owner is told whatever there is left.
 void IwarpConnection::tell_end() {
   if (events_ == nullptr || std::exchange(end_told_, true)) return;
+  const auto tell = [this](Token token) {
+    if (token != kNoToken) events_->on_done(token, reason_);
+  };
+  while (!leaving_.empty()) tell(leaving_.pop().token);
+  tell(std::exchange(filling_, kNoToken));
+  while (!reads_.empty()) tell(reads_.pop().token);
+  while (const auto operation = queue_.drop()) tell(operation->token);
+  for (const Token late : std::exchange(late_, {})) tell(late);
   events_->on_disconnect(reason_);
 }
 

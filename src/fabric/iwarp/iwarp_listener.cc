@@ -1,5 +1,6 @@
 #include "fabric/iwarp/iwarp_listener.h"
 
+#include <new>
 #include <utility>
 
 #include "fabric/iwarp/linger.h"
@@ -13,14 +14,18 @@ struct IwarpListener::Peer {
   net::ConnectionLimits::Place place;
 };
 
-void IwarpListener::Gate::enter() {
-  while (taken.test_and_set(std::memory_order_acquire)) taken.wait(true, std::memory_order_relaxed);
+namespace {
+
+// What is told of a peer that goes may find no memory: it goes all the same.
+void trace_peer(Reason reason, const net::TcpSocket& socket) noexcept {
+  try {
+    trace(reason, to_string(socket.peer()), "connection request");
+  } catch (const std::bad_alloc&) {
+    trace(reason, {}, "connection request");
+  }
 }
 
-void IwarpListener::Gate::leave() {
-  taken.clear(std::memory_order_release);
-  taken.notify_all();
-}
+}  // namespace
 
 std::unique_ptr<Listener> IwarpListener::open(std::shared_ptr<const IwarpOptions> options,
                                               net::EpollLoop& loop,
@@ -47,9 +52,8 @@ IwarpListener::IwarpListener(std::shared_ptr<const IwarpOptions> options, net::E
 }
 
 IwarpListener::~IwarpListener() {
-  gate_->enter();
+  const BriefLock lock(gate_->mutex);
   gate_->closed = true;
-  gate_->leave();
 }
 
 void IwarpListener::on_accept(net::AcceptedSocket accepted) {
@@ -59,30 +63,34 @@ void IwarpListener::on_accept(net::AcceptedSocket accepted) {
   auto socket = net::TcpSocket::adopt(loop_, std::move(accepted), options_->tcp);
   if (!socket) return trace(socket.error(), to_string(from));
   // Whoever only connects cannot keep others out: the oldest goes first.
-  if (half_open_.size() >= options_->max_half_open)
-    drop(half_open_.begin(), Reason::SetupUnfinished);
-  const auto peer = half_open_.emplace(half_open_.end(), *std::move(socket), *std::move(place));
+  if (half_open_.size() >= options_->max_half_open) drop_oldest();
+  // None of them is without its timer.
+  std::list<Peer> fresh;
+  const auto peer = fresh.emplace(fresh.end(), *std::move(socket), *std::move(place));
   peer->setup.start(listen_.setup_timeout, [this, peer](Reason reason) {
-    reason == Reason::None ? on_request(peer) : drop(peer, reason);
+    // Its timer has ended: whatever throws here, it goes.
+    std::list<Peer> ended;
+    ended.splice(ended.end(), half_open_, peer);
+    reason == Reason::None ? on_request(*peer) : trace_peer(reason, peer->setup.socket());
   });
+  half_open_.splice(half_open_.end(), fresh);
 }
 
-void IwarpListener::drop(std::list<Peer>::iterator peer, Reason reason) {
-  trace(reason, to_string(peer->setup.socket().peer()), "connection request");
-  half_open_.erase(peer);
+void IwarpListener::drop_oldest() {
+  trace_peer(Reason::SetupUnfinished, half_open_.front().setup.socket());
+  half_open_.pop_front();
 }
 
-void IwarpListener::reject(std::list<Peer>::iterator peer, const iwarp::MpaFrame& request) {
+void IwarpListener::reject(Peer& peer, const iwarp::MpaFrame& request) {
   const iwarp::MpaOptions mpa = mpa_options(*options_, ConnectOptions{});
-  peer->setup.answer(iwarp::make_reject(mpa, request, {}));
-  linger(std::move(peer->setup.socket()), {});
-  half_open_.erase(peer);
+  peer.setup.answer(iwarp::make_reject(mpa, request, {}));
+  linger(std::move(peer.setup.socket()), {});
 }
 
-void IwarpListener::on_request(std::list<Peer>::iterator peer) {
-  const auto request = peer->setup.request();
-  if (!request) return drop(peer, request.error());
-  net::TcpSocket& socket = peer->setup.socket();
+void IwarpListener::on_request(Peer& peer) {
+  net::TcpSocket& socket = peer.setup.socket();
+  const auto request = peer.setup.request();
+  if (!request) return trace_peer(request.error(), socket);
   const auto wishes =
       acceptor_.on_connect_request({socket.peer(), socket.local(), request->private_data});
   if (!wishes) {
@@ -91,13 +99,13 @@ void IwarpListener::on_request(std::list<Peer>::iterator peer) {
   }
   const iwarp::MpaOptions mpa = mpa_options(*options_, *wishes);
   const auto negotiated = iwarp::judge_request(mpa, *request);
-  if (!negotiated) return drop(peer, negotiated.error());
+  if (!negotiated) return trace_peer(negotiated.error(), socket);
   if (wishes->private_data.size() > kMostPrivateData) {
     trace(Reason::PrivateDataTooLong, to_string(socket.peer()));
     return reject(peer, *request);
   }
-  if (!peer->setup.answer(iwarp::make_reply(mpa, *request, *negotiated, wishes->private_data)))
-    return drop(peer, Reason::SetupUnfinished);
+  if (!peer.setup.answer(iwarp::make_reply(mpa, *request, *negotiated, wishes->private_data)))
+    return trace_peer(Reason::SetupUnfinished, socket);
   IwarpSetup setup;
   setup.options = options_;
   setup.socket = std::move(socket);
@@ -105,8 +113,7 @@ void IwarpListener::on_request(std::list<Peer>::iterator peer) {
   setup.peer_private_data.assign(request->private_data.begin(), request->private_data.end());
   setup.receive = wishes->receive;
   setup.stall_limit = wishes->stall_limit;
-  setup.place = std::move(peer->place);
-  half_open_.erase(peer);
+  setup.place = std::move(peer.place);
   deliver(std::move(setup));
 }
 
@@ -122,9 +129,8 @@ void IwarpListener::deliver(IwarpSetup setup) {
     if (!socket) return trace(socket.error());
     rest.socket = *std::move(socket);
     auto connection = std::make_unique<IwarpConnection>(std::move(rest));
-    gate->enter();
+    const BriefLock lock(gate->mutex);
     if (!gate->closed) acceptor.on_connection(std::move(connection));
-    gate->leave();
   });
 }
 

@@ -1,11 +1,11 @@
 // The passive side: TCP connections become iWARP connections.
 #pragma once
 
-#include <atomic>
 #include <list>
 #include <memory>
 #include <optional>
 
+#include "base/brief_mutex.h"
 #include "fabric/fabric.h"
 #include "fabric/iwarp/iwarp_options.h"
 #include "fabric/iwarp/mpa_setup.h"
@@ -29,9 +29,7 @@ class IwarpListener final : public Listener {
   // What connections on their way to another loop still need when the listener goes: whether it
   // has. Held while one is delivered, so that the acceptor is not called after the listener's end.
   struct Gate {
-    void enter();
-    void leave();
-    std::atomic_flag taken;
+    BriefMutex mutex;
     bool closed = false;
   };
 
@@ -39,9 +37,9 @@ class IwarpListener final : public Listener {
                 std::vector<net::EpollLoop*> accepting, net::TcpListener tcp, ListenOptions listen,
                 Acceptor& acceptor);
   void on_accept(net::AcceptedSocket accepted);
-  void on_request(std::list<Peer>::iterator peer);
-  void drop(std::list<Peer>::iterator peer, Reason reason);
-  void reject(std::list<Peer>::iterator peer, const iwarp::MpaFrame& request);
+  void drop_oldest();
+  void on_request(Peer& peer);
+  void reject(Peer& peer, const iwarp::MpaFrame& request);
   void deliver(IwarpSetup setup);
 
   std::shared_ptr<const IwarpOptions> options_;

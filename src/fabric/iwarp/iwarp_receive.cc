@@ -72,7 +72,7 @@ void make_keepable(Buffer& message) {
 
 }  // namespace
 
-void IwarpConnection::on_readable() {
+void IwarpConnection::on_readable() try {
   if (state_ != State::Open) return;
   busy_ = true;
   read_some();
@@ -83,6 +83,8 @@ void IwarpConnection::on_readable() {
   if (!peer_watched_ && !receiver_.at_boundary()) watch_peer();
   // Where there is more already, others come first who have used less of the loop.
   socket_.when_readable(static_cast<net::Reader&>(*this));
+} catch (...) {
+  end_by_exception();
 }
 
 inline void IwarpConnection::read_some() {
@@ -131,6 +133,7 @@ void IwarpConnection::on_send(Buffer message, std::optional<std::uint32_t> inval
   if (invalidated) {
     release_unwritten();
     drop_private_copy(*invalidated);
+    if (state_ != State::Open) return;
   }
   make_keepable(message);
   events_->on_receive(std::move(message), invalidated);

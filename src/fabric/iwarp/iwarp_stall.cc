@@ -26,7 +26,7 @@ void IwarpConnection::watch_peer() {
   stall_timer_ = loop_.after(stall_limit_ / 2, [this] { look_at_peer(); });
 }
 
-void IwarpConnection::look_at_peer() {
+void IwarpConnection::look_at_peer() try {
   const TimePoint now = loop_.now();
   const std::uint64_t taken = acknowledged();
   if (taking_.is_stalled(now, {batch_.appended(), taken, taken})) return end(Reason::PeerStalled);
@@ -39,6 +39,8 @@ void IwarpConnection::look_at_peer() {
     return end(Reason::PeerMessageUnfinished);
   peer_watched_ = false;
   if (taking_.running() || answering_.running() || ending_.running()) watch_peer();
+} catch (...) {
+  end_by_exception();
 }
 
 }  // namespace stag::fabric

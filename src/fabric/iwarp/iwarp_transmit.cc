@@ -1,4 +1,6 @@
 // IwarpConnection's turns that write.
+#include <new>
+
 #include "fabric/iwarp/gather.h"
 #include "fabric/iwarp/iwarp_connection.h"
 #include "net/loop.h"
@@ -53,6 +55,16 @@ void IwarpConnection::send(Rope message, std::optional<std::uint32_t> invalidate
   post(std::move(operation));
 }
 
+// What memory has run out for halfway is no message that another may follow.
+void IwarpConnection::begin_at_once(Operation& operation) try {
+  begin(operation);
+  fill();
+} catch (const std::bad_alloc&) {
+  filling_ = kNoToken;
+  break_off();
+  throw;
+}
+
 // What can be framed at once is copied once, to where it is framed.
 void IwarpConnection::send_copy(std::span<const Bytes> parts,
                                 std::optional<std::uint32_t> invalidate, Flow flow, Token token) {
@@ -65,8 +77,7 @@ void IwarpConnection::send_copy(std::span<const Bytes> parts,
 void IwarpConnection::post(Operation&& operation) {
   if (state_ != State::Open) return post_late(operation.token);
   if (operation.kind == OperationKind::Send && may_begin_at_once(operation.flow)) {
-    begin(operation);
-    fill();
+    begin_at_once(operation);
   } else {
     queue_.post(std::move(operation));
   }
@@ -100,23 +111,25 @@ void IwarpConnection::schedule_flush() {
   });
 }
 
-void IwarpConnection::flush() {
-  if (state_ == State::Ended || wait_writable_ || busy_ || events_ == nullptr) return;
+void IwarpConnection::flush() try {
+  if (state_ >= State::Broken || wait_writable_ || busy_ || events_ == nullptr) return;
   busy_ = true;
   held_back_ = 0;
   const bool all = !may_transmit() || write_some();
   busy_ = false;
-  if (state_ == State::Ended) return;
+  if (state_ >= State::Broken) return;
   if (!peer_watched_) watch_peer();
   if (!all && !wait_writable_) schedule_flush();
   if (all && state_ == State::Closing && close_due_) end(reason_);
+} catch (...) {
+  end_by_exception();
 }
 
 // Whether nothing is left that could be sent now.
 inline bool IwarpConnection::write_some() {
   std::size_t moved = 0;
   report_written();  // what left early
-  while (state_ != State::Ended && moved < options_->turn_bytes) {
+  while (state_ < State::Broken && moved < options_->turn_bytes) {
     if (!nothing_posted() && !fill_batch()) return true;
     if (batch_.empty()) return true;
     const net::Transfer transfer = write_batch(socket_, batch_);
@@ -127,7 +140,7 @@ inline bool IwarpConnection::write_some() {
     moved += transfer.bytes;
     report_written();
     if (batch_.empty() && nothing_posted()) return true;
-    if (transfer.drained && state_ != State::Ended) {
+    if (transfer.drained && state_ < State::Broken) {
       wait_writable_ = true;
       socket_.when_writable([this] {
         wait_writable_ = false;
@@ -136,7 +149,7 @@ inline bool IwarpConnection::write_some() {
       return false;
     }
   }
-  return state_ == State::Ended;
+  return state_ >= State::Broken;
 }
 
 bool IwarpConnection::fill_batch() {
@@ -146,7 +159,7 @@ bool IwarpConnection::fill_batch() {
       std::optional<Outgoing> outgoing = queue_.next(may_read || parameters_.outbound_reads == 0);
       if (!outgoing) return true;
       if (!begin(*outgoing)) {
-        if (state_ == State::Ended) return false;
+        if (state_ >= State::Broken) return false;
         continue;
       }
     }
@@ -178,9 +191,9 @@ bool IwarpConnection::begin(Outgoing& outgoing) {
 }
 
 bool IwarpConnection::begin(Operation& operation) {
-  if (active_ && wakeup_writes_ == 0) start_wakeup_writes();
   filling_ = operation.token;
   filling_response_ = false;
+  if (active_ && wakeup_writes_ == 0) start_wakeup_writes();
   switch (operation.kind) {
     case OperationKind::Send:
       ++traffic_.sends_out;
@@ -199,11 +212,11 @@ bool IwarpConnection::begin(Operation& operation) {
 }
 
 bool IwarpConnection::begin_read(const Operation& operation) {
-  filling_ = kNoToken;
   const std::uint64_t offset = entropy_.next() >> 1;
   std::optional<std::uint32_t> stag;
   if (parameters_.outbound_reads > 0) stag = table_.register_read_sink(operation.sink, offset);
   if (!stag) {
+    filling_ = kNoToken;
     const bool none = parameters_.outbound_reads == 0;
     if (operation.token != kNoToken)
       events_->on_done(operation.token,
@@ -215,6 +228,7 @@ bool IwarpConnection::begin_read(const Operation& operation) {
                                    operation.remote.handle, operation.remote.offset};
   ++traffic_.reads_out;
   reads_.push({operation.token, *stag});
+  filling_ = kNoToken;
   receiver_.expect_read_response(request);
   sender_.begin_read_request(request);
   return true;
@@ -234,17 +248,19 @@ void IwarpConnection::report_done() {
 }
 
 void IwarpConnection::start_wakeup_writes() {
-  wakeup_writes_ = 1;
   wakeup_write_timer_ = loop_.after(options_->wakeup_write_after, [this] { wakeup_write(); });
+  wakeup_writes_ = 1;
 }
 
-void IwarpConnection::wakeup_write() {
+void IwarpConnection::wakeup_write() try {
   if (heard_ || state_ != State::Open || wakeup_writes_ > kMaxWakeupWrites) return;
   queue_.post(Operation{OperationKind::Write, 0, kNoToken, {}, {}, {}, std::nullopt});
   schedule_flush();
   wakeup_write_timer_ =
       loop_.after(options_->wakeup_write_after * (1 << wakeup_writes_), [this] { wakeup_write(); });
   ++wakeup_writes_;
+} catch (...) {
+  end_by_exception();
 }
 
 }  // namespace stag::fabric

@@ -194,6 +194,50 @@ TEST(Passive, ends_unfinished_set_ups_with_the_listener) {
   EXPECT_EQ(other.receive_ulpdu(), untagged(iwarp::Opcode::Send, 1, kHello));
 }
 
+// Finds no memory for its first request, nor for its first connection.
+struct Forgetful final : Acceptor {
+  Result<ConnectOptions, Reason> on_connect_request(const ConnectRequest&) override {
+    if (++requests == 1) throw std::bad_alloc();
+    return ConnectOptions();
+  }
+  void on_connection(std::unique_ptr<Connection> connection) override {
+    if (++connections == 1) throw std::bad_alloc();
+    arrived.set_value(std::move(connection));
+  }
+  int requests = 0, connections = 0;
+  std::promise<std::unique_ptr<Connection>> arrived;
+};
+
+TEST(Passive, loses_only_the_connections_for_which_its_owner_finds_no_memory) {
+  for (const bool elsewhere : {false, true}) {
+    net::LoopThread listening, other;
+    IwarpFabric fabric(listening.loop(), {}, {elsewhere ? &other.loop() : &listening.loop()});
+    Forgetful owner;
+    std::unique_ptr<Listener> listener;
+    on_loop(listening.loop(), [&] {
+      listener = *fabric.listen({"127.0.0.1", 0}, {}, owner);
+      return true;
+    });
+    RawPeer first = RawPeer::connected(listener->local_address());
+    first.send(unhex(kRequest));
+    EXPECT_TRUE(first.at_end());
+    RawPeer second = RawPeer::connected(listener->local_address());
+    second.shake_hands();
+    EXPECT_TRUE(second.at_end());
+    RawPeer third = RawPeer::connected(listener->local_address());
+    third.shake_hands();
+    std::unique_ptr<Connection> connection = owner.arrived.get_future().get();
+    on_loop(connection->loop(), [&] {
+      connection.reset();
+      return true;
+    });
+    on_loop(listening.loop(), [&] {
+      listener.reset();
+      return true;
+    });
+  }
+}
+
 TEST(Passive, serves_a_peer_that_knows_only_revision_1_and_refuses_it_when_told_to) {
   Service service;
   RawPeer old = RawPeer::connected(service.address());

@@ -7,6 +7,7 @@
 #include <sys/time.h>
 
 #include <atomic>
+#include <cerrno>
 #include <future>
 #include <memory>
 #include <string>
@@ -156,6 +157,12 @@ class RawPeer {
   void shake_hands(std::string_view request = kRequest) {
     send(unhex(request));
     ASSERT_EQ(receive(24).size(), 24u);
+  }
+  // Whether the stream is known to have ended, with nothing left to be read.
+  bool found_end() const {
+    char byte;
+    const ssize_t got = ::recv(fd_.fd(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return got == 0 || (got < 0 && errno == ECONNRESET);
   }
   void close() { fd_ = {}; }
 

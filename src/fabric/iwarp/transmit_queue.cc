@@ -99,16 +99,18 @@ Operation TransmitQueue::take_head(FlowQueue* queue) {
   return operation;
 }
 
-Operation TransmitQueue::take_part(FlowQueue* queue) {
-  Node* node = queue->head;
+Operation TransmitQueue::take_part() {
+  Node* node = writes_.head->head;
   Operation& whole = node->operation;
-  queue->in_turn += std::min(write_limit_, whole.bytes.size() - node->sent);
-  if (node->sent == 0 && whole.bytes.size() <= write_limit_) return take_head(queue);
   const std::size_t size = std::min(write_limit_, whole.bytes.size() - node->sent);
   Operation part;
+  // Where there is no memory for this everything is as it was.
+  if (size < whole.bytes.size()) part.bytes = whole.bytes.slice(node->sent, size);
+  FlowQueue* queue = writes_.pop();
+  queue->in_turn += size;
+  if (size == whole.bytes.size()) return take_head(queue);
   part.kind = OperationKind::Write;
   part.flow = whole.flow;
-  part.bytes = whole.bytes.slice(node->sent, size);
   part.remote = whole.remote;
   part.remote.offset += node->sent;
   node->sent += size;
@@ -133,7 +135,7 @@ std::optional<Outgoing> TransmitQueue::next(bool may_read) {
   const bool respond_now = !responses_.empty() && (responses_turn_ || writes_.head == nullptr);
   responses_turn_ = !respond_now;
   if (respond_now) return Outgoing{responses_.pop(), {}};
-  if (writes_.head != nullptr) return Outgoing{std::nullopt, take_part(writes_.pop())};
+  if (writes_.head != nullptr) return Outgoing{std::nullopt, take_part()};
   return std::nullopt;
 }
 

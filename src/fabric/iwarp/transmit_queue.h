@@ -88,7 +88,8 @@ class TransmitQueue {
   FlowQueue* find(Flow flow) const;
   // The head of a flow that is in no list; afterwards the flow is in its list again, or gone.
   Operation take_head(FlowQueue* queue);
-  Operation take_part(FlowQueue* queue);
+  // The next message of the first Write's flow.
+  Operation take_part();
   void put_back(FlowQueue* queue);
 
   const std::size_t write_limit_;
