@@ -43,6 +43,12 @@ std::size_t ConnectionLimits::taken() const {
   return taken_;
 }
 
+bool ConnectionLimits::has_its_share(const Address& peer) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = hosts_.find(peer.host);
+  return found != hosts_.end() && found->second >= each_;
+}
+
 void ConnectionLimits::give_back(const std::string& host) {
   const std::lock_guard lock(mutex_);
   --taken_;

@@ -29,6 +29,8 @@ class ConnectionLimits : public std::enable_shared_from_this<ConnectionLimits> {
   // TooManyConnections or TooManyConnectionsOfPeer when there is none left.
   Result<Place, Reason> take(const Address& peer);
   std::size_t taken() const;
+  // Whether the address of `peer` has as many as one may have, whatever all have.
+  bool has_its_share(const Address& peer) const;
 
  private:
   struct Taken;

@@ -19,8 +19,11 @@ TEST(ConnectionLimits, count_the_connections_of_each_address_apart) {
   auto second = places->take({"192.0.2.1", 2});
   EXPECT_EQ(taking(*places, "192.0.2.1"), Reason::TooManyConnectionsOfPeer);
   EXPECT_EQ(places->taken(), 2u);
+  EXPECT_TRUE(places->has_its_share({"192.0.2.1", 3}));
   std::optional other(*places->take({"192.0.2.2", 1}));
   EXPECT_EQ(taking(*places, "192.0.2.3"), Reason::TooManyConnections);
+  EXPECT_FALSE(places->has_its_share({"192.0.2.2", 2}));
+  EXPECT_FALSE(places->has_its_share({"192.0.2.3", 1}));
   *first = nullptr;
   EXPECT_EQ(taking(*places, "192.0.2.3"), Reason::None);
   EXPECT_EQ(taking(*places, "192.0.2.1"), Reason::None);

@@ -57,12 +57,11 @@ IwarpListener::~IwarpListener() {
 }
 
 void IwarpListener::on_accept(net::AcceptedSocket accepted) {
-  auto place = places_->take(accepted.peer);
+  auto place = take_place(accepted.peer);
   if (!place) return trace(place.error(), to_string(accepted.peer));
   const Address from = accepted.peer;
   auto socket = net::TcpSocket::adopt(loop_, std::move(accepted), options_->tcp);
   if (!socket) return trace(socket.error(), to_string(from));
-  // Whoever only connects cannot keep others out: the oldest goes first.
   if (half_open_.size() >= options_->max_half_open) drop_oldest();
   // None of them is without its timer.
   std::list<Peer> fresh;
@@ -74,6 +73,16 @@ void IwarpListener::on_accept(net::AcceptedSocket accepted) {
     reason == Reason::None ? on_request(*peer) : trace_peer(reason, peer->setup.socket());
   });
   half_open_.splice(half_open_.end(), fresh);
+}
+
+// Whoever only connects cannot keep others out: the oldest goes first. Not for one whose own
+// address has all its places: it would get none.
+Result<net::ConnectionLimits::Place, Reason> IwarpListener::take_place(const Address& peer) {
+  auto place = places_->take(peer);
+  const bool all_taken = !place && place.error() == Reason::TooManyConnections;
+  if (!all_taken || half_open_.empty() || places_->has_its_share(peer)) return place;
+  drop_oldest();
+  return places_->take(peer);
 }
 
 void IwarpListener::drop_oldest() {

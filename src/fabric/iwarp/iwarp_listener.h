@@ -37,6 +37,7 @@ class IwarpListener final : public Listener {
                 std::vector<net::EpollLoop*> accepting, net::TcpListener tcp, ListenOptions listen,
                 Acceptor& acceptor);
   void on_accept(net::AcceptedSocket accepted);
+  Result<net::ConnectionLimits::Place, Reason> take_place(const Address& peer);
   void drop_oldest();
   void on_request(Peer& peer);
   void reject(Peer& peer, const iwarp::MpaFrame& request);

@@ -31,8 +31,8 @@ struct IwarpOptions {
   std::size_t max_private_copies = 16 << 20;
   // The largest registration under one handle.
   std::uint32_t max_registration = 1u << 30;
-  // Connections whose MPA Request is not complete; beyond that number the provider closes the
-  // oldest of them.
+  // Connections whose MPA Request is not complete; beyond that number, or where one more comes than
+  // ListenOptions::max_connections, the provider closes the oldest of them.
   std::size_t max_half_open = 4096;
   // Whether to accept peers that speak MPA without the enhanced set-up of RFC 6581.
   bool accept_unenhanced = true;

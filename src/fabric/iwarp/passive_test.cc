@@ -162,6 +162,35 @@ TEST(Passive, turns_away_connections_beyond_the_limit_until_one_has_gone) {
   EXPECT_GE(reason_counters().of(Reason::TooManyConnections), 1u);
 }
 
+TEST(Passive, drops_the_oldest_half_open_connection_where_all_places_are_taken) {
+  ListenOptions listening;
+  listening.max_connections = 4;
+  listening.max_connections_per_peer = 2;
+  Service service({}, listening);
+  RawPeer first = RawPeer::connected(service.address(), "127.0.0.2");
+  first.shake_hands();
+  RawPeer silent = RawPeer::connected(service.address(), "127.0.0.2");
+  RawPeer silent_too = RawPeer::connected(service.address(), "127.0.0.3");
+  RawPeer slow = RawPeer::connected(service.address(), "127.0.0.3");
+  // None for an address that has its share, and nobody goes for it.
+  RawPeer more = RawPeer::connected(service.address(), "127.0.0.3");
+  EXPECT_TRUE(more.at_end());
+  RawPeer client = RawPeer::connected(service.address());
+  client.shake_hands();
+  EXPECT_TRUE(silent.at_end());
+  RawPeer client_too = RawPeer::connected(service.address());
+  client_too.shake_hands();
+  EXPECT_TRUE(silent_too.at_end());
+  slow.shake_hands();
+  // Nobody is half open any more.
+  RawPeer late = RawPeer::connected(service.address(), "127.0.0.4");
+  EXPECT_TRUE(late.at_end());
+  for (RawPeer* each : {&first, &client, &client_too, &slow}) {
+    each->send(fpdu(untagged(iwarp::Opcode::Send, 1, kHello)));
+    EXPECT_EQ(each->receive_ulpdu(), untagged(iwarp::Opcode::Send, 1, kHello));
+  }
+}
+
 TEST(Passive, turns_away_connections_of_an_address_that_has_its_share_until_one_has_gone) {
   ListenOptions listening;
   listening.max_connections_per_peer = 1;
