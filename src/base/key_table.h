@@ -67,12 +67,6 @@ class KeyTable {
     for (const Entry& entry : entries_)
       if (entry.used) function(entry.key, entry.value);
   }
-  // In any order.
-  std::vector<std::uint32_t> keys() const {
-    std::vector<std::uint32_t> all;
-    for_each([&all](std::uint32_t key, const Value&) { all.push_back(key); });
-    return all;
-  }
 
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }

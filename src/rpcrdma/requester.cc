@@ -1,8 +1,6 @@
 #include "rpcrdma/requester.h"
 
 #include <algorithm>
-#include <functional>
-#include <vector>
 
 #include "base/check.h"
 
@@ -103,7 +101,7 @@ Requester::Requester(const RequesterSettings& settings, Sink& sink)
 
 Requester::~Requester() {
   STAG_CHECK(first_ == nullptr);
-  for (const std::uint32_t xid : flights_.keys()) STAG_CHECK(*flights_.find(xid) == nullptr);
+  flights_.for_each([](std::uint32_t, const OutgoingCall* call) { STAG_CHECK(call == nullptr); });
 }
 
 std::uint32_t Requester::credit_limit() const {
@@ -222,7 +220,8 @@ void Requester::retire(OutgoingCall& call) {
   call.state_ = OutgoingCall::State::Idle;
   if (!call.header_.has_chunks()) return;
   for_each_segment(call.header_, [this](const Segment& segment) {
-    if (--offered_[segment.handle] == 0) offered_.erase(segment.handle);
+    std::uint32_t* const count = offered_.find(segment.handle);
+    if (--*count == 0) offered_.erase(count);
   });
 }
 
@@ -280,15 +279,21 @@ void Requester::on_error(const ErrorMessage& error) {
   send_ready();
 }
 
+// Null: it was cancelled. In this order Calls will ask for the one credit of the next connection,
+// and an old one may be old because its server never answers it.
+OutgoingCall* Requester::take_youngest() {
+  std::uint32_t youngest = 0;
+  flights_.for_each(
+      [&youngest](std::uint32_t xid, const OutgoingCall*) { youngest = std::max(youngest, xid); });
+  return *flights_.take(youngest);
+}
+
 void Requester::on_disconnect(Reason reason) {
   open_ = false;
   closed_ = reason;
-  // The youngest first: in this order they will ask for the one credit of the next connection, and
-  // an old one may be old because its server never answers it.
-  std::vector<std::uint32_t> xids = flights_.keys();
-  std::sort(xids.begin(), xids.end(), std::greater<>());
-  for (const std::uint32_t xid : xids) {
-    OutgoingCall* const call = *flights_.take(xid);
+  // Each is looked for anew: there may be no memory for a list of them.
+  while (!flights_.empty()) {
+    OutgoingCall* const call = take_youngest();
     if (call == nullptr) continue;
     retire(*call);
     fail(*call, {reason});

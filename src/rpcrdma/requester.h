@@ -94,6 +94,7 @@ class Requester {
   bool complete(OutgoingCall* call, std::uint32_t credits);
   void offer(const OutgoingCall& call);
   void retire(OutgoingCall& call);
+  OutgoingCall* take_youngest();
   void grant(std::uint32_t credits);
 
   const RequesterSettings settings_;

@@ -170,7 +170,10 @@ void Responder::take_chunks(IncomingCall& call, const Header& offered) {
 }
 
 void Responder::release_chunks(IncomingCall& call) {
-  if (call.handle_ && --handles_[*call.handle_] == 0) handles_.erase(*call.handle_);
+  if (call.handle_) {
+    std::uint32_t* const count = handles_.find(*call.handle_);
+    if (--*count == 0) handles_.erase(count);
+  }
   several_handles_ -= call.several_handles_;
   call.handle_.reset();
   call.several_handles_ = false;

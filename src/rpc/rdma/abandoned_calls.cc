@@ -26,12 +26,15 @@ void AbandonedCalls::release(std::uint32_t xid, fabric::Connection& connection) 
   });
   if (found == calls_.end()) return;
   const bool keeps_memory = !connection.parameters().discards;
-  InlineVector<std::uint32_t, 4> pending;
-  for (const std::uint32_t handle : found->handles) {
-    const fabric::Revocation revocation = connection.revoke(handle);
-    if (keeps_memory && revocation == fabric::Revocation::Pending) pending.push_back(handle);
+  for (std::size_t i = 0; i < found->handles.size();) {
+    const fabric::Revocation revocation = connection.revoke(found->handles[i]);
+    if (keeps_memory && revocation == fabric::Revocation::Pending) {
+      ++i;
+    } else {
+      found->handles[i] = found->handles.back();
+      found->handles.pop_back();
+    }
   }
-  found->handles = std::move(pending);
   found->revoking = true;
   if (found->handles.empty()) calls_.erase(found);
 }

@@ -109,6 +109,41 @@ TEST(OutOfMemory, ends_one_connection_whichever_allocation_of_its_life_fails) {
   EXPECT_GT(n, 30);
 }
 
+// Posting asks for no memory, as with any loop (decision 0014); a timer may.
+class RoomyLoop final : public Loop {
+ public:
+  TimePoint now() const override { return sim_.now(); }
+  void post(Function function) override {
+    const std::size_t left = std::exchange(allocations_until_failure, 0);
+    sim_.post(std::move(function));
+    allocations_until_failure = left;
+  }
+  [[nodiscard]] Timer after(Duration delay, Function function) override {
+    static_cast<void>(std::make_unique<int>());
+    const std::size_t left = std::exchange(allocations_until_failure, 0);
+    Timer timer = sim_.after(delay, std::move(function));
+    allocations_until_failure = left;
+    return timer;
+  }
+  void offload(Function work, Function done) override {
+    sim_.offload(std::move(work), std::move(done));
+  }
+  bool on_thread() const override { return true; }
+  void run_until_idle() { sim_.run_until_idle(); }
+  // What a function throws is its end, and nothing else's.
+  void run_for(Duration duration) {
+    for (const TimePoint end = sim_.now() + duration;;) try {
+        return sim_.run_for(end - sim_.now());
+      } catch (const std::bad_alloc&) {
+      }
+  }
+
+ private:
+  void cancel_timer(std::uint64_t) override { STAG_CHECK(false); }  // they are the other loop's
+
+  fabric::SimLoop sim_;
+};
+
 // Every connection of it is to a peer that says what the test makes it say.
 class SilentFabric final : public fabric::Fabric {
  public:
@@ -117,7 +152,7 @@ class SilentFabric final : public fabric::Fabric {
   std::size_t max_private_data() const override { return 0; }
   Task<Result<std::unique_ptr<fabric::Connection>, Reason>> connect(Address, fabric::ConnectOptions,
                                                                     CancelToken) override {
-    peers.push_back(std::make_unique<SilentPeer>());
+    peers.push_back(std::make_unique<SilentPeer>(like));
     co_return std::unique_ptr<fabric::Connection>(
         std::make_unique<SilentConnection>(loop_, *peers.back()));
   }
@@ -126,11 +161,13 @@ class SilentFabric final : public fabric::Fabric {
     return Failure{Reason::AddressInUse};
   }
   void run_until_idle() { loop_.run_until_idle(); }
+  void run_for(Duration duration) { loop_.run_for(duration); }
 
+  SilentPeer like;  // that peers are, in the beginning
   std::vector<std::unique_ptr<SilentPeer>> peers;
 
  private:
-  fabric::SimLoop loop_;
+  RoomyLoop loop_;
 };
 
 Buffer silent_reply(std::uint32_t xid) {
@@ -234,6 +271,140 @@ class LivesOfCalls {
   std::array<Made, 6> calls_;
   bool closed_ = false;
 };
+
+// Calls with chunks, of which some are given up at their deadline and the others lose their
+// connection.
+class LivesOfExposure {
+ public:
+  explicit LivesOfExposure(bool revokes_later) {
+    fabric_.like.exposes = true;
+    fabric_.like.revokes_later = revokes_later;
+    ChannelOptions options;
+    options.seed = 7;
+    options.probe_after = Duration::zero();
+    channel_.emplace(fabric_, Address{"server", 1}, options);
+    fabric_.peers.reserve(8);
+  }
+  void fail(long n) {
+    begin(calls_[0], false);
+    answer_all();
+    EXPECT_TRUE(calls_[0].good);
+    for (std::size_t i = 1; i < calls_.size(); ++i) prepare(calls_[i], i % 2 != 0);
+    allocations_until_failure = n;
+    for (std::size_t i = 1; i < calls_.size(); ++i) start(calls_[i]);
+    fabric_.run_for(kDeadline);
+    if (SilentPeer& peer = *fabric_.peers.back(); !peer.closed) {
+      answer(peer, calls_[2]);
+      if (!peer.closed) peer.lose_connection();
+    }
+    fabric_.run_for(Duration(1));
+    allocations_until_failure = 0;
+    answer_all();
+    for (const Made& made : calls_) EXPECT_TRUE(made.ended) << n;
+    begin(late_, false);
+    answer_all();
+    EXPECT_TRUE(late_.good) << n;
+    detach(close());
+    fabric_.run_until_idle();
+    EXPECT_TRUE(closed_) << n;
+  }
+
+ private:
+  static constexpr Duration kDeadline = std::chrono::milliseconds(1);
+  struct Made {
+    CallMessage message;
+    std::vector<std::byte> argument = std::vector<std::byte>(kChunk);
+    std::vector<std::byte> result = std::vector<std::byte>(kChunk);
+    ResultBuffer sink;
+    Task<> task;
+    bool begun = false, ended = false, good = false;
+  };
+
+  Task<> make(Made& made) {
+    try {
+      made.good = (co_await channel_->call(made.message)).ok();
+    } catch (const std::bad_alloc&) {
+    }
+    made.ended = true;
+    for (const auto& peer : fabric_.peers) {
+      EXPECT_FALSE(peer->reaches(made.argument));
+      EXPECT_FALSE(peer->reaches(made.result));
+    }
+  }
+  Task<> close() {
+    co_await channel_->close();
+    closed_ = true;
+  }
+  void prepare(Made& made, bool limited) {
+    static constexpr xdr::ItemId kEligible[] = {testing::kBlobData};
+    made.message.xid = channel_->next_xid();
+    xdr::Encoder encoder(kEligible);
+    for (const std::uint32_t word : {made.message.xid, 0u, 2u, testing::kBlobProgram, 1u, 0u})
+      encoder.u32(word);
+    for (int i = 0; i < 4; ++i) encoder.u32(0);
+    encoder.opaque(testing::kBlobData, Rope::borrow(made.argument));
+    made.message.stream = std::move(encoder).finish();
+    made.message.eligible_arguments = made.message.eligible_results = kEligible;
+    made.message.reply = ReplyBound{100, {{testing::kBlobData, kChunk}}};
+    made.sink = {testing::kBlobData, made.result};
+    made.message.sinks = {&made.sink, 1};
+    if (limited) made.message.deadline = fabric_.loop().now() + kDeadline;
+    made.task = make(made);
+  }
+  void start(Made& made) {
+    made.begun = true;
+    detach(std::move(made.task));
+  }
+  void begin(Made& made, bool limited) {
+    prepare(made, limited);
+    start(made);
+  }
+  static void answer(SilentPeer& peer, const Made& made) {
+    const std::size_t left = std::exchange(allocations_until_failure, 0);
+    Buffer reply = silent_reply(made.message.xid);
+    allocations_until_failure = left;
+    peer.arrive(std::move(reply));
+  }
+  void answer_all() {
+    for (int i = 0; i < 4; ++i) {
+      fabric_.run_until_idle();
+      for (const Made* made : {&calls_[0], &calls_[1], &calls_[2], &calls_[3], &calls_[4], &late_})
+        if (made->begun && !made->ended && !fabric_.peers.back()->closed)
+          answer(*fabric_.peers.back(), *made);
+    }
+    fabric_.run_until_idle();
+  }
+
+  SilentFabric fabric_;
+  std::optional<Channel> channel_;
+  std::array<Made, 5> calls_;
+  Made late_;
+  bool closed_ = false;
+};
+
+TEST(OutOfMemory, exposes_nothing_of_a_call_that_has_ended_whichever_allocation_fails) {
+  for (const bool revokes_later : {false, true}) {
+    const auto life = [revokes_later](long n, bool lasts) {
+      bool failed = false;
+      std::thread([&] {
+        testing::failure_lasts = lasts;
+        LivesOfExposure(revokes_later).fail(n);
+        failed = testing::failed_allocations != 0;
+      }).join();
+      return failed;
+    };
+    for (const bool lasts : {false, true}) {
+      EXPECT_FALSE(life(1'000'000, lasts));
+      const long before = live_allocations;
+      long n = 1;
+      while (life(n, lasts) && !HasFailure()) {
+        EXPECT_EQ(live_allocations, before) << n;
+        ++n;
+      }
+      EXPECT_GT(n, 5);
+    }
+  }
+}
 
 TEST(OutOfMemory, ends_a_call_whichever_allocation_fails_and_the_Channel_goes_on) {
   for (const bool connected : {true, false}) {

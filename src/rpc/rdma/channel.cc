@@ -1,6 +1,7 @@
 #include "rpc/rdma/channel.h"
 
 #include <algorithm>
+#include <new>
 
 #include "base/pause.h"
 #include "oncrpc/message.h"
@@ -137,7 +138,11 @@ void Channel::on_link_down(Link& link, Reason) {
   if (link_.get() != &link) return;
   link_.reset();
   ++losses_;
-  if (wants_connection()) reconnector_.start();
+  try {
+    if (wants_connection()) reconnector_.start();
+  } catch (const std::bad_alloc&) {
+    wake_waiting(Reason::OutOfMemory);
+  }
   end_if_quiet();
 }
 

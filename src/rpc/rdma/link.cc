@@ -76,9 +76,6 @@ constexpr fabric::Flow kErrorFlow = 0;
 // Of a stream: copied more cheaply than referred to.
 constexpr std::uint32_t kMostCopied = 8 * 1024 - rpcrdma::kMinHeaderSize;
 
-// How long the fabric may take to cut the peer off from a Call's memory.
-constexpr Duration kRevocationLimit = std::chrono::seconds(1);
-
 }  // namespace
 
 std::uint32_t receives_max(std::uint32_t requested, std::uint32_t granted) {
@@ -171,14 +168,6 @@ void Link::start(PendingCall& call) {
   guarded([&] { core_.on_call(call); });
 }
 
-void Link::give_up(PendingCall& call, Reason reason) {
-  if (call.end) return;  // Ended already; only its memory is still on its way back.
-  const bool sent = call.sent();
-  core_.on_cancel(call);
-  if (sent && up_) abandoned_.add(call, *connection_);
-  finish(call, reason, false);
-}
-
 Result<rpcrdma::ExposedChunks, Reason> Link::expose(rpcrdma::OutgoingCall& call) {
   auto& pending = static_cast<PendingCall&>(call);
   auto chunks = pending.expose(*connection_);
@@ -209,17 +198,24 @@ void Link::send_call(rpcrdma::OutgoingCall& call, Bytes header) {
 
 void Link::deliver_reply(rpcrdma::OutgoingCall& call, const rpcrdma::ReplyArrival& reply) {
   auto& pending = static_cast<PendingCall&>(call);
-  // RFC 8166 4.4.1: no byte of the results is looked at before the peer is cut off from them.
-  if (pending.registrations().held())
-    pending.registrations().revoke(*connection_, reply.invalidated);
-  if (settings_.moved != nullptr) pending.count(*settings_.moved, reply);
-  pending.collect(reply, pending.end.emplace().reply);
-  finish(pending, Reason::None, false);
+  Reason reason = Reason::None;
+  try {
+    // RFC 8166 4.4.1: no byte of the results is looked at before the peer is cut off from them.
+    if (pending.registrations().held())
+      pending.registrations().revoke(*connection_, reply.invalidated);
+    if (settings_.moved != nullptr) pending.count(*settings_.moved, reply);
+    pending.collect(reply, pending.end.emplace().reply);
+  } catch (const std::bad_alloc&) {
+    // The core has forgotten the Call: nobody else would end it.
+    reason = Reason::OutOfMemory;
+    on_out_of_memory();
+  }
+  finish(pending, reason, false);
 }
 
 void Link::fail_call(rpcrdma::OutgoingCall& call, const rpcrdma::CallFailure& failure) {
   auto& pending = static_cast<PendingCall&>(call);
-  if (up_) pending.registrations().revoke(*connection_);
+  if (up_) cut_off(pending);
   finish(pending, failure.reason, !up());
 }
 
@@ -237,14 +233,8 @@ void Link::settle(PendingCall& call) {
     return call.done().complete(Ok{});
   }
   call.keep_reply();
-  settling_.push_back(&call);
-  if (settling_.size() == 1) watch_settling();
-}
-
-// RFC 8166 4.5.4: memory that cannot be cut off from the peer costs the connection, before its call
-// ends.
-void Link::watch_settling() {
-  settling_timer_ = loop_.after(kRevocationLimit, [this] { close(Reason::RdmaRevocationStuck); });
+  settling_.push(call);
+  if (settling_.oldest() == &call) watch_settling();
 }
 
 // Responder.
@@ -454,22 +444,6 @@ void Link::on_done(fabric::Token token, Reason outcome) {
   if (outcome != Reason::None) close(outcome);
 }
 
-void Link::on_revoked(std::uint32_t handle) {
-  for (auto entry = settling_.begin(); entry != settling_.end(); ++entry) {
-    PendingCall* const call = *entry;
-    if (!call->registrations().on_revoked(handle)) continue;
-    if (call->registrations().held()) return;
-    const bool oldest = entry == settling_.begin();
-    settling_.erase(entry);
-    if (settling_.empty())
-      settling_timer_.cancel();
-    else if (oldest)
-      watch_settling();
-    return settle(*call);
-  }
-  abandoned_.on_revoked(handle);
-}
-
 void Link::on_disconnect(Reason reason) {
   const std::shared_ptr<Link> self = shared_from_this();
   up_ = false;
@@ -477,7 +451,7 @@ void Link::on_disconnect(Reason reason) {
   settling_timer_.cancel();
   reads_timer_.cancel();
   abandoned_.clear();
-  for (PendingCall* call : std::exchange(settling_, {})) {
+  while (PendingCall* const call = settling_.pop()) {
     call->registrations().on_disconnect();
     settle(*call);
   }

@@ -21,6 +21,7 @@
 #include "rpc/rdma/options.h"
 #include "rpc/rdma/pending_call.h"
 #include "rpc/rdma/served_call.h"
+#include "rpc/rdma/settling_calls.h"
 #include "rpc/service.h"
 #include "rpcrdma/connection.h"
 
@@ -145,6 +146,7 @@ class Link final : public std::enable_shared_from_this<Link>,
   void tell_of_end(Reason reason) noexcept;
   void finish(PendingCall& call, Reason reason, bool connection_lost);
   void settle(PendingCall& call);
+  void cut_off(PendingCall& call) noexcept;
   void watch_settling();
   void watch_reads();
   void on_reads_tick();
@@ -160,8 +162,8 @@ class Link final : public std::enable_shared_from_this<Link>,
   std::shared_ptr<Origin> origin_;
   const std::shared_ptr<ByteBudget::Share> budget_;  // null: there is no limit
   rpcrdma::Connection core_;
-  std::vector<PendingCall*> settling_;  // ended, memory not free yet
-  Timer settling_timer_;                // runs since the oldest of them came
+  SettlingCalls settling_;
+  Timer settling_timer_;  // runs since the oldest of them came
   AbandonedCalls abandoned_;
   fabric::Flow next_flow_ = 1;
   std::uint32_t reads_ = 0;          // outstanding

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <new>
 
 namespace stag::rpc::rdma {
 namespace {
@@ -191,7 +192,12 @@ void PendingCall::collect(const rpcrdma::ReplyArrival& arrival, ReplyMessage& re
 
 void PendingCall::keep_reply() {
   Buffer& payload = end->reply.payload;
-  if (!payload.owned()) payload = Buffer::copy_of(payload.bytes());
+  try {
+    if (!payload.owned()) payload = Buffer::copy_of(payload.bytes());
+  } catch (const std::bad_alloc&) {
+    payload = {};
+    end->reason = Reason::OutOfMemory;
+  }
 }
 
 void PendingCall::count(TransferStats& moved, const rpcrdma::ReplyArrival& arrival) const {

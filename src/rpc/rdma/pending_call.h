@@ -60,7 +60,8 @@ class PendingCall : public rpcrdma::OutgoingCall {
   Rope inline_stream() const;
   // Borrows what came inline.
   void collect(const rpcrdma::ReplyArrival& arrival, ReplyMessage& reply);
-  // The outcome waits longer than what was borrowed lives.
+  // The outcome waits longer than what was borrowed lives. Without memory for that it is
+  // OutOfMemory.
   void keep_reply();
   void count(TransferStats& moved, const rpcrdma::ReplyArrival& arrival) const;
 
@@ -77,6 +78,7 @@ class PendingCall : public rpcrdma::OutgoingCall {
   Completion<Ok>& done() { return *done_; }
   // There since the attempt has ended, with registrations still held or not.
   std::optional<CallEnd> end;
+  PendingCall* next_settling = nullptr;  // of SettlingCalls
 
  private:
   void describe_call();

@@ -51,28 +51,35 @@ Result<rpcrdma::Segments, Reason> Registrations::expose_sink(fabric::Connection&
   return segments;
 }
 
+// Asks for no memory, and what the fabric has none to revoke is still held.
 void Registrations::revoke(fabric::Connection& connection,
                            std::optional<std::uint32_t> invalidated) {
-  InlineVector<std::uint32_t, 4> pending;
-  for (const std::uint32_t handle : handles_)
+  for (std::size_t i = 0; i < handles_.size();) {
+    const std::uint32_t handle = handles_[i];
     if (handle != invalidated && connection.revoke(handle) == fabric::Revocation::Pending)
-      pending.push_back(handle);
-  handles_ = std::move(pending);
+      ++i;
+    else
+      forget(i);
+  }
+}
+
+void Registrations::forget(std::size_t index) {
+  handles_[index] = handles_.back();
+  handles_.pop_back();
 }
 
 InlineVector<std::uint32_t, 4> Registrations::abandon(fabric::Connection& connection) {
-  InlineVector<std::uint32_t, 4> all = handles_, pending;
-  for (const std::uint32_t handle : handles_)
-    if (connection.abandon(handle) == fabric::Revocation::Pending) pending.push_back(handle);
-  handles_ = std::move(pending);
+  InlineVector<std::uint32_t, 4> all = handles_;
+  for (std::size_t i = 0; i < handles_.size();)
+    connection.abandon(handles_[i]) == fabric::Revocation::Pending ? static_cast<void>(++i)
+                                                                   : forget(i);
   return all;
 }
 
 bool Registrations::on_revoked(std::uint32_t handle) {
   auto found = std::find(handles_.begin(), handles_.end(), handle);
   if (found == handles_.end()) return false;
-  *found = handles_.back();
-  handles_.pop_back();
+  forget(static_cast<std::size_t>(found - handles_.begin()));
   return true;
 }
 

@@ -45,6 +45,8 @@ class Registrations {
   bool held() const { return !handles_.empty(); }
 
  private:
+  void forget(std::size_t index);
+
   InlineVector<std::uint32_t, 4> handles_;
 };
 

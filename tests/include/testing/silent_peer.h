@@ -2,7 +2,10 @@
 // takes what is sent to it, and answers Reads when it is told to.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -22,7 +25,17 @@ struct SilentPeer {
   std::deque<fabric::Token> reads;
   int sends = 0;
   fabric::Traffic traffic;
+  // Whether memory can be exposed to it, and whether it takes a turn to revoke that. By handle.
+  bool exposes = false, revokes_later = false;
+  std::array<Bytes, 64> reachable{};
+  std::uint32_t handles = 0;
 
+  bool reaches(Bytes memory) const {
+    return std::any_of(reachable.begin(), reachable.end(), [memory](Bytes bytes) {
+      return !bytes.empty() && bytes.data() < memory.data() + memory.size() &&
+             memory.data() < bytes.data() + bytes.size();
+    });
+  }
   void arrive(Buffer message) { events->on_receive(std::move(message), std::nullopt); }
   void end_read() {
     const fabric::Token token = reads.front();
@@ -31,6 +44,7 @@ struct SilentPeer {
   }
   void lose_connection() {
     closed = Reason::ConnectionLost;
+    reachable = {};
     events->on_disconnect(Reason::ConnectionLost);
   }
 };
@@ -42,7 +56,10 @@ class SilentConnection final : public fabric::Connection {
   void start(fabric::Events& events) override { peer_.events = &events; }
   void close(Reason reason) override {
     if (peer_.closed) return;
-    loop_.post([&peer = peer_, reason] { peer.events->on_disconnect(reason); });
+    loop_.post([&peer = peer_, reason] {
+      peer.reachable = {};
+      peer.events->on_disconnect(reason);
+    });
     peer_.closed = reason;
   }
   Loop& loop() override { return loop_; }
@@ -53,14 +70,26 @@ class SilentConnection final : public fabric::Connection {
   const fabric::Traffic& traffic() const override { return peer_.traffic; }
   std::uint64_t progress_mark() const override { return 0; }
   void add_receive_credit(fabric::ReceiveCredit) override {}
-  Result<fabric::RemoteMemory, Reason> expose_source(Bytes) override {
-    return Failure{Reason::RegistrationsExhausted};
+  Result<fabric::RemoteMemory, Reason> expose_source(Bytes memory) override {
+    return exposed(memory);
   }
-  Result<fabric::RemoteMemory, Reason> expose_sink(MutableBytes) override {
-    return Failure{Reason::RegistrationsExhausted};
+  Result<fabric::RemoteMemory, Reason> expose_sink(MutableBytes memory) override {
+    return exposed(memory);
   }
-  fabric::Revocation revoke(std::uint32_t) override { return fabric::Revocation::Done; }
-  fabric::Revocation abandon(std::uint32_t) override { return fabric::Revocation::Done; }
+  fabric::Revocation revoke(std::uint32_t handle) override {
+    if (!peer_.revokes_later) return freed(handle);
+    if (peer_.reachable[handle].empty()) return fabric::Revocation::Done;
+    loop_.post([&peer = peer_, handle] {
+      if (std::exchange(peer.reachable[handle], {}).empty()) return;
+      peer.events->on_revoked(handle);
+    });
+    return fabric::Revocation::Pending;
+  }
+  // As one does that keeps a copy for the peer.
+  fabric::Revocation abandon(std::uint32_t handle) override {
+    static_cast<void>(std::make_unique<std::byte[]>(1));
+    return freed(handle);
+  }
   void send(Rope, std::optional<std::uint32_t>, fabric::Flow, fabric::Token token) override {
     loop_.post([&peer = peer_, token] { peer.events->on_done(token, Reason::None); });
     ++peer_.sends;
@@ -71,6 +100,17 @@ class SilentConnection final : public fabric::Connection {
   }
 
  private:
+  Result<fabric::RemoteMemory, Reason> exposed(Bytes memory) {
+    if (!peer_.exposes) return Failure{Reason::RegistrationsExhausted};
+    const std::uint32_t handle = peer_.handles++ % peer_.reachable.size();
+    peer_.reachable[handle] = memory;
+    return fabric::RemoteMemory{handle, static_cast<std::uint32_t>(memory.size()), 0};
+  }
+  fabric::Revocation freed(std::uint32_t handle) {
+    peer_.reachable[handle] = {};
+    return fabric::Revocation::Done;
+  }
+
   Loop& loop_;
   SilentPeer& peer_;
   const fabric::Parameters parameters_{

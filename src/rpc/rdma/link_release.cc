@@ -1,0 +1,60 @@
+// How a Link gets back the memory of Calls that end before their time, or whose revocation takes
+// some.
+#include <new>
+
+#include "rpc/rdma/link.h"
+
+namespace stag::rpc::rdma {
+namespace {
+
+// How long the fabric may take to cut the peer off from a Call's memory.
+constexpr Duration kRevocationLimit = std::chrono::seconds(1);
+
+}  // namespace
+
+void Link::give_up(PendingCall& call, Reason reason) {
+  if (call.end) return;  // Ended already; only its memory is still on its way back.
+  const bool sent = call.sent();
+  core_.on_cancel(call);
+  try {
+    if (sent && up_) abandoned_.add(call, *connection_);
+  } catch (const std::bad_alloc&) {
+    cut_off(call);
+    on_out_of_memory();
+  }
+  finish(call, reason, false);
+}
+
+// What the fabric finds no memory to revoke is free with the connection.
+void Link::cut_off(PendingCall& call) noexcept {
+  try {
+    call.registrations().revoke(*connection_);
+  } catch (const std::bad_alloc&) {
+    on_out_of_memory();
+  }
+}
+
+// RFC 8166 4.5.4: memory that cannot be cut off from the peer costs the connection, before its call
+// ends.
+void Link::watch_settling() {
+  try {
+    settling_timer_ = loop_.after(kRevocationLimit, [this] { close(Reason::RdmaRevocationStuck); });
+  } catch (const std::bad_alloc&) {
+    on_out_of_memory();
+  }
+}
+
+void Link::on_revoked(std::uint32_t handle) {
+  PendingCall* const call = settling_.on_revoked(handle);
+  if (call == nullptr) return static_cast<void>(abandoned_.on_revoked(handle));
+  if (call->registrations().held()) return;
+  const bool oldest = settling_.oldest() == call;
+  settling_.remove(*call);
+  if (settling_.empty())
+    settling_timer_.cancel();
+  else if (oldest)
+    watch_settling();
+  settle(*call);
+}
+
+}  // namespace stag::rpc::rdma
