@@ -237,8 +237,8 @@ class Conversation {
 // Everything that a connection does, with its `n`th allocation failing, or all from there on;
 // whether it had so many.
 bool live(End end, std::size_t n) {
-  Owner active, passive, witness, its_peer, late, its_late_peer;
   World world;
+  Owner active, passive, witness, its_peer, late, its_late_peer;
   world.join(witness, its_peer);
   Conversation conversation(world, active, passive);
   allocations_until_failure = n;
@@ -296,8 +296,8 @@ TEST(IwarpOutOfMemory, ends_one_connection_at_most_whose_peer_goes) {
 
 // A connection request that stays incomplete, with the `n`th allocation failing.
 bool wait_for_request(std::size_t n) {
-  Owner late, its_peer;
   World world(std::chrono::milliseconds(1));
+  Owner late, its_peer;
   RawPeer silent = RawPeer::connected(world.address());
   silent.send(Bytes(unhex(kRequest)).first(10));
   allocations_until_failure = n;
@@ -313,8 +313,8 @@ TEST(IwarpOutOfMemory, keeps_no_half_open_connection_beyond_its_time) {
 }
 
 TEST(IwarpOutOfMemory, leaves_memory_exposed_that_was_before) {
-  Owner active, passive;
   World world;
+  Owner active, passive;
   world.join(active, passive);
   std::vector<std::byte> memory(1000);
   const RemoteMemory first = *active.connection->expose_sink(memory);
