@@ -19,6 +19,7 @@ using nfs::client::Opened;
 using nfs::client::Outcome;
 using nfs::client::ReadPart;
 using nfs::client::SetAttributes;
+using nfs::client::Status;
 
 // Whether what the kernel has cached of a file is what the server has.
 bool unchanged(const Attributes& before, const Attributes& now) {
@@ -65,6 +66,7 @@ Task<void> Operations::create(fuse_req_t from, std::uint64_t parent, std::string
     settle_soon();
   }
   const fuse_entry_param entry = entry_of({file.handle, opened->attributes}, number);
+  inodes_.call(number, parent, name);
   Inode& inode = *inodes_.find(number);
   inodes_.open(inode);
   inode.opened_with = opened->attributes;
@@ -76,7 +78,7 @@ Task<void> Operations::create(fuse_req_t from, std::uint64_t parent, std::string
   // The kernel gave the request up, and will neither close nor forget.
   open_files_.remove(entry.ino, info.fh);
   std::optional<SillyFiles::Removal> removal = closed(number);
-  inodes_.forget(entry.ino, 1);
+  forget(entry.ino, 1);
   static_cast<void>(co_await settle(number));
   new_files_.end(number);
   co_await close(file, std::move(removal));
@@ -96,7 +98,9 @@ Task<void> Operations::open(fuse_req_t from, std::uint64_t number, fuse_file_inf
   Request request(context_, from);
   const Handle handle = handle_of(request, number);
   if (handle.empty()) co_return;
-  const Outcome<Opened> opened = co_await files_.open(handle, access_of_open(info.flags));
+  // Before the server is asked, so that who removes the file meanwhile keeps it.
+  Use use(*this, number);
+  const Outcome<Opened> opened = co_await open_there(number, handle, access_of_open(info.flags));
   if (!opened) co_return request.fail(opened.error());
   const File& file = opened->file;
   Outcome<Attributes> attributes = opened->attributes;
@@ -105,23 +109,42 @@ Task<void> Operations::open(fuse_req_t from, std::uint64_t number, fuse_file_inf
   else if (lacks_writes(number, attributes))
     attributes = co_await written_again(number, handle);
   if (!attributes) request.fail(attributes.error());
-  Inode* inode = inodes_.find(number);
-  if (inode == nullptr) request.fail(ESTALE);
   const fuse_req_t waiting = request.take();
   if (waiting != nullptr) {
+    Inode* const inode = inodes_.find(number);
     info.keep_cache = inode->opened_with && unchanged(*inode->opened_with, *attributes);
     info.direct_io = is_direct(info.flags);
     info.noflush = !flushes(info.flags);
     // The answer to an open has no attributes; the size that the kernel knows may be an old one.
     if (!info.keep_cache) invalidate_(number);
     inode->opened_with = *attributes;
-    inodes_.open(*inode);
     info.fh = open_files_.add(number, file, unstable_writes_.failures(number));
-    if (fuse_reply_open(waiting, &info) == 0) co_return;
+    if (fuse_reply_open(waiting, &info) == 0) co_return use.keep();
     open_files_.remove(number, info.fh);
-    co_return co_await close(file, closed(number));
   }
   static_cast<void>(co_await files_.close(file));
+}
+
+// The kernel looks the name up again where it hears ESTALE.
+Task<Outcome<Opened>> Operations::open_there(std::uint64_t number, Handle file,
+                                             std::uint32_t asked) {
+  co_await removals_.ended(number);
+  Outcome<Opened> opened = co_await files_.open(file, asked);
+  const DirectoryName* const found = removals_.lost(number);
+  if (found == nullptr) co_return opened;
+  const DirectoryName lost = *found;
+  // Some servers open what has no name any more, for as long as they happen to have it open.
+  if (opened && opened->attributes.links == 0) {
+    static_cast<void>(co_await files_.close(opened->file));
+    opened = Failure{Error::of_status({"open", {}}, Status::Stale)};
+  }
+  const bool stale = !opened && opened.error().is(Status::Stale);
+  if (stale) removals_.contend(lost);
+  const SillyName* const kept = stale ? silly_files_.find(number) : nullptr;
+  if (kept == nullptr) co_return opened;
+  // Version 4.0 opens by the name that was found last.
+  static_cast<void>(co_await files_.lookup(kept->directory, kept->name));
+  co_return co_await files_.open(file, asked);
 }
 
 Task<void> Operations::release(fuse_req_t from, std::uint64_t number, fuse_file_info info) {
@@ -146,16 +169,9 @@ Task<void> Operations::release(fuse_req_t from, std::uint64_t number, fuse_file_
   co_await close(file, std::move(removal));
 }
 
-std::optional<SillyFiles::Removal> Operations::closed(std::uint64_t number) {
-  if (!inodes_.close(number)) return std::nullopt;
-  return silly_files_.closed(number);
-}
-
 Task<void> Operations::close(File file, std::optional<SillyFiles::Removal> removal) {
   static_cast<void>(co_await files_.close(file));
-  if (!removal) co_return;
-  const SillyName& name = removal->name();
-  static_cast<void>(co_await files_.remove(name.directory, name.name));
+  if (removal) co_await remove(*std::move(removal));
 }
 
 Task<void> Operations::read(fuse_req_t from, std::uint64_t number, std::uint64_t opened,

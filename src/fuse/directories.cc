@@ -63,8 +63,8 @@ void Operations::releasedir(fuse_req_t request, std::uint64_t opened) {
   fuse_reply_err(request, 0);
 }
 
-Task<void> Operations::readdir(fuse_req_t from, std::size_t size, std::uint64_t offset,
-                               std::uint64_t opened, bool plus) {
+Task<void> Operations::readdir(fuse_req_t from, std::uint64_t number, std::size_t size,
+                               std::uint64_t offset, std::uint64_t opened, bool plus) {
   Request request(context_, from);
   const auto found = directories_.find(opened);
   if (found == directories_.end()) co_return request.fail(EBADF);
@@ -81,9 +81,9 @@ Task<void> Operations::readdir(fuse_req_t from, std::size_t size, std::uint64_t 
   Listed listed(inodes_, from, std::min(size, buffers_.size()));
   bool fits = true;
   for (; fits && offset < OpenDirectory::kDots; offset += fits)
-    fits = add(listed, dot(offset), offset + 1, plus);
+    fits = add(listed, number, dot(offset), offset + 1, plus);
   while (const Entry* entry = fits ? directory->at(offset) : nullptr) {
-    fits = add(listed, *entry, offset + 1, plus);
+    fits = add(listed, number, *entry, offset + 1, plus);
     offset += fits;
   }
   const fuse_req_t waiting = request.take();
@@ -91,7 +91,8 @@ Task<void> Operations::readdir(fuse_req_t from, std::size_t size, std::uint64_t 
 }
 
 // Whether there was room for `entry`. An entry whose handle the server told is a look-up, too.
-bool Operations::add(Listed& listed, const Entry& entry, std::uint64_t next, bool plus) {
+bool Operations::add(Listed& listed, std::uint64_t parent, const Entry& entry, std::uint64_t next,
+                     bool plus) {
   char* to = listed.bytes.data() + listed.used;
   const std::size_t left = listed.bytes.size() - listed.used;
   const auto offset = static_cast<off_t>(next);
@@ -121,6 +122,7 @@ bool Operations::add(Listed& listed, const Entry& entry, std::uint64_t next, boo
     }
     return false;
   }
+  if (known) inodes_.call(param.ino, parent, entry.name);
   listed.used += needed;
   return true;
 }

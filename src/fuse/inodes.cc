@@ -1,6 +1,7 @@
 #include "fuse/inodes.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 namespace stag::fuse {
@@ -49,16 +50,52 @@ void Inodes::forget(std::uint64_t number, std::uint64_t lookups) {
   const auto found = inodes_.find(number);
   if (number == kRoot || found == inodes_.end()) return;
   found->second.lookups -= std::min(lookups, found->second.lookups);
-  if (found->second.lookups != 0) return;
-  numbers_.erase(key(found->second.handle));
-  inodes_.erase(found);
+  erase_unused(found);
+}
+
+void Inodes::erase_unused(Entry entry) {
+  const Inode& inode = entry->second;
+  if (inode.lookups != 0 || inode.opens != 0) return;
+  const auto named = names_.find(inode.name);
+  if (named != names_.end() && named->second == entry->first) names_.erase(named);
+  numbers_.erase(key(inode.handle));
+  inodes_.erase(entry);
 }
 
 bool Inodes::close(std::uint64_t number) {
-  Inode* inode = find(number);
-  if (inode == nullptr || inode->opens == 0) return false;
+  const auto found = inodes_.find(number);
+  if (found == inodes_.end() || found->second.opens == 0) return false;
   --opens_;
-  return --inode->opens == 0;
+  const bool last = --found->second.opens == 0;
+  erase_unused(found);
+  return last;
+}
+
+std::size_t Inodes::hash(std::uint64_t parent, std::string_view name) {
+  constexpr std::uint64_t kGoldenRatio = 0x9e3779b97f4a7c15;
+  return std::hash<std::string_view>()(name) ^ (parent * kGoldenRatio);
+}
+
+void Inodes::call(Inode& inode, std::uint64_t number, std::size_t name) {
+  const auto before = names_.find(inode.name);
+  if (before != names_.end() && before->second == number) names_.erase(before);
+  names_[name] = number;
+  inode.name = name;
+}
+
+void Inodes::call(std::uint64_t number, std::uint64_t parent, std::string_view name) {
+  if (Inode* const inode = find(number)) call(*inode, number, hash(parent, name));
+}
+
+void Inodes::rename(std::uint64_t parent, std::string_view name, std::uint64_t new_parent,
+                    std::string_view new_name) {
+  const std::uint64_t number = named(parent, name);
+  if (Inode* const inode = find(number)) call(*inode, number, hash(new_parent, new_name));
+}
+
+std::uint64_t Inodes::named(std::uint64_t parent, std::string_view name) const {
+  const auto found = names_.find(hash(parent, name));
+  return found == names_.end() ? 0 : found->second;
 }
 
 }  // namespace stag::fuse

@@ -1,6 +1,6 @@
 // Inodes: the objects that the kernel knows of a mount, by the numbers that it knows them by. The
-// kernel counts how often it was told a number, and forgets that many at once; until then the
-// number stands for one file handle.
+// kernel counts how often it was told a number, and forgets that many at once; until then, and
+// while it is open, the number stands for one file handle.
 //
 // Thread: the loop of the Mount.
 #pragma once
@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include "nfs/client/protocol/types.h"
@@ -20,6 +21,8 @@ struct Inode {
   std::uint32_t opens = 0;
   // As of the last open; what the kernel has cached is good while they are the same.
   std::optional<nfs::client::Attributes> opened_with{};
+  bool pinned = false;   // one of the opens ends when the kernel forgets it
+  std::size_t name = 0;  // a hash of the one that the kernel was told last; 0: none
 };
 
 class Inodes {
@@ -38,6 +41,13 @@ class Inodes {
   std::uint64_t enter(const nfs::client::Handle& handle);
   void forget(std::uint64_t number, std::uint64_t lookups);
 
+  // The kernel was told the object by this name; the last one of each object is remembered.
+  void call(std::uint64_t number, std::uint64_t parent, std::string_view name);
+  void rename(std::uint64_t parent, std::string_view name, std::uint64_t new_parent,
+              std::string_view new_name);
+  // What the kernel takes for the object of that name; 0: not known. Others may have changed that.
+  std::uint64_t named(std::uint64_t parent, std::string_view name) const;
+
   // Of all files.
   std::uint64_t opens() const { return opens_; }
   void open(Inode& inode) {
@@ -49,10 +59,16 @@ class Inodes {
   std::size_t size() const { return inodes_.size(); }
 
  private:
+  using Entry = std::unordered_map<std::uint64_t, Inode>::iterator;
   static std::string key(const nfs::client::Handle& handle);
+  static std::size_t hash(std::uint64_t parent, std::string_view name);
+  void call(Inode& inode, std::uint64_t number, std::size_t name);
+  void erase_unused(Entry entry);
 
   std::unordered_map<std::uint64_t, Inode> inodes_;
   std::unordered_map<std::string, std::uint64_t> numbers_;
+  // By hashes: two names that share one only make a hint wrong.
+  std::unordered_map<std::size_t, std::uint64_t> names_;
   // Numbers are not used twice, so that a late use of one meets no other file.
   std::uint64_t next_ = kRoot + 1;
   std::uint64_t opens_ = 0;

@@ -55,5 +55,45 @@ TEST(Inodes, the_last_close_of_a_file_is_told) {
   EXPECT_EQ(inodes.opens(), 0u);
 }
 
+TEST(Inodes, one_that_is_open_stays_though_the_kernel_forgets_it) {
+  Inodes inodes(handle('r'));
+  const std::uint64_t number = inodes.enter(handle('a'));
+  inodes.open(*inodes.find(number));
+  inodes.forget(number, 1);
+  ASSERT_NE(inodes.find(number), nullptr);
+  EXPECT_EQ(inodes.find(number)->lookups, 0u);
+  EXPECT_TRUE(inodes.close(number));
+  EXPECT_EQ(inodes.find(number), nullptr);
+  EXPECT_EQ(inodes.opens(), 0u);
+}
+
+TEST(Inodes, the_last_name_of_an_object_leads_to_it_while_it_is_known) {
+  Inodes inodes(handle('r'));
+  const std::uint64_t a = inodes.enter(handle('a')), b = inodes.enter(handle('b'));
+  inodes.call(a, Inodes::kRoot, "name");
+  inodes.call(b, a, "name");
+  EXPECT_EQ(inodes.named(Inodes::kRoot, "name"), a);
+  EXPECT_EQ(inodes.named(a, "name"), b);
+  EXPECT_EQ(inodes.named(b, "name"), 0u);
+  inodes.call(a, Inodes::kRoot, "other");
+  EXPECT_EQ(inodes.named(Inodes::kRoot, "name"), 0u);
+  EXPECT_EQ(inodes.named(Inodes::kRoot, "other"), a);
+  inodes.forget(a, 1);
+  EXPECT_EQ(inodes.named(Inodes::kRoot, "other"), 0u);
+}
+
+TEST(Inodes, a_name_that_was_replaced_leads_to_the_object_that_has_it) {
+  Inodes inodes(handle('r'));
+  const std::uint64_t a = inodes.enter(handle('a')), b = inodes.enter(handle('b'));
+  inodes.call(a, Inodes::kRoot, "old");
+  inodes.call(b, Inodes::kRoot, "new");
+  inodes.rename(Inodes::kRoot, "new", Inodes::kRoot, "old");
+  inodes.rename(Inodes::kRoot, "unknown", Inodes::kRoot, "old");
+  EXPECT_EQ(inodes.named(Inodes::kRoot, "old"), b);
+  EXPECT_EQ(inodes.named(Inodes::kRoot, "new"), 0u);
+  inodes.forget(a, 1);
+  EXPECT_EQ(inodes.named(Inodes::kRoot, "old"), b);
+}
+
 }  // namespace
 }  // namespace stag::fuse

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <coroutine>
 #include <new>
+#include <random>
 
 #include "base/completion.h"
 #include "base/task_group.h"
@@ -46,7 +47,8 @@ class Mounted final : public Mount, private net::Reader {
         operations_(loop, files, root.handle, data_, requests_,
                     {.valid = options.valid,
                      .direct = options.direct,
-                     .home = root.attributes.file_system_id}) {}
+                     .home = root.attributes.file_system_id,
+                     .own = std::random_device()()}) {}
   ~Mounted() override {
     files_.set_flush({});
     unmount();
@@ -205,13 +207,13 @@ void fsyncdir(fuse_req_t r, Id, int, Info) {
 void opendir(fuse_req_t r, Id id, Info info) {
   run(r, [&](Operations& o) { return o.opendir(r, id, *info); });
 }
-void readdir(fuse_req_t r, Id, std::size_t size, off_t offset, Info info) {
+void readdir(fuse_req_t r, Id id, std::size_t size, off_t offset, Info info) {
   const auto from = static_cast<std::uint64_t>(offset);
-  run(r, [&](Operations& o) { return o.readdir(r, size, from, info->fh, false); });
+  run(r, [&](Operations& o) { return o.readdir(r, id, size, from, info->fh, false); });
 }
-void readdirplus(fuse_req_t r, Id, std::size_t size, off_t offset, Info info) {
+void readdirplus(fuse_req_t r, Id id, std::size_t size, off_t offset, Info info) {
   const auto from = static_cast<std::uint64_t>(offset);
-  run(r, [&](Operations& o) { return o.readdir(r, size, from, info->fh, true); });
+  run(r, [&](Operations& o) { return o.readdir(r, id, size, from, info->fh, true); });
 }
 void releasedir(fuse_req_t r, Id, Info info) {
   mounted(r).operations().releasedir(r, info->fh);

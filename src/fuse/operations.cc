@@ -31,11 +31,6 @@ Operations::Operations(Loop& loop, FileSystem& files, const Handle& root, Buffer
       new_files_(duration_of(options.valid)),
       made_directories_(duration_of(options.valid)) {}
 
-void Operations::forget(std::uint64_t number, std::uint64_t lookups) {
-  inodes_.forget(number, lookups);
-  if (inodes_.find(number) == nullptr) made_directories_.end(number);
-}
-
 Handle Operations::handle_of(Request& request, std::uint64_t number) {
   if (const Inode* inode = inodes_.find(number)) return inode->handle;
   request.fail(ESTALE);
@@ -57,16 +52,18 @@ fuse_entry_param Operations::entry_of(const Node& node, std::uint64_t number) co
   return entry;
 }
 
-std::uint64_t Operations::answer(Request& request, const Outcome<Node>& node) {
+std::uint64_t Operations::answer(Request& request, std::uint64_t parent, const std::string& name,
+                                 const Outcome<Node>& node) {
   if (!node) {
     request.fail(node.error());
     return 0;
   }
   const fuse_entry_param entry = entry_of(*node, inodes_.enter(node->handle));
+  inodes_.call(entry.ino, parent, name);
   const fuse_req_t waiting = request.take();
   // A request that the kernel gave up is no lookup.
   if (waiting != nullptr && fuse_reply_entry(waiting, &entry) == 0) return entry.ino;
-  inodes_.forget(entry.ino, 1);
+  forget(entry.ino, 1);
   return 0;
 }
 
@@ -76,7 +73,7 @@ std::uint64_t Operations::answer_made(Request& request, std::uint64_t parent,
     made_directories_.on_made(parent, name, node->directory, context_.loop.now());
   else
     made_directories_.end(parent);
-  return answer(request, node);
+  return answer(request, parent, name, node);
 }
 
 void Operations::answer_once(Request& request, const Attributes& attributes) const {

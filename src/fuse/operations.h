@@ -28,6 +28,7 @@
 #include "fuse/made_directories.h"
 #include "fuse/new_files.h"
 #include "fuse/open_files.h"
+#include "fuse/removals.h"
 #include "fuse/request.h"
 #include "fuse/silly_files.h"
 #include "fuse/transfers.h"
@@ -40,6 +41,7 @@ struct OperationOptions {
   double valid = 1;        // seconds for which the kernel may use attributes and names unasked
   bool direct = false;     // the kernel caches no data
   std::uint64_t home = 0;  // as for stat_of()
+  std::uint64_t own = 0;   // no other mount has it: a part of names that this one makes up
 };
 
 // How the kernel came to a WRITE.
@@ -73,6 +75,8 @@ class Operations {
   Task<void> symlink(fuse_req_t request, std::string target, std::uint64_t parent,
                      std::string name);
   Task<void> link(fuse_req_t request, std::uint64_t file, std::uint64_t parent, std::string name);
+
+  // Names that are taken from objects (removing.cc).
   Task<void> unlink(fuse_req_t request, std::uint64_t parent, std::string name);
   Task<void> rmdir(fuse_req_t request, std::uint64_t parent, std::string name);
   Task<void> rename(fuse_req_t request, std::uint64_t parent, std::string name,
@@ -123,8 +127,8 @@ class Operations {
 
   // Directories (directories.cc).
   Task<void> opendir(fuse_req_t request, std::uint64_t number, fuse_file_info info);
-  Task<void> readdir(fuse_req_t request, std::size_t size, std::uint64_t offset,
-                     std::uint64_t opened, bool plus);
+  Task<void> readdir(fuse_req_t request, std::uint64_t number, std::size_t size,
+                     std::uint64_t offset, std::uint64_t opened, bool plus);
   void releasedir(fuse_req_t request, std::uint64_t opened);
 
   // The mount has ended: nobody waits for a lock any more.
@@ -159,6 +163,10 @@ class Operations {
   Task<nfs::client::Outcome<std::size_t>> read_all(nfs::client::File file, std::uint64_t offset,
                                                    MutableBytes to);
   enum class Tell : std::uint8_t { Once, Again };
+  // Opens a file that may be about to lose its name.
+  Task<nfs::client::Outcome<nfs::client::Opened>> open_there(std::uint64_t number,
+                                                             nfs::client::Handle file,
+                                                             std::uint32_t asked);
   // What came of a commit for those who have the file open by `opened`: also an earlier failure
   // that they were not told.
   nfs::client::Outcome<Ok> told(std::uint64_t number, std::uint64_t opened,
@@ -167,10 +175,11 @@ class Operations {
   Task<nfs::client::Outcome<nfs::client::Attributes>> truncated(std::uint64_t number,
                                                                 nfs::client::Handle file);
   fuse_entry_param entry_of(const nfs::client::Node& node, std::uint64_t number) const;
-  // Answers with an object of the server that the kernel may know from now on; yields its number,
-  // or 0.
-  std::uint64_t answer(Request& request, const nfs::client::Outcome<nfs::client::Node>& node);
-  // The same of a new object, `name` in the directory `parent`.
+  // Answers with an object of the server, `name` in the directory `parent`, that the kernel may
+  // know from now on; yields its number, or 0.
+  std::uint64_t answer(Request& request, std::uint64_t parent, const std::string& name,
+                       const nfs::client::Outcome<nfs::client::Node>& node);
+  // The same of a new object.
   std::uint64_t answer_made(Request& request, std::uint64_t parent, const std::string& name,
                             const nfs::client::Outcome<nfs::client::Node>& node);
   void answer(Request& request, std::uint64_t number,
@@ -186,24 +195,58 @@ class Operations {
   Task<nfs::client::Outcome<Ok>> set_times(NewFiles::Waiting waiting);
   Task<void> settle_all(TimePoint until);
   void settle_soon();
-  // Gives a file that is open and about to lose its last name, `name`, another one, which it
-  // yields; nullopt: there is no need.
-  Task<nfs::client::Outcome<std::optional<nfs::client::Handle>>> keep_if_open(
-      nfs::client::Handle directory, std::string name);
-  // Undoes that.
-  Task<void> give_name_back(nfs::client::Handle file, std::string name);
+
+  // Counts as an open of a file, unless it is kept, until this is destroyed.
+  class Use {
+   public:
+    Use(Operations& all, std::uint64_t number);
+    ~Use();
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+    // It goes on counting.
+    void keep() { number_ = 0; }
+
+   private:
+    Operations& all_;
+    std::uint64_t number_;
+  };
+  struct Removing;
+  // How a file gets a silly name. By a link it has its name until something else has it: whatever
+  // becomes of the removal, nothing is to be undone.
+  enum class Keep : std::uint8_t { ByRename, ByLink };
+  // Before the server is asked to take the name: a file that is open, and would lose its last one,
+  // gets a silly one.
+  Task<nfs::client::Outcome<Ok>> begin(Removing& removing, Keep how);
+  Task<nfs::client::Outcome<std::optional<nfs::client::Node>>> found_to_keep(DirectoryName name,
+                                                                             bool contended);
+  Task<nfs::client::Outcome<Ok>> keep(Removing& removing, nfs::client::Node file, Keep how);
+  SillyName silly_name(std::uint64_t number, const nfs::client::Handle& directory,
+                       std::uint64_t file_id);
+  Task<nfs::client::Outcome<Ok>> link_silly(nfs::client::Handle file, SillyName silly);
+  Task<nfs::client::Outcome<Ok>> rename_to_silly(nfs::client::Handle file, DirectoryName name,
+                                                 SillyName silly);
+  // Undoes rename_to_silly().
+  Task<void> give_name_back(std::uint64_t number, DirectoryName name);
+  // After it.
+  void end(Removing& removing, bool done);
+  // The kernel knows the file no more, and it is not open.
+  void forgotten(std::uint64_t number);
   // A program has closed the file. If it was the last one of a removed file, the name that keeps
   // it is to be removed.
   std::optional<SillyFiles::Removal> closed(std::uint64_t number);
+  // The same of whoever counted as one.
+  void unused(std::uint64_t number) noexcept;
   // At the server.
   Task<void> close(nfs::client::File file, std::optional<SillyFiles::Removal> removal);
+  Task<void> remove(SillyFiles::Removal removal);
   // The server has said that the directory `name` in `parent` is not empty; `before` it was asked,
   // removed files had names in these. Waits for those to end that no program has open any more;
   // whether any did.
   Task<bool> emptied(nfs::client::Handle parent, std::string name,
                      std::vector<nfs::client::Handle> before);
   struct Listed;
-  bool add(Listed& listed, const nfs::client::Entry& entry, std::uint64_t next, bool plus);
+  bool add(Listed& listed, std::uint64_t parent, const nfs::client::Entry& entry,
+           std::uint64_t next, bool plus);
 
   RequestContext context_;
   nfs::client::FileSystem& files_;
@@ -212,6 +255,7 @@ class Operations {
   Inodes inodes_;
   OpenFiles open_files_;
   SillyFiles silly_files_;
+  Removals removals_;
   Transfers transfers_;
   UnstableWrites unstable_writes_;
   NewFiles new_files_;

@@ -9,14 +9,15 @@ import threading
 from harness import PATIENCE
 
 NFS = 100003
-SETATTR, LOOKUP, READ, CREATE, MKDIR, SYMLINK, RMDIR, RENAME = 2, 3, 6, 8, 9, 10, 13, 14
+SETATTR, LOOKUP, ACCESS, READ, CREATE, MKDIR, SYMLINK, REMOVE, RMDIR, RENAME, LINK = 2, 3, 4, 6, 8, 9, 10, 12, 13, 14, 15
+NOENT, NOTSUPP = 2, 10004
 
 
 class Call:
     """One call as it was seen; `attributes` are those that it sets (RFC 1813 2.5.3, sattr3), for the procedures that do."""
 
     def __init__(self, xid, procedure, arguments):
-        self.xid, self.procedure = xid, procedure
+        self.xid, self.procedure, self.arguments = xid, procedure, arguments
         self._rest = arguments
         self.attributes = None
         if procedure == SETATTR:
@@ -140,3 +141,64 @@ class RpcProxy:
             thread.join(PATIENCE)
         for each in [self.listener, *self.sockets]:
             each.close()
+
+
+def refusal(call, status):
+    """A reply by which the server refuses it, without attributes (RFC 1813 2.6, wcc_data and post_op_attr)."""
+    absent = {RENAME: 4, LINK: 3, SETATTR: 2}[call.procedure]
+    record = struct.pack(">7I", call.xid, 1, 0, 0, 0, 0, status) + bytes(4 * absent)
+    return struct.pack(">I", 1 << 31 | len(record)) + record
+
+
+class JudgingProxy(RpcProxy):
+    """`judge(call)` says what becomes of a call: None, it goes on; an event, it does so once that is set, and others overtake it; a
+    status, the client hears that without the server; and the two as (event, None) and (None, status), of the reply of a server that has
+    executed it."""
+
+    def __init__(self, port, judge):
+        self.judge = judge
+        self.told_otherwise = {}
+        super().__init__(port)
+
+    def _forward(self, source, target, see, old, new):
+        upwards = see == self._see_call
+        stream = source.makefile("rb")
+        with contextlib.suppress(OSError, struct.error):
+            while mark := stream.read(4):
+                (word,) = struct.unpack(">I", mark)
+                record = stream.read(word & 0x7FFFFFFF)
+                message = mark + record
+                verdict, held = message, None
+                if upwards:
+                    verdict, held = self._on_call(call_of(record), message, source)
+                elif len(record) >= 4:
+                    verdict, held = self.told_otherwise.pop(record[:4], (None, None))
+                    verdict = verdict or message
+                if held is not None:
+                    self._start(self._send_once, held, target, verdict)
+                elif verdict:
+                    self._send(target, verdict)
+        for each in (source, target):
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+    def _on_call(self, call, message, client):
+        """What goes to the server, and the event that it waits for."""
+        if call is None:
+            return message, None
+        verdict = self.judge(call)
+        self.calls.append(call)
+        if isinstance(verdict, threading.Event):
+            return message, verdict
+        if isinstance(verdict, int):
+            self._send(client, refusal(call, verdict))
+            return None, None
+        if isinstance(verdict, tuple):
+            held, status = verdict
+            self.told_otherwise[struct.pack(">I", call.xid)] = (status and refusal(call, status), held)
+        return message, None
+
+    def _send_once(self, event, target, message):
+        event.wait(PATIENCE)
+        with contextlib.suppress(OSError):
+            self._send(target, message)

@@ -1,0 +1,57 @@
+#include "fuse/removals.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace stag::fuse {
+
+// Suspends until a removal has ended.
+struct Removals::Changed {
+  std::vector<std::coroutine_handle<>>& waiters;
+  bool await_ready() const { return false; }
+  void await_suspend(std::coroutine_handle<> waiter) { waiters.push_back(waiter); }
+  void await_resume() const {}
+};
+
+Removals::Removal::Removal(Removals& owner, std::uint64_t number, DirectoryName name)
+    : owner_(owner),
+      taken_(owner.running_.insert(owner.running_.end(), {number, std::move(name)})) {}
+
+Removals::Removal::~Removal() {
+  owner_.running_.erase(taken_);
+  for (const std::coroutine_handle<> waiter : std::exchange(owner_.waiters_, {})) waiter.resume();
+}
+
+void Removals::Removal::done() {
+  owner_.lost_[taken_->number] = taken_->name;
+}
+
+bool Removals::in_progress(std::uint64_t number) const {
+  return std::ranges::any_of(running_, [&](const Taken& taken) { return taken.number == number; });
+}
+
+Task<void> Removals::ended(std::uint64_t number) {
+  while (in_progress(number)) co_await Changed{waiters_};
+}
+
+Task<void> Removals::ended(DirectoryName name) {
+  const auto is_of = [&](const Taken& taken) { return taken.name == name; };
+  while (std::ranges::any_of(running_, is_of)) co_await Changed{waiters_};
+}
+
+const DirectoryName* Removals::lost(std::uint64_t number) const {
+  const auto found = lost_.find(number);
+  return found == lost_.end() ? nullptr : &found->second;
+}
+
+void Removals::contend(const DirectoryName& name) {
+  contended_.remove(name);
+  contended_.push_front(name);
+  if (contended_.size() > kMostContended) contended_.pop_back();
+}
+
+bool Removals::is_contended(const DirectoryName& name) const {
+  return std::ranges::find(contended_, name) != contended_.end();
+}
+
+}  // namespace stag::fuse
