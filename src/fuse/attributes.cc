@@ -14,12 +14,14 @@ constexpr auto kSettleAfter = std::chrono::milliseconds(100);
 }  // namespace
 
 using nfs::client::Attributes;
+using nfs::client::Error;
 using nfs::client::FileSystemUsage;
 using nfs::client::FileType;
 using nfs::client::Handle;
 using nfs::client::NameLimits;
 using nfs::client::Outcome;
 using nfs::client::SetAttributes;
+using nfs::client::Status;
 
 Task<void> Operations::getattr(fuse_req_t from, std::uint64_t number) {
   Request request(context_, from);
@@ -43,6 +45,7 @@ Task<void> Operations::setattr(fuse_req_t from, std::uint64_t number, struct sta
     if (!committed) co_return request.fail(committed.error());
   }
   SetAttributes changes = changes_of(wanted, to_set);
+  const std::optional<Turns::Turn> turn = co_await turn_of_change(number);
   if (const auto known = new_files_.absorb(number, changes, context_.loop.now())) {
     settle_soon();
     co_return answer_once(request, *known);
@@ -57,30 +60,55 @@ void Operations::settle_soon() {
   if (std::exchange(settling_soon_, true)) return;
   settling_ = context_.loop.after(kSettleAfter, [this] {
     settling_soon_ = false;
-    background_.add(settle_all(context_.loop.now() - kSettleAfter));
+    settle_due();
     if (new_files_.any_waits()) settle_soon();
   });
 }
 
-// Where it fails, close(2) tries again, and tells.
-Task<void> Operations::settle_all(TimePoint until) {
-  for (const NewFiles::Waiting& waiting : new_files_.all_waiting(until))
-    static_cast<void>(co_await set_times(waiting));
+// Each file for itself: one whose SETATTR is not answered holds up no other one, nor has it a
+// second.
+void Operations::settle_due() {
+  for (const std::uint64_t number : new_files_.due(context_.loop.now() - kSettleAfter))
+    if (!turns_.taken(number)) background_.add(settle_by_itself(number));
 }
 
-Task<Outcome<Ok>> Operations::set_times(NewFiles::Waiting waiting) {
-  const Outcome<Attributes> set = co_await files_.change(waiting.handle, waiting.times);
-  // Somebody has removed it.
-  if (!set && set.error().is(nfs::client::Status::Stale)) co_return Ok{};
-  if (!set) co_return Failure{set.error()};
-  new_files_.on_set(waiting.number, waiting.times, *set, context_.loop.now());
-  co_return Ok{};
+// Where it fails, close(2) tries again, and tells.
+Task<void> Operations::settle_by_itself(std::uint64_t number) {
+  static_cast<void>(co_await settle(number));
 }
 
 Task<Outcome<Ok>> Operations::settle(std::uint64_t number) {
+  if (!new_files_.knows(number)) co_return Ok{};
+  const Turns::Turn turn = co_await turns_.alone(number);
   const std::optional<NewFiles::Waiting> waiting = new_files_.waiting(number);
-  if (!waiting) co_return Ok{};
-  co_return co_await set_times(*waiting);
+  if (!waiting) co_return new_files_.refusal(number);
+  const Outcome<Attributes> set = co_await files_.change(waiting->handle, waiting->times);
+  if (set) {
+    new_files_.on_set(number, waiting->times, *set, context_.loop.now());
+    co_return Ok{};
+  }
+  const Error& error = set.error();
+  const bool removed = error.is(Status::Stale);
+  if (removed)
+    new_files_.on_refused(number, waiting->times, std::nullopt);
+  else if (error.kind == Error::Kind::Nfs)
+    new_files_.on_refused(number, waiting->times, error);
+  else
+    new_files_.on_unheard(number, context_.loop.now());
+  if (removed) co_return Ok{};
+  co_return Failure{error};
+}
+
+Task<std::optional<Turns::Turn>> Operations::turn_of_change(std::uint64_t number) {
+  if (!new_files_.knows(number)) co_return std::nullopt;
+  Turns::Turn turn = co_await turns_.alone(number);
+  co_return std::optional<Turns::Turn>(std::move(turn));
+}
+
+Task<std::optional<Turns::Turn>> Operations::turn_of_write(std::uint64_t number) {
+  if (!new_files_.knows(number)) co_return std::nullopt;
+  Turns::Turn turn = co_await turns_.together(number);
+  co_return std::optional<Turns::Turn>(std::move(turn));
 }
 
 Task<void> Operations::access(fuse_req_t from, std::uint64_t number, int mask) {

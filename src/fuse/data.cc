@@ -21,10 +21,11 @@ using nfs::client::ReadPart;
 using nfs::client::SetAttributes;
 using nfs::client::Status;
 
-// Whether what the kernel has cached of a file is what the server has.
+// Whether what the kernel has cached of a file is what the server has. Versions 2 and 3 have no
+// `change`; by them a file may be changed twice within one tick of the server's clock.
 bool unchanged(const Attributes& before, const Attributes& now) {
   return before.changed == now.changed && before.modified == now.modified &&
-         before.size == now.size;
+         before.size == now.size && before.change == now.change;
 }
 
 }  // namespace
@@ -239,6 +240,8 @@ Task<void> Operations::write(fuse_req_t from, std::uint64_t number, std::uint64_
       offset = now->size;
   }
   if (!failed) {
+    // Times that were set before are set before.
+    const std::optional<Turns::Turn> turn = co_await turn_of_write(number);
     const Outcome<std::size_t> done =
         co_await unstable_writes_.write(number, file, offset, memory, data);
     if (!done) request.fail(done.error());

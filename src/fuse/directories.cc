@@ -20,13 +20,6 @@ Entry dot(std::uint64_t offset) {
   return {.name = offset == 0 ? "." : "..", .file_id = 1, .attributes = attributes};
 }
 
-struct stat stat_of_listed(const Entry& entry, std::uint32_t block, std::uint64_t home) {
-  if (entry.attributes) return stat_of(*entry.attributes, block, home);
-  struct stat unknown {};
-  unknown.st_ino = entry.file_id;
-  return unknown;
-}
-
 }  // namespace
 
 // An answer to a listing: entries, as far as there is room. `numbers` are those that the kernel is
@@ -90,6 +83,18 @@ Task<void> Operations::readdir(fuse_req_t from, std::uint64_t number, std::size_
   if (fuse_reply_buf(waiting, listed.bytes.data(), listed.used) == 0) listed.numbers.clear();
 }
 
+struct stat Operations::stat_of_listed(const Entry& entry) const {
+  if (!entry.attributes) {
+    struct stat unknown {};
+    unknown.st_ino = entry.file_id;
+    return unknown;
+  }
+  Attributes attributes = *entry.attributes;
+  if (entry.handle && !new_files_.empty())
+    attributes = new_files_.shown(inodes_.number_of(*entry.handle), attributes);
+  return stat_of(attributes, files_.sizes().read, options_.home);
+}
+
 // Whether there was room for `entry`. An entry whose handle the server told is a look-up, too.
 bool Operations::add(Listed& listed, std::uint64_t parent, const Entry& entry, std::uint64_t next,
                      bool plus) {
@@ -97,7 +102,7 @@ bool Operations::add(Listed& listed, std::uint64_t parent, const Entry& entry, s
   const std::size_t left = listed.bytes.size() - listed.used;
   const auto offset = static_cast<off_t>(next);
   fuse_entry_param param{};
-  param.attr = stat_of_listed(entry, files_.sizes().read, options_.home);
+  param.attr = stat_of_listed(entry);
   if (!plus) {
     const std::size_t needed =
         fuse_add_direntry(listed.request, to, left, entry.name.c_str(), &param.attr, offset);

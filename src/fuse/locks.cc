@@ -15,6 +15,7 @@ namespace {
 using nfs::client::File;
 using nfs::client::FileLock;
 using nfs::client::LockOwner;
+using nfs::client::LockPiece;
 using nfs::client::Outcome;
 using nfs::client::Status;
 
@@ -68,7 +69,8 @@ Task<void> Operations::setlk(fuse_req_t from, std::uint64_t number, fuse_file_in
   if (lock.l_type == F_UNLCK)
     co_await unlock(request, number, owner, lock_of(lock));
   else
-    co_await lock_file(request, file_of(request, number, info.fh), owner, lock_of(lock), waits);
+    co_await lock_file(request, number, file_of(request, number, info.fh), owner, lock_of(lock),
+                       waits);
 }
 
 Task<void> Operations::flock(fuse_req_t from, std::uint64_t number, fuse_file_info info, int how) {
@@ -78,7 +80,7 @@ Task<void> Operations::flock(fuse_req_t from, std::uint64_t number, fuse_file_in
   if ((how & LOCK_UN) != 0)
     co_await unlock(request, number, owner, kWholeFile);
   else
-    co_await lock_file(request, file_of(request, number, info.fh), owner, wanted,
+    co_await lock_file(request, number, file_of(request, number, info.fh), owner, wanted,
                        (how & LOCK_NB) == 0);
 }
 
@@ -97,23 +99,37 @@ Task<void> Operations::flush(fuse_req_t from, std::uint64_t number, fuse_file_in
   co_await unlock(request, number, owner_of(LockKind::Posix, info.lock_owner), kWholeFile);
 }
 
-Task<void> Operations::lock_file(Request& request, File file, LockOwner owner, FileLock wanted,
-                                 bool waits) {
+Task<void> Operations::lock_file(Request& request, std::uint64_t number, File file, LockOwner owner,
+                                 FileLock wanted, bool waits) {
   if (file.handle.empty()) co_return;
+  const auto held = [&] { return files_.locks_within(open_files_.of(number), owner, wanted); };
   Duration length = kFirstPause;
+  std::vector<LockPiece> before = held();
   Outcome<Ok> locked = co_await files_.lock(file, owner, wanted);
   while (!locked && locked.error().is(Status::Locked) && waits && request.waits() &&
          !stop_.cancelled()) {
     co_await pause(context_.loop, length, CancelToken(stop_));
     length = std::min(length * 2, kLongestPause);
     if (!request.waits()) co_return;
+    before = held();
     locked = co_await files_.lock(file, owner, wanted);
   }
   if (!locked) co_return request.fail(errno_of_lock(locked.error()));
   const fuse_req_t waiting = request.take();
   if (waiting != nullptr && fuse_reply_err(waiting, 0) == 0) co_return;
-  // Nobody waits for it any more.
-  static_cast<void>(co_await files_.unlock(file, owner, wanted));
+  co_await take_back(file, owner, wanted, std::move(before));
+}
+
+// Nobody waits for it any more. POSIX: who is interrupted has the locks that he had before; nobody
+// else gets them in between.
+Task<void> Operations::take_back(File file, LockOwner owner, FileLock locked,
+                                 std::vector<LockPiece> before) {
+  for (const LockPiece& piece : before) {
+    if (!piece.held)
+      static_cast<void>(co_await files_.unlock(file, owner, piece.lock));
+    else if (piece.lock.exclusive != locked.exclusive)
+      static_cast<void>(co_await files_.lock(file, owner, piece.lock));
+  }
 }
 
 // An owner may have locked by each of several opens; nothing is locked without one, which files of

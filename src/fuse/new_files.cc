@@ -7,10 +7,15 @@ namespace stag::fuse {
 namespace {
 
 using nfs::client::Attributes;
+using nfs::client::Error;
+using nfs::client::Outcome;
 using nfs::client::SetAttributes;
 using nfs::client::SetTime;
 using nfs::client::Time;
 
+// Before times are set again that the server did not answer for.
+constexpr Duration kFirstPause = std::chrono::seconds(1);
+constexpr Duration kLongestPause = std::chrono::seconds(30);
 constexpr std::uint32_t kSetIds = 06000;      // which the server clears by itself
 constexpr std::uint64_t kLikelyBlock = 4096;  // that storage is likely to be given by
 
@@ -79,9 +84,34 @@ void NewFiles::on_set(std::uint64_t number, const SetAttributes& changes,
   if (file == nullptr) return;
   clear(file->accessed, changes.accessed);
   clear(file->modified, changes.modified);
+  if (is_set(changes.accessed) || is_set(changes.modified)) file->refusal.reset();
+  file->pause = {};
   file->attributes = shown(number, attributes);
   file->as_of = now;
   file->outdated = false;
+}
+
+void NewFiles::on_refused(std::uint64_t number, const SetAttributes& times,
+                          const std::optional<Error>& why) {
+  File* const file = find(number);
+  if (file == nullptr) return;
+  clear(file->accessed, times.accessed);
+  clear(file->modified, times.modified);
+  file->refusal = why;
+  file->outdated = true;
+}
+
+void NewFiles::on_unheard(std::uint64_t number, TimePoint now) {
+  File* const file = find(number);
+  if (file == nullptr) return;
+  file->pause = std::clamp(file->pause * 2, kFirstPause, kLongestPause);
+  file->waits_since = now + file->pause;
+}
+
+Outcome<Ok> NewFiles::refusal(std::uint64_t number) const {
+  const auto found = files_.find(number);
+  if (found == files_.end() || !found->second.refusal) return Ok{};
+  return Failure{*found->second.refusal};
 }
 
 void NewFiles::on_write(std::uint64_t number, std::uint64_t offset, std::uint64_t size) {
@@ -128,13 +158,11 @@ std::optional<NewFiles::Waiting> NewFiles::waiting(std::uint64_t number) const {
   return waiting;
 }
 
-std::vector<NewFiles::Waiting> NewFiles::all_waiting(TimePoint until) const {
-  std::vector<Waiting> all;
-  for (const auto& [number, file] : files_) {
-    const std::optional<Waiting> one = waiting(number);
-    if (one && file.waits_since <= until) all.push_back(*one);
-  }
-  return all;
+std::vector<std::uint64_t> NewFiles::due(TimePoint until) const {
+  std::vector<std::uint64_t> numbers;
+  for (const auto& [number, file] : files_)
+    if (file.waits_since <= until && waiting(number)) numbers.push_back(number);
+  return numbers;
 }
 
 bool NewFiles::any_waits() const {

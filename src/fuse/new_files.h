@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/loop.h"
+#include "nfs/client/protocol/error.h"
 #include "nfs/client/protocol/types.h"
 
 namespace stag::fuse {
@@ -29,6 +30,8 @@ class NewFiles {
   void begin(std::uint64_t number, const nfs::client::Handle& handle, const Attributes& attributes,
              bool without_times, TimePoint now);
   void end(std::uint64_t number) { files_.erase(number); }
+  bool knows(std::uint64_t number) const { return files_.contains(number); }
+  bool empty() const { return files_.empty(); }
 
   // Leaves in `changes` what is to be set now, with the times that wait. Yields the attributes
   // where nothing is left.
@@ -36,6 +39,12 @@ class NewFiles {
   // They were set, and that is how the file is now.
   void on_set(std::uint64_t number, const SetAttributes& changes, const Attributes& attributes,
               TimePoint now);
+  // The server has refused to set these times, which wait no longer. nullopt: somebody has removed
+  // the file; else close(2) tells.
+  void on_refused(std::uint64_t number, const SetAttributes& times,
+                  const std::optional<nfs::client::Error>& why);
+  // Nothing was heard of it: they are not due again before a pause, which grows.
+  void on_unheard(std::uint64_t number, TimePoint now);
   // So many bytes were written; the server has set the time of the modification.
   void on_write(std::uint64_t number, std::uint64_t offset, std::uint64_t size);
   // The server has changed it in a way that is not known.
@@ -46,15 +55,18 @@ class NewFiles {
   // The server's attributes, with the times that wait in their place.
   Attributes shown(std::uint64_t number, Attributes attributes) const;
 
-  // Times that wait until on_set(); nullopt: there are none.
+  // Why the server refused times that were set last.
+  nfs::client::Outcome<Ok> refusal(std::uint64_t number) const;
+
+  // Times that wait until on_set() or on_refused(); nullopt: there are none.
   struct Waiting {
     std::uint64_t number = 0;
     nfs::client::Handle handle{};
     SetAttributes times{};
   };
   std::optional<Waiting> waiting(std::uint64_t number) const;
-  // Of all files that were made, or whose times came last, until then.
-  std::vector<Waiting> all_waiting(TimePoint until) const;
+  // Files whose times wait, and that were made, or whose times came last, until then.
+  std::vector<std::uint64_t> due(TimePoint until) const;
   bool any_waits() const;
 
  private:
@@ -63,7 +75,9 @@ class NewFiles {
     Attributes attributes;
     TimePoint as_of;
     TimePoint waits_since;
+    Duration pause{};
     bool outdated = false;
+    std::optional<nfs::client::Error> refusal{};
     nfs::client::SetTime accessed{}, modified{};  // that wait
   };
   File* find(std::uint64_t number);

@@ -6,9 +6,11 @@ namespace stag::fuse {
 namespace {
 
 using nfs::client::Attributes;
+using nfs::client::Error;
 using nfs::client::Handle;
 using nfs::client::SetAttributes;
 using nfs::client::SetTime;
+using nfs::client::Status;
 using nfs::client::Time;
 
 constexpr std::uint64_t kNumber = 5;
@@ -129,12 +131,62 @@ TEST_F(MakingFile, a_write_sets_the_time_of_the_modification) {
 TEST_F(MakingFile, times_that_have_waited_long_are_found) {
   begin(true);
   EXPECT_TRUE(files.any_waits());
-  EXPECT_EQ(files.all_waiting(now).size(), 1u);
+  EXPECT_EQ(files.due(now), std::vector<std::uint64_t>{kNumber});
   SetAttributes changes = times_of(kPast);
   ASSERT_TRUE(files.absorb(kNumber, changes, now + std::chrono::milliseconds(500)));
-  EXPECT_TRUE(files.all_waiting(now).empty());
+  EXPECT_TRUE(files.due(now).empty());
   files.on_set(kNumber, times_of(kPast), made_attributes(), now);
   EXPECT_FALSE(files.any_waits());
+}
+
+TEST_F(MakingFile, times_that_are_refused_wait_no_longer_and_the_refusal_is_told) {
+  begin(true);
+  SetAttributes changes = times_of(kPast);
+  ASSERT_TRUE(files.absorb(kNumber, changes, now));
+  const Error refused = Error::of_status({"set times", {}}, Status::NotOwner);
+  files.on_refused(kNumber, times_of(kPast), refused);
+  EXPECT_FALSE(files.any_waits());
+  EXPECT_FALSE(files.known(kNumber, now)) << "they were shown";
+  ASSERT_FALSE(files.refusal(kNumber));
+  EXPECT_TRUE(files.refusal(kNumber).error().is(Status::NotOwner));
+  SetAttributes later = times_of(kMade);
+  files.on_set(kNumber, later, made_attributes(), now);
+  EXPECT_TRUE(files.refusal(kNumber));
+}
+
+TEST_F(MakingFile, times_of_a_removed_file_wait_no_longer_and_nothing_is_told) {
+  begin(true);
+  SetAttributes changes = times_of(kPast);
+  ASSERT_TRUE(files.absorb(kNumber, changes, now));
+  files.on_refused(kNumber, times_of(kPast), std::nullopt);
+  EXPECT_FALSE(files.any_waits());
+  EXPECT_TRUE(files.refusal(kNumber));
+}
+
+TEST_F(MakingFile, times_that_came_after_those_refused_wait) {
+  begin(true);
+  SetAttributes changes = times_of(kMade);
+  ASSERT_TRUE(files.absorb(kNumber, changes, now));
+  files.on_refused(kNumber, times_of(kPast), std::nullopt);
+  ASSERT_TRUE(files.waiting(kNumber));
+  EXPECT_EQ(files.waiting(kNumber)->times.modified.time, kMade);
+}
+
+TEST_F(MakingFile, times_that_are_not_answered_for_wait_longer_and_longer) {
+  begin(true);
+  TimePoint at = now;
+  Duration before{};
+  for (int i = 0; i < 10; ++i) {
+    files.on_unheard(kNumber, at);
+    const TimePoint begin = at;
+    while (files.due(at).empty()) at += std::chrono::milliseconds(100);
+    EXPECT_GE(at - begin, before);
+    before = at - begin;
+  }
+  EXPECT_EQ(before, std::chrono::seconds(30));
+  files.on_set(kNumber, {}, made_attributes(), at);
+  files.on_unheard(kNumber, at);
+  EXPECT_FALSE(files.due(at + std::chrono::seconds(1)).empty()) << "the server is there again";
 }
 
 TEST_F(MakingFile, attributes_are_known_for_a_while) {

@@ -32,6 +32,7 @@
 #include "fuse/request.h"
 #include "fuse/silly_files.h"
 #include "fuse/transfers.h"
+#include "fuse/turns.h"
 #include "fuse/unstable_writes.h"
 #include "nfs/client/file_system.h"
 
@@ -149,8 +150,11 @@ class Operations {
   // With the open that the kernel means.
   nfs::client::File file_of(Request& request, std::uint64_t number, std::uint64_t opened);
   static nfs::client::LockOwner owner_of(LockKind kind, std::uint64_t number);
-  Task<void> lock_file(Request& request, nfs::client::File file, nfs::client::LockOwner owner,
-                       nfs::client::FileLock wanted, bool waits);
+  Task<void> lock_file(Request& request, std::uint64_t number, nfs::client::File file,
+                       nfs::client::LockOwner owner, nfs::client::FileLock wanted, bool waits);
+  // Undoes that: the owner had locked these pieces of the range `before`.
+  Task<void> take_back(nfs::client::File file, nfs::client::LockOwner owner,
+                       nfs::client::FileLock locked, std::vector<nfs::client::LockPiece> before);
   Task<void> unlock(Request& request, std::uint64_t number, nfs::client::LockOwner owner,
                     nfs::client::FileLock range);
   // Whether the server's file, as it says, lacks what this mount has written: lost by a restart.
@@ -190,11 +194,14 @@ class Operations {
   void answer_absent(Request& request) const;
   static void answer(Request& request, const nfs::client::Outcome<Ok>& done);
 
-  // Sets times of a new file that have waited.
+  // Sets times of a new file that have waited; or why the server refused to.
   Task<nfs::client::Outcome<Ok>> settle(std::uint64_t number);
-  Task<nfs::client::Outcome<Ok>> set_times(NewFiles::Waiting waiting);
-  Task<void> settle_all(TimePoint until);
+  Task<void> settle_by_itself(std::uint64_t number);
+  void settle_due();
   void settle_soon();
+  // Of a new file: what sets its times is not overtaken by what else does.
+  Task<std::optional<Turns::Turn>> turn_of_change(std::uint64_t number);
+  Task<std::optional<Turns::Turn>> turn_of_write(std::uint64_t number);
 
   // Counts as an open of a file, unless it is kept, until this is destroyed.
   class Use {
@@ -245,6 +252,8 @@ class Operations {
   Task<bool> emptied(nfs::client::Handle parent, std::string name,
                      std::vector<nfs::client::Handle> before);
   struct Listed;
+  // With the times of a new file that have waited.
+  struct stat stat_of_listed(const nfs::client::Entry& entry) const;
   bool add(Listed& listed, std::uint64_t parent, const nfs::client::Entry& entry,
            std::uint64_t next, bool plus);
 
@@ -259,6 +268,7 @@ class Operations {
   Transfers transfers_;
   UnstableWrites unstable_writes_;
   NewFiles new_files_;
+  Turns turns_;
   MadeDirectories made_directories_;
   Timer settling_;
   bool settling_soon_ = false;

@@ -11,7 +11,7 @@
 namespace stag::fuse {
 namespace {
 
-constexpr std::uint64_t kFile = 7, kOther = 8;
+constexpr std::uint64_t kLosing = 7, kAnother = 8;
 
 DirectoryName called(const std::string& name, char directory = 'd') {
   const std::array<std::byte, 2> bytes{static_cast<std::byte>(directory), std::byte{7}};
@@ -30,23 +30,23 @@ struct TakingNames : ::testing::Test {
 
 TEST_F(TakingNames, an_open_waits_for_all_removals_of_its_file_and_for_no_others) {
   std::optional<Removals::Removal> first, second, another;
-  first.emplace(removals, kFile, called("a"));
-  second.emplace(removals, kFile, called("b"));
-  another.emplace(removals, kOther, called("c"));
+  first.emplace(removals, kLosing, called("a"));
+  second.emplace(removals, kLosing, called("b"));
+  another.emplace(removals, kAnother, called("c"));
   bool ended = false;
-  tasks.add(note(removals.ended(kFile), ended));
+  tasks.add(note(removals.ended(kLosing), ended));
   another.reset();
   first.reset();
   EXPECT_FALSE(ended);
-  EXPECT_TRUE(removals.in_progress(kFile));
+  EXPECT_TRUE(removals.in_progress(kLosing));
   second.reset();
   EXPECT_TRUE(ended);
-  EXPECT_FALSE(removals.in_progress(kFile));
+  EXPECT_FALSE(removals.in_progress(kLosing));
 }
 
 TEST_F(TakingNames, a_look_up_waits_for_the_removal_of_that_name_in_that_directory) {
   std::optional<Removals::Removal> removal;
-  removal.emplace(removals, kFile, called("a"));
+  removal.emplace(removals, kLosing, called("a"));
   bool elsewhere = false, other = false, same = false;
   tasks.add(note(removals.ended(called("a", 'e')), elsewhere));
   tasks.add(note(removals.ended(called("b")), other));
@@ -58,17 +58,17 @@ TEST_F(TakingNames, a_look_up_waits_for_the_removal_of_that_name_in_that_directo
 }
 
 TEST_F(TakingNames, a_file_has_lost_a_name_when_the_server_says_so_until_the_kernel_forgets_it) {
-  { const Removals::Removal refused(removals, kFile, called("a")); }
-  EXPECT_EQ(removals.lost(kFile), nullptr);
+  { const Removals::Removal refused(removals, kLosing, called("a")); }
+  EXPECT_EQ(removals.lost(kLosing), nullptr);
   {
-    Removals::Removal removal(removals, kFile, called("a"));
+    Removals::Removal removal(removals, kLosing, called("a"));
     removal.done();
   }
-  ASSERT_NE(removals.lost(kFile), nullptr);
-  EXPECT_EQ(*removals.lost(kFile), called("a"));
-  EXPECT_EQ(removals.lost(kOther), nullptr);
-  removals.forget(kFile);
-  EXPECT_EQ(removals.lost(kFile), nullptr);
+  ASSERT_NE(removals.lost(kLosing), nullptr);
+  EXPECT_EQ(*removals.lost(kLosing), called("a"));
+  EXPECT_EQ(removals.lost(kAnother), nullptr);
+  removals.forget(kLosing);
+  EXPECT_EQ(removals.lost(kLosing), nullptr);
 }
 
 TEST_F(TakingNames, the_latest_contended_names_are_remembered) {

@@ -114,6 +114,11 @@ Task<Outcome<Ok>> FileSystem::unlock(File file, LockOwner owner, FileLock range)
   return protocol_->unlock({"unlock", {}}, file, owner, range);
 }
 
+std::vector<LockPiece> FileSystem::locks_within(const std::vector<File>& opens, LockOwner owner,
+                                                FileLock range) const {
+  return protocol_->locks_within(opens, owner, range);
+}
+
 Task<Outcome<std::optional<FileLock>>> FileSystem::test_lock(File file, LockOwner owner,
                                                              FileLock wanted) {
   return protocol_->test_lock({"look for locks", {}}, file, owner, wanted);

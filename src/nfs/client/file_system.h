@@ -133,6 +133,10 @@ class FileSystem {
   bool has_locks() const;
   Task<Outcome<Ok>> lock(File file, LockOwner owner, FileLock wanted);
   Task<Outcome<Ok>> unlock(File file, LockOwner owner, FileLock range);
+  // What an owner has locked by these opens of one file, all of `range` in order; empty where the
+  // server keeps no locks.
+  std::vector<LockPiece> locks_within(const std::vector<File>& opens, LockOwner owner,
+                                      FileLock range) const;
   // A lock of somebody else that stands in the way; nullopt: there is none.
   Task<Outcome<std::optional<FileLock>>> test_lock(File file, LockOwner owner, FileLock wanted);
 

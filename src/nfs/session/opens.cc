@@ -70,6 +70,14 @@ bool Opens::has_locks(const LockOwner& owner) const {
                              [&](const auto& open) { return has_locks(open.first, owner); });
 }
 
+std::vector<Opens::Modes::Piece> Opens::locks_within(Id id, const LockOwner& owner,
+                                                     const state::Range& range) const {
+  const Open* open = find(id);
+  if (open == nullptr) return {};
+  const auto found = open->locks.find(owner);
+  return found == open->locks.end() ? Modes().within(range) : found->second.modes.within(range);
+}
+
 const Opens::LockOwner* Opens::any_lock_owner(Id id) const {
   const Open* open = find(id);
   if (open == nullptr) return nullptr;

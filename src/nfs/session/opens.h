@@ -71,6 +71,9 @@ class Opens {
   // Of the locks of one owner by one open; nullopt: the server knows none.
   std::optional<v4::stateid4> lock_stateid(Id id, const LockOwner& owner) const;
   bool has_locks(Id id, const LockOwner& owner) const;
+  // What it has locked, all of the range in order; empty: the open is not known.
+  std::vector<Modes::Piece> locks_within(Id id, const LockOwner& owner,
+                                         const state::Range& range) const;
   // An owner with locks by this open; null: there is none.
   const LockOwner* any_lock_owner(Id id) const;
   // The server has granted a lock, or taken it back (mode None).

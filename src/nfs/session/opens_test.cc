@@ -63,6 +63,21 @@ TEST(Opens, forgets_an_owner_without_locks) {
   EXPECT_EQ(opens.any_lock_owner(7), nullptr);
 }
 
+TEST(Opens, tells_what_an_owner_has_locked_of_a_range) {
+  const Opens opens = with_locks();
+  const auto pieces = opens.locks_within(7, "me", {5, 24});
+  ASSERT_EQ(pieces.size(), 3u);
+  EXPECT_EQ(pieces[0].range, (state::Range{5, 9}));
+  EXPECT_EQ(pieces[0].mode, RangeMode::Exclusive);
+  EXPECT_EQ(pieces[1].mode, RangeMode::None);
+  EXPECT_EQ(pieces[2].range, (state::Range{20, 24}));
+  EXPECT_EQ(pieces[2].mode, RangeMode::Shared);
+  const auto none = opens.locks_within(7, "nobody", {5, 24});
+  ASSERT_EQ(none.size(), 1u);
+  EXPECT_EQ(none[0].mode, RangeMode::None);
+  EXPECT_TRUE(opens.locks_within(8, "me", {}).empty());
+}
+
 TEST(Opens, claims_each_open_and_then_its_locks_after_a_restart) {
   Opens opens = with_locks();
   opens.on_restart();

@@ -27,6 +27,9 @@ Task<Outcome<Made>> Protocol::create_open(OperationContext context, Handle direc
 Task<Outcome<Ok>> Protocol::close(OperationContext, File) {
   co_return Ok{};
 }
+std::vector<LockPiece> Protocol::locks_within(const std::vector<File>&, LockOwner, FileLock) const {
+  return {};
+}
 Task<Outcome<Ok>> Protocol::lock(OperationContext context, File, LockOwner, FileLock) {
   return not_in_this_version<Ok>(context);
 }

@@ -115,6 +115,9 @@ class Protocol {
   virtual Task<Outcome<Ok>> close(OperationContext context, File file);
   // Whether open() gives opens that can hold locks.
   virtual bool has_locks() const { return false; }
+  // FileSystem::locks_within().
+  virtual std::vector<LockPiece> locks_within(const std::vector<File>& opens, LockOwner owner,
+                                              FileLock range) const;
   // NotSupported without an open.
   virtual Task<Outcome<Ok>> lock(OperationContext context, File file, LockOwner owner,
                                  FileLock wanted);

@@ -138,6 +138,11 @@ struct FileLock {
   std::uint64_t length = 0;  // 0: to the end of the file, however far it grows
   bool exclusive = false;
 };
+// A part of a range, and whether somebody has locked it: as `lock` says.
+struct LockPiece {
+  FileLock lock{};
+  bool held = false;
+};
 
 // The changes of setattr() and of the creating operations. An absent attribute keeps its value, or
 // gets the server's default in a new object.

@@ -71,6 +71,8 @@ class Nfs4 final : public Protocol {
                                   std::uint32_t asked) override;
   Task<Outcome<Ok>> close(OperationContext context, File file) override;
   bool has_locks() const override { return true; }
+  std::vector<LockPiece> locks_within(const std::vector<File>& opens, LockOwner owner,
+                                      FileLock range) const override;
   Task<Outcome<Ok>> lock(OperationContext context, File file, LockOwner owner,
                          FileLock wanted) override;
   Task<Outcome<Ok>> unlock(OperationContext context, File file, LockOwner owner,

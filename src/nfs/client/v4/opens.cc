@@ -236,6 +236,25 @@ Task<Outcome<Ok>> Nfs4::unlock(OperationContext context, File file, LockOwner ow
   co_return Ok{};
 }
 
+std::vector<LockPiece> Nfs4::locks_within(const std::vector<File>& opens, LockOwner owner,
+                                          FileLock range) const {
+  std::vector<LockPiece> pieces;
+  const auto bytes = state::byte_range(range.offset, wire_length(range));
+  if (!bytes) return pieces;
+  const std::string name = name_of(owner);
+  Opens::Modes modes;
+  for (const File& file : opens)
+    for (const Opens::Modes::Piece& piece : client_->opens().locks_within(file.open, name, *bytes))
+      modes.raise(piece.range, piece.mode);
+  for (const Opens::Modes::Piece& piece : modes.within(*bytes)) {
+    const auto [first, last] = piece.range;
+    const std::uint64_t length = last == state::Range::kEnd ? 0 : last - first + 1;
+    pieces.push_back({.lock = {first, length, piece.mode == state::RangeMode::Exclusive},
+                      .held = piece.mode != state::RangeMode::None});
+  }
+  return pieces;
+}
+
 Task<Outcome<std::optional<FileLock>>> Nfs4::test_lock(OperationContext context, File file,
                                                        LockOwner owner, FileLock wanted) {
   if (file.open == 0) co_return co_await Protocol::test_lock(context, file, owner, wanted);

@@ -1,0 +1,100 @@
+"""Locks of a mount by version 4 whose program was interrupted: POSIX leaves it those that it had before."""
+import fcntl
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+
+import harness
+import mounted
+from harness import PATIENCE
+from mounted import Mounted, waits_for_fuse
+
+# Locks in one way, and in another one when it is told to, until it is interrupted; keeps what it has until it is told again.
+LOCKER = """
+import fcntl, os, signal, sys
+file = open(sys.argv[1], "r+b")
+exec(sys.argv[2])
+print("locked", flush=True)
+sys.stdin.readline()
+try:
+    exec(sys.argv[3])
+    print("locked", flush=True)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+sys.stdin.readline()
+"""
+
+
+class Interrupted(Mounted):
+    def locks(self):
+        """How often the server was asked to lock or unlock."""
+        with urllib.request.urlopen(self.metrics, timeout=PATIENCE) as answer:
+            found = re.findall(r'^stag_nfs4_operations_total\{[^}]*"LOCKU?"[^}]*\} (\S+)$', answer.read().decode(), re.MULTILINE)
+        return sum(map(float, found))
+
+    def interrupted(self, version, first, second, asked):
+        """A file of a second mount, and the program that was interrupted in `second`; `asked`: LOCK and LOCKU of both and of the undoing."""
+        self.server_of_locks = harness.Server([f"/files={self.there()},no_root_squash"], self.at(f"state{version}"), ("--metrics", "127.0.0.1:0"))
+        self.addCleanup(self.server_of_locks.end)
+        (self.metrics,) = [line.split(" ")[1] for line in self.server_of_locks.lines if line.startswith("metrics: ")]
+        others, ours = self.at(f"others{version}"), self.at(f"ours{version}")
+        for self.directory in (others, ours):
+            os.mkdir(self.directory)
+            self.mount(url=self.server_of_locks.url("/files") + f"&callback=127.0.0.1&version={version}")
+            self.addCleanup(harness.stag, "umount", "--lazy", self.directory)
+        name = f"file{version}"  # the locks of another server are in the way of the same file
+        self.write(self.there(name), bytes(100))
+        program = subprocess.Popen([sys.executable, "-c", LOCKER, self.here(name), first, second], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for close in (program.stdin.close, program.stdout.close, program.wait, program.kill):
+            self.addCleanup(close)
+        self.assertEqual(program.stdout.readline(), "locked\n")
+        self.server_of_locks.process.send_signal(signal.SIGSTOP)
+        self.addCleanup(self.server_of_locks.process.send_signal, signal.SIGCONT)
+        program.stdin.write("go\n")
+        program.stdin.flush()
+        deadline = time.monotonic() + PATIENCE
+        while not waits_for_fuse(program):
+            self.assertLess(time.monotonic(), deadline)
+        program.send_signal(signal.SIGINT)
+        self.assertEqual(program.stdout.readline(), "interrupted\n")
+        self.server_of_locks.process.send_signal(signal.SIGCONT)
+        deadline = time.monotonic() + PATIENCE
+        while self.locks() < asked:
+            self.assertLess(time.monotonic(), deadline, self.locks())
+        return self.enterContext(open(os.path.join(others, name), "r+b"))
+
+    def refused(self, lock, *arguments):
+        with self.assertRaises(BlockingIOError):
+            lock(*arguments)
+
+    def test_in_making_a_shared_lock_exclusive_they_have_the_shared_one(self):
+        for version in ("4.0", "4.2"):
+            with self.subTest(version):
+                shared = "fcntl.lockf(file, fcntl.LOCK_SH, 10, 0)"
+                exclusive = "fcntl.lockf(file, fcntl.LOCK_EX, 15, 5)"
+                other = self.interrupted(version, shared, exclusive, 4)
+                self.refused(fcntl.lockf, other, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
+                self.refused(fcntl.lockf, other, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 9)
+                fcntl.lockf(other, fcntl.LOCK_SH | fcntl.LOCK_NB, 10, 0)
+                fcntl.lockf(other, fcntl.LOCK_EX | fcntl.LOCK_NB, 10, 10)
+
+    def test_in_making_an_exclusive_lock_shared_they_have_the_exclusive_one(self):
+        other = self.interrupted("4.2", "fcntl.lockf(file, fcntl.LOCK_EX, 10, 0)", "fcntl.lockf(file, fcntl.LOCK_SH, 10, 0)", 3)
+        self.refused(fcntl.lockf, other, fcntl.LOCK_SH | fcntl.LOCK_NB, 1, 9)
+
+    def test_in_locking_what_they_had_not_they_have_nothing(self):
+        other = self.interrupted("4.2", "pass", "fcntl.lockf(file, fcntl.LOCK_EX, 10, 0)", 2)
+        fcntl.lockf(other, fcntl.LOCK_EX | fcntl.LOCK_NB, 10, 0)
+
+    def test_in_making_a_shared_lock_of_the_whole_file_exclusive_they_have_the_shared_one(self):
+        other = self.interrupted("4.2", "fcntl.flock(file, fcntl.LOCK_SH)", "fcntl.flock(file, fcntl.LOCK_EX)", 3)
+        self.refused(fcntl.flock, other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(other, fcntl.LOCK_SH | fcntl.LOCK_NB)
+
+
+if __name__ == "__main__":
+    mounted.main()
