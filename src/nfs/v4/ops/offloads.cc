@@ -1,6 +1,5 @@
 #include "nfs/v4/ops/offloads.h"
 
-#include <algorithm>
 #include <mutex>
 
 #include "base/check.h"
@@ -27,28 +26,6 @@ state::Stateid Offloads::next_stateid() {
   store_be(stateid.other.data() + 4,
            siphash(process_sip_key(), std::as_bytes(std::span(&number, 1))));
   return stateid;
-}
-
-// With the mutex held.
-state::Limit Offloads::limit_held(state::ClientId client) const {
-  const auto of_client = std::ranges::count_if(
-      jobs_, [&](const auto& one) { return one.second->work.life->clientid == client; });
-  if (of_client >= shared_.options.copies_of_client) return state::Limit::Client;
-  return jobs_.size() < shared_.options.copies ? state::Limit::None : state::Limit::All;
-}
-
-state::Limit Offloads::limit_at(state::ClientId client) const {
-  const std::lock_guard lock(mutex_);
-  return limit_held(client);
-}
-
-bool Offloads::can_tell(state::ClientId client) const {
-  if (shared_.options.copies == 0 || shared_.options.copies_of_client == 0) return false;
-  {
-    const std::lock_guard lock(mutex_);
-    if (stopping_) return false;
-  }
-  return !shared_.clients.callback_paths(client).empty();
 }
 
 std::optional<state::Stateid> Offloads::begin(OffloadedCopy&& copy) {
