@@ -260,7 +260,7 @@ class Limits(unittest.TestCase):
                 while (status := client.create_session(slots=64)) == OK:
                     pass
             self.assertEqual(status, delay)
-            self.hit(server, "Nfs4CachesFull", r"client \d+: the limit of all clients together")
+            self.hit(server, "Nfs4CachesFull", r"client \d+: the limit of its address")
             self.hit(server, "Nfs4SlotsReduced", r"client \d+: 16 of 64 slots")
             self.assertEqual(two.destroy_session(session), OK)
             self.assertEqual(two.create_session(slots=64), OK, "there is room for it again")

@@ -162,8 +162,10 @@ struct CreateSessionResult {
   LifePtr ended;           // the incarnation that this one replaced; may be null
   // With Delay, because there are too many clients: one that lapsed. End it and ask again.
   ClientId lapsed = 0;
-  // Of Delay, and of Nospc: Client, too many sessions; All, no memory for kept replies.
+  // Of Nospc: Client, too many sessions. Of Delay: too many clients, or, with `caches_full`, no
+  // memory for kept replies.
   Limit limit = Limit::None;
+  bool caches_full = false;
 };
 
 // What a retry has in common with the request that it repeats (RFC 8881 2.10.6.1.3.1).

@@ -96,7 +96,9 @@ CreateSessionResult Clients::create_session(const CreateSessionArgs& args, TimeP
   auto share = CacheShare::take(impl_->cache_used, all, account, cost);
   if (!share) {
     const bool of_address = account->cache.load(std::memory_order_relaxed) + cost > all / 4;
-    return refused(Status::Delay, of_address ? Limit::Address : Limit::All);
+    CreateSessionResult result = refused(Status::Delay, of_address ? Limit::Address : Limit::All);
+    result.caches_full = true;
+    return result;
   }
   CreateSessionResult result = impl_->create(args, fore, std::move(*share), now);
   result.lapsed = impl_->find_lapsed(result.limit, *account);

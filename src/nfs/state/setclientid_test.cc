@@ -145,10 +145,9 @@ TEST_F(SetClientId, beyond_the_limit_of_an_address_names_nobody_elsewhere) {
   limits.clients_of_address = 1;
   Clients clients{{.epoch = 7, .lease = std::chrono::seconds(90), .key = {}, .limits = limits}};
   const auto confirm = [&](std::string_view id, std::string_view address) {
-    const auto made =
-        clients.set_clientid({bytes_of(id), boot(1), bytes_of("one"), address}, now_);
-    return std::pair(made.clientid, clients.confirm_clientid(made.clientid, made.confirm,
-                                                             bytes_of("one"), now_));
+    const auto made = clients.set_clientid({bytes_of(id), boot(1), bytes_of("one"), address}, now_);
+    return std::pair(made.clientid,
+                     clients.confirm_clientid(made.clientid, made.confirm, bytes_of("one"), now_));
   };
   const ClientId there = confirm("there", "192.0.2.2").first;
   clients.life(there)->states.fetch_add(1);

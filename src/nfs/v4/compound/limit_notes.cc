@@ -37,9 +37,9 @@ std::string reduction_of(const state::ChannelAttributes& asked,
 void note_refused_session(const Compound& compound, state::ClientId client,
                           const state::CreateSessionResult& made) {
   if (made.limit == state::Limit::None) return;
-  const Reason reason = made.status == state::Status::Delay  ? Reason::Nfs4ClientsTooMany
-                        : made.limit == state::Limit::Client ? Reason::Nfs4SessionsTooMany
-                                                             : Reason::Nfs4CachesFull;
+  const Reason reason = made.caches_full                      ? Reason::Nfs4CachesFull
+                        : made.status == state::Status::Delay ? Reason::Nfs4ClientsTooMany
+                                                              : Reason::Nfs4SessionsTooMany;
   note_limit(compound, reason, client, name_of(made.limit));
 }
 
