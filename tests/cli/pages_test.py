@@ -3,7 +3,8 @@
 The commands of a page run one after the other in one folder, with $DATA, $STATE and $TREE. `stag serve` stays there until the end of the page,
 and what another one prints comes after it. The pages name the usual ports, and networks of examples; here free ports and this machine take their
 place. `# exit N` behind a command is its exit code. Mounting is skipped where there is no FUSE, Kerberos where there is no KDC. What cannot
-be run here (another machine, a cluster, a package manager) stands in a block without a name.
+be run here (another machine, a cluster, a package manager) stands in a block without a name, or in one that is `sh as USER`, which tools/deb-test
+and tools/systemd-test run.
 """
 import os
 import re
@@ -19,7 +20,7 @@ import nfs4_client
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, os.pardir)
 DOCS = os.path.join(ROOT, "docs")
-BLOCK = re.compile(r"^```(sh|text)\n(.*?)^```$", re.M | re.S)
+BLOCK = re.compile(r"^```(sh|text)(?: by FUSE)?\n(.*?)^```$", re.M | re.S)
 
 
 def blocks(page):
