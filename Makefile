@@ -110,7 +110,7 @@ deb: ## Debian packages of HEAD in build/deb: stag, libstag0, libstag-dev, stag-
 	@tools/setup build deb
 	@tools/deb
 
-deb-test: ## make deb's packages installed in a clean Debian 12 and used (root)
+deb-test: ## make deb's packages installed in a clean Debian 12 and used, by docs/guide.md among others (root)
 	@tools/setup build deb
 	@tools/deb-test
 
