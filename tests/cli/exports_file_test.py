@@ -4,6 +4,7 @@ import re
 import shutil
 import signal
 import socket
+import subprocess
 import time
 import unittest
 
@@ -64,14 +65,18 @@ class ExportsFile(Case):
         self.good("mkdir", server.url(self.there("x")))
         self.assertEqual(server.end(), 0)
 
+    def private_hosts(self, known, service=b"files"):
+        """The file of a server's own hosts, and what begins such a server."""
+        hosts = self.write(self.at("hosts"), known)
+        lookups = self.write(self.at("nsswitch.conf"), b"hosts: " + service + b"\nnetgroup: files\npasswd: files\ngroup: files\n")
+        return hosts, ("unshare", "--mount", "sh", "-c",
+                       'mount --bind "$0" /etc/hosts && mount --bind "$1" /etc/nsswitch.conf && shift && exec "$@"', hosts, lookups)
+
     @unittest.skipUnless(harness.may_mount(), "no right to mount a file system (CAP_SYS_ADMIN)")
     def test_is_served_without_hosts_that_nobody_knows_until_they_are_known(self):
-        hosts = self.write(self.at("hosts"), b"192.0.2.1 other\n")
+        hosts, private = self.private_hosts(b"192.0.2.1 other\n")
         path = self.write(self.at("exports"), f"{self.there()} build(rw,insecure,no_root_squash)\n{self.there('x')} *(insecure) @no-such(rw)\n".encode())
         os.mkdir(self.there("x"))
-        lookups = self.write(self.at("nsswitch.conf"), b"hosts: files\nnetgroup: files\npasswd: files\ngroup: files\n")
-        private = ("unshare", "--mount", "sh", "-c",
-                   'mount --bind "$0" /etc/hosts && mount --bind "$1" /etc/nsswitch.conf && shift && exec "$@"', hosts, lookups)
         server = Server(["/y=memory,client=build"], self.at("state"), ("--exports-file", path), before=private)
         unknown = re.findall(r"warning +ExportClientUnknown export (\S+): .*\('(\S+)': (?:no such|there is no such|the name service)", server.log())
         self.assertEqual(sorted(unknown), sorted([(self.there(), "build"), (self.there("x"), "@no-such"), ("/y", "build")]))
@@ -86,6 +91,46 @@ class ExportsFile(Case):
             time.sleep(0.1)
         self.good("mkdir", server.url(self.there("new")) + "&version=3")
         self.good("ls", server.url("/y") + "&version=3")
+        self.assertEqual(server.end(), 0)
+
+    def reloaded(self, server, path, text):
+        self.write(path, text.encode())
+        server.process.send_signal(signal.SIGHUP)
+        self.assertTrue(server.process.stdout.readline().startswith("exports: "), server.log())
+
+    @unittest.skipUnless(harness.may_mount(), "no right to mount a file system (CAP_SYS_ADMIN)")
+    def test_keeps_the_clients_that_nobody_knows_any_more(self):
+        """They are neither locked out nor let in by a rule for all, on SIGHUP and by a successor."""
+        hosts, private = self.private_hosts(b"127.0.0.1 build\n")
+        path = self.write(self.at("exports"), f"{self.there()} build(ro,insecure) *(rw,insecure,no_root_squash)\n".encode())
+        server = Server([], self.at("state"), ("--exports-file", path), before=private)
+        there = server.url(self.there("x")) + "&version=3"
+        self.bad(1, "read-only", "mkdir", there)
+        self.write(hosts, b"192.0.2.1 other\n")
+        self.reloaded(server, path, f"{self.there()} build(ro,insecure,all_squash) *(rw,insecure,no_root_squash)\n")
+        self.assertRegex(server.log(), r"ExportClientUnknown export \S+: .*\('build': .*; it stays 127.0.0.1\)")
+        self.good("ls", server.url(self.there()) + "&version=3")
+        self.bad(1, "read-only", "mkdir", there)
+        self.reloaded(server, path, f"{self.there()} build(rw,insecure,no_root_squash)\n")
+        self.good("mkdir", there)
+        successor = subprocess.run([*private, harness.STAG, "serve", "--take-over", "--state", self.at("state"), "--exports-file", path,
+                                    "--rdma-port", "0", "--tcp-port", "0"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                   timeout=harness.PATIENCE)
+        self.assertEqual(successor.returncode, 1)
+        self.assertRegex(successor.stderr, r"exports:1: client 'build': .*; the server that runs serves on")
+        self.good("ls", there)
+        self.assertEqual(server.end(), 0)
+
+    @unittest.skipUnless(harness.may_mount(), "no right to mount a file system (CAP_SYS_ADMIN)")
+    def test_gives_a_host_that_never_was_known_no_more_by_a_rule_for_all(self):
+        hosts, private = self.private_hosts(b"192.0.2.1 other\n")
+        path = self.write(self.at("exports"), f"{self.there()} build(ro,insecure) *(rw,insecure,no_root_squash)\n".encode())
+        server = Server([], self.at("state"), ("--exports-file", path), before=private)
+        there = server.url(self.there("x")) + "&version=3"
+        self.bad(1, "read-only", "mkdir", there)
+        self.write(hosts, b"192.0.2.7 build\n")
+        self.reloaded(server, path, f"{self.there()} build(ro,insecure) *(rw,insecure,no_root_squash)\n")
+        self.good("mkdir", there)
         self.assertEqual(server.end(), 0)
 
     def test_that_cannot_be_served_as_it_says_is_refused(self):

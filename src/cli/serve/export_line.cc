@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "cli/serve/host_lookup.h"
 #include "cli/serve/late_hosts.h"
-#include "net/socket_address.h"
 
 namespace stag::cli {
 namespace {
@@ -67,29 +67,18 @@ struct ClientWords {
   std::vector<std::string> options{};
 };
 
-bool is_host_name(std::string_view text) {
-  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
-  const auto other = [](char c) { return (c >= '0' && c <= '9') || c == '-' || c == '.'; };
-  return std::any_of(text.begin(), text.end(), letter) &&
-         std::all_of(text.begin(), text.end(), [&](char c) { return letter(c) || other(c); });
-}
-
 Parsed take_client(const ClientWords& client, ExportLine& line) {
   nfs::ExportOptions options = line.options;
   for (const std::string& word : client.options)
     if (const Parsed taken = take_option(word, options); !taken) return taken;
-  const auto networks = networks_of(client.match);
-  if (!networks) {
-    line.clients.push_back(late_rule(client.match, options));
-    line.unknown.push_back({client.match, networks.error()});
+  if (is_host_name(client.match)) {
+    line.clients.push_back(host_rule(client.match, options));
+    line.hosts[client.match];
     return Ok{};
   }
-  for (const std::string& network : *networks) {
-    Result<nfs::ClientRule, nfs::ExportError> rule = nfs::make_client_rule(network, options);
-    if (!rule) return wrong(rule.error().message);
-    rule->match = client.match;
-    line.clients.push_back(*std::move(rule));
-  }
+  Result<nfs::ClientRule, nfs::ExportError> rule = nfs::make_client_rule(client.match, options);
+  if (!rule) return wrong(rule.error().message);
+  line.clients.push_back(*std::move(rule));
   return Ok{};
 }
 
@@ -244,20 +233,6 @@ Result<ExportLine, std::string> parse_text(std::string_view text) {
 }
 
 }  // namespace
-
-Result<std::vector<std::string>, std::string> networks_of(const std::string& match) {
-  if (!is_host_name(match)) return std::vector<std::string>{match};
-  const auto found = net::resolve_blocking({match, 0});
-  if (!found) return Failure{std::string(info(found.error()).text)};
-  std::vector<std::string> networks;
-  for (const net::SocketAddress& each : *found) {
-    std::string host = each.address().host;
-    host.resize(std::min(host.find('%'), host.size()));
-    if (std::find(networks.begin(), networks.end(), host) == networks.end())
-      networks.push_back(std::move(host));
-  }
-  return networks;
-}
 
 Result<ExportLine, std::string> parse_export(std::string_view text) {
   Result<ExportLine, std::string> line = parse_text(text);

@@ -11,10 +11,11 @@
 //   clients = [{match = "192.0.2.0/24", options = ["rw", "no_root_squash"]}, {match = "*"}]
 //
 // A client's options are those of the export, overridden by its own. NETWORK is an address, a
-// network, a host name, which is resolved at once, or as soon as it is known, or "*"; after client=
-// an IPv6 address stands in brackets: client=[2001:db8::]/32:rw.
+// network, a host name, which the name service is asked for afterwards (cli/serve/late_hosts.h), or
+// "*"; after client= an IPv6 address stands in brackets: client=[2001:db8::]/32:rw.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -33,30 +34,37 @@ struct UnknownClient {
   std::string why;
 };
 
+// A client that is a host by its name.
+struct HostClient {
+  // As last known; empty: never yet.
+  std::vector<std::string> addresses{};
+  // The name service does not know it now, in one sentence; empty: it does.
+  std::string why = "nobody has been asked for it";
+};
+
 struct ExportLine {
   std::string path;    // "/name"
   std::string folder;  // empty: memory; also ceph:PATH...
   nfs::ExportOptions options;
+  // As they are written: a host has one rule, without addresses.
   std::vector<nfs::ClientRule> clients{};
+  // Those of them that are hosts, by their names (cli/serve/late_hosts.h).
+  std::map<std::string, HostClient> hosts{};
   std::optional<std::uint64_t> file_system_id{};  // fsid=N
   // at_once and offload, of a folder.
   vfs::posix::AtOnce at_once = vfs::posix::AtOnce::Automatic;
   // No program of this machine uses the folder.
   bool nfs_only = false;
-  // Of `clients`, those that nobody knows yet (cli/serve/late_hosts.h).
+  // Netgroups among them that nobody knows yet.
   std::vector<UnknownClient> unknown{};
   // Prefix of error messages: the option, or file and line.
   std::string where{};
 };
 
-// Fails with one sentence. May ask the name service, and then blocks.
+// Fails with one sentence.
 Result<ExportLine, std::string> parse_export(std::string_view text);
 // The setting `export` of the configuration file at `path`: texts, tables, or both.
 Result<std::vector<ExportLine>, std::string> parse_exports(const std::string& path,
                                                            const Setting& setting);
-
-// The addresses of a host name, which the name service is asked for, and blocks; any other text
-// unchanged. Fails with a sentence: they are not known.
-Result<std::vector<std::string>, std::string> networks_of(const std::string& match);
 
 }  // namespace stag::cli

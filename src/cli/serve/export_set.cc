@@ -51,7 +51,7 @@ Result<Folder, std::string> open_folder(const vfs::PosixFileSystem::Options& opt
 }
 
 bool same_terms(const ExportLine& one, const ExportLine& other) {
-  return one.options == other.options && one.clients == other.clients;
+  return one.options == other.options && rules_of(one) == rules_of(other);
 }
 
 }  // namespace
@@ -92,7 +92,6 @@ const ExportSet::ServedExport* ExportSet::same(const ExportLine& line) const {
 }
 
 Result<ExportSet::ServedExport, std::string> ExportSet::serve(ExportLine line) const {
-  line.path = nfs::normal_path(line.path).value_or(line.path);
   if (line.folder.empty()) return serve_memory(std::move(line));
   return is_ceph(line.folder) ? serve_ceph(std::move(line)) : serve_folder(std::move(line));
 }
@@ -175,10 +174,12 @@ Result<std::string, ExportSet::Trouble> ExportSet::replace(std::vector<ExportLin
   std::vector<ServedExport> next;
   std::vector<nfs::ExportSpec> specs;
   for (ExportLine& line : lines) {
+    line.path = nfs::normal_path(line.path).value_or(line.path);
+    if (const ServedExport* before = find(line.path)) keep_addresses(line, before->line);
     Result<ServedExport, std::string> made = serve(std::move(line));
     if (!made) return Failure{Trouble{made.error(), Exit::Failed}};
-    specs.push_back(
-        {made->line.path, made->files, made->line.options, known(made->line.clients), made->names});
+    specs.push_back({made->line.path, made->files, made->line.options, known(rules_of(made->line)),
+                     made->names});
     next.push_back(*std::move(made));
   }
   // No new rule is judged by what was said before.
@@ -193,9 +194,8 @@ Result<std::string, ExportSet::Trouble> ExportSet::replace(std::vector<ExportLin
 
 void ExportSet::log_unknown() const {
   for (const ServedExport& each : served_)
-    for (const UnknownClient& unknown : each.line.unknown)
-      log_notice(notices::kClientUnknown, "export " + each.line.path,
-                 fmt::format("'{}': {}", unknown.match, unknown.why));
+    for (const std::string& sentence : unknown_clients(each.line))
+      log_notice(notices::kClientUnknown, "export " + each.line.path, sentence);
 }
 
 bool ExportSet::has_late() const {
@@ -207,7 +207,7 @@ void ExportSet::look_again() {
   std::vector<ExportLine> next = lines();
   std::vector<std::string> found;
   for (ExportLine& line : next)
-    for (std::string& each : resolve_late(line, networks_of))
+    for (std::string& each : resolve_late(line, system_addresses_of))
       found.push_back(fmt::format("export {}: {}", line.path, each));
   if (found.empty()) return;
   const auto replaced = replace(std::move(next));

@@ -10,6 +10,7 @@
 
 #include "cli/serve/exports_lines.h"
 #include "cli/serve/exports_words.h"
+#include "cli/serve/host_lookup.h"
 #include "cli/serve/host_names.h"
 #include "cli/serve/late_hosts.h"
 
@@ -133,14 +134,13 @@ class Builder {
 
   Parsed add_rules(const std::string& match, const nfs::ExportOptions& options,
                    ExportedFolder& place) {
-    if (match == "*") return add(Class::Everybody, match, match, options, place);
+    if (match == "*") return add(Class::Everybody, match, options, place);
     if (IpNetwork::parse(match)) {
       const bool one = match.find('/') == std::string::npos;
-      return add(one ? Class::Host : Class::Network, match, match, options, place);
+      return add(one ? Class::Host : Class::Network, match, options, place);
     }
     if (match.starts_with('@')) return add_netgroup(match, options, place);
-    if (nfs::ClientNames::is_pattern(match))
-      return add(Class::Pattern, match, match, options, place);
+    if (nfs::ClientNames::is_pattern(match)) return add(Class::Pattern, match, options, place);
     return add_host(match, options, place);
   }
   Parsed add_netgroup(const std::string& match, const nfs::ExportOptions& options,
@@ -148,29 +148,20 @@ class Builder {
     const auto checked = hosts_.check_netgroup(match.substr(1));
     if (!checked) return wrong(fmt::format("client '{}': {}", match, checked.error()));
     if (!checked->empty()) place.line.unknown.push_back({match, *checked});
-    return add(Class::Netgroup, match, match, options, place);
+    return add(Class::Netgroup, match, options, place);
   }
   Parsed add_host(const std::string& host, const nfs::ExportOptions& options,
                   ExportedFolder& place) {
-    const auto addresses = hosts_.addresses_of(host);
-    if (!addresses) {
-      place.line.unknown.push_back({host, addresses.error()});
-      place.rules.push_back({Class::Host, late_rule(host, options)});
-      return Ok{};
-    }
-    for (const std::string& address : *addresses) {
-      if (!IpAddress::parse(address))
-        return wrong(fmt::format("client '{}' is neither a host name nor an address", host));
-      if (const Parsed added = add(Class::Host, host, address, options, place); !added)
-        return added;
-    }
+    if (!is_host_name(host))
+      return wrong(fmt::format("client '{}' is neither a host name nor an address", host));
+    place.rules.push_back({Class::Host, host_rule(host, options)});
+    place.line.hosts[host];
     return Ok{};
   }
-  Parsed add(Class of, const std::string& match, const std::string& network,
-             const nfs::ExportOptions& options, ExportedFolder& place) const {
-    auto rule = nfs::make_client_rule(network, options);
+  Parsed add(Class of, const std::string& match, const nfs::ExportOptions& options,
+             ExportedFolder& place) const {
+    auto rule = nfs::make_client_rule(match, options);
     if (!rule) return wrong(rule.error().message);
-    rule->match = match;
     place.rules.push_back({of, *std::move(rule)});
     return Ok{};
   }
@@ -184,9 +175,6 @@ class Builder {
 
 class SystemHosts final : public HostService {
  public:
-  Result<std::vector<std::string>, std::string> addresses_of(const std::string& host) override {
-    return networks_of(host);
-  }
   Result<std::string, std::string> check_netgroup(const std::string& netgroup) override {
     return check_system_netgroup(netgroup);
   }

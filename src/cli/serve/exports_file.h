@@ -22,11 +22,9 @@ struct ExportsFile {
   std::vector<std::string> remarks;  // sentences for the operator, with file and line
 };
 
-// Who knows hosts; blocks.
+// Who knows netgroups, and this host; blocks.
 struct HostService {
   virtual ~HostService() = default;
-  // The numeric addresses of a host. The error is one sentence: they are not known.
-  virtual Result<std::vector<std::string>, std::string> addresses_of(const std::string& host) = 0;
   // Yields why nobody knows the netgroup, or an empty text. Fails with a sentence where any host
   // belongs to it.
   virtual Result<std::string, std::string> check_netgroup(const std::string& netgroup) = 0;
@@ -37,7 +35,7 @@ struct HostService {
 // `path` is for messages. Fails with one sentence.
 Result<ExportsFile, std::string> parse_exports_file(const std::string& path, std::string_view text,
                                                     HostService& hosts);
-// Reads the file, and asks the name service of this machine.
+// Reads the file, and asks this machine for netgroups.
 Result<ExportsFile, std::string> read_exports_file(const std::string& path);
 
 }  // namespace stag::cli

@@ -14,13 +14,6 @@ using oncrpc::AuthFlavor;
 
 class FakeHosts final : public HostService {
  public:
-  using Found = Result<std::vector<std::string>, std::string>;
-  Found addresses_of(const std::string& host) override {
-    if (host == "build") return std::vector<std::string>{"192.0.2.7", "2001:db8::7"};
-    if (host == "desk") return std::vector<std::string>{"192.0.2.8"};
-    if (host == "gone" || host == "nowhere") return Failure{std::string("no such host")};
-    return std::vector<std::string>{host};  // as networks_of()
-  }
   Result<std::string, std::string> check_netgroup(const std::string& netgroup) override {
     if (netgroup == "everybody") return Failure{std::string("an entry for every host")};
     return std::string(netgroup == "trusted" ? "" : "there is no such netgroup");
@@ -48,12 +41,12 @@ TEST(ExportsFile, has_a_folder_and_clients_with_their_options) {
   const ExportLine& line = file.lines[0];
   EXPECT_EQ(line.path, "/srv/data");
   EXPECT_EQ(line.folder, "/srv/data");
-  ASSERT_EQ(line.clients.size(), 3u);
+  ASSERT_EQ(line.clients.size(), 2u);
   EXPECT_EQ(line.clients[0].match, "build");
-  EXPECT_EQ(line.clients[0].network, IpNetwork::parse("192.0.2.7"));
+  EXPECT_TRUE(line.hosts.contains("build"));
   EXPECT_EQ(line.clients[0].options.anonymous_uid, 4294967294u);
-  EXPECT_EQ(line.clients[2].match, "192.0.2.0/24");
-  EXPECT_FALSE(line.clients[2].options.read_only);
+  EXPECT_EQ(line.clients[1].match, "192.0.2.0/24");
+  EXPECT_FALSE(line.clients[1].options.read_only);
   EXPECT_TRUE(file.remarks.empty());
 }
 
@@ -122,60 +115,21 @@ TEST(ExportsFile, takes_netgroups_and_patterns_of_names_behind_addresses) {
   EXPECT_NE(refused("/srv @everybody(rw)").find("an entry for every host"), std::string::npos);
 }
 
-// Each with why: "nowhere: no such host".
-std::vector<std::string> unknown_of(const ExportLine& line) {
-  std::vector<std::string> texts;
-  for (const UnknownClient& each : line.unknown) texts.push_back(each.match + ": " + each.why);
-  return texts;
-}
-
-TEST(ExportsFile, is_served_without_the_clients_that_nobody_knows_yet_and_is_open_to_nobody_else) {
-  const ExportLine line = parsed("/srv nowhere(rw) @nobody(ro)").lines.at(0);
-  EXPECT_EQ(unknown_of(line), (std::vector<std::string>{"nowhere: no such host",
-                                                        "@nobody: there is no such netgroup"}));
+TEST(ExportsFile, takes_hosts_without_asking_for_them_and_netgroups_that_nobody_knows_yet) {
+  const ExportLine line = parsed("/srv nowhere(rw) @nobody(ro) nowhere(ro)").lines.at(0);
   ASSERT_EQ(line.clients.size(), 2u) << "an export without clients is open to all";
-  EXPECT_TRUE(is_late(line.clients[0]));
-  EXPECT_FALSE(is_late(line.clients[1])) << "a netgroup is asked for when a client calls";
-}
-
-HostLookup knows(std::string host, std::vector<std::string> addresses) {
-  return [=](const std::string& asked) -> Result<std::vector<std::string>, std::string> {
-    if (asked == host) return addresses;
-    return Failure{std::string("no such host")};
-  };
-}
-
-TEST(LateHosts, have_the_place_of_their_line_once_they_are_known) {
-  ExportLine line = parsed("/srv nowhere(rw) desk(ro) gone(ro) *(ro)").lines.at(0);
-  EXPECT_EQ(resolve_late(line, knows("nobody", {})), std::vector<std::string>());
-  EXPECT_EQ(resolve_late(line, knows("nowhere", {"192.0.2.9", "192.0.2.8"})),
-            (std::vector<std::string>{"client 'nowhere': 192.0.2.9, 192.0.2.8"}));
-  EXPECT_EQ(unknown_of(line), (std::vector<std::string>{"gone: no such host"}));
-  EXPECT_TRUE(has_late(line));
-  const auto read_only = [&](const char* address) {
-    const auto rule = std::ranges::find_if(line.clients, [&](const nfs::ClientRule& each) {
-      return each.network == IpNetwork::parse(address);
-    });
-    return rule == line.clients.end() || rule->options.read_only;
-  };
-  EXPECT_FALSE(read_only("192.0.2.9"));
-  EXPECT_FALSE(read_only("192.0.2.8")) << "the first that has the address counts";
-  EXPECT_EQ(line.clients.size(), 4u);
-}
-
-TEST(LateHosts, do_not_take_the_place_of_a_client_that_stands_before_them) {
-  ExportLine line = parsed("/srv desk(ro) nowhere(rw)").lines.at(0);
-  EXPECT_EQ(resolve_late(line, knows("nowhere", {"192.0.2.8"})).size(), 1u);
-  ASSERT_EQ(line.clients.size(), 1u);
-  EXPECT_EQ(line.clients[0].match, "desk");
-  EXPECT_TRUE(line.unknown.empty());
-  EXPECT_FALSE(has_late(line));
+  EXPECT_EQ(line.hosts.size(), 1u);
+  EXPECT_TRUE(line.hosts.at("nowhere").addresses.empty());
+  ASSERT_EQ(line.unknown.size(), 1u);
+  EXPECT_EQ(line.unknown[0].match, "@nobody");
+  EXPECT_EQ(line.unknown[0].why, "there is no such netgroup");
 }
 
 TEST(ExportsFile, looks_for_a_client_by_class_and_then_in_the_order_of_the_line) {
   const auto read_only = [](std::string_view text, const char* host) {
-    const ExportLine line = parsed(text).lines.at(0);
-    const nfs::Export made{.id = 1, .spec = {line.path, nullptr, line.options, line.clients}};
+    ExportLine line = parsed(text).lines.at(0);
+    if (line.hosts.contains("desk")) line.hosts["desk"] = {{"192.0.2.8"}, ""};
+    const nfs::Export made{.id = 1, .spec = {line.path, nullptr, line.options, rules_of(line)}};
     rpc::Origin origin;
     origin.peer = {.host = host, .port = 700};
     const nfs::ExportOptions* options = made.terms_for(origin).options;

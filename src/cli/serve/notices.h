@@ -15,7 +15,7 @@ inline constexpr ReasonInfo kSettingNeedsRestart{
 inline constexpr ReasonInfo kClientUnknown{
     "ExportClientUnknown", Severity::Warning,
     "a client of an export is not known to the name service; the export is served, and the client "
-    "admitted when it is known"};
+    "admitted when it is known, or by the addresses that it had before"};
 inline constexpr ReasonInfo kClientKnown{
     "ExportClientKnown", Severity::Warning,
     "a client of an export, which was not known before, has addresses now"};

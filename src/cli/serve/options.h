@@ -37,7 +37,8 @@ class ServeOptions {
   bool exports_are_in_file() const {
     return !exports_file.empty() || (export_texts.empty() && config.given());
   }
-  // At least one; reads the file anew. The error is one sentence.
+  // At least one; reads the file anew. The error is one sentence. The name service is not asked for
+  // hosts.
   Result<std::vector<ExportLine>, std::string> read_exports() const;
 
   std::vector<std::string> export_texts;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/reason.h"
+#include "cli/serve/late_hosts.h"
 #include "cli/serve/notices.h"
 #include "cli/support/log.h"
 
@@ -124,6 +125,7 @@ void Reload::apply(const std::string& key) {
 bool Reload::replace_exports() const {
   auto lines = options_.read_exports();
   if (!lines) return reload_failed(lines.error()), false;
+  for (ExportLine& line : *lines) resolve_late(line, system_addresses_of);
   if (const std::string why = options_.kerberos.obstacle(*lines); !why.empty())
     return reload_failed(why), false;
   const auto replaced = exports_.replace(*std::move(lines));

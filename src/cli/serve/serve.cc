@@ -69,6 +69,7 @@ Exit Serve::run() {
   if (const auto checked = options_.check(); !checked) return misused(checked.error());
   Result<std::vector<ExportLine>, std::string> lines = options_.read_exports();
   if (!lines) return misused(lines.error());
+  for (ExportLine& line : *lines) resolve_late(line, system_addresses_of);
   start_log(options_.log_level, options_.log_format == "json" ? LogFormat::Json : LogFormat::Text);
   manager_ = ServiceManager::from_environment();
   raise_open_files_limit();
@@ -101,6 +102,11 @@ Result<StateLock, std::string> Serve::take_state(const std::vector<ExportLine>& 
   auto taken = TakeOver::ask(Control::path_of(options_.control, options_.state), options_.state);
   if (!taken) return Failure{taken.error()};
   if (!*taken) return StateLock::take(options_.state);
+  // It may know who that is, and admit him.
+  for (const ExportLine& line : lines)
+    if (const auto unknown = unknown_clients(line); !unknown.empty())
+      return Failure{
+          fmt::format("{}client {}; the server that runs serves on", line.where, unknown.front())};
   sockets_.inherit((*taken)->take_sockets());
   if (const auto reserved = Listeners::reserve(options_, sockets_); !reserved)
     return Failure{reserved.error()};
