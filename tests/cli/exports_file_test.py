@@ -5,11 +5,41 @@ import shutil
 import signal
 import socket
 import subprocess
+import threading
 import time
 import unittest
 
 import harness
 from harness import Case, Server, stag
+
+
+class NameServer:
+    """Of DNS, at an address of its own on this machine: it knows nobody, and answers nobody once it is `silent`."""
+
+    ADDRESS = "127.83.5.3"
+
+    def __init__(self):
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.bind((self.ADDRESS, 53))
+        self.silent = False
+        self.asked = threading.Event()  # in vain
+        self.thread = threading.Thread(target=self._serve)
+        self.thread.start()
+
+    def _serve(self):
+        while query := self.socket.recvfrom(4096):
+            if not query[0]:
+                return
+            if self.silent:
+                self.asked.set()
+            else:
+                self.socket.sendto(query[0][:2] + b"\x81\x83" + query[0][4:6] + bytes(6) + query[0][12:], query[1])
+
+    def end(self):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as last:
+            last.sendto(b"", (self.ADDRESS, 53))
+        self.thread.join()
+        self.socket.close()
 
 
 class ExportsFile(Case):
@@ -65,12 +95,14 @@ class ExportsFile(Case):
         self.good("mkdir", server.url(self.there("x")))
         self.assertEqual(server.end(), 0)
 
-    def private_hosts(self, known, service=b"files"):
+    def private_hosts(self, known, service=b"files", resolver=b""):
         """The file of a server's own hosts, and what begins such a server."""
         hosts = self.write(self.at("hosts"), known)
         lookups = self.write(self.at("nsswitch.conf"), b"hosts: " + service + b"\nnetgroup: files\npasswd: files\ngroup: files\n")
-        return hosts, ("unshare", "--mount", "sh", "-c",
-                       'mount --bind "$0" /etc/hosts && mount --bind "$1" /etc/nsswitch.conf && shift && exec "$@"', hosts, lookups)
+        resolver = self.write(self.at("resolv.conf"), resolver)
+        script = ('mount --bind "$0" /etc/hosts && mount --bind "$1" /etc/nsswitch.conf && mount --bind "$2" /etc/resolv.conf && shift 2 && '
+                  'exec "$@"')
+        return hosts, ("unshare", "--mount", "sh", "-c", script, hosts, lookups, resolver)
 
     @unittest.skipUnless(harness.may_mount(), "no right to mount a file system (CAP_SYS_ADMIN)")
     def test_is_served_without_hosts_that_nobody_knows_until_they_are_known(self):
@@ -132,6 +164,28 @@ class ExportsFile(Case):
         self.reloaded(server, path, f"{self.there()} build(ro,insecure) *(rw,insecure,no_root_squash)\n")
         self.good("mkdir", there)
         self.assertEqual(server.end(), 0)
+
+    @unittest.skipUnless(harness.may_mount(), "no right to mount a file system (CAP_SYS_ADMIN)")
+    def test_is_not_in_the_way_of_the_end_when_the_name_service_is_silent(self):
+        """Neither when the server asks again for hosts, nor when it reads its exports again."""
+        try:
+            names = NameServer()
+        except OSError as error:
+            self.skipTest(f"no name server of DNS can be had here: {error}")
+        self.addCleanup(names.end)
+        resolver = f"nameserver {names.ADDRESS}\noptions timeout:30 attempts:5\n".encode()
+        _, private = self.private_hosts(b"127.0.0.1 localhost\n", b"files dns", resolver)
+        path = self.write(self.at("exports"), f"{self.there()} build1.example(rw,insecure) build2.example(rw,insecure) *(insecure)\n".encode())
+        for reads_again in (False, True):
+            names.silent = False
+            names.asked.clear()
+            server = Server([], self.at("state"), ("--exports-file", path), before=private)
+            self.good("ls", server.url(self.there()) + "&version=3")
+            names.silent = True
+            if reads_again:
+                server.process.send_signal(signal.SIGHUP)
+            self.assertTrue(names.asked.wait(harness.PATIENCE))
+            self.assertEqual(server.end(), 0)
 
     def test_that_cannot_be_served_as_it_says_is_refused(self):
         for text, sentence in (

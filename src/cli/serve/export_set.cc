@@ -198,16 +198,17 @@ void ExportSet::log_unknown() const {
       log_notice(notices::kClientUnknown, "export " + each.line.path, sentence);
 }
 
-bool ExportSet::has_late() const {
-  return std::ranges::any_of(served_,
-                             [](const ServedExport& each) { return cli::has_late(each.line); });
+std::set<std::string> ExportSet::late_hosts() const {
+  std::set<std::string> late;
+  for (const ServedExport& each : served_) late.merge(cli::late_hosts(each.line));
+  return late;
 }
 
-void ExportSet::look_again() {
+void ExportSet::take(const HostAnswers& answers) {
   std::vector<ExportLine> next = lines();
   std::vector<std::string> found;
   for (ExportLine& line : next)
-    for (std::string& each : resolve_late(line, system_addresses_of))
+    for (const std::string& each : take_answers(line, answers))
       found.push_back(fmt::format("export {}: {}", line.path, each));
   if (found.empty()) return;
   const auto replaced = replace(std::move(next));

@@ -5,12 +5,14 @@
 #include <sys/types.h>
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "cli/serve/ceph_export.h"
 #include "cli/serve/export_line.h"
+#include "cli/serve/host_lookup.h"
 #include "cli/serve/host_names.h"
 #include "cli/serve/store_watch.h"
 #include "cli/support/command.h"
@@ -36,10 +38,10 @@ class ExportSet {
   // changes. On failure nothing changes.
   Result<std::string, Trouble> replace(std::vector<ExportLine> lines);
 
-  // Whether a client of an export is a host whose addresses are not known yet; if so, replace() is
-  // done again with those that have become known. A failure is logged.
-  bool has_late() const;
-  void look_again();
+  // Those that the name service does not know now.
+  std::set<std::string> late_hosts() const;
+  // replace() with the hosts that have become known (cli/serve/late_hosts.h). A failure is logged.
+  void take(const HostAnswers& answers);
 
   std::vector<ExportLine> lines() const;
 

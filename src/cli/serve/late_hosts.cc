@@ -8,12 +8,13 @@
 #include <functional>
 #include <optional>
 
-#include "cli/serve/export_set.h"
-
 namespace stag::cli {
 namespace {
 
 constexpr Duration kAgain = std::chrono::seconds(10);
+constexpr Duration kListen = std::chrono::milliseconds(500);
+// Longer than a resolver tries the first two of its servers.
+constexpr Duration kHostPatience = std::chrono::seconds(15);
 
 // A multicast address, which nobody calls from (RFC 4291 2.7); each host has another one, for an
 // export has no two rules of one address.
@@ -76,19 +77,32 @@ nfs::ClientRule host_rule(const std::string& host, const nfs::ExportOptions& opt
   return rule;
 }
 
-bool has_late(const ExportLine& line) {
-  return std::ranges::any_of(line.hosts, [](const auto& each) { return !each.second.why.empty(); });
+std::set<std::string> late_hosts(const ExportLine& line) {
+  std::set<std::string> late;
+  for (const auto& [name, host] : line.hosts)
+    if (!host.why.empty()) late.insert(name);
+  return late;
 }
 
-std::vector<std::string> resolve_late(ExportLine& line, const HostLookup& addresses_of) {
+std::vector<std::string> take_answers(ExportLine& line, const HostAnswers& answers) {
   std::vector<std::string> found;
   for (auto& [name, host] : line.hosts) {
-    if (host.why.empty()) continue;
-    take(host, addresses_of(name));
+    const auto answer = answers.find(name);
+    if (host.why.empty() || answer == answers.end()) continue;
+    take(host, answer->second);
     if (host.why.empty())
       found.push_back(fmt::format("client '{}': {}", name, fmt::join(host.addresses, ", ")));
   }
   return found;
+}
+
+void ask_for_hosts(std::vector<ExportLine>& lines, const std::stop_token& stop) {
+  std::set<std::string> hosts;
+  for (const ExportLine& line : lines) hosts.merge(late_hosts(line));
+  const HostInquiry inquiry(hosts, system_addresses_of);
+  inquiry.wait(kHostPatience, stop);
+  const HostAnswers answers = inquiry.answers();
+  for (ExportLine& line : lines) take_answers(line, answers);
 }
 
 void keep_addresses(ExportLine& line, const ExportLine& before) {
@@ -133,11 +147,22 @@ std::vector<std::string> unknown_clients(const ExportLine& line) {
   return sentences;
 }
 
-// The exports are looked at while nobody changes them.
-void LateHosts::arm() {
+void LateHosts::ask() {
   timer_ = loop_.after(kAgain, [this] {
-    if (reloads_.idle() && exports_.has_late()) reloads_.look();
-    arm();
+    std::set<std::string> late;
+    if (reloads_.idle()) late = steps_.late();
+    if (late.empty()) return ask();
+    inquiry_.emplace(late, steps_.lookup);
+    listen();
+  });
+}
+
+void LateHosts::listen() {
+  timer_ = loop_.after(kListen, [this] {
+    if (!inquiry_->ended() || !reloads_.idle()) return listen();
+    reloads_.look([this, answers = inquiry_->answers()] { steps_.known(answers); });
+    inquiry_.reset();
+    ask();
   });
 }
 

@@ -1,6 +1,6 @@
 // Clients of exports that are hosts by their names, which the name service may not know when the
 // exports are read: at boot, where it may come after the server, and while it is out. Their exports
-// are served all the same, and the name service is asked again now and then.
+// are served all the same, and the name service is asked again now and then, while nobody waits.
 //
 // - A host that was known before keeps its addresses until others are known.
 // - One that never was has a rule in its place that no client matches: an export without rules
@@ -11,6 +11,9 @@
 #pragma once
 
 #include <functional>
+#include <optional>
+#include <set>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -24,11 +27,14 @@ namespace stag::cli {
 // In ExportLine::clients.
 nfs::ClientRule host_rule(const std::string& host, const nfs::ExportOptions& options);
 
-// Whether the name service does not know a host of the export now.
-bool has_late(const ExportLine& line);
-// Asks for the hosts of the export that are late. Yields those that have become known: "client
-// 'build': 192.0.2.7". Blocks as the lookup does.
-std::vector<std::string> resolve_late(ExportLine& line, const HostLookup& addresses_of);
+// The hosts of the export that the name service does not know now.
+std::set<std::string> late_hosts(const ExportLine& line);
+// What has been answered for the export's late hosts. Yields those that have become known: "client
+// 'build': 192.0.2.7".
+std::vector<std::string> take_answers(ExportLine& line, const HostAnswers& answers);
+// Asks this machine's name service for the late hosts of the exports. Blocks until it has answered,
+// is silent for too long, or `stop` is requested.
+void ask_for_hosts(std::vector<ExportLine>& lines, const std::stop_token& stop = {});
 // Hosts of the export without addresses have those that they had `before`.
 void keep_addresses(ExportLine& line, const ExportLine& before);
 
@@ -39,23 +45,28 @@ std::vector<nfs::ClientRule> rules_of(const ExportLine& line);
 // Each client that nobody knows now, and why, in one sentence for the operator.
 std::vector<std::string> unknown_clients(const ExportLine& line);
 
-class ExportSet;
-
-// Has the exports look for their late hosts again, while there are any. On the loop's thread.
+// Asks again for the hosts that are late, while there are any. On the loop's thread.
 class LateHosts {
  public:
-  LateHosts(Loop& loop, Reloads& reloads, const ExportSet& exports)
-      : loop_(loop), reloads_(reloads), exports_(exports) {
-    arm();
+  struct Steps {
+    std::function<std::set<std::string>()> late;    // called while no reload runs
+    HostLookup lookup;                              // as for HostInquiry
+    std::function<void(const HostAnswers&)> known;  // on another thread; no reload runs beside it
+  };
+  LateHosts(Loop& loop, Reloads& reloads, Steps steps)
+      : loop_(loop), reloads_(reloads), steps_(std::move(steps)) {
+    ask();
   }
   LateHosts(const LateHosts&) = delete;
 
  private:
-  void arm();
+  void ask();
+  void listen();
 
   Loop& loop_;
   Reloads& reloads_;
-  const ExportSet& exports_;
+  const Steps steps_;
+  std::optional<HostInquiry> inquiry_;
   Timer timer_;
 };
 

@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <chrono>
+#include <future>
+#include <thread>
 
 #include "cli/serve/exports_file.h"
+#include "testing/manual_loop.h"
 
 namespace stag::cli {
 namespace {
@@ -24,18 +27,21 @@ ExportLine line_of(std::string_view text) {
   return file.ok() ? file->lines.at(0) : ExportLine();
 }
 
-HostLookup knows(HostAnswers answers) {
-  return [answers = std::move(answers)](const std::string& host) -> HostAnswer {
-    const auto found = answers.find(host);
-    if (found != answers.end()) return found->second;
-    return Failure{std::string("no such host")};
-  };
-}
-
 using Texts = std::vector<std::string>;
 
-const HostLookup kNobodyKnown = knows({});
-const HostLookup kDeskIs8 = knows({{"desk", Texts{"192.0.2.8"}}});
+// Asks for the export's late hosts a name service that knows these.
+Texts answer(ExportLine& line, const HostAnswers& known) {
+  HostAnswers answers;
+  for (const std::string& host : late_hosts(line)) {
+    const auto found = known.find(host);
+    answers.emplace(host,
+                    found != known.end() ? found->second : Failure{std::string("no such host")});
+  }
+  return take_answers(line, answers);
+}
+
+const HostAnswers kNobodyKnown;
+const HostAnswers kDeskIs8 = {{"desk", Texts{"192.0.2.8"}}};
 
 // What a caller from this address may do; null: nothing.
 std::optional<nfs::ExportOptions> terms_of(const ExportLine& line, const char* address) {
@@ -53,69 +59,68 @@ std::string rights_of(const ExportLine& line, const char* address) {
 
 TEST(LateHosts, are_told_with_why_and_leave_an_export_open_to_nobody_else) {
   ExportLine line = line_of("/srv nowhere(rw) @nobody(ro)");
-  EXPECT_EQ(resolve_late(line, kNobodyKnown), Texts());
+  EXPECT_EQ(answer(line, kNobodyKnown), Texts());
   EXPECT_EQ(unknown_clients(line),
             (Texts{"'nowhere': no such host", "'@nobody': there is no such netgroup"}));
-  EXPECT_TRUE(has_late(line));
+  EXPECT_FALSE(late_hosts(line).empty());
   EXPECT_EQ(rights_of(line_of("/srv nowhere(rw)"), "192.0.2.9"), "closed")
       << "an export without clients is open to all";
 }
 
 TEST(LateHosts, have_the_place_of_their_line_once_they_are_known) {
   ExportLine line = line_of("/srv nowhere(rw) desk(ro) gone(ro) *(ro)");
-  EXPECT_EQ(resolve_late(line, kDeskIs8), Texts{"client 'desk': 192.0.2.8"});
+  EXPECT_EQ(answer(line, kDeskIs8), Texts{"client 'desk': 192.0.2.8"});
   EXPECT_EQ(rights_of(line, "192.0.2.8"), "ro");
-  EXPECT_EQ(resolve_late(line, knows({{"nowhere", Texts{"192.0.2.9", "192.0.2.8"}}})),
+  EXPECT_EQ(answer(line, {{"nowhere", Texts{"192.0.2.9", "192.0.2.8"}}}),
             Texts{"client 'nowhere': 192.0.2.9, 192.0.2.8"});
   EXPECT_EQ(unknown_clients(line), Texts{"'gone': no such host"});
-  EXPECT_TRUE(has_late(line));
+  EXPECT_FALSE(late_hosts(line).empty());
   EXPECT_EQ(rights_of(line, "192.0.2.9"), "rw");
   EXPECT_EQ(rights_of(line, "192.0.2.8"), "rw") << "the first that has the address counts";
 }
 
 TEST(LateHosts, do_not_take_the_place_of_a_client_that_stands_before_them) {
   ExportLine line = line_of("/srv desk(ro) nowhere(rw)");
-  resolve_late(line, kDeskIs8);
-  EXPECT_EQ(resolve_late(line, knows({{"nowhere", Texts{"192.0.2.8"}}})).size(), 1u);
+  answer(line, kDeskIs8);
+  EXPECT_EQ(answer(line, {{"nowhere", Texts{"192.0.2.8"}}}).size(), 1u);
   EXPECT_EQ(rules_of(line).size(), 1u);
   EXPECT_EQ(rights_of(line, "192.0.2.8"), "ro");
-  EXPECT_FALSE(has_late(line));
+  EXPECT_TRUE(late_hosts(line).empty());
 }
 
 TEST(LateHosts, that_were_known_before_keep_their_addresses_and_are_asked_for_again) {
   ExportLine before = line_of("/srv desk(rw)");
-  resolve_late(before, kDeskIs8);
+  answer(before, kDeskIs8);
   EXPECT_EQ(rights_of(before, "192.0.2.8"), "rw");
   // Read again with other options, while the name service is out.
   ExportLine line = line_of("/srv desk(ro) *(rw,no_root_squash)");
-  EXPECT_EQ(resolve_late(line, kNobodyKnown), Texts());
+  EXPECT_EQ(answer(line, kNobodyKnown), Texts());
   keep_addresses(line, before);
   EXPECT_EQ(rights_of(line, "192.0.2.8"), "ro") << "neither locked out nor let in by '*'";
   EXPECT_EQ(rights_of(line, "192.0.2.9"), "rw") << "nor does he narrow others";
-  EXPECT_TRUE(has_late(line));
+  EXPECT_FALSE(late_hosts(line).empty());
   EXPECT_EQ(unknown_clients(line), Texts{"'desk': no such host; it stays 192.0.2.8"});
   // And once more.
   ExportLine again = line_of("/srv desk(ro) *(rw)");
-  resolve_late(again, kNobodyKnown);
+  answer(again, kNobodyKnown);
   keep_addresses(again, line);
   EXPECT_EQ(rights_of(again, "192.0.2.8"), "ro");
-  EXPECT_EQ(resolve_late(again, knows({{"desk", Texts{"192.0.2.9"}}})),
-            Texts{"client 'desk': 192.0.2.9"});
+  EXPECT_EQ(answer(again, {{"desk", Texts{"192.0.2.9"}}}), Texts{"client 'desk': 192.0.2.9"});
   EXPECT_EQ(rights_of(again, "192.0.2.9"), "ro");
   EXPECT_EQ(rights_of(again, "192.0.2.8"), "rw") << "its former address is another's";
-  EXPECT_FALSE(has_late(again));
+  EXPECT_TRUE(late_hosts(again).empty());
 }
 
 TEST(LateHosts, leave_to_others_what_they_took_from_them_while_they_had_their_address) {
   ExportLine line = line_of("/srv nowhere(rw) desk(ro)");
-  resolve_late(line, kDeskIs8);
+  answer(line, kDeskIs8);
   keep_addresses(line, [] {
     ExportLine before = line_of("/srv nowhere(rw)");
-    resolve_late(before, knows({{"nowhere", Texts{"192.0.2.8"}}}));
+    answer(before, {{"nowhere", Texts{"192.0.2.8"}}});
     return before;
   }());
   EXPECT_EQ(rights_of(line, "192.0.2.8"), "rw");
-  resolve_late(line, knows({{"nowhere", Texts{"192.0.2.9"}}}));
+  answer(line, {{"nowhere", Texts{"192.0.2.9"}}});
   EXPECT_EQ(rights_of(line, "192.0.2.8"), "ro");
 }
 
@@ -126,7 +131,7 @@ TEST(LateHosts, that_never_were_known_get_no_more_by_a_rule_for_many) {
     EXPECT_EQ(rights_of(line, "192.0.2.8"), "ro") << many;
     EXPECT_TRUE(terms_of(line, "192.0.2.8")->root_squash) << many;
     EXPECT_EQ(rights_of(line, "192.0.2.9"), "rw") << "he is named himself";
-    resolve_late(line, knows({{"nowhere", Texts{"192.0.2.7"}}}));
+    answer(line, {{"nowhere", Texts{"192.0.2.7"}}});
     EXPECT_EQ(rights_of(line, "192.0.2.7"), "ro") << many;
     EXPECT_EQ(rights_of(line, "192.0.2.8"), "rw") << many;
     EXPECT_FALSE(terms_of(line, "192.0.2.8")->root_squash) << many;
@@ -139,9 +144,55 @@ TEST(LateHosts, that_never_were_known_get_no_more_by_a_rule_for_many) {
 
 TEST(LateHosts, without_an_address_of_IP_are_late) {
   ExportLine line = line_of("/srv desk(rw)");
-  EXPECT_EQ(resolve_late(line, knows({{"desk", Texts{"desk"}}})), Texts());
-  EXPECT_TRUE(has_late(line));
+  EXPECT_EQ(answer(line, {{"desk", Texts{"desk"}}}), Texts());
+  EXPECT_FALSE(late_hosts(line).empty());
   EXPECT_EQ(rights_of(line, "192.0.2.8"), "closed");
+}
+
+// A server that asks for "desk" every now and then.
+struct Asking {
+  explicit Asking(HostLookup lookup)
+      : late(loop, reloads,
+             {.late = [] { return std::set<std::string>{"desk"}; },
+              .lookup = std::move(lookup),
+              .known = [this](const HostAnswers& answers) { known = answers; }}) {}
+
+  testing::ManualLoop loop;
+  int reloaded = 0;
+  HostAnswers known{};
+  Reloads reloads{loop, {.begin = [] {}, .reload = [this] { ++reloaded; }, .done = [] {}}};
+  LateHosts late;
+};
+
+TEST(LateHosts, are_told_of_when_the_name_service_has_answered) {
+  Asking server([](const std::string&) -> HostAnswer { return Texts{"192.0.2.8"}; });
+  while (server.known.empty()) {
+    server.loop.pass(std::chrono::seconds(1));
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(*server.known.at("desk"), Texts{"192.0.2.8"});
+  EXPECT_TRUE(server.reloads.idle());
+}
+
+TEST(LateHosts, hold_up_neither_a_reload_nor_the_end_when_the_name_service_never_answers) {
+  const auto asked = std::make_shared<std::promise<void>>();
+  std::promise<void> end_of_test;
+  {
+    Asking server([asked, ended = end_of_test.get_future().share()](const std::string&) {
+      asked->set_value();
+      ended.wait();
+      return HostAnswer(Texts{});
+    });
+    server.loop.pass(std::chrono::seconds(60));
+    asked->get_future().wait();
+    server.reloads.ask();
+    server.loop.drain();
+    EXPECT_EQ(server.reloaded, 1);
+    bool ended = false;
+    server.reloads.end([&] { ended = true; });
+    EXPECT_TRUE(ended);
+  }
+  end_of_test.set_value();
 }
 
 }  // namespace

@@ -46,8 +46,13 @@ void reload_failed(std::string_view why) {
 
 }  // namespace
 
-Reload::Reload(const ServeOptions& options, ExportSet& exports, Observation& observation)
-    : options_(options), exports_(exports), observation_(observation), observe_(options.observe) {
+Reload::Reload(const ServeOptions& options, ExportSet& exports, Observation& observation,
+               std::stop_token ending)
+    : options_(options),
+      exports_(exports),
+      observation_(observation),
+      ending_(std::move(ending)),
+      observe_(options.observe) {
   // What cannot be read now was read a moment ago.
   if (auto settings = settings_of(options.config)) in_file_ = *std::move(settings);
 }
@@ -125,7 +130,8 @@ void Reload::apply(const std::string& key) {
 bool Reload::replace_exports() const {
   auto lines = options_.read_exports();
   if (!lines) return reload_failed(lines.error()), false;
-  for (ExportLine& line : *lines) resolve_late(line, system_addresses_of);
+  ask_for_hosts(*lines, ending_);
+  if (ending_.stop_requested()) return false;
   if (const std::string why = options_.kerberos.obstacle(*lines); !why.empty())
     return reload_failed(why), false;
   const auto replaced = exports_.replace(*std::move(lines));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,10 @@ namespace stag::cli {
 // Used on one thread at a time; blocks.
 class Reload {
  public:
-  // All outlive it. The file's settings are taken as they are now.
-  Reload(const ServeOptions& options, ExportSet& exports, Observation& observation);
+  // All outlive it. The file's settings are taken as they are now. When `ending` is requested, the
+  // reload does not wait for the name service, and changes nothing.
+  Reload(const ServeOptions& options, ExportSet& exports, Observation& observation,
+         std::stop_token ending);
   void operator()();
 
  private:
@@ -30,12 +33,13 @@ class Reload {
   Result<ObserveOptions, std::string> observe_options(const Settings& now) const;
   // The setting is as in_file_ says; where that does not have it, as it is without being asked for.
   void apply(const std::string& key);
-  // False: they stay as they were, and the log says why.
+  // False: they stay as they were, and the log says why, unless the server ends.
   bool replace_exports() const;
 
   const ServeOptions& options_;
   ExportSet& exports_;
   Observation& observation_;
+  const std::stop_token ending_;
   ObserveOptions observe_;
   Settings in_file_;
 };

@@ -16,7 +16,6 @@ class Reloads {
     std::function<void()> begin;
     std::function<void()> reload;  // on another thread
     std::function<void()> done;    // not after end()
-    std::function<void()> look{};  // as `reload`, for look()
   };
   Reloads(Loop& loop, Steps steps) : loop_(loop), steps_(std::move(steps)) {}
   Reloads(const Reloads&) = delete;
@@ -33,10 +32,10 @@ class Reloads {
   }
 
   bool idle() const { return !running_ && !ended_; }
-  // While it is idle: does `look` alone, which no reload runs beside.
-  void look() {
+  // While it is idle: does `work` on another thread, and no reload runs beside it.
+  void look(std::function<void()> work) {
     running_ = true;
-    loop_.offload([this] { steps_.look(); }, [this] { finish_look(); });
+    loop_.offload(std::move(work), [this] { finish_look(); });
   }
 
   // Takes no further request. `ended` is called when no reload runs, and so maybe at once. Until

@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <optional>
+#include <stop_token>
 
 #include "cli/commands.h"
 #include "cli/serve/announcement.h"
@@ -69,7 +70,7 @@ Exit Serve::run() {
   if (const auto checked = options_.check(); !checked) return misused(checked.error());
   Result<std::vector<ExportLine>, std::string> lines = options_.read_exports();
   if (!lines) return misused(lines.error());
-  for (ExportLine& line : *lines) resolve_late(line, system_addresses_of);
+  ask_for_hosts(*lines);
   start_log(options_.log_level, options_.log_format == "json" ? LogFormat::Json : LogFormat::Text);
   manager_ = ServiceManager::from_environment();
   raise_open_files_limit();
@@ -134,16 +135,20 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
   for (const int signal : {SIGUSR1, SIGUSR2}) std::signal(signal, SIG_IGN);
   // Before the ready line is printed.
   const StoreRounds rounds(loop, stores);
-  Reload again(options_, (*services)->exports(), (*services)->observing().observation());
+  std::stop_source ending;
+  ExportSet& exports = (*services)->exports();
+  Reload again(options_, exports, (*services)->observing().observation(), ending.get_token());
   Reloads reloads(loop, {.begin = [&] { manager_.reloading(); },
                          .reload =
                              [&] {
                                again();
                                (*services)->observing().look_at_exports();
                              },
-                         .done = [&] { manager_.ready(status_of((*services)->exports())); },
-                         .look = [&] { (*services)->exports().look_again(); }});
-  const LateHosts late_hosts(loop, reloads, (*services)->exports());
+                         .done = [&] { manager_.ready(status_of(exports)); }});
+  const LateHosts late(loop, reloads,
+                       {.late = [&] { return exports.late_hosts(); },
+                        .lookup = system_addresses_of,
+                        .known = [&](const HostAnswers& answers) { exports.take(answers); }});
   const net::SignalWatch watch(loop, {SIGINT, SIGTERM, SIGHUP},
                                [&](int signal) { on_signal(signal, loop, reloads); });
   const auto connector = callback_connector(loop);
@@ -157,6 +162,7 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
   else
     complain(listening.error());
   leave();
+  ending.request_stop();
   bool reloaded = false;
   reloads.end([&] {
     reloaded = true;
