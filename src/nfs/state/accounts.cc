@@ -11,8 +11,13 @@ std::shared_ptr<AddressAccount> Accounts::join(const std::string& address) {
 
 void Accounts::rank(const Entries::value_type& entry, std::size_t before) {
   const std::size_t now = entry.second.unconfirmed.size();
-  if (now > 0) ranks_.insert({now, &entry.first});
-  if (before > 0) ranks_.erase({before, &entry.first});
+  // Only the first one takes memory: what goes must not fail.
+  auto rank = ranks_.extract({before, &entry.first});
+  if (now > 0 && rank.empty()) ranks_.insert({now, &entry.first});
+  if (now > 0 && !rank.empty()) {
+    rank.value().first = now;
+    ranks_.insert(std::move(rank));
+  }
   unconfirmed_ += now;
   unconfirmed_ -= before;
 }

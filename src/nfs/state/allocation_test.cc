@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
+#include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "testing/failing_new.h"
 #include "testing/nfs/state_world.h"
@@ -164,6 +167,145 @@ TEST_F(Nfs4LockMemory, that_runs_out_among_many_ranges_leaves_all_of_them) {
                 byte == 2 || byte == 5 ? Status::Ok : Status::Denied);
   EXPECT_EQ(unlock({0, Range::kEnd}), Status::Ok);
   EXPECT_EQ(a.life->states.load(), 2u);
+}
+
+class Nfs4EndMemory : public ::testing::Test {
+ protected:
+  // All allocations fail while it runs.
+  template <class Work>
+  static void without_memory(Work work) {
+    stag::testing::failure_lasts = true;
+    stag::testing::allocations_until_failure = 1;
+    work();
+    stag::testing::allocations_until_failure = 0;
+    stag::testing::failure_lasts = false;
+  }
+  // Whether the n-th allocation of this was there to fail.
+  template <class Work>
+  static bool fails(std::size_t n, Work work) {
+    stag::testing::allocations_until_failure = n;
+    bool threw = false;
+    try {
+      work();
+    } catch (const std::bad_alloc&) {
+      threw = true;
+    }
+    return std::exchange(stag::testing::allocations_until_failure, 0) == 0 || threw;
+  }
+  void hold(const testing::Client& client, std::uint64_t first, std::uint64_t files) {
+    for (std::uint64_t i = first; i < first + files; ++i)
+      ASSERT_TRUE(
+          world.lock(client, i, world.open(client, i).stateid, {0, 9}, true).verdict.granted());
+  }
+  static constexpr std::uint64_t kFiles = 300;
+
+  World world;
+};
+
+TEST_F(Nfs4EndMemory, is_not_needed_for_what_a_client_held_to_be_free) {
+  const testing::Client client = world.client("a");
+  hold(client, 0, kFiles);
+  const LifePtr ended = world.clients.end(client.id, false);
+  without_memory([&] { world.files.release(*ended); });
+  EXPECT_EQ(world.files.states(), 0u);
+  EXPECT_EQ(ended->account->states.load(), 0u);
+}
+
+TEST_F(Nfs4EndMemory, that_those_who_are_told_lack_has_them_told_again) {
+  struct Mirror final : RangeMirror {
+    void freed(const FileKey* file, const Range&) override {
+      ++(file == nullptr ? of_all : of_one);
+      if (full) throw std::bad_alloc();
+    }
+    bool full = true;
+    int of_one = 0, of_all = 0;
+  } mirror;
+  const testing::Client client = world.client("a");
+  hold(client, 0, kFiles);
+  world.files.mirror_to(&mirror);
+  world.files.release(*world.clients.end(client.id, false));
+  EXPECT_EQ(world.files.states(), 0u);
+  EXPECT_EQ(mirror.of_one, static_cast<int>(kFiles));
+  world.files.tell_again();
+  EXPECT_EQ(mirror.of_all, 1);
+  EXPECT_TRUE(world.files.untold());
+  mirror.full = false;
+  world.files.tell_again();
+  EXPECT_EQ(mirror.of_all, 2);
+  EXPECT_FALSE(world.files.untold());
+  world.files.tell_again();
+  EXPECT_EQ(mirror.of_all, 2);
+  world.files.mirror_to(nullptr);
+}
+
+TEST_F(Nfs4EndMemory, that_runs_out_while_leases_do_has_nobody_forgotten) {
+  constexpr std::size_t kClients = 12;
+  bool failed = true;
+  for (std::size_t n = 1; failed; ++n) {
+    std::vector<LifePtr> holders, others;
+    for (std::size_t i = 0; i < kClients; ++i) {
+      const std::string name = std::to_string(n) + " " + std::to_string(i);
+      holders.push_back(world.client("holds " + name).life);
+      hold({holders.back()->clientid, {}, holders.back()}, n * kClients + i, 1);
+      others.push_back(world.client("has nothing " + name, "192.0.2.2").life);
+      world.exchange_id("unconfirmed " + name, 1, "root", false, "192.0.2.3");
+    }
+    world.now += world.lease + std::chrono::seconds(1);
+    std::vector<LifePtr> ended, lapsed;
+    const auto expire = [&](std::size_t failing) {
+      std::vector<LifePtr> just_now, over;
+      const bool there = fails(failing, [&] { over = world.clients.expire(world.now, &just_now); });
+      ended.insert(ended.end(), over.begin(), over.end());
+      lapsed.insert(lapsed.end(), just_now.begin(), just_now.end());
+      return there;
+    };
+    failed = expire(n);
+    expire(0);
+    EXPECT_TRUE(std::is_permutation(lapsed.begin(), lapsed.end(), holders.begin(), holders.end()))
+        << n;
+    EXPECT_TRUE(std::is_permutation(ended.begin(), ended.end(), others.begin(), others.end())) << n;
+    EXPECT_EQ(others.front()->account->clients.load(), 0u) << n;
+    EXPECT_EQ(world.clients.list(world.now).size(), kClients) << n;
+    for (const LifePtr& life : holders)
+      world.files.release(*world.clients.end(life->clientid, true));
+    ASSERT_LT(n, 1000u);
+  }
+}
+
+TEST_F(Nfs4EndMemory, that_runs_out_in_EXCHANGE_ID_ends_nobody_who_is_not_returned) {
+  bool failed = true;
+  for (std::size_t n = 1; failed; ++n) {
+    const std::string owner = "owner " + std::to_string(n);
+    const testing::Client client = world.client(owner);
+    world.open(client, n);
+    world.now += world.lease + std::chrono::seconds(1);
+    world.clients.expire(world.now);
+    LifePtr ended;
+    failed = fails(n, [&] { ended = world.exchange_id(owner, 2, "somebody else").ended; });
+    EXPECT_EQ(client.life->ended(), ended != nullptr) << n;
+    world.files.release(*client.life);
+    ASSERT_LT(n, 1000u);
+  }
+}
+
+TEST_F(Nfs4EndMemory, that_runs_out_in_SETCLIENTID_ends_nobody_who_is_not_returned) {
+  bool failed = true;
+  for (std::size_t n = 1; failed; ++n) {
+    const std::string id = "id " + std::to_string(n);
+    const auto set = [&](std::string_view principal) {
+      return world.clients.set_clientid({bytes_of(id), {}, bytes_of(principal), "192.0.2.1"},
+                                        world.now);
+    };
+    const SetClientIdResult first = set("root");
+    world.clients.confirm_clientid(first.clientid, first.confirm, bytes_of("root"), world.now);
+    const LifePtr life = world.clients.life(first.clientid);
+    ASSERT_NE(life, nullptr);
+    world.now += world.lease + std::chrono::seconds(1);
+    LifePtr ended;
+    failed = fails(n, [&] { ended = set("somebody else").ended; });
+    EXPECT_EQ(life->ended(), ended != nullptr) << n;
+    ASSERT_LT(n, 1000u);
+  }
 }
 
 }  // namespace

@@ -173,8 +173,11 @@ struct Clients::Impl {
     std::vector<LifePtr> ended;
     std::vector<Lapsed> lapsed;
     std::vector<LifePtr> lapsed_just_now;  // of these
+    // Memory for so many more clients.
+    void make_room(std::size_t clients);
   };
   void expire(ClientShard& shard, TimePoint now, Expired& expired);
+  void lapse(ClientRecord& client, TimePoint now, Expired& expired) const;
 
   const Options options;
   Accounts accounts;

@@ -1,6 +1,7 @@
 #include "nfs/state/clients.h"
 
 #include <algorithm>
+#include <new>
 
 #include "nfs/state/client_table.h"
 
@@ -85,7 +86,8 @@ std::string Clients::Impl::drop_unconfirmed(ClientId clientid) {
   return removed.clients.front()->address;
 }
 
-std::string Clients::Impl::add_unconfirmed(const std::string& address, ClientId clientid) {
+// One that could not be counted for want of memory goes with its lease all the same.
+std::string Clients::Impl::add_unconfirmed(const std::string& address, ClientId clientid) try {
   const ClientId gone = accounts.add_unconfirmed(address, clientid);
   std::string evicted = gone != 0 ? drop_unconfirmed(gone) : std::string();
   ClientShard& shard = shard_of(clientid);
@@ -96,6 +98,8 @@ std::string Clients::Impl::add_unconfirmed(const std::string& address, ClientId 
   }
   accounts.remove_unconfirmed(address, clientid);  // Another thread was faster.
   return evicted;
+} catch (const std::bad_alloc&) {
+  return {};
 }
 
 namespace {
@@ -159,16 +163,17 @@ ExchangeIdResult Clients::exchange_id(const ExchangeIdArgs& args, TimePoint now)
     }
     // Case 4; and the last one that asks decides which incarnation may be confirmed.
     if (unconfirmed != nullptr) shard.remove(*unconfirmed, removed);
-    if (replaces) {
-      result.ended = confirmed->life;
-      shard.remove(*confirmed, removed);
-    } else if (confirmed != nullptr && confirmed->verifier == args.co_verifier) {
+    if (confirmed != nullptr && !replaces && confirmed->verifier == args.co_verifier) {
       result = known(*confirmed);  // case 2
-    }
-    if (result.clientid == 0) {  // cases 1, 3, 4, 5
+    } else {                       // cases 1, 3, 4, 5
       result.clientid = shard.add(std::move(record), args.protection);
       result.protection = args.protection;
       result.sequenceid = 1;
+    }
+    // Nothing fails once it has ended, or nobody would hear that it is to be released.
+    if (replaces) {
+      result.ended = confirmed->life;
+      shard.remove(*confirmed, removed);
     }
   }
   impl_->settle(removed);
@@ -213,36 +218,58 @@ LifePtr Clients::end(ClientId clientid, bool lapsed_only) {
   return life;
 }
 
+void Clients::Impl::Expired::make_room(std::size_t clients) {
+  ended.reserve(ended.size() + clients);
+  lapsed.reserve(lapsed.size() + clients);
+  lapsed_just_now.reserve(lapsed_just_now.size() + clients);
+}
+
+// All of those in this shard or, where memory runs out, none: each is told of as having just lapsed
+// once.
 void Clients::Impl::expire(ClientShard& shard, TimePoint now, Expired& expired) {
-  std::vector<LifePtr>& ended = expired.ended;
   Removed removed;
   {
     const BriefLock lock(shard.mutex);
     std::vector<ClientRecord*> over;
+    std::size_t sessions = 0;
     for (const auto& [id, client] : shard.all()) {
       if (!lease_ran_out(*client, now)) continue;
-      if (client->life->states.load(std::memory_order_acquire) == 0) {
-        over.push_back(client.get());
+      over.push_back(client.get());
+      sessions += client->sessions.size();
+    }
+    expired.make_room(over.size());
+    removed.clients.reserve(over.size());
+    removed.sessions.reserve(sessions);
+    for (ClientRecord* const client : over) {
+      if (client->life->states.load(std::memory_order_acquire) != 0) {
+        lapse(*client, now, expired);
         continue;
       }
-      expired.lapsed.emplace_back(id, client->account.get());
-      if (!client->life->lapsed()) expired.lapsed_just_now.push_back(client->life);
-      client->life->phase.store(Life::Phase::Lapsed, std::memory_order_release);
-      if (client->life->wanted.load() || now - client->renewed > options.lease + options.courtesy)
-        ended.push_back(client->life);
-    }
-    ended.reserve(ended.size() + over.size());
-    for (ClientRecord* client : over) {
       shard.remove(*client, removed);
-      if (client->confirmed) ended.push_back(client->life);
+      if (client->confirmed) expired.ended.push_back(client->life);
     }
   }
   settle(removed);
 }
 
+void Clients::Impl::lapse(ClientRecord& client, TimePoint now, Expired& expired) const {
+  const LifePtr& life = client.life;
+  expired.lapsed.emplace_back(client.id(), client.account.get());
+  if (!life->lapsed()) expired.lapsed_just_now.push_back(life);
+  life->phase.store(Life::Phase::Lapsed, std::memory_order_release);
+  if (life->wanted.load() || now - client.renewed > options.lease + options.courtesy)
+    expired.ended.push_back(life);
+}
+
 std::vector<LifePtr> Clients::expire(TimePoint now, std::vector<LifePtr>* lapsed) {
   Impl::Expired expired;
-  for (const auto& shard : impl_->shards) impl_->expire(*shard, now, expired);
+  for (const auto& shard : impl_->shards) {
+    try {
+      impl_->expire(*shard, now, expired);
+    } catch (const std::bad_alloc&) {
+      // The next time. What the other shards had is in `expired` alone, and must not be lost.
+    }
+  }
   {
     const BriefLock lock(impl_->lapsed_mutex);
     impl_->lapsed.swap(expired.lapsed);

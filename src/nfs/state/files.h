@@ -276,11 +276,14 @@ class Files {
   // none.
   Status revoke(const Stateid& stateid);
   // Some client lapsed: those who wait elsewhere ask again, and find out whom to end.
-  void tell_of_lapse() {
-    if (outside_ != nullptr && outside_->waiting()) outside_->freed(nullptr);
-  }
-  // Everything of a client that Ended, at once.
+  void tell_of_lapse();
+  // Everything of a client that Ended, at once. It asks for no memory: nobody would come back to
+  // what it left.
   void release(const Life& life);
+  // Those who found no memory when they were told that something had gone are told again. To be
+  // called now and then, while untold().
+  void tell_again();
+  bool untold() const { return untold_.load(); }
   // The next page of a listing; false: it was the last one. What is there from the first page to
   // the last is listed once (a lock with many ranges in several rows); what comes or goes meanwhile
   // may be. Holds one lock, for some hundred records at most.
@@ -302,23 +305,22 @@ class Files {
   void tell_recalls(const FileKey& file);
   static Status find_target(FileShard& shard, const LockArgs& args, const Life& life,
                             std::uint64_t owner_hash, LockTarget& target);
-  bool release_some(FileShard& shard, const Life& life, std::vector<FileKey>& touched);
+  struct Touched;
+  bool release_some(FileShard& shard, const Life& life, Touched& touched);
   // nullopt: first the others are to be asked, whose mutex is held then (`asked`).
   std::optional<OpenResult> open_if(const OpenArgs& args, const LifePtr& life, bool asked);
   std::optional<StateidResult> delegate_if(const DelegateArgs& args, const LifePtr& life,
                                            bool asked);
   std::optional<LockResult> lock_if(const LockArgs& args, const LifePtr& life, bool asked);
   bool ask_others(bool asked) const { return !asked && outside_ != nullptr && outside_->any(); }
-  void freed(const FileKey* file, const Range& range = {}) {
-    if (mirror_ != nullptr) mirror_->freed(file, range);
-    if (outside_ != nullptr && outside_->waiting()) outside_->freed(file);
-  }
+  void freed(const FileKey* file, const Range& range = {});
 
   const std::shared_ptr<GracePeriod> grace_;
   std::atomic<std::uint32_t> guards_{0};  // opens that deny something, and delegations
   UniqueFunction<void(const Recall&)> told_;
   OutsideLocks* outside_ = nullptr;
   RangeMirror* mirror_ = nullptr;
+  std::atomic<bool> untold_{false};  // somebody could not be told of what is gone
   const std::unique_ptr<Impl> impl_;
 };
 

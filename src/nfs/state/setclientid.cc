@@ -54,15 +54,15 @@ SetClientIdResult Clients::set_clientid(const SetClientIdArgs& args, TimePoint n
     const BriefLock lock(shard.mutex);
     const auto [confirmed, unconfirmed] = shard.find(record->ownerid);
     bool same = false;  // the callback changes, nothing else
+    ClientRecord* replaced = nullptr;
     if (confirmed != nullptr && !is_same(*confirmed, *record)) {
       if (confirmed->has_state() && !impl_->lease_ran_out(*confirmed, now))
         return {Status::ClidInuse, 0, {}, {}, {}};
-      result.ended = confirmed->life;
+      replaced = confirmed;
     } else if (confirmed != nullptr) {
       same = confirmed->verifier == args.verifier;
     }
     if (unconfirmed != nullptr) shard.remove(*unconfirmed, removed);
-    if (result.ended != nullptr) shard.remove(*confirmed, removed);
     if (same) {
       confirmed->confirm_change = result.confirm;
       std::swap(confirmed->callback_change, path);
@@ -72,6 +72,11 @@ SetClientIdResult Clients::set_clientid(const SetClientIdArgs& args, TimePoint n
       result.clientid = shard.add(std::move(record));
       shard.find(result.clientid)->life->without_sessions = true;
       made = true;
+    }
+    // As in exchange_id().
+    if (replaced != nullptr) {
+      result.ended = replaced->life;
+      shard.remove(*replaced, removed);
     }
   }
   impl_->settle(removed);

@@ -1,4 +1,7 @@
 // Stateids as such: TEST_STATEID, FREE_STATEID, revocation, and the end of a client.
+#include <array>
+#include <new>
+
 #include "nfs/state/file_shard.h"
 #include "nfs/state/files.h"
 
@@ -53,9 +56,17 @@ bool is_in_the_way(const State& state) {
 
 }  // namespace
 
-// The client adds nothing any more. `touched`, which has room, gets the files on which others may
-// go on.
-bool Files::release_some(FileShard& shard, const Life& life, std::vector<FileKey>& touched) {
+// Files on which others may go on.
+struct Files::Touched {
+  void add(const FileKey& file) {
+    if (count == 0 || files[count - 1] != file) files[count++] = file;
+  }
+  std::array<FileKey, kReleasedAtOnce> files;
+  std::size_t count = 0;
+};
+
+// The client adds nothing any more. `touched` is empty before.
+bool Files::release_some(FileShard& shard, const Life& life, Touched& touched) {
   const std::uint64_t hash = impl_->hash_of(life.clientid);
   RemovedRecords removed;
   const BriefLock lock(shard.mutex);
@@ -65,9 +76,7 @@ bool Files::release_some(FileShard& shard, const Life& life, std::vector<FileKey
     State* state = holder->any();
     if (state->type == State::Type::Open && !static_cast<OpenState*>(state)->locks.empty())
       state = static_cast<OpenState*>(state)->locks.front();
-    const FileKey& file = state->file->key;
-    if (is_in_the_way(*state) && (touched.empty() || touched.back() != file))
-      touched.push_back(file);
+    if (is_in_the_way(*state)) touched.add(state->file->key);
     shard.remove(*state, removed);
   }
   return true;
@@ -75,15 +84,35 @@ bool Files::release_some(FileShard& shard, const Life& life, std::vector<FileKey
 
 // Everybody's files are looked at only where it is not known which ones it is about.
 void Files::release(const Life& life) {
-  std::vector<FileKey> touched;
-  touched.reserve(kReleasedAtOnce);
+  Touched touched;
   for (const auto& shard : impl_->shards)
-    for (bool more = true; more;) {
+    for (bool more = true; more; touched.count = 0) {
       more = release_some(*shard, life, touched);
-      for (const FileKey& file : touched) freed(&file);
-      touched.clear();
+      for (std::size_t i = 0; i < touched.count; ++i) freed(&touched.files[i]);
     }
   if (life.swept.load(std::memory_order_relaxed)) freed(nullptr);
+}
+
+// What is gone is gone, whether or not those who are told find memory for what they do then.
+void Files::freed(const FileKey* file, const Range& range) {
+  try {
+    if (mirror_ != nullptr) mirror_->freed(file, range);
+    if (outside_ != nullptr && outside_->waiting()) outside_->freed(file);
+  } catch (const std::bad_alloc&) {
+    untold_.store(true);
+  }
+}
+
+void Files::tell_of_lapse() {
+  try {
+    if (outside_ != nullptr && outside_->waiting()) outside_->freed(nullptr);
+  } catch (const std::bad_alloc&) {
+    untold_.store(true);
+  }
+}
+
+void Files::tell_again() {
+  if (untold_.exchange(false)) freed(nullptr);
 }
 
 }  // namespace stag::nfs::state

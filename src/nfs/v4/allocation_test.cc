@@ -1,10 +1,13 @@
 // Each allocation of an operation fails once: nothing breaks, and what comes later finds nothing
 // half done.
+#include <memory>
 #include <optional>
 
+#include "nfs/recovery/recovery.h"
 #include "testing/failing_new.h"
 #include "testing/nfs/nfs40_callbacks_fixture.h"
 #include "testing/nfs/nfs4_delegations_fixture.h"
+#include "testing/vfs/posix_backend.h"
 #include "testing/vfs/stepped_store.h"
 
 namespace stag::nfs::nfs4 {
@@ -268,6 +271,62 @@ TEST_F(Nfs4CopyAllocation, that_fails_leaves_the_copys_place_free) {
   ASSERT_EQ(copied.status, v4::NFS4_OK);
   EXPECT_EQ(copied.resarray[3].opcopy().cr_resok4().cr_response.wr_callback_id.size(), 1u)
       << "it goes on after its answer, as the first one did";
+}
+
+// What is done of an end that failed must not keep it from being done again.
+struct WithRecords {
+  vfs::testing::Folder folder{"/tmp"};
+  const std::unique_ptr<recovery::Recovery> recovery = [this] {
+    auto opened = recovery::Recovery::open(folder.path() / "db", 90, nullptr);
+    STAG_CHECK(opened.ok());
+    return *std::move(opened);
+  }();
+};
+class RecordedServed : private WithRecords, public Nfs4Served {
+ protected:
+  RecordedServed() : Nfs4Served(with(recovery.get())) {}
+  static Nfs4Options with(recovery::Recovery* recovery) {
+    Nfs4Options options;
+    options.recovery = recovery;
+    return options;
+  }
+};
+template <class Fixture>
+class FailingEnds : public Failing<Fixture> {
+ protected:
+  // A client that nobody hears of any more has a file to itself, and another one wants it.
+  void fail_each_allocation() {
+    this->failed_ = true;
+    for (std::size_t n = 1; this->failed_; ++n) {
+      const std::string name = "file " + std::to_string(n);
+      this->set_up_session("lapses " + std::to_string(n));
+      v4::OPEN4args alone = this->open_args(name, v4::OPEN4_SHARE_ACCESS_BOTH, true);
+      alone.share_deny = v4::OPEN4_SHARE_DENY_BOTH;
+      ASSERT_EQ(this->open(alone).status, v4::NFS4_OK) << n;
+      this->loop_.pass(92s);
+      this->set_up_session("wants " + std::to_string(n));
+      ASSERT_EQ(this->create("another").status, v4::NFS4_OK) << "it is recorded now";
+      this->attempt_in_session(n, {putrootfh(), lookup("data"),
+                                   op(v4::OP_OPEN, &Op::opopen,
+                                      this->open_args(name, v4::OPEN4_SHARE_ACCESS_BOTH, false)),
+                                   getfh()});
+      ASSERT_TRUE(this->comes_true([&] { return this->create(name).status == v4::NFS4_OK; }, 10s))
+          << n;
+      ASSERT_LT(n, kMost);
+    }
+  }
+};
+
+class Nfs4EndAllocation : public FailingEnds<Nfs4Served> {};
+
+TEST_F(Nfs4EndAllocation, that_fails_has_a_lapsed_client_ended_later) {
+  fail_each_allocation();
+}
+
+class Nfs4RecordedEndAllocation : public FailingEnds<RecordedServed> {};
+
+TEST_F(Nfs4RecordedEndAllocation, that_fails_has_a_lapsed_client_ended_later) {
+  fail_each_allocation();
 }
 
 class Nfs40Allocation : public Failing<Nfs40CallbacksServed> {

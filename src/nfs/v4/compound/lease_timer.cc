@@ -17,7 +17,7 @@ void LeaseTimer::look() {
 }
 
 void LeaseTimer::arm() {
-  if (armed_ || !shared_.clients.any_confirmed()) return;
+  if (armed_ || !(shared_.clients.any_confirmed() || shared_.files.untold())) return;
   timer_ = home_.after(std::chrono::seconds(1), [this] { expire(); });
   armed_ = true;
 }

@@ -1,6 +1,7 @@
 #include "nfs/v4/compound/shared_state.h"
 
 #include <mutex>
+#include <new>
 
 #include "base/reason.h"
 #include "nfs/v4/compound/lease_timer.h"
@@ -67,6 +68,20 @@ std::shared_ptr<const PseudoFs> SharedState::pseudo_fs(
   return made;
 }
 
+namespace {
+
+// Who fails for want of memory keeps nobody else from his turn.
+template <class Work>
+void attempt(Work work) {
+  try {
+    work();
+  } catch (const std::bad_alloc&) {
+    // A client that is still there is wanted, and Clients::expire() returns it again.
+  }
+}
+
+}  // namespace
+
 void SharedState::expire(TimePoint now) {
   constexpr Duration kInterval = std::chrono::seconds(1);
   const TimePoint::rep time = now.time_since_epoch().count();
@@ -75,15 +90,17 @@ void SharedState::expire(TimePoint now) {
   options.grace->active(now);
   if (now_and_then) now_and_then();
   watch_leases();
+  files.tell_again();
   std::vector<state::LifePtr> lapsed;
-  for (const state::LifePtr& over : clients.expire(now, &lapsed)) {
-    if (over->ended())
-      release(over);
-    else
-      end_lapsed(over->clientid, EndedFor::TimeOver);
-  }
+  for (const state::LifePtr& over : clients.expire(now, &lapsed))
+    attempt([&] {
+      if (over->ended())
+        release(over);
+      else
+        end_lapsed(over->clientid, EndedFor::TimeOver);
+    });
   for (const state::LifePtr& life : lapsed)
-    if (keeps_programs_out(*life)) end_lapsed(life->clientid, EndedFor::Conflict);
+    if (keeps_programs_out(*life)) attempt([&] { end_lapsed(life->clientid, EndedFor::Conflict); });
   if (!lapsed.empty()) files.tell_of_lapse();
 }
 
@@ -124,6 +141,27 @@ std::string_view words_for(EndedFor why) {
   return "nobody waits for it any longer";
 }
 
+// What has ended has ended, though no memory is left to say so.
+void note_end(state::ClientId client, std::string_view address, EndedFor why) noexcept {
+  try {
+    trace(Reason::Nfs4CourtesyEnded, address,
+          "client " + std::to_string(client) + ": " + std::string(words_for(why)));
+  } catch (const std::bad_alloc&) {
+    trace(Reason::Nfs4CourtesyEnded, address);
+  }
+}
+
+// `life->ending` was set, and is so as long as this exists: work that is refused, dropped or fails
+// takes it along.
+struct Ending {
+  explicit Ending(state::LifePtr of) : life(std::move(of)) {}
+  Ending(Ending&&) noexcept = default;
+  ~Ending() {
+    if (life != nullptr) life->ending = false;
+  }
+  state::LifePtr life;
+};
+
 }  // namespace
 
 // False: it came back meanwhile, or is gone.
@@ -132,22 +170,23 @@ bool SharedState::end_now(state::ClientId client, EndedFor why) {
   const state::LifePtr ended = clients.end(client, true);
   if (ended == nullptr) return false;
   free_state(*ended);
-  trace(Reason::Nfs4CourtesyEnded, identity ? identity->address : std::string(),
-        "client " + std::to_string(client) + ": " + std::string(words_for(why)));
+  note_end(client, identity ? std::string_view(identity->address) : std::string_view(), why);
   return true;
 }
 
+// What fails here is tried again by expire(), for the client is wanted.
 void SharedState::end_lapsed(state::ClientId client, EndedFor why) {
+  const state::LifePtr life = clients.life(client);
+  if (life == nullptr || !life->lapsed()) return;
+  life->wanted.store(true);
   if (options.recovery == nullptr) {
     end_now(client, why);
     return;
   }
-  const state::LifePtr life = clients.life(client);
-  if (life == nullptr || !life->lapsed()) return;
-  life->wanted.store(true);
   if (life->ending.exchange(true)) return;
-  if (!options.recovery->offload([this, life, why] { end_recorded(*life, why); }))
-    life->ending = false;
+  // Refused work goes, and `ending` with it.
+  static_cast<void>(options.recovery->offload(
+      [this, why, ending = Ending(life)] { end_recorded(*ending.life, why); }));
 }
 
 // Blocks. What the client holds goes to another only when the client could not claim it again after
@@ -155,25 +194,25 @@ void SharedState::end_lapsed(state::ClientId client, EndedFor why) {
 void SharedState::end_recorded(state::Life& life, EndedFor why) {
   using recovery::Change;
   const state::ClientId id = life.clientid;
-  if (options.recovery->write({Change::Kind::Remove, id, {}})) {
-    if (!end_now(id, why))
-      if (auto owner = owner_of(id))
-        life.recorded = options.recovery->write({Change::Kind::Add, id, *std::move(owner)});
-  }
-  life.ending = false;
+  if (!options.recovery->write({Change::Kind::Remove, id, {}})) return;
+  // Should the rest fail, and the client come back, it is recorded when it asks for something.
+  life.recorded = false;
+  if (end_now(id, why)) return;
+  if (auto owner = owner_of(id))
+    life.recorded = options.recovery->write({Change::Kind::Add, id, *std::move(owner)});
 }
 
 namespace {
 
 // An administrator waits for this; told at the end, even of work that the worker gave up.
-struct Ending {
-  Ending(state::LifePtr of, UniqueFunction<void(EndedByAdmin)> told)
-      : life(std::move(of)), done(std::move(told)) {}
-  ~Ending() {
-    life->ending = false;
+struct EndingByAdmin {
+  EndingByAdmin(Ending of, UniqueFunction<void(EndedByAdmin)> told)
+      : ending(std::move(of)), done(std::move(told)) {}
+  ~EndingByAdmin() {
+    { const Ending over = std::move(ending); }
     done(result);
   }
-  const state::LifePtr life;
+  Ending ending;
   UniqueFunction<void(EndedByAdmin)> done;
   EndedByAdmin result = EndedByAdmin::Busy;
 };
@@ -189,10 +228,11 @@ void SharedState::end_by_admin(state::ClientId client, TimePoint now,
     return done(EndedByAdmin::Yes);
   }
   if (life->ending.exchange(true)) return done(EndedByAdmin::Busy);
-  const auto ending = std::make_shared<Ending>(life, std::move(done));
-  // Refused work goes, and `ending` with it.
-  static_cast<void>(options.recovery->offload(
-      [this, ending, now] { ending->result = end_recorded_by_admin(*ending->life, now); }));
+  const auto by_admin = std::make_shared<EndingByAdmin>(Ending(life), std::move(done));
+  // As in end_lapsed().
+  static_cast<void>(options.recovery->offload([this, by_admin, now] {
+    by_admin->result = end_recorded_by_admin(*by_admin->ending.life, now);
+  }));
 }
 
 // Blocks. As end_recorded(), but the client has no say.
