@@ -54,7 +54,7 @@ struct ClientRecord {
   void renew(TimePoint now) {
     renewed = std::max(renewed, now);
     if (!life->lapsed()) return;
-    life->wanted.store(false);
+    life->wanted.store(EndedFor::TimeOver);
     life->phase.store(Life::Phase::Active, std::memory_order_release);
   }
   bool has_state() const {

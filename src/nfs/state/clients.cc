@@ -257,7 +257,8 @@ void Clients::Impl::lapse(ClientRecord& client, TimePoint now, Expired& expired)
   expired.lapsed.emplace_back(client.id(), client.account.get());
   if (!life->lapsed()) expired.lapsed_just_now.push_back(life);
   life->phase.store(Life::Phase::Lapsed, std::memory_order_release);
-  if (life->wanted.load() || now - client.renewed > options.lease + options.courtesy)
+  const bool wanted = life->wanted.load() != EndedFor::TimeOver;
+  if (wanted || now - client.renewed > options.lease + options.courtesy)
     expired.ended.push_back(life);
 }
 

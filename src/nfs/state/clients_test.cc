@@ -369,7 +369,7 @@ TEST(Nfs4Clients, that_lapsed_are_told_of_once_and_ended_soon_when_somebody_want
   EXPECT_EQ(lapsed, std::vector{client.life});
   EXPECT_TRUE(expire().empty());
   EXPECT_TRUE(lapsed.empty());
-  client.life->wanted = true;
+  client.life->wanted = EndedFor::Conflict;
   EXPECT_EQ(expire(), std::vector{client.life});
   EXPECT_TRUE(world.run(client, 0, 1)) << "it came back just before";
   EXPECT_TRUE(expire().empty());

@@ -130,6 +130,9 @@ struct AddressAccount {
   std::atomic<std::uint64_t> cache{0};  // bytes
 };
 
+// Why a client whose lease has run out is given up.
+enum class EndedFor : std::uint8_t { TimeOver, Conflict, NewClient };
+
 // What a client's sessions and its locks both refer to; the one thing that Clients and Files share.
 // Thread: any.
 struct Life {
@@ -167,8 +170,9 @@ struct Life {
   std::atomic<bool> ending{false};  // its record is being removed, because it lapsed
   // In which grace period it claimed something last; GracePeriod's.
   std::uint64_t claimed_in = 0;
-  // Somebody wants what it holds since it lapsed: it is to be ended, and has no courtesy.
-  std::atomic<bool> wanted{false};
+  // Not TimeOver: somebody wants what it holds since it lapsed; it is to be ended, and has no
+  // courtesy.
+  std::atomic<EndedFor> wanted{EndedFor::TimeOver};
   // After it ended, somebody found something of it in the way and took it away.
   std::atomic<bool> swept{false};
   // It has locked ranges that programs of the server's machine see.

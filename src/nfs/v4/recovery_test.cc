@@ -1,6 +1,7 @@
 // What clients of version 4 find after a restart of the server (RFC 8881 8.4.2).
 #include "nfs/recovery/recovery.h"
 
+#include "base/reason.h"
 #include "nfs/v4/administration.h"
 #include "testing/nfs/nfs4_callback_client.h"
 #include "testing/vfs/posix_backend.h"
@@ -384,6 +385,28 @@ TEST_F(Nfs4Restart, a_lapsed_client_keeps_what_it_has_while_that_cannot_be_writt
   EXPECT_EQ(first.create("file").status, v4::NFS4ERR_DELAY);
   repair_records();
   EXPECT_EQ(first.create("file").status, v4::NFS4_OK);
+}
+
+TEST_F(Nfs4Restart, why_a_lapsed_client_was_ended_is_told_though_its_record_stood_in_the_way) {
+  Start& first = start();
+  first.set_up_session();
+  v4::OPEN4args args = first.open_args("file", v4::OPEN4_SHARE_ACCESS_BOTH, true);
+  args.share_deny = v4::OPEN4_SHARE_DENY_BOTH;
+  EXPECT_EQ(first.open(args).status, v4::NFS4_OK);
+  first.loop_.pass(2 * kGraceTime);
+  first.set_up_session("another");
+  break_records("DELETE");
+  EXPECT_EQ(first.create("file").status, v4::NFS4ERR_DELAY);
+  repair_records();
+  static std::string told;
+  told.clear();
+  set_trace_sink([](Reason reason, std::string_view, std::string_view detail) {
+    if (reason == Reason::Nfs4CourtesyEnded) told += detail;
+  });
+  first.loop_.pass(std::chrono::seconds(2));
+  first.status_flags();
+  set_trace_sink(nullptr);
+  EXPECT_NE(told.find("somebody else wants what it held"), std::string::npos) << told;
 }
 
 TEST_F(Nfs4Restart, a_client_that_cannot_be_recorded_opens_nothing_and_is_told_at_once) {

@@ -76,7 +76,7 @@ void attempt(Work work) {
   try {
     work();
   } catch (const std::bad_alloc&) {
-    // A client that is still there is wanted, and Clients::expire() returns it again.
+    // A client that is still there is returned by Clients::expire() again.
   }
 }
 
@@ -97,7 +97,7 @@ void SharedState::expire(TimePoint now) {
       if (over->ended())
         release(over);
       else
-        end_lapsed(over->clientid, EndedFor::TimeOver);
+        end_lapsed(over->clientid, over->wanted.load());
     });
   for (const state::LifePtr& life : lapsed)
     if (keeps_programs_out(*life)) attempt([&] { end_lapsed(life->clientid, EndedFor::Conflict); });
@@ -174,11 +174,11 @@ bool SharedState::end_now(state::ClientId client, EndedFor why) {
   return true;
 }
 
-// What fails here is tried again by expire(), for the client is wanted.
+// What fails here is tried again by expire(), for the client is wanted, or its time is over.
 void SharedState::end_lapsed(state::ClientId client, EndedFor why) {
   const state::LifePtr life = clients.life(client);
   if (life == nullptr || !life->lapsed()) return;
-  life->wanted.store(true);
+  if (why != EndedFor::TimeOver) life->wanted.store(why);
   if (options.recovery == nullptr) {
     end_now(client, why);
     return;

@@ -54,8 +54,7 @@ class Offloads;
 // record could not be removed, and it is still there.
 enum class EndedByAdmin : std::uint8_t { Yes, Unknown, Busy, Failed };
 
-// Why a client whose lease has run out is given up.
-enum class EndedFor : std::uint8_t { Conflict, NewClient, TimeOver };
+using state::EndedFor;
 
 // Thread: any. Constant but for its parts, which have locks of their own.
 class SharedState {
