@@ -148,14 +148,25 @@ struct Clients::Impl {
   // What a client that was removed leaves behind in counters and accounts; without any lock.
   void settle(const Removed& removed);
   // Of what a client wants for the fore channel, what there is room for in the caches.
-  ChannelAttributes grant(const ChannelAttributes& wanted, const AddressAccount& account) const;
+  ChannelAttributes grant(const ChannelAttributes& wanted, const AddressAccount& account,
+                          const CacheUse& returning) const;
+  // What the incarnation takes that `client` replaces once it is confirmed.
+  static CacheUse replaced_by(const ClientShard& shard, const ClientRecord& client);
   Limit count_client(AddressAccount& account);
-  // One that had lapsed when expire() last looked, and still has, and whose end makes room where
-  // there is none; 0: there is none.
-  ClientId find_lapsed(Limit reached, const AddressAccount& account);
+  // Whose end makes room.
+  struct Wanted {
+    Limit reached = Limit::None;
+    Shortage of = Shortage::Clients;
+    const AddressAccount& account;  // of the client that asks
+    ClientId asks = 0;
+    bool counts_for(const AddressAccount* other) const {
+      return reached != Limit::Address || other == &account;
+    }
+  };
+  ClientId find_lapsed(const Wanted& wanted);
   // The next one to look at, which stands at the end of `lapsed` from now on.
-  ClientId next_lapsed(const AddressAccount* account);
-  bool has_lapsed(ClientId clientid, const AddressAccount* account);
+  ClientId next_lapsed(const Wanted& wanted);
+  bool has_lapsed(ClientId clientid, const Wanted& wanted);
   Status judge(const ClientRecord* client, const CreateSessionArgs& args) const;
   CreateSessionResult create(const CreateSessionArgs& args, const ChannelAttributes& fore,
                              CacheShare share, TimePoint now);
@@ -167,8 +178,18 @@ struct Clients::Impl {
   // Yields the address of one that went instead; empty: nobody did.
   std::string add_unconfirmed(const std::string& address, ClientId clientid);
   std::string drop_unconfirmed(ClientId clientid);
-  // A client, and what is only compared: its account.
-  using Lapsed = std::pair<ClientId, const AddressAccount*>;
+  struct Lapsed {
+    ClientId clientid = 0;
+    const AddressAccount* account = nullptr;  // only compared
+    // What it holds besides its place and its states.
+    bool has_sessions = false;
+    bool has_delegations = false;
+    bool has(Shortage of) const {
+      if (of == Shortage::Caches) return has_sessions;
+      return of != Shortage::Delegations || has_delegations;
+    }
+  };
+  static Lapsed lapsed_of(const ClientRecord& client);
   struct Expired {
     std::vector<LifePtr> ended;
     std::vector<Lapsed> lapsed;

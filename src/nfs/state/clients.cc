@@ -43,34 +43,39 @@ Limit Clients::Impl::count_client(AddressAccount& account) {
   return too_many_of_address ? Limit::Address : Limit::All;
 }
 
-// An address at its own limit has none of others ended: that would make no room for it.
-ClientId Clients::Impl::find_lapsed(Limit reached, const AddressAccount& account) {
-  if (reached != Limit::Address && reached != Limit::All) return 0;
-  const AddressAccount* const of = reached == Limit::Address ? &account : nullptr;
+// An address at its own limit has none of others ended: that would make no room for it. Nor would
+// the end of one that has none of what is short.
+ClientId Clients::Impl::find_lapsed(const Wanted& wanted) {
+  if (wanted.reached != Limit::Address && wanted.reached != Limit::All) return 0;
   for (;;) {
-    const ClientId candidate = next_lapsed(of);
-    if (candidate == 0 || has_lapsed(candidate, of)) return candidate;
+    const ClientId candidate = next_lapsed(wanted);
+    if (candidate == 0 || has_lapsed(candidate, wanted)) return candidate;
     const BriefLock lock(lapsed_mutex);
-    if (!lapsed.empty() && lapsed.back().first == candidate) lapsed.pop_back();
+    if (!lapsed.empty() && lapsed.back().clientid == candidate) lapsed.pop_back();
   }
 }
 
-ClientId Clients::Impl::next_lapsed(const AddressAccount* account) {
+ClientId Clients::Impl::next_lapsed(const Wanted& wanted) {
   const BriefLock lock(lapsed_mutex);
-  const auto found = std::find_if(lapsed.rbegin(), lapsed.rend(), [account](const Lapsed& one) {
-    return account == nullptr || one.second == account;
+  const auto found = std::find_if(lapsed.rbegin(), lapsed.rend(), [&](const Lapsed& one) {
+    return one.clientid != wanted.asks && one.has(wanted.of) && wanted.counts_for(one.account);
   });
   if (found == lapsed.rend()) return 0;
   std::swap(*found, lapsed.back());
-  return lapsed.back().first;
+  return lapsed.back().clientid;
 }
 
-bool Clients::Impl::has_lapsed(ClientId clientid, const AddressAccount* account) {
+bool Clients::Impl::has_lapsed(ClientId clientid, const Wanted& wanted) {
   ClientShard& shard = shard_of(clientid);
   const BriefLock lock(shard.mutex);
   const ClientRecord* const client = shard.find(clientid);
-  return client != nullptr && client->life->lapsed() &&
-         (account == nullptr || client->account.get() == account);
+  return client != nullptr && client->life->lapsed() && lapsed_of(*client).has(wanted.of) &&
+         wanted.counts_for(client->account.get());
+}
+
+Clients::Impl::Lapsed Clients::Impl::lapsed_of(const ClientRecord& client) {
+  return {client.id(), client.account.get(), !client.sessions.empty(),
+          client.life->delegations.load(std::memory_order_relaxed) != 0};
 }
 
 std::string Clients::Impl::drop_unconfirmed(ClientId clientid) {
@@ -254,7 +259,7 @@ void Clients::Impl::expire(ClientShard& shard, TimePoint now, Expired& expired) 
 
 void Clients::Impl::lapse(ClientRecord& client, TimePoint now, Expired& expired) const {
   const LifePtr& life = client.life;
-  expired.lapsed.emplace_back(client.id(), client.account.get());
+  expired.lapsed.push_back(lapsed_of(client));
   if (!life->lapsed()) expired.lapsed_just_now.push_back(life);
   life->phase.store(Life::Phase::Lapsed, std::memory_order_release);
   const bool wanted = life->wanted.load() != EndedFor::TimeOver;
@@ -278,6 +283,10 @@ std::vector<LifePtr> Clients::expire(TimePoint now, std::vector<LifePtr>* lapsed
   impl_->accounts.sweep();
   if (lapsed != nullptr) *lapsed = std::move(expired.lapsed_just_now);
   return std::move(expired.ended);
+}
+
+ClientId Clients::find_lapsed(Limit reached, Shortage of, const Life& asks) const {
+  return impl_->find_lapsed({reached, of, *asks.account, asks.clientid});
 }
 
 bool Clients::any_confirmed() const {

@@ -160,7 +160,7 @@ struct CreateSessionResult {
   bool confirmed = false;  // this one confirmed the client ID
   LifePtr life;            // the client's; not null when Ok
   LifePtr ended;           // the incarnation that this one replaced; may be null
-  // With Delay, because there are too many clients: one that lapsed. End it and ask again.
+  // With Delay: one that lapsed and has some of what is short. End it and ask again.
   ClientId lapsed = 0;
   // Of Nospc: Client, too many sessions. Of Delay: too many clients, or, with `caches_full`, no
   // memory for kept replies.
@@ -306,6 +306,9 @@ class Clients {
   // Whether any lease can run out. Whoever confirms a client and then looks whether somebody calls
   // expire(), and whoever gives that up and then asks this, cannot miss each other.
   bool any_confirmed() const;
+  // One that had lapsed when expire() last looked, and still has, and whose end makes room for
+  // `asks`, who has reached a limit; 0: there is none.
+  ClientId find_lapsed(Limit reached, Shortage of, const Life& asks) const;
   // Ends a client that lapsed (`lapsed_only`: because somebody wants what it holds; null when it
   // came back meanwhile), or any, as an administrator wants.
   LifePtr end(ClientId clientid, bool lapsed_only);

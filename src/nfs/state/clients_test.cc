@@ -356,6 +356,33 @@ TEST(Nfs4Clients, beyond_the_limit_of_an_address_only_one_of_its_own_is_named) {
   EXPECT_TRUE(there.life->lapsed()) << "its end makes no room at another address";
 }
 
+TEST(Nfs4Clients, that_lapsed_make_room_for_what_they_have_some_of) {
+  World world;
+  const auto plain = world.client("plain"), delegated = world.client("delegated");
+  const auto asks = world.client("asks", "192.0.2.2");
+  world.open(plain, 1);
+  ASSERT_EQ(world.files.delegate({World::file(2), DelegationType::Read, {}}, delegated.life).status,
+            Status::Ok);
+  world.clients.destroy_session(delegated.session);
+  const auto found = [&](Shortage of) {
+    return world.clients.find_lapsed(Limit::All, of, *asks.life);
+  };
+  EXPECT_EQ(found(Shortage::States), 0u) << "their leases go on";
+  world.now += world.lease + std::chrono::seconds(1);
+  world.clients.expire(world.now);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(found(Shortage::Delegations), delegated.id);
+    EXPECT_EQ(found(Shortage::Caches), plain.id);
+    EXPECT_NE(found(Shortage::States), 0u);
+  }
+  EXPECT_EQ(world.clients.find_lapsed(Limit::Address, Shortage::States, *asks.life), 0u);
+  EXPECT_EQ(world.clients.find_lapsed(Limit::Client, Shortage::States, *asks.life), 0u);
+  EXPECT_EQ(world.clients.find_lapsed(Limit::None, Shortage::States, *asks.life), 0u);
+  world.clients.end(delegated.id, true);
+  EXPECT_EQ(found(Shortage::Delegations), 0u);
+  EXPECT_EQ(found(Shortage::States), plain.id);
+}
+
 TEST(Nfs4Clients, that_lapsed_are_told_of_once_and_ended_soon_when_somebody_wants_what_they_hold) {
   World world;
   const auto client = world.client("owner");

@@ -27,12 +27,13 @@ Slot::Waiters Slot::finish(ReplyPtr reply) {
 
 std::optional<CacheShare> CacheShare::take(std::atomic<std::uint64_t>& used, std::uint64_t limit,
                                            std::shared_ptr<AddressAccount> account,
-                                           std::uint64_t bytes) {
+                                           std::uint64_t bytes, const CacheUse& returning) {
   const std::uint64_t of_address =
       account->cache.fetch_add(bytes, std::memory_order_relaxed) + bytes;
   const std::uint64_t of_all = used.fetch_add(bytes, std::memory_order_relaxed) + bytes;
   CacheShare share(used, std::move(account), bytes);
-  if (of_address > limit / 4 || of_all > limit) return std::nullopt;
+  if (of_address > limit / 4 + returning.of_address || of_all > limit + returning.of_all)
+    return std::nullopt;
   return share;
 }
 

@@ -45,13 +45,20 @@ class Slot {
   Waiters waiters_;
 };
 
+// Bytes of the caches.
+struct CacheUse {
+  std::uint64_t of_address = 0;
+  std::uint64_t of_all = 0;
+};
+
 // Bytes of the caches, of all and of an address, that are given back in the end.
 class CacheShare {
  public:
-  // Nothing when that many are not free, or beyond a quarter of all for the address.
+  // Nothing when that many are not free, or beyond a quarter of all for the address. What is
+  // `returning`, because its place is taken, is as good as free.
   static std::optional<CacheShare> take(std::atomic<std::uint64_t>& used, std::uint64_t limit,
                                         std::shared_ptr<AddressAccount> account,
-                                        std::uint64_t bytes);
+                                        std::uint64_t bytes, const CacheUse& returning);
   CacheShare(CacheShare&& other) noexcept = default;
   CacheShare& operator=(CacheShare&&) = delete;
   ~CacheShare();

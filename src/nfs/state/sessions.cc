@@ -38,25 +38,41 @@ Limit limit_of(Status status) {
   return status == Status::Nospc ? Limit::Client : Limit::None;
 }
 
+std::uint64_t without(std::uint64_t bytes, std::uint64_t returning) {
+  return bytes > returning ? bytes - returning : 0;
+}
+
 }  // namespace
 
 // A session gets an eighth of what is free beyond four times what its address has already and
 // beyond a quarter of all. That quarter is for those who find nothing else: one small slot each, so
 // that many thousand clients find room. CacheShare keeps an address from taking it from the others.
 ChannelAttributes Clients::Impl::grant(const ChannelAttributes& wanted,
-                                       const AddressAccount& account) const {
+                                       const AddressAccount& account,
+                                       const CacheUse& returning) const {
   ChannelAttributes granted = lower(wanted, options.limits.fore);
-  const std::uint64_t used =
-      std::min(cache_used.load(std::memory_order_relaxed), options.limits.caches);
+  const std::uint64_t used = std::min(
+      without(cache_used.load(std::memory_order_relaxed), returning.of_all), options.limits.caches);
   const std::uint64_t free = options.limits.caches - used;
   const std::uint64_t kept =
-      options.limits.caches / 4 + 4 * account.cache.load(std::memory_order_relaxed);
+      options.limits.caches / 4 +
+      4 * without(account.cache.load(std::memory_order_relaxed), returning.of_address);
   const std::uint64_t share = free > kept ? (free - kept) / 8 : 0;
   while (Session::cost_of(granted) > share && granted.max_requests > 1) granted.max_requests /= 2;
   if (Session::cost_of(granted) > share)
     granted.max_response_size_cached =
         std::min(granted.max_response_size_cached, kLeastCachedReply);
   return granted;
+}
+
+CacheUse Clients::Impl::replaced_by(const ClientShard& shard, const ClientRecord& client) {
+  CacheUse use;
+  const ClientRecord* const old = client.confirmed ? nullptr : shard.find(client.ownerid).confirmed;
+  if (old == nullptr) return use;
+  for (const std::uint32_t place : old->sessions)
+    use.of_all += Session::cost_of(shard.session_at(place).fore());
+  if (old->account == client.account) use.of_address = use.of_all;
+  return use;
 }
 
 bool Clients::Impl::too_small(const CreateSessionArgs& args) const {
@@ -83,6 +99,7 @@ CreateSessionResult Clients::create_session(const CreateSessionArgs& args, TimeP
   if (impl_->too_small(args)) return refused(Status::Toosmall, Limit::None);
   ClientShard& shard = impl_->shard_of(args.clientid);
   std::shared_ptr<AddressAccount> account;
+  CacheUse returning;
   {
     const BriefLock lock(shard.mutex);
     ClientRecord* const client = shard.find(args.clientid);
@@ -90,18 +107,22 @@ CreateSessionResult Clients::create_session(const CreateSessionArgs& args, TimeP
     if (status != Status::Ok) return refused(status, limit_of(status));
     if (args.sequence == client->sequence) return impl_->replay(*client);
     account = client->account;
+    returning = impl_->replaced_by(shard, *client);
   }
-  const ChannelAttributes fore = impl_->grant(args.fore, *account);
+  const ChannelAttributes fore = impl_->grant(args.fore, *account, returning);
   const std::uint64_t all = impl_->options.limits.caches, cost = Session::cost_of(fore);
-  auto share = CacheShare::take(impl_->cache_used, all, account, cost);
-  if (!share) {
-    const bool of_address = account->cache.load(std::memory_order_relaxed) + cost > all / 4;
-    CreateSessionResult result = refused(Status::Delay, of_address ? Limit::Address : Limit::All);
+  auto share = CacheShare::take(impl_->cache_used, all, account, cost, returning);
+  CreateSessionResult result;
+  if (share) {
+    result = impl_->create(args, fore, std::move(*share), now);
+  } else {
+    const std::uint64_t of_address = account->cache.load(std::memory_order_relaxed) + cost;
+    const bool at_its_share = of_address > all / 4 + returning.of_address;
+    result = refused(Status::Delay, at_its_share ? Limit::Address : Limit::All);
     result.caches_full = true;
-    return result;
   }
-  CreateSessionResult result = impl_->create(args, fore, std::move(*share), now);
-  result.lapsed = impl_->find_lapsed(result.limit, *account);
+  const Shortage of = result.caches_full ? Shortage::Caches : Shortage::Clients;
+  result.lapsed = impl_->find_lapsed({result.limit, of, *account, args.clientid});
   return result;
 }
 

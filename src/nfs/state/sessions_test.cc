@@ -154,6 +154,72 @@ TEST(Nfs4Sessions, of_one_address_are_not_so_many_that_others_get_none) {
   world.client("again", "192.0.2.1");
 }
 
+TEST(Nfs4Sessions, of_one_that_lapsed_are_named_when_the_caches_are_full) {
+  ClientLimits limits;
+  limits.caches = 64 << 10;
+  World world(1, limits);
+  std::vector<testing::Client> clients;
+  CreateSessionResult refused;
+  for (int i = 0; refused.status == Status::Ok; ++i) {
+    const std::string name = std::to_string(i);
+    const std::string address = "192.0.2." + std::to_string(i % 8);
+    const ExchangeIdResult id = world.exchange_id(name, 1, "root", false, address);
+    refused = world.create_session(id.clientid, 1);
+    if (refused.status != Status::Ok) break;
+    clients.push_back({id.clientid, refused.sessionid, refused.life});
+    world.clients.reclaim_complete(*refused.life);
+    world.open(clients.back(), i);
+  }
+  EXPECT_TRUE(refused.caches_full);
+  EXPECT_EQ(refused.lapsed, 0u) << "nobody has";
+  world.now += world.lease + std::chrono::seconds(1);
+  world.clients.expire(world.now);
+  // Who has none makes no room.
+  const ExchangeIdResult late = world.exchange_id("late", 1, "root", false, "198.51.100.1");
+  for (std::size_t i = 0; i + 1 < clients.size(); ++i) {
+    const CreateSessionResult again = world.create_session(late.clientid, 1);
+    if (again.status == Status::Ok) return;
+    ASSERT_EQ(again.status, Status::Delay);
+    ASSERT_NE(again.lapsed, 0u) << i;
+    const LifePtr ended = world.clients.end(again.lapsed, true);
+    ASSERT_NE(ended, nullptr);
+    world.files.release(*ended);
+  }
+  FAIL() << "there was room";
+}
+
+TEST(Nfs4Sessions, of_a_client_that_lapsed_are_not_named_for_itself) {
+  ClientLimits limits;
+  limits.caches = 64 << 10;
+  World world(1, limits);
+  const testing::Client client = world.client("only");
+  world.open(client, 1);
+  SequenceId next = 2;
+  while (world.create_session(client.id, next).status == Status::Ok) ++next;
+  world.now += world.lease + std::chrono::seconds(1);
+  world.clients.expire(world.now);
+  ASSERT_TRUE(client.life->lapsed());
+  const CreateSessionResult refused = world.create_session(client.id, next);
+  EXPECT_EQ(refused.status, Status::Delay);
+  EXPECT_EQ(refused.lapsed, 0u);
+}
+
+TEST(Nfs4Sessions, of_the_incarnation_that_is_replaced_are_as_good_as_free) {
+  ClientLimits limits;
+  limits.caches = 64 << 10;
+  World world(1, limits);
+  for (int i = 0; i < 1000; ++i) {
+    const ExchangeIdResult id = world.exchange_id(std::to_string(i));
+    if (world.create_session(id.clientid, 1).status != Status::Ok) break;
+    ASSERT_LT(i, 999);
+  }
+  const ExchangeIdResult again = world.exchange_id("0", 2);
+  const CreateSessionResult session = world.create_session(again.clientid, again.sequenceid);
+  EXPECT_EQ(session.status, Status::Ok);
+  EXPECT_NE(session.ended, nullptr);
+  EXPECT_LE(session.life->account->cache.load(), limits.caches / 4);
+}
+
 TEST(Nfs4Sessions, a_destroyed_one_is_BADSESSION) {
   World world;
   const auto client = world.client("owner");

@@ -114,7 +114,7 @@ ConfirmResult Clients::confirm_clientid(ClientId clientid, const Verifier& confi
   if (result.limit == Limit::None)
     impl_->accounts.remove_unconfirmed(address, clientid);
   else
-    result.lapsed = impl_->find_lapsed(result.limit, *account);
+    result.lapsed = impl_->find_lapsed({result.limit, Shortage::Clients, *account, clientid});
   return result;
 }
 

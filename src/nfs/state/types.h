@@ -122,6 +122,8 @@ struct Asker {
 
 // Which limit on how much there may be of something was reached.
 enum class Limit : std::uint8_t { None, Client, Address, All };
+// What is short then: places for clients, memory for kept replies, ...
+enum class Shortage : std::uint8_t { Clients, Caches, States, Delegations };
 
 // What clients behind one address have together.
 struct AddressAccount {
@@ -131,7 +133,7 @@ struct AddressAccount {
 };
 
 // Why a client whose lease has run out is given up.
-enum class EndedFor : std::uint8_t { TimeOver, Conflict, NewClient };
+enum class EndedFor : std::uint8_t { TimeOver, Conflict, NewClient, Room };
 
 // What a client's sessions and its locks both refer to; the one thing that Clients and Files share.
 // Thread: any.

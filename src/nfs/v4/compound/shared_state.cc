@@ -135,6 +135,8 @@ std::string_view words_for(EndedFor why) {
       return "somebody else wants what it held";
     case EndedFor::NewClient:
       return "a new client needs its place";
+    case EndedFor::Room:
+      return "others need the room that it took";
     case EndedFor::TimeOver:
       break;
   }
@@ -175,18 +177,23 @@ bool SharedState::end_now(state::ClientId client, EndedFor why) {
 }
 
 // What fails here is tried again by expire(), for the client is wanted, or its time is over.
-void SharedState::end_lapsed(state::ClientId client, EndedFor why) {
+bool SharedState::end_lapsed(state::ClientId client, EndedFor why) {
   const state::LifePtr life = clients.life(client);
-  if (life == nullptr || !life->lapsed()) return;
+  if (life == nullptr) return true;
+  if (!life->lapsed()) return life->ended();
   if (why != EndedFor::TimeOver) life->wanted.store(why);
-  if (options.recovery == nullptr) {
-    end_now(client, why);
-    return;
-  }
-  if (life->ending.exchange(true)) return;
+  if (options.recovery == nullptr) return end_now(client, why);
+  if (life->ending.exchange(true)) return false;
   // Refused work goes, and `ending` with it.
   static_cast<void>(options.recovery->offload(
       [this, why, ending = Ending(life)] { end_recorded(*ending.life, why); }));
+  return life->ended();
+}
+
+// While the record of one is being removed no other one is ended: that one's room may do.
+bool SharedState::make_room(state::Limit reached, state::Shortage of, const state::Life& asks) {
+  const state::ClientId lapsed = clients.find_lapsed(reached, of, asks);
+  return lapsed != 0 && end_lapsed(lapsed, EndedFor::Room);
 }
 
 // Blocks. What the client holds goes to another only when the client could not claim it again after

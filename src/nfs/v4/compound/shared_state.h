@@ -91,7 +91,10 @@ class SharedState {
   // A client was confirmed, whose lease runs out even if no client calls any more.
   void watch_leases();
   // Ends a client that lapsed: at once where nothing is recorded, else when its record is gone.
-  void end_lapsed(state::ClientId client, EndedFor why);
+  // Whether it is gone.
+  bool end_lapsed(state::ClientId client, EndedFor why);
+  // Has a client that lapsed make room for one that has reached a limit. True: ask again.
+  bool make_room(state::Limit reached, state::Shortage of, const state::Life& asks);
   // Ends any client, once its record is gone. `done` runs once, on whatever thread.
   void end_by_admin(state::ClientId client, TimePoint now, UniqueFunction<void(EndedByAdmin)> done);
   // Of a client that ended: what it held is free. Null is nobody.

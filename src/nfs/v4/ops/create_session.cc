@@ -9,6 +9,9 @@ namespace stag::nfs::nfs4 {
 
 namespace {
 
+// Clients that lapsed, for one that finds no room; sessions of them may be smaller than its own.
+constexpr int kMostEnded = 16;
+
 state::ChannelAttributes to_attributes(const v4::channel_attrs4& from) {
   return {from.ca_headerpadsize,          from.ca_maxrequestsize, from.ca_maxresponsesize,
           from.ca_maxresponsesize_cached, from.ca_maxoperations,  from.ca_maxrequests};
@@ -57,8 +60,9 @@ v4::CREATE_SESSION4res create_session(Compound& compound, v4::CREATE_SESSION4arg
   asked.callback_path = back;
   state::Clients& clients = compound.shared().clients;
   state::CreateSessionResult made = clients.create_session(asked, compound.now());
-  if (made.lapsed != 0) {
-    compound.shared().end_lapsed(made.lapsed, EndedFor::NewClient);
+  for (int i = 0; i < kMostEnded && made.lapsed != 0; ++i) {
+    const EndedFor why = made.caches_full ? EndedFor::Room : EndedFor::NewClient;
+    if (!compound.shared().end_lapsed(made.lapsed, why)) break;
     made = clients.create_session(asked, compound.now());
   }
   compound.shared().release(made.ended);

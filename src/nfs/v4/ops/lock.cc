@@ -79,8 +79,10 @@ v4::LOCK4res lock_now(Compound& compound, const v4::LOCK4args& args) {
   Buffer owner;
   const auto wanted = to_lock_args(compound, args, *range, owner);
   if (!wanted) return {wanted.error(), {}};
-  const state::LockResult locked =
-      settled(compound, [&] { return lock_everywhere(compound, *wanted); });
+  const state::LockResult locked = settled(compound, [&] {
+    return with_room(compound, state::Shortage::States,
+                     [&] { return lock_everywhere(compound, *wanted); });
+  });
   note_limit(compound, Reason::Nfs4StatesTooMany, locked.limit);
   v4::LOCK4res results;
   results.status = status_of(locked.verdict);

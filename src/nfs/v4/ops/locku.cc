@@ -11,8 +11,10 @@ v4::LOCKU4res locku(Compound& compound, v4::LOCKU4args& args) {
   if (!range) return {v4::NFS4ERR_INVAL, {}};
   const auto meant = compound.meant(args.lock_stateid);
   if (!meant) return {meant.error(), {}};
-  const state::StateidResult unlocked = compound.shared().files.unlock(
-      compound.object().key(), to_stateid(*meant), *range, *compound.life());
+  const state::StateidResult unlocked = with_room(compound, state::Shortage::States, [&] {
+    return compound.shared().files.unlock(compound.object().key(), to_stateid(*meant), *range,
+                                          *compound.life());
+  });
   note_limit(compound, Reason::Nfs4StatesTooMany, unlocked.limit);
   if (unlocked.status != state::Status::Ok) return {to_nfsstat4(unlocked.status), {}};
   v4::LOCKU4res results;

@@ -2,6 +2,7 @@
 
 #include "nfs/v4/callback/callbacks.h"
 #include "nfs/v4/compound/limit_notes.h"
+#include "nfs/v4/ops/stateids.h"
 
 namespace stag::nfs::nfs4 {
 
@@ -32,8 +33,10 @@ Task<state::StateidResult> delegate(Compound& compound, const ExportObject& file
   }
   const state::SlotRef granted_by =
       compound.slot() == nullptr ? state::SlotRef{} : compound.slot()->slot;
-  const state::StateidResult made = compound.shared().files.delegate(
-      {file.key(), type, granted_by, change, reclaim, compound.now()}, compound.life());
+  const state::DelegateArgs wanted{file.key(), type, granted_by, change, reclaim, compound.now()};
+  const state::StateidResult made = with_room(compound, state::Shortage::Delegations, [&] {
+    return compound.shared().files.delegate(wanted, compound.life());
+  });
   note_limit(compound, Reason::Nfs4DelegationsTooMany, made.limit);
   co_return made;
 }

@@ -58,8 +58,10 @@ Task<v4::OPEN4res> open_file(Compound& compound, v4::OPEN4args& args, Delegating
                                args.share_deny,
                                args.claim.claim == v4::CLAIM_PREVIOUS,
                                target->truncate.has_value()};
-  const state::OpenResult opened = co_await settled_in_time(
-      compound, wanted.file, [&] { return compound.shared().files.open(wanted, compound.life()); });
+  const state::OpenResult opened = co_await settled_in_time(compound, wanted.file, [&] {
+    return with_room(compound, state::Shortage::States,
+                     [&] { return compound.shared().files.open(wanted, compound.life()); });
+  });
   note_limit(compound, Reason::Nfs4StatesTooMany, opened.limit);
   if (!opened.verdict.granted()) co_return v4::OPEN4res{status_of(opened.verdict), {}};
   auto delegation = co_await truncate_and_delegate(compound, *target, args, delegating);

@@ -17,16 +17,27 @@ v4::stateid4 to_stateid4(const state::Stateid& stateid);
 std::optional<v4::nfsstat4> check_stateid(Compound& compound, const ExportObject& object,
                                           const v4::stateid4& stateid, state::Touch touch);
 
+// How often an operation asks again for what others who lapsed had.
+inline constexpr int kTries = 16;
+
 // The status of a verdict: NFS4_OK, or why not. Asks `ask` again where a client that lapsed was in
 // the way, until nothing is.
 template <class Ask>
 auto settled(Compound& compound, Ask ask) {
-  constexpr int kTries = 16;
   auto result = ask();
   for (int i = 0; i < kTries && result.verdict.kind == state::Verdict::Kind::Lapsed; ++i) {
     compound.shared().end_lapsed(result.verdict.who, EndedFor::Conflict);
     result = ask();
   }
+  return result;
+}
+// Asks `ask` again where a limit was reached, as long as clients that lapsed make room.
+template <class Ask>
+auto with_room(Compound& compound, state::Shortage of, Ask ask) {
+  SharedState& shared = compound.shared();
+  auto result = ask();
+  for (int i = 0; i < kTries && shared.make_room(result.limit, of, *compound.life()); ++i)
+    result = ask();
   return result;
 }
 v4::nfsstat4 status_of(const state::Verdict& verdict);
