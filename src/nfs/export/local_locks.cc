@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -50,8 +51,10 @@ class LocalFile {
       : key(of), address(std::move(for_address)), locks_(std::move(locks)) {}
 
   const FileKey key;
-  const std::string address;  // of the client that it counts for
-  std::size_t pins = 0;       // with the table's mutex
+  // With the table's mutex:
+  std::string address;  // of the client that it counts for
+  bool shared = false;  // clients at another address have opened it, too
+  std::size_t pins = 0;
 
   bool unused() const {
     const std::scoped_lock lock(mutex_);
@@ -198,12 +201,18 @@ std::shared_ptr<LocalFile> LocalLockTable::find(const FileKey& key) const {
   return found == files_.end() ? nullptr : found->second;
 }
 
-LocalLockTable::Pin LocalLockTable::pinned_if_open(const FileKey& key) {
+LocalLockTable::Pin LocalLockTable::pinned_if_open(const FileKey& key, const std::string& address) {
   const std::scoped_lock lock(mutex_);
   const auto found = files_.find(key);
-  if (found == files_.end()) return {};
-  ++found->second->pins;
-  return {*this, found->second};
+  return found == files_.end() ? Pin() : pin(found->second, address);
+}
+
+// With the mutex.
+LocalLockTable::Pin LocalLockTable::pin(const std::shared_ptr<LocalFile>& file,
+                                        const std::string& address) {
+  file->shared = file->shared || address != file->address;
+  ++file->pins;
+  return {*this, file};
 }
 
 // Somebody may have opened it meanwhile.
@@ -221,8 +230,7 @@ Result<LocalLockTable::Pin, vfs::Status> LocalLockTable::pinned(
     ++of_address;
     open_.fetch_add(1);
   }
-  ++at->second->pins;
-  return Pin(*this, at->second);
+  return pin(at->second, file->address);
 }
 
 // The limits are seen once the file is open: a store without local programs has none of them.
@@ -230,7 +238,7 @@ Task<Result<LocalLockTable::Pin, vfs::Status>> LocalLockTable::open(const FileKe
                                                                     vfs::FileSystem& store,
                                                                     vfs::CallerContext caller,
                                                                     const std::string& address) {
-  if (Pin pin = pinned_if_open(key)) co_return std::move(pin);
+  if (Pin pin = pinned_if_open(key, address)) co_return std::move(pin);
   auto locks = co_await store.local_locks(caller, key.handle);
   if (!locks && locks.error() == vfs::Status::NotSupported) co_return Pin();
   if (!locks) co_return Failure{locks.error()};
@@ -251,9 +259,14 @@ void LocalLockTable::close_if_unused(LocalFile& file, std::shared_ptr<LocalFile>
   if (found == files_.end() || found->second.get() != &file) return;
   closed = std::move(found->second);
   files_.erase(found);
-  const auto count = files_of_address_.find(file.address);
-  if (--count->second == 0) files_of_address_.erase(count);
+  discount(file.address);
   open_.fetch_sub(1);
+}
+
+// With the mutex.
+void LocalLockTable::discount(const std::string& address) {
+  const auto count = files_of_address_.find(address);
+  if (--count->second == 0) files_of_address_.erase(count);
 }
 
 LocalLockTable::Hold::Hold(LocalLockTable& table, std::shared_ptr<LocalFile> file,
@@ -294,7 +307,7 @@ void LocalLockTable::freed(const FileKey* key, const Range& range) {
 
 RangeModes LocalLockTable::locked(const FileKey& key, const Range& range) const {
   RangeModes modes;
-  for (const Source& source : sources_) source(key, range, modes);
+  for (const Source& source : sources_) source.locked(key, range, modes);
   return modes;
 }
 
@@ -308,8 +321,44 @@ void LocalLockTable::reconcile(LocalFile& file, const Range& range) {
     if (file.reconcile(rest, locked(file.key, rest), due->number)) break;
   }
   std::shared_ptr<LocalFile> closed;
+  {
+    const std::scoped_lock lock(mutex_);
+    close_if_unused(file, closed);
+  }
+  if (closed != nullptr) return;
+  try {
+    charge_locker(file);
+  } catch (const std::bad_alloc&) {
+    // When somebody comes or goes the next time.
+  }
+}
+
+// Who has nothing locked there any more must not pay for what others keep locked: with as many of
+// his files as may count for him they would keep him from locking any.
+void LocalLockTable::charge_locker(LocalFile& file) {
+  std::string before;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!file.shared) return;
+    before = file.address;
+  }
+  std::optional<std::string> other;
+  for (const Source& source : sources_) {
+    auto locker = source.locker(file.key, before);
+    if (locker == before) return;
+    if (!other) other = std::move(locker);
+  }
+  if (other) charge(file, before, *std::move(other));
+}
+
+// Even beyond the limit of that address, which gets no more files then.
+void LocalLockTable::charge(LocalFile& file, const std::string& before, std::string address) {
   const std::scoped_lock lock(mutex_);
-  close_if_unused(file, closed);
+  const auto found = files_.find(file.key);
+  if (found == files_.end() || found->second.get() != &file || file.address != before) return;
+  ++files_of_address_[address];
+  discount(before);
+  file.address.swap(address);
 }
 
 }  // namespace stag::nfs

@@ -41,9 +41,14 @@ struct LocalLockLimits {
 
 class LocalLockTable final : public state::RangeMirror {
  public:
-  // Raises what it has locked in this range of a file.
-  using Source =
-      std::function<void(const state::FileKey&, const state::Range&, state::RangeModes& to)>;
+  struct Source {
+    // Raises what it has locked in this range of a file.
+    std::function<void(const state::FileKey&, const state::Range&, state::RangeModes& to)> locked;
+    // The address of somebody who has locked something of a file: `preferred`, if he is seen to
+    // have; nullopt: nobody has.
+    std::function<std::optional<std::string>(const state::FileKey&, const std::string& preferred)>
+        locker;
+  };
   LocalLockTable();
   ~LocalLockTable() override;
   LocalLockTable(const LocalLockTable&) = delete;
@@ -73,7 +78,8 @@ class LocalLockTable final : public state::RangeMirror {
   };
   // Of a regular file, which `key` names. All are used until the Task ends. TooManyObjects: too
   // many files are open, those of clients at `address` perhaps, which is the caller's without port.
-  // Who opens a file first is the one that it counts for.
+  // A file counts for who opens it first, as long as he has something locked there; then for one
+  // who has.
   Task<Result<Pin, vfs::Status>> open(const state::FileKey& key, vfs::FileSystem& store,
                                       vfs::CallerContext caller, const std::string& address);
 
@@ -112,10 +118,14 @@ class LocalLockTable final : public state::RangeMirror {
   };
   std::shared_ptr<LocalFile> find(const state::FileKey& key) const;
   Result<Pin, vfs::Status> pinned(const std::shared_ptr<LocalFile>& file);
-  Pin pinned_if_open(const state::FileKey& key);
+  Pin pinned_if_open(const state::FileKey& key, const std::string& address);
+  Pin pin(const std::shared_ptr<LocalFile>& file, const std::string& address);
   void release(LocalFile& file);
   void close_if_unused(LocalFile& file, std::shared_ptr<LocalFile>& closed);
   void reconcile(LocalFile& file, const state::Range& range);
+  void charge_locker(LocalFile& file);
+  void charge(LocalFile& file, const std::string& before, std::string address);
+  void discount(const std::string& address);
   state::RangeModes locked(const state::FileKey& key, const state::Range& range) const;
 
   std::list<Source> sources_;

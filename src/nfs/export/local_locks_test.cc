@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+#include <set>
+#include <string>
+
 #include "testing/manual_loop.h"
 #include "testing/nfs/store_with_programs.h"
 #include "vfs/memory/memory.h"
@@ -18,10 +22,17 @@ class LocalLocks : public ::testing::Test {
  protected:
   LocalLocks() {
     store_.has_locks = true;
-    for (RangeModes& one : given_)
-      table_.add([&one](const FileKey&, const Range& range, RangeModes& to) {
-        for (const RangeModes::Piece& piece : one.within(range)) to.raise(piece.range, piece.mode);
-      });
+    for (int i = 0; i < 2; ++i)
+      table_.add({[this, i](const FileKey&, const Range& range, RangeModes& to) {
+                    for (const RangeModes::Piece& piece : given_[i].within(range))
+                      to.raise(piece.range, piece.mode);
+                  },
+                  [this, i](const FileKey&, const std::string& preferred) {
+                    const auto& all = lockers_[i];
+                    if (all.empty() || all.contains(preferred))
+                      return all.empty() ? std::nullopt : std::optional(preferred);
+                    return std::optional(*all.begin());
+                  }});
     pin_ = open();
   }
   LocalLockTable::Pin open() {
@@ -54,6 +65,7 @@ class LocalLocks : public ::testing::Test {
   testing::StoreWithPrograms store_{std::make_shared<vfs::MemoryFileSystem>()};
   const FileKey key_{1, store_.root()};
   RangeModes given_[2];
+  std::set<std::string> lockers_[2];  // where those are whom it was given to
   LocalLockTable table_;
   LocalLockTable::Pin pin_;
 };
@@ -170,6 +182,58 @@ TEST_F(LocalLocks, leave_descriptors_for_others) {
   *second = {};
   EXPECT_TRUE(open(file(4), kHere).ok());
   EXPECT_TRUE(open(file(4), kElsewhere).ok()) << "it was given back";
+}
+
+class SharedLocalLocks : public LocalLocks {
+ protected:
+  void SetUp() override {
+    table_.limit({10, 1});
+    ASSERT_TRUE(give(given_[0], {0, 9}, Mode::Shared));
+    lockers_[0] = {kHere};
+  }
+  // Another address locks some of the file, and the first one gives up what it had there.
+  void outlive(int in) {
+    auto other = open(key_, kThere);
+    ASSERT_TRUE(other.ok());
+    ASSERT_TRUE(give(given_[in], {20, 29}, Mode::Shared));
+    lockers_[in].insert(kThere);
+    pin_ = {};
+    *other = {};
+    EXPECT_EQ(counted_for(kHere), 1);
+    EXPECT_EQ(counted_for(kThere), 0);
+    lockers_[0].erase(kHere);
+    free(given_[0], {0, 9});
+  }
+  // Of one that it may have.
+  int counted_for(const std::string& address) {
+    return open(FileKey{2, store_.root()}, address).ok() ? 0 : 1;
+  }
+};
+
+TEST_F(SharedLocalLocks, count_for_who_has_some_when_the_first_has_none_any_more) {
+  outlive(0);
+  EXPECT_EQ(counted_for(kHere), 0);
+  EXPECT_EQ(counted_for(kThere), 1);
+  lockers_[0].clear();
+  free(given_[0], {});
+  EXPECT_EQ(store_.locks.open, 0);
+  EXPECT_EQ(counted_for(kThere), 0) << "it was given back where it counted last";
+}
+
+TEST_F(SharedLocalLocks, count_for_who_has_some_in_whatever_table) {
+  outlive(1);
+  EXPECT_EQ(counted_for(kHere), 0);
+  EXPECT_EQ(counted_for(kThere), 1);
+}
+
+TEST_F(SharedLocalLocks, stay_with_the_first_while_it_has_some) {
+  auto other = open(key_, kThere);
+  ASSERT_TRUE(other.ok());
+  ASSERT_TRUE(give(given_[0], {20, 29}, Mode::Shared));
+  lockers_[0].insert(kThere);
+  free(given_[0], {0, 4});
+  EXPECT_EQ(counted_for(kHere), 1);
+  EXPECT_EQ(counted_for(kThere), 0);
 }
 
 }  // namespace

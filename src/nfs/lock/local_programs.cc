@@ -5,10 +5,14 @@ namespace stag::nfs::lock {
 LocalPrograms::LocalPrograms(LocalLockTable& local, std::mutex& mutex, const LockTable& table)
     : local_(local),
       source_(local.add(
-          [&mutex, &table](const FileKey& file, const Range& range, state::RangeModes& to) {
-            const std::scoped_lock lock(mutex);
-            table.locked_in(file, range, to);
-          })) {}
+          {[&mutex, &table](const FileKey& file, const Range& range, state::RangeModes& to) {
+             const std::scoped_lock lock(mutex);
+             table.locked_in(file, range, to);
+           },
+           [&mutex, &table](const FileKey& file, const std::string& preferred) {
+             const std::scoped_lock lock(mutex);
+             return table.locker_at(file, preferred);
+           }})) {}
 
 LocalPrograms::~LocalPrograms() {
   local_.remove(source_);

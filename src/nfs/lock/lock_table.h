@@ -130,6 +130,12 @@ class LockTable {
     const auto found = files_.find(file);
     if (found != files_.end()) found->second.locks.locked_in(range, to);
   }
+  // As of RangeLocks.
+  std::optional<std::string> locker_at(const FileKey& file, const std::string& preferred) const {
+    const auto found = files_.find(file);
+    if (found == files_.end()) return std::nullopt;
+    return found->second.locks.locker_at(preferred);
+  }
   std::size_t size() const { return total_; }  // locks, shares, waiters and unsettled grants
   // The clients with locks, shares or waiters at an address, in order.
   std::vector<Client> clients_at(const std::string& address) const;

@@ -121,4 +121,15 @@ std::vector<Held> RangeLocks::all() const {
   return all;
 }
 
+std::optional<std::string> RangeLocks::locker_at(const std::string& preferred) const {
+  constexpr int kLookedAt = 64;
+  int looked_at = 0;
+  for (const auto& [owner, locks] : holders_) {
+    if (owner->client.address == preferred) return preferred;
+    if (++looked_at == kLookedAt) break;
+  }
+  if (holders_.empty()) return std::nullopt;
+  return holders_.begin()->first->client.address;
+}
+
 }  // namespace stag::nfs::lock

@@ -83,6 +83,10 @@ class RangeLocks {
     exclusive_.each(range, raise(state::RangeMode::Exclusive));
   }
 
+  // The address of somebody who has a lock: `preferred`, if one there is among the first that are
+  // looked at; nullopt: nobody has.
+  std::optional<std::string> locker_at(const std::string& preferred) const;
+
   std::size_t size() const { return size_; }
   std::vector<Held> all() const;
 

@@ -118,5 +118,20 @@ TEST(RangeLocks, release_all_of_an_owner_and_nothing_of_others) {
   EXPECT_FALSE(locks.conflict(*a, {501, 501}, true));
 }
 
+TEST(RangeLocks, are_of_clients_at_some_address) {
+  const auto at = [](const char* address) {
+    return std::make_shared<Owner>(Owner{{address, "host"}, "owner", 1});
+  };
+  const OwnerPtr here = at("192.0.2.1"), there = at("192.0.2.2");
+  RangeLocks locks;
+  EXPECT_EQ(locks.locker_at("192.0.2.1"), std::nullopt);
+  locks.apply(locks.plan(here, {0, 9}, true));
+  locks.apply(locks.plan(there, {20, 29}, true));
+  EXPECT_EQ(locks.locker_at("192.0.2.2"), "192.0.2.2");
+  EXPECT_EQ(locks.locker_at("192.0.2.1"), "192.0.2.1");
+  locks.apply(locks.plan(here, {0, 9}, std::nullopt));
+  EXPECT_EQ(locks.locker_at("192.0.2.1"), "192.0.2.2");
+}
+
 }  // namespace
 }  // namespace stag::nfs::lock

@@ -6,7 +6,7 @@ namespace stag::nfs::state {
 
 std::shared_ptr<AddressAccount> Accounts::join(const std::string& address) {
   const BriefLock lock(mutex_);
-  return entries_[address].account;
+  return entries_.try_emplace(address, address).first->second.account;
 }
 
 void Accounts::rank(const Entries::value_type& entry, std::size_t before) {
@@ -24,7 +24,7 @@ void Accounts::rank(const Entries::value_type& entry, std::size_t before) {
 
 ClientId Accounts::add_unconfirmed(const std::string& address, ClientId clientid) {
   const BriefLock lock(mutex_);
-  auto& entry = *entries_.try_emplace(address).first;
+  auto& entry = *entries_.try_emplace(address, address).first;
   entry.second.unconfirmed.push_back(clientid);
   try {
     rank(entry, entry.second.unconfirmed.size() - 1);

@@ -34,7 +34,9 @@ class Accounts {
 
  private:
   struct Entry {
-    std::shared_ptr<AddressAccount> account = std::make_shared<AddressAccount>();
+    explicit Entry(const std::string& address)
+        : account(std::make_shared<AddressAccount>(address)) {}
+    std::shared_ptr<AddressAccount> account;
     std::vector<ClientId> unconfirmed;  // the oldest first
     bool unused() const { return account.use_count() == 1 && unconfirmed.empty(); }
   };

@@ -186,6 +186,9 @@ class Files {
   void mirror_to(RangeMirror* mirror) { mirror_ = mirror; }
   // Raises what is locked in this range of a file.
   void locked_in(const FileKey& file, const Range& range, RangeModes& to) const;
+  // The address of a client that has locked something of a file: `preferred`, if one there is among
+  // the first that are looked at; nullopt: nobody has.
+  std::optional<std::string> locker_at(const FileKey& file, const std::string& preferred) const;
   // What the others ask before they add something. Of a byte range: Denied with the lock that is in
   // the way, Recall, or Lapsed. Of a share reservation: ShareDenied, Recall or Lapsed.
   LockResult range_conflict(const FileKey& file, const Range& range, bool exclusive);

@@ -20,6 +20,9 @@ std::uint32_t seqid_after(std::uint32_t seqid) {
   return seqid == 0xffffffff ? 1 : seqid + 1;
 }
 
+// A file may have as many locks as there are: not all are looked through for one holder.
+constexpr int kLockersLookedAt = 64;
+
 // As local file systems have it: shared locks are for readers, exclusive ones for writers.
 bool mode_allows(const OpenState& open, bool exclusive) {
   return (open.access & (exclusive ? kShareWrite : kShareRead)) != 0;
@@ -213,6 +216,28 @@ void Files::locked_in(const FileKey& file, const Range& range, RangeModes& to) c
     for (const RangeModes::Piece& piece : pieces) to.raise(piece.range, piece.mode);
     return;
   }
+}
+
+std::optional<std::string> Files::locker_at(const FileKey& file,
+                                            const std::string& preferred) const {
+  const std::uint64_t hash = impl_->hash_of(file);
+  FileShard& shard = impl_->shard_of(hash);
+  std::shared_ptr<const AddressAccount> found;
+  {
+    const BriefLock guard(shard.mutex);
+    const FileRecord* const record = shard.find_file(file, hash);
+    if (record == nullptr) return std::nullopt;
+    int looked_at = 0;
+    const auto look = [&](const LockOwnerRecord& owner) {
+      const auto& account = owner.holder->life->account;
+      if (found == nullptr || account->address == preferred) found = account;
+      return found->address != preferred && ++looked_at < kLockersLookedAt;
+    };
+    record->shared.each_holder(look);
+    if (found == nullptr || found->address != preferred) record->exclusive.each_holder(look);
+  }
+  if (found == nullptr) return std::nullopt;
+  return found->address;
 }
 
 }  // namespace stag::nfs::state

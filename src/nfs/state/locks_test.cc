@@ -270,5 +270,23 @@ TEST_F(Nfs4Locks, ranges_are_counted_and_splitting_beyond_the_limit_is_refused) 
   EXPECT_EQ(client.life->states.load(), 2u);
 }
 
+TEST(Nfs4StateLocks, are_of_clients_at_some_address) {
+  World world;
+  const testing::Client here = world.client("here", "192.0.2.1");
+  const testing::Client there = world.client("there", "192.0.2.2");
+  const FileKey file = World::file(1);
+  EXPECT_EQ(world.files.locker_at(file, "192.0.2.1"), std::nullopt);
+  const Stateid open = world.open(here, 1).stateid;
+  EXPECT_EQ(world.files.locker_at(file, "192.0.2.1"), std::nullopt) << "an open is no lock";
+  const Stateid lock = world.lock(here, 1, open, {0, 9}, true).stateid;
+  ASSERT_TRUE(
+      world.lock(there, 1, world.open(there, 1).stateid, {20, 29}, false).verdict.granted());
+  EXPECT_EQ(world.files.locker_at(file, "192.0.2.1"), "192.0.2.1");
+  EXPECT_EQ(world.files.locker_at(file, "192.0.2.2"), "192.0.2.2");
+  EXPECT_NE(world.files.locker_at(file, "192.0.2.3"), std::nullopt);
+  ASSERT_EQ(world.files.unlock(file, lock, {0, 9}, *here.life).status, Status::Ok);
+  EXPECT_EQ(world.files.locker_at(file, "192.0.2.1"), "192.0.2.2");
+}
+
 }  // namespace
 }  // namespace stag::nfs::state

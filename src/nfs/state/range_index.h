@@ -49,6 +49,14 @@ class RangeIndex {
     }
   }
 
+  // Calls `function` with whose each range is, while it returns true.
+  template <class Function>
+  void each_holder(Function function) const {
+    for (const Block& block : blocks_)
+      for (const Entry& entry : block.entries)
+        if (!function(*entry.holder)) return;
+  }
+
   // All of it or, where memory runs out, nothing.
   void insert(const Range& range, const Holder* holder) {
     const Entry entry{range, holder};

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "base/bytes.h"
@@ -127,6 +128,8 @@ enum class Shortage : std::uint8_t { Clients, Caches, States, Delegations };
 
 // What clients behind one address have together.
 struct AddressAccount {
+  explicit AddressAccount(std::string of = {}) : address(std::move(of)) {}
+  const std::string address;             // without port
   std::atomic<std::uint32_t> states{0};  // as in Life
   std::atomic<std::uint32_t> clients{0};
   std::atomic<std::uint64_t> cache{0};  // bytes

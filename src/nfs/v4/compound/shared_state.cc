@@ -33,9 +33,12 @@ SharedState::SharedState(const ServerContext& context, const Nfs4Options& wanted
              .limits = wanted.states,
              .grace = wanted.grace}),
       local_locks_(server.local_locks->add(
-          [this](const state::FileKey& file, const state::Range& range, state::RangeModes& to) {
-            files.locked_in(file, range, to);
-          })) {
+          {[this](const state::FileKey& file, const state::Range& range, state::RangeModes& to) {
+             files.locked_in(file, range, to);
+           },
+           [this](const state::FileKey& file, const std::string& preferred) {
+             return files.locker_at(file, preferred);
+           }})) {
   files.mirror_to(server.local_locks.get());
   if (options.recovery != nullptr)
     options.grace->finish_by(
