@@ -40,6 +40,9 @@ class Linger : public std::enable_shared_from_this<Linger> {
       : socket_(std::move(socket)), batch_(std::move(batch)), place_(std::move(place)) {}
 
   void start() {
+    // Who waited on the socket before may be gone long before the socket is.
+    socket_.ignore_readable();
+    socket_.when_writable({});
     // The timer is what keeps this alive.
     limit_ = socket_.loop().after(kPatience, [self = shared_from_this()] { self->end(); });
     write();

@@ -71,7 +71,7 @@ TEST(Passive, says_nothing_behind_its_reply_before_the_first_FPDU) {
   RawPeer peer = RawPeer::connected(service.address());
   peer.shake_hands();
   // The greeting is posted by now, and would have left in the turns since.
-  for (int turn = 0; turn < 10; ++turn) service.connections();
+  service.turns(10);
   EXPECT_FALSE(peer.has_bytes());
   // A Write of no bytes is a first FPDU as well.
   peer.send(fpdu(tagged_write({}, {})));

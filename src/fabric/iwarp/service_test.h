@@ -32,7 +32,10 @@ class Service final : public Acceptor {
   std::size_t connections() {
     return on_loop(loop(), [this] { return peers_.size(); });
   }
-  // Runs `function` with the latest connection.
+  void turns(int count) {
+    for (int i = 0; i < count; ++i) connections();
+  }
+  // Runs `function` with the latest connection, which has not ended.
   template <class Function>
   auto with_connection(Function function) {
     return on_loop(loop(), [&] { return function(*peers_.back()->connection); });
@@ -76,6 +79,8 @@ class Service final : public Acceptor {
     void on_revoked(std::uint32_t) override {}
     void on_disconnect(Reason reason) override {
       if (!std::exchange(service.ended_, true)) service.end_.set_value(reason);
+      // As Link does: in a later turn, since its event is being delivered.
+      service.loop().post([gone = std::move(connection)]() mutable { gone.reset(); });
     }
     Service& service;
     std::unique_ptr<Connection> connection;

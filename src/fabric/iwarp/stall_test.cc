@@ -60,6 +60,20 @@ TEST_F(Stall, of_a_peer_that_takes_nothing_ends_the_connection) {
   EXPECT_EQ(service.ended(), Reason::PeerStalled);
 }
 
+// The stream lingers, with bytes that are still to be written: the connection itself is gone.
+TEST_F(Stall, of_a_peer_that_goes_on_later_reaches_nothing_of_the_connection) {
+  static const std::vector<std::byte> data(32 << 20);
+  greet();
+  service.with_connection([](Connection& connection) {
+    connection.write(Rope::borrow(data), {7, 32 << 20, 0}, 1, kNoToken);
+    return true;
+  });
+  EXPECT_EQ(service.ended(), Reason::PeerStalled);
+  service.turns(2);
+  peer.send(fpdu(tagged_write({}, {})));
+  service.turns(10);
+}
+
 // All of it is in the socket: the fabric has nothing left to write.
 TEST_F(Stall, is_seen_where_the_system_has_taken_all_of_a_Send_and_the_peer_nothing) {
   const int little = 4096;

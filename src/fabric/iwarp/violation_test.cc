@@ -74,6 +74,35 @@ TEST(Violation, reaches_a_peer_that_has_sent_much_more_than_was_read) {
   EXPECT_EQ(terminate_and_end(peer), "12 03 c0");
 }
 
+// What is left to write fits in where the peer has read a little; that there is room for more is
+// told when the connection is gone. How much fits is the system's: one of these is right.
+TEST(Violation, of_a_peer_that_takes_the_rest_later_reaches_nothing_of_the_connection) {
+  static const std::vector<std::byte> data(1 << 20);
+  constexpr std::size_t kLittle = 100'000, kHeld = 60'000;
+  for (std::size_t size = 200'000; size < data.size(); size += 15'000) {
+    IwarpOptions options;
+    options.tcp.send_buffer = 200'000;
+    Service service(options);
+    RawPeer peer = RawPeer::connected(service.address());
+    const int held = kHeld;
+    setsockopt(peer.descriptor(), SOL_SOCKET, SO_RCVBUF, &held, sizeof held);
+    peer.shake_hands();
+    peer.send(fpdu(tagged_write({}, {})));
+    service.with_connection([size](Connection& connection) {
+      connection.write(Rope::borrow(data).slice(0, size), {7, 1 << 20, 0}, 1, kNoToken);
+      return true;
+    });
+    service.turns(3);
+    EXPECT_EQ(peer.receive(kLittle).size(), kLittle);
+    peer.send(fpdu(tagged_write({99, 4, 0}, bytes_of("evil"))));
+    EXPECT_EQ(service.ended(), Reason::RemoteAccessDenied);
+    service.turns(2);
+    // Up to the Terminate, or where the stream was cut.
+    while (!peer.receive_ulpdu().empty()) continue;
+    service.turns(3);
+  }
+}
+
 TEST(Violation, of_the_CRC_is_found_and_told) {
   Service service;
   service.answer.crc = true;
