@@ -281,7 +281,6 @@ class LivesOfExposure {
     fabric_.like.revokes_later = revokes_later;
     ChannelOptions options;
     options.seed = 7;
-    options.probe_after = Duration::zero();
     channel_.emplace(fabric_, Address{"server", 1}, options);
     fabric_.peers.reserve(8);
   }
@@ -289,6 +288,7 @@ class LivesOfExposure {
     begin(calls_[0], false);
     answer_all();
     EXPECT_TRUE(calls_[0].good);
+    fabric_.run_for(std::chrono::minutes(1));  // nobody looks after the server's health
     for (std::size_t i = 1; i < calls_.size(); ++i) prepare(calls_[i], i % 2 != 0);
     allocations_until_failure = n;
     for (std::size_t i = 1; i < calls_.size(); ++i) start(calls_[i]);
@@ -308,9 +308,31 @@ class LivesOfExposure {
     fabric_.run_until_idle();
     EXPECT_TRUE(closed_) << n;
   }
+  // Whether there were so many allocations when the server was looked after for the first time.
+  bool find_out_silence(long n) {
+    const Duration look = ChannelOptions().probe_after;
+    begin(calls_[0], false);
+    answer_all();
+    fabric_.run_for(look);
+    begin(calls_[1], false);
+    allocations_until_failure = n;
+    fabric_.run_for(look);
+    const bool failed = allocations_until_failure == 0;
+    allocations_until_failure = 0;
+    fabric_.run_for(3 * look);
+    EXPECT_TRUE(fabric_.peers.front()->closed) << n;
+    answer_all();
+    EXPECT_TRUE(calls_[1].good) << n;
+    detach(close());
+    fabric_.run_until_idle();
+    EXPECT_TRUE(closed_) << n;
+    return failed;
+  }
 
  private:
   static constexpr Duration kDeadline = std::chrono::milliseconds(1);
+  // For another connection; without asking a server that is silent whether it lives.
+  static constexpr Duration kPatience = std::chrono::seconds(1);
   struct Made {
     CallMessage message;
     std::vector<std::byte> argument = std::vector<std::byte>(kChunk);
@@ -367,12 +389,12 @@ class LivesOfExposure {
   }
   void answer_all() {
     for (int i = 0; i < 4; ++i) {
-      fabric_.run_until_idle();
+      fabric_.run_for(kPatience);
       for (const Made* made : {&calls_[0], &calls_[1], &calls_[2], &calls_[3], &calls_[4], &late_})
         if (made->begun && !made->ended && !fabric_.peers.back()->closed)
           answer(*fabric_.peers.back(), *made);
     }
-    fabric_.run_until_idle();
+    fabric_.run_for(kPatience);
   }
 
   SilentFabric fabric_;
@@ -404,6 +426,17 @@ TEST(OutOfMemory, exposes_nothing_of_a_call_that_has_ended_whichever_allocation_
       EXPECT_GT(n, 5);
     }
   }
+}
+
+TEST(OutOfMemory, lets_no_server_be_silent_for_ever_whichever_allocation_fails) {
+  const auto life = [](long n) {
+    bool failed = false;
+    std::thread([&] { failed = LivesOfExposure(false).find_out_silence(n); }).join();
+    return failed;
+  };
+  long n = 1;
+  while (life(n) && !HasFailure()) ++n;
+  EXPECT_GT(n, 2);
 }
 
 TEST(OutOfMemory, ends_a_call_whichever_allocation_fails_and_the_Channel_goes_on) {

@@ -222,9 +222,12 @@ bool Channel::try_again(Entry& entry) {
 
 // A Link has ended all its calls before it tells on_link_down(), which lets go of it.
 void Channel::begin(Entry& entry) {
+  // First what may find no memory: a Call that has begun is the Link's until that has ended it.
+  const bool begun = watch_health();
   entry.link = link_.get();
   link_->start(entry.call);
-  watch_health();
+  // Behind it: that the Call itself is taken says nothing about the server.
+  if (begun && link_ != nullptr) link_->progressed();
 }
 
 std::optional<ChannelLimits> Channel::limits() const {
@@ -275,11 +278,10 @@ void Channel::give_up(Entry& entry, Reason reason) {
 // Health: calls are waiting and nothing moves. A bulk transfer on a slow link says nothing for a
 // long time but moves all the time.
 
-void Channel::watch_health() {
-  if (options_.probe_after <= Duration::zero() || health_watched_) return;
-  health_watched_ = true;
-  if (link_ != nullptr) link_->progressed();
+bool Channel::watch_health() {
+  if (options_.probe_after <= Duration::zero() || health_watched_) return false;
   health_timer_ = loop_.after(options_.probe_after, [this] { on_health_tick(); });
+  return health_watched_ = true;
 }
 
 void Channel::on_health_tick() {
@@ -288,8 +290,12 @@ void Channel::on_health_tick() {
   const bool alive = link_->progressed();
   // A probe that found no credit yet says nothing about the server.
   if (!alive && probe_ != nullptr && probe_->sent()) return link_->close(Reason::RpcServerSilent);
-  // First the mark: that the probe itself is taken says nothing about the server.
-  watch_health();
+  try {
+    watch_health();
+  } catch (const std::bad_alloc&) {
+    // Nobody would find out any more that the server is silent.
+    return link_->close(Reason::OutOfMemory);
+  }
   if (!alive && probe_ == nullptr) tasks_.add(probe(link_));
 }
 

@@ -71,7 +71,8 @@ class Channel final : public rpc::Channel, private LinkOwner, private Reconnecto
   void wake_waiting(Reason reason);
   bool try_again(Entry& entry);
   bool enlarge(Entry& entry);
-  void watch_health();
+  // Whether that has begun now.
+  bool watch_health();
   void on_health_tick();
   Task<void> probe(std::shared_ptr<Link> link);
   fabric::ConnectOptions connect_options() const;
