@@ -1,5 +1,6 @@
 // A TCP server of which any one allocation fails, at any point of a connection's life: it goes on,
-// other connections notice nothing, and nothing leaks. The whole program's operator new fails.
+// other connections notice nothing, and nothing leaks. A client of which one fails when it loses
+// its connection. The whole program's operator new fails.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -7,12 +8,14 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <functional>
 #include <future>
 #include <thread>
 
 #include "oncrpc/message.h"
 #include "oncrpc/record.h"
 #include "rpc/server.h"
+#include "rpc/tcp/channel.h"
 #include "rpc/tcp/server.h"
 #include "testing/failing_new.h"
 #include "testing/store_service.h"
@@ -163,6 +166,140 @@ TEST(TcpServerWithoutMemory, survives_the_failure_of_any_one_allocation) {
   }
   EXPECT_GT(n, 20u) << "the test is about something";
   RecordProperty("allocations", static_cast<int>(n));
+}
+
+// Takes a Call and loses its connection; on later ones it answers.
+class LosingServer {
+ public:
+  LosingServer() : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof at;
+    EXPECT_EQ(::bind(fd_, reinterpret_cast<sockaddr*>(&at), size), 0);
+    EXPECT_EQ(::listen(fd_, 8), 0);
+    EXPECT_EQ(::getsockname(fd_, reinterpret_cast<sockaddr*>(&at), &size), 0);
+    port_ = ntohs(at.sin_port);
+  }
+  ~LosingServer() {
+    ::shutdown(fd_, SHUT_RDWR);
+    thread_.join();
+    ::close(fd_);
+  }
+  LosingServer(const LosingServer&) = delete;
+  std::uint16_t port() const { return port_; }
+  // `on_call` runs before the first connection is lost.
+  void start(std::function<void()> on_call) {
+    thread_ = std::thread([this, on_call = std::move(on_call)] {
+      for (bool first = true;; first = false) {
+        const int connection = ::accept(fd_, nullptr, nullptr);
+        if (connection < 0) return;
+        if (first) {
+          take_call(connection);
+          on_call();
+        } else {
+          while (const auto xid = take_call(connection)) answer(connection, *xid);
+        }
+        ::close(connection);
+      }
+    });
+  }
+
+ private:
+  // Its xid, as it is on the wire.
+  static std::optional<std::uint32_t> take_call(int connection) {
+    std::array<std::uint32_t, 2> begin;
+    if (recv(connection, begin.data(), sizeof begin, MSG_WAITALL) != sizeof begin) return {};
+    std::vector<std::byte> rest((ntohl(begin[0]) & ~oncrpc::kLastFragment) - 4);
+    recv(connection, rest.data(), rest.size(), MSG_WAITALL);
+    return begin[1];
+  }
+  static void answer(int connection, std::uint32_t xid) {
+    const std::array<std::uint32_t, 7> reply{
+        htonl(24 | oncrpc::kLastFragment), xid, htonl(1), 0, 0, 0, 0};
+    ::send(connection, reply.data(), sizeof reply, MSG_NOSIGNAL);
+  }
+
+  const int fd_;
+  std::uint16_t port_ = 0;
+  std::thread thread_;
+};
+
+// Makes one Call after the other.
+class LosingClient {
+ public:
+  // Whether there was an `n`th allocation to fail from the loss of the connection on.
+  bool live(std::size_t n) {
+    server_.start([this, n] {
+      std::promise<void> done;
+      loop_.post([&] {
+        testing::failed_allocations = 0;
+        testing::allocations_until_failure = n;
+        done.set_value();
+      });
+      done.get_future().wait();
+    });
+    loop_.post([this, n] { detach(converse(n)); });
+    loop_.run();
+    return failed_;
+  }
+
+ private:
+  static ChannelOptions quick() {
+    ChannelOptions options;
+    options.backoff_min = options.backoff_max = std::chrono::milliseconds(1);
+    options.seed = 7;
+    return options;
+  }
+  // Only a failing test waits for its end.
+  CallMessage call(CancelSource& patience) {
+    CallMessage message;
+    message.xid = channel_.next_xid();
+    oncrpc::CallHeader header;
+    header.xid = message.xid;
+    xdr::Encoder encoder;
+    oncrpc::encode(encoder, header);
+    message.stream = std::move(encoder).finish();
+    message.reply.payload_max = 400;
+    message.cancel = CancelToken(patience);
+    return message;
+  }
+  Task<> converse(std::size_t n) {
+    CancelSource patience;
+    const Timer end = loop_.after(std::chrono::seconds(20), [&] { patience.cancel(); });
+    CallMessage first = call(patience), second = call(patience);
+    try {
+      static_cast<void>(co_await channel_.call(first));
+    } catch (const std::bad_alloc&) {
+    }
+    testing::allocations_until_failure = 0;
+    failed_ = testing::failed_allocations != 0;
+    EXPECT_FALSE(patience.cancelled()) << "no answer, and no end, at allocation " << n;
+    EXPECT_TRUE((co_await channel_.call(second)).ok()) << "after allocation " << n;
+    co_await channel_.close();
+    loop_.stop();
+  }
+
+  LosingServer server_;
+  net::EpollLoop loop_;
+  TcpChannel channel_{loop_, {"127.0.0.1", server_.port()}, quick()};
+  bool failed_ = false;
+};
+
+TEST(TcpChannelWithoutMemory, ends_or_makes_again_the_Calls_of_a_lost_connection_and_goes_on) {
+  const auto life = [](std::size_t n) {
+    bool failed = false;
+    std::thread([&] { failed = LosingClient().live(n); }).join();
+    return failed;
+  };
+  life(1'000'000);  // what is allocated once in a process
+  std::size_t n = 1;
+  for (bool failed = true; failed && !::testing::Test::HasFailure(); ++n) {
+    const std::ptrdiff_t before = testing::live_allocations;
+    failed = life(n);
+    EXPECT_EQ(testing::live_allocations, before) << "leaked at allocation " << n;
+  }
+  EXPECT_GT(n, 10u) << "the test is about something";
 }
 
 }  // namespace

@@ -1,5 +1,8 @@
 #include "rpc/tcp/channel.h"
 
+#include <new>
+#include <utility>
+
 #include "oncrpc/message.h"
 
 namespace stag::rpc::tcp {
@@ -39,12 +42,14 @@ Task<Result<Ok, Reason>> TcpChannel::attempt(CancelToken cancel) {
   co_return Ok{};
 }
 
+// The stream is the Channel's once all is there that there may be no memory for.
 void TcpChannel::adopt(net::TcpSocket socket) {
   account_ = std::make_shared<Account>(nullptr, server_.host, loop_, 0);
-  stream_ = std::make_shared<RecordStream>(std::make_unique<SocketWire>(std::move(socket)),
-                                           options_.stream, account_);
-  if (service_ != nullptr) serve_reverse_on(stream_);
-  stream_->start(*this);
+  auto stream = std::make_shared<RecordStream>(std::make_unique<SocketWire>(std::move(socket)),
+                                               options_.stream, account_);
+  if (service_ != nullptr) serve_reverse_on(stream);
+  stream->start(*this);
+  stream_ = std::move(stream);
   requester_.attach(stream_);
 }
 
@@ -92,22 +97,36 @@ bool TcpChannel::is_unanswered(Reason end) {
   return unanswered_ == kMostUnanswered;
 }
 
+// Detached first, by what asks for no memory: nothing is left of a connection that is lost.
 void TcpChannel::on_stream_closed(Reason reason) {
   ++losses_;
   const bool unanswered = is_unanswered(reason);
-  trace(Reason::RpcConnectionLost, where(), info(reason).text);
   if (responder_ != nullptr) responder_->detach();
   responder_ = nullptr;
   stream_ = nullptr;
   requester_.detach(reason);
-  if (unanswered) return tasks_.add(give_up_calls());
-  if (requester_.waiting() > 0) on_stream_wanted();
+  trace(Reason::RpcConnectionLost, requester_.where(), info(reason).text);
+  if (unanswered) return end_calls(&Requester::shut, Reason::RpcUnanswered);
+  if (requester_.waiting() > 0) reconnect();
 }
 
-// A task, which close() waits for: whoever awaits the last call may end the channel at once.
-Task<void> TcpChannel::give_up_calls() {
-  requester_.shut(Reason::RpcUnanswered);
-  co_return;
+void TcpChannel::reconnect() noexcept {
+  try {
+    reconnector_.start();
+  } catch (const std::bad_alloc&) {
+    end_calls(&Requester::end_all, Reason::OutOfMemory);
+  }
+}
+
+// Nobody connects any more for those that wait. What ended it may be over at the next call.
+void TcpChannel::on_attempts_ended(Reason reason) {
+  if (reason != Reason::None && reason != Reason::Shutdown) end_calls(&Requester::end_all, reason);
+}
+
+void TcpChannel::end_calls(void (Requester::*end)(Reason) noexcept, Reason reason) noexcept {
+  const bool outer = std::exchange(ending_calls_, true);
+  (requester_.*end)(reason);
+  ending_calls_ = outer;
 }
 
 Task<void> TcpChannel::close() {
@@ -116,7 +135,8 @@ Task<void> TcpChannel::close() {
   if (stream_ != nullptr) stream_->close(Reason::Shutdown);
   co_await reconnector_.join();
   co_await tasks_.join();
-  while (stream_ != nullptr || reconnector_.connecting() || requester_.active() > 0)
+  while (stream_ != nullptr || reconnector_.connecting() || requester_.active() > 0 ||
+         ending_calls_)
     co_await resume_on(loop_);
 }
 

@@ -55,8 +55,10 @@ class TcpChannel final : public Channel,
   Task<Result<Ok, Reason>> attempt(CancelToken cancel) override;
   bool wants_connection() const override { return requester_.waiting() > 0; }
   void on_attempt_failed(Reason reason) override { requester_.detach(reason); }
+  void on_attempts_ended(Reason reason) override;
 
-  Task<void> give_up_calls();
+  void reconnect() noexcept;
+  void end_calls(void (Requester::*end)(Reason) noexcept, Reason reason) noexcept;
   void adopt(net::TcpSocket socket);
   bool is_unanswered(Reason end);
   void serve_reverse_on(const std::shared_ptr<RecordStream>& stream);
@@ -72,6 +74,7 @@ class TcpChannel final : public Channel,
   Reconnector reconnector_;
   TaskGroup tasks_;
   std::uint64_t losses_ = 0;
+  bool ending_calls_ = false;     // close() waits: whoever awaits the last call may call it at once
   bool heard_ = false;            // whether any byte of the server ever arrived
   std::uint32_t unanswered_ = 0;  // connections in a row that ended before the first byte
 };

@@ -6,7 +6,7 @@ namespace stag::rpc::tcp {
 
 // Lives in the frame of its call(), which may end by an exception anywhere.
 struct Requester::Pending {
-  Pending(Requester& of, CallMessage& call) : requester(of), message(call) {
+  Pending(Requester& of, CallMessage& call) : requester(of), message(call), number(++of.calls_) {
     requester.insert(*this);
     ++requester.active_;
   }
@@ -17,6 +17,7 @@ struct Requester::Pending {
   }
   Requester& requester;
   CallMessage& message;
+  const std::uint64_t number;
   Completion<Result<ReplyMessage, CallError>> done{};
   Timer deadline{};
   RecordStream::Ticket ticket = 0;
@@ -120,10 +121,19 @@ void Requester::detach(Reason reason) {
   lost_ = reason;
 }
 
-void Requester::shut(Reason reason) {
-  shut_ = reason;
+// A caller that is told may make another call at once.
+void Requester::end_all(Reason reason) noexcept {
+  const auto next_of = [last = calls_](Pending* bucket) {
+    while (bucket != nullptr && bucket->number > last) bucket = bucket->chain;
+    return bucket;
+  };
   for (Pending*& bucket : buckets_)
-    while (bucket != nullptr) end(*bucket, Failure{failed(reason)});
+    while (Pending* const pending = next_of(bucket)) end(*pending, Failure{failed(reason)});
+}
+
+void Requester::shut(Reason reason) noexcept {
+  shut_ = reason;
+  end_all(reason);
 }
 
 void Requester::on_reply(Buffer record) {

@@ -39,8 +39,10 @@ class Requester {
   void attach(std::shared_ptr<RecordStream> stream);
   // The stream is gone because of `reason`; calls wait for the next one.
   void detach(Reason reason);
-  // Ends every call in progress, and each that comes later, with `reason`.
-  void shut(Reason reason);
+  // Ends every call in progress with `reason`, but none that is made meanwhile. Asks for no memory.
+  void end_all(Reason reason) noexcept;
+  // The same, and each that comes later.
+  void shut(Reason reason) noexcept;
 
   // A record of type REPLY.
   void on_reply(Buffer record);
@@ -69,6 +71,7 @@ class Requester {
   std::shared_ptr<RecordStream> stream_;
   std::uint64_t streams_ = 0;                 // there have been
   std::array<Pending*, kBuckets> buckets_{};  // chains by XID
+  std::uint64_t calls_ = 0;                   // there have been
   std::size_t waiting_ = 0;
   std::size_t active_ = 0;
   Reason lost_ = Reason::None;  // why there is no stream
