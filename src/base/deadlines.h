@@ -63,9 +63,11 @@ class Deadlines {
   };
 
   void arm() {
+    const TimePoint at = ring_.next_->at_;
+    // What there is no memory for is not taken for armed.
+    timer_ = loop_.after(std::max(Duration::zero(), at - loop_.now()), [this] { fire(); });
+    fires_at_ = at;
     armed_ = true;
-    fires_at_ = ring_.next_->at_;
-    timer_ = loop_.after(std::max(Duration::zero(), fires_at_ - loop_.now()), [this] { fire(); });
   }
   // Of those that are due each may end others, or add some.
   void fire() {
