@@ -93,7 +93,7 @@ void IwarpListener::drop_oldest() {
 void IwarpListener::reject(Peer& peer, const iwarp::MpaFrame& request) {
   const iwarp::MpaOptions mpa = mpa_options(*options_, ConnectOptions{});
   peer.setup.answer(iwarp::make_reject(mpa, request, {}));
-  linger(std::move(peer.setup.socket()), {});
+  linger(std::move(peer.setup.socket()), {}, std::move(peer.place));
 }
 
 void IwarpListener::on_request(Peer& peer) {

@@ -283,5 +283,31 @@ TEST(Passive, serves_a_peer_that_knows_only_revision_1_and_refuses_it_when_told_
   EXPECT_TRUE(refused.at_end());
 }
 
+// What lingers of them is a socket like others.
+TEST(Passive, counts_connectors_that_it_rejects_until_their_sockets_are_closed) {
+  ListenOptions listening;
+  listening.max_connections = listening.max_connections_per_peer = 4;
+  Service service({}, listening);
+  service.refusal = Reason::PeerNotAllowed;
+  const auto is_answered = [](RawPeer& peer) {
+    peer.send(unhex(kRequest));
+    return !peer.at_end();
+  };
+  std::vector<RawPeer> peers;
+  int answered = 0;
+  constexpr int kMany = 60;
+  for (int i = 0; i < kMany; ++i) {
+    peers.push_back(RawPeer::connected(service.address()));
+    if (is_answered(peers.back())) ++answered;
+  }
+  EXPECT_GE(answered, 4);
+  EXPECT_LT(answered, kMany);
+  peers.clear();
+  for (bool free = false; !free;) {
+    RawPeer next = RawPeer::connected(service.address());
+    free = is_answered(next);
+  }
+}
+
 }  // namespace
 }  // namespace stag::fabric::testing
