@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <new>
 #include <utility>
 
 #include "base/failure.h"
@@ -117,7 +118,11 @@ bool TcpListener::State::survive(const std::shared_ptr<State>& state, int error)
       return true;
     default:
       trace(reason_of_errno(error), "accept", "waiting connections are taken when there is room");
-      state->pause = state->descriptor.loop().after(state->options.pause, accept_later(state));
+      try {
+        state->pause = state->descriptor.loop().after(state->options.pause, accept_later(state));
+      } catch (const std::bad_alloc&) {
+        wait(state);
+      }
       return false;
   }
 }
