@@ -235,15 +235,27 @@ Task<Result<TcpSocket, Reason>> connect(EpollLoop& loop, Address to, ConnectOpti
   const TimePoint deadline = loop.now() + options.timeout;
   auto addresses = co_await resolve(loop, std::move(to), options.timeout, token);
   if (!addresses) co_return Failure{addresses.error()};
+  options.timeout = deadline - loop.now();
+  co_return co_await connect_to_one_of(loop, *std::move(addresses), options, token);
+}
+
+Task<Result<TcpSocket, Reason>> connect_to_one_of(EpollLoop& loop,
+                                                  std::vector<SocketAddress> addresses,
+                                                  ConnectOptions options, CancelToken token) {
+  const TimePoint deadline = loop.now() + options.timeout;
   Reason reason = Reason::HostNotFound;
-  for (const SocketAddress& address : *addresses) {
+  auto left = static_cast<std::int64_t>(addresses.size());
+  for (const SocketAddress& address : addresses) {
     if (token.cancelled()) co_return Failure{Reason::Cancelled};
-    auto connected = co_await connect_one(loop, address, deadline, options.tcp, token);
+    // One that is silent leaves the others time.
+    const TimePoint now = loop.now();
+    const TimePoint until = now + (deadline - now) / left--;
+    auto connected = co_await connect_one(loop, address, until, options.tcp, token);
     if (connected) {
       co_return TcpSocket::adopt(*std::move(connected), address.address(), options.tcp);
     }
     reason = connected.error();
-    if (reason == Reason::Cancelled || reason == Reason::ConnectTimedOut) break;
+    if (reason == Reason::Cancelled || loop.now() >= deadline) break;
   }
   co_return Failure{reason};
 }

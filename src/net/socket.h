@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <span>
+#include <vector>
 
 #include "base/address.h"
 #include "base/bytes.h"
@@ -17,6 +18,7 @@
 #include "base/rope.h"
 #include "base/task.h"
 #include "net/descriptor.h"
+#include "net/socket_address.h"
 #include "net/tcp_options.h"
 #include "net/unique_fd.h"
 
@@ -101,7 +103,8 @@ class TcpSocket {
 };
 
 struct ConnectOptions {
-  // For everything: name service, all addresses.
+  // For everything: name service, all addresses. Each of them has an equal part of what the others
+  // before it have left.
   Duration timeout = std::chrono::seconds(10);
   TcpOptions tcp;
 };
@@ -110,5 +113,10 @@ struct ConnectOptions {
 // ConnectTimedOut or Cancelled.
 Task<Result<TcpSocket, Reason>> connect(EpollLoop& loop, Address to, ConnectOptions options = {},
                                         CancelToken token = {});
+// The same with the addresses of one host.
+Task<Result<TcpSocket, Reason>> connect_to_one_of(EpollLoop& loop,
+                                                  std::vector<SocketAddress> addresses,
+                                                  ConnectOptions options = {},
+                                                  CancelToken token = {});
 
 }  // namespace stag::net

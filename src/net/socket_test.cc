@@ -354,6 +354,27 @@ TEST(TcpConnect, gives_up_when_its_time_is_over) {
   EXPECT_EQ(why, Reason::ConnectTimedOut);
 }
 
+Task<> connect_to_first(EpollLoop* loop, std::vector<SocketAddress> addresses, Duration timeout,
+                        std::string* result) {
+  ConnectOptions options;
+  options.timeout = timeout;
+  const auto connected = co_await connect_to_one_of(*loop, std::move(addresses), options);
+  *result = connected ? to_string(connected->peer()) : std::string(to_string(connected.error()));
+}
+
+TEST(TcpConnect, has_time_left_for_an_address_behind_one_that_is_silent) {
+  EpollLoop loop;
+  const Unanswering silent;
+  const SocketAddress first = *numeric_address(silent.address());
+  const auto listener = TcpListener::listen(loop, {"127.0.0.1", 0});
+  ASSERT_TRUE(listener.ok());
+  std::string result;
+  run(loop, connect_to_first(&loop, {first, *numeric_address(listener->local())}, 4s, &result));
+  EXPECT_EQ(result, to_string(listener->local()));
+  run(loop, connect_to_first(&loop, {first, first, first}, 30ms, &result));
+  EXPECT_EQ(result, to_string(Reason::ConnectTimedOut));
+}
+
 TEST(TcpConnect, ends_at_once_when_it_is_cancelled) {
   EpollLoop loop;
   const Unanswering peer;

@@ -120,8 +120,9 @@ Task<Result<std::unique_ptr<VerbsConnection>, Reason>> verbs_connect(
   for (auto path = paths.begin(); path != paths.end();) {
     ConnectAttempt attempt(*here, options);
     {
-      const Timer limit =
-          loop.after(deadline - loop.now(), [&attempt] { attempt.end(Reason::ConnectTimedOut); });
+      // One that is silent leaves the others time.
+      const Timer limit = loop.after((deadline - loop.now()) / (paths.end() - path),
+                                     [&attempt] { attempt.end(Reason::ConnectTimedOut); });
       const CancelCallback cancelled(cancel, [&attempt] { attempt.end(Reason::Cancelled); });
       attempt.begin(path->from, path->to);
       reason = co_await attempt.outcome;
