@@ -144,6 +144,10 @@ Result<Ok, std::string> send_datagram(const std::string& path, std::string_view 
   return Ok{};
 }
 
+ssize_t send_at_once(int socket, std::string_view bytes) {
+  return ::send(socket, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
 Result<UniqueFd, int> connect_locally(const std::string& path, unsigned patience_seconds) {
   const auto at = unix_address(path);
   if (!at) return Failure{ENAMETOOLONG};

@@ -3,6 +3,8 @@
 // (sd_notify(3)). Blocking; thread: any.
 #pragma once
 
+#include <sys/types.h>
+
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,6 +35,9 @@ Result<PassedMessage, std::string> receive_with_sockets(int unix_socket, std::si
 Result<Ok, std::string> send_datagram(const std::string& path, std::string_view text,
                                       std::span<const UniqueFd> sockets = {},
                                       unsigned patience_seconds = 0);
+// Gives bytes to a connected socket, in whatever mode, and says how many it took without waiting;
+// -1: none.
+ssize_t send_at_once(int socket, std::string_view bytes);
 // Connects a stream to the path; every read of it fails after `patience_seconds`. The error is the
 // errno of connect().
 Result<UniqueFd, int> connect_locally(const std::string& path, unsigned patience_seconds);

@@ -1,12 +1,17 @@
 #include "cli/support/log_sink.h"
 
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <climits>
 #include <utility>
+
+#include "net/passed_sockets.h"
 
 namespace stag::cli {
 namespace {
@@ -16,10 +21,32 @@ bool takes_bytes(int fd) {
   return ::poll(&asked, 1, 0) == 1 && (asked.revents & POLLOUT) != 0;
 }
 
+bool is_of(int fd, mode_t type) {
+  struct stat about {};
+  return ::fstat(fd, &about) == 0 && (about.st_mode & S_IFMT) == type;
+}
+
+// Another terminal comes of opening the end that an emulator has.
+bool is_terminal(int fd) {
+  unsigned number = 0;
+  return ::isatty(fd) == 1 && ::ioctl(fd, TIOCGPTN, &number) != 0;
+}
+
+// What poll() says does not hold for a whole line on a terminal, nor where others write, too. But
+// the open file that was given is theirs as well, and they do not reckon with EAGAIN.
+net::UniqueFd open_unwaiting(int fd) {
+  if (!is_of(fd, S_IFIFO) && !is_terminal(fd)) return {};
+  return net::UniqueFd(::open(fmt::format("/proc/self/fd/{}", fd).c_str(),
+                              O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+}
+
 }  // namespace
 
 LogSink::LogSink(int fd, std::function<std::string(std::uint64_t count)> lost)
-    : fd_(fd), lost_text_(std::move(lost)) {}
+    : fd_(fd),
+      socket_(is_of(fd, S_IFSOCK)),
+      unwaiting_(open_unwaiting(fd)),
+      lost_text_(std::move(lost)) {}
 
 void LogSink::sink_it_(const spdlog::details::log_msg& line) {
   if (lost_ > 0) {
@@ -41,20 +68,25 @@ bool LogSink::write(const spdlog::details::log_msg& line) {
   return write(std::string_view(text.data(), text.size()));
 }
 
-// A pipe or socket that poll() calls writable takes this many bytes without waiting.
 bool LogSink::write(std::string_view bytes) {
   const std::size_t whole = bytes.size();
   while (!bytes.empty()) {
-    const ssize_t count =
-        takes_bytes(fd_) ? ::write(fd_, bytes.data(), std::min<std::size_t>(bytes.size(), PIPE_BUF))
-                         : -1;
-    if (count < 0) {
+    const ssize_t count = taken(bytes);
+    if (count <= 0) {
       torn_ = torn_ || bytes.size() < whole;
       return false;
     }
     bytes.remove_prefix(static_cast<std::size_t>(count));
   }
   return true;
+}
+
+ssize_t LogSink::taken(std::string_view bytes) {
+  // A pipe takes that many whole or not at all, and without waiting when poll() calls it writable.
+  const std::size_t count = std::min<std::size_t>(bytes.size(), PIPE_BUF);
+  if (unwaiting_) return ::write(unwaiting_.fd(), bytes.data(), count);
+  if (socket_) return net::send_at_once(fd_, bytes.substr(0, count));
+  return takes_bytes(fd_) ? ::write(fd_, bytes.data(), count) : -1;
 }
 
 }  // namespace stag::cli

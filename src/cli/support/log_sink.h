@@ -2,12 +2,15 @@
 #pragma once
 
 #include <spdlog/sinks/base_sink.h>
+#include <sys/types.h>
 
 #include <cstdint>
 #include <functional>
 #include <mutex>
 #include <string>
 #include <string_view>
+
+#include "net/unique_fd.h"
 
 namespace stag::cli {
 
@@ -24,8 +27,12 @@ class LogSink final : public spdlog::sinks::base_sink<std::mutex> {
   void flush_() override {}
   bool write(const spdlog::details::log_msg& line);
   bool write(std::string_view bytes);
+  // How many of these it takes at once; not above 0: none.
+  ssize_t taken(std::string_view bytes);
 
   const int fd_;
+  const bool socket_;
+  const net::UniqueFd unwaiting_;  // the same pipe or terminal, if it could be opened anew
   const std::function<std::string(std::uint64_t count)> lost_text_;
   std::uint64_t lost_ = 0;
   bool torn_ = false;  // of the last line only a part was taken
