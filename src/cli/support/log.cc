@@ -1,8 +1,8 @@
 #include "cli/support/log.h"
 
 #include <fmt/format.h>
+#include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/basic_file_sink.h>
-#include <spdlog/sinks/syslog_sink.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
@@ -82,7 +82,11 @@ void write_line(const ReasonInfo& kind, std::string_view where, std::string_view
 }
 
 constexpr ReasonInfo kLogLinesLost{"LogLinesLost", Severity::Warning,
-                                   "standard error took no more of the log for a while"};
+                                   "the log took no more lines for a while"};
+
+std::string lost_line(std::uint64_t count) {
+  return line_of(kLogLinesLost, {}, fmt::format("{} lines", count));
+}
 
 // Peers can cause most lines as often as they like, so those of each kind are limited.
 template <class Kind, std::size_t kinds>
@@ -103,10 +107,11 @@ void log_reason(Reason reason, std::string_view where, std::string_view detail) 
 }
 
 void begin_log(spdlog::sink_ptr sink, const std::string& level, const std::string& pattern,
-               Line form) {
+               Line form, const std::string& end = "\n") {
   const auto logger = std::make_shared<spdlog::logger>("stag", std::move(sink));
   logger->set_level(spdlog::level::from_str(level));
-  logger->set_pattern(pattern);
+  logger->set_formatter(
+      std::make_unique<spdlog::pattern_formatter>(pattern, spdlog::pattern_time_type::local, end));
   spdlog::set_default_logger(logger);
   line_of = form;
   set_trace_sink(log_reason);
@@ -124,10 +129,7 @@ void set_log_level(const std::string& level) {
 
 void start_log(const std::string& level, LogFormat format) {
   const bool text = format == LogFormat::Text;
-  const auto lost = [](std::uint64_t count) {
-    return line_of(kLogLinesLost, {}, fmt::format("{} lines", count));
-  };
-  begin_log(std::make_shared<LogSink>(STDERR_FILENO, lost), level,
+  begin_log(std::make_shared<LogSink>(STDERR_FILENO, lost_line), level,
             text ? kTextPattern : R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l",%v)",
             text ? text_line : json_line);
 }
@@ -138,13 +140,12 @@ void start_file_log(const std::string& level, const std::string& path) {
   spdlog::default_logger_raw()->flush_on(spdlog::level::trace);
 }
 
-void start_system_log(const std::string& level, std::string_view about) {
-  constexpr bool kByPattern = true;
+void start_system_log(const std::string& level, std::string_view about, const std::string& path) {
   std::string pattern;
   for (const char c : escaped(about)) pattern.append(c == '%' ? 2 : 1, c);
-  begin_log(
-      std::make_shared<spdlog::sinks::syslog_sink_mt>("stag", LOG_PID, LOG_DAEMON, kByPattern),
-      level, pattern + ": %v", text_line);
+  constexpr const char* kNoEnd = "";
+  begin_log(std::make_shared<SystemLogSink>(path, lost_line), level, pattern + ": %v", text_line,
+            kNoEnd);
 }
 
 void log_event(Event event, std::string_view where, std::string_view detail) noexcept {

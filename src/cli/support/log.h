@@ -17,9 +17,10 @@ enum class LogFormat { Text, Json };
 void start_log(const std::string& level, LogFormat format);
 // The same as text, appended to a file that can be written.
 void start_file_log(const std::string& level, const std::string& path);
-// The same by syslog(3), for a process without a terminal; each line begins with `about`, which
+// The same as by syslog(3), for a process without a terminal; each line begins with `about`, which
 // says what the process does.
-void start_system_log(const std::string& level, std::string_view about);
+void start_system_log(const std::string& level, std::string_view about,
+                      const std::string& path = "/dev/log");
 
 // A line about the program itself, which nobody can cause as often as he likes: in the form of
 // those of Reasons. Thread: any.

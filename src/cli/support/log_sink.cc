@@ -5,10 +5,13 @@
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <syslog.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <climits>
+#include <ctime>
 #include <utility>
 
 #include "net/passed_sockets.h"
@@ -40,27 +43,35 @@ net::UniqueFd open_unwaiting(int fd) {
                               O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
 }
 
+int severity(const spdlog::details::log_msg& line) {
+  if (line.level >= spdlog::level::err) return LOG_ERR;
+  if (line.level == spdlog::level::warn) return LOG_WARNING;
+  return line.level == spdlog::level::info ? LOG_INFO : LOG_DEBUG;
+}
+
 }  // namespace
 
-LogSink::LogSink(int fd, std::function<std::string(std::uint64_t count)> lost)
-    : fd_(fd),
-      socket_(is_of(fd, S_IFSOCK)),
-      unwaiting_(open_unwaiting(fd)),
-      lost_text_(std::move(lost)) {}
+LossySink::LossySink(LostText lost) : lost_text_(std::move(lost)) {}
 
-void LogSink::sink_it_(const spdlog::details::log_msg& line) {
+void LossySink::sink_it_(const spdlog::details::log_msg& line) {
   if (lost_ > 0) {
     const std::string text = lost_text_(lost_);
-    if (!write({line.logger_name, spdlog::level::warn, text})) {
+    if (!take({line.logger_name, spdlog::level::warn, text})) {
       ++lost_;
       return;
     }
     lost_ = 0;
   }
-  if (!write(line)) ++lost_;
+  if (!take(line)) ++lost_;
 }
 
-bool LogSink::write(const spdlog::details::log_msg& line) {
+LogSink::LogSink(int fd, LostText lost)
+    : LossySink(std::move(lost)),
+      fd_(fd),
+      socket_(is_of(fd, S_IFSOCK)),
+      unwaiting_(open_unwaiting(fd)) {}
+
+bool LogSink::take(const spdlog::details::log_msg& line) {
   spdlog::memory_buf_t text;
   formatter_->format(line, text);
   if (torn_ && !write("\n")) return false;
@@ -87,6 +98,24 @@ ssize_t LogSink::taken(std::string_view bytes) {
   if (unwaiting_) return ::write(unwaiting_.fd(), bytes.data(), count);
   if (socket_) return net::send_at_once(fd_, bytes.substr(0, count));
   return takes_bytes(fd_) ? ::write(fd_, bytes.data(), count) : -1;
+}
+
+SystemLogSink::SystemLogSink(std::string path, LostText lost)
+    : LossySink(std::move(lost)), path_(std::move(path)) {}
+
+bool SystemLogSink::take(const spdlog::details::log_msg& line) {
+  spdlog::memory_buf_t text;
+  formatter_->format(line, text);
+  const time_t now = spdlog::log_clock::to_time_t(line.time);
+  tm local{};
+  std::array<char, 32> stamp{};
+  ::localtime_r(&now, &local);
+  // RFC 3164 4.1.2, as the C library writes it.
+  std::strftime(stamp.data(), stamp.size(), "%b %e %T", &local);
+  return net::send_datagram(path_, fmt::format("<{}>{} {}[{}]: {}", LOG_DAEMON | severity(line),
+                                               stamp.data(), line.logger_name, ::getpid(),
+                                               std::string_view(text.data(), text.size())))
+      .ok();
 }
 
 }  // namespace stag::cli

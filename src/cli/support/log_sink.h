@@ -1,4 +1,5 @@
-// Where log lines go that nobody may have to wait for: a descriptor whose reader may stand still.
+// Where log lines go that nobody may have to wait for: a descriptor whose reader may stand still,
+// and the system's log.
 #pragma once
 
 #include <spdlog/sinks/base_sink.h>
@@ -14,18 +15,34 @@
 
 namespace stag::cli {
 
-// Writes to a descriptor for as long as it takes bytes at once. Lines that it does not take are
-// lost, and the next one that it takes says how many: a full pipe stops the log, not the server.
-// Thread: any.
-class LogSink final : public spdlog::sinks::base_sink<std::mutex> {
+// Lines that are not taken at once are lost, and the next one that is taken says how many: a full
+// pipe stops the log, not the server. Thread: any.
+class LossySink : public spdlog::sinks::base_sink<std::mutex> {
  public:
-  // `lost` makes what says that so many lines were lost. Does not own the descriptor.
-  LogSink(int fd, std::function<std::string(std::uint64_t count)> lost);
+  // Makes what says that so many lines were lost.
+  using LostText = std::function<std::string(std::uint64_t count)>;
+  explicit LossySink(LostText lost);
+
+ protected:
+  // False: it would have had to wait.
+  virtual bool take(const spdlog::details::log_msg& line) = 0;
 
  private:
   void sink_it_(const spdlog::details::log_msg& line) override;
   void flush_() override {}
-  bool write(const spdlog::details::log_msg& line);
+
+  const LostText lost_text_;
+  std::uint64_t lost_ = 0;
+};
+
+// Writes to a descriptor for as long as it takes bytes.
+class LogSink final : public LossySink {
+ public:
+  // Does not own the descriptor.
+  LogSink(int fd, LostText lost);
+
+ private:
+  bool take(const spdlog::details::log_msg& line) override;
   bool write(std::string_view bytes);
   // How many of these it takes at once; not above 0: none.
   ssize_t taken(std::string_view bytes);
@@ -33,9 +50,19 @@ class LogSink final : public spdlog::sinks::base_sink<std::mutex> {
   const int fd_;
   const bool socket_;
   const net::UniqueFd unwaiting_;  // the same pipe or terminal, if it could be opened anew
-  const std::function<std::string(std::uint64_t count)> lost_text_;
-  std::uint64_t lost_ = 0;
-  bool torn_ = false;  // of the last line only a part was taken
+  bool torn_ = false;              // of the last line only a part was taken
+};
+
+// Sends what syslog(3) would, for a daemon, to the socket at a path: each line by itself, so that
+// another one may take its place there. syslog(3) waits until there is room.
+class SystemLogSink final : public LossySink {
+ public:
+  SystemLogSink(std::string path, LostText lost);
+
+ private:
+  bool take(const spdlog::details::log_msg& line) override;
+
+  const std::string path_;
 };
 
 }  // namespace stag::cli

@@ -1,17 +1,30 @@
 #include "cli/support/log.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/reason.h"
+#include "net/unique_fd.h"
 
 namespace stag::cli {
 namespace {
 
 using namespace std::string_view_literals;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::StartsWith;
 
 constexpr auto kHostile = "na\x1b[2Jme\n2024 forged\u009b\u202e\xff\x7f"sv;
 
@@ -41,6 +54,80 @@ TEST(Log, as_JSON_has_them_escaped) {
   EXPECT_TRUE(is_one_plain_line(line)) << line;
   const auto json = nlohmann::json::parse(line);
   EXPECT_EQ(json["where"], "na\x1b[2Jme\n2024 forged\u009b\u202e\ufffd\x7f");
+}
+
+// What would be the socket of a log daemon, which reads when it is asked to.
+class Daemon {
+ public:
+  explicit Daemon(const std::string& path)
+      : fd_(::socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) {
+    sockaddr_un at{};
+    at.sun_family = AF_UNIX;
+    path.copy(at.sun_path, sizeof at.sun_path - 1);
+    ::unlink(at.sun_path);
+    EXPECT_EQ(::bind(fd_.fd(), reinterpret_cast<const sockaddr*>(&at), sizeof at), 0);
+  }
+  std::vector<std::string> lines() {
+    std::vector<std::string> read;
+    std::array<char, 4096> line{};
+    for (ssize_t size = 0; (size = ::recv(fd_.fd(), line.data(), line.size(), 0)) >= 0;)
+      read.emplace_back(line.data(), static_cast<std::size_t>(size));
+    return read;
+  }
+
+ private:
+  net::UniqueFd fd_;
+};
+
+constexpr ReasonInfo kNotice{"Notice", Severity::Warning, "a notice"};
+
+class SystemLog : public ::testing::Test {
+ protected:
+  SystemLog() { start_system_log("info", "/mnt 100%", path); }
+  ~SystemLog() override {
+    ::unlink(path.c_str());
+    start_log("warning", LogFormat::Text);
+    set_trace_sink(nullptr);
+  }
+  static std::string pid() { return std::to_string(::getpid()); }
+
+  const std::string path = ::testing::TempDir() + "stag-log-" + pid();
+};
+
+TEST_F(SystemLog, gets_lines_as_syslog_sends_them) {
+  Daemon daemon(path);
+  log_notice(kNotice, "here", "so");
+  EXPECT_THAT(daemon.lines(), ElementsAre(MatchesRegex(
+                                  "<28>[A-Z][a-z]+ [ 0-9][0-9] [0-9]+:[0-9]+:[0-9]+ stag.[0-9]+.: "
+                                  "/mnt 100%: Notice here: a notice .so.")));
+  log_notice({"Info", Severity::Info, "i"}, {});
+  log_notice({"Error", Severity::Error, "e"}, {});
+  EXPECT_THAT(daemon.lines(), ElementsAre(AllOf(StartsWith("<30>"), HasSubstr("[" + pid() + "]: ")),
+                                          StartsWith("<27>")));
+}
+// Without end, if it waits.
+TEST_F(SystemLog, that_nobody_reads_stops_nobody_and_says_later_what_was_lost) {
+  Daemon daemon(path);
+  constexpr std::size_t kLines = 20'000;  // net.unix.max_dgram_qlen is 10, or some hundreds
+  for (std::size_t i = 0; i < kLines; ++i) log_notice(kNotice, {});
+  const std::size_t taken = daemon.lines().size();
+  ASSERT_LT(taken, kLines);
+  log_notice(kNotice, "again");
+  EXPECT_THAT(daemon.lines(),
+              ElementsAre(HasSubstr("LogLinesLost: the log took no more lines for a while (" +
+                                    std::to_string(kLines - taken) + " lines)"),
+                          HasSubstr("Notice again")));
+}
+TEST_F(SystemLog, is_found_again_when_its_daemon_is_another_one) {
+  {
+    Daemon first(path);
+    log_notice(kNotice, "one");
+    EXPECT_THAT(first.lines(), ElementsAre(HasSubstr("Notice one")));
+  }
+  log_notice(kNotice, "two");
+  Daemon second(path);
+  log_notice(kNotice, "three");
+  EXPECT_THAT(second.lines(), ElementsAre(HasSubstr("(1 lines)"), HasSubstr("Notice three")));
 }
 
 }  // namespace
