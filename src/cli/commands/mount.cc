@@ -192,7 +192,7 @@ class MountCommand final : public Command {
   // Why a mount does not begin is said on standard error in any case.
   void start_log() {
     if (!log_file_.empty())
-      start_file_log(log_level_, log_file_);
+      start_file_log(log_level_, errors_.fd());
     else if (foreground_)
       cli::start_log(log_level_, LogFormat::Text);
     else

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <spdlog/pattern_formatter.h>
-#include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
@@ -134,10 +133,8 @@ void start_log(const std::string& level, LogFormat format) {
             text ? text_line : json_line);
 }
 
-void start_file_log(const std::string& level, const std::string& path) {
-  begin_log(std::make_shared<spdlog::sinks::basic_file_sink_mt>(path), level, kTextPattern,
-            text_line);
-  spdlog::default_logger_raw()->flush_on(spdlog::level::trace);
+void start_file_log(const std::string& level, int fd) {
+  begin_log(std::make_shared<LogSink>(fd, lost_line), level, kTextPattern, text_line);
 }
 
 void start_system_log(const std::string& level, std::string_view about, const std::string& path) {

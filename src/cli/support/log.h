@@ -15,8 +15,8 @@ enum class LogFormat { Text, Json };
 
 // `level` is one of debug, info, warning, error and off. Before any thread is started.
 void start_log(const std::string& level, LogFormat format);
-// The same as text, appended to a file that can be written.
-void start_file_log(const std::string& level, const std::string& path);
+// The same as text, appended to an open file, which stays the caller's.
+void start_file_log(const std::string& level, int fd);
 // The same as by syslog(3), for a process without a terminal; each line begins with `about`, which
 // says what the process does.
 void start_system_log(const std::string& level, std::string_view about,

@@ -35,7 +35,7 @@ class LossySink : public spdlog::sinks::base_sink<std::mutex> {
   std::uint64_t lost_ = 0;
 };
 
-// Writes to a descriptor for as long as it takes bytes.
+// Writes to a descriptor for as long as it takes bytes, which a full disk does not either.
 class LogSink final : public LossySink {
  public:
   // Does not own the descriptor.

@@ -1,14 +1,18 @@
 #include "cli/support/log.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,10 +26,12 @@ namespace {
 using namespace std::string_view_literals;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::StartsWith;
 
+constexpr ReasonInfo kNotice{"Notice", Severity::Warning, "a notice"};
 constexpr auto kHostile = "na\x1b[2Jme\n2024 forged\u009b\u202e\xff\x7f"sv;
 
 // What is logged about something that a peer has named.
@@ -56,6 +62,51 @@ TEST(Log, as_JSON_has_them_escaped) {
   EXPECT_EQ(json["where"], "na\x1b[2Jme\n2024 forged\u009b\u202e\ufffd\x7f");
 }
 
+// The files of this process end there, for as long as it lives: as where a disk is full.
+class LongestFile {
+ public:
+  explicit LongestFile(rlim_t size) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{.rlim_cur = size, .rlim_max = before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~LongestFile() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, SIG_DFL);
+  }
+  LongestFile(const LongestFile&) = delete;
+  LongestFile& operator=(const LongestFile&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST(Log, in_a_file_says_what_a_full_disk_did_not_take) {
+  const std::string path = ::testing::TempDir() + "stag-log-" + std::to_string(::getpid());
+  const net::UniqueFd file(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_APPEND, 0600));
+  start_file_log("info", file.fd());
+  log_notice(kNotice, "one");
+  const off_t one = ::lseek(file.fd(), 0, SEEK_END);
+  {
+    const LongestFile full(static_cast<rlim_t>(one) + 5);  // the year and the dash behind it
+    log_notice(kNotice, "two");
+    log_notice(kNotice, "three");
+  }
+  log_notice(kNotice, "four");
+  set_trace_sink(nullptr);
+  start_log("warning", LogFormat::Text);
+  ::unlink(path.c_str());
+  std::array<char, 4096> text{};
+  ASSERT_GT(::pread(file.fd(), text.data(), text.size() - 1, 0), 0);
+  std::istringstream lines(text.data());
+  std::vector<std::string> seen;
+  for (std::string line; std::getline(lines, line);) seen.push_back(line);
+  EXPECT_THAT(seen,
+              ElementsAre(EndsWith("Notice one: a notice"), MatchesRegex("[0-9]+-"),
+                          EndsWith("for a while (2 lines)"), EndsWith("Notice four: a notice")));
+}
+
 // What would be the socket of a log daemon, which reads when it is asked to.
 class Daemon {
  public:
@@ -78,8 +129,6 @@ class Daemon {
  private:
   net::UniqueFd fd_;
 };
-
-constexpr ReasonInfo kNotice{"Notice", Severity::Warning, "a notice"};
 
 class SystemLog : public ::testing::Test {
  protected:
