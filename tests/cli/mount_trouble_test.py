@@ -58,6 +58,13 @@ else:
 """
 
 
+def command_of(process):
+    """Its command line; empty where it has ended."""
+    with contextlib.suppress(OSError), open(f"/proc/{process}/cmdline", "rb") as words:
+        return words.read()
+    return b""
+
+
 class Trouble(Mounted):
     def test_a_connection_that_comes_again_goes_unnoticed(self):
         proxy = Proxy(self.server.tcp_port, "up", 1 << 40)
@@ -136,11 +143,12 @@ class Trouble(Mounted):
 class Messages(Mounted):
     """What a mount says that is in the background."""
 
-    def lose_the_connection(self, *options):
-        """Of a mount with these options; yields its place."""
+    def lose_the_connection(self, *options, begun=lambda: None):
+        """Of a mount with these options, once it has `begun`; yields its place."""
         proxy = Proxy(self.server.tcp_port, "up", 1 << 40)
         self.addCleanup(proxy.cut)
         self.mount(*options, url=f"nfs://127.0.0.1:{proxy.port}/files/{self.name}?proto=tcp&mountport={self.server.tcp_port}")
+        begun()
         for each in proxy.sockets:
             with contextlib.suppress(OSError):  # MOUNT's has ended by itself
                 each.shutdown(socket.SHUT_RDWR)
@@ -155,6 +163,50 @@ class Messages(Mounted):
         self.lose_the_connection("--log-file", self.at("other"), "--log-level", "error")
         self.assertEqual(self.read(self.at("other")), b"")
         self.bad(1, f"'{self.at('missing', 'log')}'", "mount", "--log-file", self.at("missing", "log"), self.url(), self.directory)
+
+    def hang_up(self):
+        """SIGHUP for the process of the mount, which has taken it at the end."""
+        processes = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+        [process] = [each for each in processes if self.directory.encode() in command_of(each)]
+        os.kill(process, signal.SIGHUP)
+        # It looks for signals in each turn of its loop: behind what came before them at the latest.
+        for _ in range(2):
+            os.listdir(self.directory)
+
+    def test_go_into_another_file_of_that_name_after_SIGHUP(self):
+        def rotate():
+            os.rename(self.at("log"), self.at("log.1"))
+            self.hang_up()
+
+        server = self.lose_the_connection("--log-file", os.path.relpath(self.at("log")), begun=rotate)
+        lost = f"RpcConnectionLost {server}".encode()
+        self.assertIn(lost, self.read(self.at("log")))
+        self.assertNotIn(lost, self.read(self.at("log.1")))
+
+    def test_stay_in_the_file_after_SIGHUP_where_there_can_be_no_other(self):
+        def be_in_the_way():
+            os.rename(self.at("log"), self.at("log.1"))
+            os.mkdir(self.at("log"))
+            self.hang_up()
+
+        server = self.lose_the_connection("--log-file", self.at("log"), begun=be_in_the_way)
+        log = self.read(self.at("log.1")).decode()
+        self.assertRegex(log, rf"(?m)^\S+ \S+ warning +LogFileKept {self.at('log')}: .*Is a directory")
+        self.assertIn(f"RpcConnectionLost {server}", log)
+
+    def test_do_not_go_into_a_file_of_the_mount(self):
+        for place in (self.at("mount", "log"), os.path.join(self.local, "..", os.path.basename(self.local), "mount", "log")):
+            self.bad(1, "--log-file", "mount", "--log-file", place, self.url(), self.directory)
+        self.assertEqual(os.listdir(self.directory), [])
+
+    def test_are_not_ended_by_SIGHUP_without_a_file(self):
+        self.write(self.there("file"), b"content")
+        self.mount()
+        with open(self.here("file"), "rb") as file:
+            self.hang_up()
+            self.assertTrue(mounted.is_mounted(self.directory))
+            self.assertEqual(file.read(), b"content")
+        self.good("umount", self.directory)
 
     @unittest.skipUnless(harness.may_mount(), "no mounts of its own, for a /dev with a log")
     def test_are_in_the_log_of_the_system(self):

@@ -8,7 +8,9 @@
 
 #include <cerrno>
 #include <charconv>
+#include <csignal>
 #include <filesystem>
+#include <system_error>
 
 #include "cli/commands.h"
 #include "cli/support/arguments.h"
@@ -29,6 +31,9 @@ using nfs::client::Node;
 // A mount waits for its server, however long that takes.
 constexpr std::uint32_t kForEver = 1u << 20;  // seconds
 
+constexpr ReasonInfo kLogFileKept{"LogFileKept", Severity::Warning,
+                                  "the log file cannot be opened anew; the one before goes on"};
+
 // The process that serves a mount, and the one that waits until it does.
 class Background {
  public:
@@ -36,9 +41,11 @@ class Background {
   std::optional<Exit> begin();
   // Tells the parent, and leaves the terminal; standard error becomes `errors`, if that is a file.
   void ready(const net::UniqueFd& errors);
+  bool without_terminal() const { return without_terminal_; }
 
  private:
   int to_parent_ = -1;
+  bool without_terminal_ = false;
 };
 
 std::optional<Exit> Background::begin() {
@@ -73,6 +80,19 @@ void Background::ready(const net::UniqueFd& errors) {
   dup2(errors ? errors.fd() : null.fd(), STDERR_FILENO);
   static_cast<void>(!::write(to_parent_, "+", 1));
   ::close(std::exchange(to_parent_, -1));
+  without_terminal_ = true;
+}
+
+bool is_below(const std::string& file, const std::string& directory) {
+  std::error_code unknown;
+  return std::filesystem::weakly_canonical(file, unknown).string().starts_with(directory + "/");
+}
+
+// A pipe that nobody reads is an error rather than waited for.
+net::UniqueFd open_log(const std::string& path) {
+  constexpr mode_t kMode = 0644;
+  return net::UniqueFd(::open(
+      path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, kMode));
 }
 
 // Where the files are to appear, as the kernel will name it; or why they cannot.
@@ -120,7 +140,8 @@ class MountCommand final : public Command {
     arguments.texts("-o,--options", options_, "OPTION,...", "as mount(8) has them");
     arguments.flag("-f,--foreground", foreground_, "stay until it is unmounted; Ctrl-C unmounts");
     arguments.text("--log-file", log_file_, "FILE",
-                   "append messages to FILE [the system's log; with -f: standard error]");
+                   "append messages to FILE, opened anew on SIGHUP [the system's log; with -f: "
+                   "standard error]");
     arguments.choice("--log-level", log_level_, {"debug", "info", "warning", "error", "off"},
                      "least severe messages to log");
     remote_.declare(arguments);
@@ -149,10 +170,13 @@ class MountCommand final : public Command {
       remote_.timeout_given = true;
     }
     if (!log_file_.empty()) {
-      constexpr mode_t kMode = 0644;
-      errors_ = net::UniqueFd(
-          ::open(log_file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, kMode));
+      // Who opened it again there would wait for an answer of his own.
+      if (is_below(log_file_, directory_))
+        return failed(
+            fmt::format("--log-file '{}' lies below the directory of the mount", log_file_));
+      errors_ = open_log(log_file_);
       if (!errors_) return failed(local_trouble("write", log_file_, errno));
+      log_file_ = std::filesystem::absolute(log_file_).string();  // "/" is where it will be
     }
     if (!foreground_) {
       const std::optional<Exit> parent = background_.begin();
@@ -163,6 +187,20 @@ class MountCommand final : public Command {
   }
 
  private:
+  // In the background no terminal sends it, but logrotate(8).
+  bool goes_on_after(int signal) const override {
+    if (signal != SIGHUP || !background_.without_terminal()) return false;
+    if (!log_file_.empty()) reopen_log();
+    return true;
+  }
+  void reopen_log() const {
+    const net::UniqueFd anew = open_log(log_file_);
+    if (!anew) return log_notice(kLogFileKept, log_file_, std::system_category().message(errno));
+    // By the numbers that it has, so that whoever writes there need not know.
+    dup3(anew.fd(), errors_.fd(), O_CLOEXEC);
+    dup2(anew.fd(), STDERR_FILENO);
+  }
+
   Task<Exit> serve(Run& run) {
     Outcome<std::unique_ptr<Remote>> remote = co_await Remote::open(run, whole_url_, remote_);
     if (!remote) co_return failed(remote.error());

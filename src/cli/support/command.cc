@@ -43,6 +43,7 @@ Exit Command::on_loop(UniqueFunction<Task<Exit>(Run&)> work) const {
   TimePoint first;
   int signal = 0;
   const net::SignalWatch watch(loop, {SIGINT, SIGTERM, SIGHUP}, [&](int number) {
+    if (goes_on_after(number)) return;
     if (!interrupted.cancelled()) {
       first = loop.now();
       signal = number;

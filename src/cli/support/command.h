@@ -69,6 +69,8 @@ class Command {
   // signal, the exit code is that of the signal. A second signal, some time after the first, ends
   // the process at once.
   Exit on_loop(UniqueFunction<Task<Exit>(Run&)> work) const;
+  // Whether the signal asks for something else than the end, which this begins.
+  virtual bool goes_on_after(int /*signal*/) const { return false; }
   // What may remain when the process is ended while it cleans up, for a message; empty: nothing.
   virtual std::string_view left_behind() const { return {}; }
 
