@@ -165,9 +165,14 @@ Task<void> Operations::release(fuse_req_t from, std::uint64_t number, fuse_file_
     new_files_.end(number);
   }
   // The open may be one that others share.
-  const LockOwner owner = owner_of(LockKind::Flock, info.lock_owner);
-  if (info.flock_release) static_cast<void>(co_await files_.unlock(file, owner, {}));
+  if (info.flock_release) co_await unlock_at_close(number, file, info.lock_owner);
   co_await close(file, std::move(removal));
+}
+
+Task<void> Operations::unlock_at_close(std::uint64_t number, File file, std::uint64_t opened_by) {
+  const LockOwner owner = owner_of(LockKind::Flock, opened_by);
+  const Turns::Turn turn = co_await turn_of_locks(number, owner);
+  static_cast<void>(co_await files_.unlock(file, owner, {}));
 }
 
 Task<void> Operations::close(File file, std::optional<SillyFiles::Removal> removal) {

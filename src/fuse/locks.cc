@@ -43,6 +43,10 @@ LockOwner Operations::owner_of(LockKind kind, std::uint64_t number) {
   return {static_cast<std::uint64_t>(kind), number};
 }
 
+Task<Turns::Turn> Operations::turn_of_locks(std::uint64_t number, LockOwner owner) {
+  return lock_turns_.alone({number, owner.space, owner.number});
+}
+
 Task<void> Operations::getlk(fuse_req_t from, std::uint64_t number, fuse_file_info info,
                              struct flock lock) {
   Request request(context_, from);
@@ -102,22 +106,30 @@ Task<void> Operations::flush(fuse_req_t from, std::uint64_t number, fuse_file_in
 Task<void> Operations::lock_file(Request& request, std::uint64_t number, File file, LockOwner owner,
                                  FileLock wanted, bool waits) {
   if (file.handle.empty()) co_return;
-  const auto held = [&] { return files_.locks_within(open_files_.of(number), owner, wanted); };
   Duration length = kFirstPause;
-  std::vector<LockPiece> before = held();
-  Outcome<Ok> locked = co_await files_.lock(file, owner, wanted);
+  Outcome<Ok> locked = co_await try_lock(request, number, file, owner, wanted);
   while (!locked && locked.error().is(Status::Locked) && waits && request.waits() &&
          !stop_.cancelled()) {
     co_await pause(context_.loop, length, CancelToken(stop_));
     length = std::min(length * 2, kLongestPause);
-    if (!request.waits()) co_return;
-    before = held();
-    locked = co_await files_.lock(file, owner, wanted);
+    locked = co_await try_lock(request, number, file, owner, wanted);
   }
-  if (!locked) co_return request.fail(errno_of_lock(locked.error()));
+  if (!locked) request.fail(errno_of_lock(locked.error()));
+}
+
+// A program that was interrupted calls again, while the server may yet grant what nobody waits for:
+// that is taken back before the server is asked again.
+Task<Outcome<Ok>> Operations::try_lock(Request& request, std::uint64_t number, File file,
+                                       LockOwner owner, FileLock wanted) {
+  const Turns::Turn turn = co_await turn_of_locks(number, owner);
+  if (!request.waits()) co_return Ok{};
+  std::vector<LockPiece> before = files_.locks_within(open_files_.of(number), owner, wanted);
+  const Outcome<Ok> locked = co_await files_.lock(file, owner, wanted);
+  if (!locked) co_return locked;
   const fuse_req_t waiting = request.take();
-  if (waiting != nullptr && fuse_reply_err(waiting, 0) == 0) co_return;
+  if (waiting != nullptr && fuse_reply_err(waiting, 0) == 0) co_return Ok{};
   co_await take_back(file, owner, wanted, std::move(before));
+  co_return Ok{};
 }
 
 // Nobody waits for it any more. POSIX: who is interrupted has the locks that he had before; nobody
@@ -136,6 +148,7 @@ Task<void> Operations::take_back(File file, LockOwner owner, FileLock locked,
 // version 4.0 may be used by.
 Task<void> Operations::unlock(Request& request, std::uint64_t number, LockOwner owner,
                               FileLock range) {
+  const Turns::Turn turn = co_await turn_of_locks(number, owner);
   int failed = 0;
   for (const File& file : open_files_.of(number)) {
     if (file.open == 0) continue;

@@ -10,33 +10,33 @@ struct Turns::Changed {
   void await_resume() const {}
 };
 
-bool Turns::taken(std::uint64_t number) const {
-  const auto found = files_.find(number);
-  return found != files_.end() && found->second.alone;
+bool Turns::taken(const Key& key) const {
+  const auto found = running_.find(key);
+  return found != running_.end() && found->second.alone;
 }
 
-Task<Turns::Turn> Turns::alone(std::uint64_t number) {
-  while (taken(number)) co_await Changed{waiters_};
-  files_[number].alone = true;
-  Turn turn(*this, number, true);
-  while (files_[number].together > 0) co_await Changed{waiters_};
+Task<Turns::Turn> Turns::alone(Key key) {
+  while (taken(key)) co_await Changed{waiters_};
+  running_[key].alone = true;
+  Turn turn(*this, key, true);
+  while (running_[key].together > 0) co_await Changed{waiters_};
   co_return turn;
 }
 
-Task<Turns::Turn> Turns::together(std::uint64_t number) {
-  while (taken(number)) co_await Changed{waiters_};
-  ++files_[number].together;
-  co_return Turn(*this, number, false);
+Task<Turns::Turn> Turns::together(Key key) {
+  while (taken(key)) co_await Changed{waiters_};
+  ++running_[key].together;
+  co_return Turn(*this, key, false);
 }
 
-void Turns::end(std::uint64_t number, bool alone) {
-  const auto found = files_.find(number);
-  File& file = found->second;
+void Turns::end(const Key& key, bool alone) {
+  const auto found = running_.find(key);
+  Operations& operations = found->second;
   if (alone)
-    file.alone = false;
+    operations.alone = false;
   else
-    --file.together;
-  if (!file.alone && file.together == 0) files_.erase(found);
+    --operations.together;
+  if (!operations.alone && operations.together == 0) running_.erase(found);
   for (const std::coroutine_handle<> waiter : std::exchange(waiters_, {})) waiter.resume();
 }
 

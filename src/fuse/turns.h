@@ -1,13 +1,14 @@
-// Turns: operations on one file that must not overtake each other at the server. One that is alone
-// begins when those before it have ended, and those that come later wait for it; others go on
-// together.
+// Turns: operations on one file, or on the locks that one owner has of it, that must not overtake
+// each other at the server. One that is alone begins when those before it have ended, and those
+// that come later wait for it; others go on together.
 //
 // Pure. Thread: the loop of the Mount.
 #pragma once
 
+#include <compare>
 #include <coroutine>
 #include <cstdint>
-#include <unordered_map>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -17,41 +18,49 @@ namespace stag::fuse {
 
 class Turns {
  public:
+  // What is operated on.
+  struct Key {
+    Key(std::uint64_t file, std::uint64_t space = 0, std::uint64_t owner = 0)
+        : file(file), space(space), owner(owner) {}
+    friend auto operator<=>(const Key&, const Key&) = default;
+
+    std::uint64_t file, space, owner;
+  };
+
   // An operation in progress, until this is destroyed. The Turns outlive it.
   class Turn {
    public:
     Turn(Turn&& other) noexcept
-        : all_(std::exchange(other.all_, nullptr)), number_(other.number_), alone_(other.alone_) {}
+        : all_(std::exchange(other.all_, nullptr)), key_(other.key_), alone_(other.alone_) {}
     Turn& operator=(Turn&&) = delete;
     ~Turn() {
-      if (all_ != nullptr) all_->end(number_, alone_);
+      if (all_ != nullptr) all_->end(key_, alone_);
     }
 
    private:
     friend class Turns;
-    Turn(Turns& all, std::uint64_t number, bool alone)
-        : all_(&all), number_(number), alone_(alone) {}
+    Turn(Turns& all, const Key& key, bool alone) : all_(&all), key_(key), alone_(alone) {}
 
     Turns* all_;
-    std::uint64_t number_;
+    Key key_;
     bool alone_;
   };
 
-  Task<Turn> alone(std::uint64_t number);
-  Task<Turn> together(std::uint64_t number);
+  Task<Turn> alone(Key key);
+  Task<Turn> together(Key key);
   // Whether one that is alone is in progress, or waits for those before it.
-  bool taken(std::uint64_t number) const;
+  bool taken(const Key& key) const;
 
  private:
-  struct File {
+  struct Operations {
     bool alone = false;
     std::uint32_t together = 0;
   };
   struct Changed;
-  void end(std::uint64_t number, bool alone);
+  void end(const Key& key, bool alone);
 
-  std::unordered_map<std::uint64_t, File> files_;  // where any is in progress
-  std::vector<std::coroutine_handle<>> waiters_;   // for one to end
+  std::map<Key, Operations> running_;
+  std::vector<std::coroutine_handle<>> waiters_;  // for one to end
 };
 
 }  // namespace stag::fuse

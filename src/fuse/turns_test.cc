@@ -16,12 +16,12 @@ constexpr std::uint64_t kTaken = 7, kFree = 8;
 
 // Operations that note what they do, and end when they are told to.
 struct TurnTakers {
-  Task<void> alone(std::uint64_t number, char name, Completion<Ok>& end) {
-    const Turns::Turn turn = co_await turns.alone(number);
+  Task<void> alone(Turns::Key key, char name, Completion<Ok>& end) {
+    const Turns::Turn turn = co_await turns.alone(key);
     co_await until(name, end);
   }
-  Task<void> together(std::uint64_t number, char name, Completion<Ok>& end) {
-    const Turns::Turn turn = co_await turns.together(number);
+  Task<void> together(Turns::Key key, char name, Completion<Ok>& end) {
+    const Turns::Turn turn = co_await turns.together(key);
     co_await until(name, end);
   }
   Task<void> until(char name, Completion<Ok>& end) {
@@ -74,6 +74,18 @@ TEST(Turns, other_files_do_not_wait) {
   EXPECT_EQ(all.log, "ab");
   a.complete(Ok{});
   b.complete(Ok{});
+}
+
+TEST(Turns, other_owners_do_not_wait) {
+  TurnTakers all;
+  Completion<Ok> a, b, c;
+  all.tasks.add(all.alone({kTaken, 1, 0}, 'a', a));
+  all.tasks.add(all.alone({kTaken, 1, 1}, 'b', b));
+  all.tasks.add(all.alone({kTaken, 0, 1}, 'c', c));
+  EXPECT_EQ(all.log, "abc");
+  a.complete(Ok{});
+  b.complete(Ok{});
+  c.complete(Ok{});
 }
 
 }  // namespace

@@ -27,6 +27,17 @@ except KeyboardInterrupt:
     print("interrupted", flush=True)
 sys.stdin.readline()
 """
+# Locks by a call that is made again whenever it was interrupted, as fcntl.lockf() does.
+AGAIN = """
+import fcntl, signal, sys
+signal.signal(signal.SIGINT, lambda *_: print("interrupted", flush=True))
+file = open(sys.argv[1], "r+b")
+print("open", flush=True)
+sys.stdin.readline()
+fcntl.lockf(file, fcntl.LOCK_EX, 10, 0)
+print("locked", flush=True)
+sys.stdin.readline()
+"""
 
 
 class Interrupted(Mounted):
@@ -36,8 +47,13 @@ class Interrupted(Mounted):
             found = re.findall(r'^stag_nfs4_operations_total\{[^}]*"LOCKU?"[^}]*\} (\S+)$', answer.read().decode(), re.MULTILINE)
         return sum(map(float, found))
 
-    def interrupted(self, version, first, second, asked):
-        """A file of a second mount, and the program that was interrupted in `second`; `asked`: LOCK and LOCKU of both and of the undoing."""
+    def until(self, is_so):
+        deadline = time.monotonic() + PATIENCE
+        while not is_so():
+            self.assertLess(time.monotonic(), deadline)
+
+    def begin(self, version, *words):
+        """A server with two mounts, and the program, in the second one, once it has written a line; yields the directory of the first."""
         self.server_of_locks = harness.Server([f"/files={self.there()},no_root_squash"], self.at(f"state{version}"), ("--metrics", "127.0.0.1:0"))
         self.addCleanup(self.server_of_locks.end)
         (self.metrics,) = [line.split(" ")[1] for line in self.server_of_locks.lines if line.startswith("metrics: ")]
@@ -46,26 +62,32 @@ class Interrupted(Mounted):
             os.mkdir(self.directory)
             self.mount(url=self.server_of_locks.url("/files") + f"&callback=127.0.0.1&version={version}")
             self.addCleanup(harness.stag, "umount", "--lazy", self.directory)
-        name = f"file{version}"  # the locks of another server are in the way of the same file
-        self.write(self.there(name), bytes(100))
-        program = subprocess.Popen([sys.executable, "-c", LOCKER, self.here(name), first, second], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        for close in (program.stdin.close, program.stdout.close, program.wait, program.kill):
+        self.file = f"file{version}"  # the locks of another server are in the way of the same file
+        self.write(self.there(self.file), bytes(100))
+        script, *more = words
+        self.program = subprocess.Popen([sys.executable, "-c", script, self.here(self.file), *more], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for close in (self.program.stdin.close, self.program.stdout.close, self.program.wait, self.program.kill):
             self.addCleanup(close)
-        self.assertEqual(program.stdout.readline(), "locked\n")
+        self.program.stdout.readline()
+        return others
+
+    def interrupt(self):
+        """The program, while it waits for a server that stands still."""
         self.server_of_locks.process.send_signal(signal.SIGSTOP)
         self.addCleanup(self.server_of_locks.process.send_signal, signal.SIGCONT)
-        program.stdin.write("go\n")
-        program.stdin.flush()
-        deadline = time.monotonic() + PATIENCE
-        while not waits_for_fuse(program):
-            self.assertLess(time.monotonic(), deadline)
-        program.send_signal(signal.SIGINT)
-        self.assertEqual(program.stdout.readline(), "interrupted\n")
+        self.program.stdin.write("go\n")
+        self.program.stdin.flush()
+        self.until(lambda: waits_for_fuse(self.program))
+        self.program.send_signal(signal.SIGINT)
+        self.assertEqual(self.program.stdout.readline(), "interrupted\n")
+
+    def interrupted(self, version, first, second, asked):
+        """A file of a second mount, and the program that was interrupted in `second`; `asked`: LOCK and LOCKU of both and of the undoing."""
+        others = self.begin(version, LOCKER, first, second)
+        self.interrupt()
         self.server_of_locks.process.send_signal(signal.SIGCONT)
-        deadline = time.monotonic() + PATIENCE
-        while self.locks() < asked:
-            self.assertLess(time.monotonic(), deadline, self.locks())
-        return self.enterContext(open(os.path.join(others, name), "r+b"))
+        self.until(lambda: self.locks() >= asked)
+        return self.enterContext(open(os.path.join(others, self.file), "r+b"))
 
     def refused(self, lock, *arguments):
         with self.assertRaises(BlockingIOError):
@@ -94,6 +116,20 @@ class Interrupted(Mounted):
         other = self.interrupted("4.2", "fcntl.flock(file, fcntl.LOCK_SH)", "fcntl.flock(file, fcntl.LOCK_EX)", 3)
         self.refused(fcntl.flock, other, fcntl.LOCK_EX | fcntl.LOCK_NB)
         fcntl.flock(other, fcntl.LOCK_SH | fcntl.LOCK_NB)
+
+    def test_and_calling_again_they_have_what_was_granted_then(self):
+        for version in ("4.0", "4.2"):
+            with self.subTest(version):
+                others = self.begin(version, AGAIN)
+                self.interrupt()
+                self.until(lambda: waits_for_fuse(self.program))
+                with self.assertRaises(OSError):
+                    os.getxattr(self.directory, "security.none")  # the mount has processed what came before, and asks no server for this
+                self.server_of_locks.process.send_signal(signal.SIGCONT)
+                self.assertEqual(self.program.stdout.readline(), "locked\n")
+                self.until(lambda: self.locks() >= 3)
+                other = self.enterContext(open(os.path.join(others, self.file), "r+b"))
+                self.refused(fcntl.lockf, other, fcntl.LOCK_EX | fcntl.LOCK_NB, 10, 0)
 
 
 if __name__ == "__main__":
