@@ -91,8 +91,11 @@ Task<Outcome<Attributes>> Operations::truncated(std::uint64_t number, Handle fil
   if (!committed) co_return Failure{committed.error()};
   SetAttributes empty;
   empty.size = 0;
+  const std::optional<Turns::Turn> turn = co_await turn_of_write(number);
   new_files_.outdate(number);
-  co_return co_await files_.change(file, empty);
+  Outcome<Attributes> emptied = co_await files_.change(file, empty);
+  if (emptied) new_files_.on_change(number);
+  co_return emptied;
 }
 
 Task<void> Operations::open(fuse_req_t from, std::uint64_t number, fuse_file_info info) {

@@ -82,8 +82,8 @@ void NewFiles::on_set(std::uint64_t number, const SetAttributes& changes,
                       const Attributes& attributes, TimePoint now) {
   File* const file = find(number);
   if (file == nullptr) return;
-  clear(file->accessed, changes.accessed);
-  clear(file->modified, changes.modified);
+  if (is_set(changes.accessed)) file->accessed = {};
+  if (is_set(changes.modified)) file->modified = {};
   if (is_set(changes.accessed) || is_set(changes.modified)) file->refusal.reset();
   file->pause = {};
   file->attributes = shown(number, attributes);
@@ -123,6 +123,13 @@ void NewFiles::on_write(std::uint64_t number, std::uint64_t offset, std::uint64_
   known.size = std::max(known.size, offset + size);
   known.used = std::max(known.used, (known.size + kLikelyBlock - 1) / kLikelyBlock * kLikelyBlock);
   file->modified = {};
+}
+
+void NewFiles::on_change(std::uint64_t number) {
+  File* const file = find(number);
+  if (file == nullptr) return;
+  if (is_set(file->modified)) file->modified = SetTime::now();
+  file->outdated = true;
 }
 
 void NewFiles::outdate(std::uint64_t number) {

@@ -36,7 +36,7 @@ class NewFiles {
   // Leaves in `changes` what is to be set now, with the times that wait. Yields the attributes
   // where nothing is left.
   std::optional<Attributes> absorb(std::uint64_t number, SetAttributes& changes, TimePoint now);
-  // They were set, and that is how the file is now.
+  // They were set, in place of whatever waited, and that is how the file is now.
   void on_set(std::uint64_t number, const SetAttributes& changes, const Attributes& attributes,
               TimePoint now);
   // The server has refused to set these times, which wait no longer. nullopt: somebody has removed
@@ -47,7 +47,10 @@ class NewFiles {
   void on_unheard(std::uint64_t number, TimePoint now);
   // So many bytes were written; the server has set the time of the modification.
   void on_write(std::uint64_t number, std::uint64_t offset, std::uint64_t size);
-  // The server has changed it in a way that is not known.
+  // The server has changed the content, and with it perhaps the time of the modification: an
+  // earlier one that waits becomes that of now.
+  void on_change(std::uint64_t number);
+  // The server changes it in a way that is not known.
   void outdate(std::uint64_t number);
 
   // The attributes, as far as they need not be asked for: the kernel asks before each chown(2).

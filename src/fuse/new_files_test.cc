@@ -71,15 +71,42 @@ TEST_F(MakingFile, times_go_with_the_next_change) {
   EXPECT_FALSE(files.waiting(kNumber));
 }
 
-TEST_F(MakingFile, times_that_came_while_others_were_set_wait) {
+TEST_F(MakingFile, times_that_are_set_at_once_are_the_last_ones) {
+  begin(true);
+  files.outdate(kNumber);
+  SetAttributes times = times_of(kPast);
+  EXPECT_FALSE(files.absorb(kNumber, times, now));
+  files.on_set(kNumber, times, made_attributes(), now);
+  EXPECT_FALSE(files.waiting(kNumber)) << "those of the creation are earlier ones";
+}
+
+TEST_F(MakingFile, of_times_some_of_which_are_set_at_once_the_others_go_with_them) {
   begin(false);
   SetAttributes first = times_of(kPast);
   ASSERT_TRUE(files.absorb(kNumber, first, now));
-  SetAttributes second = times_of({2000, 0});
-  ASSERT_TRUE(files.absorb(kNumber, second, now));
-  files.on_set(kNumber, first, made_attributes(), now);
-  ASSERT_TRUE(files.waiting(kNumber));
-  EXPECT_EQ(files.waiting(kNumber)->times.accessed.time, (Time{2000, 0}));
+  files.outdate(kNumber);
+  SetAttributes second;
+  second.modified = SetTime::to(kMade);
+  EXPECT_FALSE(files.absorb(kNumber, second, now));
+  EXPECT_EQ(second.accessed.time, kPast);
+  EXPECT_EQ(second.modified.time, kMade);
+  files.on_set(kNumber, second, made_attributes(), now);
+  EXPECT_FALSE(files.waiting(kNumber));
+}
+
+TEST_F(MakingFile, a_change_of_the_content_is_later_than_the_time_that_waits) {
+  begin(false);
+  files.on_change(kNumber);
+  EXPECT_FALSE(files.waiting(kNumber)) << "the server has set it";
+  files.on_set(kNumber, {}, made_attributes(), now);
+  SetAttributes times = times_of(kPast);
+  ASSERT_TRUE(files.absorb(kNumber, times, now));
+  files.outdate(kNumber);
+  EXPECT_EQ(files.waiting(kNumber)->times.modified.time, kPast);
+  files.on_change(kNumber);
+  EXPECT_EQ(files.waiting(kNumber)->times.modified.how, SetTime::How::Now);
+  EXPECT_EQ(files.waiting(kNumber)->times.accessed.time, kPast);
+  EXPECT_FALSE(files.known(kNumber, now));
 }
 
 TEST_F(MakingFile, what_is_so_already_is_not_set) {

@@ -124,13 +124,14 @@ Task<void> Operations::fallocate(fuse_req_t from, std::uint64_t number, int mode
   // What is written again after a restart of the server must not fill the hole.
   Outcome<Ok> done = co_await unstable_writes_.commit(number);
   if (!done) co_return request.fail(done.error());
+  const std::optional<Turns::Turn> turn = co_await turn_of_write(number);
   new_files_.outdate(number);
   if (mode == 0)
     done = co_await files_.allocate(file, range);
   else
     done = co_await files_.deallocate(file, range);
-  if (!done) co_return request.fail(done.error());
-  request.done();
+  if (done) new_files_.on_change(number);
+  answer(request, done);
 }
 
 Task<void> Operations::copy_file_range(fuse_req_t from, std::uint64_t source,
@@ -147,6 +148,8 @@ Task<void> Operations::copy_file_range(fuse_req_t from, std::uint64_t source,
   if (source == target) co_return request.fail(EOPNOTSUPP);
   const Outcome<Ok> committed = co_await unstable_writes_.commit(target);
   if (!committed) co_return request.fail(committed.error());
+  // What sets times meanwhile would hear how much is copied so far.
+  const std::optional<Turns::Turn> turn = co_await turn_of_write(target);
   new_files_.outdate(target);
   const nfs::client::CopyWatch watch{{}, interrupted};
   Outcome<std::uint64_t> copied = std::uint64_t{0};
@@ -160,6 +163,8 @@ Task<void> Operations::copy_file_range(fuse_req_t from, std::uint64_t source,
     if (range.length > 0)
       copied = co_await files_.copy_range(source_file, range, target_file, target_offset, watch);
   } while (copied && unstable_writes_.is_doubtful(source));
+  const bool changes = copied ? *copied > 0 : !copied.error().is(Status::NotSupported);
+  if (changes) new_files_.on_change(target);
   if (!copied) co_return request.fail(copied.error());
   if (const fuse_req_t waiting = request.take()) fuse_reply_write(waiting, *copied);
 }

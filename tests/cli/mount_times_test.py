@@ -17,8 +17,8 @@ FIRST, SECOND = 1_100_000_003, 1_200_000_007
 WRITE, PERM, STALE = 7, 1, 70
 
 
-class Waiting(Mounted):
-    """Times of a file that a program has made and not closed yet."""
+class NewFiles(Mounted):
+    """Files that a program has made and not closed yet."""
 
     def mount_by(self, judge):
         """By version 3, through a proxy that judges the calls."""
@@ -46,6 +46,10 @@ class Waiting(Mounted):
             while os.stat(self.there(f"other{number}")).st_mtime != SECOND:
                 self.assertLess(time.monotonic(), deadline)
             os.close(file)
+
+
+class Waiting(NewFiles):
+    """Times of such a file."""
 
     def test_are_set_once_where_the_server_does_not_answer(self):
         answers = threading.Event()
@@ -120,6 +124,101 @@ class Waiting(Mounted):
             for when in (found.st_mtime, found.st_atime):
                 self.assertLess(abs(when - begun), 3600)
             os.close(file)
+
+
+class CopyingProxy(rpc_proxy.JudgingProxy):
+    """Holds back each COPY from the byte `SOURCE` of a file on, from `asked` on until `goes`."""
+
+    SOURCE = 0x12345678
+
+    def __init__(self, port):
+        self.asked, self.goes = threading.Event(), threading.Event()
+        super().__init__(port, lambda call: None)
+
+    def _on_call(self, call, message, client):
+        if struct.pack(">Q", self.SOURCE) not in message:
+            return message, None
+        self.asked.set()
+        return message, self.goes
+
+
+class Latest(NewFiles):
+    """What was done last to such a file."""
+
+    def test_a_size_is_that_after_a_copy_while_which_times_were_due(self):
+        proxy = CopyingProxy(self.server.tcp_port)
+        self.addCleanup(proxy.close)
+        self.mount("-o", "actimeo=60", url=f"nfs://127.0.0.1:{proxy.port}/files/{self.name}?proto=tcp&version=4.2")
+        with open(self.there("from"), "wb") as source:
+            source.seek(proxy.SOURCE)
+            source.write(b"content")
+        source = os.open(self.here("from"), os.O_RDONLY)
+        file = os.open(self.here("file"), os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+        copying = threading.Thread(target=os.copy_file_range, args=(source, file, 100, proxy.SOURCE))
+        copying.start()
+        self.assertTrue(proxy.asked.wait(PATIENCE))
+        self.others_are_set()
+        proxy.goes.set()
+        copying.join()
+        self.assertEqual((os.fstat(file).st_size, os.pread(file, 100, 0)), (7, b"content"))
+        os.close(file)
+        os.close(source)
+
+    def changed(self, name, file):
+        """The content of the file, or what is known of it."""
+        if name == "copied":
+            source = os.open(self.here("from"), os.O_RDONLY)
+            self.assertEqual(os.copy_file_range(source, file, 100, 0), 7)
+            os.close(source)
+        elif name == "allocated":
+            os.posix_fallocate(file, 0, 10_000)
+        elif name == "sparse":
+            os.pwrite(file, b"end", 1 << 20)
+        elif name == "emptied":
+            os.close(os.open(self.here(name), os.O_WRONLY | os.O_TRUNC))
+
+    CHANGES = ("unchanged", "copied", "allocated", "sparse", "emptied")
+
+    def test_times_are_those_that_were_set_last(self):
+        self.write(self.there("from"), b"content")
+        for actimeo in ("0", "60"):
+            self.mount("-o", f"actimeo={actimeo}", url=self.url() + "&version=4.2")
+            for name in self.CHANGES:
+                for earlier in (None, SECOND):
+                    with self.subTest(actimeo=actimeo, change=name, earlier=earlier):
+                        file = os.open(self.here(name), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+                        if earlier is not None:
+                            os.utime(file, (earlier, earlier))
+                        self.changed(name, file)
+                        os.utime(file, (FIRST, FIRST))
+                        self.assertEqual(os.fstat(file).st_mtime, FIRST)
+                        os.close(file)
+                        found = os.stat(self.there(name))
+                        self.assertEqual((found.st_atime, found.st_mtime), (FIRST, FIRST))
+                        os.unlink(self.here(name))
+            self.good("umount", self.directory)
+
+    def test_times_are_those_of_a_change_that_came_after_they_were_set(self):
+        self.write(self.there("from"), b"content")
+        self.mount("-o", "actimeo=60", url=self.url() + "&version=4.2")
+        for name in self.CHANGES[1:]:
+            with self.subTest(name):
+                file = os.open(self.here(name), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+                os.utime(file, (FIRST, FIRST))
+                self.changed(name, file)
+                os.close(file)
+                self.assertGreater(os.stat(self.there(name)).st_mtime, SECOND)
+                self.assertEqual(os.stat(self.there(name)).st_atime, FIRST)
+
+    def test_times_stay_where_nothing_was_copied(self):
+        self.write(self.there("from"), b"content")
+        self.mount("-o", "actimeo=60", url=self.url() + "&version=4.2")
+        source = os.open(self.here("from"), os.O_RDONLY)
+        file = self.make("file", FIRST)
+        self.assertEqual(os.copy_file_range(source, file, 100, 7), 0)
+        os.close(file)
+        os.close(source)
+        self.assertEqual(os.stat(self.there("file")).st_mtime, FIRST)
 
 
 class Changes(Mounted):
