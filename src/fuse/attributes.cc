@@ -29,8 +29,10 @@ Task<void> Operations::getattr(fuse_req_t from, std::uint64_t number) {
   if (object.empty()) co_return;
   if (const auto known = new_files_.known(number, context_.loop.now()))
     co_return answer_once(request, *known);
+  const std::uint64_t version = new_files_.version(number);
   Outcome<Attributes> attributes = co_await files_.getattr(object);
   if (lacks_writes(number, attributes)) attributes = co_await written_again(number, object);
+  if (attributes) new_files_.on_told(number, version, *attributes, context_.loop.now());
   answer(request, number, attributes);
 }
 
@@ -50,9 +52,10 @@ Task<void> Operations::setattr(fuse_req_t from, std::uint64_t number, struct sta
     settle_soon();
     co_return answer_once(request, *known);
   }
+  const std::uint64_t version = new_files_.version(number);
   Outcome<Attributes> set = co_await files_.change(object, changes);
   if (lacks_writes(number, set)) set = co_await written_again(number, object);
-  if (set) new_files_.on_set(number, changes, *set, context_.loop.now());
+  if (set) new_files_.on_set(number, version, changes, *set, context_.loop.now());
   answer(request, number, set);
 }
 
@@ -82,9 +85,10 @@ Task<Outcome<Ok>> Operations::settle(std::uint64_t number) {
   const Turns::Turn turn = co_await turns_.alone(number);
   const std::optional<NewFiles::Waiting> waiting = new_files_.waiting(number);
   if (!waiting) co_return new_files_.refusal(number);
+  const std::uint64_t version = new_files_.version(number);
   const Outcome<Attributes> set = co_await files_.change(waiting->handle, waiting->times);
   if (set) {
-    new_files_.on_set(number, waiting->times, *set, context_.loop.now());
+    new_files_.on_set(number, version, waiting->times, *set, context_.loop.now());
     co_return Ok{};
   }
   const Error& error = set.error();

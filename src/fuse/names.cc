@@ -102,6 +102,7 @@ Task<void> Operations::link(fuse_req_t from, std::uint64_t file, std::uint64_t p
   if (directory.empty()) co_return;
   made_directories_.end(parent);
   const Outcome<Ok> done = co_await files_.link(linked, directory, name);
+  new_files_.outdate(file);
   if (!done) co_return request.fail(done.error());
   Outcome<Attributes> attributes = co_await files_.getattr(linked);
   if (lacks_writes(file, attributes)) attributes = co_await written_again(file, linked);

@@ -47,7 +47,7 @@ NewFiles::File* NewFiles::find(std::uint64_t number) {
 void NewFiles::begin(std::uint64_t number, const nfs::client::Handle& handle,
                      const Attributes& attributes, bool without_times, TimePoint now) {
   File& file = files_[number];
-  file = File{handle, attributes, now, now};
+  file = File{handle, attributes, now, now, ++versions_};
   if (!without_times) return;
   file.accessed = file.modified = SetTime::now();
   file.attributes.accessed = file.attributes.modified = attributes.changed;
@@ -78,7 +78,18 @@ std::optional<Attributes> NewFiles::absorb(std::uint64_t number, SetAttributes& 
   return std::nullopt;
 }
 
-void NewFiles::on_set(std::uint64_t number, const SetAttributes& changes,
+std::uint64_t NewFiles::version(std::uint64_t number) const {
+  const auto found = files_.find(number);
+  return found == files_.end() ? 0 : found->second.version;
+}
+
+void NewFiles::know(File& file, const Attributes& attributes, TimePoint now) {
+  file.attributes = attributes;
+  file.as_of = now;
+  file.outdated = file.written = false;
+}
+
+void NewFiles::on_set(std::uint64_t number, std::uint64_t version, const SetAttributes& changes,
                       const Attributes& attributes, TimePoint now) {
   File* const file = find(number);
   if (file == nullptr) return;
@@ -86,9 +97,17 @@ void NewFiles::on_set(std::uint64_t number, const SetAttributes& changes,
   if (is_set(changes.modified)) file->modified = {};
   if (is_set(changes.accessed) || is_set(changes.modified)) file->refusal.reset();
   file->pause = {};
-  file->attributes = shown(number, attributes);
-  file->as_of = now;
-  file->outdated = false;
+  if (file->version != version) return outdate(number);
+  know(*file, shown(number, attributes), now);
+  file->version = ++versions_;
+}
+
+// During a COPY, say, the server tells how much is copied so far.
+void NewFiles::on_told(std::uint64_t number, std::uint64_t version, const Attributes& attributes,
+                       TimePoint now) {
+  File* const file = find(number);
+  if (file != nullptr && file->version == version && !file->outdated)
+    know(*file, shown(number, attributes), now);
 }
 
 void NewFiles::on_refused(std::uint64_t number, const SetAttributes& times,
@@ -98,7 +117,7 @@ void NewFiles::on_refused(std::uint64_t number, const SetAttributes& times,
   clear(file->accessed, times.accessed);
   clear(file->modified, times.modified);
   file->refusal = why;
-  file->outdated = true;
+  outdate(number);
 }
 
 void NewFiles::on_unheard(std::uint64_t number, TimePoint now) {
@@ -119,21 +138,26 @@ void NewFiles::on_write(std::uint64_t number, std::uint64_t offset, std::uint64_
   if (file == nullptr) return;
   Attributes& known = file->attributes;
   // How much a hole takes only the server knows.
-  if (offset > known.size) file->outdated = true;
+  if (offset > known.size) outdate(number);
   known.size = std::max(known.size, offset + size);
   known.used = std::max(known.used, (known.size + kLikelyBlock - 1) / kLikelyBlock * kLikelyBlock);
   file->modified = {};
+  file->written = true;
+  file->version = ++versions_;
 }
 
 void NewFiles::on_change(std::uint64_t number) {
   File* const file = find(number);
   if (file == nullptr) return;
   if (is_set(file->modified)) file->modified = SetTime::now();
-  file->outdated = true;
+  outdate(number);
 }
 
 void NewFiles::outdate(std::uint64_t number) {
-  if (File* const file = find(number)) file->outdated = true;
+  File* const file = find(number);
+  if (file == nullptr) return;
+  file->outdated = true;
+  file->version = ++versions_;
 }
 
 bool NewFiles::fresh(const File& file, TimePoint now) const {
@@ -143,6 +167,8 @@ bool NewFiles::fresh(const File& file, TimePoint now) const {
 std::optional<Attributes> NewFiles::known(std::uint64_t number, TimePoint now) const {
   const auto found = files_.find(number);
   if (found == files_.end() || !fresh(found->second, now)) return std::nullopt;
+  // Only the server knows when it was written.
+  if (found->second.written && !is_set(found->second.modified)) return std::nullopt;
   return shown(number, found->second.attributes);
 }
 

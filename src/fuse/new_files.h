@@ -36,9 +36,15 @@ class NewFiles {
   // Leaves in `changes` what is to be set now, with the times that wait. Yields the attributes
   // where nothing is left.
   std::optional<Attributes> absorb(std::uint64_t number, SetAttributes& changes, TimePoint now);
-  // They were set, in place of whatever waited, and that is how the file is now.
-  void on_set(std::uint64_t number, const SetAttributes& changes, const Attributes& attributes,
-              TimePoint now);
+  // Stands for what is known of the file; another one after whatever happens to it.
+  std::uint64_t version(std::uint64_t number) const;
+  // They were set, in place of whatever waited, and that is how the file is then. `version`: from
+  // before the server was asked. What happened since is not in the attributes.
+  void on_set(std::uint64_t number, std::uint64_t version, const SetAttributes& changes,
+              const Attributes& attributes, TimePoint now);
+  // That is how the server says that it is.
+  void on_told(std::uint64_t number, std::uint64_t version, const Attributes& attributes,
+               TimePoint now);
   // The server has refused to set these times, which wait no longer. nullopt: somebody has removed
   // the file; else close(2) tells.
   void on_refused(std::uint64_t number, const SetAttributes& times,
@@ -78,15 +84,19 @@ class NewFiles {
     Attributes attributes;
     TimePoint as_of;
     TimePoint waits_since;
+    std::uint64_t version = 0;
     Duration pause{};
     bool outdated = false;
+    bool written = false;  // since the time of its modification was known
     std::optional<nfs::client::Error> refusal{};
     nfs::client::SetTime accessed{}, modified{};  // that wait
   };
   File* find(std::uint64_t number);
   bool fresh(const File& file, TimePoint now) const;
+  static void know(File& file, const Attributes& attributes, TimePoint now);
 
   Duration valid_;
+  std::uint64_t versions_ = 0;
   std::unordered_map<std::uint64_t, File> files_;
 };
 

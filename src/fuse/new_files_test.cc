@@ -30,6 +30,9 @@ struct MakingFile : ::testing::Test {
   void begin(bool without_times) {
     files.begin(kNumber, Handle(), made_attributes(), without_times, now);
   }
+  void on_set(const SetAttributes& changes, const Attributes& attributes) {
+    files.on_set(kNumber, files.version(kNumber), changes, attributes, now);
+  }
   TimePoint now{};
   NewFiles files{kValid};
 };
@@ -67,7 +70,7 @@ TEST_F(MakingFile, times_go_with_the_next_change) {
   EXPECT_FALSE(files.absorb(kNumber, mode, now));
   EXPECT_EQ(mode.modified.time, kPast);
   EXPECT_TRUE(files.waiting(kNumber)) << "until they are set";
-  files.on_set(kNumber, mode, made_attributes(), now);
+  on_set(mode, made_attributes());
   EXPECT_FALSE(files.waiting(kNumber));
 }
 
@@ -76,7 +79,7 @@ TEST_F(MakingFile, times_that_are_set_at_once_are_the_last_ones) {
   files.outdate(kNumber);
   SetAttributes times = times_of(kPast);
   EXPECT_FALSE(files.absorb(kNumber, times, now));
-  files.on_set(kNumber, times, made_attributes(), now);
+  on_set(times, made_attributes());
   EXPECT_FALSE(files.waiting(kNumber)) << "those of the creation are earlier ones";
 }
 
@@ -90,7 +93,7 @@ TEST_F(MakingFile, of_times_some_of_which_are_set_at_once_the_others_go_with_the
   EXPECT_FALSE(files.absorb(kNumber, second, now));
   EXPECT_EQ(second.accessed.time, kPast);
   EXPECT_EQ(second.modified.time, kMade);
-  files.on_set(kNumber, second, made_attributes(), now);
+  on_set(second, made_attributes());
   EXPECT_FALSE(files.waiting(kNumber));
 }
 
@@ -98,7 +101,7 @@ TEST_F(MakingFile, a_change_of_the_content_is_later_than_the_time_that_waits) {
   begin(false);
   files.on_change(kNumber);
   EXPECT_FALSE(files.waiting(kNumber)) << "the server has set it";
-  files.on_set(kNumber, {}, made_attributes(), now);
+  on_set({}, made_attributes());
   SetAttributes times = times_of(kPast);
   ASSERT_TRUE(files.absorb(kNumber, times, now));
   files.outdate(kNumber);
@@ -133,7 +136,7 @@ TEST_F(MakingFile, what_may_not_be_so_any_more_is_set) {
   EXPECT_FALSE(files.absorb(kNumber, same, now));
   Attributes with_bits = made_attributes();
   with_bits.mode = 04755;
-  files.on_set(kNumber, {}, with_bits, now);
+  on_set({}, with_bits);
   EXPECT_FALSE(files.absorb(kNumber, same, now)) << "the server clears the bit, chown(2) or not";
   EXPECT_EQ(same.uid, 7u);
 }
@@ -162,7 +165,7 @@ TEST_F(MakingFile, times_that_have_waited_long_are_found) {
   SetAttributes changes = times_of(kPast);
   ASSERT_TRUE(files.absorb(kNumber, changes, now + std::chrono::milliseconds(500)));
   EXPECT_TRUE(files.due(now).empty());
-  files.on_set(kNumber, times_of(kPast), made_attributes(), now);
+  on_set(times_of(kPast), made_attributes());
   EXPECT_FALSE(files.any_waits());
 }
 
@@ -177,7 +180,7 @@ TEST_F(MakingFile, times_that_are_refused_wait_no_longer_and_the_refusal_is_told
   ASSERT_FALSE(files.refusal(kNumber));
   EXPECT_TRUE(files.refusal(kNumber).error().is(Status::NotOwner));
   SetAttributes later = times_of(kMade);
-  files.on_set(kNumber, later, made_attributes(), now);
+  on_set(later, made_attributes());
   EXPECT_TRUE(files.refusal(kNumber));
 }
 
@@ -211,7 +214,7 @@ TEST_F(MakingFile, times_that_are_not_answered_for_wait_longer_and_longer) {
     before = at - begin;
   }
   EXPECT_EQ(before, std::chrono::seconds(30));
-  files.on_set(kNumber, {}, made_attributes(), at);
+  files.on_set(kNumber, files.version(kNumber), {}, made_attributes(), at);
   files.on_unheard(kNumber, at);
   EXPECT_FALSE(files.due(at + std::chrono::seconds(1)).empty()) << "the server is there again";
 }
@@ -219,13 +222,54 @@ TEST_F(MakingFile, times_that_are_not_answered_for_wait_longer_and_longer) {
 TEST_F(MakingFile, attributes_are_known_for_a_while) {
   begin(true);
   files.on_write(kNumber, 0, 5000);
+  SetAttributes times = times_of(kPast);
+  ASSERT_TRUE(files.absorb(kNumber, times, now));
   ASSERT_TRUE(files.known(kNumber, now));
   EXPECT_EQ(files.known(kNumber, now)->size, 5000u);
   EXPECT_EQ(files.known(kNumber, now)->used, 8192u);
-  EXPECT_EQ(files.known(kNumber, now)->accessed, kMade);
+  EXPECT_EQ(files.known(kNumber, now)->accessed, kPast);
   EXPECT_FALSE(files.known(kNumber, now + kValid));
   files.on_write(kNumber, 9000, 1);
   EXPECT_FALSE(files.known(kNumber, now)) << "there is a hole";
+}
+
+Attributes attributes_of(std::uint64_t size, std::uint32_t links) {
+  Attributes attributes = made_attributes();
+  attributes.size = size;
+  attributes.links = links;
+  return attributes;
+}
+
+TEST_F(MakingFile, when_it_was_written_is_asked_once) {
+  begin(false);
+  files.on_write(kNumber, 0, 10);
+  EXPECT_FALSE(files.known(kNumber, now));
+  files.on_told(kNumber, files.version(kNumber), attributes_of(10, 1), now);
+  EXPECT_TRUE(files.known(kNumber, now));
+  const std::uint64_t before = files.version(kNumber);
+  files.on_write(kNumber, 10, 10);
+  files.on_told(kNumber, before, attributes_of(10, 1), now);
+  EXPECT_FALSE(files.known(kNumber, now)) << "that was before";
+  SetAttributes nothing;
+  EXPECT_EQ(files.absorb(kNumber, nothing, now)->size, 20u);
+}
+
+TEST_F(MakingFile, what_happens_while_attributes_are_set_is_not_in_them) {
+  begin(false);
+  const std::uint64_t before = files.version(kNumber);
+  files.outdate(kNumber);
+  files.on_set(kNumber, before, {}, attributes_of(0, 1), now);
+  EXPECT_FALSE(files.known(kNumber, now));
+  on_set({}, attributes_of(0, 2));
+  ASSERT_TRUE(files.known(kNumber, now));
+  EXPECT_EQ(files.known(kNumber, now)->links, 2u);
+}
+
+TEST_F(MakingFile, what_goes_on_is_not_known_by_what_the_server_says_meanwhile) {
+  begin(false);
+  files.outdate(kNumber);
+  files.on_told(kNumber, files.version(kNumber), attributes_of(5, 1), now);
+  EXPECT_FALSE(files.known(kNumber, now));
 }
 
 TEST_F(MakingFile, after_another_size_an_earlier_time_is_that_of_the_change) {

@@ -222,6 +222,8 @@ void Operations::end(Removing& removing, bool done) {
     removing.use->keep();
     inode->pinned = true;
   }
+  // It has fewer links now, or a silly one more.
+  new_files_.outdate(removing.number);
   removing.use.reset();
   removing.removal.reset();
 }

@@ -220,6 +220,38 @@ class Latest(NewFiles):
         os.close(source)
         self.assertEqual(os.stat(self.there("file")).st_mtime, FIRST)
 
+    def test_links_are_those_that_it_has(self):
+        for version in ("3", "4.2"):
+            with self.subTest(version):
+                self.mount("-o", "actimeo=60", url=self.url() + "&version=" + version)
+                for change in (lambda file: None, lambda file: os.fchmod(file, 0o600), lambda file: os.utime(file, (FIRST, FIRST))):
+                    file = os.open(self.here("file"), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+                    for replaced in (False, True):
+                        os.link(self.here("file"), self.here("link"))
+                        change(file)
+                        self.assertEqual(os.fstat(file).st_nlink, 2)
+                        if replaced:
+                            os.rename(self.write(self.here("other")), self.here("link"))
+                        else:
+                            os.unlink(self.here("link"))
+                        change(file)
+                        self.assertEqual(os.fstat(file).st_nlink, 1)
+                        if replaced:
+                            os.unlink(self.here("link"))
+                    os.close(file)
+                    os.unlink(self.here("file"))
+                self.good("umount", self.directory)
+
+    def test_the_time_of_a_write_is_the_server_s(self):
+        self.mount("-o", "actimeo=60", url=self.url() + "&version=4.2")
+        file = os.open(self.here("file"), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        for number in range(3):
+            before = os.stat(self.there("file")).st_mtime_ns
+            while os.stat(self.there("file")).st_mtime_ns == before:
+                os.pwrite(file, b"content", number * 7)
+            self.assertEqual(os.fstat(file).st_mtime_ns, os.stat(self.there("file")).st_mtime_ns)
+        os.close(file)
+
 
 class Changes(Mounted):
     @unittest.skipUnless(harness.may_mount(), "a file system whose times tick slowly needs a mount")
