@@ -231,6 +231,7 @@ class Operations {
   Task<nfs::client::Outcome<Ok>> begin(Removing& removing, Keep how);
   Task<nfs::client::Outcome<std::optional<nfs::client::Node>>> found_to_keep(DirectoryName name,
                                                                              bool contended);
+  Task<nfs::client::Outcome<Keep>> way_to_keep(nfs::client::Handle directory);
   Task<nfs::client::Outcome<Ok>> keep(Removing& removing, nfs::client::Node file, Keep how);
   SillyName silly_name(std::uint64_t number, const nfs::client::Handle& directory,
                        std::uint64_t file_id);

@@ -1,6 +1,7 @@
 // Names that are taken from objects. A file that programs have open, or are about to open, loses
 // its last one only after it has got another one by which it stays (SillyFiles).
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,6 +13,7 @@
 namespace stag::fuse {
 namespace {
 
+using nfs::client::Attributes;
 using nfs::client::Error;
 using nfs::client::FileType;
 using nfs::client::Handle;
@@ -156,11 +158,24 @@ Task<Outcome<Ok>> Operations::begin(Removing& removing, Keep how) {
   co_return co_await keep(removing, *node, how);
 }
 
+// In a directory with the sticky bit whoever may link a file may not be allowed to remove the link:
+// a renaming is refused at once.
+Task<Outcome<Operations::Keep>> Operations::way_to_keep(Handle directory) {
+  const Outcome<Attributes> attributes = co_await files_.getattr(directory);
+  if (!attributes) co_return Failure{attributes.error()};
+  co_return (attributes->mode & S_ISVTX) != 0 ? Keep::ByRename : Keep::ByLink;
+}
+
 // Where no Reply came the silly name may still appear.
 Task<Outcome<Ok>> Operations::keep(Removing& removing, Node file, Keep how) {
   const std::uint64_t number = removing.number;
   SillyName silly = silly_name(number, removing.name.directory, file.attributes.file_id);
   Outcome<Ok> kept = Ok{};
+  if (how == Keep::ByLink) {
+    const Outcome<Keep> way = co_await way_to_keep(silly.directory);
+    if (!way) co_return Failure{way.error()};
+    how = *way;
+  }
   if (how == Keep::ByLink) kept = co_await link_silly(file.handle, silly);
   // Somebody else was faster, and there is nothing to keep.
   if (!kept && kept.error().is(Status::Stale)) co_return Ok{};

@@ -138,6 +138,18 @@ class Replaced(Names):
         self.reads_old()
         self.ends_as({"source": b"new"})
 
+    def test_leaves_no_name_where_the_directory_lets_only_owners_take_one(self):
+        def judge(call):
+            takes = call.procedure == rpc_proxy.RENAME and b"target" in call.arguments
+            return rpc_proxy.PERM if takes else None
+
+        os.chmod(self.there(), 0o1777)
+        self.begin(judge)
+        self.fails(errno.EPERM)
+        self.assertEqual(self.content(), {"target": b"old", "source": b"new"})
+        self.reads_old()
+        self.ends_as({"target": b"old", "source": b"new"})
+
     def without_links(self, otherwise):
         return lambda call: rpc_proxy.NOTSUPP if call.procedure == rpc_proxy.LINK else otherwise if self.is_rename(call) else None
 
