@@ -133,8 +133,10 @@ Task<Outcome<std::optional<Node>>> Operations::found_to_keep(DirectoryName name,
     if (!node && node.error().is(Status::NoEntry)) break;
     if (!node) co_return Failure{node.error()};
     const std::uint64_t number = inodes_.number_of(node->handle);
-    if (!removals_.in_progress(number)) co_return std::optional<Node>(*node);
+    if (!removals_.in_progress(number) && !silly_files_.being_removed(node->handle))
+      co_return std::optional<Node>(*node);
     co_await removals_.ended(number);
+    co_await silly_files_.name_removed(node->handle);
   }
   co_return std::nullopt;
 }
@@ -186,7 +188,7 @@ Task<Outcome<Ok>> Operations::keep(Removing& removing, Node file, Keep how) {
   }
   const bool unknown = !kept && kept.error().kind != Error::Kind::Nfs;
   if ((kept || unknown) && silly_files_.find(number) == nullptr)
-    silly_files_.add(number, std::move(silly));
+    silly_files_.add(number, file.handle, std::move(silly));
   co_return kept;
 }
 

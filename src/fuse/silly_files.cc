@@ -5,8 +5,8 @@
 
 namespace stag::fuse {
 
-void SillyFiles::add(std::uint64_t number, SillyName name) {
-  files_.push_back({number, std::move(name)});
+void SillyFiles::add(std::uint64_t number, const Handle& file, SillyName name) {
+  files_.push_back({number, file, std::move(name)});
 }
 
 SillyFiles::Files::const_iterator SillyFiles::find_open(std::uint64_t number) const {
@@ -63,17 +63,28 @@ std::vector<nfs::client::Handle> SillyFiles::directories() const {
   return directories;
 }
 
+// Suspends until a removal has ended.
+struct SillyFiles::Removed {
+  std::vector<std::coroutine_handle<>>& waiters;
+  bool await_ready() const { return false; }
+  void await_suspend(std::coroutine_handle<> waiter) { waiters.push_back(waiter); }
+  void await_resume() const {}
+};
+
 Task<void> SillyFiles::removed(Handle directory) {
-  struct Removed {
-    std::vector<std::coroutine_handle<>>& waiters;
-    bool await_ready() const { return false; }
-    void await_suspend(std::coroutine_handle<> waiter) { waiters.push_back(waiter); }
-    void await_resume() const {}
-  };
   const auto goes_on = [&](const File& file) {
     return file.being_removed && file.name.directory == directory;
   };
   while (std::ranges::any_of(files_, goes_on)) co_await Removed{waiters_};
+}
+
+bool SillyFiles::being_removed(const Handle& file) const {
+  return std::ranges::any_of(
+      files_, [&](const File& one) { return one.being_removed && one.handle == file; });
+}
+
+Task<void> SillyFiles::name_removed(Handle file) {
+  while (being_removed(file)) co_await Removed{waiters_};
 }
 
 }  // namespace stag::fuse

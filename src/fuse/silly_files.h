@@ -29,7 +29,7 @@ class SillyFiles {
   class Removal;
 
   // The open file that the kernel knows as `number` has this name from now on. It has none yet.
-  void add(std::uint64_t number, SillyName name);
+  void add(std::uint64_t number, const Handle& file, SillyName name);
   // Null: it has no such name, or is being removed.
   const SillyName* find(std::uint64_t number) const;
   // It has a name that programs know, again.
@@ -47,15 +47,22 @@ class SillyFiles {
   std::vector<Handle> directories() const;
   // Ends when no removal of a file in `directory` is in progress.
   Task<void> removed(Handle directory);
+  // Whether a name of the file is being removed, by whatever number the kernel knew it then.
+  // Another name may keep it.
+  bool being_removed(const Handle& file) const;
+  // Ends when none of it is.
+  Task<void> name_removed(Handle file);
 
  private:
   struct File {
     std::uint64_t number = 0;
+    Handle handle;
     SillyName name;
     bool being_removed = false;
   };
   using Files = std::list<File>;
 
+  struct Removed;
   // Few programs remove what they have open: a search meets a handful.
   Files::const_iterator find_open(std::uint64_t number) const;
 

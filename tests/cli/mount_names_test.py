@@ -138,6 +138,30 @@ class Replaced(Names):
         self.reads_old()
         self.ends_as({"source": b"new"})
 
+    def test_stays_readable_where_another_name_of_it_is_just_being_removed(self):
+        goes, asked = threading.Event(), threading.Event()
+
+        def judge(call):
+            if call.procedure != rpc_proxy.REMOVE or SILLY not in call.arguments:
+                return rpc_proxy.NOENT if self.is_rename(call) else None
+            asked.set()
+            return goes
+
+        self.begin(judge)
+        self.fails(errno.ENOENT)
+        os.close(self.reader)
+        self.assertTrue(asked.wait(PATIENCE))
+        self.reader = os.open(self.here("target"), os.O_RDONLY)
+        removing = subprocess.Popen(["unlink", self.here("target")])
+        deadline = time.monotonic() + PATIENCE
+        while removing.poll() is None and not waits_for_fuse(removing):
+            self.assertLess(time.monotonic(), deadline)
+        self.processed()
+        goes.set()
+        self.assertEqual(removing.wait(PATIENCE), 0)
+        self.reads_old()
+        self.ends_as({"source": b"new"})
+
     def test_leaves_no_name_where_the_directory_lets_only_owners_take_one(self):
         def judge(call):
             takes = call.procedure == rpc_proxy.RENAME and b"target" in call.arguments
