@@ -182,13 +182,15 @@ Task<Outcome<Ok>> Operations::keep(Removing& removing, Node file, Keep how) {
   // Somebody else was faster, and there is nothing to keep.
   if (!kept && kept.error().is(Status::Stale)) co_return Ok{};
   const bool no_links = !kept && kept.error().kind == Error::Kind::Nfs;
-  if (how == Keep::ByRename || no_links) {
+  const bool renames = how == Keep::ByRename || no_links;
+  if (renames) {
     kept = co_await rename_to_silly(file.handle, removing.name, silly);
     removing.moved = kept.ok();
   }
   const bool unknown = !kept && kept.error().kind != Error::Kind::Nfs;
   if ((kept || unknown) && silly_files_.find(number) == nullptr)
     silly_files_.add(number, file.handle, std::move(silly));
+  if (unknown && renames) co_await give_name_back(number, removing.name);
   co_return kept;
 }
 

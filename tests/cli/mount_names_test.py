@@ -191,6 +191,21 @@ class Replaced(Names):
         self.reads_old()
         self.ends_as({"target": b"old", "source": b"new"})
 
+    def test_gets_its_name_back_where_the_server_has_no_links_and_does_not_say_that_it_lost_it(self):
+        late = threading.Event()
+        without_links = self.without_links(None)
+
+        def judge(call):
+            takes = call.procedure == rpc_proxy.RENAME and 0 <= call.arguments.find(b"target") < call.arguments.find(SILLY)
+            return (late, None) if takes else without_links(call)
+
+        self.begin(judge, "--timeout", "1")
+        self.addCleanup(late.set)
+        self.fails(errno.EIO)
+        self.assertEqual(self.content(), {"target": b"old", "source": b"new"})
+        self.reads_old()
+        self.ends_as({"target": b"old", "source": b"new"})
+
     def test_does_not_get_its_name_back_where_the_new_file_has_it(self):
         self.begin(self.without_links((None, rpc_proxy.NOENT)))
         self.fails(errno.ENOENT)
