@@ -115,6 +115,24 @@ class Unprivileged(Mounted):
         found = os.stat(self.there("folder", "file"))
         self.assertEqual((found.st_uid, found.st_size, stat.S_IMODE(found.st_mode)), (self.UID, 588_895, 0o640))
 
+    @unittest.skipUnless(os.geteuid() == 0, "only root becomes another user")
+    def test_is_told_what_keeps_a_mount_from_ending(self):
+        os.chmod(self.work, 0o711)
+        os.chmod(self.local, 0o711)
+        program = self.at("stag")
+        shutil.copy(harness.STAG, program)
+        self.mount()
+        helper = self.at("fusermount3")
+        for said, told in ((f"fusermount3: failed to unmount {self.directory}: Device or resource busy", "is in use"),
+                           ("fusermount3: failed to open /etc/mtab: No such file or directory", "failed to open /etc/mtab")):
+            with self.subTest(said):
+                self.write(helper, f"#!/bin/sh\necho '{said}' >&2\nexit 1\n".encode())
+                os.chmod(helper, 0o755)
+                ended = self.as_user("env", f"PATH={self.local}:{os.environ['PATH']}", program, "umount", self.directory)
+                self.assertEqual((ended.returncode, ended.stderr.count("\n")), (1, 1), ended.stderr)
+                self.assertIn(told, ended.stderr)
+                self.assertEqual("is in use" in ended.stderr, told == "is in use", ended.stderr)
+
 
 class Trouble(Mounted):
     def test_with_what_cannot_be_mounted_is_told(self):

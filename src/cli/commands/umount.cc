@@ -1,9 +1,12 @@
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
@@ -11,6 +14,7 @@
 
 #include "cli/commands.h"
 #include "cli/support/arguments.h"
+#include "net/unique_fd.h"
 
 namespace stag::cli {
 namespace {
@@ -45,6 +49,41 @@ bool is_ours(const std::string& directory) {
     ours = word == "fuse.stag";
   }
   return ours;
+}
+
+struct Ended {
+  bool good = false;
+  std::string said{};  // on standard error, as one line
+};
+
+// Runs a program to its end; an errno where it cannot be run.
+Result<Ended, int> run_program(const std::vector<const char*>& words) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return Failure{errno};
+  const net::UniqueFd from(ends[0]);
+  net::UniqueFd to(ends[1]);
+  posix_spawn_file_actions_t actions;
+  if (const int error = posix_spawn_file_actions_init(&actions)) return Failure{error};
+  int error = posix_spawn_file_actions_adddup2(&actions, to.fd(), STDERR_FILENO);
+  pid_t child = 0;
+  if (error == 0)
+    error = posix_spawnp(&child, words[0], &actions, nullptr,
+                         const_cast<char* const*>(words.data()), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) return Failure{error};
+  to = net::UniqueFd();
+  Ended ended;
+  std::array<char, 4096> piece;
+  ssize_t got = 0;
+  while ((got = ::read(from.fd(), piece.data(), piece.size())) > 0 || (got < 0 && errno == EINTR))
+    if (got > 0) ended.said.append(piece.data(), static_cast<std::size_t>(got));
+  while (ended.said.ends_with('\n')) ended.said.pop_back();
+  std::ranges::replace(ended.said, '\n', ' ');
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  ended.good = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  return ended;
 }
 
 class Umount final : public Command {
@@ -83,18 +122,17 @@ class Umount final : public Command {
   }
   // What root has allowed users to unmount, fusermount3 does for them.
   Exit as_user(const std::string& path) const {
-    std::vector<const char*> words = {"fusermount3", "-q", "-u"};
+    std::vector<const char*> words = {"fusermount3", "-u"};
     if (lazy_) words.push_back("-z");
     words.insert(words.end(), {"--", path.c_str(), nullptr});
-    pid_t child = 0;
-    const int error = posix_spawnp(&child, words[0], nullptr, nullptr,
-                                   const_cast<char* const*>(words.data()), environ);
-    if (error == ENOENT) return failed("fusermount3 is missing: install the package fuse3");
-    if (error != 0) return failed(std::generic_category().message(error));
-    int status = 0;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? Exit::Done : busy();
+    const Result<Ended, int> ended = run_program(words);
+    if (!ended && ended.error() == ENOENT)
+      return failed("fusermount3 is missing: install the package fuse3");
+    if (!ended) return failed(std::generic_category().message(ended.error()));
+    if (ended->good) return Exit::Done;
+    if (ended->said.find(std::generic_category().message(EBUSY)) != std::string::npos)
+      return busy();
+    return failed(ended->said.empty() ? "fusermount3 failed" : ended->said);
   }
 
   std::string directory_;
