@@ -413,6 +413,7 @@ void Mounted::tell_read() {
 void Mounted::end() {
   ended_ = true;
   descriptor_.close();
+  tell_read();
   if (waiter_) loop_.post([waiter = std::exchange(waiter_, {})] { waiter.resume(); });
 }
 
