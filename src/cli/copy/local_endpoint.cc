@@ -60,6 +60,7 @@ Outcome<std::optional<CopyObject>> look(const std::string& path, Follow follow) 
   object.used = static_cast<std::uint64_t>(info.st_blocks) * 512;
   object.accessed = time_of(info.st_atim);
   object.modified = time_of(info.st_mtim);
+  object.changed = time_of(info.st_ctim);
   object.file_id = info.st_ino;
   object.fsid = info.st_dev;
   return std::optional<CopyObject>(std::move(object));
