@@ -124,6 +124,9 @@ class Copier {
   Task<void> copy_symlink(CopyObject source, Target target);
   Task<void> copy_file(CopyObject source, Target target);
   Task<Outcome<Ok>> move_file(const CopyObject& source, const Target& target);
+  // As to_.temp_file(), never null: if nothing else is possible, in place.
+  Task<Outcome<std::unique_ptr<TempFile>>> open_target(const CopyObject& source,
+                                                       const Target& target, TempFilePlan plan);
   Task<Outcome<Ok>> filled_and_published(const CopyObject& source, TempFile& temp_file,
                                          std::uint64_t kept);
   // Those of `source`, given to what `adopt` writes to.

@@ -107,10 +107,11 @@ Task<Outcome<Ok>> Copier::move_file(const CopyObject& source, const Target& targ
                                   to_.shown_path(target.existing->path)));
   if (target.existing && same_file(source, *target.existing))
     co_return refusal(fmt::format("'{}' is the same file", to_.shown_path(target.existing->path)));
-  TempFilePlan plan{.finish = finish_of(source, target.existing),
-                    .sparse = source.used < source.size,
-                    .existing = target.existing,
-                    .in_place = options_.in_place};
+  TempFilePlan plan{
+      .finish = finish_of(source, target.existing),
+      .sparse = source.used < source.size,
+      .existing = target.existing,
+      .in_place = options_.in_place || (target.existing && target.existing->links > 1)};
   if (target.existing) {
     const Outcome<std::uint64_t> kept = co_await kept_of(source, *target.existing);
     if (!kept) co_return Failure{kept.error()};
@@ -119,7 +120,7 @@ Task<Outcome<Ok>> Copier::move_file(const CopyObject& source, const Target& targ
   }
   const std::uint64_t kept = plan.kept;
   const Outcome<std::unique_ptr<TempFile>> temp_file =
-      co_await to_.temp_file(target.directory, target.name, std::move(plan));
+      co_await open_target(source, target, std::move(plan));
   if (!temp_file) co_return Failure{temp_file.error()};
   Outcome<Ok> done = co_await filled_and_published(source, **temp_file, kept);
   if (done) co_return done;
@@ -129,6 +130,21 @@ Task<Outcome<Ok>> Copier::move_file(const CopyObject& source, const Target& targ
                           to_.shown_path(path_below(target.directory, target.name)),
                           options_.in_place ? "'stag cp --continue' goes on" : "copy it again"));
   co_return done;
+}
+
+Task<Outcome<std::unique_ptr<TempFile>>> Copier::open_target(const CopyObject& source,
+                                                             const Target& target,
+                                                             TempFilePlan plan) {
+  if (!plan.overwrites()) {
+    Outcome<std::unique_ptr<TempFile>> made =
+        co_await to_.temp_file(target.directory, target.name, plan);
+    if (!made || *made) co_return std::move(made);
+    plan.in_place = true;
+  }
+  // Otherwise the old content would be gone for nothing.
+  const Outcome<Ok> readable = co_await from_.check_readable(source);
+  if (!readable) co_return Failure{readable.error()};
+  co_return co_await to_.temp_file(target.directory, target.name, std::move(plan));
 }
 
 Task<Outcome<Ok>> Copier::filled_and_published(const CopyObject& source, TempFile& temp_file,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <random>
+#include <utility>
 
 namespace stag::cli {
 namespace {
@@ -19,6 +20,13 @@ bool all_zeros(Bytes data) {
 bool can_own(const Owner& owner) {
   constexpr std::uint32_t kLeaveIt = 0xffffffff;
   return owner.uid != kLeaveIt && owner.gid != kLeaveIt;
+}
+
+Task<Outcome<Ok>> CopyEndpoint::check_readable(CopyObject file) {
+  std::byte first{};
+  const Outcome<std::uint64_t> got = co_await read_at(std::move(file), 0, MutableBytes(&first, 1));
+  if (!got) co_return Failure{got.error()};
+  co_return Ok{};
 }
 
 std::string temporary_name() {

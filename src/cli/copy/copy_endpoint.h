@@ -3,9 +3,9 @@
 // remote.
 //
 // A file is written as a TempFile: under a temporary name beside its final name, which it takes,
-// replacing the old file, when it is complete. A TempFile that is not published is discarded. An
-// existing file with several links, or whose owner cannot be given to a new one, is written in
-// place instead (docs/decisions/0022-what-a-copy-keeps.md).
+// replacing the old file, when it is complete. A TempFile that is not published is discarded. Where
+// the copier says so, an existing file is written in place instead
+// (docs/decisions/0022-what-a-copy-keeps.md).
 //
 // Everything runs on one loop. Arguments are taken by value or outlive the Task.
 #pragma once
@@ -98,9 +98,9 @@ struct TempFilePlan {
   bool in_place = false;                    // nothing has another name meanwhile
   std::uint64_t kept = 0;                   // bytes of `existing` that the copy begins with
 
-  // Whether the file that has the name now is the one to write to, from the start.
-  bool starts_in_place() const { return existing && (in_place || existing->links > 1); }
-  // Whether the new file must have the owner of the old one, or it is written in place.
+  // Whether the file that has the name now is the one to write to.
+  bool overwrites() const { return existing && in_place; }
+  // Whether the new file must have the owner of the old one, or it cannot take its place.
   bool keeps_owner() const { return existing && finish.owner == existing->owner; }
   // The mode of a new file; a file that will get another owner is closed to other users until then.
   std::uint32_t first_mode() const { return finish.owner ? 0600 : finish.mode; }
@@ -167,6 +167,8 @@ class CopyEndpoint {
   // Reads from byte `offset` on until `to` is full or the file ends.
   virtual Task<Outcome<std::uint64_t>> read_at(CopyObject file, std::uint64_t offset,
                                                MutableBytes to) = 0;
+  // Fails where feed() could read nothing of `file`.
+  virtual Task<Outcome<Ok>> check_readable(CopyObject file);
 
   // Writing.
   virtual Task<Outcome<CopyObject>> mkdir(CopyObject directory, std::string name,
@@ -175,6 +177,8 @@ class CopyEndpoint {
   // gets owner and times of `finish` as far as they can be given.
   virtual Task<Outcome<Ok>> symlink(CopyObject directory, std::string name, std::string target,
                                     Finish finish) = 0;
+  // Empties a file that is to be written in place. Null where no new file can take the place of the
+  // one that is there, and `plan` does not say that this one is written.
   virtual Task<Outcome<std::unique_ptr<TempFile>>> temp_file(CopyObject directory, std::string name,
                                                              TempFilePlan plan) = 0;
   // How many bytes at the end of a file that was not written completely may be missing in it: its

@@ -180,18 +180,18 @@ void finish_symlink(const std::string& path, const Finish& finish) {
 
 Outcome<std::unique_ptr<TempFile>> open_local_temp_file(Run& run, Progress& progress,
                                                         std::string path, TempFilePlan plan) {
-  if (plan.starts_in_place()) return open_in_place(run, progress, std::move(path), plan);
+  if (plan.overwrites()) return open_in_place(run, progress, std::move(path), plan);
   std::string temporary;
   if (!plan.in_place) temporary = path.substr(0, path.rfind('/') + 1) + temporary_name();
   const std::string& made = plan.in_place ? path : temporary;
   constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   net::UniqueFd fd(::open(made.c_str(), kFlags, 0600));
   if (!fd && plan.existing && (errno == EACCES || errno == EPERM))
-    return open_in_place(run, progress, std::move(path), plan);
+    return std::unique_ptr<TempFile>();
   if (!fd) return local_failure("make the file", path, errno);
   if (plan.keeps_owner() && !give_to(fd.fd(), *plan.finish.owner)) {
     ::unlink(temporary.c_str());
-    return open_in_place(run, progress, std::move(path), plan);
+    return std::unique_ptr<TempFile>();
   }
   return std::unique_ptr<TempFile>(std::make_unique<LocalTempFile>(
       run, progress, std::move(path), std::move(temporary), std::move(fd), plan));

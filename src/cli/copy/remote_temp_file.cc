@@ -318,13 +318,12 @@ Task<void> remove_temp_file(Remote& remote, Progress& progress, const TempFileNa
 Task<Outcome<std::unique_ptr<TempFile>>> open_remote_temp_file(Remote& remote, Progress& progress,
                                                                TempFileNames names,
                                                                TempFilePlan plan) {
-  if (plan.starts_in_place())
+  if (plan.overwrites())
     co_return co_await open_remote_in_place(remote, progress, std::move(names), std::move(plan));
   if (plan.in_place) names.temporary = names.name;
   const Outcome<Node> made = co_await remote.settling().create(
       names.directory, names.temporary, {.mode = plan.first_mode()}, CreateMode::Guarded);
-  if (!made && plan.existing && refused(made.error()))
-    co_return co_await open_remote_in_place(remote, progress, std::move(names), std::move(plan));
+  if (!made && plan.existing && refused(made.error())) co_return std::unique_ptr<TempFile>();
   if (!made && !plan.in_place && !is_answer(made.error()))
     co_await remove_temp_file(remote, progress, names);
   if (!made) co_return named_by_place(names, made.error());
@@ -339,7 +338,7 @@ Task<Outcome<std::unique_ptr<TempFile>>> open_remote_temp_file(Remote& remote, P
   if (taken && *taken) co_return std::unique_ptr<TempFile>(std::move(temp_file));
   co_await temp_file->discard();
   if (!taken) co_return Failure{taken.error()};
-  co_return co_await open_remote_in_place(remote, progress, std::move(names), std::move(plan));
+  co_return std::unique_ptr<TempFile>();
 }
 
 }  // namespace stag::cli

@@ -24,6 +24,7 @@ struct TempFileNames {
   std::string temporary, name;
   std::string temporary_place, place;
 };
+// As CopyEndpoint::temp_file().
 Task<Outcome<std::unique_ptr<TempFile>>> open_remote_temp_file(Remote& remote, Progress& progress,
                                                                TempFileNames names,
                                                                TempFilePlan plan);
