@@ -1,4 +1,5 @@
 """What `stag cp` and `stag sync` do to a file that is there already: what it keeps, and that nothing is lost."""
+import json
 import os
 import unittest
 
@@ -50,6 +51,55 @@ class Unreadable(Case):
             self.bad(1, "ermission denied", "cp", *options, self.url("secret"), self.at(name), preexec_fn=self.as_somebody)
             for below in (self.at, self.there):
                 self.assertEqual(self.read(below(name)), b"old content", (options, below(name)))
+
+
+class Links(Case):
+    """Names in the destination that are of one file, which in the source are of two."""
+
+    def trees(self):
+        """The source on both sides, and the folder `old`; new ones with each call."""
+        self.setUp()
+        for below in (self.there, self.at):
+            os.mkdir(below("tree"))
+            self.write(below("tree", "a"), b"a" * 3_000_000)
+            self.write(below("tree", "b"), b"b" * 5_000_000)
+            os.mkdir(below("old"))
+            os.link(self.write(below("old", "a"), b"old content"), below("old", "b"))
+            os.link(below("old", "a"), below("snapshot"))
+
+    def ways(self):
+        """The contents of the source, the destination, and where that is."""
+        return ((self.at("tree", "."), self.url("old"), self.there), (self.url("tree", "."), self.at("old"), self.at))
+
+    def expect_copies(self, root):
+        for name in ("a", "b"):
+            self.assertEqual(self.read(os.path.join(root, name)), self.read(self.at("tree", name)), (root, name))
+
+    def test_are_taken_apart_by_what_copies_links(self):
+        for command in (["cp", "-a"], ["cp", "-r", "--preserve=links"], ["sync"]):
+            self.trees()
+            for source, root, below in self.ways():
+                self.good(*command, source, root)
+                self.expect_copies(below("old"))
+                self.assertEqual(self.read(below("snapshot")), b"old content")
+        self.assertEqual(json.loads(self.good("sync", "--json", self.at("tree"), self.url("old")))["skipped"], 2)
+
+    def test_are_no_place_for_two_sources(self):
+        for options in ([], ["--inplace"], ["-a", "--inplace"]):
+            self.trees()
+            for source, root, below in self.ways():
+                before = [self.read(self.at("tree", name)) for name in ("a", "b")]
+                self.bad(1, "which was copied to before", "cp", "-r", *options, source, root)
+                self.assertIn(self.read(below("old", "a")), before)
+                self.assertEqual(self.read(below("snapshot")), self.read(below("old", "b")))
+
+    def test_of_one_source_are_written_once(self):
+        self.trees()
+        os.unlink(self.at("tree", "b"))
+        os.link(self.at("tree", "a"), self.at("tree", "b"))
+        self.good("cp", "-r", self.at("tree") + "/.", self.url("old"))
+        self.expect_copies(self.there("old"))
+        self.assertTrue(os.path.samefile(self.there("old", "a"), self.there("snapshot")))
 
 
 if __name__ == "__main__":

@@ -15,8 +15,9 @@ constexpr std::string_view kNotes =
     "setuid, setgid and sticky bits. With -p it has these only where the owner is kept, too.\n"
     "A file that is overwritten keeps its owner, mode and links. It is replaced in one step when\n"
     "the copy is complete; but it is written in place, where an interrupted copy leaves it\n"
-    "incomplete, with --inplace, when it has several links, belongs to a user whom you cannot\n"
-    "give a file, or is in a directory where you cannot make one.\n"
+    "incomplete, with --inplace, when it has several links (but with -a or --preserve=links: the\n"
+    "other names keep the old file), belongs to a user whom you cannot give a file, or is in a\n"
+    "directory where you cannot make one.\n"
     "--continue takes what is there for the beginning of the source, as an interrupted copy with\n"
     "--continue or --inplace leaves it; with --checksum it is compared before.\n"
     "Ctrl-C removes what is not complete, which may take some seconds; a second one ends at "
@@ -87,6 +88,7 @@ class Cp final : public CopyCommand {
     options_.preserve = *preserve;
     options_.recursive = options_.recursive || archive_;
     options_.in_place = options_.in_place || options_.go_on;
+    options_.replace_linked = options_.preserve.links;
     if (checksum_) options_.same = Same::Content;
     const std::string destination = paths_.back();
     paths_.pop_back();

@@ -7,6 +7,7 @@ namespace {
 constexpr std::string_view kSyncNotes =
     "What has the size and the time of its source is taken for the same. Modes, times and, where\n"
     "that is permitted, owners become those of the source. Symbolic links stay what they are.\n"
+    "A file with several links is replaced, and its other names keep the old one.\n"
     "--delete also replaces what is of another kind, such as a directory by a file. Where a\n"
     "directory of the source cannot be read, nothing is removed from its copy. What --exclude\n"
     "matches stays in the destination.\n"
@@ -32,6 +33,7 @@ class Sync final : public CopyCommand {
     contents_only_ = true;
     options_.recursive = true;
     options_.preserve = {.mode = true, .owner = true, .times = true, .links = false};
+    options_.replace_linked = true;
     options_.same = checksum_ ? Same::Content : Same::SizeAndTime;
     if (source_ == "-" || destination_ == "-")
       return misused("standard input and output cannot be made the same");

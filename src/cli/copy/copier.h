@@ -34,6 +34,9 @@ struct CopyOptions {
   bool newer_only = false;     // nothing that is as new as its source is replaced
   Same same = Same::Never;     // what is the same is not copied again
   bool in_place = false;       // files have their names from the start
+  // A file with several names is replaced under the one that is copied to, and is not written in
+  // place: the others stay what they are.
+  bool replace_linked = false;
   bool go_on = false;          // what is there of a file is its beginning, in place
   bool remove_others = false;  // what is in a directory that its source does not have
   bool dry_run = false;        // nothing is changed
@@ -91,6 +94,11 @@ class Copier {
     bool is_copy = false;  // this run has made it one, or found it the same
   };
   using FileId = std::pair<std::uint64_t, std::uint64_t>;  // fsid and file_id
+  // By what a file was written in place.
+  struct Claim {
+    FileId source;
+    std::string path;  // of the file that was written
+  };
 
   // Whether something of an earlier source may have the same name in the destination.
   bool may_collide(const std::string& name);
@@ -124,9 +132,13 @@ class Copier {
   Task<void> copy_symlink(CopyObject source, Target target);
   Task<void> copy_file(CopyObject source, Target target);
   Task<Outcome<Ok>> move_file(const CopyObject& source, const Target& target);
-  // As to_.temp_file(), never null: if nothing else is possible, in place.
+  // As to_.temp_file(), if nothing else is possible in place; null: another name of `source` has
+  // written that file.
   Task<Outcome<std::unique_ptr<TempFile>>> open_target(const CopyObject& source,
                                                        const Target& target, TempFilePlan plan);
+  // Notes that `existing` is written in place, or fails where that would mix two sources. False:
+  // it is written from another name of `source`.
+  Outcome<bool> claim(const CopyObject& source, const CopyObject& existing);
   Task<Outcome<Ok>> filled_and_published(const CopyObject& source, TempFile& temp_file,
                                          std::uint64_t kept);
   // Those of `source`, given to what `adopt` writes to.
@@ -168,6 +180,7 @@ class Copier {
   std::string source_path_;                                 // of the present source
   std::map<FileId, FirstName> first_names_;                 // of files with several links
   std::vector<Link> links_;
+  std::map<FileId, Claim> written_in_place_;
   std::vector<Finished> finished_;  // parents before their entries
   std::optional<CopyObject> root_;  // the first directory that was copied to
   std::uint64_t entries_ = 0;       // that were found in directories

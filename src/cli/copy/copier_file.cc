@@ -107,12 +107,12 @@ Task<Outcome<Ok>> Copier::move_file(const CopyObject& source, const Target& targ
                                   to_.shown_path(target.existing->path)));
   if (target.existing && same_file(source, *target.existing))
     co_return refusal(fmt::format("'{}' is the same file", to_.shown_path(target.existing->path)));
-  TempFilePlan plan{
-      .finish = finish_of(source, target.existing),
-      .sparse = source.used < source.size,
-      .existing = target.existing,
-      .in_place = options_.in_place || (target.existing && target.existing->links > 1)};
+  TempFilePlan plan{.finish = finish_of(source, target.existing),
+                    .sparse = source.used < source.size,
+                    .existing = target.existing,
+                    .in_place = options_.in_place};
   if (target.existing) {
+    plan.in_place = plan.in_place || (target.existing->links > 1 && !options_.replace_linked);
     const Outcome<std::uint64_t> kept = co_await kept_of(source, *target.existing);
     if (!kept) co_return Failure{kept.error()};
     plan.kept = *kept;
@@ -122,6 +122,7 @@ Task<Outcome<Ok>> Copier::move_file(const CopyObject& source, const Target& targ
   const Outcome<std::unique_ptr<TempFile>> temp_file =
       co_await open_target(source, target, std::move(plan));
   if (!temp_file) co_return Failure{temp_file.error()};
+  if (!*temp_file) co_return Ok{};
   Outcome<Ok> done = co_await filled_and_published(source, **temp_file, kept);
   if (done) co_return done;
   co_await (*temp_file)->discard();
@@ -144,7 +145,29 @@ Task<Outcome<std::unique_ptr<TempFile>>> Copier::open_target(const CopyObject& s
   // Otherwise the old content would be gone for nothing.
   const Outcome<Ok> readable = co_await from_.check_readable(source);
   if (!readable) co_return Failure{readable.error()};
+  const Outcome<bool> claimed = claim(source, *target.existing);
+  if (!claimed) co_return Failure{claimed.error()};
+  if (!*claimed) co_return std::unique_ptr<TempFile>();
   co_return co_await to_.temp_file(target.directory, target.name, std::move(plan));
+}
+
+// Two names in the destination may be of one file where they are of two in the source. Written at
+// once it would become a mixture, and one after the other the first would be no copy any more.
+Outcome<bool> Copier::claim(const CopyObject& source, const CopyObject& existing) {
+  const FileId id(source.fsid, source.file_id);
+  const auto [at, fresh] = written_in_place_.try_emplace(
+      FileId(existing.fsid, existing.file_id), Claim{.source = id, .path = existing.path});
+  Claim& claim = at->second;
+  if (fresh) return true;
+  if (claim.path != existing.path && claim.source == id) return false;
+  if (claim.path != existing.path)
+    return refusal(
+        fmt::format("'{}' is another name of '{}', which was copied to before; remove "
+                    "it first, or copy with --preserve=links",
+                    to_.shown_path(existing.path), to_.shown_path(claim.path)));
+  // Sources that come one after the other to one name.
+  claim.source = id;
+  return true;
 }
 
 Task<Outcome<Ok>> Copier::filled_and_published(const CopyObject& source, TempFile& temp_file,
