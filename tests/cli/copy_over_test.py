@@ -1,6 +1,7 @@
 """What `stag cp` and `stag sync` do to a file that is there already: what it keeps, and that nothing is lost."""
 import json
 import os
+import struct
 import unittest
 
 import harness
@@ -100,6 +101,39 @@ class Links(Case):
         self.good("cp", "-r", self.at("tree") + "/.", self.url("old"))
         self.expect_copies(self.there("old"))
         self.assertTrue(os.path.samefile(self.there("old", "a"), self.there("snapshot")))
+
+
+class Extras(Case):
+    UNSET = 0xFFFFFFFF
+    # user::rw-, user:4321:rw-, group::---, mask::rw-, other::---
+    LIST = struct.pack("<I", 2) + b"".join(
+        struct.pack("<HHI", *entry) for entry in ((1, 6, UNSET), (2, 6, 4321), (4, 0, UNSET), (0x10, 6, UNSET), (0x20, 0, UNSET)))
+
+    def marked(self, path, name, value):
+        try:
+            os.setxattr(path, name, value)
+        except OSError as error:
+            self.skipTest(f"this file system has no {name}: {error}")
+
+    def test_of_a_file_that_is_overwritten_stay(self):
+        access_list = ("system.posix_acl_access", self.LIST)
+        for version, mark in (("3", access_list), ("4.0", access_list), ("4.2", access_list), ("4.2", ("user.colour", b"red"))):
+            for below in (self.at, self.there):
+                self.write(below("new"), b"new content")
+                self.marked(self.write(below("old"), b"old"), *mark)
+            self.good("cp", self.at("new"), self.url("old") + f"&version={version}")
+            self.good("cp", self.url("new") + f"&version={version}", self.at("old"))
+            for below in (self.at, self.there):
+                self.assertEqual(self.read(below("old")), b"new content")
+                self.assertEqual(os.getxattr(below("old"), mark[0]), mark[1], (version, below("old")))
+                os.unlink(below("old"))
+
+    def test_go_where_the_mode_is_that_of_the_source(self):
+        self.write(self.at("new"), b"new content")
+        os.chmod(self.at("new"), 0o640)
+        self.marked(self.write(self.there("old"), b"old"), "system.posix_acl_access", self.LIST)
+        self.good("cp", "-p", self.at("new"), self.url("old"))
+        self.assertEqual((os.listxattr(self.there("old")), os.stat(self.there("old")).st_mode & 0o777), ([], 0o640))
 
 
 if __name__ == "__main__":

@@ -131,6 +131,8 @@ class Copier {
   bool is_copy(const CopyObject& source) const;
   Task<void> copy_symlink(CopyObject source, Target target);
   Task<void> copy_file(CopyObject source, Target target);
+  // Whether a new file in place of `existing` would lack what this one has beside its mode.
+  Task<Outcome<bool>> has_extras(CopyObject existing);
   Task<Outcome<Ok>> move_file(const CopyObject& source, const Target& target);
   // As to_.temp_file(), if nothing else is possible in place; null: another name of `source` has
   // written that file.

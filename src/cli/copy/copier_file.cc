@@ -34,6 +34,17 @@ bool same_file(const CopyObject& a, const CopyObject& b) {
          (a.fsid == b.fsid && a.file_id == b.file_id && a.changed == b.changed);
 }
 
+// Many servers of version 4 show a list for every file. What it gives the three classes of the mode
+// is the mode.
+bool says_more_than_mode(const Extras& extras) {
+  constexpr std::string_view kClasses[] = {"OWNER@", "GROUP@", "EVERYONE@"};
+  const auto named = [&kClasses](const nfs::client::Nfs4Ace& ace) {
+    return std::ranges::find(kClasses, ace.who) == std::end(kClasses);
+  };
+  return !extras.xattrs.empty() || extras.acls ||
+         (extras.nfs4_acl && std::ranges::any_of(*extras.nfs4_acl, named));
+}
+
 }  // namespace
 
 Task<void> Copier::copy_file(CopyObject source, Target target) {
@@ -101,6 +112,22 @@ Task<Outcome<std::uint64_t>> Copier::kept_of(const CopyObject& source, const Cop
   co_return *same ? kept : 0;
 }
 
+// Without its list, the mode of a file lets others in: that of its group is the mask of the list.
+Task<Outcome<bool>> Copier::has_extras(CopyObject existing) {
+  // With the mode of its source, the copy has also the source's list, or none.
+  if (options_.preserve.mode) co_return false;
+  for (int kind = 0; kind < 2; ++kind) {
+    const ExtraKinds kinds{.xattrs = kind == 0, .acls = kind == 1};
+    const Outcome<Extras> extras = co_await to_.extras(existing, kinds);
+    if (extras && says_more_than_mode(*extras)) co_return true;
+    if (extras || nfs::client::means_no_acls(extras.error())) continue;
+    if (concerns_all(extras.error())) co_return Failure{extras.error()};
+    // A list that cannot be read may be one.
+    if (kinds.acls) co_return true;
+  }
+  co_return false;
+}
+
 Task<Outcome<Ok>> Copier::move_file(const CopyObject& source, const Target& target) {
   if (target.existing && target.existing->kind != Kind::File)
     co_return refusal(fmt::format("'{}' is in the way and is no plain file; remove it first",
@@ -113,6 +140,11 @@ Task<Outcome<Ok>> Copier::move_file(const CopyObject& source, const Target& targ
                     .in_place = options_.in_place};
   if (target.existing) {
     plan.in_place = plan.in_place || (target.existing->links > 1 && !options_.replace_linked);
+    if (!plan.in_place) {
+      const Outcome<bool> marked = co_await has_extras(*target.existing);
+      if (!marked) co_return Failure{marked.error()};
+      plan.in_place = *marked;
+    }
     const Outcome<std::uint64_t> kept = co_await kept_of(source, *target.existing);
     if (!kept) co_return Failure{kept.error()};
     plan.kept = *kept;
