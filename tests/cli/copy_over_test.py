@@ -135,6 +135,31 @@ class Extras(Case):
         self.good("cp", "-p", self.at("new"), self.url("old"))
         self.assertEqual((os.listxattr(self.there("old")), os.stat(self.there("old")).st_mode & 0o777), ([], 0o640))
 
+    def test_come_to_a_file_of_the_same_content_with_a_and_checksum(self):
+        ways = ((self.at("f"), self.at("f"), self.url("f"), self.there("f")), (self.there("g"), self.url("g"), self.at("g"), self.at("g")))
+        for origin, source, target, copy in ways:
+            for path in (origin, copy):
+                self.write(path, b"content")
+            self.marked(origin, "system.posix_acl_access", self.LIST)
+            self.marked(origin, "user.colour", b"red")
+            copied = json.loads(self.good("cp", "-a", "--checksum", "--json", source, target))
+            self.assertEqual((copied["files"], copied["skipped"]), (0, 1))
+            self.assertEqual(os.getxattr(copy, "system.posix_acl_access"), self.LIST)
+            self.assertEqual(os.getxattr(copy, "user.colour"), b"red")
+
+
+class Newer(Case):
+    def test_files_keep_mode_and_time_with_p_u_and_checksum(self):
+        for below in (self.at, self.there):
+            for name, content, mode, time in (("new", b"another", 0o600, 2000), ("old", b"content", 0o644, 1000)):
+                os.chmod(self.write(below(name), content), mode)
+                os.utime(below(name), (time, time))
+        self.good("cp", "-p", "-u", "--checksum", self.at("old"), self.url("new"))
+        self.good("cp", "-p", "-u", "--checksum", self.url("old"), self.at("new"))
+        for below in (self.at, self.there):
+            known = os.stat(below("new"))
+            self.assertEqual((self.read(below("new")), known.st_mode & 0o777, known.st_mtime), (b"another", 0o600, 2000))
+
 
 if __name__ == "__main__":
     harness.main()

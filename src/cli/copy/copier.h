@@ -160,6 +160,8 @@ class Copier {
   Task<void> make_link(Link link);
   // Gives a file that stays the attributes that its copy would have.
   Task<Outcome<Ok>> adjust(const CopyObject& source, CopyObject existing);
+  // Leaves the time of its last change alone where it has them already.
+  Task<Outcome<Ok>> adopt_news(CopyObject existing, Extras extras);
   void announce(const CopyObject& source, const Target& target) const;
 
   Finish finish_of(const CopyObject& source, const std::optional<CopyObject>& existing) const;

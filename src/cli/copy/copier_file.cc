@@ -93,14 +93,27 @@ Task<Outcome<bool>> Copier::stays(const CopyObject& source, const CopyObject& ex
 }
 
 Task<Outcome<Ok>> Copier::adjust(const CopyObject& source, CopyObject existing) {
-  const bool as_copied = options_.same != Same::Never && !options_.keep_existing;
+  // What is newer, or was to stay whatever it is, is no copy.
+  const bool as_copied = options_.same != Same::Never && !left_alone(source, existing);
   if (!as_copied || options_.dry_run) co_return Ok{};
+  const Adopt adopt = [this, &existing](Extras extras) {
+    return adopt_news(existing, std::move(extras));
+  };
+  const Outcome<Ok> passed = co_await pass_extras(source, adopt);
+  if (!passed) co_return passed;
   const Finish finish = finish_of(source, existing);
   const bool fits = finish.mode == existing.mode &&
                     (!finish.owner || *finish.owner == existing.owner) &&
                     (!finish.times || same_time(finish.modified, existing.modified));
   if (fits) co_return Ok{};
   co_return co_await to_.finish(std::move(existing), finish);
+}
+
+Task<Outcome<Ok>> Copier::adopt_news(CopyObject existing, Extras extras) {
+  const ExtraKinds kinds{.xattrs = !extras.xattrs.empty(), .acls = extras.acls || extras.nfs4_acl};
+  const Outcome<Extras> present = co_await to_.extras(existing, kinds);
+  if (present && present->same_as(extras)) co_return Ok{};
+  co_return co_await to_.adopt(std::move(existing), std::move(extras));
 }
 
 Task<Outcome<std::uint64_t>> Copier::kept_of(const CopyObject& source, const CopyObject& existing) {

@@ -22,6 +22,14 @@ bool can_own(const Owner& owner) {
   return owner.uid != kLeaveIt && owner.gid != kLeaveIt;
 }
 
+bool Extras::same_as(const Extras& other) const {
+  const auto same_lists = [](const nfs::client::Acls& a, const nfs::client::Acls& b) {
+    return a.access == b.access && a.defaults == b.defaults;
+  };
+  const bool same_acls = acls && other.acls ? same_lists(*acls, *other.acls) : !acls && !other.acls;
+  return xattrs == other.xattrs && same_acls && nfs4_acl == other.nfs4_acl;
+}
+
 Task<Outcome<Ok>> CopyEndpoint::check_readable(CopyObject file) {
   std::byte first{};
   const Outcome<std::uint64_t> got = co_await read_at(std::move(file), 0, MutableBytes(&first, 1));

@@ -59,6 +59,8 @@ struct Extras {
   bool of_directory = false;
   std::uint32_t mode = 0;  // of the object
   bool empty() const { return xattrs.empty() && !acls && !nfs4_acl; }
+  // Not: a list of one form and one of the other that allow the same.
+  bool same_as(const Extras& other) const;
 };
 struct ExtraKinds {
   bool xattrs = false, acls = false;
@@ -187,7 +189,7 @@ class CopyEndpoint {
   // A further name of `file`, of this endpoint.
   virtual Task<Outcome<Ok>> link(CopyObject file, CopyObject directory, std::string name) = 0;
   virtual Task<Outcome<Ok>> finish(CopyObject object, Finish finish) = 0;
-  virtual Task<Outcome<Ok>> adopt(CopyObject directory, Extras extras) = 0;
+  virtual Task<Outcome<Ok>> adopt(CopyObject object, Extras extras) = 0;
   // A directory must be empty.
   virtual Task<Outcome<Ok>> remove(CopyObject directory, Member member) = 0;
 };
