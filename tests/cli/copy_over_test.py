@@ -2,6 +2,7 @@
 import json
 import os
 import struct
+import subprocess
 import unittest
 
 import harness
@@ -159,6 +160,24 @@ class Newer(Case):
         for below in (self.at, self.there):
             known = os.stat(below("new"))
             self.assertEqual((self.read(below("new")), known.st_mode & 0o777, known.st_mtime), (b"another", 0o600, 2000))
+
+
+class Unread(Case):
+    def test_output_ends_a_copy_as_Ctrl_C_does(self):
+        os.mkdir(self.at("tree"))
+        for number in range(1000):
+            self.write(self.at("tree", f"{number:04}" + "-" * 60), b"content")
+        for command in (["cp", "-rv"], ["sync", "-v"]):
+            ours, theirs = os.pipe()
+            os.close(ours)
+            result = subprocess.run(
+                [harness.STAG, *command, self.at("tree"), self.url(command[0])],
+                stdin=subprocess.DEVNULL, stdout=theirs, stderr=subprocess.PIPE, timeout=harness.PATIENCE)
+            os.close(theirs)
+            self.assertEqual((result.returncode, result.stderr), (141, f"stag {command[0]}: interrupted\n".encode()))
+            copied = os.listdir(self.there(command[0]))
+            self.assertEqual([name for name in copied if name.startswith(".stag-")], [])
+            self.assertLess(len(copied), 1000)
 
 
 if __name__ == "__main__":

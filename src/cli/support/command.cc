@@ -53,9 +53,21 @@ Exit Command::on_loop(UniqueFunction<Task<Exit>(Run&)> work) const {
     if (loop.now() - first < kOneWish) return;
     end_at_once(number);
   });
+  const auto lost = [&] {
+    if (interrupted.cancelled()) return;
+    first = loop.now();
+    signal = SIGPIPE;
+    interrupted.cancel();
+  };
+  if (!left_behind().empty()) {
+    // What must clean up does not die of a pipe that nobody reads any more.
+    std::signal(SIGPIPE, SIG_IGN);
+    on_lost_output([&] { loop.post(lost); });
+  }
   Exit exit = Exit::Failed;
   detach(finish(work(run), exit, loop));
   loop.run();
+  on_lost_output({});
   return exit == Exit::Failed && signal != 0 ? exit_by_signal(signal) : exit;
 }
 

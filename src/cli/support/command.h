@@ -26,7 +26,7 @@ enum class Exit : int {
   Usage = 2,   // the command line is wrong
 };
 // The exit code when a signal ended the command before it was done, by the convention of shells:
-// 130 after SIGINT, 143 after SIGTERM.
+// 130 after SIGINT, 143 after SIGTERM, 141 where nobody reads what it prints (SIGPIPE).
 constexpr Exit exit_by_signal(int number) {
   return static_cast<Exit>(128 + number);
 }
@@ -67,7 +67,8 @@ class Command {
  protected:
   // Runs the Task that `work` makes to its end on a loop of this thread. If it fails after a
   // signal, the exit code is that of the signal. A second signal, some time after the first, ends
-  // the process at once.
+  // the process at once. A command that has something to clean up takes it for SIGPIPE when its
+  // output is lost.
   Exit on_loop(UniqueFunction<Task<Exit>(Run&)> work) const;
   // Whether the signal asks for something else than the end, which this begins.
   virtual bool goes_on_after(int /*signal*/) const { return false; }

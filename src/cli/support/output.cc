@@ -12,9 +12,12 @@ namespace stag::cli {
 namespace {
 
 int first_output_error = 0;
+UniqueFunction<void()> tell_of_lost_output;
 
 void note_output_error() {
-  if (first_output_error == 0) first_output_error = errno;
+  if (first_output_error != 0) return;
+  first_output_error = errno;
+  if (tell_of_lost_output) tell_of_lost_output();
 }
 
 }  // namespace
@@ -26,6 +29,10 @@ void write_out(std::string_view text) {
 void write_error(std::string_view text) {
   static_cast<void>(std::fwrite(text.data(), 1, text.size(), stderr));
   std::fflush(stderr);
+}
+
+void on_lost_output(UniqueFunction<void()> tell) {
+  tell_of_lost_output = std::move(tell);
 }
 
 bool flush_out() {

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/unique_function.h"
+
 namespace stag::cli {
 
 void write_out(std::string_view text);
@@ -20,6 +22,9 @@ template <class... Values>
 void put(fmt::format_string<Values...> format, Values&&... values) {
   write_out(fmt::format(format, std::forward<Values>(values)...));
 }
+
+// `tell` is called when printed text is lost for the first time; empty: nothing is.
+void on_lost_output(UniqueFunction<void()> tell);
 
 // Writes the buffered text. False when some of the printed text is lost.
 bool flush_out();
