@@ -188,7 +188,7 @@ class RemoteEndpoint final : public CopyEndpoint {
                                  std::move(plan));
   }
   std::uint64_t unordered_bytes() const override {
-    // Those that may be in flight at a time, and as many again for the server.
+    // As FileSystem::write_file() has it: further apart no WRITEs are in flight.
     const std::uint64_t parts = std::uint64_t{2} * nfs::client::FileSystemOptions{}.window;
     return parts * remote_.files().sizes().write;
   }

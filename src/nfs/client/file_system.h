@@ -152,7 +152,8 @@ class FileSystem {
   // Writes everything that the source has, from byte `offset` on, and makes it durable: writes with
   // Stability::Unstable, commits once, and writes again if the server has restarted in between
   // (RFC 1813 3.3.7, 3.3.21). Does not truncate; a hole at the end sets the size. The result counts
-  // holes.
+  // holes. Where it is interrupted, what lies two windows of WRITEs and more before the end of what
+  // the file has then was sent and answered.
   Task<Outcome<std::uint64_t>> write_file(Handle file, DataSource& source,
                                           std::uint64_t offset = 0);
   Task<Outcome<std::uint64_t>> write_from(Handle file, std::uint64_t offset, Bytes from);

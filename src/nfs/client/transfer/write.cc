@@ -2,6 +2,7 @@
 // commits once; the write verifier shows whether the server still has all of them (RFC 1813 3.3.7).
 // If it does not, all data is read from the source and written again.
 #include <algorithm>
+#include <set>
 #include <vector>
 
 #include "base/task_group.h"
@@ -60,11 +61,23 @@ class BulkWriter {
       // One that is all there is needs no COMMIT.
       const Stability stable = first && !following ? Stability::FileSync : Stability::Unstable;
       first = false;
-      co_await group_.at_most(window_ - 1);
+      co_await room_for(*pending);
+      if (failure_ || lost_) break;
       group_.add(send(std::move(*pending), stable));
       pending = std::move(following);
     }
     co_await group_.join();
+  }
+
+  // Whoever goes on behind an interrupted transfer takes the data before two windows from the end
+  // for complete: a hole that is passed over, or a WRITE that takes long, must not let others get
+  // further ahead than that.
+  Task<void> room_for(const PendingWrite& next) {
+    co_await group_.at_most(window_ - 1);
+    const std::uint64_t end = next.offset + next.data.size();
+    const std::uint64_t reach = std::uint64_t{2} * window_ * files_.sizes().write;
+    while (!in_flight_.empty() && end - *in_flight_.begin() > reach)
+      co_await group_.at_most(group_.running() - 1);
   }
 
   Task<std::optional<PendingWrite>> next_write() {
@@ -87,6 +100,8 @@ class BulkWriter {
   }
 
   Task<void> send(PendingWrite pending, Stability stable) {
+    const std::uint64_t begin = pending.offset;
+    in_flight_.insert(begin);
     while (!pending.data.empty() && !failure_) {
       const Outcome<WritePart> part =
           co_await files_.write(file_, pending.offset, pending.data, stable);
@@ -99,6 +114,7 @@ class BulkWriter {
       pending.data = pending.data.subspan(part->count);
     }
     if (pending.block) spare_.push_back(std::move(pending.block));
+    in_flight_.erase(begin);
   }
 
   void note(const WritePart& part) {
@@ -136,7 +152,8 @@ class BulkWriter {
   std::optional<Verifier> verifier_;  // of unstable WRITEs of this pass
   bool lost_ = false;
   bool ends_in_hole_ = false;
-  std::optional<Error> failure_;  // the first
+  std::optional<Error> failure_;       // the first
+  std::set<std::uint64_t> in_flight_;  // where these WRITEs begin
   std::vector<Block> spare_;
   TaskGroup group_;
 };

@@ -126,6 +126,38 @@ TEST(ClientWriteFile, leaves_out_holes_and_sets_the_size_for_one_at_the_end) {
   EXPECT_EQ(server.disk.substr(5'000'002, 2), "cd");
 }
 
+// Two WRITEs, a hole of a gigabyte, and two more.
+class FarApart final : public DataSource {
+ public:
+  Task<Outcome<Piece>> read(std::uint64_t offset, MutableBytes room) override {
+    constexpr std::uint64_t kHole = 1u << 30;
+    const std::uint64_t size = room.size();
+    if (offset == 2 * size) co_return Piece{kHole, room};
+    if (offset >= kHole + 4 * size) co_return Piece{};
+    co_return Piece{0, room};
+  }
+};
+
+TEST(ClientWriteFile, passes_over_a_hole_only_when_what_lies_before_it_is_answered) {
+  Scripted world;
+  std::vector<std::pair<std::uint64_t, TimePoint>> arrived;
+  world.on<v3::NFSPROC3_WRITE>([&](const v3::WRITE3args& args, v3::WRITE3res& res) {
+    arrived.emplace_back(args.offset, world.loop.now());
+    res.resok().count = args.count;
+    res.resok().committed = args.stable;
+    res.resok().verf = Verifier{};
+  });
+  world.on<v3::NFSPROC3_COMMIT>(
+      [](const v3::COMMIT3args&, v3::COMMIT3res& res) { res.resok().verf = Verifier{}; });
+  FarApart source;
+  ASSERT_TRUE(world.run(world.files.write_file(handle_of("f"), source)).ok());
+  ASSERT_EQ(arrived.size(), 4u);
+  EXPECT_EQ(arrived[0].second, arrived[1].second)
+      << "beside each other they are in flight together";
+  EXPECT_GT(arrived[2].first, arrived[1].first + (1u << 30));
+  EXPECT_GT(arrived[2].second, arrived[1].second) << "a trip later";
+}
+
 // Fails after some bytes.
 class Failing final : public DataSource {
  public:
