@@ -1,6 +1,7 @@
 """What `stag cp` and `stag sync` do to a file that is there already: what it keeps, and that nothing is lost."""
 import json
 import os
+import pwd
 import struct
 import subprocess
 import unittest
@@ -160,6 +161,33 @@ class Newer(Case):
         for below in (self.at, self.there):
             known = os.stat(below("new"))
             self.assertEqual((self.read(below("new")), known.st_mode & 0o777, known.st_mtime), (b"another", 0o600, 2000))
+
+
+@unittest.skipIf(os.geteuid() != 0, "only root gives files away")
+class NamedOwners(Case):
+    DAEMON = pwd.getpwnam("daemon")
+
+    def test_are_kept_and_nobody_gets_their_files(self):
+        if not any(os.path.exists(os.path.join(folder, "libnfsidmap.so.1")) for folder in ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu")):
+            self.skipTest("libnfsidmap is not installed")
+        names = ("--id-map", "names", "--id-domain", "example.net")
+        server = harness.Server([f"/named={self.there()},no_root_squash"], self.at("state"), names)
+        url = lambda name: server.url(f"/named/{name}") + "&version=4.2"
+        owner = (self.DAEMON.pw_uid, self.DAEMON.pw_gid)
+        os.chown(self.write(self.there("old"), b"old"), *owner)
+        os.chmod(self.there("old"), 0o4755)
+        try:
+            for option in ("-p", "-a"):
+                self.good("cp", option, url("old"), self.at("copy" + option))
+                self.good("cp", option, url("old"), url("copy" + option))
+                for below in (self.at, self.there):
+                    known = os.stat(below("copy" + option))
+                    self.assertEqual((known.st_uid, known.st_gid, known.st_mode & 0o7777), (0, 0, 0o755))
+            self.good("cp", self.write(self.at("new"), b"new content"), url("old"))
+        finally:
+            self.assertEqual(server.end(), 0)
+        known = os.stat(self.there("old"))
+        self.assertEqual((known.st_uid, known.st_gid, self.read(self.there("old"))), (*owner, b"new content"))
 
 
 class Unread(Case):

@@ -391,6 +391,7 @@ Finish Copier::finish_of(const CopyObject& source,
   // The setuid, setgid and sticky bits mean something else with another owner.
   if (preserve.mode) finish.mode = preserve.owner ? source.mode : source.mode & 0777;
   if (preserve.owner) finish.owner = source.owner;
+  if (preserve.owner && !can_own(source.owner)) finish.mode &= ~kOwnersBits;
   finish.times = preserve.times;
   finish.accessed = source.accessed;
   finish.modified = source.modified;

@@ -103,7 +103,7 @@ Task<Outcome<Ok>> Copier::adjust(const CopyObject& source, CopyObject existing) 
   if (!passed) co_return passed;
   const Finish finish = finish_of(source, existing);
   const bool fits = finish.mode == existing.mode &&
-                    (!finish.owner || *finish.owner == existing.owner) &&
+                    (!finish.owner || !can_own(*finish.owner) || *finish.owner == existing.owner) &&
                     (!finish.times || same_time(finish.modified, existing.modified));
   if (fits) co_return Ok{};
   co_return co_await to_.finish(std::move(existing), finish);

@@ -18,8 +18,7 @@ bool all_zeros(Bytes data) {
 }  // namespace
 
 bool can_own(const Owner& owner) {
-  constexpr std::uint32_t kLeaveIt = 0xffffffff;
-  return owner.uid != kLeaveIt && owner.gid != kLeaveIt;
+  return owner.uid != kNoOwner && owner.gid != kNoOwner;
 }
 
 bool Extras::same_as(const Extras& other) const {

@@ -33,7 +33,9 @@ struct Owner {
   std::uint32_t uid = 0, gid = 0;
   bool operator==(const Owner&) const = default;
 };
-// chown(2), and servers that use it, take this number as "do not change": it cannot own a file.
+// chown(2), and servers that use it, take this number as "do not change": it cannot own a file. It
+// stands also for an owner that a server has named, and whose number is not known here.
+inline constexpr std::uint32_t kNoOwner = 0xffffffff;
 bool can_own(const Owner& owner);
 
 struct CopyObject {

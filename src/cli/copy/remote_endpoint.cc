@@ -29,7 +29,7 @@ CopyObject object_of(std::string path, const Handle& handle, const Attributes& a
   object.kind = kind_of(attributes.type);
   object.mode = attributes.mode & 07777;
   object.links = attributes.links;
-  object.owner = {attributes.uid, attributes.gid};
+  object.owner = owner_of(attributes);
   object.size = attributes.size;
   object.used = attributes.used;
   object.accessed = attributes.accessed;

@@ -28,8 +28,9 @@ bool owner_refused(const CopyError& error) {
 
 // Sets the owner, or at least the group. Whether the object has that owner now.
 Task<Outcome<bool>> give_to(FileSystem& files, const CopyObject& object, Owner owner) {
-  if (owner == object.owner) co_return true;
+  // Two owners that are not known may be different ones.
   if (!can_own(owner)) co_return false;
+  if (owner == object.owner) co_return true;
   const Outcome<Ok> given =
       co_await files.setattr(object.handle, {.uid = owner.uid, .gid = owner.gid});
   if (given) co_return true;
@@ -257,6 +258,11 @@ Task<Outcome<std::unique_ptr<TempFile>>> open_remote_in_place(Remote& remote, Pr
 
 }  // namespace
 
+Owner owner_of(const nfs::client::Attributes& attributes) {
+  return {attributes.uid_unknown ? kNoOwner : attributes.uid,
+          attributes.gid_unknown ? kNoOwner : attributes.gid};
+}
+
 Task<Outcome<Ok>> finish_remote(FileSystem& files, CopyObject object, Finish finish) {
   if (finish.owner && *finish.owner != object.owner) {
     if ((object.mode & kOwnersBits) != 0) {
@@ -330,7 +336,7 @@ Task<Outcome<std::unique_ptr<TempFile>>> open_remote_temp_file(Remote& remote, P
   CopyObject file;
   file.handle = made->handle;
   file.mode = made->attributes.mode & 07777;
-  file.owner = {made->attributes.uid, made->attributes.gid};
+  file.owner = owner_of(made->attributes);
   auto temp_file = std::make_unique<RemoteTempFile>(remote, progress, names, std::move(file), plan,
                                                     plan.in_place);
   if (!plan.keeps_owner()) co_return std::unique_ptr<TempFile>(std::move(temp_file));

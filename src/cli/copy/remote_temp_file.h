@@ -9,6 +9,8 @@
 
 namespace stag::cli {
 
+Owner owner_of(const nfs::client::Attributes& attributes);
+
 // Sets the attributes `finish`; at no moment does a wrong owner have one of kOwnersBits. `object`
 // has the present attributes: those that are right already are not set again.
 Task<Outcome<Ok>> finish_remote(nfs::client::FileSystem& files, CopyObject object, Finish finish);

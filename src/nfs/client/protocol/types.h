@@ -71,6 +71,8 @@ struct Attributes {
   std::uint32_t links = 0;
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
+  // The server has named an owner whose number is not known here; `uid` or `gid` is nobody's then.
+  bool uid_unknown = false, gid_unknown = false;
   std::uint64_t size = 0;  // bytes
   std::uint64_t used = 0;  // bytes of storage
   Device device{};         // of BlockDevice and CharacterDevice

@@ -5,6 +5,7 @@
 #include <bit>
 #include <charconv>
 #include <limits>
+#include <optional>
 #include <string>
 
 #include "xdr/decoder.h"
@@ -19,17 +20,20 @@ constexpr std::uint32_t kMostEntries = 1u << 16;  // of an access control list
 constexpr std::uint32_t kMost32 = std::numeric_limits<std::uint32_t>::max();
 
 // RFC 8881 5.9: a number is the ID itself. Names belong to a domain whose users are not known here.
-std::uint32_t owner_of(std::string_view name) {
+std::optional<std::uint32_t> owner_of(std::string_view name) {
   std::uint32_t id = 0;
   const auto read = std::from_chars(name.data(), name.data() + name.size(), id);
   if (read.ec == std::errc() && read.ptr == name.data() + name.size()) return id;
-  return name == "root" || name.starts_with("root@") ? 0 : kNobody;
+  if (name == "root" || name.starts_with("root@")) return 0;
+  return std::nullopt;
 }
 
-bool read_owner(xdr::Decoder& from, std::uint32_t& to) {
+bool read_owner(xdr::Decoder& from, std::uint32_t& to, bool& unknown) {
   Bytes name;
   if (!from.inline_opaque(name, kMostOwner)) return false;
-  to = owner_of(text_of(name));
+  const std::optional<std::uint32_t> id = owner_of(text_of(name));
+  to = id.value_or(kNobody);
+  unknown = !id;
   return true;
 }
 
@@ -128,8 +132,10 @@ constexpr ReadAttribute kAttributes[] = {
     {v4::FATTR4_MODE, read_mode},
     {v4::FATTR4_NO_TRUNC, [](auto& d, Values& v) { return d.boolean(v.names.no_truncation); }},
     {v4::FATTR4_NUMLINKS, [](auto& d, Values& v) { return d.u32(v.attributes.links); }},
-    {v4::FATTR4_OWNER, [](auto& d, Values& v) { return read_owner(d, v.attributes.uid); }},
-    {v4::FATTR4_OWNER_GROUP, [](auto& d, Values& v) { return read_owner(d, v.attributes.gid); }},
+    {v4::FATTR4_OWNER,
+     [](auto& d, Values& v) { return read_owner(d, v.attributes.uid, v.attributes.uid_unknown); }},
+    {v4::FATTR4_OWNER_GROUP,
+     [](auto& d, Values& v) { return read_owner(d, v.attributes.gid, v.attributes.gid_unknown); }},
     {v4::FATTR4_RAWDEV,
      [](auto& d, Values& v) {
        return d.integers(v.attributes.device.major, v.attributes.device.minor);
