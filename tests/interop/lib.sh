@@ -121,17 +121,18 @@ pack() {
   (cd "$root" && find . | cpio -o -H newc --quiet | gzip -1) >"$work/packed.gz"
 }
 
-# boot SCRIPT SECONDS [NAME=VALUE…] [guest=N] [with=PART] [packed] [memory=MIB] [hostfwd=…] [disk=SOCKET]: starts a guest that runs guest/SCRIPT with these settings; its
-# console goes to $console, its process to $guest. PART is an archive of the lab that it has besides (fio). Each disk=SOCKET is a disk that
+# boot SCRIPT SECONDS [NAME=VALUE…] [guest=N] [with=PART] [packed] [memory=MIB] [cpus=N] [hostfwd=…] [disk=SOCKET]: starts a guest that runs guest/SCRIPT with these settings; its
+# console goes to $console, its process to $guest. It has one processor: emulated ones wait for each other, and two take twice the time for the same work. PART is an archive of the lab that it has besides (fio). Each disk=SOCKET is a disk that
 # somebody serves there by NBD.
 boot() {
-  local script=$1 longest=$2 number=0 memory=1024 settings= card="user,id=net" parts=("$lab/base.gz") disks=() word; shift 2
+  local script=$1 longest=$2 number=0 memory=1024 cpus=1 settings= card="user,id=net" parts=("$lab/base.gz") disks=() word; shift 2
   for word in "$@"; do
     case $word in
       hostfwd=*) card+=",$word" ;;
       guest=*) number=${word#guest=} ;;
       with=*) parts+=("$lab/${word#with=}.gz") ;;
       memory=*) memory=${word#memory=} ;;
+      cpus=*) cpus=${word#cpus=} ;;
       disk=*) disks+=(-drive "file=nbd+unix:///?socket=${word#disk=},format=raw,if=none,cache=writeback,id=disk${#disks[@]}" -device "virtio-blk-pci,drive=disk${#disks[@]}") ;;
       packed) parts+=("$work/packed.gz") ;;
       *) settings+=" $word" ;;
@@ -149,8 +150,8 @@ boot() {
   (cd "$interop/guest" && printf '%s\n' init checks "$script" | cpio -o -H newc --quiet | gzip -1) >"$work/scripts.$number.gz"
   cat "${parts[@]}" "$work/scripts.$number.gz" >"$work/initrd.$number.gz"
   # On a busy machine the emulated timer is late for the kernel's test of it, which then panics, and its watchdogs see what stands still.
-  timeout "$longest" qemu-system-x86_64 -accel tcg,thread=multi -cpu max -m "$memory" -smp 2 -nographic -no-reboot -nodefaults \
-    -kernel "$lab/vmlinuz" -initrd "$work/initrd.$number.gz" -serial "file:$console" -serial "pipe:$work/orders.$number" -device virtio-rng-pci \
+  timeout "$longest" qemu-system-x86_64 -accel tcg,thread=multi -cpu max -m "$memory" -smp "$cpus" -nographic -no-reboot -nodefaults \
+    -kernel "$lab/vmlinux" -initrd "$work/initrd.$number.gz" -serial "file:$console" -serial "pipe:$work/orders.$number" -device virtio-rng-pci \
     -append "console=ttyS0 quiet panic=-1 oops=panic nokaslr mitigations=off no_timer_check nowatchdog rcupdate.rcu_cpu_stall_suppress=1 sysctl.kernel.hung_task_timeout_secs=0 RUN=$script LONGEST=$longest $settings" \
     -netdev "$card" -device virtio-net-pci,netdev=net,romfile= "${disks[@]}" </dev/null >"$work/qemu.$number.log" 2>&1 &
   guest=$!; pids+=("$guest")
