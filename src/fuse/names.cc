@@ -1,6 +1,7 @@
 #include <sys/sysmacros.h>
 
 #include <cerrno>
+#include <optional>
 
 #include "fuse/operations.h"
 
@@ -47,8 +48,11 @@ Task<void> Operations::lookup(fuse_req_t from, std::uint64_t parent, std::string
   if (directory.empty()) co_return;
   if (made_directories_.lacks(parent, name, context_.loop.now())) co_return answer_absent(request);
   // What is found must not vanish before it is opened: that was tried already.
-  if (const DirectoryName called{directory, name}; removals_.is_contended(called))
+  std::optional<Removals::Look> look;
+  if (const DirectoryName called{directory, name}; removals_.is_contended(called)) {
     co_await removals_.ended(called);
+    look.emplace(removals_, called);
+  }
   const Outcome<Node> node = co_await files_.lookup(directory, name);
   if (!node && node.error().is(Status::NoEntry)) co_return answer_absent(request);
   if (!node) co_return request.fail(node.error());

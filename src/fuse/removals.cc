@@ -5,7 +5,7 @@
 
 namespace stag::fuse {
 
-// Suspends until a removal has ended.
+// Suspends until a removal or a look-up has ended.
 struct Removals::Changed {
   std::vector<std::coroutine_handle<>>& waiters;
   bool await_ready() const { return false; }
@@ -13,20 +13,32 @@ struct Removals::Changed {
   void await_resume() const {}
 };
 
-Removals::Removal::Removal(Removals& owner, std::uint64_t number, DirectoryName name)
-    : owner_(owner),
-      taken_(owner.running_.insert(owner.running_.end(), {number, std::move(name)})) {}
+Removals::Removal::Removal(Removals& owner, DirectoryName name)
+    : owner_(owner), taken_(owner.running_.insert(owner.running_.end(), {0, std::move(name)})) {}
 
 Removals::Removal::~Removal() {
   owner_.running_.erase(taken_);
-  for (const std::coroutine_handle<> waiter : std::exchange(owner_.waiters_, {})) waiter.resume();
+  owner_.tell();
 }
 
 void Removals::Removal::done() {
-  owner_.lost_[taken_->number] = taken_->name;
+  if (taken_->number != 0) owner_.lost_[taken_->number] = taken_->name;
+}
+
+Removals::Look::Look(Removals& owner, DirectoryName name)
+    : owner_(owner), place_(owner.looks_.insert(owner.looks_.end(), std::move(name))) {}
+
+Removals::Look::~Look() {
+  owner_.looks_.erase(place_);
+  owner_.tell();
+}
+
+void Removals::tell() {
+  for (const std::coroutine_handle<> waiter : std::exchange(waiters_, {})) waiter.resume();
 }
 
 bool Removals::in_progress(std::uint64_t number) const {
+  if (number == 0) return false;
   return std::ranges::any_of(running_, [&](const Taken& taken) { return taken.number == number; });
 }
 
@@ -37,6 +49,10 @@ Task<void> Removals::ended(std::uint64_t number) {
 Task<void> Removals::ended(DirectoryName name) {
   const auto is_of = [&](const Taken& taken) { return taken.name == name; };
   while (std::ranges::any_of(running_, is_of)) co_await Changed{waiters_};
+}
+
+Task<void> Removals::looked(DirectoryName name) {
+  while (std::ranges::find(looks_, name) != looks_.end()) co_await Changed{waiters_};
 }
 
 const DirectoryName* Removals::lost(std::uint64_t number) const {

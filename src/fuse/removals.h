@@ -2,7 +2,8 @@
 // another file. Until the server has answered, nobody knows whether the file is still there: an
 // open(2) of it waits. An open(2) that comes too late fails with ESTALE, for which the kernel looks
 // the name up again, once: what it finds then must not vanish in turn, so the name is contended
-// from then on, and whatever loses it is kept while the kernel knows it.
+// from then on, and whatever loses it is kept while the kernel knows it. A removal and a look-up of
+// such a name wait for each other: what is found is either known before it is removed, or gone.
 //
 // Pure. Thread: the loop of the Mount. Memory: a name for each file that lost one, until the kernel
 // forgets the file, and kMostContended others.
@@ -30,12 +31,15 @@ class Removals {
  public:
   static constexpr std::size_t kMostContended = 64;
   class Removal;
+  class Look;
 
   bool in_progress(std::uint64_t number) const;
   // Ends when no name of the file that the kernel knows as `number` is being taken from it.
   Task<void> ended(std::uint64_t number);
   // Ends when the name is being taken from no file.
   Task<void> ended(DirectoryName name);
+  // Ends when nobody is looking the name up.
+  Task<void> looked(DirectoryName name);
 
   // The name that the file lost last; null: it has lost none since forget().
   const DirectoryName* lost(std::uint64_t number) const;
@@ -47,14 +51,16 @@ class Removals {
 
  private:
   struct Taken {
-    std::uint64_t number = 0;
+    std::uint64_t number = 0;  // 0: not known (yet)
     DirectoryName name;
   };
   using All = std::list<Taken>;
   struct Changed;
+  void tell();
 
   // Few are in progress at a time: a search meets a handful.
   All running_;
+  std::list<DirectoryName> looks_;
   std::vector<std::coroutine_handle<>> waiters_;  // for one of them to end
   std::unordered_map<std::uint64_t, DirectoryName> lost_;
   std::list<DirectoryName> contended_;  // the latest first
@@ -63,17 +69,33 @@ class Removals {
 // A name that is being taken from a file, until this is destroyed. The Removals outlive it.
 class Removals::Removal {
  public:
-  Removal(Removals& owner, std::uint64_t number, DirectoryName name);
+  Removal(Removals& owner, DirectoryName name);
   ~Removal();
   Removal(const Removal&) = delete;
   Removal& operator=(const Removal&) = delete;
 
+  // The file that has the name.
+  void is_of(std::uint64_t number) { taken_->number = number; }
   // The server says so.
   void done();
 
  private:
   Removals& owner_;
   All::iterator taken_;
+};
+
+// Somebody looks up a contended name, and tells the kernel of it, until this is destroyed. The
+// Removals outlive it.
+class Removals::Look {
+ public:
+  Look(Removals& owner, DirectoryName name);
+  ~Look();
+  Look(const Look&) = delete;
+  Look& operator=(const Look&) = delete;
+
+ private:
+  Removals& owner_;
+  std::list<DirectoryName>::iterator place_;
 };
 
 }  // namespace stag::fuse

@@ -30,9 +30,9 @@ struct TakingNames : ::testing::Test {
 
 TEST_F(TakingNames, an_open_waits_for_all_removals_of_its_file_and_for_no_others) {
   std::optional<Removals::Removal> first, second, another;
-  first.emplace(removals, kLosing, called("a"));
-  second.emplace(removals, kLosing, called("b"));
-  another.emplace(removals, kAnother, called("c"));
+  first.emplace(removals, called("a")).is_of(kLosing);
+  second.emplace(removals, called("b")).is_of(kLosing);
+  another.emplace(removals, called("c")).is_of(kAnother);
   bool ended = false;
   tasks.add(note(removals.ended(kLosing), ended));
   another.reset();
@@ -46,7 +46,7 @@ TEST_F(TakingNames, an_open_waits_for_all_removals_of_its_file_and_for_no_others
 
 TEST_F(TakingNames, a_look_up_waits_for_the_removal_of_that_name_in_that_directory) {
   std::optional<Removals::Removal> removal;
-  removal.emplace(removals, kLosing, called("a"));
+  removal.emplace(removals, called("a"));
   bool elsewhere = false, other = false, same = false;
   tasks.add(note(removals.ended(called("a", 'e')), elsewhere));
   tasks.add(note(removals.ended(called("b")), other));
@@ -57,11 +57,33 @@ TEST_F(TakingNames, a_look_up_waits_for_the_removal_of_that_name_in_that_directo
   EXPECT_TRUE(same);
 }
 
+TEST_F(TakingNames, a_removal_waits_for_all_look_ups_of_that_name_that_are_on_their_way) {
+  std::optional<Removals::Look> first, second;
+  first.emplace(removals, called("a"));
+  second.emplace(removals, called("a"));
+  bool other = false, same = false;
+  tasks.add(note(removals.looked(called("b")), other));
+  tasks.add(note(removals.looked(called("a")), same));
+  EXPECT_TRUE(other);
+  first.reset();
+  EXPECT_FALSE(same);
+  second.reset();
+  EXPECT_TRUE(same);
+}
+
+TEST_F(TakingNames, what_is_removed_unknown_to_the_kernel_keeps_no_open_waiting) {
+  Removals::Removal removal(removals, called("a"));
+  removal.done();
+  EXPECT_FALSE(removals.in_progress(0));
+  EXPECT_EQ(removals.lost(0), nullptr);
+}
+
 TEST_F(TakingNames, a_file_has_lost_a_name_when_the_server_says_so_until_the_kernel_forgets_it) {
-  { const Removals::Removal refused(removals, kLosing, called("a")); }
+  Removals::Removal(removals, called("a")).is_of(kLosing);
   EXPECT_EQ(removals.lost(kLosing), nullptr);
   {
-    Removals::Removal removal(removals, kLosing, called("a"));
+    Removals::Removal removal(removals, called("a"));
+    removal.is_of(kLosing);
     removal.done();
   }
   ASSERT_NE(removals.lost(kLosing), nullptr);

@@ -144,15 +144,19 @@ Task<Outcome<std::optional<Node>>> Operations::found_to_keep(DirectoryName name,
 // Whoever opens the file from now on waits until it is known what came of the removal.
 Task<Outcome<Ok>> Operations::begin(Removing& removing, Keep how) {
   const DirectoryName& name = removing.name;
-  removing.contended = removals_.is_contended(name);
-  const Outcome<std::optional<Node>> found = co_await found_to_keep(name, removing.contended);
+  removing.removal.emplace(removals_, name);
+  const bool contended = removals_.is_contended(name);
+  if (contended) co_await removals_.looked(name);
+  const Outcome<std::optional<Node>> found = co_await found_to_keep(name, contended);
   if (!found) co_return Failure{found.error()};
+  // Perhaps since: who looks it up from now on waits.
+  removing.contended = removals_.is_contended(name);
   const std::optional<Node>& node = *found;
   removing.number =
       node ? inodes_.number_of(node->handle) : inodes_.named(removing.parent, name.name);
   const Inode* const inode = inodes_.find(removing.number);
   if (inode == nullptr) co_return Ok{};
-  removing.removal.emplace(removals_, removing.number, name);
+  removing.removal->is_of(removing.number);
   if (!node || (inode->opens == 0 && !removing.contended)) co_return Ok{};
   // Another link keeps the file; it may be a silly one.
   if (node->attributes.links > 1 || node->attributes.type == FileType::Directory) co_return Ok{};
