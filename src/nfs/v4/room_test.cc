@@ -118,6 +118,7 @@ class Nfs4RoomForReplies : public Nfs4Room {
 };
 
 TEST_F(Nfs4RoomForReplies, is_made_by_one_that_lapsed) {
+  ASSERT_EQ(create("file").status, v4::NFS4_OK) << "who has nothing ends with its lease";
   int clients = 0;
   while (make_session("client " + std::to_string(clients)) == v4::NFS4_OK) {
     ASSERT_EQ(create("file").status, v4::NFS4_OK);
