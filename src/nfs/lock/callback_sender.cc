@@ -137,7 +137,7 @@ Task<CallbackSender::Verdict> CallbackSender::offer_as(rpc::Channel& channel,
 
 void CallbackSender::give_up(Deliveries& queue, const std::string& address) {
   for (const Ticket ticket : queue.tickets)
-    if (manager_.settle(ticket, false)) trace(Reason::LockGrantUndelivered, address);
+    if (manager_.give_up(ticket)) trace(Reason::LockGrantUndelivered, address);
 }
 
 bool CallbackSender::begin_answer(const std::string& host) {

@@ -56,15 +56,36 @@ LockManager::Tested LockManager::test(const LockRequest& request, TimePoint now)
   return {NLM4_DENIED, std::move(holder)};
 }
 
+LockManager::Begun::Begun(LockManager& manager, LockUnderWay lock) : manager_(manager) {
+  const std::scoped_lock guard(manager_.mutex_);
+  place_ = manager_.under_way_.insert(manager_.under_way_.end(), std::move(lock));
+}
+
+LockManager::Begun::~Begun() {
+  const std::scoped_lock guard(manager_.mutex_);
+  manager_.under_way_.erase(place_);
+}
+
+void LockManager::withdraw(const std::string& file_handle, const Owner& owner, Range range) {
+  const std::scoped_lock lock(mutex_);
+  for (LockUnderWay& one : under_way_)
+    if (range.first <= one.range.first && one.range.last <= range.last && *one.owner == owner &&
+        one.file_handle == file_handle)
+      one.withdrawn = true;
+}
+
 nlm4_stats LockManager::lock(const LockArgs& args, TimePoint now) {
   std::unique_lock lock(mutex_);
+  if (args.under_way != nullptr && args.under_way->withdrawn) return NLM4_DENIED;
   // After the grace period another client may have had the lock and released it, so a late reclaim
   // is refused; NLM has no other status for that.
   if (in_grace(now) != args.reclaim) return NLM4_DENIED_GRACE_PERIOD;
+  const bool released = release_older(args.request.owner->client, args.client_state);
   const nlm4_stats status = lock_now(args);
   const Notices notices = take_notices();
   lock.unlock();
   deliver(notices);
+  if (released) freed(nullptr);
   if (notices.lapsed.empty() || status != NLM4_DENIED) return status;
   // The expired NFSv4 clients that conflicted have been removed by now.
   lock.lock();
@@ -73,6 +94,17 @@ nlm4_stats LockManager::lock(const LockArgs& args, TimePoint now) {
   lock.unlock();
   deliver(later);
   return again;
+}
+
+// A host's first LOCK after its restart may come before its SM_NOTIFY, which then is no news. True
+// when it had anything.
+bool LockManager::release_older(const Client& client, std::int32_t state) {
+  const auto known = states_.find(client);
+  if (known == states_.end() || known->second == 0 || state <= known->second) return false;
+  if (!table_.knows(client)) return false;
+  trace(Reason::LockClientRestarted, client.address, client.name);
+  release_which([&](const Client& other) { return other == client; });
+  return true;
 }
 
 nlm4_stats LockManager::lock_now(const LockArgs& args) {
@@ -244,6 +276,13 @@ void LockManager::not_yet(Ticket ticket) {
 void LockManager::answered(Ticket ticket, bool wanted) {
   const std::optional<PendingGrant> offered = pending(ticket);
   if (offered) settle(ticket, wanted || offered->unanswered);
+}
+
+bool LockManager::give_up(Ticket ticket) {
+  const std::optional<PendingGrant> offered = pending(ticket);
+  if (!offered) return false;
+  const bool may_have_arrived = offered->offered || offered->unanswered;
+  return settle(ticket, may_have_arrived) && !may_have_arrived;
 }
 
 bool LockManager::settle(Ticket ticket, bool wanted) {

@@ -8,6 +8,7 @@
 // co_await. Locks are rare beside READ and WRITE, and releasing one may grant any other.
 #pragma once
 
+#include <list>
 #include <map>
 #include <mutex>
 
@@ -31,12 +32,21 @@ struct LockParams {
   std::shared_ptr<LocalLockTable::Pin> open{};
 };
 
+// A LOCK whose file is being opened, or whose client is being recorded: nothing is locked yet.
+struct LockUnderWay {
+  std::string file_handle;
+  OwnerPtr owner;
+  Range range;
+  bool withdrawn = false;  // the client has sent CANCEL or UNLOCK meanwhile
+};
+
 struct LockArgs {
   LockRequest request;
   bool block = false;
   bool reclaim = false;
   std::int32_t client_state = 0;  // the client's NSM state number; 0: unknown
   LockParams params;
+  const LockUnderWay* under_way = nullptr;  // of LockManager::Begun; may be null
 };
 
 // A grant that the client has not acknowledged.
@@ -79,6 +89,22 @@ class LockManager {
     std::optional<Held> holder;  // with NLM4_DENIED
   };
   Tested test(const LockRequest& request, TimePoint now) const;
+  // Stands from the arrival of a LOCK until lock() has ended.
+  class Begun {
+   public:
+    Begun(LockManager& manager, LockUnderWay lock);
+    ~Begun();
+    Begun(const Begun&) = delete;
+    Begun& operator=(const Begun&) = delete;
+    const LockUnderWay* get() const { return &*place_; }
+
+   private:
+    LockManager& manager_;
+    std::list<LockUnderWay>::iterator place_;
+  };
+  // Comes before cancel() and unlock(): the owner's LOCKs of this range, or of parts of it, that
+  // have begun are denied.
+  void withdraw(const std::string& file_handle, const Owner& owner, Range range);
   nlm::nlm4_stats lock(const LockArgs& args, TimePoint now);
   nlm::nlm4_stats cancel(const LockRequest& request);
   nlm::nlm4_stats unlock(const FileKey& file, const Owner& owner, Range range);
@@ -104,6 +130,9 @@ class LockManager {
   // The client's answer to NLM_GRANTED. A refusal counts only when no earlier NLM_GRANTED went
   // unanswered: the client may have received that one, and use the lock since.
   void answered(Ticket ticket, bool wanted);
+  // The client cannot be reached. Where it may have received NLM_GRANTED it has the lock, and may
+  // use it: the grant stays. Else the lock is reverted: true.
+  bool give_up(Ticket ticket);
   // Ends a pending grant: the client has the lock, or the lock is reverted. False when the grant
   // was settled already.
   bool settle(Ticket ticket, bool wanted);
@@ -142,6 +171,7 @@ class LockManager {
   };
   using Grants = std::multimap<OwnerPtr, Ticket, ByOwner>;
   nlm::nlm4_stats lock_now(const LockArgs& args);
+  bool release_older(const Client& client, std::int32_t state);
   Grant take_pending(Ticket ticket);
   Tickets pending_of(const FileKey& file, const Owner& owner) const;
   void forget_pending(const FileKey& file, const Owner& owner, Range range);
@@ -169,6 +199,7 @@ class LockManager {
   mutable std::mutex mutex_;
   LockTable table_;
   std::shared_ptr<state::GracePeriod> grace_ = std::make_shared<state::GracePeriod>();
+  std::list<LockUnderWay> under_way_;
   std::map<Ticket, LockParams> blocked_;
   std::map<Ticket, PendingGrant> pending_;
   std::unordered_map<FileKey, Grants, FileKeyHash> pending_in_;

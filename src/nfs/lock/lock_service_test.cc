@@ -29,9 +29,9 @@ using namespace std::chrono_literals;
 // A client's host: its lock manager and its status monitor.
 struct FakeHost {
   FakeHost() {
-    server.add<NLMPROC4_GRANTED>([this](rpc::CallContext&, nlm4_testargs args) {
+    server.add<NLMPROC4_GRANTED>([this](rpc::CallContext& call, nlm4_testargs args) {
       granted.push_back(args);
-      return answer(nlm4_res{args.cookie, {verdict}});
+      return answer_in_time(call.loop(), nlm4_res{args.cookie, {verdict}});
     });
     server.add<NLM3_GRANTED>([this](rpc::CallContext&, nlm_testargs args) {
       granted3.push_back(args);
@@ -59,8 +59,14 @@ struct FakeHost {
     co_return value;
   }
 
+  Task<nlm4_res> answer_in_time(Loop& loop, nlm4_res value) {
+    if (is_silent) co_await sleep_for(loop, 10min);
+    co_return value;
+  }
+
   bool up = true;
-  Duration silence{};  // before it is known that it is not up
+  bool is_silent = false;  // it takes GRANTED, and answers too late
+  Duration silence{};      // before it is known that it is not up
   nlm4_stats verdict = NLM4_GRANTED;
   std::vector<nlm4_testargs> granted, granted_messages;
   std::vector<nlm_testargs> granted3;
@@ -417,6 +423,42 @@ TEST_F(Locks, of_a_client_that_cannot_be_reached_are_given_up) {
   EXPECT_EQ(service_->size(), 0u);
 }
 
+TEST_F(Locks, stay_with_a_client_that_may_have_been_told_and_cannot_be_reached_any_more) {
+  const auto before = reason_counters().of(Reason::LockGrantUndelivered);
+  ASSERT_EQ(lock(kA, 0, 1), NLM4_GRANTED);
+  ASSERT_EQ(lock(kB, 0, 1, true), NLM4_BLOCKED);
+  host(kB).is_silent = true;
+  ASSERT_EQ(unlock(kA, 0, 1), NLM4_GRANTED);
+  loop_.pass(1s);
+  ASSERT_EQ(host(kB).granted.size(), 1u);
+  host(kB).up = false;
+  loop_.pass(1h);
+  EXPECT_EQ(reason_counters().of(Reason::LockGrantUndelivered), before);
+  EXPECT_EQ(lock(kC, 0, 1), NLM4_DENIED) << "B has it";
+  EXPECT_EQ(unlock(kB, 0, 1), NLM4_GRANTED);
+  EXPECT_EQ(service_->size(), 0u);
+}
+
+TEST(LockManagerAlone, grants_nothing_that_was_taken_back_before_it_was_locked) {
+  LockManager manager;
+  const auto owner = std::make_shared<Owner>(Owner{{"192.0.2.1", "name"}, "oh", 1});
+  const auto other = std::make_shared<Owner>(Owner{{"192.0.2.1", "name"}, "oh", 2});
+  const auto status = [&](Range withdrawn, const std::string& file, const Owner& by) {
+    const LockManager::Begun begun(manager, {"handle", owner, {10, 19}});
+    manager.withdraw(file, by, withdrawn);
+    const nlm4_stats stat =
+        manager.lock({{{}, owner, {10, 19}, true}, false, false, 0, {}, begun.get()}, TimePoint{});
+    manager.unlock({}, *owner, {});
+    return stat;
+  };
+  EXPECT_EQ(status({10, 19}, "handle", *owner), NLM4_DENIED);
+  EXPECT_EQ(status({}, "handle", *owner), NLM4_DENIED);
+  EXPECT_EQ(status({11, 19}, "handle", *owner), NLM4_GRANTED) << "not all of it";
+  EXPECT_EQ(status({10, 19}, "another", *owner), NLM4_GRANTED);
+  EXPECT_EQ(status({10, 19}, "handle", *other), NLM4_GRANTED);
+  EXPECT_EQ(manager.size(), 0u);
+}
+
 TEST(LockManagerAlone, never_has_more_grants_pending_than_may_wait) {
   LockManager manager({.waiters_of_address = 10});
   std::size_t told = 0;
@@ -669,6 +711,23 @@ TEST_F(Locks, of_a_host_that_restarted_are_released) {
   ASSERT_EQ(lock(kA, 6, 1), NLM4_GRANTED);
   notify(kA, "host-192.0.2.1", 7);
   EXPECT_EQ(service_->size(), 3u) << "the same news twice";
+}
+
+TEST_F(Locks, of_before_a_restart_are_released_although_the_host_locks_again_before_its_news) {
+  state_ = 1;
+  ASSERT_EQ(lock(kA, 0, 10), NLM4_GRANTED);
+  state_ = 5;
+  ASSERT_EQ(lock(kB, 5, 1, true), NLM4_BLOCKED);
+  state_ = 3;
+  ASSERT_EQ(lock(kA, 20, 10), NLM4_GRANTED);
+  loop_.drain();
+  EXPECT_EQ(host(kB).granted.size(), 1u);
+  EXPECT_EQ(test(kC, 0, 5).test_stat.stat, NLM4_GRANTED);
+  notify(kA, "host-192.0.2.1", 3);
+  EXPECT_EQ(test(kC, 20, 1).test_stat.stat, NLM4_DENIED) << "it is from after the restart";
+  state_ = 1;
+  ASSERT_EQ(lock(kA, 40, 10), NLM4_GRANTED);
+  EXPECT_EQ(test(kC, 20, 1).test_stat.stat, NLM4_DENIED) << "a LOCK that was late is no restart";
 }
 
 TEST_F(Locks, are_not_released_by_the_word_of_a_stranger) {

@@ -92,7 +92,8 @@ enum class LockMode : std::uint8_t { Usual, ByMessage, Unmonitored };
 
 template <class Args>
 nlm4_stats locked(NlmContext& context, rpc::CallContext& call, const Args& args,
-                  const LockRequest& request, LockMode mode, Opened opened) {
+                  const LockRequest& request, LockMode mode, Opened opened,
+                  const LockUnderWay* under_way) {
   LockParams params;
   params.open = std::move(opened);
   params.version = call.header().version;
@@ -100,23 +101,28 @@ nlm4_stats locked(NlmContext& context, rpc::CallContext& call, const Args& args,
   params.file_handle = string_of(args.alock.fh);
   params.offset = args.alock.l_offset;
   params.length = args.alock.l_len;
-  const LockArgs lock{request, args.block, args.reclaim, args.state, std::move(params)};
+  const LockArgs lock{request, args.block, args.reclaim, args.state, std::move(params), under_way};
   return context.manager.lock(lock, call.loop().now());
 }
 
 template <class Args>
 Task<nlm4_stats> lock_status(NlmContext& context, rpc::CallContext& call, const Args& args,
                              LockMode mode) {
+  const Key named = key_to_unlock(context, args.alock.fh);
+  const auto begun = request_of(call, named, args.alock, args.exclusive);
+  if (!begun) co_return begun.error();
+  const LockManager::Begun under_way(context.manager,
+                                     {string_of(args.alock.fh), begun->owner, begun->range});
   Opened opened;
   const Key key = co_await key_to_lock(context, call, args.alock.fh, &opened);
-  const auto request = request_of(call, key, args.alock, args.exclusive);
-  if (!request) co_return request.error();
+  if (!key) co_return key.error();
+  const LockRequest request{*key, begun->owner, begun->range, begun->exclusive};
   if (mode != LockMode::Unmonitored) {
     const Records::Hold hold = co_await recorded(context, call);
     if (!hold) co_return nlm::NLM4_DENIED_NOLOCKS;
-    co_return locked(context, call, args, *request, mode, std::move(opened));
+    co_return locked(context, call, args, request, mode, std::move(opened), under_way.get());
   }
-  co_return locked(context, call, args, *request, mode, std::move(opened));
+  co_return locked(context, call, args, request, mode, std::move(opened), under_way.get());
 }
 
 template <class V>
@@ -156,6 +162,7 @@ Task<typename V::Res> cancel(NlmContext& context, rpc::CallContext& call,
   res.cookie = own(args.cookie);
   const Key key = key_to_unlock(context, args.alock.fh);
   const auto request = request_of(call, key, args.alock, args.exclusive);
+  if (request) context.manager.withdraw(string_of(args.alock.fh), *request->owner, request->range);
   set_status(res.stat.stat, request ? context.manager.cancel(*request) : request.error());
   co_return res;
 }
@@ -167,6 +174,7 @@ Task<typename V::Res> unlock(NlmContext& context, rpc::CallContext& call,
   res.cookie = own(args.cookie);
   const Key key = key_to_unlock(context, args.alock.fh);
   const auto request = request_of(call, key, args.alock, true);
+  if (request) context.manager.withdraw(string_of(args.alock.fh), *request->owner, request->range);
   set_status(res.stat.stat,
              request ? context.manager.unlock(request->file, *request->owner, request->range)
                      : request.error());

@@ -188,6 +188,7 @@ Outcome<Usage> Tree::usage() {
 // which some file systems notice only at a sync, keep their own Status, so that the client can
 // report them.
 Status Tree::lost(int error) {
+  losses_.fetch_add(1);
   write_verifier_epoch_.fetch_add(1);
   return error == ENOSPC || error == EDQUOT ? status_of(error) : Status::Io;
 }
@@ -219,12 +220,14 @@ Tree::Observation::~Observation() {
   if (!finished_) object_->changes.end(ticket_);
 }
 
+// What others change while the disk writes is not taken for a part of this change.
 Outcome<Change> Tree::finish_durably(Observation& observation) {
+  const Change change = observation.finish();
   if (durable_names_) {
     const auto fault = sync(observation.object());
     if (is_loss(fault)) return Failure{*fault};
   }
-  return observation.finish();
+  return change;
 }
 
 Change Tree::Observation::finish(bool changed) {

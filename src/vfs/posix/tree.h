@@ -298,7 +298,9 @@ class Tree {
   bool in_memory_ = false;  // no read waits for a disk
   bool sees_local_programs_ = true;
   bool is_local_ = false;  // the file system is one of this machine
-  std::atomic<std::uint64_t> write_verifier_epoch_{0};
+  // Of all trees of the process: the epoch of one that is opened anew does not go back.
+  static inline std::atomic<std::uint64_t> losses_{0};
+  std::atomic<std::uint64_t> write_verifier_epoch_{losses_.load()};
 };
 
 }  // namespace stag::vfs::posix

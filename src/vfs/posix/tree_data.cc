@@ -187,6 +187,9 @@ Outcome<WriteResult> Tree::write_to(const Credentials& who, const ObjectRef& obj
     written = write_stably((*writer)->number(), what.data, what.offset, what.stability);
   }
   if (written.lost || written.error == EIO) return Failure{lost(written.error)};
+  // A sync tells of what was written earlier, too, and once: a COMMIT after it hears nothing.
+  const bool is_full = written.error == ENOSPC || written.error == EDQUOT;
+  if (is_full && what.stability != Stability::Unstable) static_cast<void>(lost(written.error));
   if (written.error != 0 && written.count == 0) return Failure{status_of(written.error)};
   return WriteResult{static_cast<std::uint32_t>(written.count), what.stability,
                      observation.finish(written.count > 0)};

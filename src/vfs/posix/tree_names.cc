@@ -220,8 +220,10 @@ Outcome<Tree::Opened> Tree::reopen(const Credentials& who, Object& directory, st
   Observation observation(*this, opened->object);
   if (const auto fault = apply_size(who, *opened->object, opened->attributes, *how.attributes.size))
     return Failure{*fault};
-  const Change change = observation.finish();
-  if (change.after) opened->attributes = *change.after;
+  // RFC 1813 4.8: as by SETATTR, the size is on stable storage before the answer.
+  const Outcome<Change> change = finish_durably(observation);
+  if (!change) return Failure{change.error()};
+  if (change->after) opened->attributes = *change->after;
   return opened;
 }
 
