@@ -167,7 +167,10 @@ Task<Outcome<Ok>> Copier::move_file(const CopyObject& source, const Target& targ
   const Outcome<std::unique_ptr<TempFile>> temp_file =
       co_await open_target(source, target, std::move(plan));
   if (!temp_file) co_return Failure{temp_file.error()};
-  if (!*temp_file) co_return Ok{};
+  if (!*temp_file) {
+    progress_.expected_bytes -= source.size - kept;
+    co_return Ok{};
+  }
   Outcome<Ok> done = co_await filled_and_published(source, **temp_file, kept);
   if (done) co_return done;
   co_await (*temp_file)->discard();
