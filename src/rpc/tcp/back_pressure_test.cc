@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <utility>
 
 #include "rpc/channel.h"
 #include "testing/sim_tcp_client.h"
@@ -162,6 +163,60 @@ TEST(TcpBackPressure, serves_every_call_whatever_the_order_of_events) {
     ASSERT_TRUE(client.open());
     ASSERT_EQ(client.service.answered, client.calls()) << "seed " << seed;
     ASSERT_EQ(client.wire.taken(), client.calls() * client.service.reply_size());
+  }
+}
+
+// The same for short Replies and budgets that are soon used up, by this client or by others.
+TEST(TcpBackPressure, serves_every_short_call_whatever_the_order_of_events) {
+  for (std::uint32_t seed = 0; seed < 200; ++seed) {
+    std::mt19937 random(seed);
+    ServerOptions options;
+    options.max_calls = 1 + random() % 40;
+    options.max_bytes_all = 100'000 << random() % 4;
+    options.max_bytes = 30'000 << random() % 6;
+    options.stream.stall = Duration::zero();
+    SimClient client(700, options);
+    client.service.body = testing::store::pattern(16, 1).flatten();
+    const auto other = std::make_shared<Account>(client.budget, "other", client.loop, kPlenty);
+    std::uint64_t others = 0;
+    for (int i = 0; i < 100; ++i) {
+      switch (random() % 6) {
+        case 0:
+          client.call(1 + random() % 60);
+          break;
+        case 1:
+          client.service.let_go();
+          break;
+        case 2:
+          client.wire.take(random() % 6000);
+          break;
+        case 3:
+          other->take(50'000);
+          others += 50'000;
+          break;
+        case 4:
+          other->give(std::exchange(others, 0));
+          break;
+        default:
+          std::uint32_t steps = random() % 4;
+          client.loop.run_until([&steps] { return steps-- == 0; }, Duration::zero());
+      }
+    }
+    const bool kept = random() % 2 == 0;
+    if (!kept) other->give(std::exchange(others, 0));
+    const auto done = [&client] { return client.wire.taken() + client.service.answered; };
+    for (std::size_t before = ~std::size_t{0}; before != done();) {
+      before = done();
+      client.service.let_go();
+      client.settle();
+      client.wire.take(1 << 20);
+      client.settle();
+    }
+    ASSERT_EQ(client.service.answered, client.calls()) << "seed " << seed;
+    ASSERT_EQ(client.wire.taken(), client.calls() * client.service.reply_size());
+    other->give(others);
+    client.settle();
+    ASSERT_EQ(client.budget->used(), 0u);
   }
 }
 

@@ -133,6 +133,8 @@ bool Account::try_count(std::uint64_t bytes) {
     const Locked lock(budget_->mutex_);
     const std::uint64_t missing = count - std::min(count, charged_);
     const ByteBudget::Host& host = host_->second;
+    // What it was refused it does not get by what it has to take meanwhile.
+    if (queued_ && wanted_ > 0 && missing == 0) return false;
     if (missing > 0 && (host.first != nullptr || !budget_->fits(host, missing))) {
       wanted_ = missing;
       if (!queued_) ByteBudget::enqueue(*this);

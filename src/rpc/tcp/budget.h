@@ -74,6 +74,8 @@ class Account : public std::enable_shared_from_this<Account> {
   // What is there already, whether it fits or not.
   void take(std::uint64_t bytes) noexcept;
   void give(std::uint64_t bytes) noexcept;
+  // What was refused is not waited for any more.
+  void ask_no_more() { starving_ = false; }
   // Whether the last request was refused; and how many were not.
   bool starving() const { return starving_; }
   std::uint64_t grants() const { return grants_; }

@@ -233,6 +233,111 @@ TEST(TcpServerBytes, a_connection_that_waits_for_the_stall_limit_ends) {
   EXPECT_EQ(second.service.started, 0u);
 }
 
+// Calls without arguments whose Replies are as short, at once.
+struct Short : SimClient {
+  explicit Short(std::size_t room, const ServerOptions& options = {},
+                 std::shared_ptr<ByteBudget> shared = nullptr)
+      : SimClient(room, options, std::move(shared)) {
+    service.hold = false;
+    service.body = testing::store::pattern(16, 1).flatten();
+  }
+  // As a client that takes what there is, again and again.
+  void take_all() {
+    do settle();
+    while (wire.take(kMega) > 0);
+  }
+};
+// What an Encoder of a short Reply begins with.
+constexpr std::uint64_t kBlock = 512;
+
+TEST(TcpServerBytes, short_replies_that_are_not_taken_count_as_the_memory_they_hold) {
+  Short client(1000);
+  client.call(20'000);
+  client.settle();
+  EXPECT_LE(client.service.answered, ServerOptions{}.stream.queued / kBlock);
+  EXPECT_GE(client.budget->used(), client.service.answered * kBlock);
+  client.take_all();
+  EXPECT_EQ(client.service.answered, 20'000u);
+  EXPECT_EQ(client.budget->used(), 0u);
+}
+
+TEST(TcpServerBytes, who_takes_no_short_replies_has_a_part_of_the_budget_as_others_have) {
+  Short first(1000, tight(9 * kMega));
+  Short second(1000, {}, first.budget);
+  constexpr std::uint64_t kOfOneRead = (64 << 10) / 44 + 1;
+  for (Short* each : {&first, &second}) {
+    each->call(20'000);
+    each->settle();
+  }
+  EXPECT_LE((first.service.answered + second.service.answered) * kBlock,
+            kMega + 2 * kOfOneRead * kBlock);
+  SimClient other(kMega, {}, first.budget);
+  other.service.hold = false;
+  other.call();
+  other.settle();
+  EXPECT_EQ(other.service.answered, 1u);
+  for (Short* each : {&first, &second}) {
+    each->take_all();
+    EXPECT_EQ(each->service.answered, 20'000u);
+  }
+  first.settle();
+  EXPECT_EQ(first.budget->used(), 0u);
+}
+
+TEST(TcpServerBytes, who_takes_no_short_replies_has_what_one_connection_may_have) {
+  ServerOptions options;
+  options.max_bytes = kMega;
+  Short client(1000, options);
+  client.call(20'000);
+  client.settle();
+  EXPECT_LE(client.service.answered * kBlock, 2 * kMega);
+  client.take_all();
+  EXPECT_EQ(client.service.answered, 20'000u);
+}
+
+// Whether others give their bytes back first, or the client takes its Replies.
+TEST(TcpServerBytes, short_replies_go_on_when_there_is_room_or_the_client_takes_the_others) {
+  for (const bool room_first : {true, false}) {
+    Short client(1000, tight(4 * kMega));
+    client.call(400);
+    client.settle();
+    EXPECT_EQ(client.service.answered, 400u);
+    const auto full = std::make_shared<Account>(client.budget, "full", client.loop, 100 * kMega);
+    full->take(4 * kMega);
+    client.call(2000);
+    client.settle();
+    const std::size_t before = client.service.answered;
+    EXPECT_LT(before, 2400u) << "nobody has room";
+    if (room_first) {
+      full->give(4 * kMega);
+      client.settle();
+      EXPECT_GT(client.service.answered, before);
+    } else {
+      client.take_all();
+      EXPECT_EQ(client.service.answered, 2400u) << "others may keep what they have";
+      full->give(4 * kMega);
+    }
+    client.take_all();
+    client.loop.run_for(std::chrono::seconds(200));
+    EXPECT_TRUE(client.open()) << "nothing is asked for any more";
+    EXPECT_EQ(client.service.answered, 2400u);
+  }
+}
+
+TEST_F(TcpByteBudget, what_was_refused_is_not_had_by_what_must_be_taken_meanwhile) {
+  const auto one = account("192.0.2.1"), full = account("192.0.2.2");
+  one->take(200'000);
+  full->take(64 * kMega);
+  while (one->try_take(1000)) {
+  }
+  one->take(10'000);
+  EXPECT_FALSE(one->try_take(1000));
+  full->give(64 * kMega);
+  settle();
+  EXPECT_EQ(told, 1);
+  EXPECT_TRUE(one->try_take(1000));
+}
+
 TEST(TcpServerBytes, nothing_is_held_for_a_connection_that_ended) {
   std::shared_ptr<ByteBudget> budget;
   {

@@ -32,12 +32,19 @@ bool Responder::may_start() const {
 std::optional<std::uint64_t> Responder::reserve(const Buffer& record) {
   const std::uint64_t room =
       std::min<std::uint64_t>(service_.reply_max(*origin_, record), kMostForeseen);
-  // A short one, behind a long Call: it must not wait for others that wait for the same.
-  if (room <= std::max<std::uint64_t>(kShort, record.size()))
-    account_->take(room);
-  else if (!account_->try_take(room))
+  // A short one, behind a long Call, must not wait for others that wait for the same: unless it
+  // joins those that the client leaves in our memory.
+  const bool lagging = stream_->lagging();
+  const bool is_short = room <= std::max<std::uint64_t>(kShort, record.size());
+  const std::uint64_t all = lagging ? room + RecordStream::record_cost() : room;
+  if (is_short && !lagging) {
+    account_->take(all);
+    account_->ask_no_more();
+  } else if (!account_->try_take(all)) {
+    if (lagging) stream_->ask_for_room();
     return std::nullopt;
-  return room;
+  }
+  return all;
 }
 
 void Responder::start(Buffer record, std::uint64_t reserved) {

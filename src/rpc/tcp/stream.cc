@@ -36,7 +36,7 @@ RecordStream::RecordStream(std::unique_ptr<Wire> wire, const StreamLimits& limit
       reader_(limits.records) {}
 
 RecordStream::~RecordStream() {
-  account_->give(queued_ + paid_);
+  account_->give(counted_ + paid_);
 }
 
 void RecordStream::start(Events& events) {
@@ -75,11 +75,24 @@ void RecordStream::enqueue(Rope&& message) {
   queue_.push_back(std::move(record));
   if (queued_ == 0) ++debts_;
   queued_ += size;
-  account_->take(size);
+  if (waiting_writable_) {
+    count_held();
+  } else {
+    counted_ += size;
+    account_->take(size);
+    // While reading, the flush at the end of the batch takes it along.
+    if (!reading_) flush_later();
+  }
   if (congested()) was_congested_ = held_back_ = true;
   watch_for_stall();
-  // While reading, the flush at the end of the batch takes it along.
-  if (!reading_ && !waiting_writable_) flush_later();
+}
+
+// What a record costs besides its bytes is counted once the peer has not taken it at once: for all
+// others that were two turns at a lock that the loops share, for nothing.
+void RecordStream::count_held() {
+  const std::size_t before = std::exchange(counted_, held());
+  if (counted_ > before) account_->take(counted_ - before);
+  if (counted_ < before) account_->give(before - counted_);
 }
 
 void RecordStream::flush_later() {
@@ -105,8 +118,8 @@ void RecordStream::take_out(Ticket ticket) {
       record.message = Rope(std::move(copy).freeze(size));
     } else {
       queued_ -= record.size();
-      account_->give(record.size());
       queue_.erase(queue_.begin() + static_cast<std::ptrdiff_t>(i));
+      count_held();
       // This may have been what reading waited for.
       if (was_congested_) flush_later();
     }
@@ -207,6 +220,8 @@ bool RecordStream::deliver(Bytes bytes) {
     }
     bytes = bytes.subspan(*used);
     hand_over();
+    // No system call takes more, and whoever does not read them is to be known before the next one.
+    if (2 * waiting_records() >= kPiecesPerWrite) write_queue();
   }
   return true;
 }
@@ -241,6 +256,8 @@ void RecordStream::on_room_in_account() {
 void RecordStream::flush() {
   flush_scheduled_ = false;
   guarded([this] { write_queue(); });
+  // What the peer has not taken may have been all that was in its way.
+  if (!closed_) guarded([this] { on_room_in_account(); });
   if (closed_ || congested() || !std::exchange(was_congested_, false)) return;
   if (events_ != nullptr) events_->on_room();
   read_later();
@@ -261,6 +278,7 @@ void RecordStream::write_queue() {
       flush();
     });
   }
+  if (!closed_) count_held();
   const bool all_sent = finishing_ && !closed_ && queued_ == 0;
   if (all_sent && !std::exchange(output_ended_, true)) wire_->end_output();
 }
@@ -284,7 +302,6 @@ std::size_t RecordStream::gather(std::span<iovec> pieces) const {
 
 void RecordStream::consume(std::size_t bytes) {
   queued_ -= bytes;
-  account_->give(bytes);
   while (bytes > 0) {
     Outgoing& record = queue_[first_];
     const std::size_t part = std::min(bytes, record.size() - record.sent);
@@ -306,7 +323,7 @@ void RecordStream::consume(std::size_t bytes) {
 RecordStream::Progress RecordStream::progress() const {
   if (queued_ > 0) return {Debt::Replies, debts_, written_ - wire_->unacknowledged()};
   // A reader that we hold back ourselves is not to blame.
-  if (account_->starving()) return {Debt::Room, debts_, account_->grants()};
+  if (starved_ || account_->starving()) return {Debt::Room, debts_, account_->grants()};
   if (reader_.midway() && !held_back_) return {Debt::Record, debts_, received_};
   return {};
 }
@@ -370,8 +387,8 @@ void RecordStream::close(Reason reason) noexcept {
   record_timer_.cancel();
   wire_->close();
   queue_.clear();
-  account_->give(queued_ + paid_);
-  first_ = queued_ = paid_ = 0;
+  account_->give(counted_ + paid_);
+  first_ = queued_ = counted_ = paid_ = 0;
   loop_.post([self = shared_from_this(), reason] {
     if (self->events_ != nullptr) self->events_->on_stream_closed(reason);
   });

@@ -42,8 +42,9 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   RecordStream& operator=(const RecordStream&) = delete;
 
   void start(Events& events);
-  // All that is sent in one turn leaves together. `message` is shorter than 2^31 bytes; what it
-  // borrows stays until sent or abandoned. Without memory for it the connection ends.
+  // What is sent in one turn leaves together, as far as one system call takes it. `message` is
+  // shorter than 2^31 bytes; what it borrows stays until sent or abandoned. Without memory for it
+  // the connection ends.
   Ticket send(Rope message);
   // Gives borrowed memory of a record back now: one that has not begun to leave is taken out, the
   // rest of one that has is sent from a private copy. Unknown tickets are ignored.
@@ -68,8 +69,13 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   bool closed() const { return closed_; }
 
   // More waits to be sent than the limit: nothing is read.
-  bool congested() const { return limits_.queued != 0 && queued_ > limits_.queued; }
-  std::size_t queued_bytes() const { return queued_; }
+  bool congested() const { return limits_.queued != 0 && held() > limits_.queued; }
+  // The peer is behind with what is sent to it by more than a few short records.
+  bool lagging() const { return limits_.queued != 0 && waiting_writable_ && held() > kFewRecords; }
+  // on_room() follows when a peer that is lagging() took some of it.
+  void ask_for_room() { was_congested_ = true; }
+  // Memory of a record that waits to be sent, besides its bytes.
+  static constexpr std::size_t record_cost() { return kRecordCost; }
   std::uint64_t received_bytes() const { return received_; }
   // Bytes of the longest record that is read.
   std::uint32_t record_max() const { return limits_.records.record; }
@@ -85,6 +91,10 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
     Ticket ticket = 0;
     std::size_t size() const { return mark.size() + message.size(); }
   };
+  // A short one has a whole block of its Encoder, and the queue grows by as much as it has.
+  static constexpr std::size_t kShortBlock = 512 + 64;
+  static constexpr std::size_t kRecordCost = 2 * sizeof(Outgoing) + kShortBlock;
+  static constexpr std::size_t kFewRecords = 16 << 10;
 
   // What has to happen for the connection to get on, by the peer or, where the account has no room,
   // by others, and how far that is: two equal ones mean that nothing did meanwhile.
@@ -100,6 +110,10 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   bool may_read() const {
     return !closed_ && (finishing_ || (!paused_ && !starved_ && !congested()));
   }
+  std::size_t waiting_records() const { return queue_.size() - first_; }
+  // What waits to be sent, in memory.
+  std::size_t held() const { return queued_ + waiting_records() * kRecordCost; }
+  void count_held();
   bool pay();
   template <class F>
   void guarded(F&& body) noexcept;
@@ -132,7 +146,8 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   std::size_t paid_ = 0;             // of the record in progress, out of the account
   std::vector<Outgoing> queue_;      // from first_ on
   std::size_t first_ = 0;
-  std::size_t queued_ = 0;
+  std::size_t queued_ = 0;   // bytes on the wire
+  std::size_t counted_ = 0;  // of held(), in the account
   Ticket last_ticket_ = 0;
   std::uint64_t received_ = 0;
   std::uint64_t written_ = 0;
@@ -151,7 +166,7 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   bool flush_scheduled_ = false;
   bool stall_watched_ = false;
   bool record_watched_ = false;
-  bool was_congested_ = false;  // on_room() is owed
+  bool was_congested_ = false;  // or was asked for room: on_room() is owed
   bool finishing_ = false;
   bool output_ended_ = false;
   bool held_back_ = false;  // reading has stopped, on our account, and not begun again
