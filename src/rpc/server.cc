@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/failure.h"
+#include "gss/credential.h"
 #include "rpc/call_watch.h"
 
 namespace stag::rpc {
@@ -24,6 +25,26 @@ OutgoingReply error_reply(std::uint32_t xid, const ReplyStatus& status,
   OutgoingReply reply;
   reply.stream = std::move(encoder).finish();
   return reply;
+}
+
+// Encrypted arguments up to so many bytes may ask for anything; longer ones are data themselves,
+// and must not wait for room that they keep from others.
+constexpr std::size_t kMayAsk = 64 << 10;
+
+// Goes on to the arguments themselves, as far as they can be read before anything is verified; else
+// the error is what the Reply may be.
+Result<Ok, std::uint64_t> to_plain_arguments(const oncrpc::CallHeader& header,
+                                             xdr::Decoder& decoder) {
+  if (header.credential.flavor != oncrpc::AuthFlavor::RPCSEC_GSS) return Ok{};
+  const auto credential = gss::decode_credential(header.credential.body);
+  if (!credential || credential->control()) return Failure{std::uint64_t{0}};
+  if (credential->service == gss::Service::privacy)
+    return Failure{decoder.remaining() <= kMayAsk ? ~std::uint64_t{0} : 0};
+  // RFC 2203 5.3.2.2: the length of what is signed, and the sequence number that it begins with.
+  std::uint32_t length = 0, seq_num = 0;
+  if (credential->service == gss::Service::integrity && !decoder.integers(length, seq_num))
+    return Failure{std::uint64_t{0}};
+  return Ok{};
 }
 
 void trace_call(Reason reason, const IncomingCall& call) {
@@ -261,6 +282,8 @@ std::uint64_t Server::reply_max(const Origin& origin, const Buffer& call) const 
     const auto found = find(*header, origin);
     if (!found) return 0;
     const Program::Entry& entry = *found->entry;
+    const auto known = to_plain_arguments(*header, decoder);
+    if (!known) return known.error();
     return oncrpc::kReplyHeaderSize + entry.handler->results_max(decoder, entry.binding);
   } catch (...) {
     return 0;  // There is no memory to decode it; there will be none to serve it either.

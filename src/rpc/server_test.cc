@@ -3,6 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "gss/credential.h"
 #include "oncrpc/message.h"
 #include "testing/manual_loop.h"
 
@@ -45,6 +50,65 @@ TEST_F(ServerEnd, leaves_calls_without_an_answer_once_it_has_stopped_serving) {
   server_.stop_serving();
   EXPECT_FALSE(answers());
   EXPECT_EQ(server_.active_calls(), 0u);
+}
+
+// Says that its results are as long as its argument is large.
+class AsAsked final : public Handler {
+ public:
+  Eventual<HandlerOutcome> run(CallContext&, xdr::Decoder&, const ReducedItems&,
+                               xdr::Encoder&) override {
+    return HandlerOutcome{};
+  }
+  std::uint64_t results_max(xdr::Decoder& arguments, const ProcedureBinding*) const override {
+    std::uint32_t asked = 0;
+    return arguments.u32(asked) ? asked : 0;
+  }
+};
+
+class ServerForesees : public ::testing::Test {
+ protected:
+  ServerForesees() {
+    server_.add(std::move(Program(kProgram, 1).add(1, std::make_unique<AsAsked>())));
+  }
+  static constexpr std::uint32_t kAsked = 1 << 20;
+
+  std::uint64_t foreseen(gss::Service service, std::uint32_t more_bytes = 0,
+                         gss::Procedure procedure = gss::Procedure::DATA) {
+    std::array<std::byte, gss::credential_size(0)> body;
+    gss::encode_credential({.procedure = procedure, .seq_num = 7, .service = service, .handle = {}},
+                           body);
+    oncrpc::CallHeader header;
+    header.program = kProgram;
+    header.version = 1;
+    header.procedure = 1;
+    header.credential = {oncrpc::AuthFlavor::RPCSEC_GSS, Bytes(body)};
+    xdr::Encoder encoder;
+    oncrpc::encode(encoder, header);
+    if (service == gss::Service::integrity) {
+      encoder.u32(8);
+      encoder.u32(7);
+    }
+    if (service == gss::Service::privacy)
+      encoder.u32(1000);  // of something that looks like nothing
+    else
+      encoder.u32(kAsked);
+    const std::vector<std::byte> more(more_bytes);
+    encoder.fixed_opaque(more);
+    return server_.reply_max(Origin{}, std::move(encoder).finish().rope().flatten());
+  }
+
+  Server server_;
+};
+
+TEST_F(ServerForesees, what_signed_arguments_ask_for) {
+  EXPECT_EQ(foreseen(gss::Service::none), oncrpc::kReplyHeaderSize + kAsked);
+  EXPECT_EQ(foreseen(gss::Service::integrity), oncrpc::kReplyHeaderSize + kAsked);
+}
+
+TEST_F(ServerForesees, the_most_where_arguments_are_encrypted_unless_they_are_data) {
+  EXPECT_GT(foreseen(gss::Service::privacy), kAsked);
+  EXPECT_EQ(foreseen(gss::Service::privacy, 100 << 10), 0u);
+  EXPECT_EQ(foreseen(gss::Service::privacy, 0, gss::Procedure::INIT), 0u);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "nfs/v4/compound/limit_notes.h"
 #include "nfs/v4/compound/machine_credential.h"
 #include "nfs/v4/compound_results.h"
+#include "nfs/v4/foreseen.h"
 #include "nfs/v4/operation_list.h"
 #include "nfs/v4/run_once.h"
 #include "nfs/v4/session_slot.h"
@@ -337,6 +338,10 @@ class CompoundHandler final : public rpc::Handler {
       co_await interpreter.run(&begun->result);
     }
     co_return kEncoded;
+  }
+
+  std::uint64_t results_max(xdr::Decoder& arguments, const rpc::ProcedureBinding*) const override {
+    return foreseen_results(arguments, shared_.options.clients.fore.max_operations);
   }
 
  private:

@@ -232,5 +232,48 @@ TEST_F(Nfs4FewOperations, are_the_limit_of_version_4_0_too) {
   EXPECT_EQ(compound(std::vector<Op>(9, putrootfh()), 0).status, v4::NFS4ERR_RESOURCE);
 }
 
+// What a transport reserves before a COMPOUND runs.
+class Nfs4Foreseen : public Nfs4Limits {
+ protected:
+  std::uint64_t of(std::vector<Op> operations) {
+    oncrpc::CallHeader header;
+    header.program = v4::NFS4_PROGRAM;
+    header.version = v4::NFS_V4;
+    header.procedure = v4::NFSPROC4_COMPOUND::number;
+    xdr::Encoder encoder;
+    oncrpc::encode(encoder, header);
+    encode(encoder, v4::COMPOUND4args{"tag", 2, std::move(operations)});
+    return server_.reply_max(rpc::Origin{}, std::move(encoder).finish().rope().flatten());
+  }
+  static Op read(std::uint32_t count) {
+    return op(v4::OP_READ, &Op::opread, v4::READ4args{{}, 0, count});
+  }
+  static constexpr std::uint64_t kHeader = oncrpc::kReplyHeaderSize;
+  static constexpr std::uint32_t kMega = 1 << 20;
+};
+
+TEST_F(Nfs4Foreseen, is_little_for_short_results) {
+  EXPECT_EQ(of({sequence(), putfh({}), getattr({1, 2})}), kHeader);
+}
+
+TEST_F(Nfs4Foreseen, is_what_all_operations_ask_for_and_get_at_most) {
+  EXPECT_EQ(of({sequence(), putfh({}), read(5000), getattr({1, 2}), lookup("name"), read(7000)}),
+            kHeader + 12'000);
+  EXPECT_EQ(of({sequence(), putfh({}), read(~0u)}), kHeader + kMega);
+  EXPECT_EQ(of({sequence(), op(v4::OP_READ_PLUS, &Op::opread_plus, v4::READ_PLUS4args{{}, 0, 9000}),
+                op(v4::OP_READDIR, &Op::opreaddir, v4::READDIR4args{0, {}, 100, 3000, {1, 2, 3}}),
+                op(v4::OP_GETXATTR, &Op::opgetxattr, v4::GETXATTR4args{"user.name"}), read(10)}),
+            kHeader + 9000 + 3000 + (64 << 10) + 10);
+}
+
+TEST_F(Nfs4Foreseen, looks_behind_operations_that_it_does_not_know) {
+  v4::OPEN4args open;
+  open.claim.claim = v4::CLAIM_NULL;
+  open.claim.file() = "a name that is longer than others";
+  EXPECT_EQ(of({sequence(), putrootfh(), op(v4::OP_OPEN, &Op::opopen, std::move(open)), getfh(),
+                read(kMega)}),
+            kHeader + kMega);
+}
+
 }  // namespace
 }  // namespace stag::nfs::nfs4
