@@ -97,10 +97,11 @@ void leave_from(const SocketAddress& from, Control& control, msghdr& message) {
 }  // namespace
 
 SocketResult bound_datagram_socket(const Address& at) {
-  const auto address = numeric_address(at);
-  if (!address) return Failure{Reason::HostNotFound};
-  SocketResult fd = datagram_socket(*address);
-  if (fd && ::bind(fd->fd(), address->data(), address->size()) != 0)
+  const auto addresses = resolve_blocking(at);
+  if (!addresses) return Failure{addresses.error()};
+  const SocketAddress& address = addresses->front();
+  SocketResult fd = datagram_socket(address);
+  if (fd && ::bind(fd->fd(), address.data(), address.size()) != 0)
     return Failure{reason_of_errno(errno)};
   return fd;
 }

@@ -19,13 +19,13 @@ struct Datagram {
   SocketAddress at;
 };
 
-// A socket bound to `at`, which is numeric or empty (every address), as UdpSocket::open() makes it.
-// Thread: any.
+// A socket bound to `at`, a name or empty (every address), as UdpSocket::open() makes it. Blocking
+// where it has to be resolved. Thread: any.
 Result<UniqueFd, Reason> bound_datagram_socket(const Address& at);
 
 class UdpSocket {
  public:
-  // Bound to `at`, which is numeric or empty (every address); port 0 takes a free one.
+  // Bound to `at`, see bound_datagram_socket(); port 0 takes a free one.
   static Result<UdpSocket, Reason> open(EpollLoop& loop, const Address& at);
   // A socket that is bound already; its options become those of open().
   static Result<UdpSocket, Reason> adopt(EpollLoop& loop, UniqueFd bound);

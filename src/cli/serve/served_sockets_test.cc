@@ -53,5 +53,11 @@ TEST(ServedSockets, are_made_before_they_are_wanted_where_none_is_inherited) {
   EXPECT_TRUE(sockets.drop_unused().empty());
 }
 
+TEST(ServedSockets, are_made_for_datagrams_at_a_name_as_for_streams) {
+  ServedSockets sockets;
+  EXPECT_TRUE(sockets.open(net::SocketUse::Stream, {"localhost", 0}).ok());
+  EXPECT_TRUE(sockets.open(net::SocketUse::Datagram, {"localhost", 0}).ok());
+}
+
 }  // namespace
 }  // namespace stag::cli
