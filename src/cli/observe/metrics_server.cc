@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <prometheus/text_serializer.h>
 
+#include <algorithm>
 #include <charconv>
 #include <exception>
 #include <list>
@@ -19,7 +20,8 @@
 namespace stag::cli {
 namespace {
 
-// Scrapers at a time; more are turned away.
+// Scrapers at a time. For one more the oldest goes that has not asked for anything; else it is
+// turned away.
 constexpr std::size_t kMostScrapers = 8;
 // Bytes of a request with its headers.
 constexpr std::size_t kLongestRequest = 8192;
@@ -49,6 +51,12 @@ std::string http_answer(std::string_view status, std::string_view body) {
 }  // namespace
 
 struct MetricsServer::State {
+  struct Scraper {
+    net::TcpSocket* socket;
+    enum class Phase : std::uint8_t { Silent, Asked, Ended } phase = Phase::Silent;
+  };
+
+  bool make_room();
   void accept(net::AcceptedSocket accepted);
   Task<void> serve(net::TcpSocket socket);
   // nullopt: it did not come.
@@ -60,13 +68,25 @@ struct MetricsServer::State {
   Address at;
   endpoint::Loops loops{1};
   std::optional<net::TcpListener> listener;
-  std::list<net::TcpSocket*> scrapers;
+  std::list<Scraper> scrapers;
   TaskGroup running;
 };
 
+// Whoever connects and says nothing must not keep others out.
+bool MetricsServer::State::make_room() {
+  const auto ended = [](const Scraper& each) { return each.phase == Scraper::Phase::Ended; };
+  const auto count = static_cast<std::size_t>(std::ranges::count_if(scrapers, ended));
+  if (scrapers.size() - count < kMostScrapers) return true;
+  const auto silent = std::ranges::find(scrapers, Scraper::Phase::Silent, &Scraper::phase);
+  if (silent == scrapers.end()) return false;
+  silent->phase = Scraper::Phase::Ended;
+  silent->socket->close();
+  return true;
+}
+
 void MetricsServer::State::accept(net::AcceptedSocket accepted) {
   auto socket = net::TcpSocket::adopt(loops.at(0), std::move(accepted));
-  if (!socket || scrapers.size() >= kMostScrapers) return;
+  if (!socket || !make_room()) return;
   running.add(serve(*std::move(socket)));
 }
 
@@ -96,11 +116,12 @@ std::string MetricsServer::State::answer_to(std::string_view request) const {
 }
 
 Task<void> MetricsServer::State::serve(net::TcpSocket socket) {
-  const auto entry = scrapers.insert(scrapers.end(), &socket);
+  const auto entry = scrapers.insert(scrapers.end(), Scraper{&socket});
   try {
     const Timer timer = socket.loop().after(kScraperPatience, [&socket] { socket.close(); });
     const std::optional<std::string> request = co_await read_request(socket);
     if (request) {
+      entry->phase = Scraper::Phase::Asked;
       const std::string answer = answer_to(*request);
       static_cast<void>(co_await socket.write_all(Rope::copy_of(bytes_of(answer))));
     }
@@ -113,7 +134,7 @@ Task<void> MetricsServer::State::serve(net::TcpSocket socket) {
 
 Task<void> MetricsServer::State::stop() {
   listener.reset();
-  for (net::TcpSocket* each : scrapers) each->close();
+  for (const Scraper& each : scrapers) each.socket->close();
   co_await running.join();
 }
 
