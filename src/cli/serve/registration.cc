@@ -10,6 +10,7 @@
 #include <iterator>
 
 #include "cli/support/services.h"
+#include "nfs/export/state/durable_file.h"
 #include "rpcbind/universal_address.h"
 
 namespace stag::cli {
@@ -57,18 +58,21 @@ std::string read_all(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-bool write_all(const std::string& path, const std::vector<Registration>& registrations) {
-  std::ofstream file(path, std::ios::trunc);
-  file << rpcbind::to_text(registrations);
-  file.flush();
-  return file.good();
-}
-
 Task<void> unset(rpcbind::Registrar& registrar, bool& gone) {
   gone = co_await registrar.unset();
 }
 
+constexpr const char* kRecord = "rpcbind";
+
 }  // namespace
+
+Result<Ok, std::string> record_registrations(const std::string& state_directory,
+                                             const std::vector<Registration>& registrations) {
+  // What is recorded must outlive a disk that is full.
+  const auto done = nfs::replace_file(state_directory, kRecord, rpcbind::to_text(registrations));
+  if (!done) return Failure{done.error().message};
+  return Ok{};
+}
 
 std::vector<Registration> registrations_of(const rpc::Server& server,
                                            std::vector<ServedAt> listeners,
@@ -111,19 +115,19 @@ Result<std::unique_ptr<RegisteredPrograms>, std::string> RegisteredPrograms::mak
         fmt::format("cannot register with rpcbind at {}: {}; start rpcbind, or leave "
                     "--rpcbind out and name the ports in URLs",
                     to_string(at), info(client.error().reason).text)};
-  const std::string record = state_directory + "/rpcbind";
+  const std::string record = state_directory + "/" + kRecord;
   const std::vector<Registration> previous = rpcbind::from_text(read_all(record));
   // Recorded before registering, so that a crash in between leaves no unrecorded entry.
   std::vector<Registration> both = previous;
   both.insert(both.end(), wanted.begin(), wanted.end());
-  if (!write_all(record, both))
+  if (const auto written = record_registrations(state_directory, both); !written)
     return Failure{
-        fmt::format("cannot write {}; is there room, and may the server write there?", record)};
+        fmt::format("{}; is there room, and may the server write there?", written.error())};
   std::unique_ptr<RegisteredPrograms> made(new RegisteredPrograms(*std::move(client), record));
   const Result<Ok, std::string> done = endpoint::wait_on(
       made->client_.loop(), [&] { return made->registrar_.set(wanted, previous); });
   // Entries that could not be removed stay recorded.
-  write_all(record, done ? wanted : previous);
+  static_cast<void>(record_registrations(state_directory, done ? wanted : previous));
   if (!done) return Failure{done.error()};
   return made;
 }

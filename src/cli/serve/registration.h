@@ -26,6 +26,11 @@ std::vector<rpcbind::Registration> registrations_of(const rpc::Server& server,
                                                     std::vector<ServedAt> listeners,
                                                     std::string_view rdma_netid);
 
+// Replaces what `state_directory` has of the entries in rpcbind that may be there; where that fails
+// it stays. The error is a sentence.
+Result<Ok, std::string> record_registrations(
+    const std::string& state_directory, const std::vector<rpcbind::Registration>& registrations);
+
 // Entries exist from make() to destruction. Not used on a loop's thread.
 class RegisteredPrograms {
  public:

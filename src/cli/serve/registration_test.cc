@@ -1,11 +1,17 @@
 #include "cli/serve/registration.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <fstream>
+#include <iterator>
 
 #include "endpoint/listener.h"
 #include "nfs/server/server.h"
 #include "testing/proves.h"
 #include "testing/rpcbind_service.h"
+#include "testing/vfs/posix_backend.h"
 
 namespace stag::cli {
 namespace {
@@ -111,6 +117,40 @@ TEST(RpcbindRegistration, leads_a_client_to_a_server_on_software_RDMA) {
   auto nfs_by_tcp = endpoint::connect(tcp->address(), options);
   ASSERT_TRUE(nfs_by_tcp.ok());
   EXPECT_TRUE(nfs_by_tcp->ping(kNfs, 3).ok()) << "the same program number";
+}
+
+// Files may not grow any more, as on a full disk.
+class FullDisk {
+ public:
+  FullDisk() {
+    std::signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit none{0, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &none);
+  }
+  ~FullDisk() { setrlimit(RLIMIT_FSIZE, &before_); }
+  FullDisk(const FullDisk&) = delete;
+  FullDisk& operator=(const FullDisk&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST(RecordOfRegistrations, stays_as_it_was_where_the_disk_is_full) {
+  const vfs::testing::Folder folder("/tmp");
+  const std::string directory = folder.path();
+  const std::vector<Registration> one{{kNfs, 3, "tcp", "0.0.0.0.8.1"}};
+  const auto recorded = [&] {
+    std::ifstream file(directory + "/rpcbind");
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  ASSERT_TRUE(record_registrations(directory, one).ok());
+  EXPECT_EQ(recorded(), rpcbind::to_text(one));
+  {
+    const FullDisk disk;
+    EXPECT_FALSE(record_registrations(directory, {{kMount, 3, "tcp", "0.0.0.0.8.2"}}).ok());
+  }
+  EXPECT_EQ(recorded(), rpcbind::to_text(one));
 }
 
 }  // namespace
