@@ -1,5 +1,7 @@
 #include "nfs/recovery/database.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <string_view>
 
@@ -65,6 +67,10 @@ std::string Database::open_file(const std::string& path, int flags) {
   const int opened = sqlite3_open_v2(path.c_str(), &handle,
                                      SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | flags, nullptr);
   handle_.reset(handle);
+  // Others may pass through the directory, to the control socket. SQLite's further files get the
+  // mode of this one; those that a crash left have one already.
+  for (const char* const each : {"", "-wal", "-shm", "-journal"})
+    ::chmod((path + each).c_str(), 0600);
   if (opened != SQLITE_OK || sqlite3_busy_timeout(handle, 5000) != SQLITE_OK)
     return handle != nullptr ? sqlite3_errmsg(handle) : "out of memory";
   if (!check_version()) return "they are of a newer version, or damaged";

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "testing/held_executor.h"
@@ -39,6 +40,21 @@ class Nfs4Recovery : public ::testing::Test {
   ManualLoop loop_;
   std::vector<std::unique_ptr<Recovery>> starts_;
 };
+
+TEST_F(Nfs4Recovery, is_kept_where_nobody_else_can_read) {
+  const auto mode = [&](const std::string& file) {
+    return std::filesystem::status(file).permissions();
+  };
+  constexpr auto kOwnerOnly =
+      std::filesystem::perms::owner_read | std::filesystem::perms::owner_write;
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(add(restart(), 1, kAnna), Written::Yes);
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path()))
+      EXPECT_EQ(mode(entry.path()), kOwnerOnly) << entry.path();
+    // As a version before this one made it.
+    std::filesystem::permissions(path(), std::filesystem::perms(0644));
+  }
+}
 
 TEST_F(Nfs4Recovery, the_first_start_knows_nobody) {
   const Recovery& first = restart();

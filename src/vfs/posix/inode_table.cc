@@ -1,5 +1,7 @@
 #include "vfs/posix/inode_table.h"
 
+#include <sys/stat.h>
+
 namespace stag::vfs::posix {
 namespace {
 
@@ -63,6 +65,9 @@ Result<std::unique_ptr<InodeTable>, std::string> InodeTable::open(const std::str
       sqlite3_open_v2(path.c_str(), &database,
                       SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
   table->database_.reset(database);
+  // It has the names of files that others may not list, and may lie where they can pass through.
+  for (const char* const each : {"", "-wal", "-shm", "-journal"})
+    ::chmod((path + each).c_str(), 0600);
   const bool ready =
       opened == SQLITE_OK && sqlite3_busy_timeout(database, 5000) == SQLITE_OK &&
       sqlite3_exec(database, kSchema, nullptr, nullptr, nullptr) == SQLITE_OK &&
