@@ -45,14 +45,14 @@ Addresses look_up(const Address& address, int flags) {
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = flags | AI_NUMERICSERV;
   const char* host = address.host.empty() ? "::" : address.host.c_str();
-  addrinfo* list = nullptr;
-  const int error = getaddrinfo(host, std::to_string(address.port).c_str(), &hints, &list);
+  addrinfo* first = nullptr;
+  const int error = getaddrinfo(host, std::to_string(address.port).c_str(), &hints, &first);
   if (error != 0) return Failure{reason_of_lookup(error)};
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> list(first, &freeaddrinfo);
   std::vector<SocketAddress> found;
-  for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next)
+  for (const addrinfo* entry = first; entry != nullptr; entry = entry->ai_next)
     if (entry->ai_family == AF_INET || entry->ai_family == AF_INET6)
       found.emplace_back(entry->ai_addr, entry->ai_addrlen);
-  freeaddrinfo(list);
   if (found.empty()) return Failure{Reason::HostNotFound};
   return found;
 }
