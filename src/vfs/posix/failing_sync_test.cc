@@ -16,6 +16,7 @@ namespace {
 // Takes the place of the system's in this program.
 struct Disk {
   std::atomic<int> next_synchronous_write{0};  // its errno; 0: it succeeds
+  std::atomic<int> every_write{0};
   std::atomic<int> next_sync{0};
   std::mutex mutex;
   std::vector<ino_t> synced;
@@ -34,6 +35,10 @@ Function* system_function(const char* name) {
 
 extern "C" ssize_t pwritev2(int fd, const iovec* vectors, int count, off_t offset, int flags) {
   static auto* const write = system_function<decltype(pwritev2)>("pwritev2");
+  if (const int error = disk().every_write) {
+    errno = error;
+    return -1;
+  }
   if ((flags & (RWF_SYNC | RWF_DSYNC)) != 0)
     if (const int error = disk().next_synchronous_write.exchange(0)) {
       errno = error;
@@ -108,6 +113,20 @@ TEST_F(FailingDisk, that_tells_a_synchronous_WRITE_of_a_loss_changes_the_verifie
       EXPECT_EQ(written.error(), status);
       EXPECT_NE(fs().write_verifier_epoch(), epoch);
     }
+}
+
+// Else whoever is over his quota would have all others write everything again, for ever.
+TEST_F(FailingDisk, that_has_no_room_for_a_synchronous_WRITE_has_lost_nothing) {
+  for (const auto& [error, status] :
+       {std::pair(ENOSPC, Status::NoSpace), std::pair(EDQUOT, Status::QuotaExceeded)}) {
+    const std::uint64_t epoch = fs().write_verifier_epoch();
+    disk().every_write = error;
+    const auto written = write(Stability::FileSync);
+    disk().every_write = 0;
+    ASSERT_FALSE(written.ok());
+    EXPECT_EQ(written.error(), status);
+    EXPECT_EQ(fs().write_verifier_epoch(), epoch);
+  }
 }
 
 TEST_F(FailingDisk, is_remembered_when_the_folder_is_opened_again) {

@@ -58,10 +58,20 @@ Written write_rope(int fd, const Rope& data, std::uint64_t offset, int flags) {
   return written;
 }
 
+// Whether ENOSPC or EDQUOT came of the sync, which tells of what was written earlier, too, and
+// once: a COMMIT after it would hear nothing. Where there is no room for the rest itself nothing is
+// lost, and others must not write again what they have written.
+bool is_of_sync(int fd, const Rope& data, std::uint64_t offset, const Written& written) {
+  if (written.error != ENOSPC && written.error != EDQUOT) return false;
+  const Rope rest = data.slice(written.count, data.size() - written.count);
+  return write_rope(fd, rest, offset + written.count, 0).count > 0;
+}
+
 // File systems that do not know the flags get a sync of their own.
 Written write_stably(int fd, const Rope& data, std::uint64_t offset, Stability stability) {
   const int flags = flags_of(stability);
   Written written = write_rope(fd, data, offset, flags);
+  written.lost = flags != 0 && is_of_sync(fd, data, offset, written);
   if (written.count > 0 || written.error != EOPNOTSUPP || flags == 0) return written;
   written = write_rope(fd, data, offset, 0);
   const int synced = stability == Stability::FileSync ? ::fsync(fd) : ::fdatasync(fd);
@@ -187,9 +197,6 @@ Outcome<WriteResult> Tree::write_to(const Credentials& who, const ObjectRef& obj
     written = write_stably((*writer)->number(), what.data, what.offset, what.stability);
   }
   if (written.lost || written.error == EIO) return Failure{lost(written.error)};
-  // A sync tells of what was written earlier, too, and once: a COMMIT after it hears nothing.
-  const bool is_full = written.error == ENOSPC || written.error == EDQUOT;
-  if (is_full && what.stability != Stability::Unstable) static_cast<void>(lost(written.error));
   if (written.error != 0 && written.count == 0) return Failure{status_of(written.error)};
   return WriteResult{static_cast<std::uint32_t>(written.count), what.stability,
                      observation.finish(written.count > 0)};
