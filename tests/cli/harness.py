@@ -9,6 +9,7 @@ import os
 import pty
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -58,6 +59,13 @@ def sees_descriptors(process):
     except PermissionError:
         return False
     return True
+
+
+def stand_still(case, process):
+    """Stops a child of this process until SIGCONT, or the end of the case. Returns when all its threads have: until then they answer."""
+    process.send_signal(signal.SIGSTOP)
+    case.addCleanup(process.send_signal, signal.SIGCONT)
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED)
 
 
 class Server:

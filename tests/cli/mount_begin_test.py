@@ -59,9 +59,7 @@ class Words(Mounted):
         server = harness.Server([f"/files={self.there()},no_root_squash"], self.at("state"))
         self.addCleanup(server.end)
         self.mount("-o", "timeout=10,actimeo=0", url=server.url("/files"))
-        server.process.send_signal(signal.SIGSTOP)
-        self.addCleanup(server.process.send_signal, signal.SIGCONT)
-        os.waitid(os.P_PID, server.process.pid, os.WSTOPPED)  # until then it answers
+        harness.stand_still(self, server.process)
         with self.assertRaises(OSError) as failed:
             os.stat(self.directory)
         self.assertEqual(failed.exception.errno, errno.EIO)
@@ -182,8 +180,7 @@ class Trouble(Mounted):
     def test_with_a_server_that_is_stopped_is_told_by_whatever_transport(self):
         server = harness.Server([f"/files={self.there()},no_root_squash"], self.at("state"))
         self.addCleanup(server.end)
-        server.process.send_signal(signal.SIGSTOP)
-        self.addCleanup(server.process.send_signal, signal.SIGCONT)
+        harness.stand_still(self, server.process)
         urls = [server.url("/files"), server.tcp("/files"), server.tcp("/files") + "&version=3"]
         mounting = [subprocess.Popen([harness.STAG, "mount", url, self.directory], stderr=subprocess.PIPE, text=True) for url in urls]
         for url, process in zip(urls, mounting):

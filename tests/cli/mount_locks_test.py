@@ -16,6 +16,7 @@ from mounted import Mounted, waits_for_fuse
 # Locks in one way, and in another one when it is told to, until it is interrupted; keeps what it has until it is told again.
 LOCKER = """
 import fcntl, os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has its jobs in the background ignore it
 file = open(sys.argv[1], "r+b")
 exec(sys.argv[2])
 print("locked", flush=True)
@@ -73,8 +74,7 @@ class Interrupted(Mounted):
 
     def interrupt(self):
         """The program, while it waits for a server that stands still."""
-        self.server_of_locks.process.send_signal(signal.SIGSTOP)
-        self.addCleanup(self.server_of_locks.process.send_signal, signal.SIGCONT)
+        harness.stand_still(self, self.server_of_locks.process)
         self.program.stdin.write("go\n")
         self.program.stdin.flush()
         self.until(lambda: waits_for_fuse(self.program))

@@ -100,8 +100,7 @@ class Trouble(Mounted):
         # What is known of names is not asked for, by one program after the other.
         with os.scandir(self.directory) as entries:
             self.assertTrue(all(entry.stat() for entry in entries))
-        server.process.send_signal(signal.SIGSTOP)
-        self.addCleanup(server.process.send_signal, signal.SIGCONT)
+        harness.stand_still(self, server.process)
         programs = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for command in commands]
         try:
             deadline = time.monotonic() + PATIENCE

@@ -188,7 +188,7 @@ class StoreThatHangs(unittest.TestCase):
         self.assertEqual(server.process.wait(PATIENCE), 1)
 
     def test_is_not_served_if_it_hangs_from_the_start(self):
-        self.store.process.send_signal(signal.SIGSTOP)
+        harness.stand_still(self, self.store.process)
         arguments = ("serve", "--config", self.config, "--state", self.state, "--store-patience", "1", "--rdma-port", "0", "--tcp-port", "0")
         started = stag(*arguments)
         self.store.process.send_signal(signal.SIGCONT)
