@@ -154,6 +154,7 @@ class Capture(Captured):
         result = stag("capture", "--state", self.state, "--seconds", "1", "--json", self.file)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual((json.loads(result.stdout)["end"], packets(self.read())), ("time", []))
+        os.remove(self.file)  # capture() waits for the next one
         process = self.capture("--max", "1M", "--json", self.file)
         for number in range(4):
             self.copied(server, f"file{number}")
