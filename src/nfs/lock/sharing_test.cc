@@ -104,6 +104,16 @@ TEST_F(Nfs4AndNlm, what_waits_in_NLM_gets_what_version_4_unlocks) {
   EXPECT_EQ(v4({10, 19}, kExclusive), Status::Denied);
 }
 
+TEST_F(Nfs4AndNlm, what_waits_in_NLM_gets_what_version_4_shares_from_now_on) {
+  const state::LockResult held = world_.lock(v4_, 1, open_, {10, 19}, kExclusive);
+  EXPECT_EQ(nlm({10, 19}, kShared, true), NLM4_BLOCKED);
+  const state::LockResult more = world_.lock_more(v4_, 1, held.stateid, {30, 39}, kShared);
+  EXPECT_TRUE(more.verdict.granted());
+  EXPECT_TRUE(granted_.empty());
+  EXPECT_TRUE(world_.lock_more(v4_, 1, more.stateid, {10, 19}, kShared).verdict.granted());
+  EXPECT_EQ(granted_.size(), 1u);
+}
+
 TEST_F(Nfs4AndNlm, what_waits_in_NLM_gets_what_a_CLOSE_frees) {
   ASSERT_EQ(v4({10, 19}, kExclusive), Status::Ok);
   EXPECT_EQ(nlm({10, 19}, kExclusive, true), NLM4_BLOCKED);

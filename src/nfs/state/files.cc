@@ -119,6 +119,11 @@ bool allows(const DelegationState& delegation, std::uint32_t bits) {
   return delegation.delegation_type == DelegationType::Write || (bits & kShareWrite) == 0;
 }
 
+// What it does to the file, shares included: one that truncates writes, whatever it opens for.
+std::uint32_t access_of(const OpenArgs& args) {
+  return args.share_access | (args.truncates ? kShareWrite : 0);
+}
+
 OpenResult refused_open(Status status) {
   OpenResult result;
   result.verdict = Verdict::refused(status);
@@ -148,7 +153,7 @@ OpenResult Files::open(const OpenArgs& args, const LifePtr& life) {
 OpenResult Files::open_asking(const OpenArgs& args, const LifePtr& life) {
   if (auto opened = open_if(args, life, false)) return *std::move(opened);
   const OutsideLock lock(*outside_);
-  if (outside_->share_conflict(args.file, args.share_access, args.share_deny))
+  if (outside_->share_conflict(args.file, access_of(args), args.share_deny))
     return refused_open(args.reclaim ? Status::ReclaimConflict : Status::ShareDenied);
   return *open_if(args, life, true);
 }
@@ -168,7 +173,7 @@ std::optional<OpenResult> Files::open_if(const OpenArgs& args, const LifePtr& li
   if (ask_others(asked)) return std::nullopt;
   OpenResult result;
   result.verdict =
-      shard.share_conflict(args.file, file_hash, args.share_access, args.share_deny, nullptr,
+      shard.share_conflict(args.file, file_hash, access_of(args), args.share_deny, nullptr,
                            args.reclaim ? Status::ReclaimConflict : Status::ShareDenied, removed);
   if (!result.verdict.granted()) return result;
   result.verdict =

@@ -97,6 +97,7 @@ struct LockResult {
   Stateid stateid;
   std::optional<ConflictingLock> conflict;  // Denied
   Limit limit = Limit::None;                // of Delay
+  bool frees = false;                       // what the owner had to itself others may share
 };
 
 // Whose a stateid is; null unless Ok.

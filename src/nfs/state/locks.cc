@@ -1,4 +1,6 @@
 // The byte-range half of Files: LOCK, LOCKT, LOCKU.
+#include <algorithm>
+
 #include "nfs/state/file_shard.h"
 #include "nfs/state/files.h"
 
@@ -80,6 +82,7 @@ LockResult Files::lock(const LockArgs& args, const LifePtr& life) {
   LockResult result = lock_asking(args, life);
   if (args.reclaim && result.verdict.granted() && !args.only_asks)
     grace_->claimed(life->claimed_in);
+  if (result.frees) freed(&args.file, args.range);
   return result;
 }
 
@@ -123,6 +126,8 @@ std::optional<LockResult> Files::lock_if(const LockArgs& args, const LifePtr& li
     result.verdict = Verdict::refused(Status::Delay);
     return result;
   }
+  const auto is_exclusive = [](const Held& held) { return held.exclusive; };
+  result.frees = !args.exclusive && std::ranges::any_of(change.gone, is_exclusive);
   target.hold(shard, std::move(change), owner, fresh);
   result.stateid = shard.stateid_of(*target.lock);
   return result;

@@ -53,6 +53,14 @@ TEST_F(Nfs4Opens, conflict_exactly_as_RFC_8881_9_7_writes_it) {
   EXPECT_EQ(world.files.states(), 0u);
 }
 
+TEST_F(Nfs4Opens, that_truncate_are_denied_where_writing_is) {
+  EXPECT_TRUE(open(a, kBoth, kWrite).verdict.granted());
+  OpenArgs args{file, bytes_of("owner"), kRead, kNone, false};
+  EXPECT_TRUE(world.files.open(args, b.life).verdict.granted());
+  args.truncates = true;
+  EXPECT_EQ(world.files.open(args, b.life).verdict.status, Status::ShareDenied);
+}
+
 TEST_F(Nfs4Opens, an_owner_is_denied_what_it_denied_itself) {
   EXPECT_TRUE(open(a, kRead, kWrite).verdict.granted());
   EXPECT_EQ(open(a, kWrite).verdict.status, Status::ShareDenied);

@@ -21,6 +21,7 @@ struct OwnerRecord {
   bool confirmed = false;
   std::uint32_t last = 0;  // the seqid of its last operation
   OwnerOperation operation = OwnerOperation::Open;
+  std::uint64_t principal = 0;
   ReplyPtr reply;
   std::optional<Stateid> unconfirmed;  // an open that waits for its OPEN_CONFIRM
   std::optional<ClosedKey> closed;
@@ -64,7 +65,8 @@ OwnerTurn run_turn(const OwnerRef& owner) {
 
 // 9.1.9: what it did last, once more.
 bool repeats(const OwnerRecord& owner, const OwnerArgs& args) {
-  return args.seqid == owner.last && args.operation == owner.operation && owner.reply != nullptr;
+  return args.seqid == owner.last && args.operation == owner.operation &&
+         args.principal == owner.principal && owner.reply != nullptr;
 }
 
 // 16.18.5: an OPEN in place of the one that waits to be confirmed says that that one was a replay;
@@ -184,6 +186,7 @@ void Owners::finished(const OwnerRef& owner, const OwnerArgs& args, ReplyPtr rep
   owner->fresh = false;
   owner->last = args.seqid;
   owner->operation = args.operation;
+  owner->principal = args.principal;
   owner->reply.swap(reply);
 }
 

@@ -35,7 +35,8 @@ struct OwnerArgs {
   Bytes owner;
   std::uint32_t seqid = 0;
   OwnerOperation operation = OwnerOperation::Open;
-  bool creates = false;  // OPEN and LOCK make an owner that is unknown
+  bool creates = false;         // OPEN and LOCK make an owner that is unknown
+  std::uint64_t principal = 0;  // a retransmission comes from the same one
 };
 
 struct OwnerRecord;

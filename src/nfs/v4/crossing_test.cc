@@ -145,5 +145,28 @@ TEST_F(Nfs4Crossing, tells_the_flavors_of_an_export_at_any_depth) {
   EXPECT_EQ(flavors[0].flavor, 0u);
 }
 
+// RFC 8881 7.3: somebody must get there.
+TEST_F(Nfs4Crossing, leads_through_exports_that_are_closed_to_a_client_to_those_that_are_not) {
+  nfs::ExportOptions open;
+  open.root_squash = false;
+  const std::vector<nfs::ClientRule> elsewhere{*nfs::make_client_rule("10.0.0.0/8", open)};
+  nfs::Exports exports;
+  STAG_CHECK(exports.add(1, {"/", store_, open, elsewhere}).ok());
+  STAG_CHECK(exports.add(2, {"/a", third_store_, open, elsewhere}).ok());
+  STAG_CHECK(exports.add(3, {"/a/b/c", fixed_store_, open}).ok());
+  STAG_CHECK(exports.add(4, {"/closed", third_store_, open, elsewhere}).ok());
+  context_.exports.replace(std::move(exports));
+  const v4::nfs_fh4 c = walk({"a", "b", "c"});
+  EXPECT_EQ(look(c, "inside"), v4::NFS4_OK);
+  EXPECT_EQ(above(c), walk({"a", "b"}));
+  EXPECT_EQ(above(walk({"a", "b"})), walk({"a"}));
+  EXPECT_EQ(look(walk({"a"}), "anything"), v4::NFS4ERR_NOENT);
+  EXPECT_EQ(look(walk({}), "closed"), v4::NFS4ERR_ACCESS);
+  const Res told =
+      run({putfh(walk({})), op(v4::OP_SECINFO, &Op::opsecinfo, v4::SECINFO4args{"a"})});
+  ASSERT_EQ(told.status, v4::NFS4_OK);
+  EXPECT_FALSE(told.resarray[1].opsecinfo().resok4().empty());
+}
+
 }  // namespace
 }  // namespace stag::nfs::nfs4

@@ -253,5 +253,19 @@ TEST_F(Nfs4Files, listed_in_pages_are_each_listed_once) {
   EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end());
 }
 
+// Linux's client sends this, and takes the error for the end of what it had open.
+TEST_F(Nfs4Files, that_are_gone_are_closed_though_an_operation_before_CLOSE_says_so) {
+  const Opened file = create("file");
+  ASSERT_EQ(
+      run({putrootfh(), lookup("data"), op(v4::OP_REMOVE, &Op::opremove, v4::REMOVE4args{"file"})})
+          .status,
+      v4::NFS4_OK);
+  const Op close_it = op(v4::OP_CLOSE, &Op::opclose, v4::CLOSE4args{0, file.stateid});
+  const Res results = run({putfh(file.handle), getattr({1u << v4::FATTR4_SIZE}), close_it});
+  EXPECT_EQ(results.status, v4::NFS4ERR_STALE);
+  EXPECT_EQ(results.resarray.size(), 2u);
+  EXPECT_EQ(run({putfh(file.handle), close_it}).status, v4::NFS4ERR_BAD_STATEID);
+}
+
 }  // namespace
 }  // namespace stag::nfs::nfs4

@@ -8,6 +8,7 @@
 #include "nfs/v4/compound_results.h"
 #include "nfs/v4/foreseen.h"
 #include "nfs/v4/operation_list.h"
+#include "nfs/v4/ops/operations.h"
 #include "nfs/v4/run_once.h"
 #include "nfs/v4/session_slot.h"
 
@@ -208,6 +209,20 @@ class Interpreter {
     tell(entry.number, status, runs_ && entry.row->needs != Needs::Nothing);
     status_ = status;
     ++next_;
+    if (status == v4::NFS4ERR_STALE) give_back_unreachable();
+  }
+
+  // Linux's client asks for attributes before it gives something back, and takes it for given back
+  // when the file is gone. What it had, which nobody else can use, would stay until it ends.
+  void give_back_unreachable() {
+    const bool gone = runs_ && compound_.slot() != nullptr && next_ < list_.entries().size() &&
+                      std::holds_alternative<ExportObject>(compound_.current());
+    if (!gone || before(list_.entries()[next_], next_) != v4::NFS4_OK) return;
+    const OperationList::Entry& entry = list_.entries()[next_];
+    if (entry.number == v4::OP_CLOSE)
+      close(compound_, *static_cast<v4::CLOSE4args*>(entry.arguments));
+    if (entry.number == v4::OP_DELEGRETURN)
+      delegreturn(compound_, *static_cast<v4::DELEGRETURN4args*>(entry.arguments));
   }
 
   void tell(std::uint32_t number, v4::nfsstat4 status, bool on_filehandle) {

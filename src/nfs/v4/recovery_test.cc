@@ -387,6 +387,25 @@ TEST_F(Nfs4Restart, a_lapsed_client_keeps_what_it_has_while_that_cannot_be_writt
   EXPECT_EQ(first.create("file").status, v4::NFS4_OK);
 }
 
+TEST_F(Nfs4Restart, what_a_lapsed_client_denies_is_DELAY_at_once_while_that_cannot_be_written) {
+  Start& first = start();
+  first.set_up_session();
+  v4::OPEN4args args = first.open_args("file", v4::OPEN4_SHARE_ACCESS_BOTH, true);
+  args.share_deny = v4::OPEN4_SHARE_DENY_BOTH;
+  const Start::Opened file = first.open(args);
+  first.loop_.pass(2 * kGraceTime);
+  first.set_up_session("another");
+  break_records("DELETE");
+  const v4::stateid4 anonymous{};
+  const auto write = [&] {
+    return first.run({putfh(file.handle), op(v4::OP_WRITE, &Op::opwrite, {anonymous, 0, {}, {}})})
+        .status;
+  };
+  EXPECT_EQ(write(), v4::NFS4ERR_DELAY);
+  repair_records();
+  EXPECT_EQ(write(), v4::NFS4_OK);
+}
+
 TEST_F(Nfs4Restart, why_a_lapsed_client_was_ended_is_told_though_its_record_stood_in_the_way) {
   Start& first = start();
   first.set_up_session();

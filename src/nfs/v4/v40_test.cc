@@ -77,6 +77,33 @@ TEST_F(Nfs40, repeats_the_results_of_an_owners_last_operation) {
   EXPECT_EQ(close(file, 5).status, v4::NFS4_OK);
 }
 
+TEST_F(Nfs40, repeats_them_to_the_same_principal_alone) {
+  open_file(1, "file", "owner");
+  const Res opened = open_raw(3, "file", "owner");
+  EXPECT_EQ(opened.status, v4::NFS4_OK);
+  as(8, 8);
+  EXPECT_EQ(open_raw(3, "file", "owner").status, v4::NFS4ERR_BAD_SEQID);
+  as(0, 0);
+  EXPECT_EQ(open_raw(3, "file", "owner"), opened);
+}
+
+TEST_F(Nfs40, acts_behind_a_repeated_OPEN_on_the_terms_that_hold_then) {
+  open_file(1, "file", "owner");
+  const Res opened = open_raw(3, "file", "owner");
+  ASSERT_EQ(opened.status, v4::NFS4_OK);
+  const v4::stateid4 stateid = opened.resarray[2].opopen().resok4().stateid;
+  nfs::ExportOptions read_only;
+  read_only.read_only = true;
+  nfs::Exports exports;
+  STAG_CHECK(exports.add(1, {"/data", store_, read_only}).ok());
+  context_.exports.replace(std::move(exports));
+  const Res again = run(
+      {putrootfh(), lookup("data"), open_op(3, "file", "owner"), write_op(stateid, 0, "hello")});
+  ASSERT_EQ(again.resarray.size(), 4u);
+  EXPECT_EQ(again.resarray[2].opopen(), opened.resarray[2].opopen());
+  EXPECT_EQ(again.status, v4::NFS4ERR_ROFS);
+}
+
 TEST_F(Nfs40, counts_a_failure_as_an_operation) {
   const Opened file = open_file(1, "file", "owner");
   // In a folder of the pseudo file system nothing is opened; that is said in the owner's turn.
@@ -225,6 +252,36 @@ TEST_F(Nfs40, knows_no_operation_of_later_versions) {
   }
   EXPECT_EQ(compound({putrootfh()}, 1).status, v4::NFS4ERR_OP_NOT_IN_SESSION);
   EXPECT_EQ(run(std::vector<Op>(65, putrootfh())).status, v4::NFS4ERR_RESOURCE);
+}
+
+// RFC 7530 16.31.4.
+TEST_F(Nfs40, keeps_the_current_filehandle_behind_SECINFO) {
+  const v4::nfs_fh4 root = run({putrootfh(), getfh()}).resarray[1].opgetfh().resok4().object;
+  const Res told =
+      run({putrootfh(), op(v4::OP_SECINFO, &Op::opsecinfo, v4::SECINFO4args{"data"}), getfh()});
+  ASSERT_EQ(told.status, v4::NFS4_OK);
+  EXPECT_EQ(told.resarray[2].opgetfh().resok4().object, root);
+}
+
+TEST_F(Nfs40, knows_no_attribute_of_later_versions) {
+  const std::uint32_t minor1 = 1u << (v4::FATTR4_SUPPATTR_EXCLCREAT - 64);
+  const std::uint32_t minor2 = 1u << (v4::FATTR4_XATTR_SUPPORT - 64);
+  const auto supported = [&](std::uint32_t minor) {
+    const Res told = compound({putrootfh(), getattr({1u << v4::FATTR4_SUPPORTED_ATTRS})}, minor);
+    xdr::Decoder values(
+        told.resarray.back().opgetattr().resok4().obj_attributes.attr_vals.flatten());
+    std::uint32_t words[4]{};
+    for (std::uint32_t& word : words)
+      if (!values.u32(word)) break;
+    return words[3];
+  };
+  EXPECT_EQ(supported(0) & (minor1 | minor2), 0u);
+  for (const v4::bitmap4& later : {v4::bitmap4{0, 0, minor1}, v4::bitmap4{0, 0, minor2}}) {
+    v4::NVERIFY4args args;
+    args.obj_attributes = {later, Rope::copy_of(bytes_of("\0\0\0"))};
+    EXPECT_EQ(run({putrootfh(), op(v4::OP_NVERIFY, &Op::opnverify, std::move(args))}).status,
+              v4::NFS4ERR_ATTRNOTSUPP);
+  }
 }
 
 TEST_F(Nfs40, keeps_one_table_with_later_versions) {

@@ -17,9 +17,10 @@ namespace stag::nfs::nfs4 {
 // The most that a READ or WRITE moves, bytes.
 inline constexpr std::uint32_t kMaxTransfer = 1 << 20;
 
-// All that can be read (5.5 to 5.8), that can be set, and that OPEN can set together with
-// EXCLUSIVE4_1, whose verifier takes the place of the times.
+// All that can be read (5.5 to 5.8), in any minor version or in one of 0 to 2; that can be set; and
+// that OPEN can set together with EXCLUSIVE4_1, whose verifier takes the place of the times.
 AttributeSet readable_attributes();
+AttributeSet readable_attributes(std::uint32_t minor);
 AttributeSet settable_attributes();
 AttributeSet exclusive_create_attributes();
 

@@ -57,8 +57,6 @@ void put_acl(Encoder& to, const Source& of) {
 }
 
 // Those that there are in the source's minor version.
-AttributeSet readable_of(const Source& source);
-
 struct Readable {
   std::uint32_t number;
   EncodeOne encode;
@@ -69,7 +67,7 @@ constexpr Readable kRequired[] = {
     {v4::FATTR4_SUPPORTED_ATTRS,
      [](Encoder& to, const Source& of) {
        const AttributeSet write_only = settable_attributes() - readable_attributes();
-       (readable_of(of) | write_only).encode(to);
+       (readable_attributes(of.minor) | write_only).encode(to);
      }},
     {v4::FATTR4_TYPE,
      [](Encoder& to, const Source& of) { to.u32(to_nfs_ftype4(of.attributes.type)); }},
@@ -160,12 +158,14 @@ constexpr Readable kOfFileSystem[] = {
     {v4::FATTR4_XATTR_SUPPORT, [](Encoder& to, const Source& of) { to.boolean(of.limits.xattrs); }},
 };
 
-// What version 4.2 added.
+// What versions 4.1 and 4.2 added.
+constexpr AttributeSet kOfMinor1{v4::FATTR4_SUPPATTR_EXCLCREAT};
 constexpr AttributeSet kOfMinor2{v4::FATTR4_CLONE_BLKSIZE, v4::FATTR4_XATTR_SUPPORT};
 
 struct Table {
   std::array<EncodeOne, AttributeSet::kSize> encode{};
-  AttributeSet readable, readable_before_minor2;
+  AttributeSet readable;
+  std::array<AttributeSet, 3> readable_by_minor;
 
   template <std::size_t N>
   constexpr void add(const Readable (&entries)[N]) {
@@ -181,13 +181,10 @@ constexpr Table kReadableTable = [] {
   table.add(kRequired);
   table.add(kOfObject);
   table.add(kOfFileSystem);
-  table.readable_before_minor2 = table.readable - kOfMinor2;
+  const AttributeSet of_minor1 = table.readable - kOfMinor2;
+  table.readable_by_minor = {of_minor1 - kOfMinor1, of_minor1, table.readable};
   return table;
 }();
-
-AttributeSet readable_of(const Source& source) {
-  return source.minor < 2 ? kReadableTable.readable_before_minor2 : kReadableTable.readable;
-}
 
 // The bytes that `write` encodes, behind their length, as one opaque.
 template <class Write>
@@ -202,6 +199,10 @@ void put_values(Encoder& encoder, Write write) {
 
 AttributeSet readable_attributes() {
   return kReadableTable.readable;
+}
+
+AttributeSet readable_attributes(std::uint32_t minor) {
+  return kReadableTable.readable_by_minor[minor];
 }
 
 bool wants_usage(AttributeSet asked) {
@@ -230,7 +231,7 @@ bool wants_handle(AttributeSet asked) {
 }
 
 void encode_attributes(Encoder& encoder, AttributeSet asked, const AttributeSource& source) {
-  AttributeSet given = asked & readable_of(source);
+  AttributeSet given = asked & readable_attributes(source.minor);
   if (given.has(v4::FATTR4_ACL) && !source.acls) given = given - AttributeSet{v4::FATTR4_ACL};
   given.encode(encoder);
   put_values(encoder, [&] {

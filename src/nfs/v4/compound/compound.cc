@@ -18,6 +18,14 @@ bool means_current(const v4::stateid4& stateid) {
 
 constexpr std::uint32_t kFolderMode = 0555;
 
+// Whether the pseudo file system leads from this folder to an export that the client may enter.
+bool leads_on(const PseudoFs::Node& folder, const rpc::Origin& origin) {
+  return std::ranges::any_of(folder.children, [&](const auto& child) {
+    return (child->mounted != nullptr && child->mounted->terms_for(origin).options != nullptr) ||
+           leads_on(*child, origin);
+  });
+}
+
 // 6.2.1.5, those that this server has.
 bool is_special(std::string_view who) {
   return who == "OWNER@" || who == "GROUP@" || who == "EVERYONE@";
@@ -77,6 +85,10 @@ Result<Object, v4::nfsstat4> Compound::resolve(Bytes filehandle) const {
 
 Result<Object, v4::nfsstat4> Compound::enter(const PseudoFs::Node& node, Security security) const {
   if (node.mounted == nullptr) return Object{&node};
+  // RFC 8881 7.3: a client that is kept out of the export above sees but the way to what is below.
+  const rpc::Origin& origin = admission_.call().origin();
+  const Export::Terms terms = node.mounted->terms_for(origin);
+  if (terms.options == nullptr && !terms.undecided && leads_on(node, origin)) return Object{&node};
   auto object = admission_.admit(*node.mounted, node.mounted->file_system().root(), security);
   if (!object) return Failure{to_nfsstat4(object.error())};
   return Object{*std::move(object)};

@@ -26,7 +26,7 @@ v4::CLOSE4res close_in_turn(Compound& compound, v4::CLOSE4args& args) {
                             });
   if (results.status != v4::NFS4ERR_BAD_STATEID) return results;
   // 9.1.8: it is gone because this is the retransmission.
-  const OwnerTurn before(compound, {}, compound.shared().owners.closed_before(stateid, args.seqid));
+  const OwnerTurn before(compound, compound.shared().owners.closed_before(stateid, args.seqid));
   return before.instead(&Results::status);
 }
 

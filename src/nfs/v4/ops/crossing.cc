@@ -42,6 +42,7 @@ Task<Result<Object, v4::nfsstat4>> parent_of_root(const Compound& compound,
   const PseudoFs::Node* const above = PseudoFs::export_above(node);
   const auto entered = compound.enter(above == nullptr ? parent : *above);
   if (!entered || above == nullptr || above == &parent) co_return entered;
+  if (!std::holds_alternative<ExportObject>(*entered)) co_return compound.enter(parent);
   ExportObject object = std::get<ExportObject>(*entered);
   const auto there = co_await walk(object, PseudoFs::way(*above, parent));
   // A folder that only the exports' names speak of is one of the pseudo file system.

@@ -42,7 +42,8 @@ Task<v4::OPEN4res> open_in_turn(Compound& compound, v4::OPEN4args& args) {
     results.resok4().rflags |= v4::OPEN4_RESULT_CONFIRM;
     compound.shared().owners.opened(turn.owner(), to_stateid(results.resok4().stateid));
   }
-  turn.finish(results.status, kept(results, opened ? compound.current() : Object{}));
+  turn.finish(results.status, kept(results, opened ? compound.handle_of(compound.current())
+                                                   : FileHandles::Sealed{}));
   co_return results;
 }
 

@@ -15,24 +15,29 @@ bool advances_seqid(v4::nfsstat4 status);
 // Whether the current filehandle is one of the pseudo file system, where nothing is open.
 bool on_pseudo_fs(const Compound& compound);
 
+// They are told to the same principal only (state::OwnerArgs), who may have lost what it had then.
 template <class Results>
 struct KeptResults final : state::Reply {
   Results results;
-  Object opened;  // of OPEN: the current filehandle behind it
+  FileHandles::Sealed opened;  // of OPEN: the current filehandle behind it
 };
 
 // One operation's turn; given back on every way out.
 class OwnerTurn {
  public:
+  // args.principal is the caller's, whatever it was.
   OwnerTurn(Compound& compound, const state::OwnerArgs& args)
-      : OwnerTurn(compound, args, compound.shared().owners.begin(args)) {}
-  OwnerTurn(Compound& compound, const state::OwnerArgs& args, state::OwnerTurn turn)
-      : compound_(compound), args_(args), turn_(std::move(turn)) {
+      : compound_(compound),
+        args_(by_caller(compound, args)),
+        turn_(compound.shared().owners.begin(args_)) {
     // Whoever ended the client meanwhile did not see this owner.
     if (compound.life() != nullptr && compound.life()->ended())
       compound.shared().owners.release(compound.life()->clientid);
     if (turn_.cancelled) compound.shared().files.cancel(*turn_.cancelled);
   }
+  // Of one that does not run.
+  OwnerTurn(Compound& compound, state::OwnerTurn turn)
+      : compound_(compound), turn_(std::move(turn)) {}
   OwnerTurn(const OwnerTurn&) = delete;
   ~OwnerTurn() {
     if (holds()) compound_.shared().owners.abandoned(turn_.owner);
@@ -42,14 +47,20 @@ class OwnerTurn {
   // Of one that does not run: the same results again, or why not.
   template <class Results>
   Results instead(v4::nfsstat4 Results::*status) const {
-    if (turn_.reply != nullptr) {
-      const auto& kept = static_cast<const KeptResults<Results>&>(*turn_.reply);
-      if (kept.opened.index() != 0) compound_.set_current(kept.opened);
-      return kept.results;
-    }
     Results results{};
-    results.*status = to_nfsstat4(turn_.status);
-    return results;
+    if (turn_.reply == nullptr) {
+      results.*status = to_nfsstat4(turn_.status);
+      return results;
+    }
+    const auto& kept = static_cast<const KeptResults<Results>&>(*turn_.reply);
+    if (kept.opened.size == 0) return kept.results;
+    auto object = compound_.resolve(kept.opened.bytes());
+    if (!object) {
+      results.*status = object.error();
+      return results;
+    }
+    compound_.set_current(*std::move(object));
+    return kept.results;
   }
   void finish(v4::nfsstat4 status, const state::ReplyPtr& reply) {
     if (!holds()) return;
@@ -65,6 +76,10 @@ class OwnerTurn {
   bool fresh() const { return turn_.fresh; }
 
  private:
+  static state::OwnerArgs by_caller(const Compound& compound, state::OwnerArgs args) {
+    args.principal = compound.principal_number();
+    return args;
+  }
   bool holds() const { return turn_.owner != nullptr; }
 
   Compound& compound_;
@@ -73,7 +88,7 @@ class OwnerTurn {
 };
 
 template <class Results>
-state::ReplyPtr kept(const Results& results, const Object& opened = {}) {
+state::ReplyPtr kept(const Results& results, const FileHandles::Sealed& opened = {}) {
   auto reply = std::make_shared<KeptResults<Results>>();
   reply->results = results;
   reply->opened = opened;

@@ -1,5 +1,6 @@
 // SECINFO and SECINFO_NO_NAME (RFC 8881 18.29, 18.45): the security flavors that an object takes.
-// Both consume the current filehandle (2.6.3.1.1.8).
+// Both consume the current filehandle (2.6.3.1.1.8), which it is after SECINFO of version 4.0 as it
+// was before (RFC 7530 16.31.4).
 #include <algorithm>
 
 #include "nfs/v4/ops/crossing.h"
@@ -45,8 +46,13 @@ v4::SECINFO4res answer(Compound& compound) {
 }
 
 // 2.6.3.1.1.5: of an export that the caller's own flavor does not lead into, too.
-v4::SECINFO4res answer(Compound& compound, const Export& mounted) {
-  const Export::Terms terms = mounted.terms_for(compound.admission().call().origin());
+v4::SECINFO4res answer(Compound& compound, const PseudoFs::Node& mounted) {
+  const auto entered = compound.enter(mounted, Compound::Security::Deferred);
+  if (entered && std::holds_alternative<const PseudoFs::Node*>(*entered)) {
+    compound.set_current(*entered);
+    return answer(compound);
+  }
+  const Export::Terms terms = mounted.mounted->terms_for(compound.admission().call().origin());
   if (terms.options == nullptr)
     return {terms.undecided ? v4::NFS4ERR_DELAY : v4::NFS4ERR_ACCESS, {}};
   return answer(compound, terms.options->flavors);
@@ -76,11 +82,9 @@ Task<const PseudoFs::Node*> child_here(const Compound& compound, std::string_vie
   co_return here == nullptr ? nullptr : here->child(name);
 }
 
-}  // namespace
-
-Task<v4::SECINFO4res> secinfo(Compound& compound, v4::SECINFO4args& args) {
+Task<v4::SECINFO4res> secinfo_of(Compound& compound, v4::SECINFO4args& args) {
   const PseudoFs::Node* const child = co_await child_here(compound, args.name);
-  if (child != nullptr && child->mounted != nullptr) co_return answer(compound, *child->mounted);
+  if (child != nullptr && child->mounted != nullptr) co_return answer(compound, *child);
   mind_no_security(compound);
   v4::LOOKUP4args name{args.name};
   const v4::LOOKUP4res found = co_await lookup(compound, name);
@@ -88,11 +92,20 @@ Task<v4::SECINFO4res> secinfo(Compound& compound, v4::SECINFO4args& args) {
   co_return answer(compound);
 }
 
+}  // namespace
+
+Task<v4::SECINFO4res> secinfo(Compound& compound, v4::SECINFO4args& args) {
+  const Object directory = compound.current();
+  v4::SECINFO4res results = co_await secinfo_of(compound, args);
+  if (results.status == v4::NFS4_OK && compound.minor() == 0) compound.set_current(directory);
+  co_return results;
+}
+
 Task<v4::SECINFO_NO_NAME4res> secinfo_no_name(Compound& compound, v4::SECINFO_NO_NAME4args& style) {
   if (style != v4::SECINFO_STYLE4_PARENT) co_return answer(compound);
   const PseudoFs::Node* here = node_here(compound);
   const PseudoFs::Node* above = here != nullptr ? PseudoFs::export_above(*here) : nullptr;
-  if (above != nullptr) co_return answer(compound, *above->mounted);
+  if (above != nullptr) co_return answer(compound, *above);
   mind_no_security(compound);
   const v4::LOOKUPP4res found = co_await lookupp(compound);
   if (found.status != v4::NFS4_OK) co_return v4::SECINFO_NO_NAME4res{found.status, {}};

@@ -26,11 +26,18 @@ v4::nfsstat4 status_of(const state::Verdict& verdict) {
   return v4::NFS4ERR_DELAY;
 }
 
-std::optional<v4::nfsstat4> check_stateid(Compound& compound, const ExportObject& object,
-                                          const v4::stateid4& argument, state::Touch touch) {
+namespace {
+
+struct Checked {
+  std::optional<v4::nfsstat4> refused;
+  bool recalled = false;  // for delegations that are being recalled
+};
+
+Checked check(Compound& compound, const ExportObject& object, const v4::stateid4& argument,
+              state::Touch touch) {
   const auto meant = compound.meant(argument);
-  if (!meant) return meant.error();
-  if (const v4::nfsstat4 nobody = compound.identify(*meant); nobody != v4::NFS4_OK) return nobody;
+  if (!meant) return {meant.error()};
+  if (const v4::nfsstat4 nobody = compound.identify(*meant); nobody != v4::NFS4_OK) return {nobody};
   struct Asked {
     state::Verdict verdict;
   };
@@ -38,8 +45,15 @@ std::optional<v4::nfsstat4> check_stateid(Compound& compound, const ExportObject
     return Asked{
         compound.shared().files.check(object.key(), to_stateid(*meant), *compound.life(), touch)};
   });
-  if (!asked.verdict.granted()) return status_of(asked.verdict);
-  return std::nullopt;
+  if (asked.verdict.granted()) return {};
+  return {status_of(asked.verdict), asked.verdict.kind == state::Verdict::Kind::Recall};
+}
+
+}  // namespace
+
+std::optional<v4::nfsstat4> check_stateid(Compound& compound, const ExportObject& object,
+                                          const v4::stateid4& argument, state::Touch touch) {
+  return check(compound, object, argument, touch).refused;
 }
 
 // Which of the two comes second finds nobody waiting.
@@ -61,13 +75,13 @@ Task<bool> delegation_goes(Compound& compound, state::FileKey file, TimePoint un
 Task<std::optional<v4::nfsstat4>> check_stateid_in_time(Compound& compound, ExportObject object,
                                                         v4::stateid4 stateid, state::Touch touch) {
   const TimePoint until = compound.now() + kRecallPatience;
-  std::optional<v4::nfsstat4> refused = v4::NFS4ERR_DELAY;
-  while (refused == v4::NFS4ERR_DELAY) {
+  Checked checked = check(compound, object, stateid, touch);
+  while (checked.recalled) {
     const bool gone = co_await delegation_goes(compound, object.key(), until);
     if (!gone) break;
-    refused = check_stateid(compound, object, stateid, touch);
+    checked = check(compound, object, stateid, touch);
   }
-  co_return refused;
+  co_return checked.refused;
 }
 
 Task<std::optional<v4::nfsstat4>> check_stateid_patiently(Compound& compound, ExportObject object,

@@ -60,7 +60,7 @@ auto settled_in_time(Compound& compound, state::FileKey file, Ask ask) -> Task<d
   co_return result;
 }
 
-// check_stateid() has said NFS4ERR_DELAY, for delegations are in the way: the same, in time.
+// check_stateid() has said NFS4ERR_DELAY: the same, in time where delegations are in the way.
 Task<std::optional<v4::nfsstat4>> check_stateid_in_time(Compound& compound, ExportObject object,
                                                         v4::stateid4 stateid, state::Touch touch);
 // Both of these, for operations that are rare.

@@ -8,11 +8,12 @@ namespace {
 // NFS4ERR_SAME or NFS4ERR_NOT_SAME, or why it cannot be said.
 Task<v4::nfsstat4> compare(Compound& compound, const v4::fattr4& expected) {
   const AttributeSet asked(expected.attrmask);
+  const AttributeSet readable = readable_attributes(compound.minor());
   if (AttributeSet::has_unknown(expected.attrmask) ||
-      !(asked - readable_attributes() - settable_attributes()).empty())
+      !(asked - readable - settable_attributes()).empty())
     co_return v4::NFS4ERR_ATTRNOTSUPP;
   // 18.31.3: neither rdattr_error nor what can only be set.
-  if (asked.has(v4::FATTR4_RDATTR_ERROR) || !(asked - readable_attributes()).empty())
+  if (asked.has(v4::FATTR4_RDATTR_ERROR) || !(asked - readable).empty())
     co_return v4::NFS4ERR_INVAL;
   const auto source = co_await compound.attributes_of(compound.current(), asked);
   if (!source) co_return source.error();
