@@ -171,6 +171,25 @@ class Pages(unittest.TestCase):
         self.run_page("scale.md")
 
 
+class FirstPages(unittest.TestCase):
+    """What a new administrator follows, from `apt install` on."""
+
+    def text(self, page):
+        with open(os.path.join(DOCS, page)) as file:
+            return "\n".join(re.findall(r"^ *```sh[^\n]*\n(.*?)^ *```$", file.read(), re.M | re.S))
+
+    def test_watch_the_server_and_have_it_read_its_file_again(self):
+        for page, again in (("guide.md", "kill -HUP $PID"), ("install.md", "systemctl reload stag")):
+            for command in ("/metrics | grep stag_", "stag.toml", again):
+                self.assertIn(command, self.text(page), page)
+
+    def test_install_what_they_use(self):
+        for page in ("guide.md", "install.md"):
+            text = self.text(page)
+            installed = text[:text.index("curl --silent")]
+            self.assertRegex(installed, r"apt install .*\bcurl\b", page)
+
+
 class Links(unittest.TestCase):
     def test_lead_to_pages_and_headings_that_are_there(self):
         pages = [os.path.join(ROOT, page) for page in ("docs", "examples", "README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")]
