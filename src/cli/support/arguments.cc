@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <sstream>
 
+#include "base/size.h"
 #include "cli/support/output.h"
-#include "cli/support/size.h"
 
 namespace stag::cli {
 namespace {
