@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "testing/proves.h"
+
 namespace stag::nfs::client {
 namespace {
 
@@ -128,6 +130,14 @@ TEST(Url, says_how_callbacks_come) {
 TEST(Url, says_how_many_connections_share_the_calls) {
   EXPECT_EQ(parsed("nfs://h/x").connections, 1u);
   EXPECT_EQ(parsed("nfs://h/x?connections=16").connections, 16u);
+}
+
+// Of every version: UDP is for MOUNT, NLM and rpcbind only.
+TEST(Url, does_not_name_UDP_for_files) {
+  PROVES("R8267-6.7.1-d");
+  for (const std::string version : {"", "&version=4.1", "&version=4.2"})
+    EXPECT_NE(complaint("nfs://h/x?proto=udp" + version).find("use rdma or tcp"),
+              std::string::npos);
 }
 
 TEST(Url, names_the_part_that_is_wrong) {
