@@ -1,6 +1,6 @@
 # The front door. `make help` lists what there is; each target does its own set-up.
 .DEFAULT_GOAL := help
-.PHONY: help build run test check sanitize bench bench-peers bench-gss bench-mount perf-guard fuzz attack mutants interop exercise soak soak-short format tidy deb deb-test systemd-test container-test bare clean
+.PHONY: help build run test check sanitize bench bench-peers bench-gss bench-mount perf-guard fuzz attack mutants interop exercise ceph soak soak-short format tidy deb deb-test systemd-test container-test bare clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -78,6 +78,12 @@ exercise: ## Debian's exercisers of file systems, and git, rsync, sqlite3, a com
 	@cmake --preset release >/dev/null
 	@cmake --build --preset release --target stag
 	@tests/exercise/run build/release/bin/stag
+
+ceph: ## CephFS with a cluster of this machine: the contract of stores, and two gateways of which one is lost (installs Debian's Ceph)
+	@tools/setup build test ceph
+	@cmake --preset release -DSTAG_CEPH=ON >/dev/null
+	@cmake --build --preset release --target stag vfs_ceph_test
+	@ctest --test-dir build/release --label-regex '^ceph$$' --no-tests=error --output-on-failure
 
 interop: ## an unmodified Linux kernel as client and as server (QEMU guest; root, Debian's packages); INTEROP=full for more
 	@tools/setup build test

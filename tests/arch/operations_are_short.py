@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""An operation of NFSv4 is a file, and fits on two screens: no file in src/nfs/v4/ops has more than 110 lines."""
+"""An operation of NFSv4, or a family of them that share what they do, is a file, and fits on two screens: no file in src/nfs/v4/ops has
+more than 110 lines."""
 import pathlib
 import sys
 

@@ -3,6 +3,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import unittest
 
 from xml.etree import ElementTree
@@ -88,6 +89,9 @@ class Bench(Case):
         self.good("bench", "--self", "--milliseconds", "2", "--samples", "1", "--rows", "null_rtt", "--plots", folder)
         points = {name: len(ElementTree.parse(os.path.join(folder, name)).findall(".//{http://www.w3.org/2000/svg}circle")) for name in os.listdir(folder)}
         self.assertEqual(points, {"throughput-by-block.svg": 44, "latency-by-depth.svg": 32, "rate-by-connections.svg": 14})
+        root = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir)
+        checked = subprocess.run([sys.executable, os.path.join(root, "arch", "pictures_have_footers.py"), folder], stdout=subprocess.PIPE, text=True)
+        self.assertEqual((checked.returncode, checked.stdout), (0, ""))
 
     def test_that_is_interrupted_leaves_nothing_on_the_server(self):
         url = self.server.url("/memory")

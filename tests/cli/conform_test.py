@@ -114,6 +114,26 @@ class Conform(harness.Case):
         for case in found["cases"]:
             self.assertLessEqual(set(case["requirements"].split()), known, case)
 
+    def test_a_server_that_is_named_without_an_export_is_asked_in_one_that_takes_folders(self):
+        exports = ["/a=memory,ro", "/deep/b=memory,no_root_squash", "/deep/c=memory,no_root_squash"]
+        server = harness.Server(exports, self.at("state"), ["--grace", "1"])
+        options = ("--json", "--timeout", "60", "--minor", "1", "--filter", "nfs4.1.LOOKUP.*")
+        done = harness.stag("conform", *options, "nfs4", server.tcp("/"))
+        self.assertEqual((done.returncode, self.failures(done.stdout)), (0, []), done.stderr)
+        self.assertIn("works in '/deep/b'", done.stderr)
+        self.assertEqual(self.good("ls", server.url("/deep/b")), "")
+        done = harness.stag("conform", "--json", "--timeout", "60", "rpcrdma", server.url("/"))
+        self.assertEqual((done.returncode, json.loads(done.stdout)["counts"]["skipped"]), (0, 0), done.stderr)
+        self.assertEqual(server.end(), 0)
+
+    def test_where_no_folder_can_be_made_that_is_said_with_what_to_give(self):
+        server = harness.Server(["/a=memory,ro"], self.at("state"), ["--grace", "1"])
+        self.bad(1, "in no export a folder can be made; name one that can be written to, by --export", "conform", "nfs4", server.tcp("/"))
+        done = harness.stag("conform", "--filter", "*version*", "rpcrdma", server.url("/"))
+        self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
+        self.assertIn("cases that need a file are skipped: in no export a folder can be made", done.stderr)
+        self.assertEqual(server.end(), 0)
+
     def test_a_wrong_status_fails(self):
         proxy = Changing(self.version4.tcp_port, record_size, no_entry_is_not_permitted)
         self.addCleanup(proxy.cut)

@@ -2,7 +2,10 @@
 import fcntl
 import json
 import os
+import re
+import shutil
 import signal
+import stat
 import struct
 import subprocess
 import termios
@@ -209,6 +212,16 @@ class Told(Case):
 
 
 class Kept(Case):
+    def make_specials(self, tree):
+        os.mkdir(tree)
+        self.write(os.path.join(tree, "file"), b"x")
+        os.mkfifo(os.path.join(tree, "pipe"))
+        os.mknod(os.path.join(tree, "socket"), stat.S_IFSOCK)
+        os.mknod(os.path.join(tree, "device"), stat.S_IFCHR, os.makedev(1, 3))
+        for name in ("pipe", "socket", "device"):
+            os.chmod(os.path.join(tree, name), 0o602)
+            os.utime(os.path.join(tree, name), (1_000_000_000, 1_100_000_000))
+
     def test_with_a_modes_times_and_names_of_one_file(self):
         os.mkdir(self.at("tree"))
         self.write(self.at("tree", "a"), b"content")
@@ -236,6 +249,64 @@ class Kept(Case):
             self.good("cp", "-a", self.at("tree") + "/.", self.url())
             self.assertEqual(sorted(os.listdir(self.there())), ["a", "b"])
             self.assertTrue(os.path.samefile(self.there("a"), self.there("b")))
+
+    def test_with_a_and_by_sync_pipes_sockets_and_devices(self):
+        self.make_specials(self.at("tree"))
+        kinds = {"device": stat.S_IFCHR, "pipe": stat.S_IFIFO, "socket": stat.S_IFSOCK}
+        for version in ("2", "3", "4.0", "4.2"):
+            for command in (("cp", "-a"), ("sync",)):
+                there = f"tree{version}{command[0]}"
+                url, back = self.url(there) + f"&version={version}", self.at(there)
+                for source, target, root in ((self.at("tree"), url, self.there(there)), (url, back, back)):
+                    made = json.loads(self.good(*command, "--json", source, target))
+                    self.assertEqual((made["files"], made["specials"]), (1, 3), target)
+                    for name, kind in kinds.items():
+                        known = os.lstat(os.path.join(root, name))
+                        self.assertEqual((stat.S_IFMT(known.st_mode), stat.S_IMODE(known.st_mode), known.st_mtime), (kind, 0o602, 1_100_000_000), f"{version} {name}")
+                    self.assertEqual(os.lstat(os.path.join(root, "device")).st_rdev, os.makedev(1, 3))
+                    self.assertEqual(sorted(os.listdir(root)), ["device", "file", "pipe", "socket"])
+
+    def test_by_sync_pipes_and_devices_that_are_there_already(self):
+        self.make_specials(self.at("tree"))
+        for source, target, below in ((self.at("tree"), self.url("copy"), self.there("copy")), (self.url("copy"), self.at("back"), self.at("back"))):
+            self.good("sync", source, target)
+            again = json.loads(self.good("sync", "--json", source, target))
+            self.assertEqual((again["specials"], again["skipped"]), (0, 4))
+            # Another mode is set, another device is made, and what is no special file gives way to one.
+            os.chmod(os.path.join(below, "pipe"), 0o666)
+            os.unlink(os.path.join(below, "device"))
+            os.mknod(os.path.join(below, "device"), stat.S_IFCHR | 0o602, os.makedev(1, 5))
+            os.unlink(os.path.join(below, "socket"))
+            os.mkdir(os.path.join(below, "socket"))
+            changed = json.loads(self.good("sync", "--json", "--delete", source, target))
+            self.assertEqual((changed["specials"], changed["removed"]), (2, 1))
+            self.assertEqual(stat.S_IMODE(os.lstat(os.path.join(below, "pipe")).st_mode), 0o602)
+            self.assertEqual(os.lstat(os.path.join(below, "device")).st_rdev, os.makedev(1, 3))
+            self.assertTrue(stat.S_ISSOCK(os.lstat(os.path.join(below, "socket")).st_mode))
+
+    def test_with_a_no_device_where_nobody_may_make_one_and_that_is_told(self):
+        self.make_specials(self.at("tree"))
+        os.chmod(self.there(), 0o777)
+        result = stag("cp", "-a", self.at("tree"), self.url("tree") + "&uid=1234&gid=1234")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("tree/device: the device is left out: ", result.stderr)
+        self.assertEqual(len(result.stderr.splitlines()), 1)
+        self.assertEqual(sorted(os.listdir(self.there("tree"))), ["file", "pipe", "socket"])
+
+    def test_by_sync_names_of_one_file(self):
+        os.mkdir(self.at("tree"))
+        os.link(self.write(self.at("tree", "a"), b"content"), self.at("tree", "b"))
+        for source, target, below in ((self.at("tree"), self.url("copy"), self.there("copy")), (self.url("copy"), self.at("back"), self.at("back"))):
+            self.good("sync", source, target)
+            self.assertTrue(os.path.samefile(os.path.join(below, "a"), os.path.join(below, "b")))
+            again = json.loads(self.good("sync", "--json", source, target))
+            self.assertEqual((again["files"], again["skipped"]), (0, 2))
+            # Copies that are files of their own become one again, and are told of before.
+            os.unlink(os.path.join(below, "b"))
+            shutil.copy2(os.path.join(below, "a"), os.path.join(below, "b"))
+            self.assertEqual(len(re.findall("/[ab]' -> ", self.good("sync", "-n", source, target))), 1)
+            self.good("sync", source, target)
+            self.assertTrue(os.path.samefile(os.path.join(below, "a"), os.path.join(below, "b")))
 
     def test_with_a_names_become_links_to_nothing_but_a_copy(self):
         for option in ("-n", "-u"):

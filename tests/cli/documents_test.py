@@ -66,6 +66,12 @@ class Documents(Case):
             example = harness.stag(command, "--help").stdout.split("Example:\n")[1].strip().splitlines()[0].strip()
             self.assertIn(example, page.replace("\u2019", "'"))
 
+    def test_the_synopsis_of_every_manual_page_is_the_usage_that_the_help_shows(self):
+        for command in ([], *([each] for each in COMMANDS)):
+            usage = re.search(r"^Usage: (.*)$", harness.stag(*command, "--help").stdout, re.M)[1]
+            synopsis = re.search(r"^SYNOPSIS\n((?: .*\n)+)", self.manual(*command), re.M)[1]
+            self.assertEqual(" ".join(synopsis.split()), usage, command)
+
     def test_the_manual_page_of_the_program_names_all_commands_and_how_URLs_are_written(self):
         page = self.manual()
         for command in COMMANDS:

@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import time
 import unittest
 import urllib.request
 
@@ -106,6 +107,24 @@ class Metrics(Observed):
         while self.value("stag_connections", transport="rdma") != 0:
             pass  # The server has yet to notice that the client is gone.
         self.assertGreaterEqual(self.value("stag_connections_opened_total", transport="rdma"), 1)
+
+    def test_tell_times_in_seconds(self):
+        server = self.start()
+        begun = time.monotonic()
+        anna = self.client(server)
+        for _ in range(200):
+            anna.call(100003, 3, 0, b"")
+        took = time.monotonic() - begun
+        text = self.scrape()
+        null = {"program": "nfs", "version": "3", "procedure": "NULL"}
+        self.assertEqual(value_in(text, "stag_call_duration_seconds_count", **null), 200)
+        self.assertGreater(value_in(text, "stag_call_duration_seconds_sum", **null), 200 * 50e-9)
+        self.assertLess(value_in(text, "stag_call_duration_seconds_sum", **null), took)
+        bounds = {dict(labels)["le"] for sample, labels in parse(text)["stag_call_duration_seconds"][2] if sample.endswith("_bucket")}
+        self.assertEqual({min(map(float, bounds)), max(map(float, bounds - {"+Inf"}))}, {1e-05, 10})
+        # None takes as long as all of them.
+        over = min(float(bound) for bound in bounds if float(bound) >= took)
+        self.assertEqual(value_in(text, "stag_call_duration_seconds_bucket", **null, le=next(bound for bound in bounds if float(bound) == over)), 200)
 
     def test_count_operations_and_state_of_version_4(self):
         server = self.start()

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "cli/commands.h"
+#include "cli/commands/conform_place.h"
 #include "cli/support/escape.h"
 #include "cli/support/output.h"
 #include "cli/support/remote.h"
@@ -87,8 +88,10 @@ class Conform final : public Command {
             "are listed with the reason. Exit code 1: a case\nhas failed.\n"};
   }
   void declare(Arguments& arguments) override {
-    arguments.text("--export", export_, "PATH",
-                   "the folder to work in, as clients of version 4 name it [the URL's path]");
+    arguments.text(
+        "--export", export_, "PATH",
+        "the folder to work in, as clients of version 4 name it [the URL's path; without one "
+        "the first export in which a folder can be made]");
     arguments.choice("--minor", minor_, {"0", "1", "2", "all"}, "the minor version of NFS 4");
     arguments.text("--filter", filter_, "GLOB", "only cases with such a name (--list shows them)");
     arguments.flag("--list", list_, "print the cases and do not run them");
@@ -110,15 +113,15 @@ class Conform final : public Command {
 
   std::string_view left_behind() const override { return "a folder may remain in the export"; }
 
-  Outcome<Url> parsed_url() const {
-    if (Url::looks_like(host_)) return Url::parse(host_);
+  std::string url_text() const {
+    if (Url::looks_like(host_)) return host_;
     const bool ipv6 = std::ranges::count(host_, ':') > 1 && !host_.starts_with('[');
     const std::string host = host_.empty() ? "unknown" : host_;
-    return Url::parse(ipv6 ? fmt::format("nfs://[{}]/", host) : fmt::format("nfs://{}/", host));
+    return ipv6 ? fmt::format("nfs://[{}]/", host) : fmt::format("nfs://{}/", host);
   }
 
   Task<Exit> work(Run& run) {
-    const Outcome<Url> url = parsed_url();
+    const Outcome<Url> url = Url::parse(url_text());
     if (!url) co_return failed(url.error());
     path_ = parts_of(export_.empty() ? url->path : export_);
     label_ =
@@ -126,6 +129,10 @@ class Conform final : public Command {
     Outcome<rpc::Credentials> credentials = nfs_credentials(*url);
     if (!credentials) co_return failed(credentials.error());
     credentials_ = *std::move(credentials);
+    if (path_.empty() && !list_) {
+      const std::optional<Exit> end = co_await find_place(run);
+      if (end) co_return *end;
+    }
     if (suite_ == "rpcrdma") co_return co_await work_on_rdma(run, *url);
     const std::unique_ptr<rpc::Connector> connector = nfs_connector(run.loop, *url, remote_);
     conform::nfs4::Callbacks callbacks(run.loop, run.cancel);
@@ -150,6 +157,24 @@ class Conform final : public Command {
     suites.clear();
     if (channel) co_await channel->close();
     co_return exit;
+  }
+
+  // The root of version 4 is a folder of nobody's as a rule.
+  Task<std::optional<Exit>> find_place(Run& run) {
+    const Outcome<std::optional<std::vector<std::string>>> found =
+        co_await place_to_work(run, url_text(), remote_, label_);
+    if (run.cancel.cancelled()) co_return failed("interrupted");
+    if (found && *found) {
+      path_ = **found;
+      complain(
+          fmt::format("works in '/{}'; --export PATH names another folder", fmt::join(path_, "/")));
+      co_return std::nullopt;
+    }
+    const std::string why = found ? "in no export a folder can be made" : explained(found.error());
+    constexpr std::string_view kRemedy = "name one that can be written to, by --export PATH";
+    if (suite_ == "nfs4") co_return failed(fmt::format("{}; {}", why, kRemedy));
+    complain(fmt::format("cases that need a file are skipped: {}; {}", why, kRemedy));
+    co_return std::nullopt;
   }
 
   conform::nfs4::SuiteOptions nfs4_options(std::uint32_t minor,

@@ -239,6 +239,7 @@ void CopyCommand::report(const Progress& progress, double seconds) const {
     json.set("files", progress.files)
         .set("directories", progress.directories)
         .set("symlinks", progress.symlinks)
+        .set("specials", progress.specials)
         .set("skipped", progress.skipped)
         .set("removed", progress.removed)
         .set("bytes", progress.bytes)
@@ -247,9 +248,11 @@ void CopyCommand::report(const Progress& progress, double seconds) const {
         .set("moved", to_json(moved_));
     put("{}\n", json.text());
   } else if (stats_) {
-    put("{} files, {} directories, {} symbolic links: {} in {:.2f} s, {}/s\n", progress.files,
-        progress.directories, progress.symlinks, human_size(static_cast<double>(progress.bytes)),
-        seconds, human_size(rate));
+    const std::string specials =
+        progress.specials == 0 ? "" : fmt::format(", {} special files", progress.specials);
+    put("{} files, {} directories, {} symbolic links{}: {} in {:.2f} s, {}/s\n", progress.files,
+        progress.directories, progress.symlinks, specials,
+        human_size(static_cast<double>(progress.bytes)), seconds, human_size(rate));
     print_moved();
   }
 }

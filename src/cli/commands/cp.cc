@@ -65,7 +65,8 @@ class Cp final : public CopyCommand {
         "-p,--preserve", preserve_,
         "keep mode, owner and group (where that is permitted) and times; or "
         "--preserve=LIST of mode, ownership, timestamps, links, xattr, acl, all");
-    arguments.flag("-a,--archive", archive_, "the same as -r --preserve=all");
+    arguments.flag("-a,--archive", archive_,
+                   "the same as -r --preserve=all, and FIFOs, sockets and devices are copied");
     arguments.flag("-u,--update", options_.newer_only,
                    "leave what is as new as its source, or newer");
     arguments.flag("-n,--no-clobber", options_.keep_existing, "leave what is there");
@@ -88,6 +89,7 @@ class Cp final : public CopyCommand {
     if (!preserve) return misused(preserve.error());
     options_.preserve = *preserve;
     options_.recursive = options_.recursive || archive_;
+    options_.specials = archive_;
     options_.in_place = options_.in_place || options_.go_on;
     options_.replace_linked = options_.preserve.links;
     if (checksum_) options_.same = Same::Content;

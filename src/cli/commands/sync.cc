@@ -7,7 +7,9 @@ namespace {
 constexpr std::string_view kSyncNotes =
     "What has the size and the time of its source is taken for the same. Modes, times and, where\n"
     "that is permitted, owners become those of the source. Symbolic links stay what they are.\n"
-    "A file with several links is replaced, and its other names keep the old one.\n"
+    "A file with several links is replaced, and its other names keep the old one; what has\n"
+    "several names in the source has them in the copy. FIFOs, sockets and, where that is\n"
+    "permitted, devices are made anew; what cannot be made is left out, and said to be.\n"
     "--delete also replaces what is of another kind, such as a directory by a file. Where a\n"
     "directory of the source cannot be read, nothing is removed from its copy. What --exclude\n"
     "matches stays in the destination.\n"
@@ -32,7 +34,8 @@ class Sync final : public CopyCommand {
   Exit run() override {
     contents_only_ = true;
     options_.recursive = true;
-    options_.preserve = {.mode = true, .owner = true, .times = true, .links = false};
+    options_.preserve = {.mode = true, .owner = true, .times = true, .links = true};
+    options_.specials = true;
     options_.replace_linked = true;
     options_.same = checksum_ ? Same::Content : Same::SizeAndTime;
     if (source_ == "-" || destination_ == "-")

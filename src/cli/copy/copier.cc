@@ -162,8 +162,7 @@ Task<void> Copier::copy_object(CopyObject source, Target target) {
       files_.add(copy_file(std::move(source), std::move(target)));
       co_return;
     case Kind::Other:
-      co_return fail(from_.shown_path(source.path),
-                     "it is a device, socket or FIFO, which is not copied");
+      co_return co_await copy_special(std::move(source), std::move(target));
   }
 }
 
@@ -175,7 +174,8 @@ bool Copier::made_here(const CopyObject& directory) const {
 
 Task<bool> Copier::clear(const CopyObject& source, Target& target) {
   const bool other = target.existing && target.existing->kind != source.kind;
-  if (!options_.remove_others || !other || source.kind == Kind::Other) co_return true;
+  const bool copied = source.kind != Kind::Other || options_.specials;
+  if (!options_.remove_others || !other || !copied) co_return true;
   // Two names of the source may be one in the destination, where case does not count.
   if (target.existing->kind == Kind::Directory && made_here(*target.existing)) {
     fail(from_.shown_path(source.path),

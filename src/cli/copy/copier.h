@@ -29,6 +29,7 @@ enum class Same : std::uint8_t { Never, SizeAndTime, Content };
 
 struct CopyOptions {
   bool recursive = false;
+  bool specials = false;  // devices, sockets and FIFOs are made anew
   Preserve preserve{};
   bool keep_existing = false;  // nothing that is there is replaced
   bool newer_only = false;     // nothing that is as new as its source is replaced
@@ -53,9 +54,9 @@ struct CopyOptions {
 class Copier {
  public:
   using Complain = std::function<void(const std::string& sentence)>;
-  // Is told of each file and symbolic link that was copied, and each directory that was made or
-  // gets another mode or time, from where and to where, or of what was removed: `from` is empty
-  // then.
+  // Is told of each file, symbolic link and special file that was copied, and each directory that
+  // was made or gets another mode or time, from where and to where, or of what was removed: `from`
+  // is empty then.
   using Announce = std::function<void(const std::string& from, const std::string& to)>;
   // All outlive the Task. `announce` may be empty.
   Copier(Run& run, CopyEndpoint& from, CopyEndpoint& to, const CopyOptions& options,
@@ -130,6 +131,7 @@ class Copier {
   Task<Outcome<CopyObject>> directory_for(const CopyObject& source, const Target& target);
   bool is_copy(const CopyObject& source) const;
   Task<void> copy_symlink(CopyObject source, Target target);
+  Task<void> copy_special(CopyObject source, Target target);
   Task<void> copy_file(CopyObject source, Target target);
   // Whether a new file in place of `existing` would lack what this one has beside its mode.
   Task<Outcome<bool>> has_extras(CopyObject existing);

@@ -45,6 +45,11 @@ bool says_more_than_mode(const Extras& extras) {
          (extras.nfs4_acl && std::ranges::any_of(*extras.nfs4_acl, named));
 }
 
+bool same_special(const CopyObject& a, const CopyObject& b) {
+  return a.special && b.special && a.special->type == b.special->type &&
+         a.special->device == b.special->device;
+}
+
 }  // namespace
 
 Task<void> Copier::copy_file(CopyObject source, Target target) {
@@ -87,6 +92,7 @@ Task<Outcome<bool>> Copier::stays(const CopyObject& source, const CopyObject& ex
     if (!theirs) co_return Failure{theirs.error()};
     co_return *ours == *theirs;
   }
+  if (source.kind == Kind::Other) co_return same_special(source, existing);
   if (source.size != existing.size) co_return false;
   if (options_.same == Same::SizeAndTime) co_return same_time(source.modified, existing.modified);
   co_return co_await same_content(from_, source, to_, existing, source.size);
@@ -99,7 +105,8 @@ Task<Outcome<Ok>> Copier::adjust(const CopyObject& source, CopyObject existing) 
   const Adopt adopt = [this, &existing](Extras extras) {
     return adopt_news(existing, std::move(extras));
   };
-  const Outcome<Ok> passed = co_await pass_extras(source, adopt);
+  Outcome<Ok> passed{Ok{}};
+  if (source.kind == Kind::File) passed = co_await pass_extras(source, adopt);
   if (!passed) co_return passed;
   const Finish finish = finish_of(source, existing);
   const bool fits = finish.mode == existing.mode &&
@@ -275,14 +282,12 @@ Task<void> Copier::make_link(Link link) {
   if (!there) co_return co_await copy_file(std::move(link.source), std::move(link.target));
   const bool linked =
       existing && existing->fsid == (*first)->fsid && existing->file_id == (*first)->file_id;
-  if (!linked && !options_.dry_run) {
-    const Outcome<Ok> made = co_await to_.link(**first, link.target.directory, link.target.name);
-    if (!made) co_return fail(from_.shown_path(link.source.path), made.error());
-    ++progress_.files;
-    announce(link.source, link.target);
-  } else {
-    ++progress_.skipped;
-  }
+  Outcome<Ok> made{Ok{}};
+  if (!linked && !options_.dry_run)
+    made = co_await to_.link(**first, link.target.directory, link.target.name);
+  if (!made) co_return fail(from_.shown_path(link.source.path), made.error());
+  ++(linked ? progress_.skipped : progress_.files);
+  if (!linked) announce(link.source, link.target);
   progress_.expected_bytes -= link.source.size;
 }
 

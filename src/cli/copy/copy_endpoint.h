@@ -49,6 +49,7 @@ struct CopyObject {
   std::uint64_t used = 0;  // bytes of storage: less than `size` when there are holes
   nfs::client::Time accessed{}, modified{}, changed{};
   std::uint64_t file_id = 0, fsid = 0;
+  std::optional<nfs::client::Special> special{};  // of Kind::Other
 };
 
 // What an object has beside data and attributes.
@@ -77,7 +78,8 @@ struct Member {
 // What has been copied so far.
 struct Progress {
   std::uint64_t files = 0, directories = 0, symlinks = 0;
-  std::uint64_t skipped = 0;         // files and symbolic links that were to stay as they are
+  std::uint64_t specials = 0;        // devices, sockets and FIFOs
+  std::uint64_t skipped = 0;         // what is no directory and was to stay as it is
   std::uint64_t removed = 0;         // of the destination, with all that was below
   std::uint64_t bytes = 0;           // of file data, holes included
   std::uint64_t expected_bytes = 0;  // of the files found so far
@@ -181,6 +183,11 @@ class CopyEndpoint {
   // gets owner and times of `finish` as far as they can be given.
   virtual Task<Outcome<Ok>> symlink(CopyObject directory, std::string name, std::string target,
                                     Finish finish) = 0;
+  // A device, socket or FIFO, in place of what has that name unless it is a directory. Yields why
+  // there can be none: this user may make no devices, or there are none of the kind; empty: it is
+  // made.
+  virtual Task<Outcome<std::string>> mknod(CopyObject directory, std::string name,
+                                           nfs::client::Special special, Finish finish) = 0;
   // Empties a file that is to be written in place. Null where no new file can take the place of the
   // one that is there, and `plan` does not say that this one is written.
   virtual Task<Outcome<std::unique_ptr<TempFile>>> temp_file(CopyObject directory, std::string name,

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,6 +40,24 @@ Kind kind_of(mode_t mode) {
   return S_ISLNK(mode) ? Kind::Symlink : Kind::Other;
 }
 
+using nfs::client::FileType;
+using nfs::client::Special;
+
+Special special_of(const struct stat& info) {
+  Special special;
+  if (S_ISSOCK(info.st_mode)) special.type = FileType::Socket;
+  if (!S_ISCHR(info.st_mode) && !S_ISBLK(info.st_mode)) return special;
+  special.type = S_ISCHR(info.st_mode) ? FileType::CharacterDevice : FileType::BlockDevice;
+  special.device = {major(info.st_rdev), minor(info.st_rdev)};
+  return special;
+}
+
+mode_t mode_of(FileType type) {
+  if (type == FileType::BlockDevice) return S_IFBLK;
+  if (type == FileType::CharacterDevice) return S_IFCHR;
+  return type == FileType::Socket ? S_IFSOCK : S_IFIFO;
+}
+
 std::string below(const std::string& directory, const std::string& name) {
   return directory.ends_with('/') ? directory + name : directory + "/" + name;
 }
@@ -63,15 +82,19 @@ Outcome<std::optional<CopyObject>> look(const std::string& path, Follow follow) 
   object.changed = time_of(info.st_ctim);
   object.file_id = info.st_ino;
   object.fsid = info.st_dev;
+  if (object.kind == Kind::Other) object.special = special_of(info);
   return std::optional<CopyObject>(std::move(object));
 }
 
+// O_NONBLOCK: if it has become a FIFO meanwhile, open(2) must not block.
+constexpr int kOpened = O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC;
+// To open a device may do something to it, and a socket cannot be opened.
+constexpr int kNamed = O_PATH | O_NOFOLLOW | O_CLOEXEC;
+
 // Opens what is at `path`, which begins with the directory `top`. Below that no component may be a
 // symbolic link: one that has come there would lead out of the destination.
-net::UniqueFd open_below(const std::string& top, const std::string& path) {
+net::UniqueFd open_below(const std::string& top, const std::string& path, int flags = kOpened) {
   constexpr int kStep = O_PATH | O_DIRECTORY | O_CLOEXEC;
-  // O_NONBLOCK: if it has become a FIFO meanwhile, open(2) must not block.
-  constexpr int kLast = O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC;
   net::UniqueFd fd;
   errno = EXDEV;
   if (!path.starts_with(top)) return fd;
@@ -84,7 +107,7 @@ net::UniqueFd open_below(const std::string& top, const std::string& path) {
     left.remove_prefix(name.size());
     const bool last = left.empty();
     const char* const next = name.empty() ? "." : name.c_str();
-    fd = net::UniqueFd(::openat(fd.fd(), next, last ? kLast : kStep | O_NOFOLLOW));
+    fd = net::UniqueFd(::openat(fd.fd(), next, last ? flags : kStep | O_NOFOLLOW));
     if (!fd || last) return fd;
   }
 }
@@ -102,6 +125,35 @@ Outcome<std::uint64_t> read_now(const std::string& path, std::uint64_t offset, M
     done += static_cast<std::uint64_t>(got);
   }
   return done;
+}
+
+Failure<Error> not_made(const std::string& path, int error) {
+  return trouble("make the special file", path, error);
+}
+
+// As CopyEndpoint::mknod().
+Outcome<std::string> make_special(const std::string& path, const std::string& temporary,
+                                  const Special& special, const Finish& finish) {
+  const dev_t device = ::makedev(special.device.major, special.device.minor);
+  if (::mknod(temporary.c_str(), mode_of(special.type) | 0600, device) != 0) {
+    const int error = errno;
+    const bool never = error == EPERM || error == EOPNOTSUPP || error == EINVAL;
+    if (!never) return not_made(path, error);
+    return local_trouble("make the special file", path, error);
+  }
+  const net::UniqueFd fd(::open(temporary.c_str(), kNamed));
+  struct stat made {};
+  Outcome<Ok> done{Ok{}};
+  if (!fd || fstat(fd.fd(), &made) != 0) done = not_made(path, errno);
+  // Whoever else may write to the directory might have put something in its place.
+  else if ((made.st_mode & S_IFMT) != mode_of(special.type) || made.st_nlink != 1)
+    done = not_made(path, EEXIST);
+  else
+    done = finish_local(fd.fd(), path, finish);
+  if (done && ::rename(temporary.c_str(), path.c_str()) != 0) done = not_made(path, errno);
+  if (done) return std::string();
+  ::unlink(temporary.c_str());
+  return Failure{done.error()};
 }
 
 class LocalDirIterator final : public DirIterator {
@@ -216,6 +268,13 @@ class LocalEndpoint final : public CopyEndpoint {
       return trouble("make the symbolic link", path, error);
     });
   }
+  Task<Outcome<std::string>> mknod(CopyObject directory, std::string name, Special special,
+                                   Finish finish) override {
+    co_return co_await offloaded(run_.loop, [&] {
+      return make_special(below(directory.path, name), below(directory.path, temporary_name()),
+                          special, finish);
+    });
+  }
   Task<Outcome<std::unique_ptr<TempFile>>> temp_file(CopyObject directory, std::string name,
                                                      TempFilePlan plan) override {
     co_return co_await offloaded(run_.loop, [&] {
@@ -256,7 +315,8 @@ class LocalEndpoint final : public CopyEndpoint {
     // Another find() may change it while a worker reads it.
     const std::string top = top_;
     co_return co_await offloaded(run_.loop, [&]() -> Outcome<Ok> {
-      const net::UniqueFd fd = open_below(top, object.path);
+      const net::UniqueFd fd =
+          open_below(top, object.path, object.kind == Kind::Other ? kNamed : kOpened);
       if (!fd) return trouble("open", object.path, errno);
       return finish_local(fd.fd(), object.path, finish);
     });

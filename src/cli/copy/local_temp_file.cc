@@ -33,15 +33,30 @@ bool owned_by(int fd, const Owner& owner) {
   return fstat(fd, &now) == 0 && Owner{now.st_uid, now.st_gid} == owner;
 }
 
+// With O_PATH a descriptor stands for its file, and takes no fchmod(2) and futimens(2).
+std::string name_of(int fd) {
+  return "/proc/self/fd/" + std::to_string(fd);
+}
+bool change_owner(int fd, uid_t uid, gid_t gid) {
+  return ::fchownat(fd, "", uid, gid, AT_EMPTY_PATH) == 0;
+}
+bool change_mode(int fd, mode_t mode) {
+  return ::fchmod(fd, mode) == 0 || (errno == EBADF && ::chmod(name_of(fd).c_str(), mode) == 0);
+}
+bool change_times(int fd, const std::array<timespec, 2>& times) {
+  return ::futimens(fd, times.data()) == 0 ||
+         (errno == EBADF && ::utimensat(AT_FDCWD, name_of(fd).c_str(), times.data(), 0) == 0);
+}
+
 // Sets the owner, or at least the group. False, with errno set, when the file does not have that
 // owner.
 bool give_to(int fd, const Owner& owner) {
   if (owned_by(fd, owner)) return true;
   errno = EPERM;
   if (!can_own(owner)) return false;
-  if (::fchown(fd, owner.uid, owner.gid) == 0) return owned_by(fd, owner);
+  if (change_owner(fd, owner.uid, owner.gid)) return owned_by(fd, owner);
   const int error = errno;
-  static_cast<void>(::fchown(fd, static_cast<uid_t>(-1), owner.gid) == 0);
+  static_cast<void>(change_owner(fd, static_cast<uid_t>(-1), owner.gid));
   errno = error;
   return false;
 }
@@ -50,7 +65,7 @@ bool give_to(int fd, const Owner& owner) {
 bool take_owners_bits(int fd) {
   struct stat now {};
   if (fstat(fd, &now) != 0) return false;
-  return (now.st_mode & kOwnersBits) == 0 || ::fchmod(fd, now.st_mode & 0777) == 0;
+  return (now.st_mode & kOwnersBits) == 0 || change_mode(fd, now.st_mode & 0777);
 }
 
 // A mode that differs only in bits which the system clears for users other than the owner is
@@ -58,7 +73,7 @@ bool take_owners_bits(int fd) {
 bool set_mode(int fd, std::uint32_t mode) {
   struct stat now {};
   if (fstat(fd, &now) != 0) return false;
-  if ((now.st_mode & 07777) == mode || ::fchmod(fd, mode) == 0) return true;
+  if ((now.st_mode & 07777) == mode || change_mode(fd, mode)) return true;
   return errno == EPERM && (now.st_mode & 0777) == (mode & 0777);
 }
 
@@ -165,7 +180,7 @@ Outcome<Ok> finish_local(int fd, const std::string& named, const Finish& finish)
   }
   if (!set_mode(fd, mode)) return local_failure("set the mode of", named, errno);
   const std::array<timespec, 2> times{timespec_of(finish.accessed), timespec_of(finish.modified)};
-  if (finish.times && ::futimens(fd, times.data()) != 0)
+  if (finish.times && !change_times(fd, times))
     return local_failure("set the times of", named, errno);
   return Ok{};
 }

@@ -8,8 +8,9 @@
 
 namespace stag::cli {
 
-// Sets the attributes `finish` of the open file or directory; at no moment does a wrong owner have
-// one of kOwnersBits. `named`: its name in messages. Blocks.
+// Sets the attributes `finish` of the open file or directory, or of one that was opened with
+// O_PATH; at no moment does a wrong owner have one of kOwnersBits. `named`: its name in messages.
+// Blocks.
 Outcome<Ok> finish_local(int fd, const std::string& named, const Finish& finish);
 
 // Owner and times of a symbolic link, as far as they can be given. Blocks.

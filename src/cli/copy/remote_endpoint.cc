@@ -37,7 +37,16 @@ CopyObject object_of(std::string path, const Handle& handle, const Attributes& a
   object.changed = attributes.changed;
   object.file_id = attributes.file_id;
   object.fsid = attributes.file_system_id;
+  if (object.kind == Kind::Other)
+    object.special = nfs::client::Special{attributes.type, attributes.device};
   return object;
+}
+
+// Whether this user, or anybody, can have no special file of that kind there.
+bool refuses_the_kind(const Error& error) {
+  using nfs::client::Status;
+  return error.is(Status::NotOwner) || error.is(Status::NotSupported) ||
+         error.is(Status::BadType) || error.is(Status::Invalid);
 }
 
 std::string below(const CopyObject& directory, const std::string& name) {
@@ -181,6 +190,28 @@ class RemoteEndpoint final : public CopyEndpoint {
     if (renamed) co_return renamed;
     co_await remove_temp_file(remote_, progress_, names);
     co_return named_by_place(names, renamed.error());
+  }
+  Task<Outcome<std::string>> mknod(CopyObject directory, std::string name,
+                                   nfs::client::Special special, Finish finish) override {
+    const TempFileNames names = temp_file_names(directory, std::move(name));
+    FileSystem& files = remote_.settling();
+    const Outcome<Node> made =
+        co_await files.mknod(names.directory, names.temporary, special, {.mode = 0600});
+    if (!made && !is_answer(made.error())) co_await remove_temp_file(remote_, progress_, names);
+    if (!made && refuses_the_kind(made.error()))
+      co_return named_by_place(names, made.error()).error.sentence;
+    if (!made) co_return named_by_place(names, made.error());
+    // Version 2 has no call for it: a server that does not know how others say it makes a file.
+    const bool right = made->attributes.type == special.type;
+    Outcome<Ok> done{Ok{}};
+    if (right)
+      done = co_await finish_remote(files, object_of("", made->handle, made->attributes), finish);
+    if (right && done)
+      done = co_await files.rename(names.directory, names.temporary, names.directory, names.name);
+    if (right && done) co_return std::string();
+    co_await remove_temp_file(remote_, progress_, names);
+    if (!right) co_return std::string("the server makes something else");
+    co_return named_by_place(names, done.error());
   }
   Task<Outcome<std::unique_ptr<TempFile>>> temp_file(CopyObject directory, std::string name,
                                                      TempFilePlan plan) override {

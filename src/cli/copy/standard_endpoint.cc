@@ -127,6 +127,9 @@ class StandardEndpoint final : public CopyEndpoint {
   Task<Outcome<Ok>> symlink(CopyObject, std::string, std::string, Finish) override {
     co_return none();
   }
+  Task<Outcome<std::string>> mknod(CopyObject, std::string, nfs::client::Special, Finish) override {
+    co_return none();
+  }
   Task<Outcome<Extras>> extras(CopyObject, ExtraKinds) override { co_return Extras{}; }
   Task<Outcome<Ok>> adopt(CopyObject, Extras) override { co_return none(); }
   Task<Outcome<std::unique_ptr<TempFile>>> temp_file(CopyObject, std::string,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "cli/serve/ceph_export.h"
 #include "cli/serve/host_lookup.h"
 #include "cli/serve/late_hosts.h"
 
@@ -221,8 +222,9 @@ Result<ExportLine, std::string> parse_text(std::string_view text) {
   const std::size_t comma = std::min(text.find(',', std::min(equals, text.size())), text.size());
   if (equals == std::string_view::npos || equals == 0 || text[0] != '/' || comma == equals + 1)
     return wrong(
-        "is not understood; write /name=DIR, /name=memory or /name=ceph:PATH, then options: "
-        "/data=/srv/data,ro,all_squash");
+        fmt::format("is not understood; write /name=DIR{} /name=memory{}, then options: "
+                    "/data=/srv/data,ro,all_squash",
+                    serves_ceph() ? "," : " or", serves_ceph() ? " or /name=ceph:PATH" : ""));
   ExportLine line;
   line.path = text.substr(0, equals);
   line.folder = text.substr(equals + 1, comma - equals - 1);

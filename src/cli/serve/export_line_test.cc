@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "cli/serve/ceph_export.h"
+
 namespace stag::cli {
 namespace {
 
@@ -58,6 +60,13 @@ TEST(ExportLine, refuses_nonsense_with_one_sentence) {
     EXPECT_EQ(line.error().find('\n'), std::string::npos);
     EXPECT_NE(line.error().find(text), std::string::npos) << "it names the whole of it";
   }
+}
+
+TEST(ExportLine, offers_CephFS_only_where_this_program_has_it) {
+  const auto line = parse_export("data");
+  ASSERT_FALSE(line.ok());
+  EXPECT_NE(line.error().find("/name=memory"), std::string::npos);
+  EXPECT_EQ(line.error().find("ceph:") != std::string::npos, serves_ceph()) << line.error();
 }
 
 TEST(ExportLine, lists_the_known_options_when_it_refuses_an_unknown_one) {

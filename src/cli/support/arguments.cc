@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <sstream>
 
+#include "base/size.h"
 #include "cli/support/output.h"
-#include "cli/support/size.h"
 
 namespace stag::cli {
 namespace {
@@ -96,6 +96,11 @@ class HelpFormatter final : public CLI::Formatter {
   static bool has_ellipsis(const CLI::Option* option) {
     return option->get_name(true).find("... ") != std::string::npos;
   }
+
+ public:
+  HelpFormatter() { label("SUBCOMMAND", "COMMAND"); }
+
+ private:
   std::string make_option_usage(const CLI::Option* option) const override {
     return has_ellipsis(option) ? option->get_name(true)
                                 : CLI::Formatter::make_option_usage(option);
@@ -138,9 +143,17 @@ OptionText text_of(const CLI::Option& option) {
   return text;
 }
 
+// What stands behind "Usage:" in the help of `name`.
+std::string usage_of(const CLI::App& app, const std::string& name) {
+  const std::string line = HelpFormatter().make_usage(&app, name);
+  const std::size_t begin = line.find(name);
+  return line.substr(begin, line.find('\n', begin) - begin);
+}
+
 CommandText text_of(const CLI::App& app, const About& about) {
   CommandText text;
   text.name = app.get_name();
+  text.usage = usage_of(app, (app.get_parent() != nullptr ? "stag " : "") + text.name);
   text.summary = app.get_description();
   text.notes = about.notes;
   text.example = about.example;
@@ -370,6 +383,7 @@ void apply_file(CLI::App& app, ConfigFile& file) {
 Exit run_command_line(int argc, char** argv, std::vector<std::unique_ptr<Command>> commands) {
   CLI::App root("NFS over RDMA in user space: RPC-over-RDMA version 1 on any machine with TCP.",
                 "stag");
+  root.formatter(std::make_shared<HelpFormatter>());
   root.require_subcommand(1);
   root.set_version_flag("--version", "stag " STAG_VERSION);
   root.footer(

@@ -74,7 +74,7 @@ class Arguments {
   // Distinguishes a value that was given from none; `help` describes the case of none.
   void number(const std::string& names, std::optional<std::uint32_t>& value, std::uint32_t least,
               std::uint32_t most, const std::string& help);
-  // Bytes, with or without a unit (cli/support/size.h).
+  // Bytes, with or without a unit (base/size.h).
   void size(const std::string& names, std::uint32_t& value, std::uint32_t least, std::uint32_t most,
             const std::string& help);
   void size(const std::string& names, std::uint64_t& value, std::uint64_t least, std::uint64_t most,

@@ -19,6 +19,7 @@ struct OptionText {
 struct CommandText {
   std::string name;
   std::string summary;
+  std::string usage;  // the command with what follows it, as in "stag ls [OPTIONS] URL..."
   std::vector<OptionText> options;
   std::vector<OptionText> positionals;
   std::string notes;    // lines, may be empty

@@ -61,6 +61,20 @@ std::string page_header(const std::string& name, const std::string& summary,
                      roff_text(name), roff_text(summary));
 }
 
+// The command in bold, and each word that stands for another one in italics.
+std::string synopsis(const CommandText& command) {
+  const std::size_t behind = std::min(command.usage.find(" ["), command.usage.size());
+  std::string text = "\\fB" + roff_text(command.usage.substr(0, behind)) + "\\fR";
+  bool in_word = false;
+  for (const char c : command.usage.substr(behind)) {
+    const bool letter = std::isalpha(static_cast<unsigned char>(c)) != 0;
+    if (letter != in_word) text += letter ? "\\fI" : "\\fR";
+    in_word = letter;
+    text += roff_text(std::string(1, c));
+  }
+  return fmt::format(".SH SYNOPSIS\n{}{}\n", text, in_word ? "\\fR" : "");
+}
+
 std::string verbatim_section(const std::string& title, const std::string& lines) {
   if (lines.empty()) return "";
   return fmt::format(".SH {}\n.nf\n{}.fi\n", title, roff_text(with_line_end(lines)));
@@ -98,8 +112,7 @@ std::string option_sections(const std::vector<OptionText>& all) {
 
 std::string manual_of_program(const ProgramText& text) {
   std::string page = page_header("stag", text.program.summary, text);
-  page += ".SH SYNOPSIS\n\\fBstag\\fR \\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n";
-  page += option_sections(text.program.options);
+  page += synopsis(text.program) + option_sections(text.program.options);
   page += ".SH COMMANDS\n";
   std::string related;
   for (const CommandText& command : text.commands) {
@@ -113,10 +126,7 @@ std::string manual_of_program(const ProgramText& text) {
 
 std::string manual_of(const CommandText& command, const ProgramText& text) {
   std::string page = page_header("stag-" + command.name, command.summary, text);
-  page += fmt::format(".SH SYNOPSIS\n\\fBstag {}\\fR [\\fIOPTIONS\\fR]", roff_text(command.name));
-  for (const OptionText& positional : command.positionals)
-    page += fmt::format(" \\fI{}\\fR", roff_text(positional.names.front()));
-  page += "\n";
+  page += synopsis(command);
   if (!command.positionals.empty()) page += ".SH ARGUMENTS\n";
   for (const OptionText& positional : command.positionals) page += option_entry(positional);
   page += option_sections(command.options);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/network.h"
+#include "base/size.h"
 
 namespace stag::nfs::client {
 namespace {
@@ -65,17 +66,14 @@ Parsed port_into(std::string_view name, std::string_view value,
   return Ok{};
 }
 
-// Bytes, or KiB and MiB with K and M behind.
 Parsed size_into(std::string_view name, std::string_view value,
                  std::optional<std::uint32_t>& size) {
   constexpr std::uint32_t kMost = std::numeric_limits<std::int32_t>::max();
-  const bool kilo = value.ends_with('K') || value.ends_with('k');
-  const bool mega = value.ends_with('M') || value.ends_with('m');
-  const std::uint32_t unit = mega ? 1u << 20 : kilo ? 1u << 10 : 1;
-  const auto parsed = number(value.substr(0, value.size() - (unit > 1 ? 1 : 0)), kMost / unit);
-  if (!parsed)
-    return wrong(name, quoted(value) + " is no size; give a number of bytes above 0, or like 64K");
-  size = *parsed * unit;
+  const std::optional<std::uint64_t> bytes = parse_size(value);
+  if (!bytes || *bytes == 0 || *bytes > kMost)
+    return wrong(
+        name, quoted(value) + " is no size from 1 byte to less than 2G; write 65536, 64K or 1MiB");
+  size = static_cast<std::uint32_t>(*bytes);
   return Ok{};
 }
 

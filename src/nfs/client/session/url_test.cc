@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "testing/proves.h"
+
 namespace stag::nfs::client {
 namespace {
 
@@ -83,6 +85,9 @@ TEST(Url, names_a_user_and_a_group_by_number) {
 TEST(Url, has_sizes_with_units) {
   EXPECT_EQ(parsed("nfs://h/x?rsize=64K&wsize=1M").read_size, 65536u);
   EXPECT_EQ(parsed("nfs://h/x?rsize=64K&wsize=1M").write_size, 1u << 20);
+  EXPECT_EQ(parsed("nfs://h/x?rsize=64KiB&wsize=0.5M").read_size, 65536u);
+  EXPECT_EQ(parsed("nfs://h/x?rsize=64KiB&wsize=0.5M").write_size, 1u << 19);
+  EXPECT_EQ(parsed("nfs://h/x?rsize=64KB").read_size, 64'000u);
   EXPECT_FALSE(Url::parse("nfs://h/x?rsize=K").ok());
   EXPECT_FALSE(Url::parse("nfs://h/x?rsize=4096M").ok());
 }
@@ -127,6 +132,14 @@ TEST(Url, says_how_many_connections_share_the_calls) {
   EXPECT_EQ(parsed("nfs://h/x?connections=16").connections, 16u);
 }
 
+// Of every version: UDP is for MOUNT, NLM and rpcbind only.
+TEST(Url, does_not_name_UDP_for_files) {
+  PROVES("R8267-6.7.1-d");
+  for (const std::string version : {"", "&version=4.1", "&version=4.2"})
+    EXPECT_NE(complaint("nfs://h/x?proto=udp" + version).find("use rdma or tcp"),
+              std::string::npos);
+}
+
 TEST(Url, names_the_part_that_is_wrong) {
   const std::pair<std::string_view, std::string_view> mistakes[] = {
       {"http://h/x", "is no NFS URL"},
@@ -151,6 +164,7 @@ TEST(Url, names_the_part_that_is_wrong) {
       {"nfs://h:2049/x?port=rpcbind", "the host has one already"},
       {"nfs://h/x?rpcbindport=0", "'0' is no port"},
       {"nfs://h/x?rsize=0", "'0' is no size"},
+      {"nfs://h/x?rsize=2GiB", "'2GiB' is no size"},
       {"nfs://h/x?wsize=1X", "'1X' is no size"},
       {"nfs://h/x?connections=17", "'17' is no number from 1 to 16"},
       {"nfs://h/x?rsize=5&rsize=5", "given twice"},

@@ -1,11 +1,11 @@
-#include "cli/support/size.h"
+#include "base/size.h"
 
 #include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <cmath>
 
-namespace stag::cli {
+namespace stag {
 namespace {
 
 // What the letters behind a number stand for; nullopt: nothing.
@@ -47,4 +47,4 @@ std::optional<std::uint64_t> parse_size(std::string_view text) {
   return static_cast<std::uint64_t>(bytes);
 }
 
-}  // namespace stag::cli
+}  // namespace stag

@@ -1,8 +1,8 @@
-#include "cli/support/size.h"
+#include "base/size.h"
 
 #include <gtest/gtest.h>
 
-namespace stag::cli {
+namespace stag {
 namespace {
 
 TEST(Size, is_a_number_of_bytes_or_of_powers_of_1024_or_1000) {
@@ -28,4 +28,4 @@ TEST(Size, is_nothing_else) {
 }
 
 }  // namespace
-}  // namespace stag::cli
+}  // namespace stag

@@ -1,0 +1,47 @@
+// How the Copier copies devices, sockets and FIFOs: they are made anew, for they hold no data.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "cli/copy/copier.h"
+
+namespace stag::cli {
+namespace {
+
+std::string_view name_of(nfs::client::FileType type) {
+  using nfs::client::FileType;
+  if (type == FileType::Fifo) return "FIFO";
+  return type == FileType::Socket ? "socket" : "device";
+}
+
+}  // namespace
+
+Task<void> Copier::copy_special(CopyObject source, Target target) {
+  if (!options_.specials || !source.special)
+    co_return fail(from_.shown_path(source.path),
+                   "it is a device, socket or FIFO, which is copied with -a only");
+  if (target.name.empty() || (target.existing && target.existing->kind == Kind::Directory))
+    co_return fail(from_.shown_path(source.path), "a directory is in the way; remove it first");
+  if (target.existing) {
+    const Outcome<bool> kept = co_await stays(source, *target.existing);
+    if (!kept) co_return fail(to_.shown_path(target.existing->path), kept.error());
+    if (*kept) {
+      const Outcome<Ok> adjusted = co_await adjust(source, *target.existing);
+      if (!adjusted) co_return fail(to_.shown_path(target.existing->path), adjusted.error());
+      co_return void(++progress_.skipped);
+    }
+  }
+  Outcome<std::string> obstacle{std::string()};
+  if (!options_.dry_run)
+    obstacle = co_await to_.mknod(target.directory, target.name, *source.special,
+                                  finish_of(source, std::nullopt));
+  if (!obstacle) co_return fail(from_.shown_path(source.path), obstacle.error());
+  // As with rsync(1), what nobody but root may make fails no copy of a tree.
+  if (!obstacle->empty())
+    co_return complain_(fmt::format("{}: the {} is left out: {}", from_.shown_path(source.path),
+                                    name_of(source.special->type), *obstacle));
+  ++progress_.specials;
+  announce(source, target);
+}
+
+}  // namespace stag::cli
