@@ -85,6 +85,9 @@ void Requester::transmit(Pending& pending) {
   pending.sent_on = streams_;
   const Result<Ok, Reason> made = pending.message.begin_transmission();
   if (!made) return end(pending, Failure{failed(made.error())});
+  // The mark of one fragment cannot say more (RFC 5531 section 11).
+  if (pending.message.stream.size() >= oncrpc::kLastFragment)
+    return end(pending, Failure{failed(Reason::RpcCallTooLong)});
   pending.received_when_sent = stream_->received_bytes();
   pending.ticket = stream_->send(pending.message.stream.rope());
 }
