@@ -1,6 +1,7 @@
 // What does not fit a record, or the limits of either side.
 #include <gtest/gtest.h>
 
+#include "base/task_group.h"
 #include "oncrpc/record.h"
 #include "rpc/client.h"
 #include "rpc/server.h"
@@ -72,6 +73,56 @@ TEST(TcpLimits, a_call_that_no_record_mark_can_describe_ends_before_it_is_sent) 
     const auto small = co_await w.client->call<INCREMENT>(1u);
     EXPECT_TRUE(small.ok());
     EXPECT_EQ(w.channel->losses(), 0u);
+  });
+}
+
+constexpr std::uint32_t kLong = 5 << 20;  // more than a record has as a rule
+
+TEST(TcpLimits, a_reply_may_be_as_long_as_its_call_said) {
+  Limited world;
+  world.state.slots[1] = pattern(kLong, 1);
+  world.run_test([](Limited& w) -> Task<> {
+    const GetArgs get{.slot = 1, .count = kLong};
+    const auto back = co_await w.client->call<GET>(get);
+    EXPECT_TRUE(back.ok() && back->data == pattern(kLong, 1));
+    EXPECT_EQ(w.state.executed, 1u);
+  });
+}
+
+TEST(TcpLimits, a_reply_longer_than_any_call_said_ends_its_call_at_once) {
+  Limited world;
+  world.state.slots[1] = pattern(kLong, 1);
+  world.run_test([](Limited& w) -> Task<> {
+    Client unbound(*w.channel);  // knows no bounds
+    const GetArgs get{.slot = 1, .count = kLong};
+    const auto back = co_await unbound.call<GET>(get);
+    EXPECT_EQ(reason_of(back), Reason::RpcRecordTooLong);
+    EXPECT_EQ(w.state.executed, 1u);
+    const auto small = co_await w.client->call<INCREMENT>(1u);
+    EXPECT_TRUE(small.ok());
+  });
+}
+
+Task<> count_good(Client& client, std::uint32_t& good) {
+  const auto result = co_await client.call<INCREMENT>(1u);
+  if (result.ok()) ++good;
+}
+
+TEST(TcpLimits, a_call_longer_than_the_server_takes_ends_and_takes_no_other_along) {
+  Limited world;
+  world.run_test([](Limited& w) -> Task<> {
+    TaskGroup others;
+    std::uint32_t good = 0;
+    for (int i = 0; i < 3; ++i) others.add(count_good(*w.client, good));
+    const Rope data = mebibytes(kLong >> 20);
+    const PutArgs put{.slot = 1, .data = data, .checksum = 0};
+    const auto stored = co_await w.client->call<PUT>(put);
+    EXPECT_EQ(reason_of(stored), Reason::RpcCallTooLong);
+    EXPECT_EQ(w.channel->losses(), 2u);
+    const auto again = co_await w.client->call<PUT>(put);
+    EXPECT_EQ(reason_of(again), Reason::RpcCallTooLong);
+    co_await others.join();
+    EXPECT_EQ(good, 3u);
   });
 }
 
