@@ -92,6 +92,9 @@ class Exchange : public rpc::Client::AnyExchange {
   bool too_long_ = false;
 };
 
+// Bytes of arguments with their bulk: with an RPC header they are to stay below 4 GiB.
+constexpr std::size_t kMostArguments = 0xffff'0000u;
+
 // What is wrong with `call`; empty: nothing.
 std::string_view fault_of(const stag_call& call, const stag_procedure* procedure) {
   constexpr std::size_t kLeast = offsetof(stag_call, results_bulk_length) + sizeof(std::size_t);
@@ -102,8 +105,9 @@ std::string_view fault_of(const stag_call& call, const stag_procedure* procedure
   if (bulk && call.arguments_length != procedure->arguments_head)
     return "the arguments are not as long as the procedure's arguments_head";
   if (!bulk && call.bulk_length != 0) return "the procedure's arguments have no bulk";
-  if (call.bulk_length > 0xffff'fffcu || call.arguments_length > 0xffff'fffcu)
-    return "the arguments are 4 GiB or longer";
+  if (call.bulk_length > kMostArguments ||
+      call.arguments_length > kMostArguments - call.bulk_length)
+    return "the arguments are as long as 4 GiB less 64 KiB, or longer";
   if ((call.arguments == nullptr && call.arguments_length != 0) ||
       (call.bulk == nullptr && call.bulk_length != 0))
     return "the arguments are a null pointer";

@@ -124,8 +124,8 @@ typedef struct stag_call {
   const void*
       arguments; /* XDR, a multiple of 4 bytes; with STAG_ARGUMENTS_BULK arguments_head bytes */
   size_t arguments_length;
-  const void* bulk; /* with STAG_ARGUMENTS_BULK; below 4 GiB, and over RDMA what the server
-                       takes: 16 MiB if it is stag_serve() */
+  const void* bulk; /* with STAG_ARGUMENTS_BULK; as much as the server takes: if it is stag_serve()
+                       16 MiB over RDMA, and over TCP 4 MiB with the arguments and the header */
   size_t bulk_length;
   void* results; /* receives the results without bulk */
   size_t results_capacity;

@@ -7,6 +7,8 @@ namespace {
 // Memory a fragment gets before any of its bytes have come, and at most per step after that: as
 // much again as the record has already.
 constexpr std::size_t kFirstRoom = 64 << 10;
+// Bytes of a fragment in a long record, on average, that nobody goes below.
+constexpr std::uint32_t kShortFragment = 1 << 10;
 }  // namespace
 
 Result<std::size_t, Reason> RecordReader::feed(Bytes bytes) {
@@ -28,6 +30,12 @@ Result<std::size_t, Reason> RecordReader::feed(Bytes bytes) {
     if (Reason why = begin_fragment(); why != Reason::None) return Failure{why};
   }
   return all - bytes.size();
+}
+
+void RecordReader::allow(std::uint32_t record) {
+  if (record <= limits_.record) return;
+  limits_.fragments = std::max(limits_.fragments, record / kShortFragment);
+  limits_.record = record;
 }
 
 Reason RecordReader::begin_fragment() {

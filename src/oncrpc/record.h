@@ -43,6 +43,10 @@ class RecordReader {
   MutableBytes room();
   void placed(std::size_t n);
 
+  // Longer records are taken from now on, with as many more fragments.
+  void allow(std::uint32_t record);
+  const RecordLimits& limits() const { return limits_; }
+
   bool complete() const { return complete_; }
   // The record that is complete; the reader starts on the next one.
   Buffer take();

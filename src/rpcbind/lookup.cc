@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "rpc/with_channel.h"
 #include "rpcbind/rpcbind.h"
 #include "rpcbind/universal_address.h"
 
@@ -176,14 +177,14 @@ Task<Lookup> lookup(rpc::Connector& connector, std::string host, Question questi
   Loop& loop = connector.loop();
   Deadline deadline(loop, options);
   const Address at{std::move(host), options.port};
-  CallResult<std::unique_ptr<rpc::Channel>> channel =
-      co_await connector.connect(at, deadline.token());
-  if (!channel) co_return Failure{deadline.explain(channel.error())};
-  const rpc::CallOptions call_options = deadline.call_options(loop);
-  const Lookup found = co_await lookup(**channel, std::move(question), call_options);
-  co_await (*channel)->close();
-  if (!found) co_return Failure{deadline.explain(found.error())};
-  co_return found;
+  const auto ask = [&](rpc::Channel& channel) {
+    return lookup(channel, std::move(question), deadline.call_options(loop));
+  };
+  Task<rpc::ConnectedChannel> connecting = connector.connect(at, deadline.token());
+  const CallResult<Lookup> answer = co_await rpc::with_channel(std::move(connecting), ask);
+  if (!answer) co_return Failure{deadline.explain(answer.error())};
+  if (!*answer) co_return Failure{deadline.explain(answer->error())};
+  co_return *answer;
 }
 
 }  // namespace stag::rpcbind

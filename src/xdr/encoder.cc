@@ -38,6 +38,7 @@ bool Encoder::watches(ItemId id) const {
 }
 
 void Encoder::fixed_opaque(Bytes bytes) {
+  if (!fits(bytes.size())) return fail(Error::TooLong);
   if (!bytes.empty()) put_padded(reserve(padded_size(bytes)), bytes);
 }
 

@@ -57,7 +57,7 @@ class Encoder {
   void f64(double value) { u64(std::bit_cast<std::uint64_t>(value)); }
 
   // Fixed-length opaque (RFC 4506 4.9) and quadruple (4.8): the bytes and their padding, without a
-  // length word.
+  // length word. A stream that would become too long for it fails the Encoder.
   void fixed_opaque(Bytes bytes);
 
   // Variable-length opaque and string (RFC 4506 4.10, 4.11): length, bytes, padding. More than
@@ -128,13 +128,16 @@ class Encoder {
   void pad_after(std::size_t length);
   // The complete stream stays below 2^32 bytes: nothing longer can be described by a Position or a
   // record mark.
+  [[gnu::always_inline]] bool fits(std::size_t length) const {
+    return length <= kUnbounded && length + position() <= kUnbounded - 8;
+  }
   [[gnu::always_inline]] bool length_word(std::size_t length, std::uint32_t bound) {
-    const bool fits = length <= bound && length <= kUnbounded - 8 - std::size_t{position()};
-    if (fits)
+    const bool good = length <= bound && fits(length);
+    if (good)
       u32(static_cast<std::uint32_t>(length));
     else
       fail(Error::TooLong);
-    return fits;
+    return good;
   }
   void note(ItemId id, std::size_t length, bool in_head, Rope bytes);
 

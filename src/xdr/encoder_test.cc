@@ -125,6 +125,22 @@ TEST(Encoder, refuses_what_breaks_a_bound) {
   EXPECT_FALSE(counting.ok());
 }
 
+TEST(Encoder, refuses_what_would_make_a_stream_of_4_GiB_whether_it_has_a_length_word_or_not) {
+  const std::vector<std::byte> some(64 << 10);
+  Rope most;
+  for (int i = 0; i < (64 << 10) - 1; ++i) most.append(Rope::borrow(some));
+  for (const bool with_word : {true, false}) {
+    Encoder encoder;
+    encoder.opaque(kNoItem, most);
+    EXPECT_TRUE(encoder.ok());
+    if (with_word)
+      encoder.opaque(kNoItem, Bytes(some));
+    else
+      encoder.fixed_opaque(some);
+    EXPECT_EQ(encoder.error(), Error::TooLong);
+  }
+}
+
 // u32, "abc" watched in the head, u32, 9002 bytes watched by reference, u32, 9001 bytes unwatched,
 // u32.
 Stream mixed() {

@@ -1,11 +1,19 @@
-// An owner who is told that memory ran out has the locks that he had.
+// An owner who is told that memory ran out has the locks that he had. Callbacks close their
+// connections all the same, and are sent again.
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <string>
 
+#include "nfs/lock/callback_sender.h"
 #include "nfs/lock/range_locks.h"
+#include "nfs/proto/nlm.h"
+#include "nfs/proto/nsm.h"
+#include "rpc/server.h"
 #include "testing/failing_new.h"
+#include "testing/loopback_channel.h"
+#include "testing/manual_loop.h"
+#include "testing/nfs/lock_state.h"
 
 namespace stag::nfs::lock {
 namespace {
@@ -75,6 +83,136 @@ TEST_F(NlmLockMemory, that_runs_out_in_the_first_lock_of_an_owner_leaves_no_owne
   });
   EXPECT_TRUE(keeps_out({0, 9}));
   EXPECT_EQ(locks.holder(*mine), mine);
+}
+
+// A Channel over a connection ends the program where it is destroyed without having been closed.
+class OneUse final : public rpc::Channel {
+ public:
+  OneUse(Loop& loop, rpc::Service& service) : Channel(1), inner_(loop, service) {}
+  ~OneUse() override { EXPECT_TRUE(closed_); }
+  Task<Result<rpc::ReplyMessage, rpc::CallError>> call(rpc::CallMessage& message) override {
+    return inner_.call(message);
+  }
+  Task<void> close() override {
+    closed_ = true;
+    return inner_.close();
+  }
+  void serve_reverse(rpc::Service&) override {}
+  Loop& loop() override { return inner_.loop(); }
+  rpc::TransportKind kind() const override { return inner_.kind(); }
+  std::string where() const override { return inner_.where(); }
+
+ private:
+  testing::LoopbackChannel inner_;
+  bool closed_ = false;
+};
+
+// One client's host.
+class CallbackMemory : public ::testing::Test, private Peers {
+ protected:
+  CallbackMemory() {
+    host_.add<nlm::NLMPROC4_GRANTED>([this](rpc::CallContext&, nlm::nlm4_testargs args) {
+      return answer(nlm::nlm4_res{args.cookie, {nlm::NLM4_GRANTED}});
+    });
+    host_.add<nlm::NLMPROC4_TEST_RES>(
+        [this](rpc::CallContext&, const nlm::nlm4_testres&) { return answer(xdr::Void{}); });
+    host_.add<nsm::SM_NOTIFY>(
+        [this](rpc::CallContext&, const nsm::stat_chge&) { return answer(xdr::Void{}); });
+    manager_.on_grant([this](const Client& to, Ticket ticket) { sender_->granted(to, ticket); });
+  }
+  template <class T>
+  Task<T> answer(T value) {
+    ++heard_;
+    co_return value;
+  }
+  Task<Result<std::unique_ptr<rpc::Channel>, rpc::CallError>> reach(std::string, std::uint32_t,
+                                                                    std::uint32_t,
+                                                                    CancelToken) override {
+    std::unique_ptr<rpc::Channel> channel = std::make_unique<OneUse>(loop_, host_);
+    co_return channel;
+  }
+  Task<Ok> stop() {
+    co_await sender_->stop();
+    co_return Ok{};
+  }
+  // As net::EpollLoop does it, where a function throws.
+  void drain() {
+    for (;;) try {
+        return loop_.drain();
+      } catch (const std::bad_alloc&) {
+      }
+  }
+
+  // Begins what `begin` does, with each of its allocations failing once; `check` sees what has
+  // become of it half a minute later.
+  template <class Begin, class Check>
+  void fail_each(Begin begin, Check check) {
+    for (std::size_t n = 1;; ++n) {
+      ASSERT_LT(n, 1000u);
+      sender_.emplace(manager_, *records_, "server", loop_, static_cast<Peers&>(*this));
+      heard_ = 0;
+      begin();
+      stag::testing::allocations_until_failure = n;
+      drain();
+      const bool failed = std::exchange(stag::testing::allocations_until_failure, 0) == 0;
+      loop_.pass(std::chrono::seconds(30));
+      check(n);
+      ASSERT_TRUE(loop_.run(stop()).has_value()) << n;
+      if (failed) continue;
+      EXPECT_GT(n, 3u);
+      return;
+    }
+  }
+
+  testing::ManualLoop loop_;
+  StateDirectory directory_;
+  std::unique_ptr<Records> records_ = *Records::open(directory_.path());
+  LockManager manager_;
+  rpc::Server host_;
+  std::optional<CallbackSender> sender_;
+  int heard_ = 0;
+};
+
+TEST_F(CallbackMemory, that_runs_out_in_an_answer_loses_no_more_than_that) {
+  const auto begin = [this] { sender_->answer<nlm::NLMPROC4_TEST_RES>("192.0.2.1", {}); };
+  fail_each(begin, [&](std::size_t n) {
+    begin();
+    loop_.pass(std::chrono::seconds(1));
+    EXPECT_GE(heard_, 1) << n;
+  });
+}
+
+TEST_F(CallbackMemory, that_runs_out_in_NLM_GRANTED_has_it_sent_again_or_taken_back) {
+  const auto owner = [](const char* address) {
+    return std::make_shared<Owner>(Owner{{address, "name"}, "oh", 1});
+  };
+  const OwnerPtr waits = owner("192.0.2.1"), has = owner("192.0.2.2");
+  const auto lock = [&](const OwnerPtr& who, bool block) {
+    return manager_.lock({{{}, who, {}, true}, block, false, 0, {}}, TimePoint{});
+  };
+  fail_each(
+      [&] {
+        ASSERT_EQ(lock(has, false), nlm::NLM4_GRANTED);
+        ASSERT_EQ(lock(waits, true), nlm::NLM4_BLOCKED);
+        ASSERT_EQ(manager_.unlock({}, *has, {}), nlm::NLM4_GRANTED);
+      },
+      [&](std::size_t n) {
+        EXPECT_EQ(manager_.pending_count(), 0u) << n;
+        EXPECT_EQ(manager_.unlock({}, *waits, {}), nlm::NLM4_GRANTED) << n;
+      });
+}
+
+TEST_F(CallbackMemory, that_runs_out_in_SM_NOTIFY_does_not_prevent_it) {
+  ASSERT_TRUE(records_->add("192.0.2.1").ok());
+  records_ = *Records::open(directory_.path());
+  fail_each([this] { sender_->notify_restart(); },
+            [&](std::size_t n) {
+              sender_->notify_restart();
+              loop_.pass(std::chrono::seconds(30));
+              EXPECT_GE(heard_, 1) << n;
+              ASSERT_TRUE(records_->add("192.0.2.1").ok());
+              records_ = *Records::open(directory_.path());
+            });
 }
 
 }  // namespace

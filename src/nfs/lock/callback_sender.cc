@@ -40,23 +40,41 @@ rpc::CallOptions CallbackSender::options() {
 void CallbackSender::granted(const Client& client, Ticket ticket) {
   loop_.post([this, address = client.address, ticket] {
     if (stop_.cancelled()) return;
-    const auto [at, fresh] = deliveries_.try_emplace(address);
-    Deliveries& queue = at->second;
-    queue.tickets.push_back(ticket);
-    if (queue.tickets.size() > queue.most) {
-      std::erase_if(queue.tickets, [this](Ticket one) { return !manager_.is_pending(one); });
-      queue.most = std::max<std::size_t>(64, 2 * queue.tickets.size());
+    try {
+      enqueue(address, ticket);
+    } catch (...) {  // its client asks again
+      manager_.give_up(ticket);
+      throw;
     }
-    if (fresh) tasks_.add(deliver(address));
   });
 }
 
+void CallbackSender::enqueue(const std::string& address, Ticket ticket) {
+  const auto [at, fresh] = deliveries_.try_emplace(address);
+  Deliveries& queue = at->second;
+  try {
+    queue.tickets.push_back(ticket);
+    if (fresh) return tasks_.add(deliver(address));
+  } catch (...) {  // nobody would empty it
+    if (fresh) deliveries_.erase(at);
+    throw;
+  }
+  if (queue.tickets.size() <= queue.most) return;
+  std::erase_if(queue.tickets, [this](Ticket one) { return !manager_.is_pending(one); });
+  queue.most = std::max<std::size_t>(64, 2 * queue.tickets.size());
+}
+
 Task<void> CallbackSender::deliver(std::string address) {
+  const AtEnd forgotten([&] { deliveries_.erase(address); });
   Deliveries& queue = deliveries_[address];
   Duration wait = kFirstPause;
   TimePoint give_up_at = loop_.now() + kOfferFor;
   while (!queue.tickets.empty() && !stop_.cancelled()) {
-    const bool progress = co_await deliver_once(queue, address);
+    bool progress = false;
+    try {
+      progress = co_await deliver_once(queue, address);
+    } catch (const std::bad_alloc&) {  // there may be some when it is tried again
+    }
     if (queue.tickets.empty() || stop_.cancelled()) break;
     if (progress) {
       wait = kFirstPause;
@@ -68,29 +86,37 @@ Task<void> CallbackSender::deliver(std::string address) {
     co_await pause(loop_, wait, stop_);
     wait = std::min(2 * wait, kLongestPause);
   }
-  deliveries_.erase(address);
 }
 
 // True when at least one grant was settled.
 Task<bool> CallbackSender::deliver_once(Deliveries& queue, const std::string& address) {
   const auto first = manager_.pending(queue.tickets.front());
   const std::uint32_t version = first ? first->params.version : nlm::NLMPROC4_GRANTED::version;
-  auto channel = co_await peers_.reach(address, nlm::NLMPROC4_GRANTED::program, version, stop_);
-  if (!channel) co_return false;
+  const auto use = [&](rpc::Channel& channel) { return offer_all(channel, queue); };
+  Task<rpc::ConnectedChannel> reaching =
+      peers_.reach(address, nlm::NLMPROC4_GRANTED::program, version, stop_);
+  const rpc::CallResult<bool> progress = co_await rpc::with_channel(std::move(reaching), use);
+  co_return progress.ok() && *progress;
+}
+
+Task<bool> CallbackSender::offer_all(rpc::Channel& channel, Deliveries& queue) {
   bool progress = false;
   // granted() may remove settled tickets meanwhile.
   std::size_t left = queue.tickets.size();
   for (; left > 0 && !queue.tickets.empty() && !stop_.cancelled(); --left) {
     const Ticket ticket = queue.tickets.front();
     queue.tickets.pop_front();
-    const Verdict verdict = co_await offer(**channel, ticket);
+    Verdict verdict = Verdict::Unreachable;
+    try {
+      verdict = co_await offer(channel, ticket);
+    } catch (const std::bad_alloc&) {
+    }
     if (verdict == Verdict::Settled)
       progress = true;
     else
       queue.tickets.push_back(ticket);
     if (verdict == Verdict::Unreachable) break;
   }
-  co_await (*channel)->close();
   co_return progress;
 }
 
@@ -160,12 +186,13 @@ void CallbackSender::notify_restart() {
     // Who is to be told since then has his time, too.
     notify_until_ = loop_.now() + kNotifyFor;
     if (notifying_ || stop_.cancelled()) return;
-    notifying_ = true;
     tasks_.add(notify_all());
   });
 }
 
 Task<void> CallbackSender::notify_all() {
+  notifying_ = true;
+  const AtEnd over([this] { notifying_ = false; });
   Duration wait = kFirstPause;
   for (;;) {
     const std::vector<std::string> hosts = records_.unnotified();
@@ -173,7 +200,10 @@ Task<void> CallbackSender::notify_all() {
     for (const std::string& host : hosts) {
       if (stop_.cancelled()) break;
       co_await round.at_most(kNotifiedAtOnce - 1);
-      round.add(notify(host));
+      try {
+        round.add(notify(host));
+      } catch (const std::bad_alloc&) {  // in the next round
+      }
     }
     co_await round.join();
     if (stop_.cancelled() || records_.unnotified().empty()) break;
@@ -187,20 +217,22 @@ Task<void> CallbackSender::notify_all() {
     co_await pause(loop_, wait, stop_);
     wait = std::min(2 * wait, kLongestPause);
   }
-  notifying_ = false;
 }
 
 Task<void> CallbackSender::notify(std::string host) {
-  auto channel =
-      co_await peers_.reach(host, nsm::SM_NOTIFY::program, nsm::SM_NOTIFY::version, stop_);
-  if (!channel) co_return;
   const std::string former = records_.former_name(host);
-  bool heard = co_await notify_as(**channel, host_name_);
-  if (heard && !former.empty() && former != host_name_)
-    heard = co_await notify_as(**channel, former);
-  co_await (*channel)->close();
+  const auto use = [&](rpc::Channel& channel) { return notify_by(channel, former); };
+  Task<rpc::ConnectedChannel> reaching =
+      peers_.reach(host, nsm::SM_NOTIFY::program, nsm::SM_NOTIFY::version, stop_);
+  const rpc::CallResult<bool> heard = co_await rpc::with_channel(std::move(reaching), use);
   // It may have been adopted since.
-  if (heard && records_.former_name(host) == former) co_await forget(host);
+  if (heard.ok() && *heard && records_.former_name(host) == former) co_await forget(host);
+}
+
+Task<bool> CallbackSender::notify_by(rpc::Channel& channel, const std::string& former) {
+  bool heard = co_await notify_as(channel, host_name_);
+  if (heard && !former.empty() && former != host_name_) heard = co_await notify_as(channel, former);
+  co_return heard;
 }
 
 // A monitor passes over a name that it does not know.

@@ -16,6 +16,7 @@
 #include "nfs/lock/peers.h"
 #include "nfs/lock/records.h"
 #include "rpc/client.h"
+#include "rpc/with_channel.h"
 
 namespace stag::nfs::lock {
 
@@ -37,7 +38,12 @@ class CallbackSender {
   void answer(std::string host, typename Answer::Args results) {
     loop_.post([this, host = std::move(host), results = std::move(results)]() mutable {
       if (stop_.cancelled() || !begin_answer(host)) return;
-      tasks_.add(send<Answer>(std::move(host), std::move(results)));
+      try {
+        tasks_.add(send<Answer>(host, std::move(results)));
+      } catch (...) {
+        end_answer(host);
+        throw;
+      }
     });
   }
   // Sends SM_NOTIFY to every host that is to be told, by the records. Any thread.
@@ -58,10 +64,21 @@ class CallbackSender {
   };
   enum class Verdict : std::uint8_t { Settled, Open, Unreachable };
 
+  // Ends what a Task has begun, also where an exception ends the Task.
+  template <class End>
+  struct AtEnd {
+    explicit AtEnd(End what) : end(std::move(what)) {}
+    AtEnd(const AtEnd&) = delete;
+    ~AtEnd() { end(); }
+    End end;
+  };
+
   rpc::Client client_of(rpc::Channel& channel) const;
   rpc::CallOptions options();
+  void enqueue(const std::string& address, Ticket ticket);
   Task<void> deliver(std::string address);
   Task<bool> deliver_once(Deliveries& queue, const std::string& address);
+  Task<bool> offer_all(rpc::Channel& channel, Deliveries& queue);
   Task<Verdict> offer(rpc::Channel& channel, Ticket ticket);
   template <class Version>
   Task<Verdict> offer_as(rpc::Channel& channel, const PendingGrant& pending, Ticket ticket);
@@ -70,19 +87,24 @@ class CallbackSender {
   void end_answer(const std::string& host);
   Task<void> notify_all();
   Task<void> notify(std::string host);
+  Task<bool> notify_by(rpc::Channel& channel, const std::string& former);
   Task<bool> notify_as(rpc::Channel& channel, const std::string& name);
   Task<void> forget(const std::string& host);
 
   template <class Answer>
   Task<void> send(std::string host, typename Answer::Args results) {
-    auto channel = co_await peers_.reach(host, Answer::program, Answer::version, stop_);
-    if (channel) {
-      rpc::Client client = client_of(**channel);
-      // Some clients do not answer such a message (RFC 1813 6.2).
-      static_cast<void>(co_await client.call<Answer>(results, options()));
-      co_await (*channel)->close();
-    }
-    end_answer(host);
+    const AtEnd sent([&] { end_answer(host); });
+    const auto use = [&](rpc::Channel& channel) { return send_by<Answer>(channel, results); };
+    Task<rpc::ConnectedChannel> reaching =
+        peers_.reach(host, Answer::program, Answer::version, stop_);
+    co_await rpc::with_channel(std::move(reaching), use);
+  }
+  // Some clients do not answer such a message (RFC 1813 6.2).
+  template <class Answer>
+  Task<bool> send_by(rpc::Channel& channel, const typename Answer::Args& results) {
+    rpc::Client client = client_of(channel);
+    const auto answer = co_await client.call<Answer>(results, options());
+    co_return answer.ok();
   }
 
   LockManager& manager_;

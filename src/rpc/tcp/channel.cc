@@ -90,23 +90,33 @@ void TcpChannel::on_record(Buffer record) {
 
 // A port that speaks something else closes every connection at the first Call. A server that was
 // ever heard may be starting again.
-bool TcpChannel::is_unanswered(Reason end) {
-  heard_ |= stream_->received_bytes() > 0;
-  const bool by_peer = end == Reason::ConnectionClosed || end == Reason::ConnectionReset;
+bool TcpChannel::is_unanswered(bool by_peer) {
   unanswered_ = by_peer && !heard_ && requester_.waiting() > 0 ? unanswered_ + 1 : 0;
   return unanswered_ == kMostUnanswered;
+}
+
+// The end of calls for which no other connection would be better.
+void TcpChannel::end_hopeless(Reason end) noexcept {
+  const bool by_peer = end == Reason::ConnectionClosed || end == Reason::ConnectionReset;
+  // A server would execute them again, and send the same again.
+  if (end == Reason::RpcRecordTooLong || end == Reason::RpcRecordFragmented)
+    end_calls(&Requester::end_all, end);
+  if (by_peer && requester_.has_long_calls())
+    end_calls(&Requester::end_refused, Reason::RpcCallTooLong);
+  else if (is_unanswered(by_peer))
+    end_calls(&Requester::shut, Reason::RpcUnanswered);
 }
 
 // Detached first, by what asks for no memory: nothing is left of a connection that is lost.
 void TcpChannel::on_stream_closed(Reason reason) {
   ++losses_;
-  const bool unanswered = is_unanswered(reason);
+  heard_ |= stream_->received_bytes() > 0;
   if (responder_ != nullptr) responder_->detach();
   responder_ = nullptr;
   stream_ = nullptr;
   requester_.detach(reason);
   trace(Reason::RpcConnectionLost, requester_.where(), info(reason).text);
-  if (unanswered) return end_calls(&Requester::shut, Reason::RpcUnanswered);
+  end_hopeless(reason);
   if (requester_.waiting() > 0) reconnect();
 }
 

@@ -2,6 +2,11 @@
 // (rpc/channel.h). Many calls are in flight on one connection. A lost connection is replaced when
 // calls wait for it (rpc/reconnector.h); they are sent again on the new one only.
 //
+// Replies may be as long as the Calls say (ReplyBound), and in any case as StreamLimits has it. A
+// longer one ends every call in progress with RpcRecordTooLong: whose it is nobody knows. A server
+// that takes no Call of some length ends the connection at it: one of more than 4 MiB ends with
+// RpcCallTooLong the second time.
+//
 // Thread: that of `loop`. Ownership: the TcpChannel owns its connection. Errors:
 // CallError::transport with the Reason that the connection was lost or could not be made.
 #pragma once
@@ -60,7 +65,8 @@ class TcpChannel final : public Channel,
   void reconnect() noexcept;
   void end_calls(void (Requester::*end)(Reason) noexcept, Reason reason) noexcept;
   void adopt(net::TcpSocket socket);
-  bool is_unanswered(Reason end);
+  bool is_unanswered(bool by_peer);
+  void end_hopeless(Reason end) noexcept;
   void serve_reverse_on(const std::shared_ptr<RecordStream>& stream);
 
   net::EpollLoop& loop_;

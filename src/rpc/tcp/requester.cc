@@ -1,8 +1,24 @@
 #include "rpc/tcp/requester.h"
 
+#include <algorithm>
+
 #include "oncrpc/message.h"
 
 namespace stag::rpc::tcp {
+namespace {
+
+// A server that takes no Call of this length ends the connection at its mark, time and again. One
+// that was ended by something else meanwhile has the Call a second time.
+constexpr std::uint32_t kMostRefusals = 2;
+// Servers take Calls up to here: ours and, as a rule, others.
+constexpr std::uint32_t kTakenEverywhere = oncrpc::RecordLimits{}.record;
+
+std::uint32_t record_of(const ReplyBound& reply) {
+  return static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(reply.total_max(), oncrpc::kLastFragment - 1));
+}
+
+}  // namespace
 
 // Lives in the frame of its call(), which may end by an exception anywhere.
 struct Requester::Pending {
@@ -23,6 +39,7 @@ struct Requester::Pending {
   RecordStream::Ticket ticket = 0;
   std::uint64_t received_when_sent = 0;
   std::uint64_t sent_on = 0;  // the number of the stream
+  std::uint32_t refusals = 0;
   Pending* chain = nullptr;
 };
 
@@ -85,6 +102,10 @@ void Requester::transmit(Pending& pending) {
   pending.sent_on = streams_;
   const Result<Ok, Reason> made = pending.message.begin_transmission();
   if (!made) return end(pending, Failure{failed(made.error())});
+  // The mark of one fragment cannot say more (RFC 5531 section 11).
+  if (pending.message.stream.size() >= oncrpc::kLastFragment)
+    return end(pending, Failure{failed(Reason::RpcCallTooLong)});
+  stream_->allow(record_of(pending.message.reply));
   pending.received_when_sent = stream_->received_bytes();
   pending.ticket = stream_->send(pending.message.stream.rope());
 }
@@ -121,14 +142,36 @@ void Requester::detach(Reason reason) {
   lost_ = reason;
 }
 
-// A caller that is told may make another call at once.
-void Requester::end_all(Reason reason) noexcept {
-  const auto next_of = [last = calls_](Pending* bucket) {
-    while (bucket != nullptr && bucket->number > last) bucket = bucket->chain;
+// A caller that is told may make another call at once, which is not among `which`.
+template <class Which>
+void Requester::end_where(Which which, Reason reason) noexcept {
+  const auto next_of = [&which](Pending* bucket) {
+    while (bucket != nullptr && !which(*bucket)) bucket = bucket->chain;
     return bucket;
   };
   for (Pending*& bucket : buckets_)
     while (Pending* const pending = next_of(bucket)) end(*pending, Failure{failed(reason)});
+}
+
+void Requester::end_all(Reason reason) noexcept {
+  end_where([last = calls_](const Pending& each) { return each.number <= last; }, reason);
+}
+
+bool Requester::is_long_call(const Pending& pending) const noexcept {
+  return pending.sent_on == streams_ && pending.message.stream.size() > kTakenEverywhere;
+}
+
+bool Requester::has_long_calls() const noexcept {
+  for (const Pending* each : buckets_)
+    for (; each != nullptr; each = each->chain)
+      if (is_long_call(*each)) return true;
+  return false;
+}
+
+void Requester::end_refused(Reason reason) noexcept {
+  for (Pending* each : buckets_)
+    for (; each != nullptr; each = each->chain) each->refusals += is_long_call(*each) ? 1 : 0;
+  end_where([](const Pending& each) { return each.refusals >= kMostRefusals; }, reason);
 }
 
 void Requester::shut(Reason reason) noexcept {

@@ -43,6 +43,10 @@ class Requester {
   void end_all(Reason reason) noexcept;
   // The same, and each that comes later.
   void shut(Reason reason) noexcept;
+  // Whether a call in progress is so long that it may be what the peer ended the last stream for.
+  bool has_long_calls() const noexcept;
+  // The peer ended it. Ends such calls with `reason` if it is their second one. Asks for no memory.
+  void end_refused(Reason reason) noexcept;
 
   // A record of type REPLY.
   void on_reply(Buffer record);
@@ -63,6 +67,9 @@ class Requester {
   void transmit(Pending& pending);
   void end(Pending& pending, Result<ReplyMessage, CallError> result);
   void expire(Pending& pending);
+  bool is_long_call(const Pending& pending) const noexcept;
+  template <class Which>
+  void end_where(Which which, Reason reason) noexcept;
   CallError failed(Reason reason) const noexcept;
 
   Loop& loop_;

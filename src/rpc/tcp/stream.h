@@ -78,7 +78,9 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   static constexpr std::size_t record_cost() { return kRecordCost; }
   std::uint64_t received_bytes() const { return received_; }
   // Bytes of the longest record that is read.
-  std::uint32_t record_max() const { return limits_.records.record; }
+  std::uint32_t record_max() const { return reader_.limits().record; }
+  // Reads records of so many bytes from now on, if it did not.
+  void allow(std::uint32_t record) { reader_.allow(record); }
   Address peer() const { return wire_->peer(); }
   Address local() const { return wire_->local(); }
   Loop& loop() const { return loop_; }

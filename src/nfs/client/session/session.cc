@@ -13,6 +13,7 @@
 #include "nfs/proto/mount3.h"
 #include "nfs/proto/nfs3.h"
 #include "rpc/client_security.h"
+#include "rpc/with_channel.h"
 
 namespace stag::nfs::client {
 namespace {
@@ -50,18 +51,22 @@ FileSystemOptions as_told(FileSystemOptions options, const Url& url) {
   return options;
 }
 
+Task<bool> answers_nfs(rpc::Channel& channel, const FileSystemOptions& files) {
+  rpc::CallOptions options = call_options(files.calls);
+  options.timeout = kProbeTimeout;
+  rpc::Client client(channel, {}, mount_credentials(files));
+  const rpc::CallResult<Ok> answer =
+      co_await client.ping(v3::NFS_PROGRAM, files.calls.version, options);
+  co_return answer.ok() || answer.error().kind != rpc::CallError::Kind::Transport;
+}
+
 // Whether anything there answers a Call over TCP, be it that it serves no such program.
 Task<bool> speaks_tcp(rpc::Connector& tcp, Address at, FileSystemOptions files) {
   const ProtocolOptions& calls = files.calls;
-  rpc::CallResult<std::unique_ptr<rpc::Channel>> channel =
-      co_await tcp.connect(std::move(at), calls.cancel);
-  if (!channel) co_return false;
-  rpc::CallOptions options = call_options(calls);
-  options.timeout = kProbeTimeout;
-  rpc::Client client(**channel, {}, mount_credentials(files));
-  const rpc::CallResult<Ok> answer = co_await client.ping(v3::NFS_PROGRAM, calls.version, options);
-  co_await (*channel)->close();
-  co_return answer.ok() || answer.error().kind != rpc::CallError::Kind::Transport;
+  const auto ask = [&files](rpc::Channel& channel) { return answers_nfs(channel, files); };
+  Task<rpc::ConnectedChannel> connecting = tcp.connect(std::move(at), calls.cancel);
+  const rpc::CallResult<bool> answered = co_await rpc::with_channel(std::move(connecting), ask);
+  co_return answered.ok() && *answered;
 }
 
 // Tries NFS over TCP on a port that closes RPC-over-RDMA connections, or never answers them, to
