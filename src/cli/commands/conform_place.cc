@@ -66,6 +66,7 @@ class Search {
     }
     std::ranges::sort(names);
     for (const std::string& name : names) {
+      if (waiting_.size() >= kMostFolders) co_return;
       const Outcome<Node> found = co_await remote_.files().lookup(folder.handle, name);
       if (!found || found->attributes.type != FileType::Directory) continue;
       Folder below{.names = folder.names,

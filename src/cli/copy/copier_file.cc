@@ -7,6 +7,7 @@
 #include "cli/copy/comparison.h"
 #include "cli/copy/copier.h"
 #include "cli/copy/copier_parts.h"
+#include "nfs/client/acl.h"
 
 namespace stag::cli {
 using nfs::client::Error;
