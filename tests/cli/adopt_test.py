@@ -122,7 +122,7 @@ class Adopt(Case):
 
     def test_the_time_is_that_of_the_longer_lease(self):
         lost = self.start_in(self.lost_state, "--lease", "300")
-        self.ready_client(lost)
+        self.assertEqual(self.ready_client(lost).create_file(b"file")[0], OK)
         os.makedirs(self.state)
         shutil.copy(os.path.join(self.lost_state, "handle.key"), self.state)
         self.start_in(self.state, "--lease", "30")

@@ -157,7 +157,7 @@ class Callbacks(unittest.TestCase):
         client = self.client("--nfs4-delegations", "2")
         self.assertEqual(self.delegated(client), WRITE)
         self.assertEqual([client.open(name)[2] for name in (b"second", b"third")], [WRITE, NONE])
-        self.assertRegex(self.serving.log(), r"Nfs4DelegationsTooMany 127\.0\.0\.1: .*\(client \d+, export /data: the limit of all clients together\)")
+        self.assertRegex(self.serving.log(), r"Nfs4DelegationsTooMany 127\.0\.0\.1:\d+: .*\(client \d+, export /data, xid 0x\w{8}: the limit of all clients together\)")
 
     def test_as_many_files_that_programs_use_are_delegated_as_their_limit_says(self):
         folder = tempfile.TemporaryDirectory()
@@ -166,7 +166,7 @@ class Callbacks(unittest.TestCase):
         if self.delegated(client) == NONE:
             self.skipTest("no leases can be had in this folder")
         self.assertEqual([client.open(name)[2] for name in (b"second", b"third")], [WRITE, NONE])
-        self.assertRegex(self.serving.log(), r"Nfs4DelegationsTooMany .*\(client \d+, export /data: of files that programs of the server are kept from\)")
+        self.assertRegex(self.serving.log(), r"Nfs4DelegationsTooMany .*\(client \d+, export /data, xid 0x\w{8}: of files that programs of the server are kept from\)")
 
     def test_connections_over_RDMA_carry_them_unless_that_is_turned_off(self):
         for arguments, over_rdma in (((), BACK_CHANNEL), (("--no-rdma-callbacks",), 0)):

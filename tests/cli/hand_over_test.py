@@ -123,6 +123,29 @@ class TakingOver(Case):
         server = self.start("--take-over")
         self.assertEqual(stag("ls", server.url("/x")).returncode, 0)
 
+    def test_waits_for_nobody_who_held_nothing(self):
+        """With the default grace period: a listing whose reader has gone leaves a client that cannot say goodbye, but has nothing to reclaim."""
+        server = self.start()
+        source = self.tree(files=1)
+        for number in range(1000):
+            os.mkdir(os.path.join(self.served, f"{number:0200}"))
+        with subprocess.Popen([harness.STAG, "ls", server.tcp("/x") + "&version=4.2"], stdout=subprocess.PIPE) as listing:
+            self.assertTrue(listing.stdout.readline())
+        self.assertEqual(listing.returncode, -signal.SIGPIPE)
+        with contextlib.closing(Client(server.tcp_port, b"anna").connect()) as client:
+            self.assertEqual(client.reclaim_complete(), OK)
+        ports = ("--rdma-port", str(server.rdma_port), "--tcp-port", str(server.tcp_port))
+        for killed in (False, True):
+            if killed:
+                server.process.kill()
+                server.process.wait(harness.PATIENCE)
+            following = self.start(ports=ports) if killed else self.successor(server)
+            self.assertEqual(self.ended(server)[0], -signal.SIGKILL if killed else 0)
+            copied = stag("cp", os.path.join(source, "f0"), following.tcp("/x/f0"))
+            self.assertEqual((copied.stderr, copied.returncode), ("", 0))
+            self.assertNotIn("GracePeriod", following.log())
+            server = following
+
     def test_waits_for_a_client_of_version_4_1_that_has_vanished_until_the_grace_period_is_over(self):
         """Only where all come back it is shorter."""
         self.exports = (f"/data={self.served},no_root_squash",)

@@ -53,10 +53,16 @@ class Limits(unittest.TestCase):
             self.assertLess(time.monotonic(), end, f"{expression} is not in the log: {server.log()}")
             time.sleep(0.01)
 
-    def hit(self, server, reason, detail):
-        """A limit of version 4 that was hit: the log says by whom, and `stag status` how often. The
-        thread that ends a client may say so after another client has got what it held."""
-        self.logged(server, rf"{reason} 127\.0\.\d+\.\d+: .*" + (rf"\({detail}\)\n" if detail else r"[^)]\n"))
+    def hit(self, server, reason, detail, by=None):
+        """A limit of version 4 that was hit: the log says by whom, and `stag status` how often. `by`: the client whose last call it was;
+        port and XID of that are in the log, by which it is found in a capture. The thread that ends a client may say so after another
+        client has got what it held."""
+        port = r"(:\d+)?"
+        if by:
+            port = f":{by.socket.getsockname()[1]}"
+            about, colon, limit = detail.partition(": ")
+            detail = (f"{about}, " if about else "") + f"xid {by.xid:#010x}" + colon + limit
+        self.logged(server, rf"{reason} 127\.0\.\d+\.\d+{port}: .*\({detail}\)\n")
         limits = json.loads(stag("status", "--json", "--state", server.state).stdout)["limits"]
         self.assertIn(reason, [limit["reason"] for limit in limits if limit["count"] > 0])
 
@@ -119,10 +125,10 @@ class Limits(unittest.TestCase):
                 client.exchange_id()
                 self.assertEqual(client.create_session(MIB, MIB, MIB), OK)
                 self.assertEqual(client.granted, (cached, operations, slots))
-                self.hit(server, "Nfs4SlotsReduced", rf"client \d+: {slots} of {MIB} slots")
+                self.hit(server, "Nfs4SlotsReduced", rf"client \d+: {slots} of {MIB} slots", client)
                 many = words(PUTROOTFH)
                 self.assertEqual(client.in_session(*[many] * operations)[0], TOO_MANY_OPS)
-                self.hit(server, "Nfs4OperationsTooMany", "")
+                self.hit(server, "Nfs4OperationsTooMany", "", client)
                 client.minor = 0
                 self.assertEqual(client.compound(*[many] * (operations + 1))[0], RESOURCE)
                 self.assertEqual(server.log().count("Nfs4OperationsTooMany"), 2)
@@ -158,7 +164,7 @@ class Limits(unittest.TestCase):
             many = [words(PUTROOTFH), *[words(GETFH)] * 60]
             self.assertEqual(client.in_session(*many)[0], OK)
             self.assertEqual(client.in_session(*many, cachethis=1)[0], too_big_to_cache)
-            self.hit(server, "Nfs4ReplyTooLongToKeep", r"client \d+")
+            self.hit(server, "Nfs4ReplyTooLongToKeep", r"client \d+", client)
         self.assertEqual(server.end(), 0)
 
     def test_of_version_4_turn_away_one_more(self):
@@ -167,11 +173,11 @@ class Limits(unittest.TestCase):
         with contextlib.closing(Client(server.tcp_port, b"one")) as client:
             client.exchange_id()
             self.assertEqual([client.create_session() for _ in range(3)], [OK, OK, nospc])
-            self.hit(server, "Nfs4SessionsTooMany", r"client \d+: the limit of a client")
+            self.hit(server, "Nfs4SessionsTooMany", r"client \d+: the limit of a client", client)
             client.owner = b"two"
             client.exchange_id()
             self.assertEqual(client.create_session(), delay, "a quarter of four is one at an address")
-            self.hit(server, "Nfs4ClientsTooMany", r"client \d+: the limit of its address")
+            self.hit(server, "Nfs4ClientsTooMany", r"client \d+: the limit of its address", client)
         self.assertEqual(server.end(), 0)
 
     def test_of_version_4_of_an_address_are_given_apart(self):
@@ -183,7 +189,7 @@ class Limits(unittest.TestCase):
                     client.owner = b"%d" % number
                     client.exchange_id()
                     self.assertEqual(client.create_session(), OK if number < at_an_address else delay)
-            self.hit(server, "Nfs4ClientsTooMany", rf"client \d+: the limit of {last}")
+                self.hit(server, "Nfs4ClientsTooMany", rf"client \d+: the limit of {last}", client)
             self.assertEqual(server.end(), 0)
 
     @contextlib.contextmanager
@@ -242,7 +248,7 @@ class Limits(unittest.TestCase):
             one.exchange_id()
             two.exchange_id()
             self.assertEqual([one.create_session(), two.create_session()], [stale, OK])
-            self.hit(server, "Nfs4UnconfirmedEvicted", r"127\.0\.0\.1")
+            self.hit(server, "Nfs4UnconfirmedEvicted", rf"127\.0\.0\.1:{two.socket.getsockname()[1]}, xid 0x00000001")
 
     def test_of_version_4_keep_what_all_slots_keep_small(self):
         delay = 10008
@@ -261,8 +267,8 @@ class Limits(unittest.TestCase):
                 while (status := client.create_session(slots=64)) == OK:
                     pass
             self.assertEqual(status, delay)
-            self.hit(server, "Nfs4CachesFull", r"client \d+: the limit of its address")
-            self.hit(server, "Nfs4SlotsReduced", r"client \d+: 16 of 64 slots")
+            self.hit(server, "Nfs4CachesFull", r"client \d+: the limit of its address", two)
+            self.hit(server, "Nfs4SlotsReduced", r"client \d+, xid 0x\w{8}: 16 of 64 slots")
             self.assertEqual(two.destroy_session(session), OK)
             self.assertEqual(two.create_session(slots=64), OK, "there is room for it again")
 
@@ -274,7 +280,7 @@ class Limits(unittest.TestCase):
                 self.assertEqual(client.reclaim_complete(), OK)
                 statuses = [client.create_file(b"%d" % number)[0] for number in range(most + 1)]
                 self.assertEqual(statuses, [OK] * most + [delay], option)
-                self.hit(server, "Nfs4StatesTooMany", rf"client \d+, export /data: the limit of {whose}")
+                self.hit(server, "Nfs4StatesTooMany", rf"client \d+, export /data: the limit of {whose}", client)
             self.assertEqual(server.end(), 0)
 
     def test_of_version_4_on_copies_that_go_on_let_others_be_done_before_they_are_answered(self):
@@ -306,7 +312,7 @@ class Limits(unittest.TestCase):
                 os.truncate(os.path.join(folder, "from"), 40 * MIB)
                 # The first is remembered, for its client does not answer that it knows of the end.
                 self.assertEqual([client.copy(from_, source, to, target) for _ in range(2)], [(OK, 1), (OK, 0)])
-                self.hit(server, "Nfs4CopiesTooMany", rf"client \d+, export /data: the limit of {whose}")
+                self.hit(server, "Nfs4CopiesTooMany", rf"client \d+, export /data: the limit of {whose}", client)
             self.assertEqual(server.end(), 0)
 
     def test_of_operations_leave_room_for_our_own_client(self):

@@ -93,7 +93,8 @@ nfs::client::FileSystemOptions file_system_options(const Url& url, const RemoteO
   nfs::client::FileSystemOptions files;
   files.mount_credentials = user_credentials(url);
   files.calls.timeout = std::chrono::seconds(options.timeout);
-  if (options.hard) files.calls.jukebox_for = files.calls.timeout;
+  // Else a restarted server's grace period is waited for, which is longer than 60 s.
+  if (options.hard || options.timeout_given) files.calls.jukebox_for = files.calls.timeout;
   files.calls.delegations = options.delegations;
   files.calls.offloads = options.offloads;
   return files;

@@ -26,6 +26,8 @@ TEST(RemoteOptions,
   const auto hard = calls_of({.timeout = 1u << 20, .hard = true});
   EXPECT_EQ(hard.timeout, std::chrono::seconds(1u << 20));
   EXPECT_EQ(hard.jukebox_for, hard.timeout);
+  const auto told = calls_of(given({}, "--timeout 60"));
+  EXPECT_EQ(told.jukebox_for, 60s) << "no longer, though it would be by default";
   const auto soft = calls_of({.timeout = 1u << 20});
   EXPECT_EQ(soft.jukebox_for, nfs::client::ProtocolOptions{}.jukebox_for);
 }

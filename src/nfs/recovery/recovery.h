@@ -3,7 +3,7 @@
 //
 //   written                     before
 //   this start and its lease    the first Call
-//   a client                    its first open, or its RECLAIM_COMPLETE, is answered
+//   a client                    its first open is answered
 //   that a client is gone       what it holds goes to another
 //   that earlier starts are     the grace period ends
 //   a client of another server  that server's record of it goes

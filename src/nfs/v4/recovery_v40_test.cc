@@ -33,6 +33,7 @@ class Start40 : public stag::testing::Nfs40Served {
 
   using Nfs40Served::as;
   using Nfs40Served::client_;
+  using Nfs40Served::close;
   using Nfs40Served::lock;
   using Nfs40Served::loop_;
   using Nfs40Served::open_file;
@@ -126,6 +127,23 @@ class Nfs40Restart : public ::testing::Test {
 
 TEST_F(Nfs40Restart, a_client_that_only_looked_leaves_no_record) {
   start().set_up_client("a client");
+  EXPECT_FALSE(start().grace());
+}
+
+TEST_F(Nfs40Restart, a_client_that_has_closed_all_leaves_no_record_once_its_lease_is_over) {
+  Start40& first = start();
+  first.client_ = first.set_up_client("a client");
+  EXPECT_EQ(first.close(first.open_file(1, "file", "owner"), 3).status, v4::NFS4_OK);
+  first.loop_.pass(2 * kFullTime);
+  first.set_up_client("another");
+  EXPECT_FALSE(start().grace());
+}
+
+TEST_F(Nfs40Restart, a_client_that_restarted_and_only_looked_leaves_no_record) {
+  Start40& first = start();
+  first.client_ = first.set_up_client("a client");
+  first.open_file(1, "file", "owner");
+  first.set_up_client("a client", 2);
   EXPECT_FALSE(start().grace());
 }
 

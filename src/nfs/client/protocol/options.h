@@ -27,6 +27,8 @@ struct ProtocolOptions {
   Duration timeout = std::chrono::seconds(60);  // of one call; zero: waits for ever
   // How long the client repeats a call that the server answers with Status::Delay (NFS3ERR_JUKEBOX,
   // RFC 1813 section 2.6), but no longer than `timeout`; and the pauses in between, which double.
+  // Where both are as they are here it is these two minutes, or longer: the grace period of a
+  // server of version 4 that has restarted is waited for, a lease and a half minute.
   Duration jukebox_for = std::chrono::minutes(2);
   Duration jukebox_pause_min = std::chrono::milliseconds(100);
   Duration jukebox_pause_max = std::chrono::seconds(5);

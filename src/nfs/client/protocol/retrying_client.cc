@@ -30,18 +30,24 @@ Task<Outcome<Ok>> RetryingClient::ping(OperationContext context, std::uint32_t v
 
 namespace {
 
-Duration jukebox_limit(const ProtocolOptions& options) {
+// Of a server that has begun again: until it does so, and until a client has asked once more.
+constexpr Duration kBehindGrace = std::chrono::seconds(30);
+
+Duration jukebox_limit(const ProtocolOptions& options, Duration lease) {
+  const ProtocolOptions usual;
+  if (options.timeout == usual.timeout && options.jukebox_for == usual.jukebox_for)
+    return std::max(options.jukebox_for, lease + kBehindGrace);
   if (options.timeout == Duration::zero()) return options.jukebox_for;
   return std::min(options.jukebox_for, options.timeout);
 }
 
 }  // namespace
 
-JukeboxRetry::JukeboxRetry(Loop& loop, const ProtocolOptions& options)
+JukeboxRetry::JukeboxRetry(Loop& loop, const ProtocolOptions& options, Duration lease)
     : loop_(loop),
       cancel_(options.cancel),
       longest_(options.jukebox_pause_max),
-      end_(loop.now() + jukebox_limit(options)),
+      end_(loop.now() + jukebox_limit(options, lease)),
       next_(options.jukebox_pause_min) {}
 
 bool JukeboxRetry::left() const {

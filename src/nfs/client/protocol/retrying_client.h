@@ -15,7 +15,9 @@ namespace stag::nfs::client {
 // section 2.6, RFC 8881 section 15.1.1.3): from when this is made.
 class JukeboxRetry {
  public:
-  JukeboxRetry(Loop& loop, const ProtocolOptions& options);
+  // `lease`: of a server of version 4. Where nobody asked for other times, its grace period is
+  // waited for, which is that long unless its administrator says so (RFC 8881 section 8.4.2).
+  JukeboxRetry(Loop& loop, const ProtocolOptions& options, Duration lease = Duration::zero());
   bool left() const;
   // Ends early when cancelled.
   Task<void> pause();

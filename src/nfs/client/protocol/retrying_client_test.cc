@@ -104,6 +104,29 @@ TEST(RetryingClientTest, waits_for_a_jukebox_no_longer_than_for_an_answer) {
   EXPECT_EQ(jukebox.world.loop.now() - start, std::chrono::milliseconds(3'001));
 }
 
+// For a server that has restarted: a lease unless its administrator says so.
+TEST(RetryingClientTest, waits_longer_than_a_grace_period_unless_told_otherwise) {
+  Jukebox jukebox(1'000'000);
+  const TimePoint start = jukebox.world.loop.now();
+  const auto outcome = jukebox.world.run(jukebox.world.files.getattr(jukebox.world.files.root()));
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_EQ(jukebox.world.loop.now() - start, std::chrono::milliseconds(120'001));
+}
+
+TEST(RetryingClientTest, waits_for_the_grace_period_of_a_server_with_a_long_lease) {
+  using std::chrono::seconds;
+  const auto limit = [](const ProtocolOptions& options) {
+    testing::ManualLoop loop;
+    const JukeboxRetry retry(loop, options, seconds(300));
+    const TimePoint start = loop.now();
+    while (retry.left()) loop.pass(seconds(1));
+    return loop.now() - start;
+  };
+  EXPECT_EQ(limit({}), seconds(330));
+  EXPECT_EQ(limit({.jukebox_for = seconds(20)}), seconds(20));
+  EXPECT_EQ(limit({.timeout = seconds(20)}), seconds(20));
+}
+
 TEST(RetryingClientTest, stops_waiting_for_a_jukebox_when_cancelled) {
   CancelSource cancel;
   FileSystemOptions options;

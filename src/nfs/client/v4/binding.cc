@@ -40,7 +40,7 @@ Task<Outcome<session::Fate>> SessionClient::bind_connection(OperationContext con
     co_return Fate::Go;
   }
   const InProgress in_progress(binding_, bound_);
-  JukeboxRetry retry(channel().loop(), options);
+  JukeboxRetry retry(channel().loop(), options, session_.lease());
   for (;;) {
     const Outcome<Fate> came = co_await bind_once(context, options);
     if (!came || *came != Fate::Later || !retry.left()) co_return came;

@@ -12,14 +12,12 @@ using testing::Accident;
 using testing::HeldWorld;
 using testing::Nfs4ClientWorld;
 
-// In version 4.0 it takes its full time, as no client says that it is done.
-constexpr Duration kLongerThanGrace = std::chrono::seconds(110);
-
+// With times as they are by default. In version 4.0 a grace period takes its full one, as no client
+// says that it is done.
 class Nfs4Held : public ::testing::TestWithParam<std::uint32_t>, public HeldWorld {
  protected:
   Nfs4Held() : Nfs4Held(false) {}
   explicit Nfs4Held(bool records) : HeldWorld(GetParam()) {
-    options.calls.timeout = kLongerThanGrace;
     if (!records) return;
     channel.keep_records();
     channel.restart();
@@ -251,7 +249,6 @@ TEST_P(Nfs4Held, an_open_that_an_administrator_revokes_is_made_again_without_its
 class Nfs4HeldAccidents : public HeldWorld {
  public:
   explicit Nfs4HeldAccidents(std::uint32_t minor) : HeldWorld(minor) {
-    options.calls.timeout = kLongerThanGrace;
     channel.keep_records();
     channel.restart();
     files();

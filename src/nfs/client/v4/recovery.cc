@@ -145,7 +145,7 @@ Task<Outcome<Ok>> SessionClient::go_on(Fate fate, v4::nfsstat4 status, Operation
 }
 
 Task<Outcome<Ok>> SessionClient::recover(OperationContext context, const ProtocolOptions& options) {
-  JukeboxRetry retry(channel().loop(), options);
+  JukeboxRetry retry(channel().loop(), options, session_.lease());
   while (!ready()) {
     if (recovering_) {
       co_await recovered_.wait(options.cancel);

@@ -313,7 +313,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::try_again(Attempt tried,
                                                                OperationContext context,
                                                                Request& request,
                                                                const ProtocolOptions& options) {
-  JukeboxRetry retry(channel().loop(), options);
+  JukeboxRetry retry(channel().loop(), options, session_.lease());
   Outcome<Attempt> came = std::move(tried);
   int gone = 0;
   int lost = 0;

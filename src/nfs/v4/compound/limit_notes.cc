@@ -1,11 +1,21 @@
 #include "nfs/v4/compound/limit_notes.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <string>
 
 namespace stag::nfs::nfs4 {
 
 namespace {
+
+// As the events of the log have it: what a capture of the network shows, too.
+std::string xid_of(const Compound& compound) {
+  std::array<char, sizeof "xid 0x12345678"> text;
+  std::snprintf(text.data(), text.size(), "xid 0x%08x",
+                static_cast<unsigned>(compound.admission().call().header().xid));
+  return text.data();
+}
 
 std::string detail_of(const Compound& compound, state::ClientId client, std::string_view what) {
   std::string detail = client == 0 ? std::string() : "client " + std::to_string(client);
@@ -15,6 +25,7 @@ std::string detail_of(const Compound& compound, state::ClientId client, std::str
   };
   if (const auto* object = std::get_if<ExportObject>(&compound.current()))
     add(", ", "export " + object->export_->path());
+  add(", ", xid_of(compound));
   if (!what.empty()) add(": ", what);
   return detail;
 }
@@ -61,12 +72,12 @@ std::string_view name_of(state::Limit limit) {
 
 void note_limit(const Compound& compound, Reason reason, state::ClientId client,
                 std::string_view what) noexcept {
-  const std::string& address = compound.admission().call().origin().peer.host;
+  const Address& peer = compound.admission().call().origin().peer;
   try {
-    trace(reason, address, detail_of(compound, client, what));
+    trace(reason, to_string(peer), detail_of(compound, client, what));
   } catch (const std::bad_alloc&) {
     // What is refused must not fail because its log line does.
-    trace(reason, address);
+    trace(reason, peer.host);
   }
 }
 
@@ -91,8 +102,13 @@ void note_session(const Compound& compound, const state::CreateSessionArgs& aske
 }
 
 void note_evicted(const Compound& compound, std::string_view address) noexcept {
-  if (!address.empty())
-    trace(Reason::Nfs4UnconfirmedEvicted, address, compound.admission().call().origin().peer.host);
+  if (address.empty()) return;
+  const Address& peer = compound.admission().call().origin().peer;
+  try {
+    trace(Reason::Nfs4UnconfirmedEvicted, address, to_string(peer) + ", " + xid_of(compound));
+  } catch (const std::bad_alloc&) {
+    trace(Reason::Nfs4UnconfirmedEvicted, address, peer.host);
+  }
 }
 
 }  // namespace stag::nfs::nfs4

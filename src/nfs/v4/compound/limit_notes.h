@@ -1,5 +1,6 @@
 // Limits that clients of version 4 run into, as Reasons (base/reason.h): the state core reports
-// them with its results, and here they get a name, the client and the export.
+// them with its results, and here they get a name, the client, the export and the XID of the Call,
+// by which it is found in a capture.
 //
 // Thread: any. Only called where something was refused or cut down.
 #pragma once
