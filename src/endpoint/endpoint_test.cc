@@ -177,18 +177,19 @@ struct Slow : INCREMENT {
   static constexpr std::uint32_t program = 0x2000007a;
 };
 
+Task<std::uint32_t> slowly(Loop& loop, std::promise<void>& begun, std::atomic<bool>& ended,
+                           std::uint32_t value) {
+  begun.set_value();
+  co_await sleep_for(loop, 60ms);
+  ended = true;
+  co_return value;
+}
+
 TEST_P(Endpoint, waits_for_calls_in_progress_before_its_threads_end) {
   std::atomic<bool> ended{false};
   std::promise<void> begun;
   server_.add<Slow>([&](rpc::CallContext& call, std::uint32_t value) {
-    const auto body = [](Loop& loop, std::promise<void>& started, std::atomic<bool>& done,
-                         std::uint32_t v) -> Task<std::uint32_t> {
-      started.set_value();
-      co_await sleep_for(loop, 30ms);
-      done = true;
-      co_return v;
-    };
-    return body(call.loop(), begun, ended, value);
+    return slowly(call.loop(), begun, ended, value);
   });
   std::optional<Listener> listener(listening());
   Client client = connected(listener->address());
@@ -199,6 +200,28 @@ TEST_P(Endpoint, waits_for_calls_in_progress_before_its_threads_end) {
   });
   begun.get_future().wait();
   listener.reset();
+  EXPECT_TRUE(ended);
+  caller.join();
+}
+
+TEST_P(Endpoint, waits_for_calls_in_progress_also_where_the_program_has_its_loops) {
+  std::atomic<bool> ended{false};
+  std::promise<void> begun;
+  server_.add<Slow>([&](rpc::CallContext& call, std::uint32_t value) {
+    return slowly(call.loop(), begun, ended, value);
+  });
+  const auto loops = std::make_shared<Loops>(2);
+  std::optional<Listener> first(listening(loops)), second(listening(loops));
+  Client client = connected(first->address());
+  std::thread caller([&] {
+    rpc::CallOptions options;
+    options.timeout = 200ms;
+    static_cast<void>(client.call<Slow>(1, options));
+  });
+  begun.get_future().wait();
+  second.reset();
+  EXPECT_FALSE(ended) << "another Listener is there";
+  first.reset();
   EXPECT_TRUE(ended);
   caller.join();
 }
