@@ -254,6 +254,36 @@ TEST_P(Endpoint, serves_what_the_server_calls_back_on_the_same_connection) {
   EXPECT_EQ(*result, 50u);
 }
 
+// Asks its client back and does not wait for the answer.
+Task<std::uint32_t> ask_back_later(rpc::CallContext& call, std::uint32_t value) {
+  detach([](std::shared_ptr<rpc::Channel> back, std::uint32_t what) -> Task<> {
+    rpc::Client client(*back, kBinding);
+    static_cast<void>(co_await client.call<Slow>(what));
+  }(call.reverse_channel(), value));
+  co_return value;
+}
+
+TEST_P(Endpoint, waits_for_what_the_server_calls_back_before_its_client_goes) {
+  server_.add<AskBack>(ask_back_later);
+  Listener listener = listening();
+  std::atomic<bool> ended{false};
+  std::promise<void> begun;
+  rpc::Server reverse;
+  reverse.add<Slow>([&](rpc::CallContext& call, std::uint32_t value) {
+    return slowly(call.loop(), begun, ended, value);
+  });
+  ConnectOptions options = connect_options();
+  options.reverse = &reverse;
+  {
+    auto client = connect(listener.address(), options);
+    ASSERT_TRUE(client.ok()) << client.error().message();
+    ASSERT_TRUE(client->call<AskBack>(4).ok());
+    begun.get_future().wait();
+  }
+  EXPECT_TRUE(ended);
+  EXPECT_EQ(reverse.active_calls(), 0u);
+}
+
 INSTANTIATE_TEST_SUITE_P(Transports, Endpoint,
                          ::testing::Values(Way{Transport::Rdma}, Way{Transport::Tcp},
                                            Way{Transport::Rdma, FabricKind::Verbs}),
