@@ -69,7 +69,6 @@ int main(int argc, char** argv) {
   const int port = argc > 1 ? std::atoi(argv[1]) : stag::endpoint::kRdmaPort;
   auto listener =
       stag::endpoint::listen(server, {"127.0.0.1", static_cast<std::uint16_t>(port)}, options);
-  options.loops = nullptr;
   if (!listener.ok()) return std::puts(stag::info(listener.error()).text.data()), 1;
   std::printf("%d\n", listener->address().port);
   std::fflush(stdout);

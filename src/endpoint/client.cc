@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "endpoint/connector.h"
+#include "endpoint/quiet.h"
 
 namespace stag::endpoint {
 
@@ -11,11 +12,14 @@ struct Client::State {
   std::unique_ptr<rpc::Connector> connector;
   std::unique_ptr<rpc::Channel> channel;
   std::optional<rpc::Client> client;
+  rpc::Service* reverse = nullptr;
 
   net::EpollLoop& loop() const { return loops->at(0); }
   ~State() {
     if (channel == nullptr) return;
     finish_on(loop(), [this] { return channel->close(); });
+    // A handler of theirs runs on, and has the loop and what the Channel has made.
+    if (reverse != nullptr) finish_on(loop(), [this] { return quiet(loop(), *reverse); });
     finish_on(loop(), [this] { channel = nullptr; });
   }
 };
@@ -40,6 +44,7 @@ Result<Client, rpc::CallError> connect(const Address& server, ConnectOptions opt
       wait_on(state->loop(), [&] { return state->connector->connect(server, {}); });
   if (!channel) return Failure{channel.error()};
   state->channel = *std::move(channel);
+  state->reverse = options.reverse;
   if (options.reverse != nullptr)
     run_on(state->loop(), [&] { state->channel->serve_reverse(*options.reverse); });
   state->client.emplace(*state->channel, options.binding, std::move(options.credentials),

@@ -177,18 +177,19 @@ struct Slow : INCREMENT {
   static constexpr std::uint32_t program = 0x2000007a;
 };
 
+Task<std::uint32_t> slowly(Loop& loop, std::promise<void>& begun, std::atomic<bool>& ended,
+                           std::uint32_t value) {
+  begun.set_value();
+  co_await sleep_for(loop, 60ms);
+  ended = true;
+  co_return value;
+}
+
 TEST_P(Endpoint, waits_for_calls_in_progress_before_its_threads_end) {
   std::atomic<bool> ended{false};
   std::promise<void> begun;
   server_.add<Slow>([&](rpc::CallContext& call, std::uint32_t value) {
-    const auto body = [](Loop& loop, std::promise<void>& started, std::atomic<bool>& done,
-                         std::uint32_t v) -> Task<std::uint32_t> {
-      started.set_value();
-      co_await sleep_for(loop, 30ms);
-      done = true;
-      co_return v;
-    };
-    return body(call.loop(), begun, ended, value);
+    return slowly(call.loop(), begun, ended, value);
   });
   std::optional<Listener> listener(listening());
   Client client = connected(listener->address());
@@ -199,6 +200,28 @@ TEST_P(Endpoint, waits_for_calls_in_progress_before_its_threads_end) {
   });
   begun.get_future().wait();
   listener.reset();
+  EXPECT_TRUE(ended);
+  caller.join();
+}
+
+TEST_P(Endpoint, waits_for_calls_in_progress_also_where_the_program_has_its_loops) {
+  std::atomic<bool> ended{false};
+  std::promise<void> begun;
+  server_.add<Slow>([&](rpc::CallContext& call, std::uint32_t value) {
+    return slowly(call.loop(), begun, ended, value);
+  });
+  const auto loops = std::make_shared<Loops>(2);
+  std::optional<Listener> first(listening(loops)), second(listening(loops));
+  Client client = connected(first->address());
+  std::thread caller([&] {
+    rpc::CallOptions options;
+    options.timeout = 200ms;
+    static_cast<void>(client.call<Slow>(1, options));
+  });
+  begun.get_future().wait();
+  second.reset();
+  EXPECT_FALSE(ended) << "another Listener is there";
+  first.reset();
   EXPECT_TRUE(ended);
   caller.join();
 }
@@ -229,6 +252,36 @@ TEST_P(Endpoint, serves_what_the_server_calls_back_on_the_same_connection) {
   auto result = client->call<AskBack>(4);
   ASSERT_TRUE(result.ok()) << result.error().message();
   EXPECT_EQ(*result, 50u);
+}
+
+// Asks its client back and does not wait for the answer.
+Task<std::uint32_t> ask_back_later(rpc::CallContext& call, std::uint32_t value) {
+  detach([](std::shared_ptr<rpc::Channel> back, std::uint32_t what) -> Task<> {
+    rpc::Client client(*back, kBinding);
+    static_cast<void>(co_await client.call<Slow>(what));
+  }(call.reverse_channel(), value));
+  co_return value;
+}
+
+TEST_P(Endpoint, waits_for_what_the_server_calls_back_before_its_client_goes) {
+  server_.add<AskBack>(ask_back_later);
+  Listener listener = listening();
+  std::atomic<bool> ended{false};
+  std::promise<void> begun;
+  rpc::Server reverse;
+  reverse.add<Slow>([&](rpc::CallContext& call, std::uint32_t value) {
+    return slowly(call.loop(), begun, ended, value);
+  });
+  ConnectOptions options = connect_options();
+  options.reverse = &reverse;
+  {
+    auto client = connect(listener.address(), options);
+    ASSERT_TRUE(client.ok()) << client.error().message();
+    ASSERT_TRUE(client->call<AskBack>(4).ok());
+    begun.get_future().wait();
+  }
+  EXPECT_TRUE(ended);
+  EXPECT_EQ(reverse.active_calls(), 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Transports, Endpoint,

@@ -1,5 +1,9 @@
 #include "endpoint/listener.h"
 
+#include <map>
+#include <mutex>
+
+#include "endpoint/quiet.h"
 #include "endpoint/software.h"
 #include "fabric/capture/captured_fabric.h"
 #include "fabric/iwarp/iwarp_fabric.h"
@@ -11,12 +15,31 @@
 namespace stag::endpoint {
 namespace {
 
-using namespace std::chrono_literals;
+// How many Listeners there are of a service on the same Loops. References to the Loops do not say
+// it: programs have their own.
+class Counted {
+ public:
+  void begin(const Loops& loops, const rpc::Service& service) {
+    const std::lock_guard lock(mutex);
+    ++counts[{&loops, &service}];
+    key_ = {&loops, &service};
+  }
+  // Whether it was the last one.
+  bool end() {
+    if (key_.first == nullptr) return false;
+    const std::lock_guard lock(mutex);
+    const auto found = counts.find(key_);
+    if (--found->second > 0) return false;
+    counts.erase(found);
+    return true;
+  }
 
-// Calls outlive their connections; before the loops go they have ended.
-Task<> quiet(Loop& loop, const rpc::Service& service) {
-  while (service.active_calls() > 0) co_await sleep_for(loop, 1ms);
-}
+ private:
+  using Key = std::pair<const Loops*, const rpc::Service*>;
+  static inline std::mutex mutex;
+  static inline std::map<Key, std::size_t> counts;
+  Key key_{};
+};
 
 // Shared by the listeners of one program, or a loop of its own.
 std::shared_ptr<Loops> loops_of(ListenOptions& options) {
@@ -36,6 +59,7 @@ struct Listener::State {
   std::unique_ptr<rpc::udp::UdpServer> udp;
   std::unique_ptr<fabric::Fabric> fabric;
   std::unique_ptr<rpc::rdma::Server> rdma;
+  Counted counted;
   bool closing = false;
   std::promise<void> closed;
 
@@ -111,7 +135,7 @@ struct Listener::State {
       udp = nullptr;
       rdma = nullptr;
     });
-    if (loops.use_count() == 1) finish_on(loop(), [this] { return quiet(loop(), service); });
+    if (counted.end()) finish_on(loop(), [this] { return quiet(loop(), service); });
   }
 };
 
@@ -142,6 +166,7 @@ Result<Listener, Reason> listen(rpc::Service& service, const Address& at, Listen
   auto state = std::make_unique<Listener::State>(service, loops_of(options));
   const Reason reason = run_on(state->loop(), [&] { return state->listen(at, options); });
   if (reason != Reason::None) return Failure{reason};
+  state->counted.begin(*state->loops, service);
   return Listener(std::move(state));
 }
 
@@ -151,6 +176,7 @@ Result<Listener, Reason> listen(rpc::Service& service, int socket, ListenOptions
   const Reason reason =
       run_on(state->loop(), [&] { return state->listen(std::move(owned), options); });
   if (reason != Reason::None) return Failure{reason};
+  state->counted.begin(*state->loops, service);
   return Listener(std::move(state));
 }
 

@@ -16,7 +16,7 @@
 namespace stag::endpoint {
 
 // Its destruction, on a thread that is no loop's, closes its connections; the last Listener of its
-// Loops also waits for the Calls in progress.
+// service on its Loops also waits for the Calls in progress, whoever else has the Loops.
 class Listener {
  public:
   Listener(Listener&&) noexcept;

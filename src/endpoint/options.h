@@ -52,8 +52,8 @@ struct ConnectOptions {
   rpc::Binding binding{};  // of the programs to be called; its table outlives the client
   rpc::Credentials credentials{};
   rpc::ClientOptions client{};
-  // Serves Calls of the server on this connection (RFC 8167); outlives the client. Null: such Calls
-  // are dropped.
+  // Serves Calls of the server on this connection (RFC 8167); outlives the client, which waits for
+  // those in progress when it goes. Null: such Calls are dropped.
   rpc::Service* reverse = nullptr;
   // The client runs on the first loop. Null: the client has a loop of its own.
   std::shared_ptr<Loops> loops{};
