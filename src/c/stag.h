@@ -19,7 +19,8 @@
  * that the last one (stag_disconnect, stag_stop, the reply to a request) comes after all others
  * have returned. Completions and handlers run on a thread of the library, which serves other calls
  * meanwhile: they do not block. There they may begin calls and reply, but not call a function that
- * blocks (STAG_WRONG_THREAD).
+ * blocks, of whatever client or server: stag_connect, stag_disconnect, stag_call_wait, stag_ping,
+ * stag_serve and stag_stop return STAG_WRONG_THREAD.
  *
  * Errors: functions return a stag_status; `error`, where it is not null, receives the same with a
  * sentence. Nothing is thrown.
