@@ -214,6 +214,54 @@ TEST_P(CApi, a_call_that_was_begun_ends_on_the_clients_thread_where_nothing_may_
   EXPECT_EQ(result_, number);
 }
 
+// What a handler got from functions that block.
+struct Tried {
+  const stag_program* program = nullptr;
+  stag_client* client = nullptr;
+  stag_server* server = nullptr;
+  std::vector<int> statuses{};
+};
+
+void try_all(void* context, stag_request* request) {
+  auto& tried = *static_cast<Tried*>(context);
+  stag_call call = sized(stag_call{});
+  call.procedure = stag_request_procedure(request);
+  stag_client* client = nullptr;
+  stag_server* server = nullptr;
+  tried.statuses = {
+      stag_call_wait(tried.client, &call, nullptr),
+      stag_ping(tried.client, nullptr),
+      stag_disconnect(tried.client),
+      stag_stop(tried.server),
+      stag_connect("127.0.0.1", 1, tried.program, nullptr, &client, nullptr),
+      stag_serve("127.0.0.1", 0, tried.program, try_all, nullptr, nullptr, &server, nullptr)};
+  EXPECT_EQ(stag_refuse(request, STAG_SYSTEM_ERR), STAG_OK);
+}
+
+TEST_P(CApi, a_handler_may_not_block_on_whatever_client_or_server) {
+  connect();
+  Tried tried;
+  tried.program = &program_;
+  stag_serve_options serving = sized(stag_serve_options{});
+  serving.transport = GetParam();
+  stag_connect_options connecting = sized(stag_connect_options{});
+  connecting.transport = GetParam();
+  stag_server* other = nullptr;
+  ASSERT_EQ(stag_serve("127.0.0.1", 0, &program_, try_all, &tried, &serving, &other, &error_),
+            STAG_OK);
+  // A client of that server, and another server than the one that the handler is of.
+  ASSERT_EQ(stag_connect("127.0.0.1", stag_server_port(other), &program_, &connecting,
+                         &tried.client, &error_),
+            STAG_OK);
+  tried.server = server_;
+  const std::uint32_t number = 3;
+  stag_call call = call_of(ADD, number);
+  EXPECT_EQ(stag_call_wait(tried.client, &call, &error_), STAG_REFUSED);
+  EXPECT_EQ(tried.statuses, std::vector<int>(6, STAG_WRONG_THREAD));
+  EXPECT_EQ(stag_disconnect(tried.client), STAG_OK);
+  EXPECT_EQ(stag_stop(other), STAG_OK);
+}
+
 TEST_P(CApi, disconnecting_ends_what_was_begun) {
   connect();
   const std::uint32_t number = 3;

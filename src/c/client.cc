@@ -193,10 +193,6 @@ stag_error connect(const Address& server, const stag_program* program,
   return no_error();
 }
 
-stag_error wrong_thread() {
-  return error_of(STAG_WRONG_THREAD, "this function blocks, and this is a thread of the library");
-}
-
 }  // namespace
 }  // namespace stag::c
 
@@ -205,6 +201,7 @@ int stag_connect(const char* host, uint16_t port, const stag_program* program,
   return c::guard(error, [&] {
     if (host == nullptr || client == nullptr || program == nullptr)
       return c::error_of(STAG_INVALID, "host, program or client is null");
+    if (const auto wrong = c::wrong_thread()) return *wrong;
     return c::connect({host, port}, program, c::known(options), client);
   });
 }
@@ -212,7 +209,7 @@ int stag_connect(const char* host, uint16_t port, const stag_program* program,
 int stag_disconnect(stag_client* client) {
   return c::guard(nullptr, [client] {
     if (client == nullptr) return c::no_error();
-    if (client->loop().on_thread()) return c::wrong_thread();
+    if (const auto wrong = c::wrong_thread()) return *wrong;
     endpoint::wait_on(client->loop(), [client] { return c::drain(*client); });
     delete client;
     return c::no_error();
@@ -225,7 +222,7 @@ int stag_call_wait(stag_client* client, stag_call* call, stag_error* error) {
     const stag_procedure* const procedure = client->program.find(call->procedure);
     if (const auto fault = c::fault_of(*call, procedure); !fault.empty())
       return c::error_of(STAG_INVALID, fault);
-    if (client->loop().on_thread()) return c::wrong_thread();
+    if (const auto wrong = c::wrong_thread()) return *wrong;
     return endpoint::wait_on(client->loop(),
                              [&] { return c::perform(*client, *procedure, *call); });
   });
@@ -251,7 +248,7 @@ int stag_call_begin(stag_client* client, stag_call* call, stag_completion* done,
 int stag_ping(stag_client* client, stag_error* error) {
   return c::guard(error, [&] {
     if (client == nullptr) return c::error_of(STAG_INVALID, "null");
-    if (client->loop().on_thread()) return c::wrong_thread();
+    if (const auto wrong = c::wrong_thread()) return *wrong;
     const auto answer =
         client->connection->ping(client->program.program(), client->program.version());
     return answer.ok() ? c::no_error() : c::error_of(answer.error());

@@ -31,7 +31,8 @@ class Zeros {
   void* at_;
 };
 
-// PUT(bulk) answers nothing; RAW the same without bulk.
+// PUT(bulk) and RAW(words) answer nothing, GET() as much bulk, and WORDS() as many words, as is
+// set.
 class CLimits : public ::testing::TestWithParam<stag_transport> {
  protected:
   CLimits() {
@@ -49,15 +50,37 @@ class CLimits : public ::testing::TestWithParam<stag_transport> {
     stag_disconnect(client_);
     stag_stop(server_);
   }
-  static void handler(void*, stag_request* request) {
-    const stag_results results = with_size(stag_results{});
+  static void handler(void* context, stag_request* request) {
+    const auto& answer = static_cast<const CLimits*>(context)->answer_;
+    stag_results results = with_size(stag_results{});
+    if (stag_request_procedure(request) == GET) {
+      results.bulk = answer.data();
+      results.bulk_length = answer.size();
+    } else if (stag_request_procedure(request) == WORDS) {
+      results.results = answer.data();
+      results.results_length = answer.size();
+    }
     EXPECT_EQ(stag_reply(request, &results), STAG_OK);
   }
+  // Results of so many bytes, where there is room for 1000.
+  stag_call call_for(std::uint32_t procedure, std::size_t answer) {
+    answer_.resize(answer);
+    stag_call call = with_size(stag_call{});
+    call.procedure = procedure;
+    call.results = call.results_bulk = room_.data();
+    call.results_capacity = call.results_bulk_capacity = room_.size();
+    call.results_length = call.results_bulk_length = 7;
+    return call;
+  }
 
-  enum Procedure : std::uint32_t { PUT = 1, RAW = 2 };
-  const std::array<stag_procedure, 2> procedures_{
+  enum Procedure : std::uint32_t { PUT = 1, RAW = 2, GET = 3, WORDS = 4 };
+  const std::array<stag_procedure, 4> procedures_{
       {{sizeof(stag_procedure), PUT, STAG_ARGUMENTS_BULK, 0, 0},
-       {sizeof(stag_procedure), RAW, 0, 0, 0}}};
+       {sizeof(stag_procedure), RAW, 0, 0, 0},
+       {sizeof(stag_procedure), GET, STAG_RESULTS_BULK, 0, 0},
+       {sizeof(stag_procedure), WORDS, 0, 0, 0}}};
+  std::vector<std::byte> answer_;
+  std::array<std::byte, 1000> room_{};
   const stag_program program_{sizeof program_, 0x2000'00ab, 1, procedures_.data(),
                               procedures_.size()};
   stag_error error_ = with_size(stag_error{});
@@ -79,17 +102,29 @@ TEST_P(CLimits, arguments_that_no_message_can_hold_are_refused) {
   EXPECT_EQ(stag_call_wait(client_, &call, &error_), STAG_INVALID);
 }
 
-TEST_P(CLimits, arguments_longer_than_a_record_are_an_error) {
+TEST_P(CLimits, arguments_longer_than_the_server_takes_are_an_error_that_says_so) {
   const Zeros memory(std::size_t{2} << 30);
-  stag_call call = with_size(stag_call{});
-  call.procedure = PUT;
-  call.bulk = memory.data();
-  call.bulk_length = 0x7fff'fff0u;
-  EXPECT_NE(stag_call_wait(client_, &call, &error_), STAG_OK);
-  if (GetParam() == STAG_TCP) {
-    EXPECT_STREQ(error_.reason, "RpcCallTooLong");
+  for (const std::size_t length : {std::size_t{17} << 20, std::size_t{0x7fff'fff0}}) {
+    stag_call call = with_size(stag_call{});
+    call.procedure = PUT;
+    call.bulk = memory.data();
+    call.bulk_length = length;
+    EXPECT_EQ(stag_call_wait(client_, &call, &error_), STAG_TOO_LONG) << error_.text;
+    EXPECT_STREQ(error_.reason,
+                 GetParam() == STAG_TCP ? "RpcCallTooLong" : "RdmaPeerRefusedChunks");
+    EXPECT_EQ(stag_ping(client_, &error_), STAG_OK);
   }
-  EXPECT_EQ(stag_ping(client_, &error_), STAG_OK);
+}
+
+TEST_P(CLimits, results_longer_than_their_memory_are_an_error_that_says_so) {
+  for (const std::uint32_t procedure : {GET, WORDS})
+    for (const std::size_t length : {100u << 10, 5u << 20}) {
+      stag_call call = call_for(procedure, length);
+      EXPECT_EQ(stag_call_wait(client_, &call, &error_), STAG_TOO_LONG) << error_.text;
+      const bool came = GetParam() == STAG_TCP && length < 4u << 20;
+      EXPECT_EQ(call.results_length + call.results_bulk_length, came ? length : 0u);
+      EXPECT_EQ(stag_ping(client_, &error_), STAG_OK);
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Transports, CLimits, ::testing::Values(STAG_RDMA, STAG_TCP),

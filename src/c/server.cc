@@ -154,12 +154,6 @@ struct stag_server {
     server.add(std::move(served));
   }
 
-  bool on_a_loop() const {
-    for (const net::EpollLoop* each : listener->loops()->all())
-      if (each->on_thread()) return true;
-    return false;
-  }
-
   c::ProgramTable program;
   rpc::Server server;
   std::optional<endpoint::Listener> listener;
@@ -217,6 +211,7 @@ int stag_serve(const char* host, uint16_t port, const stag_program* program, sta
   return c::guard(error, [&] {
     if (host == nullptr || program == nullptr || handler == nullptr || server == nullptr)
       return c::error_of(STAG_INVALID, "host, program, handler or server is null");
+    if (const auto wrong = c::wrong_thread()) return *wrong;
     return c::serve({host, port}, c::known(options),
                     std::make_unique<stag_server>(program, handler, context), server);
   });
@@ -229,8 +224,7 @@ uint16_t stag_server_port(const stag_server* server) {
 int stag_stop(stag_server* server) {
   return c::guard(nullptr, [server] {
     if (server == nullptr) return c::no_error();
-    if (server->on_a_loop())
-      return c::error_of(STAG_WRONG_THREAD, "the server is stopped on a thread of its own");
+    if (const auto wrong = c::wrong_thread()) return *wrong;
     delete server;
     return c::no_error();
   });

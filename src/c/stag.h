@@ -19,7 +19,8 @@
  * that the last one (stag_disconnect, stag_stop, the reply to a request) comes after all others
  * have returned. Completions and handlers run on a thread of the library, which serves other calls
  * meanwhile: they do not block. There they may begin calls and reply, but not call a function that
- * blocks (STAG_WRONG_THREAD).
+ * blocks, of whatever client or server: stag_connect, stag_disconnect, stag_call_wait, stag_ping,
+ * stag_serve and stag_stop return STAG_WRONG_THREAD.
  *
  * Errors: functions return a stag_status; `error`, where it is not null, receives the same with a
  * sentence. Nothing is thrown.
@@ -46,7 +47,10 @@ typedef enum stag_status {
   STAG_CANCELLED = 5,    /* by stag_disconnect() */
   STAG_REFUSED = 6,      /* the server answered with an error of RPC: `accept_stat` */
   STAG_MALFORMED = 7,    /* the server's reply cannot be decoded */
-  STAG_TOO_LONG = 8,     /* the results are longer than their memory; their lengths are set */
+  STAG_TOO_LONG = 8,     /* results longer than their memory, and the lengths that they have are
+                            set where they came: over RDMA they do not, as a rule, and both are 0;
+                            or arguments longer than the server takes. Results that are too long
+                            are those of a call that was executed. */
   STAG_WRONG_THREAD = 9, /* a function that blocks was called on a thread of the library */
   STAG_FAILED = 10       /* anything else */
 } stag_status;

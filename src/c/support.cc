@@ -8,6 +8,28 @@ void copy_text(std::string_view from, char (&to)[N]) {
   to[from.copy(to, N - 1)] = '\0';
 }
 
+// Whether a connection could not be made, or ended, because of it. A caller may connect again and
+// repeat its call then.
+bool is_of_a_connection(Reason reason) {
+  switch (reason) {
+    case Reason::RpcServerSilent:
+    case Reason::RpcUnanswered:
+    case Reason::RpcConnectionLost:
+    case Reason::RpcPeerClosed:
+    case Reason::RpcPeerTooSlow:
+    case Reason::RpcTooManyConnections:
+      return true;
+    case Reason::LoopFunctionFailed:
+    case Reason::WorkersBusy:
+    case Reason::RegistrationsExhausted:
+    case Reason::AbandonedMemoryTooLong:
+      return false;
+    default:
+      // Those of net, iwarp, fabric and fabric/verbs.
+      return reason >= Reason::ConnectionRefused && reason <= Reason::VerbsReceiverNotReady;
+  }
+}
+
 stag_status status_of(const rpc::CallError& error) {
   if (error.kind == rpc::CallError::Kind::Answered) return STAG_REFUSED;
   if (error.kind == rpc::CallError::Kind::Malformed) return STAG_MALFORMED;
@@ -19,8 +41,19 @@ stag_status status_of(const rpc::CallError& error) {
       return STAG_CANCELLED;
     case Reason::OutOfMemory:
       return STAG_NO_MEMORY;
+    // The server has not taken the arguments, or has not found room for its results.
+    case Reason::RdmaPeerRefusedChunks:
+    case Reason::RpcRecordTooLong:
+    // Nothing was sent, or no server of ours takes it.
+    case Reason::RpcCallTooLong:
+    case Reason::RpcArgumentsUnencodable:
+    case Reason::RdmaCallTooLarge:
+    case Reason::RdmaSegmentsTooMany:
+    case Reason::RegistrationTooLong:
+    case Reason::DatagramTooLong:
+      return STAG_TOO_LONG;
     default:
-      return STAG_UNREACHABLE;
+      return is_of_a_connection(error.reason) ? STAG_UNREACHABLE : STAG_FAILED;
   }
 }
 

@@ -8,9 +8,11 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <optional>
 #include <string_view>
 #include <vector>
 
+#include "base/loop_thread.h"
 #include "c/stag.h"
 #include "rpc/binding.h"
 #include "rpc/call_error.h"
@@ -55,6 +57,13 @@ stag_error error_of(const rpc::CallError& error);
 stag_error error_of(Reason reason, std::string_view where);
 inline stag_error no_error() {
   return error_of(STAG_OK, {});
+}
+
+// Of functions that block: STAG_WRONG_THREAD on a thread that runs a loop, whosever it is. A
+// handler that waits for a client of its own server would wait for itself.
+inline std::optional<stag_error> wrong_thread() {
+  if (!thread_runs_a_loop) return std::nullopt;
+  return error_of(STAG_WRONG_THREAD, "this function blocks, and this is a thread of the library");
 }
 
 // Gives `result` to the caller and returns its code.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/failure.h"
+#include "base/loop_thread.h"
 #include "net/blocked_signals.h"
 #include "net/loop_core.h"
 
@@ -16,6 +17,7 @@ EpollLoop::~EpollLoop() {
 }
 
 void EpollLoop::run() {
+  const LoopOnThread here;
   core_->thread = std::this_thread::get_id();
   core_->run();
 }

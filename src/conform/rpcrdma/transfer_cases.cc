@@ -206,6 +206,17 @@ Task<Verdict> small_write_chunk(Context& context) {
   co_return co_await done(made.exchange, std::move(verdict));
 }
 
+Verdict leads_to(const v4::COMPOUND4res& results, std::string_view target) {
+  const auto is_it = [](const v4::nfs_resop4& each) { return each.resop == v4::OP_READLINK; };
+  const auto found = std::ranges::find_if(results.resarray, is_it);
+  if (found == results.resarray.end() || found->opreadlink().status != v4::NFS4_OK)
+    return Verdict::fail("NFS4_OK came without the result of READLINK");
+  const Buffer link = found->opreadlink().resok4().link.flatten();
+  return text_of(link.bytes()) == target
+             ? Verdict::pass()
+             : Verdict::fail("the link leads elsewhere than the chunk said");
+}
+
 // CREATE of a symbolic link whose target goes by Read chunk; `bytes` of memory are named.
 Task<Verdict> link_from(Context& context, std::string target, std::uint32_t bytes,
                         std::uint32_t segments) {
@@ -234,11 +245,7 @@ Task<Verdict> link_from(Context& context, std::string target, std::uint32_t byte
     co_return Verdict::fail(described(exchange.answer) + " came, asked for a Reply");
   if (results.status != v4::NFS4_OK)
     co_return Verdict::fail(std::string(to_string(results.status)) + " came, asked for NFS4_OK");
-  for (const v4::nfs_resop4& result : results.resarray)
-    if (result.resop == v4::OP_READLINK &&
-        text_of(result.opreadlink().resok4().link.flatten().bytes()) != target)
-      co_return Verdict::fail("the link leads elsewhere than the chunk said");
-  co_return Verdict::pass();
+  co_return leads_to(results, target);
 }
 
 RdmaCase moving(std::string group, std::string name, std::string section, std::string requirements,

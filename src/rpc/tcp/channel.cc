@@ -89,10 +89,13 @@ void TcpChannel::on_record(Buffer record) {
 }
 
 // A port that speaks something else closes every connection at the first Call. A server that was
-// ever heard may be starting again.
+// ever heard may be starting again. One that turns clients away for the moment takes them later:
+// the next call connects anew.
 bool TcpChannel::is_unanswered(bool by_peer) {
   unanswered_ = by_peer && !heard_ && requester_.waiting() > 0 ? unanswered_ + 1 : 0;
-  return unanswered_ == kMostUnanswered;
+  if (unanswered_ < kMostUnanswered) return false;
+  unanswered_ = 0;
+  return true;
 }
 
 // The end of calls for which no other connection would be better.
@@ -104,7 +107,7 @@ void TcpChannel::end_hopeless(Reason end) noexcept {
   if (by_peer && requester_.has_long_calls())
     end_calls(&Requester::end_refused, Reason::RpcCallTooLong);
   else if (is_unanswered(by_peer))
-    end_calls(&Requester::shut, Reason::RpcUnanswered);
+    end_calls(&Requester::end_all, Reason::RpcUnanswered);
 }
 
 // Detached first, by what asks for no memory: nothing is left of a connection that is lost.
