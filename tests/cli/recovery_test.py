@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """A server of NFS 4.1 that is killed: what a client held it reclaims afterwards, on the wire."""
+import fcntl
 import os
 import time
 
 import harness
 from nfs4_client import OK, PUTROOTFH, Case, words
 
-GRACE, STALE_CLIENTID, BADSESSION = 10013, 10022, 10052
+GRACE, STALE_CLIENTID, RECLAIM_CONFLICT, BADSESSION = 10013, 10022, 10035, 10052
 
 
 class Recovery(Case):
@@ -35,6 +36,22 @@ class Recovery(Case):
         while (status := bert.create_file(b"other")[0]) == GRACE and time.monotonic() < give_up:
             time.sleep(0.01)
         self.assertEqual(status, OK)
+
+    def test_a_lock_that_a_program_of_this_machine_has_taken_meanwhile_is_not_reclaimed_and_the_log_says_so(self):
+        server = self.start()
+        anna = self.ready_client(server)
+        _, stateid, handle = anna.create_file(b"file")
+        self.assertEqual(anna.lock(handle, stateid, 0), OK)
+        self.kill(server)
+
+        with open(os.path.join(self.data, "file"), "r+b") as file:
+            fcntl.lockf(file, fcntl.LOCK_EX, 4, 2)
+            server = self.start()
+            again = self.client(server).connect()
+            _, stateid = again.reclaim(handle)
+            self.assertEqual(again.lock(handle, stateid, 1), RECLAIM_CONFLICT)
+            self.assertRegex(
+                server.log(), rf"warning +ReclaimRefused 127\.0\.0\.1:\d+: .*\(client \d+, export /data, xid {again.xid:#010x}: a lock of bytes 0 to 9; a program of .* has bytes 2 to 5\)\n")
 
     def test_nobody_waits_where_nobody_held_anything(self):
         self.kill(self.start())

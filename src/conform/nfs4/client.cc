@@ -277,13 +277,14 @@ Task<bool> Client::alive() {
 }
 
 Task<void> Client::leave() {
-  if (minor() == 0 || clientid_ == 0) co_return;
+  if (clientid_ == 0) co_return;
   options_.cancel = {};  // after an interruption, too
-  const bool gone = co_await destroyed();
+  // Version 4.0 cannot give a client ID back: one that holds nothing goes with its lease.
+  const bool gone = minor() != 0 && co_await destroyed();
   if (gone) co_return;
   // Cases may have left something open: it goes with the next incarnation.
   const std::string trouble = co_await establish();
-  if (trouble.empty()) co_await destroyed();
+  if (trouble.empty() && minor() != 0) co_await destroyed();
 }
 
 Task<bool> Client::destroyed() {

@@ -51,6 +51,15 @@ class ConformNfs4 : public stag::testing::Nfs4Served,
     return names;
   }
 
+  // Those with something open or locked.
+  std::vector<std::string> holders() {
+    std::vector<std::string> names;
+    for (std::uint32_t i = 0; i < nfs::state::Clients::kShards; ++i)
+      for (const auto& client : nfs4_.administration().clients(i, loop_.now()))
+        if (client.held.opens + client.held.locks != 0) names.push_back(client.info.co_ownerid);
+    return names;
+  }
+
   CancelSource cancel_;
   Callbacks callbacks_{loop_, {}};
   const std::shared_ptr<stag::testing::LoopbackChannel> reverse_ =
@@ -65,6 +74,7 @@ TEST_P(ConformNfs4, every_case_passes) {
   ASSERT_TRUE(trouble.has_value());
   EXPECT_EQ(*trouble, "");
   EXPECT_GT(counts.of[Outcome::Pass], 380);
+  EXPECT_THAT(holders(), ::testing::IsEmpty()) << "they would stay when their lease is over";
   // A client of version 4.0 cannot say that it ends.
   if (GetParam() > 0) {
     EXPECT_THAT(confirmed_clients(), ::testing::IsEmpty());

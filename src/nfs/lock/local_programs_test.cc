@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/reason.h"
 #include "nfs/export/server_context.h"
 #include "nfs/lock/lock_service.h"
 #include "nfs/proto/nlm.h"
@@ -36,7 +37,9 @@ class LocksAndPrograms : public testing::NfsServerTest {
     ExportOptions open;
     open.root_squash = false;
     STAG_CHECK(nfs_.add_export("/programs", store_with_programs_, open).ok());
-    service_ = *LockService::open(nfs_.context(), {}, loop_, peers_);
+    LockServiceOptions options;
+    options.grace_period = grace_;
+    service_ = *LockService::open(nfs_.context(), options, loop_, peers_);
     service_->add_programs(server_);
     file_ = create(mounted("/programs"), "file", 0666);
   }
@@ -55,9 +58,9 @@ class LocksAndPrograms : public testing::NfsServerTest {
             length};
   }
   nlm4_stats lock(const std::string& host, std::uint64_t offset, std::uint64_t length,
-                  bool block = false, bool exclusive = true) {
+                  bool block = false, bool exclusive = true, bool reclaim = false) {
     return call<NLMPROC4_LOCK>(
-               {object("c"), block, exclusive, lock_of(host, offset, length), false, 0})
+               {object("c"), block, exclusive, lock_of(host, offset, length), reclaim, 0})
         .stat.stat;
   }
   nlm4_stats unlock(const std::string& host, std::uint64_t offset, std::uint64_t length) {
@@ -72,6 +75,7 @@ class LocksAndPrograms : public testing::NfsServerTest {
 
   const std::shared_ptr<testing::StoreWithPrograms> store_with_programs_ =
       std::make_shared<testing::StoreWithPrograms>(store_);
+  const std::shared_ptr<state::GracePeriod> grace_ = std::make_shared<state::GracePeriod>();
   NoPeers peers_;
   std::unique_ptr<LockService> service_;
   v3::nfs_fh3 file_;
@@ -91,6 +95,18 @@ TEST_F(LocksAndPrograms, keep_each_other_out) {
   EXPECT_TRUE(server_has(5, 9, Mode::Exclusive));
   EXPECT_EQ(unlock(kA, 0, 0), NLM4_GRANTED);
   EXPECT_EQ(locks().open, 0) << "nothing is kept open for nothing";
+}
+
+TEST_F(LocksAndPrograms, that_a_program_took_while_no_server_ran_are_not_reclaimed_and_logged) {
+  locks().of_programs.set({2, 5}, Mode::Exclusive);
+  grace_->begin(loop_.now() + 45s, true);
+  static std::string told;
+  set_trace_sink([](Reason reason, std::string_view, std::string_view detail) {
+    if (reason == Reason::ReclaimRefused) told = detail;
+  });
+  EXPECT_EQ(lock(kA, 0, 10, false, true, true), NLM4_DENIED);
+  set_trace_sink(nullptr);
+  EXPECT_EQ(told, "host host-192.0.2.1, export /programs: a lock of bytes 0 to 9");
 }
 
 TEST_F(LocksAndPrograms, share_what_both_only_read) {

@@ -88,6 +88,25 @@ Task<Records::Hold> recorded(NlmContext& context, rpc::CallContext& call) {
   co_return context.records.hold(address);
 }
 
+// Who has it now is a program of this machine that was faster (decision 0043), or a client of a
+// gateway that adopted this host; it is told, but may not say so.
+void note_refused_reclaim(const NlmContext& context, const rpc::CallContext& call,
+                          const LockRequest& request) noexcept {
+  const Address& peer = call.origin().peer;
+  try {
+    const auto exports = context.server.exports.current();
+    const Export* const found = exports->find(request.file.via);
+    const bool to_the_end = request.range.last == state::Range::kEnd;
+    trace(Reason::ReclaimRefused, to_string(peer),
+          "host " + request.owner->client.name +
+              (found == nullptr ? std::string() : ", export " + found->path()) +
+              ": a lock of bytes " + std::to_string(request.range.first) + " to " +
+              (to_the_end ? "the end" : std::to_string(request.range.last)));
+  } catch (const std::bad_alloc&) {
+    trace(Reason::ReclaimRefused, peer.host);
+  }
+}
+
 enum class LockMode : std::uint8_t { Usual, ByMessage, Unmonitored };
 
 template <class Args>
@@ -102,7 +121,9 @@ nlm4_stats locked(NlmContext& context, rpc::CallContext& call, const Args& args,
   params.offset = args.alock.l_offset;
   params.length = args.alock.l_len;
   const LockArgs lock{request, args.block, args.reclaim, args.state, std::move(params), under_way};
-  return context.manager.lock(lock, call.loop().now());
+  const nlm4_stats status = context.manager.lock(lock, call.loop().now());
+  if (args.reclaim && status == nlm::NLM4_DENIED) note_refused_reclaim(context, call, request);
+  return status;
 }
 
 template <class Args>

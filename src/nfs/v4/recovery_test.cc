@@ -546,6 +546,33 @@ TEST_F(Nfs4Restart, a_client_of_a_lost_server_reclaims_where_it_was_adopted) {
   EXPECT_EQ(other.lock(conflicting, false), v4::NFS4ERR_DENIED);
 }
 
+TEST_F(Nfs4Restart, a_lock_that_somebody_else_has_by_now_is_not_reclaimed_and_the_log_says_so) {
+  Start& first = start();
+  first.set_up_session();
+  opened_ = first.create("file");
+  EXPECT_EQ(first.lock(opened_, false), v4::NFS4_OK);
+  Start& other = start("other");
+  other.set_up_session("another");
+  const Start::Opened conflicting = other.open(other.open_args("file", 3, false));
+  ASSERT_EQ(other.lock(conflicting, false), v4::NFS4_OK);
+  const std::string holder = std::to_string(other.clientid_);
+  adopt_at(other);
+  other.set_up_session("a client", false);
+  const Start::Opened reclaimed = other.reclaim(opened_.handle);
+  ASSERT_EQ(reclaimed.status, v4::NFS4_OK);
+  static std::string told;
+  told.clear();
+  set_trace_sink([](Reason reason, std::string_view, std::string_view detail) {
+    if (reason == Reason::ReclaimRefused) told += detail;
+  });
+  EXPECT_EQ(other.lock(reclaimed, true), v4::NFS4ERR_RECLAIM_CONFLICT);
+  set_trace_sink(nullptr);
+  EXPECT_TRUE(told.starts_with("client " + std::to_string(other.clientid_) + ", export /data, xid"))
+      << told;
+  EXPECT_TRUE(told.ends_with(": a lock of bytes 0 to 9; client " + holder + " has bytes 0 to 9"))
+      << told;
+}
+
 // Its owner is the same at both, so it is one client here, which was done long ago.
 TEST_F(Nfs4Restart, a_client_of_both_servers_reclaims_once_too) {
   Start& first = start();

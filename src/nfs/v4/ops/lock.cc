@@ -2,6 +2,7 @@
 #include "nfs/v4/ops/lock.h"
 
 #include "nfs/v4/compound/limit_notes.h"
+#include "nfs/v4/compound/reclaim_notes.h"
 #include "nfs/v4/compound/status.h"
 #include "nfs/v4/ops/operations.h"
 #include "nfs/v4/ops/stateids.h"
@@ -84,6 +85,7 @@ v4::LOCK4res lock_now(Compound& compound, const v4::LOCK4args& args) {
                      [&] { return lock_everywhere(compound, *wanted); });
   });
   note_limit(compound, Reason::Nfs4StatesTooMany, locked.limit);
+  note_refused_reclaim(compound, locked, *range);
   v4::LOCK4res results;
   results.status = status_of(locked.verdict);
   if (locked.conflict) results.denied() = to_denied(*locked.conflict);

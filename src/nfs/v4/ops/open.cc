@@ -1,6 +1,7 @@
 // OPEN (RFC 8881 18.16) of regular files: the file is found or made, the caller's permission is
 // checked, then its share is reserved; the last step is a delegation, where there can be one.
 #include "nfs/v4/compound/limit_notes.h"
+#include "nfs/v4/compound/reclaim_notes.h"
 #include "nfs/v4/compound/status.h"
 #include "nfs/v4/ops/delegations.h"
 #include "nfs/v4/ops/open_target.h"
@@ -63,6 +64,7 @@ Task<v4::OPEN4res> open_file(Compound& compound, v4::OPEN4args& args, Delegating
                      [&] { return compound.shared().files.open(wanted, compound.life()); });
   });
   note_limit(compound, Reason::Nfs4StatesTooMany, opened.limit);
+  note_refused_reclaim(compound, opened);
   if (!opened.verdict.granted()) co_return v4::OPEN4res{status_of(opened.verdict), {}};
   auto delegation = co_await truncate_and_delegate(compound, *target, args, delegating);
   if (!delegation) {
