@@ -97,7 +97,7 @@ class CallbackSender {
     const auto use = [&](rpc::Channel& channel) { return send_by<Answer>(channel, results); };
     Task<rpc::ConnectedChannel> reaching =
         peers_.reach(host, Answer::program, Answer::version, stop_);
-    co_await rpc::with_channel(std::move(reaching), use);
+    static_cast<void>(co_await rpc::with_channel(std::move(reaching), use));
   }
   // Some clients do not answer such a message (RFC 1813 6.2).
   template <class Answer>
