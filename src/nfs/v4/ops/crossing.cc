@@ -36,6 +36,19 @@ Task<const PseudoFs::Node*> node_at(const Compound& compound, ExportObject direc
   co_return nullptr;
 }
 
+const PseudoFs::Node* node_here(const Compound& compound) {
+  if (const auto* folder = std::get_if<const PseudoFs::Node*>(&compound.current())) return *folder;
+  if (!is_root(compound.object())) return nullptr;
+  return &compound.pseudo_fs().node_of(*compound.object().export_);
+}
+
+Task<const PseudoFs::Node*> child_here(const Compound& compound, std::string_view name) {
+  const PseudoFs::Node* here = node_here(compound);
+  if (here == nullptr && compound.admission().exports().nested())
+    here = co_await node_at(compound, compound.object(), name);
+  co_return here == nullptr ? nullptr : here->child(name);
+}
+
 Task<Result<Object, v4::nfsstat4>> parent_of_root(const Compound& compound,
                                                   const PseudoFs::Node& node) {
   const PseudoFs::Node& parent = *node.parent;

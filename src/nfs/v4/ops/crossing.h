@@ -20,6 +20,10 @@ inline bool is_root(const ExportObject& object) {
 // leads to no export. With `name`: only if it has a child of that name.
 Task<const PseudoFs::Node*> node_at(const Compound& compound, ExportObject directory,
                                     std::optional<std::string_view> name);
+// Where the current filehandle is in the pseudo file system; null: within an export.
+const PseudoFs::Node* node_here(const Compound& compound);
+// What of the pseudo file system has this name here; null: nothing.
+Task<const PseudoFs::Node*> child_here(const Compound& compound, std::string_view name);
 // The folder that the parent of an export's root is for a client: of the export above, or of the
 // pseudo file system. The node has a parent.
 Task<Result<Object, v4::nfsstat4>> parent_of_root(const Compound& compound,

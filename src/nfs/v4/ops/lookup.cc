@@ -66,12 +66,7 @@ Task<v4::LOOKUP4res> lookup(Compound& compound, v4::LOOKUP4args& args) {
 }
 
 Task<v4::LOOKUPP4res> lookupp(Compound& compound) {
-  const PseudoFs::Node* here = nullptr;
-  if (const auto* folder = std::get_if<const PseudoFs::Node*>(&compound.current()))
-    here = *folder;
-  else if (is_root(compound.object()))
-    here = &compound.pseudo_fs().node_of(*compound.object().export_);
-  if (here != nullptr) {
+  if (const PseudoFs::Node* const here = node_here(compound)) {
     // 18.14.3: nothing is above the root.
     if (here->parent == nullptr) co_return v4::LOOKUPP4res{v4::NFS4ERR_NOENT};
     const Entered above = co_await parent_of_root(compound, *here);

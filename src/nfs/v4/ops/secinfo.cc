@@ -67,21 +67,6 @@ void mind_no_security(Compound& compound) {
   compound.set_current(object);
 }
 
-// Where the current filehandle is in the pseudo file system; null: within an export.
-const PseudoFs::Node* node_here(const Compound& compound) {
-  if (const auto* folder = std::get_if<const PseudoFs::Node*>(&compound.current())) return *folder;
-  if (!is_root(compound.object())) return nullptr;
-  return &compound.pseudo_fs().node_of(*compound.object().export_);
-}
-
-// What of the pseudo file system has this name here; null: nothing.
-Task<const PseudoFs::Node*> child_here(const Compound& compound, std::string_view name) {
-  const PseudoFs::Node* here = node_here(compound);
-  if (here == nullptr && compound.admission().exports().nested())
-    here = co_await node_at(compound, compound.object(), name);
-  co_return here == nullptr ? nullptr : here->child(name);
-}
-
 Task<v4::SECINFO4res> secinfo_of(Compound& compound, v4::SECINFO4args& args) {
   const PseudoFs::Node* const child = co_await child_here(compound, args.name);
   if (child != nullptr && child->mounted != nullptr) co_return answer(compound, *child);
