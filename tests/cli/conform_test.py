@@ -73,7 +73,8 @@ class Conform(harness.Case):
             raise AssertionError(f"the server ended with {code}")
 
     def results(self, *arguments, code=0):
-        done = harness.stag("conform", "--json", "--timeout", "60", *arguments)
+        # Thousands of cases: with sanitizers, on a machine with other work, that takes minutes.
+        done = harness.stag("conform", "--json", "--timeout", "60", *arguments, timeout=5 * harness.PATIENCE)
         self.assertEqual(done.returncode, code, done.stderr + "\n".join(self.failures(done.stdout)))
         return json.loads(done.stdout)
 

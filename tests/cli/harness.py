@@ -26,7 +26,8 @@ def stag(*arguments, **options):
     """Runs the program to its end; the result has returncode, stdout and stderr."""
     options.setdefault("text", True)
     options.setdefault("stdin", subprocess.DEVNULL)
-    return subprocess.run([STAG, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE, **options)
+    options.setdefault("timeout", PATIENCE)
+    return subprocess.run([STAG, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
 
 
 def enter_mount_namespace():
