@@ -124,6 +124,18 @@ class Nfs4Restart : public ::testing::Test {
     EXPECT_EQ(first.lock(opened_, false), v4::NFS4_OK);
     return start();
   }
+  // A client that denies others its open file has lapsed, and another one has a session.
+  Start& start_with_a_lapsed_denial() {
+    Start& first = start();
+    first.set_up_session();
+    v4::OPEN4args args = first.open_args("file", v4::OPEN4_SHARE_ACCESS_BOTH, true);
+    args.share_deny = v4::OPEN4_SHARE_DENY_BOTH;
+    opened_ = first.open(args);
+    EXPECT_EQ(opened_.status, v4::NFS4_OK);
+    first.loop_.pass(2 * kGraceTime);
+    first.set_up_session("another");
+    return first;
+  }
   // A server that runs adopts the clients of the first, which has been killed.
   void adopt_at(Start& running) {
     auto lost = recovery::Database::open_ended(folder_.path() / "db");
@@ -408,27 +420,15 @@ TEST_F(Nfs4Restart, DESTROY_CLIENTID_in_grace_ends_it_like_RECLAIM_COMPLETE) {
 }
 
 TEST_F(Nfs4Restart, a_client_whose_lapsed_open_went_to_another_cannot_reclaim_it) {
-  Start& first = start();
-  first.set_up_session();
-  v4::OPEN4args args = first.open_args("file", v4::OPEN4_SHARE_ACCESS_BOTH, true);
-  args.share_deny = v4::OPEN4_SHARE_DENY_BOTH;
-  const Start::Opened denied = first.open(args);
-  first.loop_.pass(2 * kGraceTime);
-  first.set_up_session("another");
+  Start& first = start_with_a_lapsed_denial();
   EXPECT_EQ(first.create("file").status, v4::NFS4_OK);
   Start& second = start();
   second.set_up_session("a client", false);
-  EXPECT_EQ(second.reclaim(denied.handle).status, v4::NFS4ERR_RECLAIM_BAD);
+  EXPECT_EQ(second.reclaim(opened_.handle).status, v4::NFS4ERR_RECLAIM_BAD);
 }
 
 TEST_F(Nfs4Restart, a_lapsed_client_keeps_what_it_has_while_that_cannot_be_written) {
-  Start& first = start();
-  first.set_up_session();
-  v4::OPEN4args args = first.open_args("file", v4::OPEN4_SHARE_ACCESS_BOTH, true);
-  args.share_deny = v4::OPEN4_SHARE_DENY_BOTH;
-  EXPECT_EQ(first.open(args).status, v4::NFS4_OK);
-  first.loop_.pass(2 * kGraceTime);
-  first.set_up_session("another");
+  Start& first = start_with_a_lapsed_denial();
   break_records("DELETE");
   EXPECT_EQ(first.create("file").status, v4::NFS4ERR_DELAY);
   repair_records();
@@ -436,17 +436,12 @@ TEST_F(Nfs4Restart, a_lapsed_client_keeps_what_it_has_while_that_cannot_be_writt
 }
 
 TEST_F(Nfs4Restart, what_a_lapsed_client_denies_is_DELAY_at_once_while_that_cannot_be_written) {
-  Start& first = start();
-  first.set_up_session();
-  v4::OPEN4args args = first.open_args("file", v4::OPEN4_SHARE_ACCESS_BOTH, true);
-  args.share_deny = v4::OPEN4_SHARE_DENY_BOTH;
-  const Start::Opened file = first.open(args);
-  first.loop_.pass(2 * kGraceTime);
-  first.set_up_session("another");
+  Start& first = start_with_a_lapsed_denial();
   break_records("DELETE");
   const v4::stateid4 anonymous{};
   const auto write = [&] {
-    return first.run({putfh(file.handle), op(v4::OP_WRITE, &Op::opwrite, {anonymous, 0, {}, {}})})
+    return first
+        .run({putfh(opened_.handle), op(v4::OP_WRITE, &Op::opwrite, {anonymous, 0, {}, {}})})
         .status;
   };
   EXPECT_EQ(write(), v4::NFS4ERR_DELAY);
@@ -455,13 +450,7 @@ TEST_F(Nfs4Restart, what_a_lapsed_client_denies_is_DELAY_at_once_while_that_cann
 }
 
 TEST_F(Nfs4Restart, why_a_lapsed_client_was_ended_is_told_though_its_record_stood_in_the_way) {
-  Start& first = start();
-  first.set_up_session();
-  v4::OPEN4args args = first.open_args("file", v4::OPEN4_SHARE_ACCESS_BOTH, true);
-  args.share_deny = v4::OPEN4_SHARE_DENY_BOTH;
-  EXPECT_EQ(first.open(args).status, v4::NFS4_OK);
-  first.loop_.pass(2 * kGraceTime);
-  first.set_up_session("another");
+  Start& first = start_with_a_lapsed_denial();
   break_records("DELETE");
   EXPECT_EQ(first.create("file").status, v4::NFS4ERR_DELAY);
   repair_records();
