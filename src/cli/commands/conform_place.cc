@@ -16,6 +16,8 @@ using Path = std::vector<std::string>;
 
 // The root may be an export itself, with all that is in it.
 constexpr std::size_t kMostFolders = 256;
+// Of one folder: a server may list without end.
+constexpr std::size_t kMostNames = 4096;
 
 class Search {
  public:
@@ -59,7 +61,7 @@ class Search {
   Task<void> add_folders_of(const Folder& folder, std::uint64_t above) {
     Listing listing = remote_.files().list(folder.handle, Listing::Detail::Names, kMostFolders);
     std::vector<std::string> names;
-    for (;;) {
+    while (names.size() < kMostNames) {
       Outcome<std::vector<Entry>> batch = co_await listing.next();
       if (!batch || batch->empty()) break;
       for (Entry& entry : *batch) names.push_back(std::move(entry.name));
