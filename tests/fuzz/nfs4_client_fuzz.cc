@@ -244,6 +244,7 @@ Task<void> World::by_open(std::uint8_t step, std::uint8_t how) {
       using nfs::client::Content;
       const auto what = (how & 1) != 0 ? Content::Data : Content::Hole;
       static_cast<void>(co_await files_->seek(file_, how, what));
+      static_cast<void>(co_await files_->read_plus(file_, how, memory_));
       static_cast<void>(co_await files_->allocate(file_, {how, 100}));
       static_cast<void>(co_await files_->deallocate(file_, {how, 100}));
     }

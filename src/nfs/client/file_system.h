@@ -202,6 +202,11 @@ class FileSystem {
   //
   // Where the first byte of data, or of a hole, is, from `offset` on; nullopt: there is none.
   Task<Outcome<std::optional<std::uint64_t>>> seek(Handle file, std::uint64_t offset, Content what);
+  // One READ_PLUS of at most sizes().read bytes into `to`, from byte `offset` on: holes come as
+  // their length alone and are zeros in `to`. A server may tell of a hole as of data. On RDMA the
+  // data comes within the Reply and is copied (RFC 8267 section 6.1): read() is faster where there
+  // is no hole.
+  Task<Outcome<SparsePart>> read_plus(Handle file, std::uint64_t offset, MutableBytes to);
   // Reserves space for a range, or makes a hole of it, which reads as zeros.
   Task<Outcome<Ok>> allocate(Handle file, FileRange range);
   Task<Outcome<Ok>> deallocate(Handle file, FileRange range);

@@ -22,6 +22,12 @@ Task<Outcome<std::optional<std::uint64_t>>> FileSystem::seek(Handle file, std::u
   return protocol_->seek({"look for data", {}}, file, offset, what);
 }
 
+Task<Outcome<SparsePart>> FileSystem::read_plus(Handle file, std::uint64_t offset,
+                                                MutableBytes to) {
+  return protocol_->read_plus({"read", {}}, file, offset,
+                              to.first(std::min<std::size_t>(to.size(), sizes_.read)));
+}
+
 Task<Outcome<Ok>> FileSystem::allocate(Handle file, FileRange range) {
   return protocol_->allocate({"reserve space", {}}, file, range);
 }

@@ -108,6 +108,9 @@ TEST_F(Nfs4ReadPlus, is_refused_as_READ_is) {
   EXPECT_EQ(run({putrootfh(), read_plus_op(v4::stateid4(), 0, 1)}).status, v4::NFS4ERR_ISDIR);
   EXPECT_EQ(run({putrootfh(), lookup("data"), read_plus_op(v4::stateid4(), 0, 1)}).status,
             v4::NFS4ERR_ISDIR);
+  EXPECT_EQ(run({putrootfh(), lookup("data"), read_plus_op(v4::stateid4(), 0, 0)}).status,
+            v4::NFS4ERR_ISDIR);
+  EXPECT_EQ(told(file, 0, 0), "eof");
   v4::stateid4 wrong = file.stateid;
   wrong.other[11] ^= std::byte{1};
   EXPECT_EQ(run({putfh(file.handle), read_plus_op(wrong, 0, 1)}).status, v4::NFS4ERR_BAD_STATEID);

@@ -52,6 +52,10 @@ Task<Outcome<std::optional<std::uint64_t>>> Protocol::seek(OperationContext cont
                                                            std::uint64_t, Content) {
   return not_in_this_version<std::optional<std::uint64_t>>(context);
 }
+Task<Outcome<SparsePart>> Protocol::read_plus(OperationContext context, Handle, std::uint64_t,
+                                              MutableBytes) {
+  return not_in_this_version<SparsePart>(context);
+}
 Task<Outcome<Ok>> Protocol::allocate(OperationContext context, Handle, FileRange) {
   return not_in_this_version<Ok>(context);
 }

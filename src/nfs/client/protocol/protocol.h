@@ -169,6 +169,8 @@ class Protocol {
   // Where the first byte of `what` is, from `offset` on; nullopt: there is none.
   virtual Task<Outcome<std::optional<std::uint64_t>>> seek(OperationContext context, Handle file,
                                                            std::uint64_t offset, Content what);
+  virtual Task<Outcome<SparsePart>> read_plus(OperationContext context, Handle file,
+                                              std::uint64_t offset, MutableBytes to);
   virtual Task<Outcome<Ok>> allocate(OperationContext context, Handle file, FileRange range);
   virtual Task<Outcome<Ok>> deallocate(OperationContext context, Handle file, FileRange range);
   // A length of 0: to the end of the file. The server may copy less, but never nothing where there

@@ -217,6 +217,14 @@ struct FileRange {
   std::uint64_t length = 0;
 };
 
+// What FileSystem::read_plus() has read, as ReadPart has it, and which of these bytes lie in holes:
+// in order, not empty, no two of them adjacent.
+struct SparsePart {
+  std::uint32_t count = 0;  // bytes
+  bool eof = false;         // the file ends behind these bytes
+  std::vector<FileRange> holes{};
+};
+
 // What FileSystem::seek() looks for.
 enum class Content : std::uint8_t { Data, Hole };
 

@@ -220,6 +220,66 @@ TEST_F(HostileNfs4Server, that_sends_more_data_than_it_was_asked_for_is_not_beli
   EXPECT_EQ(to, "????");
 }
 
+class HostileNfs42Server : public ::testing::Test {
+ protected:
+  static v4::read_plus_content data(std::uint64_t offset, std::string_view text) {
+    v4::read_plus_content segment;
+    segment.rpc_content = v4::NFS4_CONTENT_DATA;
+    segment.rpc_data() = {offset, Rope::copy_of(bytes_of(text))};
+    return segment;
+  }
+  static v4::read_plus_content hole(std::uint64_t offset, std::uint64_t length) {
+    v4::read_plus_content segment;
+    segment.rpc_content = v4::NFS4_CONTENT_HOLE;
+    segment.rpc_hole() = {offset, length};
+    return segment;
+  }
+  // What READ_PLUS makes of these segments, asked for eight bytes from byte 100 on.
+  Outcome<SparsePart> read(std::vector<v4::read_plus_content> segments) {
+    to_.assign(8, '?');
+    FileSystem files = server_.files();
+    server_.lie = [&segments](const auto&, Compound4Results& results) {
+      results.resarray.back().opread_plus().rp_resok4().rpr_contents = segments;
+    };
+    return server_.run(files.read_plus(files.root(), 100, std::as_writable_bytes(std::span(to_))));
+  }
+  LyingServer server_{2};
+  std::string to_;
+};
+
+TEST_F(HostileNfs42Server, that_sends_other_parts_of_a_file_than_asked_for_is_not_believed) {
+  const std::vector<std::vector<v4::read_plus_content>> lies{{data(99, "before")},
+                                                             {data(101, "behind")},
+                                                             {data(100, "nine byte")},
+                                                             {data(100, "ab"), hole(103, 2)},
+                                                             {hole(101, 2)},
+                                                             {hole(90, 5)},
+                                                             {hole(100, 2), data(100, "ab")},
+                                                             {hole(100, 2), hole(90, 40)}};
+  for (const auto& lie : lies) {
+    const auto got = read(lie);
+    ASSERT_FALSE(got.ok()) << &lie - lies.data();
+    EXPECT_EQ(got.error().kind, Error::Kind::Protocol);
+  }
+  v4::read_plus_content unknown;
+  unknown.rpc_content = static_cast<v4::data_content4>(7);
+  EXPECT_FALSE(read({unknown}).ok());
+}
+
+TEST_F(HostileNfs42Server, may_tell_more_of_a_hole_than_it_was_asked_for) {
+  // RFC 7862 15.10.3: start and end may exceed what was requested; adjacent holes are legal.
+  auto got = read({hole(0, ~std::uint64_t{0})});
+  ASSERT_TRUE(got.ok()) << got.error().sentence;
+  EXPECT_EQ(got->count, 8u);
+  EXPECT_EQ(to_, std::string(8, '\0'));
+  got = read({data(100, "ab"), hole(102, 1), hole(103, 0), hole(103, 2), data(105, "c")});
+  ASSERT_TRUE(got.ok()) << got.error().sentence;
+  EXPECT_EQ(got->count, 6u);
+  EXPECT_EQ(to_, std::string("ab\0\0\0c??", 8));
+  ASSERT_EQ(got->holes.size(), 1u);
+  EXPECT_EQ(got->holes[0].length, 3u);
+}
+
 TEST_F(HostileNfs4Server, that_claims_to_have_written_nothing_or_too_much_is_not_believed) {
   FileSystem files = server.files();
   for (const std::uint32_t count : {0u, 5u, ~0u}) {

@@ -112,6 +112,8 @@ class Nfs4 final : public Protocol {
 
   Task<Outcome<std::optional<std::uint64_t>>> seek(OperationContext context, Handle file,
                                                    std::uint64_t offset, Content what) override;
+  Task<Outcome<SparsePart>> read_plus(OperationContext context, Handle file, std::uint64_t offset,
+                                      MutableBytes to) override;
   Task<Outcome<Ok>> allocate(OperationContext context, Handle file, FileRange range) override;
   Task<Outcome<Ok>> deallocate(OperationContext context, Handle file, FileRange range) override;
   Task<Outcome<CopyPart>> copy(OperationContext context, Handle from, FileRange range, Handle to,

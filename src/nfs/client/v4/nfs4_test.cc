@@ -197,6 +197,36 @@ TEST_P(Nfs42Client, finds_data_and_holes_and_makes_them) {
   EXPECT_EQ(must(files().getattr(of)).size, 2u << 20);
 }
 
+TEST_P(Nfs42Client, reads_holes_by_their_length_alone) {
+  const std::string text = bytes_in_a_row(48u << 10);
+  const Handle of = file("sparse", text);
+  must(files().deallocate(of, {16u << 10, 16u << 10}));
+  std::string expected = text;
+  expected.replace(16u << 10, 16u << 10, 16u << 10, '\0');
+
+  std::string to(text.size() + 100, '?');
+  SparsePart part = must(files().read_plus(of, 0, std::as_writable_bytes(std::span(to))));
+  ASSERT_EQ(part.count, text.size());
+  EXPECT_TRUE(part.eof);
+  EXPECT_TRUE(to.substr(0, part.count) == expected);
+  ASSERT_EQ(part.holes.size(), 1u);
+  EXPECT_EQ(part.holes[0].offset, 16u << 10);
+  EXPECT_EQ(part.holes[0].length, 16u << 10);
+
+  std::string within(100, '?');
+  part = must(files().read_plus(of, 20'000, std::as_writable_bytes(std::span(within))));
+  EXPECT_EQ(within, std::string(100, '\0'));
+  EXPECT_FALSE(part.eof);
+  ASSERT_EQ(part.holes.size(), 1u);
+  EXPECT_EQ(part.holes[0].offset, 20'000u);
+  EXPECT_EQ(part.holes[0].length, 100u) << "no more than there was memory for";
+
+  part = must(files().read_plus(of, text.size(), std::as_writable_bytes(std::span(within))));
+  EXPECT_EQ(part.count, 0u);
+  EXPECT_TRUE(part.eof);
+  EXPECT_EQ(status(files().read_plus(root(), 0, {})), Status::IsDirectory);
+}
+
 TEST_P(Nfs42Client, copies_within_the_server) {
   const std::string text = bytes_in_a_row(100'000);
   const Handle from = file("from", text);
@@ -223,6 +253,7 @@ TEST_P(Nfs4Client, has_parts_of_files_and_extended_attributes_in_version_4_2_onl
   const Handle of = file("file", "content");
   if (GetParam() == 2) return;
   EXPECT_EQ(status(files().seek(of, 0, Content::Data)), Status::NotSupported);
+  EXPECT_EQ(status(files().read_plus(of, 0, {})), Status::NotSupported);
   EXPECT_EQ(status(files().copy_range(of, {0, 7}, of, 100)), Status::NotSupported);
   EXPECT_EQ(status(files().xattr(of, "name")), Status::NotSupported);
 }

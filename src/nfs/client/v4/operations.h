@@ -125,6 +125,8 @@ v4::nfsstat4 status_in(const Result& result) {
     return result.gxr_status;
   else if constexpr (requires { result.lxr_status; })
     return result.lxr_status;
+  else if constexpr (requires { result.rp_status; })
+    return result.rp_status;
   else
     return result.cr_status;
 }

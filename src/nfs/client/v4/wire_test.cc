@@ -177,6 +177,24 @@ TEST(Nfs4ClientOnRdma, sends_chunks_that_every_server_takes) {
   }
 }
 
+TEST(Nfs4ClientOnRdma, offers_no_Write_chunk_for_READ_PLUS) {
+  PROVES("R8267-6.1-e");
+  Nfs4OnRdma world({.minor = 2});
+  const Node file = world.must(world.files->create(world.files->root(), "f", {.mode = 0644}));
+  const std::string text(100u << 10, 'x');
+  world.must(world.files->write_from(file.handle, 0, bytes_of(text)));
+  const std::size_t before = world.record.log().size();
+  std::string back(text.size(), '?');
+  const SparsePart part =
+      world.must(world.files->read_plus(file.handle, 0, std::as_writable_bytes(std::span(back))));
+  EXPECT_EQ(part.count, text.size());
+  EXPECT_TRUE(back == text);
+  const auto calls = world.calls(before);
+  ASSERT_EQ(calls.size(), 1u);
+  EXPECT_TRUE(calls[0].write_list.empty());
+  ASSERT_TRUE(calls[0].reply_chunk.has_value()) << "it does not fit inline";
+}
+
 TEST(Nfs4ClientOnRdma, gathers_data_of_more_pieces_than_a_chunk_may_have_segments) {
   PROVES("R8267-6.4.2-c");
   for (const std::size_t pieces : {2u, 16u, 17u, 100u}) {

@@ -16,6 +16,8 @@ class ReadPlusSegments {
 
   // nullopt: as far as it goes.
   Task<std::optional<vfs::Status>> find(v4::read_plus_res4& to) {
+    // Nothing is wanted but the end of the file, and whether there may be reading.
+    if (left_ == 0) co_return co_await read(to, 0);
     while (left_ > 0 && !to.rpr_eof && to.rpr_contents.size() < kSegments &&
            room_ >= kSegmentHeader + 4) {
       const auto fault = co_await next(to);
