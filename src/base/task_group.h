@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstddef>
+#include <exception>
+#include <optional>
 
 #include "base/failure.h"
 #include "base/task.h"
@@ -61,5 +63,21 @@ class TaskGroup {
   std::size_t wanted_ = 0;
   std::coroutine_handle<> waiter_;
 };
+
+// Awaits `work`, which adds tasks to `group`, and then every task of the group; yields what `work`
+// has yielded, or throws what it has thrown.
+template <class T>
+Task<T> joined(TaskGroup& group, Task<T> work) {
+  std::optional<T> result;
+  std::exception_ptr exception;
+  try {
+    result.emplace(co_await std::move(work));
+  } catch (...) {
+    exception = std::current_exception();
+  }
+  co_await group.join();
+  if (exception) std::rethrow_exception(exception);
+  co_return *std::move(result);
+}
 
 }  // namespace stag

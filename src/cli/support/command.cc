@@ -5,6 +5,8 @@
 
 #include <chrono>
 #include <csignal>
+#include <new>
+#include <optional>
 
 #include "cli/support/escape.h"
 #include "cli/support/output.h"
@@ -15,8 +17,12 @@ namespace {
 
 constexpr auto kOneWish = std::chrono::milliseconds(300);
 
-Task<void> finish(Task<Exit> task, Exit& exit, net::EpollLoop& loop) {
-  exit = co_await std::move(task);
+// `exit` stays empty where the task ends for want of memory (decision 0014).
+Task<void> finish(Task<Exit> task, std::optional<Exit>& exit, net::EpollLoop& loop) {
+  try {
+    exit = co_await std::move(task);
+  } catch (const std::bad_alloc&) {
+  }
   loop.stop();
 }
 
@@ -64,11 +70,12 @@ Exit Command::on_loop(UniqueFunction<Task<Exit>(Run&)> work) const {
     std::signal(SIGPIPE, SIG_IGN);
     on_lost_output([&] { loop.post(lost); });
   }
-  Exit exit = Exit::Failed;
+  std::optional<Exit> exit;
   detach(finish(work(run), exit, loop));
   loop.run();
   on_lost_output({});
-  return exit == Exit::Failed && signal != 0 ? exit_by_signal(signal) : exit;
+  if (!exit) exit = failed("this process has no memory left for it");
+  return exit == Exit::Failed && signal != 0 ? exit_by_signal(signal) : *exit;
 }
 
 Exit Command::run_and_flush() {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ class LoopbackChannel final : public rpc::Channel {
   }
 
   Task<Result<rpc::ReplyMessage, rpc::CallError>> call(rpc::CallMessage& message) override {
+    if (no_memory_for_call != 0 && --no_memory_for_call == 0) throw std::bad_alloc();
     const Result<Ok, Reason> made = message.begin_transmission();
     if (!made) co_return Failure{rpc::CallError::transport(made.error(), where())};
     if (lost) co_return Failure{rpc::CallError::transport(Reason::TimedOut, where())};
@@ -49,7 +51,8 @@ class LoopbackChannel final : public rpc::Channel {
   rpc::Origin& origin() { return *origin_; }
 
   bool reduce = false;
-  bool lost = false;  // every Call
+  bool lost = false;           // every Call
+  int no_memory_for_call = 0;  // the how manieth from now on; 0: none
   std::uint64_t connections_lost = 0;
   rpc::ReplyRoom reply_room;
   // The inline part of the last Call, and the whole stream of the last Reply.

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <deque>
+#include <exception>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "base/completion.h"
@@ -36,18 +38,16 @@ class BulkReader {
         window_(window),
         next_(range.begin) {}
 
-  Task<Outcome<std::uint64_t>> run() {
-    Outcome<std::uint64_t> total = co_await deliver_all();
-    // The other READs still write to the memory: the caller gets it back after they have ended.
-    co_await group_.join();
-    co_return total;
-  }
+  // Also the READs behind an error write to the memory: the caller gets it back after they have
+  // ended.
+  Task<Outcome<std::uint64_t>> run() { return joined(group_, deliver_all()); }
 
  private:
   struct PendingRead {
     std::uint64_t offset = 0;
     Block block{};
     MutableBytes buffer{};
+    std::exception_ptr exception{};
     Completion<Outcome<ReadPart>> done{};
   };
 
@@ -58,6 +58,7 @@ class BulkReader {
       if (in_flight_.empty()) co_return total;
       PendingRead& oldest = in_flight_.front();
       const Outcome<ReadPart> part = co_await oldest.done;
+      if (oldest.exception) std::rethrow_exception(oldest.exception);
       if (!part) co_return Failure{part.error()};
       if (part->count > 0) {
         const Outcome<Ok> taken =
@@ -100,25 +101,30 @@ class BulkReader {
     return Block::allocate(length);
   }
 
-  // Fills the buffer of `pending`, which may be gone when complete() returns.
+  // `pending` may be gone when complete() returns.
   Task<void> fill(PendingRead& pending) {
+    std::optional<Outcome<ReadPart>> part;
+    try {
+      part.emplace(co_await filled(pending));
+    } catch (...) {
+      pending.exception = std::current_exception();
+    }
+    pending.done.complete(part ? *std::move(part) : ReadPart{});
+  }
+
+  Task<Outcome<ReadPart>> filled(const PendingRead& pending) {
     ReadPart total;
     while (total.count < pending.buffer.size() && !total.eof) {
       const Outcome<ReadPart> part = co_await files_.read(file_, pending.offset + total.count,
                                                           pending.buffer.subspan(total.count));
-      if (!part) {
-        pending.done.complete(Failure{part.error()});
-        co_return;
-      }
-      if (part->count == 0 && !part->eof) {
-        pending.done.complete(
-            Failure{Error::of_protocol(kReading, "sent neither data nor the end of the file")});
-        co_return;
-      }
+      if (!part) co_return Failure{part.error()};
+      if (part->count == 0 && !part->eof)
+        co_return Failure{
+            Error::of_protocol(kReading, "sent neither data nor the end of the file")};
       total.count += part->count;
       total.eof = part->eof;
     }
-    pending.done.complete(total);
+    co_return total;
   }
 
   FileSystem& files_;

@@ -166,6 +166,32 @@ TEST(ClientReadFile, does_not_wait_for_ever_for_a_server_that_sends_nothing) {
   EXPECT_EQ(read.error().kind, Error::Kind::Protocol);
 }
 
+// A sink that there is no memory for at its second piece.
+class Exhausted final : public DataSink {
+ public:
+  Task<Outcome<Ok>> write(std::uint64_t, Bytes) override {
+    if (++pieces == 2) throw std::bad_alloc();
+    co_return Ok{};
+  }
+  int pieces = 0;
+};
+
+TEST(ClientReadFile, waits_for_the_other_READs_when_memory_runs_out) {
+  ScriptedFile file(pattern(20u << 20));
+  Exhausted to;
+  EXPECT_TRUE(file.world.run(
+      runs_out_of_memory(file.world.files.read_file(handle_of("file"), to, 20u << 20))));
+  EXPECT_EQ(file.reads, 9) << "the window and one more: none is left behind";
+  for (const int failing : {1, 2, 8}) {
+    Collector all;
+    file.world.channel.no_memory_for_call = failing;
+    EXPECT_TRUE(file.world.run(
+        runs_out_of_memory(file.world.files.read_file(handle_of("file"), all, 20u << 20))))
+        << failing;
+    EXPECT_TRUE(file.content.starts_with(all.text));
+  }
+}
+
 TEST(ClientReadFaults, refuses_an_answer_that_contradicts_itself_or_the_request) {
   for (const std::uint32_t count : {3u, 5u}) {
     Scripted world;

@@ -2,6 +2,7 @@
 // commits once; the write verifier shows whether the server still has all of them (RFC 1813 3.3.7).
 // If it does not, all data is read from the source and written again.
 #include <algorithm>
+#include <exception>
 #include <set>
 #include <vector>
 
@@ -24,7 +25,8 @@ class BulkWriter {
 
   Task<Outcome<std::uint64_t>> run() {
     for (int pass = 0; pass < kMaxPasses; ++pass) {
-      co_await send_all();
+      co_await joined(group_, send_all());
+      if (exception_) std::rethrow_exception(exception_);
       if (failure_) co_return Failure{*failure_};
       const Outcome<bool> safe = co_await made_safe();
       if (!safe) co_return Failure{safe.error()};
@@ -50,24 +52,25 @@ class BulkWriter {
   };
 
   // One pass over the source. Ends early when it has failed or is in vain.
-  Task<void> send_all() {
+  Task<Ok> send_all() {
     next_ = begin_;
     verifier_.reset();
     lost_ = false;
     bool first = true;
     std::optional<PendingWrite> pending = co_await next_write();
-    while (pending && !failure_ && !lost_) {
+    while (pending && !in_vain()) {
       std::optional<PendingWrite> following = co_await next_write();
       // One that is all there is needs no COMMIT.
       const Stability stable = first && !following ? Stability::FileSync : Stability::Unstable;
       first = false;
       co_await room_for(*pending);
-      if (failure_ || lost_) break;
+      if (in_vain()) break;
       group_.add(send(std::move(*pending), stable));
       pending = std::move(following);
     }
-    co_await group_.join();
+    co_return Ok{};
   }
+  bool in_vain() const { return failure_ || exception_ || lost_; }
 
   // Whoever goes on behind an interrupted transfer takes the data before two windows from the end
   // for complete: a hole that is passed over, or a WRITE that takes long, must not let others get
@@ -101,8 +104,18 @@ class BulkWriter {
 
   Task<void> send(PendingWrite pending, Stability stable) {
     const std::uint64_t begin = pending.offset;
-    in_flight_.insert(begin);
-    while (!pending.data.empty() && !failure_) {
+    try {
+      in_flight_.insert(begin);
+      co_await write(pending, stable);
+      if (pending.block) spare_.push_back(std::move(pending.block));
+    } catch (...) {
+      exception_ = std::current_exception();
+    }
+    in_flight_.erase(begin);
+  }
+
+  Task<void> write(PendingWrite& pending, Stability stable) {
+    while (!pending.data.empty() && !failure_ && !exception_) {
       const Outcome<WritePart> part =
           co_await files_.write(file_, pending.offset, pending.data, stable);
       if (!part) {
@@ -113,8 +126,6 @@ class BulkWriter {
       pending.offset += part->count;
       pending.data = pending.data.subspan(part->count);
     }
-    if (pending.block) spare_.push_back(std::move(pending.block));
-    in_flight_.erase(begin);
   }
 
   void note(const WritePart& part) {
@@ -153,6 +164,7 @@ class BulkWriter {
   bool lost_ = false;
   bool ends_in_hole_ = false;
   std::optional<Error> failure_;       // the first
+  std::exception_ptr exception_;       // of a WRITE
   std::set<std::uint64_t> in_flight_;  // where these WRITEs begin
   std::vector<Block> spare_;
   TaskGroup group_;

@@ -56,6 +56,32 @@ TEST(ClientWriteFile, sends_a_window_of_unstable_writes_and_one_COMMIT) {
   EXPECT_EQ(server.scripted.loop.now() - start, std::chrono::milliseconds(20 / 4 + 1));
 }
 
+// Pieces of its own, and no memory for the third.
+class ExhaustedSource final : public DataSource {
+ public:
+  Task<Outcome<Piece>> read(std::uint64_t, MutableBytes buffer) override {
+    if (++pieces == 3) throw std::bad_alloc();
+    co_return Piece{0, buffer};
+  }
+  int pieces = 0;
+};
+
+TEST(ClientWriteFile, waits_for_the_other_WRITEs_when_memory_runs_out) {
+  Volatile server;
+  ExhaustedSource source;
+  EXPECT_TRUE(server.scripted.run(
+      runs_out_of_memory(server.scripted.files.write_file(handle_of("file"), source))));
+  EXPECT_EQ(server.writes, 1) << "it has been answered";
+  const std::string text = pattern(20u << 20);
+  for (const int failing : {1, 2, 8, 20}) {
+    server.scripted.channel.no_memory_for_call = failing;
+    EXPECT_TRUE(server.scripted.run(
+        runs_out_of_memory(server.scripted.files.write_from(handle_of("file"), 0, bytes_of(text)))))
+        << failing;
+  }
+  EXPECT_EQ(server.commits, 0);
+}
+
 TEST(ClientWriteFile, makes_a_single_write_durable_at_once) {
   Volatile server;
   ASSERT_TRUE(server.store("small").ok());

@@ -43,6 +43,17 @@ T run_on(testing::ManualLoop& loop, Task<T> task) {
   return *std::move(result);
 }
 
+// Whether `task` ends because there is no memory.
+template <class T>
+Task<bool> runs_out_of_memory(Task<T> task) {
+  try {
+    co_await std::move(task);
+  } catch (const std::bad_alloc&) {
+    co_return true;
+  }
+  co_return false;
+}
+
 // A client of nfs/server; /data is served from memory.
 class ClientTest : public testing::NfsServerTest {
  protected:
