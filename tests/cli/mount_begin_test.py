@@ -132,6 +132,15 @@ class Unprivileged(Mounted):
                 self.assertEqual("is in use" in ended.stderr, told == "is in use", ended.stderr)
 
 
+class Ends(Mounted):
+    def test_by_the_symbolic_link_that_it_was_mounted_by(self):
+        os.symlink("mount", self.at("link"))
+        os.symlink(self.at("link"), self.at("link to the link"))
+        self.mount()
+        self.good("umount", self.at("link to the link"))
+        self.assertFalse(is_mounted(self.directory))
+
+
 class Trouble(Mounted):
     def test_with_what_cannot_be_mounted_is_told(self):
         self.write(self.there("file"))
@@ -158,8 +167,31 @@ class Trouble(Mounted):
         process.kill()
         process.wait()
         self.bad(1, f"'stag umount {self.directory}' first", "mount", self.url(), self.directory)
+        self.bad(1, "Transport endpoint is not connected", "umount", self.here("folder", "file"))
         self.good("umount", self.directory)
         self.mount()
+
+    def test_with_the_name_of_a_directory_is_told(self):
+        os.symlink("circle", self.at("circle"))
+        self.bad(1, "nothing is mounted at", "umount", self.at("circle"))
+        self.bad(1, "Too many levels of symbolic links", "umount", self.at("circle", "below"))
+        self.bad(1, "File name too long", "umount", self.at("n" * 300, "below"))
+        gone = subprocess.run(["sh", "-c", 'mkdir "$1" && cd "$1" && rmdir "$1" && exec "$2" umount there', "sh", self.at("gone"), harness.STAG],
+                              capture_output=True, text=True, timeout=PATIENCE)
+        self.assertEqual((gone.returncode, gone.stderr.count("\n")), (1, 1), gone.stderr)
+        self.assertIn("No such file or directory", gone.stderr)
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root becomes another user")
+    def test_with_a_process_that_there_cannot_be_is_told(self):
+        program = self.at("stag")
+        shutil.copy(harness.STAG, program)
+        for place in (self.work, self.local):
+            os.chmod(place, 0o711)
+        os.chown(self.directory, 4_000_000_000, 4_000_000_000)
+        done = subprocess.run(["prlimit", "--nproc=1", program, "mount", self.url(), self.directory], user=4_000_000_000, group=4_000_000_000,
+                              extra_groups=[], capture_output=True, text=True, timeout=PATIENCE)
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
+        self.assertIn("there can be no process for the mount: Resource temporarily unavailable", done.stderr)
 
     def test_with_a_server_that_comes_later_is_waited_for_as_long_as_retry_says(self):
         with socket.create_server(("127.0.0.1", 0)) as early:

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <charconv>
 #include <csignal>
+#include <cstring>
 #include <filesystem>
 #include <system_error>
 
@@ -34,11 +35,17 @@ constexpr std::uint32_t kForEver = 1u << 20;  // seconds
 constexpr ReasonInfo kLogFileKept{"LogFileKept", Severity::Warning,
                                   "the log file cannot be opened anew; the one before goes on"};
 
+std::string no_process(int error) {
+  return fmt::format("there can be no process for the mount: {}",
+                     std::generic_category().message(error));
+}
+
 // The process that serves a mount, and the one that waits until it does.
 class Background {
  public:
-  // In the child: nullopt. In the parent, once the child is ready or has ended: the exit code.
-  std::optional<Exit> begin();
+  // In the child: nullopt. In the parent, once the child is ready or has ended: the exit code; or
+  // why there is no child any more, which has said nothing.
+  Result<std::optional<Exit>, std::string> begin();
   // Tells the parent, and leaves the terminal; standard error becomes `errors`, if that is a file.
   void ready(const net::UniqueFd& errors);
   bool without_terminal() const { return without_terminal_; }
@@ -48,15 +55,20 @@ class Background {
   bool without_terminal_ = false;
 };
 
-std::optional<Exit> Background::begin() {
+Result<std::optional<Exit>, std::string> Background::begin() {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return Exit::Failed;
+  if (pipe2(ends, O_CLOEXEC) != 0) return Failure{no_process(errno)};
   const pid_t child = fork();
-  if (child < 0) return Exit::Failed;
+  if (child < 0) {
+    const int error = errno;
+    ::close(ends[0]);
+    ::close(ends[1]);
+    return Failure{no_process(error)};
+  }
   if (child == 0) {
     ::close(ends[0]);
     to_parent_ = ends[1];
-    return std::nullopt;
+    return std::optional<Exit>();
   }
   ::close(ends[1]);
   char word = 0;
@@ -64,11 +76,13 @@ std::optional<Exit> Background::begin() {
   while ((got = ::read(ends[0], &word, 1)) < 0 && errno == EINTR) {
   }
   ::close(ends[0]);
-  if (got == 1) return Exit::Done;
+  if (got == 1) return std::optional(Exit::Done);
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  return WIFEXITED(status) ? static_cast<Exit>(WEXITSTATUS(status)) : Exit::Failed;
+  if (WIFEXITED(status)) return std::optional(static_cast<Exit>(WEXITSTATUS(status)));
+  return Failure{fmt::format("the process of the mount was ended by signal {} ({})",
+                             WTERMSIG(status), strsignal(WTERMSIG(status)))};
 }
 
 void Background::ready(const net::UniqueFd& errors) {
@@ -176,11 +190,15 @@ class MountCommand final : public Command {
             fmt::format("--log-file '{}' lies below the directory of the mount", log_file_));
       errors_ = open_log(log_file_);
       if (!errors_) return failed(local_trouble("write", log_file_, errno));
-      log_file_ = std::filesystem::absolute(log_file_).string();  // "/" is where it will be
+      std::error_code trouble;
+      log_file_ =
+          std::filesystem::absolute(log_file_, trouble).string();  // "/" is where it will be
+      if (trouble) return failed(local_trouble("write", log_file_, trouble.value()));
     }
     if (!foreground_) {
-      const std::optional<Exit> parent = background_.begin();
-      if (parent) return *parent;
+      const Result<std::optional<Exit>, std::string> parent = background_.begin();
+      if (!parent) return failed(parent.error());
+      if (*parent) return **parent;
     }
     start_log();
     return on_loop([this](Run& run) { return serve(run); });

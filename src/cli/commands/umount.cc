@@ -51,6 +51,30 @@ bool is_ours(const std::string& directory) {
   return ours;
 }
 
+// The path of what is called `directory`. Its last component is not looked at: that would ask the
+// mount itself, which may hang.
+std::filesystem::path named_path(const std::string& directory, std::error_code& trouble) {
+  std::filesystem::path path = std::filesystem::absolute(directory, trouble).lexically_normal();
+  if (trouble) return {};
+  if (!path.has_filename() && path.has_parent_path()) path = path.parent_path();
+  return std::filesystem::weakly_canonical(path.parent_path(), trouble) / path.filename();
+}
+
+// Where a mount of ours is that is called `directory`, or a symbolic link to it; empty: there is
+// none.
+std::filesystem::path place_of_mount(const std::string& directory, std::error_code& trouble) {
+  constexpr int kLinksMost = 40;
+  std::filesystem::path path = named_path(directory, trouble);
+  for (int links = 0; !trouble && links < kLinksMost; ++links) {
+    if (is_ours(path)) return path;
+    std::error_code no_link;
+    const std::filesystem::path target = std::filesystem::read_symlink(path, no_link);
+    if (no_link) return {};
+    path = named_path(path.parent_path() / target, trouble);
+  }
+  return {};
+}
+
 struct Ended {
   bool good = false;
   std::string said{};  // on standard error, as one line
@@ -99,14 +123,12 @@ class Umount final : public Command {
   }
 
   Exit run() override {
-    // canonical() would ask the mount itself, which may hang.
-    std::filesystem::path path = std::filesystem::absolute(directory_).lexically_normal();
-    if (!path.has_filename() && path.has_parent_path()) path = path.parent_path();
-    const std::filesystem::path real =
-        std::filesystem::weakly_canonical(path.parent_path()) / path.filename();
-    if (!is_ours(real))
+    std::error_code trouble;
+    const std::filesystem::path place = place_of_mount(directory_, trouble);
+    if (trouble) return failed(fmt::format("'{}': {}", directory_, trouble.message()));
+    if (place.empty())
       return failed(fmt::format("nothing is mounted at '{}' by 'stag mount'", directory_));
-    return geteuid() == 0 ? as_root(real) : as_user(real);
+    return geteuid() == 0 ? as_root(place) : as_user(place);
   }
 
  private:
