@@ -63,7 +63,8 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::take_claim(OperationContext
   Outcome<Taken> taken = co_await take_turn(context, options);
   if (!taken) co_return Failure{taken.error()};
   if (taken->fate != Fate::Go) co_return Attempt{taken->fate, v4::NFS4_OK, {}};
-  Outcome<Attempt> came = co_await send_with(taken->turn, true, context, request, options);
+  Outcome<Attempt> came =
+      co_await send_with(std::move(taken->turn), true, context, request, options);
   if (!came || (came->fate != Fate::Go && came->fate != Fate::Gone)) co_return came;
   if (came->fate == Fate::Go && asks_to_wait(came->status)) {
     came->fate = Fate::Later;
@@ -93,7 +94,8 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::take_step(OperationContext 
     if (taken->fate != Fate::Go) co_return Attempt{taken->fate, v4::NFS4_OK, {}};
     Request request;
     request.add(v4::OP_RECLAIM_COMPLETE);
-    Outcome<Attempt> came = co_await send_with(taken->turn, false, context, request, options);
+    Outcome<Attempt> came =
+        co_await send_with(std::move(taken->turn), false, context, request, options);
     if (came && came->fate == Fate::Go) came->fate = session_.on_reclaim_complete(came->status);
     // It was done, whatever its results were.
     if (came && came->fate == Fate::Gone) came->fate = session_.on_reclaim_complete(v4::NFS4_OK);

@@ -106,23 +106,11 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::alone(OperationContext cont
   co_return came;
 }
 
-// A turn whose call ends in an exception, for want of memory, is settled as one whose answer was
-// lost; the slot would be taken for ever.
-class SessionClient::OpenTurn {
- public:
-  OpenTurn(SessionClient& client, const Turn& turn) : client_(client), turn_(turn) {}
-  ~OpenTurn() {
-    if (!open_) return;
-    client_.session_.on_loss(turn_);
-    client_.wake_waiting();
-  }
-  void close() { open_ = false; }
-
- private:
-  SessionClient& client_;
-  Turn turn_;
-  bool open_ = true;
-};
+SessionClient::HeldTurn::~HeldTurn() {
+  if (client_ == nullptr) return;
+  client_->session_.on_loss(turn_);
+  client_->wake_waiting();
+}
 
 // As many as there are free slots, which a SEQUENCE may have made more; without a session there is
 // nothing to wait for.
@@ -149,11 +137,11 @@ void SessionClient::note_results(const Turn& turn, Outcome<Attempt>& came) {
   note_flags();
 }
 
-Task<Outcome<SessionClient::Attempt>> SessionClient::send_with(Turn turn, bool keep,
+Task<Outcome<SessionClient::Attempt>> SessionClient::send_with(HeldTurn held, bool keep,
                                                                OperationContext context,
                                                                Request& request,
                                                                const ProtocolOptions& options) {
-  OpenTurn open(*this, turn);
+  const Turn turn = held.turn();
   rpc::CallOptions call = call_options_of(options);
   call.sinks = request.sinks;
   call.results_max = request.results_max;
@@ -166,7 +154,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::send_with(Turn turn, bool k
     Outcome<Attempt> came = attempt_of(context, compound, exchange.results(reply));
     note_results(turn, came);
     if (!came || came->fate != Fate::Unbound) {
-      open.close();
+      held.release();
       wake_waiting();
       if (came && came->fate == Fate::Go) note_lock(request, *came);
       co_return came;
@@ -177,9 +165,9 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::send_with(Turn turn, bool k
   }
 }
 
-Task<Outcome<SessionClient::Taken>> SessionClient::settled(OperationContext context, Turn turn,
+Task<Outcome<SessionClient::Taken>> SessionClient::settled(OperationContext context, HeldTurn held,
                                                            const ProtocolOptions& options) {
-  OpenTurn open(*this, turn);
+  Turn& turn = held.turn();
   // What comes may be the whole of the results that were lost (RFC 8881 2.10.6.1.3).
   rpc::CallOptions call = call_options_of(options);
   call.results_max = session::Session::kCachedMax;
@@ -191,17 +179,17 @@ Task<Outcome<SessionClient::Taken>> SessionClient::settled(OperationContext cont
     auto came = co_await rpc_.call<v4::NFSPROC4_COMPOUND>(args, call);
     if (!came) co_return Failure{Error::of_call(context, came.error())};
     if (came->resarray.empty() || came->resarray.front().resop != v4::OP_SEQUENCE)
-      co_return Taken{Fate::Broken, turn};
+      co_return Taken{Fate::Broken, {}};
     Fate fate =
         session_.on_settling(turn, came->resarray.front().opsequence(), channel().loop().now());
     if (fate != Fate::Unbound) {
-      open.close();
+      if (fate != Fate::Go) held.release();
       wake_waiting();
-      co_return Taken{fate, turn};
+      co_return Taken{fate, std::move(held)};
     }
     const Outcome<Fate> bound = co_await bound_for(turn, context, options);
     if (!bound) co_return Failure{bound.error()};
-    if (*bound != Fate::Go) co_return Taken{*bound, turn};
+    if (*bound != Fate::Go) co_return Taken{*bound, {}};
   }
 }
 
@@ -209,8 +197,9 @@ Task<Outcome<SessionClient::Taken>> SessionClient::take_turn(OperationContext co
                                                              const ProtocolOptions& options) {
   while (session_.has_session()) {
     const std::optional<Turn> turn = session_.take();
-    if (turn && turn->doubtful) co_return co_await settled(context, *turn, options);
-    if (turn) co_return Taken{Fate::Go, *turn};
+    if (turn && turn->doubtful)
+      co_return co_await settled(context, HeldTurn(*this, *turn), options);
+    if (turn) co_return Taken{Fate::Go, HeldTurn(*this, *turn)};
     co_await waiting_.wait(options.cancel);
     if (options.cancel.cancelled()) {
       // It may have been woken for a slot, which is somebody else's then.
@@ -266,7 +255,8 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::attempt(OperationContext co
                                                              const ProtocolOptions& options) {
   if (minor_ == 0) return attempt_v40(context, request, options);
   if (ready() && session_.slots().has_certain() && fill_in(request))
-    return send_with(*session_.take(), request.runs_once_only(), context, request, options);
+    return send_with(HeldTurn(*this, *session_.take()), request.runs_once_only(), context, request,
+                     options);
   return attempt_when_ready(context, request, options);
 }
 
@@ -277,10 +267,11 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::attempt_when_ready(
     if (!recovered) co_return Failure{recovered.error()};
   }
   if (!fill_in(request)) co_return Failure{Error::of_status(context, Status::StateLost)};
-  const Outcome<Taken> taken = co_await take_turn(context, options);
+  Outcome<Taken> taken = co_await take_turn(context, options);
   if (!taken) co_return Failure{taken.error()};
   if (taken->fate != Fate::Go) co_return Attempt{taken->fate, v4::NFS4ERR_DELAY, {}};
-  co_return co_await send_with(taken->turn, request.runs_once_only(), context, request, options);
+  co_return co_await send_with(std::move(taken->turn), request.runs_once_only(), context, request,
+                               options);
 }
 
 Task<Outcome<Reply>> SessionClient::run(OperationContext context, Request& request,

@@ -127,7 +127,24 @@ class SessionClient final : private Recalled {
     std::vector<OpResult> results{};
   };
 
-  class OpenTurn;
+  // A turn that somebody has. One whose call ends in an exception, for want of memory, is settled
+  // as one whose answer was lost; the slot would be taken for ever.
+  class HeldTurn {
+   public:
+    HeldTurn() = default;
+    HeldTurn(SessionClient& client, const Turn& turn) : client_(&client), turn_(turn) {}
+    HeldTurn(HeldTurn&& other) noexcept
+        : client_(std::exchange(other.client_, nullptr)), turn_(other.turn_) {}
+    HeldTurn& operator=(HeldTurn&&) = delete;
+    ~HeldTurn();
+    Turn& turn() { return turn_; }
+    // Its number is accounted for.
+    void release() { client_ = nullptr; }
+
+   private:
+    SessionClient* client_ = nullptr;
+    Turn turn_;
+  };
 
   // One coroutine where nothing is to be waited for or recovered before.
   Task<Outcome<Attempt>> attempt(OperationContext context, Request& request,
@@ -140,8 +157,8 @@ class SessionClient final : private Recalled {
                                      rpc::CallResult<v4::COMPOUND4res> came);
   Task<Outcome<Attempt>> send(OperationContext context, v4::COMPOUND4args& compound,
                               const rpc::CallOptions& options);
-  Task<Outcome<Attempt>> send_with(Turn turn, bool keep, OperationContext context, Request& request,
-                                   const ProtocolOptions& options);
+  Task<Outcome<Attempt>> send_with(HeldTurn held, bool keep, OperationContext context,
+                                   Request& request, const ProtocolOptions& options);
   Task<Outcome<Attempt>> alone(OperationContext context, Op operation, rpc::CallOptions options);
   void note_results(const Turn& turn, Outcome<Attempt>& came);
   void wake_waiting();
@@ -159,10 +176,11 @@ class SessionClient final : private Recalled {
   // A turn that is certain; with another fate than Go there is none yet.
   struct Taken {
     Fate fate = Fate::Go;
-    Turn turn{};
+    HeldTurn turn{};
   };
   Task<Outcome<Taken>> take_turn(OperationContext context, const ProtocolOptions& options);
-  Task<Outcome<Taken>> settled(OperationContext context, Turn turn, const ProtocolOptions& options);
+  Task<Outcome<Taken>> settled(OperationContext context, HeldTurn held,
+                               const ProtocolOptions& options);
 
   // Version 4.0 (session_client_v40.cc): an operation that is numbered, and with which numbers.
   struct Numbers {
