@@ -48,8 +48,7 @@ class PooledStorage final : public Storage {
     void* memory = ::operator new(sizeof(PooledStorage) + capacity, std::nothrow);
     return memory == nullptr ? nullptr : new (memory) PooledStorage(size_class, capacity);
   }
-  MutableBytes bytes() { return {reinterpret_cast<std::byte*>(this + 1), capacity_}; }
-  std::size_t capacity() const { return capacity_; }
+  MutableBytes bytes() { return {reinterpret_cast<std::byte*>(this + 1), block_size()}; }
   static void destroy(PooledStorage* storage) {
     storage->~PooledStorage();
     ::operator delete(storage);
@@ -60,16 +59,15 @@ class PooledStorage final : public Storage {
 
  private:
   PooledStorage(std::size_t size_class, std::size_t capacity)
-      : Storage(true), size_class_(size_class), capacity_(capacity) {}
+      : Storage(capacity), size_class_(size_class) {}
 
   void release() noexcept override {
-    if (pool.kept + capacity_ > kMostKeptByThread) return destroy(this);
+    if (pool.kept + block_size() > kMostKeptByThread) return destroy(this);
     next = std::exchange(pool.lists[size_class_], this);
-    pool.kept += capacity_;
+    pool.kept += block_size();
   }
 
   const std::size_t size_class_;
-  const std::size_t capacity_;
 };
 
 PoolLifetime::~PoolLifetime() {
@@ -83,7 +81,7 @@ inline PooledStorage* take_kept(std::size_t size_class) noexcept {
   PooledStorage*& head = pool.lists[size_class];
   if (head == nullptr) return nullptr;
   PooledStorage* const storage = std::exchange(head, head->next);
-  pool.kept -= storage->capacity();
+  pool.kept -= storage->block_size();
   storage->revive();
   return storage;
 }
@@ -98,18 +96,16 @@ class alignas(64) PageStorage final : public Storage {
     return pages.memory == nullptr ? nullptr : new (pages.memory) PageStorage(pages.bytes);
   }
   MutableBytes bytes() {
-    return {reinterpret_cast<std::byte*>(this + 1), page_bytes_ - sizeof(PageStorage)};
+    return {reinterpret_cast<std::byte*>(this + 1), block_size() - sizeof(PageStorage)};
   }
 
  private:
-  explicit PageStorage(std::size_t page_bytes) : Storage(true), page_bytes_(page_bytes) {}
+  explicit PageStorage(std::size_t page_bytes) : Storage(page_bytes) {}
   void release() noexcept override {
-    const Pages pages{this, page_bytes_};
+    const Pages pages{this, block_size()};
     this->~PageStorage();
     give_pages(pages);
   }
-
-  const std::size_t page_bytes_;
 };
 
 }  // namespace

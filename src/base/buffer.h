@@ -30,12 +30,14 @@ class Storage {
   // Whether the caller holds the only reference and the bytes are writable memory. Acquires: reads
   // of former holders happened before.
   bool exclusive() const noexcept {
-    return writable_ && references_.load(std::memory_order_acquire) == 1;
+    return block_size_ != 0 && references_.load(std::memory_order_acquire) == 1;
   }
+  // Bytes of memory that go back with the last reference; 0: it is not known how many.
+  std::size_t block_size() const noexcept { return block_size_; }
 
  protected:
-  // `writable`: the only holder may write the bytes.
-  explicit Storage(bool writable = false) : writable_(writable) {}
+  // `block_size` is not 0: it has so much memory, which the only holder may write.
+  explicit Storage(std::size_t block_size = 0) : block_size_(block_size) {}
   ~Storage() = default;
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
@@ -46,7 +48,7 @@ class Storage {
 
  private:
   std::atomic<std::uint32_t> references_{1};
-  const bool writable_;
+  const std::size_t block_size_;
 };
 
 // An immutable slice of bytes and one reference to their Storage. Copies share the bytes.
@@ -82,6 +84,9 @@ class Buffer {
   bool empty() const { return bytes_.empty(); }
   // False for borrowed bytes: code that keeps them beyond the call that lent them must copy them.
   bool owned() const { return owner_ != nullptr; }
+  // Bytes of memory that one reference keeps, however short the slice is: those of the whole Block.
+  // 0 when that is not known: borrowed bytes, or an owner of another kind.
+  std::size_t block_size() const { return owner_ == nullptr ? 0 : owner_->block_size(); }
   // The same bytes, writable, when they came from a Block and no other Buffer shares that Block;
   // else an empty span. No other Buffer can come to share the Block but as a copy of this one.
   MutableBytes exclusive() {

@@ -21,6 +21,16 @@ TEST(Buffer, slices_share_the_owner_and_outlive_the_first_reference) {
   EXPECT_EQ(text_of(part.bytes()), "tag");
 }
 
+TEST(Buffer, knows_how_much_memory_a_slice_of_it_keeps) {
+  for (const std::size_t size : {100, 5'000, 1 << 20}) {
+    const Buffer whole = Block::allocate(size).freeze(size);
+    EXPECT_GE(whole.block_size(), size);
+    EXPECT_LT(whole.block_size(), 3 * size);
+    EXPECT_EQ(whole.slice(0, 1).block_size(), whole.block_size());
+  }
+  EXPECT_EQ(Buffer::borrow(bytes_of("lent")).block_size(), 0u);
+}
+
 TEST(Buffer, may_be_written_again_by_its_only_holder) {
   Buffer whole = Block::allocate(8).freeze(8);
   EXPECT_EQ(whole.exclusive().data(), whole.data());

@@ -32,13 +32,19 @@ void append_zeros(Rope& to, std::uint64_t length) {
   }
 }
 
+// Whether so many bytes in use are a quarter of the block that they keep.
+bool worth_its_block(const Buffer& buffer, std::size_t used) {
+  return charge_of(used) >= buffer.block_size() / 4;
+}
+
+bool kept_as_it_is(const Buffer& piece) {
+  return piece.owned() && piece.size() >= kAdoptFrom && worth_its_block(piece, piece.size());
+}
+
 }  // namespace
 
 Rope adoptable(Rope data) {
-  const bool as_it_is = std::ranges::all_of(data.pieces(), [](const Buffer& piece) {
-    return piece.owned() && piece.size() >= kAdoptFrom;
-  });
-  if (as_it_is) return data;
+  if (std::ranges::all_of(data.pieces(), kept_as_it_is)) return data;
   Rope kept;
   Rope small;
   auto flush = [&] {
@@ -50,7 +56,7 @@ Rope adoptable(Rope data) {
     small = {};
   };
   for (const Buffer& piece : data.pieces()) {
-    if (piece.owned() && piece.size() >= kAdoptFrom) {
+    if (kept_as_it_is(piece)) {
       flush();
       kept.append(piece);
     } else {
@@ -151,9 +157,9 @@ void FileData::cut(std::uint64_t offset, std::uint64_t end, Replaced& replaced) 
   for (std::size_t i = first_replaced; i < sources.size(); ++i) thin_out(sources[i]);
 }
 
-// Gives up a large buffer of which little is used: the used bytes move.
+// Gives up a large block of which little is used: the used bytes move.
 void FileData::thin_out(const SourceRef& source) {
-  if (source->live == 0 || source->live >= source->buffer.size() / 4) return;
+  if (source->live == 0 || worth_its_block(source->buffer, source->live)) return;
   const std::uint64_t end = source->origin + source->buffer.size();
   for (auto at = extents_.lower_bound(source->origin); at != extents_.end() && at->first < end;
        ++at) {

@@ -3,10 +3,10 @@
 // covers; a small write changes the present extent if no reference to it exists, so that no reader
 // can notice. Thus a Buffer on its way to a peer never changes.
 //
-// Memory stays within a small multiple of stored(): small pieces are copied instead of adopted (a
-// slice of a receive buffer would keep all of it), the used part of a buffer moves to buffers of
-// its own when it is less than a quarter, and a stretch of 64 KiB has at most 17 extents before it
-// is copied together.
+// Memory stays within a small multiple of stored(), whatever a peer sends: of a slice that is less
+// than a quarter of its block (of a receive buffer, or of another file's extent) a copy is kept, as
+// it would keep all of the block; what is used of a block moves to blocks of its own when it is
+// less than a quarter; and a stretch of 64 KiB has at most 17 extents before it is copied together.
 //
 // Not synchronised; the store has locked the file's shard.
 #pragma once
@@ -36,7 +36,8 @@ struct Replaced {
 
 // Below this many bytes a piece is copied rather than kept as it is.
 inline constexpr std::size_t kAdoptFrom = 8 * 1024;
-// The form in which write() keeps `data`: large owned pieces as they are, all others copied.
+// The form in which write() keeps `data`: large owned pieces as they are, all others copied, and
+// those that would keep a block four times their size.
 Rope adoptable(Rope data);
 
 class FileData {

@@ -45,6 +45,37 @@ class MemoryStoreFull : public MemoryStore {
   std::uint64_t free_bytes() { return run(fs.usage(caller())).free_bytes; }
 };
 
+// The memory of a message that was received. What the store keeps of all of them together is seen.
+class Received final : public Storage {
+ public:
+  static Buffer of(std::size_t size) {
+    auto* const received = new Received(size);
+    return Buffer(received, received->bytes_);
+  }
+  static inline std::size_t kept = 0;  // bytes
+
+ private:
+  explicit Received(std::size_t size) : Storage(size), bytes_(size, std::byte{'r'}) {
+    kept += size;
+  }
+  void release() noexcept override {
+    kept -= bytes_.size();
+    delete this;
+  }
+  std::vector<std::byte> bytes_;
+};
+
+class MemoryStoreKeeps : public MemoryStore {
+ protected:
+  static constexpr std::size_t kMessage = 1 << 20;
+  static constexpr std::uint64_t kPart = 8 * 1024;
+  static constexpr std::uint64_t kRounds = 40;
+  std::uint64_t counted() {
+    const Usage usage = run(fs.usage(caller()));
+    return usage.total_bytes - usage.free_bytes;
+  }
+};
+
 TEST_F(MemoryStore, the_fresh_root_is_open_to_all_and_sticky) {
   EXPECT_EQ(run(fs.attributes(caller(), fs.root())).mode, 01777u);
 }
@@ -78,6 +109,38 @@ TEST_F(MemoryStore, borrowed_and_small_pieces_are_copied) {
   const Buffer receive_buffer = Buffer::copy_of(bytes_of(std::string(100'000, 'r')));
   write(file, 0, Rope(receive_buffer.slice(50, 1000)));
   EXPECT_NE(read(file, 0, 1000).pieces()[0].data(), receive_buffer.data() + 50);
+}
+
+TEST_F(MemoryStoreKeeps, no_large_message_for_the_small_part_that_was_copied_to_another_file) {
+  const Handle from = make("from");
+  for (std::uint64_t i = 0; i < kRounds; ++i) {
+    write(from, 0, Rope(Received::of(kMessage)));
+    const Handle to = make(std::to_string(i));
+    run(fs.copy(caller(), from, to, {.from = kPart, .to = 0, .length = kPart}));
+    EXPECT_EQ(read(to, 0, kPart), Rope::copy_of(bytes_of(std::string(kPart, 'r'))));
+  }
+  EXPECT_LE(Received::kept, 4 * counted());
+}
+
+TEST_F(MemoryStoreKeeps, no_large_message_for_a_small_write_beside_a_large_one) {
+  const Handle large = make("large");
+  for (std::uint64_t i = 0; i < kRounds; ++i) {
+    const Buffer message = Received::of(kMessage);
+    write(make(std::to_string(i)), 0, Rope(message.slice(0, kPart)));
+    write(large, 0, Rope(message.slice(kPart, kMessage - kPart)));
+  }
+  EXPECT_LE(Received::kept, 4 * counted());
+}
+
+TEST_F(MemoryStoreKeeps, no_message_of_which_less_than_a_quarter_is_left) {
+  for (std::uint64_t i = 0; i < kRounds; ++i) {
+    const Handle file = make(std::to_string(i));
+    write(file, 0, Rope(Received::of(kMessage).slice(0, kMessage / 2)));
+    SetAttributes changes;
+    changes.size = kMessage / 5;
+    run(fs.set_attributes(caller(), file, changes, std::nullopt));
+  }
+  EXPECT_LE(Received::kept, 4 * counted());
 }
 
 TEST_F(MemoryStore, small_writes_go_to_what_is_there_while_nobody_reads_it) {
