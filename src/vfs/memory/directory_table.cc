@@ -11,9 +11,13 @@ std::optional<InodeId> DirectoryTable::find(std::string_view name) const {
 }
 
 void DirectoryTable::insert(std::string_view name, InodeId inode) {
+  Cookies made;
+  Cookies::node_type cookie = made.extract(made.emplace(next_cookie_, nullptr).first);
   const auto [at, inserted] = names_.emplace(std::string(name), Entry{inode, next_cookie_});
   STAG_CHECK(inserted);
-  cookies_.emplace_hint(cookies_.end(), next_cookie_, &*at);
+  // Nothing from here on asks for memory.
+  cookie.mapped() = &*at;
+  cookies_.insert(cookies_.end(), std::move(cookie));
   ++next_cookie_;
 }
 

@@ -42,7 +42,7 @@ class DirectoryTable {
   std::size_t size() const { return names_.size(); }
 
   std::optional<InodeId> find(std::string_view name) const;
-  // The name must be free.
+  // The name must be free. Throws std::bad_alloc; nothing has changed then.
   void insert(std::string_view name, InodeId inode);
   // The name must be there; it keeps its cookie, so a listing under way shows it once.
   void replace(std::string_view name, InodeId inode);
@@ -64,9 +64,10 @@ class DirectoryTable {
     std::uint64_t cookie;
   };
   using Names = std::unordered_map<std::string, Entry, NameHash, std::equal_to<>>;
+  using Cookies = std::map<std::uint64_t, const Names::value_type*>;  // nodes of names_ never move
 
   Names names_;
-  std::map<std::uint64_t, const Names::value_type*> cookies_;  // nodes of names_ never move
+  Cookies cookies_;
   std::uint64_t next_cookie_ = kDotDotCookie + 1;
 };
 

@@ -67,7 +67,15 @@ Rope adoptable(Rope data) {
   return kept;
 }
 
-FileData::Extents::const_iterator FileData::first_overlapping(std::uint64_t offset) const {
+void add(Extents& to, std::uint64_t offset, const Rope& data) {
+  for (const Buffer& piece : data.pieces()) {
+    to.emplace(offset, Extent{std::make_shared<Source>(Source{piece, offset, piece.size()}), 0,
+                              piece.size()});
+    offset += piece.size();
+  }
+}
+
+Extents::const_iterator FileData::first_overlapping(std::uint64_t offset) const {
   auto at = extents_.upper_bound(offset);
   if (at == extents_.begin()) return at;
   const auto previous = std::prev(at);
@@ -124,42 +132,72 @@ Rope FileData::gather(std::uint64_t offset, std::uint64_t length) const {
   return rope;
 }
 
-void FileData::put(std::uint64_t offset, Extent extent) {
-  stored_ += charge_of(extent.length);
-  extents_.insert_or_assign(offset, std::move(extent));
+// Just before `behind`, where that is their place.
+void FileData::insert(Extents::const_iterator behind, Extents&& extents) {
+  while (!extents.empty()) {
+    stored_ += charge_of(extents.begin()->second.length);
+    extents_.insert(behind, extents.extract(extents.begin()));
+  }
 }
 
-void FileData::put_new(std::uint64_t offset, Buffer bytes) {
-  const std::size_t length = bytes.size();
-  put(offset, {std::make_shared<Source>(Source{std::move(bytes), offset, length}), 0, length});
-}
-
-// Makes [offset, end) a hole.
-void FileData::cut(std::uint64_t offset, std::uint64_t end, Replaced& replaced) {
+// Puts the extents in the place of those that the range has, which it returns.
+Extents FileData::splice(std::uint64_t offset, std::uint64_t end, Extents&& extents) {
   const auto constant = first_overlapping(offset);
   auto at = extents_.erase(constant, constant);  // the same position, mutable
-  auto& sources = replaced.sources;
-  const std::size_t first_replaced = sources.size();
-  while (at != extents_.end() && at->first < end) {
-    const std::uint64_t from = at->first;
-    const Extent old = std::move(at->second);
-    const std::uint64_t old_end = from + old.length;
-    stored_ -= charge_of(old.length);
-    at = extents_.erase(at);
-    if (from < offset) put(from, {old.source, old.start, static_cast<std::size_t>(offset - from)});
-    if (old_end > end)
-      put(end, {old.source, old.start + static_cast<std::size_t>(end - from),
-                static_cast<std::size_t>(old_end - end)});
-    old.source->live -= static_cast<std::size_t>(std::min(end, old_end) - std::max(offset, from));
-    if (sources.size() == first_replaced || sources.back() != old.source)
-      sources.push_back(old.source);
+  auto last = at;
+  auto behind = at;
+  while (behind != extents_.end() && behind->first < end) last = behind++;
+  if (at != behind) {
+    const auto& [from, extent] = *last;
+    const std::uint64_t extent_end = from + extent.length;
+    if (extent_end > end)
+      extents.emplace(end,
+                      Extent{extent.source, extent.start + static_cast<std::size_t>(end - from),
+                             static_cast<std::size_t>(extent_end - end)});
   }
-  for (std::size_t i = first_replaced; i < sources.size(); ++i) thin_out(sources[i]);
+  // Nothing from here on asks for memory.
+  Extents old;
+  while (at != behind) {
+    const std::uint64_t from = at->first;
+    Extent& extent = at->second;
+    extent.source->live -=
+        static_cast<std::size_t>(std::min(end, from + extent.length) - std::max(offset, from));
+    stored_ -= charge_of(extent.length);
+    if (from < offset) {
+      extent.length = static_cast<std::size_t>(offset - from);
+      stored_ += charge_of(extent.length);
+      ++at;
+    } else {
+      old.insert(old.end(), extents_.extract(at++));
+    }
+  }
+  insert(behind, std::move(extents));
+  return old;
+}
+
+void FileData::replace(std::uint64_t offset, std::uint64_t end, Extents&& extents,
+                       Replaced& replaced) {
+  Extents old = splice(offset, end, std::move(extents));
+  tidy(offset, end, old, replaced);
+  replaced.extents.merge(old);
+}
+
+// Saves memory after a change of the range, which had the extents `old`.
+void FileData::tidy(std::uint64_t offset, std::uint64_t end, const Extents& old,
+                    Replaced& replaced) noexcept try {
+  for (const auto& [from, extent] : old) thin_out(extent.source, replaced);
+  const auto at = extents_.lower_bound(offset);
+  if (at != extents_.begin()) thin_out(std::prev(at)->second.source, replaced);
+  copy_together(at, end, replaced);
+} catch (const std::bad_alloc&) {
+  // The change is made; what was to be copied stays where it is.
 }
 
 // Gives up a large block of which little is used: the used bytes move.
-void FileData::thin_out(const SourceRef& source) {
-  if (source->live == 0 || worth_its_block(source->buffer, source->live)) return;
+void FileData::thin_out(const SourceRef& little_used, Replaced& replaced) {
+  if (little_used->live == 0 || worth_its_block(little_used->buffer, little_used->live)) return;
+  const SourceRef source = little_used;  // which may be that of an extent here
+  replaced.buffers.push_back(source->buffer);
   const std::uint64_t end = source->origin + source->buffer.size();
   for (auto at = extents_.lower_bound(source->origin); at != extents_.end() && at->first < end;
        ++at) {
@@ -168,38 +206,39 @@ void FileData::thin_out(const SourceRef& source) {
     Buffer copy = Buffer::copy_of(source->buffer.bytes().subspan(extent.start, extent.length));
     extent = {std::make_shared<Source>(Source{std::move(copy), at->first, extent.length}), 0,
               extent.length};
+    source->live -= extent.length;
   }
-  source->live = 0;
 }
 
-void FileData::write_piece(std::uint64_t offset, const Buffer& piece, Replaced& replaced) {
-  const auto exact = extents_.find(offset);
-  if (exact != extents_.end() && exact->second.length == piece.size()) {
-    Extent& extent = exact->second;
-    // No other extent lies in it: it can hold the new buffer, and nothing need be allocated.
-    if (extent.source.use_count() == 1) {
-      replaced.buffers.push_back(std::exchange(extent.source->buffer, piece));
-      extent.source->origin = offset;
-      extent.source->live = piece.size();
-      extent.start = 0;
-      return;
-    }
-    const SourceRef old =
-        std::exchange(extent.source, std::make_shared<Source>(Source{piece, offset, piece.size()}));
-    extent.start = 0;
-    old->live -= piece.size();
-    thin_out(old);
-    replaced.sources.push_back(old);
-    return;
-  }
-  cut(offset, offset + piece.size(), replaced);
-  put_new(offset, piece);
-  if (piece.size() < kWindow) copy_together(offset, replaced);
+// The buffer takes the place of one that is as long, in the same extent: nothing need be allocated.
+// False if no extent has just this range, or others lie in its source, too.
+bool FileData::take_over(std::uint64_t offset, const Buffer& buffer, Replaced& replaced) {
+  const auto at = extents_.find(offset);
+  if (at == extents_.end() || at->second.length != buffer.size()) return false;
+  Extent& extent = at->second;
+  if (extent.source.use_count() != 1) return false;
+  std::swap(extent.source->buffer, replaced.buffers.emplace_back(buffer));
+  extent.source->origin = offset;
+  extent.source->live = buffer.size();
+  extent.start = 0;
+  return true;
 }
 
-// Keeps many small writes from becoming many small extents: the window around `within` is copied
-// into one when it is too crowded. Its few holes become zeros.
-void FileData::copy_together(std::uint64_t within, Replaced& replaced) {
+// Keeps many small writes from becoming many small extents, from `at` on.
+void FileData::copy_together(Extents::const_iterator at, std::uint64_t end, Replaced& replaced) {
+  while (at != extents_.end() && at->first < end) {
+    const std::uint64_t within = at->first;
+    const std::uint64_t next =
+        std::max(within + at->second.length, (within / kWindow + 1) * kWindow);
+    if (at->second.length < kWindow) copy_window(within, replaced);
+    if (next >= end) return;
+    at = extents_.lower_bound(next);
+  }
+}
+
+// Copies the window around `within` into one extent when it is too crowded. Its few holes become
+// zeros.
+void FileData::copy_window(std::uint64_t within, Replaced& replaced) {
   const std::uint64_t window = within / kWindow * kWindow;
   std::size_t count = 0;
   std::uint64_t from = 0;
@@ -213,8 +252,9 @@ void FileData::copy_together(std::uint64_t within, Replaced& replaced) {
   const std::size_t length = static_cast<std::size_t>(end - from);
   Block block = Block::allocate(length);
   read(from, length).copy_to(block.bytes());
-  cut(from, end, replaced);
-  put_new(from, std::move(block).freeze(length));
+  Extents together;
+  add(together, from, Rope(std::move(block).freeze(length)));
+  replace(from, end, std::move(together), replaced);
 }
 
 bool FileData::overwrite(std::uint64_t offset, const Rope& data) {
@@ -242,11 +282,33 @@ bool FileData::overwrite(std::uint64_t offset, const Rope& data) {
 }
 
 void FileData::write(std::uint64_t offset, const Rope& data, Replaced& replaced) {
-  for (const Buffer& piece : data.pieces()) {
-    write_piece(offset, piece, replaced);
-    offset += piece.size();
+  if (data.pieces().size() == 1 && take_over(offset, data.pieces().front(), replaced)) return;
+  Extents extents;
+  add(extents, offset, data);
+  const std::uint64_t end = offset + data.size();
+  replace(offset, end, std::move(extents), replaced);
+  size_ = std::max(size_, end);
+}
+
+void FileData::reserve(std::uint64_t offset, std::uint64_t end, const Buffer& block,
+                       Replaced& replaced) {
+  Extents extents;
+  std::uint64_t from = offset;
+  const auto fill = [&](std::uint64_t to) {
+    while (from < to) {
+      const std::size_t step = std::min<std::uint64_t>(to - from, block.size());
+      add(extents, from, Rope(block.slice(0, step)));
+      from += step;
+    }
+  };
+  for (auto at = first_overlapping(offset); at != extents_.end() && at->first < end; ++at) {
+    fill(at->first);
+    from = at->first + at->second.length;
   }
-  size_ = std::max(size_, offset);
+  fill(end);
+  insert(extents_.end(), std::move(extents));
+  size_ = std::max(size_, end);
+  tidy(offset, end, {}, replaced);
 }
 
 std::uint64_t FileData::next_data(std::uint64_t offset) const {
@@ -261,7 +323,7 @@ std::uint64_t FileData::next_hole(std::uint64_t offset) const {
 }
 
 void FileData::resize(std::uint64_t size, Replaced& replaced) {
-  if (size < size_) cut(size, size_, replaced);
+  if (size < size_) punch(size, size_ - size, replaced);
   size_ = size;
 }
 

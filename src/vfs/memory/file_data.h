@@ -8,6 +8,10 @@
 // it would keep all of the block; what is used of a block moves to blocks of its own when it is
 // less than a quarter; and a stretch of 64 KiB has at most 17 extents before it is copied together.
 //
+// A change is made whole, or it throws std::bad_alloc and nothing has changed: what is new is made
+// first, and changes places with what is there without asking for memory. Where there is none to
+// copy little used blocks or short extents together, they stay.
+//
 // Not synchronised; the store has locked the file's shard.
 #pragma once
 
@@ -28,10 +32,18 @@ struct Source {
 };
 using SourceRef = std::shared_ptr<Source>;
 
+// `length` bytes of the source from `start`.
+struct Extent {
+  SourceRef source;
+  std::size_t start = 0;
+  std::size_t length = 0;
+};
+using Extents = std::map<std::uint64_t, Extent>;  // by offset in the file
+
 // The extents that a write replaced, to be destroyed after the caller has unlocked the shard.
 struct Replaced {
-  InlineVector<SourceRef, 8> sources;
-  InlineVector<Buffer, 8> buffers;  // of sources that stay
+  std::multimap<std::uint64_t, Extent> extents;
+  InlineVector<Buffer, 8> buffers;
 };
 
 // Below this many bytes a piece is copied rather than kept as it is.
@@ -39,6 +51,8 @@ inline constexpr std::size_t kAdoptFrom = 8 * 1024;
 // The form in which write() keeps `data`: large owned pieces as they are, all others copied, and
 // those that would keep a block four times their size.
 Rope adoptable(Rope data);
+// Adds `data`, which comes from adoptable(), as it will lie in the file from `offset` on.
+void add(Extents& to, std::uint64_t offset, const Rope& data);
 
 class FileData {
  public:
@@ -55,34 +69,33 @@ class FileData {
   bool overwrite(std::uint64_t offset, const Rope& data);
   // `data` comes from adoptable() and is not empty; offset + size does not overflow.
   void write(std::uint64_t offset, const Rope& data, Replaced& replaced);
+  // Puts the extents, which lie in the range and do not overlap, in the place of those that it has;
+  // the size stays.
+  void replace(std::uint64_t offset, std::uint64_t end, Extents&& extents, Replaced& replaced);
+  // Makes slices of `block` the storage of what has none; the file reaches to `end` at least.
+  void reserve(std::uint64_t offset, std::uint64_t end, const Buffer& block, Replaced& replaced);
   void resize(std::uint64_t size, Replaced& replaced);
   // Makes the range a hole; the size stays.
   void punch(std::uint64_t offset, std::uint64_t length, Replaced& replaced) {
-    cut(offset, offset + length, replaced);
+    replace(offset, offset + length, {}, replaced);
   }
   // The first byte at or after `offset` that is stored, or is not; size() when there is none.
   std::uint64_t next_data(std::uint64_t offset) const;
   std::uint64_t next_hole(std::uint64_t offset) const;
 
  private:
-  // `length` bytes of the source from `start`.
-  struct Extent {
-    SourceRef source;
-    std::size_t start = 0;
-    std::size_t length = 0;
-  };
-  using Extents = std::map<std::uint64_t, Extent>;
-
   Rope gather(std::uint64_t offset, std::uint64_t length) const;
   Extents::const_iterator first_overlapping(std::uint64_t offset) const;
-  void put(std::uint64_t offset, Extent extent);
-  void put_new(std::uint64_t offset, Buffer bytes);
-  void cut(std::uint64_t offset, std::uint64_t end, Replaced& replaced);
-  void thin_out(const SourceRef& source);
-  void write_piece(std::uint64_t offset, const Buffer& piece, Replaced& replaced);
-  void copy_together(std::uint64_t within, Replaced& replaced);
+  bool take_over(std::uint64_t offset, const Buffer& buffer, Replaced& replaced);
+  Extents splice(std::uint64_t offset, std::uint64_t end, Extents&& extents);
+  void insert(Extents::const_iterator behind, Extents&& extents);
+  void tidy(std::uint64_t offset, std::uint64_t end, const Extents& old,
+            Replaced& replaced) noexcept;
+  void thin_out(const SourceRef& little_used, Replaced& replaced);
+  void copy_together(Extents::const_iterator at, std::uint64_t end, Replaced& replaced);
+  void copy_window(std::uint64_t within, Replaced& replaced);
 
-  Extents extents_;  // by offset in the file; never overlapping, never empty
+  Extents extents_;  // never overlapping, never empty
   std::uint64_t size_ = 0;
   std::uint64_t stored_ = 0;
 };

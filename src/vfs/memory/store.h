@@ -95,6 +95,7 @@ class Store {
   };
   using Ids = InlineVector<InodeId, 4>;
   class Locked;  // holds the mutexes of several shards
+  class Charge;
 
   struct Entry {
     InodeId directory;
@@ -177,6 +178,30 @@ class Store::Locked {
 
  private:
   InlineVector<Shard*, 4> held_;
+};
+
+// Bytes that are counted against max_bytes_ before a change, so that there is room for it. They are
+// given back unless settle() says that the change was made, also when an exception ends it.
+class Store::Charge {
+ public:
+  Charge(Store& store, std::uint64_t bytes)
+      : store_(store), bytes_(bytes), counted_(store.charge(bytes)) {}
+  ~Charge() {
+    if (counted_) store_.used_.fetch_add(settled_ - bytes_, std::memory_order_relaxed);
+  }
+  Charge(const Charge&) = delete;
+  Charge& operator=(const Charge&) = delete;
+
+  // False when that would be too many.
+  explicit operator bool() const { return counted_; }
+  // The change was made and took so many bytes, modulo 2^64: it may have freed some.
+  void settle(std::uint64_t bytes) { settled_ = bytes; }
+
+ private:
+  Store& store_;
+  const std::uint64_t bytes_;
+  const bool counted_;
+  std::uint64_t settled_ = 0;
 };
 
 }  // namespace stag::vfs::memory

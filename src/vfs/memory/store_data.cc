@@ -140,11 +140,11 @@ Outcome<WriteResult> Store::write(const Credentials& who, const Handle& file, st
   if (!inode) return Failure{inode.error()};
   const BeforeChange before = (*inode)->before();
   FileData& stored = (*inode)->data;
-  const std::uint64_t fresh = length - stored.covered(offset, length);
-  if (!charge(fresh)) return Failure{Status::NoSpace};
+  Charge charge(*this, length - stored.covered(offset, length));
+  if (!charge) return Failure{Status::NoSpace};
   const std::uint64_t stored_before = stored.stored();
   if (length > 0) stored.write(offset, kept, replaced);
-  used_.fetch_add(stored.stored() - stored_before - fresh, std::memory_order_relaxed);
+  charge.settle(stored.stored() - stored_before);
   return written(who, **inode, length, before);
 }
 

@@ -25,6 +25,10 @@ std::optional<Status> insert_fault(const Inode* directory, const Credentials& wh
 std::unique_ptr<Inode> new_inode(FileType type) {
   auto inode = std::make_unique<Inode>();
   inode->type = type;
+  if (inode->is_directory()) {
+    inode->entries = std::make_unique<DirectoryTable>();
+    inode->links = 2;
+  }
   return inode;
 }
 
@@ -100,15 +104,19 @@ Outcome<Created> Store::make(const Credentials& who, const Handle& directory, st
   inode.parent = *id;
   set_creation_attributes(who, *parent, attributes, now, inode);
   inherit_acls(*parent, inode);
-  if (!charge(2 * kObjectCharge + inode.target.size() + charge_of(inode.acls.get())))
-    return Failure{Status::NoSpace};
-  if (inode.is_directory()) {
-    inode.entries = std::make_unique<DirectoryTable>();
-    inode.links = 2;
-    ++parent->links;
+  const std::uint64_t cost = 2 * kObjectCharge + inode.target.size() + charge_of(inode.acls.get());
+  Charge charge(*this, cost);
+  if (!charge) return Failure{Status::NoSpace};
+  auto& inodes = shard_of(new_id).inodes;
+  inodes.emplace(new_id, std::move(made));
+  try {
+    parent->entries->insert(name, new_id);
+  } catch (...) {
+    inodes.erase(new_id);
+    throw;
   }
-  shard_of(new_id).inodes.emplace(new_id, std::move(made));
-  parent->entries->insert(name, new_id);
+  charge.settle(cost);
+  if (inode.is_directory()) ++parent->links;
   parent->touch_data(now);
   return Created{node_of(inode), changed(before, *parent)};
 }
@@ -203,10 +211,12 @@ Outcome<Linked> Store::link(const Credentials& who, const Handle& file, const Ha
   if (const auto fault = insert_fault(parent, who)) return Failure{*fault};
   if (parent->entries->find(name)) return Failure{Status::Exists};
   if (inode->links >= kMaxLinks) return Failure{Status::TooManyLinks};
-  if (!charge(kObjectCharge)) return Failure{Status::NoSpace};
+  Charge charge(*this, kObjectCharge);
+  if (!charge) return Failure{Status::NoSpace};
   const BeforeChange before = before_of(attributes_of(*parent));
   const Time now = now_();
   parent->entries->insert(name, inode->id);
+  charge.settle(kObjectCharge);
   parent->touch_data(now);
   ++inode->links;
   inode->touch(now);

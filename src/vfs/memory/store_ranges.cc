@@ -63,17 +63,11 @@ Outcome<Change> Store::allocate(const Credentials& who, const Handle& file, std:
   if (!inode) return Failure{inode.error()};
   const BeforeChange before = (*inode)->before();
   FileData& data = (*inode)->data;
-  const std::uint64_t end = offset + length;
-  const std::uint64_t fresh = length - data.covered(offset, length);
-  if (!charge(fresh)) return Failure{Status::NoSpace};
+  Charge charge(*this, length - data.covered(offset, length));
+  if (!charge) return Failure{Status::NoSpace};
   const std::uint64_t stored_before = data.stored();
-  if (data.size() < end) data.resize(end, replaced);
-  for (std::uint64_t at = data.next_hole(offset); at < end; at = data.next_hole(at)) {
-    const std::uint64_t hole_end = std::min(end, data.next_data(at));
-    const std::size_t step = std::min<std::uint64_t>(hole_end - at, kReserved);
-    data.write(at, Rope(reserved_block().slice(0, step)), replaced);
-  }
-  used_.fetch_add(data.stored() - stored_before - fresh, std::memory_order_relaxed);
+  data.reserve(offset, offset + length, reserved_block(), replaced);
+  charge.settle(data.stored() - stored_before);
   return changed_range(who, **inode, before);
 }
 
@@ -112,20 +106,20 @@ Outcome<std::uint64_t> Store::copied_length(const Credentials& who, InodeId from
 // False, and nothing done, when there is no room. `range` has its length.
 bool Store::move_range(const FileData& from, FileData& to, const CopyRange& range,
                        Replaced& replaced) {
-  const std::uint64_t fresh = from.covered(range.from, range.length);
-  if (!charge(fresh)) return false;
+  Charge charge(*this, from.covered(range.from, range.length));
+  if (!charge) return false;
   const std::uint64_t end = range.from + range.length;
-  std::vector<std::pair<std::uint64_t, Rope>> stretches;
+  const std::uint64_t to_end = range.to + range.length;
+  Extents shared;
   for (std::uint64_t at = from.next_data(range.from); at < end;) {
     const std::uint64_t hole = std::min(end, from.next_hole(at));
-    stretches.emplace_back(at - range.from + range.to, adoptable(from.read(at, hole - at)));
+    add(shared, at - range.from + range.to, adoptable(from.read(at, hole - at)));
     at = from.next_data(hole);
   }
   const std::uint64_t stored_before = to.stored();
-  if (to.size() < range.to + range.length) to.resize(range.to + range.length, replaced);
-  to.punch(range.to, range.length, replaced);
-  for (const auto& [offset, rope] : stretches) to.write(offset, rope, replaced);
-  used_.fetch_add(to.stored() - stored_before - fresh, std::memory_order_relaxed);
+  to.replace(range.to, to_end, std::move(shared), replaced);
+  if (to.size() < to_end) to.resize(to_end, replaced);
+  charge.settle(to.stored() - stored_before);
   return true;
 }
 
