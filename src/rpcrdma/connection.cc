@@ -22,6 +22,7 @@ ResponderSettings responder_settings(const Settings& settings) {
           .reply_threshold = settings.thresholds.send,
           .may_invalidate = settings.thresholds.may_invalidate,
           .max_bytes = settings.max_bytes,
+          .max_reads = settings.max_reads,
           .max_result_bytes = settings.max_result_bytes,
           .budget = settings.budget};
 }

@@ -74,6 +74,7 @@ class ListParser {
   }
 
   Segment segment() {
+    if (++segments_ > limits_.max_segments_in_all) fail(Reason::RdmaChunksTooMany);
     Segment segment;
     segment.handle = words_.u32();
     segment.length = words_.u32();
@@ -116,6 +117,7 @@ class ListParser {
 
   Words& words_;
   const HeaderLimits& limits_;
+  std::uint32_t segments_ = 0;  // in all lists so far
   Reason reason_ = Reason::None;
 };
 

@@ -83,8 +83,9 @@ struct ErrorMessage {
 // What a received header may ask of us. Bytes of one chunk beyond max_chunk_bytes are refused
 // (RFC 8166 8.1.4). At least 16 segments must be allowed (RFC 8267 6.4.2).
 struct HeaderLimits {
-  std::uint32_t max_chunks = 64;    // in each of Read list and Write list
-  std::uint32_t max_segments = 64;  // in each chunk
+  std::uint32_t max_chunks = 64;            // in each of Read list and Write list
+  std::uint32_t max_segments = 64;          // in each chunk
+  std::uint32_t max_segments_in_all = 256;  // a header of 4096 bytes has no room for more
   std::uint32_t max_chunk_bytes = 64u << 20;
 };
 

@@ -294,6 +294,26 @@ TEST(Header, takes_sixteen_segments_in_every_chunk_by_default) {
   EXPECT_TRUE(decode_header(message).ok());
 }
 
+TEST(Header, refuses_more_segments_in_all_its_lists_than_a_header_of_4096_bytes_has_room_for) {
+  Header header;
+  const auto chunk = [](std::size_t segments) {
+    WriteChunk made;
+    for (std::size_t i = 0; i < segments; ++i) made.segments.push_back({0xa1, 1, i});
+    return made;
+  };
+  for (std::uint32_t position = 40; position < 48; position += 4)
+    header.read_list.push_back({position, chunk(64).segments});
+  header.write_list.push_back(chunk(64));
+  header.reply_chunk = chunk(64);
+  const Message all = copy(EncodedHeader(header).bytes());
+  EXPECT_GT(all.size(), 4096u);
+  EXPECT_TRUE(decode_header(all).ok());
+  header.write_list.push_back(chunk(1));
+  const HeaderFault fault = fault_of(copy(EncodedHeader(header).bytes()));
+  EXPECT_EQ(fault.reason, Reason::RdmaChunksTooMany);
+  EXPECT_EQ(fault.answer, HeaderErrorReply::ErrChunk);
+}
+
 TEST(Header, RDMA_MSG_has_no_Position_Zero_chunk_and_RDMA_NOMSG_has_its_stream_in_a_chunk) {
   PROVES("R8166-4.2.4-b", "R8166-4.2.4-c", "R8166-4.2.4-d", "R8166-4.5.2-c");
   const std::string zero = "00000001 00000000 000000a1 00000050 00000000 00000000";

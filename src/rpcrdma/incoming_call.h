@@ -41,7 +41,13 @@ class IncomingCall {
   InlineVector<ArrivedItem, 2> items_;
   std::uint64_t charge_ = 0;   // bytes that it takes
   std::uint64_t charged_ = 0;  // of them, reserved
-  std::uint32_t reads_ = 0;    // outstanding
+  std::uint32_t reads_ = 0;    // that have not ended
+  // The next of them to be posted, by the Read list; how many are not.
+  struct NextRead {
+    std::uint32_t item = 0, segment = 0;
+    std::uint32_t offset = 0;  // in the item
+    std::uint32_t left = 0;
+  } next_read_;
   bool deferred_ = false;
   bool long_call_ = false;
   Reason failed_ = Reason::None;

@@ -1,6 +1,7 @@
 #include "rpcrdma/responder.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 
@@ -8,6 +9,10 @@ namespace stag::rpcrdma {
 namespace {
 
 constexpr std::uint32_t kSmallestStream = 8;  // XID and direction
+// Segments up to this many are not worth counting, like a small stream. Each further one counts as
+// what it may take in records when it is an item of its own.
+constexpr std::size_t kFewSegments = 16;
+constexpr std::uint64_t kSegmentCost = 256;
 
 std::uint64_t with_pad(std::uint64_t length) {
   return length + xdr_pad(static_cast<std::size_t>(length));
@@ -49,6 +54,13 @@ class OneHandle {
   bool several_ = false;
 };
 
+std::size_t segments_in_all(const Header& header) {
+  std::size_t segments = header.reply_chunk ? header.reply_chunk->segments.size() : 0;
+  for (const ReadChunk& chunk : header.read_list) segments += chunk.segments.size();
+  for (const WriteChunk& chunk : header.write_list) segments += chunk.segments.size();
+  return segments;
+}
+
 bool mentions(const Header& header, std::uint32_t handle) {
   const auto in = [handle](const auto& chunk) {
     return std::any_of(chunk.segments.begin(), chunk.segments.end(),
@@ -76,6 +88,7 @@ void Responder::serve(std::uint32_t credits) {
   settings_.credits = credits;
   free_.reserve(credits);
   waiting_.reserve(credits);
+  reading_.reserve(credits);
 }
 
 std::uint32_t Responder::grant() const {
@@ -110,6 +123,7 @@ void Responder::on_call(const ParsedHeader& parsed, Bytes payload) {
     call.items_.clear();
     return deliver(call, payload);
   }
+  call.charge_ = charge_in_all(call);
   if (admit(call)) return begin(call, payload);
   call.state_ = State::Waiting;
   call.deferred_ = true;
@@ -177,8 +191,11 @@ void Responder::release_chunks(IncomingCall& call) {
   several_handles_ -= call.several_handles_;
   call.handle_.reset();
   call.several_handles_ = false;
-  call.items_.clear();
-  call.header_.clear_chunks();
+  // Memory that many chunks took is not kept.
+  static_cast<void>(std::exchange(call.items_, {}));
+  static_cast<void>(std::exchange(call.header_.read_list, {}));
+  static_cast<void>(std::exchange(call.header_.write_list, {}));
+  call.header_.reply_chunk.reset();
 }
 
 // Of the chunks.
@@ -191,6 +208,16 @@ std::uint64_t Responder::charge(const Header& header) const {
   for (const WriteChunk& chunk : header.write_list) bytes += room(chunk);
   if (header.reply_chunk) bytes += room(*header.reply_chunk);
   return bytes;
+}
+
+// With what the Call takes besides; no more than the limit, so that what just fits may be sent in
+// pieces.
+inline std::uint64_t Responder::charge_in_all(const IncomingCall& call) const {
+  if (!call.header_.has_chunks()) return call.charge_;
+  const std::size_t segments = segments_in_all(call.header_);
+  const std::uint64_t records =
+      segments > kFewSegments ? (segments - kFewSegments) * kSegmentCost : 0;
+  return std::min(call.charge_ + records, settings_.max_bytes);
 }
 
 // Reserves the bytes of the Call's chunks and of a large stream; no Call is larger than all of the
@@ -219,28 +246,50 @@ void Responder::begin(IncomingCall& call, Bytes payload) {
   read_all(call);
 }
 
-// RFC 8166 3.4.5: segments are joined in list order without anything between them.
 void Responder::read_all(IncomingCall& call) {
   for (const ReadChunk& chunk : call.header_.read_list)
     for (const Segment& segment : chunk.segments) call.reads_ += segment.length != 0;
   if (call.reads_ == 0) return deliver(call, {});
-  for (std::uint32_t item = 0; item < call.items_.size(); ++item) {
-    std::uint32_t offset = 0;
-    for (const Segment& segment : call.header_.read_list[item].segments) {
-      if (segment.length == 0) continue;
-      sink_.read(call, item, offset, segment);
-      offset += segment.length;
-    }
+  call.next_read_ = {.left = call.reads_};
+  reading_.push_back(&call);
+  post_reads();
+}
+
+// A posted Read takes memory of the fabric, on a device perhaps a block that is pinned: a peer that
+// answers none must not have thousands of them. Calls take turns, so that none waits for all the
+// segments of another.
+void Responder::post_reads() {
+  while (!reading_.empty() && posted_reads_ < settings_.max_reads) {
+    IncomingCall& call = *reading_.front();
+    reading_.erase(reading_.begin());
+    read_segment(call);
+    if (call.next_read_.left != 0) reading_.push_back(&call);
   }
+}
+
+// RFC 8166 3.4.5: segments are joined in list order without anything between them.
+void Responder::read_segment(IncomingCall& call) {
+  IncomingCall::NextRead& next = call.next_read_;
+  const Segments& segments = call.header_.read_list[next.item].segments;
+  const Segment& segment = segments[next.segment];
+  if (segment.length != 0) {
+    sink_.read(call, next.item, next.offset, segment);
+    next.offset += segment.length;
+    --next.left;
+    ++posted_reads_;
+  }
+  if (++next.segment == segments.size()) next = {.item = next.item + 1, .left = next.left};
 }
 
 void Responder::on_read_done(IncomingCall& call, Reason outcome) {
   if (call.state_ != State::Reading) return;
+  --posted_reads_;
   if (outcome != Reason::None && call.failed_ == Reason::None) {
     call.failed_ = outcome;
     // RFC 8166 4.5.3: a Remote Access Error is not recovered from.
     if (open_) close(Reason::RdmaReadFailed);
   }
+  if (open_) post_reads();
   if (--call.reads_ != 0) return;
   if (call.failed_ != Reason::None || !open_) return end(call, Reason::RdmaReadFailed);
   if (call.long_call_) {
@@ -383,6 +432,7 @@ void Responder::on_budget() {
 void Responder::on_disconnect(Reason reason) {
   open_ = false;
   waiting_.clear();
+  reading_.clear();
   if (settings_.budget != nullptr) settings_.budget->stop_waiting();
   for (const std::unique_ptr<IncomingCall>& call : calls_) {
     if (call->state_ == State::Waiting || call->state_ == State::Reading) end(*call, reason);

@@ -29,6 +29,8 @@ struct ResponderSettings {
   // Bytes of chunks (Read chunks and room for results) and of large inline streams that Calls in
   // progress on this connection may take; further ones wait.
   std::uint64_t max_bytes = 64u << 20;
+  // RDMA Reads posted at a time; the others wait here, where they are no more than their segments.
+  std::uint32_t max_reads = 64;
   // The most bytes one result can have: larger Write chunks are counted as this.
   std::uint32_t max_result_bytes = 4u << 20;
   ByteBudget::Share* budget = nullptr;  // of what all connections may take; outlives this
@@ -76,9 +78,12 @@ class Responder {
   void leave_service(const IncomingCall& call) { in_service_.erase(call.xid()); }
   Reason validate(const IncomingCall& call, Bytes payload) const;
   std::uint64_t charge(const Header& header) const;
+  std::uint64_t charge_in_all(const IncomingCall& call) const;
   bool admit(IncomingCall& call);
   void begin(IncomingCall& call, Bytes payload);
   void read_all(IncomingCall& call);
+  void post_reads();
+  void read_segment(IncomingCall& call);
   void deliver(IncomingCall& call, Bytes payload);
   void send_error(std::uint32_t xid, std::uint32_t version, rpc_rdma_errcode code, Reason reason);
   void refuse(IncomingCall& call, Reason reason);
@@ -92,10 +97,12 @@ class Responder {
   std::vector<std::unique_ptr<IncomingCall>> calls_;  // grows only, to the most ever in progress
   std::vector<IncomingCall*> free_;                   // of calls_
   std::vector<IncomingCall*> waiting_;                // for bytes, oldest first
+  std::vector<IncomingCall*> reading_;                // with Reads to be posted, in turns
   KeyTable<IncomingCall*> in_service_;                // those without an answer yet, by XID
   KeyTable<std::uint32_t> handles_;                   // how many Calls have this one handle
   std::uint32_t several_handles_ = 0;                 // Calls whose chunks have more than one
   std::uint32_t last_grant_ = 1;
+  std::uint32_t posted_reads_ = 0;
   std::uint64_t bytes_ = 0;
   std::uint64_t overruns_ = 0;
   std::optional<ReplyPlan> plan_{std::in_place};  // of the last Reply; like Connection::arrived_

@@ -156,6 +156,25 @@ class UnansweredReads(Flood):
         return peer
 
 
+class TinySegments(Flood):
+    """Calls whose arguments stand in as many segments of one byte as a Call may have, or in more, and no RDMA Read is answered."""
+
+    CALLS = 60
+
+    def open(self, source):
+        peer = rdma(self, source)
+        peer.call(nfs.NULL)
+        message = join(rpc.call_fields(0, nfs.write(bytes(32), 0, bytes(200)), rpc.no_auth("cred")))
+        for chunks in (4, 46):
+            reads = [(160 + 64 * chunk, rpcrdma.Memory(1, 1, i)) for chunk in range(chunks) for i in range(64)]
+            header = join(rpcrdma.header(0, reads=reads))
+            for _ in range(self.CALLS):
+                xid = peer.next_xid().to_bytes(4, "big")
+                peer.send_message(xid + header[4:] + xid + message[4:])
+        send(peer)
+        return peer
+
+
 class UntakenReplies(Flood):
     """READs of which the Replies, or the RDMA Writes before them, are not taken."""
 
@@ -366,7 +385,7 @@ class Datagrams(Flood):
 FLOODS = {
     "flood/connections": Connections, "flood/half-open": HalfOpen, "flood/reconnects": Reconnects, "flood/partial-fpdu": PartialFpdu,
     "flood/partial-record": PartialRecord, "flood/dribble": Dribble, "flood/calls": Calls, "flood/pipelined": Pipelined, "flood/listings": Listings,
-    "flood/unanswered-reads": UnansweredReads, "flood/untaken-replies": UntakenReplies, "flood/locks": Locks, "flood/mounts": Mounts, "flood/tokens": Tokens,
+    "flood/unanswered-reads": UnansweredReads, "flood/tiny-segments": TinySegments, "flood/untaken-replies": UntakenReplies, "flood/locks": Locks, "flood/mounts": Mounts, "flood/tokens": Tokens,
     "flood/replay-cache": ReplayCache, "flood/datagrams": Datagrams, "flood/memory": Memory,
 }  # fmt: skip
 

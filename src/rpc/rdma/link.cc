@@ -62,6 +62,8 @@ rpcrdma::Settings core_settings(const fabric::Connection& connection, const Link
   core.credits_granted = settings.credits_granted;
   core.serves_chunks = settings.serves_chunks;
   core.max_bytes = settings.transport.max_bytes;
+  // As many again as the provider keeps outstanding: it always has the next one.
+  core.max_reads = std::max(1u, 2 * connection.parameters().outbound_reads);
   core.budget = budget;
   core.header_limits.max_chunk_bytes = settings.transport.max_chunk_bytes;
   return core;

@@ -116,5 +116,17 @@ TEST_F(StalledPeer, that_sends_nonsense_and_takes_no_answer_is_let_go) {
   EXPECT_LE(seen.sends, 128);
 }
 
+TEST_F(StalledPeer, that_answers_no_Read_is_asked_for_twice_as_many_as_it_takes_at_a_time) {
+  rpcrdma::Header header;
+  for (const std::uint32_t position : {40u, 104u}) {
+    rpcrdma::ReadChunk& chunk = header.read_list.emplace_back();
+    chunk.position = position;
+    for (std::uint32_t i = 0; i < 64; ++i) chunk.segments.push_back({1, 1, i});
+  }
+  for (std::uint32_t xid = 1; xid <= 16; ++xid) peer->arrive(null_call(xid, header));
+  EXPECT_FALSE(seen.closed.has_value());
+  EXPECT_EQ(seen.reads, 16);
+}
+
 }  // namespace
 }  // namespace stag::rpc::rdma

@@ -1,0 +1,105 @@
+// What a peer can make a Responder hold: what it counts, and what waits until it is wanted.
+#include <gtest/gtest.h>
+
+#include "rpcrdma/recorder_test.h"
+
+namespace stag::rpcrdma {
+namespace {
+
+using namespace testing;
+
+// As many of `length` bytes each.
+Segments pieces(std::uint32_t handle, std::uint32_t count, std::uint32_t length = 1) {
+  Segments segments;
+  for (std::uint32_t i = 0; i < count; ++i) segments.push_back(segment(handle + i, length));
+  return segments;
+}
+
+// Of all Reads posted so far the handles since `first`.
+std::vector<std::uint32_t> handles_read(const Endpoint& server, std::size_t first = 0) {
+  std::vector<std::uint32_t> handles;
+  for (std::size_t i = first; i < server.sink.reads.size(); ++i)
+    handles.push_back(server.sink.reads[i].from.handle);
+  return handles;
+}
+
+void end_read(Endpoint& server, std::size_t index, Reason outcome = Reason::None) {
+  server.core.on_read_done(server.sink.reads[index].call, outcome);
+}
+
+Settings settings_with_reads(std::uint32_t most) {
+  Settings settings = server_settings();
+  settings.max_reads = most;
+  return settings;
+}
+
+using Handles = std::vector<std::uint32_t>;
+
+TEST(ResponderBounds, posts_a_few_Reads_at_a_time_and_the_next_when_one_ends) {
+  Endpoint server(settings_with_reads(2));
+  Header header = header_of(5, 8);
+  header.read_list.push_back({112, {segment(1, 4), segment(2, 0), segment(3, 8), segment(4, 0)}});
+  header.read_list.push_back({124, {segment(5, 0), segment(6, 4), segment(7, 4)}});
+  server.receive(with_stream(header, rpc_stream(5, CALL, 160)));
+  EXPECT_EQ(handles_read(server), (Handles{1, 3}));
+  end_read(server, 0);
+  EXPECT_EQ(handles_read(server), (Handles{1, 3, 6}));
+  end_read(server, 1);
+  ASSERT_EQ(handles_read(server), (Handles{1, 3, 6, 7}));
+  EXPECT_EQ(server.sink.reads[1].offset, 4u);
+  EXPECT_EQ(server.sink.reads[2].item, 1u);
+  EXPECT_EQ(server.sink.reads[2].offset, 0u);
+  EXPECT_EQ(server.sink.reads[3].offset, 4u);
+  end_read(server, 2);
+  EXPECT_TRUE(server.sink.delivered.empty());
+  end_read(server, 3);
+  EXPECT_EQ(server.sink.delivered.size(), 1u);
+}
+
+TEST(ResponderBounds, lets_Calls_take_turns_with_their_Reads) {
+  Endpoint server(settings_with_reads(2));
+  server.receive(call_with_read(1, 112, pieces(10, 8)));
+  server.receive(call_with_read(2, 112, pieces(20, 2)));
+  for (std::size_t i = 0; i < 4; ++i) end_read(server, i);
+  EXPECT_EQ(handles_read(server), (Handles{10, 11, 12, 20, 13, 21}));
+  for (std::size_t i = 4; i < 10; ++i) end_read(server, i);
+  EXPECT_EQ(server.sink.reads.size(), 10u);
+  EXPECT_EQ(server.sink.delivered.size(), 2u);
+}
+
+TEST(ResponderBounds, posts_no_Read_after_one_that_failed) {
+  Endpoint server(settings_with_reads(2));
+  server.receive(call_with_read(1, 112, pieces(10, 4)));
+  server.receive(call_with_read(2, 112, pieces(20, 1)));
+  end_read(server, 0, Reason::Shutdown);
+  end_read(server, 1);
+  EXPECT_EQ(server.sink.reads.size(), 2u);
+  server.core.on_disconnect(Reason::RdmaReadFailed);
+  EXPECT_EQ(server.sink.forgotten.size(), 2u);
+  EXPECT_TRUE(server.sink.delivered.empty());
+}
+
+TEST(ResponderBounds, counts_segments_beyond_the_first_sixteen) {
+  Settings settings = server_settings();
+  settings.max_bytes = 20'000;
+  Endpoint server(settings);
+  server.receive(call_with_read(1, 112, pieces(100, 16)));
+  server.receive(call_with_read(2, 112, pieces(200, 64)));
+  EXPECT_EQ(server.core.responder().waiting(), 0u);
+  server.receive(call_with_write(3, pieces(300, 64, 0)));
+  EXPECT_EQ(server.core.responder().waiting(), 1u) << "bytes or not";
+  server.receive(call_with_write(4, pieces(400, 16, 0)));
+  EXPECT_EQ(server.core.responder().waiting(), 1u);
+}
+
+TEST(ResponderBounds, take_what_just_fits_in_as_many_pieces_as_it_may_have) {
+  Settings settings = server_settings();
+  settings.max_bytes = 64;
+  Endpoint server(settings);
+  server.receive(call_with_read(1, 112, pieces(1, 64)));
+  EXPECT_EQ(server.sink.reads.size(), 64u);
+  EXPECT_TRUE(server.sink.errors.empty());
+}
+
+}  // namespace
+}  // namespace stag::rpcrdma
