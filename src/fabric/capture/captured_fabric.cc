@@ -1,10 +1,10 @@
 #include "fabric/capture/captured_fabric.h"
 
-#include <algorithm>
 #include <atomic>
 #include <new>
 #include <optional>
 #include <span>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -96,11 +96,16 @@ class CapturedConnection final : public Connection, private Events, private Fram
   }
 
  private:
-  struct OpenRead {
-    Token token;
+  struct NotedRead {
     std::uint32_t asked;
     MutableBytes sink;
-    bool done = false, failed = false;
+  };
+  // Those of one token: its owner cannot tell them apart, so their sinks are the fabric's until all
+  // of them are done, and only then are all of them known to be filled.
+  struct OpenReads {
+    std::vector<NotedRead> noted;
+    std::size_t left = 0;  // that have not ended
+    bool failed = false;   // one of them
   };
 
   void on_receive(Buffer message, std::optional<std::uint32_t> invalidated) override {
@@ -117,27 +122,25 @@ class CapturedConnection final : public Connection, private Events, private Fram
   bool ask(const RemoteMemory& source, MutableBytes sink, Token token) {
     const auto asked = frames_->read(From::Near, source, static_cast<std::uint32_t>(sink.size()));
     if (token == kNoToken || (token & kMark) != 0) return false;
-    reads_.push_back({token, asked, sink});
+    const NotedRead read{asked, sink};
+    const auto [reads, is_first] = reads_.try_emplace(token, OpenReads{.noted = {read}});
+    if (!is_first) reads->second.noted.push_back(read);
+    ++reads->second.left;
     return true;
   }
-  // Of one token: its owner cannot tell them apart, so their sinks are the fabric's until all of
-  // them are done, and only then are all of them known to be filled. False: it is none that was
-  // noted, and the mark is the owner's.
+  // False: it is none that was noted, and the mark is the owner's.
   bool end_read(Token token, Reason outcome) {
-    const auto same = [token](const OpenRead& each) { return each.token == token; };
-    const auto waits = [&](const OpenRead& each) { return same(each) && !each.done; };
-    const auto found = std::ranges::find_if(reads_, waits);
+    const auto found = reads_.find(token);
     if (found == reads_.end()) return false;
-    found->done = true;
-    found->failed = outcome != Reason::None;
-    if (std::ranges::any_of(reads_, waits)) return true;
-    const auto failed = [&](const OpenRead& each) { return same(each) && each.failed; };
-    if (std::ranges::none_of(reads_, failed))
+    OpenReads& reads = found->second;
+    reads.failed |= outcome != Reason::None;
+    if (--reads.left != 0) return true;
+    if (!reads.failed)
       show([&] {
-        for (const OpenRead& each : reads_)
-          if (same(each)) frames_->answer(From::Near, each.asked, each.sink);
+        for (const NotedRead& each : reads.noted)
+          frames_->answer(From::Near, each.asked, each.sink);
       });
-    std::erase_if(reads_, same);
+    reads_.erase(found);
     return true;
   }
 
@@ -176,7 +179,7 @@ class CapturedConnection final : public Connection, private Events, private Fram
     if (!reads_.empty()) return;
     seen_ = 0;
     frames_.reset();
-    std::vector<OpenRead>().swap(reads_);
+    reads_ = {};
   }
   void take(Bytes frame) override { tap_->take(frame, peer_, after_); }
 
@@ -190,7 +193,7 @@ class CapturedConnection final : public Connection, private Events, private Fram
   std::uint64_t seen_ = 0;        // the Tap's newest, of which the last introduction was
   std::uint64_t after_ = 0;       // whose frames these are
   std::optional<Frames> frames_;  // while somebody captures
-  std::vector<OpenRead> reads_;
+  std::unordered_map<Token, OpenReads> reads_;
 };
 
 // Stands between a listener and its owner.

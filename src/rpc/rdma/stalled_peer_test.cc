@@ -7,71 +7,18 @@
 #include "rpc/server.h"
 #include "rpcrdma/header.h"
 #include "testing/blob_program.h"
+#include "testing/stuck_connection.h"
 
 namespace stag::rpc::rdma {
 namespace {
 
 using namespace std::chrono_literals;
 
-// What a connection was asked to do; outlives it.
-struct Seen {
-  std::optional<Reason> closed;
-  int sends = 0, reads = 0;
-};
-
-// A connection on which nothing that is posted ever ends.
-class StuckConnection final : public fabric::Connection {
- public:
-  StuckConnection(Loop& loop, Seen& seen) : loop_(loop), seen_(seen) {}
-
-  void start(fabric::Events& events) override { events_ = &events; }
-  void close(Reason reason) override {
-    if (seen_.closed) return;
-    seen_.closed = reason;
-    loop_.post([this, reason] { events_->on_disconnect(reason); });
-  }
-  Loop& loop() override { return loop_; }
-  const fabric::Parameters& parameters() const override { return parameters_; }
-  Bytes peer_private_data() const override { return {}; }
-  Address peer_address() const override { return {"peer", 1}; }
-  Address local_address() const override { return {"here", 2}; }
-  const fabric::Traffic& traffic() const override { return traffic_; }
-  std::uint64_t progress_mark() const override { return 0; }
-  void add_receive_credit(fabric::ReceiveCredit) override {}
-  Result<fabric::RemoteMemory, Reason> expose_source(Bytes) override {
-    return Failure{Reason::RegistrationsExhausted};
-  }
-  Result<fabric::RemoteMemory, Reason> expose_sink(MutableBytes) override {
-    return Failure{Reason::RegistrationsExhausted};
-  }
-  fabric::Revocation revoke(std::uint32_t) override { return fabric::Revocation::Done; }
-  fabric::Revocation abandon(std::uint32_t) override { return fabric::Revocation::Done; }
-  void send(Rope, std::optional<std::uint32_t>, fabric::Flow, fabric::Token) override {
-    ++seen_.sends;
-  }
-  void write(Rope, fabric::RemoteMemory, fabric::Flow, fabric::Token) override {}
-  void read(fabric::RemoteMemory, MutableBytes, fabric::Flow, fabric::Token) override {
-    ++seen_.reads;
-  }
-
-  void arrive(Buffer message) { events_->on_receive(std::move(message), std::nullopt); }
-
- private:
-  Loop& loop_;
-  Seen& seen_;
-  fabric::Events* events_ = nullptr;
-  fabric::Parameters parameters_{.outbound_reads = 8,
-                                 .inbound_reads = 8,
-                                 .max_registration = 1 << 20,
-                                 .remote_invalidation = true};
-  fabric::Traffic traffic_;
-};
-
 class StalledPeer : public ::testing::Test, private LinkOwner {
  protected:
   StalledPeer() {
     server_.add(testing::blob_program());
-    auto connection = std::make_unique<StuckConnection>(loop, seen);
+    auto connection = std::make_unique<testing::StuckConnection>(loop, seen);
     peer = connection.get();
     LinkSettings settings;
     settings.credits_granted = 16;
@@ -96,8 +43,8 @@ class StalledPeer : public ::testing::Test, private LinkOwner {
   }
 
   fabric::SimLoop loop;
-  Seen seen;
-  StuckConnection* peer;  // until it is closed
+  testing::Seen seen;
+  testing::StuckConnection* peer;  // until it is closed
 
  private:
   void on_link_down(Link&, Reason) override {}
@@ -125,7 +72,7 @@ TEST_F(StalledPeer, that_answers_no_Read_is_asked_for_twice_as_many_as_it_takes_
   }
   for (std::uint32_t xid = 1; xid <= 16; ++xid) peer->arrive(null_call(xid, header));
   EXPECT_FALSE(seen.closed.has_value());
-  EXPECT_EQ(seen.reads, 16);
+  EXPECT_EQ(seen.reads.size(), 16u);
 }
 
 }  // namespace
