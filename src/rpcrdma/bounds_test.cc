@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "rpcrdma/recorder_test.h"
+#include "testing/manual_loop.h"
 
 namespace stag::rpcrdma {
 namespace {
@@ -99,6 +100,53 @@ TEST(ResponderBounds, take_what_just_fits_in_as_many_pieces_as_it_may_have) {
   server.receive(call_with_read(1, 112, pieces(1, 64)));
   EXPECT_EQ(server.sink.reads.size(), 64u);
   EXPECT_TRUE(server.sink.errors.empty());
+}
+
+// Receives Calls from `xid` on and answers each with as much as an inline Reply holds; how many
+// were delivered.
+std::uint32_t answer_at_length(Endpoint& server, std::uint32_t xid, std::uint32_t calls) {
+  const std::size_t before = server.sink.delivered.size();
+  for (std::uint32_t i = 0; i < calls; ++i) {
+    const std::size_t delivered = server.sink.delivered.size();
+    server.receive(short_call(xid + i));
+    if (server.sink.delivered.size() > delivered)
+      server.core.on_reply(server.sink.delivered.back().call, plain_reply(16'000));
+  }
+  return static_cast<std::uint32_t>(server.sink.delivered.size() - before);
+}
+
+Settings settings_with_long_replies(std::uint64_t max_bytes) {
+  Settings settings = server_settings(64);
+  settings.thresholds.send = 16'384;
+  settings.max_bytes = max_bytes;
+  return settings;
+}
+
+TEST(ResponderBounds, counts_inline_Replies_that_are_not_taken) {
+  Endpoint server(settings_with_long_replies(4 * 16'384));
+  EXPECT_EQ(answer_at_length(server, 1, 20), 9u + 4) << "128 KiB, and what the limit allows";
+  EXPECT_EQ(server.core.responder().waiting(), 7u);
+  const auto take_Reply = [&](std::size_t i) { server.core.on_sent(server.sink.sent[i].call); };
+  for (std::size_t i = 0; i < 9; ++i) take_Reply(i);
+  EXPECT_EQ(server.core.responder().waiting(), 7u) << "those that count are still there";
+  for (std::size_t i = 9; i < 13; ++i) take_Reply(i);
+  EXPECT_EQ(server.core.responder().waiting(), 3u);
+  EXPECT_EQ(server.sink.delivered.size(), 17u);
+  EXPECT_EQ(answer_at_length(server, 21, 1), 1u) << "as little as ever when nothing waits";
+}
+
+TEST(ResponderBounds, give_back_what_Replies_took_with_the_connection) {
+  stag::testing::ManualLoop loop;
+  const auto budget = std::make_shared<ByteBudget>(1 << 20);
+  const auto share = std::make_shared<ByteBudget::Share>(budget, "one", loop, [] {});
+  Settings settings = settings_with_long_replies(1 << 20);
+  settings.budget = share.get();
+  {
+    Endpoint server(settings);
+    EXPECT_GT(answer_at_length(server, 1, 11), 9u);
+    EXPECT_GT(budget->used(), 0u);
+  }
+  EXPECT_EQ(budget->used(), 0u);
 }
 
 }  // namespace

@@ -41,6 +41,7 @@ class IncomingCall {
   InlineVector<ArrivedItem, 2> items_;
   std::uint64_t charge_ = 0;   // bytes that it takes
   std::uint64_t charged_ = 0;  // of them, reserved
+  std::uint32_t unsent_ = 0;   // bytes of its inline Reply that wait to be sent
   std::uint32_t reads_ = 0;    // that have not ended
   // The next of them to be posted, by the Read list; how many are not.
   struct NextRead {

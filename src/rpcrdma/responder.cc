@@ -13,6 +13,8 @@ constexpr std::uint32_t kSmallestStream = 8;  // XID and direction
 // what it may take in records when it is an item of its own.
 constexpr std::size_t kFewSegments = 16;
 constexpr std::uint64_t kSegmentCost = 256;
+// Bytes of inline Replies that may wait to be sent before they count.
+constexpr std::uint64_t kFewUnsent = 128 << 10;
 
 std::uint64_t with_pad(std::uint64_t length) {
   return length + xdr_pad(static_cast<std::size_t>(length));
@@ -213,11 +215,14 @@ std::uint64_t Responder::charge(const Header& header) const {
 // With what the Call takes besides; no more than the limit, so that what just fits may be sent in
 // pieces.
 inline std::uint64_t Responder::charge_in_all(const IncomingCall& call) const {
-  if (!call.header_.has_chunks()) return call.charge_;
-  const std::size_t segments = segments_in_all(call.header_);
-  const std::uint64_t records =
-      segments > kFewSegments ? (segments - kFewSegments) * kSegmentCost : 0;
-  return std::min(call.charge_ + records, settings_.max_bytes);
+  const bool has_chunks = call.header_.has_chunks();
+  if (!has_chunks && unsent_ <= kFewUnsent) return call.charge_;
+  std::uint64_t bytes = call.charge_;
+  const std::size_t segments = has_chunks ? segments_in_all(call.header_) : 0;
+  if (segments > kFewSegments) bytes += (segments - kFewSegments) * kSegmentCost;
+  // The peer takes none of its Replies, and this one will wait with them.
+  if (unsent_ > kFewUnsent) bytes += settings_.reply_threshold;
+  return std::min(bytes, settings_.max_bytes);
 }
 
 // Reserves the bytes of the Call's chunks and of a large stream; no Call is larger than all of the
@@ -331,6 +336,8 @@ void Responder::on_reply(IncomingCall& call, const ReplyShape& shape) {
                                     settings_.reply_threshold, plan);
   if (planned != Reason::None) return refuse(call, planned);
   call.state_ = State::Sending;
+  call.unsent_ = plan.form == Form::Inline ? plan.stream_length : 0;
+  unsent_ += call.unsent_;
   leave_service(call);
   last_grant_ = grant();
   const EncodedHeader header(call.header_.xid, last_grant_,
@@ -410,6 +417,7 @@ void Responder::release(IncomingCall& call) {
   bytes_ -= call.charged_;
   if (settings_.budget != nullptr && call.charged_ != 0) settings_.budget->release(call.charged_);
   call.charged_ = 0;
+  unsent_ -= std::exchange(call.unsent_, 0);
   call.state_ = State::Free;
   if (call.header_.has_chunks()) release_chunks(call);
   free_.push_back(&call);

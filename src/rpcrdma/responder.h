@@ -26,8 +26,9 @@ struct ResponderSettings {
   bool serves_chunks = true;  // false: a Call with chunks draws ERR_CHUNK (RFC 8167 5.3)
   std::uint32_t reply_threshold = kDefaultInlineThreshold;
   bool may_invalidate = false;
-  // Bytes of chunks (Read chunks and room for results) and of large inline streams that Calls in
-  // progress on this connection may take; further ones wait.
+  // Bytes of chunks (Read chunks and room for results), of large inline streams and of inline
+  // Replies that are not taken, that Calls in progress on this connection may have; further ones
+  // wait.
   std::uint64_t max_bytes = 64u << 20;
   // RDMA Reads posted at a time; the others wait here, where they are no more than their segments.
   std::uint32_t max_reads = 64;
@@ -103,7 +104,8 @@ class Responder {
   std::uint32_t several_handles_ = 0;                 // Calls whose chunks have more than one
   std::uint32_t last_grant_ = 1;
   std::uint32_t posted_reads_ = 0;
-  std::uint64_t bytes_ = 0;
+  std::uint64_t bytes_ = 0;   // of the limit, that Calls in progress have
+  std::uint64_t unsent_ = 0;  // of inline Replies that wait to be sent
   std::uint64_t overruns_ = 0;
   std::optional<ReplyPlan> plan_{std::in_place};  // of the last Reply; like Connection::arrived_
   bool open_ = true;

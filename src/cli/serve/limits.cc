@@ -34,8 +34,8 @@ void Limits::declare(Arguments& arguments) {
                  "bytes of one Read chunk of a call over RDMA; a longer one is refused");
   arguments.size(
       "--max-connection-bytes", rdma_.transport.max_bytes, kLeastBytes, kMostBytes,
-      "bytes of the calls in progress on one connection: over RDMA of their chunks, over TCP of "
-      "calls and unsent replies; further calls wait, and an RDMA call that is larger is refused");
+      "bytes of the calls in progress on one connection, over RDMA of their chunks, and of unsent "
+      "replies; further calls wait, and an RDMA call that is larger is refused");
   arguments.size("--max-bytes", rdma_.max_bytes_all, kLeastBytes, kMostBytes,
                  "the same for all connections together");
   arguments.number("--stall-limit", stall_seconds_, 0, kMostSeconds,
