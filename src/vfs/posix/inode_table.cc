@@ -75,8 +75,10 @@ Result<std::unique_ptr<InodeTable>, std::string> InodeTable::open(const std::str
           "SELECT inode, born FROM names WHERE directory = ? AND directory_born = ? AND name = ?",
           table->find_) &&
       table->prepare("INSERT OR REPLACE INTO names VALUES (?, ?, ?, ?, ?)", table->record_) &&
-      table->prepare("DELETE FROM names WHERE directory = ? AND directory_born = ? AND name = ?",
-                     table->forget_) &&
+      table->prepare(
+          "DELETE FROM names WHERE directory = ? AND directory_born = ? AND name = ?"
+          " AND inode = ? AND born = ?",
+          table->forget_) &&
       table->prepare(
           "SELECT directory, directory_born, name FROM names WHERE inode = ? AND born = ?",
           table->names_);
@@ -86,19 +88,21 @@ Result<std::unique_ptr<InodeTable>, std::string> InodeTable::open(const std::str
   return table;
 }
 
-bool InodeTable::record(InodeKey directory, std::string_view name, InodeKey object) {
+InodeTable::Recorded InodeTable::record(InodeKey directory, std::string_view name,
+                                        InodeKey object) {
   std::lock_guard lock(mutex_);
   {
     Use find(find_);
-    if (find.bind(directory).bind(name).row() && find.key(0) == object) return true;
+    if (find.bind(directory).bind(name).row() && find.key(0) == object) return Recorded::Known;
   }
-  return Use(record_).bind(directory).bind(name).bind(object).done();
+  const bool kept = Use(record_).bind(directory).bind(name).bind(object).done();
+  return kept ? Recorded::New : Recorded::Failed;
 }
 
-void InodeTable::forget(InodeKey directory, std::string_view name) {
+void InodeTable::forget(InodeKey directory, std::string_view name, InodeKey object) {
   std::lock_guard lock(mutex_);
   // A row that stays is found out when it is followed.
-  (void)Use(forget_).bind(directory).bind(name).done();
+  (void)Use(forget_).bind(directory).bind(name).bind(object).done();
 }
 
 std::vector<NameOfInode> InodeTable::names_of(InodeKey object) {

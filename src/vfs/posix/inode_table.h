@@ -38,10 +38,11 @@ class InodeTable {
   // `path` ":memory:" keeps nothing. Fails with SQLite's words.
   static Result<std::unique_ptr<InodeTable>, std::string> open(const std::string& path);
 
-  // (directory, name) leads to `object` now. Costs a lookup when that is known already. False: it
-  // could not be kept.
-  bool record(InodeKey directory, std::string_view name, InodeKey object);
-  void forget(InodeKey directory, std::string_view name);
+  enum class Recorded : std::uint8_t { New, Known, Failed };
+  // (directory, name) leads to `object` now. Costs a lookup when that is known already.
+  Recorded record(InodeKey directory, std::string_view name, InodeKey object);
+  // (directory, name) does not lead to `object` any more; what the table has of others stays.
+  void forget(InodeKey directory, std::string_view name, InodeKey object);
   // In no order.
   std::vector<NameOfInode> names_of(InodeKey object);
 

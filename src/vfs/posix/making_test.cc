@@ -1,7 +1,9 @@
-// What becomes of new objects when somebody else works on the same directory between two system
-// calls of ours. The C library's calls are replaced in this program, so that the other one's turn
-// comes exactly there.
+// What becomes of new objects, and of the names that are remembered, when somebody else works on
+// the same directory between two system calls of ours. The C library's calls are replaced in this
+// program, so that the other one's turn comes exactly there.
+#include <dlfcn.h>
 #include <fcntl.h>
+#include <sqlite3.h>
 #include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -9,17 +11,23 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <thread>
 
-#include "testing/vfs/fixture.h"
+#include "testing/vfs/posix_backend.h"
+#include "vfs/posix/inode_table.h"
 #include "vfs/posix/posix.h"
 
 namespace {
 
 // Each runs once, at its call.
 struct Interference {
-  std::function<void()> after_making;            // mkdirat, symlinkat, mknodat
-  std::function<void()> before_settling;         // ftruncate, fchownat: they fail then
+  std::function<void()> after_making;     // mkdirat, symlinkat, mknodat
+  std::function<void()> before_settling;  // ftruncate, fchownat: they fail then
+  std::function<void()> after_looking;    // statx of this inode:
+  std::uint64_t looked_at = 0;
+  std::function<void()> after_removing;          // unlinkat
+  std::function<void()> before_forgetting;       // sqlite3_step of a DELETE
   std::optional<std::uint64_t> aged_inode = {};  // made an hour ago, as statx tells
   bool refuses = false;    // symlinkat and mknodat, as file systems without such objects do
   bool immutable = false;  // what statx is asked about
@@ -55,6 +63,11 @@ int mknodat(int directory, const char* name, mode_t mode, dev_t device) noexcept
   run_once(interference.after_making);
   return done;
 }
+int unlinkat(int directory, const char* name, int flags) noexcept {
+  const auto done = static_cast<int>(::syscall(SYS_unlinkat, directory, name, flags));
+  run_once(interference.after_removing);
+  return done;
+}
 int ftruncate(int file, off_t size) noexcept {
   if (interference.before_settling == nullptr)
     return static_cast<int>(::syscall(SYS_ftruncate, file, size));
@@ -72,7 +85,16 @@ int statx(int directory, const char* __restrict name, int flags, unsigned mask,
   const auto done = static_cast<int>(::syscall(SYS_statx, directory, name, flags, mask, to));
   if (done == 0 && interference.aged_inode == to->stx_ino) to->stx_btime.tv_sec -= 3600;
   if (done == 0 && interference.immutable) to->stx_attributes |= STATX_ATTR_IMMUTABLE;
+  if (done == 0 && interference.looked_at == to->stx_ino) run_once(interference.after_looking);
   return done;
+}
+int sqlite3_step(sqlite3_stmt* statement) {
+  static const auto step =
+      reinterpret_cast<decltype(&sqlite3_step)>(::dlsym(RTLD_NEXT, "sqlite3_step"));
+  const char* const text = ::sqlite3_sql(statement);  // null within SQLite
+  if (text != nullptr && std::string_view(text).starts_with("DELETE"))
+    run_once(interference.before_forgetting);
+  return step(statement);
 }
 }
 
@@ -80,6 +102,11 @@ namespace stag::vfs {
 namespace {
 
 namespace files = std::filesystem;
+
+using testing::finish;
+using testing::kDisk;
+using testing::PosixBackend;
+using testing::PosixKind;
 
 class PosixMaking : public ::testing::Test {
  protected:
@@ -250,6 +277,90 @@ TEST_F(PosixMaking, objects_that_the_file_system_does_not_have_are_not_supported
   EXPECT_EQ(status(fs->mknod(user, fs->root(), "c", device, {})), Status::Perm);
   interference.immutable = true;
   EXPECT_EQ(status(fs->mknod(user, fs->root(), "f", {}, {})), Status::Perm);
+}
+
+// A table leads handles to names; a file's name is taken away between the look-up that finds the
+// file there and the record of it.
+class PosixRemembering : public ::testing::Test {
+ protected:
+  PosixRemembering() : backend(PosixKind{kDisk, posix::HandleKind::Table}) {
+    const auto made = finish(loop, fs().create({loop, root}, fs().root(), "file", {}));
+    STAG_CHECK(made.ok());
+    interference.looked_at = made->node.attributes.file_id;
+    key = key_of(made->node.attributes);
+  }
+  ~PosixRemembering() override { interference = {}; }
+  void SetUp() override {
+    if (!backend.properties().knows_creation) GTEST_SKIP() << "no times of birth here";
+  }
+  static posix::InodeKey key_of(const Attributes& file) {
+    const Time born = file.created.value_or(Time{});
+    return {file.file_id,
+            static_cast<std::uint64_t>(born.seconds) * 1'000'000'000 + born.nanoseconds};
+  }
+  FileSystem& fs() { return backend.fs(); }
+  void rename_after_the_look_up(std::function<void()> then = nullptr) {
+    interference.after_looking = [this, then] {
+      std::thread([this] {
+        testing::InlineLoop other;
+        EXPECT_TRUE(
+            finish(other, fs().rename({other, root}, fs().root(), "file", fs().root(), "moved"))
+                .ok());
+      }).join();
+      interference.before_forgetting = then;
+    };
+  }
+  std::set<std::string> names() {
+    std::set<std::string> result;
+    for (const auto& entry : files::directory_iterator(backend.outside() / "state")) {
+      if (entry.path().extension() != ".sqlite") continue;
+      const auto table = posix::InodeTable::open(entry.path());
+      STAG_CHECK(table.ok());
+      for (const posix::NameOfInode& name : (*table)->names_of(key)) result.insert(name.name);
+    }
+    return result;
+  }
+
+  testing::InlineLoop loop;
+  const Credentials root{0, 0, {}};
+  PosixBackend backend;
+  posix::InodeKey key;
+};
+
+TEST_F(PosixRemembering, a_name_that_is_renamed_while_it_is_looked_up_is_not_kept) {
+  rename_after_the_look_up();
+  EXPECT_TRUE(finish(loop, fs().lookup({loop, root}, fs().root(), "file")).ok());
+  EXPECT_EQ(names(), std::set<std::string>{"moved"});
+}
+
+TEST_F(PosixRemembering, a_name_that_is_renamed_while_it_is_listed_is_not_kept) {
+  rename_after_the_look_up();
+  testing::Names listed;
+  ListFrom from;
+  from.with_nodes = true;
+  EXPECT_TRUE(finish(loop, fs().list({loop, root}, fs().root(), from, listed)).ok());
+  EXPECT_EQ(names(), std::set<std::string>{"moved"});
+}
+
+TEST_F(PosixRemembering, a_name_that_comes_back_while_it_is_forgotten_is_kept) {
+  rename_after_the_look_up(
+      [this] { files::rename(backend.export_path() / "moved", backend.export_path() / "file"); });
+  EXPECT_TRUE(finish(loop, fs().lookup({loop, root}, fs().root(), "file")).ok());
+  EXPECT_TRUE(names().contains("file"));
+}
+
+// By then the table has it for the other file.
+TEST_F(PosixRemembering, a_name_that_another_file_got_before_it_is_forgotten_is_kept) {
+  interference.after_removing = [this] {
+    std::thread([this] {
+      testing::InlineLoop other;
+      const auto made = finish(other, fs().create({other, root}, fs().root(), "file", {}));
+      ASSERT_TRUE(made.ok());
+      key = key_of(made->node.attributes);
+    }).join();
+  };
+  EXPECT_TRUE(finish(loop, fs().remove({loop, root}, fs().root(), "file")).ok());
+  EXPECT_EQ(names(), std::set<std::string>{"file"});
 }
 
 }  // namespace

@@ -266,6 +266,46 @@ TEST_P(Posix, a_link_that_is_left_leads_to_the_object_after_a_restart) {
   EXPECT_EQ(good(fs().attributes(caller(), file.handle)).file_id, file.attributes.file_id);
 }
 
+// As many ways lead round as there are steps in the longest: to follow each of them takes for ever.
+TEST_P(Posix, a_removed_directory_whose_names_lead_round_in_circles_is_stale) {
+  const files::path top = backend.export_path();
+  const Node a = make_directory(fs().root(), "a");
+  const Node b = make_directory(fs().root(), "b");
+  const auto seen_below = [&](const char* moved, const Node& into, const char* name) {
+    for (const char* under : {"1", "2"}) {
+      files::rename(top / moved, top / name / under);
+      find(into.handle, under);
+      files::rename(top / name / under, top / moved);
+    }
+  };
+  seen_below("a", b, "b");
+  seen_below("b", a, "a");
+  good(fs().rmdir(caller(), fs().root(), "a"));
+  good(fs().rmdir(caller(), fs().root(), "b"));
+  EXPECT_EQ(attributes_status(a.handle), Status::Stale);
+}
+
+// On the way to the last name the second directory is asked for a way to the first, which has one
+// of its own that is tried later.
+TEST_P(Posix, a_directory_is_found_by_its_only_name_that_still_leads_there) {
+  const files::path top = backend.export_path();
+  const Node first = make_directory(fs().root(), "first");
+  const Node second = make_directory(first.handle, "second");
+  const Node above = make_directory(fs().root(), "above");
+  const Node wanted = make_directory(second.handle, "wanted");
+  files::rename(top / "first/second/wanted", top / "first/wrong");
+  find(first.handle, "wrong");
+  files::rename(top / "first/wrong", top / "first/second/wanted");
+  files::rename(top / "first/second", top / "second");
+  files::rename(top / "first", top / "second/wrong");
+  find(second.handle, "wrong");
+  files::rename(top / "second/wrong", top / "above/first");
+  find(above.handle, "first");
+  files::rename(top / "second", top / "above/first/second");
+  backend.restart();
+  EXPECT_EQ(attributes_status(wanted.handle), std::nullopt);
+}
+
 TEST_P(Posix, a_removed_object_is_stale_although_its_number_is_used_again) {
   std::vector<Node> gone;
   for (int i = 0; i < 20; ++i) {
@@ -613,6 +653,7 @@ TEST(ChangeWatch, tells_overlapping_changes) {
 }
 
 TEST(InodeTable, keeps_names_over_a_reopening) {
+  using Recorded = posix::InodeTable::Recorded;
   Folder folder(kDisk);
   const std::string path = folder.path() / "table";
   const posix::InodeKey root{2, 1};
@@ -620,16 +661,18 @@ TEST(InodeTable, keeps_names_over_a_reopening) {
   {
     auto table = posix::InodeTable::open(path);
     ASSERT_TRUE(table.ok());
-    EXPECT_TRUE((*table)->record(root, "a", object));
-    EXPECT_TRUE((*table)->record(root, std::string_view("\xff'b", 3), object));
-    EXPECT_TRUE((*table)->record(root, "c", {11, 20}));
-    (*table)->forget(root, "c");
+    EXPECT_EQ((*table)->record(root, "a", object), Recorded::New);
+    EXPECT_EQ((*table)->record(root, std::string_view("\xff'b", 3), object), Recorded::New);
+    EXPECT_EQ((*table)->record(root, "c", {11, 20}), Recorded::New);
+    (*table)->forget(root, "c", {11, 20});
+    (*table)->forget(root, "a", {11, 20});
   }
   auto table = posix::InodeTable::open(path);
   ASSERT_TRUE(table.ok());
   EXPECT_EQ((*table)->names_of(object).size(), 2u);
   EXPECT_TRUE((*table)->names_of({11, 20}).empty());
-  EXPECT_TRUE((*table)->record(root, "a", {12, 20}));
+  EXPECT_EQ((*table)->record(root, "a", object), Recorded::Known);
+  EXPECT_EQ((*table)->record(root, "a", {12, 20}), Recorded::New);
   ASSERT_EQ((*table)->names_of(object).size(), 1u);
   EXPECT_EQ((*table)->names_of(object)[0].name, std::string("\xff'b", 3));
   EXPECT_EQ((*table)->names_of(object)[0].directory, root);

@@ -188,9 +188,13 @@ class Tree {
   // The number of the file system that the root lies on; the same after a restart of the machine
   // where the file system has a lasting id.
   std::uint64_t lasting_id(const struct statx& root) const;
-  Outcome<ObjectRef> resolve(const Handle& handle, unsigned depth = 0);
+  Outcome<ObjectRef> resolve(const Handle& handle);
+  // The root, or what the cache has; else null.
+  ObjectRef find_open(const Handle& handle);
   Outcome<Descriptor> open_by_kernel(const Handle& handle);
-  Outcome<Descriptor> open_by_table(InodeKey key, unsigned depth);
+  class NameSearch;
+  // The object of an O_PATH descriptor that a handle led to.
+  Outcome<ObjectRef> keep(const Handle& handle, Descriptor path, const struct statx& stat);
   // The object of an O_PATH descriptor, from the cache if it is there.
   Outcome<Opened> adopt(Descriptor path);
   Outcome<ObjectRef> resolve_directory(const Handle& handle);
@@ -201,11 +205,13 @@ class Tree {
   Outcome<Opened> open_entry(const Object& directory, std::string_view name,
                              std::uint64_t resolve = 0);
   Outcome<Opened> open_parent(const Object& directory);
-  // Keep the inode table up to date, where there is one. Never called within a CredentialScope: the
-  // files of the table belong to the server's user.
+  // Keep the inode table up to date, where there is one: what is remembered was found there a
+  // moment ago. Never called within a CredentialScope: the files of the table belong to the
+  // server's user.
   std::optional<Status> remember(const Object& directory, std::string_view name,
                                  const Handle& object);
-  void forget(const Object& directory, std::string_view name);
+  void forget(const Object& directory, std::string_view name, const Handle& object);
+  bool leads_elsewhere(const Object& directory, std::string_view name, InodeKey object) const;
 
   // Data and attributes (tree_data.cc, tree_attributes.cc).
   // The object, for use on a loop; null when it is not open, or when loops must not use any.

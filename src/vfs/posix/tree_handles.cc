@@ -6,6 +6,8 @@
 
 #include <climits>
 #include <cstring>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "vfs/posix/credentials.h"
 #include "vfs/posix/errors.h"
@@ -21,7 +23,8 @@ constexpr std::byte kKernelHandle{1};
 constexpr std::byte kTableHandle{2};
 constexpr std::size_t kTableHandleSize = 1 + 16;
 constexpr std::size_t kKernelBytes = Handle::kMaxSize - 2;
-constexpr unsigned kMaxDepth = 512;
+// Bounds what a handle may cost that leads nowhere; more than ext4 lets one file have.
+constexpr std::size_t kMostNamesTried = 1 << 16;
 
 struct KernelHandle {
   // The system's struct ends in bytes of its own choosing; it is laid over this memory.
@@ -70,6 +73,14 @@ int open_relative(int directory, const char* name, std::uint64_t resolve) {
   how.resolve =
       RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV | resolve;
   return static_cast<int>(::syscall(SYS_openat2, directory, name, &how, sizeof how));
+}
+
+// The same, which makes room for the descriptor.
+int open_name(int directory, const std::string& name, std::uint64_t resolve) {
+  const int fd = open_relative(directory, name.c_str(), resolve);
+  if (fd >= 0 || (errno != EMFILE && errno != ENFILE)) return fd;
+  ObjectCache::drop_all();
+  return open_relative(directory, name.c_str(), resolve);
 }
 
 // A mount point is a place where the export ends.
@@ -142,37 +153,97 @@ Outcome<Descriptor> Tree::open_by_kernel(const Handle& handle) {
   return last_error();
 }
 
-// Follows the names the object was seen under, from the root down, and believes the one that still
-// leads to it.
-Outcome<Descriptor> Tree::open_by_table(InodeKey key, unsigned depth) {
-  if (depth > kMaxDepth) return Failure{Status::Stale};
-  for (const NameOfInode& seen : table_->names_of(key)) {
-    const auto directory = resolve(handle_of_key(seen.directory), depth + 1);
-    if (!directory) continue;
-    Descriptor path(open_relative((*directory)->path.number(), seen.name.c_str(), 0));
-    if (!path) continue;
-    const auto stat_result = stat(path);
-    if (stat_result && key_of(*stat_result) == key) return path;
+// Finds an object by the names that it was seen under: up from its directories and theirs to one
+// that is open, and down again by those names that still lead there. Each name is tried once,
+// wherever wrong ones lead round in circles.
+class Tree::NameSearch {
+ public:
+  NameSearch(Tree& tree, InodeKey wanted) : tree_(tree), wanted_(wanted) { ask(wanted); }
+
+  Outcome<ObjectRef> run() {
+    while (!unasked_.empty()) {
+      const InodeKey key = unasked_.back();
+      unasked_.pop_back();
+      for (NameOfInode& seen : tree_.table_->names_of(key)) {
+        if (++names_ > kMostNamesTried) return Failure{Status::Stale};
+        const Handle directory = handle_of_key(seen.directory);
+        below_[directory].emplace_back(std::move(seen.name), key);
+        if (const ObjectRef open = tree_.find_open(directory))
+          descend(open);
+        else
+          ask(seen.directory);
+        if (found_ != nullptr) return found_;
+      }
+    }
+    return Failure{Status::Stale};
   }
-  return Failure{Status::Stale};
+
+ private:
+  using NamesBelow = std::vector<std::pair<std::string, InodeKey>>;
+
+  void ask(InodeKey key) {
+    if (asked_.insert(handle_of_key(key)).second) unasked_.push_back(key);
+  }
+
+  // Tries the names that wait for this directory, and for those that they lead to.
+  void descend(const ObjectRef& from) {
+    std::vector<ObjectRef> directories{from};
+    while (!directories.empty()) {
+      const ObjectRef directory = std::move(directories.back());
+      directories.pop_back();
+      for (const auto& [name, key] : std::exchange(below_[directory->handle], {})) {
+        ObjectRef object = follow(*directory, name, key);
+        if (object == nullptr) continue;
+        if (key == wanted_) {
+          found_ = std::move(object);
+          return;
+        }
+        asked_.erase(object->handle);  // The cache may not have it for long.
+        directories.push_back(std::move(object));
+      }
+    }
+  }
+
+  ObjectRef follow(const Object& directory, const std::string& name, InodeKey key) {
+    Descriptor path(open_name(directory.path.number(), name, 0));
+    const auto found = path ? tree_.stat(path) : Outcome<struct statx>(last_error());
+    if (!found || key_of(*found) != key) return nullptr;
+    const auto kept = tree_.keep(handle_of_key(key), std::move(path), *found);
+    return kept ? *kept : nullptr;
+  }
+
+  Tree& tree_;
+  const InodeKey wanted_;
+  ObjectRef found_;
+  std::size_t names_ = 0;
+  std::vector<InodeKey> unasked_;
+  std::unordered_set<Handle, HandleHash> asked_;
+  std::unordered_map<Handle, NamesBelow, HandleHash> below_;  // names not tried, by directory
+};
+
+ObjectRef Tree::find_open(const Handle& handle) {
+  return handle == root_->handle ? root_ : cache_->find(handle);
 }
 
-Outcome<ObjectRef> Tree::resolve(const Handle& handle, unsigned depth) {
-  if (handle == root_->handle) return root_;
-  if (ObjectRef cached = cache_->find(handle)) return cached;
-  Outcome<Descriptor> path = Failure{Status::BadHandle};
-  if (table_ == nullptr)
-    path = open_by_kernel(handle);
-  else if (const auto key = key_of_handle(handle))
-    path = open_by_table(*key, depth);
+Outcome<ObjectRef> Tree::resolve(const Handle& handle) {
+  if (ObjectRef open = find_open(handle)) return open;
+  if (table_ != nullptr) {
+    const auto key = key_of_handle(handle);
+    if (!key) return Failure{Status::BadHandle};
+    return NameSearch(*this, *key).run();
+  }
+  auto path = open_by_kernel(handle);
   if (!path) return Failure{path.error()};
   const auto stat_result = stat(*path);
   if (!stat_result) return Failure{stat_result.error()};
-  if (::makedev(stat_result->stx_dev_major, stat_result->stx_dev_minor) != device_)
-    return Failure{Status::Stale};
-  const FileType type = attributes_of(*stat_result).type;
-  if (type == FileType::Directory && !lies_beneath_root(*path)) return Failure{Status::Stale};
-  return cache_->insert(std::make_shared<Object>(handle, *std::move(path), type));
+  return keep(handle, *std::move(path), *stat_result);
+}
+
+Outcome<ObjectRef> Tree::keep(const Handle& handle, Descriptor path, const struct statx& stat) {
+  if (::makedev(stat.stx_dev_major, stat.stx_dev_minor) != device_) return Failure{Status::Stale};
+  const FileType type = attributes_of(stat).type;
+  if (type == FileType::Directory && !lies_beneath_root(path)) return Failure{Status::Stale};
+  return cache_->insert(std::make_shared<Object>(handle, std::move(path), type));
 }
 
 Outcome<Tree::Opened> Tree::adopt(Descriptor path) {
@@ -229,12 +300,7 @@ Outcome<ObjectRef> Tree::resolve_directory(const Handle& handle) {
 
 Outcome<Tree::Opened> Tree::open_entry(const Object& directory, std::string_view name,
                                        std::uint64_t resolve) {
-  const std::string terminated(name);
-  int fd = open_relative(directory.path.number(), terminated.c_str(), resolve);
-  if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
-    ObjectCache::drop_all();
-    fd = open_relative(directory.path.number(), terminated.c_str(), resolve);
-  }
+  const int fd = open_name(directory.path.number(), std::string(name), resolve);
   if (fd < 0) return entry_error();
   return adopt(Descriptor(fd));
 }
@@ -248,16 +314,32 @@ Outcome<Tree::Opened> Tree::open_parent(const Object& directory) {
   return adopt(std::move(path));
 }
 
+bool Tree::leads_elsewhere(const Object& directory, std::string_view name, InodeKey object) const {
+  const Descriptor path(open_name(directory.path.number(), std::string(name), 0));
+  if (!path) return errno == ENOENT;
+  const auto found = stat(path);
+  return found ? key_of(*found) != object : found.error() == Status::Stale;
+}
+
+// Whoever moved or removed the object after it was found there may have forgotten the name before
+// it is recorded here. Of one who brought it back before it is forgotten here, nothing is recorded.
 std::optional<Status> Tree::remember(const Object& directory, std::string_view name,
                                      const Handle& object) {
   if (table_ == nullptr || object == root_->handle) return std::nullopt;
-  if (!table_->record(*key_of_handle(directory.handle), name, *key_of_handle(object)))
-    return Status::Io;
+  using Recorded = InodeTable::Recorded;
+  const InodeKey parent = *key_of_handle(directory.handle);
+  const InodeKey child = *key_of_handle(object);
+  const Recorded recorded = table_->record(parent, name, child);
+  if (recorded == Recorded::Failed) return Status::Io;
+  if (recorded == Recorded::Known || !leads_elsewhere(directory, name, child)) return std::nullopt;
+  table_->forget(parent, name, child);
+  if (!leads_elsewhere(directory, name, child)) (void)table_->record(parent, name, child);
   return std::nullopt;
 }
 
-void Tree::forget(const Object& directory, std::string_view name) {
-  if (table_ != nullptr) table_->forget(*key_of_handle(directory.handle), name);
+void Tree::forget(const Object& directory, std::string_view name, const Handle& object) {
+  if (table_ == nullptr) return;
+  table_->forget(*key_of_handle(directory.handle), name, *key_of_handle(object));
 }
 
 }  // namespace stag::vfs::posix

@@ -35,8 +35,10 @@ Outcome<Change> Tree::unlink(const Credentials& who, const Handle& directory, st
       return Failure{errno == EEXIST ? Status::NotEmpty : status_of(errno)};
     }
   }
-  forget(**parent, name);
-  if (removed) cache_->drop(*removed);
+  if (removed) {
+    forget(**parent, name, *removed);
+    cache_->drop(*removed);
+  }
   if (const auto fault = sync_names(**parent)) return Failure{*fault};
   return observation.finish();
 }
@@ -90,7 +92,7 @@ Outcome<Renamed> Tree::rename(const Credentials& who, const Handle& from_directo
     (void)attributes_after_change(*moved->object);
     if (const auto fault = remember(**target, to, moved->object->handle)) return Failure{*fault};
     const bool same_object = replaced && *replaced == moved->object->handle;
-    if (!same_object) forget(**source, from);
+    if (!same_object) forget(**source, from, moved->object->handle);
     if (replaced && !same_object) cache_->drop(*replaced);
   }
   if (const auto fault = sync_names(**target)) return Failure{*fault};
