@@ -1,11 +1,17 @@
-// Disks that fail: a sync, by fsync(2) or by a flag of pwritev2(2), tells of it once.
+// Disks that fail: a sync, by fsync(2) or by a flag of pwritev2(2), tells of it once. And what
+// cannot be synced, because it cannot be opened.
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 
 #include <atomic>
 #include <cerrno>
+#include <cstdarg>
+#include <filesystem>
 #include <mutex>
+#include <set>
+#include <string_view>
 #include <vector>
 
 #include "testing/vfs/posix_backend.h"
@@ -18,6 +24,8 @@ struct Disk {
   std::atomic<int> next_synchronous_write{0};  // its errno; 0: it succeeds
   std::atomic<int> every_write{0};
   std::atomic<int> next_sync{0};
+  std::atomic<int> opening_to_read{0};  // its errno, where the server opens what it has a path of
+  std::atomic<int> times{0};            // so often
   std::mutex mutex;
   std::vector<ino_t> synced;
 };
@@ -61,8 +69,25 @@ extern "C" int fsync(int fd) {
   return sync(fd);
 }
 
+extern "C" int open(const char* path, int flags, ...) {
+  static auto* const open_file = system_function<decltype(open)>("open");
+  std::va_list rest;
+  va_start(rest, flags);
+  const mode_t mode = (flags & (O_CREAT | __O_TMPFILE)) != 0 ? va_arg(rest, mode_t) : 0;
+  va_end(rest);
+  const bool reads = (flags & (O_ACCMODE | O_PATH)) == O_RDONLY;
+  if (reads && std::string_view(path).starts_with("/proc/self/fd/") && disk().times.load() > 0) {
+    --disk().times;
+    errno = disk().opening_to_read;
+    return -1;
+  }
+  return open_file(path, flags, mode);
+}
+
 namespace stag::vfs {
 namespace {
+
+namespace files = std::filesystem;
 
 using testing::finish;
 using testing::PosixBackend;
@@ -84,6 +109,40 @@ class FailingDisk : public ::testing::Test {
   FileSystem& fs() { return backend_.fs(); }
   Outcome<WriteResult> write(Stability stability) {
     return finish(loop_, fs().write(caller_, file_, 0, Rope::copy_of(bytes_of("data")), stability));
+  }
+  // The server has not opened it to read it.
+  Handle new_folder(const char* name) {
+    const auto made = finish(loop_, fs().mkdir(caller_, fs().root(), name, {}));
+    STAG_CHECK(made.ok());
+    return made->node.handle;
+  }
+  void fail_to_open(int error, int times) {
+    disk().opening_to_read = error;
+    disk().times = times;
+  }
+  template <class T>
+  std::optional<Status> status(Operation<T> operation) {
+    const Outcome<T> result = finish(loop_, std::move(operation));
+    return result ? std::nullopt : std::optional(result.error());
+  }
+  // Of everything that changes the names in a folder; another one has "gone".
+  std::vector<std::optional<Status>> change_names(const Handle& folder, const Handle& other) {
+    return {status(fs().create(caller_, folder, "file", {})),
+            status(fs().mkdir(caller_, folder, "folder", {})),
+            status(fs().symlink(caller_, folder, "symlink", "target", {})),
+            status(fs().mknod(caller_, folder, "fifo", {}, {})),
+            status(fs().link(caller_, file_, folder, "link")),
+            status(fs().rename(caller_, folder, "link", folder, "moved")),
+            status(fs().rename(caller_, other, "gone", folder, "come")),
+            status(fs().rename(caller_, folder, "come", other, "gone")),
+            status(fs().rmdir(caller_, folder, "folder")),
+            status(fs().remove(caller_, folder, "file"))};
+  }
+  std::set<std::string> names_in(const char* folder) const {
+    std::set<std::string> names;
+    for (const auto& entry : files::directory_iterator(backend_.export_path() / folder))
+      names.insert(entry.path().filename());
+    return names;
   }
   static bool is_synced(std::uint64_t inode) {
     const std::scoped_lock lock(disk().mutex);
@@ -148,6 +207,56 @@ TEST_F(FailingDisk, has_the_size_that_CREATE_sets_before_its_answer_RFC_1813_4_8
   how.attributes.size = 0;
   ASSERT_TRUE(finish(loop_, fs().create(caller_, fs().root(), "file", how)).ok());
   EXPECT_TRUE(is_synced(inode_));
+}
+
+class UnreadableFolder : public FailingDisk {
+ protected:
+  // Its own files are made by somebody else: the server has not opened it.
+  UnreadableFolder() : folder_(new_folder("folder")), other_(new_folder("other")) {
+    files::create_directory(backend_.export_path() / "folder" / "kept");
+    files::create_directory(backend_.export_path() / "other" / "gone");
+  }
+  ~UnreadableFolder() override { fail_to_open(0, 0); }
+  const Handle folder_;
+  const Handle other_;
+};
+
+// RFC 1813 3.3.8 to 3.3.15: what was done is NFS3_OK.
+TEST_F(UnreadableFolder, is_changed_and_answered_so) {
+  fail_to_open(EACCES, 1000);
+  for (const auto& status : change_names(folder_, other_)) EXPECT_EQ(status, std::nullopt);
+  EXPECT_EQ(names_in("folder"), (std::set<std::string>{"kept", "symlink", "fifo", "moved"}));
+}
+
+TEST_F(UnreadableFolder, for_want_of_descriptors_is_not_changed) {
+  fail_to_open(EMFILE, 1000);
+  for (const auto& status : {status(fs().create(caller_, folder_, "new", {})),
+                             status(fs().mkdir(caller_, folder_, "new", {})),
+                             status(fs().link(caller_, file_, folder_, "new")),
+                             status(fs().rename(caller_, folder_, "kept", folder_, "new")),
+                             status(fs().rename(caller_, folder_, "kept", fs().root(), "new")),
+                             status(fs().rename(caller_, fs().root(), "file", folder_, "new")),
+                             status(fs().rmdir(caller_, folder_, "kept"))})
+    EXPECT_EQ(status, Status::TooManyObjects);
+  EXPECT_EQ(names_in("folder"), std::set<std::string>{"kept"});
+  EXPECT_TRUE(files::exists(backend_.export_path() / "file"));
+}
+
+TEST_F(UnreadableFolder, is_opened_with_the_descriptor_of_what_is_not_in_use) {
+  fail_to_open(EMFILE, 1);
+  EXPECT_EQ(status(fs().create(caller_, folder_, "file", {})), std::nullopt);
+}
+
+TEST_F(FailingDisk, has_a_file_of_exclusive_CREATE_that_may_not_be_read) {
+  CreateHow how;
+  how.mode = CreateMode::Exclusive;
+  how.attributes.mode = 0200;
+  fail_to_open(EACCES, 1000);
+  disk().synced.clear();
+  const auto made = finish(loop_, fs().create(caller_, fs().root(), "exclusive", how));
+  fail_to_open(0, 0);
+  ASSERT_TRUE(made.ok());
+  EXPECT_TRUE(is_synced(made->node.attributes.file_id));
 }
 
 }  // namespace

@@ -29,6 +29,7 @@ struct Interference {
   std::function<void()> after_removing;          // unlinkat
   std::function<void()> before_forgetting;       // sqlite3_step of a DELETE
   std::optional<std::uint64_t> aged_inode = {};  // made an hour ago, as statx tells
+  bool table_is_full = false;
   bool refuses = false;    // symlinkat and mknodat, as file systems without such objects do
   bool immutable = false;  // what statx is asked about
 };
@@ -88,12 +89,15 @@ int statx(int directory, const char* __restrict name, int flags, unsigned mask,
   if (done == 0 && interference.looked_at == to->stx_ino) run_once(interference.after_looking);
   return done;
 }
+// The table of inodes.
 int sqlite3_step(sqlite3_stmt* statement) {
   static const auto step =
       reinterpret_cast<decltype(&sqlite3_step)>(::dlsym(RTLD_NEXT, "sqlite3_step"));
   const char* const text = ::sqlite3_sql(statement);  // null within SQLite
   if (text != nullptr && std::string_view(text).starts_with("DELETE"))
     run_once(interference.before_forgetting);
+  if (interference.table_is_full && text != nullptr && std::string_view(text).starts_with("INSERT"))
+    return SQLITE_FULL;
   return step(statement);
 }
 }
@@ -361,6 +365,20 @@ TEST_F(PosixRemembering, a_name_that_another_file_got_before_it_is_forgotten_is_
   };
   EXPECT_TRUE(finish(loop, fs().remove({loop, root}, fs().root(), "file")).ok());
   EXPECT_EQ(names(), std::set<std::string>{"file"});
+}
+
+// A look-up may fail for it, not what was done.
+TEST_F(PosixRemembering, a_change_whose_name_cannot_be_kept_is_answered_as_done) {
+  const CallerContext caller{loop, root};
+  const Handle top = fs().root();
+  const Handle file = finish(loop, fs().lookup(caller, top, "file"))->node.handle;
+  interference.table_is_full = true;
+  EXPECT_TRUE(finish(loop, fs().create(caller, top, "new", {})).ok());
+  EXPECT_TRUE(finish(loop, fs().link(caller, file, top, "link")).ok());
+  EXPECT_TRUE(finish(loop, fs().rename(caller, top, "new", top, "moved")).ok());
+  EXPECT_TRUE(finish(loop, fs().remove(caller, top, "moved")).ok());
+  files::create_directory(backend.export_path() / "unknown");
+  EXPECT_EQ(finish(loop, fs().lookup(caller, top, "unknown")).error(), Status::Io);
 }
 
 }  // namespace

@@ -29,9 +29,16 @@ Outcome<SharedDescriptor> Object::open(SharedDescriptor& slot, int flags) {
 }
 
 Outcome<SharedDescriptor> Object::open_file(int flags) {
-  Descriptor descriptor(::open(ProcPath(path).text(), flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (!descriptor) return last_error();
-  return std::make_shared<const Descriptor>(std::move(descriptor));
+  const auto open_path = [&] {
+    return ::open(ProcPath(path).text(), flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  };
+  int fd = open_path();
+  if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
+    ObjectCache::drop_all();
+    fd = open_path();
+  }
+  if (fd < 0) return last_error();
+  return std::make_shared<const Descriptor>(Descriptor(fd));
 }
 
 Outcome<SharedDescriptor> Object::open_reader() {

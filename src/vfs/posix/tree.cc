@@ -198,16 +198,30 @@ bool Tree::is_loss(std::optional<Status> fault) {
 }
 
 std::optional<Status> Tree::sync(Object& object) {
-  const auto reader = object.open_reader();
-  if (!reader) return reader.error();
-  if (::fsync((*reader)->number()) != 0) return lost(errno);
+  SharedDescriptor opened = object.writer();
+  if (opened == nullptr) {
+    auto reader = object.open_reader();
+    if (!reader) return reader.error();
+    opened = *std::move(reader);
+  }
+  if (::fsync(opened->number()) != 0) return lost(errno);
   return std::nullopt;
 }
 
-// Changed names are durable before the answer (RFC 1813 4.8).
+// A directory that the server may not read (without root, one to drop files into) is changed
+// nevertheless: its names get to the disk with the next sync of the file system.
+std::optional<Status> Tree::prepare_sync_of_names(Object& directory) {
+  if (!durable_names_) return std::nullopt;
+  const auto reader = directory.open_reader();
+  if (reader || reader.error() == Status::Access || reader.error() == Status::Perm)
+    return std::nullopt;
+  return reader.error();
+}
+
 std::optional<Status> Tree::sync_names(Object& directory) {
   if (!durable_names_) return std::nullopt;
-  return sync(directory);
+  const auto fault = sync(directory);
+  return is_loss(fault) ? fault : std::nullopt;
 }
 
 Tree::Observation::Observation(const Tree& tree, ObjectRef object)

@@ -177,6 +177,9 @@ class Tree {
   // The same when we have changed the object, which its ctime may not show.
   Outcome<Attributes> attributes_after_change(const Object& object) const;
   std::optional<Status> sync(Object& object);
+  // Changed names are durable before the answer (RFC 1813 4.8). What can fail without a loss fails
+  // before the change, in the first: a change that was made is answered so.
+  std::optional<Status> prepare_sync_of_names(Object& directory);
   std::optional<Status> sync_names(Object& directory);
   Status lost(int error);
   static bool is_loss(std::optional<Status> fault);
@@ -208,6 +211,7 @@ class Tree {
   // Keep the inode table up to date, where there is one: what is remembered was found there a
   // moment ago. Never called within a CredentialScope: the files of the table belong to the
   // server's user.
+  // Behind a change its fault counts for nothing: the handle may become stale, the change was made.
   std::optional<Status> remember(const Object& directory, std::string_view name,
                                  const Handle& object);
   void forget(const Object& directory, std::string_view name, const Handle& object);

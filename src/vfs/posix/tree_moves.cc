@@ -24,6 +24,7 @@ Outcome<Change> Tree::unlink(const Credentials& who, const Handle& directory, st
   if (const auto fault = fault_of_old_name(name, limits_.max_name)) return Failure{*fault};
   const auto parent = resolve_directory(directory);
   if (!parent) return Failure{parent.error()};
+  if (const auto fault = prepare_sync_of_names(**parent)) return Failure{*fault};
   Observation observation(*this, *parent);
   if (!observation.before()) return Failure{observation.before().error()};
   const auto removed = entry_handle(**parent, name);
@@ -74,6 +75,8 @@ Outcome<Renamed> Tree::rename(const Credentials& who, const Handle& from_directo
   if (!source) return Failure{source.error()};
   const auto target = resolve_directory(to_directory);
   if (!target) return Failure{target.error()};
+  for (const ObjectRef& changed : {*source, *target})
+    if (const auto fault = prepare_sync_of_names(*changed)) return Failure{*fault};
   Observation from_observation(*this, *source);
   std::optional<Observation> to_observation;
   if (*source != *target) to_observation.emplace(*this, *target);
@@ -90,7 +93,7 @@ Outcome<Renamed> Tree::rename(const Credentials& who, const Handle& from_directo
   }
   if (moved) {
     (void)attributes_after_change(*moved->object);
-    if (const auto fault = remember(**target, to, moved->object->handle)) return Failure{*fault};
+    (void)remember(**target, to, moved->object->handle);
     const bool same_object = replaced && *replaced == moved->object->handle;
     if (!same_object) forget(**source, from, moved->object->handle);
     if (replaced && !same_object) cache_->drop(*replaced);

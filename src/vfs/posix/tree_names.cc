@@ -103,11 +103,12 @@ Outcome<Created> Tree::make(const Handle& directory, std::string_view name,
   if (const auto fault = fault_of_values(attributes)) return Failure{*fault};
   const auto resolved = resolve_directory(directory);
   if (!resolved) return Failure{resolved.error()};
+  if (const auto fault = prepare_sync_of_names(**resolved)) return Failure{*fault};
   Observation observation(*this, *resolved);
   if (!observation.before()) return Failure{observation.before().error()};
   Outcome<Opened> made = make(observation.object());
   if (!made) return Failure{made.error()};
-  if (const auto fault = remember(**resolved, name, made->object->handle)) return Failure{*fault};
+  (void)remember(**resolved, name, made->object->handle);
   if (const auto fault = sync_names(observation.object())) return Failure{*fault};
   return Created{made->node(), observation.finish()};
 }
@@ -242,7 +243,8 @@ Outcome<Created> Tree::create(const Credentials& who, const Handle& directory,
       const bool synced = how.mode == CreateMode::Exclusive && durable_names_ && made;
       if (synced) {
         // The verifier has to outlive a crash, or a repeat would fail (RFC 1813 3.3.8).
-        if (const auto fault = sync(*made->object)) return Failure{*fault};
+        const auto fault = sync(*made->object);
+        if (is_loss(fault)) return Failure{*fault};
       }
       if (made || made.error() != Status::Exists || how.mode == CreateMode::Guarded) return made;
       made = reopen(who, parent, name, how);
@@ -310,6 +312,7 @@ Outcome<Linked> Tree::link(const Credentials& who, const Handle& file, const Han
   if (!parent) return Failure{parent.error()};
   if ((*object)->type == FileType::Directory) return Failure{Status::IsDirectory};
   if (const auto alive = attributes_of(**object); !alive) return Failure{alive.error()};
+  if (const auto fault = prepare_sync_of_names(**parent)) return Failure{*fault};
   Observation observation(*this, *parent);
   if (!observation.before()) return Failure{observation.before().error()};
   {
@@ -320,7 +323,7 @@ Outcome<Linked> Tree::link(const Credentials& who, const Handle& file, const Han
                  std::string(name).c_str(), AT_SYMLINK_FOLLOW) != 0)
       return last_error();
   }
-  if (const auto fault = remember(**parent, name, file)) return Failure{*fault};
+  (void)remember(**parent, name, file);
   if (const auto fault = sync_names(**parent)) return Failure{*fault};
   const auto attributes = attributes_after_change(**object);
   if (!attributes) return Failure{attributes.error()};
