@@ -1,5 +1,6 @@
 // Leases: local programs wait for the server, which hears of them.
 #include <fcntl.h>
+#include <sys/resource.h>
 
 #include <cstring>
 #include <future>
@@ -64,6 +65,21 @@ class PosixLease : public ::testing::TestWithParam<const char*> {
   std::promise<void> wanted;
 };
 
+class NoQueuedSignals {
+ public:
+  NoQueuedSignals() {
+    STAG_CHECK(::getrlimit(RLIMIT_SIGPENDING, &before_) == 0);
+    rlimit none = before_;
+    none.rlim_cur = 0;
+    STAG_CHECK(::setrlimit(RLIMIT_SIGPENDING, &none) == 0);
+  }
+  NoQueuedSignals(const NoQueuedSignals&) = delete;
+  ~NoQueuedSignals() { ::setrlimit(RLIMIT_SIGPENDING, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
 INSTANTIATE_TEST_SUITE_P(Stores, PosixLease, ::testing::Values(kDisk, kMemory),
                          [](const auto& under) {
                            return std::string(under.param == kDisk ? "disk" : "memory");
@@ -92,6 +108,19 @@ TEST_P(PosixLease, tells_again_who_had_no_memory_to_hear_of_it) {
   EXPECT_EQ(open_status(O_RDWR), EWOULDBLOCK);
   wanted.get_future().get();
   EXPECT_TRUE(failed);
+}
+
+// Any process of the user fills it.
+TEST_P(PosixLease, is_wanted_and_ends_while_the_queue_of_signals_is_full) {
+  auto held = lease(LeaseKind::Read);
+  ASSERT_TRUE(held.ok());
+  {
+    const NoQueuedSignals full;
+    EXPECT_EQ(open_status(O_RDWR), EWOULDBLOCK);
+    wanted.get_future().get();
+    held->reset();
+  }
+  EXPECT_TRUE(quiet_lease(LeaseKind::Read).ok());
 }
 
 TEST_P(PosixLease, for_writing_hears_of_local_readers) {

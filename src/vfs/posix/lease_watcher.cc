@@ -78,8 +78,10 @@ LeaseWatcher::LeaseWatcher() : most_(most_leases()) {
   thread_id_ = id.get_future().get();
 }
 
+// An ordinary signal needs no room in the queue, which others of the same user may have filled.
 LeaseWatcher::~LeaseWatcher() {
-  ::pthread_sigqueue(thread_.native_handle(), lease_signal(), {});
+  ends_ = true;
+  ::pthread_kill(thread_.native_handle(), SIGIO);
   thread_.join();
 }
 
@@ -104,7 +106,7 @@ void LeaseWatcher::run() {
     siginfo_t told{};
     const int signal =
         untold ? ::sigtimedwait(&signals, &told, &kAgain) : ::sigwaitinfo(&signals, &told);
-    if (signal == lease_signal() && told.si_code == SI_QUEUE) return;
+    if (ends_) return;
     try {
       if (signal == SIGIO || untold) look_at_all();
       if (signal == lease_signal()) look_at(told.si_fd);

@@ -1,6 +1,7 @@
 // The thread that hears of leases that somebody wants (kernel_lease.h).
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -34,6 +35,7 @@ class LeaseWatcher {
   std::mutex mutex_;
   std::unordered_map<int, KernelLease*> leases_;
   int thread_id_ = 0;
+  std::atomic<bool> ends_{false};  // looked at after each signal
   std::thread thread_;
 };
 
