@@ -1,5 +1,6 @@
 """`stag serve`: listeners, options, configuration files, limits, signals and restarts."""
 import contextlib
+import ctypes
 import json
 import os
 import re
@@ -354,8 +355,43 @@ class State(Case):
             self.assertEqual(file.read(), content)
 
 
+def drop_capabilities(*capabilities):
+    """What this process may no more, nor what it becomes (PR_CAPBSET_DROP)."""
+    libc = ctypes.CDLL(None)
+    for capability in capabilities:
+        libc.prctl(24, capability, 0, 0, 0)
+
+
+def become_the_only_user():
+    """In a user namespace that has no other one (CLONE_NEWUSER)."""
+    if ctypes.CDLL(None).unshare(0x10000000) != 0:
+        os._exit(harness.SKIPPED)
+    for name, text in (("setgroups", "deny"), ("uid_map", "0 0 1"), ("gid_map", "0 0 1")):
+        with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
+            file.write(text)
+
+
 @unittest.skipIf(os.geteuid() != 0, "is about what root may give up")
 class WithoutRoot(Case):
+    CAP_SETGID, CAP_SETUID = 6, 7
+
+    def test_folders_are_not_served_by_a_root_that_would_do_everything_for_everybody(self):
+        for capability in (self.CAP_SETGID, self.CAP_SETUID):
+            with self.subTest(capability=capability):
+                self.refused(1, "CAP_SETUID and CAP_SETGID", "--export", f"/x={self.served}", *FREE_PORTS,
+                             preexec_fn=lambda lost=capability: drop_capabilities(lost))
+
+    def test_memory_is_served_by_a_root_that_cannot_act_as_others(self):
+        server = self.start(exports=("/x=memory",), preexec_fn=lambda: drop_capabilities(self.CAP_SETGID, self.CAP_SETUID))
+        self.assertEqual(stag("touch", server.url("/x/f")).returncode, 0)
+
+    def test_the_root_of_a_namespace_without_other_users_serves_as_itself(self):
+        if subprocess.run(["true"], preexec_fn=become_the_only_user, check=False).returncode != 0:
+            self.skipTest("no user namespaces here")
+        server = self.start(exports=(f"/x={self.served}",), preexec_fn=become_the_only_user)
+        self.assertTrue(any("everything is done as user 0" in line for line in server.lines), server.lines)
+        self.assertEqual(stag("touch", server.url("/x/f")).returncode, 0)
+
     def test_everything_is_done_as_the_servers_user_and_it_says_so(self):
         for path in (self.work, self.served):
             os.chown(path, 65534, 65534)

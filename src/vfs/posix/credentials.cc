@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 #include <optional>
 
 namespace stag::vfs::posix {
@@ -54,6 +55,14 @@ bool try_to_switch() {
   return group && user;
 }
 
+// user_namespaces(7): a line for each range of users.
+bool is_the_only_user() {
+  std::ifstream ranges("/proc/self/uid_map");
+  std::uint64_t inside = 0, outside = 0, length = 0, users = 0;
+  while (ranges >> inside >> outside >> length) users += length;
+  return users == 1;
+}
+
 void drop_resource_capability() {
   if (!can_switch_users()) return;
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
@@ -68,6 +77,10 @@ void drop_resource_capability() {
 bool can_switch_users() {
   static const bool kCan = try_to_switch();
   return kCan;
+}
+
+bool would_serve_all_as_root() {
+  return ::geteuid() == 0 && !can_switch_users() && !is_the_only_user();
 }
 
 CredentialScope::CredentialScope(const Credentials& who) {

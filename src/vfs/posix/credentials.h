@@ -14,6 +14,10 @@ namespace stag::vfs::posix {
 
 // Whether this process may switch users; found out once.
 bool can_switch_users();
+// Whether every caller would be root, whom the kernel refuses nothing: the process is, and may not
+// switch users. Not so where root is the only user of its namespace, who has no more rights than
+// the user of the machine that it stands for.
+bool would_serve_all_as_root();
 
 class CredentialScope {
  public:

@@ -18,7 +18,8 @@
 // Users. If the process runs as root, every operation runs as the caller's user and groups: the
 // thread that executes it, a worker or the loop, takes on that user for the length of the system
 // calls and never over a co_await. Without root, every operation runs as the user of the process,
-// whatever the credentials say (serves_all_as_one()).
+// whatever the credentials say (serves_all_as_one()). A root that may not take on other users opens
+// no folder.
 //
 // Durability. Unstable writes are in the page cache. When a sync fails, write_verifier_epoch()
 // rises, so that the server's write verifier changes and clients write again (RFC 1813 3.3.7).

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "vfs/change_rules.h"
+#include "vfs/posix/credentials.h"
 #include "vfs/posix/errors.h"
 #include "vfs/posix/residence.h"
 
@@ -59,6 +60,9 @@ bool knows_xattrs(const Descriptor& root) {
 Tree::~Tree() = default;
 
 Result<std::unique_ptr<Tree>, std::string> Tree::open(const Options& options) {
+  if (would_serve_all_as_root())
+    return Failure{"cannot act as the users who ask for files of " + options.root +
+                   ": root needs CAP_SETUID and CAP_SETGID for that (or run as another user)"};
   std::unique_ptr<Tree> tree(new Tree);
   tree->durable_names_ = options.durable_names;
   tree->sees_local_programs_ = options.sees_local_programs;
