@@ -263,8 +263,9 @@ class Clients {
   // own; who is not there is Ok.
   Status check_credential(ClientId clientid, const Asker& asker) const;
   Status check_credential(const SessionId& sessionid, const Asker& asker) const;
-  // BadSession. Requests that run on it run on; retries that wait for them are called.
-  Status destroy_session(const SessionId& sessionid);
+  // BadSession, ConnNotBoundToSession where there is a connection and it is not associated with the
+  // session. Requests that run on it run on; retries that wait for them are called.
+  Status destroy_session(const SessionId& sessionid, ConnectionId connection);
   // StaleClientid, ClientidBusy. `ended` is to be released; it has no locks unless it lapsed.
   Status destroy_clientid(ClientId clientid, LifePtr& ended);
 

@@ -50,7 +50,7 @@ TEST(Nfs4Clients, case_3_another_principal_gets_CLID_INUSE_while_there_is_state)
 TEST(Nfs4Clients, case_3_another_principal_replaces_a_record_without_state) {
   World world;
   const auto client = world.client("owner");
-  ASSERT_EQ(world.clients.destroy_session(client.session), Status::Ok);
+  ASSERT_EQ(world.clients.destroy_session(client.session, kNoConnection), Status::Ok);
   const ExchangeIdResult other = world.exchange_id("owner", 1, "other");
   EXPECT_EQ(other.status, Status::Ok);
   EXPECT_NE(other.clientid, client.id);
@@ -141,7 +141,7 @@ TEST(Nfs4Clients, DESTROY_CLIENTID_of_one_with_sessions_is_CLIENTID_BUSY) {
   const auto client = world.client("owner");
   LifePtr ended;
   EXPECT_EQ(world.clients.destroy_clientid(client.id, ended), Status::ClientidBusy);
-  world.clients.destroy_session(client.session);
+  world.clients.destroy_session(client.session, kNoConnection);
   EXPECT_EQ(world.clients.destroy_clientid(client.id, ended), Status::Ok);
   EXPECT_EQ(ended, client.life);
   EXPECT_EQ(world.clients.destroy_clientid(client.id, ended), Status::StaleClientid);
@@ -151,7 +151,7 @@ TEST(Nfs4Clients, DESTROY_CLIENTID_of_one_with_opens_is_CLIENTID_BUSY) {
   World world;
   const auto client = world.client("owner");
   const OpenResult open = world.open(client, 1);
-  world.clients.destroy_session(client.session);
+  world.clients.destroy_session(client.session, kNoConnection);
   LifePtr ended;
   EXPECT_EQ(world.clients.destroy_clientid(client.id, ended), Status::ClientidBusy);
   world.files.close(World::file(1), open.stateid, *client.life);
@@ -228,7 +228,7 @@ TEST(Nfs4Clients, the_lease_counts_from_the_end_even_if_the_session_is_gone) {
   World world;
   const auto client = world.client("owner");
   const Sequenced running = world.sequence(client.session, 0, 1);
-  world.clients.destroy_session(client.session);
+  world.clients.destroy_session(client.session, kNoConnection);
   world.now += 10 * world.lease;
   world.finish(running);
   world.now += world.lease;
@@ -363,7 +363,7 @@ TEST(Nfs4Clients, that_lapsed_make_room_for_what_they_have_some_of) {
   world.open(plain, 1);
   ASSERT_EQ(world.files.delegate({World::file(2), DelegationType::Read, {}}, delegated.life).status,
             Status::Ok);
-  world.clients.destroy_session(delegated.session);
+  world.clients.destroy_session(delegated.session, kNoConnection);
   const auto found = [&](Shortage of) {
     return world.clients.find_lapsed(Limit::All, of, *asks.life);
   };

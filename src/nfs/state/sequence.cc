@@ -85,6 +85,7 @@ Sequenced Clients::sequence(const SequenceArgs& args, TimePoint now) {
       return result;
   }
   result.life = session->client().life;
+  session->on_sequence(args.connection);
   session->client().renew(now);
   set_limits(result, *session, impl_->status_flags(*session, shard));
   return result;

@@ -72,6 +72,19 @@ bool Session::serves(ConnectionId connection) const {
   });
 }
 
+void Session::on_sequence(ConnectionId connection) {
+  if (sequenced_[newest_] == connection) return;
+  if (std::find(sequenced_.begin(), sequenced_.end(), connection) != sequenced_.end()) return;
+  newest_ = (newest_ + 1) % sequenced_.size();
+  sequenced_[newest_] = connection;
+}
+
+bool Session::is_associated_with(ConnectionId connection) const {
+  const auto is_it = [&](const Bound& bound) { return bound.connection == connection; };
+  return std::any_of(bound_.begin(), bound_.end(), is_it) ||
+         std::find(sequenced_.begin(), sequenced_.end(), connection) != sequenced_.end();
+}
+
 std::vector<Clients::BackChannel> Session::back_channels() const {
   std::vector<Clients::BackChannel> found;
   for (auto bound = bound_.rbegin(); bound != bound_.rend(); ++bound)

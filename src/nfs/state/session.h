@@ -2,6 +2,7 @@
 // connections that it is bound to. Not thread-safe: the shard of its client is.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -93,8 +94,13 @@ class Session {
   BindResult bind(ConnectionId connection, std::uint32_t asked, std::uint32_t required,
                   const CallbackConnection& callbacks, std::size_t most);
   void unbind(ConnectionId connection);
-  // Whether requests come on this connection.
+  // Whether requests come on this connection, which was bound.
   bool serves(ConnectionId connection) const;
+  // A COMPOUND of the session came by it. The latest few are remembered, apart from those bound:
+  // who sends a SEQUENCE takes nobody's back channel away.
+  void on_sequence(ConnectionId connection);
+  // By any of its channels, bound or not (RFC 8881 2.10.3.1).
+  bool is_associated_with(ConnectionId connection) const;
   std::vector<Clients::BackChannel> back_channels() const;
   bool has_back_channel() const;
   // It had one, and it is lost.
@@ -117,6 +123,9 @@ class Session {
   const CacheShare share_;
   std::vector<Slot> slots_;
   std::vector<Bound> bound_;  // the oldest first
+  // As many as clients make for one server; a ring, `newest_` its last one.
+  std::array<ConnectionId, 16> sequenced_{};
+  std::size_t newest_ = 0;
   bool had_back_channel_ = false;
 };
 

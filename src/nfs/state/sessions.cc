@@ -208,13 +208,15 @@ Status Clients::check_credential(const SessionId& sessionid, const Asker& asker)
                                                                        : Status::WrongCred;
 }
 
-Status Clients::destroy_session(const SessionId& sessionid) {
+Status Clients::destroy_session(const SessionId& sessionid, ConnectionId connection) {
   Removed removed;
   ClientShard& shard = impl_->shard_of(sessionid);
   {
     const BriefLock lock(shard.mutex);
     Session* const session = shard.find(sessionid);
     if (session == nullptr) return Status::BadSession;
+    if (connection != kNoConnection && !session->is_associated_with(connection))
+      return Status::ConnNotBoundToSession;
     shard.remove(*session, removed);
   }
   impl_->settle(removed);

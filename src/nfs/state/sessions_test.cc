@@ -97,7 +97,7 @@ TEST(Nfs4Sessions, a_client_has_sixteen_at_most) {
   for (SequenceId i = 2; i <= 16; ++i)
     EXPECT_EQ(world.create_session(client.id, i).status, Status::Ok);
   EXPECT_EQ(world.create_session(client.id, 17).status, Status::Nospc);
-  world.clients.destroy_session(client.session);
+  world.clients.destroy_session(client.session, kNoConnection);
   EXPECT_EQ(world.create_session(client.id, 17).status, Status::Ok);
 }
 
@@ -120,7 +120,7 @@ TEST(Nfs4Sessions, get_fewer_slots_as_the_caches_fill_and_all_again_when_they_ar
   const Sequenced sequenced = world.sequence(clients.back().session, 0, 1);
   EXPECT_EQ(sequenced.max_response_size_cached, kLeastCachedReply);
   EXPECT_EQ(sequenced.highest_slotid, 0u);
-  for (const auto& client : clients) world.clients.destroy_session(client.session);
+  for (const auto& client : clients) world.clients.destroy_session(client.session, kNoConnection);
   // 768 KiB / 8 is room for 32 slots of 2 KiB, as at first.
   EXPECT_EQ(world.create_session(clients[0].id, 2).fore.max_requests, 32u);
 }
@@ -223,13 +223,52 @@ TEST(Nfs4Sessions, of_the_incarnation_that_is_replaced_are_as_good_as_free) {
 TEST(Nfs4Sessions, a_destroyed_one_is_BADSESSION) {
   World world;
   const auto client = world.client("owner");
-  EXPECT_EQ(world.clients.destroy_session(client.session), Status::Ok);
-  EXPECT_EQ(world.clients.destroy_session(client.session), Status::BadSession);
+  EXPECT_EQ(world.clients.destroy_session(client.session, kNoConnection), Status::Ok);
+  EXPECT_EQ(world.clients.destroy_session(client.session, kNoConnection), Status::BadSession);
   EXPECT_EQ(world.sequence(client.session, 0, 1).status, Status::BadSession);
   // Its place is another one's now.
   const CreateSessionResult next = world.create_session(client.id, 2);
   EXPECT_NE(next.sessionid, client.session);
   EXPECT_EQ(world.sequence(client.session, 0, 1).status, Status::BadSession);
+}
+
+// RFC 8881 18.37.3, 2.10.3.1
+TEST(Nfs4Sessions, a_session_is_destroyed_by_connections_that_are_associated_with_it) {
+  World world;
+  const auto carrier = std::make_shared<int>();
+  std::uint32_t made = 0;
+  const ClientId id = world.exchange_id("owner").clientid;
+  const auto session_on = [&](ConnectionId connection) {
+    CreateSessionArgs args = World::session_args(id, ++made);
+    args.connection = connection;
+    return world.clients.create_session(args, world.now).sessionid;
+  };
+  const SessionId one = session_on(1);
+  const SessionId another = session_on(2);
+  EXPECT_EQ(world.clients.destroy_session(one, 2), Status::ConnNotBoundToSession);
+  EXPECT_EQ(world.clients.destroy_session(one, 1), Status::Ok);
+  EXPECT_EQ(world.clients.destroy_session(one, 1), Status::BadSession) << "whoever asks";
+  world.clients.bind_connection(another, 3, channel::kBack, channel::kBack, carrier);
+  EXPECT_EQ(world.clients.destroy_session(another, 3), Status::Ok) << "of either channel";
+}
+
+TEST(Nfs4Sessions, a_connection_is_associated_by_SEQUENCE_if_it_runs) {
+  World world;
+  const auto client = world.client("owner");
+  SequenceArgs args = World::sequence_args(client.session, 0, 1);
+  args.connection = 7;
+  args.sequenceid = 5;
+  EXPECT_EQ(world.clients.sequence(args, world.now).status, Status::SeqMisordered);
+  EXPECT_EQ(world.clients.destroy_session(client.session, 7), Status::ConnNotBoundToSession);
+  // As many as a client may have at a time, in turns.
+  args.sequenceid = 0;
+  for (int turn = 0; turn < 2; ++turn)
+    for (args.connection = 100; args.connection < 116; ++args.connection) {
+      ++args.sequenceid;
+      world.finish(world.clients.sequence(args, world.now), std::make_shared<StoredReply>(1));
+    }
+  EXPECT_EQ(world.clients.destroy_session(client.session, 7), Status::ConnNotBoundToSession);
+  EXPECT_EQ(world.clients.destroy_session(client.session, 100), Status::Ok);
 }
 
 TEST(Nfs4Sessions, a_session_id_is_not_to_be_guessed) {
@@ -246,7 +285,7 @@ TEST(Nfs4Sessions, a_session_destroyed_by_its_own_COMPOUND_lets_the_request_end)
   World world;
   const auto client = world.client("owner");
   const Sequenced running = world.sequence(client.session, 0, 1);
-  EXPECT_EQ(world.clients.destroy_session(client.session), Status::Ok);
+  EXPECT_EQ(world.clients.destroy_session(client.session, kNoConnection), Status::Ok);
   world.finish(running, std::make_shared<StoredReply>(1));
   EXPECT_EQ(client.life->running.load(), 0u);
 }
@@ -443,7 +482,7 @@ TEST(Nfs4Slots, who_waits_is_told_when_the_session_goes) {
   const Sequenced running = world.sequence(client.session, 0, 1);
   int told = 0;
   ASSERT_TRUE(world.clients.wait(running.slot, [&] { ++told; }));
-  world.clients.destroy_session(client.session);
+  world.clients.destroy_session(client.session, kNoConnection);
   EXPECT_EQ(told, 1);
   EXPECT_EQ(world.sequence(client.session, 0, 1).status, Status::BadSession);
   world.finish(running);
@@ -469,7 +508,7 @@ TEST(Nfs4Slots, a_reply_lives_as_long_as_it_is_replayed) {
   const Sequenced replay = world.sequence(client.session, 0, 1);
   const std::weak_ptr<const Reply> reply = replay.reply;
   EXPECT_TRUE(world.run(client, 0, 2));
-  world.clients.destroy_session(client.session);
+  world.clients.destroy_session(client.session, kNoConnection);
   EXPECT_EQ(number_of(replay.reply), 1);
 }
 

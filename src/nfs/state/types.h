@@ -61,8 +61,9 @@ using ClientId = std::uint64_t;    // clientid4; 0 is never one
 using SequenceId = std::uint32_t;  // sequenceid4
 using SessionId = std::array<std::byte, 16>;
 using Verifier = vfs::Verifier;  // verifier4
-// Whatever names a connection for the protocol layer; only compared here. 0 is none.
+// Whatever names a connection for the protocol layer; only compared here.
 using ConnectionId = std::uint64_t;
+constexpr ConnectionId kNoConnection = 0;
 
 // One request that runs, and its slot. Only copied around.
 struct SlotRef {

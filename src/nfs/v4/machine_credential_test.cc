@@ -186,6 +186,42 @@ TEST_F(Nfs4MachineCredential, keeps_sessions_to_connections_that_the_machine_has
   EXPECT_EQ(run({putrootfh()}).status, v4::NFS4_OK);
 }
 
+// RFC 8881 18.37.3
+TEST_F(Nfs4MachineCredential, ends_a_session_on_connections_that_it_has_bound) {
+  set_up();
+  connect();
+  EXPECT_EQ(destroy_session(), v4::NFS4ERR_CONN_NOT_BOUND_TO_SESSION);
+  EXPECT_EQ(bind(), v4::NFS4_OK);
+  EXPECT_EQ(destroy_session(), v4::NFS4_OK);
+}
+
+// 2.10.3.1
+TEST_F(Nfs4MachineCredential, is_missing_then_a_connection_that_SEQUENCE_came_by_ends_the_session) {
+  as(0, 0);
+  set_up_session();
+  const Op destroy =
+      op(v4::OP_DESTROY_SESSION, &Op::opdestroy_session, v4::DESTROY_SESSION4args{session_});
+  connect();
+  EXPECT_EQ(destroy_session(), v4::NFS4ERR_CONN_NOT_BOUND_TO_SESSION);
+  const auto other = session_;
+  set_up_session("another client");
+  EXPECT_EQ(run({destroy}).status, v4::NFS4ERR_CONN_NOT_BOUND_TO_SESSION) << "of another session";
+  session_ = other;
+  sequenceid_ = 1;
+  EXPECT_EQ(run({putrootfh()}).status, v4::NFS4_OK) << "and it is there still";
+  EXPECT_EQ(destroy_session(), v4::NFS4_OK);
+}
+
+TEST_F(Nfs4MachineCredential, is_missing_then_a_session_ends_with_its_own_COMPOUND) {
+  as(0, 0);
+  set_up_session();
+  connect();
+  EXPECT_EQ(run({putrootfh(), op(v4::OP_DESTROY_SESSION, &Op::opdestroy_session,
+                                 v4::DESTROY_SESSION4args{session_})})
+                .status,
+            v4::NFS4_OK);
+}
+
 TEST_F(Nfs4MachineCredential, gives_back_what_a_user_had_though_the_export_wants_another_flavor) {
   export_to("krb5p");
   set_up();

@@ -231,6 +231,23 @@ TEST_P(Nfs4DelegationAccidents, callbacks_reach_the_client_wherever_their_connec
 
 // -- several connections --------------------------------------------------------------------------
 
+// RFC 8881 18.37.3: on no connection that was not associated with the session before.
+TEST(Nfs4Accidents, a_client_that_ends_on_a_connection_made_anew_leaves_nothing) {
+  for (const std::uint32_t minor : {1u, 2u}) {
+    Nfs4ClientWorld world(minor);
+    const auto connect = [&] {
+      auto connection = std::make_shared<rpc::Connection>();
+      world.channel.server->channel.origin().connection = connection;
+      return connection;
+    };
+    const auto first = connect();
+    world.files();
+    const auto second = connect();
+    world.run(world.closed());
+    EXPECT_TRUE(world.clients().empty()) << minor;
+  }
+}
+
 TEST(Nfs4TrunkingAccidents, a_connection_joins_the_session_wherever_it_is_cut) {
   for (const std::uint32_t minor : {1u, 2u}) {
     Nfs4ClientWorld undisturbed(minor);

@@ -332,13 +332,20 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::try_again(Attempt tried,
   co_return came;
 }
 
-// Whether the server said anything.
+// Whether the server said anything. A connection that was made anew, and on which nothing came yet,
+// is not associated with the session (RFC 8881 18.37.3).
 Task<bool> SessionClient::destroy_session(v4::sessionid4 sessionid) {
   Op session;
   session.argop = v4::OP_DESTROY_SESSION;
   session.opdestroy_session().dsa_sessionid = sessionid;
-  const Outcome<Attempt> done = co_await alone(kEnding, std::move(session), machine_call(own_));
-  co_return done.ok();
+  const Outcome<Attempt> done = co_await alone(kEnding, session, machine_call(own_));
+  if (!done || done->status != v4::NFS4ERR_CONN_NOT_BOUND_TO_SESSION) co_return done.ok();
+  Op bind;
+  bind.argop = v4::OP_BIND_CONN_TO_SESSION;
+  bind.opbind_conn_to_session() = {sessionid, v4::CDFC4_FORE, false};
+  static_cast<void>(co_await alone(kEnding, std::move(bind), machine_call(own_)));
+  const Outcome<Attempt> again = co_await alone(kEnding, std::move(session), machine_call(own_));
+  co_return again.ok();
 }
 
 Task<void> SessionClient::close() {

@@ -1,6 +1,7 @@
 // DESTROY_SESSION, DESTROY_CLIENTID and RECLAIM_COMPLETE (RFC 8881 18.37, 18.50, 18.51).
 #include "nfs/v4/compound/machine_credential.h"
 #include "nfs/v4/compound/state_status.h"
+#include "nfs/v4/ops/connection.h"
 #include "nfs/v4/ops/operations.h"
 
 namespace stag::nfs::nfs4 {
@@ -8,7 +9,8 @@ namespace stag::nfs::nfs4 {
 v4::DESTROY_SESSION4res destroy_session(Compound& compound, v4::DESTROY_SESSION4args& args) {
   const v4::nfsstat4 status = check_machine(compound, args.dsa_sessionid);
   if (status != v4::NFS4_OK) return {status};
-  return {to_nfsstat4(compound.shared().clients.destroy_session(args.dsa_sessionid))};
+  return {to_nfsstat4(
+      compound.shared().clients.destroy_session(args.dsa_sessionid, connection_of(compound)))};
 }
 
 Task<v4::DESTROY_CLIENTID4res> destroy_clientid(Compound& compound,

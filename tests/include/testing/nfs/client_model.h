@@ -286,7 +286,7 @@ class ClientPair {
     ClientFacts* const record = named(step);
     const bool there = record != nullptr && !record->sessions.empty();
     const SessionId id = there ? record->sessions.front().id : gone_session_;
-    EXPECT_EQ(clients_.destroy_session(id), there ? Status::Ok : Status::BadSession);
+    EXPECT_EQ(clients_.destroy_session(id, kNoConnection), there ? Status::Ok : Status::BadSession);
     if (!there) return;
     gone_session_ = id;
     record->sessions.pop_front();

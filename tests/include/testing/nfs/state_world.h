@@ -79,14 +79,19 @@ class World {
     return made;
   }
 
-  Sequenced sequence(const SessionId& session, std::uint32_t slot, SequenceId number,
-                     std::uint64_t fingerprint = 0) {
+  static SequenceArgs sequence_args(const SessionId& session, std::uint32_t slot,
+                                    SequenceId number) {
     SequenceArgs args;
     args.sessionid = session;
     args.slotid = slot;
     args.sequenceid = number;
     args.operations = 2;
     args.request_size = 200;
+    return args;
+  }
+  Sequenced sequence(const SessionId& session, std::uint32_t slot, SequenceId number,
+                     std::uint64_t fingerprint = 0) {
+    SequenceArgs args = sequence_args(session, slot, number);
     args.fingerprint = {0, fingerprint};
     return clients.sequence(args, now);
   }
