@@ -230,10 +230,10 @@ class TakingOver(Case):
         self.assertIn("ends before the last calls have", server.log())
         self.serves_alone(successor)
 
-    def refused(self, server, *arguments):
+    def refused(self, server, *arguments, code=1):
         """What a successor says that gives up; the server serves on."""
         result = stag("serve", "--take-over", "--export", "/x=memory", "--rdma-port", "0", "--tcp-port", "0", *arguments)
-        self.assertNotEqual(result.returncode, 0)
+        self.assertEqual(result.returncode, code, result.stderr)
         self.assertEqual(stag("ls", server.url("/x")).returncode, 0)
         self.assertEqual(server.log(), "")
         return result.stderr
@@ -257,6 +257,37 @@ class TakingOver(Case):
             port = str(other.getsockname()[1])
             self.assertIn("(--rdma-port)", self.refused(server, "--state", self.state, "--rdma-port", port))
             self.assertIn("(--tcp-port)", self.refused(server, "--state", self.state, "--tcp-port", port))
+
+    def test_leaves_a_server_where_it_is_when_the_exports_of_the_successor_cannot_be_served(self):
+        server = self.start()
+        gone, inside = os.path.join(self.work, "gone"), os.path.join(self.state, "inside")
+        os.mkdir(inside)
+        for code, sentence, exports in (
+            (2, "fsid=3 is given twice", ("/a=memory,fsid=3", "/b=memory,fsid=3")),
+            (2, "export '/x' is given twice", ("/x/=memory",)),
+            (1, f"cannot open the folder {gone}: No such file", (f"/a={gone}",)),
+            (1, "lies in the exported folder", (f"/a={self.work}",)),
+            (1, "lies in the state directory", (f"/a={inside}",)),
+        ):
+            said = self.refused(server, "--state", self.state, *(word for each in exports for word in ("--export", each)), code=code)
+            self.assertIn(sentence, said)
+            self.assertIn("the server that runs serves on", said)
+
+    def test_leaves_a_server_where_it_is_when_metrics_or_a_capture_of_the_successor_are_impossible(self):
+        server = self.start("--metrics", "127.0.0.1:0")
+        with socket.create_server(("127.0.0.1", 0)) as other:
+            self.assertIn("(--metrics)", self.refused(server, "--state", self.state, "--metrics", f"127.0.0.1:{other.getsockname()[1]}"))
+        self.assertIn("--capture", self.refused(server, "--state", self.state, "--capture", os.path.join(self.work, "none", "capture")))
+        self.assertIn("no regular file", self.refused(server, "--state", self.state, "--capture", "/dev/null"))
+
+    def test_takes_over_the_address_of_the_metrics_and_the_file_of_the_capture(self):
+        capture = ("--capture", os.path.join(self.work, "capture"))
+        server = self.start("--metrics", "127.0.0.1:0", *capture)
+        (port,) = re.findall(r"^metrics: http://127.0.0.1:(\d+)/", "\n".join(server.lines), re.M)
+        following = self.successor(server, "--metrics", f"127.0.0.1:{port}", *capture)
+        self.assertEqual(self.ended(server)[0], 0)
+        socket.create_connection(("127.0.0.1", int(port))).close()
+        self.assertEqual(following.log(), "")
 
     def test_leaves_a_server_where_it_is_when_the_successor_is_gone(self):
         server = self.start()

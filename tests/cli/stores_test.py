@@ -149,6 +149,24 @@ class StoreThatHangs(unittest.TestCase):
         self.wait_for_log(server, "answers again")
         self.assertEqual(server.end(), 0)
 
+    def test_of_a_successor_leaves_its_predecessor_where_it_is(self):
+        self.exports("/good=" + self.good)
+        server = self.start()
+        self.exports("/good=" + self.good, "/slow=" + self.store.folder)
+        self.store.hang()
+        ports = ("--rdma-port", str(server.rdma_port), "--tcp-port", str(server.tcp_port))
+        successor = subprocess.Popen([harness.STAG, "serve", "--take-over", "--config", self.config, "--state", self.state, *ports, "--store-patience", "1"],
+                                     stderr=subprocess.PIPE, text=True)
+        self.addCleanup(successor.stderr.close)
+        self.addCleanup(lambda: successor.poll() is None and (self.store.end(), successor.kill(), successor.wait()))
+        self.assertIn("does not answer", successor.stderr.readline())
+        self.works(server, "while")
+        # Until then the kernel keeps the process.
+        self.store.answer()
+        self.assertEqual(successor.wait(PATIENCE), 1)
+        self.works(server, "after")
+        self.assertEqual(server.log(), "")
+
     def test_is_told_by_metrics(self):
         server = self.start("--metrics", "127.0.0.1:0", "--slow-call", "0.000000001")
         each = [f"stag_store_{what}" for what in ("operations_running", "operations_waiting", "oldest_operation_seconds")]

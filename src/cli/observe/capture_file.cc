@@ -41,14 +41,26 @@ bool lock_within(int fd, Duration wait) {
   return true;
 }
 
+// O_NONBLOCK: a FIFO is not waited for.
+net::UniqueFd open_to_write(const std::string& path) {
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW;
+  return net::UniqueFd(::open(path.c_str(), kFlags, 0600));
+}
+
 // What goes over the connections is this user's alone: what was there before may be anybody's, and
-// known by other names. Nothing of it is touched before that is sure.
-Result<Ok, std::string> make_private(int fd, Duration wait) {
+// known by other names.
+Result<Ok, std::string> check_owned(int fd) {
   struct stat found {};
   if (::fstat(fd, &found) != 0) return Failure{std::string(std::strerror(errno))};
   if (!S_ISREG(found.st_mode)) return Failure{std::string("it is no regular file")};
   if (found.st_uid != ::geteuid()) return Failure{std::string("it belongs to another user")};
   if (found.st_nlink != 1) return Failure{std::string("it has other names, too")};
+  return Ok{};
+}
+
+// Nothing of what was there before is touched until it is sure whose it is.
+Result<Ok, std::string> make_private(int fd, Duration wait) {
+  if (const auto checked = check_owned(fd); !checked) return checked;
   if (!lock_within(fd, wait)) return Failure{std::string("another process captures to it")};
   if (::fchmod(fd, 0600) != 0 || ::ftruncate(fd, 0) != 0)
     return Failure{std::string(std::strerror(errno))};
@@ -58,13 +70,19 @@ Result<Ok, std::string> make_private(int fd, Duration wait) {
 }  // namespace
 
 Result<net::UniqueFd, std::string> open_capture_file(const std::string& path, Duration wait) {
-  // O_NONBLOCK: a FIFO is not waited for.
-  constexpr int kFlags = O_WRONLY | O_CREAT | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW;
-  net::UniqueFd file(::open(path.c_str(), kFlags, 0600));
+  net::UniqueFd file = open_to_write(path);
   if (!file) return Failure{no_file(path, std::strerror(errno))};
   if (const auto done = make_private(file.fd(), wait); !done)
     return Failure{no_file(path, done.error())};
   return file;
+}
+
+Result<Ok, std::string> rehearse_capture_file(const std::string& path) {
+  const net::UniqueFd file = open_to_write(path);
+  if (!file) return Failure{no_file(path, std::strerror(errno))};
+  if (const auto checked = check_owned(file.fd()); !checked)
+    return Failure{no_file(path, checked.error())};
+  return Ok{};
 }
 
 Result<std::unique_ptr<CaptureFile>, std::string> CaptureFile::open(const std::string& path,

@@ -22,6 +22,10 @@ namespace stag::cli {
 // is a sentence. Blocking.
 Result<net::UniqueFd, std::string> open_capture_file(const std::string& path, Duration wait = {});
 
+// Whether that could succeed, if nobody else writes the file; leaves what is in it. The error is a
+// sentence. Blocking.
+Result<Ok, std::string> rehearse_capture_file(const std::string& path);
+
 class CaptureFile {
  public:
   // Writes all bytes; false: no more can be written.

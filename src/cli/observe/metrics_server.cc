@@ -41,6 +41,10 @@ std::optional<Address> parse_http_address(const std::string& text) {
   return at;
 }
 
+std::string cannot_listen(const std::string& at, Reason why) {
+  return fmt::format("cannot listen at {} (--metrics): {}", at, info(why).text);
+}
+
 std::string http_answer(std::string_view status, std::string_view body) {
   return fmt::format(
       "HTTP/1.1 {}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"
@@ -152,6 +156,17 @@ bool MetricsServer::is_address(const std::string& text) {
   return parse_http_address(text).has_value();
 }
 
+std::uint16_t MetricsServer::port() const {
+  return state_->at.port;
+}
+
+Result<Ok, std::string> MetricsServer::rehearse(const std::string& at, std::uint16_t taken) {
+  const Address address = parse_http_address(at).value_or(Address{});
+  const auto socket = net::listening_socket(address);
+  if (socket || (socket.error() == Reason::AddressInUse && address.port == taken)) return Ok{};
+  return Failure{cannot_listen(at, socket.error())};
+}
+
 Result<std::unique_ptr<MetricsServer>, std::string> MetricsServer::open(const std::string& at,
                                                                         Collect collect) {
   const Address address = parse_http_address(at).value_or(Address{});
@@ -167,8 +182,7 @@ Result<std::unique_ptr<MetricsServer>, std::string> MetricsServer::open(const st
         [&made](net::AcceptedSocket accepted) { made.accept(std::move(accepted)); });
     return Reason::None;
   });
-  if (why != Reason::None)
-    return Failure{fmt::format("cannot listen at {} (--metrics): {}", at, info(why).text)};
+  if (why != Reason::None) return Failure{cannot_listen(at, why)};
   return std::unique_ptr<MetricsServer>(new MetricsServer(std::move(state)));
 }
 

@@ -39,8 +39,19 @@ std::vector<std::string> names_of(const std::string& folder) {
   return names;
 }
 
-Result<Folder, std::string> open_folder(const vfs::PosixFileSystem::Options& options) {
-  std::string overlap = state_overlap(options.root, options.state_directory);
+vfs::PosixFileSystem::Options options_of(const ExportLine& line, const StoreWorkers& workers) {
+  vfs::PosixFileSystem::Options options;
+  options.root = line.folder;
+  options.at_once = line.at_once;
+  options.sees_local_programs = !line.nfs_only;
+  options.workers = workers.plain;
+  options.sync_workers = workers.syncing;
+  return options;
+}
+
+Result<Folder, std::string> open_folder(const vfs::PosixFileSystem::Options& options,
+                                        const std::string& state_directory) {
+  std::string overlap = state_overlap(options.root, state_directory);
   if (!overlap.empty()) return Failure{std::move(overlap)};
   auto opened = vfs::PosixFileSystem::open(options);
   if (!opened) return Failure{opened.error()};
@@ -50,18 +61,36 @@ Result<Folder, std::string> open_folder(const vfs::PosixFileSystem::Options& opt
   return Folder{*std::move(opened), status.st_dev, names_of(options.root)};
 }
 
+std::string silence_of(const ExportLine& line) {
+  return fmt::format("{}the folder {} does not answer; does what it is mounted from work?",
+                     line.where, line.folder);
+}
+
 bool same_terms(const ExportLine& one, const ExportLine& other) {
   return one.options == other.options && rules_of(one) == rules_of(other);
 }
 
-}  // namespace
+using Names = std::shared_ptr<nfs::ClientNames>;
+
+// With somebody who knows names, where they are asked for.
+std::vector<nfs::ClientRule> known(std::vector<nfs::ClientRule> rules, const Names& names) {
+  for (nfs::ClientRule& rule : rules) {
+    if (!rule.by_name) continue;
+    names->mention(rule.match);
+    rule.names = names;
+  }
+  return rules;
+}
+
+using Trouble = ExportSet::Trouble;
 
 // Errors that can be found before any folder is opened.
-Result<Ok, ExportSet::Trouble> ExportSet::check(const std::vector<ExportLine>& lines) const {
+Result<Ok, Trouble> check(const std::vector<ExportLine>& lines, const Names& names) {
   nfs::Exports trial;
   std::uint32_t id = 0;
   for (const ExportLine& line : lines) {
-    const auto added = trial.add(++id, {line.path, nullptr, line.options, known(line.clients)});
+    const auto added =
+        trial.add(++id, {line.path, nullptr, line.options, known(line.clients, names)});
     if (!added) return Failure{Trouble{line.where + added.error().message, Exit::Usage}};
     if (is_ceph(line.folder))
       if (const auto place = parse_ceph(line.folder); !place)
@@ -72,6 +101,24 @@ Result<Ok, ExportSet::Trouble> ExportSet::check(const std::vector<ExportLine>& l
     if (line.file_system_id && &*first != &line)
       return Failure{Trouble{
           fmt::format("{}fsid={} is given twice", line.where, *line.file_system_id), Exit::Usage}};
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Result<Ok, Trouble> ExportSet::rehearse(const std::vector<ExportLine>& lines, StoreWatch& stores,
+                                        const std::string& state_directory) {
+  if (const auto checked = check(lines, system_client_names()); !checked) return checked;
+  for (const ExportLine& line : lines) {
+    if (line.folder.empty() || is_ceph(line.folder)) continue;
+    const StoreWorkers workers = stores.make("export " + line.path);
+    // Without a state directory in its options the file system keeps its table in memory.
+    const auto opened = stores.ask(workers, [options = options_of(line, workers), state_directory] {
+      return open_folder(options, state_directory);
+    });
+    if (!opened) return Failure{Trouble{silence_of(line)}};
+    if (!*opened) return Failure{Trouble{line.where + opened->error()}};
   }
   return Ok{};
 }
@@ -126,20 +173,13 @@ Result<ExportSet::ServedExport, std::string> ExportSet::serve_ceph(ExportLine li
 
 Result<ExportSet::ServedExport, std::string> ExportSet::serve_folder(ExportLine line) const {
   const StoreWorkers workers = stores_.make("export " + line.path);
-  vfs::PosixFileSystem::Options options;
-  options.root = line.folder;
+  vfs::PosixFileSystem::Options options = options_of(line, workers);
   options.state_directory = state_directory_;
   options.file_system_id = line.file_system_id.value_or(nfs_.file_system_id(line.path));
-  options.at_once = line.at_once;
-  options.sees_local_programs = !line.nfs_only;
-  options.workers = workers.plain;
-  options.sync_workers = workers.syncing;
-  const auto opened = stores_.ask(workers, [options] { return open_folder(options); });
+  const auto opened =
+      stores_.ask(workers, [options] { return open_folder(options, options.state_directory); });
   const ServedExport* before = same(line);
-  if (!opened && before == nullptr)
-    return Failure{
-        fmt::format("{}the folder {} does not answer; does what it is mounted from work?",
-                    line.where, line.folder)};
+  if (!opened && before == nullptr) return Failure{silence_of(line)};
   if (opened && !*opened) return Failure{line.where + opened->error()};
   // The folder may be another one of the same name. The device is asked for too, since a copy of a
   // file system has the identity of the original.
@@ -168,8 +208,8 @@ std::string ExportSet::difference(const std::vector<ServedExport>& next) const {
   return text.empty() ? "nothing has changed" : text;
 }
 
-Result<std::string, ExportSet::Trouble> ExportSet::replace(std::vector<ExportLine> lines) {
-  const Result<Ok, Trouble> checked = check(lines);
+Result<std::string, Trouble> ExportSet::replace(std::vector<ExportLine> lines) {
+  const Result<Ok, Trouble> checked = check(lines, names_);
   if (!checked) return Failure{checked.error()};
   std::vector<ServedExport> next;
   std::vector<nfs::ExportSpec> specs;
@@ -178,8 +218,8 @@ Result<std::string, ExportSet::Trouble> ExportSet::replace(std::vector<ExportLin
     if (const ServedExport* before = find(line.path)) keep_addresses(line, before->line);
     Result<ServedExport, std::string> made = serve(std::move(line));
     if (!made) return Failure{Trouble{made.error(), Exit::Failed}};
-    specs.push_back({made->line.path, made->files, made->line.options, known(rules_of(made->line)),
-                     made->names});
+    specs.push_back({made->line.path, made->files, made->line.options,
+                     known(rules_of(made->line), names_), made->names});
     next.push_back(*std::move(made));
   }
   // No new rule is judged by what was said before.
@@ -214,15 +254,6 @@ void ExportSet::take(const HostAnswers& answers) {
   const auto replaced = replace(std::move(next));
   if (!replaced) return trace(Reason::ExportsReloadFailed, "hosts", replaced.error().sentence);
   for (const std::string& each : found) log_notice(notices::kClientKnown, "hosts", each);
-}
-
-std::vector<nfs::ClientRule> ExportSet::known(std::vector<nfs::ClientRule> rules) const {
-  for (nfs::ClientRule& rule : rules) {
-    if (!rule.by_name) continue;
-    names_->mention(rule.match);
-    rule.names = names_;
-  }
-  return rules;
 }
 
 std::vector<ExportLine> ExportSet::lines() const {

@@ -37,6 +37,10 @@ class ExportSet {
   // addresses those hold that the export served before has for it. Yields a description of the
   // changes. On failure nothing changes.
   Result<std::string, Trouble> replace(std::vector<ExportLine> lines);
+  // Whether a server that starts could serve these exports, as far as can be tried without the
+  // state directory, which another server may have, and without a mount of CephFS. Blocks likewise.
+  static Result<Ok, Trouble> rehearse(const std::vector<ExportLine>& lines, StoreWatch& stores,
+                                      const std::string& state_directory);
 
   // Those that the name service does not know now.
   std::set<std::string> late_hosts() const;
@@ -53,7 +57,6 @@ class ExportSet {
     std::vector<std::string> names{};  // of the folder, for nfs::ExportSpec::folders
   };
 
-  Result<Ok, Trouble> check(const std::vector<ExportLine>& lines) const;
   Result<ServedExport, std::string> serve(ExportLine line) const;
   Result<ServedExport, std::string> serve_memory(ExportLine line) const;
   Result<ServedExport, std::string> serve_ceph(ExportLine line) const;
@@ -64,8 +67,6 @@ class ExportSet {
   bool would_end_mount(const std::string& path, const CephPlace& next) const;
   void log_unknown() const;
   std::string difference(const std::vector<ServedExport>& next) const;
-  // With somebody who knows names, where they are asked for.
-  std::vector<nfs::ClientRule> known(std::vector<nfs::ClientRule> rules) const;
 
   nfs::NfsServer& nfs_;
   StoreWatch& stores_;

@@ -27,9 +27,13 @@ std::string identity_of(const std::string& directory) {
 
 }  // namespace
 
-HandOver::HandOver(const ServedSockets& sockets, const std::string& state, Duration limit,
-                   std::function<void()> asked)
-    : sockets_(sockets), state_(identity_of(state)), limit_(limit), asked_(std::move(asked)) {}
+HandOver::HandOver(const ServedSockets& sockets, const Observing& observing,
+                   const std::string& state, Duration limit, std::function<void()> asked)
+    : sockets_(sockets),
+      observing_(observing),
+      state_(identity_of(state)),
+      limit_(limit),
+      asked_(std::move(asked)) {}
 
 void HandOver::add_to(ControlCommands& commands) {
   commands.emplace(kCommand,
@@ -54,7 +58,8 @@ Task<std::string> HandOver::give(const ControlRequest& request, ControlReply& re
   const auto limit = std::chrono::duration_cast<std::chrono::seconds>(limit_).count();
   Json row;
   row.set("sockets", std::uint64_t{sockets.size()})
-      .set("seconds", static_cast<std::uint64_t>(limit));
+      .set("seconds", static_cast<std::uint64_t>(limit))
+      .set("metrics", std::uint64_t{observing_.metrics_port()});
   reply.add(row);
   reply.attach(std::move(sockets));
   const bool sent = co_await reply.flush();
@@ -69,6 +74,14 @@ std::string HandOver::make_way(const ControlPeer& peer) {
   log_notice(notices::kHandedOver, "control", peer.text());
   asked_();
   return {};
+}
+
+TakeOver::TakeOver(net::UniqueFd control, std::vector<net::UniqueFd> sockets,
+                   const JsonObject& said)
+    : control_(std::move(control)),
+      sockets_(std::move(sockets)),
+      limit_(std::chrono::seconds(said.number("seconds").value_or(0))) {
+  if (const auto port = said.number("metrics")) metrics_port_ = static_cast<std::uint16_t>(*port);
 }
 
 Result<std::optional<TakeOver>, std::string> TakeOver::ask(const std::string& control_path,
@@ -93,8 +106,7 @@ Result<std::optional<TakeOver>, std::string> TakeOver::ask(const std::string& co
   if (const auto error = row->text("error")) return trouble(*error);
   if (row->number("sockets") != reply->sockets.size())
     return trouble("it has passed other sockets than it says");
-  return std::optional(TakeOver(*std::move(connected), std::move(reply->sockets),
-                                std::chrono::seconds(row->number("seconds").value_or(0))));
+  return std::optional(TakeOver(*std::move(connected), std::move(reply->sockets), *row));
 }
 
 Duration TakeOver::go() {

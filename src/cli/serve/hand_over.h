@@ -10,18 +10,21 @@
 #include <vector>
 
 #include "cli/control/control_socket.h"
+#include "cli/serve/observing.h"
 #include "cli/serve/served_sockets.h"
+#include "cli/support/json.h"
 
 namespace stag::cli {
 
 // The predecessor's side: the commands "take-over" and "make-way" of its control socket.
 class HandOver {
  public:
-  // `sockets` outlives it. `state` is the state directory, which is there. `asked` is called on the
-  // control socket's thread, when a successor has the sockets and is ready. `limit`: how long the
-  // server may take to end after that.
-  HandOver(const ServedSockets& sockets, const std::string& state, Duration limit,
-           std::function<void()> asked);
+  // `sockets` and `observing`, whose metrics start before there are sockets and stop after the
+  // control socket, outlive it. `state` is the state directory, which is there. `asked` is called
+  // on the control socket's thread, when a successor has the sockets and is ready. `limit`: how
+  // long the server may take to end after that.
+  HandOver(const ServedSockets& sockets, const Observing& observing, const std::string& state,
+           Duration limit, std::function<void()> asked);
   void add_to(ControlCommands& commands);
 
  private:
@@ -30,6 +33,7 @@ class HandOver {
   std::string make_way(const ControlPeer& peer);
 
   const ServedSockets& sockets_;
+  const Observing& observing_;
   const std::string state_;
   const Duration limit_;
   const std::function<void()> asked_;
@@ -45,17 +49,19 @@ class TakeOver {
                                                           const std::string& state);
   // Once.
   std::vector<net::UniqueFd> take_sockets() { return std::move(sockets_); }
+  // The port of its metrics, 0 where it has none. nullopt: it does not say, as older ones.
+  std::optional<std::uint16_t> metrics_port() const { return metrics_port_; }
   // Has the predecessor end, unless it has already. It is gone within this time. The TakeOver stays
   // as long as that is waited for.
   Duration go();
 
  private:
-  TakeOver(net::UniqueFd control, std::vector<net::UniqueFd> sockets, Duration limit)
-      : control_(std::move(control)), sockets_(std::move(sockets)), limit_(limit) {}
+  TakeOver(net::UniqueFd control, std::vector<net::UniqueFd> sockets, const JsonObject& said);
 
   net::UniqueFd control_;
   std::vector<net::UniqueFd> sockets_;
   Duration limit_;
+  std::optional<std::uint16_t> metrics_port_;
 };
 
 }  // namespace stag::cli

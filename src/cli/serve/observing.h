@@ -1,6 +1,7 @@
 // What `stag serve` lets its operator see: the Observation of its services, and metrics.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -27,6 +28,8 @@ class Observing {
 
   // Does nothing where no metrics are wanted. The error is a sentence.
   Result<Ok, std::string> start_metrics();
+  // Where they are; 0: nowhere.
+  std::uint16_t metrics_port() const { return metrics_ == nullptr ? 0 : metrics_->port(); }
   // Blocking.
   void stop_metrics() { metrics_.reset(); }
 

@@ -14,6 +14,7 @@
 #include "cli/serve/listeners.h"
 #include "cli/serve/loop_watch.h"
 #include "cli/serve/notices.h"
+#include "cli/serve/preflight.h"
 #include "cli/serve/process.h"
 #include "cli/serve/reload.h"
 #include "cli/serve/reloads.h"
@@ -47,8 +48,10 @@ class Serve final : public Command {
   Exit run() override;
 
  private:
-  // The lock of the state directory, of which a predecessor lets go when it has ended.
-  Result<StateLock, std::string> take_state(const std::vector<ExportLine>& lines);
+  // The lock of the state directory, of which a predecessor lets go when it has ended. It serves on
+  // if anything is in the way that preflight() finds.
+  Result<StateLock, ExportSet::Trouble> take_state(const std::vector<ExportLine>& lines,
+                                                   StoreWatch& stores);
   // From the exports to the end of the last call. Calls `leave` before it waits for that.
   Exit serve(StoreWatch& stores, std::vector<ExportLine> lines, const std::function<void()>& leave);
   // Until somebody wants an end.
@@ -57,6 +60,10 @@ class Serve final : public Command {
   void drain(net::EpollLoop& loop, rpc::Server& server);
   static void wind_up(net::EpollLoop& loop, nfs::nfs4::Nfs4Server& nfs4);
   void on_signal(int signal, net::EpollLoop& loop, Reloads& reloads);
+  Exit refused(const ExportSet::Trouble& trouble) const {
+    complain(trouble.sentence);
+    return trouble.exit;
+  }
   // How long the end may take.
   Duration limit() const { return std::chrono::seconds(options_.drain + options_.store_patience); }
 
@@ -74,9 +81,8 @@ Exit Serve::run() {
   start_log(options_.log_level, options_.log_format == "json" ? LogFormat::Json : LogFormat::Text);
   manager_ = ServiceManager::from_environment();
   raise_open_files_limit();
-  Result<StateLock, std::string> lock = take_state(*lines);
-  if (!lock) return failed(lock.error());
-  std::optional<StateLock> held(*std::move(lock));
+  sockets_.inherit(net::sockets_from_service_manager());
+  std::optional<StateLock> held;
   StoreWatch stores{std::chrono::seconds(options_.store_patience), options_.limits.waiting_bytes()};
   const auto complain_of_stores = [&] {
     const std::string busy = stores.busy();
@@ -86,32 +92,33 @@ Exit Serve::run() {
   // A successor begins when the lock is free, maybe before this process is gone.
   std::optional<Departure> departure(std::in_place, complain_of_stores, [&] { held.reset(); });
   const auto leave = [&] { departure->begin(limit()); };
-  const Exit exit = serve(stores, *std::move(lines), leave);
+  auto taken = take_state(*lines, stores);
+  if (taken) held.emplace(*std::move(taken));
+  const Exit exit = taken ? serve(stores, *std::move(lines), leave) : refused(taken.error());
   leave();
   stores.finish();
   departure.reset();
   return exit;
 }
 
-Result<StateLock, std::string> Serve::take_state(const std::vector<ExportLine>& lines) {
-  sockets_.inherit(net::sockets_from_service_manager());
-  if (!options_.take_over) return StateLock::take(options_.state);
-  // The predecessor serves on if anything of this is in the way.
-  if (const auto checked = options_.control.check(); !checked) return Failure{checked.error()};
-  if (const auto checked = options_.kerberos.check(lines); !checked)
-    return Failure{checked.error()};
-  auto taken = TakeOver::ask(Control::path_of(options_.control, options_.state), options_.state);
-  if (!taken) return Failure{taken.error()};
-  if (!*taken) return StateLock::take(options_.state);
-  // It may know who that is, and admit him.
-  for (const ExportLine& line : lines)
-    if (const auto unknown = unknown_clients(line); !unknown.empty())
-      return Failure{
-          fmt::format("{}client {}; the server that runs serves on", line.where, unknown.front())};
-  sockets_.inherit((*taken)->take_sockets());
-  if (const auto reserved = Listeners::reserve(options_, sockets_); !reserved)
-    return Failure{reserved.error()};
-  return StateLock::take(options_.state, (*taken)->go() + kMargin);
+Result<StateLock, ExportSet::Trouble> Serve::take_state(const std::vector<ExportLine>& lines,
+                                                        StoreWatch& stores) {
+  std::optional<TakeOver> predecessor;
+  if (options_.take_over) {
+    auto asked = TakeOver::ask(Control::path_of(options_.control, options_.state), options_.state);
+    if (!asked) return Failure{ExportSet::Trouble{asked.error()}};
+    predecessor = *std::move(asked);
+  }
+  Duration wait{};
+  if (predecessor) {
+    sockets_.inherit(predecessor->take_sockets());
+    const auto ready = preflight(options_, lines, stores, sockets_, *predecessor);
+    if (!ready) return Failure{ready.error()};
+    wait = predecessor->go() + kMargin;
+  }
+  auto lock = StateLock::take(options_.state, wait);
+  if (!lock) return Failure{ExportSet::Trouble{lock.error()}};
+  return *std::move(lock);
 }
 
 Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
@@ -119,12 +126,9 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
   net::EpollLoop loop;
   const ExportLine first = lines.front();
   const auto services = Services::open(options_, stores, std::move(lines));
-  if (!services) {
-    complain(services.error().sentence);
-    return services.error().exit;
-  }
+  if (!services) return refused(services.error());
   nfs::nfs4::Nfs4Server& nfs4 = (*services)->nfs4();
-  HandOver hand_over(sockets_, options_.state, limit(),
+  HandOver hand_over(sockets_, (*services)->observing(), options_.state, limit(),
                      [&loop] { loop.post([&loop] { loop.stop(); }); });
   const auto tap = std::make_shared<fabric::capture::Tap>();
   auto control = Control::open(options_.control, options_.state, **services, hand_over, tap);
