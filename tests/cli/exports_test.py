@@ -429,6 +429,25 @@ class Reload(Case):
         point_to(one)
         self.assertEqual(answers(self.start("--config", self.path)), [good, good])
 
+    def test_keeps_what_is_in_memory_whatever_options_change(self):
+        self.config('export = "/m=memory"')
+        server = self.start("--config", self.path)
+        self.assertEqual(stag("mkdir", server.url("/m/kept")).returncode, 0)
+        for options in ("nfs_only", "offload", "at_once", "ro,nfs_only"):
+            self.config(f'export = "/m=memory,{options}"')
+            self.assertRegex(self.reload(server), "^exports: ")
+            self.assertEqual(self.names(server.url("/m")), ["kept"], options)
+
+    def test_refuses_another_fsid_for_what_is_in_memory(self):
+        self.config('export = "/m=memory,fsid=3"')
+        server = self.start("--config", self.path)
+        self.assertEqual(stag("mkdir", server.url("/m/kept")).returncode, 0)
+        for options in (",fsid=4", ""):
+            self.config(f'export = ["/m=memory{options}", "/new=memory"]')
+            self.refused(server, f"{self.path}:1: export /m is in memory: another fsid needs a restart")
+            self.assertEqual(self.names(server.url("/m")), ["kept"])
+            self.denied("exports no such directory", "ls", server.url("/new"))
+
     def test_is_done_for_SIGHUP_and_nothing_for_SIGUSR1_and_SIGUSR2(self):
         self.config('export = "/one=memory"')
         server = self.start("--config", self.path)

@@ -131,11 +131,13 @@ const ExportSet::ServedExport* ExportSet::find(const std::string& path) const {
 
 const ExportSet::ServedExport* ExportSet::same(const ExportLine& line) const {
   const ServedExport* before = find(line.path);
-  const bool as_before = before != nullptr && before->line.folder == line.folder &&
-                         before->line.file_system_id == line.file_system_id &&
-                         before->line.at_once == line.at_once &&
-                         before->line.nfs_only == line.nfs_only;
-  return as_before ? before : nullptr;
+  if (before == nullptr || before->line.folder != line.folder ||
+      before->line.file_system_id != line.file_system_id)
+    return nullptr;
+  // These two mean something for folders of this machine only.
+  const bool used_as_before =
+      before->line.at_once == line.at_once && before->line.nfs_only == line.nfs_only;
+  return used_as_before || line.folder.empty() || is_ceph(line.folder) ? before : nullptr;
 }
 
 Result<ExportSet::ServedExport, std::string> ExportSet::serve(ExportLine line) const {
@@ -145,6 +147,12 @@ Result<ExportSet::ServedExport, std::string> ExportSet::serve(ExportLine line) c
 
 Result<ExportSet::ServedExport, std::string> ExportSet::serve_memory(ExportLine line) const {
   if (const ServedExport* before = same(line)) return ServedExport{std::move(line), before->files};
+  // Another store would be an empty one.
+  if (const ServedExport* before = find(line.path);
+      before != nullptr && before->line.folder.empty())
+    return Failure{
+        fmt::format("{}export {} is in memory: another fsid needs a restart, which empties it",
+                    line.where, line.path)};
   const std::uint64_t number = line.file_system_id.value_or(nfs_.file_system_id(line.path));
   return ServedExport{std::move(line), open_memory(number)};
 }
