@@ -2,6 +2,7 @@
 import array
 import contextlib
 import ctypes
+import grp
 import os
 import re
 import shutil
@@ -240,6 +241,17 @@ class Sockets(Case):
 
 
 class Reloads(Case):
+    # Values of settings that do not take "7".
+    VALUES = {
+        "false": ("callbacks", "crc", "nfs4", "rdma-callbacks", "rpcbind", "udp"),
+        "70": ("lease", "nfs4-operations", "nfs4-states", "nfs4-states-per-address", "nfs4-states-per-client"),
+        '"4K"': ("inline-threshold", "nfs4-cached-reply"),
+        '"64M"': ("capture-max", "max-bytes", "max-chunk-bytes", "max-connection-bytes", "nfs4-caches"),
+        '"192.0.2.0/24"': ("allow", "callback-network"),
+        '"127.0.0.1:9"': ("metrics",), '"verbs"': ("fabric",), '"names"': ("id-map",), '"json"': ("log-format",),
+        f'"{grp.getgrgid(os.getgid()).gr_name}"': ("control-group",),
+    }
+
     def reload(self, server, *lines):
         self.config(*lines)
         server.process.send_signal(signal.SIGHUP)
@@ -315,9 +327,10 @@ class Reloads(Case):
         self.assertEqual(sorted(at_once + restart), sorted(set(options) - {"help", "config", "take-over"}))
         self.config('export = "/x=memory"')
         server = self.start("--config", self.path, exports=())
+        values = {name: value for value, names in self.VALUES.items() for name in names}
         # The command line has the ports and the state directory, and wins.
         decided = ("rdma-port", "tcp-port", "state")
-        self.reload(server, 'export = "/y=memory"', *(f'{name} = "7"' for name in restart), 'log-level = "info"')
+        self.reload(server, 'export = "/y=memory"', *(f"{name} = {values.get(name, 7)}" for name in restart), 'log-level = "info"')
         self.assertEqual(server.process.stdout.readline(), "exports: added /y; removed /x\n")
         self.assertEqual(self.said(server, "settings: "), "(log-level = info)")
         self.eventually(lambda: server.log().count("SettingNeedsRestart") >= len(restart) - len(decided), "all are named")
@@ -335,13 +348,23 @@ class Reloads(Case):
         self.config('export = "/x=memory"')
         server = self.start("--config", self.path, exports=())
         for line, sentence in (
-            ('log-level = "loud"', "log-level 'loud' is unknown"),
+            ('log-level = "loud"', f"{self.path}:2: --log-level: loud not in"),
             ('slow-call = "soon"', "--slow-call 'soon' is no number"),
-            ("slow-call = [1, 2]", "--slow-call '1, 2' is no number"),
+            ("slow-call = [1, 2]", f"{self.path}:2: 'slow-call' must be"),
             ('trace-client = "anna"', "--trace-client 'anna' is no address"),
+            # Settings that take a restart, which would fail.
+            ('max-connections = "lots"', f"{self.path}:2: "),
+            ("lease = 5", f"{self.path}:2: "),
+            ('nfs4 = "maybe"', f"{self.path}:2: 'nfs4' must be true or false"),
+            ('allow = "not-a-network"', "--allow 'not-a-network' is no network"),
+            ('fabric = ["iwarp", "iwarp"]', "--fabric names each fabric once"),
+            ('control-group = "no-such-group"', "there is no group 'no-such-group'"),
         ):
+            before = len(server.log())
             self.reload(server, 'export = "/y=memory"', line)
-            self.eventually(lambda sentence=sentence: sentence in server.log(), "it is logged")
+            self.eventually(lambda before=before: re.search("ExportsReloadFailed .*\\n", server.log()[before:]), f"it is logged: {line}")
+            self.assertIn(sentence, server.log()[before:])
+            self.assertNotIn("SettingNeedsRestart", server.log())
         self.assertEqual(stag("ls", server.url("/x")).returncode, 0)
         self.assertEqual(stag("ls", server.url("/y")).returncode, 1)
 

@@ -53,11 +53,6 @@ Result<Ok, std::string> ObserveOptions::check() const {
   return Ok{};
 }
 
-void ObserveOptions::set_slow(const std::vector<std::string>& seconds) {
-  // Several are no number, which check() says.
-  slow_ = seconds.empty() ? kUsualSlow : fmt::format("{}", fmt::join(seconds, ", "));
-}
-
 EventOptions ObserveOptions::events() const {
   EventOptions options;
   options.slow = *parse_slow(slow_);

@@ -19,10 +19,6 @@ class ObserveOptions {
   // The error is a sentence.
   Result<Ok, std::string> check() const;
   EventOptions events() const;
-  // Those that a server takes from its file while it runs; none in place of a text: as it is
-  // without being asked for.
-  void set_slow(const std::vector<std::string>& seconds);
-  void set_traced(std::vector<std::string> clients) { traced_ = std::move(clients); }
   const std::string& metrics() const { return metrics_; }
   // The file that gets what goes over RDMA connections; empty: none does.
   const std::string& capture() const { return capture_; }

@@ -1,7 +1,6 @@
 // The options of `stag serve`: those of the command line, and of the configuration file.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -26,9 +25,6 @@ namespace stag::cli {
 
 class ServeOptions {
  public:
-  static constexpr std::array<std::string_view, 5> kLogLevels = {"debug", "info", "warning",
-                                                                 "error", "off"};
-
   ServeOptions();
   void declare(Arguments& arguments);
   // Whether what is asked for is there; completes what was left open. The error is one sentence.

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "base/reason.h"
@@ -15,15 +14,9 @@ namespace {
 
 constexpr std::string_view kReloadSource = "SIGHUP";
 // What changes at once, beside the exports.
-const std::string kLogLevel = "log-level";
+constexpr std::string_view kLogLevel = "log-level";
 constexpr std::string_view kSlowCall = "slow-call";
 constexpr std::string_view kTraceClient = "trace-client";
-
-std::vector<std::string> texts_of(const Setting& setting) {
-  std::vector<std::string> texts;
-  for (const Value& value : setting.values) texts.push_back(value.text);
-  return texts;
-}
 
 std::string settings_text(const Setting& setting) {
   std::string text;
@@ -36,8 +29,8 @@ std::string settings_text(const Setting& setting) {
   return text;
 }
 
-bool is_log_level(std::string_view text) {
-  return std::ranges::count(ServeOptions::kLogLevels, text) != 0;
+Result<std::vector<Setting>, std::string> read(const ConfigFile& file) {
+  return file.given() ? file.read() : std::vector<Setting>();
 }
 
 void reload_failed(std::string_view why) {
@@ -48,41 +41,39 @@ void reload_failed(std::string_view why) {
 
 Reload::Reload(const ServeOptions& options, ExportSet& exports, Observation& observation,
                std::stop_token ending)
-    : options_(options),
-      exports_(exports),
-      observation_(observation),
-      ending_(std::move(ending)),
-      observe_(options.observe) {
+    : options_(options), exports_(exports), observation_(observation), ending_(std::move(ending)) {
   // What cannot be read now was read a moment ago.
-  if (auto settings = settings_of(options.config)) in_file_ = *std::move(settings);
+  if (const auto settings = read(options.config)) in_file_ = relevant(*settings);
 }
 
-Result<Reload::Settings, std::string> Reload::settings_of(const ConfigFile& file) {
+Reload::Settings Reload::relevant(const std::vector<Setting>& all) const {
   Settings settings;
-  if (!file.given()) return settings;
-  const auto read = file.read();
-  if (!read) return Failure{read.error()};
-  for (const Setting& setting : *read)
-    // What the command line says holds, and exports say themselves what has changed.
-    if (!file.is_own(setting) && !file.is_overridden(setting)) settings[setting.key] = setting;
+  for (const Setting& setting : all)
+    if (!options_.config.is_own(setting) && !options_.config.is_overridden(setting))
+      settings[setting.key] = setting;
   return settings;
 }
 
+Result<std::unique_ptr<ServeOptions>, std::string> Reload::try_out(
+    const std::vector<Setting>& all) const {
+  auto trial = std::make_unique<ServeOptions>();
+  const auto declare = [&](Arguments& arguments) { trial->declare(arguments); };
+  if (const auto given = options_.config.try_out(all, declare); !given)
+    return Failure{given.error()};
+  if (const auto checked = trial->check(); !checked) return Failure{checked.error()};
+  if (const auto checked = trial->control.check(); !checked) return Failure{checked.error()};
+  return trial;
+}
+
 void Reload::operator()() {
-  auto now = settings_of(options_.config);
+  const auto settings = read(options_.config);
+  if (!settings) return reload_failed(settings.error());
+  const auto now = try_out(*settings);
   if (!now) return reload_failed(now.error());
-  if (const auto level = now->find(kLogLevel);
-      level != now->end() && !is_log_level(settings_text(level->second)))
-    return reload_failed(fmt::format("log-level '{}' is unknown; use one of {}",
-                                     settings_text(level->second),
-                                     fmt::join(ServeOptions::kLogLevels, ", ")));
-  auto observe = observe_options(*now);
-  if (!observe) return reload_failed(observe.error());
   if (options_.exports_are_in_file() && !replace_exports()) return;
-  const std::vector<std::string> changed = changes(*now);
-  in_file_ = *std::move(now);
-  observe_ = *std::move(observe);
-  for (const std::string& key : changed) apply(key);
+  const std::vector<std::string> changed = changes(relevant(*settings));
+  in_file_ = relevant(*settings);
+  for (const std::string& key : changed) apply(key, **now);
 }
 
 std::vector<std::string> Reload::changes(const Settings& now) const {
@@ -97,27 +88,14 @@ std::vector<std::string> Reload::changes(const Settings& now) const {
   return keys;
 }
 
-Result<ObserveOptions, std::string> Reload::observe_options(const Settings& now) const {
-  ObserveOptions observe = observe_;
-  for (const std::string& key : changes(now)) {
-    const auto found = now.find(key);
-    const std::vector<std::string> values =
-        found == now.end() ? std::vector<std::string>() : texts_of(found->second);
-    if (key == kSlowCall) observe.set_slow(values);
-    if (key == kTraceClient) observe.set_traced(values);
-  }
-  if (const auto checked = observe.check(); !checked) return Failure{checked.error()};
-  return observe;
-}
-
-void Reload::apply(const std::string& key) {
+void Reload::apply(const std::string& key, const ServeOptions& now) {
   const auto found = in_file_.find(key);
   std::string value = found == in_file_.end() ? "" : settings_text(found->second);
   if (key == kLogLevel) {
-    if (value.empty()) value = ServeOptions().log_level;
+    value = now.log_level;
     set_log_level(value);
   } else if (key == kSlowCall || key == kTraceClient) {
-    observation_.change(observe_.events());
+    observation_.change(now.observe.events());
     if (value.empty()) value = key == kSlowCall ? ObserveOptions::kUsualSlow : "nobody";
   } else {
     return log_notice(notices::kSettingNeedsRestart, kReloadSource, key);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -25,14 +26,15 @@ class Reload {
  private:
   // By their keys.
   using Settings = std::map<std::string, Setting>;
-  static Result<Settings, std::string> settings_of(const ConfigFile& file);
+  // What the command line says holds, and exports say themselves what has changed.
+  Settings relevant(const std::vector<Setting>& all) const;
+  // What a start with these settings would be told. Fails, with one sentence, where it would.
+  Result<std::unique_ptr<ServeOptions>, std::string> try_out(const std::vector<Setting>& all) const;
 
   // The keys whose values are others than before, those that are gone among them.
   std::vector<std::string> changes(const Settings& now) const;
-  // What is to be seen of calls; fails with one sentence.
-  Result<ObserveOptions, std::string> observe_options(const Settings& now) const;
   // The setting is as in_file_ says; where that does not have it, as it is without being asked for.
-  void apply(const std::string& key);
+  void apply(const std::string& key, const ServeOptions& now);
   // False: they stay as they were, and the log says why, unless the server ends.
   bool replace_exports() const;
 
@@ -40,7 +42,6 @@ class Reload {
   ExportSet& exports_;
   Observation& observation_;
   const std::stop_token ending_;
-  ObserveOptions observe_;
   Settings in_file_;
 };
 

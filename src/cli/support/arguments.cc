@@ -359,14 +359,11 @@ Result<std::vector<Setting>, std::string> ConfigFile::read() const {
   return settings;
 }
 
-// The settings of the file that the command line does not override.
-void apply_file(CLI::App& app, ConfigFile& file) {
-  const Result<std::vector<Setting>, std::string> settings = file.read();
-  if (!settings) throw CLI::ValidationError(kConfig, settings.error());
-  for (const CLI::Option* option : app.get_options())
-    if (option->count() > 0 && !option->get_lnames().empty())
-      file.overridden_.push_back(option->get_lnames().front());
-  for (const Setting& setting : *settings) {
+namespace {
+
+// The settings that the command line does not override.
+void apply(CLI::App& app, const ConfigFile& file, const std::vector<Setting>& settings) {
+  for (const Setting& setting : settings) {
     CLI::Option* option = app.get_option_no_throw("--" + setting.key);
     if (option->count() > 0 || file.is_own(setting)) continue;
     const std::string where = place_in(file.path(), setting.line);
@@ -378,6 +375,35 @@ void apply_file(CLI::App& app, ConfigFile& file) {
       throw CLI::ValidationError(kConfig, where + error.what());
     }
   }
+}
+
+}  // namespace
+
+void apply_file(CLI::App& app, ConfigFile& file) {
+  const Result<std::vector<Setting>, std::string> settings = file.read();
+  if (!settings) throw CLI::ValidationError(kConfig, settings.error());
+  for (const CLI::Option* option : app.get_options())
+    if (option->count() > 0 && !option->get_lnames().empty())
+      file.overridden_.push_back(option->get_lnames().front());
+  apply(app, file, *settings);
+}
+
+Result<Ok, std::string> ConfigFile::try_out(const std::vector<Setting>& settings,
+                                            const std::function<void(Arguments&)>& declare) const {
+  CLI::App app("", app_->get_name());
+  Arguments arguments(app, {});
+  declare(arguments);
+  try {
+    for (const std::string& name : overridden_) {
+      CLI::Option* const option = app.get_option("--" + name);
+      option->add_result(app_->get_option("--" + name)->results());
+      option->run_callback();
+    }
+    apply(app, *this, settings);
+  } catch (const CLI::Error& error) {
+    return Failure{std::string(error.what())};
+  }
+  return Ok{};
 }
 
 Exit run_command_line(int argc, char** argv, std::vector<std::unique_ptr<Command>> commands) {

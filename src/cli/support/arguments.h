@@ -30,6 +30,10 @@ class ConfigFile {
   // Fails with one sentence that names the file and the line, also for a setting that the command
   // does not have. The values are not looked at.
   Result<std::vector<Setting>, std::string> read() const;
+  // Gives options that `declare` declares anew the values that a start of the command would give
+  // them: those of its command line, and of these settings. The error is one sentence.
+  Result<Ok, std::string> try_out(const std::vector<Setting>& settings,
+                                  const std::function<void(Arguments&)>& declare) const;
   // Whether the command itself interprets the values of this setting.
   bool is_own(const Setting& setting) const;
   // Whether the command line says something else than the file may: it wins.
