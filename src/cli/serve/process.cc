@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -57,6 +58,26 @@ std::string default_state_directory() {
 
 namespace {
 
+namespace files = std::filesystem;
+
+// Makes `directory` with this mode where there is none, and those above it with the usual one.
+// create_directories() would leave all of it to the umask.
+std::error_code make_directory(const files::path& directory, mode_t mode) {
+  // "a/b/" and "a/b/." are no names below "a/b".
+  const bool unnamed = !directory.has_filename() || directory.filename() == ".";
+  if (unnamed && directory.has_relative_path() && directory.has_parent_path())
+    return make_directory(directory.parent_path(), mode);
+  if (::mkdir(directory.c_str(), mode) == 0) return {};
+  if (errno == ENOENT && directory.has_parent_path()) {
+    constexpr mode_t kUsual = 0755;
+    if (const auto error = make_directory(directory.parent_path(), kUsual)) return error;
+    if (::mkdir(directory.c_str(), mode) == 0) return {};
+  }
+  const std::error_code error(errno, std::generic_category());
+  std::error_code ignored;
+  return files::is_directory(directory, ignored) ? std::error_code() : error;
+}
+
 Result<net::UniqueFd, std::string> lock_of(const std::string& directory, Duration wait) {
   const std::string path = directory + "/lock";
   net::UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
@@ -82,9 +103,8 @@ Result<StateLock, std::string> StateLock::take(const std::string& directory, Dur
     return Failure{fmt::format("cannot use the state directory '{}': {}; choose one with --state",
                                directory, why)};
   };
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  if (error) return trouble(error.message());
+  constexpr mode_t kPrivate = 0700;
+  if (const auto error = make_directory(directory, kPrivate)) return trouble(error.message());
   auto locked = lock_of(directory, wait);
   if (!locked) return trouble(locked.error());
   return StateLock(*std::move(locked));

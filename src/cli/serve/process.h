@@ -34,8 +34,8 @@ std::string default_state_directory();
 // and inode tables.
 class StateLock {
  public:
-  // Makes the directory when it is missing. Waits so long for another server that has it. Fails
-  // with one sentence. Blocking.
+  // Makes the directory, for this user alone, when it is missing. Waits so long for another server
+  // that has it. Fails with one sentence. Blocking.
   static Result<StateLock, std::string> take(const std::string& directory, Duration wait = {});
   // Of a server that has ended. The directory is there, or it fails. The error is a part of a
   // sentence: why not. Blocking.
