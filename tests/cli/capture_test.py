@@ -269,6 +269,19 @@ class Server(Captured):
         data = self.read()
         self.assertEqual(statistics(data), (len(packets(data)), 0))
 
+    def test_ends_at_the_first_signal_though_the_server_stands_still_and_keeps_what_it_has(self):
+        server = self.start()
+        process = self.capture(self.file)
+        self.copied(server)
+        self.eventually(lambda: os.path.getsize(self.file) > len(self.content), process)
+        harness.stand_still(self, server.process)
+        process.send_signal(signal.SIGINT)
+        out, error = process.communicate(timeout=PATIENCE)
+        self.assertEqual((process.returncode, out), (130, b""))
+        self.assertIn(b"the server has not answered for 10 s", error)
+        data = self.read()
+        self.assertEqual(statistics(data), (len(packets(data)), 0))
+
     def test_lets_only_administrators_capture(self):
         if os.geteuid() != 0:
             self.skipTest("only root can be another user")

@@ -11,10 +11,7 @@ namespace {
 
 // What a server sends in one line is less.
 constexpr std::size_t kLongestLine = 1 << 20;
-// A program that asks waits no longer for the server's next byte.
-constexpr auto kPatience = std::chrono::seconds(60);
 
-constexpr std::string_view kEnded = "the server ended before it had answered";
 constexpr std::string_view kNoAnswer = "the answer is not that of a stag server";
 
 std::string unreachable(const std::string& path, Reason reason) {
@@ -34,10 +31,14 @@ std::string unreachable(const std::string& path, Reason reason) {
   }
 }
 
-// The lines of a stream.
+// The lines of a stream. A server that is silent for too long loses the connection.
 class Lines {
  public:
-  explicit Lines(net::TcpSocket& socket) : socket_(socket) { buffer_.resize(64 << 10); }
+  Lines(net::TcpSocket& socket, Duration patience) : socket_(socket), patience_(patience) {
+    buffer_.resize(64 << 10);
+  }
+  Lines(const Lines&) = delete;
+  Lines& operator=(const Lines&) = delete;
 
   // nullopt: there is none any more.
   Task<std::optional<std::string>> next() {
@@ -62,12 +63,35 @@ class Lines {
     begin_ += size;
     co_return found;
   }
+  // Waits so long from now on, also for what is waited for already.
+  void set_patience(Duration patience) {
+    patience_ = patience;
+    if (reading_) start_timer();
+  }
+  // Why there is no line, or are no bytes.
+  std::string trouble() const {
+    if (!silent_) return "the server ended before it had answered";
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(patience_).count();
+    return fmt::format(
+        "the server has not answered for {} s; if it goes on, it may still do what it was asked",
+        seconds);
+  }
 
  private:
+  void start_timer() {
+    timer_ = socket_.loop().after(patience_, [this] {
+      silent_ = true;
+      socket_.close();
+    });
+  }
   Task<bool> read() {
     if (!make_room()) co_return false;
+    reading_ = true;
+    start_timer();
     const auto read =
         co_await socket_.read_some(std::as_writable_bytes(std::span(buffer_).subspan(end_)));
+    timer_ = {};
+    reading_ = false;
     if (!read) co_return false;
     end_ += *read;
     co_return true;
@@ -83,8 +107,12 @@ class Lines {
   }
 
   net::TcpSocket& socket_;
+  Duration patience_;
   std::string buffer_;
   std::size_t begin_ = 0, end_ = 0;
+  Timer timer_;
+  bool reading_ = false;
+  bool silent_ = false;
 };
 
 struct Row {
@@ -95,7 +123,7 @@ struct Row {
 // The error is empty when all rows came.
 Task<Result<Row, std::string>> next_row(Lines& lines) {
   auto line = co_await lines.next();
-  if (!line) co_return Failure{std::string(kEnded)};
+  if (!line) co_return Failure{lines.trouble()};
   auto members = JsonObject::parse(*line);
   if (!members) co_return Failure{std::string(kNoAnswer)};
   if (auto error = members->text("error")) co_return Failure{*std::move(error)};
@@ -103,10 +131,10 @@ Task<Result<Row, std::string>> next_row(Lines& lines) {
   co_return Row{*std::move(line), *std::move(members)};
 }
 
-Task<std::string> exchange(net::TcpSocket& socket, const std::string& request, OnRow& on_row) {
+Task<std::string> exchange(net::TcpSocket& socket, Lines& lines, const std::string& request,
+                           OnRow& on_row) {
   const auto sent = co_await socket.write_all(Rope::copy_of(bytes_of(request)));
   if (!sent) co_return std::string(info(sent.error()).text);
-  Lines lines(socket);
   for (;;) {
     const auto row = co_await next_row(lines);
     if (!row) co_return row.error();
@@ -114,18 +142,18 @@ Task<std::string> exchange(net::TcpSocket& socket, const std::string& request, O
   }
 }
 
-Task<std::string> exchange(net::TcpSocket& socket, const std::string& request, OnPiece& on_piece) {
+Task<std::string> exchange(net::TcpSocket& socket, Lines& lines, const std::string& request,
+                           OnPiece& on_piece) {
   std::string line_out = request;
-  Lines lines(socket);
   for (;;) {
     const auto sent = co_await socket.write_all(Rope::copy_of(bytes_of(line_out)));
-    if (!sent) co_return std::string(kEnded);
+    if (!sent) co_return lines.trouble();
     const auto row = co_await next_row(lines);
     if (!row) co_return row.error();
     const auto size = row->members.number("bytes");
     if (!size) co_return std::string(kNoAnswer);
     const auto piece = co_await lines.bytes(*size);
-    if (!piece) co_return std::string(kEnded);
+    if (!piece) co_return lines.trouble();
     const auto answer = co_await on_piece(row->members, *piece);
     if (!answer) co_return answer.error();
     line_out = std::string(*answer) + "\n";
@@ -136,7 +164,7 @@ Task<Result<net::TcpSocket, std::string>> connect_to(Run& run, std::string path)
   Address at;
   at.host = path;
   net::ConnectOptions options;
-  options.timeout = kPatience;
+  options.timeout = ControlPatience().answer;
   auto socket = co_await net::connect(run.loop, at, options, run.cancel);
   if (!socket) co_return Failure{unreachable(path, socket.error())};
   co_return *std::move(socket);
@@ -148,19 +176,24 @@ std::string default_control_path(const std::string& state_directory) {
   return state_directory + "/control";
 }
 
-Task<std::string> ask_server(Run& run, std::string path, Json request, OnRow on_row) {
+Task<std::string> ask_server(Run& run, std::string path, Json request, OnRow on_row,
+                             ControlPatience patience) {
   auto socket = co_await connect_to(run, path);
   if (!socket) co_return socket.error();
+  Lines lines(*socket, patience.answer);
   const CancelCallback cancelled(run.cancel, [&socket] { socket->close(); });
-  const std::string error = co_await exchange(*socket, request.line() + "\n", on_row);
+  const std::string error = co_await exchange(*socket, lines, request.line() + "\n", on_row);
   socket->close();
   co_return run.cancel.cancelled() ? std::string("interrupted") : error;
 }
 
-Task<std::string> ask_for_pieces(Run& run, std::string path, Json request, OnPiece on_piece) {
+Task<std::string> ask_for_pieces(Run& run, std::string path, Json request, OnPiece on_piece,
+                                 ControlPatience patience) {
   auto socket = co_await connect_to(run, path);
   if (!socket) co_return socket.error();
-  std::string error = co_await exchange(*socket, request.line() + "\n", on_piece);
+  Lines lines(*socket, patience.answer);
+  const CancelCallback cancelled(run.cancel, [&] { lines.set_patience(patience.end); });
+  std::string error = co_await exchange(*socket, lines, request.line() + "\n", on_piece);
   socket->close();
   co_return error;
 }

@@ -2,6 +2,7 @@
 // come.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <string_view>
 
@@ -24,11 +25,19 @@ using OnRow = UniqueFunction<void(const JsonObject& row, std::string_view line)>
 using OnPiece =
     UniqueFunction<Task<Result<std::string_view, std::string>>(const JsonObject& row, Bytes piece)>;
 
+// How long the server's next byte is waited for, before and after `run` is cancelled.
+struct ControlPatience {
+  Duration answer = std::chrono::seconds(60);
+  Duration end = std::chrono::seconds(10);
+};
+
 // Yields an empty string when all rows came, else one sentence. Ends with "interrupted" when `run`
 // is cancelled.
-Task<std::string> ask_server(Run& run, std::string path, Json request, OnRow on_row);
-// The same for a command whose rows have bytes behind them and are answered. Cancelling ends only
-// what has not begun: the answers end the rest.
-Task<std::string> ask_for_pieces(Run& run, std::string path, Json request, OnPiece on_piece);
+Task<std::string> ask_server(Run& run, std::string path, Json request, OnRow on_row,
+                             ControlPatience patience = {});
+// The same for a command whose rows have bytes behind them and are answered. Cancelling ends what
+// has not begun; the answers end the rest, as long as the server has rows to be answered.
+Task<std::string> ask_for_pieces(Run& run, std::string path, Json request, OnPiece on_piece,
+                                 ControlPatience patience = {});
 
 }  // namespace stag::cli
