@@ -4,6 +4,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import signal
 import stat
 import subprocess
@@ -151,6 +152,28 @@ class Trees(Case):
         result = stag("cp", "-r", self.url("tree"), self.url("tree", "sub"))
         self.assertEqual(result.returncode, 1)
         self.assertIn("into itself", result.stderr)
+
+    def test_are_not_copied_into_themselves_by_another_way_to_the_same_folder(self):
+        os.makedirs(self.there("tree", "sub"))
+        self.write(self.there("tree", "sub", "f"), b"content")
+        expected = {"f": ("file", b"content")}
+        for number, version in enumerate(("2", "3", "4.2")):
+            copy, back, over = (f"{name}{number}" for name in ("copy", "back", "over"))
+            url = self.url("tree") + f"&version={version}"
+            for command, source, destination in (
+                (["cp", "-r"], self.there("tree"), self.url("tree", copy) + f"&version={version}"),
+                (["sync"], url, self.there("tree", back)),
+                (["cp", "-r"], url, self.server.tcp(f"/files/{self.name}/tree/{over}") + "&version=3"),
+            ):
+                self.bad(1, "into itself", *command, source, destination)
+            for name in (copy, back, over):
+                self.assertEqual(snapshot(self.there("tree", name, "sub")), expected, (version, name))
+                self.assertFalse(os.path.exists(self.there("tree", name, name)))
+            self.assertEqual(leftovers(self.there("tree")), [])
+            told = stag("sync", "-n", url, self.there("tree", back))
+            self.assertEqual((told.returncode, told.stderr.count("into itself")), (1, 1), told.stderr)
+            for name in (copy, back, over):
+                shutil.rmtree(self.there("tree", name))
 
     def test_report_what_moved_how_as_JSON(self):
         self.write(self.at("f"), os.urandom(1 << 20))

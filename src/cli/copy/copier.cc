@@ -296,8 +296,27 @@ bool Copier::is_further_name(const CopyObject& source, const Target& target) {
   return further;
 }
 
-bool Copier::is_copy(const CopyObject& source) const {
-  return options_.one_server && root_ && root_->handle == source.handle;
+// Handles tell it within a session. Where the two ends reach one directory in different ways, what
+// is made by one of them is seen by the other; attributes would tell only as long as nobody else
+// works in that directory, and what is missed once is copied without end.
+Task<Outcome<bool>> Copier::is_copy(CopyObject source) {
+  if (!root_) co_return false;
+  if (options_.one_server && root_->handle == source.handle) co_return true;
+  if (root_->file_id == 0 || !same_file_id(source, *root_)) co_return false;
+  if (options_.dry_run) co_return served_from_here(source, *root_);
+  Member mark{.name = temporary_name(), .object = {}};
+  mark.object.kind = Kind::Directory;
+  const std::string path = to_.shown_path(path_below(*root_, mark.name));
+  const Outcome<CopyObject> made = co_await to_.mkdir(*root_, mark.name, kFilling);
+  if (!made && made.error().kind != Error::Kind::Call) co_return Failure{made.error()};
+  Outcome<std::optional<CopyObject>> seen{std::optional<CopyObject>()};
+  if (made) seen = co_await from_.find_in(std::move(source), mark.name);
+  const Outcome<Ok> removed = co_await to_.remove(*root_, std::move(mark));
+  if (!removed && !removed.error().is(nfs::client::Status::NoEntry))
+    progress_.leftovers.push_back(path);
+  if (!made) co_return Failure{made.error()};
+  if (!seen) co_return Failure{seen.error()};
+  co_return seen->has_value();
 }
 
 Task<void> Copier::copy_member(CopyObject directory, Member member, bool fresh) {
@@ -315,7 +334,9 @@ std::uint32_t Copier::filling_mode(const CopyObject& source) const {
 }
 
 Task<Outcome<CopyObject>> Copier::directory_for(const CopyObject& source, const Target& target) {
-  if (is_copy(source)) co_return refusal("a directory cannot be copied into itself");
+  const Outcome<bool> itself = co_await is_copy(source);
+  if (!itself) co_return Failure{itself.error()};
+  if (*itself) co_return refusal("a directory cannot be copied into itself");
   if (target.name.empty()) co_return target.directory;
   if (!target.existing && options_.dry_run) {
     CopyObject imagined;

@@ -129,7 +129,8 @@ class Copier {
   void finish_later(const CopyObject& source, const CopyObject& directory, bool fresh);
   std::uint32_t filling_mode(const CopyObject& source) const;
   Task<Outcome<CopyObject>> directory_for(const CopyObject& source, const Target& target);
-  bool is_copy(const CopyObject& source) const;
+  // Whether `source` is the directory that is copied to.
+  Task<Outcome<bool>> is_copy(CopyObject source);
   Task<void> copy_symlink(CopyObject source, Target target);
   Task<void> copy_special(CopyObject source, Target target);
   Task<void> copy_file(CopyObject source, Target target);

@@ -14,19 +14,6 @@ using nfs::client::Error;
 
 namespace {
 
-// As a server of version 2 shows it, if it is Stag.
-std::uint32_t folded(std::uint64_t file_id) {
-  return static_cast<std::uint32_t>(file_id ^ file_id >> 32);
-}
-
-// Whether a file of this machine and one of a server are one, because this machine is the server or
-// has mounted what it serves. They have no number of a file system in common, but nobody can choose
-// the time of the last change; version 2 has times to the microsecond.
-bool served_from_here(const CopyObject& a, const CopyObject& b) {
-  return folded(a.file_id) == folded(b.file_id) && a.size == b.size &&
-         same_time(a.modified, b.modified) && same_time(a.changed, b.changed);
-}
-
 // Whether both are one file, also when its server is reached by two addresses. At most one end of a
 // copy is local.
 bool same_file(const CopyObject& a, const CopyObject& b) {
