@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "cli/support/entry_trouble.h"
+
 namespace stag::cli {
 
 using nfs::client::Entry;
@@ -53,6 +55,9 @@ Task<Outcome<std::vector<TreeEntry>>> TreeWalk::entries_of(const TreeEntry& dire
             co_await remote_.files().lookup(directory.node.handle, entry.name);
         // Otherwise the entry was removed meanwhile.
         if (!node && node.error().is(nfs::client::Status::NoEntry)) continue;
+        const std::optional<Error> trouble = node ? std::nullopt : entry_trouble(node.error());
+        if (trouble) visitor_.trouble(found, *trouble);
+        if (trouble) continue;
         if (!node) co_return Failure{node.error()};
         found.node = *node;
       }

@@ -26,7 +26,8 @@ class TreeVisitor {
   virtual Task<bool> enter(const TreeEntry& entry) = 0;
   // After the entries of a directory, also of one that was not gone into.
   virtual Task<void> leave(const TreeEntry&) { co_return; }
-  // A directory that cannot be read or ends the walk; the walk goes on behind it.
+  // A directory that cannot be read or ends the walk, or an entry that cannot be looked at; the
+  // walk goes on behind it.
   virtual void trouble(const TreeEntry& entry, const nfs::client::Error& error) = 0;
 
  protected:

@@ -238,7 +238,7 @@ Task<void> Copier::copy_directory(CopyObject source, Target target) {
              "it is listed twice in its directory; if that has changed meanwhile, copy it again");
         continue;
       }
-      if (excluded(member.object.path, member.object.kind)) continue;
+      if (excluded(member.object.path, member.excluded_as())) continue;
       if (count(member.object)) co_await copy_member(*directory, std::move(member), fresh);
     }
   }
@@ -320,6 +320,7 @@ Task<Outcome<bool>> Copier::is_copy(CopyObject source) {
 }
 
 Task<void> Copier::copy_member(CopyObject directory, Member member, bool fresh) {
+  if (member.trouble) co_return fail(from_.shown_path(member.object.path), *member.trouble);
   if (!usable(member.name))
     co_return fail(from_.shown_path(member.object.path), "its name cannot be used");
   Outcome<Target> target{Target{.directory = directory, .name = member.name}};

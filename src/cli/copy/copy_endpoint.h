@@ -44,7 +44,7 @@ struct CopyObject {
   Kind kind = Kind::Other;
   std::uint32_t mode = 0;  // 07777
   std::uint32_t links = 1;
-  Owner owner;
+  Owner owner{};
   std::uint64_t size = 0;
   std::uint64_t used = 0;  // bytes of storage: less than `size` when there are holes
   nfs::client::Time accessed{}, modified{}, changed{};
@@ -73,6 +73,11 @@ struct ExtraKinds {
 struct Member {
   std::string name;
   CopyObject object;
+  // Why nothing is known of the object but its path.
+  std::optional<nfs::client::Error> trouble{};
+
+  // What patterns are compared with: an unknown object may be a directory.
+  Kind excluded_as() const { return trouble ? Kind::Directory : object.kind; }
 };
 
 // What has been copied so far.
@@ -144,7 +149,8 @@ class TempFile {
 class DirIterator {
  public:
   virtual ~DirIterator() = default;
-  // The next entries, without "." and ".."; empty at the end.
+  // The next entries, without "." and ".."; empty at the end. One that cannot be looked at does not
+  // hide the others.
   virtual Task<Outcome<std::vector<Member>>> next() = 0;
 };
 

@@ -179,10 +179,12 @@ class LocalDirIterator final : public DirIterator {
       if (entry == nullptr) break;
       const std::string name = entry->d_name;
       if (name == "." || name == "..") continue;
-      Outcome<std::optional<CopyObject>> object = look(below(path_, name), Follow::No);
-      if (!object) return Failure{object.error()};
+      const std::string path = below(path_, name);
+      const Outcome<std::optional<CopyObject>> object = look(path, Follow::No);
+      if (!object) members.push_back({name, CopyObject{.path = path}, object.error()});
       // Otherwise the entry was removed meanwhile.
-      if (*object) members.push_back({name, **object});
+      else if (*object)
+        members.push_back({name, **object});
     }
     return members;
   }

@@ -3,6 +3,7 @@
 
 #include "cli/copy/acl_forms.h"
 #include "cli/copy/remote_temp_file.h"
+#include "cli/support/entry_trouble.h"
 
 namespace stag::cli {
 namespace {
@@ -72,9 +73,11 @@ class RemoteDirIterator final : public DirIterator {
     if (!batch) co_return Failure{batch.error()};
     std::vector<Member> members;
     for (Entry& entry : *batch) {
-      const Outcome<std::optional<CopyObject>> object = co_await object_for(entry);
+      Outcome<std::optional<CopyObject>> object = co_await object_for(entry);
+      const std::optional<Error> trouble = object ? std::nullopt : entry_trouble(object.error());
+      if (trouble) object = std::optional(CopyObject{.path = below(directory_, entry.name)});
       if (!object) co_return Failure{object.error()};
-      if (*object) members.push_back({std::move(entry.name), **object});
+      if (*object) members.push_back({std::move(entry.name), **object, trouble});
     }
     // All entries of a batch may have been removed meanwhile; an empty batch would end the listing.
     if (members.empty() && !batch->empty()) co_return co_await next();

@@ -8,7 +8,8 @@ using nfs::client::Error;
 
 Task<Outcome<bool>> Remover::remove(CopyObject directory, Member member, std::string counterpart) {
   const CopyObject& object = member.object;
-  if (keeps_(counterpart, object.kind)) co_return false;
+  if (keeps_(counterpart, member.excluded_as())) co_return false;
+  if (member.trouble) co_return Failure{*member.trouble};
   bool empty = true;
   if (object.kind == Kind::Directory) {
     const Descent::Step step(descent_, {object.handle, object.fsid, object.file_id});
