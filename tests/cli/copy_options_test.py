@@ -9,8 +9,10 @@ import stat
 import struct
 import subprocess
 import termios
+import threading
 
 import harness
+import rpc_proxy
 from harness import Case, Proxy, stag
 
 
@@ -172,6 +174,79 @@ class LeftAlone(Case):
         self.assertEqual((counted["files"], counted["skipped"]), (1, 4))
         os.unlink(self.there("tree", "link"))
         self.assertEqual(self.replaced(), ["fresh"])
+
+    def late(self, option, source, destination, direction):
+        """A copy during which its destination gets another file, as old as that of the source; and what it says in the end."""
+        proxy = Proxy(self.server.rdma_port, direction, 10 << 20)
+        self.addCleanup(proxy.cut)
+        through = [path.format(proxy.port) for path in (source, destination)]
+        copy = subprocess.Popen([harness.STAG, "cp", "--json", option, *through], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertTrue(proxy.reached.wait(harness.PATIENCE))
+        below = self.there if direction == "up" else self.at
+        os.utime(self.write(below("late"), b"of somebody else"), (2000, 2000))
+        proxy.released.set()
+        said, errors = copy.communicate(timeout=harness.PATIENCE)
+        self.assertEqual((copy.returncode, errors), (0, ""))
+        self.assertEqual([name for name in os.listdir(below()) if name.startswith(".stag-")], [])
+        counted, content = json.loads(said), self.read(below("late"))
+        os.unlink(below("late"))
+        return counted["files"], counted["skipped"], content[:16]
+
+    def test_is_what_comes_while_a_file_is_copied_with_n_and_with_u_unless_it_is_older(self):
+        content = b"new content here" + os.urandom(30 << 20)
+        for below in (self.at, self.there):
+            self.write(below("big"), content)
+        for version in ("2", "3", "4.2"):
+            url = [self.url(name, port="{}") + f"&version={version}" for name in ("big", "late")]
+            for paths in ((self.at("big"), url[1], "up"), (url[0], self.at("late"), "down")):
+                for option, time, expected in (("-n", 3000, b"of somebody else"), ("-u", 2000, b"of somebody else"), ("-u", 3000, content[:16])):
+                    for below in (self.at, self.there):
+                        os.utime(below("big"), (time, time))
+                    counts = (1, 0) if expected == content[:16] else (0, 1)
+                    self.assertEqual(self.late(option, *paths), (*counts, expected), (version, paths, option))
+
+    def linked(self, verdict, during=lambda: None):
+        """A copy with -n, of whose LINK becomes what the verdict says; how many files it counts, and the calls that gave a name."""
+        asked = threading.Event()
+
+        def judge(call):
+            if call.procedure != rpc_proxy.LINK:
+                return None
+            asked.set()
+            return verdict
+
+        proxy = rpc_proxy.JudgingProxy(self.server.tcp_port, judge)
+        self.addCleanup(proxy.close)
+        command = [harness.STAG, "cp", "-n", "--json", self.at("tree", "fresh"), proxy.url(f"/files/{self.name}/late")]
+        copy = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertTrue(asked.wait(harness.PATIENCE))
+        during()
+        said, errors = copy.communicate(timeout=harness.PATIENCE)
+        self.assertEqual((copy.returncode, errors), (0, ""))
+        self.assertEqual(sorted(os.listdir(self.there())), ["late", "tree"])
+        self.assertEqual(os.stat(self.there("late")).st_nlink, 1)
+        procedures = [call.procedure for call in proxy.calls if call.procedure in (rpc_proxy.LINK, rpc_proxy.RENAME)]
+        return json.loads(said)["files"], procedures
+
+    def test_is_what_takes_the_name_in_the_last_moment_with_n(self):
+        ahead = threading.Event()
+
+        def another_one():
+            self.write(self.there("late"), b"of somebody else")
+            ahead.set()
+
+        self.assertEqual(self.linked(ahead, another_one), (0, [rpc_proxy.LINK]))
+        self.assertEqual(self.read(self.there("late")), b"of somebody else")
+
+    def test_with_n_is_not_the_copy_itself_whose_answer_was_lost(self):
+        answered = threading.Event()
+        answered.set()
+        self.assertEqual(self.linked((answered, rpc_proxy.EXIST)), (1, [rpc_proxy.LINK]))
+        self.assertEqual(self.read(self.there("late")), b"new content")
+
+    def test_with_n_by_a_server_without_links_too(self):
+        self.assertEqual(self.linked(rpc_proxy.NOTSUPP), (1, [rpc_proxy.LINK, rpc_proxy.RENAME]))
+        self.assertEqual(self.read(self.there("late")), b"new content")
 
     def test_is_what_has_the_same_content_with_checksum(self):
         content = bytes(1 << 20) + os.urandom(1 << 20) + b"end"

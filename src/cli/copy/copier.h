@@ -136,7 +136,8 @@ class Copier {
   Task<void> copy_file(CopyObject source, Target target);
   // Whether a new file in place of `existing` would lack what this one has beside its mode.
   Task<Outcome<bool>> has_extras(CopyObject existing);
-  Task<Outcome<Ok>> move_file(const CopyObject& source, const Target& target);
+  // False: what has come to the place of `target` meanwhile is left alone.
+  Task<Outcome<bool>> move_file(const CopyObject& source, const Target& target);
   // As to_.temp_file(), if nothing else is possible in place; null: another name of `source` has
   // written that file.
   Task<Outcome<std::unique_ptr<TempFile>>> open_target(const CopyObject& source,
@@ -144,8 +145,9 @@ class Copier {
   // Notes that `existing` is written in place, or fails where that would mix two sources. False:
   // it is written from another name of `source`.
   Outcome<bool> claim(const CopyObject& source, const CopyObject& existing);
-  Task<Outcome<Ok>> filled_and_published(const CopyObject& source, TempFile& temp_file,
-                                         std::uint64_t kept);
+  // As move_file().
+  Task<Outcome<bool>> filled_and_published(const CopyObject& source, const Target& target,
+                                           TempFile& temp_file, std::uint64_t kept);
   // Those of `source`, given to what `adopt` writes to.
   using Adopt = std::function<Task<Outcome<Ok>>(Extras)>;
   Task<Outcome<Ok>> pass_extras(CopyObject source, Adopt adopt);
@@ -156,6 +158,8 @@ class Copier {
   void note_copy(const CopyObject& source, const Target& target);
   // Whether `existing` stays whatever is in it.
   bool left_alone(const CopyObject& source, const CopyObject& existing) const;
+  // The same of what stands at `target` by now, as long as that may matter.
+  Task<Outcome<bool>> left_alone_by_now(const CopyObject& source, const Target& target);
   // Whether `existing` stays as it is.
   Task<Outcome<bool>> stays(const CopyObject& source, const CopyObject& existing);
   // How much of `existing` is the beginning of `source`, and durable.

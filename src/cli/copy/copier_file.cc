@@ -53,9 +53,10 @@ Task<void> Copier::copy_file(CopyObject source, Target target) {
       co_return;
     }
   }
-  Outcome<Ok> moved{Ok{}};
+  Outcome<bool> moved{true};
   if (!options_.dry_run) moved = co_await move_file(source, target);
   if (!moved) co_return fail(from_.shown_path(source.path), moved.error());
+  if (!*moved) co_return void(++progress_.skipped);
   note_copy(source, target);
   ++progress_.files;
   announce(source, target);
@@ -68,6 +69,15 @@ void Copier::note_copy(const CopyObject& source, const Target& target) {
 
 bool Copier::left_alone(const CopyObject& source, const CopyObject& existing) const {
   return options_.keep_existing || (options_.newer_only && existing.modified >= source.modified);
+}
+
+Task<Outcome<bool>> Copier::left_alone_by_now(const CopyObject& source, const Target& target) {
+  if (!options_.keep_existing && !options_.newer_only) co_return false;
+  const Outcome<std::optional<CopyObject>> now =
+      co_await to_.find_in(target.directory, target.name);
+  if (!now) co_return Failure{now.error()};
+  const bool left = *now && left_alone(source, **now);
+  co_return left;
 }
 
 Task<Outcome<bool>> Copier::stays(const CopyObject& source, const CopyObject& existing) {
@@ -136,7 +146,7 @@ Task<Outcome<bool>> Copier::has_extras(CopyObject existing) {
   co_return false;
 }
 
-Task<Outcome<Ok>> Copier::move_file(const CopyObject& source, const Target& target) {
+Task<Outcome<bool>> Copier::move_file(const CopyObject& source, const Target& target) {
   if (target.existing && target.existing->kind != Kind::File)
     co_return refusal(fmt::format("'{}' is in the way and is no plain file; remove it first",
                                   to_.shown_path(target.existing->path)));
@@ -145,7 +155,8 @@ Task<Outcome<Ok>> Copier::move_file(const CopyObject& source, const Target& targ
   TempFilePlan plan{.finish = finish_of(source, target.existing),
                     .sparse = source.used < source.size,
                     .existing = target.existing,
-                    .in_place = options_.in_place};
+                    .in_place = options_.in_place,
+                    .keep_existing = options_.keep_existing};
   if (target.existing) {
     plan.in_place = plan.in_place || (target.existing->links > 1 && !options_.replace_linked);
     if (!plan.in_place) {
@@ -164,12 +175,12 @@ Task<Outcome<Ok>> Copier::move_file(const CopyObject& source, const Target& targ
   if (!temp_file) co_return Failure{temp_file.error()};
   if (!*temp_file) {
     progress_.expected_bytes -= source.size - kept;
-    co_return Ok{};
+    co_return true;
   }
-  Outcome<Ok> done = co_await filled_and_published(source, **temp_file, kept);
-  if (done) co_return done;
+  const Outcome<bool> done = co_await filled_and_published(source, target, **temp_file, kept);
+  if (done && *done) co_return true;
   co_await (*temp_file)->discard();
-  if ((*temp_file)->in_place() && !done.error().sentence.empty())
+  if (!done && (*temp_file)->in_place() && !done.error().sentence.empty())
     complain_(fmt::format("{}: it was written in place and is incomplete now; {}",
                           to_.shown_path(path_below(target.directory, target.name)),
                           options_.in_place ? "'stag cp --continue' goes on" : "copy it again"));
@@ -213,14 +224,19 @@ Outcome<bool> Copier::claim(const CopyObject& source, const CopyObject& existing
   return true;
 }
 
-Task<Outcome<Ok>> Copier::filled_and_published(const CopyObject& source, TempFile& temp_file,
-                                               std::uint64_t kept) {
+Task<Outcome<bool>> Copier::filled_and_published(const CopyObject& source, const Target& target,
+                                                 TempFile& temp_file, std::uint64_t kept) {
   const Outcome<std::uint64_t> size = co_await from_.feed(source, temp_file, kept);
   if (!size) co_return Failure{size.error()};
   if (run_.cancel.cancelled()) co_return refusal("interrupted");
   const Adopt adopt = [&temp_file](Extras extras) { return temp_file.adopt(std::move(extras)); };
   const Outcome<Ok> passed = co_await pass_extras(source, adopt);
-  if (!passed) co_return passed;
+  if (!passed) co_return Failure{passed.error()};
+  if (!temp_file.in_place()) {
+    const Outcome<bool> kept_other = co_await left_alone_by_now(source, target);
+    if (!kept_other) co_return Failure{kept_other.error()};
+    if (*kept_other) co_return false;
+  }
   co_return co_await temp_file.publish(*size);
 }
 
@@ -257,9 +273,10 @@ void Copier::tell_left_out(const CopyObject& source, const ExtraKinds& kinds, co
 
 Task<void> Copier::make_link(Link link) {
   const FirstName known = first_names_.at(FileId(link.source.fsid, link.source.file_id));
+  const Outcome<bool> left = co_await left_alone_by_now(link.source, link.target);
+  if (!left) co_return fail(from_.shown_path(link.source.path), left.error());
   const std::optional<CopyObject>& existing = link.target.existing;
-  const bool stays =
-      existing && (existing->kind != Kind::File || left_alone(link.source, *existing));
+  const bool stays = *left || (existing && existing->kind != Kind::File);
   // What has the first name may be another file, which was left alone.
   if (!known.is_copy || stays)
     co_return co_await copy_file(std::move(link.source), std::move(link.target));

@@ -108,6 +108,7 @@ struct TempFilePlan {
   std::optional<CopyObject> existing = {};  // the file that has the name now
   bool in_place = false;                    // nothing has another name meanwhile
   std::uint64_t kept = 0;                   // bytes of `existing` that the copy begins with
+  bool keep_existing = false;               // nothing that has its name by then is replaced
 
   // Whether the file that has the name now is the one to write to.
   bool overwrites() const { return existing && in_place; }
@@ -140,8 +141,9 @@ class TempFile {
   }
   // Gives the file these, before its owner and mode.
   virtual Task<Outcome<Ok>> adopt(Extras extras) = 0;
-  // Gives the file its length `size`, owner, mode and times, and then its final name.
-  virtual Task<Outcome<Ok>> publish(std::uint64_t size) = 0;
+  // Gives the file its length `size`, owner, mode and times, and then its final name. False: by
+  // TempFilePlan::keep_existing, something else has that name and keeps it.
+  virtual Task<Outcome<bool>> publish(std::uint64_t size) = 0;
   // Removes the file; if that fails, adds it to the Progress's leftovers.
   virtual Task<void> discard() = 0;
 };

@@ -88,7 +88,8 @@ class LocalTempFile final : public TempFile, private DataSink {
         temporary_(std::move(temporary)),
         fd_(std::move(fd)),
         finish_(plan.finish),
-        sparse_(plan.sparse) {}
+        sparse_(plan.sparse),
+        keep_existing_(plan.keep_existing) {}
 
   bool in_place() const override { return temporary_.empty(); }
   // Never called: a copy has at most one local end.
@@ -100,8 +101,8 @@ class LocalTempFile final : public TempFile, private DataSink {
     co_return co_await offloaded(run_.loop, [&] { return adopt_local(fd_.fd(), path_, extras); });
   }
 
-  Task<Outcome<Ok>> publish(std::uint64_t size) override {
-    co_return co_await offloaded(run_.loop, [&]() -> Outcome<Ok> { return publish_now(size); });
+  Task<Outcome<bool>> publish(std::uint64_t size) override {
+    co_return co_await offloaded(run_.loop, [&]() -> Outcome<bool> { return publish_now(size); });
   }
   Task<void> discard() override {
     if (in_place()) co_return;
@@ -130,16 +131,21 @@ class LocalTempFile final : public TempFile, private DataSink {
     return Ok{};
   }
 
-  Outcome<Ok> publish_now(std::uint64_t size) {
+  Outcome<bool> publish_now(std::uint64_t size) {
     if (ftruncate(fd_.fd(), static_cast<off_t>(size)) != 0)
       return local_failure("write", path_, errno);
     const Outcome<Ok> finished = finish_local(fd_.fd(), path_, finish_);
-    if (!finished) return finished;
+    if (!finished) return Failure{finished.error()};
     // Some file systems report only now that the data does not fit.
     if (::close(fd_.release()) != 0) return local_failure("write", path_, errno);
-    if (!in_place() && ::rename(temporary_.c_str(), path_.c_str()) != 0)
-      return local_failure("write", path_, errno);
-    return Ok{};
+    if (in_place() || rename_now(keep_existing_ ? RENAME_NOREPLACE : 0)) return true;
+    if (keep_existing_ && errno == EEXIST) return false;
+    // Not every file system has that flag; the copier has looked a moment ago.
+    if (keep_existing_ && errno == EINVAL && rename_now(0)) return true;
+    return local_failure("write", path_, errno);
+  }
+  bool rename_now(unsigned flags) {
+    return ::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path_.c_str(), flags) == 0;
   }
 
   Run& run_;
@@ -149,6 +155,7 @@ class LocalTempFile final : public TempFile, private DataSink {
   net::UniqueFd fd_;
   const Finish finish_;
   const bool sparse_;
+  const bool keep_existing_;
 };
 
 Outcome<std::unique_ptr<TempFile>> open_in_place(Run& run, Progress& progress, std::string path,

@@ -147,7 +147,8 @@ class RemoteTempFile final : public TempFile {
         file_(std::move(file)),
         finish_(plan.finish),
         pieces_(remote.files(), file_.handle, plan.sparse, progress),
-        in_place_(in_place) {}
+        in_place_(in_place),
+        keep_existing_(plan.keep_existing) {}
 
   bool in_place() const override { return in_place_; }
   // Whether the new file has the owner that it is to have; its mode has none of kOwnersBits yet.
@@ -199,22 +200,44 @@ class RemoteTempFile final : public TempFile {
     co_return std::optional<std::uint64_t>();
   }
 
-  Task<Outcome<Ok>> publish(std::uint64_t size) override {
+  Task<Outcome<bool>> publish(std::uint64_t size) override {
     FileSystem& files = remote_.files();
     Outcome<Ok> done{Ok{}};
     if (in_pieces_) done = co_await pieces_.complete(size);
     if (done) done = co_await finish_remote(files, file_, finish_);
-    if (!done || in_place_) co_return done;
+    if (!done) co_return Failure{done.error()};
+    if (in_place_) co_return true;
+    if (keep_existing_) {
+      const Outcome<bool> linked = co_await link_to_name();
+      if (linked || linked.error().kind != CopyError::Kind::Nfs) co_return linked;
+      // There are no links, here or of this file; the copier has looked a moment ago.
+    }
     done = co_await remote_.settling().rename(names_.directory, names_.temporary, names_.directory,
                                               names_.name);
     if (!done) co_return named_by_place(names_, done.error());
-    co_return done;
+    co_return true;
   }
   Task<void> discard() override {
     if (!in_place_) co_await remove_temp_file(remote_, progress_, names_);
   }
 
  private:
+  // RFC 1813 3.3.15: LINK, unlike RENAME, replaces nothing. False: the name is another file's.
+  Task<Outcome<bool>> link_to_name() {
+    FileSystem& files = remote_.settling();
+    const Outcome<Ok> linked = co_await files.link(file_.handle, names_.directory, names_.name);
+    const bool exists = !linked && linked.error().is(nfs::client::Status::Exists);
+    if (!linked && !exists) co_return Failure{linked.error()};
+    if (exists) {
+      // It may be the result of an earlier transmission of the same call.
+      const Outcome<Node> there = co_await files.lookup(names_.directory, names_.name);
+      const bool ours = there && there->attributes.file_id == file_.file_id &&
+                        there->attributes.file_system_id == file_.fsid;
+      if (!ours) co_return false;
+    }
+    co_await remove_temp_file(remote_, progress_, names_);
+    co_return true;
+  }
   // Whatever the server has against it: to read and write it may work, or says why not.
   template <class T>
   static bool answered(const Outcome<T>& outcome) {
@@ -232,6 +255,7 @@ class RemoteTempFile final : public TempFile {
   const Finish finish_;
   PieceWriter pieces_;
   const bool in_place_;
+  const bool keep_existing_;
   bool in_pieces_ = false;
 };
 
@@ -335,6 +359,8 @@ Task<Outcome<std::unique_ptr<TempFile>>> open_remote_temp_file(Remote& remote, P
   if (!made) co_return named_by_place(names, made.error());
   CopyObject file;
   file.handle = made->handle;
+  file.file_id = made->attributes.file_id;
+  file.fsid = made->attributes.file_system_id;
   file.mode = made->attributes.mode & 07777;
   file.owner = owner_of(made->attributes);
   auto temp_file = std::make_unique<RemoteTempFile>(remote, progress, names, std::move(file), plan,

@@ -54,7 +54,11 @@ class OutputFile final : public TempFile, private DataSink {
   }
   DataSink& sink() override { return *this; }
   Task<Outcome<Ok>> adopt(Extras) override { co_return Ok{}; }
-  Task<Outcome<Ok>> publish(std::uint64_t size) override { return fill_up(size); }
+  Task<Outcome<bool>> publish(std::uint64_t size) override {
+    const Outcome<Ok> filled = co_await fill_up(size);
+    if (!filled) co_return Failure{filled.error()};
+    co_return true;
+  }
   Task<void> discard() override { co_return; }
 
  private:
