@@ -13,6 +13,7 @@ import unittest
 
 import harness
 import rpc_proxy
+from exports_test import mounting
 from harness import Case, Proxy, Server, stag
 from rpc_proxy import RpcProxy
 
@@ -585,6 +586,39 @@ class Trouble(Case):
         os.chmod(self.at("tree"), 0o555)
         self.interrupted_during(rpc_proxy.MKDIR, self.at("tree"))
         self.assertEqual(stat.S_IMODE(os.stat(self.there("tree")).st_mode), 0o555)
+
+    def test_interrupted_with_a_gives_directories_all_that_they_are_to_have(self):
+        os.makedirs(self.there("tree", "sub"))
+        self.write(self.there("tree", "sub", "f"), os.urandom(30 << 20))
+        for path in (("tree", "sub"), ("tree",)):
+            os.chmod(self.there(*path), 0o750)
+            os.utime(self.there(*path), (1000, 1000))
+        for version in ("3", "4.2"):
+            copied = self.at(f"tree{version}")
+            proxy, copy = self.start("down", 10 << 20, "-a", self.through("tree") + f"&version={version}", copied)
+            self.assertEqual(stat.S_IMODE(os.stat(copied).st_mode), 0o700)
+            copy.send_signal(signal.SIGINT)
+            proxy.released.set()
+            self.assertEqual(self.ended(copy, 130), "stag cp: interrupted\n")
+            for path in (copied, os.path.join(copied, "sub")):
+                known = os.stat(path)
+                self.assertEqual((stat.S_IMODE(known.st_mode), known.st_mtime), (0o750, 1000), (version, path))
+
+    @unittest.skipUnless(harness.may_mount(), "no right to mount a file system (CAP_SYS_ADMIN)")
+    def test_on_a_full_server_with_a_gives_directories_all_that_they_are_to_have(self):
+        os.makedirs(self.at("tree", "sub"))
+        self.write(self.at("tree", "sub", "f"), os.urandom(3 << 20))
+        for path in (("tree", "sub"), ("tree",)):
+            os.chmod(self.at(*path), 0o750)
+        mount_it = mounting(b"none", self.there(), b"tmpfs", 0, b"size=1m")
+        server = Server([f"/files={self.there()},no_root_squash"], self.at("state"), preexec_fn=mount_it)
+        for version in ("3", "4.2"):
+            url = f"{server.url('/files/tree' + version)}&version={version}"
+            self.bad(1, "no space left on the server", "cp", "-a", self.at("tree"), url)
+            for place in (url, url.replace("?", "/sub?")):
+                (known,) = json.loads(self.good("stat", "--json", place))
+                self.assertEqual(known["mode"] & 0o777, 0o750, place)
+        self.assertEqual(server.end(), 0)
 
     def test_interrupted_with_directories_that_are_not_complete_gives_them_their_modes(self):
         os.mkdir(self.there("tree"))

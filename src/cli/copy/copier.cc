@@ -387,18 +387,25 @@ Task<void> Copier::complete() {
     if (!stopped()) co_await make_link(std::move(link));
   links_.clear();
   // The innermost first: a later change inside would touch the time again.
-  // After an interruption, too: otherwise directories would keep the modes that they have while
-  // they are filled.
-  for (auto at = finished_.rbegin(); at != finished_.rend() && !hopeless_; ++at) {
-    Outcome<Ok> done{Ok{}};
-    const Adopt adopt = [this, &at](Extras extras) {
-      return to_.adopt(at->directory, std::move(extras));
-    };
-    if (at->source) done = co_await pass_extras(*at->source, adopt);
-    if (done) done = co_await to_.finish(at->directory, at->finish);
-    if (!done) fail(to_.shown_path(at->directory.path), done.error());
-  }
+  // After an interruption, and where there is no space left, too: otherwise directories would keep
+  // the modes and the owner that they have while they are filled.
+  for (auto at = finished_.rbegin(); at != finished_.rend(); ++at)
+    co_await finish_directory(std::move(*at));
   finished_.clear();
+}
+
+Task<void> Copier::finish_directory(Finished directory) {
+  const std::string path = to_.shown_path(directory.directory.path);
+  const Adopt adopt = [this, &directory](Extras extras) {
+    return to_.adopt(directory.directory, std::move(extras));
+  };
+  Outcome<Ok> passed{Ok{}};
+  if (directory.source && !unreachable_) passed = co_await pass_extras(*directory.source, adopt);
+  if (!passed) fail(path, passed.error());
+  // A directory of this machine has no handle, and needs no server.
+  if (unreachable_ && !directory.directory.handle.empty()) co_return;
+  const Outcome<Ok> done = co_await to_.finish(directory.directory, directory.finish);
+  if (!done) fail(path, done.error());
 }
 
 Finish Copier::finish_of(const CopyObject& source,
@@ -424,6 +431,7 @@ void Copier::fail(const std::string& path, const Error& error) {
   // An error that all transfers in flight meet is reported once.
   const bool first = !stopped();
   if (concerns_all(error) && !error.cancelled()) hopeless_ = true;
+  if (error.kind == Error::Kind::Call && !error.cancelled()) unreachable_ = true;
   ++failures_;
   // Without a sentence the reader of standard output has closed the pipe.
   if (first && !error.sentence.empty()) complain_(fmt::format("{}: {}", path, explained(error)));

@@ -128,6 +128,7 @@ class Copier {
   bool changes(const CopyObject& source, const CopyObject& directory) const;
   void finish_later(const CopyObject& source, const CopyObject& directory, bool fresh);
   std::uint32_t filling_mode(const CopyObject& source) const;
+  Task<void> finish_directory(Finished directory);
   Task<Outcome<CopyObject>> directory_for(const CopyObject& source, const Target& target);
   // Whether `source` is the directory that is copied to.
   Task<Outcome<bool>> is_copy(CopyObject source);
@@ -199,6 +200,7 @@ class Copier {
   std::size_t failures_ = 0;
   ExtraKinds told_left_out_;
   bool hopeless_ = false;
+  bool unreachable_ = false;  // a server does not answer
   bool endless_ = false;
 };
 

@@ -126,7 +126,8 @@ class RemoteEndpoint final : public CopyEndpoint {
   }
   Task<Outcome<Extras>> extras(CopyObject object, ExtraKinds kinds) override {
     Extras extras;
-    FileSystem& files = remote_.files();
+    // Directories get theirs after an interruption, too.
+    FileSystem& files = remote_.settling();
     if (kinds.xattrs) {
       const Outcome<std::vector<std::string>> names = co_await files.list_xattrs(object.handle);
       if (!names) co_return Failure{names.error()};
@@ -240,7 +241,7 @@ class RemoteEndpoint final : public CopyEndpoint {
     co_return renamed;
   }
   Task<Outcome<Ok>> adopt(CopyObject directory, Extras extras) override {
-    return adopt_remote(remote_.files(), directory.handle, std::move(extras));
+    return adopt_remote(remote_.settling(), directory.handle, std::move(extras));
   }
   Task<Outcome<Ok>> remove(CopyObject directory, Member member) override {
     FileSystem& files = remote_.settling();
