@@ -602,6 +602,15 @@ class InPlace(Case):
         got = json.loads(self.good("cp", "--continue", "--json", self.url("f"), self.at("f")))
         self.assertEqual(self.read(self.at("f")), self.CONTENT)
         self.assertLess(got["bytes"], len(self.CONTENT) // 2)
+        self.assertEqual(stat.S_IMODE(os.stat(self.at("f")).st_mode), 0o640)
+
+    def test_goes_on_with_smaller_writes_than_before_and_leaves_no_hole(self):
+        # A WRITE of 1 MiB may be missing where one behind it has arrived.
+        self.write(self.at("f"), self.CONTENT)
+        for option in ("wsize=64K", "version=2", "version=4.2&wsize=4K"):
+            self.write(self.there("f"), self.CONTENT[: 8 << 20] + bytes(1 << 20) + self.CONTENT[9 << 20 : 10 << 20])
+            self.good("cp", "--continue", self.at("f"), f"{self.url('f')}&{option}")
+            self.assertEqual(self.read(self.there("f")), self.CONTENT, option)
 
     def test_goes_on_only_behind_the_same_beginning_with_checksum(self):
         self.write(self.at("f"), self.CONTENT)

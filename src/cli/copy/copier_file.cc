@@ -123,7 +123,9 @@ Task<Outcome<Ok>> Copier::adopt_news(CopyObject existing, Extras extras) {
 
 Task<Outcome<std::uint64_t>> Copier::kept_of(const CopyObject& source, const CopyObject& existing) {
   if (!options_.go_on || existing.size > source.size) co_return std::uint64_t{0};
-  const std::uint64_t kept = existing.size - std::min(existing.size, to_.unordered_bytes());
+  const Outcome<std::uint64_t> unordered = co_await to_.unordered_bytes();
+  if (!unordered) co_return Failure{unordered.error()};
+  const std::uint64_t kept = existing.size - std::min(existing.size, *unordered);
   if (options_.same != Same::Content) co_return kept;
   const Outcome<bool> same = co_await same_content(from_, source, to_, existing, kept);
   if (!same) co_return Failure{same.error()};

@@ -201,8 +201,8 @@ class CopyEndpoint {
   virtual Task<Outcome<std::unique_ptr<TempFile>>> temp_file(CopyObject directory, std::string name,
                                                              TempFilePlan plan) = 0;
   // How many bytes at the end of a file that was not written completely may be missing in it: its
-  // data need not arrive in order.
-  virtual std::uint64_t unordered_bytes() const = 0;
+  // data need not arrive in order. Not less than any copy to here could leave out.
+  virtual Task<Outcome<std::uint64_t>> unordered_bytes() = 0;
   // A further name of `file`, of this endpoint.
   virtual Task<Outcome<Ok>> link(CopyObject file, CopyObject directory, std::string name) = 0;
   virtual Task<Outcome<Ok>> finish(CopyObject object, Finish finish) = 0;

@@ -283,7 +283,7 @@ class LocalEndpoint final : public CopyEndpoint {
       return open_local_temp_file(run_, progress_, below(directory.path, name), std::move(plan));
     });
   }
-  std::uint64_t unordered_bytes() const override { return 0; }
+  Task<Outcome<std::uint64_t>> unordered_bytes() override { co_return std::uint64_t{0}; }
   Task<Outcome<Ok>> link(CopyObject file, CopyObject directory, std::string name) override {
     co_return co_await offloaded(run_.loop, [&]() -> Outcome<Ok> {
       const std::string path = below(directory.path, name);

@@ -1,4 +1,5 @@
 // RemoteEndpoint: files of an NFS server as one end of a copy.
+#include <algorithm>
 #include <utility>
 
 #include "cli/copy/acl_forms.h"
@@ -222,10 +223,15 @@ class RemoteEndpoint final : public CopyEndpoint {
     return open_remote_temp_file(remote_, progress_, temp_file_names(directory, std::move(name)),
                                  std::move(plan));
   }
-  std::uint64_t unordered_bytes() const override {
-    // As FileSystem::write_file() has it: further apart no WRITEs are in flight.
+  Task<Outcome<std::uint64_t>> unordered_bytes() override {
+    // As FileSystem::write_file() has it: further apart no WRITEs are in flight. Those of the copy
+    // that was interrupted may have been larger than this session's, by its URL and its version.
+    const Outcome<nfs::client::FileSystemInfo> info = co_await remote_.files().info();
+    if (!info) co_return Failure{info.error()};
     const std::uint64_t parts = std::uint64_t{2} * nfs::client::FileSystemOptions{}.window;
-    return parts * remote_.files().sizes().write;
+    const std::uint64_t bytes =
+        parts * std::max(nfs::client::TransferSizes{}.write, info->write_max);
+    co_return bytes;
   }
   Task<Outcome<Ok>> link(CopyObject file, CopyObject directory, std::string name) override {
     const TempFileNames names = temp_file_names(directory, std::move(name));

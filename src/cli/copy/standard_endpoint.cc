@@ -140,7 +140,7 @@ class StandardEndpoint final : public CopyEndpoint {
                                                      TempFilePlan) override {
     co_return std::unique_ptr<TempFile>(std::make_unique<OutputFile>(run_, progress_));
   }
-  std::uint64_t unordered_bytes() const override { return 0; }
+  Task<Outcome<std::uint64_t>> unordered_bytes() override { co_return std::uint64_t{0}; }
   Task<Outcome<Ok>> link(CopyObject, CopyObject, std::string) override { co_return none(); }
   Task<Outcome<Ok>> finish(CopyObject, Finish) override { co_return none(); }
   Task<Outcome<Ok>> remove(CopyObject, Member) override { co_return none(); }
