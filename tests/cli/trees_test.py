@@ -363,6 +363,18 @@ class Sync(Tree):
         self.assertEqual(snapshot(self.at("real")), snapshot(self.there("a")))
         self.assertTrue(os.path.islink(self.at("link")))
 
+    def test_goes_through_a_link_to_its_source(self):
+        self.good("sync", self.url("a"), self.at("a"))
+        for link, file, below, target in ((self.at, self.at("a", "one.txt"), self.there, self.url), (self.there, self.url("a", "one.txt"), self.at, self.at)):
+            os.symlink("a", link("to a"))
+            source = link("to a") if link == self.at else self.url("to a")
+            for end in ("", "/"):
+                self.good("sync", source.replace("to a", "to a" + end), target("copy"))
+                self.assertEqual(snapshot(below("copy")), snapshot(self.there("a")))
+                self.assertFalse(os.path.islink(below("copy")))
+            self.bad(1, "it is no directory; copy it with 'stag cp'", "sync", file, target("file"))
+            self.assertFalse(os.path.exists(below("file")))
+
     def test_within_a_server_and_with_mistakes(self):
         self.good("sync", self.url("a"), self.server.tcp(f"/files/{self.name}/copy") + "&version=4.2")
         self.assertEqual(snapshot(self.there("copy")), snapshot(self.there("a")))

@@ -6,7 +6,8 @@ namespace {
 
 constexpr std::string_view kSyncNotes =
     "What has the size and the time of its source is taken for the same. Modes, times and, where\n"
-    "that is permitted, owners become those of the source. Symbolic links stay what they are.\n"
+    "that is permitted, owners become those of the source. Symbolic links stay what they are;\n"
+    "SRC and DST are followed.\n"
     "A file with several links is replaced, and its other names keep the old one; what has\n"
     "several names in the source has them in the copy. FIFOs, sockets and, where that is\n"
     "permitted, devices are made anew; what cannot be made is left out, and said to be.\n"
@@ -34,6 +35,7 @@ class Sync final : public CopyCommand {
   Exit run() override {
     contents_only_ = true;
     options_.recursive = true;
+    options_.directories = true;
     options_.preserve = {.mode = true, .owner = true, .times = true, .links = true};
     options_.specials = true;
     options_.replace_linked = true;

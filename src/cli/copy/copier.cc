@@ -81,7 +81,8 @@ Task<void> Copier::copy(std::string source, std::string name, std::string destin
   root_.reset();
   entries_ = 0;
   // As with cp(1), links stay links where trees are copied.
-  const Follow follow = options_.recursive ? Follow::No : Follow::Yes;
+  const bool link_itself = options_.recursive && !options_.directories;
+  const Follow follow = link_itself ? Follow::No : Follow::Yes;
   const Outcome<std::optional<CopyObject>> found = co_await from_.find(source, follow);
   if (!found) co_return fail(from_.shown_path(source), found.error());
   if (!*found)
@@ -89,6 +90,8 @@ Task<void> Copier::copy(std::string source, std::string name, std::string destin
   CopyObject object = **found;
   if (object.kind == Kind::Directory && !options_.recursive)
     co_return fail(from_.shown_path(source), "it is a directory; copy it with 'stag cp -r'");
+  if (object.kind != Kind::Directory && options_.directories)
+    co_return fail(from_.shown_path(source), "it is no directory; copy it with 'stag cp'");
   source_path_ = object.path;
   if (object.kind == Kind::File) {
     co_await files_.at_most(options_.files_in_flight - 1);

@@ -29,7 +29,8 @@ enum class Same : std::uint8_t { Never, SizeAndTime, Content };
 
 struct CopyOptions {
   bool recursive = false;
-  bool specials = false;  // devices, sockets and FIFOs are made anew
+  bool directories = false;  // sources are directories, or links to them
+  bool specials = false;     // devices, sockets and FIFOs are made anew
   Preserve preserve{};
   bool keep_existing = false;  // nothing that is there is replaced
   bool newer_only = false;     // nothing that is as new as its source is replaced
