@@ -1,6 +1,7 @@
 """`stag find`, `du`, `tree`, `sync`, `chown`, `readlink`, and what `ls`, `chmod` and `touch` do with whole trees and times."""
 import json
 import os
+import shutil
 import stat
 import subprocess
 import unittest
@@ -374,6 +375,21 @@ class Sync(Tree):
                 self.assertFalse(os.path.islink(below("copy")))
             self.bad(1, "it is no directory; copy it with 'stag cp'", "sync", file, target("file"))
             self.assertFalse(os.path.exists(below("file")))
+
+    def test_tells_in_a_dry_run_of_names_of_one_file_in_new_directories(self):
+        os.makedirs(self.at("tree", "new"))
+        os.link(self.write(self.at("tree", "new", "a"), b"content"), self.at("tree", "new", "b"))
+        os.link(self.at("tree", "new", "a"), self.at("tree", "c"))
+        for source, target, below in ((self.at("tree"), self.url("copy"), self.there), (self.url("copy"), self.at("back"), self.at)):
+            told = self.good("sync", "-n", source, target).splitlines()
+            self.assertEqual(sorted(line.rsplit("/")[-1] for line in told if "new" in line or "/c'" in line), ["a'", "b'", "c'", "new'"])
+            self.assertEqual(sorted(self.good("sync", "-v", source, target).splitlines()), sorted(told))
+            self.assertEqual(self.good("sync", "-n", source, target), "")
+            # A file stands where the directory is to be.
+            shutil.rmtree(below(target.split("?")[0].rsplit("/")[-1], "new"))
+            self.write(below(target.split("?")[0].rsplit("/")[-1], "new"))
+            told = self.good("sync", "-n", "--delete", source, target).splitlines()
+            self.assertEqual(sorted(self.good("sync", "-v", "--delete", source, target).splitlines()), sorted(told))
 
     def test_within_a_server_and_with_mistakes(self):
         self.good("sync", self.url("a"), self.server.tcp(f"/files/{self.name}/copy") + "&version=4.2")

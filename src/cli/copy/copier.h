@@ -92,7 +92,7 @@ class Copier {
   };
   // The name that the further ones become links to.
   struct FirstName {
-    Target target;
+    Target target;         // without what was replaced
     bool is_copy = false;  // this run has made it one, or found it the same
   };
   using FileId = std::pair<std::uint64_t, std::uint64_t>;  // fsid and file_id

@@ -57,7 +57,7 @@ Task<void> Copier::copy_file(CopyObject source, Target target) {
   if (!options_.dry_run) moved = co_await move_file(source, target);
   if (!moved) co_return fail(from_.shown_path(source.path), moved.error());
   if (!*moved) co_return void(++progress_.skipped);
-  note_copy(source, target);
+  note_copy(source, {.directory = target.directory, .name = target.name});
   ++progress_.files;
   announce(source, target);
 }
@@ -282,13 +282,14 @@ Task<void> Copier::make_link(Link link) {
   // What has the first name may be another file, which was left alone.
   if (!known.is_copy || stays)
     co_return co_await copy_file(std::move(link.source), std::move(link.target));
-  const Outcome<std::optional<CopyObject>> first =
-      co_await to_.find_in(known.target.directory, known.target.name);
+  // In a dry run what was copied is not there, and its directory may not be.
+  Outcome<std::optional<CopyObject>> first{known.target.existing};
+  if (!options_.dry_run) first = co_await to_.find_in(known.target.directory, known.target.name);
   if (!first) co_return fail(from_.shown_path(link.source.path), first.error());
-  const bool there = *first && (*first)->kind == Kind::File;
+  const bool there = options_.dry_run || (*first && (*first)->kind == Kind::File);
   if (!there) co_return co_await copy_file(std::move(link.source), std::move(link.target));
-  const bool linked =
-      existing && existing->fsid == (*first)->fsid && existing->file_id == (*first)->file_id;
+  const bool linked = existing && *first && existing->fsid == (*first)->fsid &&
+                      existing->file_id == (*first)->file_id;
   Outcome<Ok> made{Ok{}};
   if (!linked && !options_.dry_run)
     made = co_await to_.link(**first, link.target.directory, link.target.name);
