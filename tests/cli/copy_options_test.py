@@ -596,7 +596,7 @@ class InPlace(Case):
         self.assertLess(sent["bytes"], len(self.CONTENT))
 
     def test_goes_on_where_it_was_interrupted_on_the_way_out(self):
-        self.write(self.there("f"), self.CONTENT)
+        os.chmod(self.write(self.there("f"), self.CONTENT), 0o640)
         self.interrupted("--continue", "down", self.url("f", port="{}"), self.at("f"))
         self.assertEqual(os.listdir(self.at()), ["f"])
         got = json.loads(self.good("cp", "--continue", "--json", self.url("f"), self.at("f")))

@@ -207,7 +207,10 @@ Outcome<std::unique_ptr<TempFile>> open_local_temp_file(Run& run, Progress& prog
   if (!plan.in_place) temporary = path.substr(0, path.rfind('/') + 1) + temporary_name();
   const std::string& made = plan.in_place ? path : temporary;
   constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-  net::UniqueFd fd(::open(made.c_str(), kFlags, 0600));
+  // A copy that is interrupted in place leaves a file with the mode that it then keeps, and must be
+  // able to go on with it.
+  const mode_t first = plan.in_place ? plan.first_mode() | S_IWUSR : 0600;
+  net::UniqueFd fd(::open(made.c_str(), kFlags, first));
   if (!fd && plan.existing && (errno == EACCES || errno == EPERM))
     return std::unique_ptr<TempFile>();
   if (!fd) return local_failure("make the file", path, errno);
