@@ -127,7 +127,7 @@ class StandardStreams(Case):
             result = subprocess.run([harness.STAG, *command], stdin=subprocess.DEVNULL, stdout=theirs, stderr=subprocess.PIPE, timeout=harness.PATIENCE)
             os.close(theirs)
             self.assertEqual(result.stderr, b"", command)
-            self.assertEqual(result.returncode, 1)
+            self.assertEqual(result.returncode, 141)
 
     def test_end_with_Ctrl_C(self):
         for command in (["cp", "-", self.url("f")], ["cat", "-", self.url("f")]):

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 
 #include "cli/commands.h"
 #include "cli/commands/remote_command.h"
@@ -17,18 +18,21 @@ using nfs::client::Node;
 
 class StandardOutput final : public DataSink {
  public:
-  explicit StandardOutput(net::EpollLoop& loop) : loop_(loop) {}
+  // Sets `unread` when nobody reads it any more.
+  StandardOutput(net::EpollLoop& loop, bool& unread) : loop_(loop), unread_(unread) {}
   Task<Outcome<Ok>> write(std::uint64_t, Bytes data) override {
     co_return co_await offloaded(loop_, [&]() -> Outcome<Ok> {
       if (write_fully(STDOUT_FILENO, data, std::nullopt)) return Ok{};
       // The reader has closed the pipe, as with `| head`: not an error for the user.
-      if (errno == EPIPE) return Failure{Error::of_local("")};
+      unread_ = errno == EPIPE;
+      if (unread_) return Failure{Error::of_local("")};
       return Failure{Error::of_local(local_trouble("write", "standard output", errno))};
     });
   }
 
  private:
   net::EpollLoop& loop_;
+  bool& unread_;
 };
 
 class Cat final : public RemoteCommand {
@@ -39,14 +43,18 @@ class Cat final : public RemoteCommand {
   void declare(Arguments& arguments) override {
     declare_urls(arguments, "file; '-' is standard input");
   }
+  Exit run() override {
+    const Exit exit = RemoteCommand::run();
+    return unread_ ? exit_by_signal(SIGPIPE) : exit;
+  }
 
  private:
   Task<Outcome<Ok>> one(Run& run, std::string url) override {
     if (url != "-") return RemoteCommand::one(run, std::move(url));
     return pass_through(run);
   }
-  static Task<Outcome<Ok>> pass_through(Run& run) {
-    StandardOutput output(run.loop);
+  Task<Outcome<Ok>> pass_through(Run& run) {
+    StandardOutput output(run.loop, unread_);
     std::vector<std::byte> buffer(std::size_t{1} << 16);
     for (;;) {
       const Outcome<std::size_t> got = co_await read_standard_input(run, buffer);
@@ -62,12 +70,14 @@ class Cat final : public RemoteCommand {
     if (node->attributes.type == nfs::client::FileType::Directory)
       co_return Failure{Error::of_local(fmt::format(
           "'{}' is a directory; see what is in it with 'stag ls'", to_string(remote.url())))};
-    StandardOutput output(run.loop);
+    StandardOutput output(run.loop, unread_);
     const Outcome<std::uint64_t> read =
         co_await remote.files().read_file(node->handle, output, node->attributes.size);
     if (!read) co_return Failure{read.error()};
     co_return Ok{};
   }
+
+  bool unread_ = false;
 };
 
 }  // namespace

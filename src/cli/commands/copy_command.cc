@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <csignal>
 
 #include "cli/support/format.h"
 #include "cli/support/json.h"
@@ -121,6 +122,7 @@ Task<Exit> CopyCommand::copy_all(Run& run, std::vector<std::string> sources,
   for (const std::string& path : work.progress.leftovers)
     complain(fmt::format("'{}' may be left; remove it", path));
   if (run.cancel.cancelled()) co_return failed("interrupted");
+  if (work.progress.unread) co_return exit_by_signal(SIGPIPE);
   report(work.progress, work.line.seconds());
   co_return exit;
 }

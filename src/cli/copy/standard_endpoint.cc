@@ -84,7 +84,8 @@ class OutputFile final : public TempFile, private DataSink {
     co_return co_await offloaded(run_.loop, [&]() -> Outcome<Ok> {
       if (write_fully(STDOUT_FILENO, data, std::nullopt)) return Ok{};
       // The reader has closed the pipe, as with `| head`: not an error for the user.
-      if (errno == EPIPE) return Failure{Error::of_local("")};
+      progress_.unread = errno == EPIPE;
+      if (progress_.unread) return Failure{Error::of_local("")};
       return stream_failure("write", "standard output", errno);
     });
   }
