@@ -114,6 +114,16 @@ class StandardStreams(Case):
         result = stag("cat", self.url("f"), "-", self.url("f"), stdin=None, input="from here\n")
         self.assertEqual(result.stdout, "from the server\nfrom here\nfrom the server\n")
 
+    def test_may_be_devices(self):
+        self.write(self.there("f"), os.urandom(3 << 20))
+        for options in ([], ["-p"], ["-n"], ["--inplace"]):
+            counted = json.loads(self.good("cp", "--json", *options, self.url("f"), "/dev/null"))
+            self.assertEqual((counted["files"], counted["bytes"]), (1, 3 << 20))
+        self.assertTrue(stat.S_ISCHR(os.stat("/dev/null").st_mode))
+        self.bad(2, "'/dev/null' is no directory", "cp", self.url("f"), self.url("f"), "/dev/null")
+        self.bad(1, "'/dev/full': No space left on device", "cp", self.url("f"), "/dev/full")
+        self.bad(1, "'/dev/null' is a device, and takes files only", "cp", "-r", self.url(), "/dev/null")
+
     def test_take_one_file_after_the_other(self):
         self.write(self.there("a"), b"a" * 1_000_000)
         self.write(self.there("b"), b"b")

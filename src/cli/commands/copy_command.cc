@@ -24,6 +24,13 @@ std::uint32_t current_umask() {
   return mask;
 }
 
+// A file that is copied there is written to it, and does not replace it.
+bool is_device(const std::string& destination) {
+  struct stat known {};
+  return !Url::looks_like(destination) && ::stat(destination.c_str(), &known) == 0 &&
+         S_ISCHR(known.st_mode);
+}
+
 // The name of a source in the directory that it is copied to.
 std::string name_of(const std::string& source) {
   if (source == kStandard) return "";
@@ -106,13 +113,16 @@ std::string_view CopyCommand::left_behind() const {
 Task<Exit> CopyCommand::copy_all(Run& run, std::vector<std::string> sources,
                                  std::string destination) {
   // Standard output takes one file after the other.
-  options_.files_in_flight = destination == kStandard ? 1 : jobs_;
+  const bool device = is_device(destination);
+  options_.files_in_flight = device || destination == kStandard ? 1 : jobs_;
   options_.mask = current_umask();
   options_.exclusion = Exclusion(excluded_);
   Work work{run, std::move(sources), std::move(destination)};
   // The destination's server may be that of a source, and copy by itself.
   remote_.offloads = std::ranges::any_of(work.sources, Url::looks_like);
-  Outcome<End> to = co_await open(run, work.destination, work.progress);
+  Task<Outcome<End>> opening = device ? open_device(run, work.destination, work.progress)
+                                      : open(run, work.destination, work.progress);
+  Outcome<End> to = co_await std::move(opening);
   if (!to) co_return failed(to.error());
   work.to = *std::move(to);
   Exit exit = co_await check_destination(work);
@@ -198,6 +208,16 @@ Task<Exit> CopyCommand::end_stage(Work& work) {
   if (work.stage->from.remote) co_await work.stage->from.remote->close();
   work.stage.reset();
   co_return all_well ? Exit::Done : Exit::Failed;
+}
+
+Task<Outcome<CopyCommand::End>> CopyCommand::open_device(Run& run, std::string path,
+                                                         Progress& progress) {
+  End end;
+  Outcome<std::unique_ptr<CopyEndpoint>> side = device_endpoint(run, progress, std::move(path));
+  if (!side) co_return Failure{side.error()};
+  end.side = *std::move(side);
+  end.path = kStandard;
+  co_return std::move(end);
 }
 
 Task<Outcome<CopyCommand::End>> CopyCommand::open(Run& run, std::string path, Progress& progress) {

@@ -44,6 +44,7 @@ class CopyCommand : public Command {
 
   std::string_view left_behind() const override;
   Task<Outcome<End>> open(Run& run, std::string path, Progress& progress);
+  static Task<Outcome<End>> open_device(Run& run, std::string path, Progress& progress);
   Task<Exit> copy_sources(Work& work);
   Task<Exit> begin_stage(Work& work, std::string source);
   Task<Exit> end_stage(Work& work);

@@ -217,6 +217,9 @@ std::unique_ptr<CopyEndpoint> local_endpoint(Run& run, Progress& progress);
 std::unique_ptr<CopyEndpoint> remote_endpoint(Remote& remote, Progress& progress);
 // Standard input as a file to copy, and standard output as one to copy to, whatever their paths.
 std::unique_ptr<CopyEndpoint> standard_endpoint(Run& run, Progress& progress);
+// The device at `path` as a file to copy to, written in order like standard output. Blocks.
+Outcome<std::unique_ptr<CopyEndpoint>> device_endpoint(Run& run, Progress& progress,
+                                                       std::string path);
 
 // A name that no other file has: ".stag-" and random hexadecimal digits.
 std::string temporary_name();

@@ -1,4 +1,7 @@
-// StandardEndpoint: standard input and output as files, for `stag cp - URL` and `stag cp URL -`.
+// StandardEndpoint: standard input and output as files, for `stag cp - URL` and `stag cp URL -`,
+// and devices as files to copy to, for `stag cp URL /dev/null`.
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +11,7 @@
 #include "cli/copy/copy_endpoint.h"
 #include "cli/support/local_file.h"
 #include "cli/support/standard_input.h"
+#include "net/unique_fd.h"
 
 namespace stag::cli {
 namespace {
@@ -45,7 +49,9 @@ class InputSource final : public DataSource {
 
 class OutputFile final : public TempFile, private DataSink {
  public:
-  OutputFile(Run& run, Progress& progress) : run_(run), progress_(progress) {}
+  // `device` is empty for standard output.
+  OutputFile(Run& run, Progress& progress, int fd, const std::string& device)
+      : run_(run), progress_(progress), fd_(fd), device_(device) {}
 
   bool in_place() const override { return false; }
   // Never called: a copy has at most one end on this machine.
@@ -82,16 +88,18 @@ class OutputFile final : public TempFile, private DataSink {
   Task<Outcome<Ok>> append(Bytes data) {
     written_ += data.size();
     co_return co_await offloaded(run_.loop, [&]() -> Outcome<Ok> {
-      if (write_fully(STDOUT_FILENO, data, std::nullopt)) return Ok{};
+      if (write_fully(fd_, data, std::nullopt)) return Ok{};
       // The reader has closed the pipe, as with `| head`: not an error for the user.
       progress_.unread = errno == EPIPE;
       if (progress_.unread) return Failure{Error::of_local("")};
-      return stream_failure("write", "standard output", errno);
+      return stream_failure("write", device_.empty() ? "standard output" : device_, errno);
     });
   }
 
   Run& run_;
   Progress& progress_;
+  const int fd_;
+  const std::string device_;
   std::uint64_t written_ = 0;
 };
 
@@ -99,6 +107,8 @@ class OutputFile final : public TempFile, private DataSink {
 class StandardEndpoint final : public CopyEndpoint {
  public:
   StandardEndpoint(Run& run, Progress& progress) : run_(run), progress_(progress) {}
+  StandardEndpoint(Run& run, Progress& progress, net::UniqueFd fd, std::string device)
+      : run_(run), progress_(progress), fd_(std::move(fd)), device_(std::move(device)) {}
 
   Task<Outcome<std::optional<CopyObject>>> find(std::string path, Follow) override {
     CopyObject object;
@@ -110,7 +120,9 @@ class StandardEndpoint final : public CopyEndpoint {
   Task<Outcome<std::optional<CopyObject>>> find_in(CopyObject, std::string) override {
     co_return std::optional<CopyObject>();
   }
-  std::string shown_path(const std::string&) const override { return "-"; }
+  std::string shown_path(const std::string&) const override {
+    return device_.empty() ? "-" : device_;
+  }
 
   std::unique_ptr<DirIterator> members(const CopyObject&) override { return nullptr; }
   Task<Outcome<std::string>> readlink(CopyObject) override { co_return none(); }
@@ -139,7 +151,8 @@ class StandardEndpoint final : public CopyEndpoint {
   Task<Outcome<Ok>> adopt(CopyObject, Extras) override { co_return none(); }
   Task<Outcome<std::unique_ptr<TempFile>>> temp_file(CopyObject, std::string,
                                                      TempFilePlan) override {
-    co_return std::unique_ptr<TempFile>(std::make_unique<OutputFile>(run_, progress_));
+    co_return std::unique_ptr<TempFile>(std::make_unique<OutputFile>(
+        run_, progress_, device_.empty() ? STDOUT_FILENO : fd_.fd(), device_));
   }
   Task<Outcome<std::uint64_t>> unordered_bytes() override { co_return std::uint64_t{0}; }
   Task<Outcome<Ok>> link(CopyObject, CopyObject, std::string) override { co_return none(); }
@@ -147,15 +160,28 @@ class StandardEndpoint final : public CopyEndpoint {
   Task<Outcome<Ok>> remove(CopyObject, Member) override { co_return none(); }
 
  private:
-  static Failure<Error> none() {
+  Failure<Error> none() const {
+    if (!device_.empty())
+      return Failure{
+          Error::of_local(fmt::format("'{}' is a device, and takes files only", device_))};
     return Failure{Error::of_local("standard input and output are one stream of bytes each")};
   }
 
   Run& run_;
   Progress& progress_;
+  net::UniqueFd fd_;
+  const std::string device_;  // empty: standard input and output
 };
 
 }  // namespace
+
+Outcome<std::unique_ptr<CopyEndpoint>> device_endpoint(Run& run, Progress& progress,
+                                                       std::string path) {
+  net::UniqueFd fd(::open(path.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC));
+  if (!fd) return stream_failure("write", path, errno);
+  return std::unique_ptr<CopyEndpoint>(
+      std::make_unique<StandardEndpoint>(run, progress, std::move(fd), std::move(path)));
+}
 
 std::unique_ptr<CopyEndpoint> standard_endpoint(Run& run, Progress& progress) {
   return std::make_unique<StandardEndpoint>(run, progress);
