@@ -172,6 +172,20 @@ class Change(Tree):
         self.good("chmod", "755", self.url("a", "link"))
         self.assertEqual(self.mode("a", "one.txt"), 0o755)
 
+    def test_of_modes_that_names_nobody_is_within_the_umask(self):
+        for umask, mode, change, expected in (
+            (0o022, 0o444, "+w", 0o644), (0o022, 0o666, "-w", 0o466), (0o027, 0o000, "=rwX", 0o640), (0o027, 0o100, "+X", 0o110),
+            (0o077, 0o000, "a+rw", 0o666), (0o077, 0o000, "go+r", 0o044), (0o077, 0o000, "666", 0o666), (0o077, 0o777, "=", 0),
+        ):
+            os.chmod(self.there("a", "one.txt"), mode)
+            self.good("chmod", "--", change, self.url("a", "one.txt"), umask=umask)
+            self.assertEqual(self.mode("a", "one.txt"), expected, (oct(umask), oct(mode), change))
+
+    def test_of_times_makes_files_within_the_umask(self):
+        for umask, expected in ((0o022, 0o644), (0o077, 0o600), (0, 0o666)):
+            self.good("touch", self.url(f"new{umask}"), umask=umask)
+            self.assertEqual(self.mode(f"new{umask}"), expected)
+
     @unittest.skipIf(os.geteuid() != 0, "is about another user than root")
     def test_of_modes_opens_before_it_reads_and_closes_behind(self):
         for path in (self.work, self.served, self.there()):

@@ -15,12 +15,12 @@ class Chmod final : public TreeChange {
             "  stag chmod -R go+rX nfs://server/data/public\n"};
   }
   void declare(Arguments& arguments) override {
-    arguments.positional("MODE", text_, "octal, or like u+x,go=r");
+    arguments.positional("MODE", text_, "octal, or like u+x,go=r; +w is within the umask");
     declare_recursive(arguments);
     declare_urls(arguments, "file or directory");
   }
   Exit run() override {
-    Result<ModeChange, std::string> change = ModeChange::parse(text_);
+    Result<ModeChange, std::string> change = ModeChange::parse(text_, current_umask());
     if (!change) return misused(change.error());
     change_ = *std::move(change);
     return RemoteCommand::run();

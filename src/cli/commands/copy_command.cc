@@ -8,6 +8,7 @@
 
 #include "cli/support/format.h"
 #include "cli/support/json.h"
+#include "cli/support/mode.h"
 #include "cli/support/output.h"
 
 namespace stag::cli {
@@ -17,12 +18,6 @@ using nfs::client::Url;
 
 constexpr std::uint64_t kMostEntries = std::uint64_t{1} << 40;
 constexpr std::string_view kStandard = "-";
-
-std::uint32_t current_umask() {
-  const mode_t mask = ::umask(0);
-  ::umask(mask);
-  return mask;
-}
 
 // A file that is copied there is written to it, and does not replace it.
 bool is_device(const std::string& destination) {

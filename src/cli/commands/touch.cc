@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 #include "cli/commands/remote_command.h"
 #include "cli/support/date.h"
+#include "cli/support/mode.h"
 
 namespace stag::cli {
 namespace {
@@ -13,7 +14,7 @@ using nfs::client::Node;
 using nfs::client::SetAttributes;
 using nfs::client::SetTime;
 
-constexpr std::uint32_t kMode = 0644;  // of a new file
+constexpr std::uint32_t kMode = 0666;  // of a new file, within the umask
 
 class Touch final : public RemoteCommand {
  public:
@@ -60,7 +61,7 @@ class Touch final : public RemoteCommand {
     const Outcome<Handle> parent = co_await parent_of(remote, place);
     if (!parent) co_return Failure{parent.error()};
     SetAttributes attributes;
-    attributes.mode = kMode;
+    attributes.mode = kMode & ~current_umask();
     co_return co_await remote.files().create(*parent, place.name, attributes,
                                              CreateMode::Unchecked);
   }

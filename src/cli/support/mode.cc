@@ -1,6 +1,7 @@
 #include "cli/support/mode.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <charconv>
@@ -44,7 +45,13 @@ std::uint32_t permission_bits(char permission) {
 
 }  // namespace
 
-Result<ModeChange, std::string> ModeChange::parse(std::string_view text) {
+std::uint32_t current_umask() {
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  return mask;
+}
+
+Result<ModeChange, std::string> ModeChange::parse(std::string_view text, std::uint32_t umask) {
   ModeChange change;
   std::uint32_t octal = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), octal, 8);
@@ -54,7 +61,7 @@ Result<ModeChange, std::string> ModeChange::parse(std::string_view text) {
   }
   for (std::string_view rest = text;;) {
     const std::size_t comma = std::min(rest.find(','), rest.size());
-    if (!parse_clause(rest.substr(0, comma), change.clauses_))
+    if (!parse_clause(rest.substr(0, comma), umask, change.clauses_))
       return Failure{
           fmt::format("'{}' is no mode; write it octal (644) or like u=rw,go=r or +x", text)};
     if (comma == rest.size()) return change;
@@ -62,24 +69,27 @@ Result<ModeChange, std::string> ModeChange::parse(std::string_view text) {
   }
 }
 
-bool ModeChange::parse_clause(std::string_view text, std::vector<Clause>& clauses) {
+bool ModeChange::parse_clause(std::string_view text, std::uint32_t umask,
+                              std::vector<Clause>& clauses) {
   std::uint32_t who = 0;
   while (!text.empty() && who_bits(text.front()) != 0) {
     who |= who_bits(text.front());
     text.remove_prefix(1);
   }
+  const std::uint32_t named = who == 0 ? kAll & ~umask : who;
   if (who == 0) who = kAll;
   if (text.empty()) return false;
   // One or more of +rwx-s=...
   while (!text.empty()) {
     Clause clause;
     clause.who = who;
+    clause.named = named;
     clause.how = text.front();
     if (clause.how != '+' && clause.how != '-' && clause.how != '=') return false;
     text.remove_prefix(1);
     for (; !text.empty() && std::string_view("rwxstX").find(text.front()) != text.npos;
          text.remove_prefix(1)) {
-      clause.bits |= permission_bits(text.front()) & who;
+      clause.bits |= permission_bits(text.front()) & named;
       clause.searchable = clause.searchable || text.front() == 'X';
     }
     clauses.push_back(clause);
@@ -90,7 +100,7 @@ bool ModeChange::parse_clause(std::string_view text, std::vector<Clause>& clause
 std::uint32_t ModeChange::apply(std::uint32_t mode, bool directory) const {
   for (const Clause& clause : clauses_) {
     std::uint32_t bits = clause.bits;
-    if (clause.searchable && (directory || (mode & 0111) != 0)) bits |= 0111 & clause.who;
+    if (clause.searchable && (directory || (mode & 0111) != 0)) bits |= 0111 & clause.named;
     if (clause.how == '=') mode &= ~clause.who;
     mode = clause.how == '-' ? mode & ~bits : mode | bits;
   }

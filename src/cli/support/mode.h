@@ -12,22 +12,28 @@ namespace stag::cli {
 
 class ModeChange {
  public:
-  // Fails with one sentence.
-  static Result<ModeChange, std::string> parse(std::string_view text);
+  // Fails with one sentence. A clause that names nobody, "+w", leaves the bits of `umask` alone, as
+  // POSIX has it for chmod.
+  static Result<ModeChange, std::string> parse(std::string_view text, std::uint32_t umask = 0);
 
   // Applies the change to `mode` (07777).
   std::uint32_t apply(std::uint32_t mode, bool directory) const;
 
  private:
   struct Clause {
-    std::uint32_t who = 0;    // mask of the bits it may touch
+    std::uint32_t who = 0;    // mask of the bits that = clears
+    std::uint32_t named = 0;  // mask of those it may set: without the umask
     char how = '=';           // + - =
-    std::uint32_t bits = 0;   // within `who`
+    std::uint32_t bits = 0;   // within `named`
     bool searchable = false;  // X: execute where something is executable, or for a directory
   };
-  static bool parse_clause(std::string_view text, std::vector<Clause>& clauses);
+  static bool parse_clause(std::string_view text, std::uint32_t umask,
+                           std::vector<Clause>& clauses);
 
   std::vector<Clause> clauses_;
 };
+
+// Of this process.
+std::uint32_t current_umask();
 
 }  // namespace stag::cli
