@@ -294,7 +294,7 @@ class LivesOfExposure {
     for (std::size_t i = 1; i < calls_.size(); ++i) start(calls_[i]);
     fabric_.run_for(kDeadline);
     if (SilentPeer& peer = *fabric_.peers.back(); !peer.closed) {
-      answer(peer, calls_[2]);
+      answer(peer, calls_[2].message.xid);
       if (!peer.closed) peer.lose_connection();
     }
     fabric_.run_for(Duration(1));
@@ -381,18 +381,21 @@ class LivesOfExposure {
     prepare(made, limited);
     start(made);
   }
-  static void answer(SilentPeer& peer, const Made& made) {
+  static void answer(SilentPeer& peer, std::uint32_t xid) {
     const std::size_t left = std::exchange(allocations_until_failure, 0);
-    Buffer reply = silent_reply(made.message.xid);
+    Buffer reply = silent_reply(xid);
     allocations_until_failure = left;
     peer.arrive(std::move(reply));
   }
   void answer_all() {
     for (int i = 0; i < 4; ++i) {
       fabric_.run_for(kPatience);
+      // A new connection begins with a NULL call.
+      SilentPeer& peer = *fabric_.peers.back();
+      if (peer.sends != 0 && !peer.closed) answer(peer, peer.last_xid);
       for (const Made* made : {&calls_[0], &calls_[1], &calls_[2], &calls_[3], &calls_[4], &late_})
         if (made->begun && !made->ended && !fabric_.peers.back()->closed)
-          answer(*fabric_.peers.back(), *made);
+          answer(*fabric_.peers.back(), made->message.xid);
     }
     fabric_.run_for(kPatience);
   }

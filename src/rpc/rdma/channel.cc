@@ -35,6 +35,9 @@ xdr::Stream null_call(std::uint32_t xid, std::uint32_t program, std::uint32_t ve
 constexpr int kUnansweredTries = 3;
 constexpr Duration kUnansweredPause = std::chrono::milliseconds(50);
 
+// Intervals of ChannelOptions::probe_after.
+constexpr std::uint32_t kLongSilence = 4;
+
 }  // namespace
 
 struct Channel::Entry final : Deadline {
@@ -96,6 +99,9 @@ void Channel::adopt(std::unique_ptr<fabric::Connection> connection, bool announc
   settings.serves_chunks = options_.reverse_chunks;
   settings.moved = options_.moved;
   link_ = std::make_shared<Link>(std::move(connection), settings, static_cast<LinkOwner&>(*this));
+  // An interval of the connection before says nothing about this one.
+  health_timer_.cancel();
+  health_watched_ = false;
   link_->open(reverse_service_, {});
 }
 
@@ -118,9 +124,21 @@ Task<Result<Ok, Reason>> Channel::attempt(CancelToken cancel) {
   }
 }
 
-void Channel::on_attempts_ended(Reason reason) {
+// Of the first connection nobody knows yet which program it is for.
+bool Channel::begins_with_probe() const {
   // The accepting end is silent until it has heard something.
-  if (reason == Reason::None && waiting_.empty() && connected()) tasks_.add(probe(link_));
+  if (waiting_.empty()) return true;
+  // A Call that takes long must not have the only credit: the quick Reply to a NULL call brings
+  // more of them, for the other Calls and for the next probe.
+  return last_program_ != 0 && options_.probe_after > Duration::zero();
+}
+
+void Channel::on_attempts_ended(Reason reason) {
+  try {
+    if (reason == Reason::None && connected() && begins_with_probe()) tasks_.add(probe(link_));
+  } catch (const std::bad_alloc&) {
+    // The Calls do without.
+  }
   wake_waiting(reason);
 }
 
@@ -226,8 +244,10 @@ void Channel::begin(Entry& entry) {
   const bool begun = watch_health();
   entry.link = link_.get();
   link_->start(entry.call);
+  if (!begun) return;
   // Behind it: that the Call itself is taken says nothing about the server.
-  if (begun && link_ != nullptr) link_->progressed();
+  if (link_ != nullptr) link_->progressed();
+  silence_ = 0;
 }
 
 std::optional<ChannelLimits> Channel::limits() const {
@@ -288,8 +308,10 @@ void Channel::on_health_tick() {
   health_watched_ = false;
   if (closing_ || link_ == nullptr || !link_->up() || link_->in_flight() == 0) return;
   const bool alive = link_->progressed();
-  // A probe that found no credit yet says nothing about the server.
-  if (!alive && probe_ != nullptr && probe_->sent()) return link_->close(Reason::RpcServerSilent);
+  silence_ = alive ? 0 : silence_ + 1;
+  // A probe that finds no credit says nothing about the server, unless for long.
+  const bool given_up = probe_ != nullptr && (probe_->sent() || silence_ > kLongSilence);
+  if (!alive && given_up) return link_->close(Reason::RpcServerSilent);
   try {
     watch_health();
   } catch (const std::bad_alloc&) {

@@ -64,6 +64,7 @@ class Channel final : public rpc::Channel, private LinkOwner, private Reconnecto
   Task<Result<Ok, Reason>> attempt(CancelToken cancel) override;
   bool wants_connection() const override;
   void on_attempt_failed(Reason reason) override { trace(reason, where()); }
+  bool begins_with_probe() const;
   void on_attempts_ended(Reason reason) override;
   // `announced`: whether the server was told our properties.
   void adopt(std::unique_ptr<fabric::Connection> connection, bool announced);
@@ -95,6 +96,7 @@ class Channel final : public rpc::Channel, private LinkOwner, private Reconnecto
   std::uint32_t last_program_ = 0, last_version_ = 0;  // of the NULL call of a probe
   Timer health_timer_;
   bool health_watched_ = false;
+  std::uint32_t silence_ = 0;     // intervals in a row in which no byte moved
   PendingCall* probe_ = nullptr;  // the health check in progress
   TaskGroup tasks_;               // health checks
   Completion<Ok>* quiet_ = nullptr;

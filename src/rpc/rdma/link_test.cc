@@ -69,6 +69,12 @@ Task<void> ignored(Client& client, CallOptions options, std::optional<CallResult
   to.emplace(co_await client.call<Ignore>({1, 1}, options));
 }
 
+Task<void> pinged(Client& client, std::optional<CallResult<Ok>>& to) {
+  CallOptions patient;
+  patient.timeout = 300s;
+  to.emplace(co_await client.ping(kBlobProgram, 1, patient));
+}
+
 // A Service that can stop answering anything at all, NULL included.
 class Hanging final : public Service {
  public:
@@ -174,6 +180,48 @@ TEST_F(RdmaLink, gives_a_connection_up_when_the_probe_has_no_answer) {
   loop.run_until([&] { return result.has_value(); });
 }
 
+// It has taken the one credit that a new connection has, and no probe can be sent.
+TEST_F(RdmaLink, gives_a_connection_up_whose_first_Call_has_no_answer) {
+  for (const std::uint32_t credits : {64u, 1u}) {
+    ChannelOptions options;
+    options.probe_after = 10s;
+    options.credits = credits;
+    program_server_hangs.arm();
+    connect(options);
+    const auto silent = reason_counters().of(Reason::RpcServerSilent);
+    std::optional<CallResult<Ok>> result;
+    detach(pinged(*client, result));
+    EXPECT_TRUE(loop.run_until(
+        [&] { return reason_counters().of(Reason::RpcServerSilent) == silent + 1; }, 65s));
+    program_server_hangs.disarm();
+    EXPECT_TRUE(loop.run_until([&] { return result.has_value(); }));
+    EXPECT_TRUE(result && result->ok()) << "on the next connection";
+    TearDown();
+  }
+}
+
+TEST_F(RdmaLink, asks_whether_the_server_lives_before_Calls_take_the_credit_of_a_new_connection) {
+  ChannelOptions options;
+  options.probe_after = 10s;
+  connect(options);
+  ASSERT_TRUE(loop.run(client->ping(kBlobProgram, 1)).ok());
+  const auto silent = reason_counters().of(Reason::RpcServerSilent);
+  CallOptions patient, hasty;
+  patient.timeout = 300s;
+  hasty.timeout = 5s;
+  std::optional<CallResult<Blob>> slow;
+  detach(ignored(*client, patient, slow));
+  network.lose_connections();
+  EXPECT_TRUE(loop.run_until([&] { return channel->losses() == 1; }));
+  EXPECT_TRUE(loop.run(client->ping(kBlobProgram, 1, hasty)).ok()) << "behind the slow Call";
+  program_server_hangs.arm();
+  network.lose_connections();
+  EXPECT_TRUE(loop.run_until(
+      [&] { return reason_counters().of(Reason::RpcServerSilent) == silent + 1; }, 25s));
+  program_server_hangs.disarm();
+  loop.run_until([&] { return slow.has_value(); });
+}
+
 Task<void> fetched(Client& client, std::uint32_t length, int& good) {
   CallOptions patient;
   patient.timeout = 300s;
@@ -206,6 +254,33 @@ TEST(RdmaLinkOnSlowNetwork, is_kept_while_large_Replies_are_on_their_way) {
   EXPECT_TRUE(loop.run_until([&] { return group.running() == 0; }));
   EXPECT_EQ(good, kCalls);
   EXPECT_EQ(reason_counters().of(Reason::RpcServerSilent), silent);
+  loop.run(closed(channel));
+  loop.run(closed(server));
+}
+
+// When the interval ends that began before the loss, the new connection is a second old.
+TEST(RdmaLinkOnSlowNetwork, is_not_given_up_for_the_silence_of_the_connection_before) {
+  fabric::SimLoop loop;
+  fabric::SimOptions far;
+  far.latency = 2s;
+  fabric::SimFabric network(loop, far);
+  rpc::Server blobs;
+  blobs.add(blob_program());
+  Server server(blobs);
+  ChannelOptions options;
+  options.probe_after = 10s;
+  Channel channel(network, *server.listen(network, {"server", 20049}), options);
+  ASSERT_TRUE(loop.run(channel.connect({})).ok());
+  Client client(channel, kBlobBinding);
+  ASSERT_TRUE(loop.run(client.ping(kBlobProgram, 1)).ok());  // begins the interval; takes 4 s
+  loop.run_for(1s);
+  const auto silent = reason_counters().of(Reason::RpcServerSilent);
+  std::optional<CallResult<Ok>> result;
+  network.lose_connections();
+  detach(pinged(client, result));
+  EXPECT_TRUE(loop.run_until([&] { return result.has_value(); }));
+  EXPECT_EQ(reason_counters().of(Reason::RpcServerSilent), silent);
+  EXPECT_EQ(channel.losses(), 1u);
   loop.run(closed(channel));
   loop.run(closed(server));
 }

@@ -69,7 +69,8 @@ struct ChannelOptions {
   Duration reconnect_for = std::chrono::seconds(120);
   // When calls are in progress and no byte has moved for this long, the Channel sends a NULL call
   // in a credit that it keeps free for that (RFC 8267 section 6.7.2); without a Reply within the
-  // same time it closes the connection. Zero: never.
+  // same time it closes the connection. Where the server grants a single credit, and a Call has it,
+  // the connection is closed after four times that long without a byte. Zero: never.
   Duration probe_after = std::chrono::seconds(15);
   std::uint64_t seed = 0;          // of XIDs and jitter; 0: the system's random numbers
   TransferStats* moved = nullptr;  // counts transfers; outlives the Channel. Null: none

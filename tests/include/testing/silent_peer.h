@@ -24,6 +24,7 @@ struct SilentPeer {
   std::optional<Reason> closed;
   std::deque<fabric::Token> reads;
   int sends = 0;
+  std::uint32_t last_xid = 0;  // of what was sent
   fabric::Traffic traffic;
   // Whether memory can be exposed to it, and whether it takes a turn to revoke that. By handle.
   bool exposes = false, revokes_later = false;
@@ -90,8 +91,10 @@ class SilentConnection final : public fabric::Connection {
     static_cast<void>(std::make_unique<std::byte[]>(1));
     return freed(handle);
   }
-  void send(Rope, std::optional<std::uint32_t>, fabric::Flow, fabric::Token token) override {
+  void send(Rope message, std::optional<std::uint32_t>, fabric::Flow,
+            fabric::Token token) override {
     loop_.post([&peer = peer_, token] { peer.events->on_done(token, Reason::None); });
+    peer_.last_xid = load_be<std::uint32_t>(message.pieces().front().data());
     ++peer_.sends;
   }
   void write(Rope, fabric::RemoteMemory, fabric::Flow, fabric::Token) override {}
