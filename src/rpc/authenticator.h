@@ -97,6 +97,9 @@ class Authenticator {
   // Whether a Call with this header may be accepted, so that its arguments are worth an RDMA Read.
   // Called before the functions above; changes nothing and allocates nothing.
   virtual bool may_accept(const oncrpc::CallHeader& /*header*/) const { return true; }
+  // Whether the order matters in which Calls are authenticated. Then it is that of their arrival,
+  // as far as the header arrives first and authenticate_at_once() decides.
+  virtual bool minds_order() const { return false; }
 };
 
 // The authenticators of AUTH_NONE and AUTH_SYS (RFC 5531 section 8.2 and appendix A).

@@ -187,6 +187,8 @@ struct ReplyRoom {
   std::uint64_t max() const { return inline_max > chunk_max ? inline_max : chunk_max; }
 };
 
+struct Authentication;  // rpc/authenticator.h
+
 // A Call as it came in. `payload` is owned, or outlives the serve() Task.
 struct IncomingCall {
   std::shared_ptr<const Origin> origin;
@@ -196,6 +198,8 @@ struct IncomingCall {
   // The Service sets it when it gives no Reply and the peer must not wait for one: the transport
   // then ends the connection for this reason.
   Reason close = Reason::None;
+  // What was decided about the caller before serve(); null: nothing yet (Service::on_arrival).
+  std::shared_ptr<Authentication> who{};
 };
 
 // The results of a Call before they get an RPC header; `results` is set when the status is SUCCESS.

@@ -266,6 +266,28 @@ Result<Server::Target, ReplyStatus> Server::find(const oncrpc::CallHeader& heade
                            program->replay_policy() == ReplayPolicy::PerProcedure};
 }
 
+bool Server::authenticate_at_once(const oncrpc::CallHeader& header, IncomingCall& call,
+                                  Authentication& to) const {
+  if (call.who != nullptr) {
+    to = std::move(*call.who);
+    call.who.reset();
+    return true;
+  }
+  Authenticator* const knows = authenticator(header.credential.flavor);
+  if (knows == nullptr) return to.refuse(AuthStat::AUTH_REJECTEDCRED), true;
+  return knows->authenticate_at_once(header, call, to);
+}
+
+void Server::on_arrival(IncomingCall& call) {
+  xdr::Decoder decoder(call.payload);
+  const Result<oncrpc::CallHeader, oncrpc::CallFault> header = oncrpc::decode_call(decoder);
+  if (!header) return;
+  Authenticator* const knows = authenticator(header->credential.flavor);
+  if (knows == nullptr || !knows->minds_order()) return;
+  auto who = std::make_shared<Authentication>();
+  if (knows->authenticate_at_once(*header, call, *who)) call.who = std::move(who);
+}
+
 bool Server::is_worth_fetching(const Origin& origin, Bytes message) const {
   xdr::Decoder decoder(Buffer::borrow(message));
   const Result<oncrpc::CallHeader, oncrpc::CallFault> header = oncrpc::decode_call(decoder);
@@ -301,12 +323,9 @@ Task<std::optional<OutgoingReply>> Server::serve(IncomingCall& call) {
     const Result<oncrpc::CallHeader, oncrpc::CallFault> header = oncrpc::decode_call(decoder);
     if (!header) co_return watch.end(refuse(header.error(), call));
     watch.begin(*header);
-    Authenticator* const knows = authenticator(header->credential.flavor);
     Authentication who;
-    if (knows == nullptr)
-      who.refuse(AuthStat::AUTH_REJECTEDCRED);
-    else if (!knows->authenticate_at_once(*header, call, who))
-      who = co_await knows->authenticate(*header, call);
+    if (!authenticate_at_once(*header, call, who))
+      who = co_await authenticator(header->credential.flavor)->authenticate(*header, call);
     if (who.verdict != Authentication::Verdict::Accepted)
       co_return watch.end(answer(header->xid, who, call));
     const Result<Target, ReplyStatus> found = find(*header, *call.origin);

@@ -55,6 +55,7 @@ class Server : public Service {
 
   Task<std::optional<OutgoingReply>> serve(IncomingCall& call) override;
 
+  void on_arrival(IncomingCall& call) override;
   bool is_worth_fetching(const Origin& origin, Bytes message) const override;
   std::uint64_t reply_max(const Origin& origin, const Buffer& call) const noexcept override;
 
@@ -74,6 +75,8 @@ class Server : public Service {
   };
   Program& program(std::uint32_t program, std::uint32_t version);
   Authenticator* authenticator(oncrpc::AuthFlavor flavor) const;
+  bool authenticate_at_once(const oncrpc::CallHeader& header, IncomingCall& call,
+                            Authentication& to) const;
   Result<Target, oncrpc::ReplyStatus> find(const oncrpc::CallHeader& header,
                                            const Origin& origin) const;
   // Calls that are protected, and those that must not run twice.

@@ -20,6 +20,9 @@ class Service {
   // to its end and its Reply is not sent. An exception, from the call or from the Task, ends the
   // connection: it means that there was no memory even for an error Reply.
   virtual Task<std::optional<OutgoingReply>> serve(IncomingCall& call) = 0;
+  // Called before serve() for a Call that has to wait for memory or for its arguments, as soon as
+  // it has arrived. `call.payload` is what came inline, and will be served unless it is empty.
+  virtual void on_arrival(IncomingCall& /*call*/) {}
   // Whether to fetch the arguments of a Call from the peer's memory by RDMA Read. `message` is what
   // came inline: the RPC header. False: serve() will refuse the Call for its header alone.
   // Allocates nothing.

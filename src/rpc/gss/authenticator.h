@@ -25,6 +25,8 @@ class GssAuthenticator final : public Authenticator {
   Task<Authentication> authenticate(const oncrpc::CallHeader& header,
                                     const IncomingCall& call) override;
   bool may_accept(const oncrpc::CallHeader& header) const override;
+  // RFC 2203 5.3.3.1: a number that is a window behind the highest is refused.
+  bool minds_order() const override { return true; }
 
   const ContextTable& contexts() const { return contexts_; }
 

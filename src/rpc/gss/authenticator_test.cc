@@ -151,6 +151,40 @@ TEST_F(GssServer, drops_a_sequence_number_that_was_seen_or_is_below_the_window) 
   EXPECT_TRUE(good(increment(*context, 1001)));
 }
 
+// RFC 2203 5.3.3.1: "When a request is received by the server".
+TEST_F(GssServer, judges_the_number_of_a_request_when_it_arrives_however_late_it_is_served) {
+  const auto context = client.establish();
+  rpc::IncomingCall first =
+      client.signed_call(client.data(1), *context, word(1), INCREMENT::number);
+  rpc::IncomingCall again, unseen;
+  again.origin = unseen.origin = first.origin;
+  again.payload = unseen.payload = first.payload;
+  world.server.on_arrival(first);
+  world.server.on_arrival(again);
+  for (std::uint32_t number = 2; number <= 1000; ++number)
+    ASSERT_TRUE(good(increment(*context, number)));
+  EXPECT_TRUE(good(client.serve(first)));
+  for (rpc::IncomingCall* const replay : {&again, &unseen}) {
+    EXPECT_FALSE(client.serve(*replay).has_value());
+    EXPECT_EQ(client.last_close, Reason::RpcSequenceRefused);
+  }
+}
+
+TEST_F(GssServer, decides_about_a_request_once) {
+  const auto context = client.establish();
+  const auto stranger = *testing::FakeInitiator(world.realm).begin();
+  rpc::IncomingCall forged =
+      client.signed_call(client.data(1), *stranger, word(1), INCREMENT::number);
+  world.server.on_arrival(forged);
+  EXPECT_EQ(refusal(client.serve(forged)), AuthStat::RPCSEC_GSS_CREDPROBLEM);
+  rpc::IncomingCall call = client.signed_call(client.data(1), *context, word(1), INCREMENT::number);
+  world.server.on_arrival(call);
+  ASSERT_NE(call.who, nullptr);
+  EXPECT_TRUE(good(client.serve(call)));
+  EXPECT_EQ(call.who, nullptr);
+  EXPECT_FALSE(client.serve(call).has_value()) << "the same bytes are another message";
+}
+
 // RFC 2203 7.2.1: only a good checksum moves the window.
 TEST_F(GssServer, is_not_moved_by_a_number_above_the_window_without_its_checksum) {
   const auto context = client.establish();

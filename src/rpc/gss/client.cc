@@ -45,8 +45,8 @@ std::uint32_t GssClient::reply_overhead() const {
 Task<Result<std::unique_ptr<CallSecurity>, CallError>> GssClient::begin(
     Channel& channel, const oncrpc::CallHeader& header, const CallMessage& message) {
   loop_ = &channel.loop();
-  while (!usable(*loop_) || context_->full()) {
-    if (setting_up_ || usable(*loop_)) {
+  while (!usable(*loop_) || context_->full() || context_->outrun()) {
+    if (setting_up_ || (usable(*loop_) && context_->full())) {
       const std::uint32_t before = set_ups_;
       const Reason why = co_await wait(*loop_, message);
       if (why != Reason::None) co_return Failure{CallError::transport(why, channel.where())};
@@ -54,7 +54,9 @@ Task<Result<std::unique_ptr<CallSecurity>, CallError>> GssClient::begin(
       if (failed && !usable(*loop_)) co_return Failure{*failure_};
     } else {
       const auto failure = co_await replace_context(channel, header, message);
-      if (failure) co_return Failure{*failure};
+      if (failure && !usable(*loop_)) co_return Failure{*failure};
+      if (failure) break;  // Most servers take it in a context that is outrun, too.
+      co_await end_outrun(channel);
     }
   }
   co_return std::unique_ptr<CallSecurity>(
@@ -68,6 +70,7 @@ Task<std::optional<CallError>> GssClient::replace_context(Channel& channel,
       Failure{CallError::transport(Reason::OutOfMemory, channel.where())};
   try {
     const SettingUp setting_up(setting_up_);
+    outrun_.reserve(outrun_.size() + 2);  // for this one and, in end(), the next
     made = co_await set_up_context(channel, *options_.initiator, header, message);
   } catch (...) {
     trace_exception(Reason::GssFailed, channel.where());
@@ -75,10 +78,12 @@ Task<std::optional<CallError>> GssClient::replace_context(Channel& channel,
   ++set_ups_;
   failure_.reset();
   header_ = header;
-  if (made)
+  if (made) {
+    if (usable(*loop_)) outrun_.push_back(std::move(context_));
     context_ = *std::move(made);
-  else
+  } else {
     failure_ = made.error();
+  }
   const std::optional<CallError> result = failure_;
   wake(waiters_.size());
   co_return result;
@@ -117,12 +122,25 @@ void GssClient::on_call_ended() {
   wake(1);
 }
 
+// Of those that no Call uses any more the server is told, as it may keep them for hours.
+Task<void> GssClient::end_outrun(Channel& channel) {
+  const auto unused = [](const auto& context) { return context->calls == 0; };
+  for (;;) {
+    const auto found = std::find_if(outrun_.begin(), outrun_.end(), unused);
+    if (found == outrun_.end()) co_return;
+    const std::shared_ptr<ClientContext> context = *found;
+    outrun_.erase(found);
+    if (context->usable(channel.loop().now()))
+      co_await destroy_context(channel, context, header_, options_.service);
+  }
+}
+
 // RFC 2203 5.4: "If the request to destroy the context fails for some reason, the client need not
 // take any special action."
 Task<void> GssClient::end(Channel& channel) {
-  const std::shared_ptr<ClientContext> context = std::exchange(context_, nullptr);
-  if (context == nullptr || !context->usable(channel.loop().now()) || !channel.limits()) co_return;
-  co_await destroy_context(channel, context, header_, options_.service);
+  if (context_ != nullptr) outrun_.push_back(std::exchange(context_, nullptr));
+  if (channel.limits()) co_await end_outrun(channel);
+  outrun_.clear();
 }
 
 }  // namespace stag::rpc

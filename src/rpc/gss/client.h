@@ -1,10 +1,12 @@
 // The client's half of RPCSEC_GSS: one context at a time, made when a Call needs it and shared by
-// all Calls; the others wait while it is made. Thread: one loop's.
+// all Calls; the others wait while it is made. A Call that takes long keeps its context, and those
+// that come a window later have another one. Thread: one loop's.
 #pragma once
 
 #include <deque>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "base/completion.h"
 #include "rpc/channel.h"
@@ -34,11 +36,15 @@ class GssClient final : public ClientSecurity,
   void wake(std::size_t count);
 
   bool usable(Loop& loop) const { return context_ != nullptr && context_->usable(loop.now()); }
+  Task<void> end_outrun(Channel& channel);
   Task<std::optional<CallError>> replace_context(Channel& channel, const oncrpc::CallHeader& header,
                                                  const CallMessage& message);
 
   const GssClientOptions options_;
   std::shared_ptr<ClientContext> context_;
+  // Contexts that were replaced because they were outrun, with the Calls that are in progress
+  // there.
+  std::vector<std::shared_ptr<ClientContext>> outrun_;
   oncrpc::CallHeader header_;  // program and version of the context's set-up
   bool setting_up_ = false;
   std::uint32_t set_ups_ = 0;         // that have ended

@@ -1,6 +1,7 @@
 #include "rpc/gss/client_context.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "gss/protect.h"
 
@@ -9,20 +10,44 @@ namespace stag::rpc {
 using gss::Major;
 using oncrpc::AuthFlavor;
 
+bool ClientContext::outrun() const {
+  return oldest != nullptr && seq_num + unsent + 1 - oldest->last_seq_num() >= window;
+}
+
 GssCall::GssCall(std::shared_ptr<ClientContext> context, gss::Service service,
                  gss::Procedure procedure, ContextObserver& observer)
     : context_(std::move(context)), service_(service), procedure_(procedure), observer_(observer) {
   ++context_->calls;
+  ++context_->unsent;
 }
 
 GssCall::~GssCall() {
+  unlink();
   --context_->calls;
   observer_.on_call_ended();
 }
 
+void GssCall::unlink() {
+  if (transmissions_ == 0) {
+    --context_->unsent;
+    return;
+  }
+  (older_ != nullptr ? older_->newer_ : context_->oldest) = newer_;
+  (newer_ != nullptr ? newer_->older_ : context_->newest) = older_;
+}
+
+// That of an earlier transmission no longer counts: its connection is lost.
+void GssCall::take_number() {
+  unlink();
+  seq_nums_[transmissions_++ % seq_nums_.size()] = ++context_->seq_num;
+  older_ = std::exchange(context_->newest, this);
+  newer_ = nullptr;
+  (older_ != nullptr ? older_->newer_ : context_->oldest) = this;
+}
+
 Result<oncrpc::OpaqueAuth, Reason> GssCall::credential() {
   if (context_->seq_num >= gss::kMaxSeq - 1) return Failure{Reason::RpcProtectionFailed};
-  seq_nums_[transmissions_++ % seq_nums_.size()] = ++context_->seq_num;
+  take_number();
   gss::Credential credential;
   credential.procedure = procedure_;
   credential.seq_num = context_->seq_num;

@@ -13,6 +13,8 @@
 
 namespace stag::rpc {
 
+class GssCall;
+
 struct ClientContext {
   // Sequence numbers that stay unused, for retransmissions of the last Calls.
   static constexpr std::uint32_t kLastSeq = gss::kMaxSeq - (1u << 20);
@@ -22,11 +24,17 @@ struct ClientContext {
   std::uint32_t window = 1;   // Calls that may be in progress
   std::uint32_t seq_num = 0;  // the last one used
   std::uint32_t calls = 0;    // in progress
+  std::uint32_t unsent = 0;   // of them, that have no number yet
+  GssCall* oldest = nullptr;  // of those that have one, in the order of their last numbers
+  GssCall* newest = nullptr;
   TimePoint expires = TimePoint::max();
   bool refused = false;  // the server knows it no longer
 
   bool usable(TimePoint now) const { return !refused && now < expires && seq_num < kLastSeq; }
   bool full() const { return calls >= window; }
+  // Whether another Call would move the window past one that has no Reply: the server may judge
+  // that one late, because it fetches its arguments first, and would take it for a replay.
+  bool outrun() const;
 };
 
 // Called when a Call of a context has ended.
@@ -53,14 +61,20 @@ class GssCall final : public CallSecurity, public Pooled {
   Task<Result<Buffer, Reason>> unwrap(Buffer results) override;
   bool renew(oncrpc::AuthStat refusal) override;
 
+  std::uint32_t last_seq_num() const { return seq_nums_[(transmissions_ - 1) % seq_nums_.size()]; }
+
  private:
+  void take_number();
+  void unlink();
+
   const std::shared_ptr<ClientContext> context_;
   const gss::Service service_;
   const gss::Procedure procedure_;
   ContextObserver& observer_;
-  std::uint32_t last_seq_num() const { return seq_nums_[(transmissions_ - 1) % seq_nums_.size()]; }
   std::array<std::uint32_t, 8> seq_nums_{};  // of the last transmissions
   std::size_t transmissions_ = 0;
+  GssCall* older_ = nullptr;
+  GssCall* newer_ = nullptr;
   std::uint32_t answered_ = 0;  // of the transmission that the Reply is for
   std::array<std::byte, gss::credential_size(gss::kMaxHandle)> credential_;
   gss::Mic mic_;

@@ -301,6 +301,79 @@ TEST(RpcsecGss, has_no_more_calls_in_progress_than_the_servers_window) {
   EXPECT_EQ(gate.most, 256u);
 }
 
+// Of a Call; views into its bytes.
+gss::Credential credential_of(const Buffer& message) {
+  xdr::Decoder decoder(message);
+  return *gss::decode_credential(oncrpc::decode_call(decoder)->credential.body);
+}
+
+// A call in progress, and what the others of its user see of it.
+struct Outrun {
+  Outrun() {
+    world.server.add<SLOW>([this](CallContext&, std::uint32_t value) -> Task<std::uint32_t> {
+      co_await gate.wait();
+      co_return value;
+    });
+    calls.add(call_slowly(*this));
+    world.loop.drain();
+    first = world.channel.last_call.rope().flatten();
+  }
+  static Task<> call_slowly(Outrun& of) {
+    of.good = (co_await of.world.client.call<SLOW>(1u)).ok();
+  }
+  // Whether the last message has the context of the first.
+  bool same_context() const {
+    const Buffer last = world.channel.last_call.rope().flatten();
+    return std::ranges::equal(credential_of(first).handle, credential_of(last).handle);
+  }
+
+  GssWorld world;
+  Gate gate;
+  TaskGroup calls;
+  Buffer first;
+  bool good = false;
+};
+
+// RFC 2203 5.3.3.1: a server may judge a number after it has seen later ones.
+TEST(RpcsecGss, takes_another_context_before_the_window_passes_a_call_in_progress) {
+  Outrun outrun;
+  for (int i = 1; i <= 1000; ++i) {
+    ASSERT_TRUE(outrun.world.call<INCREMENT>(1).ok());
+    ASSERT_EQ(outrun.same_context(), i < 256) << i;
+  }
+  EXPECT_EQ(outrun.world.realm->accepted, 2u);
+  outrun.gate.open();
+  outrun.world.loop.drain();
+  EXPECT_TRUE(outrun.good);
+  outrun.world.end();
+  EXPECT_EQ(outrun.world.authenticator->contexts().established(), 0u);
+}
+
+TEST(RpcsecGss, tells_the_server_which_contexts_no_call_uses_any_more) {
+  Outrun outrun;
+  for (int round = 0; round < 5; ++round) {
+    for (int i = 0; i < 300; ++i) ASSERT_TRUE(outrun.world.call<INCREMENT>(1).ok());
+    EXPECT_LE(outrun.world.authenticator->contexts().established(), 2u);
+    outrun.gate.open();
+    outrun.world.loop.drain();
+    EXPECT_TRUE(outrun.good);
+    outrun.calls.add(Outrun::call_slowly(outrun));
+    outrun.world.loop.drain();
+  }
+  EXPECT_EQ(outrun.world.realm->accepted, 6u);
+  outrun.gate.open();
+  outrun.world.loop.drain();
+}
+
+TEST(RpcsecGss, goes_on_with_a_context_that_is_outrun_where_there_is_no_other) {
+  Outrun outrun;
+  outrun.world.realm->no_ticket = {Reason::GssTicketExpired, "Ticket expired"};
+  for (int i = 0; i < 400; ++i) ASSERT_TRUE(outrun.world.call<INCREMENT>(1).ok());
+  EXPECT_EQ(outrun.world.realm->accepted, 1u);
+  outrun.gate.open();
+  outrun.world.loop.drain();
+}
+
 TEST(RpcsecGss, lets_a_call_go_that_is_cancelled_or_too_late_while_it_waits_for_a_context) {
   Gate gate;
   GssServerOptions options;

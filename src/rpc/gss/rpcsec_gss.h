@@ -67,8 +67,9 @@ struct GssClientOptions {
 
 // Sets its context up with the first Call, by the program and version of that Call, so that one
 // object is good for one server process. Belongs to the loop of the Channels that use it. A context
-// that the server has lost, or that has expired, is replaced without failing a Call. end() tells
-// the server that the context is no longer used (RFC 2203 section 5.4).
+// that the server has lost, or that has expired, is replaced without failing a Call, as is one
+// whose window would move past a Call in progress. end() tells the server that the context is no
+// longer used (RFC 2203 section 5.4).
 std::shared_ptr<ClientSecurity> rpcsec_gss(GssClientOptions options);
 
 }  // namespace stag::rpc

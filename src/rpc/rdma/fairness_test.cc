@@ -15,9 +15,18 @@ using namespace std::chrono_literals;
 
 constexpr std::uint32_t kMebibyte = 1 << 20;
 
+// Notes the XIDs of Calls that have to wait.
+class NotingServer final : public rpc::Server {
+ public:
+  void on_arrival(rpc::IncomingCall& call) override {
+    arrived.push_back(load_be<std::uint32_t>(call.payload.data()));
+  }
+  std::vector<std::uint32_t> arrived;
+};
+
 class Fairness : public ::testing::Test, private LinkOwner {
  protected:
-  Fairness() { server_.add(testing::blob_program()); }
+  Fairness() { server.add(testing::blob_program()); }
   ~Fairness() override {
     for (SilentPeer& peer : peers_)
       if (!peer.closed) peer.lose_connection();
@@ -34,7 +43,7 @@ class Fairness : public ::testing::Test, private LinkOwner {
     settings.budget = budget;
     links_.push_back(std::make_shared<Link>(std::make_unique<SilentConnection>(loop, peer),
                                             settings, static_cast<LinkOwner&>(*this)));
-    links_.back()->open(&server_, {});
+    links_.back()->open(&server, {});
     return peer;
   }
   // A Call with so many bytes in a Read chunk.
@@ -48,10 +57,10 @@ class Fairness : public ::testing::Test, private LinkOwner {
 
   fabric::SimLoop loop;
   std::shared_ptr<ByteBudget> budget = std::make_shared<ByteBudget>(1024ull * kMebibyte);
+  NotingServer server;
 
  private:
   void on_link_down(Link&, Reason) override {}
-  rpc::Server server_;
   std::deque<SilentPeer> peers_;
   std::vector<std::shared_ptr<Link>> links_;
 };
@@ -94,6 +103,22 @@ TEST_F(Fairness, a_Call_that_waits_begins_as_soon_as_there_is_room_and_needs_no_
   loop.run_until([&] { return second.reads.size() == 2; }, 0s);
   EXPECT_EQ(second.reads.size(), 2u);
   EXPECT_EQ(loop.now(), before);
+}
+
+TEST_F(Fairness, a_Call_that_waits_is_known_to_the_Service_from_its_arrival_on) {
+  budget = std::make_shared<ByteBudget>(4 * kMebibyte);
+  SilentPeer& peer = connect("a");
+  peer.arrive(call(1, 4 * kMebibyte));
+  peer.arrive(call(2, kMebibyte));
+  EXPECT_EQ(peer.reads.size(), 1u);
+  EXPECT_EQ(server.arrived, (std::vector<std::uint32_t>{1, 2}));
+  peer.arrive(silent_call(3, {}));
+  EXPECT_EQ(peer.sends, 1);
+  peer.end_read();
+  loop.run_until([&] { return !peer.reads.empty(); }, 0s);
+  peer.end_read();
+  EXPECT_EQ(peer.sends, 3);
+  EXPECT_EQ(server.arrived.size(), 2u) << "once, and no Call that is served at once";
 }
 
 TEST_F(Fairness, Reads_that_bring_nothing_lose_their_memory_when_others_wait_for_it) {

@@ -260,8 +260,8 @@ bool Link::is_worth_reading(Bytes payload) const {
 
 // It has to wait: what is not counted must not keep more memory than its own.
 void Link::hold_call(rpcrdma::IncomingCall& call, Bytes payload) {
-  served(call).defer(payload.size() <= rpcrdma::kSmallStream ? Buffer::copy_of(payload)
-                                                             : kept(payload));
+  served(call).defer(*service_, payload.size() <= rpcrdma::kSmallStream ? Buffer::copy_of(payload)
+                                                                        : kept(payload));
 }
 
 bool Link::start_reads(rpcrdma::IncomingCall& call, std::span<const rpcrdma::ArrivedItem> items) {

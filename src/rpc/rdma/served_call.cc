@@ -21,8 +21,8 @@ void ServedCall::serve(Service& service, const rpcrdma::CallArrival& arrival, Bu
   if (arrival.long_call) {
     call_.payload = std::move(buffers_[0].block).freeze(buffers_[0].length);
     first = 1;
-  } else {
-    call_.payload = arrival.deferred ? std::move(deferred_) : std::move(payload);
+  } else if (!arrival.deferred) {
+    call_.payload = std::move(payload);
   }
   if (first < arrival.items.size()) call_.items = {};
   for (std::size_t i = first; i < arrival.items.size(); ++i)
@@ -70,9 +70,9 @@ Rope ServedCall::item_bytes(std::uint32_t item) {
 }
 
 void ServedCall::release() {
-  deferred_ = {};
   buffers_.clear();
   call_.payload = {};
+  call_.who.reset();
   if (!call_.items.empty()) call_.items = {};
 }
 

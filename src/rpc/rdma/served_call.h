@@ -36,9 +36,12 @@ class ServedCall final : public rpcrdma::IncomingCall, private TaskEnd {
     call_.origin = std::move(origin);
   }
 
-  // The inline stream of a Call that has to wait; owned.
-  void defer(Buffer payload) { deferred_ = std::move(payload); }
-  std::size_t deferred_bytes() const { return deferred_.size(); }
+  // The inline stream of a Call that has to wait until `service` serves it; owned.
+  void defer(Service& service, Buffer payload) {
+    call_.payload = std::move(payload);
+    service.on_arrival(call_);
+  }
+  std::size_t deferred_bytes() const { return call_.payload.size(); }
 
   // Memory for the items the core is about to read, `length` bytes each. False when there is none.
   bool make_room(std::span<const rpcrdma::ArrivedItem> items);
@@ -83,7 +86,6 @@ class ServedCall final : public rpcrdma::IncomingCall, private TaskEnd {
 
   ServedCallOwner& owner_;
   rpc::IncomingCall call_;
-  Buffer deferred_;
   std::array<std::byte, kRoomForStream> stream_;
   InlineVector<ItemBuffer, 2> buffers_;
   Task<std::optional<OutgoingReply>> serving_;

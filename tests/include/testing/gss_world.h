@@ -108,13 +108,16 @@ class RawGssClient {
   // The same signed by `context`.
   std::optional<Answer> send_signed(const gss::Credential& credential, gss::Context& context,
                                     Bytes arguments, std::uint32_t procedure = 0) {
+    rpc::IncomingCall call = signed_call(credential, context, arguments, procedure);
+    return serve(call);
+  }
+  rpc::IncomingCall signed_call(const gss::Credential& credential, gss::Context& context,
+                                Bytes arguments, std::uint32_t procedure) {
     const std::vector<std::byte> start = head(credential, procedure);
     const Bytes message = start;
     gss::Mic mic;
     STAG_CHECK(context.get_mic(gss::Pieces(&message, 1), mic) == gss::Major::COMPLETE);
-    rpc::IncomingCall call =
-        incoming(start, {oncrpc::AuthFlavor::RPCSEC_GSS, mic.bytes()}, arguments);
-    return serve(call);
+    return incoming(start, {oncrpc::AuthFlavor::RPCSEC_GSS, mic.bytes()}, arguments);
   }
 
   std::optional<Answer> init(Bytes token, Bytes handle = {}) {
