@@ -133,6 +133,11 @@ Task<void> Operations::open(fuse_req_t from, std::uint64_t number, fuse_file_inf
 Task<Outcome<Opened>> Operations::open_there(std::uint64_t number, Handle file,
                                              std::uint32_t asked) {
   co_await removals_.ended(number);
+  // One that lost its name before, and has just been closed for the last time, is opened in vain.
+  while (removals_.lost(number) != nullptr && silly_files_.being_removed(file)) {
+    co_await silly_files_.name_removed(file);
+    co_await removals_.ended(number);
+  }
   Outcome<Opened> opened = co_await files_.open(file, asked);
   const DirectoryName* const found = removals_.lost(number);
   if (found == nullptr) co_return opened;

@@ -152,6 +152,7 @@ class Replaced(Names):
         os.close(self.reader)
         self.assertTrue(asked.wait(PATIENCE))
         self.reader = os.open(self.here("target"), os.O_RDONLY)
+        self.assertEqual(len(self.content()), 3, "open(2) has not waited for that")
         removing = subprocess.Popen(["unlink", self.here("target")])
         deadline = time.monotonic() + PATIENCE
         while removing.poll() is None and not waits_for_fuse(removing):
@@ -217,8 +218,8 @@ class Replaced(Names):
 class Opened(Names):
     """open(2) of a file that is being removed or replaced."""
 
-    def reader(self):
-        program = subprocess.Popen([sys.executable, "-c", READER, self.here("file")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    def reader(self, path=None):
+        program = subprocess.Popen([sys.executable, "-c", READER, path or self.here("file")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.addCleanup(program.stdout.close)
         self.addCleanup(program.stdin.close)
         self.addCleanup(program.wait)
@@ -251,8 +252,8 @@ class Opened(Names):
                 self.good("umount", self.directory)
                 self.proxy.close()
 
-    def opened_while(self, procedure, change):
-        """What a program reads that opens the file while the server is to take its name."""
+    def opened_while(self, procedure, change, path=None):
+        """What a program reads that opens the file, by `path()` where its name says another one, while the server is to take its name."""
         asked, goes = threading.Event(), threading.Event()
 
         def judge(call):
@@ -266,7 +267,7 @@ class Opened(Names):
         changing = threading.Thread(target=change)
         changing.start()
         self.assertTrue(asked.wait(PATIENCE))
-        reader = self.reader()
+        reader = self.reader(path and path())
         opened = threading.Event()
         lines = []
         waiting = threading.Thread(target=lambda: (lines.append(reader.stdout.readline()), opened.set()))
@@ -291,6 +292,47 @@ class Opened(Names):
         self.write(self.there("new"), b"new")
         read = self.opened_while(rpc_proxy.RENAME, lambda: os.rename(self.here("new"), self.here("file")))
         self.assertEqual(read, "open\nnew\n")
+
+    @contextlib.contextmanager
+    def known(self):
+        """A path that leads to the file whatever becomes of its name."""
+        descriptor = os.open(self.here("file"), os.O_PATH)
+        try:
+            yield f"/proc/{os.getpid()}/fd/{descriptor}"
+        finally:
+            os.close(descriptor)
+
+    def remove_open(self):
+        file = os.open(self.here("file"), os.O_RDONLY)
+        os.unlink(self.here("file"))
+        os.close(file)
+
+    def test_waits_for_the_removal_behind_the_last_close_and_is_told_of_it(self):
+        paths = []
+
+        def change():
+            paths.append(self.enterContext(self.known()))
+            self.remove_open()
+
+        self.write(self.there("file"), b"content")
+        self.assertEqual(self.opened_while(rpc_proxy.REMOVE, change, lambda: paths[0]), "ESTALE\n")
+
+    def test_behind_the_last_close_of_a_removed_one_fails_in_place_of_the_read(self):
+        for version in ("3", "4.0", "4.1", "4.2"):
+            with self.subTest(version):
+                self.mount(url=self.url() + "&version=" + version)
+                for _ in range(50):
+                    self.write(self.here("file"), b"content")
+                    with self.known() as path:
+                        self.remove_open()
+                        try:
+                            file = open(path, "rb")
+                        except OSError as error:
+                            self.assertEqual(error.errno, errno.ESTALE)
+                            continue
+                        with file:
+                            file.read()
+                self.good("umount", self.directory)
 
     def test_gets_one_of_the_files_that_replace_each_other_again_and_again(self):
         for version in ("3", "4.0", "4.1", "4.2"):
