@@ -158,9 +158,7 @@ Task<Outcome<Opened>> Operations::open_there(std::uint64_t number, Handle file,
 
 Task<void> Operations::release(fuse_req_t from, std::uint64_t number, fuse_file_info info) {
   Request request(context_, from);
-  const File* found = open_files_.find(number, info.fh);
-  const File file = found == nullptr ? File() : *found;
-  open_files_.remove(number, info.fh);
+  const OpenFiles::Open open = open_files_.remove(number, info.fh);
   // Before the kernel can ask for anything that would meet the name of a removed file.
   std::optional<SillyFiles::Removal> removal = closed(number);
   request.done();
@@ -172,13 +170,13 @@ Task<void> Operations::release(fuse_req_t from, std::uint64_t number, fuse_file_
     unstable_writes_.forget(number);
     new_files_.end(number);
   }
-  // The open may be one that others share.
-  if (info.flock_release) co_await unlock_at_close(number, file, info.lock_owner);
-  co_await close(file, std::move(removal));
+  // To the server the open may be one that others share, or that stays with a delegation.
+  for (const LockOwner& owner : open.lock_owners)
+    co_await unlock_at_close(number, open.file, owner);
+  co_await close(open.file, std::move(removal));
 }
 
-Task<void> Operations::unlock_at_close(std::uint64_t number, File file, std::uint64_t opened_by) {
-  const LockOwner owner = owner_of(LockKind::Flock, opened_by);
+Task<void> Operations::unlock_at_close(std::uint64_t number, File file, LockOwner owner) {
   const Turns::Turn turn = co_await turn_of_locks(number, owner);
   static_cast<void>(co_await files_.unlock(file, owner, {}));
 }

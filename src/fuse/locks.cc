@@ -29,6 +29,10 @@ FileLock lock_of(const struct flock& lock) {
           lock.l_type == F_WRLCK};
 }
 
+bool is_whole(const FileLock& range) {
+  return range.offset == kWholeFile.offset && range.length == kWholeFile.length;
+}
+
 // EBADF: without the mode of open(2) that a lock needs. ENOLCK: of a file that version 4.0 uses
 // without an open, as its name is not known, or of a server that has no locks. Nobody would keep
 // it, so it is not granted.
@@ -73,8 +77,7 @@ Task<void> Operations::setlk(fuse_req_t from, std::uint64_t number, fuse_file_in
   if (lock.l_type == F_UNLCK)
     co_await unlock(request, number, owner, lock_of(lock));
   else
-    co_await lock_file(request, number, file_of(request, number, info.fh), owner, lock_of(lock),
-                       waits);
+    co_await lock_file(request, number, info.fh, owner, lock_of(lock), waits);
 }
 
 Task<void> Operations::flock(fuse_req_t from, std::uint64_t number, fuse_file_info info, int how) {
@@ -84,8 +87,7 @@ Task<void> Operations::flock(fuse_req_t from, std::uint64_t number, fuse_file_in
   if ((how & LOCK_UN) != 0)
     co_await unlock(request, number, owner, kWholeFile);
   else
-    co_await lock_file(request, number, file_of(request, number, info.fh), owner, wanted,
-                       (how & LOCK_NB) == 0);
+    co_await lock_file(request, number, info.fh, owner, wanted, (how & LOCK_NB) == 0);
 }
 
 // close(2): the server keeps what was written, and a process that closes a file, however often it
@@ -103,26 +105,28 @@ Task<void> Operations::flush(fuse_req_t from, std::uint64_t number, fuse_file_in
   co_await unlock(request, number, owner_of(LockKind::Posix, info.lock_owner), kWholeFile);
 }
 
-Task<void> Operations::lock_file(Request& request, std::uint64_t number, File file, LockOwner owner,
-                                 FileLock wanted, bool waits) {
-  if (file.handle.empty()) co_return;
+Task<void> Operations::lock_file(Request& request, std::uint64_t number, std::uint64_t opened,
+                                 LockOwner owner, FileLock wanted, bool waits) {
   Duration length = kFirstPause;
-  Outcome<Ok> locked = co_await try_lock(request, number, file, owner, wanted);
+  Outcome<Ok> locked = co_await try_lock(request, number, opened, owner, wanted);
   while (!locked && locked.error().is(Status::Locked) && waits && request.waits() &&
          !stop_.cancelled()) {
     co_await pause(context_.loop, length, CancelToken(stop_));
     length = std::min(length * 2, kLongestPause);
-    locked = co_await try_lock(request, number, file, owner, wanted);
+    locked = co_await try_lock(request, number, opened, owner, wanted);
   }
   if (!locked) request.fail(errno_of_lock(locked.error()));
 }
 
 // A program that was interrupted calls again, while the server may yet grant what nobody waits for:
 // that is taken back before the server is asked again.
-Task<Outcome<Ok>> Operations::try_lock(Request& request, std::uint64_t number, File file,
+Task<Outcome<Ok>> Operations::try_lock(Request& request, std::uint64_t number, std::uint64_t opened,
                                        LockOwner owner, FileLock wanted) {
   const Turns::Turn turn = co_await turn_of_locks(number, owner);
   if (!request.waits()) co_return Ok{};
+  const File file = file_of(request, number, opened);
+  if (file.handle.empty()) co_return Ok{};
+  open_files_.on_lock(number, opened, owner);
   std::vector<LockPiece> before = files_.locks_within(open_files_.of(number), owner, wanted);
   const Outcome<Ok> locked = co_await files_.lock(file, owner, wanted);
   if (!locked) co_return locked;
@@ -155,6 +159,7 @@ Task<void> Operations::unlock(Request& request, std::uint64_t number, LockOwner 
     const Outcome<Ok> unlocked = co_await files_.unlock(file, owner, range);
     if (!unlocked) failed = errno_of_lock(unlocked.error());
   }
+  if (failed == 0 && is_whole(range)) open_files_.on_unlock(number, owner);
   request.fail(failed);
 }
 

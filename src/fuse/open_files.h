@@ -1,11 +1,14 @@
 // OpenFiles: what programs have open, by inode and by the number that the kernel calls an open(2)
-// by.
+// by, and who may have locks by it. The kernel does not say all owners whose locks end with an
+// open(2): it unlocks none of F_OFD_SETLK.
 //
 // Thread: the loop of the Mount.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "nfs/client/protocol/types.h"
@@ -15,6 +18,13 @@ namespace stag::fuse {
 class OpenFiles {
  public:
   using File = nfs::client::File;
+  using LockOwner = nfs::client::LockOwner;
+
+  struct Open {
+    File file;
+    std::uint64_t known_failures = 0;
+    std::vector<LockOwner> lock_owners{};
+  };
 
   // The number of a new open.
   std::uint64_t add(std::uint64_t inode, const File& file, std::uint64_t failures = 0) {
@@ -32,12 +42,29 @@ class OpenFiles {
     const auto found = files_.find({inode, number});
     return found == files_.end() ? nullptr : &found->second.file;
   }
-  void remove(std::uint64_t inode, std::uint64_t number) { files_.erase({inode, number}); }
+  // An empty one where there is none.
+  Open remove(std::uint64_t inode, std::uint64_t number) {
+    auto node = files_.extract({inode, number});
+    return node ? std::move(node.mapped()) : Open();
+  }
+
+  // The owner is about to lock by this open.
+  void on_lock(std::uint64_t inode, std::uint64_t number, LockOwner owner) {
+    const auto found = files_.find({inode, number});
+    if (found == files_.end()) return;
+    std::vector<LockOwner>& owners = found->second.lock_owners;
+    if (std::ranges::none_of(owners, Is{owner})) owners.push_back(owner);
+  }
+  // The owner has no lock of the inode any more.
+  void on_unlock(std::uint64_t inode, LockOwner owner) {
+    for (auto at = files_.lower_bound({inode, 0}); is_of(at, inode); ++at)
+      std::erase_if(at->second.lock_owners, Is{owner});
+  }
+
   // All of one inode.
   std::vector<File> of(std::uint64_t inode) const {
     std::vector<File> files;
-    for (auto at = files_.lower_bound({inode, 0}); at != files_.end() && at->first.inode == inode;
-         ++at)
+    for (auto at = files_.lower_bound({inode, 0}); is_of(at, inode); ++at)
       files.push_back(at->second.file);
     return files;
   }
@@ -53,11 +80,18 @@ class OpenFiles {
     std::uint64_t number = 0;
     friend auto operator<=>(const Key&, const Key&) = default;
   };
-  struct Open {
-    File file;
-    std::uint64_t known_failures = 0;
+  using Files = std::map<Key, Open>;
+  struct Is {
+    LockOwner owner;
+    bool operator()(const LockOwner& one) const {
+      return one.space == owner.space && one.number == owner.number;
+    }
   };
-  std::map<Key, Open> files_;
+  bool is_of(Files::const_iterator at, std::uint64_t inode) const {
+    return at != files_.end() && at->first.inode == inode;
+  }
+
+  Files files_;
   std::uint64_t next_ = 1;
 };
 

@@ -151,11 +151,11 @@ class Operations {
   nfs::client::File file_of(Request& request, std::uint64_t number, std::uint64_t opened);
   static nfs::client::LockOwner owner_of(LockKind kind, std::uint64_t number);
   Task<Turns::Turn> turn_of_locks(std::uint64_t number, nfs::client::LockOwner owner);
-  Task<void> lock_file(Request& request, std::uint64_t number, nfs::client::File file,
+  Task<void> lock_file(Request& request, std::uint64_t number, std::uint64_t opened,
                        nfs::client::LockOwner owner, nfs::client::FileLock wanted, bool waits);
   // Answers the request where the lock is granted.
   Task<nfs::client::Outcome<Ok>> try_lock(Request& request, std::uint64_t number,
-                                          nfs::client::File file, nfs::client::LockOwner owner,
+                                          std::uint64_t opened, nfs::client::LockOwner owner,
                                           nfs::client::FileLock wanted);
   // Undoes that: the owner had locked these pieces of the range `before`.
   Task<void> take_back(nfs::client::File file, nfs::client::LockOwner owner,
@@ -249,8 +249,9 @@ class Operations {
   std::optional<SillyFiles::Removal> closed(std::uint64_t number);
   // The same of whoever counted as one.
   void unused(std::uint64_t number) noexcept;
-  // The locks of an open that flock(2) made.
-  Task<void> unlock_at_close(std::uint64_t number, nfs::client::File file, std::uint64_t opened_by);
+  // The locks that an owner has by an open.
+  Task<void> unlock_at_close(std::uint64_t number, nfs::client::File file,
+                             nfs::client::LockOwner owner);
   // At the server.
   Task<void> close(nfs::client::File file, std::optional<SillyFiles::Removal> removal);
   Task<void> remove(SillyFiles::Removal removal);

@@ -267,6 +267,31 @@ class Locks(Mounted):
         self.assertEqual(got, [None])
         self.refused(fcntl.flock, ours, fcntl.LOCK_SH | fcntl.LOCK_NB)
 
+    def test_of_an_open_file_end_when_it_is_closed(self):
+        whole = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+
+        def lock(file):
+            """As soon as nobody else has a lock: the kernel does not wait for the last close."""
+            deadline = time.monotonic() + PATIENCE
+            while True:
+                try:
+                    return fcntl.fcntl(file, fcntl.F_OFD_SETLK, whole)
+                except BlockingIOError:
+                    self.assertLess(time.monotonic(), deadline)
+
+        for version in ("4.0", "4.1", "4.2"):
+            with self.subTest(version):
+                self.mount(url=self.url() + "&version=" + version)
+                # From 4.1 on it is delegated once it is opened again, and all opens are one to the server.
+                path = self.write(self.here("file" + version), b"content")
+                with open(path, "r+b") as open_on:
+                    with open(path, "r+b") as file:
+                        lock(file)
+                    lock(open_on)
+                with open(path, "r+b") as file:
+                    lock(file)
+                self.good("umount", self.directory)
+
     def test_that_a_program_waits_for_let_it_be_interrupted(self):
         self.mount_both(self.url() + "&version=4.2")
         ours, theirs = self.open_both()

@@ -1,0 +1,51 @@
+#include "fuse/open_files.h"
+
+#include <gtest/gtest.h>
+
+namespace stag::fuse {
+namespace {
+
+using Owners = std::vector<std::uint64_t>;
+
+constexpr std::uint64_t kInode = 7, kOther = 8;
+constexpr OpenFiles::LockOwner kProcess{0, 1}, kOpen{0, 2};
+
+Owners owners(const OpenFiles::Open& open) {
+  Owners numbers;
+  for (const OpenFiles::LockOwner& owner : open.lock_owners) numbers.push_back(owner.number);
+  return numbers;
+}
+
+struct OpenFile : ::testing::Test {
+  OpenFiles files;
+  std::uint64_t first = files.add(kInode, {});
+  std::uint64_t second = files.add(kInode, {});
+};
+
+TEST_F(OpenFile, ends_with_those_who_may_have_locks_by_it) {
+  for (const OpenFiles::LockOwner& owner : {kProcess, kOpen, kProcess})
+    files.on_lock(kInode, first, owner);
+  EXPECT_EQ(owners(files.remove(kInode, first)), (Owners{1, 2}));
+  EXPECT_EQ(owners(files.remove(kInode, second)), Owners());
+}
+
+TEST_F(OpenFile, of_an_owner_that_has_unlocked_the_file_has_no_locks) {
+  const std::uint64_t other = files.add(kOther, {});
+  for (const std::uint64_t open : {first, second}) files.on_lock(kInode, open, kProcess);
+  files.on_lock(kInode, second, kOpen);
+  files.on_lock(kOther, other, kProcess);
+  files.on_unlock(kInode, kProcess);
+  EXPECT_EQ(owners(files.remove(kInode, first)), Owners());
+  EXPECT_EQ(owners(files.remove(kInode, second)), Owners{2});
+  EXPECT_EQ(owners(files.remove(kOther, other)), Owners{1});
+}
+
+TEST_F(OpenFile, that_has_ended_gets_no_locks) {
+  files.remove(kInode, first);
+  files.on_lock(kInode, first, kOpen);
+  EXPECT_EQ(owners(files.remove(kInode, first)), Owners());
+  EXPECT_EQ(files.find(kInode, first), nullptr);
+}
+
+}  // namespace
+}  // namespace stag::fuse
