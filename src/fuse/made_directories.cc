@@ -36,10 +36,11 @@ void MadeDirectories::end(std::uint64_t number) {
   directories_.erase(found);
 }
 
-bool MadeDirectories::lacks(std::uint64_t number, const std::string& name, TimePoint now) const {
+Duration MadeDirectories::lacks(std::uint64_t number, const std::string& name,
+                                TimePoint now) const {
   const auto found = directories_.find(number);
-  return found != directories_.end() && now - found->second.as_of < valid_ &&
-         !found->second.names.contains(name);
+  if (found == directories_.end() || found->second.names.contains(name)) return Duration::zero();
+  return std::max(found->second.as_of + valid_ - now, Duration::zero());
 }
 
 }  // namespace stag::fuse

@@ -31,8 +31,8 @@ class MadeDirectories {
                const nfs::client::DirectoryChange& change, TimePoint now);
   // It was changed in another way, or is not known any more.
   void end(std::uint64_t number);
-  // Whether the name is certainly free.
-  bool lacks(std::uint64_t number, const std::string& name, TimePoint now) const;
+  // For how long yet the name is certainly free; zero: it may be taken.
+  Duration lacks(std::uint64_t number, const std::string& name, TimePoint now) const;
 
  private:
   struct Directory {

@@ -34,6 +34,10 @@ std::optional<FileType> special_type(mode_t mode) {
   }
 }
 
+double seconds_of(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
 SetAttributes with_mode(mode_t mode) {
   SetAttributes attributes;
   attributes.mode = mode & kModeBits;
@@ -46,7 +50,8 @@ Task<void> Operations::lookup(fuse_req_t from, std::uint64_t parent, std::string
   Request request(context_, from);
   const Handle directory = handle_of(request, parent);
   if (directory.empty()) co_return;
-  if (made_directories_.lacks(parent, name, context_.loop.now())) co_return answer_absent(request);
+  const Duration free = made_directories_.lacks(parent, name, context_.loop.now());
+  if (free > Duration::zero()) co_return answer_absent(request, seconds_of(free));
   // What is found must not vanish before it is opened: that was tried already.
   std::optional<Removals::Look> look;
   if (const DirectoryName called{directory, name}; removals_.is_contended(called)) {
@@ -54,7 +59,7 @@ Task<void> Operations::lookup(fuse_req_t from, std::uint64_t parent, std::string
     look.emplace(removals_, called);
   }
   const Outcome<Node> node = co_await files_.lookup(directory, name);
-  if (!node && node.error().is(Status::NoEntry)) co_return answer_absent(request);
+  if (!node && node.error().is(Status::NoEntry)) co_return answer_absent(request, options_.valid);
   if (!node) co_return request.fail(node.error());
   Outcome<Attributes> attributes = node->attributes;
   const std::uint64_t number = inodes_.number_of(node->handle);

@@ -81,10 +81,9 @@ void Operations::answer_once(Request& request, const Attributes& attributes) con
   if (const fuse_req_t waiting = request.take()) fuse_reply_attr(waiting, &to, 0);
 }
 
-// The kernel remembers it for as long as a name that is there.
-void Operations::answer_absent(Request& request) const {
+void Operations::answer_absent(Request& request, double valid) const {
   fuse_entry_param none{};
-  none.entry_timeout = options_.valid;
+  none.entry_timeout = valid;
   if (const fuse_req_t waiting = request.take()) fuse_reply_entry(waiting, &none);
 }
 

@@ -195,8 +195,8 @@ class Operations {
               const nfs::client::Outcome<nfs::client::Attributes>& attributes);
   // The kernel asks again before it uses them again.
   void answer_once(Request& request, const nfs::client::Attributes& attributes) const;
-  // There is no such name.
-  void answer_absent(Request& request) const;
+  // There is no such name, which the kernel may remember for `valid` seconds.
+  void answer_absent(Request& request, double valid) const;
   static void answer(Request& request, const nfs::client::Outcome<Ok>& done);
 
   // Sets times of a new file that have waited; or why the server refused to.
