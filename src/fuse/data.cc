@@ -189,7 +189,7 @@ Task<void> Operations::close(File file, std::optional<SillyFiles::Removal> remov
 Task<void> Operations::read(fuse_req_t from, std::uint64_t number, std::uint64_t opened,
                             std::size_t size, std::uint64_t offset) {
   Request request(context_, from);
-  const Transfers::Transfer transfer(transfers_, number);
+  const Ongoing::Operation transfer(transfers_, number);
   const File file = file_of(request, number, opened);
   if (file.handle.empty()) co_return;
   Memory memory = buffers_.take();
@@ -234,7 +234,7 @@ Task<void> Operations::write(fuse_req_t from, std::uint64_t number, std::uint64_
                              std::uint64_t offset, Memory memory, Bytes data, Buffers& used,
                              WriteKind kind) {
   Request request(context_, from);
-  const Transfers::Transfer transfer(transfers_, number);
+  const Ongoing::Operation transfer(transfers_, number);
   const File file = file_of(request, number, opened);
   const std::size_t size = data.size();
   request.holds(size);

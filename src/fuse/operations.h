@@ -27,11 +27,11 @@
 #include "fuse/inodes.h"
 #include "fuse/made_directories.h"
 #include "fuse/new_files.h"
+#include "fuse/ongoing.h"
 #include "fuse/open_files.h"
 #include "fuse/removals.h"
 #include "fuse/request.h"
 #include "fuse/silly_files.h"
-#include "fuse/transfers.h"
 #include "fuse/turns.h"
 #include "fuse/unstable_writes.h"
 #include "nfs/client/file_system.h"
@@ -274,7 +274,10 @@ class Operations {
   OpenFiles open_files_;
   SillyFiles silly_files_;
   Removals removals_;
-  Transfers transfers_;
+  // READs and WRITEs of the kernel that were not answered yet. It tells the last close(2) of a file
+  // only after those that it makes by itself (read-ahead, pages of mappings, asynchronous I/O) are
+  // answered: until then a file that is closed may look open.
+  Ongoing transfers_;
   UnstableWrites unstable_writes_;
   NewFiles new_files_;
   Turns turns_;

@@ -1,14 +1,14 @@
-#include "fuse/transfers.h"
+#include "fuse/ongoing.h"
 
 namespace stag::fuse {
 
-void Transfers::end(const Key& key) {
+void Ongoing::end(const Key& key) {
   running_.erase(key);
   if (waiters_.empty()) return;
   for (const std::coroutine_handle<> waiter : std::exchange(waiters_, {})) waiter.resume();
 }
 
-Task<void> Transfers::ended(std::uint64_t number) {
+Task<void> Ongoing::ended(std::uint64_t number) {
   struct Ended {
     std::vector<std::coroutine_handle<>>& waiters;
     bool await_ready() const { return false; }

@@ -1,6 +1,5 @@
-// Transfers: READs and WRITEs of the kernel that were not answered yet. The kernel tells the last
-// close(2) of a file only after those that it makes by itself (read-ahead, pages of mappings,
-// asynchronous I/O) are answered: until then a file that is closed may look open.
+// Ongoing: operations on files that have not ended yet. Whoever waits for those of a file waits for
+// the ones that began before.
 //
 // Pure. Thread: the loop of the Mount.
 #pragma once
@@ -15,26 +14,26 @@
 
 namespace stag::fuse {
 
-class Transfers {
+class Ongoing {
  private:
   using Key = std::pair<std::uint64_t, std::uint64_t>;  // a file's number, and which one it is
 
  public:
-  // One of the file that the kernel knows as `number`, until this is destroyed.
-  class Transfer {
+  // One on the file that the kernel knows as `number`, until this is destroyed.
+  class Operation {
    public:
-    Transfer(Transfers& all, std::uint64_t number)
+    Operation(Ongoing& all, std::uint64_t number)
         : all_(all), key_(*all.running_.emplace(number, all.next_++).first) {}
-    ~Transfer() { all_.end(key_); }
-    Transfer(const Transfer&) = delete;
-    Transfer& operator=(const Transfer&) = delete;
+    ~Operation() { all_.end(key_); }
+    Operation(const Operation&) = delete;
+    Operation& operator=(const Operation&) = delete;
 
    private:
-    Transfers& all_;
+    Ongoing& all_;
     Key key_;
   };
 
-  // Ends when those of the file have ended that are in progress now.
+  // Ends when those on the file have ended that are in progress now.
   Task<void> ended(std::uint64_t number);
 
  private:
