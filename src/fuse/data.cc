@@ -161,6 +161,9 @@ Task<void> Operations::release(fuse_req_t from, std::uint64_t number, fuse_file_
   const OpenFiles::Open open = open_files_.remove(number, info.fh);
   // Before the kernel can ask for anything that would meet the name of a removed file.
   std::optional<SillyFiles::Removal> removal = closed(number);
+  // Nor locks that nobody has any more.
+  std::optional<Ongoing::Operation> unlocking;
+  if (!open.lock_owners.empty()) unlocking.emplace(unlocks_, number);
   request.done();
   // Pages of a mapping are written after close(2), when it ends.
   static_cast<void>(co_await unstable_writes_.commit(number));
@@ -173,6 +176,7 @@ Task<void> Operations::release(fuse_req_t from, std::uint64_t number, fuse_file_
   // To the server the open may be one that others share, or that stays with a delegation.
   for (const LockOwner& owner : open.lock_owners)
     co_await unlock_at_close(number, open.file, owner);
+  unlocking.reset();
   co_await close(open.file, std::move(removal));
 }
 

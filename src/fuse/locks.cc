@@ -56,6 +56,7 @@ Task<void> Operations::getlk(fuse_req_t from, std::uint64_t number, fuse_file_in
   Request request(context_, from);
   const File file = file_of(request, number, info.fh);
   if (file.handle.empty()) co_return;
+  co_await unlocks_.ended(number);
   const Outcome<std::optional<FileLock>> other =
       co_await files_.test_lock(file, owner_of(LockKind::Posix, info.lock_owner), lock_of(lock));
   if (!other) co_return request.fail(errno_of_lock(other.error()));
@@ -119,9 +120,12 @@ Task<void> Operations::lock_file(Request& request, std::uint64_t number, std::ui
 }
 
 // A program that was interrupted calls again, while the server may yet grant what nobody waits for:
-// that is taken back before the server is asked again.
+// that is taken back before the server is asked again. The kernel does not wait for the LOCKU of a
+// close(2), which a LOCK by another connection could overtake; that LOCKU may wait for a turn, so
+// that none is taken before.
 Task<Outcome<Ok>> Operations::try_lock(Request& request, std::uint64_t number, std::uint64_t opened,
                                        LockOwner owner, FileLock wanted) {
+  co_await unlocks_.ended(number);
   const Turns::Turn turn = co_await turn_of_locks(number, owner);
   if (!request.waits()) co_return Ok{};
   const File file = file_of(request, number, opened);

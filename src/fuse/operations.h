@@ -278,6 +278,7 @@ class Operations {
   // only after those that it makes by itself (read-ahead, pages of mappings, asynchronous I/O) are
   // answered: until then a file that is closed may look open.
   Ongoing transfers_;
+  Ongoing unlocks_;  // of what was closed
   UnstableWrites unstable_writes_;
   NewFiles new_files_;
   Turns turns_;

@@ -1,4 +1,5 @@
 """What a mount by version 4 has: locks, delegations, and the operations of 4.2."""
+import contextlib
 import errno
 import fcntl
 import json
@@ -290,6 +291,23 @@ class Locks(Mounted):
                     lock(open_on)
                 with open(path, "r+b") as file:
                     lock(file)
+                self.good("umount", self.directory)
+
+    def test_of_what_was_closed_are_in_nobody_s_way_whatever_connection_the_server_reads_first(self):
+        asked = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        for version in ("4.1", "4.2"):
+            with self.subTest(version):
+                self.mount("-o", "nconnect=4", url=self.url() + "&version=" + version)
+                path = self.write(self.here("file" + version), b"content")
+                with contextlib.ExitStack() as last:
+                    for number in range(1000):
+                        file = open(path, "r+b", buffering=0)
+                        last.close()
+                        last.enter_context(file)
+                        if number % 2 == 0:
+                            (kind,) = struct.unpack_from("h", fcntl.fcntl(file, fcntl.F_GETLK, asked))
+                            self.assertEqual(kind, fcntl.F_UNLCK)
+                        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 self.good("umount", self.directory)
 
     def test_that_a_program_waits_for_let_it_be_interrupted(self):
