@@ -42,6 +42,11 @@ bool Delegations::release(OpenId open) {
   return false;
 }
 
+bool Delegations::is_used(OpenId open) const {
+  const auto found = by_open_.find(open);
+  return found != by_open_.end() && found->second->users > 0;
+}
+
 bool Delegations::knows(const v4::stateid4& stateid) const {
   return std::ranges::any_of(entries_, [&](const Delegation& delegation) {
     return delegation.stateid.other == stateid.other;

@@ -47,6 +47,7 @@ class Delegations {
   // One user less. False: there is no such open, or this was the last user of
   // one without a delegation, and it is to be closed.
   bool release(OpenId open);
+  bool is_used(OpenId open) const;
   // The server has delegated a file that is open, for one user. False: it was
   // delegated before.
   bool add(const File& file, const v4::stateid4& stateid, std::uint32_t access,

@@ -346,6 +346,27 @@ TEST_P(Nfs4WriteDelegated, after_a_restart_what_is_open_stays_and_is_delegated_n
   must(files().close(open.file));
 }
 
+TEST_P(Nfs4WriteDelegated, locks_end_when_the_last_who_has_the_file_open_closes_it) {
+  constexpr LockOwner kMine{1, 1}, kYours{1, 2};
+  constexpr FileLock kWhole{0, 0, true};
+  const Opened first = must(files().open(file, kReadWrite));
+  const Opened second = must(files().open(file, kReadWrite));
+  must(files().lock(first.file, kMine, kWhole));
+  must(files().close(first.file));
+  loop.drain();
+  EXPECT_EQ(delegations(), 1u);
+  EXPECT_FALSE(run(files().lock(second.file, kYours, kWhole)).ok()) << "their open is one";
+  must(files().close(second.file));
+  loop.drain();
+  const Opened third = must(files().open(file, kReadWrite));
+  must(files().lock(third.file, kYours, kWhole));
+  must(files().unlock(third.file, kYours, kWhole));
+  const std::uint32_t before = delegations();
+  must(files().close(third.file));
+  loop.drain();
+  EXPECT_EQ(delegations(), before) << "what is not locked stays delegated";
+}
+
 // What a server asks that is no recall of one delegation, on the wire of the
 // back channel.
 class Nfs4Callbacks : public Nfs4Delegated {

@@ -192,9 +192,15 @@ Task<Outcome<Made>> Nfs4::create_open(OperationContext context, Handle directory
   co_return made;
 }
 
+// Locks that were not taken back end with an open that nobody uses: then no delegation keeps it.
 Task<Outcome<Ok>> Nfs4::close(OperationContext context, File file) {
-  if (file.open == 0 || client_->delegations().release(file.open)) co_return Ok{};
-  co_return co_await client_->close_open(context, file, options_);
+  if (file.open == 0) co_return Ok{};
+  Delegations& delegations = client_->delegations();
+  if (!delegations.release(file.open))
+    co_return co_await client_->close_open(context, file, options_);
+  const bool locked = client_->opens().any_lock_owner(file.open) != nullptr;
+  if (locked && !delegations.is_used(file.open)) client_->give_back_of(file.handle);
+  co_return Ok{};
 }
 
 Task<Outcome<Ok>> Nfs4::lock(OperationContext context, File file, LockOwner owner,
