@@ -177,6 +177,7 @@ class Notifications(Callbacks):
     monitors that answer in a hostile manner when the server tells of its own restart, one that is only played."""
 
     HOSTS = 256
+    RESTARTS = True
     BEFORE_RESTART = 2000  # rounds; after it there is nothing but reclaims for a while
 
     def start(self):

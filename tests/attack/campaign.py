@@ -170,7 +170,7 @@ class Campaign:
         """A quarter of the time without the attack, to compare with, then with it. The server has a processor of its own where there are two, and
         one loop; the attackers have what the good client leaves of the others: so that it is the server for whose time they compete."""
         outcome, start = self.outcome(name), time.monotonic()
-        good = GoodClient(target, name, short_of_memory=bool(FLOODS[name].ADDRESS_SPACE))
+        good = GoodClient(target, name, short_of_memory=bool(FLOODS[name].ADDRESS_SPACE), sees_restarts=FLOODS[name].RESTARTS)
         flood = None
         judge = getattr(FLOODS[name], "judge", None)
         known = {row["client"] for row in target.clients()} if judge else set()

@@ -23,6 +23,7 @@ class Flood:
 
     CONNECTIONS = 4  # from each address
     ADDRESS_SPACE = None  # bytes that the server may have; sanitizers need more than any limit
+    RESTARTS = False  # plays restarts of the server, behind which there is a grace period
     PACE = 0.02  # seconds between two steps
 
     def __init__(self, target, sources):

@@ -24,10 +24,11 @@ class Times(NamedTuple):
 
 
 class GoodClient:
-    def __init__(self, target, name, short_of_memory=False):
-        """`name`: what it is beside. `short_of_memory`: the server is, so that it may end any connection and put any call off; what was asked is asked again then."""
+    def __init__(self, target, name, short_of_memory=False, sees_restarts=False):
+        """`name`: what it is beside. `short_of_memory`: the server is, so that it may end any connection and put any call off; what was asked is asked again then.
+        `sees_restarts`: the server may say that it has a grace period, in which there are no new opens."""
         self.target, self.short_of_memory = target, short_of_memory
-        self.fourth = GoodClient4(target, name, short_of_memory)
+        self.fourth = GoodClient4(target, name, short_of_memory, sees_restarts)
         self.calls = []
         for place in target.places:
             data = bytes(BLOCK)

@@ -14,8 +14,8 @@ MOST_LOST = 100  # connections, or calls put off, one after the other
 class GoodClient4:
     """One session, whose calls go by whatever connection there is."""
 
-    def __init__(self, target, name, short_of_memory=False):
-        self.target, self.short_of_memory = target, short_of_memory
+    def __init__(self, target, name, short_of_memory=False, sees_restarts=False):
+        self.target, self.short_of_memory, self.sees_restarts = target, short_of_memory, sees_restarts
         self.rounds, self.put_off, self.connections = 0, 0, 0
         self.peer = TcpPeer(target.tcp_port)
         self.session = nfs4.Session(self.peer, b"good client beside " + name.encode(), slots=1, minor=1)
@@ -35,6 +35,8 @@ class GoodClient4:
         at = nfs4.name(b"good4")
         opening = nfs4.open_by_name(self.session.clientid, b"good owner", b"good4")
         opened = self._answered("OPEN", nfs4.putfh(folder), opening)
+        if opened.status == nfs4.GRACE:
+            return
         self._skip(opened, 0)  # PUTFH
         state = opened.operation(16)[1]
         handle = [nfs4.putfh(folder), nfs4.op(nfs4.LOOKUP, at)]
@@ -80,7 +82,7 @@ class GoodClient4:
                 self.session.slots[0] += 1
             if sequenced == nfs4.RETRY_UNCACHED_REP and what == "READ":
                 continue
-            if results.status == nfs4.NFS4_OK:
+            if results.status == nfs4.NFS4_OK or (self.sees_restarts and results.status == nfs4.GRACE):
                 return results
             if nfs4.DELAY not in (sequenced, results.status):
                 raise Failure(f"a good client's {what} of version 4.1 failed: status {results.status}")
