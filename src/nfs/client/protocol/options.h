@@ -11,6 +11,9 @@
 namespace stag::nfs::client {
 
 struct ProtocolOptions {
+  static constexpr Duration kUsualTimeout = std::chrono::seconds(60);
+  static constexpr Duration kUsualJukeboxFor = std::chrono::minutes(2);
+
   rpc::Credentials credentials{};
   // Versions 4.1 and 4.2: who makes and ends the session, where that is not `credentials`. With
   // integrity the server is asked to keep the session to them (RFC 8881 section 2.10.8.3).
@@ -23,13 +26,13 @@ struct ProtocolOptions {
   // Version 4.1 and later: the server may go on with a COPY after its answer, and is given a way to
   // tell of the end, as with `delegations` (RFC 7862 section 16.1).
   bool offloads = false;
-  CancelToken cancel{};                         // cancels every operation
-  Duration timeout = std::chrono::seconds(60);  // of one call; zero: waits for ever
+  CancelToken cancel{};              // cancels every operation
+  Duration timeout = kUsualTimeout;  // of one call; zero: waits for ever
   // How long the client repeats a call that the server answers with Status::Delay (NFS3ERR_JUKEBOX,
   // RFC 1813 section 2.6), but no longer than `timeout`; and the pauses in between, which double.
   // Where both are as they are here it is these two minutes, or longer: the grace period of a
   // server of version 4 that has restarted is waited for, a lease and a half minute.
-  Duration jukebox_for = std::chrono::minutes(2);
+  Duration jukebox_for = kUsualJukeboxFor;
   Duration jukebox_pause_min = std::chrono::milliseconds(100);
   Duration jukebox_pause_max = std::chrono::seconds(5);
 };

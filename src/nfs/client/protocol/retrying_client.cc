@@ -34,8 +34,8 @@ namespace {
 constexpr Duration kBehindGrace = std::chrono::seconds(30);
 
 Duration jukebox_limit(const ProtocolOptions& options, Duration lease) {
-  const ProtocolOptions usual;
-  if (options.timeout == usual.timeout && options.jukebox_for == usual.jukebox_for)
+  if (options.timeout == ProtocolOptions::kUsualTimeout &&
+      options.jukebox_for == ProtocolOptions::kUsualJukeboxFor)
     return std::max(options.jukebox_for, lease + kBehindGrace);
   if (options.timeout == Duration::zero()) return options.jukebox_for;
   return std::min(options.jukebox_for, options.timeout);
