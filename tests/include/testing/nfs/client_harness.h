@@ -47,7 +47,7 @@ T run_on(testing::ManualLoop& loop, Task<T> task) {
 template <class T>
 Task<bool> runs_out_of_memory(Task<T> task) {
   try {
-    co_await std::move(task);
+    static_cast<void>(co_await std::move(task));
   } catch (const std::bad_alloc&) {
     co_return true;
   }
