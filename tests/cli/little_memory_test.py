@@ -4,6 +4,7 @@ import resource
 import shutil
 import socket
 import struct
+import subprocess
 import tempfile
 import unittest
 
@@ -109,6 +110,40 @@ class LittleMemory(unittest.TestCase):
         server, _, _ = self.crowd_at("--max-bytes", str(16 * MIB))
         resource.prlimit(server.process.pid, resource.RLIMIT_AS, (MIB, MIB))  # far below what it has
         self.assertEqual(server.end(), 0)
+
+
+class Copy(harness.Case):
+    """Files of which as many are copied at a time as there is no memory for."""
+
+    FILES, SIZE = 8, 30 * MIB
+
+    def copied(self, limit, source, destination):
+        """The exit code of a copy within so many bytes of addresses; what it says of those that are missing must be so."""
+        result = subprocess.run([harness.STAG, "cp", "-r", source, destination], capture_output=True, text=True, timeout=harness.PATIENCE,
+                                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+        place = self.at("copy") if destination == self.at("copy") else self.there("copy")
+        there = os.listdir(place)
+        self.assertFalse([name for name in there if name.startswith(".stag-")], "what was begun is removed")
+        for name in there:
+            self.assertEqual(os.path.getsize(os.path.join(place, name)), self.SIZE, name)
+        if result.returncode == 0:
+            self.assertEqual((len(there), result.stderr), (self.FILES, ""))
+        else:
+            self.assertEqual(result.returncode, 1, result.stderr)
+            self.assertIn(f"there was no memory for {self.FILES - len(there)} of the files", result.stderr)
+        shutil.rmtree(place)
+        return result.returncode
+
+    def test_that_finds_no_memory_says_so_and_leaves_nothing_half_done(self):
+        for folder in (self.there("tree"), self.at("tree")):
+            os.mkdir(folder)
+            for number in range(self.FILES):
+                with open(os.path.join(folder, str(number)), "wb") as file:
+                    file.truncate(self.SIZE)
+        limits = [MIB * limit for limit in (80, 100, 120)]
+        codes = [self.copied(limit, self.url("tree"), self.at("copy")) for limit in limits]
+        codes += [self.copied(limit, self.at("tree"), self.url("copy")) for limit in limits]
+        self.assertIn(1, codes, "there was memory enough")
 
 
 if __name__ == "__main__":

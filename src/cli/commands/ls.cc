@@ -235,12 +235,15 @@ class Ls final : public Command {
 
   static Task<void> read_targets(Remote& remote, std::vector<Line>& lines) {
     TaskGroup links;
+    co_await joined(links, begin_targets(remote, lines, links));
+  }
+  static Task<Ok> begin_targets(Remote& remote, std::vector<Line>& lines, TaskGroup& links) {
     for (Line& line : lines) {
       if (!line.handle || line.attributes->type != nfs::client::FileType::Symlink) continue;
       co_await links.at_most(kLinksInFlight - 1);
       links.add(read_target(remote, line));
     }
-    co_await links.join();
+    co_return Ok{};
   }
   // A link that was removed meanwhile stays without a target.
   static Task<void> read_target(Remote& remote, Line& line) {

@@ -27,19 +27,7 @@ class Emptying {
     if (!entries) co_return Failure{entries.error()};
     TaskGroup group;
     std::optional<Error> failure;
-    for (const Entry& entry : *entries) {
-      if (failure) break;
-      const Outcome<Node> node = co_await remote_.files().lookup(directory, entry.name);
-      if (!node) {
-        note(node, failure);
-      } else if (node->attributes.type == nfs::client::FileType::Directory) {
-        note(co_await remove_tree(directory, entry.name, *node), failure);
-      } else {
-        co_await group.at_most(kInFlight - 1);
-        group.add(remove(directory, entry.name, failure));
-      }
-    }
-    co_await group.join();
+    co_await joined(group, remove_all(directory, *entries, group, failure));
     kept_ -= entries->size();
     if (failure) co_return Failure{*failure};
     co_return Ok{};
@@ -57,6 +45,24 @@ class Emptying {
   }
 
  private:
+  // Those that are no directories in `group`; until one cannot be removed.
+  Task<Ok> remove_all(Handle directory, const std::vector<Entry>& entries, TaskGroup& group,
+                      std::optional<Error>& failure) {
+    for (const Entry& entry : entries) {
+      if (failure) break;
+      const Outcome<Node> node = co_await remote_.files().lookup(directory, entry.name);
+      if (!node) {
+        note(node, failure);
+      } else if (node->attributes.type == nfs::client::FileType::Directory) {
+        note(co_await remove_tree(directory, entry.name, *node), failure);
+      } else {
+        co_await group.at_most(kInFlight - 1);
+        group.add(remove(directory, entry.name, failure));
+      }
+    }
+    co_return Ok{};
+  }
+
   Task<Outcome<std::vector<Entry>>> all_of(Handle directory) {
     std::vector<Entry> entries;
     Listing listing =

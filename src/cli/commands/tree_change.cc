@@ -1,5 +1,7 @@
 #include "cli/commands/tree_change.h"
 
+#include <new>
+
 namespace stag::cli {
 
 using nfs::client::SetAttributes;
@@ -17,8 +19,7 @@ void TreeChange::declare_recursive(Arguments& arguments) {
 
 Task<Outcome<Ok>> TreeChange::act(Run& run, Remote& remote) {
   remote_ = &remote;
-  const Outcome<Ok> walked = co_await walk_all(run, remote, follow_);
-  co_await changes_.join();
+  const Outcome<Ok> walked = co_await joined(changes_, walk_all(run, remote, follow_));
   const Outcome<Ok> all = ended(run);
   if (!walked) co_return walked;
   co_return all;
@@ -52,7 +53,12 @@ Task<void> TreeChange::leave(const TreeEntry& directory) {
 }
 
 Task<void> TreeChange::change(TreeEntry entry, SetAttributes attributes) {
-  const Outcome<Ok> changed = co_await remote_->files().setattr(entry.node.handle, attributes);
+  Outcome<Ok> changed{Ok{}};
+  try {
+    changed = co_await remote_->files().setattr(entry.node.handle, attributes);
+  } catch (const std::bad_alloc&) {
+    changed = Failure{nfs::client::Error::of_local("there was no memory for it")};
+  }
   if (!changed) trouble(entry, changed.error());
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "cli/copy/comparison.h"
@@ -75,6 +76,19 @@ bool Copier::may_collide(const std::string& name) {
 }
 
 Task<void> Copier::copy(std::string source, std::string name, std::string destination) {
+  return counted(copy_source(std::move(source), std::move(name), std::move(destination)));
+}
+
+// Nothing here asks for memory: what there was none for is told in the end.
+Task<void> Copier::counted(Task<void> copying) {
+  try {
+    co_await std::move(copying);
+  } catch (const std::bad_alloc&) {
+    ++without_memory_;
+  }
+}
+
+Task<void> Copier::copy_source(std::string source, std::string name, std::string destination) {
   if (stopped()) co_return;
   // What comes later wins: it waits until the others are there.
   if (may_collide(name)) co_await complete();
@@ -95,7 +109,8 @@ Task<void> Copier::copy(std::string source, std::string name, std::string destin
   source_path_ = object.path;
   if (object.kind == Kind::File) {
     co_await files_.at_most(options_.files_in_flight - 1);
-    files_.add(copy_named_file(std::move(object), std::move(name), std::move(destination)));
+    files_.add(
+        counted(copy_named_file(std::move(object), std::move(name), std::move(destination))));
     co_return;
   }
   const Outcome<Target> target = co_await target_of(object, name, destination);
@@ -162,7 +177,7 @@ Task<void> Copier::copy_object(CopyObject source, Target target) {
       progress_.expected_bytes += source.size;
       if (is_further_name(source, target)) co_return;
       co_await files_.at_most(options_.files_in_flight - 1);
-      files_.add(copy_file(std::move(source), std::move(target)));
+      files_.add(counted(copy_file(std::move(source), std::move(target))));
       co_return;
     case Kind::Other:
       co_return co_await copy_special(std::move(source), std::move(target));
@@ -395,6 +410,10 @@ Task<void> Copier::complete() {
   for (auto at = finished_.rbegin(); at != finished_.rend(); ++at)
     co_await finish_directory(std::move(*at));
   finished_.clear();
+  if (without_memory_ == 0) co_return;
+  failures_ += without_memory_;
+  complain_(fmt::format("there was no memory for {} of the files and directories; copy them again",
+                        std::exchange(without_memory_, 0)));
 }
 
 Task<void> Copier::finish_directory(Finished directory) {

@@ -104,6 +104,8 @@ class Copier {
 
   // Whether something of an earlier source may have the same name in the destination.
   bool may_collide(const std::string& name);
+  Task<void> counted(Task<void> copying);
+  Task<void> copy_source(std::string source, std::string name, std::string destination);
   Task<void> copy_named_file(CopyObject source, std::string name, std::string destination);
   Task<Outcome<std::optional<CopyObject>>> find_destination(std::string path);
   Task<Outcome<Target>> target_of(const CopyObject& source, std::string name,
@@ -199,6 +201,7 @@ class Copier {
   std::uint64_t entries_ = 0;       // that were found in directories
   std::uint64_t kept_bytes_ = 0;    // of paths, in finished_
   std::size_t failures_ = 0;
+  std::size_t without_memory_ = 0;  // failures that are yet to be told
   ExtraKinds told_left_out_;
   bool hopeless_ = false;
   bool unreachable_ = false;  // a server does not answer

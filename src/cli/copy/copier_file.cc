@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include "cli/copy/comparison.h"
@@ -179,9 +180,16 @@ Task<Outcome<bool>> Copier::move_file(const CopyObject& source, const Target& ta
     progress_.expected_bytes -= source.size - kept;
     co_return true;
   }
-  const Outcome<bool> done = co_await filled_and_published(source, target, **temp_file, kept);
+  Outcome<bool> done{false};
+  std::exception_ptr exception;
+  try {
+    done = co_await filled_and_published(source, target, **temp_file, kept);
+  } catch (...) {
+    exception = std::current_exception();
+  }
   if (done && *done) co_return true;
   co_await (*temp_file)->discard();
+  if (exception) std::rethrow_exception(exception);
   if (!done && (*temp_file)->in_place() && !done.error().sentence.empty())
     complain_(fmt::format("{}: it was written in place and is incomplete now; {}",
                           to_.shown_path(path_below(target.directory, target.name)),
