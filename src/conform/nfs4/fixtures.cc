@@ -10,6 +10,8 @@ namespace {
 // Longer than any usual grace period: 90 s.
 constexpr int kGraceSeconds = 120;
 constexpr std::uint32_t kListing = 32 << 10;
+constexpr int kStaleTries = 50;
+constexpr auto kStalePause = std::chrono::milliseconds(100);
 
 Steps made(v4::nfs_ftype4 type, const std::string& name, std::uint32_t mode) {
   return {at("work"), create(name, type, mode_is(mode)), getfh(name)};
@@ -29,6 +31,19 @@ Task<std::string> outside_grace(Scene& scene, Steps steps) {
                    scene.client.options().cancel);
   }
   co_return trouble;
+}
+
+// A server may know a file that was removed for a moment more, until it has closed what it had open
+// of it itself (knfsd); the cases are about one that it knows no longer.
+Task<void> until_stale(Scene& scene, const std::string& name) {
+  Steps asking;
+  asking.push_back(at(name));
+  asking.push_back(getattr(bits({kType})));
+  for (int i = 0; i < kStaleTries; ++i) {
+    const Reply reply = co_await send(scene, asking);
+    if (!reply.ok() || scene.client.options().cancel.cancelled()) co_return;
+    co_await pause(scene.client.channel().loop(), kStalePause, scene.client.options().cancel);
+  }
 }
 
 Task<std::string> make_objects(Scene& scene) {
@@ -59,7 +74,9 @@ Task<std::string> make_objects(Scene& scene) {
   Steps removal;
   removal.push_back(at("work"));
   removal.push_back(remove("gone"));
-  co_return co_await prepare(scene, removal);
+  trouble = co_await prepare(scene, removal);
+  if (trouble.empty()) co_await until_stale(scene, "gone");
+  co_return trouble;
 }
 
 struct Listed {
