@@ -4,10 +4,12 @@ import os
 import shutil
 import stat
 import subprocess
+import threading
 import unittest
 
 import harness
 from harness import Case, stag
+from rpc_proxy import READDIRPLUS, RpcProxy, call_of
 
 
 class Tree(Case):
@@ -25,6 +27,69 @@ class Tree(Case):
     def both(self, *parts):
         """The URL by versions 3 and 4.2."""
         return self.url(*parts), self.url(*parts) + "&version=4.2"
+
+
+class FarAway(RpcProxy):
+    """The second directory that is listed is answered when `enough` listings of others have been asked for; `many` says that they were."""
+
+    def __init__(self, port, enough):
+        super().__init__(port, overtaken=True)
+        self.enough, self.listings, self.many = enough, 0, threading.Event()
+
+    def _see_call(self, record):
+        call = call_of(record)
+        if call is not None and call.procedure == READDIRPLUS:
+            self.listings += 1
+            if self.listings == 2:
+                self.held_xid = call.xid
+            if self.listings == 2 + self.enough:
+                self.many.set()
+                self.released.set()
+
+
+class ReadingAhead(Tree):
+    """A server that is far away is not asked for one directory after another."""
+
+    DIRECTORIES = [f"d{i}" for i in range(12)]
+
+    def setUp(self):
+        super().setUp()
+        for name in self.DIRECTORIES:
+            os.makedirs(self.there("wide", name))
+            self.write(self.there("wide", name, "f"), b"x")
+            os.chmod(self.there("wide", name), 0o755)
+
+    def by_proxy(self, *command):
+        proxy = FarAway(self.server.tcp_port, enough=7)
+        self.addCleanup(proxy.close)
+        output = self.good(*command, proxy.url(f"{self.top}/wide"))
+        self.assertTrue(proxy.many.is_set(), command)
+        return output
+
+    def test_keeps_the_order(self):
+        wide = f"{self.top}/wide"
+        expected = [wide] + [path for name in sorted(self.DIRECTORIES) for path in (f"{wide}/{name}", f"{wide}/{name}/f")]
+        self.assertEqual(self.by_proxy("find").splitlines(), expected)
+        self.assertEqual(len(self.by_proxy("du", "-a").splitlines()), len(expected))
+        self.assertEqual(self.by_proxy("tree"), self.good("tree", self.url("wide")))
+
+    def test_is_done_by_changes_that_leave_directories_readable(self):
+        self.by_proxy("chmod", "-R", "go-w")
+
+    def test_waits_where_a_change_is_what_opens_a_directory(self):
+        owner = os.geteuid() or 1234
+        for name in self.DIRECTORIES:
+            os.chown(self.there("wide", name), owner, -1)
+            os.chown(self.there("wide", name, "f"), owner, -1)
+            os.chmod(self.there("wide", name), 0)
+        os.chown(self.there("wide"), owner, -1)
+        self.good("chmod", "-R", "u+rwX", self.url("wide") + f"&uid={owner}")
+        for name in self.DIRECTORIES:
+            self.assertEqual(stat.S_IMODE(os.stat(self.there("wide", name)).st_mode), 0o700)
+
+    def test_is_not_done_below_what_is_looked_at(self):
+        self.assertEqual(len(self.good("find", "-maxdepth", "1", self.url("wide")).splitlines()), 13)
+        self.assertEqual(len(self.good("find", "-maxdepth", "2", self.url("wide")).splitlines()), 25)
 
 
 class Find(Tree):

@@ -49,6 +49,7 @@ class Du final : public TreeCommand {
     if (json_) list_.end();
   }
 
+  bool is_sure_to_enter(const TreeEntry&) const override { return true; }
   Task<bool> enter(const TreeEntry& entry) override {
     const std::uint64_t size = size_of(entry.node.attributes);
     if (entry.is_directory()) {

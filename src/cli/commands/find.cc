@@ -119,9 +119,12 @@ class Find final : public TreeCommand {
     if (json_) list_.end();
   }
 
+  bool is_sure_to_enter(const TreeEntry& entry) const override {
+    return !max_depth_ || entry.depth < *max_depth_;
+  }
   Task<bool> enter(const TreeEntry& entry) override {
     if (entry.depth >= min_depth_ && matches(entry)) print(entry);
-    co_return !max_depth_ || entry.depth < *max_depth_;
+    co_return is_sure_to_enter(entry);
   }
   bool matches(const TreeEntry& entry) const {
     const Attributes& attributes = entry.node.attributes;

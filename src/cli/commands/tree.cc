@@ -44,6 +44,9 @@ class Tree final : public TreeCommand {
   bool wants(const TreeEntry& entry) const override {
     return (all_ || !entry.name.starts_with('.')) && (!directories_only_ || entry.is_directory());
   }
+  bool is_sure_to_enter(const TreeEntry& entry) const override {
+    return !max_depth_ || entry.depth < *max_depth_;
+  }
   Task<bool> enter(const TreeEntry& entry) override {
     if (entry.depth > 0) ++(entry.is_directory() ? directories_ : files_);
     std::string target;
@@ -54,7 +57,7 @@ class Tree final : public TreeCommand {
       if (text) target = *std::move(text);
     }
     print(entry, target);
-    co_return !max_depth_ || entry.depth < *max_depth_;
+    co_return is_sure_to_enter(entry);
   }
 
   void print(const TreeEntry& entry, const std::string& target) {

@@ -26,23 +26,34 @@ Task<Outcome<Ok>> TreeChange::act(Run& run, Remote& remote) {
 }
 
 // What a change opens to this user is changed before it is read, what it may close behind that.
+bool TreeChange::may_open(const TreeEntry& entry, const SetAttributes& attributes) {
+  constexpr std::uint32_t kReadingByAnybody = 0555;
+  return (attributes.mode.value_or(0) & ~entry.node.attributes.mode & kReadingByAnybody) != 0;
+}
+
 bool TreeChange::may_close(const TreeEntry& entry, const SetAttributes& attributes) {
   constexpr std::uint32_t kReading = 0500;
   return attributes.uid || attributes.gid ||
          (entry.node.attributes.mode & ~attributes.mode.value_or(kReading) & kReading) != 0;
 }
 
+bool TreeChange::is_sure_to_enter(const TreeEntry& directory) const {
+  const std::optional<SetAttributes> attributes = change_of(directory);
+  const bool waits = attributes && may_open(directory, *attributes);
+  return recursive_ && (!waits || may_close(directory, *attributes));
+}
+
 Task<bool> TreeChange::enter(const TreeEntry& entry) {
   const std::optional<SetAttributes> attributes = change_of(entry);
   const bool inside = entry.is_directory() && recursive_;
   if (!attributes || (inside && may_close(entry, *attributes))) co_return inside;
-  if (inside) {
+  if (inside && may_open(entry, *attributes)) {
     co_await change(entry, *attributes);
     co_return true;
   }
   co_await changes_.at_most(kChangesInFlight - 1);
   changes_.add(change(entry, *attributes));
-  co_return false;
+  co_return inside;
 }
 
 Task<void> TreeChange::leave(const TreeEntry& directory) {

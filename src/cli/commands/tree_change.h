@@ -18,7 +18,9 @@ class TreeChange : public TreeCommand {
 
  private:
   Task<Outcome<Ok>> act(Run& run, Remote& remote) override;
+  static bool may_open(const TreeEntry& entry, const nfs::client::SetAttributes& attributes);
   static bool may_close(const TreeEntry& entry, const nfs::client::SetAttributes& attributes);
+  bool is_sure_to_enter(const TreeEntry& directory) const override;
   Task<bool> enter(const TreeEntry& entry) override;
   Task<void> leave(const TreeEntry& directory) override;
   Task<void> change(TreeEntry entry, nfs::client::SetAttributes attributes);

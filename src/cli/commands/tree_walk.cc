@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <new>
 
 #include "cli/support/entry_trouble.h"
 
@@ -13,7 +14,24 @@ using nfs::client::Error;
 using nfs::client::Listing;
 using nfs::client::Node;
 
-Task<void> TreeWalk::walk(TreeEntry entry) {
+namespace {
+
+// Of one directory, and in all: the memory of a walk is bounded by that many replies.
+constexpr std::size_t kAhead = 8;
+constexpr std::size_t kMostAhead = 256;
+
+}  // namespace
+
+Task<Ok> TreeWalk::walk(TreeEntry top) {
+  return joined(reading_ahead_, walk_from(std::move(top)));
+}
+
+Task<Ok> TreeWalk::walk_from(TreeEntry top) {
+  co_await visit(std::move(top));
+  co_return Ok{};
+}
+
+Task<void> TreeWalk::visit(TreeEntry entry) {
   const bool inside = co_await visitor_.enter(entry);
   if (!entry.is_directory()) co_return;
   if (inside && !run_.cancel.cancelled()) co_await go_into(entry);
@@ -30,19 +48,55 @@ Task<void> TreeWalk::go_into(const TreeEntry& directory) {
   if (!entries) co_return visitor_.trouble(directory, entries.error());
   const std::size_t count = entries->size();
   kept_ += count;
-  for (TreeEntry& entry : *entries)
-    if (!run_.cancel.cancelled()) co_await walk(std::move(entry));
+  co_await visit_all(*std::move(entries));
   kept_ -= count;
+}
+
+Task<void> TreeWalk::visit_all(std::vector<TreeEntry> entries) {
+  std::size_t ahead = 0;
+  auto next = entries.begin();
+  for (TreeEntry& entry : entries) {
+    if (run_.cancel.cancelled()) co_return;
+    for (; next != entries.end() && ahead < kAhead; ++next)
+      if (read_ahead(*next)) ++ahead;
+    if (entry.ahead) --ahead, --ahead_;
+    co_await visit(std::move(entry));
+  }
+}
+
+Listing TreeWalk::listing_of(const TreeEntry& directory) {
+  return remote_.files().list(directory.node.handle, Listing::Detail::Attributes,
+                              Listing::kMostKept - kept_);
+}
+
+bool TreeWalk::read_ahead(TreeEntry& entry) {
+  if (!entry.is_directory() || ahead_ == kMostAhead || !visitor_.is_sure_to_enter(entry))
+    return false;
+  auto ahead = std::make_shared<ListingAhead>(listing_of(entry));
+  reading_ahead_.add(read_first(ahead));
+  entry.ahead = std::move(ahead);
+  ++ahead_;
+  return true;
+}
+
+Task<void> TreeWalk::read_first(std::shared_ptr<ListingAhead> ahead) {
+  Outcome<std::vector<Entry>> first = std::vector<Entry>{};
+  try {
+    first = co_await ahead->listing.next();
+  } catch (const std::bad_alloc&) {
+    first = Failure{Error::of_local("there was no memory for it")};
+  }
+  ahead->first.complete(std::move(first));
 }
 
 Task<Outcome<std::vector<TreeEntry>>> TreeWalk::entries_of(const TreeEntry& directory) {
   std::vector<TreeEntry> entries;
-  Listing listing = remote_.files().list(directory.node.handle, Listing::Detail::Attributes,
-                                         Listing::kMostKept - kept_);
-  for (;;) {
-    Outcome<std::vector<Entry>> batch = co_await listing.next();
+  const std::shared_ptr<ListingAhead> ahead =
+      directory.ahead ? directory.ahead : std::make_shared<ListingAhead>(listing_of(directory));
+  if (!directory.ahead) co_await read_first(ahead);
+  Outcome<std::vector<Entry>> batch = co_await ahead->first;
+  for (; !batch || !batch->empty(); batch = co_await ahead->listing.next()) {
     if (!batch) co_return Failure{batch.error()};
-    if (batch->empty()) break;
     for (Entry& entry : *batch) {
       TreeEntry found;
       found.path = directory.path.empty() ? entry.name : directory.path + "/" + entry.name;
