@@ -145,11 +145,10 @@ class ExportsFile(Case):
         self.bad(1, "read-only", "mkdir", there)
         self.reloaded(server, path, f"{self.there()} build(rw,insecure,no_root_squash)\n")
         self.good("mkdir", there)
-        successor = subprocess.run([*private, harness.STAG, "serve", "--take-over", "--state", self.at("state"), "--exports-file", path,
-                                    "--rdma-port", "0", "--tcp-port", "0"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                                   timeout=harness.PATIENCE)
+        successor = self.take_over(private, path)
+        complaint = successor.communicate(timeout=harness.PATIENCE)[1]
         self.assertEqual(successor.returncode, 1)
-        self.assertRegex(successor.stderr, r"exports:1: client 'build': .*; the server that runs serves on")
+        self.assertRegex(complaint, r"exports:1: client 'build': .*; the server that runs serves on")
         self.good("ls", there)
         self.assertEqual(server.end(), 0)
 
@@ -165,16 +164,40 @@ class ExportsFile(Case):
         self.good("mkdir", there)
         self.assertEqual(server.end(), 0)
 
-    @unittest.skipUnless(harness.may_mount(), "no right to mount a file system (CAP_SYS_ADMIN)")
-    def test_is_not_in_the_way_of_the_end_when_the_name_service_is_silent(self):
-        """Neither when the server asks again for hosts, nor when it reads its exports again."""
+    def name_server(self, options):
+        """One that can be silent, and what begins a server that asks it with these options of resolv.conf(5)."""
         try:
             names = NameServer()
         except OSError as error:
             self.skipTest(f"no name server of DNS can be had here: {error}")
         self.addCleanup(names.end)
-        resolver = f"nameserver {names.ADDRESS}\noptions timeout:30 attempts:5\n".encode()
-        _, private = self.private_hosts(b"127.0.0.1 localhost\n", b"files dns", resolver)
+        resolver = f"nameserver {names.ADDRESS}\noptions {options}\n".encode()
+        return names, self.private_hosts(b"127.0.0.1 localhost\n", b"files dns", resolver)[1]
+
+    def take_over(self, private, path):
+        return subprocess.Popen([*private, harness.STAG, "serve", "--take-over", "--state", self.at("state"), "--exports-file", path,
+                                 "--rdma-port", "0", "--tcp-port", "0"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+    @unittest.skipUnless(harness.may_mount(), "no right to mount a file system (CAP_SYS_ADMIN)")
+    def test_leaves_a_server_where_it_is_when_nobody_answers_its_successor(self):
+        names, private = self.name_server("timeout:3 attempts:1")
+        path = self.write(self.at("exports"), f"{self.there()} build.example(rw,insecure) *(insecure)\n".encode())
+        server = Server([], self.at("state"), ("--exports-file", path), before=private)
+        names.silent = True
+        names.asked.clear()
+        successor = self.take_over(private, path)
+        self.assertTrue(names.asked.wait(harness.PATIENCE))
+        self.good("ls", server.url(self.there()) + "&version=3")
+        complaint = successor.communicate(timeout=harness.PATIENCE)[1]
+        self.assertRegex(complaint, r"exports:1: client 'build\.example': .*; the server that runs serves on")
+        self.assertEqual(successor.returncode, 1)
+        self.good("ls", server.url(self.there()) + "&version=3")
+        self.assertEqual(server.end(), 0)
+
+    @unittest.skipUnless(harness.may_mount(), "no right to mount a file system (CAP_SYS_ADMIN)")
+    def test_is_not_in_the_way_of_the_end_when_the_name_service_is_silent(self):
+        """Neither when the server asks again for hosts, nor when it reads its exports again."""
+        names, private = self.name_server("timeout:30 attempts:5")
         path = self.write(self.at("exports"), f"{self.there()} build1.example(rw,insecure) build2.example(rw,insecure) *(insecure)\n".encode())
         for reads_again in (False, True):
             names.silent = False
