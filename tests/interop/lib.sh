@@ -303,6 +303,8 @@ finish() {
   printf '| `%s` | %s | %s | %s | %s | %s | %s |\n' "$scenario" "$1" "$2" "${protocol:-NFSv3, siw / software iWARP}" "$3" "$result" "$(date -u +%Y-%m-%d)" \
     >"$lab/rows/$scenario"
   echo "$scenario: $result"
-  [ "$failures" -eq 0 ]
-  exit $?
+  [ "$failures" -eq 0 ] && exit 0
+  # Of a failure that comes once in twenty runs there is no second look.
+  [ ! -s "$work/serve.log" ] || { echo "    what the servers said:"; grep -vE 'Client(Connected|Disconnected)' "$work/serve.log" | tail -n 80 | sed 's/^/    /'; }
+  exit 1
 }
