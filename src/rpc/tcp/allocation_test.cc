@@ -168,10 +168,10 @@ TEST(TcpServerWithoutMemory, survives_the_failure_of_any_one_allocation) {
   RecordProperty("allocations", static_cast<int>(n));
 }
 
-// Takes a Call and loses its connection; on later ones it answers.
+// Takes a Call and loses its connection, or is silent on it; on later ones it answers.
 class LosingServer {
  public:
-  LosingServer() : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
+  explicit LosingServer(bool silent) : silent_(silent), fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
     sockaddr_in at{};
     at.sin_family = AF_INET;
     at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -197,6 +197,8 @@ class LosingServer {
         if (first) {
           take_call(connection);
           on_call();
+          while (silent_ && recv(connection, &first, 1, 0) > 0) {
+          }
         } else {
           while (const auto xid = take_call(connection)) answer(connection, *xid);
         }
@@ -220,6 +222,7 @@ class LosingServer {
     ::send(connection, reply.data(), sizeof reply, MSG_NOSIGNAL);
   }
 
+  const bool silent_;
   const int fd_;
   std::uint16_t port_ = 0;
   std::thread thread_;
@@ -228,6 +231,7 @@ class LosingServer {
 // Makes one Call after the other.
 class LosingClient {
  public:
+  explicit LosingClient(bool silent) : server_(silent) {}
   // Whether there was an `n`th allocation to fail from the loss of the connection on.
   bool live(std::size_t n) {
     server_.start([this, n] {
@@ -248,6 +252,7 @@ class LosingClient {
   static ChannelOptions quick() {
     ChannelOptions options;
     options.backoff_min = options.backoff_max = std::chrono::milliseconds(1);
+    options.probe_after = std::chrono::milliseconds(5);
     options.seed = 7;
     return options;
   }
@@ -286,10 +291,12 @@ class LosingClient {
   bool failed_ = false;
 };
 
-TEST(TcpChannelWithoutMemory, ends_or_makes_again_the_Calls_of_a_lost_connection_and_goes_on) {
+class TcpChannelWithoutMemory : public ::testing::TestWithParam<bool> {};
+
+TEST_P(TcpChannelWithoutMemory, ends_or_makes_again_the_Calls_of_a_lost_connection_and_goes_on) {
   const auto life = [](std::size_t n) {
     bool failed = false;
-    std::thread([&] { failed = LosingClient().live(n); }).join();
+    std::thread([&] { failed = LosingClient(GetParam()).live(n); }).join();
     return failed;
   };
   life(1'000'000);  // what is allocated once in a process
@@ -301,6 +308,9 @@ TEST(TcpChannelWithoutMemory, ends_or_makes_again_the_Calls_of_a_lost_connection
   }
   EXPECT_GT(n, 10u) << "the test is about something";
 }
+
+INSTANTIATE_TEST_SUITE_P(Connection, TcpChannelWithoutMemory, ::testing::Bool(),
+                         [](const auto& test) { return test.param ? "silent" : "closed"; });
 
 }  // namespace
 }  // namespace stag::rpc::tcp

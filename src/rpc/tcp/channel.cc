@@ -25,6 +25,7 @@ TcpChannel::TcpChannel(net::EpollLoop& loop, Address server, const ChannelOption
       server_(std::move(server)),
       options_(options),
       requester_(loop, *this, "tcp " + to_string(server_)),
+      silence_(loop, *this, options_.probe_after),
       reconnector_(loop, *this, {.first = options.backoff_min, .longest = options.backoff_max},
                    next_xid()) {}
 
@@ -72,10 +73,6 @@ void TcpChannel::on_stream_wanted() {
   reconnector_.start();
 }
 
-void TcpChannel::on_silence() {
-  if (stream_ != nullptr) stream_->close(Reason::TimedOut);
-}
-
 void TcpChannel::on_record(Buffer record) {
   reconnector_.worked();
   Result<oncrpc::MessageStart, Reason> start = oncrpc::peek(record.bytes());
@@ -83,7 +80,10 @@ void TcpChannel::on_record(Buffer record) {
     trace(start.error(), where());
     return stream_->close(start.error());
   }
-  if (start->type == oncrpc::MessageType::REPLY) return requester_.on_reply(std::move(record));
+  if (start->type == oncrpc::MessageType::REPLY) {
+    if (silence_.on_reply(start->xid)) return;
+    return requester_.on_reply(std::move(record));
+  }
   if (responder_ == nullptr) return trace(Reason::RpcNoReverseService, where());
   responder_->on_call(std::move(record));
 }
@@ -116,6 +116,7 @@ void TcpChannel::on_stream_closed(Reason reason) {
   heard_ |= stream_->received_bytes() > 0;
   if (responder_ != nullptr) responder_->detach();
   responder_ = nullptr;
+  silence_.on_stream_closed();
   stream_ = nullptr;
   requester_.detach(reason);
   trace(Reason::RpcConnectionLost, requester_.where(), info(reason).text);

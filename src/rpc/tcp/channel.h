@@ -1,6 +1,8 @@
 // TcpChannel: RPC over TCP with record marking (RFC 5531 section 11) as a rpc::Channel
 // (rpc/channel.h). Many calls are in flight on one connection. A lost connection is replaced when
-// calls wait for it (rpc/reconnector.h); they are sent again on the new one only.
+// calls wait for it (rpc/reconnector.h); they are sent again on the new one only. One on which the
+// server is silent counts as lost (ChannelOptions::probe_after); the time-out of a call ends that
+// call alone.
 //
 // Replies may be as long as the Calls say (ReplyBound), and in any case as StreamLimits has it. A
 // longer one ends every call in progress with RpcRecordTooLong: whose it is nobody knows. A server
@@ -20,12 +22,14 @@
 #include "rpc/tcp/options.h"
 #include "rpc/tcp/requester.h"
 #include "rpc/tcp/responder.h"
+#include "rpc/tcp/silence_watch.h"
 #include "rpc/tcp/stream.h"
 
 namespace stag::rpc::tcp {
 
 class TcpChannel final : public Channel,
                          private Requester::Owner,
+                         private SilenceWatch::Owner,
                          private Reconnector::Owner,
                          private RecordStream::Events {
  public:
@@ -53,7 +57,11 @@ class TcpChannel final : public Channel,
 
  private:
   void on_stream_wanted() override;
-  void on_silence() override;
+  void on_call_sent(const xdr::Stream& call) noexcept override {
+    silence_.on_call_sent(*stream_, call);
+  }
+  bool awaits_reply() const override { return requester_.waiting() > 0; }
+  std::uint32_t xid_of_probe() override { return next_xid(); }
   void on_record(Buffer record) override;
   void on_stream_closed(Reason reason) override;
 
@@ -77,6 +85,7 @@ class TcpChannel final : public Channel,
   std::shared_ptr<RecordStream> stream_;
   Service* service_ = nullptr;
   std::shared_ptr<Responder> responder_;
+  SilenceWatch silence_;
   Reconnector reconnector_;
   TaskGroup tasks_;
   std::uint64_t losses_ = 0;

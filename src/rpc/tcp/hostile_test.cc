@@ -132,6 +132,62 @@ TEST(TcpChannel, sends_waiting_calls_again_on_a_new_connection_with_the_same_XID
   }(&loop, &raw));
 }
 
+TEST(TcpChannel, takes_another_connection_where_not_even_a_NULL_call_is_answered) {
+  EpollLoop loop;
+  RawServer raw(loop);
+  finish(loop, [](EpollLoop* on, RawServer* server) -> Task<> {
+    ChannelOptions options = impatient();
+    options.probe_after = 5ms;
+    TcpChannel channel(*on, server->address(), options);
+    Client client(channel, kBinding);
+    std::optional<CallResult<std::uint32_t>> result;
+    TaskGroup calls;
+    calls.add(increment_into(client, result));
+    net::TcpSocket silent = co_await server->accept();
+    const Buffer first = co_await read_record(silent);
+    const Buffer probe = co_await read_record(silent);
+    EXPECT_EQ(Rope(probe), words(load_be<std::uint32_t>(first.data()) + 1, 0, 2, kProgram, kVersion,
+                                 0, 0, 0, 0, 0));
+    net::TcpSocket socket = co_await server->accept();
+    const Buffer second = co_await read_record(socket);
+    EXPECT_EQ(Rope(first), Rope(second));
+    const Rope reply = success_reply(load_be<std::uint32_t>(second.data()), 5);
+    EXPECT_TRUE((co_await socket.write_all(reply)).ok());
+    co_await calls.join();
+    EXPECT_TRUE(result->ok() && **result == 5u);
+    co_await channel.close();
+  }(&loop, &raw));
+}
+
+TEST(TcpChannel, keeps_the_connection_where_NULL_calls_are_answered) {
+  EpollLoop loop;
+  RawServer raw(loop);
+  finish(loop, [](EpollLoop* on, RawServer* server) -> Task<> {
+    const std::uint64_t unmatched = reason_counters().of(Reason::RpcReplyUnmatched);
+    ChannelOptions options = impatient();
+    options.probe_after = 20ms;
+    TcpChannel channel(*on, server->address(), options);
+    Client client(channel, kBinding);
+    std::optional<CallResult<std::uint32_t>> result;
+    TaskGroup calls;
+    calls.add(increment_into(client, result));
+    net::TcpSocket socket = co_await server->accept();
+    const Buffer call = co_await read_record(socket);
+    for (int probes = 0; probes < 5; ++probes) {
+      const Buffer probe = co_await read_record(socket);
+      EXPECT_TRUE(
+          (co_await socket.write_all(success_reply(load_be<std::uint32_t>(probe.data()), 0))).ok());
+    }
+    EXPECT_TRUE(
+        (co_await socket.write_all(success_reply(load_be<std::uint32_t>(call.data()), 5))).ok());
+    co_await calls.join();
+    EXPECT_TRUE(result->ok() && **result == 5u);
+    EXPECT_EQ(channel.losses(), 0u);
+    EXPECT_EQ(reason_counters().of(Reason::RpcReplyUnmatched), unmatched);
+    co_await channel.close();
+  }(&loop, &raw));
+}
+
 TEST(TcpChannel, ignores_replies_that_match_no_call) {
   EpollLoop loop;
   RawServer raw(loop);

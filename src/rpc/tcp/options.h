@@ -31,7 +31,11 @@ struct ChannelOptions {
   // The pause before the next attempt, which doubles, with jitter.
   Duration backoff_min = std::chrono::milliseconds(100);
   Duration backoff_max = std::chrono::seconds(10);
-  // No stall limit: calls have deadlines of their own.
+  // When no byte has come for this long behind a Call, the Channel sends a NULL call. When none
+  // comes, and the server's system acknowledges none that was sent before it, for four times that
+  // long, the connection is closed. Zero: never. The time-outs of calls make no difference.
+  Duration probe_after = std::chrono::seconds(15);
+  // No stall limit: see probe_after.
   StreamLimits stream{
       .records = {}, .queued = 0, .stall = Duration::zero(), .whole_record = Duration::zero()};
   std::size_t max_reverse_calls = 16;  // Calls of the server in progress (RFC 8167)

@@ -37,7 +37,6 @@ struct Requester::Pending {
   Completion<Result<ReplyMessage, CallError>> done{};
   Timer deadline{};
   RecordStream::Ticket ticket = 0;
-  std::uint64_t received_when_sent = 0;
   std::uint64_t sent_on = 0;  // the number of the stream
   std::uint32_t refusals = 0;
   Pending* chain = nullptr;
@@ -106,8 +105,8 @@ void Requester::transmit(Pending& pending) {
   if (pending.message.stream.size() >= oncrpc::kLastFragment)
     return end(pending, Failure{failed(Reason::RpcCallTooLong)});
   stream_->allow(record_of(pending.message.reply));
-  pending.received_when_sent = stream_->received_bytes();
   pending.ticket = stream_->send(pending.message.stream.rope());
+  owner_.on_call_sent(pending.message.stream);
 }
 
 void Requester::end(Pending& pending, Result<ReplyMessage, CallError> result) {
@@ -115,12 +114,10 @@ void Requester::end(Pending& pending, Result<ReplyMessage, CallError> result) {
 }
 
 void Requester::expire(Pending& pending) {
-  const bool silent = stream_ != nullptr && stream_->received_bytes() == pending.received_when_sent;
   // Without a connection the reason why there is none says more than the time.
   const Reason reason = stream_ != nullptr || lost_ == Reason::None ? Reason::TimedOut : lost_;
   trace(Reason::TimedOut, where_);
   end(pending, Failure{failed(reason)});
-  if (silent) owner_.on_silence();
 }
 
 void Requester::attach(std::shared_ptr<RecordStream> stream) {

@@ -19,9 +19,8 @@ class Requester {
    public:
     // A call waits and there is no stream.
     virtual void on_stream_wanted() = 0;
-    // A call timed out and nothing at all came since it was sent: the connection is as good as
-    // lost.
-    virtual void on_silence() = 0;
+    // `call` was sent on the stream.
+    virtual void on_call_sent(const xdr::Stream& call) noexcept = 0;
 
    protected:
     ~Owner() = default;

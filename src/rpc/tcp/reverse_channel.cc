@@ -21,8 +21,4 @@ Task<void> ReverseChannel::close() {
   while (requester_.active() > 0) co_await resume_on(loop_);
 }
 
-void ReverseChannel::on_silence() {
-  if (stream_ != nullptr) stream_->close(Reason::TimedOut);
-}
-
 }  // namespace stag::rpc::tcp

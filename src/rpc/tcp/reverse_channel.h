@@ -34,7 +34,8 @@ class ReverseChannel final : public Channel, private Requester::Owner {
 
  private:
   void on_stream_wanted() override {}
-  void on_silence() override;
+  // A client that does not answer may be slow, and calls on the same connection itself.
+  void on_call_sent(const xdr::Stream&) noexcept override {}
 
   Loop& loop_;
   std::shared_ptr<RecordStream> stream_;

@@ -321,7 +321,7 @@ void RecordStream::consume(std::size_t bytes) {
 }
 
 RecordStream::Progress RecordStream::progress() const {
-  if (queued_ > 0) return {Debt::Replies, debts_, written_ - wire_->unacknowledged()};
+  if (queued_ > 0) return {Debt::Replies, debts_, acknowledged_bytes()};
   // A reader that we hold back ourselves is not to blame.
   if (starved_ || account_->starving()) return {Debt::Room, debts_, account_->grants()};
   if (reader_.midway() && !held_back_) return {Debt::Record, debts_, received_};

@@ -301,6 +301,31 @@ TEST(TcpChannel, gives_up_a_call_that_is_cancelled) {
   });
 }
 
+// The server is slow, not gone: what else it executes would be executed again.
+TEST(TcpChannel, goes_on_with_other_calls_when_the_time_of_one_is_over) {
+  Held world;
+  world.run_test([](Held& w) -> Task<> {
+    std::optional<CallResult<Ok>> slow;
+    TaskGroup calls;
+    Completion<Ok> arrived;
+    std::uint32_t executed = 0;
+    w.service.on_held = [&] {
+      if (++executed == 1) arrived.complete(Ok{});
+      if (executed > 2) w.service.let_go();
+    };
+    calls.add(ping_into(*w.client, {}, slow));
+    co_await arrived;
+    CallOptions hasty;
+    hasty.timeout = 10ms;
+    EXPECT_EQ((co_await w.client->ping(1, 1, hasty)).error().reason, Reason::TimedOut);
+    w.service.let_go();
+    co_await calls.join();
+    EXPECT_TRUE(slow->ok());
+    EXPECT_EQ(executed, 2u);
+    EXPECT_EQ(w.channel->losses(), 0u);
+  });
+}
+
 TEST(TcpChannel, ends_calls_in_progress_when_it_is_closed) {
   Held world;
   world.run_test([](Held& w) -> Task<> {
@@ -462,6 +487,27 @@ TEST(TcpServer, calls_its_client_back_on_the_same_connection) {
     auto result = co_await w.client->call<AskBack>(4u);
     EXPECT_TRUE(result.ok() && *result == 50u);
   });
+}
+
+TEST(TcpServer, keeps_the_connection_of_a_client_that_answers_no_call_in_time) {
+  World world;
+  Holding reverse;
+  std::uint32_t executed = 0;
+  world.programs.add<AskBack>([&](CallContext& call, std::uint32_t value) -> Task<std::uint32_t> {
+    if (++executed > 1) co_return value;
+    Client client(*call.reverse_channel(), kBinding);
+    CallOptions hasty;
+    hasty.timeout = 10ms;
+    EXPECT_EQ((co_await client.call<INCREMENT>(value, hasty)).error().reason, Reason::TimedOut);
+    reverse.let_go();
+    co_return value;
+  });
+  world.channel->serve_reverse(reverse);
+  world.run_test([](World& w) -> Task<> {
+    EXPECT_TRUE((co_await w.client->call<AskBack>(4u)).ok());
+    EXPECT_EQ(w.channel->losses(), 0u);
+  });
+  EXPECT_EQ(executed, 1u);
 }
 
 struct FailBack : INCREMENT {
