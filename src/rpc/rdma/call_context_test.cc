@@ -53,6 +53,7 @@ class RdmaCallContext : public ::testing::Test {
     const Address at = *server.listen(network, {"server", 20049});
     ChannelOptions options;
     options.seed = 7;
+    options.probe_after = Duration::zero();
     channel.emplace(network, at, options);
     channel->serve_reverse(programs);
   }

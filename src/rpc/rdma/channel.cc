@@ -17,21 +17,6 @@ std::uint64_t seed_of(const ChannelOptions& options) {
   return options.seed != 0 ? options.seed : std::random_device{}();
 }
 
-std::uint32_t word(const xdr::Stream& stream, std::size_t index) {
-  const Bytes head = stream.head().bytes();
-  return head.size() < (index + 1) * 4 ? 0 : load_be<std::uint32_t>(head.data() + index * 4);
-}
-
-xdr::Stream null_call(std::uint32_t xid, std::uint32_t program, std::uint32_t version) {
-  oncrpc::CallHeader header;
-  header.xid = xid;
-  header.program = program;
-  header.version = version;
-  xdr::Encoder encoder;
-  oncrpc::encode(encoder, header);
-  return std::move(encoder).finish();
-}
-
 constexpr int kUnansweredTries = 3;
 constexpr Duration kUnansweredPause = std::chrono::milliseconds(50);
 
@@ -124,22 +109,33 @@ Task<Result<Ok, Reason>> Channel::attempt(CancelToken cancel) {
   }
 }
 
-// Of the first connection nobody knows yet which program it is for.
+// A Call that takes long must not have the only credit of a new connection: the quick Reply to a
+// NULL call brings more of them, for the other Calls and for the next probe. Which program to ask
+// is known from the first Call on.
 bool Channel::begins_with_probe() const {
   // The accepting end is silent until it has heard something.
   if (waiting_.empty()) return true;
-  // A Call that takes long must not have the only credit: the quick Reply to a NULL call brings
-  // more of them, for the other Calls and for the next probe.
-  return last_program_ != 0 && options_.probe_after > Duration::zero();
+  return last_.program != 0 && options_.probe_after > Duration::zero();
 }
 
-void Channel::on_attempts_ended(Reason reason) {
+void Channel::begin_with_probe() noexcept {
   try {
-    if (reason == Reason::None && connected() && begins_with_probe()) tasks_.add(probe(link_));
+    tasks_.add(probe(link_));
   } catch (const std::bad_alloc&) {
     // The Calls do without.
   }
+}
+
+void Channel::on_attempts_ended(Reason reason) {
+  if (reason == Reason::None && connected() && begins_with_probe()) begin_with_probe();
   wake_waiting(reason);
+}
+
+// Before the Call is sent. The first one of the Channel comes behind a NULL call, if it is none.
+void Channel::remember_target(const CallMessage& message) {
+  const bool first = last_.program == 0;
+  last_ = target_of(message.stream);
+  if (first && last_.procedure != 0 && options_.probe_after > Duration::zero()) begin_with_probe();
 }
 
 // RFC 8167 5.4: the server cannot connect, so who serves reverse Calls comes back even without a
@@ -188,21 +184,23 @@ Task<Result<ReplyMessage, CallError>> Channel::call(CallMessage& message) {
   if (message.cancel.has_source())
     entry.cancel.emplace(message.cancel, [this, &entry] { give_up(entry, Reason::Cancelled); });
   Reason reason = Reason::None;
-  do {
+  for (;;) {
     reason = entry.given_up;
     if (reason == Reason::None && !connected()) reason = co_await connection(entry);
     // A call woken before this one may have had it cancelled.
     if (reason == Reason::None) reason = entry.given_up;
     if (reason == Reason::None) reason = begin_transmission(message);
     if (reason != Reason::None) break;
-    last_program_ = word(message.stream, 3);
-    last_version_ = word(message.stream, 4);
+    remember_target(message);
+    // The NULL call may have found that it is none any more.
+    if (!connected()) continue;
     begin(entry);
     co_await entry.call.done();
     entry.link = nullptr;
     reason = entry.call.end->reason;
     if (reason == Reason::None) reconnector_.worked();
-  } while (reason != Reason::None && try_again(entry));
+    if (reason == Reason::None || !try_again(entry)) break;
+  }
   if (reason == Reason::None) co_return std::move(entry.call.end->reply);
   co_return Failure{CallError::transport(reason, where())};
 }
@@ -324,7 +322,7 @@ void Channel::on_health_tick() {
 Task<void> Channel::probe(std::shared_ptr<Link> link) {
   CallMessage message;
   message.xid = next_xid();
-  message.stream = null_call(message.xid, last_program_, last_version_);
+  message.stream = null_call(message.xid, last_);
   message.reply.payload_max = oncrpc::kReplyHeaderSize + oncrpc::kMaxErrorReplySize;
   PendingCall call(message);
   call.probe = true;

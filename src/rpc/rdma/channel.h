@@ -18,6 +18,7 @@
 #include "base/task_group.h"
 #include "fabric/fabric.h"
 #include "rpc/channel.h"
+#include "rpc/null_call.h"
 #include "rpc/rdma/link.h"
 #include "rpc/rdma/options.h"
 #include "rpc/reconnector.h"
@@ -65,6 +66,8 @@ class Channel final : public rpc::Channel, private LinkOwner, private Reconnecto
   bool wants_connection() const override;
   void on_attempt_failed(Reason reason) override { trace(reason, where()); }
   bool begins_with_probe() const;
+  void begin_with_probe() noexcept;
+  void remember_target(const CallMessage& message);
   void on_attempts_ended(Reason reason) override;
   // `announced`: whether the server was told our properties.
   void adopt(std::unique_ptr<fabric::Connection> connection, bool announced);
@@ -90,10 +93,10 @@ class Channel final : public rpc::Channel, private LinkOwner, private Reconnecto
   bool closing_ = false;
   Reconnector reconnector_;
   Deadlines deadlines_;
-  std::vector<std::unique_ptr<Entry>> kept_;           // records of ended calls, for the next calls
-  std::vector<Entry*> waiting_;                        // calls that wait for a connection
-  std::uint32_t active_ = 0;                           // calls in progress
-  std::uint32_t last_program_ = 0, last_version_ = 0;  // of the NULL call of a probe
+  std::vector<std::unique_ptr<Entry>> kept_;  // records of ended calls, for the next calls
+  std::vector<Entry*> waiting_;               // calls that wait for a connection
+  std::uint32_t active_ = 0;                  // calls in progress
+  CallTarget last_;                           // whom a NULL call asks
   Timer health_timer_;
   bool health_watched_ = false;
   std::uint32_t silence_ = 0;     // intervals in a row in which no byte moved

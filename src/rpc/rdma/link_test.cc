@@ -222,6 +222,29 @@ TEST_F(RdmaLink, asks_whether_the_server_lives_before_Calls_take_the_credit_of_a
   loop.run_until([&] { return slow.has_value(); });
 }
 
+// The only credit of a new connection is for what is answered at once.
+TEST_F(RdmaLink, makes_no_Call_wait_for_the_first_one_of_a_Channel) {
+  connect();
+  const auto silent = reason_counters().of(Reason::RpcServerSilent);
+  CallOptions patient, hasty;
+  patient.timeout = 300s;
+  hasty.timeout = 5s;
+  std::optional<CallResult<Blob>> slow;
+  detach(ignored(*client, patient, slow));
+  EXPECT_TRUE(loop.run(client->ping(kBlobProgram, 1, hasty)).ok());
+  EXPECT_FALSE(slow.has_value());
+  loop.run_for(200s);
+  EXPECT_EQ(reason_counters().of(Reason::RpcServerSilent), silent);
+  EXPECT_EQ(channel->losses(), 0u);
+  loop.run_until([&] { return slow.has_value(); });
+}
+
+TEST_F(RdmaLink, begins_with_no_other_call_where_the_first_one_is_a_NULL_call) {
+  connect();
+  EXPECT_TRUE(loop.run(client->ping(kBlobProgram, 1)).ok());
+  EXPECT_EQ(moved.calls, 1u);
+}
+
 Task<void> fetched(Client& client, std::uint32_t length, int& good) {
   CallOptions patient;
   patient.timeout = 300s;

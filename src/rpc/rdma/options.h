@@ -70,7 +70,8 @@ struct ChannelOptions {
   // When calls are in progress and no byte has moved for this long, the Channel sends a NULL call
   // in a credit that it keeps free for that (RFC 8267 section 6.7.2); without a Reply within the
   // same time it closes the connection. Where the server grants a single credit, and a Call has it,
-  // the connection is closed after four times that long without a byte. Zero: never.
+  // the connection is closed after four times that long without a byte. A NULL call also goes
+  // before the Calls of a new connection, for the credits that its Reply brings. Zero: neither.
   Duration probe_after = std::chrono::seconds(15);
   std::uint64_t seed = 0;          // of XIDs and jitter; 0: the system's random numbers
   TransferStats* moved = nullptr;  // counts transfers; outlives the Channel. Null: none
