@@ -2,8 +2,10 @@
 
 #include <optional>
 
+#include "base/failure.h"
 #include "endpoint/connector.h"
 #include "endpoint/quiet.h"
+#include "rpc/client_security.h"
 
 namespace stag::endpoint {
 
@@ -11,12 +13,24 @@ struct Client::State {
   std::shared_ptr<Loops> loops;
   std::unique_ptr<rpc::Connector> connector;
   std::unique_ptr<rpc::Channel> channel;
+  rpc::Credentials credentials;
   std::optional<rpc::Client> client;
   rpc::Service* reverse = nullptr;
 
   net::EpollLoop& loop() const { return loops->at(0); }
+  // RFC 2203 5.4: "the client need not take any special action" where the server does not hear it.
+  void end_security_context() noexcept {
+    rpc::ClientSecurity* const security = credentials.security();
+    if (security == nullptr) return;
+    try {
+      wait_on(loop(), [&] { return security->end(*channel); });
+    } catch (...) {
+      trace_exception(Reason::TaskFailed, "end of a security context");
+    }
+  }
   ~State() {
     if (channel == nullptr) return;
+    end_security_context();
     finish_on(loop(), [this] { return channel->close(); });
     // A handler of theirs runs on, and has the loop and what the Channel has made.
     if (reverse != nullptr) finish_on(loop(), [this] { return quiet(loop(), *reverse); });
@@ -47,8 +61,8 @@ Result<Client, rpc::CallError> connect(const Address& server, ConnectOptions opt
   state->reverse = options.reverse;
   if (options.reverse != nullptr)
     run_on(state->loop(), [&] { state->channel->serve_reverse(*options.reverse); });
-  state->client.emplace(*state->channel, options.binding, std::move(options.credentials),
-                        options.client);
+  state->credentials = std::move(options.credentials);
+  state->client.emplace(*state->channel, options.binding, state->credentials, options.client);
   return Client(std::move(state));
 }
 

@@ -15,7 +15,8 @@
 namespace stag::endpoint {
 
 // Thread: any number at a time, none of them a loop's. Its destruction, after the last call has
-// returned, closes the connection.
+// returned, ends the security context of its credentials, which takes two seconds where the server
+// does not answer, and closes the connection.
 class Client {
  public:
   Client(Client&&) noexcept;

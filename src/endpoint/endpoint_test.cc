@@ -9,6 +9,7 @@
 #include "fabric/verbs/stub/stub_network.h"
 #include "rpc/server.h"
 #include "testing/failing_program.h"
+#include "testing/gss_world.h"
 #include "testing/proves.h"
 #include "testing/store_service.h"
 
@@ -282,6 +283,24 @@ TEST_P(Endpoint, waits_for_what_the_server_calls_back_before_its_client_goes) {
   }
   EXPECT_TRUE(ended);
   EXPECT_EQ(reverse.active_calls(), 0u);
+}
+
+// RFC 2203 5.4. The server would keep it for as long as the ticket is good.
+TEST_P(Endpoint, tells_the_server_that_it_uses_a_security_context_no_longer) {
+  testing::GssServerWorld world;
+  const auto loops = std::make_shared<Loops>();
+  auto listener = listen(world.server, {"127.0.0.1", 0}, listen_options(loops));
+  ASSERT_TRUE(listener.ok());
+  ConnectOptions options = connect_options();
+  options.loops = loops;
+  options.credentials = rpc::Credentials::secured(world.security(gss::Service::integrity));
+  for (int clients = 0; clients < 2; ++clients) {
+    auto client = connect(listener->address(), options);
+    ASSERT_TRUE(client.ok()) << client.error().message();
+    ASSERT_TRUE(client->call<INCREMENT>(1).ok());
+    EXPECT_EQ(world.authenticator->contexts().established(), 1u);
+  }
+  EXPECT_EQ(world.authenticator->contexts().established(), 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Transports, Endpoint,
