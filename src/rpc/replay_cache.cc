@@ -76,13 +76,15 @@ namespace {
 
 // Small results lie in the smallest Block an Encoder takes.
 std::size_t cost_of(const CallResults& results) {
-  return std::max<std::size_t>(results.results.size(), 512);
+  return std::max<std::size_t>(results.results.block_bytes(), 512);
 }
 
-// False, and nothing copied, when there is no memory for it.
+// With bytes of its own: what is kept keeps no memory but that which it costs. False, and nothing
+// copied, when there is no memory for it.
 bool copy_to(std::optional<CallResults>& to, const CallResults& results) noexcept {
   try {
     to = results;
+    to->results.unshare();
   } catch (...) {
     trace_exception(Reason::OutOfMemory, "replay cache");
     to.reset();

@@ -9,9 +9,10 @@
 // Call that is still running waits; the newest waiting duplicate gets the results, older ones are
 // dropped.
 //
-// An entry keeps the results, not the message: a replay gets an RPC header and verifier of its own,
-// and on RDMA a plan against the new Call's chunks. Entries share their bytes by reference with the
-// Replies made from them, so an entry may be removed while such a Reply is still being sent.
+// An entry keeps a copy of the results, not the message: a replay gets an RPC header and verifier
+// of its own, and on RDMA a plan against the new Call's chunks. Entries share their bytes by
+// reference with the Replies made from them, so an entry may be removed while such a Reply is still
+// being sent.
 //
 // Bounds: bytes and age, shared fairly: a client address keeps no more bytes than it leaves free,
 // so that a client which makes many Calls evicts its own results only.

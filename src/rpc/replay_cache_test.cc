@@ -100,6 +100,24 @@ TEST(ReplayCache, stays_within_its_bytes_and_drops_the_oldest_first) {
   cache.finish(key_of(0), loop, std::nullopt);
 }
 
+TEST(ReplayCache, keeps_no_memory_but_that_which_it_counts) {
+  ManualLoop loop;
+  ReplayCache cache;
+  Buffer large = pattern(1 << 20, 1).flatten();
+  xdr::Encoder encoder;
+  encoder.opaque(xdr::kNoItem, Rope(large.slice(0, 1500)));
+  CallResults made{{}, std::move(encoder).finish()};
+  const Buffer whole = made.results.rope().flatten();
+  Attempt first(cache, loop, 1);
+  cache.finish(first.key, loop, made);
+  made.results = {};
+  EXPECT_FALSE(large.exclusive().empty());
+  EXPECT_GE(cache.bytes(), 2048u + 512) << "the Blocks, not the bytes in them";
+  const Attempt again(cache, loop, 1);
+  ASSERT_EQ(again.admission, Admission::Replay);
+  EXPECT_EQ(again.results->results.rope(), Rope(whole));
+}
+
 TEST(ReplayCache, forgets_what_is_older_than_its_age) {
   ManualLoop loop;
   ReplayCache cache({.max_bytes = 1 << 20, .max_age = std::chrono::seconds(60)});

@@ -206,6 +206,35 @@ TEST(Stream, patches_a_word_without_changing_ropes_already_made) {
   EXPECT_EQ(stream.rope().slice(4, stream.size() - 8), before.slice(4, stream.size() - 8));
 }
 
+TEST(Stream, that_is_kept_refers_to_no_memory_but_that_of_its_own_bytes) {
+  Buffer large = filled(1 << 20, 'x').flatten();
+  Encoder encoder;
+  encoder.opaque(kNoItem, Rope(large.slice(4096, 2000)));
+  encoder.u32(7);
+  Stream stream = std::move(encoder).finish();
+  const Buffer before = stream.rope().flatten();
+  EXPECT_GE(stream.block_bytes(), large.size());
+  stream.unshare();
+  EXPECT_FALSE(large.exclusive().empty());
+  EXPECT_LE(stream.block_bytes(), 512u + 2048);
+  EXPECT_EQ(stream.rope(), Rope(before));
+  EXPECT_EQ(stream.size(), before.size());
+}
+
+TEST(Stream, that_is_kept_gives_back_the_room_of_what_was_taken_back) {
+  Encoder encoder;
+  encoder.u32(1);
+  const Encoder::Mark mark = encoder.mark();
+  encoder.opaque(kNoItem, bytes_of(std::string(60'000, 'x')));
+  encoder.rewind(mark);
+  encoder.u32(2);
+  Stream stream = std::move(encoder).finish();
+  EXPECT_GE(stream.block_bytes(), 60'000u);
+  stream.unshare();
+  EXPECT_LE(stream.block_bytes(), 512u);
+  EXPECT_EQ(hex(stream.rope()), "00000001 00000002");
+}
+
 TEST(Encoder, patches_a_word_before_it_is_finished) {
   Encoder encoder;
   encoder.u32(1);

@@ -4,6 +4,19 @@
 
 namespace stag::xdr {
 
+namespace {
+
+// What results and messages begin with: a head in such a Block is as small as any.
+constexpr std::size_t kSmallHead = 512;
+
+Rope copy_of(const Rope& rope) {
+  Block block = Block::allocate(rope.size());
+  rope.copy_to(block.bytes());
+  return Rope(std::move(block).freeze(rope.size()));
+}
+
+}  // namespace
+
 Rope Stream::rope() const {
   return without({});
 }
@@ -76,6 +89,20 @@ void Stream::patch_u32(std::uint32_t offset, std::uint32_t value) {
   std::memcpy(copy.data(), head_.data(), head_.size());
   store_be(copy.data() + in_head, value);
   head_ = std::move(copy).freeze(head_.size());
+}
+
+void Stream::unshare() {
+  for (Item& item : items_)
+    if (!item.in_head) item.bytes = copy_of(item.bytes);
+  if (head_.block_size() > std::max(4 * head_.size(), kSmallHead))
+    head_ = Buffer::copy_of(head_.bytes());
+}
+
+std::size_t Stream::block_bytes() const {
+  std::size_t bytes = head_.block_size();
+  for (const Item& item : items_)
+    for (const Buffer& piece : item.bytes.pieces()) bytes += piece.block_size();
+  return bytes;
 }
 
 }  // namespace stag::xdr

@@ -69,6 +69,13 @@ class Stream {
   // before keep the old word.
   void patch_u32(std::uint32_t offset, std::uint32_t value);
 
+  // For who keeps a Stream for long: copies the items outside the head, which may be slices of much
+  // larger memory, and a head that fills less than a quarter of its Block. Throws std::bad_alloc;
+  // the Stream is as good as before then.
+  void unshare();
+  // Bytes of the Blocks that it refers to; after unshare() all that it keeps.
+  std::size_t block_bytes() const;
+
  private:
   template <class Head, class Data>
   void walk_without(std::span<const std::uint32_t> moved, Head head, Data data) const;

@@ -126,7 +126,9 @@ Task<SessionSlot::Begun> SessionSlot::begin_after_the_first(const OperationList&
   }
 }
 
+// They count for the session with their own bytes, so they keep no others.
 const xdr::Stream& SessionSlot::finish(xdr::Stream results) {
+  results.unshare();
   kept_ = std::make_shared<const KeptResults>(std::move(results));
   give_back(kept_);
   return kept_->stream;
