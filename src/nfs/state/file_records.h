@@ -69,7 +69,7 @@ struct LockState : State {
   std::uint64_t hash = 0;  // of owner and open
   LockState* chain = nullptr;
   OpenState* open = nullptr;         // null when revoked
-  LockOwnerRecord* owner = nullptr;  // null when revoked
+  LockOwnerRecord* owner = nullptr;  // also when revoked: version 4.0 counts its operations
   std::uint32_t ranges = 0;          // that were locked through it last
   Link<LockState> of_open;
 };
@@ -106,7 +106,7 @@ struct LockOwnerRecord : Record {
   const std::string owner;
   FileRecord* file = nullptr;
   HolderRecord* holder = nullptr;
-  std::uint32_t states = 0;  // LockStates
+  std::uint32_t states = 0;  // LockStates, revoked ones, too
   // By their first bytes; they do not overlap.
   std::map<std::uint64_t, Held> ranges;
 };

@@ -188,16 +188,11 @@ void FileShard::detach(OpenState& open) {
   opens_.erase(open);
 }
 
-void FileShard::detach(LockState& lock, RemovedRecords& removed) {
+void FileShard::detach(LockState& lock) {
   byte_ranges::drop(lock);
   locks_.erase(lock);
   lock.open->locks.erase(lock);
-  if (--lock.owner->states == 0) {
-    lock_owners_.erase(*lock.owner);
-    removed.add(*lock.owner);
-  }
   lock.open = nullptr;
-  lock.owner = nullptr;
 }
 
 void FileShard::detach(DelegationState& delegation, RemovedRecords& removed) {
@@ -222,14 +217,22 @@ void FileShard::detach(State& state, RemovedRecords& removed) {
     case State::Type::Open:
       return detach(static_cast<OpenState&>(state));
     case State::Type::Lock:
-      return detach(static_cast<LockState&>(state), removed);
+      return detach(static_cast<LockState&>(state));
     case State::Type::Delegation:
       return detach(static_cast<DelegationState&>(state), removed);
   }
 }
 
+// One of its states goes.
+void FileShard::leave(LockOwnerRecord& owner, RemovedRecords& removed) {
+  if (--owner.states > 0) return;
+  lock_owners_.erase(owner);
+  removed.add(owner);
+}
+
 // A state that is detached, unless it is revoked already.
 void FileShard::remove_one(State& state, RemovedRecords& removed) {
+  if (state.type == State::Type::Lock) leave(*static_cast<LockState&>(state).owner, removed);
   FileRecord& file = *state.file;
   HolderRecord& holder = *state.holder;
   if (state.revoked == Status::Ok) {

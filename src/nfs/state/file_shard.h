@@ -97,11 +97,12 @@ class FileShard {
   void add(State& state, Spare& spare);
   void add(State& state, FileRecord& file, HolderRecord& holder);
   void detach(OpenState& open);
-  void detach(LockState& lock, RemovedRecords& removed);
+  void detach(LockState& lock);
   void detach(DelegationState& delegation, RemovedRecords& removed);
   static void set_untold(DelegationState& delegation, bool untold);
   void detach(State& state, RemovedRecords& removed);
   void remove_one(State& state, RemovedRecords& removed);
+  void leave(LockOwnerRecord& owner, RemovedRecords& removed);
   void forget_revoked(HolderRecord& holder, RemovedRecords& removed);
   // Of a client that ended, what is in the way.
   void sweep(State& state, RemovedRecords& removed);

@@ -21,8 +21,7 @@ std::string Files::owner_of(const Stateid& stateid) const {
   if (state == nullptr) return {};
   if (state->type == State::Type::Open) return static_cast<const OpenState*>(state)->owner;
   if (state->type != State::Type::Lock) return {};
-  const LockOwnerRecord* const owner = static_cast<const LockState*>(state)->owner;
-  return owner == nullptr ? std::string() : owner->owner;
+  return static_cast<const LockState*>(state)->owner->owner;
 }
 
 bool Files::is_open(const Stateid& stateid) const {

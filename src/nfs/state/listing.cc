@@ -47,9 +47,10 @@ std::uint64_t fill(StateInfo& info, const State& state, std::uint64_t first) {
     const auto& delegation = static_cast<const DelegationState&>(state);
     info.delegation_type = delegation.delegation_type;
     info.recalled = delegation.recalled;
-  } else if (const auto& lock = static_cast<const LockState&>(state); lock.owner != nullptr) {
+  } else {
+    const auto& lock = static_cast<const LockState&>(state);
     info.owner.assign(lock.owner->owner);
-    return fill_ranges(info, lock, first);
+    if (lock.revoked == Status::Ok) return fill_ranges(info, lock, first);
   }
   return 0;
 }

@@ -61,6 +61,22 @@ TEST_F(Nfs40StateRevoked, goes_when_LOCKU_was_told) {
   EXPECT_EQ(test(open), Status::Ok);
 }
 
+// Whose seqid counts what it is told of the revoked one.
+TEST_F(Nfs40StateRevoked, has_its_lock_owner_until_it_goes) {
+  const Stateid open = world.open(client, 1).stateid;
+  const Stateid lock = world.lock(client, 1, open, {0, 9}, true, "locker").stateid;
+  const auto owner = [&] { return world.files.owner_of(lock); };
+  ASSERT_EQ(owner(), "locker");
+  ASSERT_EQ(world.files.revoke(lock), Status::Ok);
+  EXPECT_EQ(owner(), "locker");
+  const Stateid again = world.lock(client, 1, open, {0, 9}, true, "locker").stateid;
+  EXPECT_EQ(owner(), "locker") << "though it has another stateid";
+  EXPECT_EQ(unlock(lock), Status::AdminRevoked);
+  EXPECT_EQ(owner(), "");
+  EXPECT_EQ(world.files.owner_of(again), "locker");
+  EXPECT_EQ(unlock(again), Status::Ok) << "it holds what it locked itself";
+}
+
 TEST_F(Nfs40StateRevoked, goes_when_DELEGRETURN_was_told) {
   const DelegateArgs args{World::file(1), DelegationType::Read, {}, 0, false};
   const Stateid stateid = world.files.delegate(args, client.life).stateid;

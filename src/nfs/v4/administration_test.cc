@@ -165,6 +165,16 @@ TEST_F(Nfs40Administration, takes_away_an_open_that_goes_when_CLOSE_was_told) {
   EXPECT_FALSE(admin.revoke({1, file.stateid.other}));
 }
 
+// RFC 7530 9.1.7: the client counts on after NFS4ERR_ADMIN_REVOKED.
+TEST_F(Nfs40Administration, takes_away_a_lock_and_leaves_its_owner_in_step) {
+  const Opened one = open_file(1, "one", "owner"), two = open_file(1, "two", "another owner");
+  const v4::stateid4 first = lock_stateid(lock(one, 3, 0, "locker"));
+  const v4::stateid4 second = lock_stateid(lock(two, 3, 1, "locker"));
+  EXPECT_TRUE(nfs4_.administration().revoke({1, first.other}));
+  EXPECT_EQ(unlock(one, first, 2).status, v4::NFS4ERR_ADMIN_REVOKED);
+  EXPECT_EQ(unlock(two, second, 3).status, v4::NFS4_OK);
+}
+
 // With records of clients, on a worker that the test runs.
 struct Records {
   vfs::testing::Folder folder{"/tmp"};
