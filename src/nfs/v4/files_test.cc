@@ -36,6 +36,33 @@ TEST_F(Nfs4Files, are_opened_and_read_by_the_current_stateid) {
   EXPECT_EQ(text(results.resarray[3].opread().resok4().data), "hello");
 }
 
+// RFC 8881 8.2.3: its seqid is taken for zero, but by CLOSE and OPEN_DOWNGRADE.
+TEST_F(Nfs4Files, are_read_by_a_current_stateid_that_an_upgrade_has_made_old_and_not_closed_by_it) {
+  const Opened file = create("file");
+  run({putfh(file.handle), write_op(file.stateid, 0, "hello")});
+  v4::stateid4 current;
+  current.seqid = 1;
+  v4::OPEN4args by_handle = open_args({}, v4::OPEN4_SHARE_ACCESS_READ, false);
+  by_handle.claim.claim = v4::CLAIM_FH;
+  const Op again = op(v4::OP_OPEN, &Op::opopen, by_handle);
+  const auto after_an_upgrade = [&](Op last) {
+    return run({putfh(file.handle), again, op(v4::OP_SAVEFH), putfh(file.handle), again,
+                op(v4::OP_RESTOREFH), std::move(last)});
+  };
+  const Res read = after_an_upgrade(read_op(current, 0, 5));
+  ASSERT_EQ(read.status, v4::NFS4_OK);
+  EXPECT_EQ(text(read.resarray.back().opread().resok4().data), "hello");
+  EXPECT_EQ(after_an_upgrade(op(v4::OP_OPEN_DOWNGRADE, &Op::opopen_downgrade,
+                                {current, 0, v4::OPEN4_SHARE_ACCESS_READ, 0}))
+                .status,
+            v4::NFS4ERR_OLD_STATEID);
+  const Op close = op(v4::OP_CLOSE, &Op::opclose, {0, current});
+  EXPECT_EQ(after_an_upgrade(close).status, v4::NFS4ERR_OLD_STATEID);
+  const Res closed = run({putfh(file.handle), again, close, read_op(current, 0, 5)});
+  EXPECT_EQ(closed.resarray.size(), 4u) << "and it was closed";
+  EXPECT_EQ(closed.status, v4::NFS4ERR_BAD_STATEID) << "where READ would be anonymous with seqid 0";
+}
+
 TEST_F(Nfs4Files, opened_for_reading_are_not_written) {
   create("file");
   const Opened file = open(open_args("file", v4::OPEN4_SHARE_ACCESS_READ, false, "a reader"));

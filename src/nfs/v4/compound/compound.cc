@@ -63,6 +63,15 @@ std::uint64_t Compound::principal_number() const {
 
 Result<v4::stateid4, v4::nfsstat4> Compound::meant(const v4::stateid4& argument) const {
   if (!means_current(argument)) return argument;
+  auto current = meant_with_seqid(argument);
+  // With seqid 0 the invalid one that CLOSE leaves would be the anonymous one.
+  const bool special = current && current->other == v4::stateid4{}.other;
+  if (current && !special) current->seqid = 0;
+  return current;
+}
+
+Result<v4::stateid4, v4::nfsstat4> Compound::meant_with_seqid(const v4::stateid4& argument) const {
+  if (!means_current(argument)) return argument;
   if (minor_ == 0) return Failure{v4::NFS4ERR_BAD_STATEID};  // RFC 7530 9.1.4.4
   if (current_stateid_ == v4::stateid4{}) return Failure{v4::NFS4ERR_BAD_STATEID};
   return current_stateid_;

@@ -78,7 +78,10 @@ class Compound {
   // for it.
   void set_current_stateid(const v4::stateid4& stateid) { current_stateid_ = stateid; }
   // The stateid meant by an argument; BAD_STATEID where the current one is meant and there is none.
+  // RFC 8881 8.2.3: an open that was upgraded since is meant, too, so the current one has seqid 0.
   Result<v4::stateid4, v4::nfsstat4> meant(const v4::stateid4& argument) const;
+  // The same for CLOSE and OPEN_DOWNGRADE, for which it has the seqid that it was given with.
+  Result<v4::stateid4, v4::nfsstat4> meant_with_seqid(const v4::stateid4& argument) const;
 
   // Null outside of sessions.
   const OccupiedSlot* slot() const { return slot_ ? &*slot_ : nullptr; }

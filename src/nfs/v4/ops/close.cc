@@ -6,7 +6,7 @@
 namespace stag::nfs::nfs4 {
 
 v4::CLOSE4res close(Compound& compound, v4::CLOSE4args& args) {
-  const auto meant = compound.meant(args.open_stateid);
+  const auto meant = compound.meant_with_seqid(args.open_stateid);
   if (!meant) return {meant.error(), {}};
   const state::StateidResult closed =
       compound.shared().files.close(compound.object().key(), to_stateid(*meant), *compound.life());
@@ -18,7 +18,7 @@ v4::CLOSE4res close(Compound& compound, v4::CLOSE4args& args) {
 }
 
 v4::OPEN_DOWNGRADE4res open_downgrade(Compound& compound, v4::OPEN_DOWNGRADE4args& args) {
-  const auto meant = compound.meant(args.open_stateid);
+  const auto meant = compound.meant_with_seqid(args.open_stateid);
   if (!meant) return {meant.error(), {}};
   const state::StateidResult downgraded = compound.shared().files.open_downgrade(
       compound.object().key(), to_stateid(*meant), args.share_access & state::kShareBoth,
