@@ -63,6 +63,17 @@ TEST_F(Nfs4Files, are_read_by_a_current_stateid_that_an_upgrade_has_made_old_and
   EXPECT_EQ(closed.status, v4::NFS4ERR_BAD_STATEID) << "where READ would be anonymous with seqid 0";
 }
 
+// RFC 8881 8.2.3, 18.38.3.
+TEST_F(Nfs4Files, have_a_current_stateid_that_FREE_STATEID_means_too) {
+  v4::stateid4 current;
+  current.seqid = 1;
+  const Op free = op(v4::OP_FREE_STATEID, &Op::opfree_stateid, v4::FREE_STATEID4args{current});
+  const auto opened =
+      op(v4::OP_OPEN, &Op::opopen, open_args("file", v4::OPEN4_SHARE_ACCESS_READ, true));
+  EXPECT_EQ(run({putrootfh(), lookup("data"), opened, free}).status, v4::NFS4ERR_LOCKS_HELD);
+  EXPECT_EQ(run({putrootfh(), free}).status, v4::NFS4ERR_BAD_STATEID);
+}
+
 TEST_F(Nfs4Files, opened_for_reading_are_not_written) {
   create("file");
   const Opened file = open(open_args("file", v4::OPEN4_SHARE_ACCESS_READ, false, "a reader"));

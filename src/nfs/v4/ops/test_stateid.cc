@@ -16,8 +16,9 @@ v4::TEST_STATEID4res test_stateid(Compound& compound, v4::TEST_STATEID4args& arg
 }
 
 v4::FREE_STATEID4res free_stateid(Compound& compound, v4::FREE_STATEID4args& args) {
-  return {to_nfsstat4(
-      compound.shared().files.free_stateid(to_stateid(args.fsa_stateid), *compound.life()))};
+  const auto meant = compound.meant(args.fsa_stateid);
+  if (!meant) return {meant.error()};
+  return {to_nfsstat4(compound.shared().files.free_stateid(to_stateid(*meant), *compound.life()))};
 }
 
 }  // namespace stag::nfs::nfs4
