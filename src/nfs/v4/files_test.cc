@@ -210,7 +210,7 @@ TEST_F(Nfs4Files, locked_by_one_owner_are_denied_to_another) {
   EXPECT_EQ(denied.resarray[1].oplock().denied().length, 10u);
 }
 
-// RFC 8881 18.3, 18.11.3.
+// RFC 8881 18.3, 18.10.3, 18.11.3.
 TEST_F(Nfs4Files, alone_have_byte_ranges_and_data_to_commit) {
   const auto made = [&](v4::nfs_ftype4 type, const std::string& name) {
     v4::CREATE4args args;
@@ -229,6 +229,15 @@ TEST_F(Nfs4Files, alone_have_byte_ranges_and_data_to_commit) {
     args.owner.clientid = clientid_;
     return run({putfh(handle), op(v4::OP_LOCKT, &Op::oplockt, args)}).status;
   };
+  const Opened file = create("file");
+  const auto locked = [&](const v4::nfs_fh4& handle) {
+    v4::LOCK4args args;
+    args.locktype = v4::READ_LT;
+    args.length = 10;
+    args.locker.new_lock_owner = true;
+    args.locker.open_owner() = {0, file.stateid, 0, {clientid_, Rope::copy_of(bytes_of("o"))}};
+    return run({putfh(handle), op(v4::OP_LOCK, &Op::oplock, args)}).status;
+  };
   const auto committed = [&](const v4::nfs_fh4& handle) {
     return run({putfh(handle), op(v4::OP_COMMIT, &Op::opcommit, v4::COMMIT4args{})}).status;
   };
@@ -237,7 +246,12 @@ TEST_F(Nfs4Files, alone_have_byte_ranges_and_data_to_commit) {
   EXPECT_EQ(tested(folder), v4::NFS4ERR_ISDIR);
   EXPECT_EQ(tested(link), v4::NFS4ERR_SYMLINK);
   EXPECT_EQ(tested(fifo), v4::NFS4ERR_WRONG_TYPE);
-  EXPECT_EQ(tested(create("file").handle), v4::NFS4_OK);
+  EXPECT_EQ(tested(file.handle), v4::NFS4_OK);
+  EXPECT_EQ(locked(folder), v4::NFS4ERR_ISDIR);
+  EXPECT_EQ(locked(link), v4::NFS4ERR_SYMLINK);
+  EXPECT_EQ(locked(fifo), v4::NFS4ERR_WRONG_TYPE);
+  EXPECT_EQ(locked(create("another file").handle), v4::NFS4ERR_BAD_STATEID);
+  EXPECT_EQ(locked(file.handle), v4::NFS4_OK);
   EXPECT_EQ(committed(folder), v4::NFS4ERR_ISDIR);
   EXPECT_EQ(committed(link), v4::NFS4ERR_SYMLINK);
   EXPECT_EQ(committed(fifo), v4::NFS4ERR_WRONG_TYPE);

@@ -71,7 +71,13 @@ state::LockResult lock_everywhere(Compound& compound, const state::LockArgs& wan
 Task<v4::LOCK4res> lock(Compound& compound, v4::LOCK4args& args) {
   const OpenForLocks open = co_await open_for_locks(compound);
   if (open.status != v4::NFS4_OK) co_return v4::LOCK4res{open.status, {}};
-  co_return lock_now(compound, args);
+  v4::LOCK4res results = lock_now(compound, args);
+  if (results.status != v4::NFS4ERR_BAD_STATEID) co_return results;
+  // Nobody has a stateid of what is no file: that is why.
+  const ExportObject object = compound.object();
+  const v4::nfsstat4 wrong = co_await lockable(object);
+  if (wrong != v4::NFS4_OK) results.status = wrong;
+  co_return results;
 }
 
 v4::LOCK4res lock_now(Compound& compound, const v4::LOCK4args& args) {

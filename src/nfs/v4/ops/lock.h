@@ -13,6 +13,9 @@ struct OpenForLocks {
 };
 Task<OpenForLocks> open_for_locks(const Compound& compound);
 
+// RFC 8881 18.10.3, 18.11.3: only regular files have byte ranges. NFS4_OK, or what else it is.
+Task<v4::nfsstat4> lockable(const ExportObject& object);
+
 // While it is open.
 v4::LOCK4res lock_now(Compound& compound, const v4::LOCK4args& args);
 

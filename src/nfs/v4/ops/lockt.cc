@@ -6,9 +6,6 @@
 
 namespace stag::nfs::nfs4 {
 
-namespace {
-
-// RFC 8881 18.11.3: only regular files have byte ranges.
 Task<v4::nfsstat4> lockable(const ExportObject& object) {
   const auto attributes = co_await object.store().attributes(object.caller(), object.handle);
   if (!attributes) co_return to_nfsstat4(attributes.error());
@@ -23,6 +20,8 @@ Task<v4::nfsstat4> lockable(const ExportObject& object) {
       co_return v4::NFS4ERR_WRONG_TYPE;
   }
 }
+
+namespace {
 
 state::LockResult test_everywhere(Compound& compound, const v4::LOCKT4args& args,
                                   const state::Range& range) {
