@@ -127,6 +127,8 @@ Fate Session::on_create_session(const v4::CREATE_SESSION4res& results) {
     case v4::NFS4ERR_STALE_CLIENTID:
       return go_back(Step::ExchangeId);
     default:
+      // 18.36.4: the number is taken before anything is refused.
+      ++create_sequence_;
       return Fate::Refused;
   }
   const v4::CREATE_SESSION4resok& made = results.csr_resok4();

@@ -289,6 +289,20 @@ TEST(Session, that_lost_its_count_is_another_incarnation) {
   EXPECT_EQ(before.co_ownerid, after.co_ownerid);
 }
 
+// RFC 8881 18.36.4: a server keeps refusals, too, and repeats them to whoever sends their number.
+TEST(Session, that_is_refused_is_counted) {
+  Established world;
+  world.call(v4::NFS4ERR_BADSESSION);
+  v4::CREATE_SESSION4res answer;
+  answer.csr_status = v4::NFS4ERR_DELAY;
+  EXPECT_EQ(world.session.on_create_session(answer), Fate::Later);
+  EXPECT_EQ(world.session.create_session().csa_sequence, 41u) << "which nobody keeps";
+  answer.csr_status = v4::NFS4ERR_NOSPC;
+  EXPECT_EQ(world.session.on_create_session(answer), Fate::Refused);
+  EXPECT_EQ(world.session.create_session().csa_sequence, 42u);
+  world.renew_session(2);
+}
+
 TEST(Session, of_a_server_that_loses_every_one_is_given_up) {
   Established world;
   Fate fate = Fate::Again;

@@ -47,6 +47,7 @@ struct ClientRecord {
     ChannelAttributes fore, back;
   };
   std::optional<Created> created;
+  Status refused = Status::Ok;          // in place of that
   std::vector<std::uint32_t> sessions;  // places
 
   ClientId id() const { return life->clientid; }
@@ -168,6 +169,8 @@ struct Clients::Impl {
   ClientId next_lapsed(const Wanted& wanted);
   bool has_lapsed(ClientId clientid, const Wanted& wanted);
   Status judge(const ClientRecord* client, const CreateSessionArgs& args) const;
+  std::optional<CreateSessionResult> answer(ClientRecord* client,
+                                            const CreateSessionArgs& args) const;
   CreateSessionResult create(const CreateSessionArgs& args, const ChannelAttributes& fore,
                              CacheShare share, TimePoint now);
   Limit confirm(ClientShard& shard, ClientRecord& client, LifePtr& ended, Removed& removed);

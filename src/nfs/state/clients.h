@@ -149,8 +149,8 @@ struct CreateSessionArgs {
   CallbackPathPtr callback_path{};       // of the new session; may be null
 };
 struct CreateSessionResult {
-  // StaleClientid, SeqMisordered, ClidInuse, WrongCred, Toosmall, Nospc, Delay. Only what succeeded
-  // is kept for a retry: a refusal leaves the sequence as it was.
+  // StaleClientid, SeqMisordered, ClidInuse, WrongCred, Toosmall, Nospc, Delay. What succeeded is
+  // kept for a retry, and so are Toosmall and Nospc; the others leave the sequence as it was.
   Status status = Status::Ok;
   SessionId sessionid{};
   SequenceId sequence = 0;

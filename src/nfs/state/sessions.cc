@@ -83,29 +83,45 @@ bool Clients::Impl::too_small(const CreateSessionArgs& args) const {
                                            args.back.max_response_size < limits.min_callback_size));
 }
 
-// The phases of RFC 8881 18.36.4 up to session creation.
+// The phases of RFC 8881 18.36.4 up to session creation. Somebody else's principal is looked at
+// before the sequence: nobody else may use up a client's numbers. Ok: it is next, or a retry.
 Status Clients::Impl::judge(const ClientRecord* client, const CreateSessionArgs& args) const {
   if (client == nullptr || client->without_sessions) return Status::StaleClientid;
   if (!client->has_credential({args.principal, args.integrity})) return Status::WrongCred;
   if (client->principal != text_of(args.principal)) return Status::ClidInuse;
-  if (args.sequence == client->sequence)
-    return client->created ? Status::Ok : Status::SeqMisordered;
+  if (args.sequence == client->sequence) {
+    const bool answered = client->created || client->refused != Status::Ok;
+    return answered ? Status::Ok : Status::SeqMisordered;
+  }
   if (args.sequence != client->sequence + 1) return Status::SeqMisordered;
+  if (too_small(args)) return Status::Toosmall;
   if (client->sessions.size() >= options.limits.sessions) return Status::Nospc;
   return Status::Ok;
 }
 
+// What is answered without a session being made; nullopt: one may be. The sequence is set in phase
+// 2, so a refusal in the next ones counts, and a retry gets it again.
+std::optional<CreateSessionResult> Clients::Impl::answer(ClientRecord* client,
+                                                         const CreateSessionArgs& args) const {
+  const Status status = judge(client, args);
+  if (status == Status::Toosmall || status == Status::Nospc) {
+    client->sequence = args.sequence;
+    client->created.reset();
+    client->refused = status;
+  }
+  if (status != Status::Ok) return refused(status, limit_of(status));
+  if (args.sequence == client->sequence) return replay(*client);
+  return std::nullopt;
+}
+
 CreateSessionResult Clients::create_session(const CreateSessionArgs& args, TimePoint now) {
-  if (impl_->too_small(args)) return refused(Status::Toosmall, Limit::None);
   ClientShard& shard = impl_->shard_of(args.clientid);
   std::shared_ptr<AddressAccount> account;
   CacheUse returning;
   {
     const BriefLock lock(shard.mutex);
     ClientRecord* const client = shard.find(args.clientid);
-    const Status status = impl_->judge(client, args);
-    if (status != Status::Ok) return refused(status, limit_of(status));
-    if (args.sequence == client->sequence) return impl_->replay(*client);
+    if (auto answered = impl_->answer(client, args)) return *std::move(answered);
     account = client->account;
     returning = impl_->replaced_by(shard, *client);
   }
@@ -127,8 +143,9 @@ CreateSessionResult Clients::create_session(const CreateSessionArgs& args, TimeP
 }
 
 CreateSessionResult Clients::Impl::replay(const ClientRecord& client) {
-  CreateSessionResult result;
+  CreateSessionResult result = refused(client.refused, limit_of(client.refused));
   result.replay = true;
+  if (client.refused != Status::Ok) return result;
   result.sequence = client.sequence;
   result.sessionid = client.created->sessionid;
   result.back_channel = client.created->back_channel;
@@ -150,10 +167,7 @@ CreateSessionResult Clients::Impl::create(const CreateSessionArgs& args,
   {
     const BriefLock lock(shard.mutex);
     ClientRecord* const client = shard.find(args.clientid);
-    result.status = judge(client, args);
-    result.limit = limit_of(result.status);
-    if (result.status != Status::Ok) return result;
-    if (args.sequence == client->sequence) return replay(*client);
+    if (auto answered = answer(client, args)) return *std::move(answered);
     auto session = std::make_unique<Session>(*client, fore, std::move(share));
     if (args.connection != 0) {
       const std::uint32_t asked = args.connection_back_channel ? channel::kBoth : channel::kFore;
@@ -176,6 +190,7 @@ CreateSessionResult Clients::Impl::create(const CreateSessionArgs& args,
     result.back = lower_back(args.back, options.limits.fore);
     client->renew(now);
     client->created = {result.sessionid, result.back_channel, result.fore, result.back};
+    client->refused = Status::Ok;
     result.life = client->life;
   }
   settle(removed);

@@ -79,12 +79,12 @@ TEST(Nfs4Sessions, values_are_lowered_and_never_raised) {
 TEST(Nfs4Sessions, sizes_that_no_reply_fits_are_TOOSMALL_and_leave_nothing) {
   World world;
   const ClientId id = world.exchange_id("owner").clientid;
-  for (int i = 0; i < 1000; ++i) {
-    CreateSessionArgs args = World::session_args(id, 1);
+  for (SequenceId i = 1; i <= 1000; ++i) {
+    CreateSessionArgs args = World::session_args(id, i);
     (i % 2 == 0 ? args.fore.max_request_size : args.fore.max_response_size) = 20;
     EXPECT_EQ(world.clients.create_session(args, world.now).status, Status::Toosmall);
   }
-  CreateSessionArgs args = World::session_args(id, 1);
+  CreateSessionArgs args = World::session_args(id, 1001);
   args.connection = 1;
   args.back.max_request_size = 20;
   EXPECT_EQ(world.clients.create_session(args, world.now).status, Status::Ok)
@@ -98,7 +98,26 @@ TEST(Nfs4Sessions, a_client_has_sixteen_at_most) {
     EXPECT_EQ(world.create_session(client.id, i).status, Status::Ok);
   EXPECT_EQ(world.create_session(client.id, 17).status, Status::Nospc);
   world.clients.destroy_session(client.session, kNoConnection);
-  EXPECT_EQ(world.create_session(client.id, 17).status, Status::Ok);
+  EXPECT_EQ(world.create_session(client.id, 18).status, Status::Ok);
+}
+
+// RFC 8881 18.36.4: the number is taken in phase 2, before anything is refused in the next ones.
+TEST(Nfs4Sessions, that_are_refused_count_and_are_refused_again_to_a_retry) {
+  World world;
+  const auto client = world.client("owner");
+  CreateSessionArgs small = World::session_args(client.id, 2);
+  small.fore.max_request_size = 20;
+  EXPECT_EQ(world.clients.create_session(small, world.now).status, Status::Toosmall);
+  const CreateSessionResult retry = world.create_session(client.id, 2);
+  EXPECT_EQ(retry.status, Status::Toosmall) << "whatever it asks for";
+  EXPECT_TRUE(retry.replay);
+  EXPECT_EQ(world.exchange_id("owner").sequenceid, 3u);
+  small.sequence = 5;
+  EXPECT_EQ(world.clients.create_session(small, world.now).status, Status::SeqMisordered)
+      << "which comes first";
+  EXPECT_EQ(world.create_session(client.id, 3).status, Status::Ok);
+  EXPECT_TRUE(world.create_session(client.id, 3).replay);
+  EXPECT_EQ(world.clients.list(world.now)[0].sessions, 2u);
 }
 
 TEST(Nfs4Sessions, get_fewer_slots_as_the_caches_fill_and_all_again_when_they_are_free) {

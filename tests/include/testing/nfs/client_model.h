@@ -63,8 +63,9 @@ struct ClientFacts {
   TimePoint renewed;
   bool lapsed = false;
   std::uint32_t running = 0, states = 0;
-  SequenceId sequence = 0;  // of the CREATE_SESSION that came last
-  SessionId created{};      // by it
+  SequenceId sequence = 0;       // of the CREATE_SESSION that came last
+  Status answered = Status::Ok;  // to it
+  SessionId created{};           // by it
   std::list<Session> sessions;
   Verifier confirm{};  // of version 4.0
   CallbackPathPtr path;
@@ -260,6 +261,10 @@ class ClientPair {
     const CreateSessionResult result = clients_.create_session(args, now_);
     const Status status = judged(record, step);
     EXPECT_EQ(result.status, status);
+    if (status == Status::Nospc) {
+      record->sequence = args.sequence;
+      record->answered = status;
+    }
     if (status != Status::Ok) return;
     EXPECT_EQ(result.sequence, args.sequence);
     EXPECT_EQ(result.life, record->life);
@@ -269,6 +274,7 @@ class ClientPair {
     replaced(record->confirmed ? nullptr : find(step.owner, false, true), result.ended);
     record->confirmed = true;
     record->sequence = args.sequence;
+    record->answered = Status::Ok;
     record->created = result.sessionid;
     EXPECT_TRUE(sessions_.insert(result.sessionid).second) << "a session ID is new";
     record->sessions.emplace_back().id = result.sessionid;
@@ -278,8 +284,8 @@ class ClientPair {
     if (record == nullptr || record->v40) return Status::StaleClientid;
     if (record->principal != step.principal) return Status::ClidInuse;
     if (step.which > 1 || (step.which == 0 && record->sequence == 0)) return Status::SeqMisordered;
-    return step.which == 1 && record->sessions.size() == kSessionsOfClient ? Status::Nospc
-                                                                           : Status::Ok;
+    if (step.which == 0) return record->answered;
+    return record->sessions.size() == kSessionsOfClient ? Status::Nospc : Status::Ok;
   }
 
   void destroy_session(const ClientStep& step) {
