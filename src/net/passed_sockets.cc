@@ -87,6 +87,11 @@ int option_of(int fd, int option) {
   return getsockopt(fd, SOL_SOCKET, option, &value, &size) == 0 ? value : -1;
 }
 
+bool serves(int fd, SocketUse use) {
+  if (use == SocketUse::Datagram) return option_of(fd, SO_TYPE) == SOCK_DGRAM;
+  return option_of(fd, SO_TYPE) == SOCK_STREAM && option_of(fd, SO_ACCEPTCONN) == 1;
+}
+
 }  // namespace
 
 bool send_with_sockets(int unix_socket, std::string_view text, std::span<const UniqueFd> sockets) {
@@ -175,11 +180,12 @@ std::vector<UniqueFd> sockets_from_service_manager() {
 }
 
 bool serves_at(int fd, SocketUse use, const SocketAddress& at) {
-  const int type = use == SocketUse::Stream ? SOCK_STREAM : SOCK_DGRAM;
-  if (option_of(fd, SO_TYPE) != type) return false;
-  if (use == SocketUse::Stream && option_of(fd, SO_ACCEPTCONN) != 1) return false;
   const SocketAddress own = SocketAddress::local_of(fd);
-  return own.family() == at.family() && own.address() == at.address();
+  return serves(fd, use) && own.family() == at.family() && own.address() == at.address();
+}
+
+bool has_port(int fd, SocketUse use, std::uint16_t port) {
+  return serves(fd, use) && SocketAddress::local_of(fd).address().port == port;
 }
 
 }  // namespace stag::net

@@ -49,5 +49,7 @@ std::vector<UniqueFd> sockets_from_service_manager();
 // Whether it is a TCP socket that listens at `at`, or a UDP socket bound there.
 enum class SocketUse { Stream, Datagram };
 bool serves_at(int fd, SocketUse use, const SocketAddress& at);
+// Whether it is such a socket with this port, at whatever address.
+bool has_port(int fd, SocketUse use, std::uint16_t port);
 
 }  // namespace stag::net

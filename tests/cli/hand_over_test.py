@@ -119,6 +119,19 @@ class TakingOver(Case):
         self.assertEqual(stag("ls", following.url("/x")).returncode, 0)
         self.assertEqual(following.log(), "")
 
+    def test_changes_the_addresses_at_the_same_ports(self):
+        """A socket at one address is in the way of one at all of them, and the other way round."""
+        server = self.start()
+        for listen in ("0.0.0.0", "127.0.0.1"):
+            following = self.successor(server, "--listen", listen)
+            self.assertEqual(self.ended(server)[0], 0)
+            self.assertEqual(stag("ls", following.tcp("/x")).returncode, 0)
+            self.assertEqual(len(re.findall("InheritedSocketUnused", following.log())), 3, following.log())
+            server = following
+        with socket.create_server(("127.0.0.2", 0)) as other:
+            port = str(other.getsockname()[1])
+            self.assertIn("(--tcp-port)", self.refused(server, "--state", self.state, "--listen", "0.0.0.0", "--tcp-port", port, logged=True))
+
     def test_where_nobody_serves_is_an_ordinary_start(self):
         server = self.start("--take-over")
         self.assertEqual(stag("ls", server.url("/x")).returncode, 0)
@@ -230,12 +243,12 @@ class TakingOver(Case):
         self.assertIn("ends before the last calls have", server.log())
         self.serves_alone(successor)
 
-    def refused(self, server, *arguments, code=1):
-        """What a successor says that gives up; the server serves on."""
+    def refused(self, server, *arguments, code=1, logged=False):
+        """What a successor says that gives up; the server serves on, and has logged nothing unless told."""
         result = stag("serve", "--take-over", "--export", "/x=memory", "--rdma-port", "0", "--tcp-port", "0", *arguments)
         self.assertEqual(result.returncode, code, result.stderr)
         self.assertEqual(stag("ls", server.url("/x")).returncode, 0)
-        self.assertEqual(server.log(), "")
+        self.assertEqual(server.log() != "", logged)
         return result.stderr
 
     def test_is_for_the_owner_of_the_same_state_directory_only(self):

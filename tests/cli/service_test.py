@@ -9,6 +9,7 @@ import shutil
 import signal
 import socket
 import tempfile
+import threading
 import time
 import unittest
 
@@ -39,7 +40,7 @@ class Manager:
     def hear(self, wanted):
         """The next message that holds a line that begins so, as {name: value}; others are passed over."""
         while True:
-            text, control, _, _ = self.socket.recvmsg(4096, socket.CMSG_SPACE(64 * 4))
+            text, control, _, _ = self.socket.recvmsg(4096, socket.CMSG_SPACE(64 * 4), socket.MSG_CMSG_CLOEXEC)
             for level, kind, data in control:
                 assert (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS)
                 self.kept += array.array("i", data)
@@ -182,7 +183,7 @@ def passing(*sockets):
     """For preexec_fn: what sd_listen_fds(3) expects."""
 
     def pass_them():
-        copies = [os.dup2(each.fileno(), 100 + number) for number, each in enumerate(sockets)]
+        copies = [os.dup2(each.fileno(), 100 + number, inheritable=False) for number, each in enumerate(sockets)]
         for number, each in enumerate(copies):
             os.dup2(each, 3 + number)
             os.set_inheritable(3 + number, True)
@@ -200,10 +201,10 @@ class Sockets(Case):
             each.listen()
         return each, each.getsockname()[1]
 
-    def start_with(self, sockets, *arguments):
+    def start_with(self, sockets, *arguments, environment=os.environ):
         # The variable is the child's: exec takes the environment of the process as it is then.
         script = "import os,sys; os.environ['LISTEN_PID'] = str(os.getpid()); os.execv(sys.argv[1], sys.argv[1:])"
-        return self.start(*arguments, env={**os.environ, "LISTEN_FDS": str(len(sockets))}, close_fds=False, preexec_fn=passing(*sockets),
+        return self.start(*arguments, env={**environment, "LISTEN_FDS": str(len(sockets))}, close_fds=False, preexec_fn=passing(*sockets),
                           before=("python3", "-c", script), ports=())
 
     def test_that_the_service_manager_has_opened_are_served(self):
@@ -238,6 +239,28 @@ class Sockets(Case):
         again = self.start_with(kept, "--rdma-port", str(server.rdma_port), "--tcp-port", str(server.tcp_port))
         self.assertEqual(stag("ls", again.url("/x")).returncode, 0)
         self.assertEqual(again.log(), "")
+
+    def test_that_are_kept_are_in_nobodys_way_when_the_addresses_have_changed(self):
+        """The manager has copies of them until it is told to forget them."""
+        manager = self.manager()
+        server = self.start(env=manager.environment)
+        ports = ("--rdma-port", str(server.rdma_port), "--tcp-port", str(server.tcp_port))
+        for listen in ("0.0.0.0", "127.0.0.1"):
+            manager.hear("FDSTORE=")
+            self.assertEqual(server.end(), 0)
+            kept = [socket.socket(fileno=each) for each in manager.kept]
+            manager.kept = []
+
+            def forget():
+                manager.hear("FDSTOREREMOVE=")
+                for each in kept:
+                    each.close()
+
+            forgetting = threading.Thread(target=forget, daemon=True)
+            forgetting.start()
+            server = self.start_with(kept, "--listen", listen, *ports, environment=manager.environment)
+            forgetting.join()
+            self.assertEqual(stag("ls", server.tcp("/x")).returncode, 0)
 
 
 class Reloads(Case):

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/reason.h"
-#include "cli/serve/notices.h"
 #include "cli/serve/process.h"
 
 namespace stag::cli {
@@ -16,32 +15,50 @@ using endpoint::Transport;
 
 namespace {
 
+constexpr std::string_view kUdpOptions = "--udp-port, or --no-udp";
+
 std::string cannot_listen(const Address& at, std::string_view option, Reason why) {
   return fmt::format("cannot listen at {} ({}): {}", to_string(at), option, info(why).text);
 }
 
+struct WantedSocket {
+  Address at;
+  net::SocketUse use;
+  std::string_view option;
+};
+
+// RDMA devices have none.
+std::vector<WantedSocket> wanted_sockets(const ServeOptions& options) {
+  std::vector<WantedSocket> wanted;
+  const auto want = [&](const std::string& host, std::uint32_t port, net::SocketUse use,
+                        std::string_view option) {
+    wanted.push_back({{host, static_cast<std::uint16_t>(port)}, use, option});
+  };
+  for (const std::string& host : options.hosts) {
+    if (std::ranges::count(options.fabrics, "iwarp") != 0)
+      want(host, options.rdma_port, net::SocketUse::Stream, "--rdma-port");
+    want(host, options.tcp_port, net::SocketUse::Stream, "--tcp-port");
+    if (options.udp)
+      want(host, options.udp_port != 0 ? options.udp_port : options.tcp_port,
+           net::SocketUse::Datagram, kUdpOptions);
+  }
+  return wanted;
+}
+
 }  // namespace
 
+Result<Ok, std::string> Listeners::claim(const ServeOptions& options, ServedSockets& sockets) {
+  for (const WantedSocket& each : wanted_sockets(options))
+    if (const auto claimed = sockets.claim(each.use, each.at); !claimed)
+      return Failure{cannot_listen(each.at, each.option, claimed.error())};
+  return Ok{};
+}
+
 Result<Ok, std::string> Listeners::reserve(const ServeOptions& options, ServedSockets& sockets) {
-  struct Wanted {
-    bool at_all;
-    net::SocketUse use;
-    std::uint32_t port;
-    std::string_view option;
-  };
-  const bool iwarp = std::ranges::count(options.fabrics, "iwarp") != 0;
-  const Wanted all[] = {
-      {iwarp, net::SocketUse::Stream, options.rdma_port, "--rdma-port"},
-      {true, net::SocketUse::Stream, options.tcp_port, "--tcp-port"},
-      {options.udp, net::SocketUse::Datagram,
-       options.udp_port != 0 ? options.udp_port : options.tcp_port, "--udp-port, or --no-udp"}};
-  for (const std::string& host : options.hosts)
-    for (const Wanted& each : all) {
-      if (!each.at_all) continue;
-      const Address at{host, static_cast<std::uint16_t>(each.port)};
-      if (const auto reserved = sockets.reserve(each.use, at); !reserved)
-        return Failure{cannot_listen(at, each.option, reserved.error())};
-    }
+  if (const auto claimed = claim(options, sockets); !claimed) return claimed;
+  for (const WantedSocket& each : wanted_sockets(options))
+    if (const auto reserved = sockets.reserve(each.use, each.at); !reserved)
+      return Failure{cannot_listen(each.at, each.option, reserved.error())};
   return Ok{};
 }
 
@@ -52,8 +69,6 @@ Result<Ok, std::string> Listeners::open(const ExportLine& first) {
     if (const auto done = listen_at(host, first); !done) return done;
   if (options_.rpcbind)
     if (const auto done = register_programs(); !done) return done;
-  for (const std::string& address : sockets_.drop_unused())
-    log_notice(notices::kInheritedSocketUnused, address);
   fmt::print("{}", ready_);
   std::fflush(stdout);
   return Ok{};
@@ -141,12 +156,11 @@ Result<Listener, std::string> Listeners::listen_udp(const Address& tcp) const {
   Address at = tcp;
   if (options_.udp_port != 0) at.port = static_cast<std::uint16_t>(options_.udp_port);
   const endpoint::ListenOptions options = listen_options(Transport::Udp);
-  constexpr std::string_view kOption = "--udp-port, or --no-udp";
-  auto udp = listen(at, options, kOption);
+  auto udp = listen(at, options, kUdpOptions);
   // Where TCP took any free port, its number may be another program's on UDP.
   if (!udp && options_.udp_port == 0 && options_.tcp_port == 0) {
     at.port = 0;
-    udp = listen(at, options, kOption);
+    udp = listen(at, options, kUdpOptions);
   }
   return udp;
 }

@@ -24,8 +24,10 @@ class Listeners {
       : options_(options), server_(server), sockets_(sockets), tap_(std::move(tap)) {}
   ~Listeners() { close(); }
 
-  // Makes the sockets that open() will want and `sockets` has not got; RDMA devices have none. The
-  // error is one sentence.
+  // Claims the sockets that open() will want, as far as `sockets` has inherited them; RDMA devices
+  // have none. The error is one sentence.
+  static Result<Ok, std::string> claim(const ServeOptions& options, ServedSockets& sockets);
+  // Makes those that it has not inherited, too, as far as they can be made now.
   static Result<Ok, std::string> reserve(const ServeOptions& options, ServedSockets& sockets);
   // Listens, registers, and says so; `first` is the export of the URLs that are printed. The error
   // is one sentence.

@@ -52,6 +52,8 @@ class Serve final : public Command {
   // if anything is in the way that preflight() finds.
   Result<StateLock, ExportSet::Trouble> take_state(const std::vector<ExportLine>& lines,
                                                    StoreWatch& stores);
+  // Closes what others have passed and no listener wants: it may be in the way of one.
+  Result<Ok, std::string> close_unclaimed_sockets();
   // From the exports to the end of the last call. Calls `leave` before it waits for that.
   Exit serve(StoreWatch& stores, std::vector<ExportLine> lines, const std::function<void()>& leave);
   // Until somebody wants an end.
@@ -121,6 +123,15 @@ Result<StateLock, ExportSet::Trouble> Serve::take_state(const std::vector<Export
   return *std::move(lock);
 }
 
+Result<Ok, std::string> Serve::close_unclaimed_sockets() {
+  if (const auto claimed = Listeners::claim(options_, sockets_); !claimed) return claimed;
+  const std::vector<std::string> closed = sockets_.close_unclaimed();
+  for (const std::string& address : closed) log_notice(notices::kInheritedSocketUnused, address);
+  // Its copies would go on listening. It gets all that there are when the server is ready.
+  if (!closed.empty()) manager_.keep({});
+  return Ok{};
+}
+
 Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
                   const std::function<void()>& leave) {
   net::EpollLoop loop;
@@ -160,6 +171,7 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
   if (options_.nfs4 && options_.callbacks.wanted()) nfs4.start_callbacks(loop, connector.get());
   Listeners listeners(options_, (*services)->server(), sockets_, tap);
   auto listening = (*services)->observing().start_metrics();
+  if (listening) listening = close_unclaimed_sockets();
   if (listening) listening = listeners.open(first);
   if (listening)
     serve(loop, **services, listeners);

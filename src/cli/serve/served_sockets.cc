@@ -3,7 +3,9 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <chrono>
 #include <iterator>
+#include <thread>
 
 #include "net/listener.h"
 #include "net/udp.h"
@@ -29,31 +31,74 @@ Result<ServedSockets::Sockets::iterator, Reason> ServedSockets::find(net::Socket
                                                                      const Address& at) {
   const auto wanted = net::resolve_blocking(at);
   if (!wanted) return Failure{wanted.error()};
-  return std::ranges::find_if(inherited_, [&](const net::UniqueFd& each) {
+  const auto fits = [&](const net::UniqueFd& each) {
     return net::serves_at(each.fd(), use, wanted->front());
-  });
+  };
+  const auto claimed = std::ranges::find_if(claimed_, fits);
+  const auto passed = std::ranges::find_if(inherited_, fits);
+  if (passed == inherited_.end()) return claimed;
+  net::UniqueFd socket = std::move(*passed);
+  // The service manager may have one twice: from its own unit, and from keep().
+  std::erase_if(inherited_, [&](const net::UniqueFd& each) { return !each || fits(each); });
+  if (claimed != claimed_.end()) return claimed;
+  return claimed_.insert(claimed, std::move(socket));
+}
+
+Result<Ok, Reason> ServedSockets::claim(net::SocketUse use, const Address& at) {
+  const auto claimed = find(use, at);
+  if (!claimed) return Failure{claimed.error()};
+  return Ok{};
 }
 
 Result<Ok, Reason> ServedSockets::reserve(net::SocketUse use, const Address& at) {
   if (at.port == 0) return Ok{};
-  const auto fits = find(use, at);
-  if (!fits) return Failure{fits.error()};
-  if (*fits != inherited_.end()) return Ok{};
+  const auto claimed = find(use, at);
+  if (!claimed) return Failure{claimed.error()};
+  if (*claimed != claimed_.end()) return Ok{};
   auto made = socket_at(use, at);
-  if (!made) return Failure{made.error()};
-  inherited_.push_back(*std::move(made));
-  return Ok{};
+  if (made) {
+    claimed_.push_back(*std::move(made));
+    return Ok{};
+  }
+  const auto is_in_the_way = [&](const net::UniqueFd& each) {
+    return net::has_port(each.fd(), use, at.port);
+  };
+  if (made.error() == Reason::AddressInUse && std::ranges::any_of(inherited_, is_in_the_way))
+    return Ok{};
+  return Failure{made.error()};
+}
+
+std::vector<std::string> ServedSockets::close_unclaimed() {
+  std::vector<std::string> addresses;
+  for (const net::UniqueFd& each : inherited_)
+    addresses.push_back(to_string(net::SocketAddress::local_of(each.fd()).address()));
+  has_closed_ = has_closed_ || !inherited_.empty();
+  inherited_.clear();
+  return addresses;
+}
+
+Result<net::UniqueFd, Reason> ServedSockets::make(net::SocketUse use, const Address& at) const {
+  // The service manager closes its copies when it gets to it, and the system those of a predecessor
+  // that its time limit has ended.
+  constexpr Duration kMargin = std::chrono::seconds(5), kPause = std::chrono::milliseconds(2);
+  const TimePoint give_up = std::chrono::steady_clock::now() + (has_closed_ ? kMargin : Duration());
+  for (;;) {
+    auto made = socket_at(use, at);
+    if (made || made.error() != Reason::AddressInUse) return made;
+    if (std::chrono::steady_clock::now() >= give_up) return made;
+    std::this_thread::sleep_for(kPause);
+  }
 }
 
 Result<net::UniqueFd, Reason> ServedSockets::open(net::SocketUse use, const Address& at) {
-  const auto fits = find(use, at);
-  if (!fits) return Failure{fits.error()};
+  const auto claimed = find(use, at);
+  if (!claimed) return Failure{claimed.error()};
   net::UniqueFd socket;
-  if (*fits != inherited_.end()) {
-    socket = std::move(**fits);
-    inherited_.erase(*fits);
+  if (*claimed != claimed_.end()) {
+    socket = std::move(**claimed);
+    claimed_.erase(*claimed);
   } else {
-    auto made = socket_at(use, at);
+    auto made = make(use, at);
     if (!made) return made;
     socket = *std::move(made);
   }
@@ -62,22 +107,6 @@ Result<net::UniqueFd, Reason> ServedSockets::open(net::SocketUse use, const Addr
   const std::lock_guard lock(mutex_);
   opened_.push_back(std::move(socket));
   return used;
-}
-
-std::vector<std::string> ServedSockets::drop_unused() {
-  std::vector<std::string> addresses;
-  const auto address_of = [](const net::UniqueFd& socket) {
-    return to_string(net::SocketAddress::local_of(socket.fd()).address());
-  };
-  for (const net::UniqueFd& each : inherited_) {
-    // The service manager may have one twice: from its own unit, and from keep().
-    const auto same = [&](const net::UniqueFd& used) {
-      return address_of(used) == address_of(each);
-    };
-    if (std::ranges::none_of(opened_, same)) addresses.push_back(address_of(each));
-  }
-  inherited_.clear();
-  return addresses;
 }
 
 std::vector<net::UniqueFd> ServedSockets::copies() const {

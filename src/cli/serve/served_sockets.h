@@ -14,15 +14,20 @@ namespace stag::cli {
 
 class ServedSockets {
  public:
-  // Sockets of others, of which those that fit what is asked for are used.
+  // Sockets of others, of which those are used that are claimed.
   void inherit(std::vector<net::UniqueFd> sockets);
-  // Sees to it that open() will have one at `at`: what is not inherited is made now. Port 0 is free
-  // at any time. Blocking: a host name is resolved.
+  // Keeps the inherited one at `at`, if there is one, for open(). Blocking: a host name is
+  // resolved.
+  Result<Ok, Reason> claim(net::SocketUse use, const Address& at);
+  // Sees to it that open() will have one at `at`, when everything is claimed: what is not inherited
+  // is made now. Port 0 is free at any time, and where an inherited one that nobody has claimed is
+  // in the way, close_unclaimed() makes it free. Blocking likewise.
   Result<Ok, Reason> reserve(net::SocketUse use, const Address& at);
-  // One at `at`. Blocking: a host name is resolved.
+  // Closes the inherited ones that nobody has claimed, and yields their addresses.
+  std::vector<std::string> close_unclaimed();
+  // One at `at`. Blocking: a host name is resolved, and whoever has copies of those that were
+  // closed is waited for.
   Result<net::UniqueFd, Reason> open(net::SocketUse use, const Address& at);
-  // Closes the inherited ones that nobody asked for, and yields their addresses.
-  std::vector<std::string> drop_unused();
   // Of all that were opened; none where the system refuses one of them. They go on listening as
   // long as one of their copies is there. Thread: any.
   std::vector<net::UniqueFd> copies() const;
@@ -31,12 +36,15 @@ class ServedSockets {
 
  private:
   using Sockets = std::vector<net::UniqueFd>;
-  // The inherited one at `at`; the end: there is none.
+  // The claimed one at `at`, which is claimed now; the end: there is none.
   Result<Sockets::iterator, Reason> find(net::SocketUse use, const Address& at);
+  Result<net::UniqueFd, Reason> make(net::SocketUse use, const Address& at) const;
 
   mutable std::mutex mutex_;
-  std::vector<net::UniqueFd> inherited_;
-  std::vector<net::UniqueFd> opened_;
+  Sockets inherited_;
+  Sockets claimed_;
+  Sockets opened_;
+  bool has_closed_ = false;  // any of those inherited
 };
 
 }  // namespace stag::cli
