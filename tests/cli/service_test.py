@@ -40,7 +40,8 @@ class Manager:
     def hear(self, wanted):
         """The next message that holds a line that begins so, as {name: value}; others are passed over."""
         while True:
-            text, control, _, _ = self.socket.recvmsg(4096, socket.CMSG_SPACE(64 * 4), socket.MSG_CMSG_CLOEXEC)
+            text, control, _, _ = self.socket.recvmsg(1 << 16, socket.CMSG_SPACE(64 * 4), socket.MSG_CMSG_CLOEXEC)
+            assert len(text) <= 4096, "systemd ignores what is longer"
             for level, kind, data in control:
                 assert (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS)
                 self.kept += array.array("i", data)
@@ -98,6 +99,15 @@ class Notifications(Case):
         server.process.send_signal(signal.SIGHUP)
         self.assertLessEqual(int(manager.hear("RELOADING=")["MONOTONIC_USEC"]), time.monotonic_ns() // 1000)
         self.assertEqual(manager.hear("READY=")["STATUS"], "Serving /a /b")
+
+    def test_of_many_exports_name_the_first_ones(self):
+        self.config("export = [" + ", ".join(f"'/{number:0100}=memory'" for number in range(220)) + "]")
+        manager = self.manager()
+        server = self.start("--config", self.path, exports=(), env=manager.environment)
+        self.assertRegex(manager.hear("READY=")["STATUS"], r"^Serving 220 exports: (/\d{100} ){9}\.\.\.$")
+        self.config(r'export = "/a\nSTOPPING=memory"')
+        server.process.send_signal(signal.SIGHUP)
+        self.assertEqual(manager.hear("READY="), {"READY": "1", "STATUS": r"Serving /a\012STOPPING"})
 
     def test_wait_for_a_manager_that_is_behind(self):
         manager = self.manager()

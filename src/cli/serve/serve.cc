@@ -20,6 +20,7 @@
 #include "cli/serve/reloads.h"
 #include "cli/serve/service_manager.h"
 #include "cli/serve/services.h"
+#include "cli/support/escape.h"
 #include "cli/support/log.h"
 #include "net/signals.h"
 
@@ -29,10 +30,18 @@ namespace {
 // A predecessor that its time limit ends has the lock up to that moment, and then takes some more.
 constexpr Duration kMargin = std::chrono::seconds(10);
 
-// For the service manager.
+// For the service manager, where systemd takes no notice of a message above 4096 bytes, be it only
+// its status that is so long.
 std::string status_of(const ExportSet& exports) {
+  constexpr std::size_t kMost = 1000;
+  const std::vector<ExportLine> lines = exports.lines();
   std::string names;
-  for (const ExportLine& line : exports.lines()) names += ' ' + line.path;
+  for (const ExportLine& line : lines) {
+    const std::string name = escaped(line.path);
+    if (names.size() + name.size() > kMost)
+      return fmt::format("Serving {} exports:{} ...", lines.size(), names);
+    names += ' ' + name;
+  }
   return "Serving" + names;
 }
 
