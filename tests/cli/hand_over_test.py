@@ -2,6 +2,7 @@
 import contextlib
 import os
 import re
+import select
 import shutil
 import signal
 import socket
@@ -49,6 +50,13 @@ class Case(unittest.TestCase):
         while not condition():
             self.assertLess(time.monotonic(), end, what)
             time.sleep(0.01)
+
+    def opened(self, path):
+        try:
+            self.addCleanup(os.close, os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+        except OSError:
+            return False
+        return True
 
     def tree(self, files=250, size=3000):
         folder = os.path.join(self.work, "tree")
@@ -203,13 +211,6 @@ class TakingOver(Case):
         # Opened once somebody reads it.
         self.eventually(lambda: self.opened(path), "the configuration is read")
         return server
-
-    def opened(self, path):
-        try:
-            self.addCleanup(os.close, os.open(path, os.O_WRONLY | os.O_NONBLOCK))
-        except OSError:
-            return False
-        return True
 
     def waiting(self, server):
         """A successor that is to wait for its predecessor's end."""
@@ -378,6 +379,65 @@ class Ending(Case):
         for client in clients:
             client.close()
         self.assertEqual(self.ended(server)[0], 0)
+
+    def unread(self, ends, *arguments):
+        """A server with `arguments` whose reader takes nothing any more once it is ready."""
+        reading, writing = ends
+        for each in ends:
+            self.addCleanup(os.close, each)
+        process = subprocess.Popen([harness.STAG, "serve", "--state", self.state, "--rdma-port", "0", "--tcp-port", "0", "--drain", "0", "--store-patience", "1",
+                                    *arguments], stdout=writing, stderr=writing)
+        self.addCleanup(lambda: process.poll() is None and (process.kill(), process.wait()))
+        said = b""
+        while not (ready := re.search(rb"ready: TCP .*:(\d+)/", said)):
+            said += os.read(reading, 4096)
+        if os.isatty(writing):
+            os.write(reading, b"\x13")  # Ctrl-S
+            self.eventually(lambda: not select.select([], [writing], [], 0)[1], "the terminal is stopped")
+        else:
+            self.fill(writing)
+        return process, int(ready[1])
+
+    def fill(self, writing):
+        pipe = os.open(f"/proc/self/fd/{writing}", os.O_WRONLY | os.O_NONBLOCK)
+        self.addCleanup(os.close, pipe)
+        for size in (4096, 1):
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    os.write(pipe, b"x" * size)
+
+    def reloads_and_ends(self, ends):
+        path = os.path.join(self.work, "exports")
+        line = f"{self.served} *(rw,insecure,async)\n"  # of which there is a remark
+        with open(path, "w") as file:
+            file.write(line)
+        process, port = self.unread(ends, "--exports-file", path)
+        more = os.path.join(self.work, "more")
+        os.mkdir(more)
+        with open(path, "w") as file:
+            file.write(line + line.replace(self.served, more))
+        process.send_signal(signal.SIGHUP)
+        self.eventually(lambda: stag("ls", f"nfs://127.0.0.1:{port}{more}?proto=tcp").returncode == 0, "the exports are read again")
+        process.terminate()
+        self.assertEqual(process.wait(harness.PATIENCE), 0)
+
+    def test_does_not_wait_for_a_full_pipe(self):
+        self.reloads_and_ends(os.pipe())
+
+    def test_does_not_wait_for_a_terminal_that_is_stopped(self):
+        self.reloads_and_ends(harness.open_terminal(self))
+
+    def test_has_its_time_limit_whoever_reads_what_it_says(self):
+        path = os.path.join(self.work, "stag.toml")
+        with open(path, "w") as file:
+            file.write("loops = 1\n")
+        process, _ = self.unread(os.pipe(), "--export", "/x=memory", "--config", path)
+        os.unlink(path)
+        os.mkfifo(path)
+        process.send_signal(signal.SIGHUP)
+        self.eventually(lambda: self.opened(path), "the configuration is read")
+        process.terminate()
+        self.assertEqual(process.wait(harness.PATIENCE), 1)
 
     def test_turns_new_clients_away_at_once(self):
         server = self.start()

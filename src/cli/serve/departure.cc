@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <cstdio>
 #include <utility>
 
 #include "cli/support/command.h"
@@ -41,9 +40,9 @@ void Departure::watch() {
     return;
   complain_();
   net::abandon_sockets();
-  std::fflush(nullptr);
   last_();
-  // Not exit(): other threads still use the objects that it would destroy.
+  // Not exit(): other threads still use the objects that it would destroy, and it would wait for
+  // whoever reads standard output.
   ::_exit(static_cast<int>(Exit::Failed));
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/reason.h"
 #include "cli/serve/process.h"
+#include "cli/support/output.h"
 
 namespace stag::cli {
 
@@ -111,7 +112,7 @@ void Listeners::end_capture() {
   if (capture == nullptr) return;
   tap_->remove(*capture->queue());
   const CaptureQueue::Counts counts = capture->finish();
-  fmt::print("capture: {} frames, {} of them lost\n", counts.frames, counts.lost);
+  offer_out(fmt::format("capture: {} frames, {} of them lost", counts.frames, counts.lost));
 }
 
 Result<Ok, std::string> Listeners::listen_at(const std::string& host, const ExportLine& first) {

@@ -169,8 +169,7 @@ Result<std::vector<ExportLine>, std::string> ServeOptions::read_exports() const 
   if (!exports_file.empty()) {
     Result<ExportsFile, std::string> read = read_exports_file(exports_file);
     if (!read) return Failure{read.error()};
-    for (const std::string& remark : read->remarks)
-      write_error(fmt::format("stag serve: {}\n", remark));
+    for (const std::string& remark : read->remarks) offer_error("stag serve: " + remark);
     std::ranges::move(read->lines, std::back_inserter(lines));
   }
   if (lines.empty())

@@ -8,6 +8,7 @@
 #include "cli/serve/late_hosts.h"
 #include "cli/serve/notices.h"
 #include "cli/support/log.h"
+#include "cli/support/output.h"
 
 namespace stag::cli {
 namespace {
@@ -101,8 +102,7 @@ void Reload::apply(const std::string& key, const ServeOptions& now) {
     return log_notice(notices::kSettingNeedsRestart, kReloadSource, key);
   }
   log_notice(notices::kSettingChanged, kReloadSource, fmt::format("{} = {}", key, value));
-  fmt::print("settings: {} = {}\n", key, value);
-  std::fflush(stdout);
+  offer_out(fmt::format("settings: {} = {}", key, value));
 }
 
 bool Reload::replace_exports() const {
@@ -115,8 +115,7 @@ bool Reload::replace_exports() const {
   const auto replaced = exports_.replace(*std::move(lines));
   if (!replaced) return reload_failed(replaced.error().sentence), false;
   trace(Reason::NfsExportsChanged, kReloadSource, *replaced);
-  fmt::print("exports: {}\n", *replaced);
-  std::fflush(stdout);
+  offer_out("exports: " + *replaced);
   return true;
 }
 

@@ -22,6 +22,7 @@
 #include "cli/serve/services.h"
 #include "cli/support/escape.h"
 #include "cli/support/log.h"
+#include "cli/support/output.h"
 #include "net/signals.h"
 
 namespace stag::cli {
@@ -97,8 +98,8 @@ Exit Serve::run() {
   StoreWatch stores{std::chrono::seconds(options_.store_patience), options_.limits.waiting_bytes()};
   const auto complain_of_stores = [&] {
     const std::string busy = stores.busy();
-    complain("ends before the last calls have" +
-             (busy.empty() ? "" : ": no answer from the file system below " + busy));
+    offer_error("stag serve: ends before the last calls have" +
+                (busy.empty() ? "" : ": no answer from the file system below " + escaped(busy)));
   };
   // A successor begins when the lock is free, maybe before this process is gone.
   std::optional<Departure> departure(std::in_place, complain_of_stores, [&] { held.reset(); });

@@ -5,8 +5,10 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <memory>
 
 #include "cli/support/local_file.h"
+#include "cli/support/log_sink.h"
 
 namespace stag::cli {
 namespace {
@@ -20,6 +22,19 @@ void note_output_error() {
   if (tell_of_lost_output) tell_of_lost_output();
 }
 
+// Never destroyed: threads that main() does not wait for may still use it.
+LogSink& unwaiting_sink(int fd) {
+  auto sink = std::make_unique<LogSink>(fd, [](std::uint64_t count) {
+    return fmt::format("{} lines before this one are lost", count);
+  });
+  sink->set_pattern("%v");
+  return *sink.release();
+}
+
+void offer(LogSink& sink, std::string_view line) {
+  sink.log({spdlog::string_view_t(), spdlog::level::info, {line.data(), line.size()}});
+}
+
 }  // namespace
 
 void write_out(std::string_view text) {
@@ -29,6 +44,16 @@ void write_out(std::string_view text) {
 void write_error(std::string_view text) {
   static_cast<void>(std::fwrite(text.data(), 1, text.size(), stderr));
   std::fflush(stderr);
+}
+
+void offer_out(std::string_view line) {
+  static LogSink& sink = unwaiting_sink(STDOUT_FILENO);
+  offer(sink, line);
+}
+
+void offer_error(std::string_view line) {
+  static LogSink& sink = unwaiting_sink(STDERR_FILENO);
+  offer(sink, line);
 }
 
 void on_lost_output(UniqueFunction<void()> tell) {

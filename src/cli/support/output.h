@@ -23,6 +23,12 @@ void put(fmt::format_string<Values...> format, Values&&... values) {
   write_out(fmt::format(format, std::forward<Values>(values)...));
 }
 
+// For a process that serves on when nobody reads: a line for standard output, or for standard
+// error, that is not taken at once (a full pipe, a terminal that is stopped) is lost, and the next
+// one says how many were. Text of write_out() comes later, unless it was flushed. Thread: any.
+void offer_out(std::string_view line);
+void offer_error(std::string_view line);
+
 // `tell` is called when printed text is lost for the first time; empty: nothing is.
 void on_lost_output(UniqueFunction<void()> tell);
 
