@@ -167,6 +167,30 @@ class StoreThatHangs(unittest.TestCase):
         self.works(server, "after")
         self.assertEqual(server.log(), "")
 
+    def exports_file(self, *lines):
+        with open(self.config, "w") as file:
+            file.write("".join(f"{folder} *(rw,insecure{option})\n" for folder, option in lines))
+
+    def test_that_has_to_be_mounted_keeps_no_reload_waiting(self):
+        """The folder is exported as before. Of one that was not, nothing is known: the file changes nothing."""
+        slow, good, more = (self.store.folder, ",mp"), (self.good, f",mp={self.work}/slow/file"), (os.path.join(self.work, "more"), "")
+        os.mkdir(more[0])
+        self.exports_file(slow, more)
+        server = Server((), self.state, ("--exports-file", self.config, "--store-patience", "1"))
+        self.addCleanup(self.end, server)
+        self.store.hang()
+        self.exports_file(slow, more, good)
+        server.process.send_signal(signal.SIGHUP)
+        self.wait_for_log(server, rf"ExportsReloadFailed SIGHUP: .*:3: .* mounted at {self.work}/slow/file .*it does not answer")
+        self.exports_file(slow)
+        server.process.send_signal(signal.SIGHUP)
+        self.assertEqual(server.process.stdout.readline(), f"exports: removed {more[0]}\n")
+        self.exports_file(more)
+        server.process.send_signal(signal.SIGHUP)
+        self.assertEqual(server.process.stdout.readline(), f"exports: added {more[0]}; removed {slow[0]}\n")
+        self.store.answer()
+        self.assertEqual(server.end(), 0)
+
     def test_is_told_by_metrics(self):
         server = self.start("--metrics", "127.0.0.1:0", "--slow-call", "0.000000001")
         each = [f"stag_store_{what}" for what in ("operations_running", "operations_waiting", "oldest_operation_seconds")]

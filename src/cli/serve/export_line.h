@@ -57,6 +57,8 @@ struct ExportLine {
   bool nfs_only = false;
   // Netgroups among them that nobody knows yet.
   std::vector<UnknownClient> unknown{};
+  // Why nobody knows whether it is to be exported, in one sentence: as long as it is, it goes on.
+  std::string doubt{};
   // Prefix of error messages: the option, or file and line.
   std::string where{};
 };

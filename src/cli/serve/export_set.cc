@@ -66,6 +66,10 @@ std::string silence_of(const ExportLine& line) {
                      line.where, line.folder);
 }
 
+std::string doubt_of(const ExportLine& line) {
+  return line.where + line.doubt;
+}
+
 bool same_terms(const ExportLine& one, const ExportLine& other) {
   return one.options == other.options && rules_of(one) == rules_of(other);
 }
@@ -111,6 +115,7 @@ Result<Ok, Trouble> ExportSet::rehearse(const std::vector<ExportLine>& lines, St
                                         const std::string& state_directory) {
   if (const auto checked = check(lines, system_client_names()); !checked) return checked;
   for (const ExportLine& line : lines) {
+    if (!line.doubt.empty()) return Failure{Trouble{doubt_of(line)}};
     if (line.folder.empty() || is_ceph(line.folder)) continue;
     const StoreWorkers workers = stores.make("export " + line.path);
     // Without a state directory in its options the file system keeps its table in memory.
@@ -141,6 +146,7 @@ const ExportSet::ServedExport* ExportSet::same(const ExportLine& line) const {
 }
 
 Result<ExportSet::ServedExport, std::string> ExportSet::serve(ExportLine line) const {
+  if (!line.doubt.empty() && same(line) == nullptr) return Failure{doubt_of(line)};
   if (line.folder.empty()) return serve_memory(std::move(line));
   return is_ceph(line.folder) ? serve_ceph(std::move(line)) : serve_folder(std::move(line));
 }

@@ -1,8 +1,6 @@
 #include "cli/serve/exports_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <fstream>
@@ -13,6 +11,7 @@
 #include "cli/serve/host_lookup.h"
 #include "cli/serve/host_names.h"
 #include "cli/serve/late_hosts.h"
+#include "cli/serve/mount_point.h"
 
 namespace stag::cli {
 namespace {
@@ -101,17 +100,25 @@ class Builder {
     const Result<ExportsWords, std::string> words = parse_exports_words(options, sentences);
     for (const std::string& each : sentences) remark(each);
     if (!words) return wrong(words.error());
-    if (words->mount_point && !is_mounted(folder, *words->mount_point)) return Ok{};
+    std::string doubt;
+    if (words->mount_point && !may_be_mounted(folder, *words->mount_point, doubt)) return Ok{};
     ExportedFolder& place = folder_of(folder);
+    if (!doubt.empty()) place.line.doubt = doubt;
     if (const Parsed taken = take_file_system_id(*words, place); !taken) return taken;
     return add_rules(match, words->options, place);
   }
 
-  bool is_mounted(const std::string& folder, const std::string& at) {
-    if (hosts_.is_mount_point(at.empty() ? folder : at)) return true;
-    remark(fmt::format("{} is not exported: nothing is mounted at {}", folder,
-                       at.empty() ? folder : at));
-    return false;
+  bool may_be_mounted(const std::string& folder, const std::string& given, std::string& doubt) {
+    const std::string& at = given.empty() ? folder : given;
+    const auto mounted = hosts_.is_mount_point(at);
+    if (!mounted) {
+      doubt =
+          fmt::format("whether anything is mounted at {} is not known: {}", at, mounted.error());
+      remark(fmt::format("{}; if {} was exported, it stays so", doubt, folder));
+    } else if (!*mounted) {
+      remark(fmt::format("{} is not exported: nothing is mounted at {}", folder, at));
+    }
+    return !mounted || *mounted;
   }
   ExportedFolder& folder_of(const std::string& given) {
     const std::string path = normal_folder(given);
@@ -175,14 +182,16 @@ class Builder {
 
 class SystemHosts final : public HostService {
  public:
+  explicit SystemHosts(Duration patience) : patience_(patience) {}
   Result<std::string, std::string> check_netgroup(const std::string& netgroup) override {
     return check_system_netgroup(netgroup);
   }
-  bool is_mount_point(const std::string& folder) override {
-    struct statx known {};
-    return ::statx(AT_FDCWD, folder.c_str(), AT_NO_AUTOMOUNT, STATX_TYPE, &known) == 0 &&
-           (known.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+  Result<bool, std::string> is_mount_point(const std::string& folder) override {
+    return cli::is_mount_point(folder, patience_);
   }
+
+ private:
+  const Duration patience_;
 };
 
 }  // namespace
@@ -197,12 +206,12 @@ Result<ExportsFile, std::string> parse_exports_file(const std::string& path, std
   return builder.finished();
 }
 
-Result<ExportsFile, std::string> read_exports_file(const std::string& path) {
+Result<ExportsFile, std::string> read_exports_file(const std::string& path, Duration patience) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   text << file.rdbuf();
   if (!file) return Failure{fmt::format("--exports-file '{}' cannot be read", path)};
-  SystemHosts hosts;
+  SystemHosts hosts(patience);
   return parse_exports_file(path, text.str(), hosts);
 }
 

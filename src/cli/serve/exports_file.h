@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/loop.h"
 #include "base/result.h"
 #include "cli/serve/export_line.h"
 
@@ -28,14 +29,14 @@ struct HostService {
   // Yields why nobody knows the netgroup, or an empty text. Fails with a sentence where any host
   // belongs to it.
   virtual Result<std::string, std::string> check_netgroup(const std::string& netgroup) = 0;
-  // Whether something is mounted at the folder.
-  virtual bool is_mount_point(const std::string& folder) = 0;
+  // Whether something is mounted at the folder. Fails with a phrase: why nobody knows.
+  virtual Result<bool, std::string> is_mount_point(const std::string& folder) = 0;
 };
 
 // `path` is for messages. Fails with one sentence.
 Result<ExportsFile, std::string> parse_exports_file(const std::string& path, std::string_view text,
                                                     HostService& hosts);
-// Reads the file, and asks this machine for netgroups.
-Result<ExportsFile, std::string> read_exports_file(const std::string& path);
+// Reads the file, and asks this machine for netgroups, and with `patience` for each mount point.
+Result<ExportsFile, std::string> read_exports_file(const std::string& path, Duration patience);
 
 }  // namespace stag::cli

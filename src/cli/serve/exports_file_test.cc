@@ -18,7 +18,10 @@ class FakeHosts final : public HostService {
     if (netgroup == "everybody") return Failure{std::string("an entry for every host")};
     return std::string(netgroup == "trusted" ? "" : "there is no such netgroup");
   }
-  bool is_mount_point(const std::string& folder) override { return folder == "/mounted"; }
+  Result<bool, std::string> is_mount_point(const std::string& folder) override {
+    if (folder == "/silent") return Failure{std::string("it does not answer")};
+    return folder == "/mounted";
+  }
 };
 
 ExportsFile parsed(std::string_view text) {
@@ -208,6 +211,16 @@ TEST(ExportsFile, exports_a_mount_point_only_while_it_is_one) {
   EXPECT_TRUE(without.lines.empty());
   ASSERT_EQ(without.remarks.size(), 1u);
   EXPECT_NE(without.remarks[0].find("nothing is mounted at /srv"), std::string::npos);
+}
+
+TEST(ExportsFile, has_an_export_in_doubt_where_nobody_knows_whether_it_is_mounted) {
+  EXPECT_EQ(parsed("/mounted desk(mp)").lines[0].doubt, "");
+  const ExportsFile silent = parsed("/srv build(ro) desk(mp=/silent)");
+  ASSERT_EQ(silent.lines.size(), 1u);
+  EXPECT_EQ(silent.lines[0].clients.size(), 2u);
+  EXPECT_EQ(silent.lines[0].doubt,
+            "whether anything is mounted at /silent is not known: it does not answer");
+  EXPECT_EQ(silent.remarks.size(), 1u);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <thread>
 
 #include "cli/serve/ceph_export.h"
@@ -167,7 +168,8 @@ Result<std::vector<ExportLine>, std::string> ServeOptions::read_exports() const 
     lines = *std::move(in_file);
   }
   if (!exports_file.empty()) {
-    Result<ExportsFile, std::string> read = read_exports_file(exports_file);
+    Result<ExportsFile, std::string> read =
+        read_exports_file(exports_file, std::chrono::seconds(store_patience));
     if (!read) return Failure{read.error()};
     for (const std::string& remark : read->remarks) offer_error("stag serve: " + remark);
     std::ranges::move(read->lines, std::back_inserter(lines));

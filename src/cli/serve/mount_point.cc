@@ -1,0 +1,43 @@
+#include "cli/serve/mount_point.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <future>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "net/blocked_signals.h"
+
+namespace stag::cli {
+namespace {
+
+bool is_mount_root(const std::string& folder) {
+  // The system itself knows what is mounted: whoever serves that is not asked for its attributes.
+  constexpr int kFlags = AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC;
+  struct statx known {};
+  return ::statx(AT_FDCWD, folder.c_str(), kFlags, STATX_TYPE, &known) == 0 &&
+         (known.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+}
+
+}  // namespace
+
+Result<bool, std::string> is_mount_point(const std::string& folder, Duration patience) {
+  std::promise<bool> promise;
+  std::future<bool> answer = promise.get_future();
+  try {
+    const net::BlockedSignals blocked;
+    // Left to itself where it waits for a file system: nobody can call it back.
+    std::thread([folder, promise = std::move(promise)]() mutable {
+      promise.set_value(is_mount_root(folder));
+    }).detach();
+  } catch (const std::system_error&) {
+    return Failure{std::string("no thread can be had to ask for it")};
+  }
+  if (answer.wait_for(patience) != std::future_status::ready)
+    return Failure{std::string("it does not answer")};
+  return answer.get();
+}
+
+}  // namespace stag::cli
