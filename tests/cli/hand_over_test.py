@@ -140,6 +140,15 @@ class TakingOver(Case):
             port = str(other.getsockname()[1])
             self.assertIn("(--tcp-port)", self.refused(server, "--state", self.state, "--listen", "0.0.0.0", "--tcp-port", port, logged=True))
 
+    def test_finds_the_control_socket_where_the_predecessor_has_it(self):
+        server = self.start()
+        elsewhere = os.path.join(self.work, "control")
+        for control in (elsewhere, elsewhere + "-2", os.path.join(self.state, "control"), "none"):
+            following = self.successor(server, "--control", control)
+            self.assertEqual(self.ended(server)[0], 0)
+            server = following
+        self.assertIn(f"no server answers at {self.state}/control", self.refused(server, "--state", self.state))
+
     def test_where_nobody_serves_is_an_ordinary_start(self):
         server = self.start("--take-over")
         self.assertEqual(stag("ls", server.url("/x")).returncode, 0)

@@ -16,6 +16,16 @@ namespace {
 
 constexpr std::string_view kNone = "none";
 
+std::string link_in(const std::string& state) {
+  return state + "/control-link";
+}
+
+std::string path_of(const ControlSettings& settings, const std::string& state) {
+  std::error_code ignored;
+  return std::filesystem::absolute(
+      settings.path.empty() ? default_control_path(state) : settings.path, ignored);
+}
+
 std::optional<gid_t> group_of(const std::string& name) {
   std::array<char, 65536> memory;
   group found{};
@@ -54,16 +64,35 @@ Control::Control(const std::string& state, Services& services, HandOver& hand_ov
   hand_over.add_to(commands_);
 }
 
-std::string Control::path_of(const ControlSettings& settings, const std::string& state) {
+Control::Link::Link(const std::string& state, const std::string& to) : at_(link_in(state)) {
   std::error_code ignored;
-  return std::filesystem::absolute(
-      settings.path.empty() ? default_control_path(state) : settings.path, ignored);
+  std::filesystem::remove(at_, ignored);
+  // Where it cannot be made, a successor with these settings takes over all the same.
+  if (!to.empty()) std::filesystem::create_symlink(to, at_, ignored);
+}
+
+Control::Link::~Link() {
+  std::error_code ignored;
+  std::filesystem::remove(at_, ignored);
+}
+
+std::vector<std::string> Control::places(const ControlSettings& settings,
+                                         const std::string& state) {
+  std::vector<std::string> places{path_of({}, state)};
+  std::error_code none;
+  if (const auto linked = std::filesystem::read_symlink(link_in(state), none); !none)
+    places.push_back(linked);
+  if (!settings.path.empty() && settings.path != kNone) places.push_back(path_of(settings, state));
+  return places;
 }
 
 Result<std::unique_ptr<Control>, std::string> Control::open(
     const ControlSettings& settings, const std::string& state, Services& services,
     HandOver& hand_over, std::shared_ptr<fabric::capture::Tap> tap) {
-  if (settings.path == kNone) return std::unique_ptr<Control>();
+  if (settings.path == kNone) {
+    const Link none(state, "");
+    return std::unique_ptr<Control>();
+  }
   ControlOptions options;
   const bool asked = !settings.path.empty();
   options.path = path_of(settings, state);
@@ -73,6 +102,7 @@ Result<std::unique_ptr<Control>, std::string> Control::open(
   auto socket = ControlSocket::open(options, made->commands_);
   if (socket) {
     made->socket_ = *std::move(socket);
+    made->link_.emplace(state, asked ? options.path : "");
     return made;
   }
   if (asked)

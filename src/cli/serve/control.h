@@ -2,7 +2,9 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/control/capture_commands.h"
 #include "cli/control/clients_commands.h"
@@ -26,8 +28,9 @@ struct ControlSettings {
 
 class Control {
  public:
-  // The socket's path.
-  static std::string path_of(const ControlSettings& settings, const std::string& state);
+  // Where a server with this state directory may have its socket, whatever its settings are, and at
+  // last where one with these settings would have it.
+  static std::vector<std::string> places(const ControlSettings& settings, const std::string& state);
   // Null without a socket: none is wanted, or the one in the state directory cannot be made, which
   // is logged. The error, of one that was asked for, is a sentence. `services`
   // and `hand_over` outlive it. `tap`: of the RDMA connections.
@@ -39,11 +42,26 @@ class Control {
   Control(const std::string& state, Services& services, HandOver& hand_over,
           std::shared_ptr<fabric::capture::Tap> tap);
 
+  // In the state directory, to a socket that is elsewhere: whoever takes over may have other
+  // settings.
+  class Link {
+   public:
+    // Nobody else has the state directory. No link where `to` is empty.
+    Link(const std::string& state, const std::string& to);
+    Link(const Link&) = delete;
+    Link& operator=(const Link&) = delete;
+    ~Link();
+
+   private:
+    const std::string at_;
+  };
+
   ClientsCommands clients_;
   StatusCommands status_;
   Adoption adoption_;
   CaptureCommands capture_;
   ControlCommands commands_;
+  std::optional<Link> link_;
   std::unique_ptr<ControlSocket> socket_;  // declared last: ends first
 };
 

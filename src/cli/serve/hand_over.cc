@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -91,8 +93,9 @@ Result<std::optional<TakeOver>, std::string> TakeOver::ask(const std::string& co
   };
   auto connected = net::connect_locally(control_path, kPatienceSeconds);
   if (!connected) {
-    if (connected.error() == ENOENT || connected.error() == ECONNREFUSED)
-      return std::optional<TakeOver>();
+    // At a path that is too long nobody can listen.
+    constexpr std::array kNobody{ENOENT, ENOTDIR, ECONNREFUSED, ENAMETOOLONG};
+    if (std::ranges::count(kNobody, connected.error()) != 0) return std::optional<TakeOver>();
     return trouble(std::strerror(connected.error()));
   }
   Json request;

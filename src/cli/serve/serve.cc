@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <csignal>
 #include <optional>
@@ -58,6 +59,8 @@ class Serve final : public Command {
   Exit run() override;
 
  private:
+  // nullopt: no server answers at any place.
+  Result<std::optional<TakeOver>, std::string> ask_predecessor() const;
   // The lock of the state directory, of which a predecessor lets go when it has ended. It serves on
   // if anything is in the way that preflight() finds.
   Result<StateLock, ExportSet::Trouble> take_state(const std::vector<ExportLine>& lines,
@@ -113,11 +116,19 @@ Exit Serve::run() {
   return exit;
 }
 
+Result<std::optional<TakeOver>, std::string> Serve::ask_predecessor() const {
+  for (const std::string& place : Control::places(options_.control, options_.state)) {
+    auto asked = TakeOver::ask(place, options_.state);
+    if (!asked || *asked) return asked;
+  }
+  return std::optional<TakeOver>();
+}
+
 Result<StateLock, ExportSet::Trouble> Serve::take_state(const std::vector<ExportLine>& lines,
                                                         StoreWatch& stores) {
   std::optional<TakeOver> predecessor;
   if (options_.take_over) {
-    auto asked = TakeOver::ask(Control::path_of(options_.control, options_.state), options_.state);
+    auto asked = ask_predecessor();
     if (!asked) return Failure{ExportSet::Trouble{asked.error()}};
     predecessor = *std::move(asked);
   }
@@ -129,8 +140,12 @@ Result<StateLock, ExportSet::Trouble> Serve::take_state(const std::vector<Export
     wait = predecessor->go() + kMargin;
   }
   auto lock = StateLock::take(options_.state, wait);
-  if (!lock) return Failure{ExportSet::Trouble{lock.error()}};
-  return *std::move(lock);
+  if (lock) return *std::move(lock);
+  std::string trouble = lock.error();
+  if (options_.take_over && !predecessor)
+    trouble += fmt::format(" (--take-over: no server answers at {})",
+                           fmt::join(Control::places(options_.control, options_.state), " or "));
+  return Failure{ExportSet::Trouble{trouble}};
 }
 
 Result<Ok, std::string> Serve::close_unclaimed_sockets() {
