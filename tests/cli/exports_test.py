@@ -301,6 +301,14 @@ class State(Case):
         self.denied("exports no such directory", "ls", server.url("/all"))
 
 
+class Many(Case):
+    def test_folders_take_no_thread_each(self):
+        folders = [self.folder(f"d{number}") for number in range(60)]
+        server = self.start("--loops", "1", exports=[f"/{os.path.basename(each)}={each}" for each in folders])
+        self.assertLess(len(os.listdir(f"/proc/{server.process.pid}/task")), len(folders) / 2)
+        self.assertEqual(server.end(), 0)
+
+
 class Reload(Case):
     def reload(self, server):
         """Yields the line that says what has changed."""

@@ -82,7 +82,8 @@ CephOpened mount_ceph(const vfs::CephFileSystem::Options& options) {
 
 CephOpened open_ceph(const CephPlace& place, const std::string& name, std::uint64_t file_system_id,
                      StoreWatch& stores) {
-  const StoreWorkers workers = stores.make("export " + name);
+  const std::string store = "export " + name;
+  const StoreWorkers workers = stores.make(store);
   vfs::CephFileSystem::Options options;
   options.root = place.path;
   options.configuration = place.configuration;
@@ -93,7 +94,9 @@ CephOpened open_ceph(const CephPlace& place, const std::string& name, std::uint6
   options.file_system_id = file_system_id;
   options.workers = workers.plain;
   options.sync_workers = workers.syncing;
-  auto opened = stores.ask(workers, [options] { return mount_ceph(options); });
+  auto opened = stores.ask(store, [options] { return mount_ceph(options); });
+  if (!opened && opened.error() == StoreWatch::Silence::NoThread)
+    return Failure{std::string("the system has no thread left to mount CephFS with")};
   if (!opened)
     return Failure{std::string("the Ceph cluster does not answer; do its monitors run?")};
   return *std::move(opened);

@@ -35,7 +35,7 @@ Result<CephPlace, std::string> parse_ceph(std::string_view folder);
 // the cluster knows both by one name.
 bool ends_mount(const CephPlace& served, const CephPlace& next);
 
-// Mounts it, on one of the workers, which serve it from then on. Blocks. Fails with one sentence,
+// Mounts it, on a thread of its own. Blocks. Fails with one sentence,
 // also where this program was built without CephFS. `name`: the export's.
 Result<std::shared_ptr<vfs::FileSystem>, std::string> open_ceph(const CephPlace& place,
                                                                 const std::string& name,

@@ -61,7 +61,12 @@ Result<Folder, std::string> open_folder(const vfs::PosixFileSystem::Options& opt
   return Folder{*std::move(opened), status.st_dev, names_of(options.root)};
 }
 
-std::string silence_of(const ExportLine& line) {
+std::string why_not_opened(const ExportLine& line, StoreWatch::Silence why) {
+  if (why == StoreWatch::Silence::NoThread)
+    return fmt::format(
+        "{}the system has no thread left to open the folder {} with; raise its limit (TasksMax=, "
+        "ulimit -u)",
+        line.where, line.folder);
   return fmt::format("{}the folder {} does not answer; does what it is mounted from work?",
                      line.where, line.folder);
 }
@@ -117,12 +122,13 @@ Result<Ok, Trouble> ExportSet::rehearse(const std::vector<ExportLine>& lines, St
   for (const ExportLine& line : lines) {
     if (!line.doubt.empty()) return Failure{Trouble{doubt_of(line)}};
     if (line.folder.empty() || is_ceph(line.folder)) continue;
-    const StoreWorkers workers = stores.make("export " + line.path);
+    const std::string name = "export " + line.path;
     // Without a state directory in its options the file system keeps its table in memory.
-    const auto opened = stores.ask(workers, [options = options_of(line, workers), state_directory] {
-      return open_folder(options, state_directory);
-    });
-    if (!opened) return Failure{Trouble{silence_of(line)}};
+    const auto opened =
+        stores.ask(name, [options = options_of(line, stores.make(name)), state_directory] {
+          return open_folder(options, state_directory);
+        });
+    if (!opened) return Failure{Trouble{why_not_opened(line, opened.error())}};
     if (!*opened) return Failure{Trouble{line.where + opened->error()}};
   }
   return Ok{};
@@ -186,14 +192,14 @@ Result<ExportSet::ServedExport, std::string> ExportSet::serve_ceph(ExportLine li
 }
 
 Result<ExportSet::ServedExport, std::string> ExportSet::serve_folder(ExportLine line) const {
-  const StoreWorkers workers = stores_.make("export " + line.path);
-  vfs::PosixFileSystem::Options options = options_of(line, workers);
+  const std::string name = "export " + line.path;
+  vfs::PosixFileSystem::Options options = options_of(line, stores_.make(name));
   options.state_directory = state_directory_;
   options.file_system_id = line.file_system_id.value_or(nfs_.file_system_id(line.path));
   const auto opened =
-      stores_.ask(workers, [options] { return open_folder(options, options.state_directory); });
+      stores_.ask(name, [options] { return open_folder(options, options.state_directory); });
   const ServedExport* before = same(line);
-  if (!opened && before == nullptr) return Failure{silence_of(line)};
+  if (!opened && before == nullptr) return Failure{why_not_opened(line, opened.error())};
   if (opened && !*opened) return Failure{line.where + opened->error()};
   // The folder may be another one of the same name. The device is asked for too, since a copy of a
   // file system has the identity of the original.

@@ -30,11 +30,28 @@ StoreWorkers StoreWatch::make(const std::string& name) {
   options.limits.patience = patience_;
   options.limits.waiting_bytes = waiting_bytes_ / 2;
   options.name = name;
+  return watch(options);
+}
+
+StoreWorkers StoreWatch::make_one(const std::string& name) {
+  net::WorkerOptions options;
+  options.limits.threads = options.limits.threads_each = 1;
+  options.idle = Duration::zero();
+  options.name = name;
+  return watch(options);
+}
+
+StoreWorkers StoreWatch::watch(const net::WorkerOptions& options) {
   const StoreWorkers workers{std::make_shared<net::WorkerPool>(options),
                              std::make_shared<net::WorkerPool>(options)};
   const std::lock_guard lock(mutex_);
-  all_.push_back({name, workers});
+  all_.push_back({options.name, workers});
   return workers;
+}
+
+void StoreWatch::forget(const StoreWorkers& workers) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(all_, [&](const Watched& each) { return each.workers.plain == workers.plain; });
 }
 
 void StoreWatch::look_at(Watched& watched, TimePoint now) const {

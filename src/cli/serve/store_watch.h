@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "cli/observe/store_queues.h"
 #include "net/loop.h"
 #include "net/worker_pool.h"
@@ -36,10 +37,11 @@ class StoreWatch {
 
   // `name` appears in the log: "export /data". The workers exist as long as they have work.
   StoreWorkers make(const std::string& name);
-  // Runs `work` on one of these workers and yields its result; nullopt when it takes too long: a
-  // late result is destroyed on the worker.
+  enum class Silence : std::uint8_t { NoAnswer, NoThread };
+  // Runs `work` on a thread of its own, which ends with it, and yields its result. NoAnswer when it
+  // takes too long: it goes on as work of the store `name`, and a late result is destroyed there.
   template <class Work>
-  auto ask(const StoreWorkers& workers, Work work) const -> std::optional<decltype(work())>;
+  auto ask(const std::string& name, Work work) -> Result<decltype(work()), Silence>;
 
   // The log messages that are due at `now`.
   void look(TimePoint now);
@@ -59,6 +61,10 @@ class StoreWatch {
     bool reported = false;
   };
   void look_at(Watched& watched, TimePoint now) const;
+  StoreWorkers watch(const net::WorkerOptions& options);
+  // As make(), for one piece of work.
+  StoreWorkers make_one(const std::string& name);
+  void forget(const StoreWorkers& workers);
 
   const Duration patience_;
   const std::uint64_t waiting_bytes_;
@@ -85,8 +91,7 @@ class StoreRounds {
 };
 
 template <class Work>
-auto StoreWatch::ask(const StoreWorkers& workers, Work work) const
-    -> std::optional<decltype(work())> {
+auto StoreWatch::ask(const std::string& name, Work work) -> Result<decltype(work()), Silence> {
   struct Answer {
     std::mutex mutex;
     std::condition_variable came;
@@ -102,11 +107,16 @@ auto StoreWatch::ask(const StoreWorkers& workers, Work work) const
     answer->came.notify_one();
   };
   job.deliver = [](void*, Executor::Function) {};
+  const StoreWorkers workers = make_one(name);
   std::unique_lock lock(answer->mutex);
-  if (!workers.plain->submit(std::move(job))) return std::nullopt;
-  answer->came.wait_for(lock, patience_, [&] { return answer->value.has_value(); });
+  if (!workers.plain->submit(std::move(job))) return Failure{Silence::NoThread};
+  if (answer->came.wait_for(lock, patience_, [&] { return answer->value.has_value(); })) {
+    workers.plain->finish();
+    forget(workers);
+    return *std::move(answer->value);
+  }
   answer->waited_for = false;
-  return std::move(answer->value);
+  return Failure{Silence::NoAnswer};
 }
 
 }  // namespace stag::cli

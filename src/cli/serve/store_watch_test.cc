@@ -1,6 +1,8 @@
 #include "cli/serve/store_watch.h"
 
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <future>
 #include <thread>
@@ -61,19 +63,28 @@ TEST_F(StoreWatchTest, reports_a_store_that_hangs_once_and_again_when_it_answers
 }
 
 TEST_F(StoreWatchTest, does_not_wait_for_a_store_longer_than_its_time_limit) {
-  StoreWatch impatient{1ms, 2 << 20};
-  const StoreWorkers slow = impatient.make("export /slow");
-  ask(slow.plain);
   std::promise<void> may_end;
-  const auto late = impatient.ask(slow, [&] {
-    may_end.get_future().wait();
+  StoreWatch impatient{1ms, 2 << 20};
+  const auto late = impatient.ask("export /slow", [end = may_end.get_future().share()] {
+    end.wait();
     return 1;
   });
-  EXPECT_FALSE(late.has_value());
+  ASSERT_FALSE(late.ok());
+  EXPECT_EQ(late.error(), StoreWatch::Silence::NoAnswer);
+  EXPECT_EQ(impatient.busy(), "export /slow");
   may_end.set_value();
-  answer();
-  const auto in_time = stores.ask(workers, [] { return 2; });
-  EXPECT_EQ(in_time, 2);
+  while (!impatient.busy().empty()) std::this_thread::yield();
+  const auto in_time = stores.ask("export /fast", [] { return 2; });
+  ASSERT_TRUE(in_time.ok());
+  EXPECT_EQ(*in_time, 2);
+}
+
+TEST_F(StoreWatchTest, leaves_no_thread_behind_what_a_store_has_answered) {
+  const auto asking = stores.ask("export /fast", [] { return ::gettid(); });
+  ASSERT_TRUE(asking.ok());
+  EXPECT_NE(*asking, ::gettid());
+  EXPECT_NE(::syscall(SYS_tgkill, ::getpid(), *asking, 0), 0);
+  EXPECT_EQ(stores.queues(now()).size(), 1u) << "the workers of /slow";
 }
 
 TEST_F(StoreWatchTest, keeps_the_workers_of_a_store_until_it_answers_although_its_export_is_gone) {
