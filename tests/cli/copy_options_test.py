@@ -60,6 +60,19 @@ class Sources(Case):
         self.assertEqual(server.end(), 0)
         self.assertEqual(os.listdir(self.at("b")), ["of the other export"])
 
+    def test_in_brackets_or_braces_are_the_files_of_that_name(self):
+        names = ("[abc]", "[a,b]", "[[a]]", "{}", "%%")
+        for name in (*names, "abc", "a", "b"):
+            self.write(self.at(name), name.encode())
+        self.good("cp", *names, self.url(), cwd=self.at())
+        self.assertEqual(sorted(os.listdir(self.there())), sorted(names))
+        os.mkdir(self.at("[out]"))
+        self.good("cp", self.url("[[a]]"), "[out]", cwd=self.at())
+        self.assertEqual(self.read(self.at("[out]", "[[a]]")), b"[[a]]")
+        self.good("cp", self.url("%7B%7D"), "--", "[--]", cwd=self.at())
+        self.assertEqual(self.read(self.at("[--]")), b"{}")
+        self.assertFalse(os.path.exists(self.at("out")))
+
     def test_that_fail_leave_the_others_alone(self):
         self.write(self.there("f"), b"f")
         result = stag("cp", self.url("missing"), self.url("f"), self.url("absent"), self.at())

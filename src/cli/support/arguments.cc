@@ -326,9 +326,19 @@ void Arguments::positional_choice(const std::string& name, std::string& value,
 
 void Arguments::positionals(const std::string& name, std::vector<std::string>& values,
                             std::size_t least, const std::string& help) {
-  app_.add_option(name, values, help)
+  // Where any number of words may come CLI11 takes "[a,b]" for two of them. So it is told that all
+  // that there can be must come, and they are counted here.
+  constexpr int kAny = CLI::detail::expected_max_vector_size;
+  const auto take = [name, least, &values](const CLI::results_t& words) {
+    if (words.size() < least)
+      throw CLI::ArgumentMismatch::AtLeast(name, static_cast<int>(least), words.size());
+    values = words;
+    return true;
+  };
+  app_.add_option(name, CLI::callback_t(take), help)
       ->required(least > 0)
-      ->expected(static_cast<int>(least), CLI::detail::expected_max_vector_size)
+      ->expected(kAny, kAny)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->type_name("");
 }
 
