@@ -11,8 +11,8 @@
 #include <cstring>
 #include <memory>
 
+#include "net/detached_lookup.h"
 #include "net/loop.h"
-#include "net/race.h"
 
 namespace stag::net {
 namespace {
@@ -128,15 +128,8 @@ Addresses resolve_blocking(const Address& address) {
 Task<Addresses> resolve(EpollLoop& loop, Address address, Duration limit, CancelToken token) {
   if (token.cancelled()) co_return Failure{Reason::Cancelled};
   if (const auto numeric = numeric_address(address)) co_return std::vector<SocketAddress>{*numeric};
-  // Shared with the worker, which may still be asking when this coroutine has given up.
-  const auto answer = std::make_shared<Addresses>(Failure{Reason::None});
-  const auto race = Race::start(loop, limit, token);
-  loop.offload([answer, address = std::move(address)] { *answer = resolve_blocking(address); },
-               [race] { race->end(Reason::None); });
-  Completion<Reason>& ended = race->ended();
-  const Reason reason = co_await ended;
-  if (reason != Reason::None) co_return Failure{reason};
-  co_return std::move(*answer);
+  Lookup lookup = [address = std::move(address)] { return resolve_blocking(address); };
+  co_return co_await detached_lookup(loop, std::move(lookup), limit, token);
 }
 
 }  // namespace stag::net

@@ -52,7 +52,7 @@ std::optional<SocketAddress> numeric_address(const Address& address);
 Result<std::vector<SocketAddress>, Reason> resolve_blocking(const Address& address);
 
 // The same off the loop. Ends with Cancelled or ConnectTimedOut when `token` is cancelled or
-// `limit` has passed; the question to the name service then ends unheard.
+// `limit` has passed; the question to the name service then ends unheard, and nobody waits for it.
 Task<Result<std::vector<SocketAddress>, Reason>> resolve(EpollLoop& loop, Address address,
                                                          Duration limit, CancelToken token = {});
 

@@ -8,9 +8,11 @@ import socket
 import stat
 import subprocess
 import tty
+import unittest
 
 import harness
 from harness import Case, stag
+from name_server import PrivateHosts
 
 
 class Ls(Case):
@@ -419,6 +421,21 @@ class Interruptions(Case):
                 errors = process.communicate(timeout=harness.PATIENCE)[1]
                 peer.close()
                 self.assertEqual((process.returncode, errors), (128 + number, f"stag {command[0]}: interrupted\n"), command)
+
+
+class NameService(PrivateHosts):
+    @unittest.skipUnless(harness.may_mount(), "no right to mount a file system (CAP_SYS_ADMIN)")
+    def test_that_is_silent_keeps_no_command_from_its_end(self):
+        names, private = self.name_server("timeout:30 attempts:5")
+        names.silent = True
+        process = subprocess.Popen([*private, harness.STAG, "ls", "nfs://build.example/x"], stderr=subprocess.PIPE, text=True)
+        self.assertTrue(names.asked.wait(harness.PATIENCE))
+        process.send_signal(signal.SIGINT)
+        errors = process.communicate(timeout=harness.PATIENCE)[1]
+        self.assertEqual((process.returncode, errors), (130, "stag ls: interrupted\n"))
+        tired = subprocess.run([*private, harness.STAG, "ls", "--timeout", "1", "nfs://build.example/x"], stderr=subprocess.PIPE, text=True,
+                               timeout=harness.PATIENCE, check=False)
+        self.assertEqual(tired.returncode, 1)
 
 
 class Network(Case):
