@@ -120,6 +120,14 @@ class Adopt(Case):
         self.assertEqual(nlm_lock(moved, b"host", handle, reclaim=1), NLM_GRANTED)
         self.adopted("There are no clients to be adopted.\n")
 
+    def test_the_state_directory_may_have_any_name(self):
+        lost, _ = self.two_servers()
+        self.assertEqual(self.ready_client(lost).create_file(b"file")[0], OK)
+        self.kill(lost)
+        before, self.lost_state = self.lost_state, self.lost_state + os.fsdecode(b"\xff%FF")
+        os.rename(before, self.lost_state)
+        self.adopted("1 adopted; they may reclaim for 90 s.\n")
+
     def test_the_time_is_that_of_the_longer_lease(self):
         lost = self.start_in(self.lost_state, "--lease", "300")
         self.assertEqual(self.ready_client(lost).create_file(b"file")[0], OK)

@@ -141,6 +141,29 @@ class Clients(Case):
         self.bad(1, "there is no client 127.0.0.1/old", "expire", host, "--state", self.state)
         self.bad(1, "there is no client 127.0.0.1/none", "--client", "127.0.0.1/none", "--state", self.state)
 
+    def test_ends_hosts_whose_names_are_no_text(self):
+        server = self.start()
+        anna = self.ready_client(server)
+        _, _, handle = anna.create_file(b"file")
+        for name, text in ((b"a\xff", "a%FF"), (b"\x1b", "%1B"), (b"\xff" * 1024, "%FF" * 1024), (b"\x01" * 1024, "%01" * 1024)):
+            host = f"127.0.0.1/{text}"
+            for given in (host, os.fsdecode(b"127.0.0.1/" + name)):
+                self.assertEqual(nlm_lock(anna, name, handle, 5, 10), NLM_GRANTED)
+                for what in ("list", "locks"):
+                    self.assertIn(f"\n{host} ", self.good(what))
+                self.assertEqual(len(self.rows("locks", "--client", given)), 1)
+                (row,) = self.rows("--client", given)
+                self.assertIn(row.get("client_bytes", host), host)
+                self.good("expire", given)
+                self.assertEqual(self.rows("locks"), [])
+        # The name itself comes before what it may stand for.
+        for name, first in ((b"%FF", 0), (b"\xff", 10)):
+            self.assertEqual(nlm_lock(anna, name, handle, first, 1), NLM_GRANTED)
+        for left in ([10], []):
+            self.good("expire", "127.0.0.1/%FF")
+            self.assertEqual([row["first"] for row in self.rows("locks")], left)
+        self.assertEqual(server.end(), 0)
+
     def test_revokes_one_lock_of_version_3(self):
         server = self.start()
         anna = self.ready_client(server)

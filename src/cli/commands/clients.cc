@@ -19,9 +19,23 @@ std::string number(const JsonObject& row, std::string_view key) {
   const auto found = row.number(key);
   return found ? std::to_string(*found) : "-";
 }
-// Bytes of a client: never as they are.
+// Bytes of a peer: never as they are.
 std::string name(const JsonObject& row, std::string_view key) {
   return escaped(text(row, key));
+}
+
+// Bytes as the server takes them, for arguments too: percent-encoded where they are not printable.
+std::string client(const JsonObject& row) {
+  const std::string bytes = row.bytes("client").value_or("-");
+  return is_printable(bytes) ? bytes : percent_encoded(bytes);
+}
+// Either form leaves the longest name of a host within the 4 KiB of a request: a byte takes three
+// at most.
+void set_argument(Json& json, const std::string& key, const std::string& bytes) {
+  if (is_printable(bytes))
+    json.set(key, bytes);
+  else
+    json.set(key + "_bytes", percent_encoded(bytes));
 }
 
 // Of the name of a lock by NLM; a stateid has 24.
@@ -34,14 +48,14 @@ constexpr std::string_view kLockLine = "{:<20} {:<24} {:<6} {:>12} {:>12} {:<16}
 constexpr std::string_view kDelegationLine = "{:<20} {:<24} {:<6} {:<9} {:<16} {}";
 
 std::string client_line(const JsonObject& row) {
-  return fmt::format(kClientLine, name(row, "client"), text(row, "address"), text(row, "version"),
+  return fmt::format(kClientLine, client(row), text(row, "address"), text(row, "version"),
                      text(row, "state"), number(row, "idle"), number(row, "opens"),
                      number(row, "locks"), number(row, "delegations"), number(row, "sessions"),
                      text(row, "callbacks"), name(row, "name"));
 }
 std::string open_line(const JsonObject& row) {
   const bool revoked = row.is_true("revoked");
-  return fmt::format(kOpenLine, name(row, "client"), text(row, "stateid"),
+  return fmt::format(kOpenLine, client(row), text(row, "stateid"),
                      revoked ? "gone" : text(row, "access"), text(row, "deny"), name(row, "export"),
                      text(row, "file"), name(row, "owner"));
 }
@@ -49,15 +63,14 @@ std::string open_line(const JsonObject& row) {
 std::string lock_line(const JsonObject& row) {
   const bool revoked = row.is_true("revoked");
   const bool to_end = row.number("first") && !row.number("last");
-  return fmt::format(kLockLine, name(row, "client"),
-                     text(row, row.has("lock") ? "lock" : "stateid"),
+  return fmt::format(kLockLine, client(row), text(row, row.has("lock") ? "lock" : "stateid"),
                      revoked ? "gone" : text(row, "mode"), number(row, "first"),
                      to_end ? "end" : number(row, "last"), name(row, "export"), text(row, "file"),
                      name(row, "owner"));
 }
 std::string delegation_line(const JsonObject& row) {
   const bool recalled = row.is_true("recalled"), revoked = row.is_true("revoked");
-  return fmt::format(kDelegationLine, name(row, "client"), text(row, "stateid"), text(row, "mode"),
+  return fmt::format(kDelegationLine, client(row), text(row, "stateid"), text(row, "mode"),
                      revoked    ? "gone"
                      : recalled ? "recalled"
                                 : "held",
@@ -119,7 +132,8 @@ About Clients::about() const {
           "  stag clients adopt /srv/gateways/a\n",
           "WHAT is one of:\n"
           "  list             the clients of NFS version 4, and hosts with locks by NLM\n"
-          "                   (ADDRESS/NAME) [the default]\n"
+          "                   (ADDRESS/NAME; as in a URL where it is not printable) [the\n"
+          "                   default]\n"
           "  opens, locks, delegations\n"
           "                   what they hold; --client for those of one\n"
           "  expire CLIENT    end a client: what it holds is free at once\n"
@@ -173,11 +187,11 @@ Json Clients::request() const {
   if (what_ == "revoke")
     json.set(target_.size() == kLockDigits ? "lock" : "stateid", target_);
   else if (adopts())
-    json.set_bytes("directory", target_);
+    set_argument(json, "directory", target_);
   else if (what_ == "expire")
-    json.set("client", target_);
+    set_argument(json, "client", target_);
   else if (!client_.empty())
-    json.set("client", client_);
+    set_argument(json, "client", client_);
   return json;
 }
 

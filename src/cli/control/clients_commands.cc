@@ -7,6 +7,7 @@
 
 #include "base/reason.h"
 #include "cli/control/hosts_commands.h"
+#include "cli/support/escape.h"
 
 namespace stag::cli {
 namespace {
@@ -157,13 +158,27 @@ struct Meant {
   bool all() const { return !client && !host; }
 };
 
+// The host of that name, else the one whose name it is percent-encoded, as listings have those that
+// are no text.
+std::optional<nfs::lock::Client> host_meant(const nfs::lock::LockService& locks,
+                                            const std::string& name) {
+  const auto host = parse_host(name);
+  const auto known = locks.clients();
+  if (host && known.contains(*host)) return host;
+  const auto bytes = percent_decoded(name);
+  const auto encoded = bytes ? parse_host(*bytes) : std::nullopt;
+  return encoded && known.contains(*encoded) ? encoded : host;
+}
+
 // nullopt: the request has a member "client" that is none.
-std::optional<Meant> read_client(const ControlRequest& request) {
+std::optional<Meant> read_client(const ControlRequest& request,
+                                 const nfs::lock::LockService& locks) {
+  const JsonObject& members = request.members;
   Meant meant;
-  if (!request.members.has("client")) return meant;
-  meant.client = request.members.identifier("client");
+  if (!members.has("client") && !members.has("client_bytes")) return meant;
+  meant.client = members.identifier("client");
   if (meant.client) return meant;
-  if (const auto text = request.members.text("client")) meant.host = parse_host(*text);
+  if (const auto name = members.bytes("client")) meant.host = host_meant(locks, *name);
   if (meant.all()) return std::nullopt;
   return meant;
 }
@@ -192,7 +207,7 @@ std::optional<nfs::state::Stateid> parse_stateid(std::string_view text) {
 
 Task<std::string> ClientsCommands::list_clients(const ControlRequest& request,
                                                 ControlReply& reply) {
-  const auto meant = read_client(request);
+  const auto meant = read_client(request, locks_);
   if (!meant) co_return std::string(kWhichClient);
   if (meant->client) {
     const auto found = clients_.client(*meant->client, reply.loop().now());
@@ -213,7 +228,7 @@ Task<std::string> ClientsCommands::list_clients(const ControlRequest& request,
 
 Task<std::string> ClientsCommands::list_states(const ControlRequest& request, ControlReply& reply,
                                                Type type) {
-  const auto meant = read_client(request);
+  const auto meant = read_client(request, locks_);
   if (!meant) co_return std::string(kWhichClient);
   if (type == Type::Lock && !meant->client) co_await list_host_locks(locks_, meant->host, reply);
   if (meant->host) co_return std::string();
@@ -232,7 +247,7 @@ Task<std::string> ClientsCommands::list_states(const ControlRequest& request, Co
 
 Task<std::string> ClientsCommands::expire(const ControlRequest& request, ControlReply& reply,
                                           const ControlPeer& peer) {
-  const auto meant = read_client(request);
+  const auto meant = read_client(request, locks_);
   if (!peer.administrator) co_return std::string(kNotAdministrator);
   if (!meant || meant->all()) co_return std::string(kWhichClient);
   if (meant->host) co_return expire_host(*meant->host, peer);

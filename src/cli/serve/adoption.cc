@@ -57,7 +57,7 @@ Task<std::string> Adoption::adopt(const ControlRequest& request, ControlReply& r
                                   const ControlPeer& peer) {
   if (!peer.administrator)
     co_return std::string("only root and the user of the server may adopt clients");
-  const auto directory = request.members.text("directory");
+  const auto directory = request.members.bytes("directory");
   if (!directory || !directory->starts_with('/'))
     co_return std::string("\"directory\" is the absolute path of a state directory");
   if (!recovery_.serves_nfs4())

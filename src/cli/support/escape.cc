@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdint>
 #include <optional>
+#include <system_error>
 
 namespace stag::cli {
 namespace {
@@ -67,6 +69,10 @@ std::string escaped(std::string_view bytes) {
   return text;
 }
 
+bool is_printable(std::string_view bytes) {
+  return escaped(bytes) == bytes;
+}
+
 bool is_utf8(std::string_view bytes) {
   while (!bytes.empty()) {
     const std::optional<CodePoint> point = first_code_point(bytes);
@@ -87,6 +93,24 @@ std::string percent_encoded(std::string_view bytes) {
       text += fmt::format("%{:02X}", static_cast<unsigned char>(each));
   }
   return text;
+}
+
+std::optional<std::string> percent_decoded(std::string_view text) {
+  std::string bytes;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      bytes.push_back(text[i]);
+      continue;
+    }
+    const std::string_view digits = text.substr(i + 1, 2);
+    const char* const end = digits.data() + digits.size();
+    unsigned char byte = 0;
+    const auto read = std::from_chars(digits.data(), end, byte, 16);
+    if (digits.size() < 2 || read.ec != std::errc() || read.ptr != end) return std::nullopt;
+    bytes.push_back(static_cast<char>(byte));
+    i += digits.size();
+  }
+  return bytes;
 }
 
 }  // namespace stag::cli

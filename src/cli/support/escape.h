@@ -3,6 +3,7 @@
 // names.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -12,9 +13,14 @@ namespace stag::cli {
 // begin a line, and bytes that are no UTF-8 become \ooo, as with `ls -b`.
 std::string escaped(std::string_view bytes);
 
+// Whether escaped() leaves them as they are.
+bool is_printable(std::string_view bytes);
+
 bool is_utf8(std::string_view bytes);
 
 // As in a URL: every byte but letters, digits and "-._~/" becomes %XX.
 std::string percent_encoded(std::string_view bytes);
+// The reverse, of any text; nullopt where two hexadecimal digits are missing behind a '%'.
+std::optional<std::string> percent_decoded(std::string_view text);
 
 }  // namespace stag::cli

@@ -5,6 +5,7 @@
 namespace stag::cli {
 namespace {
 
+using namespace std::string_literals;
 using namespace std::string_view_literals;
 
 TEST(Escape, leaves_text_as_it_is) {
@@ -39,6 +40,14 @@ TEST(Escape, shows_bytes_that_are_no_UTF_8) {
 
 TEST(Escape, encodes_bytes_as_URLs_do) {
   EXPECT_EQ(percent_encoded("a/b-._~\xff %?"), "a/b-._~%FF%20%25%3F");
+}
+
+TEST(Escape, decodes_what_it_has_encoded_and_says_what_it_cannot) {
+  const std::string bytes = "a/b-._~\xff %?\0"s;
+  EXPECT_EQ(percent_decoded(percent_encoded(bytes)), bytes);
+  EXPECT_EQ(percent_decoded("%c3%9f \xff"), "\xc3\x9f \xff");
+  for (const std::string_view bad : {"%"sv, "%4"sv, "%4g"sv, "%g4"sv, "%-1"sv, "%%41"sv})
+    EXPECT_EQ(percent_decoded(bad), std::nullopt) << bad;
 }
 
 }  // namespace

@@ -23,6 +23,10 @@ std::string dumped(const nlohmann::ordered_json& json, int indent) {
   return json.dump(indent, ' ', kAscii, nlohmann::ordered_json::error_handler_t::replace);
 }
 
+std::string bytes_key(std::string_view key) {
+  return std::string(key) + "_bytes";
+}
+
 }  // namespace
 
 Json::Json() : value_(std::make_unique<Value>()) {
@@ -44,7 +48,7 @@ Json& Json::set(std::string_view key, std::string_view value) {
 }
 Json& Json::set_bytes(std::string_view key, std::string_view value) {
   set(key, value);
-  return is_utf8(value) ? *this : set(std::string(key) + "_bytes", percent_encoded(value));
+  return is_utf8(value) ? *this : set(bytes_key(key), percent_encoded(value));
 }
 Json& Json::set_quantity(std::string_view key, std::uint64_t value) {
   constexpr std::uint64_t kMostExact = std::uint64_t{1} << 53;
@@ -112,6 +116,13 @@ std::optional<std::string> JsonObject::text(std::string_view key) const {
   const nlohmann::json* const found = value_->find(key);
   if (found == nullptr || !found->is_string()) return std::nullopt;
   return found->get<std::string>();
+}
+
+std::optional<std::string> JsonObject::bytes(std::string_view key) const {
+  const std::string encoded = bytes_key(key);
+  if (!has(encoded)) return text(key);
+  const auto found = text(encoded);
+  return found ? percent_decoded(*found) : std::nullopt;
 }
 
 std::optional<std::uint64_t> JsonObject::number(std::string_view key) const {

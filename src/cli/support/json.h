@@ -61,6 +61,8 @@ class JsonObject {
   ~JsonObject();
 
   std::optional<std::string> text(std::string_view key) const;
+  // What Json::set_bytes() was given; `key`_bytes alone is enough.
+  std::optional<std::string> bytes(std::string_view key) const;
   std::optional<std::uint64_t> number(std::string_view key) const;
   // A string of decimal digits (Json::set_identifier).
   std::optional<std::uint64_t> identifier(std::string_view key) const;

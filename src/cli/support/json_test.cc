@@ -68,6 +68,15 @@ TEST(JsonObject, reads_members_of_the_type_that_is_asked_for_and_no_other) {
   EXPECT_FALSE(JsonObject::parse(R"({"id":"-1"})")->identifier("id"));
 }
 
+TEST(JsonObject, reads_bytes_that_are_text_or_percent_encoded) {
+  for (const std::string& bytes : {"a\xff %"s, "Gr\xc3\xb6\xc3\x9f%41"s, "\x1b\0"s})
+    EXPECT_EQ(JsonObject::parse(Json().set_bytes("name", bytes).line())->bytes("name"), bytes);
+  EXPECT_EQ(JsonObject::parse(R"({"name_bytes":"%00"})")->bytes("name"), "\0"s);
+  for (const char* bad :
+       {R"({"name":"n","name_bytes":"%"})", R"({"name":"n","name_bytes":7})", "{}"})
+    EXPECT_FALSE(JsonObject::parse(bad)->bytes("name")) << bad;
+}
+
 TEST(JsonObject, is_one_object_and_nothing_else) {
   for (const char* bad : {"", " ", "[]", "7", "{", "{}{}", "{\"a\":}", "{\"a\":\"\xff\"}"})
     EXPECT_FALSE(JsonObject::parse(bad)) << bad;
