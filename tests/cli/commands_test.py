@@ -423,6 +423,27 @@ class Interruptions(Case):
                 self.assertEqual((process.returncode, errors), (128 + number, f"stag {command[0]}: interrupted\n"), command)
 
 
+@unittest.skipIf(os.geteuid() != 0, "only root gives itself groups")
+class Groups(Case):
+    def test_of_a_user_in_more_than_a_call_can_carry_are_the_first_sixteen(self):
+        groups = range(20000, 20300)
+        for group in (groups[0], groups[15], groups[16]):
+            os.mkdir(self.there(str(group)))
+            os.chown(self.there(str(group)), 0, group)
+            os.chmod(self.there(str(group)), 0o770)
+
+        def become_user():
+            os.setgroups(groups)
+            os.setgid(30000)
+            os.setuid(30000)
+
+        for path in (self.work, self.served, self.there()):
+            os.chmod(path, 0o755)
+        for group in (groups[0], groups[15]):
+            self.good("mkdir", self.url(str(group), "x"), preexec_fn=become_user)
+        self.bad(1, "permission denied", "mkdir", self.url(str(groups[16]), "x"), preexec_fn=become_user)
+
+
 class NameService(PrivateHosts):
     @unittest.skipUnless(harness.may_mount(), "no right to mount a file system (CAP_SYS_ADMIN)")
     def test_that_is_silent_keeps_no_command_from_its_end(self):

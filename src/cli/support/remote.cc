@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <vector>
 
 #include "base/pause.h"
 #include "cli/support/connect_retry.h"
@@ -129,11 +130,11 @@ void declare_rdma(Arguments& arguments, rpc::rdma::TransportOptions& transport,
 }
 
 rpc::Credentials own_credentials() {
-  std::array<gid_t, 256> groups{};
-  const int count = getgroups(static_cast<int>(groups.size()), groups.data());
-  const std::span<const gid_t> known =
-      std::span(groups).first(static_cast<std::size_t>(std::max(count, 0)));
-  return rpc::Credentials::sys(machine_name(), geteuid(), getegid(), known);
+  // Into less room than it has groups for the system puts none.
+  const int count = std::max(getgroups(0, nullptr), 0);
+  std::vector<gid_t> groups(static_cast<std::size_t>(count));
+  if (getgroups(count, groups.data()) != count) groups.clear();
+  return rpc::Credentials::sys(machine_name(), geteuid(), getegid(), groups);
 }
 
 namespace {
