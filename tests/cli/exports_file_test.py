@@ -173,6 +173,15 @@ class ExportsFile(PrivateHosts):
             self.bad(2, sentence, "serve", "--exports-file", path, "--state", self.at("state"))
         self.bad(2, "cannot be read", "serve", "--exports-file", self.at("missing"), "--state", self.at("state"))
 
+    def test_that_waits_for_all_its_mounts_fails_so_that_the_service_is_tried_again(self):
+        path = self.write(self.at("exports"), f"{self.there()} *(ro,mp) 192.0.2.7(rw,mp)\n".encode())
+        result = stag("serve", "--exports-file", path, "--state", self.at("state"))
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertEqual(result.stderr.count(f"{self.there()} is not exported: nothing is mounted at {self.there()}\n"), 2)
+        self.assertIn("stag serve: nothing to serve yet", result.stderr)
+        server = Server(["/memory=memory"], self.at("state"), ("--exports-file", path))
+        self.assertEqual(server.end(), 0)
+
     def test_wants_reserved_ports_where_it_does_not_say_insecure(self):
         server = self.served_by(f"{self.there()} 127.0.0.1(rw)\n")
         answer = stag("ls", server.tcp(self.there()) + "&version=3")

@@ -203,7 +203,9 @@ Result<ExportsFile, std::string> parse_exports_file(const std::string& path, std
   Builder builder(path, hosts);
   for (const ExportsLine& line : *lines)
     if (const Parsed taken = builder.take(line); !taken) return Failure{taken.error()};
-  return builder.finished();
+  ExportsFile file = builder.finished();
+  file.unmounted = file.lines.empty() && !lines->empty();
+  return file;
 }
 
 Result<ExportsFile, std::string> read_exports_file(const std::string& path, Duration patience) {

@@ -21,6 +21,7 @@ namespace stag::cli {
 struct ExportsFile {
   std::vector<ExportLine> lines;
   std::vector<std::string> remarks;  // sentences for the operator, with file and line
+  bool unmounted = false;            // there are no lines until something is mounted (mp)
 };
 
 // Who knows netgroups, and this host; blocks.

@@ -211,6 +211,9 @@ TEST(ExportsFile, exports_a_mount_point_only_while_it_is_one) {
   EXPECT_TRUE(without.lines.empty());
   ASSERT_EQ(without.remarks.size(), 1u);
   EXPECT_NE(without.remarks[0].find("nothing is mounted at /srv"), std::string::npos);
+  EXPECT_TRUE(without.unmounted);
+  EXPECT_FALSE(parsed("/srv desk(mp)\n/other desk").unmounted);
+  EXPECT_FALSE(parsed("# nothing").unmounted);
 }
 
 TEST(ExportsFile, has_an_export_in_doubt_where_nobody_knows_whether_it_is_mounted) {

@@ -155,29 +155,37 @@ Result<std::vector<ExportLine>, std::string> ServeOptions::exports_in_file() con
   return std::vector<ExportLine>();
 }
 
-Result<std::vector<ExportLine>, std::string> ServeOptions::read_exports() const {
+Result<std::vector<ExportLine>, ExportSet::Trouble> ServeOptions::read_exports() const {
+  const auto wrong = [](std::string sentence) {
+    return Failure{ExportSet::Trouble{std::move(sentence), Exit::Usage}};
+  };
   std::vector<ExportLine> lines;
   for (const std::string& text : export_texts) {
     Result<ExportLine, std::string> line = parse_export(text);
-    if (!line) return Failure{line.error()};
+    if (!line) return wrong(line.error());
     lines.push_back(*std::move(line));
   }
   if (export_texts.empty() && config.given()) {
     Result<std::vector<ExportLine>, std::string> in_file = exports_in_file();
-    if (!in_file) return in_file;
+    if (!in_file) return wrong(in_file.error());
     lines = *std::move(in_file);
   }
   if (!exports_file.empty()) {
     Result<ExportsFile, std::string> read =
         read_exports_file(exports_file, std::chrono::seconds(store_patience));
-    if (!read) return Failure{read.error()};
+    if (!read) return wrong(read.error());
     for (const std::string& remark : read->remarks) offer_error("stag serve: " + remark);
     std::ranges::move(read->lines, std::back_inserter(lines));
+    // A service manager tries again, because that may come late at boot.
+    if (lines.empty() && read->unmounted)
+      return Failure{ExportSet::Trouble{
+          fmt::format("nothing to serve yet: all exports of '{}' have mp, and wait for a mount",
+                      exports_file)}};
   }
   if (lines.empty())
-    return Failure{
-        std::string("nothing to serve; say what with --export /name=DIR, --export /name=memory or "
-                    "--exports-file FILE")};
+    return wrong(
+        "nothing to serve; say what with --export /name=DIR, --export /name=memory or "
+        "--exports-file FILE");
   return lines;
 }
 

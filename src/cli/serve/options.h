@@ -12,6 +12,7 @@
 #include "cli/serve/callbacks.h"
 #include "cli/serve/control.h"
 #include "cli/serve/export_line.h"
+#include "cli/serve/export_set.h"
 #include "cli/serve/id_mapping.h"
 #include "cli/serve/kerberos.h"
 #include "cli/serve/limits.h"
@@ -33,9 +34,8 @@ class ServeOptions {
   bool exports_are_in_file() const {
     return !exports_file.empty() || (export_texts.empty() && config.given());
   }
-  // At least one; reads the file anew. The error is one sentence. The name service is not asked for
-  // hosts.
-  Result<std::vector<ExportLine>, std::string> read_exports() const;
+  // At least one; reads the file anew. The name service is not asked for hosts.
+  Result<std::vector<ExportLine>, ExportSet::Trouble> read_exports() const;
 
   std::vector<std::string> export_texts;
   std::string exports_file;  // in the form of exports(5)

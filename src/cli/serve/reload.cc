@@ -107,7 +107,7 @@ void Reload::apply(const std::string& key, const ServeOptions& now) {
 
 bool Reload::replace_exports() const {
   auto lines = options_.read_exports();
-  if (!lines) return reload_failed(lines.error()), false;
+  if (!lines) return reload_failed(lines.error().sentence), false;
   ask_for_hosts(*lines, ending_);
   if (ending_.stop_requested()) return false;
   if (const std::string why = options_.kerberos.obstacle(*lines); !why.empty())

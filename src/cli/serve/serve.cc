@@ -90,8 +90,8 @@ class Serve final : public Command {
 
 Exit Serve::run() {
   if (const auto checked = options_.check(); !checked) return misused(checked.error());
-  Result<std::vector<ExportLine>, std::string> lines = options_.read_exports();
-  if (!lines) return misused(lines.error());
+  Result<std::vector<ExportLine>, ExportSet::Trouble> lines = options_.read_exports();
+  if (!lines) return refused(lines.error());
   ask_for_hosts(*lines);
   start_log(options_.log_level, options_.log_format == "json" ? LogFormat::Json : LogFormat::Text);
   manager_ = ServiceManager::from_environment();
