@@ -230,6 +230,15 @@ class Server(Captured):
         self.assertEqual(frames - lost, len(packets(data)))
         self.assertEqual(json.loads(error)["lost"], lost)
 
+    def test_ends_as_by_SIGPIPE_where_nobody_reads_standard_output(self):
+        server = self.start()
+        process = self.capture("-")
+        self.assertEqual(process.stdout.read(4), b"\x0a\x0d\x0d\x0a")
+        process.stdout.close()
+        self.copied(server)
+        self.assertEqual(process.wait(PATIENCE), 141)
+        self.assertEqual(process.stderr.read(), b"")
+
     def test_ends_the_capture_of_a_reader_that_vanishes(self):
         server = self.start()
         for _ in range(8):  # twice as many as there may be at a time

@@ -443,6 +443,18 @@ class Top(Observed):
         self.assertEqual(json.loads(line)["clients"][0]["connections"], 1)
         self.assertIn("CALLS/s", self.asked("top", "--once"))
 
+    def test_that_is_to_look_once_says_that_it_did_not(self):
+        path = os.path.join(self.folder, "silent")
+        with socket.socket(socket.AF_UNIX) as silent:
+            silent.bind(path)
+            silent.listen()
+            for number in (signal.SIGINT, signal.SIGTERM):
+                top = subprocess.Popen([STAG, "top", "--once", "--json", "--control", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                with silent.accept()[0]:
+                    top.send_signal(number)
+                    output = top.communicate(timeout=PATIENCE)
+                self.assertEqual((top.returncode, *output), (128 + number, "", "stag top: interrupted\n"))
+
     def test_ends_cleanly_on_a_terminal(self):
         self.start()
         main, other = harness.open_terminal(self)

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <limits>
 #include <optional>
 
@@ -95,7 +96,7 @@ Task<Exit> Capture::work(Run& run) {
   // What came before the server had ended, or had enough of this reader, is worth to be read.
   Result<Ok, std::string> finished = Ok{};
   if (begun_ && !broken_) finished = co_await finish(run);
-  if (reader_gone_) co_return Exit::Done;
+  if (reader_gone_) co_return exit_by_signal(SIGPIPE);
   if (!error.empty()) co_return failed(error);
   if (!finished) co_return failed(finished.error());
   summarise();
@@ -128,7 +129,7 @@ Task<Result<Ok, std::string>> Capture::write(Run& run, Bytes bytes) {
 Result<Ok, std::string> Capture::write_now(Bytes bytes) {
   if (write_fully(to_output() ? STDOUT_FILENO : file_.fd(), bytes, std::nullopt)) return Ok{};
   broken_ = true;
-  // As with `| head`: nobody wants more, and nothing is wrong.
+  // As with `| head`: nobody wants more, and there is nothing to say.
   reader_gone_ = to_output() && errno == EPIPE;
   return Failure{local_trouble("write", to_output() ? "standard output" : path_, errno)};
 }
