@@ -15,6 +15,9 @@ class Count {
  public:
   // On the one thread that writes.
   void add(std::uint64_t more = 1) { set(value() + more); }
+  // Of what never exceeds another count: that is added to before, and read after value_first().
+  void add_last() { value_.store(value() + 1, std::memory_order_release); }
+  std::uint64_t value_first() const { return value_.load(std::memory_order_acquire); }
   void set(std::uint64_t to) { value_.store(to, std::memory_order_relaxed); }
   std::uint64_t value() const { return value_.load(std::memory_order_relaxed); }
 

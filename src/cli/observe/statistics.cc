@@ -143,7 +143,7 @@ void Statistics::on_connected(const rpc::Origin& origin) noexcept {
 void Statistics::on_disconnected(const rpc::Origin& origin) noexcept {
   Stripe* const own = stripe();
   if (own == nullptr) return;
-  own->closed[static_cast<std::size_t>(origin.transport)].add();
+  own->closed[static_cast<std::size_t>(origin.transport)].add_last();
   if (own->latest_origin == &origin) own->latest_origin = nullptr;
   const std::lock_guard lock(own->mutex);
   own->connected.erase(&origin);
@@ -247,6 +247,9 @@ StatisticsSums Statistics::sums() const {
   StatisticsSums sums;
   std::map<std::uint64_t, std::uint64_t> errors;
   const std::lock_guard lock(mutex_);
+  for (const std::unique_ptr<Stripe>& each : stripes_)
+    for (std::size_t i = 0; i < kTransports; ++i)
+      sums.disconnected[i] += each->closed[i].value_first();
   for (const std::unique_ptr<Stripe>& each : stripes_) {
     const auto add = [](auto& to, const auto& from) {
       for (std::size_t i = 0; i < to.size(); ++i) to[i] += from[i].value();
@@ -258,7 +261,6 @@ StatisticsSums Statistics::sums() const {
     add(sums.operations, each->operations);
     add(sums.bytes, each->bytes);
     add(sums.connected, each->opened);
-    add(sums.disconnected, each->closed);
     sums.read_chunks += each->read_chunks.value();
     sums.writes += each->writes.value();
     sums.uncounted_errors += each->errors.left_out();

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <map>
 #include <optional>
 #include <thread>
@@ -180,6 +181,37 @@ TEST_F(StatisticsTest, list_connections_while_they_are_there) {
   const StatisticsSums sums = statistics_.sums();
   const auto tcp = static_cast<std::size_t>(TransportKind::Tcp);
   EXPECT_EQ(std::pair(sums.connected[tcp], sums.disconnected[tcp]), std::pair(1ul, 1ul));
+}
+
+TEST_F(StatisticsTest, never_have_more_connections_closed_than_opened) {
+  constexpr int kConnections = 200;
+  std::atomic<int> opened = 0, closed = 0;
+  const auto wait_until = [](const std::atomic<int>& count, int is) {
+    for (int now = count; now < is; now = count) count.wait(now);
+  };
+  std::thread opening([&] {
+    for (int i = 0; i < kConnections; ++i) {
+      wait_until(closed, i);
+      statistics_.on_connected(*client_.origin);
+      ++opened;
+      opened.notify_all();
+    }
+  });
+  std::thread closing([&] {
+    for (int i = 0; i < kConnections; ++i) {
+      wait_until(opened, i + 1);
+      statistics_.on_disconnected(*client_.origin);
+      ++closed;
+      closed.notify_all();
+    }
+  });
+  const auto tcp = static_cast<std::size_t>(TransportKind::Tcp);
+  while (closed < kConnections) {
+    const StatisticsSums sums = statistics_.sums();
+    EXPECT_LE(sums.disconnected[tcp], sums.connected[tcp]);
+  }
+  opening.join();
+  closing.join();
 }
 
 TEST_F(StatisticsTest, count_bytes_by_how_they_travelled) {
