@@ -5,7 +5,7 @@
 #include <future>
 #include <thread>
 
-#include "c/stag.h"
+#include "c/support.h"
 #include "endpoint/listener.h"
 #include "rpc/server.h"
 #include "testing/store_service.h"
@@ -358,6 +358,48 @@ TEST_P(CApi, wrong_arguments_are_told_apart_before_anything_is_sent) {
   EXPECT_EQ(requests_, 0);
 }
 
+TEST_P(CApi, a_reply_with_a_mistake_is_refused_and_the_request_still_wants_one) {
+  connect();
+  std::thread replier([this] {
+    stag_request* const waiting = request();
+    const std::uint32_t word = 5;
+    const auto reply = [waiting](const stag_results& with) { return stag_reply(waiting, &with); };
+    stag_results results = sized(stag_results{});
+    results.results = &word;
+    results.results_length = sizeof word;
+    stag_results wrong = results;
+    wrong.size = 0;
+    EXPECT_EQ(reply(wrong), STAG_INVALID) << "its size is not set";
+    wrong = results;
+    wrong.results = nullptr;
+    EXPECT_EQ(reply(wrong), STAG_INVALID) << "4 bytes at null";
+    wrong = results;
+    wrong.bulk_length = 5;
+    EXPECT_EQ(reply(wrong), STAG_INVALID) << "5 bytes of bulk at null";
+    EXPECT_EQ(reply(results), STAG_OK);
+  });
+  const std::uint32_t number = 3;
+  stag_call call = call_of(LATER, number);
+  EXPECT_EQ(stag_call_wait(client_, &call, &error_), STAG_OK) << error_.text;
+  EXPECT_EQ(call.results_length, sizeof result_);
+  EXPECT_EQ(result_, 5u);
+  replier.join();
+}
+
+TEST_P(CApi, a_caller_whose_size_is_not_set_is_refused) {
+  connect();
+  std::thread replier([this] {
+    stag_request* const waiting = request();
+    stag_caller caller{};
+    EXPECT_EQ(stag_request_caller(waiting, &caller), STAG_INVALID);
+    EXPECT_EQ(stag_refuse(waiting, STAG_SYSTEM_ERR), STAG_OK);
+  });
+  const std::uint32_t number = 3;
+  stag_call call = call_of(LATER, number);
+  EXPECT_EQ(stag_call_wait(client_, &call, &error_), STAG_REFUSED);
+  replier.join();
+}
+
 TEST_P(CApi, talks_to_programs_of_the_cpp_api) {
   // The store program of the tests: INCREMENT(unsigned) and PUT with its data at the end.
   rpc::Server server;
@@ -385,21 +427,50 @@ TEST_P(CApi, talks_to_programs_of_the_cpp_api) {
 INSTANTIATE_TEST_SUITE_P(Transports, CApi, ::testing::Values(STAG_RDMA, STAG_TCP),
                          [](const auto& of) { return of.param == STAG_TCP ? "Tcp" : "Rdma"; });
 
+// A struct that has grown since its callers were compiled.
+struct Grown {
+  std::size_t size;
+  std::uint32_t first;
+  std::uint32_t added;
+};
+
 TEST(CStructs, of_an_older_caller_count_as_zero_where_they_end_and_are_not_written_beyond) {
+  Grown theirs{offsetof(Grown, added), 1, 99};
+  EXPECT_EQ(known(&theirs).first, 1u);
+  EXPECT_EQ(known(&theirs).added, 0u);
+  give(Grown{sizeof theirs, 2, 3}, &theirs);
+  EXPECT_EQ(theirs.first, 2u);
+  EXPECT_EQ(theirs.added, 99u);
   stag_error error{};
   error.size = offsetof(stag_error, reason);
   std::memset(error.reason, 'x', sizeof error.reason);
-  stag_connect_options options{};
-  options.size = offsetof(stag_connect_options, transport);
-  options.transport = 99;  // not there for this caller
-  const stag_procedure procedure{sizeof procedure, 1, 0, 0, 0};
-  const stag_program program{sizeof program, 0x2000'00aa, 1, &procedure, 1};
   stag_client* client = nullptr;
-  EXPECT_EQ(stag_connect("127.0.0.1", 1, &program, &options, &client, &error), STAG_UNREACHABLE);
-  EXPECT_EQ(error.status, STAG_UNREACHABLE);
+  EXPECT_EQ(stag_connect(nullptr, 1, nullptr, nullptr, &client, &error), STAG_INVALID);
+  EXPECT_EQ(error.status, STAG_INVALID);
   EXPECT_EQ(error.reason[0], 'x');
-  options.size = sizeof options;
-  EXPECT_EQ(stag_connect("127.0.0.1", 1, &program, &options, &client, &error), STAG_INVALID);
+}
+
+TEST(CStructs, whose_size_is_not_set_are_refused) {
+  const auto ignored = [](void*, stag_request*) {};
+  stag_procedure procedure{sizeof procedure, 1, 0, 0, 0};
+  stag_program program{sizeof program, 0x2000'00aa, 1, &procedure, 1};
+  stag_connect_options connecting{};
+  stag_serve_options serving{};
+  stag_client* client = nullptr;
+  stag_server* server = nullptr;
+  const auto connect = [&] {
+    stag_error error = sized(stag_error{});
+    EXPECT_NE(stag_connect("127.0.0.1", 1, &program, &connecting, &client, &error), STAG_OK);
+    return std::string(error.text);
+  };
+  EXPECT_EQ(connect(), "the options' size is not set");
+  EXPECT_EQ(stag_serve("127.0.0.1", 0, &program, ignored, nullptr, &serving, &server, nullptr),
+            STAG_INVALID);
+  connecting = sized(connecting);
+  procedure.size = 0;
+  EXPECT_EQ(connect(), "a procedure's size is not set");
+  program.size = 0;
+  EXPECT_EQ(connect(), "the program's size is not set");
 }
 
 TEST(CPrograms, that_make_no_sense_are_refused) {

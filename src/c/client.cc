@@ -97,8 +97,7 @@ constexpr std::size_t kMostArguments = 0xffff'0000u;
 
 // What is wrong with `call`; empty: nothing.
 std::string_view fault_of(const stag_call& call, const stag_procedure* procedure) {
-  constexpr std::size_t kLeast = offsetof(stag_call, results_bulk_length) + sizeof(std::size_t);
-  if (call.size < kLeast) return "the call's size is not set";
+  if (!has_size(&call)) return "the call's size is not set";
   if (procedure == nullptr) return "the program has no such procedure";
   const bool bulk = (procedure->flags & STAG_ARGUMENTS_BULK) != 0;
   if (call.arguments_length % 4 != 0) return "the arguments are no multiple of 4 bytes";
@@ -201,6 +200,7 @@ int stag_connect(const char* host, uint16_t port, const stag_program* program,
   return c::guard(error, [&] {
     if (host == nullptr || client == nullptr || program == nullptr)
       return c::error_of(STAG_INVALID, "host, program or client is null");
+    if (!c::has_size(options)) return c::error_of(STAG_INVALID, "the options' size is not set");
     if (const auto wrong = c::wrong_thread()) return *wrong;
     return c::connect({host, port}, program, c::known(options), client);
   });

@@ -58,6 +58,9 @@ struct stag_request {
     if (with.results_length % 4 != 0) return "the results are no multiple of 4 bytes";
     if (may_have_bulk && with.results_length > procedure.results_head)
       return "the results are longer than results_head";
+    if ((with.results == nullptr && with.results_length != 0) ||
+        (with.bulk == nullptr && with.bulk_length != 0))
+      return "the results are a null pointer";
     if (with.bulk == nullptr) return {};
     if (!may_have_bulk) return "the procedure's results have no bulk";
     if (with.results_length != procedure.results_head)
@@ -211,6 +214,7 @@ int stag_serve(const char* host, uint16_t port, const stag_program* program, sta
   return c::guard(error, [&] {
     if (host == nullptr || program == nullptr || handler == nullptr || server == nullptr)
       return c::error_of(STAG_INVALID, "host, program, handler or server is null");
+    if (!c::has_size(options)) return c::error_of(STAG_INVALID, "the options' size is not set");
     if (const auto wrong = c::wrong_thread()) return *wrong;
     return c::serve({host, port}, c::known(options),
                     std::make_unique<stag_server>(program, handler, context), server);
@@ -244,6 +248,7 @@ const void* stag_request_bulk(const stag_request* request, size_t* length) {
 
 int stag_request_caller(const stag_request* request, stag_caller* caller) {
   return c::guard(nullptr, [&] {
+    if (!c::has_size(caller)) return c::error_of(STAG_INVALID, "the caller's size is not set");
     const rpc::Caller& who = request->call.caller();
     stag_caller known{};
     known.flavor = static_cast<std::uint32_t>(who.flavor);
@@ -258,6 +263,7 @@ int stag_request_caller(const stag_request* request, stag_caller* caller) {
 
 int stag_reply(stag_request* request, const stag_results* results) {
   return c::guard(nullptr, [&] {
+    if (!c::has_size(results)) return c::error_of(STAG_INVALID, "the results' size is not set");
     const stag_results with = c::known(results);
     if (const auto fault = request->fault_of(with); !fault.empty())
       return c::error_of(STAG_INVALID, fault);

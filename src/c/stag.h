@@ -27,6 +27,7 @@
  *
  * Versions: `size` of every struct is its sizeof as the caller was compiled. Members beyond it
  * count as zero, which is the default of each; members that the library does not know must be zero.
+ * A `size` that was not set is STAG_INVALID; a stag_error without one is left as it is.
  */
 #ifndef STAG_H
 #define STAG_H

@@ -90,6 +90,10 @@ stag_error error_of(Reason reason, std::string_view where) {
 }
 
 ProgramTable::ProgramTable(const stag_program* program) {
+  if (!has_size(program)) {
+    error_ = "the program's size is not set";
+    return;
+  }
   const stag_program known_program = known(program);
   program_ = known_program.program;
   version_ = known_program.version;
@@ -97,7 +101,7 @@ ProgramTable::ProgramTable(const stag_program* program) {
   if (next == nullptr) error_ = "the program has no procedures";
   for (std::size_t i = 0; i < known_program.procedure_count && error_.empty(); ++i) {
     const auto* procedure = reinterpret_cast<const stag_procedure*>(next);
-    error_ = add(known(procedure));
+    error_ = has_size(procedure) ? add(known(procedure)) : "a procedure's size is not set";
     // The table is laid out as its caller knows the struct.
     next += procedure->size;
   }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <new>
 #include <optional>
@@ -22,6 +23,40 @@ namespace stag::c {
 // The items of the programs' messages (xdr/item.h).
 inline constexpr xdr::ItemId kArgumentsBulk = 1;
 inline constexpr xdr::ItemId kResultsBulk = 2;
+
+// What the `size` of a struct is at least: up to the last member that its first version had. Below
+// that it was not set.
+template <class T>
+inline constexpr std::size_t kLeastSize = sizeof(std::size_t);
+template <>
+inline constexpr std::size_t kLeastSize<stag_procedure> = offsetof(stag_procedure, results_head) +
+                                                          sizeof(stag_procedure::results_head);
+template <>
+inline constexpr std::size_t kLeastSize<stag_program> = offsetof(stag_program, procedure_count) +
+                                                        sizeof(stag_program::procedure_count);
+template <>
+inline constexpr std::size_t kLeastSize<stag_connect_options> = offsetof(stag_connect_options,
+                                                                         gid) +
+                                                                sizeof(stag_connect_options::gid);
+template <>
+inline constexpr std::size_t kLeastSize<stag_call> = offsetof(stag_call, results_bulk_length) +
+                                                     sizeof(stag_call::results_bulk_length);
+template <>
+inline constexpr std::size_t kLeastSize<stag_serve_options> = offsetof(stag_serve_options,
+                                                                       threads) +
+                                                              sizeof(stag_serve_options::threads);
+template <>
+inline constexpr std::size_t kLeastSize<stag_caller> = offsetof(stag_caller, address) +
+                                                       sizeof(stag_caller::address);
+template <>
+inline constexpr std::size_t kLeastSize<stag_results> = offsetof(stag_results, release_context) +
+                                                        sizeof(stag_results::release_context);
+
+// Whether the caller has set the size of a struct that is there; a null one needs none.
+template <class T>
+bool has_size(const T* from) {
+  return from == nullptr || from->size >= kLeastSize<T>;
+}
 
 // `from` as this library knows the struct: members beyond from->size are zero. A null `from` is all
 // zeros. `size` is that of this library afterwards.
