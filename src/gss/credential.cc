@@ -12,6 +12,18 @@ bool known(Service service) {
 
 }  // namespace
 
+oncrpc::AuthFlavor pseudo_flavor(Service service) {
+  switch (service) {
+    case Service::none:
+      break;
+    case Service::integrity:
+      return oncrpc::AuthFlavor::KRB5I;
+    case Service::privacy:
+      return oncrpc::AuthFlavor::KRB5P;
+  }
+  return oncrpc::AuthFlavor::KRB5;
+}
+
 std::optional<Credential> decode_credential(Bytes body) {
   xdr::Decoder from(Buffer::borrow(body));
   Credential to;

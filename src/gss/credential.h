@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "gss/mechanism.h"
+#include "oncrpc/message.h"
 #include "xdr/stream.h"
 
 namespace stag::gss {
@@ -20,6 +21,9 @@ inline constexpr std::uint32_t kMaxHandle = 128;      // bytes; what fits a cred
 enum class Procedure : std::uint32_t { DATA = 0, INIT = 1, CONTINUE_INIT = 2, DESTROY = 3 };
 // rpc_gss_service_t
 enum class Service : std::uint32_t { none = 1, integrity = 2, privacy = 3 };
+
+// What Kerberos with `service` is called (RFC 2623 section 2.2.4).
+oncrpc::AuthFlavor pseudo_flavor(Service service);
 
 // rpc_gss_cred_t. Of INIT and CONTINUE_INIT, seq_num and service mean nothing.
 struct Credential {

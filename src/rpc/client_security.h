@@ -63,6 +63,8 @@ class ClientSecurity {
   // Gives the context up and tells the server so, if `channel` is connected: before the Channel is
   // closed, when no Call is in progress. A later begin() sets up another one.
   virtual Task<void> end(Channel& channel);
+  // What the Calls are protected by: of Kerberos the pseudo-flavor.
+  virtual oncrpc::AuthFlavor flavor() const { return oncrpc::AuthFlavor::RPCSEC_GSS; }
 };
 
 }  // namespace stag::rpc

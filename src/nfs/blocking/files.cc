@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "endpoint/callback_listener.h"
+#include "nfs/blocking/credentials.h"
 
 namespace stag::nfs::blocking {
 namespace {
@@ -140,6 +141,8 @@ net::EpollLoop& Files::loop() const {
 }
 
 Outcome<Files> Files::open(const client::Url& url, Options options) {
+  if (const Outcome<Ok> adopted = adopt_user(url, options.files); !adopted)
+    return Failure{adopted.error()};
   auto state = std::make_unique<State>();
   state->loops =
       options.loops != nullptr ? std::move(options.loops) : std::make_shared<endpoint::Loops>();

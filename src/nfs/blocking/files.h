@@ -24,7 +24,9 @@ template <class T>
 using Outcome = client::Outcome<T>;
 
 struct Options {
-  // Credentials, time limits, sizes of transfers.
+  // Credentials, time limits, sizes of transfers. What the URL says of the user goes before
+  // AUTH_NONE and AUTH_SYS here: sec=krb5, krb5i and krb5p are Kerberos with the tickets of the
+  // process's credential cache or client keytab, uid= and gid= are AUTH_SYS with those ids.
   client::FileSystemOptions files{};
   // Of both connections, where `transport` and `fabric` are as the URL says.
   endpoint::ConnectorOptions connector{};

@@ -20,18 +20,6 @@ AuthStat refusal_of(Bytes body) {
   return other_version ? AuthStat::AUTH_REJECTEDCRED : AuthStat::AUTH_BADCRED;
 }
 
-AuthFlavor flavor_of(gss::Service service) {
-  switch (service) {
-    case gss::Service::none:
-      break;
-    case gss::Service::integrity:
-      return AuthFlavor::KRB5I;
-    case gss::Service::privacy:
-      return AuthFlavor::KRB5P;
-  }
-  return AuthFlavor::KRB5;
-}
-
 // RFC 2203 5.2.3.1, 5.3.3.2: the checksum of a number in network order.
 Major sign(gss::Context& context, std::uint32_t number, gss::Mic& to) {
   std::array<std::byte, 4> word;
@@ -165,7 +153,7 @@ void GssAuthenticator::judge(const std::shared_ptr<ServerContext>& context,
   of.window.accept(credential.seq_num);
   of.used(now);
   to.caller = of.caller;
-  to.caller.flavor = flavor_of(credential.service);
+  to.caller.flavor = gss::pseudo_flavor(credential.service);
   if (!credential.control()) {
     to.protection =
         std::make_unique<GssProtection>(mic, context, credential, options_, *call.origin->loop);

@@ -27,6 +27,7 @@ class GssClient final : public ClientSecurity,
                                                                const oncrpc::CallHeader& header,
                                                                const CallMessage& message) override;
   Task<void> end(Channel& channel) override;
+  oncrpc::AuthFlavor flavor() const override { return gss::pseudo_flavor(options_.service); }
   void on_call_ended() override;
 
  private:

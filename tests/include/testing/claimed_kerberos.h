@@ -36,7 +36,7 @@ class ClaimedKerberos final : public rpc::ClientSecurity {
  public:
   ClaimedKerberos(oncrpc::AuthFlavor flavor, std::uint32_t uid, std::uint32_t gid,
                   std::string_view name)
-      : transforms_(flavor != oncrpc::AuthFlavor::KRB5) {
+      : flavor_(flavor) {
     xdr::Encoder encoder;
     encoder.u32(static_cast<std::uint32_t>(flavor));
     encoder.u32(uid);
@@ -44,12 +44,13 @@ class ClaimedKerberos final : public rpc::ClientSecurity {
     encoder.string(0, name);
     body_ = std::move(encoder).finish().rope().flatten();
   }
-  bool transforms() const override { return transforms_; }
+  bool transforms() const override { return flavor_ != oncrpc::AuthFlavor::KRB5; }
   std::uint32_t reply_overhead() const override { return 0; }
   Task<Result<std::unique_ptr<rpc::CallSecurity>, rpc::CallError>> begin(
       rpc::Channel&, const oncrpc::CallHeader&, const rpc::CallMessage&) override {
     co_return std::unique_ptr<rpc::CallSecurity>(std::make_unique<Claim>(body_));
   }
+  oncrpc::AuthFlavor flavor() const override { return flavor_; }
 
  private:
   class Claim final : public rpc::CallSecurity {
@@ -66,7 +67,7 @@ class ClaimedKerberos final : public rpc::ClientSecurity {
     const Buffer body_;
   };
 
-  const bool transforms_;
+  const oncrpc::AuthFlavor flavor_;
   Buffer body_;
 };
 

@@ -18,6 +18,30 @@
 namespace stag::nfs::client {
 namespace {
 
+oncrpc::AuthFlavor flavor_of(Url::Security security) {
+  switch (security) {
+    case Url::Security::Sys:
+      break;
+    case Url::Security::Krb5:
+      return oncrpc::AuthFlavor::KRB5;
+    case Url::Security::Krb5i:
+      return oncrpc::AuthFlavor::KRB5I;
+    case Url::Security::Krb5p:
+      return oncrpc::AuthFlavor::KRB5P;
+  }
+  return oncrpc::AuthFlavor::AUTH_SYS;
+}
+
+// Others make the credentials, and calls that are protected less than the URL says work as well.
+Outcome<Ok> check_user(const Url& url, const rpc::Credentials& credentials) {
+  const rpc::ClientSecurity* const security = credentials.security();
+  if (security != nullptr && (url.uid || url.gid))
+    return Failure{Error::of_url("in the URL, uid and gid: Kerberos says who the user is")};
+  if (url.security == Url::Security::Sys) return Ok{};
+  if (security != nullptr && security->flavor() == flavor_of(url.security)) return Ok{};
+  return Failure{Error::of_url("in the URL, sec: the program's credentials are of another kind")};
+}
+
 // UMNT is a courtesy; a Session does not wait for it longer than this.
 constexpr Duration kUnmountTimeout = std::chrono::seconds(2);
 constexpr Duration kProbeTimeout = std::chrono::seconds(2);
@@ -100,6 +124,8 @@ Session::~Session() = default;
 
 Task<Outcome<std::unique_ptr<Session>>> Session::open(Connectors connectors, Url url,
                                                       FileSystemOptions options) {
+  if (const Outcome<Ok> same = check_user(url, options.calls.credentials); !same)
+    co_return Failure{same.error()};
   std::unique_ptr<Session> session(new Session(std::move(url), options));
   Outcome<Ok> ready = co_await session->begin(connectors);
   if (ready) ready = co_await session->files_->adopt_sizes();

@@ -50,7 +50,9 @@ class Session {
  public:
   // Connects and mounts. Where the URL names no version it is the highest that both sides speak, of
   // 4.2, 4.1, 4.0 and 3. Transfer sizes of the URL take precedence over those of `options`. To
-  // cancel `options.calls.cancel` ends open() and every later operation.
+  // cancel `options.calls.cancel` ends open() and every later operation. Kind::Url where the
+  // credentials of `options` are not by Kerberos as the URL's sec= says, or are though it names uid
+  // or gid; it is the caller who makes them, also of uid and gid.
   static Task<Outcome<std::unique_ptr<Session>>> open(Connectors connectors, Url url,
                                                       FileSystemOptions options);
   // With the default options. (No default argument: g++ 12 destroys those of a co_await twice.)

@@ -1,6 +1,7 @@
 #include "nfs/client/session/session.h"
 
 #include "nfs/client/session/mount.h"
+#include "testing/claimed_kerberos.h"
 #include "testing/nfs/client_harness.h"
 #include "testing/nfs/nfs4_client_world.h"
 #include "testing/proves.h"
@@ -75,6 +76,23 @@ TEST_F(ClientSession, leads_from_a_URL_to_the_files) {
   EXPECT_EQ(mount_connector_.servers, (Addresses{{"server", 111}, {"server", 2049}}))
       << "the usual port, as there is no rpcbind";
   close(**session);
+}
+
+TEST_F(ClientSession, is_not_opened_with_credentials_that_protect_less_than_the_URL_says) {
+  using enum oncrpc::AuthFlavor;
+  const auto refused = [this](const std::string& query) {
+    const auto session = opened("nfs://server/data?" + query);
+    return !session && session.error().kind == Error::Kind::Url;
+  };
+  for (const std::string flavor : {"krb5", "krb5i", "krb5p"})
+    EXPECT_TRUE(refused("sec=" + flavor)) << "with AUTH_SYS";
+  options_.calls.credentials = testing::claimed_kerberos(KRB5I, 0, 0);
+  EXPECT_TRUE(refused("sec=krb5"));
+  EXPECT_TRUE(refused("sec=krb5p"));
+  EXPECT_TRUE(refused("uid=7"));
+  EXPECT_TRUE(nfs_connector_.servers.empty()) << "nothing was sent";
+  EXPECT_FALSE(refused("sec=krb5i"));
+  EXPECT_FALSE(refused(""));
 }
 
 TEST_F(ClientSession, leaves_the_list_of_mounts_when_closed) {
