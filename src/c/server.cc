@@ -173,7 +173,9 @@ stag_error serve(const Address& at, const stag_serve_options& options,
   endpoint::ListenOptions listen;
   if (options.transport == STAG_TCP) listen.transport = endpoint::Transport::Tcp;
   if (options.transport == STAG_RDMA_DEVICE) listen.fabric = endpoint::FabricKind::Verbs;
-  listen.loops = std::make_shared<endpoint::Loops>(std::max(options.threads, 1u));
+  auto loops = endpoint::Loops::start(std::max(options.threads, 1u));
+  if (!loops) return error_of(loops.error(), to_string(at));
+  listen.loops = *std::move(loops);
   auto listener = endpoint::listen(made->server, at, std::move(listen));
   if (!listener) return error_of(listener.error(), to_string(at));
   made->listener.emplace(*std::move(listener));

@@ -18,6 +18,7 @@ bool is_of_a_connection(Reason reason) {
     case Reason::RpcPeerClosed:
     case Reason::RpcPeerTooSlow:
     case Reason::RpcTooManyConnections:
+    case Reason::TooManyThreads:
       return true;
     case Reason::LoopFunctionFailed:
     case Reason::WorkersBusy:

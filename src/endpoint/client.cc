@@ -51,8 +51,10 @@ net::EpollLoop& Client::loop() const {
 }
 
 Result<Client, rpc::CallError> connect(const Address& server, ConnectOptions options) {
+  auto loops = shared_or_own(std::move(options.loops));
+  if (!loops) return Failure{rpc::CallError::transport(loops.error(), to_string(server))};
   auto state = std::make_unique<Client::State>();
-  state->loops = options.loops != nullptr ? std::move(options.loops) : std::make_shared<Loops>();
+  state->loops = *std::move(loops);
   state->connector = make_connector(state->loop(), options.connector);
   Result<std::unique_ptr<rpc::Channel>, rpc::CallError> channel =
       wait_on(state->loop(), [&] { return state->connector->connect(server, {}); });

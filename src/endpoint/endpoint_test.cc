@@ -11,6 +11,7 @@
 #include "testing/failing_program.h"
 #include "testing/gss_world.h"
 #include "testing/proves.h"
+#include "testing/scarce.h"
 #include "testing/store_service.h"
 
 namespace stag::endpoint {
@@ -225,6 +226,20 @@ TEST_P(Endpoint, waits_for_calls_in_progress_also_where_the_program_has_its_loop
   first.reset();
   EXPECT_TRUE(ended);
   caller.join();
+}
+
+TEST(EndpointLoops, that_cannot_be_had_are_an_error_and_keep_nothing) {
+  rpc::Server server;
+  {
+    const testing::FewFiles few(5);  // a loop has two
+    EXPECT_EQ(Loops::start(3).error(), Reason::TooManyOpenFiles);
+    EXPECT_TRUE(Loops::start(2).ok());
+  }
+  const testing::NoThreads none;
+  EXPECT_EQ(Loops::start().error(), Reason::TooManyThreads);
+  EXPECT_EQ(listen(server, {"127.0.0.1", 0}).error(), Reason::TooManyThreads);
+  EXPECT_EQ(listen(server, ::dup(0)).error(), Reason::TooManyThreads);
+  EXPECT_EQ(connect({"127.0.0.1", 1}).error().reason, Reason::TooManyThreads);
 }
 
 struct AskBack : INCREMENT {

@@ -41,12 +41,6 @@ class Counted {
   Key key_{};
 };
 
-// Shared by the listeners of one program, or a loop of its own.
-std::shared_ptr<Loops> loops_of(ListenOptions& options) {
-  auto loops = std::exchange(options.loops, nullptr);
-  return loops != nullptr ? std::move(loops) : std::make_shared<Loops>();
-}
-
 }  // namespace
 
 struct Listener::State {
@@ -163,7 +157,9 @@ void Listener::begin_close() {
 }
 
 Result<Listener, Reason> listen(rpc::Service& service, const Address& at, ListenOptions options) {
-  auto state = std::make_unique<Listener::State>(service, loops_of(options));
+  auto loops = shared_or_own(std::move(options.loops));
+  if (!loops) return Failure{loops.error()};
+  auto state = std::make_unique<Listener::State>(service, *std::move(loops));
   const Reason reason = run_on(state->loop(), [&] { return state->listen(at, options); });
   if (reason != Reason::None) return Failure{reason};
   state->counted.begin(*state->loops, service);
@@ -172,7 +168,9 @@ Result<Listener, Reason> listen(rpc::Service& service, const Address& at, Listen
 
 Result<Listener, Reason> listen(rpc::Service& service, int socket, ListenOptions options) {
   net::UniqueFd owned(socket);
-  auto state = std::make_unique<Listener::State>(service, loops_of(options));
+  auto loops = shared_or_own(std::move(options.loops));
+  if (!loops) return Failure{loops.error()};
+  auto state = std::make_unique<Listener::State>(service, *std::move(loops));
   const Reason reason =
       run_on(state->loop(), [&] { return state->listen(std::move(owned), options); });
   if (reason != Reason::None) return Failure{reason};

@@ -19,8 +19,12 @@ namespace stag::endpoint {
 // any.
 class Loops {
  public:
-  // Starts `count` threads, at least 1. `busy_poll_us`: net::LoopOptions.
+  // Starts `count` threads, at least 1. `busy_poll_us`: net::LoopOptions. Where the system has no
+  // descriptors for them it ends the process, and without threads throws std::system_error.
   explicit Loops(std::size_t count = 1, std::uint32_t busy_poll_us = 0);
+  // The same, but fails with TooManyOpenFiles or TooManyThreads.
+  static Result<std::shared_ptr<Loops>, Reason> start(std::size_t count = 1,
+                                                      std::uint32_t busy_poll_us = 0);
   // Stops the loops and joins their threads. Objects of the loops are gone by then.
   ~Loops() = default;
 
@@ -29,8 +33,17 @@ class Loops {
   std::vector<net::EpollLoop*> all() const;
 
  private:
+  explicit Loops(std::vector<std::unique_ptr<net::LoopThread>> threads)
+      : threads_(std::move(threads)) {}
+
   std::vector<std::unique_ptr<net::LoopThread>> threads_;
 };
+
+// `shared`, or where that is null one loop of its own.
+inline Result<std::shared_ptr<Loops>, Reason> shared_or_own(std::shared_ptr<Loops> shared) {
+  if (shared == nullptr) return Loops::start();
+  return shared;
+}
 
 namespace detail {
 template <class T>

@@ -1,6 +1,7 @@
 #include "net/loop.h"
 
 #include <future>
+#include <system_error>
 #include <utility>
 
 #include "base/failure.h"
@@ -10,7 +11,15 @@
 
 namespace stag::net {
 
-EpollLoop::EpollLoop(LoopOptions options) : core_(std::make_unique<Core>(std::move(options))) {}
+EpollLoop::EpollLoop(std::unique_ptr<Core> core) : core_(std::move(core)) {}
+
+EpollLoop::EpollLoop(LoopOptions options) : EpollLoop(Core::make(std::move(options)).value()) {}
+
+Result<std::unique_ptr<EpollLoop>, Reason> EpollLoop::make(LoopOptions options) {
+  auto core = Core::make(std::move(options));
+  if (!core) return Failure{core.error()};
+  return std::unique_ptr<EpollLoop>(new EpollLoop(*std::move(core)));
+}
 
 EpollLoop::~EpollLoop() {
   core_->drop_functions();
@@ -70,7 +79,19 @@ bool EpollLoop::on_thread() const {
 }
 
 LoopThread::LoopThread(LoopOptions options)
-    : loop_(std::make_unique<EpollLoop>(std::move(options))) {
+    : LoopThread(std::make_unique<EpollLoop>(std::move(options))) {}
+
+Result<std::unique_ptr<LoopThread>, Reason> LoopThread::start(LoopOptions options) {
+  auto loop = EpollLoop::make(std::move(options));
+  if (!loop) return Failure{loop.error()};
+  try {
+    return std::unique_ptr<LoopThread>(new LoopThread(*std::move(loop)));
+  } catch (const std::system_error&) {
+    return Failure{Reason::TooManyThreads};
+  }
+}
+
+LoopThread::LoopThread(std::unique_ptr<EpollLoop> loop) : loop_(std::move(loop)) {
   std::promise<void> started;
   const BlockedSignals blocked;
   thread_ = std::thread([this, &started] {

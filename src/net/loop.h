@@ -12,6 +12,8 @@
 #include <thread>
 
 #include "base/loop.h"
+#include "base/reason.h"
+#include "base/result.h"
 
 namespace stag::net {
 
@@ -27,8 +29,11 @@ struct LoopOptions {
 
 class EpollLoop final : public Loop {
  public:
-  // Until run() is called, the thread that made the loop counts as its thread.
+  // Until run() is called, the thread that made the loop counts as its thread. Ends the process
+  // where the system has no descriptors for it: for programs that cannot do without.
   explicit EpollLoop(LoopOptions options = {});
+  // The same for all others. Fails with TooManyOpenFiles, or why else there are no descriptors.
+  static Result<std::unique_ptr<EpollLoop>, Reason> make(LoopOptions options = {});
   // Waits for offloaded work in progress; posted functions that have not run are destroyed.
   ~EpollLoop() override;
   EpollLoop(const EpollLoop&) = delete;
@@ -54,6 +59,7 @@ class EpollLoop final : public Loop {
   Core& core() { return *core_; }
 
  private:
+  explicit EpollLoop(std::unique_ptr<Core> core);
   void cancel_timer(std::uint64_t id) override;
 
   std::unique_ptr<Core> core_;
@@ -62,7 +68,11 @@ class EpollLoop final : public Loop {
 // An EpollLoop and a thread that runs it and blocks all signals.
 class LoopThread {
  public:
+  // Ends the process where there are no descriptors, and throws std::system_error where there is no
+  // thread.
   explicit LoopThread(LoopOptions options = {});
+  // Fails as EpollLoop::make() does, and with TooManyThreads.
+  static Result<std::unique_ptr<LoopThread>, Reason> start(LoopOptions options = {});
   // Stops the loop and joins its thread. Objects of the loop are gone, or are destroyed by a
   // function that was posted before.
   ~LoopThread();
@@ -72,6 +82,8 @@ class LoopThread {
   EpollLoop& loop() { return *loop_; }
 
  private:
+  explicit LoopThread(std::unique_ptr<EpollLoop> loop);
+
   std::unique_ptr<EpollLoop> loop_;
   std::thread thread_;
 };

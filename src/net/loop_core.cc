@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/failure.h"
 #include "base/large_blocks.h"
+#include "net/system_error.h"
 
 namespace stag::net {
 namespace {
@@ -60,11 +61,22 @@ void EpollLoop::Core::call(F&& function) noexcept {
   }
 }
 
-EpollLoop::Core::Core(LoopOptions options)
+Result<std::unique_ptr<EpollLoop::Core>, Reason> EpollLoop::Core::make(LoopOptions options) {
+  UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll) return Failure{reason_of_errno(errno)};
+  UniqueFd wakeup(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wakeup) return Failure{reason_of_errno(errno)};
+  epoll_event event{EPOLLIN | EPOLLET, {}};
+  if (epoll_ctl(epoll.fd(), EPOLL_CTL_ADD, wakeup.fd(), &event) != 0)
+    return Failure{reason_of_errno(errno)};
+  return std::make_unique<Core>(std::move(options), std::move(epoll), std::move(wakeup));
+}
+
+EpollLoop::Core::Core(LoopOptions options, UniqueFd epoll, UniqueFd wakeup)
     : patience(std::chrono::microseconds(options.busy_poll_us)),
       workers(std::move(options.workers)),
-      epoll_(epoll_create1(EPOLL_CLOEXEC)),
-      wakeup_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+      epoll_(std::move(epoll)),
+      wakeup_(std::move(wakeup)) {
   // Posting a function and telling a descriptor do not ask for memory, up to a number that only a
   // process with tens of thousands of connections reaches: those who end something rely on it.
   // Untouched, the room costs addresses only.
@@ -72,10 +84,6 @@ EpollLoop::Core::Core(LoopOptions options)
   running_.reserve(kRoom);
   make_room(0);
   if (workers == nullptr) workers = std::make_shared<WorkerPool>();
-  // A loop is made at start-up; a process that has no descriptor left then cannot work.
-  STAG_CHECK(epoll_ && wakeup_);
-  epoll_event event{EPOLLIN | EPOLLET, {}};
-  STAG_CHECK(epoll_ctl(epoll_.fd(), EPOLL_CTL_ADD, wakeup_.fd(), &event) == 0);
 }
 
 bool EpollLoop::Core::watch(int fd, Watched& watched) {

@@ -51,7 +51,9 @@ class Watched {
 };
 
 struct EpollLoop::Core {
-  explicit Core(LoopOptions options);
+  static Result<std::unique_ptr<Core>, Reason> make(LoopOptions options);
+  // By make(), with the loop's descriptors.
+  Core(LoopOptions options, UniqueFd epoll, UniqueFd wakeup);
 
   // Whether the system has room for one more.
   bool watch(int fd, Watched& watched);

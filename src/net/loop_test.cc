@@ -21,11 +21,26 @@
 #include "net/signals.h"
 #include "net/spin_policy.h"
 #include "net/timer_heap.h"
+#include "testing/scarce.h"
 
 namespace stag::net {
 namespace {
 
 using namespace std::chrono_literals;
+
+TEST(Loop, is_not_made_where_the_system_has_no_descriptors_or_threads_for_it) {
+  for (const rlim_t spare : {0, 1}) {
+    const testing::FewFiles few(spare);
+    EXPECT_EQ(EpollLoop::make().error(), Reason::TooManyOpenFiles);
+    EXPECT_EQ(LoopThread::start().error(), Reason::TooManyOpenFiles);
+  }
+  const testing::FewFiles enough(2);
+  EXPECT_TRUE(EpollLoop::make().ok());
+  EXPECT_TRUE(LoopThread::start().ok()) << "what was opened is closed again";
+  const testing::NoThreads none;
+  EXPECT_EQ(LoopThread::start().error(), Reason::TooManyThreads);
+  EXPECT_TRUE(EpollLoop::make().ok());
+}
 
 TEST(Loop, runs_what_is_posted_in_order_and_never_inside_post) {
   EpollLoop loop;

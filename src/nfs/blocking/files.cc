@@ -143,9 +143,12 @@ net::EpollLoop& Files::loop() const {
 Outcome<Files> Files::open(const client::Url& url, Options options) {
   if (const Outcome<Ok> adopted = adopt_user(url, options.files); !adopted)
     return Failure{adopted.error()};
+  auto loops = endpoint::shared_or_own(std::move(options.loops));
+  if (!loops)
+    return Failure{Error::of_call({"connect to the NFS service", {}},
+                                  rpc::CallError::transport(loops.error()))};
   auto state = std::make_unique<State>();
-  state->loops =
-      options.loops != nullptr ? std::move(options.loops) : std::make_shared<endpoint::Loops>();
+  state->loops = *std::move(loops);
   endpoint::ConnectorOptions wiring = options.connector;
   wiring.transport = endpoint::Transport::Tcp;
   state->tcp = make_connector(state->loop(), wiring);

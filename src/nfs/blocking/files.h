@@ -38,7 +38,8 @@ struct Options {
 // returned, gives back what the server keeps for this client, and closes the connections.
 class Files {
  public:
-  // Connects, as client::Session::open() does. Kind::Call where the server cannot be reached.
+  // Connects, as client::Session::open() does. Kind::Call where the server cannot be reached, or
+  // the system has no descriptor or thread for this. May ask a KDC.
   static Outcome<Files> open(const client::Url& url, Options options = {});
   Files(Files&&) noexcept;
   Files& operator=(Files&&) noexcept;

@@ -2,6 +2,7 @@
 
 #include "endpoint/connector.h"
 #include "testing/nfs/blocking_fixture.h"
+#include "testing/scarce.h"
 
 namespace stag::nfs::blocking {
 namespace {
@@ -102,6 +103,14 @@ TEST_F(BlockingFiles, say_why_a_server_cannot_be_reached) {
   const Outcome<Files> files = Files::open(*Url::parse("nfs://127.0.0.1:1/data?proto=tcp"));
   ASSERT_FALSE(files);
   EXPECT_EQ(files.error().kind, client::Error::Kind::Call);
+}
+
+TEST_F(BlockingFiles, say_what_the_system_has_no_more_of) {
+  const testing::FewFiles few(1);
+  const Outcome<Files> files = Files::open(*Url::parse("nfs://127.0.0.1:1/data?proto=tcp"));
+  ASSERT_FALSE(files);
+  EXPECT_EQ(files.error().kind, client::Error::Kind::Call);
+  EXPECT_EQ(files.error().call.reason, Reason::TooManyOpenFiles);
 }
 
 }  // namespace
