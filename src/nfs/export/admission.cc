@@ -47,21 +47,27 @@ Result<ExportObject, Refusal> Admission::admit(const Export& found, const vfs::H
                       &call_.loop(), &origin, wrong};
 }
 
-Task<std::optional<vfs::Status>> Admission::refused(const ExportObject& object,
-                                                    state::Touch touch) const {
+Eventual<Admission::Permitted> Admission::permit(const ExportObject& object,
+                                                 state::Touch touch) const {
+  state::Permit permit = server_.gate->access(object.key(), touch);
+  if (permit.granted()) return Permitted(std::move(permit.change));
+  return permit_in_time(object, touch);
+}
+
+Task<Admission::Permitted> Admission::permit_in_time(const ExportObject& object,
+                                                     state::Touch touch) const {
   constexpr Duration kLook = std::chrono::milliseconds(20);
   constexpr int kLooks = 50;
   const state::FileKey file = object.key();
-  for (int i = 0; i < kLooks && guarded(); ++i) {
-    const state::Verdict verdict = server_.gate->access(file, touch);
-    if (verdict.granted()) co_return std::nullopt;
-    if (verdict.kind == state::Verdict::Kind::Refused) co_return vfs::Status::Access;
-    if (verdict.kind == state::Verdict::Kind::Lapsed) server_.gate->end_lapsed(verdict.who);
+  for (int i = 0; i < kLooks; ++i) {
+    state::Permit permit = server_.gate->access(file, touch);
+    if (permit.granted()) co_return std::move(permit.change);
+    if (permit.kind == state::Verdict::Kind::Refused) co_return Failure{vfs::Status::Access};
+    if (permit.kind == state::Verdict::Kind::Lapsed) server_.gate->end_lapsed(permit.who);
     // Most often that is done by now.
     if (i > 0) co_await sleep_for(*object.loop, kLook);
   }
-  if (!guarded()) co_return std::nullopt;
-  co_return vfs::Status::Delay;
+  co_return Failure{vfs::Status::Delay};
 }
 
 Task<std::optional<vfs::Status>> Admission::refused_create(const ExportObject& directory,
@@ -92,7 +98,9 @@ Task<std::optional<vfs::Status>> Admission::refused_name(const ExportObject& dir
   const auto found = co_await directory.store().lookup(directory.caller(), directory.handle, name);
   if (!found) co_return std::nullopt;
   file.handle = found->node.handle;
-  co_return co_await refused(file, touch);
+  const auto permitted = co_await permit(file, touch);
+  if (permitted) co_return std::nullopt;
+  co_return permitted.error();
 }
 
 std::optional<vfs::Status> refused_together(const ExportObject& one, const ExportObject& other) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/eventual.h"
 #include "base/task.h"
 #include "nfs/export/server_context.h"
 #include "rpc/program.h"
@@ -69,13 +70,15 @@ class Admission {
   Result<ExportObject, Refusal> admit(const Export& found, const vfs::Handle& object,
                                       Security security = Security::Checked) const;
 
-  // Whether somebody may have something against an operation of versions 2 and 3 at all; if so,
-  // refused() says with what it is refused: Access, or Delay after a second in which whoever is in
-  // the way did not make way. nullopt: nobody has.
+  // What an operation of versions 2 and 3 does is a change until this ends; or it is refused with
+  // Access, or Delay after a second in which whoever is in the way did not make way.
+  using Permitted = Result<state::FileChange, vfs::Status>;
+  Eventual<Permitted> permit(const ExportObject& object, state::Touch touch) const;
+  // Whether somebody may have something against an operation at all. Of READ nothing else is to be
+  // asked then.
   bool guarded() const { return server_.gate->guarded(); }
-  Task<std::optional<vfs::Status>> refused(const ExportObject& object, state::Touch touch) const;
-  // The same of CREATE, which may change the size of a file that has the name already. `how` and
-  // `name` outlive the Task.
+  // Why CREATE is refused, which may change the size of a file that has the name already; nullopt:
+  // it is not. `how` and `name` outlive the Task.
   Task<std::optional<vfs::Status>> refused_create(const ExportObject& directory,
                                                   std::string_view name,
                                                   const vfs::CreateHow& how) const;
@@ -95,6 +98,7 @@ class Admission {
  private:
   Task<std::optional<vfs::Status>> refused_name(const ExportObject& directory,
                                                 std::string_view name, state::Touch touch) const;
+  Task<Permitted> permit_in_time(const ExportObject& object, state::Touch touch) const;
 
   const ServerContext& server_;
   const rpc::CallContext& call_;

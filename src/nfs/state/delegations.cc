@@ -178,7 +178,10 @@ std::optional<StateidResult> Files::delegate_if(const DelegateArgs& args, const 
   const bool early = args.now < life->no_delegation_before.load(std::memory_order_relaxed) ||
                      shard.is_held_back(file_hash, args.now);
   if (early && !args.reclaim) return StateidResult{Status::Denied, {}};
-  if (known != nullptr || !may_delegate(shard.find_file(args.file, file_hash), args.type, *life))
+  const AboutToGuard guard(&guards_);
+  const bool changing = !args.reclaim && changes_.in_progress(args.file);
+  if (known != nullptr || changing ||
+      !may_delegate(shard.find_file(args.file, file_hash), args.type, *life))
     return StateidResult{args.reclaim ? Status::ReclaimConflict : Status::Denied, {}};
   const Limit limit = impl_->limit_of_delegations(*life, static_cast<std::int32_t>(fresh->cost));
   if (limit != Limit::None) return StateidResult{Status::Delay, {}, limit};

@@ -25,6 +25,22 @@ struct Spare {
   std::unique_ptr<HolderRecord> holder;
 };
 
+// Somebody is perhaps to get what guards a file (null: he is not): meanwhile, who changes something
+// comes to the shard's lock, and waits there.
+class AboutToGuard {
+ public:
+  explicit AboutToGuard(std::atomic<std::uint32_t>* guards) : guards_(guards) {
+    if (guards_ != nullptr) guards_->fetch_add(1);
+  }
+  AboutToGuard(const AboutToGuard&) = delete;
+  ~AboutToGuard() {
+    if (guards_ != nullptr) guards_->fetch_sub(1);
+  }
+
+ private:
+  std::atomic<std::uint32_t>* const guards_;
+};
+
 class FileShard {
  public:
   FileShard(std::uint32_t number, std::uint32_t epoch, std::atomic<std::uint32_t>& guards,

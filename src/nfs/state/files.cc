@@ -48,7 +48,9 @@ Limit Files::Impl::limit_at(const Life& life, std::int32_t more) const {
 }
 
 Files::Files(const Options& options)
-    : grace_(options.grace), impl_(std::make_unique<Impl>(options, guards_)) {}
+    : grace_(options.grace),
+      changes_(siphash(options.key, {})),
+      impl_(std::make_unique<Impl>(options, guards_)) {}
 Files::~Files() = default;
 
 std::uint32_t Files::states() const {
@@ -124,6 +126,11 @@ std::uint32_t access_of(const OpenArgs& args) {
   return args.share_access | (args.truncates ? kShareWrite : 0);
 }
 
+// Versions 2 and 3 write in a grace period, whatever is to be reclaimed.
+bool is_against_changes(const OpenArgs& args) {
+  return (args.share_deny & kShareWrite) != 0 && !args.reclaim;
+}
+
 OpenResult refused_open(Status status) {
   OpenResult result;
   result.verdict = Verdict::refused(status);
@@ -179,6 +186,9 @@ std::optional<OpenResult> Files::open_if(const OpenArgs& args, const LifePtr& li
   result.verdict =
       shard.delegation_conflict(args.file, file_hash, touch_of(args), life.get(), removed);
   if (!result.verdict.granted()) return result;
+  const AboutToGuard guard(is_against_changes(args) ? &guards_ : nullptr);
+  if (is_against_changes(args) && changes_.in_progress(args.file))
+    return refused_open(Status::Delay);
   OpenState* open = shard.find_open(hash, life->clientid, args.file, args.open_owner);
   if (open == nullptr) {
     result.limit = impl_->limit_at(*life, static_cast<std::int32_t>(fresh->cost));
@@ -198,6 +208,7 @@ std::optional<OpenResult> Files::open_if(const OpenArgs& args, const LifePtr& li
   note(*open, args.share_access, args.share_deny);
   shard.set_share(*open, open->access | args.share_access, open->deny | args.share_deny);
   result.stateid = shard.stateid_of(*open);
+  if (args.truncates) result.truncation = changes_.begin(args.file);
   return result;
 }
 
@@ -252,12 +263,17 @@ StateidResult Files::close(const FileKey& file, const Stateid& stateid, const Li
   return {Status::Ok, kInvalidStateid};
 }
 
-Verdict Files::check(const FileKey& file, const Stateid& stateid, const Life& life, Touch touch) {
+Permit Files::check(const FileKey& file, const Stateid& stateid, const Life& life, Touch touch) {
+  FileChange change = begin_change(file, touch);
+  return {checked(file, stateid, life, touch), std::move(change)};
+}
+
+Verdict Files::checked(const FileKey& file, const Stateid& stateid, const Life& life, Touch touch) {
   if (stateid == kAnonymousStateid || stateid == kBypassStateid) {
     // What share reservations will be reclaimed is not known yet.
     if (grace() && bits_of(touch) != 0) return Verdict::refused(Status::Grace);
     if (stateid == kBypassStateid && touch == Touch::Read) touch = Touch::Look;
-    return access(file, touch, &life);
+    return guarded() ? guarded_access(file, touch, &life) : Verdict{};
   }
   RemovedRecords removed;
   FileShard& shard = impl_->shard_of(stateid);

@@ -25,6 +25,7 @@
 
 #include "base/siphash.h"
 #include "base/unique_function.h"
+#include "nfs/state/file_changes.h"
 #include "nfs/state/grace_period.h"
 #include "nfs/state/outside.h"
 #include "nfs/state/range.h"
@@ -49,6 +50,14 @@ struct Verdict {
   static Verdict refused(Status status) { return {Kind::Refused, status, 0}; }
 };
 
+// A Verdict on what changes a file, and the change, where that was granted.
+struct Permit : Verdict {
+  Permit(const Verdict& verdict, FileChange&& asked_for) : Verdict(verdict) {
+    if (granted()) change = std::move(asked_for);
+  }
+  FileChange change;
+};
+
 // What an operation does to a file. Look: it reads attributes that change with the data.
 enum class Touch : std::uint8_t { Read, Write, Size, Attributes, Unlink, Look };
 
@@ -61,7 +70,8 @@ struct OpenArgs {
   bool truncates = false;  // which is a Write, whatever it opens for
 };
 struct OpenResult {
-  // Refused: ShareDenied, Grace, NoGrace, ReclaimBad, ReclaimConflict, Inval, Delay, Expired.
+  // Refused: ShareDenied, Grace, NoGrace, ReclaimBad, ReclaimConflict, Inval, Delay (a limit, or it
+  // denies writing and the file is being changed), Expired.
   Verdict verdict;
   Stateid stateid;
   // For undo(): what the owner had before; access 0: it had not opened the file.
@@ -70,6 +80,7 @@ struct OpenResult {
     std::uint8_t accesses_opened = 0, denies_opened = 0;
   } before;
   Limit limit = Limit::None;  // of Delay
+  FileChange truncation;      // where it truncates, which is still to be done
 };
 
 struct StateidResult {
@@ -205,8 +216,8 @@ class Files {
   // Locks under the open go with it. The stateid is kInvalidStateid.
   StateidResult close(const FileKey& file, const Stateid& stateid, const Life& life);
 
-  // A delegation for a client, the last step of its OPEN. Denied: others use the file, or a
-  // delegation is there, or it is too early for another one; Delay: there are too many; Grace;
+  // A delegation for a client, the last step of its OPEN. Denied: others use or change the file, or
+  // a delegation is there, or it is too early for another one; Delay: there are too many; Grace;
   // Expired. A client that reclaims one which it has reclaimed already gets that one;
   // ReclaimConflict in place of Denied.
   StateidResult delegate(const DelegateArgs& args, const LifePtr& life);
@@ -241,15 +252,16 @@ class Files {
   void revoke_delegation(const Stateid& stateid);
 
   // READ, WRITE and SETATTR with a stateid: Openmode, Locked, Grace, BadStateid, OldStateid, ...
-  Verdict check(const FileKey& file, const Stateid& stateid, const Life& life, Touch touch);
+  Permit check(const FileKey& file, const Stateid& stateid, const Life& life, Touch touch);
   // The gate for all that comes without a stateid: NFSv2, NFSv3, operations on names. Locked when a
   // share reservation denies it; Recall. `by`: who touches it, whose own delegations are not in
   // the way; null: no client of version 4.
-  Verdict access(const FileKey& file, Touch touch, const Life* by = nullptr) {
-    return guarded() ? guarded_access(file, touch, by) : Verdict{};
+  Permit access(const FileKey& file, Touch touch, const Life* by = nullptr) {
+    FileChange change = begin_change(file, touch);
+    return {guarded() ? guarded_access(file, touch, by) : Verdict{}, std::move(change)};
   }
   // Whether anything could be in the way of anybody.
-  bool guarded() const { return guards_.load(std::memory_order_acquire) != 0; }
+  bool guarded() const { return guards_.load() != 0; }
 
   LockResult lock(const LockArgs& args, const LifePtr& life);
   // LOCKT: Denied or granted.
@@ -305,7 +317,14 @@ class Files {
   OpenResult open_asking(const OpenArgs& args, const LifePtr& life);
   LockResult lock_asking(const LockArgs& args, const LifePtr& life);
   StateidResult delegate_asking(const DelegateArgs& args, const LifePtr& life);
+  // What takes a name away leaves the file as it is.
+  FileChange begin_change(const FileKey& file, Touch touch) {
+    const bool changes =
+        touch == Touch::Write || touch == Touch::Size || touch == Touch::Attributes;
+    return changes ? changes_.begin(file) : FileChange();
+  }
   Verdict guarded_access(const FileKey& file, Touch touch, const Life* by);
+  Verdict checked(const FileKey& file, const Stateid& stateid, const Life& life, Touch touch);
   void tell_recalls(const FileKey& file);
   static Status find_target(FileShard& shard, const LockArgs& args, const Life& life,
                             std::uint64_t owner_hash, LockTarget& target);
@@ -320,7 +339,9 @@ class Files {
   void freed(const FileKey* file, const Range& range = {});
 
   const std::shared_ptr<GracePeriod> grace_;
-  std::atomic<std::uint32_t> guards_{0};  // opens that deny something, and delegations
+  // Opens that deny something and delegations, those that are about to be granted among them.
+  std::atomic<std::uint32_t> guards_{0};
+  FileChanges changes_;
   UniqueFunction<void(const Recall&)> told_;
   OutsideLocks* outside_ = nullptr;
   RangeMirror* mirror_ = nullptr;

@@ -24,8 +24,10 @@ class Gate {
 
   // False: nothing can be refused.
   bool guarded() const { return files_ != nullptr && files_->guarded(); }
-  // Of guarded ones.
-  Verdict access(const FileKey& file, Touch touch) { return files_->access(file, touch); }
+  // Granted where version 4 is not served.
+  Permit access(const FileKey& file, Touch touch) {
+    return files_ == nullptr ? Permit({}, {}) : files_->access(file, touch);
+  }
   void end_lapsed(ClientId client) { end_lapsed_(client); }
 
  private:

@@ -86,9 +86,8 @@ Task<vfs::Outcome<vfs::Change>> change(const Admission& admission, const ExportO
   if (object.read_only()) co_return Failure{Status::ReadOnly};
   const auto changes = from_secattr(wanted);
   if (!changes) co_return Failure{changes.error()};
-  if (admission.guarded())
-    if (const auto refused = co_await admission.refused(object, state::Touch::Attributes))
-      co_return Failure{*refused};
+  const auto permitted = co_await admission.permit(object, state::Touch::Attributes);
+  if (!permitted) co_return Failure{permitted.error()};
   co_return co_await object.store().set_acls(object.caller(), object.handle, *changes);
 }
 

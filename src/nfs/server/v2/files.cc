@@ -39,9 +39,8 @@ Task<v2::attrstat> setattr(Request request, v2::sattrargs args) {
   const auto changes = from_sattr(args.attributes);
   if (!changes) co_return failed<v2::attrstat>(changes.error());
   const auto touch = changes->size ? state::Touch::Size : state::Touch::Attributes;
-  if (request.guarded())
-    if (const auto refused = co_await request.refused(*object, touch))
-      co_return failed<v2::attrstat>(*refused);
+  const auto permitted = co_await request.permit(*object, touch);
+  if (!permitted) co_return failed<v2::attrstat>(permitted.error());
   const auto changed = co_await object->store().set_attributes(object->caller(), object->handle,
                                                                *changes, std::nullopt);
   if (!changed) co_return failed<v2::attrstat>(changed.error());
@@ -73,9 +72,8 @@ Task<v2::readlinkres> readlink(Request request, v2::fhandle link) {
 Task<v2::readres> read(Request request, v2::readargs args) {
   const auto object = request.resolve(args.file);
   if (!object) co_return failed<v2::readres>(object.error());
-  if (request.guarded())
-    if (const auto refused = co_await request.refused(*object, state::Touch::Read))
-      co_return failed<v2::readres>(*refused);
+  const auto permitted = co_await request.permit(*object, state::Touch::Read);
+  if (!permitted) co_return failed<v2::readres>(permitted.error());
   auto found = co_await object->store().read(object->caller(), object->handle, args.offset,
                                              std::min(args.count, v2::MAXDATA));
   if (!found) co_return failed<v2::readres>(found.error());
@@ -92,9 +90,8 @@ Task<v2::attrstat> write(Request request, v2::writeargs args) {
   const std::size_t size = args.data.size();
   if (args.offset + std::uint64_t{size} > kMaxFileSize)
     co_return failed<v2::attrstat>(v2::NFSERR_FBIG);
-  if (request.guarded())
-    if (const auto refused = co_await request.refused(*object, state::Touch::Write))
-      co_return failed<v2::attrstat>(*refused);
+  const auto permitted = co_await request.permit(*object, state::Touch::Write);
+  if (!permitted) co_return failed<v2::attrstat>(permitted.error());
   const auto written =
       co_await object->store().write(object->caller(), object->handle, args.offset,
                                      std::move(args.data), vfs::Stability::FileSync);

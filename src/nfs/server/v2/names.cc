@@ -89,9 +89,8 @@ Task<v2::nfsstat> link(Request request, v2::linkargs args) {
   if (!directory) co_return directory.error();
   const auto refused = refused_together(*file, *directory);
   if (refused) co_return to_nfsstat(*refused);
-  if (request.guarded())
-    if (const auto kept = co_await request.refused(*file, state::Touch::Attributes))
-      co_return to_nfsstat(*kept);
+  const auto permitted = co_await request.permit(*file, state::Touch::Attributes);
+  if (!permitted) co_return to_nfsstat(permitted.error());
   const auto linked =
       co_await file->store().link(file->caller(), file->handle, directory->handle, args.to.name);
   co_return status_of(linked);

@@ -51,6 +51,15 @@ Wanted wanted_of(const v3::SETATTR3args& args, const ExportObject& object) {
   return wanted;
 }
 
+Task<vfs::Outcome<vfs::Change>> change(const Request& request, const ExportObject& object,
+                                       const Wanted& wanted) {
+  const auto touch = wanted.attributes.size ? state::Touch::Size : state::Touch::Attributes;
+  const auto permitted = co_await request.permit(object, touch);
+  if (!permitted) co_return Failure{permitted.error()};
+  co_return co_await object.store().set_attributes(object.caller(), object.handle,
+                                                   wanted.attributes, wanted.guard);
+}
+
 }  // namespace
 
 Task<v3::SETATTR3res> setattr(Request request, v3::SETATTR3args args) {
@@ -62,13 +71,8 @@ Task<v3::SETATTR3res> setattr(Request request, v3::SETATTR3args args) {
   }
   const Wanted wanted = wanted_of(args, *object);
   res.status = wanted.status;
-  const auto touch = wanted.attributes.size ? state::Touch::Size : state::Touch::Attributes;
-  if (res.status == v3::NFS3_OK && request.guarded())
-    if (const auto refused = co_await request.refused(*object, touch))
-      res.status = request.failure(*refused);
   if (res.status == v3::NFS3_OK) {
-    const auto changed = co_await object->store().set_attributes(object->caller(), object->handle,
-                                                                 wanted.attributes, wanted.guard);
+    const auto changed = co_await change(request, *object, wanted);
     if (changed) {
       res.resok().obj_wcc = to_wcc_data(*changed);
       co_return res;

@@ -11,6 +11,7 @@ using ReadCall = Running<v3::NFSPROC3_READ>;
 using WriteCall = Running<v3::NFSPROC3_WRITE>;
 using Reading = vfs::Operation<vfs::ReadResult>;
 using Writing = vfs::Operation<vfs::WriteResult>;
+using Permitted = Admission::Permitted;
 
 Task<v3::READ3res> read_failed(const ReadCall& call, vfs::Status status) {
   v3::READ3res res;
@@ -45,8 +46,8 @@ Eventual<v3::READ3res> read_now(const ReadCall& call) {
 }
 
 Task<v3::READ3res> read_guarded(const ReadCall& call) {
-  const auto refused = co_await call.request.refused(*call.object, state::Touch::Read);
-  if (refused) co_return co_await read_failed(call, *refused);
+  const auto permitted = co_await call.request.permit(*call.object, state::Touch::Read);
+  if (!permitted) co_return co_await read_failed(call, permitted.error());
   co_return co_await read_now(call);
 }
 
@@ -110,13 +111,15 @@ Eventual<v3::WRITE3res> write_done(const vfs::WriteResult& written, v3::writever
   return made;
 }
 
-Task<v3::WRITE3res> write_later(const WriteCall& call, Writing writing, v3::writeverf3 verifier) {
+Task<v3::WRITE3res> write_later(const WriteCall& call, Writing writing, v3::writeverf3 verifier,
+                                state::FileChange change) {
   const auto written = co_await std::move(writing);
+  change.end();
   if (written) co_return std::move(write_done(*written, verifier).value());
   co_return co_await write_failed(call, call.request.failure(written.error()));
 }
 
-Eventual<v3::WRITE3res> write_now(WriteCall& call) {
+Eventual<v3::WRITE3res> write_now(WriteCall& call, state::FileChange change) {
   const ExportObject& object = *call.object;
   // 3.3.7: of more than wtmax bytes only wtmax are written. They are copied: a store that keeps the
   // Buffer would keep all received bytes in memory.
@@ -128,13 +131,13 @@ Eventual<v3::WRITE3res> write_now(WriteCall& call) {
   Writing writing = object.store().write(object.caller(), object.handle, call.args.offset,
                                          std::move(data), to_stability(call.args.stable));
   if (writing.ready() && writing.value()) return write_done(*writing.value(), verifier);
-  return write_later(call, std::move(writing), verifier);
+  return write_later(call, std::move(writing), verifier, std::move(change));
 }
 
-Task<v3::WRITE3res> write_guarded(WriteCall& call) {
-  const auto refused = co_await call.request.refused(*call.object, state::Touch::Write);
-  if (refused) co_return co_await write_failed(call, call.request.failure(*refused));
-  co_return co_await write_now(call);
+Task<v3::WRITE3res> write_in_time(WriteCall& call, Eventual<Permitted> asked) {
+  auto permitted = co_await std::move(asked);
+  if (!permitted) co_return co_await write_failed(call, call.request.failure(permitted.error()));
+  co_return co_await write_now(call, *std::move(permitted));
 }
 
 }  // namespace
@@ -142,8 +145,9 @@ Task<v3::WRITE3res> write_guarded(WriteCall& call) {
 Eventual<v3::WRITE3res> write(WriteCall& call) {
   const v3::nfsstat3 refused = refusal(call);
   if (refused != v3::NFS3_OK) return write_failed(call, refused);
-  if (call.request.guarded()) return write_guarded(call);
-  return write_now(call);
+  Eventual<Permitted> asked = call.request.permit(*call.object, state::Touch::Write);
+  if (!asked.ready()) return write_in_time(call, std::move(asked));
+  return write_now(call, *std::move(asked.value()));
 }
 
 Task<v3::COMMIT3res> commit(Request request, v3::COMMIT3args args) {

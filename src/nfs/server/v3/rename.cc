@@ -32,6 +32,18 @@ Task<v3::RENAME3res> rename(Request request, v3::RENAME3args args) {
   co_return res;
 }
 
+namespace {
+
+Task<vfs::Outcome<vfs::Linked>> make_link(const Request& request, const ExportObject& file,
+                                          const ExportObject& directory, const std::string& name) {
+  if (const auto refused = refused_together(file, directory)) co_return Failure{*refused};
+  const auto permitted = co_await request.permit(file, state::Touch::Attributes);
+  if (!permitted) co_return Failure{permitted.error()};
+  co_return co_await file.store().link(file.caller(), file.handle, directory.handle, name);
+}
+
+}  // namespace
+
 Task<v3::LINK3res> link(Request request, v3::LINK3args args) {
   v3::LINK3res res;
   const auto file = request.resolve(args.file);
@@ -40,21 +52,13 @@ Task<v3::LINK3res> link(Request request, v3::LINK3args args) {
     res.status = request.failure(file ? directory.error() : file.error());
     co_return res;
   }
-  auto refused = refused_together(*file, *directory);
-  if (!refused && request.guarded())
-    refused = co_await request.refused(*file, state::Touch::Attributes);
-  if (refused) {
-    res.status = request.failure(*refused);
-  } else {
-    const auto linked = co_await file->store().link(file->caller(), file->handle, directory->handle,
-                                                    args.link.name);
-    if (linked) {
-      res.resok().file_attributes = to_post_op_attr(linked->attributes);
-      res.resok().linkdir_wcc = to_wcc_data(linked->directory);
-      co_return res;
-    }
-    res.status = request.failure(linked.error());
+  const auto linked = co_await make_link(request, *file, *directory, args.link.name);
+  if (linked) {
+    res.resok().file_attributes = to_post_op_attr(linked->attributes);
+    res.resok().linkdir_wcc = to_wcc_data(linked->directory);
+    co_return res;
   }
+  res.status = request.failure(linked.error());
   v3::LINK3resfail& fail = res.resfail();
   fail.file_attributes = co_await post_op_attributes(*file);
   fail.linkdir_wcc = co_await wcc_now(*directory);

@@ -28,8 +28,8 @@ class Request {
 
   // As of Admission.
   bool guarded() const { return admission_.guarded(); }
-  Task<std::optional<vfs::Status>> refused(const ExportObject& object, state::Touch touch) const {
-    return admission_.refused(object, touch);
+  Eventual<Admission::Permitted> permit(const ExportObject& object, state::Touch touch) const {
+    return admission_.permit(object, touch);
   }
   Task<std::optional<vfs::Status>> refused_create(const ExportObject& directory,
                                                   std::string_view name,

@@ -15,9 +15,9 @@ Task<v4::nfsstat4> reshape(Compound& compound, const v4::stateid4& stateid, std:
                            std::uint64_t length, Reshape function) {
   const ExportObject file = compound.object();
   if (file.read_only()) co_return v4::NFS4ERR_ROFS;
-  if (const auto refused =
-          co_await check_stateid_patiently(compound, file, stateid, state::Touch::Write))
-    co_return *refused;
+  const auto permitted =
+      co_await check_stateid_patiently(compound, file, stateid, state::Touch::Write);
+  if (!permitted) co_return permitted.error();
   const auto changed =
       co_await (file.store().*function)(file.caller(), file.handle, offset, length);
   if (changed) co_return v4::NFS4_OK;

@@ -11,12 +11,12 @@ Task<v4::CLONE4res> clone(Compound& compound, v4::CLONE4args& args) {
   const ExportObject to = compound.object();
   if (const auto refused = refused_together(from, to))
     co_return v4::CLONE4res{to_nfsstat4(*refused)};
-  if (const auto refused =
-          co_await check_stateid_patiently(compound, from, args.cl_src_stateid, state::Touch::Read))
-    co_return v4::CLONE4res{*refused};
-  if (const auto refused =
-          co_await check_stateid_patiently(compound, to, args.cl_dst_stateid, state::Touch::Write))
-    co_return v4::CLONE4res{*refused};
+  const auto read =
+      co_await check_stateid_patiently(compound, from, args.cl_src_stateid, state::Touch::Read);
+  if (!read) co_return v4::CLONE4res{read.error()};
+  const auto permitted =
+      co_await check_stateid_patiently(compound, to, args.cl_dst_stateid, state::Touch::Write);
+  if (!permitted) co_return v4::CLONE4res{permitted.error()};
   const auto cloned = co_await to.store().clone(
       to.caller(), from.handle, to.handle, {args.cl_src_offset, args.cl_dst_offset, args.cl_count});
   if (cloned) co_return v4::CLONE4res{v4::NFS4_OK};

@@ -14,15 +14,15 @@ namespace {
 // One COPY moves so many bytes at most before it is answered; the client asks for the rest.
 constexpr std::uint64_t kLargestAnswer = 64 << 20;
 
-Task<std::optional<v4::nfsstat4>> refused(Compound& compound, const ExportObject& from,
-                                          const ExportObject& to, const v4::COPY4args& args) {
+Task<Permitted> may_copy(Compound& compound, const ExportObject& from, const ExportObject& to,
+                         const v4::COPY4args& args) {
   // Another server's file: the client falls back on READ and WRITE (11.1.2.1).
-  if (!args.ca_source_server.empty()) co_return v4::NFS4ERR_OFFLOAD_DENIED;
-  if (to.read_only()) co_return v4::NFS4ERR_ROFS;
-  if (from.key() == to.key()) co_return v4::NFS4ERR_INVAL;
-  const auto not_read =
+  if (!args.ca_source_server.empty()) co_return Failure{v4::NFS4ERR_OFFLOAD_DENIED};
+  if (to.read_only()) co_return Failure{v4::NFS4ERR_ROFS};
+  if (from.key() == to.key()) co_return Failure{v4::NFS4ERR_INVAL};
+  const auto read =
       co_await check_stateid_patiently(compound, from, args.ca_src_stateid, state::Touch::Read);
-  if (not_read) co_return not_read;
+  if (!read) co_return Failure{read.error()};
   co_return co_await check_stateid_patiently(compound, to, args.ca_dst_stateid,
                                              state::Touch::Write);
 }
@@ -34,7 +34,7 @@ bool nobody_waits(const Compound& compound) {
 
 // The stateid of what goes on by itself; nullopt: it does not.
 std::optional<state::Stateid> leave(Compound& compound, FileCopy& copy, const v4::COPY4args& args,
-                                    std::uint64_t verifier) {
+                                    std::uint64_t verifier, const state::FileChange& change) {
   Offloads* const offloads = compound.shared().offloads.load(std::memory_order_acquire);
   const state::LifePtr& life = compound.life();
   if (args.ca_synchronous || offloads == nullptr || !offloads->can_tell(life->clientid))
@@ -47,7 +47,7 @@ std::optional<state::Stateid> leave(Compound& compound, FileCopy& copy, const v4
   const auto to = compound.meant(args.ca_dst_stateid);
   if (!from || !to) return std::nullopt;
   return offloads->begin({copy, compound.admission().shared_exports(), life, compound.slot()->slot,
-                          *from, *to, verifier});
+                          *from, *to, verifier, change.another()});
 }
 
 // As far as one answer goes.
@@ -67,8 +67,8 @@ Task<void> copy_here(Compound& compound, FileCopy& copy) {
 Task<v4::COPY4res> copy(Compound& compound, v4::COPY4args& args) {
   const ExportObject from = compound.saved_object();
   const ExportObject to = compound.object();
-  if (const auto status = co_await refused(compound, from, to, args))
-    co_return v4::COPY4res{*status, {}};
+  const auto permitted = co_await may_copy(compound, from, to, args);
+  if (!permitted) co_return v4::COPY4res{permitted.error(), {}};
   // Taken first: data lost while we write must not look safe under the later verifier.
   const std::uint64_t verifier = compound.shared().server.write_verifier(to.store());
   FileCopy copy(from, to, {args.ca_src_offset, args.ca_dst_offset, args.ca_count});
@@ -78,7 +78,7 @@ Task<v4::COPY4res> copy(Compound& compound, v4::COPY4args& args) {
   v4::COPY4resok& ok = results.cr_resok4();
   ok.cr_requirements = {true, true};
   std::optional<state::Stateid> left;
-  if (!copy.done()) left = leave(compound, copy, args, verifier);
+  if (!copy.done()) left = leave(compound, copy, args, verifier, *permitted);
   if (left) {
     ok.cr_response.wr_callback_id.push_back(to_stateid4(*left));
     ok.cr_requirements.cr_synchronous = false;

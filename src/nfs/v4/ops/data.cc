@@ -42,9 +42,9 @@ Eventual<v4::READ4res> read_now(const ExportObject& object, const v4::READ4args&
 
 Task<v4::READ4res> read_in_time(Compound& compound, v4::READ4args& args) {
   const ExportObject& object = compound.object();
-  const auto refused =
+  const auto permitted =
       co_await check_stateid_in_time(compound, object, args.stateid, state::Touch::Read);
-  if (refused) co_return v4::READ4res{*refused, {}};
+  if (!permitted) co_return v4::READ4res{permitted.error(), {}};
   co_return co_await read_now(object, args);
 }
 
@@ -57,14 +57,16 @@ v4::WRITE4res to_results(const vfs::WriteResult& written, std::uint64_t verifier
   return results;
 }
 
-Task<v4::WRITE4res> write_later(const ExportObject& object, Writing writing,
-                                std::uint64_t verifier) {
+Task<v4::WRITE4res> write_later(const ExportObject& object, Writing writing, std::uint64_t verifier,
+                                state::FileChange change) {
   const auto written = co_await std::move(writing);
+  change.end();
   if (!written) co_return v4::WRITE4res{co_await read_status(object, written.error()), {}};
   co_return to_results(*written, verifier);
 }
 
-Eventual<v4::WRITE4res> write_now(Compound& compound, v4::WRITE4args& args) {
+Eventual<v4::WRITE4res> write_now(Compound& compound, v4::WRITE4args& args,
+                                  state::FileChange change) {
   const ExportObject& object = compound.object();
   // Of more than maxwrite bytes only so many are written. They are copied: a store that keeps what
   // it is given would keep all that was received.
@@ -75,33 +77,33 @@ Eventual<v4::WRITE4res> write_now(Compound& compound, v4::WRITE4args& args) {
   Writing writing = object.store().write(object.caller(), object.handle, args.offset,
                                          std::move(args.data), to_stability(args.stable));
   if (writing.ready() && writing.value()) return to_results(*writing.value(), verifier);
-  return write_later(object, std::move(writing), verifier);
+  return write_later(object, std::move(writing), verifier, std::move(change));
 }
 
 Task<v4::WRITE4res> write_in_time(Compound& compound, v4::WRITE4args& args) {
-  const auto refused = co_await check_stateid_in_time(compound, compound.object(), args.stateid,
-                                                      state::Touch::Write);
-  if (refused) co_return v4::WRITE4res{*refused, {}};
-  co_return co_await write_now(compound, args);
+  auto permitted = co_await check_stateid_in_time(compound, compound.object(), args.stateid,
+                                                  state::Touch::Write);
+  if (!permitted) co_return v4::WRITE4res{permitted.error(), {}};
+  co_return co_await write_now(compound, args, *std::move(permitted));
 }
 
 }  // namespace
 
 Eventual<v4::READ4res> read(Compound& compound, v4::READ4args& args) {
   const ExportObject& object = compound.object();
-  const auto refused = check_stateid(compound, object, args.stateid, state::Touch::Read);
-  if (refused == v4::NFS4ERR_DELAY) return read_in_time(compound, args);
-  if (refused) return v4::READ4res{*refused, {}};
+  const auto permitted = check_stateid(compound, object, args.stateid, state::Touch::Read);
+  if (is_delayed(permitted)) return read_in_time(compound, args);
+  if (!permitted) return v4::READ4res{permitted.error(), {}};
   return read_now(object, args);
 }
 
 Eventual<v4::WRITE4res> write(Compound& compound, v4::WRITE4args& args) {
   const ExportObject& object = compound.object();
   if (object.read_only()) return v4::WRITE4res{v4::NFS4ERR_ROFS, {}};
-  const auto refused = check_stateid(compound, object, args.stateid, state::Touch::Write);
-  if (refused == v4::NFS4ERR_DELAY) return write_in_time(compound, args);
-  if (refused) return v4::WRITE4res{*refused, {}};
-  return write_now(compound, args);
+  auto permitted = check_stateid(compound, object, args.stateid, state::Touch::Write);
+  if (is_delayed(permitted)) return write_in_time(compound, args);
+  if (!permitted) return v4::WRITE4res{permitted.error(), {}};
+  return write_now(compound, args, *std::move(permitted));
 }
 
 }  // namespace stag::nfs::nfs4

@@ -7,8 +7,8 @@ namespace stag::nfs::nfs4 {
 
 Task<v4::IO_ADVISE4res> io_advise(Compound& compound, v4::IO_ADVISE4args& args) {
   const ExportObject file = compound.object();
-  const auto refused = check_stateid(compound, file, args.iaa_stateid, state::Touch::Attributes);
-  if (refused) co_return v4::IO_ADVISE4res{*refused, {}};
+  const auto permitted = check_stateid(compound, file, args.iaa_stateid, state::Touch::Attributes);
+  if (!permitted) co_return v4::IO_ADVISE4res{permitted.error(), {}};
   const auto attributes = co_await file.store().attributes(file.caller(), file.handle);
   if (!attributes) co_return v4::IO_ADVISE4res{co_await range_status(file, attributes.error()), {}};
   if (attributes->type != vfs::FileType::Regular)

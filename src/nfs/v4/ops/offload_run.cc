@@ -31,6 +31,7 @@ v4::nfsstat4 Offloads::check(const Job& job) const {
 
 Task<v4::nfsstat4> Offloads::copy_all(Job& job) {
   FileCopy& copy = job.work.copy;
+  const state::FileChange change = std::move(job.work.change);
   while (!copy.done() && !given_up(job)) {
     if (const v4::nfsstat4 status = check(job); status != v4::NFS4_OK) co_return status;
     if (const auto fault = co_await copy.step()) co_return co_await copy_status(copy, *fault);

@@ -30,6 +30,7 @@ struct OffloadedCopy {
   // What allows it, checked between any two pieces.
   v4::stateid4 from_stateid, to_stateid;
   std::uint64_t verifier = 0;  // of what it writes
+  state::FileChange change;    // of the file it writes, from the COPY on
 };
 
 class Offloads {

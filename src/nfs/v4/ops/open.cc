@@ -12,12 +12,13 @@ namespace stag::nfs::nfs4 {
 
 namespace {
 
-Task<v4::nfsstat4> truncate(const OpenTarget& target) {
+Task<v4::nfsstat4> truncate(const OpenTarget& target, state::FileChange change) {
   if (!target.truncate) co_return v4::NFS4_OK;
   vfs::SetAttributes changes;
   changes.size = target.truncate;
   const auto changed = co_await target.file.store().set_attributes(
       target.file.caller(), target.file.handle, changes, std::nullopt);
+  change.end();
   co_return changed ? v4::NFS4_OK : to_nfsstat4(changed.error());
 }
 
@@ -25,8 +26,9 @@ Task<v4::nfsstat4> truncate(const OpenTarget& target) {
 Task<Result<v4::open_delegation4, v4::nfsstat4>> truncate_and_delegate(Compound& compound,
                                                                        const OpenTarget& target,
                                                                        const v4::OPEN4args& args,
-                                                                       Delegating delegating) {
-  const v4::nfsstat4 failed = co_await truncate(target);
+                                                                       Delegating delegating,
+                                                                       state::OpenResult& opened) {
+  const v4::nfsstat4 failed = co_await truncate(target, std::move(opened.truncation));
   if (failed != v4::NFS4_OK) co_return Failure{failed};
   if (delegating == Delegating::Forbidden) co_return v4::open_delegation4{};
   co_return co_await delegation_for(compound, target.file, args);
@@ -59,14 +61,14 @@ Task<v4::OPEN4res> open_file(Compound& compound, v4::OPEN4args& args, Delegating
                                args.share_deny,
                                args.claim.claim == v4::CLAIM_PREVIOUS,
                                target->truncate.has_value()};
-  const state::OpenResult opened = co_await settled_in_time(compound, wanted.file, [&] {
+  state::OpenResult opened = co_await settled_in_time(compound, wanted.file, [&] {
     return with_room(compound, state::Shortage::States,
                      [&] { return compound.shared().files.open(wanted, compound.life()); });
   });
   note_limit(compound, Reason::Nfs4StatesTooMany, opened.limit);
   note_refused_reclaim(compound, opened);
   if (!opened.verdict.granted()) co_return v4::OPEN4res{status_of(opened.verdict), {}};
-  auto delegation = co_await truncate_and_delegate(compound, *target, args, delegating);
+  auto delegation = co_await truncate_and_delegate(compound, *target, args, delegating, opened);
   if (!delegation) {
     compound.shared().files.undo(opened);
     co_return v4::OPEN4res{delegation.error(), {}};

@@ -4,16 +4,13 @@
 
 namespace stag::nfs::nfs4 {
 
-Task<v4::nfsstat4> pass_gate(Compound& compound, ExportObject object, state::Touch touch) {
+Task<Permitted> pass_gate(Compound& compound, ExportObject object, state::Touch touch) {
   state::Files& files = compound.shared().files;
-  if (!files.guarded()) co_return v4::NFS4_OK;
-  struct Asked {
-    state::Verdict verdict;
-  };
   const state::FileKey file = object.key();
-  const Asked asked = co_await settled_in_time(
+  Asked asked = co_await settled_in_time(
       compound, file, [&] { return Asked{files.access(file, touch, compound.life().get())}; });
-  co_return status_of(asked.verdict);
+  if (!asked.verdict.granted()) co_return Failure{status_of(asked.verdict)};
+  co_return std::move(asked.verdict.change);
 }
 
 Task<v4::nfsstat4> pass_gate(Compound& compound, ExportObject directory, std::string name,
@@ -22,7 +19,8 @@ Task<v4::nfsstat4> pass_gate(Compound& compound, ExportObject directory, std::st
   const auto found = co_await directory.store().lookup(directory.caller(), directory.handle, name);
   if (!found) co_return v4::NFS4_OK;
   directory.handle = found->node.handle;
-  co_return co_await pass_gate(compound, directory, touch);
+  const auto permitted = co_await pass_gate(compound, directory, touch);
+  co_return permitted ? v4::NFS4_OK : permitted.error();
 }
 
 }  // namespace stag::nfs::nfs4

@@ -8,8 +8,8 @@ namespace stag::nfs::nfs4 {
 Task<v4::REMOVEXATTR4res> removexattr(Compound& compound, v4::REMOVEXATTR4args& args) {
   const ExportObject object = compound.object();
   if (object.read_only()) co_return v4::REMOVEXATTR4res{v4::NFS4ERR_ROFS, {}};
-  const v4::nfsstat4 recalled = co_await pass_gate(compound, object, state::Touch::Attributes);
-  if (recalled != v4::NFS4_OK) co_return v4::REMOVEXATTR4res{recalled, {}};
+  const auto permitted = co_await pass_gate(compound, object, state::Touch::Attributes);
+  if (!permitted) co_return v4::REMOVEXATTR4res{permitted.error(), {}};
   const auto changed =
       co_await object.store().remove_xattr(object.caller(), object.handle, args.rxa_name);
   if (!changed) co_return v4::REMOVEXATTR4res{co_await xattr_status(object, changed.error()), {}};

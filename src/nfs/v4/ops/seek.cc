@@ -7,8 +7,8 @@ namespace stag::nfs::nfs4 {
 
 Task<v4::SEEK4res> seek(Compound& compound, v4::SEEK4args& args) {
   const ExportObject file = compound.object();
-  if (const auto refused = check_stateid(compound, file, args.sa_stateid, state::Touch::Read))
-    co_return v4::SEEK4res{*refused, {}};
+  const auto permitted = check_stateid(compound, file, args.sa_stateid, state::Touch::Read);
+  if (!permitted) co_return v4::SEEK4res{permitted.error(), {}};
   const vfs::SeekTo what =
       args.sa_what == v4::NFS4_CONTENT_DATA ? vfs::SeekTo::Data : vfs::SeekTo::Hole;
   const auto found = co_await file.store().seek(file.caller(), file.handle, args.sa_offset, what);

@@ -13,14 +13,15 @@ Task<v4::SETATTR4res> setattr(Compound& compound, v4::SETATTR4args& args) {
     co_return v4::SETATTR4res{bad, {}};
   const ExportObject object = compound.object();
   if (object.read_only()) co_return v4::SETATTR4res{v4::NFS4ERR_ROFS, {}};
-  // 18.30.3: the stateid is there for a change of the size, which is like a WRITE.
+  // 18.30.3: the stateid is there for a change of the size, which is like a WRITE. Kept until that
+  // is done: nobody may deny it in between.
+  Permitted sized = state::FileChange();
   if (wanted->values.size) {
-    const auto refused =
-        co_await check_stateid_patiently(compound, object, args.stateid, state::Touch::Size);
-    if (refused) co_return v4::SETATTR4res{*refused, {}};
+    sized = co_await check_stateid_patiently(compound, object, args.stateid, state::Touch::Size);
+    if (!sized) co_return v4::SETATTR4res{sized.error(), {}};
   }
-  const v4::nfsstat4 recalled = co_await pass_gate(compound, object, state::Touch::Attributes);
-  if (recalled != v4::NFS4_OK) co_return v4::SETATTR4res{recalled, {}};
+  const auto permitted = co_await pass_gate(compound, object, state::Touch::Attributes);
+  if (!permitted) co_return v4::SETATTR4res{permitted.error(), {}};
   const auto changed = co_await object.store().set_attributes(object.caller(), object.handle,
                                                               wanted->values, std::nullopt);
   if (!changed) co_return v4::SETATTR4res{to_nfsstat4(changed.error()), {}};

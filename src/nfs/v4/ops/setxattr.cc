@@ -21,8 +21,8 @@ Task<v4::SETXATTR4res> setxattr(Compound& compound, v4::SETXATTR4args& args) {
   if (object.read_only()) co_return v4::SETXATTR4res{v4::NFS4ERR_ROFS, {}};
   if (args.sxa_value.size() > vfs::kLargestXattr)
     co_return v4::SETXATTR4res{v4::NFS4ERR_XATTR2BIG, {}};
-  const v4::nfsstat4 recalled = co_await pass_gate(compound, object, state::Touch::Attributes);
-  if (recalled != v4::NFS4_OK) co_return v4::SETXATTR4res{recalled, {}};
+  const auto permitted = co_await pass_gate(compound, object, state::Touch::Attributes);
+  if (!permitted) co_return v4::SETXATTR4res{permitted.error(), {}};
   const Buffer value = args.sxa_value.flatten();
   const auto changed =
       co_await object.store().set_xattr(object.caller(), object.handle, args.sxa_key,

@@ -29,31 +29,29 @@ v4::nfsstat4 status_of(const state::Verdict& verdict) {
 namespace {
 
 struct Checked {
-  std::optional<v4::nfsstat4> refused;
+  Permitted permitted;
   bool recalled = false;  // for delegations that are being recalled
 };
 
 Checked check(Compound& compound, const ExportObject& object, const v4::stateid4& argument,
               state::Touch touch) {
   const auto meant = compound.meant(argument);
-  if (!meant) return {meant.error()};
-  if (const v4::nfsstat4 nobody = compound.identify(*meant); nobody != v4::NFS4_OK) return {nobody};
-  struct Asked {
-    state::Verdict verdict;
-  };
-  const Asked asked = settled(compound, [&] {
+  if (!meant) return {Failure{meant.error()}};
+  if (const v4::nfsstat4 nobody = compound.identify(*meant); nobody != v4::NFS4_OK)
+    return {Failure{nobody}};
+  Asked asked = settled(compound, [&] {
     return Asked{
         compound.shared().files.check(object.key(), to_stateid(*meant), *compound.life(), touch)};
   });
-  if (asked.verdict.granted()) return {};
-  return {status_of(asked.verdict), asked.verdict.kind == state::Verdict::Kind::Recall};
+  if (asked.verdict.granted()) return {std::move(asked.verdict.change)};
+  return {Failure{status_of(asked.verdict)}, asked.verdict.kind == state::Verdict::Kind::Recall};
 }
 
 }  // namespace
 
-std::optional<v4::nfsstat4> check_stateid(Compound& compound, const ExportObject& object,
-                                          const v4::stateid4& argument, state::Touch touch) {
-  return check(compound, object, argument, touch).refused;
+Permitted check_stateid(Compound& compound, const ExportObject& object,
+                        const v4::stateid4& argument, state::Touch touch) {
+  return check(compound, object, argument, touch).permitted;
 }
 
 // Which of the two comes second finds nobody waiting.
@@ -72,8 +70,8 @@ Task<bool> delegation_goes(Compound& compound, state::FileKey file, TimePoint un
   co_return co_await *ended;
 }
 
-Task<std::optional<v4::nfsstat4>> check_stateid_in_time(Compound& compound, ExportObject object,
-                                                        v4::stateid4 stateid, state::Touch touch) {
+Task<Permitted> check_stateid_in_time(Compound& compound, ExportObject object, v4::stateid4 stateid,
+                                      state::Touch touch) {
   const TimePoint until = compound.now() + kRecallPatience;
   Checked checked = check(compound, object, stateid, touch);
   while (checked.recalled) {
@@ -81,14 +79,13 @@ Task<std::optional<v4::nfsstat4>> check_stateid_in_time(Compound& compound, Expo
     if (!gone) break;
     checked = check(compound, object, stateid, touch);
   }
-  co_return checked.refused;
+  co_return std::move(checked.permitted);
 }
 
-Task<std::optional<v4::nfsstat4>> check_stateid_patiently(Compound& compound, ExportObject object,
-                                                          v4::stateid4 stateid,
-                                                          state::Touch touch) {
-  const auto refused = check_stateid(compound, object, stateid, touch);
-  if (refused != v4::NFS4ERR_DELAY) co_return refused;
+Task<Permitted> check_stateid_patiently(Compound& compound, ExportObject object,
+                                        v4::stateid4 stateid, state::Touch touch) {
+  Permitted permitted = check_stateid(compound, object, stateid, touch);
+  if (!is_delayed(permitted)) co_return permitted;
   co_return co_await check_stateid_in_time(compound, object, stateid, touch);
 }
 

@@ -12,10 +12,19 @@ namespace stag::nfs::nfs4 {
 state::Stateid to_stateid(const v4::stateid4& stateid);
 v4::stateid4 to_stateid4(const state::Stateid& stateid);
 
-// Why an operation with this stateid may not do that; nullopt: it may. The stateid becomes the
-// current one.
-std::optional<v4::nfsstat4> check_stateid(Compound& compound, const ExportObject& object,
-                                          const v4::stateid4& stateid, state::Touch touch);
+// What an operation does is a change until this ends; or why it may not do that.
+using Permitted = Result<state::FileChange, v4::nfsstat4>;
+
+// Of an operation with this stateid, which becomes the current one.
+Permitted check_stateid(Compound& compound, const ExportObject& object, const v4::stateid4& stateid,
+                        state::Touch touch);
+inline bool is_delayed(const Permitted& permitted) {
+  return !permitted && permitted.error() == v4::NFS4ERR_DELAY;
+}
+// For settled(): what was asked for with a Permit.
+struct Asked {
+  state::Permit verdict;
+};
 
 // How often an operation asks again for what others who lapsed had.
 inline constexpr int kTries = 16;
@@ -61,15 +70,14 @@ auto settled_in_time(Compound& compound, state::FileKey file, Ask ask) -> Task<d
 }
 
 // check_stateid() has said NFS4ERR_DELAY: the same, in time where delegations are in the way.
-Task<std::optional<v4::nfsstat4>> check_stateid_in_time(Compound& compound, ExportObject object,
-                                                        v4::stateid4 stateid, state::Touch touch);
+Task<Permitted> check_stateid_in_time(Compound& compound, ExportObject object, v4::stateid4 stateid,
+                                      state::Touch touch);
 // Both of these, for operations that are rare.
-Task<std::optional<v4::nfsstat4>> check_stateid_patiently(Compound& compound, ExportObject object,
-                                                          v4::stateid4 stateid, state::Touch touch);
-// Why an operation without a stateid may not do that to an object; NFS4_OK: it may. Waits for
-// delegations of other clients.
-Task<v4::nfsstat4> pass_gate(Compound& compound, ExportObject object, state::Touch touch);
-// The same for what has this name, if anything has.
+Task<Permitted> check_stateid_patiently(Compound& compound, ExportObject object,
+                                        v4::stateid4 stateid, state::Touch touch);
+// Of an operation on an object without a stateid. Waits for delegations of other clients.
+Task<Permitted> pass_gate(Compound& compound, ExportObject object, state::Touch touch);
+// The same for what has this name, if anything has; NFS4_OK: it may.
 Task<v4::nfsstat4> pass_gate(Compound& compound, ExportObject directory, std::string name,
                              state::Touch touch);
 
