@@ -16,22 +16,23 @@ Ranges::const_iterator first_that_may_join(const Ranges& ranges, const Range& ra
 // What is left of `held` around `range`.
 void keep_around(const Held& held, const Range& range, Ranges& to) {
   if (held.range.first < range.first)
-    to[held.range.first] = {{held.range.first, range.first - 1}, held.exclusive, held.via};
+    to[held.range.first] = {{held.range.first, range.first - 1}, held.exclusive, held.via, {}};
   if (held.range.last > range.last)
-    to[range.last + 1] = {{range.last + 1, held.range.last}, held.exclusive, held.via};
+    to[range.last + 1] = {{range.last + 1, held.range.last}, held.exclusive, held.via, {}};
 }
 
 RangeIndex<LockOwnerRecord>& index_of(FileRecord& file, const Held& held) {
   return held.exclusive ? file.exclusive : file.shared;
 }
 
-Ranges::iterator erase(LockOwnerRecord& owner, Ranges::iterator at) {
-  const Held& held = at->second;
+void erase(LockOwnerRecord& owner, Ranges::iterator at) {
+  Held& held = at->second;
   index_of(*owner.file, held).erase(held.range, &owner);
+  held.via->held.erase(held);
   --held.via->ranges;
   --owner.holder->ranges;
   owner.holder->count(-1);
-  return owner.ranges.erase(at);
+  owner.ranges.erase(at);
 }
 
 }  // namespace
@@ -62,7 +63,7 @@ Change plan(const LockOwnerRecord* owner, const Range& range, std::optional<bool
         keep_around(held, range, change.come);
     }
   }
-  if (exclusive) change.come[merged.first] = {merged, *exclusive, via};
+  if (exclusive) change.come[merged.first] = {merged, *exclusive, via, {}};
   return change;
 }
 
@@ -84,6 +85,7 @@ void apply(LockOwnerRecord& owner, Change& change, LockState& via) noexcept {
   for (const Held& held : change.gone) erase(owner, owner.ranges.find(held.range.first));
   for (auto& [first, held] : change.come) {
     if (held.via == nullptr) held.via = &via;
+    held.via->held.push_front(held);
     ++held.via->ranges;
   }
   const auto count = static_cast<std::int32_t>(change.come.size());
@@ -94,8 +96,8 @@ void apply(LockOwnerRecord& owner, Change& change, LockState& via) noexcept {
 
 void drop(LockState& via) {
   LockOwnerRecord& owner = *via.owner;
-  for (auto at = owner.ranges.begin(); at != owner.ranges.end() && via.ranges > 0;)
-    at = at->second.via == &via ? erase(owner, at) : std::next(at);
+  while (const Held* const held = via.held.front())
+    erase(owner, owner.ranges.find(held->range.first));
 }
 
 }  // namespace stag::nfs::state::byte_ranges

@@ -40,7 +40,7 @@ Change plan(const LockOwnerRecord* owner, const Range& range, std::optional<bool
 void make_room(FileRecord& file, const LockOwnerRecord& owner, const Change& change);
 // Ranges that come without `via` get this one.
 void apply(LockOwnerRecord& owner, Change& change, LockState& via) noexcept;
-// Everything that was locked through it last.
+// Everything that was locked through it last is unlocked.
 void drop(LockState& via);
 
 }  // namespace stag::nfs::state::byte_ranges

@@ -17,6 +17,7 @@ namespace stag::nfs::state {
 struct FileRecord;
 struct HolderRecord;
 struct LockOwnerRecord;
+struct LockState;
 struct OpenState;
 
 struct Record {
@@ -62,15 +63,23 @@ struct State : Record {
   Link<State> of_holder;
 };
 
+struct Held {
+  Range range;
+  bool exclusive = false;
+  LockState* via = nullptr;  // the lock stateid it was locked through last
+  Link<Held> of_via;         // of one that is held
+};
+
 // The locks of one lock owner under one open.
 struct LockState : State {
   explicit LockState(std::size_t owner_size) : State(Type::Lock, owner_size) {}
 
   std::uint64_t hash = 0;  // of owner and open
   LockState* chain = nullptr;
-  OpenState* open = nullptr;         // null when revoked
-  LockOwnerRecord* owner = nullptr;  // also when revoked: version 4.0 counts its operations
-  std::uint32_t ranges = 0;          // that were locked through it last
+  OpenState* open = nullptr;             // null when revoked
+  LockOwnerRecord* owner = nullptr;      // also when revoked: version 4.0 counts its operations
+  LinkedList<Held, &Held::of_via> held;  // that were locked through it last
+  std::uint32_t ranges = 0;              // how many these are
   Link<LockState> of_open;
 };
 
@@ -88,12 +97,6 @@ struct OpenState : State {
   std::uint8_t denies_opened = 0;
   Link<OpenState> of_file;
   LinkedList<LockState, &LockState::of_open> locks;
-};
-
-struct Held {
-  Range range;
-  bool exclusive = false;
-  LockState* via = nullptr;  // the lock stateid it was locked through last
 };
 
 // One lock owner of one file, through whatever opens (RFC 8881 9.5).
