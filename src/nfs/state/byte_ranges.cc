@@ -100,4 +100,11 @@ void drop(LockState& via) {
     erase(owner, owner.ranges.find(held->range.first));
 }
 
+std::optional<Range> hull_of(const LockState& via) {
+  std::optional<Range> all;
+  for (const Held* held = via.held.front(); held != nullptr; held = via.held.next(*held))
+    all = hull(all, held->range);
+  return all;
+}
+
 }  // namespace stag::nfs::state::byte_ranges

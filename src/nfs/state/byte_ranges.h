@@ -42,5 +42,7 @@ void make_room(FileRecord& file, const LockOwnerRecord& owner, const Change& cha
 void apply(LockOwnerRecord& owner, Change& change, LockState& via) noexcept;
 // Everything that was locked through it last is unlocked.
 void drop(LockState& via);
+// From the first byte of that to the last; nullopt: there is nothing.
+std::optional<Range> hull_of(const LockState& via);
 
 }  // namespace stag::nfs::state::byte_ranges

@@ -212,7 +212,7 @@ Status Files::return_delegation(const FileKey& file, const Stateid& stateid, con
     if (state->type != State::Type::Delegation) return Status::BadStateid;
     shard.remove(*state, removed);
   }
-  freed(&file);
+  freed(&file, std::nullopt);
   return Status::Ok;
 }
 
@@ -282,7 +282,7 @@ void Files::revoke_delegation(const Stateid& stateid) {
     else
       shard.revoke(*state, Status::DelegRevoked, removed);
   }
-  freed(&file);
+  freed(&file, std::nullopt);
 }
 
 }  // namespace stag::nfs::state

@@ -37,6 +37,17 @@ Verdict lapsed(const Life& life) {
 
 }  // namespace
 
+std::optional<Range> locked_through(const State& state) {
+  std::optional<Range> all;
+  if (state.type == State::Type::Lock)
+    return byte_ranges::hull_of(static_cast<const LockState&>(state));
+  if (state.type == State::Type::Open)
+    for (const LockState* lock = static_cast<const OpenState&>(state).locks.front();
+         lock != nullptr; lock = static_cast<const OpenState&>(state).locks.next(*lock))
+      all = hull(all, byte_ranges::hull_of(*lock));
+  return all;
+}
+
 FileShard::~FileShard() {
   RemovedRecords all;
   holders_.for_each([&](HolderRecord& holder) {

@@ -25,6 +25,9 @@ struct Spare {
   std::unique_ptr<HolderRecord> holder;
 };
 
+// What goes with a state, from its first locked byte to the last; nullopt: nothing is locked.
+std::optional<Range> locked_through(const State& state);
+
 // Somebody is perhaps to get what guards a file (null: he is not): meanwhile, who changes something
 // comes to the shard's lock, and waits there.
 class AboutToGuard {

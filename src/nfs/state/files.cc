@@ -250,6 +250,7 @@ StateidResult Files::open_downgrade(const FileKey& file, const Stateid& stateid,
 
 StateidResult Files::close(const FileKey& file, const Stateid& stateid, const Life& life) {
   RemovedRecords removed;
+  std::optional<Range> locked;
   FileShard& shard = impl_->shard_of(stateid);
   {
     const BriefLock lock(shard.mutex);
@@ -257,9 +258,10 @@ StateidResult Files::close(const FileKey& file, const Stateid& stateid, const Li
     const Status status = shard.validate(stateid, life, &file, state);
     if (status != Status::Ok) return {shard.refuse(state, status, removed), {}};
     if (state->type != State::Type::Open) return {Status::BadStateid, {}};
+    locked = locked_through(*state);
     shard.remove(*state, removed);
   }
-  freed(&file);
+  freed(&file, locked);
   return {Status::Ok, kInvalidStateid};
 }
 

@@ -336,7 +336,9 @@ class Files {
                                            bool asked);
   std::optional<LockResult> lock_if(const LockArgs& args, const LifePtr& life, bool asked);
   bool ask_others(bool asked) const { return !asked && outside_ != nullptr && outside_->any(); }
-  void freed(const FileKey* file, const Range& range = {});
+  // Others may go on: of this file, or (null) of any. `unlocked`: where byte ranges went; nullopt:
+  // there were none.
+  void freed(const FileKey* file, const std::optional<Range>& unlocked);
 
   const std::shared_ptr<GracePeriod> grace_;
   // Opens that deny something and delegations, those that are about to be granted among them.

@@ -8,6 +8,7 @@
 #include <optional>
 #include <random>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "testing/nfs/outside_table.h"
@@ -233,19 +234,35 @@ TEST(Nfs4StateHolders, of_four_threads_are_never_in_each_others_way) {
   EXPECT_FALSE(shared.outside.any());
 }
 
-struct ToldFiles final : RangeMirror {
-  void freed(const FileKey* file, const Range&) override {
+struct ToldOfRelease final : OutsideLocks, RangeMirror {
+  explicit ToldOfRelease(World& world) {
+    world.files.share_with(this);
+    world.files.mirror_to(this);
+  }
+  bool any() const override { return false; }
+  bool waiting() const override { return true; }
+  void lock() override {}
+  void unlock() override {}
+  std::optional<ConflictingLock> conflict(const FileKey&, const Range&, bool) const override {
+    return std::nullopt;
+  }
+  bool share_conflict(const FileKey&, std::uint32_t, std::uint32_t) const override { return false; }
+  void freed(const FileKey* file) override {
     file == nullptr ? ++all : (files.push_back(*file), 0);
   }
+  void freed(const FileKey* file, const Range& range) override {
+    file == nullptr ? ++all_unlocked : (unlocked.emplace_back(*file, range), 0);
+  }
   std::vector<FileKey> files;
-  int all = 0;
+  std::vector<std::pair<FileKey, Range>> unlocked;
+  int all = 0, all_unlocked = 0;
 };
+using Unlocked = std::vector<std::pair<FileKey, Range>>;
 
 // Files of others are not looked at for a client that had nothing on them.
 TEST(Nfs4StateRelease, names_the_files_on_which_others_can_go_on) {
   World world;
-  ToldFiles told;
-  world.files.mirror_to(&told);
+  ToldOfRelease told(world);
   const auto holder = world.client("holder"), other = world.client("other"),
              idle = world.client("idle");
   world.lock(holder, 1, world.open(holder, 1).stateid, {0, 9}, true);
@@ -266,8 +283,7 @@ TEST(Nfs4StateRelease, names_the_files_on_which_others_can_go_on) {
 
 TEST(Nfs4StateRelease, of_a_client_that_others_took_something_from_is_about_any_file) {
   World world;
-  ToldFiles told;
-  world.files.mirror_to(&told);
+  ToldOfRelease told(world);
   const auto holder = world.client("holder"), other = world.client("other");
   world.lock(holder, 1, world.open(holder, 1).stateid, {0, 99}, true);
   const LifePtr ended = world.clients.end(holder.id, false);
@@ -275,18 +291,57 @@ TEST(Nfs4StateRelease, of_a_client_that_others_took_something_from_is_about_any_
   ASSERT_TRUE(world.lock(other, 1, open, {10, 19}, true).verdict.granted());
   world.files.release(*ended);
   EXPECT_EQ(told.all, 1);
+  EXPECT_EQ(told.all_unlocked, 1);
 }
 
 TEST(Nfs4StateRelease, of_what_is_revoked_names_its_file) {
   World world;
-  ToldFiles told;
-  world.files.mirror_to(&told);
+  ToldOfRelease told(world);
   const auto holder = world.client("holder");
   ASSERT_EQ(world.files.revoke(world.open(holder, 1).stateid), Status::Ok);
   world.files.revoke_delegation(
       world.files.delegate({World::file(2), DelegationType::Read, {}}, holder.life).stateid);
   EXPECT_EQ(told.files, (std::vector{World::file(1), World::file(2)}));
   EXPECT_EQ(told.all, 0);
+}
+
+// Whoever keeps others from what is locked looks at all that is locked in such a range.
+TEST(Nfs4StateRelease, tells_of_bytes_only_where_some_were_locked) {
+  World world;
+  ToldOfRelease told(world);
+  const auto locker = world.client("locker"), other = world.client("other");
+  const FileKey file = World::file(1);
+  const Stateid open = world.open(locker, 1).stateid;
+  const Stateid lock = world.lock(locker, 1, open, {10, 19}, true).stateid;
+  world.lock_more(locker, 1, lock, {50, 59}, true);
+  const Stateid second = world.open(locker, 1, kShareBoth, 0, "second").stateid;
+  world.lock(locker, 1, second, {30, 39}, true);
+  world.lock(locker, 1, second, {100, 199}, false, "another locker");
+  world.files.close(file, world.open(other, 1).stateid, *other.life);
+  world.files.revoke(world.open(other, 1).stateid);
+  EXPECT_EQ(told.files.size(), 2u) << "who waits may go on";
+  EXPECT_EQ(told.unlocked, Unlocked()) << "nothing was locked through it";
+  world.files.close(file, open, *locker.life);
+  EXPECT_EQ(told.unlocked, (Unlocked{{file, {10, 59}}}));
+  world.files.revoke(second);
+  EXPECT_EQ(told.unlocked, (Unlocked{{file, {10, 59}}, {file, {30, 199}}}));
+}
+
+TEST(Nfs4StateRelease, tells_of_the_bytes_that_a_client_had_locked) {
+  World world;
+  ToldOfRelease told(world);
+  const auto holder = world.client("holder"), other = world.client("other");
+  const Stateid open = world.open(holder, 1).stateid;
+  world.lock(holder, 1, open, {10, 19}, true);
+  world.lock(holder, 1, open, {40, 49}, true, "another locker");
+  world.lock(holder, 2, world.open(holder, 2).stateid, {5, 5}, true);
+  world.lock(other, 1, world.open(other, 1).stateid, {100, 199}, true);
+  ASSERT_EQ(world.files.delegate({World::file(3), DelegationType::Read, {}}, holder.life).status,
+            Status::Ok);
+  world.files.release(*world.clients.end(holder.id, false));
+  EXPECT_EQ(told.files.size(), 3u);
+  std::ranges::sort(told.unlocked, {}, [](const auto& one) { return one.second; });
+  EXPECT_EQ(told.unlocked, (Unlocked{{World::file(2), {5, 5}}, {World::file(1), {10, 49}}}));
 }
 
 }  // namespace

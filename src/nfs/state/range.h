@@ -26,6 +26,10 @@ struct Range {
 inline Range hull(const Range& a, const Range& b) {
   return {std::min(a.first, b.first), std::max(a.last, b.last)};
 }
+// Of what there is.
+inline std::optional<Range> hull(const std::optional<Range>& a, const std::optional<Range>& b) {
+  return a && b ? hull(*a, *b) : a ? a : b;
+}
 // RFC 1813 6.1.4: length 0 reaches to the end of the file; so does, with some clients, all ones.
 // Nothing when the range goes beyond what 64 bits count.
 inline std::optional<Range> range_of(std::uint64_t offset, std::uint64_t length) {

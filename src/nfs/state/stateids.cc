@@ -31,15 +31,17 @@ Status Files::free_stateid(const Stateid& stateid, const Life& life) {
 Status Files::revoke(const Stateid& stateid) {
   RemovedRecords removed;
   FileKey file;
+  std::optional<Range> locked;
   FileShard& shard = impl_->shard_of(stateid);
   {
     const BriefLock lock(shard.mutex);
     State* const state = shard.find(stateid);
     if (state == nullptr) return Status::BadStateid;
     file = state->file->key;
+    locked = locked_through(*state);
     shard.revoke(*state, Status::AdminRevoked, removed);
   }
-  freed(&file);
+  freed(&file, locked);
   return Status::Ok;
 }
 
@@ -56,12 +58,19 @@ bool is_in_the_way(const State& state) {
 
 }  // namespace
 
-// Files on which others may go on.
+// Files on which others may go on, and what was locked there.
 struct Files::Touched {
-  void add(const FileKey& file) {
-    if (count == 0 || files[count - 1] != file) files[count++] = file;
+  struct Entry {
+    FileKey file;
+    std::optional<Range> unlocked;
+  };
+  void add(const State& state) {
+    if (count == 0 || entries[count - 1].file != state.file->key)
+      entries[count++] = {state.file->key, std::nullopt};
+    std::optional<Range>& unlocked = entries[count - 1].unlocked;
+    unlocked = hull(unlocked, locked_through(state));
   }
-  std::array<FileKey, kReleasedAtOnce> files;
+  std::array<Entry, kReleasedAtOnce> entries;
   std::size_t count = 0;
 };
 
@@ -76,7 +85,7 @@ bool Files::release_some(FileShard& shard, const Life& life, Touched& touched) {
     State* state = holder->any();
     if (state->type == State::Type::Open && !static_cast<OpenState*>(state)->locks.empty())
       state = static_cast<OpenState*>(state)->locks.front();
-    if (is_in_the_way(*state)) touched.add(state->file->key);
+    if (is_in_the_way(*state)) touched.add(*state);
     shard.remove(*state, removed);
   }
   return true;
@@ -88,15 +97,16 @@ void Files::release(const Life& life) {
   for (const auto& shard : impl_->shards)
     for (bool more = true; more; touched.count = 0) {
       more = release_some(*shard, life, touched);
-      for (std::size_t i = 0; i < touched.count; ++i) freed(&touched.files[i]);
+      for (std::size_t i = 0; i < touched.count; ++i)
+        freed(&touched.entries[i].file, touched.entries[i].unlocked);
     }
-  if (life.swept.load(std::memory_order_relaxed)) freed(nullptr);
+  if (life.swept.load(std::memory_order_relaxed)) freed(nullptr, Range{});
 }
 
 // What is gone is gone, whether or not those who are told find memory for what they do then.
-void Files::freed(const FileKey* file, const Range& range) {
+void Files::freed(const FileKey* file, const std::optional<Range>& unlocked) {
   try {
-    if (mirror_ != nullptr) mirror_->freed(file, range);
+    if (mirror_ != nullptr && unlocked) mirror_->freed(file, *unlocked);
     if (outside_ != nullptr && outside_->waiting()) outside_->freed(file);
   } catch (const std::bad_alloc&) {
     untold_.store(true);
@@ -112,7 +122,7 @@ void Files::tell_of_lapse() {
 }
 
 void Files::tell_again() {
-  if (untold_.exchange(false)) freed(nullptr);
+  if (untold_.exchange(false)) freed(nullptr, Range{});
 }
 
 }  // namespace stag::nfs::state
