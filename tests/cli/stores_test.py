@@ -1,6 +1,7 @@
 """`stag serve` with a folder whose file system does not answer: it freezes nobody but its own clients, and neither a reload nor the
 end of the server waits for it for ever."""
 import errno
+import json
 import os
 import re
 import shutil
@@ -213,6 +214,23 @@ class StoreThatHangs(unittest.TestCase):
         while values() != [0, 0, 0]:
             pass  # The last answer is sent a moment before its worker is counted as idle.
         self.assertGreaterEqual(value_in(scraped(server), "stag_slow_calls_total"), len(self.waiting))
+        self.assertEqual(server.end(), 0)
+
+    def test_is_told_by_metrics_once_however_often_exports_are_read_again(self):
+        server = self.start("--metrics", "127.0.0.1:0")
+        self.store.hang()
+        self.ask(server.url("/slow/file"))
+        self.store.wait_for("asked")
+        for _ in range(2):
+            # Each asks the folder on threads of its own.
+            server.process.send_signal(signal.SIGHUP)
+            self.assertEqual(server.process.stdout.readline(), "exports: nothing has changed\n")
+        # No series is there twice, which value_in() finds.
+        self.assertGreaterEqual(value_in(scraped(server), "stag_store_operations_running", store="export /slow", queue="plain"), 3)
+        status = json.loads(stag("status", "--json", "--state", self.state).stdout)
+        self.assertEqual([store["store"] for store in status["stores"]], ["export /good", "export /slow"])
+        self.store.answer()
+        self.assertEqual(self.waiting[0].wait(PATIENCE), 0)
         self.assertEqual(server.end(), 0)
 
     def test_does_not_keep_the_server_from_ending(self):

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "base/reason.h"
@@ -19,6 +20,13 @@ std::string seconds(Duration time) {
 
 bool is_idle(const net::WorkerPool::Load& load) {
   return load.under_way == 0 && load.waiting == 0;
+}
+
+void add(net::WorkerPool::Load& to, const net::WorkerPool::Load& load) {
+  to.threads += load.threads;
+  to.under_way += load.under_way;
+  to.waiting += load.waiting;
+  to.oldest = std::max(to.oldest, load.oldest);
 }
 
 }  // namespace
@@ -99,12 +107,16 @@ void StoreWatch::finish() {
 }
 
 std::vector<StoreQueues> StoreWatch::queues(TimePoint now) const {
+  std::map<std::string, StoreQueues> by_name;
   const std::lock_guard lock(mutex_);
-  std::vector<StoreQueues> queues;
-  for (const Watched& watched : all_)
-    queues.push_back(
-        {watched.name, watched.workers.plain->look(now), watched.workers.syncing->look(now)});
-  return queues;
+  for (const Watched& watched : all_) {
+    StoreQueues& queues = by_name[watched.name];
+    add(queues.plain, watched.workers.plain->look(now));
+    add(queues.syncing, watched.workers.syncing->look(now));
+  }
+  std::vector<StoreQueues> all;
+  for (const auto& [name, queues] : by_name) all.push_back({name, queues.plain, queues.syncing});
+  return all;
 }
 
 std::string StoreWatch::busy() const {

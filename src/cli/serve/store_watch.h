@@ -47,7 +47,9 @@ class StoreWatch {
   void look(TimePoint now);
   // The names of stores with unanswered operations.
   std::string busy() const;
-  // What each store has to do. As look(): what waits in vain by `now` is given back.
+  // What the stores of each name have to do together, by name: an export whose folder was replaced,
+  // or is opened again for a reload, may have several. As look(): what waits in vain by `now` is
+  // given back.
   std::vector<StoreQueues> queues(TimePoint now) const;
   // Waits for all operations of the stores, without a limit; none is started afterwards.
   void finish();

@@ -99,6 +99,26 @@ TEST_F(StoreWatchTest, keeps_the_workers_of_a_store_until_it_answers_although_it
   EXPECT_TRUE(plain.expired());
 }
 
+TEST_F(StoreWatchTest, adds_up_the_queues_of_stores_of_one_name) {
+  const StoreWorkers again = stores.make("export /slow");
+  const StoreWorkers other = stores.make("export /other");
+  ask(workers.plain);
+  ask(again.syncing);
+  ask(again.plain);
+  ask(again.plain);
+  ask(workers.syncing);
+  const TimePoint at = now();
+  const std::vector<StoreQueues> queues = stores.queues(at);
+  ASSERT_EQ(queues.size(), 2u);
+  EXPECT_EQ(queues[0].name, "export /other");
+  EXPECT_EQ(queues[0].plain.under_way, 0u);
+  EXPECT_EQ(queues[1].name, "export /slow");
+  EXPECT_EQ(queues[1].plain.under_way, 3u);
+  EXPECT_EQ(queues[1].syncing.under_way, 2u);
+  EXPECT_EQ(queues[1].plain.oldest, workers.plain->look(at).oldest);
+  EXPECT_EQ(queues[1].syncing.oldest, again.syncing->look(at).oldest);
+}
+
 TEST_F(StoreWatchTest, keeps_a_part_of_the_data_that_waits_for_a_store_that_hangs) {
   for (int i = 0; i < 8; ++i) ask(workers.plain, i % 2 == 0 ? &stores : nullptr);
   std::atomic<int> refused = 0;
