@@ -300,12 +300,12 @@ std::vector<ConnectionRow> Statistics::connections() const {
 void Statistics::know(const std::vector<KnownExport>& exports) {
   const std::lock_guard lock(mutex_);
   for (const KnownExport& each : exports) {
-    const std::size_t known = exports_.load(std::memory_order_relaxed);
-    if (known == kExportSlots) return;
-    if (export_slot(each.id) != kExportSlots) continue;
-    paths_.push_back(each.path);
-    export_ids_[known].store(each.id, std::memory_order_relaxed);
-    exports_.store(known + 1, std::memory_order_release);
+    const auto found = std::ranges::find(paths_, each.path);
+    const auto slot = static_cast<std::size_t>(found - paths_.begin());
+    if (slot == kExportSlots) continue;
+    if (slot == paths_.size()) paths_.push_back(each.path);
+    export_ids_[slot].store(each.id, std::memory_order_relaxed);
+    exports_.store(paths_.size(), std::memory_order_release);
   }
 }
 

@@ -93,8 +93,8 @@ class Statistics {
   // Any thread.
   StatisticsSums sums() const;
   std::vector<ConnectionRow> connections() const;
-  // Counts these exports by themselves from now on, as far as there are slots; an export keeps its
-  // slot for ever.
+  // Counts these exports by themselves from now on, as far as there are slots. A path keeps its
+  // slot for ever; the id of its export changes when another folder is served there.
   struct KnownExport {
     std::uint32_t id = 0;
     std::string path;

@@ -1,5 +1,6 @@
 #include "cli/observe/statistics.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -166,6 +167,30 @@ TEST_F(StatisticsTest, count_an_export_by_itself_once_it_is_known) {
   EXPECT_EQ(sums.exports[0].count(), 0u);
   EXPECT_EQ(sums.exports[1].count(), 1u);
   EXPECT_EQ(sums.exports[kExportSlots].count(), 2u);
+}
+
+TEST_F(StatisticsTest, go_on_for_an_export_whose_folder_is_replaced) {
+  statistics_.know({{77, "/data"}, {78, "/home"}});
+  end(statistics_, client_, {.export_id = 77});
+  statistics_.know({{79, "/data"}, {78, "/home"}});
+  end(statistics_, client_, {.export_id = 79});
+  end(statistics_, client_, {.export_id = 77});  // with a filehandle of the former folder
+  EXPECT_EQ(statistics_.known_exports(), (std::vector<std::string>{"/data", "/home"}));
+  const StatisticsSums sums = statistics_.sums();
+  EXPECT_EQ(sums.exports[0].count(), 2u);
+  EXPECT_EQ(sums.exports[1].count(), 0u);
+  EXPECT_EQ(sums.exports[kExportSlots].count(), 1u);
+}
+
+TEST_F(StatisticsTest, have_slots_for_the_first_exports_however_often_they_are_replaced) {
+  std::vector<Statistics::KnownExport> exports;
+  for (std::uint32_t i = 0; i <= kExportSlots; ++i) exports.push_back({i, fmt::format("/{}", i)});
+  statistics_.know(exports);
+  for (Statistics::KnownExport& each : exports) each.id += 1000;
+  statistics_.know(exports);
+  EXPECT_EQ(statistics_.known_exports().size(), kExportSlots);
+  for (const Statistics::KnownExport& each : exports)
+    EXPECT_EQ(end(statistics_, client_, {.export_id = each.id}).export_slot, each.id - 1000);
 }
 
 TEST_F(StatisticsTest, list_connections_while_they_are_there) {
