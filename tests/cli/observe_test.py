@@ -263,16 +263,30 @@ class Metrics(Observed):
         self.assertEqual(self.value("stag_rdma_registrations", fabric="iwarp"), 0)
         self.assertEqual(self.value("stag_rdma_registrations_total", fabric="verbs"), 0)
 
-    def test_obey_the_rules_of_prometheus(self):
-        server = self.start()
-        self.ready_client(server)
-        self.assertEqual(stag("ls", server.url("/data")).returncode, 0)
-        text = self.scrape()
+    def obeys_the_rules_of_prometheus(self, text):
         lint(parse(text))
         promtool = shutil.which("promtool")
         if promtool:
             checked = subprocess.run([promtool, "check", "metrics"], input=text, text=True, capture_output=True, timeout=PATIENCE)
             self.assertEqual((checked.returncode, checked.stdout + checked.stderr), (0, ""))
+
+    def test_obey_the_rules_of_prometheus(self):
+        server = self.start()
+        self.ready_client(server)
+        self.assertEqual(stag("ls", server.url("/data")).returncode, 0)
+        self.obeys_the_rules_of_prometheus(self.scrape())
+
+    def test_can_be_read_whatever_bytes_the_path_of_an_export_has(self):
+        paths = [b"/caf\xe9", b"/caf%E9", b"/cut\xe2\x82", b'/"\\', "/caf\u00e9 \u540d".encode()]
+        server = self.server = harness.Server(
+            [os.fsdecode(path) + "=" + self.data for path in paths], self.state, ["--metrics", "127.0.0.1:0"], errors="surrogateescape")
+        self.addCleanup(self.kill, server)
+        text = self.scrape()
+        self.obeys_the_rules_of_prometheus(text)
+        labels = [dict(labels) for name in ("stag_export_call_duration_seconds", "stag_store_operations_running") for _, labels in parse(text)[name][2]]
+        shown = ["/caf%E9", "/caf%25E9", "/cut%E2%82", r'/\"\\', "/caf\u00e9 \u540d"]
+        self.assertEqual({has["export"] for has in labels if "export" in has}, set(shown))
+        self.assertEqual({has["store"] for has in labels if "store" in has}, {"export " + path for path in shown})
 
     def test_of_an_export_go_on_when_another_folder_is_put_in_its_place(self):
         config = os.path.join(self.folder, "stag.toml")

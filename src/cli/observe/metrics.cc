@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/reason.h"
+#include "cli/support/escape.h"
 #include "fabric/registrations.h"
 
 namespace stag::cli {
@@ -53,6 +54,8 @@ class MetricFamilies {
 
  private:
   ClientMetric& add(MetricLabels labels) {
+    // Paths of exports may be any bytes; Prometheus refuses the whole scrape for one such label.
+    for (ClientMetric::Label& each : labels) each.value = as_utf8(each.value);
     ClientMetric& made = made_.back().metric.emplace_back();
     made.label = std::move(labels);
     return made;

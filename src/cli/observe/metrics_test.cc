@@ -55,5 +55,30 @@ TEST(Metrics, have_times_in_seconds) {
     EXPECT_EQ(bucket.cumulative_count, bucket.upper_bound < 1.5 ? 0u : 1u) << bucket.upper_bound;
 }
 
+std::vector<std::string> values_of(const std::vector<prometheus::MetricFamily>& all,
+                                   std::string_view family, std::string_view label) {
+  std::vector<std::string> values;
+  const auto found = std::ranges::find(all, family, &prometheus::MetricFamily::name);
+  if (found == all.end()) return values;
+  for (const prometheus::ClientMetric& metric : found->metric)
+    for (const prometheus::ClientMetric::Label& each : metric.label)
+      if (each.name == label) values.push_back(each.value);
+  return values;
+}
+
+// Of others a scrape has nothing at all.
+TEST(Metrics, have_labels_that_are_UTF_8) {
+  Observation observation({}, now);
+  observation.statistics().know({{1, "/caf\xe9"}, {2, "/café"}});
+  Gauges gauges;
+  gauges.stores = {{.name = "export /caf\xe9", .plain = {}, .syncing = {}}};
+  const auto all = to_metrics(observation, gauges);
+  EXPECT_EQ(values_of(all, "stag_export_call_duration_seconds", "export"),
+            (std::vector<std::string>{"/caf%E9", "/café"}));
+  for (const char* const family : {"stag_store_operations_waiting", "stag_store_operations_running",
+                                   "stag_store_oldest_operation_seconds"})
+    EXPECT_EQ(values_of(all, family, "store"), std::vector<std::string>(2, "export /caf%E9"));
+}
+
 }  // namespace
 }  // namespace stag::cli

@@ -52,6 +52,10 @@ bool acts_on_terminals(char32_t value) {
          (value >= 0x202a && value <= 0x202e) || (value >= 0x2066 && value <= 0x2069);
 }
 
+std::string percent_encoded(char byte) {
+  return fmt::format("%{:02X}", static_cast<unsigned char>(byte));
+}
+
 }  // namespace
 
 std::string escaped(std::string_view bytes) {
@@ -90,7 +94,21 @@ std::string percent_encoded(std::string_view bytes) {
     if (kPlain.find(each) != kPlain.npos)
       text.push_back(each);
     else
-      text += fmt::format("%{:02X}", static_cast<unsigned char>(each));
+      text += percent_encoded(each);
+  }
+  return text;
+}
+
+std::string as_utf8(std::string_view bytes) {
+  std::string text;
+  while (!bytes.empty()) {
+    const std::optional<CodePoint> point = first_code_point(bytes);
+    const std::string_view taken = bytes.substr(0, point ? point->length : 1);
+    bytes.remove_prefix(taken.size());
+    if (point && point->value != '%')
+      text += taken;
+    else
+      text += percent_encoded(taken.front());
   }
   return text;
 }

@@ -23,4 +23,8 @@ std::string percent_encoded(std::string_view bytes);
 // The reverse, of any text; nullopt where two hexadecimal digits are missing behind a '%'.
 std::optional<std::string> percent_decoded(std::string_view text);
 
+// For readers that refuse what is no UTF-8: bytes that are none, and "%", become %XX. No two texts
+// become one.
+std::string as_utf8(std::string_view bytes);
+
 }  // namespace stag::cli

@@ -50,5 +50,13 @@ TEST(Escape, decodes_what_it_has_encoded_and_says_what_it_cannot) {
     EXPECT_EQ(percent_decoded(bad), std::nullopt) << bad;
 }
 
+TEST(Escape, makes_UTF_8_of_bytes_and_one_text_of_each) {
+  for (const std::string_view text : {""sv, "/my \"data\"\\\n\x01"sv, "/café"sv, "\U0001f680"sv})
+    EXPECT_EQ(as_utf8(text), text);
+  EXPECT_EQ(as_utf8("/caf\xe9"), "/caf%E9");
+  EXPECT_EQ(as_utf8("/caf%E9"), "/caf%25E9") << "which is another path";
+  EXPECT_EQ(as_utf8("é\xe2\x82/\xed\xa0\x80"), "é%E2%82/%ED%A0%80");
+}
+
 }  // namespace
 }  // namespace stag::cli
