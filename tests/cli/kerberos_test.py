@@ -223,6 +223,22 @@ class Users(Kerberos):
         self.good("cp", self.write("unmapped"), self.url("/x/unmapped", "krb5", server=server))
         self.assertEqual(os.stat(os.path.join(self.served, "unmapped")).st_uid, 99)
 
+    @unittest.skipUnless(harness.may_mount(), "no right to mount a file system (CAP_SYS_ADMIN)")
+    def test_are_not_nobody_because_the_name_service_failed_for_a_moment(self):
+        """Whoever is taken for nobody is that until his ticket ends."""
+        users = shutil.copy("/etc/passwd", self.at("passwd"))
+        names = self.write("nsswitch.conf", b"passwd: files\ngroup: files\nhosts: files\n")
+        script = ('mount --bind "$0" /etc/passwd && mount --bind "$1" /etc/nsswitch.conf && shift && '
+                  'exec setpriv --bounding-set=-dac_override,-dac_read_search --inh-caps=-all "$@"')
+        server = self.start(f"/x={self.served},sec=krb5", name="failing-names", before=("unshare", "--mount", "sh", "-c", script, users, names))
+        os.chmod(users, 0)
+        file, there = self.write("early"), self.url("/x/early", "krb5", server=server)
+        self.bad("the server refused the Kerberos ticket", "cp", file, there)
+        self.assertRegex(server.log(), f"GssPrincipalRefused .*{USER}@")
+        os.chmod(users, 0o644)
+        self.good("cp", file, there)
+        self.assertEqual(os.stat(os.path.join(self.served, "early")).st_uid, pwd.getpwnam(USER).pw_uid)
+
 
 # The C library's clocks, an hour late.
 CLOCK = """

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 
 #include "cli/serve/local_users.h"
 #include "gss/krb5/realm.h"
@@ -98,17 +99,22 @@ class PrincipalsOfLibNfsIdMap final : public nfs::PrincipalService {
  public:
   explicit PrincipalsOfLibNfsIdMap(const NfsIdMapFunctions& functions) : functions_(functions) {}
 
-  std::optional<nfs::PrincipalIds> ids_of(const std::string& principal) override {
+  Result<nfs::PrincipalIds, nfs::NoUser> ids_of(const std::string& principal) override {
     std::string name = principal, mechanism = "krb5";
     nfs::PrincipalIds ids;
-    if (functions_.principal_ids(mechanism.data(), name.data(), &ids.uid, &ids.gid) != 0 ||
-        ids.uid == vfs::kNoId)
-      return std::nullopt;
+    const int failed = functions_.principal_ids(mechanism.data(), name.data(), &ids.uid, &ids.gid);
+    if (failed != 0 || ids.uid == vfs::kNoId) return Failure{why_not(failed, principal)};
     ids.gids = groups_of(principal);
     return ids;
   }
 
  private:
+  // Of a name service that fails the library's "nsswitch" method says that the user is unknown.
+  static nfs::NoUser why_not(int failed, const std::string& principal) {
+    if (failed != 0 && failed != -ENOENT && failed != -EINVAL) return nfs::NoUser::Failed;
+    const auto user = local_user(principal.substr(0, principal.find('@')));
+    return user ? nfs::NoUser::Unknown : user.error();
+  }
   // The library says how many there are when it has been given too little space.
   std::vector<std::uint32_t> groups_of(const std::string& principal) const {
     int count = 64;

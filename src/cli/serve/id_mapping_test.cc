@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "testing/failing_users.h"
+
 namespace stag::cli {
 namespace {
 
@@ -32,12 +34,24 @@ TEST(LibNfsIdMap, knows_the_principals_of_the_realm_that_is_named_like_its_domai
   const auto library = open_libnfsidmap("example.net");
   if (!library) GTEST_SKIP() << library.error();
   const auto root = library->principals->ids_of("root@EXAMPLE.NET");
-  ASSERT_TRUE(root.has_value());
+  ASSERT_TRUE(root.ok());
   EXPECT_EQ(root->uid, 0u);
   EXPECT_EQ(root->gid, 0u);
   for (const char* name : {"root@ELSEWHERE.NET", "root", "", "@", "no such@EXAMPLE.NET",
                            "host/client.example.net@EXAMPLE.NET", "nfs/root@EXAMPLE.NET"})
-    EXPECT_FALSE(library->principals->ids_of(name)) << name;
+    EXPECT_EQ(library->principals->ids_of(name).error(), nfs::NoUser::Unknown) << name;
+}
+
+TEST(LibNfsIdMap, calls_no_user_unknown_while_the_name_service_fails) {
+  const auto library = open_libnfsidmap("example.net");
+  if (!library) GTEST_SKIP() << library.error();
+  {
+    const testing::FailingUsers failing;
+    EXPECT_EQ(library->principals->ids_of("root@EXAMPLE.NET").error(), nfs::NoUser::Failed);
+    EXPECT_EQ(library->principals->ids_of("host/client.example.net@EXAMPLE.NET").error(),
+              nfs::NoUser::Unknown);
+  }
+  EXPECT_TRUE(library->principals->ids_of("root@EXAMPLE.NET"));
 }
 
 TEST(IdMapping, refuses_what_is_no_domain) {

@@ -4,8 +4,8 @@
 #include <pwd.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
+#include <cerrno>
+#include <vector>
 
 namespace stag::cli {
 namespace {
@@ -25,19 +25,12 @@ class LocalUsers final : public nfs::PrincipalService {
  public:
   explicit LocalUsers(std::function<std::string()> realm) : find_realm_(std::move(realm)) {}
 
-  std::optional<nfs::PrincipalIds> ids_of(const std::string& principal) override {
+  Result<nfs::PrincipalIds, nfs::NoUser> ids_of(const std::string& principal) override {
     if (!realm_) realm_ = find_realm_();
     const std::size_t at = principal.rfind('@');
     if (at == principal.npos || realm_->empty() || principal.substr(at + 1) != *realm_)
-      return std::nullopt;
-    std::array<char, 16384> space;
-    passwd user{};
-    passwd* found = nullptr;
-    if (getpwnam_r(principal.substr(0, at).c_str(), &user, space.data(), space.size(), &found) !=
-            0 ||
-        found == nullptr)
-      return std::nullopt;
-    return nfs::PrincipalIds{user.pw_uid, user.pw_gid, groups_of(user)};
+      return Failure{nfs::NoUser::Unknown};
+    return local_user(principal.substr(0, at));
   }
 
  private:
@@ -50,9 +43,10 @@ class OneOf final : public nfs::PrincipalService {
   OneOf(std::shared_ptr<nfs::PrincipalService> first, std::shared_ptr<nfs::PrincipalService> second)
       : first_(std::move(first)), second_(std::move(second)) {}
 
-  std::optional<nfs::PrincipalIds> ids_of(const std::string& principal) override {
+  Result<nfs::PrincipalIds, nfs::NoUser> ids_of(const std::string& principal) override {
     auto known = first_->ids_of(principal);
-    return known ? known : second_->ids_of(principal);
+    if (known || known.error() == nfs::NoUser::Failed) return known;
+    return second_->ids_of(principal);
   }
 
  private:
@@ -60,6 +54,23 @@ class OneOf final : public nfs::PrincipalService {
 };
 
 }  // namespace
+
+Result<nfs::PrincipalIds, nfs::NoUser> local_user(const std::string& name) {
+  // A machine or a service ("nfs/client.example.org") is no user, whatever becomes of the name
+  // service: clients need it for mounting.
+  if (name.find('/') != name.npos) return Failure{nfs::NoUser::Unknown};
+  constexpr std::size_t kMostSpace = 1 << 20;
+  std::vector<char> space(16384);
+  passwd user{};
+  passwd* found = nullptr;
+  int failed = 0;
+  while ((failed = getpwnam_r(name.c_str(), &user, space.data(), space.size(), &found)) == ERANGE &&
+         space.size() < kMostSpace)
+    space.resize(2 * space.size());
+  if (failed != 0) return Failure{nfs::NoUser::Failed};
+  if (found == nullptr) return Failure{nfs::NoUser::Unknown};
+  return nfs::PrincipalIds{user.pw_uid, user.pw_gid, groups_of(user)};
+}
 
 std::shared_ptr<nfs::PrincipalService> local_users(std::function<std::string()> realm) {
   return std::make_shared<LocalUsers>(std::move(realm));

@@ -10,9 +10,12 @@
 
 namespace stag::cli {
 
+// The user of this name, as the name service of this host (nsswitch.conf) knows him. Blocks.
+Result<nfs::PrincipalIds, nfs::NoUser> local_user(const std::string& name);
+
 // `realm` is asked when the first principal comes, and may block; empty: every principal is nobody.
 std::shared_ptr<nfs::PrincipalService> local_users(std::function<std::string()> realm);
-// Whom `first` does not know, `second` may.
+// Whom `first` does not know, `second` may; where `first` cannot say, nobody else decides.
 std::shared_ptr<nfs::PrincipalService> one_of(std::shared_ptr<nfs::PrincipalService> first,
                                               std::shared_ptr<nfs::PrincipalService> second);
 

@@ -23,6 +23,8 @@ struct PrincipalMap::State {
   void ask(const std::string& principal, TimePoint now) {
     if (find(principal, now) != nullptr) return;
     auto found = service->ids_of(principal);
+    // A user would be nobody for the life of his context, which may be hours.
+    if (!found && found.error() == NoUser::Failed) return;
     const TimePoint until = now + (found ? options.keep : options.keep_unknown);
     auto ids = std::make_shared<const PrincipalIds>(found ? *std::move(found) : PrincipalIds{});
     const std::lock_guard lock(mutex);

@@ -15,6 +15,7 @@
 
 #include "base/executor.h"
 #include "base/loop.h"
+#include "base/result.h"
 #include "base/task.h"
 #include "rpc/authenticator.h"
 #include "vfs/types.h"
@@ -29,12 +30,17 @@ struct PrincipalIds {
   std::vector<std::uint32_t> gids{};  // supplementary groups, as many as there are
 };
 
+// Why a service has no ids for a principal.
+enum class NoUser : std::uint8_t {
+  Unknown,  // the principal is no user of this host
+  Failed    // the service cannot say for now
+};
+
 // Who knows principals. It blocks, and is called by one thread at a time.
 class PrincipalService {
  public:
   virtual ~PrincipalService() = default;
-  // nullopt: the principal is no user of this host.
-  virtual std::optional<PrincipalIds> ids_of(const std::string& principal) = 0;
+  virtual Result<PrincipalIds, NoUser> ids_of(const std::string& principal) = 0;
 };
 
 struct PrincipalMapOptions {
@@ -55,8 +61,8 @@ class PrincipalMap {
                const PrincipalMapOptions& options = {});
   ~PrincipalMap();
 
-  // Null: nobody has answered in time; an answer that is too old is better than none. `client` as
-  // of Executor::Job.
+  // Null: nobody has answered in time, or the service has failed; an answer that is too old is
+  // better than none. `client` as of Executor::Job.
   Task<std::shared_ptr<const PrincipalIds>> ids_of(std::string principal, Loop& loop,
                                                    const void* client);
   // What ids_of() would answer at once; null: it would have to ask.

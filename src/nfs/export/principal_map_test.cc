@@ -13,14 +13,16 @@ namespace {
 
 class Realm final : public PrincipalService {
  public:
-  std::optional<PrincipalIds> ids_of(const std::string& principal) override {
+  Result<PrincipalIds, NoUser> ids_of(const std::string& principal) override {
     ++asked;
+    if (fails) return Failure{NoUser::Failed};
     const auto found = users.find(principal);
-    if (found == users.end()) return std::nullopt;
+    if (found == users.end()) return Failure{NoUser::Unknown};
     return found->second;
   }
   std::map<std::string, PrincipalIds> users{{"anna@HERE", {1000, 100, {20, 30}}}};
   int asked = 0;
+  bool fails = false;
 };
 
 class PrincipalMapTest : public ::testing::Test {
@@ -92,6 +94,25 @@ TEST_F(PrincipalMapTest, falls_back_on_an_old_answer_where_there_is_no_other) {
   worker_->full = true;
   EXPECT_EQ(ids_of("anna@HERE")->uid, 1000u);
   EXPECT_EQ(ids_of("bert@HERE"), nullptr);
+}
+
+TEST_F(PrincipalMapTest, has_no_answer_while_the_service_fails_and_asks_again) {
+  realm_->fails = true;
+  EXPECT_EQ(ids_of("anna@HERE"), nullptr);
+  EXPECT_EQ(map_.known("anna@HERE", loop_.now()), nullptr);
+  realm_->fails = false;
+  ASSERT_NE(ids_of("anna@HERE"), nullptr);
+  EXPECT_EQ(ids_of("anna@HERE")->uid, 1000u);
+}
+
+TEST_F(PrincipalMapTest, keeps_an_old_answer_while_the_service_fails) {
+  ids_of("anna@HERE");
+  loop_.pass(std::chrono::minutes(11));
+  realm_->fails = true;
+  EXPECT_EQ(ids_of("anna@HERE")->uid, 1000u);
+  realm_->fails = false;
+  realm_->users["anna@HERE"].uid = 7;
+  EXPECT_EQ(ids_of("anna@HERE")->uid, 7u);
 }
 
 TEST_F(PrincipalMapTest, asks_once_for_many_who_wait) {
