@@ -42,17 +42,38 @@ Task<Key> key_to_lock(const NlmContext& context, const rpc::CallContext& call,
     if (!pin) co_return Failure{nlm::NLM4_DENIED_NOLOCKS};
     if (*pin) *opened = std::make_shared<LocalLockTable::Pin>(*std::move(pin));
   }
-  FileKey key = object->key();
-  key.store = context.stores.note(key.via, key.store);
-  co_return key;
+  context.stores.note(object->key().via, object->key().store);
+  co_return object->key();
 }
 
 // Unlocking needs neither permission nor the export nor the file: a client that has lost them must
-// still be able to release its locks.
+// still be able to release its locks. The store is left open: in_each_store() has it.
 Key key_to_unlock(const NlmContext& context, const nlm::netobj& handle) {
   const auto opened = context.server.handles.open(handle.flatten().bytes());
   if (!opened) return Failure{nlm::NLM4_STALE_FH};
-  return FileKey{context.stores.find(opened->export_id), opened->object, opened->export_id};
+  return FileKey{0, opened->object, opened->export_id};
+}
+
+// Calls act(file) for the file in each store that its export has had, but for that of `file`.
+template <class Act>
+void in_each_store(const NlmContext& context, FileKey file, Act act) {
+  const std::uint64_t left_out = file.store;
+  for (const std::uint64_t store : context.stores.of(file.via)) {
+    file.store = store;
+    if (store != left_out) act(file);
+  }
+}
+
+// Whoever locked the file before a copy of its file system took the place of that does not know of
+// it, and keeps other hosts out.
+LockManager::Tested tested_before(const NlmContext& context, LockRequest request, TimePoint now) {
+  LockManager::Tested denied;
+  in_each_store(context, request.file, [&](const FileKey& file) {
+    request.file = file;
+    auto tested = context.manager.test(request, now);
+    if (tested.stat == nlm::NLM4_DENIED) denied = std::move(tested);
+  });
+  return denied;
 }
 
 OwnerPtr owner_of(const rpc::CallContext& call, std::string name, const nlm::netobj& handle,
@@ -121,7 +142,11 @@ nlm4_stats locked(NlmContext& context, rpc::CallContext& call, const Args& args,
   params.offset = args.alock.l_offset;
   params.length = args.alock.l_len;
   const LockArgs lock{request, args.block, args.reclaim, args.state, std::move(params), under_way};
-  const nlm4_stats status = context.manager.lock(lock, call.loop().now());
+  const TimePoint now = call.loop().now();
+  // What is freed in one store grants nothing in another: a client that would wait asks again.
+  if (tested_before(context, request, now).holder)
+    return args.block ? nlm::NLM4_DENIED_GRACE_PERIOD : nlm::NLM4_DENIED;
+  const nlm4_stats status = context.manager.lock(lock, now);
   if (args.reclaim && status == nlm::NLM4_DENIED) note_refused_reclaim(context, call, request);
   return status;
 }
@@ -158,7 +183,9 @@ Task<typename V::TestRes> test(NlmContext& context, rpc::CallContext& call,
     set_status(res.test_stat.stat, request.error());
     co_return res;
   }
-  const LockManager::Tested tested = context.manager.test(*request, call.loop().now());
+  const TimePoint now = call.loop().now();
+  LockManager::Tested tested = tested_before(context, *request, now);
+  if (!tested.holder) tested = context.manager.test(*request, now);
   set_status(res.test_stat.stat, tested.stat);
   if (tested.holder) describe(*tested.holder, res.test_stat.holder());
   co_return res;
@@ -182,9 +209,16 @@ Task<typename V::Res> cancel(NlmContext& context, rpc::CallContext& call,
   typename V::Res res;
   res.cookie = own(args.cookie);
   const Key key = key_to_unlock(context, args.alock.fh);
-  const auto request = request_of(call, key, args.alock, args.exclusive);
-  if (request) context.manager.withdraw(string_of(args.alock.fh), *request->owner, request->range);
-  set_status(res.stat.stat, request ? context.manager.cancel(*request) : request.error());
+  auto request = request_of(call, key, args.alock, args.exclusive);
+  nlm4_stats status = request ? nlm::NLM4_DENIED : request.error();
+  if (request) {
+    context.manager.withdraw(string_of(args.alock.fh), *request->owner, request->range);
+    in_each_store(context, *key, [&](const FileKey& file) {
+      request->file = file;
+      if (context.manager.cancel(*request) == nlm::NLM4_GRANTED) status = nlm::NLM4_GRANTED;
+    });
+  }
+  set_status(res.stat.stat, status);
   co_return res;
 }
 
@@ -195,10 +229,15 @@ Task<typename V::Res> unlock(NlmContext& context, rpc::CallContext& call,
   res.cookie = own(args.cookie);
   const Key key = key_to_unlock(context, args.alock.fh);
   const auto request = request_of(call, key, args.alock, true);
-  if (request) context.manager.withdraw(string_of(args.alock.fh), *request->owner, request->range);
-  set_status(res.stat.stat,
-             request ? context.manager.unlock(request->file, *request->owner, request->range)
-                     : request.error());
+  nlm4_stats status = request ? nlm::NLM4_GRANTED : request.error();
+  if (request) {
+    context.manager.withdraw(string_of(args.alock.fh), *request->owner, request->range);
+    in_each_store(context, *key, [&](const FileKey& file) {
+      const auto done = context.manager.unlock(file, *request->owner, request->range);
+      if (done != nlm::NLM4_GRANTED) status = done;
+    });
+  }
+  set_status(res.stat.stat, status);
   co_return res;
 }
 
@@ -255,7 +294,10 @@ Task<typename V::ShareRes> unshare(NlmContext& context, rpc::CallContext& call,
   typename V::ShareRes res;
   res.cookie = own(args.cookie);
   const Key key = key_to_unlock(context, args.share.fh);
-  if (key) context.manager.unshare(*key, *owner_of(call, args.share.caller_name, args.share.oh, 0));
+  const OwnerPtr owner = owner_of(call, args.share.caller_name, args.share.oh, 0);
+  if (key)
+    in_each_store(context, *key,
+                  [&](const FileKey& file) { context.manager.unshare(file, *owner); });
   set_status(res.stat, key ? nlm::NLM4_GRANTED : key.error());
   co_return res;
 }

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,12 @@ namespace stag::testing {
 class StoreWithPrograms final : public FaultyStore {
  public:
   using FaultyStore::FaultyStore;
+
+  // Another one than its inner store has.
+  std::string own_handle_space;
+  std::string handle_space() const override {
+    return own_handle_space.empty() ? FaultyStore::handle_space() : own_handle_space;
+  }
 
   // Why there is no lease.
   std::optional<vfs::Status> refusal;

@@ -1,0 +1,167 @@
+// NLM where exports change, and where they are open to clients by name.
+#include <gtest/gtest.h>
+
+#include "nfs/export/client_names.h"
+#include "nfs/export/server_context.h"
+#include "nfs/lock/lock_service.h"
+#include "nfs/proto/nlm.h"
+#include "testing/held_executor.h"
+#include "testing/nfs/server_fixture.h"
+#include "testing/nfs/store_with_programs.h"
+
+namespace stag::nfs::lock {
+namespace {
+
+using namespace nlm;
+using namespace std::chrono_literals;
+using Mode = state::RangeMode;
+
+class NoCallbacks final : public Peers {
+ public:
+  Task<Result<std::unique_ptr<rpc::Channel>, rpc::CallError>> reach(std::string, std::uint32_t,
+                                                                    std::uint32_t,
+                                                                    CancelToken) override {
+    co_return Failure{rpc::CallError::transport(Reason::ConnectionRefused)};
+  }
+};
+
+// Every address is one of "host.example.com".
+class OneName final : public HostNameService {
+ public:
+  Texts names_of(const std::string& address) override {
+    address_ = address;
+    return std::vector<std::string>{"host.example.com"};
+  }
+  Texts addresses_of(const std::string&) override { return std::vector{address_}; }
+  Result<std::string, NoAnswer> domain() override { return std::string(); }
+  Result<bool, NoAnswer> is_member(const std::string&, const std::string&) override {
+    return false;
+  }
+
+ private:
+  std::string address_;
+};
+
+class LocksOfChangingExports : public testing::NfsServerTest {
+ protected:
+  static constexpr const char* kA = "192.0.2.1";
+  static constexpr const char* kB = "192.0.2.2";
+
+  LocksOfChangingExports() {
+    service_ = *LockService::open(nfs_.context(), {}, loop_, peers_);
+    service_->add_programs(server_);
+    serve(copy_);
+    file_ = create(mounted("/changing"), "file", 0666);
+  }
+  ~LocksOfChangingExports() override {
+    loop_.run([](LockService& service) -> Task<Ok> {
+      co_await service.stop();
+      co_return Ok{};
+    }(*service_));
+  }
+
+  using Store = testing::StoreWithPrograms;
+  // All have the same handles, as copies of a file system have.
+  std::shared_ptr<Store> another_copy() {
+    auto copy = std::make_shared<Store>(store_);
+    copy->own_handle_space = "copy " + std::to_string(copies_.size());
+    copy->has_locks = true;
+    return copies_.emplace_back(std::move(copy));
+  }
+  void serve(std::shared_ptr<vfs::FileSystem> store, std::vector<ClientRule> clients = {}) {
+    ExportOptions open;
+    open.root_squash = false;
+    ASSERT_TRUE(
+        nfs_.replace_exports({{"/changing", std::move(store), open, std::move(clients)}}).ok());
+  }
+  // Open to clients by name, all of whose names `worker` asks for.
+  void serve_by_name(const std::shared_ptr<Executor>& worker) {
+    ExportOptions open;
+    open.root_squash = false;
+    ClientRule rule = *make_client_rule("*.example.com", open);
+    rule.names = std::make_shared<ClientNames>(std::make_shared<OneName>(), worker);
+    serve(copy_, {rule});
+  }
+
+  static netobj object(std::string_view text) { return Rope::copy_of(bytes_of(text)); }
+  nlm4_lock lock_of(const std::string& host, std::uint64_t offset, std::uint64_t length) {
+    channel_.origin().peer = {host, 700};
+    return {"host-" + host, Rope::copy_of(file_.data.bytes()), object("1@" + host), 1, offset,
+            length};
+  }
+  nlm4_lockargs args_of(const std::string& host, std::uint64_t offset, bool block = false) {
+    return {object("c"), block, true, lock_of(host, offset, 10), false, 0};
+  }
+  nlm4_stats lock(const std::string& host, std::uint64_t offset, bool block = false) {
+    return call<NLMPROC4_LOCK>(args_of(host, offset, block)).stat.stat;
+  }
+  nlm4_stats test(const std::string& host, std::uint64_t offset) {
+    return call<NLMPROC4_TEST>({object("t"), true, lock_of(host, offset, 10)}).test_stat.stat;
+  }
+  nlm4_stats unlock(const std::string& host, std::uint64_t offset) {
+    return call<NLMPROC4_UNLOCK>({object("u"), lock_of(host, offset, 10)}).stat.stat;
+  }
+  nlm4_stats cancel(const std::string& host, std::uint64_t offset) {
+    return call<NLMPROC4_CANCEL>({object("x"), true, true, lock_of(host, offset, 10)}).stat.stat;
+  }
+
+  std::vector<std::shared_ptr<Store>> copies_;  // programs have files of them open
+  NoCallbacks peers_;
+  std::unique_ptr<LockService> service_;
+  std::shared_ptr<Store> copy_ = another_copy();
+  v3::nfs_fh3 file_;
+};
+
+TEST_F(LocksOfChangingExports, exclude_programs_that_use_the_copy_in_its_place) {
+  ASSERT_EQ(lock(kA, 0), NLM4_GRANTED);
+  ASSERT_EQ(unlock(kA, 0), NLM4_GRANTED);
+  const auto restored = another_copy();
+  serve(restored);
+  restored->locks.of_programs.set({0, 9}, Mode::Exclusive);
+  EXPECT_EQ(lock(kA, 0), NLM4_DENIED);
+  EXPECT_EQ(test(kA, 0), NLM4_DENIED);
+  EXPECT_EQ(lock(kA, 20), NLM4_GRANTED);
+  EXPECT_TRUE(restored->locks.server_has(20, 29, Mode::Exclusive));
+}
+
+TEST_F(LocksOfChangingExports, are_of_the_store_that_their_export_has_now) {
+  ASSERT_EQ(lock(kA, 0), NLM4_GRANTED);
+  ASSERT_EQ(unlock(kA, 0), NLM4_GRANTED);
+  serve(another_copy());
+  ASSERT_EQ(lock(kA, 0), NLM4_GRANTED);
+  ASSERT_EQ(service_->files().size(), 1u);
+  const FileKey file = service_->files().front();
+  EXPECT_EQ(file.store, nfs_.context().exports.current()->find(file.via)->store);
+}
+
+TEST_F(LocksOfChangingExports, are_given_back_whatever_store_they_were_taken_of) {
+  const nlm_shareargs share{object("s"), {"a", lock_of(kA, 0, 1).fh, object("a"), fsm_DW, fsa_R}};
+  ASSERT_EQ(lock(kA, 0), NLM4_GRANTED);
+  ASSERT_EQ(lock(kB, 0, true), NLM4_BLOCKED);
+  ASSERT_EQ(lock(kB, 20), NLM4_GRANTED);
+  ASSERT_EQ(call<NLMPROC4_SHARE>(share).stat, NLM4_GRANTED);
+  serve(another_copy());
+  ASSERT_EQ(lock(kA, 40), NLM4_GRANTED);
+  serve(another_copy());
+  ASSERT_EQ(lock(kA, 60), NLM4_GRANTED);
+  EXPECT_EQ(cancel(kB, 0), NLM4_GRANTED);
+  EXPECT_EQ(cancel(kB, 0), NLM4_DENIED) << "it waits no more";
+  for (const std::uint64_t offset : {0, 40, 60}) EXPECT_EQ(unlock(kA, offset), NLM4_GRANTED);
+  EXPECT_EQ(unlock(kB, 20), NLM4_GRANTED);
+  EXPECT_EQ(call<NLMPROC4_UNSHARE>(share).stat, NLM4_GRANTED);
+  EXPECT_EQ(service_->size(), 0u);
+}
+
+TEST_F(LocksOfChangingExports, of_before_exclude_other_clients_of_the_copy_in_its_place) {
+  ASSERT_EQ(lock(kA, 0), NLM4_GRANTED);
+  serve(another_copy());
+  EXPECT_EQ(test(kB, 0), NLM4_DENIED);
+  EXPECT_EQ(lock(kB, 0), NLM4_DENIED);
+  EXPECT_EQ(lock(kB, 0, true), NLM4_DENIED_GRACE_PERIOD) << "it asks again";
+  EXPECT_EQ(lock(kA, 0), NLM4_GRANTED) << "his own";
+  EXPECT_EQ(unlock(kA, 0), NLM4_GRANTED);
+  EXPECT_EQ(lock(kB, 0), NLM4_GRANTED);
+}
+
+}  // namespace
+}  // namespace stag::nfs::lock
