@@ -26,6 +26,12 @@ Result<ExportObject, Refusal> Admission::resolve(Bytes file_handle, Security sec
   return admit(*found, opened->object, security);
 }
 
+Task<void> Admission::settle(Bytes file_handle) const {
+  const auto opened = server_.handles.open(file_handle);
+  const Export* const found = opened ? exports_->find(opened->export_id) : nullptr;
+  if (found != nullptr) co_await found->settle(call_.origin());
+}
+
 Result<ExportObject, Refusal> Admission::admit(const Export& found, const vfs::Handle& object,
                                                Security security) const {
   const rpc::Origin& origin = call_.origin();

@@ -66,6 +66,8 @@ class Admission {
   // The object of a file handle that a client sent, in either of its forms.
   Result<ExportObject, Refusal> resolve(Bytes file_handle,
                                         Security security = Security::Checked) const;
+  // Ends when resolve() is not Undecided any more, or nobody knows the client's name for too long.
+  Task<void> settle(Bytes file_handle) const;
   // An object of `found`, one of exports(), on its terms for this Call. A refusal is traced.
   Result<ExportObject, Refusal> admit(const Export& found, const vfs::Handle& object,
                                       Security security = Security::Checked) const;

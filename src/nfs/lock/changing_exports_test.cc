@@ -163,5 +163,53 @@ TEST_F(LocksOfChangingExports, of_before_exclude_other_clients_of_the_copy_in_it
   EXPECT_EQ(lock(kB, 0), NLM4_GRANTED);
 }
 
+TEST_F(LocksOfChangingExports, wait_until_the_name_of_their_client_is_known) {
+  const auto worker = std::make_shared<testing::HeldExecutor>(false);
+  serve_by_name(worker);
+  const auto locked = start<NLMPROC4_LOCK>(args_of(kA, 0));
+  loop_.pass(1s);
+  EXPECT_FALSE(locked->has_value());
+  worker->run_all();
+  loop_.pass(1s);
+  ASSERT_TRUE(locked->has_value());
+  EXPECT_EQ((*locked)->stat.stat, NLM4_GRANTED);
+}
+
+TEST_F(LocksOfChangingExports, of_clients_whose_name_nobody_says_are_to_be_asked_for_later) {
+  const auto silent = std::make_shared<testing::HeldExecutor>(false);
+  serve_by_name(silent);
+  const auto locked = start<NLMPROC4_LOCK>(args_of(kA, 0));
+  const auto unlocked = start<NLMPROC4_UNLOCK>({object("u"), lock_of(kA, 20, 10)});
+  ASSERT_TRUE(unlocked->has_value()) << "for that no name is wanted";
+  loop_.pass(11s);
+  ASSERT_TRUE(locked->has_value());
+  EXPECT_EQ((*locked)->stat.stat, NLM4_DENIED_GRACE_PERIOD);
+}
+
+TEST_F(LocksOfChangingExports, that_are_given_up_while_a_name_is_asked_for_are_not_granted) {
+  const auto worker = std::make_shared<testing::HeldExecutor>(false);
+  serve_by_name(worker);
+  const auto locked = start<NLMPROC4_LOCK>(args_of(kA, 0));
+  EXPECT_EQ(unlock(kA, 0), NLM4_GRANTED);
+  worker->run_all();
+  loop_.pass(1s);
+  ASSERT_TRUE(locked->has_value());
+  EXPECT_EQ((*locked)->stat.stat, NLM4_DENIED);
+  EXPECT_EQ(service_->size(), 0u);
+}
+
+TEST_F(LocksOfChangingExports, in_a_store_that_is_busy_are_to_be_asked_for_later) {
+  copy_->fault = vfs::Status::Delay;
+  EXPECT_EQ(lock(kA, 0), NLM4_DENIED_GRACE_PERIOD);
+  EXPECT_EQ(test(kA, 0), NLM4_DENIED_GRACE_PERIOD);
+  copy_->fault = vfs::Status::Io;
+  EXPECT_EQ(lock(kA, 0), NLM4_FAILED);
+  copy_->fault.reset();
+  copy_->locks_refusal = vfs::Status::Delay;
+  EXPECT_EQ(lock(kA, 0), NLM4_DENIED_GRACE_PERIOD);
+  copy_->locks_refusal.reset();
+  EXPECT_EQ(lock(kA, 0), NLM4_GRANTED);
+}
+
 }  // namespace
 }  // namespace stag::nfs::lock

@@ -14,32 +14,56 @@ using Key = Result<FileKey, nlm4_stats>;
 
 using Opened = std::shared_ptr<LocalLockTable::Pin>;
 
+// NLM has one status for "later", which clients ask again after, and one for all refusals that
+// last.
+nlm4_stats status_of(Refusal refusal) {
+  return refusal == Refusal::Undecided ? nlm::NLM4_DENIED_GRACE_PERIOD : nlm::NLM4_STALE_FH;
+}
+
+nlm4_stats status_of(vfs::Status status) {
+  switch (status) {
+    case vfs::Status::Delay:
+    case vfs::Status::TooManyObjects:
+      return nlm::NLM4_DENIED_GRACE_PERIOD;
+    case vfs::Status::Stale:
+    case vfs::Status::BadHandle:
+      return nlm::NLM4_STALE_FH;
+    default:
+      return nlm::NLM4_FAILED;
+  }
+}
+
+// Waits for the name of the client, where the export is open to names: a reclaim that is put off is
+// lost (Linux).
+Task<Result<ExportObject, Refusal>> admitted(const Admission& admission, const Buffer& handle) {
+  constexpr auto kSecurity = Admission::Security::BesideKerberos;
+  auto object = admission.resolve(handle.bytes(), kSecurity);
+  if (object || object.error() != Refusal::Undecided) co_return object;
+  co_await admission.settle(handle.bytes());
+  co_return admission.resolve(handle.bytes(), kSecurity);
+}
+
 // Checks that the file exists and that the caller owns it or may read it: for any other user a lock
 // would only serve to exclude others. `opened`: has the file open for programs of this host to be
 // asked.
 Task<Key> key_to_lock(const NlmContext& context, const rpc::CallContext& call,
                       const nlm::netobj& handle, Opened* opened = nullptr) {
   const Admission admission(context.server, call);
-  const auto object =
-      admission.resolve(handle.flatten().bytes(), Admission::Security::BesideKerberos);
-  // NLM has one status for all refusals that last.
-  if (!object)
-    co_return Failure{object.error() == Refusal::Undecided ? nlm::NLM4_DENIED_NOLOCKS
-                                                           : nlm::NLM4_STALE_FH};
+  const Buffer flat = handle.flatten();
+  const auto object = co_await admitted(admission, flat);
+  if (!object) co_return Failure{status_of(object.error())};
   const auto access =
       co_await object->store().access(object->caller(), object->handle, vfs::access::kRead);
-  if (!access)
-    co_return Failure{access.error() == vfs::Status::Stale ||
-                              access.error() == vfs::Status::BadHandle
-                          ? nlm::NLM4_STALE_FH
-                          : nlm::NLM4_FAILED};
+  if (!access) co_return Failure{status_of(access.error())};
   const bool owner = access->attributes.uid == object->credentials.uid;
   const bool regular = access->attributes.type == vfs::FileType::Regular;
   if (!regular || (!owner && access->granted == 0)) co_return Failure{nlm::NLM4_FAILED};
   if (opened != nullptr) {
     auto pin = co_await context.server.local_locks->open(object->key(), object->store(),
                                                          object->caller(), call.origin().peer.host);
-    if (!pin) co_return Failure{nlm::NLM4_DENIED_NOLOCKS};
+    if (!pin)
+      co_return Failure{pin.error() == vfs::Status::Delay ? status_of(pin.error())
+                                                          : nlm::NLM4_DENIED_NOLOCKS};
     if (*pin) *opened = std::make_shared<LocalLockTable::Pin>(*std::move(pin));
   }
   context.stores.note(object->key().via, object->key().store);

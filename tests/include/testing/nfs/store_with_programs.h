@@ -43,9 +43,12 @@ class StoreWithPrograms final : public FaultyStore {
 
   // Of whatever file; tests lock one at a time.
   bool has_locks = false;
+  // Why the store says nothing of them.
+  std::optional<vfs::Status> locks_refusal;
   ProgramLocks locks;
   vfs::Operation<std::unique_ptr<vfs::LocalLocks>> local_locks(vfs::CallerContext,
                                                                const vfs::Handle&) override {
+    if (locks_refusal) return Failure{*locks_refusal};
     if (!has_locks) return Failure{vfs::Status::NotSupported};
     return std::unique_ptr<vfs::LocalLocks>(std::make_unique<ProgramLocksOfFile>(locks));
   }
