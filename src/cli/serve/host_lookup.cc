@@ -21,7 +21,9 @@ constexpr std::size_t kMostAsking = 8;
 
 bool is_host_name(std::string_view text) {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
-  const auto other = [](char c) { return (c >= '0' && c <= '9') || c == '-' || c == '.'; };
+  const auto other = [](char c) {
+    return (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_';
+  };
   return std::any_of(text.begin(), text.end(), letter) &&
          std::all_of(text.begin(), text.end(), [&](char c) { return letter(c) || other(c); });
 }

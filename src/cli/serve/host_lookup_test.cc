@@ -30,6 +30,14 @@ class NameService {
   std::shared_future<void> ended_ = end_.get_future().share();
 };
 
+TEST(HostName, may_have_letters_digits_hyphens_dots_and_underscores) {
+  for (const char* name : {"desk", "desk-2.example.com", "my_host", "_x.my_dom.example", "x1"})
+    EXPECT_TRUE(is_host_name(name)) << name;
+  for (const char* other : {"", "192.0.2.1", "192.0.2.0/24", "2001:db8::1", "fe80::", "*",
+                            "*.my_dom", "@my_group", "my host", "my_host/24", "_", "1_2"})
+    EXPECT_FALSE(is_host_name(other)) << other;
+}
+
 TEST(HostInquiry, has_an_answer_for_each_host) {
   const NameService names;
   const HostInquiry inquiry({"desk", "nowhere"}, names.lookup());
