@@ -11,6 +11,7 @@ import unittest
 import harness
 from harness import Server, stag
 from name_server import PrivateHosts
+from observe_test import scraped, value_in
 
 
 class ExportsFile(PrivateHosts):
@@ -85,6 +86,33 @@ class ExportsFile(PrivateHosts):
             time.sleep(0.1)
         self.good("mkdir", server.url(self.there("new")) + "&version=3")
         self.good("ls", server.url("/y") + "&version=3")
+        self.assertEqual(server.end(), 0)
+
+    def until(self, server, condition):
+        end = time.monotonic() + harness.PATIENCE
+        while not condition():
+            self.assertLess(time.monotonic(), end, server.log())
+            time.sleep(0.1)
+
+    @unittest.skipUnless(harness.may_mount(), "no right to mount a file system (CAP_SYS_ADMIN)")
+    def test_is_counted_where_its_folder_was_replaced_before_a_host_became_known(self):
+        hosts, private = self.private_hosts(b"192.0.2.1 other\n")
+        folder = self.there("x")
+        os.mkdir(folder)
+        os.mkdir(self.there("y"))
+        path = self.write(self.at("exports"), f"{folder} *(insecure)\n{self.there('y')} build\n".encode())
+        server = Server([], self.at("state"), ("--exports-file", path, "--metrics", "127.0.0.1:0"), before=private)
+        os.rename(folder, self.there("before"))
+        os.mkdir(folder)
+        with open(hosts, "a") as file:
+            file.write("127.0.0.1 build\n")
+        self.until(server, lambda: "ExportClientKnown" in server.log())
+
+        def counted():
+            self.good("ls", server.url(folder) + "&version=3")
+            return value_in(scraped(server), "stag_export_call_duration_seconds_count", export=folder) > 0
+
+        self.until(server, counted)
         self.assertEqual(server.end(), 0)
 
     def reloaded(self, server, path, text):

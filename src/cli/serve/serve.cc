@@ -188,7 +188,10 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
   const LateHosts late(loop, reloads,
                        {.late = [&] { return exports.late_hosts(); },
                         .lookup = system_addresses_of,
-                        .known = [&](const HostAnswers& answers) { exports.take(answers); }});
+                        .known =
+                            [&](const HostAnswers& answers) {
+                              exports.take(answers);
+                            }});
   const net::SignalWatch watch(loop, {SIGINT, SIGTERM, SIGHUP},
                                [&](int signal) { on_signal(signal, loop, reloads); });
   const auto connector = callback_connector(loop);
