@@ -191,6 +191,7 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
                         .known =
                             [&](const HostAnswers& answers) {
                               exports.take(answers);
+                              (*services)->observing().look_at_exports();
                             }});
   const net::SignalWatch watch(loop, {SIGINT, SIGTERM, SIGHUP},
                                [&](int signal) { on_signal(signal, loop, reloads); });
