@@ -101,6 +101,23 @@ TEST_F(SpreadSession, goes_past_a_connection_that_is_down) {
   run(spread_closed(*session));
 }
 
+// RFC 1813 3.3.8: their verifiers differ, though they count from the same number at the same time.
+TEST_F(SpreadSession, creates_no_file_exclusively_that_another_mount_creates_at_the_same_time) {
+  Connections nfs(loop_, {&server_});
+  Connections others(loop_, {&server_});
+  const std::string url = "nfs://server/data?proto=tcp&connections=2&version=3";
+  const auto session = opened(nfs, url);
+  const auto other = opened(others, url);
+  ASSERT_TRUE(session && other);
+  const auto create_in = [](Session& mount) {
+    return mount.files().create(mount.files().root(), "lock", {}, CreateMode::Exclusive);
+  };
+  must(create_in(*session));
+  EXPECT_EQ(status(create_in(*other)), Status::Exists);
+  run(spread_closed(*session));
+  run(spread_closed(*other));
+}
+
 TEST_F(SpreadSession, counts_the_losses_of_all_its_connections) {
   Connections nfs(loop_, {&server_});
   const auto session = opened(nfs, "nfs://server/data?proto=tcp&connections=3&version=3");

@@ -1,4 +1,6 @@
 // Names and access control lists in version 3.
+#include <random>
+
 #include "nfs/client/protocol/nfsacl_values.h"
 #include "nfs/client/v3/nfs3.h"
 #include "nfs/client/v3/values.h"
@@ -15,12 +17,12 @@ Made to_made(const Resok& resok) {
   return {to_handle(resok.obj), to_attributes(resok.obj_attributes)};
 }
 
-// RFC 1813 3.3.8: unlike that of any other request; time and XID of this client are.
-v3::createverf3 fresh_verifier(rpc::Channel& channel) {
+// RFC 1813 3.3.8: unlike that of any other request, by whichever mount of whichever machine.
+v3::createverf3 fresh_verifier() {
+  std::random_device random;
   v3::createverf3 verifier;
-  const std::uint64_t now = channel.loop().now().time_since_epoch().count();
-  store_be(verifier.data(), static_cast<std::uint32_t>(now >> 16));
-  store_be(verifier.data() + 4, channel.next_xid());
+  store_be(verifier.data(), static_cast<std::uint32_t>(random()));
+  store_be(verifier.data() + 4, static_cast<std::uint32_t>(random()));
   return verifier;
 }
 
@@ -32,7 +34,7 @@ Task<Outcome<Made>> Nfs3::create(OperationContext context, Handle directory, std
   args.where = to_diropargs3(directory, name);
   if (is_exclusive(mode)) {
     args.how.mode = v3::EXCLUSIVE;
-    args.how.verf() = fresh_verifier(channel());
+    args.how.verf() = fresh_verifier();
   } else {
     args.how.mode = mode == CreateMode::Guarded ? v3::GUARDED : v3::UNCHECKED;
     args.how.obj_attributes() = to_sattr3(attributes);
