@@ -187,9 +187,9 @@ bool Session::belongs(const Slots::Turn& turn, const v4::SEQUENCE4resok& results
          results.sr_sequenceid == turn.sequence;
 }
 
-void Session::note(const v4::SEQUENCE4resok& results, TimePoint now) {
+void Session::note(const v4::SEQUENCE4resok& results, TimePoint sent) {
   recoveries_ = 0;
-  renewed_ = now;
+  renewed_ = std::max(renewed_, sent);
   status_flags_ = results.sr_status_flags;
   slots_.aim_at(results.sr_target_highest_slotid);
   const bool restarted = (results.sr_status_flags & v4::SEQ4_STATUS_RESTART_RECLAIM_NEEDED) != 0;
@@ -232,7 +232,8 @@ Fate Session::refused(const Slots::Turn& turn, v4::nfsstat4 status) {
   }
 }
 
-Fate Session::on_sequence(const Slots::Turn& turn, const v4::SEQUENCE4res& results, TimePoint now) {
+Fate Session::on_sequence(const Slots::Turn& turn, const v4::SEQUENCE4res& results,
+                          TimePoint sent) {
   // It belongs to a session that is gone: another call has found that out.
   if (!slots_.current(turn)) return results.sr_status == v4::NFS4_OK ? Fate::Go : Fate::Again;
   if (results.sr_status != v4::NFS4_OK) return refused(turn, results.sr_status);
@@ -242,11 +243,11 @@ Fate Session::on_sequence(const Slots::Turn& turn, const v4::SEQUENCE4res& resul
     return Fate::Broken;
   }
   slots_.give_back(turn, Slots::Number::Used);
-  note(resok, now);
+  note(resok, sent);
   return Fate::Go;
 }
 
-Fate Session::on_settling(Slots::Turn& turn, const v4::SEQUENCE4res& results, TimePoint now) {
+Fate Session::on_settling(Slots::Turn& turn, const v4::SEQUENCE4res& results, TimePoint sent) {
   if (!slots_.current(turn)) return Fate::Again;
   const bool replayed = results.sr_status == v4::NFS4ERR_RETRY_UNCACHED_REP ||
                         results.sr_status == v4::NFS4ERR_SEQ_FALSE_RETRY;
@@ -255,7 +256,7 @@ Fate Session::on_settling(Slots::Turn& turn, const v4::SEQUENCE4res& results, Ti
       slots_.give_back(turn, Slots::Number::Doubtful);
       return Fate::Broken;
     }
-    note(results.sr_resok4(), now);
+    note(results.sr_resok4(), sent);
   } else if (results.sr_status == v4::NFS4ERR_DELAY) {
     // The call that nobody waits for any more is still running.
     slots_.give_back(turn, Slots::Number::Doubtful);

@@ -88,11 +88,11 @@ class Session {
   // What goes in front of the call, or stands alone for a doubtful turn. `keep`: the server keeps
   // the results for a retransmission.
   v4::SEQUENCE4args sequence(const Slots::Turn& turn, bool keep) const;
-  // Of a call: the turn ends, but with Fate::Unbound.
-  Fate on_sequence(const Slots::Turn& turn, const v4::SEQUENCE4res& results, TimePoint now);
+  // Of a call that was sent then: the turn ends, but with Fate::Unbound.
+  Fate on_sequence(const Slots::Turn& turn, const v4::SEQUENCE4res& results, TimePoint sent);
   // Of the lone SEQUENCE of a doubtful turn: with Fate::Go the turn goes on with a number that is
   // certain, with any other fate but Unbound it ends.
-  Fate on_settling(Slots::Turn& turn, const v4::SEQUENCE4res& results, TimePoint now);
+  Fate on_settling(Slots::Turn& turn, const v4::SEQUENCE4res& results, TimePoint sent);
   // No answer came, or none that can be read: the turn ends.
   void on_loss(const Slots::Turn& turn) { slots_.give_back(turn, Slots::Number::Doubtful); }
 
@@ -129,7 +129,7 @@ class Session {
   Fate go_back(Step step);
   Fate refused(const Slots::Turn& turn, v4::nfsstat4 status);
   bool belongs(const Slots::Turn& turn, const v4::SEQUENCE4resok& results) const;
-  void note(const v4::SEQUENCE4resok& results, TimePoint now);
+  void note(const v4::SEQUENCE4resok& results, TimePoint sent);
 
   Identity identity_;
   bool protected_ = false;
@@ -146,6 +146,7 @@ class Session {
   std::uint32_t status_flags_ = 0;
   Slots slots_;
   Duration lease_ = std::chrono::seconds(90);
+  // When the last SEQUENCE was sent that the server took: the lease began anew then, or later.
   TimePoint renewed_{};
 };
 

@@ -181,6 +181,18 @@ TEST(Session, knows_whether_its_lease_has_run_out) {
   EXPECT_TRUE(world.session.lapsed(kStart + lease));
 }
 
+TEST(Session, has_a_lease_from_when_a_call_was_sent_in_whichever_order_answers_come) {
+  Established world;
+  const Duration lease = world.session.lease();
+  const Slots::Turn first = *world.session.take();
+  const Slots::Turn second = *world.session.take();
+  const TimePoint later = kStart + std::chrono::seconds(20);
+  world.session.on_sequence(second, echo(world.session, second), later);
+  world.session.on_sequence(first, echo(world.session, first), kStart);
+  EXPECT_FALSE(world.session.lapsed(kStart + lease));
+  EXPECT_TRUE(world.session.lapsed(later + lease));
+}
+
 TEST(Session, knows_whether_the_connection_that_it_is_bound_to_carries_callbacks) {
   Session session({.owner = "owner", .called_back = true});
   session.on_exchange_id(client_is(7, 40));

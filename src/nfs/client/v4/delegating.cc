@@ -36,9 +36,9 @@ bool SessionClient::lapsed() const {
 }
 
 // What was held while the lease ran out may have been revoked, and others may have written.
-void SessionClient::note_renewal_v40() {
+void SessionClient::note_renewal_v40(TimePoint sent) {
   if (lapsed()) give_back_all();
-  renewed_v40_ = channel().loop().now();
+  renewed_v40_ = std::max(renewed_v40_, sent);
 }
 
 void SessionClient::take_delegation(const File& file, const Attributes& attributes,

@@ -206,6 +206,35 @@ TEST_P(Nfs4Delegated, when_the_lease_has_run_out_the_server_is_asked_again) {
   EXPECT_EQ(delegations(), 0u) << "it may have been revoked";
 }
 
+Task<void> open_and_wait(FileSystem& files, Handle file) {
+  static_cast<void>(co_await files.open(file, kReading));
+}
+
+TEST(Nfs4DelegatedLease, is_no_longer_for_an_answer_that_comes_late) {
+  for (const std::uint32_t minor : {0u, 1u, 2u}) {
+    DelegatedWorld world(minor);
+    world.begin();
+    const Handle other = world.must(world.files().create(world.files().root(), "other", {})).handle;
+    world.read_it();
+    ASSERT_EQ(world.delegations(), 1u);
+    world.channel.accident = testing::Accident::Slow;
+    world.channel.at = world.channel.calls + 1;
+    world.channel.answer_after = std::chrono::seconds(80);
+    detach(open_and_wait(world.files(), other));
+    world.channel.accident = testing::Accident::Swallowed;
+    world.channel.at = world.channel.calls + 1;
+    world.channel.times = 1 << 20;
+    world.loop.pass(std::chrono::seconds(85));
+    EXPECT_TRUE(world.run(world.files().getattr(world.file)).ok()) << "the server is not asked";
+    world.loop.pass(std::chrono::seconds(10));
+    EXPECT_FALSE(world.run(world.files().getattr(world.file)).ok())
+        << "version 4." << minor << ": the server is asked, and does not answer";
+    world.channel.accident = testing::Accident::None;
+    world.run(world.closed());
+    world.channel.server->nfs4.stop_callbacks();
+  }
+}
+
 // Files that are delegated for writing (RFC 8881 10.4.3, 10.4.4).
 class Nfs4WriteDelegated : public Nfs4Delegated {
  protected:

@@ -57,6 +57,11 @@ class Nfs4Held : public ::testing::TestWithParam<std::uint32_t>, public HeldWorl
     co_await protocol->close();
     co_return Ok{};
   }
+  template <class T>
+  static Task<void> succeeds(Task<Outcome<T>> task) {
+    const Outcome<T> outcome = co_await std::move(task);
+    EXPECT_TRUE(outcome.ok());
+  }
   state::HeldCounts held() {
     const auto all = clients();
     return all.empty() ? state::HeldCounts{} : all.front().held;
@@ -146,6 +151,21 @@ TEST_P(Nfs4Held, an_idle_client_keeps_what_it_holds) {
   const int calls = channel.calls;
   loop.pass(std::chrono::minutes(30));
   EXPECT_EQ(channel.calls, calls) << "nothing is held, and no lease renewed";
+}
+
+// A lease begins when the server hears of its client, not when the client hears of its server.
+TEST_P(Nfs4Held, slow_answers_put_no_renewal_of_the_lease_off) {
+  const File file = opened();
+  must(files().lock(file, kMine, kTen));
+  channel.accident = testing::Accident::Slow;
+  channel.at = channel.calls + 1;
+  channel.times = 3;
+  channel.answer_after = std::chrono::seconds(29);  // and 58, and 87: each before a renewal
+  std::array<std::byte, 4> to;
+  for (int i = 0; i < channel.times; ++i) detach(succeeds(files().read(file, 0, to)));
+  loop.pass(std::chrono::seconds(100));
+  EXPECT_TRUE(others_are_refused(file, kTen));
+  EXPECT_EQ(write(file), Status::Ok);
 }
 
 TEST_P(Nfs4HeldWithRecords, opens_and_locks_are_claimed_again_from_a_server_that_restarts) {

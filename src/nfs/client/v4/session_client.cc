@@ -119,16 +119,15 @@ void SessionClient::wake_waiting() {
   }
 }
 
-// What came of a call in this turn; Fate::Unbound: it goes again.
-void SessionClient::note_results(const Turn& turn, Outcome<Attempt>& came) {
+// What came of a call that was sent in this turn; Fate::Unbound: it goes again.
+void SessionClient::note_results(const Turn& turn, Outcome<Attempt>& came, TimePoint sent) {
   if (!came || came->results.empty() || came->results.front().resop != v4::OP_SEQUENCE) {
     session_.on_loss(turn);
     if (came) came->fate = Fate::Refused;
     return;
   }
   const bool lapsed = session_.lapsed(channel().loop().now());
-  came->fate =
-      session_.on_sequence(turn, came->results.front().opsequence(), channel().loop().now());
+  came->fate = session_.on_sequence(turn, came->results.front().opsequence(), sent);
   // RFC 8881 2.10.6.1.3: said in the place of the operation behind SEQUENCE.
   if (came->fate == Fate::Go && came->status == v4::NFS4ERR_RETRY_UNCACHED_REP)
     came->fate = Fate::Gone;
@@ -149,10 +148,11 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::send_with(HeldTurn held, bo
   compound.minorversion = minor_;
   for (;;) {
     compound.argarray.front().opsequence() = session_.sequence(turn, keep);
+    const TimePoint sent = channel().loop().now();
     rpc::Client::Exchange<v4::NFSPROC4_COMPOUND> exchange(rpc_, compound, call);
     Result<rpc::ReplyMessage, rpc::CallError> reply = co_await exchange.send();
     Outcome<Attempt> came = attempt_of(context, compound, exchange.results(reply));
-    note_results(turn, came);
+    note_results(turn, came, sent);
     if (!came || came->fate != Fate::Unbound) {
       held.release();
       wake_waiting();
@@ -176,12 +176,12 @@ Task<Outcome<SessionClient::Taken>> SessionClient::settled(OperationContext cont
     args.minorversion = minor_;
     args.argarray.emplace_back().argop = v4::OP_SEQUENCE;
     args.argarray.front().opsequence() = session_.sequence(turn, false);
+    const TimePoint sent = channel().loop().now();
     auto came = co_await rpc_.call<v4::NFSPROC4_COMPOUND>(args, call);
     if (!came) co_return Failure{Error::of_call(context, came.error())};
     if (came->resarray.empty() || came->resarray.front().resop != v4::OP_SEQUENCE)
       co_return Taken{Fate::Broken, {}};
-    Fate fate =
-        session_.on_settling(turn, came->resarray.front().opsequence(), channel().loop().now());
+    Fate fate = session_.on_settling(turn, came->resarray.front().opsequence(), sent);
     if (fate != Fate::Unbound) {
       if (fate != Fate::Go) held.release();
       wake_waiting();

@@ -160,7 +160,7 @@ class SessionClient final : private Recalled {
   Task<Outcome<Attempt>> send_with(HeldTurn held, bool keep, OperationContext context,
                                    Request& request, const ProtocolOptions& options);
   Task<Outcome<Attempt>> alone(OperationContext context, Op operation, rpc::CallOptions options);
-  void note_results(const Turn& turn, Outcome<Attempt>& came);
+  void note_results(const Turn& turn, Outcome<Attempt>& came, TimePoint sent);
   void wake_waiting();
   void forget_sizes(const Request& request, bool answered);
 
@@ -230,7 +230,7 @@ class SessionClient final : private Recalled {
   Task<void> give_back(Delegations::Return delegation);
   Task<bool> flushed(const Delegations::Return& delegation, TimePoint recalled);
   Task<bool> returned(const Delegations::Return& delegation, TimePoint recalled);
-  void note_renewal_v40();
+  void note_renewal_v40(TimePoint sent);
   void give_back_all();
   Task<Outcome<Ok>> unlock_all(OperationContext context, File file, const ProtocolOptions& options);
   ProtocolOptions background_options();
@@ -285,10 +285,10 @@ class SessionClient final : private Recalled {
   CallbackService* const callbacks_;
   CallbackServiceV40* const listening_;
   rpc::Channel* const back_;
-  TimePoint renewed_v40_{};
-  bool reached_ = true;     // by callbacks, as far as the server says
-  bool restoring_ = false;  // the way by which callbacks come
-  bool finding_ = false;    // what was revoked
+  TimePoint renewed_v40_{};  // as Session::renewed_
+  bool reached_ = true;      // by callbacks, as far as the server says
+  bool restoring_ = false;   // the way by which callbacks come
+  bool finding_ = false;     // what was revoked
   bool binding_ = false;
   WaitList bound_;
   std::uint32_t claimed_from_ = 0;  // the incarnation of the client that the opens belong to

@@ -202,6 +202,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::send_numbered(OperationCont
   // What is sent while the client recovers is a claim.
   const Of of = recovering_ ? Of::Claim : Of::Operation;
   Unanswered unanswered(owners, numbers);
+  const TimePoint sent = channel().loop().now();
   Outcome<Attempt> came = co_await send_v40(context, request, options);
   if (!came) {
     note_lost_lock(request);
@@ -212,7 +213,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::send_numbered(OperationCont
   const Verdict verdict = judge(request, owners, numbers, *came);
   came->fate = client_v40_.on_status(came->status, incarnation, of);
   if (came->fate != Fate::Go) co_return came;
-  if (came->status == v4::NFS4_OK) note_renewal_v40();
+  if (came->status == v4::NFS4_OK) note_renewal_v40(sent);
   if (verdict == Verdict::Again) {
     came->fate = Fate::Again;
   } else if (verdict == Verdict::Bad && request.open_place()) {
@@ -323,12 +324,13 @@ Task<void> SessionClient::renew_v40(const ProtocolOptions& options) {
   Op operation;
   operation.argop = v4::OP_RENEW;
   operation.oprenew().clientid = clientid();
+  const TimePoint sent = channel().loop().now();
   const Outcome<Attempt> came =
       co_await alone(context, std::move(operation), call_options_of(options));
   if (!came || came->fate != Fate::Go) co_return;
   // RFC 7530 10.2.1: a server that does not reach this client cannot ask for anything back.
   reached_ = came->status != v4::NFS4ERR_CB_PATH_DOWN;
-  if (came->status == v4::NFS4_OK) note_renewal_v40();
+  if (came->status == v4::NFS4_OK) note_renewal_v40(sent);
   if (!reached_) give_back_all();
   if (client_v40_.on_status(came->status, incarnation) == Fate::Again)
     static_cast<void>(co_await recover(context, options));

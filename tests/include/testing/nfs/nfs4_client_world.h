@@ -1,7 +1,7 @@
 // A FileSystem of NFS version 4 on our own server, in virtual time, over a Channel that does to a
 // chosen call what a lost connection does: the call never arrives and is sent again, it is executed
 // and then sent again, it is executed and nobody hears of it, it never arrives and nobody says so;
-// or the server restarts before it.
+// or the server restarts before it, or is slow to answer.
 #pragma once
 
 #include <cstdio>
@@ -25,7 +25,7 @@
 
 namespace stag::testing {
 
-enum class Accident : std::uint8_t { None, CutBefore, CutAfter, Lost, Swallowed, Restart };
+enum class Accident : std::uint8_t { None, CutBefore, CutAfter, Lost, Swallowed, Restart, Slow };
 
 // Serves `store` as /data, and a read-only store as /srv/fixed.
 struct Nfs4Instance {
@@ -87,7 +87,11 @@ class AccidentChannel final : public rpc::Channel {
     if (now && on_accident) on_accident();
     if (now && (accident == Accident::Lost || accident == Accident::Swallowed))
       co_return Failure{rpc::CallError::transport(Reason::TimedOut, where())};
-    co_return co_await server->channel.call(message);
+    const Duration delay =
+        now && accident == Accident::Slow ? answer_after * (calls - at + 1) : Duration{};
+    auto reply = co_await server->channel.call(message);
+    if (delay != Duration{}) co_await sleep_for(loop_, delay);
+    co_return reply;
   }
   Task<void> close() override { co_return; }
   void serve_reverse(rpc::Service&) override {}
@@ -100,6 +104,7 @@ class AccidentChannel final : public rpc::Channel {
   int at = 0;                         // the call that it happens to, from 1
   int times = 1;                      // the calls from there on
   std::function<void()> on_accident;  // before it is sent again
+  Duration answer_after{};            // of the first slow call; twice as long of the second one
   int calls = 0;
   bool reduce = false;
 
