@@ -3,6 +3,8 @@
 
 #include "testing/failing_new.h"
 #include "testing/nfs/client_harness.h"
+#include "testing/nfs/delegated_world.h"
+#include "testing/nfs/held_world.h"
 #include "testing/nfs/nfs4_client_world.h"
 
 namespace stag::nfs::client {
@@ -30,6 +32,57 @@ TEST(Nfs4ClientMemory, that_runs_out_takes_no_slot_of_the_session) {
       failures += getattr_with(world, allocations) ? 1 : 0;
   EXPECT_GT(failures, 0);
   EXPECT_TRUE(world.run(world.files().getattr(world.files().root())).ok());
+}
+
+// Runs `what`; the so manieth allocation fails, and all behind it if that `lasts`.
+template <class F>
+void with_memory_for(std::size_t allocations, bool lasts, F what) {
+  testing::failure_lasts = lasts;
+  testing::allocations_until_failure = allocations;
+  try {
+    what();
+  } catch (const std::bad_alloc&) {
+  }
+  testing::allocations_until_failure = 0;
+  testing::failure_lasts = false;
+}
+
+TEST(Nfs4ClientMemory, that_runs_out_ends_no_renewal_of_the_lease) {
+  for (const std::uint32_t minor : {0u, 1u}) {
+    for (std::size_t allocations = 1; allocations < 40; ++allocations) {
+      testing::HeldWorld world(minor);
+      world.must(world.files().create_open(world.files().root(), "file", {.mode = 0644},
+                                           CreateMode::Unchecked, testing::HeldWorld::kBoth));
+      world.loop.drain();
+      with_memory_for(allocations, false, [&] { world.loop.pass(std::chrono::seconds(31)); });
+      EXPECT_GT(world.calls_of([&] { world.loop.pass(std::chrono::seconds(60)); }), 0)
+          << "version 4." << minor << ", allocation " << allocations;
+      world.run(world.closed());
+    }
+  }
+}
+
+TEST(Nfs4ClientMemory, that_runs_out_keeps_no_delegation_from_being_given_back) {
+  for (const std::uint32_t minor : {0u, 1u}) {
+    for (std::size_t allocations = 1; allocations < 40; ++allocations) {
+      testing::DelegatedWorld world(minor);
+      world.begin();
+      world.read_it();
+      SetAttributes mode;
+      mode.mode = 0600;
+      // Who changes the mode gives the file back.
+      with_memory_for(allocations, true, [&] {
+        world.run(runs_out_of_memory(world.files().setattr(world.file, mode)));
+      });
+      world.loop.pass(std::chrono::seconds(31));
+      const TimePoint before = world.loop.now();
+      EXPECT_TRUE(world.other_writes("new").ok());
+      EXPECT_LT(world.loop.now() - before, std::chrono::seconds(60))
+          << "version 4." << minor << ", allocation " << allocations << ": the server revokes it";
+      world.run(world.closed());
+      world.channel.server->nfs4.stop_callbacks();
+    }
+  }
 }
 
 }  // namespace

@@ -54,18 +54,17 @@ void SessionClient::take_delegation(const File& file, const Attributes& attribut
   const bool wanted = !recalled && wants_delegations() && (reading || minor_ > 0);
   if (!wanted || !delegations_.add(file, stateid, opens_.access(file.open), written)) {
     // The same one again, of a file that was opened twice at once, is held already.
-    if (!wanted || !delegations_.knows(stateid))
-      background_.add(give_back({file, stateid, !reading}));
+    if (!wanted || !delegations_.knows(stateid)) begin_return({file, stateid, !reading});
     return;
   }
   delegations_.remember(file.handle, attributes, as_of);
   if (delegations_.held() <= Delegations::kMost) return;
-  if (const auto oldest = delegations_.take_oldest()) background_.add(give_back(*oldest));
+  if (const auto oldest = delegations_.take_oldest()) begin_return(*oldest);
 }
 
 v4::nfsstat4 SessionClient::recall(const v4::stateid4& stateid) {
   if (const auto delegation = delegations_.take(stateid)) {
-    background_.add(give_back(*delegation));
+    begin_return(*delegation);
     return v4::NFS4_OK;
   }
   return delegations_.returning(stateid) ? v4::NFS4_OK : v4::NFS4ERR_BAD_STATEID;
@@ -77,14 +76,14 @@ std::optional<Delegations::Now> SessionClient::written(const v4::nfs_fh4& file) 
 }
 
 void SessionClient::give_back_of(const Handle& file) {
-  if (const auto delegation = delegations_.take(file)) background_.add(give_back(*delegation));
+  if (const auto delegation = delegations_.take(file)) begin_return(*delegation);
 }
 
 void SessionClient::recall_any(std::uint32_t keep) {
   while (delegations_.held() > keep) {
     const auto oldest = delegations_.take_oldest();
     if (!oldest) return;
-    background_.add(give_back(*oldest));
+    begin_return(*oldest);
   }
 }
 
@@ -127,21 +126,42 @@ Task<bool> SessionClient::returned(const Delegations::Return& delegation, TimePo
   }
 }
 
+bool SessionClient::begin_return(const Delegations::Return& delegation) noexcept {
+  try {
+    background_.add(give_back(delegation));
+    return true;
+  } catch (const std::bad_alloc&) {
+    delegations_.on_not_returned(delegation.file.open);
+    return false;
+  }
+}
+
 // Whoever has the file open keeps the open. Until the server has it back it goes on to ask for it.
 Task<void> SessionClient::give_back(Delegations::Return delegation) {
   const TimePoint recalled = channel().loop().now();
-  for (;;) {
-    const bool done = co_await returned(delegation, recalled);
-    if (done || stop_.cancelled()) break;
-    co_await pause(channel().loop(), session_.lease() / 9, CancelToken(stop_));
+  try {
+    for (;;) {
+      const bool done = co_await returned(delegation, recalled);
+      if (done || stop_.cancelled()) break;
+      co_await pause(channel().loop(), session_.lease() / 9, CancelToken(stop_));
+    }
+    if (delegations_.on_returned(delegation.file.open))
+      static_cast<void>(co_await close_open(kGivingBack, delegation.file, background_options()));
+  } catch (const std::bad_alloc&) {
+    delegations_.on_not_returned(delegation.file.open);
   }
-  if (delegations_.on_returned(delegation.file.open))
-    static_cast<void>(co_await close_open(kGivingBack, delegation.file, background_options()));
 }
 
 void SessionClient::give_back_all() {
-  while (const auto delegation = delegations_.take_oldest())
-    background_.add(give_back(*delegation));
+  while (const auto delegation = delegations_.take_oldest()) begin_return(*delegation);
+}
+
+void SessionClient::give_back_due() {
+  // Each once: it may be due again at once.
+  for (std::size_t left = delegations_.due(); left > 0; --left) {
+    const auto delegation = delegations_.take_due();
+    if (!delegation || !begin_return(*delegation)) return;
+  }
 }
 
 // RFC 8881 10.2.1, 18.46.3: a server that does not reach this client cannot ask

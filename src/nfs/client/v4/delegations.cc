@@ -11,6 +11,7 @@ std::string Delegations::key(const Handle& file) {
 // Its open stays while somebody uses it; the file may be delegated anew.
 void Delegations::unlist(Entry entry) {
   if (entry->state == State::Held) --held_;
+  if (entry->state == State::Due) --due_;
   entry->state = State::Returned;
   const auto found = by_file_.find(key(entry->file.handle));
   if (found != by_file_.end() && found->second == entry) by_file_.erase(found);
@@ -121,9 +122,9 @@ std::optional<Delegations::Now> Delegations::now(const Handle& file) const {
 }
 
 std::optional<Delegations::Return> Delegations::take(Entry entry) {
-  if (entry->state != State::Held) return std::nullopt;
+  if (entry->state != State::Held && entry->state != State::Due) return std::nullopt;
+  --(entry->state == State::Held ? held_ : due_);
   entry->state = State::Returning;
-  --held_;
   return Return{entry->file, entry->stateid, entry->written.has_value()};
 }
 
@@ -149,6 +150,18 @@ std::optional<Delegations::Return> Delegations::take_oldest() {
     if (at->state == State::Held && (!oldest || at->users == 0 || (*oldest)->users != 0))
       oldest = at;
   return oldest ? take(*oldest) : std::nullopt;
+}
+
+void Delegations::on_not_returned(OpenId open) {
+  const auto found = by_open_.find(open);
+  if (found == by_open_.end() || found->second->state != State::Returning) return;
+  found->second->state = State::Due;
+  ++due_;
+}
+
+std::optional<Delegations::Return> Delegations::take_due() {
+  const auto due = std::ranges::find(entries_, State::Due, &Delegation::state);
+  return due == entries_.end() ? std::nullopt : take(due);
 }
 
 bool Delegations::returning(const v4::stateid4& stateid) const {

@@ -30,7 +30,8 @@ class Delegations {
     bool modified = false;
     std::optional<std::uint64_t> size{};  // nullopt: not known
   };
-  enum class State : std::uint8_t { Held, Returning, Returned };
+  // Due: to be given back, which nobody does yet: there was no memory for it.
+  enum class State : std::uint8_t { Held, Due, Returning, Returned };
   struct Delegation {
     File file;  // with the open
     v4::stateid4 stateid{};
@@ -73,9 +74,8 @@ class Delegations {
   };
   std::optional<Now> now(const Handle& file) const;
 
-  // One that is held, to be given back now: the file with its open, and the
-  // stateid. The oldest is the one not used for longest, and rather one that
-  // nobody has open.
+  // One that is held, or due, to be given back now: the file with its open, and the stateid. The
+  // oldest is the one held that was not used for longest, and rather one that nobody has open.
   struct Return {
     File file;
     v4::stateid4 stateid{};
@@ -85,6 +85,10 @@ class Delegations {
   std::optional<Return> take(const v4::stateid4& stateid);
   std::optional<Return> take(OpenId open);
   std::optional<Return> take_oldest();
+  // It could not be given back for want of memory.
+  void on_not_returned(OpenId open);
+  std::size_t due() const { return due_; }
+  std::optional<Return> take_due();
   // Whether one with this stateid is on its way back.
   bool returning(const v4::stateid4& stateid) const;
   // It was given back. True: nobody has the file open, and the open is to be
@@ -109,6 +113,7 @@ class Delegations {
   std::unordered_map<std::string, Entry> by_file_;
   std::unordered_map<OpenId, Entry> by_open_;
   std::size_t held_ = 0;
+  std::size_t due_ = 0;
   std::uint64_t changes_ = 0;
 };
 

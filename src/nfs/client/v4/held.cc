@@ -2,6 +2,7 @@
 #include <new>
 
 #include "nfs/client/protocol/retrying_client.h"
+#include "nfs/client/v4/in_progress.h"
 #include "nfs/client/v4/session_client.h"
 
 namespace stag::nfs::client::nfs4 {
@@ -93,7 +94,7 @@ void SessionClient::on_unlock(session::Opens::Id id, const session::Opens::LockO
 void SessionClient::hold(session::Opens::Id id, const Handle& file, std::uint32_t access,
                          const v4::stateid4& stateid) {
   opens_.add(id, to_nfs_fh4(file), access, stateid);
-  if (!std::exchange(renewing_, true)) renew_later();
+  if (!renewal_set_) renew_later();
 }
 
 // RFC 8881 18.2.3: a server may refuse to close while there are locks.
@@ -129,15 +130,31 @@ Task<Outcome<Ok>> SessionClient::close_open(OperationContext context, File file,
   co_return unlocked;
 }
 
-void SessionClient::renew_later() {
-  renewal_ = channel().loop().after(session_.lease() / 3, [this] { background_.add(renewed()); });
+void SessionClient::renew_later() noexcept {
+  renewal_set_ = false;
+  if (opens_.empty() || stop_.cancelled()) return;
+  try {
+    renewal_ = channel().loop().after(session_.lease() / 3, [this] { on_renewal_due(); });
+    renewal_set_ = true;
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+// The next timer first: whatever becomes of this renewal, there is another.
+void SessionClient::on_renewal_due() {
+  renew_later();
+  if (opens_.empty() || renewing_) return;
+  try {
+    background_.add(renewed());
+  } catch (const std::bad_alloc&) {
+  }
 }
 
 // RFC 8881 8.3: a SEQUENCE renews the lease, in version 4.0 a RENEW. Whether it worked does not
 // matter: the next one, or the next call, finds out again.
 Task<void> SessionClient::renewed() {
-  renewing_ = !opens_.empty();
-  if (!renewing_) co_return;
+  renewing_ = true;
+  const Cleared done(renewing_);
   ProtocolOptions options = background_options();
   options.cancel = CancelToken(stop_);
   try {
@@ -147,9 +164,15 @@ Task<void> SessionClient::renewed() {
       Request request;
       static_cast<void>(co_await run({"renew the lease", {}}, request, options));
     }
-  } catch (const std::bad_alloc&) {  // the next one finds out
+  } catch (const std::bad_alloc&) {
   }
-  if (!stop_.cancelled()) renew_later();
+  begin_again();
+}
+
+void SessionClient::begin_again() {
+  if (stop_.cancelled()) return;
+  if (!renewal_set_) renew_later();
+  if (delegations_.due() > 0) give_back_due();
 }
 
 }  // namespace stag::nfs::client::nfs4

@@ -58,8 +58,7 @@ Task<Outcome<Ok>> SessionClient::test_delegations(const ProtocolOptions& options
     if (!statuses) co_return Failure{statuses.error()};
     for (std::size_t i = 0; i < some.size(); ++i) {
       if ((*statuses)[i] == v4::NFS4_OK) continue;
-      if (const auto delegation = delegations_.take(some[i]))
-        background_.add(give_back(*delegation));
+      if (const auto delegation = delegations_.take(some[i])) begin_return(*delegation);
     }
   }
   co_return Ok{};

@@ -286,6 +286,7 @@ Task<Outcome<Reply>> SessionClient::run(OperationContext context, Request& reque
     delegations_.on_change();
     forget_sizes(request, came.ok());
   }
+  begin_again();
   if (!came) co_return Failure{std::move(came.error())};
   co_return Reply(std::move(came->results));
 }
@@ -315,7 +316,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::try_again(Attempt tried,
       // The open is claimed again before the next attempt.
       opens_.on_bad_stateid(request.by_open()->open, sent_stateid(request));
       if (const auto delegation = delegations_.take(request.by_open()->open))
-        background_.add(give_back(*delegation));
+        begin_return(*delegation);
       if (++lost == kMostClaims) co_return Failure{Error::of_status(context, Status::StateLost)};
     } else if (came->fate == Fate::Go) {
       came->fate = asks_to_wait(came->status) && retry.left() ? Fate::Later : Fate::Refused;
@@ -353,6 +354,7 @@ Task<void> SessionClient::close() {
   stop_.cancel();
   co_await background_.join();
   give_back_all();
+  give_back_due();
   co_await background_.join();
   if (callbacks_ != nullptr) callbacks_->end();
   if (listening_ != nullptr) listening_->begin(nullptr);

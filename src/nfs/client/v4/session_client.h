@@ -227,11 +227,14 @@ class SessionClient final : private Recalled {
   v4::nfsstat4 copy_ended(const v4::CB_OFFLOAD4args& args) override {
     return offloads_.on_end(args);
   }
+  // In the background. False: there is no memory for it yet.
+  bool begin_return(const Delegations::Return& delegation) noexcept;
   Task<void> give_back(Delegations::Return delegation);
   Task<bool> flushed(const Delegations::Return& delegation, TimePoint recalled);
   Task<bool> returned(const Delegations::Return& delegation, TimePoint recalled);
   void note_renewal_v40(TimePoint sent);
   void give_back_all();
+  void give_back_due();
   Task<Outcome<Ok>> unlock_all(OperationContext context, File file, const ProtocolOptions& options);
   ProtocolOptions background_options();
   // Of the last SEQUENCE: whether the server still reaches this client, and has revoked nothing.
@@ -245,9 +248,12 @@ class SessionClient final : private Recalled {
   Task<Outcome<Ok>> test_delegations(const ProtocolOptions& options);
   Task<Outcome<std::vector<v4::nfsstat4>>> test(std::vector<v4::stateid4> stateids,
                                                 const ProtocolOptions& options);
-  // Renewals of the lease, as long as opens are held.
-  void renew_later();
+  // Renewals of the lease, as long as opens are held. What there was no memory for begins again
+  // with the next call.
+  void renew_later() noexcept;
+  void on_renewal_due();
   Task<void> renewed();
+  void begin_again();
   // Recovery (recovery.cc): steps until the server knows this client and its session.
   bool ready() const;
   Task<Outcome<Ok>> recover(OperationContext context, const ProtocolOptions& options);
@@ -299,6 +305,7 @@ class SessionClient final : private Recalled {
   WaitList waiting_;   // for a free slot
   CancelSource stop_;  // what goes on by itself
   TaskGroup background_;
+  bool renewal_set_ = false;  // renewal_ is to fire
   bool renewing_ = false;
   Timer renewal_;
 };
