@@ -206,13 +206,16 @@ Task<Outcome<bool>> Session::knows_path() {
 Task<Outcome<Ok>> Session::connect(Connectors connectors) {
   const Outcome<Address> nfs_at = co_await find_nfs(connectors.mount, url_, options_.calls);
   if (!nfs_at) co_return Failure{nfs_at.error()};
+  // What there must be memory for before there is a connection.
+  auto all = std::make_unique<SpreadChannel>(url_.connections);
   rpc::CallResult<std::unique_ptr<rpc::Channel>> nfs =
       co_await connectors.nfs.connect(*nfs_at, options_.calls.cancel);
   if (!nfs) {
     const Error why = co_await why_not(connectors, *nfs_at, nfs.error(), options_);
     co_return Failure{why};
   }
-  nfs_ = std::make_unique<SpreadChannel>(std::move(*nfs));
+  all->add(std::move(*nfs));
+  nfs_ = std::move(all);
   nfs_at_ = *nfs_at;
   const bool delegates = options_.calls.delegations;
   if (*url_.version != 4 || !(delegates || options_.calls.offloads)) co_return Ok{};

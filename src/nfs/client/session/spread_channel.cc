@@ -1,18 +1,43 @@
 #include "nfs/client/session/spread_channel.h"
 
+#include <new>
+
+#include "nfs/proto/nfs3.h"
+#include "rpc/client.h"
+
 namespace stag::nfs::client {
 
 // The XIDs of the channels below are used: this one's own are never seen.
-SpreadChannel::SpreadChannel(std::unique_ptr<rpc::Channel> first) : Channel(0) {
-  channels_.push_back(std::move(first));
+SpreadChannel::SpreadChannel(std::size_t most) : Channel(0) {
+  channels_.reserve(most);
 }
 
 rpc::Channel& SpreadChannel::next() {
   for (std::size_t i = 0; i < channels_.size(); ++i) {
     next_ = (next_ + 1) % channels_.size();
-    if (channels_[next_]->limits()) break;
+    One& one = channels_[next_];
+    if (one.channel->limits()) break;
+    if (!one.connecting) connect(one);
   }
-  return *channels_[next_];
+  return *channels_[next_].channel;
+}
+
+void SpreadChannel::connect(One& one) {
+  try {
+    connecting_.add(connected(one));
+  } catch (const std::bad_alloc&) {  // the next call that goes past it tries again
+  }
+}
+
+// Any answer will do, also that the server has no such version.
+Task<void> SpreadChannel::connected(One& one) {
+  one.connecting = true;
+  try {
+    rpc::Client client(*one.channel);
+    static_cast<void>(co_await client.ping(v3::NFS_PROGRAM, v3::NFS_V3));
+  } catch (const std::bad_alloc&) {
+  }
+  one.connecting = false;
 }
 
 Task<Result<rpc::ReplyMessage, rpc::CallError>> SpreadChannel::call(rpc::CallMessage& message) {
@@ -23,16 +48,17 @@ Task<Result<rpc::ReplyMessage, rpc::CallError>> SpreadChannel::call(rpc::CallMes
 
 std::uint64_t SpreadChannel::losses() const {
   std::uint64_t losses = 0;
-  for (const std::unique_ptr<rpc::Channel>& channel : channels_) losses += channel->losses();
+  for (const One& one : channels_) losses += one.channel->losses();
   return losses;
 }
 
 Task<void> SpreadChannel::close() {
-  for (const std::unique_ptr<rpc::Channel>& channel : channels_) co_await channel->close();
+  for (const One& one : channels_) co_await one.channel->close();
+  co_await connecting_.join();
 }
 
 void SpreadChannel::serve_reverse(rpc::Service& service) {
-  for (const std::unique_ptr<rpc::Channel>& channel : channels_) channel->serve_reverse(service);
+  for (const One& one : channels_) one.channel->serve_reverse(service);
 }
 
 }  // namespace stag::nfs::client

@@ -1,5 +1,6 @@
 // SpreadChannel: several connections to one server as one Channel, as `nconnect` is to a kernel:
-// calls go by them in turn, and past those that are down just now.
+// calls go by them in turn, and past those that are down just now. A Channel connects again only
+// for a call: one that calls go past gets a NULL call, which has it do so.
 //
 // Thread: the loop of the connections.
 #pragma once
@@ -7,17 +8,19 @@
 #include <memory>
 #include <vector>
 
+#include "base/task_group.h"
 #include "rpc/channel.h"
 
 namespace stag::nfs::client {
 
 class SpreadChannel final : public rpc::Channel {
  public:
-  explicit SpreadChannel(std::unique_ptr<rpc::Channel> first);
+  // Of so many connections at most, for which there is memory then.
+  explicit SpreadChannel(std::size_t most);
 
   // From now on calls go by this one, too.
-  void add(std::unique_ptr<rpc::Channel> channel) { channels_.push_back(std::move(channel)); }
-  rpc::Channel& first() const { return *channels_.front(); }
+  void add(std::unique_ptr<rpc::Channel> channel) { channels_.push_back({std::move(channel)}); }
+  rpc::Channel& first() const { return *channels_.front().channel; }
   std::size_t size() const { return channels_.size(); }
 
   Task<Result<rpc::ReplyMessage, rpc::CallError>> call(rpc::CallMessage& message) override;
@@ -31,10 +34,17 @@ class SpreadChannel final : public rpc::Channel {
   std::string where() const override { return first().where(); }
 
  private:
+  struct One {
+    std::unique_ptr<rpc::Channel> channel;
+    bool connecting = false;  // a NULL call waits for the connection
+  };
   rpc::Channel& next();
+  void connect(One& one);
+  static Task<void> connected(One& one);
 
-  std::vector<std::unique_ptr<rpc::Channel>> channels_;
+  std::vector<One> channels_;
   std::size_t next_ = 0;
+  TaskGroup connecting_;
 };
 
 }  // namespace stag::nfs::client

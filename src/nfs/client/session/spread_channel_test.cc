@@ -8,7 +8,7 @@
 namespace stag::nfs::client {
 namespace {
 
-// A connection that counts its calls, and may be down.
+// A connection that counts its calls, and may be down: those that are made then wait.
 class CountedChannel final : public rpc::Channel {
  public:
   CountedChannel(Loop& loop, rpc::Service& service, std::uint32_t seed)
@@ -16,9 +16,13 @@ class CountedChannel final : public rpc::Channel {
   Task<Result<rpc::ReplyMessage, rpc::CallError>> call(rpc::CallMessage& message) override {
     ++calls;
     xids.push_back(message.xid);
-    return channel_.call(message);
+    while (down && !closed_) co_await sleep_for(loop(), std::chrono::seconds(1));
+    co_return co_await channel_.call(message);
   }
-  Task<void> close() override { return channel_.close(); }
+  Task<void> close() override {
+    closed_ = true;
+    return channel_.close();
+  }
   void serve_reverse(rpc::Service&) override {}
   std::optional<rpc::ChannelLimits> limits() const override {
     if (down) return std::nullopt;
@@ -36,6 +40,7 @@ class CountedChannel final : public rpc::Channel {
 
  private:
   testing::LoopbackChannel channel_;
+  bool closed_ = false;
 };
 
 // Each connection leads to the next of `services`, the last one to all further ones.
@@ -97,7 +102,25 @@ TEST_F(SpreadSession, goes_past_a_connection_that_is_down) {
   const auto session = opened(nfs, "nfs://server/data?proto=tcp&connections=3&version=3");
   ASSERT_TRUE(session);
   nfs.channels[1]->down = true;
+  EXPECT_EQ(calls_of(nfs, *session, 6), (Calls{3, 1, 3})) << "and one call that has it made again";
   EXPECT_EQ(calls_of(nfs, *session, 6), (Calls{3, 0, 3}));
+  run(spread_closed(*session));
+}
+
+// A Channel connects again for a call that waits, and for nothing else.
+TEST_F(SpreadSession, uses_a_connection_again_that_was_lost_while_no_call_went_by_it) {
+  Connections nfs(loop_, {&server_});
+  const auto session = opened(nfs, "nfs://server/data?proto=tcp&connections=3&version=3");
+  ASSERT_TRUE(session);
+  for (int lost = 0; lost < 2; ++lost) {
+    for (CountedChannel* channel : nfs.channels) channel->calls = 0;
+    nfs.channels[1]->down = true;
+    for (int i = 0; i < 3; ++i) must(session->files().getattr(session->files().root()));
+    ASSERT_EQ(nfs.channels[1]->calls, 1) << "which waits";
+    nfs.channels[1]->down = false;
+    loop_.pass(std::chrono::seconds(1));
+    EXPECT_EQ(calls_of(nfs, *session, 6), (Calls{2, 2, 2}));
+  }
   run(spread_closed(*session));
 }
 
