@@ -66,7 +66,7 @@ class Session {
   // With the version that is spoken.
   const Url& url() const { return url_; }
 
-  // Unmounts and closes the connections. No operation is in progress.
+  // Gives opens and locks back, unmounts and closes the connections. No operation is in progress.
   Task<void> close();
 
  private:

@@ -153,6 +153,27 @@ TEST_P(Nfs4Held, an_idle_client_keeps_what_it_holds) {
   EXPECT_EQ(channel.calls, calls) << "nothing is held, and no lease renewed";
 }
 
+TEST_P(Nfs4Held, what_is_open_and_locked_is_given_back_by_a_client_that_ends) {
+  const File file = opened();
+  must(files().lock(file, kMine, kTen));
+  opened(access::kRead);
+  run(closed());
+  protocol.reset();
+  EXPECT_EQ(held().opens, 0u);
+  EXPECT_EQ(held().locks, 0u);
+  EXPECT_EQ(clients().size(), GetParam() == 0 ? 1u : 0u) << "a client ID of 4.0 ends by its lease";
+}
+
+TEST_P(Nfs4Held, a_client_that_ends_asks_a_server_that_does_not_answer_once) {
+  opened();
+  opened();
+  channel.accident = Accident::Swallowed;
+  channel.at = channel.calls + 1;
+  channel.times = 1 << 20;
+  EXPECT_EQ(calls_of([this] { run(closed()); }), 1);
+  protocol.reset();
+}
+
 // A lease begins when the server hears of its client, not when the client hears of its server.
 TEST_P(Nfs4Held, slow_answers_put_no_renewal_of_the_lease_off) {
   const File file = opened();

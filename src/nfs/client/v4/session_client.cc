@@ -349,6 +349,19 @@ Task<bool> SessionClient::destroy_session(v4::sessionid4 sessionid) {
   co_return again.ok();
 }
 
+// What was left open: until its lease has run out it would be in the way of others, and keep the
+// client ID (RFC 8881 18.50.3). False: the server did not answer, or puts it off.
+Task<bool> SessionClient::close_all() {
+  while (ready() && !opens_.empty()) {
+    const session::Opens::Id open = opens_.first();
+    const File file(*Handle::from(opens_.file(open)->bytes()), open);
+    const Outcome<Ok> closed = co_await close_open(kEnding, file, own_);
+    const bool late = !closed && closed.error().is(Status::Delay);
+    if (late || (!closed && closed.error().kind == Error::Kind::Call)) co_return false;
+  }
+  co_return true;
+}
+
 Task<void> SessionClient::close() {
   renewal_.cancel();
   stop_.cancel();
@@ -356,11 +369,12 @@ Task<void> SessionClient::close() {
   give_back_all();
   give_back_due();
   co_await background_.join();
+  bool heard = co_await close_all();
+  co_await background_.join();
   if (callbacks_ != nullptr) callbacks_->end();
   if (listening_ != nullptr) listening_->begin(nullptr);
   if (minor_ == 0) co_return;  // a client ID ends with its lease
-  bool heard = true;
-  if (session_.has_session()) heard = co_await destroy_session(session_.sessionid());
+  if (heard && session_.has_session()) heard = co_await destroy_session(session_.sessionid());
   if (heard && session_.has_clientid()) {
     Op client;
     client.argop = v4::OP_DESTROY_CLIENTID;

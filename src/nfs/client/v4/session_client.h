@@ -235,6 +235,7 @@ class SessionClient final : private Recalled {
   void note_renewal_v40(TimePoint sent);
   void give_back_all();
   void give_back_due();
+  Task<bool> close_all();
   Task<Outcome<Ok>> unlock_all(OperationContext context, File file, const ProtocolOptions& options);
   ProtocolOptions background_options();
   // Of the last SEQUENCE: whether the server still reaches this client, and has revoked nothing.
