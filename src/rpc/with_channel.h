@@ -12,6 +12,11 @@
 
 namespace stag::rpc {
 
+// Between two attempts of what must not fail for want of memory.
+inline void wait_for_memory() {
+  std::this_thread::yield();
+}
+
 namespace detail {
 template <class T>
 T value_of(const Task<T>&);
@@ -41,7 +46,7 @@ auto with_channel(Task<ConnectedChannel> connecting, Use use)
       co_await (*channel)->close();
       closed = true;
     } catch (const std::bad_alloc&) {
-      std::this_thread::yield();
+      wait_for_memory();
     }
   }
   if (failure) std::rethrow_exception(failure);

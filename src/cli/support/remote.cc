@@ -17,6 +17,7 @@
 #include "fabric/iwarp/iwarp_fabric.h"
 #include "fabric/verbs/verbs_fabric.h"
 #include "nfs/client/session/endpoint_discovery.h"
+#include "rpc/with_channel.h"
 
 namespace stag::cli {
 namespace {
@@ -271,15 +272,18 @@ Task<Outcome<std::vector<nfs::client::ListedExport>>> exports_of(Run& run, Url u
   const std::unique_ptr<rpc::Connector> connector = tcp_connector(run.loop, options);
   const Outcome<Address> at = co_await nfs::client::find_mount(*connector, url, calls);
   if (!at) co_return Failure{at.error()};
-  const auto channel = co_await connector->connect(*at, run.cancel);
-  if (!channel)
-    co_return Failure{Error::of_call({"connect to the MOUNT service", {}}, channel.error())};
   rpc::CallOptions call;
   call.timeout = calls.timeout;
   call.cancel = run.cancel;
-  auto listed = co_await nfs::client::list_exports(**channel, user_credentials(url), call);
-  co_await (*channel)->close();
-  co_return listed;
+  const rpc::Credentials user = user_credentials(url);
+  const auto list = [&](rpc::Channel& channel) {
+    return nfs::client::list_exports(channel, user, call);
+  };
+  Task<rpc::ConnectedChannel> connecting = connector->connect(*at, run.cancel);
+  auto listed = co_await rpc::with_channel(std::move(connecting), list);
+  if (!listed)
+    co_return Failure{Error::of_call({"connect to the MOUNT service", {}}, listed.error())};
+  co_return *std::move(listed);
 }
 
 Place place_of(std::string path) {

@@ -1,6 +1,8 @@
 #include "nfs/client/session/session.h"
 
 #include <algorithm>
+#include <exception>
+#include <new>
 #include <utility>
 
 #include "nfs/client/session/endpoint_discovery.h"
@@ -127,11 +129,20 @@ Task<Outcome<std::unique_ptr<Session>>> Session::open(Connectors connectors, Url
   if (const Outcome<Ok> same = check_user(url, options.calls.credentials); !same)
     co_return Failure{same.error()};
   std::unique_ptr<Session> session(new Session(std::move(url), options));
-  Outcome<Ok> ready = co_await session->begin(connectors);
-  if (ready) ready = co_await session->files_->adopt_sizes();
-  if (ready) co_await session->add_connections(connectors);
-  if (ready) co_return std::move(session);
-  co_await session->close();
+  // Made before it is needed, when there may be no memory for it.
+  Task<void> closing = session->close();
+  Outcome<Ok> ready = Ok{};
+  std::exception_ptr failure;
+  try {
+    ready = co_await session->begin(connectors);
+    if (ready) ready = co_await session->files_->adopt_sizes();
+    if (ready) co_await session->add_connections(connectors);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  if (ready && !failure) co_return std::move(session);
+  co_await std::move(closing);
+  if (failure) std::rethrow_exception(failure);
   co_return Failure{ready.error()};
 }
 
@@ -239,14 +250,16 @@ Task<void> Session::add_connections(Connectors connectors) {
     rpc::CallResult<std::unique_ptr<rpc::Channel>> more =
         co_await connectors.nfs.connect(*nfs_at_, options_.calls.cancel);
     if (!more) co_return;
-    if (callbacks_ && !url_.callbacks_by_tcp) (*more)->serve_reverse(callbacks_->service());
+    joining_ = std::move(*more);
+    if (callbacks_ && !url_.callbacks_by_tcp) joining_->serve_reverse(callbacks_->service());
     bool joins = true;
-    if (protocol_) joins = co_await protocol_->joins(nfs_->first(), **more);
+    if (protocol_) joins = co_await protocol_->joins(nfs_->first(), *joining_);
     if (!joins) {
-      co_await (*more)->close();
+      co_await joining_->close();
+      joining_.reset();
       co_return;
     }
-    nfs_->add(std::move(*more));
+    nfs_->add(std::move(joining_));
   }
 }
 
@@ -335,7 +348,7 @@ Task<Outcome<Ok>> Session::begin_version_4() {
   co_return Ok{};
 }
 
-Task<void> Session::close() {
+Task<void> Session::end() {
   if (protocol_) co_await protocol_->close();
   if (files_ && !protocol_ && !options_.calls.cancel.cancelled()) {
     rpc::CallOptions options = call_options(options_.calls);
@@ -347,9 +360,22 @@ Task<void> Session::close() {
   rpc::ClientSecurity* const security = options_.calls.credentials.security();
   if (nfs_ && security != nullptr) co_await security->end(*nfs_);
   if (listener_ != nullptr) co_await listener_->close();
+  if (joining_) co_await joining_->close();
   if (back_) co_await back_->close();
   if (mount_) co_await mount_->close();
   if (nfs_) co_await nfs_->close();
+}
+
+// Where there is no memory for closing it begins again: nobody else has the Channels.
+Task<void> Session::close() {
+  for (bool closed = false; !closed;) {
+    try {
+      co_await end();
+      closed = true;
+    } catch (const std::bad_alloc&) {
+      rpc::wait_for_memory();
+    }
+  }
 }
 
 }  // namespace stag::nfs::client

@@ -89,6 +89,7 @@ class Session {
   Outcome<Ok> listen(rpc::Listener* listener);
   Task<Outcome<Ok>> connect_back_channel(rpc::Connector& tcp);
   rpc::Channel& mount_channel();
+  Task<void> end();
 
   Url url_;
   FileSystemOptions options_;
@@ -98,9 +99,10 @@ class Session {
   rpc::Listener* listener_ = nullptr;  // listens
   std::unique_ptr<SpreadChannel> nfs_;
   std::optional<Address> nfs_at_;
-  std::unique_ptr<rpc::Channel> back_;    // for callbacks alone; null: they come on nfs_
-  std::unique_ptr<rpc::Channel> mount_;   // null: the NFS connection carries MOUNT as well
-  std::shared_ptr<nfs4::Nfs4> protocol_;  // of version 4
+  std::unique_ptr<rpc::Channel> joining_;  // not of nfs_ yet
+  std::unique_ptr<rpc::Channel> back_;     // for callbacks alone; null: they come on nfs_
+  std::unique_ptr<rpc::Channel> mount_;    // null: the NFS connection carries MOUNT as well
+  std::shared_ptr<nfs4::Nfs4> protocol_;   // of version 4
   std::unique_ptr<FileSystem> files_;
   std::string path_;
 };

@@ -8,14 +8,23 @@
 namespace stag::nfs::client {
 namespace {
 
+// What the connections of a Connector have in common.
+struct Common {
+  int no_memory_for_call = 0;  // the how manieth of them all; 0: none
+  int unclosed = 0;            // connections that nobody has closed
+};
+
 // A connection that counts its calls, and may be down: those that are made then wait.
 class CountedChannel final : public rpc::Channel {
  public:
-  CountedChannel(Loop& loop, rpc::Service& service, std::uint32_t seed)
-      : Channel(seed), channel_(loop, service) {}
+  CountedChannel(Loop& loop, rpc::Service& service, std::uint32_t seed, Common& common)
+      : Channel(seed), channel_(loop, service), common_(common) {}
+  ~CountedChannel() override { common_.unclosed += closed_ ? 0 : 1; }
   Task<Result<rpc::ReplyMessage, rpc::CallError>> call(rpc::CallMessage& message) override {
     ++calls;
     xids.push_back(message.xid);
+    if (common_.no_memory_for_call != 0 && --common_.no_memory_for_call == 0)
+      throw std::bad_alloc();
     while (down && !closed_) co_await sleep_for(loop(), std::chrono::seconds(1));
     co_return co_await channel_.call(message);
   }
@@ -40,6 +49,7 @@ class CountedChannel final : public rpc::Channel {
 
  private:
   testing::LoopbackChannel channel_;
+  Common& common_;
   bool closed_ = false;
 };
 
@@ -53,11 +63,12 @@ class Connections final : public rpc::Connector {
                                                                       CancelToken) override {
     const std::size_t at = std::min(channels.size(), services_.size() - 1);
     auto channel = std::make_unique<CountedChannel>(
-        loop_, *services_[at], static_cast<std::uint32_t>(1000 * channels.size()));
+        loop_, *services_[at], static_cast<std::uint32_t>(1000 * channels.size()), common);
     channels.push_back(channel.get());
     co_return std::unique_ptr<rpc::Channel>(std::move(channel));
   }
   std::vector<CountedChannel*> channels;
+  Common common;
 
  private:
   Loop& loop_;
@@ -67,6 +78,26 @@ class Connections final : public rpc::Connector {
 Task<Ok> spread_closed(Session& session) {
   co_await session.close();
   co_return Ok{};
+}
+
+// Whether there was memory for it.
+Task<bool> opened_and_closed(Connectors connectors, Url url, FileSystemOptions options) {
+  try {
+    const auto session = co_await Session::open(connectors, std::move(url), options);
+    EXPECT_TRUE(session.ok());
+    if (session) co_await (*session)->close();
+  } catch (const std::bad_alloc&) {
+    co_return false;
+  }
+  co_return true;
+}
+
+// That the server knows.
+std::size_t clients_of(testing::Nfs4Instance& served) {
+  std::size_t all = 0;
+  for (std::uint32_t i = 0; i < state::Clients::kShards; ++i)
+    all += served.nfs4.administration().clients(i, served.channel.loop().now()).size();
+  return all;
 }
 
 struct SpreadSession : ClientTest {
@@ -122,6 +153,27 @@ TEST_F(SpreadSession, uses_a_connection_again_that_was_lost_while_no_call_went_b
     EXPECT_EQ(calls_of(nfs, *session, 6), (Calls{2, 2, 2}));
   }
   run(spread_closed(*session));
+}
+
+TEST_F(SpreadSession, that_there_is_no_memory_for_closes_its_connections) {
+  for (const char* options :
+       {"version=3", "version=4.0", "connections=3", "connections=3&version=3"}) {
+    testing::Nfs4Instance served(loop_, std::make_shared<vfs::MemoryFileSystem>());
+    rpc::Service& server =
+        std::string_view(options).ends_with("version=3") ? server_ : served.server;
+    const bool by_session = std::string_view(options) == "connections=3";
+    bool enough = false;
+    for (int call = 1; !enough && call < 100; ++call) {
+      Connections nfs(loop_, {&server});
+      nfs.common.no_memory_for_call = call;
+      const Url url = *Url::parse(std::string("nfs://server/data?proto=tcp&") + options);
+      enough =
+          run(opened_and_closed({nfs, nfs}, url, options_)) && nfs.common.no_memory_for_call > 0;
+      EXPECT_EQ(nfs.common.unclosed, 0) << options << ", call " << call;
+      EXPECT_TRUE(!by_session || clients_of(served) == 0) << options << ", call " << call;
+    }
+    EXPECT_TRUE(enough) << options;
+  }
 }
 
 // RFC 1813 3.3.8: their verifiers differ, though they count from the same number at the same time.

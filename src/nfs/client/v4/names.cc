@@ -1,4 +1,6 @@
 // Names in version 4.
+#include <exception>
+
 #include "nfs/client/v4/attributes.h"
 #include "nfs/client/v4/described.h"
 #include "nfs/client/v4/nfs4.h"
@@ -40,10 +42,19 @@ Task<Outcome<std::shared_ptr<Nfs4>>> Nfs4::connect(rpc::Channel& channel, Protoc
   const OperationContext context{"make a session", {}};
   for (std::uint32_t minor = options.minor.value_or(kHighest);; --minor) {
     auto client = std::make_shared<SessionClient>(channel, options, minor, callbacks);
-    const Outcome<Ok> made = co_await client->establish(context, options);
-    if (made) co_return std::make_shared<Nfs4>(std::move(client), options);
+    // Made before it is needed, when there may be no memory for it.
+    Task<void> closing = client->close();
+    Outcome<Ok> made = Ok{};
+    std::exception_ptr failure;
+    try {
+      made = co_await client->establish(context, options);
+      if (made) co_return std::make_shared<Nfs4>(client, options);
+    } catch (...) {
+      failure = std::current_exception();
+    }
     // A session may be there already, and what binds it to a connection for callbacks.
-    co_await client->close();
+    co_await std::move(closing);
+    if (failure) std::rethrow_exception(failure);
     if (!client->minor_refused() || options.minor || minor == kLowest) {
       if (client->minor_refused())
         co_return Failure{
