@@ -29,6 +29,7 @@ namespace {
 using namespace std::chrono_literals;
 
 TEST(Loop, is_not_made_where_the_system_has_no_descriptors_or_threads_for_it) {
+  if (testing::sanitizer_needs_descriptors()) GTEST_SKIP() << "the sanitizer needs descriptors";
   for (const rlim_t spare : {0, 1}) {
     const testing::FewFiles few(spare);
     EXPECT_EQ(EpollLoop::make().error(), Reason::TooManyOpenFiles);

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -20,6 +19,7 @@
 #include "net/race.h"
 #include "net/socket_address.h"
 #include "net/udp.h"
+#include "testing/scarce.h"
 
 namespace stag::net {
 namespace {
@@ -396,22 +396,6 @@ TEST(TcpListenerTest, says_that_the_port_is_taken_or_the_address_is_not_ours) {
   EXPECT_EQ(TcpListener::listen(loop, {"192.0.2.1", 0}).error(), Reason::AddressNotAvailable);
 }
 
-// Lowers the limit of open files so that `spare` more can be opened.
-class FewFiles {
- public:
-  explicit FewFiles(rlim_t spare) {
-    getrlimit(RLIMIT_NOFILE, &before_);
-    const UniqueFd next(::dup(0));
-    rlimit low = before_;
-    low.rlim_cur = static_cast<rlim_t>(next.fd()) + spare;
-    setrlimit(RLIMIT_NOFILE, &low);
-  }
-  ~FewFiles() { setrlimit(RLIMIT_NOFILE, &before_); }
-
- private:
-  rlimit before_;
-};
-
 TEST(TcpListenerTest, pauses_when_descriptors_run_out_and_accepts_when_one_is_free) {
   EpollLoop loop;
   ListenOptions options;
@@ -422,7 +406,7 @@ TEST(TcpListenerTest, pauses_when_descriptors_run_out_and_accepts_when_one_is_fr
   UniqueFd client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   ASSERT_EQ(::connect(client.fd(), at.data(), at.size()), 0);
 
-  std::optional<FewFiles> limit(std::in_place, 0);
+  std::optional<testing::FewFiles> limit(std::in_place, 0);
   const std::uint64_t before = reason_counters().of(Reason::TooManyOpenFiles);
   bool accepted = false;
   listener->start([&](AcceptedSocket) {
@@ -430,7 +414,7 @@ TEST(TcpListenerTest, pauses_when_descriptors_run_out_and_accepts_when_one_is_fr
     accepted = true;
     loop.stop();
   });
-  const auto lift_after_two_pauses = [](EpollLoop* on, std::optional<FewFiles>* files,
+  const auto lift_after_two_pauses = [](EpollLoop* on, std::optional<testing::FewFiles>* files,
                                         std::uint64_t start) -> Task<> {
     while (reason_counters().of(Reason::TooManyOpenFiles) < start + 2) co_await sleep_for(*on, 1ms);
     files->reset();

@@ -106,6 +106,7 @@ TEST_F(BlockingFiles, say_why_a_server_cannot_be_reached) {
 }
 
 TEST_F(BlockingFiles, say_what_the_system_has_no_more_of) {
+  if (testing::sanitizer_needs_descriptors()) GTEST_SKIP() << "the sanitizer needs descriptors";
   const testing::FewFiles few(1);
   const Outcome<Files> files = Files::open(*Url::parse("nfs://127.0.0.1:1/data?proto=tcp"));
   ASSERT_FALSE(files);

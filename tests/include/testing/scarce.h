@@ -11,6 +11,17 @@
 
 namespace stag::testing {
 
+// The undefined-behaviour sanitizer looks by a pipe of its own whether it may read an object whose
+// type is new to it, and takes it for a wrong one where it gets none.
+constexpr bool sanitizer_needs_descriptors() {
+#if defined(__has_feature)
+#if __has_feature(undefined_behavior_sanitizer)
+  return true;
+#endif
+#endif
+  return false;
+}
+
 // Only `spare` more descriptors can be opened while this lives.
 class FewFiles {
  public:
