@@ -10,6 +10,7 @@
 
 #include "base/task_group.h"
 #include "nfs/client/file_system.h"
+#include "nfs/export/server_context.h"
 #include "nfs/server/server.h"
 #include "rpc/rdma/channel.h"
 #include "rpc/rdma/server.h"
