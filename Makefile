@@ -91,11 +91,11 @@ interop: ## an unmodified Linux kernel as client and as server (QEMU guest; root
 	@cmake --build --preset release --target stag fabric_verbs_test rpc_rdma_test nfs3_fabrics_test nfs4_fabrics_test
 	@tests/interop/run build/release/bin/stag
 
-soak-short: ## two minutes of it without a guest: cut connections, servers that take over from one another (SOAK_SECONDS=120)
+soak-short: ## four minutes of it without a guest: cut connections, servers that take over from one another (SOAK_SECONDS=240)
 	@tools/setup build
 	@cmake --preset release >/dev/null
 	@cmake --build --preset release --target stag
-	@SOAK_SECONDS=$${SOAK_SECONDS:-120} python3 tests/cli/soak_test.py build/release/bin/stag
+	@SOAK_SECONDS=$${SOAK_SECONDS:-240} python3 tests/cli/soak_test.py build/release/bin/stag
 
 soak: ## an hour of load, cut connections and killed servers; memory, descriptors and latency stay flat (SOAK_SECONDS=3600)
 	@tools/setup build test
