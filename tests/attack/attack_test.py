@@ -8,15 +8,18 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
+import types
 import unittest
 import unittest.mock
 
 STAG = os.path.abspath(sys.argv.pop(1))
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
+import campaign  # noqa: E402
 import floods  # noqa: E402
 import floods4  # noqa: E402
-from hostile import commands, manners, mounts  # noqa: E402
+from hostile import commands, manners, mounts, program  # noqa: E402
 from hostile.files import Files  # noqa: E402
 from hostile.files4 import Files4  # noqa: E402
 from hostile.server import HostileServer  # noqa: E402
@@ -150,6 +153,30 @@ class HostileMounts(unittest.TestCase):
 
         with unittest.mock.patch.multiple(mounts, TIMEOUT=1000, visit=visit_impatiently), self.assertRaisesRegex(mounts.Finding, "'statvfs' does not end within 3 s"):
             asyncio.run(mounts.mount_and_visit(STAG, Files(), manners.Silence(random.Random(0)), False, "proto=tcp&version=3"))
+
+
+class Patience(unittest.TestCase):
+    """What never ends is found, too."""
+
+    def test_has_an_end_with_a_program_that_SIGKILL_does_not_end(self):
+        async def killed(work):
+            reader, writer = os.pipe()
+            # Its standard error stays open in a process of its own, until our pipe is closed.
+            shell = await program.Program.start("/bin/sh", ["-c", f"cat <&{reader} >&2 & wait"], work, pass_fds=(reader,))
+            try:
+                await shell.kill()
+            finally:
+                os.close(writer)
+                os.close(reader)
+
+        with tempfile.TemporaryDirectory() as work, unittest.mock.patch.object(program, "DEATH", 0.1), self.assertRaisesRegex(program.Finding, "SIGKILL did not end it"):
+            asyncio.run(killed(work))
+
+    def test_has_an_end_with_attackers_that_wait_for_ever(self):
+        options = types.SimpleNamespace(seconds=0, servers=1, seed=1)
+        with unittest.mock.patch.multiple(campaign, LATENESS=0.1), unittest.mock.patch.object(campaign.Campaign, "rounds", lambda *_: threading.Event().wait()):
+            total = campaign.side_by_side(options, lambda line: None)
+        self.assertRegex(str(total.failures), "attackers of server 1 themselves failed")
 
 
 class Runs(unittest.TestCase):

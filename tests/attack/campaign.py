@@ -2,6 +2,7 @@
 import asyncio
 import collections
 import contextlib
+import faulthandler
 import fnmatch
 import functools
 import multiprocessing
@@ -24,6 +25,7 @@ FLOODS = {**FLOODS, **floods4.FLOODS, "flood/callbacks": Callbacks, "flood/notif
 
 
 GOOD_ADDRESS = "127.0.0.1"  # where no flood comes from
+LATENESS = 900  # seconds; several patiences, one after the other
 
 
 def processor_seconds(who):
@@ -298,8 +300,11 @@ def side_by_side(options, show):
     context = multiprocessing.get_context("fork")
 
     def run_one(number, sender):
+        # Attackers that wait for ever say where, and fail, before whoever runs them loses patience without a word.
+        faulthandler.dump_traceback_later(2 * options.seconds + LATENESS, exit=True)
         campaign = Campaign(options, lambda line: show(f"{number + 1}: {line}"))
         campaign.rounds(options.seed + number, options.servers)
+        faulthandler.cancel_dump_traceback_later()
         sender.send(campaign.results())
 
     total, processes = Campaign(options, show), []

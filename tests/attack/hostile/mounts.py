@@ -10,7 +10,7 @@ import tempfile
 from hostile import lies4, manners
 from hostile.files import Files
 from hostile.files4 import Files4
-from hostile.program import Finding, Program
+from hostile.program import Finding, Program, threads
 from hostile.server import HostileServer
 from target import harness
 
@@ -97,7 +97,12 @@ async def visited(stag, url, place, local, turn, work):
 
 async def run(*words):
     process = await asyncio.create_subprocess_exec(*words, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE)
-    said = await process.stderr.read()
+    try:
+        said = await asyncio.wait_for(process.stderr.read(), PATIENCE)
+    except TimeoutError:
+        stuck = threads(process.pid)
+        process.kill()
+        raise Finding(f"'{' '.join(words)}' did not end within {PATIENCE} s: {stuck}") from None
     return await process.wait(), said.decode(errors="replace")
 
 

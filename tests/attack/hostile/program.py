@@ -1,5 +1,7 @@
 """A program under attack: its memory is watched while it runs, and what it says and how it ends is judged."""
 import asyncio
+import contextlib
+import glob
 import os
 import re
 import time
@@ -8,6 +10,7 @@ from target import REPORTS, SANITIZER_OPTIONS
 
 MOST_MEMORY = 1 << 20  # KiB; the sanitizers take their part of it
 EXIT = 99  # that sanitizers end a program with
+DEATH = 60  # seconds that the kernel may take to end a program that is killed
 
 
 class Finding(Exception):
@@ -20,10 +23,10 @@ class Program:
         self.said = asyncio.ensure_future(process.stderr.read())
 
     @classmethod
-    async def start(cls, stag, arguments, work):
+    async def start(cls, stag, arguments, work, **process):
         environment = {**os.environ, **SANITIZER_OPTIONS, "ASAN_OPTIONS": f"{SANITIZER_OPTIONS['ASAN_OPTIONS']}:exitcode={EXIT}", "TMPDIR": work}
         return cls(await asyncio.create_subprocess_exec(
-            stag, *arguments, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE, env=environment
+            stag, *arguments, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE, env=environment, **process
         ))  # fmt: skip
 
     @property
@@ -54,10 +57,24 @@ class Program:
         return self.process.returncode, text
 
     async def kill(self):
+        """What waits in the kernel for itself, as whoever touches its own mount, is not ended by SIGKILL either."""
         if self.process.returncode is None:
             self.process.kill()
-            await self.process.wait()
+            try:
+                await asyncio.wait_for(self.process.wait(), DEATH)
+            except TimeoutError:
+                raise Finding(f"SIGKILL did not end it within {DEATH} s: {threads(self.process.pid)}") from None
         self.said.cancel()
+
+
+def threads(pid):
+    """What each does in the kernel."""
+    found = []
+    for thread in glob.glob(f"/proc/{pid}/task/*"):
+        with contextlib.suppress(OSError):
+            name, state, stack = (open(f"{thread}/{file}").read().strip() for file in ("comm", "stat", "stack"))
+            found.append(f"{name} {state.rsplit(')', 1)[1].split()[0]} {stack}")
+    return "; ".join(found) or "it is gone, but its standard error is not closed"
 
 
 def resident(pid):
