@@ -122,6 +122,15 @@ TEST_F(Nfs4Compound, of_another_principal_under_the_same_sequence_is_a_false_ret
   EXPECT_EQ(compound({first, putrootfh()}).status, v4::NFS4_OK);
 }
 
+TEST_F(Nfs4Compound, that_was_not_to_be_kept_has_no_false_retry_but_of_another_principal) {
+  const Op first = sequence();
+  as(1001, 1001);
+  EXPECT_EQ(compound({first, putrootfh()}).status, v4::NFS4_OK);
+  EXPECT_EQ(compound({first, putrootfh(), getfh()}).status, v4::NFS4ERR_RETRY_UNCACHED_REP);
+  as(1002, 1001);
+  EXPECT_EQ(compound({first, putrootfh()}).status, v4::NFS4ERR_SEQ_FALSE_RETRY);
+}
+
 TEST_F(Nfs4Compound, with_a_sequence_that_is_not_the_next_is_misordered) {
   sequenceid_ += 5;
   EXPECT_EQ(compound({sequence(), putrootfh()}).status, v4::NFS4ERR_SEQ_MISORDERED);

@@ -39,11 +39,15 @@ void put_time(Encoder& to, vfs::Time time) {
 std::string text_of(const Source& of, IdKind kind, std::uint32_t id) {
   return of.names != nullptr ? of.names->text_of(kind, id) : owner_name(id);
 }
+void put_id(Encoder& to, const Source& of, IdKind kind, std::uint32_t id) {
+  if (of.names != nullptr) return to.string(xdr::kNoItem, of.names->text_of(kind, id));
+  to.string(xdr::kNoItem, OwnerDigits(id).text());
+}
 void put_owner(Encoder& to, const Source& of) {
-  to.string(xdr::kNoItem, text_of(of, IdKind::User, of.attributes.uid));
+  put_id(to, of, IdKind::User, of.attributes.uid);
 }
 void put_owner_group(Encoder& to, const Source& of) {
-  to.string(xdr::kNoItem, text_of(of, IdKind::Group, of.attributes.gid));
+  put_id(to, of, IdKind::Group, of.attributes.gid);
 }
 
 void put_acl(Encoder& to, const Source& of) {
