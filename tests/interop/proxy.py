@@ -1,19 +1,23 @@
-"""proxy.py PORT TARGET-PORT [to=HOST] [write=N] [read=N] [send=N] [crc]: forwards TCP connections to TARGET-PORT of HOST, the loopback
+"""proxy.py PORT TARGET-PORT [to=HOST] [write=N] [read=N] [send=N] [apart=SECONDS] [crc]: forwards TCP connections to TARGET-PORT of HOST, the loopback
 unless told. Says at which port once it listens; PORT 0 is any that is free.
 
 write=N, read=N, send=N: cuts N connections in the middle of an RDMA Write, N of a Read Response, N of a Send, as they come, and says each
 time within what; then it only forwards. A connection has first moved a random number of bytes, and its set-up is behind it. The seed is
 fixed.
+apart=SECONDS: so much time is between two cuts, on average.
 crc: asks for CRC in the client's MPA Request (RFC 5044 7.1, flag C), as no Linux client does by itself."""
 import asyncio
 import random
 import sys
+import time
 
 port, target = int(sys.argv[1]), int(sys.argv[2])
 settings = dict(word.split("=") for word in sys.argv[3:] if "=" in word)
 host = settings.get("to", "127.0.0.1")
 chance = random.Random(20049)
 cuts = {kind: int(settings.get(kind.split()[0].lower(), 0)) for kind in ("Write", "Read Response", "Send")}  # those to come
+apart = float(settings.get("apart", 0))
+not_before = 0  # the next cut
 ask_for_crc = "crc" in sys.argv[3:]
 
 MPA_HEADER = 20  # bytes of an MPA Request before its private data; the last two are the length of that
@@ -75,13 +79,15 @@ class Flow:
         self.in_send = chance.random() * sum(cuts.values()) < cuts["Send"]
 
     def due(self):
-        if self.allowance >= 0:
+        if self.allowance >= 0 or time.monotonic() < not_before:
             return ()
         left = [kind for kind in cuts if cuts[kind]]
         return tuple(kind for kind in left if (kind == "Send") == self.in_send) or tuple(left)
 
     def cut(self, torn):
         """Who is sent the torn message gets as much of it as there is."""
+        global not_before
+        not_before = time.monotonic() + apart * chance.uniform(0.5, 1.5)
         for writer in self.writers:
             writer.close() if writer is torn else writer.transport.abort()
 
