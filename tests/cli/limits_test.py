@@ -6,6 +6,7 @@ import re
 import shutil
 import socket
 import struct
+import subprocess
 import tempfile
 import time
 import unittest
@@ -323,6 +324,32 @@ class Limits(unittest.TestCase):
         for version in ("4.0", "4.2"):
             copied = stag("cp", path, f"{server.url('/x/file')}&version={version}")
             self.assertEqual(copied.returncode, 0, copied.stderr)
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root becomes another user")
+    def test_of_the_system_on_threads_are_told_of_where_it_cannot_begin(self):
+        user = 4_000_000_000
+        program, state = os.path.join(self.work, "stag"), os.path.join(self.work, "state")
+        shutil.copy(harness.STAG, program)
+        os.mkdir(state)
+        for place in (self.work, state):
+            os.chown(place, user, user)
+        # Who looks for leaks at the end needs a process, too.
+        environment = {**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
+        words = [program, "serve", "--export", "/x=memory", "--state", state, "--rdma-port", "0", "--tcp-port", "0"]
+        refused = 0
+        for threads in range(1, 65):
+            with subprocess.Popen(["prlimit", f"--nproc={threads}", *words], user=user, group=user, extra_groups=[], env=environment, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True) as server:  # fmt: skip
+                ready = any(line.startswith("ready:") for line in server.stdout)
+                server.terminate()
+                _, said = server.communicate(timeout=60)
+            if ready:
+                break
+            refused += 1
+            self.assertEqual((server.returncode, said.count("\n")), (1, 1), said)
+            self.assertRegex(said, "no more threads|TooManyThreads|threads")
+        self.assertTrue(ready)
+        self.assertGreater(refused, 2)
 
     def test_that_would_keep_clients_from_working_are_not_taken(self):
         for option, value in (

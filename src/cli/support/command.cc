@@ -7,6 +7,7 @@
 #include <csignal>
 #include <new>
 #include <optional>
+#include <system_error>
 
 #include "cli/support/escape.h"
 #include "cli/support/output.h"
@@ -78,8 +79,23 @@ Exit Command::on_loop(UniqueFunction<Task<Exit>(Run&)> work) const {
   return exit == Exit::Failed && signal != 0 ? exit_by_signal(signal) : *exit;
 }
 
+// What a command needs to begin: threads and memory.
+Exit Command::run_if_possible() {
+  try {
+    return run();
+  } catch (const std::system_error& error) {
+    const bool threads = error.code() == std::errc::resource_unavailable_try_again;
+    return failed(fmt::format("{}{}", error.code().message(),
+                              threads ? ": the system gives it no more threads (see 'ulimit -u', "
+                                        "TasksMax= of the unit, pids.max of the container)"
+                                      : ""));
+  } catch (const std::bad_alloc&) {
+    return failed("this process has no memory left for it");
+  }
+}
+
 Exit Command::run_and_flush() {
-  const Exit exit = run();
+  const Exit exit = run_if_possible();
   const std::optional<std::string> trouble = output_trouble();
   if (!trouble) return exit;
   if (!trouble->empty()) complain(*trouble);

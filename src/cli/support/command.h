@@ -84,6 +84,7 @@ class Command {
   Exit misused(std::string_view sentence) const;
 
  private:
+  Exit run_if_possible();
   [[noreturn]] void end_at_once(int signal) const;
 };
 
