@@ -172,6 +172,23 @@ class Patience(unittest.TestCase):
         with tempfile.TemporaryDirectory() as work, unittest.mock.patch.object(program, "DEATH", 0.1), self.assertRaisesRegex(program.Finding, "SIGKILL did not end it"):
             asyncio.run(killed(work))
 
+    def test_has_an_end_behind_which_everything_is_cleaned_up(self):
+        cleaned = []
+
+        async def run_one(stag, name, seed):
+            try:
+                await asyncio.Event().wait()
+            finally:
+                for _ in range(10 * int(name)):
+                    await asyncio.sleep(0)
+                cleaned.append(name)
+
+        names = [str(i) for i in range(commands.AT_ONCE)]
+        with unittest.mock.patch.object(commands, "GRACE", 0):
+            running = asyncio.run(commands.run_many(run_one, STAG, names, 1, 0.01, 0, None, None, None))
+        self.assertEqual(sorted(running), names)
+        self.assertEqual(sorted(cleaned), names)
+
     def test_has_an_end_with_attackers_that_wait_for_ever(self):
         options = types.SimpleNamespace(seconds=0, servers=1, seed=1)
         with unittest.mock.patch.multiple(campaign, LATENESS=0.1), unittest.mock.patch.object(campaign.Campaign, "rounds", lambda *_: threading.Event().wait()):

@@ -1,6 +1,5 @@
 """Runs the client commands against misleading servers, several at a time."""
 import asyncio
-import contextlib
 import os
 import random
 import shutil
@@ -90,6 +89,13 @@ async def run_many(run_one, stag, names, seed, seconds, first, batches, done, fa
             running.remove(name)
             done(name, time.monotonic() - start)
 
-    with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(asyncio.gather(*(worker() for _ in range(AT_ONCE))), None if batches is not None else seconds + GRACE)
-    return running
+    workers = [asyncio.ensure_future(worker()) for _ in range(AT_ONCE)]
+    ended, left = await asyncio.wait(workers, timeout=None if batches is not None else seconds + GRACE, return_when=asyncio.FIRST_EXCEPTION)
+    stopped = list(running)
+    # Once, and all of them waited for: asyncio waits for ever for a process whose start is cancelled twice.
+    for each in left:
+        each.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
+    for each in ended:
+        each.result()
+    return stopped
