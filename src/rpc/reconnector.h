@@ -45,7 +45,8 @@ class Reconnector {
   Task<Result<Ok, Reason>> connect(CancelToken cancel);
   // Attempts until one succeeds; does nothing while there are some, or when stopped.
   void start();
-  // The connection has proved good: when it is lost the next attempt follows at once.
+  // The connection has proved good by a Reply to a call, not to a probe: when it is lost the next
+  // attempt follows at once. Whoever sends less would be connected to without a pause.
   void worked() { failures_ = 0; }
   bool connecting() const { return connecting_; }
 

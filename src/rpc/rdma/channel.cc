@@ -84,6 +84,7 @@ void Channel::adopt(std::unique_ptr<fabric::Connection> connection, bool announc
   settings.serves_chunks = options_.reverse_chunks;
   settings.moved = options_.moved;
   link_ = std::make_shared<Link>(std::move(connection), settings, static_cast<LinkOwner&>(*this));
+  unreachable_ = Reason::None;
   // An interval of the connection before says nothing about this one.
   health_timer_.cancel();
   health_watched_ = false;
@@ -124,6 +125,11 @@ void Channel::begin_with_probe() noexcept {
   } catch (const std::bad_alloc&) {
     // The Calls do without.
   }
+}
+
+void Channel::on_attempt_failed(Reason reason) {
+  unreachable_ = reason;
+  trace(reason, where());
 }
 
 void Channel::on_attempts_ended(Reason reason) {
@@ -290,7 +296,10 @@ void Channel::give_up(Entry& entry, Reason reason) {
   auto found = std::find(waiting_.begin(), waiting_.end(), &entry);
   if (found == waiting_.end()) return;
   waiting_.erase(found);
-  entry.connection->complete(reason);
+  // Of a call that was never sent, why there is no connection says more than the time.
+  const bool unsent = reason == Reason::TimedOut && !entry.call.end;
+  const bool unreachable = unsent && unreachable_ != Reason::None;
+  entry.connection->complete(unreachable ? unreachable_ : reason);
 }
 
 // Health: calls are waiting and nothing moves. A bulk transfer on a slow link says nothing for a
@@ -329,7 +338,6 @@ Task<void> Channel::probe(std::shared_ptr<Link> link) {
   probe_ = &call;
   link->start(call);
   co_await call.done();
-  if (call.end->reason == Reason::None) reconnector_.worked();
   probe_ = nullptr;
 }
 

@@ -64,7 +64,7 @@ class Channel final : public rpc::Channel, private LinkOwner, private Reconnecto
   void begin(Entry& entry);
   Task<Result<Ok, Reason>> attempt(CancelToken cancel) override;
   bool wants_connection() const override;
-  void on_attempt_failed(Reason reason) override { trace(reason, where()); }
+  void on_attempt_failed(Reason reason) override;
   bool begins_with_probe() const;
   void begin_with_probe() noexcept;
   void remember_target(const CallMessage& message);
@@ -92,6 +92,7 @@ class Channel final : public rpc::Channel, private LinkOwner, private Reconnecto
   std::uint64_t losses_ = 0;
   bool closing_ = false;
   Reconnector reconnector_;
+  Reason unreachable_ = Reason::None;  // why the last attempt failed, as long as there is none else
   Deadlines deadlines_;
   std::vector<std::unique_ptr<Entry>> kept_;  // records of ended calls, for the next calls
   std::vector<Entry*> waiting_;               // calls that wait for a connection

@@ -354,6 +354,38 @@ TEST(Establishing, again_is_what_a_server_forces_that_can_send_nothing_any_more)
   EXPECT_EQ(pair.client_side.connects(), 3u);
 }
 
+TEST(Establishing, again_waits_longer_each_time_where_nothing_but_NULL_is_answered) {
+  PairSetup setup;
+  setup.client.probe_after = 10s;
+  Pair pair(setup);
+  std::uint64_t connection = 0;
+  int sent = 0;
+  pair.record.tampering.fail_send = [&](End end) {
+    if (end != End::Passive) return false;
+    if (std::exchange(connection, pair.client_side.connects()) != pair.client_side.connects())
+      sent = 0;
+    return ++sent > 1;
+  };
+  CallOptions patient;
+  patient.timeout = 60s;
+  EXPECT_FALSE(pair.call<Fetch>({1, 10}, patient).ok());
+  EXPECT_GT(pair.client_side.connects(), 5u);
+  EXPECT_LT(pair.client_side.connects(), 40u) << "of pauses that double up to five seconds";
+}
+
+TEST(Establishing, in_vain_is_why_a_call_ends_that_was_never_sent) {
+  Pair pair;
+  ASSERT_TRUE(pair.loop.run(pair.client->ping(kBlobProgram, 1)).ok());
+  pair.loop.run(Pair::closing(*pair.server));
+  pair.server.reset();
+  ASSERT_TRUE(pair.loop.run_until([&] { return !pair.channel->limits(); }));
+  CallOptions patient;
+  patient.timeout = 3s;
+  const auto unsent = pair.call<Fetch>({1, 10}, patient);
+  ASSERT_FALSE(unsent.ok());
+  EXPECT_EQ(unsent.error().reason, Reason::ConnectionRefused);
+}
+
 TEST(Establishing, that_succeeds_while_the_client_closes_is_given_up) {
   Pair pair;
   bool closed = false;

@@ -43,7 +43,10 @@ class PendingCall : public rpcrdma::OutgoingCall {
  public:
   // `message` outlives this, or its use for another call.
   explicit PendingCall(CallMessage& message) : message_(&message) {}
-  void use_for(CallMessage& message) { message_ = &message; }
+  void use_for(CallMessage& message) {
+    message_ = &message;
+    end.reset();
+  }
 
   // Before each attempt.
   void renew() {

@@ -74,7 +74,6 @@ void TcpChannel::on_stream_wanted() {
 }
 
 void TcpChannel::on_record(Buffer record) {
-  reconnector_.worked();
   Result<oncrpc::MessageStart, Reason> start = oncrpc::peek(record.bytes());
   if (!start) {
     trace(start.error(), where());
@@ -82,6 +81,8 @@ void TcpChannel::on_record(Buffer record) {
   }
   if (start->type == oncrpc::MessageType::REPLY) {
     if (silence_.on_reply(start->xid)) return;
+    // First: whoever gets the Reply may destroy the Channel.
+    if (requester_.waits_for(start->xid)) reconnector_.worked();
     return requester_.on_reply(std::move(record));
   }
   if (responder_ == nullptr) return trace(Reason::RpcNoReverseService, where());

@@ -39,6 +39,7 @@ class RawServer {
   explicit RawServer(EpollLoop& loop)
       : loop_(loop), listener_(*net::TcpListener::listen(loop, {"127.0.0.1", 0})) {
     listener_.start([this](net::AcceptedSocket accepted) {
+      ++accepted_;
       if (waiting_ != nullptr)
         std::exchange(waiting_, nullptr)->complete(std::move(accepted));
       else
@@ -46,6 +47,7 @@ class RawServer {
     });
   }
   Address address() const { return listener_.local(); }
+  std::size_t accepted() const { return accepted_; }
   Task<net::TcpSocket> accept() {
     if (ready_.empty()) {
       Completion<net::AcceptedSocket> wait;
@@ -62,6 +64,7 @@ class RawServer {
   EpollLoop& loop_;
   net::TcpListener listener_;
   std::vector<net::AcceptedSocket> ready_;
+  std::size_t accepted_ = 0;
   Completion<net::AcceptedSocket>* waiting_ = nullptr;
 };
 
@@ -129,6 +132,31 @@ TEST(TcpChannel, sends_waiting_calls_again_on_a_new_connection_with_the_same_XID
     co_await calls.join();
     EXPECT_TRUE(result->ok() && **result == 5u);
     co_await channel.close();
+  }(&loop, &raw));
+}
+
+TEST(TcpChannel, pauses_before_it_connects_again_where_no_Reply_has_ended_a_call) {
+  EpollLoop loop;
+  RawServer raw(loop);
+  finish(loop, [](EpollLoop* on, RawServer* server) -> Task<> {
+    ChannelOptions options;
+    options.backoff_min = options.backoff_max = 1h;
+    TcpChannel channel(*on, server->address(), options);
+    Client client(channel, kBinding);
+    std::optional<CallResult<std::uint32_t>> result;
+    TaskGroup calls;
+    calls.add(increment_into(client, result));
+    net::TcpSocket socket = co_await server->accept();
+    const Buffer call = co_await read_record(socket);
+    EXPECT_TRUE(
+        (co_await socket.write_all(framed(words(load_be<std::uint32_t>(call.data()), 5)))).ok());
+    EXPECT_TRUE((co_await read_record(socket)).empty())
+        << "of no known type: the client has closed";
+    for (int turns = 0; channel.losses() == 0 || turns < 100; ++turns) co_await resume_on(*on);
+    EXPECT_EQ(server->accepted(), 1u) << "the next one comes in half an hour, or later";
+    co_await channel.close();
+    co_await calls.join();
+    EXPECT_FALSE(result->ok());
   }(&loop, &raw));
 }
 

@@ -47,6 +47,8 @@ class Requester {
   // The peer ended it. Ends such calls with `reason` if it is their second one. Asks for no memory.
   void end_refused(Reason reason) noexcept;
 
+  // Whether a call in progress has this XID.
+  bool waits_for(std::uint32_t xid) const { return find(xid) != nullptr; }
   // A record of type REPLY.
   void on_reply(Buffer record);
 
