@@ -264,6 +264,89 @@ class Names(Case):
         self.good("rm", self.url("%ff%20%25%3F"))
 
 
+class SlashesBehind(Case):
+    """A name with '/' behind it is that of a directory, as in every path."""
+
+    def setUp(self):
+        super().setUp()
+        self.write(self.there("file"), b"precious")
+        self.write(self.there("new"), b"new")
+        os.mkdir(self.there("dir"))
+        os.symlink("dir", self.there("link"))
+
+    def check_all_is_there(self):
+        self.assertEqual(self.read(self.there("file")), b"precious")
+        self.assertEqual(self.read(self.there("new")), b"new")
+        self.assertEqual(sorted(os.listdir(self.there())), ["dir", "file", "link", "new"])
+        self.assertEqual(os.listdir(self.there("dir")), [])
+
+    def refused(self, sentence, *arguments):
+        self.bad(1, sentence, *arguments)
+        self.check_all_is_there()
+
+    def test_mv_replaces_no_file_and_makes_none(self):
+        self.refused("not a directory", "mv", self.url("new"), self.url("file/"))
+        self.refused("not a directory", "mv", self.url("dir"), self.url("file/"))
+        self.refused("not a directory", "mv", self.url("file/"), self.url("other"))
+        self.refused("not a directory", "mv", self.url("link/"), self.url("other"))
+        self.refused("no such file or directory", "mv", self.url("new"), self.url("none/"))
+        self.good("mv", self.url("new"), self.url("link/"))
+        self.assertEqual(os.listdir(self.there("dir")), ["new"])
+        self.good("mv", self.url("dir/"), self.url("renamed/"))
+        self.assertEqual(os.listdir(self.there("renamed")), ["new"])
+
+    def test_cp_replaces_no_file_and_makes_none(self):
+        local = self.write(self.at("local"), b"local")
+        self.refused("not a directory", "cp", local, self.url("file/"))
+        self.refused("not a directory", "cp", self.url("new"), self.url("file/"))
+        self.refused("not a directory", "cp", "-r", self.url("dir"), self.url("file/"))
+        self.refused("not a directory", "sync", self.url("dir"), self.url("file/"))
+        self.refused("not a directory", "cp", self.url("file/"), self.at("copy"))
+        self.refused("no such directory", "cp", local, self.url("none/"))
+        self.assertFalse(os.path.exists(self.at("copy")))
+        self.good("cp", local, self.url("link/"))
+        self.assertEqual(self.read(self.there("dir", "local")), b"local")
+        self.good("cp", "-r", self.url("link/"), self.url("copied/"))
+        self.assertEqual(os.listdir(self.there("copied")), ["local"])
+
+    def test_rm_removes_neither_a_file_nor_a_link(self):
+        for name in ("file/", "link/"):
+            for option in ("-f", "-r"):
+                self.refused("not a directory", "rm", option, self.url(name))
+        self.good("rm", "-r", self.url("dir/"))
+        self.assertFalse(os.path.exists(self.there("dir")))
+
+    def test_ln_makes_no_link_and_has_none_lead_to_a_file(self):
+        self.refused("no such file or directory", "ln", self.url("file"), self.url("none/"))
+        self.refused("no such file or directory", "ln", "-s", "file", self.url("none/"))
+        self.refused("not a directory", "ln", "-s", "text", self.url("file/"))
+        self.refused("not a directory", "ln", self.url("file/"), self.url("other"))
+        self.good("ln", "-s", "to/text/", self.url("link/"))
+        self.assertEqual(os.readlink(self.there("dir", "text")), "to/text/")
+
+    def test_touch_makes_no_file_and_changes_none(self):
+        os.utime(self.there("file"), (1, 1))
+        self.refused("no such file or directory", "touch", self.url("none/"))
+        self.refused("not a directory", "touch", self.url("file/"))
+        self.assertEqual(os.stat(self.there("file")).st_mtime, 1)
+        self.good("touch", "-d", "@5", self.url("dir/"))
+        self.assertEqual(os.stat(self.there("dir")).st_mtime, 5)
+
+    def test_mkdir_makes_a_directory(self):
+        self.good("mkdir", self.url("one/"))
+        self.good("mkdir", "-p", self.url("two", "three/"))
+        self.assertTrue(os.path.isdir(self.there("one")) and os.path.isdir(self.there("two", "three")))
+
+    def test_all_other_commands_find_directories_alone(self):
+        os.chmod(self.there("file"), 0o640)
+        for command in (["cat"], ["chmod", "600"], ["chown", "1:1"], ["df"], ["du"], ["find"], ["ls"], ["readlink"], ["stat"], ["tree"]):
+            self.refused("not a directory", *command, self.url("file/"))
+        self.assertEqual(stat.S_IMODE(os.stat(self.there("file")).st_mode), 0o640)
+        self.good("chmod", "700", self.url("link/"))
+        (entry,) = json.loads(self.good("stat", "--json", self.url("link/")))
+        self.assertEqual(entry["type"], "directory")
+
+
 class Looking(Case):
     def test_stat_tells_everything(self):
         self.write(self.there("file"), b"abc")

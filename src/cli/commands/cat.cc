@@ -65,7 +65,7 @@ class Cat final : public RemoteCommand {
     }
   }
   Task<Outcome<Ok>> act(Run& run, Remote& remote) override {
-    const Outcome<Node> node = co_await remote.files().walk(remote.path());
+    const Outcome<Node> node = co_await remote.named();
     if (!node) co_return Failure{node.error()};
     if (node->attributes.type == nfs::client::FileType::Directory)
       co_return Failure{Error::of_local(fmt::format(

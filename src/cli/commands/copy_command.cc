@@ -229,8 +229,7 @@ Task<Outcome<CopyCommand::End>> CopyCommand::open(Run& run, std::string path, Pr
   if (!remote) co_return Failure{remote.error()};
   end.remote = *std::move(remote);
   end.side = remote_endpoint(*end.remote, progress);
-  end.path = end.remote->path();
-  if (!end.path.empty() && end.remote->url().path.ends_with('/')) end.path.push_back('/');
+  end.path = end.remote->slashed_path();
   co_return std::move(end);
 }
 

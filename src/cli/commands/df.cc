@@ -26,7 +26,7 @@ class Df final : public RemoteCommand {
 
  private:
   Task<Outcome<Ok>> act(Run&, Remote& remote) override {
-    const Outcome<Node> node = co_await remote.files().walk(remote.path());
+    const Outcome<Node> node = co_await remote.named();
     if (!node) co_return Failure{node.error()};
     const Outcome<FileSystemUsage> usage = co_await remote.files().usage(node->handle);
     if (!usage) co_return Failure{usage.error()};

@@ -39,7 +39,7 @@ class Ln final : public PairCommand {
   }
 
   Task<Outcome<Ok>> link_symbolically(Remote& remote) {
-    const Outcome<Slot> at = co_await slot_at_or_in(remote, remote.path(), target_);
+    const Outcome<Slot> at = co_await slot_at_or_in(remote, remote.slashed_path(), target_, false);
     if (!at) co_return Failure{at.error()};
     const Outcome<Node> made = co_await remote.files().symlink(at->directory, at->name, target_);
     if (!made) co_return Failure{made.error()};
@@ -49,9 +49,9 @@ class Ln final : public PairCommand {
   Task<Outcome<Ok>> link_file(Remote& remote) {
     const Outcome<std::string> path = path_within(remote, target_);
     if (!path) co_return Failure{path.error()};
-    const Outcome<Node> file = co_await remote.files().walk(*path, Links::FollowAllButLast);
+    const Outcome<Node> file = co_await remote.walk(*path, Links::FollowAllButLast);
     if (!file) co_return Failure{file.error()};
-    const Outcome<Slot> at = co_await slot_at_or_in(remote, remote.path(), *path);
+    const Outcome<Slot> at = co_await slot_at_or_in(remote, remote.slashed_path(), *path, false);
     if (!at) co_return Failure{at.error()};
     co_return co_await remote.files().link(file->handle, at->directory, at->name);
   }

@@ -178,11 +178,11 @@ class Ls final : public Command {
   Task<Outcome<Node>> named(Remote& remote) {
     const bool link_itself = (long_ || itself_) && !remote.url().path.ends_with('/');
     const Links links = link_itself ? Links::FollowAllButLast : Links::Follow;
-    const Outcome<Node> node = co_await remote.files().walk(remote.path(), links);
+    const Outcome<Node> node = co_await remote.named(links);
     const bool leads_nowhere = !node && (node.error().is(nfs::client::Status::NoEntry) ||
                                          node.error().kind == Error::Kind::Links);
     if (!leads_nowhere) co_return node;
-    Outcome<Node> link = co_await remote.files().walk(remote.path(), Links::FollowAllButLast);
+    Outcome<Node> link = co_await remote.named(Links::FollowAllButLast);
     if (link && link->attributes.type == nfs::client::FileType::Symlink) co_return link;
     co_return node;
   }

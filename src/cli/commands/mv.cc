@@ -4,6 +4,8 @@
 namespace stag::cli {
 namespace {
 
+using nfs::client::Node;
+
 class Mv final : public PairCommand {
  public:
   About about() const override {
@@ -34,7 +36,11 @@ class Mv final : public PairCommand {
     if (!path) co_return Failure{path.error()};
     const Outcome<Slot> from = co_await slot_at(remote, remote.path());
     if (!from) co_return Failure{from.error()};
-    const Outcome<Slot> to = co_await slot_at_or_in(remote, *path, remote.path());
+    const Outcome<Node> moved =
+        co_await remote.entry(from->directory, place_of(remote.slashed_path()));
+    if (!moved) co_return Failure{moved.error()};
+    const bool directory = moved->attributes.type == nfs::client::FileType::Directory;
+    const Outcome<Slot> to = co_await slot_at_or_in(remote, *path, remote.path(), directory);
     if (!to) co_return Failure{to.error()};
     co_return co_await remote.files().rename(from->directory, from->name, to->directory, to->name);
   }

@@ -31,13 +31,14 @@ Task<Outcome<Slot>> PairCommand::slot_at(Remote& remote, std::string path) {
   co_return Slot{directory->handle, place.name};
 }
 
-Task<Outcome<Slot>> PairCommand::slot_at_or_in(Remote& remote, std::string path,
-                                               std::string other) {
-  const Outcome<Node> there = co_await remote.files().walk(path);
+Task<Outcome<Slot>> PairCommand::slot_at_or_in(Remote& remote, std::string path, std::string other,
+                                               bool directory) {
+  const Outcome<Node> there = co_await remote.walk(path);
   if (there && there->attributes.type == nfs::client::FileType::Directory)
     co_return Slot{there->handle, place_of(std::move(other)).name};
   const bool missing = !there && there.error().is(nfs::client::Status::NoEntry);
-  if (!there && !missing) co_return Failure{there.error()};
+  const bool free = missing && (directory || !path.ends_with('/'));
+  if (!there && !free) co_return Failure{there.error()};
   co_return co_await slot_at(remote, std::move(path));
 }
 

@@ -19,8 +19,10 @@ class PairCommand : public Command {
   // Where `url` is in the export of `remote`; Kind::Url when it is elsewhere.
   static Outcome<std::string> path_within(Remote& remote, const std::string& url);
   static Task<Outcome<Slot>> slot_at(Remote& remote, std::string path);
-  // The same, but a directory at `path` takes the name of `other` into it.
-  static Task<Outcome<Slot>> slot_at_or_in(Remote& remote, std::string path, std::string other);
+  // The same, but a directory at `path` takes the name of `other` into it. Only what is a
+  // `directory` gets a name with '/' behind it.
+  static Task<Outcome<Slot>> slot_at_or_in(Remote& remote, std::string path, std::string other,
+                                           bool directory);
 };
 
 }  // namespace stag::cli

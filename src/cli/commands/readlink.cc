@@ -26,8 +26,7 @@ class Readlink final : public RemoteCommand {
  private:
   Task<Outcome<Ok>> act(Run&, Remote& remote) override {
     nfs::client::FileSystem& files = remote.files();
-    const Outcome<Node> node =
-        co_await files.walk(remote.path(), nfs::client::Links::FollowAllButLast);
+    const Outcome<Node> node = co_await remote.named(nfs::client::Links::FollowAllButLast);
     if (!node) co_return Failure{node.error()};
     if (node->attributes.type != nfs::client::FileType::Symlink)
       co_return Failure{

@@ -107,27 +107,27 @@ class Rm final : public RemoteCommand {
 
  private:
   Task<Outcome<Ok>> act(Run&, Remote& remote) override {
-    const Place place = place_of(remote.path());
+    const Place place = place_of(remote.slashed_path());
     const Outcome<Handle> parent = co_await parent_of(remote, place);
     Outcome<Ok> done{Ok{}};
     if (parent)
-      done = co_await remove(remote, *parent, place.name);
+      done = co_await remove(remote, *parent, place);
     else
       done = Failure{parent.error()};
     if (!done && force_ && done.error().is(nfs::client::Status::NoEntry)) co_return Ok{};
     co_return done;
   }
 
-  Task<Outcome<Ok>> remove(Remote& remote, Handle parent, std::string name) {
-    const Outcome<Node> node = co_await remote.files().lookup(parent, name);
+  Task<Outcome<Ok>> remove(Remote& remote, Handle parent, Place place) {
+    const Outcome<Node> node = co_await remote.entry(parent, place);
     if (!node) co_return Failure{node.error()};
     if (node->attributes.type != nfs::client::FileType::Directory)
-      co_return co_await remote.files().remove(parent, name);
+      co_return co_await remote.files().remove(parent, place.name);
     if (!recursive_)
       co_return Failure{Error::of_local(fmt::format(
           "'{}' is a directory; remove it with 'stag rm -r'", to_string(remote.url())))};
     Emptying emptying(remote);
-    co_return co_await emptying.remove_tree(parent, name, *node);
+    co_return co_await emptying.remove_tree(parent, place.name, *node);
   }
 
   bool recursive_ = false, force_ = false;

@@ -32,7 +32,7 @@ class Stat final : public RemoteCommand {
  private:
   Task<Outcome<Ok>> act(Run&, Remote& remote) override {
     const Links links = follow_ ? Links::Follow : Links::FollowAllButLast;
-    const Outcome<Node> node = co_await remote.files().walk(remote.path(), links);
+    const Outcome<Node> node = co_await remote.named(links);
     if (!node) co_return Failure{node.error()};
     std::string target;
     if (node->attributes.type == nfs::client::FileType::Symlink) {

@@ -44,10 +44,10 @@ class Touch final : public RemoteCommand {
 
  private:
   Task<Outcome<Ok>> act(Run&, Remote& remote) override {
-    Outcome<Node> node = co_await remote.files().walk(remote.path());
+    Outcome<Node> node = co_await remote.named();
     if (!node && node.error().is(nfs::client::Status::NoEntry)) {
       if (existing_) co_return Ok{};
-      node = co_await make(remote);
+      if (!remote.slashed_path().ends_with('/')) node = co_await make(remote);
     }
     if (!node) co_return Failure{node.error()};
     SetAttributes times;

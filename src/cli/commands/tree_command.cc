@@ -8,7 +8,7 @@ using nfs::client::Error;
 using nfs::client::Node;
 
 Task<Outcome<Ok>> TreeCommand::walk_all(Run& run, Remote& remote, nfs::client::Links links) {
-  const Outcome<Node> top = co_await remote.files().walk(remote.path(), links);
+  const Outcome<Node> top = co_await remote.named(links);
   if (!top) co_return Failure{top.error()};
   top_path_ = remote.url().path;
   while (top_path_.size() > 1 && top_path_.ends_with('/')) top_path_.pop_back();

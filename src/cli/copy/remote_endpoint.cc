@@ -105,7 +105,7 @@ class RemoteEndpoint final : public CopyEndpoint {
 
   Task<Outcome<std::optional<CopyObject>>> find(std::string path, Follow follow) override {
     const Links links = follow == Follow::Yes ? Links::Follow : Links::FollowAllButLast;
-    co_return found(co_await remote_.files().walk(path, links), path);
+    co_return found(co_await remote_.walk(path, links), path);
   }
   Task<Outcome<std::optional<CopyObject>>> find_in(CopyObject directory,
                                                    std::string name) override {

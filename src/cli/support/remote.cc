@@ -216,6 +216,27 @@ nfs::client::FileSystem Remote::files_until(CancelToken cancel) const {
   return session_->files().with(options);
 }
 
+std::string Remote::slashed_path() const {
+  const bool lost = !path().empty() && !path().ends_with('/') && url().path.ends_with('/');
+  return path() + (lost ? "/" : "");
+}
+
+Task<Outcome<nfs::client::Node>> Remote::walk(std::string path, nfs::client::Links links) {
+  const bool slash = path.ends_with('/');
+  Outcome<nfs::client::Node> node =
+      co_await files().walk(path, slash ? nfs::client::Links::Follow : links);
+  if (slash && node && node->attributes.type != nfs::client::FileType::Directory)
+    co_return Failure{Error::of_status({"find", path}, Status::NotDirectory)};
+  co_return node;
+}
+
+Task<Outcome<nfs::client::Node>> Remote::entry(nfs::client::Handle directory, Place place) {
+  Outcome<nfs::client::Node> node = co_await files().lookup(directory, place.name);
+  if (place.slash && node && node->attributes.type != nfs::client::FileType::Directory)
+    co_return Failure{Error::of_status({"find", place.name + "/"}, Status::NotDirectory)};
+  co_return node;
+}
+
 Task<Outcome<std::unique_ptr<Remote>>> Remote::open(Run& run, std::string url,
                                                     const RemoteOptions& options) {
   const ConnectRetry retry(run.loop.now(), begin_patience(options).all_tries,
@@ -287,10 +308,11 @@ Task<Outcome<std::vector<nfs::client::ListedExport>>> exports_of(Run& run, Url u
 }
 
 Place place_of(std::string path) {
+  const bool behind = path.ends_with('/');
   while (path.ends_with('/')) path.pop_back();
   const std::size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return {"", std::move(path)};
-  return {path.substr(0, slash), path.substr(slash + 1)};
+  if (slash == std::string::npos) return {"", std::move(path), behind};
+  return {path.substr(0, slash), path.substr(slash + 1), behind};
 }
 
 }  // namespace stag::cli

@@ -50,6 +50,14 @@ rpc::Credentials own_credentials();
 // cannot be used; may block.
 Outcome<rpc::Credentials> nfs_credentials(const nfs::client::Url& url);
 
+// Splits "a/b/c" into the directory "a/b" and the name "c". The name is empty for the root.
+struct Place {
+  std::string directory;
+  std::string name;
+  bool slash = false;  // behind the name: only a directory is, or gets, that
+};
+Place place_of(std::string path);
+
 class Remote {
  public:
   // Kind::Url when `url` is none.
@@ -67,7 +75,20 @@ class Remote {
   nfs::client::FileSystem files_until(CancelToken cancel) const;
   // The path of the URL below the root of files(); empty: the root itself.
   const std::string& path() const { return session_->path(); }
+  // The same with the '/' that the URL may have behind it.
+  std::string slashed_path() const;
   const nfs::client::Url& url() const { return session_->url(); }
+
+  // As FileSystem::walk(), but a path with '/' behind it is that of a directory, if need be through
+  // a link, as POSIX has it (Base Definitions, 4.13).
+  Task<Outcome<nfs::client::Node>> walk(std::string path,
+                                        nfs::client::Links links = nfs::client::Links::Follow);
+  // The entry of `directory` that `place` names, which is not followed.
+  Task<Outcome<nfs::client::Node>> entry(nfs::client::Handle directory, Place place);
+  // What the URL names.
+  Task<Outcome<nfs::client::Node>> named(nfs::client::Links links = nfs::client::Links::Follow) {
+    return walk(slashed_path(), links);
+  }
 
   // Awaited before the end.
   Task<void> close() { return session_->close(); }
@@ -114,13 +135,5 @@ std::unique_ptr<rpc::Connector> tcp_connector(net::EpollLoop& loop, const Remote
 // What the MOUNT service of `url` exports, whatever the path of the URL.
 Task<Outcome<std::vector<nfs::client::ListedExport>>> exports_of(Run& run, nfs::client::Url url,
                                                                  const RemoteOptions& options);
-
-// Splits "a/b/c" into the directory "a/b" and the name "c"; trailing '/' are ignored. The name is
-// empty for the root.
-struct Place {
-  std::string directory;
-  std::string name;
-};
-Place place_of(std::string path);
 
 }  // namespace stag::cli
