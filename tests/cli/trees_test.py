@@ -2,6 +2,7 @@
 import json
 import os
 import shutil
+import signal
 import stat
 import subprocess
 import threading
@@ -305,6 +306,55 @@ class Change(Tree):
             self.assertEqual((known.st_uid, known.st_gid), (1234, 4321))
         self.bad(2, "is no number of a user or group", "ls", self.url() + "&uid=anna")
         self.bad(2, "knows who the user is", "ls", self.url() + "&uid=5&sec=krb5")
+
+
+class Removal(Tree):
+    @unittest.skipUnless(os.geteuid() == 0, "asks the server as several users")
+    def test_goes_on_behind_what_cannot_be_removed_and_names_it(self):
+        for path in (self.work, self.served, self.there()):
+            os.chmod(path, 0o755)
+        os.mkdir(self.there("top"))
+        for folder in "abcd":
+            os.makedirs(self.there("top", folder, "deep"))
+            self.write(self.there("top", folder, "deep", "f"))
+            self.write(self.there("top", folder, "g"))
+        for folder, _, _ in os.walk(self.there("top")):
+            os.chown(folder, 1234, 1234)
+        os.chown(self.there("top", "b", "deep"), 0, 0)
+        os.chmod(self.there("top", "d"), 0)
+        os.chown(self.there("top", "d"), 0, 0)
+        result = stag("rm", "-r", self.url("top") + "&uid=1234&gid=1234")
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        lines = sorted(result.stderr.splitlines())
+        self.assertEqual(len(lines), 2, lines)
+        self.assertRegex(lines[0], rf"^stag rm: '{self.top}/top/b/deep/f': .*permission denied")
+        self.assertRegex(lines[1], rf"^stag rm: '{self.top}/top/d': .*permission denied")
+        left = [os.path.relpath(path, self.there("top")) for path, _, _ in os.walk(self.there("top"))]
+        self.assertEqual(sorted(left), [".", "b", "b/deep", "d", "d/deep"])
+        self.assertEqual(os.listdir(self.there("top", "b")), ["deep"])
+
+    def test_ends_where_the_server_is_gone_and_says_so_once(self):
+        for index in range(40):
+            os.mkdir(self.there("empty", f"d{index}"))
+            self.write(self.there("empty", f"f{index}"))
+        proxy = harness.Proxy(self.server.tcp_port, "up", 4000)
+        self.addCleanup(proxy.cut)
+        url = self.server.tcp(f"{self.top}/empty").replace(f":{self.server.tcp_port}/", f":{proxy.port}/") + "&version=3"
+        result = stag("rm", "-r", "--timeout", "5", url)
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertRegex(result.stderr, rf"^stag rm: '{self.top}/empty[^']*': [^\n]*\n$")
+
+    def test_that_is_interrupted_says_so_once(self):
+        for index in range(40):
+            self.write(self.there("empty", f"f{index}"))
+        proxy = harness.Proxy(self.server.tcp_port, "up", 4000)
+        self.addCleanup(proxy.cut)
+        url = self.server.tcp(f"{self.top}/empty").replace(f":{self.server.tcp_port}/", f":{proxy.port}/") + "&version=3"
+        process = subprocess.Popen([harness.STAG, "rm", "-r", url], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.assertTrue(proxy.reached.wait(harness.PATIENCE))
+        process.send_signal(signal.SIGINT)
+        errors = process.communicate(timeout=harness.PATIENCE)[1]
+        self.assertEqual((process.returncode, errors), (130, "stag rm: interrupted\n"))
 
 
 class Readlink(Tree):

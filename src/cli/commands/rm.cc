@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <functional>
+#include <new>
+
 #include "base/task_group.h"
 #include "cli/commands.h"
 #include "cli/commands/remote_command.h"
@@ -16,48 +19,48 @@ using nfs::client::Node;
 
 constexpr std::size_t kInFlight = 16;
 
-// Removes the entries of a directory. The names are read first: a removal may change the cookies of
-// the rest.
+// Removes a directory with all that is below it, as far as possible.
 class Emptying {
  public:
-  explicit Emptying(Remote& remote) : remote_(remote) {}
+  // `tell` hears of each object that cannot be removed; of an interruption it hears once, as of a
+  // server that does not answer any more.
+  using Tell = std::function<void(const std::string& path, const Error& error)>;
+  Emptying(Remote& remote, Tell tell) : remote_(remote), tell_(std::move(tell)) {}
 
-  Task<Outcome<Ok>> empty(Handle directory) {
-    const Outcome<std::vector<Entry>> entries = co_await all_of(directory);
-    if (!entries) co_return Failure{entries.error()};
-    TaskGroup group;
-    std::optional<Error> failure;
-    co_await joined(group, remove_all(directory, *entries, group, failure));
-    kept_ -= entries->size();
-    if (failure) co_return Failure{*failure};
-    co_return Ok{};
-  }
-
-  Task<Outcome<Ok>> remove_tree(Handle parent, std::string name, Node directory) {
+  // False: something is left. `path` ends with the name in `parent`.
+  Task<bool> remove_tree(Handle parent, std::string path, Node directory) {
     const Descent::Step step(descent_, {directory.handle, directory.attributes.file_system_id,
                                         directory.attributes.file_id});
-    if (step.refusal())
-      co_return Failure{
-          Error::of_local(fmt::format("cannot remove '{}': {}", name, *step.refusal()))};
-    const Outcome<Ok> emptied = co_await empty(directory.handle);
-    if (!emptied) co_return emptied;
-    co_return co_await remote_.files().rmdir(parent, std::move(name));
+    if (step.refusal()) co_return gone(path, Error::of_local(std::string(*step.refusal())));
+    // The names are read first: a removal may change the cookies of the rest.
+    const Outcome<std::vector<Entry>> entries = co_await all_of(directory.handle);
+    if (!entries) co_return gone(path, entries.error());
+    TaskGroup group;
+    bool emptied = true;
+    co_await joined(group, remove_all(directory.handle, path, *entries, group, emptied));
+    kept_ -= entries->size();
+    if (!emptied) co_return false;
+    const Outcome<Ok> removed = co_await remote_.files().rmdir(parent, place_of(path).name);
+    co_return removed || gone(path, removed.error());
   }
 
  private:
-  // Those that are no directories in `group`; until one cannot be removed.
-  Task<Ok> remove_all(Handle directory, const std::vector<Entry>& entries, TaskGroup& group,
-                      std::optional<Error>& failure) {
+  // Those that are no directories in `group`.
+  Task<Ok> remove_all(Handle directory, const std::string& path, const std::vector<Entry>& entries,
+                      TaskGroup& group, bool& emptied) {
     for (const Entry& entry : entries) {
-      if (failure) break;
+      if (silent_) emptied = false;
+      if (silent_) break;
+      std::string below = path + "/" + entry.name;
       const Outcome<Node> node = co_await remote_.files().lookup(directory, entry.name);
       if (!node) {
-        note(node, failure);
+        emptied &= gone(below, node.error());
       } else if (node->attributes.type == nfs::client::FileType::Directory) {
-        note(co_await remove_tree(directory, entry.name, *node), failure);
+        const bool removed = co_await remove_tree(directory, std::move(below), *node);
+        emptied &= removed;
       } else {
         co_await group.at_most(kInFlight - 1);
-        group.add(remove(directory, entry.name, failure));
+        group.add(remove(directory, std::move(below), emptied));
       }
     }
     co_return Ok{};
@@ -77,20 +80,31 @@ class Emptying {
     co_return entries;
   }
 
-  Task<void> remove(Handle directory, std::string name, std::optional<Error>& failure) {
-    note(co_await remote_.files().remove(directory, std::move(name)), failure);
+  Task<void> remove(Handle directory, std::string path, bool& emptied) {
+    Outcome<Ok> removed{Ok{}};
+    try {
+      removed = co_await remote_.files().remove(directory, place_of(path).name);
+    } catch (const std::bad_alloc&) {
+      removed = Failure{Error::of_local("there was no memory for it")};
+    }
+    if (!removed) emptied &= gone(path, removed.error());
   }
 
-  template <class T>
-  static void note(const Outcome<T>& outcome, std::optional<Error>& failure) {
-    // An entry that another client has removed counts as removed.
-    const bool trouble = !outcome && !outcome.error().is(nfs::client::Status::NoEntry);
-    if (trouble && !failure) failure = outcome.error();
+  // Whether the object that could not be removed is gone, by another client; else it is told.
+  bool gone(const std::string& path, const Error& error) {
+    if (error.is(nfs::client::Status::NoEntry)) return true;
+    // What is left would wait for the server in vain.
+    const bool told = silent_ && error.kind == Error::Kind::Call;
+    silent_ = silent_ || error.kind == Error::Kind::Call;
+    if (!told) tell_(path, error);
+    return false;
   }
 
   Remote& remote_;
+  const Tell tell_;
   Descent descent_;
   std::size_t kept_ = 0;  // entries, of the directories from the top down to here
+  bool silent_ = false;   // the server, as far as is known
 };
 
 class Rm final : public RemoteCommand {
@@ -106,19 +120,19 @@ class Rm final : public RemoteCommand {
   }
 
  private:
-  Task<Outcome<Ok>> act(Run&, Remote& remote) override {
+  Task<Outcome<Ok>> act(Run& run, Remote& remote) override {
     const Place place = place_of(remote.slashed_path());
     const Outcome<Handle> parent = co_await parent_of(remote, place);
     Outcome<Ok> done{Ok{}};
     if (parent)
-      done = co_await remove(remote, *parent, place);
+      done = co_await remove(run, remote, *parent, place);
     else
       done = Failure{parent.error()};
     if (!done && force_ && done.error().is(nfs::client::Status::NoEntry)) co_return Ok{};
     co_return done;
   }
 
-  Task<Outcome<Ok>> remove(Remote& remote, Handle parent, Place place) {
+  Task<Outcome<Ok>> remove(Run& run, Remote& remote, Handle parent, Place place) {
     const Outcome<Node> node = co_await remote.entry(parent, place);
     if (!node) co_return Failure{node.error()};
     if (node->attributes.type != nfs::client::FileType::Directory)
@@ -126,8 +140,16 @@ class Rm final : public RemoteCommand {
     if (!recursive_)
       co_return Failure{Error::of_local(fmt::format(
           "'{}' is a directory; remove it with 'stag rm -r'", to_string(remote.url())))};
-    Emptying emptying(remote);
-    co_return co_await emptying.remove_tree(parent, place.name, *node);
+    std::string path = remote.url().path;
+    while (path.ends_with('/')) path.pop_back();
+    const auto tell = [this](const std::string& left, const Error& error) {
+      if (!error.cancelled()) complain(fmt::format("'{}': {}", left, explained(error)));
+    };
+    Emptying emptying(remote, tell);
+    const bool removed = co_await emptying.remove_tree(parent, std::move(path), *node);
+    if (removed) co_return Ok{};
+    if (!run.cancel.cancelled()) co_return Failure{Error::of_local("")};
+    co_return Failure{Error::of_call({"remove", {}}, rpc::CallError::transport(Reason::Cancelled))};
   }
 
   bool recursive_ = false, force_ = false;
