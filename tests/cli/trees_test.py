@@ -223,6 +223,12 @@ class Ls(Tree):
         exports = json.loads(self.good("ls", "--json", self.server.url("/")))
         self.assertEqual([(each["name"], each["type"]) for each in exports], [("/files", "export"), ("/memory", "export")])
 
+    def test_says_so_where_it_lists_the_root_of_version_4_instead_of_exports(self):
+        result = stag("ls", self.server.url("/", mount_port=1))
+        self.assertEqual((result.returncode, result.stdout), (0, "files\nmemory\n"))
+        self.assertRegex(result.stderr, r"^stag ls: 127\.0\.0\.1 does not tell by MOUNT what it exports; [^\n]*root directory of its version 4[^\n]*\n$")
+        self.assertEqual(stag("ls", self.server.url("/", mount_port=1) + "&version=4").stderr, "")
+
 
 class Change(Tree):
     def mode(self, *parts):

@@ -25,7 +25,9 @@ using nfs::client::Url;
 constexpr std::size_t kLinksInFlight = 16;
 
 constexpr std::string_view kLsNotes =
-    "nfs://HOST/ lists what the host exports, unless it exports '/'.\n"
+    "nfs://HOST/ lists what the host exports, unless it exports '/'. Where its MOUNT service,\n"
+    "which tells that, cannot be reached, standard error says so, and the root directory of\n"
+    "version 4 is listed, with directories on the way to the exports.\n"
     "A URL of a symbolic link lists what it leads to; with -l or -d, and when it leads to\n"
     "nothing, it is the link that is listed.\n"
     "On a terminal, control characters in names are shown as \\ooo, octal; else names are\n"
@@ -90,6 +92,11 @@ class Ls final : public Command {
     if (!remote && remote.error().kind == Error::Kind::Mount && Url::parse(url)->path == "/")
       co_return co_await list_exports(run, *Url::parse(url), remote.error(), array);
     if (!remote) co_return failed(remote.error());
+    if (remote_.version_3_first && !parsed->version && (*remote)->url().version == 4)
+      complain(
+          fmt::format("{} does not tell by MOUNT what it exports; this is the root directory "
+                      "of its version 4",
+                      parsed->host));
     Exit exit = Exit::Done;
     const Outcome<Node> node = co_await named(**remote);
     if (!node)
