@@ -2,6 +2,7 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -435,6 +436,23 @@ class Looking(Case):
         self.assertEqual(room["size"], 4 << 30)
         self.assertLessEqual(room["used"] + room["available"], room["size"])
         self.assertIn("4.0 GiB", self.good("df", self.server.url("/memory")))
+
+    def test_df_rounds_up_the_share_of_what_users_can_have(self):
+        def used():
+            return int(re.search(r" (\d+)% ", self.good("df", self.url()))[1])
+
+        def local():
+            room = os.statvfs(self.served)
+            full = room.f_blocks - room.f_bfree
+            return -(-100 * full // (full + room.f_bavail))
+
+        local_before = local()
+        shown = used()
+        self.assertIn(shown, range(min(local_before, local()), max(local_before, local()) + 1))
+        self.write(self.at("byte"), b"1")
+        self.good("cp", self.at("byte"), self.server.url("/memory/byte"))
+        self.assertRegex(self.good("df", self.server.url("/memory")), r" 1% ")
+        self.assertRegex(self.good("df", self.server.tcp("/") + "&version=4"), r" 0 B +0 B +0 B +- ")
 
 
 class Terminals(Case):

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "cli/commands.h"
 #include "cli/commands/remote_command.h"
 #include "cli/support/format.h"
@@ -11,6 +13,14 @@ namespace {
 
 using nfs::client::FileSystemUsage;
 using nfs::client::Node;
+
+// As df(1) has it: of what users have and can have, rounded up. What root alone can have is no part
+// of it.
+std::string share_of(std::uint64_t used, std::uint64_t available) {
+  const double all = static_cast<double>(used) + static_cast<double>(available);
+  if (all == 0) return "-";
+  return fmt::format("{:.0f}%", std::ceil(100 * static_cast<double>(used) / all));
+}
 
 class Df final : public RemoteCommand {
  public:
@@ -52,16 +62,14 @@ class Df final : public RemoteCommand {
   }
   void print(Remote& remote, const FileSystemUsage& usage) {
     const std::uint64_t used = usage.total_bytes - usage.free_bytes;
-    const double share = usage.total_bytes == 0 ? 0
-                                                : 100.0 * static_cast<double>(used) /
-                                                      static_cast<double>(usage.total_bytes);
     if (!headed_)
       put("{:>11} {:>11} {:>11} {:>5} {:>12}  where\n", "size", "used", "available", "use",
           "files left");
     headed_ = true;
     const auto size = [](std::uint64_t bytes) { return human_size(static_cast<double>(bytes)); };
-    put("{:>11} {:>11} {:>11} {:>4.0f}% {:>12}  {}\n", size(usage.total_bytes), size(used),
-        size(usage.available_bytes), share, usage.available_files, to_string(remote.url()));
+    put("{:>11} {:>11} {:>11} {:>5} {:>12}  {}\n", size(usage.total_bytes), size(used),
+        size(usage.available_bytes), share_of(used, usage.available_bytes), usage.available_files,
+        to_string(remote.url()));
   }
 
   bool human_ = true, json_ = false, headed_ = false;
