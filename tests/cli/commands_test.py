@@ -220,6 +220,39 @@ class Names(Case):
         self.bad(1, "no such file or directory", "mv", self.url("a"), self.url("c"))
         self.bad(2, "stag cp", "mv", self.url("dir", "b"), self.server.url("/memory/b"))
 
+    def test_mv_moves_several_into_a_directory(self):
+        for folder in ("a", "b", "dir"):
+            os.mkdir(self.there(folder))
+        for name in (("one",), ("a", "same"), ("b", "same")):
+            self.write(self.there(*name), "/".join(name).encode())
+        self.bad(2, "is no directory, and several files cannot become one", "mv", self.url("a"), self.url("b"), self.url("none/"))
+        self.bad(2, "is no directory, and several files cannot become one", "mv", self.url("a"), self.url("b"), self.url("one"))
+        self.assertEqual(sorted(os.listdir(self.there())), ["a", "b", "dir", "one"])
+        sources = [self.url("one"), self.url("missing"), self.url("a", "same"), self.url("b", "same")]
+        result = stag("mv", *sources, self.url("dir"))
+        self.assertEqual(result.returncode, 1)
+        missing, twice = result.stderr.splitlines()
+        self.assertIn(f"{sources[1]}: ", missing)
+        self.assertIn("no such file or directory", missing)
+        self.assertIn(f"{sources[3]}: 'same' was moved to its place before", twice)
+        self.assertEqual(sorted(os.listdir(self.there("dir"))), ["one", "same"])
+        self.assertEqual(self.read(self.there("dir", "same")), b"a/same")
+        self.assertEqual(self.read(self.there("b", "same")), b"b/same")
+
+    def test_mv_of_one_name_of_a_file_to_another_leaves_one(self):
+        self.write(self.there("a"), b"content")
+        os.mkdir(self.there("dir"))
+        os.link(self.there("a"), self.there("b"))
+        os.link(self.there("a"), self.there("dir", "a"))
+        os.symlink(".", self.there("here"))
+        self.good("mv", self.url("a"), self.url("b"))
+        self.good("mv", self.url("b"), self.url("here", "b"))
+        self.assertEqual(sorted(os.listdir(self.there())), ["b", "dir", "here"])
+        self.good("mv", self.url("dir", "a"), self.url("b"))
+        self.assertEqual(os.listdir(self.there("dir")), [])
+        self.good("mv", self.url("b"), self.url("b"))
+        self.assertEqual(self.read(self.there("b")), b"content")
+
     def test_ln_makes_hard_and_symbolic_links(self):
         self.write(self.there("file"), b"content")
         self.good("ln", self.url("file"), self.url("hard"))

@@ -41,7 +41,8 @@ class Ln final : public PairCommand {
   Task<Outcome<Ok>> link_symbolically(Remote& remote) {
     const Outcome<Slot> at = co_await slot_at_or_in(remote, remote.slashed_path(), target_, false);
     if (!at) co_return Failure{at.error()};
-    const Outcome<Node> made = co_await remote.files().symlink(at->directory, at->name, target_);
+    const Outcome<Node> made =
+        co_await remote.files().symlink(at->directory.handle, at->name, target_);
     if (!made) co_return Failure{made.error()};
     co_return Ok{};
   }
@@ -53,7 +54,7 @@ class Ln final : public PairCommand {
     if (!file) co_return Failure{file.error()};
     const Outcome<Slot> at = co_await slot_at_or_in(remote, remote.slashed_path(), *path, false);
     if (!at) co_return Failure{at.error()};
-    co_return co_await remote.files().link(file->handle, at->directory, at->name);
+    co_return co_await remote.files().link(file->handle, at->directory.handle, at->name);
   }
 
   bool symbolic_ = false;

@@ -28,14 +28,14 @@ Task<Outcome<Slot>> PairCommand::slot_at(Remote& remote, std::string path) {
         Error::of_local("the URL names the export itself; name something that is in it")};
   const Outcome<Node> directory = co_await remote.files().walk(place.directory);
   if (!directory) co_return Failure{directory.error()};
-  co_return Slot{directory->handle, place.name};
+  co_return Slot{*directory, place.name};
 }
 
 Task<Outcome<Slot>> PairCommand::slot_at_or_in(Remote& remote, std::string path, std::string other,
                                                bool directory) {
   const Outcome<Node> there = co_await remote.walk(path);
   if (there && there->attributes.type == nfs::client::FileType::Directory)
-    co_return Slot{there->handle, place_of(std::move(other)).name};
+    co_return Slot{*there, place_of(std::move(other)).name, true};
   const bool missing = !there && there.error().is(nfs::client::Status::NoEntry);
   const bool free = missing && (directory || !path.ends_with('/'));
   if (!there && !free) co_return Failure{there.error()};

@@ -10,8 +10,9 @@ namespace stag::cli {
 
 // A name in a directory; the object need not exist.
 struct Slot {
-  nfs::client::Handle directory;
+  nfs::client::Node directory;
   std::string name;
+  bool inside = false;  // the URL is that of the directory
 };
 
 class PairCommand : public Command {
