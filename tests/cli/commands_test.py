@@ -275,7 +275,8 @@ class Names(Case):
     def test_chmod_takes_octal_and_symbolic_modes(self):
         self.write(self.there("file"))
         os.mkdir(self.there("dir"))
-        for text, before, after in (("4711", 0o644, 0o4711), ("u+x,go=r", 0o666, 0o744), ("a-w", 0o666, 0o444), ("+X", 0o644, 0o644), ("o=", 0o777, 0o770)):
+        for text, before, after in (("4711", 0o644, 0o4711), ("u+x,go=r", 0o666, 0o744), ("a-w", 0o666, 0o444), ("+X", 0o644, 0o644), ("o=", 0o777, 0o770),
+                                    ("g=u", 0o750, 0o770), ("u=g,o+u", 0o6750, 0o2555), ("o=u-w", 0o760, 0o765), ("a-o", 0o777, 0o000)):
             os.chmod(self.there("file"), before)
             self.good("chmod", text, self.url("file"))
             self.assertEqual(stat.S_IMODE(os.stat(self.there("file")).st_mode), after, text)
@@ -283,6 +284,7 @@ class Names(Case):
         self.good("chmod", "u+X", self.url("dir"))
         self.assertEqual(stat.S_IMODE(os.stat(self.there("dir")).st_mode), 0o700)
         self.bad(2, "is no mode", "chmod", "u*x", self.url("file"))
+        self.bad(2, "is no mode", "chmod", "u=gr", self.url("file"))
         self.bad(1, "no such file or directory", "chmod", "644", self.url("missing"))
 
     def test_are_bytes(self):

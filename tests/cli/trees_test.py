@@ -362,6 +362,10 @@ class Removal(Tree):
         errors = process.communicate(timeout=harness.PATIENCE)[1]
         self.assertEqual((process.returncode, errors), (130, "stag rm: interrupted\n"))
 
+    def test_takes_R_as_well(self):
+        self.good("rm", "-R", self.url("a"))
+        self.assertEqual(os.listdir(self.there()), ["empty"])
+
 
 class Readlink(Tree):
     def test_prints_where_links_lead(self):

@@ -15,7 +15,9 @@ class Chmod final : public TreeChange {
             "  stag chmod -R go+rX nfs://server/data/public\n"};
   }
   void declare(Arguments& arguments) override {
-    arguments.positional("MODE", text_, "octal, or like u+x,go=r; +w is within the umask");
+    arguments.positional(
+        "MODE", text_,
+        "octal, or like u+x,go=r or g=u; +w is within the umask; -w needs '--' before it");
     declare_recursive(arguments);
     declare_urls(arguments, "file or directory");
   }

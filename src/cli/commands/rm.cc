@@ -114,7 +114,7 @@ class Rm final : public RemoteCommand {
             "  stag rm -r nfs://server/data/old\n"};
   }
   void declare(Arguments& arguments) override {
-    arguments.flag("-r,--recursive", recursive_, "directories, with all that is in them");
+    arguments.flag("-r,-R,--recursive", recursive_, "directories, with all that is in them");
     arguments.flag("-f,--force", force_, "what does not exist is no error");
     declare_urls(arguments, "what to remove");
   }

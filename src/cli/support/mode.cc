@@ -79,7 +79,7 @@ bool ModeChange::parse_clause(std::string_view text, std::uint32_t umask,
   const std::uint32_t named = who == 0 ? kAll & ~umask : who;
   if (who == 0) who = kAll;
   if (text.empty()) return false;
-  // One or more of +rwx-s=...
+  // One or more of +rwx-s=g...
   while (!text.empty()) {
     Clause clause;
     clause.who = who;
@@ -87,7 +87,14 @@ bool ModeChange::parse_clause(std::string_view text, std::uint32_t umask,
     clause.how = text.front();
     if (clause.how != '+' && clause.how != '-' && clause.how != '=') return false;
     text.remove_prefix(1);
-    for (; !text.empty() && std::string_view("rwxstX").find(text.front()) != text.npos;
+    const std::size_t copied =
+        text.empty() ? text.npos : std::string_view("ogu").find(text.front());
+    if (copied != text.npos) {
+      clause.copied = static_cast<unsigned>(3 * copied);
+      text.remove_prefix(1);
+    }
+    for (; !clause.copied && !text.empty() &&
+           std::string_view("rwxstX").find(text.front()) != text.npos;
          text.remove_prefix(1)) {
       clause.bits |= permission_bits(text.front()) & named;
       clause.searchable = clause.searchable || text.front() == 'X';
@@ -100,6 +107,7 @@ bool ModeChange::parse_clause(std::string_view text, std::uint32_t umask,
 std::uint32_t ModeChange::apply(std::uint32_t mode, bool directory) const {
   for (const Clause& clause : clauses_) {
     std::uint32_t bits = clause.bits;
+    if (clause.copied) bits |= ((mode >> *clause.copied) & 07) * 0111 & clause.named;
     if (clause.searchable && (directory || (mode & 0111) != 0)) bits |= 0111 & clause.named;
     if (clause.how == '=') mode &= ~clause.who;
     mode = clause.how == '-' ? mode & ~bits : mode | bits;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,10 +22,11 @@ class ModeChange {
 
  private:
   struct Clause {
-    std::uint32_t who = 0;    // mask of the bits that = clears
-    std::uint32_t named = 0;  // mask of those it may set: without the umask
-    char how = '=';           // + - =
-    std::uint32_t bits = 0;   // within `named`
+    std::uint32_t who = 0;             // mask of the bits that = clears
+    std::uint32_t named = 0;           // mask of those it may set: without the umask
+    char how = '=';                    // + - =
+    std::uint32_t bits = 0;            // within `named`
+    std::optional<unsigned> copied{};  // u, g or o: the place of those bits, to be added to `bits`
     bool searchable = false;  // X: execute where something is executable, or for a directory
   };
   static bool parse_clause(std::string_view text, std::uint32_t umask,
