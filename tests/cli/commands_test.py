@@ -111,6 +111,16 @@ class Mistakes(Case):
         self.assertIn("stag: 'frob' is no command\n", stag("frob").stderr)
         self.assertIn("stag: '--frob' is no option\n", stag("--frob").stderr)
 
+    def test_of_what_looks_like_an_option_say_how_an_argument_is_written(self):
+        self.write(self.there("file"))
+        os.chmod(self.there("file"), 0o755)
+        for arguments in (["chmod", "-x"], ["ls", "--bogus"], ["ls", "-y", self.url()]):
+            result = stag(*arguments, self.url("file"))
+            self.assertEqual(result.returncode, 2)
+            self.assertIn(f"stag {arguments[0]}: '{arguments[1]}' is no option; if it is an argument, write '--' before it\n", result.stderr)
+        self.good("chmod", "--", "-x", self.url("file"))
+        self.assertEqual(stat.S_IMODE(os.stat(self.there("file")).st_mode), 0o644)
+
     def test_in_URLs_exit_with_2_and_say_what_is_wrong(self):
         self.bad(2, "write nfs://HOST/EXPORT/PATH", "ls", "http://server/x")
         self.bad(2, "use rdma or tcp", "ls", "nfs://server/x?proto=carrier-pigeon")
@@ -179,6 +189,11 @@ class Help(Case):
         for command in commands:
             text = self.good(command, "--help")
             self.assertRegex(text, rf"Example:\n  stag {command}[ \n]")
+
+    def test_is_also_what_help_prints(self):
+        self.assertEqual(self.good("help"), self.good("--help"))
+        self.assertEqual(self.good("help", "ls"), self.good("ls", "--help"))
+        self.assertEqual((stag("help", "frob").returncode, stag("help", "frob").stderr.splitlines()[0]), (2, "stag: 'frob' is no command"))
 
     def test_tells_the_version(self):
         self.assertRegex(self.good("--version"), r"^stag \d+\.\d+\.\d+\n$")

@@ -197,11 +197,30 @@ void add_dashes(const CLI::App& root, const std::vector<std::unique_ptr<Command>
       word.insert(0, "-");
 }
 
+bool looks_like_option(const std::string& word) {
+  return word.size() > 1 && word.starts_with('-') && word != "--";
+}
+
+// 'help COMMAND' is 'COMMAND --help'.
+void take_help(const CLI::App& root, std::vector<std::string>& words) {
+  if (words.empty() || words.front() != "help") return;
+  words.erase(words.begin());
+  words.resize(std::min<std::size_t>(words.size(), 1));
+  const auto named = [&words](const CLI::App* command) {
+    return command->get_name() == words.front();
+  };
+  if (words.empty() || !root.get_subcommands(named).empty()) words.push_back("--help");
+}
+
 std::string sentence_of(const CLI::App& root, const CLI::Error& error) {
-  const std::vector<std::string> strange = root.remaining();
-  if (!root.get_subcommands().empty() || strange.empty()) return error.what();
+  const std::vector<std::string> strange = root.remaining(true);
+  const bool commanded = !root.get_subcommands().empty();
+  const auto option = std::ranges::find_if(strange, looks_like_option);
+  if (commanded && option != strange.end())
+    return fmt::format("'{}' is no option; if it is an argument, write '--' before it", *option);
+  if (commanded || strange.empty()) return error.what();
   return fmt::format("'{}' is no {}", strange.front(),
-                     strange.front().starts_with('-') ? "option" : "command");
+                     looks_like_option(strange.front()) ? "option" : "command");
 }
 
 // The output of --help and --version.
@@ -439,7 +458,7 @@ Exit run_command_line(int argc, char** argv, std::vector<std::unique_ptr<Command
       "\nExit code: 0 done; 1 failed, as standard error says; 2 wrong usage; 128 + N ended by "
       "signal\n"
       "N before it was done, 130 by Ctrl-C and 143 by SIGTERM ('stag serve' ends with 0).\n"
-      "\n'stag COMMAND --help' describes one of them, with an example.");
+      "\n'stag COMMAND --help', or 'stag help COMMAND', describes one of them, with an example.");
   Command* chosen = nullptr;
   const auto text_of_all = [&root, &commands] { return text_of_program(root, commands); };
   for (const std::unique_ptr<Command>& command : commands) {
@@ -455,6 +474,7 @@ Exit run_command_line(int argc, char** argv, std::vector<std::unique_ptr<Command
     });
   }
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  take_help(root, words);
   add_dashes(root, commands, words);
   // CLI11 takes them from the end.
   std::reverse(words.begin(), words.end());
