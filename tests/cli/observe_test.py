@@ -396,6 +396,7 @@ class Status(Observed):
         (row,) = status["connections"]
         self.assertEqual((row["address"], row["transport"]), ("127.0.0.1", "tcp"))
         self.assertGreaterEqual(row["calls"], 4)
+        self.assertGreater(row["number"], 0)
         self.assertEqual(status["mounts"], [{"address": "127.0.0.1", "export": "/data"}])
         self.assertEqual([store["store"] for store in status["stores"]], ["export /data"])
         self.assertEqual((status["slow"], status["limits"]), ([], []))
@@ -473,6 +474,37 @@ class Top(Observed):
         (line,) = self.asked("top", "--once", "--json").splitlines()
         self.assertEqual(json.loads(line)["clients"][0]["connections"], 1)
         self.assertIn("CALLS/s", self.asked("top", "--once"))
+
+    def told(self, *looks):
+        """What `stag top --once --json` says of a server that has these rows of "status", "connections" and "procedures" to show, look by look."""
+        path = os.path.join(self.folder, "scripted")
+        with socket.socket(socket.AF_UNIX) as scripted:
+            scripted.settimeout(PATIENCE)
+            scripted.bind(path)
+            scripted.listen()
+            top = subprocess.Popen([STAG, "top", "--once", "--json", "--control", path], stdout=subprocess.PIPE, text=True)
+            for look in looks:
+                for _ in look:
+                    with scripted.accept()[0] as asked:
+                        rows = look[json.loads(asked.makefile().readline())["command"]]
+                        asked.sendall("".join(json.dumps(row) + "\n" for row in [*rows, {"done": True}]).encode())
+            output, _ = top.communicate(timeout=PATIENCE)
+        self.assertEqual(top.returncode, 0)
+        return json.loads(output)
+
+    def test_shows_the_calls_of_a_client_one_of_whose_connections_has_ended(self):
+        def look(calls, rows):
+            connections = [{"number": number, "address": "192.0.2.7", "port": port, "calls": count} for number, port, count in rows]
+            null = {"program": "nfs", "version": 3, "procedure": "NULL", "calls": calls, "timed": calls, "microseconds": 10 * calls}
+            return {"status": [{"uptime": 60, "calls": calls}], "connections": connections, "procedures": [null]}
+
+        # The second has ended, and a third one has its port.
+        rates = self.told(look(9100, [(1, 701, 100), (2, 702, 9000)]), look(10800, [(1, 701, 700), (3, 702, 200)]))
+        seconds, (client,) = rates["seconds"], rates["clients"]
+        self.assertEqual(client["connections"], 2)
+        self.assertAlmostEqual(client["calls_per_second"] * seconds, 800, 3)
+        self.assertAlmostEqual(rates["calls_per_second"] * seconds, 1700, 3)
+        self.assertAlmostEqual(rates["procedures"][0]["calls_per_second"] * seconds, 1700, 3)
 
     def test_that_is_to_look_once_says_that_it_did_not(self):
         path = os.path.join(self.folder, "silent")

@@ -1,104 +1,36 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <map>
 #include <optional>
 
 #include "base/pause.h"
 #include "cli/commands.h"
 #include "cli/commands/ask.h"
+#include "cli/commands/top_rates.h"
 #include "cli/support/format.h"
 #include "cli/support/output.h"
 
 namespace stag::cli {
 namespace {
 
-// Counts of the server at some time.
-struct Sample {
-  TimePoint at{};
-  std::uint64_t uptime = 0;  // seconds
-  struct Client {
-    std::uint64_t connections = 0, calls = 0, errors = 0, bytes_in = 0, bytes_out = 0;
-  };
-  std::map<std::string, Client> clients;  // by address
-  struct Procedure {
-    std::uint64_t calls = 0, timed = 0, microseconds = 0;
-  };
-  std::map<std::string, Procedure> procedures;  // "nfs 3 READ"
-};
-
-// What a connection counted that has ended meanwhile is lost: less than before is none.
-std::uint64_t added(std::uint64_t now, std::uint64_t before) {
-  return now > before ? now - before : 0;
-}
-
-struct ClientRate {
-  std::string address;
-  std::uint64_t connections = 0;
-  double calls = 0, errors = 0, bytes_in = 0, bytes_out = 0;  // a second
-};
-struct ProcedureRate {
-  std::string name;
-  double calls = 0;         // a second
-  double microseconds = 0;  // of one, as a mean
-};
-
-std::vector<ClientRate> client_rates(const Sample& before, const Sample& now, double seconds) {
-  std::vector<ClientRate> rates;
-  for (const auto& [address, client] : now.clients) {
-    const auto found = before.clients.find(address);
-    const Sample::Client old = found == before.clients.end() ? Sample::Client{} : found->second;
-    const auto rate = [&client = client, &old, seconds](std::uint64_t Sample::Client::*count) {
-      return static_cast<double>(added(client.*count, old.*count)) / seconds;
-    };
-    rates.push_back({address, client.connections, rate(&Sample::Client::calls),
-                     rate(&Sample::Client::errors), rate(&Sample::Client::bytes_in),
-                     rate(&Sample::Client::bytes_out)});
-  }
-  std::ranges::stable_sort(rates, std::greater<>(), &ClientRate::calls);
-  return rates;
-}
-
-std::vector<ProcedureRate> procedure_rates(const Sample& before, const Sample& now,
-                                           double seconds) {
-  std::vector<ProcedureRate> rates;
-  for (const auto& [name, procedure] : now.procedures) {
-    const auto found = before.procedures.find(name);
-    const auto old = found == before.procedures.end() ? Sample::Procedure{} : found->second;
-    const std::uint64_t calls = added(procedure.calls, old.calls);
-    const std::uint64_t timed = added(procedure.timed, old.timed);
-    if (calls == 0) continue;
-    const auto time = static_cast<double>(added(procedure.microseconds, old.microseconds));
-    rates.push_back({name, static_cast<double>(calls) / seconds,
-                     timed == 0 ? 0 : time / static_cast<double>(timed)});
-  }
-  std::ranges::stable_sort(rates, std::greater<>(), &ProcedureRate::calls);
-  return rates;
-}
-
-std::string rows_text(const Sample& now, const std::vector<ClientRate>& clients,
-                      const std::vector<ProcedureRate>& procedures) {
-  double calls = 0;
-  for (const ClientRate& each : clients) calls += each.calls;
-  std::string text = fmt::format("{:.0f} calls/s of {} clients, server up {} s\n\n", calls,
-                                 clients.size(), now.uptime) +
+std::string rates_text(const TopRates& rates, std::uint64_t uptime) {
+  std::string text = fmt::format("{:.0f} calls/s of {} clients, server up {} s\n\n", rates.calls,
+                                 rates.clients.size(), uptime) +
                      fmt::format("{:<40} {:>5} {:>10} {:>8} {:>12} {:>12}\n", "CLIENT", "CONNS",
                                  "CALLS/s", "ERRORS/s", "IN/s", "OUT/s");
-  for (const ClientRate& each : clients)
+  for (const TopRates::Client& each : rates.clients)
     text += fmt::format("{:<40} {:>5} {:>10.1f} {:>8.1f} {:>12} {:>12}\n", each.address,
                         each.connections, each.calls, each.errors, human_size(each.bytes_in),
                         human_size(each.bytes_out));
   text += fmt::format("\n{:<40} {:>16} {:>12}\n", "PROCEDURE", "CALLS/s", "MEAN us");
-  for (const ProcedureRate& each : procedures)
+  for (const TopRates::Procedure& each : rates.procedures)
     text += fmt::format("{:<40} {:>16.1f} {:>12.1f}\n", each.name, each.calls, each.microseconds);
   return text;
 }
 
-Json rates_json(double seconds, const std::vector<ClientRate>& clients,
-                const std::vector<ProcedureRate>& procedures) {
+Json rates_json(const TopRates& rates) {
   Json all, listed = Json::array(), called = Json::array();
-  for (const ClientRate& each : clients) {
+  for (const TopRates::Client& each : rates.clients) {
     Json row;
     row.set("address", each.address)
         .set("connections", each.connections)
@@ -108,15 +40,15 @@ Json rates_json(double seconds, const std::vector<ClientRate>& clients,
         .set("bytes_out_per_second", each.bytes_out);
     listed.add(std::move(row));
   }
-  for (const ProcedureRate& each : procedures) {
+  for (const TopRates::Procedure& each : rates.procedures) {
     Json row;
     row.set("procedure", each.name)
         .set("calls_per_second", each.calls)
         .set("mean_microseconds", each.microseconds);
     called.add(std::move(row));
   }
-  all.set("seconds", seconds).set("clients", std::move(listed));
-  all.set("procedures", std::move(called));
+  all.set("seconds", rates.seconds).set("calls_per_second", rates.calls);
+  all.set("clients", std::move(listed)).set("procedures", std::move(called));
   return all;
 }
 
@@ -142,8 +74,8 @@ class Top final : public Command {
 
  private:
   Task<Exit> work(Run& run);
-  Task<Result<Sample, std::string>> look(Run& run);
-  void show(const Sample& before, const Sample& now) const;
+  Task<Result<TopSample, std::string>> look(Run& run);
+  void show(const TopSample& before, const TopSample& now) const;
 
   AskedServer server_;
   std::uint32_t interval_ = 1;
@@ -151,24 +83,24 @@ class Top final : public Command {
   bool json_ = false;
 };
 
-Task<Result<Sample, std::string>> Top::look(Run& run) {
+Task<Result<TopSample, std::string>> Top::look(Run& run) {
   const ServerListing status = co_await server_.list(run, "status");
   if (!status.error.empty()) co_return Failure{status.error};
   const ServerListing connections = co_await server_.list(run, "connections");
   if (!connections.error.empty()) co_return Failure{connections.error};
   const ServerListing procedures = co_await server_.list(run, "procedures");
   if (!procedures.error.empty()) co_return Failure{procedures.error};
-  Sample sample;
+  TopSample sample;
   sample.at = run.loop.now();
-  for (const JsonObject& row : status.rows) sample.uptime = number_in(row, "uptime");
-  for (const JsonObject& row : connections.rows) {
-    Sample::Client& client = sample.clients[text_in(row, "address")];
-    ++client.connections;
-    client.calls += number_in(row, "calls");
-    client.errors += number_in(row, "errors");
-    client.bytes_in += number_in(row, "bytes_in");
-    client.bytes_out += number_in(row, "bytes_out");
+  for (const JsonObject& row : status.rows) {
+    sample.uptime = number_in(row, "uptime");
+    sample.calls = number_in(row, "calls");
   }
+  for (const JsonObject& row : connections.rows)
+    sample.connections[{text_in(row, "address"), number_in(row, "port"),
+                        number_in(row, "number")}] = {
+        number_in(row, "calls"), number_in(row, "errors"), number_in(row, "bytes_in"),
+        number_in(row, "bytes_out")};
   for (const JsonObject& row : procedures.rows) {
     const std::string name = fmt::format("{} {} {}", text_in(row, "program"),
                                          number_in(row, "version"), text_in(row, "procedure"));
@@ -178,24 +110,22 @@ Task<Result<Sample, std::string>> Top::look(Run& run) {
   co_return sample;
 }
 
-void Top::show(const Sample& before, const Sample& now) const {
-  const double seconds = std::max(std::chrono::duration<double>(now.at - before.at).count(), 0.001);
-  const auto clients = client_rates(before, now, seconds);
-  const auto procedures = procedure_rates(before, now, seconds);
+void Top::show(const TopSample& before, const TopSample& now) const {
+  const TopRates rates = rates_between(before, now);
   if (json_) {
-    put("{}\n", rates_json(seconds, clients, procedures).line());
+    put("{}\n", rates_json(rates).line());
   } else {
     // To the upper left corner, and clear from there.
     if (!once_ && isatty(STDOUT_FILENO) == 1) write_out("\033[H\033[J");
-    write_out(rows_text(now, clients, procedures));
+    write_out(rates_text(rates, now.uptime));
   }
   flush_out();
 }
 
 Task<Exit> Top::work(Run& run) {
-  std::optional<Sample> before;
+  std::optional<TopSample> before;
   for (;;) {
-    Result<Sample, std::string> now = co_await look(run);
+    Result<TopSample, std::string> now = co_await look(run);
     if (run.cancel.cancelled()) break;
     if (!now) co_return failed(now.error());
     if (before) show(*before, *now);

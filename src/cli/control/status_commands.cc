@@ -58,7 +58,8 @@ std::uint64_t sum_of(const std::array<std::uint64_t, kTransports>& counts) {
 
 Json row_of(const ConnectionRow& from) {
   Json row;
-  row.set("address", from.address)
+  row.set("number", from.number)
+      .set("address", from.address)
       .set("port", std::uint64_t{from.port})
       .set("transport", name_of_transport(from.transport))
       .set("age", whole<seconds>(from.age))

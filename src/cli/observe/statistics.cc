@@ -66,6 +66,7 @@ std::string_view name_of_transport(rpc::TransportKind transport) {
 }
 
 struct Statistics::Connected {
+  const std::uint64_t number = next_number();
   std::string address;
   std::uint16_t port = 0;
   rpc::TransportKind transport{};
@@ -282,7 +283,8 @@ std::vector<ConnectionRow> Statistics::connections() const {
     const std::lock_guard listed(each->mutex);
     for (const auto& [origin, connected] : each->connected) {
       const TimePoint last{Duration(static_cast<Duration::rep>(connected.last.value()))};
-      rows.push_back({.address = connected.address,
+      rows.push_back({.number = connected.number,
+                      .address = connected.address,
                       .port = connected.port,
                       .transport = connected.transport,
                       .age = std::max(now - connected.since, Duration::zero()),

@@ -42,6 +42,7 @@ std::string_view name_of_transport(rpc::TransportKind transport);
 inline constexpr std::size_t kExportSlots = 64;
 
 struct ConnectionRow {
+  std::uint64_t number = 0;  // no other connection has it, also not one with the same port later
   std::string address;
   std::uint16_t port = 0;
   rpc::TransportKind transport{};

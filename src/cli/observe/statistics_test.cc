@@ -208,6 +208,15 @@ TEST_F(StatisticsTest, list_connections_while_they_are_there) {
   EXPECT_EQ(std::pair(sums.connected[tcp], sums.disconnected[tcp]), std::pair(1ul, 1ul));
 }
 
+TEST_F(StatisticsTest, tell_a_connection_from_the_one_that_had_its_port_before) {
+  statistics_.on_connected(*client_.origin);
+  const std::uint64_t first = statistics_.connections().at(0).number;
+  EXPECT_EQ(statistics_.connections().at(0).number, first);
+  statistics_.on_disconnected(*client_.origin);
+  statistics_.on_connected(*client_.origin);
+  EXPECT_NE(statistics_.connections().at(0).number, first);
+}
+
 TEST_F(StatisticsTest, never_have_more_connections_closed_than_opened) {
   constexpr int kConnections = 200;
   std::atomic<int> opened = 0, closed = 0;
