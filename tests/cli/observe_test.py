@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import termios
 import time
 import unittest
 import urllib.request
@@ -531,6 +532,37 @@ class Top(Observed):
         self.assertEqual(top.wait(PATIENCE), 0)
         for end in (main, other):
             os.close(end)
+
+    def test_has_room_in_its_terminal_also_when_that_becomes_larger(self):
+        self.ready_client(self.start())
+        main, other = harness.open_terminal(self)
+        for end in (main, other):
+            self.addCleanup(os.close, end)
+        termios.tcsetwinsize(main, (10, 60))
+        top = subprocess.Popen([STAG, "top", "--state", self.state], stdin=other, stdout=other, stderr=other)
+        self.addCleanup(top.wait, PATIENCE)
+        self.addCleanup(top.send_signal, signal.SIGINT)
+
+        clear, shown = b"\x1b[H\x1b[J", b""
+
+        def frame():
+            """The lines of the next one that is whole: another one has begun."""
+            nonlocal shown
+            while shown.count(clear) < 2:
+                self.assertTrue(select.select([main], [], [], PATIENCE)[0])
+                shown += os.read(main, 65536)
+            _, whole, rest = shown.split(clear, 2)
+            shown = clear + rest
+            return whole.decode().splitlines()
+
+        small = frame()
+        self.assertRegex(small[0], r"^\d+ calls/s of 1 clients, ")
+        self.assertRegex(small[3], r"^127\.0\.0\.1 +1 ")
+        self.assertLess(len(small), 10)
+        self.assertLessEqual(max(map(len, small)), 60)
+        termios.tcsetwinsize(main, (40, 120))
+        while max(map(len, frame())) <= 60:
+            pass  # It has yet to look again.
 
 
 class Log(Observed):

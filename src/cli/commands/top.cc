@@ -7,26 +7,11 @@
 #include "cli/commands.h"
 #include "cli/commands/ask.h"
 #include "cli/commands/top_rates.h"
-#include "cli/support/format.h"
+#include "cli/commands/top_screen.h"
 #include "cli/support/output.h"
 
 namespace stag::cli {
 namespace {
-
-std::string rates_text(const TopRates& rates, std::uint64_t uptime) {
-  std::string text = fmt::format("{:.0f} calls/s of {} clients, server up {} s\n\n", rates.calls,
-                                 rates.clients.size(), uptime) +
-                     fmt::format("{:<40} {:>5} {:>10} {:>8} {:>12} {:>12}\n", "CLIENT", "CONNS",
-                                 "CALLS/s", "ERRORS/s", "IN/s", "OUT/s");
-  for (const TopRates::Client& each : rates.clients)
-    text += fmt::format("{:<40} {:>5} {:>10.1f} {:>8.1f} {:>12} {:>12}\n", each.address,
-                        each.connections, each.calls, each.errors, human_size(each.bytes_in),
-                        human_size(each.bytes_out));
-  text += fmt::format("\n{:<40} {:>16} {:>12}\n", "PROCEDURE", "CALLS/s", "MEAN us");
-  for (const TopRates::Procedure& each : rates.procedures)
-    text += fmt::format("{:<40} {:>16.1f} {:>12.1f}\n", each.name, each.calls, each.microseconds);
-  return text;
-}
 
 Json rates_json(const TopRates& rates) {
   Json all, listed = Json::array(), called = Json::array();
@@ -114,10 +99,11 @@ void Top::show(const TopSample& before, const TopSample& now) const {
   const TopRates rates = rates_between(before, now);
   if (json_) {
     put("{}\n", rates_json(rates).line());
-  } else {
+  } else if (!once_ && isatty(STDOUT_FILENO) == 1) {
     // To the upper left corner, and clear from there.
-    if (!once_ && isatty(STDOUT_FILENO) == 1) write_out("\033[H\033[J");
-    write_out(rates_text(rates, now.uptime));
+    write_out("\033[H\033[J" + top_text(rates, now.uptime, window_size(STDOUT_FILENO)));
+  } else {
+    write_out(top_text(rates, now.uptime, kNoWindow));
   }
   flush_out();
 }
