@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import socket
+import subprocess
 import tempfile
 import threading
 import time
@@ -76,6 +77,26 @@ class Case(unittest.TestCase):
         while not condition():
             self.assertLess(time.monotonic(), end, what)
             time.sleep(0.01)
+
+
+class Journal(Case):
+    """Standard error as a service has it, where $JOURNAL_STREAM names its device and inode number."""
+    SERVICE = ("sh", "-c", 'exec env "JOURNAL_STREAM=$(stat -L -c %d:%i /proc/self/fd/2)" "$@"', "sh")
+
+    def test_has_a_priority_in_front_of_each_line_of_the_log(self):
+        server = self.start("--allow", "192.0.2.0/24", before=self.SERVICE)
+        with socket.create_connection(("127.0.0.1", server.tcp_port)) as peer:
+            peer.settimeout(harness.PATIENCE)
+            self.assertEqual(peer.recv(1), b"")
+        self.eventually(lambda: server.log(), "it is logged")
+        self.assertRegex(server.log(), r"^<4>PeerNotAllowed ")
+
+    def test_hears_why_a_server_does_not_begin_as_an_error(self):
+        for code, arguments in ((2, ("--no-such-option",)), (2, ("--export", "data")), (1, ("--export", f"/x={self.work}/none"))):
+            result = subprocess.run(
+                [*self.SERVICE, harness.STAG, "serve", "--state", self.state, *arguments], capture_output=True, text=True, timeout=harness.PATIENCE)
+            self.assertEqual(result.returncode, code, result.stderr)
+            self.assertTrue(result.stderr.startswith("<3>stag serve: "), result.stderr)
 
 
 class Notifications(Case):

@@ -1,6 +1,8 @@
 #include "cli/support/arguments.h"
 
 #include <fmt/format.h>
+#include <syslog.h>
+#include <unistd.h>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -9,6 +11,7 @@
 #include <sstream>
 
 #include "base/size.h"
+#include "cli/support/journal.h"
 #include "cli/support/output.h"
 
 namespace stag::cli {
@@ -237,8 +240,9 @@ Exit report(const CLI::App& root, const CLI::Error& error) {
   std::string name = "stag";
   for (const CLI::App* used : root.get_subcommands()) name += " " + used->get_name();
   if (error.get_exit_code() == 0) return answer(root, error, name);
-  write_error(fmt::format("{}: {}\n'{} --help' shows how it is used\n", name,
-                          sentence_of(root, error), name));
+  write_error(fmt::format("{}{}: {}\n'{} --help' shows how it is used\n",
+                          journal_prefix(STDERR_FILENO, LOG_ERR), name, sentence_of(root, error),
+                          name));
   return Exit::Usage;
 }
 

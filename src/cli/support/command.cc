@@ -1,6 +1,7 @@
 #include "cli/support/command.h"
 
 #include <fmt/format.h>
+#include <syslog.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -10,6 +11,7 @@
 #include <system_error>
 
 #include "cli/support/escape.h"
+#include "cli/support/journal.h"
 #include "cli/support/output.h"
 #include "net/signals.h"
 
@@ -112,7 +114,7 @@ void Command::end_at_once(int signal) const {
 
 void Command::complain(std::string_view sentence) const {
   static const bool terminal = isatty(STDERR_FILENO) == 1;
-  write_error(fmt::format("stag {}: {}\n", about().name,
+  write_error(fmt::format("{}stag {}: {}\n", journal_prefix(STDERR_FILENO, LOG_ERR), about().name,
                           terminal ? escaped(sentence) : std::string(sentence)));
 }
 

@@ -6,10 +6,15 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <ctime>
+#include <iterator>
+#include <memory>
 #include <mutex>
+#include <utility>
 
 #include "base/reason.h"
 #include "cli/support/escape.h"
+#include "cli/support/journal.h"
 #include "cli/support/json.h"
 #include "cli/support/log_limit.h"
 #include "cli/support/log_sink.h"
@@ -74,6 +79,7 @@ std::string json_line(const ReasonInfo& kind, std::string_view where, std::strin
 using Line = std::string (*)(const ReasonInfo& kind, std::string_view where,
                              std::string_view detail);
 constexpr const char* kTextPattern = "%Y-%m-%d %H:%M:%S.%e %-7l %v";
+constexpr const char* kJsonPattern = R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l",%v)";
 Line line_of = text_line;  // as the format says
 
 void write_line(const ReasonInfo& kind, std::string_view where, std::string_view detail) {
@@ -105,12 +111,25 @@ void log_reason(Reason reason, std::string_view where, std::string_view detail) 
   log_limited<Reason, kReasonCount>(reason, where, detail, LogLimit::kLines);
 }
 
+// "%*" in a pattern: the priority as sd-daemon(3) has it in front of a line.
+class PriorityFlag final : public spdlog::custom_flag_formatter {
+  void format(const spdlog::details::log_msg& line, const std::tm&,
+              spdlog::memory_buf_t& to) override {
+    fmt::format_to(std::back_inserter(to), "<{}>", syslog_priority(line.level));
+  }
+  std::unique_ptr<spdlog::custom_flag_formatter> clone() const override {
+    return std::make_unique<PriorityFlag>();
+  }
+};
+
 void begin_log(spdlog::sink_ptr sink, const std::string& level, const std::string& pattern,
                Line form, const std::string& end = "\n") {
   const auto logger = std::make_shared<spdlog::logger>("stag", std::move(sink));
   logger->set_level(spdlog::level::from_str(level));
-  logger->set_formatter(
-      std::make_unique<spdlog::pattern_formatter>(pattern, spdlog::pattern_time_type::local, end));
+  auto formatter =
+      std::make_unique<spdlog::pattern_formatter>(spdlog::pattern_time_type::local, end);
+  formatter->add_flag<PriorityFlag>('*').set_pattern(pattern);
+  logger->set_formatter(std::move(formatter));
   spdlog::set_default_logger(logger);
   line_of = form;
   set_trace_sink(log_reason);
@@ -128,8 +147,10 @@ void set_log_level(const std::string& level) {
 
 void start_log(const std::string& level, LogFormat format) {
   const bool text = format == LogFormat::Text;
-  begin_log(std::make_shared<LogSink>(STDERR_FILENO, lost_line), level,
-            text ? kTextPattern : R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l",%v)",
+  std::string pattern = text ? kTextPattern : kJsonPattern;
+  // It has the time and the priority of each line beside the text.
+  if (is_journal(STDERR_FILENO)) pattern = text ? "%*%v" : "%*" + pattern;
+  begin_log(std::make_shared<LogSink>(STDERR_FILENO, lost_line), level, pattern,
             text ? text_line : json_line);
 }
 

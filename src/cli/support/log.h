@@ -13,7 +13,8 @@ namespace stag::cli {
 
 enum class LogFormat { Text, Json };
 
-// `level` is one of debug, info, warning, error and off. Before any thread is started.
+// `level` is one of debug, info, warning, error and off. Before any thread is started. Where
+// systemd's journal reads standard error, it is told the priority of each line (journal.h).
 void start_log(const std::string& level, LogFormat format);
 // The same as text, appended to an open file, which stays the caller's.
 void start_file_log(const std::string& level, int fd);

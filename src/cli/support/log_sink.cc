@@ -43,13 +43,13 @@ net::UniqueFd open_unwaiting(int fd) {
                               O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
 }
 
-int severity(const spdlog::details::log_msg& line) {
-  if (line.level >= spdlog::level::err) return LOG_ERR;
-  if (line.level == spdlog::level::warn) return LOG_WARNING;
-  return line.level == spdlog::level::info ? LOG_INFO : LOG_DEBUG;
-}
-
 }  // namespace
+
+int syslog_priority(spdlog::level::level_enum level) {
+  if (level >= spdlog::level::err) return LOG_ERR;
+  if (level == spdlog::level::warn) return LOG_WARNING;
+  return level == spdlog::level::info ? LOG_INFO : LOG_DEBUG;
+}
 
 LossySink::LossySink(LostText lost) : lost_text_(std::move(lost)) {}
 
@@ -112,9 +112,10 @@ bool SystemLogSink::take(const spdlog::details::log_msg& line) {
   ::localtime_r(&now, &local);
   // RFC 3164 4.1.2, as the C library writes it.
   std::strftime(stamp.data(), stamp.size(), "%b %e %T", &local);
-  return net::send_datagram(path_, fmt::format("<{}>{} {}[{}]: {}", LOG_DAEMON | severity(line),
-                                               stamp.data(), line.logger_name, ::getpid(),
-                                               std::string_view(text.data(), text.size())))
+  return net::send_datagram(
+             path_, fmt::format("<{}>{} {}[{}]: {}", LOG_DAEMON | syslog_priority(line.level),
+                                stamp.data(), line.logger_name, ::getpid(),
+                                std::string_view(text.data(), text.size())))
       .ok();
 }
 

@@ -15,6 +15,9 @@
 
 namespace stag::cli {
 
+// Of syslog(3).
+int syslog_priority(spdlog::level::level_enum level);
+
 // Lines that are not taken at once are lost, and the next one that is taken says how many: a full
 // pipe stops the log, not the server. Thread: any.
 class LossySink : public spdlog::sinks::base_sink<std::mutex> {

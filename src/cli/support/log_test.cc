@@ -1,16 +1,19 @@
 #include "cli/support/log.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
 #include <csignal>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -60,6 +63,40 @@ TEST(Log, as_JSON_has_them_escaped) {
   EXPECT_TRUE(is_one_plain_line(line)) << line;
   const auto json = nlohmann::json::parse(line);
   EXPECT_EQ(json["where"], "na\x1b[2Jme\n2024 forged\u009b\u202e\ufffd\x7f");
+}
+
+// A line of each severity, where the journal reads a descriptor with this inode number after that
+// of standard error.
+std::string logged_for_journal(LogFormat format, unsigned other_inode) {
+  ::testing::internal::CaptureStderr();
+  struct stat about {};
+  ::fstat(STDERR_FILENO, &about);
+  const std::string stream = fmt::format("{}:{}", about.st_dev, about.st_ino + other_inode);
+  ::setenv("JOURNAL_STREAM", stream.c_str(), 1);
+  start_log("debug", format);
+  ::unsetenv("JOURNAL_STREAM");
+  for (const Severity each : {Severity::Error, Severity::Warning, Severity::Info, Severity::Debug})
+    log_notice({"Notice", each, "a notice"}, "here");
+  set_trace_sink(nullptr);
+  return ::testing::internal::GetCapturedStderr();
+}
+
+TEST(Log, for_the_journal_has_the_priority_of_each_line_and_not_its_time) {
+  EXPECT_EQ(logged_for_journal(LogFormat::Text, 0),
+            "<3>Notice here: a notice\n<4>Notice here: a notice\n<6>Notice here: a notice\n"
+            "<7>Notice here: a notice\n");
+}
+
+TEST(Log, for_the_journal_as_JSON_has_the_priority_in_front) {
+  const std::string lines = logged_for_journal(LogFormat::Json, 0);
+  EXPECT_THAT(lines, StartsWith("<3>{\"time\":"));
+  const auto json = nlohmann::json::parse(lines.substr(3, lines.find('\n') - 3));
+  EXPECT_EQ(json["level"], "error");
+}
+
+TEST(Log, that_the_journal_does_not_read_is_as_always) {
+  EXPECT_THAT(logged_for_journal(LogFormat::Text, 1),
+              MatchesRegex("([0-9: .-]+ (error|warning|info|debug) +Notice here: a notice\n)+"));
 }
 
 // The files of this process end there, for as long as it lives: as where a disk is full.

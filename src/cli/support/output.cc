@@ -1,12 +1,14 @@
 #include "cli/support/output.h"
 
 #include <fcntl.h>
+#include <syslog.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <memory>
 
+#include "cli/support/journal.h"
 #include "cli/support/local_file.h"
 #include "cli/support/log_sink.h"
 
@@ -23,11 +25,11 @@ void note_output_error() {
 }
 
 // Never destroyed: threads that main() does not wait for may still use it.
-LogSink& unwaiting_sink(int fd) {
+LogSink& unwaiting_sink(int fd, int priority) {
   auto sink = std::make_unique<LogSink>(fd, [](std::uint64_t count) {
     return fmt::format("{} lines before this one are lost", count);
   });
-  sink->set_pattern("%v");
+  sink->set_pattern(journal_prefix(fd, priority) + "%v");
   return *sink.release();
 }
 
@@ -47,12 +49,12 @@ void write_error(std::string_view text) {
 }
 
 void offer_out(std::string_view line) {
-  static LogSink& sink = unwaiting_sink(STDOUT_FILENO);
+  static LogSink& sink = unwaiting_sink(STDOUT_FILENO, LOG_INFO);
   offer(sink, line);
 }
 
 void offer_error(std::string_view line) {
-  static LogSink& sink = unwaiting_sink(STDERR_FILENO);
+  static LogSink& sink = unwaiting_sink(STDERR_FILENO, LOG_WARNING);
   offer(sink, line);
 }
 
