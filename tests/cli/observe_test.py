@@ -205,6 +205,22 @@ class Metrics(Observed):
         while self.value("stag_rdma_credits_granted") != 0:
             pass  # The server has yet to notice that the client is gone.
 
+    def test_tell_what_the_process_uses_and_may_use(self):
+        begun = time.time()
+        server = self.start()
+        with open(f"/proc/{server.process.pid}/limits") as limits:
+            (most,) = [line.split()[3] for line in limits if line.startswith("Max open files")]
+        text = self.scrape()
+        self.assertEqual(str(int(value_in(text, "process_max_fds"))), most)
+        self.assertGreater(value_in(text, "process_open_fds"), 2)
+        self.assertGreater(value_in(text, "process_resident_memory_bytes"), 1 << 20)
+        self.assertTrue(begun <= value_in(text, "process_start_time_seconds") <= time.time())
+        used = value_in(text, "process_cpu_seconds_total")
+        self.assertGreater(used, 0)
+        again = self.scrape()
+        self.assertGreater(value_in(again, "process_cpu_seconds_total"), used)
+        self.assertEqual(value_in(again, "process_start_time_seconds"), value_in(text, "process_start_time_seconds"))
+
     def test_count_slow_calls(self):
         anna = self.ready_client(self.start("--slow-call", "3600"))
         anna.call(100003, 3, 0, b"")

@@ -133,8 +133,8 @@ void StatusCommands::status(ControlReply& reply) const {
            static_cast<std::uint64_t>(std::chrono::ceil<seconds>(gauges.grace_left).count()))
       .set("grace_clients", gauges.grace.clients)
       .set("grace_reclaims", gauges.grace.claims)
-      .set_quantity("memory_bytes", gauges.memory_bytes)
-      .set("open_files", gauges.open_files);
+      .set_quantity("memory_bytes", gauges.process.memory_bytes)
+      .set("open_files", gauges.process.open_files);
   reply.add(row);
 }
 

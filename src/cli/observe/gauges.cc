@@ -1,10 +1,6 @@
 #include "cli/observe/gauges.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 
 #include "rpc/gss/context_table.h"
 
@@ -22,17 +18,6 @@ void count_client(const nfs::nfs4::ListedClient& client, Gauges& to) {
   to.opens += client.held.opens;
   to.locks += client.held.locks;
   to.delegations += client.held.delegations;
-}
-
-// Linux: pages, the second of which are resident; one entry for each descriptor.
-void look_at_process(Gauges& to) {
-  std::uint64_t all = 0, resident = 0;
-  if (std::ifstream("/proc/self/statm") >> all >> resident)
-    to.memory_bytes = resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-  std::error_code error;
-  for (std::filesystem::directory_iterator at("/proc/self/fd", error), end; !error && at != end;
-       at.increment(error))
-    ++to.open_files;
 }
 
 }  // namespace
@@ -54,7 +39,7 @@ Gauges take_gauges(const GaugeSources& from, TimePoint now) {
     gauges.half_open_contexts = from.contexts->half_open();
   }
   gauges.stores = from.stores(now);
-  look_at_process(gauges);
+  gauges.process = process_usage();
   return gauges;
 }
 

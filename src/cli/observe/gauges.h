@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/observe/process_usage.h"
 #include "cli/observe/store_queues.h"
 #include "nfs/lock/lock_service.h"
 #include "nfs/server/server.h"
@@ -30,8 +31,7 @@ struct Gauges {
   // Of RPCSEC_GSS.
   std::uint64_t contexts = 0, half_open_contexts = 0;
   std::vector<StoreQueues> stores;
-  std::uint64_t memory_bytes = 0;  // resident
-  std::uint64_t open_files = 0;
+  ProcessUsage process;
 };
 
 // What of a server is looked at; all of it outlives the GaugeSources.

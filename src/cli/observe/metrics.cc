@@ -27,8 +27,9 @@ class MetricFamilies {
   void begin(std::string name, std::string help, MetricType type) {
     made_.push_back({std::move(name), std::move(help), type, {}});
   }
+  void counter(MetricLabels labels, double value) { add(std::move(labels)).counter.value = value; }
   void counter(MetricLabels labels, std::uint64_t value) {
-    add(std::move(labels)).counter.value = static_cast<double>(value);
+    counter(std::move(labels), static_cast<double>(value));
   }
   void gauge(MetricLabels labels, double value) { add(std::move(labels)).gauge.value = value; }
   void gauge(MetricLabels labels, std::uint64_t value) {
@@ -264,15 +265,27 @@ void add_state(MetricFamilies& to, const Gauges& gauges) {
   to.gauge({{"state", "half_open"}}, gauges.half_open_contexts);
 }
 
-void add_process(MetricFamilies& to, const Observation& observation, const Gauges& gauges) {
+// The names that the libraries of Prometheus have for every process.
+void add_process(MetricFamilies& to, const ProcessUsage& process) {
+  to.single("process_resident_memory_bytes", "Resident memory of the process.",
+            static_cast<double>(process.memory_bytes));
+  to.single("process_open_fds", "Open descriptors of the process.",
+            static_cast<double>(process.open_files));
+  to.single("process_max_fds", "How many descriptors the process may have open.",
+            static_cast<double>(process.max_files));
+  to.begin("process_cpu_seconds_total",
+           "Processor time of all threads of the process, in the kernel, too.",
+           MetricType::Counter);
+  to.counter({}, in_seconds(process.processor_time));
+  to.single("process_start_time_seconds", "When the process began, since 1970 (UTC).",
+            in_seconds(process.began.time_since_epoch()));
+}
+
+void add_server(MetricFamilies& to, const Observation& observation) {
   to.begin("stag_build_info", "The version of the server; always 1.", MetricType::Gauge);
   to.gauge({{"version", STAG_VERSION}}, std::uint64_t{1});
   to.single("stag_uptime_seconds", "Time since the start of the server.",
             in_seconds(observation.uptime()));
-  to.single("process_resident_memory_bytes", "Resident memory of the process.",
-            static_cast<double>(gauges.memory_bytes));
-  to.single("process_open_fds", "Open descriptors of the process.",
-            static_cast<double>(gauges.open_files));
 }
 
 }  // namespace
@@ -289,7 +302,8 @@ std::vector<MetricFamily> to_metrics(const Observation& observation, const Gauge
   add_events(families, observation, sums);
   add_stores(families, gauges);
   add_state(families, gauges);
-  add_process(families, observation, gauges);
+  add_server(families, observation);
+  add_process(families, gauges.process);
   return std::move(families).finish();
 }
 
