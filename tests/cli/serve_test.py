@@ -152,6 +152,7 @@ class Options(Case):
 
     def test_of_what_is_observed_are_checked(self):
         self.refused(2, "--slow-call 'soon' is no number of seconds", "--export", "/x=memory", "--slow-call", "soon")
+        self.refused(2, "--slow-call 'inf' is no number of seconds", "--export", "/x=memory", "--slow-call", "inf")
         self.refused(2, "--slow-call '-1' is no number of seconds", "--export", "/x=memory", "--slow-call=-1")
         self.refused(2, "--trace-client 'anna' is no address", "--export", "/x=memory", "--trace-client", "anna")
         self.start("--no-rpcbind", "--fabric", "iwarp")
@@ -305,8 +306,14 @@ class ConfigFiles(Case):
             ("[log-level]\nx = 1\n", 1, "'log-level' must be"),
             ('export = "/x=memory"\nrpcbind = 1\n', 2, "'rpcbind' must be true or false"),
             ('export = "/x=memory"\ncrc = "yes"\n', 2, "'crc' must be true or false"),
-            ('export = "/x=memory"\nlog-level = false\n', 2, "'log-level' must be a text or a whole number"),
-            ('export = "/x=memory"\nloops = [1, 2]\n', 2, "'loops' must be a text or a whole number"),
+            ('export = "/x=memory"\nlog-level = false\n', 2, "'log-level' must be a text or a number"),
+            ('export = "/x=memory"\nloops = [1, 2]\n', 2, "'loops' must be a text or a number"),
+            ('export = "/x=memory"\nloops = 1.5\n', 2, "1.5"),
+            ('export = "/x=memory"\ncapture-max = 0.5\n', 2, "0.5"),
+            ('export = "/x=memory"\nrpcbind = 1.0\n', 2, "'rpcbind' must be true or false"),
+            ('export = "/x=memory"\nlog-level = 2026-11-27\n', 2, "'log-level' must be a text, a number, true or false"),
+            ('export = 1.5\n', 1, "export '1.5': is not understood"),
+            ('[[export]]\npath = "/x"\nfolder = "memory"\nfsid = 0.5\n', 4, "0.5"),
             ('export = "/x=memory"\nlisten = [true]\n', 2, "'listen' must be a text or an array of texts"),
             ('export = "/x=memory"\nno-udp = true\n', 2, "there is no setting 'no-udp'"),
             ('\nconfig = "other.toml"\n', 2, "there is no setting 'config'"),

@@ -332,7 +332,7 @@ class Reloads(Case):
             return server.log().count(reason) - before
 
         self.assertEqual((logged("CallSlow"), logged("begins: program")), (0, 0))
-        self.reload(server, 'export = "/x=memory"', 'slow-call = "0.000000001"', 'trace-client = ["192.0.2.7", "127.0.0.0/8"]')
+        self.reload(server, 'export = "/x=memory"', "slow-call = 0.000000001", 'trace-client = ["192.0.2.7", "127.0.0.0/8"]')
         self.assertEqual(self.said(server, "settings: "), "(slow-call = 0.000000001)")
         self.assertEqual(self.said(server, "settings: "), "(trace-client = 192.0.2.7, 127.0.0.0/8)")
         self.assertGreater(logged("begins: program"), 0)
@@ -403,7 +403,7 @@ class Reloads(Case):
         server = self.start("--config", self.path, exports=())
         for line, sentence in (
             ('log-level = "loud"', f"{self.path}:2: --log-level: loud not in"),
-            ('slow-call = "soon"', "--slow-call 'soon' is no number"),
+            ("slow-call = -0.5", "--slow-call '-0.5' is no number"),
             ("slow-call = [1, 2]", f"{self.path}:2: 'slow-call' must be"),
             ('trace-client = "anna"', "--trace-client 'anna' is no address"),
             # Settings that take a restart, which would fail.

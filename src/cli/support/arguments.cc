@@ -69,7 +69,7 @@ bool spelled(const CLI::App& app, const Setting& setting) {
 std::string_view form_of(const CLI::Option& option) {
   if (option.get_expected_max() == 0) return "true or false";
   return option.get_multi_option_policy() == CLI::MultiOptionPolicy::TakeLast
-             ? "a text or a whole number"
+             ? "a text or a number"
              : "a text or an array of texts";
 }
 

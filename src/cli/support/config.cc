@@ -4,7 +4,9 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <fstream>
 #include <optional>
@@ -12,6 +14,14 @@
 
 namespace stag::cli {
 namespace {
+
+// As people write it: 0.000000001.
+std::string decimal_text(double number) {
+  std::array<char, 512> text{};  // of the smallest one there is, 342
+  const auto end =
+      std::to_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
+  return {text.data(), end.ptr};
+}
 
 // The file being read, whose name error messages contain.
 class TomlFile {
@@ -55,12 +65,14 @@ class TomlFile {
       made.text = text->get();
     } else if (const auto* number = node.as_integer()) {
       made.text = std::to_string(number->get());
+    } else if (const auto* decimal = node.as_floating_point()) {
+      made.text = decimal_text(decimal->get());
     } else if (const auto* truth = node.as_boolean()) {
       made.text = truth->get() ? "true" : "false";
       made.is_truth = true;
     } else {
       return fmt::format(
-          "{}'{}' must be a text, a whole number, true or false, a table, or an array of such",
+          "{}'{}' must be a text, a number, true or false, a table, or an array of such",
           place_in(path_, made.line), setting.key);
     }
     setting.values.push_back(std::move(made));
