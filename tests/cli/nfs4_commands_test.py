@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import unittest
 import urllib.request
 
 import harness
@@ -66,6 +67,28 @@ class Version4(Case):
         url = f"nfs://127.0.0.1:{proxy.port}/files/{self.name}?proto=tcp&version=4.2"
         self.good("cp", self.below(url, "data"), self.below(url, "copy"))
         self.assertEqual(self.read(self.there("copy")), content)
+        self.assertFalse(proxy.reached.is_set())
+
+    @unittest.skipUnless(os.geteuid() == 0, "as any other user, a server does everything as that one")
+    def test_copies_within_the_server_whatever_one_of_the_files_is(self):
+        os.mkdir(self.there("from"))
+        self.write(self.there("from", "a"), b"of another")
+        os.chmod(self.there("from", "a"), 0o600)
+        with open(self.there("from", "b"), "wb") as file:  # sparse
+            file.write(b"x")
+            file.truncate(5_000_000)
+        os.truncate(self.there("from", "a"), 1_000_000)
+        self.write(self.there("from", "another"), b"of another")
+        os.chmod(self.there("from", "another"), 0o600)
+        content = os.urandom(5_000_000)
+        self.write(self.there("from", "c"), content)
+        os.chmod(self.there(), 0o777)
+        proxy = harness.Proxy(self.server.tcp_port, "down", 1_000_000)
+        self.addCleanup(proxy.cut)
+        url = f"nfs://127.0.0.1:{proxy.port}/files/{self.name}?proto=tcp&version=4.2&uid=4242&gid=4242"
+        self.bad(1, "permission", "cp", "-r", "-j", "1", self.below(url, "from"), self.below(url, "to"))
+        self.assertEqual(self.read(self.there("to", "c")), content)
+        self.assertEqual(os.stat(self.there("to", "b")).st_size, 5_000_000)
         self.assertFalse(proxy.reached.is_set())
 
     def test_copies_large_files_within_the_server_in_one_COPY_that_goes_on(self):

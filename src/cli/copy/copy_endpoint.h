@@ -123,6 +123,12 @@ struct TempFilePlan {
 struct ServerCopies {
   bool clone = true, copy = true;
 };
+// Whether a server that refuses something of one file refuses it of all.
+inline bool of_all_files(const nfs::client::Error& error) {
+  using nfs::client::Status;
+  return error.is(Status::NotSupported) || error.is(Status::CrossDevice) ||
+         error.is(Status::Invalid) || error.is(Status::Unknown);
+}
 
 class TempFile {
  public:

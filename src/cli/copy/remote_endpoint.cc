@@ -165,7 +165,6 @@ class RemoteEndpoint final : public CopyEndpoint {
       const Outcome<std::optional<std::uint64_t>> fed = co_await feed_data(file, temp_file.sink());
       if (!fed) co_return Failure{fed.error()};
       if (*fed) co_return **fed;
-      seeks_ = false;
     }
     co_return co_await remote_.files().read_file(file.handle, temp_file.sink(), file.size);
   }
@@ -283,8 +282,10 @@ class RemoteEndpoint final : public CopyEndpoint {
     std::uint64_t at = 0;
     while (at < file.size) {
       const auto data = co_await remote_.files().seek(file.handle, at, Content::Data);
-      if (!data && at == 0 && data.error().kind == Error::Kind::Nfs)
+      if (!data && at == 0 && data.error().kind == Error::Kind::Nfs) {
+        if (of_all_files(data.error())) seeks_ = false;
         co_return std::optional<std::uint64_t>();
+      }
       if (!data) co_return Failure{data.error()};
       if (*data && **data < at) co_return Failure{misled(file)};
       // Nothing but a hole is left, or the file ends before `at`: reading tells.

@@ -184,7 +184,7 @@ class RemoteTempFile final : public TempFile {
           co_await remote_.files().clone_range(source.handle, all, file_.handle, 0);
       if (!answered(cloned)) co_return Failure{cloned.error()};
       if (cloned) co_return counted(source.size);
-      ways.clone = false;
+      ways.clone = !of_all_files(cloned.error());
     }
     // A server may fill holes when it copies.
     if (!ways.copy || source.used < source.size) co_return std::optional<std::uint64_t>();
@@ -194,8 +194,8 @@ class RemoteTempFile final : public TempFile {
     const Outcome<std::uint64_t> copied =
         co_await remote_.files().copy_range(source.handle, all, file_.handle, 0, std::move(watch));
     if (!answered(copied)) co_return Failure{copied.error()};
-    ways.copy = copied && *copied == source.size;
-    if (ways.copy) co_return std::optional(source.size);
+    if (copied && *copied == source.size) co_return std::optional(source.size);
+    ways.copy = copied || !of_all_files(copied.error());
     count.take_back();
     co_return std::optional<std::uint64_t>();
   }
