@@ -44,7 +44,8 @@ class Results {
   xdr::Encoder::Mark before_{};
 };
 
-// What the client's session allows, and what the transport can bring back for this Call.
+// What the client's session or the server allows, and what the transport can bring back for this
+// Call.
 class ResultLimits {
  public:
   // Of the COMPOUND whose SEQUENCE, if any, has run.

@@ -11,6 +11,10 @@ namespace {
 
 // As Linux has it; the name and the value together.
 constexpr std::uint32_t kLargestXattr = 64 << 10;
+// Stores keep it in an extended attribute, eight bytes an entry, which becomes up to two nfsace4
+// with names.
+constexpr std::uint32_t kLargestAcl = 8 * kLargestXattr;
+constexpr std::uint32_t kLongestLink = 4096;
 
 class Scan {
  public:
@@ -32,7 +36,10 @@ class Scan {
       case v4::OP_LOOKUP:
         return opaque();
       case v4::OP_GETATTR:
-        return bitmap();
+        return attributes();
+      case v4::OP_READLINK:
+        sum_ += kLongestLink;
+        return true;
       case v4::OP_READ:
       case v4::OP_READ_PLUS:
         return words(6) && count(kMaxTransfer);
@@ -57,6 +64,12 @@ class Scan {
   bool opaque() {
     Bytes passed;
     return from_.inline_opaque(passed, xdr::kUnbounded);
+  }
+  bool attributes() {
+    std::uint32_t length = 0, first = 0;
+    if (!from_.count(length, xdr::kUnbounded, 4) || (length > 0 && !from_.u32(first))) return false;
+    if ((first & 1u << v4::FATTR4_ACL) != 0) sum_ += kLargestAcl;
+    return length == 0 || words(length - 1);
   }
   bool bitmap() {
     std::uint32_t length = 0;

@@ -356,7 +356,9 @@ class CompoundHandler final : public rpc::Handler {
   }
 
   std::uint64_t results_max(xdr::Decoder& arguments, const rpc::ProcedureBinding*) const override {
-    return foreseen_results(arguments, shared_.options.clients.fore.max_operations);
+    const state::ChannelAttributes& most = shared_.options.clients.fore;
+    return std::min<std::uint64_t>(foreseen_results(arguments, most.max_operations),
+                                   most.max_response_size);
   }
 
  private:

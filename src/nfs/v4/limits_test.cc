@@ -131,6 +131,24 @@ TEST_F(Nfs4Limits, of_a_Reply_leave_out_what_its_Write_chunks_take) {
   EXPECT_EQ(ends(2, {read, read, getfh()}), std::pair(v4::NFS4_OK, std::size_t{4}));
 }
 
+// What a client leaves in the server's memory must not be as long as it likes. Linux's client has
+// at most one READ or READDIR in a COMPOUND, and these attributes.
+TEST_F(Nfs4Limits, of_a_Reply_are_those_of_sessions_where_version_4_0_has_none_to_negotiate) {
+  constexpr std::uint32_t kMega = 1 << 20;
+  const std::size_t most = state::ClientLimits{}.fore.max_response_size;
+  make_session({0, kMega + 4096, kMega, 4096, kOperations, 16, {}});
+  const Opened file = create("file");
+  ASSERT_EQ(run({putfh(file.handle), write_op(file.stateid, 0, std::string(kMega, 'x'))}).status,
+            v4::NFS4_OK);
+  const Op read = read_op({}, 0, kMega);
+  const Op attributes = getattr({0x0010011a, 0x00b0a23a});
+  EXPECT_EQ(compound({putfh(file.handle), read, attributes}, 0).status, v4::NFS4_OK);
+  EXPECT_GT(channel_.last_reply.size(), kMega);
+  EXPECT_LE(channel_.last_reply.size(), most);
+  EXPECT_EQ(compound({putfh(file.handle), read, read, read}, 0).status, v4::NFS4ERR_RESOURCE);
+  EXPECT_LE(channel_.last_reply.size(), most);
+}
+
 // A refusal is a result, too.
 TEST_F(Nfs4Limits, of_a_Reply_leave_room_for_the_refusal_of_the_operation_that_is_next) {
   make_session(kWide);
@@ -235,7 +253,7 @@ TEST_F(Nfs4FewOperations, are_the_limit_of_version_4_0_too) {
 // What a transport reserves before a COMPOUND runs.
 class Nfs4Foreseen : public Nfs4Limits {
  protected:
-  std::uint64_t of(std::vector<Op> operations) {
+  std::optional<std::uint64_t> of(std::vector<Op> operations) {
     oncrpc::CallHeader header;
     header.program = v4::NFS4_PROGRAM;
     header.version = v4::NFS_V4;
@@ -264,6 +282,17 @@ TEST_F(Nfs4Foreseen, is_what_all_operations_ask_for_and_get_at_most) {
                 op(v4::OP_READDIR, &Op::opreaddir, v4::READDIR4args{0, {}, 100, 3000, {1, 2, 3}}),
                 op(v4::OP_GETXATTR, &Op::opgetxattr, v4::GETXATTR4args{"user.name"}), read(10)}),
             kHeader + 9000 + 3000 + (64 << 10) + 10);
+}
+
+TEST_F(Nfs4Foreseen, is_no_more_than_a_Reply_may_be) {
+  EXPECT_EQ(of({sequence(), putfh({}), read(kMega), read(kMega), read(kMega)}),
+            kHeader + state::ClientLimits{}.fore.max_response_size);
+}
+
+TEST_F(Nfs4Foreseen, counts_links_and_access_control_lists) {
+  EXPECT_EQ(of({sequence(), putfh({}), op(v4::OP_READLINK), read(10)}), kHeader + 4096 + 10);
+  EXPECT_EQ(of({sequence(), putfh({}), getattr({1u << v4::FATTR4_ACL, 2}), read(10)}),
+            kHeader + (512 << 10) + 10);
 }
 
 TEST_F(Nfs4Foreseen, looks_behind_operations_that_it_does_not_know) {
