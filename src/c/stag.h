@@ -70,7 +70,8 @@ typedef struct stag_error {
 enum {
   STAG_ARGUMENTS_BULK = 1, /* the arguments are arguments_head bytes and an opaque */
   STAG_RESULTS_BULK = 2,   /* the results are results_head bytes and an opaque, or at most those */
-  STAG_ONCE = 4            /* a repeated call gets the same reply and is not executed again */
+  STAG_ONCE = 4            /* a repeated call gets the same reply and is not executed again; results
+                              longer than 512 KiB are not kept: it gets SYSTEM_ERR instead */
 };
 
 typedef struct stag_procedure {

@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::size_t kShards = 16;
 constexpr std::size_t kBuckets = 1024;
-constexpr std::size_t kShares = 256;  // of a shard
+constexpr std::size_t kShares = 256;     // of a shard
+constexpr std::size_t kLongestPart = 8;  // of a shard's bytes, in one entry
 
 // All arguments, whether they came inline or apart.
 void hash_arguments(SipHash& hash, const PlainArguments& arguments) {
@@ -79,6 +80,11 @@ std::size_t cost_of(const CallResults& results) {
   return std::max<std::size_t>(results.results.block_bytes(), 512);
 }
 
+// What a duplicate gets in place of results that are not there.
+CallResults without_results() {
+  return {oncrpc::ReplyStatus::accepted(oncrpc::AcceptStat::SYSTEM_ERR), {}};
+}
+
 // With bytes of its own: what is kept keeps no memory but that which it costs. False, and nothing
 // copied, when there is no memory for it.
 bool copy_to(std::optional<CallResults>& to, const CallResults& results) noexcept {
@@ -129,8 +135,7 @@ struct ReplayCache::Waiter {
   void resume_with(Admission admission, const CallResults* results) noexcept {
     admitted.admission = admission;
     if (results != nullptr && !copy_to(admitted.results, *results))
-      admitted.results =
-          CallResults{oncrpc::ReplyStatus::accepted(oncrpc::AcceptStat::SYSTEM_ERR), {}};
+      admitted.results = without_results();
     loop->post([handle = handle] { handle.resume(); });
   }
 };
@@ -276,7 +281,10 @@ Task<ReplayCache::Admitted> ReplayCache::admit(const ReplayKey& key, Loop& loop)
 void ReplayCache::finish(const ReplayKey& key, Loop& loop,
                          const std::optional<CallResults>& results) noexcept {
   std::optional<CallResults> copy;
-  if (results) copy_to(copy, *results);
+  if (results && results->results.size() > longest())
+    copy = without_results();
+  else if (results)
+    copy_to(copy, *results);
   const TimePoint now = loop.now();
   Shard& shard = shard_of(key);
   FreedChain<Entry> freed;
@@ -303,6 +311,10 @@ void ReplayCache::finish(const ReplayKey& key, Loop& loop,
   if (waiter != nullptr)
     waiter->resume_with(results ? Admission::Replay : Admission::Drop,
                         results ? &*results : nullptr);
+}
+
+std::size_t ReplayCache::longest() const {
+  return options_.max_bytes / kShards / kLongestPart;
 }
 
 std::size_t ReplayCache::bytes() const {

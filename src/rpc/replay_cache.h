@@ -15,7 +15,9 @@
 // being sent.
 //
 // Bounds: bytes and age, shared fairly: a client address keeps no more bytes than it leaves free,
-// so that a client which makes many Calls evicts its own results only.
+// so that a client which makes many Calls evicts its own results only. Of results that would be a
+// large part of all (longest()) no copy is kept: a duplicate gets SYSTEM_ERR, and is not executed
+// either.
 //
 // Thread: any; the entries lie in shards behind short mutexes.
 #pragma once
@@ -80,6 +82,8 @@ class ReplayCache {
   // that there is no memory to keep are forgotten too; a duplicate then runs again.
   void finish(const ReplayKey& key, Loop& loop, const std::optional<CallResults>& results) noexcept;
 
+  // Bytes of the longest results that are kept.
+  std::size_t longest() const;
   // Bytes and entries that are kept now.
   std::size_t bytes() const;
   std::size_t entries() const;

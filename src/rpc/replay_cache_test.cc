@@ -92,7 +92,7 @@ TEST(ReplayCache, stays_within_its_bytes_and_drops_the_oldest_first) {
   ReplayCache cache({.max_bytes = 16 * 20'000, .max_age = std::chrono::hours(1)});
   for (std::uint32_t n = 0; n < 100; ++n) {
     Attempt attempt(cache, loop, n);
-    cache.finish(attempt.key, loop, results_of(n, 4000));
+    cache.finish(attempt.key, loop, results_of(n, 2000));
     EXPECT_LE(cache.bytes(), 20'000u);
   }
   EXPECT_EQ(Attempt(cache, loop, 99).admission, Admission::Replay);
@@ -164,6 +164,40 @@ TEST(ReplayCache, lets_no_client_address_push_out_what_others_keep) {
     for (std::uint32_t n = 0; n < 3; ++n) keep(cache, loop, key_of(address, n), 4000);
   EXPECT_LE(cache.bytes(), 100'000u) << "however many addresses there are";
   EXPECT_TRUE(is_kept(cache, loop, key_of(199, 2)));
+}
+
+TEST(ReplayCache, lets_no_long_results_push_out_what_others_keep) {
+  ManualLoop loop;
+  ReplayCache cache({.max_bytes = 16 * 100'000, .max_age = std::chrono::hours(1)});
+  for (std::uint32_t n = 0; n < 3; ++n) keep(cache, loop, key_of(1, n), 4000);
+  for (const std::uint32_t size : {200'000u, 100'000u, 12'500u, 10'000u})
+    for (std::uint32_t n = 0; n < 20; ++n) keep(cache, loop, key_of(2, size + n), size);
+  for (std::uint32_t n = 0; n < 3; ++n) EXPECT_TRUE(is_kept(cache, loop, key_of(1, n))) << n;
+}
+
+TEST(ReplayCache, answers_a_duplicate_whose_results_were_too_long_without_them) {
+  ManualLoop loop;
+  ReplayCache cache({.max_bytes = 16 * 100'000, .max_age = std::chrono::hours(1)});
+  const auto longest = static_cast<std::uint32_t>(cache.longest());
+  keep(cache, loop, key_of(1, 1), longest - 4);
+  keep(cache, loop, key_of(1, 2), longest);
+  const auto whole = *loop.run(cache.admit(key_of(1, 1), loop));
+  EXPECT_EQ(whole.results->results.size(), longest);
+  const auto again = *loop.run(cache.admit(key_of(1, 2), loop));
+  ASSERT_EQ(again.admission, Admission::Replay) << "it is not executed again";
+  EXPECT_EQ(again.results->status.accept, oncrpc::AcceptStat::SYSTEM_ERR);
+  EXPECT_EQ(again.results->results.size(), 0u);
+}
+
+TEST(ReplayCache, gives_long_results_to_a_duplicate_that_waited_for_them) {
+  ManualLoop loop;
+  ReplayCache cache({.max_bytes = 16 * 1000, .max_age = std::chrono::hours(1)});
+  Attempt first(cache, loop, 1);
+  Attempt second(cache, loop, 1);
+  cache.finish(first.key, loop, results_of(7, 4000));
+  loop.drain();
+  ASSERT_EQ(second.admission, Admission::Replay);
+  EXPECT_EQ(second.results->results.rope(), results_of(7, 4000).results.rope());
 }
 
 TEST(ReplayCache, takes_no_bytes_away_from_a_reply_when_it_forgets_its_results) {
