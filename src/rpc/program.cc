@@ -58,6 +58,9 @@ class NullHandler final : public Handler {
       outcome.status = oncrpc::ReplyStatus::accepted(oncrpc::AcceptStat::GARBAGE_ARGS);
     return outcome;
   }
+  std::optional<std::uint64_t> results_max(xdr::Decoder&, const ProcedureBinding*) const override {
+    return 0;
+  }
 };
 
 }  // namespace

@@ -120,8 +120,10 @@ class Handler {
   // that came in chunks. Unless the outcome says `encoded`, the Server discards what was encoded.
   virtual Eventual<HandlerOutcome> run(CallContext& context, xdr::Decoder& arguments,
                                        const ReducedItems& items, xdr::Encoder& results) = 0;
-  // Bytes of the largest results to these arguments; 0 when that is not known.
-  virtual std::uint64_t results_max(xdr::Decoder&, const ProcedureBinding*) const { return 0; }
+  // Bytes of the largest results to these arguments; nullopt when that is not known.
+  virtual std::optional<std::uint64_t> results_max(xdr::Decoder&, const ProcedureBinding*) const {
+    return std::nullopt;
+  }
 };
 
 namespace detail {
@@ -140,10 +142,9 @@ class TypedHandler final : public Handler {
     return encoded(function_(context, std::move(args)), results);
   }
 
-  std::uint64_t results_max(xdr::Decoder& arguments,
-                            const ProcedureBinding* binding) const override {
-    if (binding == nullptr || binding->reply_bound == nullptr)
-      return P::max_results_size.value_or(0);
+  std::optional<std::uint64_t> results_max(xdr::Decoder& arguments,
+                                           const ProcedureBinding* binding) const override {
+    if (binding == nullptr || binding->reply_bound == nullptr) return P::max_results_size;
     typename P::Args args{};
     return P::decode_args(arguments, args) ? binding->reply_bound(&args).total_max() : 0;
   }

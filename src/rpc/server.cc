@@ -27,23 +27,19 @@ OutgoingReply error_reply(std::uint32_t xid, const ReplyStatus& status,
   return reply;
 }
 
-// Encrypted arguments up to so many bytes may ask for anything; longer ones are data themselves,
-// and must not wait for room that they keep from others.
-constexpr std::size_t kMayAsk = 64 << 10;
-
 // Goes on to the arguments themselves, as far as they can be read before anything is verified; else
-// the error is what the Reply may be.
-Result<Ok, std::uint64_t> to_plain_arguments(const oncrpc::CallHeader& header,
-                                             xdr::Decoder& decoder) {
+// the error is what the Reply may be (Service::reply_max).
+Result<Ok, std::optional<std::uint64_t>> to_plain_arguments(const oncrpc::CallHeader& header,
+                                                            xdr::Decoder& decoder) {
+  constexpr std::optional<std::uint64_t> kUnknown, kShort = 0;
   if (header.credential.flavor != oncrpc::AuthFlavor::RPCSEC_GSS) return Ok{};
   const auto credential = gss::decode_credential(header.credential.body);
-  if (!credential || credential->control()) return Failure{std::uint64_t{0}};
-  if (credential->service == gss::Service::privacy)
-    return Failure{decoder.remaining() <= kMayAsk ? ~std::uint64_t{0} : 0};
+  if (!credential || credential->control()) return Failure{kShort};
+  if (credential->service == gss::Service::privacy) return Failure{kUnknown};
   // RFC 2203 5.3.2.2: the length of what is signed, and the sequence number that it begins with.
   std::uint32_t length = 0, seq_num = 0;
   if (credential->service == gss::Service::integrity && !decoder.integers(length, seq_num))
-    return Failure{std::uint64_t{0}};
+    return Failure{kShort};
   return Ok{};
 }
 
@@ -296,7 +292,8 @@ bool Server::is_worth_fetching(const Origin& origin, Bytes message) const {
   return knows != nullptr && knows->may_accept(*header) && find(*header, origin);
 }
 
-std::uint64_t Server::reply_max(const Origin& origin, const Buffer& call) const noexcept {
+std::optional<std::uint64_t> Server::reply_max(const Origin& origin,
+                                               const Buffer& call) const noexcept {
   try {
     xdr::Decoder decoder(call);
     const auto header = oncrpc::decode_call(decoder);
@@ -304,9 +301,10 @@ std::uint64_t Server::reply_max(const Origin& origin, const Buffer& call) const 
     const auto found = find(*header, origin);
     if (!found) return 0;
     const Program::Entry& entry = *found->entry;
-    const auto known = to_plain_arguments(*header, decoder);
-    if (!known) return known.error();
-    return oncrpc::kReplyHeaderSize + entry.handler->results_max(decoder, entry.binding);
+    if (const auto known = to_plain_arguments(*header, decoder); !known) return known.error();
+    const auto results = entry.handler->results_max(decoder, entry.binding);
+    if (!results) return std::nullopt;
+    return oncrpc::kReplyHeaderSize + *results;
   } catch (...) {
     return 0;  // There is no memory to decode it; there will be none to serve it either.
   }

@@ -57,7 +57,8 @@ class Server : public Service {
 
   void on_arrival(IncomingCall& call) override;
   bool is_worth_fetching(const Origin& origin, Bytes message) const override;
-  std::uint64_t reply_max(const Origin& origin, const Buffer& call) const noexcept override;
+  std::optional<std::uint64_t> reply_max(const Origin& origin,
+                                         const Buffer& call) const noexcept override;
 
   // From now on no Call begins: each is dropped without an answer, and its client asks again when
   // its connection has ended. Calls in progress go on; when active_calls() is 0 there will be none

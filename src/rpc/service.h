@@ -27,10 +27,11 @@ class Service {
   // came inline: the RPC header. False: serve() will refuse the Call for its header alone.
   // Allocates nothing.
   virtual bool is_worth_fetching(const Origin& /*origin*/, Bytes /*message*/) const { return true; }
-  // An estimate of the bytes of the largest Reply to `call`, for the transport's memory budget; 0
-  // when unknown. May be wrong, as it is for a Call that will be refused.
-  virtual std::uint64_t reply_max(const Origin& /*origin*/, const Buffer& /*call*/) const noexcept {
-    return 0;
+  // An estimate of the bytes of the largest Reply to `call`, for the transport's memory budget;
+  // nullopt when unknown. May be wrong, as it is for a Call that will be refused.
+  virtual std::optional<std::uint64_t> reply_max(const Origin& /*origin*/,
+                                                 const Buffer& /*call*/) const noexcept {
+    return std::nullopt;
   }
   // Calls in progress on all loops. A program stops its loops only when there are none.
   virtual std::size_t active_calls() const { return 0; }

@@ -102,6 +102,43 @@ TEST(ResponderBounds, take_what_just_fits_in_as_many_pieces_as_it_may_have) {
   EXPECT_TRUE(server.sink.errors.empty());
 }
 
+// Of three Calls with so much room for results, how many are in progress at a time.
+std::size_t calls_at_a_time(std::uint32_t room, std::uint64_t longest_reply) {
+  Settings settings = server_settings();
+  settings.max_bytes = 16 << 20;
+  Endpoint server(settings);
+  server.sink.longest_reply = longest_reply;
+  for (const std::uint32_t xid : {1u, 2u, 3u}) {
+    Header header = header_of(xid, 8);
+    header.reply_chunk = WriteChunk{{segment(xid, room)}};
+    server.receive(with_stream(header, rpc_stream(xid, CALL, 160)));
+  }
+  EXPECT_TRUE(server.sink.errors.empty());
+  return server.sink.delivered.size();
+}
+
+TEST(ResponderBounds, count_much_room_for_results_as_far_as_the_Reply_may_be_as_long) {
+  constexpr std::uint32_t kMega = 1 << 20;
+  EXPECT_EQ(calls_at_a_time(64 * kMega, 2 * kMega), 3u);
+  EXPECT_EQ(calls_at_a_time(64 * kMega, 8 * kMega), 2u);
+  EXPECT_EQ(calls_at_a_time(6 * kMega, 64 * kMega), 2u) << "it cannot be longer than the room";
+  EXPECT_EQ(calls_at_a_time(64 * kMega, ~0ull), 1u) << "alone it is not refused";
+}
+
+TEST(ResponderBounds, count_all_room_for_results_of_a_Call_whose_arguments_are_not_there) {
+  Settings settings = server_settings();
+  settings.max_bytes = 16 << 20;
+  Endpoint server(settings);
+  for (const std::uint32_t xid : {1u, 2u}) {
+    Header header = header_of(xid, 8);
+    header.read_list.push_back({112, {segment(xid, 100)}});
+    header.reply_chunk = WriteChunk{{segment(xid + 10, 64 << 20)}};
+    server.receive(with_stream(header, rpc_stream(xid, CALL, 160)));
+  }
+  EXPECT_TRUE(server.sink.errors.empty());
+  EXPECT_EQ(server.sink.reads.size(), 1u);
+}
+
 // Receives Calls from `xid` on and answers each with as much as an inline Reply holds; how many
 // were delivered.
 std::uint32_t answer_at_length(Endpoint& server, std::uint32_t xid, std::uint32_t calls) {

@@ -23,7 +23,7 @@ ResponderSettings responder_settings(const Settings& settings) {
           .may_invalidate = settings.thresholds.may_invalidate,
           .max_bytes = settings.max_bytes,
           .max_reads = settings.max_reads,
-          .max_result_bytes = settings.max_result_bytes,
+          .usual_result_bytes = settings.usual_result_bytes,
           .budget = settings.budget};
 }
 

@@ -46,7 +46,7 @@ struct Settings {
   bool serves_chunks = true;
   std::uint64_t max_bytes = 64u << 20;
   std::uint32_t max_reads = 64;
-  std::uint32_t max_result_bytes = 4u << 20;
+  std::uint32_t usual_result_bytes = 4u << 20;
   ByteBudget::Share* budget = nullptr;
   // Both.
   HeaderLimits header_limits;

@@ -115,7 +115,7 @@ void Responder::on_call(const ParsedHeader& parsed, Bytes payload) {
   if (!in_service_.insert(parsed.header.xid, &call))
     return sink_.drop(Reason::RdmaCallXidDuplicate);
   free_.pop_back();
-  take_call(call, parsed.header, payload.size());
+  take_call(call, parsed.header, payload);
   if (const Reason reason = validate(call, payload); reason != Reason::None) {
     leave_service(call);
     release(call);
@@ -156,22 +156,24 @@ inline IncomingCall& Responder::free_call() {
   return *free_.back();
 }
 
-inline void Responder::take_call(IncomingCall& call, const Header& header,
-                                 std::size_t inline_bytes) {
+inline void Responder::take_call(IncomingCall& call, const Header& header, Bytes payload) {
   call.state_ = State::Waiting;
   call.header_.xid = header.xid;
-  call.charge_ = inline_bytes > kSmallStream ? inline_bytes : 0;
-  if (header.has_chunks()) take_chunks(call, header);
+  call.charge_ = payload.size() > kSmallStream ? payload.size() : 0;
+  if (header.has_chunks()) take_chunks(call, header, payload);
   call.long_call_ = header.proc == RDMA_NOMSG;
   call.deferred_ = false;
   call.reads_ = 0;
   call.failed_ = Reason::None;
 }
 
-void Responder::take_chunks(IncomingCall& call, const Header& offered) {
+void Responder::take_chunks(IncomingCall& call, const Header& offered, Bytes payload) {
   Header& header = call.header_;
   header = offered;
-  call.charge_ += charge(header);
+  for (const ReadChunk& chunk : header.read_list) call.charge_ += total_length(chunk.segments);
+  // No Call is refused for the room that it has for results.
+  const std::uint64_t most = settings_.max_bytes - std::min(settings_.max_bytes, call.charge_);
+  call.charge_ += std::min(room_for_results(header, payload), most);
   std::sort(header.read_list.begin(), header.read_list.end(),
             [](const ReadChunk& a, const ReadChunk& b) { return a.position < b.position; });
   for (const ReadChunk& chunk : header.read_list)
@@ -200,16 +202,15 @@ void Responder::release_chunks(IncomingCall& call) {
   call.header_.reply_chunk.reset();
 }
 
-// Of the chunks.
-std::uint64_t Responder::charge(const Header& header) const {
-  std::uint64_t bytes = 0;
-  for (const ReadChunk& chunk : header.read_list) bytes += total_length(chunk.segments);
-  const auto room = [this](const WriteChunk& chunk) {
-    return std::min<std::uint64_t>(total_length(chunk.segments), settings_.max_result_bytes);
-  };
-  for (const WriteChunk& chunk : header.write_list) bytes += room(chunk);
-  if (header.reply_chunk) bytes += room(*header.reply_chunk);
-  return bytes;
+// Of the room that the Call has for results, what its Reply may take. With arguments that are still
+// to be read that is not known.
+std::uint64_t Responder::room_for_results(const Header& header, Bytes payload) const {
+  std::uint64_t room = 0;
+  for (const WriteChunk& chunk : header.write_list) room += total_length(chunk.segments);
+  if (header.reply_chunk) room += total_length(header.reply_chunk->segments);
+  const std::uint64_t usual = settings_.usual_result_bytes;
+  if (room <= usual || !header.read_list.empty()) return room;
+  return std::clamp(sink_.reply_max(payload), usual, room);
 }
 
 // With what the Call takes besides; no more than the limit, so that what just fits may be sent in

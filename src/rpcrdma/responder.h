@@ -32,8 +32,9 @@ struct ResponderSettings {
   std::uint64_t max_bytes = 64u << 20;
   // RDMA Reads posted at a time; the others wait here, where they are no more than their segments.
   std::uint32_t max_reads = 64;
-  // The most bytes one result can have: larger Write chunks are counted as this.
-  std::uint32_t max_result_bytes = 4u << 20;
+  // Room for results counts in full up to so many bytes; more of it as far as the Reply may be as
+  // long (Sink::reply_max).
+  std::uint32_t usual_result_bytes = 4u << 20;
   ByteBudget::Share* budget = nullptr;  // of what all connections may take; outlives this
 };
 
@@ -72,13 +73,13 @@ class Responder {
   using State = IncomingCall::State;
 
   IncomingCall& free_call();
-  void take_call(IncomingCall& call, const Header& header, std::size_t inline_bytes);
-  void take_chunks(IncomingCall& call, const Header& offered);
+  void take_call(IncomingCall& call, const Header& header, Bytes payload);
+  void take_chunks(IncomingCall& call, const Header& offered, Bytes payload);
   void release_chunks(IncomingCall& call);
   bool is_shared(const IncomingCall& call, std::uint32_t handle) const;
   void leave_service(const IncomingCall& call) { in_service_.erase(call.xid()); }
   Reason validate(const IncomingCall& call, Bytes payload) const;
-  std::uint64_t charge(const Header& header) const;
+  std::uint64_t room_for_results(const Header& header, Bytes payload) const;
   std::uint64_t charge_in_all(const IncomingCall& call) const;
   bool admit(IncomingCall& call);
   void begin(IncomingCall& call, Bytes payload);

@@ -630,7 +630,7 @@ TEST(Responder, lets_a_Call_beyond_the_byte_limit_wait_without_Reads) {
   PROVES("R8166-3.4.4-c");
   Settings settings = server_settings(16);
   settings.max_bytes = 1000;
-  settings.max_result_bytes = 300;
+  settings.usual_result_bytes = 300;
   Endpoint server(settings);
   server.receive(call_with_read(1, 112, {segment(1, 600)}));
   server.receive(call_with_write(2, {segment(2, 0xffffffff)}));  // counted as 300

@@ -94,6 +94,8 @@ class Sink {
   // Whether a Call with this inline stream is worth reading its arguments. When not it takes no
   // bytes and is delivered without them, to be refused.
   virtual bool is_worth_reading(Bytes) const { return true; }
+  // Bytes of the longest Reply to a Call with this inline stream, or more.
+  virtual std::uint64_t reply_max(Bytes) const { return ~std::uint64_t{0}; }
   // The Call is not delivered at once: keep a copy of its inline stream.
   virtual void hold_call(IncomingCall& call, Bytes payload) = 0;
   // Provide memory for each item; Reads follow, on_read_done() for each. False when there is none:

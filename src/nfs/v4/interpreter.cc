@@ -355,7 +355,8 @@ class CompoundHandler final : public rpc::Handler {
     co_return kEncoded;
   }
 
-  std::uint64_t results_max(xdr::Decoder& arguments, const rpc::ProcedureBinding*) const override {
+  std::optional<std::uint64_t> results_max(xdr::Decoder& arguments,
+                                           const rpc::ProcedureBinding*) const override {
     const state::ChannelAttributes& most = shared_.options.clients.fore;
     return std::min<std::uint64_t>(foreseen_results(arguments, most.max_operations),
                                    most.max_response_size);

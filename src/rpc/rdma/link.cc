@@ -258,6 +258,10 @@ bool Link::is_worth_reading(Bytes payload) const {
   return service_->is_worth_fetching(*origin_, payload);
 }
 
+std::uint64_t Link::reply_max(Bytes payload) const {
+  return service_->reply_max(*origin_, Buffer::borrow(payload)).value_or(~std::uint64_t{0});
+}
+
 // It has to wait: what is not counted must not keep more memory than its own.
 void Link::hold_call(rpcrdma::IncomingCall& call, Bytes payload) {
   served(call).defer(*service_, payload.size() <= rpcrdma::kSmallStream ? Buffer::copy_of(payload)

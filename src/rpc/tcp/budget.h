@@ -10,6 +10,7 @@
 // stall limit ends (StreamLimits::stall).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -79,6 +80,8 @@ class Account : public std::enable_shared_from_this<Account> {
   // Whether the last request was refused; and how many were not.
   bool starving() const { return starving_; }
   std::uint64_t grants() const { return grants_; }
+  // Of what this connection may have.
+  std::uint64_t left() const { return most_ - std::min(most_, held_); }
 
   // Set and cleared by the connection.
   Loop::Function on_room;

@@ -183,6 +183,41 @@ TEST(TcpServerBytes, no_more_calls_run_than_their_replies_have_room) {
   EXPECT_EQ(client.budget->used(), 0u);
 }
 
+TEST(TcpServerBytes, a_reply_of_unknown_length_counts_as_a_long_one) {
+  Foreseen client(tight(36 * kMega));
+  client.service.foreseen.reset();
+  client.call(20);
+  client.settle();
+  EXPECT_EQ(client.service.started, 3u);
+}
+
+TEST(TcpServerBytes, a_reply_counts_as_all_that_it_may_be) {
+  ServerOptions options;
+  options.max_bytes = 17 * kMega;
+  Foreseen client(options);
+  client.service.foreseen = 8 * kMega;
+  client.call(5);
+  client.settle();
+  EXPECT_EQ(client.service.started, 2u);
+}
+
+TEST(TcpServerBytes, a_call_whose_reply_may_be_longer_than_the_limit_runs_alone) {
+  ServerOptions options;
+  options.max_bytes = 4 * kMega;
+  Foreseen client(options);
+  client.service.foreseen = 100 * kMega;
+  client.call(3);
+  for (std::size_t i = 1; i <= 3; ++i) {
+    client.settle();
+    EXPECT_EQ(client.service.started, i);
+    client.service.let_go();
+    client.settle();
+    while (client.wire.take(kMega) > 0) client.settle();
+  }
+  EXPECT_EQ(client.service.answered, 3u);
+  EXPECT_EQ(client.budget->used(), 0u);
+}
+
 TEST(TcpServerBytes, a_call_that_waits_goes_on_when_another_connection_gives_bytes_back) {
   Foreseen first(tight(8 * kMega));
   first.call(2);

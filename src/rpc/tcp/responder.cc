@@ -8,9 +8,12 @@
 namespace stag::rpc::tcp {
 namespace {
 
-// Of a Reply, before it is made: procedures that return more are rare.
+// Of a Reply, before it is made.
 constexpr std::uint64_t kShort = 4 << 10;
-constexpr std::uint64_t kMostForeseen = (1 << 20) + (64 << 10);
+// What one of unknown length counts as until it is there: procedures that return more are rare.
+constexpr std::uint64_t kUnknown = (1 << 20) + (64 << 10);
+// A Call up to this length may ask for anything; a longer one is data itself.
+constexpr std::size_t kMayAsk = 64 << 10;
 
 }  // namespace
 
@@ -29,22 +32,32 @@ bool Responder::may_start() const {
          active_ < max_calls_ && !stream_->congested();
 }
 
+// A Call that is alone must not wait for room that itself and those behind it have.
+std::uint64_t Responder::within_limit(std::uint64_t reply) const {
+  const bool alone = active_ == 0 && !stream_->has_unsent();
+  return alone ? std::min(reply, account_->left()) : reply;
+}
+
 std::optional<std::uint64_t> Responder::reserve(const Buffer& record) {
-  const std::uint64_t room =
-      std::min<std::uint64_t>(service_.reply_max(*origin_, record), kMostForeseen);
-  // A short one, behind a long Call, must not wait for others that wait for the same: unless it
-  // joins those that the client leaves in our memory.
-  const bool lagging = stream_->lagging();
-  const bool is_short = room <= std::max<std::uint64_t>(kShort, record.size());
-  const std::uint64_t all = lagging ? room + RecordStream::record_cost() : room;
-  if (is_short && !lagging) {
-    account_->take(all);
-    account_->ask_no_more();
-  } else if (!account_->try_take(all)) {
-    if (lagging) stream_->ask_for_room();
-    return std::nullopt;
-  }
-  return all;
+  const std::optional<std::uint64_t> known = service_.reply_max(*origin_, record);
+  const std::uint64_t room = within_limit(known.value_or(kUnknown));
+  if (!stream_->lagging())
+    return try_take(room, known.has_value(), record.size()) ? std::optional(room) : std::nullopt;
+  // It joins those that the client leaves in our memory.
+  const std::uint64_t all = room + RecordStream::record_cost();
+  if (account_->try_take(all)) return all;
+  stream_->ask_for_room();
+  return std::nullopt;
+}
+
+// A short Reply, behind a long Call, must not wait for others that wait for the same; nor one of
+// unknown length, which counts all the same.
+bool Responder::try_take(std::uint64_t room, bool known, std::size_t call) {
+  const bool at_once = known ? room <= std::max<std::uint64_t>(kShort, call) : call > kMayAsk;
+  if (!at_once) return account_->try_take(room);
+  account_->take(room);
+  account_->ask_no_more();
+  return true;
 }
 
 void Responder::start(Buffer record, std::uint64_t reserved) {

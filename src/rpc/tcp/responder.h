@@ -40,6 +40,9 @@ class Responder final : public std::enable_shared_from_this<Responder> {
   void start(Buffer record, std::uint64_t reserved);
   // How much the Reply may be, out of the account; nullopt when that has no room.
   std::optional<std::uint64_t> reserve(const Buffer& record);
+  // The same of so many bytes, for a Call of `call` bytes.
+  bool try_take(std::uint64_t room, bool known, std::size_t call);
+  std::uint64_t within_limit(std::uint64_t reply) const;
   static Task<void> serve(std::shared_ptr<Responder> self, Buffer record, std::uint64_t reserved);
   void send(const OutgoingReply& reply);
   // A Call cannot be answered: the connection ends, so that nobody waits for the answer.

@@ -68,6 +68,7 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   void disown() { events_ = nullptr; }
   bool closed() const { return closed_; }
 
+  bool has_unsent() const { return queued_ > 0; }
   // More waits to be sent than the limit: nothing is read.
   bool congested() const { return limits_.queued != 0 && held() > limits_.queued; }
   // The peer is behind with what is sent to it by more than a few short records.

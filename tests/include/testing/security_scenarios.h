@@ -33,7 +33,8 @@ class LossyService final : public rpc::Service {
   bool is_worth_fetching(const rpc::Origin& origin, Bytes message) const override {
     return inner_.is_worth_fetching(origin, message);
   }
-  std::uint64_t reply_max(const rpc::Origin& origin, const Buffer& call) const noexcept override {
+  std::optional<std::uint64_t> reply_max(const rpc::Origin& origin,
+                                         const Buffer& call) const noexcept override {
     return inner_.reply_max(origin, call);
   }
   std::size_t active_calls() const override { return inner_.active_calls(); }

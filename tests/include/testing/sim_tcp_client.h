@@ -50,13 +50,14 @@ class Answering final : public rpc::Service {
     while (let_one_go()) {
     }
   }
-  std::uint64_t reply_max(const rpc::Origin&, const Buffer&) const noexcept override {
+  std::optional<std::uint64_t> reply_max(const rpc::Origin&,
+                                         const Buffer&) const noexcept override {
     return foreseen;
   }
   std::size_t reply_size() const { return 4 + 24 + body.size(); }
 
   bool hold = true;
-  std::uint64_t foreseen = 0;  // bytes of a Reply
+  std::optional<std::uint64_t> foreseen = 0;  // bytes of a Reply
   Buffer body = store::pattern(4096, 1).flatten();
   std::size_t started = 0;
   std::size_t answered = 0;
