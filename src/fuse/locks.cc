@@ -134,10 +134,18 @@ Task<Outcome<Ok>> Operations::try_lock(Request& request, std::uint64_t number, s
   std::vector<LockPiece> before = files_.locks_within(open_files_.of(number), owner, wanted);
   const Outcome<Ok> locked = co_await files_.lock(file, owner, wanted);
   if (!locked) co_return locked;
+  outdate(number);
   const fuse_req_t waiting = request.take();
   if (waiting != nullptr && fuse_reply_err(waiting, 0) == 0) co_return Ok{};
   co_await take_back(file, owner, wanted, std::move(before));
   co_return Ok{};
+}
+
+// Who has locked a file sees what others did under their locks (RFC 8881 10.3.2): the next read(2)
+// asks for the attributes, and the kernel drops its pages where size or time of modification moved.
+void Operations::outdate(std::uint64_t number) {
+  new_files_.outdate(number);
+  invalidate_(number);
 }
 
 // Nobody waits for it any more. POSIX: who is interrupted has the locks that he had before; nobody

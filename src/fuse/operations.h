@@ -157,6 +157,8 @@ class Operations {
   Task<nfs::client::Outcome<Ok>> try_lock(Request& request, std::uint64_t number,
                                           std::uint64_t opened, nfs::client::LockOwner owner,
                                           nfs::client::FileLock wanted);
+  // What is known of the attributes is not used any more.
+  void outdate(std::uint64_t number);
   // Undoes that: the owner had locked these pieces of the range `before`.
   Task<void> take_back(nfs::client::File file, nfs::client::LockOwner owner,
                        nfs::client::FileLock locked, std::vector<nfs::client::LockPiece> before);

@@ -1,4 +1,5 @@
-"""Locks of a mount by version 4 whose program was interrupted: POSIX leaves it those that it had before."""
+"""Locks of a mount by version 4: what they say of the data, and, for a program that was interrupted, that POSIX leaves it those that it had before."""
+import contextlib
 import fcntl
 import os
 import re
@@ -41,30 +42,57 @@ sys.stdin.readline()
 """
 
 
-class Interrupted(Mounted):
-    def locks(self):
-        """How often the server was asked to lock or unlock."""
+class Locks(Mounted):
+    def asked(self, *operations):
+        """How often the server was asked for these."""
         with urllib.request.urlopen(self.metrics, timeout=PATIENCE) as answer:
-            found = re.findall(r'^stag_nfs4_operations_total\{[^}]*"LOCKU?"[^}]*\} (\S+)$', answer.read().decode(), re.MULTILINE)
+            found = re.findall(rf'^stag_nfs4_operations_total\{{[^}}]*"(?:{"|".join(operations)})"[^}}]*\}} (\S+)$', answer.read().decode(), re.MULTILINE)
         return sum(map(float, found))
+
+    def locks(self):
+        return self.asked("LOCK", "LOCKU")
 
     def until(self, is_so):
         deadline = time.monotonic() + PATIENCE
         while not is_so():
             self.assertLess(time.monotonic(), deadline)
 
-    def begin(self, version, *words):
-        """A server with two mounts, and the program, in the second one, once it has written a line; yields the directory of the first."""
+    def two_mounts(self, version, *options):
+        """Of a server of its own, and a file of it; yields their directories, of which the second is that of here()."""
         self.server_of_locks = harness.Server([f"/files={self.there()},no_root_squash"], self.at(f"state{version}"), ("--metrics", "127.0.0.1:0"))
         self.addCleanup(self.server_of_locks.end)
         (self.metrics,) = [line.split(" ")[1] for line in self.server_of_locks.lines if line.startswith("metrics: ")]
         others, ours = self.at(f"others{version}"), self.at(f"ours{version}")
         for self.directory in (others, ours):
             os.mkdir(self.directory)
-            self.mount(url=self.server_of_locks.url("/files") + f"&callback=127.0.0.1&version={version}")
+            self.mount(*options, url=self.server_of_locks.url("/files") + f"&callback=127.0.0.1&version={version}")
             self.addCleanup(harness.stag, "umount", "--lazy", self.directory)
         self.file = f"file{version}"  # the locks of another server are in the way of the same file
         self.write(self.there(self.file), bytes(100))
+        return others, ours
+
+
+class Data(Locks):
+    def test_that_another_one_wrote_is_read_by_who_has_locked_the_file(self):
+        for version in ("4.0", "4.1", "4.2"):
+            places = self.two_mounts(version, "-o", "actimeo=86400")
+            for lock in (fcntl.lockf, fcntl.flock):
+                with self.subTest(version=version, lock=lock.__name__), contextlib.ExitStack() as files:
+                    writer, reader = (files.enter_context(open(os.path.join(place, self.file), "r+b", buffering=0)) for place in places)
+                    for written in (b"one", b"three"):
+                        lock(writer, fcntl.LOCK_EX)
+                        writer.truncate(0)
+                        os.pwrite(writer.fileno(), written, 0)
+                        lock(writer, fcntl.LOCK_UN)
+                        lock(reader, fcntl.LOCK_SH)
+                        self.assertEqual(os.pread(reader.fileno(), 100, 0), written)
+                        lock(reader, fcntl.LOCK_UN)
+
+
+class Interrupted(Locks):
+    def begin(self, version, *words):
+        """A server with two mounts, and the program, in the second one, once it has written a line; yields the directory of the first."""
+        others, _ = self.two_mounts(version)
         script, *more = words
         self.program = subprocess.Popen([sys.executable, "-c", script, self.here(self.file), *more], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         for close in (self.program.stdin.close, self.program.stdout.close, self.program.wait, self.program.kill):
