@@ -76,7 +76,7 @@ Task<void> Operations::setlk(fuse_req_t from, std::uint64_t number, fuse_file_in
   Request request(context_, from);
   const LockOwner owner = owner_of(LockKind::Posix, info.lock_owner);
   if (lock.l_type == F_UNLCK)
-    co_await unlock(request, number, owner, lock_of(lock));
+    co_await commit_and_unlock(request, number, info.fh, owner, lock_of(lock));
   else
     co_await lock_file(request, number, info.fh, owner, lock_of(lock), waits);
 }
@@ -86,7 +86,7 @@ Task<void> Operations::flock(fuse_req_t from, std::uint64_t number, fuse_file_in
   const LockOwner owner = owner_of(LockKind::Flock, info.lock_owner);
   const FileLock wanted{0, 0, (how & LOCK_EX) != 0};
   if ((how & LOCK_UN) != 0)
-    co_await unlock(request, number, owner, kWholeFile);
+    co_await commit_and_unlock(request, number, info.fh, owner, kWholeFile);
   else
     co_await lock_file(request, number, info.fh, owner, wanted, (how & LOCK_NB) == 0);
 }
@@ -103,7 +103,9 @@ Task<void> Operations::flush(fuse_req_t from, std::uint64_t number, fuse_file_in
   if (!settled) request.fail(settled.error());
   new_files_.end(number);
   if (!files_.has_locks()) co_return request.done();
-  co_await unlock(request, number, owner_of(LockKind::Posix, info.lock_owner), kWholeFile);
+  const LockOwner owner = owner_of(LockKind::Posix, info.lock_owner);
+  const Turns::Turn turn = co_await turn_of_locks(number, owner);
+  co_await unlock(request, number, owner, kWholeFile);
 }
 
 Task<void> Operations::lock_file(Request& request, std::uint64_t number, std::uint64_t opened,
@@ -160,11 +162,23 @@ Task<void> Operations::take_back(File file, LockOwner owner, FileLock locked,
   }
 }
 
+// What was written under a lock is on stable storage before another one gets it (RFC 8881 10.3.2):
+// what is written again later, after a restart of the server, would go over what that one wrote.
+// All of it in one turn, so that the LOCKU of a program that was interrupted, and locks again,
+// comes before its LOCK.
+Task<void> Operations::commit_and_unlock(Request& request, std::uint64_t number,
+                                         std::uint64_t opened, LockOwner owner, FileLock range) {
+  const Turns::Turn turn = co_await turn_of_locks(number, owner);
+  Outcome<Ok> committed = co_await unstable_writes_.commit(number);
+  const Outcome<Ok> done = told(number, opened, std::move(committed), Tell::Again);
+  if (!done) request.fail(done.error());
+  co_await unlock(request, number, owner, range);
+}
+
 // An owner may have locked by each of several opens; nothing is locked without one, which files of
 // version 4.0 may be used by.
 Task<void> Operations::unlock(Request& request, std::uint64_t number, LockOwner owner,
                               FileLock range) {
-  const Turns::Turn turn = co_await turn_of_locks(number, owner);
   int failed = 0;
   for (const File& file : open_files_.of(number)) {
     if (file.open == 0) continue;

@@ -162,6 +162,9 @@ class Operations {
   // Undoes that: the owner had locked these pieces of the range `before`.
   Task<void> take_back(nfs::client::File file, nfs::client::LockOwner owner,
                        nfs::client::FileLock locked, std::vector<nfs::client::LockPiece> before);
+  Task<void> commit_and_unlock(Request& request, std::uint64_t number, std::uint64_t opened,
+                               nfs::client::LockOwner owner, nfs::client::FileLock range);
+  // In the owner's turn.
   Task<void> unlock(Request& request, std::uint64_t number, nfs::client::LockOwner owner,
                     nfs::client::FileLock range);
   // Whether the server's file, as it says, lacks what this mount has written: lost by a restart.

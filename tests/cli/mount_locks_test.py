@@ -88,6 +88,21 @@ class Data(Locks):
                         self.assertEqual(os.pread(reader.fileno(), 100, 0), written)
                         lock(reader, fcntl.LOCK_UN)
 
+    def test_are_on_stable_storage_before_another_one_gets_the_lock(self):
+        for version in ("4.0", "4.1", "4.2"):
+            place, _ = self.two_mounts(version)
+            for lock in (fcntl.lockf, fcntl.flock):
+                with self.subTest(version=version, lock=lock.__name__), open(os.path.join(place, self.file), "r+b", buffering=0) as file:
+                    lock(file, fcntl.LOCK_EX)
+                    for piece in (b"one ", b"two ", b"three"):
+                        file.write(piece)
+                    before = self.asked("COMMIT")
+                    lock(file, fcntl.LOCK_UN)
+                    self.assertEqual(self.asked("COMMIT"), before + 1)
+                    lock(file, fcntl.LOCK_EX)
+                    lock(file, fcntl.LOCK_UN)
+                    self.assertEqual(self.asked("COMMIT"), before + 1, "nothing is left to commit")
+
 
 class Interrupted(Locks):
     def begin(self, version, *words):
