@@ -71,8 +71,8 @@ Task<void> Operations::create(fuse_req_t from, std::uint64_t parent, std::string
   Inode& inode = *inodes_.find(number);
   inodes_.open(inode);
   inode.opened_with = opened->attributes;
-  info.fh = open_files_.add(entry.ino, file, unstable_writes_.failures(entry.ino));
   info.direct_io = is_direct(info.flags);
+  info.fh = open_files_.add(entry.ino, file, unstable_writes_.failures(entry.ino), info.direct_io);
   info.noflush = !closes;
   const fuse_req_t waiting = request.take();
   if (waiting != nullptr && fuse_reply_create(waiting, &entry, &info) == 0) co_return;
@@ -122,7 +122,7 @@ Task<void> Operations::open(fuse_req_t from, std::uint64_t number, fuse_file_inf
     // The answer to an open has no attributes; the size that the kernel knows may be an old one.
     if (!info.keep_cache) invalidate_(number);
     inode->opened_with = *attributes;
-    info.fh = open_files_.add(number, file, unstable_writes_.failures(number));
+    info.fh = open_files_.add(number, file, unstable_writes_.failures(number), info.direct_io);
     if (fuse_reply_open(waiting, &info) == 0) co_return use.keep();
     open_files_.remove(number, info.fh);
   }
@@ -265,6 +265,11 @@ Task<void> Operations::write(fuse_req_t from, std::uint64_t number, std::uint64_
     // To write(2) a part is an answer; of changed pages the rest would be lost.
     if (kind.cached && written < size) request.fail(EIO);
   }
+  // Of other files the kernel sends an FSYNC, once for all the WRITEs of a write(2).
+  if (kind.sync && written > 0 && open_files_.is_direct(number, opened)) {
+    const Outcome<Ok> synced = co_await sync(number, opened);
+    if (!synced) request.fail(synced.error());
+  }
   if (const fuse_req_t waiting = request.take()) fuse_reply_write(waiting, written);
   if (kind.append) invalidate_(number);
   used.give_back(std::move(memory));
@@ -297,12 +302,18 @@ Task<bool> Operations::make_safe(Handle file) {
   co_return co_await unstable_writes_.make_safe(number);
 }
 
+Task<Outcome<Ok>> Operations::sync(std::uint64_t number, std::uint64_t opened) {
+  Outcome<Ok> committed = co_await unstable_writes_.commit(number);
+  Outcome<Ok> settled = co_await settle(number);
+  const Outcome<Ok> done = told(number, opened, std::move(committed), Tell::Once);
+  if (!done) co_return done;
+  co_return settled;
+}
+
 Task<void> Operations::fsync(fuse_req_t from, std::uint64_t number, std::uint64_t opened) {
   Request request(context_, from);
-  Outcome<Ok> committed = co_await unstable_writes_.commit(number);
-  const Outcome<Ok> settled = co_await settle(number);
-  const Outcome<Ok> done = told(number, opened, std::move(committed), Tell::Once);
-  answer(request, done ? settled : done);
+  const Outcome<Ok> done = co_await sync(number, opened);
+  answer(request, done);
 }
 
 }  // namespace stag::fuse

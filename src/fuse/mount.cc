@@ -191,7 +191,9 @@ void write(fuse_req_t r, Id id, const char* data, std::size_t size, off_t offset
     Mounted& mount = mounted(r);
     return o.write(r, id, info->fh, static_cast<std::uint64_t>(offset), mount.keep_request(),
                    Bytes(reinterpret_cast<const std::byte*>(data), size), mount.requests(),
-                   {.append = (info->flags & O_APPEND) != 0, .cached = info->writepage != 0});
+                   {.append = (info->flags & O_APPEND) != 0,
+                    .cached = info->writepage != 0,
+                    .sync = (info->flags & (O_SYNC | O_DSYNC)) != 0});
   });
 }
 void flush(fuse_req_t r, Id id, Info info) {

@@ -23,13 +23,19 @@ class OpenFiles {
   struct Open {
     File file;
     std::uint64_t known_failures = 0;
+    bool direct = false;  // the kernel caches no data of it
     std::vector<LockOwner> lock_owners{};
   };
 
   // The number of a new open.
-  std::uint64_t add(std::uint64_t inode, const File& file, std::uint64_t failures = 0) {
-    files_.emplace(Key{inode, next_}, Open{file, failures});
+  std::uint64_t add(std::uint64_t inode, const File& file, std::uint64_t failures = 0,
+                    bool direct = false) {
+    files_.emplace(Key{inode, next_}, Open{file, failures, direct});
     return next_++;
+  }
+  bool is_direct(std::uint64_t inode, std::uint64_t number) const {
+    const auto found = files_.find({inode, number});
+    return found != files_.end() && found->second.direct;
   }
   // Of the failures that lost data of the file (UnstableWrites), how many whoever has it open knows
   // of. Null: there is no such open.

@@ -49,6 +49,7 @@ struct OperationOptions {
 struct WriteKind {
   bool append = false;  // of a file that was opened with O_APPEND
   bool cached = false;  // of pages that a program has changed in a mapping
+  bool sync = false;    // of a file that was opened with O_SYNC or O_DSYNC, or by such a write(2)
 };
 
 class Operations {
@@ -185,6 +186,9 @@ class Operations {
   // that they were not told.
   nfs::client::Outcome<Ok> told(std::uint64_t number, std::uint64_t opened,
                                 nfs::client::Outcome<Ok> committed, Tell tell);
+  // What was written to the file is on stable storage, and its times are set; or what those who
+  // have it open by `opened` are to be told.
+  Task<nfs::client::Outcome<Ok>> sync(std::uint64_t number, std::uint64_t opened);
   // Empties a file that was opened with O_TRUNC.
   Task<nfs::client::Outcome<nfs::client::Attributes>> truncated(std::uint64_t number,
                                                                 nfs::client::Handle file);

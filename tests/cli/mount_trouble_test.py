@@ -329,7 +329,8 @@ class Losses(Mounted):
             with self.subTest(version=version, see=see.__name__):
                 self.lose_writes(version, options, see)
 
-    def test_what_a_server_has_is_not_committed_before_it_is_read(self):
+    def counting_server(self):
+        """And how often it was asked for an operation."""
         server = harness.Server([f"/files={self.there()},no_root_squash"], self.at("state"), ("--metrics", "127.0.0.1:0"))
         self.addCleanup(lambda: self.assertEqual(server.end(), 0))
         (metrics,) = [line.split(" ")[1] for line in server.lines if line.startswith("metrics: ")]
@@ -339,6 +340,10 @@ class Losses(Mounted):
                 found = re.search(r'^stag_nfs4_operations_total\{[^}]*"%s"[^}]*\} (\S+)$' % operation, answer.read().decode(), re.MULTILINE)
             return float(found[1]) if found else 0
 
+        return server, counted
+
+    def test_what_a_server_has_is_not_committed_before_it_is_read(self):
+        server, counted = self.counting_server()
         self.mount("-o", "direct,actimeo=0", url=server.url("/files") + "&version=4.2")
         with open(self.here("file"), "w+b", buffering=0) as file, open(self.here("file"), "rb", buffering=0) as same:
             for piece in (b"one ", b"two ", b"three"):
@@ -355,6 +360,20 @@ class Losses(Mounted):
             os.fsync(file)
             self.assertEqual(counted("COMMIT"), 2)
         self.assertEqual(self.read(self.there("copy")), b"one two three")
+
+    def test_what_is_written_with_O_SYNC_is_on_stable_storage_when_write_returns(self):
+        server, counted = self.counting_server()
+        for options in ("actimeo=1", "direct"):
+            self.mount("-o", options, url=server.url("/files") + "&version=4.2")
+            for flags in (os.O_SYNC, os.O_APPEND | os.O_SYNC, os.O_APPEND | os.O_DSYNC):
+                with self.subTest(options=options, flags=flags):
+                    file = os.open(self.here("file"), os.O_CREAT | os.O_WRONLY | flags)
+                    for _ in range(3):
+                        os.write(file, b"content")
+                    before = counted("COMMIT")
+                    os.close(file)
+                    self.assertEqual(counted("COMMIT"), before, "something was left to commit")
+            self.good("umount", self.directory)
 
 
 if __name__ == "__main__":
