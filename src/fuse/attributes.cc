@@ -56,6 +56,7 @@ Task<void> Operations::setattr(fuse_req_t from, std::uint64_t number, struct sta
   Outcome<Attributes> set = co_await files_.change(object, changes);
   if (lacks_writes(number, set)) set = co_await written_again(number, object);
   if (set) new_files_.on_set(number, version, changes, *set, context_.loop.now());
+  if (set) remember_mode(number, set->mode);
   answer(request, number, set);
 }
 

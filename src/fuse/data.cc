@@ -244,14 +244,14 @@ Task<void> Operations::write(fuse_req_t from, std::uint64_t number, std::uint64_
   request.holds(size);
   std::size_t written = 0;
   bool failed = file.handle.empty();
-  // The kernel appends where it believes that the file ends; others may have written meanwhile.
-  if (kind.append && !failed) {
-    Outcome<Attributes> now = co_await files_.getattr(file.handle);
-    if (lacks_writes(number, now)) now = co_await written_again(number, file.handle);
+  const bool clears_set_ids =
+      kind.unprivileged && open_files_.is_direct(number, opened) && has_set_ids(number);
+  if ((kind.append || clears_set_ids) && !failed) {
+    const Outcome<Attributes> now = co_await begin_direct(number, file.handle, kind.unprivileged);
     failed = !now;
     if (failed)
       request.fail(now.error());
-    else
+    else if (kind.append)
       offset = now->size;
   }
   if (!failed) {
@@ -273,6 +273,41 @@ Task<void> Operations::write(fuse_req_t from, std::uint64_t number, std::uint64_
   if (const fuse_req_t waiting = request.take()) fuse_reply_write(waiting, written);
   if (kind.append) invalidate_(number);
   used.give_back(std::move(memory));
+}
+
+// The kernel appends where it believes that the file ends; others may have written meanwhile.
+Task<Outcome<Attributes>> Operations::begin_direct(std::uint64_t number, Handle file,
+                                                   bool unprivileged) {
+  Outcome<Attributes> now = co_await files_.getattr(file);
+  if (now && unprivileged && (now->mode & kSetIds) != 0)
+    now = co_await without_set_ids(number, file, *now);
+  if (lacks_writes(number, now)) now = co_await written_again(number, file);
+  co_return now;
+}
+
+// As the kernel does before it writes to pages. A server clears them where another one than root
+// writes, also where it takes root for nobody, whom it lets change no mode.
+Task<Outcome<Attributes>> Operations::without_set_ids(std::uint64_t number, Handle file,
+                                                      Attributes before) {
+  SetAttributes cleared;
+  cleared.mode = before.mode & ~kSetIds;
+  const std::optional<Turns::Turn> turn = co_await turn_of_change(number);
+  Outcome<Attributes> set = co_await files_.change(file, cleared);
+  outdate(number);
+  if (set) remember_mode(number, set->mode);
+  if (!set && (set.error().is(Status::Access) || set.error().is(Status::NotOwner)))
+    co_return before;
+  co_return set;
+}
+
+bool Operations::has_set_ids(std::uint64_t number) {
+  const Inode* inode = inodes_.find(number);
+  return inode != nullptr && inode->opened_with && (inode->opened_with->mode & kSetIds) != 0;
+}
+
+void Operations::remember_mode(std::uint64_t number, std::uint32_t mode) {
+  Inode* inode = inodes_.find(number);
+  if (inode != nullptr && inode->opened_with) inode->opened_with->mode = mode;
 }
 
 bool Operations::lacks_writes(std::uint64_t number, const Outcome<Attributes>& attributes) const {

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fuse_lowlevel.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -63,6 +64,7 @@ class Mounted final : public Mount, private net::Reader {
   Operations& operations() { return operations_; }
   void add(Task<void> task) { tasks_.add(std::move(task)); }
   void agree(fuse_conn_info& connection) const;
+  WriteKind kind_of(fuse_req_t write, const fuse_file_info& info) const;
   // The memory of the request that is being processed, which is not used for another one then.
   Memory keep_request() {
     return Memory(static_cast<std::byte*>(std::exchange(next_.mem, nullptr)));
@@ -86,6 +88,7 @@ class Mounted final : public Mount, private net::Reader {
   FileSystem& files_;
   nfs::client::TransferSizes sizes_;
   const bool locks_;
+  const bool by_root_ = geteuid() == 0;  // as whom servers are called, unless told otherwise
   // libfuse allocates them, and knows their size. Enough for what is unstable, and what is in
   // progress.
   Buffers requests_{0, Operations::kMostUnstable / kLargest + 16};
@@ -191,9 +194,7 @@ void write(fuse_req_t r, Id id, const char* data, std::size_t size, off_t offset
     Mounted& mount = mounted(r);
     return o.write(r, id, info->fh, static_cast<std::uint64_t>(offset), mount.keep_request(),
                    Bytes(reinterpret_cast<const std::byte*>(data), size), mount.requests(),
-                   {.append = (info->flags & O_APPEND) != 0,
-                    .cached = info->writepage != 0,
-                    .sync = (info->flags & (O_SYNC | O_DSYNC)) != 0});
+                   mount.kind_of(r, *info));
   });
 }
 void flush(fuse_req_t r, Id id, Info info) {
@@ -368,6 +369,13 @@ void Mounted::agree(fuse_conn_info& connection) const {
   connection.max_readahead = kLargest;
   connection.max_background = kBackground;
   connection.time_gran = 1;
+}
+
+WriteKind Mounted::kind_of(fuse_req_t write, const fuse_file_info& info) const {
+  return {.append = (info.flags & O_APPEND) != 0,
+          .cached = info.writepage != 0,
+          .sync = (info.flags & (O_SYNC | O_DSYNC)) != 0,
+          .unprivileged = by_root_ && fuse_req_ctx(write)->uid != 0};
 }
 
 void Mounted::on_readable() {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "fuse/values.h"
+
 namespace stag::fuse {
 namespace {
 
@@ -16,7 +18,6 @@ using nfs::client::Time;
 // Before times are set again that the server did not answer for.
 constexpr Duration kFirstPause = std::chrono::seconds(1);
 constexpr Duration kLongestPause = std::chrono::seconds(30);
-constexpr std::uint32_t kSetIds = 06000;      // which the server clears by itself
 constexpr std::uint64_t kLikelyBlock = 4096;  // that storage is likely to be given by
 
 bool is_set(const SetTime& time) {

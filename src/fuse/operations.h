@@ -50,6 +50,7 @@ struct WriteKind {
   bool append = false;  // of a file that was opened with O_APPEND
   bool cached = false;  // of pages that a program has changed in a mapping
   bool sync = false;    // of a file that was opened with O_SYNC or O_DSYNC, or by such a write(2)
+  bool unprivileged = false;  // by a user who is not root, where the server hears of root
 };
 
 class Operations {
@@ -186,6 +187,16 @@ class Operations {
   // that they were not told.
   nfs::client::Outcome<Ok> told(std::uint64_t number, std::uint64_t opened,
                                 nfs::client::Outcome<Ok> committed, Tell tell);
+  // Whether the file had setuid or setgid when it was opened, or its mode was set here.
+  bool has_set_ids(std::uint64_t number);
+  void remember_mode(std::uint64_t number, std::uint32_t mode);
+  // The server's attributes at the begin of a direct write; one that is `unprivileged` takes setuid
+  // and setgid away.
+  Task<nfs::client::Outcome<nfs::client::Attributes>> begin_direct(std::uint64_t number,
+                                                                   nfs::client::Handle file,
+                                                                   bool unprivileged);
+  Task<nfs::client::Outcome<nfs::client::Attributes>> without_set_ids(
+      std::uint64_t number, nfs::client::Handle file, nfs::client::Attributes before);
   // What was written to the file is on stable storage, and its times are set; or what those who
   // have it open by `opened` are to be told.
   Task<nfs::client::Outcome<Ok>> sync(std::uint64_t number, std::uint64_t opened);

@@ -10,6 +10,9 @@
 
 namespace stag::fuse {
 
+// The bits of a mode that whoever writes to a file, or gives it away, takes away from it.
+inline constexpr std::uint32_t kSetIds = S_ISUID | S_ISGID;
+
 // The errno of a failed operation.
 int errno_of(const nfs::client::Error& error);
 

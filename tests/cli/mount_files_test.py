@@ -1,6 +1,7 @@
 """Files of a mount: what programs do with them that know nothing of NFS. The server's own folder says what came of it."""
 import errno
 import filecmp
+import itertools
 import mmap
 import os
 import re
@@ -62,6 +63,26 @@ class Files(Mounted):
         self.assertEqual(sorted(os.listdir(self.there())), ["fifo", "soft"])
         with self.assertRaises(FileNotFoundError):
             os.stat(self.here("d"))
+
+    @unittest.skipIf(os.geteuid() != 0, "only root calls as root, and becomes another user")
+    def test_lose_setuid_and_setgid_when_another_user_writes(self):
+        server = harness.Server([f"/files={self.there()},no_root_squash"], self.at("state"))
+        self.addCleanup(lambda: self.assertEqual(server.end(), 0))
+        mode = lambda: stat.S_IMODE(os.stat(self.there("file")).st_mode)
+        for version, options, way in itertools.product(("3", "4.2"), ("allow_other", "allow_other,direct"), ("ab", "r+b")):
+            with self.subTest(version=version, options=options, way=way):
+                self.write(self.there("file"), b"content")
+                self.mount("-o", options, url=server.url("/files") + "&version=" + version)
+                with open(self.here("file"), way, buffering=0) as file:
+                    # What another client does to the mode is learned by whoever appends, or opens the file.
+                    for place in (self.here, self.there) if way == "ab" else (self.here,):
+                        os.chmod(place("file"), 0o6777)
+                        file.write(b"by root")
+                        self.assertEqual(mode(), 0o6777)
+                        subprocess.run(["echo", "by another one"], stdout=file, user=65534, group=65534, extra_groups=[], check=True)
+                        self.assertEqual(mode(), 0o777)
+                        self.assertEqual(stat.S_IMODE(os.stat(self.here("file")).st_mode), 0o777)
+                self.good("umount", self.directory)
 
     def test_are_mapped_appended_and_made_only_once(self):
         self.mount()
