@@ -15,6 +15,7 @@
 #include "base/completion.h"
 #include "base/task_group.h"
 #include "fuse/last_calls.h"
+#include "fuse/mount_point.h"
 #include "fuse/operations.h"
 #include "net/descriptor.h"
 
@@ -49,7 +50,8 @@ class Mounted final : public Mount, private net::Reader {
                     {.valid = options.valid,
                      .direct = options.direct,
                      .home = root.attributes.file_system_id,
-                     .own = std::random_device()()}) {}
+                     .own = std::random_device()()}),
+        place_(options.directory) {}
   ~Mounted() override {
     files_.set_flush({});
     unmount();
@@ -96,7 +98,7 @@ class Mounted final : public Mount, private net::Reader {
   Operations operations_;
   TaskGroup tasks_;
   std::unique_ptr<fuse_session, EndSession> session_;
-  bool mounted_ = false;
+  MountPoint place_;
   bool ended_ = false;
   fuse_buf next_{};
   net::Descriptor descriptor_;
@@ -346,8 +348,7 @@ std::optional<Error> Mounted::begin(const MountOptions& options) {
   files_.set_flush([this](Handle file) { return flush(file); });
   session_.reset(fuse_session_new(&arguments, &used, sizeof(used), this));
   if (!session_) return Error::of_local("an option is none that FUSE knows: see above");
-  if (fuse_session_mount(session_.get(), options.directory.c_str()) != 0) return trouble(options);
-  mounted_ = true;
+  if (!place_.mount(session_.get())) return trouble(options);
   net::UniqueFd device(fcntl(fuse_session_fd(session_.get()), F_DUPFD_CLOEXEC, 0));
   if (!device || fcntl(device.fd(), F_SETFL, O_NONBLOCK) != 0) return trouble(options);
   Result<net::Descriptor, Reason> watched = net::Descriptor::watch(loop_, std::move(device));
@@ -467,7 +468,7 @@ Task<void> Mounted::settled(CancelSource& calls) {
 // The descriptor is closed first: the kernel waits for nobody who could answer then.
 void Mounted::unmount() {
   if (!ended_) end();
-  if (std::exchange(mounted_, false)) fuse_session_unmount(session_.get());
+  place_.unmount(session_.get());
   Memory(static_cast<std::byte*>(std::exchange(next_.mem, nullptr)));
 }
 

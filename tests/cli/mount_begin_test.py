@@ -156,14 +156,19 @@ class Trouble(Mounted):
             port = closed.getsockname()[1]
         self.bad(1, "", "mount", f"nfs://127.0.0.1:{port}/files?proto=tcp", self.directory)
 
-    def test_with_a_mount_whose_program_was_killed_is_told(self):
-        process = subprocess.Popen([harness.STAG, "mount", "-f", self.url(), self.directory], stderr=subprocess.DEVNULL)
+    def in_the_foreground(self):
+        """The process of a mount, which is there. It has no locks: a file is closed without asking it."""
+        process = subprocess.Popen([harness.STAG, "mount", "-f", self.url() + "&version=3", self.directory], stderr=subprocess.DEVNULL)
         deadline = time.monotonic() + PATIENCE
         while not is_mounted(self.directory):
             if process.poll() is not None:
                 self.skipTest("FUSE does not mount here")
             self.assertLess(time.monotonic(), deadline)
         self.addCleanup(self.end)
+        return process
+
+    def test_with_a_mount_whose_program_was_killed_is_told(self):
+        process = self.in_the_foreground()
         process.kill()
         process.wait()
         self.bad(1, f"'stag umount {self.directory}' first", "mount", self.url(), self.directory)
@@ -229,6 +234,18 @@ class Trouble(Mounted):
             self.bad(1, "is in use", "umount", self.directory)
             self.good("umount", "--lazy", self.directory)
         self.assertFalse(is_mounted(self.directory))
+
+    def test_that_was_unmounted_while_in_use_leaves_the_directory_to_the_next_one(self):
+        self.write(self.there("file"), b"content")
+        first = self.in_the_foreground()
+        with open(self.here("file"), "rb"):
+            self.good("umount", "--lazy", self.directory)
+            self.mount()
+            first.send_signal(signal.SIGINT)
+            self.assertEqual(first.wait(PATIENCE), 0)
+            self.assertTrue(is_mounted(self.directory))
+            self.assertEqual(self.read(self.here("file")), b"content")
+        self.good("umount", self.directory)
 
     def test_in_the_foreground_an_interruption_unmounts(self):
         process = subprocess.Popen([harness.STAG, "mount", "-f", self.url() + "&version=3", self.directory], stderr=subprocess.PIPE, text=True)
