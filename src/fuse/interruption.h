@@ -5,7 +5,11 @@
 // Thread: the loop of the Mount.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
+#include <cstdint>
+#include <unordered_set>
 #include <utility>
 
 #include "base/loop.h"
@@ -32,32 +36,67 @@ class AbandonedBytes {
   std::size_t bytes_ = 0;
 };
 
+// Processes that have waited in vain: one of their requests was given up, and nothing has shown
+// since that the server answers.
+class VainWaits {
+ public:
+  // As the kernel numbers those who make requests; 0 is nobody.
+  void add(pid_t process) {
+    if (process != 0) processes_.insert(process);
+  }
+  bool has(pid_t process) const { return processes_.contains(process); }
+  // A request of the process was answered.
+  void remove(pid_t process) {
+    if (!processes_.empty()) processes_.erase(process);
+  }
+  // What was given up has ended.
+  void clear() { processes_.clear(); }
+
+ private:
+  std::unordered_set<pid_t> processes_;
+};
+
+// What an operation is to the program that waits for it.
+enum class Wait : std::uint8_t {
+  Other,
+  // Of close(2). A program that is ended closes all its files, one after the other, and the kernel
+  // has it wait for each: after one it has waited long enough.
+  Close,
+};
+
 class Interruption {
  public:
   // Signals that end no program come here, too, and few programs expect EINTR from files.
   static constexpr Duration kPatience = std::chrono::seconds(2);
 
-  // Both outlive it.
-  Interruption(Loop& loop, AbandonedBytes& abandoned) : loop_(loop), abandoned_(abandoned) {}
+  // Of an operation that `process` waits for. What it refers to outlives it.
+  Interruption(Loop& loop, AbandonedBytes& abandoned, VainWaits& in_vain, pid_t process, Wait wait)
+      : loop_(loop), abandoned_(abandoned), in_vain_(in_vain), process_(process), wait_(wait) {}
   // The operation has ended.
-  ~Interruption() { abandoned_.remove(counted_); }
+  ~Interruption();
   Interruption(const Interruption&) = delete;
   Interruption& operator=(const Interruption&) = delete;
 
   // The operation reads or writes by so many bytes of memory of its own.
   void holds(std::size_t bytes) { held_ += bytes; }
-  // The program was interrupted. Runs `give_up` after a while, once there is room for what the
-  // operation leaves behind; never, if memory runs out before.
+  // The program was interrupted. Runs `give_up` after a while, or in the next turn of the loop,
+  // once there is room for what the operation leaves behind; never, if memory runs out before.
   void begin(Loop::Function give_up) noexcept;
   // The request was answered.
-  void end() { patience_.cancel(); }
+  void end() {
+    patience_.cancel();
+    if (counted_ == 0) in_vain_.remove(process_);
+  }
 
  private:
-  void wait() noexcept;
+  void wait(Duration patience) noexcept;
   void on_patience_over();
 
   Loop& loop_;
   AbandonedBytes& abandoned_;
+  VainWaits& in_vain_;
+  const pid_t process_;
+  const Wait wait_;
   std::size_t held_ = AbandonedBytes::kOfOperation;
   std::size_t counted_ = 0;  // as abandoned
   Loop::Function give_up_;

@@ -14,15 +14,30 @@ constexpr Duration kInstant = std::chrono::milliseconds(10);
 // Operations of a server that does not answer, whose programs are interrupted.
 struct Programs {
   void interrupt(int count, std::size_t bytes) {
-    for (int i = 0; i < count; ++i) {
-      Interruption& operation = operations.emplace_back(loop, abandoned);
-      operation.holds(bytes);
-      operation.begin([this] { ++ended; });
-    }
+    for (int i = 0; i < count; ++i) interrupt(bytes, i + 1, Wait::Other);
+  }
+  Interruption& begin(pid_t process, Wait wait) {
+    return operations.emplace_back(loop, abandoned, in_vain, process, wait);
+  }
+  void interrupt(std::size_t bytes, pid_t process, Wait wait) {
+    Interruption& operation = begin(process, wait);
+    operation.holds(bytes);
+    operation.begin([this, &operation] {
+      ++ended;
+      operation.end();
+    });
+  }
+  // Whether a close(2) of the process, interrupted, ends without a wait of its own.
+  bool closes_at_once(pid_t process) {
+    const int before = ended;
+    interrupt(0, process, Wait::Close);
+    loop.pass(kInstant);
+    return ended > before;
   }
 
   testing::ManualLoop loop;
   AbandonedBytes abandoned;
+  VainWaits in_vain;
   std::list<Interruption> operations;
   int ended = 0;
 };
@@ -58,6 +73,49 @@ TEST(Interruption, is_over_with_the_answer) {
   programs.operations.front().end();
   programs.loop.pass(2 * Interruption::kPatience);
   EXPECT_EQ(programs.ended, 0);
+}
+
+// A program that was killed while it waits for one file, and closes its others one after the other.
+struct KilledProgram : ::testing::Test {
+  static constexpr pid_t kProgram = 7, kOther = 8;
+  KilledProgram() {
+    programs.interrupt(0, kProgram, Wait::Close);
+    programs.loop.pass(Interruption::kPatience + kInstant);
+    EXPECT_EQ(programs.ended, 1);
+  }
+  Programs programs;
+};
+
+TEST_F(KilledProgram, waits_in_vain_once) {
+  for (int file = 0; file < 1000; ++file) EXPECT_TRUE(programs.closes_at_once(kProgram));
+}
+
+TEST_F(KilledProgram, hurries_no_other_one_nor_what_else_is_interrupted) {
+  EXPECT_FALSE(programs.closes_at_once(kOther));
+  const int before = programs.ended;
+  programs.interrupt(0, kProgram, Wait::Other);
+  programs.loop.pass(kInstant);
+  EXPECT_EQ(programs.ended, before);
+}
+
+TEST_F(KilledProgram, waits_again_where_it_was_answered_meanwhile) {
+  programs.begin(kOther, Wait::Other).end();
+  EXPECT_TRUE(programs.closes_at_once(kProgram));
+  programs.begin(kProgram, Wait::Other).end();
+  EXPECT_FALSE(programs.closes_at_once(kProgram));
+}
+
+TEST_F(KilledProgram, waits_again_where_what_it_gave_up_has_ended) {
+  programs.operations.clear();
+  EXPECT_FALSE(programs.closes_at_once(kProgram));
+}
+
+TEST_F(KilledProgram, waits_for_room_where_too_much_memory_is_abandoned) {
+  ASSERT_TRUE(programs.abandoned.add(AbandonedBytes::kMost - AbandonedBytes::kOfOperation));
+  EXPECT_FALSE(programs.closes_at_once(kProgram));
+  programs.abandoned.remove(AbandonedBytes::kMost - AbandonedBytes::kOfOperation);
+  programs.loop.pass(Interruption::kPatience);
+  EXPECT_EQ(programs.ended, 2);
 }
 
 }  // namespace

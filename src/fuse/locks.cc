@@ -94,7 +94,7 @@ Task<void> Operations::flock(fuse_req_t from, std::uint64_t number, fuse_file_in
 // close(2): the server keeps what was written, and a process that closes a file, however often it
 // has it open, has no more locks of it.
 Task<void> Operations::flush(fuse_req_t from, std::uint64_t number, fuse_file_info info) {
-  Request request(context_, from);
+  Request request(context_, from, Wait::Close);
   Outcome<Ok> committed = co_await unstable_writes_.commit(number);
   // A process that was forked from the one that writes closes the file, too.
   const Outcome<Ok> done = told(number, info.fh, std::move(committed), Tell::Again);

@@ -7,8 +7,10 @@
 
 namespace stag::fuse {
 
-Request::Request(RequestContext& context, fuse_req_t request)
-    : request_(request), interruption_(context.loop, context.abandoned) {
+Request::Request(RequestContext& context, fuse_req_t request, Wait wait)
+    : request_(request),
+      interruption_(context.loop, context.abandoned, context.in_vain, fuse_req_ctx(request)->pid,
+                    wait) {
   fuse_req_interrupt_func(request_, interrupted, this);
 }
 

@@ -21,12 +21,13 @@ namespace stag::fuse {
 struct RequestContext {
   Loop& loop;
   AbandonedBytes abandoned{};
+  VainWaits in_vain{};
 };
 
 class Request {
  public:
   // `context` outlives it.
-  Request(RequestContext& context, fuse_req_t request);
+  Request(RequestContext& context, fuse_req_t request, Wait wait = Wait::Other);
   // Without an answer, that of an operation that ran out of memory.
   ~Request();
   Request(const Request&) = delete;

@@ -58,6 +58,17 @@ else:
 """
 
 
+# Keeps so many files open that it has written to.
+MANY = """
+import os, sys
+files = [open(os.path.join(sys.argv[1], f"file{number}"), "wb", buffering=0) for number in range(int(sys.argv[2]))]
+for file in files * 2:
+    file.write(b"content")
+print("written", flush=True)
+sys.stdin.readline()
+"""
+
+
 def command_of(process):
     """Its command line; empty where it has ended."""
     with contextlib.suppress(OSError), open(f"/proc/{process}/cmdline", "rb") as words:
@@ -91,6 +102,21 @@ class Trouble(Mounted):
         self.assertEqual(reader.wait(PATIENCE), -signal.SIGINT)
         self.good("umount", "--lazy", self.directory)
         proxy.cut()
+
+    def test_a_program_that_is_killed_waits_for_a_stopped_server_once_not_for_each_of_its_files(self):
+        server = harness.Server([f"/files={self.there()},no_root_squash"], self.at("state"))
+        self.addCleanup(server.end)
+        self.mount(url=server.url("/files"))
+        with subprocess.Popen([sys.executable, "-c", MANY, self.directory, "100"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+            self.assertEqual(program.stdout.readline(), b"written\n")
+            harness.stand_still(self, server.process)
+            program.kill()
+            try:
+                program.wait(PATIENCE)
+            finally:
+                server.process.send_signal(signal.SIGCONT)
+        self.assertEqual({self.read(self.there(name)) for name in os.listdir(self.there())}, {b"content" * 2})
+        self.good("umount", self.directory)
 
     def interrupted_while_stopped(self, commands, options="actimeo=0"):
         """Starts them on a mount whose server is stopped, and once each waits for it, interrupts all; yields their ends."""
