@@ -247,6 +247,20 @@ class Trouble(Mounted):
             self.assertEqual(self.read(self.here("file")), b"content")
         self.good("umount", self.directory)
 
+    def test_in_the_background_keeps_no_descriptor_that_it_inherits(self):
+        reader, writer = os.pipe()
+        self.addCleanup(os.close, reader)
+        os.set_blocking(reader, False)
+        words = ("--log-file", self.at("log"), self.url(), self.directory)
+        done = harness.stag("mount", *words, pass_fds=[writer])
+        os.close(writer)
+        if "FUSE does not mount" in done.stderr:
+            self.skipTest("FUSE does not mount here")
+        self.addCleanup(self.end)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(os.read(reader, 1), b"", "nobody could write any more")
+        self.good("umount", self.directory)
+
     def test_in_the_foreground_an_interruption_unmounts(self):
         process = subprocess.Popen([harness.STAG, "mount", "-f", self.url() + "&version=3", self.directory], stderr=subprocess.PIPE, text=True)
         deadline = time.monotonic() + PATIENCE

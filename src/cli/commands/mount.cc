@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <csignal>
@@ -44,8 +45,9 @@ std::string no_process(int error) {
 class Background {
  public:
   // In the child: nullopt. In the parent, once the child is ready or has ended: the exit code; or
-  // why there is no child any more, which has said nothing.
-  Result<std::optional<Exit>, std::string> begin();
+  // why there is no child any more, which has said nothing. Of what it inherits the child keeps
+  // `errors`, if that is a file.
+  Result<std::optional<Exit>, std::string> begin(const net::UniqueFd& errors);
   // Tells the parent, and leaves the terminal; standard error becomes `errors`, if that is a file.
   void ready(const net::UniqueFd& errors);
   bool without_terminal() const { return without_terminal_; }
@@ -55,7 +57,19 @@ class Background {
   bool without_terminal_ = false;
 };
 
-Result<std::optional<Exit>, std::string> Background::begin() {
+// Whoever started it would wait for its end otherwise: for that of a pipe, or for a lock.
+void close_others(int one, int other) {
+  unsigned next = STDERR_FILENO + 1;
+  for (const int kept : {std::min(one, other), std::max(one, other)}) {
+    const auto number = static_cast<unsigned>(kept);
+    if (kept < 0 || number < next) continue;
+    if (number > next) close_range(next, number - 1, 0);
+    next = number + 1;
+  }
+  close_range(next, ~0U, 0);
+}
+
+Result<std::optional<Exit>, std::string> Background::begin(const net::UniqueFd& errors) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return Failure{no_process(errno)};
   const pid_t child = fork();
@@ -66,8 +80,8 @@ Result<std::optional<Exit>, std::string> Background::begin() {
     return Failure{no_process(error)};
   }
   if (child == 0) {
-    ::close(ends[0]);
     to_parent_ = ends[1];
+    close_others(to_parent_, errors.fd());
     return std::optional<Exit>();
   }
   ::close(ends[1]);
@@ -196,7 +210,7 @@ class MountCommand final : public Command {
       if (trouble) return failed(local_trouble("write", log_file_, trouble.value()));
     }
     if (!foreground_) {
-      const Result<std::optional<Exit>, std::string> parent = background_.begin();
+      const Result<std::optional<Exit>, std::string> parent = background_.begin(errors_);
       if (!parent) return failed(parent.error());
       if (*parent) return **parent;
     }
