@@ -26,6 +26,12 @@ class GracePeriod {
   // Before the first request. Without one the period just ends.
   void finish_by(Finish finish) { finish_ = std::move(finish); }
 
+  // Called when it has begun, or was made longer: from now on somebody is to ask active(now) again
+  // and again, until it is over.
+  using Watch = UniqueFunction<void()>;
+  // Before the first request.
+  void watch_by(Watch watch) { watch_ = std::move(watch); }
+
   // What is known of it, for an administrator.
   struct Info {
     bool active = false;        // false: it is over
@@ -58,6 +64,7 @@ class GracePeriod {
       active_.store(true, std::memory_order_release);
       begun = info_;
     }
+    if (watch_) watch_();
     if (told_) told_(begun);
   }
   // A host was granted what it claims.
@@ -133,6 +140,7 @@ class GracePeriod {
   std::uint64_t number_ = 0;  // of begin() calls
   std::uint64_t period_ = 0;  // of those that did not make a period longer
   Finish finish_;
+  Watch watch_;
   Told told_;
 };
 

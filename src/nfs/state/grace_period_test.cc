@@ -145,6 +145,21 @@ TEST(Nfs4GracePeriod, tells_once_what_must_be_written_is_written) {
   EXPECT_EQ(told.texts, (Texts{"begun", "ended"}));
 }
 
+TEST(Nfs4GracePeriod, has_whoever_is_to_notice_its_end_called_at_each_beginning) {
+  GracePeriod grace;
+  int watched = 0;
+  grace.watch_by([&] {
+    EXPECT_TRUE(grace.active());
+    ++watched;
+  });
+  grace.begin(kStart + kGrace, false);
+  EXPECT_EQ(watched, 1);
+  EXPECT_FALSE(grace.active(kStart + kGrace));
+  EXPECT_EQ(watched, 1);
+  grace.begin(kStart + 2 * kGrace, false);
+  EXPECT_EQ(watched, 2);
+}
+
 TEST(Nfs4GracePeriod, counts_what_is_reclaimed_and_by_how_many_clients) {
   GracePeriod grace;
   std::uint64_t anna = 0, bert = 0;

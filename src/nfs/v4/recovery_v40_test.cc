@@ -73,6 +73,14 @@ class Start40 : public stag::testing::Nfs40Served {
     return run({stag::testing::putfh(file.handle), op(v4::OP_LOCK, &Op::oplock, std::move(args))})
         .status;
   }
+  // Whoever has no open waits for the grace period, and does not end it.
+  v4::nfsstat4 read_without_open(const v4::nfs_fh4& file) {
+    return run({stag::testing::putfh(file), read_op({}, 0, 1)}).status;
+  }
+  void watch() {
+    nfs4_.watch_leases(loop_);
+    loop_.drain();
+  }
   v4::nfsstat4 read(const Opened& file) {
     return run({stag::testing::putfh(file.handle), read_op(file.stateid, 0, 1)}).status;
   }
@@ -234,6 +242,31 @@ TEST_F(Nfs40Restart, what_was_not_reclaimed_in_grace_is_gone) {
   Start40& third = start();
   third.client_ = third.set_up_client("a client", 3);
   EXPECT_EQ(third.reclaim(opened_.handle, "owner").status, v4::NFS4ERR_RECLAIM_BAD);
+}
+
+TEST_F(Nfs40Restart, grace_ends_though_nobody_opens_anything) {
+  Start40& second = restart_with_a_lock();
+  second.watch();
+  EXPECT_EQ(second.read_without_open(opened_.handle), v4::NFS4ERR_GRACE);
+  second.loop_.pass(kFullTime + std::chrono::seconds(2));
+  EXPECT_EQ(second.read_without_open(opened_.handle), v4::NFS4_OK);
+  EXPECT_FALSE(second.loop_.advance()) << "no timer is left";
+}
+
+TEST_F(Nfs40Restart, grace_for_adopted_clients_ends_though_nobody_opens_anything) {
+  Start40& first = start();
+  first.client_ = first.set_up_client("a client");
+  opened_ = first.open_file(1, "file", "owner");
+  start("other");  // so that the two have not counted the same start
+  Start40& other = start("other");
+  other.watch();
+  EXPECT_EQ(other.read_without_open(opened_.handle), v4::NFS4_OK);
+  auto lost = recovery::Database::open_ended(folder_.path() / "db");
+  ASSERT_TRUE(lost.ok());
+  ASSERT_TRUE(other.adopt(**lost).ok());
+  EXPECT_EQ(other.read_without_open(opened_.handle), v4::NFS4ERR_GRACE);
+  other.loop_.pass(kFullTime + std::chrono::seconds(2));
+  EXPECT_EQ(other.read_without_open(opened_.handle), v4::NFS4_OK);
 }
 
 TEST_F(Nfs40Restart, nobody_else_reclaims_what_a_client_had) {

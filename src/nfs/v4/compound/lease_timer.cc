@@ -6,6 +6,7 @@ namespace stag::nfs::nfs4 {
 
 LeaseTimer::LeaseTimer(SharedState& shared, Loop& home) : shared_(shared), home_(home) {
   shared_.lease_timer.store(this, std::memory_order_release);
+  look();
 }
 
 LeaseTimer::~LeaseTimer() {
@@ -13,11 +14,16 @@ LeaseTimer::~LeaseTimer() {
 }
 
 void LeaseTimer::look() {
-  if (!armed_ && shared_.clients.any_confirmed()) home_.post([this] { arm(); });
+  if (!armed_ && needed()) home_.post([this] { arm(); });
+}
+
+bool LeaseTimer::needed() const {
+  return shared_.clients.any_confirmed() || shared_.files.untold() ||
+         shared_.options.grace->active();
 }
 
 void LeaseTimer::arm() {
-  if (armed_ || !(shared_.clients.any_confirmed() || shared_.files.untold())) return;
+  if (armed_ || !needed()) return;
   timer_ = home_.after(std::chrono::seconds(1), [this] { expire(); });
   armed_ = true;
 }

@@ -1,6 +1,7 @@
 // LeaseTimer: lets leases run out though no client of version 4 calls. For what such a client holds
 // others wait, too: those of NFSv3 and NLM, and programs of this machine, which cannot ask for it.
-// Looks once a second while there are clients, and never while there are none.
+// So do grace periods end, which READ and WRITE of version 4.0 without an open wait for. Looks once
+// a second while there are clients or a grace period is active, and never while there are none.
 //
 // Thread: that of `home`, but look(), which is any. The SharedState and home outlive it.
 #pragma once
@@ -21,10 +22,11 @@ class LeaseTimer {
   ~LeaseTimer();
   LeaseTimer(const LeaseTimer&) = delete;
 
-  // There may be a client since the last look.
+  // There may be a client, or a grace period, since the last look.
   void look();
 
  private:
+  bool needed() const;
   void arm();
   void expire();
 

@@ -40,6 +40,7 @@ SharedState::SharedState(const ServerContext& context, const Nfs4Options& wanted
              return files.locker_at(file, preferred);
            }})) {
   files.mirror_to(server.local_locks.get());
+  options.grace->watch_by([this] { watch_leases(); });
   if (options.recovery != nullptr)
     options.grace->finish_by(
         [this](std::uint64_t number, TimePoint now) { finish_grace(number, now); });

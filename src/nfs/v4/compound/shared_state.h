@@ -88,7 +88,8 @@ class SharedState {
   // Lets leases run out, and ends clients that nobody waits for any more; once a second at most,
   // however often it is called.
   void expire(TimePoint now);
-  // A client was confirmed, whose lease runs out even if no client calls any more.
+  // A client was confirmed, whose lease runs out even if no client calls any more, or a grace
+  // period has begun, which ends likewise.
   void watch_leases();
   // Ends a client that lapsed: at once where nothing is recorded, else when its record is gone.
   // Whether it is gone.
