@@ -488,7 +488,7 @@ class Mistakes(Case):
             (2, ":5: fsid=7 is given twice", [*table, "fsid = 7", "[[export]]", 'path = "/y"', 'folder = "memory"', "fsid = 7"]),
             (2, ":2: export '/y=': is not understood", ["export = [", '"/y="]']),
             (1, ":1: ", ['export = "/x=/nonexistent"']),
-            (2, ":1: 'export' must be", ["export = 1.5"]),
+            (2, ":1: 'export' must be", ["export = 1979-05-27"]),
         ):
             self.config(*lines)
             result = stag("serve", "--state", self.state, "--config", self.path, "--tcp-port", "0", "--rdma-port", "0")

@@ -176,9 +176,25 @@ RpcWorld::Plan RpcWorld::plan() {
   return plan;
 }
 
+namespace {
+
+// A call whose time is over before it was sent says why there was no connection.
+bool ends_by_time(Reason reason) {
+  return reason == Reason::TimedOut || reason == Reason::ConnectionRefused;
+}
+
+// Of what must run once, long results are not kept for a call that is made again.
+bool ran_before(const rpc::CallError& error) {
+  return error.kind == rpc::CallError::Kind::Answered &&
+         error.status == oncrpc::ReplyStatus::accepted(oncrpc::AcceptStat::SYSTEM_ERR);
+}
+
+}  // namespace
+
 // Only what was asked for may go wrong; lost connections are the Channel's business.
 void RpcWorld::check(const Plan& plan, const rpc::CallError& error) const {
-  const bool asked_for = (plan.timeout != Duration(0) && error.reason == Reason::TimedOut) ||
+  const bool asked_for = ran_before(error) ||
+                         (plan.timeout != Duration(0) && ends_by_time(error.reason)) ||
                          (plan.cancel_after != Duration(0) && error.reason == Reason::Cancelled) ||
                          ((faults_.fail_expose != 0 || faults_.fail_expose_permille != 0) &&
                           error.reason == Reason::RegistrationsExhausted);

@@ -127,7 +127,7 @@ struct ServerCopies {
 inline bool of_all_files(const nfs::client::Error& error) {
   using nfs::client::Status;
   return error.is(Status::NotSupported) || error.is(Status::CrossDevice) ||
-         error.is(Status::Invalid) || error.is(Status::Unknown);
+         error.is(Status::Unknown);
 }
 
 class TempFile {

@@ -184,7 +184,9 @@ class RemoteTempFile final : public TempFile {
           co_await remote_.files().clone_range(source.handle, all, file_.handle, 0);
       if (!answered(cloned)) co_return Failure{cloned.error()};
       if (cloned) co_return counted(source.size);
-      ways.clone = !of_all_files(cloned.error());
+      // RFC 7862 15.13.3: what is no multiple of the file system's blocks is invalid, too.
+      ways.clone =
+          !of_all_files(cloned.error()) && !cloned.error().is(nfs::client::Status::Invalid);
     }
     // A server may fill holes when it copies.
     if (!ways.copy || source.used < source.size) co_return std::optional<std::uint64_t>();
