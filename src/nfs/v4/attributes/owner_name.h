@@ -14,15 +14,15 @@ namespace stag::nfs::nfs4 {
 // Of one number, without memory of its own.
 class OwnerDigits {
  public:
-  explicit OwnerDigits(std::uint32_t id)
-      : end_(std::to_chars(digits_.begin(), digits_.end(), id).ptr) {}
-  std::string_view text() const {
-    return {digits_.data(), static_cast<std::size_t>(end_ - digits_.data())};
+  explicit OwnerDigits(std::uint32_t id) {
+    const auto written = std::to_chars(digits_.begin(), digits_.end(), id);
+    size_ = static_cast<std::size_t>(written.ptr - digits_.data());
   }
+  std::string_view text() const { return {digits_.data(), size_}; }
 
  private:
   std::array<char, 10> digits_;
-  const char* end_;
+  std::size_t size_;
 };
 
 std::string owner_name(std::uint32_t id);
