@@ -161,13 +161,15 @@ class Patience(unittest.TestCase):
     def test_has_an_end_with_a_program_that_SIGKILL_does_not_end(self):
         async def killed(work):
             reader, writer = os.pipe()
+            began, begins = os.pipe()
             # Its standard error stays open in a process of its own, until our pipe is closed.
-            shell = await program.Program.start("/bin/sh", ["-c", f"cat <&{reader} >&2 & wait"], work, pass_fds=(reader,))
+            shell = await program.Program.start("/bin/sh", ["-c", f"cat <&{reader} >&2 & echo >&{begins}; wait"], work, pass_fds=(reader, begins))
+            os.read(began, 1)
             try:
                 await shell.kill()
             finally:
-                os.close(writer)
-                os.close(reader)
+                for each in (reader, writer, began, begins):
+                    os.close(each)
 
         with tempfile.TemporaryDirectory() as work, unittest.mock.patch.object(program, "DEATH", 0.1), self.assertRaisesRegex(program.Finding, "SIGKILL did not end it"):
             asyncio.run(killed(work))
