@@ -163,12 +163,13 @@ class Patience(unittest.TestCase):
             reader, writer = os.pipe()
             began, begins = os.pipe()
             # Its standard error stays open in a process of its own, until our pipe is closed.
-            shell = await program.Program.start("/bin/sh", ["-c", f"cat <&{reader} >&2 & echo >&{begins}; wait"], work, pass_fds=(reader, begins))
-            os.read(began, 1)
+            shell = await program.Program.start("/bin/bash", ["-c", f"cat <&{reader} >&2 & echo >&{begins}; wait"], work, pass_fds=(reader, begins))
+            os.close(begins)
+            self.assertEqual(os.read(began, 1), b"\n")
             try:
                 await shell.kill()
             finally:
-                for each in (reader, writer, began, begins):
+                for each in (reader, writer, began):
                     os.close(each)
 
         with tempfile.TemporaryDirectory() as work, unittest.mock.patch.object(program, "DEATH", 0.1), self.assertRaisesRegex(program.Finding, "SIGKILL did not end it"):
