@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/loop.h"
 #include "base/result.h"
 #include "nfs/client/protocol/types.h"
 #include "rpc/call_error.h"
@@ -17,6 +18,8 @@ namespace stag::nfs::client {
 struct OperationContext {
   std::string_view verb;  // "create"
   std::string_view name;  // may be empty
+  // Of version 4: since when it waits to be sent, or with what goes before it. Else it does not.
+  TimePoint waits_since{};
 };
 
 struct Error {

@@ -17,7 +17,7 @@ Task<void> SessionClient::bind_back_once(v4::sessionid4 sessionid) {
   ProtocolOptions options = background_options();
   options.cancel = CancelToken(stop_);
   rpc::Client client(*back_, ulb::nfs4_client(), machine_);
-  const auto came = co_await client.call<v4::NFSPROC4_COMPOUND>(args, machine_call(options));
+  const auto came = co_await client.call<v4::NFSPROC4_COMPOUND>(args, machine_call({}, options));
   const bool current = sessionid == session_.sessionid();
   if (came && came->status == v4::NFS4_OK && current) reached_ = true;
   // Not again at once, where that did not help.

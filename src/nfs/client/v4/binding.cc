@@ -12,8 +12,9 @@ constexpr OperationContext kBinding{"bind the connection to the session", {}};
 
 }  // namespace
 
-rpc::CallOptions SessionClient::machine_call(const ProtocolOptions& options) const {
-  rpc::CallOptions call = call_options_of(options);
+rpc::CallOptions SessionClient::machine_call(OperationContext context,
+                                             const ProtocolOptions& options) const {
+  rpc::CallOptions call = call_options(context, options);
   call.credentials = &machine_;
   return call;
 }
@@ -25,7 +26,7 @@ Task<Outcome<session::Fate>> SessionClient::bind_once(OperationContext context,
   operation.argop = v4::OP_BIND_CONN_TO_SESSION;
   operation.opbind_conn_to_session() = session_.bind_connection();
   const Outcome<Attempt> came =
-      co_await alone(context, std::move(operation), machine_call(options));
+      co_await alone(context, std::move(operation), machine_call(context, options));
   if (!came) co_return Failure{came.error()};
   if (came->fate != Fate::Go) co_return came->fate;
   co_return session_.on_bind_connection(of, came->results.front().opbind_conn_to_session());
@@ -34,9 +35,10 @@ Task<Outcome<session::Fate>> SessionClient::bind_once(OperationContext context,
 // One call binds the connection for all; the others wait, and find out by their own calls.
 Task<Outcome<session::Fate>> SessionClient::bind_connection(OperationContext context,
                                                             const ProtocolOptions& options) {
+  begin_to_wait(context);
   if (binding_) {
-    co_await bound_.wait(options.cancel);
-    if (options.cancel.cancelled()) co_return Failure{cancelled_error(context, channel())};
+    const Outcome<Ok> woken = co_await wait_in(bound_, context, options);
+    if (!woken) co_return Failure{woken.error()};
     co_return Fate::Go;
   }
   const InProgress in_progress(binding_, bound_);
@@ -45,6 +47,7 @@ Task<Outcome<session::Fate>> SessionClient::bind_connection(OperationContext con
     const Outcome<Fate> came = co_await bind_once(context, options);
     if (!came || *came != Fate::Later || !retry.left()) co_return came;
     co_await retry.pause();
+    begin_to_wait(context);
   }
 }
 

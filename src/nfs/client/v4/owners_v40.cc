@@ -2,25 +2,21 @@
 
 namespace stag::nfs::client::nfs4 {
 
-Task<bool> OwnersV40::Turn::begin(Ref owner, CancelToken cancel) {
-  if (owner == nullptr) co_return true;
-  while (owner->busy) {
-    co_await owner->waiting.wait(cancel);
-    if (!cancel.cancelled()) continue;
-    // It may have been woken for a turn, which is somebody else's then.
-    if (!owner->busy) owner->waiting.wake_one();
-    co_return false;
-  }
+bool OwnersV40::Turn::begin(Ref owner) {
+  if (owner == nullptr) return true;
+  if (owner->busy) return false;
   owner->busy = true;
   owner_ = std::move(owner);
-  co_return true;
+  return true;
 }
 
 void OwnersV40::Turn::end() {
   const Ref owner = std::exchange(owner_, nullptr);
   if (owner == nullptr) return;
   owner->busy = false;
-  owner->waiting.wake_one();
+  // Whoever's time is over does not take the turn.
+  while (!owner->busy && owner->waiting.wake_one()) {
+  }
 }
 
 OwnersV40::Ref OwnersV40::fresh() {

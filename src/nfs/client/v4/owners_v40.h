@@ -18,7 +18,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/cancel.h"
 #include "nfs/client/v4/wait_list.h"
 #include "nfs/session/opens.h"
 #include "nfs/session/owner_sequence.h"
@@ -64,8 +63,8 @@ class OwnersV40 {
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
     ~Turn() { end(); }
-    // False: it was cancelled. `owner` may be null.
-    Task<bool> begin(Ref owner, CancelToken cancel);
+    // False: another operation of `owner`, which may be null, is in progress.
+    bool begin(Ref owner);
     void end();
 
    private:

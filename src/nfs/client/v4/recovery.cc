@@ -109,7 +109,8 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::take_step(OperationContext 
     operation.argop = v4::OP_CREATE_SESSION;
     operation.opcreate_session() = session_.create_session();
   }
-  Outcome<Attempt> came = co_await alone(context, std::move(operation), machine_call(options));
+  Outcome<Attempt> came =
+      co_await alone(context, std::move(operation), machine_call(context, options));
   if (!came || came->fate != Fate::Go) co_return came;
   OpResult& result = came->results.front();
   came->fate = step == session::Step::ExchangeId
@@ -148,10 +149,11 @@ Task<Outcome<Ok>> SessionClient::go_on(Fate fate, v4::nfsstat4 status, Operation
 
 Task<Outcome<Ok>> SessionClient::recover(OperationContext context, const ProtocolOptions& options) {
   JukeboxRetry retry(channel().loop(), options, session_.lease());
+  begin_to_wait(context);
   while (!ready()) {
     if (recovering_) {
-      co_await recovered_.wait(options.cancel);
-      if (options.cancel.cancelled()) co_return Failure{cancelled_error(context, channel())};
+      const Outcome<Ok> woken = co_await wait_in(recovered_, context, options);
+      if (!woken) co_return woken;
       continue;
     }
     Outcome<Attempt> came = Attempt{};
@@ -166,6 +168,7 @@ Task<Outcome<Ok>> SessionClient::recover(OperationContext context, const Protoco
     minor_refused_ = came->status == v4::NFS4ERR_MINOR_VERS_MISMATCH;
     const Outcome<Ok> going = co_await go_on(came->fate, came->status, context, retry);
     if (!going) co_return going;
+    begin_to_wait(context);
   }
   waiting_.wake_all();
   co_return Ok{};

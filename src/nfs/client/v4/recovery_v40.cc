@@ -54,7 +54,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::take_step_v40(OperationCont
     operation.opsetclientid_confirm() = client_v40_.confirm();
   }
   // RFC 7530 9.1.1: always the same principal, whoever the caller is.
-  rpc::CallOptions call = call_options_of(options);
+  rpc::CallOptions call = call_options(context, options);
   call.credentials = &own_.credentials;
   Outcome<Attempt> came = co_await alone(context, std::move(operation), call);
   if (!came || came->fate != Fate::Go) co_return came;

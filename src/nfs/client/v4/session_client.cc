@@ -81,6 +81,7 @@ Outcome<SessionClient::Attempt> SessionClient::attempt_of(OperationContext conte
                                                           const v4::COMPOUND4args& asked,
                                                           rpc::CallResult<v4::COMPOUND4res> came) {
   if (!came) return Failure{Error::of_call(context, came.error())};
+  heard_ = channel().loop().now();
   if (!fits(asked.argarray, *came))
     return Failure{Error::of_protocol(context, "sent results of other operations")};
   return Attempt{Fate::Go, came->status, std::move(came->resarray)};
@@ -113,7 +114,7 @@ SessionClient::HeldTurn::~HeldTurn() {
 }
 
 // As many as there are free slots, which a SEQUENCE may have made more; without a session there is
-// nothing to wait for.
+// nothing to wait for. Whoever's time is over takes none, and the next one is woken.
 void SessionClient::wake_waiting() {
   while ((session_.slots().has_free() || !session_.has_session()) && waiting_.wake_one()) {
   }
@@ -126,7 +127,7 @@ void SessionClient::note_results(const Turn& turn, Outcome<Attempt>& came, TimeP
     if (came) came->fate = Fate::Refused;
     return;
   }
-  const bool lapsed = session_.lapsed(channel().loop().now());
+  const bool lapsed = session_.lapsed(heard_);
   came->fate = session_.on_sequence(turn, came->results.front().opsequence(), sent);
   // RFC 8881 2.10.6.1.3: said in the place of the operation behind SEQUENCE.
   if (came->fate == Fate::Go && came->status == v4::NFS4ERR_RETRY_UNCACHED_REP)
@@ -141,7 +142,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::send_with(HeldTurn held, bo
                                                                Request& request,
                                                                const ProtocolOptions& options) {
   const Turn turn = held.turn();
-  rpc::CallOptions call = call_options_of(options);
+  rpc::CallOptions call = call_options(context, options);
   call.sinks = request.sinks;
   call.results_max = request.results_max;
   v4::COMPOUND4args& compound = request.compound();
@@ -162,6 +163,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::send_with(HeldTurn held, bo
     const Outcome<Fate> bound = co_await bound_for(turn, context, options);
     if (!bound) co_return Failure{bound.error()};
     if (*bound != Fate::Go) co_return Attempt{*bound, v4::NFS4ERR_DELAY, {}};
+    call.timeout = call_options(context, options).timeout;
   }
 }
 
@@ -169,7 +171,7 @@ Task<Outcome<SessionClient::Taken>> SessionClient::settled(OperationContext cont
                                                            const ProtocolOptions& options) {
   Turn& turn = held.turn();
   // What comes may be the whole of the results that were lost (RFC 8881 2.10.6.1.3).
-  rpc::CallOptions call = call_options_of(options);
+  rpc::CallOptions call = call_options(context, options);
   call.results_max = session::Session::kCachedMax;
   for (;;) {
     v4::COMPOUND4args args;
@@ -179,6 +181,7 @@ Task<Outcome<SessionClient::Taken>> SessionClient::settled(OperationContext cont
     const TimePoint sent = channel().loop().now();
     auto came = co_await rpc_.call<v4::NFSPROC4_COMPOUND>(args, call);
     if (!came) co_return Failure{Error::of_call(context, came.error())};
+    heard_ = channel().loop().now();
     if (came->resarray.empty() || came->resarray.front().resop != v4::OP_SEQUENCE)
       co_return Taken{Fate::Broken, {}};
     Fate fate = session_.on_settling(turn, came->resarray.front().opsequence(), sent);
@@ -190,6 +193,7 @@ Task<Outcome<SessionClient::Taken>> SessionClient::settled(OperationContext cont
     const Outcome<Fate> bound = co_await bound_for(turn, context, options);
     if (!bound) co_return Failure{bound.error()};
     if (*bound != Fate::Go) co_return Taken{*bound, {}};
+    call.timeout = call_options(context, options).timeout;
   }
 }
 
@@ -200,12 +204,8 @@ Task<Outcome<SessionClient::Taken>> SessionClient::take_turn(OperationContext co
     if (turn && turn->doubtful)
       co_return co_await settled(context, HeldTurn(*this, *turn), options);
     if (turn) co_return Taken{Fate::Go, HeldTurn(*this, *turn)};
-    co_await waiting_.wait(options.cancel);
-    if (options.cancel.cancelled()) {
-      // It may have been woken for a slot, which is somebody else's then.
-      wake_waiting();
-      co_return Failure{cancelled_error(context, channel())};
-    }
+    const Outcome<Ok> woken = co_await wait_in(waiting_, context, options);
+    if (!woken) co_return Failure{woken.error()};
   }
   co_return Taken{Fate::Again, {}};
 }
@@ -262,6 +262,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::attempt(OperationContext co
 
 Task<Outcome<SessionClient::Attempt>> SessionClient::attempt_when_ready(
     OperationContext context, Request& request, const ProtocolOptions& options) {
+  begin_to_wait(context);
   if (!ready()) {
     const Outcome<Ok> recovered = co_await recover(context, options);
     if (!recovered) co_return Failure{recovered.error()};
@@ -339,13 +340,14 @@ Task<bool> SessionClient::destroy_session(v4::sessionid4 sessionid) {
   Op session;
   session.argop = v4::OP_DESTROY_SESSION;
   session.opdestroy_session().dsa_sessionid = sessionid;
-  const Outcome<Attempt> done = co_await alone(kEnding, session, machine_call(own_));
+  const Outcome<Attempt> done = co_await alone(kEnding, session, machine_call(kEnding, own_));
   if (!done || done->status != v4::NFS4ERR_CONN_NOT_BOUND_TO_SESSION) co_return done.ok();
   Op bind;
   bind.argop = v4::OP_BIND_CONN_TO_SESSION;
   bind.opbind_conn_to_session() = {sessionid, v4::CDFC4_FORE, false};
-  static_cast<void>(co_await alone(kEnding, std::move(bind), machine_call(own_)));
-  const Outcome<Attempt> again = co_await alone(kEnding, std::move(session), machine_call(own_));
+  static_cast<void>(co_await alone(kEnding, std::move(bind), machine_call(kEnding, own_)));
+  const Outcome<Attempt> again =
+      co_await alone(kEnding, std::move(session), machine_call(kEnding, own_));
   co_return again.ok();
 }
 
@@ -379,7 +381,7 @@ Task<void> SessionClient::close() {
     Op client;
     client.argop = v4::OP_DESTROY_CLIENTID;
     client.opdestroy_clientid().dca_clientid = session_.clientid();
-    static_cast<void>(co_await alone(kEnding, std::move(client), machine_call(own_)));
+    static_cast<void>(co_await alone(kEnding, std::move(client), machine_call(kEnding, own_)));
   }
   if (own_.machine_credentials && machine_.security() != nullptr)
     co_await machine_.security()->end(channel());

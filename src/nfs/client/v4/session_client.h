@@ -5,6 +5,11 @@
 // Version 4.0 has no session: its COMPOUNDs go as they are, and those that open make a client ID
 // first; opens and locks are numbered by their owners (session_client_v40.cc).
 //
+// The time limit of an operation counts what it waits for before it is sent: a slot, the turn of an
+// owner, a connection to be bound, recovery. It begins anew when the server answers anything: of
+// one that is silent all operations end when the first one does, and one that is slow is waited
+// for.
+//
 // A call that has no answer (cancelled, timed out, refused by the transport) leaves its slot in
 // doubt; whoever takes that slot next settles it first (RFC 8267 section 6.6).
 //
@@ -153,19 +158,27 @@ class SessionClient final : private Recalled {
                                             const ProtocolOptions& options);
   Task<Outcome<Attempt>> try_again(Attempt tried, OperationContext context, Request& request,
                                    const ProtocolOptions& options);
-  static Outcome<Attempt> attempt_of(OperationContext context, const v4::COMPOUND4args& asked,
-                                     rpc::CallResult<v4::COMPOUND4res> came);
+  Outcome<Attempt> attempt_of(OperationContext context, const v4::COMPOUND4args& asked,
+                              rpc::CallResult<v4::COMPOUND4res> came);
   Task<Outcome<Attempt>> send(OperationContext context, v4::COMPOUND4args& compound,
                               const rpc::CallOptions& options);
   Task<Outcome<Attempt>> send_with(HeldTurn held, bool keep, OperationContext context,
                                    Request& request, const ProtocolOptions& options);
   Task<Outcome<Attempt>> alone(OperationContext context, Op operation, rpc::CallOptions options);
+  // The time limit (time_limit.cc).
+  class TimeLimit;
+  void begin_to_wait(OperationContext& context) const;
+  TimePoint end_of(OperationContext context, const ProtocolOptions& options) const;
+  rpc::CallOptions call_options(OperationContext context, const ProtocolOptions& options) const;
+  // Until it is woken, and may look again. An error: it was cancelled, or its time is over.
+  Task<Outcome<Ok>> wait_in(WaitList& list, OperationContext context,
+                            const ProtocolOptions& options);
   void note_results(const Turn& turn, Outcome<Attempt>& came, TimePoint sent);
   void wake_waiting();
   void forget_sizes(const Request& request, bool answered);
 
   // The connection and the session (binding.cc).
-  rpc::CallOptions machine_call(const ProtocolOptions& options) const;
+  rpc::CallOptions machine_call(OperationContext context, const ProtocolOptions& options) const;
   Task<Outcome<Fate>> bind_once(OperationContext context, const ProtocolOptions& options);
   Task<Outcome<Fate>> bind_connection(OperationContext context, const ProtocolOptions& options);
   Task<bool> destroy_session(v4::sessionid4 sessionid);
@@ -195,6 +208,8 @@ class SessionClient final : private Recalled {
                                      const ProtocolOptions& options);
   Task<Outcome<Attempt>> attempt_in_turn(OperationContext context, Request& request,
                                          const ProtocolOptions& options);
+  Task<Outcome<Ok>> begin_turn(OwnersV40::Turn& turn, OwnersV40::Ref owner,
+                               OperationContext context, const ProtocolOptions& options);
   void settle_owners(Request& request);
   Task<Outcome<Attempt>> send_numbered(OperationContext context, Request& request,
                                        OwnersV40::Pair owners, const ProtocolOptions& options);
@@ -292,6 +307,7 @@ class SessionClient final : private Recalled {
   CallbackService* const callbacks_;
   CallbackServiceV40* const listening_;
   rpc::Channel* const back_;
+  TimePoint heard_{};        // the last answer of the server
   TimePoint renewed_v40_{};  // as Session::renewed_
   bool reached_ = true;      // by callbacks, as far as the server says
   bool restoring_ = false;   // the way by which callbacks come

@@ -16,7 +16,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::send_v40(OperationContext c
   std::vector<Op>& operations = request.operations();
   Op sequence = std::move(operations.front());
   operations.erase(operations.begin());
-  rpc::CallOptions call = call_options_of(options);
+  rpc::CallOptions call = call_options(context, options);
   call.sinks = request.sinks;
   call.results_max = request.results_max;
   Outcome<Attempt> came = co_await send(context, request.compound(), call);
@@ -51,16 +51,17 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::attempt_in_turn(
   // Ended in the order of the other way round.
   OwnersV40::Turn opens, locks;
   OwnersV40::Pair owners;
+  begin_to_wait(context);
   for (bool mine = false; !mine;) {
     const Outcome<Ok> recovered = co_await recover(context, options);
     if (!recovered) co_return Failure{recovered.error()};
     locks.end();
     opens.end();
     owners = owners_of(request);
-    const bool first = co_await opens.begin(owners.open, options.cancel);
-    if (!first) co_return Failure{cancelled_error(context, channel())};
-    const bool second = co_await locks.begin(owners.locks, options.cancel);
-    if (!second) co_return Failure{cancelled_error(context, channel())};
+    const Outcome<Ok> first = co_await begin_turn(opens, owners.open, context, options);
+    if (!first) co_return Failure{first.error()};
+    const Outcome<Ok> second = co_await begin_turn(locks, owners.locks, context, options);
+    if (!second) co_return Failure{second.error()};
     // While it waited the server may have lost the client, or an owner have become another one.
     mine = ready() && owners == owners_of(request);
     if (!mine || !owners.locks || !owners.locks->first_lock) continue;
@@ -72,6 +73,16 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::attempt_in_turn(
   Outcome<Attempt> came = co_await send_numbered(context, request, owners, options);
   if (came) note_lock(request, *came);
   co_return came;
+}
+
+Task<Outcome<Ok>> SessionClient::begin_turn(OwnersV40::Turn& turn, OwnersV40::Ref owner,
+                                            OperationContext context,
+                                            const ProtocolOptions& options) {
+  while (!turn.begin(owner)) {
+    const Outcome<Ok> woken = co_await wait_in(owner->waiting, context, options);
+    if (!woken) co_return woken;
+  }
+  co_return Ok{};
 }
 
 void SessionClient::note_lost_lock(Request& request) {

@@ -1,7 +1,8 @@
 // A FileSystem of NFS version 4 on our own server, in virtual time, over a Channel that does to a
 // chosen call what a lost connection does: the call never arrives and is sent again, it is executed
-// and then sent again, it is executed and nobody hears of it, it never arrives and nobody says so;
-// or the server restarts before it, or is slow to answer.
+// and then sent again, it is executed and nobody hears of it, it never arrives and nobody says so,
+// at once or when its time is over (Silent); or the server restarts before it, or is slow to
+// answer.
 #pragma once
 
 #include <cstdio>
@@ -10,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "base/pause.h"
 #include "nfs/client/file_system.h"
 #include "nfs/client/v4/nfs4.h"
 #include "nfs/export/export_table.h"
@@ -25,7 +27,16 @@
 
 namespace stag::testing {
 
-enum class Accident : std::uint8_t { None, CutBefore, CutAfter, Lost, Swallowed, Restart, Slow };
+enum class Accident : std::uint8_t {
+  None,
+  CutBefore,
+  CutAfter,
+  Lost,
+  Swallowed,
+  Silent,
+  Restart,
+  Slow
+};
 
 // Serves `store` as /data, and a read-only store as /srv/fixed.
 struct Nfs4Instance {
@@ -76,6 +87,12 @@ class AccidentChannel final : public rpc::Channel {
     server = std::make_unique<Nfs4Instance>(loop_, store_, options);
     server->channel.reduce = reduce;
   }
+  // From the next call on.
+  void fall_silent() {
+    accident = Accident::Silent;
+    at = calls + 1;
+    times = 1'000'000;
+  }
   // From the next start on.
   void keep_records() { records_.emplace("/tmp"); }
 
@@ -85,6 +102,12 @@ class AccidentChannel final : public rpc::Channel {
     if (now && (accident == Accident::CutAfter || accident == Accident::Lost))
       static_cast<void>(co_await server->channel.call(message));
     if (now && on_accident) on_accident();
+    if (now && accident == Accident::Silent) {
+      co_await pause(loop_, *message.deadline - loop_.now(), message.cancel);
+      const bool cancelled = message.cancel.cancelled();
+      co_return Failure{
+          rpc::CallError::transport(cancelled ? Reason::Cancelled : Reason::TimedOut, where())};
+    }
     if (now && (accident == Accident::Lost || accident == Accident::Swallowed))
       co_return Failure{rpc::CallError::transport(Reason::TimedOut, where())};
     const Duration delay =
