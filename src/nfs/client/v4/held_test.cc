@@ -97,6 +97,18 @@ TEST_P(Nfs4Held, an_open_is_held_until_it_is_closed) {
   EXPECT_EQ(held().opens, 0u);
 }
 
+TEST_P(Nfs4HeldWithRecords, a_lock_is_kept_by_a_server_that_has_a_shorter_lease_after_a_restart) {
+  const File file = opened();
+  must(files().lock(file, kMine, kTen));
+  channel.lease_seconds = 10;
+  channel.restart();
+  // Between two renewals of the lease of before.
+  loop.pass(std::chrono::seconds(200));
+  EXPECT_EQ(protocol->lease(), std::chrono::seconds(10));
+  EXPECT_TRUE(others_are_refused(file, kAll));
+  EXPECT_EQ(write(file), Status::Ok);
+}
+
 TEST_P(Nfs4Held, an_open_permits_what_it_was_made_for) {
   const File file = opened(access::kRead);
   EXPECT_EQ(read(file), Status::Ok);

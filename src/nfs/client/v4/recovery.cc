@@ -1,6 +1,7 @@
 // How a client ID and a session are made, and made again when the server has lost them: one step
 // after the other, by one caller for all.
 #include "nfs/client/protocol/retrying_client.h"
+#include "nfs/client/v4/attributes.h"
 #include "nfs/client/v4/claims.h"
 #include "nfs/client/v4/in_progress.h"
 #include "nfs/client/v4/session_client.h"
@@ -83,24 +84,52 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::take_claim(OperationContext
   co_return came;
 }
 
+// RFC 8881 8.4.2.1: the lease of a server that has restarted may be another one. It is asked for in
+// the COMPOUND of the last step, which does not fail with it.
+std::size_t SessionClient::ask_for_lease(Request& request) {
+  request.add(v4::OP_PUTROOTFH);
+  return request.add(v4::OP_GETATTR, &Op::opgetattr, {bitmap_of({v4::FATTR4_LEASE_TIME})});
+}
+
+void SessionClient::note_lease(Attempt& came, std::size_t place) {
+  if (came.results.size() <= place || came.results[place].resop != v4::OP_GETATTR) return;
+  v4::GETATTR4res& got = came.results[place].opgetattr();
+  if (got.status != v4::NFS4_OK) return;
+  const std::optional<Values> values = values_of(got.resok4().obj_attributes);
+  if (!values || values->lease_seconds == 0) return;
+  session_.set_lease(std::chrono::seconds(values->lease_seconds));
+  renew_later();
+}
+
+Task<Outcome<SessionClient::Attempt>> SessionClient::complete_reclaim(
+    OperationContext context, const ProtocolOptions& options) {
+  Outcome<Taken> taken = co_await take_turn(context, options);
+  if (!taken) co_return Failure{taken.error()};
+  if (taken->fate != Fate::Go) co_return Attempt{taken->fate, v4::NFS4_OK, {}};
+  Request request;
+  const std::size_t at = request.add(v4::OP_RECLAIM_COMPLETE);
+  const std::size_t lease = ask_for_lease(request);
+  Outcome<Attempt> came =
+      co_await send_with(std::move(taken->turn), true, context, request, options);
+  // It was done, whatever its results were.
+  if (came && came->fate == Fate::Gone) {
+    came->fate = session_.on_reclaim_complete(v4::NFS4_OK);
+    co_return came;
+  }
+  if (!came || came->fate != Fate::Go) co_return came;
+  if (came->results.size() > at && came->results[at].resop == v4::OP_RECLAIM_COMPLETE)
+    came->status = came->results[at].opreclaim_complete().rcr_status;
+  came->fate = session_.on_reclaim_complete(came->status);
+  note_lease(*came, lease);
+  co_return came;
+}
+
 Task<Outcome<SessionClient::Attempt>> SessionClient::take_step(OperationContext context,
                                                                const ProtocolOptions& options) {
   const session::Step step = session_.step();
   if (std::optional<Claim> claim = next_claim())
     co_return co_await take_claim(context, *std::move(claim), options);
-  if (step == session::Step::ReclaimComplete) {
-    Outcome<Taken> taken = co_await take_turn(context, options);
-    if (!taken) co_return Failure{taken.error()};
-    if (taken->fate != Fate::Go) co_return Attempt{taken->fate, v4::NFS4_OK, {}};
-    Request request;
-    request.add(v4::OP_RECLAIM_COMPLETE);
-    Outcome<Attempt> came =
-        co_await send_with(std::move(taken->turn), false, context, request, options);
-    if (came && came->fate == Fate::Go) came->fate = session_.on_reclaim_complete(came->status);
-    // It was done, whatever its results were.
-    if (came && came->fate == Fate::Gone) came->fate = session_.on_reclaim_complete(v4::NFS4_OK);
-    co_return came;
-  }
+  if (step == session::Step::ReclaimComplete) co_return co_await complete_reclaim(context, options);
   Op operation;
   if (step == session::Step::ExchangeId) {
     operation.argop = v4::OP_EXCHANGE_ID;

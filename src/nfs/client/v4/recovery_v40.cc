@@ -44,22 +44,32 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::take_step_v40(OperationCont
   if (std::optional<Claim> claim = next_claim_v40())
     co_return co_await take_claim_v40(context, *std::move(claim), options);
   if (client_v40_.step() == ClientV40::Step::Ready) co_return Attempt{Fate::Go, v4::NFS4_OK, {}};
-  const bool setting = client_v40_.step() == ClientV40::Step::SetClientid;
-  Op operation;
-  if (setting) {
-    operation.argop = v4::OP_SETCLIENTID;
-    operation.opsetclientid() = client_v40_.set_clientid();
-  } else {
-    operation.argop = v4::OP_SETCLIENTID_CONFIRM;
-    operation.opsetclientid_confirm() = client_v40_.confirm();
-  }
   // RFC 7530 9.1.1: always the same principal, whoever the caller is.
-  rpc::CallOptions call = call_options(context, options);
-  call.credentials = &own_.credentials;
-  Outcome<Attempt> came = co_await alone(context, std::move(operation), call);
-  if (!came || came->fate != Fate::Go) co_return came;
-  came->fate = setting ? client_v40_.on_set_clientid(came->results.front().opsetclientid())
-                       : client_v40_.on_confirm(came->status);
+  ProtocolOptions own = options;
+  own.credentials = own_.credentials;
+  if (client_v40_.step() == ClientV40::Step::Confirm)
+    co_return co_await confirm_client_v40(context, own);
+  Op operation;
+  operation.argop = v4::OP_SETCLIENTID;
+  operation.opsetclientid() = client_v40_.set_clientid();
+  Outcome<Attempt> came = co_await alone(context, std::move(operation), call_options(context, own));
+  if (came && came->fate == Fate::Go)
+    came->fate = client_v40_.on_set_clientid(came->results.front().opsetclientid());
+  co_return came;
+}
+
+Task<Outcome<SessionClient::Attempt>> SessionClient::confirm_client_v40(
+    OperationContext context, const ProtocolOptions& options) {
+  Request request;
+  const std::size_t at =
+      request.add(v4::OP_SETCLIENTID_CONFIRM, &Op::opsetclientid_confirm, client_v40_.confirm());
+  const std::size_t lease = ask_for_lease(request);
+  Outcome<Attempt> came = co_await send_v40(context, request, options);
+  if (!came) co_return came;
+  if (came->results.size() > at && came->results[at].resop == v4::OP_SETCLIENTID_CONFIRM)
+    came->status = came->results[at].opsetclientid_confirm().status;
+  came->fate = client_v40_.on_confirm(came->status);
+  note_lease(*came, lease);
   co_return came;
 }
 

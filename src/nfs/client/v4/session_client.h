@@ -274,6 +274,11 @@ class SessionClient final : private Recalled {
   bool ready() const;
   Task<Outcome<Ok>> recover(OperationContext context, const ProtocolOptions& options);
   Task<Outcome<Attempt>> take_step(OperationContext context, const ProtocolOptions& options);
+  Task<Outcome<Attempt>> complete_reclaim(OperationContext context, const ProtocolOptions& options);
+  static std::size_t ask_for_lease(Request& request);
+  void note_lease(Attempt& came, std::size_t place);
+  Task<Outcome<Attempt>> confirm_client_v40(OperationContext context,
+                                            const ProtocolOptions& options);
   Task<Outcome<Attempt>> take_step_v40(OperationContext context, const ProtocolOptions& options);
   // What is to be claimed before the next step, or where there is none, after them all.
   std::optional<session::Opens::Claim> next_claim();

@@ -77,6 +77,7 @@ class AccidentChannel final : public rpc::Channel {
   void restart() {
     if (server) retired_.push_back(std::move(server));
     nfs::nfs4::Nfs4Options options;
+    options.lease_seconds = lease_seconds;
     if (records_) {
       auto opened = nfs::recovery::Recovery::open(records_->path() / "db", 90, nullptr);
       STAG_CHECK(opened.ok());
@@ -130,6 +131,7 @@ class AccidentChannel final : public rpc::Channel {
   Duration answer_after{};            // of the first slow call; twice as long of the second one
   int calls = 0;
   bool reduce = false;
+  std::uint32_t lease_seconds = 90;  // from the next start on
 
  private:
   Loop& loop_;
