@@ -136,16 +136,17 @@ bool SessionClient::begin_return(const Delegations::Return& delegation) noexcept
   }
 }
 
-// Whoever has the file open keeps the open. Until the server has it back it goes on to ask for it.
+// Whoever has the file open keeps the open. Until the server has it back it goes on to ask for it;
+// at the end of the client one that is silent is left to close_all(), which asks once for them all.
 Task<void> SessionClient::give_back(Delegations::Return delegation) {
   const TimePoint recalled = channel().loop().now();
   try {
-    for (;;) {
-      const bool done = co_await returned(delegation, recalled);
-      if (done || stop_.cancelled()) break;
+    bool done = co_await returned(delegation, recalled);
+    while (!done && !stop_.cancelled()) {
       co_await pause(channel().loop(), session_.lease() / 9, CancelToken(stop_));
+      done = co_await returned(delegation, recalled);
     }
-    if (delegations_.on_returned(delegation.file.open))
+    if (delegations_.on_returned(delegation.file.open) && done)
       static_cast<void>(co_await close_open(kGivingBack, delegation.file, background_options()));
   } catch (const std::bad_alloc&) {
     delegations_.on_not_returned(delegation.file.open);

@@ -160,6 +160,23 @@ TEST_P(Nfs4Delegated, more_than_the_most_are_given_back_the_oldest_first) {
   EXPECT_GT(calls_of([&] { must(files().close(must(files().open(all[0], kReading)).file)); }), 0);
 }
 
+TEST(Nfs4DelegatedEnd, of_a_server_that_is_silent_is_not_waited_for_by_each_delegation) {
+  DelegatedWorld world(1);
+  world.begin();
+  for (int i = 0; i < 300; ++i) {
+    const std::string name = std::to_string(i);
+    FileSystem& files = world.files();
+    const Handle file = world.must(files.create(files.root(), name, {.mode = 0644})).handle;
+    world.must(files.close(world.must(files.open(file, kReading)).file));
+  }
+  EXPECT_EQ(world.delegations(), 300u);
+  world.channel.fall_silent();
+  const TimePoint begun = world.loop.now();
+  world.run(world.closed());
+  EXPECT_LE(world.loop.now() - begun, std::chrono::seconds(4)) << "twice the time of a goodbye";
+  world.channel.server->nfs4.stop_callbacks();
+}
+
 TEST_P(Nfs4Delegated, a_file_that_is_removed_is_closed_with_its_delegation) {
   read_it();
   must(files().remove(files().root(), "file"));
