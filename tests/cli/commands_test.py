@@ -268,6 +268,17 @@ class Names(Case):
         self.good("mv", self.url("b"), self.url("b"))
         self.assertEqual(self.read(self.there("b")), b"content")
 
+    def test_a_path_with_more_slashes_than_it_needs_names_the_same_files(self):
+        os.mkdir(self.there("dir"))
+        self.write(self.there("dir", "file"), b"content")
+        os.symlink(f"/files/{self.name}/dir", self.there("absolute"))
+        for root in ("//files", "/./files", "/files//."):
+            for version in ("3", "4.2"):
+                at = lambda path: self.server.url(f"{root}/{self.name}/{path}") + f"&version={version}"
+                self.assertEqual(self.good("cat", at("absolute/file")), "content", (root, version))
+                self.good("mv", at("dir/file"), self.url("moved"))
+                self.good("mv", self.url("moved"), at("dir/file"))
+
     def test_ln_makes_hard_and_symbolic_links(self):
         self.write(self.there("file"), b"content")
         self.good("ln", self.url("file"), self.url("hard"))

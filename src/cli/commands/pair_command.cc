@@ -14,8 +14,9 @@ Outcome<std::string> PairCommand::path_within(Remote& remote, const std::string&
   std::string root = remote.files().root_path();
   if (!root.ends_with('/')) root.push_back('/');
   const bool same_server = parsed->nfs_address() == remote.url().nfs_address();
-  if (same_server && (parsed->path + "/").starts_with(root))
-    return parsed->path.substr(std::min(root.size(), parsed->path.size()));
+  const std::string path = nfs::client::tidy_path(parsed->path);
+  if (same_server && (path + "/").starts_with(root))
+    return path.substr(std::min(root.size(), path.size()));
   return Failure{Error::of_url(
       fmt::format("'{}' is not in the export {} of {}; between exports, use 'stag cp'", url,
                   remote.files().root_path(), to_string(remote.url().nfs_address())))};

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "nfs/client/session/url.h"
 #include "nfs/proto/mount3.h"
 #include "nfs/ulb/nfs3.h"
 
@@ -20,15 +21,6 @@ constexpr std::size_t kNamedExports = 8;
 
 rpc::Client client_of(rpc::Channel& channel, rpc::Credentials credentials) {
   return rpc::Client(channel, ulb::mount3(), std::move(credentials));
-}
-
-// "/a//b/" is "/a/b".
-std::string tidy(std::string_view path) {
-  std::string out;
-  for (const char c : path)
-    if (c != '/' || !out.ends_with('/')) out.push_back(c);
-  while (out.size() > 1 && out.ends_with('/')) out.pop_back();
-  return out.empty() ? "/" : out;
 }
 
 std::string parent_of(std::string_view path) {
@@ -51,7 +43,7 @@ std::string rest_of(std::string_view directory, std::string_view path) {
 std::vector<std::string> candidates(const std::string& path, const ExportList& exports) {
   std::vector<std::string> out;
   for (const ListedExport& listed : exports) {
-    const std::string directory = tidy(listed.path);
+    const std::string directory = tidy_path(listed.path);
     if (!lies_in(directory, path)) continue;
     if (out.empty())
       out.push_back(directory);
@@ -162,7 +154,7 @@ Task<Outcome<MountPoint>> mount(rpc::Channel& channel, std::string path,
   rpc::Client client = client_of(channel, std::move(credentials));
   const Outcome<ExportList> exports = co_await exports_if_told(client, options, nfs_version);
   if (!exports) co_return Failure{exports.error()};
-  path = tidy(path);
+  path = tidy_path(path);
   std::optional<Error> first;
   for (const std::string& directory : candidates(path, *exports)) {
     const rpc::CallResult<MountAnswer> answer =

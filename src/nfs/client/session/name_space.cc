@@ -19,6 +19,7 @@ Task<Outcome<MountPoint>> find_file_system(Protocol& protocol, Found root, std::
   std::size_t begin = next_component(path, 0);
   MountPoint found{root.handle, "/", path.substr(begin)};
   Handle at = root.handle;
+  std::string walked;
   std::uint64_t file_system = root.attributes->file_system_id;
   while (begin < path.size()) {
     const std::size_t end = std::min(path.find('/', begin), path.size());
@@ -30,9 +31,10 @@ Task<Outcome<MountPoint>> find_file_system(Protocol& protocol, Found root, std::
     if (!next && next.error().kind != Error::Kind::Nfs) co_return Failure{next.error()};
     if (!next || next->attributes->type != FileType::Directory) break;
     at = next->handle;
+    walked.append("/").append(name);
     if (next->attributes->file_system_id == file_system) continue;
     file_system = next->attributes->file_system_id;
-    found = {at, path.substr(0, end), path.substr(begin)};
+    found = {at, walked, path.substr(begin)};
   }
   co_return found;
 }

@@ -383,10 +383,11 @@ TEST(ClientSession4, begins_where_the_file_system_of_the_path_does) {
   struct Case {
     const char *path, *root, *rest;
   };
-  for (const Case& one : {Case{"/", "/", ""}, Case{"/data", "/data", ""},
-                          Case{"//srv/./fixed//", "//srv/./fixed", ""}, Case{"/srv", "/", "srv"},
-                          Case{"/data/a//b", "/data", "a//b"}, Case{"/nothing/b", "/", "nothing/b"},
-                          Case{"/data/../x", "/data", "../x"}}) {
+  for (const Case& one :
+       {Case{"/", "/", ""}, Case{"/data", "/data", ""}, Case{"//srv/./fixed//", "/srv/fixed", ""},
+        Case{"/./data/a", "/data", "a"}, Case{"/srv", "/", "srv"},
+        Case{"/data/a//b", "/data", "a//b"}, Case{"/nothing/b", "/", "nothing/b"},
+        Case{"/data/../x", "/data", "../x"}}) {
     const Url url = *Url::parse("nfs://server" + std::string(one.path) + "?version=4");
     auto session = run_on(loop, Session::open({nfs, nfs}, url, options));
     ASSERT_TRUE(session.ok()) << session.error().sentence;

@@ -302,6 +302,16 @@ Address Url::mount_address() const {
   return {host, mount_port.value_or(usual)};
 }
 
+std::string tidy_path(std::string_view path) {
+  std::string tidied;
+  while (!path.empty()) {
+    const std::string_view name = path.substr(0, path.find('/'));
+    path.remove_prefix(std::min(name.size() + 1, path.size()));
+    if (!name.empty() && name != ".") tidied.append("/").append(name);
+  }
+  return tidied.empty() ? "/" : tidied;
+}
+
 std::string to_string(const Url& url) {
   std::string text = std::string(kScheme) + to_string(url.nfs_address());
   constexpr std::string_view kHex = "0123456789ABCDEF";

@@ -51,7 +51,7 @@ struct Url {
   std::optional<Address> callback;
   // Callbacks of versions 4.1 and 4.2 come by a TCP connection of their own, to mount_address().
   bool callbacks_by_tcp = false;
-  std::uint32_t connections = 1;          // that calls are spread over, up to kMostConnections
+  std::uint32_t connections = 1;  // that calls are spread over, up to kMostConnections
 
   // Fails with Kind::Url and a sentence that names the offending part.
   static Outcome<Url> parse(std::string_view text);
@@ -66,6 +66,9 @@ struct Url {
   static bool looks_like(std::string_view text);
   friend bool operator==(const Url&, const Url&) = default;
 };
+
+// An absolute path without what it does not need: "/a//./b/" is "/a/b".
+std::string tidy_path(std::string_view path);
 
 // "nfs://host:port/path", the path encoded again and without options: for messages.
 std::string to_string(const Url& url);
