@@ -171,6 +171,18 @@ TEST_F(Nfs4CopyGoesOn, no_more_where_it_is_short) {
   ASSERT_TRUE(copy.outcome && copy.outcome->ok()) << "the first piece";
 }
 
+TEST_F(Nfs4CopyGoesOn, no_more_where_COPY_itself_is_cancelled_before_its_answer) {
+  channel.fall_silent();
+  tasks.add(copy.run(*files, from, to, kOneStep));
+  loop.drain();
+  EXPECT_FALSE(copy.outcome);
+  copy.cancel.cancel();
+  loop.drain();
+  ASSERT_TRUE(copy.outcome && !copy.outcome->ok());
+  EXPECT_TRUE(copy.outcome->error().cancelled());
+  channel.accident = Accident::None;
+}
+
 // A copy of which a second goes by for each piece: the client asks how far it is.
 class CopyLife : public CopyWorld {
  public:
