@@ -185,6 +185,31 @@ class Secure(Case):
         self.assertEqual(high.call(*self.GETATTR, handle), self.STALE)
 
 
+class SecureOverRdma(Case):
+    """Version 4, which has no MOUNT."""
+
+    def test_exports_are_for_any_port_unless_they_are_not_served_over_RDMA(self):
+        server = self.start(exports=("/open=memory,secure,no_root_squash", "/shut=memory,secure,no_root_squash,no_rdma", "/tcp=memory,no_rdma"))
+        self.assertEqual(stag("touch", server.url("/open/file") + "&version=4").returncode, 0)
+        self.denied("permission denied", "touch", server.url("/shut/file") + "&version=4")
+        self.denied("permission denied", "ls", server.url("/tcp") + "&version=4")
+        self.assertEqual(stag("touch", server.tcp("/tcp/file") + "&version=4").returncode, 0)
+
+    REMARK = "is root there over RDMA"
+
+    def test_is_remarked_on_at_start_and_reload_where_it_makes_anybody_root(self):
+        self.config('export = ["/trap=memory,secure,no_root_squash", "/tcp=memory,secure,no_root_squash,no_rdma", "/squashed=memory,secure",',
+                    '"/nobody=memory,secure,no_root_squash,all_squash", "/krb=memory,secure,no_root_squash,sec=none", "/any=memory,no_root_squash"]')
+        server = self.start("--config", self.path)
+        self.assertEqual(server.log().count(self.REMARK), 1, server.log())
+        self.assertIn(f"stag serve: {self.path}:1: any user of a client of /trap", server.log())
+        self.config('export = ["/new=memory,client=127.0.0.1:secure:no_root_squash,client=*"]')
+        server.process.send_signal(signal.SIGHUP)
+        self.assertIn("added /new", server.process.stdout.readline())
+        self.assertEqual(server.log().count(self.REMARK), 2, server.log())
+        self.assertIn(f"stag serve: {self.path}:1: any user of a client of /new (127.0.0.1)", server.log())
+
+
 class Exports(Case):
     def test_may_lie_within_each_other(self):
         outer, inner = self.folder("outer", "file"), self.folder("inner", "deep")

@@ -60,6 +60,7 @@ void narrow(std::vector<nfs::ClientRule>& rules, const nfs::ExportOptions& least
     options.root_squash |= least.root_squash;
     options.all_squash |= least.all_squash;
     options.secure |= least.secure;
+    options.rdma &= least.rdma;
     std::erase_if(options.flavors, [&](oncrpc::AuthFlavor flavor) {
       return std::ranges::count(least.flavors, flavor) == 0;
     });

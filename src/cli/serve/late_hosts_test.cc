@@ -137,6 +137,7 @@ TEST(LateHosts, that_never_were_known_get_no_more_by_a_rule_for_many) {
     EXPECT_FALSE(terms_of(line, "192.0.2.8")->root_squash) << many;
   }
   EXPECT_EQ(rights_of(line_of("/srv nowhere(rw,no_root_squash) *(ro)"), "192.0.2.8"), "ro");
+  EXPECT_FALSE(terms_of(line_of("/srv nowhere(ro,no_rdma) *(rw)"), "192.0.2.8")->rdma);
   EXPECT_EQ(rights_of(line_of("/srv nowhere(rw,sec=krb5) *(rw,sec=sys)"), "192.0.2.8"), "closed");
   EXPECT_EQ(terms_of(line_of("/srv nowhere(sec=krb5) *(sec=sys:krb5)"), "192.0.2.8")->flavors,
             std::vector{oncrpc::AuthFlavor::KRB5});

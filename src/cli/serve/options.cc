@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "cli/serve/ceph_export.h"
+#include "cli/serve/export_remarks.h"
 #include "cli/serve/exports_file.h"
 #include "cli/serve/process.h"
 #include "cli/support/output.h"
@@ -49,15 +50,17 @@ void ServeOptions::declare_exports(Arguments& arguments) {
   arguments.texts(
       "--export", export_texts,
       fmt::format("/name=DIR|memory{}[,OPTION]...", ceph ? "|ceph:PATH" : ""),
-      fmt::format("a folder{} to export; options are those of "
-                  "exports(5): ro, rw, root_squash, no_root_squash, all_squash, anonuid=N, "
-                  "anongid=N, secure, insecure, sec=sys:krb5:krb5i:krb5p:none, fsid=N; at_once, "
-                  "offload: whether the threads that serve connections may use the folder's file "
-                  "system themselves [if it is on this machine]; nfs_only: no program here uses "
-                  "it; client=CLIENT[:OPTION]... for each that may mount it: an address, a "
-                  "network, a host, a pattern of names (*.example.com) or a netgroup (@trusted) "
-                  "[all]",
-                  ceph ? kCeph : " or memory"));
+      fmt::format(
+          "a folder{} to export; options are those of "
+          "exports(5): ro, rw, root_squash, no_root_squash, all_squash, anonuid=N, "
+          "anongid=N, secure, insecure, sec=sys:krb5:krb5i:krb5p:none, fsid=N; no_rdma: over "
+          "TCP only; at_once, "
+          "offload: whether the threads that serve connections may use the folder's file "
+          "system themselves [if it is on this machine]; nfs_only: no program here uses "
+          "it; client=CLIENT[:OPTION]... for each that may mount it: an address, a "
+          "network, a host, a pattern of names (*.example.com) or a netgroup (@trusted) "
+          "[all]",
+          ceph ? kCeph : " or memory"));
 }
 
 void ServeOptions::declare(Arguments& arguments) {
@@ -186,6 +189,8 @@ Result<std::vector<ExportLine>, ExportSet::Trouble> ServeOptions::read_exports()
     return wrong(
         "nothing to serve; say what with --export /name=DIR, --export /name=memory or "
         "--exports-file FILE");
+  for (const ExportLine& line : lines)
+    for (const std::string& remark : remarks_on(line)) offer_error("stag serve: " + remark);
   return lines;
 }
 

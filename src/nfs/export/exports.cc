@@ -38,6 +38,8 @@ constexpr Flag kFlags[] = {
     {"no_all_squash", &ExportOptions::all_squash, false},
     {"secure", &ExportOptions::secure, true},
     {"insecure", &ExportOptions::secure, false},
+    {"rdma", &ExportOptions::rdma, true},
+    {"no_rdma", &ExportOptions::rdma, false},
 };
 
 struct FlavorName {
@@ -100,10 +102,11 @@ std::optional<oncrpc::AuthFlavor> flavor_named(std::string_view name) {
 
 Result<Ok, ExportError> apply_export_option(std::string_view word, ExportOptions& options) {
   if (apply(word, options)) return Ok{};
-  return Failure{ExportError{
-      "export option '" + std::string(word) +
-      "' is not known; there are ro, rw, root_squash, no_root_squash, all_squash, "
-      "no_all_squash, secure, insecure, anonuid=N, anongid=N and sec=sys:krb5:krb5i:krb5p:none"}};
+  return Failure{
+      ExportError{"export option '" + std::string(word) +
+                  "' is not known; there are ro, rw, root_squash, no_root_squash, all_squash, "
+                  "no_all_squash, secure, insecure, rdma, no_rdma, anonuid=N, anongid=N and "
+                  "sec=sys:krb5:krb5i:krb5p:none"}};
 }
 
 Result<ExportOptions, ExportError> parse_export_options(std::string_view text) {
@@ -172,14 +175,18 @@ Export::Terms terms_of(const std::vector<ClientRule>& rules, const rpc::Origin& 
   return terms;
 }
 
+// Whether the options take a caller with such a transport and port.
+bool admits(const ExportOptions& options, const rpc::Origin& origin) {
+  // Kernels that mount over RDMA take no reserved port: as with Linux's server, none is wanted.
+  if (origin.transport == rpc::TransportKind::Rdma) return options.rdma;
+  return !options.secure || (origin.peer.port > 0 && origin.peer.port < 1024);
+}
+
 }  // namespace
 
 Export::Terms Export::terms_for(const rpc::Origin& origin) const {
   Terms terms = spec.clients.empty() ? Terms{&spec.options} : terms_of(spec.clients, origin);
-  if (terms.options == nullptr || !terms.options->secure) return terms;
-  // An RDMA client has no reserved port to show.
-  const bool reserved = origin.peer.port > 0 && origin.peer.port < 1024;
-  if (!reserved && origin.transport != rpc::TransportKind::Rdma) terms.options = nullptr;
+  if (terms.options != nullptr && !admits(*terms.options, origin)) terms.options = nullptr;
   return terms;
 }
 

@@ -31,6 +31,7 @@ struct ExportOptions {
   std::uint32_t anonymous_uid = 65534;
   std::uint32_t anonymous_gid = 65534;
   bool secure = false;  // TCP and UDP clients must use a port below 1024; RDMA clients need not
+  bool rdma = true;     // false: TCP and UDP clients only
   // The security flavors (RFC 5531 section 8.2; those of Kerberos by their pseudo-flavors) that
   // Calls may have, the preferred one first. Calls with AUTH_NONE act as the anonymous user.
   std::vector<oncrpc::AuthFlavor> flavors = {oncrpc::AuthFlavor::AUTH_SYS,

@@ -115,6 +115,14 @@ TEST(Export, admits_reserved_ports_and_rdma_when_secure) {
   EXPECT_NE(secure.terms_for(rdma).options, nullptr);
 }
 
+TEST(Export, without_rdma_is_open_by_other_transports_only) {
+  rpc::Origin rdma = from("192.0.2.1");
+  rdma.transport = rpc::TransportKind::Rdma;
+  EXPECT_EQ(with("no_rdma").terms_for(rdma).options, nullptr);
+  EXPECT_NE(with("no_rdma").terms_for(from("192.0.2.1")).options, nullptr);
+  EXPECT_NE(with("no_rdma,rdma").terms_for(rdma).options, nullptr);
+}
+
 // The anonymous user's number tells which rule it was.
 Export open_to(const std::vector<std::pair<const char*, std::uint32_t>>& rules) {
   Export made = with("");
