@@ -229,6 +229,7 @@ class ConfigFiles(Case):
             store-patience = 10
             drain = 10
             take-over = false
+            check = false
             inline-threshold = 4096
             credits = 32
             crc = true

@@ -378,7 +378,7 @@ class Reloads(Case):
         # In the first row it is what stands in that file, in the last which file it is.
         at_once.remove("exports-file")
         options = re.findall(r"^ +(?:-\w,)?--([a-z0-9-]+)", stag("serve", "--help").stdout, re.M)
-        self.assertEqual(sorted(at_once + restart), sorted(set(options) - {"help", "config", "take-over"}))
+        self.assertEqual(sorted(at_once + restart), sorted(set(options) - {"help", "config", "take-over", "check"}))
         self.config('export = "/x=memory"')
         server = self.start("--config", self.path, exports=())
         values = {name: value for value, names in self.VALUES.items() for name in names}

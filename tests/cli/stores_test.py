@@ -255,6 +255,13 @@ class StoreThatHangs(unittest.TestCase):
         self.assertEqual(started.returncode, 1)
         self.assertIn(f"the folder {self.store.folder} does not answer", started.stderr)
 
+    def test_is_remarked_on_by_a_check_which_is_no_failure(self):
+        """A reload leaves it as it is, and would not be done otherwise (ExecReload=)."""
+        harness.stand_still(self, self.store.process)
+        checked = stag("serve", "--check", "--config", self.config, "--state", self.state, "--store-patience", "1")
+        self.assertEqual(checked.returncode, 0)
+        self.assertIn(f"the folder {self.store.folder} does not answer", checked.stderr)
+
 
 if __name__ == "__main__":
     reason = why_not()

@@ -31,6 +31,7 @@ struct Gauges {
   // Of RPCSEC_GSS.
   std::uint64_t contexts = 0, half_open_contexts = 0;
   std::vector<StoreQueues> stores;
+  bool reload_succeeded = true;  // of the configuration, the last one
   ProcessUsage process;
 };
 

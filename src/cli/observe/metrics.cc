@@ -281,11 +281,14 @@ void add_process(MetricFamilies& to, const ProcessUsage& process) {
             in_seconds(process.began.time_since_epoch()));
 }
 
-void add_server(MetricFamilies& to, const Observation& observation) {
+void add_server(MetricFamilies& to, const Observation& observation, bool reload_succeeded) {
   to.begin("stag_build_info", "The version of the server; always 1.", MetricType::Gauge);
   to.gauge({{"version", STAG_VERSION}}, std::uint64_t{1});
   to.single("stag_uptime_seconds", "Time since the start of the server.",
             in_seconds(observation.uptime()));
+  to.single("stag_config_last_reload_successful",
+            "Whether the configuration was taken on when it was last read; 1 also before that.",
+            reload_succeeded ? 1 : 0);
 }
 
 }  // namespace
@@ -302,7 +305,7 @@ std::vector<MetricFamily> to_metrics(const Observation& observation, const Gauge
   add_events(families, observation, sums);
   add_stores(families, gauges);
   add_state(families, gauges);
-  add_server(families, observation);
+  add_server(families, observation, gauges.reload_succeeded);
   add_process(families, gauges.process);
   return std::move(families).finish();
 }

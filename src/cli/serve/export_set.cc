@@ -116,11 +116,14 @@ Result<Ok, Trouble> check(const std::vector<ExportLine>& lines, const Names& nam
 
 }  // namespace
 
-Result<Ok, Trouble> ExportSet::rehearse(const std::vector<ExportLine>& lines, StoreWatch& stores,
-                                        const std::string& state_directory) {
-  if (const auto checked = check(lines, system_client_names()); !checked) return checked;
+Result<std::vector<std::string>, Trouble> ExportSet::rehearse(const std::vector<ExportLine>& lines,
+                                                              StoreWatch& stores,
+                                                              const std::string& state_directory) {
+  if (const auto checked = check(lines, system_client_names()); !checked)
+    return Failure{checked.error()};
+  std::vector<std::string> doubts;
   for (const ExportLine& line : lines) {
-    if (!line.doubt.empty()) return Failure{Trouble{doubt_of(line)}};
+    if (!line.doubt.empty()) doubts.push_back(doubt_of(line));
     if (line.folder.empty() || is_ceph(line.folder)) continue;
     const std::string name = "export " + line.path;
     // Without a state directory in its options the file system keeps its table in memory.
@@ -128,10 +131,10 @@ Result<Ok, Trouble> ExportSet::rehearse(const std::vector<ExportLine>& lines, St
         stores.ask(name, [options = options_of(line, stores.make(name)), state_directory] {
           return open_folder(options, state_directory);
         });
-    if (!opened) return Failure{Trouble{why_not_opened(line, opened.error())}};
-    if (!*opened) return Failure{Trouble{line.where + opened->error()}};
+    if (!opened) doubts.push_back(why_not_opened(line, opened.error()));
+    if (opened && !*opened) return Failure{Trouble{line.where + opened->error()}};
   }
-  return Ok{};
+  return doubts;
 }
 
 const ExportSet::ServedExport* ExportSet::find(const std::string& path) const {

@@ -38,9 +38,12 @@ class ExportSet {
   // changes. On failure nothing changes.
   Result<std::string, Trouble> replace(std::vector<ExportLine> lines);
   // Whether a server that starts could serve these exports, as far as can be tried without the
-  // state directory, which another server may have, and without a mount of CephFS. Blocks likewise.
-  static Result<Ok, Trouble> rehearse(const std::vector<ExportLine>& lines, StoreWatch& stores,
-                                      const std::string& state_directory);
+  // state directory, which another server may have, and without a mount of CephFS. Yields a
+  // sentence for each of which nobody can tell, because its folder does not answer. Blocks
+  // likewise.
+  static Result<std::vector<std::string>, Trouble> rehearse(const std::vector<ExportLine>& lines,
+                                                            StoreWatch& stores,
+                                                            const std::string& state_directory);
 
   // Those that the name service does not know now.
   std::set<std::string> late_hosts() const;

@@ -38,7 +38,9 @@ void Observing::look_at_exports() {
 Result<Ok, std::string> Observing::start_metrics() {
   if (metrics_at_.empty()) return Ok{};
   auto made = MetricsServer::open(metrics_at_, [this] {
-    return to_metrics(observation_, take_gauges(sources_, steady_now()));
+    Gauges gauges = take_gauges(sources_, steady_now());
+    gauges.reload_succeeded = reload_succeeded_;
+    return to_metrics(observation_, gauges);
   });
   if (!made) return Failure{made.error()};
   metrics_ = *std::move(made);

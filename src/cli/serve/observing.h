@@ -1,6 +1,7 @@
 // What `stag serve` lets its operator see: the Observation of its services, and metrics.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -26,6 +27,12 @@ class Observing {
   // The exports that are counted by themselves; after each change of them. Any thread.
   void look_at_exports();
 
+  // After a reload, whether it succeeded. Any thread.
+  void reloaded(bool succeeded) {
+    reload_succeeded_ = succeeded;
+    look_at_exports();
+  }
+
   // Does nothing where no metrics are wanted. The error is a sentence.
   Result<Ok, std::string> start_metrics();
   // Where they are; 0: nowhere.
@@ -41,6 +48,7 @@ class Observing {
   Observation observation_;
   const GaugeSources sources_;
   const std::string metrics_at_;
+  std::atomic<bool> reload_succeeded_ = true;  // the last one, or there was none
   std::unique_ptr<MetricsServer> metrics_;
 };
 

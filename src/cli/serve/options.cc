@@ -113,6 +113,10 @@ void ServeOptions::declare_process(Arguments& arguments) {
   arguments.flag("--take-over", take_over,
                  "take the place of the server that runs with the same --state, if one does: its "
                  "listening sockets, and then its state; clients notice a moment's silence");
+  arguments.flag(
+      "--check", check_only,
+      "serve nothing: look through settings and exports, say what is wrong with them, and "
+      "end with 0 if nothing is; a server that runs is left alone");
   arguments.config("--config", config, {"export"},
                    "settings by the names of these options: export = [\"/data=/srv/data\"], or "
                    "tables [[export]]; SIGHUP reads exports, log-level, slow-call and trace-client "

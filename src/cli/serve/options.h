@@ -52,6 +52,7 @@ class ServeOptions {
   std::uint32_t store_patience = 10;
   std::uint32_t drain = 10;
   bool take_over = false;
+  bool check_only = false;
   std::vector<std::string> fabrics;
   std::string device;
   rpc::rdma::ServerOptions rdma;

@@ -5,6 +5,7 @@
 #include "cli/observe/metrics_server.h"
 #include "cli/serve/late_hosts.h"
 #include "cli/serve/listeners.h"
+#include "cli/support/output.h"
 
 namespace stag::cli {
 namespace {
@@ -14,7 +15,11 @@ Result<Ok, std::string> check_users(const ServeOptions& options,
   if (const auto checked = options.control.check(); !checked) return checked;
   if (const auto checked = options.kerberos.check(lines); !checked) return checked;
   if (const auto opened = options.id_mapping.open(); !opened) return Failure{opened.error()};
-  // The predecessor may know who that is, and admit him.
+  return Ok{};
+}
+
+// The predecessor may know who that is, and admit him.
+Result<Ok, std::string> check_clients(const std::vector<ExportLine>& lines) {
   for (const ExportLine& line : lines)
     if (const auto unknown = unknown_clients(line); !unknown.empty())
       return Failure{fmt::format("{}client {}", line.where, unknown.front())};
@@ -41,13 +46,27 @@ ExportSet::Trouble nothing_has_changed(ExportSet::Trouble trouble) {
 
 }  // namespace
 
+Result<Ok, ExportSet::Trouble> check_configuration(const ServeOptions& options,
+                                                   const std::vector<ExportLine>& lines,
+                                                   StoreWatch& stores) {
+  if (const auto checked = check_users(options, lines); !checked)
+    return Failure{ExportSet::Trouble{checked.error()}};
+  const auto doubts = ExportSet::rehearse(lines, stores, options.state);
+  if (!doubts) return Failure{doubts.error()};
+  for (const std::string& doubt : *doubts) offer_error("stag serve: " + doubt);
+  return Ok{};
+}
+
 Result<Ok, ExportSet::Trouble> preflight(const ServeOptions& options,
                                          const std::vector<ExportLine>& lines, StoreWatch& stores,
                                          ServedSockets& sockets, const TakeOver& predecessor) {
   if (const auto checked = check_users(options, lines); !checked)
     return Failure{nothing_has_changed({checked.error()})};
-  if (const auto served = ExportSet::rehearse(lines, stores, options.state); !served)
-    return Failure{nothing_has_changed(served.error())};
+  if (const auto known = check_clients(lines); !known)
+    return Failure{nothing_has_changed({known.error()})};
+  const auto doubts = ExportSet::rehearse(lines, stores, options.state);
+  if (!doubts) return Failure{nothing_has_changed(doubts.error())};
+  if (!doubts->empty()) return Failure{nothing_has_changed({doubts->front()})};
   if (const auto checked = check_places(options, sockets, predecessor); !checked)
     return Failure{nothing_has_changed({checked.error()})};
   return Ok{};

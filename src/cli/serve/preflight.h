@@ -1,5 +1,5 @@
-// Preflight: as much of a successor's start (--take-over) as can be tried while its predecessor
-// serves (docs/decisions/0056-handing-over.md). What is wrong is said before anybody has to go.
+// Preflight: as much of a start as can be tried while another server runs, which is left alone.
+// What is wrong is said before anybody has to go (docs/decisions/0056-handing-over.md).
 #pragma once
 
 #include <vector>
@@ -11,8 +11,16 @@
 
 namespace stag::cli {
 
-// Makes the listening sockets that `sockets` lacks. Leaves alone what one process at a time may
-// have: the state directory, a mount of CephFS, the listeners of RDMA devices. Blocking.
+// Of `stag serve --check`: settings and exports, without asking for hosts by their names. A folder
+// that does not answer is told of on standard error, and no failure: a reload leaves it as it is.
+// Blocking.
+Result<Ok, ExportSet::Trouble> check_configuration(const ServeOptions& options,
+                                                   const std::vector<ExportLine>& lines,
+                                                   StoreWatch& stores);
+
+// Of a successor (--take-over). Makes the listening sockets that `sockets` lacks. Leaves alone what
+// one process at a time may have: the state directory, a mount of CephFS, the listeners of RDMA
+// devices. Blocking.
 Result<Ok, ExportSet::Trouble> preflight(const ServeOptions& options,
                                          const std::vector<ExportLine>& lines, StoreWatch& stores,
                                          ServedSockets& sockets, const TakeOver& predecessor);

@@ -34,10 +34,6 @@ Result<std::vector<Setting>, std::string> read(const ConfigFile& file) {
   return file.given() ? file.read() : std::vector<Setting>();
 }
 
-void reload_failed(std::string_view why) {
-  trace(Reason::ExportsReloadFailed, kReloadSource, why);
-}
-
 }  // namespace
 
 Reload::Reload(const ServeOptions& options, ExportSet& exports, Observation& observation,
@@ -66,15 +62,24 @@ Result<std::unique_ptr<ServeOptions>, std::string> Reload::try_out(
   return trial;
 }
 
-void Reload::operator()() {
+Result<Ok, std::string> Reload::operator()() {
+  Result<Ok, std::string> done = read_again();
+  if (!done && !ending_.stop_requested())
+    trace(Reason::ExportsReloadFailed, kReloadSource, done.error());
+  return done;
+}
+
+Result<Ok, std::string> Reload::read_again() {
   const auto settings = read(options_.config);
-  if (!settings) return reload_failed(settings.error());
+  if (!settings) return Failure{settings.error()};
   const auto now = try_out(*settings);
-  if (!now) return reload_failed(now.error());
-  if (options_.exports_are_in_file() && !replace_exports()) return;
+  if (!now) return Failure{now.error()};
+  if (options_.exports_are_in_file())
+    if (auto replaced = replace_exports(); !replaced) return replaced;
   const std::vector<std::string> changed = changes(relevant(*settings));
   in_file_ = relevant(*settings);
   for (const std::string& key : changed) apply(key, **now);
+  return Ok{};
 }
 
 std::vector<std::string> Reload::changes(const Settings& now) const {
@@ -105,18 +110,18 @@ void Reload::apply(const std::string& key, const ServeOptions& now) {
   offer_out(fmt::format("settings: {} = {}", key, value));
 }
 
-bool Reload::replace_exports() const {
+Result<Ok, std::string> Reload::replace_exports() const {
   auto lines = options_.read_exports();
-  if (!lines) return reload_failed(lines.error().sentence), false;
+  if (!lines) return Failure{lines.error().sentence};
   ask_for_hosts(*lines, ending_);
-  if (ending_.stop_requested()) return false;
-  if (const std::string why = options_.kerberos.obstacle(*lines); !why.empty())
-    return reload_failed(why), false;
+  if (ending_.stop_requested()) return Failure{std::string("the server ends")};
+  if (std::string why = options_.kerberos.obstacle(*lines); !why.empty())
+    return Failure{std::move(why)};
   const auto replaced = exports_.replace(*std::move(lines));
-  if (!replaced) return reload_failed(replaced.error().sentence), false;
+  if (!replaced) return Failure{replaced.error().sentence};
   trace(Reason::NfsExportsChanged, kReloadSource, *replaced);
   offer_out("exports: " + *replaced);
-  return true;
+  return Ok{};
 }
 
 }  // namespace stag::cli

@@ -21,9 +21,11 @@ class Reload {
   // reload does not wait for the name service, and changes nothing.
   Reload(const ServeOptions& options, ExportSet& exports, Observation& observation,
          std::stop_token ending);
-  void operator()();
+  // Fails with one sentence, and then nothing has changed.
+  Result<Ok, std::string> operator()();
 
  private:
+  Result<Ok, std::string> read_again();
   // By their keys.
   using Settings = std::map<std::string, Setting>;
   // What the command line says holds, and exports say themselves what has changed.
@@ -35,8 +37,8 @@ class Reload {
   std::vector<std::string> changes(const Settings& now) const;
   // The setting is as in_file_ says; where that does not have it, as it is without being asked for.
   void apply(const std::string& key, const ServeOptions& now);
-  // False: they stay as they were, and the log says why, unless the server ends.
-  bool replace_exports() const;
+  // They stay as they were where it fails.
+  Result<Ok, std::string> replace_exports() const;
 
   const ServeOptions& options_;
   ExportSet& exports_;

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <optional>
@@ -34,8 +35,9 @@ constexpr Duration kMargin = std::chrono::seconds(10);
 
 // For the service manager, where systemd takes no notice of a message above 4096 bytes, be it only
 // its status that is so long.
+constexpr std::size_t kMost = 1000;
+
 std::string status_of(const ExportSet& exports) {
-  constexpr std::size_t kMost = 1000;
   const std::vector<ExportLine> lines = exports.lines();
   std::string names;
   for (const ExportLine& line : lines) {
@@ -45,6 +47,13 @@ std::string status_of(const ExportSet& exports) {
     names += ' ' + name;
   }
   return "Serving" + names;
+}
+
+std::string status_of(const ExportSet& exports, const Result<Ok, std::string>& reloaded) {
+  if (reloaded) return status_of(exports);
+  const std::string_view why = reloaded.error();
+  return fmt::format("The last reload failed: {}; {}", escaped(why.substr(0, kMost)),
+                     status_of(exports));
 }
 
 class Serve final : public Command {
@@ -65,6 +74,8 @@ class Serve final : public Command {
   // if anything is in the way that preflight() finds.
   Result<StateLock, ExportSet::Trouble> take_state(const std::vector<ExportLine>& lines,
                                                    StoreWatch& stores);
+  // --check.
+  Exit check(const std::vector<ExportLine>& lines, StoreWatch& stores) const;
   // Closes what others have passed and no listener wants: it may be in the way of one.
   Result<Ok, std::string> close_unclaimed_sockets();
   // From the exports to the end of the last call. Calls `leave` before it waits for that.
@@ -92,13 +103,14 @@ Exit Serve::run() {
   if (const auto checked = options_.check(); !checked) return misused(checked.error());
   Result<std::vector<ExportLine>, ExportSet::Trouble> lines = options_.read_exports();
   if (!lines) return refused(lines.error());
-  ask_for_hosts(*lines);
+  if (!options_.check_only) ask_for_hosts(*lines);
   start_log(options_.log_level, options_.log_format == "json" ? LogFormat::Json : LogFormat::Text);
   manager_ = ServiceManager::from_environment();
   raise_open_files_limit();
   sockets_.inherit(net::sockets_from_service_manager());
   std::optional<StateLock> held;
   StoreWatch stores{std::chrono::seconds(options_.store_patience), options_.limits.waiting_bytes()};
+  if (options_.check_only) return check(*lines, stores);
   const auto complain_of_stores = [&] {
     const std::string busy = stores.busy();
     offer_error("stag serve: ends before the last calls have" +
@@ -113,6 +125,14 @@ Exit Serve::run() {
   leave();
   stores.finish();
   departure.reset();
+  return exit;
+}
+
+Exit Serve::check(const std::vector<ExportLine>& lines, StoreWatch& stores) const {
+  const auto checked = check_configuration(options_, lines, stores);
+  const Exit exit = checked ? Exit::Done : refused(checked.error());
+  // The thread that waits for a folder cannot be called back.
+  if (!stores.busy().empty()) ::_exit(static_cast<int>(exit));
   return exit;
 }
 
@@ -177,21 +197,23 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
   const StoreRounds rounds(loop, stores);
   std::stop_source ending;
   ExportSet& exports = (*services)->exports();
-  Reload again(options_, exports, (*services)->observing().observation(), ending.get_token());
+  Observing& observing = (*services)->observing();
+  Reload again(options_, exports, observing.observation(), ending.get_token());
+  Result<Ok, std::string> last_reload = Ok{};
   Reloads reloads(loop, {.begin = [&] { manager_.reloading(); },
                          .reload =
                              [&] {
-                               again();
-                               (*services)->observing().look_at_exports();
+                               last_reload = again();
+                               observing.reloaded(last_reload.ok());
                              },
-                         .done = [&] { manager_.ready(status_of(exports)); }});
+                         .done = [&] { manager_.ready(status_of(exports, last_reload)); }});
   const LateHosts late(loop, reloads,
                        {.late = [&] { return exports.late_hosts(); },
                         .lookup = system_addresses_of,
                         .known =
                             [&](const HostAnswers& answers) {
                               exports.take(answers);
-                              (*services)->observing().look_at_exports();
+                              observing.look_at_exports();
                             }});
   const net::SignalWatch watch(loop, {SIGINT, SIGTERM, SIGHUP},
                                [&](int signal) { on_signal(signal, loop, reloads); });
@@ -199,7 +221,7 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
   if (options_.nfs4) nfs4.watch_leases(loop);
   if (options_.nfs4 && options_.callbacks.wanted()) nfs4.start_callbacks(loop, connector.get());
   Listeners listeners(options_, (*services)->server(), sockets_, tap);
-  auto listening = (*services)->observing().start_metrics();
+  auto listening = observing.start_metrics();
   if (listening) listening = close_unclaimed_sockets();
   if (listening) listening = listeners.open(first);
   if (listening)
@@ -219,7 +241,7 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
   listeners.stop_accepting();
   drain(loop, (*services)->server());
   *control = nullptr;
-  (*services)->observing().stop_metrics();
+  observing.stop_metrics();
   wind_up(loop, nfs4);
   // It uses all that goes now.
   while (!reloaded) loop.run();

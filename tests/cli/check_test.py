@@ -1,0 +1,81 @@
+"""`stag serve --check`: what is wrong with a configuration is said before a server has it; and what is told of a reload that failed."""
+import os
+import signal
+
+import harness
+import service_test
+from harness import stag
+from observe_test import scraped, value_in
+
+UNIT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "packaging", "systemd", "stag.service")
+
+
+class Checks(service_test.Case):
+    def check(self, *arguments, **options):
+        return stag("serve", "--config", self.path, "--state", self.state, "--check", *arguments, **options)
+
+    def refused(self, code, sentence, *lines):
+        self.config(*lines)
+        result = self.check()
+        self.assertEqual((result.returncode, result.stdout), (code, ""), result.stderr)
+        self.assertIn(sentence, result.stderr)
+
+    def test_say_nothing_of_a_good_file_and_leave_a_server_that_runs_alone(self):
+        self.config(f'export = ["/a=memory", "/work={self.work}/.."]', 'state = "/nonexistent"', "slow-call = 1")
+        manager = self.manager()
+        result = self.check(env=manager.environment)
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "", ""))
+        self.assertFalse(os.path.exists(self.state))
+        self.config('export = "/a=memory"')
+        server = self.start("--config", self.path, exports=(), env=manager.environment)
+        self.assertEqual(manager.hear("")["STATUS"], "Serving /a", "the first that it hears")
+        result = self.check("--rdma-port", str(server.rdma_port), "--tcp-port", str(server.tcp_port))
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertEqual(stag("ls", server.url("/a")).returncode, 0)
+
+    def test_say_what_a_start_would_be_told(self):
+        self.refused(2, f"{self.path}:2: there is no setting 'colour'", 'export = "/a=memory"', 'colour = "red"')
+        self.refused(2, "'rx' is not known", 'export = "/a=memory,rx"')
+        self.refused(2, "nothing to serve", "# nothing")
+        self.refused(2, "is given twice", 'export = ["/a=memory", "/a=memory"]')
+        self.refused(1, f"{self.path}:1: ", 'export = "/a=/nonexistent"')
+        self.refused(1, "there is no group 'no-such-group'", 'export = "/a=memory"', 'control-group = "no-such-group"')
+        self.refused(1, "keytab", 'export = "/a=memory,sec=krb5"', f'keytab = "{self.work}/none"')
+
+    def test_come_before_a_reload_of_the_service(self):
+        with open(UNIT) as file:
+            check, signal_it = [line for line in file if line.startswith("ExecReload=")]
+        self.assertEqual(check, "ExecReload=/usr/bin/stag serve --config /etc/stag/stag.toml $STAG_OPTIONS --check\n")
+        self.assertIn("kill -HUP", signal_it)
+
+
+class Reloads(service_test.Case):
+    def test_that_fail_are_told_to_the_service_manager_and_in_the_metrics_until_one_succeeds(self):
+        metric = "stag_config_last_reload_successful"
+        self.config('export = "/x=memory"')
+        manager = self.manager()
+        server = self.start("--config", self.path, "--metrics", "127.0.0.1:0", exports=(), env=manager.environment)
+        manager.hear("READY=")
+        self.assertEqual(value_in(scraped(server), metric), 1)
+        self.config('export = "/y=memory"', "colour = 'a\\\\nb'")
+        server.process.send_signal(signal.SIGHUP)
+        status = manager.hear("READY=")["STATUS"]
+        self.assertRegex(status, f"^The last reload failed: {self.path}:2: there is no setting 'colour'.*; Serving /x$")
+        self.assertEqual(value_in(scraped(server), metric), 0)
+        self.config('export = "/y=memory"')
+        server.process.send_signal(signal.SIGHUP)
+        self.assertEqual(manager.hear("READY=")["STATUS"], "Serving /y")
+        self.assertEqual(value_in(scraped(server), metric), 1)
+
+    def test_that_fail_for_long_reasons_are_told_in_a_message_that_systemd_takes(self):
+        self.config('export = "/x=memory"')
+        manager = self.manager()
+        server = self.start("--config", self.path, exports=(), env=manager.environment)
+        manager.hear("READY=")
+        self.config(f'export = "/y=/{"é" * 3000}"')
+        server.process.send_signal(signal.SIGHUP)
+        self.assertRegex(manager.hear("READY=")["STATUS"], "^The last reload failed: .*é.*; Serving /x$")
+
+
+if __name__ == "__main__":
+    harness.main()
