@@ -499,7 +499,9 @@ class Mistakes(Case):
     def test_in_an_export_are_told_with_their_line(self):
         table = ["[[export]]", 'path = "/x"', 'folder = "memory"']
         for code, sentence, lines in (
-            (2, ":4: there is no 'colour' in an export; there are path", [*table, 'colour = "red"']),
+            (2, ":4: there is no 'colour' in an export, which has path", [*table, 'colour = "red"']),
+            (2, ":4: there is no 'listen' in an export, which has path", [*table, 'listen = ["127.0.0.1"]']),
+            (2, "a setting of the server stands above the first [[export]]", [*table, 'slow-call = "1"']),
             (2, ":4: 'options' must be an array of texts", [*table, 'options = "ro"']),
             (2, ":2: 'path' must be one value", ["[[export]]", 'path = ["/x"]', 'folder = "memory"']),
             (2, ":1: an export wants a 'path' and a 'folder'", ["[[export]]", 'path = "/x"']),
@@ -518,7 +520,7 @@ class Mistakes(Case):
             self.config(*lines)
             result = stag("serve", "--state", self.state, "--config", self.path, "--tcp-port", "0", "--rdma-port", "0")
             self.assertEqual(result.returncode, code, (lines, result.stdout, result.stderr))
-            self.assertIn(self.path + sentence, result.stderr)
+            self.assertIn(self.path + sentence if sentence.startswith(":") else sentence, result.stderr)
             self.assertEqual(result.stdout, "")
 
     def test_that_leave_a_file_empty_or_are_no_file_are_told(self):

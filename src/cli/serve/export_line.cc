@@ -157,6 +157,12 @@ class Table {
   }
 
   Parsed take_member(const Setting& member, ExportLine& line) const {
+    constexpr std::string_view kKeys[] = {"path", "folder", "options", "fsid"};
+    if (std::ranges::find(kKeys, member.key) == std::end(kKeys))
+      return wrong(fmt::format(
+          "{}there is no '{}' in an export, which has path, folder, options, fsid and clients; a "
+          "setting of the server stands above the first [[export]]",
+          place_in(path_, member.line), member.key));
     const auto texts = texts_of(member, member.key == "options");
     if (!texts) return wrong(texts.error());
     Parsed taken = Ok{};
@@ -166,12 +172,8 @@ class Table {
       line.folder = texts->front() == "memory" ? "" : texts->front();
     else if (member.key == "fsid")
       taken = take_file_system_id(texts->front(), line);
-    else if (member.key == "options")
-      for (std::size_t i = 0; i < texts->size() && taken; ++i) taken = take_word((*texts)[i], line);
     else
-      taken = wrong(fmt::format(
-          "there is no '{}' in an export; there are path, folder, options, fsid and clients",
-          member.key));
+      for (std::size_t i = 0; i < texts->size() && taken; ++i) taken = take_word((*texts)[i], line);
     if (!taken) return wrong(place_in(path_, member.line) + taken.error());
     return Ok{};
   }
