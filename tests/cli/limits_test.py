@@ -351,6 +351,15 @@ class Limits(unittest.TestCase):
         self.assertTrue(ready)
         self.assertGreater(refused, 2)
 
+    def test_of_the_system_on_open_files_are_told_of_where_it_cannot_begin(self):
+        words = ["--export", "/x=memory", "--state", os.path.join(self.work, "state"), "--rdma-port", "0", "--tcp-port", "0"]
+        # The system's loader needs some itself.
+        for files, loops in [*((files, 1) for files in range(4, 33)), (150, 64)]:
+            limited = ["prlimit", f"--nofile={files}", harness.STAG, "serve", *words, "--loops", str(loops)]
+            done = subprocess.run(limited, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=harness.PATIENCE, check=False)
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), (files, done.stderr))
+            self.assertIn(f"may open {files} files", done.stderr)
+
     def test_that_would_keep_clients_from_working_are_not_taken(self):
         for option, value in (
             ("--max-connections", "0"), ("--max-reads", "129"), ("--max-chunk-bytes", "1048576"), ("--max-connection-bytes", "1"),

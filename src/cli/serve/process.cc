@@ -32,6 +32,12 @@ std::uint64_t open_files_limit() {
   return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 1024;
 }
 
+std::uint64_t open_files_needed(std::size_t loops, std::size_t exports) {
+  // A loop has two, an export its folder and maybe the three of a table.
+  constexpr std::uint64_t kOthers = 32;
+  return kOthers + 2 * loops + 4 * exports;
+}
+
 ConnectionLimits connections_within(std::uint64_t open_files, std::size_t addresses,
                                     ConnectionLimits wanted) {
   constexpr std::uint64_t kMostOthers = 4096;

@@ -14,6 +14,8 @@ namespace stag::cli {
 // Raises the limit of open files to the hard limit.
 void raise_open_files_limit();
 std::uint64_t open_files_limit();
+// How many a server needs before its first connection; some are left.
+std::uint64_t open_files_needed(std::size_t loops, std::size_t exports);
 // The number of connections that the listeners of one address may have.
 struct ConnectionLimits {
   std::uint32_t rdma = 0;

@@ -111,6 +111,12 @@ Exit Serve::run() {
   std::optional<StateLock> held;
   StoreWatch stores{std::chrono::seconds(options_.store_patience), options_.limits.waiting_bytes()};
   if (options_.check_only) return check(*lines, stores);
+  if (const std::uint64_t needed = open_files_needed(options_.loops, lines->size());
+      open_files_limit() < needed)
+    return failed(
+        fmt::format("this process may open {} files, and {} are needed; raise the limit "
+                    "(LimitNOFILE=, ulimit -Hn)",
+                    open_files_limit(), needed));
   const auto complain_of_stores = [&] {
     const std::string busy = stores.busy();
     offer_error("stag serve: ends before the last calls have" +
