@@ -222,6 +222,37 @@ class ExportsFile(PrivateHosts):
         self.bad(1, "read-only", "mkdir", server.url(self.there("x")))
         self.assertEqual(server.end(), 0)
 
+    def beside(self, name, text):
+        os.makedirs(self.at("exports.d"), exist_ok=True)
+        return self.write(self.at("exports.d", name), text.encode())
+
+    def test_is_read_with_those_in_the_directory_beside_it_as_exportfs_does(self):
+        a, b, c, d = folders = [self.there(name) for name in ("a", "b", "c", "d")]
+        for folder in folders:
+            os.mkdir(folder)
+        self.beside("10.exports", f"{c} *(insecure)\n{a} 127.0.0.1(rw,insecure,no_root_squash)\n")
+        self.beside("9.exports", f"{b} *(insecure)\n")
+        for name in (".hidden.exports", "other", "exports"):
+            self.beside(name, f"{d} *(insecure)\n")
+        os.mkdir(self.at("exports.d", "folder.exports"))
+        server = self.served_by(f"{a} 127.0.0.1(ro,insecure)\n")
+        self.assertEqual([line.split()[1] for line in server.lines if line.startswith("export:")], [a, b, c])
+        self.bad(1, "read-only", "mkdir", server.url(f"{a}/x"))
+        self.beside("other.exports", f"{d} *(insecure)\n")
+        os.unlink(self.at("exports.d", "10.exports"))
+        self.reloaded(server, self.at("exports"), "# none")
+        self.assertEqual(self.good("ls", server.url("/")).split(), [b, d])
+        self.beside("bad.exports", "\n/x *(frob)\n")
+        server.process.send_signal(signal.SIGHUP)
+        self.until(server, lambda: f"{self.at('exports.d', 'bad.exports')}:2: " in server.log())
+        self.assertEqual(server.end(), 0)
+
+    def test_may_be_missing_where_there_are_others_beside_it(self):
+        self.beside("a.exports", f"{self.there()} *(insecure)\n")
+        server = Server([], self.at("state"), ("--exports-file", self.at("exports")))
+        self.assertEqual(self.good("ls", server.url("/")).split(), [self.there()])
+        self.assertEqual(server.end(), 0)
+
     def test_stands_beside_exports_of_the_command_line(self):
         path = self.write(self.at("exports"), f"{self.there()} *(insecure)\n".encode())
         server = Server(["/memory=memory"], self.at("state"), ("--exports-file", path))

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -38,10 +40,11 @@ std::string normal_folder(std::string folder) {
 
 class Builder {
  public:
-  Builder(const std::string& path, HostService& hosts) : path_(path), hosts_(hosts) {}
+  explicit Builder(HostService& hosts) : hosts_(hosts) {}
 
-  Parsed take(const ExportsLine& line) {
-    where_ = place_in(path_, line.number);
+  Parsed take(const std::string& path, const ExportsLine& line) {
+    where_ = place_in(path, line.number);
+    ++lines_;
     if (!line.folder.starts_with('/'))
       return wrong(fmt::format("'{}' is no folder; write its path from '/' on", line.folder));
     std::vector<ExportsClient> clients = line.clients;
@@ -64,6 +67,7 @@ class Builder {
   ExportsFile finished() {
     ExportsFile file;
     file.remarks = std::move(remarks_);
+    file.unmounted = folders_.empty() && lines_ != 0;
     for (ExportedFolder& folder : folders_) {
       std::ranges::stable_sort(folder.rules, {}, &ClassedRule::of);
       std::vector<nfs::ClientRule>& clients = folder.line.clients;
@@ -173,8 +177,8 @@ class Builder {
     return Ok{};
   }
 
-  const std::string& path_;
   HostService& hosts_;
+  std::size_t lines_ = 0;
   std::string where_;
   std::vector<ExportedFolder> folders_;
   std::vector<std::string> remarks_;
@@ -196,25 +200,55 @@ class SystemHosts final : public HostService {
 
 }  // namespace
 
-Result<ExportsFile, std::string> parse_exports_file(const std::string& path, std::string_view text,
-                                                    HostService& hosts) {
-  const auto lines = split_exports(text);
-  if (!lines) return Failure{place_in(path, lines.error().first) + lines.error().second};
-  Builder builder(path, hosts);
-  for (const ExportsLine& line : *lines)
-    if (const Parsed taken = builder.take(line); !taken) return Failure{taken.error()};
-  ExportsFile file = builder.finished();
-  file.unmounted = file.lines.empty() && !lines->empty();
-  return file;
+Result<ExportsFile, std::string> parse_exports_files(const std::vector<ExportsText>& texts,
+                                                     HostService& hosts) {
+  Builder builder(hosts);
+  for (const auto& [path, text] : texts) {
+    const auto lines = split_exports(text);
+    if (!lines) return Failure{place_in(path, lines.error().first) + lines.error().second};
+    for (const ExportsLine& line : *lines)
+      if (const Parsed taken = builder.take(path, line); !taken) return Failure{taken.error()};
+  }
+  return builder.finished();
+}
+
+Result<std::vector<std::string>, std::string> exports_files(const std::string& path) {
+  namespace files = std::filesystem;
+  std::vector<std::string> found;
+  std::error_code error;
+  for (files::directory_iterator each(path + ".d", error), end; !error && each != end;
+       each.increment(error)) {
+    const std::string name = each->path().filename();
+    std::error_code ignored;
+    if (name.ends_with(".exports") && !name.starts_with('.') && !each->is_directory(ignored))
+      found.push_back(each->path());
+  }
+  if (error && error != std::errc::no_such_file_or_directory && error != std::errc::not_a_directory)
+    return Failure{
+        fmt::format("'{}.d', beside --exports-file, cannot be read: {}", path, error.message())};
+  std::ranges::sort(found, [](const std::string& one, const std::string& other) {
+    return ::strverscmp(one.c_str(), other.c_str()) < 0;
+  });
+  if (found.empty() || files::status(path, error).type() != files::file_type::not_found)
+    found.insert(found.begin(), path);
+  return found;
 }
 
 Result<ExportsFile, std::string> read_exports_file(const std::string& path, Duration patience) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file) return Failure{fmt::format("--exports-file '{}' cannot be read", path)};
+  const auto paths = exports_files(path);
+  if (!paths) return Failure{paths.error()};
+  std::vector<ExportsText> texts;
+  for (const std::string& each : *paths) {
+    std::ifstream file(each, std::ios::binary);
+    std::ostringstream text;
+    // To insert nothing counts as a failure, and an empty file is none.
+    const bool empty = file && file.peek() == std::ifstream::traits_type::eof() && !file.bad();
+    if (!empty && !(file && text << file.rdbuf()))
+      return Failure{fmt::format("--exports-file '{}' cannot be read", each)};
+    texts.push_back({each, text.str()});
+  }
   SystemHosts hosts(patience);
-  return parse_exports_file(path, text.str(), hosts);
+  return parse_exports_files(texts, hosts);
 }
 
 }  // namespace stag::cli

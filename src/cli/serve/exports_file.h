@@ -3,6 +3,8 @@
 //   /srv/data   192.0.2.0/24(rw,sync) build.example.org(rw,no_root_squash) @trusted(rw)
 //   "/srv/my pictures"  -ro,all_squash  *
 //
+// Beside FILE the files FILE.d/*.exports are read, as exportfs(8) reads those of /etc/exports.d.
+//
 // Each folder is exported under its own path. Defaults are those of exports(5): ro, secure,
 // root_squash, sec=sys. What this server does not do is refused where it would admit or show more
 // than the file says, and else told as a remark.
@@ -34,10 +36,17 @@ struct HostService {
   virtual Result<bool, std::string> is_mount_point(const std::string& folder) = 0;
 };
 
-// `path` is for messages. Fails with one sentence.
-Result<ExportsFile, std::string> parse_exports_file(const std::string& path, std::string_view text,
-                                                    HostService& hosts);
-// Reads the file, and asks this machine for netgroups, and with `patience` for each mount point.
+struct ExportsText {
+  std::string path;  // for messages
+  std::string text;
+};
+// Several are as one, in their order. Fails with one sentence.
+Result<ExportsFile, std::string> parse_exports_files(const std::vector<ExportsText>& texts,
+                                                     HostService& hosts);
+// The files to be read in place of `path`: itself, which may be missing where there are others, and
+// those in the directory beside it, whose numbers count as such. Fails with one sentence.
+Result<std::vector<std::string>, std::string> exports_files(const std::string& path);
+// Reads them, and asks this machine for netgroups, and with `patience` for each mount point.
 Result<ExportsFile, std::string> read_exports_file(const std::string& path, Duration patience);
 
 }  // namespace stag::cli

@@ -26,13 +26,13 @@ class FakeHosts final : public HostService {
 
 ExportsFile parsed(std::string_view text) {
   FakeHosts hosts;
-  auto file = parse_exports_file("exports", text, hosts);
+  auto file = parse_exports_files({{"exports", std::string(text)}}, hosts);
   EXPECT_TRUE(file.ok()) << file.error();
   return file.ok() ? *std::move(file) : ExportsFile();
 }
 std::string refused(std::string_view text) {
   FakeHosts hosts;
-  const auto file = parse_exports_file("exports", text, hosts);
+  const auto file = parse_exports_files({{"exports", std::string(text)}}, hosts);
   EXPECT_FALSE(file.ok()) << text;
   return file.ok() ? "" : file.error();
 }
@@ -202,6 +202,21 @@ TEST(ExportsFile, takes_a_number_or_a_UUID_as_fsid) {
   EXPECT_FALSE(parsed("/srv desk(fsid=root)").lines[0].file_system_id);
   EXPECT_NE(refused("/srv desk(fsid=1) build(fsid=2)").find("two different fsid"),
             std::string::npos);
+}
+
+TEST(ExportsFile, is_as_one_with_those_beside_it) {
+  FakeHosts hosts;
+  const auto both = parse_exports_files(
+      {{"exports", "/srv 192.0.2.0/24(ro)"}, {"more", "/srv 192.0.2.0/30(rw)\n/other *(rw)"}},
+      hosts);
+  ASSERT_TRUE(both.ok()) << both.error();
+  ASSERT_EQ(both->lines.size(), 2u);
+  ASSERT_EQ(both->lines[0].clients.size(), 2u);
+  EXPECT_EQ(both->lines[0].clients[0].match, "192.0.2.0/24") << "the first in order counts";
+  EXPECT_EQ(both->lines[1].where, "more:2: ");
+  const auto wrong = parse_exports_files({{"exports", "/srv *"}, {"more", "\n/x *(frob)"}}, hosts);
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_TRUE(wrong.error().starts_with("more:2: ")) << wrong.error();
 }
 
 TEST(ExportsFile, exports_a_mount_point_only_while_it_is_one) {

@@ -22,7 +22,7 @@ class NoNetgroups final : public HostService {
 
 ExportLine line_of(std::string_view text) {
   NoNetgroups hosts;
-  auto file = parse_exports_file("exports", text, hosts);
+  auto file = parse_exports_files({{"exports", std::string(text)}}, hosts);
   EXPECT_TRUE(file.ok()) << file.error();
   return file.ok() ? file->lines.at(0) : ExportLine();
 }

@@ -65,9 +65,10 @@ void ServeOptions::declare_exports(Arguments& arguments) {
 
 void ServeOptions::declare(Arguments& arguments) {
   declare_exports(arguments);
-  arguments.text("--exports-file", exports_file, "FILE",
-                 "exports in the form of exports(5), such as /etc/exports, with its defaults; read "
-                 "again on SIGHUP");
+  arguments.text(
+      "--exports-file", exports_file, "FILE",
+      "exports in the form of exports(5), such as /etc/exports, and in FILE.d/*.exports, "
+      "with its defaults; read again on SIGHUP");
   arguments.texts("--listen", hosts, "ADDR",
                   "address to listen on [127.0.0.1]; 0.0.0.0 or :: for all. Only sec=krb5p "
                   "encrypts: beyond this machine, use it or trust the network");
