@@ -495,6 +495,31 @@ class Reload(Case):
         server.end()
 
 
+class Mounts(Case):
+    """Of which an export may depend (mp). /proc is one everywhere."""
+
+    def test_that_are_missing_keep_no_other_export_down(self):
+        one = self.folder("one", "first")
+        missing = os.path.join(self.work, "missing")
+        self.config("[[export]]", 'path = "/one"', f'folder = "{one}"', "[[export]]", 'path = "/disk"', f'folder = "{missing}"', 'options = ["mp"]')
+        server = self.start("--config", self.path)
+        self.assertIn(f"{self.path}:4: /disk is not exported: nothing is mounted at {missing}", server.log())
+        self.assertEqual(self.names(server.url("/")), ["/one"])
+        self.config(f'export = ["/one={one}", "/disk={one}/,mp=/proc"]')
+        server.process.send_signal(signal.SIGHUP)
+        self.assertEqual(server.process.stdout.readline(), "exports: added /disk\n")
+
+    def test_that_are_all_missing_are_waited_for_by_the_service_manager(self):
+        result = stag("serve", "--export", f"/x={self.work},mp", "--state", self.state)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("nothing to serve yet", result.stderr)
+
+    def test_are_named_as_a_way_out_where_a_folder_is_missing(self):
+        result = stag("serve", "--export", f"/x={self.work}/missing", "--state", self.state)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("missing: No such file or directory; make it, or mount it, or take the export out. With the option 'mp'", result.stderr)
+
+
 class Mistakes(Case):
     def test_in_an_export_are_told_with_their_line(self):
         table = ["[[export]]", 'path = "/x"', 'folder = "memory"']

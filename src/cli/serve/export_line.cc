@@ -8,6 +8,7 @@
 #include "cli/serve/ceph_export.h"
 #include "cli/serve/host_lookup.h"
 #include "cli/serve/late_hosts.h"
+#include "cli/serve/mount_point.h"
 
 namespace stag::cli {
 namespace {
@@ -55,11 +56,21 @@ Parsed take_word(std::string_view word, ExportLine& line) {
     line.nfs_only = true;
     return Ok{};
   }
+  if (auto at = mount_point_in(word)) {
+    line.mount_point = *std::move(at);
+    return Ok{};
+  }
   const Parsed taken = take_option(word, line.options);
   if (taken) return taken;
   return wrong(taken.error() +
-               "; the export as a whole also has fsid=N, at_once, offload, nfs_only and "
-               "client=NETWORK, in a table 'clients'");
+               "; the export as a whole also has fsid=N, at_once, offload, nfs_only, mp, mp=PATH "
+               "and client=NETWORK, in a table 'clients'");
+}
+
+// Others have nowhere for it to be mounted.
+Parsed check_mount_point(const ExportLine& line) {
+  const bool folder = !line.folder.empty() && !is_ceph(line.folder);
+  return folder || !line.mount_point ? Parsed(Ok{}) : wrong("mp is an option of folders");
 }
 
 // A client whose options have not been merged with the export's.
@@ -144,6 +155,8 @@ class Table {
     }
     if (line.path.empty() || !has("folder"))
       return wrong(line.where + "an export wants a 'path' and a 'folder', which may be \"memory\"");
+    if (const Parsed checked = check_mount_point(line); !checked)
+      return wrong(line.where + checked.error());
     for (std::size_t i = 0; i < clients.size(); ++i)
       if (const Parsed taken = take_client(clients[i], line); !taken)
         return wrong(place_in(path_, lines[i]) + taken.error());
@@ -233,6 +246,7 @@ Result<ExportLine, std::string> parse_text(std::string_view text) {
   if (line.folder == "memory") line.folder.clear();
   const Parsed words = parse_words(text.substr(std::min(comma + 1, text.size())), line);
   if (!words) return wrong(words.error());
+  if (const Parsed checked = check_mount_point(line); !checked) return wrong(checked.error());
   return line;
 }
 

@@ -55,6 +55,8 @@ struct ExportLine {
   vfs::posix::AtOnce at_once = vfs::posix::AtOnce::Automatic;
   // No program of this machine uses the folder.
   bool nfs_only = false;
+  // It is there while something is mounted at this path (mp=PATH); empty: at the folder (mp).
+  std::optional<std::string> mount_point{};
   // Netgroups among them that nobody knows yet.
   std::vector<UnknownClient> unknown{};
   // Why nobody knows whether it is to be exported, in one sentence: as long as it is, it goes on.

@@ -19,6 +19,9 @@ TEST(ExportLine, has_a_path_a_folder_and_options) {
   EXPECT_FALSE(line->nfs_only);
   EXPECT_EQ(parse_export("/m=memory")->folder, "");
   EXPECT_TRUE(parse_export("/data=/srv/data,nfs_only")->nfs_only);
+  EXPECT_FALSE(line->mount_point);
+  EXPECT_EQ(parse_export("/data=/srv/data,mp")->mount_point, "");
+  EXPECT_EQ(parse_export("/data=/srv/data,mountpoint=/srv")->mount_point, "/srv");
 }
 
 TEST(ExportLine, gives_each_client_the_options_of_all_and_its_own_on_top) {
@@ -54,7 +57,7 @@ TEST(ExportLine, refuses_nonsense_with_one_sentence) {
   for (const char* text :
        {"", "/x", "x=memory", "/x=", "/x=memory,,ro", "/x=memory,client=", "/x=memory,client=[::1",
         "/x=memory,client=::1", "/x=memory,client=*:krb5", "/x=memory,client=10.0.0.0/8::rw",
-        "/x=memory,fsid=", "/x=memory,fsid=18446744073709551616"}) {
+        "/x=memory,mp", "/x=/srv,mpx", "/x=memory,fsid=", "/x=memory,fsid=18446744073709551616"}) {
     const auto line = parse_export(text);
     ASSERT_FALSE(line.ok()) << text;
     EXPECT_EQ(line.error().find('\n'), std::string::npos);
@@ -72,8 +75,9 @@ TEST(ExportLine, offers_CephFS_only_where_this_program_has_it) {
 TEST(ExportLine, lists_the_known_options_when_it_refuses_an_unknown_one) {
   const auto of_export = parse_export("/x=memory,rx");
   ASSERT_FALSE(of_export.ok());
-  EXPECT_NE(of_export.error().find("fsid=N, at_once, offload, nfs_only and client=NETWORK"),
-            std::string::npos);
+  EXPECT_NE(
+      of_export.error().find("fsid=N, at_once, offload, nfs_only, mp, mp=PATH and client=NETWORK"),
+      std::string::npos);
   const auto of_client = parse_export("/x=memory,client=*:rx");
   ASSERT_FALSE(of_client.ok());
   EXPECT_EQ(of_client.error().find("fsid=N"), std::string::npos);

@@ -49,15 +49,23 @@ vfs::PosixFileSystem::Options options_of(const ExportLine& line, const StoreWork
   return options;
 }
 
+std::string why_no_folder(const std::string& folder) {
+  const int error = errno;
+  return fmt::format(
+      "cannot open the folder {}: {}{}", folder, std::strerror(error),
+      error == ENOENT ? "; make it, or mount it, or take the export out. With the option 'mp' all "
+                        "others are served until something is mounted there"
+                      : "");
+}
+
 Result<Folder, std::string> open_folder(const vfs::PosixFileSystem::Options& options,
                                         const std::string& state_directory) {
   std::string overlap = state_overlap(options.root, state_directory);
   if (!overlap.empty()) return Failure{std::move(overlap)};
+  struct stat status {};
+  if (::stat(options.root.c_str(), &status) != 0) return Failure{why_no_folder(options.root)};
   auto opened = vfs::PosixFileSystem::open(options);
   if (!opened) return Failure{opened.error()};
-  struct stat status {};
-  if (::stat(options.root.c_str(), &status) != 0)
-    return Failure{options.root + ": " + std::strerror(errno)};
   return Folder{*std::move(opened), status.st_dev, names_of(options.root)};
 }
 

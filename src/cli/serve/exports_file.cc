@@ -114,15 +114,10 @@ class Builder {
 
   bool may_be_mounted(const std::string& folder, const std::string& given, std::string& doubt) {
     const std::string& at = given.empty() ? folder : given;
-    const auto mounted = hosts_.is_mount_point(at);
-    if (!mounted) {
-      doubt =
-          fmt::format("whether anything is mounted at {} is not known: {}", at, mounted.error());
-      remark(fmt::format("{}; if {} was exported, it stays so", doubt, folder));
-    } else if (!*mounted) {
-      remark(fmt::format("{} is not exported: nothing is mounted at {}", folder, at));
-    }
-    return !mounted || *mounted;
+    AwaitedMount mount = awaited_mount(folder, at, hosts_.is_mount_point(at));
+    if (!mount.remark.empty()) remark(mount.remark);
+    doubt = std::move(mount.doubt);
+    return mount.exported;
   }
   ExportedFolder& folder_of(const std::string& given) {
     const std::string path = normal_folder(given);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "cli/serve/mount_point.h"
+
 namespace stag::cli {
 namespace {
 
@@ -108,9 +110,7 @@ class Reader {
     if (word.starts_with(kFsid)) return take_fsid(word.substr(kFsid.size()), words_, remarks_);
     if (word.starts_with(kTransport))
       return take_transport_security(word.substr(kTransport.size()));
-    if (word == "mp" || word == "mountpoint") return words_.mount_point = "", Ok{};
-    for (const std::string_view name : {"mp=", "mountpoint="})
-      if (word.starts_with(name)) return words_.mount_point = word.substr(name.size()), Ok{};
+    if (auto at = mount_point_in(word)) return words_.mount_point = *std::move(at), Ok{};
     for (const std::string_view name : kRefused)
       if (word.starts_with(name))
         return Failure{fmt::format("'{}' cannot be done: there are no referrals here", word)};

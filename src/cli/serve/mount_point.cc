@@ -1,6 +1,7 @@
 #include "cli/serve/mount_point.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <future>
@@ -38,6 +39,27 @@ Result<bool, std::string> is_mount_point(const std::string& folder, Duration pat
   if (answer.wait_for(patience) != std::future_status::ready)
     return Failure{std::string("it does not answer")};
   return answer.get();
+}
+
+std::optional<std::string> mount_point_in(std::string_view option) {
+  for (const std::string_view name : {"mp", "mountpoint"}) {
+    if (option == name) return "";
+    if (option.starts_with(name) && option.substr(name.size()).starts_with('='))
+      return std::string(option.substr(name.size() + 1));
+  }
+  return std::nullopt;
+}
+
+AwaitedMount awaited_mount(const std::string& exported, const std::string& at,
+                           const Result<bool, std::string>& mounted) {
+  if (mounted && *mounted) return {};
+  if (mounted)
+    return {.exported = false,
+            .remark = fmt::format("{} is not exported: nothing is mounted at {}", exported, at)};
+  const std::string doubt =
+      fmt::format("whether anything is mounted at {} is not known: {}", at, mounted.error());
+  return {.doubt = doubt,
+          .remark = fmt::format("{}; if {} was exported, it stays so", doubt, exported)};
 }
 
 }  // namespace stag::cli

@@ -9,6 +9,7 @@
 #include "cli/serve/ceph_export.h"
 #include "cli/serve/export_remarks.h"
 #include "cli/serve/exports_file.h"
+#include "cli/serve/mount_point.h"
 #include "cli/serve/process.h"
 #include "cli/support/output.h"
 #include "cli/support/remote.h"
@@ -57,7 +58,8 @@ void ServeOptions::declare_exports(Arguments& arguments) {
           "TCP only; at_once, "
           "offload: whether the threads that serve connections may use the folder's file "
           "system themselves [if it is on this machine]; nfs_only: no program here uses "
-          "it; client=CLIENT[:OPTION]... for each that may mount it: an address, a "
+          "it; mp, mp=PATH: it is left out while nothing is mounted at the folder, or at PATH; "
+          "client=CLIENT[:OPTION]... for each that may mount it: an address, a "
           "network, a host, a pattern of names (*.example.com) or a netgroup (@trusted) "
           "[all]",
           ceph ? kCeph : " or memory"));
@@ -163,33 +165,49 @@ Result<std::vector<ExportLine>, std::string> ServeOptions::exports_in_file() con
   return std::vector<ExportLine>();
 }
 
+Result<std::vector<ExportLine>, std::string> ServeOptions::own_exports() const {
+  if (export_texts.empty() && config.given()) return exports_in_file();
+  std::vector<ExportLine> lines;
+  for (const std::string& text : export_texts) {
+    Result<ExportLine, std::string> line = parse_export(text);
+    if (!line) return Failure{line.error()};
+    lines.push_back(*std::move(line));
+  }
+  return lines;
+}
+
+bool ServeOptions::await_mounts(std::vector<ExportLine>& lines) const {
+  return std::erase_if(lines, [&](ExportLine& line) {
+           if (!line.mount_point) return false;
+           const std::string& at = line.mount_point->empty() ? line.folder : *line.mount_point;
+           AwaitedMount mount = awaited_mount(
+               line.path, at, is_mount_point(at, std::chrono::seconds(store_patience)));
+           if (!mount.remark.empty()) offer_error("stag serve: " + line.where + mount.remark);
+           line.doubt = std::move(mount.doubt);
+           return !mount.exported;
+         }) != 0;
+}
+
 Result<std::vector<ExportLine>, ExportSet::Trouble> ServeOptions::read_exports() const {
   const auto wrong = [](std::string sentence) {
     return Failure{ExportSet::Trouble{std::move(sentence), Exit::Usage}};
   };
-  std::vector<ExportLine> lines;
-  for (const std::string& text : export_texts) {
-    Result<ExportLine, std::string> line = parse_export(text);
-    if (!line) return wrong(line.error());
-    lines.push_back(*std::move(line));
-  }
-  if (export_texts.empty() && config.given()) {
-    Result<std::vector<ExportLine>, std::string> in_file = exports_in_file();
-    if (!in_file) return wrong(in_file.error());
-    lines = *std::move(in_file);
-  }
+  auto own = own_exports();
+  if (!own) return wrong(own.error());
+  std::vector<ExportLine> lines = *std::move(own);
+  bool waits = await_mounts(lines);
   if (!exports_file.empty()) {
     Result<ExportsFile, std::string> read =
         read_exports_file(exports_file, std::chrono::seconds(store_patience));
     if (!read) return wrong(read.error());
     for (const std::string& remark : read->remarks) offer_error("stag serve: " + remark);
     std::ranges::move(read->lines, std::back_inserter(lines));
-    // A service manager tries again, because that may come late at boot.
-    if (lines.empty() && read->unmounted)
-      return Failure{ExportSet::Trouble{
-          fmt::format("nothing to serve yet: all exports of '{}' have mp, and wait for a mount",
-                      exports_file)}};
+    waits = waits || read->unmounted;
   }
+  // A service manager tries again, because that may come late at boot.
+  if (lines.empty() && waits)
+    return Failure{ExportSet::Trouble{
+        "nothing to serve yet: all exports have mp, and wait for what is mounted there"}};
   if (lines.empty())
     return wrong(
         "nothing to serve; say what with --export /name=DIR, --export /name=memory or "

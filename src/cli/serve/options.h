@@ -77,6 +77,10 @@ class ServeOptions {
   void declare_process(Arguments& arguments);
   Result<Ok, std::string> check_networks();
   Result<std::vector<ExportLine>, std::string> exports_in_file() const;
+  // Those of --export, or else of the configuration file.
+  Result<std::vector<ExportLine>, std::string> own_exports() const;
+  // Leaves out those whose mount is not there. True: there were some.
+  bool await_mounts(std::vector<ExportLine>& lines) const;
 
   std::vector<std::string> allow_texts_;
 };
