@@ -400,6 +400,21 @@ class WithoutRoot(Case):
         self.assertTrue(any("everything is done as user 0" in line for line in server.lines), server.lines)
         self.assertEqual(stag("touch", server.url("/x/f")).returncode, 0)
 
+    def test_a_folder_that_the_servers_user_may_not_read_is_named(self):
+        shut = os.path.join(self.work, "shut")
+        os.mkdir(shut, 0o700)
+        os.chmod(self.work, 0o777)
+        drop = {"user": 65534, "group": 65534, "extra_groups": []}
+        try:
+            subprocess.run([harness.STAG, "--version"], stdout=subprocess.DEVNULL, check=True, **drop)
+        except (OSError, subprocess.CalledProcessError):
+            self.skipTest("the program is not for everybody")
+        server = self.start(exports=(f"/shut={shut}", f"/open={self.served}", "/memory=memory"), **drop)
+        self.assertRegex(server.log(), rf"(?m)^.* warning +ExportFolderClosed export /shut: .*\({shut}, user 65534\)$")
+        self.assertEqual(server.log().count("ExportFolderClosed"), 1)
+        self.assertEqual(server.end(), 0)
+        self.assertNotIn("ExportFolderClosed", self.start(exports=(f"/shut={shut}",)).log())
+
     def test_everything_is_done_as_the_servers_user_and_it_says_so(self):
         for path in (self.work, self.served):
             os.chown(path, 65534, 65534)

@@ -1,7 +1,9 @@
 #include "cli/serve/export_set.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -27,6 +29,7 @@ struct Folder {
   std::shared_ptr<vfs::FileSystem> files;
   dev_t device = 0;
   std::vector<std::string> names;
+  bool closed = false;
 };
 
 // The path as the operator wrote it and with symbolic links resolved.
@@ -66,7 +69,14 @@ Result<Folder, std::string> open_folder(const vfs::PosixFileSystem::Options& opt
   if (::stat(options.root.c_str(), &status) != 0) return Failure{why_no_folder(options.root)};
   auto opened = vfs::PosixFileSystem::open(options);
   if (!opened) return Failure{opened.error()};
-  return Folder{*std::move(opened), status.st_dev, names_of(options.root)};
+  const bool closed = vfs::PosixFileSystem::serves_all_as_one() &&
+                      ::faccessat(AT_FDCWD, options.root.c_str(), R_OK | X_OK, AT_EACCESS) != 0;
+  return Folder{*std::move(opened), status.st_dev, names_of(options.root), closed};
+}
+
+void log_closed(const ExportLine& line) {
+  log_notice(notices::kFolderClosed, "export " + line.path,
+             fmt::format("{}, user {}", line.folder, ::geteuid()));
 }
 
 std::string why_not_opened(const ExportLine& line, StoreWatch::Silence why) {
@@ -141,6 +151,7 @@ Result<std::vector<std::string>, Trouble> ExportSet::rehearse(const std::vector<
         });
     if (!opened) doubts.push_back(why_not_opened(line, opened.error()));
     if (opened && !*opened) return Failure{Trouble{line.where + opened->error()}};
+    if (opened && (*opened)->closed) log_closed(line);
   }
   return doubts;
 }
@@ -216,8 +227,10 @@ Result<ExportSet::ServedExport, std::string> ExportSet::serve_folder(ExportLine 
   // file system has the identity of the original.
   if (before != nullptr && (!opened || ((*opened)->device == before->device &&
                                         (*opened)->files->identity() == before->files->identity())))
-    return ServedExport{std::move(line), before->files, before->device, before->names};
-  return ServedExport{std::move(line), (*opened)->files, (*opened)->device, (*opened)->names};
+    return ServedExport{std::move(line), before->files, before->device, before->names,
+                        opened ? (*opened)->closed : before->closed};
+  return ServedExport{std::move(line), (*opened)->files, (*opened)->device, (*opened)->names,
+                      (*opened)->closed};
 }
 
 std::string ExportSet::difference(const std::vector<ServedExport>& next) const {
@@ -259,14 +272,16 @@ Result<std::string, Trouble> ExportSet::replace(std::vector<ExportLine> lines) {
   if (!replaced) return Failure{Trouble{replaced.error().message, Exit::Usage}};
   std::string changes = difference(next);
   served_ = std::move(next);
-  log_unknown();
+  log_doubtful();
   return changes;
 }
 
-void ExportSet::log_unknown() const {
-  for (const ServedExport& each : served_)
+void ExportSet::log_doubtful() const {
+  for (const ServedExport& each : served_) {
+    if (each.closed) log_closed(each.line);
     for (const std::string& sentence : unknown_clients(each.line))
       log_notice(notices::kClientUnknown, "export " + each.line.path, sentence);
+  }
 }
 
 std::set<std::string> ExportSet::late_hosts() const {

@@ -58,6 +58,7 @@ class ExportSet {
     std::shared_ptr<vfs::FileSystem> files;
     dev_t device = 0;                  // of the folder
     std::vector<std::string> names{};  // of the folder, for nfs::ExportSpec::folders
+    bool closed = false;               // the folder, to the user as whom everything is done
   };
 
   Result<ServedExport, std::string> serve(ExportLine line) const;
@@ -68,7 +69,7 @@ class ExportSet {
   const ServedExport* same(const ExportLine& line) const;
   const ServedExport* find(const std::string& path) const;
   bool would_end_mount(const std::string& path, const CephPlace& next) const;
-  void log_unknown() const;
+  void log_doubtful() const;
   std::string difference(const std::vector<ServedExport>& next) const;
 
   nfs::NfsServer& nfs_;
