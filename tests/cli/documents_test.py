@@ -79,6 +79,12 @@ class Documents(Case):
         self.assertIn("nfs://HOST[:PORT]/EXPORT/PATH", page)
         self.bad(2, "there is no command 'nope'", "manual", "nope")
 
+    def test_there_is_a_manual_page_of_exports(self):
+        page = self.manual("exports")
+        self.assertIn("STAG-EXPORTS(5)", page)
+        for word in ("no_root_squash", "--exports-file", "clients = ["):
+            self.assertIn(word, page.replace("\u2010", "-"))
+
     @unittest.skipUnless(shutil.which("mandoc"), "mandoc is not installed")
     def test_mandoc_has_no_complaint_about_any_page(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -3,6 +3,7 @@
 
 #include "cli/commands.h"
 #include "cli/support/arguments.h"
+#include "cli/support/exports_page.h"
 #include "cli/support/output.h"
 
 namespace stag::cli {
@@ -13,18 +14,21 @@ class Manual final : public Command {
   About about() const override {
     return {"manual", "print a manual page, or write all of them",
             "  stag manual cp | man -l -\n"
+            "  stag manual exports | man -l -\n"
             "  stag manual --to /usr/local/share/man/man1\n"};
   }
   void declare(Arguments& arguments) override {
     program_ = arguments.describe_program();
     arguments.text("--to", folder_, "DIR",
                    "write stag.1 and the page of each command there instead");
-    arguments.positional("COMMAND", command_, "the one it is about; without: stag itself", false);
+    arguments.positional("COMMAND", command_,
+                         "the one it is about, or 'exports'; without: stag itself", false);
   }
   Exit run() override {
     const ProgramText text = program_();
     if (!folder_.empty()) return write_all(text);
     if (command_.empty()) return put("{}", manual_of_program(text)), Exit::Done;
+    if (command_ == "exports") return put("{}", exports_page()), Exit::Done;
     for (const CommandText& command : text.commands)
       if (command.name == command_) return put("{}", manual_of(command, text)), Exit::Done;
     return misused("there is no command '" + command_ + "'; 'stag --help' lists them");

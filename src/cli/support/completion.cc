@@ -36,7 +36,7 @@ std::string command_names(const ProgramText& text) {
 std::string positional_words(const CommandText& command, const ProgramText& text) {
   if (command.positionals.empty()) return "";
   const OptionText& first = command.positionals.front();
-  if (first.names.front() == "COMMAND") return command_names(text);
+  if (first.names.front() == "COMMAND") return command_names(text) + " exports";
   if (first.names.front() == "SHELL") return "bash zsh fish";
   return spaced(first.choices);
 }
