@@ -236,6 +236,9 @@ class FileSystem {
   // process (RFC 1813 3.3.7).
   virtual std::uint64_t write_verifier_epoch() const { return 0; }
 
+  // As whom the store acts for this caller. One that cannot switch users acts as its own.
+  virtual const Credentials& acting_as(const Credentials& caller) const { return caller; }
+
   // The attributes of `object`; Stale when its handle names nothing any more.
   virtual Operation<Attributes> attributes(CallerContext caller, const Handle& object) = 0;
   // Sets the attributes that are present in `changes`. With `guard`: fails with NotSync unless the

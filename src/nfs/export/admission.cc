@@ -54,22 +54,25 @@ Result<ExportObject, Refusal> Admission::admit(const Export& found, const vfs::H
 }
 
 Eventual<Admission::Permitted> Admission::permit(const ExportObject& object,
-                                                 state::Touch touch) const {
-  state::Permit permit = server_.gate->access(object.key(), touch);
+                                                 const Intent& intent) const {
+  state::Permit permit = server_.gate->access(object.key(), intent.touch);
   if (permit.granted()) return Permitted(std::move(permit.change));
-  return permit_in_time(object, touch);
+  return permit_in_time(object, intent);
 }
 
 Task<Admission::Permitted> Admission::permit_in_time(const ExportObject& object,
-                                                     state::Touch touch) const {
+                                                     Intent intent) const {
   constexpr Duration kLook = std::chrono::milliseconds(20);
   constexpr int kLooks = 50;
+  if (intent.does_nothing()) co_return state::FileChange();
+  if (const auto refused = co_await refusal_of(object, intent)) co_return Failure{*refused};
   const state::FileKey file = object.key();
   for (int i = 0; i < kLooks; ++i) {
-    state::Permit permit = server_.gate->access(file, touch);
+    state::Permit permit = server_.gate->access(file, intent.touch);
     if (permit.granted()) co_return std::move(permit.change);
     if (permit.kind == state::Verdict::Kind::Refused) co_return Failure{vfs::Status::Access};
     if (permit.kind == state::Verdict::Kind::Lapsed) server_.gate->end_lapsed(permit.who);
+    if (permit.kind == state::Verdict::Kind::Recall) server_.gate->recall(file, intent.touch);
     // Most often that is done by now.
     if (i > 0) co_await sleep_for(*object.loop, kLook);
   }
@@ -80,12 +83,13 @@ Task<std::optional<vfs::Status>> Admission::refused_create(const ExportObject& d
                                                            std::string_view name,
                                                            const vfs::CreateHow& how) const {
   if (how.mode != vfs::CreateMode::Unchecked || !how.attributes.size) co_return std::nullopt;
-  co_return co_await refused_name(directory, name, state::Touch::Size);
+  co_return co_await refused_name(directory, name, kToSetSize);
 }
 
 Task<std::optional<vfs::Status>> Admission::refused_remove(const ExportObject& directory,
                                                            std::string_view name) const {
-  co_return co_await refused_name(directory, name, state::Touch::Unlink);
+  const Intent intent{.touch = state::Touch::Unlink, .directory = &directory};
+  co_return co_await refused_name(directory, name, intent);
 }
 
 Task<std::optional<vfs::Status>> Admission::refused_rename(const ExportObject& from,
@@ -99,12 +103,12 @@ Task<std::optional<vfs::Status>> Admission::refused_rename(const ExportObject& f
 
 Task<std::optional<vfs::Status>> Admission::refused_name(const ExportObject& directory,
                                                          std::string_view name,
-                                                         state::Touch touch) const {
+                                                         const Intent& intent) const {
   ExportObject file = directory;
   const auto found = co_await directory.store().lookup(directory.caller(), directory.handle, name);
   if (!found) co_return std::nullopt;
   file.handle = found->node.handle;
-  const auto permitted = co_await permit(file, touch);
+  const auto permitted = co_await permit(file, intent);
   if (permitted) co_return std::nullopt;
   co_return permitted.error();
 }

@@ -9,6 +9,7 @@
 
 #include "base/eventual.h"
 #include "base/task.h"
+#include "nfs/export/permission.h"
 #include "nfs/export/server_context.h"
 #include "rpc/program.h"
 
@@ -73,9 +74,10 @@ class Admission {
                                       Security security = Security::Checked) const;
 
   // What an operation of versions 2 and 3 does is a change until this ends; or it is refused with
-  // Access, or Delay after a second in which whoever is in the way did not make way.
+  // Access, with what the store has against it where somebody else is in the way, or with Delay
+  // after a second in which he did not make way. What `intent` refers to outlives the Eventual.
   using Permitted = Result<state::FileChange, vfs::Status>;
-  Eventual<Permitted> permit(const ExportObject& object, state::Touch touch) const;
+  Eventual<Permitted> permit(const ExportObject& object, const Intent& intent) const;
   // Whether somebody may have something against an operation at all. Of READ nothing else is to be
   // asked then.
   bool guarded() const { return server_.gate->guarded(); }
@@ -99,8 +101,8 @@ class Admission {
 
  private:
   Task<std::optional<vfs::Status>> refused_name(const ExportObject& directory,
-                                                std::string_view name, state::Touch touch) const;
-  Task<Permitted> permit_in_time(const ExportObject& object, state::Touch touch) const;
+                                                std::string_view name, const Intent& intent) const;
+  Task<Permitted> permit_in_time(const ExportObject& object, Intent intent) const;
 
   const ServerContext& server_;
   const rpc::CallContext& call_;

@@ -145,6 +145,21 @@ TEST_F(NfsGate, asks_for_patience_after_a_second_in_which_nobody_made_way) {
   EXPECT_EQ(write(file_, 0, "text").status, v3::NFS3ERR_JUKEBOX);
 }
 
+TEST_F(NfsGate, a_client_that_lapsed_is_not_ended_by_who_may_not_touch_its_file) {
+  ASSERT_EQ(set_mode(), v3::NFS3_OK);
+  open_denying(state::kShareBoth);
+  let_lapse();
+  as(4242, 4242);
+  EXPECT_EQ(read(), v3::NFS3ERR_ACCES);
+  EXPECT_EQ(write(file_, 0, "text").status, v3::NFS3ERR_ACCES);
+  EXPECT_EQ(set_size(), v3::NFS3ERR_ACCES);
+  EXPECT_EQ(create_with_size("file", 0), v3::NFS3ERR_ACCES);
+  EXPECT_FALSE(client_.life->ended());
+  as(0, 0);
+  EXPECT_EQ(read(), v3::NFS3_OK);
+  EXPECT_TRUE(client_.life->ended()) << "somebody wanted it";
+}
+
 // RFC 8881 10.4: what conflicts with a delegation waits until it is given back.
 class NfsGateDelegations : public NfsGate {
  protected:
@@ -157,9 +172,9 @@ class NfsGateDelegations : public NfsGate {
   void give_back(const state::FileKey& file, const state::Stateid& stateid) {
     EXPECT_EQ(world_.files.return_delegation(file, stateid, *client_.life), state::Status::Ok);
   }
-  state::Stateid delegate(const v3::nfs_fh3& file) {
-    const auto made =
-        world_.files.delegate({key_of(file), state::DelegationType::Read, {}}, client_.life);
+  state::Stateid delegate(const v3::nfs_fh3& file,
+                          state::DelegationType type = state::DelegationType::Read) {
+    const auto made = world_.files.delegate({key_of(file), type, {}}, client_.life);
     EXPECT_EQ(made.status, state::Status::Ok);
     return made.stateid;
   }
@@ -225,6 +240,30 @@ TEST_F(NfsGateDelegations, are_recalled_by_whatever_takes_a_name_away_by_version
                                    return call<v3::NFSPROC3_REMOVE>({{root(), "removed"}}).status;
                                  }}},
                                removed, v3::NFS3ERR_JUKEBOX);
+}
+
+// The root of the export is sticky.
+TEST_F(NfsGateDelegations, are_not_recalled_by_who_may_not_touch_the_file) {
+  ASSERT_EQ(set_mode(), v3::NFS3_OK);
+  const v3::nfs_fh3 folder = mkdir(root(), "folder", 0755);
+  as(4242, 4242);
+  create(root(), "his");
+  delegate(file_, state::DelegationType::Write);
+  const TimePoint begin = loop_.now();
+  EXPECT_EQ(read(), v3::NFS3ERR_ACCES);
+  EXPECT_EQ(write(file_, 0, "text").status, v3::NFS3ERR_ACCES);
+  EXPECT_EQ(set_size(), v3::NFS3ERR_ACCES);
+  EXPECT_EQ(set_mode(), v3::NFS3ERR_PERM);
+  EXPECT_EQ(set_times(file_), v3::NFS3ERR_ACCES);
+  EXPECT_EQ(set_acl(file_), v3::NFS3ERR_PERM);
+  EXPECT_EQ(create_with_size("file", 0), v3::NFS3ERR_ACCES);
+  EXPECT_EQ(call<v3::NFSPROC3_LINK>({file_, {folder, "link"}}).status, v3::NFS3ERR_ACCES);
+  EXPECT_EQ(call<v3::NFSPROC3_REMOVE>({{root(), "file"}}).status, v3::NFS3ERR_PERM);
+  EXPECT_EQ(rename("file", "new"), v3::NFS3ERR_PERM);
+  EXPECT_EQ(rename("his", "file"), v3::NFS3ERR_PERM);
+  EXPECT_EQ(call<v3::NFSPROC3_SETATTR>({file_, {}, {}}).status, v3::NFS3_OK) << "of nothing";
+  EXPECT_TRUE(recalled_.empty());
+  EXPECT_EQ(loop_.now(), begin) << "nobody waits";
 }
 
 TEST_F(NfsGateDelegations, are_nothing_to_names_and_files_that_nobody_holds) {

@@ -45,7 +45,7 @@ bool may_delegate(const FileRecord* file, DelegationType type, const Life& life)
 }  // namespace
 
 Verdict FileShard::delegation_conflict(const FileKey& key, std::uint64_t hash, Touch touch,
-                                       const Life* by, RemovedRecords& removed) {
+                                       const Life* by, RemovedRecords& removed, Effect effect) {
   Verdict verdict;
   FileRecord* file = find_file(key, hash);
   if (file == nullptr) return verdict;
@@ -59,8 +59,7 @@ Verdict FileShard::delegation_conflict(const FileKey& key, std::uint64_t hash, T
       sweep(*one, removed);  // The last one may take the file's record with it.
       continue;
     }
-    if (!one->recalled) set_untold(*one, true);
-    one->recalled = true;
+    if (effect == Effect::Recalls && !std::exchange(one->recalled, true)) set_untold(*one, true);
     verdict = {Verdict::Kind::Recall, Status::Delay, life.clientid};
   }
   return verdict;
@@ -111,6 +110,17 @@ const DelegationState* FileShard::write_delegation(const FileKey& key, std::uint
   const Life& life = *one.holder->life;
   const bool own = by != nullptr && life.clientid == by->clientid;
   return own || life.phase.load() != Life::Phase::Active ? nullptr : &one;
+}
+
+void Files::recall(const FileKey& file, Touch touch, const Life* by) {
+  const std::uint64_t hash = impl_->hash_of(file);
+  {
+    RemovedRecords removed;
+    FileShard& shard = impl_->shard_of(hash);
+    const BriefLock lock(shard.mutex);
+    shard.delegation_conflict(file, hash, touch, by, removed);
+  }
+  tell_recalls(file);
 }
 
 void Files::tell_recalls(const FileKey& file) {

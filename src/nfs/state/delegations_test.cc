@@ -49,6 +49,21 @@ TEST_F(Nfs4StateDelegations, a_conflict_is_told_once_and_lasts_until_the_return)
   EXPECT_FALSE(world.files.is_delegated(made.stateid));
 }
 
+// The caller may have no permission.
+TEST_F(Nfs4StateDelegations, stand_as_they_are_until_who_asked_says_that_he_may) {
+  const Stateid stateid = delegate(a, DelegationType::Write).stateid;
+  EXPECT_EQ(world.files.access(file, Touch::Write).kind, VerdictKind::Recall);
+  EXPECT_EQ(world.files.check(file, kAnonymousStateid, *b.life, Touch::Read).kind,
+            VerdictKind::Recall);
+  EXPECT_TRUE(recalls.empty());
+  EXPECT_FALSE(world.files.list(a.id, 1).at(0).recalled);
+  world.files.recall(file, Touch::Write, a.life.get());
+  EXPECT_TRUE(recalls.empty()) << "it is his own";
+  for (int i = 0; i < 2; ++i) world.files.recall(file, Touch::Read, b.life.get());
+  ASSERT_EQ(recalls.size(), 1u);
+  EXPECT_EQ(recalls[0].stateid, stateid);
+}
+
 TEST_F(Nfs4StateDelegations, are_not_given_before_their_time) {
   using std::chrono::seconds;
   const auto at = [&](std::uint64_t number, TimePoint now) {
@@ -391,10 +406,16 @@ class DelegationModel {
     for (const Touch how :
          {Touch::Read, Touch::Look, Touch::Attributes, Touch::Unlink, Touch::Size}) {
       const bool changes = how != Touch::Read && how != Touch::Look;
-      expect(files_.access(key(file), how, life(client).get()), client, file, changes);
+      expect(access(file, how, life(client).get()), client, file, changes);
     }
-    expect(files_.access(key(file), Touch::Read), -1, file, false);
-    if (client == 0) expect(files_.access(key(file), Touch::Write), -1, file, true);
+    expect(access(file, Touch::Read, nullptr), -1, file, false);
+    if (client == 0) expect(access(file, Touch::Write, nullptr), -1, file, true);
+  }
+  // By somebody whom the store lets do it.
+  Verdict access(int file, Touch how, const Life* by) {
+    const Verdict verdict = files_.access(key(file), how, by);
+    if (verdict.kind == VerdictKind::Recall) files_.recall(key(file), how, by);
+    return verdict;
   }
   void revoke_or_free(int client, int file) {
     if (Delegation* const revoked = find(client, file, true)) {

@@ -94,10 +94,13 @@ class FileShard {
   Verdict share_conflict(const FileKey& key, std::uint64_t hash, std::uint32_t access,
                          std::uint32_t deny, const OpenState* except, Status status,
                          RemovedRecords& removed);
-  // Delegations in the way of `touch`, but for those of `by`; they are recalled from now on.
-  // Granted, Lapsed or Recall.
+  // Delegations in the way of `touch`, but for those of `by`. Granted, Lapsed or Recall.
+  enum class Effect : std::uint8_t {
+    Recalls,  // they are recalled from now on
+    None,
+  };
   Verdict delegation_conflict(const FileKey& key, std::uint64_t hash, Touch touch, const Life* by,
-                              RemovedRecords& removed);
+                              RemovedRecords& removed, Effect effect = Effect::Recalls);
   // As in Files.
   void hold_back(std::uint64_t hash, TimePoint until);
   bool is_held_back(std::uint64_t hash, TimePoint now) const;

@@ -301,17 +301,15 @@ Verdict Files::checked(const FileKey& file, const Stateid& stateid, const Life& 
 Verdict Files::guarded_access(const FileKey& file, Touch touch, const Life* by) {
   const std::uint32_t bits = bits_of(touch);
   const std::uint64_t hash = impl_->hash_of(file);
-  Verdict verdict;
-  {
-    RemovedRecords removed;
-    FileShard& shard = impl_->shard_of(hash);
-    const BriefLock lock(shard.mutex);
-    if (bits != 0)
-      verdict = shard.share_conflict(file, hash, bits, 0, nullptr, Status::Locked, removed);
-    if (verdict.granted()) verdict = shard.delegation_conflict(file, hash, touch, by, removed);
+  RemovedRecords removed;
+  FileShard& shard = impl_->shard_of(hash);
+  const BriefLock lock(shard.mutex);
+  if (bits != 0) {
+    const Verdict verdict =
+        shard.share_conflict(file, hash, bits, 0, nullptr, Status::Locked, removed);
+    if (!verdict.granted()) return verdict;
   }
-  if (verdict.kind == Verdict::Kind::Recall) tell_recalls(file);
-  return verdict;
+  return shard.delegation_conflict(file, hash, touch, by, removed, FileShard::Effect::None);
 }
 
 Verdict Files::share_conflict(const FileKey& file, std::uint32_t share_access,

@@ -14,6 +14,10 @@
 // Recall, which the function of on_recall() is told once; the verdict is Recall until the
 // delegation is gone, and wait() tells when to ask again. Who keeps it too long is for others to
 // decide, who have clocks: revoke_delegation().
+//
+// check() and access() are asked before anybody knows whether the store lets the caller do it, and
+// have no effect on what is in the way: that is for recall() and the end of who lapsed, after the
+// store was asked.
 #pragma once
 
 #include <cstdint>
@@ -260,6 +264,8 @@ class Files {
     FileChange change = begin_change(file, touch);
     return {guarded() ? guarded_access(file, touch, by) : Verdict{}, std::move(change)};
   }
+  // After a Recall of check() or access(): what is in the way is recalled from now on.
+  void recall(const FileKey& file, Touch touch, const Life* by = nullptr);
   // Whether anything could be in the way of anybody.
   bool guarded() const { return guards_.load() != 0; }
 

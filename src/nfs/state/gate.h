@@ -28,6 +28,8 @@ class Gate {
   Permit access(const FileKey& file, Touch touch) {
     return files_ == nullptr ? Permit({}, {}) : files_->access(file, touch);
   }
+  // As of Verdict::Kind::Recall and Lapsed, where the store lets the caller do it.
+  void recall(const FileKey& file, Touch touch) { files_->recall(file, touch); }
   void end_lapsed(ClientId client) { end_lapsed_(client); }
 
  private:

@@ -83,6 +83,11 @@ bool would_serve_all_as_root() {
   return ::geteuid() == 0 && !can_switch_users() && !is_the_only_user();
 }
 
+const Credentials& acting_as(const Credentials& who) {
+  static const Credentials kServer{::geteuid(), ::getegid(), {}};
+  return can_switch_users() ? who : kServer;
+}
+
 CredentialScope::CredentialScope(const Credentials& who) {
   if (!can_switch_users()) return;
   if (who.uid == kNoId || who.gid == kNoId) {

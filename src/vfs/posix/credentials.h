@@ -19,6 +19,9 @@ bool can_switch_users();
 // the user of the machine that it stands for.
 bool would_serve_all_as_root();
 
+// `who`, or the server's user where that cannot be switched.
+const Credentials& acting_as(const Credentials& who);
+
 class CredentialScope {
  public:
   explicit CredentialScope(const Credentials& who);

@@ -55,6 +55,10 @@ bool PosixFileSystem::serves_all_as_one() {
   return !posix::can_switch_users();
 }
 
+const Credentials& PosixFileSystem::acting_as(const Credentials& caller) const {
+  return posix::acting_as(caller);
+}
+
 bool PosixFileSystem::uses_kernel_handles() const {
   return tree_->uses_kernel_handles();
 }

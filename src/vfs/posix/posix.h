@@ -57,6 +57,7 @@ class PosixFileSystem final : public FileSystem {
   std::string handle_space() const override;
   Limits limits() const override;
   std::uint64_t write_verifier_epoch() const override;
+  const Credentials& acting_as(const Credentials& caller) const override;
   Operation<Attributes> attributes(CallerContext caller, const Handle& object) override;
   Operation<Change> set_attributes(CallerContext caller, const Handle& object,
                                    const SetAttributes& changes,

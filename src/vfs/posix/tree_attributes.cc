@@ -155,9 +155,7 @@ Outcome<Change> Tree::set_attributes(const Credentials& who, const Handle& objec
   const auto& before = observation.before();
   if (!before) return Failure{before.error()};
   if (guard && *guard != before->changed) return Failure{Status::NotSync};
-  const Credentials server_user{::geteuid(), ::getegid(), {}};
-  const Credentials& acting = can_switch_users() ? who : server_user;
-  if (const auto fault = fault_of_change(*before, acting, changes)) return Failure{*fault};
+  if (const auto fault = fault_of_change(*before, acting_as(who), changes)) return Failure{*fault};
   if (const auto fault = apply(who, **resolved, *before, changes)) return Failure{*fault};
   const bool syncs =
       (*resolved)->type == FileType::Regular || (*resolved)->type == FileType::Directory;

@@ -86,7 +86,8 @@ Task<vfs::Outcome<vfs::Change>> change(const Admission& admission, const ExportO
   if (object.read_only()) co_return Failure{Status::ReadOnly};
   const auto changes = from_secattr(wanted);
   if (!changes) co_return Failure{changes.error()};
-  const auto permitted = co_await admission.permit(object, state::Touch::Attributes);
+  const Intent intent{.touch = state::Touch::Attributes, .as_owner = true};
+  const auto permitted = co_await admission.permit(object, intent);
   if (!permitted) co_return Failure{permitted.error()};
   co_return co_await object.store().set_acls(object.caller(), object.handle, *changes);
 }

@@ -39,7 +39,8 @@ Task<v2::attrstat> setattr(Request request, v2::sattrargs args) {
   const auto changes = from_sattr(args.attributes);
   if (!changes) co_return failed<v2::attrstat>(changes.error());
   const auto touch = changes->size ? state::Touch::Size : state::Touch::Attributes;
-  const auto permitted = co_await request.permit(*object, touch);
+  const Intent intent{.touch = touch, .changes = &*changes};
+  const auto permitted = co_await request.permit(*object, intent);
   if (!permitted) co_return failed<v2::attrstat>(permitted.error());
   const auto changed = co_await object->store().set_attributes(object->caller(), object->handle,
                                                                *changes, std::nullopt);
@@ -72,7 +73,7 @@ Task<v2::readlinkres> readlink(Request request, v2::fhandle link) {
 Task<v2::readres> read(Request request, v2::readargs args) {
   const auto object = request.resolve(args.file);
   if (!object) co_return failed<v2::readres>(object.error());
-  const auto permitted = co_await request.permit(*object, state::Touch::Read);
+  const auto permitted = co_await request.permit(*object, kToRead);
   if (!permitted) co_return failed<v2::readres>(permitted.error());
   auto found = co_await object->store().read(object->caller(), object->handle, args.offset,
                                              std::min(args.count, v2::MAXDATA));
@@ -90,7 +91,7 @@ Task<v2::attrstat> write(Request request, v2::writeargs args) {
   const std::size_t size = args.data.size();
   if (args.offset + std::uint64_t{size} > kMaxFileSize)
     co_return failed<v2::attrstat>(v2::NFSERR_FBIG);
-  const auto permitted = co_await request.permit(*object, state::Touch::Write);
+  const auto permitted = co_await request.permit(*object, kToWrite);
   if (!permitted) co_return failed<v2::attrstat>(permitted.error());
   const auto written =
       co_await object->store().write(object->caller(), object->handle, args.offset,

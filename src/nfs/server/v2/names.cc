@@ -89,7 +89,8 @@ Task<v2::nfsstat> link(Request request, v2::linkargs args) {
   if (!directory) co_return directory.error();
   const auto refused = refused_together(*file, *directory);
   if (refused) co_return to_nfsstat(*refused);
-  const auto permitted = co_await request.permit(*file, state::Touch::Attributes);
+  const Intent intent{.touch = state::Touch::Attributes, .directory = &*directory};
+  const auto permitted = co_await request.permit(*file, intent);
   if (!permitted) co_return to_nfsstat(permitted.error());
   const auto linked =
       co_await file->store().link(file->caller(), file->handle, directory->handle, args.to.name);

@@ -16,8 +16,8 @@ class Request {
 
   // As of Admission.
   bool guarded() const { return admission_.guarded(); }
-  Eventual<Admission::Permitted> permit(const ExportObject& object, state::Touch touch) const {
-    return admission_.permit(object, touch);
+  Eventual<Admission::Permitted> permit(const ExportObject& object, const Intent& intent) const {
+    return admission_.permit(object, intent);
   }
   Task<std::optional<vfs::Status>> refused_create(const ExportObject& directory,
                                                   std::string_view name,

@@ -54,7 +54,8 @@ Wanted wanted_of(const v3::SETATTR3args& args, const ExportObject& object) {
 Task<vfs::Outcome<vfs::Change>> change(const Request& request, const ExportObject& object,
                                        const Wanted& wanted) {
   const auto touch = wanted.attributes.size ? state::Touch::Size : state::Touch::Attributes;
-  const auto permitted = co_await request.permit(object, touch);
+  const Intent intent{.touch = touch, .changes = &wanted.attributes};
+  const auto permitted = co_await request.permit(object, intent);
   if (!permitted) co_return Failure{permitted.error()};
   co_return co_await object.store().set_attributes(object.caller(), object.handle,
                                                    wanted.attributes, wanted.guard);

@@ -46,7 +46,7 @@ Eventual<v3::READ3res> read_now(const ReadCall& call) {
 }
 
 Task<v3::READ3res> read_guarded(const ReadCall& call) {
-  const auto permitted = co_await call.request.permit(*call.object, state::Touch::Read);
+  const auto permitted = co_await call.request.permit(*call.object, kToRead);
   if (!permitted) co_return co_await read_failed(call, permitted.error());
   co_return co_await read_now(call);
 }
@@ -145,7 +145,7 @@ Task<v3::WRITE3res> write_in_time(WriteCall& call, Eventual<Permitted> asked) {
 Eventual<v3::WRITE3res> write(WriteCall& call) {
   const v3::nfsstat3 refused = refusal(call);
   if (refused != v3::NFS3_OK) return write_failed(call, refused);
-  Eventual<Permitted> asked = call.request.permit(*call.object, state::Touch::Write);
+  Eventual<Permitted> asked = call.request.permit(*call.object, kToWrite);
   if (!asked.ready()) return write_in_time(call, std::move(asked));
   return write_now(call, *std::move(asked.value()));
 }

@@ -37,7 +37,8 @@ namespace {
 Task<vfs::Outcome<vfs::Linked>> make_link(const Request& request, const ExportObject& file,
                                           const ExportObject& directory, const std::string& name) {
   if (const auto refused = refused_together(file, directory)) co_return Failure{*refused};
-  const auto permitted = co_await request.permit(file, state::Touch::Attributes);
+  const Intent intent{.touch = state::Touch::Attributes, .directory = &directory};
+  const auto permitted = co_await request.permit(file, intent);
   if (!permitted) co_return Failure{permitted.error()};
   co_return co_await file.store().link(file.caller(), file.handle, directory.handle, name);
 }

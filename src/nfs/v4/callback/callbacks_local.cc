@@ -26,6 +26,8 @@ void Callbacks::want(const state::FileKey& file, TimePoint until) {
 bool Callbacks::ask_back(const Wanted& wanted) {
   const state::Verdict verdict = shared_.files.access(wanted.file, state::Touch::Write);
   if (verdict.granted()) return true;
+  if (verdict.kind == state::Verdict::Kind::Recall)
+    shared_.files.recall(wanted.file, state::Touch::Write);
   if (verdict.kind == state::Verdict::Kind::Lapsed)
     shared_.end_lapsed(verdict.who, EndedFor::Conflict);
   for (auto& [key, pending] : pending_) {

@@ -12,7 +12,8 @@ Task<v4::LINK4res> link(Compound& compound, v4::LINK4args& args) {
   const ExportObject directory = compound.object();
   if (const auto refused = refused_together(file, directory))
     co_return v4::LINK4res{to_nfsstat4(*refused), {}};
-  const auto permitted = co_await pass_gate(compound, file, state::Touch::Attributes);
+  const Intent intent{.touch = state::Touch::Attributes, .directory = &directory};
+  const auto permitted = co_await pass_gate(compound, file, intent);
   if (!permitted) co_return v4::LINK4res{permitted.error(), {}};
   const auto linked = co_await directory.store().link(directory.caller(), file.handle,
                                                       directory.handle, args.newname);

@@ -10,8 +10,7 @@ Task<v4::REMOVE4res> remove(Compound& compound, v4::REMOVE4args& args) {
     co_return v4::REMOVE4res{bad, {}};
   const ExportObject directory = compound.object();
   if (directory.read_only()) co_return v4::REMOVE4res{v4::NFS4ERR_ROFS, {}};
-  const v4::nfsstat4 recalled =
-      co_await pass_gate(compound, directory, args.target, state::Touch::Unlink);
+  const v4::nfsstat4 recalled = co_await pass_gate_to_unlink(compound, directory, args.target);
   if (recalled != v4::NFS4_OK) co_return v4::REMOVE4res{recalled, {}};
   vfs::FileSystem& store = directory.store();
   auto removed = co_await store.remove(directory.caller(), directory.handle, args.target);

@@ -8,7 +8,7 @@ namespace stag::nfs::nfs4 {
 Task<v4::REMOVEXATTR4res> removexattr(Compound& compound, v4::REMOVEXATTR4args& args) {
   const ExportObject object = compound.object();
   if (object.read_only()) co_return v4::REMOVEXATTR4res{v4::NFS4ERR_ROFS, {}};
-  const auto permitted = co_await pass_gate(compound, object, state::Touch::Attributes);
+  const auto permitted = co_await pass_gate(compound, object, kToSetXattr);
   if (!permitted) co_return v4::REMOVEXATTR4res{permitted.error(), {}};
   const auto changed =
       co_await object.store().remove_xattr(object.caller(), object.handle, args.rxa_name);

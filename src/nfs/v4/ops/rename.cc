@@ -15,9 +15,8 @@ Task<v4::RENAME4res> rename(Compound& compound, v4::RENAME4args& args) {
     co_return v4::RENAME4res{to_nfsstat4(*refused), {}};
   // Whoever holds a delegation of the file opens it by a name that it will not have any more; a
   // file of the new name is removed.
-  v4::nfsstat4 recalled = co_await pass_gate(compound, from, args.oldname, state::Touch::Unlink);
-  if (recalled == v4::NFS4_OK)
-    recalled = co_await pass_gate(compound, to, args.newname, state::Touch::Unlink);
+  v4::nfsstat4 recalled = co_await pass_gate_to_unlink(compound, from, args.oldname);
+  if (recalled == v4::NFS4_OK) recalled = co_await pass_gate_to_unlink(compound, to, args.newname);
   if (recalled != v4::NFS4_OK) co_return v4::RENAME4res{recalled, {}};
   const auto renamed = co_await from.store().rename(from.caller(), from.handle, args.oldname,
                                                     to.handle, args.newname);

@@ -7,7 +7,8 @@ namespace stag::nfs::nfs4 {
 
 Task<v4::SEEK4res> seek(Compound& compound, v4::SEEK4args& args) {
   const ExportObject file = compound.object();
-  const auto permitted = check_stateid(compound, file, args.sa_stateid, state::Touch::Read);
+  const auto permitted =
+      co_await check_stateid_patiently(compound, file, args.sa_stateid, state::Touch::Read);
   if (!permitted) co_return v4::SEEK4res{permitted.error(), {}};
   const vfs::SeekTo what =
       args.sa_what == v4::NFS4_CONTENT_DATA ? vfs::SeekTo::Data : vfs::SeekTo::Hole;

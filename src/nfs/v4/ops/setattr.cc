@@ -20,7 +20,10 @@ Task<v4::SETATTR4res> setattr(Compound& compound, v4::SETATTR4args& args) {
     sized = co_await check_stateid_patiently(compound, object, args.stateid, state::Touch::Size);
     if (!sized) co_return v4::SETATTR4res{sized.error(), {}};
   }
-  const auto permitted = co_await pass_gate(compound, object, state::Touch::Attributes);
+  const Intent intent{.touch = state::Touch::Attributes,
+                      .changes = &wanted->values,
+                      .as_owner = wanted->acl.has_value()};
+  const auto permitted = co_await pass_gate(compound, object, intent);
   if (!permitted) co_return v4::SETATTR4res{permitted.error(), {}};
   const auto changed = co_await object.store().set_attributes(object.caller(), object.handle,
                                                               wanted->values, std::nullopt);

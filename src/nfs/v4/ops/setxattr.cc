@@ -21,7 +21,7 @@ Task<v4::SETXATTR4res> setxattr(Compound& compound, v4::SETXATTR4args& args) {
   if (object.read_only()) co_return v4::SETXATTR4res{v4::NFS4ERR_ROFS, {}};
   if (args.sxa_value.size() > vfs::kLargestXattr)
     co_return v4::SETXATTR4res{v4::NFS4ERR_XATTR2BIG, {}};
-  const auto permitted = co_await pass_gate(compound, object, state::Touch::Attributes);
+  const auto permitted = co_await pass_gate(compound, object, kToSetXattr);
   if (!permitted) co_return v4::SETXATTR4res{permitted.error(), {}};
   const Buffer value = args.sxa_value.flatten();
   const auto changed =

@@ -32,7 +32,7 @@ Task<std::optional<std::uint64_t>> size_at_holder(Compound& compound, ExportObje
   if (!held || callbacks == nullptr) co_return std::nullopt;
   const auto known = co_await ask_holder(compound, *callbacks, *held);
   if (!known) {
-    files.access(file.key(), state::Touch::Look, compound.life().get());
+    files.recall(file.key(), state::Touch::Look, compound.life().get());
     co_return std::nullopt;
   }
   if (known->change == held->change) co_return std::nullopt;

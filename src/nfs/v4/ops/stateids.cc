@@ -2,6 +2,7 @@
 
 #include "base/completion.h"
 #include "nfs/v4/compound/state_status.h"
+#include "nfs/v4/compound/status.h"
 
 namespace stag::nfs::nfs4 {
 
@@ -26,32 +27,16 @@ v4::nfsstat4 status_of(const state::Verdict& verdict) {
   return v4::NFS4ERR_DELAY;
 }
 
-namespace {
-
-struct Checked {
-  Permitted permitted;
-  bool recalled = false;  // for delegations that are being recalled
-};
-
-Checked check(Compound& compound, const ExportObject& object, const v4::stateid4& argument,
-              state::Touch touch) {
-  const auto meant = compound.meant(argument);
-  if (!meant) return {Failure{meant.error()}};
-  if (const v4::nfsstat4 nobody = compound.identify(*meant); nobody != v4::NFS4_OK)
-    return {Failure{nobody}};
-  Asked asked = settled(compound, [&] {
-    return Asked{
-        compound.shared().files.check(object.key(), to_stateid(*meant), *compound.life(), touch)};
-  });
-  if (asked.verdict.granted()) return {std::move(asked.verdict.change)};
-  return {Failure{status_of(asked.verdict)}, asked.verdict.kind == state::Verdict::Kind::Recall};
-}
-
-}  // namespace
-
 Permitted check_stateid(Compound& compound, const ExportObject& object,
                         const v4::stateid4& argument, state::Touch touch) {
-  return check(compound, object, argument, touch).permitted;
+  const auto meant = compound.meant(argument);
+  if (!meant) return Failure{meant.error()};
+  if (const v4::nfsstat4 nobody = compound.identify(*meant); nobody != v4::NFS4_OK)
+    return Failure{nobody};
+  state::Permit permit =
+      compound.shared().files.check(object.key(), to_stateid(*meant), *compound.life(), touch);
+  if (!permit.granted()) return Failure{status_of(permit)};
+  return std::move(permit.change);
 }
 
 // Which of the two comes second finds nobody waiting.
@@ -70,16 +55,30 @@ Task<bool> delegation_goes(Compound& compound, state::FileKey file, TimePoint un
   co_return co_await *ended;
 }
 
+Task<Permitted> permitted_in_time(Compound& compound, ExportObject object, Intent intent,
+                                  UniqueFunction<state::Permit()> ask) {
+  if (intent.does_nothing()) co_return state::FileChange();
+  if (const auto refused = co_await refusal_of(object, intent))
+    co_return Failure{to_nfsstat4(*refused)};
+  const state::FileKey file = object.key();
+  Asked asked = co_await settled_in_time(compound, file, [&] {
+    Asked once{ask()};
+    if (once.verdict.kind == state::Verdict::Kind::Recall)
+      compound.shared().files.recall(file, intent.touch, compound.life().get());
+    return once;
+  });
+  if (!asked.verdict.granted()) co_return Failure{status_of(asked.verdict)};
+  co_return std::move(asked.verdict.change);
+}
+
 Task<Permitted> check_stateid_in_time(Compound& compound, ExportObject object, v4::stateid4 stateid,
                                       state::Touch touch) {
-  const TimePoint until = compound.now() + kRecallPatience;
-  Checked checked = check(compound, object, stateid, touch);
-  while (checked.recalled) {
-    const bool gone = co_await delegation_goes(compound, object.key(), until);
-    if (!gone) break;
-    checked = check(compound, object, stateid, touch);
-  }
-  co_return std::move(checked.permitted);
+  const auto meant = compound.meant(stateid);
+  if (!meant) co_return Failure{meant.error()};
+  const Intent intent{.touch = touch};
+  co_return co_await permitted_in_time(compound, object, intent, [&] {
+    return compound.shared().files.check(object.key(), to_stateid(*meant), *compound.life(), touch);
+  });
 }
 
 Task<Permitted> check_stateid_patiently(Compound& compound, ExportObject object,

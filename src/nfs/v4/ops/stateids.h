@@ -15,7 +15,8 @@ v4::stateid4 to_stateid4(const state::Stateid& stateid);
 // What an operation does is a change until this ends; or why it may not do that.
 using Permitted = Result<state::FileChange, v4::nfsstat4>;
 
-// Of an operation with this stateid, which becomes the current one.
+// Of an operation with this stateid. NFS4ERR_DELAY: somebody is in the way, who makes way when
+// check_stateid_in_time() is called.
 Permitted check_stateid(Compound& compound, const ExportObject& object, const v4::stateid4& stateid,
                         state::Touch touch);
 inline bool is_delayed(const Permitted& permitted) {
@@ -69,16 +70,20 @@ auto settled_in_time(Compound& compound, state::FileKey file, Ask ask) -> Task<d
   co_return result;
 }
 
-// check_stateid() has said NFS4ERR_DELAY: the same, in time where delegations are in the way.
+// Somebody is in the way of what the caller intends. If the store would let him do it, that one
+// makes way, in time where he has delegations; `ask` tells whether he has.
+Task<Permitted> permitted_in_time(Compound& compound, ExportObject object, Intent intent,
+                                  UniqueFunction<state::Permit()> ask);
+// check_stateid() has said NFS4ERR_DELAY: the same of its operation.
 Task<Permitted> check_stateid_in_time(Compound& compound, ExportObject object, v4::stateid4 stateid,
                                       state::Touch touch);
 // Both of these, for operations that are rare.
 Task<Permitted> check_stateid_patiently(Compound& compound, ExportObject object,
                                         v4::stateid4 stateid, state::Touch touch);
 // Of an operation on an object without a stateid. Waits for delegations of other clients.
-Task<Permitted> pass_gate(Compound& compound, ExportObject object, state::Touch touch);
-// The same for what has this name, if anything has; NFS4_OK: it may.
-Task<v4::nfsstat4> pass_gate(Compound& compound, ExportObject directory, std::string name,
-                             state::Touch touch);
+Task<Permitted> pass_gate(Compound& compound, ExportObject object, Intent intent);
+// The same for what has this name, if anything has, and loses it; NFS4_OK: it may.
+Task<v4::nfsstat4> pass_gate_to_unlink(Compound& compound, ExportObject directory,
+                                       std::string name);
 
 }  // namespace stag::nfs::nfs4

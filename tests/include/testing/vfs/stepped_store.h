@@ -166,6 +166,9 @@ class SteppedStore : public FileSystem {
   std::uint64_t write_verifier_epoch() const override {
     return inner_->write_verifier_epoch() + lost;
   }
+  const Credentials& acting_as(const Credentials& caller) const override {
+    return inner_->acting_as(caller);
+  }
   Block placement(std::size_t bytes) override { return inner_->placement(bytes); }
 
   Operation<Attributes> attributes(CallerContext caller, const Handle& object) override {

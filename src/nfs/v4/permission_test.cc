@@ -1,0 +1,185 @@
+// Who would be refused by the store anyway is in nobody's way: what others hold stays theirs,
+// whatever he sends (RFC 8881 9.7, 10.4).
+#include <utility>
+#include <vector>
+
+#include "testing/nfs/nfs4_delegations_fixture.h"
+
+namespace stag::nfs::nfs4 {
+namespace {
+
+using namespace stag::testing;
+using namespace std::chrono_literals;
+
+constexpr Duration kPastLease = 92s;
+
+// Root's file is its own, in a folder that all may write to; the other client's user is a stranger.
+class Nfs4Strangers : public Nfs4DelegationsServed {
+ protected:
+  Nfs4Strangers() { minor_ = 2; }
+  void SetUp() override {
+    Nfs4DelegationsServed::SetUp();
+    handle_ = walk({"data", "file"});
+    STAG_CHECK(run({putfh(handle_), set_mode(0600)}).status == v4::NFS4_OK);
+    STAG_CHECK(run({putrootfh(), lookup("data"), make("private"), set_mode(0700)}).status ==
+               v4::NFS4_OK);
+    holder_ = now_acting();
+  }
+
+  static Op make(const std::string& folder) {
+    v4::CREATE4args args;
+    args.objtype.type = v4::NF4DIR;
+    args.objname = folder;
+    return op(v4::OP_CREATE, &Op::opcreate, args);
+  }
+  static Op set(std::uint32_t attribute, const Rope& value) {
+    v4::SETATTR4args args;
+    if (!value.empty()) {
+      args.obj_attributes.attrmask.assign(attribute / 32 + 1, 0);
+      args.obj_attributes.attrmask[attribute / 32] = 1u << attribute % 32;
+      args.obj_attributes.attr_vals = value;
+    }
+    return op(v4::OP_SETATTR, &Op::opsetattr, args);
+  }
+  static Op set_mode(std::uint32_t mode) {
+    xdr::Encoder value;
+    value.u32(mode);
+    return set(v4::FATTR4_MODE, std::move(value).finish().rope());
+  }
+  static Op set_size(std::uint64_t size) {
+    xdr::Encoder value;
+    value.u64(size);
+    return set(v4::FATTR4_SIZE, std::move(value).finish().rope());
+  }
+  static Op set_time() {
+    xdr::Encoder value;
+    value.u32(v4::SET_TO_SERVER_TIME4);
+    return set(v4::FATTR4_TIME_MODIFY_SET, std::move(value).finish().rope());
+  }
+  // In the folder that is called so, of the file that has the name `file`.
+  std::vector<Op> link_in(std::initializer_list<const char*> folder) {
+    std::vector<Op> operations{putfh(handle_), op(v4::OP_SAVEFH), putrootfh()};
+    for (const char* name : folder) operations.push_back(lookup(name));
+    operations.push_back(op(v4::OP_LINK, &Op::oplink, v4::LINK4args{"link"}));
+    return operations;
+  }
+  static std::vector<Op> rename(const std::string& from, const std::string& to) {
+    return {putrootfh(), lookup("data"), op(v4::OP_SAVEFH),
+            op(v4::OP_RENAME, &Op::oprename, v4::RENAME4args{from, to})};
+  }
+  v4::nfsstat4 as_user(std::uint32_t uid, std::vector<Op> operations) {
+    const rpc::Credentials before =
+        std::exchange(credentials_, rpc::Credentials::sys("tests", uid, uid, {}));
+    const v4::nfsstat4 status = as(other_, [&] { return run(std::move(operations)).status; });
+    credentials_ = before;
+    return status;
+  }
+
+  using Deed = std::pair<const char*, std::vector<Op>>;
+  // All that needs the owner, or his leave.
+  std::vector<Deed> deeds() {
+    return {
+        {"READ", {putfh(handle_), read_op({}, 0, 10)}},
+        {"WRITE", {putfh(handle_), write_op({}, 0, "X")}},
+        {"SEEK", {putfh(handle_), op(v4::OP_SEEK, &Op::opseek, {{}, 0, v4::NFS4_CONTENT_DATA})}},
+        {"ALLOCATE", {putfh(handle_), op(v4::OP_ALLOCATE, &Op::opallocate, {{}, 0, 10})}},
+        {"SETATTR of the mode", {putfh(handle_), set_mode(0777)}},
+        {"SETATTR of the size", {putfh(handle_), set_size(3)}},
+        {"SETATTR of a time", {putfh(handle_), set_time()}},
+        {"SETXATTR",
+         {putfh(handle_), op(v4::OP_SETXATTR, &Op::opsetxattr,
+                             {v4::SETXATTR4_EITHER, "name", Rope::copy_of(bytes_of("x"))})}},
+        {"REMOVEXATTR", {putfh(handle_), op(v4::OP_REMOVEXATTR, &Op::opremovexattr, {"name"})}},
+        {"LINK in a folder that is not his", link_in({"data", "private"})},
+        {"REMOVE", {putrootfh(), lookup("data"), op(v4::OP_REMOVE, &Op::opremove, {"file"})}},
+        {"RENAME of it", rename("file", "new")},
+        {"RENAME over it", rename("his", "file")},
+    };
+  }
+  static bool is_refused(v4::nfsstat4 status) {
+    return status == v4::NFS4ERR_ACCESS || status == v4::NFS4ERR_PERM;
+  }
+  void make_his() {
+    const v4::nfsstat4 made =
+        as_user(4242, {putrootfh(), lookup("data"), op(v4::OP_OPEN, &Op::opopen, as(other_, [&] {
+                                                         return open_args("his", kForBoth, true);
+                                                       }))});
+    EXPECT_EQ(made, v4::NFS4_OK);
+  }
+};
+
+TEST_F(Nfs4Strangers, recall_no_delegation_of_a_file_that_is_not_theirs) {
+  make_his();
+  ASSERT_EQ(open_for(kForBoth).delegation_type, v4::OPEN_DELEGATE_WRITE);
+  const TimePoint begin = loop_.now();
+  for (auto& [name, operations] : deeds()) {
+    EXPECT_PRED1(is_refused, as_user(4242, std::move(operations))) << name;
+    EXPECT_TRUE(holder_client_.asked.empty()) << name;
+    holder_client_.asked.clear();
+  }
+  EXPECT_EQ(loop_.now(), begin) << "nobody waits";
+}
+
+TEST_F(Nfs4Strangers, recall_nothing_by_a_SETATTR_of_nothing_or_by_an_advice) {
+  ASSERT_EQ(open_for(kForBoth).delegation_type, v4::OPEN_DELEGATE_WRITE);
+  EXPECT_EQ(as_user(4242, {putfh(handle_), set(0, {})}), v4::NFS4_OK);
+  EXPECT_EQ(as_user(4242, {putfh(handle_), op(v4::OP_IO_ADVISE, &Op::opio_advise,
+                                              {{}, 0, 10, {1u << v4::IO_ADVISE4_WILLNEED}})}),
+            v4::NFS4_OK);
+  EXPECT_TRUE(holder_client_.asked.empty());
+}
+
+TEST_F(Nfs4Strangers, recall_delegations_where_the_store_lets_them) {
+  ASSERT_EQ(run({putfh(handle_), set_mode(0606)}).status, v4::NFS4_OK);
+  const std::vector<Deed> allowed{
+      {"READ", {putfh(handle_), read_op({}, 0, 10)}},
+      {"WRITE", {putfh(handle_), write_op({}, 0, "X")}},
+      {"SETATTR of the size", {putfh(handle_), set_size(3)}},
+      {"SETATTR of a time", {putfh(handle_), set_time()}},
+      {"LINK", link_in({"data"})},
+  };
+  gives_back();
+  for (auto& [name, operations] : allowed) {
+    loop_.pass(31s);
+    holder_client_.asked.clear();
+    ASSERT_EQ(open_for(kForBoth).delegation_type, v4::OPEN_DELEGATE_WRITE) << name;
+    holder_ = now_acting();
+    EXPECT_EQ(as_user(4242, operations), v4::NFS4_OK) << name;
+    act_as(holder_);
+    EXPECT_EQ(holder_client_.asked.size(), 1u) << name;
+  }
+}
+
+TEST_F(Nfs4Strangers, end_no_client_that_has_lapsed) {
+  make_his();
+  v4::OPEN4args denying = open_args("file", kForBoth, false);
+  denying.share_deny = v4::OPEN4_SHARE_DENY_BOTH;
+  ASSERT_EQ(open(std::move(denying)).status, v4::NFS4_OK);
+  holder_ = now_acting();
+  loop_.pass(kPastLease);
+  for (auto& [name, operations] : deeds())
+    EXPECT_PRED1(is_refused, as_user(4242, std::move(operations))) << name;
+  act_as(holder_);
+  EXPECT_EQ(run({putrootfh()}).status, v4::NFS4_OK) << "nobody wanted what it held";
+  EXPECT_EQ(as(other_,
+               [&] {
+                 return run({putfh(handle_), write_op({}, 0, "X")}).status;
+               }),
+            v4::NFS4ERR_LOCKED)
+      << "it goes on as before";
+}
+
+TEST_F(Nfs4Strangers, end_no_client_that_has_lapsed_with_a_delegation) {
+  make_his();
+  ASSERT_EQ(open_for(kForBoth).delegation_type, v4::OPEN_DELEGATE_WRITE);
+  holder_ = now_acting();
+  loop_.pass(kPastLease);
+  for (auto& [name, operations] : deeds())
+    EXPECT_PRED1(is_refused, as_user(4242, std::move(operations))) << name;
+  act_as(holder_);
+  EXPECT_EQ(run({putrootfh()}).status, v4::NFS4_OK);
+  EXPECT_TRUE(holder_client_.asked.empty());
+}
+
+}  // namespace
+}  // namespace stag::nfs::nfs4
