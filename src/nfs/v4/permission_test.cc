@@ -75,6 +75,27 @@ class Nfs4Strangers : public Nfs4DelegationsServed {
     return status;
   }
 
+  // What the other client hears of the locks of a file.
+  v4::LOCKT4res tested_by(std::uint32_t uid, const v4::nfs_fh4& handle) {
+    v4::LOCKT4args args;
+    args.locktype = v4::WRITE_LT;
+    args.length = 10;
+    args.owner.owner = Rope::copy_of(bytes_of("another owner"));
+    const rpc::Credentials before =
+        std::exchange(credentials_, rpc::Credentials::sys("tests", uid, uid, {}));
+    const Res results = as(other_, [&] {
+      return run({putfh(handle), op(v4::OP_LOCKT, &Op::oplockt, args)});
+    });
+    credentials_ = before;
+    return results.resarray.at(1).oplockt();
+  }
+  void lock(const Opened& file) {
+    v4::LOCK4args args{v4::WRITE_LT, false, 0, 10, {}};
+    args.locker.new_lock_owner = true;
+    args.locker.open_owner() = {0, file.stateid, 0, {clientid_, Rope::copy_of(bytes_of("o"))}};
+    ASSERT_EQ(run({putfh(file.handle), op(v4::OP_LOCK, &Op::oplock, args)}).status, v4::NFS4_OK);
+  }
+
   using Deed = std::pair<const char*, std::vector<Op>>;
   // All that needs the owner, or his leave.
   std::vector<Deed> deeds() {
@@ -179,6 +200,29 @@ TEST_F(Nfs4Strangers, end_no_client_that_has_lapsed_with_a_delegation) {
   act_as(holder_);
   EXPECT_EQ(run({putrootfh()}).status, v4::NFS4_OK);
   EXPECT_TRUE(holder_client_.asked.empty());
+}
+
+// RFC 8881 15.2, 18.11: as of OPEN, which LOCK needs.
+TEST_F(Nfs4Strangers, are_not_told_who_has_locked_a_file_that_they_may_not_open) {
+  lock(create("file"));
+  const auto status = [&](std::uint32_t mode, std::uint32_t uid) {
+    EXPECT_EQ(run({putfh(handle_), set_mode(mode)}).status, v4::NFS4_OK);
+    return tested_by(uid, handle_).status;
+  };
+  EXPECT_EQ(status(0600, 4242), v4::NFS4ERR_ACCESS);
+  EXPECT_EQ(status(0000, 0), v4::NFS4ERR_DENIED) << "its owner";
+  for (const std::uint32_t others : {1u, 2u, 4u})
+    EXPECT_EQ(status(others, 4242), v4::NFS4ERR_DENIED) << others;
+}
+
+TEST_F(Nfs4Strangers, end_no_client_that_has_lapsed_by_a_LOCKT) {
+  make_his();
+  lock(create("file"));
+  holder_ = now_acting();
+  loop_.pass(kPastLease);
+  EXPECT_EQ(tested_by(4242, handle_).status, v4::NFS4ERR_ACCESS);
+  act_as(holder_);
+  EXPECT_EQ(run({putrootfh()}).status, v4::NFS4_OK) << "nobody wanted what it held";
 }
 
 }  // namespace

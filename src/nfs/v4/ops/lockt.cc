@@ -1,4 +1,5 @@
 // LOCKT (RFC 8881 18.11).
+#include "nfs/export/permission.h"
 #include "nfs/v4/compound/status.h"
 #include "nfs/v4/ops/lock.h"
 #include "nfs/v4/ops/operations.h"
@@ -22,6 +23,14 @@ Task<v4::nfsstat4> lockable(const ExportObject& object) {
 }
 
 namespace {
+
+// As OPEN has it, which LOCK needs: who could not have the file open hears nothing of its locks,
+// and nobody makes way for him (RFC 8881 15.2).
+Task<v4::nfsstat4> may_test(const ExportObject& object) {
+  auto refused = co_await refusal_of(object, kToRead);
+  if (refused) refused = co_await refusal_of(object, kToWrite);
+  co_return refused ? to_nfsstat4(*refused) : v4::NFS4_OK;
+}
 
 state::LockResult test_everywhere(Compound& compound, const v4::LOCKT4args& args,
                                   const state::Range& range) {
@@ -53,7 +62,8 @@ Task<v4::LOCKT4res> lockt(Compound& compound, v4::LOCKT4args& args) {
   const v4::nfsstat4 nobody = compound.identify(args.owner.clientid);
   if (nobody != v4::NFS4_OK) co_return v4::LOCKT4res{nobody, {}};
   const ExportObject object = compound.object();
-  const v4::nfsstat4 refused = co_await lockable(object);
+  v4::nfsstat4 refused = co_await lockable(object);
+  if (refused == v4::NFS4_OK) refused = co_await may_test(object);
   if (refused != v4::NFS4_OK) co_return v4::LOCKT4res{refused, {}};
   const OpenForLocks open = co_await open_for_locks(compound);
   if (open.status != v4::NFS4_OK) co_return v4::LOCKT4res{open.status, {}};
