@@ -230,6 +230,16 @@ void Owners::confirm(const OwnerRef& owner) {
   owner->unconfirmed.reset();
 }
 
+bool Owners::has_opened(ClientId clientid, std::uint64_t principal) const {
+  const BriefLock lock(impl_->mutex);
+  const auto client = impl_->clients.find(clientid);
+  if (client == impl_->clients.end()) return false;
+  return std::ranges::any_of(client->second.by_use, [principal](const OwnerRef& owner) {
+    const bool open_owner = owner->name.front() == 'o';
+    return open_owner && owner->confirmed && !owner->fresh && owner->principal == principal;
+  });
+}
+
 void Owners::forget(OwnerKind kind, ClientId clientid, Bytes owner) {
   std::list<OwnerRef> gone;
   const std::string name = name_of(kind, owner);

@@ -82,6 +82,9 @@ class Owners {
   // A reclaim needs no OPEN_CONFIRM (9.1.11).
   void confirm(const OwnerRef& owner);
 
+  // Whether an open owner of the client that has had a file open was last used by this principal.
+  bool has_opened(ClientId clientid, std::uint64_t principal) const;
+
   // RELEASE_LOCKOWNER, and the end of a client.
   void forget(OwnerKind kind, ClientId clientid, Bytes owner);
   void release(ClientId clientid);

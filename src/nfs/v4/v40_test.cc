@@ -38,6 +38,31 @@ TEST_F(Nfs40, opens_writes_reads_and_closes) {
   EXPECT_EQ(run({putfh(file.handle), read_op(file.stateid, 0, 1)}).status, v4::NFS4ERR_BAD_STATEID);
 }
 
+// RFC 7530 16.28.5: the principal that has confirmed the client ID, or one that has a file open.
+TEST_F(Nfs40, renews_the_lease_for_its_own_principals_alone) {
+  open_file(1, "file", "owner");
+  as(4242, 4242);
+  EXPECT_EQ(renew(client_), v4::NFS4ERR_ACCESS);
+  open_raw(1, "file", "his owner");
+  EXPECT_EQ(renew(client_), v4::NFS4ERR_ACCESS) << "his open is not confirmed";
+  open_file(2, "file of his own", "his owner");
+  EXPECT_EQ(renew(client_), v4::NFS4_OK);
+  as(4243, 4243);
+  EXPECT_EQ(renew(client_), v4::NFS4ERR_ACCESS);
+  EXPECT_EQ(renew(1), v4::NFS4ERR_STALE_CLIENTID);
+}
+
+// Else what a client held that has vanished would be kept for ever.
+TEST_F(Nfs40, does_not_outlive_its_lease_by_what_a_stranger_renews) {
+  const v4::clientid4 first = client_;
+  client_ = set_up_client("another client");
+  as(4242, 4242);
+  for (int i = 0; i < 4; ++i) {
+    loop_.pass(std::chrono::seconds(30));
+    EXPECT_EQ(renew(first), i < 3 ? v4::NFS4ERR_ACCESS : v4::NFS4ERR_EXPIRED) << i;
+  }
+}
+
 TEST_F(Nfs40, has_no_lock_under_a_special_stateid) {
   const Opened file = open_file(1, "file", "owner");
   v4::LOCK4args args;

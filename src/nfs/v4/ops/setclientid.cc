@@ -1,11 +1,9 @@
-// SETCLIENTID, SETCLIENTID_CONFIRM, RENEW and RELEASE_LOCKOWNER (RFC 7530 16.28, 16.33, 16.34,
-// 16.37).
+// SETCLIENTID, SETCLIENTID_CONFIRM and RELEASE_LOCKOWNER (RFC 7530 16.33, 16.34, 16.37).
 #include "base/reason.h"
 #include "nfs/v4/callback/callback_address.h"
 #include "nfs/v4/callback/callbacks.h"
 #include "nfs/v4/compound/limit_notes.h"
 #include "nfs/v4/compound/state_status.h"
-#include "nfs/v4/ops/callback_path.h"
 #include "nfs/v4/ops/operations.h"
 #include "nfs/v4/ops/stateids.h"
 
@@ -76,14 +74,6 @@ v4::SETCLIENTID_CONFIRM4res setclientid_confirm(Compound& compound,
     compound.shared().watch_leases();
   }
   return {to_nfsstat4(confirmed.status)};
-}
-
-v4::RENEW4res renew(Compound& compound, v4::RENEW4args& args) {
-  compound.shared().expire(compound.now());
-  const v4::nfsstat4 status = compound.identify(args.clientid);
-  if (status != v4::NFS4_OK || compound.life()->delegations.load(std::memory_order_relaxed) == 0)
-    return {status};
-  return {check_callback_path(compound)};
 }
 
 v4::RELEASE_LOCKOWNER4res release_lockowner(Compound& compound, v4::RELEASE_LOCKOWNER4args& args) {
