@@ -54,12 +54,12 @@ class NfsChangesInProgress : public testing::NfsServerTest {
     return made.status;
   }
   template <class P>
-  void expect_seen(const typename P::Args& args) {
+  void expect_seen(const typename P::Args& args, state::Status denial = state::Status::Delay) {
     holds_ = true;
     const auto results = this->start<P>(args);
     holds_ = false;
     ASSERT_EQ(held_->waiting.size(), 1u) << P::name;
-    EXPECT_EQ(deny_writing(), state::Status::Delay) << P::name;
+    EXPECT_EQ(deny_writing(), denial) << P::name;
     EXPECT_EQ(delegate(), state::Status::Denied) << P::name;
     end_all();
     EXPECT_TRUE(results->has_value()) << P::name;
@@ -84,12 +84,14 @@ TEST_F(NfsChangesInProgress, of_version_3_keep_others_from_denying_and_from_dele
   size.new_attributes.size.size() = 3;
   expect_seen<v3::NFSPROC3_WRITE>({file_, 0, 4, v3::FILE_SYNC, Rope::copy_of(bytes_of("NEW!"))});
   expect_seen<v3::NFSPROC3_SETATTR>(size);
-  expect_seen<v3::NFSPROC3_SETATTR>({file_, mode(0600), {}});
-  expect_seen<v3::NFSPROC3_LINK>({file_, {top_, "link"}});
+  // What a share reservation is not about (RFC 8881 9.7).
+  expect_seen<v3::NFSPROC3_SETATTR>({file_, mode(0600), {}}, state::Status::Ok);
+  expect_seen<v3::NFSPROC3_LINK>({file_, {top_, "link"}}, state::Status::Ok);
   using namespace nfsacl;
   const std::vector<aclent> list{
       {ACL_USER_OBJ, 0, 6}, {ACL_GROUP_OBJ, 0, 4}, {ACL_CLASS_OBJ, 0, 4}, {ACL_OTHER_OBJ, 0, 0}};
-  expect_seen<ACLPROC3_SETACL>({file_.data, {NFS_ACL | NFS_ACLCNT, 4, list, 0, {}}});
+  expect_seen<ACLPROC3_SETACL>({file_.data, {NFS_ACL | NFS_ACLCNT, 4, list, 0, {}}},
+                               state::Status::Ok);
 }
 
 TEST_F(NfsChangesInProgress, of_version_2_keep_others_from_denying_and_from_delegations) {
@@ -99,13 +101,33 @@ TEST_F(NfsChangesInProgress, of_version_2_keep_others_from_denying_and_from_dele
   const v2::sattr size{kLeave, kLeave, kLeave, 3, {kLeave, kLeave}, {kLeave, kLeave}};
   expect_seen<v2::NFSPROC_WRITE>({file, 0, 0, 0, Rope::copy_of(bytes_of("NEW!"))});
   expect_seen<v2::NFSPROC_SETATTR>({file, size});
-  expect_seen<v2::NFSPROC_LINK>({file, {top, "link"}});
+  expect_seen<v2::NFSPROC_LINK>({file, {top, "link"}}, state::Status::Ok);
 }
 
 TEST_F(NfsChangesInProgress, are_seen_too_where_something_else_is_guarded) {
   const state::OpenResult other = world_.open(client_, 5, state::kShareRead, state::kShareWrite);
   ASSERT_TRUE(other.verdict.granted());
   expect_seen<v3::NFSPROC3_WRITE>({file_, 0, 4, v3::FILE_SYNC, Rope::copy_of(bytes_of("NEW!"))});
+}
+
+TEST_F(NfsChangesInProgress, wait_for_who_has_stopped_them) {
+  {
+    const state::StoppedChanges stopped = world_.files.stop_changes(key_);
+    const auto written =
+        start<v3::NFSPROC3_WRITE>({file_, 0, 4, v3::FILE_SYNC, Rope::copy_of(bytes_of("NEW!"))});
+    EXPECT_FALSE(written->has_value());
+    loop_.pass(std::chrono::seconds(2));
+    ASSERT_TRUE(written->has_value());
+    EXPECT_EQ((*written)->status, v3::NFS3ERR_JUKEBOX) << "that takes too long";
+  }
+  std::optional<state::StoppedChanges> stopped = world_.files.stop_changes(key_);
+  const auto written =
+      start<v3::NFSPROC3_WRITE>({file_, 0, 4, v3::FILE_SYNC, Rope::copy_of(bytes_of("NEW!"))});
+  EXPECT_FALSE(written->has_value());
+  stopped.reset();
+  loop_.pass(std::chrono::milliseconds(500));
+  ASSERT_TRUE(written->has_value());
+  EXPECT_EQ((*written)->status, v3::NFS3_OK);
 }
 
 TEST_F(NfsChangesInProgress, are_in_nobodys_way_who_denies_nothing) {

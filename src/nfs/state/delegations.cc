@@ -189,7 +189,7 @@ std::optional<StateidResult> Files::delegate_if(const DelegateArgs& args, const 
                      shard.is_held_back(file_hash, args.now);
   if (early && !args.reclaim) return StateidResult{Status::Denied, {}};
   const AboutToGuard guard(&guards_);
-  const bool changing = !args.reclaim && changes_.in_progress(args.file);
+  const bool changing = !args.reclaim && !changes_.slot_of(args.file).at_rest();
   if (known != nullptr || changing ||
       !may_delegate(shard.find_file(args.file, file_hash), args.type, *life))
     return StateidResult{args.reclaim ? Status::ReclaimConflict : Status::Denied, {}};
@@ -255,13 +255,17 @@ Status Files::check_delegation(const FileKey& file, const Stateid& stateid, cons
   return state->type == State::Type::Delegation ? Status::Ok : Status::BadStateid;
 }
 
-Files::Wait Files::wait(const FileKey& file, UniqueFunction<void()> done) {
+Wait Files::wait(const FileKey& file, UniqueFunction<void()> done) {
+  // First: what is stopped has not met the delegations yet, and has them not recalled.
+  ChangeSlot& slot = changes_.slot_of(file);
+  if (slot.stopped())
+    return slot.wait(ChangeSlot::Event::GoingOn, impl_->options.limits.waiting, std::move(done));
   const std::uint64_t hash = impl_->hash_of(file);
   auto fresh = std::make_unique<WaiterRecord>(nullptr);
   FileShard& shard = impl_->shard_of(hash);
   const BriefLock lock(shard.mutex);
   FileRecord* const record = shard.find_file(file, hash);
-  if (record == nullptr || record->delegations.empty()) return Wait::NoDelegation;
+  if (record == nullptr || record->delegations.empty()) return Wait::NoNeed;
   if (record->waiting >= impl_->options.limits.waiting) return Wait::TooMany;
   ++record->waiting;
   fresh->done = std::move(done);

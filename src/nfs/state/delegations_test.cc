@@ -130,25 +130,25 @@ TEST_F(Nfs4StateDelegations, who_waits_is_told_when_one_is_gone) {
   int told = 0;
   const auto wait = [&] { return world.files.wait(file, [&told] { ++told; }); };
   EXPECT_EQ(open(b, kReads).kind, VerdictKind::Recall);
-  EXPECT_EQ(wait(), Files::Wait::Begun);
-  EXPECT_EQ(wait(), Files::Wait::Begun);
+  EXPECT_EQ(wait(), Wait::Begun);
+  EXPECT_EQ(wait(), Wait::Begun);
   EXPECT_EQ(told, 0);
   world.files.revoke_delegation(stateid);
   EXPECT_EQ(told, 2);
-  EXPECT_EQ(wait(), Files::Wait::NoDelegation);
+  EXPECT_EQ(wait(), Wait::NoNeed);
 }
 
 TEST_F(Nfs4StateDelegations, no_more_than_so_many_wait_for_one_file) {
   delegate(a, DelegationType::Write);
   for (std::uint32_t i = 0; i < StateLimits{}.waiting; ++i)
-    ASSERT_EQ(world.files.wait(file, [] {}), Files::Wait::Begun);
-  EXPECT_EQ(world.files.wait(file, [] {}), Files::Wait::TooMany);
+    ASSERT_EQ(world.files.wait(file, [] {}), Wait::Begun);
+  EXPECT_EQ(world.files.wait(file, [] {}), Wait::TooMany);
 }
 
 TEST_F(Nfs4StateDelegations, that_are_waited_for_are_not_given_anew) {
   const Stateid stateid = delegate(a, DelegationType::Read).stateid;
   EXPECT_EQ(open(b, kWrites).kind, VerdictKind::Recall);
-  EXPECT_EQ(world.files.wait(file, [] {}), Files::Wait::Begun);
+  EXPECT_EQ(world.files.wait(file, [] {}), Wait::Begun);
   EXPECT_EQ(delegate(world.client("c"), DelegationType::Read).status, Status::Denied);
   world.files.return_delegation(file, stateid, *a.life);
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <new>
 #include <optional>
 #include <thread>
 
@@ -19,11 +20,22 @@ class Nfs4FileChanges : public ::testing::Test {
   OpenResult open_denying(bool reclaim = false) {
     return world.files.open({file, bytes_of("owner"), kShareRead, kShareWrite, reclaim}, a.life);
   }
+  OpenResult open_having_stopped(bool truncates = false) {
+    return world.files.open(
+        {file, bytes_of("owner"), kShareRead, kShareWrite, false, truncates, true}, a.life);
+  }
+  Wait wait_for_changes() {
+    return world.files.wait_for_changes(file, [this] { ++ended; });
+  }
+  Wait wait() {
+    return world.files.wait(file, [this] { ++resumed; });
+  }
   StateidResult delegate(bool reclaim = false) {
     return world.files.delegate({file, DelegationType::Read, {}, 0, reclaim}, a.life);
   }
 
   World world;
+  int ended = 0, resumed = 0;  // who were told
   const FileKey file = World::file(1);
   const testing::Client a = world.client("a"), b = world.client("b");
 };
@@ -50,6 +62,100 @@ TEST_F(Nfs4FileChanges, keep_a_file_from_being_delegated_until_they_end) {
     EXPECT_EQ(made.status, Status::Ok);
     world.files.return_delegation(file, made.stateid, *a.life);
   }
+}
+
+TEST_F(Nfs4FileChanges, of_attributes_are_none_that_a_share_reservation_is_about) {
+  const Permit permit = world.files.access(file, Touch::Attributes);
+  EXPECT_TRUE(open_denying().verdict.granted());
+}
+
+TEST_F(Nfs4FileChanges, of_data_do_not_begin_while_they_are_stopped) {
+  const Stateid opened = world.open(b, 1, kShareBoth).stateid;
+  std::optional<StoppedChanges> stopped = world.files.stop_changes(file);
+  using Kind = Verdict::Kind;
+  EXPECT_EQ(world.files.access(file, Touch::Write).kind, Kind::Recall);
+  EXPECT_EQ(world.files.access(file, Touch::Size).kind, Kind::Recall);
+  EXPECT_EQ(world.files.check(file, opened, *b.life, Touch::Write).kind, Kind::Recall);
+  const OpenArgs truncating{file, bytes_of("other"), kShareRead, 0, false, true};
+  EXPECT_EQ(world.files.open(truncating, b.life).verdict.kind, Kind::Recall);
+  for (const Touch touch : {Touch::Read, Touch::Look, Touch::Attributes, Touch::Unlink})
+    EXPECT_TRUE(world.files.access(file, touch).granted());
+  EXPECT_TRUE(world.files.access(World::file(2), Touch::Write).granted());
+  stopped.reset();
+  EXPECT_TRUE(world.files.access(file, Touch::Write).granted());
+}
+
+TEST_F(Nfs4FileChanges, that_are_stopped_keep_their_file_from_being_delegated) {
+  std::optional<StoppedChanges> stopped = world.files.stop_changes(file);
+  EXPECT_EQ(delegate().status, Status::Denied) << "somebody else is to get a share reservation";
+  stopped.reset();
+  EXPECT_EQ(delegate().status, Status::Ok);
+}
+
+TEST_F(Nfs4FileChanges, end_before_who_has_stopped_them_is_told) {
+  Permit first = world.files.access(file, Touch::Write);
+  Permit second = world.files.access(file, Touch::Size);
+  EXPECT_TRUE(open_denying().changing);
+  const StoppedChanges stopped = world.files.stop_changes(file);
+  EXPECT_EQ(wait_for_changes(), Wait::Begun);
+  first.change.end();
+  EXPECT_EQ(ended, 0);
+  FileChange other = second.change.another();
+  second.change.end();
+  EXPECT_EQ(ended, 0) << "somebody else goes on with it";
+  other.end();
+  EXPECT_EQ(ended, 1);
+  EXPECT_TRUE(open_having_stopped(true).verdict.granted());
+  EXPECT_EQ(ended, 1) << "once";
+}
+
+TEST_F(Nfs4FileChanges, that_ended_first_are_not_waited_for) {
+  std::optional<Permit> permit = world.files.access(file, Touch::Write);
+  EXPECT_TRUE(open_denying().changing);
+  permit.reset();
+  const StoppedChanges stopped = world.files.stop_changes(file);
+  EXPECT_EQ(wait_for_changes(), Wait::NoNeed);
+  EXPECT_TRUE(open_having_stopped().verdict.granted());
+}
+
+TEST_F(Nfs4FileChanges, wait_until_nobody_stops_them) {
+  std::optional<StoppedChanges> first = world.files.stop_changes(file);
+  std::optional<StoppedChanges> second = world.files.stop_changes(file);
+  EXPECT_EQ(wait(), Wait::Begun);
+  first.reset();
+  EXPECT_EQ(resumed, 0);
+  EXPECT_EQ(world.files.access(file, Touch::Write).kind, Verdict::Kind::Recall);
+  second.reset();
+  EXPECT_EQ(resumed, 1);
+  EXPECT_EQ(wait(), Wait::NoNeed);
+}
+
+TEST_F(Nfs4FileChanges, are_waited_for_by_so_many_only_and_by_nobody_who_gave_up) {
+  const Permit permit = world.files.access(file, Touch::Write);
+  for (int i = 0; i < 2; ++i) {
+    const StoppedChanges stopped = world.files.stop_changes(file);
+    for (std::uint32_t n = 0; n < StateLimits{}.waiting; ++n)
+      ASSERT_EQ(n % 2 == 0 ? wait() : wait_for_changes(), Wait::Begun);
+    EXPECT_EQ(wait(), Wait::TooMany);
+    EXPECT_EQ(wait_for_changes(), Wait::TooMany);
+  }
+  EXPECT_EQ(resumed, static_cast<int>(StateLimits{}.waiting));
+}
+
+// Who finds no memory to be told has a time of his own; the others are told.
+TEST_F(Nfs4FileChanges, end_whether_or_not_who_waits_finds_memory) {
+  Permit permit = world.files.access(file, Touch::Write);
+  std::optional<StoppedChanges> stopped = world.files.stop_changes(file);
+  for (int i = 0; i < 2; ++i) {
+    world.files.wait_for_changes(file, [] { throw std::bad_alloc(); });
+    world.files.wait(file, [] { throw std::bad_alloc(); });
+    wait_for_changes();
+    wait();
+  }
+  permit.change.end();
+  EXPECT_EQ(ended, 2);
+  stopped.reset();
+  EXPECT_EQ(resumed, 2);
 }
 
 TEST_F(Nfs4FileChanges, are_those_with_a_stateid_too) {
@@ -88,6 +194,37 @@ TEST_F(Nfs4FileChanges, do_not_defer_reclaims) {
   const Permit permit = world.files.access(file, Touch::Write);
   EXPECT_TRUE(open_denying(true).verdict.granted());
   EXPECT_EQ(delegate(true).status, Status::Ok);
+}
+
+// Whoever waits is told, whichever of the two comes first.
+TEST_F(Nfs4FileChanges, and_those_who_stop_them_never_wait_in_vain) {
+  constexpr int kTurns = 2000;
+  std::atomic<bool> over{false};
+  std::atomic<int> resumed_ones{0}, ended_ones{0};
+  const auto note = [](std::atomic<int>& told) {
+    return [&told] {
+      ++told;
+      told.notify_one();
+    };
+  };
+  std::thread changer([&] {
+    while (!over) {
+      const int before = resumed_ones;
+      if (world.files.access(file, Touch::Write).granted()) continue;
+      if (world.files.wait(file, note(resumed_ones)) == Wait::Begun) resumed_ones.wait(before);
+    }
+  });
+  for (int i = 0; i < kTurns; ++i) {
+    const StoppedChanges stopped = world.files.stop_changes(file);
+    const int before = ended_ones;
+    if (world.files.wait_for_changes(file, note(ended_ones)) == Wait::Begun)
+      ended_ones.wait(before);
+    const OpenResult opened = open_having_stopped();
+    EXPECT_TRUE(opened.verdict.granted());
+    world.files.close(file, opened.stateid, *a.life);
+  }
+  over = true;
+  changer.join();
 }
 
 // Of two who come at the same time, at least one sees the other.

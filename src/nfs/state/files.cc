@@ -187,13 +187,14 @@ std::optional<OpenResult> Files::open_if(const OpenArgs& args, const LifePtr& li
       shard.delegation_conflict(args.file, file_hash, touch_of(args), life.get(), removed);
   if (!result.verdict.granted()) return result;
   const AboutToGuard guard(is_against_changes(args) ? &guards_ : nullptr);
-  if (is_against_changes(args) && changes_.in_progress(args.file))
-    return refused_open(Status::Delay);
+  meet_changes(args, result);
+  if (!result.verdict.granted()) return result;
   OpenState* open = shard.find_open(hash, life->clientid, args.file, args.open_owner);
   if (open == nullptr) {
     result.limit = impl_->limit_at(*life, static_cast<std::int32_t>(fresh->cost));
     if (result.limit != Limit::None) {
       result.verdict = Verdict::refused(Status::Delay);
+      result.truncation.end();
       return result;
     }
     shard.make_room();
@@ -208,8 +209,27 @@ std::optional<OpenResult> Files::open_if(const OpenArgs& args, const LifePtr& li
   note(*open, args.share_access, args.share_deny);
   shard.set_share(*open, open->access | args.share_access, open->deny | args.share_deny);
   result.stateid = shard.stateid_of(*open);
-  if (args.truncates) result.truncation = changes_.begin(args.file);
   return result;
+}
+
+void Files::meet_changes(const OpenArgs& args, OpenResult& result) {
+  if (is_against_changes(args) && changes_.slot_of(args.file).data_in_progress()) {
+    result.verdict = Verdict::refused(Status::Delay);
+    result.changing = true;
+  } else if (args.truncates && args.stopped) {
+    result.truncation = changes_.begin_though_stopped(args.file);
+  } else if (args.truncates) {
+    auto begun = changes_.begin(args.file, ChangeOf::Data);
+    if (begun)
+      result.truncation = *std::move(begun);
+    else
+      result.verdict = kChangesStopped;
+  }
+}
+
+Wait Files::wait_for_changes(const FileKey& file, UniqueFunction<void()> done) {
+  return changes_.slot_of(file).wait(ChangeSlot::Event::DataAtRest, impl_->options.limits.waiting,
+                                     std::move(done));
 }
 
 // What somebody opened in between stands: he has the stateid with a later number.
@@ -266,8 +286,9 @@ StateidResult Files::close(const FileKey& file, const Stateid& stateid, const Li
 }
 
 Permit Files::check(const FileKey& file, const Stateid& stateid, const Life& life, Touch touch) {
-  FileChange change = begin_change(file, touch);
-  return {checked(file, stateid, life, touch), std::move(change)};
+  auto change = begin_change(file, touch);
+  if (!change) return {kChangesStopped, {}};
+  return {checked(file, stateid, life, touch), *std::move(change)};
 }
 
 Verdict Files::checked(const FileKey& file, const Stateid& stateid, const Life& life, Touch touch) {

@@ -43,8 +43,10 @@ struct Verdict {
   enum class Kind : std::uint8_t {
     Granted,
     Refused,  // `status`
-    Recall,   // delegations are in the way; they are being recalled: wait(), then ask again
-    Lapsed,   // `who` is in the way and has lapsed: end it and ask again
+    // Delegations are in the way, which are being recalled, or somebody has stopped changes of the
+    // file: wait(), then ask again.
+    Recall,
+    Lapsed,  // `who` is in the way and has lapsed: end it and ask again
   };
   Kind kind = Kind::Granted;
   Status status = Status::Ok;
@@ -72,10 +74,11 @@ struct OpenArgs {
   std::uint32_t share_deny = 0;
   bool reclaim = false;    // CLAIM_PREVIOUS
   bool truncates = false;  // which is a Write, whatever it opens for
+  bool stopped = false;    // the caller has stopped changes of the file
 };
 struct OpenResult {
-  // Refused: ShareDenied, Grace, NoGrace, ReclaimBad, ReclaimConflict, Inval, Delay (a limit, or it
-  // denies writing and the file is being changed), Expired.
+  // Refused: ShareDenied, Grace, NoGrace, ReclaimBad, ReclaimConflict, Inval, Delay (a limit, or
+  // `changing`), Expired.
   Verdict verdict;
   Stateid stateid;
   // For undo(): what the owner had before; access 0: it had not opened the file.
@@ -84,7 +87,9 @@ struct OpenResult {
     std::uint8_t accesses_opened = 0, denies_opened = 0;
   } before;
   Limit limit = Limit::None;  // of Delay
-  FileChange truncation;      // where it truncates, which is still to be done
+  // It denies writing, and data are being changed: stop_changes(), wait_for_changes(), ask again.
+  bool changing = false;
+  FileChange truncation;  // where it truncates, which is still to be done
 };
 
 struct StateidResult {
@@ -211,6 +216,12 @@ class Files {
   Verdict share_conflict(const FileKey& file, std::uint32_t share_access, std::uint32_t share_deny);
 
   OpenResult open(const OpenArgs& args, const LifePtr& life);
+  // Changes of the data of the file that come later are Recall meanwhile; those of OPENs, too.
+  StoppedChanges stop_changes(const FileKey& file) {
+    return StoppedChanges(changes_.slot_of(file));
+  }
+  // Once they are stopped, until those that had begun have ended.
+  Wait wait_for_changes(const FileKey& file, UniqueFunction<void()> done);
   // The rest of OPEN failed, and nobody was told of the stateid: what was before is again.
   void undo(const OpenResult& opened);
   // Inval unless the owner opened the file like that.
@@ -245,9 +256,7 @@ class Files {
   void hold_back(const FileKey& file, TimePoint until);
   // Nobody could be told of a Recall after all: the next conflict makes another one.
   void recall_again(const Stateid& stateid);
-  // After Verdict Recall. Begun: `done` runs once, when a delegation of the file is gone, on
-  // whatever thread; it only posts. NoDelegation: ask again.
-  enum class Wait : std::uint8_t { Begun, NoDelegation, TooMany };
+  // After Verdict Recall, until a delegation of the file is gone, or its changes go on.
   Wait wait(const FileKey& file, UniqueFunction<void()> done);
   // Whether it still stands, recalled or not.
   bool is_delegated(const Stateid& stateid) const;
@@ -261,8 +270,9 @@ class Files {
   // share reservation denies it; Recall. `by`: who touches it, whose own delegations are not in
   // the way; null: no client of version 4.
   Permit access(const FileKey& file, Touch touch, const Life* by = nullptr) {
-    FileChange change = begin_change(file, touch);
-    return {guarded() ? guarded_access(file, touch, by) : Verdict{}, std::move(change)};
+    auto change = begin_change(file, touch);
+    if (!change) return {kChangesStopped, {}};
+    return {guarded() ? guarded_access(file, touch, by) : Verdict{}, *std::move(change)};
   }
   // After a Recall of check() or access(): what is in the way is recalled from now on.
   void recall(const FileKey& file, Touch touch, const Life* by = nullptr);
@@ -323,12 +333,24 @@ class Files {
   OpenResult open_asking(const OpenArgs& args, const LifePtr& life);
   LockResult lock_asking(const LockArgs& args, const LifePtr& life);
   StateidResult delegate_asking(const DelegateArgs& args, const LifePtr& life);
-  // What takes a name away leaves the file as it is.
-  FileChange begin_change(const FileKey& file, Touch touch) {
-    const bool changes =
-        touch == Touch::Write || touch == Touch::Size || touch == Touch::Attributes;
-    return changes ? changes_.begin(file) : FileChange();
+  static constexpr Verdict kChangesStopped{Verdict::Kind::Recall, Status::Delay, 0};
+  // What takes a name away leaves the file as it is. nullopt: changes of it are stopped.
+  std::optional<FileChange> begin_change(const FileKey& file, Touch touch) {
+    switch (touch) {
+      case Touch::Write:
+      case Touch::Size:
+        return changes_.begin(file, ChangeOf::Data);
+      case Touch::Attributes:
+        return changes_.begin(file, ChangeOf::Attributes);
+      case Touch::Read:
+      case Touch::Unlink:
+      case Touch::Look:
+        break;
+    }
+    return FileChange();
   }
+  // What changes in progress, and those who have stopped them, have against an OPEN.
+  void meet_changes(const OpenArgs& args, OpenResult& result);
   Verdict guarded_access(const FileKey& file, Touch touch, const Life* by);
   Verdict checked(const FileKey& file, const Stateid& stateid, const Life& life, Touch touch);
   void tell_recalls(const FileKey& file);

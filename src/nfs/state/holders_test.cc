@@ -115,7 +115,7 @@ class Holder {
   void open(std::uint64_t file, Holding& held, std::uint32_t access) {
     const OpenResult opened = shared_.world.open(client_, file, access);
     if (opened.verdict.kind == Verdict::Kind::Recall &&
-        files().wait(World::file(file), [this] { ++shared_.told; }) == Files::Wait::Begun)
+        files().wait(World::file(file), [this] { ++shared_.told; }) == Wait::Begun)
       ++shared_.waits;
     if (!opened.verdict.granted()) return;
     held.open = opened.stateid;

@@ -21,7 +21,11 @@ class Nfs4ChangesInProgress : public Nfs4DelegationsServed {
   static constexpr std::uint32_t kDenyWrite = v4::OPEN4_SHARE_DENY_WRITE;
 
   Nfs4ChangesInProgress() { minor_ = 2; }
-  ~Nfs4ChangesInProgress() override { end_all(); }
+  // With nothing in progress, whatever a test has found.
+  ~Nfs4ChangesInProgress() override {
+    end_all();
+    loop_.pass(std::chrono::seconds(2));
+  }
   void SetUp() override {
     Nfs4DelegationsServed::SetUp();
     file_ = handle_of("file");
@@ -47,15 +51,20 @@ class Nfs4ChangesInProgress : public Nfs4DelegationsServed {
   }
 
   using Sent = std::shared_ptr<std::optional<Res>>;
-  Sent other_begins(std::vector<Op> operations) {
-    operations.insert(operations.begin(), as(other_, [this] { return sequence(); }));
+  Sent begins(std::uint32_t minor, std::vector<Op> operations) {
     const auto sent = std::make_shared<std::optional<Res>>();
     holds_ = true;
-    detach(call(sent, {"", minor_, std::move(operations)}));
+    detach(call(sent, {"", minor, std::move(operations)}));
     loop_.drain();
     holds_ = false;
     return sent;
   }
+  Sent other_begins(std::vector<Op> operations) {
+    operations.insert(operations.begin(), as(other_, [this] { return sequence(); }));
+    return begins(minor_, std::move(operations));
+  }
+  // Whoever knows the filehandle, with as many at once as he likes.
+  Sent stranger_writes() { return begins(0, {putfh(file_), written("NEW!")}); }
   Sent other_writes(std::string_view text) { return other_begins({putfh(file_), written(text)}); }
   static Op written(std::string_view text) { return write_op({}, 0, text); }
   void end_all() {
@@ -69,13 +78,24 @@ class Nfs4ChangesInProgress : public Nfs4DelegationsServed {
     args.share_deny = kDenyWrite;
     return this->open(std::move(args));
   }
-  // Nothing is delegated nor denied while the other client does this, and all of it afterwards.
-  void expect_seen(const char* what, std::vector<Op> operations) {
+  Sent begins_to_deny() {
+    v4::OPEN4args args =
+        open_args("file", kForReading | v4::OPEN4_SHARE_ACCESS_WANT_NO_DELEG, false);
+    args.share_deny = kDenyWrite;
+    return begins(minor_, {sequence(), putrootfh(), lookup("data"),
+                           op(v4::OP_OPEN, &Op::opopen, std::move(args))});
+  }
+  // Nothing is delegated while the other client does this, nor denied where it changes data, and
+  // all of it afterwards.
+  void expect_seen(const char* what, std::vector<Op> operations,
+                   v4::nfsstat4 denial = v4::NFS4ERR_DELAY) {
     const Sent sent = other_begins(std::move(operations));
     ASSERT_EQ(held_->waiting.size(), 1u) << what;
     EXPECT_EQ(open_for(kForReading).delegation_type, v4::OPEN_DELEGATE_NONE) << what;
     this->close({v4::NFS4_OK, opened_, handle_});
-    EXPECT_EQ(open_denying(kForReading).status, v4::NFS4ERR_DELAY) << what;
+    const Opened meanwhile = open_denying(kForReading);
+    EXPECT_EQ(meanwhile.status, denial) << what;
+    if (meanwhile.status == v4::NFS4_OK) this->close(meanwhile);
     end_all();
     ASSERT_TRUE(*sent) << what;
     EXPECT_EQ((*sent)->status, v4::NFS4_OK) << what;
@@ -146,16 +166,100 @@ TEST_F(Nfs4ChangesInProgress, are_those_of_all_operations) {
   xattr.sxa_key = "colour";
   xattr.sxa_value = Rope::copy_of(bytes_of("red"));
   expect_seen("SETATTR of the size", {putfh(file_), op(v4::OP_SETATTR, &Op::opsetattr, size)});
-  expect_seen("SETATTR of the mode", {putfh(file_), op(v4::OP_SETATTR, &Op::opsetattr, mode)});
   expect_seen("ALLOCATE", {putfh(file_), op(v4::OP_ALLOCATE, &Op::opallocate, {{}, 0, 10})});
   expect_seen("DEALLOCATE", {putfh(file_), op(v4::OP_DEALLOCATE, &Op::opdeallocate, {{}, 0, 10})});
   expect_seen("COPY", onto_file(op(v4::OP_COPY, &Op::opcopy, copy)));
   expect_seen("CLONE", onto_file(op(v4::OP_CLONE, &Op::opclone, v4::CLONE4args{})));
-  expect_seen("SETXATTR", {putfh(file_), op(v4::OP_SETXATTR, &Op::opsetxattr, xattr)});
-  expect_seen("REMOVEXATTR",
-              {putfh(file_), op(v4::OP_REMOVEXATTR, &Op::opremovexattr, {"colour"})});
-  expect_seen("LINK", {putfh(file_), op(v4::OP_SAVEFH), putrootfh(), lookup("data"),
-                       op(v4::OP_LINK, &Op::oplink, {"link"})});
+  // What a share reservation is not about (RFC 8881 9.7).
+  expect_seen("SETATTR of the mode", {putfh(file_), op(v4::OP_SETATTR, &Op::opsetattr, mode)},
+              v4::NFS4_OK);
+  expect_seen("SETXATTR", {putfh(file_), op(v4::OP_SETXATTR, &Op::opsetxattr, xattr)}, v4::NFS4_OK);
+  expect_seen("REMOVEXATTR", {putfh(file_), op(v4::OP_REMOVEXATTR, &Op::opremovexattr, {"colour"})},
+              v4::NFS4_OK);
+  expect_seen("LINK",
+              {putfh(file_), op(v4::OP_SAVEFH), putrootfh(), lookup("data"),
+               op(v4::OP_LINK, &Op::oplink, {"link"})},
+              v4::NFS4_OK);
+}
+
+TEST_F(Nfs4ChangesInProgress, that_never_pause_do_not_keep_out_who_denies_them) {
+  const Sent first = stranger_writes();
+  ASSERT_EQ(held_->waiting.size(), 1u);
+  const Sent denying = begins_to_deny();
+  const Sent second = stranger_writes();
+  EXPECT_FALSE(*denying);
+  EXPECT_EQ(held_->waiting.size(), 1u) << "the second waits behind who is to deny it";
+  end_all();
+  EXPECT_EQ((*first)->status, v4::NFS4_OK);
+  ASSERT_TRUE(*denying);
+  EXPECT_EQ((*denying)->status, v4::NFS4_OK);
+  loop_.drain();
+  ASSERT_TRUE(*second);
+  EXPECT_EQ((*second)->status, v4::NFS4ERR_LOCKED);
+}
+
+TEST_F(Nfs4ChangesInProgress, that_are_refused_each_time_do_not_either) {
+  stranger_writes();
+  const Sent denying = begins_to_deny();
+  stranger_writes();
+  ASSERT_EQ(held_->waiting.size(), 1u);
+  held_->release(0, vfs::Status::Access);
+  loop_.drain();
+  ASSERT_TRUE(*denying);
+  EXPECT_EQ((*denying)->status, v4::NFS4_OK);
+}
+
+TEST_F(Nfs4ChangesInProgress, that_do_not_end_defer_who_denies_them_after_a_second) {
+  stranger_writes();
+  const Sent denying = begins_to_deny();
+  loop_.pass(std::chrono::milliseconds(100));
+  const Sent behind = stranger_writes();
+  ASSERT_EQ(held_->waiting.size(), 1u);
+  holds_ = true;
+  loop_.pass(std::chrono::milliseconds(900));
+  holds_ = false;
+  ASSERT_TRUE(*denying);
+  EXPECT_EQ((*denying)->status, v4::NFS4ERR_DELAY);
+  EXPECT_EQ(held_->waiting.size(), 2u) << "nobody stops it any more";
+  end_all();
+  ASSERT_TRUE(*behind);
+  EXPECT_EQ((*behind)->status, v4::NFS4_OK);
+}
+
+// Of two who stop them, the first to be done leaves them stopped.
+TEST_F(Nfs4ChangesInProgress, wait_behind_all_who_deny_them) {
+  stranger_writes();
+  const Sent denying = begins_to_deny();
+  loop_.pass(std::chrono::milliseconds(500));
+  v4::OPEN4args args = open_args("file", kForReading, false);
+  args.share_deny = kDenyWrite;
+  args.owner.clientid = other_.clientid;
+  const Sent also = other_begins({putrootfh(), lookup("data"), op(v4::OP_OPEN, &Op::opopen, args)});
+  loop_.pass(std::chrono::milliseconds(500));
+  ASSERT_TRUE(*denying);
+  EXPECT_EQ((*denying)->status, v4::NFS4ERR_DELAY);
+  const Sent behind = stranger_writes();
+  EXPECT_EQ(held_->waiting.size(), 1u);
+  end_all();
+  ASSERT_TRUE(*also && *behind);
+  EXPECT_EQ((*also)->status, v4::NFS4_OK);
+  EXPECT_EQ((*behind)->status, v4::NFS4ERR_LOCKED);
+}
+
+TEST_F(Nfs4ChangesInProgress, are_not_begun_by_who_empties_a_file_that_somebody_is_to_deny) {
+  stranger_writes();
+  const Sent denying = begins_to_deny();
+  v4::OPEN4args args = open_args("file", kForReading, true);
+  args.openhow.how().createattrs() = {{1u << v4::FATTR4_SIZE},
+                                      Rope::copy_of(std::array<std::byte, 8>{})};
+  args.owner.clientid = other_.clientid;
+  const Sent emptying =
+      other_begins({putrootfh(), lookup("data"), op(v4::OP_OPEN, &Op::opopen, args)});
+  EXPECT_EQ(held_->waiting.size(), 1u);
+  end_all();
+  ASSERT_TRUE(*denying && *emptying);
+  EXPECT_EQ((*denying)->status, v4::NFS4_OK);
+  EXPECT_EQ((*emptying)->status, v4::NFS4ERR_SHARE_DENIED);
 }
 
 TEST_F(Nfs4ChangesInProgress, are_done_for_what_follows_in_their_COMPOUND) {

@@ -4,6 +4,7 @@
 #include "nfs/v4/compound/reclaim_notes.h"
 #include "nfs/v4/compound/status.h"
 #include "nfs/v4/ops/delegations.h"
+#include "nfs/v4/ops/open_share.h"
 #include "nfs/v4/ops/open_target.h"
 #include "nfs/v4/ops/operations.h"
 #include "nfs/v4/ops/stateids.h"
@@ -61,10 +62,7 @@ Task<v4::OPEN4res> open_file(Compound& compound, v4::OPEN4args& args, Delegating
                                args.share_deny,
                                args.claim.claim == v4::CLAIM_PREVIOUS,
                                target->truncate.has_value()};
-  state::OpenResult opened = co_await settled_in_time(compound, wanted.file, [&] {
-    return with_room(compound, state::Shortage::States,
-                     [&] { return compound.shared().files.open(wanted, compound.life()); });
-  });
+  state::OpenResult opened = co_await reserve_share(compound, wanted);
   note_limit(compound, Reason::Nfs4StatesTooMany, opened.limit);
   note_refused_reclaim(compound, opened);
   if (!opened.verdict.granted()) co_return v4::OPEN4res{status_of(opened.verdict), {}};

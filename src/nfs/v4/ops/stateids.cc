@@ -40,19 +40,23 @@ Permitted check_stateid(Compound& compound, const ExportObject& object,
 }
 
 // Which of the two comes second finds nobody waiting.
-Task<bool> delegation_goes(Compound& compound, state::FileKey file, TimePoint until) {
+Task<bool> told_in_time(Compound& compound, TimePoint until, BeginWait begin) {
   Loop& loop = compound.admission().call().loop();
   if (loop.now() >= until) co_return false;
   const auto ended = std::make_shared<Completion<bool>>();
   const auto complete = [ended](bool gone) {
     if (!ended->completed()) ended->complete(gone);
   };
-  using Wait = state::Files::Wait;
-  const Wait wait = compound.shared().files.wait(
-      file, [&loop, complete] { loop.post([complete] { complete(true); }); });
-  if (wait != Wait::Begun) co_return wait == Wait::NoDelegation;
+  const state::Wait wait = begin([&loop, complete] { loop.post([complete] { complete(true); }); });
+  if (wait != state::Wait::Begun) co_return wait == state::Wait::NoNeed;
   const Timer limit = loop.after(until - loop.now(), [complete] { complete(false); });
   co_return co_await *ended;
+}
+
+Task<bool> delegation_goes(Compound& compound, state::FileKey file, TimePoint until) {
+  return told_in_time(compound, until, [&files = compound.shared().files, file](auto done) {
+    return files.wait(file, std::move(done));
+  });
 }
 
 Task<Permitted> permitted_in_time(Compound& compound, ExportObject object, Intent intent,

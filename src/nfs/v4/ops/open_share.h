@@ -1,0 +1,12 @@
+// The share reservation of an OPEN (RFC 8881 9.7).
+#pragma once
+
+#include "nfs/v4/compound/compound.h"
+
+namespace stag::nfs::nfs4 {
+
+// Clients that lapsed and are in the way end, delegations get a second to be given back, and so do
+// changes in progress that it denies.
+Task<state::OpenResult> reserve_share(Compound& compound, state::OpenArgs wanted);
+
+}  // namespace stag::nfs::nfs4
