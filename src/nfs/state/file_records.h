@@ -49,8 +49,10 @@ class RemovedRecords {
 // What a stateid stands for.
 struct State : Record {
   using Type = StateInfo::Type;
-  State(Type of, std::size_t owner_size)
-      : type(of), cost(1 + static_cast<std::uint32_t>(owner_size / 256)) {}
+  State(Type of, std::size_t owner_size) : type(of), cost(cost_of(owner_size)) {}
+  static std::uint32_t cost_of(std::size_t owner_size) {
+    return 1 + static_cast<std::uint32_t>(owner_size / 256);
+  }
 
   const Type type;
   const std::uint32_t cost;

@@ -191,7 +191,7 @@ std::optional<OpenResult> Files::open_if(const OpenArgs& args, const LifePtr& li
   if (!result.verdict.granted()) return result;
   OpenState* open = shard.find_open(hash, life->clientid, args.file, args.open_owner);
   if (open == nullptr) {
-    result.limit = impl_->limit_at(*life, static_cast<std::int32_t>(fresh->cost));
+    result.limit = impl_->limit_at(*life, static_cast<std::int32_t>(fresh->cost - args.reserved));
     if (result.limit != Limit::None) {
       result.verdict = Verdict::refused(Status::Delay);
       result.truncation.end();
@@ -210,6 +210,13 @@ std::optional<OpenResult> Files::open_if(const OpenArgs& args, const LifePtr& li
   shard.set_share(*open, open->access | args.share_access, open->deny | args.share_deny);
   result.stateid = shard.stateid_of(*open);
   return result;
+}
+
+ReserveResult Files::reserve_open(Bytes open_owner, const LifePtr& life) {
+  const std::uint32_t count = State::cost_of(open_owner.size());
+  const Limit limit = impl_->limit_at(*life, static_cast<std::int32_t>(count));
+  if (limit != Limit::None) return {limit, {}};
+  return {Limit::None, {life, impl_->states, count}};
 }
 
 void Files::meet_changes(const OpenArgs& args, OpenResult& result) {

@@ -72,9 +72,45 @@ struct OpenArgs {
   Bytes open_owner;                // without the clientid
   std::uint32_t share_access = 0;  // without the WANT bits
   std::uint32_t share_deny = 0;
-  bool reclaim = false;    // CLAIM_PREVIOUS
-  bool truncates = false;  // which is a Write, whatever it opens for
-  bool stopped = false;    // the caller has stopped changes of the file
+  bool reclaim = false;        // CLAIM_PREVIOUS
+  bool truncates = false;      // which is a Write, whatever it opens for
+  bool stopped = false;        // the caller has stopped changes of the file
+  std::uint32_t reserved = 0;  // ReservedStates::count()
+};
+// Of what a client may hold, kept for a state to come.
+class ReservedStates {
+ public:
+  ReservedStates() = default;
+  // `all`: of all clients.
+  ReservedStates(LifePtr life, std::atomic<std::uint32_t>& all, std::uint32_t count)
+      : life_(std::move(life)), all_(&all), count_(count) {
+    life_->states.fetch_add(count);
+    life_->account->states.fetch_add(count);
+    all_->fetch_add(count);
+  }
+  ReservedStates(ReservedStates&& other) noexcept { *this = std::move(other); }
+  ReservedStates& operator=(ReservedStates&& other) noexcept {
+    std::swap(life_, other.life_);
+    std::swap(all_, other.all_);
+    std::swap(count_, other.count_);
+    return *this;
+  }
+  ~ReservedStates() {
+    if (life_ == nullptr) return;
+    life_->states.fetch_sub(count_);
+    life_->account->states.fetch_sub(count_);
+    all_->fetch_sub(count_);
+  }
+  std::uint32_t count() const { return count_; }
+
+ private:
+  LifePtr life_;
+  std::atomic<std::uint32_t>* all_ = nullptr;
+  std::uint32_t count_ = 0;
+};
+struct ReserveResult {
+  Limit limit = Limit::None;  // None: `states` are reserved
+  ReservedStates states;
 };
 struct OpenResult {
   // Refused: ShareDenied, Grace, NoGrace, ReclaimBad, ReclaimConflict, Inval, Delay (a limit, or
@@ -216,6 +252,8 @@ class Files {
   Verdict share_conflict(const FileKey& file, std::uint32_t share_access, std::uint32_t share_deny);
 
   OpenResult open(const OpenArgs& args, const LifePtr& life);
+  // For an open of a file that is still to be made.
+  ReserveResult reserve_open(Bytes open_owner, const LifePtr& life);
   // Changes of the data of the file that come later are Recall meanwhile; those of OPENs, too.
   StoppedChanges stop_changes(const FileKey& file) {
     return StoppedChanges(changes_.slot_of(file));

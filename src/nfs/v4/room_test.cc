@@ -52,6 +52,42 @@ TEST_F(Nfs4Room, for_an_open_is_made_by_one_that_lapsed) {
   EXPECT_EQ(states(), 4u) << "the other one kept what it had";
 }
 
+// Who is told NFS4ERR_DELAY asks again (RFC 8881 15.1.1.3), and is not to hear then that somebody
+// has made the file.
+TEST_F(Nfs4Room, is_found_before_a_file_is_made) {
+  hold(2, 3);
+  const auto status_of_making = [&](v4::createmode4 mode) {
+    v4::OPEN4args args = open_args("new", v4::OPEN4_SHARE_ACCESS_BOTH, true);
+    args.openhow.how().mode = mode;
+    if (mode == v4::EXCLUSIVE4_1) args.openhow.how().ch_createboth().cva_verf.fill(std::byte{1});
+    return open(std::move(args)).status;
+  };
+  set_up_session("late");
+  for (const v4::createmode4 mode : {v4::GUARDED4, v4::EXCLUSIVE4_1, v4::UNCHECKED4}) {
+    EXPECT_EQ(status_of_making(mode), v4::NFS4ERR_DELAY) << mode;
+    EXPECT_EQ(run({putrootfh(), lookup("data"), lookup("new")}).status, v4::NFS4ERR_NOENT) << mode;
+  }
+  EXPECT_EQ(states(), 6u);
+  loop_.pass(kPastLease);
+  set_up_session("last");
+  EXPECT_EQ(status_of_making(v4::GUARDED4), v4::NFS4_OK);
+  EXPECT_EQ(states(), 4u) << "what was reserved for it has gone";
+}
+
+TEST_F(Nfs4Room, for_an_open_is_kept_while_its_file_is_made) {
+  hold(1, 5);
+  state::Files& files = *context_.gate->files();
+  const auto life = std::make_shared<state::Life>(77);
+  const std::array<std::byte, 4> owner{};
+  {
+    const state::ReserveResult kept = files.reserve_open(owner, life);
+    EXPECT_EQ(kept.limit, state::Limit::None);
+    EXPECT_EQ(files.reserve_open(owner, life).limit, state::Limit::All);
+    EXPECT_EQ(create("another").status, v4::NFS4ERR_DELAY);
+  }
+  EXPECT_EQ(create("another").status, v4::NFS4_OK);
+}
+
 TEST_F(Nfs4Room, for_a_lock_is_made_by_as_many_as_it_takes) {
   hold(5, 1);
   loop_.pass(kPastLease);

@@ -61,7 +61,9 @@ Task<v4::OPEN4res> open_file(Compound& compound, v4::OPEN4args& args, Delegating
                                access,
                                args.share_deny,
                                args.claim.claim == v4::CLAIM_PREVIOUS,
-                               target->truncate.has_value()};
+                               target->truncate.has_value(),
+                               false,
+                               target->reserved.count()};
   state::OpenResult opened = co_await reserve_share(compound, wanted);
   note_limit(compound, Reason::Nfs4StatesTooMany, opened.limit);
   note_refused_reclaim(compound, opened);

@@ -1,5 +1,6 @@
 // OPEN4_CREATE (RFC 8881 18.16): a file is made, or the one that has the name is taken.
 #include "nfs/v4/compound/status.h"
+#include "nfs/v4/ops/open_share.h"
 #include "nfs/v4/ops/open_target.h"
 #include "nfs/v4/ops/set_acl.h"
 
@@ -16,6 +17,7 @@ struct Creation {
   AttributeSet set;
   std::optional<Aces> acl;
   bool unchecked = false;
+  Buffer owner{};  // who opens it
 };
 
 Task<Result<Creation, v4::nfsstat4>> to_creation(const Compound& compound,
@@ -54,13 +56,17 @@ Task<Result<Creation, v4::nfsstat4>> to_creation(const Compound& compound,
   co_return creation;
 }
 
-Task<OpenTargetFound> make(const ExportObject& directory, const std::string& name,
-                           const Creation& creation) {
+Task<OpenTargetFound> make(Compound& compound, const ExportObject& directory,
+                           const std::string& name, const Creation& creation) {
+  // First: who is told NFS4ERR_DELAY asks again, and GUARDED4 would find its own file.
+  auto reserved = reserve_open(compound, creation.owner.bytes());
+  if (!reserved) co_return Failure{v4::NFS4ERR_DELAY};
   const auto made =
       co_await directory.store().create(directory.caller(), directory.handle, name, creation.how);
   if (!made) co_return Failure{to_nfsstat4(made.error())};
   OpenTarget target{object_in(directory, made->node.handle), true, to_change_info4(made->directory),
                     creation.set};
+  target.reserved = *std::move(reserved);
   if (creation.acl && co_await set_acl(target.file, *creation.acl) != v4::NFS4_OK)
     target.set = target.set - AttributeSet{v4::FATTR4_ACL};
   co_return target;
@@ -68,8 +74,8 @@ Task<OpenTargetFound> make(const ExportObject& directory, const std::string& nam
 
 // UNCHECKED4: the file that is there, which is emptied where that is asked for and keeps all else,
 // or a new one. Somebody else may make or remove it in between.
-Task<OpenTargetFound> find_or_make(const ExportObject& directory, const std::string& name,
-                                   const Creation& creation) {
+Task<OpenTargetFound> find_or_make(Compound& compound, const ExportObject& directory,
+                                   const std::string& name, const Creation& creation) {
   constexpr int kTries = 8;
   for (int i = 0; i < kTries; ++i) {
     const auto found = co_await lookup_in(directory, name);
@@ -83,7 +89,7 @@ Task<OpenTargetFound> find_or_make(const ExportObject& directory, const std::str
     }
     if (found.error() != vfs::Status::NoEntry) co_return Failure{to_nfsstat4(found.error())};
     if (directory.read_only()) co_return Failure{v4::NFS4ERR_ROFS};
-    OpenTargetFound made = co_await make(directory, name, creation);
+    OpenTargetFound made = co_await make(compound, directory, name, creation);
     if (made || made.error() != v4::NFS4ERR_EXIST) co_return made;
   }
   co_return Failure{v4::NFS4ERR_DELAY};
@@ -91,13 +97,14 @@ Task<OpenTargetFound> find_or_make(const ExportObject& directory, const std::str
 
 }  // namespace
 
-Task<OpenTargetFound> find_or_create(const Compound& compound, const ExportObject& directory,
-                                     const std::string& name, const v4::createhow4& how) {
-  const auto creation = co_await to_creation(compound, how);
+Task<OpenTargetFound> find_or_create(Compound& compound, const ExportObject& directory,
+                                     const std::string& name, const v4::OPEN4args& args) {
+  auto creation = co_await to_creation(compound, args.openhow.how());
   if (!creation) co_return Failure{creation.error()};
-  if (creation->unchecked) co_return co_await find_or_make(directory, name, *creation);
+  creation->owner = args.owner.owner.flatten();
+  if (creation->unchecked) co_return co_await find_or_make(compound, directory, name, *creation);
   if (directory.read_only()) co_return Failure{v4::NFS4ERR_ROFS};
-  co_return co_await make(directory, name, *creation);
+  co_return co_await make(compound, directory, name, *creation);
 }
 
 }  // namespace stag::nfs::nfs4

@@ -1,8 +1,18 @@
 #include "nfs/v4/ops/open_share.h"
 
+#include "nfs/v4/compound/limit_notes.h"
 #include "nfs/v4/ops/stateids.h"
 
 namespace stag::nfs::nfs4 {
+
+std::optional<state::ReservedStates> reserve_open(Compound& compound, Bytes open_owner) {
+  state::ReserveResult result = with_room(compound, state::Shortage::States, [&] {
+    return compound.shared().files.reserve_open(open_owner, compound.life());
+  });
+  note_limit(compound, Reason::Nfs4StatesTooMany, result.limit);
+  if (result.limit != state::Limit::None) return std::nullopt;
+  return std::move(result.states);
+}
 
 Task<state::OpenResult> reserve_share(Compound& compound, state::OpenArgs wanted) {
   state::Files& files = compound.shared().files;

@@ -46,7 +46,7 @@ OpenTargetFound existing_target(const ExportObject& directory, const vfs::Found&
 
 namespace {
 
-Task<OpenTargetFound> find_by_name(const Compound& compound, const v4::OPEN4args& args,
+Task<OpenTargetFound> find_by_name(Compound& compound, const v4::OPEN4args& args,
                                    const std::string& name) {
   const ExportObject& directory = compound.object();
   if (const v4::nfsstat4 bad = check_name(name); bad != v4::NFS4_OK) co_return Failure{bad};
@@ -55,7 +55,7 @@ Task<OpenTargetFound> find_by_name(const Compound& compound, const v4::OPEN4args
     if (!found) co_return Failure{to_nfsstat4(found.error())};
     co_return existing_target(directory, *found);
   }
-  co_return co_await find_or_create(compound, directory, name, args.openhow.how());
+  co_return co_await find_or_create(compound, directory, name, args);
 }
 
 }  // namespace

@@ -11,14 +11,16 @@ struct OpenTarget {
   v4::change_info4 directory{};
   AttributeSet set{};                       // what was set when it was made
   std::optional<std::uint64_t> truncate{};  // of a file that was there
+  state::ReservedStates reserved{};         // for the open of one that was made
 };
 using OpenTargetFound = Result<OpenTarget, v4::nfsstat4>;
 
 // By claim; the arguments outlive it.
 Task<OpenTargetFound> find_target(Compound& compound, const v4::OPEN4args& args);
-// OPEN4_CREATE. NFS4ERR_EXIST where the name is taken, but for UNCHECKED4.
-Task<OpenTargetFound> find_or_create(const Compound& compound, const ExportObject& directory,
-                                     const std::string& name, const v4::createhow4& how);
+// OPEN4_CREATE. NFS4ERR_EXIST where the name is taken, but for UNCHECKED4. Nothing is made where
+// the client could not open it for lack of room.
+Task<OpenTargetFound> find_or_create(Compound& compound, const ExportObject& directory,
+                                     const std::string& name, const v4::OPEN4args& args);
 // What a name led to: the target, or why that cannot be opened.
 OpenTargetFound existing_target(const ExportObject& directory, const vfs::Found& found);
 ExportObject object_in(const ExportObject& directory, const vfs::Handle& handle);
