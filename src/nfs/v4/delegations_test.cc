@@ -9,6 +9,27 @@ using namespace std::chrono_literals;
 
 class Nfs4Delegations : public Nfs4DelegationsServed {};
 
+// RFC 8881 18.36.3: with its RPC header.
+TEST_F(Nfs4Delegations, are_asked_about_with_no_longer_a_Reply_than_the_session_has) {
+  PROVES("R8267-6.5.2-b");
+  for (const std::uint32_t most : {256u, 270u, 4096u}) {
+    v4::CREATE_SESSION4args args = holder_args(exchange_id("holder " + std::to_string(most)));
+    args.csa_back_chan_attrs.ca_maxresponsesize = most;
+    const v4::CREATE_SESSION4resok session = make_session(args);
+    ASSERT_EQ(session.csr_back_chan_attrs.ca_maxresponsesize, most);
+    const v4::open_delegation4 held = open_for(kForBoth);
+    ASSERT_EQ(held.delegation_type, v4::OPEN_DELEGATE_WRITE);
+    close({v4::NFS4_OK, opened_, handle_});
+    holder_client_.change = 7;
+    as(other_, [this] { return run({putfh(handle_), getattr({1u << v4::FATTR4_SIZE})}).status; });
+    ASSERT_FALSE(holder_client_.asked.empty());
+    EXPECT_EQ(holder_client_.asked.back().argarray.back().argop, v4::OP_CB_GETATTR);
+    EXPECT_LE(holder_client_.reply_max(), most);
+    EXPECT_LE(holder_client_.reply_size(), holder_client_.reply_max());
+    EXPECT_EQ(run(return_ops(held.write().stateid)).status, v4::NFS4_OK);
+  }
+}
+
 TEST_F(Nfs4Delegations, are_given_when_the_client_can_be_called) {
   PROVES("R8167-6-b");
   loop_.pass(1s);

@@ -36,6 +36,7 @@ class LoopbackChannel final : public rpc::Channel {
       incoming.items.add(message.stream.items()[index].position, message.stream.item_bytes(index));
     incoming.payload = message.stream.without(moved).flatten();
     last_call = incoming.payload;
+    last_reply_max = message.reply.payload_max;
     auto outgoing = co_await service_.serve(incoming);
     if (!outgoing) co_return Failure{rpc::CallError::transport(Reason::None, where())};
     co_return reply_of(message, *outgoing);
@@ -55,8 +56,10 @@ class LoopbackChannel final : public rpc::Channel {
   int no_memory_for_call = 0;  // the how manieth from now on; 0: none
   std::uint64_t connections_lost = 0;
   rpc::ReplyRoom reply_room;
-  // The inline part of the last Call, and the whole stream of the last Reply.
+  // The inline part of the last Call and how long it expects its Reply to be at most, and the whole
+  // stream of the last Reply.
   Buffer last_call;
+  std::uint32_t last_reply_max = 0;
   xdr::Stream last_reply;
 
  private:

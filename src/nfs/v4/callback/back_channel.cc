@@ -75,9 +75,10 @@ void BackChannel::found(bool works) {
 CallbackRequest BackChannel::request() const {
   CallbackRequest request;
   request.request_max = attributes_.max_request_size;
+  request.response_max = attributes_.max_response_size;
   request.compound.minorversion = minor_;
   if (address_) {
-    request.request_max = rpc::ChannelLimits::kUnlimited;
+    request.request_max = request.response_max = rpc::ChannelLimits::kUnlimited;
     request.compound.callback_ident = address_->ident;
   }
   const BriefLock lock(mutex_);

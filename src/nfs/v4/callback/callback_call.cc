@@ -1,5 +1,7 @@
 #include "nfs/v4/callback/callback_call.h"
 
+#include <algorithm>
+
 #include "base/reason.h"
 #include "oncrpc/message.h"
 #include "xdr/decoder.h"
@@ -41,7 +43,8 @@ rpc::CallMessage message_of(const CallbackRequest& request, rpc::Channel& channe
   oncrpc::encode(encoder, header, request.credentials.encoded());
   if (!is_probe(request)) encode(encoder, request.compound);
   message.stream = std::move(encoder).finish();
-  message.reply.payload_max = oncrpc::kReplyHeaderSize + kResultsMax;
+  message.reply.payload_max =
+      std::min(oncrpc::kReplyHeaderSize + kResultsMax, request.response_max);
   message.deadline = channel.loop().now() + kCallbackTimeout;
   return message;
 }

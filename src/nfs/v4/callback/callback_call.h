@@ -15,7 +15,9 @@ namespace stag::nfs::nfs4 {
 struct CallbackRequest {
   std::uint32_t program = v4::NFS4_CALLBACK;
   rpc::Credentials credentials;
-  std::uint32_t request_max = 0;  // ca_maxrequestsize: bytes of the RPC message
+  // ca_maxrequestsize and ca_maxresponsesize: bytes of the RPC messages.
+  std::uint32_t request_max = 0;
+  std::uint32_t response_max = rpc::ChannelLimits::kUnlimited;
   // Without operations: CB_NULL.
   v4::CB_COMPOUND4args compound;
 };

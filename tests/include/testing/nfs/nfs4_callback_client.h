@@ -46,6 +46,10 @@ class CallbackClient {
   }
 
   rpc::Service& service() { return callbacks_; }
+  // Of the last callback on this connection: how long the server expects the Reply to be at most,
+  // and how long it was.
+  std::uint32_t reply_max() const { return reverse_->last_reply_max; }
+  std::size_t reply_size() const { return reverse_->last_reply.size(); }
 
   LoopbackChannel channel;
   int probes = 0;
