@@ -274,9 +274,9 @@ TEST_F(Nfs4StateDelegations, are_given_up_to_the_limit) {
 // Files against facts: who has what open, and who has which delegation.
 class DelegationModel {
  public:
-  static constexpr int kClients = 3, kFiles = 2, kSteps = 8;
+  static constexpr int kClients = 3, kFiles = 2, kSteps = 10;
 
-  DelegationModel() {
+  explicit DelegationModel(Files& files) : files_(files) {
     files_.on_recall([this](const Recall& recall) {
       Delegation* const one = find(recall.stateid);
       ASSERT_NE(one, nullptr);
@@ -315,6 +315,10 @@ class DelegationModel {
         return give_back(client, file);
       case 6:
         return touch(client, file);
+      case 7:
+        return change(client, file);
+      case 8:
+        return change_ends(file);
       default:
         return revoke_or_free(client, file);
     }
@@ -390,6 +394,8 @@ class DelegationModel {
     for (const Delegation& one : delegations_)
       if (!one.revoked && one.file == file && (writes || one.type == DelegationType::Write))
         may = false;
+    // RFC 8881 10.4.4: what is being done would be done under it.
+    may = may && changes_[at(file)].empty();
     const StateidResult made = files_.delegate({key(file), type, {}}, life(client));
     EXPECT_EQ(made.status, may ? Status::Ok : Status::Denied);
     if (made.status == Status::Ok) delegations_.push_back({client, file, type, made.stateid});
@@ -417,6 +423,15 @@ class DelegationModel {
     if (verdict.kind == VerdictKind::Recall) files_.recall(key(file), how, by);
     return verdict;
   }
+  // Of attributes, which conflict with all delegations.
+  void change(int client, int file) {
+    Permit permit = files_.access(key(file), Touch::Attributes, life(client).get());
+    expect(permit, client, file, true);
+    if (permit.granted()) changes_[at(file)].push_back(std::move(permit.change));
+  }
+  void change_ends(int file) {
+    if (!changes_[at(file)].empty()) changes_[at(file)].pop_back();
+  }
   void revoke_or_free(int client, int file) {
     if (Delegation* const revoked = find(client, file, true)) {
       EXPECT_EQ(files_.free_stateid(revoked->stateid, *life(client)), Status::Ok);
@@ -427,8 +442,9 @@ class DelegationModel {
     }
   }
 
-  Files files_{{.epoch = 1, .key = {}, .limits = {}}};
+  Files& files_;
   std::array<LifePtr, kClients> lives_;
+  std::array<std::vector<FileChange>, kFiles> changes_;
   std::vector<Open> opens_;
   std::vector<Delegation> delegations_;
 };
@@ -437,10 +453,11 @@ TEST(Nfs4DelegationModel, agrees_on_all_interleavings_of_two_clients) {
   constexpr int kChoices = 2 * DelegationModel::kSteps;
   const int depth = testing::depth_or(4);
   std::uint64_t sequences = 1;
+  Files files({.epoch = 1, .key = {}, .limits = {}});
   for (int i = 1; i < depth; ++i) sequences *= kChoices;
   for (int first = 0; first < DelegationModel::kSteps; ++first)
     for (std::uint64_t rest = 0; rest < sequences && !HasFailure(); ++rest) {
-      DelegationModel model;
+      DelegationModel model(files);
       model.perform(first, 0, 0);
       std::uint64_t left = rest;
       for (int at = 1; at < depth; ++at, left /= kChoices) {
@@ -456,7 +473,8 @@ TEST(Nfs4DelegationModel, agrees_after_many_random_steps) {
     return static_cast<int>(random() % static_cast<unsigned>(limit));
   };
   const int steps = testing::random_steps();
-  DelegationModel model;
+  Files files({.epoch = 1, .key = {}, .limits = {}});
+  DelegationModel model(files);
   for (int i = 0; i < steps && !HasFailure(); ++i)
     model.perform(below(DelegationModel::kSteps), below(DelegationModel::kClients),
                   below(DelegationModel::kFiles));

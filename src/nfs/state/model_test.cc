@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <random>
@@ -31,7 +33,10 @@ struct Step {
     End,
     Complete,
     Restart,
-    GraceEnds
+    GraceEnds,
+    Change,      // `exclusive`: of data
+    ChangeEnds,  // the oldest
+    Stop,        // or what was stopped goes on
   } what = Open;
   int client = 0, owner = 0, file = 0;
   std::uint32_t access = 0, deny = 0;
@@ -62,6 +67,7 @@ class Pair {
     model_.without_sessions = {kClients - 1};
     for (int client = 0; client < kClients; ++client) begin(client, true);
     for (FileKey& file : keys_) file = testing::World::file(next_file_++);
+    while (taken_for_each_other()) keys_[1] = testing::World::file(next_file_++);
   }
   ~Pair() {
     for (const LifePtr& life : lives_) life->phase = Life::Phase::Ended;
@@ -98,6 +104,12 @@ class Pair {
         return restart();
       case Step::GraceEnds:
         return grace_ends();
+      case Step::Change:
+        return change(step);
+      case Step::ChangeEnds:
+        return change_ends();
+      case Step::Stop:
+        return stop_or_go_on(step.file);
     }
   }
 
@@ -117,6 +129,11 @@ class Pair {
   const std::set<Status>& refusals() const { return refusals_; }
 
  private:
+  // Where one is changed: they share a ChangeSlot.
+  bool taken_for_each_other() {
+    const StoppedChanges stopped = files_.stop_changes(keys_[0]);
+    return !files_.access(keys_[1], Touch::Write).granted();
+  }
   Life& life(int client) { return *lives_[static_cast<std::size_t>(client)]; }
   const LifePtr& life_ptr(int client) { return lives_[static_cast<std::size_t>(client)]; }
   const FileKey& key(int file) { return keys_[static_cast<std::size_t>(file)]; }
@@ -208,14 +225,64 @@ class Pair {
     const OpenResult result =
         files_.open({key(step.file), name(step.owner), step.access, step.deny, step.reclaim},
                     life_ptr(step.client));
+    const bool may_deny = model_.may_deny(step.file, step.deny, step.reclaim);
     if (may_not_claim(step.client, step.reclaim, result.verdict)) return;
     const Status denied = step.reclaim ? Status::ReclaimConflict : Status::ShareDenied;
+    if (in_the_way.empty() && !may_deny) return expect_changing(result);
+    EXPECT_FALSE(result.changing);
     if (!judge(result.verdict, in_the_way, denied)) return;
     EXPECT_EQ(result.stateid.seqid, seqid);
     if (before != nullptr) {
       EXPECT_EQ(result.stateid.other, before->stateid.other);
     }
     model_.opened(step.client, step.owner, step.file, step.access, step.deny, result.stateid);
+  }
+
+  void expect_changing(const OpenResult& result) {
+    EXPECT_TRUE(result.changing);
+    EXPECT_EQ(result.verdict.status, Status::Delay);
+    refusals_.insert(result.verdict.status);
+  }
+
+  // One that comes without a stateid.
+  void change(const Step& step) {
+    const Touch touch = step.exclusive ? Touch::Write : Touch::Attributes;
+    const auto in_the_way =
+        step.exclusive ? model_.in_the_way(step.file, kShareWrite, 0) : std::set<int>();
+    Permit permit = files_.access(key(step.file), touch);
+    if (step.exclusive && is_stopped(step.file, permit)) return;
+    if (!judge(permit, in_the_way, Status::Locked)) return;
+    (step.exclusive ? model_.data_changing : model_.attributes_changing).insert(step.file);
+    changes_.push_back({step.file, step.exclusive, std::move(permit.change)});
+  }
+  void change_ends() {
+    if (changes_.empty()) return;
+    const int file = changes_.front().file;
+    const bool of_data = changes_.front().of_data;
+    auto& changing = of_data ? model_.data_changing : model_.attributes_changing;
+    changing.erase(changing.find(file));
+    const bool at_rest = of_data && !model_.data_changing.contains(file);
+    const std::size_t told = told_of_rest_[file] + (at_rest ? waiting_for_rest_.erase(file) : 0);
+    changes_.pop_front();
+    EXPECT_EQ(told_of_rest_[file], told);
+  }
+  void stop_or_go_on(int file) {
+    if (model_.stopped.erase(file) > 0) {
+      stops_.erase(file);
+      waiting_for_rest_.erase(file);
+      return;
+    }
+    model_.stopped.insert(file);
+    stops_.emplace(file, files_.stop_changes(key(file)));
+    const Wait wait = files_.wait_for_changes(key(file), [this, file] { ++told_of_rest_[file]; });
+    EXPECT_EQ(wait, model_.data_changing.contains(file) ? Wait::Begun : Wait::NoNeed);
+    if (wait == Wait::Begun) waiting_for_rest_.insert(file);
+  }
+  // Then whatever else would be in the way does not matter.
+  bool is_stopped(int file, const Verdict& verdict) {
+    const bool stopped = model_.stopped.contains(file);
+    EXPECT_EQ(verdict.kind == Verdict::Kind::Recall, stopped);
+    return stopped;
   }
 
   void downgrade(const Step& step) {
@@ -293,6 +360,7 @@ class Pair {
     const bool ending = std::exchange(ends_lapsed, false);
     for (const auto& [touch, bits] :
          {std::pair(Touch::Read, kShareRead), std::pair(Touch::Write, kShareWrite)}) {
+      if (touch == Touch::Write && is_stopped(file, files_.access(key(file), touch))) continue;
       const auto in_the_way = model_.in_the_way(file, bits, 0);
       judge(files_.access(key(file), touch), in_the_way, Status::Locked);
       const Verdict anonymous = files_.check(key(file), kAnonymousStateid, life(client), touch);
@@ -348,6 +416,16 @@ class Pair {
     return count;
   }
 
+  struct Change {
+    int file = 0;
+    bool of_data = false;
+    FileChange change;
+  };
+  std::map<int, std::size_t> told_of_rest_;
+  std::set<int> waiting_for_rest_;
+  std::map<int, StoppedChanges> stops_;
+  std::deque<Change> changes_;
+
   static inline std::uint64_t next_file_ = 1;
   static inline ClientId next_client_ = 1;
   bool ends_lapsed = true;
@@ -399,6 +477,20 @@ TEST(Nfs4StateModel, agrees_on_all_interleavings_of_opens) {
   perform_all({}, steps, 4, testing::depth_or(4));
 }
 
+TEST(Nfs4StateModel, agrees_on_all_interleavings_of_changes) {
+  std::vector<Step> steps;
+  for (int client = 0; client < 2; ++client) {
+    steps.push_back({.client = client, .access = kShareRead, .deny = kShareWrite});
+    steps.push_back({.client = client, .access = kShareBoth});
+    steps.push_back({.what = Step::Close, .client = client});
+  }
+  steps.push_back({.what = Step::Change, .exclusive = true});
+  steps.push_back({.what = Step::Change});
+  steps.push_back({.what = Step::ChangeEnds});
+  steps.push_back({.what = Step::Stop});
+  perform_all({}, steps, steps.size(), testing::depth_or(4));
+}
+
 TEST(Nfs4StateModel, agrees_on_all_interleavings_of_locks) {
   std::vector<Step> before, steps;
   const std::array<Range, 3> ranges{Range{0, 1}, Range{1, 2}, Range{0, 3}};
@@ -444,6 +536,9 @@ std::optional<Step::What> random_turn(std::mt19937& random) {
   if (dice < 3) return Step::Restart;
   if (dice < 15) return Step::GraceEnds;
   if (dice < 60) return Step::Complete;
+  if (dice < 90) return Step::Change;
+  if (dice < 125) return Step::ChangeEnds;
+  if (dice < 130) return Step::Stop;
   return std::nullopt;
 }
 
@@ -488,8 +583,9 @@ TEST(Nfs4StateModel, agrees_after_many_random_steps) {
       if (i % 64 == 0) pair.compare();
       EXPECT_FALSE(HasFailure()) << "step " << i;
     }
-    for (const Status status : {Status::Grace, Status::NoGrace, Status::ReclaimBad,
-                                Status::ReclaimConflict, Status::ShareDenied, Status::Denied})
+    for (const Status status :
+         {Status::Grace, Status::NoGrace, Status::ReclaimBad, Status::ReclaimConflict,
+          Status::ShareDenied, Status::Denied, Status::Delay})
       EXPECT_TRUE(pair.refusals().contains(status)) << static_cast<int>(status);
   }
   EXPECT_EQ(real.files.states(), 0u);

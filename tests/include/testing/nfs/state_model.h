@@ -51,6 +51,12 @@ class Model {
   // Which clients have a record of this start, and of earlier ones; which have sent
   // RECLAIM_COMPLETE to this start, and which are of version 4.0 and cannot.
   std::set<int> recorded, former, complete, without_sessions;
+  // Files whose data, and whose attributes, are being changed, and those whose changes are stopped.
+  std::multiset<int> data_changing, attributes_changing, stopped;
+  // Of an OPEN that nobody else is in the way of. RFC 8881 9.7: what it denies is not being done.
+  bool may_deny(int file, std::uint32_t deny, bool reclaim) const {
+    return reclaim || (deny & kShareWrite) == 0 || !data_changing.contains(file);
+  }
   bool grace = false;      // the grace period goes on
   bool full_time = false;  // and does not end early
 
