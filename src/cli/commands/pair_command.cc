@@ -14,7 +14,9 @@ Outcome<std::string> PairCommand::path_within(Remote& remote, const std::string&
   std::string root = remote.files().root_path();
   if (!root.ends_with('/')) root.push_back('/');
   const bool same_server = parsed->nfs_address() == remote.url().nfs_address();
-  const std::string path = nfs::client::tidy_path(parsed->path);
+  std::string path = nfs::client::tidy_path(parsed->path);
+  // With '/' behind it, it is the name of a directory.
+  if (parsed->path.ends_with('/') && path != "/") path.push_back('/');
   if (same_server && (path + "/").starts_with(root))
     return path.substr(std::min(root.size(), path.size()));
   return Failure{Error::of_url(

@@ -19,10 +19,10 @@ inline constexpr ReasonInfo kClientUnknown{
 inline constexpr ReasonInfo kClientKnown{
     "ExportClientKnown", Severity::Warning,
     "a client of an export, which was not known before, has addresses now"};
-inline constexpr ReasonInfo kFolderClosed{"ExportFolderClosed", Severity::Warning,
-                                          "the server's user may not read the folder of an export, "
-                                          "and as it everything is done: no client "
-                                          "gets in. Run the server as root, or as a user who may"};
+inline constexpr ReasonInfo kFolderClosed{
+    "ExportFolderClosed", Severity::Warning,
+    "the server's user, as whom everything is done, may not read the folder of an export; no "
+    "client gets in"};
 inline constexpr ReasonInfo kHandedOver{
     "HandedOver", Severity::Info,
     "another 'stag serve' has the listening sockets now; this one ends when its calls have"};

@@ -418,14 +418,14 @@ class DelegationModel {
     if (client == 0) expect(access(file, Touch::Write, nullptr), -1, file, true);
   }
   // By somebody whom the store lets do it.
-  Verdict access(int file, Touch how, const Life* by) {
-    const Verdict verdict = files_.access(key(file), how, by);
-    if (verdict.kind == VerdictKind::Recall) files_.recall(key(file), how, by);
-    return verdict;
+  Permit access(int file, Touch how, const Life* by) {
+    Permit permit = files_.access(key(file), how, by);
+    if (permit.kind == VerdictKind::Recall) files_.recall(key(file), how, by);
+    return permit;
   }
   // Of attributes, which conflict with all delegations.
   void change(int client, int file) {
-    Permit permit = files_.access(key(file), Touch::Attributes, life(client).get());
+    Permit permit = access(file, Touch::Attributes, life(client).get());
     expect(permit, client, file, true);
     if (permit.granted()) changes_[at(file)].push_back(std::move(permit.change));
   }
