@@ -11,6 +11,7 @@ namespace {
 
 using stag::testing::Op;
 using stag::testing::op;
+using stag::testing::putfh;
 
 constexpr Duration kGraceTime = std::chrono::seconds(90);
 
@@ -47,8 +48,7 @@ class Start : public stag::testing::Nfs4Served {
     v4::OPEN4args args = open_args("", v4::OPEN4_SHARE_ACCESS_BOTH, false);
     args.claim.claim = v4::CLAIM_PREVIOUS;
     args.claim.delegate_type() = delegation;
-    const auto results =
-        run({stag::testing::putfh(file), op(v4::OP_OPEN, &Op::opopen, std::move(args))});
+    const auto results = run({putfh(file), op(v4::OP_OPEN, &Op::opopen, std::move(args))});
     if (results.status != v4::NFS4_OK) return {results.status, {}, {}};
     delegation_ = results.resarray[1].opopen().resok4().delegation;
     return {results.status, results.resarray[1].opopen().resok4().stateid, file};
@@ -79,11 +79,10 @@ class Start : public stag::testing::Nfs4Served {
     v4::LOCK4args args{v4::WRITE_LT, reclaim, 0, 10, {}};
     args.locker.new_lock_owner = true;
     args.locker.open_owner() = {0, file.stateid, 0, {clientid_, Rope::copy_of(bytes_of("locker"))}};
-    return run({stag::testing::putfh(file.handle), op(v4::OP_LOCK, &Op::oplock, std::move(args))})
-        .status;
+    return run({putfh(file.handle), op(v4::OP_LOCK, &Op::oplock, std::move(args))}).status;
   }
   v4::nfsstat4 close(const Opened& file) {
-    return run({stag::testing::putfh(file.handle),
+    return run({putfh(file.handle),
                 op(v4::OP_CLOSE, &Op::opclose, v4::CLOSE4args{0, file.stateid})})
         .status;
   }
