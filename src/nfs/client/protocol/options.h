@@ -41,7 +41,9 @@ struct ProtocolOptions {
 struct CopyWatch {
   // Now and then: how many bytes of the range are copied by now. May be empty.
   std::function<void(std::uint64_t bytes)> progress{};
-  CancelToken cancel{};  // of this copy alone
+  // Of this copy alone. It is not over before the server has stopped writing: COPY is waited for,
+  // and what goes on after its answer is cancelled there (RFC 7862 15.8).
+  CancelToken cancel{};
 };
 
 }  // namespace stag::nfs::client

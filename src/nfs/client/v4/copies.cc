@@ -27,18 +27,6 @@ Stability copy_stability(v4::stable_how4 how) {
   return how == v4::DATA_SYNC4 ? Stability::DataSync : Stability::Unstable;
 }
 
-// Cancelled by whichever of two is cancelled first.
-class Either {
- public:
-  Either(CancelToken one, CancelToken other)
-      : one_(one, [this] { source_.cancel(); }), other_(other, [this] { source_.cancel(); }) {}
-  CancelSource& source() { return source_; }
-
- private:
-  CancelSource source_;
-  const CancelCallback one_, other_;
-};
-
 bool too_much(std::uint64_t count, FileRange range) {
   return range.length != 0 && count > range.length;
 }
@@ -58,7 +46,7 @@ Task<Outcome<CopyPart>> Nfs4::copy(OperationContext context, Handle from, FileRa
   if (minor() < 2) co_return co_await Protocol::copy(context, from, range, to, to_offset, watch);
   for (int begun = 0; begun < kMostBegun; ++begun) {
     const Outcome<v4::write_response4> response =
-        co_await begin_copy(context, from, range, to, to_offset, watch);
+        co_await begin_copy(context, from, range, to, to_offset);
     if (!response) co_return Failure{response.error()};
     if (response->wr_callback_id.empty()) co_return part_of(context, *response, range);
     const Outcome<std::optional<CopyPart>> ended =
@@ -72,11 +60,7 @@ Task<Outcome<CopyPart>> Nfs4::copy(OperationContext context, Handle from, FileRa
 // A server that cannot copy as is asked says so (15.2.3): then it may take its time.
 Task<Outcome<v4::write_response4>> Nfs4::begin_copy(OperationContext context, Handle from,
                                                     FileRange range, Handle to,
-                                                    std::uint64_t to_offset,
-                                                    const CopyWatch& watch) {
-  Either cancel(options_.cancel, watch.cancel);
-  ProtocolOptions options = options_;
-  options.cancel = cancel.source();
+                                                    std::uint64_t to_offset) {
   const bool is_long = range.length == 0 || range.length >= kWorthTelling;
   bool waits = !(is_long && client_->hears_of_copies());
   for (;;) {
@@ -88,7 +72,7 @@ Task<Outcome<v4::write_response4>> Nfs4::begin_copy(OperationContext context, Ha
     const std::size_t at = request.add(
         v4::OP_COPY, &Op::opcopy, {{}, {}, range.offset, to_offset, range.length, true, waits, {}});
     request.once_only().expect(v4::NFS4ERR_OFFLOAD_NO_REQS);
-    Outcome<Reply> reply = co_await client_->run(context, request, options);
+    Outcome<Reply> reply = co_await run(context, request);
     if (!reply) co_return Failure{reply.error()};
     const auto* came = reply->whatever(at, &OpResult::opcopy);
     if (came == nullptr) co_return Failure{untrue(context)};
@@ -159,9 +143,12 @@ Task<Outcome<std::optional<CopyPart>>> Nfs4::followed(OperationContext context,
 // Until the server has told of the end, somebody cancels, or it is time to look.
 Task<void> Nfs4::told_or_due(Offloads::Copy& copy, const CopyWatch& watch) {
   if (copy.end) co_return;
-  Either woken(options_.cancel, watch.cancel);
-  const Offloads::Listening listening(copy, woken.source());
-  co_await pause(channel().loop(), kLook, woken.source());
+  CancelSource woken;
+  const auto wake = [&woken] { woken.cancel(); };
+  const CancelCallback cancelled(options_.cancel, wake);
+  const CancelCallback given_up(watch.cancel, wake);
+  const Offloads::Listening listening(copy, woken);
+  co_await pause(channel().loop(), kLook, woken);
 }
 
 // A server need not have OFFLOAD_STATUS, and what it says of another kind of failure says nothing

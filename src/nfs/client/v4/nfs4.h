@@ -167,8 +167,8 @@ class Nfs4 final : public Protocol {
     bool forgotten = false;  // the server knows no such copy
   };
   Task<Outcome<v4::write_response4>> begin_copy(OperationContext context, Handle from,
-                                                FileRange range, Handle to, std::uint64_t to_offset,
-                                                const CopyWatch& watch);
+                                                FileRange range, Handle to,
+                                                std::uint64_t to_offset);
   Task<Outcome<std::optional<CopyPart>>> rest_of_copy(OperationContext context, Handle to,
                                                       FileRange range,
                                                       const v4::write_response4& begun,
