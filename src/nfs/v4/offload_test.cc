@@ -232,6 +232,25 @@ TEST_F(Nfs4Offload, ends_with_the_open_that_it_writes_by) {
   EXPECT_EQ(told(0).coa_offload_info.coa_status, v4::NFS4ERR_BAD_STATEID);
 }
 
+// RFC 8881 10.4: what it reads without an open may be delegated by the next piece.
+TEST_F(Nfs4Offload, recalls_what_is_delegated_while_it_goes_on) {
+  EXPECT_EQ(close(from_), v4::NFS4_OK);
+  from_.stateid = {};
+  begin();
+  CallbackClient second(loop_, server_);
+  const Party first = now_acting();
+  via_ = &second.channel;
+  make_session(holder_args(exchange_id("the second")));
+  EXPECT_EQ(open_for(v4::OPEN4_SHARE_ACCESS_WRITE, 0, "from").delegation_type,
+            v4::OPEN_DELEGATE_WRITE);
+  act_as(first);
+  EXPECT_TRUE(second.asked.empty());
+  go_on();
+  ASSERT_EQ(second.asked.size(), 1u);
+  EXPECT_EQ(second.asked[0].argarray.at(1).argop, v4::OP_CB_RECALL);
+  go_on_to_the_end();
+}
+
 TEST_F(Nfs4Offload, ends_with_the_last_session_of_its_client) {
   begin();
   EXPECT_EQ(compound({op(v4::OP_DESTROY_SESSION, &Op::opdestroy_session,

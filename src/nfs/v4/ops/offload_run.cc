@@ -20,6 +20,9 @@ v4::nfsstat4 Offloads::check(const Job& job) const {
     const bool bypass = stateid.other == state::kBypassStateid.other;
     const state::Stateid meant = bypass ? state::kBypassStateid : state::Stateid{0, stateid.other};
     const state::Verdict verdict = shared_.files.check(object.key(), meant, *job.work.life, touch);
+    // What was delegated since, without an open of ours that forbids it, is wanted back.
+    if (verdict.kind == state::Verdict::Kind::Recall)
+      shared_.files.recall(object.key(), touch, job.work.life.get());
     return verdict.kind == state::Verdict::Kind::Refused ? to_nfsstat4(verdict.status)
                                                          : v4::NFS4_OK;
   };
