@@ -11,7 +11,6 @@ namespace {
 rpc::GssServerOptions narrow() {
   rpc::GssServerOptions options;
   options.contexts = 4;
-  options.contexts_of_address = 3;
   options.half_open = 2;
   return options;
 }

@@ -5,12 +5,13 @@
 #include <algorithm>
 
 #include "gss/krb5/krb5.h"
-#include "rpc/gss/rpcsec_gss.h"
 
 namespace stag::cli {
 namespace {
 
 using Ids = std::optional<rpc::UserIds>;
+
+constexpr std::uint64_t kMostContexts = 1 << 20;
 
 bool takes_kerberos(const nfs::ExportOptions& options) {
   return std::ranges::any_of(options.flavors, nfs::is_kerberos);
@@ -46,6 +47,9 @@ void KerberosOptions::declare(Arguments& arguments) {
   arguments.text("--keytab", keytab_, "FILE",
                  "keys of this server, nfs/HOST, for exports with sec=krb5, krb5i or krb5p "
                  "[/etc/krb5.keytab]");
+  arguments.number("--gss-contexts", contexts_, 16, kMostContexts,
+                   "security contexts that are kept, one for each user of each client; beyond, the "
+                   "one goes which was unused for longest, of the client that has most");
 }
 
 Result<std::unique_ptr<gss::Acceptor>, std::string> KerberosOptions::acceptor() const {
@@ -71,6 +75,7 @@ Result<std::unique_ptr<rpc::Authenticator>, std::string> KerberosOptions::open(
   if (!made) return Failure{made.error()};
   rpc::GssServerOptions options;
   options.acceptor = *std::move(made);
+  options.contexts = contexts_;
   options.ids = [principals](Loop& loop, const std::string& principal) -> Eventual<Ids> {
     if (const auto known = principals->known(principal, loop.now()))
       return Ids(to_user_ids(*known));

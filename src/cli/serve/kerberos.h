@@ -11,6 +11,7 @@
 #include "gss/mechanism.h"
 #include "nfs/export/principal_map.h"
 #include "rpc/authenticator.h"
+#include "rpc/gss/rpcsec_gss.h"
 
 namespace stag::cli {
 
@@ -36,6 +37,7 @@ class KerberosOptions {
   Result<std::unique_ptr<gss::Acceptor>, std::string> acceptor() const;
 
   std::string keytab_;
+  std::uint64_t contexts_ = rpc::GssServerOptions{}.contexts;
   bool opened_ = false;
 };
 

@@ -78,8 +78,7 @@ std::unique_ptr<Authenticator> rpcsec_gss(GssServerOptions options) {
 }
 
 GssAuthenticator::GssAuthenticator(GssServerOptions options)
-    : options_(std::move(options)),
-      contexts_({options_.contexts, options_.contexts_of_address, options_.half_open}) {
+    : options_(std::move(options)), contexts_({options_.contexts, options_.half_open}) {
   STAG_CHECK(options_.acceptor != nullptr);
 }
 
@@ -183,7 +182,7 @@ Task<Authentication> GssAuthenticator::create(const Credential& credential,
   if (!token) co_return failed(Major::DEFECTIVE_TOKEN);
   std::shared_ptr<ServerContext> context;
   if (first)
-    context = contexts_.add(call.origin->peer.host, options_.acceptor->begin(), loop.now());
+    context = contexts_.begin(call.origin->peer.host, options_.acceptor->begin(), loop.now());
   else
     context = contexts_.find(credential.handle);
   // Nothing but its address proves whose context it is as long as it is not established.
@@ -195,6 +194,7 @@ Task<Authentication> GssAuthenticator::create(const Credential& credential,
   Unfinished unfinished(contexts_, *context);
   const gss::Step step = co_await accept(*context, *token, call);
   if (step.major == Major::CONTINUE_NEEDED) {
+    if (first) contexts_.add_half_open(context);
     unfinished.keep();
     co_return answer({context->handle, step.major, step.minor, gss::SequenceWindow::kAnnounced,
                       step.token.bytes()});
@@ -205,7 +205,7 @@ Task<Authentication> GssAuthenticator::create(const Credential& credential,
   }
   const bool welcome = co_await establish(*context, loop);
   if (!welcome) co_return failed(Major::UNAUTHORIZED);
-  Authentication made = established(*context, step, loop.now());
+  Authentication made = established(context, step, loop.now());
   if (made.protection != nullptr) unfinished.keep();
   co_return made;
 }
@@ -243,15 +243,17 @@ Task<bool> GssAuthenticator::establish(ServerContext& context, Loop& loop) {
 }
 
 // RFC 2203 5.2.3.1: the verifier is the checksum of the window.
-Authentication GssAuthenticator::established(ServerContext& context, const gss::Step& step,
-                                             TimePoint now) {
+Authentication GssAuthenticator::established(const std::shared_ptr<ServerContext>& made,
+                                             const gss::Step& step, TimePoint now) {
+  ServerContext& context = *made;
   constexpr std::uint32_t kNoEnd = 0xffffffff;
   if (context.gss->lifetime() != kNoEnd)
     context.expires = now + std::chrono::seconds(context.gss->lifetime());
   gss::Mic mic;
-  const Major made = sign(*context.gss, gss::SequenceWindow::kAnnounced, mic);
-  if (made != Major::COMPLETE) return failed(made);
-  if (!contexts_.establish(context)) return failed(Major::FAILURE);
+  const Major signed_as = sign(*context.gss, gss::SequenceWindow::kAnnounced, mic);
+  if (signed_as != Major::COMPLETE) return failed(signed_as);
+  // Its client begins anew.
+  if (!contexts_.establish(made, now)) return failed(Major::NO_CONTEXT);
   Authentication done = answer({context.handle, Major::COMPLETE, step.minor,
                                 gss::SequenceWindow::kAnnounced, step.token.bytes()});
   done.protection = std::make_unique<GssVerifier>(mic);

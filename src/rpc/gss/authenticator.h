@@ -36,7 +36,8 @@ class GssAuthenticator final : public Authenticator {
                               const IncomingCall& call);
   Task<gss::Step> accept(ServerContext& context, Bytes token, const IncomingCall& call);
   Task<bool> establish(ServerContext& context, Loop& loop);
-  Authentication established(ServerContext& context, const gss::Step& step, TimePoint now);
+  Authentication established(const std::shared_ptr<ServerContext>& made, const gss::Step& step,
+                             TimePoint now);
   // Data requests and context destruction (RFC 2203 sections 5.3.3 and 5.4). The caller has the
   // context's lock.
   void judge(const std::shared_ptr<ServerContext>& context, const gss::Credential& credential,

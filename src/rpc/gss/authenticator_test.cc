@@ -383,8 +383,7 @@ TEST_F(GssServer, keeps_calls_of_other_contexts_going_while_one_is_accepted_slow
 TEST(GssServerFlood, of_set_ups_that_are_never_finished_harms_nobody_else) {
   GssServerOptions options;
   options.half_open = 8;
-  options.contexts = 20;
-  options.contexts_of_address = 10;
+  options.contexts = 12;
   GssWorld world(gss::Service::integrity, std::move(options));
   ASSERT_TRUE(world.call<INCREMENT>(1).ok());
   world.realm->rounds = 2;

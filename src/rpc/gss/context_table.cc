@@ -24,14 +24,18 @@ ServerContext::Handle handle_of(std::uint64_t id) {
 ServerContext* AddressShares::add(ServerContext& context) {
   const auto at = shares_.try_emplace(context.address).first;
   Share& share = *at;
-  share.second.reserve(share.second.size() + 1);
-  if (share.second.empty()) ranked_.insert(&share);
+  Contexts& contexts = share.second.contexts;
+  contexts.reserve(contexts.size() + 1);
+  if (contexts.empty()) {
+    share.second.changed = ++changes_;
+    ranked_.insert(&share);
+  }
   auto node = ranked_.extract(&share);
-  share.second.push_back(&context);
+  contexts.push_back(&context);
+  share.second.changed = ++changes_;
   ranked_.insert(std::move(node));
   ++size_;
   ServerContext* victim = nullptr;
-  if (share.second.size() > of_address_) victim = longest_unused(share, context);
   for (auto most = ranked_.rbegin(); victim == nullptr && size_ > all_ && most != ranked_.rend();
        ++most)
     victim = longest_unused(**most, context);
@@ -42,11 +46,12 @@ ServerContext* AddressShares::add(ServerContext& context) {
 bool AddressShares::remove(ServerContext& context) {
   const auto at = shares_.find(context.address);
   if (at == shares_.end()) return false;
-  Contexts& contexts = at->second;
+  Contexts& contexts = at->second.contexts;
   const auto found = std::ranges::find(contexts, &context);
   if (found == contexts.end()) return false;
   auto node = ranked_.extract(&*at);
   contexts.erase(found);
+  at->second.changed = ++changes_;
   --size_;
   if (contexts.empty())
     shares_.erase(at);
@@ -59,54 +64,68 @@ bool AddressShares::remove(ServerContext& context) {
 ServerContext* AddressShares::longest_unused(const Share& share,
                                              const ServerContext& except) const {
   ServerContext* oldest = nullptr;
-  for (ServerContext* each : share.second)
+  for (ServerContext* each : share.second.contexts)
     if (each != &except && (oldest == nullptr || each->last_used() < oldest->last_used()))
       oldest = each;
   return oldest;
 }
 
 ContextTable::ContextTable(const Limits& limits)
-    : half_open_(limits.half_open, limits.half_open), established_(limits.all, limits.of_address) {
+    : half_open_(limits.half_open), established_(limits.all) {
   for (Shard& shard : shards_) shard.contexts.reserve(2 * limits.all / kShards);
 }
 
-std::shared_ptr<ServerContext> ContextTable::add(std::string address,
-                                                 std::unique_ptr<gss::Context> context,
-                                                 TimePoint now) {
+std::shared_ptr<ServerContext> ContextTable::begin(std::string address,
+                                                   std::unique_ptr<gss::Context> context,
+                                                   TimePoint now) {
   auto made = std::make_shared<ServerContext>(std::move(address), std::move(context), now);
   made->id = last_id_.fetch_add(1, std::memory_order_relaxed) + 1;
   made->handle = handle_of(made->id);
-  Shard& shard = shard_of(made->id);
-  sweep(shard, now);
+  sweep(shard_of(made->id), now);
+  return made;
+}
+
+void ContextTable::add_half_open(const std::shared_ptr<ServerContext>& context) {
+  add(context, half_open_);
+  context->half_open = true;
+}
+
+bool ContextTable::establish(const std::shared_ptr<ServerContext>& context, TimePoint now) {
+  // Else the newest, whose first call is still on its way, would be unused for longest.
+  context->used(now);
+  if (!context->half_open) {
+    add(context, established_);
+  } else {
+    std::uint64_t victim = 0;
+    {
+      const BriefLock held(mutex_);
+      if (!half_open_.remove(*context)) return false;
+      if (const ServerContext* const evicted = established_.add(*context)) victim = evicted->id;
+    }
+    if (victim != 0) evict(victim);
+  }
+  context->established.store(true, std::memory_order_release);
+  return true;
+}
+
+void ContextTable::add(const std::shared_ptr<ServerContext>& context, AddressShares& to) {
+  Map one;
+  one.emplace(context->id, context);
+  auto node = one.extract(context->id);
+  Shard& shard = shard_of(context->id);
   {
-    Map one;
-    one.emplace(made->id, made);
-    auto node = one.extract(made->id);
     const BriefLock held(shard.mutex);
     shard.contexts.insert(std::move(node));
   }
   std::uint64_t victim = 0;
   try {
     const BriefLock held(mutex_);
-    if (const ServerContext* const evicted = half_open_.add(*made)) victim = evicted->id;
+    if (const ServerContext* const evicted = to.add(*context)) victim = evicted->id;
   } catch (...) {
-    take_out(made->id);
+    take_out(context->id);
     throw;
   }
   if (victim != 0) evict(victim);
-  return made;
-}
-
-bool ContextTable::establish(ServerContext& context) {
-  std::uint64_t victim = 0;
-  {
-    const BriefLock held(mutex_);
-    if (!half_open_.remove(context)) return false;
-    if (const ServerContext* const evicted = established_.add(context)) victim = evicted->id;
-  }
-  context.established.store(true, std::memory_order_release);
-  if (victim != 0) evict(victim);
-  return true;
 }
 
 std::shared_ptr<ServerContext> ContextTable::find(Bytes handle) const {

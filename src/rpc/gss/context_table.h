@@ -1,7 +1,8 @@
-// ContextTable: the security contexts of a server, by handle. It is bounded, and the bounds are
-// shared out by address, so that whoever makes many contexts pushes out his own: at a limit that
-// one goes which was unused for longest, of the address that has most. Contexts that are not
-// established yet have a bound of their own.
+// ContextTable: the security contexts of a server, by handle. It is bounded, and whoever makes many
+// contexts pushes out his own: at the limit that one goes which was unused for longest, of the
+// address that has most. Contexts whose client has been asked for another token have a bound of
+// their own. One whose first token is still being accepted counts nowhere, as it may be anybody's
+// who waits: it is bounded as its call is.
 //
 // Thread: any. Contexts are found in shards behind short locks; one more lock guards the shares of
 // the addresses, which change when a context is made, established or removed.
@@ -26,7 +27,7 @@ namespace stag::rpc {
 // Whose contexts of one kind there are how many.
 class AddressShares {
  public:
-  AddressShares(std::size_t all, std::size_t of_address) : all_(all), of_address_(of_address) {}
+  explicit AddressShares(std::size_t all) : all_(all) {}
 
   // Adds `context`, and takes out the one that goes for it; null: none.
   ServerContext* add(ServerContext& context);
@@ -36,19 +37,23 @@ class AddressShares {
 
  private:
   using Contexts = std::vector<ServerContext*>;
-  using Share = std::map<std::string, Contexts>::value_type;
+  struct Ranked {
+    Contexts contexts;
+    std::uint64_t changed = 0;  // counts changes of all: of equal shares the one left alone longest
+  };
+  using Share = std::map<std::string, Ranked>::value_type;
   struct Fewer {
-    using is_transparent = void;
     bool operator()(const Share* a, const Share* b) const {
-      return a->second.size() != b->second.size() ? a->second.size() < b->second.size() : a < b;
+      const std::size_t size = a->second.contexts.size(), other = b->second.contexts.size();
+      return size != other ? size < other : a->second.changed > b->second.changed;
     }
   };
   ServerContext* longest_unused(const Share& share, const ServerContext& except) const;
 
   const std::size_t all_;
-  const std::size_t of_address_;
   std::size_t size_ = 0;
-  std::map<std::string, Contexts> shares_;
+  std::uint64_t changes_ = 0;
+  std::map<std::string, Ranked> shares_;
   std::set<const Share*, Fewer> ranked_;
 };
 
@@ -56,7 +61,6 @@ class ContextTable {
  public:
   struct Limits {
     std::size_t all = 8192;
-    std::size_t of_address = 256;
     std::size_t half_open = 512;
   };
   // How long a context may take to be established.
@@ -64,11 +68,14 @@ class ContextTable {
 
   explicit ContextTable(const Limits& limits);
 
-  // Adds a context that is not established yet.
-  std::shared_ptr<ServerContext> add(std::string address, std::unique_ptr<gss::Context> context,
-                                     TimePoint now);
-  // Counts the context among the established ones. False when it has been removed.
-  bool establish(ServerContext& context);
+  // Makes a context, which is not in the table yet.
+  std::shared_ptr<ServerContext> begin(std::string address, std::unique_ptr<gss::Context> context,
+                                       TimePoint now);
+  // Its client has been asked for another token: it can be found from now on.
+  void add_half_open(const std::shared_ptr<ServerContext>& context);
+  // The context is found, and counts, among the established ones. False when it was half-open and
+  // has been removed.
+  bool establish(const std::shared_ptr<ServerContext>& context, TimePoint now);
   // Null when there is none, or it was removed.
   std::shared_ptr<ServerContext> find(Bytes handle) const;
   void remove(ServerContext& context);
@@ -84,6 +91,7 @@ class ContextTable {
     Map contexts;
   };
   Shard& shard_of(std::uint64_t id) { return shards_[id % kShards]; }
+  void add(const std::shared_ptr<ServerContext>& context, AddressShares& to);
   // Yields what was removed, to be dropped without a lock.
   std::shared_ptr<ServerContext> take_out(std::uint64_t id);
   void evict(std::uint64_t id);

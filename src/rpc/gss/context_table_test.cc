@@ -19,11 +19,16 @@ struct TableWorld {
 
   std::shared_ptr<ServerContext> begin(const std::string& address) {
     now += 1s;
-    return table.add(address, std::make_unique<FakeAcceptorContext>(realm), now);
+    return table.begin(address, std::make_unique<FakeAcceptorContext>(realm), now);
+  }
+  std::shared_ptr<ServerContext> make_half_open(const std::string& address) {
+    auto made = begin(address);
+    table.add_half_open(made);
+    return made;
   }
   std::shared_ptr<ServerContext> make(const std::string& address) {
     auto made = begin(address);
-    EXPECT_TRUE(table.establish(*made));
+    EXPECT_TRUE(table.establish(made, now));
     return made;
   }
   bool there(const std::shared_ptr<ServerContext>& context) const {
@@ -35,22 +40,46 @@ struct TableWorld {
   TimePoint now{1h};
 };
 
-TEST(ContextTable, keeps_as_many_contexts_of_an_address_as_it_may_have) {
-  TableWorld world({.all = 100, .of_address = 3, .half_open = 5});
+TEST(ContextTable, takes_what_was_unused_for_longest_of_an_address_that_has_all) {
+  TableWorld world({.all = 3, .half_open = 5});
   std::deque<std::shared_ptr<ServerContext>> own;
-  const auto other = world.make("192.0.2.2");
   for (int i = 0; i < 3; ++i) own.push_back(world.make("192.0.2.1"));
   own[0]->used(world.now + 1s);
   world.now += 2s;
   const auto fourth = world.make("192.0.2.1");
   EXPECT_TRUE(world.there(own[0])) << "was used";
   EXPECT_FALSE(world.there(own[1]));
-  EXPECT_TRUE(world.there(own[2]) && world.there(fourth) && world.there(other));
-  EXPECT_EQ(world.table.established(), 4u);
+  EXPECT_TRUE(world.there(own[2]) && world.there(fourth));
+  EXPECT_EQ(world.table.established(), 3u);
+}
+
+// Its client has not had the time to use it.
+TEST(ContextTable, takes_none_that_was_just_established_for_having_waited_for_long) {
+  TableWorld world({.all = 2, .half_open = 5});
+  const auto waited = world.begin("192.0.2.1");
+  const auto older = world.make("192.0.2.1");
+  world.now += 1h;
+  EXPECT_TRUE(world.table.establish(waited, world.now));
+  const auto newest = world.make("192.0.2.1");
+  EXPECT_TRUE(world.there(waited) && world.there(newest));
+  EXPECT_FALSE(world.there(older));
+}
+
+// Else those who send more first tokens than are accepted would push out everybody's.
+TEST(ContextTable, takes_none_whose_first_token_is_still_being_accepted) {
+  TableWorld world({.all = 1000, .half_open = 2});
+  std::deque<std::shared_ptr<ServerContext>> waiting;
+  for (int i = 0; i < 600; ++i) waiting.push_back(world.begin("192.0.2." + std::to_string(i)));
+  EXPECT_EQ(world.table.half_open(), 0u);
+  for (const auto& each : waiting) {
+    EXPECT_FALSE(world.there(each));
+    EXPECT_TRUE(world.table.establish(each, world.now));
+  }
+  EXPECT_EQ(world.table.established(), 600u);
 }
 
 TEST(ContextTable, takes_from_the_address_that_has_most) {
-  TableWorld world({.all = 6, .of_address = 6, .half_open = 5});
+  TableWorld world({.all = 6, .half_open = 5});
   const auto first = world.make("192.0.2.1");
   std::deque<std::shared_ptr<ServerContext>> greedy;
   for (int i = 0; i < 5; ++i) greedy.push_back(world.make("192.0.2.66"));
@@ -60,36 +89,36 @@ TEST(ContextTable, takes_from_the_address_that_has_most) {
   EXPECT_EQ(world.table.established(), 6u);
 }
 
-TEST(ContextTable, takes_the_one_of_another_when_everybody_has_one) {
-  TableWorld world({.all = 3, .of_address = 3, .half_open = 5});
+TEST(ContextTable, takes_the_oldest_when_everybody_has_one) {
+  TableWorld world({.all = 3, .half_open = 5});
   std::deque<std::shared_ptr<ServerContext>> all;
   for (int i = 0; i < 10; ++i) all.push_back(world.make("192.0.2." + std::to_string(i)));
   EXPECT_EQ(world.table.established(), 3u);
-  EXPECT_TRUE(world.there(all.back()));
+  for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(world.there(all[i]), i >= 7) << i;
 }
 
 TEST(ContextTable, bounds_what_is_half_open_without_touching_what_is_established) {
-  TableWorld world({.all = 100, .of_address = 100, .half_open = 4});
+  TableWorld world({.all = 100, .half_open = 4});
   const auto established = world.make("192.0.2.66");
-  const auto honest = world.begin("192.0.2.1");
+  const auto honest = world.make_half_open("192.0.2.1");
   std::deque<std::shared_ptr<ServerContext>> flood;
-  for (int i = 0; i < 50; ++i) flood.push_back(world.begin("192.0.2.66"));
+  for (int i = 0; i < 50; ++i) flood.push_back(world.make_half_open("192.0.2.66"));
   EXPECT_EQ(world.table.half_open(), 4u);
   EXPECT_TRUE(world.there(established) && world.there(honest) && world.there(flood.back()));
-  EXPECT_FALSE(world.table.establish(*flood.front())) << "it was removed";
-  EXPECT_TRUE(world.table.establish(*honest));
+  EXPECT_FALSE(world.table.establish(flood.front(), world.now)) << "it was removed";
+  EXPECT_TRUE(world.table.establish(honest, world.now));
   flood.clear();
   EXPECT_LE(world.realm->alive, 6u) << "nothing is kept of the others";
 }
 
 TEST(ContextTable, forgets_what_is_not_established_in_time_and_what_has_expired) {
-  TableWorld world({.all = 1000, .of_address = 1000, .half_open = 1000});
+  TableWorld world({.all = 1000, .half_open = 1000});
   std::deque<std::shared_ptr<ServerContext>> old;
   for (int i = 0; i < 64; ++i) {
-    old.push_back(world.begin("192.0.2.1"));
-    old.push_back(world.begin("192.0.2.1"));
+    old.push_back(world.make_half_open("192.0.2.1"));
+    old.push_back(world.make_half_open("192.0.2.1"));
     old.back()->expires = world.now + 1h;
-    world.table.establish(*old.back());
+    world.table.establish(old.back(), world.now);
   }
   world.now += ContextTable::kHalfOpenTime + 1s;
   for (int i = 0; i < 512; ++i) world.make("192.0.2.2");

@@ -49,11 +49,10 @@ struct GssServerOptions {
   // Server.
   Executor* executor = nullptr;
   std::size_t large = 16 << 10;
-  // Contexts that are kept. At a limit that one goes which was unused for longest, of the address
-  // that has most.
+  // Contexts that are kept, one for each user of each client. Beyond, that one goes which was
+  // unused for longest, of the address that has most.
   std::size_t contexts = 8192;
-  std::size_t contexts_of_address = 256;
-  std::size_t half_open = 512;  // contexts that are not established yet
+  std::size_t half_open = 512;  // whose clients have been asked for another token
 };
 
 // The Authenticator of flavor RPCSEC_GSS. The Caller of an accepted Call has the pseudo-flavor of

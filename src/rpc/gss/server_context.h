@@ -32,6 +32,7 @@ struct ServerContext {
   gss::SequenceWindow window;
   Caller caller;                         // once established; without a flavor
   TimePoint expires = TimePoint::max();  // once established
+  bool half_open = false;                // its client has been asked for another token
 
   // Any thread.
   std::atomic<bool> established{false};
