@@ -40,6 +40,8 @@ class Checks(service_test.Case):
         self.refused(2, "is given twice", 'export = ["/a=memory", "/a=memory"]')
         self.refused(1, f"{self.path}:1: ", 'export = "/a=/nonexistent"')
         self.refused(1, "there is no group 'no-such-group'", 'export = "/a=memory"', 'control-group = "no-such-group"')
+        for setting in ("capture", "control"):
+            self.refused(1, f"--{setting} /nonexistent/x: there is no directory /nonexistent", 'export = "/a=memory"', f'{setting} = "/nonexistent/x"')
         self.refused(1, "keytab", 'export = "/a=memory,sec=krb5"', f'keytab = "{self.work}/none"')
 
     def test_come_before_a_reload_of_the_service(self):

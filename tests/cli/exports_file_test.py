@@ -235,6 +235,7 @@ class ExportsFile(PrivateHosts):
         for name in (".hidden.exports", "other", "exports"):
             self.beside(name, f"{d} *(insecure)\n")
         os.mkdir(self.at("exports.d", "folder.exports"))
+        os.mkfifo(self.at("exports.d", "fifo.exports"))
         server = self.served_by(f"{a} 127.0.0.1(ro,insecure)\n")
         self.assertEqual([line.split()[1] for line in server.lines if line.startswith("export:")], [a, b, c])
         self.bad(1, "read-only", "mkdir", server.url(f"{a}/x"))

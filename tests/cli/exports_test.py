@@ -508,6 +508,10 @@ class Mounts(Case):
         self.config(f'export = ["/one={one}", "/disk={one}/,mp=/proc"]')
         server.process.send_signal(signal.SIGHUP)
         self.assertEqual(server.process.stdout.readline(), "exports: added /disk\n")
+        self.config(f'export = ["/disk={one}/,mp={missing}"]')
+        self.assertEqual(stag("serve", "--config", self.path, "--check", "--state", self.state).returncode, 0)
+        server.process.send_signal(signal.SIGHUP)
+        self.assertEqual(server.process.stdout.readline(), "exports: removed /one; removed /disk\n")
 
     def test_that_are_all_missing_are_waited_for_by_the_service_manager(self):
         result = stag("serve", "--export", f"/x={self.work},mp", "--state", self.state)

@@ -119,7 +119,8 @@ void ServeOptions::declare_process(Arguments& arguments) {
   arguments.flag(
       "--check", check_only,
       "serve nothing: look through settings and exports, say what is wrong with them, and "
-      "end with 0 if nothing is; a server that runs is left alone");
+      "end with 0 if nothing is; a server that runs is left alone, as are addresses, ports, "
+      "devices and --state");
   arguments.config("--config", config, {"export"},
                    "settings by the names of these options: export = [\"/data=/srv/data\"], or "
                    "tables [[export]]; SIGHUP reads exports, log-level, slow-call and trace-client "
@@ -204,11 +205,7 @@ Result<std::vector<ExportLine>, ExportSet::Trouble> ServeOptions::read_exports()
     std::ranges::move(read->lines, std::back_inserter(lines));
     waits = waits || read->unmounted;
   }
-  // A service manager tries again, because that may come late at boot.
-  if (lines.empty() && waits)
-    return Failure{ExportSet::Trouble{
-        "nothing to serve yet: all exports have mp, and wait for what is mounted there"}};
-  if (lines.empty())
+  if (lines.empty() && !waits)
     return wrong(
         "nothing to serve; say what with --export /name=DIR, --export /name=memory or "
         "--exports-file FILE");

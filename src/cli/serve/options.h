@@ -34,7 +34,8 @@ class ServeOptions {
   bool exports_are_in_file() const {
     return !exports_file.empty() || (export_texts.empty() && config.given());
   }
-  // At least one; reads the file anew. The name service is not asked for hosts.
+  // Reads the file anew. None where all have mp, and nothing is mounted there. The name service is
+  // not asked for hosts.
   Result<std::vector<ExportLine>, ExportSet::Trouble> read_exports() const;
 
   std::vector<std::string> export_texts;

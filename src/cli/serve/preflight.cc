@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "cli/observe/metrics_server.h"
 #include "cli/serve/late_hosts.h"
 #include "cli/serve/listeners.h"
@@ -44,12 +46,29 @@ ExportSet::Trouble nothing_has_changed(ExportSet::Trouble trouble) {
   return trouble;
 }
 
+Result<Ok, std::string> check_folder_of(const std::string& option, const std::string& path) {
+  if (path.empty()) return Ok{};
+  const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
+  std::error_code error;
+  if (std::filesystem::is_directory(folder, error)) return Ok{};
+  return Failure{fmt::format("{} {}: there is no directory {}", option, path, folder.string())};
+}
+
+// What a start makes files in.
+Result<Ok, std::string> check_folders(const ServeOptions& options) {
+  if (const auto done = check_folder_of("--capture", options.observe.capture()); !done) return done;
+  const std::string& control = options.control.path;
+  return control == "none" ? Ok{} : check_folder_of("--control", control);
+}
+
 }  // namespace
 
 Result<Ok, ExportSet::Trouble> check_configuration(const ServeOptions& options,
                                                    const std::vector<ExportLine>& lines,
                                                    StoreWatch& stores) {
   if (const auto checked = check_users(options, lines); !checked)
+    return Failure{ExportSet::Trouble{checked.error()}};
+  if (const auto checked = check_folders(options); !checked)
     return Failure{ExportSet::Trouble{checked.error()}};
   const auto doubts = ExportSet::rehearse(lines, stores, options.state);
   if (!doubts) return Failure{doubts.error()};

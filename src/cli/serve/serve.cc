@@ -111,6 +111,9 @@ Exit Serve::run() {
   std::optional<StateLock> held;
   StoreWatch stores{std::chrono::seconds(options_.store_patience), options_.limits.waiting_bytes()};
   if (options_.check_only) return check(*lines, stores);
+  // A service manager tries again, because that may come late at boot.
+  if (lines->empty())
+    return failed("nothing to serve yet: all exports have mp, and wait for what is mounted there");
   if (const std::uint64_t needed = open_files_needed(options_.loops, lines->size());
       open_files_limit() < needed)
     return failed(
