@@ -1,4 +1,5 @@
 """`stag capture`: what goes over a running server's RDMA connections, for a while."""
+import fcntl
 import json
 import os
 import re
@@ -7,6 +8,7 @@ import signal
 import socket
 import struct
 import subprocess
+import termios
 import time
 import unittest
 
@@ -95,6 +97,17 @@ class Captured(Case):
 
 
 class Capture(Captured):
+    def test_ends_though_nobody_reads_it(self):
+        server = self.start()
+        process = self.capture("-")
+        waiting = lambda: struct.unpack("i", fcntl.ioctl(process.stdout, termios.FIONREAD, b"\0" * 4))[0]
+        self.eventually(lambda: waiting() > 0, process)
+        while waiting() < 60000:
+            self.copied(server)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(PATIENCE), 130)
+        self.assertIn(b"nobody has read standard output", process.stderr.read())
+
     def test_has_what_was_copied_until_it_ends(self):
         server = self.start()
         self.copied(server, "before")

@@ -1,7 +1,12 @@
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <climits>
 #include <csignal>
 #include <limits>
 #include <optional>
@@ -52,6 +57,9 @@ class Capture final : public Command {
   Task<Result<std::string_view, std::string>> keep(Run& run, const JsonObject& row, Bytes piece);
   Task<Result<Ok, std::string>> write(Run& run, Bytes bytes);
   Result<Ok, std::string> write_now(Bytes bytes);
+  // To whoever reads standard output, who may stand still.
+  bool write_to_reader(Bytes bytes);
+  bool wait_for_reader() const;
   // Says in the file how many frames there were.
   Task<Result<Ok, std::string>> finish(Run& run);
   void draw(TimePoint now);
@@ -67,8 +75,10 @@ class Capture final : public Command {
 
   net::UniqueFd file_;
   bool begun_ = false;
-  bool broken_ = false;       // nothing can stand behind half a block
-  bool reader_gone_ = false;  // of standard output
+  bool broken_ = false;                              // nothing can stand behind half a block
+  bool reader_gone_ = false, stands_still_ = false;  // of standard output
+  std::atomic<bool> cancelled_{false};
+  std::optional<TimePoint> give_up_;  // where --seconds says when
   bool drawn_ = false;
   TimePoint drawn_at_{};
   std::uint64_t frames_ = 0, lost_ = 0, bytes_ = 0;
@@ -85,6 +95,8 @@ Exit Capture::run() {
 }
 
 Task<Exit> Capture::work(Run& run) {
+  const CancelCallback asked_to_end(run.cancel, [this] { cancelled_ = true; });
+  if (seconds_) give_up_ = std::chrono::steady_clock::now() + std::chrono::seconds(*seconds_);
   Json request;
   request.set("command", std::string_view("capture")).set("max", most_);
   if (seconds_) request.set("seconds", std::uint64_t{*seconds_});
@@ -97,6 +109,8 @@ Task<Exit> Capture::work(Run& run) {
   Result<Ok, std::string> finished = Ok{};
   if (begun_ && !broken_) finished = co_await finish(run);
   if (reader_gone_) co_return exit_by_signal(SIGPIPE);
+  if (!error.empty() && begun_ && !broken_)
+    co_return failed(error + ", or has given up a capture that nobody reads");
   if (!error.empty()) co_return failed(error);
   if (!finished) co_return failed(finished.error());
   summarise();
@@ -127,11 +141,34 @@ Task<Result<Ok, std::string>> Capture::write(Run& run, Bytes bytes) {
 }
 
 Result<Ok, std::string> Capture::write_now(Bytes bytes) {
-  if (write_fully(to_output() ? STDOUT_FILENO : file_.fd(), bytes, std::nullopt)) return Ok{};
+  if (to_output() ? write_to_reader(bytes) : write_fully(file_.fd(), bytes, std::nullopt))
+    return Ok{};
   broken_ = true;
+  if (stands_still_)
+    return Failure{std::string("nobody has read standard output; what is there ends in a packet")};
   // As with `| head`: nobody wants more, and there is nothing to say.
   reader_gone_ = to_output() && errno == EPIPE;
   return Failure{local_trouble("write", to_output() ? "standard output" : path_, errno)};
+}
+
+// A pipe takes so many bytes whole, without waiting, when poll() calls it writable.
+bool Capture::write_to_reader(Bytes bytes) {
+  while (!bytes.empty()) {
+    if (!wait_for_reader()) return stands_still_ = true, false;
+    const Bytes next = bytes.first(std::min<std::size_t>(bytes.size(), PIPE_BUF));
+    if (!write_fully(STDOUT_FILENO, next, std::nullopt)) return false;
+    bytes = bytes.subspan(next.size());
+  }
+  return true;
+}
+
+// False: the end has come meanwhile.
+bool Capture::wait_for_reader() const {
+  constexpr int kLookMs = 100;
+  pollfd output{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
+  while (::poll(&output, 1, kLookMs) == 0)
+    if (cancelled_ || (give_up_ && std::chrono::steady_clock::now() > *give_up_)) return false;
+  return true;
 }
 
 Task<Result<Ok, std::string>> Capture::finish(Run& run) {

@@ -67,6 +67,29 @@ Result<Ok, std::string> make_private(int fd, Duration wait) {
   return Ok{};
 }
 
+class WholeBlocks {
+ public:
+  WholeBlocks(net::UniqueFd file, CaptureFile::Stopped stopped)
+      : file_(std::move(file)), stopped_(std::move(stopped)) {}
+
+  // All of it, or none.
+  bool write(Bytes blocks) {
+    if (write_to(file_.fd(), blocks)) return size_ += static_cast<off_t>(blocks.size()), true;
+    const int why = errno;
+    // Nothing can stand behind half a block, nor without the first one.
+    if (size_ == 0 || ::ftruncate(file_.fd(), size_) != 0 ||
+        ::lseek(file_.fd(), size_, SEEK_SET) != size_)
+      file_ = net::UniqueFd();
+    if (const auto stopped = std::exchange(stopped_, nullptr)) stopped(std::strerror(why));
+    return false;
+  }
+
+ private:
+  net::UniqueFd file_;
+  CaptureFile::Stopped stopped_;
+  off_t size_ = 0;
+};
+
 }  // namespace
 
 Result<net::UniqueFd, std::string> open_capture_file(const std::string& path, Duration wait) {
@@ -87,12 +110,12 @@ Result<Ok, std::string> rehearse_capture_file(const std::string& path) {
 
 Result<std::unique_ptr<CaptureFile>, std::string> CaptureFile::open(const std::string& path,
                                                                     std::uint64_t most,
+                                                                    Stopped stopped,
                                                                     Duration wait) {
   auto opened = open_capture_file(path, wait);
   if (!opened) return Failure{"--capture: " + opened.error()};
-  const auto file = std::make_shared<net::UniqueFd>(*std::move(opened));
-  return std::make_unique<CaptureFile>([file](Bytes bytes) { return write_to(file->fd(), bytes); },
-                                       most);
+  const auto to = std::make_shared<WholeBlocks>(*std::move(opened), std::move(stopped));
+  return std::make_unique<CaptureFile>([to](Bytes bytes) { return to->write(bytes); }, most);
 }
 
 CaptureFile::CaptureFile(Write write, std::uint64_t most, std::size_t room)
@@ -130,14 +153,13 @@ void CaptureFile::run() {
   const CaptureQueue::Counts counts = queue_->counts();
   writing_.clear();
   fabric::capture::append_statistics(writing_, capture_time(), counts.frames, counts.lost);
-  if (!broken_) write_(writing_);
+  write_(writing_);
 }
 
-// Nothing can stand behind half a block.
 void CaptureFile::write_waiting() {
   const std::uint64_t frames = queue_->pass_to(writing_);
-  if (writing_.empty() || (!broken_ && write_(writing_))) return;
-  broken_ = true;
+  if (writing_.empty() || (!stopped_ && write_(writing_))) return;
+  stopped_ = true;
   queue_->end();
   queue_->lose(frames, 0);
 }

@@ -28,8 +28,10 @@ Result<Ok, std::string> rehearse_capture_file(const std::string& path);
 
 class CaptureFile {
  public:
-  // Writes all bytes; false: no more can be written.
+  // Writes all bytes, or none: then no frames follow, only how many there were.
   using Write = std::function<bool(Bytes)>;
+  // Frames are lost from now on, and why. Called once at most, on the thread that writes.
+  using Stopped = std::function<void(const std::string& why)>;
   static constexpr std::size_t kRoom = std::size_t{32} << 20;  // bytes that wait to be written
   static constexpr std::uint64_t kLeast = 1 << 20;             // bytes that a file may have
   static constexpr std::uint64_t kUsual = std::uint64_t{16} << 30;
@@ -37,6 +39,7 @@ class CaptureFile {
   // It gets frames until it has `most` bytes. The rest as open_capture_file().
   static Result<std::unique_ptr<CaptureFile>, std::string> open(const std::string& path,
                                                                 std::uint64_t most,
+                                                                Stopped stopped = {},
                                                                 Duration wait = {});
   explicit CaptureFile(Write write, std::uint64_t most = kUsual, std::size_t room = kRoom);
   ~CaptureFile() { finish(); }
@@ -59,7 +62,7 @@ class CaptureFile {
   bool ending_ = false;
   // The thread's.
   std::vector<std::byte> writing_;
-  bool broken_ = false;
+  bool stopped_ = false;
   std::shared_ptr<CaptureQueue> queue_;
   std::thread thread_;  // after all that it uses
 };

@@ -3,12 +3,19 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <cerrno>
+#include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "fabric/capture/pcapng.h"
 #include "net/unique_fd.h"
@@ -49,12 +56,12 @@ TEST(CaptureFile, loses_frames_while_the_disk_hangs_and_nobody_waits) {
   EXPECT_LT(counts.lost, 1000u);
 }
 
-TEST(CaptureFile, writes_nothing_behind_half_a_block) {
+TEST(CaptureFile, writes_no_frames_behind_lost_ones_but_how_many_there_were) {
   int writes = 0;
   CaptureFile file([&](Bytes) { return ++writes, false; });
   file.queue()->take(bytes_of("frame"));
   EXPECT_EQ(file.finish().lost, 1u);
-  EXPECT_EQ(writes, 1);
+  EXPECT_EQ(writes, 2);
   file.queue()->take(bytes_of("frame"));
   EXPECT_EQ(file.finish().lost, 2u);
 }
@@ -130,10 +137,38 @@ TEST_F(CaptureFileAt, a_successor_waits_for_the_end_of_the_one_before) {
   auto first = CaptureFile::open(path(), CaptureFile::kUsual);
   ASSERT_TRUE(first.ok());
   auto second = std::async(std::launch::async, [this] {
-    return CaptureFile::open(path(), CaptureFile::kUsual, std::chrono::hours(1));
+    return CaptureFile::open(path(), CaptureFile::kUsual, {}, std::chrono::hours(1));
   });
   *first = nullptr;
   EXPECT_TRUE(second.get().ok());
+}
+
+TEST_F(CaptureFileAt, a_file_that_cannot_grow_any_more_ends_with_a_whole_block_and_says_why) {
+  constexpr rlim_t kMost = 64 << 10;
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto by_signal = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit narrow{kMost, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &narrow), 0);
+  std::vector<std::string> why;
+  auto file = CaptureFile::open(path(), CaptureFile::kUsual,
+                                [&why](const std::string& each) { why.push_back(each); });
+  while (std::filesystem::file_size(path()) == 0) std::this_thread::yield();
+  const std::vector<std::byte> frame(4096);
+  for (int i = 0; i < 40; ++i) (*file)->queue()->take(frame);
+  EXPECT_GT((*file)->finish().lost, 0u);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, by_signal);
+  EXPECT_EQ(why, std::vector<std::string>{std::strerror(EFBIG)});
+  std::ifstream in(path(), std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  ASSERT_GE(bytes.size(), 12u);
+  EXPECT_LE(bytes.size(), kMost);
+  std::uint32_t length = 0, type = 0;
+  std::memcpy(&length, &bytes[bytes.size() - 4], 4);
+  ASSERT_LE(length, bytes.size());
+  std::memcpy(&type, &bytes[bytes.size() - length], 4);
+  EXPECT_EQ(type, 5u) << "Interface Statistics Block";
 }
 
 TEST(CaptureFile, needs_a_place_to_be_written_to) {

@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "base/reason.h"
+#include "cli/serve/notices.h"
 #include "cli/serve/process.h"
+#include "cli/support/log.h"
 #include "cli/support/output.h"
 
 namespace stag::cli {
@@ -99,7 +101,10 @@ Result<Ok, std::string> Listeners::start_capture() {
   constexpr Duration kMargin = std::chrono::seconds(10);
   const std::string& path = options_.observe.capture();
   if (path.empty()) return Ok{};
-  auto capture = CaptureFile::open(path, options_.observe.capture_max(),
+  const auto stopped = [path](const std::string& why) {
+    log_notice(notices::kCaptureStopped, path, why);
+  };
+  auto capture = CaptureFile::open(path, options_.observe.capture_max(), stopped,
                                    options_.take_over ? kMargin : Duration(0));
   if (!capture) return Failure{capture.error()};
   capture_ = *std::move(capture);

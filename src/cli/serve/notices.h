@@ -23,6 +23,9 @@ inline constexpr ReasonInfo kFolderClosed{
     "ExportFolderClosed", Severity::Warning,
     "the server's user, as whom everything is done, may not read the folder of an export; no "
     "client gets in"};
+inline constexpr ReasonInfo kCaptureStopped{
+    "CaptureStopped", Severity::Warning,
+    "the file of --capture cannot be written; what goes over the connections is lost from now on"};
 inline constexpr ReasonInfo kHandedOver{
     "HandedOver", Severity::Info,
     "another 'stag serve' has the listening sockets now; this one ends when its calls have"};
