@@ -56,6 +56,11 @@ class Nfs4Strangers : public Nfs4DelegationsServed {
     value.u32(v4::SET_TO_SERVER_TIME4);
     return set(v4::FATTR4_TIME_MODIFY_SET, std::move(value).finish().rope());
   }
+  static Op set_owner(std::string_view owner) {
+    xdr::Encoder value;
+    value.string(xdr::kNoItem, owner);
+    return set(v4::FATTR4_OWNER, std::move(value).finish().rope());
+  }
   // In the folder that is called so, of the file that has the name `file`.
   std::vector<Op> link_in(std::initializer_list<const char*> folder) {
     std::vector<Op> operations{putfh(handle_), op(v4::OP_SAVEFH), putrootfh()};
@@ -169,6 +174,27 @@ TEST_F(Nfs4Strangers, recall_delegations_where_the_store_lets_them) {
     act_as(holder_);
     EXPECT_EQ(holder_client_.asked.size(), 1u) << name;
   }
+}
+
+// RFC 1813 4.4: whoever owns a file may have had it open since before its mode forbade it.
+TEST_F(Nfs4Strangers, recall_delegations_of_their_own_files_whatever_the_mode) {
+  const Opened made = open(open_args("his", kForBoth | v4::OPEN4_SHARE_ACCESS_WANT_NO_DELEG, true));
+  const v4::nfs_fh4 his = made.handle;
+  ASSERT_EQ(close(made), v4::NFS4_OK);
+  ASSERT_EQ(run({putfh(his), set_owner("4242"), set_mode(0444)}).status, v4::NFS4_OK);
+  gives_back();
+  const std::vector<Deed> allowed{{"WRITE", {putfh(his), write_op({}, 0, "X")}},
+                                  {"SETATTR of the size", {putfh(his), set_size(3)}}};
+  for (auto& [name, operations] : allowed) {
+    loop_.pass(31s);
+    holder_client_.asked.clear();
+    ASSERT_EQ(open_for(kForBoth, 0, "his").delegation_type, v4::OPEN_DELEGATE_WRITE) << name;
+    holder_ = now_acting();
+    EXPECT_EQ(as_user(4242, operations), v4::NFS4_OK) << name;
+    act_as(holder_);
+    EXPECT_EQ(holder_client_.asked.size(), 1u) << name;
+  }
+  EXPECT_EQ(as_user(4243, {putfh(his), write_op({}, 0, "X")}), v4::NFS4ERR_ACCESS);
 }
 
 TEST_F(Nfs4Strangers, end_no_client_that_has_lapsed) {
