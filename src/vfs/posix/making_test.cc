@@ -24,6 +24,7 @@ namespace {
 struct Interference {
   std::function<void()> after_making;     // mkdirat, symlinkat, mknodat
   std::function<void()> before_settling;  // ftruncate, fchownat: they fail then
+  std::function<void()> before_times;     // utimensat
   std::function<void()> after_looking;    // statx of this inode:
   std::uint64_t looked_at = 0;
   std::function<void()> after_removing;          // unlinkat
@@ -80,6 +81,10 @@ int fchownat(int directory, const char* name, uid_t uid, gid_t gid, int flags) n
     return static_cast<int>(::syscall(SYS_fchownat, directory, name, uid, gid, flags));
   run_once(interference.before_settling);
   return errno = EPERM, -1;
+}
+int utimensat(int directory, const char* name, const timespec times[2], int flags) noexcept {
+  run_once(interference.before_times);
+  return static_cast<int>(::syscall(SYS_utimensat, directory, name, times, flags));
 }
 int statx(int directory, const char* __restrict name, int flags, unsigned mask,
           struct statx* __restrict to) noexcept {
@@ -188,6 +193,24 @@ TEST_F(PosixMaking, a_create_that_fails_does_not_remove_what_has_its_name_meanwh
   };
   EXPECT_EQ(create_with_size("file"), Status::FileTooBig);
   EXPECT_TRUE(files::exists(folder / "file"));
+}
+
+// RFC 1813 3.3.8: a repetition after a crash of the server in between finds the verifier.
+TEST_F(PosixMaking, an_exclusive_create_has_its_verifier_before_its_name) {
+  bool named = true;
+  interference.before_times = [&] { named = files::exists(folder / "file"); };
+  CreateHow how;
+  how.mode = CreateMode::Exclusive;
+  how.attributes.mode = 0444;
+  how.verifier = {std::byte{1}, std::byte{2}, std::byte{3}};
+  EXPECT_EQ(status(fs->create({loop, alice}, fs->root(), "file", how)), std::nullopt);
+  EXPECT_FALSE(named);
+  EXPECT_EQ(owner_of("file"), alice.uid);
+  EXPECT_EQ(files::status(folder / "file").permissions(), files::perms(0444));
+  EXPECT_EQ(files::hard_link_count(folder / "file"), 1u);
+  EXPECT_EQ(status(fs->create({loop, alice}, fs->root(), "file", how)), std::nullopt) << "again";
+  how.verifier[7] = std::byte{9};
+  EXPECT_EQ(status(fs->create({loop, alice}, fs->root(), "file", how)), Status::Exists);
 }
 
 // Whoever could remove the entry is asked as the caller, also when it is the right one: here the

@@ -271,7 +271,7 @@ class Tree {
   Outcome<Found> find(const Credentials& who, const Object& directory, std::string_view name,
                       std::uint64_t resolve);
   Outcome<Opened> create_file(const Credentials& who, Object& directory, std::string_view name,
-                              const SetAttributes& attributes);
+                              CreateMode how, const SetAttributes& attributes);
   Outcome<Opened> reopen(const Credentials& who, Object& directory, std::string_view name,
                          const CreateHow& how);
   template <class Make>

@@ -54,6 +54,25 @@ Failure<Status> making_error(const Object& directory) {
   return Failure{status_of(error)};
 }
 
+timespec timespec_of(Time time) {
+  return {static_cast<time_t>(time.seconds), static_cast<long>(time.nanoseconds)};
+}
+
+// A new file that has the verifier of an exclusive create before it has a name: after a server that
+// died in between, its client would be told that the file is somebody else's (RFC 1813 3.3.8). None
+// where that cannot be done in this directory, for whatever reason.
+Descriptor name_with_times(const Descriptor& directory, const char* name, mode_t mode,
+                           const SetAttributes& attributes) {
+  Descriptor file(
+      ::openat(directory.number(), ".", O_TMPFILE | O_WRONLY | O_NONBLOCK | O_CLOEXEC, mode));
+  const timespec times[2] = {timespec_of(attributes.accessed.time),
+                             timespec_of(attributes.modified.time)};
+  if (!file || ::utimensat(file.number(), "", times, AT_EMPTY_PATH) != 0 ||
+      ::linkat(AT_FDCWD, ProcPath(file).text(), directory.number(), name, AT_SYMLINK_FOLLOW) != 0)
+    return {};
+  return file;
+}
+
 }  // namespace
 
 Outcome<Found> Tree::find(const Credentials& who, const Object& directory, std::string_view name,
@@ -179,16 +198,21 @@ Outcome<Tree::Opened> Tree::finish_making(const Credentials& who, Object& direct
 }
 
 Outcome<Tree::Opened> Tree::create_file(const Credentials& who, Object& directory,
-                                        std::string_view name, const SetAttributes& attributes) {
+                                        std::string_view name, CreateMode how,
+                                        const SetAttributes& attributes) {
   const std::string terminated(name);
   Outcome<Opened> made = Failure{Status::Access};
   {
     const CredentialScope scope(who);
     if (!scope.ok()) return made;
+    const mode_t mode = attributes.mode.value_or(0600) & 07777;
+    Descriptor writer;
+    if (how == CreateMode::Exclusive)
+      writer = name_with_times(directory.path, terminated.c_str(), mode, attributes);
     // O_EXCL: whatever has the name, a symlink or a FIFO, is neither followed nor opened.
     const int flags = O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-    Descriptor writer(::openat(directory.path.number(), terminated.c_str(), flags,
-                               attributes.mode.value_or(0600) & 07777));
+    if (!writer)
+      writer = Descriptor(::openat(directory.path.number(), terminated.c_str(), flags, mode));
     if (!writer) return last_error();
     Descriptor path(::open(ProcPath(writer).text(), O_PATH | O_CLOEXEC));
     made = path ? adopt(std::move(path)) : Outcome<Opened>(last_error());
@@ -239,7 +263,7 @@ Outcome<Created> Tree::create(const Credentials& who, const Handle& directory,
   if (attributes.size && *attributes.size > kLargestFile) return Failure{Status::FileTooBig};
   return make(directory, name, attributes, [&](Object& parent) -> Outcome<Opened> {
     while (true) {
-      auto made = create_file(who, parent, name, attributes);
+      auto made = create_file(who, parent, name, how.mode, attributes);
       const bool synced = how.mode == CreateMode::Exclusive && durable_names_ && made;
       if (synced) {
         // The verifier has to outlive a crash, or a repeat would fail (RFC 1813 3.3.8).
