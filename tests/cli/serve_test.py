@@ -246,6 +246,7 @@ class ConfigFiles(Case):
             id-map = "numbers"
             id-domain = "example.net"
             keytab = ""
+            gss-contexts = 1000
             lease = 60
             grace = 30
             nfs4-clients = 100
