@@ -47,7 +47,7 @@ void KerberosOptions::declare(Arguments& arguments) {
   arguments.text("--keytab", keytab_, "FILE",
                  "keys of this server, nfs/HOST, for exports with sec=krb5, krb5i or krb5p "
                  "[/etc/krb5.keytab]");
-  arguments.number("--gss-contexts", contexts_, 16, kMostContexts,
+  arguments.number("--gss-contexts", contexts_, 1, kMostContexts,
                    "security contexts that are kept, one for each user of each client; beyond, the "
                    "one goes which was unused for longest, of the client that has most");
 }
