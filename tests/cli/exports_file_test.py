@@ -248,6 +248,22 @@ class ExportsFile(PrivateHosts):
         self.until(server, lambda: f"{self.at('exports.d', 'bad.exports')}:2: " in server.log())
         self.assertEqual(server.end(), 0)
 
+    def test_that_is_a_link_to_nothing_takes_no_export_away(self):
+        a, b = self.there("a"), self.there("b")
+        for folder in (a, b):
+            os.mkdir(folder)
+        target = self.write(self.at("target"), f"{b} *(insecure)\n".encode())
+        os.mkdir(self.at("exports.d"))
+        link = self.at("exports.d", "link.exports")
+        os.symlink(target, link)
+        server = self.served_by(f"{a} *(insecure)\n")
+        os.unlink(target)
+        self.bad(2, f"'{link}' cannot be read", "serve", "--exports-file", self.at("exports"), "--check")
+        server.process.send_signal(signal.SIGHUP)
+        self.until(server, lambda: f"'{link}' cannot be read" in server.log())
+        self.assertEqual(self.good("ls", server.url("/")).split(), [a, b])
+        self.assertEqual(server.end(), 0)
+
     def test_may_be_missing_where_there_are_others_beside_it(self):
         self.beside("a.exports", f"{self.there()} *(insecure)\n")
         server = Server([], self.at("state"), ("--exports-file", self.at("exports")))

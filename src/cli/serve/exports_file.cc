@@ -215,9 +215,9 @@ Result<std::vector<std::string>, std::string> exports_files(const std::string& p
        each.increment(error)) {
     const std::string name = each->path().filename();
     std::error_code ignored;
-    // A FIFO would be waited for.
-    if (name.ends_with(".exports") && !name.starts_with('.') && each->is_regular_file(ignored))
-      found.push_back(each->path());
+    if (!name.ends_with(".exports") || name.starts_with('.')) continue;
+    // A FIFO would be waited for. A link to nothing is a file that cannot be read.
+    if (!each->is_directory(ignored) && !each->is_fifo(ignored)) found.push_back(each->path());
   }
   if (error && error != std::errc::no_such_file_or_directory && error != std::errc::not_a_directory)
     return Failure{
