@@ -5,8 +5,10 @@
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <sys/fsuid.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -22,14 +24,14 @@ namespace {
 
 // Each runs once, at its call.
 struct Interference {
-  std::function<void()> after_making;     // mkdirat, symlinkat, mknodat
+  std::function<void()> after_making;     // mkdirat, symlinkat, mknodat, linkat
   std::function<void()> before_settling;  // ftruncate, fchownat: they fail then
-  std::function<void()> before_times;     // utimensat
   std::function<void()> after_looking;    // statx of this inode:
   std::uint64_t looked_at = 0;
   std::function<void()> after_removing;          // unlinkat
   std::function<void()> before_forgetting;       // sqlite3_step of a DELETE
   std::optional<std::uint64_t> aged_inode = {};  // made an hour ago, as statx tells
+  int killed_at = 0;  // the number of the fchownat, chmod, utimensat or linkat; 0: none
   bool table_is_full = false;
   bool refuses = false;    // symlinkat and mknodat, as file systems without such objects do
   bool immutable = false;  // what statx is asked about
@@ -43,6 +45,10 @@ void run_once(std::function<void()>& step) {
   const int caller = ::setfsuid(0);
   now();
   ::setfsuid(static_cast<uid_t>(caller));
+}
+
+void count_call() {
+  if (interference.killed_at > 0 && --interference.killed_at == 0) ::_exit(1);
 }
 
 }  // namespace
@@ -77,14 +83,25 @@ int ftruncate(int file, off_t size) noexcept {
   return errno = EFBIG, -1;
 }
 int fchownat(int directory, const char* name, uid_t uid, gid_t gid, int flags) noexcept {
+  count_call();
   if (interference.before_settling == nullptr)
     return static_cast<int>(::syscall(SYS_fchownat, directory, name, uid, gid, flags));
   run_once(interference.before_settling);
   return errno = EPERM, -1;
 }
 int utimensat(int directory, const char* name, const timespec times[2], int flags) noexcept {
-  run_once(interference.before_times);
+  count_call();
   return static_cast<int>(::syscall(SYS_utimensat, directory, name, times, flags));
+}
+int chmod(const char* name, mode_t mode) noexcept {
+  count_call();
+  return static_cast<int>(::syscall(SYS_fchmodat, AT_FDCWD, name, mode));
+}
+int linkat(int from, const char* old, int to, const char* name, int flags) noexcept {
+  count_call();
+  const auto done = static_cast<int>(::syscall(SYS_linkat, from, old, to, name, flags));
+  run_once(interference.after_making);
+  return done;
 }
 int statx(int directory, const char* __restrict name, int flags, unsigned mask,
           struct statx* __restrict to) noexcept {
@@ -124,12 +141,7 @@ class PosixMaking : public ::testing::Test {
     STAG_CHECK(::mkdtemp(pattern.data()) != nullptr);
     folder = pattern;
     STAG_CHECK(::chmod(folder.c_str(), 01777) == 0);
-    PosixFileSystem::Options options;
-    options.root = folder;
-    options.durable_names = false;
-    auto opened = PosixFileSystem::open(options);
-    STAG_CHECK(opened.ok());
-    fs = *std::move(opened);
+    open();
   }
   ~PosixMaking() override {
     interference = {};
@@ -140,10 +152,43 @@ class PosixMaking : public ::testing::Test {
     if (PosixFileSystem::serves_all_as_one()) GTEST_SKIP() << "needs root";
   }
 
+  void open() {
+    PosixFileSystem::Options options;
+    options.root = folder;
+    options.durable_names = false;
+    auto opened = PosixFileSystem::open(options);
+    STAG_CHECK(opened.ok());
+    fs = *std::move(opened);
+  }
   template <class T>
   std::optional<Status> status(Operation<T> operation) {
     const Outcome<T> result = testing::finish(loop, std::move(operation));
     return result ? std::nullopt : std::optional(result.error());
+  }
+  // In a process that ends before the call of this number. Whether it has returned before.
+  bool is_done_when_killed_at(int call, const Credentials& who, const CreateHow& how) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      interference.killed_at = call;
+      ::_exit(status(fs->create({loop, who}, fs->root(), "file", how)) ? 2 : 0);
+    }
+    int ended = 0;
+    STAG_CHECK(::waitpid(child, &ended, 0) == child && WIFEXITED(ended));
+    EXPECT_NE(WEXITSTATUS(ended), 2);
+    return WEXITSTATUS(ended) == 0;
+  }
+  // Repeated by a server that was started again, it makes the file or finds it made, as asked for.
+  void expect_repeatable(const Credentials& who, const CreateHow& how) {
+    bool done = false;
+    for (int call = 1; !done; ++call) {
+      done = is_done_when_killed_at(call, who, how);
+      open();
+      ASSERT_EQ(status(fs->create({loop, who}, fs->root(), "file", how)), std::nullopt) << call;
+      EXPECT_EQ(owner_of("file"), how.attributes.uid.value_or(who.uid)) << call;
+      EXPECT_EQ(files::status(folder / "file").permissions(), files::perms(*how.attributes.mode))
+          << call;
+      files::remove(folder / "file");
+    }
   }
   std::optional<Status> create_with_size(std::string_view name) {
     CreateHow how;
@@ -195,22 +240,58 @@ TEST_F(PosixMaking, a_create_that_fails_does_not_remove_what_has_its_name_meanwh
   EXPECT_TRUE(files::exists(folder / "file"));
 }
 
-// RFC 1813 3.3.8: a repetition after a crash of the server in between finds the verifier.
-TEST_F(PosixMaking, an_exclusive_create_has_its_verifier_before_its_name) {
-  bool named = true;
-  interference.before_times = [&] { named = files::exists(folder / "file"); };
+CreateHow exclusive(std::uint32_t mode) {
   CreateHow how;
   how.mode = CreateMode::Exclusive;
-  how.attributes.mode = 0444;
+  how.attributes.mode = mode;
   how.verifier = {std::byte{1}, std::byte{2}, std::byte{3}};
+  return how;
+}
+
+// RFC 1813 3.3.8, RFC 8881 18.16.3.
+TEST_F(PosixMaking, an_exclusive_create_can_be_repeated_after_a_server_killed_anywhere) {
+  const int nameless = ::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+  if (nameless < 0) GTEST_SKIP() << "needs a file system with files that have no name";
+  ::close(nameless);
+  expect_repeatable(alice, exclusive(0444));
+  CreateHow given_away = exclusive(06755);
+  given_away.attributes.uid = alice.uid;
+  expect_repeatable(root, given_away);
+}
+
+TEST_F(PosixMaking, an_exclusive_create_with_another_verifier_finds_the_name_taken) {
+  CreateHow how = exclusive(0444);
   EXPECT_EQ(status(fs->create({loop, alice}, fs->root(), "file", how)), std::nullopt);
-  EXPECT_FALSE(named);
-  EXPECT_EQ(owner_of("file"), alice.uid);
-  EXPECT_EQ(files::status(folder / "file").permissions(), files::perms(0444));
   EXPECT_EQ(files::hard_link_count(folder / "file"), 1u);
-  EXPECT_EQ(status(fs->create({loop, alice}, fs->root(), "file", how)), std::nullopt) << "again";
   how.verifier[7] = std::byte{9};
   EXPECT_EQ(status(fs->create({loop, alice}, fs->root(), "file", how)), Status::Exists);
+}
+
+TEST_F(PosixMaking, an_exclusive_create_answers_its_own_file_when_another_one_has_its_name) {
+  put("other");
+  swap_in("file", "other");
+  const auto made =
+      testing::finish(loop, fs->create({loop, alice}, fs->root(), "file", exclusive(0644)));
+  ASSERT_TRUE(made.ok());
+  EXPECT_EQ(made->node.attributes.uid, alice.uid);
+  EXPECT_EQ(owner_of("file"), root.uid);
+  EXPECT_TRUE(files::exists(folder / "moved away"));
+}
+
+// Programs on the server that watch the folder are told names of files that are there.
+TEST_F(PosixMaking, a_file_of_an_exclusive_create_is_written_under_its_name) {
+  const auto made =
+      testing::finish(loop, fs->create({loop, alice}, fs->root(), "file", exclusive(0444)));
+  ASSERT_TRUE(made.ok());
+  const int watch = ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+  ASSERT_GE(::inotify_add_watch(watch, folder.c_str(), IN_MODIFY), 0);
+  EXPECT_EQ(status(fs->write({loop, alice}, made->node.handle, 0, Rope::copy_of(bytes_of("data")),
+                             Stability::Unstable)),
+            std::nullopt);
+  alignas(inotify_event) char events[4096];
+  ASSERT_GT(::read(watch, events, sizeof events), 0);
+  EXPECT_STREQ(reinterpret_cast<const inotify_event*>(events)->name, "file");
+  ::close(watch);
 }
 
 // Whoever could remove the entry is asked as the caller, also when it is the right one: here the

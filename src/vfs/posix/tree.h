@@ -270,8 +270,14 @@ class Tree {
   // Names (tree_names.cc, tree_moves.cc).
   Outcome<Found> find(const Credentials& who, const Object& directory, std::string_view name,
                       std::uint64_t resolve);
+  Outcome<Opened> adopt_file(const Descriptor& file);
   Outcome<Opened> create_file(const Credentials& who, Object& directory, std::string_view name,
-                              CreateMode how, const SetAttributes& attributes);
+                              const SetAttributes& attributes);
+  Descriptor make_nameless(const Credentials& who, const Object& directory,
+                           const SetAttributes& attributes);
+  std::optional<Outcome<Opened>> create_whole(const Credentials& who, Object& directory,
+                                              std::string_view name,
+                                              const SetAttributes& attributes);
   Outcome<Opened> reopen(const Credentials& who, Object& directory, std::string_view name,
                          const CreateHow& how);
   template <class Make>

@@ -54,25 +54,6 @@ Failure<Status> making_error(const Object& directory) {
   return Failure{status_of(error)};
 }
 
-timespec timespec_of(Time time) {
-  return {static_cast<time_t>(time.seconds), static_cast<long>(time.nanoseconds)};
-}
-
-// A new file that has the verifier of an exclusive create before it has a name: after a server that
-// died in between, its client would be told that the file is somebody else's (RFC 1813 3.3.8). None
-// where that cannot be done in this directory, for whatever reason.
-Descriptor name_with_times(const Descriptor& directory, const char* name, mode_t mode,
-                           const SetAttributes& attributes) {
-  Descriptor file(
-      ::openat(directory.number(), ".", O_TMPFILE | O_WRONLY | O_NONBLOCK | O_CLOEXEC, mode));
-  const timespec times[2] = {timespec_of(attributes.accessed.time),
-                             timespec_of(attributes.modified.time)};
-  if (!file || ::utimensat(file.number(), "", times, AT_EMPTY_PATH) != 0 ||
-      ::linkat(AT_FDCWD, ProcPath(file).text(), directory.number(), name, AT_SYMLINK_FOLLOW) != 0)
-    return {};
-  return file;
-}
-
 }  // namespace
 
 Outcome<Found> Tree::find(const Credentials& who, const Object& directory, std::string_view name,
@@ -197,25 +178,25 @@ Outcome<Tree::Opened> Tree::finish_making(const Credentials& who, Object& direct
   return settle(who, directory, name, *std::move(made), rest);
 }
 
+Outcome<Tree::Opened> Tree::adopt_file(const Descriptor& file) {
+  Descriptor path(::open(ProcPath(file).text(), O_PATH | O_CLOEXEC));
+  if (!path) return last_error();
+  return adopt(std::move(path));
+}
+
 Outcome<Tree::Opened> Tree::create_file(const Credentials& who, Object& directory,
-                                        std::string_view name, CreateMode how,
-                                        const SetAttributes& attributes) {
+                                        std::string_view name, const SetAttributes& attributes) {
   const std::string terminated(name);
   Outcome<Opened> made = Failure{Status::Access};
   {
     const CredentialScope scope(who);
     if (!scope.ok()) return made;
-    const mode_t mode = attributes.mode.value_or(0600) & 07777;
-    Descriptor writer;
-    if (how == CreateMode::Exclusive)
-      writer = name_with_times(directory.path, terminated.c_str(), mode, attributes);
     // O_EXCL: whatever has the name, a symlink or a FIFO, is neither followed nor opened.
     const int flags = O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-    if (!writer)
-      writer = Descriptor(::openat(directory.path.number(), terminated.c_str(), flags, mode));
+    Descriptor writer(::openat(directory.path.number(), terminated.c_str(), flags,
+                               attributes.mode.value_or(0600) & 07777));
     if (!writer) return last_error();
-    Descriptor path(::open(ProcPath(writer).text(), O_PATH | O_CLOEXEC));
-    made = path ? adopt(std::move(path)) : Outcome<Opened>(last_error());
+    made = adopt_file(writer);
     if (!made) {
       unmake(directory, name, writer);
       return made;
@@ -224,6 +205,65 @@ Outcome<Tree::Opened> Tree::create_file(const Credentials& who, Object& director
   }
   const SetAttributes rest = unset_after_making(who, made->attributes, attributes);
   return settle(who, directory, name, *std::move(made), rest);
+}
+
+// A new file that has all its attributes and no name; none where that cannot be made in this
+// directory.
+Descriptor Tree::make_nameless(const Credentials& who, const Object& directory,
+                               const SetAttributes& attributes) {
+  Descriptor writer;
+  {
+    const CredentialScope scope(who);
+    if (!scope.ok()) return {};
+    const int flags = O_TMPFILE | O_WRONLY | O_NONBLOCK | O_CLOEXEC;
+    writer = Descriptor(
+        ::openat(directory.path.number(), ".", flags, attributes.mode.value_or(0600) & 07777));
+  }
+  if (!writer) return {};
+  Descriptor path(::open(ProcPath(writer).text(), O_PATH | O_CLOEXEC));
+  struct statx found {};  // not by stat(), which takes a file without links for a removed one
+  if (!path || ::statx(path.number(), "", AT_EMPTY_PATH, STATX_BASIC_STATS, &found) != 0) return {};
+  const Attributes made = attributes_of(found);
+  Object file({}, std::move(path), FileType::Regular);
+  if (apply(who, file, made, unset_after_making(who, made, attributes))) return {};
+  return writer;
+}
+
+// The file of an exclusive create has its verifier, and all else, before its name: after a server
+// that died in between, the client that asks again would be told that the file is somebody else's
+// (RFC 1813 3.3.8). nullopt where that cannot be done, for whatever reason: create_file() does it,
+// or says why not.
+std::optional<Outcome<Tree::Opened>> Tree::create_whole(const Credentials& who, Object& directory,
+                                                        std::string_view name,
+                                                        const SetAttributes& attributes) {
+  const std::string terminated(name);
+  const int folder = directory.path.number();
+  struct stat taken {};
+  // Those who wait for a lock file to go ask often.
+  if (::fstatat(folder, terminated.c_str(), &taken, AT_SYMLINK_NOFOLLOW) == 0) return std::nullopt;
+  Descriptor writer = make_nameless(who, directory, attributes);
+  if (!writer) return std::nullopt;
+  Outcome<Opened> made = Failure{Status::Access};
+  {
+    const CredentialScope scope(who);
+    if (!scope.ok() || ::linkat(AT_FDCWD, ProcPath(writer).text(), folder, terminated.c_str(),
+                                AT_SYMLINK_FOLLOW) != 0)
+      return std::nullopt;
+    // By its name: programs that watch the directory are told another one of what is done through
+    // descriptors from before.
+    made = open_entry(directory, name);
+    struct stat linked {};
+    const bool moved = !made || ::fstat(writer.number(), &linked) != 0 ||
+                       linked.st_ino != made->attributes.file_id;
+    if (moved) made = adopt_file(writer);
+    if (!made) {
+      unmake(directory, name, writer);
+      return made;
+    }
+  }
+  // Where its mode refuses that, to a server that is not root, the one from before remains.
+  if (!made->object->open_writer()) made->object->set_writer(std::move(writer));
+  return made;
 }
 
 // create() on a name that is taken and may be.
@@ -263,7 +303,9 @@ Outcome<Created> Tree::create(const Credentials& who, const Handle& directory,
   if (attributes.size && *attributes.size > kLargestFile) return Failure{Status::FileTooBig};
   return make(directory, name, attributes, [&](Object& parent) -> Outcome<Opened> {
     while (true) {
-      auto made = create_file(who, parent, name, how.mode, attributes);
+      auto whole = how.mode == CreateMode::Exclusive ? create_whole(who, parent, name, attributes)
+                                                     : std::nullopt;
+      auto made = whole ? *std::move(whole) : create_file(who, parent, name, attributes);
       const bool synced = how.mode == CreateMode::Exclusive && durable_names_ && made;
       if (synced) {
         // The verifier has to outlive a crash, or a repeat would fail (RFC 1813 3.3.8).
