@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "testing/gss_world.h"
+#include "testing/held_executor.h"
 
 namespace stag::rpc {
 namespace {
@@ -403,6 +404,59 @@ TEST(GssServerFlood, of_set_ups_that_are_never_finished_harms_nobody_else) {
   EXPECT_EQ(world.authenticator->contexts().established(), 12u);
   EXPECT_TRUE(world.call<INCREMENT>(1).ok());
   EXPECT_EQ(world.realm->accepted, 102u) << "the first client kept its context";
+}
+
+Task<> increment_once(Client client, int& served) {
+  const auto result = co_await client.call<INCREMENT>(1u);
+  EXPECT_TRUE(result.ok()) << result.error().message();
+  if (result.ok()) ++served;
+}
+
+// As after a pause of the server: all tokens have arrived before the first is accepted.
+TEST(GssServerFlood, of_first_tokens_that_wait_pushes_no_context_out) {
+  constexpr int kUsers = 1000;
+  testing::HeldExecutor executor;
+  GssServerOptions options;
+  options.executor = &executor;
+  GssWorld world(gss::Service::none, std::move(options));
+  int served = 0;
+  for (int i = 0; i < kUsers; ++i) {
+    const auto user = Credentials::secured(world.security(gss::Service::none));
+    detach(increment_once(Client(world.channel, testing::store::kBinding, user), served));
+  }
+  world.loop.drain();
+  EXPECT_EQ(executor.held.size(), 1u) << "the others wait for their turn";
+  EXPECT_EQ(world.authenticator->contexts().half_open(), 0u);
+  while (!executor.held.empty()) {
+    executor.run_all();
+    world.loop.drain();
+  }
+  EXPECT_EQ(served, kUsers);
+  EXPECT_EQ(world.realm->accepted, 1000u) << "each set up one context";
+}
+
+// Its principal is looked up after its last token was accepted, and others come meanwhile.
+TEST(GssServerFlood, that_takes_a_context_before_it_is_established_has_its_client_begin_anew) {
+  std::optional<RawGssClient> flood;
+  bool flooded = false;
+  GssServerOptions options;
+  options.half_open = 1;
+  GssWorld* at = nullptr;
+  options.ids = [&](Loop&, const std::string&) {
+    if (!std::exchange(flooded, true)) {
+      const auto begin = *testing::FakeInitiator(at->realm).begin();
+      const auto answer = flood->init(begin->step({}).token.bytes());
+      EXPECT_EQ(answer->init()->major, Major::CONTINUE_NEEDED);
+    }
+    return std::optional<UserIds>(UserIds{});
+  };
+  GssWorld world(gss::Service::none, std::move(options));
+  at = &world;
+  world.realm->rounds = 2;
+  flood.emplace(world, "192.0.2.66");
+  const auto result = world.call<INCREMENT>(1);
+  EXPECT_TRUE(result.ok()) << result.error().message();
+  EXPECT_EQ(world.realm->accepted, 2u);
 }
 
 TEST_F(GssServer, knows_headers_that_are_not_worth_an_RDMA_Read) {
