@@ -42,7 +42,8 @@ struct CopyWatch {
   // Now and then: how many bytes of the range are copied by now. May be empty.
   std::function<void(std::uint64_t bytes)> progress{};
   // Of this copy alone. It is not over before the server has stopped writing: COPY is waited for,
-  // and what goes on after its answer is cancelled there (RFC 7862 15.8).
+  // and what goes on after its answer is cancelled there, which is waited for, too (RFC 7862 15.8).
+  // A server that is silent for `timeout`, or as this client ends, may write on.
   CancelToken cancel{};
 };
 

@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint64_t kWorthTelling = 4 << 20;
 // How often a copy is looked at. A look costs one small call, and renews the lease.
 constexpr Duration kLook = std::chrono::seconds(1);
-// For OFFLOAD_CANCEL, which is a courtesy: a copy ends with its client, too.
+// For OFFLOAD_CANCEL of a client that ends. It is a courtesy: the copy ends with its client, too.
 constexpr Duration kToCancel = std::chrono::seconds(2);
 // Times that a copy begins again that the server has forgotten.
 constexpr int kMostBegun = 3;
@@ -171,14 +171,22 @@ Task<Outcome<Nfs4::Look>> Nfs4::look_at(OperationContext context, const Offloads
   co_return look;
 }
 
+// Until the server has answered: what is written before that it may overwrite.
 Task<void> Nfs4::cancel_copy(OperationContext context, const Offloads::Copy& copy) {
+  if (!options_.cancel.cancelled()) co_await stop_copy(context, copy, options_);
+  if (!options_.cancel.cancelled()) co_return;
   ProtocolOptions last = options_;
   last.cancel = {};
   last.timeout = kToCancel;
+  co_await stop_copy(context, copy, last);
+}
+
+Task<void> Nfs4::stop_copy(OperationContext context, const Offloads::Copy& copy,
+                           const ProtocolOptions& options) {
   Request request;
   request.add(v4::OP_PUTFH, &Op::opputfh, {copy.file});
   request.add(v4::OP_OFFLOAD_CANCEL, &Op::opoffload_cancel, {copy.stateid});
-  static_cast<void>(co_await client_->run(context, request.once_only(), last));
+  static_cast<void>(co_await client_->run(context, request.once_only(), options));
 }
 
 }  // namespace stag::nfs::client::nfs4

@@ -38,6 +38,7 @@ struct FollowedCopy {
 struct CopyWorld : testing::Nfs4ClientWorld {
   CopyWorld() : Nfs4ClientWorld(2) {
     channel.server->nfs4.start_callbacks(loop);
+    options.calls.cancel = everything;
     connect();
     serve_slowly();
     protocol = *run(nfs4::Nfs4::connect(channel, options.calls, {&service, nullptr, nullptr}));
@@ -99,6 +100,7 @@ struct CopyWorld : testing::Nfs4ClientWorld {
   }
   std::uint64_t size_there() { return run(files->getattr(to))->size; }
 
+  CancelSource everything;
   CallbackService service;
   CutBackChannel::Plan back;
   std::shared_ptr<CutBackChannel> reverse;
@@ -152,6 +154,41 @@ TEST_F(Nfs4CopyGoesOn, until_it_is_cancelled_which_the_server_hears) {
   go_on();
   EXPECT_TRUE(held->waiting.empty()) << "no piece follows the one that was being copied";
   EXPECT_LT(size_there(), kWholeFile);
+}
+
+// What is written from then on would be overwritten.
+TEST_F(Nfs4CopyGoesOn, as_far_as_is_known_until_the_server_has_answered_that_it_is_cancelled) {
+  begin();
+  channel.fall_silent();
+  copy.cancel.cancel();
+  loop.pass(options.calls.timeout - 1s);
+  EXPECT_FALSE(copy.outcome);
+  loop.pass(2s);
+  ASSERT_TRUE(copy.outcome && !copy.outcome->ok());
+  EXPECT_TRUE(copy.outcome->error().cancelled());
+  channel.accident = Accident::None;
+}
+
+TEST_F(Nfs4CopyGoesOn, but_keeps_no_client_that_ends_while_the_server_is_silent) {
+  begin();
+  channel.fall_silent();
+  copy.cancel.cancel();
+  loop.pass(10s);
+  EXPECT_FALSE(copy.outcome);
+  everything.cancel();
+  loop.pass(3s);
+  ASSERT_TRUE(copy.outcome && !copy.outcome->ok());
+  EXPECT_TRUE(copy.outcome->error().cancelled());
+  channel.accident = Accident::None;
+}
+
+TEST_F(Nfs4CopyGoesOn, no_more_where_its_client_ends) {
+  begin();
+  everything.cancel();
+  loop.drain();
+  ASSERT_TRUE(copy.outcome && !copy.outcome->ok());
+  go_on();
+  EXPECT_TRUE(held->waiting.empty());
 }
 
 TEST_F(Nfs4CopyGoesOn, and_its_end_is_found_where_no_callback_comes) {

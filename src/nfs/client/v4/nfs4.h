@@ -179,6 +179,8 @@ class Nfs4 final : public Protocol {
   Task<void> told_or_due(Offloads::Copy& copy, const CopyWatch& watch);
   Task<Outcome<Look>> look_at(OperationContext context, const Offloads::Copy& copy);
   Task<void> cancel_copy(OperationContext context, const Offloads::Copy& copy);
+  Task<void> stop_copy(OperationContext context, const Offloads::Copy& copy,
+                       const ProtocolOptions& options);
 
   std::shared_ptr<SessionClient> client_;
   ProtocolOptions options_;
