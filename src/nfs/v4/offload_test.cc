@@ -184,14 +184,36 @@ TEST_F(Nfs4Offload, tells_why_it_failed_and_how_far_it_came) {
   EXPECT_EQ(end.coa_offload_info.coa_bytes_copied(), kCopied);
 }
 
-TEST_F(Nfs4Offload, is_cancelled) {
+// What its client writes afterwards is not overwritten.
+TEST_F(Nfs4Offload, writes_no_more_once_it_is_answered_that_it_is_cancelled) {
   const v4::stateid4 stateid = begin();
+  const TimePoint asked = loop_.now();
+  const Timer piece = loop_.after(500ms, [this] { held_->release(0); });
   EXPECT_EQ(cancel(stateid), v4::NFS4_OK);
+  EXPECT_EQ(loop_.now() - asked, 500ms);
+  EXPECT_TRUE(held_->waiting.empty()) << "the piece was the last one";
   EXPECT_EQ(cancel(stateid), v4::NFS4ERR_BAD_STATEID);
+  EXPECT_TRUE(holder_client_.asked.empty());
+}
+
+TEST_F(Nfs4Offload, is_cancelled_though_its_piece_takes_long) {
+  const v4::stateid4 stateid = begin();
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(cancel(stateid), v4::NFS4ERR_DELAY);
   EXPECT_EQ(status(stateid).osr_status, v4::NFS4ERR_BAD_STATEID);
   go_on();
   EXPECT_TRUE(held_->waiting.empty()) << "the piece was the last one";
+  EXPECT_EQ(cancel(stateid), v4::NFS4ERR_BAD_STATEID);
   EXPECT_TRUE(holder_client_.asked.empty());
+}
+
+TEST_F(Nfs4Offload, is_cancelled_at_once_where_it_has_ended) {
+  holder_client_.statuses = {v4::NFS4ERR_DELAY};
+  const v4::stateid4 stateid = begin();
+  go_on_to_the_end();
+  const TimePoint asked = loop_.now();
+  EXPECT_EQ(cancel(stateid), v4::NFS4_OK);
+  EXPECT_EQ(loop_.now(), asked);
+  EXPECT_EQ(status(stateid).osr_status, v4::NFS4ERR_BAD_STATEID);
 }
 
 TEST_F(Nfs4Offload, is_known_to_its_client_by_file_and_stateid) {

@@ -178,6 +178,7 @@ Task<void> Nfs4::cancel_copy(OperationContext context, const Offloads::Copy& cop
   ProtocolOptions last = options_;
   last.cancel = {};
   last.timeout = kToCancel;
+  last.jukebox_for = Duration::zero();
   co_await stop_copy(context, copy, last);
 }
 

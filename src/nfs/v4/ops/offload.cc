@@ -4,6 +4,12 @@
 #include "nfs/v4/ops/stateids.h"
 
 namespace stag::nfs::nfs4 {
+namespace {
+
+// How long OFFLOAD_CANCEL waits for a piece before it is to come again.
+constexpr Duration kPiecePatience = std::chrono::seconds(1);
+
+}  // namespace
 
 v4::OFFLOAD_STATUS4res offload_status(Compound& compound, v4::OFFLOAD_STATUS4args& args) {
   const Offloads* const offloads = compound.shared().offloads.load(std::memory_order_acquire);
@@ -18,12 +24,18 @@ v4::OFFLOAD_STATUS4res offload_status(Compound& compound, v4::OFFLOAD_STATUS4arg
   return results;
 }
 
-v4::OFFLOAD_CANCEL4res offload_cancel(Compound& compound, v4::OFFLOAD_CANCEL4args& args) {
+// The client takes NFS4_OK for leave to write what the copy would overwrite: the piece that is
+// being written is waited for.
+Task<v4::OFFLOAD_CANCEL4res> offload_cancel(Compound& compound, v4::OFFLOAD_CANCEL4args& args) {
   Offloads* const offloads = compound.shared().offloads.load(std::memory_order_acquire);
-  const bool cancelled =
-      offloads != nullptr && offloads->cancel(compound.object().key(), to_stateid(args.oca_stateid),
-                                              compound.life()->clientid);
-  return {cancelled ? v4::NFS4_OK : v4::NFS4ERR_BAD_STATEID};
+  const state::Stateid stateid = to_stateid(args.oca_stateid);
+  const bool known = offloads != nullptr &&
+                     offloads->cancel(compound.object().key(), stateid, compound.life()->clientid);
+  if (!known) co_return v4::OFFLOAD_CANCEL4res{v4::NFS4ERR_BAD_STATEID};
+  const bool over = co_await told_in_time(
+      compound, compound.now() + kPiecePatience,
+      [&](UniqueFunction<void()> done) { return offloads->wait(stateid, std::move(done)); });
+  co_return v4::OFFLOAD_CANCEL4res{over ? v4::NFS4_OK : v4::NFS4ERR_DELAY};
 }
 
 }  // namespace stag::nfs::nfs4

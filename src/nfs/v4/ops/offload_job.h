@@ -19,6 +19,7 @@ struct Offloads::Job {
   std::atomic<bool> cancelled{false};
   // Under the mutex of Offloads:
   std::optional<v4::nfsstat4> complete{};
+  UniqueFunction<void()> stopped{};  // when it was cancelled, and writes no more
 };
 
 }  // namespace stag::nfs::nfs4

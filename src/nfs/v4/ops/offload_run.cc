@@ -72,14 +72,19 @@ Task<void> Offloads::run(JobPtr job) {
 
 void Offloads::finish(const JobPtr& job, v4::nfsstat4 status) {
   const bool given_up_early = !job->work.copy.done() && status == v4::NFS4_OK;
+  UniqueFunction<void()> stopped;
+  bool told = false;
   {
     const std::lock_guard lock(mutex_);
-    if (job->cancelled || given_up_early) {
+    stopped = std::move(job->stopped);
+    told = !job->cancelled && !given_up_early;
+    if (told)
+      job->complete = status;
+    else
       jobs_.erase(job->stateid.other);
-      return;
-    }
-    job->complete = status;
   }
+  if (stopped) stopped();
+  if (!told) return;
   callbacks_.tell({CallbackKey::Kind::Offload, job->stateid.other},
                   std::make_unique<EndNotice>(shared_, job, status, callbacks_.home().now()));
 }

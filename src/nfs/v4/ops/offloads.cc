@@ -53,14 +53,14 @@ Offloads::JobPtr Offloads::find(const state::FileKey& to, const state::Stateid& 
   if (found == jobs_.end() || stateid.seqid != found->second->stateid.seqid) return nullptr;
   const JobPtr& job = found->second;
   const bool theirs = job->work.life->clientid == client && job->to == to;
-  return theirs && !job->cancelled ? job : nullptr;
+  return theirs ? job : nullptr;
 }
 
 std::optional<Offloads::Progress> Offloads::status(const state::FileKey& to,
                                                    const state::Stateid& stateid,
                                                    state::ClientId client) const {
   const JobPtr job = find(to, stateid, client);
-  if (job == nullptr) return std::nullopt;
+  if (job == nullptr || job->cancelled) return std::nullopt;
   const std::lock_guard lock(mutex_);
   return Progress{job->count.load(), job->complete};
 }
@@ -68,10 +68,19 @@ std::optional<Offloads::Progress> Offloads::status(const state::FileKey& to,
 bool Offloads::cancel(const state::FileKey& to, const state::Stateid& stateid,
                       state::ClientId client) {
   const JobPtr job = find(to, stateid, client);
-  if (job == nullptr || job->cancelled.exchange(true)) return false;
+  if (job == nullptr) return false;
+  job->cancelled = true;
   const std::lock_guard lock(mutex_);
   if (job->complete) jobs_.erase(job->stateid.other);
   return true;
+}
+
+state::Wait Offloads::wait(const state::Stateid& stateid, UniqueFunction<void()> stopped) {
+  const std::lock_guard lock(mutex_);
+  const auto found = jobs_.find(stateid.other);
+  if (found == jobs_.end()) return state::Wait::NoNeed;
+  std::swap(found->second->stopped, stopped);
+  return state::Wait::Begun;
 }
 
 void Offloads::forget(const state::Stateid& stateid) {

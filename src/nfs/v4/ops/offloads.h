@@ -7,7 +7,7 @@
 // of, and with the server: after a restart its stateid is BAD_STATEID, and what was copied is
 // there. It is remembered until the client has answered CB_OFFLOAD, or for a lease after its end.
 //
-// Thread: begin(), status() and cancel() any; the copies themselves the loop of Callbacks.
+// Thread: begin(), status(), cancel() and wait() any; the copies themselves the loop of Callbacks.
 #pragma once
 
 #include <cstdint>
@@ -54,7 +54,10 @@ class Offloads {
   // nullopt: the client has no such copy to this file.
   std::optional<Progress> status(const state::FileKey& to, const state::Stateid& stateid,
                                  state::ClientId client) const;
+  // No piece follows the one that is being copied. False: the client has no such copy to this file.
   bool cancel(const state::FileKey& to, const state::Stateid& stateid, state::ClientId client);
+  // `stopped` is run once it was cancelled and writes no more; the one of who asks last. On home.
+  state::Wait wait(const state::Stateid& stateid, UniqueFunction<void()> stopped);
   // The client knows that it ended, or nobody cares any more.
   void forget(const state::Stateid& stateid);
 
