@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "testing/nfs/nfs4_delegations_fixture.h"
+#include "testing/vfs/stepped_store.h"
 
 namespace stag::nfs::nfs4 {
 namespace {
@@ -12,6 +13,31 @@ using namespace stag::testing;
 using namespace std::chrono_literals;
 
 constexpr Duration kPastLease = 92s;
+
+// As that of a server that cannot switch users: whoever sets attributes, it is this one to it.
+class OneUsersStore final : public vfs::testing::SteppedStore {
+ public:
+  OneUsersStore(std::shared_ptr<vfs::FileSystem> inner, vfs::Credentials user)
+      : SteppedStore(std::move(inner),
+                     std::make_shared<vfs::testing::FailingSteps>(
+                         [](vfs::testing::Point) { return std::optional<vfs::Status>(); })),
+        user_(std::move(user)) {}
+
+  const vfs::Credentials& acting_as(const vfs::Credentials&) const override { return user_; }
+  vfs::Operation<vfs::Access> access(vfs::CallerContext caller, const vfs::Handle& object,
+                                     std::uint32_t asked) override {
+    return SteppedStore::access({caller.loop, user_, caller.client}, object, asked);
+  }
+  vfs::Operation<vfs::Change> set_attributes(vfs::CallerContext caller, const vfs::Handle& object,
+                                             const vfs::SetAttributes& changes,
+                                             std::optional<vfs::Time> guard) override {
+    return SteppedStore::set_attributes({caller.loop, user_, caller.client}, object, changes,
+                                        guard);
+  }
+
+ private:
+  const vfs::Credentials user_;
+};
 
 // Root's file is its own, in a folder that all may write to; the other client's user is a stranger.
 class Nfs4Strangers : public Nfs4DelegationsServed {
@@ -132,6 +158,14 @@ class Nfs4Strangers : public Nfs4DelegationsServed {
                                                        }))});
     EXPECT_EQ(made, v4::NFS4_OK);
   }
+  // A file of his that nobody has open.
+  v4::nfs_fh4 make_for_him(std::uint32_t mode) {
+    const Opened made =
+        open(open_args("his", kForBoth | v4::OPEN4_SHARE_ACCESS_WANT_NO_DELEG, true));
+    EXPECT_EQ(close(made), v4::NFS4_OK);
+    EXPECT_EQ(run({putfh(made.handle), set_owner("4242"), set_mode(mode)}).status, v4::NFS4_OK);
+    return made.handle;
+  }
 };
 
 TEST_F(Nfs4Strangers, recall_no_delegation_of_a_file_that_is_not_theirs) {
@@ -178,10 +212,7 @@ TEST_F(Nfs4Strangers, recall_delegations_where_the_store_lets_them) {
 
 // RFC 1813 4.4: whoever owns a file may have had it open since before its mode forbade it.
 TEST_F(Nfs4Strangers, recall_delegations_of_their_own_files_whatever_the_mode) {
-  const Opened made = open(open_args("his", kForBoth | v4::OPEN4_SHARE_ACCESS_WANT_NO_DELEG, true));
-  const v4::nfs_fh4 his = made.handle;
-  ASSERT_EQ(close(made), v4::NFS4_OK);
-  ASSERT_EQ(run({putfh(his), set_owner("4242"), set_mode(0444)}).status, v4::NFS4_OK);
+  const v4::nfs_fh4 his = make_for_him(0444);
   gives_back();
   const std::vector<Deed> allowed{{"WRITE", {putfh(his), write_op({}, 0, "X")}},
                                   {"SETATTR of the size", {putfh(his), set_size(3)}}};
@@ -195,6 +226,43 @@ TEST_F(Nfs4Strangers, recall_delegations_of_their_own_files_whatever_the_mode) {
     EXPECT_EQ(holder_client_.asked.size(), 1u) << name;
   }
   EXPECT_EQ(as_user(4243, {putfh(his), write_op({}, 0, "X")}), v4::NFS4ERR_ACCESS);
+}
+
+TEST_F(Nfs4Strangers, end_a_client_that_has_lapsed_with_their_own_files_whatever_the_mode) {
+  const v4::nfs_fh4 his = make_for_him(0444);
+  const std::vector<Deed> allowed{{"WRITE", {putfh(his), write_op({}, 0, "X")}},
+                                  {"SETATTR of the size", {putfh(his), set_size(3)}}};
+  for (auto& [name, operations] : allowed) {
+    set_up_session(name);
+    v4::OPEN4args denying = open_args("his", kForReading, false);
+    denying.share_deny = v4::OPEN4_SHARE_DENY_BOTH;
+    ASSERT_EQ(open(std::move(denying)).status, v4::NFS4_OK) << name;
+    EXPECT_EQ(as_user(4242, operations), v4::NFS4ERR_LOCKED) << name;
+    loop_.pass(60s);
+    EXPECT_EQ(as_user(4242, {putrootfh()}), v4::NFS4_OK) << "his client lives";
+    loop_.pass(60s);
+    EXPECT_EQ(as_user(4242, operations), v4::NFS4_OK) << name;
+  }
+}
+
+// The server has started without root: its files are everybody's, and others' are nobody's.
+TEST_F(Nfs4Strangers, are_whom_the_store_takes_them_for) {
+  const v4::nfs_fh4 his = make_for_him(0600);
+  ASSERT_EQ(run({putfh(handle_), set_mode(0604)}).status, v4::NFS4_OK);
+  nfs::ExportOptions options;
+  options.root_squash = false;
+  nfs::Exports exports;
+  const auto store = std::make_shared<OneUsersStore>(store_, vfs::Credentials{4242, 4242, {}});
+  STAG_CHECK(exports.add(1, {"/data", store, options}).ok());
+  context_.exports.replace(std::move(exports));
+  gives_back();
+  ASSERT_EQ(open_for(kForReading).delegation_type, v4::OPEN_DELEGATE_READ);
+  EXPECT_PRED1(is_refused, as_user(0, {putfh(handle_), set_mode(0777)}));
+  EXPECT_TRUE(holder_client_.asked.empty());
+  ASSERT_EQ(open_for(kForReading, 0, "his").delegation_type, v4::OPEN_DELEGATE_READ);
+  holder_ = now_acting();
+  EXPECT_EQ(as_user(4243, {putfh(his), set_mode(0640)}), v4::NFS4_OK);
+  EXPECT_EQ(holder_client_.asked.size(), 1u);
 }
 
 TEST_F(Nfs4Strangers, end_no_client_that_has_lapsed) {
