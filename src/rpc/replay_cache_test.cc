@@ -276,6 +276,19 @@ TEST(ReplayKey, uses_the_proven_name_whatever_ids_it_is_mapped_to) {
   EXPECT_NE(key_of_name("alice", 1), key_of_name("bob", 1));
 }
 
+TEST(ReplayKey, stays_the_same_when_a_name_service_has_other_groups_for_the_user) {
+  const auto key_with = [](std::vector<std::uint32_t> groups, bool undecided) {
+    Caller caller;
+    caller.flavor = oncrpc::AuthFlavor::AUTH_SYS;
+    caller.gids.push_back(7);
+    caller.groups = std::make_shared<const std::vector<std::uint32_t>>(std::move(groups));
+    caller.groups_undecided = undecided;
+    return replay_key(Origin{}, {}, caller, {});
+  };
+  EXPECT_EQ(key_with({1, 2}, false), key_with({3}, false));
+  EXPECT_EQ(key_with({}, true), key_with({3}, false));
+}
+
 TEST(ReplayKey, differs_for_another_client_xid_principal_or_argument) {
   const ReplayKey original = key({});
   EXPECT_NE(key({.host = "192.0.2.8"}), original);

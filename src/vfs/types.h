@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "base/bytes.h"
-#include "base/inline_vector.h"
+#include "vfs/groups.h"
 
 namespace stag {
 class Loop;
@@ -26,12 +26,9 @@ inline constexpr std::uint32_t kNoId = 0xffffffff;
 struct Credentials {
   std::uint32_t uid = 65534;
   std::uint32_t gid = 65534;
-  InlineVector<std::uint32_t, 16>
-      groups;  // supplementary; AUTH_SYS carries at most 16 (RFC 5531 appendix A)
+  Groups groups{};
 
-  bool in_group(std::uint32_t group) const {
-    return gid == group || std::find(groups.begin(), groups.end(), group) != groups.end();
-  }
+  bool in_group(std::uint32_t group) const { return gid == group || groups.has(group); }
 };
 
 // Who calls one operation: the loop that the operation ends on, and the user. Both outlive the

@@ -245,6 +245,7 @@ class ConfigFiles(Case):
             control-group = ""
             id-map = "numbers"
             id-domain = "example.net"
+            manage-gids = true
             keytab = ""
             gss-contexts = 1000
             lease = 60

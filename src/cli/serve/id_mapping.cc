@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 
 #include "cli/serve/local_users.h"
 #include "gss/krb5/realm.h"
@@ -153,7 +154,27 @@ void IdMappingOptions::declare(Arguments& arguments) {
                    "how version 4 clients are told owners; they may always name either");
   arguments.text("--id-domain", domain, "DOMAIN",
                  "the domain of names, as in user@DOMAIN [that of /etc/idmapd.conf]");
+  arguments.flag(
+      "--manage-gids", manage_gids,
+      "calls with sec=sys count with the groups that this machine's name service has for "
+      "the user, not with those that they carry, sixteen at most [no]");
 }
+
+namespace {
+
+// With workers of its own, which start when they are first asked: a name service that hangs takes
+// them all. Clients who name many users leave room for others.
+std::shared_ptr<nfs::UserGroups> system_groups() {
+  net::WorkerOptions options;
+  options.limits.threads = 8;
+  options.limits.threads_each = 2;
+  options.name = "groups of users";
+  return std::make_shared<nfs::UserGroups>(
+      local_groups(), std::make_shared<net::WorkerPool>(options),
+      [] { return std::chrono::time_point_cast<Duration>(std::chrono::steady_clock::now()); });
+}
+
+}  // namespace
 
 Result<KnownUsers, std::string> IdMappingOptions::open() const {
   const bool named = mode == "names";
@@ -177,6 +198,7 @@ Result<KnownUsers, std::string> IdMappingOptions::open() const {
     principals =
         domain.empty() ? one_of(library->principals, std::move(principals)) : library->principals;
   }
+  if (manage_gids) known.groups = system_groups();
   known.principals = std::make_shared<nfs::PrincipalMap>(std::move(principals), worker);
   return known;
 }

@@ -1,6 +1,6 @@
 // Names of users and groups for NFSv4 clients, and the users of Kerberos principals, from
-// libnfsidmap and its /etc/idmapd.conf. The library is loaded at run time; without it owners are
-// numbers.
+// libnfsidmap and its /etc/idmapd.conf, and the groups of users, from the name service. The library
+// is loaded at run time; without it owners are numbers.
 #pragma once
 
 #include <memory>
@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "cli/support/arguments.h"
 #include "nfs/export/principal_map.h"
+#include "nfs/export/user_groups.h"
 #include "nfs/v4/attributes/id_map.h"
 
 namespace stag::cli {
@@ -27,11 +28,13 @@ Result<NfsIdMap, std::string> open_libnfsidmap(const std::string& domain);
 struct KnownUsers {
   std::shared_ptr<nfs::nfs4::IdMap> owners;  // null: they are numbers
   std::shared_ptr<nfs::PrincipalMap> principals;
+  std::shared_ptr<nfs::UserGroups> groups;  // null: those that calls carry
 };
 
 struct IdMappingOptions {
   std::string mode = "numbers";
   std::string domain;
+  bool manage_gids = false;
 
   void declare(Arguments& arguments);
   // Without the library and without these options owners are numbers, and principals of the own

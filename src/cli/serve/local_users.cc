@@ -4,22 +4,60 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <vector>
 
 namespace stag::cli {
 namespace {
 
-std::vector<std::uint32_t> groups_of(const passwd& user) {
+// nullopt: they have become more each time.
+std::optional<std::vector<std::uint32_t>> groups_of(const passwd& user) {
+  constexpr int kMostGroups = 65536;  // NGROUPS_MAX of Linux, which refuses more
   int count = 64;
   for (int tries = 0; tries < 3; ++tries) {
     std::vector<gid_t> groups(static_cast<std::size_t>(count));
     // It says how many there are when it has been given too little space.
     if (getgrouplist(user.pw_name, user.pw_gid, groups.data(), &count) >= 0)
-      return {groups.begin(), groups.begin() + count};
+      return std::vector<std::uint32_t>(groups.begin(),
+                                        groups.begin() + std::min(count, kMostGroups));
   }
-  return {};
+  return std::nullopt;
 }
+
+// An entry of the user database, and the texts in it.
+struct UserEntry {
+  passwd user{};
+  std::vector<char> texts = std::vector<char>(16384);
+};
+
+// `look_up` is getpwnam_r() or getpwuid_r(), of somebody.
+template <class LookUp>
+Result<Ok, nfs::NoUser> find(UserEntry& entry, LookUp look_up) {
+  constexpr std::size_t kMostSpace = 1 << 20;
+  passwd* found = nullptr;
+  int failed = 0;
+  while ((failed = look_up(&entry.user, entry.texts.data(), entry.texts.size(), &found)) ==
+             ERANGE &&
+         entry.texts.size() < kMostSpace)
+    entry.texts.resize(2 * entry.texts.size());
+  if (failed != 0) return Failure{nfs::NoUser::Failed};
+  if (found == nullptr) return Failure{nfs::NoUser::Unknown};
+  return Ok{};
+}
+
+class LocalGroups final : public nfs::GroupService {
+ public:
+  Result<std::vector<std::uint32_t>, nfs::NoUser> groups_of(std::uint32_t uid) override {
+    UserEntry entry;
+    const auto found = find(entry, [uid](auto... to) { return getpwuid_r(uid, to...); });
+    if (!found) return Failure{found.error()};
+    auto groups = cli::groups_of(entry.user);
+    if (!groups) return Failure{nfs::NoUser::Failed};
+    return *std::move(groups);
+  }
+};
 
 class LocalUsers final : public nfs::PrincipalService {
  public:
@@ -59,17 +97,16 @@ Result<nfs::PrincipalIds, nfs::NoUser> local_user(const std::string& name) {
   // A machine or a service ("nfs/client.example.org") is no user, whatever becomes of the name
   // service: clients need it for mounting.
   if (name.find('/') != name.npos) return Failure{nfs::NoUser::Unknown};
-  constexpr std::size_t kMostSpace = 1 << 20;
-  std::vector<char> space(16384);
-  passwd user{};
-  passwd* found = nullptr;
-  int failed = 0;
-  while ((failed = getpwnam_r(name.c_str(), &user, space.data(), space.size(), &found)) == ERANGE &&
-         space.size() < kMostSpace)
-    space.resize(2 * space.size());
-  if (failed != 0) return Failure{nfs::NoUser::Failed};
-  if (found == nullptr) return Failure{nfs::NoUser::Unknown};
-  return nfs::PrincipalIds{user.pw_uid, user.pw_gid, groups_of(user)};
+  UserEntry entry;
+  const auto found = find(entry, [&](auto... to) { return getpwnam_r(name.c_str(), to...); });
+  if (!found) return Failure{found.error()};
+  const passwd& user = entry.user;
+  return nfs::PrincipalIds{user.pw_uid, user.pw_gid,
+                           groups_of(user).value_or(std::vector<std::uint32_t>())};
+}
+
+std::shared_ptr<nfs::GroupService> local_groups() {
+  return std::make_shared<LocalGroups>();
 }
 
 std::shared_ptr<nfs::PrincipalService> local_users(std::function<std::string()> realm) {

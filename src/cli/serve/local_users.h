@@ -1,5 +1,5 @@
-// The users of this host by their principals: "anna@REALM", of the realm of this host, is the user
-// anna.
+// The users of this host, as its name service (nsswitch.conf) knows them: by their principals,
+// where "anna@REALM", of the realm of this host, is the user anna, and by their numbers.
 #pragma once
 
 #include <functional>
@@ -7,11 +7,15 @@
 #include <string>
 
 #include "nfs/export/principal_map.h"
+#include "nfs/export/user_groups.h"
 
 namespace stag::cli {
 
-// The user of this name, as the name service of this host (nsswitch.conf) knows him. Blocks.
+// The user of this name. Blocks.
 Result<nfs::PrincipalIds, nfs::NoUser> local_user(const std::string& name);
+
+// The groups of users by their numbers.
+std::shared_ptr<nfs::GroupService> local_groups();
 
 // `realm` is asked when the first principal comes, and may block; empty: every principal is nobody.
 std::shared_ptr<nfs::PrincipalService> local_users(std::function<std::string()> realm);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "testing/failing_users.h"
 
 namespace stag::cli {
@@ -35,6 +37,16 @@ TEST(LocalUsers, are_not_known_to_be_nobody_while_the_name_service_fails) {
     EXPECT_EQ(users->ids_of("no such user@HERE.ORG").error(), NoUser::Failed);
   }
   EXPECT_TRUE(users->ids_of("root@HERE.ORG"));
+}
+
+TEST(LocalGroups, are_those_of_users_who_are_known) {
+  const auto groups = local_groups();
+  const auto of_root = groups->groups_of(0);
+  ASSERT_TRUE(of_root.ok());
+  EXPECT_EQ(std::ranges::count(*of_root, 0u), 1);
+  EXPECT_EQ(groups->groups_of(3999999999).error(), NoUser::Unknown);
+  const FailingUsers failing;
+  EXPECT_EQ(groups->groups_of(0).error(), NoUser::Failed);
 }
 
 TEST(LocalUsers, are_no_machines_even_while_the_name_service_fails) {

@@ -212,6 +212,7 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
   Reloads reloads(loop, {.begin = [&] { manager_.reloading(); },
                          .reload =
                              [&] {
+                               (*services)->forget_groups();
                                last_reload = again();
                                observing.reloaded(last_reload.ok());
                              },

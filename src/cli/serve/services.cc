@@ -39,6 +39,7 @@ std::string Services::add_programs(ServeOptions& options) {
                                   contexts_of(kerberos->get()), nfs_, *recovery_->period()});
   server_.observe(observing_->observation());
   if (*kerberos != nullptr) server_.add(*std::move(kerberos));
+  if (users_.groups != nullptr) server_.add(nfs::auth_sys_with(users_.groups));
   nfs_.add_programs(server_);
   if (options.nfs4) nfs4_->add_program(server_, &observing_->observation());
   locking_->add_programs(server_);

@@ -21,7 +21,9 @@ enum class Refusal : std::uint8_t {
   ExportGone,     // it did, for an export that it does not have any more
   NotAdmitted,    // the export is not open to the client's address, or wants a reserved port
   WrongSecurity,  // the export does not take the Call's security flavor
-  Undecided       // the export is open to names, and the client's is not known yet; it is asked for
+  // The export is open to names, and the client's is not known yet, or the groups of the user are
+  // not; they are asked for.
+  Undecided
 };
 
 // An object as one caller reaches it. Used within the Call that it was resolved for, whose

@@ -109,6 +109,27 @@ TEST_F(AdmissionTest, wants_a_security_flavor_that_the_export_takes) {
   EXPECT_EQ(admitted(root_of("/any").bytes(), {})->credentials.uid, 65534u);
 }
 
+class Undecided final : public rpc::Authenticator {
+ public:
+  oncrpc::AuthFlavor flavor() const override { return oncrpc::AuthFlavor::AUTH_SYS; }
+  bool authenticate_at_once(const oncrpc::CallHeader&, const rpc::IncomingCall&,
+                            rpc::Authentication& to) override {
+    to.caller.flavor = flavor();
+    to.caller.groups_undecided = true;
+    return true;
+  }
+};
+
+TEST_F(AdmissionTest, puts_off_whose_groups_are_not_known_unless_they_do_not_matter) {
+  rpc_server_.add(std::make_unique<Undecided>());
+  serve({{"/data", store_, options_of("rw")},
+         {"/all", store_, options_of("all_squash")},
+         {"/kerberos", store_, options_of("sec=krb5")}});
+  EXPECT_EQ(admitted(root_of("/data").bytes()).error(), Refusal::Undecided);
+  EXPECT_TRUE(admitted(root_of("/all").bytes()).ok());
+  EXPECT_EQ(admitted(root_of("/kerberos").bytes()).error(), Refusal::WrongSecurity);
+}
+
 TEST_F(AdmissionTest, knows_each_service_of_Kerberos_as_a_flavor) {
   using enum oncrpc::AuthFlavor;
   serve({{"/i", store_, options_of("sec=krb5i")}});

@@ -198,18 +198,47 @@ Task<void> Export::settle(rpc::Origin origin) const {
     co_await by_name->names->settle(*peer, *origin.loop);
 }
 
+namespace {
+
+bool is_squashed(const ExportOptions& options, std::uint32_t id) {
+  return id == vfs::kNoId || (options.root_squash && id == 0);
+}
+
+void squash_groups(const ExportOptions& options, std::span<const std::uint32_t> gids,
+                   vfs::Groups& to) {
+  const auto squashed = [&options](std::uint32_t gid) {
+    return is_squashed(options, gid) ? options.anonymous_gid : gid;
+  };
+  if (gids.size() <= vfs::Groups::kInside) {
+    for (const std::uint32_t gid : gids) to.push_back(squashed(gid));
+    return;
+  }
+  auto list = std::make_shared<vfs::Groups::List>(gids.begin(), gids.end());
+  std::ranges::transform(*list, list->begin(), squashed);
+  to = vfs::Groups(std::move(list));
+}
+
+// Those of a name service may be many; only what is squashed makes a list of its own necessary.
+void take_groups(const ExportOptions& options,
+                 const std::shared_ptr<const vfs::Groups::List>& known, vfs::Groups& to) {
+  if (std::ranges::any_of(*known, [&](std::uint32_t gid) { return is_squashed(options, gid); }))
+    return squash_groups(options, *known, to);
+  to = vfs::Groups(known);
+}
+
+}  // namespace
+
 vfs::Credentials acting_as(const ExportOptions& options, const rpc::Caller& caller) {
   vfs::Credentials credentials;
   credentials.uid = options.anonymous_uid;
   credentials.gid = options.anonymous_gid;
   if (options.all_squash || caller.flavor == oncrpc::AuthFlavor::AUTH_NONE) return credentials;
-  const auto squashed = [&options](std::uint32_t id, std::uint32_t anonymous_id) {
-    return id == vfs::kNoId || (options.root_squash && id == 0) ? anonymous_id : id;
-  };
-  credentials.uid = squashed(caller.uid, options.anonymous_uid);
-  credentials.gid = squashed(caller.gid, options.anonymous_gid);
-  for (const std::uint32_t gid : caller.gids)
-    credentials.groups.push_back(squashed(gid, options.anonymous_gid));
+  credentials.uid = is_squashed(options, caller.uid) ? options.anonymous_uid : caller.uid;
+  credentials.gid = is_squashed(options, caller.gid) ? options.anonymous_gid : caller.gid;
+  if (caller.groups == nullptr)
+    squash_groups(options, {caller.gids.data(), caller.gids.size()}, credentials.groups);
+  else
+    take_groups(options, caller.groups, credentials.groups);
   return credentials;
 }
 

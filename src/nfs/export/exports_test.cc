@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <numeric>
+
 namespace stag::nfs {
 namespace {
 
@@ -71,6 +74,28 @@ TEST(ExportSquash, turns_root_and_its_groups_into_nobody_by_default) {
   const vfs::Credentials user = acting("", sys(1000, 0, {10}));
   EXPECT_EQ(user.uid, 1000u);
   EXPECT_EQ(user.gid, 65534u);
+}
+
+TEST(ExportSquash, takes_the_groups_of_the_name_service_in_place_of_those_that_are_claimed) {
+  rpc::Caller caller = sys(1000, 100, {5, 6});
+  std::vector<std::uint32_t> many(20);
+  std::iota(many.begin(), many.end(), 40);
+  caller.groups = std::make_shared<const std::vector<std::uint32_t>>(many);
+  const vfs::Credentials who = acting("", caller);
+  EXPECT_EQ(who.gid, 100u);
+  EXPECT_TRUE(std::ranges::equal(who.groups, many));
+  EXPECT_EQ(who.groups.data(), caller.groups->data()) << "the list is shared";
+  EXPECT_TRUE(acting("all_squash", caller).groups.empty());
+  caller.groups = std::make_shared<const std::vector<std::uint32_t>>();
+  EXPECT_TRUE(acting("", caller).groups.empty());
+}
+
+TEST(ExportSquash, turns_root_among_the_groups_of_the_name_service_into_nobody) {
+  rpc::Caller caller = sys(1000, 100);
+  caller.groups = std::make_shared<const std::vector<std::uint32_t>>(
+      std::vector<std::uint32_t>{0, 5, vfs::kNoId});
+  EXPECT_EQ(acting("", caller).groups, (vfs::Groups{65534, 5, 65534}));
+  EXPECT_EQ(acting("no_root_squash", caller).groups, (vfs::Groups{0, 5, 65534}));
 }
 
 TEST(ExportSquash, leaves_root_alone_with_no_root_squash) {

@@ -9,12 +9,11 @@
 
 #include <algorithm>
 #include <fstream>
+#include <memory>
 #include <optional>
 
 namespace stag::vfs::posix {
 namespace {
-
-using Groups = InlineVector<std::uint32_t, 16>;
 
 #ifdef SYS_setgroups32
 constexpr long kSetGroups = SYS_setgroups32;
@@ -35,6 +34,14 @@ bool switch_groups(const Groups& groups) {
   if (::syscall(kSetGroups, groups.size(), groups.data()) != 0) return false;
   current = groups;
   return true;
+}
+
+// Where there is no group of some number the kernel would refuse them all.
+Groups groups_of(const Credentials& who) {
+  if (!who.groups.has(kNoId)) return who.groups;
+  auto known = std::make_shared<Groups::List>(who.groups.begin(), who.groups.end());
+  std::replace(known->begin(), known->end(), kNoId, who.gid);
+  return Groups(std::move(known));
 }
 
 bool switch_user(std::uint32_t uid) {
@@ -99,11 +106,7 @@ CredentialScope::CredentialScope(const Credentials& who) {
   if (who.uid == 0 && who.gid == kOwnGroup) return;
   switched_ = true;
   // Groups and group first: afterwards the thread may have lost the right to change them.
-  if (who.uid != 0) {
-    Groups groups = who.groups;
-    std::replace(groups.begin(), groups.end(), kNoId, who.gid);
-    ok_ = switch_groups(groups);
-  }
+  if (who.uid != 0) ok_ = switch_groups(groups_of(who));
   ok_ = ok_ && switch_group(who.gid) && switch_user(who.uid);
 }
 
