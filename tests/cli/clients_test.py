@@ -350,7 +350,7 @@ class Clients(Case):
         self.assertEqual(len(self.rows()), 1)
         # Its export is gone, and it is still shown.
         (row,) = self.rows("opens")
-        self.assertNotIn("export", row)
+        self.assertEqual((row["export"], row["removed"]), ("/data", True))
 
 
 if __name__ == "__main__":

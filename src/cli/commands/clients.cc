@@ -24,6 +24,11 @@ std::string name(const JsonObject& row, std::string_view key) {
   return escaped(text(row, key));
 }
 
+// One that was removed has its former path.
+std::string export_name(const JsonObject& row) {
+  return name(row, "export") + (row.is_true("removed") ? " (removed)" : "");
+}
+
 // Bytes as the server takes them, for arguments too: percent-encoded where they are not printable.
 std::string client(const JsonObject& row) {
   const std::string bytes = row.bytes("client").value_or("-");
@@ -56,7 +61,7 @@ std::string client_line(const JsonObject& row) {
 std::string open_line(const JsonObject& row) {
   const bool revoked = row.is_true("revoked");
   return fmt::format(kOpenLine, client(row), text(row, "stateid"),
-                     revoked ? "gone" : text(row, "access"), text(row, "deny"), name(row, "export"),
+                     revoked ? "gone" : text(row, "access"), text(row, "deny"), export_name(row),
                      text(row, "file"), name(row, "owner"));
 }
 // A lock by NLM has a name of its own, which is shorter.
@@ -65,7 +70,7 @@ std::string lock_line(const JsonObject& row) {
   const bool to_end = row.number("first") && !row.number("last");
   return fmt::format(kLockLine, client(row), text(row, row.has("lock") ? "lock" : "stateid"),
                      revoked ? "gone" : text(row, "mode"), number(row, "first"),
-                     to_end ? "end" : number(row, "last"), name(row, "export"), text(row, "file"),
+                     to_end ? "end" : number(row, "last"), export_name(row), text(row, "file"),
                      name(row, "owner"));
 }
 std::string delegation_line(const JsonObject& row) {
@@ -74,7 +79,7 @@ std::string delegation_line(const JsonObject& row) {
                      revoked    ? "gone"
                      : recalled ? "recalled"
                                 : "held",
-                     name(row, "export"), text(row, "file"));
+                     export_name(row), text(row, "file"));
 }
 
 std::string header_of(std::string_view what) {
@@ -97,6 +102,7 @@ std::string adopted_line(const JsonObject& row) {
 
 std::string line_of(std::string_view what, const JsonObject& row) {
   if (what == "adopt") return adopted_line(row);
+  if (what == "revoke") return fmt::format("{} revoked.", number(row, "revoked"));
   if (what == "opens") return open_line(row);
   if (what == "locks") return lock_line(row);
   if (what == "delegations") return delegation_line(row);
@@ -118,6 +124,7 @@ class Clients final : public Command {
   std::string what_ = "list";
   std::string target_;
   std::string client_;
+  std::string export_;
   std::string state_ = default_state_directory();
   std::string control_;
   bool json_ = false;
@@ -129,6 +136,7 @@ About Clients::about() const {
           "  stag clients opens --client 6442450945\n"
           "  stag clients expire 6442450945\n"
           "  stag clients revoke 5f3a00010000004000000001\n"
+          "  stag clients revoke --export /data\n"
           "  stag clients adopt /srv/gateways/a\n",
           "WHAT is one of:\n"
           "  list             the clients of NFS version 4, and hosts with locks by NLM\n"
@@ -138,7 +146,9 @@ About Clients::about() const {
           "                   what they hold; --client for those of one\n"
           "  expire CLIENT    end a client: what it holds is free at once\n"
           "  revoke ID        take away one open, lock or delegation, by its stateid; a lock by\n"
-          "                   NLM by the 16 digits in its place (its host is not told)\n"
+          "                   NLM by the 16 digits in its place (its host is not told); with\n"
+          "                   --export PATH in place of ID all of an export that was removed, so\n"
+          "                   that its disk can be unmounted\n"
           "  adopt DIR        take over the clients of another gateway of the same file system\n"
           "                   that is lost, by its state directory, before its address is moved\n"
           "                   here: they reclaim their opens and locks, and nobody gets new ones\n"
@@ -147,12 +157,14 @@ About Clients::about() const {
           "keeps what it holds until somebody wants it. IDLE is the time in seconds since it\n"
           "renewed its lease. CALLBACK says whether the server can call it: up, down, unknown\n"
           "(not tried), none (it did not say how) or fault (it does not understand).\n"
-          "A file is shown as its export and the file handle within. It is asked at the\n"
-          "server's control socket, as root or as the user of the server.\n"};
+          "A file is shown as its export and the file handle within; of an export that was\n"
+          "removed it is the former path. It is asked at the server's control socket, as root\n"
+          "or as the user of the server.\n"};
 }
 
 void Clients::declare(Arguments& arguments) {
   arguments.text("--client", client_, "CLIENT", "only what this client holds");
+  arguments.text("--export", export_, "PATH", "of revoke: all that is held of this removed export");
   arguments.flag("--json", json_, "an object per line");
   arguments.text("--state", state_, "DIR",
                  "the server's state directory, which has its control socket [/var/lib/stag; "
@@ -166,7 +178,9 @@ void Clients::declare(Arguments& arguments) {
 }
 
 Exit Clients::run() {
-  if (changes() != !target_.empty())
+  if (!export_.empty() && (what_ != "revoke" || !target_.empty()))
+    return misused("--export is for revoke, and stands in place of the ID");
+  if (export_.empty() && changes() != !target_.empty())
     return misused(
         changes()
             ? fmt::format("{} {}", what_,
@@ -184,7 +198,9 @@ Exit Clients::run() {
 Json Clients::request() const {
   Json json;
   json.set("command", what_ == "list" ? "clients" : what_);
-  if (what_ == "revoke")
+  if (!export_.empty())
+    set_argument(json, "export", export_);
+  else if (what_ == "revoke")
     json.set(target_.size() == kLockDigits ? "lock" : "stateid", target_);
   else if (adopts())
     set_argument(json, "directory", target_);

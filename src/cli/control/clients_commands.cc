@@ -7,6 +7,7 @@
 
 #include "base/reason.h"
 #include "cli/control/hosts_commands.h"
+#include "cli/control/removed_exports.h"
 #include "cli/support/escape.h"
 
 namespace stag::cli {
@@ -82,7 +83,7 @@ std::string_view access_text(bool writes) {
 Json begin_row(const StateInfo& state, const Administration& clients) {
   Json json;
   json.set_identifier("client", state.clientid).set("stateid", stateid_text(state.stateid));
-  if (const auto path = clients.export_of(state.file)) json.set_bytes("export", *path);
+  set_export(json, clients, state.file);
   json.set("file", hex(state.file.handle.bytes()));
   if (state.revoked != nfs::state::Status::Ok) json.set("revoked", true);
   return json;
@@ -230,7 +231,8 @@ Task<std::string> ClientsCommands::list_states(const ControlRequest& request, Co
                                                Type type) {
   const auto meant = read_client(request, locks_);
   if (!meant) co_return std::string(kWhichClient);
-  if (type == Type::Lock && !meant->client) co_await list_host_locks(locks_, meant->host, reply);
+  if (type == Type::Lock && !meant->client)
+    co_await list_host_locks(locks_, clients_, meant->host, reply);
   if (meant->host) co_return std::string();
   const nfs::state::StateFilter filter{meant->client, type};
   nfs::state::StateCursor at;
@@ -266,8 +268,11 @@ std::string ClientsCommands::expire_host(const nfs::lock::Client& host, const Co
   return "";
 }
 
-Task<std::string> ClientsCommands::revoke(const ControlRequest& request, const ControlPeer& peer) {
+Task<std::string> ClientsCommands::revoke(const ControlRequest& request, ControlReply& reply,
+                                          const ControlPeer& peer) {
   if (!peer.administrator) co_return std::string(kNotAdministrator);
+  if (const auto path = request.members.bytes("export"))
+    co_return co_await revoke_export(*path, reply, peer);
   if (request.members.has("lock")) co_return revoke_lock(request, peer);
   const auto text = request.members.text("stateid");
   const auto stateid = text ? parse_stateid(*text) : std::nullopt;
@@ -275,6 +280,27 @@ Task<std::string> ClientsCommands::revoke(const ControlRequest& request, const C
     co_return std::string("\"stateid\" has 24 hexadecimal digits, as a listing shows them");
   if (!clients_.revoke(*stateid)) co_return fmt::format("there is no stateid {}", *text);
   trace(Reason::StateRevokedByAdministrator, "stateid " + *text, peer.text());
+  co_return std::string();
+}
+
+// What is served is used as soon as it was taken away: that frees no disk.
+Task<std::string> ClientsCommands::revoke_export(const std::string& given, ControlReply& reply,
+                                                 const ControlPeer& peer) {
+  const std::string path = nfs::normal_path(given).value_or(given);
+  const RevokedOfExport revoked = co_await revoke_removed(clients_, locks_, path, reply.loop());
+  const std::size_t all = revoked.states + revoked.locks;
+  if (all == 0 && !clients_.was_removed(path))
+    co_return clients_.is_served(path)
+        ? fmt::format("export {} is served: take it out of the exports first", path)
+        : fmt::format("no export {} was removed", path);
+  if (all != 0)
+    trace(Reason::StateRevokedByAdministrator,
+          fmt::format("all of export {}: {} opens and delegations, {} locks by NLM", path,
+                      revoked.states, revoked.locks),
+          peer.text());
+  Json row;
+  row.set("revoked", std::uint64_t{all});
+  reply.add(row);
   co_return std::string();
 }
 
@@ -305,8 +331,8 @@ void ClientsCommands::add_to(ControlCommands& commands) {
   commands["expire"] = [this](Request request, ControlReply& reply, Peer peer) {
     return expire(request, reply, peer);
   };
-  commands["revoke"] = [this](Request request, ControlReply&, Peer peer) {
-    return revoke(request, peer);
+  commands["revoke"] = [this](Request request, ControlReply& reply, Peer peer) {
+    return revoke(request, reply, peer);
   };
 }
 

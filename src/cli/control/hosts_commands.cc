@@ -4,6 +4,8 @@
 
 #include <charconv>
 
+#include "cli/control/removed_exports.h"
+
 namespace stag::cli {
 namespace {
 
@@ -27,11 +29,11 @@ Json host_row(const Client& host, std::size_t held) {
   return json;
 }
 
-Json lock_row(const LockService& locks, const FileKey& file, const Held& held) {
+Json lock_row(const nfs::nfs4::Administration& clients, const FileKey& file, const Held& held) {
   Json json;
   json.set_bytes("client", host_text(held.owner->client))
       .set("lock", fmt::format("{:016x}", LockService::id_of(file, held)));
-  if (const auto path = locks.export_of(file)) json.set_bytes("export", *path);
+  set_export(json, clients, file);
   std::string handle;
   for (const std::byte byte : file.handle.bytes())
     handle += fmt::format("{:02x}", static_cast<unsigned>(byte));
@@ -71,11 +73,11 @@ bool list_hosts(const LockService& locks, const std::optional<Client>& only, Con
 }
 
 // File by file: whoever locks meanwhile waits for one of them at most.
-Task<void> list_host_locks(const LockService& locks, std::optional<Client> only,
-                           ControlReply& reply) {
+Task<void> list_host_locks(const LockService& locks, nfs::nfs4::Administration clients,
+                           std::optional<Client> only, ControlReply& reply) {
   for (const FileKey& file : locks.files()) {
     for (const Held& held : locks.held(file))
-      if (!only || held.owner->client == *only) reply.add(lock_row(locks, file, held));
+      if (!only || held.owner->client == *only) reply.add(lock_row(clients, file, held));
     const bool read = co_await reply.flush();
     if (!read) co_return;
     co_await resume_on(reply.loop());

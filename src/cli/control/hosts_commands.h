@@ -7,6 +7,7 @@
 
 #include "cli/control/control_socket.h"
 #include "nfs/lock/lock_service.h"
+#include "nfs/v4/administration.h"
 
 namespace stag::cli {
 
@@ -19,8 +20,8 @@ std::optional<nfs::lock::LockService::LockId> parse_lock(std::string_view text);
 // Rows of all hosts, or of one. False: there is no such host.
 bool list_hosts(const nfs::lock::LockService& locks, const std::optional<nfs::lock::Client>& only,
                 ControlReply& reply);
-// A row for each lock of all hosts, or of one.
-Task<void> list_host_locks(const nfs::lock::LockService& locks,
+// A row for each lock of all hosts, or of one. `clients` know the exports.
+Task<void> list_host_locks(const nfs::lock::LockService& locks, nfs::nfs4::Administration clients,
                            std::optional<nfs::lock::Client> only, ControlReply& reply);
 
 }  // namespace stag::cli

@@ -42,6 +42,7 @@ std::shared_ptr<const Exports> ExportTable::take() const {
 }
 
 void ExportTable::replace(Exports exports) {
+  exports.remember(*current());
   auto next = std::make_shared<const Exports>(std::move(exports));
   Counts old;
   {

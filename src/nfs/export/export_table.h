@@ -25,6 +25,7 @@ class ExportTable {
 
   // From any thread.
   std::shared_ptr<const Exports> current() const;
+  // The next ones remember those that are gone with this.
   void replace(Exports exports);
 
  private:

@@ -311,6 +311,31 @@ const Export* Exports::find(std::uint32_t id) const {
   return nullptr;
 }
 
+const Export* Exports::find_removed(std::uint32_t id) const {
+  const auto found = std::ranges::find(removed_, id, &Export::id);
+  return found == removed_.end() ? nullptr : &*found;
+}
+
+const std::string* Exports::path_of(std::uint32_t id) const {
+  const Export* found = find(id);
+  if (found == nullptr) found = find_removed(id);
+  return found == nullptr ? nullptr : &found->path();
+}
+
+bool Exports::serves(const state::FileKey& file) const {
+  const Export* const found = find(file.via);
+  return found != nullptr && found->store == file.store;
+}
+
+void Exports::remember(const Exports& before) {
+  for (const auto* earlier : {&before.removed_, &before.exports_})
+    for (const Export& each : *earlier)
+      if (find(each.id) == nullptr && find_removed(each.id) == nullptr)
+        removed_.push_back({each.id, {each.path(), nullptr, {}}, each.store});
+  if (removed_.size() > kMostRemoved)
+    removed_.erase(removed_.begin(), removed_.end() - kMostRemoved);
+}
+
 std::optional<Exports::Match> Exports::match(std::string_view path) const {
   std::optional<Match> best;
   std::size_t best_length = 0;

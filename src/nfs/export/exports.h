@@ -16,6 +16,7 @@
 #include "base/network.h"
 #include "base/result.h"
 #include "base/task.h"
+#include "nfs/state/types.h"
 #include "oncrpc/message.h"
 #include "rpc/authenticator.h"
 #include "vfs/vfs.h"
@@ -126,8 +127,18 @@ class Exports {
   // a client is named twice, and when one is `by_name` without `names`.
   Result<Ok, ExportError> add(std::uint32_t id, ExportSpec spec);
 
+  // Takes over what `before` knew and these have not: exports that were removed.
+  void remember(const Exports& before);
+
   // The export with this id; null when there is none.
   const Export* find(std::uint32_t id) const;
+  // One that was removed, with its path and store, and without its file system; null when there is
+  // none, or others were removed since (kMostRemoved).
+  const Export* find_removed(std::uint32_t id) const;
+  // The path of either; null when there is none.
+  const std::string* path_of(std::uint32_t id) const;
+  // Whether the export that a file was reached by has the file's store still.
+  bool serves(const state::FileKey& file) const;
 
   struct Match {
     const Export* found = nullptr;  // never null
@@ -138,11 +149,15 @@ class Exports {
   std::optional<Match> match(std::string_view path) const;
 
   const std::vector<Export>& all() const { return exports_; }
+  const std::vector<Export>& removed() const { return removed_; }
   // Whether the path of one is below that of another.
   bool nested() const { return nested_; }
 
+  static constexpr std::size_t kMostRemoved = 1024;
+
  private:
   std::vector<Export> exports_;
+  std::vector<Export> removed_;  // the latest last
   bool nested_ = false;
 };
 

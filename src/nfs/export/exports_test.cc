@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "vfs/memory/memory.h"
+
 namespace stag::nfs {
 namespace {
 
@@ -259,6 +261,54 @@ TEST(Exports, refuse_names_that_are_no_absolute_path_or_taken) {
   EXPECT_FALSE(exports.add(1, {"/b", nullptr, {}}).ok());
   EXPECT_EQ(exports.all().size(), 1u);
   EXPECT_EQ(exports.find(2), nullptr);
+}
+
+// With one export of this id and path, after others.
+Exports after(const Exports& before, std::uint32_t id, std::string path) {
+  Exports next;
+  EXPECT_TRUE(next.add(id, {std::move(path), nullptr, {}}).ok());
+  next.remember(before);
+  return next;
+}
+
+TEST(Exports, know_the_paths_of_those_that_were_removed) {
+  const Exports first = after({}, 1, "/a");
+  EXPECT_EQ(first.find_removed(1), nullptr);
+  EXPECT_EQ(*first.path_of(1), "/a");
+  const Exports third = after(after(first, 2, "/b"), 3, "/c");
+  EXPECT_EQ(third.find(1), nullptr);
+  ASSERT_NE(third.find_removed(1), nullptr);
+  EXPECT_EQ(third.find_removed(1)->store, first.find(1)->store);
+  EXPECT_EQ(*third.path_of(1), "/a");
+  EXPECT_EQ(*third.path_of(2), "/b");
+  EXPECT_EQ(third.path_of(4), nullptr);
+  const Exports again = after(third, 1, "/a");
+  EXPECT_EQ(again.find_removed(1), nullptr);
+  EXPECT_EQ(*again.path_of(1), "/a");
+}
+
+TEST(Exports, that_were_removed_keep_no_file_system_and_are_a_thousand_at_most) {
+  auto files = std::make_shared<vfs::MemoryFileSystem>();
+  const std::weak_ptr<vfs::FileSystem> alive = files;
+  Exports exports;
+  ASSERT_TRUE(exports.add(1, {"/a", std::move(files), {}}).ok());
+  exports = after(exports, 2, "/2");
+  EXPECT_TRUE(alive.expired());
+  for (std::uint32_t id = 3; id < 3 + Exports::kMostRemoved; ++id)
+    exports = after(exports, id, "/" + std::to_string(id));
+  EXPECT_EQ(exports.removed().size(), Exports::kMostRemoved);
+  EXPECT_EQ(exports.path_of(1), nullptr) << "the first one";
+  EXPECT_NE(exports.path_of(2), nullptr);
+}
+
+TEST(Exports, serve_a_file_while_its_export_has_its_store) {
+  Exports exports;
+  const auto files = std::make_shared<vfs::MemoryFileSystem>();
+  ASSERT_TRUE(exports.add(1, {"/a", files, {}}).ok());
+  const state::FileKey file{exports.find(1)->store, {}, 1};
+  EXPECT_TRUE(exports.serves(file));
+  EXPECT_FALSE(exports.serves({file.store, {}, 2}));
+  EXPECT_FALSE(exports.serves({file.store + 1, {}, 1})) << "another disk, with the same path";
 }
 
 TEST(Exports, are_nested_where_the_path_of_one_is_below_that_of_another) {

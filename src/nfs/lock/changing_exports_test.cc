@@ -152,6 +152,18 @@ TEST_F(LocksOfChangingExports, are_given_back_whatever_store_they_were_taken_of)
   EXPECT_EQ(service_->size(), 0u);
 }
 
+TEST_F(LocksOfChangingExports, of_a_file_are_released_with_those_that_waiting_requests_get_then) {
+  ASSERT_EQ(lock(kA, 0), NLM4_GRANTED);
+  ASSERT_EQ(lock(kB, 0, true), NLM4_BLOCKED);
+  ASSERT_EQ(lock(kB, 20), NLM4_GRANTED);
+  const FileKey file = service_->files().front();
+  EXPECT_EQ(service_->release(file), 3u);
+  EXPECT_TRUE(service_->held(file).empty());
+  EXPECT_EQ(service_->release(file), 0u);
+  loop_.pass(1s);
+  EXPECT_EQ(service_->size(), 0u);
+}
+
 TEST_F(LocksOfChangingExports, of_before_exclude_other_clients_of_the_copy_in_its_place) {
   ASSERT_EQ(lock(kA, 0), NLM4_GRANTED);
   serve(another_copy());

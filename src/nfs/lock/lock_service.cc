@@ -139,13 +139,6 @@ std::vector<Held> LockService::held(const FileKey& file) const {
   return parts_->manager.held(file);
 }
 
-std::optional<std::string> LockService::export_of(const FileKey& file) const {
-  const auto exports = parts_->context.server.exports.current();
-  const Export* const found = exports->find(file.via);
-  if (found == nullptr) return std::nullopt;
-  return found->path();
-}
-
 bool LockService::release(const Client& client) {
   return parts_->manager.release(client);
 }
@@ -177,6 +170,16 @@ std::optional<Client> LockService::release(LockId id) {
       return one.owner->client;
     }
   return std::nullopt;
+}
+
+std::size_t LockService::release(const FileKey& file) {
+  std::size_t released = 0;
+  for (auto locks = held(file); !locks.empty(); locks = held(file))
+    for (const Held& one : locks) {
+      if (parts_->manager.unlock(file, *one.owner, one.range) != nlm::NLM4_GRANTED) return released;
+      ++released;
+    }
+  return released;
 }
 
 }  // namespace stag::nfs::lock

@@ -83,8 +83,6 @@ class LockService {
   std::map<Client, std::size_t> clients() const;
   std::vector<FileKey> files() const;
   std::vector<Held> held(const FileKey& file) const;
-  // The path of an export that the file is in; nullopt when it is not exported any more.
-  std::optional<std::string> export_of(const FileKey& file) const;
   // The client's locks are free at once; it is not told, for NLM has no words for that. False when
   // it had nothing.
   bool release(const Client& client);
@@ -94,6 +92,9 @@ class LockService {
   static LockId id_of(const FileKey& file, const Held& held);
   // The same for one lock. nullopt when there is none of this name; else whose it was.
   std::optional<Client> release(LockId id);
+  // The same for all locks of a file, also for those that requests get then which wait. Yields how
+  // many.
+  std::size_t release(const FileKey& file);
 
  private:
   struct Parts;

@@ -34,6 +34,7 @@ Result<Ok, ExportError> NfsServer::replace_exports(std::vector<ExportSpec> specs
     if (!added) return added;
   }
   context_->exports.replace(std::move(next));
+  context_->gate->exports_replaced();
   return Ok{};
 }
 

@@ -82,10 +82,23 @@ std::optional<Recall> FileShard::next_recall(const FileKey& key, std::uint64_t h
   return recall_of(one);
 }
 
+std::optional<Recall> FileShard::recall(const Stateid& stateid) {
+  DelegationState* const one = find_delegation(stateid);
+  if (one == nullptr || (one->recalled && !one->untold)) return std::nullopt;
+  one->recalled = true;
+  set_untold(*one, false);
+  return recall_of(*one);
+}
+
 void FileShard::untell(const Stateid& stateid) {
+  if (DelegationState* const one = find_delegation(stateid)) set_untold(*one, true);
+}
+
+DelegationState* FileShard::find_delegation(const Stateid& stateid) const {
   State* const state = find(stateid);
-  if (state != nullptr && state->type == State::Type::Delegation && state->revoked == Status::Ok)
-    set_untold(static_cast<DelegationState&>(*state), true);
+  if (state == nullptr || state->type != State::Type::Delegation || state->revoked != Status::Ok)
+    return nullptr;
+  return static_cast<DelegationState*>(state);
 }
 
 void FileShard::set_untold(DelegationState& delegation, bool untold) {
@@ -133,13 +146,27 @@ void Files::tell_recalls(const FileKey& file) {
       recall = shard.next_recall(file, hash);
     }
     if (!recall) return;
-    try {
-      if (told_) told_(*recall);
-    } catch (...) {
-      recall_again(recall->stateid);
-      throw;
-    }
+    tell(*recall);
   }
+}
+
+void Files::tell(const Recall& recall) {
+  try {
+    if (told_) told_(recall);
+  } catch (...) {
+    recall_again(recall.stateid);
+    throw;
+  }
+}
+
+void Files::recall(const Stateid& delegation) {
+  std::optional<Recall> recall;
+  {
+    FileShard& shard = impl_->shard_of(delegation);
+    const BriefLock lock(shard.mutex);
+    recall = shard.recall(delegation);
+  }
+  if (recall) tell(*recall);
 }
 
 void Files::hold_back(const FileKey& file, TimePoint until) {
@@ -205,10 +232,7 @@ void Files::keep_lease(const Stateid& delegation, std::shared_ptr<vfs::Lease> le
   auto kept = std::make_unique<LeaseRecord>(std::move(lease));
   FileShard& shard = impl_->shard_of(delegation);
   const BriefLock lock(shard.mutex);
-  State* const state = shard.find(delegation);
-  if (state == nullptr || state->type != State::Type::Delegation || state->revoked != Status::Ok)
-    return;
-  static_cast<DelegationState*>(state)->lease.swap(kept);
+  if (DelegationState* const one = shard.find_delegation(delegation)) one->lease.swap(kept);
 }
 
 Status Files::return_delegation(const FileKey& file, const Stateid& stateid, const Life& life) {

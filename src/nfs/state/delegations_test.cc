@@ -64,6 +64,42 @@ TEST_F(Nfs4StateDelegations, stand_as_they_are_until_who_asked_says_that_he_may)
   EXPECT_EQ(recalls[0].stateid, stateid);
 }
 
+TEST_F(Nfs4StateDelegations, are_wanted_back_without_a_conflict_once) {
+  const Stateid stateid = delegate(a, DelegationType::Read).stateid;
+  const Stateid other = delegate(b, DelegationType::Read).stateid;
+  for (int i = 0; i < 2; ++i) world.files.recall(stateid);
+  ASSERT_EQ(recalls.size(), 1u);
+  EXPECT_EQ(recalls[0].stateid, stateid);
+  EXPECT_EQ(recalls[0].clientid, a.id);
+  EXPECT_EQ(open(b, kWrites).kind, VerdictKind::Recall);
+  EXPECT_EQ(recalls.size(), 1u) << "it was told of that";
+  world.files.recall(other);
+  ASSERT_EQ(recalls.size(), 2u);
+  EXPECT_EQ(recalls[1].stateid, other);
+}
+
+TEST_F(Nfs4StateDelegations, are_wanted_back_again_where_nobody_could_be_told) {
+  const Stateid stateid = delegate(a, DelegationType::Read).stateid;
+  bool full = true;
+  world.files.on_recall([&](const Recall& recall) {
+    if (full) throw std::bad_alloc();
+    recalls.push_back(recall);
+  });
+  EXPECT_THROW(world.files.recall(stateid), std::bad_alloc);
+  full = false;
+  for (int i = 0; i < 2; ++i) world.files.recall(stateid);
+  EXPECT_EQ(recalls.size(), 1u);
+}
+
+TEST_F(Nfs4StateDelegations, are_not_wanted_back_when_they_are_gone) {
+  const Stateid returned = delegate(a, DelegationType::Read).stateid;
+  ASSERT_EQ(world.files.return_delegation(file, returned, *a.life), Status::Ok);
+  const Stateid revoked = delegate(b, DelegationType::Read).stateid;
+  world.files.revoke_delegation(revoked);
+  for (const Stateid& gone : {returned, revoked}) world.files.recall(gone);
+  EXPECT_TRUE(recalls.empty());
+}
+
 TEST_F(Nfs4StateDelegations, are_not_given_before_their_time) {
   using std::chrono::seconds;
   const auto at = [&](std::uint64_t number, TimePoint now) {

@@ -69,6 +69,8 @@ class FileShard {
                   State*& state) const;
   Stateid stateid_of(const State& state) const;
   State* find(const Stateid& stateid) const;
+  // Null: there is none, or it was revoked.
+  DelegationState* find_delegation(const Stateid& stateid) const;
   // Rows from `at` on, which moves on to the next shard at the end.
   void list(StateCursor& at, const StateFilter& filter, StatePage& page) const;
 
@@ -106,6 +108,8 @@ class FileShard {
   bool is_held_back(std::uint64_t hash, TimePoint now) const;
   // A Recall of this file that nobody was told of yet.
   std::optional<Recall> next_recall(const FileKey& key, std::uint64_t hash);
+  // The Recall of this delegation, unless somebody was told of it.
+  std::optional<Recall> recall(const Stateid& stateid);
   void untell(const Stateid& stateid);
   // As in Files.
   const DelegationState* write_delegation(const FileKey& key, std::uint64_t hash,

@@ -10,10 +10,10 @@
 // that Lapsed the Verdict says so: the caller ends that client (records first, Clients::end(),
 // release()) and asks again. When end() yields null the client came back: ask again all the same.
 //
-// A delegation goes Granted -> Recalled -> returned | revoked. The first conflict with it makes a
-// Recall, which the function of on_recall() is told once; the verdict is Recall until the
-// delegation is gone, and wait() tells when to ask again. Who keeps it too long is for others to
-// decide, who have clocks: revoke_delegation().
+// A delegation goes Granted -> Recalled -> returned | revoked. The first conflict with it, or
+// recall(), makes a Recall, which the function of on_recall() is told once; the verdict is Recall
+// until the delegation is gone, and wait() tells when to ask again. Who keeps it too long is for
+// others to decide, who have clocks: revoke_delegation().
 //
 // check() and access() are asked before anybody knows whether the store lets the caller do it, and
 // have no effect on what is in the way: that is for recall() and the end of who lapsed, after the
@@ -314,6 +314,9 @@ class Files {
   }
   // After a Recall of check() or access(): what is in the way is recalled from now on.
   void recall(const FileKey& file, Touch touch, const Life* by = nullptr);
+  // Wants a delegation back though nobody is in its way. One that was recalled already, or is gone,
+  // is left alone.
+  void recall(const Stateid& delegation);
   // Whether anything could be in the way of anybody.
   bool guarded() const { return guards_.load() != 0; }
 
@@ -392,6 +395,7 @@ class Files {
   Verdict guarded_access(const FileKey& file, Touch touch, const Life* by);
   Verdict checked(const FileKey& file, const Stateid& stateid, const Life& life, Touch touch);
   void tell_recalls(const FileKey& file);
+  void tell(const Recall& recall);
   static Status find_target(FileShard& shard, const LockArgs& args, const Life& life,
                             std::uint64_t owner_hash, LockTarget& target);
   struct Touched;

@@ -1,7 +1,9 @@
 // What versions 2 and 3 and NLM ask before they act: whether a client of NFSv4 has something
-// against it. Open for everything where version 4 is not served.
+// against it. Open for everything where version 4 is not served. Whoever replaces the exports says
+// so here, as clients of NFSv4 may hold something of those that are gone.
 //
-// Thread: any, but for guard() and open(), which are called while no Call runs.
+// Thread: any, but for guard() and open(), which are called while no Call runs and nobody replaces
+// exports.
 #pragma once
 
 #include <utility>
@@ -15,11 +17,15 @@ class Gate {
  public:
   using EndLapsed = UniqueFunction<void(ClientId)>;
   // `files` until open(). `end_lapsed` as of Verdict::Kind::Lapsed, at once or later.
-  void guard(Files& files, EndLapsed end_lapsed) {
+  void guard(Files& files, EndLapsed end_lapsed, UniqueFunction<void()> exports_replaced = {}) {
     files_ = &files;
     end_lapsed_ = std::move(end_lapsed);
+    exports_replaced_ = std::move(exports_replaced);
   }
-  void open() { files_ = nullptr; }
+  void open() {
+    files_ = nullptr;
+    exports_replaced_ = {};
+  }
   Files* files() const { return files_; }
 
   // False: nothing can be refused.
@@ -31,10 +37,15 @@ class Gate {
   // As of Verdict::Kind::Recall and Lapsed, where the store lets the caller do it.
   void recall(const FileKey& file, Touch touch) { files_->recall(file, touch); }
   void end_lapsed(ClientId client) { end_lapsed_(client); }
+  // Calls that begin from now on have the new exports.
+  void exports_replaced() {
+    if (exports_replaced_) exports_replaced_();
+  }
 
  private:
   Files* files_ = nullptr;
   EndLapsed end_lapsed_;
+  UniqueFunction<void()> exports_replaced_;
 };
 
 }  // namespace stag::nfs::state

@@ -1,5 +1,7 @@
 #include "nfs/v4/administration.h"
 
+#include <algorithm>
+
 #include "nfs/v4/callback/back_channel.h"
 
 namespace stag::nfs::nfs4 {
@@ -71,9 +73,19 @@ std::optional<ListedClient> Administration::client(state::ClientId id, TimePoint
 
 std::optional<std::string> Administration::export_of(const state::FileKey& file) const {
   const auto exports = shared_.server.exports.current();
-  const Export* const found = exports->find(file.via);
-  if (found == nullptr) return std::nullopt;
-  return found->path();
+  const std::string* const path = exports->path_of(file.via);
+  if (path == nullptr) return std::nullopt;
+  return *path;
+}
+
+bool Administration::is_served(const std::string& path) const {
+  const auto exports = shared_.server.exports.current();
+  return std::ranges::count(exports->all(), path, &Export::path) != 0;
+}
+
+bool Administration::was_removed(const std::string& path) const {
+  const auto exports = shared_.server.exports.current();
+  return std::ranges::count(exports->removed(), path, &Export::path) != 0;
 }
 
 }  // namespace stag::nfs::nfs4

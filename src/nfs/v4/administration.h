@@ -32,8 +32,16 @@ class Administration {
               state::StatePage& page) const {
     return shared_.files.list(at, filter, page);
   }
-  // The path of the export that a file is reached by; nullopt when it is no longer there.
+  // The path of the export that a file was reached by, also of one that was removed; nullopt when
+  // nobody knows it any more.
   std::optional<std::string> export_of(const state::FileKey& file) const;
+  // Whether the file is reached by that export still.
+  bool is_served(const state::FileKey& file) const {
+    return shared_.server.exports.current()->serves(file);
+  }
+  // Of paths in normal form.
+  bool is_served(const std::string& path) const;
+  bool was_removed(const std::string& path) const;
 
   // Ends a client with all it holds; it may not claim it after a restart, either. `done` runs once,
   // on whatever thread.

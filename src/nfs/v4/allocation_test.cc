@@ -141,6 +141,42 @@ TEST_F(Nfs4Allocation, that_fails_in_a_recall_does_not_keep_the_file_for_ever) {
   }
 }
 
+TEST_F(Nfs4Allocation, that_fails_when_an_export_is_removed_has_its_delegations_recalled_later) {
+  const auto serve = [this](bool data) {
+    ExportOptions open;
+    open.root_squash = false;
+    Exports exports;
+    if (data) STAG_CHECK(exports.add(1, {"/data", store_, open}).ok());
+    context_.exports.replace(std::move(exports));
+  };
+  failed_ = true;
+  for (std::size_t n = 1; failed_; ++n) {
+    ASSERT_EQ(open_for(kForReading).delegation_type, v4::OPEN_DELEGATE_READ) << n;
+    holder_client_.asked.clear();
+    serve(false);
+    allocations_until_failure = n;
+    context_.gate->exports_replaced();
+    pass(10ms);
+    failed_ = allocations_until_failure == 0;
+    allocations_until_failure = 0;
+    ASSERT_TRUE(comes_true([&] {
+      const std::uint32_t flags = status_flags();
+      if (flags != 0) bind(v4::CDFC4_FORE_OR_BOTH);
+      return !holder_client_.asked.empty();
+    })) << n;
+    const v4::stateid4 delegation = holder_client_.recall(0).stateid;
+    ASSERT_EQ(run(return_ops(delegation)).status, v4::NFS4ERR_STALE) << n;
+    serve(true);
+    // Nobody gets another one for a while.
+    for (int i = 0; i < 40; ++i) {
+      status_flags();
+      as(other_, [&] { return status_flags(); });
+      pass(1s);
+    }
+    ASSERT_LT(n, kMost);
+  }
+}
+
 TEST_F(Nfs4Allocation, that_fails_in_a_question_to_the_holder_leaves_no_question_open) {
   ASSERT_EQ(open_for(kForBoth).delegation_type, v4::OPEN_DELEGATE_WRITE);
   holder_client_.size = 4711;

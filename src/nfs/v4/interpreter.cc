@@ -209,20 +209,38 @@ class Interpreter {
     tell(entry.number, status, runs_ && entry.row->needs != Needs::Nothing);
     status_ = status;
     ++next_;
-    if (status == v4::NFS4ERR_STALE) give_back_unreachable();
+    if (status == v4::NFS4ERR_STALE && runs_) give_back_unreachable(entry);
   }
 
   // Linux's client asks for attributes before it gives something back, and takes it for given back
-  // when the file is gone. What it had, which nobody else can use, would stay until it ends.
-  void give_back_unreachable() {
-    const bool gone = runs_ && compound_.slot() != nullptr && next_ < list_.entries().size() &&
-                      std::holds_alternative<ExportObject>(compound_.current());
-    if (!gone || before(list_.entries()[next_], next_) != v4::NFS4_OK) return;
-    const OperationList::Entry& entry = list_.entries()[next_];
-    if (entry.number == v4::OP_CLOSE)
-      close(compound_, *static_cast<v4::CLOSE4args*>(entry.arguments));
-    if (entry.number == v4::OP_DELEGRETURN)
+  // when the file is gone; of an export that was removed everybody does. What it had, which nobody
+  // else can use, would stay until it ends.
+  void give_back_unreachable(const OperationList::Entry& stale) {
+    const auto& entries = list_.entries();
+    std::size_t at = next_;
+    if (stale.number == v4::OP_PUTFH) {
+      const auto& args = *static_cast<const v4::PUTFH4args*>(stale.arguments);
+      if (!compound_.set_current_removed(args.object.bytes())) return;
+      if (at < entries.size() && entries[at].number == v4::OP_GETATTR) ++at;
+    }
+    const bool gone =
+        at < entries.size() && std::holds_alternative<ExportObject>(compound_.current());
+    if (gone && before(entries[at], at) == v4::NFS4_OK) give_back(entries[at]);
+  }
+  // Version 4.0: not in the turn of an owner, who does not count what was not answered.
+  void give_back(const OperationList::Entry& entry) {
+    const auto known = [this](const v4::stateid4& stateid) {
+      return compound_.identify(stateid) == v4::NFS4_OK;
+    };
+    if (entry.number == v4::OP_CLOSE) {
+      auto& args = *static_cast<v4::CLOSE4args*>(entry.arguments);
+      if (known(args.open_stateid)) close(compound_, args);
+    } else if (entry.number == v4::OP_LOCKU) {
+      auto& args = *static_cast<v4::LOCKU4args*>(entry.arguments);
+      if (known(args.lock_stateid)) locku(compound_, args);
+    } else if (entry.number == v4::OP_DELEGRETURN) {
       delegreturn(compound_, *static_cast<v4::DELEGRETURN4args*>(entry.arguments));
+    }
   }
 
   void tell(std::uint32_t number, v4::nfsstat4 status, bool on_filehandle) {

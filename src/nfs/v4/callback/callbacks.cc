@@ -43,7 +43,7 @@ void Callbacks::recall(const state::Recall& wanted) {
     try {
       begin(key, [&] { return std::make_unique<DelegationRecall>(shared_, wanted, home_.now()); });
     } catch (...) {
-      if (!pending_.contains(key)) shared_.files.recall_again(wanted.stateid);
+      if (!pending_.contains(key)) shared_.recall_again(wanted.stateid);
       throw;
     }
   });

@@ -92,6 +92,18 @@ Result<Object, v4::nfsstat4> Compound::resolve(Bytes filehandle) const {
   return Object{*std::move(object)};
 }
 
+bool Compound::set_current_removed(Bytes filehandle) {
+  const auto opened = shared_.server.handles.open(filehandle);
+  const Export* const removed =
+      opened ? admission_.exports().find_removed(opened->export_id) : nullptr;
+  if (removed == nullptr) return false;
+  ExportObject object;
+  object.export_ = removed;
+  object.handle = opened->object;
+  set_current(object);
+  return true;
+}
+
 Result<Object, v4::nfsstat4> Compound::enter(const PseudoFs::Node& node, Security security) const {
   if (node.mounted == nullptr) return Object{&node};
   // RFC 8881 7.3: a client that is kept out of the export above sees but the way to what is below.

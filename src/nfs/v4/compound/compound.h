@@ -105,6 +105,9 @@ class Compound {
 
   // The object that a filehandle of a client names.
   Result<Object, v4::nfsstat4> resolve(Bytes filehandle) const;
+  // Makes an object of an export that was removed the current one, to give back what its client has
+  // of it, and nothing else. False: it is none.
+  bool set_current_removed(Bytes filehandle);
   // An object of the pseudo file system, or the export that is mounted there.
   Result<Object, v4::nfsstat4> enter(const PseudoFs::Node& node,
                                      Security security = Security::Checked) const;

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "base/reason.h"
+#include "nfs/state/listing.h"
 #include "nfs/v4/compound/lease_timer.h"
 
 namespace stag::nfs::nfs4 {
@@ -44,8 +45,9 @@ SharedState::SharedState(const ServerContext& context, const Nfs4Options& wanted
   if (options.recovery != nullptr)
     options.grace->finish_by(
         [this](std::uint64_t number, TimePoint now) { finish_grace(number, now); });
-  server.gate->guard(files,
-                     [this](state::ClientId client) { end_lapsed(client, EndedFor::Conflict); });
+  server.gate->guard(
+      files, [this](state::ClientId client) { end_lapsed(client, EndedFor::Conflict); },
+      [this] { recall_removed(); });
 }
 
 std::uint32_t SharedState::epoch() const {
@@ -95,6 +97,7 @@ void SharedState::expire(TimePoint now) {
   if (now_and_then) now_and_then();
   watch_leases();
   files.tell_again();
+  if (unrecalled_) recall_removed();
   std::vector<state::LifePtr> lapsed;
   for (const state::LifePtr& over : clients.expire(now, &lapsed))
     attempt([&] {
@@ -106,6 +109,32 @@ void SharedState::expire(TimePoint now) {
   for (const state::LifePtr& life : lapsed)
     if (keeps_programs_out(*life)) attempt([&] { end_lapsed(life->clientid, EndedFor::Conflict); });
   if (!lapsed.empty()) files.tell_of_lapse();
+}
+
+void SharedState::recall_removed() noexcept {
+  unrecalled_ = false;
+  try {
+    recall_unserved();
+  } catch (const std::bad_alloc&) {
+    unrecalled_ = true;
+  }
+}
+
+void SharedState::recall_unserved() {
+  const auto exports = server.exports.current();
+  state::StateCursor at;
+  state::StatePage page;
+  for (bool more = true; more;) {
+    more = files.list(at, {std::nullopt, state::StateInfo::Type::Delegation}, page);
+    for (const state::StateInfo& each : page.rows())
+      if (!exports->serves(each.file)) files.recall(each.stateid);
+  }
+}
+
+// Of a file whose export is gone no conflict makes another one.
+void SharedState::recall_again(const state::Stateid& delegation) {
+  files.recall_again(delegation);
+  unrecalled_ = true;
 }
 
 void SharedState::watch_leases() {

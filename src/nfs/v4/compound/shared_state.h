@@ -88,6 +88,11 @@ class SharedState {
   // Lets leases run out, and ends clients that nobody waits for any more; once a second at most,
   // however often it is called.
   void expire(TimePoint now);
+  // Wants back the delegations of exports that are gone: clients would keep their files open, and
+  // so the disk in use, as long as they live. What fails for want of memory is done by expire().
+  void recall_removed() noexcept;
+  // Nobody could be told of a Recall after all.
+  void recall_again(const state::Stateid& delegation);
   // A client was confirmed, whose lease runs out even if no client calls any more, or a grace
   // period has begun, which ends likewise.
   void watch_leases();
@@ -112,6 +117,7 @@ class SharedState {
   Task<state::Status> destroy(state::ClientId client, Loop& loop, const void* asker);
 
  private:
+  void recall_unserved();
   void free_state(const state::Life& ended);
   // Whether it has locks that programs of this machine run into, who cannot ask for its end.
   bool keeps_programs_out(const state::Life& life) const;
@@ -123,6 +129,7 @@ class SharedState {
   void finish_grace(std::uint64_t number, TimePoint now);
 
   const LocalLockTable::SourceId local_locks_;
+  std::atomic<bool> unrecalled_{false};         // recall_removed() has not done all that it should
   std::atomic<TimePoint::rep> next_expiry_{0};  // as time since the clock's zero
   BriefMutex mutex_;
   std::weak_ptr<const Exports> exports_;  // that pseudo_fs_ was made of

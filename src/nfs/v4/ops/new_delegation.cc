@@ -6,6 +6,16 @@
 
 namespace stag::nfs::nfs4 {
 
+namespace {
+
+// Not as the COMPOUND began: where the export went meanwhile, those of its delegations that were
+// made before have been recalled.
+bool is_served(const Compound& compound, const ExportObject& file) {
+  return compound.shared().server.exports.current()->serves(file.key());
+}
+
+}  // namespace
+
 Task<bool> keep_from_programs(Compound& compound, const ExportObject& file,
                               state::DelegationType type, const state::Stateid& delegation) {
   Callbacks* const callbacks = compound.shared().callbacks.load(std::memory_order_acquire);
@@ -38,7 +48,10 @@ Task<state::StateidResult> delegate(Compound& compound, const ExportObject& file
     return compound.shared().files.delegate(wanted, compound.life());
   });
   note_limit(compound, Reason::Nfs4DelegationsTooMany, made.limit);
-  co_return made;
+  if (made.status != state::Status::Ok || is_served(compound, file)) co_return made;
+  compound.shared().files.return_delegation(file.key(), made.stateid, *compound.life());
+  co_return state::StateidResult{reclaim ? state::Status::ReclaimConflict : state::Status::Denied,
+                                 {}};
 }
 
 }  // namespace stag::nfs::nfs4

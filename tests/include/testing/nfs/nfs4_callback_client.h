@@ -58,7 +58,7 @@ class CallbackClient {
   std::vector<rpc::Caller> callers;
   // Statuses of the operations to come, then NFS4_OK; and of CB_SEQUENCE.
   std::deque<nfs::v4::nfsstat4> statuses, sequence_statuses;
-  std::function<void()> on_recall;
+  std::function<void()> on_recall, on_probe;
   // What CB_GETATTR finds.
   std::uint64_t change = 0, size = 0;
 
@@ -72,6 +72,7 @@ class CallbackClient {
   using Refusable = Result<Answer, rpc::CallRefusal>;
   Task<Result<xdr::Void, rpc::CallRefusal>> probed() {
     ++probes;
+    if (on_probe) on_probe();
     if (!answers) co_return Failure{rpc::CallRefusal{.drop = true}};
     co_return xdr::Void{};
   }

@@ -1,0 +1,213 @@
+// An export is removed while clients hold something of its files: what has its files open is wanted
+// back, and given back though its filehandles are stale.
+#include "nfs/v4/administration.h"
+#include "testing/nfs/nfs40_callbacks_fixture.h"
+#include "testing/nfs/nfs4_delegations_fixture.h"
+
+namespace stag::nfs::nfs4 {
+namespace {
+
+using namespace stag::testing;
+using namespace std::chrono_literals;
+
+template <class Fixture>
+class Removing : public Fixture {
+ protected:
+  using Res = v4::COMPOUND4res;
+
+  // /data as before, or without it. Another export comes and goes each time.
+  void serve(bool data, bool read_only = false) {
+    ExportOptions open;
+    open.root_squash = false;
+    open.read_only = read_only;
+    Exports exports;
+    if (data) STAG_CHECK(exports.add(1, {"/data", this->store_, open}).ok());
+    const std::uint32_t another = ++others_;
+    STAG_CHECK(
+        exports.add(another, {"/" + std::to_string(another), this->fixed_store_, open}).ok());
+    this->context_.exports.replace(std::move(exports));
+    this->context_.gate->exports_replaced();
+  }
+  void remove() { serve(false); }
+
+  std::vector<state::StateInfo> states() {
+    state::StateCursor at;
+    state::StatePage page;
+    std::vector<state::StateInfo> all;
+    for (bool more = true; more;) {
+      more = this->nfs4_.administration().states(at, {}, page);
+      all.insert(all.end(), page.rows().begin(), page.rows().end());
+    }
+    return all;
+  }
+  static Op return_op(const v4::stateid4& stateid) {
+    return op(v4::OP_DELEGRETURN, &Op::opdelegreturn, v4::DELEGRETURN4args{stateid});
+  }
+  static Op close_op(const v4::stateid4& stateid, std::uint32_t seqid = 0) {
+    return op(v4::OP_CLOSE, &Op::opclose, v4::CLOSE4args{seqid, stateid});
+  }
+  static Op unlock_op(const v4::stateid4& stateid) {
+    v4::LOCKU4args args;
+    args.locktype = v4::WRITE_LT;
+    args.lock_stateid = stateid;
+    args.length = 10;
+    return op(v4::OP_LOCKU, &Op::oplocku, args);
+  }
+
+ private:
+  std::uint32_t others_ = 10;
+};
+
+class Nfs4RemovedExport : public Removing<Nfs4DelegationsServed> {
+ protected:
+  v4::stateid4 read_delegation() {
+    const v4::open_delegation4 given = open_for(kForReading);
+    EXPECT_EQ(given.delegation_type, v4::OPEN_DELEGATE_READ);
+    close({v4::NFS4_OK, opened_, handle_});
+    return given.delegation_type == v4::OPEN_DELEGATE_READ ? given.read().stateid : v4::stateid4{};
+  }
+  Opened locked(v4::stateid4& lock) {
+    const Opened file = create("locked");
+    v4::LOCK4args args;
+    args.locktype = v4::WRITE_LT;
+    args.length = 10;
+    args.locker.new_lock_owner = true;
+    args.locker.open_owner() = {0, file.stateid, 0, {clientid_, Rope::copy_of(bytes_of("locker"))}};
+    const Res results = run({putfh(file.handle), op(v4::OP_LOCK, &Op::oplock, std::move(args))});
+    EXPECT_EQ(results.status, v4::NFS4_OK);
+    lock = results.resarray[1].oplock().resok4().lock_stateid;
+    return file;
+  }
+};
+
+TEST_F(Nfs4RemovedExport,
+       has_its_delegations_recalled_and_given_back_though_its_handles_are_stale) {
+  const v4::stateid4 delegation = read_delegation();
+  remove();
+  loop_.pass(100ms);
+  ASSERT_EQ(holder_client_.asked.size(), 1u);
+  EXPECT_EQ(holder_client_.recall(0).stateid, delegation);
+  EXPECT_EQ(holder_client_.recall(0).fh, handle_);
+  EXPECT_EQ(run(return_ops(delegation)).status, v4::NFS4ERR_STALE);
+  EXPECT_TRUE(states().empty());
+  loop_.pass(3s);
+  EXPECT_EQ(holder_client_.asked.size(), 1u) << "it is over";
+}
+
+// As Linux's client gives one back.
+TEST_F(Nfs4RemovedExport, gets_back_what_is_returned_behind_a_GETATTR) {
+  const v4::stateid4 delegation = read_delegation();
+  remove();
+  EXPECT_EQ(run({putfh(handle_), getattr({1u << v4::FATTR4_CHANGE}), return_op(delegation)}).status,
+            v4::NFS4ERR_STALE);
+  EXPECT_TRUE(states().empty());
+}
+
+TEST_F(Nfs4RemovedExport, has_the_delegations_revoked_that_are_not_given_back_within_a_lease) {
+  read_delegation();
+  remove();
+  for (int i = 0; i < 80; ++i) {
+    EXPECT_EQ(status_flags(), 0u) << i;
+    loop_.pass(1s);
+  }
+  EXPECT_EQ(states().at(0).revoked, state::Status::Ok);
+  for (int i = 0; i < 12; ++i) {
+    status_flags();
+    loop_.pass(1s);
+  }
+  EXPECT_EQ(status_flags(), v4::SEQ4_STATUS_RECALLABLE_STATE_REVOKED);
+  EXPECT_EQ(states().at(0).revoked, state::Status::DelegRevoked);
+}
+
+TEST_F(Nfs4RemovedExport, is_another_one_than_those_that_stay_of_which_nothing_is_recalled) {
+  read_delegation();
+  for (const bool read_only : {true, false}) {
+    serve(true, read_only);
+    loop_.pass(2s);
+  }
+  EXPECT_TRUE(holder_client_.asked.empty());
+  EXPECT_FALSE(states().at(0).recalled);
+}
+
+// An OPEN that began before: its Call has the exports of before.
+TEST_F(Nfs4RemovedExport, gives_no_delegation_to_an_OPEN_that_was_in_progress) {
+  bool removed = false;
+  holder_client_.on_probe = [&] {
+    removed = true;
+    remove();
+  };
+  EXPECT_EQ(open_for(kForReading).delegation_type, v4::OPEN_DELEGATE_NONE);
+  EXPECT_TRUE(removed);
+  ASSERT_EQ(states().size(), 1u);
+  EXPECT_EQ(states()[0].type, state::StateInfo::Type::Open);
+}
+
+TEST_F(Nfs4RemovedExport, has_locks_and_opens_given_up_by_who_is_told_that_it_is_stale) {
+  act_as(other_);
+  v4::stateid4 lock;
+  const Opened file = locked(lock);
+  remove();
+  EXPECT_EQ(run({putfh(file.handle), unlock_op(lock)}).status, v4::NFS4ERR_STALE);
+  ASSERT_EQ(states().size(), 2u);
+  for (const state::StateInfo& each : states()) EXPECT_TRUE(each.ranges.empty());
+  EXPECT_EQ(run({putfh(file.handle), close_op(file.stateid)}).status, v4::NFS4ERR_STALE);
+  EXPECT_TRUE(states().empty());
+}
+
+// Neither another client nor another file's handle gives anything back.
+TEST_F(Nfs4RemovedExport, keeps_what_others_say_that_they_give_back) {
+  const v4::stateid4 delegation = read_delegation();
+  const Opened file = create("another");
+  const std::size_t held = states().size();
+  remove();
+  EXPECT_EQ(run({putfh(file.handle), return_op(delegation)}).status, v4::NFS4ERR_STALE);
+  as(other_, [&] { return run({putfh(handle_), return_op(delegation)}).status; });
+  as(other_, [&] { return run({putfh(file.handle), close_op(file.stateid)}).status; });
+  EXPECT_EQ(states().size(), held);
+}
+
+TEST_F(Nfs4RemovedExport, is_shown_with_its_former_path_until_it_is_there_again) {
+  create("held");
+  const Administration admin = nfs4_.administration();
+  const state::FileKey file = states().at(0).file;
+  EXPECT_TRUE(admin.is_served(file));
+  EXPECT_FALSE(admin.was_removed("/data"));
+  remove();
+  remove();
+  EXPECT_EQ(admin.export_of(file), "/data");
+  EXPECT_FALSE(admin.is_served(file));
+  EXPECT_FALSE(admin.is_served("/data"));
+  EXPECT_TRUE(admin.was_removed("/data"));
+  serve(true);
+  EXPECT_EQ(admin.export_of(file), "/data");
+  EXPECT_TRUE(admin.is_served(file));
+  EXPECT_TRUE(admin.is_served("/data"));
+  EXPECT_FALSE(admin.was_removed("/data"));
+}
+
+class Nfs40RemovedExport : public Removing<Nfs40CallbacksServed> {};
+
+TEST_F(Nfs40RemovedExport, gets_back_what_clients_without_sessions_have) {
+  const v4::open_delegation4 given = open_again(v4::OPEN4_SHARE_ACCESS_READ);
+  ASSERT_EQ(given.delegation_type, v4::OPEN_DELEGATE_READ);
+  const Opened second = open_file(1, "second", "another owner");
+  const v4::stateid4 lock = lock_stateid(this->lock(second, 3, 0, "locker"));
+  const auto held = [this] {
+    return std::ranges::count(states(), holder_, &state::StateInfo::clientid);
+  };
+  remove();
+  loop_.pass(100ms);
+  EXPECT_EQ(listener_.asked.size(), 1u);
+  EXPECT_EQ(held(), 4);
+  EXPECT_EQ(give_back(given.read().stateid).status, v4::NFS4ERR_STALE);
+  EXPECT_EQ(held(), 3);
+  EXPECT_EQ(unlock(second, lock, 1).status, v4::NFS4ERR_STALE);
+  for (const state::StateInfo& each : states()) EXPECT_TRUE(each.ranges.empty());
+  EXPECT_EQ(close(second, 4).status, v4::NFS4ERR_STALE);
+  EXPECT_EQ(held(), 1);
+  serve(true);
+  EXPECT_EQ(open_raw(4, "second", "another owner").status, v4::NFS4_OK) << "it is in step";
+}
+
+}  // namespace
+}  // namespace stag::nfs::nfs4
