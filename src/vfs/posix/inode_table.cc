@@ -2,17 +2,29 @@
 
 #include <sys/stat.h>
 
+#include "base/reason.h"
+
 namespace stag::vfs::posix {
 namespace {
 
+// Names that are written at once, when they can be again.
+constexpr std::uint32_t kBatch = 256;
+
+// `unwritten` is in memory, as all that is TEMP; lower numbers are older.
 constexpr const char* kSchema =
+    "PRAGMA temp_store = MEMORY;"
     "PRAGMA journal_mode = WAL;"
     "PRAGMA synchronous = NORMAL;"
     "CREATE TABLE IF NOT EXISTS names ("
     "  directory INTEGER NOT NULL, directory_born INTEGER NOT NULL, name BLOB NOT NULL,"
     "  inode INTEGER NOT NULL, born INTEGER NOT NULL,"
     "  PRIMARY KEY (directory, directory_born, name)) WITHOUT ROWID;"
-    "CREATE INDEX IF NOT EXISTS objects ON names (inode, born);";
+    "CREATE INDEX IF NOT EXISTS objects ON names (inode, born);"
+    "CREATE TEMP TABLE unwritten (number INTEGER PRIMARY KEY,"
+    "  directory INTEGER NOT NULL, directory_born INTEGER NOT NULL, name BLOB NOT NULL,"
+    "  inode INTEGER NOT NULL, born INTEGER NOT NULL,"
+    "  UNIQUE (directory, directory_born, name));"
+    "CREATE INDEX temp.unwritten_objects ON unwritten (inode, born);";
 
 }  // namespace
 
@@ -28,6 +40,10 @@ class InodeTable::Use {
   Use& bind(InodeKey key) {
     sqlite3_bind_int64(statement_, ++bound_, static_cast<sqlite3_int64>(key.inode));
     sqlite3_bind_int64(statement_, ++bound_, static_cast<sqlite3_int64>(key.born));
+    return *this;
+  }
+  Use& bind(std::uint32_t number) {
+    sqlite3_bind_int64(statement_, ++bound_, number);
     return *this;
   }
   Use& bind(std::string_view name) {
@@ -51,15 +67,51 @@ class InodeTable::Use {
   int bound_ = 0;
 };
 
-bool InodeTable::prepare(const char* text, Statement& statement) {
-  sqlite3_stmt* prepared = nullptr;
-  if (sqlite3_prepare_v2(database_.get(), text, -1, &prepared, nullptr) != SQLITE_OK) return false;
-  statement.reset(prepared);
+bool InodeTable::prepare_statements() {
+  struct Text {
+    Statement InodeTable::*statement;
+    const char* text;
+  };
+  static constexpr Text kTexts[] = {
+      {&InodeTable::find_,
+       "SELECT inode, born FROM names WHERE directory = ? AND directory_born = ? AND name = ?"},
+      {&InodeTable::record_, "INSERT OR REPLACE INTO names VALUES (?, ?, ?, ?, ?)"},
+      {&InodeTable::forget_,
+       "DELETE FROM names WHERE directory = ? AND directory_born = ? AND name = ?"
+       " AND inode = ? AND born = ?"},
+      {&InodeTable::names_,
+       "SELECT directory, directory_born, name FROM names WHERE inode = ?1 AND born = ?2"
+       " UNION ALL"
+       " SELECT directory, directory_born, name FROM unwritten WHERE inode = ?1 AND born = ?2"},
+      {&InodeTable::keep_unwritten_,
+       "INSERT INTO unwritten (directory, directory_born, name, inode, born)"
+       " VALUES (?, ?, ?, ?, ?) ON CONFLICT (directory, directory_born, name)"
+       " DO UPDATE SET inode = excluded.inode, born = excluded.born"},
+      {&InodeTable::trim_unwritten_,
+       "DELETE FROM unwritten WHERE number <= (SELECT max(number) FROM unwritten) - ?"},
+      {&InodeTable::forget_unwritten_,
+       "DELETE FROM unwritten WHERE directory = ? AND directory_born = ? AND name = ?"
+       " AND inode = ? AND born = ?"},
+      {&InodeTable::supersede_unwritten_,
+       "DELETE FROM unwritten WHERE directory = ? AND directory_born = ? AND name = ?"},
+      {&InodeTable::write_back_,
+       "INSERT OR REPLACE INTO names SELECT directory, directory_born, name, inode, born"
+       " FROM unwritten ORDER BY number LIMIT ?"},
+      {&InodeTable::drop_written_,
+       "DELETE FROM unwritten WHERE number IN"
+       " (SELECT number FROM unwritten ORDER BY number LIMIT ?)"},
+  };
+  for (const Text& each : kTexts) {
+    sqlite3_stmt* prepared = nullptr;
+    if (sqlite3_prepare_v2(database_.get(), each.text, -1, &prepared, nullptr) != SQLITE_OK)
+      return false;
+    (this->*each.statement).reset(prepared);
+  }
   return true;
 }
 
 Result<std::unique_ptr<InodeTable>, std::string> InodeTable::open(const std::string& path) {
-  std::unique_ptr<InodeTable> table(new InodeTable);
+  std::unique_ptr<InodeTable> table(new InodeTable(path));
   sqlite3* database = nullptr;
   const int opened =
       sqlite3_open_v2(path.c_str(), &database,
@@ -68,41 +120,62 @@ Result<std::unique_ptr<InodeTable>, std::string> InodeTable::open(const std::str
   // It has the names of files that others may not list, and may lie where they can pass through.
   for (const char* const each : {"", "-wal", "-shm", "-journal"})
     ::chmod((path + each).c_str(), 0600);
-  const bool ready =
-      opened == SQLITE_OK && sqlite3_busy_timeout(database, 5000) == SQLITE_OK &&
-      sqlite3_exec(database, kSchema, nullptr, nullptr, nullptr) == SQLITE_OK &&
-      table->prepare(
-          "SELECT inode, born FROM names WHERE directory = ? AND directory_born = ? AND name = ?",
-          table->find_) &&
-      table->prepare("INSERT OR REPLACE INTO names VALUES (?, ?, ?, ?, ?)", table->record_) &&
-      table->prepare(
-          "DELETE FROM names WHERE directory = ? AND directory_born = ? AND name = ?"
-          " AND inode = ? AND born = ?",
-          table->forget_) &&
-      table->prepare(
-          "SELECT directory, directory_born, name FROM names WHERE inode = ? AND born = ?",
-          table->names_);
+  const bool ready = opened == SQLITE_OK && sqlite3_busy_timeout(database, 5000) == SQLITE_OK &&
+                     sqlite3_exec(database, kSchema, nullptr, nullptr, nullptr) == SQLITE_OK &&
+                     table->prepare_statements();
   if (!ready)
     return Failure{path + ": " +
                    (database != nullptr ? sqlite3_errmsg(database) : "out of memory")};
   return table;
 }
 
+InodeTable::~InodeTable() {
+  while (has_unwritten_ && write_back()) {
+  }
+}
+
 InodeTable::Recorded InodeTable::record(InodeKey directory, std::string_view name,
                                         InodeKey object) {
-  std::lock_guard lock(mutex_);
+  std::string trouble;
   {
-    Use find(find_);
-    if (find.bind(directory).bind(name).row() && find.key(0) == object) return Recorded::Known;
+    std::lock_guard lock(mutex_);
+    const bool known = is_written(directory, name, object);
+    const bool written = known || Use(record_).bind(directory).bind(name).bind(object).done();
+    if (!written && !has_unwritten_) trouble = sqlite3_errmsg(database_.get());
+    if (!written) keep_unwritten(directory, name, object);
+    if (written && has_unwritten_) {
+      (void)Use(supersede_unwritten_).bind(directory).bind(name).done();
+      if (!known) (void)write_back();
+    }
+    if (known) return Recorded::Known;
   }
-  const bool kept = Use(record_).bind(directory).bind(name).bind(object).done();
-  return kept ? Recorded::New : Recorded::Failed;
+  if (!trouble.empty()) trace(Reason::InodeTableUnwritten, path_, trouble);
+  return Recorded::New;
+}
+
+bool InodeTable::is_written(InodeKey directory, std::string_view name, InodeKey object) {
+  Use find(find_);
+  return find.bind(directory).bind(name).row() && find.key(0) == object;
+}
+
+void InodeTable::keep_unwritten(InodeKey directory, std::string_view name, InodeKey object) {
+  has_unwritten_ = true;
+  (void)Use(keep_unwritten_).bind(directory).bind(name).bind(object).done();
+  (void)Use(trim_unwritten_).bind(kMostUnwritten).done();
+}
+
+bool InodeTable::write_back() {
+  if (!Use(write_back_).bind(kBatch).done() || !Use(drop_written_).bind(kBatch).done())
+    return false;
+  has_unwritten_ = sqlite3_changes(database_.get()) == static_cast<int>(kBatch);
+  return true;
 }
 
 void InodeTable::forget(InodeKey directory, std::string_view name, InodeKey object) {
   std::lock_guard lock(mutex_);
   // A row that stays is found out when it is followed.
   (void)Use(forget_).bind(directory).bind(name).bind(object).done();
+  if (has_unwritten_) (void)Use(forget_unwritten_).bind(directory).bind(name).bind(object).done();
 }
 
 std::vector<NameOfInode> InodeTable::names_of(InodeKey object) {

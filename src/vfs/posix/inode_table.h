@@ -4,6 +4,10 @@
 // still does. The table is in SQLite: a killed process loses no row, a machine that loses power at
 // most the newest rows, whose handles become stale.
 //
+// Names that cannot be written, on a full disk for example, are kept in memory: the kMostUnwritten
+// that came last. They are written once another name could be, or when the table is closed; if the
+// process ends without that, their handles become stale.
+//
 // Thread: any that may block.
 #pragma once
 
@@ -35,10 +39,13 @@ struct NameOfInode {
 
 class InodeTable {
  public:
+  static constexpr std::uint32_t kMostUnwritten = 1 << 14;
+
   // `path` ":memory:" keeps nothing. Fails with SQLite's words.
   static Result<std::unique_ptr<InodeTable>, std::string> open(const std::string& path);
+  ~InodeTable();
 
-  enum class Recorded : std::uint8_t { New, Known, Failed };
+  enum class Recorded : std::uint8_t { New, Known };
   // (directory, name) leads to `object` now. Costs a lookup when that is known already.
   Recorded record(InodeKey directory, std::string_view name, InodeKey object);
   // (directory, name) does not lead to `object` any more; what the table has of others stays.
@@ -56,15 +63,27 @@ class InodeTable {
   using Statement = std::unique_ptr<sqlite3_stmt, Finalize>;
   class Use;  // a statement between its first binding and its reset
 
-  InodeTable() = default;
-  bool prepare(const char* text, Statement& statement);
+  explicit InodeTable(std::string path) : path_(std::move(path)) {}
+  bool prepare_statements();
+  bool is_written(InodeKey directory, std::string_view name, InodeKey object);
+  void keep_unwritten(InodeKey directory, std::string_view name, InodeKey object);
+  // Writes the oldest of them. False when that fails.
+  bool write_back();
 
+  const std::string path_;
   std::mutex mutex_;
   std::unique_ptr<sqlite3, CloseDatabase> database_;
   Statement find_;
   Statement record_;
   Statement forget_;
   Statement names_;
+  bool has_unwritten_ = false;
+  Statement keep_unwritten_;
+  Statement trim_unwritten_;
+  Statement forget_unwritten_;
+  Statement supersede_unwritten_;
+  Statement write_back_;
+  Statement drop_written_;
 };
 
 }  // namespace stag::vfs::posix

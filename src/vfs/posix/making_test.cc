@@ -16,8 +16,10 @@
 #include <set>
 #include <thread>
 
+#include "base/reason.h"
 #include "testing/vfs/posix_backend.h"
 #include "vfs/posix/inode_table.h"
+#include "vfs/posix/object.h"
 #include "vfs/posix/posix.h"
 
 namespace {
@@ -118,8 +120,9 @@ int sqlite3_step(sqlite3_stmt* statement) {
   const char* const text = ::sqlite3_sql(statement);  // null within SQLite
   if (text != nullptr && std::string_view(text).starts_with("DELETE"))
     run_once(interference.before_forgetting);
-  if (interference.table_is_full && text != nullptr && std::string_view(text).starts_with("INSERT"))
-    return SQLITE_FULL;
+  const bool writes_names =
+      text != nullptr && std::string_view(text).starts_with("INSERT OR REPLACE INTO names");
+  if (interference.table_is_full && writes_names) return SQLITE_FULL;
   return step(statement);
 }
 }
@@ -471,8 +474,7 @@ TEST_F(PosixRemembering, a_name_that_another_file_got_before_it_is_forgotten_is_
   EXPECT_EQ(names(), std::set<std::string>{"file"});
 }
 
-// A look-up may fail for it, not what was done.
-TEST_F(PosixRemembering, a_change_whose_name_cannot_be_kept_is_answered_as_done) {
+TEST_F(PosixRemembering, a_change_whose_name_cannot_be_written_is_answered_as_done) {
   const CallerContext caller{loop, root};
   const Handle top = fs().root();
   const Handle file = finish(loop, fs().lookup(caller, top, "file"))->node.handle;
@@ -481,8 +483,99 @@ TEST_F(PosixRemembering, a_change_whose_name_cannot_be_kept_is_answered_as_done)
   EXPECT_TRUE(finish(loop, fs().link(caller, file, top, "link")).ok());
   EXPECT_TRUE(finish(loop, fs().rename(caller, top, "new", top, "moved")).ok());
   EXPECT_TRUE(finish(loop, fs().remove(caller, top, "moved")).ok());
-  files::create_directory(backend.export_path() / "unknown");
-  EXPECT_EQ(finish(loop, fs().lookup(caller, top, "unknown")).error(), Status::Io);
+}
+
+TEST_F(PosixRemembering, names_that_cannot_be_written_are_found_and_lead_to_their_files) {
+  const CallerContext caller{loop, root};
+  const std::uint64_t told = reason_counters().of(Reason::InodeTableUnwritten);
+  interference.table_is_full = true;
+  files::create_directory(backend.export_path() / "folder");
+  std::ofstream(backend.export_path() / "folder" / "looked at") << "text";
+  std::ofstream(backend.export_path() / "folder" / "listed");
+  const auto folder = finish(loop, fs().lookup(caller, fs().root(), "folder"));
+  ASSERT_TRUE(folder.ok());
+  const auto file = finish(loop, fs().lookup(caller, folder->node.handle, "looked at"));
+  ASSERT_TRUE(file.ok());
+  testing::Names listed;
+  ListFrom from;
+  from.with_nodes = true;
+  EXPECT_TRUE(finish(loop, fs().list(caller, folder->node.handle, from, listed)).ok());
+  EXPECT_EQ(listed.nodes.at("listed").attributes.type, FileType::Regular);
+  posix::ObjectCache::drop_all();
+  const auto read = finish(loop, fs().read(caller, file->node.handle, 0, 4));
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->data, Rope::copy_of(bytes_of("text")));
+  EXPECT_EQ(reason_counters().of(Reason::InodeTableUnwritten) - told, 1u);
+}
+
+TEST_F(PosixRemembering, names_are_written_when_another_one_can_be) {
+  const CallerContext caller{loop, root};
+  interference.table_is_full = true;
+  EXPECT_TRUE(finish(loop, fs().rename(caller, fs().root(), "file", fs().root(), "moved")).ok());
+  EXPECT_EQ(names(), std::set<std::string>{});
+  interference.table_is_full = false;
+  EXPECT_TRUE(finish(loop, fs().create(caller, fs().root(), "another", {})).ok());
+  EXPECT_EQ(names(), std::set<std::string>{"moved"});
+}
+
+// A table on a disk that is full when a test says so.
+class InodeTableOnFullDisk : public ::testing::Test {
+ protected:
+  ~InodeTableOnFullDisk() override { interference = {}; }
+  void open() {
+    table = nullptr;
+    auto opened = posix::InodeTable::open(folder.path() / "table");
+    STAG_CHECK(opened.ok());
+    table = *std::move(opened);
+  }
+  void SetUp() override {
+    open();
+    interference.table_is_full = true;
+  }
+  std::set<std::string> names_of(posix::InodeKey object) {
+    std::set<std::string> result;
+    for (const posix::NameOfInode& name : table->names_of(object)) result.insert(name.name);
+    return result;
+  }
+  const testing::Folder folder{kDisk};
+  const posix::InodeKey top{2, 1};
+  std::unique_ptr<posix::InodeTable> table;
+};
+
+TEST_F(InodeTableOnFullDisk, keeps_the_newest_names_and_writes_them_at_its_end) {
+  constexpr std::uint64_t kMost = posix::InodeTable::kMostUnwritten;
+  for (std::uint64_t i = 1; i <= kMost + 3; ++i) table->record(top, std::to_string(i), {i, 1});
+  EXPECT_EQ(names_of({3, 1}), std::set<std::string>{});
+  EXPECT_EQ(names_of({4, 1}), std::set<std::string>{"4"});
+  interference.table_is_full = false;
+  open();
+  EXPECT_EQ(names_of({3, 1}), std::set<std::string>{});
+  for (std::uint64_t i = 4; i <= kMost + 3; ++i)
+    ASSERT_EQ(names_of({i, 1}), std::set<std::string>{std::to_string(i)});
+}
+
+TEST_F(InodeTableOnFullDisk, does_not_write_a_name_over_what_it_leads_to_since) {
+  interference.table_is_full = false;
+  table->record(top, "back", {6, 1});
+  interference.table_is_full = true;
+  table->record(top, "back", {7, 1});
+  table->record(top, "back", {6, 1});
+  table->record(top, "a", {1, 1});
+  table->record(top, "b", {2, 1});
+  table->record(top, "b", {3, 1});
+  table->record(top, "c", {4, 1});
+  table->forget(top, "c", {4, 1});
+  table->forget(top, "a", {9, 1});
+  EXPECT_EQ(names_of({1, 1}), std::set<std::string>{"a"});
+  interference.table_is_full = false;
+  table->record(top, "a", {5, 1});
+  open();
+  EXPECT_EQ(names_of({1, 1}), std::set<std::string>{});
+  EXPECT_EQ(names_of({5, 1}), std::set<std::string>{"a"});
+  EXPECT_EQ(names_of({3, 1}), std::set<std::string>{"b"});
+  EXPECT_EQ(names_of({2, 1}), std::set<std::string>{});
+  EXPECT_EQ(names_of({4, 1}), std::set<std::string>{});
+  EXPECT_EQ(names_of({6, 1}), std::set<std::string>{"back"});
 }
 
 }  // namespace

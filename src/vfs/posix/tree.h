@@ -211,9 +211,7 @@ class Tree {
   // Keep the inode table up to date, where there is one: what is remembered was found there a
   // moment ago. Never called within a CredentialScope: the files of the table belong to the
   // server's user.
-  // Behind a change its fault counts for nothing: the handle may become stale, the change was made.
-  std::optional<Status> remember(const Object& directory, std::string_view name,
-                                 const Handle& object);
+  void remember(const Object& directory, std::string_view name, const Handle& object);
   void forget(const Object& directory, std::string_view name, const Handle& object);
   bool leads_elsewhere(const Object& directory, std::string_view name, InodeKey object) const;
 

@@ -323,18 +323,14 @@ bool Tree::leads_elsewhere(const Object& directory, std::string_view name, Inode
 
 // Whoever moved or removed the object after it was found there may have forgotten the name before
 // it is recorded here. Of one who brought it back before it is forgotten here, nothing is recorded.
-std::optional<Status> Tree::remember(const Object& directory, std::string_view name,
-                                     const Handle& object) {
-  if (table_ == nullptr || object == root_->handle) return std::nullopt;
-  using Recorded = InodeTable::Recorded;
+void Tree::remember(const Object& directory, std::string_view name, const Handle& object) {
+  if (table_ == nullptr || object == root_->handle) return;
   const InodeKey parent = *key_of_handle(directory.handle);
   const InodeKey child = *key_of_handle(object);
-  const Recorded recorded = table_->record(parent, name, child);
-  if (recorded == Recorded::Failed) return Status::Io;
-  if (recorded == Recorded::Known || !leads_elsewhere(directory, name, child)) return std::nullopt;
+  if (table_->record(parent, name, child) == InodeTable::Recorded::Known) return;
+  if (!leads_elsewhere(directory, name, child)) return;
   table_->forget(parent, name, child);
   if (!leads_elsewhere(directory, name, child)) (void)table_->record(parent, name, child);
-  return std::nullopt;
 }
 
 void Tree::forget(const Object& directory, std::string_view name, const Handle& object) {

@@ -71,10 +71,9 @@ Outcome<Tree::Page> Tree::list(const Credentials& who, const Handle& directory,
   if (!attributes) return Failure{attributes.error()};
   page.listed.directory = *attributes;
   if (const auto fault = open_and_collect(who, **resolved, from, page)) return Failure{*fault};
-  for (Entry& entry : page.entries) {
-    const bool named = entry.node && !is_dot_or_dot_dot(entry.name);
-    if (named && remember(**resolved, entry.name, entry.node->handle)) entry.node.reset();
-  }
+  for (const Entry& entry : page.entries)
+    if (entry.node && !is_dot_or_dot_dot(entry.name))
+      remember(**resolved, entry.name, entry.node->handle);
   return page;
 }
 

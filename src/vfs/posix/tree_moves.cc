@@ -93,7 +93,7 @@ Outcome<Renamed> Tree::rename(const Credentials& who, const Handle& from_directo
   }
   if (moved) {
     (void)attributes_after_change(*moved->object);
-    (void)remember(**target, to, moved->object->handle);
+    remember(**target, to, moved->object->handle);
     const bool same_object = replaced && *replaced == moved->object->handle;
     if (!same_object) forget(**source, from, moved->object->handle);
     if (replaced && !same_object) cache_->drop(*replaced);

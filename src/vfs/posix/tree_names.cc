@@ -67,10 +67,7 @@ Outcome<Found> Tree::find(const Credentials& who, const Object& directory, std::
       opened = name == ".." ? open_parent(directory) : open_entry(directory, name, resolve);
   }
   if (!opened) return Failure{opened.error()};
-  if (!is_dot_or_dot_dot(name)) {
-    if (const auto fault = remember(directory, name, opened->object->handle))
-      return Failure{*fault};
-  }
+  if (!is_dot_or_dot_dot(name)) remember(directory, name, opened->object->handle);
   return Found{opened->node(), *attributes};
 }
 
@@ -108,7 +105,7 @@ Outcome<Created> Tree::make(const Handle& directory, std::string_view name,
   if (!observation.before()) return Failure{observation.before().error()};
   Outcome<Opened> made = make(observation.object());
   if (!made) return Failure{made.error()};
-  (void)remember(**resolved, name, made->object->handle);
+  remember(**resolved, name, made->object->handle);
   if (const auto fault = sync_names(observation.object())) return Failure{*fault};
   return Created{made->node(), observation.finish()};
 }
@@ -389,7 +386,7 @@ Outcome<Linked> Tree::link(const Credentials& who, const Handle& file, const Han
                  std::string(name).c_str(), AT_SYMLINK_FOLLOW) != 0)
       return last_error();
   }
-  (void)remember(**parent, name, file);
+  remember(**parent, name, file);
   if (const auto fault = sync_names(**parent)) return Failure{*fault};
   const auto attributes = attributes_after_change(**object);
   if (!attributes) return Failure{attributes.error()};
