@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""`stag serve` without root whose state directory is full: its table of inodes."""
+"""`stag serve` without root: its table of inodes when the state directory is full, and when the table is damaged."""
+import glob
 import os
 import shutil
 import subprocess
@@ -66,6 +67,22 @@ class WithoutRoot(unittest.TestCase):
         self.put("four")
         self.assertEqual(self.good("cat", server.url("/x/four")), "four")
         self.assertEqual(server.log().count("InodeTableUnwritten"), 1)
+
+    def test_a_damaged_table_is_set_aside(self):
+        self.put("file")
+        server = self.start()
+        self.assertEqual(self.good("cat", server.url("/x/file")), "file")
+        self.assertEqual(server.end(), 0)
+        (table,) = glob.glob(f"{self.state}/inodes-*.sqlite")
+        with open(table, "wb") as file:
+            file.write(b"damaged " * 10000)
+        server = self.start()
+        self.assertRegex(server.log(), rf"(?m)^.* error +InodeTableSetAside .*{table}\.damaged")
+        self.assertEqual(self.good("cat", server.url("/x/file")), "file")
+        self.assertEqual(server.end(), 0)
+        with open(f"{table}.damaged", "rb") as file:
+            self.assertEqual(file.read(8), b"damaged ")
+        self.assertNotIn("InodeTableSetAside", self.start().log())
 
 
 if __name__ == "__main__":

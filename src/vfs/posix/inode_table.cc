@@ -2,6 +2,9 @@
 
 #include <sys/stat.h>
 
+#include <cerrno>
+#include <cstdio>
+
 #include "base/reason.h"
 
 namespace stag::vfs::posix {
@@ -9,6 +12,10 @@ namespace {
 
 // Names that are written at once, when they can be again.
 constexpr std::uint32_t kBatch = 256;
+
+// A table's, behind its name; the table itself is the last.
+constexpr const char* kFiles[] = {"-wal", "-shm", "-journal", ""};
+constexpr const char* kDamaged = ".damaged";
 
 // `unwritten` is in memory, as all that is TEMP; lower numbers are older.
 constexpr const char* kSchema =
@@ -25,6 +32,14 @@ constexpr const char* kSchema =
     "  inode INTEGER NOT NULL, born INTEGER NOT NULL,"
     "  UNIQUE (directory, directory_born, name));"
     "CREATE INDEX temp.unwritten_objects ON unwritten (inode, born);";
+
+// Nothing stays that SQLite would take for a part of the next table.
+bool set_aside(const std::string& path) {
+  for (const char* const each : kFiles)
+    if (::rename((path + each).c_str(), (path + kDamaged + each).c_str()) != 0 && errno != ENOENT)
+      return false;
+  return true;
+}
 
 }  // namespace
 
@@ -110,23 +125,36 @@ bool InodeTable::prepare_statements() {
   return true;
 }
 
-Result<std::unique_ptr<InodeTable>, std::string> InodeTable::open(const std::string& path) {
-  std::unique_ptr<InodeTable> table(new InodeTable(path));
+bool InodeTable::open_database() {
   sqlite3* database = nullptr;
   const int opened =
-      sqlite3_open_v2(path.c_str(), &database,
+      sqlite3_open_v2(path_.c_str(), &database,
                       SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
-  table->database_.reset(database);
+  database_.reset(database);
   // It has the names of files that others may not list, and may lie where they can pass through.
-  for (const char* const each : {"", "-wal", "-shm", "-journal"})
-    ::chmod((path + each).c_str(), 0600);
-  const bool ready = opened == SQLITE_OK && sqlite3_busy_timeout(database, 5000) == SQLITE_OK &&
-                     sqlite3_exec(database, kSchema, nullptr, nullptr, nullptr) == SQLITE_OK &&
-                     table->prepare_statements();
-  if (!ready)
-    return Failure{path + ": " +
-                   (database != nullptr ? sqlite3_errmsg(database) : "out of memory")};
-  return table;
+  for (const char* const each : kFiles) ::chmod((path_ + each).c_str(), 0600);
+  return opened == SQLITE_OK && sqlite3_busy_timeout(database, 5000) == SQLITE_OK &&
+         sqlite3_exec(database, kSchema, nullptr, nullptr, nullptr) == SQLITE_OK &&
+         prepare_statements();
+}
+
+Result<std::unique_ptr<InodeTable>, std::string> InodeTable::open_once(const std::string& path,
+                                                                       bool& damaged) {
+  std::unique_ptr<InodeTable> table(new InodeTable(path));
+  if (table->open_database()) return table;
+  sqlite3* const database = table->database_.get();
+  if (database == nullptr) return Failure{path + ": out of memory"};
+  const int code = sqlite3_errcode(database);
+  damaged = code == SQLITE_NOTADB || code == SQLITE_CORRUPT;
+  return Failure{path + ": " + sqlite3_errmsg(database)};
+}
+
+Result<std::unique_ptr<InodeTable>, std::string> InodeTable::open(const std::string& path) {
+  bool damaged = false;
+  auto table = open_once(path, damaged);
+  if (table || !damaged || !set_aside(path)) return table;
+  trace(Reason::InodeTableSetAside, path + kDamaged, table.error());
+  return open_once(path, damaged);
 }
 
 InodeTable::~InodeTable() {

@@ -41,7 +41,9 @@ class InodeTable {
  public:
   static constexpr std::uint32_t kMostUnwritten = 1 << 14;
 
-  // `path` ":memory:" keeps nothing. Fails with SQLite's words.
+  // `path` ":memory:" keeps nothing. A damaged table is set aside, as `path`.damaged, and an empty
+  // one takes its place: its names are recorded anew, until then their handles are stale. Fails
+  // with SQLite's words.
   static Result<std::unique_ptr<InodeTable>, std::string> open(const std::string& path);
   ~InodeTable();
 
@@ -64,6 +66,9 @@ class InodeTable {
   class Use;  // a statement between its first binding and its reset
 
   explicit InodeTable(std::string path) : path_(std::move(path)) {}
+  bool open_database();
+  static Result<std::unique_ptr<InodeTable>, std::string> open_once(const std::string& path,
+                                                                    bool& damaged);
   bool prepare_statements();
   bool is_written(InodeKey directory, std::string_view name, InodeKey object);
   void keep_unwritten(InodeKey directory, std::string_view name, InodeKey object);

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 
+#include "base/reason.h"
 #include "testing/vfs/posix_backend.h"
 
 namespace stag::vfs::posix {
@@ -16,6 +18,88 @@ TEST(InodeTable, is_kept_where_nobody_else_can_read) {
   using std::filesystem::perms;
   for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
     EXPECT_EQ(entry.status().permissions(), perms::owner_read | perms::owner_write) << entry.path();
+}
+
+void write(const std::filesystem::path& path, std::size_t from, std::size_t count) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(static_cast<std::streamoff>(from));
+  for (std::size_t i = 0; i < count; ++i) file.put('x');
+  STAG_CHECK(file.good());
+}
+
+TEST(InodeTable, that_is_damaged_is_set_aside_for_an_empty_one) {
+  // From the first byte on, and behind SQLite's own header.
+  for (const std::size_t from : {0u, 100u}) {
+    const vfs::testing::Folder folder("/tmp");
+    const std::filesystem::path path = folder.path() / "names.db";
+    const InodeKey root{2, 1};
+    ASSERT_TRUE(InodeTable::open(path).ok());
+    write(path, from, 20'000);
+    const std::uint64_t told = reason_counters().of(Reason::InodeTableSetAside);
+    for (const bool again : {false, true}) {
+      const auto table = InodeTable::open(path);
+      ASSERT_TRUE(table.ok()) << table.error();
+      EXPECT_EQ((*table)->names_of({10, 20}).size(), again ? 1u : 0u);
+      (*table)->record(root, "name", {10, 20});
+      EXPECT_EQ(reason_counters().of(Reason::InodeTableSetAside) - told, 1u);
+    }
+    EXPECT_EQ(std::filesystem::file_size(folder.path() / "names.db.damaged"), from + 20'000);
+  }
+}
+
+// A killed server leaves changes behind that belong to the damaged one.
+TEST(InodeTable, that_is_damaged_leaves_nothing_to_the_next_one) {
+  const vfs::testing::Folder folder("/tmp");
+  const std::filesystem::path path = folder.path() / "names.db";
+  const InodeKey root{2, 1};
+  (*InodeTable::open(path))->record(root, "written", {10, 20});
+  const auto killed = InodeTable::open(path);
+  ASSERT_TRUE(killed.ok());
+  (*killed)->record(root, "in the log", {11, 20});
+  const vfs::testing::Folder copy("/tmp");
+  const std::filesystem::path copied = copy.path() / "names.db";
+  for (const char* const each : {"", "-wal"})
+    std::filesystem::copy_file(path.string() + each, copied.string() + each);
+  write(copied, 0, 20'000);
+  const auto table = InodeTable::open(copied);
+  ASSERT_TRUE(table.ok()) << table.error();
+  for (const InodeKey object : {InodeKey{10, 20}, InodeKey{11, 20}})
+    EXPECT_TRUE((*table)->names_of(object).empty());
+}
+
+TEST(InodeTable, that_cannot_be_opened_stays_where_it_is) {
+  const vfs::testing::Folder folder("/tmp");
+  const auto table = InodeTable::open(folder.path());
+  ASSERT_FALSE(table.ok());
+  EXPECT_EQ(table.error(), folder.path().string() + ": unable to open database file");
+  EXPECT_TRUE(std::filesystem::is_directory(folder.path()));
+}
+
+// The keys of objects are looked at whenever a name is followed: no handle leads to another file.
+TEST(InodeTable, that_is_damaged_makes_handles_stale_until_names_are_looked_up) {
+  const vfs::testing::Folder folder("/tmp");
+  PosixFileSystem::Options options{.root = folder.path() / "export",
+                                   .state_directory = folder.path(),
+                                   .handles = posix::HandleKind::Table};
+  std::filesystem::create_directory(options.root);
+  std::ofstream(options.root + "/file") << "text";
+  vfs::testing::InlineLoop loop;
+  const Credentials root{0, 0, {}};
+  const CallerContext caller{loop, root};
+  const auto look_up = [&](FileSystem& fs) {
+    return vfs::testing::finish(loop, fs.lookup(caller, fs.root(), "file"))->node.handle;
+  };
+  const Handle handle = look_up(**PosixFileSystem::open(options));
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
+    if (entry.path().extension() == ".sqlite") write(entry.path(), 0, 20'000);
+  const auto fs = PosixFileSystem::open(options);
+  ASSERT_TRUE(fs.ok()) << fs.error();
+  const auto attributes = [&] {
+    return vfs::testing::finish(loop, (*fs)->attributes(caller, handle));
+  };
+  EXPECT_EQ(attributes().error(), Status::Stale);
+  EXPECT_EQ(look_up(**fs), handle);
+  EXPECT_TRUE(attributes().ok());
 }
 
 }  // namespace

@@ -117,7 +117,10 @@ std::string Tree::choose_handles(const Options& options, const struct statx& roo
       path = options.state_directory + name;
     }
     auto table = InodeTable::open(path);
-    if (!table) return "cannot keep file handles in " + table.error();
+    if (!table)
+      return "cannot keep file handles in " + table.error() +
+             "; let the server write there, or move that file away: handles that clients have are "
+             "stale then, until they look names up again";
     table_ = *std::move(table);
   }
   const auto handle = handle_of(root_->path, root);
