@@ -27,6 +27,10 @@ constexpr const char* kSchema =
     "  inode INTEGER NOT NULL, born INTEGER NOT NULL,"
     "  PRIMARY KEY (directory, directory_born, name)) WITHOUT ROWID;"
     "CREATE INDEX IF NOT EXISTS objects ON names (inode, born);"
+    "CREATE TABLE IF NOT EXISTS retired (number INTEGER PRIMARY KEY,"
+    "  directory INTEGER NOT NULL, directory_born INTEGER NOT NULL, name BLOB NOT NULL,"
+    "  inode INTEGER NOT NULL, born INTEGER NOT NULL);"
+    "CREATE INDEX IF NOT EXISTS retired_objects ON retired (inode, born);"
     "CREATE TEMP TABLE unwritten (number INTEGER PRIMARY KEY,"
     "  directory INTEGER NOT NULL, directory_born INTEGER NOT NULL, name BLOB NOT NULL,"
     "  inode INTEGER NOT NULL, born INTEGER NOT NULL,"
@@ -97,7 +101,18 @@ bool InodeTable::prepare_statements() {
       {&InodeTable::names_,
        "SELECT directory, directory_born, name FROM names WHERE inode = ?1 AND born = ?2"
        " UNION ALL"
-       " SELECT directory, directory_born, name FROM unwritten WHERE inode = ?1 AND born = ?2"},
+       " SELECT directory, directory_born, name FROM unwritten WHERE inode = ?1 AND born = ?2"
+       " UNION ALL"
+       " SELECT directory, directory_born, name FROM retired WHERE inode = ?1 AND born = ?2"},
+      {&InodeTable::rows_behind_,
+       "SELECT directory, directory_born, name, inode, born FROM names"
+       " WHERE (directory, directory_born, name) > (?, ?, ?)"
+       " ORDER BY directory, directory_born, name LIMIT ?"},
+      {&InodeTable::retire_,
+       "INSERT INTO retired (directory, directory_born, name, inode, born)"
+       " VALUES (?, ?, ?, ?, ?)"},
+      {&InodeTable::trim_retired_,
+       "DELETE FROM retired WHERE number <= (SELECT max(number) FROM retired) - ?"},
       {&InodeTable::keep_unwritten_,
        "INSERT INTO unwritten (directory, directory_born, name, inode, born)"
        " VALUES (?, ?, ?, ?, ?) ON CONFLICT (directory, directory_born, name)"
@@ -204,6 +219,30 @@ void InodeTable::forget(InodeKey directory, std::string_view name, InodeKey obje
   // A row that stays is found out when it is followed.
   (void)Use(forget_).bind(directory).bind(name).bind(object).done();
   if (has_unwritten_) (void)Use(forget_unwritten_).bind(directory).bind(name).bind(object).done();
+}
+
+std::vector<InodeTable::Row> InodeTable::rows_behind(const Row& last, std::uint32_t most) {
+  std::lock_guard lock(mutex_);
+  std::vector<Row> rows;
+  Use use(rows_behind_);
+  use.bind(last.directory).bind(last.name).bind(most);
+  while (use.row()) rows.push_back({use.key(0), use.text(2), use.key(3)});
+  return rows;
+}
+
+bool InodeTable::run(const char* text) {
+  return sqlite3_exec(database_.get(), text, nullptr, nullptr, nullptr) == SQLITE_OK;
+}
+
+void InodeTable::retire(const std::vector<Row>& rows) {
+  if (rows.empty()) return;
+  std::lock_guard lock(mutex_);
+  bool done = run("BEGIN IMMEDIATE");
+  for (const auto& [directory, name, object] : rows)
+    done = done && Use(retire_).bind(directory).bind(name).bind(object).done() &&
+           Use(forget_).bind(directory).bind(name).bind(object).done();
+  done = done && Use(trim_retired_).bind(kMostRetired).done();
+  if (!done || !run("COMMIT")) (void)run("ROLLBACK");
 }
 
 std::vector<NameOfInode> InodeTable::names_of(InodeKey object) {

@@ -8,6 +8,10 @@
 // that came last. They are written once another name could be, or when the table is closed; if the
 // process ends without that, their handles become stale.
 //
+// A name that leads nowhere is retired, since a program of this machine may have moved its object,
+// or a directory above it, and may move it back, or a client may look the directory up where it is
+// now. The kMostRetired that were retired last still count among the names of their objects.
+//
 // Thread: any that may block.
 #pragma once
 
@@ -40,6 +44,7 @@ struct NameOfInode {
 class InodeTable {
  public:
   static constexpr std::uint32_t kMostUnwritten = 1 << 14;
+  static constexpr std::uint32_t kMostRetired = 1 << 16;
 
   // `path` ":memory:" keeps nothing. A damaged table is set aside, as `path`.damaged, and an empty
   // one takes its place: its names are recorded anew, until then their handles are stale. Fails
@@ -55,6 +60,18 @@ class InodeTable {
   // In no order.
   std::vector<NameOfInode> names_of(InodeKey object);
 
+  struct Row {
+    InodeKey directory;
+    std::string name;
+    InodeKey object;
+  };
+  // At most `most` rows behind `last`, by directory; none that are retired or unwritten.
+  std::vector<Row> rows_behind(const Row& last, std::uint32_t most);
+  // Stands before all rows: SQLite's integers have a sign.
+  static Row before_all() { return {{kLowest, kLowest}, {}, {}}; }
+  // Rows stay as they are where that cannot be written.
+  void retire(const std::vector<Row>& rows);
+
  private:
   struct CloseDatabase {
     void operator()(sqlite3* database) const { sqlite3_close(database); }
@@ -65,11 +82,14 @@ class InodeTable {
   using Statement = std::unique_ptr<sqlite3_stmt, Finalize>;
   class Use;  // a statement between its first binding and its reset
 
+  static constexpr std::uint64_t kLowest = std::uint64_t{1} << 63;
+
   explicit InodeTable(std::string path) : path_(std::move(path)) {}
   bool open_database();
   static Result<std::unique_ptr<InodeTable>, std::string> open_once(const std::string& path,
                                                                     bool& damaged);
   bool prepare_statements();
+  bool run(const char* text);
   bool is_written(InodeKey directory, std::string_view name, InodeKey object);
   void keep_unwritten(InodeKey directory, std::string_view name, InodeKey object);
   // Writes the oldest of them. False when that fails.
@@ -82,6 +102,9 @@ class InodeTable {
   Statement record_;
   Statement forget_;
   Statement names_;
+  Statement rows_behind_;
+  Statement retire_;
+  Statement trim_retired_;
   bool has_unwritten_ = false;
   Statement keep_unwritten_;
   Statement trim_unwritten_;

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "base/reason.h"
 #include "testing/vfs/posix_backend.h"
@@ -34,7 +35,7 @@ TEST(InodeTable, that_is_damaged_is_set_aside_for_an_empty_one) {
     const std::filesystem::path path = folder.path() / "names.db";
     const InodeKey root{2, 1};
     ASSERT_TRUE(InodeTable::open(path).ok());
-    write(path, from, 20'000);
+    write(path, from, 40'000);
     const std::uint64_t told = reason_counters().of(Reason::InodeTableSetAside);
     for (const bool again : {false, true}) {
       const auto table = InodeTable::open(path);
@@ -43,7 +44,7 @@ TEST(InodeTable, that_is_damaged_is_set_aside_for_an_empty_one) {
       (*table)->record(root, "name", {10, 20});
       EXPECT_EQ(reason_counters().of(Reason::InodeTableSetAside) - told, 1u);
     }
-    EXPECT_EQ(std::filesystem::file_size(folder.path() / "names.db.damaged"), from + 20'000);
+    EXPECT_EQ(std::filesystem::file_size(folder.path() / "names.db.damaged"), from + 40'000);
   }
 }
 
@@ -60,7 +61,7 @@ TEST(InodeTable, that_is_damaged_leaves_nothing_to_the_next_one) {
   const std::filesystem::path copied = copy.path() / "names.db";
   for (const char* const each : {"", "-wal"})
     std::filesystem::copy_file(path.string() + each, copied.string() + each);
-  write(copied, 0, 20'000);
+  write(copied, 0, 40'000);
   const auto table = InodeTable::open(copied);
   ASSERT_TRUE(table.ok()) << table.error();
   for (const InodeKey object : {InodeKey{10, 20}, InodeKey{11, 20}})
@@ -73,6 +74,44 @@ TEST(InodeTable, that_cannot_be_opened_stays_where_it_is) {
   ASSERT_FALSE(table.ok());
   EXPECT_EQ(table.error(), folder.path().string() + ": unable to open database file");
   EXPECT_TRUE(std::filesystem::is_directory(folder.path()));
+}
+
+TEST(InodeTable, keeps_the_names_that_were_retired_last) {
+  const vfs::testing::Folder folder("/tmp");
+  const auto table = InodeTable::open(folder.path() / "names.db");
+  ASSERT_TRUE(table.ok());
+  std::vector<InodeTable::Row> rows;
+  for (std::uint64_t i = 1; i <= InodeTable::kMostRetired + 2; ++i)
+    rows.push_back({{2, 1}, std::to_string(i), {i, 1}});
+  for (const std::uint64_t i : {1, 2, 3})
+    (*table)->record({2, 1}, rows[i - 1].name, rows[i - 1].object);
+  EXPECT_EQ((*table)->rows_behind(InodeTable::before_all(), 10).size(), 3u);
+  (*table)->retire(rows);
+  EXPECT_TRUE((*table)->rows_behind(InodeTable::before_all(), 10).empty());
+  EXPECT_TRUE((*table)->names_of({2, 1}).empty());
+  EXPECT_EQ((*table)->names_of({3, 1}).size(), 1u);
+}
+
+TEST(InodeTable, shows_its_rows_in_steps) {
+  const vfs::testing::Folder folder("/tmp");
+  const auto table = InodeTable::open(folder.path() / "names.db");
+  ASSERT_TRUE(table.ok());
+  constexpr std::uint64_t kHuge = ~std::uint64_t{0};
+  std::set<std::string> names;
+  for (const std::uint64_t directory : {std::uint64_t{0}, std::uint64_t{2}, kHuge})
+    for (const std::string name : {"a", "b", "c"}) {
+      (*table)->record({directory, 1}, name, {directory, 2});
+      names.insert(name + std::to_string(directory));
+    }
+  InodeTable::Row last = InodeTable::before_all();
+  for (int step = 0; step < 5; ++step)
+    for (const InodeTable::Row& row : (*table)->rows_behind(last, 2)) {
+      EXPECT_EQ(names.erase(row.name + std::to_string(row.directory.inode)), 1u);
+      EXPECT_EQ(row.object, (InodeKey{row.directory.inode, 2}));
+      last = row;
+    }
+  EXPECT_TRUE(names.empty());
+  EXPECT_TRUE((*table)->rows_behind(last, 2).empty());
 }
 
 // The keys of objects are looked at whenever a name is followed: no handle leads to another file.
@@ -91,7 +130,7 @@ TEST(InodeTable, that_is_damaged_makes_handles_stale_until_names_are_looked_up) 
   };
   const Handle handle = look_up(**PosixFileSystem::open(options));
   for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
-    if (entry.path().extension() == ".sqlite") write(entry.path(), 0, 20'000);
+    if (entry.path().extension() == ".sqlite") write(entry.path(), 0, 40'000);
   const auto fs = PosixFileSystem::open(options);
   ASSERT_TRUE(fs.ok()) << fs.error();
   const auto attributes = [&] {

@@ -36,7 +36,7 @@ Result<std::unique_ptr<PosixFileSystem>, std::string> PosixFileSystem::open(
   return std::unique_ptr<PosixFileSystem>(new PosixFileSystem(*std::move(tree), options));
 }
 
-PosixFileSystem::PosixFileSystem(std::unique_ptr<posix::Tree> tree, const Options& options)
+PosixFileSystem::PosixFileSystem(std::shared_ptr<posix::Tree> tree, const Options& options)
     : tree_(std::move(tree)), workers_(options.workers), sync_workers_(options.sync_workers) {}
 
 PosixFileSystem::~PosixFileSystem() {

@@ -120,11 +120,11 @@ class PosixFileSystem final : public FileSystem {
                                                      const Handle& file) override;
 
  private:
-  PosixFileSystem(std::unique_ptr<posix::Tree> tree, const Options& options);
+  PosixFileSystem(std::shared_ptr<posix::Tree> tree, const Options& options);
   // The Executor for operations that change names or attributes.
   Executor* changers() const;
 
-  std::unique_ptr<posix::Tree> tree_;
+  std::shared_ptr<posix::Tree> tree_;
   const std::shared_ptr<Executor> workers_;
   const std::shared_ptr<Executor> sync_workers_;
 };

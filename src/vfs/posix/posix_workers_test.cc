@@ -51,10 +51,11 @@ class PosixWorkers : public ::testing::Test {
     std::error_code ignored;
     std::filesystem::remove_all(path_, ignored);
   }
-  void open(AtOnce at_once) {
+  void open(AtOnce at_once, posix::HandleKind handles = posix::HandleKind::Automatic) {
     PosixFileSystem::Options options;
     options.root = path_;
     options.at_once = at_once;
+    options.handles = handles;
     options.workers = plain;
     options.sync_workers = syncing;
     auto opened = PosixFileSystem::open(options);
@@ -92,6 +93,13 @@ class PosixWorkers : public ::testing::Test {
       syncing->run_all();
       loop_.drain();
     }
+  }
+  void run_first() {
+    Executor::Job job = std::move(plain->held.front());
+    plain->held.pop_front();
+    job.work();
+    job.deliver(job.context, std::move(job.done));
+    loop_.drain();
   }
   // That the operation has one job there and no answer before it is run, and a good one then.
   template <class T>
@@ -207,6 +215,29 @@ TEST_F(PosixWorkers, know_how_much_data_waits_for_them) {
   EXPECT_EQ(syncing->held[0].bytes, 9u);
   run_all();
   EXPECT_TRUE(written->has_value() && synced->has_value() && read->has_value());
+}
+
+TEST_F(PosixWorkers, sweep_the_inode_table_behind_the_answers) {
+  open(AtOnce::Never, posix::HandleKind::Table);
+  const auto look_up_new_file = [&](int number) {
+    const std::string name = std::to_string(number);
+    std::ofstream(path_ / name).put('x');
+    const auto found = start(fs().lookup(caller(), fs().root(), name));
+    run_first();
+    EXPECT_TRUE(found->has_value());
+  };
+  int number = 0;
+  while (plain->held.empty() && number < 100) look_up_new_file(++number);
+  ASSERT_EQ(plain->held.size(), 1u);
+  EXPECT_EQ(plain->held.front().client, nullptr);
+  // Only one at a time.
+  Executor::Job sweep = std::move(plain->held.front());
+  plain->held.pop_front();
+  for (int i = 0; i < 100; ++i) look_up_new_file(++number);
+  EXPECT_TRUE(plain->held.empty());
+  fs_.reset();
+  plain->run_all();
+  sweep.work();
 }
 
 std::size_t open_files() {

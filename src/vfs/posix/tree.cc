@@ -59,13 +59,14 @@ bool knows_xattrs(const Descriptor& root) {
 
 Tree::~Tree() = default;
 
-Result<std::unique_ptr<Tree>, std::string> Tree::open(const Options& options) {
+Result<std::shared_ptr<Tree>, std::string> Tree::open(const Options& options) {
   if (would_serve_all_as_root())
     return Failure{"cannot act as the users who ask for files of " + options.root +
                    ": root needs CAP_SETUID and CAP_SETGID for that (or run as another user)"};
-  std::unique_ptr<Tree> tree(new Tree);
+  std::shared_ptr<Tree> tree(new Tree);
   tree->durable_names_ = options.durable_names;
   tree->sees_local_programs_ = options.sees_local_programs;
+  tree->workers_ = options.workers;
   tree->cache_ = std::make_unique<ObjectCache>(options.cached_objects);
   std::string fault = tree->open_root(options);
   if (!fault.empty()) return Failure{std::move(fault)};

@@ -35,6 +35,7 @@
 #include <memory>
 #include <string>
 
+#include "base/executor.h"
 #include "vfs/posix/inode_table.h"
 #include "vfs/posix/object.h"
 #include "vfs/posix/options.h"
@@ -42,10 +43,10 @@
 
 namespace stag::vfs::posix {
 
-class Tree {
+class Tree : public std::enable_shared_from_this<Tree> {
  public:
   // Opens the tree. Blocks. Fails with one sentence for the user.
-  static Result<std::unique_ptr<Tree>, std::string> open(const Options& options);
+  static Result<std::shared_ptr<Tree>, std::string> open(const Options& options);
   ~Tree();
 
   Handle root() const { return root_->handle; }
@@ -215,6 +216,15 @@ class Tree {
   void forget(const Object& directory, std::string_view name, const Handle& object);
   bool leads_elsewhere(const Object& directory, std::string_view name, InodeKey object) const;
 
+  // Sweeps the inode table a little further, by a worker, when enough names have been recorded
+  // since (tree_sweep.cc).
+  void sweep_now_and_then();
+  void sweep();
+  void sweep_step();
+  // The directory of names in the table. Stale: none of its own names leads to it any more; Delay:
+  // that cannot be found out now.
+  Outcome<ObjectRef> find_directory(InodeKey key);
+
   // Data and attributes (tree_data.cc, tree_attributes.cc).
   // The object, for use on a loop; null when it is not open, or when loops must not use any.
   ObjectRef at_hand(const Handle& handle);
@@ -303,8 +313,13 @@ class Tree {
   std::string identity_;
   std::unique_ptr<InodeTable> table_;  // null with kernel handles
   std::unique_ptr<ObjectCache> cache_;
-  std::uint64_t file_system_id_ = 0;  // of the file system that the root lies on
-  std::uint64_t reported_fsid_ = 0;   // what attributes report instead
+  // The file system's, which keeps them; none: whoever records names sweeps.
+  std::weak_ptr<Executor> workers_;
+  std::atomic<std::int64_t> rows_due_{0};  // for the sweep to look at
+  std::atomic<bool> sweeping_{false};
+  InodeTable::Row swept_ = InodeTable::before_all();  // the last one; of who has set sweeping_
+  std::uint64_t file_system_id_ = 0;                  // of the file system that the root lies on
+  std::uint64_t reported_fsid_ = 0;                   // what attributes report instead
   std::uint64_t device_ = 0;
   Limits limits_;
   bool durable_names_ = true;

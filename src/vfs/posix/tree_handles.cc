@@ -165,7 +165,10 @@ class Tree::NameSearch {
       const InodeKey key = unasked_.back();
       unasked_.pop_back();
       for (NameOfInode& seen : tree_.table_->names_of(key)) {
-        if (++names_ > kMostNamesTried) return Failure{Status::Stale};
+        if (++names_ > kMostNamesTried) {
+          knows_all_ = false;
+          return Failure{Status::Stale};
+        }
         const Handle directory = handle_of_key(seen.directory);
         below_[directory].emplace_back(std::move(seen.name), key);
         if (const ObjectRef open = tree_.find_open(directory))
@@ -177,6 +180,8 @@ class Tree::NameSearch {
     }
     return Failure{Status::Stale};
   }
+  // Whether each name was followed or found to lead elsewhere.
+  bool knows_all() const { return knows_all_; }
 
  private:
   using NamesBelow = std::vector<std::pair<std::string, InodeKey>>;
@@ -206,16 +211,25 @@ class Tree::NameSearch {
 
   ObjectRef follow(const Object& directory, const std::string& name, InodeKey key) {
     Descriptor path(open_name(directory.path.number(), name, 0));
-    const auto found = path ? tree_.stat(path) : Outcome<struct statx>(last_error());
-    if (!found || key_of(*found) != key) return nullptr;
+    const auto found = path ? tree_.stat(path) : Outcome<struct statx>(entry_error());
+    if (!found) {
+      const bool gone = found.error() == Status::NoEntry || found.error() == Status::Stale;
+      knows_all_ = knows_all_ && gone;
+      return nullptr;
+    }
+    if (key_of(*found) != key) return nullptr;
     const auto kept = tree_.keep(handle_of_key(key), std::move(path), *found);
-    return kept ? *kept : nullptr;
+    if (!kept) return nullptr;
+    // It may have been retired while the object, or a directory above it, was elsewhere.
+    (void)tree_.table_->record(*key_of_handle(directory.handle), name, key);
+    return *kept;
   }
 
   Tree& tree_;
   const InodeKey wanted_;
   ObjectRef found_;
   std::size_t names_ = 0;
+  bool knows_all_ = true;
   std::vector<InodeKey> unasked_;
   std::unordered_set<Handle, HandleHash> asked_;
   std::unordered_map<Handle, NamesBelow, HandleHash> below_;  // names not tried, by directory
@@ -237,6 +251,14 @@ Outcome<ObjectRef> Tree::resolve(const Handle& handle) {
   const auto stat_result = stat(*path);
   if (!stat_result) return Failure{stat_result.error()};
   return keep(handle, *std::move(path), *stat_result);
+}
+
+Outcome<ObjectRef> Tree::find_directory(InodeKey key) {
+  if (ObjectRef open = find_open(handle_of_key(key))) return open;
+  NameSearch search(*this, key);
+  Outcome<ObjectRef> found = search.run();
+  if (!found && !search.knows_all()) return Failure{Status::Delay};
+  return found;
 }
 
 Outcome<ObjectRef> Tree::keep(const Handle& handle, Descriptor path, const struct statx& stat) {
@@ -315,10 +337,14 @@ Outcome<Tree::Opened> Tree::open_parent(const Object& directory) {
 }
 
 bool Tree::leads_elsewhere(const Object& directory, std::string_view name, InodeKey object) const {
-  const Descriptor path(open_name(directory.path.number(), std::string(name), 0));
-  if (!path) return errno == ENOENT;
-  const auto found = stat(path);
-  return found ? key_of(*found) != object : found.error() == Status::Stale;
+  struct statx found {};
+  if (::statx(directory.path.number(), std::string(name).c_str(),
+              AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_INO | STATX_BTIME, &found) != 0)
+    return errno == ENOENT;
+  // What is mounted on it hides where it leads.
+  const bool hidden = (found.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0 ||
+                      ::makedev(found.stx_dev_major, found.stx_dev_minor) != device_;
+  return !hidden && key_of(found) != object;
 }
 
 // Whoever moved or removed the object after it was found there may have forgotten the name before
@@ -328,9 +354,11 @@ void Tree::remember(const Object& directory, std::string_view name, const Handle
   const InodeKey parent = *key_of_handle(directory.handle);
   const InodeKey child = *key_of_handle(object);
   if (table_->record(parent, name, child) == InodeTable::Recorded::Known) return;
-  if (!leads_elsewhere(directory, name, child)) return;
-  table_->forget(parent, name, child);
-  if (!leads_elsewhere(directory, name, child)) (void)table_->record(parent, name, child);
+  if (leads_elsewhere(directory, name, child)) {
+    table_->forget(parent, name, child);
+    if (!leads_elsewhere(directory, name, child)) (void)table_->record(parent, name, child);
+  }
+  sweep_now_and_then();
 }
 
 void Tree::forget(const Object& directory, std::string_view name, const Handle& object) {
