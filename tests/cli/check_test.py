@@ -1,6 +1,8 @@
 """`stag serve --check`: what is wrong with a configuration is said before a server has it; and what is told of a reload that failed."""
+import ctypes
 import os
 import signal
+import subprocess
 
 import harness
 import service_test
@@ -43,6 +45,23 @@ class Checks(service_test.Case):
         for setting in ("capture", "control"):
             self.refused(1, f"--{setting} /nonexistent/x: there is no directory /nonexistent", 'export = "/a=memory"', f'{setting} = "/nonexistent/x"')
         self.refused(1, "keytab", 'export = "/a=memory,sec=krb5"', f'keytab = "{self.work}/none"')
+
+    def test_leave_no_process_behind(self):
+        """In a container nobody would wait for its end."""
+        self.config(f'export = "/work={self.work}/.."')
+        # What the check leaves behind becomes a child of this process.
+        prctl, set_subreaper = ctypes.CDLL(None).prctl, 36
+        self.addCleanup(prctl, set_subreaper, 0, 0, 0, 0)
+        self.assertEqual(prctl(set_subreaper, 1, 0, 0, 0), 0)
+        self.assertEqual(self.check().returncode, 0)
+        self.assertRaises(ChildProcessError, os.waitpid, -1, os.WNOHANG)
+
+    def test_tell_the_journal_the_priority_of_each_line(self):
+        """Which goes by the process that looks at the folders."""
+        self.config('export = "/a=memory,secure,no_root_squash"', 'capture = "/nonexistent/x"')
+        command = [*service_test.Journal.SERVICE, harness.STAG, "serve", "--config", self.path, "--state", self.state, "--check"]
+        result = subprocess.run(command, capture_output=True, text=True, timeout=harness.PATIENCE)
+        self.assertEqual((result.returncode, [line[:15] for line in result.stderr.splitlines()]), (1, ["<4>stag serve: ", "<3>stag serve: "]), result.stderr)
 
     def test_come_before_a_reload_of_the_service(self):
         with open(UNIT) as file:

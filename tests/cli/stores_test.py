@@ -262,6 +262,22 @@ class StoreThatHangs(unittest.TestCase):
         self.assertEqual(checked.returncode, 0)
         self.assertIn(f"the folder {self.store.folder} does not answer", checked.stderr)
 
+    def test_keeps_no_check_from_ending_that_it_has_taken_a_call_of(self):
+        """Nor whoever reads what the check says: that takes until nobody has the pipe any more."""
+        self.store.hang()
+        for export, code, sentence in (("memory", 0, f"the folder {self.store.folder} does not answer"), ("/nonexistent", 1, "the folder /nonexistent: ")):
+            self.exports("/slow=" + self.store.folder, "/other=" + export)
+            command = (harness.STAG, "serve", "--check", "--config", self.config, "--state", self.state, "--store-patience", "1")
+            checking = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            try:
+                output, errors = checking.communicate(timeout=PATIENCE)
+            except subprocess.TimeoutExpired:
+                self.store.answer()
+                checking.communicate()
+                self.fail("it ends only now")
+            self.assertEqual((checking.returncode, output), (code, ""), errors)
+            self.assertIn(sentence, errors)
+
 
 if __name__ == "__main__":
     reason = why_not()

@@ -2,12 +2,14 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <optional>
 #include <stop_token>
 
 #include "cli/commands.h"
 #include "cli/serve/announcement.h"
+#include "cli/serve/child_report.h"
 #include "cli/serve/control.h"
 #include "cli/serve/departure.h"
 #include "cli/serve/drain.h"
@@ -56,6 +58,17 @@ std::string status_of(const ExportSet& exports, const Result<Ok, std::string>& r
                      status_of(exports));
 }
 
+// As complain() prints a sentence, which had no terminal before it.
+std::string for_terminal(std::string_view lines) {
+  std::string text;
+  while (!lines.empty()) {
+    const std::size_t end = std::min(lines.find('\n'), lines.size());
+    text += escaped(lines.substr(0, end)) + '\n';
+    lines.remove_prefix(std::min(end + 1, lines.size()));
+  }
+  return text;
+}
+
 class Serve final : public Command {
  public:
   About about() const override {
@@ -75,7 +88,9 @@ class Serve final : public Command {
   Result<StateLock, ExportSet::Trouble> take_state(const std::vector<ExportLine>& lines,
                                                    StoreWatch& stores);
   // --check.
-  Exit check(const std::vector<ExportLine>& lines, StoreWatch& stores) const;
+  Exit check(StoreWatch& stores) const;
+  // In a process of its own: a folder that hangs may keep it.
+  Exit check_here(StoreWatch& stores) const;
   // Closes what others have passed and no listener wants: it may be in the way of one.
   Result<Ok, std::string> close_unclaimed_sockets();
   // From the exports to the end of the last call. Calls `leave` before it waits for that.
@@ -86,6 +101,10 @@ class Serve final : public Command {
   void drain(net::EpollLoop& loop, rpc::Server& server);
   static void wind_up(net::EpollLoop& loop, nfs::nfs4::Nfs4Server& nfs4);
   void on_signal(int signal, net::EpollLoop& loop, Reloads& reloads);
+  void begin_log() const {
+    const bool json = options_.log_format == "json";
+    start_log(options_.log_level, json ? LogFormat::Json : LogFormat::Text);
+  }
   Exit refused(const ExportSet::Trouble& trouble) const {
     complain(trouble.sentence);
     return trouble.exit;
@@ -101,16 +120,16 @@ class Serve final : public Command {
 
 Exit Serve::run() {
   if (const auto checked = options_.check(); !checked) return misused(checked.error());
+  StoreWatch stores{std::chrono::seconds(options_.store_patience), options_.limits.waiting_bytes()};
+  if (options_.check_only) return check(stores);
   Result<std::vector<ExportLine>, ExportSet::Trouble> lines = options_.read_exports();
   if (!lines) return refused(lines.error());
-  if (!options_.check_only) ask_for_hosts(*lines);
-  start_log(options_.log_level, options_.log_format == "json" ? LogFormat::Json : LogFormat::Text);
+  ask_for_hosts(*lines);
+  begin_log();
   manager_ = ServiceManager::from_environment();
   raise_open_files_limit();
   sockets_.inherit(net::sockets_from_service_manager());
   std::optional<StateLock> held;
-  StoreWatch stores{std::chrono::seconds(options_.store_patience), options_.limits.waiting_bytes()};
-  if (options_.check_only) return check(*lines, stores);
   // A service manager tries again, because that may come late at boot.
   if (lines->empty())
     return failed("nothing to serve yet: all exports have mp, and wait for what is mounted there");
@@ -137,12 +156,23 @@ Exit Serve::run() {
   return exit;
 }
 
-Exit Serve::check(const std::vector<ExportLine>& lines, StoreWatch& stores) const {
-  const auto checked = check_configuration(options_, lines, stores);
-  const Exit exit = checked ? Exit::Done : refused(checked.error());
-  // The thread that waits for a folder cannot be called back.
-  if (!stores.busy().empty()) ::_exit(static_cast<int>(exit));
-  return exit;
+Exit Serve::check(StoreWatch& stores) const {
+  const auto report = report_of_child([&] {
+    const Exit exit = check_here(stores);
+    return ChildEnd{exit, !stores.busy().empty()};
+  });
+  if (!report) return failed(report.error());
+  write_error(::isatty(STDERR_FILENO) == 1 ? for_terminal(report->text) : report->text);
+  return report->exit;
+}
+
+Exit Serve::check_here(StoreWatch& stores) const {
+  const auto lines = options_.read_exports();
+  if (!lines) return refused(lines.error());
+  begin_log();
+  raise_open_files_limit();
+  const auto checked = check_configuration(options_, *lines, stores);
+  return checked ? Exit::Done : refused(checked.error());
 }
 
 Result<std::optional<TakeOver>, std::string> Serve::ask_predecessor() const {

@@ -7,11 +7,25 @@
 
 namespace stag::cli {
 
-bool is_journal(int fd) {
-  const char* const stream = std::getenv("JOURNAL_STREAM");
+namespace {
+
+constexpr const char* kVariable = "JOURNAL_STREAM";
+
+// As the variable names it; empty: it is not open.
+std::string stream_of(int fd) {
   struct stat about {};
-  return stream != nullptr && ::fstat(fd, &about) == 0 &&
-         stream == fmt::format("{}:{}", about.st_dev, about.st_ino);
+  return ::fstat(fd, &about) == 0 ? fmt::format("{}:{}", about.st_dev, about.st_ino) : "";
+}
+
+}  // namespace
+
+bool is_journal(int fd) {
+  const char* const stream = std::getenv(kVariable);
+  return stream != nullptr && *stream != '\0' && stream == stream_of(fd);
+}
+
+void pass_for_journal(int fd) {
+  ::setenv(kVariable, stream_of(fd).c_str(), 1);
 }
 
 std::string journal_prefix(int fd, int priority) {

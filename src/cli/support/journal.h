@@ -13,4 +13,8 @@ bool is_journal(int fd);
 // of syslog(3).
 std::string journal_prefix(int fd, int priority);
 
+// What is written to this descriptor is passed on to the journal: it takes its place. Before any
+// thread is started.
+void pass_for_journal(int fd);
+
 }  // namespace stag::cli
