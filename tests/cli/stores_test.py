@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -277,6 +278,43 @@ class StoreThatHangs(unittest.TestCase):
                 self.fail("it ends only now")
             self.assertEqual((checking.returncode, output), (code, ""), errors)
             self.assertIn(sentence, errors)
+
+    def test_is_asked_together_with_others_by_a_check_a_start_and_a_reload(self):
+        """Each answers only when the other one has been asked, too."""
+        other = HangingStore(os.path.join(self.work, "other"))
+        self.addCleanup(other.end)
+        watchdog = threading.Timer(PATIENCE, lambda: (self.store.process.kill(), other.process.kill()))
+        watchdog.start()
+        self.addCleanup(watchdog.cancel)
+        stores = (self.store, other)
+        self.exports(*(f"/{number}={store.folder}" for number, store in enumerate(stores)))
+
+        def hang():
+            for store in stores:
+                store.hang()
+
+        def answer():
+            for store in stores:
+                store.wait_for("asked")
+            for store in stores:
+                store.answer()
+
+        patient = ("--config", self.config, "--store-patience", "3600")
+        hang()
+        checking = subprocess.Popen((harness.STAG, "serve", "--check", "--state", self.state, *patient), stderr=subprocess.PIPE, text=True)
+        answer()
+        self.assertEqual((checking.communicate(timeout=PATIENCE)[1], checking.returncode), ("", 0))
+        hang()
+        answering = threading.Thread(target=answer)
+        answering.start()
+        server = Server((), self.state, patient)
+        self.addCleanup(self.end, server)
+        answering.join()
+        hang()
+        server.process.send_signal(signal.SIGHUP)
+        answer()
+        self.assertEqual(server.process.stdout.readline(), "exports: nothing has changed\n")
+        self.assertEqual(server.end(), 0)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <map>
+#include <utility>
 
 #include "cli/serve/ceph_export.h"
 #include "cli/serve/export_overlap.h"
@@ -89,6 +91,42 @@ std::string why_not_opened(const ExportLine& line, StoreWatch::Silence why) {
                      line.where, line.folder);
 }
 
+bool is_folder(const ExportLine& line) {
+  return !line.folder.empty() && !is_ceph(line.folder);
+}
+
+std::string store_of(const ExportLine& line) {
+  return "export " + line.path;
+}
+
+// Whether it is closed to the user as whom everything is done; or why it cannot be opened.
+using Tried = Result<Result<bool, std::string>, StoreWatch::Silence>;
+
+// What comes of opening the folders, by the paths of their exports. They are asked at once, while
+// file systems are opened one after another: several may use one table of the state directory,
+// which these do without.
+std::map<std::string, Tried> try_folders(const std::vector<ExportLine>& lines, StoreWatch& stores,
+                                         const std::string& state_directory) {
+  const auto question = [&](const ExportLine& line) {
+    return [options = options_of(line, {}), state_directory]() -> Result<bool, std::string> {
+      const auto opened = open_folder(options, state_directory);
+      if (!opened) return Failure{opened.error()};
+      return opened->closed;
+    };
+  };
+  std::vector<std::string> paths;
+  std::vector<std::pair<std::string, decltype(question(lines.front()))>> questions;
+  for (const ExportLine& line : lines) {
+    if (!is_folder(line)) continue;
+    paths.push_back(line.path);
+    questions.emplace_back(store_of(line), question(line));
+  }
+  std::vector<Tried> answers = stores.ask_all(std::move(questions));
+  std::map<std::string, Tried> tried;
+  for (std::size_t i = 0; i < paths.size(); ++i) tried.emplace(paths[i], std::move(answers[i]));
+  return tried;
+}
+
 std::string doubt_of(const ExportLine& line) {
   return line.where + line.doubt;
 }
@@ -139,19 +177,16 @@ Result<std::vector<std::string>, Trouble> ExportSet::rehearse(const std::vector<
                                                               const std::string& state_directory) {
   if (const auto checked = check(lines, system_client_names()); !checked)
     return Failure{checked.error()};
+  const std::map<std::string, Tried> tried = try_folders(lines, stores, state_directory);
   std::vector<std::string> doubts;
   for (const ExportLine& line : lines) {
     if (!line.doubt.empty()) doubts.push_back(doubt_of(line));
-    if (line.folder.empty() || is_ceph(line.folder)) continue;
-    const std::string name = "export " + line.path;
-    // Without a state directory in its options the file system keeps its table in memory.
-    const auto opened =
-        stores.ask(name, [options = options_of(line, stores.make(name)), state_directory] {
-          return open_folder(options, state_directory);
-        });
+    const auto found = tried.find(line.path);
+    if (found == tried.end()) continue;
+    const Tried& opened = found->second;
     if (!opened) doubts.push_back(why_not_opened(line, opened.error()));
     if (opened && !*opened) return Failure{Trouble{line.where + opened->error()}};
-    if (opened && (*opened)->closed) log_closed(line);
+    if (opened && **opened) log_closed(line);
   }
   return doubts;
 }
@@ -173,10 +208,12 @@ const ExportSet::ServedExport* ExportSet::same(const ExportLine& line) const {
   return used_as_before || line.folder.empty() || is_ceph(line.folder) ? before : nullptr;
 }
 
-Result<ExportSet::ServedExport, std::string> ExportSet::serve(ExportLine line) const {
+Result<ExportSet::ServedExport, std::string> ExportSet::serve(ExportLine line,
+                                                              const Silent& silent) const {
   if (!line.doubt.empty() && same(line) == nullptr) return Failure{doubt_of(line)};
   if (line.folder.empty()) return serve_memory(std::move(line));
-  return is_ceph(line.folder) ? serve_ceph(std::move(line)) : serve_folder(std::move(line));
+  if (is_ceph(line.folder)) return serve_ceph(std::move(line));
+  return serve_folder(std::move(line), silent);
 }
 
 Result<ExportSet::ServedExport, std::string> ExportSet::serve_memory(ExportLine line) const {
@@ -213,13 +250,16 @@ Result<ExportSet::ServedExport, std::string> ExportSet::serve_ceph(ExportLine li
   return ServedExport{std::move(line), *std::move(opened)};
 }
 
-Result<ExportSet::ServedExport, std::string> ExportSet::serve_folder(ExportLine line) const {
-  const std::string name = "export " + line.path;
+Result<ExportSet::ServedExport, std::string> ExportSet::serve_folder(ExportLine line,
+                                                                     const Silent& silent) const {
+  const std::string name = store_of(line);
   vfs::PosixFileSystem::Options options = options_of(line, stores_.make(name));
   options.state_directory = state_directory_;
   options.file_system_id = line.file_system_id.value_or(nfs_.file_system_id(line.path));
-  const auto opened =
-      stores_.ask(name, [options] { return open_folder(options, options.state_directory); });
+  using Opened = Result<Result<Folder, std::string>, StoreWatch::Silence>;
+  const auto open = [options] { return open_folder(options, options.state_directory); };
+  const Opened opened = silent.contains(line.path) ? Opened(Failure{StoreWatch::Silence::NoAnswer})
+                                                   : stores_.ask(name, open);
   const ServedExport* before = same(line);
   if (!opened && before == nullptr) return Failure{why_not_opened(line, opened.error())};
   if (opened && !*opened) return Failure{line.where + opened->error()};
@@ -257,10 +297,13 @@ Result<std::string, Trouble> ExportSet::replace(std::vector<ExportLine> lines) {
   if (!checked) return Failure{checked.error()};
   std::vector<ServedExport> next;
   std::vector<nfs::ExportSpec> specs;
+  for (ExportLine& line : lines) line.path = nfs::normal_path(line.path).value_or(line.path);
+  Silent silent;
+  for (const auto& [path, tried] : try_folders(lines, stores_, state_directory_))
+    if (!tried && tried.error() == StoreWatch::Silence::NoAnswer) silent.insert(path);
   for (ExportLine& line : lines) {
-    line.path = nfs::normal_path(line.path).value_or(line.path);
     if (const ServedExport* before = find(line.path)) keep_addresses(line, before->line);
-    Result<ServedExport, std::string> made = serve(std::move(line));
+    Result<ServedExport, std::string> made = serve(std::move(line), silent);
     if (!made) return Failure{Trouble{made.error(), Exit::Failed}};
     specs.push_back({made->line.path, made->files, made->line.options,
                      known(rules_of(made->line), names_), made->names});

@@ -20,7 +20,8 @@
 
 namespace stag::cli {
 
-// Used on one thread at a time; blocks, for each folder no longer than the stores' patience.
+// Used on one thread at a time; blocks, for all folders no longer than the stores' patience, unless
+// one hangs that has answered a moment before.
 class ExportSet {
  public:
   // `nfs` and `stores` outlive it. Tables that file systems need are kept in `state_directory`.
@@ -61,10 +62,12 @@ class ExportSet {
     bool closed = false;               // the folder, to the user as whom everything is done
   };
 
-  Result<ServedExport, std::string> serve(ExportLine line) const;
+  // Folders that do not answer, by the paths of their exports.
+  using Silent = std::set<std::string>;
+  Result<ServedExport, std::string> serve(ExportLine line, const Silent& silent) const;
   Result<ServedExport, std::string> serve_memory(ExportLine line) const;
   Result<ServedExport, std::string> serve_ceph(ExportLine line) const;
-  Result<ServedExport, std::string> serve_folder(ExportLine line) const;
+  Result<ServedExport, std::string> serve_folder(ExportLine line, const Silent& silent) const;
   // Null unless it was there before on the same folder and terms that make its file system.
   const ServedExport* same(const ExportLine& line) const;
   const ServedExport* find(const std::string& path) const;

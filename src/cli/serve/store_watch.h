@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -41,7 +42,13 @@ class StoreWatch {
   // Runs `work` on a thread of its own, which ends with it, and yields its result. NoAnswer when it
   // takes too long: it goes on as work of the store `name`, and a late result is destroyed there.
   template <class Work>
-  auto ask(const std::string& name, Work work) -> Result<decltype(work()), Silence>;
+  auto ask(const std::string& name, Work work) -> Result<decltype(work()), Silence> {
+    return take(begin(name, std::move(work)), steady_now() + patience_);
+  }
+  // As ask(), of several stores at once, each with its name: it takes no longer than to ask one,
+  // however many of them do not answer. Yields the results in the same order.
+  template <class Work>
+  auto ask_all(std::vector<std::pair<std::string, Work>> questions);
 
   // The log messages that are due at `now`.
   void look(TimePoint now);
@@ -62,6 +69,30 @@ class StoreWatch {
     TimePoint silent_since{};  // while `reported`
     bool reported = false;
   };
+  template <class Value>
+  struct Answer {
+    std::mutex mutex;
+    std::condition_variable came;
+    std::optional<Value> value;
+    Silence silence = Silence::NoAnswer;
+    bool waited_for = true;
+    StoreWorkers workers;
+    // Whether it is there by `end`.
+    bool wait(std::unique_lock<std::mutex>& lock, TimePoint end) {
+      return came.wait_until(lock, end,
+                             [this] { return value.has_value() || silence == Silence::NoThread; });
+    }
+  };
+  // A store that answers within it keeps no other one waiting, and its thread ends before the next
+  // one begins: the system need not have as many as there are stores.
+  static constexpr Duration kAtOnce = std::chrono::milliseconds(10);
+  static TimePoint steady_now() {
+    return std::chrono::time_point_cast<Duration>(std::chrono::steady_clock::now());
+  }
+  template <class Work>
+  auto begin(const std::string& name, Work work) -> std::shared_ptr<Answer<decltype(work())>>;
+  template <class Value>
+  Result<Value, Silence> take(const std::shared_ptr<Answer<Value>>& answer, TimePoint end);
   void look_at(Watched& watched, TimePoint now) const;
   StoreWorkers watch(const net::WorkerOptions& options);
   // As make(), for one piece of work.
@@ -93,14 +124,9 @@ class StoreRounds {
 };
 
 template <class Work>
-auto StoreWatch::ask(const std::string& name, Work work) -> Result<decltype(work()), Silence> {
-  struct Answer {
-    std::mutex mutex;
-    std::condition_variable came;
-    std::optional<decltype(work())> value;
-    bool waited_for = true;
-  };
-  const auto answer = std::make_shared<Answer>();
+auto StoreWatch::begin(const std::string& name, Work work)
+    -> std::shared_ptr<Answer<decltype(work())>> {
+  const auto answer = std::make_shared<Answer<decltype(work())>>();
   Executor::Job job;
   job.work = [answer, work = std::move(work)]() mutable {
     std::optional<decltype(work())> value(work());
@@ -109,16 +135,38 @@ auto StoreWatch::ask(const std::string& name, Work work) -> Result<decltype(work
     answer->came.notify_one();
   };
   job.deliver = [](void*, Executor::Function) {};
-  const StoreWorkers workers = make_one(name);
+  answer->workers = make_one(name);
+  if (!answer->workers.plain->submit(std::move(job))) answer->silence = Silence::NoThread;
+  return answer;
+}
+
+template <class Value>
+Result<Value, StoreWatch::Silence> StoreWatch::take(const std::shared_ptr<Answer<Value>>& answer,
+                                                    TimePoint end) {
   std::unique_lock lock(answer->mutex);
-  if (!workers.plain->submit(std::move(job))) return Failure{Silence::NoThread};
-  if (answer->came.wait_for(lock, patience_, [&] { return answer->value.has_value(); })) {
-    workers.plain->finish();
-    forget(workers);
-    return *std::move(answer->value);
+  answer->wait(lock, end);
+  answer->waited_for = answer->value.has_value();
+  const StoreWorkers workers = std::move(answer->workers);
+  if (!answer->waited_for) return Failure{answer->silence};
+  lock.unlock();
+  workers.plain->finish();
+  forget(workers);
+  return *std::move(answer->value);
+}
+
+template <class Work>
+auto StoreWatch::ask_all(std::vector<std::pair<std::string, Work>> questions) {
+  using Value = decltype(std::declval<Work&>()());
+  std::vector<std::shared_ptr<Answer<Value>>> answers;
+  for (auto& [name, work] : questions) {
+    const auto& answer = answers.emplace_back(begin(name, std::move(work)));
+    std::unique_lock lock(answer->mutex);
+    answer->wait(lock, steady_now() + kAtOnce);
   }
-  answer->waited_for = false;
-  return Failure{Silence::NoAnswer};
+  const TimePoint end = steady_now() + patience_;
+  std::vector<Result<Value, Silence>> results;
+  for (const auto& answer : answers) results.push_back(take(answer, end));
+  return results;
 }
 
 }  // namespace stag::cli

@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <functional>
 #include <future>
 #include <thread>
 
@@ -77,6 +78,32 @@ TEST_F(StoreWatchTest, does_not_wait_for_a_store_longer_than_its_time_limit) {
   const auto in_time = stores.ask("export /fast", [] { return 2; });
   ASSERT_TRUE(in_time.ok());
   EXPECT_EQ(*in_time, 2);
+}
+
+TEST_F(StoreWatchTest, asks_stores_at_once_and_waits_for_all_as_long_as_for_one) {
+  std::promise<void> second, may_end;
+  const auto slow = [end = may_end.get_future().share()] { return end.wait(), 0; };
+  std::vector<std::pair<std::string, std::function<int()>>> questions;
+  questions.emplace_back("export /first", [asked = second.get_future().share()] {
+    asked.wait();
+    return 1;
+  });
+  questions.emplace_back("export /second", [&] { return second.set_value(), 2; });
+  questions.emplace_back("export /third", slow);
+  questions.emplace_back("export /fourth", slow);
+  StoreWatch patient{1s, 2 << 20};
+  const auto answers = patient.ask_all(questions);
+  ASSERT_EQ(answers.size(), 4u);
+  ASSERT_TRUE(answers[0].ok()) << "the second is asked while it does not answer";
+  EXPECT_EQ(*answers[0], 1);
+  ASSERT_TRUE(answers[1].ok());
+  EXPECT_EQ(*answers[1], 2);
+  for (const auto& late : {answers[2], answers[3]}) {
+    ASSERT_FALSE(late.ok());
+    EXPECT_EQ(late.error(), StoreWatch::Silence::NoAnswer);
+  }
+  EXPECT_EQ(patient.busy(), "export /third, export /fourth");
+  may_end.set_value();
 }
 
 TEST_F(StoreWatchTest, leaves_no_thread_behind_what_a_store_has_answered) {
