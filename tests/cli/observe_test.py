@@ -303,7 +303,7 @@ class Metrics(Observed):
         labels = [dict(labels) for name in ("stag_export_call_duration_seconds", "stag_store_operations_running") for _, labels in parse(text)[name][2]]
         shown = ["/caf%E9", "/caf%25E9", "/cut%E2%82", r'/\"\\', "/caf\u00e9 \u540d"]
         self.assertEqual({has["export"] for has in labels if "export" in has}, set(shown))
-        self.assertEqual({has["store"] for has in labels if "store" in has}, {"export " + path for path in shown})
+        self.assertEqual({has["store"] for has in labels if "store" in has}, {"export " + path for path in shown} | {"state directory " + self.state})
 
     def test_of_an_export_go_on_when_another_folder_is_put_in_its_place(self):
         config = os.path.join(self.folder, "stag.toml")
@@ -415,7 +415,7 @@ class Status(Observed):
         self.assertGreaterEqual(row["calls"], 4)
         self.assertGreater(row["number"], 0)
         self.assertEqual(status["mounts"], [{"address": "127.0.0.1", "export": "/data"}])
-        self.assertEqual([store["store"] for store in status["stores"]], ["export /data"])
+        self.assertEqual([store["store"] for store in status["stores"]], ["export /data", f"state directory {self.state}"])
         self.assertEqual((status["slow"], status["limits"]), ([], []))
         text = self.asked("status")
         self.assertRegex(text, r"^stag \S+, up 00:00:\d\d, ")

@@ -229,7 +229,7 @@ class StoreThatHangs(unittest.TestCase):
         # No series is there twice, which value_in() finds.
         self.assertGreaterEqual(value_in(scraped(server), "stag_store_operations_running", store="export /slow", queue="plain"), 3)
         status = json.loads(stag("status", "--json", "--state", self.state).stdout)
-        self.assertEqual([store["store"] for store in status["stores"]], ["export /good", "export /slow"])
+        self.assertEqual([store["store"] for store in status["stores"]], ["export /good", "export /slow", f"state directory {self.state}"])
         self.store.answer()
         self.assertEqual(self.waiting[0].wait(PATIENCE), 0)
         self.assertEqual(server.end(), 0)
@@ -314,6 +314,29 @@ class StoreThatHangs(unittest.TestCase):
         server.process.send_signal(signal.SIGHUP)
         answer()
         self.assertEqual(server.process.stdout.readline(), "exports: nothing has changed\n")
+        self.assertEqual(server.end(), 0)
+
+    def test_with_the_state_directory_of_a_lost_server_delays_nobody_else(self):
+        self.exports("/good=" + self.good)
+        server = self.start()
+        lost = self.store.folder
+        adopt = ("clients", "adopt", lost, "--state", self.state)
+        self.store.hang()
+        adopting = subprocess.Popen((harness.STAG, *adopt), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.store.wait_for("asked")
+        # Its end is not that of what the server does for it.
+        adopting.send_signal(signal.SIGINT)
+        self.assertEqual(adopting.wait(PATIENCE), 130)
+        for _ in range(4):
+            again = stag(*adopt)
+            self.assertEqual((again.returncode, again.stdout), (1, ""))
+            self.assertIn(f"another 'stag clients adopt' still waits for '{lost}'", again.stderr)
+        opened = stag("touch", server.tcp("/good/new") + "&version=4.1")
+        self.assertEqual((opened.returncode, opened.stderr), (0, ""))
+        self.wait_for_log(server, f"StoreHangs state directory {lost}: ")
+        self.store.answer()
+        self.wait_for_log(server, f"StoreAnswers state directory {lost}: ")
+        self.assertIn("is no state directory", stag(*adopt).stderr)
         self.assertEqual(server.end(), 0)
 
 

@@ -155,7 +155,7 @@ void StatusCommands::list_procedures(ControlReply& reply) const {
                        sums.operation_times[i]));
 }
 
-// An export in memory has no threads that wait for it, and so no row.
+// An export in memory has no threads that wait for it, and so no row. State directories have one.
 void StatusCommands::list_stores(ControlReply& reply) const {
   for (const StoreQueues& store : sources_.stores(reply.loop().now())) {
     Json row;

@@ -53,6 +53,27 @@ Result<Recovery::Adopted, std::string> Adoption::adopt_all(const std::string& di
   return Recovery::Adopted{adopted->clients + *hosts, grace};
 }
 
+Task<Result<Recovery::Adopted, std::string>> Adoption::adopt_apart(const std::string& directory,
+                                                                   Loop& loop) {
+  net::WorkerOptions one;
+  one.limits.threads = one.limits.threads_each = 1;
+  one.idle = Duration::zero();
+  one.name = StoreWatch::state_directory(directory);
+  const auto worker = stores_.make(one);
+  using Outcome = Result<Recovery::Adopted, std::string>;
+  const auto work = [this, &directory] { return adopt(directory); };
+  const Outcome refused =
+      Failure{std::string("the system has no thread or no memory left for it; raise its limits "
+                          "(TasksMax=, ulimit -u), and try again")};
+  const struct Ended {
+    std::string& directory;
+    ~Ended() { directory.clear(); }
+  } ended{under_way_};
+  under_way_ = directory;
+  const Outcome adopted = co_await offloaded_to(worker.get(), nullptr, loop, work, refused);
+  co_return adopted;
+}
+
 Task<std::string> Adoption::adopt(const ControlRequest& request, ControlReply& reply,
                                   const ControlPeer& peer) {
   if (!peer.administrator)
@@ -62,11 +83,13 @@ Task<std::string> Adoption::adopt(const ControlRequest& request, ControlReply& r
     co_return std::string("\"directory\" is the absolute path of a state directory");
   if (!recovery_.serves_nfs4())
     co_return std::string("the server has no clients of version 4 (--no-nfs4)");
-  using Outcome = Result<Recovery::Adopted, std::string>;
-  const auto work = [this, &directory] { return adopt(*directory); };
-  const Outcome busy = Failure{std::string("too much waits to be written; try again")};
-  const Outcome adopted =
-      co_await offloaded_to(recovery_.worker(), nullptr, reply.loop(), work, busy);
+  if (!under_way_.empty())
+    co_return fmt::format(
+        "another 'stag clients adopt' still waits for '{}', maybe one that was interrupted; try "
+        "again once that directory has answered",
+        under_way_);
+  const Result<Recovery::Adopted, std::string> adopted =
+      co_await adopt_apart(*directory, reply.loop());
   if (!adopted) co_return adopted.error();
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(adopted->grace).count();
   Json row;

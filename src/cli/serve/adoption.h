@@ -18,20 +18,25 @@ namespace stag::cli {
 // Outlives the ControlSocket that has its command. On the loop of that.
 class Adoption {
  public:
-  // `recovery` and `locks` outlive it. `state` is the state directory of this server.
-  Adoption(Recovery& recovery, nfs::lock::LockService& locks, std::string state)
-      : recovery_(recovery), locks_(locks), state_(std::move(state)) {}
+  // `recovery`, `locks` and `stores` outlive it. `state` is the state directory of this server.
+  Adoption(Recovery& recovery, nfs::lock::LockService& locks, StoreWatch& stores, std::string state)
+      : recovery_(recovery), locks_(locks), stores_(stores), state_(std::move(state)) {}
   void add_to(ControlCommands& commands);
 
  private:
   Task<std::string> adopt(const ControlRequest& request, ControlReply& reply,
                           const ControlPeer& peer);
+  // On a thread of its own: where the directory does not answer nobody else waits for it.
+  Task<Result<Recovery::Adopted, std::string>> adopt_apart(const std::string& directory,
+                                                           Loop& loop);
   Result<Recovery::Adopted, std::string> adopt(const std::string& directory);
   Result<Recovery::Adopted, std::string> adopt_all(const std::string& directory);
 
   Recovery& recovery_;
   nfs::lock::LockService& locks_;
+  StoreWatch& stores_;
   const std::string state_;
+  std::string under_way_;  // the directory; one at a time
 };
 
 }  // namespace stag::cli

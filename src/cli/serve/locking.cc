@@ -69,7 +69,8 @@ Locking::~Locking() {
 
 Result<std::unique_ptr<Locking>, std::string> Locking::open(const nfs::NfsServer& nfs,
                                                             const std::string& state,
-                                                            const Recovery& recovery) {
+                                                            const Recovery& recovery,
+                                                            StoreWatch& stores) {
   auto made = std::make_unique<State>();
   nfs::lock::LockServiceOptions options;
   options.state_directory = state;
@@ -78,8 +79,8 @@ Result<std::unique_ptr<Locking>, std::string> Locking::open(const nfs::NfsServer
   options.grace_period = recovery.period();
   net::WorkerOptions one;
   one.limits.threads = 1;
-  one.name = "records of locks";
-  options.records_worker = std::make_shared<net::WorkerPool>(one);
+  one.name = StoreWatch::state_directory(state);
+  options.records_worker = stores.make(one);
   auto opened =
       nfs::lock::LockService::open(nfs.context(), options, made->loops.at(0), made->peers);
   if (!opened) return Failure{opened.error().message};

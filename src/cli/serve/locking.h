@@ -22,10 +22,11 @@ namespace stag::cli {
 
 class Locking {
  public:
-  // Fails with one sentence. `nfs` outlives it.
+  // Fails with one sentence. `nfs` and `stores` outlive it.
   static Result<std::unique_ptr<Locking>, std::string> open(const nfs::NfsServer& nfs,
                                                             const std::string& state,
-                                                            const Recovery& recovery);
+                                                            const Recovery& recovery,
+                                                            StoreWatch& stores);
   // After the last Call has ended.
   ~Locking();
 

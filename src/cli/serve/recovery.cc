@@ -18,12 +18,12 @@ std::string records_of(const std::string& state) {
   return state + "/nfs4-clients.db";
 }
 
-std::shared_ptr<Executor> record_writer() {
+std::shared_ptr<Executor> record_writer(const std::string& state, StoreWatch& stores) {
   net::WorkerOptions options;
   // One thread writes; changes requested meanwhile go into its next transaction.
   options.limits.threads = 4;
-  options.name = "records of clients";
-  return std::make_shared<net::WorkerPool>(options);
+  options.name = StoreWatch::state_directory(state);
+  return stores.make(options);
 }
 
 using nfs::state::GracePeriod;
@@ -56,7 +56,8 @@ void RecoveryOptions::declare(Arguments& arguments) {
 }
 
 Result<std::unique_ptr<Recovery>, std::string> Recovery::open(const RecoveryOptions& options,
-                                                              const std::string& state, bool nfs4) {
+                                                              const std::string& state, bool nfs4,
+                                                              StoreWatch& stores) {
   std::unique_ptr<Recovery> made(new Recovery);
   made->options_ = options;
   made->period_->tell([](const GracePeriod::Info& grace) { log_grace(grace); });
@@ -67,7 +68,7 @@ Result<std::unique_ptr<Recovery>, std::string> Recovery::open(const RecoveryOpti
   std::error_code ignored;
   if (nfs4 || std::filesystem::exists(path, ignored)) {
     auto records = nfs::recovery::Recovery::open(path, options.lease_seconds,
-                                                 nfs4 ? record_writer() : nullptr);
+                                                 nfs4 ? record_writer(state, stores) : nullptr);
     if (!records) return Failure{records.error()};
     made->records_ = *std::move(records);
     if (nfs4) seconds = std::max(options.lease_seconds, made->records_->former_lease());

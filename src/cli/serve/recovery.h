@@ -8,6 +8,7 @@
 
 #include "base/loop.h"
 #include "base/result.h"
+#include "cli/serve/store_watch.h"
 #include "cli/support/arguments.h"
 #include "nfs/recovery/recovery.h"
 #include "nfs/state/grace_period.h"
@@ -25,9 +26,11 @@ struct RecoveryOptions {
 class Recovery {
  public:
   // Counts this start and begins the grace period if a client has state to reclaim. Blocking.
-  // Without `nfs4` the state of NFSv4 clients is lost. The error is one sentence.
+  // Without `nfs4` the state of NFSv4 clients is lost. The error is one sentence. `stores` outlive
+  // it.
   static Result<std::unique_ptr<Recovery>, std::string> open(const RecoveryOptions& options,
-                                                             const std::string& state, bool nfs4);
+                                                             const std::string& state, bool nfs4,
+                                                             StoreWatch& stores);
 
   // Clients that were adopted, and how long they may reclaim; no time where there are none.
   struct Adopted {
@@ -35,10 +38,9 @@ class Recovery {
     Duration grace{};
   };
   // Adopts the clients of a server that has ended and cannot begin meanwhile, by its state
-  // directory. The error is one sentence. Blocking: for worker().
+  // directory. The error is one sentence. Blocking, and not for a thread that clients wait for:
+  // that directory may hang.
   Result<Adopted, std::string> adopt(const std::string& directory);
-  // Of the records; it is there while NFSv4 is served.
-  Executor* worker() const { return records_->worker(); }
   bool serves_nfs4() const { return records_ != nullptr; }
 
   // The length of a grace period.

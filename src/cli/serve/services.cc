@@ -17,7 +17,7 @@ Result<std::unique_ptr<Services>, Trouble> Services::open(ServeOptions& options,
 }
 
 std::string Services::add_programs(ServeOptions& options) {
-  auto recovery = Recovery::open(options.recovery, options.state, options.nfs4);
+  auto recovery = Recovery::open(options.recovery, options.state, options.nfs4, stores_);
   if (!recovery) return recovery.error();
   recovery_ = *std::move(recovery);
   auto users = options.id_mapping.open();
@@ -28,7 +28,7 @@ std::string Services::add_programs(ServeOptions& options) {
   options.callbacks.apply(nfs4_options);
   nfs4_options.id_map = users_.owners;
   nfs4_.emplace(nfs_.context(), nfs4_options);
-  auto locking = Locking::open(nfs_, options.state, *recovery_);
+  auto locking = Locking::open(nfs_, options.state, *recovery_, stores_);
   if (!locking) return locking.error();
   locking_ = *std::move(locking);
   auto kerberos = options.kerberos.open(takes_kerberos(exports_.lines()), users_.principals);

@@ -30,6 +30,7 @@ class Services {
   Recovery& recovery() { return *recovery_; }
   Observing& observing() { return *observing_; }
   rpc::Server& server() { return server_; }
+  StoreWatch& stores() { return stores_; }
   // What the name service has said of users' groups; any thread.
   void forget_groups() {
     if (users_.groups != nullptr) users_.groups->forget();

@@ -41,6 +41,11 @@ StoreWorkers StoreWatch::make(const std::string& name) {
   return watch(options);
 }
 
+std::shared_ptr<net::WorkerPool> StoreWatch::make(const net::WorkerOptions& options) {
+  const std::shared_ptr<net::WorkerPool> pool = watch(options).plain;
+  return {pool.get(), [pool](net::WorkerPool* own) { own->finish(); }};
+}
+
 StoreWorkers StoreWatch::make_one(const std::string& name) {
   net::WorkerOptions options;
   options.limits.threads = options.limits.threads_each = 1;

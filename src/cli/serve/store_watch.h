@@ -1,6 +1,6 @@
 // StoreWatch: the workers of the stores that `stag serve` exports (net/worker_pool.h), one set for
-// each store. They are checked once a second and joined at the end. A store that stops answering is
-// logged, and again when it answers.
+// each store, and of what it does in state directories. They are checked once a second and joined
+// at the end. A store that stops answering is logged, and again when it answers.
 #pragma once
 
 #include <condition_variable>
@@ -38,6 +38,11 @@ class StoreWatch {
 
   // `name` appears in the log: "export /data". The workers exist as long as they have work.
   StoreWorkers make(const std::string& name);
+  // Of other work that may wait for a file system, as `options` say, with a name likewise. As with
+  // any pool, whoever lets go of it waits for its work.
+  std::shared_ptr<net::WorkerPool> make(const net::WorkerOptions& options);
+  // As such a name.
+  static std::string state_directory(const std::string& path) { return "state directory " + path; }
   enum class Silence : std::uint8_t { NoAnswer, NoThread };
   // Runs `work` on a thread of its own, which ends with it, and yields its result. NoAnswer when it
   // takes too long: it goes on as work of the store `name`, and a late result is destroyed there.

@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <functional>
 #include <future>
 #include <thread>
@@ -124,6 +125,27 @@ TEST_F(StoreWatchTest, keeps_the_workers_of_a_store_until_it_answers_although_it
   while (!stores.busy().empty()) std::this_thread::yield();
   stores.look(now());
   EXPECT_TRUE(plain.expired());
+}
+
+TEST_F(StoreWatchTest, has_other_workers_whose_owner_waits_for_their_work) {
+  net::WorkerOptions options;
+  options.name = StoreWatch::state_directory("/state");
+  auto others = stores.make(options);
+  std::atomic<bool> done = false;
+  Executor::Job job;
+  job.work = [&done] {
+    for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+    done = true;
+  };
+  job.deliver = [](void*, Executor::Function) {};
+  ASSERT_TRUE(others->submit(std::move(job)));
+  const std::vector<StoreQueues> queues = stores.queues(now());
+  ASSERT_EQ(queues.size(), 2u);
+  EXPECT_EQ(queues[1].name, "state directory /state");
+  others.reset();
+  EXPECT_TRUE(done);
+  stores.look(now());
+  EXPECT_EQ(stores.queues(now()).size(), 1u);
 }
 
 TEST_F(StoreWatchTest, adds_up_the_queues_of_stores_of_one_name) {

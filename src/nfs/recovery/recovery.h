@@ -57,7 +57,7 @@ class Recovery {
   // The clients of `lost`, a server that has ended, may reclaim here what they held there, and
   // there no more; the grace period begins, or goes on, until `end`. When only the records there
   // could not be removed, it has begun all the same. The error is a part of a sentence: why not.
-  // Blocking.
+  // Blocking, for any thread but the worker's, which writes what clients wait for: `lost` may hang.
   Result<Ok, std::string> adopt(Database& lost, state::GracePeriod& period, TimePoint end);
   // Ends this grace period that is due, and reclaiming, unless another one has begun since. False,
   // and logged: the records of earlier starts could not be removed. Blocking.
@@ -79,8 +79,6 @@ class Recovery {
   bool write(const Change& change) { return commit(*enqueue(change)); }
   // Removes the records of earlier starts; a failure is logged. Blocking.
   bool remove_former();
-  // Of blocking work; null: the calling thread does it.
-  Executor* worker() const { return worker_.get(); }
   // Returns when all work given to offload() has run; called before what that work refers to is
   // destroyed. Blocking.
   void drain() const;
