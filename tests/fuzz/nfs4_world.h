@@ -102,6 +102,10 @@ struct Names {
       case v4::OP_LOCK:
         if (one.oplock().status == v4::NFS4_OK) keep(stateids, one.oplock().resok4().lock_stateid);
         break;
+      case v4::OP_COPY_NOTIFY:
+        if (one.opcopy_notify().cnr_status == v4::NFS4_OK)
+          keep(stateids, one.opcopy_notify().resok4().cnr_stateid);
+        break;
       case v4::OP_SETCLIENTID:
         if (one.opsetclientid().status != v4::NFS4_OK) break;
         keep(clients, one.opsetclientid().resok4().clientid);

@@ -46,6 +46,7 @@ constexpr Reason kLimits[] = {Reason::TooManyConnections,
                               Reason::Nfs4StatesTooMany,
                               Reason::Nfs4DelegationsTooMany,
                               Reason::Nfs4CopiesTooMany,
+                              Reason::Nfs4CopyNoticesTooMany,
                               Reason::Nfs4CourtesyEnded,
                               Reason::ControlTooManyConnections,
                               Reason::StoreHangs};

@@ -20,6 +20,7 @@ Scripts client_cases();
 Scripts v40_cases();
 Scripts v42_cases();
 Scripts offload_cases();
+Scripts copy_notify_cases();
 Scripts xattr_cases();
 // Errors that many operations share, from the RFCs' own tables: no filehandle, not in a session,
 // malformed arguments, an object that is gone.

@@ -15,8 +15,8 @@ constexpr auto kPause = std::chrono::milliseconds(50);
 constexpr const char* kDelegation = "delegation of f";
 
 // A client that can be called, and what it does with "f".
-struct Holder {
-  explicit Holder(Scene& of)
+struct DelegationHolder {
+  explicit DelegationHolder(Scene& of)
       : client(of.client.channel(), of.other_client("holder", true)),
         scene(client, none, of.label + " holder") {}
 
@@ -36,7 +36,7 @@ Task<std::string> make_closed_file(Scene& scene) {
 }
 
 // Opens "f" until a delegation comes with it. A sentence about what failed, or nothing.
-Task<std::string> open_delegated(Holder& holder) {
+Task<std::string> open_delegated(DelegationHolder& holder) {
   std::string trouble;
   for (int i = 0; i < kPatience && trouble.empty(); ++i) {
     Steps opening;
@@ -55,7 +55,7 @@ Task<std::string> open_delegated(Holder& holder) {
 
 using Use = Task<Verdict> (*)(Scene& holder);
 
-Task<Verdict> use_delegation(Holder& holder, Use use) {
+Task<Verdict> use_delegation(DelegationHolder& holder, Use use) {
   std::string trouble = co_await holder.client.establish();
   if (trouble.empty()) trouble = co_await open_delegated(holder);
   if (!trouble.empty()) co_return Verdict::fail("could not be prepared: " + trouble);
@@ -67,7 +67,7 @@ Task<Verdict> use_delegation(Holder& holder, Use use) {
 Task<Verdict> with_delegation(Scene& scene, Use use) {
   const std::string trouble = co_await make_closed_file(scene);
   if (!trouble.empty()) co_return Verdict::fail("could not be prepared: " + trouble);
-  Holder holder(scene);
+  DelegationHolder holder(scene);
   for (const char* name : {"own", "f"}) holder.scene.handles[name] = scene.handle(name);
   Verdict verdict = co_await use_delegation(holder, use);
   co_await tidy(holder.scene);

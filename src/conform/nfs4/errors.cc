@@ -202,7 +202,7 @@ std::string_view feature_of(v4::nfs_opnum4 operation) {
     case v4::OP_SET_SSV:
       return "needs RPCSEC_GSS (SP4_SSV)";
     case v4::OP_COPY_NOTIFY:
-      return "needs a second server";
+      return "who has the file open may read it, and every other stateid is NFS4ERR_BAD_STATEID";
     case v4::OP_WRITE_SAME:
       return "which patterns a server takes, if any, is its own choice";
     case v4::OP_OFFLOAD_CANCEL:

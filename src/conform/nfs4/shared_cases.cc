@@ -115,6 +115,7 @@ Statuses instead_of_stale(v4::nfs_opnum4 operation) {
     case v4::OP_LOCKU:
     case v4::OP_OPEN_CONFIRM:
     case v4::OP_OPEN_DOWNGRADE:
+    case v4::OP_COPY_NOTIFY:
       return {v4::NFS4ERR_BAD_STATEID};
     case v4::OP_COPY:
     case v4::OP_CLONE:

@@ -18,7 +18,7 @@ Scripts all_cases(std::uint32_t minor) {
   for (const auto family :
        {compound_cases, filehandle_cases, name_cases, attribute_cases, data_cases, stateid_cases,
         open_cases, delegation_cases, lock_cases, session_cases, client_cases, v40_cases, v42_cases,
-        offload_cases, xattr_cases})
+        offload_cases, copy_notify_cases, xattr_cases})
     append(all, family());
   append(all, shared_error_cases(minor));
   std::erase_if(all, [&](const Script& script) { return (script.minors >> minor & 1) == 0; });

@@ -37,13 +37,6 @@ Step write_same(std::string state) {
   return with_state(OP_WRITE_SAME, &Op::opwrite_same, &WRITE_SAME4args::wsa_stateid,
                     std::move(state), args);
 }
-Step copy_notify(std::string state) {
-  netloc4 reader;
-  reader.nl_type = NL4_NETADDR;
-  reader.nl_addr() = {"tcp", "127.0.0.1.8.1"};
-  return with_state(OP_COPY_NOTIFY, &Op::opoffload_notify, &COPY_NOTIFY4args::cna_src_stateid,
-                    std::move(state), {{}, reader});
-}
 Step copy(std::string from, std::string to, std::uint64_t offset, std::uint64_t count) {
   return {OP_COPY, [=](Scene& scene, Op& made) {
             made.opcopy() = {
@@ -215,20 +208,6 @@ Scripts copies() {
        .before = renewed,
        .steps = both(copy("old f", "g", 0, 10)),
        .expect = {NFS4ERR_OLD_STATEID}},
-      {.note = "to another server",
-       .minors = k42,
-       .before = {a_file()},
-       .steps = {at("f"), copy_notify("f")}},
-      {.note = "from the stateid of an earlier time",
-       .minors = k42,
-       .before = {a_file(), {at("f"), open_downgrade("f", kBoth)}},
-       .steps = {at("f"), copy_notify("old f")},
-       .expect = {NFS4ERR_OLD_STATEID}},
-      {.note = "with an open for writing only",
-       .minors = k42,
-       .before = {{own(), open({.name = "f", .access = kWrite, .create = UNCHECKED4})}},
-       .steps = {at("f"), copy_notify("f")},
-       .expect = {NFS4ERR_OPENMODE, NFS4_OK}},
       {.note = "of a copy that nobody began",
        .minors = k42,
        .steps = {at("file"), with_state(OP_OFFLOAD_STATUS, &Op::opoffload_status,

@@ -101,6 +101,12 @@ struct OpenState : State {
   LinkedList<LockState, &LockState::of_open> locks;
 };
 
+// The open that a state is, or whose locks it is; it is not revoked, and no delegation.
+inline const OpenState& open_of(const State& state) {
+  return state.type == State::Type::Lock ? *static_cast<const LockState&>(state).open
+                                         : static_cast<const OpenState&>(state);
+}
+
 // One lock owner of one file, through whatever opens (RFC 8881 9.5).
 struct LockOwnerRecord : Record {
   LockOwnerRecord(std::uint64_t hash_of_owner, Bytes owner_bytes)

@@ -316,9 +316,7 @@ Verdict Files::checked(const FileKey& file, const Stateid& stateid, const Life& 
     return allows(static_cast<const DelegationState&>(*state), bits)
                ? Verdict{}
                : Verdict::refused(Status::Openmode);
-  const OpenState& open = state->type == State::Type::Lock
-                              ? *static_cast<const LockState*>(state)->open
-                              : *static_cast<const OpenState*>(state);
+  const OpenState& open = open_of(*state);
   if ((open.access & bits) == bits) return {};
   if (bits == kShareWrite) return Verdict::refused(Status::Openmode);
   // RFC 8881 9.1.2: who opened for writing may read, for clients fill their pages, unless somebody

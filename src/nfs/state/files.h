@@ -338,6 +338,9 @@ class Files {
   // Whether a lock stateid has byte ranges.
   bool holds_ranges(const Stateid& stateid) const;
 
+  // COPY_NOTIFY: whether this is an open for reading, or locks of one, or a delegation: Openmode,
+  // BadStateid, OldStateid, AdminRevoked, DelegRevoked.
+  Status may_read(const FileKey& file, const Stateid& stateid, const Life& life);
   // TEST_STATEID, of one.
   Status test_stateid(const Stateid& stateid, const Life& life);
   // FREE_STATEID: LocksHeld, BadStateid, OldStateid.

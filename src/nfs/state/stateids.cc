@@ -28,6 +28,15 @@ Status Files::free_stateid(const Stateid& stateid, const Life& life) {
   return Status::Ok;
 }
 
+Status Files::may_read(const FileKey& file, const Stateid& stateid, const Life& life) {
+  FileShard& shard = impl_->shard_of(stateid);
+  const BriefLock lock(shard.mutex);
+  State* state = nullptr;
+  const Status status = shard.validate(stateid, life, &file, state);
+  if (status != Status::Ok || state->type == State::Type::Delegation) return status;
+  return (open_of(*state).access & kShareRead) != 0 ? Status::Ok : Status::Openmode;
+}
+
 Status Files::revoke(const Stateid& stateid) {
   RemovedRecords removed;
   FileKey file;

@@ -4,11 +4,13 @@
 
 #include <array>
 #include <atomic>
+#include <mutex>
 #include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "nfs/state/copy_notices.h"
 #include "testing/nfs/state_world.h"
 
 namespace stag::nfs::state {
@@ -112,6 +114,55 @@ TEST(Nfs4StateThreads, what_clients_held_is_gone_when_all_have_ended) {
   EXPECT_EQ(world.files.states(), 0u);
   for (std::uint64_t file = 0; file < 3; ++file)
     EXPECT_TRUE(world.files.access(World::file(file), Touch::Write).granted());
+}
+
+// Stateids that one thread is given, and others read by.
+class SharedStateids {
+ public:
+  void put(const Stateid& stateid) {
+    const std::lock_guard lock(mutex_);
+    all_[next_++ % all_.size()] = stateid;
+  }
+  Stateid any(unsigned number) {
+    const std::lock_guard lock(mutex_);
+    return all_[number % all_.size()];
+  }
+
+ private:
+  std::mutex mutex_;
+  std::array<Stateid, 16> all_{};
+  std::size_t next_ = 0;
+};
+
+TEST(Nfs4StateThreads, of_leave_to_copy_nothing_is_left_when_all_have_ended) {
+  World world;
+  CopyNotices notices(world.files,
+                      {.epoch = 1, .key = {}, .lease = World::lease, .limits = {8, 20}});
+  SharedStateids given;
+  on_threads([&](int thread) {
+    std::mt19937 random(static_cast<unsigned>(thread));
+    for (int life = 0; life < 20; ++life) {
+      const testing::Client client =
+          world.client(std::to_string(thread) + "." + std::to_string(life));
+      for (int i = 0; i < 100; ++i) {
+        const std::uint64_t number = random() % 3;
+        const FileKey file = World::file(number);
+        const Stateid open = world.open(client, number).stateid;
+        const StateidResult notice =
+            notices.notify({file, open, random() % 4}, client.life, world.now);
+        if (notice.status == Status::Ok) given.put(notice.stateid);
+        notices.admits(file, given.any(random()), world.now);
+        notices.cancel(file, given.any(random()), *client.life);
+        if (random() % 8 == 0) world.files.close(file, {0, open.other}, *client.life);
+        if (random() % 16 == 0) notices.expire(world.now + random() % 2 * World::lease);
+      }
+      const LifePtr ended = world.clients.end(client.id, false);
+      ASSERT_NE(ended, nullptr);
+      notices.release(*ended);
+      world.files.release(*ended);
+    }
+  });
+  EXPECT_EQ(notices.size(), 0u);
 }
 
 }  // namespace

@@ -78,6 +78,8 @@ constexpr Operation kData[] = {
 
 constexpr v4::nfsstat4 kWrongType = v4::NFS4ERR_WRONG_TYPE;
 constexpr std::uint32_t kWriteResponse = 4 + kStateid + 8 + 4 + 8;
+// A list of one netloc4 of type NL4_NETADDR.
+constexpr std::uint32_t kNetloc = 4 + 4 + (4 + 8) + (4 + 64);
 
 constexpr Operation kRanges[] = {
     operation<&v4::SEEK4res::sa_status, seek>({v4::OP_SEEK, "SEEK", Needs::Current, kIsDirectory}),
@@ -93,6 +95,12 @@ constexpr Operation kRanges[] = {
                                                kWrongType,
                                                {},
                                                kStatus + kWriteResponse + 8}),
+    operation<&v4::COPY_NOTIFY4res::cnr_status, copy_notify>({v4::OP_COPY_NOTIFY,
+                                                              "COPY_NOTIFY",
+                                                              Needs::Current,
+                                                              kWrongType,
+                                                              {},
+                                                              kStatus + 12 + kStateid + kNetloc}),
     operation<&v4::OFFLOAD_STATUS4res::osr_status, offload_status>(
         {v4::OP_OFFLOAD_STATUS, "OFFLOAD_STATUS", Needs::Current, v4::NFS4ERR_BAD_STATEID}),
     operation<&v4::OFFLOAD_CANCEL4res::ocr_status, offload_cancel>({v4::OP_OFFLOAD_CANCEL,

@@ -37,8 +37,10 @@ class Start : public stag::testing::Nfs4Served {
   using Nfs4Served::open;
   using Nfs4Served::open_args;
   using Nfs4Served::Opened;
+  using Nfs4Served::read_op;
   using Nfs4Served::reclaim_complete;
   using Nfs4Served::run;
+  using Nfs4Served::sequence;
   using Nfs4Served::session_args;
   using Nfs4Served::set_up_session;
 
@@ -593,6 +595,34 @@ TEST_F(Nfs4Restart, servers_of_one_scope_are_not_the_same_server) {
   EXPECT_NE(other, first);
   EXPECT_EQ(same_scope, scope);
   EXPECT_EQ(identity(start()), std::pair(first, scope)) << "after a restart";
+}
+
+// RFC 7862 15.3: leave to copy is not reclaimed; the client asks again by the open that it has
+// reclaimed.
+TEST_F(Nfs4Restart, a_copy_stateid_is_of_its_start_alone) {
+  const auto copy_stateid = [](Start& at, const Start::Opened& file) {
+    v4::COPY_NOTIFY4args args;
+    args.cna_src_stateid = file.stateid;
+    const Op notify = op(v4::OP_COPY_NOTIFY, &Op::opoffload_notify, std::move(args));
+    const auto noticed = at.compound({at.sequence(), putfh(file.handle), notify}, 2);
+    EXPECT_EQ(noticed.status, v4::NFS4_OK);
+    v4::COPY_NOTIFY4res results = noticed.resarray.back().opcopy_notify();
+    return results.resok4().cnr_stateid;
+  };
+  Start& first = start();
+  first.set_up_session();
+  opened_ = first.create("file");
+  const v4::stateid4 before = copy_stateid(first, opened_);
+  Start& second = start();
+  second.set_up_session("a client", false);
+  const v4::stateid4 after = copy_stateid(second, second.reclaim(opened_.handle));
+  EXPECT_NE(after, before);
+  EXPECT_EQ(second.reclaim_complete(), v4::NFS4_OK);
+  const auto read = [&](const v4::stateid4& stateid) {
+    return second.run({putfh(opened_.handle), Start::read_op(stateid, 0, 10)}).status;
+  };
+  EXPECT_EQ(read(before), v4::NFS4ERR_BAD_STATEID);
+  EXPECT_EQ(read(after), v4::NFS4_OK);
 }
 
 }  // namespace

@@ -33,6 +33,10 @@ SharedState::SharedState(const ServerContext& context, const Nfs4Options& wanted
              .key = process_sip_key(),
              .limits = wanted.states,
              .grace = wanted.grace}),
+      copy_notices(files, {.epoch = epoch_of(context, wanted),
+                           .key = process_sip_key(),
+                           .lease = std::chrono::seconds(wanted.lease_seconds),
+                           .limits = {}}),
       local_locks_(server.local_locks->add(
           {[this](const state::FileKey& file, const state::Range& range, state::RangeModes& to) {
              files.locked_in(file, range, to);
@@ -98,6 +102,7 @@ void SharedState::expire(TimePoint now) {
   watch_leases();
   files.tell_again();
   if (unrecalled_) recall_removed();
+  copy_notices.expire(now);
   std::vector<state::LifePtr> lapsed;
   for (const state::LifePtr& over : clients.expire(now, &lapsed))
     attempt([&] {
@@ -149,6 +154,7 @@ bool SharedState::keeps_programs_out(const state::Life& life) const {
 }
 
 void SharedState::free_state(const state::Life& ended) {
+  copy_notices.release(ended);
   files.release(ended);
   owners.release(ended.clientid);
 }

@@ -14,6 +14,7 @@
 #include "nfs/proto/nfs4.h"
 #include "nfs/recovery/recovery.h"
 #include "nfs/state/clients.h"
+#include "nfs/state/copy_notices.h"
 #include "nfs/state/files.h"
 #include "nfs/state/owners.h"
 #include "nfs/v4/attributes/id_map.h"
@@ -68,6 +69,7 @@ class SharedState {
   const Nfs4Options options;
   state::Clients clients;
   state::Files files;
+  state::CopyNotices copy_notices;
   // Of version 4.0, which has no sessions.
   state::Owners owners;
   rpc::ReplayCache replays;

@@ -91,7 +91,7 @@ Task<v4::WRITE4res> write_in_time(Compound& compound, v4::WRITE4args& args) {
 
 Eventual<v4::READ4res> read(Compound& compound, v4::READ4args& args) {
   const ExportObject& object = compound.object();
-  const auto permitted = check_stateid(compound, object, args.stateid, state::Touch::Read);
+  const auto permitted = check_stateid_to_read(compound, object, args.stateid);
   if (is_delayed(permitted)) return read_in_time(compound, args);
   if (!permitted) return v4::READ4res{permitted.error(), {}};
   return read_now(object, args);

@@ -1,4 +1,5 @@
-// OFFLOAD_STATUS and OFFLOAD_CANCEL (RFC 7862 15.8, 15.9): of copies to the current file.
+// OFFLOAD_STATUS and OFFLOAD_CANCEL (RFC 7862 15.8, 15.9): of copies to the current file; and of
+// leave to copy it to another server, which OFFLOAD_CANCEL takes back.
 #include "nfs/v4/ops/offloads.h"
 #include "nfs/v4/ops/operations.h"
 #include "nfs/v4/ops/stateids.h"
@@ -28,10 +29,13 @@ v4::OFFLOAD_STATUS4res offload_status(Compound& compound, v4::OFFLOAD_STATUS4arg
 // being written is waited for.
 Task<v4::OFFLOAD_CANCEL4res> offload_cancel(Compound& compound, v4::OFFLOAD_CANCEL4args& args) {
   Offloads* const offloads = compound.shared().offloads.load(std::memory_order_acquire);
+  const state::FileKey file = compound.object().key();
   const state::Stateid stateid = to_stateid(args.oca_stateid);
-  const bool known = offloads != nullptr &&
-                     offloads->cancel(compound.object().key(), stateid, compound.life()->clientid);
-  if (!known) co_return v4::OFFLOAD_CANCEL4res{v4::NFS4ERR_BAD_STATEID};
+  const state::Life& client = *compound.life();
+  if (offloads == nullptr || !offloads->cancel(file, stateid, client.clientid)) {
+    const bool noticed = compound.shared().copy_notices.cancel(file, stateid, client);
+    co_return v4::OFFLOAD_CANCEL4res{noticed ? v4::NFS4_OK : v4::NFS4ERR_BAD_STATEID};
+  }
   const bool over = co_await told_in_time(
       compound, compound.now() + kPiecePatience,
       [&](UniqueFunction<void()> done) { return offloads->wait(stateid, std::move(done)); });

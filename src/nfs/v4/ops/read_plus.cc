@@ -8,8 +8,10 @@ namespace stag::nfs::nfs4 {
 Task<v4::READ_PLUS4res> read_plus(Compound& compound, v4::READ_PLUS4args& args) {
   const ExportObject file = compound.object();
   const std::uint64_t room = compound.results_left();
-  const auto permitted =
-      co_await check_stateid_patiently(compound, file, args.rpa_stateid, state::Touch::Read);
+  Permitted permitted = check_stateid_to_read(compound, file, args.rpa_stateid);
+  if (is_delayed(permitted))
+    permitted =
+        co_await check_stateid_in_time(compound, file, args.rpa_stateid, state::Touch::Read);
   if (!permitted) co_return v4::READ_PLUS4res{permitted.error(), {}};
   v4::READ_PLUS4res results;
   ReadPlusSegments segments(file, args.rpa_offset, args.rpa_count, room);

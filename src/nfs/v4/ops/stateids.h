@@ -19,6 +19,9 @@ using Permitted = Result<state::FileChange, v4::nfsstat4>;
 // check_stateid_in_time() is called.
 Permitted check_stateid(Compound& compound, const ExportObject& object, const v4::stateid4& stateid,
                         state::Touch touch);
+// The same of READ and READ_PLUS, which also those send who were told a copy stateid of the file.
+Permitted check_stateid_to_read(Compound& compound, const ExportObject& object,
+                                const v4::stateid4& stateid);
 inline bool is_delayed(const Permitted& permitted) {
   return !permitted && permitted.error() == v4::NFS4ERR_DELAY;
 }
