@@ -190,6 +190,9 @@ Task<Outcome<bool>> Copier::move_file(const CopyObject& source, const Target& ta
   if (done && *done) co_return true;
   co_await (*temp_file)->discard();
   if (exception) std::rethrow_exception(exception);
+  // Without the servers, which are not asked again.
+  if ((*temp_file)->is_lost() && !run_.cancel.cancelled())
+    co_return co_await move_file(source, target);
   if (!done && (*temp_file)->in_place() && !done.error().sentence.empty())
     complain_(fmt::format("{}: it was written in place and is incomplete now; {}",
                           to_.shown_path(path_below(target.directory, target.name)),

@@ -119,9 +119,10 @@ struct TempFilePlan {
   std::uint32_t first_mode() const { return finish.owner ? 0600 : finish.mode; }
 };
 
-// What a server can do for a copy within it.
+// What servers can do for a copy by themselves: within one, or from one to another.
 struct ServerCopies {
-  bool clone = true, copy = true;
+  bool clone = true, copy = true, between = true;
+  bool any() const { return clone || copy || between; }
 };
 // Whether a server that refuses something of one file refuses it of all.
 inline bool of_all_files(const nfs::client::Error& error) {
@@ -138,14 +139,18 @@ class TempFile {
   // Copies the data of `source` from byte `from` on; otherwise the caller writes to sink().
   virtual Task<Outcome<Ok>> fill(nfs::client::DataSource& source, std::uint64_t from) = 0;
   virtual nfs::client::DataSink& sink() = 0;
-  // Has the server that `source` lies on share or copy the data by itself (RFC 7862 section 4), and
-  // yields its length; nullopt where this file is not on `server`, or the server does not do that.
-  // Clears what of `ways` the server does not have.
-  virtual Task<Outcome<std::optional<std::uint64_t>>> copy_within(const nfs::client::Url&,
-                                                                  CopyObject, ServerCopies& ways) {
-    ways = {.clone = false, .copy = false};
+  // Has the server of this file share or copy the data of `source`, of the server `from`, by itself
+  // (RFC 7862 section 4), and yields its length; nullopt where this file is on no server, or the
+  // servers do not do that. Clears what of `ways` they do not have.
+  virtual Task<Outcome<std::optional<std::uint64_t>>> copy_by_server(Remote& /*from*/,
+                                                                     CopyObject /*source*/,
+                                                                     ServerCopies& ways) {
+    ways = {.clone = false, .copy = false, .between = false};
     co_return std::optional<std::uint64_t>();
   }
+  // Whether a server that was to copy, and has not been heard of, may still write to the file: it
+  // is not to be published. Another one in its place can be.
+  virtual bool is_lost() const { return false; }
   // Gives the file these, before its owner and mode.
   virtual Task<Outcome<Ok>> adopt(Extras extras) = 0;
   // Gives the file its length `size`, owner, mode and times, and then its final name. False: by

@@ -155,9 +155,9 @@ class RemoteEndpoint final : public CopyEndpoint {
   Task<Outcome<std::uint64_t>> feed(CopyObject file, TempFile& temp_file,
                                     std::uint64_t from) override {
     if (from > 0) co_return co_await feed_rest(std::move(file), temp_file.sink(), from);
-    if ((ways_.clone || ways_.copy) && file.size > 0) {
+    if (ways_.any() && file.size > 0) {
       const Outcome<std::optional<std::uint64_t>> copied =
-          co_await temp_file.copy_within(remote_.url(), file, ways_);
+          co_await temp_file.copy_by_server(remote_, file, ways_);
       if (!copied) co_return Failure{copied.error()};
       if (*copied) co_return **copied;
     }
@@ -369,7 +369,7 @@ class RemoteEndpoint final : public CopyEndpoint {
   }
 
   Remote& remote_;
-  ServerCopies ways_;  // until one is not copied by the server
+  ServerCopies ways_;  // until one is not copied by servers
   bool seeks_ = true;  // until the server does not know where holes are
   Progress& progress_;
 };

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "cli/copy/acl_forms.h"
+#include "cli/copy/copy_between.h"
 
 namespace stag::cli {
 namespace {
@@ -128,6 +129,9 @@ class CopyCount {
     progress_.bytes += bytes - told_;
     told_ = bytes;
   }
+  nfs::client::CopyWatch watch() {
+    return {.progress = [this](std::uint64_t bytes) { tell(bytes); }, .cancel = {}};
+  }
   // What was not copied so is counted when it passes.
   void take_back() { progress_.bytes -= std::exchange(told_, 0); }
 
@@ -151,6 +155,7 @@ class RemoteTempFile final : public TempFile {
         keep_existing_(plan.keep_existing) {}
 
   bool in_place() const override { return in_place_; }
+  bool is_lost() const override { return lost_; }
   // Whether the new file has the owner that it is to have; its mode has none of kOwnersBits yet.
   Task<Outcome<bool>> take_owner() {
     Outcome<bool> taken = co_await give_to(remote_.files(), file_, *finish_.owner);
@@ -174,32 +179,15 @@ class RemoteTempFile final : public TempFile {
     return adopt_remote(remote_.files(), file_.handle, std::move(extras));
   }
 
-  Task<Outcome<std::optional<std::uint64_t>>> copy_within(const nfs::client::Url& server,
-                                                          CopyObject source,
-                                                          ServerCopies& ways) override {
-    if (!same_server(server, remote_.url())) ways = {.clone = false, .copy = false};
-    const nfs::client::FileRange all{0, source.size};
-    if (ways.clone) {
-      const Outcome<Ok> cloned =
-          co_await remote_.files().clone_range(source.handle, all, file_.handle, 0);
-      if (!answered(cloned)) co_return Failure{cloned.error()};
-      if (cloned) co_return counted(source.size);
-      // RFC 7862 15.13.3: what is no multiple of the file system's blocks is invalid, too.
-      ways.clone =
-          !of_all_files(cloned.error()) && !cloned.error().is(nfs::client::Status::Invalid);
-    }
-    // A server may fill holes when it copies.
-    if (!ways.copy || source.used < source.size) co_return std::optional<std::uint64_t>();
-    CopyCount count(progress_);
-    nfs::client::CopyWatch watch;
-    watch.progress = [&count](std::uint64_t bytes) { count.tell(bytes); };
-    const Outcome<std::uint64_t> copied =
-        co_await remote_.files().copy_range(source.handle, all, file_.handle, 0, std::move(watch));
-    if (!answered(copied)) co_return Failure{copied.error()};
-    if (copied && *copied == source.size) co_return std::optional(source.size);
-    ways.copy = copied || !of_all_files(copied.error());
-    count.take_back();
-    co_return std::optional<std::uint64_t>();
+  Task<Outcome<std::optional<std::uint64_t>>> copy_by_server(Remote& from, CopyObject source,
+                                                             ServerCopies& ways) override {
+    const bool within = same_server(from.url(), remote_.url());
+    if (within)
+      ways.between = false;
+    else
+      ways.clone = ways.copy = false;
+    return within ? copy_within(std::move(source), ways)
+                  : copy_from_other(from, std::move(source), ways);
   }
 
   Task<Outcome<bool>> publish(std::uint64_t size) override {
@@ -240,6 +228,47 @@ class RemoteTempFile final : public TempFile {
     co_await remove_temp_file(remote_, progress_, names_);
     co_return true;
   }
+  Task<Outcome<std::optional<std::uint64_t>>> copy_within(CopyObject source, ServerCopies& ways) {
+    const nfs::client::FileRange all{0, source.size};
+    if (ways.clone) {
+      const Outcome<Ok> cloned =
+          co_await remote_.files().clone_range(source.handle, all, file_.handle, 0);
+      if (!answered(cloned)) co_return Failure{cloned.error()};
+      if (cloned) co_return counted(source.size);
+      // RFC 7862 15.13.3: what is no multiple of the file system's blocks is invalid, too.
+      ways.clone =
+          !of_all_files(cloned.error()) && !cloned.error().is(nfs::client::Status::Invalid);
+    }
+    // A server may fill holes when it copies.
+    if (!ways.copy || source.used < source.size) co_return std::optional<std::uint64_t>();
+    CopyCount count(progress_);
+    const Outcome<std::uint64_t> copied =
+        co_await remote_.files().copy_range(source.handle, all, file_.handle, 0, count.watch());
+    ways.copy = copied || !of_all_files(copied.error());
+    co_return whole(copied, source.size, count);
+  }
+  // Most servers do not do it, or not with each other: what one refuses it is not asked for again,
+  // unless it has only too much to do. In the place of a file that is lost there must be another.
+  Task<Outcome<std::optional<std::uint64_t>>> copy_from_other(Remote& from, CopyObject source,
+                                                              ServerCopies& ways) {
+    ways.between = ways.between && may_copy_between(from.url(), remote_.url());
+    if (!ways.between || in_place_ || !is_worth_asking(source))
+      co_return std::optional<std::uint64_t>();
+    CopyCount count(progress_);
+    const Outcome<std::uint64_t> copied =
+        co_await copy_between(from, source, remote_, file_.handle, count.watch());
+    if (!copied && !copied.error().is(nfs::client::Status::Delay)) ways.between = false;
+    lost_ = !answered(copied);
+    co_return whole(copied, source.size, count);
+  }
+  // nullopt: less than all of it. The data is moved by other means, over what was copied.
+  static Outcome<std::optional<std::uint64_t>> whole(const Outcome<std::uint64_t>& copied,
+                                                     std::uint64_t size, CopyCount& count) {
+    if (!answered(copied)) return Failure{copied.error()};
+    if (copied && *copied == size) return std::optional(size);
+    count.take_back();
+    return std::optional<std::uint64_t>();
+  }
   // Whatever the server has against it: to read and write it may work, or says why not.
   template <class T>
   static bool answered(const Outcome<T>& outcome) {
@@ -259,6 +288,7 @@ class RemoteTempFile final : public TempFile {
   const bool in_place_;
   const bool keep_existing_;
   bool in_pieces_ = false;
+  bool lost_ = false;
 };
 
 Task<Outcome<std::unique_ptr<TempFile>>> open_remote_in_place(Remote& remote, Progress& progress,

@@ -16,6 +16,7 @@
 #include "endpoint/software.h"
 #include "fabric/iwarp/iwarp_fabric.h"
 #include "fabric/verbs/verbs_fabric.h"
+#include "net/socket_address.h"
 #include "nfs/client/session/endpoint_discovery.h"
 #include "rpc/with_channel.h"
 
@@ -191,8 +192,8 @@ std::unique_ptr<rpc::Connector> tcp_connector(net::EpollLoop& loop, const Remote
   return endpoint::make_connector(loop, connector);
 }
 
-Remote::Remote(Run& run)
-    : on_interrupt_(run.cancel, [this, &run] {
+Remote::Remote(Run& run, const RemoteOptions& options)
+    : run_(run), resolve_for_(connect_timeout(options)), on_interrupt_(run.cancel, [this, &run] {
         settling_time_ = run.loop.after(kCleaningTimeout, [this] { settled_.cancel(); });
       }) {}
 
@@ -219,6 +220,18 @@ nfs::client::FileSystem Remote::files_until(CancelToken cancel) const {
 std::string Remote::slashed_path() const {
   const bool lost = !path().empty() && !path().ends_with('/') && url().path.ends_with('/');
   return path() + (lost ? "/" : "");
+}
+
+Task<Outcome<Address>> Remote::numeric_address() {
+  if (!numeric_address_) {
+    const Address named = url().nfs_address();
+    const auto found = co_await net::resolve(run_.loop, named, resolve_for_, run_.cancel);
+    if (!found)
+      co_return Failure{Error::of_call({"find", named.host},
+                                       rpc::CallError::transport(found.error(), to_string(named)))};
+    numeric_address_ = found->front().address();
+  }
+  co_return *numeric_address_;
 }
 
 Task<Outcome<nfs::client::Node>> Remote::walk(std::string path, nfs::client::Links links) {
@@ -259,7 +272,7 @@ Task<Outcome<std::unique_ptr<Remote>>> Remote::open_once(Run& run, std::string u
   if (!credentials) co_return Failure{credentials.error()};
   Outcome<std::optional<rpc::Credentials>> machine = machine_credentials(*parsed);
   if (!machine) co_return Failure{machine.error()};
-  std::unique_ptr<Remote> remote(new Remote(run));
+  std::unique_ptr<Remote> remote(new Remote(run, options));
   remote->nfs_connector_ = nfs_connector(run.loop, *parsed, options);
   remote->mount_connector_ = tcp_connector(run.loop, options);
   nfs::client::FileSystemOptions files = file_system_options(*parsed, options);

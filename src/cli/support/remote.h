@@ -78,6 +78,8 @@ class Remote {
   // The same with the '/' that the URL may have behind it.
   std::string slashed_path() const;
   const nfs::client::Url& url() const { return session_->url(); }
+  // Where the server is, without a name service; the first of its addresses.
+  Task<Outcome<Address>> numeric_address();
 
   // As FileSystem::walk(), but a path with '/' behind it is that of a directory, if need be through
   // a link, as POSIX has it (Base Definitions, 4.13).
@@ -94,10 +96,14 @@ class Remote {
   Task<void> close() { return session_->close(); }
 
  private:
-  explicit Remote(Run& run);
+  Remote(Run& run, const RemoteOptions& options);
   static Task<Outcome<std::unique_ptr<Remote>>> open_once(Run& run, std::string url,
                                                           const RemoteOptions& options);
   void share(nfs::client::FileSystemOptions options);
+
+  Run& run_;
+  const Duration resolve_for_;
+  std::optional<Address> numeric_address_;
   nfs::client::FileSystemOptions options_;
 
   CancelSource settled_;  // cancelled some time after the user's interruption

@@ -210,16 +210,21 @@ class FileSystem {
   // Reserves space for a range, or makes a hole of it, which reads as zeros.
   Task<Outcome<Ok>> allocate(Handle file, FileRange range);
   Task<Outcome<Ok>> deallocate(Handle file, FileRange range);
-  // Copies a range of one file to another one within the server, in as many operations as it takes,
-  // and makes it durable; yields the bytes. The range ends where `from` does, or before, else
+  // Copies a range of one file to another one within the server, or from another server that has
+  // given leave by notify_copy(), in as many operations as it takes, and makes it durable; yields
+  // the bytes. The range ends where `from` does, or before, else
   // Status::Invalid. clone_range() shares the storage instead, all or nothing.
   // `watch` is told how far it is, and may end it. With ProtocolOptions::delegations or `offloads`
   // the server copies on its own and tells of the end; a copy without progress for as long as a
   // call may take is given up.
-  Task<Outcome<std::uint64_t>> copy_range(Handle from, FileRange range, Handle to,
+  Task<Outcome<std::uint64_t>> copy_range(CopySource from, FileRange range, Handle to,
                                           std::uint64_t to_offset);
-  Task<Outcome<std::uint64_t>> copy_range(Handle from, FileRange range, Handle to,
+  Task<Outcome<std::uint64_t>> copy_range(CopySource from, FileRange range, Handle to,
                                           std::uint64_t to_offset, CopyWatch watch);
+  // Leave for the server at `reader`, whose host is numeric, to copy a file of this one that is
+  // open for reading: until it is closed, or nobody has read by it for a lease. Fails with
+  // Status::Delay at once where the server would have the client ask again.
+  Task<Outcome<CopySource>> notify_copy(File file, Address reader);
   Task<Outcome<Ok>> clone_range(Handle from, FileRange range, Handle to, std::uint64_t to_offset);
   // Extended attributes of users, named without "user." in front; values are bytes.
   Task<Outcome<std::string>> xattr(Handle object, std::string name);

@@ -7,12 +7,13 @@
 namespace stag::nfs::client {
 namespace {
 
-constexpr OperationContext kCopying{"copy within the server", {}};
+constexpr OperationContext kCopyingWithin{"copy within the server", {}};
+constexpr OperationContext kCopyingBetween{"copy from another server", {}};
 // Times that a copy begins again because the server has restarted in between.
 constexpr int kCopiesMost = 3;
 
-Error cancelled(const rpc::Channel& channel) {
-  return Error::of_call(kCopying, rpc::CallError::transport(Reason::Cancelled, channel.where()));
+Error cancelled(OperationContext context, const rpc::Channel& channel) {
+  return Error::of_call(context, rpc::CallError::transport(Reason::Cancelled, channel.where()));
 }
 
 }  // namespace
@@ -41,13 +42,18 @@ Task<Outcome<Ok>> FileSystem::clone_range(Handle from, FileRange range, Handle t
   return protocol_->clone({"clone within the server", {}}, from, range, to, to_offset);
 }
 
-Task<Outcome<std::uint64_t>> FileSystem::copy_range(Handle from, FileRange range, Handle to,
-                                                    std::uint64_t to_offset) {
-  return copy_range(from, range, to, to_offset, CopyWatch());
+Task<Outcome<CopySource>> FileSystem::notify_copy(File file, Address reader) {
+  return protocol_->notify_copy(kCopyingBetween, file, std::move(reader));
 }
 
-Task<Outcome<std::uint64_t>> FileSystem::copy_range(Handle from, FileRange range, Handle to,
+Task<Outcome<std::uint64_t>> FileSystem::copy_range(CopySource from, FileRange range, Handle to,
+                                                    std::uint64_t to_offset) {
+  return copy_range(std::move(from), range, to, to_offset, CopyWatch());
+}
+
+Task<Outcome<std::uint64_t>> FileSystem::copy_range(CopySource from, FileRange range, Handle to,
                                                     std::uint64_t to_offset, CopyWatch watch) {
+  const OperationContext context = from.notice ? kCopyingBetween : kCopyingWithin;
   for (int attempt = 0; attempt < kCopiesMost; ++attempt) {
     std::uint64_t done = 0;
     const auto tell = [&watch, &done](std::uint64_t more) {
@@ -57,10 +63,10 @@ Task<Outcome<std::uint64_t>> FileSystem::copy_range(Handle from, FileRange range
     std::optional<Verifier> unstable;  // of data that may be lost
     bool lost = false;
     while (done < range.length && !lost) {
-      if (watch.cancel.cancelled()) co_return Failure{cancelled(channel())};
+      if (watch.cancel.cancelled()) co_return Failure{cancelled(context, channel())};
       const FileRange rest{range.offset + done, range.length - done};
       const Outcome<CopyPart> part =
-          co_await protocol_->copy(kCopying, from, rest, to, to_offset + done, of_part);
+          co_await protocol_->copy(context, from, rest, to, to_offset + done, of_part);
       if (!part) co_return Failure{part.error()};
       if (part->count == 0) break;
       done += part->count;
@@ -70,11 +76,11 @@ Task<Outcome<std::uint64_t>> FileSystem::copy_range(Handle from, FileRange range
       unstable = part->verifier;
     }
     if (!unstable && !lost) co_return done;
-    const Outcome<Verifier> committed = co_await protocol_->commit(kCopying, to, 0, 0);
+    const Outcome<Verifier> committed = co_await protocol_->commit(context, to, 0, 0);
     if (!committed) co_return Failure{committed.error()};
     if (!lost && *committed == *unstable) co_return done;
   }
-  co_return Failure{Error::of_protocol(kCopying, "restarts again and again")};
+  co_return Failure{Error::of_protocol(context, "restarts again and again")};
 }
 
 // The views that the Protocol is given live in this frame.

@@ -62,7 +62,10 @@ Task<Outcome<Ok>> Protocol::allocate(OperationContext context, Handle, FileRange
 Task<Outcome<Ok>> Protocol::deallocate(OperationContext context, Handle, FileRange) {
   return not_in_this_version<Ok>(context);
 }
-Task<Outcome<CopyPart>> Protocol::copy(OperationContext context, Handle, FileRange, Handle,
+Task<Outcome<CopySource>> Protocol::notify_copy(OperationContext context, File, Address) {
+  return not_in_this_version<CopySource>(context);
+}
+Task<Outcome<CopyPart>> Protocol::copy(OperationContext context, CopySource, FileRange, Handle,
                                        std::uint64_t, const CopyWatch&) {
   return not_in_this_version<CopyPart>(context);
 }

@@ -173,9 +173,12 @@ class Protocol {
                                               std::uint64_t offset, MutableBytes to);
   virtual Task<Outcome<Ok>> allocate(OperationContext context, Handle file, FileRange range);
   virtual Task<Outcome<Ok>> deallocate(OperationContext context, Handle file, FileRange range);
+  // Leave for the server at `reader` to copy a file of this one, while it is open for reading.
+  virtual Task<Outcome<CopySource>> notify_copy(OperationContext context, File file,
+                                                Address reader);
   // A length of 0: to the end of the file. The server may copy less, but never nothing where there
   // is something; `clone` does all or nothing. `watch` outlives the Task.
-  virtual Task<Outcome<CopyPart>> copy(OperationContext context, Handle from, FileRange range,
+  virtual Task<Outcome<CopyPart>> copy(OperationContext context, CopySource from, FileRange range,
                                        Handle to, std::uint64_t to_offset, const CopyWatch& watch);
   virtual Task<Outcome<Ok>> clone(OperationContext context, Handle from, FileRange range, Handle to,
                                   std::uint64_t to_offset);

@@ -5,11 +5,16 @@
 #include <array>
 #include <compare>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/bytes.h"
+
+namespace stag::nfs::v4 {
+struct COPY_NOTIFY4resok;
+}
 
 namespace stag::nfs::client {
 
@@ -204,7 +209,16 @@ struct WritePart {
   Verifier verifier{};
 };
 
-// What a server has copied within itself (RFC 7862 15.2).
+// Where a server copies from: a file of its own, or one of another server, by what
+// FileSystem::notify_copy() has brought from that one.
+struct CopySource {
+  CopySource(const Handle& of) : file(of) {}
+
+  Handle file;
+  std::shared_ptr<const v4::COPY_NOTIFY4resok> notice{};  // null: a file of its own
+};
+
+// What a server has copied (RFC 7862 15.2).
 struct CopyPart {
   std::uint64_t count = 0;  // bytes
   Stability committed = Stability::Unstable;

@@ -1,10 +1,12 @@
-// COPY (RFC 7862 15.2), and the copies that the server goes on with after its answer: CB_OFFLOAD
-// tells of their end (16.1), and OFFLOAD_STATUS how far they are, and of the end, too, where no
-// callback comes (15.9). Stateids of files are anonymous.
+// COPY (RFC 7862 15.2), also from another server, which COPY_NOTIFY prepares (15.3); and the copies
+// that the server goes on with after its answer: CB_OFFLOAD tells of their end (16.1), and
+// OFFLOAD_STATUS how far they are, and of the end, too, where no callback comes (15.9). Stateids of
+// files are anonymous, but for that of another server.
 #include "base/pause.h"
 #include "nfs/client/v4/in_progress.h"
 #include "nfs/client/v4/nfs4.h"
 #include "nfs/client/v4/status.h"
+#include "rpcbind/universal_address.h"
 
 namespace stag::nfs::client::nfs4 {
 namespace {
@@ -15,6 +17,8 @@ constexpr std::uint64_t kWorthTelling = 4 << 20;
 constexpr Duration kLook = std::chrono::seconds(1);
 // For OFFLOAD_CANCEL of a client that ends. It is a courtesy: the copy ends with its client, too.
 constexpr Duration kToCancel = std::chrono::seconds(2);
+// For the addresses that a server may have.
+constexpr std::uint32_t kNoticeResults = 4 << 10;
 // Times that a copy begins again that the server has forgotten.
 constexpr int kMostBegun = 3;
 
@@ -41,7 +45,33 @@ Outcome<CopyPart> part_of(OperationContext context, const v4::write_response4& r
 
 }  // namespace
 
-Task<Outcome<CopyPart>> Nfs4::copy(OperationContext context, Handle from, FileRange range,
+// RFC 7862 15.3.3: the address is not checked, and Linux's server takes no name in its place. A
+// server that has the client ask again is not waited for: there are other ways to copy.
+Task<Outcome<CopySource>> Nfs4::notify_copy(OperationContext context, File file, Address reader) {
+  if (minor() < 2 || file.open == 0)
+    co_return co_await Protocol::notify_copy(context, file, reader);
+  v4::COPY_NOTIFY4args args;
+  args.cna_destination_server.nl_type = v4::NL4_NETADDR;
+  args.cna_destination_server.nl_addr() = {rpcbind::is_ipv6(reader.host) ? "tcp6" : "tcp",
+                                           rpcbind::to_universal(reader)};
+  Request request;
+  request.put_handle(file.handle);
+  const std::size_t at = request.add(v4::OP_COPY_NOTIFY, &Op::opoffload_notify, std::move(args));
+  request.set_by({at, file.open, {}, {}});
+  request.results_max = kNoticeResults;
+  ProtocolOptions at_once = options_;
+  at_once.jukebox_for = Duration::zero();
+  Outcome<Reply> reply = co_await client_->run(context, request, at_once);
+  if (!reply) co_return Failure{reply.error()};
+  auto* came = reply->get(at, &OpResult::opcopy_notify);
+  if (came == nullptr || came->resok4().cnr_source_server.empty())
+    co_return Failure{untrue(context)};
+  CopySource source(file.handle);
+  source.notice = std::make_shared<const v4::COPY_NOTIFY4resok>(std::move(came->resok4()));
+  co_return source;
+}
+
+Task<Outcome<CopyPart>> Nfs4::copy(OperationContext context, CopySource from, FileRange range,
                                    Handle to, std::uint64_t to_offset, const CopyWatch& watch) {
   if (minor() < 2) co_return co_await Protocol::copy(context, from, range, to, to_offset, watch);
   for (int begun = 0; begun < kMostBegun; ++begun) {
@@ -57,20 +87,25 @@ Task<Outcome<CopyPart>> Nfs4::copy(OperationContext context, Handle from, FileRa
   co_return Failure{Error::of_protocol(context, "forgets the copy again and again")};
 }
 
-// A server that cannot copy as is asked says so (15.2.3): then it may take its time.
-Task<Outcome<v4::write_response4>> Nfs4::begin_copy(OperationContext context, Handle from,
-                                                    FileRange range, Handle to,
-                                                    std::uint64_t to_offset) {
-  const bool is_long = range.length == 0 || range.length >= kWorthTelling;
+// A server that cannot copy as is asked says so (15.2.3): then it may take its time. Linux's server
+// copies from another one only so.
+Task<Outcome<v4::write_response4>> Nfs4::begin_copy(OperationContext context,
+                                                    const CopySource& from, FileRange range,
+                                                    Handle to, std::uint64_t to_offset) {
+  const bool is_long = from.notice || range.length == 0 || range.length >= kWorthTelling;
   bool waits = !(is_long && client_->hears_of_copies());
   for (;;) {
     const Offloads::Asking asking(client_->offloads());
     Request request;
-    request.put_handle(from);
+    request.put_handle(from.file);
     request.add(v4::OP_SAVEFH);
     request.put_handle(to);
-    const std::size_t at = request.add(
-        v4::OP_COPY, &Op::opcopy, {{}, {}, range.offset, to_offset, range.length, true, waits, {}});
+    v4::COPY4args args{{}, {}, range.offset, to_offset, range.length, true, waits, {}};
+    if (from.notice) {
+      args.ca_src_stateid = from.notice->cnr_stateid;
+      args.ca_source_server = from.notice->cnr_source_server;
+    }
+    const std::size_t at = request.add(v4::OP_COPY, &Op::opcopy, std::move(args));
     request.once_only().expect(v4::NFS4ERR_OFFLOAD_NO_REQS);
     Outcome<Reply> reply = co_await run(context, request);
     if (!reply) co_return Failure{reply.error()};

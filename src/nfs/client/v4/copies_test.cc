@@ -5,6 +5,7 @@
 #include "base/task_group.h"
 #include "nfs/client/v4/callback_service.h"
 #include "testing/nfs/cut_back_channel.h"
+#include "testing/nfs/told_server.h"
 #include "testing/vfs/stepped_store.h"
 
 namespace stag::nfs::client {
@@ -13,6 +14,7 @@ namespace {
 using namespace std::chrono_literals;
 using nfs4::CallbackService;
 using testing::Accident;
+using testing::answer_calling_back;
 using testing::CutBackChannel;
 using testing::LoopbackChannel;
 using vfs::testing::Called;
@@ -256,25 +258,6 @@ TEST(Nfs4CopyAccidents, its_end_is_found_wherever_the_callback_is_cut) {
       world.back.on_cut = [&world] { world.cut(); };
       EXPECT_EQ(world.live(), "") << "accident " << static_cast<int>(accident) << ", call " << at;
     }
-  }
-}
-
-// Success for everything, and what a session with a back channel needs.
-void answer_calling_back(const v4::nfs_argop4& asked, v4::nfs_resop4& result) {
-  result.resop = asked.argop;
-  if (asked.argop == v4::OP_CREATE_SESSION) {
-    auto& made = result.opcreate_session().csr_resok4();
-    made.csr_sessionid.fill(std::byte{5});
-    made.csr_flags = v4::CREATE_SESSION4_FLAG_CONN_BACK_CHAN;
-    made.csr_fore_chan_attrs = {0, 1 << 20, 1 << 20, 4096, 16, 4, {}};
-    made.csr_back_chan_attrs = {0, 4096, 4096, 0, 2, 4, {}};
-  }
-  if (asked.argop == v4::OP_SEQUENCE) {
-    auto& resok = result.opsequence().sr_resok4();
-    resok.sr_sessionid = asked.opsequence().sa_sessionid;
-    resok.sr_sequenceid = asked.opsequence().sa_sequenceid;
-    resok.sr_slotid = asked.opsequence().sa_slotid;
-    resok.sr_highest_slotid = resok.sr_target_highest_slotid = 3;
   }
 }
 

@@ -44,6 +44,9 @@ bool SessionClient::fill_in_stateid(Request& request) const {
     case v4::OP_WRITE:
       operation.opwrite().stateid = *open;
       return true;
+    case v4::OP_COPY_NOTIFY:
+      operation.opoffload_notify().cna_src_stateid = *open;
+      return true;
     case v4::OP_LOCKT:
       operation.oplockt().owner = {clientid(), Rope::copy_of(bytes_of(std::string_view(by.owner)))};
       return true;
@@ -59,6 +62,8 @@ v4::stateid4 SessionClient::sent_stateid(Request& request) {
       return operation.opread().stateid;
     case v4::OP_WRITE:
       return operation.opwrite().stateid;
+    case v4::OP_COPY_NOTIFY:
+      return operation.opoffload_notify().cna_src_stateid;
     case v4::OP_CLOSE:
       return operation.opclose().open_stateid;
     case v4::OP_LOCKU:

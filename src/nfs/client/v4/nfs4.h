@@ -116,8 +116,10 @@ class Nfs4 final : public Protocol {
                                       MutableBytes to) override;
   Task<Outcome<Ok>> allocate(OperationContext context, Handle file, FileRange range) override;
   Task<Outcome<Ok>> deallocate(OperationContext context, Handle file, FileRange range) override;
-  Task<Outcome<CopyPart>> copy(OperationContext context, Handle from, FileRange range, Handle to,
-                               std::uint64_t to_offset, const CopyWatch& watch) override;
+  Task<Outcome<CopySource>> notify_copy(OperationContext context, File file,
+                                        Address reader) override;
+  Task<Outcome<CopyPart>> copy(OperationContext context, CopySource from, FileRange range,
+                               Handle to, std::uint64_t to_offset, const CopyWatch& watch) override;
   Task<Outcome<Ok>> clone(OperationContext context, Handle from, FileRange range, Handle to,
                           std::uint64_t to_offset) override;
   Task<Outcome<std::string>> xattr(OperationContext context, Handle object,
@@ -166,7 +168,7 @@ class Nfs4 final : public Protocol {
     std::optional<v4::nfsstat4> complete{};
     bool forgotten = false;  // the server knows no such copy
   };
-  Task<Outcome<v4::write_response4>> begin_copy(OperationContext context, Handle from,
+  Task<Outcome<v4::write_response4>> begin_copy(OperationContext context, const CopySource& from,
                                                 FileRange range, Handle to,
                                                 std::uint64_t to_offset);
   Task<Outcome<std::optional<CopyPart>>> rest_of_copy(OperationContext context, Handle to,

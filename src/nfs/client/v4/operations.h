@@ -127,6 +127,8 @@ v4::nfsstat4 status_in(const Result& result) {
     return result.lxr_status;
   else if constexpr (requires { result.rp_status; })
     return result.rp_status;
+  else if constexpr (requires { result.cnr_status; })
+    return result.cnr_status;
   else
     return result.cr_status;
 }
