@@ -297,7 +297,7 @@ class Sockets(Case):
 class Reloads(Case):
     # Values of settings that do not take "7".
     VALUES = {
-        "false": ("callbacks", "crc", "nfs4", "rdma-callbacks", "rpcbind", "udp"),
+        "false": ("callbacks", "crc", "manage-gids", "nfs4", "rdma-callbacks", "rpcbind", "udp"),
         "70": ("lease", "nfs4-operations", "nfs4-states", "nfs4-states-per-address", "nfs4-states-per-client"),
         '"4K"': ("inline-threshold", "nfs4-cached-reply"),
         '"64M"': ("capture-max", "max-bytes", "max-chunk-bytes", "max-connection-bytes", "nfs4-caches"),
