@@ -6,6 +6,7 @@
 
 #include "base/siphash.h"
 #include "nfs/export/client_names.h"
+#include "nfs/state/types.h"
 
 namespace stag::nfs {
 

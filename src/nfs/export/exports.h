@@ -16,10 +16,13 @@
 #include "base/network.h"
 #include "base/result.h"
 #include "base/task.h"
-#include "nfs/state/types.h"
 #include "oncrpc/message.h"
 #include "rpc/authenticator.h"
 #include "vfs/vfs.h"
+
+namespace stag::nfs::state {
+struct FileKey;
+}  // namespace stag::nfs::state
 
 namespace stag::nfs {
 
