@@ -89,7 +89,22 @@ Result<Ok, StateError> Records::read_hosts() {
 
 Result<Ok, StateError> Records::keep_name(const std::string& name) {
   if (directory_.empty() || !is_file_name(name)) return Ok{};
+  const auto content = read_small_file(directory_ + "/name");
+  if (!content) return Failure{content.error()};
+  const std::string former = name_in(content->value_or(""));
+  // The new name last: after a crash these hosts are told of both, or the former is found again.
+  if (!former.empty() && former != name)
+    if (auto kept = remember_name(former); !kept) return kept;
   return replace_file(directory_, "name", name + "\n");
+}
+
+Result<Ok, StateError> Records::remember_name(const std::string& former) {
+  for (auto& [address, name] : unnotified_) {
+    if (!name.empty()) continue;
+    if (auto kept = replace_file(hosts(), address, former + "\n"); !kept) return kept;
+    name = former;
+  }
+  return Ok{};
 }
 
 Result<Records::Lost, StateError> Records::read_ended(const std::string& directory) {

@@ -45,13 +45,15 @@ class Records {
   Result<Ok, StateError> adopt(const Lost& lost);
   // Removes them there. Blocking.
   static Result<Ok, StateError> give_away(const Lost& lost);
-  // Writes down the name of this host. Blocking.
+  // Writes down the name of this host, before anything else is asked of the records. Where it had
+  // another, that is the former name of the hosts that are to be notified. Blocking.
   Result<Ok, StateError> keep_name(const std::string& name);
 
   std::int32_t state() const;
   // The hosts that have not been notified of the restart.
   std::vector<std::string> unnotified() const;
-  // The name by which a host that is to be notified was adopted; empty: it was not.
+  // The name by which a host that is to be notified knows the server, if not by its present one;
+  // else empty.
   std::string former_name(const std::string& address) const;
   bool has(const std::string& address) const;
 
@@ -91,6 +93,7 @@ class Records {
   std::string hosts() const { return directory_ + "/hosts"; }
   Result<Ok, StateError> count_restart(std::int32_t above = -1);
   Result<Ok, StateError> read_hosts();
+  Result<Ok, StateError> remember_name(const std::string& former);
   void release(const std::string& address);
   Result<Ok, StateError> make_room(const InUse& in_use);
 

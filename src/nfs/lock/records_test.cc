@@ -162,6 +162,29 @@ TEST_F(RecordsOfTwo, remember_the_name_while_an_adopted_host_holds_locks) {
   EXPECT_EQ(open()->former_name("192.0.2.1"), "lost.example.org");
 }
 
+TEST_F(RecordsOnDisk, remember_the_name_that_hosts_know_when_the_server_has_another) {
+  {
+    const auto records = open();
+    ASSERT_TRUE(records->keep_name("old.example.org").ok());
+    ASSERT_TRUE(records->add("192.0.2.1").ok());
+  }
+  ASSERT_TRUE(open()->keep_name("new.example.org").ok());
+  for (const char* const name : {"new.example.org", "third.example.org"}) {
+    const auto records = open();
+    ASSERT_TRUE(records->keep_name(name).ok());
+    EXPECT_EQ(records->former_name("192.0.2.1"), "old.example.org");
+  }
+}
+
+TEST_F(RecordsOnDisk, know_no_former_name_where_the_server_keeps_its_own) {
+  for (int i = 0; i < 2; ++i) {
+    const auto records = open();
+    ASSERT_TRUE(records->keep_name("old.example.org").ok());
+    ASSERT_TRUE(records->add("192.0.2.1").ok());
+    EXPECT_EQ(records->former_name("192.0.2.1"), "");
+  }
+}
+
 TEST_F(RecordsOfTwo, leave_hosts_where_they_are_that_know_a_name_nobody_wrote_down) {
   lose("192.0.2.1", "no name: /");
   EXPECT_TRUE(read_lost().hosts.empty());
