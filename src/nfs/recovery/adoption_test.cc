@@ -224,7 +224,7 @@ TEST_F(Nfs4Adoption, records_of_a_later_version_or_none_at_all_are_one_sentence)
   there();
   run_sql("there", "PRAGMA user_version = 2");
   EXPECT_THAT(Database::open_ended(path("there")).error(),
-              ::testing::HasSubstr("they are of a newer version, or damaged"));
+              ::testing::HasSubstr("they are of a newer version of stag; start that version again"));
 }
 
 }  // namespace

@@ -43,6 +43,23 @@ std::string text_at(sqlite3_stmt* statement, int column) {
   return bytes == nullptr ? std::string() : std::string(bytes, size);
 }
 
+// What loses records is named only where nothing else is left.
+std::string remedy_for(int code) {
+  switch (code & 0xff) {
+    case SQLITE_BUSY:
+      return "end the other program that uses the file";
+    case SQLITE_FULL:
+      return "make room";
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+      return "restore the file from a backup, or remove it and have clients lose the locks they "
+             "held";
+    default:
+      return "see that the disk is sound and has room, and that the server may read and write the "
+             "file and its directory";
+  }
+}
+
 bool step(sqlite3_stmt* statement) {
   const bool done = sqlite3_step(statement) == SQLITE_DONE;
   sqlite3_reset(statement);
@@ -62,7 +79,17 @@ bool Database::prepare(const char* text, Statement& statement) {
   return done;
 }
 
-std::string Database::open_file(const std::string& path, int flags) {
+std::string Database::unusable(const std::string& path, const Trouble& trouble) {
+  return "cannot use the records of NFSv4 clients in " + path + ": " + trouble.what + "; " +
+         trouble.remedy;
+}
+
+Database::Trouble Database::trouble() const {
+  if (handle_ == nullptr) return {"out of memory", "make room"};
+  return {sqlite3_errmsg(handle_.get()), remedy_for(sqlite3_errcode(handle_.get()))};
+}
+
+std::optional<Database::Trouble> Database::open_file(const std::string& path, int flags) {
   sqlite3* handle = nullptr;
   const int opened = sqlite3_open_v2(path.c_str(), &handle,
                                      SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | flags, nullptr);
@@ -71,33 +98,31 @@ std::string Database::open_file(const std::string& path, int flags) {
   // mode of this one; those that a crash left have one already.
   for (const char* const each : {"", "-wal", "-shm", "-journal"})
     ::chmod((path + each).c_str(), 0600);
-  if (opened != SQLITE_OK || sqlite3_busy_timeout(handle, 5000) != SQLITE_OK)
-    return handle != nullptr ? sqlite3_errmsg(handle) : "out of memory";
-  if (!check_version()) return "they are of a newer version, or damaged";
+  if (opened != SQLITE_OK || sqlite3_busy_timeout(handle, 5000) != SQLITE_OK) return trouble();
+  const std::optional<int> format = read_format();
+  if (!format) return trouble();
+  if (*format > kFormat)
+    return Trouble{"they are of a newer version of stag", "start that version again"};
   const bool ready = run(kSchema) && prepare_all() && read_former() && read_starts();
-  return ready ? "" : sqlite3_errmsg(handle);
+  if (!ready) return trouble();
+  return std::nullopt;
 }
 
 Result<std::unique_ptr<Database>, std::string> Database::open(const std::string& path,
                                                               std::uint32_t lease_seconds) {
   std::unique_ptr<Database> made(new Database);
-  std::string why = made->open_file(path, SQLITE_OPEN_CREATE);
-  if (why.empty()) {
-    const auto counted = made->in_transaction(
-        [&] { return made->count_start(lease_seconds) && made->name_server(); });
-    if (counted) return made;
-    why = counted.error();
-  }
-  return Failure{"cannot use the records of NFSv4 clients in " + path + ": " + why +
-                 "; make room, restore the file from a backup, or remove it and have clients lose "
-                 "the locks they held"};
+  std::optional<Trouble> trouble = made->open_file(path, SQLITE_OPEN_CREATE);
+  if (!trouble)
+    trouble =
+        made->transact([&] { return made->count_start(lease_seconds) && made->name_server(); });
+  if (trouble) return Failure{unusable(path, *trouble)};
+  return made;
 }
 
 Result<std::unique_ptr<Database>, std::string> Database::open_ended(const std::string& path) {
   std::unique_ptr<Database> made(new Database);
-  const std::string why = made->open_file(path, 0);
-  if (why.empty()) return made;
-  return Failure{"cannot use the records of NFSv4 clients in " + path + ": " + why};
+  if (const auto trouble = made->open_file(path, 0)) return Failure{unusable(path, *trouble)};
+  return made;
 }
 
 bool Database::prepare_all() {
@@ -105,10 +130,11 @@ bool Database::prepare_all() {
          prepare("DELETE FROM clients WHERE client = ?", remove_);
 }
 
-bool Database::check_version() {
+std::optional<int> Database::read_format() {
   Statement version;
-  return prepare("PRAGMA user_version", version) && sqlite3_step(version.get()) == SQLITE_ROW &&
-         sqlite3_column_int(version.get(), 0) <= kFormat;
+  if (!prepare("PRAGMA user_version", version) || sqlite3_step(version.get()) != SQLITE_ROW)
+    return std::nullopt;
+  return sqlite3_column_int(version.get(), 0);
 }
 
 bool Database::read_former() {
@@ -165,12 +191,18 @@ bool Database::apply_one(const Change& change) {
 }
 
 template <class Work>
-Result<Ok, std::string> Database::in_transaction(Work work) {
-  if (run("BEGIN IMMEDIATE") && work() && run("COMMIT")) return Ok{};
-  std::string why = sqlite3_errmsg(handle_.get());
+std::optional<Database::Trouble> Database::transact(Work work) {
+  if (run("BEGIN IMMEDIATE") && work() && run("COMMIT")) return std::nullopt;
+  Trouble why = trouble();
   // SQLite has rolled back by itself when the disk is full.
   if (sqlite3_get_autocommit(handle_.get()) == 0) run("ROLLBACK");
-  return Failure{std::move(why)};
+  return why;
+}
+
+template <class Work>
+Result<Ok, std::string> Database::in_transaction(Work work) {
+  if (auto trouble = transact(std::move(work))) return Failure{std::move(trouble->what)};
+  return Ok{};
 }
 
 Result<Ok, std::string> Database::apply(std::span<const Change> changes) {

@@ -10,6 +10,7 @@
 #include <compare>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -73,18 +74,27 @@ class Database {
   using Statement = std::unique_ptr<sqlite3_stmt, Finalize>;
 
   Database() = default;
-  // Empty: it is open, and former() is read. Else why not.
-  std::string open_file(const std::string& path, int flags);
+  struct Trouble {
+    std::string what;
+    std::string remedy;
+  };
+  static std::string unusable(const std::string& path, const Trouble& trouble);
+  // Of the last step that failed.
+  Trouble trouble() const;
+  // nullopt: it is open, and former() is read.
+  std::optional<Trouble> open_file(const std::string& path, int flags);
   bool run(const char* text);
   bool prepare(const char* text, Statement& statement);
   bool prepare_all();
-  bool check_version();
+  std::optional<int> read_format();
   bool count_start(std::uint32_t lease_seconds);
   bool name_server();
   bool read_starts();
   bool read_former();
   bool adopt_one(sqlite3_int64 row, const ClientOwner& owner);
   bool apply_one(const Change& change);
+  template <class Work>
+  std::optional<Trouble> transact(Work work);
   template <class Work>
   Result<Ok, std::string> in_transaction(Work work);
 

@@ -207,6 +207,7 @@ TEST_F(Nfs4Recovery, a_folder_that_cannot_be_used_is_one_clear_sentence) {
   const auto opened = Recovery::open(folder_.path() / "missing" / "db", 90, nullptr);
   ASSERT_FALSE(opened.ok());
   EXPECT_THAT(opened.error(), HasSubstr("unable to open database file"));
+  EXPECT_THAT(opened.error(), Not(HasSubstr("remove it")));
 }
 
 TEST_F(Nfs4Recovery, records_of_a_later_version_are_left_alone) {
@@ -219,6 +220,19 @@ TEST_F(Nfs4Recovery, records_of_a_later_version_are_left_alone) {
   const auto opened = Recovery::open(path(), 90, nullptr);
   ASSERT_FALSE(opened.ok());
   EXPECT_THAT(opened.error(), HasSubstr("of a newer version"));
+  EXPECT_THAT(opened.error(), Not(HasSubstr("remove it")));
+}
+
+TEST_F(Nfs4Recovery, records_that_another_program_uses_are_not_called_damaged) {
+  restart();
+  starts_.clear();
+  sqlite3* other = nullptr;
+  ASSERT_EQ(sqlite3_open(path().c_str(), &other), SQLITE_OK);
+  EXPECT_EQ(sqlite3_exec(other, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
+  const auto opened = Recovery::open(path(), 90, nullptr);
+  sqlite3_close(other);
+  ASSERT_FALSE(opened.ok());
+  EXPECT_THAT(opened.error(), HasSubstr("database is locked; end the other program"));
 }
 
 TEST_F(Nfs4Recovery, says_that_writing_failed_and_writes_again_when_it_can) {
