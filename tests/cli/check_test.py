@@ -44,6 +44,7 @@ class Checks(service_test.Case):
         self.refused(1, "there is no group 'no-such-group'", 'export = "/a=memory"', 'control-group = "no-such-group"')
         for setting in ("capture", "control"):
             self.refused(1, f"--{setting} /nonexistent/x: there is no directory /nonexistent", 'export = "/a=memory"', f'{setting} = "/nonexistent/x"')
+            self.refused(1, f"--{setting} {self.work}: it is a directory", 'export = "/a=memory"', f'{setting} = "{self.work}"')
         self.refused(1, "keytab", 'export = "/a=memory,sec=krb5"', f'keytab = "{self.work}/none"')
 
     def test_leave_no_process_behind(self):

@@ -46,19 +46,21 @@ ExportSet::Trouble nothing_has_changed(ExportSet::Trouble trouble) {
   return trouble;
 }
 
-Result<Ok, std::string> check_folder_of(const std::string& option, const std::string& path) {
+Result<Ok, std::string> check_place_of(const std::string& option, const std::string& path) {
   if (path.empty()) return Ok{};
-  const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
   std::error_code error;
+  if (std::filesystem::is_directory(path, error))
+    return Failure{fmt::format("{} {}: it is a directory", option, path)};
+  const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
   if (std::filesystem::is_directory(folder, error)) return Ok{};
   return Failure{fmt::format("{} {}: there is no directory {}", option, path, folder.string())};
 }
 
 // What a start makes files in.
-Result<Ok, std::string> check_folders(const ServeOptions& options) {
-  if (const auto done = check_folder_of("--capture", options.observe.capture()); !done) return done;
+Result<Ok, std::string> check_places_of_files(const ServeOptions& options) {
+  if (const auto done = check_place_of("--capture", options.observe.capture()); !done) return done;
   const std::string& control = options.control.path;
-  return control == "none" ? Ok{} : check_folder_of("--control", control);
+  return control == "none" ? Ok{} : check_place_of("--control", control);
 }
 
 }  // namespace
@@ -68,7 +70,7 @@ Result<Ok, ExportSet::Trouble> check_configuration(const ServeOptions& options,
                                                    StoreWatch& stores) {
   if (const auto checked = check_users(options, lines); !checked)
     return Failure{ExportSet::Trouble{checked.error()}};
-  if (const auto checked = check_folders(options); !checked)
+  if (const auto checked = check_places_of_files(options); !checked)
     return Failure{ExportSet::Trouble{checked.error()}};
   const auto doubts = ExportSet::rehearse(lines, stores, options.state);
   if (!doubts) return Failure{doubts.error()};
