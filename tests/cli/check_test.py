@@ -47,6 +47,17 @@ class Checks(service_test.Case):
             self.refused(1, f"--{setting} {self.work}: it is a directory", 'export = "/a=memory"', f'{setting} = "{self.work}"')
         self.refused(1, "keytab", 'export = "/a=memory,sec=krb5"', f'keytab = "{self.work}/none"')
 
+    def test_read_exports_that_are_passed_open(self):
+        """As `... | stag serve --check --exports-file /dev/stdin` does, and <(...) of a shell."""
+        for place in "/dev/stdin", "/dev/fd/{}":
+            read, write = os.pipe()
+            with open(read) as exports, open(write, "w") as pipe:
+                print(f'"{self.work}" *(rx)', file=pipe, flush=True)
+                pipe.close()
+                result = stag("serve", "--check", "--state", self.state, "--exports-file", place.format(read), stdin=exports, pass_fds=[read])
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertIn("'rx'", result.stderr)
+
     def test_leave_no_process_behind(self):
         """In a container nobody would wait for its end."""
         self.config(f'export = "/work={self.work}/.."')

@@ -27,11 +27,14 @@ constexpr unsigned kHangs = 0x80;
 // have in a pipe.
 constexpr int kPipeBytes = 1 << 20;
 
-[[noreturn]] void run_in_child(const std::function<ChildEnd()>& work, int report) {
+[[noreturn]] void run_in_child(const std::function<void()>& begin,
+                               const std::function<ChildEnd()>& work, int report) {
   const bool journal = is_journal(STDERR_FILENO);
-  for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(report, standard);
-  ::close_range(STDERR_FILENO + 1, ~0U, 0);
+  for (const int standard : {STDOUT_FILENO, STDERR_FILENO}) ::dup2(report, standard);
   if (journal) pass_for_journal(STDERR_FILENO);
+  begin();
+  ::dup2(STDERR_FILENO, STDIN_FILENO);
+  ::close_range(STDERR_FILENO + 1, ~0U, 0);
   const ChildEnd end = work();
   const auto exit = static_cast<int>(end.exit);
   const auto last =
@@ -75,7 +78,8 @@ Result<ChildReport, std::string> without_report(std::string text, pid_t child) {
 
 }  // namespace
 
-Result<ChildReport, std::string> report_of_child(const std::function<ChildEnd()>& work) {
+Result<ChildReport, std::string> report_of_child(const std::function<void()>& begin,
+                                                 const std::function<ChildEnd()>& work) {
   std::array<int, 2> ends{};
   const bool made = ::pipe2(ends.data(), O_CLOEXEC) == 0;
   const net::UniqueFd from_child(made ? ends[0] : -1);
@@ -84,7 +88,7 @@ Result<ChildReport, std::string> report_of_child(const std::function<ChildEnd()>
   const pid_t child = made ? ::fork() : -1;
   if (child < 0)
     return Failure{fmt::format("there can be no process to do it: {}", std::strerror(errno))};
-  if (child == 0) run_in_child(work, to_parent.fd());
+  if (child == 0) run_in_child(begin, work, to_parent.fd());
   to_parent = {};
   std::string text = read_report(from_child.fd());
   if (text.empty() || text.back() == '\n') return without_report(std::move(text), child);

@@ -21,9 +21,11 @@ struct ChildEnd {
   bool hangs = false;  // a thread of the child waits for what may never come
 };
 
-// Runs `work` in a child of this process, and yields its report as soon as `work` has returned. A
-// child that hangs then is left to itself: it has nothing open that anybody else has or reads.
+// Runs `begin`, and then `work`, in a child of this process, and yields its report as soon as
+// `work` has returned. `begin` has all that this process has open, and starts no thread. A child
+// that hangs in `work` is left to itself: it has nothing open that anybody else has or reads.
 // Before any thread is started. Blocking. The error is one sentence.
-Result<ChildReport, std::string> report_of_child(const std::function<ChildEnd()>& work);
+Result<ChildReport, std::string> report_of_child(const std::function<void()>& begin,
+                                                 const std::function<ChildEnd()>& work);
 
 }  // namespace stag::cli

@@ -230,7 +230,7 @@ Result<std::vector<std::string>, std::string> exports_files(const std::string& p
   return found;
 }
 
-Result<ExportsFile, std::string> read_exports_file(const std::string& path, Duration patience) {
+Result<std::vector<ExportsText>, std::string> read_exports_files(const std::string& path) {
   const auto paths = exports_files(path);
   if (!paths) return Failure{paths.error()};
   std::vector<ExportsText> texts;
@@ -243,6 +243,11 @@ Result<ExportsFile, std::string> read_exports_file(const std::string& path, Dura
       return Failure{fmt::format("--exports-file '{}' cannot be read", each)};
     texts.push_back({each, text.str()});
   }
+  return texts;
+}
+
+Result<ExportsFile, std::string> parse_exports_here(const std::vector<ExportsText>& texts,
+                                                    Duration patience) {
   SystemHosts hosts(patience);
   return parse_exports_files(texts, hosts);
 }

@@ -46,7 +46,11 @@ Result<ExportsFile, std::string> parse_exports_files(const std::vector<ExportsTe
 // The files to be read in place of `path`: itself, which may be missing where there are others, and
 // those in the directory beside it, whose numbers count as such. Fails with one sentence.
 Result<std::vector<std::string>, std::string> exports_files(const std::string& path);
-// Reads them, and asks this machine for netgroups, and with `patience` for each mount point.
-Result<ExportsFile, std::string> read_exports_file(const std::string& path, Duration patience);
+// Reads them. Fails with one sentence.
+Result<std::vector<ExportsText>, std::string> read_exports_files(const std::string& path);
+// As parse_exports_files() does, and asks this machine for netgroups, and with `patience` for each
+// mount point.
+Result<ExportsFile, std::string> parse_exports_here(const std::vector<ExportsText>& texts,
+                                                    Duration patience);
 
 }  // namespace stag::cli

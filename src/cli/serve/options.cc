@@ -189,7 +189,13 @@ bool ServeOptions::await_mounts(std::vector<ExportLine>& lines) const {
          }) != 0;
 }
 
-Result<std::vector<ExportLine>, ExportSet::Trouble> ServeOptions::read_exports() const {
+Result<std::vector<ExportsText>, std::string> ServeOptions::read_exports_files() const {
+  if (exports_file.empty()) return std::vector<ExportsText>();
+  return cli::read_exports_files(exports_file);
+}
+
+Result<std::vector<ExportLine>, ExportSet::Trouble> ServeOptions::exports(
+    const Result<std::vector<ExportsText>, std::string>& texts) const {
   const auto wrong = [](std::string sentence) {
     return Failure{ExportSet::Trouble{std::move(sentence), Exit::Usage}};
   };
@@ -197,14 +203,13 @@ Result<std::vector<ExportLine>, ExportSet::Trouble> ServeOptions::read_exports()
   if (!own) return wrong(own.error());
   std::vector<ExportLine> lines = *std::move(own);
   bool waits = await_mounts(lines);
-  if (!exports_file.empty()) {
-    Result<ExportsFile, std::string> read =
-        read_exports_file(exports_file, std::chrono::seconds(store_patience));
-    if (!read) return wrong(read.error());
-    for (const std::string& remark : read->remarks) offer_error("stag serve: " + remark);
-    std::ranges::move(read->lines, std::back_inserter(lines));
-    waits = waits || read->unmounted;
-  }
+  if (!texts) return wrong(texts.error());
+  Result<ExportsFile, std::string> read =
+      parse_exports_here(*texts, std::chrono::seconds(store_patience));
+  if (!read) return wrong(read.error());
+  for (const std::string& remark : read->remarks) offer_error("stag serve: " + remark);
+  std::ranges::move(read->lines, std::back_inserter(lines));
+  waits = waits || read->unmounted;
   if (lines.empty() && !waits)
     return wrong(
         "nothing to serve; say what with --export /name=DIR, --export /name=memory or "

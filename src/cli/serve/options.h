@@ -13,6 +13,7 @@
 #include "cli/serve/control.h"
 #include "cli/serve/export_line.h"
 #include "cli/serve/export_set.h"
+#include "cli/serve/exports_file.h"
 #include "cli/serve/id_mapping.h"
 #include "cli/serve/kerberos.h"
 #include "cli/serve/limits.h"
@@ -34,9 +35,15 @@ class ServeOptions {
   bool exports_are_in_file() const {
     return !exports_file.empty() || (export_texts.empty() && config.given());
   }
-  // Reads the file anew. None where all have mp, and nothing is mounted there. The name service is
-  // not asked for hosts.
-  Result<std::vector<ExportLine>, ExportSet::Trouble> read_exports() const;
+  // What the file says now; nothing where there is none. The error is one sentence.
+  Result<std::vector<ExportsText>, std::string> read_exports_files() const;
+  // None where all have mp, and nothing is mounted there. The name service is not asked for hosts.
+  Result<std::vector<ExportLine>, ExportSet::Trouble> exports(
+      const Result<std::vector<ExportsText>, std::string>& texts) const;
+  // Reads the file anew.
+  Result<std::vector<ExportLine>, ExportSet::Trouble> read_exports() const {
+    return exports(read_exports_files());
+  }
 
   std::vector<std::string> export_texts;
   std::string exports_file;  // in the form of exports(5)

@@ -90,7 +90,8 @@ class Serve final : public Command {
   // --check.
   Exit check(StoreWatch& stores) const;
   // In a process of its own: a folder that hangs may keep it.
-  Exit check_here(StoreWatch& stores) const;
+  Exit check_here(const Result<std::vector<ExportsText>, std::string>& texts,
+                  StoreWatch& stores) const;
   // Closes what others have passed and no listener wants: it may be in the way of one.
   Result<Ok, std::string> close_unclaimed_sockets();
   // From the exports to the end of the last call. Calls `leave` before it waits for that.
@@ -157,17 +158,22 @@ Exit Serve::run() {
 }
 
 Exit Serve::check(StoreWatch& stores) const {
-  const auto report = report_of_child([&] {
-    const Exit exit = check_here(stores);
-    return ChildEnd{exit, !stores.busy().empty()};
-  });
+  Result<std::vector<ExportsText>, std::string> texts = std::vector<ExportsText>();
+  const auto report = report_of_child(
+      // The file may be one that is open here, as /dev/stdin is.
+      [&] { texts = options_.read_exports_files(); },
+      [&] {
+        const Exit exit = check_here(texts, stores);
+        return ChildEnd{exit, !stores.busy().empty()};
+      });
   if (!report) return failed(report.error());
   write_error(::isatty(STDERR_FILENO) == 1 ? for_terminal(report->text) : report->text);
   return report->exit;
 }
 
-Exit Serve::check_here(StoreWatch& stores) const {
-  const auto lines = options_.read_exports();
+Exit Serve::check_here(const Result<std::vector<ExportsText>, std::string>& texts,
+                       StoreWatch& stores) const {
+  const auto lines = options_.exports(texts);
   if (!lines) return refused(lines.error());
   begin_log();
   raise_open_files_limit();
