@@ -1,8 +1,6 @@
 #include "nfs/v4/foreseen.h"
 
 #include <algorithm>
-#include <array>
-#include <memory_resource>
 
 #include "nfs/v4/operation.h"
 
@@ -85,8 +83,7 @@ class Scan {
   bool decode(std::uint32_t minor, std::uint32_t number) {
     const Operation* const row = find_operation(minor, number);
     if (row == nullptr || row->decode == nullptr) return false;
-    std::array<std::byte, 1024> own;
-    std::pmr::monotonic_buffer_resource memory(own.data(), own.size());
+    ArgumentMemory memory;
     void* const arguments = row->decode(from_, memory);
     if (arguments != nullptr) row->destroy(arguments);
     return arguments != nullptr;

@@ -3,11 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <memory_resource>
 #include <string_view>
 #include <type_traits>
 
 #include "base/eventual.h"
+#include "nfs/v4/argument_memory.h"
 #include "nfs/v4/compound/compound.h"
 
 namespace stag::nfs::nfs4 {
@@ -37,7 +37,7 @@ struct Operation {
   xdr::ItemId item = xdr::kNoItem;
 
   // Null: malformed. What was made belongs to the memory, but for destroy().
-  void* (*decode)(xdr::Decoder&, std::pmr::memory_resource&) = nullptr;
+  void* (*decode)(xdr::Decoder&, ArgumentMemory&) = nullptr;
   void (*destroy)(void* arguments) = nullptr;
   // Encodes the result behind its operation number.
   Eventual<v4::nfsstat4> (*run)(Compound&, void* arguments, xdr::Encoder&) = nullptr;
@@ -89,7 +89,8 @@ struct Signature<R (*)(Compound&)> {
 // Arguments in the memory of their COMPOUND.
 template <class Arguments>
 struct Decoded {
-  static void* make(xdr::Decoder& decoder, std::pmr::memory_resource& memory) {
+  static void* make(xdr::Decoder& decoder, ArgumentMemory& memory) {
+    static_assert(alignof(Arguments) <= alignof(std::max_align_t));
     if (!decoder.charge(sizeof(Arguments))) return nullptr;
     auto* made = new (memory.allocate(sizeof(Arguments), alignof(Arguments))) Arguments();
     if (decode_value(decoder, *made)) return made;

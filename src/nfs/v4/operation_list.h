@@ -1,10 +1,8 @@
 // The operations of one COMPOUND, decoded.
 #pragma once
 
-#include <array>
-#include <memory_resource>
-
 #include "base/inline_vector.h"
+#include "nfs/v4/argument_memory.h"
 #include "nfs/v4/operation.h"
 
 namespace stag::nfs::nfs4 {
@@ -41,8 +39,7 @@ class OperationList {
  private:
   void decode_one(xdr::Decoder& decoder, Entry& entry);
 
-  std::array<std::byte, 1024> own_;
-  std::pmr::monotonic_buffer_resource memory_{own_.data(), own_.size()};
+  ArgumentMemory memory_;
   Bytes tag_;
   std::uint32_t minor_ = 0;
   std::uint32_t sent_ = 0;
