@@ -29,8 +29,8 @@ constexpr const char* kSchema =
     "CREATE INDEX IF NOT EXISTS objects ON names (inode, born);"
     "CREATE TABLE IF NOT EXISTS retired (number INTEGER PRIMARY KEY,"
     "  directory INTEGER NOT NULL, directory_born INTEGER NOT NULL, name BLOB NOT NULL,"
-    "  inode INTEGER NOT NULL, born INTEGER NOT NULL);"
-    "CREATE INDEX IF NOT EXISTS retired_objects ON retired (inode, born);"
+    "  inode INTEGER NOT NULL, born INTEGER NOT NULL,"
+    "  UNIQUE (inode, born, directory, directory_born, name));"
     "CREATE TEMP TABLE unwritten (number INTEGER PRIMARY KEY,"
     "  directory INTEGER NOT NULL, directory_born INTEGER NOT NULL, name BLOB NOT NULL,"
     "  inode INTEGER NOT NULL, born INTEGER NOT NULL,"
@@ -70,8 +70,10 @@ class InodeTable::Use {
                       SQLITE_STATIC);
     return *this;
   }
-  bool row() { return sqlite3_step(statement_) == SQLITE_ROW; }
+  bool row() { return (last_ = sqlite3_step(statement_)) == SQLITE_ROW; }
   bool done() { return sqlite3_step(statement_) == SQLITE_DONE; }
+  // Of rows that ended: whether all were read.
+  bool read_all() const { return last_ == SQLITE_DONE; }
   InodeKey key(int column) const {
     return {static_cast<std::uint64_t>(sqlite3_column_int64(statement_, column)),
             static_cast<std::uint64_t>(sqlite3_column_int64(statement_, column + 1))};
@@ -84,6 +86,7 @@ class InodeTable::Use {
  private:
   sqlite3_stmt* statement_;
   int bound_ = 0;
+  int last_ = SQLITE_OK;
 };
 
 bool InodeTable::prepare_statements() {
@@ -109,14 +112,13 @@ bool InodeTable::prepare_statements() {
        " WHERE (directory, directory_born, name) > (?, ?, ?)"
        " ORDER BY directory, directory_born, name LIMIT ?"},
       {&InodeTable::retire_,
-       "INSERT INTO retired (directory, directory_born, name, inode, born)"
+       "INSERT OR REPLACE INTO retired (directory, directory_born, name, inode, born)"
        " VALUES (?, ?, ?, ?, ?)"},
       {&InodeTable::trim_retired_,
        "DELETE FROM retired WHERE number <= (SELECT max(number) FROM retired) - ?"},
       {&InodeTable::keep_unwritten_,
-       "INSERT INTO unwritten (directory, directory_born, name, inode, born)"
-       " VALUES (?, ?, ?, ?, ?) ON CONFLICT (directory, directory_born, name)"
-       " DO UPDATE SET inode = excluded.inode, born = excluded.born"},
+       "INSERT OR REPLACE INTO unwritten (directory, directory_born, name, inode, born)"
+       " VALUES (?, ?, ?, ?, ?)"},
       {&InodeTable::trim_unwritten_,
        "DELETE FROM unwritten WHERE number <= (SELECT max(number) FROM unwritten) - ?"},
       {&InodeTable::forget_unwritten_,
@@ -221,12 +223,14 @@ void InodeTable::forget(InodeKey directory, std::string_view name, InodeKey obje
   if (has_unwritten_) (void)Use(forget_unwritten_).bind(directory).bind(name).bind(object).done();
 }
 
-std::vector<InodeTable::Row> InodeTable::rows_behind(const Row& last, std::uint32_t most) {
+std::optional<std::vector<InodeTable::Row>> InodeTable::rows_behind(const Row& last,
+                                                                    std::uint32_t most) {
   std::lock_guard lock(mutex_);
   std::vector<Row> rows;
   Use use(rows_behind_);
   use.bind(last.directory).bind(last.name).bind(most);
   while (use.row()) rows.push_back({use.key(0), use.text(2), use.key(3)});
+  if (!use.read_all()) return std::nullopt;
   return rows;
 }
 
@@ -245,12 +249,13 @@ void InodeTable::retire(const std::vector<Row>& rows) {
   if (!done || !run("COMMIT")) (void)run("ROLLBACK");
 }
 
-std::vector<NameOfInode> InodeTable::names_of(InodeKey object) {
+std::optional<std::vector<NameOfInode>> InodeTable::names_of(InodeKey object) {
   std::lock_guard lock(mutex_);
   std::vector<NameOfInode> names;
   Use use(names_);
   use.bind(object);
   while (use.row()) names.push_back({use.key(0), use.text(2)});
+  if (!use.read_all()) return std::nullopt;
   return names;
 }
 

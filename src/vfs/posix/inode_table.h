@@ -57,16 +57,17 @@ class InodeTable {
   Recorded record(InodeKey directory, std::string_view name, InodeKey object);
   // (directory, name) does not lead to `object` any more; what the table has of others stays.
   void forget(InodeKey directory, std::string_view name, InodeKey object);
-  // In no order.
-  std::vector<NameOfInode> names_of(InodeKey object);
+  // In no order. nullopt: they cannot be read.
+  std::optional<std::vector<NameOfInode>> names_of(InodeKey object);
 
   struct Row {
     InodeKey directory;
     std::string name;
     InodeKey object;
   };
-  // At most `most` rows behind `last`, by directory; none that are retired or unwritten.
-  std::vector<Row> rows_behind(const Row& last, std::uint32_t most);
+  // At most `most` rows behind `last`, by directory; none that are retired or unwritten. nullopt:
+  // they cannot be read.
+  std::optional<std::vector<Row>> rows_behind(const Row& last, std::uint32_t most);
   // Stands before all rows: SQLite's integers have a sign.
   static Row before_all() { return {{kLowest, kLowest}, {}, {}}; }
   // Rows stay as they are where that cannot be written.

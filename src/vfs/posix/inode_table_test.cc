@@ -40,12 +40,27 @@ TEST(InodeTable, that_is_damaged_is_set_aside_for_an_empty_one) {
     for (const bool again : {false, true}) {
       const auto table = InodeTable::open(path);
       ASSERT_TRUE(table.ok()) << table.error();
-      EXPECT_EQ((*table)->names_of({10, 20}).size(), again ? 1u : 0u);
+      EXPECT_EQ((*table)->names_of({10, 20})->size(), again ? 1u : 0u);
       (*table)->record(root, "name", {10, 20});
       EXPECT_EQ(reason_counters().of(Reason::InodeTableSetAside) - told, 1u);
     }
     EXPECT_EQ(std::filesystem::file_size(folder.path() / "names.db.damaged"), from + 40'000);
   }
+}
+
+TEST(InodeTable, that_cannot_be_read_is_not_taken_for_one_without_the_names) {
+  const vfs::testing::Folder folder("/tmp");
+  const std::filesystem::path path = folder.path() / "names.db";
+  const auto table = InodeTable::open(path);
+  ASSERT_TRUE(table.ok());
+  (*table)->record({2, 1}, "name", {10, 20});
+  ASSERT_TRUE((*table)->names_of({10, 20}) && (*table)->rows_behind(InodeTable::before_all(), 9));
+  sqlite3* other = nullptr;
+  ASSERT_EQ(sqlite3_open(path.c_str(), &other), SQLITE_OK);
+  EXPECT_EQ(sqlite3_exec(other, "DROP TABLE names", nullptr, nullptr, nullptr), SQLITE_OK);
+  sqlite3_close(other);
+  EXPECT_FALSE((*table)->names_of({10, 20}));
+  EXPECT_FALSE((*table)->rows_behind(InodeTable::before_all(), 9));
 }
 
 // A killed server leaves changes behind that belong to the damaged one.
@@ -65,7 +80,7 @@ TEST(InodeTable, that_is_damaged_leaves_nothing_to_the_next_one) {
   const auto table = InodeTable::open(copied);
   ASSERT_TRUE(table.ok()) << table.error();
   for (const InodeKey object : {InodeKey{10, 20}, InodeKey{11, 20}})
-    EXPECT_TRUE((*table)->names_of(object).empty());
+    EXPECT_TRUE((*table)->names_of(object)->empty());
 }
 
 TEST(InodeTable, that_cannot_be_opened_stays_where_it_is) {
@@ -85,11 +100,11 @@ TEST(InodeTable, keeps_the_names_that_were_retired_last) {
     rows.push_back({{2, 1}, std::to_string(i), {i, 1}});
   for (const std::uint64_t i : {1, 2, 3})
     (*table)->record({2, 1}, rows[i - 1].name, rows[i - 1].object);
-  EXPECT_EQ((*table)->rows_behind(InodeTable::before_all(), 10).size(), 3u);
+  EXPECT_EQ((*table)->rows_behind(InodeTable::before_all(), 10)->size(), 3u);
   (*table)->retire(rows);
-  EXPECT_TRUE((*table)->rows_behind(InodeTable::before_all(), 10).empty());
-  EXPECT_TRUE((*table)->names_of({2, 1}).empty());
-  EXPECT_EQ((*table)->names_of({3, 1}).size(), 1u);
+  EXPECT_TRUE((*table)->rows_behind(InodeTable::before_all(), 10)->empty());
+  EXPECT_TRUE((*table)->names_of({2, 1})->empty());
+  EXPECT_EQ((*table)->names_of({3, 1})->size(), 1u);
 }
 
 TEST(InodeTable, shows_its_rows_in_steps) {
@@ -104,14 +119,17 @@ TEST(InodeTable, shows_its_rows_in_steps) {
       names.insert(name + std::to_string(directory));
     }
   InodeTable::Row last = InodeTable::before_all();
-  for (int step = 0; step < 5; ++step)
-    for (const InodeTable::Row& row : (*table)->rows_behind(last, 2)) {
+  for (int step = 0; step < 5; ++step) {
+    const auto rows = (*table)->rows_behind(last, 2);
+    ASSERT_TRUE(rows);
+    for (const InodeTable::Row& row : *rows) {
       EXPECT_EQ(names.erase(row.name + std::to_string(row.directory.inode)), 1u);
       EXPECT_EQ(row.object, (InodeKey{row.directory.inode, 2}));
       last = row;
     }
+  }
   EXPECT_TRUE(names.empty());
-  EXPECT_TRUE((*table)->rows_behind(last, 2).empty());
+  EXPECT_TRUE((*table)->rows_behind(last, 2)->empty());
 }
 
 // The keys of objects are looked at whenever a name is followed: no handle leads to another file.

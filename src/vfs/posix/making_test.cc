@@ -427,7 +427,8 @@ class PosixRemembering : public ::testing::Test {
       if (entry.path().extension() != ".sqlite") continue;
       const auto table = posix::InodeTable::open(entry.path());
       STAG_CHECK(table.ok());
-      for (const posix::NameOfInode& name : (*table)->names_of(key)) result.insert(name.name);
+      const auto names = (*table)->names_of(key);
+      for (const posix::NameOfInode& name : *names) result.insert(name.name);
     }
     return result;
   }
@@ -534,7 +535,8 @@ class InodeTableOnFullDisk : public ::testing::Test {
   }
   std::set<std::string> names_of(posix::InodeKey object) {
     std::set<std::string> result;
-    for (const posix::NameOfInode& name : table->names_of(object)) result.insert(name.name);
+    const auto names = table->names_of(object);
+    for (const posix::NameOfInode& name : *names) result.insert(name.name);
     return result;
   }
   const testing::Folder folder{kDisk};

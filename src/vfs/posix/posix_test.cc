@@ -669,13 +669,13 @@ TEST(InodeTable, keeps_names_over_a_reopening) {
   }
   auto table = posix::InodeTable::open(path);
   ASSERT_TRUE(table.ok());
-  EXPECT_EQ((*table)->names_of(object).size(), 2u);
-  EXPECT_TRUE((*table)->names_of({11, 20}).empty());
+  EXPECT_EQ((*table)->names_of(object)->size(), 2u);
+  EXPECT_TRUE((*table)->names_of({11, 20})->empty());
   EXPECT_EQ((*table)->record(root, "a", object), Recorded::Known);
   EXPECT_EQ((*table)->record(root, "a", {12, 20}), Recorded::New);
-  ASSERT_EQ((*table)->names_of(object).size(), 1u);
-  EXPECT_EQ((*table)->names_of(object)[0].name, std::string("\xff'b", 3));
-  EXPECT_EQ((*table)->names_of(object)[0].directory, root);
+  ASSERT_EQ((*table)->names_of(object)->size(), 1u);
+  EXPECT_EQ((*(*table)->names_of(object))[0].name, std::string("\xff'b", 3));
+  EXPECT_EQ((*(*table)->names_of(object))[0].directory, root);
 }
 
 }  // namespace

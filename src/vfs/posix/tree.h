@@ -219,6 +219,7 @@ class Tree : public std::enable_shared_from_this<Tree> {
   // Sweeps the inode table a little further, by a worker, when enough names have been recorded
   // since (tree_sweep.cc).
   void sweep_now_and_then();
+  bool begin_sweep();
   void sweep();
   void sweep_step();
   // The directory of names in the table. Stale: none of its own names leads to it any more; Delay:

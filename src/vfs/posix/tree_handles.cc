@@ -164,7 +164,12 @@ class Tree::NameSearch {
     while (!unasked_.empty()) {
       const InodeKey key = unasked_.back();
       unasked_.pop_back();
-      for (NameOfInode& seen : tree_.table_->names_of(key)) {
+      auto names = tree_.table_->names_of(key);
+      if (!names) {
+        knows_all_ = false;
+        return Failure{Status::Io};
+      }
+      for (NameOfInode& seen : *names) {
         if (++names_ > kMostNamesTried) {
           knows_all_ = false;
           return Failure{Status::Stale};
@@ -219,7 +224,11 @@ class Tree::NameSearch {
     }
     if (key_of(*found) != key) return nullptr;
     const auto kept = tree_.keep(handle_of_key(key), std::move(path), *found);
-    if (!kept) return nullptr;
+    // Whether a directory lies beneath the root may have been impossible to find out.
+    if (!kept) {
+      knows_all_ = false;
+      return nullptr;
+    }
     // It may have been retired while the object, or a directory above it, was elsewhere.
     (void)tree_.table_->record(*key_of_handle(directory.handle), name, key);
     return *kept;

@@ -17,8 +17,17 @@ constexpr int kStepsInAJob = 16;
 void Tree::sweep_now_and_then() {
   if (rows_due_.fetch_add(kRowsForAName) + kRowsForAName < kRowsInAStep) return;
   if (sweeping_.exchange(true)) return;
+  if (!begin_sweep()) sweeping_ = false;
+}
+
+// By whoever has set sweeping_. False: nobody sweeps, as memory or room for the job has run out;
+// the next name that is recorded tries again.
+bool Tree::begin_sweep() try {
   const auto workers = workers_.lock();
-  if (workers == nullptr) return sweep();
+  if (workers == nullptr) {
+    sweep();
+    return true;
+  }
   Executor::Job job;
   job.work = [weak = weak_from_this()] {
     prepare_worker_thread();
@@ -27,7 +36,9 @@ void Tree::sweep_now_and_then() {
   job.deliver = [](void*, Executor::Function) {};
   // It may be the last to hold the tree, which is closed where blocking is allowed.
   job.must_run = true;
-  if (!workers->submit(std::move(job))) sweeping_ = false;
+  return workers->submit(std::move(job));
+} catch (const std::bad_alloc&) {
+  return false;
 }
 
 // By whoever has set sweeping_.
@@ -42,11 +53,12 @@ void Tree::sweep() {
 void Tree::sweep_step() {
   rows_due_ -= kRowsInAStep;
   const auto rows = table_->rows_behind(swept_, kRowsInAStep);
-  swept_ = rows.size() < kRowsInAStep ? InodeTable::before_all() : rows.back();
+  if (!rows) return;
+  swept_ = rows->size() < kRowsInAStep ? InodeTable::before_all() : rows->back();
   std::vector<InodeTable::Row> dead;
   Outcome<ObjectRef> directory = Failure{Status::Delay};
   const InodeTable::Row* before = nullptr;
-  for (const InodeTable::Row& row : rows) {
+  for (const InodeTable::Row& row : *rows) {
     if (before == nullptr || before->directory != row.directory)
       directory = find_directory(row.directory);
     before = &row;
