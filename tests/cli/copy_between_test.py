@@ -112,6 +112,7 @@ class Destination(ServerProxy):
     def __init__(self, port, refusal=OK, refused=1 << 60):
         self.refusal, self.refused = refusal, refused
         self.asked, self.waiting = [], {}
+        self.before_piece = lambda call: None
         super().__init__(port)
 
     def call(self, record):
@@ -119,6 +120,7 @@ class Destination(ServerProxy):
         if call.operations != ASKED or not call.servers:
             return record
         self.asked.append(call)
+        self.before_piece(call)
         if self.refusal is None and call.offset >= self.refused:
             return None
         status, data = (self.refusal, b"") if call.offset >= self.refused else self.read_at(call)
@@ -267,6 +269,21 @@ class Between(unittest.TestCase):
         destination = self.destination(OK, PIECE)
         self.copy(destination)
         self.assertEqual(self.there("f"), content)
+        self.assertIn(PIECE, [call.offset for call in destination.asked])
+        self.assertGreater(self.source.of(READ), 0)
+
+    def test_of_a_file_that_becomes_shorter_meanwhile_is_no_longer_than_that(self):
+        for size in (1000, 0):
+            content = self.file("f")
+            destination = self.destination()
+
+            def shorten(call):
+                if call.offset >= 2 * PIECE:
+                    os.truncate(os.path.join(self.folders[0], "f"), size)
+
+            destination.before_piece = shorten
+            self.copy(destination)
+            self.assertEqual(self.there("f"), content[:size])
 
     def test_that_the_destination_does_not_answer_is_made_to_another_file_through_the_client(self):
         contents = {name: self.file(name) for name in ("f", "g")}

@@ -87,9 +87,13 @@ class PieceWriter final : public DataSink {
     co_return Ok{};
   }
 
-  // Makes the data durable; a hole at the end makes the file `size` bytes long.
+  // A server has begun to copy, and may have gone further than the source is long by now.
+  void note_copy() { may_be_longer_ = true; }
+  bool may_be_longer() const { return may_be_longer_; }
+
+  // Makes the data durable, and the file `size` bytes long.
   Task<Outcome<Ok>> complete(std::uint64_t size) {
-    if (sparse_ && written_end_ < size) {
+    if ((sparse_ && written_end_ < size) || may_be_longer_) {
       SetAttributes attributes;
       attributes.size = size;
       const Outcome<Ok> set = co_await files_.setattr(file_, attributes);
@@ -113,6 +117,7 @@ class PieceWriter final : public DataSink {
   FileSystem& files_;
   const Handle file_;
   const bool sparse_;
+  bool may_be_longer_ = false;
   Progress& progress_;
   std::uint64_t written_end_ = 0;
   std::optional<nfs::client::Verifier> verifier_;  // of the unstable WRITEs
@@ -193,7 +198,7 @@ class RemoteTempFile final : public TempFile {
   Task<Outcome<bool>> publish(std::uint64_t size) override {
     FileSystem& files = remote_.files();
     Outcome<Ok> done{Ok{}};
-    if (in_pieces_) done = co_await pieces_.complete(size);
+    if (in_pieces_ || pieces_.may_be_longer()) done = co_await pieces_.complete(size);
     if (done) done = co_await finish_remote(files, file_, finish_);
     if (!done) co_return Failure{done.error()};
     if (in_place_) co_return true;
@@ -262,11 +267,12 @@ class RemoteTempFile final : public TempFile {
     co_return whole(copied, source.size, count);
   }
   // nullopt: less than all of it. The data is moved by other means, over what was copied.
-  static Outcome<std::optional<std::uint64_t>> whole(const Outcome<std::uint64_t>& copied,
-                                                     std::uint64_t size, CopyCount& count) {
-    if (!answered(copied)) return Failure{copied.error()};
+  Outcome<std::optional<std::uint64_t>> whole(const Outcome<std::uint64_t>& copied,
+                                              std::uint64_t size, CopyCount& count) {
     if (copied && *copied == size) return std::optional(size);
     count.take_back();
+    if (!answered(copied)) return Failure{copied.error()};
+    pieces_.note_copy();
     return std::optional<std::uint64_t>();
   }
   // Whatever the server has against it: to read and write it may work, or says why not.
