@@ -1,7 +1,7 @@
 #include "nfs/state/copy_notices.h"
 
+#include <algorithm>
 #include <span>
-#include <vector>
 
 namespace stag::nfs::state {
 
@@ -23,7 +23,7 @@ StateidResult CopyNotices::notify(const CopyNoticeArgs& args, const LifePtr& lif
   if (readable != Status::Ok) return {readable, {}};
   const StateidResult added = add(args, life, now);
   if (added.limit == Limit::None) return added;
-  end_void(*life);
+  end_void(added.limit == Limit::Client ? of_client(*life) : next_portion());
   return add(args, life, now);
 }
 
@@ -77,7 +77,7 @@ bool CopyNotices::admits(const FileKey& file, const Stateid& stateid, TimePoint 
   const std::optional<Notice> notice = renew(file, stateid, now);
   if (!notice) return false;
   if (stands(*notice)) return true;
-  end(stateid.other);
+  end({stateid.other, *notice});
   return false;
 }
 
@@ -92,23 +92,38 @@ bool CopyNotices::cancel(const FileKey& file, const Stateid& stateid, const Life
   return true;
 }
 
-void CopyNotices::end(const Name& name) {
+void CopyNotices::end(const Notices::value_type& judged) {
   Removed removed;
   const BriefLock lock(mutex_);
-  const auto found = notices_.find(name);
-  if (found != notices_.end()) remove(found, removed);
+  const auto found = notices_.find(judged.first);
+  if (found != notices_.end() && found->second.until == judged.second.until) remove(found, removed);
 }
 
-void CopyNotices::end_void(const Life& life) {
-  std::vector<std::pair<Name, Notice>> own;
+void CopyNotices::end_void(const Some& some) {
+  for (const auto& each : some)
+    if (!stands(each.second)) end(each);
+}
+
+CopyNotices::Some CopyNotices::of_client(const Life& life) const {
+  Some own;
   own.reserve(options_.limits.of_client);
-  {
-    const BriefLock lock(mutex_);
-    for (auto at = first_of(life.clientid); is_of(at, life.clientid); ++at)
-      own.emplace_back(*notices_.find(at->second));
+  const BriefLock lock(mutex_);
+  for (auto at = first_of(life.clientid); is_of(at, life.clientid); ++at)
+    own.push_back(*notices_.find(at->second));
+  return own;
+}
+
+CopyNotices::Some CopyNotices::next_portion() {
+  Some some;
+  some.reserve(options_.limits.of_client);
+  const BriefLock lock(mutex_);
+  const std::size_t count = std::min(some.capacity(), notices_.size());
+  for (auto at = notices_.upper_bound(looked_at_); some.size() < count; ++at) {
+    if (at == notices_.end()) at = notices_.begin();
+    some.push_back(*at);
+    looked_at_ = at->first;
   }
-  for (const auto& [name, notice] : own)
-    if (!stands(notice)) end(name);
+  return some;
 }
 
 void CopyNotices::release(const Life& life) {

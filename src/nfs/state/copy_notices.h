@@ -4,7 +4,7 @@
 //
 // A notice ends when nobody has read by it for a lease, when its client cancels it, with the open,
 // the locks or the delegation that it was given for, and with its client. Of the end of an open
-// nobody tells: it is found out by who reads, and by a client that has too many notices.
+// nobody tells: it is found out by who reads, and by whoever finds too many notices.
 //
 // Pure: no clock, thread or protocol. Every function may be called from any thread; no lock is held
 // while Files is asked, nor while anything is allocated.
@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <vector>
 
 #include "base/brief_mutex.h"
 #include "nfs/state/files.h"
@@ -90,9 +91,13 @@ class CopyNotices {
   StateidResult add(const CopyNoticeArgs& args, const LifePtr& life, TimePoint now);
   std::optional<Notice> renew(const FileKey& file, const Stateid& stateid, TimePoint now);
   bool stands(const Notice& notice) const;
-  void end(const Name& name);
-  // Those of a client whose open is gone.
-  void end_void(const Life& life);
+  using Some = std::vector<Notices::value_type>;
+  // Unless it was renewed since `judged` was looked at.
+  void end(const Notices::value_type& judged);
+  void end_void(const Some& some);
+  Some of_client(const Life& life) const;
+  // As many as one client may have, behind those of the last time.
+  Some next_portion();
   // The rest with the lock held.
   // From the first request of a client on.
   Requests::const_iterator first_of(ClientId client) const {
@@ -111,6 +116,7 @@ class CopyNotices {
   mutable BriefMutex mutex_;
   Notices notices_;
   Requests requests_;  // that they were made for
+  Name looked_at_{};   // the last one of next_portion()
 };
 
 }  // namespace stag::nfs::state

@@ -1,6 +1,7 @@
 // Files that other servers may copy (RFC 7862 4.6.2, 15.3, 15.8).
 #include "nfs/state/copy_notices.h"
 
+#include <map>
 #include <set>
 
 #include "testing/nfs/state_world.h"
@@ -246,6 +247,23 @@ TEST_F(CopyNotice, is_one_of_few_of_all_clients) {
   EXPECT_EQ(refused.status, Status::Delay);
   EXPECT_EQ(refused.limit, Limit::All);
   EXPECT_EQ(notices_.size(), kAll);
+}
+
+// Of a client that has nothing to give up itself.
+TEST_F(CopyNotice, makes_room_for_other_clients_once_its_open_is_gone) {
+  const Stateid kept = noticed(client_, 1000);
+  std::map<std::uint32_t, Stateid> opens;
+  for (std::uint32_t i = 0; i < kOfClient; ++i) {
+    opens[i] = world_.open(other_, i).stateid;
+    ASSERT_EQ(notify(other_, i, opens[i]).status, Status::Ok);
+  }
+  noticed(world_.client("a third one"), 1001);
+  const Client fourth = world_.client("a fourth one");
+  const Stateid open = world_.open(fourth, 1002).stateid;
+  ASSERT_EQ(notify(fourth, 1002, open).limit, Limit::All);
+  for (const auto& [i, each] : opens) close(other_, i, each);
+  EXPECT_EQ(notify(fourth, 1002, open).status, Status::Ok);
+  EXPECT_TRUE(admits(1000, kept));
 }
 
 // A client that copies many small files closes each, and cancels nothing.
