@@ -222,7 +222,8 @@ TEST_F(PosixWorkers, sweep_the_inode_table_behind_the_answers) {
   const auto look_up_new_file = [&](int number) {
     const std::string name = std::to_string(number);
     std::ofstream(path_ / name).put('x');
-    const auto found = start(fs().lookup(caller(), fs().root(), name));
+    const Handle root = fs().root();
+    const auto found = start(fs().lookup(caller(), root, name));
     run_first();
     EXPECT_TRUE(found->has_value());
   };
