@@ -68,8 +68,12 @@ void await_end(pid_t child) {
 // It has nothing open any more, and so no thread that waits for a file.
 Result<ChildReport, std::string> without_report(std::string text, pid_t child) {
   int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  pid_t ended = -1;
+  while ((ended = ::waitpid(child, &status, 0)) < 0 && errno == EINTR) {
   }
+  // Where SIGCHLD is ignored the system keeps no status.
+  if (ended < 0)
+    return Failure{text + "the process that was to do it has ended, and nobody knows how"};
   if (WIFEXITED(status))
     return ChildReport{std::move(text), static_cast<Exit>(WEXITSTATUS(status))};
   return Failure{fmt::format("{}the process that was to do it was ended by signal {} ({})", text,

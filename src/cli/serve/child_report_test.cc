@@ -49,6 +49,16 @@ TEST(ChildReport, says_which_signal_has_ended_the_child) {
               ::testing::MatchesRegex("a folder\n.*ended by signal 9 \\(Killed\\)"));
 }
 
+TEST(ChildReport, of_a_child_whose_end_nobody_knows_is_no_good_one) {
+  const auto before = std::signal(SIGCHLD, SIG_IGN);
+  const auto report = report_of_child(nothing, [] {
+    ::raise(SIGKILL);
+    return ChildEnd{Exit::Done};
+  });
+  std::signal(SIGCHLD, before);
+  EXPECT_FALSE(report.ok());
+}
+
 TEST(ChildReport, is_of_a_child_that_keeps_nothing_open_of_this_process) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
