@@ -172,9 +172,12 @@ std::optional<Client> LockService::release(LockId id) {
   return std::nullopt;
 }
 
+// Whoever reaches the file by another export may lock it again as often as it is released.
 std::size_t LockService::release(const FileKey& file) {
+  constexpr int kMostRounds = 1024;
   std::size_t released = 0;
-  for (auto locks = held(file); !locks.empty(); locks = held(file))
+  auto locks = held(file);
+  for (int round = 0; round < kMostRounds && !locks.empty(); ++round, locks = held(file))
     for (const Held& one : locks) {
       if (parts_->manager.unlock(file, *one.owner, one.range) != nlm::NLM4_GRANTED) return released;
       ++released;
