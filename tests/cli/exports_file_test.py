@@ -264,6 +264,14 @@ class ExportsFile(PrivateHosts):
         self.assertEqual(self.good("ls", server.url("/")).split(), [a, b])
         self.assertEqual(server.end(), 0)
 
+    def test_is_no_FIFO_that_waits_for_whoever_writes_to_it(self):
+        os.mkfifo(self.at("exports"))
+        self.bad(2, f"'{self.at('exports')}' is a FIFO: name a regular file", "serve", "--exports-file", self.at("exports"), "--check")
+
+    def test_may_be_a_pipe_that_was_handed_over(self):
+        checked = stag("serve", "--exports-file", "/dev/stdin", "--check", stdin=None, input=f"{self.there()} *(insecure)\n")
+        self.assertEqual(checked.returncode, 0, checked.stderr)
+
     def test_may_be_missing_where_there_are_others_beside_it(self):
         self.beside("a.exports", f"{self.there()} *(insecure)\n")
         server = Server([], self.at("state"), ("--exports-file", self.at("exports")))

@@ -1,6 +1,8 @@
 #include "cli/serve/exports_file.h"
 
 #include <fmt/format.h>
+#include <linux/magic.h>
+#include <sys/statfs.h>
 
 #include <algorithm>
 #include <cstring>
@@ -193,6 +195,15 @@ class SystemHosts final : public HostService {
   const Duration patience_;
 };
 
+// Opening a FIFO of a file system waits for whoever writes to it, which may be nobody. A pipe that
+// was handed over, as /dev/stdin and `<(...)` are, has its writer.
+bool waits_for_a_writer(const std::string& path) {
+  std::error_code ignored;
+  struct statfs of = {};
+  return std::filesystem::is_fifo(path, ignored) && ::statfs(path.c_str(), &of) == 0 &&
+         of.f_type != PIPEFS_MAGIC;
+}
+
 }  // namespace
 
 Result<ExportsFile, std::string> parse_exports_files(const std::vector<ExportsText>& texts,
@@ -235,6 +246,8 @@ Result<std::vector<ExportsText>, std::string> read_exports_files(const std::stri
   if (!paths) return Failure{paths.error()};
   std::vector<ExportsText> texts;
   for (const std::string& each : *paths) {
+    if (waits_for_a_writer(each))
+      return Failure{fmt::format("--exports-file '{}' is a FIFO: name a regular file", each)};
     std::ifstream file(each, std::ios::binary);
     std::ostringstream text;
     // To insert nothing counts as a failure, and an empty file is none.
