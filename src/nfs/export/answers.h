@@ -46,6 +46,12 @@ class Answers {
     answers_.erase(order_.front());
     order_.pop_front();
   }
+  void erase(const Key& key) {
+    const auto at = answers_.find(key);
+    if (at == answers_.end()) return;
+    order_.erase(at->second.place);
+    answers_.erase(at);
+  }
   void clear() {
     order_.clear();
     answers_.clear();

@@ -113,6 +113,7 @@ struct UserGroups::State {
     const auto* const before = last(uid);
     if (found) {
       const auto groups = std::make_shared<const std::vector<std::uint32_t>>(*found);
+      strangers.erase(uid);
       return users.keep(uid, {Answer{groups, now, epoch}, now + options.keep});
     }
     // Somebody who was a user is no stranger yet: his place is his.

@@ -139,6 +139,19 @@ TEST_F(UserGroupsTest, keeps_as_many_users_as_it_may_and_those_who_call) {
   EXPECT_EQ(known(1001), nullptr);
 }
 
+TEST_F(UserGroupsTest, a_user_whom_others_displace_is_not_taken_for_the_stranger_that_he_was) {
+  EXPECT_EQ(at_once(7), List{});
+  for (std::uint32_t uid : {7, 1001, 1002, 1003, 1004}) directory_->users[uid] = {uid};
+  loop_.pass(seconds(63));
+  EXPECT_EQ(*known(7), List{});
+  loop_.pass(seconds(2));
+  EXPECT_EQ(*known(7), List{7});
+  for (std::uint32_t uid : {1001, 1002, 1003, 1004}) at_once(uid);
+  loop_.pass(seconds(2));
+  EXPECT_EQ(known(7), nullptr);
+  EXPECT_EQ(at_once(7), List{7});
+}
+
 TEST_F(UserGroupsTest, who_goes_on_calling_waits_once_however_long_the_service_hangs) {
   at_once();
   workers_->at_once = false;
