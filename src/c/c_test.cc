@@ -450,6 +450,17 @@ TEST(CStructs, of_an_older_caller_count_as_zero_where_they_end_and_are_not_writt
   EXPECT_EQ(error.reason[0], 'x');
 }
 
+TEST(CServer, listens_nowhere_if_its_host_is_empty) {
+  const auto ignored = [](void*, stag_request*) {};
+  const stag_procedure procedure{sizeof procedure, 1, 0, 0, 0};
+  const stag_program program{sizeof program, 0x2000'00aa, 1, &procedure, 1};
+  stag_server* server = nullptr;
+  stag_error error = sized(stag_error{});
+  EXPECT_EQ(stag_serve("", 0, &program, ignored, nullptr, nullptr, &server, &error), STAG_INVALID);
+  EXPECT_STREQ(error.text, "host is empty");
+  EXPECT_EQ(server, nullptr);
+}
+
 TEST(CStructs, whose_size_is_not_set_are_refused) {
   const auto ignored = [](void*, stag_request*) {};
   stag_procedure procedure{sizeof procedure, 1, 0, 0, 0};

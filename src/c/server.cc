@@ -216,6 +216,7 @@ int stag_serve(const char* host, uint16_t port, const stag_program* program, sta
   return c::guard(error, [&] {
     if (host == nullptr || program == nullptr || handler == nullptr || server == nullptr)
       return c::error_of(STAG_INVALID, "host, program, handler or server is null");
+    if (*host == '\0') return c::error_of(STAG_INVALID, "host is empty");
     if (!c::has_size(options)) return c::error_of(STAG_INVALID, "the options' size is not set");
     if (const auto wrong = c::wrong_thread()) return *wrong;
     return c::serve({host, port}, c::known(options),

@@ -173,8 +173,8 @@ typedef struct stag_serve_options {
   uint32_t threads;   /* 0: one; handlers run on all of them at a time */
 } stag_serve_options;
 
-/* Listens at a numeric address or name of this machine; port 0 lets the system choose. On STAG_OK
- * *server is freed by stag_stop(). */
+/* Listens at a numeric address or name of this machine, "::" or "0.0.0.0" for all of its addresses;
+ * port 0 lets the system choose. On STAG_OK *server is freed by stag_stop(). */
 int stag_serve(const char* host, uint16_t port, const stag_program* program, stag_handler* handler,
                void* context, const stag_serve_options* options, stag_server** server,
                stag_error* error);

@@ -158,6 +158,10 @@ TEST_P(Endpoint, says_where_nobody_listens) {
   EXPECT_NE(client.error().message().find(to_string(nowhere)), std::string::npos);
 }
 
+TEST_P(Endpoint, listens_nowhere_if_its_host_is_empty) {
+  EXPECT_EQ(listen(server_, {"", 0}, listen_options()).error(), Reason::HostNotFound);
+}
+
 TEST_P(Endpoint, says_that_a_port_is_taken) {
   Listener listener = listening();
   auto second = listen(server_, listener.address(), listen_options());

@@ -92,6 +92,8 @@ struct Listener::State {
     return Reason::None;
   }
   Reason listen(const Address& at, const ListenOptions& options) {
+    // A name that was never filled in must not open a server to everybody, as it does below this.
+    if (at.host.empty()) return Reason::HostNotFound;
     if (options.transport == Transport::Tcp)
       return serve_tcp(net::TcpListener::listen(loop(), at), options);
     if (options.transport == Transport::Udp)

@@ -41,9 +41,10 @@ class Listener {
   std::unique_ptr<State> state_;
 };
 
-// Listens at `at`; a port of 0 lets the system choose. Thread: none that is a loop's. `service`
-// outlives the Listener and, with shared Loops, its Calls (rpc::Server::active_calls()). Fails with
-// the reason that the address cannot be used.
+// Listens at `at`; its host is an address or name of this machine, :: or 0.0.0.0 for all addresses,
+// and not empty (HostNotFound). A port of 0 lets the system choose. Thread: none that is a loop's.
+// `service` outlives the Listener and, with shared Loops, its Calls (rpc::Server::active_calls()).
+// Fails with the reason that the address cannot be used.
 Result<Listener, Reason> listen(rpc::Service& service, const Address& at,
                                 ListenOptions options = {});
 // The same on a socket that another process has made, or net::listening_socket(): of TCP, also for

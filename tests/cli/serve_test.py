@@ -105,6 +105,9 @@ class Listening(Case):
     def test_says_that_an_address_is_not_of_this_machine(self):
         self.refused(1, "the address is not one of this machine", "--export", "/x=memory", "--listen", "192.0.2.1", *FREE_PORTS)
 
+    def test_listens_nowhere_if_it_is_told_no_address(self):
+        self.refused(2, "--listen '' is no address; 0.0.0.0 or :: stand for all", "--export", "/x=memory", "--listen", "", *FREE_PORTS)
+
     def test_ends_well_on_SIGTERM_and_SIGINT_with_clients_there(self):
         for end in (subprocess.Popen.terminate, lambda process: process.send_signal(2)):
             server = self.start()

@@ -142,6 +142,8 @@ Result<Ok, std::string> ServeOptions::check() {
   if (rdma_netid.empty() || !word)
     return Failure{std::string("--rdma-netid takes a word without dots, like rdma")};
   if (hosts.empty()) hosts.push_back("127.0.0.1");
+  if (std::ranges::find(hosts, "") != hosts.end())
+    return Failure{std::string("--listen '' is no address; 0.0.0.0 or :: stand for all")};
   // A listener at :: serves IPv4 too, and so occupies the port of one at 0.0.0.0.
   if (std::find(hosts.begin(), hosts.end(), "::") != hosts.end()) std::erase(hosts, "0.0.0.0");
   return check_networks();
