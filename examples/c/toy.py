@@ -128,8 +128,13 @@ def main():
         if stag.stag_serve(b"127.0.0.1", 0, TOY, handler, None, None, at, error) != 0:
             sys.exit(f"toy.py: {error.text.decode()}")
         print(stag.stag_server_port(at), flush=True)
-        sys.stdin.read()
-        stag.stag_stop(at)
+        try:
+            sys.stdin.read()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            # Until then the library's threads call `handler`, which an interpreter that ends cannot bear.
+            stag.stag_stop(at)
         return
     client = Client("127.0.0.1", int(sys.argv[1]))
     if len(sys.argv) > 3:

@@ -48,5 +48,30 @@ converse() { # SERVER...: every client puts, and every client gets
 
 converse "$work/toy/toy_server" 0
 converse python3 "$example/toy.py" --serve
+# Ctrl-C, with calls in progress. What bash starts in the background would not hear it.
+PYTHONPATH="$example" python3 - <<'PYTHON' || fail "toy.py --serve does not end well on Ctrl-C"
+import signal, subprocess, sys, threading
+import toy
+server = subprocess.Popen([sys.executable, toy.__file__, "--serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
+port, busy = int(server.stdout.readline()), threading.Barrier(5)
+def load(slot):
+    client = toy.Client("127.0.0.1", port)
+    client.put(slot, b"x")
+    busy.wait()
+    try:
+        while client.put(slot, bytes(10000)):
+            pass
+    except toy.Failed:
+        client.close()
+loads = [threading.Thread(target=load, args=(slot,)) for slot in range(4)]
+for each in loads:
+    each.start()
+busy.wait()
+server.send_signal(signal.SIGINT)
+for each in loads:
+    each.join()
+sys.exit(server.wait())
+PYTHON
 "$work/toy/toy_client" 1 0 2>"$work/error" && fail "a client without a server succeeded"
 grep -q '127.0.0.1:1' "$work/error" || fail "the client does not say where nobody listens: $(cat "$work/error")"
