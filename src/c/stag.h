@@ -43,15 +43,18 @@ typedef enum stag_status {
   STAG_OK = 0,
   STAG_INVALID = 1,      /* an argument of the function is wrong: the text says which */
   STAG_NO_MEMORY = 2,    /* here, not at the peer */
-  STAG_UNREACHABLE = 3,  /* there is no connection, or it was lost: `reason` says why */
-  STAG_TIMED_OUT = 4,    /* whether the call was executed is not known */
+  STAG_UNREACHABLE = 3,  /* there is no connection, and the call was not sent: `reason` says why */
+  STAG_TIMED_OUT = 4,    /* it was sent, and its reply has not come, also where the connection was
+                            lost and none could be made again (`reason`): whether it was executed
+                            is not known */
   STAG_CANCELLED = 5,    /* by stag_disconnect() */
   STAG_REFUSED = 6,      /* the server answered with an error of RPC: `accept_stat` */
   STAG_MALFORMED = 7,    /* the server's reply cannot be decoded */
   STAG_TOO_LONG = 8,     /* results longer than their memory, and the lengths that they have are
                             set where they came: over RDMA they do not, as a rule, and both are 0;
                             or arguments longer than the server takes. Results that are too long
-                            are those of a call that was executed. */
+                            are those of a call that was executed; over TCP, where nobody knows
+                            whose they are, all calls in progress end with them. */
   STAG_WRONG_THREAD = 9, /* a function that blocks was called on a thread of the library */
   STAG_FAILED = 10       /* anything else */
 } stag_status;

@@ -54,7 +54,8 @@ stag_status status_of(const rpc::CallError& error) {
     case Reason::DatagramTooLong:
       return STAG_TOO_LONG;
     default:
-      return is_of_a_connection(error.reason) ? STAG_UNREACHABLE : STAG_FAILED;
+      if (!is_of_a_connection(error.reason)) return STAG_FAILED;
+      return error.sent ? STAG_TIMED_OUT : STAG_UNREACHABLE;
   }
 }
 

@@ -20,6 +20,7 @@ struct CallError {
   Reason reason = Reason::None;  // None with Answered
   oncrpc::ReplyStatus status{};  // Answered only
   std::string where;             // the peer: "rdma 127.0.0.1:20049"; may be empty
+  bool sent = false;             // Transport only: the Call was sent, and may have been executed
 
   static CallError transport(Reason reason, std::string where = {});
   static CallError answered(oncrpc::ReplyStatus status, std::string where = {});

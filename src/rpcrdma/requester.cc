@@ -205,6 +205,7 @@ void Requester::transmit(OutgoingCall& call) {
   flights_[call.xid] = &call;
   if (needs_memory) offer(call);
   call.state_ = OutgoingCall::State::Sent;
+  call.transmitted = true;
   sink_.send_call(call, header.bytes());
 }
 

@@ -33,6 +33,8 @@ class OutgoingCall {
   const CallPlan& plan() const { return plan_; }
   // Whether it is on the wire.
   bool sent() const { return state_ == State::Sent; }
+  // Whether it ever was, so that the peer may have executed it. Of its owner, who clears it.
+  bool transmitted = false;
 
  private:
   friend class Requester;

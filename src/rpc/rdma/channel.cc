@@ -208,7 +208,9 @@ Task<Result<ReplyMessage, CallError>> Channel::call(CallMessage& message) {
     if (reason == Reason::None || !try_again(entry)) break;
   }
   if (reason == Reason::None) co_return std::move(entry.call.end->reply);
-  co_return Failure{CallError::transport(reason, where())};
+  CallError error = CallError::transport(reason, where());
+  error.sent = entry.call.transmitted;
+  co_return Failure{std::move(error)};
 }
 
 Reason Channel::begin_transmission(CallMessage& message) {
@@ -297,7 +299,7 @@ void Channel::give_up(Entry& entry, Reason reason) {
   if (found == waiting_.end()) return;
   waiting_.erase(found);
   // Of a call that was never sent, why there is no connection says more than the time.
-  const bool unsent = reason == Reason::TimedOut && !entry.call.end;
+  const bool unsent = reason == Reason::TimedOut && !entry.call.transmitted;
   const bool unreachable = unsent && unreachable_ != Reason::None;
   entry.connection->complete(unreachable ? unreachable_ : reason);
 }

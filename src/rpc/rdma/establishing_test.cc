@@ -386,6 +386,30 @@ TEST(Establishing, in_vain_is_why_a_call_ends_that_was_never_sent) {
   EXPECT_EQ(unsent.error().reason, Reason::ConnectionRefused);
 }
 
+TEST(Establishing, in_vain_leaves_open_whether_a_call_was_executed_only_if_it_was_sent) {
+  PairSetup setup;
+  setup.client.credits = 1;
+  Pair pair(setup);
+  ASSERT_TRUE(pair.loop.run(pair.client->ping(kBlobProgram, 1)).ok());
+  std::optional<CallResult<Blob>> sent, unsent;
+  const auto fetch = [&](std::optional<CallResult<Blob>>& to) {
+    detach([](Client& c, std::optional<CallResult<Blob>>& result) -> Task<void> {
+      CallOptions patient;
+      patient.timeout = 3s;
+      result.emplace(co_await c.call<Fetch>({1, 10}, patient));
+    }(*pair.client, to));
+  };
+  fetch(sent);
+  fetch(unsent);
+  pair.loop.run(Pair::closing(*pair.server));
+  pair.server.reset();
+  ASSERT_TRUE(pair.loop.run_until([&] { return sent && unsent; }));
+  ASSERT_FALSE(sent->ok() || unsent->ok());
+  EXPECT_TRUE(sent->error().sent);
+  EXPECT_FALSE(unsent->error().sent);
+  EXPECT_EQ(unsent->error().reason, Reason::ConnectionRefused);
+}
+
 TEST(Establishing, that_succeeds_while_the_client_closes_is_given_up) {
   Pair pair;
   bool closed = false;

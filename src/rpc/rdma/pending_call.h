@@ -46,6 +46,7 @@ class PendingCall : public rpcrdma::OutgoingCall {
   void use_for(CallMessage& message) {
     message_ = &message;
     end.reset();
+    transmitted = false;
   }
 
   // Before each attempt.

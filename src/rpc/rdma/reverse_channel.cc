@@ -22,7 +22,9 @@ Task<Result<ReplyMessage, CallError>> ReverseChannel::call(CallMessage& message)
   CancelCallback cancel(message.cancel, [&] { link->give_up(call, Reason::Cancelled); });
   co_await call.done();
   if (call.end->reason == Reason::None) co_return std::move(call.end->reply);
-  co_return Failure{CallError::transport(call.end->reason, where_)};
+  CallError error = CallError::transport(call.end->reason, where_);
+  error.sent = call.transmitted;
+  co_return Failure{std::move(error)};
 }
 
 Task<void> ReverseChannel::close() {

@@ -53,7 +53,8 @@ Task<Result<ReplyMessage, CallError>> Requester::call(CallMessage& message) {
   // The callback ends the call in a later turn: it must not destroy itself while it runs.
   const CancelCallback cancelled(message.cancel, [this, &pending] {
     if (!remove(pending)) return;
-    loop_.post([this, &pending] { pending.done.complete(Failure{failed(Reason::Cancelled)}); });
+    loop_.post(
+        [this, &pending] { pending.done.complete(Failure{failed(Reason::Cancelled, pending)}); });
   });
   if (stream_ != nullptr)
     transmit(pending);
@@ -63,13 +64,15 @@ Task<Result<ReplyMessage, CallError>> Requester::call(CallMessage& message) {
   co_return result;
 }
 
-// Without memory for the words the reason alone.
-CallError Requester::failed(Reason reason) const noexcept {
+CallError Requester::failed(Reason reason, const Pending& pending) const noexcept {
+  CallError error = CallError::transport(reason);
+  error.sent = pending.sent_on != 0;
   try {
-    return CallError::transport(reason, where_);
-  } catch (...) {
-    return CallError::transport(reason);
+    error.where = where_;
+  } catch (const std::bad_alloc&) {
+    // Without the words.
   }
+  return error;
 }
 
 void Requester::insert(Pending& pending) {
@@ -98,12 +101,12 @@ Requester::Pending* Requester::find(std::uint32_t xid) const {
 }
 
 void Requester::transmit(Pending& pending) {
-  pending.sent_on = streams_;
   const Result<Ok, Reason> made = pending.message.begin_transmission();
-  if (!made) return end(pending, Failure{failed(made.error())});
+  if (!made) return end(pending, Failure{failed(made.error(), pending)});
   // The mark of one fragment cannot say more (RFC 5531 section 11).
   if (pending.message.stream.size() >= oncrpc::kLastFragment)
-    return end(pending, Failure{failed(Reason::RpcCallTooLong)});
+    return end(pending, Failure{failed(Reason::RpcCallTooLong, pending)});
+  pending.sent_on = streams_;
   stream_->allow(record_of(pending.message.reply));
   pending.ticket = stream_->send(pending.message.stream.rope());
   owner_.on_call_sent(pending.message.stream);
@@ -117,7 +120,7 @@ void Requester::expire(Pending& pending) {
   // Without a connection the reason why there is none says more than the time.
   const Reason reason = stream_ != nullptr || lost_ == Reason::None ? Reason::TimedOut : lost_;
   trace(Reason::TimedOut, where_);
-  end(pending, Failure{failed(reason)});
+  end(pending, Failure{failed(reason, pending)});
 }
 
 void Requester::attach(std::shared_ptr<RecordStream> stream) {
@@ -147,7 +150,8 @@ void Requester::end_where(Which which, Reason reason) noexcept {
     return bucket;
   };
   for (Pending*& bucket : buckets_)
-    while (Pending* const pending = next_of(bucket)) end(*pending, Failure{failed(reason)});
+    while (Pending* const pending = next_of(bucket))
+      end(*pending, Failure{failed(reason, *pending)});
 }
 
 void Requester::end_all(Reason reason) noexcept {

@@ -71,7 +71,7 @@ class Requester {
   bool is_long_call(const Pending& pending) const noexcept;
   template <class Which>
   void end_where(Which which, Reason reason) noexcept;
-  CallError failed(Reason reason) const noexcept;
+  CallError failed(Reason reason, const Pending& pending) const noexcept;
 
   Loop& loop_;
   Owner& owner_;

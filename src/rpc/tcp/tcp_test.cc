@@ -140,6 +140,7 @@ TEST(TcpChannel, gives_the_reason_of_the_lost_connection_when_time_runs_out) {
     auto result = co_await client.call<INCREMENT>(1u, options);
     EXPECT_FALSE(result.ok());
     EXPECT_EQ(result.error().reason, Reason::ConnectionRefused);
+    EXPECT_FALSE(result.error().sent);
     co_await channel.close();
   }(&loop, nowhere));
 }
@@ -317,7 +318,9 @@ TEST(TcpChannel, goes_on_with_other_calls_when_the_time_of_one_is_over) {
     co_await arrived;
     CallOptions hasty;
     hasty.timeout = 10ms;
-    EXPECT_EQ((co_await w.client->ping(1, 1, hasty)).error().reason, Reason::TimedOut);
+    const auto late = co_await w.client->ping(1, 1, hasty);
+    EXPECT_EQ(late.error().reason, Reason::TimedOut);
+    EXPECT_TRUE(late.error().sent);
     w.service.let_go();
     co_await calls.join();
     EXPECT_TRUE(slow->ok());

@@ -83,9 +83,7 @@ Task<Result<ReplyMessage, CallError>> UdpChannel::call(CallMessage& message) {
   // The callback ends the call in a later turn: it must not destroy itself while it runs.
   const CancelCallback cancelled(message.cancel, [this, &pending] {
     if (!remove(pending)) return;
-    loop_.post([this, &pending] {
-      pending.done.complete(Failure{CallError::transport(Reason::Cancelled, where_)});
-    });
+    loop_.post([this, &pending] { pending.done.complete(Failure{failed(Reason::Cancelled)}); });
   });
   transmit(pending);
   co_return co_await pending.done;
@@ -112,7 +110,7 @@ void UdpChannel::transmit(Pending& pending) {
 void UdpChannel::transmit_again(Pending& pending) {
   if (pending.message.signer != nullptr) {
     Result<Buffer, Reason> datagram = datagram_of(pending.message);
-    if (!datagram) return end(pending, Failure{CallError::transport(datagram.error(), where_)});
+    if (!datagram) return end(pending, Failure{failed(datagram.error())});
     pending.datagram = *std::move(datagram);
   }
   transmit(pending);
@@ -121,7 +119,13 @@ void UdpChannel::transmit_again(Pending& pending) {
 void UdpChannel::expire(Pending& pending) {
   trace(Reason::TimedOut, where_);
   const Reason reason = trouble_ == Reason::None ? Reason::TimedOut : trouble_;
-  end(pending, Failure{CallError::transport(reason, where_)});
+  end(pending, Failure{failed(reason)});
+}
+
+CallError UdpChannel::failed(Reason reason) const {
+  CallError error = CallError::transport(reason, where_);
+  error.sent = true;
+  return error;
 }
 
 // False when it has been ended already.
@@ -155,8 +159,7 @@ void UdpChannel::on_datagram(Bytes message) {
 
 Task<void> UdpChannel::close() {
   shut_ = Reason::Shutdown;
-  while (!waiting_.empty())
-    end(*waiting_.back(), Failure{CallError::transport(Reason::Shutdown, where_)});
+  while (!waiting_.empty()) end(*waiting_.back(), Failure{failed(Reason::Shutdown)});
   while (active_ > 0) co_await resume_on(loop_);
   if (socket_) socket_->close();
   // The DatagramReceiver may be in the middle of the datagram whose call closes the Channel and

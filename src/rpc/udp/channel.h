@@ -40,6 +40,8 @@ class UdpChannel final : public Channel {
  private:
   struct Pending;
   static Result<Buffer, Reason> datagram_of(CallMessage& message);
+  // Of a call that was sent.
+  CallError failed(Reason reason) const;
   void transmit(Pending& pending);
   void transmit_again(Pending& pending);
   void expire(Pending& pending);
