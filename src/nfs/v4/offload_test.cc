@@ -1,4 +1,5 @@
 // Copies that go on after COPY was answered (RFC 7862 4, 15.2, 15.8, 15.9, 16.1).
+#include "nfs/v4/administration.h"
 #include "nfs/v4/ops/offloads.h"
 #include "testing/nfs/nfs4_delegations_fixture.h"
 #include "testing/vfs/stepped_store.h"
@@ -60,6 +61,16 @@ class Nfs4Offload : public Nfs4DelegationsServed {
     nfs::Exports exports;
     STAG_CHECK(exports.add(1, {"/data", slow, open}).ok());
     context_.exports.replace(std::move(exports));
+  }
+  void new_session(CallbackClient& by) {
+    via_ = &by.channel;
+    make_session(holder_args(exchange_id("the copier")));
+  }
+  void let_the_lease_run_out() {
+    for (int i = 0; i < 2; ++i) {
+      loop_.pass(60s);
+      as(other_, [&] { return status_flags(); });
+    }
   }
   v4::COPY4resok copy(bool synchronous = false) {
     reads_ = 0;
@@ -273,24 +284,102 @@ TEST_F(Nfs4Offload, recalls_what_is_delegated_while_it_goes_on) {
   go_on_to_the_end();
 }
 
-TEST_F(Nfs4Offload, ends_with_the_last_session_of_its_client) {
-  begin();
-  EXPECT_EQ(compound({op(v4::OP_DESTROY_SESSION, &Op::opdestroy_session,
-                         v4::DESTROY_SESSION4args{session_})})
-                .status,
-            v4::NFS4_OK);
+// RFC 7862 4.8: its stateid is valid as long as the client, which makes another session (RFC 8881
+// 2.10.13.1.4).
+TEST_F(Nfs4Offload, goes_on_without_a_session_and_is_known_in_the_next_one) {
+  const v4::stateid4 stateid = begin();
+  EXPECT_EQ(destroy_session(), v4::NFS4_OK);
   go_on();
-  EXPECT_TRUE(held_->waiting.empty());
+  new_session(holder_client_);
+  v4::OFFLOAD_STATUS4res now = status(stateid);
+  ASSERT_EQ(now.osr_status, v4::NFS4_OK);
+  EXPECT_EQ(now.osr_resok4().osr_count, 2 * kCopied);
+  EXPECT_TRUE(now.osr_resok4().osr_complete.empty());
+  go_on_to_the_end();
+  ASSERT_EQ(holder_client_.asked.size(), 1u);
+  EXPECT_EQ(holder_client_.sequence(0).csa_sessionid, session_);
+  EXPECT_EQ(told(0).coa_stateid, stateid);
+  EXPECT_EQ(told(0).coa_offload_info.coa_resok4().wr_count, 3 * kCopied);
 }
 
+TEST_F(Nfs4Offload, tells_its_end_by_a_session_and_a_connection_that_were_made_after_it) {
+  const v4::stateid4 stateid = begin();
+  EXPECT_EQ(destroy_session(), v4::NFS4_OK);
+  go_on_to_the_end();
+  loop_.pass(60s);
+  EXPECT_TRUE(holder_client_.asked.empty());
+  CallbackClient next(loop_, server_);
+  new_session(next);
+  EXPECT_EQ(status(stateid).osr_resok4().osr_complete, std::vector<v4::nfsstat4>{v4::NFS4_OK});
+  loop_.pass(2s);
+  ASSERT_EQ(next.asked.size(), 1u);
+  EXPECT_EQ(next.asked[0].argarray.at(1).opcboffload().coa_stateid, stateid);
+  EXPECT_TRUE(holder_client_.asked.empty());
+  EXPECT_EQ(status(stateid).osr_status, v4::NFS4ERR_BAD_STATEID) << "the client has answered";
+}
+
+TEST_F(Nfs4Offload, counts_among_the_copies_of_its_client_until_its_end_is_told) {
+  const std::uint32_t kOfClient = Nfs4Options{}.copies_of_client;
+  for (std::uint32_t i = 0; i < kOfClient; ++i) begin();
+  holder_client_.disconnect();
+  go_on_to_the_end();
+  steps_ = [](vfs::testing::Point) { return false; };
+  EXPECT_TRUE(copy().cr_response.wr_callback_id.empty());
+  holder_client_.connect();
+  new_session(holder_client_);
+  loop_.pass(2s);
+  EXPECT_EQ(holder_client_.asked.size(), kOfClient);
+  EXPECT_EQ(copy().cr_response.wr_callback_id.size(), 1u) << "there is room again";
+}
+
+// Who comes back hears of it.
 TEST_F(Nfs4Offload, ends_with_the_lease_of_its_client) {
-  begin();
-  for (int i = 0; i < 2; ++i) {
-    loop_.pass(60s);
-    as(other_, [&] { return status_flags(); });
-  }
+  const v4::stateid4 stateid = begin();
+  EXPECT_EQ(destroy_session(), v4::NFS4_OK);
+  let_the_lease_run_out();
   go_on();
   EXPECT_TRUE(held_->waiting.empty());
+  new_session(holder_client_);
+  loop_.pass(2s);
+  ASSERT_EQ(holder_client_.asked.size(), 1u);
+  EXPECT_EQ(told(0).coa_stateid, stateid);
+  EXPECT_EQ(told(0).coa_offload_info.coa_status, v4::NFS4ERR_EXPIRED);
+}
+
+TEST_F(Nfs4Offload, is_forgotten_where_its_client_never_comes_back) {
+  begin();
+  EXPECT_EQ(destroy_session(), v4::NFS4_OK);
+  let_the_lease_run_out();
+  go_on();
+  EXPECT_TRUE(held_->waiting.empty());
+  let_the_lease_run_out();
+  new_session(holder_client_);
+  loop_.pass(2s);
+  EXPECT_TRUE(holder_client_.asked.empty());
+}
+
+TEST_F(Nfs4Offload, ends_with_its_client) {
+  const v4::stateid4 stateid = begin();
+  std::optional<EndedByAdmin> ended;
+  nfs4_.administration().expire(clientid_, loop_.now(), [&](EndedByAdmin how) { ended = how; });
+  loop_.drain();
+  EXPECT_EQ(ended, EndedByAdmin::Yes);
+  go_on();
+  EXPECT_TRUE(held_->waiting.empty());
+  loop_.pass(2s);
+  EXPECT_TRUE(holder_client_.asked.empty());
+  new_session(holder_client_);
+  EXPECT_EQ(status(stateid).osr_status, v4::NFS4ERR_BAD_STATEID);
+}
+
+// An administrator takes the open away.
+TEST_F(Nfs4Offload, ends_with_the_open_that_is_revoked) {
+  begin();
+  EXPECT_TRUE(nfs4_.administration().revoke({to_.stateid.seqid, to_.stateid.other}));
+  go_on();
+  EXPECT_TRUE(held_->waiting.empty());
+  ASSERT_EQ(holder_client_.asked.size(), 1u);
+  EXPECT_EQ(told(0).coa_offload_info.coa_status, v4::NFS4ERR_ADMIN_REVOKED);
 }
 
 TEST_F(Nfs4Offload, ends_with_the_server) {

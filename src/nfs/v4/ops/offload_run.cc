@@ -7,10 +7,9 @@
 
 namespace stag::nfs::nfs4 {
 
-// Nobody would be told how it went on.
+// Nobody is told how it ended.
 bool Offloads::given_up(const Job& job) const {
-  return job.cancelled || stopping_ || job.work.life->phase.load() != state::Life::Phase::Active ||
-         shared_.clients.callback_paths(job.work.life->clientid).empty();
+  return job.cancelled || stopping_ || job.work.life->ended();
 }
 
 v4::nfsstat4 Offloads::check(const Job& job) const {
@@ -26,6 +25,8 @@ v4::nfsstat4 Offloads::check(const Job& job) const {
     return verdict.kind == state::Verdict::Kind::Refused ? to_nfsstat4(verdict.status)
                                                          : v4::NFS4_OK;
   };
+  // A client that comes back in time hears of it.
+  if (job.work.life->lapsed()) return v4::NFS4ERR_EXPIRED;
   const v4::nfsstat4 status =
       refused(job.work.copy.from(), job.work.from_stateid, state::Touch::Read);
   if (status != v4::NFS4_OK) return status;

@@ -3,9 +3,10 @@
 // CB_OFFLOAD, and may look at it or stop it meanwhile. There are few: beyond, COPY does what it can
 // before it is answered.
 //
-// A copy ends with its client, with the client's last session, with the opens that its stateids are
-// of, and with the server: after a restart its stateid is BAD_STATEID, and what was copied is
-// there. It is remembered until the client has answered CB_OFFLOAD, or for a lease after its end.
+// A copy ends with its client or the client's lease, with the opens that its stateids are of, and
+// with the server: after a restart its stateid is BAD_STATEID, and what was copied is there. It
+// goes on without a session, which clients exchange for another one. It is remembered until the
+// client has answered CB_OFFLOAD, by whatever session, or for a lease after its end.
 //
 // Thread: begin(), status(), cancel() and wait() any; the copies themselves the loop of Callbacks.
 #pragma once
