@@ -37,7 +37,9 @@ Task<v4::nfsstat4> Offloads::copy_all(Job& job) {
   FileCopy& copy = job.work.copy;
   const state::FileChange change = std::move(job.work.change);
   while (!copy.done() && !given_up(job)) {
-    if (const v4::nfsstat4 status = check(job); status != v4::NFS4_OK) co_return status;
+    v4::nfsstat4 status = co_await admit_patiently(job);
+    if (status == v4::NFS4_OK) status = check(job);
+    if (status != v4::NFS4_OK) co_return status;
     if (const auto fault = co_await copy.step()) co_return co_await copy_status(copy, *fault);
     job.count = copy.count();
     // Others have their turn between two pieces.
@@ -63,6 +65,8 @@ Task<void> Offloads::run(JobPtr job) {
   } catch (...) {
     trace_exception(Reason::TaskFailed);
   }
+  // Until its client is told, which may take long, it keeps no file system in use.
+  job->work.exports.reset();
   try {
     finish(job, status);
   } catch (const std::bad_alloc&) {
