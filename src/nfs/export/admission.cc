@@ -34,7 +34,13 @@ Task<void> Admission::settle(Bytes file_handle) const {
 
 Result<ExportObject, Refusal> Admission::admit(const Export& found, const vfs::Handle& object,
                                                Security security) const {
-  const rpc::Origin& origin = call_.origin();
+  return nfs::admit(found, object, call_.origin(), call_.caller(), security);
+}
+
+Result<ExportObject, Refusal> admit(const Export& found, const vfs::Handle& object,
+                                    const rpc::Origin& origin, const rpc::Caller& caller,
+                                    Admission::Security security) {
+  using Security = Admission::Security;
   const Export::Terms terms = found.terms_for(origin);
   if (terms.undecided) return Failure{Refusal::Undecided};
   const ExportOptions* const options = terms.options;
@@ -42,16 +48,15 @@ Result<ExportObject, Refusal> Admission::admit(const Export& found, const vfs::H
     trace(Reason::NfsClientNotAdmitted, to_string(origin.peer), found.path());
     return Failure{Refusal::NotAdmitted};
   }
-  const bool wrong = !std::ranges::count(options->flavors, call_.caller().flavor);
+  const bool wrong = !std::ranges::count(options->flavors, caller.flavor);
   if (wrong && security != Security::Deferred &&
-      !(security == Security::BesideKerberos &&
-        goes_beside_kerberos(*options, call_.caller().flavor))) {
+      !(security == Security::BesideKerberos && goes_beside_kerberos(*options, caller.flavor))) {
     trace(Reason::NfsFlavorNotAdmitted, to_string(origin.peer), found.path());
     return Failure{Refusal::WrongSecurity};
   }
-  if (call_.caller().groups_undecided && !options->all_squash) return Failure{Refusal::Undecided};
-  return ExportObject{&found,        options, object, acting_as(*options, call_.caller()),
-                      &call_.loop(), &origin, wrong};
+  if (caller.groups_undecided && !options->all_squash) return Failure{Refusal::Undecided};
+  return ExportObject{&found,      options, object, acting_as(*options, caller),
+                      origin.loop, &origin, wrong};
 }
 
 Eventual<Admission::Permitted> Admission::permit(const ExportObject& object,

@@ -111,6 +111,11 @@ class Admission {
   std::shared_ptr<const Exports> exports_;
 };
 
+// As Admission::admit(), of Calls that come from `origin`, which outlives the object.
+Result<ExportObject, Refusal> admit(const Export& found, const vfs::Handle& object,
+                                    const rpc::Origin& origin, const rpc::Caller& caller,
+                                    Admission::Security security);
+
 // Why the store need not be called for a change of two objects (rename, link): CrossDevice or
 // ReadOnly; nullopt when it must be.
 std::optional<vfs::Status> refused_together(const ExportObject& one, const ExportObject& other);

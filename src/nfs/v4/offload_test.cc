@@ -1,5 +1,8 @@
 // Copies that go on after COPY was answered (RFC 7862 4, 15.2, 15.8, 15.9, 16.1).
+#include "nfs/export/client_names.h"
+#include "nfs/v4/administration.h"
 #include "nfs/v4/ops/offloads.h"
+#include "testing/held_executor.h"
 #include "testing/nfs/nfs4_delegations_fixture.h"
 #include "testing/vfs/stepped_store.h"
 
@@ -54,12 +57,42 @@ class Nfs4Offload : public Nfs4DelegationsServed {
           if (point.operation == Called::Copy) return vfs::Status::NotSupported;
           return std::nullopt;
         }));
-    const auto slow = std::make_shared<vfs::testing::SteppedStore>(without_copy, held_);
-    nfs::ExportOptions open;
-    open.root_squash = false;
+    slow_ = std::make_shared<vfs::testing::SteppedStore>(without_copy, held_);
+    export_as({.root_squash = false});
+  }
+  // To these clients; the others have it not any more.
+  void export_as(const nfs::ExportOptions& options, std::string_view clients = "*",
+                 std::shared_ptr<ClientNames> names = nullptr) {
     nfs::Exports exports;
-    STAG_CHECK(exports.add(1, {"/data", slow, open}).ok());
+    nfs::ClientRule rule = *nfs::make_client_rule(clients, options);
+    rule.names = std::move(names);
+    STAG_CHECK(exports.add(1, {"/data", slow_, options, {rule}}).ok());
     context_.exports.replace(std::move(exports));
+  }
+  // Once `worker` has asked for it, the client's is one of them.
+  void export_to_names(const std::shared_ptr<HeldExecutor>& worker) {
+    struct OneName final : HostNameService {
+      Texts names_of(const std::string&) override { return std::vector<std::string>{"a.example"}; }
+      Texts addresses_of(const std::string&) override {
+        return std::vector<std::string>{"192.0.2.1"};
+      }
+      Result<std::string, NoAnswer> domain() override { return std::string(); }
+      Result<bool, NoAnswer> is_member(const std::string&, const std::string&) override {
+        return false;
+      }
+    };
+    export_as({.root_squash = false}, "*.example",
+              std::make_shared<ClientNames>(std::make_shared<OneName>(), worker));
+  }
+  void new_session(CallbackClient& by) {
+    via_ = &by.channel;
+    make_session(holder_args(exchange_id("the copier")));
+  }
+  void let_the_lease_run_out() {
+    for (int i = 0; i < 2; ++i) {
+      loop_.pass(60s);
+      as(other_, [&] { return status_flags(); });
+    }
   }
   v4::COPY4resok copy(bool synchronous = false) {
     reads_ = 0;
@@ -106,6 +139,7 @@ class Nfs4Offload : public Nfs4DelegationsServed {
   int reads_ = 0;
   std::function<bool(vfs::testing::Point)> steps_;
   std::shared_ptr<vfs::testing::HeldSteps> held_;
+  std::shared_ptr<vfs::FileSystem> slow_;
 };
 
 TEST_F(Nfs4Offload, goes_on_after_the_answer_and_tells_the_end) {
@@ -273,24 +307,206 @@ TEST_F(Nfs4Offload, recalls_what_is_delegated_while_it_goes_on) {
   go_on_to_the_end();
 }
 
-TEST_F(Nfs4Offload, ends_with_the_last_session_of_its_client) {
-  begin();
-  EXPECT_EQ(compound({op(v4::OP_DESTROY_SESSION, &Op::opdestroy_session,
-                         v4::DESTROY_SESSION4args{session_})})
-                .status,
-            v4::NFS4_OK);
+// RFC 7862 4.8: its stateid is valid as long as the client, which makes another session (RFC 8881
+// 2.10.13.1.4).
+TEST_F(Nfs4Offload, goes_on_without_a_session_and_is_known_in_the_next_one) {
+  const v4::stateid4 stateid = begin();
+  EXPECT_EQ(destroy_session(), v4::NFS4_OK);
   go_on();
-  EXPECT_TRUE(held_->waiting.empty());
+  new_session(holder_client_);
+  v4::OFFLOAD_STATUS4res now = status(stateid);
+  ASSERT_EQ(now.osr_status, v4::NFS4_OK);
+  EXPECT_EQ(now.osr_resok4().osr_count, 2 * kCopied);
+  EXPECT_TRUE(now.osr_resok4().osr_complete.empty());
+  go_on_to_the_end();
+  ASSERT_EQ(holder_client_.asked.size(), 1u);
+  EXPECT_EQ(holder_client_.sequence(0).csa_sessionid, session_);
+  EXPECT_EQ(told(0).coa_stateid, stateid);
+  EXPECT_EQ(told(0).coa_offload_info.coa_resok4().wr_count, 3 * kCopied);
 }
 
+TEST_F(Nfs4Offload, tells_its_end_by_a_session_and_a_connection_that_were_made_after_it) {
+  const v4::stateid4 stateid = begin();
+  EXPECT_EQ(destroy_session(), v4::NFS4_OK);
+  go_on_to_the_end();
+  loop_.pass(60s);
+  EXPECT_TRUE(holder_client_.asked.empty());
+  CallbackClient next(loop_, server_);
+  new_session(next);
+  EXPECT_EQ(status(stateid).osr_resok4().osr_complete, std::vector<v4::nfsstat4>{v4::NFS4_OK});
+  loop_.pass(2s);
+  ASSERT_EQ(next.asked.size(), 1u);
+  EXPECT_EQ(next.asked[0].argarray.at(1).opcboffload().coa_stateid, stateid);
+  EXPECT_TRUE(holder_client_.asked.empty());
+  EXPECT_EQ(status(stateid).osr_status, v4::NFS4ERR_BAD_STATEID) << "the client has answered";
+}
+
+TEST_F(Nfs4Offload, counts_among_the_copies_of_its_client_until_its_end_is_told) {
+  const std::uint32_t kOfClient = Nfs4Options{}.copies_of_client;
+  for (std::uint32_t i = 0; i < kOfClient; ++i) begin();
+  holder_client_.disconnect();
+  go_on_to_the_end();
+  steps_ = [](vfs::testing::Point) { return false; };
+  EXPECT_TRUE(copy().cr_response.wr_callback_id.empty());
+  holder_client_.connect();
+  new_session(holder_client_);
+  loop_.pass(2s);
+  EXPECT_EQ(holder_client_.asked.size(), kOfClient);
+  EXPECT_EQ(copy().cr_response.wr_callback_id.size(), 1u) << "there is room again";
+}
+
+// Who comes back hears of it.
 TEST_F(Nfs4Offload, ends_with_the_lease_of_its_client) {
-  begin();
-  for (int i = 0; i < 2; ++i) {
-    loop_.pass(60s);
-    as(other_, [&] { return status_flags(); });
-  }
+  const v4::stateid4 stateid = begin();
+  EXPECT_EQ(destroy_session(), v4::NFS4_OK);
+  let_the_lease_run_out();
   go_on();
   EXPECT_TRUE(held_->waiting.empty());
+  new_session(holder_client_);
+  loop_.pass(2s);
+  ASSERT_EQ(holder_client_.asked.size(), 1u);
+  EXPECT_EQ(told(0).coa_stateid, stateid);
+  EXPECT_EQ(told(0).coa_offload_info.coa_status, v4::NFS4ERR_EXPIRED);
+}
+
+TEST_F(Nfs4Offload, is_forgotten_where_its_client_never_comes_back) {
+  begin();
+  EXPECT_EQ(destroy_session(), v4::NFS4_OK);
+  let_the_lease_run_out();
+  go_on();
+  EXPECT_TRUE(held_->waiting.empty());
+  let_the_lease_run_out();
+  new_session(holder_client_);
+  loop_.pass(2s);
+  EXPECT_TRUE(holder_client_.asked.empty());
+}
+
+TEST_F(Nfs4Offload, ends_with_its_client) {
+  const v4::stateid4 stateid = begin();
+  std::optional<EndedByAdmin> ended;
+  nfs4_.administration().expire(clientid_, loop_.now(), [&](EndedByAdmin how) { ended = how; });
+  loop_.drain();
+  EXPECT_EQ(ended, EndedByAdmin::Yes);
+  go_on();
+  EXPECT_TRUE(held_->waiting.empty());
+  loop_.pass(2s);
+  EXPECT_TRUE(holder_client_.asked.empty());
+  new_session(holder_client_);
+  EXPECT_EQ(status(stateid).osr_status, v4::NFS4ERR_BAD_STATEID);
+}
+
+// An administrator takes the open away.
+TEST_F(Nfs4Offload, ends_with_the_open_that_is_revoked) {
+  begin();
+  EXPECT_TRUE(nfs4_.administration().revoke({to_.stateid.seqid, to_.stateid.other}));
+  go_on();
+  EXPECT_TRUE(held_->waiting.empty());
+  ASSERT_EQ(holder_client_.asked.size(), 1u);
+  EXPECT_EQ(told(0).coa_offload_info.coa_status, v4::NFS4ERR_ADMIN_REVOKED);
+}
+
+// What WRITE is refused with from then on, the copy ends with.
+TEST_F(Nfs4Offload, ends_where_the_file_that_it_writes_becomes_read_only) {
+  begin();
+  export_as({.read_only = true, .root_squash = false});
+  EXPECT_EQ(run({putfh(to_.handle), write_op(to_.stateid, 0, "x")}).status, v4::NFS4ERR_ROFS);
+  go_on();
+  EXPECT_TRUE(held_->waiting.empty()) << "the piece was the last one";
+  ASSERT_EQ(holder_client_.asked.size(), 1u);
+  EXPECT_EQ(told(0).coa_offload_info.coa_status, v4::NFS4ERR_ROFS);
+  EXPECT_EQ(told(0).coa_offload_info.coa_bytes_copied(), 2 * kCopied);
+}
+
+TEST_F(Nfs4Offload, ends_where_its_export_is_taken_out) {
+  begin();
+  context_.exports.replace({});
+  EXPECT_EQ(run({putfh(to_.handle), write_op(to_.stateid, 0, "x")}).status, v4::NFS4ERR_STALE);
+  go_on();
+  EXPECT_TRUE(held_->waiting.empty());
+  ASSERT_EQ(holder_client_.asked.size(), 1u);
+  EXPECT_EQ(told(0).coa_offload_info.coa_status, v4::NFS4ERR_STALE);
+}
+
+TEST_F(Nfs4Offload, ends_where_its_client_is_admitted_no_more) {
+  begin();
+  export_as({.root_squash = false}, "198.51.100.0/24");
+  EXPECT_EQ(run({putfh(to_.handle), write_op(to_.stateid, 0, "x")}).status, v4::NFS4ERR_ACCESS);
+  go_on();
+  EXPECT_TRUE(held_->waiting.empty());
+  ASSERT_EQ(holder_client_.asked.size(), 1u);
+  EXPECT_EQ(told(0).coa_offload_info.coa_status, v4::NFS4ERR_ACCESS);
+}
+
+TEST_F(Nfs4Offload, goes_on_as_whom_its_client_is_by_the_present_exports) {
+  begin();
+  export_as({.root_squash = true});
+  EXPECT_EQ(run({putfh(to_.handle), write_op(to_.stateid, 0, "x")}).status, v4::NFS4ERR_ACCESS);
+  go_on_to_the_end();
+  ASSERT_EQ(holder_client_.asked.size(), 1u);
+  EXPECT_EQ(told(0).coa_offload_info.coa_status, v4::NFS4ERR_ACCESS);
+  EXPECT_EQ(told(0).coa_offload_info.coa_bytes_copied(), 2 * kCopied);
+}
+
+TEST_F(Nfs4Offload, goes_on_where_exports_are_replaced_by_the_same) {
+  begin();
+  export_as({.root_squash = false});
+  go_on_to_the_end();
+  ASSERT_EQ(holder_client_.asked.size(), 1u);
+  EXPECT_EQ(told(0).coa_offload_info.coa_resok4().wr_count, 3 * kCopied);
+}
+
+TEST_F(Nfs4Offload, waits_for_the_name_that_its_client_is_admitted_by) {
+  const auto worker = std::make_shared<HeldExecutor>();
+  begin();
+  export_to_names(worker);
+  go_on();
+  EXPECT_TRUE(held_->waiting.empty());
+  EXPECT_TRUE(holder_client_.asked.empty());
+  worker->run_all();
+  loop_.pass(100ms);
+  go_on_to_the_end();
+  ASSERT_EQ(holder_client_.asked.size(), 1u);
+  EXPECT_EQ(told(0).coa_offload_info.coa_resok4().wr_count, 3 * kCopied);
+}
+
+TEST_F(Nfs4Offload, ends_with_the_server_though_nobody_knows_the_name_of_its_client) {
+  const auto worker = std::make_shared<HeldExecutor>();
+  begin();
+  export_to_names(worker);
+  go_on();
+  bool ended = false;
+  nfs4_.wind_up([&] { ended = true; });
+  loop_.pass(100ms);
+  EXPECT_TRUE(ended);
+  worker->give_all_back();
+}
+
+TEST_F(Nfs4Offload, ends_where_nobody_knows_the_name_of_its_client_for_long) {
+  const auto worker = std::make_shared<HeldExecutor>();
+  begin();
+  export_to_names(worker);
+  go_on();
+  loop_.pass(11s);
+  ASSERT_EQ(holder_client_.asked.size(), 1u);
+  EXPECT_EQ(told(0).coa_offload_info.coa_status, v4::NFS4ERR_DELAY);
+  worker->give_all_back();
+}
+
+// A disk could not be unmounted as long as nobody is told.
+TEST_F(Nfs4Offload, keeps_no_file_system_once_it_has_ended) {
+  const v4::stateid4 stateid = begin();
+  holder_client_.disconnect();
+  const std::weak_ptr<vfs::FileSystem> exported = slow_;
+  slow_.reset();
+  context_.exports.replace({});
+  EXPECT_FALSE(exported.expired()) << "a piece is being copied";
+  go_on();
+  EXPECT_TRUE(exported.expired());
+  holder_client_.connect();
+  new_session(holder_client_);
+  loop_.pass(2s);
+  ASSERT_EQ(holder_client_.asked.size(), 1u);
+  EXPECT_EQ(told(0).coa_stateid, stateid);
 }
 
 TEST_F(Nfs4Offload, ends_with_the_server) {

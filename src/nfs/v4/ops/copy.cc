@@ -46,8 +46,10 @@ std::optional<state::Stateid> leave(Compound& compound, FileCopy& copy, const v4
   const auto from = compound.meant(args.ca_src_stateid);
   const auto to = compound.meant(args.ca_dst_stateid);
   if (!from || !to) return std::nullopt;
-  return offloads->begin({copy, compound.admission().shared_exports(), life, compound.slot()->slot,
-                          *from, *to, verifier, change.another()});
+  const Admission& admission = compound.admission();
+  return offloads->begin({copy, admission.shared_exports(), admission.call().origin(),
+                          admission.call().caller(), life, compound.slot()->slot, *from, *to,
+                          verifier, change.another()});
 }
 
 // As far as one answer goes.

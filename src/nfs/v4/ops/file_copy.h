@@ -34,6 +34,11 @@ class FileCopy {
       object->connection = client;
     }
   }
+  // The next pieces are of the same files as they are admitted now; then go_on_at().
+  void admitted(ExportObject from, ExportObject to) {
+    from_ = std::move(from);
+    to_ = std::move(to);
+  }
   const ExportObject& from() const { return from_; }
   const ExportObject& to() const { return to_; }
 

@@ -12,6 +12,14 @@ struct Offloads::Job {
   Job(OffloadedCopy&& of, const state::Stateid& named)
       : work(std::move(of)), stateid(named), to(work.copy.to().key()), count(work.copy.count()) {}
 
+  // The connection that asked for it may go.
+  void go_on_at(Loop& home) {
+    work.copy.go_on_at(home, work.life.get());
+    work.origin.loop = &home;
+    work.origin.connection = nullptr;
+    work.origin.reverse.reset();
+  }
+
   OffloadedCopy work;
   const state::Stateid stateid;
   const state::FileKey to;

@@ -7,10 +7,9 @@
 
 namespace stag::nfs::nfs4 {
 
-// Nobody would be told how it went on.
+// Nobody is told how it ended.
 bool Offloads::given_up(const Job& job) const {
-  return job.cancelled || stopping_ || job.work.life->phase.load() != state::Life::Phase::Active ||
-         shared_.clients.callback_paths(job.work.life->clientid).empty();
+  return job.cancelled || stopping_ || job.work.life->ended();
 }
 
 v4::nfsstat4 Offloads::check(const Job& job) const {
@@ -26,6 +25,8 @@ v4::nfsstat4 Offloads::check(const Job& job) const {
     return verdict.kind == state::Verdict::Kind::Refused ? to_nfsstat4(verdict.status)
                                                          : v4::NFS4_OK;
   };
+  // A client that comes back in time hears of it.
+  if (job.work.life->lapsed()) return v4::NFS4ERR_EXPIRED;
   const v4::nfsstat4 status =
       refused(job.work.copy.from(), job.work.from_stateid, state::Touch::Read);
   if (status != v4::NFS4_OK) return status;
@@ -36,7 +37,9 @@ Task<v4::nfsstat4> Offloads::copy_all(Job& job) {
   FileCopy& copy = job.work.copy;
   const state::FileChange change = std::move(job.work.change);
   while (!copy.done() && !given_up(job)) {
-    if (const v4::nfsstat4 status = check(job); status != v4::NFS4_OK) co_return status;
+    v4::nfsstat4 status = co_await admit_patiently(job);
+    if (status == v4::NFS4_OK) status = check(job);
+    if (status != v4::NFS4_OK) co_return status;
     if (const auto fault = co_await copy.step()) co_return co_await copy_status(copy, *fault);
     job.count = copy.count();
     // Others have their turn between two pieces.
@@ -62,6 +65,8 @@ Task<void> Offloads::run(JobPtr job) {
   } catch (...) {
     trace_exception(Reason::TaskFailed);
   }
+  // Until its client is told, which may take long, it keeps no file system in use.
+  job->work.exports.reset();
   try {
     finish(job, status);
   } catch (const std::bad_alloc&) {

@@ -34,7 +34,7 @@ std::optional<state::Stateid> Offloads::begin(OffloadedCopy&& copy) {
     const std::lock_guard lock(mutex_);
     if (stopping_ || limit_held(copy.life->clientid) != state::Limit::None) return std::nullopt;
     job = std::make_shared<Job>(std::move(copy), next_stateid());
-    job->work.copy.go_on_at(callbacks_.home(), job->work.life.get());
+    job->go_on_at(callbacks_.home());
     jobs_.emplace(job->stateid.other, job);
   }
   try {

@@ -3,9 +3,11 @@
 // CB_OFFLOAD, and may look at it or stop it meanwhile. There are few: beyond, COPY does what it can
 // before it is answered.
 //
-// A copy ends with its client, with the client's last session, with the opens that its stateids are
-// of, and with the server: after a restart its stateid is BAD_STATEID, and what was copied is
-// there. It is remembered until the client has answered CB_OFFLOAD, or for a lease after its end.
+// A copy ends with its client or the client's lease, with the opens that its stateids are of, where
+// the exports refuse it by now, and with the server: after a restart its stateid is BAD_STATEID,
+// and what was copied is there. It goes on without a session, which clients exchange for another
+// one. It is remembered until the client has answered CB_OFFLOAD, by whatever session, or for a
+// lease after its end.
 //
 // Thread: begin(), status(), cancel() and wait() any; the copies themselves the loop of Callbacks.
 #pragma once
@@ -25,6 +27,9 @@ namespace stag::nfs::nfs4 {
 struct OffloadedCopy {
   FileCopy copy;
   std::shared_ptr<const Exports> exports;  // that its objects are of
+  // The COPY's, by which the exports admit the next pieces.
+  rpc::Origin origin;
+  rpc::Caller caller;
   state::LifePtr life;
   state::SlotRef asked_by;
   // What allows it, checked between any two pieces.
@@ -77,6 +82,8 @@ class Offloads {
   Task<void> run(JobPtr job);
   Task<v4::nfsstat4> copy_all(Job& job);
   bool given_up(const Job& job) const;
+  v4::nfsstat4 admit(Job& job) const;
+  Task<v4::nfsstat4> admit_patiently(Job& job) const;
   v4::nfsstat4 check(const Job& job) const;
   void finish(const JobPtr& job, v4::nfsstat4 status);
 

@@ -1,0 +1,52 @@
+// What the exports say of a copy that goes on: they may be others than those of its COPY.
+#include "nfs/v4/compound/shared_state.h"
+#include "nfs/v4/compound/status.h"
+#include "nfs/v4/ops/offload_job.h"
+
+namespace stag::nfs::nfs4 {
+namespace {
+
+// Where somebody asks who the client is: how soon it is looked again, and for how long.
+constexpr Duration kLook = std::chrono::milliseconds(100);
+constexpr Duration kPatience = std::chrono::seconds(10);
+
+// As the filehandle of a Call (Compound::resolve()).
+Result<ExportObject, v4::nfsstat4> admitted_to(const Exports& exports, const ExportObject& object,
+                                               const OffloadedCopy& copy) {
+  if (!exports.serves(object.key())) return Failure{v4::NFS4ERR_STALE};
+  auto admitted = nfs::admit(*exports.find(object.key().via), object.handle, copy.origin,
+                             copy.caller, Admission::Security::Checked);
+  if (!admitted) return Failure{to_nfsstat4(admitted.error())};
+  return *std::move(admitted);
+}
+
+}  // namespace
+
+// With what READ and WRITE of its client would be refused; NFS4_OK: with nothing, and its next
+// piece is done as they would be. Earlier exports are let go.
+v4::nfsstat4 Offloads::admit(Job& job) const {
+  FileCopy& copy = job.work.copy;
+  const auto exports = shared_.server.exports.current();
+  auto from = admitted_to(*exports, copy.from(), job.work);
+  if (!from) return from.error();
+  auto to = admitted_to(*exports, copy.to(), job.work);
+  if (!to) return to.error();
+  if (to->read_only()) return v4::NFS4ERR_ROFS;
+  copy.admitted(*std::move(from), *std::move(to));
+  job.go_on_at(callbacks_.home());
+  job.work.exports = exports;
+  return v4::NFS4_OK;
+}
+
+Task<v4::nfsstat4> Offloads::admit_patiently(Job& job) const {
+  Loop& home = callbacks_.home();
+  const TimePoint until = home.now() + kPatience;
+  v4::nfsstat4 status = admit(job);
+  while (status == v4::NFS4ERR_DELAY && !given_up(job) && home.now() < until) {
+    co_await sleep_for(home, kLook);
+    status = admit(job);
+  }
+  co_return status;
+}
+
+}  // namespace stag::nfs::nfs4
