@@ -74,14 +74,14 @@ class Gateways(unittest.TestCase):
         self.key = None
         self.gateways = {}
 
-    def gateway(self, name, *arguments):
+    def gateway(self, name, *arguments, **options):
         """Started; with the handle key of the first one."""
         state = os.path.join(self.work, name)
         if not os.path.isdir(state):
             os.mkdir(state)
             if self.key is not None:
                 shutil.copy(self.key, os.path.join(state, "handle.key"))
-        server = Server([f"/data=ceph:/?conf={CONF}&gateway={name},no_root_squash"], state, arguments)
+        server = Server([f"/data=ceph:/?conf={CONF}&gateway={name},no_root_squash"], state, arguments, **options)
         self.key = self.key or os.path.join(state, "handle.key")
         self.gateways[name] = server
         self.addCleanup(self.end, name)
@@ -208,6 +208,26 @@ class Gateways(unittest.TestCase):
         sessions = json.loads(ceph("tell", "mds.a", "client", "ls"))
         named = [each for each in sessions if each["client_metadata"].get("uuid") == "a:/data"]
         self.assertEqual(len(named), 1)
+
+    def test_a_successor_takes_the_place_of_its_predecessor_under_the_same_name(self):
+        """It mounts when that has gone, and so takes nothing away from it."""
+        server = self.gateway("a")
+        directory = self.mounted(server.tcp_port, "4.1", "mount")
+        text = b""
+        with open(os.path.join(directory, "file"), "w+b", buffering=0) as file:
+            for count in range(3):
+                text += b"%d " % count * 100_000
+                file.write(text[file.tell():])
+                self.gateways.pop("a")
+                following = self.gateway("a", "--take-over", ports=("--rdma-port", str(server.rdma_port), "--tcp-port", str(server.tcp_port)))
+                self.assertEqual(server.process.wait(PATIENCE), 0)
+                self.assertEqual(server.end(), 0)
+                server = following
+            os.fsync(file.fileno())
+        self.assertEqual(self.good("cat", server.tcp("/data/file")).encode(), text)
+        sessions = json.loads(ceph("tell", "mds.a", "client", "ls"))
+        self.assertEqual([each["client_metadata"].get("uuid") for each in sessions].count("a:/data"), 1)
+        self.good("umount", directory)
 
     def test_a_reload_does_not_end_the_mount_that_is_served(self):
         path = os.path.join(self.work, "config")

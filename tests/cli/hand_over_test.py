@@ -176,6 +176,25 @@ class TakingOver(Case):
             self.assertNotIn("GracePeriod", following.log())
             server = following
 
+    def test_waits_for_nobody_who_has_closed_everything(self):
+        """Neither for one whose goodbye would come to the successor, nor for one of version 4.0, which says none."""
+        self.exports = (f"/data={self.served},no_root_squash",)
+        source = os.path.join(self.tree(files=1), "f0")
+        server = self.start("--grace", "3600")
+        client = Client(server.tcp_port, b"anna").connect()
+        self.addCleanup(client.close)
+        self.assertEqual(client.reclaim_complete(), OK)
+        status, stateid, handle = client.create_file(b"new")
+        self.assertEqual((status, client.close_file(handle, stateid)), (OK, OK))
+        copied = stag("cp", source, server.tcp("/data/f") + "&version=4.0")
+        self.assertEqual((copied.stderr, copied.returncode), ("", 0))
+        following = self.successor(server, "--grace", "3600")
+        self.assertEqual(self.ended(server)[0], 0)
+        for version in ("4.0", "4.1", "4.2"):
+            copied = stag("cp", source, following.tcp("/data/f") + f"&version={version}")
+            self.assertEqual((copied.stderr, copied.returncode), ("", 0))
+        self.assertNotIn("GracePeriod", following.log())
+
     def test_waits_for_a_client_of_version_4_1_that_has_vanished_until_the_grace_period_is_over(self):
         """Only where all come back it is shorter."""
         self.exports = (f"/data={self.served},no_root_squash",)

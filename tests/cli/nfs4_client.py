@@ -10,8 +10,8 @@ import harness
 
 OK = AUTH_NONE = 0
 REPLY = 1
-PUTFH, GETFH, LOCK, LOOKUP, OPEN, PUTROOTFH, SAVEFH, EXCHANGE_ID, CREATE_SESSION, DESTROY_SESSION, SEQUENCE = (
-    22, 10, 12, 15, 18, 24, 32, 42, 43, 44, 53)
+CLOSE, PUTFH, GETFH, LOCK, LOOKUP, OPEN, PUTROOTFH, SAVEFH, EXCHANGE_ID, CREATE_SESSION, DESTROY_SESSION, SEQUENCE = (
+    4, 22, 10, 12, 15, 18, 24, 32, 42, 43, 44, 53)
 RECLAIM_COMPLETE, COPY = 58, 60
 BACK_CHANNEL = 2  # CREATE_SESSION4_FLAG_CONN_BACK_CHAN
 
@@ -105,6 +105,9 @@ class Client:
         status, results = self.in_session(
             words(PUTROOTFH), words(LOOKUP) + opaque(b"data"), self.open_operation(words(0) + opaque(name), True), words(GETFH))
         return status, results[24:40], self.last_handle(results) if status == OK else None
+
+    def close_file(self, handle, stateid):
+        return self.in_session(words(PUTFH) + opaque(handle), words(CLOSE, 0) + stateid)[0]
 
     @staticmethod
     def last_handle(results):

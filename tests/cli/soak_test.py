@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 import unittest
+import unittest.mock
 
 import harness
 from harness import Server, stag
@@ -109,7 +110,7 @@ class Soak(unittest.TestCase):
             for name, url in urls:
                 try:
                     self.there_and_back(url, name)
-                except AssertionError as failure:
+                except Exception as failure:  # a command that does not end, too
                     failures.append(failure)
 
     def test_nothing_is_lost_and_nothing_grows(self):
@@ -119,6 +120,7 @@ class Soak(unittest.TestCase):
             self.addCleanup(proxy.close)
         at = lambda proxy, path: f"nfs://127.0.0.1:{proxy.port}/x/{path}?"
         self.over = threading.Event()
+        self.addCleanup(self.over.set)
         failures = []
         loads = [
             [("a", at(rdma, "a") + f"mountport={staying.tcp_port}&version=3"), ("b", at(tcp, "b") + "proto=tcp&version=3")],
@@ -145,6 +147,17 @@ class Soak(unittest.TestCase):
         self.flat(0, 8192, 1.2)
         self.flat(1, 40, 1)  # some thirty are files in use, by chance more or fewer
         self.flat(2, 1000, 2)
+
+
+class Load(unittest.TestCase):
+    def test_that_ends_for_whatever_reason_fails_the_soak(self):
+        soak = Soak()
+        soak.over = threading.Event()
+        for reason in (AssertionError(), subprocess.TimeoutExpired("stag cp", harness.PATIENCE), OSError()):
+            failures = []
+            soak.there_and_back = unittest.mock.Mock(side_effect=reason)
+            soak.load([("a", "nfs://127.0.0.1/x/a")], failures)
+            self.assertEqual(failures, [reason])
 
 
 if __name__ == "__main__":

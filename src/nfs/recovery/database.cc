@@ -146,6 +146,20 @@ bool Database::read_former() {
   return status == SQLITE_DONE;
 }
 
+Result<std::vector<Database::Record>, std::string> Database::records() {
+  Statement clients;
+  if (!prepare("SELECT client, epoch, ownerid, principal FROM clients", clients))
+    return Failure{trouble().what};
+  std::vector<Record> found;
+  int status = SQLITE_OK;
+  while ((status = sqlite3_step(clients.get())) == SQLITE_ROW)
+    found.push_back({static_cast<state::ClientId>(sqlite3_column_int64(clients.get(), 0)),
+                     static_cast<std::uint32_t>(sqlite3_column_int64(clients.get(), 1)),
+                     {text_at(clients.get(), 2), text_at(clients.get(), 3)}});
+  if (status != SQLITE_DONE) return Failure{trouble().what};
+  return found;
+}
+
 // The last start, and the longest lease of those whose clients there are.
 bool Database::read_starts() {
   Statement last;

@@ -55,6 +55,14 @@ class Database {
   // The clients of earlier starts, as they were when this one began.
   const std::vector<ClientOwner>& former() const { return former_; }
 
+  struct Record {
+    state::ClientId client = 0;
+    std::uint32_t epoch = 0;  // of the start that wrote it; 0: an adopted client's
+    ClientOwner owner;
+  };
+  // All that are there now. The error is SQLite's message.
+  Result<std::vector<Record>, std::string> records();
+
   // Applies all changes or none. The error is SQLite's message.
   Result<Ok, std::string> apply(std::span<const Change> changes);
   Result<Ok, std::string> remove_former();

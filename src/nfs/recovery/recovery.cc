@@ -132,6 +132,24 @@ bool Recovery::remove_former_held() {
   return removed.ok();
 }
 
+// Who is done with earlier starts, and holds something, has a record of this one, too.
+void Recovery::remove_unneeded(UniqueFunction<bool(state::ClientId)> holds_something) {
+  const std::scoped_lock disk(disk_);
+  const auto failed = [](const std::string& why) {
+    trace(Reason::ClientRecordsUnwritten, "clients", why);
+  };
+  const auto records = database_->records();
+  if (!records) return failed(records.error());
+  std::vector<Change> changes;
+  for (const Database::Record& each : *records) {
+    const bool needed =
+        each.epoch == epoch() ? holds_something(each.client) : may_reclaim(each.owner);
+    if (!needed) changes.push_back({Change::Kind::Remove, each.client, {}});
+  }
+  if (changes.empty()) return;
+  if (const auto applied = database_->apply(changes); !applied) failed(applied.error());
+}
+
 // A change that the worker refuses is requested again, and may have been written by another
 // transaction meanwhile: an unneeded record does no harm.
 Task<Written> Recovery::written(WritePtr write, Loop& loop, const void* asker) {

@@ -24,6 +24,7 @@
 #include "base/executor.h"
 #include "base/loop.h"
 #include "base/task.h"
+#include "base/unique_function.h"
 #include "nfs/recovery/database.h"
 #include "nfs/state/grace_period.h"
 
@@ -79,6 +80,9 @@ class Recovery {
   bool write(const Change& change) { return commit(*enqueue(change)); }
   // Removes the records of earlier starts; a failure is logged. Blocking.
   bool remove_former();
+  // At the end of this start: removes the records of its clients but for those who hold something,
+  // and of earlier ones but for those who are not done. A failure is logged. Blocking.
+  void remove_unneeded(UniqueFunction<bool(state::ClientId)> holds_something);
   // Returns when all work given to offload() has run; called before what that work refers to is
   // destroyed. Blocking.
   void drain() const;

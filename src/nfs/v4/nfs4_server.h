@@ -51,6 +51,9 @@ class Nfs4Server {
   // Ends the copies that go on and the connections made to clients; `done` runs on home when none
   // is left. While connections and stores are there.
   void wind_up(UniqueFunction<void()> done);
+  // The last thing of an orderly end, once all that waits for the Recovery is written: the next
+  // start waits for nobody who holds nothing now. After the last Call has ended. Blocking.
+  void remove_idle_records() { shared_->remove_idle_records(); }
 
  private:
   std::unique_ptr<SharedState> shared_;

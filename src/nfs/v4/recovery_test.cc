@@ -91,6 +91,8 @@ class Start : public stag::testing::Nfs4Served {
   Result<Ok, std::string> adopt(recovery::Database& lost) {
     return options_.recovery->adopt(lost, *options_.grace, loop_.now() + kGraceTime);
   }
+  // As a server ends that hands over, or is told to end.
+  void end_in_order() { nfs4_.remove_idle_records(); }
   EndedByAdmin end_by_admin() {
     EndedByAdmin result = EndedByAdmin::Busy;
     nfs4_.administration().expire(clientid_, loop_.now(),
@@ -221,6 +223,76 @@ TEST_F(Nfs4Restart, a_client_whose_lease_ran_out_when_it_held_nothing_any_more_l
   first.loop_.pass(2 * kGraceTime);
   first.set_up_session("another");
   EXPECT_FALSE(start().grace());
+}
+
+TEST_F(Nfs4Restart, an_orderly_end_leaves_records_of_those_alone_who_hold_something) {
+  Start& first = start();
+  for (const char* owner : {"anna", "bert"}) {
+    first.set_up_session(owner);
+    opened_ = first.create(owner);
+    ASSERT_EQ(opened_.status, v4::NFS4_OK);
+  }
+  ASSERT_EQ(first.close(opened_), v4::NFS4_OK);
+  first.end_in_order();
+  Start& second = start();
+  ASSERT_TRUE(second.grace());
+  second.set_up_session("bert", false);
+  EXPECT_EQ(second.reclaim(opened_.handle).status, v4::NFS4ERR_RECLAIM_BAD);
+  EXPECT_EQ(second.reclaim_complete(), v4::NFS4_OK);
+  ASSERT_TRUE(second.grace());
+  second.set_up_session("anna");
+  EXPECT_FALSE(second.grace());
+}
+
+TEST_F(Nfs4Restart,
+       an_orderly_end_that_leaves_nobody_with_anything_is_followed_by_no_grace_period) {
+  Start& first = start();
+  first.set_up_session();
+  ASSERT_EQ(first.close(first.create("file")), v4::NFS4_OK);
+  first.end_in_order();
+  EXPECT_FALSE(start().grace());
+}
+
+// RFC 8881 8.4.2.1: it may still claim at the next start what it had at the first.
+TEST_F(Nfs4Restart, an_orderly_end_in_grace_leaves_records_of_those_who_were_not_done) {
+  Start& first = start();
+  for (const char* owner : {"anna", "bert", "carl"}) {
+    first.set_up_session(owner);
+    opened_ = first.create(owner);
+    ASSERT_EQ(opened_.status, v4::NFS4_OK);
+  }
+  Start& second = start();
+  second.set_up_session("anna");
+  second.set_up_session("bert", false);
+  second.end_in_order();
+  Start& third = start();
+  ASSERT_TRUE(third.grace());
+  third.set_up_session("carl", false);
+  EXPECT_EQ(third.reclaim(opened_.handle).status, v4::NFS4_OK);
+  EXPECT_EQ(third.reclaim_complete(), v4::NFS4_OK);
+  ASSERT_TRUE(third.grace());
+  third.set_up_session("bert");
+  EXPECT_FALSE(third.grace());
+}
+
+TEST_F(Nfs4Restart, what_was_reclaimed_before_an_orderly_end_in_grace_is_reclaimed_again) {
+  Start& second = restart_with_a_lock();
+  second.set_up_session("a client", false);
+  ASSERT_EQ(second.reclaim(opened_.handle).status, v4::NFS4_OK);
+  ASSERT_EQ(second.reclaim_complete(), v4::NFS4_OK);
+  second.end_in_order();
+  Start& third = start();
+  third.set_up_session("a client", false);
+  EXPECT_EQ(third.reclaim(opened_.handle).status, v4::NFS4_OK);
+}
+
+TEST_F(Nfs4Restart, an_orderly_end_whose_records_cannot_be_written_leaves_them) {
+  Start& first = start();
+  first.set_up_session();
+  ASSERT_EQ(first.close(first.create("file")), v4::NFS4_OK);
+  break_records("DELETE");
+  first.end_in_order();
+  EXPECT_TRUE(start().grace());
 }
 
 TEST_F(Nfs4Restart, names_of_the_time_before_are_stale_client_IDs_bad_sessions_and_bad_stateids) {

@@ -36,6 +36,7 @@ class Start40 : public stag::testing::Nfs40Served {
   using Nfs40Served::close;
   using Nfs40Served::lock;
   using Nfs40Served::loop_;
+  using Nfs40Served::nfs4_;
   using Nfs40Served::open_file;
   using Nfs40Served::open_raw;
   using Nfs40Served::Opened;
@@ -145,6 +146,25 @@ TEST_F(Nfs40Restart, a_client_that_has_closed_all_leaves_no_record_once_its_leas
   first.loop_.pass(2 * kFullTime);
   first.set_up_client("another");
   EXPECT_FALSE(start().grace());
+}
+
+TEST_F(Nfs40Restart, a_client_that_has_closed_all_leaves_no_record_at_an_orderly_end) {
+  Start40& first = start();
+  first.client_ = first.set_up_client("a client");
+  EXPECT_EQ(first.close(first.open_file(1, "file", "owner"), 3).status, v4::NFS4_OK);
+  first.nfs4_.remove_idle_records();
+  EXPECT_FALSE(start().grace());
+}
+
+TEST_F(Nfs40Restart, a_client_with_an_open_file_reclaims_it_after_an_orderly_end) {
+  Start40& first = start();
+  first.client_ = first.set_up_client("a client");
+  opened_ = first.open_file(1, "file", "owner");
+  first.nfs4_.remove_idle_records();
+  Start40& second = start();
+  ASSERT_TRUE(second.grace());
+  second.client_ = second.set_up_client("a client");
+  EXPECT_EQ(second.reclaim(opened_.handle, "owner").status, v4::NFS4_OK);
 }
 
 TEST_F(Nfs40Restart, a_client_that_restarted_and_only_looked_leaves_no_record) {

@@ -109,6 +109,16 @@ TEST_P(Nfs4HeldWithRecords, a_lock_is_kept_by_a_server_that_has_a_shorter_lease_
   EXPECT_EQ(write(file), Status::Ok);
 }
 
+// RFC 8881 8.4.2: the server has it on record as one that may have something to claim.
+TEST_P(Nfs4HeldWithRecords, a_server_that_restarts_waits_for_no_client_that_ends) {
+  must(files().close(opened()));
+  channel.restart();
+  ASSERT_TRUE(channel.grace->active());
+  run(closed());
+  EXPECT_EQ(channel.grace->active(), GetParam() == 0) << "version 4.0 has no goodbye";
+  EXPECT_TRUE(clients().empty());
+}
+
 TEST_P(Nfs4Held, an_open_permits_what_it_was_made_for) {
   const File file = opened(access::kRead);
   EXPECT_EQ(read(file), Status::Ok);

@@ -364,6 +364,33 @@ Task<bool> SessionClient::close_all() {
   co_return true;
 }
 
+// False: the server does not know the client ID.
+Task<bool> SessionClient::give_back_clientid() {
+  if (session_.has_session()) {
+    const bool heard = co_await destroy_session(session_.sessionid());
+    if (!heard) co_return true;
+  }
+  if (!session_.has_clientid()) co_return true;
+  Op client;
+  client.argop = v4::OP_DESTROY_CLIENTID;
+  client.opdestroy_clientid().dca_clientid = session_.clientid();
+  const Outcome<Attempt> done =
+      co_await alone(kEnding, std::move(client), machine_call(kEnding, own_));
+  co_return !done || done->status != v4::NFS4ERR_STALE_CLIENTID;
+}
+
+// RFC 8881 8.4.2: a server that has restarted may wait for this client in its grace period, until
+// it has come back and says that it is done.
+Task<void> SessionClient::say_goodbye() {
+  const bool known = co_await give_back_clientid();
+  if (known) co_return;
+  session_.replace();
+  const Outcome<Ok> back = co_await recover(kEnding, own_);
+  co_await background_.join();
+  if (callbacks_ != nullptr) callbacks_->end();
+  if (back) co_await give_back_clientid();
+}
+
 Task<void> SessionClient::close() {
   renewal_.cancel();
   stop_.cancel();
@@ -371,18 +398,12 @@ Task<void> SessionClient::close() {
   give_back_all();
   give_back_due();
   co_await background_.join();
-  bool heard = co_await close_all();
+  const bool heard = co_await close_all();
   co_await background_.join();
   if (callbacks_ != nullptr) callbacks_->end();
   if (listening_ != nullptr) listening_->begin(nullptr);
   if (minor_ == 0) co_return;  // a client ID ends with its lease
-  if (heard && session_.has_session()) heard = co_await destroy_session(session_.sessionid());
-  if (heard && session_.has_clientid()) {
-    Op client;
-    client.argop = v4::OP_DESTROY_CLIENTID;
-    client.opdestroy_clientid().dca_clientid = session_.clientid();
-    static_cast<void>(co_await alone(kEnding, std::move(client), machine_call(kEnding, own_)));
-  }
+  if (heard) co_await say_goodbye();
   if (own_.machine_credentials && machine_.security() != nullptr)
     co_await machine_.security()->end(channel());
 }

@@ -251,6 +251,8 @@ class SessionClient final : private Recalled {
   void give_back_all();
   void give_back_due();
   Task<bool> close_all();
+  Task<bool> give_back_clientid();
+  Task<void> say_goodbye();
   Task<Outcome<Ok>> unlock_all(OperationContext context, File file, const ProtocolOptions& options);
   ProtocolOptions background_options();
   // Of the last SEQUENCE: whether the server still reaches this client, and has revoked nothing.

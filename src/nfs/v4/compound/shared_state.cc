@@ -344,6 +344,16 @@ Task<state::Status> SharedState::destroy(state::ClientId client, Loop& loop, con
   co_return status;
 }
 
+void SharedState::remove_idle_records() const try {
+  if (options.recovery == nullptr) return;
+  options.recovery->remove_unneeded([this](state::ClientId client) {
+    const state::LifePtr life = clients.life(client);
+    return life != nullptr && life->states.load() != 0;
+  });
+} catch (const std::bad_alloc&) {
+  // They stay, as after a crash.
+}
+
 // Who was recorded before this start must not claim anything after the next one.
 void SharedState::finish_grace(std::uint64_t number, TimePoint now) {
   const auto finish = [this, number, now] {

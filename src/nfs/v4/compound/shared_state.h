@@ -117,6 +117,9 @@ class SharedState {
   void completed(const state::Life& life, TimePoint now);
   // DESTROY_CLIENTID; the record goes, too.
   Task<state::Status> destroy(state::ClientId client, Loop& loop, const void* asker);
+  // Has the next start wait for nobody who holds nothing now. After the last Call has ended.
+  // Blocking.
+  void remove_idle_records() const;
 
  private:
   void recall_unserved();

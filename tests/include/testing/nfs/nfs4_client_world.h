@@ -77,6 +77,7 @@ class AccidentChannel final : public rpc::Channel {
   void restart() {
     if (server) retired_.push_back(std::move(server));
     nfs::nfs4::Nfs4Options options;
+    grace = options.grace;
     options.lease_seconds = lease_seconds;
     if (records_) {
       auto opened = nfs::recovery::Recovery::open(records_->path() / "db", 90, nullptr);
@@ -124,6 +125,7 @@ class AccidentChannel final : public rpc::Channel {
   std::string where() const override { return "memory"; }
 
   std::unique_ptr<Nfs4Instance> server;
+  std::shared_ptr<nfs::state::GracePeriod> grace;  // of this instance
   Accident accident = Accident::None;
   int at = 0;                         // the call that it happens to, from 1
   int times = 1;                      // the calls from there on
