@@ -8,9 +8,7 @@
 namespace stag::fuse {
 
 Request::Request(RequestContext& context, fuse_req_t request, Wait wait)
-    : request_(request),
-      interruption_(context.loop, context.abandoned, context.in_vain, fuse_req_ctx(request)->pid,
-                    wait) {
+    : request_(request), interruption_(context, fuse_req_ctx(request)->pid, wait) {
   fuse_req_interrupt_func(request_, interrupted, this);
 }
 

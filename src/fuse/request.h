@@ -11,18 +11,10 @@
 #include <cstddef>
 
 #include "base/cancel.h"
-#include "base/loop.h"
 #include "fuse/interruption.h"
 #include "nfs/client/protocol/error.h"
 
 namespace stag::fuse {
-
-// The requests of one mount.
-struct RequestContext {
-  Loop& loop;
-  AbandonedBytes abandoned{};
-  VainWaits in_vain{};
-};
 
 class Request {
  public:
