@@ -122,7 +122,8 @@ class Unprivileged(Mounted):
         self.mount()
         helper = self.at("fusermount3")
         for said, told in ((f"fusermount3: failed to unmount {self.directory}: Device or resource busy", "is in use"),
-                           ("fusermount3: failed to open /etc/mtab: No such file or directory", "failed to open /etc/mtab")):
+                           ("fusermount3: failed to open /etc/mtab: No such file or directory", "failed to open /etc/mtab"),
+                           (f"fusermount3: entry for {self.directory} not found in /etc/mtab", "another user's mount: only root may unmount it")):
             with self.subTest(said):
                 self.write(helper, f"#!/bin/sh\necho '{said}' >&2\nexit 1\n".encode())
                 os.chmod(helper, 0o755)
