@@ -15,6 +15,7 @@
 
 #include "base/loop.h"
 #include "base/unique_function.h"
+#include "fuse/long_waits.h"
 #include "fuse/signals.h"
 
 namespace stag::fuse {
@@ -64,6 +65,7 @@ struct RequestContext {
   Loop& loop;
   AbandonedBytes abandoned{};
   VainWaits in_vain{};
+  LongWaits long_waits{loop};
   // Of a thread, as the kernel numbers it.
   UniqueFunction<bool(pid_t)> is_to_end = [](pid_t thread) { return fuse::is_to_end(thread); };
 };
