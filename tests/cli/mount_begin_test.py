@@ -52,6 +52,7 @@ class Words(Mounted):
 
     def test_that_mean_something_else_are_told(self):
         self.bad(2, "write timeout=SECONDS", "mount", "-o", "rw,soft", self.url(), self.directory)
+        self.bad(2, "'mount -i -o remount,...' (root) changes", "mount", "-o", "rw,remount,ro", self.url(), self.directory)
         self.bad(2, "NFS version '5' is not in this build", "mount", "-o", "vers=5", self.url(), self.directory)
         self.bad(2, "it is given twice", "mount", "-o", "vers=3", self.url() + "&version=4.2", self.directory)
 
