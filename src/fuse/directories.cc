@@ -84,11 +84,7 @@ Task<void> Operations::readdir(fuse_req_t from, std::uint64_t number, std::size_
 }
 
 struct stat Operations::stat_of_listed(const Entry& entry) const {
-  if (!entry.attributes) {
-    struct stat unknown {};
-    unknown.st_ino = entry.file_id;
-    return unknown;
-  }
+  if (!entry.attributes) return stat_of_untold(entry.file_id);
   Attributes attributes = *entry.attributes;
   if (entry.handle && !new_files_.empty())
     attributes = new_files_.shown(inodes_.number_of(*entry.handle), attributes);

@@ -1,6 +1,7 @@
 // Interruption: when a request is answered whose program was interrupted while the server does not
-// answer. Its operation goes on and keeps its memory until then, and programs can be started and
-// interrupted again and again: AbandonedBytes says how much such operations may keep together.
+// answer: once a signal is pending that ends the program, or asks it to (signals.h). Its operation
+// goes on and keeps its memory until then, and programs can be started and interrupted again and
+// again: AbandonedBytes says how much such operations may keep together.
 //
 // Thread: the loop of the Mount.
 #pragma once
@@ -13,6 +14,9 @@
 #include <utility>
 
 #include "base/loop.h"
+#include "base/unique_function.h"
+#include "fuse/long_waits.h"
+#include "fuse/signals.h"
 
 namespace stag::fuse {
 
@@ -56,9 +60,21 @@ class VainWaits {
   std::unordered_set<pid_t> processes_;
 };
 
+// The requests of one mount.
+struct RequestContext {
+  Loop& loop;
+  AbandonedBytes abandoned{};
+  VainWaits in_vain{};
+  LongWaits long_waits{loop};
+  // Of a thread, as the kernel numbers it.
+  UniqueFunction<bool(pid_t)> is_to_end = [](pid_t thread) { return fuse::is_to_end(thread); };
+};
+
 // What an operation is to the program that waits for it.
 enum class Wait : std::uint8_t {
   Other,
+  // Of a lock that another one may have for long: any signal ends it, as that for a local lock.
+  Lock,
   // Of close(2). A program that is ended closes all its files, one after the other, and the kernel
   // has it wait for each: after one it has waited long enough.
   Close,
@@ -66,12 +82,12 @@ enum class Wait : std::uint8_t {
 
 class Interruption {
  public:
-  // Signals that end no program come here, too, and few programs expect EINTR from files.
+  // Until the program is looked at, and each time that it waits on.
   static constexpr Duration kPatience = std::chrono::seconds(2);
 
-  // Of an operation that `process` waits for. What it refers to outlives it.
-  Interruption(Loop& loop, AbandonedBytes& abandoned, VainWaits& in_vain, pid_t process, Wait wait)
-      : loop_(loop), abandoned_(abandoned), in_vain_(in_vain), process_(process), wait_(wait) {}
+  // Of an operation that `process` waits for. `context` outlives it.
+  Interruption(RequestContext& context, pid_t process, Wait wait)
+      : context_(context), process_(process), wait_(wait) {}
   // The operation has ended.
   ~Interruption();
   Interruption(const Interruption&) = delete;
@@ -79,22 +95,22 @@ class Interruption {
 
   // The operation reads or writes by so many bytes of memory of its own.
   void holds(std::size_t bytes) { held_ += bytes; }
-  // The program was interrupted. Runs `give_up` after a while, or in the next turn of the loop,
-  // once there is room for what the operation leaves behind; never, if memory runs out before.
+  // The program was interrupted, by whatever signal. Runs `give_up` after a while, or in the next
+  // turn of the loop, once the program is to end and there is room for what the operation leaves
+  // behind; never, if memory runs out before.
   void begin(Loop::Function give_up) noexcept;
   // The request was answered.
   void end() {
     patience_.cancel();
-    if (counted_ == 0) in_vain_.remove(process_);
+    if (counted_ == 0) context_.in_vain.remove(process_);
   }
 
  private:
   void wait(Duration patience) noexcept;
   void on_patience_over();
+  bool is_to_end();
 
-  Loop& loop_;
-  AbandonedBytes& abandoned_;
-  VainWaits& in_vain_;
+  RequestContext& context_;
   const pid_t process_;
   const Wait wait_;
   std::size_t held_ = AbandonedBytes::kOfOperation;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <list>
+#include <set>
 
 #include "testing/manual_loop.h"
 
@@ -17,7 +18,7 @@ struct Programs {
     for (int i = 0; i < count; ++i) interrupt(bytes, i + 1, Wait::Other);
   }
   Interruption& begin(pid_t process, Wait wait) {
-    return operations.emplace_back(loop, abandoned, in_vain, process, wait);
+    return operations.emplace_back(context, process, wait);
   }
   void interrupt(std::size_t bytes, pid_t process, Wait wait) {
     Interruption& operation = begin(process, wait);
@@ -36,8 +37,10 @@ struct Programs {
   }
 
   testing::ManualLoop loop;
-  AbandonedBytes abandoned;
-  VainWaits in_vain;
+  std::set<pid_t> going_on;  // whatever signals they get
+  RequestContext context{
+      .loop = loop, .is_to_end = [this](pid_t process) { return !going_on.contains(process); }};
+  AbandonedBytes& abandoned = context.abandoned;
   std::list<Interruption> operations;
   int ended = 0;
 };
@@ -73,6 +76,50 @@ TEST(Interruption, is_over_with_the_answer) {
   programs.operations.front().end();
   programs.loop.pass(2 * Interruption::kPatience);
   EXPECT_EQ(programs.ended, 0);
+}
+
+TEST(Interruption, leaves_a_program_waiting_that_goes_on_after_its_signal) {
+  Programs programs;
+  programs.going_on = {1};
+  programs.interrupt(2, 0);
+  programs.loop.pass(10 * Interruption::kPatience);
+  EXPECT_EQ(programs.ended, 1);
+  programs.going_on.clear();
+  programs.loop.pass(Interruption::kPatience + kInstant);
+  EXPECT_EQ(programs.ended, 2) << "another signal has ended it since";
+}
+
+TEST(Interruption, leaves_a_program_waiting_until_it_is_answered) {
+  Programs programs;
+  programs.going_on = {1};
+  programs.interrupt(1, 0);
+  programs.loop.pass(3 * Interruption::kPatience);
+  programs.operations.clear();
+  programs.going_on.clear();
+  programs.loop.pass(3 * Interruption::kPatience);
+  EXPECT_EQ(programs.ended, 0);
+  EXPECT_TRUE(programs.abandoned.add(AbandonedBytes::kMost)) << "nothing is left of it";
+}
+
+TEST(Interruption, of_a_close_by_a_program_that_goes_on_is_looked_at_without_haste) {
+  Programs programs;
+  programs.context.in_vain.add(1);
+  programs.going_on = {1};
+  programs.interrupt(0, 1, Wait::Close);
+  programs.loop.pass(kInstant);
+  programs.going_on.clear();
+  programs.loop.pass(Interruption::kPatience - 2 * kInstant);
+  EXPECT_EQ(programs.ended, 0);
+  programs.loop.pass(3 * kInstant);
+  EXPECT_EQ(programs.ended, 1);
+}
+
+TEST(Interruption, of_a_wait_for_a_lock_comes_with_any_signal) {
+  Programs programs;
+  programs.going_on = {1};
+  programs.interrupt(0, 1, Wait::Lock);
+  programs.loop.pass(Interruption::kPatience + kInstant);
+  EXPECT_EQ(programs.ended, 1);
 }
 
 // A program that was killed while it waits for one file, and closes its others one after the other.

@@ -73,22 +73,24 @@ Task<void> Operations::getlk(fuse_req_t from, std::uint64_t number, fuse_file_in
 
 Task<void> Operations::setlk(fuse_req_t from, std::uint64_t number, fuse_file_info info,
                              struct flock lock, bool waits) {
-  Request request(context_, from);
+  const bool unlocks = lock.l_type == F_UNLCK;
+  Request request(context_, from, waits && !unlocks ? Wait::Lock : Wait::Other);
   const LockOwner owner = owner_of(LockKind::Posix, info.lock_owner);
-  if (lock.l_type == F_UNLCK)
+  if (unlocks)
     co_await commit_and_unlock(request, number, info.fh, owner, lock_of(lock));
   else
     co_await lock_file(request, number, info.fh, owner, lock_of(lock), waits);
 }
 
 Task<void> Operations::flock(fuse_req_t from, std::uint64_t number, fuse_file_info info, int how) {
-  Request request(context_, from);
+  const bool unlocks = (how & LOCK_UN) != 0, waits = !unlocks && (how & LOCK_NB) == 0;
+  Request request(context_, from, waits ? Wait::Lock : Wait::Other);
   const LockOwner owner = owner_of(LockKind::Flock, info.lock_owner);
   const FileLock wanted{0, 0, (how & LOCK_EX) != 0};
-  if ((how & LOCK_UN) != 0)
+  if (unlocks)
     co_await commit_and_unlock(request, number, info.fh, owner, kWholeFile);
   else
-    co_await lock_file(request, number, info.fh, owner, wanted, (how & LOCK_NB) == 0);
+    co_await lock_file(request, number, info.fh, owner, wanted, waits);
 }
 
 // close(2): the server keeps what was written, and a process that closes a file, however often it

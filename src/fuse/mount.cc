@@ -360,6 +360,7 @@ std::optional<Error> Mounted::begin(const MountOptions& options) {
     constexpr off_t kAttributesOnly = -1;
     fuse_lowlevel_notify_inval_inode(session, number, kAttributesOnly, 0);
   });
+  if (options.on_long_waits) operations_.set_on_long_waits(options.on_long_waits);
   operations_.set_when_read([this](Loop::Function function) { when_read(std::move(function)); });
   return std::nullopt;
 }

@@ -5,6 +5,10 @@
 // Thread: one loop, which reads the requests of the kernel and runs the calls to the server.
 #pragma once
 
+#include <sys/types.h>
+
+#include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,6 +25,9 @@ struct MountOptions {
   std::vector<std::string> options{};  // of mount.fuse(8): "ro", "allow_other", "nosuid", ...
   double valid = 1;     // seconds for which the kernel may use attributes and names unasked
   bool direct = false;  // the kernel caches no data
+  // So many requests of the kernel wait for the server for more than a minute, the first of them by
+  // the thread `first`; or none does any more. May be empty.
+  std::function<void(std::size_t requests, pid_t first)> on_long_waits{};
 };
 
 class Mount {

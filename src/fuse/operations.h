@@ -66,6 +66,8 @@ class Operations {
   using Invalidate = UniqueFunction<void(std::uint64_t number)>;
   void set_invalidate(Invalidate invalidate) { invalidate_ = std::move(invalidate); }
 
+  void set_on_long_waits(LongWaits::Tell tell) { context_.long_waits.set_tell(std::move(tell)); }
+
   // Runs a function once all was read that the kernel has asked for so far.
   using WhenRead = UniqueFunction<void(Loop::Function)>;
   void set_when_read(WhenRead when_read) { when_read_ = std::move(when_read); }

@@ -8,9 +8,8 @@
 namespace stag::fuse {
 
 Request::Request(RequestContext& context, fuse_req_t request, Wait wait)
-    : request_(request),
-      interruption_(context.loop, context.abandoned, context.in_vain, fuse_req_ctx(request)->pid,
-                    wait) {
+    : request_(request), interruption_(context, fuse_req_ctx(request)->pid, wait) {
+  if (wait != Wait::Lock) waiting_.begin(context.long_waits, fuse_req_ctx(request)->pid);
   fuse_req_interrupt_func(request_, interrupted, this);
 }
 
@@ -20,6 +19,7 @@ Request::~Request() {
 
 fuse_req_t Request::take() {
   interruption_.end();
+  waiting_.end();
   if (request_ != nullptr) fuse_req_interrupt_func(request_, nullptr, nullptr);
   return std::exchange(request_, nullptr);
 }

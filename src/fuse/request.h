@@ -11,18 +11,10 @@
 #include <cstddef>
 
 #include "base/cancel.h"
-#include "base/loop.h"
 #include "fuse/interruption.h"
 #include "nfs/client/protocol/error.h"
 
 namespace stag::fuse {
-
-// The requests of one mount.
-struct RequestContext {
-  Loop& loop;
-  AbandonedBytes abandoned{};
-  VainWaits in_vain{};
-};
 
 class Request {
  public:
@@ -35,8 +27,12 @@ class Request {
 
   // The request, for one of libfuse's fuse_reply_ functions; null when it was answered already.
   fuse_req_t take();
-  // `operation`, which outlives it, is cancelled with it in place of going on by itself.
-  void ends(CancelSource& operation) { operation_ = &operation; }
+  // `operation`, which outlives it, is cancelled with it in place of going on by itself. It may
+  // take long.
+  void ends(CancelSource& operation) {
+    operation_ = &operation;
+    waiting_.end();
+  }
   // It reads or writes by so many bytes of memory of its own.
   void holds(std::size_t bytes) { interruption_.holds(bytes); }
   // Whether it still waits for its answer.
@@ -51,6 +47,7 @@ class Request {
 
   fuse_req_t request_;
   Interruption interruption_;
+  LongWaits::Waiting waiting_;
   CancelSource* operation_ = nullptr;
 };
 

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <string>
+#include <vector>
 
 #include "base/task_group.h"
 #include "testing/nfs/volatile_server.h"
@@ -67,6 +70,46 @@ TEST(UnstableWrites, what_follows_is_unstable_until_it_is_committed) {
   EXPECT_EQ(world.unstable_writes.kept_bytes(), 0u);
   ASSERT_TRUE(world.committed());
   EXPECT_EQ(world.commits, 1);
+}
+
+// Where the largest item of each Call is, as a transport finds it.
+struct LookingChannel final : rpc::Channel {
+  explicit LookingChannel(rpc::Channel& behind) : Channel(1), channel(behind) {}
+  Task<Result<rpc::ReplyMessage, rpc::CallError>> call(rpc::CallMessage& message) override {
+    auto reply = co_await channel.call(message);
+    for (std::uint32_t i = 0; i < message.stream.items().size(); ++i) {
+      const Rope item = message.stream.item_bytes(i);
+      if (item.size() >= kMost / 4) seen.push_back(item.pieces()[0].bytes().data());
+    }
+    co_return reply;
+  }
+  Task<void> close() override { return channel.close(); }
+  void serve_reverse(rpc::Service&) override {}
+  Loop& loop() override { return channel.loop(); }
+  rpc::TransportKind kind() const override { return channel.kind(); }
+  std::string where() const override { return channel.where(); }
+
+  rpc::Channel& channel;
+  std::vector<const std::byte*> seen;
+};
+
+TEST(UnstableWrites, a_large_request_is_sent_from_its_own_memory_and_again_from_there) {
+  World world;
+  LookingChannel channel(world.scripted.channel);
+  nfs::client::FileSystem files(channel, handle_of("root"), "/data", {});
+  UnstableWrites writes(files, world.requests, kMost);
+  std::vector<const std::byte*> from;
+  for (int i = 0; i < 2; ++i) {  // the first one is stable
+    Memory request(static_cast<std::byte*>(std::calloc(1, world.requests.size())));
+    from.push_back(request.get());
+    const Bytes data(request.get(), world.requests.size());
+    ASSERT_TRUE(world.scripted.run(writes.write(kFile, handle_of("file"), 0, request, data)));
+  }
+  EXPECT_EQ(channel.seen, from);
+  world.restarts_before_commit = 1;
+  ASSERT_TRUE(world.scripted.run(writes.commit(kFile)));
+  from.push_back(from.back());
+  EXPECT_EQ(channel.seen, from);
 }
 
 TEST(UnstableWrites, what_a_restart_lost_is_written_again_in_the_order_written) {

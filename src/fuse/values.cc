@@ -154,6 +154,12 @@ std::uint64_t scattered(std::uint64_t number) {
   return number ^ (number >> 31);
 }
 
+// To readdir(3) an entry with the number 0 is none, and its name is left out: who copies the
+// directory, or removes elsewhere what is not in it, would never know of it.
+ino_t number_of(std::uint64_t file_id) {
+  return file_id == 0 ? 1 : file_id;
+}
+
 }  // namespace
 
 int errno_of(const Error& error) {
@@ -175,8 +181,9 @@ int errno_of(const Error& error) {
 
 struct stat stat_of(const Attributes& attributes, std::uint32_t block, std::uint64_t home) {
   struct stat to {};
-  to.st_ino = attributes.file_id;
-  if (attributes.file_system_id != home) to.st_ino += scattered(attributes.file_system_id);
+  const std::uint64_t moved =
+      attributes.file_system_id == home ? 0 : scattered(attributes.file_system_id);
+  to.st_ino = number_of(attributes.file_id + moved);
   to.st_mode = type_bits(attributes.type) | (attributes.mode & 07777);
   to.st_nlink = attributes.links;
   to.st_uid = attributes.uid;
@@ -188,6 +195,12 @@ struct stat stat_of(const Attributes& attributes, std::uint32_t block, std::uint
   to.st_atim = timespec_of(attributes.accessed);
   to.st_mtim = timespec_of(attributes.modified);
   to.st_ctim = timespec_of(attributes.changed);
+  return to;
+}
+
+struct stat stat_of_untold(std::uint64_t file_id) {
+  struct stat to {};
+  to.st_ino = number_of(file_id);
   return to;
 }
 

@@ -23,6 +23,10 @@ int errno_of(const nfs::client::Error& error);
 struct stat stat_of(const nfs::client::Attributes& attributes, std::uint32_t block,
                     std::uint64_t home);
 
+// The same of an entry of a directory whose attributes the server could not tell. `file_id` is 0
+// where it told no number either.
+struct stat stat_of_untold(std::uint64_t file_id);
+
 // What `to_set` (FUSE_SET_ATTR_...) asks for.
 nfs::client::SetAttributes changes_of(const struct stat& wanted, int to_set);
 

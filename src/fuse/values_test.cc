@@ -100,6 +100,14 @@ TEST(FuseStat, gives_files_of_several_file_systems_different_numbers) {
   EXPECT_EQ(numbers.size(), 10'000u);
 }
 
+// readdir(3) leaves out what has no inode number.
+TEST(FuseStat, has_a_number_where_the_server_tells_none) {
+  EXPECT_EQ(stat_of(Attributes{}, 4096, 0).st_ino, 1u);
+  EXPECT_EQ(stat_of_untold(0).st_ino, 1u);
+  EXPECT_EQ(stat_of_untold(7).st_ino, 7u);
+  EXPECT_EQ(stat_of_untold(7).st_mode, 0u) << "DT_UNKNOWN";
+}
+
 TEST(FuseChanges, are_those_that_are_asked_for) {
   struct stat wanted {};
   wanted.st_mode = S_IFREG | 0640;

@@ -52,6 +52,7 @@ class Words(Mounted):
 
     def test_that_mean_something_else_are_told(self):
         self.bad(2, "write timeout=SECONDS", "mount", "-o", "rw,soft", self.url(), self.directory)
+        self.bad(2, "'mount -i -o remount,...' (root) changes", "mount", "-o", "rw,remount,ro", self.url(), self.directory)
         self.bad(2, "NFS version '5' is not in this build", "mount", "-o", "vers=5", self.url(), self.directory)
         self.bad(2, "it is given twice", "mount", "-o", "vers=3", self.url() + "&version=4.2", self.directory)
 
@@ -122,7 +123,8 @@ class Unprivileged(Mounted):
         self.mount()
         helper = self.at("fusermount3")
         for said, told in ((f"fusermount3: failed to unmount {self.directory}: Device or resource busy", "is in use"),
-                           ("fusermount3: failed to open /etc/mtab: No such file or directory", "failed to open /etc/mtab")):
+                           ("fusermount3: failed to open /etc/mtab: No such file or directory", "failed to open /etc/mtab"),
+                           (f"fusermount3: entry for {self.directory} not found in /etc/mtab", "another user's mount: only root may unmount it")):
             with self.subTest(said):
                 self.write(helper, f"#!/bin/sh\necho '{said}' >&2\nexit 1\n".encode())
                 os.chmod(helper, 0o755)

@@ -20,6 +20,7 @@ import rpc_proxy
 from harness import PATIENCE
 from mounted import Mounted
 
+VERSIONS = ("3", "4.0", "4.1", "4.2")
 
 class Files(Mounted):
     def test_are_those_of_the_server(self):
@@ -431,6 +432,48 @@ class NewFiles(Mounted):
         self.good("umount", self.directory)
 
 
+class Listed(Mounted):
+    """Names of objects whose attributes the server cannot read: who lists the directory must know that there is something."""
+
+    def setUp(self):
+        super().setUp()
+        user = ""
+        self.closed = self.there("closed")
+        self.names = {"folder", *(f"file{number}" for number in range(1000))}  # listed with attributes at first, and then without
+        os.makedirs(os.path.join(self.closed, "folder"))
+        for name in self.names - {"folder"}:
+            self.write(os.path.join(self.closed, name))
+        if os.geteuid() == 0:
+            os.chown(self.closed, 65534, 65534)
+            user = ",all_squash,anonuid=65534,anongid=65534"
+        os.chmod(self.closed, 0o400)  # its owner may list, and not enter it
+        self.addCleanup(os.chmod, self.closed, 0o700)
+        server = harness.Server([f"/files={self.there()}{user}"], self.at("state"))
+        self.addCleanup(server.end)
+        self.url_of_all = server.url("/files")
+
+    def lists(self, version, closed, names):
+        self.mount(url=self.url_of_all + "&version=" + version)
+        self.assertEqual(set(os.listdir(self.here(closed))), names)
+        with self.assertRaises(PermissionError):
+            os.stat(self.here(closed, min(names)))
+        self.good("umount", self.directory)
+
+    def test_are_the_names_of_a_directory_that_may_not_be_entered(self):
+        for version in ("2", *VERSIONS):
+            with self.subTest(version):
+                self.lists(version, "closed", self.names)
+
+    @unittest.skipUnless(harness.may_mount(), "no mounts of its own")
+    def test_is_the_name_that_another_file_system_is_mounted_on(self):
+        os.makedirs(self.there("open", "disk"))
+        subprocess.run(["mount", "-t", "tmpfs", "none", self.there("open", "disk")], check=True)
+        self.addCleanup(subprocess.run, ["umount", self.there("open", "disk")], check=True)
+        for version in ("2", *VERSIONS):
+            with self.subTest(version):
+                self.lists(version, "open", {"disk"})
+
+
 class Programs(Mounted):
     def test_find_what_they_know_of_files_in_every_version(self):
         self.write(self.there("file"))
@@ -439,7 +482,7 @@ class Programs(Mounted):
             os.setxattr(self.there("file"), "user.color", b"red")
         except OSError:
             cannot.add("xattrs")  # the folder's file system
-        for version in ("3", "4.0", "4.1", "4.2"):
+        for version in VERSIONS:
             self.mount(url=self.url() + "&version=" + version)
             os.mkdir(self.here(version))
             for name in mounted_files.names(version):

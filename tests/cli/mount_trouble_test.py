@@ -69,6 +69,27 @@ sys.stdin.readline()
 """
 
 
+# Does one thing of a file when it is told to, by a call of libc, which Python does not repeat; a signal of a timer comes meanwhile.
+CALLER = """
+import ctypes, os, signal, sys
+signal.signal(signal.SIGALRM, lambda *_: None)
+signal.siginterrupt(signal.SIGALRM, False)
+libc, (call, at) = ctypes.CDLL(None, use_errno=True), sys.argv[1:]
+path, other, buffer = (at + "/file").encode(), (at + "/other").encode(), ctypes.create_string_buffer(1 << 16)
+file = os.open(path, os.O_RDWR)
+calls = {
+    "pread": lambda: libc.pread(file, buffer, 100, ctypes.c_long(0)),
+    "write": lambda: libc.write(file, buffer, 1 << 16),
+    "open": lambda: libc.open(other, os.O_RDONLY),
+    "stat": lambda: libc.stat(other, buffer),
+    "rename": lambda: libc.rename(path, path + b"2"),
+}
+print("ready", flush=True)
+sys.stdin.readline()
+print("done" if calls[call]() >= 0 else os.strerror(ctypes.get_errno()))
+"""
+
+
 def command_of(process):
     """Its command line; empty where it has ended."""
     with contextlib.suppress(OSError), open(f"/proc/{process}/cmdline", "rb") as words:
@@ -118,6 +139,18 @@ class Trouble(Mounted):
         self.assertEqual({self.read(self.there(name)) for name in os.listdir(self.there())}, {b"content" * 2})
         self.good("umount", self.directory)
 
+    def wait_for_fuse(self, programs):
+        deadline = time.monotonic() + PATIENCE
+        while running := [program.args for program in programs if not waits_for_fuse(program)]:
+            self.assertLess(time.monotonic(), deadline, running)
+
+    def caller(self, call, directory):
+        program = subprocess.Popen([sys.executable, "-c", CALLER, call, directory], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for clean_up in (program.stdin.close, program.stdout.close, program.wait, program.kill):
+            self.addCleanup(clean_up)
+        self.assertEqual(program.stdout.readline(), "ready\n")
+        return program
+
     def interrupted_while_stopped(self, commands, options="actimeo=0"):
         """Starts them on a mount whose server is stopped, and once each waits for it, interrupts all; yields their ends."""
         server = harness.Server([f"/files={self.there()},no_root_squash"], self.at("state"))
@@ -129,9 +162,7 @@ class Trouble(Mounted):
         harness.stand_still(self, server.process)
         programs = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for command in commands]
         try:
-            deadline = time.monotonic() + PATIENCE
-            while running := [program.args for program in programs if not waits_for_fuse(program)]:
-                self.assertLess(time.monotonic(), deadline, running)
+            self.wait_for_fuse(programs)
             for program in programs:
                 program.send_signal(signal.SIGINT)
             return [program.wait(PATIENCE) for program in programs]
@@ -163,6 +194,33 @@ class Trouble(Mounted):
             self.write(self.there(name, "file"), b"content")
         ended = self.interrupted_while_stopped(commands.values())
         self.assertEqual(dict(zip(commands, ended)), dict.fromkeys(commands, -signal.SIGINT))
+
+    def test_a_program_that_gets_the_signal_of_a_timer_waits_on_for_a_stopped_server(self):
+        calls = ("pread", "write", "open", "stat", "rename")
+        server = harness.Server([f"/files={self.there()},no_root_squash"], self.at("state"))
+        self.addCleanup(server.end)
+        for version in ("3", "4.0", "4.2"):
+            for name in (*calls, "ended"):
+                os.mkdir(self.there(name + version))
+                for file in ("file", "other"):
+                    self.write(self.there(name + version, file), b"content")
+            self.mount("-o", "direct,actimeo=0", url=server.url("/files") + "&version=" + version)
+            callers = [self.caller(call, self.here(call + version)) for call in calls]
+            ended = self.caller("stat", self.here("ended" + version))
+            harness.stand_still(self, server.process)
+            for program in (*callers, ended):
+                program.stdin.write("go\n")
+                program.stdin.flush()
+            self.wait_for_fuse([*callers, ended])
+            for program in callers:
+                program.send_signal(signal.SIGALRM)
+            ended.send_signal(signal.SIGALRM)
+            ended.send_signal(signal.SIGTERM)  # it is looked at after the others
+            self.assertEqual(ended.wait(PATIENCE), -signal.SIGTERM)
+            server.process.send_signal(signal.SIGCONT)
+            said = [program.communicate(timeout=PATIENCE)[0] for program in callers]
+            self.assertEqual(dict(zip(calls, said)), dict.fromkeys(calls, "done\n"), version)
+            self.good("umount", self.directory)
 
 
 class Messages(Mounted):

@@ -7,6 +7,7 @@ import os
 import signal
 import struct
 import subprocess
+import sys
 import threading
 import time
 
@@ -14,6 +15,20 @@ import harness
 import mounted
 from harness import PATIENCE, Proxy, stag
 from mounted import Mounted, is_mounted, waits_for_fuse
+
+# Locks, and gives up at the signal of a timer.
+TIMED_LOCK = """
+import fcntl, signal, sys
+def give_up(*_):
+    raise TimeoutError
+file = open(sys.argv[1], "r+b")
+signal.signal(signal.SIGALRM, give_up)
+signal.setitimer(signal.ITIMER_REAL, 0.1)
+try:
+    fcntl.lockf(file, fcntl.LOCK_EX)
+except TimeoutError:
+    print("given up")
+"""
 
 
 class Version42(Mounted):
@@ -322,6 +337,17 @@ class Locks(Mounted):
         self.assertEqual(waiting.wait(PATIENCE), -signal.SIGINT)
         fcntl.flock(ours, fcntl.LOCK_UN)
         fcntl.flock(theirs, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def test_that_a_program_waits_for_are_given_up_at_the_signal_of_a_timer(self):
+        self.mount_both(self.url() + "&version=4.2")
+        with self.open_both()[0] as ours:
+            fcntl.lockf(ours, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            timed = [sys.executable, "-c", TIMED_LOCK, os.path.join(self.second, "file")]
+            self.assertEqual(subprocess.run(timed, timeout=PATIENCE, capture_output=True, text=True).stdout, "given up\n")
+            fcntl.lockf(ours, fcntl.LOCK_UN)
+            fcntl.flock(ours, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            timed = ["flock", "--wait", "0.1", os.path.join(self.second, "file"), "true"]
+            self.assertEqual(subprocess.run(timed, timeout=PATIENCE).returncode, 1)
 
     def test_are_claimed_again_from_a_server_that_was_killed(self):
         exports, state = [f"/files={self.there()},no_root_squash"], self.at("state")

@@ -25,8 +25,8 @@ class Mounted(Case):
         self.directory = self.at("mount")
         os.mkdir(self.directory)
 
-    def mount(self, *options, url=None):
-        done = stag("mount", *options, url or self.url(), self.directory)
+    def mount(self, *options, url=None, **how):
+        done = stag("mount", *options, url or self.url(), self.directory, **how)
         if done.returncode != 0 and "FUSE does not mount" in done.stderr:
             raise unittest.SkipTest("FUSE does not mount here")
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -36,6 +36,11 @@ constexpr std::uint32_t kForEver = 1u << 20;  // seconds
 constexpr ReasonInfo kLogFileKept{"LogFileKept", Severity::Warning,
                                   "the log file cannot be opened anew; the one before goes on"};
 
+constexpr ReasonInfo kServerAwaited{"ServerAwaited", Severity::Warning,
+                                    "programs wait for the server for more than a minute"};
+constexpr ReasonInfo kServerGoesOn{"ServerGoesOn", Severity::Info,
+                                   "no program waits for the server for long any more"};
+
 std::string no_process(int error) {
   return fmt::format("there can be no process for the mount: {}",
                      std::generic_category().message(error));
@@ -123,6 +128,13 @@ net::UniqueFd open_log(const std::string& path) {
       path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, kMode));
 }
 
+void tell_long_waits(const std::string& url, std::size_t requests, pid_t first) {
+  if (requests == 0) return log_notice(kServerGoesOn, url);
+  std::string detail = fmt::format("{} operation{}", requests, requests == 1 ? "" : "s");
+  if (first != 0) detail += fmt::format(", the first of process {}", first);
+  log_notice(kServerAwaited, url, detail);
+}
+
 // Where the files are to appear, as the kernel will name it; or why they cannot.
 Result<std::string, std::string> mount_point(const std::string& directory) {
   std::error_code missing;
@@ -190,7 +202,10 @@ class MountCommand final : public Command {
               .source = url_,
               .options = std::move(words->passed_on),
               .valid = words->valid,
-              .direct = words->direct};
+              .direct = words->direct,
+              .on_long_waits = [this](std::size_t requests, pid_t first) {
+                tell_long_waits(url_, requests, first);
+              }};
     remote_.connections = words->connections;
     remote_.retry = words->retry.value_or(0);
     if (words->timeout) {

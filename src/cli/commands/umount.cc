@@ -1,5 +1,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <pwd.h>
 #include <spawn.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
@@ -8,8 +9,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 
 #include "cli/commands.h"
@@ -34,9 +37,35 @@ std::string unescaped(std::string_view text) {
   return path;
 }
 
-bool is_ours(const std::string& directory) {
-  std::ifstream mounts("/proc/self/mountinfo");
+// What is mounted at a directory.
+struct Mounted {
   bool ours = false;
+  std::optional<uid_t> by{};  // where FUSE tells it
+};
+
+std::optional<uid_t> user_of(const std::string& options) {
+  constexpr std::string_view kUser = "user_id=";
+  std::istringstream words(options);
+  for (std::string word; std::getline(words, word, ',');) {
+    uid_t user = 0;
+    if (word.starts_with(kUser) &&
+        std::from_chars(word.data() + kUser.size(), word.data() + word.size(), user).ec ==
+            std::errc())
+      return user;
+  }
+  return std::nullopt;
+}
+
+// Beside root, as a part of a sentence.
+std::string and_root(uid_t user) {
+  if (user == 0) return "root";
+  const passwd* known = getpwuid(user);
+  return fmt::format("{} and root", known ? known->pw_name : fmt::format("user {}", user));
+}
+
+Mounted mounted_at(const std::string& directory) {
+  std::ifstream mounts("/proc/self/mountinfo");
+  Mounted found;
   for (std::string line; std::getline(mounts, line);) {
     std::istringstream words(line);
     std::string word, path;
@@ -44,11 +73,12 @@ bool is_ours(const std::string& directory) {
     if (unescaped(path) != directory) continue;
     while (words >> word && word != "-") {
     }
-    words >> word;
+    std::string type, source, options;
+    words >> type >> source >> options;
     // The last of several at one place is the one that is seen.
-    ours = word == "fuse.stag";
+    found = {type == "fuse.stag", user_of(options)};
   }
-  return ours;
+  return found;
 }
 
 // The path of what is called `directory`. Its last component is not looked at: that would ask the
@@ -66,7 +96,7 @@ std::filesystem::path place_of_mount(const std::string& directory, std::error_co
   constexpr int kLinksMost = 40;
   std::filesystem::path path = named_path(directory, trouble);
   for (int links = 0; !trouble && links < kLinksMost; ++links) {
-    if (is_ours(path)) return path;
+    if (mounted_at(path).ours) return path;
     std::error_code no_link;
     const std::filesystem::path target = std::filesystem::read_symlink(path, no_link);
     if (no_link) return {};
@@ -154,6 +184,10 @@ class Umount final : public Command {
     if (ended->good) return Exit::Done;
     if (ended->said.find(std::generic_category().message(EBUSY)) != std::string::npos)
       return busy();
+    const std::optional<uid_t> by = mounted_at(path).by;
+    if (by && *by != getuid())
+      return failed(fmt::format("'{}' is another user's mount: only {} may unmount it ({})",
+                                directory_, and_root(*by), ended->said));
     return failed(ended->said.empty() ? "fusermount3 failed" : ended->said);
   }
 

@@ -96,6 +96,7 @@ constexpr auto kOthers = std::to_array<Other>({
     {"minorversion=", "write vers=4.0, vers=4.1 or vers=4.2"},
     {"clientaddr=", "write callback=ADDRESS, where the server calls a client of version 4.0"},
     {"udp", "write proto=rdma or proto=tcp"},
+    {"remount", "'mount -i -o remount,...' (root) changes ro and the like without 'stag mount'"},
     {"lock", kLocks},
     {"nolock", kLocks},
     {"local_lock=", kLocks},
