@@ -1,16 +1,18 @@
 // How a copy goes on after its COPY was answered, piece by piece, to its end.
 #include "base/failure.h"
 #include "base/reason.h"
+#include "nfs/v4/compound/shared_state.h"
 #include "nfs/v4/compound/state_status.h"
-#include "nfs/v4/ops/offload_notice.h"
-#include "nfs/v4/ops/ranges.h"
+#include "nfs/v4/ops/offload_job.h"
 
 namespace stag::nfs::nfs4 {
 
 // Nobody would be told how it went on.
 bool Offloads::given_up(const Job& job) const {
-  return job.cancelled || stopping_ || job.work.life->phase.load() != state::Life::Phase::Active ||
-         shared_.clients.callback_paths(job.work.life->clientid).empty();
+  if (job.cancelled || stopping_ || job.work.life->phase.load() != state::Life::Phase::Active)
+    return true;
+  const bool synchronous = job.work.source && job.work.source->synchronous;
+  return !synchronous && shared_.clients.callback_paths(job.work.life->clientid).empty();
 }
 
 v4::nfsstat4 Offloads::check(const Job& job) const {
@@ -26,19 +28,22 @@ v4::nfsstat4 Offloads::check(const Job& job) const {
     return verdict.kind == state::Verdict::Kind::Refused ? to_nfsstat4(verdict.status)
                                                          : v4::NFS4_OK;
   };
-  const v4::nfsstat4 status =
-      refused(job.work.copy.from(), job.work.from_stateid, state::Touch::Read);
-  if (status != v4::NFS4_OK) return status;
+  if (!job.work.source) {
+    const v4::nfsstat4 status =
+        refused(job.work.copy.from(), job.work.from_stateid, state::Touch::Read);
+    if (status != v4::NFS4_OK) return status;
+  }
   return refused(job.work.copy.to(), job.work.to_stateid, state::Touch::Write);
 }
 
 Task<v4::nfsstat4> Offloads::copy_all(Job& job) {
   FileCopy& copy = job.work.copy;
   const state::FileChange change = std::move(job.work.change);
-  while (!copy.done() && !given_up(job)) {
+  while (!copy.done() && !given_up(job) && !is_enough(job)) {
     if (const v4::nfsstat4 status = check(job); status != v4::NFS4_OK) co_return status;
-    if (const auto fault = co_await copy.step()) co_return co_await copy_status(copy, *fault);
+    if (const v4::nfsstat4 status = co_await copy.step(); status != v4::NFS4_OK) co_return status;
     job.count = copy.count();
+    note_piece(job);
     // Others have their turn between two pieces.
     co_await resume_on(callbacks_.home());
   }
@@ -50,43 +55,29 @@ void Offloads::start(const JobPtr& job) {
   try {
     detach(run(job));
   } catch (const std::bad_alloc&) {
-    forget(job->stateid);
+    abandon(job);
   }
 }
 
 Task<void> Offloads::run(JobPtr job) {
   ++running_;
   v4::nfsstat4 status = v4::NFS4ERR_SERVERFAULT;
+  std::unique_ptr<SourceFile> source;
   try {
-    status = co_await copy_all(*job);
+    status = v4::NFS4_OK;
+    if (job->work.source) status = co_await open_source(*job, source);
+    if (status == v4::NFS4_OK) status = co_await copy_all(*job);
   } catch (...) {
+    status = v4::NFS4ERR_SERVERFAULT;
     trace_exception(Reason::TaskFailed);
   }
   try {
     finish(job, status);
   } catch (const std::bad_alloc&) {
-    forget(job->stateid);
+    abandon(job);
   }
+  if (job->work.source) co_await close_source(job, std::move(source));
   if (--running_ == 0 && stopped_) std::exchange(stopped_, {})();
-}
-
-void Offloads::finish(const JobPtr& job, v4::nfsstat4 status) {
-  const bool given_up_early = !job->work.copy.done() && status == v4::NFS4_OK;
-  UniqueFunction<void()> stopped;
-  bool told = false;
-  {
-    const std::lock_guard lock(mutex_);
-    stopped = std::move(job->stopped);
-    told = !job->cancelled && !given_up_early;
-    if (told)
-      job->complete = status;
-    else
-      jobs_.erase(job->stateid.other);
-  }
-  if (stopped) stopped();
-  if (!told) return;
-  callbacks_.tell({CallbackKey::Kind::Offload, job->stateid.other},
-                  std::make_unique<EndNotice>(shared_, job, status, callbacks_.home().now()));
 }
 
 }  // namespace stag::nfs::nfs4
