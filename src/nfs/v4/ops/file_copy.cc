@@ -32,7 +32,7 @@ Task<v4::nfsstat4> FileCopy::status_of(vfs::Status refusal) const {
 }
 
 Task<v4::nfsstat4> FileCopy::step() {
-  if (source_ != nullptr) co_return co_await from_source();
+  if (reading_ != nullptr) co_return co_await from_source();
   if (within_store_) {
     const auto copied = co_await to_.store().copy(to_.caller(), from_.handle, to_.handle, rest());
     if (copied) {
@@ -69,32 +69,33 @@ Task<v4::nfsstat4> FileCopy::write(std::uint64_t offset, Rope data) {
   co_return v4::NFS4_OK;
 }
 
-Task<v4::nfsstat4> FileCopy::read_from(SourceFile& source) {
+Task<v4::nfsstat4> FileCopy::read_from(SourceFile& source, std::uint64_t most) {
   const auto size = co_await source.size();
   if (!size) co_return size.error();
   if (!range_within(range_.from, range_.length, *size)) co_return v4::NFS4ERR_INVAL;
   to_the_end_ = range_.length == 0;
   if (to_the_end_) range_.length = *size - range_.from;
+  range_.length = std::min(range_.length, most);
   done_ = range_.length == 0;
-  source_ = &source;
+  reading_ =
+      std::make_shared<ReadAhead>(source, to_.store(), range_.from, range_.from + range_.length);
   co_return v4::NFS4_OK;
 }
 
-// A source that says neither data nor end would be asked for ever.
 Task<v4::nfsstat4> FileCopy::from_source() {
-  const vfs::CopyRange left = rest();
-  const std::uint64_t count = std::min<std::uint64_t>(left.length, kMaxTransfer);
-  Block block = to_.store().placement(count);
-  const auto part = co_await source_->read(left.from, block.bytes().first(count));
-  if (!part) co_return part.error();
-  if (part->count > count) co_return v4::NFS4ERR_IO;
-  if (part->count != 0) {
-    Rope data(std::move(block).freeze(part->count));
-    co_return co_await write(left.to, std::move(data));
+  auto piece = co_await reading_->next();
+  if (!piece) co_return piece.error();
+  Rope data = std::move(piece->data);
+  if (data.empty() && !to_the_end_) co_return v4::NFS4ERR_INVAL;
+  if (data.empty()) done_ = true;
+  while (!data.empty()) {
+    const std::uint64_t before = count_;
+    const v4::nfsstat4 status = co_await write(range_.to + before, data);
+    if (status != v4::NFS4_OK) co_return status;
+    if (count_ == before) co_return v4::NFS4ERR_IO;
+    const std::size_t written = std::min<std::uint64_t>(count_ - before, data.size());
+    data = data.slice(written, data.size() - written);
   }
-  if (!part->eof) co_return v4::NFS4ERR_IO;
-  if (!to_the_end_) co_return v4::NFS4ERR_INVAL;
-  done_ = true;
   co_return v4::NFS4_OK;
 }
 

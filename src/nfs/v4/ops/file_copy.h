@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "nfs/export/admission.h"
-#include "nfs/v4/compound/source_servers.h"
+#include "nfs/v4/ops/read_ahead.h"
 
 namespace stag::nfs::nfs4 {
 
@@ -24,9 +24,11 @@ class FileCopy {
   // From another server's file: read_from() goes before the first step.
   FileCopy(ExportObject to, const vfs::CopyRange& range) : to_(std::move(to)), range_(range) {}
 
-  // NFS4_OK, or why nothing is to be copied. Bytes beyond the size that `source` has now are not
-  // asked for, whatever it says later. It outlives the steps.
-  Task<v4::nfsstat4> read_from(SourceFile& source);
+  // NFS4_OK, or why nothing is to be copied; it ends after `most` bytes. Bytes beyond the size that
+  // `source` has now are not asked for, whatever it says later. It outlives reading().
+  Task<v4::nfsstat4> read_from(SourceFile& source, std::uint64_t most);
+  // Null: not from a source.
+  ReadAhead* reading() const { return reading_.get(); }
   // Copies the next piece, of a MiB or what the store takes at once. NFS4_OK, or why the copy ends
   // early; what was copied before stays.
   Task<v4::nfsstat4> step();
@@ -58,7 +60,7 @@ class FileCopy {
   ExportObject to_;
   vfs::CopyRange range_;
   bool within_store_ = false;
-  SourceFile* source_ = nullptr;
+  std::shared_ptr<ReadAhead> reading_{};
   bool to_the_end_ = false;  // of the source, wherever that is by then
   bool done_ = false;
   std::uint64_t count_ = 0;

@@ -76,6 +76,14 @@ Task<void> Offloads::run(JobPtr job) {
   } catch (const std::bad_alloc&) {
     abandon(job);
   }
+  // What it has asked for and not waited for is wanted by nobody. This takes no memory.
+  if (ReadAhead* const reading = job->work.copy.reading()) {
+    if (!reading->idle()) job->waits.cancel();
+    while (!reading->idle()) {
+      const auto flight = reading->take();
+      static_cast<void>(co_await flight->came);
+    }
+  }
   if (job->work.source) co_await close_source(job, std::move(source));
   if (--running_ == 0 && stopped_) std::exchange(stopped_, {})();
 }

@@ -32,7 +32,9 @@ Task<v4::nfsstat4> Offloads::open_source(Job& job, std::unique_ptr<SourceFile>& 
     status = co_await patient->open(*sources_, place, job.work.source->args);
     if (status != v4::NFS4_OK) continue;
     source = std::move(patient);
-    co_return co_await job.work.copy.read_from(*source);
+    const bool synchronous = job.work.source->synchronous;
+    co_return co_await job.work.copy.read_from(*source,
+                                               synchronous ? kLargestAnswer : ~std::uint64_t{0});
   }
   co_return status;
 }
@@ -49,8 +51,7 @@ Task<void> Offloads::close_source(JobPtr job, std::unique_ptr<SourceFile> source
 
 bool Offloads::is_enough(const Job& job) const {
   if (!job.work.source || !job.work.source->synchronous) return false;
-  return job.work.copy.count() >= kLargestAnswer ||
-         callbacks_.home().now() - job.began >= kSynchronously;
+  return callbacks_.home().now() - job.began >= kSynchronously;
 }
 
 void Offloads::note_piece(Job& job) {

@@ -4,17 +4,32 @@
 
 namespace stag::nfs::nfs4 {
 
-Timer PatientSource::limit() {
-  return home_.after(kSourcePatience, [this] {
+void PatientSource::look_again(Duration after) {
+  limit_ = home_.after(after, [this] {
+    const Duration silent = home_.now() - heard_;
+    if (silent < kSourcePatience) return look_again(kSourcePatience - silent);
     late_ = true;
     waits_.cancel();
   });
 }
 
+void PatientSource::begin_to_wait() {
+  if (waiting_ == 0) {
+    heard_ = home_.now();
+    look_again(kSourcePatience);
+  }
+  ++waiting_;
+}
+
+void PatientSource::end_to_wait() noexcept {
+  heard_ = home_.now();
+  if (--waiting_ == 0) limit_ = Timer();
+}
+
 // RFC 7862 11.1.2.1: the client copies by other means.
 template <class T>
 Task<SourceFile::Answer<T>> PatientSource::in_time(Task<Answer<T>> asked) {
-  const Timer until = limit();
+  const Waiting waiting(*this);
   Answer<T> answer = co_await std::move(asked);
   if (answer || !late_) co_return answer;
   trace(Reason::Nfs4CopySourceFailed, to_string(at_), "it does not answer");
@@ -38,7 +53,7 @@ Task<SourceFile::Answer<SourceFile::Part>> PatientSource::read(std::uint64_t off
 }
 
 Task<void> PatientSource::close() {
-  const Timer until = limit();
+  const Waiting waiting(*this);
   co_await file_->close();
 }
 

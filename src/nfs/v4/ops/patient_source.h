@@ -1,5 +1,5 @@
-// A file of another server that is waited for so long and no longer. What is late ends everything
-// that is to be read there.
+// A file of another server that is waited for so long and no longer, since it has said something or
+// was asked. What is late ends everything that is to be read there.
 //
 // Thread: home.
 #pragma once
@@ -9,7 +9,7 @@
 
 namespace stag::nfs::nfs4 {
 
-// Of one answer: a server that connects anew, or has a client wait, takes its time.
+// A server that connects anew, or has a client wait, takes its time.
 inline constexpr Duration kSourcePatience = std::chrono::seconds(20);
 
 class PatientSource final : public SourceFile {
@@ -26,14 +26,29 @@ class PatientSource final : public SourceFile {
   Task<void> close() override;
 
  private:
+  // One answer is waited for.
+  class Waiting {
+   public:
+    explicit Waiting(PatientSource& of) : of_(of) { of_.begin_to_wait(); }
+    Waiting(const Waiting&) = delete;
+    ~Waiting() { of_.end_to_wait(); }
+
+   private:
+    PatientSource& of_;
+  };
   template <class T>
   Task<Answer<T>> in_time(Task<Answer<T>> asked);
-  Timer limit();
+  void begin_to_wait();
+  void end_to_wait() noexcept;
+  void look_again(Duration after);
 
   Loop& home_;
   CancelSource& waits_;
   const Address at_;
   bool late_ = false;
+  int waiting_ = 0;
+  TimePoint heard_{};
+  Timer limit_;
   std::unique_ptr<SourceFile> file_;
 };
 
