@@ -1,5 +1,6 @@
 """`stag cp` between two servers of version 4.2: the source is asked for leave (COPY_NOTIFY), the destination is to copy (COPY), and what
-they do not do goes through the client. The destination that does is our own server behind a proxy, which reads from the source.
+they do not do goes through the client. The destination that does is our own server with --copy-from, or it is behind a proxy, which reads
+from the source in its place.
 """
 import contextlib
 import os
@@ -7,6 +8,7 @@ import signal
 import struct
 import subprocess
 import tempfile
+import threading
 import unittest
 
 import harness
@@ -92,6 +94,11 @@ class ServerProxy(RpcProxy):
     def reply(self, record):
         return record
 
+    def _accept(self):
+        # Of a server that the test has ended.
+        with contextlib.suppress(ConnectionRefusedError):
+            super()._accept()
+
     def _forward(self, source, target, see, old, new):
         change = self.call if see == self._see_call else self.reply
         stream = source.makefile("rb")
@@ -162,8 +169,8 @@ class Destination(ServerProxy):
         return record[:-24] + words(COPY, OK, 0) + struct.pack(">Q", written) + words(committed) + record[-8:] + words(1, 1)
 
 
-class Between(unittest.TestCase):
-    def setUp(self):
+class Pair(unittest.TestCase):
+    def setUp(self, *destination):
         work = tempfile.TemporaryDirectory()
         self.addCleanup(work.cleanup)
         self.work = work.name
@@ -171,10 +178,17 @@ class Between(unittest.TestCase):
         for name in ("from", "to"):
             self.folders.append(os.path.join(self.work, name))
             os.mkdir(self.folders[-1])
-            server = harness.Server([f"/data={self.folders[-1]},no_root_squash"], os.path.join(self.work, "state " + name))
-            self.addCleanup(lambda server=server: self.assertEqual(server.end(), 0))
+            server = harness.Server([f"/data={self.folders[-1]},no_root_squash"], os.path.join(self.work, "state " + name),
+                                    destination if name == "to" else ())
+            self.addCleanup(self.end, server)
             self.servers.append(server)
         self.source = self.proxied(ServerProxy(self.servers[0].tcp_port))
+
+    def end(self, server):
+        if server.process.poll() is None:
+            self.assertEqual(server.end(), 0)
+        for each in (server.process.stdout, server.errors):
+            each.close()
 
     def proxied(self, proxy):
         self.addCleanup(proxy.close)
@@ -198,6 +212,8 @@ class Between(unittest.TestCase):
         with open(os.path.join(self.folders[1], name), "rb") as file:
             return file.read()
 
+
+class Between(Pair):
     def test_is_made_by_the_servers(self):
         content = self.file("f")
         destination = self.destination()
@@ -317,6 +333,178 @@ class Between(unittest.TestCase):
         _, errors = copying[0].communicate(timeout=PATIENCE)
         self.assertEqual((copying[0].returncode, errors), (130, "stag cp: interrupted\n"))
         self.assertEqual(os.listdir(self.folders[1]), [])
+
+
+class Gate(ServerProxy):
+    """Between our servers: on the READ number `at` it calls `reached`, and what goes to the source after that waits until `release()`."""
+
+    def __init__(self, port, at=1 << 60):
+        self.at, self.seen, self.arrived = at, 0, threading.Event()
+        self.opened = threading.Event()
+        self.broken = False
+        super().__init__(port)
+
+    def call(self, record):
+        operations = Compound(super().call(record)).operations
+        self.seen += READ in operations
+        if self.seen >= self.at and not self.opened.is_set():
+            self.arrived.set()
+            self.opened.wait(PATIENCE)
+        if self.broken:
+            raise OSError("the source is gone")
+        return record
+
+    def break_off(self):
+        self.broken = True
+        self.opened.set()
+
+    def close(self):
+        self.opened.set()
+        super().close()
+
+
+class Redirecting(ServerProxy):
+    """The client's way to the destination, which it tells of the gate in place of the source."""
+
+    def __init__(self, port, source, gate):
+        self.source, self.gate = (opaque(f"127.0.0.1.{each >> 8}.{each & 255}".encode()) for each in (source, gate))
+        super().__init__(port)
+
+    def call(self, record):
+        return super().call(record).replace(self.source, self.gate)
+
+
+class ByOurServers(Pair):
+    COPY_FROM = "192.0.2.0/24,localhost"
+
+    def setUp(self):
+        super().setUp("--copy-from", self.COPY_FROM)
+        self.to = self.proxied(ServerProxy(self.servers[1].tcp_port))
+
+    def gated(self, at):
+        gate = self.proxied(Gate(self.servers[0].tcp_port, at))
+        return gate, self.proxied(Redirecting(self.servers[1].tcp_port, self.servers[0].tcp_port, gate.port))
+
+    def begin(self, destination, *arguments):
+        """A copy of f."""
+        process = subprocess.Popen([harness.STAG, "cp", *arguments, self.source.url("/data/f"), destination.url("/data/f")],
+                                   stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.kill)
+        return process
+
+    def test_the_data_does_not_pass_through_the_client(self):
+        content = self.file("f", 20 << 20)
+        self.copy(self.to, "-p")
+        self.assertEqual(self.there("f"), content)
+        self.assertEqual(os.listdir(self.folders[1]), ["f"])
+        self.assertEqual((self.source.of(READ), self.to.of(WRITE)), (0, 0))
+        self.assertEqual([self.source.of(each) for each in (OPEN, COPY_NOTIFY, CLOSE)], [1, 1, 1])
+
+    def test_many_files_are_copied_at_a_time(self):
+        contents = {str(i): self.file(str(i)) for i in range(20)}
+        self.copy(self.to, "-r", source="/data", target="/data/all")
+        self.assertEqual({name: self.there("all/" + name) for name in contents}, contents)
+        self.assertEqual((self.source.of(READ), self.to.of(WRITE)), (0, 0))
+
+    def test_goes_by_rdma_where_the_client_calls_the_source_so(self):
+        content = self.file("f")
+        result = stag("cp", f"nfs://127.0.0.1:{self.servers[0].rdma_port}/data/f?version=4.2", self.to.url("/data/f"))
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertEqual(self.there("f"), content)
+        self.assertEqual(self.to.of(WRITE), 0)
+
+    def test_holes_stay_where_the_client_copies(self):
+        with open(os.path.join(self.folders[0], "f"), "wb") as file:
+            file.truncate(1 << 30)
+            file.seek(500 << 20)
+            file.write(b"in the middle")
+        self.copy(self.to)
+        status = os.stat(os.path.join(self.folders[1], "f"))
+        self.assertEqual(status.st_size, 1 << 30)
+        self.assertLess(status.st_blocks * 512, 1 << 20)
+        with open(os.path.join(self.folders[1], "f"), "rb") as file:
+            file.seek(500 << 20)
+            self.assertEqual(file.read(14), b"in the middle\0")
+
+    def test_what_the_user_may_not_read_the_server_does_not_read_for_him(self):
+        content = self.file("f")
+        os.chmod(os.path.join(self.folders[0], "f"), 0o600)
+        os.chmod(self.folders[1], 0o777)
+        nobody = "&uid=4242&gid=4242"
+        result = stag("cp", self.source.url("/data/f", nobody), self.to.url("/data/f", nobody))
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("permission denied", result.stderr)
+        # As root at the source, and as nobody at the destination, whose server reads as nobody.
+        result = stag("cp", self.source.url("/data/f"), self.to.url("/data/f", nobody))
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertEqual(self.there("f"), content)
+        self.assertGreater(self.to.of(WRITE), 0)
+
+    def test_a_source_that_is_gone_in_the_middle_is_read_by_the_client(self):
+        content = self.file("f", 20 << 20)
+        gate, destination = self.gated(3)
+        copying = self.begin(destination)
+        self.assertTrue(gate.arrived.wait(PATIENCE))
+        gate.close()
+        gate.break_off()
+        _, errors = copying.communicate(timeout=PATIENCE)
+        self.assertEqual((copying.returncode, errors), (0, ""))
+        self.assertEqual(self.there("f"), content)
+        self.assertGreater(destination.of(WRITE), 0)
+        self.assertIn("Nfs4CopySourceFailed", self.servers[1].log())
+
+    def test_a_source_that_is_killed_in_the_middle_leaves_nothing(self):
+        self.file("f", 20 << 20)
+        gate, destination = self.gated(3)
+        copying = self.begin(destination, "--timeout", "5")
+        self.assertTrue(gate.arrived.wait(PATIENCE))
+        self.servers[0].process.kill()
+        self.servers[0].process.wait(PATIENCE)
+        gate.break_off()
+        _, errors = copying.communicate(timeout=PATIENCE)
+        self.assertEqual(copying.returncode, 1, errors)
+        self.assertEqual(os.listdir(self.folders[1]), [])
+        self.assertEqual(stag("ls", destination.url("/data")).returncode, 0)
+
+    def test_is_cancelled_while_the_source_is_silent(self):
+        self.file("f", 20 << 20)
+        gate, destination = self.gated(3)
+        copying = self.begin(destination)
+        self.assertTrue(gate.arrived.wait(PATIENCE))
+        copying.send_signal(signal.SIGINT)
+        _, errors = copying.communicate(timeout=PATIENCE)
+        self.assertEqual((copying.returncode, errors), (130, "stag cp: interrupted\n"))
+        self.assertEqual(os.listdir(self.folders[1]), [])
+
+    def test_a_server_ends_while_the_source_is_silent(self):
+        self.file("f", 20 << 20)
+        gate, destination = self.gated(3)
+        copying = self.begin(destination, "--timeout", "5")
+        self.assertTrue(gate.arrived.wait(PATIENCE))
+        self.assertEqual(self.servers[1].end(), 0)
+        gate.close()
+        copying.communicate(timeout=PATIENCE)
+
+    def test_another_address_is_not_connected_to(self):
+        content = self.file("f")
+        # Of the test's own machine, and not among those named.
+        source = opaque(f"127.0.0.1.{self.servers[0].tcp_port >> 8}.{self.servers[0].tcp_port & 255}".encode())
+        destination = self.proxied(ServerProxy(self.servers[1].tcp_port))
+        plain = destination.call
+        destination.call = lambda record: plain(record).replace(source, opaque(b"198.51.100.1.8.1"))
+        self.copy(destination)
+        self.assertEqual(self.there("f"), content)
+        self.assertGreater(destination.of(WRITE), 0)
+        self.assertIn("Nfs4CopySourceRefused", self.servers[1].log())
+        self.assertIn("198.51.100.1:2049", self.servers[1].log())
+
+
+class CopyFrom(unittest.TestCase):
+    def test_names_servers(self):
+        for wrong in ("@servers", "*", "*.example.com", "192.0.2.1,", "", "192.0.2.0/33"):
+            result = stag("serve", "--export", "/data=memory", "--copy-from", wrong)
+            self.assertEqual(result.returncode, 2, wrong)
+            self.assertIn("is no server; write an address, a host, or a network", result.stderr)
 
 
 if __name__ == "__main__":

@@ -244,6 +244,7 @@ class ConfigFiles(Case):
             callbacks = true
             rdma-callbacks = true
             callback-network = ["192.0.2.0/24", "2001:db8::/32"]
+            copy-from = ["192.0.2.0/24,192.0.2.77", "2001:db8::/32"]
             control = ""
             control-group = ""
             id-map = "numbers"

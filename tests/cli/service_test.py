@@ -301,7 +301,7 @@ class Reloads(Case):
         "70": ("lease", "nfs4-operations", "nfs4-states", "nfs4-states-per-address", "nfs4-states-per-client"),
         '"4K"': ("inline-threshold", "nfs4-cached-reply"),
         '"64M"': ("capture-max", "max-bytes", "max-chunk-bytes", "max-connection-bytes", "nfs4-caches"),
-        '"192.0.2.0/24"': ("allow", "callback-network"),
+        '"192.0.2.0/24"': ("allow", "callback-network", "copy-from"),
         '"127.0.0.1:9"': ("metrics",), '"verbs"': ("fabric",), '"names"': ("id-map",), '"json"': ("log-format",),
         f'"{grp.getgrgid(os.getgid()).gr_name}"': ("control-group",),
     }

@@ -19,6 +19,12 @@ inline constexpr ReasonInfo kClientUnknown{
 inline constexpr ReasonInfo kClientKnown{
     "ExportClientKnown", Severity::Warning,
     "a client of an export, which was not known before, has addresses now"};
+inline constexpr ReasonInfo kCopySourceUnknown{"CopySourceUnknown", Severity::Warning,
+                                               "a host of --copy-from is not known to the name "
+                                               "service; nothing is copied from it until it is"};
+inline constexpr ReasonInfo kCopySourceKnown{
+    "CopySourceKnown", Severity::Warning,
+    "a host of --copy-from, which was not known before, has addresses now"};
 inline constexpr ReasonInfo kFolderClosed{
     "ExportFolderClosed", Severity::Warning,
     "the server's user, as whom everything is done, may not read the folder of an export; no "

@@ -84,6 +84,7 @@ void ServeOptions::declare(Arguments& arguments) {
   arguments.flag("--udp,!--no-udp", udp, "serve MOUNT, NLM and NSM over UDP [yes]");
   arguments.flag("--nfs4,!--no-nfs4", nfs4, "serve NFS 4.0, 4.1 and 4.2, too [yes]");
   callbacks.declare(arguments);
+  copy_from.declare(arguments);
   recovery.declare(arguments);
   id_mapping.declare(arguments);
   kerberos.declare(arguments);
@@ -157,6 +158,7 @@ Result<Ok, std::string> ServeOptions::check_networks() {
           "--allow '{}' is no network; write one like 192.0.2.0/24 or 2001:db8::/32", text)};
     allow.push_back(*network);
   }
+  if (const auto checked = copy_from.check(); !checked) return checked;
   return callbacks.check();
 }
 

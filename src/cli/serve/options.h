@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "cli/serve/callbacks.h"
 #include "cli/serve/control.h"
+#include "cli/serve/copy_from.h"
 #include "cli/serve/export_line.h"
 #include "cli/serve/export_set.h"
 #include "cli/serve/exports_file.h"
@@ -68,6 +69,7 @@ class ServeOptions {
   Limits limits;
   Nfs4Limits nfs4_limits;
   CallbackOptions callbacks;
+  CopyFromOptions copy_from;
   RecoveryOptions recovery;
   ControlSettings control;
   IdMappingOptions id_mapping;

@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <csignal>
 #include <optional>
+#include <set>
 #include <stop_token>
 
 #include "cli/commands.h"
 #include "cli/serve/announcement.h"
 #include "cli/serve/child_report.h"
 #include "cli/serve/control.h"
+#include "cli/serve/copy_sources.h"
 #include "cli/serve/departure.h"
 #include "cli/serve/drain.h"
 #include "cli/serve/hand_over.h"
@@ -98,6 +100,10 @@ class Serve final : public Command {
   Exit serve(StoreWatch& stores, std::vector<ExportLine> lines, const std::function<void()>& leave);
   // Until somebody wants an end.
   void serve(net::EpollLoop& loop, Services& services, const Listeners& listeners);
+  std::set<std::string> late_hosts(const ExportSet& exports) const;
+  // What version 4 does without being called.
+  void start(net::EpollLoop& loop, nfs::nfs4::Nfs4Server& nfs4, rpc::Connector& connector,
+             CopySources& sources) const;
   // Finishes the Calls in progress and begins no other.
   void drain(net::EpollLoop& loop, rpc::Server& server);
   static void wind_up(net::EpollLoop& loop, nfs::nfs4::Nfs4Server& nfs4);
@@ -114,6 +120,7 @@ class Serve final : public Command {
   Duration limit() const { return std::chrono::seconds(options_.drain + options_.store_patience); }
 
   ServeOptions options_;
+  std::optional<CopyFromHosts> copy_hosts_;
   ServiceManager manager_{"", std::nullopt};
   ServedSockets sockets_;
   Drain* draining_ = nullptr;  // on the loop
@@ -127,6 +134,7 @@ Exit Serve::run() {
   if (!lines) return refused(lines.error());
   ask_for_hosts(*lines);
   begin_log();
+  copy_hosts_.emplace(options_.copy_from);
   manager_ = ServiceManager::from_environment();
   raise_open_files_limit();
   sockets_.inherit(net::sockets_from_service_manager());
@@ -254,18 +262,20 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
                              },
                          .done = [&] { manager_.ready(status_of(exports, last_reload)); }});
   const LateHosts late(loop, reloads,
-                       {.late = [&] { return exports.late_hosts(); },
+                       {.late = [&] { return late_hosts(exports); },
                         .lookup = system_addresses_of,
                         .known =
                             [&](const HostAnswers& answers) {
+                              copy_hosts_->take(answers);
                               exports.take(answers);
                               observing.look_at_exports();
                             }});
   const net::SignalWatch watch(loop, {SIGINT, SIGTERM, SIGHUP},
                                [&](int signal) { on_signal(signal, loop, reloads); });
   const auto connector = callback_connector(loop);
-  if (options_.nfs4) nfs4.watch_leases(loop);
-  if (options_.nfs4 && options_.callbacks.wanted()) nfs4.start_callbacks(loop, connector.get());
+  CopySources sources(loop, *copy_hosts_,
+                      {std::ranges::count(options_.fabrics, "verbs") != 0, options_.device});
+  if (options_.nfs4) start(loop, nfs4, *connector, sources);
   Listeners listeners(options_, (*services)->server(), sockets_, tap);
   auto listening = observing.start_metrics();
   if (listening) listening = close_unclaimed_sockets();
@@ -282,6 +292,7 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
     loop.stop();
   });
   manager_.stopping("Finishing the calls in progress", limit());
+  nfs4.stop_copies_from_servers();
   // Whoever has copies of the sockets goes on listening.
   sockets_.close();
   listeners.stop_accepting();
@@ -296,6 +307,19 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
   (*services)->recovery().drain();
   nfs4.remove_idle_records();
   return listening ? Exit::Done : Exit::Failed;
+}
+
+std::set<std::string> Serve::late_hosts(const ExportSet& exports) const {
+  std::set<std::string> hosts = exports.late_hosts();
+  hosts.merge(copy_hosts_->late());
+  return hosts;
+}
+
+void Serve::start(net::EpollLoop& loop, nfs::nfs4::Nfs4Server& nfs4, rpc::Connector& connector,
+                  CopySources& sources) const {
+  nfs4.watch_leases(loop);
+  if (options_.callbacks.wanted())
+    nfs4.start_callbacks(loop, &connector, options_.copy_from.any() ? &sources : nullptr);
 }
 
 void Serve::serve(net::EpollLoop& loop, Services& services, const Listeners& listeners) {

@@ -225,6 +225,9 @@ class FileSystem {
   // open for reading: until it is closed, or nobody has read by it for a lease. Fails with
   // Status::Delay at once where the server would have the client ask again.
   Task<Outcome<CopySource>> notify_copy(File file, Address reader);
+  // One READ as that server, whose client has brought `from`: a file of this one, which `notice`
+  // has the stateid for. As read(); version 4.1 and later.
+  Task<Outcome<ReadPart>> read_notified(CopySource from, std::uint64_t offset, MutableBytes to);
   Task<Outcome<Ok>> clone_range(Handle from, FileRange range, Handle to, std::uint64_t to_offset);
   // Extended attributes of users, named without "user." in front; values are bytes.
   Task<Outcome<std::string>> xattr(Handle object, std::string name);

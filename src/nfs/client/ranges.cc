@@ -46,6 +46,12 @@ Task<Outcome<CopySource>> FileSystem::notify_copy(File file, Address reader) {
   return protocol_->notify_copy(kCopyingBetween, file, std::move(reader));
 }
 
+Task<Outcome<ReadPart>> FileSystem::read_notified(CopySource from, std::uint64_t offset,
+                                                  MutableBytes to) {
+  return protocol_->read_notified(kCopyingBetween, std::move(from), offset,
+                                  to.first(std::min<std::size_t>(to.size(), sizes_.read)));
+}
+
 Task<Outcome<std::uint64_t>> FileSystem::copy_range(CopySource from, FileRange range, Handle to,
                                                     std::uint64_t to_offset) {
   return copy_range(std::move(from), range, to, to_offset, CopyWatch());

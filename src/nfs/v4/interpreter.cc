@@ -6,6 +6,7 @@
 #include "nfs/v4/compound/limit_notes.h"
 #include "nfs/v4/compound/machine_credential.h"
 #include "nfs/v4/compound_results.h"
+#include "nfs/v4/foreign_handles.h"
 #include "nfs/v4/foreseen.h"
 #include "nfs/v4/operation_list.h"
 #include "nfs/v4/ops/operations.h"
@@ -52,6 +53,7 @@ v4::nfsstat4 check_handles(const Operation& row, const Compound& compound) {
   if (row.needs == Needs::Nothing) return v4::NFS4_OK;
   if (!compound.has_current()) return v4::NFS4ERR_NOFILEHANDLE;
   if (row.needs == Needs::CurrentAndSaved && !compound.has_saved()) return v4::NFS4ERR_NOFILEHANDLE;
+  if (meets_foreign(row, compound)) return v4::NFS4ERR_STALE;
   if (row.on_pseudo == v4::NFS4_OK) return v4::NFS4_OK;
   const bool pseudo = std::holds_alternative<const PseudoFs::Node*>(compound.current()) ||
                       (row.needs == Needs::CurrentAndSaved &&
@@ -269,6 +271,7 @@ class Interpreter {
     const v4::nfsstat4 insecure =
         cleanup_.allows(entry.number) ? v4::NFS4_OK : check_security(*entry.row, compound_);
     if (insecure != v4::NFS4_OK) return insecure;
+    compound_.set_puts_foreign(names_source(list_.entries(), index));
     if (puts_filehandle(entry.number))
       compound_.set_security(cleanup_.any()
                                  ? Compound::Security::Deferred

@@ -24,9 +24,13 @@ void Nfs4Server::watch_leases(Loop& home) {
   lease_timer_ = std::make_unique<LeaseTimer>(*shared_, home);
 }
 
-void Nfs4Server::start_callbacks(Loop& home, rpc::Connector* connector) {
+void Nfs4Server::start_callbacks(Loop& home, rpc::Connector* connector, SourceServers* sources) {
   callbacks_ = std::make_unique<Callbacks>(*shared_, home, connector);
-  offloads_ = std::make_unique<Offloads>(*shared_, *callbacks_);
+  offloads_ = std::make_unique<Offloads>(*shared_, *callbacks_, sources);
+}
+
+void Nfs4Server::stop_copies_from_servers() {
+  if (offloads_ != nullptr) offloads_->stop_sources();
 }
 
 void Nfs4Server::stop_callbacks() {

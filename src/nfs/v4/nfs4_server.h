@@ -25,6 +25,7 @@ namespace stag::nfs::nfs4 {
 
 class Administration;
 class OperationObserver;
+class SourceServers;
 
 class Nfs4Server {
  public:
@@ -43,9 +44,13 @@ class Nfs4Server {
   // From now on copies may go on after they were answered, and clients are called on the
   // connections that they made (RFC 8167), and get delegations. `home` decides what is sent to
   // whom; it outlives the calls of stop_callbacks(). `connector`, on home, makes the connections to
-  // clients of version 4.0, which listen for callbacks; without it they get no delegations. Before
+  // clients of version 4.0, which listen for callbacks; without it they get no delegations.
+  // `sources` is asked for what clients want copied from other servers; null: nothing is. Before
   // the first Call; on the thread of home.
-  void start_callbacks(Loop& home, rpc::Connector* connector = nullptr);
+  void start_callbacks(Loop& home, rpc::Connector* connector = nullptr,
+                       SourceServers* sources = nullptr);
+  // Ends copies from other servers, for which nobody else waits then; no more begins. On home.
+  void stop_copies_from_servers();
   // No lease runs out any more, either. After the last connection is gone; on the thread of home.
   void stop_callbacks();
   // Ends the copies that go on and the connections made to clients; `done` runs on home when none

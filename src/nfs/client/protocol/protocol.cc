@@ -65,6 +65,10 @@ Task<Outcome<Ok>> Protocol::deallocate(OperationContext context, Handle, FileRan
 Task<Outcome<CopySource>> Protocol::notify_copy(OperationContext context, File, Address) {
   return not_in_this_version<CopySource>(context);
 }
+Task<Outcome<ReadPart>> Protocol::read_notified(OperationContext context, CopySource, std::uint64_t,
+                                                MutableBytes) {
+  return not_in_this_version<ReadPart>(context);
+}
 Task<Outcome<CopyPart>> Protocol::copy(OperationContext context, CopySource, FileRange, Handle,
                                        std::uint64_t, const CopyWatch&) {
   return not_in_this_version<CopyPart>(context);

@@ -176,6 +176,9 @@ class Protocol {
   // Leave for the server at `reader` to copy a file of this one, while it is open for reading.
   virtual Task<Outcome<CopySource>> notify_copy(OperationContext context, File file,
                                                 Address reader);
+  // READ as the server that was given leave, of a file of this one.
+  virtual Task<Outcome<ReadPart>> read_notified(OperationContext context, CopySource from,
+                                                std::uint64_t offset, MutableBytes to);
   // A length of 0: to the end of the file. The server may copy less, but never nothing where there
   // is something; `clone` does all or nothing. `watch` outlives the Task.
   virtual Task<Outcome<CopyPart>> copy(OperationContext context, CopySource from, FileRange range,

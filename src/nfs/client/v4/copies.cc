@@ -71,6 +71,26 @@ Task<Outcome<CopySource>> Nfs4::notify_copy(OperationContext context, File file,
   co_return source;
 }
 
+Task<Outcome<ReadPart>> Nfs4::read_notified(OperationContext context, CopySource from,
+                                            std::uint64_t offset, MutableBytes to) {
+  if (minor() < 1 || !from.notice)
+    co_return co_await Protocol::read_notified(context, from, offset, to);
+  Request request;
+  request.put_handle(from.file);
+  const std::size_t at =
+      request.add(v4::OP_READ, &Op::opread,
+                  {from.notice->cnr_stateid, offset, static_cast<std::uint32_t>(to.size())});
+  const std::array<rpc::ResultBuffer, 1> sinks{{{v4::item::READ4resok_data, to}}};
+  request.sinks = sinks;
+  Outcome<Reply> reply = co_await run(context, request);
+  if (!reply) co_return Failure{reply.error()};
+  auto* came = reply->get(at, &OpResult::opread);
+  if (came == nullptr || came->resok4().data.size() > to.size()) co_return Failure{untrue(context)};
+  const v4::READ4resok& read = came->resok4();
+  rpc::copy_into(read.data, to);
+  co_return ReadPart{static_cast<std::uint32_t>(read.data.size()), read.eof};
+}
+
 Task<Outcome<CopyPart>> Nfs4::copy(OperationContext context, CopySource from, FileRange range,
                                    Handle to, std::uint64_t to_offset, const CopyWatch& watch) {
   if (minor() < 2) co_return co_await Protocol::copy(context, from, range, to, to_offset, watch);

@@ -107,6 +107,31 @@ TEST_F(CopyBetween, asks_the_source_for_leave_and_tells_the_destination_where_to
   EXPECT_EQ(there.handles.back(), v4::nfs_fh4(to.bytes()));
 }
 
+// By the client that the destination is of the source.
+TEST_F(CopyBetween, lets_the_destination_read_as_long_as_the_file_is_open) {
+  const auto reader = run(nfs4::Nfs4::connect(channel, options.calls));
+  ASSERT_TRUE(reader.ok()) << reader.error().sentence;
+  FileSystem reading(*reader, from, "/", options);
+  CopySource source = *notified();
+  std::vector<std::byte> data(kSize + 1);
+  const Outcome<ReadPart> part = run(reading.read_notified(source, 1, data));
+  ASSERT_TRUE(part.ok()) << part.error().sentence;
+  EXPECT_EQ(part->count, kSize - 1);
+  EXPECT_TRUE(part->eof);
+  EXPECT_EQ(text_of(Bytes(data).first(kSize - 1)), std::string(kSize - 1, 'x'));
+  ASSERT_TRUE(run(files().close(opened)).ok());
+  EXPECT_TRUE(run(reading.read(File(from), 0, data)).ok());
+  EXPECT_FALSE(run(reading.read_notified(source, 0, data)).ok());
+  source.notice = nullptr;
+  const Outcome<ReadPart> without = run(reading.read_notified(source, 0, data));
+  ASSERT_FALSE(without.ok());
+  EXPECT_TRUE(without.error().is(Status::NotSupported));
+  run([](nfs4::Nfs4& ended) -> Task<Ok> {
+    co_await ended.close();
+    co_return Ok{};
+  }(**reader));
+}
+
 TEST_F(CopyBetween, goes_on_where_the_destination_has_copied_a_part) {
   there.most = 300;
   const Outcome<std::uint64_t> count = copied(*notified());

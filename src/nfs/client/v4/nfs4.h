@@ -118,6 +118,9 @@ class Nfs4 final : public Protocol {
   Task<Outcome<Ok>> deallocate(OperationContext context, Handle file, FileRange range) override;
   Task<Outcome<CopySource>> notify_copy(OperationContext context, File file,
                                         Address reader) override;
+  // Version 4.1 and later (RFC 7862 4.6.2).
+  Task<Outcome<ReadPart>> read_notified(OperationContext context, CopySource from,
+                                        std::uint64_t offset, MutableBytes to) override;
   Task<Outcome<CopyPart>> copy(OperationContext context, CopySource from, FileRange range,
                                Handle to, std::uint64_t to_offset, const CopyWatch& watch) override;
   Task<Outcome<Ok>> clone(OperationContext context, Handle from, FileRange range, Handle to,

@@ -18,9 +18,19 @@
 
 namespace stag::nfs::nfs4 {
 
-// What a filehandle names: nothing yet, a folder of the pseudo file system, or an object of an
-// export.
-using Object = std::variant<std::monostate, const PseudoFs::Node*, ExportObject>;
+// A filehandle of another server, from which COPY copies (RFC 7862 15.2.3): it is not looked up
+// here. Refers to the arguments of the Call.
+struct ForeignHandle {
+  Bytes bytes;
+};
+
+// What a filehandle names: nothing yet, a folder of the pseudo file system, an object of an export,
+// or something of another server.
+using Object = std::variant<std::monostate, const PseudoFs::Node*, ExportObject, ForeignHandle>;
+
+inline bool is_foreign(const Object& object) {
+  return std::holds_alternative<ForeignHandle>(object);
+}
 
 // Of an export that does not take the caller's security flavor.
 inline bool has_wrong_security(const Object& object) {
@@ -102,6 +112,9 @@ class Compound {
   using Security = Admission::Security;
   Security security() const { return security_; }
   void set_security(Security security) { security_ = security; }
+  // Whether the PUTFH that runs puts a filehandle of another server.
+  bool puts_foreign() const { return puts_foreign_; }
+  void set_puts_foreign(bool foreign) { puts_foreign_ = foreign; }
 
   // The object that a filehandle of a client names.
   Result<Object, v4::nfsstat4> resolve(Bytes filehandle) const;
@@ -145,6 +158,7 @@ class Compound {
   std::uint32_t minor_;
   std::uint64_t results_left_ = 0;
   Security security_ = Security::Checked;
+  bool puts_foreign_ = false;
   Object current_;  // no {}, which would fill them with zeros first
   Object saved_;
   v4::stateid4 current_stateid_{};

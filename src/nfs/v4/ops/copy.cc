@@ -1,23 +1,17 @@
 // COPY (RFC 7862 15.2): from the saved file to the current one, on this server, in order. What
-// takes more than a piece goes on after the answer where the client lets it.
+// takes more than a piece goes on after the answer where the client lets it. copy_from_server.cc
+// has copies from others.
 #include "nfs/v4/compound/limit_notes.h"
-#include "nfs/v4/compound/status.h"
 #include "nfs/v4/ops/offloads.h"
 #include "nfs/v4/ops/operations.h"
-#include "nfs/v4/ops/ranges.h"
 #include "nfs/v4/ops/stateids.h"
 
 namespace stag::nfs::nfs4 {
 
 namespace {
 
-// One COPY moves so many bytes at most before it is answered; the client asks for the rest.
-constexpr std::uint64_t kLargestAnswer = 64 << 20;
-
 Task<Permitted> may_copy(Compound& compound, const ExportObject& from, const ExportObject& to,
                          const v4::COPY4args& args) {
-  // Another server's file: the client falls back on READ and WRITE (11.1.2.1).
-  if (!args.ca_source_server.empty()) co_return Failure{v4::NFS4ERR_OFFLOAD_DENIED};
   if (to.read_only()) co_return Failure{v4::NFS4ERR_ROFS};
   if (from.key() == to.key()) co_return Failure{v4::NFS4ERR_INVAL};
   const auto read =
@@ -47,9 +41,17 @@ std::optional<state::Stateid> leave(Compound& compound, FileCopy& copy, const v4
   const auto to = compound.meant(args.ca_dst_stateid);
   if (!from || !to) return std::nullopt;
   const Admission& admission = compound.admission();
-  return offloads->begin({copy, admission.shared_exports(), admission.call().origin(),
-                          admission.call().caller(), life, compound.slot()->slot, *from, *to,
-                          verifier, change.another()});
+  return offloads->begin({copy,
+                          admission.shared_exports(),
+                          admission.call().origin(),
+                          admission.call().caller(),
+                          life,
+                          compound.slot()->slot,
+                          *from,
+                          *to,
+                          verifier,
+                          change.another(),
+                          {}});
 }
 
 // As far as one answer goes.
@@ -58,15 +60,17 @@ Task<void> copy_here(Compound& compound, FileCopy& copy) {
     if (nobody_waits(compound)) break;
     // Others have their turn between two pieces.
     co_await resume_on(compound.admission().call().loop());
-    const auto fault = co_await copy.step();
+    const v4::nfsstat4 status = co_await copy.step();
     // What was copied before is told, the fault to the one who asks for the rest.
-    if (fault) break;
+    if (status != v4::NFS4_OK) break;
   }
 }
 
 }  // namespace
 
 Task<v4::COPY4res> copy(Compound& compound, v4::COPY4args& args) {
+  if (!args.ca_source_server.empty()) co_return co_await copy_from_server(compound, args);
+  if (is_foreign(compound.saved())) co_return v4::COPY4res{v4::NFS4ERR_STALE, {}};
   const ExportObject from = compound.saved_object();
   const ExportObject to = compound.object();
   const auto permitted = co_await may_copy(compound, from, to, args);
@@ -74,8 +78,8 @@ Task<v4::COPY4res> copy(Compound& compound, v4::COPY4args& args) {
   // Taken first: data lost while we write must not look safe under the later verifier.
   const std::uint64_t verifier = compound.shared().server.write_verifier(to.store());
   FileCopy copy(from, to, {args.ca_src_offset, args.ca_dst_offset, args.ca_count});
-  if (const auto fault = co_await copy.step())
-    co_return v4::COPY4res{co_await copy_status(copy, *fault), {}};
+  if (const v4::nfsstat4 status = co_await copy.step(); status != v4::NFS4_OK)
+    co_return v4::COPY4res{status, {}};
   v4::COPY4res results;
   v4::COPY4resok& ok = results.cr_resok4();
   ok.cr_requirements = {true, true};

@@ -1,5 +1,6 @@
 // A copy from one file to another, piece by piece (RFC 7862 15.2). Within one export the store
-// copies by itself; where it cannot, and between two exports, the data passes through the server.
+// copies by itself; where it cannot, and between two exports, the data passes through the server,
+// as that of another server does.
 //
 // Thread: the caller's loop. Everything a piece waits for is the store's.
 #pragma once
@@ -7,6 +8,7 @@
 #include <optional>
 
 #include "nfs/export/admission.h"
+#include "nfs/v4/ops/read_ahead.h"
 
 namespace stag::nfs::nfs4 {
 
@@ -19,9 +21,17 @@ class FileCopy {
         range_(range),
         within_store_(from_.export_ == to_.export_) {}
 
-  // Copies the next piece, of a MiB or what the store takes at once. What it returns is why the
-  // copy ends early; what was copied before stays.
-  Task<std::optional<vfs::Status>> step();
+  // From another server's file: read_from() goes before the first step.
+  FileCopy(ExportObject to, const vfs::CopyRange& range) : to_(std::move(to)), range_(range) {}
+
+  // NFS4_OK, or why nothing is to be copied; it ends after `most` bytes. Bytes beyond the size that
+  // `source` has now are not asked for, whatever it says later. It outlives reading().
+  Task<v4::nfsstat4> read_from(SourceFile& source, std::uint64_t most);
+  // Null: not from a source.
+  ReadAhead* reading() const { return reading_.get(); }
+  // Copies the next piece, of a MiB or what the store takes at once. NFS4_OK, or why the copy ends
+  // early; what was copied before stays.
+  Task<v4::nfsstat4> step();
 
   bool done() const { return done_; }
   // Bytes copied so far, from the start of the range on, and how durably.
@@ -45,12 +55,18 @@ class FileCopy {
  private:
   vfs::CopyRange rest() const;
   void advance(std::uint64_t bytes, vfs::Stability committed);
-  Task<std::optional<vfs::Status>> pass_through();
+  Task<v4::nfsstat4> pass_through();
+  Task<v4::nfsstat4> from_source();
+  Task<v4::nfsstat4> write(std::uint64_t offset, Rope data);
+  // What a store refused.
+  Task<v4::nfsstat4> status_of(vfs::Status refusal) const;
 
   ExportObject from_;
   ExportObject to_;
   vfs::CopyRange range_;
-  bool within_store_;
+  bool within_store_ = false;
+  std::shared_ptr<ReadAhead> reading_{};
+  bool to_the_end_ = false;  // of the source, wherever that is by then
   bool done_ = false;
   std::uint64_t count_ = 0;
   vfs::Stability committed_ = vfs::Stability::FileSync;

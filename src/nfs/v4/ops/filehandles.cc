@@ -25,6 +25,10 @@ v4::PUTPUBFH4res putpubfh(Compound& compound) {
 }
 
 v4::PUTFH4res putfh(Compound& compound, v4::PUTFH4args& args) {
+  if (compound.puts_foreign()) {
+    compound.set_current(ForeignHandle{args.object.bytes()});
+    return {v4::NFS4_OK};
+  }
   auto object = compound.resolve(args.object.bytes());
   if (!object) return {object.error()};
   compound.set_current(*std::move(object));

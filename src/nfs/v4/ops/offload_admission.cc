@@ -27,12 +27,16 @@ Result<ExportObject, v4::nfsstat4> admitted_to(const Exports& exports, const Exp
 v4::nfsstat4 Offloads::admit(Job& job) const {
   FileCopy& copy = job.work.copy;
   const auto exports = shared_.server.exports.current();
-  auto from = admitted_to(*exports, copy.from(), job.work);
-  if (!from) return from.error();
+  ExportObject from;
+  if (!job.work.source) {
+    auto admitted = admitted_to(*exports, copy.from(), job.work);
+    if (!admitted) return admitted.error();
+    from = *std::move(admitted);
+  }
   auto to = admitted_to(*exports, copy.to(), job.work);
   if (!to) return to.error();
   if (to->read_only()) return v4::NFS4ERR_ROFS;
-  copy.admitted(*std::move(from), *std::move(to));
+  copy.admitted(std::move(from), *std::move(to));
   job.go_on_at(callbacks_.home());
   job.work.exports = exports;
   return v4::NFS4_OK;

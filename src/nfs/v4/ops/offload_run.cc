@@ -1,9 +1,9 @@
 // How a copy goes on after its COPY was answered, piece by piece, to its end.
 #include "base/failure.h"
 #include "base/reason.h"
+#include "nfs/v4/compound/shared_state.h"
 #include "nfs/v4/compound/state_status.h"
-#include "nfs/v4/ops/offload_notice.h"
-#include "nfs/v4/ops/ranges.h"
+#include "nfs/v4/ops/offload_job.h"
 
 namespace stag::nfs::nfs4 {
 
@@ -27,21 +27,24 @@ v4::nfsstat4 Offloads::check(const Job& job) const {
   };
   // A client that comes back in time hears of it.
   if (job.work.life->lapsed()) return v4::NFS4ERR_EXPIRED;
-  const v4::nfsstat4 status =
-      refused(job.work.copy.from(), job.work.from_stateid, state::Touch::Read);
-  if (status != v4::NFS4_OK) return status;
+  if (!job.work.source) {
+    const v4::nfsstat4 status =
+        refused(job.work.copy.from(), job.work.from_stateid, state::Touch::Read);
+    if (status != v4::NFS4_OK) return status;
+  }
   return refused(job.work.copy.to(), job.work.to_stateid, state::Touch::Write);
 }
 
 Task<v4::nfsstat4> Offloads::copy_all(Job& job) {
   FileCopy& copy = job.work.copy;
   const state::FileChange change = std::move(job.work.change);
-  while (!copy.done() && !given_up(job)) {
+  while (!copy.done() && !given_up(job) && !is_enough(job)) {
     v4::nfsstat4 status = co_await admit_patiently(job);
     if (status == v4::NFS4_OK) status = check(job);
+    if (status == v4::NFS4_OK) status = co_await copy.step();
     if (status != v4::NFS4_OK) co_return status;
-    if (const auto fault = co_await copy.step()) co_return co_await copy_status(copy, *fault);
     job.count = copy.count();
+    note_piece(job);
     // Others have their turn between two pieces.
     co_await resume_on(callbacks_.home());
   }
@@ -53,16 +56,20 @@ void Offloads::start(const JobPtr& job) {
   try {
     detach(run(job));
   } catch (const std::bad_alloc&) {
-    forget(job->stateid);
+    abandon(job);
   }
 }
 
 Task<void> Offloads::run(JobPtr job) {
   ++running_;
   v4::nfsstat4 status = v4::NFS4ERR_SERVERFAULT;
+  std::unique_ptr<SourceFile> source;
   try {
-    status = co_await copy_all(*job);
+    status = v4::NFS4_OK;
+    if (job->work.source) status = co_await open_source(*job, source);
+    if (status == v4::NFS4_OK) status = co_await copy_all(*job);
   } catch (...) {
+    status = v4::NFS4ERR_SERVERFAULT;
     trace_exception(Reason::TaskFailed);
   }
   // Until its client is told, which may take long, it keeps no file system in use.
@@ -70,28 +77,18 @@ Task<void> Offloads::run(JobPtr job) {
   try {
     finish(job, status);
   } catch (const std::bad_alloc&) {
-    forget(job->stateid);
+    abandon(job);
   }
+  // What it has asked for and not waited for is wanted by nobody. This takes no memory.
+  if (ReadAhead* const reading = job->work.copy.reading()) {
+    if (!reading->idle()) job->waits.cancel();
+    while (!reading->idle()) {
+      const auto flight = reading->take();
+      static_cast<void>(co_await flight->came);
+    }
+  }
+  if (job->work.source) co_await close_source(job, std::move(source));
   if (--running_ == 0 && stopped_) std::exchange(stopped_, {})();
-}
-
-void Offloads::finish(const JobPtr& job, v4::nfsstat4 status) {
-  const bool given_up_early = !job->work.copy.done() && status == v4::NFS4_OK;
-  UniqueFunction<void()> stopped;
-  bool told = false;
-  {
-    const std::lock_guard lock(mutex_);
-    stopped = std::move(job->stopped);
-    told = !job->cancelled && !given_up_early;
-    if (told)
-      job->complete = status;
-    else
-      jobs_.erase(job->stateid.other);
-  }
-  if (stopped) stopped();
-  if (!told) return;
-  callbacks_.tell({CallbackKey::Kind::Offload, job->stateid.other},
-                  std::make_unique<EndNotice>(shared_, job, status, callbacks_.home().now()));
 }
 
 }  // namespace stag::nfs::nfs4

@@ -8,8 +8,8 @@
 
 namespace stag::nfs::nfs4 {
 
-Offloads::Offloads(SharedState& shared, Callbacks& callbacks)
-    : shared_(shared), callbacks_(callbacks) {
+Offloads::Offloads(SharedState& shared, Callbacks& callbacks, SourceServers* sources)
+    : shared_(shared), callbacks_(callbacks), sources_(sources) {
   shared_.offloads.store(this, std::memory_order_release);
 }
 
@@ -70,6 +70,7 @@ bool Offloads::cancel(const state::FileKey& to, const state::Stateid& stateid,
   const JobPtr job = find(to, stateid, client);
   if (job == nullptr) return false;
   job->cancelled = true;
+  if (job->work.source) cancel_source(job);
   const std::lock_guard lock(mutex_);
   if (job->complete) jobs_.erase(job->stateid.other);
   return true;
@@ -83,12 +84,8 @@ state::Wait Offloads::wait(const state::Stateid& stateid, UniqueFunction<void()>
   return state::Wait::Begun;
 }
 
-void Offloads::forget(const state::Stateid& stateid) {
-  const std::lock_guard lock(mutex_);
-  jobs_.erase(stateid.other);
-}
-
 void Offloads::stop(UniqueFunction<void()> done) {
+  stop_sources();
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;

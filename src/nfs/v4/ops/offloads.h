@@ -9,19 +9,29 @@
 // one. It is remembered until the client has answered CB_OFFLOAD, by whatever session, or for a
 // lease after its end.
 //
-// Thread: begin(), status(), cancel() and wait() any; the copies themselves the loop of Callbacks.
+// A copy from another server is one of them from its beginning: its COPY waits here for the first
+// piece, or where it is synchronous, for the end (answerable(), answer()). So a source that hangs
+// holds nothing but its own copy.
+//
+// Thread: begin(), status(), cancel(), wait(), answerable() and answer() any; the copies themselves
+// the loop of Callbacks.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "base/brief_mutex.h"
 #include "nfs/v4/callback/callbacks.h"
+#include "nfs/v4/ops/copy_source.h"
 #include "nfs/v4/ops/file_copy.h"
 
 namespace stag::nfs::nfs4 {
+
+// One COPY moves so many bytes at most before it is answered; the client asks for the rest.
+inline constexpr std::uint64_t kLargestAnswer = 64 << 20;
 
 // What COPY leaves to go on.
 struct OffloadedCopy {
@@ -34,8 +44,9 @@ struct OffloadedCopy {
   state::SlotRef asked_by;
   // What allows it, checked between any two pieces.
   v4::stateid4 from_stateid, to_stateid;
-  std::uint64_t verifier = 0;  // of what it writes
-  state::FileChange change;    // of the file it writes, from the COPY on
+  std::uint64_t verifier = 0;          // of what it writes
+  state::FileChange change;            // of the file it writes, from the COPY on
+  std::optional<CopySource> source{};  // instead of `from_stateid`
 };
 
 class Offloads {
@@ -45,11 +56,21 @@ class Offloads {
     std::optional<v4::nfsstat4> complete{};  // how it ended
   };
 
-  // `callbacks` outlives it.
-  Offloads(SharedState& shared, Callbacks& callbacks);
+  // What the COPY of a copy from another server says.
+  struct Answer {
+    std::uint64_t count = 0;  // bytes
+    vfs::Stability committed = vfs::Stability::Unstable;
+    v4::nfsstat4 status = v4::NFS4_OK;
+    bool goes_on = false;
+  };
+
+  // `callbacks` and `sources` outlive it. Null: nothing is copied from other servers.
+  Offloads(SharedState& shared, Callbacks& callbacks, SourceServers* sources);
   ~Offloads();
   Offloads(const Offloads&) = delete;
 
+  // Null: nothing is copied from other servers, or no more.
+  const SourceServers* sources() const;
   // Whether copies go on at all, and the client would be told of their end.
   bool can_tell(state::ClientId client) const;
   // What keeps the client from having one more; None: nothing.
@@ -63,9 +84,15 @@ class Offloads {
   bool cancel(const state::FileKey& to, const state::Stateid& stateid, state::ClientId client);
   // `stopped` is run once it was cancelled and writes no more; the one of who asks last. On home.
   state::Wait wait(const state::Stateid& stateid, UniqueFunction<void()> stopped);
+  // `ready` is run once answer() may be asked for; on home.
+  state::Wait answerable(const state::Stateid& stateid, UniqueFunction<void()> ready);
+  // Afterwards what has not ended goes on, and the client is told of its end.
+  Answer answer(const state::Stateid& stateid);
   // The client knows that it ended, or nobody cares any more.
   void forget(const state::Stateid& stateid);
 
+  // Copies from other servers end now, and none begins any more: they would wait for others. Home.
+  void stop_sources();
   // From now on every copy ends with its next piece; `done` runs on home when none is left. Home.
   void stop(UniqueFunction<void()> done);
 
@@ -79,13 +106,20 @@ class Offloads {
               state::ClientId client) const;
   state::Limit limit_held(state::ClientId client) const;
   void start(const JobPtr& job);
+  void cancel_source(const JobPtr& job);
   Task<void> run(JobPtr job);
   Task<v4::nfsstat4> copy_all(Job& job);
+  // Copies from other servers (offload_source.cc).
+  Task<v4::nfsstat4> open_source(Job& job, std::unique_ptr<SourceFile>& source);
+  Task<void> close_source(JobPtr job, std::unique_ptr<SourceFile> source);
+  bool is_enough(const Job& job) const;
+  void note_piece(Job& job);
   bool given_up(const Job& job) const;
   v4::nfsstat4 admit(Job& job) const;
   Task<v4::nfsstat4> admit_patiently(Job& job) const;
   v4::nfsstat4 check(const Job& job) const;
   void finish(const JobPtr& job, v4::nfsstat4 status);
+  void abandon(const JobPtr& job);
 
   SharedState& shared_;
   Callbacks& callbacks_;
@@ -93,7 +127,9 @@ class Offloads {
   std::map<std::array<std::byte, 12>, JobPtr> jobs_;
   std::uint64_t last_ = 0;
   std::size_t running_ = 0;  // on home
+  std::set<Job*> reading_;   // of these, from other servers; on home
   bool stopping_ = false;
+  SourceServers* sources_;  // null: none
   UniqueFunction<void()> stopped_;
 };
 

@@ -46,6 +46,7 @@ Task<v4::ALLOCATE4res> allocate(Compound& compound, v4::ALLOCATE4args& args);
 Task<v4::DEALLOCATE4res> deallocate(Compound& compound, v4::DEALLOCATE4args& args);
 Task<v4::CLONE4res> clone(Compound& compound, v4::CLONE4args& args);
 Task<v4::COPY4res> copy(Compound& compound, v4::COPY4args& args);
+Task<v4::COPY4res> copy_from_server(Compound& compound, v4::COPY4args& args);
 v4::COPY_NOTIFY4res copy_notify(Compound& compound, v4::COPY_NOTIFY4args& args);
 v4::OFFLOAD_STATUS4res offload_status(Compound& compound, v4::OFFLOAD_STATUS4args& args);
 Task<v4::OFFLOAD_CANCEL4res> offload_cancel(Compound& compound, v4::OFFLOAD_CANCEL4args& args);

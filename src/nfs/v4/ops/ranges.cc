@@ -1,7 +1,6 @@
 #include "nfs/v4/ops/ranges.h"
 
 #include "nfs/v4/compound/status.h"
-#include "nfs/v4/ops/file_copy.h"
 
 namespace stag::nfs::nfs4 {
 
@@ -20,12 +19,6 @@ Task<v4::nfsstat4> read_status(const ExportObject& file, vfs::Status refusal) {
     if (attributes && attributes->type != vfs::FileType::Regular) co_return v4::NFS4ERR_WRONG_TYPE;
   }
   co_return to_nfsstat4(refusal);
-}
-
-Task<v4::nfsstat4> copy_status(const FileCopy& copy, vfs::Status refusal) {
-  const v4::nfsstat4 status = co_await range_status(copy.from(), refusal);
-  if (status == v4::NFS4ERR_WRONG_TYPE) co_return status;
-  co_return co_await range_status(copy.to(), refusal);
 }
 
 }  // namespace stag::nfs::nfs4

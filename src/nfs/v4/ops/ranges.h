@@ -12,8 +12,4 @@ Task<v4::nfsstat4> range_status(const ExportObject& file, vfs::Status refusal);
 // directories and symbolic links (15.10.3, RFC 8881 18.22.3).
 Task<v4::nfsstat4> read_status(const ExportObject& file, vfs::Status refusal);
 
-class FileCopy;
-// What a store refused of a copy.
-Task<v4::nfsstat4> copy_status(const FileCopy& copy, vfs::Status refusal);
-
 }  // namespace stag::nfs::nfs4

@@ -24,7 +24,7 @@ class Nfs4DelegationsServed : public Nfs4Served {
 
   using Nfs4Served::Nfs4Served;
   void SetUp() override {
-    nfs4_.start_callbacks(loop_);
+    nfs4_.start_callbacks(loop_, nullptr, sources());
     set_up_session("the other");
     const Opened made = create("file");
     close(made);
@@ -74,6 +74,8 @@ class Nfs4DelegationsServed : public Nfs4Served {
             nfs::v4::RECLAIM_COMPLETE4args{})});
     return ok;
   }
+  // Servers that are copied from.
+  virtual nfs::nfs4::SourceServers* sources() { return nullptr; }
   virtual void set_up_holder() { make_session(holder_args(exchange_id("the holder"))); }
 
   nfs::v4::open_delegation4 open_for(std::uint32_t access, std::uint32_t want = 0,

@@ -1,0 +1,78 @@
+// COPY from another server (RFC 7862 4.5, 4.6.2, 15.2): this one reads there as a client of its
+// own, by the copy stateid that the client was given (COPY_NOTIFY), and as the user who the
+// client's is here (decision 0072). Offloads copies; here is what waits for it.
+#include "base/completion.h"
+#include "nfs/v4/compound/limit_notes.h"
+#include "nfs/v4/ops/copy_source.h"
+#include "nfs/v4/ops/offloads.h"
+#include "nfs/v4/ops/operations.h"
+#include "nfs/v4/ops/stateids.h"
+
+namespace stag::nfs::nfs4 {
+namespace {
+
+v4::COPY4res results_of(const Offloads::Answer& answer, const state::Stateid& stateid,
+                        std::uint64_t verifier) {
+  if (answer.status != v4::NFS4_OK) return {answer.status, {}};
+  v4::COPY4res results;
+  v4::COPY4resok& ok = results.cr_resok4();
+  ok.cr_requirements = {true, !answer.goes_on};
+  if (answer.goes_on) ok.cr_response.wr_callback_id.push_back(to_stateid4(stateid));
+  ok.cr_response.wr_count = answer.count;
+  ok.cr_response.wr_committed = static_cast<v4::stable_how4>(answer.committed);
+  store_be(ok.cr_response.wr_writeverf.data(), verifier);
+  return results;
+}
+
+// Until answer() says something. Without memory to wait with there is nobody to answer.
+Task<Offloads::Answer> answered(Compound& compound, Offloads& offloads,
+                                const state::Stateid& stateid) {
+  Loop& loop = compound.admission().call().loop();
+  try {
+    const auto ready = std::make_shared<Completion<Ok>>();
+    const state::Wait wait = offloads.answerable(
+        stateid, [&loop, ready] { loop.post([ready] { ready->complete(Ok{}); }); });
+    if (wait == state::Wait::Begun) co_await *ready;
+  } catch (const std::bad_alloc&) {
+    offloads.cancel(compound.object().key(), stateid, compound.life()->clientid);
+  }
+  co_return offloads.answer(stateid);
+}
+
+}  // namespace
+
+// Beyond the limits of copies that go on the client is to come again: it would hold a connection.
+Task<v4::COPY4res> copy_from_server(Compound& compound, v4::COPY4args& args) {
+  Offloads* const offloads = compound.shared().offloads.load(std::memory_order_acquire);
+  auto source = source_of(compound, offloads, args);
+  if (!source) co_return v4::COPY4res{source.error(), {}};
+  const ExportObject to = compound.object();
+  if (to.read_only()) co_return v4::COPY4res{v4::NFS4ERR_ROFS, {}};
+  const Permitted permitted =
+      co_await check_stateid_patiently(compound, to, args.ca_dst_stateid, state::Touch::Write);
+  if (!permitted) co_return v4::COPY4res{permitted.error(), {}};
+  const auto to_stateid = compound.meant(args.ca_dst_stateid);
+  const std::uint64_t verifier = compound.shared().server.write_verifier(to.store());
+  const FileCopy copy(to, {args.ca_src_offset, args.ca_dst_offset, args.ca_count});
+  const state::LifePtr& life = compound.life();
+  const Admission& admission = compound.admission();
+  const auto begun = offloads->begin({copy,
+                                      admission.shared_exports(),
+                                      admission.call().origin(),
+                                      admission.call().caller(),
+                                      life,
+                                      compound.slot()->slot,
+                                      {},
+                                      *to_stateid,
+                                      verifier,
+                                      permitted->another(),
+                                      *std::move(source)});
+  if (!begun) {
+    note_limit(compound, Reason::Nfs4CopiesTooMany, offloads->limit_at(life->clientid));
+    co_return v4::COPY4res{v4::NFS4ERR_DELAY, {}};
+  }
+  const Offloads::Answer answer = co_await answered(compound, *offloads, *begun);
+  co_return results_of(answer, *begun, verifier);
+}
+
+}  // namespace stag::nfs::nfs4

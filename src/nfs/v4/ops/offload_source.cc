@@ -1,0 +1,95 @@
+// Copies from other servers while they are read from: how long these may take, and what the COPY
+// that waits for one is answered.
+#include <mutex>
+
+#include "base/reason.h"
+#include "nfs/v4/compound/shared_state.h"
+#include "nfs/v4/ops/offload_job.h"
+#include "nfs/v4/ops/patient_source.h"
+
+namespace stag::nfs::nfs4 {
+namespace {
+
+// How long a synchronous COPY goes on: for less than a client waits for its answer.
+constexpr Duration kSynchronously = std::chrono::seconds(20);
+
+}  // namespace
+
+const SourceServers* Offloads::sources() const {
+  const bool none = shared_.options.copies == 0 || shared_.options.copies_of_client == 0;
+  const std::lock_guard lock(mutex_);
+  return none ? nullptr : sources_;
+}
+
+// What fails to connect may be there by another of its addresses.
+Task<v4::nfsstat4> Offloads::open_source(Job& job, std::unique_ptr<SourceFile>& source) {
+  reading_.insert(&job);
+  job.began = callbacks_.home().now();
+  v4::nfsstat4 status = v4::NFS4ERR_OFFLOAD_DENIED;
+  for (const SourcePlace& place : job.work.source->places) {
+    if (sources_ == nullptr || job.waits.cancelled() || given_up(job)) break;
+    auto patient = std::make_unique<PatientSource>(callbacks_.home(), job.waits, place.at);
+    status = co_await patient->open(*sources_, place, job.work.source->args);
+    if (status != v4::NFS4_OK) continue;
+    source = std::move(patient);
+    const bool synchronous = job.work.source->synchronous;
+    co_return co_await job.work.copy.read_from(*source,
+                                               synchronous ? kLargestAnswer : ~std::uint64_t{0});
+  }
+  co_return status;
+}
+
+// The client does not wait for it.
+Task<void> Offloads::close_source(JobPtr job, std::unique_ptr<SourceFile> source) {
+  try {
+    if (source != nullptr) co_await source->close();
+  } catch (const std::bad_alloc&) {
+    // The source forgets this reader when its lease is over.
+  }
+  reading_.erase(job.get());
+}
+
+bool Offloads::is_enough(const Job& job) const {
+  if (!job.work.source || !job.work.source->synchronous) return false;
+  return callbacks_.home().now() - job.began >= kSynchronously;
+}
+
+void Offloads::note_piece(Job& job) {
+  if (!job.work.source || job.work.source->synchronous || job.work.copy.done()) return;
+  UniqueFunction<void()> ready;
+  {
+    const std::lock_guard lock(mutex_);
+    job.answerable = true;
+    ready = std::move(job.ready);
+  }
+  if (ready) ready();
+}
+
+state::Wait Offloads::answerable(const state::Stateid& stateid, UniqueFunction<void()> ready) {
+  const std::lock_guard lock(mutex_);
+  const auto found = jobs_.find(stateid.other);
+  if (found == jobs_.end() || found->second->answerable) return state::Wait::NoNeed;
+  found->second->ready = std::move(ready);
+  return state::Wait::Begun;
+}
+
+// What was copied before a fault is told, and the fault to the one who asks for the rest.
+Offloads::Answer Offloads::answer(const state::Stateid& stateid) {
+  const std::lock_guard lock(mutex_);
+  const auto found = jobs_.find(stateid.other);
+  if (found == jobs_.end()) return {.status = v4::NFS4ERR_SERVERFAULT};
+  const JobPtr job = found->second;
+  Answer answer{.count = job->count.load()};
+  job->awaited = false;
+  answer.goes_on = !job->complete;
+  if (answer.goes_on) return answer;
+  jobs_.erase(found);
+  answer.committed = job->work.copy.committed();
+  if (answer.count != 0) return answer;
+  answer.status = *job->complete;
+  const bool ended_early = answer.status == v4::NFS4_OK && !job->work.copy.done();
+  if (ended_early) answer.status = v4::NFS4ERR_OFFLOAD_DENIED;
+  return answer;
+}
+
+}  // namespace stag::nfs::nfs4
