@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "xdr/decoder.h"
+#include "nfs/ulb/nfs4_client.h"
 #include "xdr/encoder.h"
 
 namespace stag::nfs::client::nfs4 {
@@ -89,6 +89,7 @@ bool read_acl(xdr::Decoder& from, Values& to) {
   constexpr std::uint32_t kLeastEntry = 16;
   std::uint32_t count = 0;
   if (!from.count(count, kMostEntries, kLeastEntry)) return false;
+  to.has_acl = true;
   to.acl.resize(count);
   for (Nfs4Ace& ace : to.acl)
     if (!from.integers(ace.type, ace.flags, ace.mask) ||
@@ -162,6 +163,29 @@ constexpr auto kReaders = [] {
   return readers;
 }();
 
+// The attributes that a server says it gives; none of those that are known is in a third word.
+struct Mask {
+  void add(std::size_t place, std::uint32_t word) {
+    if (place < 2)
+      known |= std::uint64_t{word} << 32 * place;
+    else
+      others = others || word != 0;
+  }
+  std::uint64_t known = 0;
+  bool others = false;
+};
+
+void read_values(const Mask& mask, Buffer values, Values& to) {
+  to.state = Values::State::Unreadable;
+  if (mask.others) return;
+  xdr::Decoder decoder(std::move(values));
+  for (std::uint64_t left = mask.known; left != 0; left &= left - 1) {
+    const auto read = kReaders[static_cast<std::size_t>(std::countr_zero(left))];
+    if (read == nullptr || !read(decoder, to)) return;
+  }
+  if (decoder.finish().ok()) to.state = Values::State::Whole;
+}
+
 // The values that `write` encodes.
 template <class Write>
 v4::fattr4 encoded_fattr4(std::initializer_list<std::uint32_t> numbers, Write write) {
@@ -198,66 +222,90 @@ bool has(const v4::bitmap4& bitmap, std::uint32_t number) {
   return word < bitmap.size() && (bitmap[word] >> (number % 32) & 1) != 0;
 }
 
-const v4::bitmap4& node_attributes() {
-  static const v4::bitmap4 kBitmap =
+AskedAttributes::AskedAttributes(v4::bitmap4 numbers)
+    : bitmap(std::move(numbers)), results_max(ulb::nfs4_getattr_max(bitmap)) {}
+
+const AskedAttributes& node_attributes() {
+  static const AskedAttributes kAsked(
       bitmap_of({v4::FATTR4_TYPE, v4::FATTR4_CHANGE, v4::FATTR4_SIZE, v4::FATTR4_FSID,
                  v4::FATTR4_FILEID, v4::FATTR4_MODE, v4::FATTR4_NUMLINKS, v4::FATTR4_OWNER,
                  v4::FATTR4_OWNER_GROUP, v4::FATTR4_RAWDEV, v4::FATTR4_SPACE_USED,
-                 v4::FATTR4_TIME_ACCESS, v4::FATTR4_TIME_METADATA, v4::FATTR4_TIME_MODIFY});
-  return kBitmap;
+                 v4::FATTR4_TIME_ACCESS, v4::FATTR4_TIME_METADATA, v4::FATTR4_TIME_MODIFY}));
+  return kAsked;
 }
 
-const v4::bitmap4& entry_attributes() {
-  static const v4::bitmap4 kBitmap = [] {
+const AskedAttributes& entry_attributes() {
+  static const AskedAttributes kAsked([] {
     v4::bitmap4 bitmap =
         bitmap_of({v4::FATTR4_RDATTR_ERROR, v4::FATTR4_FILEHANDLE, v4::FATTR4_MOUNTED_ON_FILEID});
-    for (std::size_t i = 0; i < bitmap.size(); ++i) bitmap[i] |= node_attributes()[i];
+    for (std::size_t i = 0; i < bitmap.size(); ++i) bitmap[i] |= node_attributes().bitmap[i];
     return bitmap;
-  }();
-  return kBitmap;
+  }());
+  return kAsked;
 }
 
-const v4::bitmap4& usage_attributes() {
-  static const v4::bitmap4 kBitmap =
+const AskedAttributes& usage_attributes() {
+  static const AskedAttributes kAsked(
       bitmap_of({v4::FATTR4_FILES_AVAIL, v4::FATTR4_FILES_FREE, v4::FATTR4_FILES_TOTAL,
-                 v4::FATTR4_SPACE_AVAIL, v4::FATTR4_SPACE_FREE, v4::FATTR4_SPACE_TOTAL});
-  return kBitmap;
+                 v4::FATTR4_SPACE_AVAIL, v4::FATTR4_SPACE_FREE, v4::FATTR4_SPACE_TOTAL}));
+  return kAsked;
 }
 
-const v4::bitmap4& info_attributes() {
-  static const v4::bitmap4 kBitmap =
+const AskedAttributes& info_attributes() {
+  static const AskedAttributes kAsked(
       bitmap_of({v4::FATTR4_LINK_SUPPORT, v4::FATTR4_SYMLINK_SUPPORT, v4::FATTR4_LEASE_TIME,
                  v4::FATTR4_CANSETTIME, v4::FATTR4_MAXFILESIZE, v4::FATTR4_MAXREAD,
-                 v4::FATTR4_MAXWRITE, v4::FATTR4_TIME_DELTA});
-  return kBitmap;
+                 v4::FATTR4_MAXWRITE, v4::FATTR4_TIME_DELTA}));
+  return kAsked;
 }
 
-const v4::bitmap4& name_attributes() {
-  static const v4::bitmap4 kBitmap = bitmap_of(
+const AskedAttributes& name_attributes() {
+  static const AskedAttributes kAsked(bitmap_of(
       {v4::FATTR4_CASE_INSENSITIVE, v4::FATTR4_CASE_PRESERVING, v4::FATTR4_CHOWN_RESTRICTED,
-       v4::FATTR4_MAXLINK, v4::FATTR4_MAXNAME, v4::FATTR4_NO_TRUNC});
-  return kBitmap;
+       v4::FATTR4_MAXLINK, v4::FATTR4_MAXNAME, v4::FATTR4_NO_TRUNC}));
+  return kAsked;
 }
 
-const v4::bitmap4& acl_attribute() {
-  static const v4::bitmap4 kBitmap = bitmap_of({v4::FATTR4_ACL});
-  return kBitmap;
+const AskedAttributes& acl_attribute() {
+  static const AskedAttributes kAsked(bitmap_of({v4::FATTR4_ACL}));
+  return kAsked;
 }
 
-bool read_values(const v4::fattr4& from, Values& to) {
-  xdr::Decoder decoder(from.attr_vals.flatten());
-  for (std::size_t word = 0; word < from.attrmask.size(); ++word)
-    for (std::uint32_t left = from.attrmask[word]; left != 0; left &= left - 1) {
-      const std::size_t number = word * 32 + static_cast<std::size_t>(std::countr_zero(left));
-      const auto read = number < kReaders.size() ? kReaders[number] : nullptr;
-      if (read == nullptr || !read(decoder, to)) return false;
-    }
-  return decoder.finish().ok();
+const AskedAttributes& change_attribute() {
+  static const AskedAttributes kAsked(bitmap_of({v4::FATTR4_CHANGE}));
+  return kAsked;
+}
+
+const AskedAttributes& lease_attribute() {
+  static const AskedAttributes kAsked(bitmap_of({v4::FATTR4_LEASE_TIME}));
+  return kAsked;
+}
+
+bool decode_values(xdr::Decoder& from, Values& to) {
+  if (to.state != Values::State::Absent) to = Values();
+  v4::nfsstat4 status{};
+  if (!v4::decode(from, status)) return false;
+  if (status != v4::NFS4_OK) return true;
+  std::uint32_t words = 0;
+  Mask mask;
+  if (!from.count(words, xdr::kUnbounded, 4)) return false;
+  for (std::uint32_t place = 0, word = 0; place < words; ++place) {
+    if (!from.u32(word)) return false;
+    mask.add(place, word);
+  }
+  Bytes values;
+  if (!from.inline_opaque(values, xdr::kUnbounded)) return false;
+  read_values(mask, Buffer::borrow(values), to);
+  return true;
 }
 
 std::optional<Values> values_of(const v4::fattr4& from) {
   std::optional<Values> values(std::in_place);
-  if (!read_values(from, *values)) values.reset();
+  Mask mask;
+  for (std::size_t place = 0; place < from.attrmask.size(); ++place)
+    mask.add(place, from.attrmask[place]);
+  read_values(mask, from.attr_vals.flatten(), *values);
+  if (!values->whole()) values.reset();
   return values;
 }
 
