@@ -18,11 +18,13 @@ class Exchange : public rpc::Client::AnyExchange {
       : AnyExchange(client, v4::NFSPROC4_COMPOUND::program, v4::NFSPROC4_COMPOUND::version,
                     v4::NFSPROC4_COMPOUND::number, options),
         request_(request),
-        with_sequence_(sequence != nullptr) {
+        with_sequence_(sequence != nullptr),
+        sent_(client.channel().loop().now()) {
     request.encode(encoder_, minor, sequence);
     message_.reply = request.reply_bound(with_sequence_);
     if (options.results_max) limit_results();
   }
+  TimePoint sent() const { return sent_; }
   // Of the Reply that send() has yielded, before the caller suspends again (ReplyMessage). Why
   // there are none, else they are in the Request.
   std::optional<rpc::CallError> take(Result<rpc::ReplyMessage, rpc::CallError>& reply) {
@@ -34,6 +36,7 @@ class Exchange : public rpc::Client::AnyExchange {
  private:
   Request& request_;
   const bool with_sequence_;
+  const TimePoint sent_;
 };
 
 }  // namespace stag::nfs::client::nfs4

@@ -89,8 +89,8 @@ Task<Outcome<Ok>> Nfs4::ask(OperationContext context, Handle object, const Asked
 
 Task<Outcome<Attributes>> Nfs4::getattr(OperationContext context, Handle object) {
   Delegations& delegations = client_->delegations();
-  const Attributes* const known = client_->lapsed() ? nullptr : delegations.attributes(object);
-  if (known != nullptr) co_return *known;
+  const Attributes* const known = delegations.attributes(object);
+  if (known != nullptr && !client_->lapsed()) co_return *known;
   const std::uint64_t as_of = delegations.changes();
   Values got;
   Request request;

@@ -60,12 +60,13 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::take_claim(OperationContext
                                                                 const ProtocolOptions& options) {
   // Before it waits for a turn, in which the program may close what is claimed.
   Request request = request_of(claim);
+  request.once_only(false);
   fill_in_owner(request);
   Outcome<Taken> taken = co_await take_turn(context, options);
   if (!taken) co_return Failure{taken.error()};
   if (taken->fate != Fate::Go) co_return Attempt{taken->fate, v4::NFS4_OK};
   Outcome<Attempt> came =
-      co_await send_with(std::move(taken->turn), true, context, request, options);
+      co_await send_in(std::move(taken->turn), context, request, options);
   if (!came || (came->fate != Fate::Go && came->fate != Fate::Gone)) co_return came;
   if (came->fate == Fate::Go && asks_to_wait(came->status)) {
     came->fate = Fate::Later;
@@ -103,11 +104,11 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::complete_reclaim(
   if (!taken) co_return Failure{taken.error()};
   if (taken->fate != Fate::Go) co_return Attempt{taken->fate, v4::NFS4_OK};
   Request request;
-  const std::size_t at = request.add(v4::OP_RECLAIM_COMPLETE);
+  const std::size_t at = request.once_only(false).add(v4::OP_RECLAIM_COMPLETE);
   Values lease;
   ask_for_lease(request, lease);
   Outcome<Attempt> came =
-      co_await send_with(std::move(taken->turn), true, context, request, options);
+      co_await send_in(std::move(taken->turn), context, request, options);
   // It was done, whatever its results were.
   if (came && came->fate == Fate::Gone) {
     came->fate = session_.on_reclaim_complete(v4::NFS4_OK);

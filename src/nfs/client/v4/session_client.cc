@@ -4,7 +4,6 @@
 #include <random>
 
 #include "nfs/client/protocol/retrying_client.h"
-#include "nfs/client/v4/exchange.h"
 #include "nfs/client/v4/in_progress.h"
 #include "nfs/client/v4/status.h"
 #include "nfs/ulb/nfs4_client.h"
@@ -100,8 +99,8 @@ SessionClient::HeldTurn::~HeldTurn() {
 // As many as there are free slots, which a SEQUENCE may have made more; without a session there is
 // nothing to wait for. Whoever's time is over takes none, and the next one is woken.
 void SessionClient::wake_waiting() {
-  while ((session_.slots().has_free() || !session_.has_session()) && waiting_.wake_one()) {
-  }
+  while (!waiting_.empty() && (session_.slots().has_free() || !session_.has_session()))
+    waiting_.wake_one();
 }
 
 // What came of a call that was sent in this turn; Fate::Unbound: it goes again.
@@ -122,29 +121,44 @@ void SessionClient::note_results(const Turn& turn, const Request& request, Outco
   note_flags();
 }
 
-Task<Outcome<SessionClient::Attempt>> SessionClient::send_with(HeldTurn held, bool keep,
-                                                               OperationContext context,
-                                                               Request& request,
-                                                               const ProtocolOptions& options) {
-  const Turn turn = held.turn();
-  for (;;) {
-    const rpc::CallOptions call = call_options(context, request, options);
-    const v4::SEQUENCE4args sequence = session_.sequence(turn, keep);
-    const TimePoint sent = channel().loop().now();
-    Exchange exchange(rpc_, minor_, &sequence, request, call);
-    Result<rpc::ReplyMessage, rpc::CallError> reply = co_await exchange.send();
-    Outcome<Attempt> came = attempt_of(context, request, exchange.take(reply));
-    note_results(turn, request, came, sent);
-    if (!came || came->fate != Fate::Unbound) {
-      held.release();
-      wake_waiting();
-      if (came && came->fate == Fate::Go) note_lock(request);
-      co_return came;
-    }
-    const Outcome<Fate> bound = co_await bound_for(turn, context, options);
-    if (!bound) co_return Failure{bound.error()};
-    if (*bound != Fate::Go) co_return Attempt{*bound, v4::NFS4ERR_DELAY};
-  }
+Exchange SessionClient::exchange_in(const Turn& turn, Request& request,
+                                    const rpc::CallOptions& call) {
+  const v4::SEQUENCE4args sequence = session_.sequence(turn, request.runs_once_only());
+  return Exchange(rpc_, minor_, &sequence, request, call);
+}
+
+// The turn has ended with the call, but for Fate::Unbound.
+Outcome<SessionClient::Attempt> SessionClient::ended(
+    OperationContext context, HeldTurn& held, Request& request, Exchange& exchange,
+    Result<rpc::ReplyMessage, rpc::CallError>& reply) {
+  Outcome<Attempt> came = attempt_of(context, request, exchange.take(reply));
+  note_results(held.turn(), request, came, exchange.sent());
+  if (came && came->fate == Fate::Unbound) return came;
+  held.release();
+  wake_waiting();
+  if (came && came->fate == Fate::Go) note_lock(request);
+  return came;
+}
+
+Task<Outcome<SessionClient::Attempt>> SessionClient::send_in(HeldTurn held,
+                                                             OperationContext context,
+                                                             Request& request,
+                                                             const ProtocolOptions& options) {
+  const rpc::CallOptions call = call_options(context, request, options);
+  Exchange exchange = exchange_in(held.turn(), request, call);
+  Result<rpc::ReplyMessage, rpc::CallError> reply = co_await exchange.send();
+  Outcome<Attempt> came = ended(context, held, request, exchange, reply);
+  if (came && came->fate == Fate::Unbound)
+    came = co_await bind_and_send_in(std::move(held), context, request, options);
+  co_return came;
+}
+
+Task<Outcome<SessionClient::Attempt>> SessionClient::bind_and_send_in(
+    HeldTurn held, OperationContext context, Request& request, const ProtocolOptions& options) {
+  const Outcome<Fate> bound = co_await bound_for(held.turn(), context, options);
+  if (!bound) co_return Failure{bound.error()};
+  if (*bound != Fate::Go) co_return Attempt{*bound, v4::NFS4ERR_DELAY};
+  co_return co_await send_in(std::move(held), context, request, options);
 }
 
 Task<Outcome<SessionClient::Taken>> SessionClient::settled(OperationContext context, HeldTurn held,
@@ -155,14 +169,12 @@ Task<Outcome<SessionClient::Taken>> SessionClient::settled(OperationContext cont
   nothing.results_max = session::Session::kCachedMax;
   for (;;) {
     const rpc::CallOptions call = call_options(context, nothing, options);
-    const v4::SEQUENCE4args sequence = session_.sequence(turn, false);
-    const TimePoint sent = channel().loop().now();
-    Exchange exchange(rpc_, minor_, &sequence, nothing, call);
+    Exchange exchange = exchange_in(turn, nothing, call);
     Result<rpc::ReplyMessage, rpc::CallError> reply = co_await exchange.send();
     if (const auto fault = exchange.take(reply)) co_return Failure{Error::of_call(context, *fault)};
     heard_ = channel().loop().now();
     if (nothing.sequence_result() == nullptr) co_return Taken{Fate::Broken, {}};
-    const Fate fate = session_.on_settling(turn, *nothing.sequence_result(), sent);
+    const Fate fate = session_.on_settling(turn, *nothing.sequence_result(), exchange.sent());
     if (fate != Fate::Unbound) {
       if (fate != Fate::Go) held.release();
       wake_waiting();
@@ -230,15 +242,7 @@ bool SessionClient::fill_in(Request& request) {
 Task<Outcome<SessionClient::Attempt>> SessionClient::attempt(OperationContext context,
                                                              Request& request,
                                                              const ProtocolOptions& options) {
-  if (minor_ == 0) return attempt_v40(context, request, options);
-  if (ready() && session_.slots().has_certain() && fill_in(request))
-    return send_with(HeldTurn(*this, *session_.take()), request.runs_once_only(), context, request,
-                     options);
-  return attempt_when_ready(context, request, options);
-}
-
-Task<Outcome<SessionClient::Attempt>> SessionClient::attempt_when_ready(
-    OperationContext context, Request& request, const ProtocolOptions& options) {
+  if (minor_ == 0) co_return co_await attempt_v40(context, request, options);
   begin_to_wait(context);
   if (!ready()) {
     const Outcome<Ok> recovered = co_await recover(context, options);
@@ -248,8 +252,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::attempt_when_ready(
   Outcome<Taken> taken = co_await take_turn(context, options);
   if (!taken) co_return Failure{taken.error()};
   if (taken->fate != Fate::Go) co_return Attempt{taken->fate, v4::NFS4ERR_DELAY};
-  co_return co_await send_with(std::move(taken->turn), request.runs_once_only(), context, request,
-                               options);
+  co_return co_await send_in(std::move(taken->turn), context, request, options);
 }
 
 Task<Outcome<Reply>> SessionClient::run(OperationContext context, Request& request,
@@ -257,7 +260,19 @@ Task<Outcome<Reply>> SessionClient::run(OperationContext context, Request& reque
   // What this client changes, it does not remember as it was, nor as it was seen meanwhile.
   const bool changes = request.changes_files();
   if (changes) delegations_.on_change();
-  Outcome<Attempt> came = co_await attempt(context, request, options);
+  Outcome<Attempt> came = Attempt{};
+  // Where nothing is to be waited for or recovered before, without a coroutine in between.
+  if (minor_ > 0 && ready() && session_.slots().has_certain() && fill_in(request)) {
+    HeldTurn held(*this, *session_.take());
+    const rpc::CallOptions call = call_options(context, request, options);
+    Exchange exchange = exchange_in(held.turn(), request, call);
+    Result<rpc::ReplyMessage, rpc::CallError> reply = co_await exchange.send();
+    came = ended(context, held, request, exchange, reply);
+    if (came && came->fate == Fate::Unbound)
+      came = co_await bind_and_send_in(std::move(held), context, request, options);
+  } else {
+    came = co_await attempt(context, request, options);
+  }
   if (came && !(came->fate == Fate::Go && request.expects(came->status)))
     came = co_await try_again(*std::move(came), context, request, options);
   if (changes) {

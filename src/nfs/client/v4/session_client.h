@@ -33,6 +33,7 @@
 #include "nfs/client/v4/callback_service.h"
 #include "nfs/client/v4/callback_service_v40.h"
 #include "nfs/client/v4/delegations.h"
+#include "nfs/client/v4/exchange.h"
 #include "nfs/client/v4/offloads.h"
 #include "nfs/client/v4/operations.h"
 #include "nfs/client/v4/owners_v40.h"
@@ -151,17 +152,21 @@ class SessionClient final : private Recalled {
     Turn turn_;
   };
 
-  // One coroutine where nothing is to be waited for or recovered before.
   Task<Outcome<Attempt>> attempt(OperationContext context, Request& request,
                                  const ProtocolOptions& options);
-  Task<Outcome<Attempt>> attempt_when_ready(OperationContext context, Request& request,
-                                            const ProtocolOptions& options);
   Task<Outcome<Attempt>> try_again(Attempt tried, OperationContext context, Request& request,
                                    const ProtocolOptions& options);
   // Without a session.
   Task<Outcome<Attempt>> send(OperationContext context, Request& request, rpc::CallOptions call);
-  Task<Outcome<Attempt>> send_with(HeldTurn held, bool keep, OperationContext context,
-                                   Request& request, const ProtocolOptions& options);
+  // In a turn that is certain. send_in() begins with the exchange, bind_and_send_in() is for a turn
+  // whose call came to Fate::Unbound.
+  Exchange exchange_in(const Turn& turn, Request& request, const rpc::CallOptions& call);
+  Outcome<Attempt> ended(OperationContext context, HeldTurn& held, Request& request,
+                         Exchange& exchange, Result<rpc::ReplyMessage, rpc::CallError>& reply);
+  Task<Outcome<Attempt>> send_in(HeldTurn held, OperationContext context, Request& request,
+                                 const ProtocolOptions& options);
+  Task<Outcome<Attempt>> bind_and_send_in(HeldTurn held, OperationContext context, Request& request,
+                                          const ProtocolOptions& options);
   // Of one operation, at kAlone, that needs no session.
   static constexpr std::size_t kAlone = 1;
   Task<Outcome<Attempt>> alone(OperationContext context, Request& request, rpc::CallOptions call);
