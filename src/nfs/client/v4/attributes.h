@@ -40,6 +40,9 @@ struct Values {
   enum class State : std::uint8_t { Absent, Unreadable, Whole };
   State state = State::Absent;
   bool whole() const { return state == State::Whole; }
+  void forget() {
+    if (state != State::Absent) *this = Values();
+  }
   // Whole, and those of an object.
   bool describe_node() const { return whole() && has_type; }
 
@@ -55,7 +58,7 @@ struct Values {
   bool has_acl = false;
   Nfs4Acl acl{};
 };
-// Decodes the results of a GETATTR, behind their number. False: they are no GETATTR4res.
+// Decodes those of a GETATTR that succeeded, behind its status. False: they are no GETATTR4resok.
 [[nodiscard]] bool decode_values(xdr::Decoder& from, Values& to);
 // nullopt: unreadable.
 std::optional<Values> values_of(const v4::fattr4& from);

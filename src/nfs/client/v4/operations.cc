@@ -21,8 +21,9 @@ void Request::encode(xdr::Encoder& to, std::uint32_t minor,
       to.u32(v4::OP_PUTFH);
       to.opaque(xdr::kNoItem, handle->bytes());
     } else {
-      to.u32(v4::OP_GETATTR);
-      v4::encode_bitmap4(to, std::get<Getattr>(each).asked->bitmap);
+      const v4::bitmap4& asked = std::get<Getattr>(each).asked->bitmap;
+      to.u32s(v4::OP_GETATTR, static_cast<std::uint32_t>(asked.size()));
+      for (const std::uint32_t word : asked) to.u32(word);
     }
   }
 }
@@ -43,6 +44,8 @@ rpc::ReplyBound Request::reply_bound(bool with_sequence) const {
 
 bool Request::decode_results(xdr::Decoder& from, bool with_sequence) {
   results_.clear();
+  for (const Operation& each : operations_)
+    if (const Getattr* const getattr = std::get_if<Getattr>(&each)) getattr->to->forget();
   sequenced_ = false;
   answered_ = with_sequence ? 0 : 1;
   Bytes tag;
@@ -62,7 +65,7 @@ bool Request::decode_results(xdr::Decoder& from, bool with_sequence) {
 
 // Whether the result with this number is that of the operation `asked`. One that the server does
 // not know has the number ILLEGAL in the results.
-bool Request::is_of(v4::nfs_opnum4 asked, v4::nfs_opnum4 number) {
+bool Request::is_of(std::uint32_t asked, std::uint32_t number) {
   const bool unknown = status_ == v4::NFS4ERR_OP_ILLEGAL || status_ == v4::NFS4ERR_NOTSUPP;
   in_order_ = in_order_ && (number == asked || unknown);
   return number == asked;
@@ -76,16 +79,17 @@ bool Request::decode_result(xdr::Decoder& from, std::size_t place) {
     return v4::decode(from, result.value) &&
            is_of(std::get<AnyOperation>(*asked).op.argop, result.value.resop);
   }
-  v4::nfs_opnum4 number{};
-  if (!v4::decode(from, number)) return false;
+  std::uint32_t number = 0;
+  std::uint32_t status = 0;
+  if (!from.u32(number)) return false;
   if (asked == nullptr) {
     sequenced_ = is_of(v4::OP_SEQUENCE, number) && v4::decode(from, sequence_);
     return sequenced_;
   }
-  if (const Getattr* const getattr = std::get_if<Getattr>(asked))
-    return is_of(v4::OP_GETATTR, number) && decode_values(from, *getattr->to);
-  v4::nfsstat4 status{};
-  return is_of(v4::OP_PUTFH, number) && v4::decode(from, status);
+  const Getattr* const getattr = std::get_if<Getattr>(asked);
+  if (!is_of(getattr != nullptr ? v4::OP_GETATTR : v4::OP_PUTFH, number) || !from.u32(status))
+    return false;
+  return getattr == nullptr || status != v4::NFS4_OK || decode_values(from, *getattr->to);
 }
 
 OpResult* Request::result(std::size_t place) {

@@ -148,7 +148,7 @@ class Request {
   };
 
   bool decode_result(xdr::Decoder& from, std::size_t place);
-  bool is_of(v4::nfs_opnum4 asked, v4::nfs_opnum4 number);
+  bool is_of(std::uint32_t asked, std::uint32_t number);
 
   InlineVector<Operation, 2> operations_;  // with room for those of a GETATTR, READ or WRITE
   std::optional<std::size_t> open_place_;
