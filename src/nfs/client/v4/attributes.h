@@ -47,7 +47,7 @@ struct Values {
   bool describe_node() const { return whole() && has_type; }
 
   bool has_type = false;
-  Attributes attributes{};
+  Attributes attributes;  // with {}, g++ fills it with zeros first
   std::uint64_t mounted_on_file_id = 0;
   std::optional<Handle> handle{};
   v4::nfsstat4 error = v4::NFS4_OK;  // rdattr_error

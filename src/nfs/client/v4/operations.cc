@@ -66,9 +66,10 @@ bool Request::decode_results(xdr::Decoder& from, bool with_sequence) {
 // Whether the result with this number is that of the operation `asked`. One that the server does
 // not know has the number ILLEGAL in the results.
 bool Request::is_of(std::uint32_t asked, std::uint32_t number) {
+  if (number == asked) return true;
   const bool unknown = status_ == v4::NFS4ERR_OP_ILLEGAL || status_ == v4::NFS4ERR_NOTSUPP;
-  in_order_ = in_order_ && (number == asked || unknown);
-  return number == asked;
+  in_order_ = in_order_ && unknown;
+  return false;
 }
 
 // False: it cannot be read, or is of something else.
