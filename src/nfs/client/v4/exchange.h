@@ -9,7 +9,7 @@
 namespace stag::nfs::client::nfs4 {
 
 // Encodes a Request as it is made, and reads the results into it. `client`, `request` and `options`
-// live until send() has ended.
+// outlive it.
 class Exchange : public rpc::Client::AnyExchange {
  public:
   // `sequence`: what stands in front of the operations; null: nothing.
@@ -24,6 +24,7 @@ class Exchange : public rpc::Client::AnyExchange {
     message_.reply = request.reply_bound(with_sequence_);
     if (options.results_max) limit_results();
   }
+  // By the clock of the Channel's loop.
   TimePoint sent() const { return sent_; }
   // Of the Reply that send() has yielded, before the caller suspends again (ReplyMessage). Why
   // there are none, else they are in the Request.
