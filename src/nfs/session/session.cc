@@ -1,6 +1,7 @@
 #include "nfs/session/session.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "nfs/session/back_channel.h"
 
@@ -182,9 +183,10 @@ v4::SEQUENCE4args Session::sequence(const Slots::Turn& turn, bool keep) const {
   return args;
 }
 
+// g++ compares arrays of bytes one by one.
 bool Session::belongs(const Slots::Turn& turn, const v4::SEQUENCE4resok& results) const {
-  return results.sr_sessionid == sessionid_ && results.sr_slotid == turn.slot &&
-         results.sr_sequenceid == turn.sequence;
+  return std::memcmp(results.sr_sessionid.data(), sessionid_.data(), sessionid_.size()) == 0 &&
+         results.sr_slotid == turn.slot && results.sr_sequenceid == turn.sequence;
 }
 
 void Session::note(const v4::SEQUENCE4resok& results, TimePoint sent) {

@@ -11,7 +11,7 @@ namespace stag::nfs::ulb {
 namespace {
 
 // Encoded sizes in bytes (RFC 8881 section 3).
-constexpr std::uint32_t kOperation = 4 + 4;  // number and status
+constexpr std::uint32_t kOperation = kNfs4StatusMax;
 constexpr std::uint32_t kStateid = 16;
 constexpr std::uint32_t kChangeInfo = 20;
 constexpr std::uint32_t kVerifier = 8;
@@ -72,18 +72,17 @@ std::uint32_t state_results_max(const v4::nfs_argop4& operation) {
     case v4::OP_CREATE_SESSION:
       return 24 + 2 * 32;
     case v4::OP_SEQUENCE:
-      return 16 + 5 * 4;
+      return kNfs4SequenceMax - kOperation;
     default:
       return kStateid;
   }
 }
 
-}  // namespace
-
-std::uint32_t nfs4_results_max(const v4::nfs_argop4& operation) {
+// Without data of READ and READLINK.
+std::uint32_t results_max(const v4::nfs_argop4& operation) {
   switch (operation.argop) {
     case v4::OP_GETATTR:
-      return kOperation + attributes_max(operation.opgetattr().attr_request);
+      return nfs4_getattr_max(operation.opgetattr().attr_request);
     case v4::OP_READDIR:
       return kOperation + listing_max(operation.opreaddir().maxcount);
     case v4::OP_LISTXATTRS:
@@ -109,20 +108,10 @@ std::uint32_t nfs4_results_max(const v4::nfs_argop4& operation) {
   }
 }
 
-namespace {
-
 rpc::ReplyBound compound_bound(const v4::COMPOUND4args& args) {
-  std::uint64_t payload = 4 + 4 + (args.tag.size() + 3) / 4 * 4 + 4;
   rpc::ReplyBound bound;
-  for (const v4::nfs_argop4& operation : args.argarray) {
-    payload += nfs4_results_max(operation);
-    if (operation.argop == v4::OP_READ)
-      bound.items.push_back({v4::item::READ4resok_data, operation.opread().count});
-    if (operation.argop == v4::OP_READLINK)
-      bound.items.push_back({v4::item::READLINK4resok_link, kMaxLinkText});
-  }
-  bound.payload_max = static_cast<std::uint32_t>(
-      std::min<std::uint64_t>(payload, std::numeric_limits<std::uint32_t>::max()));
+  bound.payload_max = kNfs4CompoundMax + static_cast<std::uint32_t>((args.tag.size() + 3) / 4 * 4);
+  for (const v4::nfs_argop4& operation : args.argarray) add_nfs4_results(bound, operation);
   return bound;
 }
 
@@ -135,6 +124,20 @@ constexpr std::array kNfs4Client{
 };
 
 }  // namespace
+
+std::uint32_t nfs4_getattr_max(const v4::bitmap4& asked) {
+  return kOperation + attributes_max(asked);
+}
+
+void add_nfs4_results(rpc::ReplyBound& bound, const v4::nfs_argop4& operation) {
+  const std::uint64_t payload = std::uint64_t{bound.payload_max} + results_max(operation);
+  bound.payload_max = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(payload, std::numeric_limits<std::uint32_t>::max()));
+  if (operation.argop == v4::OP_READ)
+    bound.items.push_back({v4::item::READ4resok_data, operation.opread().count});
+  if (operation.argop == v4::OP_READLINK)
+    bound.items.push_back({v4::item::READLINK4resok_link, kMaxLinkText});
+}
 
 rpc::Binding nfs4_client() {
   return rpc::Binding(kNfs4Client);

@@ -17,8 +17,15 @@ inline constexpr std::uint32_t kUsualUnbounded = 16u << 10;
 
 // Program 100003 version 4.
 rpc::Binding nfs4_client();
-// Bytes of the largest results of `operation`, its number included, without data of READ and
-// READLINK.
-std::uint32_t nfs4_results_max(const v4::nfs_argop4& operation);
+
+// For clients that bound the Reply of their COMPOUNDs themselves. Bytes of status, an empty tag and
+// the count of results; of the largest results of an operation, its number included: one that has
+// only a status, SEQUENCE, and GETATTR of these attributes.
+inline constexpr std::uint32_t kNfs4CompoundMax = 3 * 4;
+inline constexpr std::uint32_t kNfs4StatusMax = 2 * 4;
+inline constexpr std::uint32_t kNfs4SequenceMax = kNfs4StatusMax + 16 + 5 * 4;
+std::uint32_t nfs4_getattr_max(const v4::bitmap4& asked);
+// Adds the largest results of any operation, with an item for the data of READ and READLINK.
+void add_nfs4_results(rpc::ReplyBound& bound, const v4::nfs_argop4& operation);
 
 }  // namespace stag::nfs::ulb

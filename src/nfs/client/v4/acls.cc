@@ -18,9 +18,10 @@ Task<Outcome<Nfs4Acl>> Nfs4::nfs4_acl(OperationContext context, Handle object,
   for (;;) {
     Request request;
     request.put_handle(object);
-    const std::size_t at = request.add(v4::OP_GETATTR, &Op::opgetattr, {acl_attribute()});
+    Values got;
+    request.add_getattr(acl_attribute(), got);
     request.results_max = reply_max;
-    Outcome<Reply> reply = co_await run(context, request);
+    const Outcome<Reply> reply = co_await run(context, request);
     const bool too_long = !reply && reply.error().kind == Error::Kind::Call &&
                           reply.error().call.reason == Reason::RdmaPeerRefusedChunks;
     if (too_long && reply_max < kAclReplyMost && minor() == 0) {
@@ -28,14 +29,11 @@ Task<Outcome<Nfs4Acl>> Nfs4::nfs4_acl(OperationContext context, Handle object,
       continue;
     }
     if (!reply) co_return Failure{reply.error()};
-    auto* got = reply->get(at, &OpResult::opgetattr);
-    const std::optional<Values> values =
-        got == nullptr ? std::nullopt : values_of(got->resok4().obj_attributes);
-    if (!values) co_return Failure{Error::of_protocol(context, "sent a list that cannot be read")};
+    if (!got.whole())
+      co_return Failure{Error::of_protocol(context, "sent a list that cannot be read")};
     // RFC 8881 5.1: what a server does not have, it leaves out.
-    if (got->resok4().obj_attributes.attrmask.empty())
-      co_return Failure{Error::of_status(context, Status::NotSupported)};
-    co_return values->acl;
+    if (!got.has_acl) co_return Failure{Error::of_status(context, Status::NotSupported)};
+    co_return std::move(got.acl);
   }
 }
 

@@ -10,13 +10,16 @@
 namespace stag::nfs::client {
 namespace {
 
-// Whether memory ran out before the answer.
-bool getattr_with(testing::Nfs4ClientWorld& world, std::size_t allocations) {
+// A GETATTR takes no memory; results of a LOOKUP do.
+constexpr const char* kDirectory = "a directory";
+
+// Whether memory ran out before the answer was read.
+bool lookup_with(testing::Nfs4ClientWorld& world, std::size_t allocations) {
   FileSystem& files = world.files();
   bool failed = false;
   try {
     testing::allocations_until_failure = allocations;
-    failed = world.run(runs_out_of_memory(files.getattr(files.root())));
+    failed = world.run(runs_out_of_memory(files.lookup(files.root(), kDirectory)));
   } catch (const std::bad_alloc&) {
     failed = true;
   }
@@ -26,10 +29,11 @@ bool getattr_with(testing::Nfs4ClientWorld& world, std::size_t allocations) {
 
 TEST(Nfs4ClientMemory, that_runs_out_takes_no_slot_of_the_session) {
   testing::Nfs4ClientWorld world(1);
+  ASSERT_TRUE(world.run(world.files().mkdir(world.files().root(), kDirectory, {})).ok());
   int failures = 0;
   for (std::size_t allocations = 1; allocations < 40; ++allocations)
     for (std::uint32_t i = 0; i <= session::Slots::kMost; ++i)
-      failures += getattr_with(world, allocations) ? 1 : 0;
+      failures += lookup_with(world, allocations) ? 1 : 0;
   EXPECT_GT(failures, 0);
   EXPECT_TRUE(world.run(world.files().getattr(world.files().root())).ok());
 }

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <charconv>
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 
-#include "xdr/decoder.h"
+#include "nfs/ulb/nfs4_client.h"
 #include "xdr/encoder.h"
 
 namespace stag::nfs::client::nfs4 {
@@ -38,7 +38,7 @@ bool read_owner(xdr::Decoder& from, std::uint32_t& to, bool& unknown) {
 }
 
 bool read_time(xdr::Decoder& from, Time& to) {
-  return from.i64(to.seconds) && from.u32(to.nanoseconds) && to.nanoseconds < 1'000'000'000;
+  return from.integers(to.seconds, to.nanoseconds) && to.nanoseconds < 1'000'000'000;
 }
 
 bool read_type(xdr::Decoder& from, Values& to) {
@@ -52,7 +52,7 @@ bool read_type(xdr::Decoder& from, Values& to) {
 // Two file systems of one server differ in either half.
 bool read_fsid(xdr::Decoder& from, Values& to) {
   v4::fsid4 fsid;
-  if (!from.u64(fsid.major) || !from.u64(fsid.minor)) return false;
+  if (!from.integers(fsid.major, fsid.minor)) return false;
   to.attributes.file_system_id = fsid.major ^ (fsid.minor << 32 | fsid.minor >> 32);
   return true;
 }
@@ -89,6 +89,7 @@ bool read_acl(xdr::Decoder& from, Values& to) {
   constexpr std::uint32_t kLeastEntry = 16;
   std::uint32_t count = 0;
   if (!from.count(count, kMostEntries, kLeastEntry)) return false;
+  to.has_acl = true;
   to.acl.resize(count);
   for (Nfs4Ace& ace : to.acl)
     if (!from.integers(ace.type, ace.flags, ace.mask) ||
@@ -155,12 +156,43 @@ constexpr ReadAttribute kAttributes[] = {
     {v4::FATTR4_MOUNTED_ON_FILEID, [](auto& d, Values& v) { return d.u64(v.mounted_on_file_id); }},
 };
 
-// By the attribute's number; null: none that is known.
-constexpr auto kReaders = [] {
-  std::array<decltype(ReadAttribute::read), 64> readers{};
-  for (const ReadAttribute& attribute : kAttributes) readers[attribute.number] = attribute.read;
-  return readers;
+constexpr std::uint64_t kKnown = [] {
+  std::uint64_t known = 0;
+  for (const ReadAttribute& attribute : kAttributes) known |= std::uint64_t{1} << attribute.number;
+  return known;
 }();
+static_assert(std::ranges::is_sorted(kAttributes, {}, &ReadAttribute::number));
+
+// In the order of their numbers (RFC 8881 5.2). Without a call for each of them, of which there are
+// many.
+template <std::size_t... kPlaces>
+bool read_each(std::uint64_t given, xdr::Decoder& from, Values& to,
+               std::index_sequence<kPlaces...>) {
+  return (
+      ((given >> kAttributes[kPlaces].number & 1) == 0 || kAttributes[kPlaces].read(from, to)) &&
+      ...);
+}
+
+// The attributes that a server says it gives; none of those that are known is in a third word.
+struct Mask {
+  void add(std::size_t place, std::uint32_t word) {
+    if (place < 2)
+      words |= std::uint64_t{word} << 32 * place;
+    else
+      others = others || word != 0;
+  }
+  std::uint64_t words = 0;
+  bool others = false;
+};
+
+void read_values(const Mask& mask, Buffer values, Values& to) {
+  to.state = Values::State::Unreadable;
+  if (mask.others || (mask.words & ~kKnown) != 0) return;
+  xdr::Decoder decoder(std::move(values));
+  constexpr auto kAll = std::make_index_sequence<std::size(kAttributes)>();
+  if (read_each(mask.words, decoder, to, kAll) && decoder.finish().ok())
+    to.state = Values::State::Whole;
+}
 
 // The values that `write` encodes.
 template <class Write>
@@ -198,66 +230,86 @@ bool has(const v4::bitmap4& bitmap, std::uint32_t number) {
   return word < bitmap.size() && (bitmap[word] >> (number % 32) & 1) != 0;
 }
 
-const v4::bitmap4& node_attributes() {
-  static const v4::bitmap4 kBitmap =
+AskedAttributes::AskedAttributes(v4::bitmap4 numbers)
+    : bitmap(std::move(numbers)), results_max(ulb::nfs4_getattr_max(bitmap)) {}
+
+const AskedAttributes& node_attributes() {
+  static const AskedAttributes kAsked(
       bitmap_of({v4::FATTR4_TYPE, v4::FATTR4_CHANGE, v4::FATTR4_SIZE, v4::FATTR4_FSID,
                  v4::FATTR4_FILEID, v4::FATTR4_MODE, v4::FATTR4_NUMLINKS, v4::FATTR4_OWNER,
                  v4::FATTR4_OWNER_GROUP, v4::FATTR4_RAWDEV, v4::FATTR4_SPACE_USED,
-                 v4::FATTR4_TIME_ACCESS, v4::FATTR4_TIME_METADATA, v4::FATTR4_TIME_MODIFY});
-  return kBitmap;
+                 v4::FATTR4_TIME_ACCESS, v4::FATTR4_TIME_METADATA, v4::FATTR4_TIME_MODIFY}));
+  return kAsked;
 }
 
-const v4::bitmap4& entry_attributes() {
-  static const v4::bitmap4 kBitmap = [] {
+const AskedAttributes& entry_attributes() {
+  static const AskedAttributes kAsked([] {
     v4::bitmap4 bitmap =
         bitmap_of({v4::FATTR4_RDATTR_ERROR, v4::FATTR4_FILEHANDLE, v4::FATTR4_MOUNTED_ON_FILEID});
-    for (std::size_t i = 0; i < bitmap.size(); ++i) bitmap[i] |= node_attributes()[i];
+    for (std::size_t i = 0; i < bitmap.size(); ++i) bitmap[i] |= node_attributes().bitmap[i];
     return bitmap;
-  }();
-  return kBitmap;
+  }());
+  return kAsked;
 }
 
-const v4::bitmap4& usage_attributes() {
-  static const v4::bitmap4 kBitmap =
+const AskedAttributes& usage_attributes() {
+  static const AskedAttributes kAsked(
       bitmap_of({v4::FATTR4_FILES_AVAIL, v4::FATTR4_FILES_FREE, v4::FATTR4_FILES_TOTAL,
-                 v4::FATTR4_SPACE_AVAIL, v4::FATTR4_SPACE_FREE, v4::FATTR4_SPACE_TOTAL});
-  return kBitmap;
+                 v4::FATTR4_SPACE_AVAIL, v4::FATTR4_SPACE_FREE, v4::FATTR4_SPACE_TOTAL}));
+  return kAsked;
 }
 
-const v4::bitmap4& info_attributes() {
-  static const v4::bitmap4 kBitmap =
+const AskedAttributes& info_attributes() {
+  static const AskedAttributes kAsked(
       bitmap_of({v4::FATTR4_LINK_SUPPORT, v4::FATTR4_SYMLINK_SUPPORT, v4::FATTR4_LEASE_TIME,
                  v4::FATTR4_CANSETTIME, v4::FATTR4_MAXFILESIZE, v4::FATTR4_MAXREAD,
-                 v4::FATTR4_MAXWRITE, v4::FATTR4_TIME_DELTA});
-  return kBitmap;
+                 v4::FATTR4_MAXWRITE, v4::FATTR4_TIME_DELTA}));
+  return kAsked;
 }
 
-const v4::bitmap4& name_attributes() {
-  static const v4::bitmap4 kBitmap = bitmap_of(
+const AskedAttributes& name_attributes() {
+  static const AskedAttributes kAsked(bitmap_of(
       {v4::FATTR4_CASE_INSENSITIVE, v4::FATTR4_CASE_PRESERVING, v4::FATTR4_CHOWN_RESTRICTED,
-       v4::FATTR4_MAXLINK, v4::FATTR4_MAXNAME, v4::FATTR4_NO_TRUNC});
-  return kBitmap;
+       v4::FATTR4_MAXLINK, v4::FATTR4_MAXNAME, v4::FATTR4_NO_TRUNC}));
+  return kAsked;
 }
 
-const v4::bitmap4& acl_attribute() {
-  static const v4::bitmap4 kBitmap = bitmap_of({v4::FATTR4_ACL});
-  return kBitmap;
+const AskedAttributes& acl_attribute() {
+  static const AskedAttributes kAsked(bitmap_of({v4::FATTR4_ACL}));
+  return kAsked;
 }
 
-bool read_values(const v4::fattr4& from, Values& to) {
-  xdr::Decoder decoder(from.attr_vals.flatten());
-  for (std::size_t word = 0; word < from.attrmask.size(); ++word)
-    for (std::uint32_t left = from.attrmask[word]; left != 0; left &= left - 1) {
-      const std::size_t number = word * 32 + static_cast<std::size_t>(std::countr_zero(left));
-      const auto read = number < kReaders.size() ? kReaders[number] : nullptr;
-      if (read == nullptr || !read(decoder, to)) return false;
-    }
-  return decoder.finish().ok();
+const AskedAttributes& change_attribute() {
+  static const AskedAttributes kAsked(bitmap_of({v4::FATTR4_CHANGE}));
+  return kAsked;
+}
+
+const AskedAttributes& lease_attribute() {
+  static const AskedAttributes kAsked(bitmap_of({v4::FATTR4_LEASE_TIME}));
+  return kAsked;
+}
+
+bool decode_values(xdr::Decoder& from, Values& to) {
+  std::uint32_t words = 0;
+  Mask mask;
+  if (!from.count(words, xdr::kUnbounded, 4)) return false;
+  for (std::uint32_t place = 0, word = 0; place < words; ++place) {
+    if (!from.u32(word)) return false;
+    mask.add(place, word);
+  }
+  Bytes values;
+  if (!from.inline_opaque(values, xdr::kUnbounded)) return false;
+  read_values(mask, Buffer::borrow(values), to);
+  return true;
 }
 
 std::optional<Values> values_of(const v4::fattr4& from) {
   std::optional<Values> values(std::in_place);
-  if (!read_values(from, *values)) values.reset();
+  Mask mask;
+  for (std::size_t place = 0; place < from.attrmask.size(); ++place)
+    mask.add(place, from.attrmask[place]);
+  read_values(mask, from.attr_vals.flatten(), *values);
+  if (!values->whole()) values.reset();
   return values;
 }
 

@@ -6,26 +6,48 @@
 
 #include "nfs/client/protocol/types.h"
 #include "nfs/proto/nfs4.h"
+#include "xdr/decoder.h"
 
 namespace stag::nfs::client::nfs4 {
 
 v4::bitmap4 bitmap_of(std::initializer_list<std::uint32_t> numbers);
 bool has(const v4::bitmap4& bitmap, std::uint32_t number);
 
-// Those of client::Attributes; of an entry of a directory, also its handle; of a file system.
-const v4::bitmap4& node_attributes();
-const v4::bitmap4& entry_attributes();
-const v4::bitmap4& usage_attributes();
-const v4::bitmap4& info_attributes();
-const v4::bitmap4& name_attributes();
-const v4::bitmap4& acl_attribute();
+// What a GETATTR asks for. `results_max`: bytes that its results take at most.
+struct AskedAttributes {
+  explicit AskedAttributes(v4::bitmap4 numbers);
+
+  const v4::bitmap4 bitmap;
+  const std::uint32_t results_max;
+};
+// Those of client::Attributes; of an entry of a directory, also its handle; of a file system; and
+// single ones.
+const AskedAttributes& node_attributes();
+const AskedAttributes& entry_attributes();
+const AskedAttributes& usage_attributes();
+const AskedAttributes& info_attributes();
+const AskedAttributes& name_attributes();
+const AskedAttributes& acl_attribute();
+const AskedAttributes& change_attribute();
+const AskedAttributes& lease_attribute();
 
 // The values that a server gave; where it left an attribute out, the default.
 struct Values {
   Values() {}  // like InlineVector's
 
+  // Absent: it gave none. Unreadable: they cannot be read, or one of them was not asked for by any
+  // of the sets above.
+  enum class State : std::uint8_t { Absent, Unreadable, Whole };
+  State state = State::Absent;
+  bool whole() const { return state == State::Whole; }
+  void forget() {
+    if (state != State::Absent) *this = Values();
+  }
+  // Whole, and those of an object.
+  bool describe_node() const { return whole() && has_type; }
+
   bool has_type = false;
-  Attributes attributes{};
+  Attributes attributes;  // with {}, g++ fills it with zeros first
   std::uint64_t mounted_on_file_id = 0;
   std::optional<Handle> handle{};
   v4::nfsstat4 error = v4::NFS4_OK;  // rdattr_error
@@ -33,11 +55,12 @@ struct Values {
   FileSystemInfo info{};
   NameLimits names{};
   std::uint32_t lease_seconds = 0;
+  bool has_acl = false;
   Nfs4Acl acl{};
 };
-// False, or nullopt: they cannot be read, or one of them was not asked for by any of the sets
-// above.
-[[nodiscard]] bool read_values(const v4::fattr4& from, Values& to);
+// Decodes those of a GETATTR that succeeded, behind its status. False: they are no GETATTR4resok.
+[[nodiscard]] bool decode_values(xdr::Decoder& from, Values& to);
+// nullopt: unreadable.
 std::optional<Values> values_of(const v4::fattr4& from);
 
 // The attributes that `changes` sets.

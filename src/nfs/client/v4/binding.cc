@@ -22,14 +22,12 @@ rpc::CallOptions SessionClient::machine_call(OperationContext context,
 Task<Outcome<session::Fate>> SessionClient::bind_once(OperationContext context,
                                                       const ProtocolOptions& options) {
   const v4::sessionid4 of = session_.sessionid();
-  Op operation;
-  operation.argop = v4::OP_BIND_CONN_TO_SESSION;
-  operation.opbind_conn_to_session() = session_.bind_connection();
-  const Outcome<Attempt> came =
-      co_await alone(context, std::move(operation), machine_call(context, options));
+  Request request;
+  request.add(v4::OP_BIND_CONN_TO_SESSION, &Op::opbind_conn_to_session, session_.bind_connection());
+  const Outcome<Attempt> came = co_await alone(context, request, machine_call(context, options));
   if (!came) co_return Failure{came.error()};
   if (came->fate != Fate::Go) co_return came->fate;
-  co_return session_.on_bind_connection(of, came->results.front().opbind_conn_to_session());
+  co_return session_.on_bind_connection(of, request.result(kAlone)->opbind_conn_to_session());
 }
 
 // One call binds the connection for all; the others wait, and find out by their own calls.

@@ -210,7 +210,7 @@ Task<void> Nfs4::told_or_due(Offloads::Copy& copy, const CopyWatch& watch) {
 // of the copy (15.9.3).
 Task<Outcome<Nfs4::Look>> Nfs4::look_at(OperationContext context, const Offloads::Copy& copy) {
   Request request;
-  request.add(v4::OP_PUTFH, &Op::opputfh, {copy.file});
+  request.put_handle(copy.file);
   const std::size_t at = request.add(v4::OP_OFFLOAD_STATUS, &Op::opoffload_status, {copy.stateid});
   request.expect(v4::NFS4ERR_BAD_STATEID);
   Outcome<Reply> reply = co_await run(context, request);
@@ -240,7 +240,7 @@ Task<void> Nfs4::cancel_copy(OperationContext context, const Offloads::Copy& cop
 Task<void> Nfs4::stop_copy(OperationContext context, const Offloads::Copy& copy,
                            const ProtocolOptions& options) {
   Request request;
-  request.add(v4::OP_PUTFH, &Op::opputfh, {copy.file});
+  request.put_handle(copy.file);
   request.add(v4::OP_OFFLOAD_CANCEL, &Op::opoffload_cancel, {copy.stateid});
   static_cast<void>(co_await client_->run(context, request.once_only(), options));
 }

@@ -24,22 +24,23 @@ inline void note_creation(Made& made, const v4::OPEN4resok& opened, const SetAtt
 }
 
 // GETFH and GETATTR of the current filehandle.
-struct Described {
-  explicit Described(Request& request)
-      : handle(request.add(v4::OP_GETFH)),
-        attributes(request.add(v4::OP_GETATTR, &Op::opgetattr, {node_attributes()})) {}
+class Described {
+ public:
+  explicit Described(Request& request) : handle_(request.add(v4::OP_GETFH)) {
+    request.add_getattr(node_attributes(), values_);
+  }
+  Described(const Described&) = delete;
+  Described& operator=(const Described&) = delete;
 
   std::optional<Found> found(Reply& reply) const {
-    auto* of_handle = reply.get(handle, &OpResult::opgetfh);
-    auto* of_attributes = reply.get(attributes, &OpResult::opgetattr);
-    if (of_handle == nullptr || of_attributes == nullptr) return std::nullopt;
-    const std::optional<Values> values = values_of(of_attributes->resok4().obj_attributes);
-    if (!values || !values->has_type) return std::nullopt;
-    return Found{*Handle::from(of_handle->resok4().object.bytes()), values->attributes};
+    auto* const handle = reply.get(handle_, &OpResult::opgetfh);
+    if (handle == nullptr || !values_.describe_node()) return std::nullopt;
+    return Found{*Handle::from(handle->resok4().object.bytes()), values_.attributes};
   }
 
-  std::size_t handle;
-  std::size_t attributes;
+ private:
+  std::size_t handle_;
+  Values values_;
 };
 
 }  // namespace stag::nfs::client::nfs4

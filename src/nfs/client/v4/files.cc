@@ -38,23 +38,9 @@ Error contradicts(OperationContext context) {
   return Error::of_protocol(context, "sent results that contradict each other");
 }
 
-std::size_t add_getattr(Request& request, const Handle& object, const v4::bitmap4& asked) {
-  request.put_handle(object);
-  const std::size_t at = request.add(v4::OP_GETATTR);
-  request.operations()[at].opgetattr().attr_request = asked;
-  return at;
-}
-// They are large: they stay where they are read to.
-Outcome<Values> values_in(OperationContext context, Outcome<Reply>& reply, std::size_t at) {
-  Outcome<Values> values(std::in_place);
-  auto* const got = reply ? reply->get(at, &OpResult::opgetattr) : nullptr;
-  if (!reply)
-    values = Failure{reply.error()};
-  else if (got == nullptr)
-    values = Failure{contradicts(context)};
-  else if (!read_values(got->resok4().obj_attributes, *values))
-    values = Failure{unreadable(context)};
-  return values;
+// Of values that are not what was asked for.
+Error fault_of(OperationContext context, const Values& values) {
+  return values.state == Values::State::Absent ? contradicts(context) : unreadable(context);
 }
 
 // An entry whose attributes the server could not read has none (RFC 8881 5.8.1.12).
@@ -90,27 +76,31 @@ Task<Outcome<Reply>> Nfs4::run(OperationContext context, Request& request) {
   return client_->run(context, request, options_);
 }
 
-Task<Outcome<Values>> Nfs4::values(OperationContext context, Handle object,
-                                   const v4::bitmap4& asked) {
+Task<Outcome<Ok>> Nfs4::ask(OperationContext context, Handle object, const AskedAttributes& asked,
+                            Values& to) {
   Request request;
-  const std::size_t at = add_getattr(request, object, asked);
-  Outcome<Reply> reply = co_await run(context, request);
-  co_return values_in(context, reply, at);
+  request.put_handle(object);
+  request.add_getattr(asked, to);
+  const Outcome<Reply> reply = co_await run(context, request);
+  if (!reply) co_return Failure{reply.error()};
+  if (!to.whole()) co_return Failure{fault_of(context, to)};
+  co_return Ok{};
 }
 
 Task<Outcome<Attributes>> Nfs4::getattr(OperationContext context, Handle object) {
   Delegations& delegations = client_->delegations();
-  const Attributes* const known = client_->lapsed() ? nullptr : delegations.attributes(object);
-  if (known != nullptr) co_return *known;
+  const Attributes* const known = delegations.attributes(object);
+  if (known != nullptr && !client_->lapsed()) co_return *known;
   const std::uint64_t as_of = delegations.changes();
+  Values got;
   Request request;
-  const std::size_t at = add_getattr(request, object, node_attributes());
-  Outcome<Reply> reply = co_await run(context, request);
-  const Outcome<Values> got = values_in(context, reply, at);
-  if (!got) co_return Failure{got.error()};
-  if (!got->has_type) co_return Failure{unreadable(context)};
-  delegations.remember(object, got->attributes, as_of);
-  co_return got->attributes;
+  request.put_handle(object);
+  request.add_getattr(node_attributes(), got);
+  const Outcome<Reply> reply = co_await run(context, request);
+  if (!reply) co_return Failure{reply.error()};
+  if (!got.describe_node()) co_return Failure{fault_of(context, got)};
+  delegations.remember(object, got.attributes, as_of);
+  co_return got.attributes;
 }
 
 Task<Outcome<std::optional<Attributes>>> Nfs4::setattr(OperationContext context, Handle object,
@@ -120,16 +110,15 @@ Task<Outcome<std::optional<Attributes>>> Nfs4::setattr(OperationContext context,
   request.put_handle(object);
   if (guard) request.add(v4::OP_VERIFY, &Op::opverify, {changed_at(*guard)});
   request.add(v4::OP_SETATTR, &Op::opsetattr, {v4::stateid4{}, to_fattr4(attributes)});
-  const std::size_t at = request.add(v4::OP_GETATTR, &Op::opgetattr, {node_attributes()});
+  Values got;
+  request.add_getattr(node_attributes(), got);
   // Who may open it is to be asked again.
   if (attributes.mode || attributes.uid || attributes.gid) client_->give_back_of(object);
-  Outcome<Reply> reply = co_await run(context, request.once_only());
+  const Outcome<Reply> reply = co_await run(context, request.once_only());
   if (!reply) co_return Failure{reply.error()};
   if (attributes.size) client_->delegations().on_resize(object, attributes.size);
-  auto* got = reply->get(at, &OpResult::opgetattr);
-  const auto values = got == nullptr ? std::nullopt : values_of(got->resok4().obj_attributes);
-  if (!values || !values->has_type) co_return std::optional<Attributes>();
-  co_return std::optional<Attributes>(values->attributes);
+  if (!got.describe_node()) co_return std::optional<Attributes>();
+  co_return std::optional<Attributes>(got.attributes);
 }
 
 Task<Outcome<std::uint32_t>> Nfs4::access(OperationContext context, Handle object,
@@ -221,7 +210,7 @@ Task<Outcome<ListedPart>> Nfs4::list(OperationContext context, Handle directory,
   args.cookieverf = from.verifier;
   // dircount bounds names and cookies only; maxcount bounds the whole reply.
   args.dircount = args.maxcount = size;
-  args.attr_request = with_attributes ? entry_attributes()
+  args.attr_request = with_attributes ? entry_attributes().bitmap
                                       : bitmap_of({v4::FATTR4_RDATTR_ERROR, v4::FATTR4_FILEID});
   Request request;
   request.put_handle(directory);
@@ -247,16 +236,18 @@ Task<Outcome<ListedPart>> Nfs4::list(OperationContext context, Handle directory,
 }
 
 Task<Outcome<FileSystemUsage>> Nfs4::usage(OperationContext context, Handle object) {
-  const Outcome<Values> got = co_await values(context, object, usage_attributes());
-  if (!got) co_return Failure{got.error()};
-  co_return got->usage;
+  Values got;
+  const Outcome<Ok> asked = co_await ask(context, object, usage_attributes(), got);
+  if (!asked) co_return Failure{asked.error()};
+  co_return got.usage;
 }
 
 // What the session carries limits transfers, too.
 Task<Outcome<FileSystemInfo>> Nfs4::info(OperationContext context, Handle object) {
-  const Outcome<Values> got = co_await values(context, object, info_attributes());
-  if (!got) co_return Failure{got.error()};
-  FileSystemInfo info = got->info;
+  Values got;
+  const Outcome<Ok> asked = co_await ask(context, object, info_attributes(), got);
+  if (!asked) co_return Failure{asked.error()};
+  FileSystemInfo info = got.info;
   const v4::channel_attrs4& limits = client_->session().limits();
   const auto limited = [](std::uint32_t most, std::uint32_t message) {
     if (message == 0) return most;  // version 4.0 has no session
@@ -265,15 +256,15 @@ Task<Outcome<FileSystemInfo>> Nfs4::info(OperationContext context, Handle object
   };
   info.read_max = info.read_preferred = limited(info.read_max, limits.ca_maxresponsesize);
   info.write_max = info.write_preferred = limited(info.write_max, limits.ca_maxrequestsize);
-  if (got->lease_seconds != 0)
-    client_->session().set_lease(std::chrono::seconds(got->lease_seconds));
+  if (got.lease_seconds != 0) client_->session().set_lease(std::chrono::seconds(got.lease_seconds));
   co_return info;
 }
 
 Task<Outcome<NameLimits>> Nfs4::name_limits(OperationContext context, Handle object) {
-  const Outcome<Values> got = co_await values(context, object, name_attributes());
-  if (!got) co_return Failure{got.error()};
-  co_return got->names;
+  Values got;
+  const Outcome<Ok> asked = co_await ask(context, object, name_attributes(), got);
+  if (!asked) co_return Failure{asked.error()};
+  co_return got.names;
 }
 
 }  // namespace stag::nfs::client::nfs4

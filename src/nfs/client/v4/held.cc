@@ -23,7 +23,7 @@ bool SessionClient::fill_in_lock(v4::LOCK4args& args, const Request::ByOpen& by)
 bool SessionClient::fill_in_stateid(Request& request) const {
   if (!request.by_open()) return true;
   const Request::ByOpen& by = *request.by_open();
-  Op& operation = request.operations()[by.place];
+  Op& operation = request.operation(by.place);
   // To give something back it must be there, and need not be whole.
   if (operation.argop == v4::OP_LOCKU) {
     const std::optional<v4::stateid4> locks = opens_.lock_stateid(by.open, by.owner);
@@ -56,7 +56,7 @@ bool SessionClient::fill_in_stateid(Request& request) const {
 }
 
 v4::stateid4 SessionClient::sent_stateid(Request& request) {
-  Op& operation = request.operations()[request.by_open()->place];
+  Op& operation = request.operation(request.by_open()->place);
   switch (operation.argop) {
     case v4::OP_READ:
       return operation.opread().stateid;
@@ -79,15 +79,15 @@ v4::stateid4 SessionClient::sent_stateid(Request& request) {
 }
 
 // Of a LOCK or LOCKU that was done.
-void SessionClient::note_lock(Request& request, Attempt& came) {
-  if (!request.by_open() || came.status != v4::NFS4_OK) return;
+void SessionClient::note_lock(Request& request) {
+  if (!request.by_open() || request.status() != v4::NFS4_OK) return;
   const Request::ByOpen& by = *request.by_open();
-  if (by.place >= came.results.size()) return;
-  OpResult& result = came.results[by.place];
-  if (result.resop == v4::OP_LOCK && result.oplock().status == v4::NFS4_OK)
-    opens_.on_lock(by.open, by.owner, by.lock, result.oplock().resok4().lock_stateid);
-  if (result.resop == v4::OP_LOCKU && result.oplocku().status == v4::NFS4_OK)
-    opens_.on_lock(by.open, by.owner, by.lock, result.oplocku().lock_stateid());
+  OpResult* const result = request.result(by.place);
+  if (result == nullptr) return;
+  if (result->resop == v4::OP_LOCK && result->oplock().status == v4::NFS4_OK)
+    opens_.on_lock(by.open, by.owner, by.lock, result->oplock().resok4().lock_stateid);
+  if (result->resop == v4::OP_LOCKU && result->oplocku().status == v4::NFS4_OK)
+    opens_.on_lock(by.open, by.owner, by.lock, result->oplocku().lock_stateid());
 }
 
 void SessionClient::on_unlock(session::Opens::Id id, const session::Opens::LockOwner& owner,

@@ -72,7 +72,7 @@ Task<bool> Nfs4::joins(rpc::Channel& first, rpc::Channel& other) {
 Task<Outcome<Found>> Nfs4::root(OperationContext context) {
   Request request;
   request.add(v4::OP_PUTROOTFH);
-  const Described described(request);
+  Described described(request);
   Outcome<Reply> reply = co_await run(context, request);
   if (!reply) co_return Failure{reply.error()};
   const std::optional<Found> found = described.found(*reply);
@@ -99,7 +99,7 @@ Task<Outcome<Found>> Nfs4::lookup(OperationContext context, Handle directory,
     request.add(v4::OP_LOOKUPP);
   else
     request.add(v4::OP_LOOKUP, &Op::oplookup, {std::string(name)});
-  const Described described(request);
+  Described described(request);
   Outcome<Reply> reply = co_await run(context, request);
   if (!reply) co_return Failure{reply.error()};
   const std::optional<Found> found = described.found(*reply);
@@ -160,7 +160,7 @@ Task<Outcome<Made>> Nfs4::create(OperationContext context, Handle directory, std
   v4::stateid4 current;
   current.seqid = 1;
   request.add(v4::OP_CLOSE, &Op::opclose, {0, current});
-  const Described described(request);
+  Described described(request);
   Outcome<Reply> reply = co_await run(context, request.once_only());
   Outcome<Made> made = made_of(context, described, reply);
   if (!made) co_return made;
@@ -176,7 +176,7 @@ Task<Outcome<Made>> Nfs4::make(OperationContext context, Handle directory, std::
   request.put_handle(directory);
   const std::size_t at = request.add(v4::OP_CREATE, &Op::opcreate,
                                      {std::move(what), std::string(name), to_fattr4(attributes)});
-  const Described described(request);
+  Described described(request);
   Outcome<Reply> reply = co_await run(context, request.once_only());
   Outcome<Made> made = made_of(context, described, reply);
   if (!made) co_return made;

@@ -138,7 +138,9 @@ class Nfs4 final : public Protocol {
   Task<Outcome<Reply>> run(OperationContext context, Request& request);
   // Of an operation whose results say no more than that it was done.
   Task<Outcome<Ok>> done(OperationContext context, Request request);
-  Task<Outcome<Values>> values(OperationContext context, Handle object, const v4::bitmap4& asked);
+  // GETATTR; `asked` and `to` outlive the Task.
+  Task<Outcome<Ok>> ask(OperationContext context, Handle object, const AskedAttributes& asked,
+                        Values& to);
   Task<Outcome<Made>> make(OperationContext context, Handle directory, std::string_view name,
                            v4::createtype4 what, SetAttributes attributes);
   void give_back_removed(Reply& reply, std::size_t handle);

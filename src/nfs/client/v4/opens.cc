@@ -40,13 +40,6 @@ state::RangeMode lock_mode(const FileLock& lock) {
   return lock.exclusive ? state::RangeMode::Exclusive : state::RangeMode::Shared;
 }
 
-// The file's `change`; 0 where it was not asked for, or cannot be read.
-std::uint64_t change_in(Reply& reply, std::optional<std::size_t> place) {
-  auto* got = place ? reply.get(*place, &OpResult::opgetattr) : nullptr;
-  const auto values = got == nullptr ? std::nullopt : values_of(got->resok4().obj_attributes);
-  return values ? values->attributes.change : 0;
-}
-
 Error contradiction(OperationContext context) {
   return Error::of_protocol(context,
                             "sent results of a lock or an open that contradict each other");
@@ -70,10 +63,9 @@ Task<Outcome<std::optional<Opened>>> Nfs4::open_delegated(OperationContext conte
 Task<Outcome<Nfs4::Granted>> Nfs4::hold_open(OperationContext context, Request request,
                                              std::size_t open, Opens::Id id, std::uint32_t share,
                                              bool with_change) {
-  const Described described(request);
-  std::optional<std::size_t> change;
-  if (with_change)
-    change = request.add(v4::OP_GETATTR, &Op::opgetattr, {bitmap_of({v4::FATTR4_CHANGE})});
+  Described described(request);
+  Values after;  // those of the delegated file, where they were asked for
+  if (with_change) request.add_getattr(change_attribute(), after);
   const std::uint64_t as_of = client_->delegations().changes();
   Outcome<Reply> reply = co_await run(context, request.once_only());
   if (!reply) {
@@ -87,9 +79,9 @@ Task<Outcome<Nfs4::Granted>> Nfs4::hold_open(OperationContext context, Request r
     co_return Failure{no_object(context)};
   }
   client_->hold(id, found->handle, share, opened->resok4().stateid);
-  const std::uint64_t changed = change_in(*reply, change);
+  const std::uint64_t change = after.whole() ? after.attributes.change : 0;
   co_return Granted{
-      {{found->handle, id}, *found->attributes}, as_of, changed, std::move(opened->resok4())};
+      {{found->handle, id}, *found->attributes}, as_of, change, std::move(opened->resok4())};
 }
 
 // The server has opened something and does not say what, or only which handle it has: what can be

@@ -1,15 +1,16 @@
 // COMPOUNDs in the making, and their results by operation; included by .cc files of this folder.
 #pragma once
 
-#include <algorithm>
 #include <optional>
 #include <span>
 #include <string>
 #include <utility>
-#include <vector>
+#include <variant>
 
 #include "base/check.h"
+#include "base/inline_vector.h"
 #include "nfs/client/protocol/types.h"
+#include "nfs/client/v4/attributes.h"
 #include "nfs/proto/nfs4.h"
 #include "nfs/session/opens.h"
 #include "rpc/message.h"
@@ -23,30 +24,35 @@ inline v4::nfs_fh4 to_nfs_fh4(const Handle& handle) {
   return v4::nfs_fh4(handle.bytes());
 }
 
-// One COMPOUND. Place 0 is kept for SEQUENCE, which the session fills in.
+// One COMPOUND, and what came of it when it was sent last. Its operations have the places from 1
+// on: place 0 is that of the SEQUENCE that a session puts in front, and empty without one.
+//
+// Nearly every COMPOUND has PUTFH or GETATTR: these two are no Op, which has room for the arguments
+// of any operation, and their results are no OpResult.
 class Request {
  public:
-  Request() {
-    operations().reserve(kUsual);
-    operations().emplace_back().argop = v4::OP_SEQUENCE;
-  }
-
-  // Add an operation and return its place among the results.
+  // Add an operation and return its place.
   std::size_t add(v4::nfs_opnum4 number) {
-    operations().emplace_back().argop = number;
-    return operations().size() - 1;
+    writes_ = writes_ || number == v4::OP_WRITE;
+    copies_ = copies_ || number == v4::OP_COPY;
+    operations_.emplace_back(std::in_place_type<AnyOperation>, number);
+    return operations_.size();
   }
   template <class Args>
   std::size_t add(v4::nfs_opnum4 number, Args& (Op::*arguments)(),
                   std::type_identity_t<Args> value) {
     const std::size_t place = add(number);
-    (operations()[place].*arguments)() = std::move(value);
+    (operation(place).*arguments)() = std::move(value);
     return place;
   }
-  std::size_t put_handle(const Handle& handle) {
-    const std::size_t place = add(v4::OP_PUTFH);
-    STAG_CHECK(operations()[place].opputfh().object.assign(handle.bytes()));
-    return place;
+  // PUTFH.
+  void put_handle(const Handle& handle) {
+    operations_.emplace_back(std::in_place_type<Handle>, handle);
+  }
+  void put_handle(const v4::nfs_fh4& handle) { put_handle(*Handle::from(handle.bytes())); }
+  // GETATTR, whose results are read to `to`. Both outlive the Request, wherever that moves.
+  void add_getattr(const AskedAttributes& asked, Values& to) {
+    operations_.emplace_back(std::in_place_type<Getattr>, Getattr{&asked, &to});
   }
 
   // It must not run twice: the server keeps its results for a retransmission. It changes files,
@@ -81,18 +87,23 @@ class Request {
   // Whether it may change attributes of a file: a WRITE, or what must not run
   // twice, but for opens and locks of what is there.
   bool changes_files() const {
-    if (by_open_) return operations()[by_open_->place].argop == v4::OP_WRITE;
-    if (open_place_)
-      return operations()[*open_place_].opopen().openhow.opentype == v4::OPEN4_CREATE;
-    return changes_ || std::ranges::any_of(operations(), [](const Op& operation) {
-             return operation.argop == v4::OP_WRITE || operation.argop == v4::OP_COPY;
-           });
+    if (by_open_) return writes_;
+    if (open_place_) return operation(*open_place_).opopen().openhow.opentype == v4::OPEN4_CREATE;
+    return changes_ || writes_ || copies_;
   }
+  bool writes() const { return writes_; }
 
-  std::vector<Op>& operations() { return compound_.argarray; }
-  const std::vector<Op>& operations() const { return compound_.argarray; }
-  // Without its minor version, which the session fills in.
-  v4::COMPOUND4args& compound() { return compound_; }
+  // The one at `place`, which is neither PUTFH nor GETATTR.
+  Op& operation(std::size_t place) { return std::get<AnyOperation>(operations_[place - 1]).op; }
+  const Op& operation(std::size_t place) const {
+    return std::get<AnyOperation>(operations_[place - 1]).op;
+  }
+  // Calls `use` with the Handle of every PUTFH.
+  template <class Use>
+  void for_each_handle(Use use) const {
+    for (const Operation& each : operations_)
+      if (const Handle* const handle = std::get_if<Handle>(&each)) use(*handle);
+  }
   std::optional<std::size_t> open_place() const { return open_place_; }
   std::optional<session::Opens::Id> open_owner() const { return open_owner_; }
   bool runs_once_only() const { return once_only_; }
@@ -101,17 +112,60 @@ class Request {
   // Bytes of results that are provided for, where the caller knows better than the binding.
   std::optional<std::uint32_t> results_max{};
 
- private:
-  // Operations of a GETATTR, READ or WRITE: as many as the C library keeps room for by thread.
-  static constexpr std::size_t kUsual = 3;
+  // On the wire (operations.cc). `sequence`: what stands in front; null: nothing.
+  void encode(xdr::Encoder& to, std::uint32_t minor, const v4::SEQUENCE4args* sequence) const;
+  rpc::ReplyBound reply_bound(bool with_sequence) const;
+  // Takes the place of the results before.
+  bool decode_results(xdr::Decoder& from, bool with_sequence);
 
-  v4::COMPOUND4args compound_;
+  // RFC 8881 16.2.3: whether the results that came are those of the operations, in their order, up
+  // to the first error.
+  bool answered_in_order() const { return in_order_; }
+  v4::nfsstat4 status() const { return status_; }
+  // The first place that has no results.
+  std::size_t answered() const { return answered_; }
+  // Null when there is none.
+  const v4::SEQUENCE4res* sequence_result() const { return sequenced_ ? &sequence_ : nullptr; }
+  // What came of operation(place); null when the COMPOUND ended before, or the server does not know
+  // this operation.
+  OpResult* result(std::size_t place);
+
+ private:
+  // Constructors of their own keep g++ from filling unions with zeros first.
+  struct AnyOperation {
+    explicit AnyOperation(v4::nfs_opnum4 number) { op.argop = number; }
+    Op op;
+  };
+  struct Getattr {
+    const AskedAttributes* asked;
+    Values* to;
+  };
+  using Operation = std::variant<AnyOperation, Handle, Getattr>;
+  struct Result {
+    explicit Result(std::size_t at) : place(at) {}
+    std::size_t place;
+    OpResult value;
+  };
+
+  bool decode_result(xdr::Decoder& from, std::size_t place);
+  bool is_of(std::uint32_t asked, std::uint32_t number);
+
+  InlineVector<Operation, 2> operations_;  // with room for those of a GETATTR, READ or WRITE
   std::optional<std::size_t> open_place_;
   std::optional<session::Opens::Id> open_owner_;
   std::optional<ByOpen> by_open_;
   v4::nfsstat4 expected_ = v4::NFS4_OK;
   bool once_only_ = false;
   bool changes_ = false;
+  bool writes_ = false;
+  bool copies_ = false;
+
+  v4::nfsstat4 status_ = v4::NFS4_OK;
+  bool in_order_ = false;
+  bool sequenced_ = false;
+  std::size_t answered_ = 0;
+  v4::SEQUENCE4res sequence_;
+  InlineVector<Result, 1> results_;  // those of AnyOperation
 };
 
 // The status that a result has of its own.
@@ -133,15 +187,16 @@ v4::nfsstat4 status_in(const Result& result) {
     return result.cr_status;
 }
 
-// The results of a COMPOUND that succeeded, or ended as expected.
+// The results of a COMPOUND that succeeded, or ended as expected. They are in its Request.
 class Reply {
  public:
-  explicit Reply(std::vector<OpResult> results) : results_(std::move(results)) {}
+  explicit Reply(Request& request) : request_(&request) {}
 
   // Null when the COMPOUND ended before.
   template <class Result>
   Result* whatever(std::size_t place, Result& (OpResult::*arm)()) {
-    return place < results_.size() ? &(results_[place].*arm)() : nullptr;
+    OpResult* const result = request_->result(place);
+    return result != nullptr ? &(result->*arm)() : nullptr;
   }
 
   // Null when the operation's own status contradicts that of the COMPOUND.
@@ -152,7 +207,7 @@ class Reply {
   }
 
  private:
-  std::vector<OpResult> results_;
+  Request* request_;
 };
 
 }  // namespace stag::nfs::client::nfs4

@@ -38,7 +38,7 @@ Request SessionClient::request_of(const Claim& claim) const {
     request.add(v4::OP_FREE_STATEID, &Op::opfree_stateid, {claim.stateid});
     return request;
   }
-  request.add(v4::OP_PUTFH, &Op::opputfh, {*opens_.file(claim.open)});
+  request.put_handle(*opens_.file(claim.open));
   if (claim.kind == Claim::Kind::ReclaimLock) {
     v4::LOCK4args args = lock_of(claim);
     fill_in_lock(args, {0, claim.open, claim.owner, {}});
@@ -60,12 +60,13 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::take_claim(OperationContext
                                                                 const ProtocolOptions& options) {
   // Before it waits for a turn, in which the program may close what is claimed.
   Request request = request_of(claim);
+  request.once_only(false);
   fill_in_owner(request);
   Outcome<Taken> taken = co_await take_turn(context, options);
   if (!taken) co_return Failure{taken.error()};
-  if (taken->fate != Fate::Go) co_return Attempt{taken->fate, v4::NFS4_OK, {}};
+  if (taken->fate != Fate::Go) co_return Attempt{taken->fate, v4::NFS4_OK};
   Outcome<Attempt> came =
-      co_await send_with(std::move(taken->turn), true, context, request, options);
+      co_await send_in(std::move(taken->turn), context, request, options);
   if (!came || (came->fate != Fate::Go && came->fate != Fate::Gone)) co_return came;
   if (came->fate == Fate::Go && asks_to_wait(came->status)) {
     came->fate = Fate::Later;
@@ -73,7 +74,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::take_claim(OperationContext
   }
   std::optional<v4::stateid4> stateid;
   if (came->fate == Fate::Go && came->status == v4::NFS4_OK) {
-    Reply reply(std::move(came->results));
+    Reply reply(request);
     stateid = stateid_of(claim.kind, reply);
   }
   if (stateid)
@@ -86,18 +87,14 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::take_claim(OperationContext
 
 // RFC 8881 8.4.2.1: the lease of a server that has restarted may be another one. It is asked for in
 // the COMPOUND of the last step, which does not fail with it.
-std::size_t SessionClient::ask_for_lease(Request& request) {
+void SessionClient::ask_for_lease(Request& request, Values& lease) {
   request.add(v4::OP_PUTROOTFH);
-  return request.add(v4::OP_GETATTR, &Op::opgetattr, {bitmap_of({v4::FATTR4_LEASE_TIME})});
+  request.add_getattr(lease_attribute(), lease);
 }
 
-void SessionClient::note_lease(Attempt& came, std::size_t place) {
-  if (came.results.size() <= place || came.results[place].resop != v4::OP_GETATTR) return;
-  v4::GETATTR4res& got = came.results[place].opgetattr();
-  if (got.status != v4::NFS4_OK) return;
-  const std::optional<Values> values = values_of(got.resok4().obj_attributes);
-  if (!values || values->lease_seconds == 0) return;
-  session_.set_lease(std::chrono::seconds(values->lease_seconds));
+void SessionClient::note_lease(const Values& lease) {
+  if (!lease.whole() || lease.lease_seconds == 0) return;
+  session_.set_lease(std::chrono::seconds(lease.lease_seconds));
   renew_later();
 }
 
@@ -105,22 +102,23 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::complete_reclaim(
     OperationContext context, const ProtocolOptions& options) {
   Outcome<Taken> taken = co_await take_turn(context, options);
   if (!taken) co_return Failure{taken.error()};
-  if (taken->fate != Fate::Go) co_return Attempt{taken->fate, v4::NFS4_OK, {}};
+  if (taken->fate != Fate::Go) co_return Attempt{taken->fate, v4::NFS4_OK};
   Request request;
-  const std::size_t at = request.add(v4::OP_RECLAIM_COMPLETE);
-  const std::size_t lease = ask_for_lease(request);
+  const std::size_t at = request.once_only(false).add(v4::OP_RECLAIM_COMPLETE);
+  Values lease;
+  ask_for_lease(request, lease);
   Outcome<Attempt> came =
-      co_await send_with(std::move(taken->turn), true, context, request, options);
+      co_await send_in(std::move(taken->turn), context, request, options);
   // It was done, whatever its results were.
   if (came && came->fate == Fate::Gone) {
     came->fate = session_.on_reclaim_complete(v4::NFS4_OK);
     co_return came;
   }
   if (!came || came->fate != Fate::Go) co_return came;
-  if (came->results.size() > at && came->results[at].resop == v4::OP_RECLAIM_COMPLETE)
-    came->status = came->results[at].opreclaim_complete().rcr_status;
+  if (OpResult* const completed = request.result(at))
+    came->status = completed->opreclaim_complete().rcr_status;
   came->fate = session_.on_reclaim_complete(came->status);
-  note_lease(*came, lease);
+  note_lease(lease);
   co_return came;
 }
 
@@ -130,18 +128,14 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::take_step(OperationContext 
   if (std::optional<Claim> claim = next_claim())
     co_return co_await take_claim(context, *std::move(claim), options);
   if (step == session::Step::ReclaimComplete) co_return co_await complete_reclaim(context, options);
-  Op operation;
-  if (step == session::Step::ExchangeId) {
-    operation.argop = v4::OP_EXCHANGE_ID;
-    operation.opexchange_id() = session_.exchange_id();
-  } else {
-    operation.argop = v4::OP_CREATE_SESSION;
-    operation.opcreate_session() = session_.create_session();
-  }
-  Outcome<Attempt> came =
-      co_await alone(context, std::move(operation), machine_call(context, options));
+  Request request;
+  if (step == session::Step::ExchangeId)
+    request.add(v4::OP_EXCHANGE_ID, &Op::opexchange_id, session_.exchange_id());
+  else
+    request.add(v4::OP_CREATE_SESSION, &Op::opcreate_session, session_.create_session());
+  Outcome<Attempt> came = co_await alone(context, request, machine_call(context, options));
   if (!came || came->fate != Fate::Go) co_return came;
-  OpResult& result = came->results.front();
+  OpResult& result = *request.result(kAlone);
   came->fate = step == session::Step::ExchangeId
                    ? session_.on_exchange_id(result.opexchange_id())
                    : session_.on_create_session(result.opcreate_session());

@@ -43,18 +43,17 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::take_step_v40(OperationCont
                                                                    const ProtocolOptions& options) {
   if (std::optional<Claim> claim = next_claim_v40())
     co_return co_await take_claim_v40(context, *std::move(claim), options);
-  if (client_v40_.step() == ClientV40::Step::Ready) co_return Attempt{Fate::Go, v4::NFS4_OK, {}};
+  if (client_v40_.step() == ClientV40::Step::Ready) co_return Attempt{Fate::Go, v4::NFS4_OK};
   // RFC 7530 9.1.1: always the same principal, whoever the caller is.
   ProtocolOptions own = options;
   own.credentials = own_.credentials;
   if (client_v40_.step() == ClientV40::Step::Confirm)
     co_return co_await confirm_client_v40(context, own);
-  Op operation;
-  operation.argop = v4::OP_SETCLIENTID;
-  operation.opsetclientid() = client_v40_.set_clientid();
-  Outcome<Attempt> came = co_await alone(context, std::move(operation), call_options(context, own));
+  Request request;
+  request.add(v4::OP_SETCLIENTID, &Op::opsetclientid, client_v40_.set_clientid());
+  Outcome<Attempt> came = co_await alone(context, request, call_options(context, own));
   if (came && came->fate == Fate::Go)
-    came->fate = client_v40_.on_set_clientid(came->results.front().opsetclientid());
+    came->fate = client_v40_.on_set_clientid(request.result(kAlone)->opsetclientid());
   co_return came;
 }
 
@@ -63,13 +62,14 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::confirm_client_v40(
   Request request;
   const std::size_t at =
       request.add(v4::OP_SETCLIENTID_CONFIRM, &Op::opsetclientid_confirm, client_v40_.confirm());
-  const std::size_t lease = ask_for_lease(request);
+  Values lease;
+  ask_for_lease(request, lease);
   Outcome<Attempt> came = co_await send_v40(context, request, options);
   if (!came) co_return came;
-  if (came->results.size() > at && came->results[at].resop == v4::OP_SETCLIENTID_CONFIRM)
-    came->status = came->results[at].opsetclientid_confirm().status;
+  if (OpResult* const confirmed = request.result(at))
+    came->status = confirmed->opsetclientid_confirm().status;
   came->fate = client_v40_.on_confirm(came->status);
-  note_lease(*came, lease);
+  note_lease(lease);
   co_return came;
 }
 
@@ -78,18 +78,17 @@ std::optional<Request> SessionClient::request_of_v40(const Claim& claim) {
   const v4::nfs_fh4& file = *opens_.file(claim.open);
   Request request;
   if (claim.kind == Claim::Kind::ReclaimLock) {
-    request.add(v4::OP_PUTFH, &Op::opputfh, {file});
-    v4::LOCK4args args = lock_of(claim);
-    const Request::ByOpen by{request.operations().size(), claim.open, claim.owner, claim.lock};
-    fill_in_lock(args, by);
-    request.add(v4::OP_LOCK, &Op::oplock, std::move(args));
+    request.put_handle(file);
+    const std::size_t at = request.add(v4::OP_LOCK, &Op::oplock, lock_of(claim));
+    const Request::ByOpen by{at, claim.open, claim.owner, claim.lock};
+    fill_in_lock(request.operation(at).oplock(), by);
     request.set_by(by);
     return request;
   }
   v4::OPEN4args args;
   args.share_access = opens_.access(claim.open);
   if (claim.kind == Claim::Kind::Reclaim) {
-    request.add(v4::OP_PUTFH, &Op::opputfh, {file});
+    request.put_handle(file);
     args.claim.claim = v4::CLAIM_PREVIOUS;
     args.claim.delegate_type() = v4::OPEN_DELEGATE_NONE;
   } else {
@@ -109,7 +108,7 @@ Task<void> SessionClient::close_wrong(OperationContext context, session::Opens::
                                       v4::nfs_fh4 file, v4::stateid4 stateid,
                                       const ProtocolOptions& options) {
   Request request;
-  request.add(v4::OP_PUTFH, &Op::opputfh, {std::move(file)});
+  request.put_handle(file);
   const std::size_t at = request.add(v4::OP_CLOSE, &Op::opclose, {0, stateid});
   request.set_by({at, open, {}, {}});
   const OwnersV40::Pair owners{owners_.of_open(open), nullptr};
@@ -123,7 +122,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::take_claim_v40(
   std::optional<Request> request = request_of_v40(claim);
   if (!request) {
     opens_.on_refused(claim);
-    co_return Attempt{Fate::Go, v4::NFS4_OK, {}};
+    co_return Attempt{Fate::Go, v4::NFS4_OK};
   }
   // RFC 7530 9.1.7: without a restart an operation of the old owner may still be in progress. Where
   // none is, the same owner's OPEN takes the place of what the server may still keep of the old
@@ -140,7 +139,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::take_claim_v40(
   }
   std::optional<v4::stateid4> stateid;
   if (came->status == v4::NFS4_OK) {
-    Reply reply(std::move(came->results));
+    Reply reply(*request);
     stateid = stateid_of(claim.kind, reply);
     const bool opens = claim.kind != Claim::Kind::ReclaimLock;
     auto* opened = opens ? reply.get(2, &OpResult::opopen) : nullptr;
@@ -159,7 +158,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::take_claim_v40(
     opens_.on_claimed(claim, *stateid);
   else
     opens_.on_refused(claim);
-  co_return Attempt{Fate::Go, v4::NFS4_OK, {}};
+  co_return Attempt{Fate::Go, v4::NFS4_OK};
 }
 
 }  // namespace stag::nfs::client::nfs4

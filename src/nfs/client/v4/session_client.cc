@@ -39,17 +39,6 @@ session::Identity fresh_identity(const Callbacks& callbacks, const rpc::Credenti
   return identity;
 }
 
-// RFC 8881 16.2.3: the results are those of the operations, in their order, up to the first error.
-bool fits(const std::vector<Op>& asked, const v4::COMPOUND4res& came) {
-  // An operation that the server does not know has the number ILLEGAL in the results.
-  if (came.status == v4::NFS4ERR_OP_ILLEGAL || came.status == v4::NFS4ERR_NOTSUPP) return true;
-  if (came.resarray.size() > asked.size()) return false;
-  if (came.status == v4::NFS4_OK && came.resarray.size() != asked.size()) return false;
-  for (std::size_t i = 0; i < came.resarray.size(); ++i)
-    if (came.resarray[i].resop != asked[i].argop) return false;
-  return true;
-}
-
 }  // namespace
 
 SessionClient::SessionClient(rpc::Channel& channel, const ProtocolOptions& options,
@@ -77,33 +66,27 @@ SessionClient::~SessionClient() {
   if (listening_ != nullptr) listening_->begin(nullptr);
 }
 
-Outcome<SessionClient::Attempt> SessionClient::attempt_of(OperationContext context,
-                                                          const v4::COMPOUND4args& asked,
-                                                          rpc::CallResult<v4::COMPOUND4res> came) {
-  if (!came) return Failure{Error::of_call(context, came.error())};
+Outcome<SessionClient::Attempt> SessionClient::attempt_of(
+    OperationContext context, const Request& request, const std::optional<rpc::CallError>& fault) {
+  if (fault) return Failure{Error::of_call(context, *fault)};
   heard_ = channel().loop().now();
-  if (!fits(asked.argarray, *came))
+  if (!request.answered_in_order())
     return Failure{Error::of_protocol(context, "sent results of other operations")};
-  return Attempt{Fate::Go, came->status, std::move(came->resarray)};
+  return Attempt{Fate::Go, request.status()};
 }
 
 Task<Outcome<SessionClient::Attempt>> SessionClient::send(OperationContext context,
-                                                          v4::COMPOUND4args& compound,
-                                                          const rpc::CallOptions& options) {
-  compound.minorversion = minor_;
-  co_return attempt_of(context, compound,
-                       co_await rpc_.call<v4::NFSPROC4_COMPOUND>(compound, options));
+                                                          Request& request, rpc::CallOptions call) {
+  Exchange exchange(rpc_, minor_, nullptr, request, call);
+  Result<rpc::ReplyMessage, rpc::CallError> reply = co_await exchange.send();
+  co_return attempt_of(context, request, exchange.take(reply));
 }
 
-// An operation that needs no session.
-Task<Outcome<SessionClient::Attempt>> SessionClient::alone(OperationContext context, Op operation,
-                                                           rpc::CallOptions options) {
-  v4::COMPOUND4args compound;
-  const v4::nfs_opnum4 number = operation.argop;
-  compound.argarray.push_back(std::move(operation));
-  Outcome<Attempt> came = co_await send(context, compound, options);
-  if (came && (came->results.empty() || came->results.front().resop != number))
-    came->fate = Fate::Refused;
+Task<Outcome<SessionClient::Attempt>> SessionClient::alone(OperationContext context,
+                                                           Request& request,
+                                                           rpc::CallOptions call) {
+  Outcome<Attempt> came = co_await send(context, request, call);
+  if (came && request.result(kAlone) == nullptr) came->fate = Fate::Refused;
   co_return came;
 }
 
@@ -116,19 +99,20 @@ SessionClient::HeldTurn::~HeldTurn() {
 // As many as there are free slots, which a SEQUENCE may have made more; without a session there is
 // nothing to wait for. Whoever's time is over takes none, and the next one is woken.
 void SessionClient::wake_waiting() {
-  while ((session_.slots().has_free() || !session_.has_session()) && waiting_.wake_one()) {
-  }
+  while (!waiting_.empty() && (session_.slots().has_free() || !session_.has_session()))
+    waiting_.wake_one();
 }
 
 // What came of a call that was sent in this turn; Fate::Unbound: it goes again.
-void SessionClient::note_results(const Turn& turn, Outcome<Attempt>& came, TimePoint sent) {
-  if (!came || came->results.empty() || came->results.front().resop != v4::OP_SEQUENCE) {
+void SessionClient::note_results(const Turn& turn, const Request& request, Outcome<Attempt>& came,
+                                 TimePoint sent) {
+  if (!came || request.sequence_result() == nullptr) {
     session_.on_loss(turn);
     if (came) came->fate = Fate::Refused;
     return;
   }
   const bool lapsed = session_.lapsed(heard_);
-  came->fate = session_.on_sequence(turn, came->results.front().opsequence(), sent);
+  came->fate = session_.on_sequence(turn, *request.sequence_result(), sent);
   // RFC 8881 2.10.6.1.3: said in the place of the operation behind SEQUENCE.
   if (came->fate == Fate::Go && came->status == v4::NFS4ERR_RETRY_UNCACHED_REP)
     came->fate = Fate::Gone;
@@ -137,54 +121,60 @@ void SessionClient::note_results(const Turn& turn, Outcome<Attempt>& came, TimeP
   note_flags();
 }
 
-Task<Outcome<SessionClient::Attempt>> SessionClient::send_with(HeldTurn held, bool keep,
-                                                               OperationContext context,
-                                                               Request& request,
-                                                               const ProtocolOptions& options) {
-  const Turn turn = held.turn();
-  rpc::CallOptions call = call_options(context, options);
-  call.sinks = request.sinks;
-  call.results_max = request.results_max;
-  v4::COMPOUND4args& compound = request.compound();
-  compound.minorversion = minor_;
-  for (;;) {
-    compound.argarray.front().opsequence() = session_.sequence(turn, keep);
-    const TimePoint sent = channel().loop().now();
-    rpc::Client::Exchange<v4::NFSPROC4_COMPOUND> exchange(rpc_, compound, call);
-    Result<rpc::ReplyMessage, rpc::CallError> reply = co_await exchange.send();
-    Outcome<Attempt> came = attempt_of(context, compound, exchange.results(reply));
-    note_results(turn, came, sent);
-    if (!came || came->fate != Fate::Unbound) {
-      held.release();
-      wake_waiting();
-      if (came && came->fate == Fate::Go) note_lock(request, *came);
-      co_return came;
-    }
-    const Outcome<Fate> bound = co_await bound_for(turn, context, options);
-    if (!bound) co_return Failure{bound.error()};
-    if (*bound != Fate::Go) co_return Attempt{*bound, v4::NFS4ERR_DELAY, {}};
-    call.timeout = call_options(context, options).timeout;
-  }
+Exchange SessionClient::exchange_in(const Turn& turn, Request& request,
+                                    const rpc::CallOptions& call) {
+  const v4::SEQUENCE4args sequence = session_.sequence(turn, request.runs_once_only());
+  return Exchange(rpc_, minor_, &sequence, request, call);
+}
+
+// The turn has ended with the call, but for Fate::Unbound.
+Outcome<SessionClient::Attempt> SessionClient::ended(
+    OperationContext context, HeldTurn& held, Request& request, Exchange& exchange,
+    Result<rpc::ReplyMessage, rpc::CallError>& reply) {
+  Outcome<Attempt> came = attempt_of(context, request, exchange.take(reply));
+  note_results(held.turn(), request, came, exchange.sent());
+  if (came && came->fate == Fate::Unbound) return came;
+  held.release();
+  wake_waiting();
+  if (came && came->fate == Fate::Go) note_lock(request);
+  return came;
+}
+
+Task<Outcome<SessionClient::Attempt>> SessionClient::send_in(HeldTurn held,
+                                                             OperationContext context,
+                                                             Request& request,
+                                                             const ProtocolOptions& options) {
+  const rpc::CallOptions call = call_options(context, request, options);
+  Exchange exchange = exchange_in(held.turn(), request, call);
+  Result<rpc::ReplyMessage, rpc::CallError> reply = co_await exchange.send();
+  Outcome<Attempt> came = ended(context, held, request, exchange, reply);
+  if (came && came->fate == Fate::Unbound)
+    came = co_await bind_and_send_in(std::move(held), context, request, options);
+  co_return came;
+}
+
+Task<Outcome<SessionClient::Attempt>> SessionClient::bind_and_send_in(
+    HeldTurn held, OperationContext context, Request& request, const ProtocolOptions& options) {
+  const Outcome<Fate> bound = co_await bound_for(held.turn(), context, options);
+  if (!bound) co_return Failure{bound.error()};
+  if (*bound != Fate::Go) co_return Attempt{*bound, v4::NFS4ERR_DELAY};
+  co_return co_await send_in(std::move(held), context, request, options);
 }
 
 Task<Outcome<SessionClient::Taken>> SessionClient::settled(OperationContext context, HeldTurn held,
                                                            const ProtocolOptions& options) {
   Turn& turn = held.turn();
   // What comes may be the whole of the results that were lost (RFC 8881 2.10.6.1.3).
-  rpc::CallOptions call = call_options(context, options);
-  call.results_max = session::Session::kCachedMax;
+  Request nothing;
+  nothing.results_max = session::Session::kCachedMax;
   for (;;) {
-    v4::COMPOUND4args args;
-    args.minorversion = minor_;
-    args.argarray.emplace_back().argop = v4::OP_SEQUENCE;
-    args.argarray.front().opsequence() = session_.sequence(turn, false);
-    const TimePoint sent = channel().loop().now();
-    auto came = co_await rpc_.call<v4::NFSPROC4_COMPOUND>(args, call);
-    if (!came) co_return Failure{Error::of_call(context, came.error())};
+    const rpc::CallOptions call = call_options(context, nothing, options);
+    Exchange exchange = exchange_in(turn, nothing, call);
+    Result<rpc::ReplyMessage, rpc::CallError> reply = co_await exchange.send();
+    if (const auto fault = exchange.take(reply)) co_return Failure{Error::of_call(context, *fault)};
     heard_ = channel().loop().now();
-    if (came->resarray.empty() || came->resarray.front().resop != v4::OP_SEQUENCE)
-      co_return Taken{Fate::Broken, {}};
-    Fate fate = session_.on_settling(turn, came->resarray.front().opsequence(), sent);
+    if (nothing.sequence_result() == nullptr) co_return Taken{Fate::Broken, {}};
+    const Fate fate = session_.on_settling(turn, *nothing.sequence_result(), exchange.sent());
     if (fate != Fate::Unbound) {
       if (fate != Fate::Go) held.release();
       wake_waiting();
@@ -193,7 +183,6 @@ Task<Outcome<SessionClient::Taken>> SessionClient::settled(OperationContext cont
     const Outcome<Fate> bound = co_await bound_for(turn, context, options);
     if (!bound) co_return Failure{bound.error()};
     if (*bound != Fate::Go) co_return Taken{*bound, {}};
-    call.timeout = call_options(context, options).timeout;
   }
 }
 
@@ -213,9 +202,9 @@ Task<Outcome<SessionClient::Taken>> SessionClient::take_turn(OperationContext co
 Task<Outcome<Ok>> SessionClient::establish(OperationContext context,
                                            const ProtocolOptions& options) {
   if (minor_ > 0) co_return co_await recover(context, options);
-  Op root;
-  root.argop = v4::OP_PUTROOTFH;
-  const Outcome<Attempt> came = co_await alone(context, std::move(root), call_options_of(options));
+  Request root;
+  root.add(v4::OP_PUTROOTFH);
+  const Outcome<Attempt> came = co_await alone(context, root, call_options_of(options));
   if (!came) co_return Failure{came.error()};
   minor_refused_ = came->status == v4::NFS4ERR_MINOR_VERS_MISMATCH;
   if (came->status != v4::NFS4_OK)
@@ -236,7 +225,7 @@ v4::clientid4 SessionClient::clientid() const {
 // Every open has an owner of its own: numbers begin with 0, and nobody else's open is concerned.
 void SessionClient::fill_in_owner(Request& request) {
   if (!request.open_place()) return;
-  v4::OPEN4args& args = request.operations()[*request.open_place()].opopen();
+  v4::OPEN4args& args = request.operation(*request.open_place()).opopen();
   std::array<std::byte, 8> owner;
   store_be(owner.data(), request.open_owner() ? *request.open_owner() : next_number_++);
   args.seqid = 0;
@@ -253,15 +242,7 @@ bool SessionClient::fill_in(Request& request) {
 Task<Outcome<SessionClient::Attempt>> SessionClient::attempt(OperationContext context,
                                                              Request& request,
                                                              const ProtocolOptions& options) {
-  if (minor_ == 0) return attempt_v40(context, request, options);
-  if (ready() && session_.slots().has_certain() && fill_in(request))
-    return send_with(HeldTurn(*this, *session_.take()), request.runs_once_only(), context, request,
-                     options);
-  return attempt_when_ready(context, request, options);
-}
-
-Task<Outcome<SessionClient::Attempt>> SessionClient::attempt_when_ready(
-    OperationContext context, Request& request, const ProtocolOptions& options) {
+  if (minor_ == 0) co_return co_await attempt_v40(context, request, options);
   begin_to_wait(context);
   if (!ready()) {
     const Outcome<Ok> recovered = co_await recover(context, options);
@@ -270,9 +251,8 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::attempt_when_ready(
   if (!fill_in(request)) co_return Failure{Error::of_status(context, Status::StateLost)};
   Outcome<Taken> taken = co_await take_turn(context, options);
   if (!taken) co_return Failure{taken.error()};
-  if (taken->fate != Fate::Go) co_return Attempt{taken->fate, v4::NFS4ERR_DELAY, {}};
-  co_return co_await send_with(std::move(taken->turn), request.runs_once_only(), context, request,
-                               options);
+  if (taken->fate != Fate::Go) co_return Attempt{taken->fate, v4::NFS4ERR_DELAY};
+  co_return co_await send_in(std::move(taken->turn), context, request, options);
 }
 
 Task<Outcome<Reply>> SessionClient::run(OperationContext context, Request& request,
@@ -280,7 +260,19 @@ Task<Outcome<Reply>> SessionClient::run(OperationContext context, Request& reque
   // What this client changes, it does not remember as it was, nor as it was seen meanwhile.
   const bool changes = request.changes_files();
   if (changes) delegations_.on_change();
-  Outcome<Attempt> came = co_await attempt(context, request, options);
+  Outcome<Attempt> came = Attempt{};
+  // Where nothing is to be waited for or recovered before, without a coroutine in between.
+  if (minor_ > 0 && ready() && session_.slots().has_certain() && fill_in(request)) {
+    HeldTurn held(*this, *session_.take());
+    const rpc::CallOptions call = call_options(context, request, options);
+    Exchange exchange = exchange_in(held.turn(), request, call);
+    Result<rpc::ReplyMessage, rpc::CallError> reply = co_await exchange.send();
+    came = ended(context, held, request, exchange, reply);
+    if (came && came->fate == Fate::Unbound)
+      came = co_await bind_and_send_in(std::move(held), context, request, options);
+  } else {
+    came = co_await attempt(context, request, options);
+  }
   if (came && !(came->fate == Fate::Go && request.expects(came->status)))
     came = co_await try_again(*std::move(came), context, request, options);
   if (changes) {
@@ -289,16 +281,14 @@ Task<Outcome<Reply>> SessionClient::run(OperationContext context, Request& reque
   }
   begin_again();
   if (!came) co_return Failure{std::move(came.error())};
-  co_return Reply(std::move(came->results));
+  co_return Reply(request);
 }
 
 // Of what a change may have made larger or smaller; a WRITE that was answered says by how much.
 void SessionClient::forget_sizes(const Request& request, bool answered) {
-  for (const Op& operation : request.operations())
-    if (answered && operation.argop == v4::OP_WRITE) return;
-  for (const Op& operation : request.operations())
-    if (operation.argop == v4::OP_PUTFH)
-      delegations_.on_resize(*Handle::from(operation.opputfh().object.bytes()), std::nullopt);
+  if (answered && request.writes()) return;
+  request.for_each_handle(
+      [this](const Handle& file) { delegations_.on_resize(file, std::nullopt); });
 }
 
 // After an attempt that does not count: until one does, or nothing is left to be tried.
@@ -337,17 +327,15 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::try_again(Attempt tried,
 // Whether the server said anything. A connection that was made anew, and on which nothing came yet,
 // is not associated with the session (RFC 8881 18.37.3).
 Task<bool> SessionClient::destroy_session(v4::sessionid4 sessionid) {
-  Op session;
-  session.argop = v4::OP_DESTROY_SESSION;
-  session.opdestroy_session().dsa_sessionid = sessionid;
+  Request session;
+  session.add(v4::OP_DESTROY_SESSION, &Op::opdestroy_session, {sessionid});
   const Outcome<Attempt> done = co_await alone(kEnding, session, machine_call(kEnding, own_));
   if (!done || done->status != v4::NFS4ERR_CONN_NOT_BOUND_TO_SESSION) co_return done.ok();
-  Op bind;
-  bind.argop = v4::OP_BIND_CONN_TO_SESSION;
-  bind.opbind_conn_to_session() = {sessionid, v4::CDFC4_FORE, false};
-  static_cast<void>(co_await alone(kEnding, std::move(bind), machine_call(kEnding, own_)));
-  const Outcome<Attempt> again =
-      co_await alone(kEnding, std::move(session), machine_call(kEnding, own_));
+  Request bind;
+  bind.add(v4::OP_BIND_CONN_TO_SESSION, &Op::opbind_conn_to_session,
+           {sessionid, v4::CDFC4_FORE, false});
+  static_cast<void>(co_await alone(kEnding, bind, machine_call(kEnding, own_)));
+  const Outcome<Attempt> again = co_await alone(kEnding, session, machine_call(kEnding, own_));
   co_return again.ok();
 }
 
@@ -371,11 +359,9 @@ Task<bool> SessionClient::give_back_clientid() {
     if (!heard) co_return true;
   }
   if (!session_.has_clientid()) co_return true;
-  Op client;
-  client.argop = v4::OP_DESTROY_CLIENTID;
-  client.opdestroy_clientid().dca_clientid = session_.clientid();
-  const Outcome<Attempt> done =
-      co_await alone(kEnding, std::move(client), machine_call(kEnding, own_));
+  Request client;
+  client.add(v4::OP_DESTROY_CLIENTID, &Op::opdestroy_clientid, {session_.clientid()});
+  const Outcome<Attempt> done = co_await alone(kEnding, client, machine_call(kEnding, own_));
   co_return !done || done->status != v4::NFS4ERR_STALE_CLIENTID;
 }
 

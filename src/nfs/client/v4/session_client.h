@@ -33,6 +33,7 @@
 #include "nfs/client/v4/callback_service.h"
 #include "nfs/client/v4/callback_service_v40.h"
 #include "nfs/client/v4/delegations.h"
+#include "nfs/client/v4/exchange.h"
 #include "nfs/client/v4/offloads.h"
 #include "nfs/client/v4/operations.h"
 #include "nfs/client/v4/owners_v40.h"
@@ -126,10 +127,10 @@ class SessionClient final : private Recalled {
  private:
   using Turn = session::Slots::Turn;
   using Fate = session::Fate;
+  // What came of a Request that was sent; its results are in it.
   struct Attempt {
     Fate fate = Fate::Broken;
     v4::nfsstat4 status = v4::NFS4_OK;
-    std::vector<OpResult> results{};
   };
 
   // A turn that somebody has. One whose call ends in an exception, for want of memory, is settled
@@ -151,29 +152,38 @@ class SessionClient final : private Recalled {
     Turn turn_;
   };
 
-  // One coroutine where nothing is to be waited for or recovered before.
   Task<Outcome<Attempt>> attempt(OperationContext context, Request& request,
                                  const ProtocolOptions& options);
-  Task<Outcome<Attempt>> attempt_when_ready(OperationContext context, Request& request,
-                                            const ProtocolOptions& options);
   Task<Outcome<Attempt>> try_again(Attempt tried, OperationContext context, Request& request,
                                    const ProtocolOptions& options);
-  Outcome<Attempt> attempt_of(OperationContext context, const v4::COMPOUND4args& asked,
-                              rpc::CallResult<v4::COMPOUND4res> came);
-  Task<Outcome<Attempt>> send(OperationContext context, v4::COMPOUND4args& compound,
-                              const rpc::CallOptions& options);
-  Task<Outcome<Attempt>> send_with(HeldTurn held, bool keep, OperationContext context,
-                                   Request& request, const ProtocolOptions& options);
-  Task<Outcome<Attempt>> alone(OperationContext context, Op operation, rpc::CallOptions options);
+  // Without a session.
+  Task<Outcome<Attempt>> send(OperationContext context, Request& request, rpc::CallOptions call);
+  // In a turn that is certain. send_in() begins with the exchange, bind_and_send_in() is for a turn
+  // whose call came to Fate::Unbound.
+  Exchange exchange_in(const Turn& turn, Request& request, const rpc::CallOptions& call);
+  Outcome<Attempt> ended(OperationContext context, HeldTurn& held, Request& request,
+                         Exchange& exchange, Result<rpc::ReplyMessage, rpc::CallError>& reply);
+  Task<Outcome<Attempt>> send_in(HeldTurn held, OperationContext context, Request& request,
+                                 const ProtocolOptions& options);
+  Task<Outcome<Attempt>> bind_and_send_in(HeldTurn held, OperationContext context, Request& request,
+                                          const ProtocolOptions& options);
+  // Of one operation, at kAlone, that needs no session.
+  static constexpr std::size_t kAlone = 1;
+  Task<Outcome<Attempt>> alone(OperationContext context, Request& request, rpc::CallOptions call);
+  Outcome<Attempt> attempt_of(OperationContext context, const Request& request,
+                              const std::optional<rpc::CallError>& fault);
   // The time limit (time_limit.cc).
   class TimeLimit;
   void begin_to_wait(OperationContext& context) const;
   TimePoint end_of(OperationContext context, const ProtocolOptions& options) const;
   rpc::CallOptions call_options(OperationContext context, const ProtocolOptions& options) const;
+  rpc::CallOptions call_options(OperationContext context, const Request& request,
+                                const ProtocolOptions& options) const;
   // Until it is woken, and may look again. An error: it was cancelled, or its time is over.
   Task<Outcome<Ok>> wait_in(WaitList& list, OperationContext context,
                             const ProtocolOptions& options);
-  void note_results(const Turn& turn, Outcome<Attempt>& came, TimePoint sent);
+  void note_results(const Turn& turn, const Request& request, Outcome<Attempt>& came,
+                    TimePoint sent);
   void wake_waiting();
   void forget_sizes(const Request& request, bool answered);
 
@@ -219,8 +229,9 @@ class SessionClient final : private Recalled {
                                     OwnersV40::Pair owners, const ProtocolOptions& options);
   OwnersV40::Pair owners_of(Request& request);
   Numbers number(Request& request, const OwnersV40::Pair& owners);
-  static session::OwnerSequence::Verdict judge(Request& request, const OwnersV40::Pair& owners,
-                                               const Numbers& numbers, const Attempt& came);
+  static session::OwnerSequence::Verdict judge(const Request& request,
+                                               const OwnersV40::Pair& owners,
+                                               const Numbers& numbers);
   void settle_lock_owner(session::Opens::LockOwner owner);
   Task<void> release_lock_owner(std::string name);
   Task<void> renew_v40(const ProtocolOptions& options);
@@ -231,7 +242,7 @@ class SessionClient final : private Recalled {
   // False when what the operation is by is lost.
   bool fill_in_stateid(Request& request) const;
   bool fill_in_lock(v4::LOCK4args& args, const Request::ByOpen& by) const;
-  void note_lock(Request& request, Attempt& came);
+  void note_lock(Request& request);
   void note_lost_lock(Request& request);
   static v4::stateid4 sent_stateid(Request& request);
   // What the server asks for.
@@ -277,8 +288,8 @@ class SessionClient final : private Recalled {
   Task<Outcome<Ok>> recover(OperationContext context, const ProtocolOptions& options);
   Task<Outcome<Attempt>> take_step(OperationContext context, const ProtocolOptions& options);
   Task<Outcome<Attempt>> complete_reclaim(OperationContext context, const ProtocolOptions& options);
-  static std::size_t ask_for_lease(Request& request);
-  void note_lease(Attempt& came, std::size_t place);
+  static void ask_for_lease(Request& request, Values& lease);
+  void note_lease(const Values& lease);
   Task<Outcome<Attempt>> confirm_client_v40(OperationContext context,
                                             const ProtocolOptions& options);
   Task<Outcome<Attempt>> take_step_v40(OperationContext context, const ProtocolOptions& options);

@@ -8,22 +8,10 @@ namespace stag::nfs::client::nfs4 {
 using Verdict = session::OwnerSequence::Verdict;
 using Of = session::ClientV40::Of;
 
-// As it is: what stands in the place of SEQUENCE is left out, and the results are numbered as if it
-// were there.
 Task<Outcome<SessionClient::Attempt>> SessionClient::send_v40(OperationContext context,
                                                               Request& request,
                                                               const ProtocolOptions& options) {
-  std::vector<Op>& operations = request.operations();
-  Op sequence = std::move(operations.front());
-  operations.erase(operations.begin());
-  rpc::CallOptions call = call_options(context, options);
-  call.sinks = request.sinks;
-  call.results_max = request.results_max;
-  Outcome<Attempt> came = co_await send(context, request.compound(), call);
-  operations.insert(operations.begin(), std::move(sequence));
-  if (!came) co_return came;
-  came->results.emplace(came->results.begin())->resop = v4::OP_SEQUENCE;
-  co_return came;
+  return send(context, request, call_options(context, request, options));
 }
 
 Task<Outcome<SessionClient::Attempt>> SessionClient::attempt_v40(OperationContext context,
@@ -40,7 +28,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::attempt_v40(OperationContex
 void SessionClient::settle_owners(Request& request) {
   if (!request.by_open()) return;
   const Request::ByOpen& by = *request.by_open();
-  const v4::nfs_opnum4 what = request.operations()[by.place].argop;
+  const v4::nfs_opnum4 what = request.operation(by.place).argop;
   const bool locks = what == v4::OP_LOCK || what == v4::OP_LOCKU;
   if (locks && !owners_.is_busy(by.owner)) settle_lock_owner(by.owner);
   if (opens_.file(by.open) == nullptr) owners_.release(by.open);
@@ -71,7 +59,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::attempt_in_turn(
   }
   if (!fill_in_stateid(request)) co_return Failure{Error::of_status(context, Status::StateLost)};
   Outcome<Attempt> came = co_await send_numbered(context, request, owners, options);
-  if (came) note_lock(request, *came);
+  if (came) note_lock(request);
   co_return came;
 }
 
@@ -88,7 +76,7 @@ Task<Outcome<Ok>> SessionClient::begin_turn(OwnersV40::Turn& turn, OwnersV40::Re
 void SessionClient::note_lost_lock(Request& request) {
   if (!request.by_open()) return;
   const Request::ByOpen& by = *request.by_open();
-  if (request.operations()[by.place].argop == v4::OP_LOCK)
+  if (request.operation(by.place).argop == v4::OP_LOCK)
     opens_.on_maybe_locked(by.open, by.owner, by.lock);
 }
 
@@ -106,19 +94,19 @@ Task<Outcome<Ok>> SessionClient::find_first_lock(OperationContext context, Reque
     co_return Ok{};
   }
   Request again;
-  again.add(v4::OP_PUTFH, &Op::opputfh, {*file});
+  again.put_handle(*file);
   const std::size_t at = again.add(v4::OP_LOCK, &Op::oplock, v4::LOCK4args(first.args));
   Outcome<Attempt> came = co_await send_v40(context, again, options);
   if (!came) co_return Failure{came.error()};
   owners.locks->first_lock.reset();
-  if (came->results.size() <= at) co_return Ok{};
+  if (again.answered() <= at) co_return Ok{};
   const v4::open_to_lock_owner4& numbers = first.args.locker.open_owner();
   static_cast<void>(owners.locks->sequence.on_status(numbers.lock_seqid, came->status));
   // One that is certain has gone on since.
   if (!owners.open->sequence.certain())
     static_cast<void>(owners.open->sequence.on_status(numbers.open_seqid, came->status));
   if (came->status == v4::NFS4_OK)
-    opens_.on_lock(by.open, by.owner, first.lock, came->results[at].oplock().resok4().lock_stateid);
+    opens_.on_lock(by.open, by.owner, first.lock, again.result(at)->oplock().resok4().lock_stateid);
   else
     opens_.on_unlock(by.open, by.owner, first.lock.range);
   // Whether it was done cannot be found out any more.
@@ -129,7 +117,7 @@ Task<Outcome<Ok>> SessionClient::find_first_lock(OperationContext context, Reque
 OwnersV40::Pair SessionClient::owners_of(Request& request) {
   if (request.open_place()) return {owners_.of_open(*request.open_owner()), nullptr};
   const Request::ByOpen& by = *request.by_open();
-  switch (request.operations()[by.place].argop) {
+  switch (request.operation(by.place).argop) {
     case v4::OP_CLOSE:
       return {owners_.of_open(by.open), nullptr};
     case v4::OP_LOCK:
@@ -147,7 +135,7 @@ SessionClient::Numbers SessionClient::number(Request& request, const OwnersV40::
   if (owners.open) numbers.open = owners.open->sequence.next();
   if (owners.locks) numbers.locks = owners.locks->sequence.next();
   const auto rope_of = [](const std::string& name) { return Rope::copy_of(bytes_of(name)); };
-  Op& operation = request.operations()[numbers.place];
+  Op& operation = request.operation(numbers.place);
   switch (operation.argop) {
     case v4::OP_OPEN:
       operation.opopen().seqid = *numbers.open;
@@ -221,7 +209,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::send_numbered(OperationCont
   }
   unanswered.close();
   if (owners.locks) owners.locks->first_lock.reset();
-  const Verdict verdict = judge(request, owners, numbers, *came);
+  const Verdict verdict = judge(request, owners, numbers);
   came->fate = client_v40_.on_status(came->status, incarnation, of);
   if (came->fate != Fate::Go) co_return came;
   if (came->status == v4::NFS4_OK) note_renewal_v40(sent);
@@ -246,11 +234,11 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::send_numbered(OperationCont
 }
 
 // What the answer says of the numbers. Behind an operation that failed nothing was executed.
-Verdict SessionClient::judge(Request& request, const OwnersV40::Pair& owners,
-                             const Numbers& numbers, const Attempt& came) {
-  if (came.results.size() <= numbers.place) return Verdict::Good;
-  const bool last = came.results.size() == numbers.place + 1;
-  const v4::nfsstat4 status = last ? came.status : v4::NFS4_OK;
+Verdict SessionClient::judge(const Request& request, const OwnersV40::Pair& owners,
+                             const Numbers& numbers) {
+  if (request.answered() <= numbers.place) return Verdict::Good;
+  const bool last = request.answered() == numbers.place + 1;
+  const v4::nfsstat4 status = last ? request.status() : v4::NFS4_OK;
   // RFC 7530 9.1.9: which of two numbers is the wrong one is not said.
   const bool both = numbers.open && numbers.locks;
   if (both && status == v4::NFS4ERR_BAD_SEQID && owners.open->sequence.certain())
@@ -259,7 +247,7 @@ Verdict SessionClient::judge(Request& request, const OwnersV40::Pair& owners,
   if (numbers.open) verdict = owners.open->sequence.on_status(*numbers.open, status);
   if (numbers.locks && (!both || status != v4::NFS4ERR_BAD_SEQID))
     verdict = owners.locks->sequence.on_status(*numbers.locks, status);
-  const bool lock = request.operations()[numbers.place].argop != v4::OP_LOCKT;
+  const bool lock = request.operation(numbers.place).argop != v4::OP_LOCKT;
   if (numbers.locks && lock && status == v4::NFS4_OK) owners.locks->lost_stateids = 0;
   return verdict;
 }
@@ -271,28 +259,30 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::confirm(OperationContext co
                                                              Attempt opened,
                                                              const ProtocolOptions& options) {
   const std::size_t place = *request.open_place();
-  v4::OPEN4resok& granted = opened.results[place].opopen().resok4();
+  v4::OPEN4resok& granted = request.result(place)->opopen().resok4();
   if ((granted.rflags & v4::OPEN4_RESULT_CONFIRM) == 0) {
     owner->confirmed = true;
     co_return opened;
   }
   // Behind every OPEN there is a GETFH.
   Request confirming;
-  confirming.add(v4::OP_PUTFH, &Op::opputfh, {opened.results[place + 1].opgetfh().resok4().object});
+  confirming.put_handle(request.result(place + 1)->opgetfh().resok4().object);
   const std::uint32_t incarnation = client_v40_.incarnation();
-  const Numbers numbers{confirming.operations().size(), owner->sequence.next(), std::nullopt};
+  const v4::seqid4 next = owner->sequence.next();
+  const std::size_t at =
+      confirming.add(v4::OP_OPEN_CONFIRM, &Op::opopen_confirm, {granted.stateid, next});
+  const Numbers numbers{at, next, std::nullopt};
   const Of of = recovering_ ? Of::Claim : Of::Operation;
-  confirming.add(v4::OP_OPEN_CONFIRM, &Op::opopen_confirm, {granted.stateid, *numbers.open});
   const OwnersV40::Pair owners{owner, nullptr};
   Unanswered unanswered(owners, numbers);
   Outcome<Attempt> came = co_await send_v40(context, confirming, options);
   if (!came) co_return came;
   unanswered.close();
-  const Verdict verdict = judge(confirming, owners, numbers, *came);
+  const Verdict verdict = judge(confirming, owners, numbers);
   came->fate = client_v40_.on_status(came->status, incarnation, of);
   if (came->status == v4::NFS4_OK) {
     owner->confirmed = true;
-    granted.stateid = came->results[numbers.place].opopen_confirm().resok4().open_stateid;
+    granted.stateid = confirming.result(at)->opopen_confirm().resok4().open_stateid;
     co_return opened;
   }
   if (came->fate == Fate::Go && verdict != Verdict::Good) {
@@ -301,7 +291,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::confirm(OperationContext co
   }
   // The file was created, if it was to be: from now on it is opened.
   if (came->fate == Fate::Again)
-    request.operations()[place].opopen().openhow.opentype = v4::OPEN4_NOCREATE;
+    request.operation(place).opopen().openhow.opentype = v4::OPEN4_NOCREATE;
   co_return came;
 }
 
@@ -316,14 +306,14 @@ void SessionClient::settle_lock_owner(session::Opens::LockOwner owner) {
 }
 
 Task<void> SessionClient::release_lock_owner(std::string name) {
-  Op operation;
-  operation.argop = v4::OP_RELEASE_LOCKOWNER;
-  operation.oprelease_lockowner().lock_owner = {clientid(), Rope::copy_of(bytes_of(name))};
+  Request request;
+  request.add(v4::OP_RELEASE_LOCKOWNER, &Op::oprelease_lockowner,
+              {{clientid(), Rope::copy_of(bytes_of(name))}});
   // A courtesy: the server forgets it with the client.
   ProtocolOptions options = background_options();
   options.cancel = CancelToken(stop_);
   static_cast<void>(
-      co_await alone({"release a lock owner", {}}, std::move(operation), call_options_of(options)));
+      co_await alone({"release a lock owner", {}}, request, call_options_of(options)));
 }
 
 // RFC 7530 9.5, 16.29.
@@ -332,12 +322,10 @@ Task<void> SessionClient::renew_v40(const ProtocolOptions& options) {
   const Outcome<Ok> recovered = co_await recover(context, options);
   if (!recovered) co_return;
   const std::uint32_t incarnation = client_v40_.incarnation();
-  Op operation;
-  operation.argop = v4::OP_RENEW;
-  operation.oprenew().clientid = clientid();
+  Request request;
+  request.add(v4::OP_RENEW, &Op::oprenew, {clientid()});
   const TimePoint sent = channel().loop().now();
-  const Outcome<Attempt> came =
-      co_await alone(context, std::move(operation), call_options_of(options));
+  const Outcome<Attempt> came = co_await alone(context, request, call_options_of(options));
   if (!came || came->fate != Fate::Go) co_return;
   // RFC 7530 10.2.1: a server that does not reach this client cannot ask for anything back.
   reached_ = came->status != v4::NFS4ERR_CB_PATH_DOWN;

@@ -59,6 +59,14 @@ rpc::CallOptions SessionClient::call_options(OperationContext context,
   return call;
 }
 
+rpc::CallOptions SessionClient::call_options(OperationContext context, const Request& request,
+                                             const ProtocolOptions& options) const {
+  rpc::CallOptions call = call_options(context, options);
+  call.sinks = request.sinks;
+  call.results_max = request.results_max;
+  return call;
+}
+
 Task<Outcome<Ok>> SessionClient::wait_in(WaitList& list, OperationContext context,
                                          const ProtocolOptions& options) {
   TimeLimit limit(*this, context, options);

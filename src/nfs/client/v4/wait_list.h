@@ -21,6 +21,7 @@ class WaitList {
     });
     co_await waiter.woken;
   }
+  bool empty() const { return waiting_.empty(); }
   // Each resumes before this returns. False: nobody waits.
   bool wake_one() {
     if (waiting_.empty()) return false;

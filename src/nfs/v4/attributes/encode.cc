@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <array>
+#include <utility>
 
 #include "nfs/v4/attributes/attributes.h"
 #include "nfs/v4/attributes/owner_name.h"
@@ -32,8 +34,7 @@ v4::nfs_ftype4 to_nfs_ftype4(vfs::FileType type) {
 }
 
 void put_time(Encoder& to, vfs::Time time) {
-  to.i64(time.seconds);
-  to.u32(time.nanoseconds);
+  to.integers(time.seconds, time.nanoseconds);
 }
 
 std::string text_of(const Source& of, IdKind kind, std::uint32_t id) {
@@ -84,7 +85,7 @@ constexpr Readable kRequired[] = {
      [](Encoder& to, const Source& of) { to.boolean(of.limits.symlinks); }},
     {v4::FATTR4_NAMED_ATTR, [](Encoder& to, const Source&) { to.boolean(false); }},
     {v4::FATTR4_FSID,
-     [](Encoder& to, const Source& of) { to.u64(of.fsid.major), to.u64(of.fsid.minor); }},
+     [](Encoder& to, const Source& of) { to.integers(of.fsid.major, of.fsid.minor); }},
     {v4::FATTR4_UNIQUE_HANDLES, [](Encoder& to, const Source&) { to.boolean(true); }},
     {v4::FATTR4_LEASE_TIME, [](Encoder& to, const Source& of) { to.u32(of.lease_seconds); }},
     {v4::FATTR4_RDATTR_ERROR, [](Encoder& to, const Source&) { to.u32(v4::NFS4_OK); }},
@@ -166,29 +167,31 @@ constexpr Readable kOfFileSystem[] = {
 constexpr AttributeSet kOfMinor1{v4::FATTR4_SUPPATTR_EXCLCREAT};
 constexpr AttributeSet kOfMinor2{v4::FATTR4_CLONE_BLKSIZE, v4::FATTR4_XATTR_SUPPORT};
 
-struct Table {
-  std::array<EncodeOne, AttributeSet::kSize> encode{};
-  AttributeSet readable;
-  std::array<AttributeSet, 3> readable_by_minor;
-
-  template <std::size_t N>
-  constexpr void add(const Readable (&entries)[N]) {
-    for (const Readable& entry : entries) {
-      encode[entry.number] = entry.encode;
-      readable.add(entry.number);
-    }
-  }
-};
-
-constexpr Table kReadableTable = [] {
-  Table table;
-  table.add(kRequired);
-  table.add(kOfObject);
-  table.add(kOfFileSystem);
-  const AttributeSet of_minor1 = table.readable - kOfMinor2;
-  table.readable_by_minor = {of_minor1 - kOfMinor1, of_minor1, table.readable};
-  return table;
+// In the order of their numbers, which is that of the values in a fattr4.
+constexpr auto kReadable = [] {
+  std::array<Readable, std::size(kRequired) + std::size(kOfObject) + std::size(kOfFileSystem)>
+      all{};
+  auto next = std::ranges::copy(kRequired, all.begin()).out;
+  next = std::ranges::copy(kOfObject, next).out;
+  std::ranges::copy(kOfFileSystem, next);
+  std::ranges::sort(all, {}, &Readable::number);
+  return all;
 }();
+
+constexpr AttributeSet kReadableByAny = [] {
+  AttributeSet set;
+  for (const Readable& each : kReadable) set.add(each.number);
+  return set;
+}();
+constexpr AttributeSet kReadableByMinor[] = {kReadableByAny - kOfMinor2 - kOfMinor1,
+                                             kReadableByAny - kOfMinor2, kReadableByAny};
+
+// Without a call for each of them, of which there are many.
+template <std::size_t... kPlaces>
+void encode_each(Encoder& to, AttributeSet given, const Source& of,
+                 std::index_sequence<kPlaces...>) {
+  ((given.has(kReadable[kPlaces].number) ? kReadable[kPlaces].encode(to, of) : void()), ...);
+}
 
 // The bytes that `write` encodes, behind their length, as one opaque.
 template <class Write>
@@ -202,11 +205,11 @@ void put_values(Encoder& encoder, Write write) {
 }  // namespace
 
 AttributeSet readable_attributes() {
-  return kReadableTable.readable;
+  return kReadableByAny;
 }
 
 AttributeSet readable_attributes(std::uint32_t minor) {
-  return kReadableTable.readable_by_minor[minor];
+  return kReadableByMinor[minor];
 }
 
 bool wants_usage(AttributeSet asked) {
@@ -239,7 +242,7 @@ void encode_attributes(Encoder& encoder, AttributeSet asked, const AttributeSour
   if (given.has(v4::FATTR4_ACL) && !source.acls) given = given - AttributeSet{v4::FATTR4_ACL};
   given.encode(encoder);
   put_values(encoder, [&] {
-    given.for_each([&](std::uint32_t number) { kReadableTable.encode[number](encoder, source); });
+    encode_each(encoder, given, source, std::make_index_sequence<kReadable.size()>());
   });
 }
 
