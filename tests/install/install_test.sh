@@ -96,6 +96,23 @@ kill "$server"
 wait "$server" || fail "stag serve did not end well"
 server=
 
+# A server of files as docs/library.md has it, by the shared library: of a folder, and of memory.
+readelf -d "$work/files-build/serve" | grep -q 'NEEDED.*libstag.so.0' || fail "serve does not link the shared library"
+mkdir -m 755 "$work/served"
+install -m 644 "$work/text" "$work/served/text"
+mkfifo "$work/enter"
+(cd "$work" && exec "$work/files-build/serve" "$work/served") <"$work/enter" >"$work/port" &
+server=$!
+exec 3>"$work/enter"
+while ! test -s "$work/port"; do kill -0 "$server" || fail "no server: serve"; done
+url=$(cat "$work/port")
+test "$("$prefix/bin/stag" cat "${url%/folder*}/folder/text?${url#*\?}")" = text || fail "serve has another file"
+"$prefix/bin/stag" cp "$work/text" "${url%/folder*}/memory/text?${url#*\?}" || fail "serve keeps nothing in memory"
+exec 3>&-
+wait "$server" || fail "serve did not end well"
+server=
+rm "$work/enter" "$work/port"
+
 export PKG_CONFIG_PATH="$prefix/$libdir/pkgconfig"
 mkdir "$work/pkg-config"
 cd "$work/pkg-config"
