@@ -19,9 +19,12 @@ fail() {
   >"$work/toy.log"
 "$cmake" --build "$work/toy" >>"$work/toy.log" || { cat "$work/toy.log"; exit 1; }
 export PKG_CONFIG_PATH="$prefix/$libdir/pkgconfig"
-# A C program has no need of C++ flags beside its own.
-# shellcheck disable=SC2046
-"$cc" -std=c11 -I"$prefix/include" "$example/client.c" $(pkg-config --libs stag) -o "$work/by_pkg_config"
+# Compilers of C refuse flags that are for C++, or warn of them.
+for compiler in "$cc" clang-14; do
+  if ! command -v "$compiler" >/dev/null; then continue; fi
+  # shellcheck disable=SC2046
+  "$compiler" -std=c11 -Wall -Wextra -Wpedantic -Werror "$example/client.c" $(pkg-config --cflags --libs stag) -o "$work/by_pkg_config"
+done
 export LD_LIBRARY_PATH="$prefix/$libdir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 
 converse() { # SERVER...: every client puts, and every client gets

@@ -118,7 +118,7 @@ mkdir "$work/pkg-config"
 cd "$work/pkg-config"
 "$(pkg-config --variable=xdrgen stag)" --namespace hello --runtime stag --header hello.h --source hello.cc "$work/hello/hello.x"
 # shellcheck disable=SC2046
-"$cxx" $(pkg-config --cflags stag) -I. -c "$work/hello/server.cc" hello.cc
+"$cxx" -std=c++20 $(pkg-config --cflags stag) -I. -c "$work/hello/server.cc" hello.cc
 # shellcheck disable=SC2046
 "$cxx" server.o hello.o $(pkg-config --libs stag) -Wl,-rpath,"$prefix/$libdir" -o hello_server
 greet "$work/pkg-config"
@@ -134,7 +134,7 @@ greet "$work/pkg-config"
 
 # A plug-in or extension module is a shared object, which only position-independent code can become.
 # shellcheck disable=SC2046
-"$cxx" -fPIC $(pkg-config --cflags stag) -I. -c "$work/hello/server.cc" hello.cc
+"$cxx" -std=c++20 -fPIC $(pkg-config --cflags stag) -I. -c "$work/hello/server.cc" hello.cc
 for libraries in "$(pkg-config --libs stag)" "$(pkg-config --libs --static stag | sed 's/-lstag/-l:libstag.a/')"; do
   # shellcheck disable=SC2086
   "$cxx" -shared -Wl,-z,text,-z,defs server.o hello.o $libraries -o plugin.so
