@@ -18,6 +18,9 @@ fail() {
 "$cmake" -S "$example" -B "$work/toy" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="$cc" -DCMAKE_C_FLAGS="-Wall -Wextra -Wpedantic -Werror" \
   >"$work/toy.log"
 "$cmake" --build "$work/toy" >>"$work/toy.log" || { cat "$work/toy.log"; exit 1; }
+"$cmake" -S "$example" -B "$work/static" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="$cc" -DSTAG_STATIC=ON >"$work/static.log"
+"$cmake" --build "$work/static" >>"$work/static.log" || { cat "$work/static.log"; exit 1; }
+readelf -d "$work/static/toy_client" | grep -q 'NEEDED.*libstag' && fail "STAG_STATIC links the shared library"
 export PKG_CONFIG_PATH="$prefix/$libdir/pkgconfig"
 # Compilers of C refuse flags that are for C++, or warn of them.
 for compiler in "$cc" clang-14; do
@@ -35,7 +38,7 @@ converse() { # SERVER...: every client puts, and every client gets
   while ! test -s "$work/port"; do kill -0 "$server" || fail "no server: $*"; done
   port=$(cat "$work/port")
   slot=0
-  for put in "$work/toy/toy_client" "$work/by_pkg_config" "python3 $example/toy.py"; do
+  for put in "$work/toy/toy_client" "$work/static/toy_client" "$work/by_pkg_config" "python3 $example/toy.py"; do
     $put "$port" "$slot" "text $slot" || fail "$put put nothing to $*"
     for get in "$work/toy/toy_client" "python3 $example/toy.py"; do
       test "$($get "$port" "$slot")" = "text $slot" || fail "$get got something else from $*"
