@@ -2,12 +2,14 @@
 #
 #   stag_generate(TARGET FILES a.x b.x [NAMESPACE my::protocol] [OUTPUT_DIR dir] [INCLUDE_PREFIX prefix])
 #
-# Makes dir/prefix/a.h and dir/prefix/a.cc from a.x whenever it changes. When TARGET is a target, the sources become part
+# Makes dir/prefix/a.h and dir/prefix/a.cc from a.x whenever it, or a file that it includes, changes. When TARGET is a target, the sources become part
 # of it and dir one of its include folders: #include "prefix/a.h". Otherwise TARGET is a variable that receives the list
 # of sources. OUTPUT_DIR is ${CMAKE_CURRENT_BINARY_DIR}/gen unless given. Without NAMESPACE each specification names its
 # own, in a line
 #   %// namespace: my::protocol
 # STAG_XDRGEN names an xdrgen built elsewhere: of the machine that compiles, when that for another one is built, or of another tree.
+cmake_policy(PUSH)
+cmake_policy(VERSION 3.20)  # How the names in a DEPFILE are read, whatever the project wants elsewhere.
 function(stag_generate target)
   cmake_parse_arguments(arg "" "NAMESPACE;OUTPUT_DIR;INCLUDE_PREFIX" "FILES" ${ARGN})
   if(NOT arg_OUTPUT_DIR)
@@ -41,8 +43,9 @@ function(stag_generate target)
     add_custom_command(
       OUTPUT ${folder}/${name}.h ${folder}/${name}.cc
       COMMAND ${xdrgen} ${options} --include ${prefix}${name}.h
-              --header ${folder}/${name}.h --source ${folder}/${name}.cc ${input}
+              --header ${folder}/${name}.h --source ${folder}/${name}.cc --depfile ${folder}/${name}.d ${input}
       DEPENDS ${input} ${xdrgen}
+      DEPFILE ${folder}/${name}.d
       COMMENT "xdrgen ${name}.x"
       VERBATIM)
     list(APPEND sources ${folder}/${name}.cc)
@@ -55,3 +58,4 @@ function(stag_generate target)
     set(${target} ${sources} PARENT_SCOPE)
   endif()
 endfunction()
+cmake_policy(POP)

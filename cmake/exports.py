@@ -13,19 +13,33 @@ import sys
 SOURCE_NAME = re.compile(r"(\d+)")
 SPECIAL = re.compile(r"_ZT[VIST]")  # vtable, typeinfo and its name, VTT
 STRONG = "TDBR"
+NAMESPACE = re.compile(r"namespace ([\w:]+) \{")
+NO_CODE = re.compile(r"//.*|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])'")
 DEFINED_TYPE = re.compile(r"\b(?:class|struct|union) (?:\[\[.*?\]\] )?([\w:]+)(?: final)?(?: :[^:{;][^{;]*)?\s*\{")
 FUNCTION = re.compile(r"\b(?:(operator)\W|(\w+)\()")
 NO_DECLARATION = re.compile(r"#|//|\}|namespace|using|template|static_assert|requires|concept|enum|\s|$")
 
 
+def lines_of(text):
+    """The lines, each with the namespaces that are open where it begins."""
+    open_braces = []  # the namespace of each brace, or nothing
+    for line in text.splitlines():
+        yield line, [name for name in open_braces if name]
+        opened = NAMESPACE.match(line)
+        for brace in re.findall(r"[{}]", NO_CODE.sub("", line)):
+            if brace == "}":
+                open_braces.pop()
+            else:
+                open_braces.append(opened[1] if opened else "")
+                opened = None
+    if open_braces:
+        raise ValueError("a brace is not closed")
+
+
 def declared_by(text):
     """The names at namespace level with their namespaces, 'stag::rpc::Client', and the types that are defined inside others."""
-    names, nested, scope = set(), set(), []
-    for line in text.splitlines():
-        if opened := re.match(r"namespace ([\w:]+) \{", line):
-            scope.append(opened[1])
-        elif re.match(r"\}  // namespace", line):
-            scope.pop()
+    names, nested = set(), set()
+    for line, scope in lines_of(text):
         types = DEFINED_TYPE.search(line)
         if types:
             names.add("::".join([*scope, types[1]]))
@@ -77,7 +91,10 @@ def main():
         if header and not header.startswith("#"):
             path = next(path for root in roots if os.path.exists(path := os.path.join(root, header)))
             with open(path) as file:
-                more = declared_by(file.read())
+                try:
+                    more = declared_by(file.read())
+                except (IndexError, ValueError):
+                    sys.exit(f"exports.py: {path}: its braces do not match")
             names |= more[0]
             nested |= more[1]
     public = sorted({symbol for symbol in symbols_of(nm, archive) if is_public(symbol, names, nested)})

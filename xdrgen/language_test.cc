@@ -47,6 +47,12 @@ std::vector<std::uint32_t> words_of(const Buffer& buffer) {
 
 using Words = std::vector<std::uint32_t>;
 
+TEST(Generated, names_that_are_macros_of_the_system_have_an_underscore) {
+  EXPECT_EQ(EPERM_, 1);
+  EXPECT_EQ(to_string(ENOENT_), "ENOENT");
+  EXPECT_EQ(PATH_MAX_, 1024u);
+}
+
 TEST(Generated, constants_have_their_values) {
   EXPECT_EQ(DECIMAL, 10u);
   EXPECT_EQ(HEXADECIMAL, 255u);

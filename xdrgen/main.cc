@@ -6,13 +6,14 @@
 #include <iterator>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "xdrgen/compile.h"
 
 namespace {
 
 constexpr const char* kUsage =
-    R"(usage: xdrgen [--namespace NS] --header OUT.h --source OUT.cc [--include NAME] [--runtime DIR] IN.x
+    R"(usage: xdrgen [--namespace NS] --header OUT.h --source OUT.cc [--include NAME] [--runtime DIR] [--depfile FILE] IN.x
 
 Compiles an XDR specification (RFC 4506, with the program definitions of RFC 5531)
 to a C++20 header and source file.
@@ -23,6 +24,8 @@ to a C++20 header and source file.
   --source FILE    where to write the codecs
   --include NAME   how the source file includes the header (default: FILE of --header)
   --runtime DIR    where the runtime's headers are installed: <DIR/xdr/types.h>
+  --depfile FILE   where to write, as a rule for make and ninja, which files the
+                   output was made of: IN.x and what it includes
   --help           this text
 
 Opaques and strings that are not short have names in the namespace item, by which a
@@ -33,7 +36,7 @@ Example: xdrgen --namespace demo --header hello.h --source hello.cc hello.x
 )";
 
 struct Arguments {
-  std::string name_space, header, source, include, runtime, input;
+  std::string name_space, header, source, include, runtime, depfile, input;
 };
 
 int refuse(const std::string& message) {
@@ -56,13 +59,28 @@ bool write_file(const std::string& name, const std::string& text) {
   return false;
 }
 
+// The name as make reads it in a rule.
+std::string in_rule(const std::string& name) {
+  std::string result;
+  for (const char c : name) {
+    if (c == ' ' || c == '#') result += '\\';
+    if (c == '$') result += '$';
+    result += c;
+  }
+  return result;
+}
+
+std::string dependency_rule(const Arguments& arguments, const std::vector<std::string>& files) {
+  std::string rule = fmt::format("{} {}:", in_rule(arguments.header), in_rule(arguments.source));
+  for (const std::string& file : files) rule += " " + in_rule(file);
+  return rule + "\n";
+}
+
 // Empty when the arguments make sense.
 std::string parse(int argc, char** argv, Arguments& to) {
-  const std::pair<std::string_view, std::string*> options[] = {{"--namespace", &to.name_space},
-                                                               {"--header", &to.header},
-                                                               {"--source", &to.source},
-                                                               {"--include", &to.include},
-                                                               {"--runtime", &to.runtime}};
+  const std::pair<std::string_view, std::string*> options[] = {
+      {"--namespace", &to.name_space}, {"--header", &to.header},   {"--source", &to.source},
+      {"--include", &to.include},      {"--runtime", &to.runtime}, {"--depfile", &to.depfile}};
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
     std::string* target = nullptr;
@@ -86,7 +104,12 @@ std::string parse(int argc, char** argv, Arguments& to) {
 }
 
 int run(const Arguments& arguments) {
-  const std::optional<std::string> text = read_file(arguments.input);
+  std::vector<std::string> files;
+  const auto reader = [&](const std::string& name) {
+    files.push_back(name);
+    return read_file(name);
+  };
+  const std::optional<std::string> text = reader(arguments.input);
   if (!text) {
     fmt::print(stderr, "xdrgen: cannot read {}\n", arguments.input);
     return 1;
@@ -96,15 +119,17 @@ int run(const Arguments& arguments) {
   options.file = arguments.input;
   options.header = arguments.include;
   options.runtime = arguments.runtime;
-  options.reader = read_file;
+  options.reader = reader;
   const auto result = xdrgen::compile(*text, options);
   if (const auto* complaint = std::get_if<xdrgen::Complaint>(&result)) {
     fmt::print(stderr, "{}\n", *complaint);
     return 1;
   }
   const auto& output = std::get<xdrgen::Output>(result);
-  const bool written =
-      write_file(arguments.header, output.header) && write_file(arguments.source, output.source);
+  const bool written = write_file(arguments.header, output.header) &&
+                       write_file(arguments.source, output.source) &&
+                       (arguments.depfile.empty() ||
+                        write_file(arguments.depfile, dependency_rule(arguments, files)));
   return written ? 0 : 1;
 }
 

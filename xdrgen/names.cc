@@ -20,9 +20,42 @@ constexpr std::array<std::string_view, 103> kKeywords = {
     "struct", "switch", "template", "this", "thread_local", "throw", "true", "try", "typedef",
     "typeid", "typename", "union", "unsigned", "using", "virtual", "void", "volatile", "wchar_t",
     "while", "xor", "xor_eq",
-    // Macros of standard headers.
+    // Macros of the language's headers.
     "errno", "stdin", "stdout", "stderr", "NULL", "EOF", "TRUE", "FALSE", "assert", "linux",
     "unix"};
+
+// Macros of the system's headers that the generated code includes, as far as specifications are
+// likely to have the same names.
+constexpr std::array<std::string_view, 204> kMacros = {
+    // <errno.h>
+    "E2BIG", "EACCES", "EADDRINUSE", "EADDRNOTAVAIL", "EADV", "EAFNOSUPPORT", "EAGAIN", "EALREADY",
+    "EBADE", "EBADF", "EBADFD", "EBADMSG", "EBADR", "EBADRQC", "EBADSLT", "EBFONT", "EBUSY",
+    "ECANCELED", "ECHILD", "ECHRNG", "ECOMM", "ECONNABORTED", "ECONNREFUSED", "ECONNRESET",
+    "EDEADLK", "EDEADLOCK", "EDESTADDRREQ", "EDOM", "EDOTDOT", "EDQUOT", "EEXIST", "EFAULT",
+    "EFBIG", "EHOSTDOWN", "EHOSTUNREACH", "EHWPOISON", "EIDRM", "EILSEQ", "EINPROGRESS", "EINTR",
+    "EINVAL", "EIO", "EISCONN", "EISDIR", "EISNAM", "EKEYEXPIRED", "EKEYREJECTED", "EKEYREVOKED",
+    "EL2HLT", "EL2NSYNC", "EL3HLT", "EL3RST", "ELIBACC", "ELIBBAD", "ELIBEXEC", "ELIBMAX",
+    "ELIBSCN", "ELNRNG", "ELOOP", "EMEDIUMTYPE", "EMFILE", "EMLINK", "EMSGSIZE", "EMULTIHOP",
+    "ENAMETOOLONG", "ENAVAIL", "ENETDOWN", "ENETRESET", "ENETUNREACH", "ENFILE", "ENOANO",
+    "ENOBUFS", "ENOCSI", "ENODATA", "ENODEV", "ENOENT", "ENOEXEC", "ENOKEY", "ENOLCK", "ENOLINK",
+    "ENOMEDIUM", "ENOMEM", "ENOMSG", "ENONET", "ENOPKG", "ENOPROTOOPT", "ENOSPC", "ENOSR", "ENOSTR",
+    "ENOSYS", "ENOTBLK", "ENOTCONN", "ENOTDIR", "ENOTEMPTY", "ENOTNAM", "ENOTRECOVERABLE",
+    "ENOTSOCK", "ENOTSUP", "ENOTTY", "ENOTUNIQ", "ENXIO", "EOPNOTSUPP", "EOVERFLOW", "EOWNERDEAD",
+    "EPERM", "EPFNOSUPPORT", "EPIPE", "EPROTO", "EPROTONOSUPPORT", "EPROTOTYPE", "ERANGE",
+    "EREMCHG", "EREMOTE", "EREMOTEIO", "ERESTART", "ERFKILL", "EROFS", "ESHUTDOWN",
+    "ESOCKTNOSUPPORT", "ESPIPE", "ESRCH", "ESRMNT", "ESTALE", "ESTRPIPE", "ETIME", "ETIMEDOUT",
+    "ETOOMANYREFS", "ETXTBSY", "EUCLEAN", "EUNATCH", "EUSERS", "EWOULDBLOCK", "EXDEV", "EXFULL",
+    // Sizes, and what files are opened and searched with.
+    "CHAR_MAX", "CHAR_MIN", "SCHAR_MAX", "SCHAR_MIN", "SHRT_MAX", "SHRT_MIN", "INT_MAX", "INT_MIN",
+    "LONG_MAX", "LONG_MIN", "LLONG_MAX", "LLONG_MIN", "INT8_MAX", "INT8_MIN", "INT16_MAX",
+    "INT16_MIN", "INT32_MAX", "INT32_MIN", "INT64_MAX", "INT64_MIN", "UCHAR_MAX", "USHRT_MAX",
+    "UINT_MAX", "ULONG_MAX", "ULLONG_MAX", "UINT8_MAX", "UINT16_MAX", "UINT32_MAX", "UINT64_MAX",
+    "SIZE_MAX", "SSIZE_MAX", "CHAR_BIT", "PATH_MAX", "NAME_MAX", "LINE_MAX", "IOV_MAX", "PIPE_BUF",
+    "NGROUPS_MAX", "HOST_NAME_MAX", "LOGIN_NAME_MAX", "TTY_NAME_MAX", "MAX_INPUT", "MAX_CANON",
+    "XATTR_NAME_MAX", "XATTR_SIZE_MAX", "XATTR_LIST_MAX", "BUFSIZ", "FILENAME_MAX", "SEEK_SET",
+    "SEEK_CUR", "SEEK_END", "SEEK_DATA", "SEEK_HOLE", "F_OK", "R_OK", "W_OK", "X_OK", "F_LOCK",
+    "F_TEST", "F_TLOCK", "F_ULOCK", "BIG_ENDIAN", "LITTLE_ENDIAN", "BYTE_ORDER", "RAND_MAX",
+    "EXIT_SUCCESS", "EXIT_FAILURE", "RENAME_EXCHANGE", "RENAME_NOREPLACE", "RENAME_WHITEOUT"};
 
 // Names generated code uses itself.
 constexpr std::array<std::string_view, 12> kOurs = {"std",    "stag",   "xdr",     "item",
@@ -34,6 +67,7 @@ constexpr std::array<std::string_view, 12> kOurs = {"std",    "stag",   "xdr",  
 std::string cpp_name(std::string_view name) {
   std::string result(name);
   const bool taken = std::ranges::find(kKeywords, name) != kKeywords.end() ||
+                     std::ranges::find(kMacros, name) != kMacros.end() ||
                      std::ranges::find(kOurs, name) != kOurs.end();
   if (taken) result += '_';
   return result;

@@ -11,6 +11,7 @@
 #include <exception>
 #include <new>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "base/executor.h"
@@ -114,15 +115,16 @@ inline auto resume_on(Loop& loop) {
 }
 
 // co_await offloaded(loop, [&] { return blocking_call(); }): runs `work` by Loop::offload() and
-// yields its result, back on the loop. `work` may use the caller's frame, which is suspended
-// meanwhile. An exception of `work` is thrown where the result is awaited.
+// yields its result, if any, back on the loop. `work` may use the caller's frame, which is
+// suspended meanwhile. An exception of `work` is thrown where the result is awaited.
 template <class Work>
 auto offloaded(Loop& loop, Work work) {
   using Value = decltype(work());
+  constexpr bool kNothing = std::is_void_v<Value>;
   struct Awaiter {
     Loop& loop;
     Work work;
-    std::optional<Value> value;
+    std::optional<std::conditional_t<kNothing, bool, Value>> value;
     std::exception_ptr failure;
     bool await_ready() const { return false; }
     void await_suspend(std::coroutine_handle<> waiter) {
@@ -130,14 +132,18 @@ auto offloaded(Loop& loop, Work work) {
     }
     void run() noexcept {
       try {
-        value.emplace(work());
+        if constexpr (kNothing) {
+          work();
+        } else {
+          value.emplace(work());
+        }
       } catch (...) {
         failure = std::current_exception();
       }
     }
     Value await_resume() {
       if (failure) std::rethrow_exception(std::move(failure));
-      return *std::move(value);
+      if constexpr (!kNothing) return *std::move(value);
     }
   };
   return Awaiter{loop, std::move(work), std::nullopt, {}};

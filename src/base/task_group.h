@@ -5,11 +5,13 @@
 // frame refers to outlives the group. The group must be joined before it is destroyed.
 #pragma once
 
+#include <coroutine>
 #include <cstddef>
 #include <exception>
 #include <optional>
+#include <utility>
 
-#include "base/failure.h"
+#include "base/check.h"
 #include "base/task.h"
 
 namespace stag {
@@ -52,7 +54,7 @@ class TaskGroup {
     try {
       co_await std::move(task);
     } catch (...) {
-      trace_exception(Reason::TaskFailed);
+      detail::trace_lost(std::current_exception());
     }
     --group->running_;
     if (group->waiter_ && group->running_ <= group->wanted_)

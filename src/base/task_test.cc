@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/completion.h"
+#include "base/reason.h"
 #include "base/task_group.h"
 
 namespace stag {

@@ -160,6 +160,25 @@ TEST(Loop, gives_the_result_of_offloaded_work_to_a_coroutine) {
   EXPECT_EQ(result, "done elsewhere");
 }
 
+TEST(Loop, resumes_a_coroutine_after_offloaded_work_without_a_result) {
+  EpollLoop loop;
+  bool worked = false;
+  int caught = 0;
+  const auto body = [](EpollLoop* on, bool* done, int* what) -> Task<> {
+    co_await offloaded(*on, [done] { *done = true; });
+    EXPECT_TRUE(*done && on->on_thread());
+    try {
+      co_await offloaded(*on, [] { throw 7; });
+    } catch (int thrown) {
+      *what = thrown;
+    }
+    on->stop();
+  };
+  loop.post([&] { detach(body(&loop, &worked, &caught)); });
+  loop.run();
+  EXPECT_EQ(caught, 7);
+}
+
 TEST(Loop, goes_on_after_a_function_that_throws) {
   const std::uint64_t before = reason_counters().of(Reason::LoopFunctionFailed);
   EpollLoop loop;

@@ -43,6 +43,15 @@ struct OtherVersion : INCREMENT {
 struct OtherProgram : INCREMENT {
   static constexpr std::uint32_t program = 5;
 };
+struct HighNumber : INCREMENT {
+  static constexpr std::uint32_t number = kProcedureNumbers;
+};
+template <class P>
+concept Addable = requires(Server& server, Program& program,
+                           Task<std::uint32_t> (*handler)(CallContext&, std::uint32_t)) {
+  server.add<P>(handler);
+  program.add<P>(handler);
+};
 // Sends one word more than INCREMENT takes.
 struct TooMuch : INCREMENT {
   static void encode_args(xdr::Encoder& to, std::uint32_t value) { to.u64(value); }
@@ -200,6 +209,14 @@ TEST(RpcServer, refuses_with_the_auth_stat_its_authenticator_gives) {
   auto result = world.call<INCREMENT>(1);
   ASSERT_FALSE(result.ok());
   EXPECT_EQ(result.error().status, ReplyStatus::auth_error(AuthStat::AUTH_TOOWEAK));
+}
+
+TEST(RpcServer, takes_no_procedure_whose_number_is_beyond_its_table) {
+  static_assert(Addable<INCREMENT> && !Addable<HighNumber>);
+  World world;
+  auto result = world.call<HighNumber>(1);
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.error().status, ReplyStatus::accepted(AcceptStat::PROC_UNAVAIL));
 }
 
 struct WhoAmI : INCREMENT {

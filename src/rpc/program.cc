@@ -71,7 +71,7 @@ Program::Program(std::uint32_t program, std::uint32_t version, Binding binding)
 }
 
 Program& Program::add(std::uint32_t procedure, std::unique_ptr<Handler> handler) {
-  STAG_CHECK(procedure < 4096);  // a table, not a map: procedure numbers are small
+  STAG_CHECK(procedure < kProcedureNumbers);
   if (procedure >= entries_.size()) entries_.resize(procedure + 1);
   entries_[procedure] = {std::move(handler), binding_.find(program_, version_, procedure)};
   return *this;

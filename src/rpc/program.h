@@ -126,6 +126,13 @@ class Handler {
   }
 };
 
+// A Program has a table of its procedures: their numbers are below this.
+inline constexpr std::uint32_t kProcedureNumbers = 4096;
+
+// A procedure that a Server may have. Clients may call any.
+template <class P>
+concept ServableProcedure = xdr::Procedure<P> && P::number < kProcedureNumbers;
+
 namespace detail {
 bool arguments_complete(xdr::Decoder& arguments, const ReducedItems& items);
 
@@ -197,12 +204,12 @@ class Program {
 
   // Adds the handler of procedure P. `function` lives as long as the Program and may be called from
   // several loops at once. One handler a procedure.
-  template <xdr::Procedure P, class F>
+  template <ServableProcedure P, class F>
   Program& add(F function) {
     STAG_CHECK(P::program == program_ && P::version == version_);
     return add(P::number, std::make_unique<detail::TypedHandler<P, F>>(std::move(function)));
   }
-  // The same for a Handler that decodes and encodes itself.
+  // The same for a Handler that decodes and encodes itself; `procedure` is below kProcedureNumbers.
   Program& add(std::uint32_t procedure, std::unique_ptr<Handler> handler);
 
   // Calls that come by `transport` are answered as if the program did not exist (RFC 8267 section

@@ -10,6 +10,7 @@
 
 #include "base/cancel.h"
 #include "base/loop.h"
+#include "base/reason.h"
 #include "base/result.h"
 #include "base/task_group.h"
 

@@ -38,7 +38,7 @@ class Server : public Service {
   void add(Program program);
   // Adds the handler of procedure P; makes its Program, with the default binding, when there is
   // none.
-  template <xdr::Procedure P, class F>
+  template <ServableProcedure P, class F>
   Server& add(F function) {
     program(P::program, P::version).template add<P>(std::move(function));
     return *this;

@@ -18,10 +18,16 @@ fail() {
 "$cmake" -S "$example" -B "$work/toy" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="$cc" -DCMAKE_C_FLAGS="-Wall -Wextra -Wpedantic -Werror" \
   >"$work/toy.log"
 "$cmake" --build "$work/toy" >>"$work/toy.log" || { cat "$work/toy.log"; exit 1; }
+"$cmake" -S "$example" -B "$work/static" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="$cc" -DSTAG_STATIC=ON >"$work/static.log"
+"$cmake" --build "$work/static" >>"$work/static.log" || { cat "$work/static.log"; exit 1; }
+readelf -d "$work/static/toy_client" | grep -q 'NEEDED.*libstag' && fail "STAG_STATIC links the shared library"
 export PKG_CONFIG_PATH="$prefix/$libdir/pkgconfig"
-# A C program has no need of C++ flags beside its own.
-# shellcheck disable=SC2046
-"$cc" -std=c11 -I"$prefix/include" "$example/client.c" $(pkg-config --libs stag) -o "$work/by_pkg_config"
+# Compilers of C refuse flags that are for C++, or warn of them.
+for compiler in "$cc" clang-14; do
+  if ! command -v "$compiler" >/dev/null; then continue; fi
+  # shellcheck disable=SC2046
+  "$compiler" -std=c11 -Wall -Wextra -Wpedantic -Werror "$example/client.c" $(pkg-config --cflags --libs stag) -o "$work/by_pkg_config"
+done
 export LD_LIBRARY_PATH="$prefix/$libdir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 
 converse() { # SERVER...: every client puts, and every client gets
@@ -32,7 +38,7 @@ converse() { # SERVER...: every client puts, and every client gets
   while ! test -s "$work/port"; do kill -0 "$server" || fail "no server: $*"; done
   port=$(cat "$work/port")
   slot=0
-  for put in "$work/toy/toy_client" "$work/by_pkg_config" "python3 $example/toy.py"; do
+  for put in "$work/toy/toy_client" "$work/static/toy_client" "$work/by_pkg_config" "python3 $example/toy.py"; do
     $put "$port" "$slot" "text $slot" || fail "$put put nothing to $*"
     for get in "$work/toy/toy_client" "python3 $example/toy.py"; do
       test "$($get "$port" "$slot")" = "text $slot" || fail "$get got something else from $*"
