@@ -140,7 +140,7 @@ void EpollLoop::Core::collect() {
   found_ = 0;
 }
 
-inline void EpollLoop::Core::tell_due() {
+[[gnu::always_inline]] inline void EpollLoop::Core::tell_due() {
   if (again_.size() + found_ <= 1) return tell_only();
   tell_in_order();
 }
@@ -171,7 +171,7 @@ inline void EpollLoop::Core::tell_due() {
 }
 
 // One or none, as in most turns.
-inline void EpollLoop::Core::tell_only() {
+[[gnu::always_inline]] inline void EpollLoop::Core::tell_only() {
   crowded_ = false;
   Watched* watched = nullptr;
   if (!again_.empty()) {
@@ -245,7 +245,7 @@ void EpollLoop::Core::run() {
   stopped_ = false;
 }
 
-inline void EpollLoop::Core::turn() {
+[[gnu::always_inline]] inline void EpollLoop::Core::turn() {
   run_posted();
   run_timers();
   if (stopped_.load(std::memory_order_relaxed)) return;
