@@ -23,6 +23,7 @@ endif()
 if(STAG_SANITIZE)
   # clang 14 cannot emit -fsanitize=function's data for the split parts of a coroutine.
   target_compile_options(stag_options INTERFACE -fsanitize=${STAG_SANITIZE} -fno-sanitize=function -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_compile_definitions(stag_options INTERFACE STAG_SANITIZED)
   target_link_options(stag_options INTERFACE -fsanitize=${STAG_SANITIZE})
 endif()
 # What is fuzzed tells the fuzzer where it went. The tests, which are half of a tree, need not, nor does what no fuzz target has in it.

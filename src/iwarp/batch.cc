@@ -7,17 +7,9 @@ namespace {
 // Most turns have a few short messages to send; those that have many soon fill the first.
 constexpr std::size_t kFirstBlock = 16 * 1024;
 constexpr std::size_t kFurtherBlock = 64 * 1024;
-constexpr std::size_t kMostBlocks = 5;
 }  // namespace
 
-std::span<const Bytes> Batch::unsent() const {
-  return std::span(ranges_.data() + first_, ranges_.size() - first_);
-}
-
-void Batch::sent(std::size_t count) {
-  STAG_CHECK(count <= bytes_left_);
-  bytes_left_ -= count;
-  if (bytes_left_ == 0) return clear();
+void Batch::sent_part(std::size_t count) {
   while (count >= ranges_[first_].size()) {
     count -= ranges_[first_].size();
     if (first_owner_ < owners_.size() && owners_[first_owner_].range == first_)
@@ -57,44 +49,18 @@ void Batch::clear() {
   owners_.clear();
   first_ = first_owner_ = 0;
   blocks_.clear();
+  left_in_block_ = 0;
   appended_ -= bytes_left_;
   bytes_left_ = 0;
 }
 
-std::size_t Batch::left_in_block() const {
-  return blocks_.empty() ? 0 : blocks_.back().capacity() - taken_;
-}
-
-bool Batch::has_room(std::size_t size) const {
-  return blocks_.size() < kMostBlocks || size <= left_in_block();
-}
-
-std::byte* Batch::take(std::size_t size) {
-  if (size > left_in_block()) {
-    STAG_CHECK(blocks_.size() < kMostBlocks && size <= kFirstBlock);
-    blocks_.push_back(Block::allocate(blocks_.empty() ? kFirstBlock : kFurtherBlock));
-    taken_ = 0;
-  }
-  std::byte* start = blocks_.back().data() + taken_;
-  taken_ += size;
-  return start;
-}
-
-void Batch::append_own(Bytes bytes) {
-  const bool last_is_own = owners_.empty() || owners_.back().range + 1 != ranges_.size();
-  // The trailer of one FPDU and the header of the next lie side by side: one range for both.
-  if (ranges() > 0 && last_is_own && ranges_.back().data() + ranges_.back().size() == bytes.data())
-    ranges_.back() = Bytes(ranges_.back().data(), ranges_.back().size() + bytes.size());
-  else
-    ranges_.push_back(bytes);
-  bytes_left_ += bytes.size();
-  appended_ += bytes.size();
-}
-
-std::byte* Batch::add_own(std::size_t size) {
-  std::byte* const start = take(size);
-  append_own(Bytes(start, size));
-  return start;
+void Batch::add_block(std::size_t least) {
+  STAG_CHECK(blocks_.size() < kMostBlocks && least <= kFirstBlock);
+  Block block = Block::allocate(blocks_.empty() ? kFirstBlock : kFurtherBlock);
+  const MutableBytes bytes = block.bytes();
+  blocks_.push_back(std::move(block));
+  next_ = bytes.data();
+  left_in_block_ = bytes.size();
 }
 
 // There are no bytes without their owner, even where there is no memory to note it.

@@ -21,8 +21,10 @@ void Receiver::take(Bytes bytes) {
   while (!stopped_ && !bytes.empty()) {
     switch (phase_) {
       case Phase::Header:
-        if (header_size_ == 0 && take_whole_send(bytes)) break;
-        if (collect_header(bytes)) begin_segment(bytes);
+        if (const std::size_t taken = header_size_ == 0 ? take_whole_send(bytes) : 0; taken != 0)
+          bytes = bytes.subspan(taken);
+        else if (collect_header(bytes))
+          begin_segment(bytes);
         break;
       case Phase::Payload:
         add_payload(bytes);

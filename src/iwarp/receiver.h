@@ -91,7 +91,11 @@ class Receiver {
   void on_bytes(Bytes bytes);
   // Looks the targets up afresh; valid until anything else is called. Empty: receive into the
   // read-ahead buffer.
-  std::span<const MutableBytes> direct_targets();
+  std::span<const MutableBytes> direct_targets() {
+    target_count_ = 0;
+    if (stopped_ || phase_ != Phase::Payload) return {};
+    return targets_of_payload();
+  }
   // `count` bytes of the stream have been received into the last direct_targets(), in their order.
   void on_placed(std::size_t count);
 
@@ -154,8 +158,9 @@ class Receiver {
   };
 
   // The common case: a Send of one segment that lies whole in `bytes` and is right in every
-  // respect. Whatever else comes is left to the general way below, which finds out what is wrong.
-  bool take_whole_send(Bytes& bytes);
+  // respect; how many of them it is. 0: whatever else comes is left to the general way below, which
+  // finds out what is wrong.
+  std::size_t take_whole_send(Bytes bytes);
 
   // Framing. Each takes its share of `bytes` off the front.
   void take(Bytes bytes);
@@ -185,6 +190,7 @@ class Receiver {
   // Placement: receiver_placement.cc.
   Right right_of_sink() const;
   Result<Placement, StagFault> sink_at(std::size_t length) const;
+  std::span<const MutableBytes> targets_of_payload();
   void predict();
   bool is_predicted(MutableBytes place) const;
   void take_misplaced(std::size_t target, std::size_t count);

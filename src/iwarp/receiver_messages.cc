@@ -22,35 +22,34 @@ bool crc_matches(Bytes fpdu) {
 
 }  // namespace
 
-bool Receiver::take_whole_send(Bytes& bytes) {
+std::size_t Receiver::take_whole_send(Bytes bytes) {
   constexpr std::size_t kBefore = kLengthSize + kUntaggedHeaderSize;
-  if (bytes.size() < kBefore + kCrcSize) return false;
+  if (bytes.size() < kBefore + kCrcSize) return 0;
   const std::size_t ulpdu = load_be<std::uint16_t>(bytes.data());
-  if (ulpdu < kUntaggedHeaderSize || bytes.size() < fpdu_size(ulpdu)) return false;
+  const std::size_t fpdu = fpdu_size(ulpdu);
+  if (ulpdu < kUntaggedHeaderSize || bytes.size() < fpdu) return 0;
   const auto control = load_be<std::uint16_t>(bytes.data() + kLengthSize);
   const auto opcode = static_cast<Opcode>(control & kOpcodeBits);
   if ((control & kControlBits) != kOnlySegment || opcode < Opcode::Send ||
       opcode > Opcode::SendSolicitedInvalidate)
-    return false;
+    return 0;
   const UntaggedHeader header = decode_untagged(bytes.data() + kLengthSize);
   const std::size_t size = ulpdu - kUntaggedHeaderSize;
   if (header.queue != kSendQueue || header.sequence != next_send_ || header.offset != 0 ||
       send_open_ || credit_ == 0 || size > receive_size_)
-    return false;
-  if (options_.crc && !crc_matches(bytes.first(fpdu_size(ulpdu)))) return false;
+    return 0;
+  if (options_.crc && !crc_matches(bytes.first(fpdu))) return 0;
   std::optional<std::uint32_t> invalidated;
   if (invalidates(opcode)) {
-    if (!table_.invalidate(header.invalidate).ok()) return false;
+    if (!table_.invalidate(header.invalidate).ok()) return 0;
     invalidated = header.invalidate;
   }
   ++fpdus_;
   ++next_send_;
   --credit_;
   ++traffic_.sends;
-  const Bytes message = bytes.subspan(kBefore, size);
-  bytes = bytes.subspan(fpdu_size(ulpdu));
-  sink_.on_send(Buffer::borrow(message), invalidated, is_solicited(opcode));
-  return true;
+  sink_.on_send(Buffer::borrow(bytes.subspan(kBefore, size)), invalidated, is_solicited(opcode));
+  return fpdu;
 }
 
 void Receiver::parse_header() {

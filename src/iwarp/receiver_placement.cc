@@ -6,13 +6,12 @@
 
 namespace stag::iwarp {
 
-std::span<const MutableBytes> Receiver::direct_targets() {
-  target_count_ = 0;
+std::span<const MutableBytes> Receiver::targets_of_payload() {
   const std::size_t left = segment_.payload - segment_.placed;
   // The end of bulk data is not worth a copy; a small message comes with others, all at once.
   const bool tagged = segment_.control.tagged;
   const std::size_t least = tagged ? options_.direct_threshold / 4 : options_.direct_threshold;
-  if (stopped_ || phase_ != Phase::Payload || left < least) return {};
+  if (left < least) return {};
   if (tagged) {
     // A fault here is found again, and answered, when the bytes come through on_bytes().
     const auto placement = sink_at(left);

@@ -97,6 +97,8 @@ Sender::Sender(const SenderOptions& options, const StagTable& table)
   next_sequence_.fill(options.first_sequence);
   // Even with its markers the largest FPDU fits the sixteen bits of a marker's pointer.
   options_.max_ulpdu = std::clamp(options.max_ulpdu, kLeastMulpdu, kLargestMulpdu);
+  if (!options_.markers)
+    short_below_ = std::min(kGathered, options_.max_ulpdu - kUntaggedHeaderSize) + 1;
 }
 
 void Sender::begin(Opcode opcode, std::uint32_t stag, std::uint64_t offset, std::size_t size) {
@@ -117,10 +119,6 @@ void Sender::begin_send(Rope message, std::optional<std::uint32_t> invalidate, b
                             : (solicited ? Opcode::SendSolicited : Opcode::Send);
   begin(opcode, invalidate.value_or(0), 0, message.size());
   payload_ = std::move(message);
-}
-
-bool Sender::is_short(std::size_t size) const {
-  return size <= kGathered && size <= options_.max_ulpdu - kUntaggedHeaderSize && !options_.markers;
 }
 
 // An FPDU in one piece of the batch's own, with pad and CRC field; the rest is to be written over

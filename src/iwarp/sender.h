@@ -38,7 +38,7 @@ class Sender {
                   bool solicited = false);
   // The whole of a Send that is_short() at once, `size` bytes in parts; only when idle() and not
   // full().
-  bool is_short(std::size_t size) const;
+  bool is_short(std::size_t size) const { return size < short_below_; }
   void add_send(Batch& batch, std::span<const Bytes> parts, std::size_t size,
                 std::optional<std::uint32_t> invalidate);
   void begin_write(std::uint32_t stag, std::uint64_t offset, Rope data);
@@ -70,6 +70,7 @@ class Sender {
   std::size_t largest_payload() const;
 
   SenderOptions options_;
+  std::size_t short_below_ = 0;  // a Send of fewer octets goes in one piece
   const StagTable& table_;
   std::array<std::uint32_t, 3> next_sequence_;  // MSN by queue
   std::uint32_t answered_;                      // the MSN of the Read Request being answered

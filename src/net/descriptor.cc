@@ -3,63 +3,10 @@
 #include <cerrno>
 #include <utility>
 
-#include "net/loop_core.h"
+#include "net/descriptor_state.h"
 #include "net/system_error.h"
 
 namespace stag::net {
-
-struct Descriptor::State final : Watched {
-  struct Side {
-    Function waiting;
-    Reader* reader = nullptr;  // waits instead
-    // Since the last event nobody has found out that there is no more to be had.
-    bool ready = false;
-    // And nobody will: the peer has ended the stream, which is said only once.
-    bool for_good = false;
-  };
-
-  State(EpollLoop& owner, UniqueFd taken) : loop(owner), fd(std::move(taken)) {}
-  ~State() {
-    release();
-    loop.core().forget(*this);
-  }
-
-  UniqueFd release() {
-    if (fd) loop.core().unwatch(fd.fd(), *this);
-    return std::move(fd);
-  }
-  void wait(Side& side, std::uint32_t event, Function&& function) {
-    side.waiting = std::move(function);
-    side.reader = nullptr;
-    tell_again(side, event);
-  }
-  void tell_again(const Side& side, std::uint32_t event) {
-    if (side.ready || side.for_good || !fd) loop.core().requeue_event(*this, event);
-  }
-  void on_readable(std::uint32_t events) override {
-    if ((events & (EPOLLRDHUP | EPOLLHUP)) != 0) reading.for_good = true;
-    reading.ready = true;
-    run(reading);
-  }
-  void on_writable(std::uint32_t events) override {
-    if ((events & EPOLLHUP) != 0) writing.for_good = true;
-    writing.ready = true;
-    run(writing);
-  }
-  void try_reading() override { run(reading); }
-  // Who waits is taken out first: it may destroy all this, or wait again.
-  static void run(Side& side) {
-    if (Reader* const reader = std::exchange(side.reader, nullptr)) return reader->on_readable();
-    if (!side.waiting) return;
-    Function function = std::move(side.waiting);
-    function();
-  }
-
-  EpollLoop& loop;
-  UniqueFd fd;
-  Side reading;
-  Side writing;
-};
 
 Result<Descriptor, Reason> Descriptor::watch(EpollLoop& loop, UniqueFd fd) {
   auto state = std::make_unique<State>(loop, std::move(fd));
@@ -94,9 +41,7 @@ void Descriptor::when_readable(Function&& function) {
 
 void Descriptor::when_readable(Reader& reader) {
   STAG_CHECK(state_ != nullptr);
-  if (state_->reading.waiting) state_->reading.waiting = {};
-  state_->reading.reader = &reader;
-  state_->tell_again(state_->reading, EPOLLIN);
+  state_->wait(reader);
 }
 
 void Descriptor::when_writable(Function&& function) {
@@ -119,15 +64,15 @@ bool Descriptor::crowded() const {
 }
 
 void Descriptor::mark_read() {
-  if (state_ != nullptr) state_->loop.core().has_read(*state_);
+  if (state_ != nullptr) state_->mark_read();
 }
 
 void Descriptor::mark_unreadable() {
-  if (state_ != nullptr) state_->reading.ready = false;
+  if (state_ != nullptr) state_->mark_unreadable();
 }
 
 void Descriptor::mark_unwritable() {
-  if (state_ != nullptr) state_->writing.ready = false;
+  if (state_ != nullptr) state_->mark_unwritable();
 }
 
 UniqueFd Descriptor::release() {

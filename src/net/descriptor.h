@@ -68,8 +68,11 @@ class Descriptor {
   // wait are dropped.
   UniqueFd release();
 
- private:
+  // For the sockets of this module (descriptor_state.h); null where there is none.
   struct State;
+  State* state() const { return state_.get(); }
+
+ private:
   explicit Descriptor(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };

@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/failure.h"
 #include "base/large_blocks.h"
+#include "net/system_call.h"
 #include "net/system_error.h"
 
 namespace stag::net {
@@ -53,7 +54,7 @@ int timeout_until(std::optional<TimePoint> when) {
 }  // namespace
 
 template <class F>
-void EpollLoop::Core::call(F&& function) noexcept {
+[[gnu::always_inline]] inline void EpollLoop::Core::call(F&& function) noexcept {
   try {
     function();
   } catch (...) {
@@ -139,8 +140,12 @@ void EpollLoop::Core::collect() {
   found_ = 0;
 }
 
-inline void EpollLoop::Core::tell_due() {
+[[gnu::always_inline]] inline void EpollLoop::Core::tell_due() {
   if (again_.size() + found_ <= 1) return tell_only();
+  tell_in_order();
+}
+
+[[gnu::noinline]] void EpollLoop::Core::tell_in_order() {
   collect();
   crowded_ = due_.size() > 1;
   if (!crowded_) {
@@ -166,7 +171,7 @@ inline void EpollLoop::Core::tell_due() {
 }
 
 // One or none, as in most turns.
-inline void EpollLoop::Core::tell_only() {
+[[gnu::always_inline]] inline void EpollLoop::Core::tell_only() {
   crowded_ = false;
   Watched* watched = nullptr;
   if (!again_.empty()) {
@@ -180,7 +185,7 @@ inline void EpollLoop::Core::tell_only() {
 }
 
 // Whoever is told may end the watching of others, or its own.
-inline void EpollLoop::Core::tell(Watched& watched) {
+[[gnu::always_inline]] inline void EpollLoop::Core::tell(Watched& watched) {
   const std::uint32_t events = std::exchange(watched.due_, 0);
   telling_ = &watched;
   if ((events & kReadable) != 0) call([&] { watched.on_readable(events); });
@@ -240,7 +245,7 @@ void EpollLoop::Core::run() {
   stopped_ = false;
 }
 
-inline void EpollLoop::Core::turn() {
+[[gnu::always_inline]] inline void EpollLoop::Core::turn() {
   run_posted();
   run_timers();
   if (stopped_.load(std::memory_order_relaxed)) return;
@@ -249,7 +254,7 @@ inline void EpollLoop::Core::turn() {
   tell_due();
 }
 
-bool EpollLoop::Core::has_work() {
+inline bool EpollLoop::Core::has_work() {
   if (!again_.empty() || has_posted_.load(std::memory_order_acquire)) return true;
   return stopped_.load(std::memory_order_relaxed) || timers.may_be_due(turn_began_);
 }
@@ -321,7 +326,7 @@ std::optional<TimePoint> EpollLoop::Core::wake_time() {
 
 // Whether there are events.
 bool EpollLoop::Core::poll(int timeout_ms) {
-  const int count = epoll_wait(epoll_.fd(), events_.data(), kEventsPerWait, timeout_ms);
+  const int count = net::epoll_wait(epoll_.fd(), events_.data(), kEventsPerWait, timeout_ms);
   found_ = count < 0 ? 0 : static_cast<std::size_t>(count);
   asked_ = turn_began_;
   return found_ > 0;

@@ -114,6 +114,7 @@ struct EpollLoop::Core {
   void make_room(std::size_t count);
   void collect();
   void tell_due();
+  void tell_in_order();
   void tell_only();
   void tell(Watched& watched);
   // Runs one function of somebody's. What it throws ends it and nothing else (decision 0014).

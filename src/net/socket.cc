@@ -12,9 +12,11 @@
 #include <coroutine>
 #include <string_view>
 
+#include "net/descriptor_state.h"
 #include "net/loop.h"
 #include "net/race.h"
 #include "net/socket_address.h"
+#include "net/system_call.h"
 #include "net/system_error.h"
 
 namespace stag::net {
@@ -58,6 +60,10 @@ msghdr message_of(std::span<const iovec> pieces) {
   message.msg_iov = const_cast<iovec*>(pieces.data());
   message.msg_iovlen = pieces.size();
   return message;
+}
+
+int fd_of(const Descriptor& descriptor) {
+  return descriptor.state() == nullptr ? -1 : descriptor.state()->fd.fd();
 }
 
 // What a system call that was asked for `wanted` bytes says; of one that failed errno says more.
@@ -168,14 +174,16 @@ Transfer TcpSocket::try_read(std::span<const iovec> pieces) {
 }
 
 Transfer TcpSocket::try_read(const iovec& piece) {
-  return has_read(recv(fd(), piece.iov_base, piece.iov_len, MSG_DONTWAIT), piece.iov_len);
+  return has_read(net::recv(fd_of(descriptor_), piece.iov_base, piece.iov_len, MSG_DONTWAIT),
+                  piece.iov_len);
 }
 
 inline Transfer TcpSocket::has_read(ssize_t moved, std::size_t wanted) {
   const Transfer transfer =
       moved == 0 ? Transfer{0, Reason::ConnectionClosed, true} : transfer_of(moved, wanted);
-  if (transfer.bytes > 0) descriptor_.mark_read();
-  if (transfer.drained) descriptor_.mark_unreadable();
+  Descriptor::State* const state = descriptor_.state();
+  if (transfer.bytes > 0) state->mark_read();
+  if (transfer.drained && state != nullptr) state->mark_unreadable();
   return transfer;
 }
 
@@ -186,12 +194,14 @@ Transfer TcpSocket::try_write(std::span<const iovec> pieces) {
 }
 
 Transfer TcpSocket::try_write(const iovec& piece) {
-  return has_written(::send(fd(), piece.iov_base, piece.iov_len, kSendFlags), piece.iov_len);
+  return has_written(net::send(fd_of(descriptor_), piece.iov_base, piece.iov_len, kSendFlags),
+                     piece.iov_len);
 }
 
 inline Transfer TcpSocket::has_written(ssize_t moved, std::size_t wanted) {
   const Transfer transfer = transfer_of(moved, wanted);
-  if (transfer.drained) descriptor_.mark_unwritable();
+  Descriptor::State* const state = descriptor_.state();
+  if (transfer.drained && state != nullptr) state->mark_unwritable();
   return transfer;
 }
 

@@ -7,7 +7,8 @@ using xdr::Decoder;
 using xdr::Encoder;
 
 // The body of a credential or verifier whose flavor and length have been read. Most are empty.
-Reason take_body(Decoder& from, OpaqueAuth& auth, std::uint32_t flavor, std::uint32_t length) {
+inline Reason take_body(Decoder& from, OpaqueAuth& auth, std::uint32_t flavor,
+                        std::uint32_t length) {
   auth.flavor = static_cast<AuthFlavor>(flavor);
   if (length > kMaxAuthBody) return Reason::RpcAuthTooLong;
   const bool taken = length == 0 || from.inline_bytes(auth.body, length);

@@ -210,8 +210,9 @@ struct Counted {
 }  // namespace
 
 Server::Server(ServerOptions options) : replay_cache_(options.replay_cache) {
-  add(auth_none());
+  // In the order in which they are looked for.
   add(auth_sys());
+  add(auth_none());
 }
 
 Server::~Server() {

@@ -80,8 +80,8 @@ void Connection::on_fault(const HeaderFault& fault) {
   responder_.on_fault(fault);
 }
 
-void Connection::on_message(const ParsedHeader& parsed, Bytes payload,
-                            std::optional<std::uint32_t> invalidated) {
+inline void Connection::on_message(const ParsedHeader& parsed, Bytes payload,
+                                   std::optional<std::uint32_t> invalidated) {
   const Header& header = parsed.header;
   const bool has_read_list = !header.read_list.empty();
   const auto fault = [&](Reason reason) {

@@ -121,12 +121,6 @@ class ListParser {
   Reason reason_ = Reason::None;
 };
 
-// The Read list, the Write list and the Reply chunk, each absent.
-bool lists_are_empty(Bytes message) {
-  const std::byte* const lists = message.data() + kFixedSize;
-  return (load_be<std::uint64_t>(lists) | load_be<std::uint32_t>(lists + 8)) == 0;
-}
-
 // RFC 8166 3.5.3, 4.2.4: where the Payload stream is said to be.
 Reason stream_fault(const Header& header) {
   const auto* zero = std::find_if(header.read_list.begin(), header.read_list.end(),
@@ -145,6 +139,13 @@ std::uint32_t chunk_size(std::size_t segments) {
 // The Reply chunk is one optional entry, not a list: no zero word closes it (RFC 8166 4.7).
 std::uint32_t reply_chunk_size(std::size_t segments) {
   return chunk_size(segments) - 4;
+}
+
+std::uint32_t read_list_size(std::span<const ReadChunk> read_list) {
+  std::uint32_t size = 0;
+  for (const ReadChunk& chunk : read_list)
+    size += static_cast<std::uint32_t>(chunk.segments.size()) * kReadEntrySize;
+  return size;
 }
 
 // Writes big-endian words into memory known to be large enough.
@@ -189,19 +190,6 @@ std::uint64_t total_length(const Segments& segments) {
 
 bool is_error(Bytes message) {
   return message.size() >= kFixedSize && load_be<std::uint32_t>(message.data() + 12) == RDMA_ERROR;
-}
-
-bool decode_plain_header(Bytes message, ParsedHeader& to) {
-  if (message.size() < kMinHeaderSize) return false;
-  const auto word = [&message](std::size_t i) {
-    return load_be<std::uint32_t>(message.data() + 4 * i);
-  };
-  if (word(1) != kVersion || word(3) != RDMA_MSG || !lists_are_empty(message)) return false;
-  to.header.xid = word(0);
-  to.header.credits = word(2);
-  to.header.proc = RDMA_MSG;
-  to.size = kMinHeaderSize;
-  return true;
 }
 
 bool decode_header(Bytes message, const HeaderLimits& limits, ParsedHeader& parsed,
@@ -282,49 +270,21 @@ std::uint32_t header_size(const WriteList& write_list,
   return size;
 }
 
-std::uint32_t encoded_size(const Header& header) {
-  if (!header.has_chunks()) return kMinHeaderSize;
-  std::uint32_t size = header_size(header.write_list, header.reply_chunk);
-  for (const ReadChunk& chunk : header.read_list)
-    size += static_cast<std::uint32_t>(chunk.segments.size()) * kReadEntrySize;
-  return size;
-}
-
-// The four fixed words; yields where the lists go.
-[[gnu::always_inline]] inline std::byte* EncodedHeader::begin(std::uint32_t xid,
-                                                              std::uint32_t credits,
-                                                              rdma_proc proc) {
-  if (size_ > small_.size()) large_ = Block::allocate(size_);
-  std::byte* const to = large_ ? large_.data() : small_.data();
-  store_be(to, xid);
-  store_be(to + 4, kVersion);
-  store_be(to + 8, credits);
-  store_be(to + 12, static_cast<std::uint32_t>(proc));
-  // Without any chunk there is nothing more to say.
-  if (size_ == kMinHeaderSize) std::memset(to + kFixedSize, 0, kMinHeaderSize - kFixedSize);
-  return to + kFixedSize;
-}
-
-EncodedHeader::EncodedHeader(const Header& header) : size_(encoded_size(header)) {
-  WordWriter words(begin(header.xid, header.credits, header.proc));
-  if (size_ == kMinHeaderSize) return;
-  for (const ReadChunk& chunk : header.read_list) {
+void EncodedHeader::add_lists(std::span<const ReadChunk> read_list, const WriteList& write_list,
+                              const std::optional<WriteChunk>& reply_chunk) {
+  size_ = header_size(write_list, reply_chunk) + read_list_size(read_list);
+  if (size_ > small_.size()) {
+    large_ = Block::allocate(size_);
+    std::memcpy(large_.data(), small_.data(), kFixedSize);
+  }
+  WordWriter words((large_ ? large_.data() : small_.data()) + kFixedSize);
+  for (const ReadChunk& chunk : read_list) {
     for (const Segment& segment : chunk.segments) {
       words.u32(1);
       words.u32(chunk.position);
       words.segment(segment);
     }
   }
-  words.u32(0);
-  words.results(header.write_list, header.reply_chunk);
-}
-
-EncodedHeader::EncodedHeader(std::uint32_t xid, std::uint32_t credits, rdma_proc proc,
-                             const WriteList& write_list,
-                             const std::optional<WriteChunk>& reply_chunk)
-    : size_(header_size(write_list, reply_chunk)) {
-  WordWriter words(begin(xid, credits, proc));
-  if (size_ == kMinHeaderSize) return;
   words.u32(0);
   words.results(write_list, reply_chunk);
 }

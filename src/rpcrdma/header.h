@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
 
@@ -120,7 +121,19 @@ bool is_error(Bytes message);
 Result<ParsedHeader, HeaderFault> decode_header(Bytes message, const HeaderLimits& limits = {});
 // The decoder for what most messages are: an RDMA_MSG of version 1 without chunks. False: the
 // message is something else, and `to` is unchanged. Else all but the lists of `to` is set.
-bool decode_plain_header(Bytes message, ParsedHeader& to);
+inline bool decode_plain_header(Bytes message, ParsedHeader& to) {
+  if (message.size() < kMinHeaderSize) return false;
+  const auto word = [&message](std::size_t i) {
+    return load_be<std::uint32_t>(message.data() + 4 * i);
+  };
+  if (word(1) != kVersion || word(3) != RDMA_MSG || (word(4) | word(5) | word(6)) != 0)
+    return false;
+  to.header.xid = word(0);
+  to.header.credits = word(2);
+  to.header.proc = RDMA_MSG;
+  to.size = kMinHeaderSize;
+  return true;
+}
 // The same into a header that has no chunks yet; false: `fault` says why not.
 bool decode_header(Bytes message, const HeaderLimits& limits, ParsedHeader& to, HeaderFault& fault);
 
@@ -128,9 +141,7 @@ bool decode_header(Bytes message, const HeaderLimits& limits, ParsedHeader& to, 
 // ignored. Never answered, so the failure is a bare reason.
 Result<ErrorMessage, Reason> decode_error(Bytes message);
 
-// Bytes of an EncodedHeader.
-std::uint32_t encoded_size(const Header& header);
-// Of a Reply, which has no Read list.
+// Bytes of the EncodedHeader of a Reply, which has no Read list.
 std::uint32_t header_size(const WriteList& write_list,
                           const std::optional<WriteChunk>& reply_chunk);
 // The same without a header at hand: read segments in all, and the segment count of each Write
@@ -142,16 +153,33 @@ std::uint32_t header_size(std::uint32_t read_segments, std::span<const std::uint
 // segments of one Position are adjacent.
 class EncodedHeader {
  public:
-  explicit EncodedHeader(const Header& header);
+  explicit EncodedHeader(const Header& header)
+      : EncodedHeader(header.xid, header.credits, header.proc) {
+    if (header.has_chunks())
+      add_lists({header.read_list.data(), header.read_list.size()}, header.write_list,
+                header.reply_chunk);
+  }
   // Of a Reply, whose Read list is empty.
   EncodedHeader(std::uint32_t xid, std::uint32_t credits, rdma_proc proc,
-                const WriteList& write_list, const std::optional<WriteChunk>& reply_chunk);
+                const WriteList& write_list, const std::optional<WriteChunk>& reply_chunk)
+      : EncodedHeader(xid, credits, proc) {
+    if (!write_list.empty() || reply_chunk) add_lists({}, write_list, reply_chunk);
+  }
   Bytes bytes() const { return Bytes(large_ ? large_.data() : small_.data(), size_); }
 
  private:
-  std::byte* begin(std::uint32_t xid, std::uint32_t credits, rdma_proc proc);
+  // Without chunks there are three words of zero behind the fixed ones.
+  EncodedHeader(std::uint32_t xid, std::uint32_t credits, rdma_proc proc) {
+    store_be(small_.data(), xid);
+    store_be(small_.data() + 4, kVersion);
+    store_be(small_.data() + 8, credits);
+    store_be(small_.data() + 12, static_cast<std::uint32_t>(proc));
+    std::memset(small_.data() + kFixedSize, 0, kMinHeaderSize - kFixedSize);
+  }
+  void add_lists(std::span<const ReadChunk> read_list, const WriteList& write_list,
+                 const std::optional<WriteChunk>& reply_chunk);
 
-  std::uint32_t size_;
+  std::uint32_t size_ = kMinHeaderSize;
   std::array<std::byte, 124> small_;
   Block large_;
 };

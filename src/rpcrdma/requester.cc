@@ -108,7 +108,7 @@ std::uint32_t Requester::credit_limit() const {
   return std::min(std::max(1u, settings_.credits), granted_);
 }
 
-void Requester::grant(std::uint32_t credits) {
+inline void Requester::grant(std::uint32_t credits) {
   // RFC 8166 3.3.1 forbids a grant of 0; taken as such it would be a deadlock.
   granted_ = std::max(1u, credits);
 }
@@ -155,7 +155,7 @@ void Requester::send_ready() {
 }
 
 // The same without the queue.
-void Requester::send_first(OutgoingCall& call) {
+inline void Requester::send_first(OutgoingCall& call) {
   sending_ = true;
   send(call);
   sending_ = false;
@@ -166,14 +166,14 @@ OutgoingCall* Requester::next_ready() {
   return open_ && first_ != nullptr && has_credit(*first_) ? first_ : nullptr;
 }
 
-bool Requester::has_credit(const OutgoingCall& call) const {
+inline bool Requester::has_credit(const OutgoingCall& call) const {
   const std::uint32_t limit = credit_limit();
   const bool reserve = settings_.reserve_probe_credit && limit > 1 && !call.probe;
   return in_flight() < (reserve ? limit - 1 : limit);
 }
 
 // Where memory runs out the Call has ended before the exception goes on.
-void Requester::send(OutgoingCall& call) {
+inline void Requester::send(OutgoingCall& call) {
   if (awaits(call.xid)) return fail(call, {Reason::RdmaOwnXidDuplicate});
   try {
     transmit(call);
@@ -186,7 +186,7 @@ void Requester::send(OutgoingCall& call) {
   }
 }
 
-void Requester::transmit(OutgoingCall& call) {
+[[gnu::always_inline]] inline void Requester::transmit(OutgoingCall& call) {
   const Reason planned = plan_call(call.shape, call.bound, settings_.limits, call.plan_);
   if (planned != Reason::None) return fail(call, {planned});
   const bool needs_memory = call.plan_.needs_memory();
@@ -217,7 +217,7 @@ void Requester::offer(const OutgoingCall& call) {
 }
 
 // Its owner has it again.
-void Requester::retire(OutgoingCall& call) {
+inline void Requester::retire(OutgoingCall& call) {
   call.state_ = OutgoingCall::State::Idle;
   if (!call.header_.has_chunks()) return;
   for_each_segment(call.header_, [this](const Segment& segment) {
@@ -245,7 +245,7 @@ bool Requester::may_invalidate(std::uint32_t xid, std::uint32_t handle) const {
 
 // Its flight has ended: the credit is free, and the message's grant is in force. False when it was
 // cancelled.
-bool Requester::complete(OutgoingCall* call, std::uint32_t credits) {
+inline bool Requester::complete(OutgoingCall* call, std::uint32_t credits) {
   grant(credits);
   if (call == nullptr) return sink_.drop(Reason::RdmaReplyCancelled), false;
   retire(*call);

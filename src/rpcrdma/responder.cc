@@ -228,7 +228,7 @@ inline std::uint64_t Responder::charge_in_all(const IncomingCall& call) const {
 
 // Reserves the bytes of the Call's chunks and of a large stream; no Call is larger than all of the
 // limit (validate).
-bool Responder::admit(IncomingCall& call) {
+inline bool Responder::admit(IncomingCall& call) {
   const std::uint64_t bytes = call.charge_;
   if (bytes == 0) return true;
   const bool overtakes = !waiting_.empty() && waiting_.front() != &call;
@@ -240,7 +240,7 @@ bool Responder::admit(IncomingCall& call) {
   return true;
 }
 
-void Responder::begin(IncomingCall& call, Bytes payload) {
+inline void Responder::begin(IncomingCall& call, Bytes payload) {
   if (call.items_.empty()) return deliver(call, payload);
   if (!call.deferred_) {
     call.deferred_ = true;
@@ -310,7 +310,7 @@ void Responder::on_read_done(IncomingCall& call, Reason outcome) {
   deliver(call, {});
 }
 
-void Responder::deliver(IncomingCall& call, Bytes payload) {
+inline void Responder::deliver(IncomingCall& call, Bytes payload) {
   call.state_ = State::Delivered;
   CallArrival arrival;
   arrival.xid = call.header_.xid;
@@ -414,7 +414,7 @@ void Responder::end(IncomingCall& call, Reason reason) {
   on_budget();
 }
 
-void Responder::release(IncomingCall& call) {
+inline void Responder::release(IncomingCall& call) {
   bytes_ -= call.charged_;
   if (settings_.budget != nullptr && call.charged_ != 0) settings_.budget->release(call.charged_);
   call.charged_ = 0;

@@ -87,7 +87,7 @@ void IwarpConnection::on_readable() try {
   end_by_exception();
 }
 
-inline void IwarpConnection::read_some() {
+[[gnu::always_inline]] inline void IwarpConnection::read_some() {
   std::size_t moved = 0;
   const bool crowded = socket_.crowded();
   const std::uint64_t before = receiver_.fpdus();

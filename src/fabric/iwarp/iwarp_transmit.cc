@@ -126,7 +126,7 @@ void IwarpConnection::flush() try {
 }
 
 // Whether nothing is left that could be sent now.
-inline bool IwarpConnection::write_some() {
+[[gnu::always_inline]] inline bool IwarpConnection::write_some() {
   std::size_t moved = 0;
   report_written();  // what left early
   while (state_ < State::Broken && moved < options_->turn_bytes) {

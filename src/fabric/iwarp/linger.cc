@@ -9,23 +9,12 @@
 
 namespace stag::fabric {
 
-net::Transfer write_batch(net::TcpSocket& socket, iwarp::Batch& batch) {
-  const auto unsent = batch.unsent();
-  const auto piece_of = [](Bytes bytes) {
-    return iovec{const_cast<std::byte*>(bytes.data()), bytes.size()};
-  };
-  net::Transfer transfer;
-  if (unsent.size() == 1) {
-    transfer = socket.try_write(piece_of(unsent.front()));
-  } else {
-    std::array<iovec, 256> pieces;
-    const std::size_t count = std::min(unsent.size(), pieces.size());
-    std::transform(unsent.begin(), unsent.begin() + static_cast<std::ptrdiff_t>(count),
-                   pieces.begin(), piece_of);
-    transfer = socket.try_write(std::span(pieces).first(count));
-  }
-  if (transfer.bytes > 0) batch.sent(transfer.bytes);
-  return transfer;
+net::Transfer write_ranges(net::TcpSocket& socket, std::span<const Bytes> ranges) {
+  std::array<iovec, 256> pieces;
+  const std::size_t count = std::min(ranges.size(), pieces.size());
+  std::transform(ranges.begin(), ranges.begin() + static_cast<std::ptrdiff_t>(count),
+                 pieces.begin(), piece_of);
+  return socket.try_write(std::span(pieces).first(count));
 }
 
 namespace {

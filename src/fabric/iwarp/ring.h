@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -24,14 +25,15 @@ class Ring {
     (*this)[size_++] = std::move(value);
   }
   T pop() {
-    T value = std::exchange(front(), T());
+    T value = std::move(front());
+    if constexpr (!std::is_trivially_copyable_v<T>) front() = T();
     first_ = (first_ + 1) & (places_.size() - 1);
     --size_;
     return value;
   }
 
  private:
-  void grow() {
+  [[gnu::noinline]] void grow() {
     std::vector<T> larger(places_.empty() ? 8 : places_.size() * 2);
     for (std::size_t i = 0; i < size_; ++i) larger[i] = std::move((*this)[i]);
     places_ = std::move(larger);

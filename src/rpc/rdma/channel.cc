@@ -138,7 +138,7 @@ void Channel::on_attempts_ended(Reason reason) {
 }
 
 // Before the Call is sent. The first one of the Channel comes behind a NULL call, if it is none.
-void Channel::remember_target(const CallMessage& message) {
+inline void Channel::remember_target(const CallMessage& message) {
   const bool first = last_.program == 0;
   last_ = target_of(message.stream);
   if (first && last_.procedure != 0 && options_.probe_after > Duration::zero()) begin_with_probe();
@@ -213,13 +213,13 @@ Task<Result<ReplyMessage, CallError>> Channel::call(CallMessage& message) {
   co_return Failure{std::move(error)};
 }
 
-Reason Channel::begin_transmission(CallMessage& message) {
+inline Reason Channel::begin_transmission(CallMessage& message) {
   const Result<Ok, Reason> made = message.begin_transmission();
   return made ? Reason::None : made.error();
 }
 
 // Most of an Entry is lists that are empty: it is made once and used for many calls.
-Channel::EntryInUse Channel::entry_for(CallMessage& message) {
+inline Channel::EntryInUse Channel::entry_for(CallMessage& message) {
   if (kept_.empty()) return EntryInUse(new Entry(*this, message), {this});
   EntryInUse entry(kept_.back().release(), {this});
   kept_.pop_back();
@@ -229,7 +229,7 @@ Channel::EntryInUse Channel::entry_for(CallMessage& message) {
   return entry;
 }
 
-void Channel::keep(Entry* entry) {
+inline void Channel::keep(Entry* entry) {
   if (entry->connection) std::erase(waiting_, entry);
   entry->connection.reset();
   entry->link = nullptr;
@@ -245,7 +245,7 @@ bool Channel::try_again(Entry& entry) {
 }
 
 // A Link has ended all its calls before it tells on_link_down(), which lets go of it.
-void Channel::begin(Entry& entry) {
+inline void Channel::begin(Entry& entry) {
   // First what may find no memory: a Call that has begun is the Link's until that has ended it.
   const bool begun = watch_health();
   entry.link = link_.get();
@@ -261,7 +261,7 @@ std::optional<ChannelLimits> Channel::limits() const {
   return link_->limits();
 }
 
-bool Channel::connected() const {
+inline bool Channel::connected() const {
   return link_ != nullptr && link_->up();
 }
 
@@ -307,7 +307,7 @@ void Channel::give_up(Entry& entry, Reason reason) {
 // Health: calls are waiting and nothing moves. A bulk transfer on a slow link says nothing for a
 // long time but moves all the time.
 
-bool Channel::watch_health() {
+inline bool Channel::watch_health() {
   if (options_.probe_after <= Duration::zero() || health_watched_) return false;
   health_timer_ = loop_.after(options_.probe_after, [this] { on_health_tick(); });
   return health_watched_ = true;
@@ -366,7 +366,7 @@ Task<void> Channel::close() {
   co_await resume_on(loop_);
 }
 
-void Channel::end_if_quiet() {
+inline void Channel::end_if_quiet() {
   if (quiet_ != nullptr && active_ == 0 && link_ == nullptr)
     std::exchange(quiet_, nullptr)->complete(Ok{});
 }

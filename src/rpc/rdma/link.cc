@@ -102,6 +102,7 @@ Link::Link(std::unique_ptr<fabric::Connection> connection, const LinkSettings& s
     : connection_(std::move(connection)),
       loop_(connection_->loop()),
       settings_(settings),
+      receive_size_(receive_size(settings.transport, settings.side)),
       owner_(&owner),
       where_("rdma " + to_string(connection_->peer_address())),
       origin_(std::make_shared<Origin>()),
@@ -392,7 +393,7 @@ void Link::on_reads_tick() {
 // Connection.
 
 void Link::post_receives(std::uint32_t count) {
-  connection_->add_receive_credit({count, receive_size(settings_.transport, settings_.side)});
+  connection_->add_receive_credit({count, receive_size_});
 }
 
 void Link::drop(Reason reason) {

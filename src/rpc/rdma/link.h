@@ -156,6 +156,7 @@ class Link final : public std::enable_shared_from_this<Link>,
   const Buffer* arriving_ = nullptr;  // the message, inside on_receive()
   Loop& loop_;
   const LinkSettings settings_;
+  const std::uint32_t receive_size_;  // bytes of the largest message of the peer
   LinkOwner* owner_;
   std::string where_;
   Service* service_ = nullptr;
