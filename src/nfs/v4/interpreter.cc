@@ -8,6 +8,7 @@
 #include "nfs/v4/compound_results.h"
 #include "nfs/v4/foreseen.h"
 #include "nfs/v4/operation_list.h"
+#include "nfs/v4/ops/open_target.h"
 #include "nfs/v4/ops/operations.h"
 #include "nfs/v4/run_once.h"
 #include "nfs/v4/session_slot.h"
@@ -23,12 +24,6 @@ constexpr HandlerOutcome kEncoded{.status = {}, .drop = false, .encoded = true};
 
 HandlerOutcome garbage() {
   return {oncrpc::ReplyStatus::accepted(oncrpc::AcceptStat::GARBAGE_ARGS)};
-}
-
-// 18.16.3: the claims that name a file in the directory that is the current filehandle.
-bool opens_by_name(const v4::OPEN4args& args) {
-  return args.claim.claim == v4::CLAIM_NULL || args.claim.claim == v4::CLAIM_DELEGATE_CUR ||
-         args.claim.claim == v4::CLAIM_DELEGATE_PREV;
 }
 
 // Why an operation may not stand where it stands (RFC 8881 2.10.2, 18.34.3, 18.46.3).
