@@ -209,7 +209,7 @@ class Interpreter {
 
   // Linux's client asks for attributes before it gives something back, and takes it for given back
   // when the file is gone; of an export that was removed everybody does. What it had, which nobody
-  // else can use, would stay until it ends.
+  // else can use, would stay until it ends. Decision 0071.
   void give_back_unreachable(const OperationList::Entry& stale) {
     const auto& entries = list_.entries();
     std::size_t at = next_;
