@@ -114,6 +114,25 @@ TEST_F(Nfs4Compound, with_other_operations_under_the_same_sequence_is_a_false_re
   EXPECT_EQ(compound({first, putrootfh(), getfh()}).status, v4::NFS4ERR_SEQ_FALSE_RETRY);
 }
 
+TEST_F(Nfs4Compound, with_another_name_at_its_end_under_the_same_sequence_is_a_false_retry) {
+  const std::string from(250, 'a'), to(250, 'b');
+  v4::CREATE4args folder;
+  folder.objtype.type = v4::NF4DIR;
+  folder.objname = from;
+  const v4::nfs_fh4 data = walk({"data"});
+  ASSERT_EQ(run({putfh(data), op(v4::OP_CREATE, &Op::opcreate, std::move(folder))}).status,
+            v4::NFS4_OK);
+  const Op first = sequence(true);
+  const auto rename = [&](const std::string& name) {
+    return compound({first, putfh(data), op(v4::OP_SAVEFH), putfh(data),
+                     op(v4::OP_RENAME, &Op::oprename, v4::RENAME4args{from, name})})
+        .status;
+  };
+  EXPECT_EQ(rename(to + "one"), v4::NFS4_OK);
+  EXPECT_EQ(rename(to + "two"), v4::NFS4ERR_SEQ_FALSE_RETRY);
+  EXPECT_EQ(rename(to + "one"), v4::NFS4_OK) << "it is a retry";
+}
+
 TEST_F(Nfs4Compound, of_another_principal_under_the_same_sequence_is_a_false_retry) {
   const Op first = sequence(true);
   as(1001, 1001);
