@@ -14,9 +14,10 @@ import unittest
 
 import harness
 from harness import Proxy, Server, stag
-from nfs4_client import OK, Client
+from nfs4_client import OK, PUTROOTFH, Client, words
 
 GRACE = 10013
+GETATTR, FATTR4_CHANGE = 9, 3
 VERSIONS = {"3": "&version=3", "4.1": "&version=4.1"}
 
 
@@ -152,6 +153,28 @@ class TakingOver(Case):
     def test_where_nobody_serves_is_an_ordinary_start(self):
         server = self.start("--take-over")
         self.assertEqual(stag("ls", server.url("/x")).returncode, 0)
+
+    def test_leaves_the_root_of_version_4_with_a_change_that_rises(self):
+        """As a restart does, also after a kill: what a client has listed there it asks for again."""
+        def change(server):
+            with contextlib.closing(Client(server.tcp_port, b"anna")) as client:
+                client.minor = 0
+                status, results = client.compound(words(PUTROOTFH), words(GETATTR, 1, 1 << FATTR4_CHANGE))
+                self.assertEqual(status, OK)
+                return struct.unpack(">Q", results[-8:])[0]
+
+        server = self.start()
+        seen = [change(server)]
+        for more in (True, False, True, False):
+            self.exports = (self.exports[0], "/y=memory") if more else self.exports[:1]
+            following = self.successor(server)
+            self.assertEqual(self.ended(server)[0], 0)
+            seen.append(change(following))
+            following.process.kill()
+            self.assertEqual(self.ended(following)[0], -signal.SIGKILL)
+            server = self.start()
+            seen.append(change(server))
+        self.assertEqual(seen, sorted(set(seen)))
 
     def test_waits_for_nobody_who_held_nothing(self):
         """With the default grace period: a listing whose reader has gone leaves a client that cannot say goodbye, but has nothing to reclaim."""

@@ -329,6 +329,7 @@ bool Exports::serves(const state::FileKey& file) const {
 }
 
 void Exports::remember(const Exports& before) {
+  generation_ = before.generation_ + 1;
   for (const auto* earlier : {&before.removed_, &before.exports_})
     for (const Export& each : *earlier)
       if (find(each.id) == nullptr && find_removed(each.id) == nullptr)

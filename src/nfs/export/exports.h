@@ -130,7 +130,8 @@ class Exports {
   // a client is named twice, and when one is `by_name` without `names`.
   Result<Ok, ExportError> add(std::uint32_t id, ExportSpec spec);
 
-  // Takes over what `before` knew and these have not: exports that were removed.
+  // These replace `before`, and take over what it knew and these have not: exports that were
+  // removed.
   void remember(const Exports& before);
 
   // The export with this id; null when there is none.
@@ -151,6 +152,8 @@ class Exports {
   // there is none. `rest` is a view of `path`.
   std::optional<Match> match(std::string_view path) const;
 
+  // Rises with every replacement.
+  std::uint32_t generation() const { return generation_; }
   const std::vector<Export>& all() const { return exports_; }
   const std::vector<Export>& removed() const { return removed_; }
   // Whether the path of one is below that of another.
@@ -162,6 +165,7 @@ class Exports {
   std::vector<Export> exports_;
   std::vector<Export> removed_;  // the latest last
   bool nested_ = false;
+  std::uint32_t generation_ = 0;
 };
 
 // The normal form of a path name, or nullopt when it is not absolute or has a NUL, "." or ".."

@@ -9,6 +9,7 @@
 #include "nfs/v4/foreign_handles.h"
 #include "nfs/v4/foreseen.h"
 #include "nfs/v4/operation_list.h"
+#include "nfs/v4/ops/open_target.h"
 #include "nfs/v4/ops/operations.h"
 #include "nfs/v4/run_once.h"
 #include "nfs/v4/session_slot.h"
@@ -24,12 +25,6 @@ constexpr HandlerOutcome kEncoded{.status = {}, .drop = false, .encoded = true};
 
 HandlerOutcome garbage() {
   return {oncrpc::ReplyStatus::accepted(oncrpc::AcceptStat::GARBAGE_ARGS)};
-}
-
-// 18.16.3: the claims that name a file in the directory that is the current filehandle.
-bool opens_by_name(const v4::OPEN4args& args) {
-  return args.claim.claim == v4::CLAIM_NULL || args.claim.claim == v4::CLAIM_DELEGATE_CUR ||
-         args.claim.claim == v4::CLAIM_DELEGATE_PREV;
 }
 
 // Why an operation may not stand where it stands (RFC 8881 2.10.2, 18.34.3, 18.46.3).
@@ -216,7 +211,7 @@ class Interpreter {
 
   // Linux's client asks for attributes before it gives something back, and takes it for given back
   // when the file is gone; of an export that was removed everybody does. What it had, which nobody
-  // else can use, would stay until it ends.
+  // else can use, would stay until it ends. Decision 0071.
   void give_back_unreachable(const OperationList::Entry& stale) {
     const auto& entries = list_.entries();
     std::size_t at = next_;

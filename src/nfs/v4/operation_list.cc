@@ -6,7 +6,8 @@ namespace stag::nfs::nfs4 {
 
 namespace {
 
-constexpr std::size_t kSample = 128;
+// RENAME has two filehandles and two names of up to 255 bytes.
+constexpr std::size_t kSample = 1024;
 
 }  // namespace
 

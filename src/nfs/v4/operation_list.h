@@ -32,8 +32,8 @@ class OperationList {
   std::uint32_t sent() const { return sent_; }
   using Entries = InlineVector<Entry, 16>;
   const Entries& entries() const { return entries_; }
-  // The first bytes behind the first operation: what another request with the same SEQUENCE would
-  // most likely differ in.
+  // The first bytes behind the first operation, in which another request with the same SEQUENCE
+  // would differ: all of them, but for data, lists and owners that are long.
   Bytes sample() const { return sample_; }
 
  private:

@@ -133,6 +133,27 @@ TEST_F(Nfs4ReadPlus, tells_as_much_as_the_reply_holds) {
   EXPECT_FALSE(results.rp_resok4().rpr_eof);
 }
 
+// RFC 8881 2.10.6.4. A client that was told nothing would ask for the same again, for ever.
+TEST_F(Nfs4ReadPlus, is_refused_where_the_reply_does_not_hold_the_least_that_can_be_told) {
+  const Opened file = sparse();
+  bool refused = false, answered = false;
+  for (std::uint32_t room = 100; room < 160; room += 4)
+    for (const std::uint64_t offset : {std::uint64_t{0}, std::uint64_t{10}, 2 * kHole}) {
+      channel_.reply_room.inline_max = room;
+      const v4::READ_PLUS4res results = read_plus(file, offset, 100);
+      channel_.reply_room = {};
+      if (results.rp_status != v4::NFS4_OK) {
+        EXPECT_EQ(results.rp_status, v4::NFS4ERR_REP_TOO_BIG) << room;
+        refused = true;
+        continue;
+      }
+      answered = true;
+      const v4::read_plus_res4& told = results.rp_resok4();
+      EXPECT_TRUE(told.rpr_eof || !told.rpr_contents.empty()) << offset << " in " << room;
+    }
+  EXPECT_TRUE(refused && answered);
+}
+
 // RFC 8267 6.1: its data is no item that a Write chunk could carry.
 TEST_F(Nfs4ReadPlus, leaves_Write_chunks_to_others) {
   const Opened file = create("file");

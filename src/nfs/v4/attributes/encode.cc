@@ -61,18 +61,23 @@ void put_acl(Encoder& to, const Source& of) {
   for (const v4::nfsace4& ace : aces) encode(to, ace);
 }
 
-// Those that there are in the source's minor version.
 struct Readable {
   std::uint32_t number;
   EncodeOne encode;
 };
+
+// Those that there are in the source's minor version, and that its store knows of the object.
+AttributeSet supported_attributes(const Source& source) {
+  const AttributeSet readable = readable_attributes(source.minor);
+  return source.attributes.created ? readable : readable - AttributeSet{v4::FATTR4_TIME_CREATE};
+}
 
 // 5.6, the attributes that every server has.
 constexpr Readable kRequired[] = {
     {v4::FATTR4_SUPPORTED_ATTRS,
      [](Encoder& to, const Source& of) {
        const AttributeSet write_only = settable_attributes() - readable_attributes();
-       (readable_attributes(of.minor) | write_only).encode(to);
+       (supported_attributes(of) | write_only).encode(to);
      }},
     {v4::FATTR4_TYPE,
      [](Encoder& to, const Source& of) { to.u32(to_nfs_ftype4(of.attributes.type)); }},
@@ -110,6 +115,8 @@ constexpr Readable kOfObject[] = {
     {v4::FATTR4_SPACE_USED, [](Encoder& to, const Source& of) { to.u64(of.attributes.used); }},
     {v4::FATTR4_TIME_ACCESS,
      [](Encoder& to, const Source& of) { put_time(to, of.attributes.accessed); }},
+    {v4::FATTR4_TIME_CREATE,
+     [](Encoder& to, const Source& of) { put_time(to, *of.attributes.created); }},
     {v4::FATTR4_TIME_METADATA,
      [](Encoder& to, const Source& of) { put_time(to, of.attributes.changed); }},
     {v4::FATTR4_TIME_MODIFY,
@@ -237,9 +244,13 @@ bool wants_handle(AttributeSet asked) {
   return asked.has(v4::FATTR4_FILEHANDLE);
 }
 
+AttributeSet given_attributes(AttributeSet asked, const AttributeSource& source) {
+  const AttributeSet given = asked & supported_attributes(source);
+  return source.acls ? given : given - AttributeSet{v4::FATTR4_ACL};
+}
+
 void encode_attributes(Encoder& encoder, AttributeSet asked, const AttributeSource& source) {
-  AttributeSet given = asked & readable_attributes(source.minor);
-  if (given.has(v4::FATTR4_ACL) && !source.acls) given = given - AttributeSet{v4::FATTR4_ACL};
+  const AttributeSet given = given_attributes(asked, source);
   given.encode(encoder);
   put_values(encoder, [&] {
     encode_each(encoder, given, source, std::make_index_sequence<kReadable.size()>());

@@ -25,6 +25,14 @@ void add_inner(const PseudoFs::Node& below, std::vector<const PseudoFs::Node*>& 
   }
 }
 
+void note_entries(PseudoFs::Node& node) {
+  for (const auto& child : node.children) {
+    node.entries.push_back(child.get());
+    note_entries(*child);
+  }
+  std::ranges::sort(node.entries, {}, &PseudoFs::Node::cookie);
+}
+
 void note_inner(PseudoFs::Node& node) {
   if (node.mounted != nullptr) add_inner(node, node.inner);
   for (const auto& child : node.children) note_inner(*child);
@@ -38,12 +46,11 @@ const PseudoFs::Node* PseudoFs::Node::child(std::string_view wanted) const {
   return nullptr;
 }
 
-PseudoFs::PseudoFs(const Exports& exports, const FileHandles& handles) {
+PseudoFs::PseudoFs(const Exports& exports, const FileHandles& handles, std::uint32_t epoch)
+    : change_(std::uint64_t{epoch} << 32 | exports.generation()) {
   root_.id = handles.file_system_id("/");
-  for (const Export& each : exports.all()) {
-    make(each.path(), handles).mounted = &each;
-    change_ ^= handles.file_system_id(each.path());
-  }
+  for (const Export& each : exports.all()) make(each.path(), handles).mounted = &each;
+  note_entries(root_);
   note_inner(root_);
 }
 

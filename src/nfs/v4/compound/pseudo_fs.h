@@ -22,17 +22,22 @@ class PseudoFs {
     // Follows from the path and the server's key: the same after restarts and reloads. Its fileid
     // too.
     std::uint64_t id = 0;
-    const Node* parent = nullptr;     // null for the root
-    const Export* mounted = nullptr;  // what a client finds here instead, if anything
-    std::vector<std::unique_ptr<Node>> children{};
+    const Node* parent = nullptr;                   // null for the root
+    const Export* mounted = nullptr;                // what a client finds here instead, if anything
+    std::vector<std::unique_ptr<Node>> children{};  // in the order of the exports
+    std::vector<const Node*> entries{};             // the same by their cookies, to be listed
     // Where an export is mounted: the nodes below it, down to the next exports, that lead to those.
     std::vector<const Node*> inner{};
 
     // Null when there is none.
     const Node* child(std::string_view name) const;
+    // Of its entry in a listing: the same whichever others come and go. Never 0, and of less than
+    // 63 bits, which is what some clients have for it.
+    std::uint64_t cookie() const { return 1 + (id >> 2); }
   };
 
-  PseudoFs(const Exports& exports, const FileHandles& handles);
+  // `epoch` rises with each start of the server.
+  PseudoFs(const Exports& exports, const FileHandles& handles, std::uint32_t epoch);
 
   const Node& root() const { return root_; }
   // Null when there is none.
@@ -43,7 +48,7 @@ class PseudoFs {
   static const Node* export_above(const Node& node);
   // The names that lead from a node down to one below it.
   static std::vector<std::string_view> way(const Node& from, const Node& to);
-  // Another one whenever other exports are there.
+  // Rises whenever the exports are replaced: with the same paths others may be open to a client.
   std::uint64_t change() const { return change_; }
 
   // File handles of nodes have an export id that no export has.
@@ -55,7 +60,7 @@ class PseudoFs {
   Node& make(std::string_view path, const FileHandles& handles);
 
   Node root_;
-  std::uint64_t change_ = 0;
+  const std::uint64_t change_;
 };
 
 }  // namespace stag::nfs::nfs4

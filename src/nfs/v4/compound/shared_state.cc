@@ -71,7 +71,7 @@ std::shared_ptr<const PseudoFs> SharedState::pseudo_fs(
     const std::lock_guard lock(mutex_);
     if (exports_.lock() == exports) return pseudo_fs_;
   }
-  auto made = std::make_shared<const PseudoFs>(*exports, server.handles);
+  auto made = std::make_shared<const PseudoFs>(*exports, server.handles, epoch());
   const std::lock_guard lock(mutex_);
   exports_ = exports;
   pseudo_fs_ = made;

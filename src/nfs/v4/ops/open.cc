@@ -35,6 +35,44 @@ Task<Result<v4::open_delegation4, v4::nfsstat4>> truncate_and_delegate(Compound&
   co_return co_await delegation_for(compound, target.file, args);
 }
 
+Task<v4::OPEN4res> open_target(Compound& compound, const OpenTarget& target,
+                               const v4::OPEN4args& args, Delegating delegating) {
+  const std::uint32_t access = args.share_access & state::kShareBoth;
+  const v4::nfsstat4 refused = co_await check_permission(target, args);
+  if (refused != v4::NFS4_OK) co_return v4::OPEN4res{refused, {}};
+  const v4::nfsstat4 unclaimed = check_delegation_claim(compound, target.file, args.claim);
+  if (unclaimed != v4::NFS4_OK) co_return v4::OPEN4res{unclaimed, {}};
+
+  const Buffer owner = args.owner.owner.flatten();
+  const state::OpenArgs wanted{target.file.key(),
+                               owner.bytes(),
+                               access,
+                               args.share_deny,
+                               args.claim.claim == v4::CLAIM_PREVIOUS,
+                               target.truncate.has_value(),
+                               false,
+                               target.reserved.count()};
+  state::OpenResult opened = co_await reserve_share(compound, wanted);
+  note_limit(compound, Reason::Nfs4StatesTooMany, opened.limit);
+  note_refused_reclaim(compound, opened);
+  if (!opened.verdict.granted()) co_return v4::OPEN4res{status_of(opened.verdict), {}};
+  auto delegation = co_await truncate_and_delegate(compound, target, args, delegating, opened);
+  if (!delegation) {
+    compound.shared().files.undo(opened);
+    co_return v4::OPEN4res{delegation.error(), {}};
+  }
+  v4::OPEN4res results;
+  v4::OPEN4resok& ok = results.resok4();
+  ok.stateid = to_stateid4(opened.stateid);
+  ok.cinfo = target.directory;
+  ok.rflags = v4::OPEN4_RESULT_LOCKTYPE_POSIX;
+  ok.attrset = target.set.bitmap();
+  ok.delegation = *std::move(delegation);
+  compound.set_current(target.file);
+  compound.set_current_stateid(ok.stateid);
+  co_return results;
+}
+
 }  // namespace
 
 Task<v4::OPEN4res> open(Compound& compound, v4::OPEN4args& args) {
@@ -47,42 +85,15 @@ Task<v4::OPEN4res> open_file(Compound& compound, v4::OPEN4args& args, Delegating
   // Before anything is made.
   if (const v4::nfsstat4 refused = co_await check_claim(compound, args); refused != v4::NFS4_OK)
     co_return v4::OPEN4res{refused, {}};
-  const OpenTargetFound target = co_await find_target(compound, args);
-  if (!target) co_return v4::OPEN4res{target.error(), {}};
-  const std::uint32_t access = args.share_access & state::kShareBoth;
-  const v4::nfsstat4 refused = co_await check_permission(*target, args);
-  if (refused != v4::NFS4_OK) co_return v4::OPEN4res{refused, {}};
-  const v4::nfsstat4 unclaimed = check_delegation_claim(compound, target->file, args.claim);
-  if (unclaimed != v4::NFS4_OK) co_return v4::OPEN4res{unclaimed, {}};
-
-  const Buffer owner = args.owner.owner.flatten();
-  const state::OpenArgs wanted{target->file.key(),
-                               owner.bytes(),
-                               access,
-                               args.share_deny,
-                               args.claim.claim == v4::CLAIM_PREVIOUS,
-                               target->truncate.has_value(),
-                               false,
-                               target->reserved.count()};
-  state::OpenResult opened = co_await reserve_share(compound, wanted);
-  note_limit(compound, Reason::Nfs4StatesTooMany, opened.limit);
-  note_refused_reclaim(compound, opened);
-  if (!opened.verdict.granted()) co_return v4::OPEN4res{status_of(opened.verdict), {}};
-  auto delegation = co_await truncate_and_delegate(compound, *target, args, delegating, opened);
-  if (!delegation) {
-    compound.shared().files.undo(opened);
-    co_return v4::OPEN4res{delegation.error(), {}};
+  constexpr int kTries = 8;
+  for (int i = 1;; ++i) {
+    const OpenTargetFound target = co_await find_target(compound, args);
+    if (!target) co_return v4::OPEN4res{target.error(), {}};
+    v4::OPEN4res results = co_await open_target(compound, *target, args, delegating);
+    // Somebody has removed what the name led to; the client's own filehandle is a good one.
+    const bool gone = results.status == v4::NFS4ERR_STALE && opens_by_name(args);
+    if (!gone || i == kTries) co_return results;
   }
-  v4::OPEN4res results;
-  v4::OPEN4resok& ok = results.resok4();
-  ok.stateid = to_stateid4(opened.stateid);
-  ok.cinfo = target->directory;
-  ok.rflags = v4::OPEN4_RESULT_LOCKTYPE_POSIX;
-  ok.attrset = target->set.bitmap();
-  ok.delegation = *std::move(delegation);
-  compound.set_current(target->file);
-  compound.set_current_stateid(ok.stateid);
-  co_return results;
 }
 
 }  // namespace stag::nfs::nfs4

@@ -26,6 +26,12 @@ OpenTargetFound existing_target(const ExportObject& directory, const vfs::Found&
 ExportObject object_in(const ExportObject& directory, const vfs::Handle& handle);
 vfs::Operation<vfs::Found> lookup_in(const ExportObject& directory, const std::string& name);
 
+// 18.16.3: the claims that name a file in the directory that is the current filehandle.
+inline bool opens_by_name(const v4::OPEN4args& args) {
+  return args.claim.claim == v4::CLAIM_NULL || args.claim.claim == v4::CLAIM_DELEGATE_CUR ||
+         args.claim.claim == v4::CLAIM_DELEGATE_PREV;
+}
+
 // Why OPEN is refused before its share is asked for; NFS4_OK: it is not.
 v4::nfsstat4 check_arguments(const v4::OPEN4args& args);
 Task<v4::nfsstat4> check_claim(Compound& compound, const v4::OPEN4args& args);

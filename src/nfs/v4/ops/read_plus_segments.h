@@ -12,14 +12,14 @@ class ReadPlusSegments {
  public:
   ReadPlusSegments(const ExportObject& file, std::uint64_t offset, std::uint64_t count,
                    std::uint64_t room)
-      : file_(file), at_(offset), left_(count), room_(room > kHeader ? room - kHeader : 0) {}
+      : file_(file), at_(offset), left_(count), room_(std::max(room, kLeast) - kHeader) {}
 
   // nullopt: as far as it goes.
   Task<std::optional<vfs::Status>> find(v4::read_plus_res4& to) {
     // Nothing is wanted but the end of the file, and whether there may be reading.
     if (left_ == 0) co_return co_await read(to, 0);
     while (left_ > 0 && !to.rpr_eof && to.rpr_contents.size() < kSegments &&
-           room_ >= kSegmentHeader + 4) {
+           room_ >= kLeast - kHeader) {
       const auto fault = co_await next(to);
       // What was found before is told, the fault to the one who asks for the rest.
       if (fault) co_return to.rpr_contents.empty() ? fault : std::nullopt;
@@ -31,6 +31,9 @@ class ReadPlusSegments {
   // Bytes of results: what stands before all segments, and before the data of one.
   static constexpr std::uint64_t kHeader = 12;
   static constexpr std::uint64_t kSegmentHeader = 4 + 16 + 4;
+  // With one segment, which is made whatever the room is: a client that is told nothing asks for
+  // the same again, and a result that is too long is refused as any other one.
+  static constexpr std::uint64_t kLeast = kHeader + kSegmentHeader + 4;
   // So many segments at most; the client asks for the rest.
   static constexpr std::size_t kSegments = 64;
 

@@ -18,13 +18,19 @@ Task<ReaddirResults> list_folder(Compound& compound, const PseudoFs::Node& folde
                                  std::uint32_t bytes) {
   ReaddirResults results;
   EntryList list(bytes);
-  const std::uint64_t first = args.cookie == 0 ? 0 : args.cookie - kReservedCookies;
-  for (std::uint64_t i = first; i < folder.children.size() && !list.full(); ++i) {
-    const PseudoFs::Node& child = *folder.children[i];
-    const auto entered = compound.enter(child);
+  const std::uint64_t passed = args.cookie == 0 ? 0 : args.cookie - kReservedCookies;
+  for (const PseudoFs::Node* child : folder.entries) {
+    if (child->cookie() <= passed) continue;
+    if (list.full()) break;
+    const auto entered = compound.enter(*child);
+    if (!entered && entered.error() == v4::NFS4ERR_DELAY) {
+      // Whether the client may enter is not known yet: what is left out it would take for absent.
+      results.status = v4::NFS4ERR_DELAY;
+      co_return results;
+    }
     if (!entered) continue;
     const auto source = co_await compound.attributes_of(*entered, asked);
-    list.add(child.name, i + 1, [&](xdr::Encoder& encoder) {
+    list.add(child->name, child->cookie(), [&](xdr::Encoder& encoder) {
       if (source)
         encode_attributes(encoder, asked, *source);
       else

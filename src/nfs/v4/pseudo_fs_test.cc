@@ -1,0 +1,123 @@
+// The pseudo file system while exports come and go: what clients have cached of its folders, and
+// listings that have begun.
+#include "nfs/v4/compound/pseudo_fs.h"
+
+#include <algorithm>
+#include <set>
+
+#include "nfs/export/client_names.h"
+#include "testing/held_executor.h"
+#include "testing/nfs/nfs4_fixture.h"
+
+namespace stag::nfs::nfs4 {
+namespace {
+
+using namespace stag::testing;
+
+class Nfs4PseudoFsReloaded : public Nfs4Served {
+ protected:
+  static std::string name(int number) { return "e" + std::to_string(number); }
+
+  // /x/eN for each of these numbers, open to everybody; one of them to another client alone.
+  void serve(const std::set<int>& numbers, int closed = -1) {
+    Exports exports;
+    for (const int number : numbers) {
+      ExportSpec spec{"/x/" + name(number), store_, {}};
+      if (number == closed) spec.clients.push_back(*make_client_rule("192.0.2.9", spec.options));
+      STAG_CHECK(exports.add(static_cast<std::uint32_t>(number) + 1, std::move(spec)).ok());
+    }
+    context_.exports.replace(std::move(exports));
+  }
+  std::uint64_t change() {
+    const Res results = run({putrootfh(), lookup("x"), getattr({1u << v4::FATTR4_CHANGE})});
+    EXPECT_EQ(results.status, v4::NFS4_OK);
+    const Buffer values =
+        results.resarray[2].opgetattr().resok4().obj_attributes.attr_vals.flatten();
+    return load_be<std::uint64_t>(values.bytes().data());
+  }
+
+  v4::READDIR4res page(const v4::READDIR4args& from) {
+    Res results = run({putrootfh(), lookup("x"), op(v4::OP_READDIR, &Op::opreaddir, from)});
+    return std::move(results.resarray[2].opreaddir());
+  }
+  // The names of a page, and where the next one begins; nullopt: there is none.
+  std::vector<std::string> names(std::optional<v4::READDIR4args>& from) {
+    const v4::READDIR4res listed = page(*from);
+    EXPECT_EQ(listed.status, v4::NFS4_OK);
+    std::vector<std::string> names;
+    if (listed.status != v4::NFS4_OK) return from.reset(), names;
+    from->cookieverf = listed.resok4().cookieverf;
+    for (const v4::entry4& entry : listed.resok4().reply.entries) {
+      names.push_back(entry.name);
+      from->cookie = entry.cookie;
+    }
+    if (listed.resok4().reply.eof) from.reset();
+    return names;
+  }
+  static v4::READDIR4args short_page() {
+    v4::READDIR4args args;
+    args.dircount = args.maxcount = 160;
+    return args;
+  }
+};
+
+TEST_F(Nfs4PseudoFsReloaded, has_a_change_that_rises_whatever_a_client_sees_of_it_now) {
+  std::uint64_t last = 0;
+  const auto rises = [&] { return std::exchange(last, change()) < last; };
+  for (const std::set<int>& numbers : {std::set{1, 2, 3}, {1, 2}, {1}, {1, 2}, {1, 2, 3}}) {
+    serve(numbers);
+    EXPECT_TRUE(rises()) << numbers.size() << " exports";
+  }
+  serve({1, 2, 3}, 2);
+  EXPECT_TRUE(rises()) << "one is closed to the client";
+  serve({1, 2, 3});
+  EXPECT_TRUE(rises()) << "and open again";
+  EXPECT_EQ(change(), last) << "nothing happened";
+}
+
+TEST_F(Nfs4PseudoFsReloaded, is_listed_whole_though_exports_come_and_go_between_two_pages) {
+  std::set<int> stay, gone;
+  for (int i = 0; i < 40; ++i) (i % 4 == 0 ? gone : stay).insert(i);
+  std::set<int> before = stay, after = stay;
+  before.insert(gone.begin(), gone.end());
+  for (int i = 40; i < 60; ++i) after.insert(i);
+  serve(before);
+  std::optional<v4::READDIR4args> next = short_page();
+  std::vector<std::string> listed;
+  for (int pages = 0; next && pages < 60; ++pages) {
+    std::ranges::copy(names(next), std::back_inserter(listed));
+    serve(pages % 2 == 0 ? after : before);
+  }
+  for (const int number : stay)
+    EXPECT_EQ(std::ranges::count(listed, name(number)), 1) << name(number);
+}
+
+// Else a client would keep a list without what it may enter in the next moment.
+TEST_F(Nfs4PseudoFsReloaded, is_not_listed_before_it_is_known_what_the_client_may_enter) {
+  struct Host final : HostNameService {
+    Texts names_of(const std::string&) override { return std::vector<std::string>{"a.test"}; }
+    Texts addresses_of(const std::string&) override {
+      return std::vector<std::string>{"192.0.2.1"};
+    }
+    Result<std::string, NoAnswer> domain() override { return std::string(); }
+    Result<bool, NoAnswer> is_member(const std::string&, const std::string&) override {
+      return false;
+    }
+  };
+  const auto worker = std::make_shared<HeldExecutor>();
+  ExportSpec spec{"/x/named", store_, {}};
+  spec.clients = {*make_client_rule("*.test", {})};
+  spec.clients[0].names = std::make_shared<ClientNames>(std::make_shared<Host>(), worker);
+  Exports exports;
+  STAG_CHECK(exports.add(1, std::move(spec)).ok());
+  STAG_CHECK(exports.add(2, {"/x/open", store_, {}}).ok());
+  context_.exports.replace(std::move(exports));
+  EXPECT_EQ(page(short_page()).status, v4::NFS4ERR_DELAY);
+  worker->run_all();
+  const v4::READDIR4res listed = page(short_page());
+  ASSERT_EQ(listed.status, v4::NFS4_OK);
+  EXPECT_EQ(listed.resok4().reply.entries.size(), 2u);
+}
+
+}  // namespace
+}  // namespace stag::nfs::nfs4
