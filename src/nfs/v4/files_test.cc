@@ -36,6 +36,36 @@ TEST_F(Nfs4Files, are_opened_and_read_by_the_current_stateid) {
   EXPECT_EQ(text(results.resarray[3].opread().resok4().data), "hello");
 }
 
+// RFC 8881 5.8.2.35. Folders of the pseudo file system have none, and say so.
+TEST_F(Nfs4Files, tell_when_they_were_made) {
+  const std::uint32_t created = 1u << (v4::FATTR4_TIME_CREATE - 32);
+  const v4::bitmap4 supported{1u << v4::FATTR4_SUPPORTED_ATTRS};
+  const auto told = [&](const v4::nfs_fh4& handle, const v4::bitmap4& asked) {
+    return run({putfh(handle), getattr(asked)}).resarray[1].opgetattr().resok4().obj_attributes;
+  };
+  const auto supports = [&](const v4::nfs_fh4& handle) {
+    xdr::Decoder values(told(handle, supported).attr_vals.flatten());
+    std::uint32_t words[3]{};
+    for (std::uint32_t& word : words) EXPECT_TRUE(values.u32(word));
+    return (words[2] & created) != 0;
+  };
+  const auto verified = [&](const v4::nfs_fh4& handle, const v4::fattr4& expected) {
+    return run({putfh(handle), op(v4::OP_VERIFY, &Op::opverify, v4::VERIFY4args{expected})}).status;
+  };
+  const Opened file = create("file");
+  const v4::fattr4 born = told(file.handle, {0, created});
+  EXPECT_TRUE(supports(file.handle));
+  ASSERT_EQ(born.attr_vals.size(), 12u);
+  const v4::fattr4 changed = told(file.handle, {0, 1u << (v4::FATTR4_TIME_METADATA - 32)});
+  EXPECT_EQ(text(born.attr_vals), text(changed.attr_vals)) << "of a file that is new";
+  EXPECT_EQ(verified(file.handle, born), v4::NFS4_OK);
+
+  const v4::nfs_fh4 folder = walk({"srv"});
+  EXPECT_FALSE(supports(folder));
+  EXPECT_TRUE(told(folder, {0, created}).attr_vals.empty());
+  EXPECT_EQ(verified(folder, born), v4::NFS4ERR_ATTRNOTSUPP);
+}
+
 // RFC 8881 8.2.3: its seqid is taken for zero, but by CLOSE and OPEN_DOWNGRADE.
 TEST_F(Nfs4Files, are_read_by_a_current_stateid_that_an_upgrade_has_made_old_and_not_closed_by_it) {
   const Opened file = create("file");

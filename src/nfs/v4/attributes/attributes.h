@@ -48,7 +48,9 @@ bool wants_acls(AttributeSet asked);
 // Whose names are told with these attributes of the source.
 std::vector<IdName> owners_in(AttributeSet asked, const AttributeSource& source);
 
-// A fattr4 with those of `asked` that can be read in the source's minor version.
+// Those of `asked` that there are in the source's minor version and of its object.
+AttributeSet given_attributes(AttributeSet asked, const AttributeSource& source);
+// A fattr4 with these.
 void encode_attributes(xdr::Encoder& encoder, AttributeSet asked, const AttributeSource& source);
 // A fattr4 that tells a READDIR why there is nothing else (5.8.1.12).
 void encode_attribute_error(xdr::Encoder& encoder, v4::nfsstat4 status);

@@ -60,18 +60,23 @@ void put_acl(Encoder& to, const Source& of) {
   for (const v4::nfsace4& ace : aces) encode(to, ace);
 }
 
-// Those that there are in the source's minor version.
 struct Readable {
   std::uint32_t number;
   EncodeOne encode;
 };
+
+// Those that there are in the source's minor version, and that its store knows of the object.
+AttributeSet supported_attributes(const Source& source) {
+  const AttributeSet readable = readable_attributes(source.minor);
+  return source.attributes.created ? readable : readable - AttributeSet{v4::FATTR4_TIME_CREATE};
+}
 
 // 5.6, the attributes that every server has.
 constexpr Readable kRequired[] = {
     {v4::FATTR4_SUPPORTED_ATTRS,
      [](Encoder& to, const Source& of) {
        const AttributeSet write_only = settable_attributes() - readable_attributes();
-       (readable_attributes(of.minor) | write_only).encode(to);
+       (supported_attributes(of) | write_only).encode(to);
      }},
     {v4::FATTR4_TYPE,
      [](Encoder& to, const Source& of) { to.u32(to_nfs_ftype4(of.attributes.type)); }},
@@ -109,6 +114,8 @@ constexpr Readable kOfObject[] = {
     {v4::FATTR4_SPACE_USED, [](Encoder& to, const Source& of) { to.u64(of.attributes.used); }},
     {v4::FATTR4_TIME_ACCESS,
      [](Encoder& to, const Source& of) { put_time(to, of.attributes.accessed); }},
+    {v4::FATTR4_TIME_CREATE,
+     [](Encoder& to, const Source& of) { put_time(to, *of.attributes.created); }},
     {v4::FATTR4_TIME_METADATA,
      [](Encoder& to, const Source& of) { put_time(to, of.attributes.changed); }},
     {v4::FATTR4_TIME_MODIFY,
@@ -234,9 +241,16 @@ bool wants_handle(AttributeSet asked) {
   return asked.has(v4::FATTR4_FILEHANDLE);
 }
 
-void encode_attributes(Encoder& encoder, AttributeSet asked, const AttributeSource& source) {
+AttributeSet given_attributes(AttributeSet asked, const AttributeSource& source) {
   AttributeSet given = asked & readable_attributes(source.minor);
   if (given.has(v4::FATTR4_ACL) && !source.acls) given = given - AttributeSet{v4::FATTR4_ACL};
+  if (given.has(v4::FATTR4_TIME_CREATE) && !source.attributes.created)
+    given = given - AttributeSet{v4::FATTR4_TIME_CREATE};
+  return given;
+}
+
+void encode_attributes(Encoder& encoder, AttributeSet asked, const AttributeSource& source) {
+  const AttributeSet given = given_attributes(asked, source);
   given.encode(encoder);
   put_values(encoder, [&] {
     given.for_each([&](std::uint32_t number) { kReadableTable.encode[number](encoder, source); });
