@@ -155,10 +155,16 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::send_in(HeldTurn held,
 
 Task<Outcome<SessionClient::Attempt>> SessionClient::bind_and_send_in(
     HeldTurn held, OperationContext context, Request& request, const ProtocolOptions& options) {
-  const Outcome<Fate> bound = co_await bound_for(held.turn(), context, options);
-  if (!bound) co_return Failure{bound.error()};
-  if (*bound != Fate::Go) co_return Attempt{*bound, v4::NFS4ERR_DELAY};
-  co_return co_await send_in(std::move(held), context, request, options);
+  for (;;) {
+    const Outcome<Fate> bound = co_await bound_for(held.turn(), context, options);
+    if (!bound) co_return Failure{bound.error()};
+    if (*bound != Fate::Go) co_return Attempt{*bound, v4::NFS4ERR_DELAY};
+    const rpc::CallOptions call = call_options(context, request, options);
+    Exchange exchange = exchange_in(held.turn(), request, call);
+    Result<rpc::ReplyMessage, rpc::CallError> reply = co_await exchange.send();
+    Outcome<Attempt> came = ended(context, held, request, exchange, reply);
+    if (!came || came->fate != Fate::Unbound) co_return came;
+  }
 }
 
 Task<Outcome<SessionClient::Taken>> SessionClient::settled(OperationContext context, HeldTurn held,
