@@ -49,8 +49,9 @@ Result<ExportObject, Refusal> Admission::admit(const Export& found, const vfs::H
     trace(Reason::NfsFlavorNotAdmitted, to_string(origin.peer), found.path());
     return Failure{Refusal::WrongSecurity};
   }
-  if (call_.caller().groups_undecided && !options->all_squash) return Failure{Refusal::Undecided};
-  return ExportObject{&found,        options, object, acting_as(*options, call_.caller()),
+  const ExportOptions& here = options->of(call_.caller().flavor);
+  if (call_.caller().groups_undecided && !here.all_squash) return Failure{Refusal::Undecided};
+  return ExportObject{&found,        &here,   object, acting_as(here, call_.caller()),
                       &call_.loop(), &origin, wrong};
 }
 
