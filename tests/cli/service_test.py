@@ -3,6 +3,7 @@ import array
 import contextlib
 import ctypes
 import grp
+import json
 import os
 import re
 import shutil
@@ -13,6 +14,7 @@ import tempfile
 import threading
 import time
 import unittest
+import urllib.request
 
 import harness
 import nfs4_client
@@ -390,6 +392,36 @@ class Reloads(Case):
         self.eventually(lambda: server.log().count("SettingNeedsRestart") >= len(restart) - len(decided), "all are named")
         named = re.findall(r"SettingNeedsRestart .*\(([a-z0-9-]+)\)$", server.log(), re.M)
         self.assertEqual(sorted(named), sorted(set(restart) - set(decided)))
+
+    def test_tell_each_time_what_awaits_a_restart_by_what_runs(self):
+        self.config('export = "/x=memory"', 'max-bytes = "64M"')
+        manager = self.manager()
+        server = self.start("--config", self.path, "--metrics", "127.0.0.1:0", exports=(), env=manager.environment)
+        manager.hear("READY=")
+        (metrics,) = [line.split(": ", 1)[1] for line in server.lines if line.startswith("metrics: ")]
+
+        def awaiting():
+            """By the listing, in both of its forms, and the metric."""
+            with urllib.request.urlopen(metrics, timeout=harness.PATIENCE) as answer:
+                count = re.search(r"^stag_config_settings_awaiting_restart (\d+)$", answer.read().decode(), re.M)[1]
+            listed = json.loads(stag("status", "--state", self.state, "--json").stdout)["server"]["settings_awaiting_restart"]
+            self.assertEqual(int(count), len(listed))
+            shown = re.search("^settings that take effect when the server is started again: (.*)$", stag("status", "--state", self.state).stdout, re.M)
+            self.assertEqual(shown[1].split(", ") if shown else [], listed)
+            return listed
+
+        def reloaded(*lines):
+            """The names in the log, in order."""
+            before = len(server.log())
+            self.reload(server, 'export = "/x=memory"', *lines)
+            manager.hear("READY=")
+            return re.findall(r"SettingNeedsRestart .*\(([a-z0-9-]+)\)$", server.log()[before:], re.M)
+
+        self.assertEqual(awaiting(), [])
+        for _ in range(2):
+            self.assertEqual((reloaded('max-bytes = "128M"', "loops = 2"), awaiting()), (["loops", "max-bytes"], ["loops", "max-bytes"]))
+        self.assertEqual((reloaded('max-bytes = "64M"', "loops = 2"), awaiting()), (["loops"], ["loops"]))
+        self.assertEqual((reloaded('max-bytes = "64M"'), awaiting()), ([], []))
 
     def test_say_nothing_of_what_the_command_line_decides(self):
         self.config('export = "/x=memory"', "loops = 1", 'log-level = "warning"')

@@ -243,7 +243,7 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
   std::stop_source ending;
   ExportSet& exports = (*services)->exports();
   Observing& observing = (*services)->observing();
-  Reload again(options_, exports, observing.observation(), ending.get_token());
+  Reload again(options_, {exports, observing.observation()}, ending.get_token());
   Result<Ok, std::string> last_reload = Ok{};
   Reloads reloads(loop, {.begin = [&] { manager_.reloading(); },
                          .reload =

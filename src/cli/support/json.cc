@@ -118,6 +118,15 @@ std::optional<std::string> JsonObject::text(std::string_view key) const {
   return found->get<std::string>();
 }
 
+std::vector<std::string> JsonObject::texts(std::string_view key) const {
+  const nlohmann::json* const found = value_->find(key);
+  std::vector<std::string> texts;
+  if (found == nullptr || !found->is_array()) return texts;
+  for (const nlohmann::json& each : *found)
+    if (each.is_string()) texts.push_back(each.get<std::string>());
+  return texts;
+}
+
 std::optional<std::string> JsonObject::bytes(std::string_view key) const {
   const std::string encoded = bytes_key(key);
   if (!has(encoded)) return text(key);
