@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <utility>
 
 #include "base/reason.h"
@@ -28,9 +29,13 @@ std::string settings_text(const Setting& setting) {
 
 // As it is without being asked for.
 std::string usual_text(std::string_view key, const ServeOptions& now) {
+  using std::chrono::seconds;
   if (key == "log-level") return now.log_level;
   if (key == "slow-call") return ObserveOptions::kUsualSlow;
-  return "nobody";  // trace-client
+  if (key == "trace-client") return "nobody";
+  if (key == "allow") return "all";
+  if (key == "drain") return fmt::format("{}", now.drain);
+  return fmt::format("{}", std::chrono::duration_cast<seconds>(now.limits.stall_limit()).count());
 }
 
 Result<std::vector<Setting>, std::string> read(const ConfigFile& file) {
@@ -103,6 +108,8 @@ bool Reload::take_on(const std::string& key, const ServeOptions& now) const {
     set_log_level(now.log_level);
   else if (key == "slow-call" || key == "trace-client")
     server_.observation.change(now.observe.events());
+  else if (key == "allow" || key == "drain" || key == "stall-limit")
+    server_.take_on(now);
   else
     return false;
   return true;

@@ -3,6 +3,7 @@
 // has to be started again.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <stop_token>
@@ -22,6 +23,8 @@ class Reload {
   struct Running {
     ExportSet& exports;
     Observation& observation;
+    // Takes on what Listeners::change() does, and `drain`.
+    std::function<void(const ServeOptions&)> take_on;
   };
   // All outlive it. The server runs with `options`. When `ending` is requested, the reload does not
   // wait for the name service, and changes nothing.

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <optional>
 #include <stop_token>
@@ -111,9 +112,10 @@ class Serve final : public Command {
     return trouble.exit;
   }
   // How long the end may take.
-  Duration limit() const { return std::chrono::seconds(options_.drain + options_.store_patience); }
+  Duration limit() const { return std::chrono::seconds(drain_ + options_.store_patience); }
 
   ServeOptions options_;
+  std::atomic<std::uint32_t> drain_ = 0;  // seconds; a reload changes it on its thread
   ServiceManager manager_{"", std::nullopt};
   ServedSockets sockets_;
   Drain* draining_ = nullptr;  // on the loop
@@ -121,6 +123,7 @@ class Serve final : public Command {
 
 Exit Serve::run() {
   if (const auto checked = options_.check(); !checked) return misused(checked.error());
+  drain_ = options_.drain;
   StoreWatch stores{std::chrono::seconds(options_.store_patience), options_.limits.waiting_bytes()};
   if (options_.check_only) return check(stores);
   Result<std::vector<ExportLine>, ExportSet::Trouble> lines = options_.read_exports();
@@ -229,8 +232,9 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
   const auto services = Services::open(options_, stores, std::move(lines));
   if (!services) return refused(services.error());
   nfs::nfs4::Nfs4Server& nfs4 = (*services)->nfs4();
-  HandOver hand_over(sockets_, (*services)->observing(), options_.state, limit(),
-                     [&loop] { loop.post([&loop] { loop.stop(); }); });
+  HandOver hand_over(
+      sockets_, (*services)->observing(), options_.state, [this] { return limit(); },
+      [&loop] { loop.post([&loop] { loop.stop(); }); });
   const auto tap = std::make_shared<fabric::capture::Tap>();
   auto control = Control::open(options_.control, options_.state, **services, hand_over, tap);
   if (!control) return failed(control.error());
@@ -243,7 +247,12 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
   std::stop_source ending;
   ExportSet& exports = (*services)->exports();
   Observing& observing = (*services)->observing();
-  Reload again(options_, {exports, observing.observation()}, ending.get_token());
+  Listeners listeners(options_, (*services)->server(), sockets_, tap);
+  const auto take_on = [&](const ServeOptions& now) {
+    listeners.change(now);
+    drain_ = now.drain;
+  };
+  Reload again(options_, {exports, observing.observation(), take_on}, ending.get_token());
   Result<Ok, std::string> last_reload = Ok{};
   Reloads reloads(loop, {.begin = [&] { manager_.reloading(); },
                          .reload =
@@ -266,7 +275,6 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
   const auto connector = callback_connector(loop);
   if (options_.nfs4) nfs4.watch_leases(loop);
   if (options_.nfs4 && options_.callbacks.wanted()) nfs4.start_callbacks(loop, connector.get());
-  Listeners listeners(options_, (*services)->server(), sockets_, tap);
   auto listening = observing.start_metrics();
   if (listening) listening = close_unclaimed_sockets();
   if (listening) listening = listeners.open(first);
@@ -320,7 +328,7 @@ void Serve::on_signal(int signal, net::EpollLoop& loop, Reloads& reloads) {
 
 void Serve::drain(net::EpollLoop& loop, rpc::Server& server) {
   bool drained = false;
-  Drain drain(loop, server, std::chrono::seconds(options_.drain), [&] {
+  Drain drain(loop, server, std::chrono::seconds(drain_), [&] {
     drained = true;
     loop.stop();
   });
