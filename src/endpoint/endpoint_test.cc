@@ -140,6 +140,25 @@ TEST_P(Endpoint, survives_handlers_that_throw) {
   }
 }
 
+TEST_P(Endpoint, ends_connections_from_where_clients_may_not_connect_any_more) {
+  Listener listener = listening();
+  Client client = connected(listener.address());
+  EXPECT_TRUE(client.ping(kProgram, kVersion).ok());
+  listener.allow({*IpNetwork::parse("127.0.0.0/8")});
+  EXPECT_TRUE(client.ping(kProgram, kVersion).ok());
+  const std::uint64_t before = reason_counters().of(Reason::PeerNotAllowed);
+  listener.allow({*IpNetwork::parse("192.0.2.0/24")});
+  rpc::CallOptions options;
+  options.timeout = 50ms;
+  // Each loop ends its own connections when it gets to that.
+  bool served = true;
+  for (int i = 0; i < 10'000 && served; ++i) served = client.ping(kProgram, kVersion, options).ok();
+  EXPECT_FALSE(served);
+  EXPECT_GT(reason_counters().of(Reason::PeerNotAllowed), before);
+  listener.allow({});
+  EXPECT_TRUE(connected(listener.address()).ping(kProgram, kVersion).ok());
+}
+
 TEST_P(Endpoint, works_over_IPv6) {
   Listener listener = listening(nullptr, "::1");
   Client client = connected(listener.address());

@@ -147,6 +147,21 @@ const std::shared_ptr<Loops>& Listener::loops() const {
   return state_->loops;
 }
 
+void Listener::allow(const std::vector<IpNetwork>& networks) {
+  run_on(state_->loop(), [&] {
+    if (state_->tcp != nullptr) state_->tcp->allow(networks);
+    if (state_->udp != nullptr) state_->udp->allow(networks);
+    if (state_->rdma != nullptr) state_->rdma->allow(networks);
+  });
+}
+
+void Listener::limit_stalls(Duration limit) {
+  run_on(state_->loop(), [&] {
+    if (state_->tcp != nullptr) state_->tcp->limit_stalls(limit);
+    if (state_->rdma != nullptr) state_->rdma->limit_stalls(limit);
+  });
+}
+
 void Listener::stop_accepting() {
   run_on(state_->loop(), [this] {
     if (state_->tcp != nullptr) state_->tcp->stop_accepting();

@@ -8,8 +8,10 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "base/address.h"
+#include "base/network.h"
 #include "endpoint/options.h"
 #include "rpc/service.h"
 
@@ -26,6 +28,12 @@ class Listener {
   // Where it listens, with the port that the system chose if 0 was asked for.
   const Address& address() const;
   const std::shared_ptr<Loops>& loops() const;
+  // From now on clients may connect, and by UDP call, from these networks only; empty: from any.
+  // Connections from elsewhere end. Thread: none that is a loop's.
+  void allow(const std::vector<IpNetwork>& networks);
+  // A limit like rpc::rdma::TransportOptions::stall_limit and its likes of TCP, for connections
+  // that come from now on. Thread: none that is a loop's.
+  void limit_stalls(Duration limit);
   // Takes no further connection; those that are there are served. Of UDP, which has none, nothing
   // changes. Thread: none that is a loop's.
   void stop_accepting();

@@ -6,6 +6,7 @@ import signal
 import socket
 import stat
 import struct
+import unittest
 
 import harness
 from harness import stag
@@ -330,6 +331,16 @@ class Clients(Case):
         self.assertEqual(len(self.rows()), 1)
         result = stag("serve", "--state", os.path.join(self.folder, "second"), "--export", "/m=memory", "--control-group", "no such group")
         self.assertIn("there is no group 'no such group'", result.stderr)
+
+    @unittest.skipIf(os.geteuid() != 0, "only root can be somebody else")
+    def test_is_not_promised_to_a_group_that_it_cannot_be_given_to(self):
+        os.chmod(self.folder, 0o777)
+        state = os.path.join(self.folder, "theirs")
+        for more in ((), ("--check",)):
+            result = stag("serve", "--state", state, "--export", "/m=memory", "--rdma-port", "0", "--tcp-port", "0", "--control-group", "root", *more,
+                          user=65534, group=65534, extra_groups=[])
+            self.assertEqual(result.returncode, 1, result.stderr)
+            self.assertIn("may not give the control socket to the group 'root' (Operation not permitted)", result.stderr)
 
     def test_stays_over_a_reload(self):
         config = os.path.join(self.folder, "stag.toml")

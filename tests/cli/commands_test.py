@@ -78,6 +78,7 @@ class Ls(Case):
             ("file", "file", 5, stat.S_IMODE(known.st_mode), known.st_uid, str(known.st_ino), 1),
         )
         self.assertAlmostEqual(entry["mtime"], known.st_mtime, places=5)
+        self.assertEqual(entry["mtime_exact"], f"{known.st_mtime_ns // 10**9}.{known.st_mtime_ns % 10**9:09}")
 
     def test_json_tells_several_directories_apart(self):
         for folder in ("a", "b"):

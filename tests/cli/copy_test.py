@@ -1,5 +1,6 @@
 """`stag cp`: trees both ways, holes, modes and times, mistakes, interruptions and servers that go away."""
 import contextlib
+import fcntl
 import json
 import os
 import re
@@ -7,7 +8,9 @@ import resource
 import shutil
 import signal
 import stat
+import struct
 import subprocess
+import termios
 import time
 import unittest
 
@@ -441,11 +444,59 @@ class Owners(Case):
 
 
 class Progress(Case):
+    def resize(self, terminal, columns):
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+
+    def lines_until(self, terminal, wanted):
+        """What is drawn up to the first line that satisfies `wanted`."""
+        shown, lines = b"", []
+        while not (lines and wanted(lines[-1])):
+            shown += os.read(terminal, 1000)
+            # The last one may be unfinished, and nothing is before the first.
+            lines = [line.decode().lstrip("\r") for line in shown.split(b"\x1b[K")[:-1]]
+        return lines
+
+    def test_stays_within_the_window_also_of_another_size(self):
+        self.write(self.there("f"), os.urandom(30 << 20))
+        proxy = Proxy(self.server.rdma_port, "down", 10 << 20)
+        self.addCleanup(proxy.cut)
+        terminal, theirs = harness.open_terminal(self)
+        self.resize(terminal, 80)
+        copy = subprocess.Popen([harness.STAG, "cp", self.url("f", port=proxy.port), self.at("f")], stderr=theirs)
+        os.close(theirs)
+        # The traffic is held back; an outlook comes after a second.
+        for line in self.lines_until(terminal, lambda line: line.endswith(" left")):
+            self.assertLess(len(line), 80)
+        self.resize(terminal, 24)
+        self.lines_until(terminal, lambda line: re.match(r"^ *\d+%  [0-9:]{8} left$", line))
+        proxy.released.set()
+        with contextlib.suppress(OSError):
+            while os.read(terminal, 1000):
+                pass
+        self.assertEqual(copy.wait(harness.PATIENCE), 0)
+        os.close(terminal)
+
+    def test_of_standard_input_speaks_of_no_total(self):
+        terminal, theirs = harness.open_terminal(self)
+        copy = subprocess.Popen([harness.STAG, "cp", "-", self.url("f")], stdin=subprocess.PIPE, stderr=theirs)
+        os.close(theirs)
+        copy.stdin.write(bytes(3 << 20))
+        copy.stdin.flush()
+        line = self.lines_until(terminal, lambda line: "MiB" in line)[-1]
+        self.assertRegex(line, r"^[\d.]+ MiB  [\d.]+ [KM]iB/s  0 files$")
+        copy.stdin.close()
+        with contextlib.suppress(OSError):
+            while os.read(terminal, 1000):
+                pass
+        self.assertEqual(copy.wait(harness.PATIENCE), 0)
+        os.close(terminal)
+
     def test_is_shown_on_a_terminal_only(self):
         self.write(self.there("f"), os.urandom(30 << 20))
         proxy = Proxy(self.server.rdma_port, "down", 10 << 20)
         self.addCleanup(proxy.cut)
         terminal, theirs = harness.open_terminal(self)
+        self.resize(terminal, 120)
         copy = subprocess.Popen([harness.STAG, "cp", self.url("f", port=proxy.port), self.at("f")], stderr=theirs)
         os.close(theirs)
         shown = b""

@@ -3,6 +3,7 @@ import array
 import contextlib
 import ctypes
 import grp
+import json
 import os
 import re
 import shutil
@@ -13,6 +14,7 @@ import tempfile
 import threading
 import time
 import unittest
+import urllib.request
 
 import harness
 import nfs4_client
@@ -301,7 +303,7 @@ class Reloads(Case):
         "70": ("lease", "nfs4-operations", "nfs4-states", "nfs4-states-per-address", "nfs4-states-per-client"),
         '"4K"': ("inline-threshold", "nfs4-cached-reply"),
         '"64M"': ("capture-max", "max-bytes", "max-chunk-bytes", "max-connection-bytes", "nfs4-caches"),
-        '"192.0.2.0/24"': ("allow", "callback-network", "copy-from"),
+        '"192.0.2.0/24"': ("callback-network", "copy-from"),
         '"127.0.0.1:9"': ("metrics",), '"verbs"': ("fabric",), '"names"': ("id-map",), '"json"': ("log-format",),
         f'"{grp.getgrgid(os.getgid()).gr_name}"': ("control-group",),
     }
@@ -390,6 +392,68 @@ class Reloads(Case):
         self.eventually(lambda: server.log().count("SettingNeedsRestart") >= len(restart) - len(decided), "all are named")
         named = re.findall(r"SettingNeedsRestart .*\(([a-z0-9-]+)\)$", server.log(), re.M)
         self.assertEqual(sorted(named), sorted(set(restart) - set(decided)))
+
+    def test_tell_each_time_what_awaits_a_restart_by_what_runs(self):
+        self.config('export = "/x=memory"', 'max-bytes = "64M"')
+        manager = self.manager()
+        server = self.start("--config", self.path, "--metrics", "127.0.0.1:0", exports=(), env=manager.environment)
+        manager.hear("READY=")
+        (metrics,) = [line.split(": ", 1)[1] for line in server.lines if line.startswith("metrics: ")]
+
+        def awaiting():
+            """By the listing, in both of its forms, and the metric."""
+            with urllib.request.urlopen(metrics, timeout=harness.PATIENCE) as answer:
+                count = re.search(r"^stag_config_settings_awaiting_restart (\d+)$", answer.read().decode(), re.M)[1]
+            listed = json.loads(stag("status", "--state", self.state, "--json").stdout)["server"]["settings_awaiting_restart"]
+            self.assertEqual(int(count), len(listed))
+            shown = re.search("^settings that take effect when the server is started again: (.*)$", stag("status", "--state", self.state).stdout, re.M)
+            self.assertEqual(shown[1].split(", ") if shown else [], listed)
+            return listed
+
+        def reloaded(*lines):
+            """The names in the log, in order."""
+            before = len(server.log())
+            self.reload(server, 'export = "/x=memory"', *lines)
+            manager.hear("READY=")
+            return re.findall(r"SettingNeedsRestart .*\(([a-z0-9-]+)\)$", server.log()[before:], re.M)
+
+        self.assertEqual(awaiting(), [])
+        for _ in range(2):
+            self.assertEqual((reloaded('max-bytes = "128M"', "loops = 2"), awaiting()), (["loops", "max-bytes"], ["loops", "max-bytes"]))
+        self.assertEqual((reloaded('max-bytes = "64M"', "loops = 2"), awaiting()), (["loops"], ["loops"]))
+        self.assertEqual((reloaded('max-bytes = "64M"'), awaiting()), ([], []))
+
+    def test_change_who_may_connect_at_once(self):
+        self.config('export = "/x=memory"')
+        server = self.start("--config", self.path, exports=())
+        connected = socket.create_connection(("127.0.0.1", server.tcp_port), harness.PATIENCE)
+        self.addCleanup(connected.close)
+        self.assertEqual(stag("ls", server.url("/x")).returncode, 0)
+        self.reload(server, 'export = "/x=memory"', 'allow = ["10.0.0.0/8"]')
+        self.assertEqual(self.said(server, "settings: "), "(allow = 10.0.0.0/8)")
+        # Whoever was connected is not any more.
+        self.assertEqual(connected.recv(1), b"")
+        for url in (server.url("/x"), server.tcp("/x")):
+            self.assertEqual(stag("ls", "--timeout", "1", url).returncode, 1)
+        self.reload(server, 'export = "/x=memory"')
+        self.assertEqual(self.said(server, "settings: "), "(allow = all)")
+        for url in (server.url("/x"), server.tcp("/x")):
+            self.assertEqual(stag("ls", url).returncode, 0)
+        self.assertNotIn("SettingNeedsRestart", server.log())
+
+    def test_change_how_long_a_client_may_stall_and_the_last_calls_may_take(self):
+        manager = self.manager()
+        self.config('export = "/x=memory"', "stall-limit = 0", "drain = 1", "store-patience = 3")
+        server = self.start("--config", self.path, exports=(), env=manager.environment)
+        self.reload(server, 'export = "/x=memory"', "stall-limit = 1", "drain = 7", "store-patience = 3")
+        self.assertEqual(self.said(server, "settings: "), "(drain = 7)")
+        self.assertEqual(self.said(server, "settings: "), "(stall-limit = 1)")
+        with socket.create_connection(("127.0.0.1", server.tcp_port), harness.PATIENCE) as stalled:
+            stalled.sendall(b"\x80")  # of a record
+            self.assertEqual(stalled.recv(1), b"")
+        server.process.terminate()
+        self.assertEqual(manager.hear("STOPPING=")["EXTEND_TIMEOUT_USEC"], "10000000")
+        self.assertEqual(server.process.wait(harness.PATIENCE), 0)
 
     def test_say_nothing_of_what_the_command_line_decides(self):
         self.config('export = "/x=memory"', "loops = 1", 'log-level = "warning"')

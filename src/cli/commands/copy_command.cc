@@ -190,6 +190,7 @@ Task<Exit> CopyCommand::begin_stage(Work& work, std::string source) {
       put("'{}' -> '{}'\n", shown(source_path), shown(path));
   };
   const bool stream = !end.remote && end.path == kStandard;
+  if (stream) work.progress.total_unknown = true;
   work.stage->copier = std::make_unique<Copier>(
       work.run, *end.side, *work.to.side, stream ? for_a_stream(options_) : options_, work.progress,
       said, quiet ? Copier::Announce() : Copier::Announce(told));

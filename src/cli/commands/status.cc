@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 
@@ -34,6 +35,13 @@ void show_grace(const JsonObject& row) {
       reclaims);
 }
 
+void show_settings(const JsonObject& row) {
+  const std::vector<std::string> settings = row.texts("settings_awaiting_restart");
+  if (!settings.empty())
+    put("settings that take effect when the server is started again: {}\n",
+        fmt::join(settings, ", "));
+}
+
 void show_server(const JsonObject& row) {
   put("stag {}, up {}, {} resident, {} open files\n", text_in(row, "version"),
       duration_text(number_in(row, "uptime")), size_in(row, "memory_bytes"),
@@ -47,6 +55,7 @@ void show_server(const JsonObject& row) {
       number_in(row, "nfs4_clients"), number_in(row, "sessions"), number_in(row, "opens"),
       number_in(row, "delegations"), number_in(row, "locks"), number_in(row, "gss_contexts"));
   show_grace(row);
+  show_settings(row);
 }
 
 void show_limits(const std::vector<JsonObject>& rows) {

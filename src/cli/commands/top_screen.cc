@@ -1,7 +1,6 @@
 #include "cli/commands/top_screen.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 
 #include <algorithm>
 #include <vector>
@@ -54,12 +53,6 @@ void share_rows(TextLines& clients, TextLines& procedures, std::size_t rows) {
 }
 
 }  // namespace
-
-WindowSize window_size(int terminal) {
-  winsize size{};
-  if (::ioctl(terminal, TIOCGWINSZ, &size) != 0 || size.ws_row == 0 || size.ws_col == 0) return {};
-  return {size.ws_row, size.ws_col};
-}
 
 std::string top_text(const TopRates& rates, std::uint64_t uptime, WindowSize window) {
   constexpr std::size_t kOtherRows = 6;  // the sum, two heads, two empty ones, the cursor's

@@ -6,16 +6,9 @@
 #include <string>
 
 #include "cli/commands/top_rates.h"
+#include "cli/support/window.h"
 
 namespace stag::cli {
-
-// Of a terminal, in characters.
-struct WindowSize {
-  std::size_t rows = 24, columns = 80;
-};
-
-// As it is now; the usual one where the terminal does not know.
-WindowSize window_size(int terminal);
 
 // Where nothing is cut off.
 inline constexpr WindowSize kNoWindow{~std::size_t{0}, ~std::size_t{0}};

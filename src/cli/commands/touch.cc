@@ -29,7 +29,7 @@ class Touch final : public RemoteCommand {
     arguments.flag("-m", modified_, "the time of the last change only");
     arguments.text("-d,--date", date_, "DATE",
                    "that time, not now: 2024-05-01, '2024-05-01 12:30:00', with Z behind in UTC, "
-                   "@SECONDS since 1970");
+                   "or +02:00 and the like for the offset of a zone, @SECONDS since 1970");
     declare_urls(arguments, "file or directory");
   }
 

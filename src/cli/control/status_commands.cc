@@ -114,8 +114,11 @@ void StatusCommands::status(ControlReply& reply) const {
   std::set<std::string> addresses;
   for (const ConnectionRow& row : observation_.statistics().connections())
     addresses.insert(row.address);
+  Json awaiting = Json::array();
+  for (const std::string& setting : observation_.awaiting_restart()) awaiting.add(setting);
   Json row;
   row.set("version", std::string_view(STAG_VERSION))
+      .set("settings_awaiting_restart", std::move(awaiting))
       .set("uptime", whole<seconds>(observation_.uptime()))
       .set("calls", calls)
       .set("errors", errors)

@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <vector>
 
 #include "cli/support/format.h"
 #include "cli/support/output.h"
+#include "cli/support/window.h"
 
 namespace stag::cli {
 namespace {
@@ -18,31 +21,65 @@ constexpr std::size_t kBarWidth = 24;
 constexpr double kLeastSeconds = 1;
 constexpr double kLongestOutlook = 359'999;
 
+// A total that is known, and more than nothing.
+bool has_total(const Progress& progress) {
+  return !progress.total_unknown && progress.expected_bytes != 0;
+}
+
 // How long the rest will take, or that the server writes to its disk; empty: not known.
 std::string outlook(const Progress& progress, double seconds) {
-  if (progress.expected_bytes == 0) return "";
+  if (!has_total(progress)) return "";
   // What is left after the last byte is to make the data durable, and names and attributes.
-  if (progress.bytes >= progress.expected_bytes) return "  syncing";
+  if (progress.bytes >= progress.expected_bytes) return "syncing";
   if (seconds < kLeastSeconds || progress.bytes == 0) return "";
   const double rate = static_cast<double>(progress.bytes) / seconds;
   const auto rest = static_cast<double>(progress.expected_bytes - progress.bytes);
-  const auto left = static_cast<std::uint64_t>(std::min(rest / rate, kLongestOutlook));
-  return fmt::format("  {:02}:{:02}:{:02} left", left / 3600, left / 60 % 60, left % 60);
+  // Rounded up: as long as something is left, that takes time.
+  const auto left = static_cast<std::uint64_t>(std::ceil(std::min(rest / rate, kLongestOutlook)));
+  return fmt::format("{:02}:{:02}:{:02} left", left / 3600, left / 60 % 60, left % 60);
+}
+
+// A piece of the line; of several that have no room together the one of the lowest rank goes first.
+struct Part {
+  std::string text;
+  int rank;
+};
+
+std::vector<Part> parts_of(const Progress& progress, double seconds) {
+  const auto moved = static_cast<double>(progress.bytes);
+  const auto total = static_cast<double>(progress.expected_bytes);
+  std::vector<Part> parts;
+  if (has_total(progress)) {
+    const double share = std::min(1.0, moved / total);
+    const auto filled = static_cast<std::size_t>(share * kBarWidth);
+    parts.push_back(
+        {'[' + std::string(filled, '#') + std::string(kBarWidth - filled, '.') + ']', 0});
+    parts.push_back({fmt::format("{:2.0f}%", share * 100), 5});
+    parts.push_back({fmt::format("{} of {}", human_size(moved), human_size(total)), 3});
+  } else {
+    parts.push_back({human_size(moved), 5});
+  }
+  parts.push_back({human_size(moved / std::max(seconds, 0.001)) + "/s", 2});
+  parts.push_back({fmt::format("{} files", progress.files), 1});
+  if (std::string rest = outlook(progress, seconds); !rest.empty())
+    parts.push_back({std::move(rest), 4});
+  return parts;
+}
+
+std::string joined(const std::vector<Part>& parts) {
+  std::string text;
+  for (const Part& part : parts) text += (text.empty() ? "" : "  ") + part.text;
+  return text;
 }
 
 }  // namespace
 
-std::string progress_text(const Progress& progress, double seconds) {
-  const auto moved = static_cast<double>(progress.bytes);
-  const double share = progress.expected_bytes == 0
-                           ? 0
-                           : std::min(1.0, moved / static_cast<double>(progress.expected_bytes));
-  const auto filled = static_cast<std::size_t>(share * kBarWidth);
-  const std::string bar = std::string(filled, '#') + std::string(kBarWidth - filled, '.');
-  return fmt::format("[{}] {:3.0f}%  {} of {}  {}/s  {} files{}", bar, share * 100,
-                     human_size(moved), human_size(static_cast<double>(progress.expected_bytes)),
-                     human_size(moved / std::max(seconds, 0.001)), progress.files,
-                     outlook(progress, seconds));
+std::string progress_text(const Progress& progress, double seconds, std::size_t columns) {
+  std::vector<Part> parts = parts_of(progress, seconds);
+  // A terminal whose last column is filled may begin the next line.
+  while (parts.size() > 1 && joined(parts).size() >= columns)
+    parts.erase(std::ranges::min_element(parts, {}, &Part::rank));
+  return joined(parts).substr(0, std::max<std::size_t>(columns, 1) - 1);
 }
 
 ProgressLine::ProgressLine(net::EpollLoop& loop, const Progress& progress)
@@ -64,7 +101,8 @@ void ProgressLine::clear() {
 }
 
 void ProgressLine::draw() {
-  write_error(fmt::format("\r{}\x1b[K", progress_text(progress_, seconds())));
+  const std::size_t columns = window_size(STDERR_FILENO).columns;
+  write_error(fmt::format("\r{}\x1b[K", progress_text(progress_, seconds(), columns)));
   drawn_ = true;
   timer_ = loop_.after(kPeriod, [this] { draw(); });
 }

@@ -2,19 +2,22 @@
 // terminal.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "cli/copy/copy_endpoint.h"
 
 namespace stag::cli {
 
-// What the line says `seconds` after the beginning: a bar, bytes, their rate, files, and how long
-// the rest will take, where that is known, or that the server writes to its disk.
-std::string progress_text(const Progress& progress, double seconds);
+// What the line says `seconds` after the beginning, in fewer than `columns` characters: a bar,
+// bytes, their rate, files, and how long the rest will take, where that is known, or that the
+// server writes to its disk. Of that the least important is left out where there is no room.
+std::string progress_text(const Progress& progress, double seconds, std::size_t columns);
 
 class ProgressLine {
  public:
-  // Drawn on standard error, if that is a terminal. Both outlive the ProgressLine.
+  // Drawn on standard error, if that is a terminal, and within its window, whose size may
+  // change. Both outlive the ProgressLine.
   ProgressLine(net::EpollLoop& loop, const Progress& progress);
   ~ProgressLine();
 

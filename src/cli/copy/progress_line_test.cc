@@ -12,6 +12,7 @@ using ::testing::Not;
 using ::testing::StartsWith;
 
 constexpr std::uint64_t kMiB = 1 << 20;
+constexpr std::size_t kWide = 200;
 
 Progress moved(std::uint64_t bytes, std::uint64_t expected) {
   Progress progress;
@@ -22,29 +23,55 @@ Progress moved(std::uint64_t bytes, std::uint64_t expected) {
 }
 
 TEST(ProgressLine, shows_a_bar_of_the_bytes_their_rate_and_the_files) {
-  const std::string text = progress_text(moved(10 * kMiB, 40 * kMiB), 2);
+  const std::string text = progress_text(moved(10 * kMiB, 40 * kMiB), 2, kWide);
   EXPECT_THAT(text, StartsWith("[######..................]  25%  10.0 MiB of 40.0 MiB  5.0 MiB/s"));
   EXPECT_THAT(text, HasSubstr("  3 files"));
 }
 
 TEST(ProgressLine, says_how_long_the_rest_takes_at_the_rate_so_far) {
-  EXPECT_THAT(progress_text(moved(10 * kMiB, 40 * kMiB), 2), EndsWith("  00:00:06 left"));
-  EXPECT_THAT(progress_text(moved(kMiB, 3662 * kMiB), 1), EndsWith("  01:01:01 left"));
+  EXPECT_THAT(progress_text(moved(10 * kMiB, 40 * kMiB), 2, kWide), EndsWith("  00:00:06 left"));
+  EXPECT_THAT(progress_text(moved(kMiB, 3662 * kMiB), 1, kWide), EndsWith("  01:01:01 left"));
   // Of a hundred hours and more there is no word.
-  EXPECT_THAT(progress_text(moved(1, 1000 * kMiB), 1), EndsWith("  99:59:59 left"));
+  EXPECT_THAT(progress_text(moved(1, 1000 * kMiB), 1, kWide), EndsWith("  99:59:59 left"));
 }
 
 TEST(ProgressLine, says_nothing_of_the_rest_in_the_first_second_and_before_the_first_byte) {
-  EXPECT_THAT(progress_text(moved(10 * kMiB, 40 * kMiB), 0.9), Not(HasSubstr("left")));
-  EXPECT_THAT(progress_text(moved(0, 40 * kMiB), 5), Not(HasSubstr("left")));
-  EXPECT_THAT(progress_text(moved(0, 0), 5), StartsWith("[........................]   0%  "));
+  EXPECT_THAT(progress_text(moved(10 * kMiB, 40 * kMiB), 0.9, kWide), Not(HasSubstr("left")));
+  EXPECT_THAT(progress_text(moved(0, 40 * kMiB), 5, kWide), Not(HasSubstr("left")));
+}
+
+TEST(ProgressLine, says_a_second_as_long_as_anything_is_left) {
+  EXPECT_THAT(progress_text(moved(39 * kMiB, 40 * kMiB), 2, kWide), EndsWith("  00:00:01 left"));
+}
+
+TEST(ProgressLine, has_neither_share_nor_outlook_without_a_total) {
+  EXPECT_EQ(progress_text(moved(0, 0), 5, kWide), "0 B  0 B/s  3 files");
+  Progress stream = moved(10 * kMiB, 0);
+  stream.total_unknown = true;
+  EXPECT_EQ(progress_text(stream, 2, kWide), "10.0 MiB  5.0 MiB/s  3 files");
+  // Beside a file, whose size is not that of all.
+  stream.expected_bytes = 5 * kMiB;
+  EXPECT_EQ(progress_text(stream, 2, kWide), "10.0 MiB  5.0 MiB/s  3 files");
+}
+
+TEST(ProgressLine, leaves_out_the_least_important_where_there_is_no_room) {
+  const auto in = [](std::size_t columns) {
+    return progress_text(moved(10 * kMiB, 40 * kMiB), 2, columns);
+  };
+  EXPECT_EQ(in(80), "25%  10.0 MiB of 40.0 MiB  5.0 MiB/s  3 files  00:00:06 left");
+  EXPECT_EQ(in(60), "25%  10.0 MiB of 40.0 MiB  5.0 MiB/s  00:00:06 left");
+  EXPECT_EQ(in(50), "25%  10.0 MiB of 40.0 MiB  00:00:06 left");
+  EXPECT_EQ(in(40), "25%  00:00:06 left");
+  EXPECT_EQ(in(18), "25%");
+  EXPECT_EQ(in(3), "25");
+  EXPECT_EQ(in(1), "");
 }
 
 TEST(ProgressLine, says_syncing_when_all_bytes_are_there_and_the_copy_is_not_done) {
-  EXPECT_THAT(progress_text(moved(40 * kMiB, 40 * kMiB), 2), EndsWith("  3 files  syncing"));
-  EXPECT_THAT(progress_text(moved(40 * kMiB - 1, 40 * kMiB), 2), Not(HasSubstr("syncing")));
+  EXPECT_THAT(progress_text(moved(40 * kMiB, 40 * kMiB), 2, kWide), EndsWith("  3 files  syncing"));
+  EXPECT_THAT(progress_text(moved(40 * kMiB - 1, 40 * kMiB), 2, kWide), Not(HasSubstr("syncing")));
   // A file that has grown meanwhile.
-  EXPECT_THAT(progress_text(moved(41 * kMiB, 40 * kMiB), 2), HasSubstr("] 100%  "));
+  EXPECT_THAT(progress_text(moved(41 * kMiB, 40 * kMiB), 2, kWide), HasSubstr("]  100%  "));
 }
 
 }  // namespace

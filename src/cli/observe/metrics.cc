@@ -289,6 +289,9 @@ void add_server(MetricFamilies& to, const Observation& observation, bool reload_
   to.single("stag_config_last_reload_successful",
             "Whether the configuration was taken on when it was last read; 1 also before that.",
             reload_succeeded ? 1 : 0);
+  to.single("stag_config_settings_awaiting_restart",
+            "Settings of the configuration that take effect when the server is started again.",
+            static_cast<double>(observation.awaiting_restart().size()));
 }
 
 }  // namespace

@@ -45,11 +45,12 @@ std::string cannot_listen(const std::string& at, Reason why) {
   return fmt::format("cannot listen at {} (--metrics): {}", at, info(why).text);
 }
 
-std::string http_answer(std::string_view status, std::string_view body) {
+// RFC 9110 9.3.2: HEAD gets the head of the answer to GET.
+std::string http_answer(std::string_view status, std::string_view body, bool head_only) {
   return fmt::format(
       "HTTP/1.1 {}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"
       "Content-Length: {}\r\nConnection: close\r\n\r\n{}",
-      status, body.size(), body);
+      status, body.size(), head_only ? std::string_view() : body);
 }
 
 }  // namespace
@@ -113,10 +114,15 @@ Task<std::optional<std::string>> MetricsServer::State::read_request(net::TcpSock
 
 std::string MetricsServer::State::answer_to(std::string_view request) const {
   const std::string_view line = request.substr(0, request.find("\r\n"));
-  if (!line.starts_with("GET ")) return http_answer("405 Method Not Allowed", "only GET\n");
-  if (!line.starts_with("GET /metrics ") && !line.starts_with("GET /metrics?"))
-    return http_answer("404 Not Found", "the metrics are at /metrics\n");
-  return http_answer("200 OK", prometheus::TextSerializer().Serialize(collect()));
+  const std::string_view method = line.substr(0, line.find(' '));
+  const bool head = method == "HEAD";
+  // RFC 9110 15.5.6: the answer says what is allowed.
+  if (!head && method != "GET")
+    return http_answer("405 Method Not Allowed\r\nAllow: GET, HEAD", "only GET and HEAD\n", false);
+  const std::string_view target = line.substr(std::min(method.size(), line.size()));
+  if (!target.starts_with(" /metrics ") && !target.starts_with(" /metrics?"))
+    return http_answer("404 Not Found", "the metrics are at /metrics\n", head);
+  return http_answer("200 OK", prometheus::TextSerializer().Serialize(collect()), head);
 }
 
 Task<void> MetricsServer::State::serve(net::TcpSocket socket) {

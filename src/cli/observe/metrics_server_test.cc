@@ -40,6 +40,25 @@ class Scraper {
 constexpr int kMost = 8;
 constexpr std::string_view kRequest = "GET /metrics HTTP/1.1\r\n\r\n";
 
+TEST(MetricsServer, answers_HEAD_with_the_head_alone_and_says_what_is_allowed) {
+  auto server =
+      MetricsServer::open("127.0.0.1:0", [] { return std::vector<prometheus::MetricFamily>(1); });
+  ASSERT_TRUE(server.ok());
+  const auto at = net::numeric_address({"127.0.0.1", (*server)->port()});
+  const auto answer_to = [&](std::string_view request) {
+    Scraper scraper(*at);
+    scraper.say(request);
+    return scraper.hear();
+  };
+  const std::string whole = answer_to(kRequest);
+  EXPECT_EQ(answer_to("HEAD /metrics HTTP/1.1\r\n\r\n"),
+            whole.substr(0, whole.find("\r\n\r\n") + 4));
+  EXPECT_TRUE(answer_to("HEAD / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
+  const std::string refused = answer_to("POST /metrics HTTP/1.1\r\n\r\n");
+  EXPECT_TRUE(refused.starts_with("HTTP/1.1 405 ")) << refused;
+  EXPECT_NE(refused.find("\r\nAllow: GET, HEAD\r\n"), std::string::npos) << refused;
+}
+
 TEST(MetricsServer, lets_the_oldest_go_that_asks_for_nothing_when_another_comes) {
   auto server =
       MetricsServer::open("127.0.0.1:0", [] { return std::vector<prometheus::MetricFamily>(); });

@@ -1,6 +1,7 @@
 #include "cli/observe/observation.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace stag::cli {
 namespace {
@@ -15,6 +16,16 @@ void said(Say say) noexcept {
 }
 
 }  // namespace
+
+void Observation::await_restart(std::vector<std::string> settings) {
+  const std::lock_guard lock(mutex_);
+  awaiting_restart_ = std::move(settings);
+}
+
+std::vector<std::string> Observation::awaiting_restart() const {
+  const std::lock_guard lock(mutex_);
+  return awaiting_restart_;
+}
 
 void Observation::on_connected(const rpc::Origin& origin) noexcept {
   statistics_.on_connected(origin);

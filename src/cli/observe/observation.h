@@ -1,6 +1,10 @@
 // Observation: what `stag serve` sees of itself, for metrics, listings and the log.
 #pragma once
 
+#include <mutex>
+#include <string>
+#include <vector>
+
 #include "cli/observe/events.h"
 #include "cli/observe/statistics.h"
 
@@ -17,6 +21,10 @@ class Observation final : public rpc::Observer, public nfs::nfs4::OperationObser
   const Events& events() const { return events_; }
   // Thread: any.
   void change(EventOptions options) { events_.change(std::move(options)); }
+  // The settings of the configuration file that are not those of the server, until it is started
+  // again. Thread: any.
+  void await_restart(std::vector<std::string> settings);
+  std::vector<std::string> awaiting_restart() const;
   Duration uptime() const { return clock_() - began_; }
 
   void on_connected(const rpc::Origin& origin) noexcept override;
@@ -32,6 +40,8 @@ class Observation final : public rpc::Observer, public nfs::nfs4::OperationObser
   Events events_;
   const TimePoint began_;
   const Statistics::Clock clock_;
+  mutable std::mutex mutex_;  // of what follows
+  std::vector<std::string> awaiting_restart_;
 };
 
 }  // namespace stag::cli

@@ -2,14 +2,19 @@
 
 #include <fmt/format.h>
 #include <grp.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <array>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 
 #include "base/reason.h"
 #include "cli/control/control_client.h"
 #include "cli/serve/hand_over.h"
 #include "cli/serve/services.h"
+#include "net/unique_fd.h"
 
 namespace stag::cli {
 namespace {
@@ -35,6 +40,13 @@ std::optional<gid_t> group_of(const std::string& name) {
   return found.gr_gid;
 }
 
+// Asks the kernel, by a file without a name. The error is its reason.
+Result<Ok, std::string> may_give_to(gid_t group) {
+  const net::UniqueFd file(::memfd_create("control-group", MFD_CLOEXEC));
+  if (!file || ::fchown(file.fd(), static_cast<uid_t>(-1), group) == 0) return Ok{};
+  return Failure{std::string(std::strerror(errno))};
+}
+
 }  // namespace
 
 void ControlSettings::declare(Arguments& arguments) {
@@ -47,8 +59,15 @@ void ControlSettings::declare(Arguments& arguments) {
 }
 
 Result<Ok, std::string> ControlSettings::check() const {
-  if (path == kNone || group.empty() || group_of(group)) return Ok{};
-  return Failure{fmt::format("--control-group: there is no group '{}'", group)};
+  if (path == kNone || group.empty()) return Ok{};
+  const std::optional<gid_t> number = group_of(group);
+  if (!number) return Failure{fmt::format("--control-group: there is no group '{}'", group)};
+  const auto given = may_give_to(*number);
+  if (given) return Ok{};
+  return Failure{
+      fmt::format("--control-group: this user may not give the control socket to the group '{}' "
+                  "({}); make him a member of it, or name a group that he is in",
+                  group, given.error())};
 }
 
 Control::Control(const std::string& state, Services& services, HandOver& hand_over,

@@ -10,7 +10,8 @@ namespace {
 // With "secure" and AUTH_SYS, root of a client is whom its kernel says: its users have no reserved
 // port. Over RDMA nobody needs one.
 bool makes_anybody_root(const nfs::ExportOptions& options) {
-  const bool root = !options.root_squash && !options.all_squash;
+  const nfs::ExportOptions& of_sys = options.of(oncrpc::AuthFlavor::AUTH_SYS);
+  const bool root = !of_sys.root_squash && !of_sys.all_squash;
   return options.secure && options.rdma && root &&
          std::ranges::count(options.flavors, oncrpc::AuthFlavor::AUTH_SYS) != 0;
 }

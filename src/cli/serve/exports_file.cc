@@ -46,7 +46,6 @@ class Builder {
 
   Parsed take(const std::string& path, const ExportsLine& line) {
     where_ = place_in(path, line.number);
-    ++lines_;
     if (!line.folder.starts_with('/'))
       return wrong(fmt::format("'{}' is no folder; write its path from '/' on", line.folder));
     std::vector<ExportsClient> clients = line.clients;
@@ -69,7 +68,7 @@ class Builder {
   ExportsFile finished() {
     ExportsFile file;
     file.remarks = std::move(remarks_);
-    file.unmounted = folders_.empty() && lines_ != 0;
+    file.unmounted = folders_.empty() && awaits_mount_;
     for (ExportedFolder& folder : folders_) {
       std::ranges::stable_sort(folder.rules, {}, &ClassedRule::of);
       std::vector<nfs::ClientRule>& clients = folder.line.clients;
@@ -106,6 +105,13 @@ class Builder {
     const Result<ExportsWords, std::string> words = parse_exports_words(options, sentences);
     for (const std::string& each : sentences) remark(each);
     if (!words) return wrong(words.error());
+    if (words->elsewhere) {
+      remark(
+          fmt::format("{} is not exported to {}: it would be referred to another server (refer=), "
+                      "and there are no referrals here",
+                      folder, client.match));
+      return Ok{};
+    }
     std::string doubt;
     if (words->mount_point && !may_be_mounted(folder, *words->mount_point, doubt)) return Ok{};
     ExportedFolder& place = folder_of(folder);
@@ -119,6 +125,7 @@ class Builder {
     AwaitedMount mount = awaited_mount(folder, at, hosts_.is_mount_point(at));
     if (!mount.remark.empty()) remark(mount.remark);
     doubt = std::move(mount.doubt);
+    awaits_mount_ |= !mount.exported;
     return mount.exported;
   }
   ExportedFolder& folder_of(const std::string& given) {
@@ -175,7 +182,7 @@ class Builder {
   }
 
   HostService& hosts_;
-  std::size_t lines_ = 0;
+  bool awaits_mount_ = false;
   std::string where_;
   std::vector<ExportedFolder> folders_;
   std::vector<std::string> remarks_;

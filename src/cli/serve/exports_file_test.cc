@@ -159,7 +159,7 @@ TEST(ExportsFile, remarks_on_folders_for_everybody) {
 TEST(ExportsFile, remarks_on_what_is_not_done) {
   for (const char* word :
        {"async", "subtree_check", "crossmnt", "nohide", "no_acl", "insecure_locks", "pnfs",
-        "security_label", "nordirplus", "fsid=0", "fsid=root"}) {
+        "security_label", "nordirplus", "replicas=/a@b", "fsid=0", "fsid=root"}) {
     const ExportsFile file = parsed("\n/srv desk(" + std::string(word) + ")");
     ASSERT_EQ(file.remarks.size(), 1u) << word;
     EXPECT_TRUE(file.remarks[0].starts_with("exports:2: ")) << file.remarks[0];
@@ -171,9 +171,6 @@ TEST(ExportsFile, remarks_on_what_is_not_done) {
 TEST(ExportsFile, refuses_what_would_admit_more_than_it_says) {
   EXPECT_NE(refused("/srv *.example.com/24(rw)").find("neither a host name"), std::string::npos);
   EXPECT_NE(refused("/srv desk(xprtsec=tls:mtls)").find("RPC-with-TLS"), std::string::npos);
-  EXPECT_NE(refused("/srv desk(refer=/a@b)").find("referrals"), std::string::npos);
-  EXPECT_NE(refused("/srv desk(sec=krb5,rw,sec=sys,ro)").find("differ by flavor"),
-            std::string::npos);
   EXPECT_NE(refused("/srv desk(rw,colour)").find("'colour' is not known"), std::string::npos);
   EXPECT_NE(refused("srv desk").find("is no folder"), std::string::npos);
   EXPECT_NE(refused("/srv desk(rw").find("parenthesis does not end"), std::string::npos);
@@ -182,6 +179,45 @@ TEST(ExportsFile, refuses_what_would_admit_more_than_it_says) {
     EXPECT_NE(refused("/srv " + std::string(joined)).find("behind ')' a blank"), std::string::npos)
         << joined;
   EXPECT_NE(refused("\"/srv desk").find("quote does not end"), std::string::npos);
+}
+
+TEST(ExportsFile, leaves_out_clients_that_would_be_referred_elsewhere_and_them_alone) {
+  const ExportsFile file = parsed("/srv desk(rw,refer=/a@b) build(rw)\n/away *(refer=/a@b)\n");
+  ASSERT_EQ(file.lines.size(), 1u);
+  ASSERT_EQ(file.lines[0].clients.size(), 1u);
+  EXPECT_EQ(file.lines[0].clients[0].match, "build");
+  ASSERT_EQ(file.remarks.size(), 2u);
+  EXPECT_NE(file.remarks[0].find("/srv is not exported to desk"), std::string::npos);
+  // Nothing is waited for.
+  EXPECT_FALSE(parsed("/away *(refer=/a@b)").unmounted);
+}
+
+TEST(ExportsFile, has_options_that_are_for_the_flavors_before_them) {
+  using enum AuthFlavor;
+  const auto options_of = [](std::string_view words) {
+    return parsed("/srv desk(" + std::string(words) + ")").lines.at(0).clients.at(0).options;
+  };
+  const nfs::ExportOptions differ =
+      options_of("sec=krb5p:krb5,rw,no_root_squash,sec=sys,ro,root_squash");
+  EXPECT_EQ(differ.flavors, (std::vector{KRB5P, KRB5, AUTH_SYS}));
+  for (const AuthFlavor kerberos : {KRB5P, KRB5}) {
+    EXPECT_FALSE(differ.of(kerberos).read_only);
+    EXPECT_FALSE(differ.of(kerberos).root_squash);
+    EXPECT_EQ(differ.of(kerberos).flavors, differ.flavors);
+  }
+  EXPECT_TRUE(differ.of(AUTH_SYS).read_only);
+  EXPECT_TRUE(differ.of(AUTH_SYS).root_squash);
+  // One that is not taken may do what all may.
+  EXPECT_TRUE(differ.of(KRB5I).read_only);
+  // What stands before the first sec= is for all, and a flavor may be named again.
+  const nfs::ExportOptions again = options_of("rw,all_squash,sec=sys:krb5,ro,sec=krb5,rw");
+  EXPECT_TRUE(again.of(AUTH_SYS).read_only);
+  EXPECT_FALSE(again.of(KRB5).read_only);
+  EXPECT_TRUE(again.of(AUTH_SYS).all_squash && again.of(KRB5).all_squash);
+  // A later flavor begins with what was said before it, as exportfs has it.
+  EXPECT_FALSE(options_of("sec=krb5,rw,sec=sys").of(AUTH_SYS).read_only);
+  EXPECT_TRUE(options_of("sec=krb5,rw,sec=sys").by_flavor.empty());
+  EXPECT_EQ(options_of("sec=krb5,rw,sec=sys,ro,anonuid=7").of(KRB5).anonymous_uid, 7u);
 }
 
 TEST(ExportsFile, joins_flavors_and_takes_the_former_way_to_write_them) {

@@ -41,9 +41,6 @@ constexpr Known kKnown[] = {
     {"nordirplus", "is not done: READDIRPLUS is served"},
 };
 
-// Clients would look for the files elsewhere.
-constexpr std::string_view kRefused[] = {"refer=", "replicas="};
-
 bool is_uuid(std::string_view text) {
   return text.size() >= 16 && std::all_of(text.begin(), text.end(), [](char c) {
            return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F') ||
@@ -103,7 +100,21 @@ class Reader {
     words_.options.secure = true;
     words_.options.flavors = {AuthFlavor::AUTH_SYS};
   }
-  const ExportsWords& words() const { return words_; }
+
+  ExportsWords finished() && {
+    nfs::ExportOptions& options = words_.options;
+    if (flavors_.empty()) return std::move(words_);
+    options.flavors.clear();
+    for (const FlavorFlags& each : flavors_) options.flavors.push_back(each.flavor);
+    options.read_only = any(&FlavorFlags::read_only);
+    options.root_squash = any(&FlavorFlags::root_squash);
+    options.all_squash = any(&FlavorFlags::all_squash);
+    std::vector<nfs::ExportOptions> by_flavor(flavors_.size(), options);
+    for (std::size_t i = 0; i < flavors_.size(); ++i) flavors_[i].apply_to(by_flavor[i]);
+    const auto same = [&](const nfs::ExportOptions& each) { return each == options; };
+    if (!std::ranges::all_of(by_flavor, same)) options.by_flavor = std::move(by_flavor);
+    return std::move(words_);
+  }
 
   Parsed take(std::string_view word) {
     constexpr std::string_view kFsid = "fsid=", kTransport = "xprtsec=";
@@ -111,9 +122,11 @@ class Reader {
     if (word.starts_with(kTransport))
       return take_transport_security(word.substr(kTransport.size()));
     if (auto at = mount_point_in(word)) return words_.mount_point = *std::move(at), Ok{};
-    for (const std::string_view name : kRefused)
-      if (word.starts_with(name))
-        return Failure{fmt::format("'{}' cannot be done: there are no referrals here", word)};
+    if (word.starts_with("refer=")) return words_.elsewhere = true, Ok{};
+    if (word.starts_with("replicas=")) {
+      remarks_.push_back(fmt::format("{} is not done: clients are told of no other place", word));
+      return Ok{};
+    }
     const auto* known = std::ranges::find(kKnown, word, &Known::word);
     if (known == std::end(kKnown)) return take_common(word);
     if (!known->remark.empty()) remarks_.push_back(fmt::format("{} {}", word, known->remark));
@@ -121,30 +134,54 @@ class Reader {
   }
 
  private:
+  // exports(5): what stands behind sec=, up to the next one, is for its flavors.
+  struct FlavorFlags {
+    AuthFlavor flavor;
+    bool read_only, root_squash, all_squash;
+
+    void apply_to(nfs::ExportOptions& options) const {
+      options.read_only = read_only;
+      options.root_squash = root_squash;
+      options.all_squash = all_squash;
+    }
+    void take_from(const nfs::ExportOptions& options) {
+      read_only = options.read_only;
+      root_squash = options.root_squash;
+      all_squash = options.all_squash;
+    }
+  };
+
+  bool any(bool FlavorFlags::*flag) const {
+    return std::ranges::any_of(flavors_, [flag](const FlavorFlags& each) { return each.*flag; });
+  }
+  // As exportfs has it, a flavor begins with what was said of all before it, and of others.
+  void take_flavors() {
+    const nfs::ExportOptions& so_far = words_.options;
+    told_ = so_far.flavors;
+    for (const AuthFlavor flavor : told_)
+      if (std::ranges::find(flavors_, flavor, &FlavorFlags::flavor) == flavors_.end())
+        flavors_.push_back({flavor, so_far.read_only, so_far.root_squash, so_far.all_squash});
+  }
   // The options that --export has, too.
   Parsed take_common(std::string_view word) {
-    const bool flavors = word.starts_with("sec=");
-    // exports(5): "sec=sys,rw,sec=krb5,ro" gives each flavor its own options.
-    if (flavors && flavors_given_ && told_since_)
-      return Failure{
-          std::string("options that differ by flavor cannot be done; write all flavors as one: "
-                      "sec=sys:krb5")};
-    std::vector<AuthFlavor> before = words_.options.flavors;
-    const auto applied = nfs::apply_export_option(unsigned_id(word), words_.options);
+    const std::string option = unsigned_id(word);
+    const auto applied = nfs::apply_export_option(option, words_.options);
     if (!applied) return Failure{applied.error().message};
-    if (flavors && flavors_given_) {
-      for (const AuthFlavor each : words_.options.flavors)
-        if (std::ranges::find(before, each) == before.end()) before.push_back(each);
-      words_.options.flavors = std::move(before);
+    if (word.starts_with("sec=")) return take_flavors(), Ok{};
+    for (FlavorFlags& each : flavors_) {
+      if (std::ranges::count(told_, each.flavor) == 0) continue;
+      nfs::ExportOptions of_flavor;
+      each.apply_to(of_flavor);
+      static_cast<void>(nfs::apply_export_option(option, of_flavor));
+      each.take_from(of_flavor);
     }
-    told_since_ = !flavors && (flavors_given_ || told_since_);
-    flavors_given_ = flavors_given_ || flavors;
     return Ok{};
   }
 
   std::vector<std::string>& remarks_;
   ExportsWords words_;
-  bool flavors_given_ = false, told_since_ = false;
+  std::vector<FlavorFlags> flavors_;  // in the order in which they were named
+  std::vector<AuthFlavor> told_;      // of the latest sec=
 };
 
 }  // namespace
@@ -159,7 +196,7 @@ Result<ExportsWords, std::string> parse_exports_words(std::string_view text,
     const Parsed taken = reader.take(word);
     if (!taken) return Failure{taken.error()};
   }
-  return reader.words();
+  return std::move(reader).finished();
 }
 
 }  // namespace stag::cli

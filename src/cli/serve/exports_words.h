@@ -18,6 +18,7 @@ struct ExportsWords {
   // The folder is exported while something is mounted there: at this path, or at the folder itself
   // if that is empty.
   std::optional<std::string> mount_point{};
+  bool elsewhere = false;  // refer=: what is here is not for the client
 };
 
 // `remarks` gets sentences on what is not done. Fails with one for what must not be left undone,

@@ -30,11 +30,12 @@ std::string identity_of(const std::string& directory) {
 }  // namespace
 
 HandOver::HandOver(const ServedSockets& sockets, const Observing& observing,
-                   const std::string& state, Duration limit, std::function<void()> asked)
+                   const std::string& state, std::function<Duration()> limit,
+                   std::function<void()> asked)
     : sockets_(sockets),
       observing_(observing),
       state_(identity_of(state)),
-      limit_(limit),
+      limit_(std::move(limit)),
       asked_(std::move(asked)) {}
 
 void HandOver::add_to(ControlCommands& commands) {
@@ -57,7 +58,7 @@ Task<std::string> HandOver::give(const ControlRequest& request, ControlReply& re
   std::vector<net::UniqueFd> sockets = sockets_.copies();
   // Before it listens, and once it ends, there is nothing to give.
   if (sockets.empty()) co_return std::string("the server is starting or ending; try again");
-  const auto limit = std::chrono::duration_cast<std::chrono::seconds>(limit_).count();
+  const auto limit = std::chrono::duration_cast<std::chrono::seconds>(limit_()).count();
   Json row;
   row.set("sockets", std::uint64_t{sockets.size()})
       .set("seconds", static_cast<std::uint64_t>(limit))

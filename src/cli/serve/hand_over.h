@@ -21,10 +21,10 @@ class HandOver {
  public:
   // `sockets` and `observing`, whose metrics start before there are sockets and stop after the
   // control socket, outlive it. `state` is the state directory, which is there. `asked` is called
-  // on the control socket's thread, when a successor has the sockets and is ready. `limit`: how
-  // long the server may take to end after that.
+  // on the control socket's thread, when a successor has the sockets and is ready. `limit` says
+  // how long the server may take to end after that.
   HandOver(const ServedSockets& sockets, const Observing& observing, const std::string& state,
-           Duration limit, std::function<void()> asked);
+           std::function<Duration()> limit, std::function<void()> asked);
   void add_to(ControlCommands& commands);
 
  private:
@@ -35,7 +35,7 @@ class HandOver {
   const ServedSockets& sockets_;
   const Observing& observing_;
   const std::string state_;
-  const Duration limit_;
+  const std::function<Duration()> limit_;
   const std::function<void()> asked_;
   std::optional<pid_t> successor_;  // which has the sockets
 };

@@ -51,20 +51,41 @@ bool is_for_one_host(const nfs::ClientRule& rule) {
   return rule.network && rule.network->prefix() == kWhole;
 }
 
+void narrow(nfs::ExportOptions& options, const nfs::ExportOptions& least) {
+  options.read_only |= least.read_only;
+  options.root_squash |= least.root_squash;
+  options.all_squash |= least.all_squash;
+  options.secure |= least.secure;
+  options.rdma &= least.rdma;
+}
+
+// The same of each flavor, without those that `least` does not have.
+void narrow_flavors(nfs::ExportOptions& options, const nfs::ExportOptions& least) {
+  std::vector<nfs::ExportOptions> by_flavor;
+  std::vector<oncrpc::AuthFlavor> flavors;
+  for (const oncrpc::AuthFlavor flavor : options.flavors) {
+    if (std::ranges::count(least.flavors, flavor) == 0) continue;
+    flavors.push_back(flavor);
+    narrow(by_flavor.emplace_back(options.of(flavor)), least.of(flavor));
+  }
+  const bool differ = !options.by_flavor.empty() || !least.by_flavor.empty();
+  narrow(options, least);
+  options.flavors = flavors;
+  options.by_flavor.clear();
+  if (!differ) return;
+  for (nfs::ExportOptions& each : by_flavor) {
+    each.flavors = flavors;
+    each.by_flavor.clear();
+  }
+  options.by_flavor = std::move(by_flavor);
+}
+
 // Nobody acts as more than `least` lets him by a rule for more than one host.
 void narrow(std::vector<nfs::ClientRule>& rules, const nfs::ExportOptions& least) {
   std::erase_if(rules, [&](nfs::ClientRule& rule) {
     if (is_for_one_host(rule)) return false;
-    nfs::ExportOptions& options = rule.options;
-    options.read_only |= least.read_only;
-    options.root_squash |= least.root_squash;
-    options.all_squash |= least.all_squash;
-    options.secure |= least.secure;
-    options.rdma &= least.rdma;
-    std::erase_if(options.flavors, [&](oncrpc::AuthFlavor flavor) {
-      return std::ranges::count(least.flavors, flavor) == 0;
-    });
-    return options.flavors.empty();
+    narrow_flavors(rule.options, least);
+    return rule.options.flavors.empty();
   });
 }
 

@@ -143,6 +143,18 @@ TEST(LateHosts, that_never_were_known_get_no_more_by_a_rule_for_many) {
             std::vector{oncrpc::AuthFlavor::KRB5});
 }
 
+TEST(LateHosts, that_never_were_known_get_no_more_by_any_flavor) {
+  using enum oncrpc::AuthFlavor;
+  for (const char* lines : {"/srv nowhere(sec=krb5,rw,sec=sys,ro) *(sec=krb5i:sys:krb5,rw)",
+                            "/srv nowhere(sec=krb5:sys,rw) *(sec=krb5i:krb5,rw,sec=sys,ro)"}) {
+    const auto options = terms_of(line_of(lines), "192.0.2.8");
+    EXPECT_FALSE(options->of(KRB5).read_only) << lines;
+    EXPECT_TRUE(options->of(AUTH_SYS).read_only) << lines;
+    EXPECT_EQ(options->of(KRB5).flavors, options->flavors) << lines;
+    EXPECT_EQ(options->by_flavor.size(), 2u) << lines;
+  }
+}
+
 TEST(LateHosts, without_an_address_of_IP_are_late) {
   ExportLine line = line_of("/srv desk(rw)");
   EXPECT_EQ(answer(line, {{"desk", Texts{"desk"}}}), Texts());

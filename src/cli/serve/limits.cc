@@ -50,7 +50,7 @@ void Limits::apply(endpoint::ListenOptions& options, std::uint64_t open_files,
   const ConnectionLimits most = connections_within(
       open_files, addresses,
       {connections_.value_or(rdma_.max_connections), connections_.value_or(kUsualTcp)});
-  const Duration stall = std::chrono::seconds(stall_seconds_);
+  const Duration stall = stall_limit();
   rpc::rdma::ServerOptions& rdma = options.rdma;
   rdma.max_connections = most.rdma;
   rdma.max_connections_per_peer = rdma_.max_connections_per_peer;

@@ -15,6 +15,7 @@ class Limits {
   void declare(Arguments& arguments);
   // Data that may wait for one store that does not answer, so that most memory is left for others.
   std::uint64_t waiting_bytes() const { return rdma_.max_bytes_all / 4; }
+  Duration stall_limit() const { return std::chrono::seconds(stall_seconds_); }
   // The limits for the listeners of one address, of `addresses` in all.
   void apply(endpoint::ListenOptions& options, std::uint64_t open_files,
              std::size_t addresses) const;

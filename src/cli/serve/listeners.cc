@@ -82,6 +82,13 @@ std::vector<Loop*> Listeners::loops() const {
   return {all.begin(), all.end()};
 }
 
+void Listeners::change(const ServeOptions& now) {
+  for (Listener& each : listeners_) {
+    each.allow(now.allow);
+    each.limit_stalls(now.limits.stall_limit());
+  }
+}
+
 void Listeners::stop_accepting() {
   for (Listener& each : listeners_) each.stop_accepting();
 }

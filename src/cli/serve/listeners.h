@@ -33,6 +33,9 @@ class Listeners {
   // is one sentence.
   Result<Ok, std::string> open(const ExportLine& first);
   std::vector<Loop*> loops() const;
+  // Takes on `allow` and `stall-limit` of these settings. Thread: none that is a loop's, while
+  // nobody calls open() or close().
+  void change(const ServeOptions& now);
   // Connections that are there are served on.
   void stop_accepting();
   // Ends every connection and waits for the Calls in progress. Further calls have no effect.

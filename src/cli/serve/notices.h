@@ -10,8 +10,9 @@ inline constexpr ReasonInfo kSettingChanged{"SettingChanged", Severity::Info,
                                             "a setting was changed while the server runs"};
 inline constexpr ReasonInfo kSettingNeedsRestart{
     "SettingNeedsRestart", Severity::Warning,
-    "a setting of the configuration file was changed, and takes effect when the server is started "
-    "again, or taken over by 'stag serve --take-over'"};
+    "a setting of the configuration file is not as the server has it, and takes effect when the "
+    "server "
+    "is started again, or taken over by 'stag serve --take-over'"};
 inline constexpr ReasonInfo kClientUnknown{
     "ExportClientUnknown", Severity::Warning,
     "a client of an export is not known to the name service; the export is served, and the client "

@@ -124,8 +124,9 @@ void ServeOptions::declare_process(Arguments& arguments) {
       "devices and --state");
   arguments.config("--config", config, {"export"},
                    "settings by the names of these options: export = [\"/data=/srv/data\"], or "
-                   "tables [[export]]; SIGHUP reads exports, log-level, slow-call and trace-client "
-                   "again and logs what else has changed (SIGTERM and SIGINT end the server, "
+                   "tables [[export]]; SIGHUP reads exports, allow, drain, log-level, slow-call, "
+                   "stall-limit and trace-client again and logs what else has changed (SIGTERM and "
+                   "SIGINT end the server, "
                    "SIGUSR1 and SIGUSR2 do "
                    "nothing)");
   arguments.choice("--log-level", log_level, {"debug", "info", "warning", "error", "off"},

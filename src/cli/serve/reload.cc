@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <utility>
 
 #include "base/reason.h"
@@ -14,10 +15,6 @@ namespace stag::cli {
 namespace {
 
 constexpr std::string_view kReloadSource = "SIGHUP";
-// What changes at once, beside the exports.
-constexpr std::string_view kLogLevel = "log-level";
-constexpr std::string_view kSlowCall = "slow-call";
-constexpr std::string_view kTraceClient = "trace-client";
 
 std::string settings_text(const Setting& setting) {
   std::string text;
@@ -30,18 +27,28 @@ std::string settings_text(const Setting& setting) {
   return text;
 }
 
+// As it is without being asked for.
+std::string usual_text(std::string_view key, const ServeOptions& now) {
+  using std::chrono::seconds;
+  if (key == "log-level") return now.log_level;
+  if (key == "slow-call") return ObserveOptions::kUsualSlow;
+  if (key == "trace-client") return "nobody";
+  if (key == "allow") return "all";
+  if (key == "drain") return fmt::format("{}", now.drain);
+  return fmt::format("{}", std::chrono::duration_cast<seconds>(now.limits.stall_limit()).count());
+}
+
 Result<std::vector<Setting>, std::string> read(const ConfigFile& file) {
   return file.given() ? file.read() : std::vector<Setting>();
 }
 
 }  // namespace
 
-Reload::Reload(const ServeOptions& options, ExportSet& exports, Observation& observation,
-               std::stop_token ending)
-    : options_(options), exports_(exports), observation_(observation), ending_(std::move(ending)) {
-  // What cannot be read now was read a moment ago.
-  if (const auto settings = read(options.config)) in_file_ = relevant(*settings);
-}
+Reload::Reload(const ServeOptions& options, Running server, std::stop_token ending)
+    : options_(options),
+      server_(std::move(server)),
+      ending_(std::move(ending)),
+      running_(relevant(options.config.at_begin())) {}
 
 Reload::Settings Reload::relevant(const std::vector<Setting>& all) const {
   Settings settings;
@@ -76,38 +83,58 @@ Result<Ok, std::string> Reload::read_again() {
   if (!now) return Failure{now.error()};
   if (options_.exports_are_in_file())
     if (auto replaced = replace_exports(); !replaced) return replaced;
-  const std::vector<std::string> changed = changes(relevant(*settings));
-  in_file_ = relevant(*settings);
-  for (const std::string& key : changed) apply(key, **now);
+  std::vector<std::string> awaiting = apply(relevant(*settings), **now);
+  // Each time: whoever reloads looks at what the log says now.
+  for (const std::string& key : awaiting)
+    log_notice(notices::kSettingNeedsRestart, kReloadSource, key);
+  server_.observation.await_restart(std::move(awaiting));
   return Ok{};
 }
 
 std::vector<std::string> Reload::changes(const Settings& now) const {
   std::vector<std::string> keys;
   for (const auto& [key, setting] : now) {
-    const auto old = in_file_.find(key);
-    if (old == in_file_.end() || settings_text(old->second) != settings_text(setting))
+    const auto old = running_.find(key);
+    if (old == running_.end() || settings_text(old->second) != settings_text(setting))
       keys.push_back(key);
   }
-  for (const auto& [key, setting] : in_file_)
+  for (const auto& [key, setting] : running_)
     if (!now.contains(key)) keys.push_back(key);
   return keys;
 }
 
-void Reload::apply(const std::string& key, const ServeOptions& now) {
-  const auto found = in_file_.find(key);
-  std::string value = found == in_file_.end() ? "" : settings_text(found->second);
-  if (key == kLogLevel) {
-    value = now.log_level;
-    set_log_level(value);
-  } else if (key == kSlowCall || key == kTraceClient) {
-    observation_.change(now.observe.events());
-    if (value.empty()) value = key == kSlowCall ? ObserveOptions::kUsualSlow : "nobody";
-  } else {
-    return log_notice(notices::kSettingNeedsRestart, kReloadSource, key);
+bool Reload::take_on(const std::string& key, const ServeOptions& now) const {
+  if (key == "log-level")
+    set_log_level(now.log_level);
+  else if (key == "slow-call" || key == "trace-client")
+    server_.observation.change(now.observe.events());
+  else if (key == "allow" || key == "drain" || key == "stall-limit")
+    server_.take_on(now);
+  else
+    return false;
+  return true;
+}
+
+std::vector<std::string> Reload::apply(const Settings& settings, const ServeOptions& now) {
+  std::vector<std::string> awaiting;
+  for (const std::string& key : changes(settings)) {
+    if (!take_on(key, now)) {
+      awaiting.push_back(key);
+      continue;
+    }
+    const auto found = settings.find(key);
+    std::string value;
+    if (found != settings.end()) {
+      value = settings_text(found->second);
+      running_[key] = found->second;
+    } else {
+      running_.erase(key);
+    }
+    if (value.empty()) value = usual_text(key, now);
+    log_notice(notices::kSettingChanged, kReloadSource, fmt::format("{} = {}", key, value));
+    offer_out(fmt::format("settings: {} = {}", key, value));
   }
-  log_notice(notices::kSettingChanged, kReloadSource, fmt::format("{} = {}", key, value));
-  offer_out(fmt::format("settings: {} = {}", key, value));
+  return awaiting;
 }
 
 Result<Ok, std::string> Reload::replace_exports() const {
@@ -117,7 +144,7 @@ Result<Ok, std::string> Reload::replace_exports() const {
   if (ending_.stop_requested()) return Failure{std::string("the server ends")};
   if (std::string why = options_.kerberos.obstacle(*lines); !why.empty())
     return Failure{std::move(why)};
-  const auto replaced = exports_.replace(*std::move(lines));
+  const auto replaced = server_.exports.replace(*std::move(lines));
   if (!replaced) return Failure{replaced.error().sentence};
   trace(Reason::NfsExportsChanged, kReloadSource, *replaced);
   offer_out("exports: " + *replaced);

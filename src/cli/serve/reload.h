@@ -1,7 +1,9 @@
 // Reload: what `stag serve` does on SIGHUP: reads its configuration file again, changes what can be
-// changed while it serves, and says of every other setting that it has to be started again.
+// changed while it serves, and says of every other setting that is not as the server has it that it
+// has to be started again.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <stop_token>
@@ -17,10 +19,16 @@ namespace stag::cli {
 // Used on one thread at a time; blocks.
 class Reload {
  public:
-  // All outlive it. The file's settings are taken as they are now. When `ending` is requested, the
-  // reload does not wait for the name service, and changes nothing.
-  Reload(const ServeOptions& options, ExportSet& exports, Observation& observation,
-         std::stop_token ending);
+  // What of the server is changed.
+  struct Running {
+    ExportSet& exports;
+    Observation& observation;
+    // Takes on what Listeners::change() does, and `drain`.
+    std::function<void(const ServeOptions&)> take_on;
+  };
+  // All outlive it. The server runs with `options`. When `ending` is requested, the reload does not
+  // wait for the name service, and changes nothing.
+  Reload(const ServeOptions& options, Running server, std::stop_token ending);
   // Fails with one sentence, and then nothing has changed.
   Result<Ok, std::string> operator()();
 
@@ -33,18 +41,19 @@ class Reload {
   // What a start with these settings would be told. Fails, with one sentence, where it would.
   Result<std::unique_ptr<ServeOptions>, std::string> try_out(const std::vector<Setting>& all) const;
 
-  // The keys whose values are others than before, those that are gone among them.
+  // The keys whose values are others than those that run, those that are gone among them.
   std::vector<std::string> changes(const Settings& now) const;
-  // The setting is as in_file_ says; where that does not have it, as it is without being asked for.
-  void apply(const std::string& key, const ServeOptions& now);
+  // Takes on what can be, and says so; returns the other keys, which await a restart.
+  std::vector<std::string> apply(const Settings& settings, const ServeOptions& now);
+  // Has the server do as `now` says of this key. False: it cannot while it runs.
+  bool take_on(const std::string& key, const ServeOptions& now) const;
   // They stay as they were where it fails.
   Result<Ok, std::string> replace_exports() const;
 
   const ServeOptions& options_;
-  ExportSet& exports_;
-  Observation& observation_;
+  const Running server_;
   const std::stop_token ending_;
-  Settings in_file_;
+  Settings running_;
 };
 
 }  // namespace stag::cli

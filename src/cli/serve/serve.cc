@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <optional>
 #include <set>
@@ -117,10 +118,11 @@ class Serve final : public Command {
     return trouble.exit;
   }
   // How long the end may take.
-  Duration limit() const { return std::chrono::seconds(options_.drain + options_.store_patience); }
+  Duration limit() const { return std::chrono::seconds(drain_ + options_.store_patience); }
 
   ServeOptions options_;
   std::optional<CopyFromHosts> copy_hosts_;
+  std::atomic<std::uint32_t> drain_ = 0;  // seconds; a reload changes it on its thread
   ServiceManager manager_{"", std::nullopt};
   ServedSockets sockets_;
   Drain* draining_ = nullptr;  // on the loop
@@ -128,6 +130,7 @@ class Serve final : public Command {
 
 Exit Serve::run() {
   if (const auto checked = options_.check(); !checked) return misused(checked.error());
+  drain_ = options_.drain;
   StoreWatch stores{std::chrono::seconds(options_.store_patience), options_.limits.waiting_bytes()};
   if (options_.check_only) return check(stores);
   Result<std::vector<ExportLine>, ExportSet::Trouble> lines = options_.read_exports();
@@ -237,8 +240,9 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
   const auto services = Services::open(options_, stores, std::move(lines));
   if (!services) return refused(services.error());
   nfs::nfs4::Nfs4Server& nfs4 = (*services)->nfs4();
-  HandOver hand_over(sockets_, (*services)->observing(), options_.state, limit(),
-                     [&loop] { loop.post([&loop] { loop.stop(); }); });
+  HandOver hand_over(
+      sockets_, (*services)->observing(), options_.state, [this] { return limit(); },
+      [&loop] { loop.post([&loop] { loop.stop(); }); });
   const auto tap = std::make_shared<fabric::capture::Tap>();
   auto control = Control::open(options_.control, options_.state, **services, hand_over, tap);
   if (!control) return failed(control.error());
@@ -251,7 +255,12 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
   std::stop_source ending;
   ExportSet& exports = (*services)->exports();
   Observing& observing = (*services)->observing();
-  Reload again(options_, exports, observing.observation(), ending.get_token());
+  Listeners listeners(options_, (*services)->server(), sockets_, tap);
+  const auto take_on = [&](const ServeOptions& now) {
+    listeners.change(now);
+    drain_ = now.drain;
+  };
+  Reload again(options_, {exports, observing.observation(), take_on}, ending.get_token());
   Result<Ok, std::string> last_reload = Ok{};
   Reloads reloads(loop, {.begin = [&] { manager_.reloading(); },
                          .reload =
@@ -276,7 +285,6 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
   CopySources sources(loop, *copy_hosts_,
                       {std::ranges::count(options_.fabrics, "verbs") != 0, options_.device});
   if (options_.nfs4) start(loop, nfs4, *connector, sources);
-  Listeners listeners(options_, (*services)->server(), sockets_, tap);
   auto listening = observing.start_metrics();
   if (listening) listening = close_unclaimed_sockets();
   if (listening) listening = listeners.open(first);
@@ -345,7 +353,7 @@ void Serve::on_signal(int signal, net::EpollLoop& loop, Reloads& reloads) {
 
 void Serve::drain(net::EpollLoop& loop, rpc::Server& server) {
   bool drained = false;
-  Drain drain(loop, server, std::chrono::seconds(options_.drain), [&] {
+  Drain drain(loop, server, std::chrono::seconds(drain_), [&] {
     drained = true;
     loop.stop();
   });

@@ -419,6 +419,7 @@ void apply_file(CLI::App& app, ConfigFile& file) {
     if (option->count() > 0 && !option->get_lnames().empty())
       file.overridden_.push_back(option->get_lnames().front());
   apply(app, file, *settings);
+  file.at_begin_ = *settings;
 }
 
 Result<Ok, std::string> ConfigFile::try_out(const std::vector<Setting>& settings,

@@ -30,6 +30,8 @@ class ConfigFile {
   // Fails with one sentence that names the file and the line, also for a setting that the command
   // does not have. The values are not looked at.
   Result<std::vector<Setting>, std::string> read() const;
+  // What was in it when the command was begun.
+  const std::vector<Setting>& at_begin() const { return at_begin_; }
   // Gives options that `declare` declares anew the values that a start of the command would give
   // them: those of its command line, and of these settings. The error is one sentence.
   Result<Ok, std::string> try_out(const std::vector<Setting>& settings,
@@ -43,6 +45,7 @@ class ConfigFile {
   friend class Arguments;
   friend void apply_file(CLI::App& app, ConfigFile& file);
   std::string path_;
+  std::vector<Setting> at_begin_;
   std::vector<std::string> own_;
   std::vector<std::string> overridden_;  // options of the command line
   CLI::App* app_ = nullptr;

@@ -78,6 +78,21 @@ bool take_day(std::string_view& text, std::tm& parts) {
   return true;
 }
 
+// "+02:00", "-0530" or "+02" behind the time of day, as seconds east of Greenwich; nothing where
+// there is no sign. False: it is none.
+bool take_offset(std::string_view& text, std::optional<int>& offset) {
+  if (text.starts_with(" +") || text.starts_with(" -")) text.remove_prefix(1);
+  if (!text.starts_with('+') && !text.starts_with('-')) return true;
+  const int sign = text.front() == '+' ? 1 : -1;
+  text.remove_prefix(1);
+  const std::optional<int> hours = take_number(text, 2);
+  const bool more = take(text, ":") || !text.empty();
+  const std::optional<int> minutes = more ? take_number(text, 2) : 0;
+  if (!hours || *hours > 23 || !minutes || *minutes > 59) return false;
+  offset = sign * (*hours * 60 + *minutes) * 60;
+  return true;
+}
+
 // mktime(3) takes the 31st of April for the 1st of May.
 bool same_day(const std::tm& a, const std::tm& b) {
   return a.tm_year == b.tm_year && a.tm_mon == b.tm_mon && a.tm_mday == b.tm_mday;
@@ -89,18 +104,20 @@ std::optional<nfs::client::Time> parse_date(std::string_view text) {
   if (take(text, "@")) return text.empty() ? std::nullopt : parse_epoch(text);
   std::tm parts{};
   nfs::client::Time time;
+  std::optional<int> offset;
   if (!take_day(text, parts)) return std::nullopt;
   if (take(text, "T") || (text.size() > 1 && text[1] != 'U' && take(text, " "))) {
-    if (!take_clock(text, parts, time.nanoseconds)) return std::nullopt;
+    if (!take_clock(text, parts, time.nanoseconds) || !take_offset(text, offset))
+      return std::nullopt;
   }
   if (parts.tm_hour > 23 || parts.tm_min > 59 || parts.tm_sec > 60) return std::nullopt;
-  const bool utc = take(text, "Z") || take(text, " UTC");
+  const bool utc = offset || take(text, "Z") || take(text, " UTC");
   if (!text.empty()) return std::nullopt;
   parts.tm_isdst = utc ? 0 : -1;
   std::tm normal = parts;
   const std::time_t seconds = utc ? ::timegm(&normal) : ::mktime(&normal);
   if (!same_day(parts, normal) && parts.tm_sec < 60) return std::nullopt;
-  time.seconds = seconds;
+  time.seconds = seconds - offset.value_or(0);
   return time;
 }
 

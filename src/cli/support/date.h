@@ -9,8 +9,8 @@
 namespace stag::cli {
 
 // "2024-05-01", "2024-05-01 12:30", "2024-05-01T12:30:00.5", each in the local time zone, or in UTC
-// with "Z" or " UTC" behind; "@1714566600.5", seconds since 1970. nullopt: it is none of these, or
-// no such day or time.
+// with "Z" or " UTC" behind; with a time of day also in a zone by its offset, "+02:00";
+// "@1714566600.5", seconds since 1970. nullopt: it is none of these, or no such day or time.
 std::optional<nfs::client::Time> parse_date(std::string_view text);
 
 }  // namespace stag::cli

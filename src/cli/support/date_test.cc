@@ -16,6 +16,19 @@ TEST(Date, is_a_day_with_or_without_a_time) {
   EXPECT_TRUE(parse_date("2024-02-29"));
 }
 
+TEST(Date, has_the_offset_of_a_time_zone) {
+  for (const char* text :
+       {"2024-02-29T14:30+02:00", "2024-02-29 14:30 +0200", "2024-02-29T14:30+02",
+        "2024-02-29T07:00:00-05:30", "2024-03-01T00:00+11:30"})
+    EXPECT_EQ(parse_date(text), (Time{1709209800, 0})) << text;
+  EXPECT_EQ(parse_date("2024-02-29T14:30:01.5+02:00"), (Time{1709209801, 500000000}));
+  for (const char* text :
+       {"2024-02-29+02:00", "2024-02-29T14:30+2", "2024-02-29T14:30+24:00",
+        "2024-02-29T14:30+02:60", "2024-02-29T14:30+02:", "2024-02-29T14:30+02:00Z",
+        "2024-02-29T14:30+02:00 UTC", "2024-02-29T14:30 2", "2024-02-29T14:30+"})
+    EXPECT_FALSE(parse_date(text)) << text;
+}
+
 TEST(Date, is_seconds_since_1970) {
   EXPECT_EQ(parse_date("@0"), (Time{0, 0}));
   EXPECT_EQ(parse_date("@1700000000.25"), (Time{1700000000, 250000000}));

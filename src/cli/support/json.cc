@@ -1,5 +1,7 @@
 #include "cli/support/json.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <nlohmann/json.hpp>
 
@@ -16,6 +18,14 @@ namespace {
 
 double seconds(const nfs::client::Time& time) {
   return static_cast<double>(time.seconds) + static_cast<double>(time.nanoseconds) / 1e9;
+}
+
+// All digits, which a number of JSON would lose.
+std::string exact_seconds(const nfs::client::Time& time) {
+  constexpr std::uint32_t kBillion = 1'000'000'000;
+  const bool before = time.seconds < 0 && time.nanoseconds != 0;  // of a second that is negative
+  if (!before) return fmt::format("{}.{:09}", time.seconds, time.nanoseconds);
+  return fmt::format("-{}.{:09}", -(time.seconds + 1), kBillion - time.nanoseconds);
 }
 
 std::string dumped(const nlohmann::ordered_json& json, int indent) {
@@ -118,6 +128,15 @@ std::optional<std::string> JsonObject::text(std::string_view key) const {
   return found->get<std::string>();
 }
 
+std::vector<std::string> JsonObject::texts(std::string_view key) const {
+  const nlohmann::json* const found = value_->find(key);
+  std::vector<std::string> texts;
+  if (found == nullptr || !found->is_array()) return texts;
+  for (const nlohmann::json& each : *found)
+    if (each.is_string()) texts.push_back(each.get<std::string>());
+  return texts;
+}
+
 std::optional<std::string> JsonObject::bytes(std::string_view key) const {
   const std::string encoded = bytes_key(key);
   if (!has(encoded)) return text(key);
@@ -164,7 +183,10 @@ Json to_json(std::string_view name, const nfs::client::Attributes& attributes) {
       .set_identifier("fsid", attributes.file_system_id)
       .set("atime", seconds(attributes.accessed))
       .set("mtime", seconds(attributes.modified))
-      .set("ctime", seconds(attributes.changed));
+      .set("ctime", seconds(attributes.changed))
+      .set("atime_exact", exact_seconds(attributes.accessed))
+      .set("mtime_exact", exact_seconds(attributes.modified))
+      .set("ctime_exact", exact_seconds(attributes.changed));
   return json;
 }
 

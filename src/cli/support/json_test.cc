@@ -24,11 +24,22 @@ TEST(Json, has_identifiers_as_strings_and_quantities_as_numbers) {
 
 TEST(Json, has_quantities_that_readers_would_round_as_strings_too) {
   const std::string most = to_json("f", attributes_with(std::uint64_t{1} << 53)).line();
-  EXPECT_FALSE(holds(most, "_exact")) << most;
+  EXPECT_FALSE(holds(most, "size_exact")) << most;
   const std::string line = to_json("f", attributes_with(~std::uint64_t{0})).line();
   EXPECT_TRUE(holds(line, R"("size":18446744073709551615,"size_exact":"18446744073709551615")"))
       << line;
   EXPECT_TRUE(holds(line, R"("used_exact":"18446744073709551615")")) << line;
+}
+
+TEST(Json, has_all_digits_of_times) {
+  nfs::client::Attributes attributes;
+  attributes.modified = {1'700'000'000, 123'456'789};
+  attributes.accessed = {-5, 0};
+  attributes.changed = {-1, 750'000'000};
+  const std::string line = to_json("f", attributes).line();
+  EXPECT_TRUE(holds(line, R"("mtime_exact":"1700000000.123456789")")) << line;
+  EXPECT_TRUE(holds(line, R"("atime_exact":"-5.000000000")")) << line;
+  EXPECT_TRUE(holds(line, R"("ctime_exact":"-0.250000000")")) << line;
 }
 
 TEST(Json, has_names_that_are_no_UTF_8_percent_encoded_too) {

@@ -54,9 +54,9 @@ Result<ExportObject, Refusal> admit(const Export& found, const vfs::Handle& obje
     trace(Reason::NfsFlavorNotAdmitted, to_string(origin.peer), found.path());
     return Failure{Refusal::WrongSecurity};
   }
-  if (caller.groups_undecided && !options->all_squash) return Failure{Refusal::Undecided};
-  return ExportObject{&found,      options, object, acting_as(*options, caller),
-                      origin.loop, &origin, wrong};
+  const ExportOptions& here = options->of(caller.flavor);
+  if (caller.groups_undecided && !here.all_squash) return Failure{Refusal::Undecided};
+  return ExportObject{&found, &here, object, acting_as(here, caller), origin.loop, &origin, wrong};
 }
 
 Eventual<Admission::Permitted> Admission::permit(const ExportObject& object,

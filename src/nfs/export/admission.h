@@ -30,7 +30,7 @@ enum class Refusal : std::uint8_t {
 // Admission keeps the export.
 struct ExportObject {
   const Export* export_ = nullptr;
-  const ExportOptions* options = nullptr;  // those that hold for this client
+  const ExportOptions* options = nullptr;  // those that hold for this client and his flavor
   vfs::Handle handle;
   vfs::Credentials credentials;  // after squashing
   Loop* loop = nullptr;

@@ -102,6 +102,18 @@ TEST_F(AdmissionTest, keeps_out_addresses_and_ports_that_the_export_is_not_open_
   EXPECT_EQ(admitted(root_of("/secure").bytes()).error(), Refusal::NotAdmitted);
 }
 
+TEST_F(AdmissionTest, has_the_options_of_the_flavor_of_the_call) {
+  ExportOptions differ = options_of("sec=none:sys,ro,all_squash");
+  differ.by_flavor = {differ, options_of("sec=none:sys,rw")};
+  serve({{"/differ", store_, differ}});
+  const auto by_sys = admitted(root_of("/differ").bytes());
+  EXPECT_FALSE(by_sys->read_only());
+  EXPECT_EQ(by_sys->credentials.uid, 7u);
+  const auto by_none = admitted(root_of("/differ").bytes(), {});
+  EXPECT_TRUE(by_none->read_only());
+  EXPECT_EQ(by_none->credentials.uid, 65534u);
+}
+
 TEST_F(AdmissionTest, wants_a_security_flavor_that_the_export_takes) {
   serve({{"/sys", store_, options_of("sec=sys")}, {"/any", store_, options_of("sec=sys:none")}});
   EXPECT_TRUE(admitted(root_of("/sys").bytes()).ok());

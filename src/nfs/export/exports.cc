@@ -101,6 +101,12 @@ std::optional<oncrpc::AuthFlavor> flavor_named(std::string_view name) {
   return known->flavor;
 }
 
+const ExportOptions& ExportOptions::of(oncrpc::AuthFlavor flavor) const {
+  if (by_flavor.empty()) return *this;
+  const auto at = static_cast<std::size_t>(std::ranges::find(flavors, flavor) - flavors.begin());
+  return at < by_flavor.size() ? by_flavor[at] : *this;
+}
+
 Result<Ok, ExportError> apply_export_option(std::string_view word, ExportOptions& options) {
   if (apply(word, options)) return Ok{};
   return Failure{

@@ -40,6 +40,12 @@ struct ExportOptions {
   // Calls may have, the preferred one first. Calls with AUTH_NONE act as the anonymous user.
   std::vector<oncrpc::AuthFlavor> flavors = {oncrpc::AuthFlavor::AUTH_SYS,
                                              oncrpc::AuthFlavor::AUTH_NONE};
+  // Where the flavors have options of their own, those of each, in the order of `flavors`, which is
+  // the same in all of them; what stands above is then what all flavors may do. Else empty.
+  std::vector<ExportOptions> by_flavor{};
+
+  // Those of Calls with this flavor.
+  const ExportOptions& of(oncrpc::AuthFlavor flavor) const;
   friend bool operator==(const ExportOptions&, const ExportOptions&) = default;
 };
 

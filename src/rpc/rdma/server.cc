@@ -7,24 +7,34 @@ namespace stag::rpc::rdma {
 
 class Server::LoopShard final : private LinkOwner {
  public:
-  explicit LoopShard(Loop& loop) : loop_(loop) {}
+  LoopShard(Loop& loop, std::vector<IpNetwork> allow) : loop_(loop), allow_(std::move(allow)) {}
   ~LoopShard() { STAG_CHECK(links_.empty()); }
 
   Loop& loop() { return loop_; }
 
   void add(std::unique_ptr<fabric::Connection> connection, const LinkSettings& settings,
            Service& service) {
+    const bool allowed = is_allowed(allow_, connection->peer_address().host);
     auto link =
         std::make_shared<Link>(std::move(connection), settings, static_cast<LinkOwner&>(*this));
     auto reverse = std::make_shared<ReverseChannel>(link, next_reverse_xid_ += 0x10001);
     const auto entry = links_.emplace(link.get(), Entry{link, reverse}).first;
     if (closing_) link->close(Reason::Shutdown);
+    // It was, when it asked to connect.
+    if (!allowed) link->close(Reason::PeerNotAllowed);
     try {
       link->open(&service, reverse);
     } catch (const std::bad_alloc&) {
       links_.erase(entry);
       throw;
     }
+  }
+
+  // Ends the connections of others than these, and of such as are on their way here.
+  void allow(std::vector<IpNetwork> networks) {
+    allow_ = std::move(networks);
+    for (auto& [link, entry] : links_)
+      if (!is_allowed(allow_, link->peer().host)) link->close(Reason::PeerNotAllowed);
   }
 
   // `done` runs on this shard's loop once every connection is gone.
@@ -50,6 +60,7 @@ class Server::LoopShard final : private LinkOwner {
   }
 
   Loop& loop_;
+  std::vector<IpNetwork> allow_;
   std::unordered_map<Link*, Entry> links_;
   std::uint32_t next_reverse_xid_ = 0x7f000000;
   bool closing_ = false;
@@ -59,6 +70,7 @@ class Server::LoopShard final : private LinkOwner {
 Server::Server(Service& service, ServerOptions options)
     : service_(service),
       options_(options),
+      allow_(options.allow),
       budget_(std::make_shared<ByteBudget>(options.max_bytes_all)) {}
 
 Server::~Server() {
@@ -70,7 +82,8 @@ Result<Address, Reason> Server::listen(fabric::Fabric& fabric, const Address& ad
   loop_ = &fabric.loop();
   answer_ = answer_on(fabric);
   shards_.clear();
-  for (Loop* each : fabric.accepting_loops()) shards_.push_back(std::make_unique<LoopShard>(*each));
+  for (Loop* each : fabric.accepting_loops())
+    shards_.push_back(std::make_unique<LoopShard>(*each, allow_));
   fabric::ListenOptions options;
   options.max_connections = options_.max_connections;
   options.max_connections_per_peer = options_.max_connections_per_peer;
@@ -93,6 +106,12 @@ fabric::ConnectOptions Server::answer_on(const fabric::Fabric& fabric) const {
   return answer;
 }
 
+void Server::allow(const std::vector<IpNetwork>& networks) {
+  allow_ = networks;
+  for (const std::unique_ptr<LoopShard>& shard : shards_)
+    shard->loop().post([shard = shard.get(), networks] { shard->allow(networks); });
+}
+
 Task<void> Server::close() {
   stop_accepting();
   Completion<Ok> all_closed;
@@ -110,7 +129,7 @@ Task<void> Server::close() {
 
 Result<fabric::ConnectOptions, Reason> Server::on_connect_request(
     const fabric::ConnectRequest& request) {
-  if (!is_allowed(options_.allow, request.peer.host)) {
+  if (!is_allowed(allow_, request.peer.host)) {
     trace(Reason::PeerNotAllowed, to_string(request.peer));
     return Failure{Reason::PeerNotAllowed};
   }

@@ -24,6 +24,11 @@ class Server final : private fabric::Acceptor {
   // the address with its real port.
   Result<Address, Reason> listen(fabric::Fabric& fabric, const Address& address);
 
+  // On the fabric's loop. From now on clients may connect from these networks only
+  // (ServerOptions::allow); connections from elsewhere end.
+  void allow(const std::vector<IpNetwork>& networks);
+  // On the fabric's loop. Of connections that come from now on (TransportOptions::stall_limit).
+  void limit_stalls(Duration limit) { answer_.stall_limit = limit; }
   // On the fabric's loop. Connections that are there live on.
   void stop_accepting() { listener_.reset(); }
   // On the fabric's loop: stops accepting, ends every connection and completes when all are gone.
@@ -42,6 +47,7 @@ class Server final : private fabric::Acceptor {
 
   Service& service_;
   const ServerOptions options_;
+  std::vector<IpNetwork> allow_;  // on the fabric's loop
   std::shared_ptr<ByteBudget> budget_;
   fabric::ConnectOptions answer_;  // to every request
   Loop* loop_ = nullptr;

@@ -34,6 +34,7 @@ class ServerConnection final : private RecordStream::Events {
                    std::shared_ptr<ByteBudget> budget, TaskGroup& tasks);
   ~ServerConnection();
 
+  const Address& peer() const { return origin_->peer; }
   // The owner is told in a later turn.
   void close(Reason reason) { stream_->close(reason); }
   // Begins no Call any more and ends in good order (RecordStream::finish()). The owner is told when

@@ -27,6 +27,11 @@ void LoopShard::on_connection_closed(ServerConnection& connection) {
   if (closing_ && open_.empty()) all_closed_.complete(Ok{});
 }
 
+void LoopShard::end_all_but(std::span<const IpNetwork> networks) {
+  for (const auto& open : open_)
+    if (!is_allowed(networks, open.second->peer().host)) open.second->close(Reason::PeerNotAllowed);
+}
+
 Task<void> LoopShard::close() {
   closing_ = true;
   for (const auto& open : open_) open.second->finish();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <unordered_map>
 
 #include "base/completion.h"
@@ -23,6 +24,12 @@ class LoopShard final : private ServerConnection::Owner {
   net::EpollLoop& loop() const { return loop_; }
   // Serves the connection, which keeps its place to its end.
   void adopt(net::AcceptedSocket accepted, net::ConnectionLimits::Place place);
+  // Ends the connections of peers that are in none of these networks; empty: all may stay.
+  void end_all_but(std::span<const IpNetwork> networks);
+  // Of the connections that it adopts from now on.
+  void limit_stalls(Duration limit) {
+    options_.stream.stall = options_.stream.whole_record = limit;
+  }
   // Ends every connection in good order and waits for the Calls in progress.
   Task<void> close();
 
@@ -31,7 +38,7 @@ class LoopShard final : private ServerConnection::Owner {
 
   net::EpollLoop& loop_;
   Service& service_;
-  const ServerOptions& options_;
+  ServerOptions options_;
   const std::shared_ptr<ByteBudget> budget_;
   std::unordered_map<ServerConnection*, std::unique_ptr<ServerConnection>> open_;
   TaskGroup tasks_;

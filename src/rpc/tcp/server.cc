@@ -31,12 +31,12 @@ TcpServer::TcpServer(net::EpollLoop& loop, net::TcpListener listener, Service& s
     : loop_(loop),
       listener_(std::move(listener)),
       local_(listener_->local()),
-      options_(options),
+      allow_(options.allow),
       places_(
           net::ConnectionLimits::make(options.max_connections, options.max_connections_per_peer)),
       budget_(std::make_shared<ByteBudget>(options.max_bytes_all)) {
   for (net::EpollLoop* each : loops)
-    shards_.push_back(std::make_unique<LoopShard>(*each, service, options_, budget_));
+    shards_.push_back(std::make_unique<LoopShard>(*each, service, options, budget_));
 }
 
 TcpServer::~TcpServer() {
@@ -44,7 +44,7 @@ TcpServer::~TcpServer() {
 }
 
 void TcpServer::on_accept(net::AcceptedSocket accepted) {
-  if (!is_allowed(options_.allow, accepted.peer.host))
+  if (!is_allowed(allow_, accepted.peer.host))
     return trace(Reason::PeerNotAllowed, to_string(accepted.peer));
   auto place = places_->take(accepted.peer);
   if (!place)
@@ -56,6 +56,18 @@ void TcpServer::on_accept(net::AcceptedSocket accepted) {
   worker->loop().post([worker, moved = std::move(accepted), place = *std::move(place)]() mutable {
     worker->adopt(std::move(moved), std::move(place));
   });
+}
+
+// A connection that was accepted before is with its shard already, or gets there before this.
+void TcpServer::allow(const std::vector<IpNetwork>& networks) {
+  allow_ = networks;
+  for (const std::unique_ptr<LoopShard>& shard : shards_)
+    shard->loop().post([worker = shard.get(), networks] { worker->end_all_but(networks); });
+}
+
+void TcpServer::limit_stalls(Duration limit) {
+  for (const std::unique_ptr<LoopShard>& shard : shards_)
+    shard->loop().post([worker = shard.get(), limit] { worker->limit_stalls(limit); });
 }
 
 Task<void> TcpServer::close() {

@@ -38,6 +38,11 @@ class TcpServer {
   const Address& local() const { return local_; }
   std::size_t connections() const { return places_->taken(); }
 
+  // From now on clients may connect from these networks only (ServerOptions::allow); connections
+  // from elsewhere end.
+  void allow(const std::vector<IpNetwork>& networks);
+  // Of connections that come from now on, as ServerOptions::stream has it.
+  void limit_stalls(Duration limit);
   // Connections that are there live on.
   void stop_accepting() { listener_.reset(); }
   // Stops listening, ends every connection in good order, within a second, and waits for the Calls
@@ -53,7 +58,7 @@ class TcpServer {
   net::EpollLoop& loop_;
   std::optional<net::TcpListener> listener_;
   Address local_;
-  ServerOptions options_;
+  std::vector<IpNetwork> allow_;
   std::shared_ptr<net::ConnectionLimits> places_;
   std::shared_ptr<ByteBudget> budget_;
   std::vector<std::unique_ptr<LoopShard>> shards_;

@@ -45,6 +45,8 @@ class UdpServer {
   // With the real port.
   const Address& local() const { return local_; }
 
+  // From now on Calls may come from these networks only (ServerOptions::allow).
+  void allow(std::vector<IpNetwork> networks) { options_.allow = std::move(networks); }
   // Stops listening and waits for the Calls in progress; their Replies are dropped.
   Task<void> close();
 
