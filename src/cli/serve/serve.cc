@@ -102,11 +102,15 @@ class Serve final : public Command {
   // Until somebody wants an end.
   void serve(net::EpollLoop& loop, Services& services, const Listeners& listeners);
   std::set<std::string> late_hosts(const ExportSet& exports) const;
+  CopySources::Fabric copy_fabric() const {
+    return {std::ranges::count(options_.fabrics, "verbs") != 0, options_.device};
+  }
   // What version 4 does without being called.
   void start(net::EpollLoop& loop, nfs::nfs4::Nfs4Server& nfs4, rpc::Connector& connector,
              CopySources& sources) const;
   // Finishes the Calls in progress and begins no other.
   void drain(net::EpollLoop& loop, rpc::Server& server);
+  static void ignore_statistics_signals();
   static void wind_up(net::EpollLoop& loop, nfs::nfs4::Nfs4Server& nfs4);
   void on_signal(int signal, net::EpollLoop& loop, Reloads& reloads);
   void begin_log() const {
@@ -233,6 +237,11 @@ Result<Ok, std::string> Serve::close_unclaimed_sockets() {
   return Ok{};
 }
 
+// Other servers log statistics on these signals; an operator who tries that must not end this one.
+void Serve::ignore_statistics_signals() {
+  for (const int signal : {SIGUSR1, SIGUSR2}) std::signal(signal, SIG_IGN);
+}
+
 Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
                   const std::function<void()>& leave) {
   net::EpollLoop loop;
@@ -247,9 +256,7 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
   auto control = Control::open(options_.control, options_.state, **services, hand_over, tap);
   if (!control) return failed(control.error());
   fmt::print("{}", announcement((*services)->exports().lines(), options_.hosts));
-  // Other servers log statistics on these signals; an operator who tries that must not end this
-  // one.
-  for (const int signal : {SIGUSR1, SIGUSR2}) std::signal(signal, SIG_IGN);
+  ignore_statistics_signals();
   // Before the ready line is printed.
   const StoreRounds rounds(loop, stores);
   std::stop_source ending;
@@ -282,8 +289,7 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
   const net::SignalWatch watch(loop, {SIGINT, SIGTERM, SIGHUP},
                                [&](int signal) { on_signal(signal, loop, reloads); });
   const auto connector = callback_connector(loop);
-  CopySources sources(loop, *copy_hosts_,
-                      {std::ranges::count(options_.fabrics, "verbs") != 0, options_.device});
+  CopySources sources(loop, *copy_hosts_, copy_fabric());
   if (options_.nfs4) start(loop, nfs4, *connector, sources);
   auto listening = observing.start_metrics();
   if (listening) listening = close_unclaimed_sockets();
