@@ -521,6 +521,17 @@ TEST_F(Nfs4CopyFromServer, is_asked_for_later_beyond_a_number_of_them) {
   EXPECT_EQ(copied_at_once().cr_response.wr_count, sources_.size);
 }
 
+// Each holds a connection to the source.
+TEST_F(Nfs4CopyFromServer, counts_until_its_source_is_closed) {
+  sources_.hangs_in_close = true;
+  args_.ca_count = 1;
+  for (std::uint32_t i = 0; i < Nfs4Options{}.copies_of_client; ++i) copied_at_once();
+  EXPECT_EQ(copy().cr_status, v4::NFS4ERR_DELAY);
+  EXPECT_EQ(sources_.opened, static_cast<int>(Nfs4Options{}.copies_of_client));
+  loop_.pass(kSourcePatience + 1s);
+  EXPECT_EQ(copied_at_once().cr_response.wr_count, 1u);
+}
+
 // Whoever waits for the end of the calls in progress waits for no other server.
 TEST_F(Nfs4CopyFromServer, ends_when_the_server_is_about_to) {
   sources_.hangs_in_open = true;

@@ -54,14 +54,13 @@ void Offloads::cancel_source(const JobPtr& job) {
 }
 
 void Offloads::stop_sources() {
+  std::set<JobPtr> reading;
   {
     const std::lock_guard lock(mutex_);
     sources_ = nullptr;
+    reading = reading_;
   }
-  // What is cancelled may end at once.
-  const std::set<Job*> reading = reading_;
-  for (Job* const job : reading)
-    if (reading_.contains(job)) job->waits.cancel();
+  for (const JobPtr& job : reading) job->waits.cancel();
 }
 
 }  // namespace stag::nfs::nfs4

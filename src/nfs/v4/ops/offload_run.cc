@@ -57,6 +57,7 @@ void Offloads::start(const JobPtr& job) {
     detach(run(job));
   } catch (const std::bad_alloc&) {
     abandon(job);
+    end_reading(job);
   }
 }
 

@@ -23,7 +23,6 @@ const SourceServers* Offloads::sources() const {
 
 // What fails to connect may be there by another of its addresses.
 Task<v4::nfsstat4> Offloads::open_source(Job& job, std::unique_ptr<SourceFile>& source) {
-  reading_.insert(&job);
   job.began = callbacks_.home().now();
   v4::nfsstat4 status = v4::NFS4ERR_OFFLOAD_DENIED;
   for (const SourcePlace& place : job.work.source->places) {
@@ -46,7 +45,12 @@ Task<void> Offloads::close_source(JobPtr job, std::unique_ptr<SourceFile> source
   } catch (const std::bad_alloc&) {
     // The source forgets this reader when its lease is over.
   }
-  reading_.erase(job.get());
+  end_reading(job);
+}
+
+void Offloads::end_reading(const JobPtr& job) {
+  const std::lock_guard lock(mutex_);
+  reading_.erase(job);
 }
 
 bool Offloads::is_enough(const Job& job) const {

@@ -112,6 +112,7 @@ class Offloads {
   // Copies from other servers (offload_source.cc).
   Task<v4::nfsstat4> open_source(Job& job, std::unique_ptr<SourceFile>& source);
   Task<void> close_source(JobPtr job, std::unique_ptr<SourceFile> source);
+  void end_reading(const JobPtr& job);
   bool is_enough(const Job& job) const;
   void note_piece(Job& job);
   bool given_up(const Job& job) const;
@@ -127,7 +128,8 @@ class Offloads {
   std::map<std::array<std::byte, 12>, JobPtr> jobs_;
   std::uint64_t last_ = 0;
   std::size_t running_ = 0;  // on home
-  std::set<Job*> reading_;   // of these, from other servers; on home
+  // From other servers, until these are read from no more: after their end, too.
+  std::set<JobPtr> reading_;
   bool stopping_ = false;
   SourceServers* sources_;  // null: none
   UniqueFunction<void()> stopped_;
