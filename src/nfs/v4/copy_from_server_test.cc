@@ -148,6 +148,15 @@ class Nfs4CopyFromServer : public Nfs4DelegationsServed {
     return ok.cr_response.wr_callback_id.empty() ? v4::stateid4{}
                                                  : ok.cr_response.wr_callback_id[0];
   }
+  // The export anew, with other options.
+  void serve(const std::function<void(ExportOptions&)>& change) {
+    ExportOptions options;
+    options.root_squash = false;
+    change(options);
+    Exports exports;
+    ASSERT_TRUE(exports.add(1, {"/data", store_, options}).ok());
+    context_.exports.replace(std::move(exports));
+  }
   void go_on() {
     sources_.gate = ~std::uint64_t{0};
     loop_.pass(1s);
@@ -510,6 +519,17 @@ TEST_F(Nfs4CopyFromServer, ends_with_the_open_that_it_writes_by) {
   loop_.pass(1s);
   ASSERT_EQ(holder_client_.asked.size(), 1u);
   EXPECT_EQ(told(0).coa_offload_info.coa_status, v4::NFS4ERR_BAD_STATEID);
+  to_ = open(open_args("to", kForBoth | v4::OPEN4_SHARE_ACCESS_WANT_NO_DELEG, false));
+  EXPECT_TRUE(has(kPiece)) << "nothing is written any more";
+}
+
+TEST_F(Nfs4CopyFromServer, writes_nothing_that_came_when_its_export_was_read_only) {
+  begin();
+  serve([](ExportOptions& options) { options.read_only = true; });
+  go_on();
+  ASSERT_EQ(holder_client_.asked.size(), 1u);
+  EXPECT_EQ(told(0).coa_offload_info.coa_status, v4::NFS4ERR_ROFS);
+  EXPECT_TRUE(has(kPiece)) << "nothing is written any more";
 }
 
 TEST_F(Nfs4CopyFromServer, is_asked_for_later_beyond_a_number_of_them) {

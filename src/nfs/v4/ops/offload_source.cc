@@ -38,6 +38,15 @@ Task<v4::nfsstat4> Offloads::open_source(Job& job, std::unique_ptr<SourceFile>& 
   co_return status;
 }
 
+// While the source took its time, the client may have closed the file and others written it.
+Task<v4::nfsstat4> Offloads::step_from_source(Job& job) {
+  auto piece = co_await job.work.copy.next_piece();
+  if (!piece) co_return piece.error();
+  const v4::nfsstat4 status = co_await allow(job);
+  if (status != v4::NFS4_OK || given_up(job)) co_return status;
+  co_return co_await job.work.copy.write_piece(*std::move(piece));
+}
+
 // The client does not wait for it.
 Task<void> Offloads::close_source(JobPtr job, std::unique_ptr<SourceFile> source) {
   try {
@@ -60,6 +69,7 @@ bool Offloads::is_enough(const Job& job) const {
 
 void Offloads::note_piece(Job& job) {
   if (!job.work.source || job.work.source->synchronous || job.work.copy.done()) return;
+  if (job.count == 0) return;
   UniqueFunction<void()> ready;
   {
     const std::lock_guard lock(mutex_);

@@ -119,6 +119,8 @@ class Offloads {
   v4::nfsstat4 admit(Job& job) const;
   Task<v4::nfsstat4> admit_patiently(Job& job) const;
   v4::nfsstat4 check(const Job& job) const;
+  Task<v4::nfsstat4> allow(Job& job) const;
+  Task<v4::nfsstat4> step_from_source(Job& job);
   void finish(const JobPtr& job, v4::nfsstat4 status);
   void abandon(const JobPtr& job);
 
