@@ -45,6 +45,7 @@ struct FakeServers final : SourceServers {
       if (cancel_.cancelled()) co_return Failure{v4::NFS4ERR_IO};
       co_return servers_.read(offset, to);
     }
+    std::uint32_t largest_read() const override { return servers_.largest_read; }
     Task<void> close() override {
       ++servers_.closed;
       if (servers_.hangs_in_close) co_await pause(servers_.loop, kForEver, cancel_);
@@ -74,6 +75,7 @@ struct FakeServers final : SourceServers {
   Loop& loop;
   std::uint64_t size = 5 * kPiece / 2;
   std::uint64_t gate = ~std::uint64_t{0};
+  std::uint32_t largest_read = kPiece;
   std::uint16_t refused_port = 0;
   v4::nfsstat4 refusal_of_size = v4::NFS4_OK;
   bool hangs_in_open = false, hangs_in_close = false;
@@ -439,6 +441,17 @@ TEST_F(Nfs4CopyFromServer, asks_for_what_follows_before_it_has_come) {
   });
   EXPECT_EQ(copied_at_once().cr_response.wr_count, sources_.size);
   EXPECT_EQ(sources_.asked.size(), 10u);
+  EXPECT_TRUE(has(sources_.size));
+}
+
+TEST_F(Nfs4CopyFromServer, asks_for_no_more_at_a_time_than_the_source_gives) {
+  sources_.size = 10 * kPiece;
+  sources_.largest_read = kPiece / 4;
+  sources_.read = [this](std::uint64_t offset, MutableBytes to) {
+    return sources_.true_part(offset, to.first(std::min<std::size_t>(to.size(), kPiece / 4)));
+  };
+  EXPECT_EQ(copied_at_once().cr_response.wr_count, sources_.size);
+  EXPECT_EQ(sources_.asked.size(), 40u);
   EXPECT_TRUE(has(sources_.size));
 }
 
