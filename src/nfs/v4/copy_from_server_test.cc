@@ -141,6 +141,11 @@ class Nfs4CopyFromServer : public Nfs4DelegationsServed {
     EXPECT_TRUE(ok.cr_response.wr_callback_id.empty());
     return ok;
   }
+  void set_up_copier(const std::string& name) {
+    make_session(holder_args(exchange_id(name)));
+    to_ = open(open_args("to", kForBoth | v4::OPEN4_SHARE_ACCESS_WANT_NO_DELEG, false));
+    args_.ca_dst_stateid = to_.stateid;
+  }
   // What goes on, waiting for its second piece.
   v4::stateid4 begin() {
     sources_.gate = kPiece;
@@ -563,6 +568,20 @@ TEST_F(Nfs4CopyFromServer, counts_until_its_source_is_closed) {
   EXPECT_EQ(sources_.opened, static_cast<int>(Nfs4Options{}.copies_of_client));
   loop_.pass(kSourcePatience + 1s);
   EXPECT_EQ(copied_at_once().cr_response.wr_count, 1u);
+}
+
+// Strangers' copies may go on for hours, and the client can copy by itself.
+TEST_F(Nfs4CopyFromServer, is_denied_where_those_of_others_are_too_many) {
+  sources_.hangs_in_close = true;
+  args_.ca_count = 1;
+  const Nfs4Options limits;
+  for (std::uint32_t made = 0; made < limits.copies; ++made) {
+    if (made % limits.copies_of_client == 0) set_up_copier("copier " + std::to_string(made));
+    copied_at_once();
+  }
+  EXPECT_EQ(copy().cr_status, v4::NFS4ERR_DELAY) << "its own are too many";
+  set_up_copier("one more");
+  EXPECT_EQ(copy().cr_status, v4::NFS4ERR_OFFLOAD_DENIED);
 }
 
 // Whoever waits for the end of the calls in progress waits for no other server.

@@ -39,9 +39,16 @@ Task<Offloads::Answer> answered(Compound& compound, Offloads& offloads,
   co_return offloads.answer(stateid);
 }
 
+// It would hold a connection. A client that has many waits for these; copies of strangers may go on
+// for hours, and it copies by other means (RFC 7862 11.1.2.1).
+v4::nfsstat4 refusal_of_one_more(Compound& compound, const Offloads& offloads) {
+  const state::Limit limit = offloads.limit_at(compound.life()->clientid);
+  note_limit(compound, Reason::Nfs4CopiesTooMany, limit);
+  return limit == state::Limit::All ? v4::NFS4ERR_OFFLOAD_DENIED : v4::NFS4ERR_DELAY;
+}
+
 }  // namespace
 
-// Beyond the limits of copies that go on the client is to come again: it would hold a connection.
 Task<v4::COPY4res> copy_from_server(Compound& compound, v4::COPY4args& args) {
   Offloads* const offloads = compound.shared().offloads.load(std::memory_order_acquire);
   auto source = source_of(compound, offloads, args);
@@ -67,10 +74,7 @@ Task<v4::COPY4res> copy_from_server(Compound& compound, v4::COPY4args& args) {
                                       verifier,
                                       permitted->another(),
                                       *std::move(source)});
-  if (!begun) {
-    note_limit(compound, Reason::Nfs4CopiesTooMany, offloads->limit_at(life->clientid));
-    co_return v4::COPY4res{v4::NFS4ERR_DELAY, {}};
-  }
+  if (!begun) co_return v4::COPY4res{refusal_of_one_more(compound, *offloads), {}};
   const Offloads::Answer answer = co_await answered(compound, *offloads, *begun);
   co_return results_of(answer, *begun, verifier);
 }
