@@ -550,6 +550,18 @@ TEST_F(Nfs4CopyFromServer, writes_nothing_that_came_when_its_export_was_read_onl
   EXPECT_TRUE(has(kPiece)) << "nothing is written any more";
 }
 
+// The source would be read as somebody who the user is no more.
+TEST_F(Nfs4CopyFromServer, ends_when_its_user_is_another_one_here) {
+  sources_.size = 10 * kPiece;
+  begin();
+  const std::size_t asked = sources_.asked.size();
+  serve([](ExportOptions& options) { options.root_squash = true; });
+  go_on();
+  EXPECT_EQ(sources_.asked.size(), asked);
+  ASSERT_EQ(holder_client_.asked.size(), 1u);
+  EXPECT_EQ(told(0).coa_offload_info.coa_status, v4::NFS4ERR_OFFLOAD_DENIED);
+}
+
 TEST_F(Nfs4CopyFromServer, is_asked_for_later_beyond_a_number_of_them) {
   for (std::uint32_t i = 0; i < Nfs4Options{}.copies_of_client; ++i) begin();
   EXPECT_EQ(copy().cr_status, v4::NFS4ERR_DELAY);
