@@ -81,6 +81,7 @@ class RemoteFile final : public SourceFile {
     if (found->type != nfs::client::FileType::Regular) co_return Failure{v4::NFS4ERR_WRONG_TYPE};
     co_return found->size;
   }
+  std::uint32_t largest_read() const override { return session_->files().sizes().read; }
   Task<Answer<Part>> read(std::uint64_t offset, MutableBytes to) override {
     const auto part = co_await session_->files().read_notified(source_, offset, to);
     if (!part) co_return failed(at_, part.error());

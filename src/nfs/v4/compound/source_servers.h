@@ -47,6 +47,8 @@ class SourceFile {
   virtual ~SourceFile() = default;
   // Of a regular file; WRONG_TYPE.
   virtual Task<Answer<std::uint64_t>> size() = 0;
+  // Bytes that one read() can bring; not 0.
+  virtual std::uint32_t largest_read() const = 0;
   // At most to.size() bytes, which are not none; fewer are no end of the file.
   virtual Task<Answer<Part>> read(std::uint64_t offset, MutableBytes to) = 0;
   // Gives back what the source keeps for this reader. Awaited before the end.

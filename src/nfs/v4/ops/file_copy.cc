@@ -32,7 +32,6 @@ Task<v4::nfsstat4> FileCopy::status_of(vfs::Status refusal) const {
 }
 
 Task<v4::nfsstat4> FileCopy::step() {
-  if (reading_ != nullptr) co_return co_await from_source();
   if (within_store_) {
     const auto copied = co_await to_.store().copy(to_.caller(), from_.handle, to_.handle, rest());
     if (copied) {
@@ -81,11 +80,14 @@ Task<v4::nfsstat4> FileCopy::read_from(SourceFile& source, std::uint64_t most) {
   co_return v4::NFS4_OK;
 }
 
-Task<v4::nfsstat4> FileCopy::from_source() {
+Task<SourceFile::Answer<Rope>> FileCopy::next_piece() {
   auto piece = co_await reading_->next(to_.store());
-  if (!piece) co_return piece.error();
-  Rope data = std::move(piece->data);
-  if (data.empty() && !to_the_end_) co_return v4::NFS4ERR_INVAL;
+  if (!piece) co_return Failure{piece.error()};
+  if (piece->data.empty() && !to_the_end_) co_return Failure{v4::NFS4ERR_INVAL};
+  co_return std::move(piece->data);
+}
+
+Task<v4::nfsstat4> FileCopy::write_piece(Rope data) {
   if (data.empty()) done_ = true;
   while (!data.empty()) {
     const std::uint64_t before = count_;

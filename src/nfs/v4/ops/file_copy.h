@@ -30,8 +30,11 @@ class FileCopy {
   // Null: not from a source.
   ReadAhead* reading() const { return reading_.get(); }
   // Copies the next piece, of a MiB or what the store takes at once. NFS4_OK, or why the copy ends
-  // early; what was copied before stays.
+  // early; what was copied before stays. Not from a source.
   Task<v4::nfsstat4> step();
+  // The same from a source in two steps, the first of which may take long.
+  Task<SourceFile::Answer<Rope>> next_piece();
+  Task<v4::nfsstat4> write_piece(Rope data);
 
   bool done() const { return done_; }
   // Bytes copied so far, from the start of the range on, and how durably.
@@ -56,7 +59,6 @@ class FileCopy {
   vfs::CopyRange rest() const;
   void advance(std::uint64_t bytes, vfs::Stability committed);
   Task<v4::nfsstat4> pass_through();
-  Task<v4::nfsstat4> from_source();
   Task<v4::nfsstat4> write(std::uint64_t offset, Rope data);
   // What a store refused.
   Task<v4::nfsstat4> status_of(vfs::Status refusal) const;

@@ -20,6 +20,10 @@ Result<ExportObject, v4::nfsstat4> admitted_to(const Exports& exports, const Exp
   return *std::move(admitted);
 }
 
+bool is_same_user(const vfs::Credentials& one, const vfs::Credentials& other) {
+  return one.uid == other.uid && one.gid == other.gid && one.groups == other.groups;
+}
+
 }  // namespace
 
 // With what READ and WRITE of its client would be refused; NFS4_OK: with nothing, and its next
@@ -36,6 +40,9 @@ v4::nfsstat4 Offloads::admit(Job& job) const {
   auto to = admitted_to(*exports, copy.to(), job.work);
   if (!to) return to.error();
   if (to->read_only()) return v4::NFS4ERR_ROFS;
+  // The source is read as who the user was here (decision 0072).
+  if (job.work.source && !is_same_user(to->credentials, job.work.source->args.user))
+    return v4::NFS4ERR_OFFLOAD_DENIED;
   copy.admitted(std::move(from), *std::move(to));
   job.go_on_at(callbacks_.home());
   job.work.exports = exports;

@@ -1,4 +1,5 @@
 // The end of a copy that goes on: how it is brought about, and whom it is told.
+#include <algorithm>
 #include <mutex>
 
 #include "nfs/v4/ops/offload_notice.h"
@@ -45,6 +46,14 @@ void Offloads::forget(const state::Stateid& stateid) {
   jobs_.erase(stateid.other);
 }
 
+void Offloads::end_early(const JobPtr& job) {
+  job->cancelled = true;
+  if (job->work.source) cancel_source(job);
+  const std::lock_guard lock(mutex_);
+  job->awaited = false;
+  if (job->complete) jobs_.erase(job->stateid.other);
+}
+
 // Without memory it ends when its time is over.
 void Offloads::cancel_source(const JobPtr& job) {
   try {
@@ -58,10 +67,15 @@ void Offloads::stop_sources() {
     const std::lock_guard lock(mutex_);
     sources_ = nullptr;
   }
-  // What is cancelled may end at once.
-  const std::set<Job*> reading = reading_;
-  for (Job* const job : reading)
-    if (reading_.contains(job)) job->waits.cancel();
+  // One by one, which takes no memory: what is cancelled may end at once.
+  while (const JobPtr job = next_to_cancel()) job->waits.cancel();
+}
+
+Offloads::JobPtr Offloads::next_to_cancel() const {
+  const std::lock_guard lock(mutex_);
+  const auto next =
+      std::ranges::find_if(reading_, [](const JobPtr& job) { return !job->waits.cancelled(); });
+  return next == reading_.end() ? nullptr : *next;
 }
 
 }  // namespace stag::nfs::nfs4

@@ -1,5 +1,4 @@
 // Whether one more copy may go on after its answer.
-#include <algorithm>
 #include <mutex>
 
 #include "nfs/v4/compound/shared_state.h"
@@ -8,12 +7,18 @@
 
 namespace stag::nfs::nfs4 {
 
-// With the mutex held.
+// With the mutex held. What holds a connection to its source counts, though it has been answered.
 state::Limit Offloads::limit_held(state::ClientId client) const {
-  const auto of_client = std::ranges::count_if(
-      jobs_, [&](const auto& one) { return one.second->work.life->clientid == client; });
+  std::size_t all = 0, of_client = 0;
+  const auto count = [&](const Job& job) {
+    ++all;
+    if (job.work.life->clientid == client) ++of_client;
+  };
+  for (const auto& [name, job] : jobs_) count(*job);
+  for (const JobPtr& job : reading_)
+    if (!jobs_.contains(job->stateid.other)) count(*job);
   if (of_client >= shared_.options.copies_of_client) return state::Limit::Client;
-  return jobs_.size() < shared_.options.copies ? state::Limit::None : state::Limit::All;
+  return all < shared_.options.copies ? state::Limit::None : state::Limit::All;
 }
 
 state::Limit Offloads::limit_at(state::ClientId client) const {

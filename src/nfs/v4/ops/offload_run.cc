@@ -35,13 +35,21 @@ v4::nfsstat4 Offloads::check(const Job& job) const {
   return refused(job.work.copy.to(), job.work.to_stateid, state::Touch::Write);
 }
 
+// NFS4_OK: the next piece may be copied now.
+Task<v4::nfsstat4> Offloads::allow(Job& job) const {
+  const v4::nfsstat4 status = co_await admit_patiently(job);
+  co_return status == v4::NFS4_OK ? check(job) : status;
+}
+
 Task<v4::nfsstat4> Offloads::copy_all(Job& job) {
   FileCopy& copy = job.work.copy;
   const state::FileChange change = std::move(job.work.change);
   while (!copy.done() && !given_up(job) && !is_enough(job)) {
-    v4::nfsstat4 status = co_await admit_patiently(job);
-    if (status == v4::NFS4_OK) status = check(job);
-    if (status == v4::NFS4_OK) status = co_await copy.step();
+    v4::nfsstat4 status = co_await allow(job);
+    if (status == v4::NFS4_OK && job.work.source)
+      status = co_await step_from_source(job);
+    else if (status == v4::NFS4_OK)
+      status = co_await copy.step();
     if (status != v4::NFS4_OK) co_return status;
     job.count = copy.count();
     note_piece(job);
@@ -57,6 +65,7 @@ void Offloads::start(const JobPtr& job) {
     detach(run(job));
   } catch (const std::bad_alloc&) {
     abandon(job);
+    end_reading(job);
   }
 }
 

@@ -1,5 +1,4 @@
-// Copies from other servers while they are read from: how long these may take, and what the COPY
-// that waits for one is answered.
+// Copies from other servers while they are read from, and how long these may take.
 #include <mutex>
 
 #include "base/reason.h"
@@ -23,7 +22,6 @@ const SourceServers* Offloads::sources() const {
 
 // What fails to connect may be there by another of its addresses.
 Task<v4::nfsstat4> Offloads::open_source(Job& job, std::unique_ptr<SourceFile>& source) {
-  reading_.insert(&job);
   job.began = callbacks_.home().now();
   v4::nfsstat4 status = v4::NFS4ERR_OFFLOAD_DENIED;
   for (const SourcePlace& place : job.work.source->places) {
@@ -39,6 +37,15 @@ Task<v4::nfsstat4> Offloads::open_source(Job& job, std::unique_ptr<SourceFile>& 
   co_return status;
 }
 
+// While the source took its time, the client may have closed the file and others written it.
+Task<v4::nfsstat4> Offloads::step_from_source(Job& job) {
+  auto piece = co_await job.work.copy.next_piece();
+  if (!piece) co_return piece.error();
+  const v4::nfsstat4 status = co_await allow(job);
+  if (status != v4::NFS4_OK || given_up(job)) co_return status;
+  co_return co_await job.work.copy.write_piece(*std::move(piece));
+}
+
 // The client does not wait for it.
 Task<void> Offloads::close_source(JobPtr job, std::unique_ptr<SourceFile> source) {
   try {
@@ -46,50 +53,17 @@ Task<void> Offloads::close_source(JobPtr job, std::unique_ptr<SourceFile> source
   } catch (const std::bad_alloc&) {
     // The source forgets this reader when its lease is over.
   }
-  reading_.erase(job.get());
+  end_reading(job);
+}
+
+void Offloads::end_reading(const JobPtr& job) {
+  const std::lock_guard lock(mutex_);
+  reading_.erase(job);
 }
 
 bool Offloads::is_enough(const Job& job) const {
   if (!job.work.source || !job.work.source->synchronous) return false;
   return callbacks_.home().now() - job.began >= kSynchronously;
-}
-
-void Offloads::note_piece(Job& job) {
-  if (!job.work.source || job.work.source->synchronous || job.work.copy.done()) return;
-  UniqueFunction<void()> ready;
-  {
-    const std::lock_guard lock(mutex_);
-    job.answerable = true;
-    ready = std::move(job.ready);
-  }
-  if (ready) ready();
-}
-
-state::Wait Offloads::answerable(const state::Stateid& stateid, UniqueFunction<void()> ready) {
-  const std::lock_guard lock(mutex_);
-  const auto found = jobs_.find(stateid.other);
-  if (found == jobs_.end() || found->second->answerable) return state::Wait::NoNeed;
-  found->second->ready = std::move(ready);
-  return state::Wait::Begun;
-}
-
-// What was copied before a fault is told, and the fault to the one who asks for the rest.
-Offloads::Answer Offloads::answer(const state::Stateid& stateid) {
-  const std::lock_guard lock(mutex_);
-  const auto found = jobs_.find(stateid.other);
-  if (found == jobs_.end()) return {.status = v4::NFS4ERR_SERVERFAULT};
-  const JobPtr job = found->second;
-  Answer answer{.count = job->count.load()};
-  job->awaited = false;
-  answer.goes_on = !job->complete;
-  if (answer.goes_on) return answer;
-  jobs_.erase(found);
-  answer.committed = job->work.copy.committed();
-  if (answer.count != 0) return answer;
-  answer.status = *job->complete;
-  const bool ended_early = answer.status == v4::NFS4_OK && !job->work.copy.done();
-  if (ended_early) answer.status = v4::NFS4ERR_OFFLOAD_DENIED;
-  return answer;
 }
 
 }  // namespace stag::nfs::nfs4

@@ -35,12 +35,19 @@ std::optional<state::Stateid> Offloads::begin(OffloadedCopy&& copy) {
     if (stopping_ || limit_held(copy.life->clientid) != state::Limit::None) return std::nullopt;
     job = std::make_shared<Job>(std::move(copy), next_stateid());
     job->go_on_at(callbacks_.home());
-    jobs_.emplace(job->stateid.other, job);
+    if (job->work.source) reading_.insert(job);
+    try {
+      jobs_.emplace(job->stateid.other, job);
+    } catch (const std::bad_alloc&) {
+      reading_.erase(job);
+      throw;
+    }
   }
   try {
     callbacks_.home().post([this, job] { start(job); });
   } catch (const std::bad_alloc&) {
     forget(job->stateid);
+    end_reading(job);
     return std::nullopt;
   }
   return job->stateid;
@@ -69,10 +76,7 @@ bool Offloads::cancel(const state::FileKey& to, const state::Stateid& stateid,
                       state::ClientId client) {
   const JobPtr job = find(to, stateid, client);
   if (job == nullptr) return false;
-  job->cancelled = true;
-  if (job->work.source) cancel_source(job);
-  const std::lock_guard lock(mutex_);
-  if (job->complete) jobs_.erase(job->stateid.other);
+  end_early(job);
   return true;
 }
 

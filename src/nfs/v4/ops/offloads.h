@@ -88,6 +88,8 @@ class Offloads {
   state::Wait answerable(const state::Stateid& stateid, UniqueFunction<void()> ready);
   // Afterwards what has not ended goes on, and the client is told of its end.
   Answer answer(const state::Stateid& stateid);
+  // Nobody asks for the answer, or none can be given: it ends, and nobody is told.
+  void give_up(const state::Stateid& stateid);
   // The client knows that it ended, or nobody cares any more.
   void forget(const state::Stateid& stateid);
 
@@ -106,18 +108,23 @@ class Offloads {
               state::ClientId client) const;
   state::Limit limit_held(state::ClientId client) const;
   void start(const JobPtr& job);
+  void end_early(const JobPtr& job);
   void cancel_source(const JobPtr& job);
+  JobPtr next_to_cancel() const;
   Task<void> run(JobPtr job);
   Task<v4::nfsstat4> copy_all(Job& job);
-  // Copies from other servers (offload_source.cc).
+  // Copies from other servers (offload_source.cc, offload_answer.cc).
   Task<v4::nfsstat4> open_source(Job& job, std::unique_ptr<SourceFile>& source);
   Task<void> close_source(JobPtr job, std::unique_ptr<SourceFile> source);
+  void end_reading(const JobPtr& job);
   bool is_enough(const Job& job) const;
   void note_piece(Job& job);
   bool given_up(const Job& job) const;
   v4::nfsstat4 admit(Job& job) const;
   Task<v4::nfsstat4> admit_patiently(Job& job) const;
   v4::nfsstat4 check(const Job& job) const;
+  Task<v4::nfsstat4> allow(Job& job) const;
+  Task<v4::nfsstat4> step_from_source(Job& job);
   void finish(const JobPtr& job, v4::nfsstat4 status);
   void abandon(const JobPtr& job);
 
@@ -127,7 +134,8 @@ class Offloads {
   std::map<std::array<std::byte, 12>, JobPtr> jobs_;
   std::uint64_t last_ = 0;
   std::size_t running_ = 0;  // on home
-  std::set<Job*> reading_;   // of these, from other servers; on home
+  // From other servers, until these are read from no more: after their end, too.
+  std::set<JobPtr> reading_;
   bool stopping_ = false;
   SourceServers* sources_;  // null: none
   UniqueFunction<void()> stopped_;

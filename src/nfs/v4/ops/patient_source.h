@@ -22,6 +22,7 @@ class PatientSource final : public SourceFile {
   Task<v4::nfsstat4> open(SourceServers& servers, SourcePlace place, SourceArgs args);
 
   Task<Answer<std::uint64_t>> size() override;
+  std::uint32_t largest_read() const override { return file_->largest_read(); }
   Task<Answer<Part>> read(std::uint64_t offset, MutableBytes to) override;
   Task<void> close() override;
 

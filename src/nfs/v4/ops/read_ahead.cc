@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <new>
 
-#include "nfs/v4/attributes/attributes.h"
-
 namespace stag::nfs::nfs4 {
 
 Task<void> ReadAhead::fetch(Flight& flight) {
@@ -21,7 +19,7 @@ void ReadAhead::ask(vfs::FileSystem& store) {
   while (flights_.size() < kPieces && next_ < end_) {
     auto flight = std::make_unique<Flight>();
     flight->offset = next_;
-    flight->count = std::min<std::uint64_t>(end_ - next_, kMaxTransfer);
+    flight->count = std::min<std::uint64_t>(end_ - next_, largest_);
     flight->block = store.placement(flight->count);
     Task<void> fetching = fetch(*flight);
     next_ += flight->count;

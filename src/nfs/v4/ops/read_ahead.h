@@ -4,10 +4,12 @@
 // Thread: home. It may go once it is idle().
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <memory>
 
 #include "base/completion.h"
+#include "nfs/v4/attributes/attributes.h"
 #include "nfs/v4/compound/source_servers.h"
 #include "vfs/vfs.h"
 
@@ -15,7 +17,8 @@ namespace stag::nfs::nfs4 {
 
 class ReadAhead {
  public:
-  static constexpr std::size_t kPieces = 4;  // under way at a time, of a MiB
+  // Under way at a time, each of a MiB, or of what the source gives at once.
+  static constexpr std::size_t kPieces = 4;
 
   struct Piece {
     Rope data;
@@ -24,7 +27,10 @@ class ReadAhead {
 
   // Of the bytes [from, end) of `source`, which outlives it.
   ReadAhead(SourceFile& source, std::uint64_t from, std::uint64_t end)
-      : source_(source), next_(from), end_(end) {}
+      : source_(source),
+        largest_(std::min<std::uint32_t>(source.largest_read(), kMaxTransfer)),
+        next_(from),
+        end_(end) {}
   ReadAhead(const ReadAhead&) = delete;
 
   // What follows the last one, which was not the end; IO where the source contradicts itself. What
@@ -46,7 +52,8 @@ class ReadAhead {
   Task<void> start_again();
 
   SourceFile& source_;
-  std::uint64_t next_;  // to be asked for
+  const std::uint32_t largest_;  // bytes
+  std::uint64_t next_;           // to be asked for
   // The last one was shorter than asked for: what was asked for behind it is not what follows.
   bool was_short_ = false;
   const std::uint64_t end_;
