@@ -23,11 +23,6 @@ Task<ReaddirResults> list_folder(Compound& compound, const PseudoFs::Node& folde
     if (child->cookie() <= passed) continue;
     if (list.full()) break;
     const auto entered = compound.enter(*child);
-    if (!entered && entered.error() == v4::NFS4ERR_DELAY) {
-      // Whether the client may enter is not known yet: what is left out it would take for absent.
-      results.status = v4::NFS4ERR_DELAY;
-      co_return results;
-    }
     if (!entered) continue;
     const auto source = co_await compound.attributes_of(*entered, asked);
     list.add(child->name, child->cookie(), [&](xdr::Encoder& encoder) {
