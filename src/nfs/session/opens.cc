@@ -143,6 +143,19 @@ void Opens::on_restart() {
   }
 }
 
+void Opens::forget_all() {
+  opens_.clear();
+  to_reclaim_.clear();
+  to_reopen_.clear();
+  to_free_.clear();
+}
+
+// One is claimed after the other, the first one first.
+void Opens::give_up_claims() {
+  for (std::set<Id>* claims : {&to_reclaim_, &to_reopen_})
+    while (claims->size() > 1) drop(*claims->rbegin());
+}
+
 void Opens::free_later(const Open& open) {
   if (version_ == Version::V40) return;  // it has no FREE_STATEID
   for (const auto& [owner, locks] : open.locks)

@@ -90,6 +90,11 @@ class Opens {
 
   // The server has restarted: it knows nothing of all this.
   void on_restart();
+  // The same, to a client that ends: there is nothing that it would claim.
+  void forget_all();
+  // The client ends: what is not claimed yet is forgotten, but for a claim that may have been
+  // granted though nobody has heard of it.
+  void give_up_claims();
   // Stateids that the server has given, of opens from `from` on: of whole opens, until there are
   // `most` or more.
   struct Given {

@@ -192,5 +192,22 @@ TEST(Opens, what_is_given_back_while_it_is_claimed_is_claimed_no_more) {
   EXPECT_TRUE(opens.settled());
 }
 
+TEST(Opens, a_client_that_ends_claims_no_more_than_the_one_that_it_may_have_been_granted) {
+  Opens opens = with_locks();
+  opens.add(8, {}, v4::OPEN4_SHARE_ACCESS_READ, number(8));
+  opens.add(9, {}, v4::OPEN4_SHARE_ACCESS_READ, number(9));
+  opens.on_restart();
+  grant(opens, 11);
+  opens.give_up_claims();
+  EXPECT_EQ(opens.size(), 1u);
+  while (const auto claim = opens.next_reclaim()) {
+    EXPECT_EQ(claim->kind, Kind::ReclaimLock);
+    EXPECT_EQ(claim->open, 7u);
+    opens.on_claimed(*claim, number(3));
+  }
+  EXPECT_TRUE(opens.settled());
+  EXPECT_TRUE(opens.intact(7)) << "it is to be closed";
+}
+
 }  // namespace
 }  // namespace stag::nfs::session

@@ -316,6 +316,17 @@ class Nfs4HeldAccidents : public HeldWorld {
     channel.restart();
     files();
   }
+  // As many opens of one file, each with a lock; the last one.
+  File opened_and_locked(int opens) {
+    File file;
+    for (int i = 0; i < opens; ++i) {
+      file = must(files().create_open(files().root(), "file", {.mode = 0640}, CreateMode::Unchecked,
+                                      kBoth))
+                 .file;
+      must(files().lock(file, kMine, {static_cast<std::uint64_t>(i) * 10, 5, true}));
+    }
+    return file;
+  }
   std::string live() {
     std::string wrong;
     const auto check = [&wrong](std::string_view what, const auto& outcome) {
@@ -382,6 +393,70 @@ TEST(Nfs4HeldAccidents, a_server_that_restarts_before_any_call_takes_nothing_awa
     }
     undisturbed.run(undisturbed.closed());
   }
+}
+
+// RFC 8881 8.4.2.1, 18.50.3: what it has claimed is closed, and it says that it claims nothing
+// more. Version 4.0 says no goodbye, but closes what it has claimed, too.
+TEST(Nfs4HeldAccidents, a_client_that_ends_amid_its_recovery_leaves_nothing_behind) {
+  for (const std::uint32_t minor : {0u, 1u}) {
+    for (const Accident accident : {Accident::Swallowed, Accident::Lost}) {
+      bool recovered = false;
+      for (int at = 1; !recovered; ++at) {
+        Nfs4HeldAccidents world(minor);
+        const File file = world.opened_and_locked(3);
+        world.channel.restart();
+        world.channel.accident = accident;
+        world.channel.at = world.channel.calls + at;
+        std::array<std::byte, 4> to;
+        recovered = world.run(world.files().read(file, 0, to)).ok();
+        world.channel.accident = Accident::None;
+        world.run(world.closed());
+        SCOPED_TRACE("version 4." + std::to_string(minor) + ", call " + std::to_string(at));
+        for (const auto& client : world.clients()) {
+          EXPECT_EQ(client.held.opens, 0u);
+          EXPECT_EQ(client.held.locks, 0u);
+        }
+        if (minor == 0) continue;
+        EXPECT_TRUE(world.clients().empty());
+        EXPECT_FALSE(world.channel.grace->active());
+      }
+    }
+  }
+}
+
+// But for what was being claimed when the recovery was cut off.
+TEST(Nfs4HeldAccidents, a_client_that_ends_claims_nothing_of_a_server_that_restarts) {
+  for (const std::uint32_t minor : {0u, 1u}) {
+    for (const bool claiming : {false, true}) {
+      const auto calls_of_an_end = [minor, claiming](int opens) {
+        Nfs4HeldAccidents world(minor);
+        const File file = world.opened_and_locked(opens);
+        world.channel.restart();
+        world.channel.accident = Accident::Lost;
+        world.channel.at = world.channel.calls + 5;  // of the first open, or of its lock
+        std::array<std::byte, 4> to;
+        if (claiming) {
+          EXPECT_FALSE(world.run(world.files().read(file, 0, to)).ok());
+        }
+        world.channel.accident = Accident::None;
+        return world.calls_of([&world] { world.run(world.closed()); });
+      };
+      EXPECT_EQ(calls_of_an_end(1), calls_of_an_end(8))
+          << "version 4." << minor << ", claiming: " << claiming;
+    }
+  }
+}
+
+TEST(Nfs4HeldAccidents, a_client_that_ends_amid_its_recovery_asks_a_silent_server_once) {
+  Nfs4HeldAccidents world(1);
+  const File file = world.opened_and_locked(3);
+  world.channel.restart();
+  world.channel.accident = Accident::Swallowed;
+  world.channel.at = world.channel.calls + 6;  // of the claims
+  world.channel.times = 1 << 20;
+  std::array<std::byte, 4> to;
+  EXPECT_FALSE(world.run(world.files().read(file, 0, to)).ok());
+  EXPECT_EQ(world.calls_of([&world] { world.run(world.closed()); }), 1);
 }
 
 }  // namespace

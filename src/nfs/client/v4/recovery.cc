@@ -22,7 +22,10 @@ void SessionClient::begin_claiming(std::uint32_t incarnation) {
     opens_.remove(open);
     owners_.renew(open);
   }
-  opens_.on_restart();
+  if (ending_)
+    opens_.forget_all();
+  else
+    opens_.on_restart();
 }
 
 std::optional<Claim> SessionClient::next_claim() {
@@ -65,8 +68,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::take_claim(OperationContext
   Outcome<Taken> taken = co_await take_turn(context, options);
   if (!taken) co_return Failure{taken.error()};
   if (taken->fate != Fate::Go) co_return Attempt{taken->fate, v4::NFS4_OK};
-  Outcome<Attempt> came =
-      co_await send_in(std::move(taken->turn), context, request, options);
+  Outcome<Attempt> came = co_await send_in(std::move(taken->turn), context, request, options);
   if (!came || (came->fate != Fate::Go && came->fate != Fate::Gone)) co_return came;
   if (came->fate == Fate::Go && asks_to_wait(came->status)) {
     came->fate = Fate::Later;
@@ -107,8 +109,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::complete_reclaim(
   const std::size_t at = request.once_only(false).add(v4::OP_RECLAIM_COMPLETE);
   Values lease;
   ask_for_lease(request, lease);
-  Outcome<Attempt> came =
-      co_await send_in(std::move(taken->turn), context, request, options);
+  Outcome<Attempt> came = co_await send_in(std::move(taken->turn), context, request, options);
   // It was done, whatever its results were.
   if (came && came->fate == Fate::Gone) {
     came->fate = session_.on_reclaim_complete(v4::NFS4_OK);

@@ -345,6 +345,21 @@ Task<bool> SessionClient::destroy_session(v4::sessionid4 sessionid) {
   co_return again.ok();
 }
 
+// Whether the last recovery did not come to its end: the server may wait for this client in its
+// grace period, or keep what this has claimed. In version 4.0 it keeps nothing before that.
+bool SessionClient::is_cut_off() const {
+  const bool begun = minor_ > 0 ? session_.incarnation() > 0
+                                : client_v40_.step() == session::ClientV40::Step::Ready;
+  return begun && !ready();
+}
+
+// False: the server did not answer.
+Task<bool> SessionClient::come_back() {
+  if (!is_cut_off()) co_return true;
+  const Outcome<Ok> back = co_await recover(kEnding, own_);
+  co_return back || back.error().kind != Error::Kind::Call;
+}
+
 // What was left open: until its lease has run out it would be in the way of others, and keep the
 // client ID (RFC 8881 18.50.3). False: the server did not answer, or puts it off.
 Task<bool> SessionClient::close_all() {
@@ -390,7 +405,11 @@ Task<void> SessionClient::close() {
   give_back_all();
   give_back_due();
   co_await background_.join();
-  const bool heard = co_await close_all();
+  // What was delegated for writing has been written by then, with opens that were claimed for it.
+  ending_ = true;
+  opens_.give_up_claims();
+  bool heard = co_await come_back();
+  if (heard) heard = co_await close_all();
   co_await background_.join();
   if (callbacks_ != nullptr) callbacks_->end();
   if (listening_ != nullptr) listening_->begin(nullptr);

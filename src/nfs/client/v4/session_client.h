@@ -261,6 +261,8 @@ class SessionClient final : private Recalled {
   void note_renewal_v40(TimePoint sent);
   void give_back_all();
   void give_back_due();
+  bool is_cut_off() const;
+  Task<bool> come_back();
   Task<bool> close_all();
   Task<bool> give_back_clientid();
   Task<void> say_goodbye();
@@ -334,6 +336,7 @@ class SessionClient final : private Recalled {
   WaitList bound_;
   std::uint32_t claimed_from_ = 0;  // the incarnation of the client that the opens belong to
   bool recovering_ = false;
+  bool ending_ = false;  // it claims nothing any more
   bool minor_refused_ = false;
   std::uint64_t next_number_;  // of owners of opens, and of verifiers; begins at random
   WaitList recovered_;
