@@ -4,8 +4,10 @@
 #include <optional>
 
 #include "nfs/recovery/recovery.h"
+#include "nfs/v4/ops/patient_source.h"
 #include "testing/failing_new.h"
 #include "testing/nfs/nfs40_callbacks_fixture.h"
+#include "testing/nfs/nfs4_copies_fixture.h"
 #include "testing/nfs/nfs4_delegations_fixture.h"
 #include "testing/vfs/posix_backend.h"
 #include "testing/vfs/stepped_store.h"
@@ -307,6 +309,44 @@ TEST_F(Nfs4CopyAllocation, that_fails_leaves_the_copys_place_free) {
   ASSERT_EQ(copied.status, v4::NFS4_OK);
   EXPECT_EQ(copied.resarray[3].opcopy().cr_resok4().cr_response.wr_callback_id.size(), 1u)
       << "it goes on after its answer, as the first one did";
+}
+
+class Nfs4CopyFromServerAllocation : public Failing<Nfs4CopiesServed> {
+ protected:
+  // Whether the client may have as many copies as without the one that failed. Each takes its place
+  // as long as its source hangs.
+  ::testing::AssertionResult all_places_are_free() {
+    const v4::COPY4args saved = args_;
+    args_.ca_count = 1;
+    args_.ca_synchronous = true;
+    sources_.hangs_in_close = true;
+    v4::nfsstat4 status = v4::NFS4_OK;
+    for (std::uint32_t i = 0; i < Nfs4Options{}.copies_of_client && status == v4::NFS4_OK; ++i)
+      status = run(copy_ops()).status;
+    sources_.hangs_in_close = false;
+    args_ = saved;
+    pass(kSourcePatience + 1s);
+    if (status == v4::NFS4_OK) return ::testing::AssertionSuccess();
+    return ::testing::AssertionFailure() << status;
+  }
+};
+
+TEST_F(Nfs4CopyFromServerAllocation, that_fails_leaves_no_copy_that_nobody_is_told_of) {
+  failed_ = true;
+  for (std::size_t n = 1; failed_; ++n) {
+    sources_.gate = kPiece;
+    holder_client_.asked.clear();
+    const auto results = attempt_in_session(n, copy_ops());
+    sources_.gate = ~std::uint64_t{0};
+    pass(2s);
+    if (results && results->status == v4::NFS4_OK &&
+        !results->resarray.back().opcopy().cr_resok4().cr_requirements.cr_synchronous) {
+      ASSERT_EQ(holder_client_.asked.size(), 1u) << n;
+    }
+    ASSERT_TRUE(all_places_are_free()) << n;
+    ASSERT_LT(n, kMost);
+  }
+  sources_.closed = sources_.opened;  // without memory one is forgotten by its source later
 }
 
 // What is done of an end that failed must not keep it from being done again.

@@ -1,13 +1,11 @@
 // COPY from another server (RFC 7862 4.5, 15.2): the source is one that the test tells what to do.
 #include <functional>
 
-#include "base/pause.h"
 #include "base/reason.h"
-#include "nfs/v4/compound/source_servers.h"
 #include "nfs/v4/ops/offloads.h"
 #include "nfs/v4/ops/patient_source.h"
 #include "testing/claimed_kerberos.h"
-#include "testing/nfs/nfs4_delegations_fixture.h"
+#include "testing/nfs/nfs4_copies_fixture.h"
 
 namespace stag::nfs::nfs4 {
 namespace {
@@ -15,113 +13,12 @@ namespace {
 using namespace stag::testing;
 using namespace std::chrono_literals;
 
-constexpr std::uint64_t kPiece = 1 << 20;
-constexpr Duration kForEver = std::chrono::hours(10000);
-const std::string kAdmitted = "192.0.2.9";
-
-char content_at(std::uint64_t offset) {
-  return static_cast<char>('a' + offset / 1000 % 26);
-}
-
 std::uint64_t times_traced(Reason reason) {
   return reason_counters().of(reason);
 }
 
-struct FakeServers final : SourceServers {
-  using Read = std::function<SourceFile::Answer<SourceFile::Part>(std::uint64_t, MutableBytes)>;
-
-  explicit FakeServers(Loop& on) : loop(on) {}
-
-  class File final : public SourceFile {
-   public:
-    File(FakeServers& servers, CancelToken cancel) : servers_(servers), cancel_(cancel) {}
-    Task<Answer<std::uint64_t>> size() override {
-      if (servers_.refusal_of_size != v4::NFS4_OK) co_return Failure{servers_.refusal_of_size};
-      co_return servers_.size;
-    }
-    Task<Answer<Part>> read(std::uint64_t offset, MutableBytes to) override {
-      servers_.asked.push_back({offset, to.size()});
-      co_await servers_.pass_gate(offset, cancel_);
-      if (cancel_.cancelled()) co_return Failure{v4::NFS4ERR_IO};
-      co_return servers_.read(offset, to);
-    }
-    std::uint32_t largest_read() const override { return servers_.largest_read; }
-    Task<void> close() override {
-      ++servers_.closed;
-      if (servers_.hangs_in_close) co_await pause(servers_.loop, kForEver, cancel_);
-    }
-
-   private:
-    FakeServers& servers_;
-    CancelToken cancel_;
-  };
-
-  bool admits(std::string_view host) const override { return host == kAdmitted; }
-  Task<SourceFile::Answer<std::unique_ptr<SourceFile>>> open(SourcePlace place, SourceArgs args,
-                                                             CancelToken cancel) override {
-    places.push_back(to_string(place.at) + (place.rdma ? " rdma" : " tcp"));
-    last = args;
-    if (hangs_in_open) co_await pause(loop, kForEver, cancel);
-    if (cancel.cancelled() || place.at.port == refused_port)
-      co_return Failure{v4::NFS4ERR_OFFLOAD_DENIED};
-    ++opened;
-    co_return std::unique_ptr<SourceFile>(std::make_unique<File>(*this, cancel));
-  }
-  // Reads from here on wait until the test moves it.
-  Task<void> pass_gate(std::uint64_t offset, CancelToken cancel) {
-    while (offset >= gate && !cancel.cancelled()) co_await pause(loop, 10ms, cancel);
-  }
-
-  Loop& loop;
-  std::uint64_t size = 5 * kPiece / 2;
-  std::uint64_t gate = ~std::uint64_t{0};
-  std::uint32_t largest_read = kPiece;
-  std::uint16_t refused_port = 0;
-  v4::nfsstat4 refusal_of_size = v4::NFS4_OK;
-  bool hangs_in_open = false, hangs_in_close = false;
-  Read read = [this](std::uint64_t offset, MutableBytes to) { return true_part(offset, to); };
-  std::vector<std::string> places;
-  SourceArgs last;
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> asked;
-  int opened = 0, closed = 0;
-
-  SourceFile::Answer<SourceFile::Part> true_part(std::uint64_t offset, MutableBytes to) const {
-    const std::uint64_t count = std::min<std::uint64_t>(to.size(), size - std::min(size, offset));
-    for (std::uint64_t i = 0; i < count; ++i)
-      to[i] = static_cast<std::byte>(content_at(offset + i));
-    return SourceFile::Part{static_cast<std::uint32_t>(count), offset + count >= size};
-  }
-};
-
-v4::netloc4 location(const std::string& netid, const std::string& address) {
-  v4::netloc4 made;
-  made.nl_type = v4::NL4_NETADDR;
-  made.nl_addr() = {netid, address};
-  return made;
-}
-
-// The holder of the fixture copies.
-class Nfs4CopyFromServer : public Nfs4DelegationsServed {
+class Nfs4CopyFromServer : public Nfs4CopiesServed {
  protected:
-  Nfs4CopyFromServer() { minor_ = 2; }
-  SourceServers* sources() override { return &sources_; }
-  void SetUp() override {
-    Nfs4DelegationsServed::SetUp();
-    to_ = open(open_args("to", kForBoth | v4::OPEN4_SHARE_ACCESS_WANT_NO_DELEG, true));
-    args_ = {stateid_, to_.stateid, 0, 0, 0, true, false, {location("tcp", "192.0.2.9.8.1")}};
-  }
-  ~Nfs4CopyFromServer() override {
-    bool ended = false;
-    nfs4_.wind_up([&] { ended = true; });
-    loop_.drain();
-    EXPECT_TRUE(ended);
-    EXPECT_EQ(sources_.opened, sources_.closed);
-  }
-
-  std::vector<Op> copy_ops() {
-    return {putfh(foreign_), op(v4::OP_SAVEFH), putfh(to_.handle),
-            op(v4::OP_COPY, &Op::opcopy, args_)};
-  }
   // Of the last operation that was run.
   v4::COPY4res copy() {
     const Res results = run(copy_ops());
@@ -196,16 +93,6 @@ class Nfs4CopyFromServer : public Nfs4DelegationsServed {
     }
     return ::testing::AssertionSuccess();
   }
-
-  FakeServers sources_{loop_};
-  const v4::nfs_fh4 foreign_{bytes_of("a file of another server")};
-  const v4::stateid4 stateid_ = [] {
-    v4::stateid4 made{1, {}};
-    made.other.fill(std::byte{42});
-    return made;
-  }();
-  Opened to_;
-  v4::COPY4args args_;
 };
 
 TEST_F(Nfs4CopyFromServer, reads_what_the_client_names_as_the_clients_user) {

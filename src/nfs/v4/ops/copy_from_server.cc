@@ -1,7 +1,6 @@
 // COPY from another server (RFC 7862 4.5, 4.6.2, 15.2): this one reads there as a client of its
 // own, by the copy stateid that the client was given (COPY_NOTIFY), and as the user who the
 // client's is here (decision 0072). Offloads copies; here is what waits for it.
-#include "base/completion.h"
 #include "nfs/v4/compound/limit_notes.h"
 #include "nfs/v4/ops/copy_source.h"
 #include "nfs/v4/ops/offloads.h"
@@ -10,6 +9,9 @@
 
 namespace stag::nfs::nfs4 {
 namespace {
+
+// How often a COPY that waits looks whether it has missed something.
+constexpr Duration kLook = std::chrono::seconds(1);
 
 v4::COPY4res results_of(const Offloads::Answer& answer, const state::Stateid& stateid,
                         std::uint64_t verifier) {
@@ -24,18 +26,31 @@ v4::COPY4res results_of(const Offloads::Answer& answer, const state::Stateid& st
   return results;
 }
 
-// Until answer() says something. Without memory to wait with there is nobody to answer.
-Task<Offloads::Answer> answered(Compound& compound, Offloads& offloads,
-                                const state::Stateid& stateid) {
-  Loop& loop = compound.admission().call().loop();
-  try {
-    const auto ready = std::make_shared<Completion<Ok>>();
-    const state::Wait wait = offloads.answerable(
-        stateid, [&loop, ready] { loop.post([ready] { ready->complete(Ok{}); }); });
-    if (wait == state::Wait::Begun) co_await *ready;
-  } catch (const std::bad_alloc&) {
-    offloads.cancel(compound.object().key(), stateid, compound.life()->clientid);
+// A copy that was begun for a COPY, until the client is answered. Where there is no memory for the
+// answer, nobody would know of the copy.
+class Unanswered {
+ public:
+  Unanswered(Offloads& offloads, const state::Stateid& stateid)
+      : offloads_(&offloads), stateid_(stateid) {}
+  Unanswered(const Unanswered&) = delete;
+  ~Unanswered() {
+    if (offloads_ != nullptr) offloads_->give_up(stateid_);
   }
+  void answered() { offloads_ = nullptr; }
+
+ private:
+  Offloads* offloads_;
+  const state::Stateid stateid_;
+};
+
+// Until answer() says something. What ends may lack the memory to tell it.
+Task<Offloads::Answer> answer_of(Compound& compound, Offloads& offloads,
+                                 const state::Stateid& stateid) {
+  bool ready = false;
+  while (!ready)
+    ready = co_await told_in_time(
+        compound, compound.now() + kLook,
+        [&](UniqueFunction<void()> done) { return offloads.answerable(stateid, std::move(done)); });
   co_return offloads.answer(stateid);
 }
 
@@ -75,8 +90,11 @@ Task<v4::COPY4res> copy_from_server(Compound& compound, v4::COPY4args& args) {
                                       permitted->another(),
                                       *std::move(source)});
   if (!begun) co_return v4::COPY4res{refusal_of_one_more(compound, *offloads), {}};
-  const Offloads::Answer answer = co_await answered(compound, *offloads, *begun);
-  co_return results_of(answer, *begun, verifier);
+  Unanswered unanswered(*offloads, *begun);
+  const Offloads::Answer answer = co_await answer_of(compound, *offloads, *begun);
+  v4::COPY4res results = results_of(answer, *begun, verifier);
+  unanswered.answered();
+  co_return results;
 }
 
 }  // namespace stag::nfs::nfs4

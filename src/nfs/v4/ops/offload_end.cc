@@ -45,6 +45,14 @@ void Offloads::forget(const state::Stateid& stateid) {
   jobs_.erase(stateid.other);
 }
 
+void Offloads::end_early(const JobPtr& job) {
+  job->cancelled = true;
+  if (job->work.source) cancel_source(job);
+  const std::lock_guard lock(mutex_);
+  job->awaited = false;
+  if (job->complete) jobs_.erase(job->stateid.other);
+}
+
 // Without memory it ends when its time is over.
 void Offloads::cancel_source(const JobPtr& job) {
   try {

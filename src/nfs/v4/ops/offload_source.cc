@@ -1,5 +1,4 @@
-// Copies from other servers while they are read from: how long these may take, and what the COPY
-// that waits for one is answered.
+// Copies from other servers while they are read from, and how long these may take.
 #include <mutex>
 
 #include "base/reason.h"
@@ -65,45 +64,6 @@ void Offloads::end_reading(const JobPtr& job) {
 bool Offloads::is_enough(const Job& job) const {
   if (!job.work.source || !job.work.source->synchronous) return false;
   return callbacks_.home().now() - job.began >= kSynchronously;
-}
-
-void Offloads::note_piece(Job& job) {
-  if (!job.work.source || job.work.source->synchronous || job.work.copy.done()) return;
-  if (job.count == 0) return;
-  UniqueFunction<void()> ready;
-  {
-    const std::lock_guard lock(mutex_);
-    job.answerable = true;
-    ready = std::move(job.ready);
-  }
-  if (ready) ready();
-}
-
-state::Wait Offloads::answerable(const state::Stateid& stateid, UniqueFunction<void()> ready) {
-  const std::lock_guard lock(mutex_);
-  const auto found = jobs_.find(stateid.other);
-  if (found == jobs_.end() || found->second->answerable) return state::Wait::NoNeed;
-  found->second->ready = std::move(ready);
-  return state::Wait::Begun;
-}
-
-// What was copied before a fault is told, and the fault to the one who asks for the rest.
-Offloads::Answer Offloads::answer(const state::Stateid& stateid) {
-  const std::lock_guard lock(mutex_);
-  const auto found = jobs_.find(stateid.other);
-  if (found == jobs_.end()) return {.status = v4::NFS4ERR_SERVERFAULT};
-  const JobPtr job = found->second;
-  Answer answer{.count = job->count.load()};
-  job->awaited = false;
-  answer.goes_on = !job->complete;
-  if (answer.goes_on) return answer;
-  jobs_.erase(found);
-  answer.committed = job->work.copy.committed();
-  if (answer.count != 0) return answer;
-  answer.status = *job->complete;
-  const bool ended_early = answer.status == v4::NFS4_OK && !job->work.copy.done();
-  if (ended_early) answer.status = v4::NFS4ERR_OFFLOAD_DENIED;
-  return answer;
 }
 
 }  // namespace stag::nfs::nfs4

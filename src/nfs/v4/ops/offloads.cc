@@ -76,10 +76,7 @@ bool Offloads::cancel(const state::FileKey& to, const state::Stateid& stateid,
                       state::ClientId client) {
   const JobPtr job = find(to, stateid, client);
   if (job == nullptr) return false;
-  job->cancelled = true;
-  if (job->work.source) cancel_source(job);
-  const std::lock_guard lock(mutex_);
-  if (job->complete) jobs_.erase(job->stateid.other);
+  end_early(job);
   return true;
 }
 

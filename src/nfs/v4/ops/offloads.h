@@ -13,8 +13,8 @@
 // piece, or where it is synchronous, for the end (answerable(), answer()). So a source that hangs
 // holds nothing but its own copy.
 //
-// Thread: begin(), status(), cancel(), wait(), answerable() and answer() any; the copies themselves
-// the loop of Callbacks.
+// Thread: begin(), status(), cancel(), wait(), answerable(), answer() and give_up() any; the copies
+// themselves the loop of Callbacks.
 #pragma once
 
 #include <cstdint>
@@ -88,6 +88,8 @@ class Offloads {
   state::Wait answerable(const state::Stateid& stateid, UniqueFunction<void()> ready);
   // Afterwards what has not ended goes on, and the client is told of its end.
   Answer answer(const state::Stateid& stateid);
+  // Nobody asks for the answer, or none can be given: it ends, and nobody is told.
+  void give_up(const state::Stateid& stateid);
   // The client knows that it ended, or nobody cares any more.
   void forget(const state::Stateid& stateid);
 
@@ -106,10 +108,11 @@ class Offloads {
               state::ClientId client) const;
   state::Limit limit_held(state::ClientId client) const;
   void start(const JobPtr& job);
+  void end_early(const JobPtr& job);
   void cancel_source(const JobPtr& job);
   Task<void> run(JobPtr job);
   Task<v4::nfsstat4> copy_all(Job& job);
-  // Copies from other servers (offload_source.cc).
+  // Copies from other servers (offload_source.cc, offload_answer.cc).
   Task<v4::nfsstat4> open_source(Job& job, std::unique_ptr<SourceFile>& source);
   Task<void> close_source(JobPtr job, std::unique_ptr<SourceFile> source);
   void end_reading(const JobPtr& job);
