@@ -349,6 +349,17 @@ TEST_F(Nfs4CopyFromServerAllocation, that_fails_leaves_no_copy_that_nobody_is_to
   sources_.closed = sources_.opened;  // without memory one is forgotten by its source later
 }
 
+TEST_F(Nfs4CopyFromServerAllocation, that_fails_keeps_no_copy_from_its_end) {
+  sources_.gate = kPiece;
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(run(copy_ops()).status, v4::NFS4_OK);
+  failure_lasts = true;
+  allocations_until_failure = 1;
+  EXPECT_NO_THROW(nfs4_.stop_copies_from_servers());
+  allocations_until_failure = 0;
+  failure_lasts = false;
+  sources_.closed = sources_.opened;  // as above
+}
+
 // What is done of an end that failed must not keep it from being done again.
 struct WithRecords {
   vfs::testing::Folder folder{"/tmp"};

@@ -1,4 +1,5 @@
 // The end of a copy that goes on: how it is brought about, and whom it is told.
+#include <algorithm>
 #include <mutex>
 
 #include "nfs/v4/ops/offload_notice.h"
@@ -62,13 +63,19 @@ void Offloads::cancel_source(const JobPtr& job) {
 }
 
 void Offloads::stop_sources() {
-  std::set<JobPtr> reading;
   {
     const std::lock_guard lock(mutex_);
     sources_ = nullptr;
-    reading = reading_;
   }
-  for (const JobPtr& job : reading) job->waits.cancel();
+  // One by one, which takes no memory: what is cancelled may end at once.
+  while (const JobPtr job = next_to_cancel()) job->waits.cancel();
+}
+
+Offloads::JobPtr Offloads::next_to_cancel() const {
+  const std::lock_guard lock(mutex_);
+  const auto next =
+      std::ranges::find_if(reading_, [](const JobPtr& job) { return !job->waits.cancelled(); });
+  return next == reading_.end() ? nullptr : *next;
 }
 
 }  // namespace stag::nfs::nfs4

@@ -110,6 +110,7 @@ class Offloads {
   void start(const JobPtr& job);
   void end_early(const JobPtr& job);
   void cancel_source(const JobPtr& job);
+  JobPtr next_to_cancel() const;
   Task<void> run(JobPtr job);
   Task<v4::nfsstat4> copy_all(Job& job);
   // Copies from other servers (offload_source.cc, offload_answer.cc).
