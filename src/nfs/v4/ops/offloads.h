@@ -13,8 +13,8 @@
 // piece, or where it is synchronous, for the end (answerable(), answer()). So a source that hangs
 // holds nothing but its own copy.
 //
-// Thread: begin(), status(), cancel(), wait(), answerable() and answer() any; the copies themselves
-// the loop of Callbacks.
+// Thread: begin(), status(), cancel(), wait(), answerable(), answer() and give_up() any; the copies
+// themselves the loop of Callbacks.
 #pragma once
 
 #include <cstdint>
