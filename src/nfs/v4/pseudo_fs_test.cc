@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <set>
 
+#include "nfs/export/client_names.h"
+#include "testing/held_executor.h"
 #include "testing/nfs/nfs4_fixture.h"
 
 namespace stag::nfs::nfs4 {
@@ -88,6 +90,45 @@ TEST_F(Nfs4PseudoFsReloaded, is_listed_whole_though_exports_come_and_go_between_
   }
   for (const int number : stay)
     EXPECT_EQ(std::ranges::count(listed, name(number)), 1) << name(number);
+}
+
+// Else a client would keep a list without what it may enter in the next moment.
+TEST_F(Nfs4PseudoFsReloaded, has_a_change_that_rises_when_it_is_known_what_the_client_may_enter) {
+  struct Host final : HostNameService {
+    Texts names_of(const std::string&) override { return std::vector<std::string>{"a.test"}; }
+    Texts addresses_of(const std::string&) override {
+      return std::vector<std::string>{"192.0.2.1"};
+    }
+    Result<std::string, NoAnswer> domain() override { return std::string(); }
+    Result<bool, NoAnswer> is_member(const std::string&, const std::string&) override {
+      return false;
+    }
+  };
+  for (const std::string named : {"/x/named", "/x/closed/named"}) {
+    const auto worker = std::make_shared<HeldExecutor>();
+    ExportSpec spec{named, store_, {}};
+    spec.clients = {*make_client_rule("*.test", {})};
+    spec.clients[0].names = std::make_shared<ClientNames>(std::make_shared<Host>(), worker);
+    ExportSpec closed{"/x/closed", store_, {}};
+    closed.clients = {*make_client_rule("192.0.2.9", {})};
+    Exports exports;
+    STAG_CHECK(exports.add(1, std::move(spec)).ok());
+    STAG_CHECK(exports.add(2, std::move(closed)).ok());
+    STAG_CHECK(exports.add(3, {"/x/open", store_, {}}).ok());
+    context_.exports.replace(std::move(exports));
+    v4::READDIR4args all;
+    all.dircount = all.maxcount = 4096;
+    const auto listed = [this, all] {
+      std::optional<v4::READDIR4args> from = all;
+      return names(from);
+    };
+    const std::uint64_t before = change();
+    EXPECT_EQ(listed(), std::vector<std::string>{"open"}) << named;
+    EXPECT_EQ(change(), before);
+    worker->run_all();
+    EXPECT_GT(change(), before) << named;
+    EXPECT_EQ(listed().size(), 2u) << named;
+  }
 }
 
 }  // namespace

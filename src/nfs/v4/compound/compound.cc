@@ -26,6 +26,14 @@ bool leads_on(const PseudoFs::Node& folder, const rpc::Origin& origin) {
   });
 }
 
+// Whether it is not known yet what the client may enter below this folder.
+bool is_undecided(const PseudoFs::Node& folder, const rpc::Origin& origin) {
+  return std::ranges::any_of(folder.children, [&](const auto& child) {
+    return (child->mounted != nullptr && child->mounted->terms_for(origin).undecided) ||
+           is_undecided(*child, origin);
+  });
+}
+
 // 6.2.1.5, those that this server has.
 bool is_special(std::string_view who) {
   return who == "OWNER@" || who == "GROUP@" || who == "EVERYONE@";
@@ -128,7 +136,10 @@ AttributeSource Compound::source_of(const PseudoFs::Node& node) const {
   source.attributes.mode = kFolderMode;
   source.attributes.links = static_cast<std::uint32_t>(2 + node.children.size());
   source.attributes.file_id = node.id;
-  source.attributes.change = pseudo_fs().change();
+  // What is not decided is left out of a listing, which is to be fetched again when it is.
+  const rpc::CallContext& call = admission_.call();
+  const bool decided = !call.caller().groups_undecided && !is_undecided(node, call.origin());
+  source.attributes.change = pseudo_fs().change() + (decided ? 1 : 0);
   source.mounted_on_fileid = node.id;
   source.limits.read_only = true;
   source.lease_seconds = shared_.options.lease_seconds;

@@ -47,7 +47,7 @@ const PseudoFs::Node* PseudoFs::Node::child(std::string_view wanted) const {
 }
 
 PseudoFs::PseudoFs(const Exports& exports, const FileHandles& handles, std::uint32_t epoch)
-    : change_(std::uint64_t{epoch} << 32 | exports.generation()) {
+    : change_((std::uint64_t{epoch} << 32) + 2 * std::uint64_t{exports.generation()}) {
   root_.id = handles.file_system_id("/");
   for (const Export& each : exports.all()) make(each.path(), handles).mounted = &each;
   note_entries(root_);

@@ -48,7 +48,8 @@ class PseudoFs {
   static const Node* export_above(const Node& node);
   // The names that lead from a node down to one below it.
   static std::vector<std::string_view> way(const Node& from, const Node& to);
-  // Rises whenever the exports are replaced: with the same paths others may be open to a client.
+  // Rises whenever the exports are replaced, by two or more: with the same paths others may be open
+  // to a client.
   std::uint64_t change() const { return change_; }
 
   // File handles of nodes have an export id that no export has.
