@@ -9,10 +9,6 @@
 // one. It is remembered until the client has answered CB_OFFLOAD, by whatever session, or for a
 // lease after its end.
 //
-// A copy from another server is one of them from its beginning: its COPY waits here for the first
-// piece, or where it is synchronous, for the end (answerable(), answer()). So a source that hangs
-// holds nothing but its own copy.
-//
 // Thread: begin(), status(), cancel(), wait(), answerable(), answer() and give_up() any; the copies
 // themselves the loop of Callbacks.
 #pragma once
@@ -25,44 +21,14 @@
 
 #include "base/brief_mutex.h"
 #include "nfs/v4/callback/callbacks.h"
-#include "nfs/v4/ops/copy_source.h"
-#include "nfs/v4/ops/file_copy.h"
+#include "nfs/v4/ops/offloaded_copy.h"
 
 namespace stag::nfs::nfs4 {
 
-// One COPY moves so many bytes at most before it is answered; the client asks for the rest.
-inline constexpr std::uint64_t kLargestAnswer = 64 << 20;
-
-// What COPY leaves to go on.
-struct OffloadedCopy {
-  FileCopy copy;
-  std::shared_ptr<const Exports> exports;  // that its objects are of
-  // The COPY's, by which the exports admit the next pieces.
-  rpc::Origin origin;
-  rpc::Caller caller;
-  state::LifePtr life;
-  state::SlotRef asked_by;
-  // What allows it, checked between any two pieces.
-  v4::stateid4 from_stateid, to_stateid;
-  std::uint64_t verifier = 0;          // of what it writes
-  state::FileChange change;            // of the file it writes, from the COPY on
-  std::optional<CopySource> source{};  // instead of `from_stateid`
-};
-
 class Offloads {
  public:
-  struct Progress {
-    std::uint64_t count = 0;                 // bytes
-    std::optional<v4::nfsstat4> complete{};  // how it ended
-  };
-
-  // What the COPY of a copy from another server says.
-  struct Answer {
-    std::uint64_t count = 0;  // bytes
-    vfs::Stability committed = vfs::Stability::Unstable;
-    v4::nfsstat4 status = v4::NFS4_OK;
-    bool goes_on = false;
-  };
+  using Progress = OffloadProgress;
+  using Answer = OffloadAnswer;
 
   // `callbacks` and `sources` outlive it. Null: nothing is copied from other servers.
   Offloads(SharedState& shared, Callbacks& callbacks, SourceServers* sources);
