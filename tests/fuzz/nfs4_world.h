@@ -150,7 +150,7 @@ class Nfs4World {
     for (auto& origin : origins_) origin = std::make_shared<rpc::Origin>();
     for (std::size_t i = 0; i < origins_.size(); ++i) connect(i);
     callbacks_.emplace(shared_, loop_, nullptr);
-    offloads_.emplace(shared_, *callbacks_);
+    offloads_.emplace(shared_, *callbacks_, nullptr);
   }
   // Everything comes to an end: leases, courtesy, callbacks.
   ~Nfs4World() {
