@@ -121,6 +121,11 @@ class LockTable {
   // The grants since the last call, in order.
   std::vector<Grant> take_grants() { return std::exchange(granted_, {}); }
 
+  // Whether there is anything of this file: a lock, a share, a waiter, an unsettled grant.
+  bool concerns(const FileKey& file) const {
+    const auto found = files_.find(file);
+    return found != files_.end() && found->second.size() != 0;
+  }
   std::vector<Held> held(const FileKey& file) const;
   // For a listing: the files that anything is of, and how much each client has.
   std::vector<FileKey> files() const;

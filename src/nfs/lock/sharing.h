@@ -41,6 +41,7 @@ class Sharing final : public state::OutsideLocks {
   std::optional<state::ConflictingLock> conflict(const FileKey& file, const Range& range,
                                                  bool exclusive) const override;
   bool share_conflict(const FileKey& file, std::uint32_t access, std::uint32_t deny) const override;
+  bool concerns(const FileKey& file) const override { return table_.concerns(file); }
   void freed(const FileKey* file) override { recheck_(file); }
 
  private:

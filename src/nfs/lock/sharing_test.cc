@@ -30,9 +30,19 @@ class Nfs4AndNlm : public ::testing::Test {
     open_ = world_.open(v4_, 1).stateid;
   }
 
-  static LockRequest request(Range range, bool exclusive, const char* host = "host") {
-    return {World::file(1), std::make_shared<Owner>(Owner{{"192.0.2.9", host}, "oh", 1}), range,
+  static LockRequest request(Range range, bool exclusive, const char* host = "host",
+                             std::uint64_t file = 1) {
+    return {World::file(file), std::make_shared<Owner>(Owner{{"192.0.2.9", host}, "oh", 1}), range,
             exclusive};
+  }
+  nlm4_stats nlm_of(std::uint64_t file) {
+    return manager_.lock({request({}, kExclusive, "host", file), false, false, 0, {}}, world_.now);
+  }
+  state::StateidResult delegate(std::uint64_t file) {
+    return world_.files.delegate({World::file(file), state::DelegationType::Write, {}}, v4_.life);
+  }
+  void give_back(const state::Stateid& delegation, std::uint64_t file = 1) {
+    EXPECT_EQ(world_.files.return_delegation(World::file(file), delegation, *v4_.life), Status::Ok);
   }
   nlm4_stats nlm(Range range, bool exclusive, bool block = false, const char* host = "host") {
     return manager_.lock({request(range, exclusive, host), block, false, 0, {}}, world_.now);
@@ -197,6 +207,43 @@ TEST_F(Nfs4AndNlm, a_DOS_share_recalls_delegations_and_is_denied_until_they_are_
   EXPECT_EQ(share(state::kShareRead, 0), NLM4_GRANTED);
 }
 
+TEST_F(Nfs4AndNlm, files_are_delegated_on_which_NLM_keeps_nothing) {
+  ASSERT_EQ(nlm({10, 19}, kShared), NLM4_GRANTED);
+  EXPECT_EQ(delegate(1).status, Status::Denied);
+  EXPECT_EQ(delegate(2).status, Status::Ok);
+  nlm_unlock({10, 19});
+  ASSERT_EQ(share(state::kShareRead, 0), NLM4_GRANTED);
+  ASSERT_EQ(nlm_of(3), NLM4_GRANTED);
+  EXPECT_EQ(delegate(1).status, Status::Denied) << "a share is something, too";
+  const LockRequest asked = request({}, true);
+  manager_.unshare(asked.file, *asked.owner);
+  const state::StateidResult made = delegate(1);
+  ASSERT_EQ(made.status, Status::Ok);
+  EXPECT_EQ(nlm({10, 19}, kExclusive), NLM4_DENIED);
+  give_back(made.stateid);
+  EXPECT_EQ(delegate(1).status, Status::Ok) << "nobody waits, and nothing is kept of a denial";
+}
+
+TEST_F(Nfs4AndNlm, a_request_that_waits_in_NLM_keeps_its_file_from_being_delegated) {
+  const state::LockResult held = world_.lock(v4_, 1, open_, {10, 19}, kExclusive);
+  ASSERT_EQ(nlm({10, 19}, kExclusive, true), NLM4_BLOCKED);
+  EXPECT_EQ(delegate(1).status, Status::Denied);
+  EXPECT_EQ(delegate(2).status, Status::Ok);
+  world_.files.unlock(World::file(1), held.stateid, {10, 19}, *v4_.life);
+  ASSERT_EQ(granted_.size(), 1u);
+  EXPECT_EQ(delegate(1).status, Status::Denied) << "it has the lock";
+  manager_.settle(granted_[0], false);
+  EXPECT_EQ(delegate(1).status, Status::Ok);
+}
+
+TEST_F(Nfs4AndNlm, a_request_of_NLM_waits_until_a_delegation_is_given_back_and_no_other_one_is) {
+  const state::StateidResult made = delegate(1);
+  ASSERT_EQ(nlm({10, 19}, kExclusive, true), NLM4_BLOCKED);
+  give_back(made.stateid);
+  EXPECT_EQ(granted_.size(), 1u);
+  EXPECT_EQ(delegate(1).status, Status::Denied);
+}
+
 TEST_F(Nfs4AndNlm, a_DOS_share_keeps_opens_of_version_4_out) {
   world_.files.close(World::file(1), open_, *v4_.life);
   ASSERT_EQ(share(state::kShareRead, state::kShareWrite), NLM4_GRANTED);
@@ -243,6 +290,39 @@ TEST_F(Nfs4AndNlm, never_lock_the_same_byte_at_once_from_two_threads) {
   }
   other.join();
   EXPECT_FALSE(both);
+}
+
+// Who has a delegation keeps locks to himself. A lock elsewhere has version 4 look at those of the
+// file; without it at none, most of the time.
+TEST_F(Nfs4AndNlm, never_lock_and_delegate_the_same_file_at_once_from_two_threads) {
+  constexpr int kRounds = 2000;
+  for (const bool elsewhere : {false, true}) {
+    if (elsewhere) {
+      ASSERT_EQ(nlm_of(2), NLM4_GRANTED);
+    }
+    std::atomic<int> holders{0};
+    std::atomic<bool> both{false};
+    const auto held = [&] {
+      if (holders.fetch_add(1) != 0) both = true;
+      std::this_thread::yield();
+      holders.fetch_sub(1);
+    };
+    std::thread other([&] {
+      for (int i = 0; i < kRounds; ++i) {
+        if (nlm({5, 5}, kExclusive) != NLM4_GRANTED) continue;
+        held();
+        nlm_unlock({5, 5});
+      }
+    });
+    for (int i = 0; i < kRounds; ++i) {
+      const state::StateidResult made = delegate(1);
+      if (made.status != Status::Ok) continue;
+      held();
+      give_back(made.stateid);
+    }
+    other.join();
+    EXPECT_FALSE(both) << elsewhere;
+  }
 }
 
 }  // namespace

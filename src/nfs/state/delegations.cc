@@ -191,11 +191,13 @@ StateidResult Files::delegate(const DelegateArgs& args, const LifePtr& life) {
 StateidResult Files::delegate_asking(const DelegateArgs& args, const LifePtr& life) {
   if (!args.reclaim && grace()) return {Status::Grace, {}};
   if (auto delegated = delegate_if(args, life, false)) return *delegated;
-  // What the others keep on this file is not looked for, but where a client had it before.
-  if (!args.reclaim) return {Status::Denied, {}};
+  // Until it is given nobody adds anything there; who does so later meets it, and has it recalled.
   const OutsideLock lock(*outside_);
-  if (outside_->conflict(args.file, Range{}, args.type == DelegationType::Write))
+  if (!args.reclaim) {
+    if (outside_->concerns(args.file)) return {Status::Denied, {}};
+  } else if (outside_->conflict(args.file, Range{}, args.type == DelegationType::Write)) {
     return {Status::ReclaimConflict, {}};
+  }
   return *delegate_if(args, life, true);
 }
 

@@ -255,24 +255,29 @@ class Others final : public OutsideLocks {
     return ConflictingLock{range, false, 0, {}};
   }
   bool share_conflict(const FileKey&, std::uint32_t, std::uint32_t) const override { return false; }
+  bool concerns(const FileKey& file) const override { return file == locked; }
   void freed(const FileKey*) override { ++times_freed; }
   int times_freed = 0;
   FileKey locked = World::file(99);  // by somebody who reads
 };
 
-TEST_F(Nfs4StateDelegations, are_not_given_while_others_keep_locks_and_these_hear_of_returns) {
+TEST_F(Nfs4StateDelegations, are_not_given_of_what_others_have_locked_and_these_hear_of_returns) {
   const Stateid stateid = delegate(a, DelegationType::Read).stateid;
   const Stateid another =
       world.files.delegate({World::file(2), DelegationType::Read, {}}, a.life).stateid;
   Others others;
   world.files.share_with(&others);
-  EXPECT_EQ(delegate(b, DelegationType::Read).status, Status::Denied);
+  EXPECT_EQ(delegate(b, DelegationType::Read).status, Status::Ok) << "they locked another file";
+  others.locked = World::file(3);
+  EXPECT_EQ(world.files.delegate({World::file(3), DelegationType::Read, {}}, b.life).status,
+            Status::Denied);
   world.files.return_delegation(file, stateid, *a.life);
   EXPECT_EQ(others.times_freed, 1);
   world.files.revoke_delegation(another);
   EXPECT_EQ(others.times_freed, 2);
   world.files.stop_sharing_with(others);
-  EXPECT_EQ(delegate(b, DelegationType::Read).status, Status::Ok);
+  EXPECT_EQ(world.files.delegate({World::file(3), DelegationType::Read, {}}, b.life).status,
+            Status::Ok);
 }
 
 TEST_F(Nfs4StateDelegations, that_are_reclaimed_conflict_with_what_others_have_of_the_file) {

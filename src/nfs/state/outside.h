@@ -29,13 +29,15 @@ class OutsideLocks {
   // Whether it holds anything, or is about to; and whether somebody waits there.
   virtual bool any() const = 0;
   virtual bool waiting() const = 0;
-  // Its mutex, which the next two are called with.
+  // Its mutex, which the next three are called with.
   virtual void lock() = 0;
   virtual void unlock() = 0;
   virtual std::optional<ConflictingLock> conflict(const FileKey& file, const Range& range,
                                                   bool exclusive) const = 0;
   virtual bool share_conflict(const FileKey& file, std::uint32_t access,
                               std::uint32_t deny) const = 0;
+  // Whether it keeps anything of this file, or somebody waits for that. In constant time.
+  virtual bool concerns(const FileKey& file) const = 0;
   // Version 4 holds less: of one file, or (null) of any. Without any lock.
   virtual void freed(const FileKey* file) = 0;
 };

@@ -17,8 +17,8 @@ class OutsideTable final : public OutsideLocks {
   explicit OutsideTable(Files& files) : files_(files) { files_.share_with(this); }
   ~OutsideTable() override { files_.stop_sharing_with(*this); }
 
-  // Runs in any(), after it has looked: what comes in between there is of interest. Set before
-  // there are threads.
+  // Runs in any() and concerns(), after they have looked: what comes in between there is of
+  // interest. Set before there are threads.
   void after_each_look(std::function<void()> meanwhile) { meanwhile_ = std::move(meanwhile); }
 
   Verdict add(const FileKey& file, const Range& range) {
@@ -52,6 +52,12 @@ class OutsideTable final : public OutsideLocks {
     return std::nullopt;
   }
   bool share_conflict(const FileKey&, std::uint32_t, std::uint32_t) const override { return false; }
+  bool concerns(const FileKey& file) const override {
+    const bool seen =
+        std::any_of(held_.begin(), held_.end(), [&](const auto& one) { return one.first == file; });
+    if (meanwhile_) meanwhile_();
+    return seen;
+  }
   void freed(const FileKey*) override { ++told; }
 
   std::atomic<bool> waits{false};
