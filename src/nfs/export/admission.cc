@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "base/completion.h"
 #include "base/reason.h"
+#include "rpc/connection.h"
 
 namespace stag::nfs {
 
@@ -74,15 +76,64 @@ Task<Admission::Permitted> Admission::permit_in_time(const ExportObject& object,
   if (const auto refused = co_await refusal_of(object, intent)) co_return Failure{*refused};
   const state::FileKey file = object.key();
   for (int i = 0; i < kLooks; ++i) {
-    state::Permit permit = server_.gate->access(file, intent.touch);
-    if (permit.granted()) co_return std::move(permit.change);
-    if (permit.kind == state::Verdict::Kind::Refused) co_return Failure{vfs::Status::Access};
-    if (permit.kind == state::Verdict::Kind::Lapsed) server_.gate->end_lapsed(permit.who);
-    if (permit.kind == state::Verdict::Kind::Recall) server_.gate->recall(file, intent.touch);
+    if (auto permitted = permit_now(file, intent.touch)) co_return *std::move(permitted);
     // Most often that is done by now.
     if (i > 0) co_await sleep_for(*object.loop, kLook);
   }
+  if (deferral_ != nullptr) co_return co_await permit_late(object, intent.touch);
   co_return Failure{vfs::Status::Delay};
+}
+
+// nullopt: somebody is in the way, who makes way.
+std::optional<Admission::Permitted> Admission::permit_now(const state::FileKey& file,
+                                                          state::Touch touch) const {
+  state::Permit permit = server_.gate->access(file, touch);
+  switch (permit.kind) {
+    case state::Verdict::Kind::Granted:
+      return Permitted(std::move(permit.change));
+    case state::Verdict::Kind::Refused:
+      return Permitted(Failure{vfs::Status::Access});
+    case state::Verdict::Kind::Lapsed:
+      server_.gate->end_lapsed(permit.who);
+      break;
+    case state::Verdict::Kind::Recall:
+      server_.gate->recall(file, touch);
+      break;
+  }
+  return std::nullopt;
+}
+
+// Looks less often: who has not made way within a second takes long.
+Task<Admission::Permitted> Admission::permit_late(const ExportObject& object,
+                                                  state::Touch touch) const {
+  constexpr Duration kLook = std::chrono::milliseconds(200);
+  const state::FileKey file = object.key();
+  const auto place = server_.deferred->enter(call_.origin());
+  const TimePoint until = call_.loop().now() + server_.gate->makes_way_within();
+  while (place && call_.loop().now() < until) {
+    const bool up = co_await stays_up_for(kLook);
+    if (!up) {
+      deferral_->abandon();
+      break;
+    }
+    if (auto permitted = permit_now(file, touch)) co_return *std::move(permitted);
+  }
+  co_return Failure{vfs::Status::Delay};
+}
+
+// False as soon as the connection of the Call is gone.
+Task<bool> Admission::stays_up_for(Duration time) const {
+  Loop& loop = call_.loop();
+  const auto over = std::make_shared<Completion<bool>>();
+  const auto complete = [over](bool up) {
+    if (!over->completed()) over->complete(up);
+  };
+  rpc::Connection::Watch watch;
+  const bool up = watch.start(*call_.connection(),
+                              [&loop, complete] { loop.post([complete] { complete(false); }); });
+  if (!up) co_return false;
+  const Timer timer = loop.after(time, [complete] { complete(true); });
+  co_return co_await *over;
 }
 
 Task<std::optional<vfs::Status>> Admission::refused_create(const ExportObject& directory,

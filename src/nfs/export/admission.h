@@ -44,11 +44,31 @@ struct ExportObject {
   bool read_only() const { return options->read_only; }
 };
 
+// Of a Call that may be answered late (nfs/export/deferred_calls.h).
+class Deferral {
+ public:
+  // Its connection went down while it waited: nothing was done, and nobody would get an answer.
+  void abandon() { abandoned_ = true; }
+  // Of procedures that have come to an end. A Call that is sent again runs as a new one where this
+  // one was abandoned.
+  template <class Results>
+  Result<Results, rpc::CallRefusal> answer(Results results) const {
+    if (!abandoned_) return results;
+    rpc::CallRefusal refusal;
+    refusal.drop = true;
+    return Failure{refusal};
+  }
+
+ private:
+  bool abandoned_ = false;
+};
+
 class Admission {
  public:
-  // Takes the exports as they are now, for the whole Call. `server` and `call` outlive it.
-  Admission(const ServerContext& server, const rpc::CallContext& call)
-      : server_(server), call_(call), exports_(server.exports.current()) {}
+  // Takes the exports as they are now, for the whole Call. All that it is given outlives it.
+  // `deferral`: what is in the way of the Call is waited for, as long as it may be; null: a second.
+  Admission(const ServerContext& server, const rpc::CallContext& call, Deferral* deferral = nullptr)
+      : server_(server), call_(call), deferral_(deferral), exports_(server.exports.current()) {}
 
   const rpc::CallContext& call() const { return call_; }
   const ServerContext& server() const { return server_; }
@@ -77,7 +97,7 @@ class Admission {
 
   // What an operation of versions 2 and 3 does is a change until this ends; or it is refused with
   // Access, with what the store has against it where somebody else is in the way, or with Delay
-  // after a second in which he did not make way. What `intent` refers to outlives the Eventual.
+  // when he did not make way in time. What `intent` refers to outlives the Eventual.
   using Permitted = Result<state::FileChange, vfs::Status>;
   Eventual<Permitted> permit(const ExportObject& object, const Intent& intent) const;
   // Whether somebody may have something against an operation at all. Of READ nothing else is to be
@@ -105,9 +125,13 @@ class Admission {
   Task<std::optional<vfs::Status>> refused_name(const ExportObject& directory,
                                                 std::string_view name, const Intent& intent) const;
   Task<Permitted> permit_in_time(const ExportObject& object, Intent intent) const;
+  Task<Permitted> permit_late(const ExportObject& object, state::Touch touch) const;
+  std::optional<Permitted> permit_now(const state::FileKey& file, state::Touch touch) const;
+  Task<bool> stays_up_for(Duration time) const;
 
   const ServerContext& server_;
   const rpc::CallContext& call_;
+  Deferral* const deferral_;
   std::shared_ptr<const Exports> exports_;
 };
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "nfs/export/deferred_calls.h"
 #include "nfs/export/export_table.h"
 #include "nfs/export/file_handle.h"
 #include "nfs/export/local_locks.h"
@@ -23,6 +24,7 @@ struct ServerContext {
   ExportTable exports;
   // What clients of version 4 have against what others want to do.
   const std::unique_ptr<state::Gate> gate = std::make_unique<state::Gate>();
+  const std::unique_ptr<DeferredCalls> deferred = std::make_unique<DeferredCalls>();
   // What all clients have locked, as programs of this machine see it.
   const std::unique_ptr<LocalLockTable> local_locks = std::make_unique<LocalLockTable>();
 

@@ -8,6 +8,7 @@
 #include "nfs/export/server_context.h"
 #include "nfs/proto/nfs2.h"
 #include "nfs/proto/nfsacl.h"
+#include "rpc/connection.h"
 #include "testing/nfs/server_fixture.h"
 #include "testing/nfs/state_world.h"
 
@@ -16,6 +17,7 @@ namespace {
 
 class NfsGate : public testing::NfsServerTest {
  protected:
+  static constexpr Duration kMakesWayWithin = std::chrono::seconds(100);
   NfsGate() {
     file_ = create(root(), "file");
     key_ = key_of(file_);
@@ -27,7 +29,7 @@ class NfsGate : public testing::NfsServerTest {
     return {nfs_.exports()->find(opened->export_id)->store, opened->object};
   }
   void guard(state::Gate::EndLapsed end_lapsed) {
-    nfs_.context().gate->guard(world_.files, std::move(end_lapsed));
+    nfs_.context().gate->guard(world_.files, std::move(end_lapsed), {}, kMakesWayWithin);
   }
   void end(state::ClientId client) {
     const state::LifePtr ended = world_.clients.end(client, true);
@@ -287,8 +289,113 @@ TEST_F(NfsGateDelegations, that_are_given_back_in_time_refuse_nothing) {
   EXPECT_EQ(recalled_.size(), 3u);
 }
 
-// RFC 1094 has no status for "later".
-TEST_F(NfsGateDelegations, are_recalled_by_version_2) {
+// RFC 1094 has no status for "later": who does not make way within a second is waited for, as long
+// as the connection is there that the answer goes to.
+class NfsGateVersion2 : public NfsGateDelegations {
+ protected:
+  NfsGateVersion2() {
+    connect();
+    top_ = call<mount3::MOUNTPROC1_MNT>("/data").directory();
+    file2_ = call<v2::NFSPROC_LOOKUP>({top_, "file"}).diropok().file;
+  }
+  void connect() { channel_.origin().connection = std::make_shared<rpc::Connection>(); }
+  static v2::sattr mode2(std::uint32_t bits) {
+    constexpr std::uint32_t kLeave = 0xffffffff;
+    return {bits, kLeave, kLeave, kLeave, {kLeave, kLeave}, {kLeave, kLeave}};
+  }
+  auto start_to_set_mode() { return start<v2::NFSPROC_SETATTR>({file2_, mode2(0600)}); }
+  template <class P>
+  typename P::Results expect_to_wait(const typename P::Args& args) {
+    const state::Stateid delegation = delegate(file_);
+    const auto results = start<P>(args);
+    loop_.pass(kMakesWayWithin - std::chrono::seconds(1));
+    EXPECT_FALSE(results->has_value()) << "procedure " << P::number;
+    give_back(key_, delegation);
+    loop_.pass(std::chrono::milliseconds(200));
+    EXPECT_TRUE(results->has_value()) << "procedure " << P::number;
+    return results->value_or(typename P::Results{});
+  }
+
+  v2::fhandle top_, file2_;
+};
+
+TEST_F(NfsGateVersion2, waits_until_delegations_are_given_back) {
+  EXPECT_EQ(expect_to_wait<v2::NFSPROC_SETATTR>({file2_, mode2(0600)}).status, v2::NFS_OK);
+  EXPECT_EQ(
+      expect_to_wait<v2::NFSPROC_WRITE>({file2_, 0, 0, 0, Rope::copy_of(bytes_of("text"))}).status,
+      v2::NFS_OK);
+  EXPECT_EQ(expect_to_wait<v2::NFSPROC_LINK>({file2_, {top_, "link"}}), v2::NFS_OK);
+  EXPECT_EQ(expect_to_wait<v2::NFSPROC_RENAME>({{top_, "file"}, {top_, "new"}}), v2::NFS_OK);
+  EXPECT_EQ(expect_to_wait<v2::NFSPROC_REMOVE>({top_, "link"}), v2::NFS_OK);
+  const std::vector<nfsacl::aclent> list{{nfsacl::ACL_USER_OBJ, 0, 6},
+                                         {nfsacl::ACL_GROUP_OBJ, 0, 4},
+                                         {nfsacl::ACL_CLASS_OBJ, 0, 4},
+                                         {nfsacl::ACL_OTHER_OBJ, 0, 0}};
+  const nfsacl::secattr acls{nfsacl::NFS_ACL | nfsacl::NFS_ACLCNT, 4, list, 0, {}};
+  EXPECT_EQ(expect_to_wait<nfsacl::ACLPROC2_SETACL>({file2_, acls}).status, v2::NFS_OK);
+}
+
+TEST_F(NfsGateVersion2, waits_no_longer_than_anybody_may_be_in_the_way) {
+  const state::Stateid delegation = delegate(file_);
+  const TimePoint begin = loop_.now();
+  EXPECT_EQ(call<v2::NFSPROC_SETATTR>({file2_, mode2(0600)}).status, v2::NFSERR_IO);
+  EXPECT_GE(loop_.now() - begin, kMakesWayWithin);
+  EXPECT_LE(loop_.now() - begin, kMakesWayWithin + std::chrono::seconds(2));
+  EXPECT_EQ(recalled_, std::vector{delegation});
+}
+
+TEST_F(NfsGateVersion2, has_few_calls_of_a_connection_wait_and_does_the_others) {
+  const v3::nfs_fh3 other = create(root(), "other");
+  const state::Stateid delegation = delegate(file_);
+  std::vector<decltype(start_to_set_mode())> calls;
+  for (int i = 0; i < 10; ++i) calls.push_back(start_to_set_mode());
+  loop_.pass(std::chrono::seconds(2));
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    ASSERT_EQ(calls[i]->has_value(), i >= 8) << i;
+    if (i >= 8) {
+      EXPECT_EQ((*calls[i])->status, v2::NFSERR_IO);
+    }
+  }
+  EXPECT_EQ(call<v2::NFSPROC_LOOKUP>({top_, "other"}).status, v2::NFS_OK);
+  EXPECT_EQ(write(other, 0, "text").status, v3::NFS3_OK);
+  give_back(key_, delegation);
+  loop_.pass(std::chrono::milliseconds(200));
+  for (std::size_t i = 0; i < 8; ++i) {
+    ASSERT_TRUE(calls[i]->has_value()) << i;
+    EXPECT_EQ((*calls[i])->status, v2::NFS_OK);
+  }
+  EXPECT_EQ(expect_to_wait<v2::NFSPROC_SETATTR>({file2_, mode2(0600)}).status, v2::NFS_OK);
+}
+
+TEST_F(NfsGateVersion2, waits_for_nothing_when_its_connection_is_gone_and_answers_nothing) {
+  const state::Stateid delegation = delegate(file_);
+  const auto removing = start<v2::NFSPROC_REMOVE>({top_, "file"});
+  loop_.pass(std::chrono::seconds(10));
+  EXPECT_EQ(server_.active_calls(), 1u);
+  channel_.origin().connection->end();
+  loop_.drain();
+  EXPECT_EQ(server_.active_calls(), 0u);
+  EXPECT_FALSE(removing->has_value()) << "sent again, it runs";
+  connect();
+  const auto again = start<v2::NFSPROC_REMOVE>({top_, "file"});
+  give_back(key_, delegation);
+  loop_.pass(std::chrono::seconds(1));
+  ASSERT_TRUE(again->has_value());
+  EXPECT_EQ(**again, v2::NFS_OK);
+}
+
+TEST_F(NfsGateVersion2, waits_for_the_end_of_a_client_that_lapsed) {
+  open_denying(state::kShareBoth);
+  let_lapse();
+  guard([&](state::ClientId client) {
+    if (loop_.now() > TimePoint(std::chrono::hours(1)) + std::chrono::seconds(50)) end(client);
+  });
+  EXPECT_EQ(call<v2::NFSPROC_READ>({file2_, 0, 10, 0}).status, v2::NFS_OK);
+  EXPECT_TRUE(client_.life->ended());
+}
+
+// Where nobody could say that it has gone.
+TEST_F(NfsGateDelegations, are_recalled_by_version_2_without_a_connection) {
   const auto mount2 = call<mount3::MOUNTPROC1_MNT>("/data");
   const v2::fhandle top = mount2.directory();
   const v2::fhandle file = call<v2::NFSPROC_LOOKUP>({top, "file"}).diropok().file;

@@ -17,16 +17,20 @@ class Gate {
  public:
   using EndLapsed = UniqueFunction<void(ClientId)>;
   // `files` until open(). `end_lapsed` as of Verdict::Kind::Lapsed, at once or later.
-  void guard(Files& files, EndLapsed end_lapsed, UniqueFunction<void()> exports_replaced = {}) {
+  // `makes_way_within`: for how long somebody may be in the way who was asked to make way.
+  void guard(Files& files, EndLapsed end_lapsed, UniqueFunction<void()> exports_replaced = {},
+             Duration makes_way_within = Duration::zero()) {
     files_ = &files;
     end_lapsed_ = std::move(end_lapsed);
     exports_replaced_ = std::move(exports_replaced);
+    makes_way_within_ = makes_way_within;
   }
   void open() {
     files_ = nullptr;
     exports_replaced_ = {};
   }
   Files* files() const { return files_; }
+  Duration makes_way_within() const { return makes_way_within_; }
 
   // False: nothing can be refused.
   bool guarded() const { return files_ != nullptr && files_->guarded(); }
@@ -44,6 +48,7 @@ class Gate {
 
  private:
   Files* files_ = nullptr;
+  Duration makes_way_within_{};
   EndLapsed end_lapsed_;
   UniqueFunction<void()> exports_replaced_;
 };

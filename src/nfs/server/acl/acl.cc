@@ -241,12 +241,22 @@ void add(rpc::Program& program, const ServerContext& server) {
   });
 }
 
+// As all of version 2 that changes something: there is no status for "later".
+Task<Result<ATTR2res, rpc::CallRefusal>> setacl2_late(const ServerContext& server,
+                                                      rpc::CallContext& call, SETACL2args args) {
+  Deferral deferral;
+  ATTR2res results = co_await setacl2(Admission(server, call, &deferral), std::move(args));
+  co_return deferral.answer(std::move(results));
+}
+
 }  // namespace
 
 rpc::Program program2(const ServerContext& server) {
   rpc::Program program(NFS_ACL_PROGRAM, NFS_ACL_V2, ulb::nfsacl());
   add<ACLPROC2_GETACL, getacl2>(program, server);
-  add<ACLPROC2_SETACL, setacl2>(program, server);
+  program.add<ACLPROC2_SETACL>([&server](rpc::CallContext& call, SETACL2args args) {
+    return setacl2_late(server, call, std::move(args));
+  });
   add<ACLPROC2_GETATTR, getattr2>(program, server);
   add<ACLPROC2_ACCESS, access2>(program, server);
   return program;

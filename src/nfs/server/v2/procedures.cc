@@ -8,10 +8,20 @@ namespace stag::nfs::nfs2 {
 namespace {
 
 template <class P, auto procedure>
+Task<Result<typename P::Results, rpc::CallRefusal>> run(const ServerContext& server,
+                                                        Cookies& cookies, rpc::CallContext& call,
+                                                        typename P::Args args) {
+  Deferral deferral;
+  typename P::Results results =
+      co_await procedure(Request(server, cookies, call, deferral), std::move(args));
+  co_return deferral.answer(std::move(results));
+}
+
+template <class P, auto procedure>
 void add(rpc::Program& program, const ServerContext& server,
          const std::shared_ptr<Cookies>& cookies) {
   program.add<P>([&server, cookies](rpc::CallContext& call, typename P::Args args) {
-    return procedure(Request(server, *cookies, call), std::move(args));
+    return run<P, procedure>(server, *cookies, call, std::move(args));
   });
 }
 

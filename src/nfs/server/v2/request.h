@@ -9,8 +9,10 @@ namespace stag::nfs::nfs2 {
 
 class Request {
  public:
-  Request(const ServerContext& server, Cookies& cookies, const rpc::CallContext& call)
-      : admission_(server, call), cookies_(cookies) {}
+  // Version 2 has no status for "later": what is in the way of the Call is waited for.
+  Request(const ServerContext& server, Cookies& cookies, const rpc::CallContext& call,
+          Deferral& deferral)
+      : admission_(server, call, &deferral), cookies_(cookies) {}
 
   Cookies& cookies() const { return cookies_; }
 

@@ -14,6 +14,9 @@ namespace {
 // How soon a grace period that could not be ended is tried to be ended again.
 constexpr Duration kGraceAgain = std::chrono::seconds(5);
 
+// How long after a lease a delegation has gone that was recalled, or a client that had lapsed.
+constexpr Duration kRevokedAfter = std::chrono::seconds(10);
+
 std::uint32_t epoch_of(const ServerContext& context, const Nfs4Options& options) {
   return options.recovery != nullptr ? options.recovery->epoch()
                                      : static_cast<std::uint32_t>(context.boot_verifier);
@@ -51,7 +54,7 @@ SharedState::SharedState(const ServerContext& context, const Nfs4Options& wanted
         [this](std::uint64_t number, TimePoint now) { finish_grace(number, now); });
   server.gate->guard(
       files, [this](state::ClientId client) { end_lapsed(client, EndedFor::Conflict); },
-      [this] { recall_removed(); });
+      [this] { recall_removed(); }, std::chrono::seconds(wanted.lease_seconds) + kRevokedAfter);
 }
 
 std::uint32_t SharedState::epoch() const {
