@@ -107,6 +107,8 @@ class LocalLockTable final : public state::RangeMirror {
                                                  const state::Range& range, bool exclusive) const;
   // Null: of any file.
   void freed(const state::FileKey* file, const state::Range& range) override;
+  // Whether this file is open: programs see what is locked there.
+  bool is_open(const state::FileKey& file) const { return find(file) != nullptr; }
   // Whether any file is open.
   bool any() const { return open_.load() != 0; }
 

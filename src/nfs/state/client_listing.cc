@@ -30,7 +30,8 @@ ClientInfo info_of(const ClientRecord& client, const ClientShard& shard, TimePoi
   info.sessions = static_cast<std::uint32_t>(client.sessions.size());
   info.states = client.life->states.load(std::memory_order_relaxed);
   info.revoked = client.life->admin_revoked.load(std::memory_order_relaxed) +
-                 client.life->recallable_revoked.load(std::memory_order_relaxed);
+                 client.life->recallable_revoked.load(std::memory_order_relaxed) +
+                 client.life->expired_revoked.load(std::memory_order_relaxed);
   info.callbacks = callbacks_of(client, shard);
   info.idle =
       client.life->running.load(std::memory_order_acquire) != 0 ? Duration() : now - client.renewed;

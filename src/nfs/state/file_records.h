@@ -56,7 +56,7 @@ struct State : Record {
 
   const Type type;
   const std::uint32_t cost;
-  Status revoked = Status::Ok;  // AdminRevoked, DelegRevoked: it holds nothing any more
+  Status revoked = Status::Ok;  // as in StateInfo: it holds nothing any more
   std::uint32_t seqid = 1;
   std::uint32_t place = 0;  // in the StateTable
   std::uint32_t via = 0;    // FileKey::via, of the client that has it

@@ -28,7 +28,14 @@ bool may_conflict(const FileRecord& file, std::uint32_t access, std::uint32_t de
 // Whom a revoked state is counted with.
 std::atomic<std::uint32_t>& revoked_of(const State& state) {
   Life& life = *state.holder->life;
-  return state.revoked == Status::DelegRevoked ? life.recallable_revoked : life.admin_revoked;
+  switch (state.revoked) {
+    case Status::DelegRevoked:
+      return life.recallable_revoked;
+    case Status::Expired:
+      return life.expired_revoked;
+    default:
+      return life.admin_revoked;
+  }
 }
 
 Verdict lapsed(const Life& life) {

@@ -64,7 +64,7 @@ class FileShard {
   LockState* find_lock(std::uint64_t hash, const OpenState& open,
                        const LockOwnerRecord& owner) const;
   // RFC 8881 8.2.4, but for the type; `file` null: of whatever file. `state` is set when Ok or
-  // AdminRevoked.
+  // revoked.
   Status validate(const Stateid& stateid, const Life& life, const FileKey* file,
                   State*& state) const;
   Stateid stateid_of(const State& state) const;

@@ -199,13 +199,19 @@ struct StateInfo {
   std::vector<std::pair<Range, bool>> ranges;             // Lock; true: exclusive
   DelegationType delegation_type = DelegationType::Read;  // Delegation
   bool recalled = false;                                  // Delegation
-  Status revoked = Status::Ok;                            // AdminRevoked, DelegRevoked
+  Status revoked = Status::Ok;                            // AdminRevoked, DelegRevoked, Expired
 };
 
 // A listing of what all clients hold, page by page (nfs/state/listing.h).
 struct StateCursor;
 struct StateFilter;
 class StatePage;
+
+// Byte ranges that a client has locked by one stateid.
+struct LockedFile {
+  FileKey file;
+  Stateid stateid;
+};
 
 // How much a client holds.
 struct HeldCounts {
@@ -339,7 +345,7 @@ class Files {
   bool holds_ranges(const Stateid& stateid) const;
 
   // COPY_NOTIFY: whether this is an open for reading, or locks of one, or a delegation: Openmode,
-  // BadStateid, OldStateid, AdminRevoked, DelegRevoked.
+  // BadStateid, OldStateid, AdminRevoked, DelegRevoked, Expired.
   Status may_read(const FileKey& file, const Stateid& stateid, const Life& life);
   // TEST_STATEID, of one.
   Status test_stateid(const Stateid& stateid, const Life& life);
@@ -351,6 +357,11 @@ class Files {
   // RELEASE_LOCKOWNER), opens the file again, or more were revoked since. BadStateid when there is
   // none.
   Status revoke(const Stateid& stateid);
+  // Where a client has byte ranges.
+  std::vector<LockedFile> locks_of(const Life& life) const;
+  // Takes the byte ranges of a lock stateid from a client that has lapsed, which is not ended for
+  // them: the stateid is Expired as of revoke(). False: it came back, or has none there.
+  bool expire_lock(const Stateid& stateid, const Life& life);
   // Some client lapsed: those who wait elsewhere ask again, and find out whom to end.
   void tell_of_lapse();
   // Everything of a client that Ended, at once. It asks for no memory: nobody would come back to

@@ -36,6 +36,33 @@ TEST_F(Nfs4StateRevoked, stays_with_a_client_that_has_sessions_until_it_is_freed
   EXPECT_EQ(client.life->admin_revoked.load(), 40u);
 }
 
+// RFC 8881 8.4.2: of a client that lapsed, what somebody wants who cannot ask for its end.
+TEST_F(Nfs4StateRevoked, of_locks_of_a_lapsed_client_leaves_it_all_else) {
+  const Stateid open = world.open(client, 1).stateid;
+  const Stateid lock = world.lock(client, 1, open, {0, 9}, true).stateid;
+  const Stateid second = world.lock(client, 1, open, {20, 29}, true, "another").stateid;
+  const Stateid none = world.open(client, 2).stateid;
+  ASSERT_EQ(world.files.locks_of(*client.life).size(), 2u);
+  EXPECT_EQ(world.files.locks_of(*client.life)[0].file, World::file(1));
+  EXPECT_FALSE(world.files.expire_lock(lock, *client.life)) << "it has not lapsed";
+  client.life->phase = Life::Phase::Lapsed;
+  EXPECT_FALSE(world.files.expire_lock(lock, *world.client("another").life)) << "not his";
+  EXPECT_FALSE(world.files.expire_lock(none, *client.life)) << "no lock";
+  EXPECT_TRUE(world.files.expire_lock(lock, *client.life));
+  EXPECT_FALSE(world.files.expire_lock(lock, *client.life));
+  client.life->phase = Life::Phase::Active;
+  EXPECT_EQ(unlock(lock), Status::Expired);
+  EXPECT_EQ(test(lock), Status::Expired);
+  EXPECT_EQ(test(second), Status::Ok);
+  EXPECT_EQ(test(open), Status::Ok);
+  EXPECT_EQ(world.files.locks_of(*client.life).size(), 1u);
+  EXPECT_EQ(world.sequence(client.session, 0, 1).status_flags, 0x10u)
+      << "SEQ4_STATUS_EXPIRED_SOME_STATE_REVOKED";
+  EXPECT_EQ(world.files.free_stateid(lock, *client.life), Status::Ok);
+  EXPECT_EQ(client.life->expired_revoked.load(), 0u);
+  EXPECT_TRUE(world.lock(client, 1, open, {0, 9}, true).verdict.granted());
+}
+
 // RFC 7530 has no FREE_STATEID.
 class Nfs40StateRevoked : public Nfs4StateRevoked {
  protected:

@@ -10,6 +10,7 @@ namespace {
 
 // sr_status_flags (RFC 8881 18.46.2)
 constexpr std::uint32_t kCbPathDown = 0x1;
+constexpr std::uint32_t kExpiredSomeStateRevoked = 0x10;
 constexpr std::uint32_t kAdminStateRevoked = 0x20;
 constexpr std::uint32_t kRecallableStateRevoked = 0x40;
 constexpr std::uint32_t kCbPathDownSession = 0x200;
@@ -38,6 +39,7 @@ void set_limits(Sequenced& result, const Session& session, std::uint32_t flags) 
 std::uint32_t Clients::Impl::status_flags(const Session& session, const ClientShard& shard) {
   std::uint32_t flags = 0;
   const Life& life = *session.client().life;
+  if (life.expired_revoked.load(std::memory_order_relaxed) != 0) flags |= kExpiredSomeStateRevoked;
   if (life.admin_revoked.load(std::memory_order_relaxed) != 0) flags |= kAdminStateRevoked;
   if (life.recallable_revoked.load(std::memory_order_relaxed) != 0)
     flags |= kRecallableStateRevoked;

@@ -54,6 +54,27 @@ Status Files::revoke(const Stateid& stateid) {
   return Status::Ok;
 }
 
+bool Files::expire_lock(const Stateid& stateid, const Life& life) {
+  RemovedRecords removed;
+  FileKey file;
+  std::optional<Range> locked;
+  FileShard& shard = impl_->shard_of(stateid);
+  {
+    const BriefLock lock(shard.mutex);
+    State* const state = shard.find(stateid);
+    if (state == nullptr || state->type != State::Type::Lock || state->revoked != Status::Ok)
+      return false;
+    // It may come back at any moment: from then on the locks are its own again.
+    if (state->holder->life.get() != &life || !life.lapsed()) return false;
+    locked = locked_through(*state);
+    if (!locked) return false;
+    file = state->file->key;
+    shard.revoke(*state, Status::Expired, removed);
+  }
+  freed(&file, locked);
+  return true;
+}
+
 namespace {
 
 // States of a client that are removed under one lock: others use the shard meanwhile.

@@ -166,6 +166,7 @@ struct Life {
   // Stateids that were revoked and not yet freed, by the SEQ4_STATUS flag they raise.
   std::atomic<std::uint32_t> admin_revoked{0};
   std::atomic<std::uint32_t> recallable_revoked{0};
+  std::atomic<std::uint32_t> expired_revoked{0};
   // Had locks when the server went down, or another one whose clients were adopted, as the recovery
   // records say. Set by the protocol layer before its CREATE_SESSION is answered, and before it
   // reclaims: it may have been a client of both servers, and done here long ago.

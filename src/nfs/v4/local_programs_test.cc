@@ -231,16 +231,110 @@ class Nfs4LapsedLocks : public Nfs4LocalLocks {
   }
   ~Nfs4LapsedLocks() override { nfs4_.stop_callbacks(); }
   static constexpr Duration kLease = 90s;
+  std::uint32_t status_flags() {
+    const auto results = compound({sequence()});
+    EXPECT_EQ(results.status, v4::NFS4_OK);
+    return results.resarray.at(0).opsequence().sr_resok4().sr_status_flags;
+  }
+  // The client, back again, learns which stateid it has lost, and locks anew under its open.
+  void expect_lock_expired(const v4::stateid4& stateid) {
+    EXPECT_EQ(status_flags(), v4::SEQ4_STATUS_EXPIRED_SOME_STATE_REVOKED);
+    EXPECT_EQ(unlock(stateid, 0, 10), v4::NFS4ERR_EXPIRED);
+    v4::TEST_STATEID4args both;
+    both.ts_stateids = {file_.stateid, stateid};
+    const auto tested = run({op(v4::OP_TEST_STATEID, &Op::optest_stateid, both)});
+    EXPECT_EQ(tested.resarray.at(0).optest_stateid().tsr_resok4().tsr_status_codes,
+              (std::vector<v4::nfsstat4>{v4::NFS4_OK, v4::NFS4ERR_EXPIRED}));
+    EXPECT_EQ(
+        run({op(v4::OP_FREE_STATEID, &Op::opfree_stateid, v4::FREE_STATEID4args{stateid})}).status,
+        v4::NFS4_OK);
+    EXPECT_EQ(status_flags(), 0u);
+    EXPECT_EQ(lock(0, 10, v4::WRITE_LT).status, v4::NFS4_OK);
+  }
 };
 
+TEST_F(Nfs4LapsedLocks, stay_by_courtesy_while_no_program_opens_their_file) {
+  const v4::LOCK4res locked = lock(0, 10, v4::WRITE_LT);
+  ASSERT_EQ(locked.status, v4::NFS4_OK);
+  loop_.pass(kLease - 2s);
+  EXPECT_EQ(programs_->leases, 0);
+  loop_.pass(kLease);
+  EXPECT_EQ(programs_->kinds, std::vector{vfs::LeaseKind::Write});
+  EXPECT_TRUE(locks().server_has(0, 9, ProgramLocks::Mode::Exclusive));
+  EXPECT_EQ(status_flags(), 0u) << "the client comes back, and has all that it had";
+  loop_.pass(2s);
+  EXPECT_EQ(programs_->leases, 0) << "now it is asked as others are";
+  EXPECT_EQ(unlock(locked.resok4().lock_stateid, 0, 10), v4::NFS4_OK);
+}
+
 // They cannot ask for it as clients do.
-TEST_F(Nfs4LapsedLocks, go_when_the_lease_of_their_client_is_over_though_nobody_calls) {
-  ASSERT_EQ(lock(0, 10, v4::WRITE_LT).status, v4::NFS4_OK);
+TEST_F(Nfs4LapsedLocks, go_when_a_program_opens_their_file_and_nothing_else_does) {
+  const v4::LOCK4res locked = lock(0, 10, v4::WRITE_LT);
+  loop_.pass(kLease + 4s);
+  ASSERT_EQ(locks().open, 1);
+  programs_->want(40s);
+  loop_.drain();
+  EXPECT_EQ(locks().open, 0);
+  EXPECT_EQ(programs_->leases, 0) << "the program goes on";
+  expect_lock_expired(locked.resok4().lock_stateid);
+  loop_.pass(2s);
+  EXPECT_TRUE(locks().server_has(0, 9, ProgramLocks::Mode::Exclusive)) << "of one that came back";
+}
+
+TEST_F(Nfs4LapsedLocks, go_with_the_lease_where_a_program_has_their_file_open) {
+  const v4::LOCK4res locked = lock(0, 10, v4::WRITE_LT);
+  programs_->refusal = vfs::Status::Delay;
   loop_.pass(kLease - 2s);
   EXPECT_EQ(locks().open, 1);
   loop_.pass(4s);
   EXPECT_EQ(locks().open, 0);
-  EXPECT_EQ(compound({sequence()}).status, v4::NFS4ERR_BADSESSION);
+  expect_lock_expired(locked.resok4().lock_stateid);
+}
+
+TEST_F(Nfs4LapsedLocks, stay_where_their_client_comes_back_before_the_program) {
+  ASSERT_EQ(lock(0, 10, v4::WRITE_LT).status, v4::NFS4_OK);
+  loop_.pass(kLease + 4s);
+  EXPECT_EQ(status_flags(), 0u);
+  programs_->want(40s);
+  loop_.drain();
+  EXPECT_EQ(programs_->leases, 0);
+  EXPECT_TRUE(locks().server_has(0, 9, ProgramLocks::Mode::Exclusive));
+  EXPECT_EQ(status_flags(), 0u);
+}
+
+TEST_F(Nfs4LapsedLocks, go_with_their_client_when_somebody_wants_what_it_has) {
+  ASSERT_EQ(lock(0, 10, v4::WRITE_LT).status, v4::NFS4_OK);
+  loop_.pass(kLease + 4s);
+  EXPECT_EQ(programs_->leases, 1);
+  set_up_session("another client");
+  file_.stateid = open(open_args("file", v4::OPEN4_SHARE_ACCESS_BOTH, false)).stateid;
+  EXPECT_EQ(lock(0, 10, v4::WRITE_LT).status, v4::NFS4_OK);
+  loop_.pass(2s);
+  EXPECT_EQ(programs_->leases, 0);
+  EXPECT_TRUE(locks().server_has(0, 9, ProgramLocks::Mode::Exclusive));
+}
+
+TEST_F(Nfs4LapsedLocks, of_several_clients_go_together) {
+  ASSERT_EQ(lock(0, 10, v4::READ_LT).status, v4::NFS4_OK);
+  set_up_session("another client");
+  file_.stateid = open(open_args("file", v4::OPEN4_SHARE_ACCESS_BOTH, false)).stateid;
+  ASSERT_EQ(lock(0, 10, v4::READ_LT).status, v4::NFS4_OK);
+  loop_.pass(kLease + 4s);
+  EXPECT_EQ(programs_->leases, 1);
+  programs_->want(40s);
+  loop_.drain();
+  EXPECT_EQ(locks().open, 0);
+  EXPECT_EQ(status_flags(), v4::SEQ4_STATUS_EXPIRED_SOME_STATE_REVOKED);
+}
+
+TEST_F(Nfs4LapsedLocks, are_let_alone_at_the_end_of_the_server) {
+  ASSERT_EQ(lock(0, 10, v4::WRITE_LT).status, v4::NFS4_OK);
+  bool wound_up = false;
+  nfs4_.wind_up([&] { wound_up = true; });
+  EXPECT_TRUE(wound_up);
+  loop_.pass(kLease + 4s);
+  EXPECT_EQ(programs_->leases, 0);
+  EXPECT_EQ(locks().open, 1);
 }
 
 TEST_F(Nfs4LapsedLocks, are_all_that_takes_the_courtesy_from_their_client) {

@@ -49,6 +49,12 @@ Task<void> stop_and_tell(Callbacks& callbacks, UniqueFunction<void()> done) {
 }  // namespace
 
 void Nfs4Server::wind_up(UniqueFunction<void()> done) {
+  if (lease_timer_ == nullptr) return wind_up_copies(std::move(done));
+  lease_timer_->lapsed_locks().stop(
+      [this, done = std::move(done)]() mutable { wind_up_copies(std::move(done)); });
+}
+
+void Nfs4Server::wind_up_copies(UniqueFunction<void()> done) {
   if (offloads_ == nullptr) return done();
   offloads_->stop([this, done = std::move(done)]() mutable {
     detach(stop_and_tell(*callbacks_, std::move(done)));

@@ -53,14 +53,16 @@ class Nfs4Server {
   void stop_copies_from_servers();
   // No lease runs out any more, either. After the last connection is gone; on the thread of home.
   void stop_callbacks();
-  // Ends the copies that go on and the connections made to clients; `done` runs on home when none
-  // is left. While connections and stores are there.
+  // Ends the copies that go on, what is done about locks of lapsed clients, and the connections
+  // made to clients; `done` runs on home when none is left. While connections and stores are there.
   void wind_up(UniqueFunction<void()> done);
   // The last thing of an orderly end, once all that waits for the Recovery is written: the next
   // start waits for nobody who holds nothing now. After the last Call has ended. Blocking.
   void remove_idle_records() { shared_->remove_idle_records(); }
 
  private:
+  void wind_up_copies(UniqueFunction<void()> done);
+
   std::unique_ptr<SharedState> shared_;
   std::unique_ptr<LeaseTimer> lease_timer_;
   std::unique_ptr<Callbacks> callbacks_;

@@ -1,6 +1,10 @@
 // Locks of the server against local programs, and theirs against it.
 #include <fcntl.h>
 
+#include <cerrno>
+#include <future>
+#include <string>
+
 #include "testing/vfs/posix_backend.h"
 
 namespace stag::vfs {
@@ -99,6 +103,25 @@ TEST_F(PosixLocalLocks, stand_beside_a_lease_for_writing) {
   EXPECT_FALSE(program_locks(F_RDLCK, 0, 1)) << "the lock outlives it";
   server_.reset();
   EXPECT_TRUE(program_locks(F_RDLCK, 0, 1));
+}
+
+TEST_F(PosixLocalLocks, let_a_lease_for_writing_come_later_that_programs_who_open_the_file_break) {
+  ::close(program_);
+  program_ = -1;
+  ASSERT_TRUE(server_locks(LockMode::Exclusive, {0, 9}));
+  std::promise<void> wanted;
+  auto lease = finish(loop_, fs().lease(caller(), file_, LeaseKind::Write,
+                                        [&wanted](Duration) { wanted.set_value(); }));
+  if (!lease && lease.error() == Status::Access) GTEST_SKIP() << "no leases here";
+  ASSERT_TRUE(lease.ok()) << "nobody else has it open";
+  const std::string path = backend_.export_path() / "file";
+  EXPECT_LT(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK), 0);
+  EXPECT_EQ(errno, EWOULDBLOCK);
+  wanted.get_future().wait();
+  ASSERT_TRUE(server_locks(LockMode::None, {0, 9}));
+  lease->reset();
+  program_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  EXPECT_TRUE(program_locks(F_WRLCK, 0, 10));
 }
 
 TEST_F(PosixLocalLocks, are_of_regular_files_only) {

@@ -78,7 +78,7 @@ class Object {
   // Once for each that joined.
   void leave_lease();
   // Open for reading and, if possible, writing, with nobody else's locks on it. A lease for reading
-  // ends by this.
+  // ends by this; one for writing that comes later is on this descriptor, if it is open for that.
   Outcome<SharedDescriptor> open_for_locks();
 
  private:
@@ -105,6 +105,7 @@ class Object {
   mutable std::mutex mutex_;
   std::shared_ptr<KernelLease> lease_;  // null when nobody has joined
   std::size_t joined_ = 0;
+  std::weak_ptr<const Descriptor> for_locks_;  // by leasing_; open for writing
   SharedDescriptor reader_;
   SharedDescriptor writer_;
   SharedMapping mapping_;

@@ -32,9 +32,14 @@ Outcome<SharedDescriptor> Object::prepare_for(LeaseKind kind) {
     close_writer();
     return open_reader();
   }
-  auto opened = open_file(O_RDWR);
-  if (opened) static_cast<void>(close_all_but(*opened));
-  return opened;
+  SharedDescriptor kept = for_locks_.lock();
+  if (kept == nullptr) {
+    auto opened = open_file(O_RDWR);
+    if (!opened) return opened;
+    kept = *std::move(opened);
+  }
+  static_cast<void>(close_all_but(kept));
+  return kept;
 }
 
 // What was open is closed by the caller, without the mutex.
@@ -70,10 +75,14 @@ void Object::leave_lease() {
 Outcome<SharedDescriptor> Object::open_for_locks() {
   std::lock_guard leasing(leasing_);
   if (const auto leased = lease()) {
-    if (leased->kind() == LeaseKind::Write) return leased->descriptor();
+    if (leased->kind() == LeaseKind::Write) {
+      for_locks_ = leased->descriptor();
+      return leased->descriptor();
+    }
     leased->give_up();
   }
   auto opened = open_file(O_RDWR);
+  if (opened) for_locks_ = *opened;
   if (opened || opened.error() == Status::TooManyObjects) return opened;
   return open_file(O_RDONLY);
 }

@@ -4,7 +4,8 @@
 
 namespace stag::nfs::nfs4 {
 
-LeaseTimer::LeaseTimer(SharedState& shared, Loop& home) : shared_(shared), home_(home) {
+LeaseTimer::LeaseTimer(SharedState& shared, Loop& home)
+    : shared_(shared), home_(home), lapsed_locks_(shared, home) {
   shared_.lease_timer.store(this, std::memory_order_release);
   look();
 }
@@ -19,7 +20,7 @@ void LeaseTimer::look() {
 
 bool LeaseTimer::needed() const {
   return shared_.clients.any_confirmed() || shared_.files.untold() ||
-         shared_.options.grace->active();
+         shared_.options.grace->active() || lapsed_locks_.any();
 }
 
 void LeaseTimer::arm() {
@@ -32,6 +33,7 @@ void LeaseTimer::expire() {
   armed_ = false;
   arm();
   shared_.expire(home_.now());
+  lapsed_locks_.look();
 }
 
 }  // namespace stag::nfs::nfs4

@@ -9,6 +9,7 @@
 #include <atomic>
 
 #include "base/loop.h"
+#include "nfs/v4/compound/lapsed_locks.h"
 
 namespace stag::nfs::nfs4 {
 
@@ -22,6 +23,7 @@ class LeaseTimer {
   ~LeaseTimer();
   LeaseTimer(const LeaseTimer&) = delete;
 
+  LapsedLocks& lapsed_locks() { return lapsed_locks_; }
   // There may be a client, or a grace period, since the last look.
   void look();
 
@@ -32,6 +34,7 @@ class LeaseTimer {
 
   SharedState& shared_;
   Loop& home_;
+  LapsedLocks lapsed_locks_;
   Timer timer_;
   std::atomic<bool> armed_{false};
 };

@@ -5,6 +5,8 @@
 
 #include "base/reason.h"
 #include "nfs/state/listing.h"
+#include "nfs/v4/compound/ending.h"
+#include "nfs/v4/compound/lapsed_locks.h"
 #include "nfs/v4/compound/lease_timer.h"
 
 namespace stag::nfs::nfs4 {
@@ -115,7 +117,7 @@ void SharedState::expire(TimePoint now) {
         end_lapsed(over->clientid, over->wanted.load());
     });
   for (const state::LifePtr& life : lapsed)
-    if (keeps_programs_out(*life)) attempt([&] { end_lapsed(life->clientid, EndedFor::Conflict); });
+    if (keeps_programs_out(*life)) attempt([&] { make_way_for_programs(life); });
   if (!lapsed.empty()) files.tell_of_lapse();
 }
 
@@ -156,6 +158,12 @@ bool SharedState::keeps_programs_out(const state::Life& life) const {
   return held.locks != 0;
 }
 
+// Where nobody watches the programs, they would be kept out for a day.
+void SharedState::make_way_for_programs(const state::LifePtr& life) {
+  LapsedLocks* const locks = lapsed_locks.load(std::memory_order_acquire);
+  if (locks == nullptr || !locks->add(life)) end_lapsed(life->clientid, EndedFor::Conflict);
+}
+
 void SharedState::free_state(const state::Life& ended) {
   copy_notices.release(ended);
   files.release(ended);
@@ -194,17 +202,6 @@ void note_end(state::ClientId client, std::string_view address, EndedFor why) no
     trace(Reason::Nfs4CourtesyEnded, address);
   }
 }
-
-// `life->ending` was set, and is so as long as this exists: work that is refused, dropped or fails
-// takes it along.
-struct Ending {
-  explicit Ending(state::LifePtr of) : life(std::move(of)) {}
-  Ending(Ending&&) noexcept = default;
-  ~Ending() {
-    if (life != nullptr) life->ending = false;
-  }
-  state::LifePtr life;
-};
 
 }  // namespace
 

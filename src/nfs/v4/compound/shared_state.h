@@ -48,6 +48,7 @@ struct Nfs4Options {
 };
 
 class Callbacks;
+class LapsedLocks;
 class LeaseTimer;
 class Offloads;
 
@@ -79,6 +80,8 @@ class SharedState {
   UniqueFunction<void()> now_and_then;
   // Null: leases run out when some client calls.
   std::atomic<LeaseTimer*> lease_timer{nullptr};
+  // Null: who lapses with locks that programs of this machine run into is ended at once.
+  std::atomic<LapsedLocks*> lapsed_locks{nullptr};
   // Null: copies are done before they are answered.
   std::atomic<Offloads*> offloads{nullptr};
 
@@ -111,6 +114,8 @@ class SharedState {
   // A client that has just been confirmed, or wants to claim something: whether it may claim what
   // it had before a restart, or at a server whose clients were adopted.
   void admit(state::Life& life) const;
+  // As the records name it; nullopt: it is gone.
+  std::optional<recovery::ClientOwner> owner_of(state::ClientId client) const;
   // NFS4_OK once the client is in the records, so that it may be given something.
   Task<v4::nfsstat4> record(state::Life& life, Loop& loop, const void* asker);
   // It claims nothing any more: perhaps it was the last one.
@@ -124,9 +129,9 @@ class SharedState {
  private:
   void recall_unserved();
   void free_state(const state::Life& ended);
+  void make_way_for_programs(const state::LifePtr& life);
   // Whether it has locks that programs of this machine run into, who cannot ask for its end.
   bool keeps_programs_out(const state::Life& life) const;
-  std::optional<recovery::ClientOwner> owner_of(state::ClientId client) const;
   void completed(const std::optional<recovery::ClientOwner>& owner, TimePoint now);
   void end_recorded(state::Life& life, EndedFor why);
   bool end_now(state::ClientId client, EndedFor why);
