@@ -219,8 +219,11 @@ class Player {
     const Sequenced request =
         world.sequence(actor->client.session, thread_, ++actor->sent[thread_]);
     if (request.kind != Sequenced::Kind::Run) return stage_.replace(number, actor);
-    if (below(4) == 0)
+    const std::uint64_t dice = below(8);
+    if (dice < 2)
       use_any(actor->client);
+    else if (dice == 2)  // of a file that it has closed meanwhile
+      delegate(actor->client, World::file(below(kFiles)), below(2) == 0);
     else
       open_and_use(*actor);
     world.finish(request);
@@ -242,13 +245,17 @@ class Player {
       return result.verdict;
     });
     if (!verdict.granted()) return;
-    const DelegationType type = writes ? DelegationType::Write : DelegationType::Read;
-    const StateidResult given = files_.delegate({file, type, {}}, client.life);
-    if (given.status == Status::Ok) stage_.ledger.given(given.stateid, client.id);
+    const StateidResult given = delegate(client, file, writes);
     read_or_write(client, file, open, writes);
     lock_some(client, number, open, writes);
     if (below(2) == 0) files_.close(file, {0, open.other}, *client.life);
     if (given.status == Status::Ok && below(4) == 0) give_back(file, given.stateid, *client.life);
+  }
+  StateidResult delegate(const testing::Client& client, const FileKey& file, bool to_write) {
+    const DelegationType type = to_write ? DelegationType::Write : DelegationType::Read;
+    const StateidResult given = files_.delegate({file, type, {}}, client.life);
+    if (given.status == Status::Ok) stage_.ledger.given(given.stateid, client.id);
+    return given;
   }
   void read_or_write(const testing::Client& client, const FileKey& file, const Stateid& stateid,
                      bool writes) {
@@ -306,6 +313,8 @@ class Player {
     });
     const bool changes = touch == Touch::Write || touch == Touch::Attributes;
     if (!verdict.granted() || !changes) return;
+    const ActorPtr actor = stage_.actor(below(kActors));
+    EXPECT_NE(delegate(actor->client, file, false).status, Status::Ok) << "it is being changed";
     EXPECT_EQ(files_.wait(file, [] {}), Wait::NoNeed) << "a delegation of what is being changed";
   }
 
