@@ -55,6 +55,11 @@ Task<std::string> run(Suite& suite, Selection selection, Loop& loop, CancelToken
       observer.on_result({one.title, Verdict::skip("dangerous: --dangerous runs it"), 0});
       continue;
     }
+    if (one.slow && !selection.slow) {
+      observer.on_result(
+          {one.title, Verdict::skip("waits for a lease to run out: --slow-cases runs it"), 0});
+      continue;
+    }
     if (!begun) {
       std::string trouble = co_await suite.begin();
       begun = true;

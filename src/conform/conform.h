@@ -53,6 +53,7 @@ struct Case {
   Title title;
   std::string listed{};    // why no client can provoke it; empty: it runs
   bool dangerous = false;  // some servers are known to die of it
+  bool slow = false;       // it waits until a lease has run out
 };
 
 struct Result {
@@ -75,6 +76,7 @@ class Suite {
 struct Selection {
   std::string pattern = "*";  // a shell pattern, matched against Title::full()
   bool dangerous = false;
+  bool slow = false;
 
   bool has(const Case& one) const;
 };

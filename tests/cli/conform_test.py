@@ -2,6 +2,7 @@
 import collections
 import json
 import os
+import re
 import signal
 import socket
 import struct
@@ -48,6 +49,12 @@ def no_entry_is_not_permitted(record):
         return record
     wrong = struct.pack(">I", PERM)
     return record[:28] + wrong + record[32:-4] + wrong
+
+
+def no_credits_asked_for(data):
+    """Of Calls to the client's callback program, in the reverse direction: a request for zero credits."""
+    call = rb"(.{4}\0\0\0\x01).{4}(\0{16}.{4}\0\0\0\0\0\0\0\x02\x40\0\0\0\0\0\0\x01)"
+    return re.sub(call, rb"\1\0\0\0\0\2", data, flags=re.DOTALL)
 
 
 def another_range(data):
@@ -157,6 +164,49 @@ class Conform(harness.Case):
         done = harness.stag("conform", "--filter", "*rdma_vers 2 *", "rpcrdma", url)
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("ERR_VERS 2..2 came", done.stdout)
+
+    def test_a_call_of_the_server_without_a_request_for_credits_fails(self):
+        proxy = Changing(self.version4.rdma_port, lambda buffer: len(buffer) or None, no_credits_asked_for)
+        self.addCleanup(proxy.cut)
+        url = f"nfs://127.0.0.1:{proxy.port}/memory?mountport={self.version4.tcp_port}"
+        done = harness.stag("conform", "--filter", "rpcrdma.callback.CB_RECALL*", "rpcrdma", url)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("the server's Call: a request for zero credits", done.stdout)
+        self.good("conform", "--filter", "rpcrdma.callback.*", "rpcrdma", self.version4.url("/memory"))
+
+    def test_a_client_of_version_4_0_is_called_where_it_listens(self):
+        url = self.version4.tcp("/memory")
+        for where, outcome in ("&callback=127.0.0.1", "pass"), ("", "skipped"):
+            for pattern, count in ("OPEN.NFS4_OK*deleg*", 2), ("RENEW.*delegation*", 1), ("DELEGRETURN.NFS4_OK*", 1):
+                found = self.results("--minor", "0", "--filter", f"nfs4.0.{pattern}", "nfs4", url + where)
+                self.assertEqual([c["outcome"] for c in found["cases"]], [outcome] * count, found["cases"])
+
+    def test_leases_that_run_out_are_waited_for_where_that_is_wanted(self):
+        server = harness.Server(["/memory=memory,no_root_squash"], self.at("state"), ["--grace", "1", "--lease", "10"])
+        for pattern in "*.READ.NFS4ERR_EXPIRED*", "*.DELEGRETURN.NFS4ERR_DELEG_REVOKED*":
+            options = ("--minor", "1", "--filter", pattern)
+            left_out = self.results(*options, "nfs4", server.tcp("/memory"))["cases"]
+            self.assertEqual([c["outcome"] for c in left_out], ["skipped"])
+            self.assertIn("--slow-cases", left_out[0]["detail"])
+            waited_for = self.results("--slow-cases", *options, "nfs4", server.tcp("/memory"))["cases"]
+            self.assertEqual([c["outcome"] for c in waited_for], ["pass"], waited_for)
+        self.assertEqual(server.end(), 0)
+
+    def test_waiting_for_a_lease_is_shown_and_can_be_interrupted(self):
+        url = f"{self.version4.tcp(f'/files/{self.name}')}"
+        shown, terminal = harness.open_terminal(self)
+        arguments = ["conform", "--slow-cases", "--minor", "1", "--filter", "*.READ.NFS4ERR_EXPIRED*", "nfs4", url]
+        command = subprocess.Popen([harness.STAG, *arguments], stdout=subprocess.PIPE, stderr=terminal, text=True)
+        os.close(terminal)
+        text = b""
+        while b"(waits " not in text:
+            text += os.read(shown, 4096)
+        self.assertNotEqual(os.listdir(self.there()), [])
+        command.send_signal(signal.SIGINT)
+        command.communicate(timeout=harness.PATIENCE)
+        os.close(shown)
+        self.assertEqual(command.returncode, 130)
+        self.assertEqual(os.listdir(self.there()), [])
 
     def test_a_server_that_says_nothing_costs_a_time_out(self):
         with socket.create_server(("127.0.0.1", 0)) as silent:

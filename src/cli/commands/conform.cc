@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "cli/commands.h"
+#include "cli/commands/conform_callbacks.h"
 #include "cli/commands/conform_place.h"
 #include "cli/support/escape.h"
 #include "cli/support/output.h"
@@ -43,10 +44,12 @@ class Narrator final : public conform::Observer {
   ~Narrator() { clear(); }
 
   void on_begin(const conform::Title& title) override {
-    if (!terminal_) return;
-    write_error(fmt::format("\r[{}/{}] {}\x1b[K", results_.size() + 1, all_,
-                            title.full().substr(0, kWidth)));
-    drawn_ = true;
+    at_ = title.full().substr(0, kWidth);
+    draw("");
+  }
+  // The case waits for a lease to run out.
+  void on_wait(std::chrono::seconds left) {
+    draw(fmt::format(" (waits {} s at most)", left.count()));
   }
   void on_result(conform::Result result) override {
     const conform::Outcome outcome = result.verdict.outcome;
@@ -65,27 +68,41 @@ class Narrator final : public conform::Observer {
 
  private:
   static constexpr std::size_t kWidth = 100;
+
+  void draw(const std::string& more) {
+    if (!terminal_) return;
+    write_error(fmt::format("\r[{}/{}] {}{}\x1b[K", results_.size() + 1, all_, at_, more));
+    drawn_ = true;
+  }
+
   const bool quiet_, verbose_;
   const std::size_t all_;
   const bool terminal_;
   bool drawn_ = false;
+  std::string at_;
   std::vector<conform::Result> results_;
 };
 
 class Conform final : public Command {
  public:
   About about() const override {
-    return {"conform", "ask a server whether it does what the RFCs say, case by case",
-            "  stag conform nfs4 nfs://server/data?proto=tcp\n"
-            "  stag conform --minor 1 --filter '*.LOCK.*' nfs4 nfs://server/data\n"
-            "  stag conform --junit result.xml --export /data rpcrdma server\n"
-            "  stag conform --list nfs4\n",
-            "SUITE is nfs4 (NFS versions 4.0, 4.1 and 4.2, over RDMA or TCP) or rpcrdma "
-            "(RPC-over-RDMA:\nRFC 8166, 8167 and 8797; what needs files uses version 4.0). The "
-            "cases work in a folder of\ntheir own, which they make in the export and remove in "
-            "the end; they must be allowed to.\nA case passes, fails, or is skipped because the "
-            "server does not offer what the RFC leaves\nto it. Errors that no client can provoke "
-            "are listed with the reason. Exit code 1: a case\nhas failed.\n"};
+    return {
+        "conform", "ask a server whether it does what the RFCs say, case by case",
+        "  stag conform nfs4 nfs://server/data?proto=tcp\n"
+        "  stag conform --minor 1 --filter '*.LOCK.*' nfs4 nfs://server/data\n"
+        "  stag conform --junit result.xml --export /data rpcrdma server\n"
+        "  stag conform --list nfs4\n",
+        "SUITE is nfs4 (NFS versions 4.0, 4.1 and 4.2, over RDMA or TCP) or rpcrdma "
+        "(RPC-over-RDMA:\nRFC 8166, 8167 and 8797; what needs files uses version 4.0). The "
+        "cases work in a folder of\ntheir own, which they make in the export and remove in "
+        "the end; they must be allowed to.\nA case passes, fails, or is skipped because the "
+        "server does not offer what the RFC leaves\nto it. Errors that no client can provoke "
+        "are listed with the reason. Exit code 1: a case\nhas failed. With --slow-cases it also "
+        "asks what "
+        "becomes of leases that run out:\none or two cases of each minor version, each of which "
+        "waits for a lease of the server, and\ntwo at most. What version 4.0 asks of a client it "
+        "asks where the URL says callback=ADDRESS,\nan address of this machine to which the "
+        "server can connect.\n"};
   }
   void declare(Arguments& arguments) override {
     arguments.text(
@@ -96,6 +113,8 @@ class Conform final : public Command {
     arguments.text("--filter", filter_, "GLOB", "only cases with such a name (--list shows them)");
     arguments.flag("--list", list_, "print the cases and do not run them");
     arguments.flag("--dangerous", dangerous_, "run cases that are known to end some servers, too");
+    arguments.flag("--slow-cases", slow_,
+                   "run cases that wait for a lease of the server to run out, too");
     arguments.flag("-v,--verbose", verbose_, "print every case, not failures only");
     arguments.flag("--json", json_, "an object with every case");
     arguments.text("--junit", junit_, "FILE", "write every case to FILE, as JUnit's XML");
@@ -149,8 +168,8 @@ class Conform final : public Command {
     Suites suites;
     for (std::uint32_t minor = 0; minor < kMinors; ++minor)
       if (minor_ == "all" || minor_ == std::to_string(minor))
-        suites.push_back(
-            conform::nfs4::make_suite(channel.get(), nfs4_options(minor, callbacks), run.cancel));
+        suites.push_back(conform::nfs4::make_suite(
+            channel.get(), nfs4_options(run, *url, minor, callbacks), run.cancel));
     std::string where;
     if (channel) where = channel->where();
     const Exit exit = co_await perform(run, suites, std::move(where));
@@ -177,14 +196,24 @@ class Conform final : public Command {
     co_return std::nullopt;
   }
 
-  conform::nfs4::SuiteOptions nfs4_options(std::uint32_t minor,
-                                           conform::nfs4::Callbacks& callbacks) const {
-    return {minor,
-            path_,
-            credentials_,
-            std::chrono::seconds(remote_.timeout),
-            fmt::format("{}-{}", label_, minor),
-            &callbacks};
+  conform::nfs4::SuiteOptions nfs4_options(Run& run, const Url& url, std::uint32_t minor,
+                                           conform::nfs4::Callbacks& callbacks) {
+    conform::nfs4::SuiteOptions options{minor,
+                                        path_,
+                                        credentials_,
+                                        std::chrono::seconds(remote_.timeout),
+                                        fmt::format("{}-{}", label_, minor),
+                                        &callbacks,
+                                        {},
+                                        {}};
+    if (url.callback)
+      options.make_place = [&loop = run.loop, at = *url.callback] {
+        return make_callback_place(loop, at);
+      };
+    options.on_wait = [this](std::chrono::seconds left) {
+      if (narrator_ != nullptr) narrator_->on_wait(left);
+    };
+    return options;
   }
 
   Task<Outcome<Address>> address_of(Run& run, const Url& url) {
@@ -212,7 +241,7 @@ class Conform final : public Command {
   }
 
   Task<Exit> perform(Run& run, const Suites& suites, std::string where) {
-    const conform::Selection selection{filter_, dangerous_};
+    const conform::Selection selection{filter_, dangerous_, slow_};
     std::size_t all = 0;
     for (const auto& suite : suites)
       all += static_cast<std::size_t>(std::ranges::count_if(
@@ -220,6 +249,7 @@ class Conform final : public Command {
     if (all == 0) co_return failed(fmt::format("no case is called like '{}'", filter_));
     if (list_) co_return list(suites, selection);
     Narrator narrator(json_, verbose_, all);
+    narrator_ = &narrator;
     std::string trouble;
     for (const auto& suite : suites) {
       std::string own = co_await conform::run(*suite, selection, run.loop, run.cancel, narrator);
@@ -230,6 +260,7 @@ class Conform final : public Command {
       if (run.cancel.cancelled()) break;
     }
     narrator.clear();
+    narrator_ = nullptr;
     co_return conclude(run, narrator.results(), where, trouble);
   }
 
@@ -276,7 +307,8 @@ class Conform final : public Command {
   RemoteOptions remote_{.timeout = 10};
   std::string suite_, host_;
   std::string export_, filter_ = "*", junit_, minor_ = "all";
-  bool list_ = false, dangerous_ = false, verbose_ = false, json_ = false;
+  bool list_ = false, dangerous_ = false, slow_ = false, verbose_ = false, json_ = false;
+  Narrator* narrator_ = nullptr;  // while cases run
   std::vector<std::string> path_;
   rpc::Credentials credentials_;
   std::string label_;

@@ -54,6 +54,7 @@ Task<v4::CB_COMPOUND4res> Callbacks::answered(v4::CB_COMPOUND4args args) {
       co_await acknowledge(asked.opcboffload());
     else
       results.status = answer(result);
+    if (asked.argop == v4::OP_CB_RECALL) recalls_.push_back(asked.opcbrecall());
   }
   co_return results;
 }
@@ -68,6 +69,17 @@ Task<void> Callbacks::acknowledge(v4::CB_OFFLOAD4args args) {
 Task<void> Callbacks::release() {
   held_ = false;
   while (waiting_ > 0) co_await pause(loop_, kPause, {});
+}
+
+Task<std::optional<v4::CB_RECALL4args>> Callbacks::wait_for_recall(v4::stateid4 delegation,
+                                                                   Duration longest) {
+  const TimePoint until = loop_.now() + longest;
+  for (;;) {
+    for (const v4::CB_RECALL4args& recall : recalls_)
+      if (recall.stateid.other == delegation.other) co_return recall;
+    if (loop_.now() >= until || cancel_.cancelled()) co_return std::nullopt;
+    co_await pause(loop_, kPause, cancel_);
+  }
 }
 
 Task<void> Callbacks::wait_for_end(v4::stateid4 copy, Duration longest) {

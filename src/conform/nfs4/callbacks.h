@@ -1,10 +1,14 @@
 // Callbacks: the client's half of the back channel, as cases need it. It answers what a server asks
-// (RFC 8881 20, RFC 7862 16.1), gives nothing back by itself, and remembers the ends of copies. To
-// acknowledge those can be put off, for a copy's stateid is valid until then (RFC 7862 4.8).
+// (RFC 8881 20, RFC 7530 15.2, RFC 7862 16.1), gives nothing back by itself, and remembers recalls
+// and the ends of copies. To acknowledge those can be put off, for a copy's stateid is valid until
+// then (RFC 7862 4.8).
 //
 // Thread: the Channel's loop. It outlives the Channel that it serves.
 #pragma once
 
+#include <functional>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/cancel.h"
@@ -15,6 +19,21 @@
 namespace stag::conform::nfs4 {
 
 namespace v4 = stag::nfs::v4;
+
+// Where a client of version 4.0 is called back (RFC 7530 16.33): it listens there for connections
+// of the server.
+class CallbackPlace {
+ public:
+  virtual ~CallbackPlace() = default;
+  // False: it cannot. `service` outlives the place. Called once.
+  virtual bool listen(rpc::Service& service) = 0;
+  // After listen().
+  virtual v4::clientaddr4 where() const = 0;
+  // Nobody can connect any more, and who has is cut off. Awaited before the end; the second time it
+  // does nothing.
+  virtual Task<void> close() = 0;
+};
+using MakeCallbackPlace = std::function<std::unique_ptr<CallbackPlace>()>;
 
 class Callbacks {
  public:
@@ -30,6 +49,9 @@ class Callbacks {
   Task<void> release();
   // Ends when the server has told the end of this copy, or `longest` has passed.
   Task<void> wait_for_end(v4::stateid4 copy, Duration longest);
+  // The CB_RECALL of this delegation; nullopt: it has not come, and `longest` has passed.
+  Task<std::optional<v4::CB_RECALL4args>> wait_for_recall(v4::stateid4 delegation,
+                                                          Duration longest);
 
  private:
   Task<v4::CB_COMPOUND4res> answered(v4::CB_COMPOUND4args args);
@@ -39,6 +61,7 @@ class Callbacks {
   const CancelToken cancel_;
   rpc::Server server_;
   std::vector<v4::stateid4> ended_;
+  std::vector<v4::CB_RECALL4args> recalls_;
   bool held_ = false;
   int waiting_ = 0;  // answers that are put off
 };

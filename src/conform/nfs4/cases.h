@@ -14,6 +14,8 @@ Scripts data_cases();
 Scripts stateid_cases();
 Scripts open_cases();
 Scripts delegation_cases();
+Scripts recall_cases();
+Scripts lease_cases();
 Scripts lock_cases();
 Scripts session_cases();
 Scripts client_cases();

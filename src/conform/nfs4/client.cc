@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/bytes.h"
+#include "conform/nfs4/results.h"
 #include "nfs/ulb/nfs4.h"
 
 namespace stag::conform::nfs4 {
@@ -45,42 +46,6 @@ v4::channel_attrs4 channel_attributes(std::uint32_t bytes, std::uint32_t calls) 
   attributes.ca_maxoperations = 32;
   attributes.ca_maxrequests = calls;
   return attributes;
-}
-
-// Each result begins with its operation and its status.
-v4::nfsstat4 status_of(const OpResult& result) {
-  xdr::Encoder encoder;
-  encode(encoder, result);
-  const xdr::Stream stream = std::move(encoder).finish();
-  return static_cast<v4::nfsstat4>(load_be<std::uint32_t>(stream.head().data() + 4));
-}
-
-// Cases take results for what the status says: of one that says something else nothing is read.
-std::string difference(const Op& asked, const OpResult& result, v4::nfsstat4 due) {
-  const bool illegal = result.resop == v4::OP_ILLEGAL && due == v4::NFS4ERR_OP_ILLEGAL;
-  if (result.resop != asked.argop && !illegal)
-    return fmt::format("the result of {} says that it is one of {}", name_of(asked.argop),
-                       name_of(result.resop));
-  const v4::nfsstat4 came = status_of(result);
-  if (came == due) return {};
-  return fmt::format("the result of {} says {}, and COMPOUND {}", name_of(asked.argop),
-                     name_of(came), name_of(due));
-}
-
-// RFC 8881 16.2.3, RFC 7530 15.2.4: the tag comes back, each result names its operation, and the
-// status is that of the last one, before which there were no errors.
-std::string difference(const v4::COMPOUND4args& args, const v4::COMPOUND4res& results) {
-  const auto& came = results.resarray;
-  if (results.tag != args.tag) return "the tag came back changed";
-  if (came.size() > args.argarray.size()) return "more results than operations";
-  if (results.status == v4::NFS4_OK && came.size() < args.argarray.size())
-    return "NFS4_OK with fewer results than operations";
-  for (std::size_t i = 0; i < came.size(); ++i) {
-    const bool last = i + 1 == came.size();
-    std::string wrong = difference(args.argarray[i], came[i], last ? results.status : v4::NFS4_OK);
-    if (!wrong.empty()) return wrong;
-  }
-  return {};
 }
 
 }  // namespace
@@ -133,7 +98,7 @@ Task<Reply> Client::compound(v4::COMPOUND4args args, const rpc::Credentials* cre
     co_return reply;
   }
   reply.results = *std::move(came);
-  reply.foreign = difference(args, reply.results);
+  reply.foreign = mismatch(args, reply.results);
   co_return reply;
 }
 
@@ -204,9 +169,10 @@ v4::SETCLIENTID4args Client::owner_args_v40() const {
   v4::SETCLIENTID4args args;
   args.client.id = Rope::copy_of(bytes_of(options_.owner));
   args.client.verifier = verifier_;
-  // There is nobody to be called back, so that no delegation is given.
-  args.callback.cb_program = 0x40000000;
+  args.callback.cb_program = v4::NFS4_CALLBACK;
+  // Else where nobody listens, so that no delegation is given.
   args.callback.cb_location = {"tcp", "0.0.0.0.0.0"};
+  if (options_.place != nullptr) args.callback.cb_location = options_.place->where();
   return args;
 }
 
@@ -251,13 +217,17 @@ Task<std::string> Client::establish_session() {
   creating.push_back(op(v4::OP_CREATE_SESSION, &Op::opcreate_session, session_args()));
   const Reply made = co_await bare(std::move(creating));
   if (!made.ok()) co_return "CREATE_SESSION: " + made.text();
-  session_ = made.results.resarray.front().opcreate_session().csr_resok4();
-  ++create_sequence_;
-  sequenceid_ = 1;
+  adopt(made.results.resarray.front().opcreate_session().csr_resok4());
   std::vector<Op> completing;
   completing.push_back(op(v4::OP_RECLAIM_COMPLETE, &Op::opreclaim_complete, {}));
   const Reply complete = co_await run(std::move(completing));
   co_return complete.ok() ? std::string() : "RECLAIM_COMPLETE: " + complete.text();
+}
+
+void Client::adopt(const v4::CREATE_SESSION4resok& session) {
+  session_ = session;
+  ++create_sequence_;
+  sequenceid_ = 1;
 }
 
 Task<std::string> Client::establish() {

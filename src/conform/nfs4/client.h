@@ -58,6 +58,12 @@ struct ClientOptions {
   // connection carries that (minor version 1 on).
   Callbacks* callbacks = nullptr;
   bool called_back = false;
+  // Makes a place where a client of version 4.0 is called back; none: it cannot be.
+  MakeCallbackPlace make_place{};
+  // The place that a server is told of; null: none.
+  CallbackPlace* place = nullptr;
+  // Told now and then, by cases that wait for a lease to run out, how long that may still take.
+  std::function<void(std::chrono::seconds left)> on_wait{};
 };
 
 // Changes the encoded arguments of a COMPOUND.
@@ -75,6 +81,8 @@ class Client {
 
   // Makes a new client ID and a session; a sentence why that failed, or nothing.
   Task<std::string> establish();
+  // Another session of the client ID is the one that is used from now on.
+  void adopt(const v4::CREATE_SESSION4resok& session);
   // Whether the client ID and the session still live.
   Task<bool> alive();
   // Gives them back.

@@ -86,11 +86,13 @@ std::string_view state_of_server(v4::nfsstat4 error) {
     case v4::NFS4ERR_RECLAIM_CONFLICT:
       return "needs a server that has just restarted";
     case v4::NFS4ERR_EXPIRED:
+      return "needs a lease that has run out: see READ";
     case v4::NFS4ERR_STALE_STATEID:
-      return "needs a lease that has run out, or a server that has restarted";
+      return "needs a server that has restarted";
     case v4::NFS4ERR_ADMIN_REVOKED:
+      return "needs an administrator";
     case v4::NFS4ERR_DELEG_REVOKED:
-      return "needs an administrator, or a delegation that was not given back";
+      return "needs a delegation that was not given back: see DELEGRETURN";
     case v4::NFS4ERR_DEADSESSION:
       return "the server chooses when a session dies";
     default:
@@ -100,10 +102,6 @@ std::string_view state_of_server(v4::nfsstat4 error) {
 
 std::string_view business_of_another(v4::nfs_opnum4 operation, v4::nfsstat4 error) {
   switch (error) {
-    case v4::NFS4_OK:
-      return operation == v4::OP_DELEGRETURN
-                 ? "a delegation of version 4.0 needs a connection from the server to the client"
-                 : std::string_view{};
     case v4::NFS4ERR_BADHANDLE:
       return "the PUTFH before it answers so";
     case v4::NFS4ERR_TOO_MANY_OPS:
@@ -130,7 +128,7 @@ std::string_view business_of_another(v4::nfs_opnum4 operation, v4::nfsstat4 erro
     case v4::NFS4ERR_BACK_CHAN_BUSY:
     case v4::NFS4ERR_CB_PATH_DOWN:
     case v4::NFS4ERR_DELEG_ALREADY_WANTED:
-      return "needs callbacks and delegations";
+      return "the server chooses whether to wait for callbacks, or to promise a delegation";
     case v4::NFS4ERR_PNFS_IO_HOLE:
     case v4::NFS4ERR_PNFS_NO_LAYOUT:
     case v4::NFS4ERR_UNKNOWN_LAYOUTTYPE:

@@ -141,17 +141,22 @@ Verdict expect(const Reply& reply, const Statuses& allowed, std::string_view wha
   return Verdict::fail(fmt::format("{}: {}, asked for {}", what, reply.text(), list_of(allowed)));
 }
 
-Task<Reply> send(Scene& scene, const Steps& steps, bool stranger) {
+Task<Reply> send_once(Scene& scene, const Steps& steps, bool stranger) {
   const rpc::Credentials other = rpc::Credentials::sys("stag", kStranger, kStranger);
+  std::vector<Op> operations;
+  for (const Step& step : steps) {
+    operations.push_back(op(step.number));
+    if (step.fill) step.fill(scene, operations.back());
+  }
+  Reply reply = co_await scene.client.run(std::move(operations), stranger ? &other : nullptr);
+  take_results(scene, steps, reply);
+  co_return reply;
+}
+
+Task<Reply> send(Scene& scene, const Steps& steps, bool stranger) {
   Reply reply;
   for (int i = 0; i < kPatience && !scene.client.options().cancel.cancelled(); ++i) {
-    std::vector<Op> operations;
-    for (const Step& step : steps) {
-      operations.push_back(op(step.number));
-      if (step.fill) step.fill(scene, operations.back());
-    }
-    reply = co_await scene.client.run(std::move(operations), stranger ? &other : nullptr);
-    take_results(scene, steps, reply);
+    reply = co_await send_once(scene, steps, stranger);
     if (!reply.answered() || !is_transient(reply.results.status)) break;
     co_await pause(scene.client.channel().loop(), kPause, scene.client.options().cancel);
   }

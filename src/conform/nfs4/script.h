@@ -37,6 +37,7 @@ struct Script {
   std::string section{};  // instead of that of the operation
   std::string requirements{};
   bool dangerous = false;
+  bool slow = false;  // waits until a lease has run out
   // Instead of `before` and `steps`.
   std::function<Task<Verdict>(Scene&)> run{};
   v4::nfs_opnum4 operation = v4::OP_ILLEGAL;  // of `run`; that of the last step is taken else
@@ -50,8 +51,9 @@ void append(Scripts& to, Scripts more);
 Script asked(v4::nfs_opnum4 operation, v4::nfsstat4 error, std::string note, Minors minors,
              std::function<Task<Verdict>(Scene&)> run, std::string section = {});
 
-// Sends the steps as one COMPOUND, again while the server says NFS4ERR_DELAY, and keeps what they
-// take from the results.
+// Sends the steps as one COMPOUND, and keeps what they take from the results.
+Task<Reply> send_once(Scene& scene, const Steps& steps, bool stranger = false);
+// The same, again while the server says NFS4ERR_DELAY.
 Task<Reply> send(Scene& scene, const Steps& steps, bool stranger = false);
 // The same for preparation; a sentence about what failed, or nothing.
 Task<std::string> prepare(Scene& scene, Steps steps);

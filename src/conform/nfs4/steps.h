@@ -27,6 +27,7 @@ enum Attribute : std::uint32_t {
   kChange = 3,
   kSize = 4,
   kFsid = 8,
+  kLeaseTime = 10,
   kAcl = 12,
   kFilehandle = 19,
   kFileid = 20,

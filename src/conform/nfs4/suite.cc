@@ -17,8 +17,8 @@ Scripts all_cases(std::uint32_t minor) {
   Scripts all;
   for (const auto family :
        {compound_cases, filehandle_cases, name_cases, attribute_cases, data_cases, stateid_cases,
-        open_cases, delegation_cases, lock_cases, session_cases, client_cases, v40_cases, v42_cases,
-        offload_cases, copy_notify_cases, xattr_cases})
+        open_cases, delegation_cases, recall_cases, lease_cases, lock_cases, session_cases,
+        client_cases, v40_cases, v42_cases, offload_cases, copy_notify_cases, xattr_cases})
     append(all, family());
   append(all, shared_error_cases(minor));
   std::erase_if(all, [&](const Script& script) { return (script.minors >> minor & 1) == 0; });
@@ -53,7 +53,7 @@ class Nfs4Suite final : public Suite {
         cancel_(cancel),
         scripts_(all_cases(options_.minor)) {
     for (const Script& script : scripts_)
-      cases_.push_back({title_of(script, options_.minor), {}, script.dangerous});
+      cases_.push_back({title_of(script, options_.minor), {}, script.dangerous, script.slow});
     list_the_rest();
   }
   const std::vector<Case>& cases() const override { return cases_; }
@@ -104,6 +104,8 @@ class Nfs4Suite final : public Suite {
     client.timeout = options.timeout;
     client.cancel = cancel;
     client.callbacks = options.callbacks;
+    client.make_place = options.make_place;
+    client.on_wait = options.on_wait;
     return client;
   }
 

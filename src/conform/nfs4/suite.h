@@ -1,6 +1,7 @@
 // The cases of one minor version of NFSv4, run in a folder of the server.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "conform/nfs4/script.h"
@@ -15,6 +16,9 @@ struct SuiteOptions {
   std::string label{};  // unique: the name of the client and of the folder that is made
   // Serves the reverse direction of the Channel.
   Callbacks* callbacks = nullptr;
+  // Both as in ClientOptions.
+  MakeCallbackPlace make_place{};
+  std::function<void(std::chrono::seconds left)> on_wait{};
 };
 
 // `channel` and the callbacks outlive it; null: the cases are only looked at.

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "nfs/v4/administration.h"
-#include "testing/nfs/nfs4_fixture.h"
+#include "testing/nfs/conform_fixture.h"
 
 namespace stag::conform::nfs4 {
 namespace {
@@ -24,24 +24,10 @@ struct Counts final : Observer {
   std::map<Outcome, int> of{};
 };
 
-class ConformNfs4 : public stag::testing::Nfs4Served,
+class ConformNfs4 : public stag::testing::ConformServed,
                     public ::testing::WithParamInterface<std::uint32_t> {
  protected:
-  void SetUp() override {
-    nfs4_.start_callbacks(loop_);
-    channel_.origin().reverse = reverse_;
-    channel_.origin().connection = connection_;
-  }
-  ~ConformNfs4() override { nfs4_.stop_callbacks(); }
-  std::unique_ptr<conform::Suite> suite() {
-    SuiteOptions options;
-    options.minor = GetParam();
-    options.path = {"data"};
-    options.credentials = rpc::Credentials::sys("tests", 0, 0, {});
-    options.label = "conform";
-    options.callbacks = &callbacks_;
-    return make_suite(&channel_, std::move(options), CancelToken(cancel_));
-  }
+  std::unique_ptr<conform::Suite> suite() { return ConformServed::suite(GetParam(), channel_); }
   // Of the server, those that it keeps longer than their lease.
   std::vector<std::string> confirmed_clients() {
     std::vector<std::string> names;
@@ -59,18 +45,12 @@ class ConformNfs4 : public stag::testing::Nfs4Served,
         if (client.held.opens + client.held.locks != 0) names.push_back(client.info.co_ownerid);
     return names;
   }
-
-  CancelSource cancel_;
-  Callbacks callbacks_{loop_, {}};
-  const std::shared_ptr<stag::testing::LoopbackChannel> reverse_ =
-      std::make_shared<stag::testing::LoopbackChannel>(loop_, callbacks_.service());
-  const std::shared_ptr<rpc::Connection> connection_ = std::make_shared<rpc::Connection>();
 };
 
 TEST_P(ConformNfs4, every_case_passes) {
   const auto all = suite();
   Counts counts;
-  const auto trouble = loop_.run(conform::run(*all, {}, loop_, {}, counts));
+  const auto trouble = loop_.run(conform::run(*all, {.slow = true}, loop_, {}, counts));
   ASSERT_TRUE(trouble.has_value());
   EXPECT_EQ(*trouble, "");
   EXPECT_GT(counts.of[Outcome::Pass], 380);
@@ -79,6 +59,24 @@ TEST_P(ConformNfs4, every_case_passes) {
   if (GetParam() > 0) {
     EXPECT_THAT(confirmed_clients(), ::testing::IsEmpty());
   }
+}
+
+TEST_P(ConformNfs4, cases_that_wait_for_a_lease_are_left_out_unless_they_are_wanted) {
+  const auto all = suite();
+  struct Skipped final : Observer {
+    void on_begin(const Title&) override { ++begun; }
+    void on_result(Result result) override {
+      EXPECT_EQ(result.verdict.outcome, Outcome::Skipped) << result.title.full();
+      EXPECT_THAT(result.verdict.detail, ::testing::HasSubstr("--slow-cases"));
+      ++skipped;
+    }
+    int begun = 0, skipped = 0;
+  } seen;
+  const TimePoint before = loop_.now();
+  loop_.run(conform::run(*all, {.pattern = "*.READ.NFS4ERR_EXPIRED*"}, loop_, {}, seen));
+  EXPECT_EQ(seen.begun, 0);
+  EXPECT_EQ(seen.skipped, 1);
+  EXPECT_EQ(loop_.now(), before);
 }
 
 TEST_P(ConformNfs4, every_error_of_the_tables_is_a_case_or_has_a_reason) {

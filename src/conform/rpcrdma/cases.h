@@ -66,6 +66,7 @@ RdmaCases message_cases();
 RdmaCases write_chunk_cases();
 RdmaCases read_chunk_cases();
 RdmaCases reverse_cases();
+RdmaCases callback_cases();
 
 Task<Verdict> perform(const Probe& probe, Context& context);
 

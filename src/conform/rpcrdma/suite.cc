@@ -7,8 +7,9 @@ namespace {
 
 RdmaCases all_cases() {
   RdmaCases all;
-  for (const auto family : {connection_cases, header_cases, chunk_list_cases, credit_cases,
-                            message_cases, read_chunk_cases, write_chunk_cases, reverse_cases})
+  for (const auto family :
+       {connection_cases, header_cases, chunk_list_cases, credit_cases, message_cases,
+        read_chunk_cases, write_chunk_cases, reverse_cases, callback_cases})
     std::ranges::move(family(), std::back_inserter(all));
   return all;
 }

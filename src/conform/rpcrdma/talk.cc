@@ -87,7 +87,7 @@ std::vector<v4::nfs_argop4> way_to(const Context& context) {
 }
 
 Call compound_call(Context& context, std::vector<v4::nfs_argop4> operations,
-                   std::span<const xdr::ItemId> watched) {
+                   std::span<const xdr::ItemId> watched, std::uint32_t minor) {
   Call call;
   call.header.xid = context.next_xid();
   call.header.credits = 8;
@@ -95,7 +95,7 @@ Call compound_call(Context& context, std::vector<v4::nfs_argop4> operations,
   oncrpc::encode(
       encoder, oncrpc::CallHeader{call.header.xid, v4::NFS4_PROGRAM, v4::NFS_V4,
                                   v4::NFSPROC4_COMPOUND::number, context.credentials.credential()});
-  encode(encoder, v4::COMPOUND4args{"conform", 0, std::move(operations)});
+  encode(encoder, v4::COMPOUND4args{kCompoundTag, minor, std::move(operations)});
   call.stream = std::move(encoder).finish();
   return call;
 }

@@ -14,6 +14,9 @@ namespace stag::conform::rpcrdma {
 
 namespace v4 = stag::nfs::v4;
 
+// Of every COMPOUND.
+inline constexpr const char* kCompoundTag = "conform";
+
 std::vector<std::byte> bytes_of_words(const Words& words);
 // RPC CALL of NULL with AUTH_NONE, ten words.
 Words null_call(std::uint32_t xid, std::uint32_t program = v4::NFS4_PROGRAM,
@@ -37,7 +40,7 @@ struct Call {
 };
 // An RPC Call of COMPOUND, with an XID of its own. Items of these ids can be told from the rest.
 Call compound_call(Context& context, std::vector<v4::nfs_argop4> operations,
-                   std::span<const xdr::ItemId> watched = {});
+                   std::span<const xdr::ItemId> watched = {}, std::uint32_t minor = 0);
 // Header and stream in one message, without the items that went by chunk.
 void send_call(Peer& peer, const Call& call, std::span<const std::uint32_t> moved = {});
 void send_null(Peer& peer, std::uint32_t xid, std::uint32_t credits = 8);

@@ -44,8 +44,10 @@ std::uint32_t Clients::Impl::status_flags(const Session& session, const ClientSh
   if (life.recallable_revoked.load(std::memory_order_relaxed) != 0)
     flags |= kRecallableStateRevoked;
   if (session.backchannel_fault) flags |= kBackchannelFault;
-  if (!session.lost_back_channel()) return flags;
-  flags |= kCbPathDownSession;
+  const bool lost = session.lost_back_channel();
+  if (lost) flags |= kCbPathDownSession;
+  // Who never had a back channel misses it only where it holds what can be recalled.
+  if (!lost && life.delegations.load(std::memory_order_relaxed) == 0) return flags;
   const auto& places = session.client().sessions;
   const bool another = std::any_of(places.begin(), places.end(), [&](std::uint32_t place) {
     return shard.session_at(place).has_back_channel();

@@ -380,6 +380,30 @@ TEST(Nfs4Sessions, a_lost_back_channel_is_told_until_there_is_one) {
   EXPECT_EQ(flags(second, 4), kDownSession | kDown) << "the connection is gone";
 }
 
+// RFC 8881 18.46.3: it is subject to having them revoked.
+TEST(Nfs4Sessions, a_back_channel_that_never_was_is_missed_by_who_holds_a_delegation) {
+  constexpr std::uint32_t kDown = 0x1;
+  World world;
+  const auto client = world.client("owner");
+  SequenceId number = 0;
+  const auto flags = [&] {
+    const Sequenced running = world.sequence(client.session, 0, ++number);
+    EXPECT_EQ(running.kind, How::Run);
+    world.finish(running);
+    return running.status_flags;
+  };
+  EXPECT_EQ(flags(), 0u);
+  const FileKey file = World::file(1);
+  const Stateid stateid =
+      world.files.delegate({file, DelegationType::Read, {}}, client.life).stateid;
+  EXPECT_EQ(flags(), kDown);
+  const auto carrier = std::make_shared<int>();
+  world.clients.bind_connection(client.session, 1, channel::kBoth, channel::kFore, carrier);
+  EXPECT_EQ(flags(), 0u);
+  world.files.return_delegation(file, stateid, *client.life);
+  EXPECT_EQ(flags(), 0u);
+}
+
 TEST(Nfs4Slots, the_first_request_has_sequence_id_1) {
   World world;
   const auto client = world.client("owner");

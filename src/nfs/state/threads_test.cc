@@ -7,26 +7,18 @@
 #include <mutex>
 #include <random>
 #include <string>
-#include <thread>
-#include <vector>
 
 #include "nfs/state/copy_notices.h"
+#include "testing/nfs/state_threads.h"
 #include "testing/nfs/state_world.h"
 
 namespace stag::nfs::state {
 namespace {
 
+using testing::kThreads;
+using testing::on_threads;
 using testing::StoredReply;
 using testing::World;
-
-constexpr int kThreads = 4;
-
-template <class Work>
-void on_threads(Work work) {
-  std::vector<std::thread> threads;
-  for (int i = 0; i < kThreads; ++i) threads.emplace_back([&work, i] { work(i); });
-  for (std::thread& thread : threads) thread.join();
-}
 
 TEST(Nfs4StateThreads, of_all_that_send_a_request_again_one_runs_it) {
   World world;

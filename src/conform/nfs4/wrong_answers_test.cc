@@ -1,0 +1,163 @@
+// Servers that do one thing wrong: the case that asks for it fails, and says what is wrong.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "testing/nfs/conform_fixture.h"
+
+namespace stag::conform::nfs4 {
+namespace {
+
+using namespace nfs::v4;  // NOLINT: tables are made of its names
+using ::testing::HasSubstr;
+
+constexpr std::uint32_t kShareMask = OPEN4_SHARE_ACCESS_BOTH;
+
+struct Verdicts final : Observer {
+  void on_begin(const Title&) override {}
+  void on_result(Result result) override { all.push_back(std::move(result.verdict)); }
+  std::vector<Verdict> all;
+};
+
+// As our server's, with another status in the last result and in all.
+void say_instead(COMPOUND4res& results, nfsstat4 status) {
+  xdr::Encoder encoder;
+  encode(encoder, results.resarray.back());
+  encoder.patch_u32(4, status);
+  for (int i = 0; i < 16; ++i) encoder.u32(0);  // for an arm that may be longer
+  xdr::Decoder decoder(std::move(encoder).finish().rope().flatten());
+  nfs_resop4 changed;
+  EXPECT_TRUE(decode(decoder, changed));
+  results.resarray.back() = changed;
+  results.status = status;
+}
+
+bool ends_with(const COMPOUND4res& results, nfs_opnum4 operation, nfsstat4 status) {
+  return !results.resarray.empty() && results.resarray.back().resop == operation &&
+         results.status == status;
+}
+
+// Nothing is ever wrong with the session.
+void say_no_flags(const COMPOUND4args&, COMPOUND4res& results) {
+  if (results.resarray.empty() || results.resarray.front().resop != OP_SEQUENCE) return;
+  SEQUENCE4res& sequence = results.resarray.front().opsequence();
+  if (sequence.sr_status == NFS4_OK) sequence.sr_resok4().sr_status_flags = 0;
+}
+
+using Change = std::function<void(const COMPOUND4args&, COMPOUND4res&)>;
+
+// Our server behind one that changes its results.
+class WrongAnswers : public stag::testing::ConformServed {
+ protected:
+  WrongAnswers() {
+    changer_.add<NFSPROC4_COMPOUND>(
+        [this](rpc::CallContext&, COMPOUND4args args) { return changed(std::move(args)); });
+  }
+  Task<COMPOUND4res> changed(COMPOUND4args args) {
+    rpc::Client client(channel_, {}, rpc::Credentials::sys("tests", 0, 0, {}));
+    auto results = co_await client.call<NFSPROC4_COMPOUND>(args);
+    EXPECT_TRUE(results.ok());
+    if (change) change(args, *results);
+    co_return *std::move(results);
+  }
+  // Of the only case with such a name.
+  Verdict verdict_on(std::uint32_t minor, std::string pattern) {
+    const auto all = suite(minor, way_);
+    Verdicts verdicts;
+    const Selection selection{.pattern = std::move(pattern), .slow = true};
+    const auto trouble = loop_.run(conform::run(*all, selection, loop_, {}, verdicts));
+    EXPECT_EQ(trouble, "");
+    EXPECT_EQ(verdicts.all.size(), 1u);
+    return verdicts.all.empty() ? Verdict::skip("no case") : verdicts.all.front();
+  }
+  void expect_failure(std::uint32_t minor, std::string pattern, const std::string& why) {
+    const Verdict right = verdict_on(minor, pattern);
+    Change wrong = std::exchange(when_wrong, nullptr);
+    EXPECT_EQ(right.outcome, Outcome::Pass) << right.detail;
+    change = std::move(wrong);
+    const Verdict verdict = verdict_on(minor, std::move(pattern));
+    EXPECT_EQ(verdict.outcome, Outcome::Fail);
+    EXPECT_THAT(verdict.detail, HasSubstr(why));
+  }
+
+  Change change, when_wrong;
+
+ private:
+  rpc::Server changer_;
+  stag::testing::LoopbackChannel way_{loop_, changer_};
+};
+
+TEST_F(WrongAnswers, an_open_that_lives_on_without_its_lease) {
+  when_wrong = [](const COMPOUND4args&, COMPOUND4res& results) {
+    for (const nfsstat4 due : {NFS4ERR_EXPIRED, NFS4ERR_BAD_STATEID, NFS4ERR_STALE_STATEID})
+      if (ends_with(results, OP_READ, due)) say_instead(results, NFS4ERR_OPENMODE);
+  };
+  expect_failure(0, "*.READ.NFS4ERR_EXPIRED*", "NFS4ERR_OPENMODE, asked for NFS4ERR_EXPIRED");
+}
+
+TEST_F(WrongAnswers, a_client_ID_that_lives_on_without_its_sessions) {
+  when_wrong = [](const COMPOUND4args&, COMPOUND4res& results) {
+    if (ends_with(results, OP_CREATE_SESSION, NFS4ERR_STALE_CLIENTID))
+      say_instead(results, NFS4ERR_SEQ_MISORDERED);
+  };
+  expect_failure(1, "*.READ.NFS4ERR_EXPIRED*", "asked for NFS4ERR_STALE_CLIENTID");
+}
+
+TEST_F(WrongAnswers, a_lease_that_never_runs_out) {
+  when_wrong = [](const COMPOUND4args& args, COMPOUND4res& results) {
+    const auto takes_over = [](const nfs_argop4& asked) {
+      return asked.argop == OP_OPEN &&
+             (asked.opopen().share_access & kShareMask) == OPEN4_SHARE_ACCESS_WRITE;
+    };
+    const auto found = std::ranges::find_if(args.argarray, takes_over);
+    if (found == args.argarray.end() || results.status != NFS4_OK) return;
+    results.resarray.resize(static_cast<std::size_t>(found - args.argarray.begin()) + 1);
+    say_instead(results, NFS4ERR_SHARE_DENIED);
+  };
+  expect_failure(1, "*.READ.NFS4ERR_EXPIRED*", "NFS4ERR_SHARE_DENIED still");
+}
+
+// Whatever is called is answered, and nobody is told.
+TEST_F(WrongAnswers, a_recall_that_is_never_sent) {
+  constexpr const char* kRecalled = "*of what another client has a delegation of*";
+  for (const std::uint32_t minor : {1u, 2u}) {
+    EXPECT_EQ(verdict_on(minor, kRecalled).outcome, Outcome::Pass);
+    Callbacks others(loop_, {});
+    reverse_ = std::make_shared<stag::testing::LoopbackChannel>(loop_, others.service());
+    channel_.origin().reverse = reverse_;
+    const Verdict verdict = verdict_on(minor, kRecalled);
+    EXPECT_EQ(verdict.outcome, Outcome::Fail);
+    EXPECT_THAT(verdict.detail, HasSubstr("no CB_RECALL came"));
+    reverse_ = std::make_shared<stag::testing::LoopbackChannel>(loop_, callbacks_.service());
+    channel_.origin().reverse = reverse_;
+  }
+}
+
+TEST_F(WrongAnswers, a_delegation_that_is_revoked_without_a_word) {
+  when_wrong = say_no_flags;
+  expect_failure(1, "*.DELEGRETURN.NFS4ERR_DELEG_REVOKED*", "RECALLABLE_STATE_REVOKED");
+}
+
+TEST_F(WrongAnswers, a_delegation_that_is_forgotten_when_it_is_revoked) {
+  when_wrong = [](const COMPOUND4args&, COMPOUND4res& results) {
+    if (ends_with(results, OP_DELEGRETURN, NFS4ERR_DELEG_REVOKED))
+      say_instead(results, NFS4ERR_BAD_STATEID);
+  };
+  expect_failure(2, "*.DELEGRETURN.NFS4ERR_DELEG_REVOKED*", "NFS4ERR_BAD_STATEID");
+}
+
+TEST_F(WrongAnswers, a_back_channel_that_nobody_misses) {
+  when_wrong = say_no_flags;
+  expect_failure(1, "*.SEQUENCE.*CB_PATH_DOWN*", "does not say SEQ4_STATUS_CB_PATH_DOWN");
+}
+
+TEST_F(WrongAnswers, a_callback_path_that_nobody_misses) {
+  when_wrong = [](const COMPOUND4args&, COMPOUND4res& results) {
+    if (ends_with(results, OP_RENEW, NFS4ERR_CB_PATH_DOWN)) say_instead(results, NFS4_OK);
+  };
+  expect_failure(0, "*.RENEW.NFS4ERR_CB_PATH_DOWN*", "NFS4_OK, asked for NFS4ERR_CB_PATH_DOWN");
+}
+
+}  // namespace
+}  // namespace stag::conform::nfs4
