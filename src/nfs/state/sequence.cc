@@ -116,7 +116,8 @@ void Clients::finished(const SlotRef& slot, const LifePtr& life, ReplyPtr reply,
     if (session != nullptr && session->slots()[slot.slotid].runs(slot.sequenceid))
       waiters = session->slots()[slot.slotid].finish(std::move(reply));
     // RFC 8881 8.3: the lease counts from the end of the request, whatever became of its session.
-    if (!life->ended()) shard.find(life->clientid)->renew(now);
+    if (!life->ended())
+      (session != nullptr ? session->client() : *shard.find(life->clientid)).renew(now);
     life->running.fetch_sub(1, std::memory_order_acq_rel);
   }
   for (auto& waiter : waiters) waiter();

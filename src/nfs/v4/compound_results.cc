@@ -13,10 +13,14 @@ constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max() / 2
 
 Results::Results(xdr::Encoder& encoder, Bytes tag)
     : encoder_(encoder), status_at_(encoder.position()) {
-  encoder.u32(v4::NFS4_OK);
-  encoder.opaque(xdr::kNoItem, tag);
-  count_at_ = encoder.position();
-  encoder.u32(0);
+  if (tag.empty()) {
+    encoder.u32s(v4::NFS4_OK, 0, 0);
+  } else {
+    encoder.u32(v4::NFS4_OK);
+    encoder.opaque(xdr::kNoItem, tag);
+    encoder.u32(0);
+  }
+  count_at_ = encoder.position() - 4;
 }
 
 void Results::replace(std::uint32_t number, const Operation* row, v4::nfsstat4 status) {

@@ -145,6 +145,16 @@ std::uint32_t least_result(const OperationList::Entry& entry) {
   return kOperationHeader + (entry.number == v4::OP_SETATTR ? kNoAttributes : 0);
 }
 
+// In nearly every COMPOUND, so its words are written in one piece. A session ID is two of them.
+void encode_sequence(xdr::Encoder& to, const v4::SEQUENCE4res& results) {
+  if (results.sr_status != v4::NFS4_OK) return encode(to, results);
+  const v4::SEQUENCE4resok& ok = results.sr_resok4();
+  to.integers(static_cast<std::uint32_t>(v4::NFS4_OK),
+              load_be<std::uint64_t>(ok.sr_sessionid.data()),
+              load_be<std::uint64_t>(ok.sr_sessionid.data() + 8), ok.sr_sequenceid, ok.sr_slotid,
+              ok.sr_highest_slotid, ok.sr_target_highest_slotid, ok.sr_status_flags);
+}
+
 // Runs the operations of a COMPOUND and encodes their results.
 class Interpreter {
  public:
@@ -162,7 +172,7 @@ class Interpreter {
   // Interpreter lives until the operations have ended.
   Eventual<Ok> run(const v4::SEQUENCE4res* sequence) {
     if (sequence != nullptr) {
-      encode(results_.begin(v4::OP_SEQUENCE), *sequence);
+      encode_sequence(results_.begin(v4::OP_SEQUENCE), *sequence);
       next_ = 1;
       tell(v4::OP_SEQUENCE, v4::NFS4_OK, false);
     }
@@ -188,14 +198,15 @@ class Interpreter {
     co_return co_await go_on();
   }
 
-  Eventual<v4::nfsstat4> begin(const OperationList::Entry& entry) {
+  // In line, as what follows is: each is called for every operation.
+  [[gnu::always_inline]] Eventual<v4::nfsstat4> begin(const OperationList::Entry& entry) {
     const v4::nfsstat4 refused = before(entry, next_);
     xdr::Encoder& encoder = results_.begin(entry.number);
     runs_ = refused == v4::NFS4_OK;
     if (runs_ && observer_ != nullptr) began_ = std::max(began_, call_.loop().now());
     return runs_ ? entry.row->run(compound_, entry.arguments, encoder) : refused;
   }
-  void end(const OperationList::Entry& entry, v4::nfsstat4 status) {
+  [[gnu::always_inline]] void end(const OperationList::Entry& entry, v4::nfsstat4 status) {
     if (!runs_) {
       note_too_long(status);
       results_.replace(entry.number, entry.row, status);
@@ -212,7 +223,7 @@ class Interpreter {
   // Linux's client asks for attributes before it gives something back, and takes it for given back
   // when the file is gone; of an export that was removed everybody does. What it had, which nobody
   // else can use, would stay until it ends. Decision 0071.
-  void give_back_unreachable(const OperationList::Entry& stale) {
+  [[gnu::noinline]] void give_back_unreachable(const OperationList::Entry& stale) {
     const auto& entries = list_.entries();
     std::size_t at = next_;
     if (stale.number == v4::OP_PUTFH) {
@@ -251,7 +262,7 @@ class Interpreter {
                                       .began = began_});
   }
 
-  v4::nfsstat4 before(const OperationList::Entry& entry, std::size_t index) {
+  [[gnu::always_inline]] v4::nfsstat4 before(const OperationList::Entry& entry, std::size_t index) {
     if (entry.row != nullptr) {
       // Version 4.0 has no sessions.
       const bool in_session = compound_.minor() == 0 || compound_.slot() != nullptr;
@@ -266,12 +277,14 @@ class Interpreter {
     const v4::nfsstat4 insecure =
         cleanup_.allows(entry.number) ? v4::NFS4_OK : check_security(*entry.row, compound_);
     if (insecure != v4::NFS4_OK) return insecure;
-    compound_.set_puts_foreign(names_source(list_.entries(), index));
-    if (puts_filehandle(entry.number))
+    if (puts_filehandle(entry.number)) {
+      compound_.set_puts_foreign(names_source(list_.entries(), index));
       compound_.set_security(cleanup_.any()
                                  ? Compound::Security::Deferred
                                  : security_of(list_.entries(), index, compound_.minor()));
-    const std::int64_t besides = kOperationHeader + least_after(index);
+    }
+    least_after_ = least_after(index);
+    const std::int64_t besides = kOperationHeader + std::int64_t{least_after_};
     const std::int64_t left = limits_.left(results_) - besides;
     compound_.set_results_left(left > 0 ? static_cast<std::uint64_t>(left) : 0);
     const std::uint32_t modifies_with = entry.row->modifies_with;
@@ -289,7 +302,7 @@ class Interpreter {
   v4::nfsstat4 after(const OperationList::Entry& entry, v4::nfsstat4 status) {
     const v4::nfsstat4 known = in_version(compound_.minor(), status);
     if (known == status && entry.row->modifies_with != 0) return status;
-    const std::int64_t more = known == v4::NFS4_OK ? least_after(next_) : 0;
+    const std::int64_t more = known == v4::NFS4_OK ? least_after_ : 0;
     const v4::nfsstat4 too_big = known == status ? limits_.refusal_of_known(results_, more) : known;
     if (too_big == v4::NFS4_OK || too_big == status) return status;
     note_too_long(too_big);
@@ -309,7 +322,8 @@ class Interpreter {
   const ResultLimits limits_;
   Results results_;
   std::size_t next_ = 0;
-  bool runs_ = false;  // the operation that is next, unless it was refused
+  bool runs_ = false;              // the operation that is next, unless it was refused
+  std::uint32_t least_after_ = 0;  // of the operation that runs
   v4::nfsstat4 status_ = v4::NFS4_OK;
   OperationObserver* const observer_;
   TimePoint began_{};  // the operation that runs

@@ -103,17 +103,21 @@ std::optional<SessionSlot::Begun> SessionSlot::judge(const v4::SEQUENCE4args& ar
       return Begun{refused(to_nfsstat4(sequenced.status))};
   }
   Begun begun{to_result(args, sequenced)};
-  compound_.occupied() =
-      OccupiedSlot{sequenced.slot, std::move(sequenced.life), args.sa_cachethis,
-                   sequenced.max_response_size, sequenced.max_response_size_cached};
+  OccupiedSlot& occupied = compound_.occupied().emplace();
+  occupied.slot = sequenced.slot;
+  occupied.life = std::move(sequenced.life);
+  occupied.cache_this = args.sa_cachethis;
+  occupied.response_max = sequenced.max_response_size;
+  occupied.cached_max = sequenced.max_response_size_cached;
   return begun;
 }
 
 std::optional<SessionSlot::Begun> SessionSlot::begin(const OperationList& list) {
   const v4::SEQUENCE4args& args = args_of(list);
-  compound_.shared().expire(compound_.now());
+  const TimePoint now = compound_.now();
+  compound_.shared().expire(now);
   const state::SequenceArgs asked = to_sequence_args(list, args, compound_);
-  return judge(args, compound_.shared().clients.sequence(asked, compound_.now()));
+  return judge(args, compound_.shared().clients.sequence(asked, now));
 }
 
 Task<SessionSlot::Begun> SessionSlot::begin_after_the_first(const OperationList& list) {
@@ -138,8 +142,10 @@ const xdr::Stream& SessionSlot::finish(xdr::Stream results) {
 
 void SessionSlot::give_back(state::ReplyPtr results) {
   if (!compound_.occupied()) return;
-  const OccupiedSlot slot = *std::exchange(compound_.occupied(), std::nullopt);
-  compound_.shared().clients.finished(slot.slot, slot.life, std::move(results), compound_.now());
+  const state::SlotRef slot = compound_.occupied()->slot;
+  const state::LifePtr life = std::move(compound_.occupied()->life);
+  compound_.occupied().reset();
+  compound_.shared().clients.finished(slot, life, std::move(results), compound_.now());
 }
 
 }  // namespace stag::nfs::nfs4

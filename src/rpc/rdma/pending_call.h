@@ -43,9 +43,9 @@ class PendingCall : public rpcrdma::OutgoingCall {
  public:
   // `message` outlives this, or its use for another call.
   explicit PendingCall(CallMessage& message) : message_(&message) {}
+  // renew() forgets how the call before ended.
   void use_for(CallMessage& message) {
     message_ = &message;
-    end.reset();
     transmitted = false;
   }
 

@@ -5,15 +5,36 @@
 #include "nfs/ulb/nfs4_client.h"
 
 namespace stag::nfs::client::nfs4 {
+namespace {
+
+// In front of nearly every COMPOUND, so its words are written, and those of its results read, in
+// one piece. A session ID is two of them.
+void encode_sequence(xdr::Encoder& to, const v4::SEQUENCE4args& args) {
+  to.integers(static_cast<std::uint32_t>(v4::OP_SEQUENCE),
+              load_be<std::uint64_t>(args.sa_sessionid.data()),
+              load_be<std::uint64_t>(args.sa_sessionid.data() + 8), args.sa_sequenceid,
+              args.sa_slotid, args.sa_highest_slotid, std::uint32_t{args.sa_cachethis});
+}
+bool decode_sequence(xdr::Decoder& from, v4::SEQUENCE4res& to) {
+  if (!v4::decode(from, to.sr_status)) return false;
+  if (to.sr_status != v4::NFS4_OK) return true;
+  std::uint64_t high = 0, low = 0;
+  v4::SEQUENCE4resok& ok = to.sr_resok4();
+  if (!from.integers(high, low, ok.sr_sequenceid, ok.sr_slotid, ok.sr_highest_slotid,
+                     ok.sr_target_highest_slotid, ok.sr_status_flags))
+    return false;
+  store_be(ok.sr_sessionid.data(), high);
+  store_be(ok.sr_sessionid.data() + 8, low);
+  return true;
+}
+
+}  // namespace
 
 void Request::encode(xdr::Encoder& to, std::uint32_t minor,
                      const v4::SEQUENCE4args* sequence) const {
   const std::size_t count = operations_.size() + (sequence != nullptr ? 1 : 0);
   to.u32s(0u, minor, static_cast<std::uint32_t>(count));  // the tag is empty
-  if (sequence != nullptr) {
-    to.u32(v4::OP_SEQUENCE);
-    v4::encode(to, *sequence);
-  }
+  if (sequence != nullptr) encode_sequence(to, *sequence);
   for (const Operation& each : operations_) {
     if (const AnyOperation* const any = std::get_if<AnyOperation>(&each)) {
       v4::encode(to, any->op);
@@ -84,7 +105,7 @@ bool Request::decode_result(xdr::Decoder& from, std::size_t place) {
   std::uint32_t status = 0;
   if (!from.u32(number)) return false;
   if (asked == nullptr) {
-    sequenced_ = is_of(v4::OP_SEQUENCE, number) && v4::decode(from, sequence_);
+    sequenced_ = is_of(v4::OP_SEQUENCE, number) && decode_sequence(from, sequence_);
     return sequenced_;
   }
   const Getattr* const getattr = std::get_if<Getattr>(asked);
