@@ -36,6 +36,21 @@ Task<Outcome<Ok>> CopyEndpoint::check_readable(CopyObject file) {
   co_return Ok{};
 }
 
+Task<Outcome<Ok>> punch_holes(NextHole next_hole, TempFile& temp_file, std::uint64_t kept) {
+  std::uint64_t at = 0;
+  while (at < kept) {
+    const Outcome<std::optional<nfs::client::FileRange>> hole = co_await next_hole(at);
+    if (!hole) co_return Failure{hole.error()};
+    if (!*hole || (*hole)->offset >= kept) break;
+    const std::uint64_t length = std::min((*hole)->length, kept - (*hole)->offset);
+    const Outcome<bool> punched = co_await temp_file.punch({(*hole)->offset, length});
+    if (!punched) co_return Failure{punched.error()};
+    if (!*punched) break;
+    at = (*hole)->offset + length;
+  }
+  co_return Ok{};
+}
+
 std::string temporary_name() {
   std::random_device random;
   return fmt::format(".stag-{:08x}{:08x}", random(), random());

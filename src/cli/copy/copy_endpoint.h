@@ -10,6 +10,7 @@
 // Everything runs on one loop. Arguments are taken by value or outlive the Task.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -140,6 +141,9 @@ class TempFile {
   // Copies the data of `source` from byte `from` on; otherwise the caller writes to sink().
   virtual Task<Outcome<Ok>> fill(nfs::client::DataSource& source, std::uint64_t from) = 0;
   virtual nfs::client::DataSink& sink() = 0;
+  // Makes a hole of `range`, which is one in the source and below TempFilePlan::kept. False: there
+  // can be none, and the bytes stay what they are.
+  virtual Task<Outcome<bool>> punch(nfs::client::FileRange /*range*/) { co_return false; }
   // Has the server of this file share or copy the data of `source`, of the server `from`, by itself
   // (RFC 7862 section 4), and yields its length; nullopt where this file is on no server, or the
   // servers do not do that. Clears what of `ways` they do not have.
@@ -232,6 +236,12 @@ std::unique_ptr<CopyEndpoint> standard_endpoint(Run& run, Progress& progress);
 // The device at `path` as a file to copy to, written in order like standard output. Blocks.
 Outcome<std::unique_ptr<CopyEndpoint>> device_endpoint(Run& run, Progress& progress,
                                                        std::string path);
+
+// The first hole of a file from byte `at` on, which is not empty; nullopt: there is none.
+using NextHole = std::function<Task<Outcome<std::optional<nfs::client::FileRange>>>(std::uint64_t)>;
+// Makes the holes of a source that begin below byte `kept` holes of `temp_file`, up to there: what
+// is there already may have zeros in their place, which take storage.
+Task<Outcome<Ok>> punch_holes(NextHole next_hole, TempFile& temp_file, std::uint64_t kept);
 
 // A name that no other file has: ".stag-" and random hexadecimal digits.
 std::string temporary_name();

@@ -236,7 +236,11 @@ class LocalEndpoint final : public CopyEndpoint {
     Outcome<std::unique_ptr<LocalFile>> opened =
         co_await offloaded(run_.loop, [&] { return LocalFile::open(run_.loop, file.path); });
     if (!opened) co_return Failure{opened.error()};
-    const Outcome<Ok> filled = co_await temp_file.fill(**opened, from);
+    LocalFile& source = **opened;
+    const NextHole next_hole = [&source](std::uint64_t at) { return source.next_hole(at); };
+    const Outcome<Ok> punched = co_await punch_holes(next_hole, temp_file, from);
+    if (!punched) co_return Failure{punched.error()};
+    const Outcome<Ok> filled = co_await temp_file.fill(source, from);
     if (!filled) co_return Failure{filled.error()};
     co_return file.size;
   }

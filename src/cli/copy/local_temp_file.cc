@@ -97,6 +97,13 @@ class LocalTempFile final : public TempFile, private DataSink {
     co_return Failure{Error::of_local("both sides of the copy are files of this machine")};
   }
   DataSink& sink() override { return *this; }
+  Task<Outcome<bool>> punch(nfs::client::FileRange range) override {
+    // Where the file system has no holes, what is there stays: it reads the same.
+    co_return co_await offloaded(run_.loop, [&]() -> Outcome<bool> {
+      return ::fallocate(fd_.fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                         static_cast<off_t>(range.offset), static_cast<off_t>(range.length)) == 0;
+    });
+  }
   Task<Outcome<Ok>> adopt(Extras extras) override {
     co_return co_await offloaded(run_.loop, [&] { return adopt_local(fd_.fd(), path_, extras); });
   }

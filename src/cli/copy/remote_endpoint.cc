@@ -154,18 +154,22 @@ class RemoteEndpoint final : public CopyEndpoint {
   }
   Task<Outcome<std::uint64_t>> feed(CopyObject file, TempFile& temp_file,
                                     std::uint64_t from) override {
-    if (from > 0) co_return co_await feed_rest(std::move(file), temp_file.sink(), from);
-    if (ways_.any() && file.size > 0) {
+    if (from == 0 && ways_.any() && file.size > 0) {
       const Outcome<std::optional<std::uint64_t>> copied =
           co_await temp_file.copy_by_server(remote_, file, ways_);
       if (!copied) co_return Failure{copied.error()};
       if (*copied) co_return **copied;
     }
     if (seeks_ && file.used < file.size) {
-      const Outcome<std::optional<std::uint64_t>> fed = co_await feed_data(file, temp_file.sink());
+      const NextHole next = [this, &file](std::uint64_t at) { return next_hole(file, at); };
+      const Outcome<Ok> punched = co_await punch_holes(next, temp_file, from);
+      if (!punched) co_return Failure{punched.error()};
+      const Outcome<std::optional<std::uint64_t>> fed =
+          co_await feed_data(file, temp_file.sink(), from);
       if (!fed) co_return Failure{fed.error()};
       if (*fed) co_return **fed;
     }
+    if (from > 0) co_return co_await feed_rest(std::move(file), temp_file.sink(), from);
     co_return co_await remote_.files().read_file(file.handle, temp_file.sink(), file.size);
   }
   Task<Outcome<std::uint64_t>> read_at(CopyObject file, std::uint64_t offset,
@@ -273,16 +277,33 @@ class RemoteEndpoint final : public CopyEndpoint {
     attributes.modified = nfs::client::SetTime::to(finish.modified);
     static_cast<void>(co_await remote_.files().setattr(link, attributes));
   }
-  // Reads a file but for its holes (RFC 7862 15.11) and yields its length, which may have changed
-  // meanwhile; nullopt where the server does not know them.
+  // As NextHole; nullopt also where the server does not know holes (RFC 7862 15.11).
+  Task<Outcome<std::optional<nfs::client::FileRange>>> next_hole(CopyObject file,
+                                                                 std::uint64_t at) {
+    using nfs::client::Content;
+    using Hole = std::optional<nfs::client::FileRange>;
+    const auto hole = co_await remote_.files().seek(file.handle, at, Content::Hole);
+    if (!hole && hole.error().kind == Error::Kind::Nfs) co_return Hole();
+    if (!hole) co_return Failure{hole.error()};
+    if (!*hole || **hole >= file.size) co_return Hole();
+    const auto data = co_await remote_.files().seek(file.handle, **hole, Content::Data);
+    if (!data) co_return Failure{data.error()};
+    const std::uint64_t end = std::max(data->value_or(file.size), **hole);
+    // Somebody may have written there meanwhile.
+    if (end == **hole) co_return Hole();
+    co_return Hole({**hole, end - **hole});
+  }
+  // Reads a file but for its holes from byte `from` on, and yields its length, which may have
+  // changed meanwhile; nullopt where the server does not know them.
   Task<Outcome<std::optional<std::uint64_t>>> feed_data(CopyObject file,
-                                                        nfs::client::DataSink& sink) {
+                                                        nfs::client::DataSink& sink,
+                                                        std::uint64_t from) {
     using nfs::client::Content;
     std::vector<std::byte> buffer;
-    std::uint64_t at = 0;
+    std::uint64_t at = from;
     while (at < file.size) {
       const auto data = co_await remote_.files().seek(file.handle, at, Content::Data);
-      if (!data && at == 0 && data.error().kind == Error::Kind::Nfs) {
+      if (!data && at == from && data.error().kind == Error::Kind::Nfs) {
         if (of_all_files(data.error())) seeks_ = false;
         co_return std::optional<std::uint64_t>();
       }

@@ -180,6 +180,13 @@ class RemoteTempFile final : public TempFile {
     return pieces_;
   }
 
+  Task<Outcome<bool>> punch(nfs::client::FileRange range) override {
+    // What a server has against it is no failure of the copy: what is there reads the same.
+    const Outcome<Ok> punched = co_await remote_.files().deallocate(file_.handle, range);
+    if (!answered(punched)) co_return Failure{punched.error()};
+    co_return punched.ok();
+  }
+
   Task<Outcome<Ok>> adopt(Extras extras) override {
     return adopt_remote(remote_.files(), file_.handle, std::move(extras));
   }

@@ -88,4 +88,20 @@ Outcome<LocalFile::Piece> LocalFile::read_now(std::uint64_t offset, MutableBytes
   return piece;
 }
 
+Task<Outcome<std::optional<nfs::client::FileRange>>> LocalFile::next_hole(std::uint64_t offset) {
+  using Hole = std::optional<nfs::client::FileRange>;
+  co_return co_await offloaded(loop_, [&]() -> Outcome<Hole> {
+    const off_t end = lseek(fd_.fd(), 0, SEEK_END);
+    const off_t hole = lseek(fd_.fd(), static_cast<off_t>(offset), SEEK_HOLE);
+    // Every file ends in a hole without length.
+    if (hole < 0 || hole >= end) return Hole();
+    off_t data = lseek(fd_.fd(), hole, SEEK_DATA);
+    // ENXIO: it is the last thing in the file.
+    if (data < 0 && errno == ENXIO) data = end;
+    // Somebody may have written there meanwhile.
+    if (data <= hole) return Hole();
+    return Hole({static_cast<std::uint64_t>(hole), static_cast<std::uint64_t>(data - hole)});
+  });
+}
+
 }  // namespace stag::cli

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "cli/support/command.h"
 #include "net/unique_fd.h"
 #include "nfs/client/data.h"
+#include "nfs/client/protocol/types.h"
 
 namespace stag::cli {
 
@@ -24,6 +26,8 @@ class LocalFile final : public nfs::client::DataSource {
       : loop_(loop), path_(std::move(path)), fd_(std::move(fd)) {}
 
   Task<Outcome<Piece>> read(std::uint64_t offset, MutableBytes buffer) override;
+  // The first hole from byte `offset` on; nullopt: there is none, or the file system tells of none.
+  Task<Outcome<std::optional<nfs::client::FileRange>>> next_hole(std::uint64_t offset);
 
  private:
   Outcome<Piece> read_now(std::uint64_t offset, MutableBytes buffer);
