@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <future>
+#include <numeric>
 #include <thread>
 
 #include "c/support.h"
@@ -275,6 +277,26 @@ TEST_P(CApi, disconnecting_ends_what_was_begun) {
   EXPECT_EQ(stag_disconnect(std::exchange(client_, nullptr)), STAG_OK);
   EXPECT_EQ(status, STAG_CANCELLED);
   EXPECT_EQ(stag_refuse(unanswered, STAG_SYSTEM_ERR), STAG_OK) << "its connection is gone";
+}
+
+// Over RDMA a server grants so many calls at a time; over TCP all are sent.
+TEST_P(CApi, a_call_that_was_not_sent_in_time_is_told_from_one_that_was) {
+  connect();
+  const std::uint32_t number = 3;
+  std::vector<stag_call> calls(300, call_of(LATER, number));
+  std::array<std::atomic<int>, STAG_FAILED + 1> ended{};
+  const auto done = [](void* context, stag_call*, const stag_error* error) {
+    EXPECT_STREQ(error->reason, "TimedOut");
+    ++(*static_cast<decltype(ended)*>(context))[static_cast<std::size_t>(error->status)];
+  };
+  for (stag_call& each : calls) {
+    each.timeout_ms = 500;
+    ASSERT_EQ(stag_call_begin(client_, &each, done, &ended, &error_), STAG_OK);
+  }
+  const auto all = [&] { return std::accumulate(ended.begin(), ended.end(), 0); };
+  while (all() < static_cast<int>(calls.size())) std::this_thread::yield();
+  EXPECT_EQ(ended[STAG_UNREACHABLE] > 0, GetParam() == STAG_RDMA);
+  EXPECT_LE(requests_, ended[STAG_TIMED_OUT]) << "none of those that were not sent has come";
 }
 
 TEST_P(CApi, a_completion_that_comes_of_disconnecting_begins_nothing) {

@@ -43,7 +43,9 @@ typedef enum stag_status {
   STAG_OK = 0,
   STAG_INVALID = 1,      /* an argument of the function is wrong: the text says which */
   STAG_NO_MEMORY = 2,    /* here, not at the peer */
-  STAG_UNREACHABLE = 3,  /* there is no connection, and the call was not sent: `reason` says why */
+  STAG_UNREACHABLE = 3,  /* the call was not sent: there is no connection (`reason` says why), or it
+                            did not take the call in time, as over RDMA while others wait for the
+                            server ("TimedOut") */
   STAG_TIMED_OUT = 4,    /* it was sent, and its reply has not come, also where the connection was
                             lost and none could be made again (`reason`): whether it was executed
                             is not known */

@@ -36,7 +36,7 @@ stag_status status_of(const rpc::CallError& error) {
   if (error.kind == rpc::CallError::Kind::Malformed) return STAG_MALFORMED;
   switch (error.reason) {
     case Reason::TimedOut:
-      return STAG_TIMED_OUT;
+      return error.sent ? STAG_TIMED_OUT : STAG_UNREACHABLE;
     case Reason::Cancelled:
     case Reason::Shutdown:
       return STAG_CANCELLED;

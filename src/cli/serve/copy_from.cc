@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "cli/serve/late_hosts.h"
 #include "cli/serve/notices.h"
@@ -45,13 +46,21 @@ Result<Ok, std::string> CopyFromOptions::check() {
   return Ok{};
 }
 
-CopyFromHosts::CopyFromHosts(const CopyFromOptions& options) : line_(options.line()) {
-  std::vector<ExportLine> lines{line_};
-  ask_for_hosts(lines);
+CopyFromHosts::CopyFromHosts(ExportLine written, HostLookup lookup)
+    : written_(std::move(written)), lookup_(std::move(lookup)) {
+  ask_again({});
+}
+
+void CopyFromHosts::ask_again(const std::stop_token& stop) {
+  std::vector<ExportLine> lines{written_};
+  ask_for_hosts(lines, stop, lookup_);
+  const std::lock_guard lock(mutex_);
+  keep_addresses(lines.front(), line_);
   line_ = std::move(lines.front());
+  find_networks();
+  if (stop.stop_requested()) return;
   for (const std::string& unknown : unknown_clients(line_))
     log_notice(notices::kCopySourceUnknown, "--copy-from", unknown);
-  find_networks();
 }
 
 void CopyFromHosts::find_networks() {

@@ -4,6 +4,7 @@
 
 #include <mutex>
 #include <set>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,10 +35,14 @@ class CopyFromOptions {
 // Their addresses, as far as they are known.
 class CopyFromHosts {
  public:
-  // Asks the name service for the hosts. Blocks, as ask_for_hosts() does.
-  explicit CopyFromHosts(const CopyFromOptions& options);
+  // Of CopyFromOptions::line(). Asks the name service for the hosts. Blocks, as ask_for_hosts()
+  // does.
+  explicit CopyFromHosts(ExportLine written, HostLookup lookup = system_addresses_of);
   CopyFromHosts(const CopyFromHosts&) = delete;
 
+  // The same again, also for those that were known. A host that is not known now keeps the
+  // addresses that it had, as do all once `stop` is requested. Any thread.
+  void ask_again(const std::stop_token& stop);
   // Whether that numeric address is one of theirs. Any thread.
   bool admits(std::string_view host) const;
   // Those that the name service did not know. Any thread, as the next one.
@@ -47,7 +52,9 @@ class CopyFromHosts {
  private:
   void find_networks();
 
-  mutable std::mutex mutex_;
+  const ExportLine written_;
+  const HostLookup lookup_;
+  mutable std::mutex mutex_;  // of what follows
   ExportLine line_;
   std::vector<IpNetwork> networks_;
 };

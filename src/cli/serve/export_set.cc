@@ -338,7 +338,7 @@ void ExportSet::take(const HostAnswers& answers) {
   std::vector<std::string> found;
   for (ExportLine& line : next)
     for (const std::string& each : take_answers(line, answers))
-      found.push_back(fmt::format("export {}: {}", line.path, each));
+      found.push_back(fmt::format("export {}: client {}", line.path, each));
   if (found.empty()) return;
   const auto replaced = replace(std::move(next));
   if (!replaced) return trace(Reason::ExportsReloadFailed, "hosts", replaced.error().sentence);

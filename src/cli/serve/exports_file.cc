@@ -106,10 +106,10 @@ class Builder {
     for (const std::string& each : sentences) remark(each);
     if (!words) return wrong(words.error());
     if (words->elsewhere) {
-      remark(
-          fmt::format("{} is not exported to {}: it would be referred to another server (refer=), "
-                      "and there are no referrals here",
-                      folder, client.match));
+      remark(fmt::format(
+          "{} is not exported to {} by this entry: it would be referred to another server "
+          "(refer=), and there are no referrals here",
+          folder, client.match));
       return Ok{};
     }
     std::string doubt;

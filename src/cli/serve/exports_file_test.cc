@@ -187,7 +187,8 @@ TEST(ExportsFile, leaves_out_clients_that_would_be_referred_elsewhere_and_them_a
   ASSERT_EQ(file.lines[0].clients.size(), 1u);
   EXPECT_EQ(file.lines[0].clients[0].match, "build");
   ASSERT_EQ(file.remarks.size(), 2u);
-  EXPECT_NE(file.remarks[0].find("/srv is not exported to desk"), std::string::npos);
+  EXPECT_NE(file.remarks[0].find("/srv is not exported to desk by this entry"), std::string::npos)
+      << "another one may be for desk, too";
   // Nothing is waited for.
   EXPECT_FALSE(parsed("/away *(refer=/a@b)").unmounted);
 }
@@ -218,6 +219,27 @@ TEST(ExportsFile, has_options_that_are_for_the_flavors_before_them) {
   EXPECT_FALSE(options_of("sec=krb5,rw,sec=sys").of(AUTH_SYS).read_only);
   EXPECT_TRUE(options_of("sec=krb5,rw,sec=sys").by_flavor.empty());
   EXPECT_EQ(options_of("sec=krb5,rw,sec=sys,ro,anonuid=7").of(KRB5).anonymous_uid, 7u);
+}
+
+// Both are looked at before the flavor: what is forbidden with one flavor is not admitted because
+// of another one.
+TEST(ExportsFile, wants_a_reserved_port_and_no_RDMA_of_all_flavors_if_of_one) {
+  for (const char* words : {"sec=sys,secure,sec=krb5,insecure", "sec=krb5,insecure,sec=sys,secure",
+                            "sec=sys,sec=krb5,insecure"}) {
+    const ExportsFile file = parsed("/srv desk(" + std::string(words) + ")");
+    const nfs::ExportOptions& options = file.lines.at(0).clients.at(0).options;
+    EXPECT_TRUE(options.secure) << words;
+    EXPECT_TRUE(options.of(AuthFlavor::KRB5).secure) << words;
+    EXPECT_TRUE(options.by_flavor.empty()) << words;
+    ASSERT_EQ(file.remarks.size(), 1u) << words;
+    EXPECT_NE(file.remarks[0].find("secure does not differ by flavor"), std::string::npos);
+  }
+  const ExportsFile rdma = parsed("/srv desk(sec=sys,no_rdma,sec=krb5,rdma)");
+  EXPECT_FALSE(rdma.lines.at(0).clients.at(0).options.rdma);
+  EXPECT_EQ(rdma.remarks.size(), 1u);
+  const ExportsFile insecure = parsed("/srv desk(insecure,sec=sys,ro,sec=krb5,rw)");
+  EXPECT_FALSE(insecure.lines.at(0).clients.at(0).options.secure);
+  EXPECT_EQ(insecure.remarks.size(), 0u);
 }
 
 TEST(ExportsFile, joins_flavors_and_takes_the_former_way_to_write_them) {

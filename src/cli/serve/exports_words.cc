@@ -109,8 +109,13 @@ class Reader {
     options.read_only = any(&FlavorFlags::read_only);
     options.root_squash = any(&FlavorFlags::root_squash);
     options.all_squash = any(&FlavorFlags::all_squash);
+    take_strictest(options);
     std::vector<nfs::ExportOptions> by_flavor(flavors_.size(), options);
-    for (std::size_t i = 0; i < flavors_.size(); ++i) flavors_[i].apply_to(by_flavor[i]);
+    for (std::size_t i = 0; i < flavors_.size(); ++i) {
+      flavors_[i].apply_to(by_flavor[i]);
+      by_flavor[i].secure = options.secure;
+      by_flavor[i].rdma = options.rdma;
+    }
     const auto same = [&](const nfs::ExportOptions& each) { return each == options; };
     if (!std::ranges::all_of(by_flavor, same)) options.by_flavor = std::move(by_flavor);
     return std::move(words_);
@@ -137,22 +142,43 @@ class Reader {
   // exports(5): what stands behind sec=, up to the next one, is for its flavors.
   struct FlavorFlags {
     AuthFlavor flavor;
-    bool read_only, root_squash, all_squash;
+    bool read_only, root_squash, all_squash, secure, no_rdma;
 
+    FlavorFlags(AuthFlavor of, const nfs::ExportOptions& options) : flavor(of) {
+      take_from(options);
+    }
     void apply_to(nfs::ExportOptions& options) const {
       options.read_only = read_only;
       options.root_squash = root_squash;
       options.all_squash = all_squash;
+      options.secure = secure;
+      options.rdma = !no_rdma;
     }
     void take_from(const nfs::ExportOptions& options) {
       read_only = options.read_only;
       root_squash = options.root_squash;
       all_squash = options.all_squash;
+      secure = options.secure;
+      no_rdma = !options.rdma;
     }
   };
 
   bool any(bool FlavorFlags::*flag) const {
     return std::ranges::any_of(flavors_, [flag](const FlavorFlags& each) { return each.*flag; });
+  }
+  // A client's port and transport are looked at before the flavor of its calls. What the file
+  // forbids with one flavor is forbidden with all, lest it be admitted because of another one.
+  void take_strictest(nfs::ExportOptions& options) {
+    options.secure = any(&FlavorFlags::secure);
+    options.rdma = !any(&FlavorFlags::no_rdma);
+    const auto not_all = [this](bool FlavorFlags::*flag) {
+      return !std::ranges::all_of(flavors_, [&](const FlavorFlags& each) { return each.*flag; });
+    };
+    for (const auto& [flag, name] :
+         {std::pair(&FlavorFlags::secure, "secure"), std::pair(&FlavorFlags::no_rdma, "no_rdma")})
+      if (any(flag) && not_all(flag))
+        remarks_.push_back(
+            fmt::format("{} does not differ by flavor: one has it, and so do all", name));
   }
   // As exportfs has it, a flavor begins with what was said of all before it, and of others.
   void take_flavors() {
@@ -160,7 +186,7 @@ class Reader {
     told_ = so_far.flavors;
     for (const AuthFlavor flavor : told_)
       if (std::ranges::find(flavors_, flavor, &FlavorFlags::flavor) == flavors_.end())
-        flavors_.push_back({flavor, so_far.read_only, so_far.root_squash, so_far.all_squash});
+        flavors_.emplace_back(flavor, so_far);
   }
   // The options that --export has, too.
   Parsed take_common(std::string_view word) {

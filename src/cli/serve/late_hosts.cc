@@ -113,15 +113,16 @@ std::vector<std::string> take_answers(ExportLine& line, const HostAnswers& answe
     if (host.why.empty() || answer == answers.end()) continue;
     take(host, answer->second);
     if (host.why.empty())
-      found.push_back(fmt::format("client '{}': {}", name, fmt::join(host.addresses, ", ")));
+      found.push_back(fmt::format("'{}': {}", name, fmt::join(host.addresses, ", ")));
   }
   return found;
 }
 
-void ask_for_hosts(std::vector<ExportLine>& lines, const std::stop_token& stop) {
+void ask_for_hosts(std::vector<ExportLine>& lines, const std::stop_token& stop,
+                   const HostLookup& lookup) {
   std::set<std::string> hosts;
   for (const ExportLine& line : lines) hosts.merge(late_hosts(line));
-  const HostInquiry inquiry(hosts, system_addresses_of);
+  const HostInquiry inquiry(hosts, lookup);
   inquiry.wait(kHostPatience, stop);
   const HostAnswers answers = inquiry.answers();
   for (ExportLine& line : lines) take_answers(line, answers);

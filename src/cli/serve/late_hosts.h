@@ -29,12 +29,13 @@ nfs::ClientRule host_rule(const std::string& host, const nfs::ExportOptions& opt
 
 // The hosts of the export that the name service does not know now.
 std::set<std::string> late_hosts(const ExportLine& line);
-// What has been answered for the export's late hosts. Yields those that have become known: "client
-// 'build': 192.0.2.7".
+// What has been answered for the export's late hosts. Yields those that have become known:
+// "'build': 192.0.2.7".
 std::vector<std::string> take_answers(ExportLine& line, const HostAnswers& answers);
 // Asks this machine's name service for the late hosts of the exports. Blocks until it has answered,
-// is silent for too long, or `stop` is requested.
-void ask_for_hosts(std::vector<ExportLine>& lines, const std::stop_token& stop = {});
+// is silent for too long, or `stop` is requested. `lookup`: as for HostInquiry.
+void ask_for_hosts(std::vector<ExportLine>& lines, const std::stop_token& stop = {},
+                   const HostLookup& lookup = system_addresses_of);
 // Hosts of the export without addresses have those that they had `before`.
 void keep_addresses(ExportLine& line, const ExportLine& before);
 

@@ -69,10 +69,10 @@ TEST(LateHosts, are_told_with_why_and_leave_an_export_open_to_nobody_else) {
 
 TEST(LateHosts, have_the_place_of_their_line_once_they_are_known) {
   ExportLine line = line_of("/srv nowhere(rw) desk(ro) gone(ro) *(ro)");
-  EXPECT_EQ(answer(line, kDeskIs8), Texts{"client 'desk': 192.0.2.8"});
+  EXPECT_EQ(answer(line, kDeskIs8), Texts{"'desk': 192.0.2.8"});
   EXPECT_EQ(rights_of(line, "192.0.2.8"), "ro");
   EXPECT_EQ(answer(line, {{"nowhere", Texts{"192.0.2.9", "192.0.2.8"}}}),
-            Texts{"client 'nowhere': 192.0.2.9, 192.0.2.8"});
+            Texts{"'nowhere': 192.0.2.9, 192.0.2.8"});
   EXPECT_EQ(unknown_clients(line), Texts{"'gone': no such host"});
   EXPECT_FALSE(late_hosts(line).empty());
   EXPECT_EQ(rights_of(line, "192.0.2.9"), "rw");
@@ -105,7 +105,7 @@ TEST(LateHosts, that_were_known_before_keep_their_addresses_and_are_asked_for_ag
   answer(again, kNobodyKnown);
   keep_addresses(again, line);
   EXPECT_EQ(rights_of(again, "192.0.2.8"), "ro");
-  EXPECT_EQ(answer(again, {{"desk", Texts{"192.0.2.9"}}}), Texts{"client 'desk': 192.0.2.9"});
+  EXPECT_EQ(answer(again, {{"desk", Texts{"192.0.2.9"}}}), Texts{"'desk': 192.0.2.9"});
   EXPECT_EQ(rights_of(again, "192.0.2.9"), "ro");
   EXPECT_EQ(rights_of(again, "192.0.2.8"), "rw") << "its former address is another's";
   EXPECT_TRUE(late_hosts(again).empty());

@@ -141,7 +141,7 @@ Exit Serve::run() {
   if (!lines) return refused(lines.error());
   ask_for_hosts(*lines);
   begin_log();
-  copy_hosts_.emplace(options_.copy_from);
+  copy_hosts_.emplace(options_.copy_from.line());
   manager_ = ServiceManager::from_environment();
   raise_open_files_limit();
   sockets_.inherit(net::sockets_from_service_manager());
@@ -273,8 +273,8 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
                          .reload =
                              [&] {
                                (*services)->forget_groups();
-                               last_reload = again();
-                               observing.reloaded(last_reload.ok());
+                               observing.reloaded((last_reload = again()).ok());
+                               copy_hosts_->ask_again(ending.get_token());
                              },
                          .done = [&] { manager_.ready(status_of(exports, last_reload)); }});
   const LateHosts late(loop, reloads,

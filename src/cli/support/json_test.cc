@@ -5,6 +5,7 @@
 namespace stag::cli {
 namespace {
 
+using namespace std::string_literals;
 using namespace std::string_view_literals;
 
 nfs::client::Attributes attributes_with(std::uint64_t number) {

@@ -1,0 +1,61 @@
+#include "cli/serve/copy_from.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cli/serve/late_hosts.h"
+
+namespace stag::cli {
+namespace {
+
+using Texts = std::vector<std::string>;
+
+// A name service that may know other addresses of a host from one moment to the next.
+struct NameService {
+  HostLookup lookup() {
+    return [this](const std::string& host) -> HostAnswer {
+      const auto found = known.find(host);
+      if (found == known.end()) return Failure{std::string("no such host")};
+      return found->second;
+    };
+  }
+  std::map<std::string, Texts> known;
+};
+
+ExportLine line_of_host(const std::string& host) {
+  ExportLine line;
+  line.clients.push_back(host_rule(host, {}));
+  line.hosts[host];
+  return line;
+}
+
+TEST(CopyFrom, asks_for_its_hosts_again_and_keeps_the_addresses_of_those_that_nobody_knows_now) {
+  NameService names{{{"store", {"192.0.2.1"}}}};
+  CopyFromHosts hosts(line_of_host("store"), names.lookup());
+  EXPECT_TRUE(hosts.admits("192.0.2.1"));
+  names.known["store"] = {"192.0.2.2"};
+  hosts.ask_again({});
+  EXPECT_TRUE(hosts.admits("192.0.2.2"));
+  EXPECT_FALSE(hosts.admits("192.0.2.1")) << "another machine may have that address now";
+  names.known.clear();
+  hosts.ask_again({});
+  EXPECT_TRUE(hosts.admits("192.0.2.2"));
+  EXPECT_EQ(hosts.late(), std::set<std::string>{"store"});
+  hosts.take({{"store", Texts{"192.0.2.3"}}});
+  EXPECT_TRUE(hosts.admits("192.0.2.3"));
+  EXPECT_FALSE(hosts.admits("192.0.2.2"));
+}
+
+TEST(CopyFrom, of_nobody_admits_nobody) {
+  NameService names;
+  CopyFromHosts hosts({}, names.lookup());
+  EXPECT_FALSE(hosts.admits("192.0.2.1"));
+  EXPECT_TRUE(hosts.late().empty());
+}
+
+}  // namespace
+}  // namespace stag::cli
