@@ -224,6 +224,7 @@ obeying() {  # obeying N [NAME=VALUE…]: boots guest N, which then does what in
 # its first messages.
 listen() {
   wire=$work/wire.$((captures += 1)).pcapng
+  : >"$work/dumpcap.out" # or what an earlier one said would be taken for this one's word
   dumpcap -q -B 64 -i "$1" -f "$2" -w "$wire" >"$work/dumpcap.out" 2>&1 &
   capture=$!; pids+=("$capture")
   until_true 60 grep -q '^File:' "$work/dumpcap.out" || skip "dumpcap cannot listen on $1: $(cat "$work/dumpcap.out")"
