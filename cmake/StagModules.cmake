@@ -15,7 +15,8 @@ set(STAG_LIBS_fabric_verbs "${CMAKE_DL_LIBS}")
 set(STAG_LIBS_vfs_posix "SQLite::SQLite3")
 # dlopen(): of Ceph only the headers are needed to build.
 set(STAG_LIBS_vfs_ceph "${CMAKE_DL_LIBS}")
-set(STAG_LIBS_nfs_recovery "SQLite::SQLite3")
+# dlopen(): nothing of Ceph is needed to build.
+set(STAG_LIBS_nfs_recovery "SQLite::SQLite3;${CMAKE_DL_LIBS}")
 set(STAG_LIBS_fuse "PkgConfig::FUSE3;fmt::fmt")
 set(STAG_LIBS_cli "fmt::fmt;spdlog::spdlog;CLI11::CLI11;tomlplusplus::tomlplusplus;nlohmann_json::nlohmann_json;PkgConfig::PROMETHEUS")
 set(STAG_LIBS_conform "fmt::fmt;nlohmann_json::nlohmann_json")

@@ -145,6 +145,7 @@ class Adopt(Case):
         self.kill(lost)
         self.refused("another 'stag serve' is using it", self.state)
         self.refused("is no state directory: there is no handle.key", self.folder)
+        self.refused("'ceph:/a' names no pool of Ceph", "ceph:/a")
         key = os.path.join(self.lost_state, "handle.key")
         os.rename(key, key + ".true")
         with open(key, "w") as other_key:

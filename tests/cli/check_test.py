@@ -45,6 +45,7 @@ class Checks(service_test.Case):
         for setting in ("capture", "control"):
             self.refused(1, f"--{setting} /nonexistent/x: there is no directory /nonexistent", 'export = "/a=memory"', f'{setting} = "/nonexistent/x"')
             self.refused(1, f"--{setting} {self.work}: it is a directory", 'export = "/a=memory"', f'{setting} = "{self.work}"')
+        self.refused(2, "--records: 'ceph:nfs/a/b' names no pool of Ceph", 'export = "/a=memory"', 'records = "ceph:nfs/a/b"')
         self.refused(1, "keytab", 'export = "/a=memory,sec=krb5"', f'keytab = "{self.work}/none"')
 
     def test_read_exports_that_are_passed_open(self):

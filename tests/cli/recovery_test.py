@@ -75,6 +75,18 @@ class Recovery(Case):
         self.assertEqual(ended.stderr.count("\n"), 1, ended.stderr)
         self.assertIn("cannot use the records of NFSv4 clients", ended.stderr)
 
+    def test_records_in_a_ceph_cluster_want_a_module_of_sqlite(self):
+        """Which is found as any library is: here it is a file that is none."""
+        with open(os.path.join(self.folder, "libcephsqlite.so"), "w"):
+            pass
+        environment = {**os.environ, "LD_LIBRARY_PATH": self.folder}
+        ended = harness.stag(
+            "serve", "--state", self.state, "--export", f"/data={self.data}", "--tcp-port", "0", "--rdma-port", "0", "--records", "ceph:nfs/a", env=environment)
+        self.assertEqual(ended.returncode, 1)
+        self.assertEqual(ended.stderr.count("\n"), 1, ended.stderr)
+        self.assertIn("cannot use the records of NFSv4 clients in ceph:nfs/a: ", ended.stderr)
+        self.assertIn("(Debian: libsqlite3-mod-ceph)", ended.stderr)
+
 
 if __name__ == "__main__":
     harness.main()

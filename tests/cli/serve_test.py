@@ -254,6 +254,7 @@ class ConfigFiles(Case):
             gss-contexts = 1000
             lease = 60
             grace = 30
+            records = ""
             nfs4-clients = 100
             nfs4-clients-per-address = 30
             nfs4-unconfirmed = 50

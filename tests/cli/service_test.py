@@ -304,7 +304,7 @@ class Reloads(Case):
         '"4K"': ("inline-threshold", "nfs4-cached-reply"),
         '"64M"': ("capture-max", "max-bytes", "max-chunk-bytes", "max-connection-bytes", "nfs4-caches"),
         '"192.0.2.0/24"': ("callback-network", "copy-from"),
-        '"127.0.0.1:9"': ("metrics",), '"verbs"': ("fabric",), '"names"': ("id-map",), '"json"': ("log-format",),
+        '"127.0.0.1:9"': ("metrics",), '"verbs"': ("fabric",), '"names"': ("id-map",), '"json"': ("log-format",), '"ceph:nfs/a"': ("records",),
         f'"{grp.getgrgid(os.getgid()).gr_name}"': ("control-group",),
     }
 

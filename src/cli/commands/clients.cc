@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/control/control_client.h"
 #include "cli/serve/process.h"
+#include "cli/serve/records_place.h"
 #include "cli/support/arguments.h"
 #include "cli/support/escape.h"
 #include "cli/support/output.h"
@@ -137,7 +138,8 @@ About Clients::about() const {
           "  stag clients expire 6442450945\n"
           "  stag clients revoke 5f3a00010000004000000001\n"
           "  stag clients revoke --export /data\n"
-          "  stag clients adopt /srv/gateways/a\n",
+          "  stag clients adopt /srv/gateways/a\n"
+          "  stag clients adopt ceph:nfs/a\n",
           "WHAT is one of:\n"
           "  list             the clients of NFS version 4, and hosts with locks by NLM\n"
           "                   (ADDRESS/NAME; as in a URL where it is not printable) [the\n"
@@ -150,9 +152,10 @@ About Clients::about() const {
           "                   --export PATH in place of ID all of an export that was removed, so\n"
           "                   that its disk can be unmounted\n"
           "  adopt DIR        take over the clients of another gateway of the same file system\n"
-          "                   that is lost, by its state directory, before its address is moved\n"
-          "                   here: they reclaim their opens and locks, and nobody gets new ones\n"
-          "                   until they have, or their time is over (--grace, --lease of serve)\n"
+          "                   that is lost, by its state directory, or as its --records says\n"
+          "                   (ceph:POOL/NAMESPACE), before its address is moved here: they\n"
+          "                   reclaim their opens and locks, and nobody gets new ones until they\n"
+          "                   have, or their time is over (--grace, --lease of serve)\n"
           "\nA client is 'confirmed', 'unconfirmed', or 'courtesy': its lease has run out, and it\n"
           "keeps what it holds until somebody wants it. IDLE is the time in seconds since it\n"
           "renewed its lease. CALLBACK says whether the server can call it: up, down, unknown\n"
@@ -173,8 +176,8 @@ void Clients::declare(Arguments& arguments) {
   arguments.positional_choice(
       "WHAT", what_, {"list", "opens", "locks", "delegations", "expire", "revoke", "adopt"},
       "what to list, or what to do", false);
-  arguments.positional("ID", target_, "client, stateid or directory, of expire, revoke and adopt",
-                       false);
+  arguments.positional(
+      "ID", target_, "client, stateid, or directory or place, of expire, revoke and adopt", false);
 }
 
 Exit Clients::run() {
@@ -184,14 +187,16 @@ Exit Clients::run() {
     return misused(
         changes()
             ? fmt::format("{} {}", what_,
-                          adopts() ? "whose clients? It wants a state directory"
-                                   : "whom or what? 'stag clients' shows which there are")
+                          adopts()
+                              ? "whose clients? It wants a state directory, or ceph:POOL/NAMESPACE"
+                              : "whom or what? 'stag clients' shows which there are")
             : fmt::format("{} takes no '{}'; --client {} names a client", what_, target_, target_));
   if (changes() && !client_.empty()) return misused("--client is for listings");
   if (control_.empty()) control_ = default_control_path(state_);
   std::error_code ignored;
   control_ = std::filesystem::absolute(control_, ignored).string();
-  if (adopts()) target_ = std::filesystem::absolute(target_, ignored).string();
+  if (adopts() && !is_records_place(target_))
+    target_ = std::filesystem::absolute(target_, ignored).string();
   return on_loop([this](Run& run) { return work(run); });
 }
 

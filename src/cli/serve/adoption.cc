@@ -6,6 +6,7 @@
 
 #include "cli/serve/notices.h"
 #include "cli/serve/process.h"
+#include "cli/serve/records_place.h"
 #include "nfs/export/state/durable_file.h"
 #include "nfs/lock/lock_service.h"
 
@@ -31,7 +32,14 @@ std::string key_trouble(const std::string& directory, const std::string& state) 
 }  // namespace
 
 // Blocking.
-Result<Recovery::Adopted, std::string> Adoption::adopt(const std::string& directory) {
+Result<Recovery::Adopted, std::string> Adoption::adopt(const std::string& from) {
+  if (!is_records_place(from)) return adopt_directory(from);
+  auto place = parse_records_place(from);
+  if (!place) return Failure{place.error()};
+  return recovery_.adopt(*std::move(place));
+}
+
+Result<Recovery::Adopted, std::string> Adoption::adopt_directory(const std::string& directory) {
   if (std::string trouble = key_trouble(directory, state_); !trouble.empty())
     return Failure{std::move(trouble)};
   // Kept until all is done: its server does not begin meanwhile.
@@ -53,23 +61,23 @@ Result<Recovery::Adopted, std::string> Adoption::adopt_all(const std::string& di
   return Recovery::Adopted{adopted->clients + *hosts, grace};
 }
 
-Task<Result<Recovery::Adopted, std::string>> Adoption::adopt_apart(const std::string& directory,
+Task<Result<Recovery::Adopted, std::string>> Adoption::adopt_apart(const std::string& from,
                                                                    Loop& loop) {
   net::WorkerOptions one;
   one.limits.threads = one.limits.threads_each = 1;
   one.idle = Duration::zero();
-  one.name = StoreWatch::state_directory(directory);
+  one.name = is_records_place(from) ? StoreWatch::records(from) : StoreWatch::state_directory(from);
   const auto worker = stores_.make(one);
   using Outcome = Result<Recovery::Adopted, std::string>;
-  const auto work = [this, &directory] { return adopt(directory); };
+  const auto work = [this, &from] { return adopt(from); };
   const Outcome refused =
       Failure{std::string("the system has no thread or no memory left for it; raise its limits "
                           "(TasksMax=, ulimit -u), and try again")};
   const struct Ended {
-    std::string& directory;
-    ~Ended() { directory.clear(); }
+    std::string& from;
+    ~Ended() { from.clear(); }
   } ended{under_way_};
-  under_way_ = directory;
+  under_way_ = from;
   const Outcome adopted = co_await offloaded_to(worker.get(), nullptr, loop, work, refused);
   co_return adopted;
 }
@@ -79,14 +87,15 @@ Task<std::string> Adoption::adopt(const ControlRequest& request, ControlReply& r
   if (!peer.administrator)
     co_return std::string("only root and the user of the server may adopt clients");
   const auto directory = request.members.bytes("directory");
-  if (!directory || !directory->starts_with('/'))
-    co_return std::string("\"directory\" is the absolute path of a state directory");
+  if (!directory || (!directory->starts_with('/') && !is_records_place(*directory)))
+    co_return std::string(
+        "\"directory\" is the absolute path of a state directory, or ceph:POOL/NAMESPACE");
   if (!recovery_.serves_nfs4())
     co_return std::string("the server has no clients of version 4 (--no-nfs4)");
   if (!under_way_.empty())
     co_return fmt::format(
         "another 'stag clients adopt' still waits for '{}', maybe one that was interrupted; try "
-        "again once that directory has answered",
+        "again once that has answered",
         under_way_);
   const Result<Recovery::Adopted, std::string> adopted =
       co_await adopt_apart(*directory, reply.loop());

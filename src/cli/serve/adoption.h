@@ -27,16 +27,16 @@ class Adoption {
   Task<std::string> adopt(const ControlRequest& request, ControlReply& reply,
                           const ControlPeer& peer);
   // On a thread of its own: where the directory does not answer nobody else waits for it.
-  Task<Result<Recovery::Adopted, std::string>> adopt_apart(const std::string& directory,
-                                                           Loop& loop);
-  Result<Recovery::Adopted, std::string> adopt(const std::string& directory);
+  Task<Result<Recovery::Adopted, std::string>> adopt_apart(const std::string& from, Loop& loop);
+  Result<Recovery::Adopted, std::string> adopt(const std::string& from);
+  Result<Recovery::Adopted, std::string> adopt_directory(const std::string& directory);
   Result<Recovery::Adopted, std::string> adopt_all(const std::string& directory);
 
   Recovery& recovery_;
   nfs::lock::LockService& locks_;
   StoreWatch& stores_;
   const std::string state_;
-  std::string under_way_;  // the directory; one at a time
+  std::string under_way_;  // the directory, or the place; one at a time
 };
 
 }  // namespace stag::cli

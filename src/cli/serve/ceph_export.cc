@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "cli/serve/ceph_settings.h"
+
 #ifdef STAG_CEPH
 #include "vfs/ceph/ceph.h"
 #endif
@@ -12,14 +14,6 @@ namespace stag::cli {
 namespace {
 
 constexpr std::string_view kScheme = "ceph:";
-
-std::string* setting_of(std::string_view name, CephPlace& place) {
-  if (name == "conf") return &place.configuration;
-  if (name == "id") return &place.id;
-  if (name == "fs") return &place.file_system;
-  if (name == "gateway") return &place.gateway;
-  return nullptr;
-}
 
 }  // namespace
 
@@ -45,20 +39,14 @@ Result<CephPlace, std::string> parse_ceph(std::string_view folder) {
         fmt::format("ceph:{} is no directory of CephFS; write its path from '/' on: "
                     "ceph:/projects",
                     place.path)};
-  for (std::string_view rest = folder.substr(std::min(question + 1, folder.size()));
-       !rest.empty();) {
-    const std::size_t end = std::min(rest.find('&'), rest.size());
-    const std::string_view word = rest.substr(0, end);
-    const std::size_t equals = std::min(word.find('='), word.size());
-    std::string* const setting = setting_of(word.substr(0, equals), place);
-    if (setting == nullptr || equals + 1 >= word.size())
-      return Failure{fmt::format(
-          "'{}' means nothing behind a directory of CephFS; there are conf=FILE, id=NAME, fs=NAME "
-          "and gateway=NAME",
-          word)};
-    *setting = word.substr(equals + 1);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
+  const auto read = read_ceph_settings(folder.substr(std::min(question + 1, folder.size())),
+                                       {{"conf", &place.configuration},
+                                        {"id", &place.id},
+                                        {"fs", &place.file_system},
+                                        {"gateway", &place.gateway}},
+                                       "behind a directory of CephFS; there are conf=FILE, "
+                                       "id=NAME, fs=NAME and gateway=NAME");
+  if (!read) return Failure{read.error()};
   return place;
 }
 

@@ -40,6 +40,10 @@ inline constexpr ReasonInfo kClientsAdopted{
     "ClientsAdopted", Severity::Warning,
     "the clients of a lost server were adopted: they may reclaim what they held, and nobody gets "
     "anything new meanwhile"};
+inline constexpr ReasonInfo kRecordsAwaited{
+    "RecordsAwaited", Severity::Warning,
+    "a server has the records of version 4 clients in the Ceph cluster, or had them when it died; "
+    "until it is known which, nobody else gets them"};
 inline constexpr ReasonInfo kCallsUnfinished{
     "CallsUnfinished", Severity::Warning,
     "calls were still in progress when the time that --drain gives them was over"};

@@ -160,6 +160,7 @@ Result<Ok, std::string> ServeOptions::check_networks() {
     allow.push_back(*network);
   }
   if (const auto checked = copy_from.check(); !checked) return checked;
+  if (const auto checked = recovery.check(); !checked) return checked;
   return callbacks.check();
 }
 

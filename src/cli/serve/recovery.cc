@@ -4,13 +4,20 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <variant>
 
 #include "base/reason.h"
+#include "cli/serve/notices.h"
+#include "cli/serve/records_place.h"
 #include "net/worker_pool.h"
 #include "nfs/lock/lock_service.h"
 
 namespace stag::cli {
 namespace {
+
+using nfs::recovery::Database;
+using nfs::recovery::Location;
+using nfs::recovery::RadosPlace;
 
 constexpr std::uint32_t kLongestPeriod = 3600;
 
@@ -18,12 +25,40 @@ std::string records_of(const std::string& state) {
   return state + "/nfs4-clients.db";
 }
 
-std::shared_ptr<Executor> record_writer(const std::string& state, StoreWatch& stores) {
+std::string text_of(const Location& location) {
+  if (const auto* const place = std::get_if<RadosPlace>(&location)) return name_of(*place);
+  return std::get<std::string>(location);
+}
+
+// Where `options` want them. They were checked.
+Location location_of(const RecoveryOptions& options, const std::string& state) {
+  if (options.records.empty()) return records_of(state);
+  return *parse_records_place(options.records);
+}
+
+// It logs a wait for the lock of another server.
+Location told_of(Location location) {
+  if (auto* const place = std::get_if<RadosPlace>(&location))
+    place->waiting = [name = name_of(*place)](unsigned seconds) {
+      log_notice(notices::kRecordsAwaited, name, fmt::format("{} s at most", seconds));
+    };
+  return location;
+}
+
+std::shared_ptr<Executor> record_writer(const Location& location, const std::string& state,
+                                        StoreWatch& stores) {
   net::WorkerOptions options;
   // One thread writes; changes requested meanwhile go into its next transaction.
   options.limits.threads = 4;
-  options.name = StoreWatch::state_directory(state);
+  options.name = std::holds_alternative<RadosPlace>(location)
+                     ? StoreWatch::records(text_of(location))
+                     : StoreWatch::state_directory(state);
   return stores.make(options);
+}
+
+bool is_there(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored);
 }
 
 using nfs::state::GracePeriod;
@@ -46,6 +81,12 @@ void log_grace(const GracePeriod::Info& grace) {
 }  // namespace
 
 void RecoveryOptions::declare(Arguments& arguments) {
+  arguments.text(
+      "--records", records, "PLACE",
+      "where the records of version 4 clients are kept, by which they reclaim their "
+      "locks after a restart [in --state]; ceph:POOL/NAMESPACE: in a Ceph cluster, where "
+      "another gateway finds them; behind ? what is wanted, separated by &: conf=FILE, "
+      "id=NAME (the Ceph user)");
   arguments.number("--lease", lease_seconds, 10, kLongestPeriod,
                    "seconds after which a version 4 client that is silent may lose what it holds");
   arguments.number(
@@ -55,49 +96,101 @@ void RecoveryOptions::declare(Arguments& arguments) {
       "version 4]");
 }
 
+Result<Ok, std::string> RecoveryOptions::check() const {
+  if (records.empty()) return Ok{};
+  const auto place = parse_records_place(records);
+  if (!place) return Failure{"--records: " + place.error()};
+  return Ok{};
+}
+
 Result<std::unique_ptr<Recovery>, std::string> Recovery::open(const RecoveryOptions& options,
                                                               const std::string& state, bool nfs4,
+                                                              std::uint64_t handles,
                                                               StoreWatch& stores) {
   std::unique_ptr<Recovery> made(new Recovery);
   made->options_ = options;
+  made->handles_ = handles;
   made->period_->tell([](const GracePeriod::Info& grace) { log_grace(grace); });
   std::uint32_t seconds = static_cast<std::uint32_t>(
       std::chrono::duration_cast<std::chrono::seconds>(nfs::lock::LockServiceOptions{}.grace)
           .count());
-  const std::string path = records_of(state);
-  std::error_code ignored;
-  if (nfs4 || std::filesystem::exists(path, ignored)) {
-    auto records = nfs::recovery::Recovery::open(path, options.lease_seconds,
-                                                 nfs4 ? record_writer(state, stores) : nullptr);
-    if (!records) return Failure{records.error()};
-    made->records_ = *std::move(records);
-    if (nfs4) seconds = std::max(options.lease_seconds, made->records_->former_lease());
-  }
+  if (const auto opened = made->open_records(state, nfs4, stores); !opened)
+    return Failure{opened.error()};
+  if (nfs4) seconds = std::max(options.lease_seconds, made->records_->former_lease());
   made->grace_ = std::chrono::seconds(options.grace_seconds.value_or(seconds));
   if (!nfs4) {
     // While NFSv4 is not served, other clients may take what its clients held.
     if (made->records_ != nullptr && !made->records_->remove_former())
-      return Failure{"cannot remove the records of NFSv4 clients from " + path};
+      return Failure{"cannot remove the records of NFSv4 clients from " +
+                     text_of(location_of(options, state))};
     made->records_ = nullptr;
-  } else {
-    made->records_->begin_grace(*made->period_, std::chrono::steady_clock::now() + made->grace_);
+    return made;
   }
+  made->records_->begin_grace(*made->period_, std::chrono::steady_clock::now() + made->grace_);
+  if (!options.records.empty())
+    if (const auto moved = made->move_records(records_of(state)); !moved)
+      return Failure{moved.error()};
   return made;
 }
 
-Result<Recovery::Adopted, std::string> Recovery::adopt(const std::string& directory) {
-  std::error_code ignored;
-  // It has served other versions only.
-  if (!std::filesystem::exists(records_of(directory), ignored)) return Adopted{};
-  auto lost = nfs::recovery::Database::open_ended(records_of(directory));
+Result<Ok, std::string> Recovery::open_records(const std::string& state, bool nfs4,
+                                               StoreWatch& stores) {
+  const Location location = location_of(options_, state);
+  if (!nfs4 && options_.records.empty() && !is_there(records_of(state))) return Ok{};
+  auto records = nfs::recovery::Recovery::open(
+      told_of(location), options_.lease_seconds,
+      nfs4 ? record_writer(location, state, stores) : nullptr, handles_);
+  if (!records) return Failure{records.error()};
+  records_ = *std::move(records);
+  return Ok{};
+}
+
+// Those that earlier starts have kept in the state directory: left there, they would let clients
+// claim what others have had since, once the server keeps its records there again.
+Result<Ok, std::string> Recovery::move_records(const std::string& from) {
+  if (!is_there(from)) return Ok{};
+  const auto lost = Database::open_ended(from);
   if (!lost) return Failure{lost.error()};
-  const Adopted adopted{(*lost)->former().size(),
+  if (const auto moved = adopt(**lost, from); !moved) return Failure{moved.error()};
+  return Ok{};
+}
+
+Result<Recovery::Adopted, std::string> Recovery::adopt(const std::string& directory) {
+  // It has served other versions only, or keeps its records elsewhere.
+  if (!is_there(records_of(directory))) return Adopted{};
+  const auto lost = Database::open_ended(records_of(directory));
+  if (!lost) return Failure{lost.error()};
+  return adopt(**lost, directory);
+}
+
+Result<Recovery::Adopted, std::string> Recovery::adopt(RadosPlace place) {
+  const Location own = location_of(options_, {});
+  if (const auto* const mine = std::get_if<RadosPlace>(&own)) {
+    if (same_records(*mine, place))
+      return Failure{fmt::format("{} has the records of this server itself", name_of(place))};
+    if (place.configuration.empty()) place.configuration = mine->configuration;
+    if (place.id.empty()) place.id = mine->id;
+  }
+  const std::string name = name_of(place);
+  const auto lost = Database::open_ended(told_of(std::move(place)));
+  if (!lost) return Failure{lost.error()};
+  if ((*lost)->handles() != handles_)
+    return Failure{fmt::format(
+        "the server of the records in '{}' had another handle.key than this one, which knows no "
+        "file by the handles that clients have from there; gateways of one file system are given "
+        "the same one before their first start",
+        name)};
+  return adopt(**lost, name);
+}
+
+Result<Recovery::Adopted, std::string> Recovery::adopt(Database& lost, const std::string& name) {
+  const Adopted adopted{lost.former().size(),
                         std::chrono::seconds(options_.grace_seconds.value_or(
-                            std::max(options_.lease_seconds, (*lost)->former_lease())))};
+                            std::max(options_.lease_seconds, lost.former_lease())))};
   if (adopted.clients == 0) return Adopted{};
   const TimePoint end = std::chrono::steady_clock::now() + adopted.grace;
-  if (const auto done = records_->adopt(**lost, *period_, end); !done)
-    return Failure{"cannot adopt the clients in '" + directory + "': " + done.error()};
+  if (const auto done = records_->adopt(lost, *period_, end); !done)
+    return Failure{fmt::format("cannot adopt the clients in '{}': {}", name, done.error())};
   return adopted;
 }
 

@@ -17,19 +17,22 @@
 namespace stag::cli {
 
 struct RecoveryOptions {
+  std::string records;  // empty: in the state directory
   std::uint32_t lease_seconds = nfs::nfs4::Nfs4Options{}.lease_seconds;
   std::optional<std::uint32_t> grace_seconds;
 
   void declare(Arguments& arguments);
+  Result<Ok, std::string> check() const;
 };
 
 class Recovery {
  public:
   // Counts this start and begins the grace period if a client has state to reclaim. Blocking.
-  // Without `nfs4` the state of NFSv4 clients is lost. The error is one sentence. `stores` outlive
-  // it.
+  // Without `nfs4` the state of NFSv4 clients is lost. `handles` identifies the key of the server's
+  // file handles. The error is one sentence. `stores` outlive it.
   static Result<std::unique_ptr<Recovery>, std::string> open(const RecoveryOptions& options,
                                                              const std::string& state, bool nfs4,
+                                                             std::uint64_t handles,
                                                              StoreWatch& stores);
 
   // Clients that were adopted, and how long they may reclaim; no time where there are none.
@@ -41,6 +44,9 @@ class Recovery {
   // directory. The error is one sentence. Blocking, and not for a thread that clients wait for:
   // that directory may hang.
   Result<Adopted, std::string> adopt(const std::string& directory);
+  // The same by records in a Ceph cluster, of which one server at a time is the owner. That it has
+  // ended, and had the same key of file handles, is seen there.
+  Result<Adopted, std::string> adopt(nfs::recovery::RadosPlace place);
   bool serves_nfs4() const { return records_ != nullptr; }
 
   // The length of a grace period.
@@ -56,8 +62,12 @@ class Recovery {
 
  private:
   Recovery() = default;
+  Result<Ok, std::string> open_records(const std::string& state, bool nfs4, StoreWatch& stores);
+  Result<Ok, std::string> move_records(const std::string& from);
+  Result<Adopted, std::string> adopt(nfs::recovery::Database& lost, const std::string& name);
 
   Duration grace_{};
+  std::uint64_t handles_ = 0;
   RecoveryOptions options_;
   std::shared_ptr<nfs::state::GracePeriod> period_ = std::make_shared<nfs::state::GracePeriod>();
   std::unique_ptr<nfs::recovery::Recovery> records_;  // null when NFSv4 is not served

@@ -17,7 +17,8 @@ Result<std::unique_ptr<Services>, Trouble> Services::open(ServeOptions& options,
 }
 
 std::string Services::add_programs(ServeOptions& options) {
-  auto recovery = Recovery::open(options.recovery, options.state, options.nfs4, stores_);
+  auto recovery = Recovery::open(options.recovery, options.state, options.nfs4,
+                                 nfs_.context().handles.file_system_id("/"), stores_);
   if (!recovery) return recovery.error();
   recovery_ = *std::move(recovery);
   auto users = options.id_mapping.open();

@@ -43,6 +43,7 @@ class StoreWatch {
   std::shared_ptr<net::WorkerPool> make(const net::WorkerOptions& options);
   // As such a name.
   static std::string state_directory(const std::string& path) { return "state directory " + path; }
+  static std::string records(const std::string& place) { return "records in " + place; }
   enum class Silence : std::uint8_t { NoAnswer, NoThread };
   // Runs `work` on a thread of its own, which ends with it, and yields its result. NoAnswer when it
   // takes too long: it goes on as work of the store `name`, and a late result is destroyed there.

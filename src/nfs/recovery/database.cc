@@ -12,14 +12,25 @@ constexpr int kFormat = 1;
 
 // synchronous = FULL syncs the log at each COMMIT, so a row is on disk before COMMIT returns.
 constexpr const char* kSchema =
-    "PRAGMA journal_mode = WAL;"
     "PRAGMA synchronous = FULL;"
     "CREATE TABLE IF NOT EXISTS epochs (epoch INTEGER PRIMARY KEY, lease INTEGER NOT NULL);"
     "CREATE TABLE IF NOT EXISTS clients ("
     "  client INTEGER PRIMARY KEY, epoch INTEGER NOT NULL,"
     "  ownerid BLOB NOT NULL, principal BLOB NOT NULL);"
     "CREATE TABLE IF NOT EXISTS server (id INTEGER PRIMARY KEY);"
+    "CREATE TABLE IF NOT EXISTS handles (id INTEGER NOT NULL);"
     "PRAGMA user_version = 1;";
+
+// Of a database in RADOS, before all else: the lock is taken once, not for each transaction.
+constexpr const char* kAlone = "PRAGMA locking_mode = EXCLUSIVE;";
+
+// In RADOS the database itself is written by each transaction: it is there that the VFS knows of a
+// lost lock, and refuses. To a log beside it, it would go on to write, and notice no error.
+const char* journal_of(sqlite3* database) {
+  const bool in_rados =
+      sqlite3_uri_parameter(sqlite3_db_filename(database, "main"), "vfs") != nullptr;
+  return in_rados ? "PRAGMA journal_mode = PERSIST;" : "PRAGMA journal_mode = WAL;";
+}
 
 // No start has it, nor clients with IDs of it: those of other servers are recorded with it.
 constexpr sqlite3_int64 kEpochOfAdopted = 0;
@@ -79,14 +90,22 @@ bool Database::prepare(const char* text, Statement& statement) {
   return done;
 }
 
-std::string Database::unusable(const std::string& path, const Trouble& trouble) {
-  return "cannot use the records of NFSv4 clients in " + path + ": " + trouble.what + "; " +
-         trouble.remedy;
+std::string Database::unusable(const Location& location, const Trouble& trouble) {
+  const auto* const place = std::get_if<RadosPlace>(&location);
+  const std::string where = place != nullptr ? name_of(*place) : std::get<std::string>(location);
+  return "cannot use the records of NFSv4 clients in " + where + ": " + trouble.what +
+         (trouble.remedy.empty() ? "" : "; " + trouble.remedy);
 }
 
 Database::Trouble Database::trouble() const {
   if (handle_ == nullptr) return {"out of memory", "make room"};
   return {sqlite3_errmsg(handle_.get()), remedy_for(sqlite3_errcode(handle_.get()))};
+}
+
+std::optional<Database::Trouble> Database::open_at(const Location& location, int flags) {
+  if (const auto* const place = std::get_if<RadosPlace>(&location))
+    return open_object(*place, flags);
+  return open_file(std::get<std::string>(location), flags);
 }
 
 std::optional<Database::Trouble> Database::open_file(const std::string& path, int flags) {
@@ -99,29 +118,54 @@ std::optional<Database::Trouble> Database::open_file(const std::string& path, in
   for (const char* const each : {"", "-wal", "-shm", "-journal"})
     ::chmod((path + each).c_str(), 0600);
   if (opened != SQLITE_OK || sqlite3_busy_timeout(handle, 5000) != SQLITE_OK) return trouble();
+  return read_all();
+}
+
+std::optional<Database::Trouble> Database::open_object(const RadosPlace& place, int flags) {
+  const bool makes = (flags & SQLITE_OPEN_CREATE) != 0;
+  if (const auto ready = make_ready(place, makes ? Existing::Maybe : Existing::Wanted); !ready)
+    return Trouble{ready.error(), {}};
+  constexpr const char* kRemedy =
+      "see that the cluster is healthy and has room, and that the Ceph user may read, write and "
+      "lock in the pool, and blocklist";
+  sqlite3* handle = nullptr;
+  const int opened = sqlite3_open_v2(
+      uri_of(place).c_str(), &handle,
+      SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI | flags, nullptr);
+  handle_.reset(handle);
+  if (opened != SQLITE_OK || !run(kAlone)) return Trouble{trouble().what, kRemedy};
+  auto failed = read_all();
+  if (failed && (sqlite3_errcode(handle) & 0xff) == SQLITE_IOERR) failed->remedy = kRemedy;
+  return failed;
+}
+
+std::optional<Database::Trouble> Database::read_all() {
   const std::optional<int> format = read_format();
   if (!format) return trouble();
   if (*format > kFormat)
     return Trouble{"they are of a newer version of stag", "start that version again"};
-  const bool ready = run(kSchema) && prepare_all() && read_former() && read_starts();
+  const bool ready = run(journal_of(handle_.get())) && run(kSchema) && prepare_all() &&
+                     read_former() && read_starts() && read_handles();
   if (!ready) return trouble();
   return std::nullopt;
 }
 
-Result<std::unique_ptr<Database>, std::string> Database::open(const std::string& path,
-                                                              std::uint32_t lease_seconds) {
+Result<std::unique_ptr<Database>, std::string> Database::open(const Location& location,
+                                                              std::uint32_t lease_seconds,
+                                                              std::uint64_t handles) {
   std::unique_ptr<Database> made(new Database);
-  std::optional<Trouble> trouble = made->open_file(path, SQLITE_OPEN_CREATE);
+  std::optional<Trouble> trouble = made->open_at(location, SQLITE_OPEN_CREATE);
   if (!trouble)
-    trouble =
-        made->transact([&] { return made->count_start(lease_seconds) && made->name_server(); });
-  if (trouble) return Failure{unusable(path, *trouble)};
+    trouble = made->transact([&] {
+      return made->count_start(lease_seconds) && made->name_server() && made->name_handles(handles);
+    });
+  if (trouble) return Failure{unusable(location, *trouble)};
   return made;
 }
 
-Result<std::unique_ptr<Database>, std::string> Database::open_ended(const std::string& path) {
+Result<std::unique_ptr<Database>, std::string> Database::open_ended(const Location& location) {
   std::unique_ptr<Database> made(new Database);
-  if (const auto trouble = made->open_file(path, 0)) return Failure{unusable(path, *trouble)};
+  if (const auto trouble = made->open_at(location, 0)) return Failure{unusable(location, *trouble)};
   return made;
 }
 
@@ -191,6 +235,22 @@ bool Database::name_server() {
     return false;
   server_ = static_cast<std::uint64_t>(sqlite3_column_int64(name.get(), 0));
   return true;
+}
+
+bool Database::name_handles(std::uint64_t handles) {
+  Statement name;
+  if (!run("DELETE FROM handles") || !prepare("INSERT INTO handles VALUES (?)", name)) return false;
+  sqlite3_bind_int64(name.get(), 1, static_cast<sqlite3_int64>(handles));
+  return step(name.get());
+}
+
+bool Database::read_handles() {
+  Statement name;
+  if (!prepare("SELECT id FROM handles", name)) return false;
+  const int status = sqlite3_step(name.get());
+  if (status == SQLITE_ROW)
+    handles_ = static_cast<std::uint64_t>(sqlite3_column_int64(name.get(), 0));
+  return status == SQLITE_ROW || status == SQLITE_DONE;
 }
 
 bool Database::apply_one(const Change& change) {

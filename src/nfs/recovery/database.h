@@ -1,6 +1,7 @@
 // Database: the client records in SQLite: one row for each client ID that may hold state, with the
 // start of the server (epoch) that wrote it. Once a method has returned Ok, its change survives
-// SIGKILL and loss of power.
+// SIGKILL and loss of power. It is a file, or in RADOS (rados.h), where no other process has it as
+// long as it is open.
 //
 // Blocking; not synchronised: Recovery is.
 #pragma once
@@ -13,9 +14,11 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "base/result.h"
+#include "nfs/recovery/rados.h"
 #include "nfs/state/types.h"
 
 namespace stag::nfs::recovery {
@@ -35,21 +38,29 @@ struct Change {
   ClientOwner owner{};  // Add
 };
 
+// The path of a file, or a place in RADOS.
+using Location = std::variant<std::string, RadosPlace>;
+
 class Database {
  public:
-  // Opens or makes the database and counts this start, with its lease. The error is one sentence.
-  static Result<std::unique_ptr<Database>, std::string> open(const std::string& path,
-                                                             std::uint32_t lease_seconds);
+  // Opens or makes the database and counts this start, with its lease and what identifies the key
+  // of its file handles. The error is one sentence.
+  static Result<std::unique_ptr<Database>, std::string> open(const Location& location,
+                                                             std::uint32_t lease_seconds,
+                                                             std::uint64_t handles = 0);
   // Opens the database of a server that has ended, and will not begin meanwhile, to adopt its
   // clients: this is no start of that server. epoch() is its last, former() are all of its clients.
   // The error is one sentence.
-  static Result<std::unique_ptr<Database>, std::string> open_ended(const std::string& path);
+  static Result<std::unique_ptr<Database>, std::string> open_ended(const Location& location);
 
   // Of a database that begins it is a random number, so that clients are not taken for those of
   // another server. 0: it has not counted any start.
   std::uint32_t epoch() const { return epoch_; }
   // What tells this server from every other, over its starts.
   std::uint64_t server() const { return server_; }
+  // Of open_ended(): the `handles` of its last start; nullopt where it was of a version that did
+  // not write it down.
+  std::optional<std::uint64_t> handles() const { return handles_; }
   // The longest lease of the starts that wrote former(), in seconds; 0 when former() is empty.
   std::uint32_t former_lease() const { return former_lease_; }
   // The clients of earlier starts, as they were when this one began.
@@ -86,17 +97,22 @@ class Database {
     std::string what;
     std::string remedy;
   };
-  static std::string unusable(const std::string& path, const Trouble& trouble);
+  static std::string unusable(const Location& location, const Trouble& trouble);
   // Of the last step that failed.
   Trouble trouble() const;
   // nullopt: it is open, and former() is read.
+  std::optional<Trouble> open_at(const Location& location, int flags);
   std::optional<Trouble> open_file(const std::string& path, int flags);
+  std::optional<Trouble> open_object(const RadosPlace& place, int flags);
+  std::optional<Trouble> read_all();
   bool run(const char* text);
   bool prepare(const char* text, Statement& statement);
   bool prepare_all();
   std::optional<int> read_format();
   bool count_start(std::uint32_t lease_seconds);
   bool name_server();
+  bool name_handles(std::uint64_t handles);
+  bool read_handles();
   bool read_starts();
   bool read_former();
   bool adopt_one(sqlite3_int64 row, const ClientOwner& owner);
@@ -110,6 +126,7 @@ class Database {
   Statement add_, remove_;
   std::uint32_t epoch_ = 0;
   std::uint64_t server_ = 0;
+  std::optional<std::uint64_t> handles_{};
   std::uint32_t former_lease_ = 0;
   std::vector<ClientOwner> former_;
 };

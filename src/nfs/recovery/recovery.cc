@@ -20,10 +20,11 @@ bool anybody_without_sessions(const std::vector<ClientOwner>& clients) {
 
 }  // namespace
 
-Result<std::unique_ptr<Recovery>, std::string> Recovery::open(const std::string& path,
+Result<std::unique_ptr<Recovery>, std::string> Recovery::open(const Location& location,
                                                               std::uint32_t lease_seconds,
-                                                              std::shared_ptr<Executor> worker) {
-  auto database = Database::open(path, lease_seconds);
+                                                              std::shared_ptr<Executor> worker,
+                                                              std::uint64_t handles) {
+  auto database = Database::open(location, lease_seconds, handles);
   if (!database) return Failure{database.error()};
   return std::unique_ptr<Recovery>(new Recovery(*std::move(database), std::move(worker)));
 }

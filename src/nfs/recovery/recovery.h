@@ -7,8 +7,8 @@
 //   that a client is gone       what it holds goes to another
 //   that earlier starts are     the grace period ends
 //   a client of another server  that server's record of it goes
-// Records are in SQLite (database.h) and written by the worker; changes requested while it writes
-// are written together, by the next transaction.
+// Records are in SQLite (database.h), in a file or in a Ceph cluster, and written by the worker;
+// changes requested while it writes are written together, by the next transaction.
 //
 // Thread: any, unless a method is marked blocking: those are for the worker.
 #pragma once
@@ -35,11 +35,12 @@ enum class Written : std::uint8_t { Yes, Busy, Failed };
 
 class Recovery {
  public:
-  // Reads the records at `path` and counts this start. Blocking. `worker` null: the calling thread
-  // writes, for tests. The error is one sentence.
-  static Result<std::unique_ptr<Recovery>, std::string> open(const std::string& path,
+  // Reads the records at `location` and counts this start. Blocking. `worker` null: the calling
+  // thread writes, for tests. `handles`: as of Database::open(). The error is one sentence.
+  static Result<std::unique_ptr<Recovery>, std::string> open(const Location& location,
                                                              std::uint32_t lease_seconds,
-                                                             std::shared_ptr<Executor> worker);
+                                                             std::shared_ptr<Executor> worker,
+                                                             std::uint64_t handles = 0);
 
   std::uint32_t epoch() const { return database_->epoch(); }
   std::uint64_t server() const { return database_->server(); }
