@@ -175,6 +175,17 @@ class Records(nfs4_client.Case):
         self.addCleanup(self.kill, back)
         self.assertEqual(self.client(back).connect().reclaim(handle)[0], NO_GRACE)
 
+    def test_those_of_the_state_directory_are_gone_once_other_versions_alone_were_served(self):
+        """Whoever was served then may have taken what they are about."""
+        state = self.state_directory("a")
+        before = harness.Server([f"/data={self.data},no_root_squash"], state)
+        self.addCleanup(self.kill, before)
+        handle = self.locked_file(before)
+        self.kill(before)
+        self.assertEqual(self.gateway("a", "--no-nfs4", state=state).end(), 0)
+        again = self.gateway("a", state=state)
+        self.assertEqual(self.client(again).connect().reclaim(handle)[0], NO_GRACE)
+
     def test_a_successor_waits_for_nothing(self):
         server = self.gateway("a")
         handle = self.locked_file(server)

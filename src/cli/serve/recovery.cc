@@ -61,6 +61,16 @@ bool is_there(const std::string& path) {
   return std::filesystem::exists(path, ignored);
 }
 
+Result<Ok, std::string> remove_records(const std::string& path) {
+  if (!is_there(path)) return Ok{};
+  const auto old = Database::open_ended(path);
+  if (!old) return Failure{old.error()};
+  if (const auto gone = (*old)->give_away(); !gone)
+    return Failure{
+        fmt::format("cannot remove the records of NFSv4 clients from {}: {}", path, gone.error())};
+  return Ok{};
+}
+
 using nfs::state::GracePeriod;
 
 void log_grace(const GracePeriod::Info& grace) {
@@ -124,6 +134,10 @@ Result<std::unique_ptr<Recovery>, std::string> Recovery::open(const RecoveryOpti
       return Failure{"cannot remove the records of NFSv4 clients from " +
                      text_of(location_of(options, state))};
     made->records_ = nullptr;
+    // A later start would move those of the state directory.
+    if (!options.records.empty())
+      if (const auto removed = remove_records(records_of(state)); !removed)
+        return Failure{removed.error()};
     return made;
   }
   made->records_->begin_grace(*made->period_, std::chrono::steady_clock::now() + made->grace_);

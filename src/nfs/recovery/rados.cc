@@ -139,7 +139,8 @@ class Vfs {
     const std::lock_guard lock(mutex_);
     if (attached_ && (place.configuration != attached_->configuration || place.id != attached_->id))
       return Failure{std::string(
-          "this server reaches a Ceph cluster by another conf= or id= already; name the same")};
+          "this server reaches a Ceph cluster by another conf= or id= already, maybe one that was "
+          "tried in vain; name the same, or restart this server first")};
     if (attached_) return Ok{};
     if (const int failed = connection.lend_to_vfs(); failed < 0)
       return Failure{"cannot connect to the Ceph cluster: " + error_text(failed)};
