@@ -14,9 +14,11 @@
 
 #include "base/completion.h"
 #include "base/task_group.h"
+#include "fuse/init_answer.h"
 #include "fuse/last_calls.h"
 #include "fuse/mount_point.h"
 #include "fuse/operations.h"
+#include "fuse/values.h"
 #include "net/descriptor.h"
 
 namespace stag::fuse {
@@ -65,7 +67,8 @@ class Mounted final : public Mount, private net::Reader {
   // What the kernel asks for (the functions of libfuse below).
   Operations& operations() { return operations_; }
   void add(Task<void> task) { tasks_.add(std::move(task)); }
-  void agree(fuse_conn_info& connection) const;
+  void agree(fuse_conn_info& connection);
+  ssize_t answer(int device, std::span<const iovec> pieces);
   WriteKind kind_of(fuse_req_t write, const fuse_file_info& info) const;
   // The memory of the request that is being processed, which is not used for another one then.
   Memory keep_request() {
@@ -100,6 +103,7 @@ class Mounted final : public Mount, private net::Reader {
   std::unique_ptr<fuse_session, EndSession> session_;
   MountPoint place_;
   bool ended_ = false;
+  bool agreed_ = false;  // and libfuse's next answer is the one that says so
   fuse_buf next_{};
   net::Descriptor descriptor_;
   Timer again_;
@@ -265,6 +269,15 @@ void flock_file(fuse_req_t r, Id id, Info info, int how) {
   run(r, [&](Operations& o) { return o.flock(r, id, *info, how); });
 }
 
+// As libfuse reads and writes by itself, but for the answer to FUSE_INIT.
+ssize_t answer(int device, iovec* pieces, int count, void* mount) {
+  return static_cast<Mounted*>(mount)->answer(device, {pieces, static_cast<std::size_t>(count)});
+}
+ssize_t receive(int device, void* to, std::size_t size, void*) {
+  return ::read(device, to, size);
+}
+constexpr fuse_custom_io kDevice{answer, receive, nullptr, nullptr};
+
 constexpr fuse_lowlevel_ops functions() {
   fuse_lowlevel_ops to{};
   to.init = begun;
@@ -323,16 +336,6 @@ Error trouble(const MountOptions& options) {
       options.directory));
 }
 
-// As a word of libfuse's lists of options.
-std::string one_word(std::string_view text) {
-  std::string word;
-  for (const char c : text) {
-    if (c == ',' || c == '\\') word.push_back('\\');
-    word.push_back(c);
-  }
-  return word;
-}
-
 }  // namespace
 
 std::optional<Error> Mounted::begin(const MountOptions& options) {
@@ -349,6 +352,8 @@ std::optional<Error> Mounted::begin(const MountOptions& options) {
   session_.reset(fuse_session_new(&arguments, &used, sizeof(used), this));
   if (!session_) return Error::of_local("an option is none that FUSE knows: see above");
   if (!place_.mount(session_.get())) return trouble(options);
+  if (fuse_session_custom_io(session_.get(), &kDevice, fuse_session_fd(session_.get())) != 0)
+    throw std::bad_alloc();
   net::UniqueFd device(fcntl(fuse_session_fd(session_.get()), F_DUPFD_CLOEXEC, 0));
   if (!device || fcntl(device.fd(), F_SETFL, O_NONBLOCK) != 0) return trouble(options);
   Result<net::Descriptor, Reason> watched = net::Descriptor::watch(loop_, std::move(device));
@@ -365,12 +370,20 @@ std::optional<Error> Mounted::begin(const MountOptions& options) {
   return std::nullopt;
 }
 
-void Mounted::agree(fuse_conn_info& connection) const {
+void Mounted::agree(fuse_conn_info& connection) {
   connection.max_write = std::min(connection.max_write, kLargest);
   connection.max_read = kLargest;
   connection.max_readahead = kLargest;
   connection.max_background = kBackground;
   connection.time_gran = 1;
+  agreed_ = true;
+}
+
+ssize_t Mounted::answer(int device, std::span<const iovec> pieces) {
+  constexpr std::size_t kHeaderAndAnswer = 2;  // an error is a header alone
+  if (std::exchange(agreed_, false) && pieces.size() == kHeaderAndAnswer)
+    allow_parallel_directories({static_cast<std::byte*>(pieces[1].iov_base), pieces[1].iov_len});
+  return writev(device, pieces.data(), static_cast<int>(pieces.size()));
 }
 
 WriteKind Mounted::kind_of(fuse_req_t write, const fuse_file_info& info) const {

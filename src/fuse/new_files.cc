@@ -16,8 +16,8 @@ using nfs::client::SetTime;
 using nfs::client::Time;
 
 // Before times are set again that the server did not answer for.
-constexpr Duration kFirstPause = std::chrono::seconds(1);
-constexpr Duration kLongestPause = std::chrono::seconds(30);
+constexpr Duration kFirstDelay = std::chrono::seconds(1);
+constexpr Duration kLongestDelay = std::chrono::seconds(30);
 constexpr std::uint64_t kLikelyBlock = 4096;  // that storage is likely to be given by
 
 bool is_set(const SetTime& time) {
@@ -124,7 +124,7 @@ void NewFiles::on_refused(std::uint64_t number, const SetAttributes& times,
 void NewFiles::on_unheard(std::uint64_t number, TimePoint now) {
   File* const file = find(number);
   if (file == nullptr) return;
-  file->pause = std::clamp(file->pause * 2, kFirstPause, kLongestPause);
+  file->pause = std::clamp(file->pause * 2, kFirstDelay, kLongestDelay);
   file->waits_since = now + file->pause;
 }
 

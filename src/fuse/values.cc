@@ -244,4 +244,13 @@ bool grants(std::uint32_t granted, int mask, bool directory) {
   return !(mask & X_OK) || (granted & (directory ? rights::kLookup : rights::kExecute));
 }
 
+std::string one_word(std::string_view text) {
+  std::string word;
+  for (const char c : text) {
+    if (c == ',' || c == '\\') word.push_back('\\');
+    word.push_back(c);
+  }
+  return word;
+}
+
 }  // namespace stag::fuse

@@ -1,9 +1,12 @@
-// Attributes, errors and flags of FUSE and of the NFS client, one as the other.
+// Attributes, errors and flags of FUSE and of the NFS client, one as the other; words of its
+// options.
 #pragma once
 
 #include <sys/stat.h>
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 #include "nfs/client/protocol/error.h"
 #include "nfs/client/protocol/types.h"
@@ -36,5 +39,8 @@ std::uint32_t access_of_open(int flags);
 std::uint32_t access_of_mask(int mask, bool directory);
 // Whether `granted` is enough for access(2) with `mask`.
 bool grants(std::uint32_t granted, int mask, bool directory);
+
+// `text` as a word of libfuse's lists of options, whatever is in it.
+std::string one_word(std::string_view text);
 
 }  // namespace stag::fuse

@@ -179,8 +179,31 @@ class Trouble(Mounted):
         self.assertEqual(ended, [-signal.SIGINT] * 100)
         self.assertEqual(len(os.listdir(self.directory)), 100, "the mount goes on when the server does")
 
+    def test_a_name_that_a_stopped_server_does_not_find_keeps_nobody_from_asking_for_others_in_that_directory(self):
+        server = harness.Server([f"/files={self.there()},no_root_squash"], self.at("state"))
+        self.addCleanup(server.end)
+        for name in ("first", "second"):
+            self.write(self.there(name), b"content")
+        self.mount("-o", "actimeo=86400", url=server.url("/files"))
+        os.stat(self.directory)  # is not asked for again
+        harness.stand_still(self, server.process)
+        programs = []
+        try:
+            for name in ("first", "second"):
+                programs.append(subprocess.Popen(["stat", self.here(name)], stdout=subprocess.DEVNULL))
+                self.wait_for_fuse(programs[-1:])
+            # Who waits for the lock of a directory cannot be interrupted.
+            programs[1].send_signal(signal.SIGINT)
+            self.assertEqual(programs[1].wait(PATIENCE), -signal.SIGINT)
+            self.assertIsNone(programs[0].poll(), "it waits for its own name")
+        finally:
+            server.process.send_signal(signal.SIGCONT)
+            ends = [program.wait(PATIENCE) for program in programs]
+        self.assertEqual(ends, [0, -signal.SIGINT])
+        self.assertEqual(sorted(os.listdir(self.directory)), ["first", "second"])
+
     def test_programs_that_wait_for_a_stopped_server_can_be_interrupted_whatever_they_do(self):
-        # Each in a directory of its own: in one they would wait for each other.
+        # Each in a directory of its own: changes of one wait for each other.
         commands = {
             "ls": ["ls", "-l", self.here("ls")],
             "mkdir": ["mkdir", self.here("mkdir", "made")],
