@@ -250,6 +250,9 @@ class SessionClient final : private Recalled {
   void recall_any(std::uint32_t keep) override;
   std::optional<Delegations::Now> written(const v4::nfs_fh4& file) override;
   void recall_slots(v4::slotid4 highest) override;
+  bool awaits(const v4::CB_SEQUENCE4args& callback) const override {
+    return session_.awaits(callback);
+  }
   v4::nfsstat4 copy_ended(const v4::CB_OFFLOAD4args& args) override {
     return offloads_.on_end(args);
   }
