@@ -235,6 +235,7 @@ class SessionClient final : private Recalled {
   void settle_lock_owner(session::Opens::LockOwner owner);
   Task<void> release_lock_owner(std::string name);
   Task<void> renew_v40(const ProtocolOptions& options);
+  Task<void> restore_callbacks_v40(const ProtocolOptions& options);
 
   v4::clientid4 clientid() const;
   bool fill_in(Request& request);
