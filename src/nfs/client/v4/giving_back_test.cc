@@ -20,10 +20,7 @@ using testing::Accident;
 using testing::DelegatedWorld;
 using testing::LoopbackChannel;
 
-constexpr std::uint32_t kReading = DelegatedWorld::kToRead;
-constexpr std::uint32_t kReadWrite = DelegatedWorld::kToWrite;
-
-// A Channel whose COMPOUNDs are changed on their way.
+// A Channel whose OPENs are changed on their way.
 class ChangedCalls final : public rpc::Channel {
  public:
   using Change = std::function<void(v4::OPEN4args&)>;
@@ -78,7 +75,7 @@ class Nfs4GivingBack : public ::testing::TestWithParam<std::uint32_t>, public De
     auto other = must(nfs4::Nfs4::connect(alone, plain.calls));
     FileSystem theirs(other, files().root(), "/data", plain);
     must(theirs.walk("file"));
-    const Outcome<Opened> open = run(theirs.open(file, kReading));
+    const Outcome<Opened> open = run(theirs.open(file, kToRead));
     if (open) must(theirs.close(open->file));
     run(ended(other));
     return open;
@@ -97,7 +94,7 @@ TEST_P(Nfs4GivingBack, a_file_that_no_program_has_open_keeps_nobody_out) {
 }
 
 TEST_P(Nfs4GivingBack, a_file_that_a_program_has_open_keeps_others_out_and_stays_open) {
-  const Opened open = must(files().open(file, kReading));
+  const Opened open = must(files().open(file, kToRead));
   ASSERT_EQ(delegations(), 1u);
   EXPECT_FALSE(other_opens_alone().ok());
   EXPECT_EQ(delegations(), 0u) << "whether one has was asked";
@@ -110,7 +107,7 @@ TEST_P(Nfs4GivingBack, a_file_that_a_program_has_open_keeps_others_out_and_stays
 // What the server asks for comes by the session.
 class Nfs4Recalled : public Nfs4GivingBack {
  protected:
-  // From the next call on, as many meet with the accident.
+  // The accident happens to the call with this number from now on.
   void begin_returns(Accident accident, int at) {
     loop.drain();
     channel.accident = accident;
@@ -171,7 +168,7 @@ TEST_P(Nfs4Recalled, a_file_whose_CLOSE_had_no_answer_is_given_back_when_that_wa
 }
 
 Task<void> open_and_close(FileSystem& files, Handle file) {
-  const Outcome<Opened> open = co_await files.open(file, kReading);
+  const Outcome<Opened> open = co_await files.open(file, DelegatedWorld::kToRead);
   EXPECT_TRUE(open.ok());
   if (open) static_cast<void>(co_await files.close(open->file));
 }
@@ -219,7 +216,7 @@ TEST_P(Nfs4Unasked, delegations_of_new_files_go_back) {
   loop.drain();
   EXPECT_EQ(delegations(), 0u);
   const Opened made = must(files().create_open(files().root(), "second", {.mode = 0644},
-                                               CreateMode::Unchecked, kReadWrite));
+                                               CreateMode::Unchecked, kToWrite));
   loop.drain();
   EXPECT_EQ(delegations(), 0u);
   must(files().close(made.file));
@@ -229,14 +226,14 @@ TEST_P(Nfs4Unasked, delegations_of_what_is_opened_for_another_user_go_back) {
   FileSystemOptions theirs = options;
   theirs.calls.credentials = rpc::Credentials::sys("tests", 1000, 1000);
   FileSystem others = files().with(theirs);
-  const Opened open = must(others.open(file, kReading));
+  const Opened open = must(others.open(file, kToRead));
   loop.drain();
   EXPECT_EQ(delegations(), 0u);
   must(others.close(open.file));
 }
 
 TEST_P(Nfs4Unasked, delegations_of_what_is_opened_again_go_back) {
-  const Opened open = must(files().open(file, kReading));
+  const Opened open = must(files().open(file, kToRead));
   channel.server->nfs4.stop_callbacks();
   channel.restart();
   start_callbacks();
@@ -275,14 +272,14 @@ class Nfs40Unreached : public ::testing::Test, public DelegatedWorld {
   std::unique_ptr<rpc::Channel> connection_of_version_4_0() override {
     return std::make_unique<LoopbackChannel>(loop, listener);
   }
-  void open_and_close_second() { must(files().close(must(files().open(second, kReading)).file)); }
+  void open_and_close_second() { must(files().close(must(files().open(second, kToRead)).file)); }
 
   Listener listener{listening.service()};
   Handle second;
 };
 
 TEST_F(Nfs40Unreached, is_called_back_again_when_it_has_told_the_server_its_address_anew) {
-  const Opened open = must(files().open(file, kReading));
+  const Opened open = must(files().open(file, kToRead));
   ASSERT_EQ(delegations(), 1u);
   listener.works = false;
   EXPECT_TRUE(other_writes("written").ok());
