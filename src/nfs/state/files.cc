@@ -179,9 +179,12 @@ std::optional<OpenResult> Files::open_if(const OpenArgs& args, const LifePtr& li
   if (life->ended()) return refused_open(Status::Expired);
   if (ask_others(asked)) return std::nullopt;
   OpenResult result;
+  // What is claimed again is not waited for.
   result.verdict =
-      shard.share_conflict(args.file, file_hash, access_of(args), args.share_deny, nullptr,
-                           args.reclaim ? Status::ReclaimConflict : Status::ShareDenied, removed);
+      args.reclaim ? shard.share_conflict(args.file, file_hash, access_of(args), args.share_deny,
+                                          nullptr, Status::ReclaimConflict, removed)
+                   : impl_->open_conflict(shard, args.file, file_hash, access_of(args),
+                                          args.share_deny, life.get(), removed);
   if (!result.verdict.granted()) return result;
   result.verdict =
       shard.delegation_conflict(args.file, file_hash, touch_of(args), life.get(), removed);
@@ -346,8 +349,7 @@ Verdict Files::share_conflict(const FileKey& file, std::uint32_t share_access,
     RemovedRecords removed;
     FileShard& shard = impl_->shard_of(hash);
     const BriefLock lock(shard.mutex);
-    verdict = shard.share_conflict(file, hash, share_access, share_deny, nullptr,
-                                   Status::ShareDenied, removed);
+    verdict = impl_->open_conflict(shard, file, hash, share_access, share_deny, nullptr, removed);
     // A client that holds a delegation keeps its opens to itself.
     if (verdict.granted())
       verdict = shard.delegation_conflict(file, hash, touch_of(share_access, share_deny), nullptr,
