@@ -112,7 +112,7 @@ Task<Admission::Permitted> Admission::permit_late(const ExportObject& object,
   const TimePoint until = call_.loop().now() + server_.gate->makes_way_within();
   while (place && call_.loop().now() < until) {
     const bool up = co_await stays_up_for(kLook);
-    if (!up) {
+    if (!up || server_.deferred->ended()) {
       deferral_->abandon();
       break;
     }

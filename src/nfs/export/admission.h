@@ -47,7 +47,7 @@ struct ExportObject {
 // Of a Call that may be answered late (nfs/export/deferred_calls.h).
 class Deferral {
  public:
-  // Its connection went down while it waited: nothing was done, and nobody would get an answer.
+  // Its connection, or the server, came to an end while it waited: nothing was done.
   void abandon() { abandoned_ = true; }
   // Of procedures that have come to an end. A Call that is sent again runs as a new one where this
   // one was abandoned.
