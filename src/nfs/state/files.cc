@@ -1,6 +1,7 @@
 #include "nfs/state/files.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "nfs/state/file_shard.h"
 
@@ -301,11 +302,22 @@ Permit Files::check(const FileKey& file, const Stateid& stateid, const Life& lif
   return {checked(file, stateid, life, touch), *std::move(change)};
 }
 
+namespace {
+
+// g++ compares arrays of bytes one by one.
+bool is_same(const Stateid& one, const Stateid& other) {
+  return one.seqid == other.seqid &&
+         std::memcmp(one.other.data(), other.other.data(), one.other.size()) == 0;
+}
+
+}  // namespace
+
 Verdict Files::checked(const FileKey& file, const Stateid& stateid, const Life& life, Touch touch) {
-  if (stateid == kAnonymousStateid || stateid == kBypassStateid) {
+  const bool bypass = is_same(stateid, kBypassStateid);
+  if (bypass || is_same(stateid, kAnonymousStateid)) {
     // What share reservations will be reclaimed is not known yet.
     if (grace() && bits_of(touch) != 0) return Verdict::refused(Status::Grace);
-    if (stateid == kBypassStateid && touch == Touch::Read) touch = Touch::Look;
+    if (bypass && touch == Touch::Read) touch = Touch::Look;
     return guarded() ? guarded_access(file, touch, &life) : Verdict{};
   }
   RemovedRecords removed;
