@@ -274,8 +274,8 @@ class Clients {
   BindResult bind_connection(const SessionId& sessionid, ConnectionId connection,
                              std::uint32_t asked, std::uint32_t required,
                              const CallbackConnection& callbacks);
-  // The connection is gone, or its callbacks fail.
-  void unbind_connection(const SessionId& sessionid, ConnectionId connection);
+  // Its callbacks fail: none goes by it until it is bound again. Requests still come by it.
+  void unbind_back_channel(const SessionId& sessionid, ConnectionId connection);
   // Connections that can carry callbacks of this session, the newest first.
   struct BackChannel {
     ConnectionId connection = 0;

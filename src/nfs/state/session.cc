@@ -43,11 +43,12 @@ CacheShare::~CacheShare() {
   used_.fetch_sub(bytes_, std::memory_order_relaxed);
 }
 
-// RFC 8881 18.34.3: binding again changes nothing, and who demands a change is refused.
+// RFC 8881 18.34.3: binding again changes nothing, and who demands a change is refused; but a
+// connection that lost its back direction is given it again.
 BindResult Session::bind(ConnectionId connection, std::uint32_t asked, std::uint32_t required,
                          const CallbackConnection& callbacks, std::size_t most) {
   const auto known = std::find_if(bound_.begin(), bound_.end(), [&](const Bound& bound) {
-    return bound.connection == connection;
+    return bound.connection == connection && !bound.lost_back;
   });
   const std::uint32_t granted = known != bound_.end() ? known->directions
                                 : callbacks.expired() ? asked & ~channel::kBack
@@ -55,15 +56,26 @@ BindResult Session::bind(ConnectionId connection, std::uint32_t asked, std::uint
   if (granted == 0 || (granted & ~asked) != 0 || (required & ~granted) != 0)
     return {Status::Inval, 0};
   if (known == bound_.end()) {
-    if (bound_.size() >= most) bound_.erase(bound_.begin());
+    std::erase_if(bound_, [&](const Bound& bound) { return bound.connection == connection; });
+    if (bound_.size() >= most) {
+      const auto gone = std::find_if(bound_.begin(), bound_.end(), [](const Bound& bound) {
+        return bound.lost_back && bound.callbacks.expired();
+      });
+      bound_.erase(gone != bound_.end() ? gone : bound_.begin());
+    }
     bound_.push_back({connection, granted, callbacks});
     if ((granted & channel::kBack) != 0) had_back_channel_ = true;
   }
   return {Status::Ok, granted};
 }
 
-void Session::unbind(ConnectionId connection) {
-  std::erase_if(bound_, [&](const Bound& bound) { return bound.connection == connection; });
+void Session::unbind_back(ConnectionId connection) {
+  for (Bound& bound : bound_) {
+    if (bound.connection != connection || (bound.directions & channel::kBack) == 0) continue;
+    bound.directions &= ~channel::kBack;
+    bound.lost_back = true;
+  }
+  std::erase_if(bound_, [](const Bound& bound) { return bound.directions == 0; });
 }
 
 bool Session::serves(ConnectionId connection) const {

@@ -93,7 +93,8 @@ class Session {
   // As Clients::bind_connection; at most `most` are remembered.
   BindResult bind(ConnectionId connection, std::uint32_t asked, std::uint32_t required,
                   const CallbackConnection& callbacks, std::size_t most);
-  void unbind(ConnectionId connection);
+  // No callback goes by it any more; what it is to requests stays (RFC 8881 2.10.3.1).
+  void unbind_back(ConnectionId connection);
   // Whether requests come on this connection, which was bound.
   bool serves(ConnectionId connection) const;
   // A COMPOUND of the session came by it. The latest few are remembered, apart from those bound:
@@ -116,6 +117,7 @@ class Session {
     ConnectionId connection = 0;
     std::uint32_t directions = 0;
     CallbackConnection callbacks;
+    bool lost_back = false;  // Callbacks failed on it since it was bound.
   };
 
   ClientRecord& client_;

@@ -248,10 +248,10 @@ BindResult Clients::bind_connection(const SessionId& sessionid, ConnectionId con
   return session->bind(connection, asked, required, callbacks, impl_->options.limits.connections);
 }
 
-void Clients::unbind_connection(const SessionId& sessionid, ConnectionId connection) {
+void Clients::unbind_back_channel(const SessionId& sessionid, ConnectionId connection) {
   ClientShard& shard = impl_->shard_of(sessionid);
   const BriefLock lock(shard.mutex);
-  if (Session* const session = shard.find(sessionid)) session->unbind(connection);
+  if (Session* const session = shard.find(sessionid)) session->unbind_back(connection);
 }
 
 std::vector<Clients::BackChannel> Clients::back_channels(const SessionId& sessionid) const {

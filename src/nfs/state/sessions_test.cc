@@ -342,9 +342,57 @@ TEST(Nfs4Sessions, binding_again_has_no_effect_and_demanding_a_change_is_INVAL) 
   EXPECT_EQ(bind(channel::kBoth, channel::kFore).directions, channel::kFore);
   EXPECT_EQ(bind(channel::kBack, channel::kBack).status, Status::Inval);
   EXPECT_EQ(bind(channel::kBoth, channel::kBack).status, Status::Inval);
-  world.clients.unbind_connection(session, 1);
-  EXPECT_EQ(bind(channel::kBoth, channel::kBack).directions, channel::kBoth);
-  EXPECT_EQ(bind(channel::kFore, channel::kFore).status, Status::Inval);
+}
+
+TEST(Nfs4Sessions, a_protected_session_is_still_served_by_a_connection_whose_callbacks_fail) {
+  World world;
+  ExchangeIdArgs owner;
+  owner.co_ownerid = bytes_of("owner");
+  owner.principal = bytes_of("root");
+  owner.address = "192.0.2.1";
+  owner.integrity = true;
+  owner.protection.machine_credential = true;
+  const ClientId id = world.clients.exchange_id(owner, world.now).clientid;
+  CreateSessionArgs args = World::session_args(id, 1);
+  args.integrity = true;
+  args.connection = 1;
+  args.connection_back_channel = true;
+  const auto carrier = std::make_shared<int>();
+  args.callbacks = carrier;
+  const SessionId session = world.clients.create_session(args, world.now).sessionid;
+  world.clients.unbind_back_channel(session, 1);
+  EXPECT_TRUE(world.clients.back_channels(session).empty());
+  SequenceArgs call = World::sequence_args(session, 0, 1);
+  call.connection = 1;
+  const Sequenced running = world.clients.sequence(call, world.now);
+  EXPECT_EQ(running.status, Status::Ok);
+  EXPECT_EQ(running.kind, How::Run);
+  world.finish(running);
+  EXPECT_EQ(
+      world.clients.bind_connection(session, 1, channel::kBoth, channel::kFore, carrier).directions,
+      channel::kBoth);
+  EXPECT_EQ(world.clients.back_channels(session).size(), 1u);
+}
+
+TEST(Nfs4Sessions,
+     a_connection_whose_callbacks_failed_before_it_went_makes_room_for_another_first) {
+  World world;
+  const SessionId session = world.client("owner").session;
+  const auto carrier = std::make_shared<int>();
+  const auto bind = [&](ConnectionId connection, const CallbackConnection& callbacks) {
+    return world.clients.bind_connection(session, connection, channel::kBoth, channel::kFore,
+                                         callbacks);
+  };
+  ConnectionId next = 100;
+  EXPECT_EQ(bind(next, carrier).directions, channel::kBoth);
+  for (int i = 0; i < 100; ++i) {
+    const auto gone = std::make_shared<int>();
+    EXPECT_EQ(bind(++next, gone).directions, channel::kBoth);
+    world.clients.unbind_back_channel(session, next);
+  }
+  const auto back = world.clients.back_channels(session);
+  ASSERT_EQ(back.size(), 1u);
+  EXPECT_EQ(back[0].connection, 100u);
 }
 
 TEST(Nfs4Sessions, a_lost_back_channel_is_told_until_there_is_one) {
@@ -368,10 +416,10 @@ TEST(Nfs4Sessions, a_lost_back_channel_is_told_until_there_is_one) {
   };
   number = 1;
   EXPECT_EQ(flags(first, 0), 0u);
-  world.clients.unbind_connection(first, 1);
+  world.clients.unbind_back_channel(first, 1);
   EXPECT_EQ(flags(first, 1), kDownSession);
   EXPECT_EQ(flags(second, 1), 0u);
-  world.clients.unbind_connection(second, 1);
+  world.clients.unbind_back_channel(second, 1);
   EXPECT_EQ(flags(first, 2), kDownSession | kDown);
   world.clients.bind_connection(second, 2, channel::kBoth, channel::kFore, carrier);
   EXPECT_EQ(flags(first, 3), kDownSession);

@@ -229,7 +229,7 @@ Callbacks::Next Callbacks::judge(const Sending& sending, CallbackOutcome& outcom
   if (lost) {
     // 2.10.6.2: the same request goes on another connection.
     slot.doubtful = sending.key;
-    shared_.clients.unbind_connection(sending.back->sessionid(), sending.connection);
+    shared_.clients.unbind_back_channel(sending.back->sessionid(), sending.connection);
     return Next::AtOnce;
   }
   const auto doubtful = std::exchange(slot.doubtful, std::nullopt);
