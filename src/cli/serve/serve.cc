@@ -109,7 +109,7 @@ class Serve final : public Command {
   void start(net::EpollLoop& loop, nfs::nfs4::Nfs4Server& nfs4, rpc::Connector& connector,
              CopySources& sources) const;
   // Finishes the Calls in progress and begins no other.
-  void drain(net::EpollLoop& loop, rpc::Server& server);
+  void drain(net::EpollLoop& loop, Services& services);
   static void ignore_statistics_signals();
   static void wind_up(net::EpollLoop& loop, nfs::nfs4::Nfs4Server& nfs4);
   void on_signal(int signal, net::EpollLoop& loop, Reloads& reloads);
@@ -310,8 +310,7 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
   // Whoever has copies of the sockets goes on listening.
   sockets_.close();
   listeners.stop_accepting();
-  (*services)->end_waits();
-  drain(loop, (*services)->server());
+  drain(loop, **services);
   *control = nullptr;
   observing.stop_metrics();
   wind_up(loop, nfs4);
@@ -358,7 +357,9 @@ void Serve::on_signal(int signal, net::EpollLoop& loop, Reloads& reloads) {
   loop.stop();
 }
 
-void Serve::drain(net::EpollLoop& loop, rpc::Server& server) {
+void Serve::drain(net::EpollLoop& loop, Services& services) {
+  rpc::Server& server = services.server();
+  services.end_waits();
   bool drained = false;
   Drain drain(loop, server, std::chrono::seconds(drain_), [&] {
     drained = true;
