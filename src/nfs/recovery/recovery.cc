@@ -71,10 +71,17 @@ Result<Ok, std::string> Recovery::adopt(Database& lost, state::GracePeriod& peri
   return given;
 }
 
-bool Recovery::finish_grace(state::GracePeriod& period, std::uint64_t number) {
+bool Recovery::finish_grace(state::GracePeriod& period, std::uint64_t number,
+                            UniqueFunction<void()> cut_off) {
   const std::scoped_lock disk(disk_);
   if (!period.finishing(number)) return true;
-  if (!remove_former_held()) return false;
+  std::set<ClientOwner> incomplete;
+  {
+    const BriefLock lock(mutex_);
+    incomplete = left_;
+  }
+  if (!remove_former_held(incomplete)) return false;
+  cut_off();
   forget_former();
   period.end(number);
   return true;
@@ -114,7 +121,9 @@ bool Recovery::commit_all() {
   }
   std::vector<Change> changes;
   changes.reserve(batch.size());
-  for (const WritePtr& write : batch) changes.push_back(write->change);
+  for (const WritePtr& write : batch)
+    if (write->change.life == nullptr || !write->change.life->forfeits())
+      changes.push_back(write->change);
   const auto applied = database_->apply(changes);
   if (!applied) trace(Reason::ClientRecordsUnwritten, "clients", applied.error());
   for (const WritePtr& write : batch) write->done = applied.ok();
@@ -127,8 +136,8 @@ bool Recovery::remove_former() {
 }
 
 // With disk_ held.
-bool Recovery::remove_former_held() {
-  const auto removed = database_->remove_former();
+bool Recovery::remove_former_held(const std::set<ClientOwner>& incomplete) {
+  const auto removed = database_->remove_former(incomplete);
   if (!removed) trace(Reason::ClientRecordsUnwritten, "grace period", removed.error());
   return removed.ok();
 }
@@ -165,8 +174,15 @@ Task<Written> Recovery::written(WritePtr write, Loop& loop, const void* asker) {
 }
 
 Task<Written> Recovery::add(state::ClientId client, ClientOwner owner, Loop& loop,
-                            const void* asker) {
-  return written(enqueue({Change::Kind::Add, client, std::move(owner)}), loop, asker);
+                            const void* asker, std::shared_ptr<const state::Life> life) {
+  return written(enqueue({Change::Kind::Add, client, std::move(owner), std::move(life)}), loop,
+                 asker);
+}
+
+Task<Written> Recovery::run(UniqueFunction<bool()> work, Loop& loop, const void* asker) {
+  const auto shared = std::make_shared<UniqueFunction<bool()>>(std::move(work));
+  const auto job = [shared] { return (*shared)() ? Written::Yes : Written::Failed; };
+  co_return co_await offloaded_to(worker_.get(), asker, loop, job, Written::Busy);
 }
 
 Task<Written> Recovery::remove(state::ClientId client, Loop& loop, const void* asker) {

@@ -5,7 +5,9 @@
 //   this start and its lease    the first Call
 //   a client                    its first open is answered
 //   that a client is gone       what it holds goes to another
-//   that earlier starts are     the grace period ends
+//   that it has no record       anything of it is revoked
+//   that earlier starts are     the grace period ends, and that who was not done with reclaiming
+//                               has no record
 //   a client of another server  that server's record of it goes
 // Records are in SQLite (database.h), in a file or in a Ceph cluster, and written by the worker;
 // changes requested while it writes are written together, by the next transaction.
@@ -61,12 +63,16 @@ class Recovery {
   // could not be removed, it has begun all the same. The error is a part of a sentence: why not.
   // Blocking, for any thread but the worker's, which writes what clients wait for: `lost` may hang.
   Result<Ok, std::string> adopt(Database& lost, state::GracePeriod& period, TimePoint end);
-  // Ends this grace period that is due, and reclaiming, unless another one has begun since. False,
-  // and logged: the records of earlier starts could not be removed. Blocking.
-  bool finish_grace(state::GracePeriod& period, std::uint64_t number);
+  // Ends this grace period that is due, and reclaiming, unless another one has begun since. Who was
+  // not done has no record then: `cut_off` runs while may_reclaim() still says who that is, and
+  // nothing is written. False, and logged: the records could not be removed. Blocking.
+  bool finish_grace(
+      state::GracePeriod& period, std::uint64_t number, UniqueFunction<void()> cut_off = [] {});
 
   // `asker` as of Executor::Job::client.
-  Task<Written> add(state::ClientId client, ClientOwner owner, Loop& loop, const void* asker);
+  // Of a `life` that may claim nothing after a restart (Life::forfeits()) nothing is written.
+  Task<Written> add(state::ClientId client, ClientOwner owner, Loop& loop, const void* asker,
+                    std::shared_ptr<const state::Life> life = nullptr);
   Task<Written> remove(state::ClientId client, Loop& loop, const void* asker);
   // Removes a record without waiting, for a client whose record does no harm meanwhile.
   void remove_later(state::ClientId client);
@@ -77,6 +83,8 @@ class Recovery {
   // Runs work that may block on the worker. False when the worker's queue is full: the work does
   // not run.
   bool offload(Executor::Function work);
+  // As that, and waits for it.
+  Task<Written> run(UniqueFunction<bool()> work, Loop& loop, const void* asker);
   // Blocking. Logs what fails.
   bool write(const Change& change) { return commit(*enqueue(change)); }
   // Removes the records of earlier starts; a failure is logged. Blocking.
@@ -100,7 +108,7 @@ class Recovery {
   WritePtr enqueue(const Change& change);
   bool commit(Write& write);
   bool commit_all();
-  bool remove_former_held();
+  bool remove_former_held(const std::set<ClientOwner>& incomplete = {});
   void forget_former();
   Task<Written> written(WritePtr write, Loop& loop, const void* asker);
 

@@ -357,6 +357,8 @@ class Files {
   // RELEASE_LOCKOWNER), opens the file again, or more were revoked since. BadStateid when there is
   // none.
   Status revoke(const Stateid& stateid);
+  // The client of a stateid as of revoke(); null: there is none.
+  LifePtr holder(const Stateid& stateid) const;
   // Where a client has byte ranges.
   std::vector<LockedFile> locks_of(const Life& life) const;
   // Takes the byte ranges of a lock stateid from a client that has lapsed, which is not ended for

@@ -71,6 +71,23 @@ std::optional<ListedClient> Administration::client(state::ClientId id, TimePoint
   return found;
 }
 
+bool Administration::revoke(const state::Stateid& stateid) {
+  const state::LifePtr life = shared_.files.holder(stateid);
+  if (life == nullptr) return false;
+  bool revoked = false;
+  shared_.revoke(*life, [&] { revoked = shared_.files.revoke(stateid) == state::Status::Ok; });
+  return revoked;
+}
+
+Task<bool> Administration::revoke(state::Stateid stateid, Loop& loop) {
+  recovery::Recovery* const recovery = shared_.options.recovery;
+  if (recovery == nullptr) co_return revoke(stateid);
+  Administration self = *this;
+  const auto work = [self, stateid]() mutable { return self.revoke(stateid); };
+  const recovery::Written written = co_await recovery->run(work, loop, &shared_);
+  co_return written == recovery::Written::Yes;
+}
+
 std::optional<std::string> Administration::export_of(const state::FileKey& file) const {
   const auto exports = shared_.server.exports.current();
   const std::string* const path = exports->path_of(file.via);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/reason.h"
+#include "nfs/v4/compound/ending.h"
 #include "nfs/v4/compound/shared_state.h"
 
 namespace stag::nfs::nfs4 {
@@ -50,14 +51,23 @@ bool DelegationRecall::is_over(TimePoint now) {
   if (!shared_.files.is_delegated(recall_.stateid)) return true;
   if (now < until_) return false;
   revoke(now);
-  return true;
+  return !shared_.files.is_delegated(recall_.stateid);
 }
 
+// Not yet revoked is what waits for the records; is_over() tries again.
 void DelegationRecall::revoke(TimePoint now) {
-  if (const state::LifePtr life = shared_.clients.life(recall_.clientid))
-    life->no_delegation_before.store(now + kNoneForWhoKeepsThem);
-  shared_.files.revoke_delegation(recall_.stateid);
-  trace(Reason::DelegationRevoked, std::to_string(recall_.clientid));
+  const auto take = [&shared = shared_, recall = recall_] {
+    shared.files.revoke_delegation(recall.stateid);
+    trace(Reason::DelegationRevoked, std::to_string(recall.clientid));
+  };
+  const state::LifePtr life = shared_.clients.life(recall_.clientid);
+  if (life == nullptr) return take();
+  life->no_delegation_before.store(now + kNoneForWhoKeepsThem);
+  recovery::Recovery* const recovery = shared_.options.recovery;
+  if (recovery == nullptr || life->has_lost()) return take();
+  if (life->ending.exchange(true)) return;
+  static_cast<void>(recovery->offload(
+      [&shared = shared_, take, ending = Ending(life)] { shared.revoke(*ending.life, take); }));
 }
 
 void HolderQuestion::ask(Done done) {

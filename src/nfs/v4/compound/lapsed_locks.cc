@@ -161,16 +161,13 @@ void LapsedLocks::give_up(const state::FileKey& key, const ClientPtr& client,
   if (recovery == nullptr) return give_up_locks(shared_.files, life, key);
   if (life.ending.exchange(true)) return;
   // What the client has lost it must not claim after a restart.
-  static_cast<void>(recovery->offload(
-      [recovery, &files = shared_.files, key, client, lease, ending = Ending(client->life)] {
-        using recovery::Change;
-        if (client->life->recorded.load()) {
-          if (!recovery->write({Change::Kind::Remove, client->life->clientid, {}})) return;
-          client->life->recorded = false;
-          client->unrecorded = true;
-        }
-        give_up_locks(files, *client->life, key);
-      }));
+  static_cast<void>(recovery->offload([this, key, client, lease, ending = Ending(client->life)] {
+    const bool recorded = client->life->recorded.load();
+    shared_.revoke(*client->life, [&] {
+      client->unrecorded = client->unrecorded.load() || recorded;
+      give_up_locks(shared_.files, *client->life, key);
+    });
+  }));
 }
 
 bool LapsedLocks::has_locks(const Client& client, const state::FileKey& key) const {
@@ -196,20 +193,24 @@ void LapsedLocks::look() try {
   // The next time.
 }
 
-// One that came back: what it still holds it may claim after a restart.
+// One that came back, and has freed what it lost (version 4.0 cannot say so): what it still holds
+// it may claim after a restart.
 bool LapsedLocks::record_again(const ClientPtr& client) {
   using recovery::Change;
   state::Life& life = *client->life;
   recovery::Recovery* const recovery = shared_.options.recovery;
   if (recovery == nullptr || life.ended() || !client->unrecorded.load() || life.recorded.load())
     return true;
+  if (life.forfeits()) return life.without_sessions;
   auto owner = shared_.owner_of(life.clientid);
   if (!owner) return true;
   if (life.ending.exchange(true)) return false;
   return recovery->offload(
       [recovery, client, owner = *std::move(owner), ending = Ending(client->life)]() mutable {
         state::Life& back = *client->life;
-        back.recorded = recovery->write({Change::Kind::Add, back.clientid, std::move(owner)});
+        back.recorded =
+            recovery->write({Change::Kind::Add, back.clientid, std::move(owner), client->life}) &&
+            !back.forfeits();
         // Whoever ended it meanwhile saw no record to remove.
         if (back.ended()) recovery->remove_later(back.clientid);
       });

@@ -108,6 +108,9 @@ class SharedState {
   bool make_room(state::Limit reached, state::Shortage of, const state::Life& asks);
   // Ends any client, once its record is gone. `done` runs once, on whatever thread.
   void end_by_admin(state::ClientId client, TimePoint now, UniqueFunction<void(EndedByAdmin)> done);
+  // Runs `take`, which revokes something of the client, once the client has no record by which it
+  // could claim that after a restart. False, and logged: that cannot be written. Blocking.
+  bool revoke(state::Life& life, UniqueFunction<void()> take) const;
   // Of a client that ended: what it held is free. Null is nobody.
   void release(const state::LifePtr& ended);
 
@@ -137,6 +140,7 @@ class SharedState {
   bool end_now(state::ClientId client, EndedFor why);
   EndedByAdmin end_recorded_by_admin(state::Life& life, TimePoint now);
   void finish_grace(std::uint64_t number, TimePoint now);
+  void cut_off() const;
 
   const LocalLockTable::SourceId local_locks_;
   std::atomic<bool> unrecalled_{false};         // recall_removed() has not done all that it should

@@ -94,6 +94,7 @@ v4::BACKCHANNEL_CTL4res backchannel_ctl(Compound& compound, v4::BACKCHANNEL_CTL4
 v4::DESTROY_SESSION4res destroy_session(Compound& compound, v4::DESTROY_SESSION4args& args);
 Task<v4::DESTROY_CLIENTID4res> destroy_clientid(Compound& compound,
                                                 v4::DESTROY_CLIENTID4args& args);
-v4::RECLAIM_COMPLETE4res reclaim_complete(Compound& compound, v4::RECLAIM_COMPLETE4args& args);
+Task<v4::RECLAIM_COMPLETE4res> reclaim_complete(Compound& compound,
+                                                v4::RECLAIM_COMPLETE4args& args);
 
 }  // namespace stag::nfs::nfs4
