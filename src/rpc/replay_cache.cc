@@ -302,14 +302,14 @@ void ReplayCache::finish(const ReplayKey& key, Loop& loop,
       shard.append_done(entry);
       shard.evict_old(now - options_.max_age, freed.first);
       shard.evict_for(entry, options_.max_bytes / kShards, freed.first);
-    } else {
+    } else if (results || waiter == nullptr) {
       shard.unchain(entry);
       entry->chain = nullptr;
       freed.first = entry;
     }
   }
   if (waiter != nullptr)
-    waiter->resume_with(results ? Admission::Replay : Admission::Drop,
+    waiter->resume_with(results ? Admission::Replay : Admission::Run,
                         results ? &*results : nullptr);
 }
 

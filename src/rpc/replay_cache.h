@@ -67,9 +67,11 @@ class ReplayCache {
   ReplayCache& operator=(const ReplayCache&) = delete;
 
   enum class Admission : std::uint8_t {
-    Run,     // the Call is new: the caller runs it and calls finish() exactly once
+    // The Call is new, or the run it waited for gave no answer: the caller runs it and calls
+    // finish() exactly once.
+    Run,
     Replay,  // the Call has run before: `results` has its results, or SYSTEM_ERR
-    Drop,    // a newer duplicate has taken this one's place, or the first run was dropped itself
+    Drop,    // a newer duplicate has taken this one's place
   };
   struct Admitted {
     Admission admission = Admission::Run;
@@ -78,7 +80,8 @@ class ReplayCache {
 
   // Decides about a Call with this key. Waits, on `loop`, while the first run is in progress.
   Task<Admitted> admit(const ReplayKey& key, Loop& loop);
-  // Ends a Run with its results. nullopt: the Call got no answer, and the key is forgotten. Results
+  // Ends a Run with its results. nullopt: the Call got no answer; a duplicate that waits runs, or
+  // the key is forgotten. Results
   // that there is no memory to keep are forgotten too; a duplicate then runs again.
   void finish(const ReplayKey& key, Loop& loop, const std::optional<CallResults>& results) noexcept;
 

@@ -80,7 +80,8 @@ TEST(ReplayCache, forgets_a_run_that_gave_no_answer) {
   Attempt second(cache, loop, 1);
   cache.finish(first.key, loop, std::nullopt);
   loop.drain();
-  EXPECT_EQ(second.admission, Admission::Drop);
+  ASSERT_EQ(second.admission, Admission::Run) << "it came by a connection that may be there still";
+  cache.finish(second.key, loop, std::nullopt);
   EXPECT_EQ(cache.entries(), 0u);
   Attempt third(cache, loop, 1);
   EXPECT_EQ(third.admission, Admission::Run);

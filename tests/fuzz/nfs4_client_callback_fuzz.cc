@@ -23,6 +23,9 @@ struct Holder final : nfs::client::nfs4::Recalled {
     return nfs::client::nfs4::Delegations::Now{7, file.size()};
   }
   void recall_slots(v4::slotid4) override {}
+  bool awaits(const v4::CB_SEQUENCE4args& callback) const override {
+    return !callback.csa_referring_call_lists.empty();
+  }
   v4::nfsstat4 copy_ended(const v4::CB_OFFLOAD4args& args) override {
     return args.coa_stateid.other[0] == std::byte{1} ? v4::NFS4_OK : v4::NFS4ERR_BAD_STATEID;
   }

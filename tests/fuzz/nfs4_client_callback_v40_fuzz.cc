@@ -34,6 +34,10 @@ struct Holder final : nfs::client::nfs4::Recalled {
     return std::nullopt;
   }
   void recall_slots(v4::slotid4) override { STAG_CHECK(false); }
+  bool awaits(const v4::CB_SEQUENCE4args&) const override {
+    STAG_CHECK(false);
+    return false;
+  }
   v4::nfsstat4 copy_ended(const v4::CB_OFFLOAD4args&) override {
     STAG_CHECK(false);
     return v4::NFS4ERR_BAD_STATEID;

@@ -310,6 +310,7 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
   // Whoever has copies of the sockets goes on listening.
   sockets_.close();
   listeners.stop_accepting();
+  (*services)->end_waits();
   drain(loop, (*services)->server());
   *control = nullptr;
   observing.stop_metrics();

@@ -1,5 +1,7 @@
 #include "cli/serve/services.h"
 
+#include "nfs/export/server_context.h"
+
 namespace stag::cli {
 
 using Trouble = ExportSet::Trouble;
@@ -45,6 +47,10 @@ std::string Services::add_programs(ServeOptions& options) {
   if (options.nfs4) nfs4_->add_program(server_, &observing_->observation());
   locking_->add_programs(server_);
   return {};
+}
+
+void Services::end_waits() {
+  nfs_.context().deferred->end();
 }
 
 }  // namespace stag::cli

@@ -31,6 +31,8 @@ class Services {
   Observing& observing() { return *observing_; }
   rpc::Server& server() { return server_; }
   StoreWatch& stores() { return stores_; }
+  // Calls of version 2 wait for nobody any more (nfs/export/deferred_calls.h).
+  void end_waits();
   // What the name service has said of users' groups; any thread.
   void forget_groups() {
     if (users_.groups != nullptr) users_.groups->forget();

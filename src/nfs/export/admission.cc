@@ -15,33 +15,8 @@ bool goes_beside_kerberos(const ExportOptions& options, oncrpc::AuthFlavor flavo
   return is_kerberos(flavor) || std::ranges::any_of(options.flavors, is_kerberos);
 }
 
-}  // namespace
-
-Result<ExportObject, Refusal> Admission::resolve(Bytes file_handle, Security security) const {
-  const auto opened = server_.handles.open(file_handle);
-  if (!opened) return Failure{Refusal::BadHandle};
-  const Export* found = exports_->find(opened->export_id);
-  if (found == nullptr) return Failure{Refusal::ExportGone};
-  if (security == Security::Mounting)
-    security = opened->object == found->file_system().root() ? Security::BesideKerberos
-                                                             : Security::Checked;
-  return admit(*found, opened->object, security);
-}
-
-Task<void> Admission::settle(Bytes file_handle) const {
-  const auto opened = server_.handles.open(file_handle);
-  const Export* const found = opened ? exports_->find(opened->export_id) : nullptr;
-  if (found != nullptr) co_await found->settle(call_.origin());
-}
-
-Result<ExportObject, Refusal> Admission::admit(const Export& found, const vfs::Handle& object,
-                                               Security security) const {
-  return nfs::admit(found, object, call_.origin(), call_.caller(), security);
-}
-
-Result<ExportObject, Refusal> admit(const Export& found, const vfs::Handle& object,
-                                    const rpc::Origin& origin, const rpc::Caller& caller,
-                                    Admission::Security security) {
+Result<Admitted, Refusal> admitted_to(const Export& found, const rpc::Origin& origin,
+                                      const rpc::Caller& caller, Admission::Security security) {
   using Security = Admission::Security;
   const Export::Terms terms = found.terms_for(origin);
   if (terms.undecided) return Failure{Refusal::Undecided};
@@ -58,7 +33,43 @@ Result<ExportObject, Refusal> admit(const Export& found, const vfs::Handle& obje
   }
   const ExportOptions& here = options->of(caller.flavor);
   if (caller.groups_undecided && !here.all_squash) return Failure{Refusal::Undecided};
-  return ExportObject{&found, &here, object, acting_as(here, caller), origin.loop, &origin, wrong};
+  return Admitted{&here, wrong};
+}
+
+}  // namespace
+
+Result<ExportObject, Refusal> Admission::resolve(Bytes file_handle, Security security) const {
+  const auto parts = server_.handles.parts_of(file_handle);
+  if (!parts) return Failure{Refusal::BadHandle};
+  const Export* found = exports_->find(parts->export_id);
+  if (found == nullptr) return Failure{Refusal::ExportGone};
+  const vfs::Handle object = *vfs::Handle::from(parts->object);
+  if (security == Security::Mounting)
+    security = object == found->file_system().root() ? Security::BesideKerberos : Security::Checked;
+  return admit(*found, object, security);
+}
+
+Task<void> Admission::settle(Bytes file_handle) const {
+  const auto opened = server_.handles.open(file_handle);
+  const Export* const found = opened ? exports_->find(opened->export_id) : nullptr;
+  if (found != nullptr) co_await found->settle(call_.origin());
+}
+
+Result<ExportObject, Refusal> Admission::admit(const Export& found, const vfs::Handle& object,
+                                               Security security) const {
+  return nfs::admit(found, object, call_.origin(), call_.caller(), security);
+}
+
+Result<Admitted, Refusal> Admission::terms_of(const Export& found, Security security) const {
+  return admitted_to(found, call_.origin(), call_.caller(), security);
+}
+
+Result<ExportObject, Refusal> admit(const Export& found, const vfs::Handle& object,
+                                    const rpc::Origin& origin, const rpc::Caller& caller,
+                                    Admission::Security security) {
+  const auto admitted = admitted_to(found, origin, caller, security);
+  if (!admitted) return Failure{admitted.error()};
+  return ExportObject(found, object, *admitted, origin, caller);
 }
 
 Eventual<Admission::Permitted> Admission::permit(const ExportObject& object,
@@ -112,7 +123,7 @@ Task<Admission::Permitted> Admission::permit_late(const ExportObject& object,
   const TimePoint until = call_.loop().now() + server_.gate->makes_way_within();
   while (place && call_.loop().now() < until) {
     const bool up = co_await stays_up_for(kLook);
-    if (!up) {
+    if (!up || server_.deferred->ended()) {
       deferral_->abandon();
       break;
     }

@@ -26,16 +26,34 @@ enum class Refusal : std::uint8_t {
   Undecided
 };
 
+// On which terms an export is open to a Call.
+struct Admitted {
+  const ExportOptions* options;  // those that hold for this client and his flavor
+  // The export does not take the Call's security flavor (Security::Deferred).
+  bool wrong_security;
+};
+
 // An object as one caller reaches it. Used within the Call that it was resolved for, whose
 // Admission keeps the export.
 struct ExportObject {
+  // Not defaulted, so that none is filled with zeros first.
+  ExportObject() {}
+  ExportObject(const Export& of, const vfs::Handle& object, const Admitted& on,
+               const rpc::Origin& origin, const rpc::Caller& from)
+      : export_(&of),
+        options(on.options),
+        handle(object),
+        credentials(acting_as(*on.options, from)),
+        loop(origin.loop),
+        connection(&origin),
+        wrong_security(on.wrong_security) {}
+
   const Export* export_ = nullptr;
-  const ExportOptions* options = nullptr;  // those that hold for this client and his flavor
+  const ExportOptions* options = nullptr;
   vfs::Handle handle;
   vfs::Credentials credentials;  // after squashing
   Loop* loop = nullptr;
   const void* connection = nullptr;  // its share of the store's workers is taken
-  // The export does not take the Call's security flavor (Security::Deferred).
   bool wrong_security = false;
 
   vfs::FileSystem& store() const { return export_->file_system(); }
@@ -47,7 +65,7 @@ struct ExportObject {
 // Of a Call that may be answered late (nfs/export/deferred_calls.h).
 class Deferral {
  public:
-  // Its connection went down while it waited: nothing was done, and nobody would get an answer.
+  // Its connection, or the server, came to an end while it waited: nothing was done.
   void abandon() { abandoned_ = true; }
   // Of procedures that have come to an end. A Call that is sent again runs as a new one where this
   // one was abandoned.
@@ -94,6 +112,8 @@ class Admission {
   // An object of `found`, one of exports(), on its terms for this Call. A refusal is traced.
   Result<ExportObject, Refusal> admit(const Export& found, const vfs::Handle& object,
                                       Security security = Security::Checked) const;
+  // The same for whoever makes the ExportObject where it stays.
+  Result<Admitted, Refusal> terms_of(const Export& found, Security security) const;
 
   // What an operation of versions 2 and 3 does is a change until this ends; or it is refused with
   // Access, with what the store has against it where somebody else is in the way, or with Delay

@@ -5,6 +5,7 @@
 // Thread: any.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -54,12 +55,17 @@ class DeferredCalls {
     std::uint64_t connection_;
     std::string address_;
   };
+  // From now on no Call waits: whoever serves next answers those that are sent again.
+  void end() { ended_.store(true, std::memory_order_relaxed); }
+  bool ended() const { return ended_.load(std::memory_order_relaxed); }
+
   // nullopt: there are as many as may be, or nobody would say that the connection is gone.
   std::optional<Place> enter(const rpc::Origin& origin);
 
  private:
   void leave(const Place& place) noexcept;
 
+  std::atomic<bool> ended_{false};
   DeferredLimits limits_;
   std::mutex mutex_;
   std::size_t all_ = 0;

@@ -49,6 +49,12 @@ class FileHandles {
   // Opens a handle of either form; nullopt when this server did not make it. Takes the same time
   // wherever the MAC differs.
   std::optional<Opened> open(Bytes handle) const;
+  // The same, without a copy: `object`, at most vfs::Handle::kMaxSize bytes, is a part of `handle`.
+  struct Parts {
+    std::uint32_t export_id = 0;
+    Bytes object;
+  };
+  std::optional<Parts> parts_of(Bytes handle) const;
 
   // The id of an export follows from its name and from vfs::FileSystem::identity(): handles stay
   // good when the table is reordered, and are stale once another tree has the name.
@@ -57,6 +63,8 @@ class FileHandles {
   std::uint64_t file_system_id(std::string_view path) const;
 
  private:
+  bool made(Bytes handle) const;
+
   SipKey key_;
 };
 

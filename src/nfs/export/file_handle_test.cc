@@ -60,6 +60,43 @@ TEST(FileHandle, is_refused_by_a_server_with_another_key) {
   EXPECT_FALSE(other.open(kHandles.seal(77, object_of("x")).bytes()).has_value());
 }
 
+// Whose MAC was found right is not looked at word by word again, and nothing else is.
+TEST(FileHandle, is_opened_again_only_as_it_was_and_by_the_same_key) {
+  const FileHandles other(ServerState::ephemeral(2).handle_key);
+  for (const std::size_t length : {0, 3, 16, 40}) {
+    const vfs::Handle object = object_of(std::string(length, 'h'));
+    const auto good = copy_of(kHandles.seal(77, object));
+    for (int i = 0; i < 3; ++i) {
+      const auto opened = kHandles.open(good);
+      ASSERT_TRUE(opened.has_value());
+      EXPECT_EQ(opened->export_id, 77u);
+      EXPECT_EQ(opened->object, object);
+      EXPECT_FALSE(other.open(good).has_value());
+    }
+    for (std::size_t bit = 0; bit < good.size() * 8; ++bit) {
+      auto bad = good;
+      bad[bit / 8] ^= static_cast<std::byte>(1 << bit % 8);
+      EXPECT_FALSE(kHandles.open(bad).has_value()) << "bit " << bit;
+    }
+    for (std::size_t cut = 0; cut < good.size(); ++cut) {
+      EXPECT_FALSE(kHandles.open(Bytes(good).first(cut)).has_value()) << cut;
+      EXPECT_FALSE(kHandles.open(Bytes(good).subspan(good.size() - cut)).has_value()) << cut;
+    }
+  }
+}
+
+TEST(FileHandle, is_opened_whichever_others_were_before) {
+  std::vector<std::vector<std::byte>> handles;
+  for (int i = 0; i < 1000; ++i)
+    handles.push_back(copy_of(kHandles.seal(7, object_of(std::to_string(i)))));
+  for (int round = 0; round < 2; ++round)
+    for (int i = 0; i < 1000; ++i) {
+      const auto opened = kHandles.open(handles[i]);
+      ASSERT_TRUE(opened.has_value());
+      EXPECT_EQ(opened->object, object_of(std::to_string(i)));
+    }
+}
+
 TEST(FileHandle, gives_each_export_path_its_own_lasting_id) {
   EXPECT_EQ(kHandles.export_id("/a"),
             FileHandles(ServerState::ephemeral(1).handle_key).export_id("/a"));

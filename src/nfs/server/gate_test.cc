@@ -384,6 +384,17 @@ TEST_F(NfsGateVersion2, waits_for_nothing_when_its_connection_is_gone_and_answer
   EXPECT_EQ(**again, v2::NFS_OK);
 }
 
+TEST_F(NfsGateVersion2, keeps_no_server_from_its_end) {
+  delegate(file_);
+  const auto removing = start<v2::NFSPROC_REMOVE>({top_, "file"});
+  loop_.pass(std::chrono::seconds(1));
+  EXPECT_EQ(server_.active_calls(), 1u);
+  nfs_.context().deferred->end();
+  loop_.pass(std::chrono::seconds(1));
+  EXPECT_EQ(server_.active_calls(), 0u);
+  EXPECT_FALSE(removing->has_value()) << "whoever comes next answers it";
+}
+
 TEST_F(NfsGateVersion2, waits_for_the_end_of_a_client_that_lapsed) {
   open_denying(state::kShareBoth);
   let_lapse();

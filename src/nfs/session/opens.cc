@@ -21,10 +21,12 @@ const Opens::Open* Opens::find(Id id) const {
 }
 
 void Opens::add(Id id, const v4::nfs_fh4& file, std::uint32_t access, const v4::stateid4& stateid) {
+  by_file_.emplace(file, id);
   opens_[id] = {.file = file, .access = access, .stateid = kept(stateid)};
 }
 
 void Opens::drop(Id id) {
+  if (const Open* open = find(id)) by_file_.erase({open->file, id});
   opens_.erase(id);
   to_reclaim_.erase(id);
   to_reopen_.erase(id);
@@ -92,7 +94,19 @@ void Opens::on_lock(Id id, const LockOwner& owner, const Lock& lock, const v4::s
   Locks& locks = open->locks[owner];
   locks.stateid = kept(stateid);
   locks.modes.set(lock.range, lock.mode);
+  replace_others(id, owner, lock.range);
   if (lock.mode == state::RangeMode::None) on_unlock(id, owner, lock.range);
+}
+
+// RFC 8881 9.5: to the server an owner has one lock of a byte, whichever open it came by. What was
+// lost stays until it is given back.
+void Opens::replace_others(Id id, const LockOwner& owner, const state::Range& range) {
+  const v4::nfs_fh4& file = find(id)->file;
+  for (auto at = by_file_.lower_bound({file, 0}); at != by_file_.end() && at->first == file; ++at) {
+    const Open* other = find(at->second);
+    if (at->second != id && other != nullptr && !other->locks_lost)
+      on_unlock(at->second, owner, range);
+  }
 }
 
 void Opens::on_maybe_locked(Id id, const LockOwner& owner, const Lock& lock) {
@@ -145,6 +159,7 @@ void Opens::on_restart() {
 
 void Opens::forget_all() {
   opens_.clear();
+  by_file_.clear();
   to_reclaim_.clear();
   to_reopen_.clear();
   to_free_.clear();

@@ -20,6 +20,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "nfs/proto/nfs4.h"
@@ -76,7 +77,8 @@ class Opens {
                                          const state::Range& range) const;
   // An owner with locks by this open; null: there is none.
   const LockOwner* any_lock_owner(Id id) const;
-  // The server has granted a lock, or taken it back (mode None).
+  // The server has granted a lock, or taken it back (mode None): instead of what the owner had
+  // there by any open of the file.
   void on_lock(Id id, const LockOwner& owner, const Lock& lock, const v4::stateid4& stateid);
   // It may have granted a lock: nobody has heard. It is to be taken back, as one that it has.
   void on_maybe_locked(Id id, const LockOwner& owner, const Lock& lock);
@@ -135,6 +137,7 @@ class Opens {
   Open* find(Id id);
   const Open* find(Id id) const;
   void drop(Id id);
+  void replace_others(Id id, const LockOwner& owner, const state::Range& range);
   void lose_locks(Open& open);
   void free_later(const Open& open);
   void freed();
@@ -145,6 +148,7 @@ class Opens {
 
   Version version_;
   std::map<Id, Open> opens_;
+  std::set<std::pair<v4::nfs_fh4, Id>> by_file_;
   std::set<Id> to_reclaim_;  // that are, or have locks that are
   std::set<Id> to_reopen_;
   std::deque<v4::stateid4> to_free_;

@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
+#include <vector>
+
 namespace stag::nfs::session {
 namespace {
 
@@ -61,6 +64,51 @@ TEST(Opens, forgets_an_owner_without_locks) {
   EXPECT_FALSE(opens.has_locks(7, "me"));
   opens.on_unlock(7, "you", {});
   EXPECT_EQ(opens.any_lock_owner(7), nullptr);
+}
+
+// RFC 8881 9.5: which the server has one of for a byte and an owner.
+TEST(Opens, claims_a_lock_by_the_open_alone_by_which_its_owner_changed_it_last) {
+  for (const auto version : {Opens::Version::V40, Opens::Version::WithSessions}) {
+    Opens opens(version);
+    for (const Opens::Id id : {7, 8}) opens.add(id, file(), v4::OPEN4_SHARE_ACCESS_BOTH, number(1));
+    opens.add(9, v4::nfs_fh4(bytes_of("other")), v4::OPEN4_SHARE_ACCESS_BOTH, number(1));
+    opens.on_lock(8, "you", {{0, 9}, RangeMode::Shared}, number(4));
+    opens.on_lock(9, "me", {{0, 9}, RangeMode::Shared}, number(5));
+    opens.on_lock(8, "me", {{0, 9}, RangeMode::Shared}, number(2));
+    opens.on_lock(7, "me", {{5, 9}, RangeMode::Exclusive}, number(3));
+    opens.on_restart();
+    std::vector<std::tuple<Opens::Id, Opens::LockOwner, state::Range>> claimed;
+    for (auto claim = opens.next_reclaim(); claim; claim = opens.next_reclaim()) {
+      if (claim->kind == Kind::ReclaimLock)
+        claimed.emplace_back(claim->open, claim->owner, claim->lock.range);
+      opens.on_claimed(*claim, number(6));
+    }
+    using Lock = decltype(claimed)::value_type;
+    EXPECT_EQ(claimed, (std::vector{Lock{7, "me", {5, 9}}, Lock{8, "me", {0, 4}},
+                                    Lock{8, "you", {0, 9}}, Lock{9, "me", {0, 9}}}));
+  }
+}
+
+TEST(Opens, an_unlock_by_one_open_is_one_of_what_its_owner_locked_by_others) {
+  Opens opens = with_locks();
+  opens.add(8, file(), v4::OPEN4_SHARE_ACCESS_BOTH, number(4));
+  opens.on_lock(8, "me", {{100, 109}, RangeMode::Exclusive}, number(5));
+  opens.on_lock(8, "me", {{}, RangeMode::None}, number(5));
+  EXPECT_FALSE(opens.has_locks("me"));
+  EXPECT_TRUE(opens.has_locks(7, "you"));
+}
+
+TEST(Opens, a_lock_that_was_lost_stays_so_whatever_its_owner_locks_by_another_open) {
+  Opens opens = with_locks();
+  opens.on_restart();
+  grant(opens, 11);
+  opens.on_refused(*opens.next_reclaim());
+  opens.add(8, file(), v4::OPEN4_SHARE_ACCESS_BOTH, number(4));
+  opens.on_lock(8, "me", {{}, RangeMode::Exclusive}, number(5));
+  opens.on_unlock(7, "you", {});
+  EXPECT_FALSE(opens.intact(7));
+  opens.on_unlock(7, "me", {});
+  EXPECT_TRUE(opens.intact(7));
 }
 
 TEST(Opens, tells_what_an_owner_has_locked_of_a_range) {

@@ -270,4 +270,13 @@ Fate Session::on_settling(Slots::Turn& turn, const v4::SEQUENCE4res& results, Ti
   return Fate::Go;
 }
 
+bool Session::awaits(const v4::CB_SEQUENCE4args& callback) const {
+  for (const v4::referring_call_list4& list : callback.csa_referring_call_lists) {
+    if (list.rcl_sessionid != sessionid_) continue;
+    for (const v4::referring_call4& call : list.rcl_referring_calls)
+      if (slots_.awaits(call.rc_slotid, call.rc_sequenceid)) return true;
+  }
+  return false;
+}
+
 }  // namespace stag::nfs::session

@@ -121,6 +121,9 @@ class Session {
   std::uint32_t back_slots() const { return back_slots_; }
   // SEQ4_STATUS_* of the last SEQUENCE.
   std::uint32_t status_flags() const { return status_flags_; }
+  // Whether a call of this session that the callback refers to has no answer yet (RFC
+  // 8881 2.10.6.3).
+  bool awaits(const v4::CB_SEQUENCE4args& callback) const;
   // CB_RECALL_SLOT (RFC 8881 20.8).
   void on_recall_slot(v4::slotid4 highest) { slots_.aim_at(highest); }
   const Slots& slots() const { return slots_; }

@@ -43,6 +43,14 @@ bool Slots::drop_from(v4::slotid4 slot) {
   return count_ > 0;
 }
 
+// A turn that was in doubt goes on with the number behind.
+bool Slots::awaits(v4::slotid4 slot, v4::sequenceid4 sequence) const {
+  if (slot >= count_) return false;
+  const Set one = Set{1} << slot;
+  const v4::sequenceid4 sent = next_[slot] + ((doubtful_ & one) != 0 ? 1 : 0);
+  return (taken_ & one) != 0 && sequence == sent;
+}
+
 v4::slotid4 Slots::highest_in_use() const {
   const Set taken = taken_ & first(count_);
   return taken == 0 ? 0 : static_cast<v4::slotid4>(std::bit_width(taken)) - 1;

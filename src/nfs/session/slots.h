@@ -43,6 +43,10 @@ class Slots {
   // The server does not know this slot, and so none above it; false if none is left.
   [[nodiscard]] bool drop_from(v4::slotid4 slot);
 
+  // Whether the call that took the slot with this number has no answer yet; one that was given up
+  // is not waited for.
+  bool awaits(v4::slotid4 slot, v4::sequenceid4 sequence) const;
+
   // Of all turns that are taken: sa_highest_slotid.
   v4::slotid4 highest_in_use() const;
   std::uint32_t usable() const { return usable_; }

@@ -33,6 +33,30 @@ TEST(Slots, are_never_taken_twice_at_a_time) {
   EXPECT_FALSE(slots.take().has_value());
 }
 
+TEST(Slots, await_the_answer_to_the_call_that_took_them_and_to_no_other) {
+  Slots slots;
+  slots.reset(2);
+  EXPECT_FALSE(slots.awaits(0, 1)) << "nothing was sent";
+  const auto first = *slots.take();
+  EXPECT_TRUE(slots.awaits(0, 1));
+  EXPECT_FALSE(slots.awaits(0, 2));
+  EXPECT_FALSE(slots.awaits(1, 1));
+  EXPECT_FALSE(slots.awaits(64, 1)) << "no client has so many";
+  slots.give_back(first, Number::Used);
+  EXPECT_FALSE(slots.awaits(0, 1));
+}
+
+TEST(Slots, await_no_answer_to_a_call_that_was_given_up) {
+  Slots slots;
+  slots.reset(1);
+  slots.give_back(*slots.take(), Number::Doubtful);
+  EXPECT_FALSE(slots.awaits(0, 1));
+  auto doubtful = *slots.take();
+  EXPECT_FALSE(slots.awaits(0, 1));
+  slots.settle(doubtful);
+  EXPECT_TRUE(slots.awaits(0, 2));
+}
+
 TEST(Slots, keep_a_number_that_the_server_did_not_use) {
   Slots slots;
   slots.reset(1);

@@ -59,10 +59,49 @@ Verdict FileShard::delegation_conflict(const FileKey& key, std::uint64_t hash, T
       sweep(*one, removed);  // The last one may take the file's record with it.
       continue;
     }
-    if (effect == Effect::Recalls && !std::exchange(one->recalled, true)) set_untold(*one, true);
+    if (effect == Effect::Recalls) recall(*one);
     verdict = {Verdict::Kind::Recall, Status::Delay, life.clientid};
   }
   return verdict;
+}
+
+void FileShard::recall(DelegationState& delegation) {
+  if (!std::exchange(delegation.recalled, true)) set_untold(delegation, true);
+}
+
+// RFC 8881 10.4.4: who holds a delegation may not have closed yet what no program has open any
+// more, and does so when it is recalled. Where somebody else is in the way as well, that would help
+// nobody.
+Verdict Files::Impl::open_conflict(FileShard& shard, const FileKey& key, std::uint64_t file_hash,
+                                   std::uint32_t access, std::uint32_t deny, const Life* by,
+                                   RemovedRecords& removed) const {
+  const Verdict verdict =
+      shard.share_conflict(key, file_hash, access, deny, nullptr, Status::ShareDenied, removed);
+  if (verdict.kind != Verdict::Kind::Refused) return verdict;
+  const FileRecord& file = *shard.find_file(key, file_hash);
+  if (file.delegations.empty()) return verdict;
+  const auto delegation_of = [&](const OpenState& open) {
+    const ClientId client = open.holder->life->clientid;
+    return shard.find_delegation(hash_of(file_hash, client, {}), client, key);
+  };
+  const auto in_the_way = [&](const OpenState& open) {
+    return conflicts(open, access, deny) && !open.holder->life->ended();
+  };
+  for (OpenState* open = file.opens.front(); open != nullptr; open = file.opens.next(*open)) {
+    if (!in_the_way(*open)) continue;
+    const Life& life = *open->holder->life;
+    if (life.lapsed()) return {Verdict::Kind::Lapsed, Status::Ok, life.clientid};
+    const bool own = by != nullptr && life.clientid == by->clientid;
+    if (own || delegation_of(*open) == nullptr) return verdict;
+  }
+  Verdict recall{Verdict::Kind::Recall, Status::Delay, 0};
+  for (OpenState* open = file.opens.front(); open != nullptr; open = file.opens.next(*open)) {
+    DelegationState* const delegation = in_the_way(*open) ? delegation_of(*open) : nullptr;
+    if (delegation == nullptr) continue;
+    FileShard::recall(*delegation);
+    recall.who = open->holder->life->clientid;
+  }
+  return recall;
 }
 
 void FileShard::hold_back(std::uint64_t hash, TimePoint until) {

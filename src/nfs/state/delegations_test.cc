@@ -222,6 +222,52 @@ TEST_F(Nfs4StateDelegations, a_share_that_denies_reading_is_against_readers) {
   EXPECT_TRUE(recalls.empty());
 }
 
+TEST_F(Nfs4StateDelegations, are_recalled_before_an_open_of_their_holder_denies_anybody_anything) {
+  const auto opened = world.open(a, 1, kReads, 0, "owner");
+  const Stateid stateid = delegate(a, DelegationType::Read).stateid;
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(open(b, kReads, kReads).kind, VerdictKind::Recall);
+  ASSERT_EQ(recalls.size(), 1u);
+  EXPECT_EQ(recalls[0].stateid, stateid);
+  EXPECT_EQ(world.files.close(file, opened.stateid, *a.life).status, Status::Ok);
+  EXPECT_EQ(world.files.return_delegation(file, stateid, *a.life), Status::Ok);
+  EXPECT_TRUE(open(b, kReads, kReads).granted()) << "no program had it open";
+}
+
+TEST_F(Nfs4StateDelegations, are_recalled_once_for_an_open_that_stays_in_the_way) {
+  world.open(a, 1, kReads, kWrites, "owner");
+  const Stateid stateid = delegate(a, DelegationType::Read).stateid;
+  EXPECT_EQ(world.files.share_conflict(file, kReadsAndWrites, 0).kind, VerdictKind::Recall);
+  EXPECT_EQ(recalls.size(), 1u);
+  EXPECT_EQ(world.files.return_delegation(file, stateid, *a.life), Status::Ok);
+  EXPECT_EQ(open(b, kWrites).status, Status::ShareDenied);
+  EXPECT_EQ(world.files.share_conflict(file, kReadsAndWrites, 0).status, Status::ShareDenied);
+}
+
+TEST_F(Nfs4StateDelegations, are_not_recalled_where_an_open_of_somebody_else_is_in_the_way_anyway) {
+  world.open(a, 1, kReads, 0, "owner");
+  delegate(a, DelegationType::Read);
+  world.open(world.client("c"), 1, kReads, 0, "owner");
+  EXPECT_EQ(open(b, kReads, kReads).status, Status::ShareDenied);
+  EXPECT_EQ(open(a, kReads, kReads).status, Status::ShareDenied) << "of its own, too";
+  EXPECT_TRUE(recalls.empty());
+}
+
+TEST_F(Nfs4StateDelegations, of_a_lapsed_client_are_not_recalled_before_that_one_ends) {
+  const testing::Client c = world.client("c");
+  world.open(a, 1, kReads, 0, "owner");
+  world.open(c, 1, kReads, 0, "owner");
+  delegate(a, DelegationType::Read);
+  delegate(c, DelegationType::Read);
+  for (const auto* client : {&a, &c}) {
+    client->life->phase = Life::Phase::Lapsed;
+    const Verdict lapsed = open(b, kReads, kReads);
+    EXPECT_EQ(lapsed.kind, VerdictKind::Lapsed);
+    EXPECT_EQ(lapsed.who, client->id);
+    client->life->phase = Life::Phase::Active;
+  }
+  EXPECT_TRUE(recalls.empty());
+}
+
 TEST_F(Nfs4StateDelegations, are_no_lock_stateids) {
   const Stateid stateid = delegate(a, DelegationType::Write).stateid;
   LockArgs args{file, {0, 9}, true, false, false, stateid, bytes_of("owner")};
@@ -315,7 +361,7 @@ TEST_F(Nfs4StateDelegations, are_given_up_to_the_limit) {
 // Files against facts: who has what open, and who has which delegation.
 class DelegationModel {
  public:
-  static constexpr int kClients = 3, kFiles = 2, kSteps = 10;
+  static constexpr int kClients = 3, kFiles = 2, kSteps = 11;
 
   explicit DelegationModel(Files& files) : files_(files) {
     files_.on_recall([this](const Recall& recall) {
@@ -360,6 +406,8 @@ class DelegationModel {
         return change(client, file);
       case 8:
         return change_ends(file);
+      case 9:
+        return open(client, file, kReads, kWrites);
       default:
         return revoke_or_free(client, file);
     }
@@ -368,7 +416,7 @@ class DelegationModel {
  private:
   struct Open {
     int client = 0, file = 0;
-    std::uint32_t access = 0;
+    std::uint32_t access = 0, deny = 0;
     Stateid stateid;
   };
   struct Delegation {
@@ -396,6 +444,31 @@ class DelegationModel {
       if (open.client == client && open.file == file) return &open;
     return nullptr;
   }
+  // Whether an open is in the way of such access and denial; those of holders of a delegation are
+  // not, if they are told, for a client that is none of them.
+  bool in_the_way(int client, int file, std::uint32_t access, std::uint32_t deny) {
+    return std::any_of(opens_.begin(), opens_.end(), [&](const Open& open) {
+      const bool conflicts = ((open.deny & access) | (open.access & deny)) != 0;
+      return open.file == file && conflicts &&
+             (open.client == client || find(open.client, file, false) == nullptr);
+    });
+  }
+  // Whether an open of somebody with a delegation is in the way, who is told.
+  bool is_asked_for(int file, std::uint32_t access, std::uint32_t deny) {
+    bool any = false;
+    for (const Open& open : opens_) {
+      if (open.file != file || ((open.deny & access) | (open.access & deny)) == 0) continue;
+      any = true;
+      EXPECT_TRUE(find(open.client, file, false)->told);
+    }
+    return any;
+  }
+  // Of access without an open.
+  bool is_denied(int file, std::uint32_t access) const {
+    return std::any_of(opens_.begin(), opens_.end(), [&](const Open& open) {
+      return open.file == file && (open.deny & access) != 0;
+    });
+  }
   // After a conflict, everybody in the way is told; client -1 is nobody.
   void expect(const Verdict& verdict, int client, int file, bool changes) {
     bool conflict = false;
@@ -408,16 +481,25 @@ class DelegationModel {
     EXPECT_EQ(verdict.kind, conflict ? VerdictKind::Recall : VerdictKind::Granted);
   }
 
-  void open(int client, int file, std::uint32_t access) {
+  void open(int client, int file, std::uint32_t access, std::uint32_t deny = 0) {
     const OpenResult result =
-        files_.open({key(file), bytes_of("owner"), access, 0, false}, life(client));
+        files_.open({key(file), bytes_of("owner"), access, deny, false}, life(client));
+    if (in_the_way(client, file, access, deny)) {
+      EXPECT_EQ(result.verdict.status, Status::ShareDenied);
+      return;
+    }
+    if (is_asked_for(file, access, deny)) {
+      EXPECT_EQ(result.verdict.kind, VerdictKind::Recall);
+      return;
+    }
     expect(result.verdict, client, file, (access & kWrites) != 0);
     if (!result.verdict.granted()) return;
     if (Open* const known = find_open(client, file)) {
       known->access |= access;
+      known->deny |= deny;
       known->stateid = result.stateid;
     } else {
-      opens_.push_back({client, file, access, result.stateid});
+      opens_.push_back({client, file, access, deny, result.stateid});
     }
   }
   void close(int client, int file) {
@@ -453,10 +535,15 @@ class DelegationModel {
     for (const Touch how :
          {Touch::Read, Touch::Look, Touch::Attributes, Touch::Unlink, Touch::Size}) {
       const bool changes = how != Touch::Read && how != Touch::Look;
-      expect(access(file, how, life(client).get()), client, file, changes);
+      const Permit permit = access(file, how, life(client).get());
+      if (how == Touch::Size && is_denied(file, kWrites))
+        EXPECT_EQ(permit.status, Status::Locked);
+      else
+        expect(permit, client, file, changes);
     }
     expect(access(file, Touch::Read, nullptr), -1, file, false);
-    if (client == 0) expect(access(file, Touch::Write, nullptr), -1, file, true);
+    if (client == 0 && !is_denied(file, kWrites))
+      expect(access(file, Touch::Write, nullptr), -1, file, true);
   }
   // By somebody whom the store lets do it.
   Permit access(int file, Touch how, const Life* by) {

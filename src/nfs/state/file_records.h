@@ -101,6 +101,10 @@ struct OpenState : State {
   LinkedList<LockState, &LockState::of_open> locks;
 };
 
+inline bool conflicts(const OpenState& open, std::uint32_t access, std::uint32_t deny) {
+  return ((open.access & deny) | (open.deny & access)) != 0;
+}
+
 // The open that a state is, or whose locks it is; it is not revoked, and no delegation.
 inline const OpenState& open_of(const State& state) {
   return state.type == State::Type::Lock ? *static_cast<const LockState&>(state).open

@@ -12,10 +12,6 @@ Status compare_seqid(std::uint32_t given, std::uint32_t current) {
   return (given < current) != wrapped ? Status::OldStateid : Status::BadStateid;
 }
 
-bool conflicts(const OpenState& open, std::uint32_t access, std::uint32_t deny) {
-  return ((open.access & deny) | (open.deny & access)) != 0;
-}
-
 // Whether any open of the file can conflict, without looking at them.
 bool may_conflict(const FileRecord& file, std::uint32_t access, std::uint32_t deny) {
   for (std::uint32_t bit = 0; bit < 2; ++bit) {

@@ -103,6 +103,8 @@ class FileShard {
   };
   Verdict delegation_conflict(const FileKey& key, std::uint64_t hash, Touch touch, const Life* by,
                               RemovedRecords& removed, Effect effect = Effect::Recalls);
+  // From now on.
+  static void recall(DelegationState& delegation);
   // As in Files.
   void hold_back(std::uint64_t hash, TimePoint until);
   bool is_held_back(std::uint64_t hash, TimePoint now) const;
@@ -167,6 +169,11 @@ struct Files::Impl {
   std::uint64_t hash_of(ClientId clientid) const;
   std::uint64_t hash_of(std::uint64_t file_hash, ClientId clientid, Bytes owner) const;
   Spare spare(const FileKey& key, std::uint64_t file_hash, const LifePtr& life);
+  // Who is in the way of an open, by itself or as the holder of a delegation. Granted, ShareDenied,
+  // Lapsed, or Recall: they are recalled from now on.
+  Verdict open_conflict(FileShard& shard, const FileKey& key, std::uint64_t file_hash,
+                        std::uint32_t access, std::uint32_t deny, const Life* by,
+                        RemovedRecords& removed) const;
   // What is in the way of a client that wants so many more states; None: nothing.
   Limit limit_at(const Life& life, std::int32_t more) const;
   // The same of a delegation, which is so many states.

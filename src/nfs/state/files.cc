@@ -1,6 +1,7 @@
 #include "nfs/state/files.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "nfs/state/file_shard.h"
 
@@ -179,9 +180,12 @@ std::optional<OpenResult> Files::open_if(const OpenArgs& args, const LifePtr& li
   if (life->ended()) return refused_open(Status::Expired);
   if (ask_others(asked)) return std::nullopt;
   OpenResult result;
+  // What is claimed again is not waited for.
   result.verdict =
-      shard.share_conflict(args.file, file_hash, access_of(args), args.share_deny, nullptr,
-                           args.reclaim ? Status::ReclaimConflict : Status::ShareDenied, removed);
+      args.reclaim ? shard.share_conflict(args.file, file_hash, access_of(args), args.share_deny,
+                                          nullptr, Status::ReclaimConflict, removed)
+                   : impl_->open_conflict(shard, args.file, file_hash, access_of(args),
+                                          args.share_deny, life.get(), removed);
   if (!result.verdict.granted()) return result;
   result.verdict =
       shard.delegation_conflict(args.file, file_hash, touch_of(args), life.get(), removed);
@@ -298,11 +302,22 @@ Permit Files::check(const FileKey& file, const Stateid& stateid, const Life& lif
   return {checked(file, stateid, life, touch), *std::move(change)};
 }
 
+namespace {
+
+// g++ compares arrays of bytes one by one.
+bool is_same(const Stateid& one, const Stateid& other) {
+  return one.seqid == other.seqid &&
+         std::memcmp(one.other.data(), other.other.data(), one.other.size()) == 0;
+}
+
+}  // namespace
+
 Verdict Files::checked(const FileKey& file, const Stateid& stateid, const Life& life, Touch touch) {
-  if (stateid == kAnonymousStateid || stateid == kBypassStateid) {
+  const bool bypass = is_same(stateid, kBypassStateid);
+  if (bypass || is_same(stateid, kAnonymousStateid)) {
     // What share reservations will be reclaimed is not known yet.
     if (grace() && bits_of(touch) != 0) return Verdict::refused(Status::Grace);
-    if (stateid == kBypassStateid && touch == Touch::Read) touch = Touch::Look;
+    if (bypass && touch == Touch::Read) touch = Touch::Look;
     return guarded() ? guarded_access(file, touch, &life) : Verdict{};
   }
   RemovedRecords removed;
@@ -346,8 +361,7 @@ Verdict Files::share_conflict(const FileKey& file, std::uint32_t share_access,
     RemovedRecords removed;
     FileShard& shard = impl_->shard_of(hash);
     const BriefLock lock(shard.mutex);
-    verdict = shard.share_conflict(file, hash, share_access, share_deny, nullptr,
-                                   Status::ShareDenied, removed);
+    verdict = impl_->open_conflict(shard, file, hash, share_access, share_deny, nullptr, removed);
     // A client that holds a delegation keeps its opens to itself.
     if (verdict.granted())
       verdict = shard.delegation_conflict(file, hash, touch_of(share_access, share_deny), nullptr,

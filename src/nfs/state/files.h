@@ -207,12 +207,6 @@ struct StateCursor;
 struct StateFilter;
 class StatePage;
 
-// Byte ranges that a client has locked by one stateid.
-struct LockedFile {
-  FileKey file;
-  Stateid stateid;
-};
-
 // How much a client holds.
 struct HeldCounts {
   std::uint32_t opens = 0;
@@ -343,6 +337,8 @@ class Files {
   void cancel(const Stateid& stateid);
   // Whether a lock stateid has byte ranges.
   bool holds_ranges(const Stateid& stateid) const;
+  // Whether a client has byte ranges in a file.
+  bool holds_ranges(const FileKey& file, const Life& life) const;
 
   // COPY_NOTIFY: whether this is an open for reading, or locks of one, or a delegation: Openmode,
   // BadStateid, OldStateid, AdminRevoked, DelegRevoked, Expired.
@@ -359,11 +355,12 @@ class Files {
   Status revoke(const Stateid& stateid);
   // The client of a stateid as of revoke(); null: there is none.
   LifePtr holder(const Stateid& stateid) const;
-  // Where a client has byte ranges.
-  std::vector<LockedFile> locks_of(const Life& life) const;
-  // Takes the byte ranges of a lock stateid from a client that has lapsed, which is not ended for
-  // them: the stateid is Expired as of revoke(). False: it came back, or has none there.
-  bool expire_lock(const Stateid& stateid, const Life& life);
+  // Where a client has byte ranges, once for each lock stateid.
+  std::vector<FileKey> locked_by(const Life& life) const;
+  // Takes the byte ranges that a client which has lapsed has in a file, and does not end it for
+  // them: their stateids are Expired as of revoke(). How many these are; 0: it came back, or has
+  // none there.
+  std::size_t expire_locks(const FileKey& file, const Life& life);
   // Some client lapsed: those who wait elsewhere ask again, and find out whom to end.
   void tell_of_lapse();
   // Everything of a client that Ended, at once. It asks for no memory: nobody would come back to

@@ -128,23 +128,25 @@ void Files::count_held(std::span<const ClientId> clients, std::span<HeldCounts> 
     }
 }
 
-// Memory comes first: none is asked for under the lock.
-std::vector<LockedFile> Files::locks_of(const Life& life) const {
+// Memory comes first: none is asked for under a lock.
+std::vector<FileKey> Files::locked_by(const Life& life) const {
   const std::uint64_t hash = impl_->hash_of(life.clientid);
-  std::vector<LockedFile> found;
+  std::vector<FileKey> found;
   for (const auto& shard : impl_->shards)
-    for (std::size_t room = 16;; room *= 4) {
-      found.reserve(found.size() + room);
+    for (std::size_t room = 0;;) {
+      if (found.capacity() - found.size() < room)
+        found.reserve(std::max(2 * found.capacity(), found.size() + room));
       const BriefLock lock(shard->mutex);
       const HolderRecord* const holder = shard->find_holder(life.clientid, hash);
       if (holder == nullptr) break;
-      if (holder->held[static_cast<std::size_t>(State::Type::Lock)] > room) continue;
+      room = holder->held[static_cast<std::size_t>(State::Type::Lock)];
+      if (found.capacity() - found.size() < room) continue;
       for (const State* one = holder->states.front(); one != nullptr;
            one = holder->states.next(*one)) {
         if (one->type != State::Type::Lock || static_cast<const LockState*>(one)->ranges == 0)
           continue;
-        found.push_back({one->file->key, shard->stateid_of(*one)});
-        found.back().file.via = one->via;
+        found.push_back(one->file->key);
+        found.back().via = one->via;
       }
       break;
     }

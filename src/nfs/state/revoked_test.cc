@@ -40,27 +40,46 @@ TEST_F(Nfs4StateRevoked, stays_with_a_client_that_has_sessions_until_it_is_freed
 TEST_F(Nfs4StateRevoked, of_locks_of_a_lapsed_client_leaves_it_all_else) {
   const Stateid open = world.open(client, 1).stateid;
   const Stateid lock = world.lock(client, 1, open, {0, 9}, true).stateid;
-  const Stateid second = world.lock(client, 1, open, {20, 29}, true, "another").stateid;
-  const Stateid none = world.open(client, 2).stateid;
-  ASSERT_EQ(world.files.locks_of(*client.life).size(), 2u);
-  EXPECT_EQ(world.files.locks_of(*client.life)[0].file, World::file(1));
-  EXPECT_FALSE(world.files.expire_lock(lock, *client.life)) << "it has not lapsed";
+  const Stateid by_another = world.lock(client, 1, open, {20, 29}, true, "another").stateid;
+  const Stateid open_too = world.open(client, 2).stateid;
+  const Stateid second = world.lock(client, 2, open_too, {0, 9}, true).stateid;
+  world.open(client, 3);
+  ASSERT_EQ(world.files.locked_by(*client.life).size(), 3u);
+  const auto expire = [&](const FileKey& file, const Life& of) {
+    return world.files.expire_locks(file, of);
+  };
+  EXPECT_EQ(expire(World::file(1), *client.life), 0u) << "it has not lapsed";
   client.life->phase = Life::Phase::Lapsed;
-  EXPECT_FALSE(world.files.expire_lock(lock, *world.client("another").life)) << "not his";
-  EXPECT_FALSE(world.files.expire_lock(none, *client.life)) << "no lock";
-  EXPECT_TRUE(world.files.expire_lock(lock, *client.life));
-  EXPECT_FALSE(world.files.expire_lock(lock, *client.life));
+  EXPECT_EQ(expire(World::file(1), *world.client("another").life), 0u) << "not his";
+  EXPECT_EQ(expire(World::file(3), *client.life), 0u) << "no lock";
+  EXPECT_FALSE(world.files.holds_ranges(World::file(3), *client.life));
+  EXPECT_TRUE(world.files.holds_ranges(World::file(1), *client.life));
+  EXPECT_EQ(expire(World::file(1), *client.life), 2u);
+  EXPECT_FALSE(world.files.holds_ranges(World::file(1), *client.life));
+  EXPECT_EQ(expire(World::file(1), *client.life), 0u);
   client.life->phase = Life::Phase::Active;
   EXPECT_EQ(unlock(lock), Status::Expired);
   EXPECT_EQ(test(lock), Status::Expired);
+  EXPECT_EQ(test(by_another), Status::Expired);
   EXPECT_EQ(test(second), Status::Ok);
   EXPECT_EQ(test(open), Status::Ok);
-  EXPECT_EQ(world.files.locks_of(*client.life).size(), 1u);
+  ASSERT_EQ(world.files.locked_by(*client.life).size(), 1u);
+  EXPECT_EQ(world.files.locked_by(*client.life)[0], World::file(2));
   EXPECT_EQ(world.sequence(client.session, 0, 1).status_flags, 0x10u)
       << "SEQ4_STATUS_EXPIRED_SOME_STATE_REVOKED";
   EXPECT_EQ(world.files.free_stateid(lock, *client.life), Status::Ok);
+  EXPECT_EQ(world.files.free_stateid(by_another, *client.life), Status::Ok);
   EXPECT_EQ(client.life->expired_revoked.load(), 0u);
   EXPECT_TRUE(world.lock(client, 1, open, {0, 9}, true).verdict.granted());
+}
+
+TEST_F(Nfs4StateRevoked, of_locks_takes_those_of_many_owners_of_one_file) {
+  const Stateid open = world.open(client, 1).stateid;
+  for (std::uint64_t i = 0; i < 600; ++i)
+    ASSERT_TRUE(world.lock(client, 1, open, {i, i}, true, std::to_string(i)).verdict.granted());
+  client.life->phase = Life::Phase::Lapsed;
+  EXPECT_EQ(world.files.expire_locks(World::file(1), *client.life), 600u);
+  EXPECT_TRUE(world.files.locked_by(*client.life).empty());
 }
 
 // RFC 7530 has no FREE_STATEID.

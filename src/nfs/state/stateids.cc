@@ -61,31 +61,64 @@ Status Files::revoke(const Stateid& stateid) {
   return Status::Ok;
 }
 
-bool Files::expire_lock(const Stateid& stateid, const Life& life) {
-  RemovedRecords removed;
-  FileKey file;
-  std::optional<Range> locked;
-  FileShard& shard = impl_->shard_of(stateid);
-  {
-    const BriefLock lock(shard.mutex);
-    State* const state = shard.find(stateid);
-    if (state == nullptr || state->type != State::Type::Lock || state->revoked != Status::Ok)
-      return false;
-    // It may come back at any moment: from then on the locks are its own again.
-    if (state->holder->life.get() != &life || !life.lapsed()) return false;
-    locked = locked_through(*state);
-    if (!locked) return false;
-    file = state->file->key;
-    shard.revoke(*state, Status::Expired, removed);
-  }
-  freed(&file, locked);
-  return true;
-}
-
 namespace {
 
 // States of a client that are removed under one lock: others use the shard meanwhile.
 constexpr std::size_t kReleasedAtOnce = 256;
+
+// Lock stateids of a client that have byte ranges in a file, until `each` is false.
+template <class Each>
+void each_lock(const FileRecord& file, const Life& life, Each each) {
+  for (const OpenState* open = file.opens.front(); open != nullptr; open = file.opens.next(*open)) {
+    if (open->holder->life.get() != &life) continue;
+    LockState* next = nullptr;
+    for (LockState* one = open->locks.front(); one != nullptr; one = next) {
+      next = open->locks.next(*one);
+      if (one->ranges != 0 && !each(*one)) return;
+    }
+  }
+}
+
+}  // namespace
+
+bool Files::holds_ranges(const FileKey& file, const Life& life) const {
+  const std::uint64_t hash = impl_->hash_of(file);
+  const FileShard& shard = impl_->shard_of(hash);
+  bool found = false;
+  const BriefLock lock(shard.mutex);
+  if (const FileRecord* const record = shard.find_file(file, hash))
+    each_lock(*record, life, [&](const LockState&) { return !(found = true); });
+  return found;
+}
+
+std::size_t Files::expire_locks(const FileKey& file, const Life& life) {
+  const std::uint64_t hash = impl_->hash_of(file);
+  FileShard& shard = impl_->shard_of(hash);
+  std::size_t gone = 0;
+  for (bool more = true; more;) {
+    RemovedRecords removed;
+    std::optional<Range> locked;
+    const std::size_t before = gone;
+    {
+      const BriefLock lock(shard.mutex);
+      const FileRecord* const record = shard.find_file(file, hash);
+      if (record == nullptr) return gone;
+      each_lock(*record, life, [&](LockState& one) {
+        // It may come back at any moment: from then on the locks are its own again.
+        if (gone - before == kReleasedAtOnce || !life.lapsed()) return false;
+        locked = hull(locked, locked_through(one));
+        shard.revoke(one, Status::Expired, removed);
+        ++gone;
+        return true;
+      });
+    }
+    if (locked) freed(&file, locked);
+    more = gone - before == kReleasedAtOnce;
+  }
+  return gone;
+}
+
+namespace {
 
 // Whether somebody may wait for it.
 bool is_in_the_way(const State& state) {

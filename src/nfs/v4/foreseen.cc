@@ -85,7 +85,7 @@ class Scan {
     if (row == nullptr || row->decode == nullptr) return false;
     ArgumentMemory memory;
     void* const arguments = row->decode(from_, memory);
-    if (arguments != nullptr) row->destroy(arguments);
+    if (arguments != nullptr) row->end(arguments);
     return arguments != nullptr;
   }
 

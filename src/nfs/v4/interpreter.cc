@@ -227,8 +227,8 @@ class Interpreter {
     const auto& entries = list_.entries();
     std::size_t at = next_;
     if (stale.number == v4::OP_PUTFH) {
-      const auto& args = *static_cast<const v4::PUTFH4args*>(stale.arguments);
-      if (!compound_.set_current_removed(args.object.bytes())) return;
+      const auto& args = *static_cast<const PutfhArguments*>(stale.arguments);
+      if (!compound_.set_current_removed(args.object)) return;
       if (at < entries.size() && entries[at].number == v4::OP_GETATTR) ++at;
     }
     const bool gone =

@@ -1,6 +1,7 @@
 // Locks that a lapsed client has lost to programs of the server's machine are not claimed after a
 // restart, and all else is.
 #include "nfs/recovery/recovery.h"
+#include "nfs/v4/administration.h"
 #include "testing/nfs/nfs4_fixture.h"
 #include "testing/nfs/store_with_programs.h"
 #include "testing/vfs/posix_backend.h"
@@ -50,8 +51,9 @@ class Nfs4LapsedRecords : private RecordsOfLapsed, public Nfs4Served {
     v4::LOCK4args args{v4::WRITE_LT, false, 0, 10, {}};
     args.locker.new_lock_owner = true;
     args.locker.open_owner() = {0, file.stateid, 0, {clientid_, Rope::copy_of(bytes_of("locker"))}};
-    ASSERT_EQ(run({putfh(file.handle), op(v4::OP_LOCK, &Op::oplock, std::move(args))}).status,
-              v4::NFS4_OK);
+    const auto locked = run({putfh(file.handle), op(v4::OP_LOCK, &Op::oplock, std::move(args))});
+    ASSERT_EQ(locked.status, v4::NFS4_OK);
+    lock_ = locked.resarray[1].oplock().resok4().lock_stateid;
     loop_.pass(94s);  // a lease and some more
     ASSERT_EQ(programs_->leases, 1);
   }
@@ -63,6 +65,7 @@ class Nfs4LapsedRecords : private RecordsOfLapsed, public Nfs4Served {
   using Nfs4Served::run;
   using RecordsOfLapsed::run;
 
+  v4::stateid4 lock_;
   const std::shared_ptr<StoreWithPrograms> programs_ = std::make_shared<StoreWithPrograms>(store_);
 };
 
@@ -80,12 +83,23 @@ TEST_F(Nfs4LapsedRecords, that_cannot_be_removed_keep_the_locks_until_they_can) 
   run("CREATE TRIGGER refuse BEFORE DELETE ON clients BEGIN SELECT RAISE(ABORT, 'no room'); END");
   a_program_opens_the_file();
   EXPECT_EQ(programs_->locks.open, 1);
+  EXPECT_EQ(programs_->leases, 1) << "or the program went on, and ran into them";
   loop_.pass(10s);
   EXPECT_EQ(programs_->locks.open, 1);
+  EXPECT_EQ(programs_->leases, 1);
   run("DROP TRIGGER refuse");
   loop_.pass(2s);
   EXPECT_EQ(programs_->locks.open, 0);
+  EXPECT_EQ(programs_->leases, 0);
   EXPECT_EQ(compound({sequence()}).status, v4::NFS4_OK);
+}
+
+// An administrator was first: the program takes nothing from the client.
+TEST_F(Nfs4LapsedRecords, stay_where_the_locks_have_gone_before) {
+  ASSERT_TRUE(nfs4_.administration().revoke({lock_.seqid, lock_.other}));
+  a_program_opens_the_file();
+  EXPECT_EQ(programs_->leases, 0);
+  EXPECT_TRUE(recorded());
 }
 
 }  // namespace

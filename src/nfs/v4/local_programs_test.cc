@@ -286,9 +286,21 @@ TEST_F(Nfs4LapsedLocks, go_with_the_lease_where_a_program_has_their_file_open) {
   programs_->refusal = vfs::Status::Delay;
   loop_.pass(kLease - 2s);
   EXPECT_EQ(locks().open, 1);
-  loop_.pass(4s);
+  loop_.pass(10s);
   EXPECT_EQ(locks().open, 0);
   expect_lock_expired(locked.resok4().lock_stateid);
+}
+
+// Another client's READ is in the way as a program is.
+TEST_F(Nfs4LapsedLocks, stay_where_there_is_a_lease_a_moment_later) {
+  ASSERT_EQ(lock(0, 10, v4::WRITE_LT).status, v4::NFS4_OK);
+  programs_->refusal = vfs::Status::Delay;
+  loop_.pass(kLease + 2s);
+  EXPECT_EQ(locks().open, 1);
+  programs_->refusal.reset();
+  loop_.pass(10s);
+  EXPECT_EQ(programs_->leases, 1);
+  EXPECT_EQ(locks().open, 1);
 }
 
 TEST_F(Nfs4LapsedLocks, stay_where_their_client_comes_back_before_the_program) {

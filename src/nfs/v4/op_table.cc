@@ -159,7 +159,7 @@ constexpr Operation kState[] = {
 };
 
 // SEQUENCE is run before the others; its row is for those that stand elsewhere.
-v4::SEQUENCE4res misplaced_sequence(Compound&, v4::SEQUENCE4args&) {
+v4::SEQUENCE4res misplaced_sequence(Compound&, SequenceArguments&) {
   return {v4::NFS4ERR_SEQUENCE_POS, {}};
 }
 

@@ -36,9 +36,13 @@ struct Operation {
   // The eligible item of its results; where it brings none, a Write chunk is passed over.
   xdr::ItemId item = xdr::kNoItem;
 
-  // Null: malformed. What was made belongs to the memory, but for destroy().
+  // Null: malformed. What was made belongs to the memory, but for end().
   void* (*decode)(xdr::Decoder&, ArgumentMemory&) = nullptr;
+  // Null: nothing is to be done.
   void (*destroy)(void* arguments) = nullptr;
+  void end(void* arguments) const {
+    if (destroy != nullptr) destroy(arguments);
+  }
   // Encodes the result behind its operation number.
   Eventual<v4::nfsstat4> (*run)(Compound&, void* arguments, xdr::Encoder&) = nullptr;
   // Encodes the result of one that does not run.
@@ -91,10 +95,14 @@ template <class Arguments>
 struct Decoded {
   static void* make(xdr::Decoder& decoder, ArgumentMemory& memory) {
     static_assert(alignof(Arguments) <= alignof(std::max_align_t));
-    if (!decoder.charge(sizeof(Arguments))) return nullptr;
-    auto* made = new (memory.allocate(sizeof(Arguments), alignof(Arguments))) Arguments();
+    void* place = memory.take(sizeof(Arguments), alignof(Arguments));
+    if (place == nullptr) {
+      if (!decoder.charge(sizeof(Arguments))) return nullptr;
+      place = memory.allocate(sizeof(Arguments), alignof(Arguments));
+    }
+    auto* made = new (place) Arguments();
     if (decode_value(decoder, *made)) return made;
-    destroy(made);
+    made->~Arguments();
     return nullptr;
   }
   static bool decode_value(xdr::Decoder& decoder, Arguments& to) {
@@ -103,7 +111,12 @@ struct Decoded {
     else
       return decode(decoder, to);
   }
-  static void destroy(void* arguments) { static_cast<Arguments*>(arguments)->~Arguments(); }
+  static constexpr auto destroy() -> void (*)(void*) {
+    if constexpr (std::is_trivially_destructible_v<Arguments>)
+      return nullptr;
+    else
+      return [](void* arguments) { static_cast<Arguments*>(arguments)->~Arguments(); };
+  }
 };
 
 template <auto status, auto function>
@@ -138,7 +151,7 @@ struct Glue {
 template <class A, Eventual<v4::nfsstat4> (*function)(Compound&, A&, xdr::Encoder&)>
 constexpr Operation encoding_operation(Operation row) {
   row.decode = Decoded<A>::make;
-  row.destroy = Decoded<A>::destroy;
+  row.destroy = Decoded<A>::destroy();
   row.run = [](Compound& compound, void* arguments, xdr::Encoder& encoder) {
     return function(compound, *static_cast<A*>(arguments), encoder);
   };
@@ -158,7 +171,7 @@ constexpr Operation operation(Operation row) {
   using Made = detail::Glue<status, function>;
   using Decoded = detail::Decoded<typename Made::Arguments>;
   row.decode = Decoded::make;
-  row.destroy = Decoded::destroy;
+  row.destroy = Decoded::destroy();
   row.run = Made::run;
   row.refuse = Made::refuse;
   return row;

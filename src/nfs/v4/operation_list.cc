@@ -13,7 +13,7 @@ constexpr std::size_t kSample = 1024;
 
 OperationList::~OperationList() {
   for (const Entry& entry : entries_)
-    if (entry.arguments != nullptr) entry.row->destroy(entry.arguments);
+    if (entry.arguments != nullptr) entry.row->end(entry.arguments);
 }
 
 bool OperationList::decode(xdr::Decoder& decoder, std::uint32_t most) {

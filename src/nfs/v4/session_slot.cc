@@ -7,6 +7,7 @@
 #include "nfs/v4/compound/limit_notes.h"
 #include "nfs/v4/compound/state_status.h"
 #include "nfs/v4/ops/connection.h"
+#include "nfs/v4/ops/direct_codecs.h"
 
 namespace stag::nfs::nfs4 {
 
@@ -21,7 +22,7 @@ namespace {
 constexpr Duration kRetryWaits = std::chrono::seconds(10);
 
 const v4::SEQUENCE4args& args_of(const OperationList& list) {
-  return *static_cast<const v4::SEQUENCE4args*>(list.entries()[0].arguments);
+  return *static_cast<const SequenceArguments*>(list.entries()[0].arguments);
 }
 
 state::SequenceArgs to_sequence_args(const OperationList& list, const v4::SEQUENCE4args& args,

@@ -245,6 +245,7 @@ class CallbackServiceV40 : public ::testing::Test, private nfs4::Recalled {
     return std::nullopt;
   }
   void recall_slots(v4::slotid4) override {}
+  bool awaits(const v4::CB_SEQUENCE4args&) const override { return false; }
   v4::nfsstat4 copy_ended(const v4::CB_OFFLOAD4args&) override { return v4::NFS4ERR_BAD_STATEID; }
 
   testing::ManualLoop loop_;

@@ -117,20 +117,29 @@ v4::CB_COMPOUND4res CallbackService::answered(const v4::CB_COMPOUND4args& args) 
   first.opcbsequence().csr_resok4() = back_.answer_to(sequence);
   for (std::size_t i = 1; i < args.argarray.size() && results.status == v4::NFS4_OK; ++i) {
     v4::nfs_cb_resop4& result = results.resarray.emplace_back();
-    results.status = answered(args.argarray[i], result);
+    results.status = answered(sequence, args.argarray[i], result);
   }
   back_.end(sequence, std::move(operations), results);
   return results;
 }
 
-v4::nfsstat4 CallbackService::answered(const v4::nfs_cb_argop4& operation,
+// RFC 8881 2.10.6.3: the recall may have overtaken the answer to the OPEN that gave the delegation.
+v4::nfsstat4 CallbackService::recalled(const v4::CB_SEQUENCE4args& sequence,
+                                       const v4::stateid4& stateid) {
+  if (holder_ == nullptr) return v4::NFS4ERR_BAD_STATEID;
+  const v4::nfsstat4 status = holder_->recall(stateid);
+  const bool early = status == v4::NFS4ERR_BAD_STATEID && holder_->awaits(sequence);
+  return early ? v4::NFS4ERR_DELAY : status;
+}
+
+v4::nfsstat4 CallbackService::answered(const v4::CB_SEQUENCE4args& sequence,
+                                       const v4::nfs_cb_argop4& operation,
                                        v4::nfs_cb_resop4& result) {
   result.resop = operation.argop;
   const auto say = [&result](v4::nfsstat4 status) { return set_status(result, status); };
   switch (operation.argop) {
     case v4::OP_CB_RECALL:
-      if (holder_ == nullptr) return say(v4::NFS4ERR_BAD_STATEID);
-      return say(holder_->recall(operation.opcbrecall().stateid));
+      return say(recalled(sequence, operation.opcbrecall().stateid));
     case v4::OP_CB_RECALL_ANY:
       if (holder_ != nullptr) holder_->recall_any(operation.opcbrecall_any().craa_objects_to_keep);
       return say(v4::NFS4_OK);

@@ -2,8 +2,9 @@
 // 8881 section 20): to give a delegation back, to use fewer slots. It stands on
 // the connection before CREATE_SESSION names that as the back channel.
 //
-//   CB_RECALL        the delegation is given back in the background; BAD_STATEID: there is none,
-//                    or the answer that gives it is on its way, and the server asks again
+//   CB_RECALL        the delegation is given back in the background; DELAY: it is not known, and a
+//                    call that the server names as one that may have given it has no answer yet;
+//                    BAD_STATEID: there is none
 //   CB_RECALL_ANY    as many as the server wants
 //   CB_RECALL_SLOT   this client uses no slots above
 //   CB_GETATTR       `change` and size of a file that is delegated for writing; BADHANDLE where
@@ -35,6 +36,8 @@ class Recalled {
   // Of a file that is delegated for writing; nullopt: it is not, or that is not known.
   virtual std::optional<Delegations::Now> written(const v4::nfs_fh4& file) = 0;
   virtual void recall_slots(v4::slotid4 highest) = 0;
+  // Whether a call that this callback names as one that it is about has no answer yet.
+  virtual bool awaits(const v4::CB_SEQUENCE4args& callback) const = 0;
   // A copy that the server went on with after its answer has ended (RFC 7862 section 16.1).
   virtual v4::nfsstat4 copy_ended(const v4::CB_OFFLOAD4args& args) = 0;
 
@@ -58,7 +61,9 @@ class CallbackService {
 
  private:
   v4::CB_COMPOUND4res answered(const v4::CB_COMPOUND4args& args);
-  v4::nfsstat4 answered(const v4::nfs_cb_argop4& operation, v4::nfs_cb_resop4& result);
+  v4::nfsstat4 answered(const v4::CB_SEQUENCE4args& sequence, const v4::nfs_cb_argop4& operation,
+                        v4::nfs_cb_resop4& result);
+  v4::nfsstat4 recalled(const v4::CB_SEQUENCE4args& sequence, const v4::stateid4& stateid);
 
   rpc::Server server_;
   session::BackChannel back_;

@@ -14,6 +14,13 @@ inline v4::LOCK4args lock_of(const session::Opens::Claim& claim) {
   return args;
 }
 
+// What a claim has opened, in a COMPOUND of SEQUENCE, PUTFH and the claim; null: nothing.
+inline v4::OPEN4res* opened_by(session::Opens::Claim::Kind kind, Reply& reply) {
+  using Kind = session::Opens::Claim::Kind;
+  const bool opens = kind == Kind::Reclaim || kind == Kind::Reopen;
+  return opens ? reply.get(2, &OpResult::opopen) : nullptr;
+}
+
 // The stateid that a claim gave, in a COMPOUND of SEQUENCE, PUTFH and the claim; nullopt where the
 // server contradicts itself.
 inline std::optional<v4::stateid4> stateid_of(session::Opens::Claim::Kind kind, Reply& reply) {

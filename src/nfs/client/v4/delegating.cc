@@ -62,6 +62,13 @@ void SessionClient::take_delegation(const File& file, const Attributes& attribut
   if (const auto oldest = delegations_.take_oldest()) begin_return(*oldest);
 }
 
+void SessionClient::decline_delegation(const Handle& file, const v4::open_delegation4& given) {
+  if (given.delegation_type == v4::OPEN_DELEGATE_READ)
+    begin_return({{file, 0}, given.read().stateid});
+  else if (given.delegation_type == v4::OPEN_DELEGATE_WRITE)
+    begin_return({{file, 0}, given.write().stateid});
+}
+
 v4::nfsstat4 SessionClient::recall(const v4::stateid4& stateid) {
   if (const auto delegation = delegations_.take(stateid)) {
     begin_return(*delegation);
@@ -104,12 +111,23 @@ Task<bool> SessionClient::flushed(const Delegations::Return& delegation, TimePoi
   co_return safe || stop_.cancelled() || channel().loop().now() - recalled >= session_.lease();
 }
 
+// RFC 8881 10.4.4: first, so that whoever has waited for the delegation does not meet the open.
+// False: nothing was heard of the server.
+Task<bool> SessionClient::closed_if_idle(const File& file) {
+  if (!delegations_.is_idle(file.open) || opens_.file(file.open) == nullptr) co_return true;
+  const ProtocolOptions options = background_options();
+  const Outcome<Ok> closed = co_await close_open(kGivingBack, file, options, Unheard::Kept);
+  co_return closed || closed.error().kind != Error::Kind::Call;
+}
+
 // A server that does not know the delegation has revoked it, and waits until it is freed
 // (RFC 8881 18.38). False: nothing was heard of the server, or there was no memory.
 Task<bool> SessionClient::returned(const Delegations::Return& delegation, TimePoint recalled) {
   try {
     const bool ready = co_await flushed(delegation, recalled);
     if (!ready) co_return false;
+    const bool closed = co_await closed_if_idle(delegation.file);
+    if (!closed) co_return false;
     const ProtocolOptions options = background_options();
     Request request;
     request.put_handle(delegation.file.handle);
@@ -146,7 +164,9 @@ Task<void> SessionClient::give_back(Delegations::Return delegation) {
       co_await pause(channel().loop(), session_.lease() / 9, CancelToken(stop_));
       done = co_await returned(delegation, recalled);
     }
-    if (delegations_.on_returned(delegation.file.open) && done)
+    // Whoever had it open may have closed it meanwhile.
+    const bool unused = delegations_.on_returned(delegation.file.open);
+    if (unused && done && opens_.file(delegation.file.open) != nullptr)
       static_cast<void>(co_await close_open(kGivingBack, delegation.file, background_options()));
   } catch (const std::bad_alloc&) {
     delegations_.on_not_returned(delegation.file.open);

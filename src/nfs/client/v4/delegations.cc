@@ -48,6 +48,10 @@ bool Delegations::is_used(OpenId open) const {
   return found != by_open_.end() && found->second->users > 0;
 }
 
+bool Delegations::is_idle(OpenId open) const {
+  return by_open_.contains(open) && !is_used(open);
+}
+
 bool Delegations::knows(const v4::stateid4& stateid) const {
   return std::ranges::any_of(entries_, [&](const Delegation& delegation) {
     return delegation.stateid.other == stateid.other;

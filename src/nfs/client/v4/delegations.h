@@ -49,6 +49,8 @@ class Delegations {
   // one without a delegation, and it is to be closed.
   bool release(OpenId open);
   bool is_used(OpenId open) const;
+  // A delegated file that nobody has open: its open is closed before it is given back.
+  bool is_idle(OpenId open) const;
   // The server has delegated a file that is open, for one user. False: it was
   // delegated before.
   bool add(const File& file, const v4::stateid4& stateid, std::uint32_t access,

@@ -200,7 +200,7 @@ TEST_P(Nfs4Delegated, a_delegation_whose_return_was_lost_is_returned_again) {
   mode.mode = 0600;
   loop.drain();
   channel.accident = testing::Accident::Swallowed;
-  channel.at = channel.calls + 1;  // DELEGRETURN, in front of the SETATTR
+  channel.at = channel.calls + 1;  // CLOSE, in front of the SETATTR
   must(files().setattr(file, mode));
   loop.drain();
   EXPECT_EQ(delegations(), 1u);

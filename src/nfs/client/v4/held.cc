@@ -121,13 +121,17 @@ Task<Outcome<Ok>> SessionClient::unlock_all(OperationContext context, File file,
 
 // StateLost: nothing is left at the server that could be given back.
 Task<Outcome<Ok>> SessionClient::close_open(OperationContext context, File file,
-                                            const ProtocolOptions& options) {
+                                            const ProtocolOptions& options, Unheard unheard) {
   const Outcome<Ok> unlocked = co_await unlock_all(context, file, options);
   Request request;
   request.put_handle(file.handle);
   const std::size_t at = request.add(v4::OP_CLOSE, &Op::opclose, {0, v4::stateid4{}});
   request.set_by({at, file.open, {}, {}});
+  // Of a CLOSE that comes again: the one before was done.
+  if (unheard == Unheard::Kept) request.expect(v4::NFS4ERR_BAD_STATEID);
   const Outcome<Reply> reply = co_await run(context, request.once_only(), options);
+  if (!reply && unheard == Unheard::Kept && reply.error().kind == Error::Kind::Call)
+    co_return Failure{reply.error()};
   opens_.remove(file.open);
   if (!reply) owners_.renew(file.open);
   owners_.release(file.open);

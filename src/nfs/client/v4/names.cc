@@ -167,6 +167,7 @@ Task<Outcome<Made>> Nfs4::create(OperationContext context, Handle directory, std
   auto* opened = reply->get(open, &OpResult::opopen);
   if (opened == nullptr) co_return Failure{no_object(context)};
   note_creation(*made, opened->resok4(), attributes);
+  client_->decline_delegation(*made->handle, opened->resok4().delegation);
   co_return made;
 }
 

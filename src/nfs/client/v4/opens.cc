@@ -157,7 +157,10 @@ Task<Outcome<Opened>> Nfs4::open(OperationContext context, Handle file, std::uin
   const Outcome<Granted> granted =
       co_await hold_open(context, std::move(request), at, id, share, with_change);
   if (!granted) co_return Failure{granted.error()};
-  take_delegation(*granted);
+  if (wants)
+    take_delegation(*granted);
+  else
+    client_->decline_delegation(file, granted->results.delegation);
   co_return granted->opened;
 }
 
@@ -177,8 +180,11 @@ Task<Outcome<Made>> Nfs4::create_open(OperationContext context, Handle directory
   if (!granted) co_return Failure{granted.error()};
   const File& file = granted->opened.file;
   note_place(file.handle, granted->opened.attributes, directory, name);
-  // Version 4.0 cannot ask for none.
-  if (minor() == 0) take_delegation(*granted);
+  // Version 4.0 cannot ask for none, and a server of the others need not know what is wanted.
+  if (minor() == 0)
+    take_delegation(*granted);
+  else
+    client_->decline_delegation(file.handle, granted->results.delegation);
   Made made{file.handle, granted->opened.attributes, id};
   note_creation(made, granted->results, attributes);
   co_return made;

@@ -78,6 +78,9 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::take_claim(OperationContext
   if (came->fate == Fate::Go && came->status == v4::NFS4_OK) {
     Reply reply(request);
     stateid = stateid_of(claim.kind, reply);
+    if (auto* const opened = opened_by(claim.kind, reply))
+      request.for_each_handle(
+          [&](const Handle& file) { decline_delegation(file, opened->resok4().delegation); });
   }
   if (stateid)
     opens_.on_claimed(claim, *stateid);

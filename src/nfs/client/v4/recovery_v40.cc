@@ -10,23 +10,6 @@ namespace stag::nfs::client::nfs4 {
 using session::ClientV40;
 using Claim = session::Opens::Claim;
 
-namespace {
-
-// What OPEN has delegated without being asked; nobody has used it.
-std::optional<Delegations::Return> delegation_of(const v4::nfs_fh4& file,
-                                                 const v4::OPEN4resok& opened) {
-  const v4::open_delegation4& given = opened.delegation;
-  const std::optional<Handle> handle = Handle::from(file.bytes());
-  if (!handle) return std::nullopt;
-  if (given.delegation_type == v4::OPEN_DELEGATE_READ)
-    return Delegations::Return{{*handle, 0}, given.read().stateid};
-  if (given.delegation_type == v4::OPEN_DELEGATE_WRITE)
-    return Delegations::Return{{*handle, 0}, given.write().stateid};
-  return std::nullopt;
-}
-
-}  // namespace
-
 bool SessionClient::ready_v40() const {
   return client_v40_.step() == ClientV40::Step::Ready &&
          claimed_from_ == client_v40_.incarnation() && opens_.settled();
@@ -141,12 +124,11 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::take_claim_v40(
   if (came->status == v4::NFS4_OK) {
     Reply reply(*request);
     stateid = stateid_of(claim.kind, reply);
-    const bool opens = claim.kind != Claim::Kind::ReclaimLock;
-    auto* opened = opens ? reply.get(2, &OpResult::opopen) : nullptr;
-    auto* found = opens ? reply.get(3, &OpResult::opgetfh) : nullptr;
-    if (opened != nullptr && found != nullptr)
-      if (const auto given = delegation_of(found->resok4().object, opened->resok4()))
-        background_.add(give_back(*given));
+    auto* opened = opened_by(claim.kind, reply);
+    auto* found = opened == nullptr ? nullptr : reply.get(3, &OpResult::opgetfh);
+    const auto handle =
+        found == nullptr ? std::nullopt : Handle::from(found->resok4().object.bytes());
+    if (handle) decline_delegation(*handle, opened->resok4().delegation);
     const v4::nfs_fh4* file = opens_.file(claim.open);
     const bool other = claim.kind == Claim::Kind::Reopen && found != nullptr && file != nullptr &&
                        found->resok4().object != *file;

@@ -91,8 +91,11 @@ class SessionClient final : private Recalled {
                  const state::Range& range);
   // Of version 4.0, which opens files by name.
   Places& places() { return places_; }
-  // Gives locks and open back.
-  Task<Outcome<Ok>> close_open(OperationContext context, File file, const ProtocolOptions& options);
+  // Gives locks and open back. An open whose CLOSE had no answer is forgotten, or kept for another
+  // CLOSE.
+  enum class Unheard : std::uint8_t { Forgotten, Kept };
+  Task<Outcome<Ok>> close_open(OperationContext context, File file, const ProtocolOptions& options,
+                               Unheard unheard = Unheard::Forgotten);
 
   // Delegations (delegating.cc). Whether one is wanted with an open, and what
   // OPEN gave.
@@ -105,6 +108,8 @@ class SessionClient final : private Recalled {
   bool is_own(const rpc::Credentials& credentials) const;
   void take_delegation(const File& file, const Attributes& attributes, std::uint64_t as_of,
                        std::uint64_t change, const v4::open_delegation4& given);
+  // Of an OPEN that asked for none.
+  void decline_delegation(const Handle& file, const v4::open_delegation4& given);
   // In the background: what a delegation promises about this file holds no more.
   void give_back_of(const Handle& file);
   void set_flush(Protocol::Flush flush) { flush_ = std::move(flush); }
@@ -235,6 +240,7 @@ class SessionClient final : private Recalled {
   void settle_lock_owner(session::Opens::LockOwner owner);
   Task<void> release_lock_owner(std::string name);
   Task<void> renew_v40(const ProtocolOptions& options);
+  Task<void> restore_callbacks_v40(const ProtocolOptions& options);
 
   v4::clientid4 clientid() const;
   bool fill_in(Request& request);
@@ -250,6 +256,9 @@ class SessionClient final : private Recalled {
   void recall_any(std::uint32_t keep) override;
   std::optional<Delegations::Now> written(const v4::nfs_fh4& file) override;
   void recall_slots(v4::slotid4 highest) override;
+  bool awaits(const v4::CB_SEQUENCE4args& callback) const override {
+    return session_.awaits(callback);
+  }
   v4::nfsstat4 copy_ended(const v4::CB_OFFLOAD4args& args) override {
     return offloads_.on_end(args);
   }
@@ -258,6 +267,7 @@ class SessionClient final : private Recalled {
   Task<void> give_back(Delegations::Return delegation);
   Task<bool> flushed(const Delegations::Return& delegation, TimePoint recalled);
   Task<bool> returned(const Delegations::Return& delegation, TimePoint recalled);
+  Task<bool> closed_if_idle(const File& file);
   void note_renewal_v40(TimePoint sent);
   void give_back_all();
   void give_back_due();

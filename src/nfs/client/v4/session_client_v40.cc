@@ -327,12 +327,38 @@ Task<void> SessionClient::renew_v40(const ProtocolOptions& options) {
   const TimePoint sent = channel().loop().now();
   const Outcome<Attempt> came = co_await alone(context, request, call_options_of(options));
   if (!came || came->fate != Fate::Go) co_return;
-  // RFC 7530 10.2.1: a server that does not reach this client cannot ask for anything back.
-  reached_ = came->status != v4::NFS4ERR_CB_PATH_DOWN;
-  if (came->status == v4::NFS4_OK) note_renewal_v40(sent);
-  if (!reached_) give_back_all();
+  // RFC 7530 10.2.1, 16.28.5: a server that does not reach this client cannot ask for anything
+  // back; the lease is renewed nevertheless.
+  const bool unreached = came->status == v4::NFS4ERR_CB_PATH_DOWN;
+  if (unreached || came->status == v4::NFS4_OK) note_renewal_v40(sent);
+  if (unreached) {
+    reached_ = false;
+    give_back_all();
+  }
   if (client_v40_.on_status(came->status, incarnation) == Fate::Again)
     static_cast<void>(co_await recover(context, options));
+  if (!reached_ && listening_ != nullptr) co_await restore_callbacks_v40(options);
+}
+
+// RFC 7530 16.33.5: where nothing but the callback may have changed the server keeps all else, and
+// tries anew to reach this client, whose address it may have given up. RENEW is no sign of that: it
+// succeeds as soon as nothing is delegated.
+Task<void> SessionClient::restore_callbacks_v40(const ProtocolOptions& options) {
+  const OperationContext context{"have the server call back again", {}};
+  if (recovering_ || !ready_v40()) co_return;
+  const InProgress in_progress(recovering_, recovered_);
+  Request request;
+  request.add(v4::OP_SETCLIENTID, &Op::opsetclientid, client_v40_.set_clientid());
+  const Outcome<Attempt> came = co_await alone(context, request, call_options_of(options));
+  if (!came || came->fate != Fate::Go) co_return;
+  const v4::SETCLIENTID4res& given = request.result(kAlone)->opsetclientid();
+  // Another client ID: the server has forgotten this one, as the next operation finds out.
+  if (given.status != v4::NFS4_OK || given.resok4().clientid != clientid()) co_return;
+  Request confirm;
+  confirm.add(v4::OP_SETCLIENTID_CONFIRM, &Op::opsetclientid_confirm,
+              {clientid(), given.resok4().setclientid_confirm});
+  const Outcome<Attempt> confirmed = co_await alone(context, confirm, call_options_of(options));
+  reached_ = confirmed && confirmed->fate == Fate::Go && confirmed->status == v4::NFS4_OK;
 }
 
 }  // namespace stag::nfs::client::nfs4

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <utility>
 
 #include "nfs/v4/attributes/attributes.h"
@@ -42,7 +43,13 @@ std::string text_of(const Source& of, IdKind kind, std::uint32_t id) {
 }
 void put_id(Encoder& to, const Source& of, IdKind kind, std::uint32_t id) {
   if (of.names != nullptr) return to.string(xdr::kNoItem, of.names->text_of(kind, id));
-  to.string(xdr::kNoItem, OwnerDigits(id).text());
+  // RFC 8881 5.9: the number in digits, ten at most, with zeros behind them.
+  std::array<char, 12> digits{};
+  const auto end = std::to_chars(digits.begin(), digits.end(), id).ptr;
+  const auto length = static_cast<std::uint32_t>(end - digits.begin());
+  to.u32(length);
+  for (std::uint32_t at = 0; at < length; at += 4)
+    to.u32(load_be<std::uint32_t>(bytes_of({digits.data() + at, 4}).data()));
 }
 void put_owner(Encoder& to, const Source& of) {
   put_id(to, of, IdKind::User, of.attributes.uid);
@@ -193,10 +200,18 @@ constexpr AttributeSet kReadableByAny = [] {
 constexpr AttributeSet kReadableByMinor[] = {kReadableByAny - kOfMinor2 - kOfMinor1,
                                              kReadableByAny - kOfMinor2, kReadableByAny};
 
+// Those that stat() tells, for which nfs/client asks: they are encoded without a look at each of
+// the others.
+constexpr AttributeSet kOfStat{
+    v4::FATTR4_TYPE,          v4::FATTR4_CHANGE,     v4::FATTR4_SIZE,       v4::FATTR4_FSID,
+    v4::FATTR4_FILEID,        v4::FATTR4_MODE,       v4::FATTR4_NUMLINKS,   v4::FATTR4_OWNER,
+    v4::FATTR4_OWNER_GROUP,   v4::FATTR4_RAWDEV,     v4::FATTR4_SPACE_USED, v4::FATTR4_TIME_ACCESS,
+    v4::FATTR4_TIME_METADATA, v4::FATTR4_TIME_MODIFY};
+
 // Without a call for each of them, of which there are many.
 template <std::size_t... kPlaces>
-void encode_each(Encoder& to, AttributeSet given, const Source& of,
-                 std::index_sequence<kPlaces...>) {
+[[gnu::always_inline]] inline void encode_each(Encoder& to, AttributeSet given, const Source& of,
+                                               std::index_sequence<kPlaces...>) {
   ((given.has(kReadable[kPlaces].number) ? kReadable[kPlaces].encode(to, of) : void()), ...);
 }
 
@@ -252,8 +267,12 @@ AttributeSet given_attributes(AttributeSet asked, const AttributeSource& source)
 void encode_attributes(Encoder& encoder, AttributeSet asked, const AttributeSource& source) {
   const AttributeSet given = given_attributes(asked, source);
   given.encode(encoder);
+  constexpr auto kAll = std::make_index_sequence<kReadable.size()>();
   put_values(encoder, [&] {
-    encode_each(encoder, given, source, std::make_index_sequence<kReadable.size()>());
+    if (given == kOfStat)
+      encode_each(encoder, kOfStat, source, kAll);
+    else
+      encode_each(encoder, given, source, kAll);
   });
 }
 

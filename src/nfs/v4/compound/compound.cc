@@ -85,19 +85,27 @@ Result<v4::stateid4, v4::nfsstat4> Compound::meant_with_seqid(const v4::stateid4
   return current_stateid_;
 }
 
-Result<Object, v4::nfsstat4> Compound::resolve(Bytes filehandle) const {
-  const auto opened = shared_.server.handles.open(filehandle);
-  if (!opened) return Failure{v4::NFS4ERR_BADHANDLE};
-  if (const auto id = PseudoFs::id_of(*opened)) {
+v4::nfsstat4 Compound::put(Bytes filehandle) {
+  const auto parts = shared_.server.handles.parts_of(filehandle);
+  if (!parts) return v4::NFS4ERR_BADHANDLE;
+  if (const auto id = PseudoFs::id_of(*parts)) {
     const PseudoFs::Node* node = pseudo_fs().find(*id);
-    if (node == nullptr) return Failure{v4::NFS4ERR_STALE};
-    return enter(*node, security_);
+    if (node == nullptr) return v4::NFS4ERR_STALE;
+    auto entered = enter(*node, security_);
+    if (!entered) return entered.error();
+    set_current(*std::move(entered));
+    return v4::NFS4_OK;
   }
-  const Export* found = admission_.exports().find(opened->export_id);
-  if (found == nullptr) return Failure{v4::NFS4ERR_STALE};
-  auto object = admission_.admit(*found, opened->object, security_);
-  if (!object) return Failure{to_nfsstat4(object.error())};
-  return Object{*std::move(object)};
+  const Export* found = admission_.exports().find(parts->export_id);
+  if (found == nullptr) return v4::NFS4ERR_STALE;
+  const auto admitted = admission_.terms_of(*found, security_);
+  if (!admitted) return to_nfsstat4(admitted.error());
+  // Made where it stays: it is large.
+  const rpc::CallContext& call = admission_.call();
+  current_.emplace<ExportObject>(*found, *vfs::Handle::from(parts->object), *admitted,
+                                 call.origin(), call.caller());
+  current_stateid_ = {};
+  return v4::NFS4_OK;
 }
 
 bool Compound::set_current_removed(Bytes filehandle) {

@@ -116,8 +116,9 @@ class Compound {
   bool puts_foreign() const { return puts_foreign_; }
   void set_puts_foreign(bool foreign) { puts_foreign_ = foreign; }
 
-  // The object that a filehandle of a client names.
-  Result<Object, v4::nfsstat4> resolve(Bytes filehandle) const;
+  // Makes what a filehandle of a client names the current one; NFS4_OK, or why not, and the current
+  // one stays.
+  v4::nfsstat4 put(Bytes filehandle);
   // Makes an object of an export that was removed the current one, to give back what its client has
   // of it, and nothing else. False: it is none.
   bool set_current_removed(Bytes filehandle);

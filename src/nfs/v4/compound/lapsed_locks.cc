@@ -23,11 +23,13 @@ void note_given_up(const state::Life& life, std::size_t locks) noexcept {
   }
 }
 
+// Files that are looked at in one turn of the loop, and given up in one go of a worker.
+constexpr std::size_t kFilesAtOnce = 256;
+// A second apart.
+constexpr int kTriesOfLease = 5;
+
 void give_up_locks(state::Files& files, const state::Life& life, const state::FileKey& key) {
-  std::size_t gone = 0;
-  for (const state::LockedFile& one : files.locks_of(life))
-    if (one.file == key && files.expire_lock(one.stateid, life)) ++gone;
-  if (gone != 0) note_given_up(life, gone);
+  if (const std::size_t gone = files.expire_locks(key, life)) note_given_up(life, gone);
 }
 
 }  // namespace
@@ -58,16 +60,7 @@ void LapsedLocks::begin(const state::LifePtr& life) try {
   const auto client = std::make_shared<Client>(life);
   clients_.push_back(client);
   note();
-  std::vector<state::FileKey> without;
-  for (const state::LockedFile& one : shared_.files.locks_of(*life)) {
-    if (!shared_.server.local_locks->is_open(one.file)) continue;
-    File& file = files_[one.file];
-    if (std::ranges::count(file.clients, client) == 0) file.clients.push_back(client);
-    if (file.taking || file.lease != nullptr) continue;
-    without.push_back(one.file);
-    file.taking = true;
-  }
-  detach(take_leases(mailbox_, home_, std::move(without)));
+  detach(watch_all(mailbox_, home_, client, shared_.files.locked_by(*life)));
 } catch (const std::bad_alloc&) {
   // Programs would run into what is not watched.
   life->wanted.store(EndedFor::Conflict);
@@ -87,15 +80,69 @@ struct LapsedLocks::Taking {
 };
 
 // One after the other: the queue of the store's workers is for clients.
-Task<void> LapsedLocks::take_leases(std::shared_ptr<Mailbox> mailbox, Loop& home,
-                                    std::vector<state::FileKey> keys) {
+Task<void> LapsedLocks::watch_all(std::shared_ptr<Mailbox> mailbox, Loop& home, ClientPtr client,
+                                  std::vector<state::FileKey> keys) {
   const Taking taking(mailbox);
-  for (const state::FileKey& key : keys) {
-    LeasePtr lease;
-    if (!mailbox->locks->stopping_) lease = co_await take_lease(mailbox, home, key);
-    if (mailbox->locks == nullptr) co_return;
-    mailbox->locks->taken(key, std::move(lease));
+  try {
+    std::size_t looked_at = 0;
+    for (const state::FileKey& key : keys) {
+      if (++looked_at % kFilesAtOnce == 0) co_await resume_on(home);
+      LapsedLocks* const locks = mailbox->locks;
+      if (locks == nullptr || locks->stopping_ || !client->life->lapsed()) co_return;
+      if (locks->watch(client, key)) co_await take(mailbox, home, key);
+    }
+  } catch (const std::bad_alloc&) {
+    client->life->wanted.store(EndedFor::Conflict);
   }
+}
+
+// Whether a lease is to be taken.
+bool LapsedLocks::watch(const ClientPtr& client, const state::FileKey& key) {
+  if (!shared_.server.local_locks->is_open(key)) return false;
+  File& file = files_[key];
+  if (std::ranges::count(file.clients, client) == 0) {
+    file.clients.push_back(client);
+    if (file.due) client->due.push_back(key);
+  }
+  if (file.due) start(client);
+  return !file.due && !file.taking && file.lease == nullptr;
+}
+
+// What fails look() does again.
+Task<void> LapsedLocks::try_again(std::shared_ptr<Mailbox> mailbox, Loop& home,
+                                  std::vector<state::FileKey> keys) {
+  const Taking taking(mailbox);
+  mailbox->locks->trying_again_ = true;
+  try {
+    std::size_t looked_at = 0;
+    for (const state::FileKey& key : keys) {
+      if (++looked_at % kFilesAtOnce == 0) co_await resume_on(home);
+      if (mailbox->locks == nullptr || mailbox->locks->stopping_) co_return;
+      co_await take(mailbox, home, key);
+    }
+  } catch (const std::bad_alloc&) {
+    // What is left comes in a second.
+  }
+  if (mailbox->locks != nullptr) mailbox->locks->trying_again_ = false;
+}
+
+Task<void> LapsedLocks::take(const std::shared_ptr<Mailbox>& mailbox, Loop& home,
+                             const state::FileKey& key) {
+  {
+    auto& files = mailbox->locks->files_;
+    const auto found = files.find(key);
+    if (found == files.end()) co_return;
+    File& file = found->second;
+    if (file.taking || file.due || file.lease != nullptr) co_return;
+    file.taking = true;
+  }
+  Taken taken{nullptr, true};
+  try {
+    taken = co_await take_lease(mailbox, home, key);
+  } catch (const std::bad_alloc&) {
+    // One of the tries.
+  }
+  if (mailbox->locks != nullptr) mailbox->locks->taken(key, std::move(taken));
 }
 
 void LapsedLocks::stop(UniqueFunction<void()> done) {
@@ -104,31 +151,28 @@ void LapsedLocks::stop(UniqueFunction<void()> done) {
   stopped_ = std::move(done);
 }
 
-// As the server: whoever locked the file had the right to. Null: there is none.
-Task<LapsedLocks::LeasePtr> LapsedLocks::take_lease(const std::shared_ptr<Mailbox>& mailbox,
-                                                    Loop& home, const state::FileKey& key) {
+// As the server: whoever locked the file had the right to.
+Task<LapsedLocks::Taken> LapsedLocks::take_lease(const std::shared_ptr<Mailbox>& mailbox,
+                                                 Loop& home, const state::FileKey& key) {
   static const vfs::Credentials kServer{0, 0, {}};
-  try {
-    LapsedLocks& locks = *mailbox->locks;
-    const auto exports = locks.shared_.server.exports.current();
-    const Export* const found = exports->find(key.via);
-    if (found == nullptr || found->store != key.store) co_return LeasePtr();
-    auto taken = co_await found->file_system().lease({home, kServer, mailbox.get()}, key.handle,
-                                                     vfs::LeaseKind::Write, locks.wanted(key));
-    if (taken) co_return *std::move(taken);
-  } catch (const std::bad_alloc&) {
-    // As where there is none.
-  }
-  co_return LeasePtr();
+  LapsedLocks& locks = *mailbox->locks;
+  const auto exports = locks.shared_.server.exports.current();
+  const Export* const found = exports->find(key.via);
+  if (found == nullptr || found->store != key.store) co_return Taken();
+  auto taken = co_await found->file_system().lease({home, kServer, mailbox.get()}, key.handle,
+                                                   vfs::LeaseKind::Write, locks.wanted(key));
+  if (taken) co_return Taken{*std::move(taken), false};
+  co_return Taken{nullptr, taken.error() == vfs::Status::Delay};
 }
 
-void LapsedLocks::taken(const state::FileKey& key, LeasePtr lease) {
+void LapsedLocks::taken(const state::FileKey& key, Taken taken) noexcept {
   const auto found = files_.find(key);
   if (found == files_.end()) return;
   File& file = found->second;
   file.taking = false;
-  file.lease = std::move(lease);
+  file.lease = std::move(taken.lease);
   if (stopping_) return;
+  if (taken.for_the_moment && ++file.tries < kTriesOfLease) return;
   if (file.lease == nullptr || file.lease->wanted()) give_up(key);
 }
 
@@ -142,55 +186,148 @@ vfs::LeaseWanted LapsedLocks::wanted(const state::FileKey& key) const {
   };
 }
 
-// What cannot be done now look() does; the lease goes when all is done.
-void LapsedLocks::give_up(const state::FileKey& key) {
+// What cannot be done now look() does. The lease stays until all is done: the program goes on then.
+void LapsedLocks::give_up(const state::FileKey& key) noexcept try {
   const auto found = files_.find(key);
-  if (found == files_.end() || found->second.taking) return;
-  const LeasePtr lease = std::exchange(found->second.lease, nullptr);
-  for (const ClientPtr& client : found->second.clients) give_up(key, client, lease);
-  std::erase_if(found->second.clients,
-                [&](const ClientPtr& client) { return !has_locks(*client, key); });
-  if (found->second.clients.empty()) files_.erase(found);
+  if (found == files_.end()) return;
+  File& file = found->second;
+  if (file.taking || file.due) return;
+  std::erase_if(file.clients, [](const ClientPtr& client) { return !client->life->lapsed(); });
+  if (file.clients.empty()) {
+    files_.erase(found);
+    return;
+  }
+  for (const ClientPtr& client : file.clients) client->due.push_back(key);
+  file.due = true;
+  for (const ClientPtr& client : file.clients) start(client);
+} catch (const std::bad_alloc&) {
 }
 
-void LapsedLocks::give_up(const state::FileKey& key, const ClientPtr& client,
-                          const LeasePtr& lease) {
-  state::Life& life = *client->life;
-  recovery::Recovery* const recovery = shared_.options.recovery;
-  if (!life.lapsed()) return;
-  if (recovery == nullptr) return give_up_locks(shared_.files, life, key);
-  if (life.ending.exchange(true)) return;
-  // What the client has lost it must not claim after a restart.
-  static_cast<void>(recovery->offload([this, key, client, lease, ending = Ending(client->life)] {
-    const bool recorded = client->life->recorded.load();
-    shared_.revoke(*client->life, [&] {
-      client->unrecorded = client->unrecorded.load() || recorded;
-      give_up_locks(shared_.files, *client->life, key);
+// Work for a client: however it ends, even where it is refused, the loop hears of it, or look()
+// sees it.
+class LapsedLocks::Errand {
+ public:
+  Errand(std::shared_ptr<Mailbox> mailbox, ClientPtr client)
+      : ending_(client->life), mailbox_(std::move(mailbox)), client_(std::move(client)) {
+    client_->work.store(Work::Runs);
+  }
+  Errand(Errand&&) noexcept = default;
+  ~Errand() {
+    if (client_ == nullptr) return;
+    { const Ending over(std::move(ending_)); }
+    client_->work.store(done_ ? Work::Done : Work::Failed);
+    try {
+      tell();
+    } catch (const std::bad_alloc&) {
+      // look() sees it.
+    }
+  }
+  Client& client() const { return *client_; }
+  void done() { done_ = true; }
+
+ private:
+  void tell() const {
+    const std::scoped_lock lock(mailbox_->mutex);
+    if (mailbox_->locks == nullptr) return;
+    mailbox_->locks->home_.post([mailbox = mailbox_, client = client_] {
+      if (mailbox->locks != nullptr) mailbox->locks->finish(client);
     });
-  }));
+  }
+
+  Ending ending_;
+  std::shared_ptr<Mailbox> mailbox_;
+  ClientPtr client_;
+  bool done_ = false;
+};
+
+// One batch at a time, of all files that are due.
+void LapsedLocks::start(const ClientPtr& client) {
+  if (client->work.load() != Work::None || !client->life->lapsed()) return;
+  if (client->batch.empty()) {
+    auto& due = client->due;
+    const auto first = due.end() - static_cast<std::ptrdiff_t>(std::min(due.size(), kFilesAtOnce));
+    client->batch.assign(first, due.end());
+    due.erase(first, due.end());
+  }
+  if (client->batch.empty() || client->life->ending.exchange(true)) return;
+  recovery::Recovery* const recovery = shared_.options.recovery;
+  auto work = [&shared = shared_, errand = Errand(mailbox_, client)]() mutable {
+    Client& one = errand.client();
+    const auto has_locks = [&](const state::FileKey& key) {
+      return shared.files.holds_ranges(key, *one.life);
+    };
+    const bool recorded = one.life->recorded.load();
+    // What the client has lost it must not claim after a restart.
+    if (std::ranges::none_of(one.batch, has_locks) || shared.revoke(*one.life, [&] {
+          if (recorded) one.unrecorded = true;
+          for (const state::FileKey& key : one.batch) give_up_locks(shared.files, *one.life, key);
+        }))
+      errand.done();
+  };
+  if (recovery != nullptr) {
+    static_cast<void>(recovery->offload(std::move(work)));
+    return;
+  }
+  home_.post([mailbox = mailbox_, work = std::move(work)]() mutable {
+    if (mailbox->locks != nullptr) work();
+  });
 }
 
-bool LapsedLocks::has_locks(const Client& client, const state::FileKey& key) const {
-  if (!client.life->lapsed()) return false;
-  const auto locks = shared_.files.locks_of(*client.life);
-  return std::ranges::any_of(locks, [&](const state::LockedFile& one) { return one.file == key; });
+void LapsedLocks::finish(const ClientPtr& client) noexcept try {
+  const Work was = client->work.load();
+  if (was == Work::None || was == Work::Runs) return;
+  client->work.store(Work::None);
+  if (was == Work::Failed) return;
+  for (const state::FileKey& key : client->batch) {
+    const auto found = files_.find(key);
+    if (found == files_.end()) continue;
+    std::erase(found->second.clients, client);
+    if (found->second.clients.empty() && !found->second.taking) files_.erase(found);
+  }
+  client->batch.clear();
+  start(client);
+} catch (const std::bad_alloc&) {
+  // What is left look() begins.
 }
 
 void LapsedLocks::look() try {
-  std::vector<state::FileKey> due;
-  for (auto at = files_.begin(); at != files_.end();) {
-    File& file = at->second;
-    std::erase_if(file.clients, [](const ClientPtr& client) { return !client->life->lapsed(); });
-    if (!file.taking && file.lease == nullptr) due.push_back(at->first);
-    at = file.clients.empty() && !file.taking ? files_.erase(at) : std::next(at);
+  look_at_files();
+  for (const ClientPtr& client : clients_) {
+    finish(client);
+    start(client);
   }
-  for (const state::FileKey& key : due) give_up(key);
-  std::erase_if(clients_, [this](const ClientPtr& client) {
-    return !client->life->lapsed() && record_again(client);
-  });
+  std::erase_if(clients_, [this](const ClientPtr& client) { return came_back(client); });
   note();
 } catch (const std::bad_alloc&) {
   // The next time.
+}
+
+void LapsedLocks::look_at_files() {
+  std::vector<state::FileKey> wanted, without;
+  for (auto at = files_.begin(); at != files_.end();) {
+    File& file = at->second;
+    std::erase_if(file.clients, [](const ClientPtr& client) { return !client->life->lapsed(); });
+    if (file.clients.empty() && !file.taking) {
+      at = files_.erase(at);
+      continue;
+    }
+    if (!file.taking && !file.due) {
+      if (file.lease == nullptr)
+        without.push_back(at->first);
+      else if (file.lease->wanted())
+        wanted.push_back(at->first);
+    }
+    ++at;
+  }
+  for (const state::FileKey& key : wanted) give_up(key);
+  if (without.empty() || trying_again_ || stopping_) return;
+  detach(try_again(mailbox_, home_, std::move(without)));
+}
+
+bool LapsedLocks::came_back(const ClientPtr& client) noexcept try {
+  return !client->life->lapsed() && record_again(client);
+} catch (const std::bad_alloc&) {
+  return false;
 }
 
 // One that came back, and has freed what it lost (version 4.0 cannot say so): what it still holds

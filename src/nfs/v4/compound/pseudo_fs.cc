@@ -110,9 +110,9 @@ FileHandles::Sealed PseudoFs::seal(const FileHandles& handles, const Node& node)
   return handles.seal(kNoExport, *vfs::Handle::from(id));
 }
 
-std::optional<std::uint64_t> PseudoFs::id_of(const FileHandles::Opened& opened) {
-  if (opened.export_id != kNoExport || opened.object.size() != 8) return std::nullopt;
-  return load_be<std::uint64_t>(opened.object.bytes().data());
+std::optional<std::uint64_t> PseudoFs::id_of(const FileHandles::Parts& handle) {
+  if (handle.export_id != kNoExport || handle.object.size() != 8) return std::nullopt;
+  return load_be<std::uint64_t>(handle.object.data());
 }
 
 }  // namespace stag::nfs::nfs4

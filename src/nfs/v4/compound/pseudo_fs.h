@@ -55,7 +55,7 @@ class PseudoFs {
   // File handles of nodes have an export id that no export has.
   static FileHandles::Sealed seal(const FileHandles& handles, const Node& node);
   // The node's id; nullopt for the handles of exports.
-  static std::optional<std::uint64_t> id_of(const FileHandles::Opened& opened);
+  static std::optional<std::uint64_t> id_of(const FileHandles::Parts& handle);
 
  private:
   Node& make(std::string_view path, const FileHandles& handles);

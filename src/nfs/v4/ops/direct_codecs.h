@@ -6,6 +6,28 @@
 
 namespace stag::nfs::nfs4 {
 
+// Refers to the Call's message.
+struct PutfhArguments {
+  Bytes object;
+};
+inline bool decode(xdr::Decoder& decoder, PutfhArguments& to) {
+  return decoder.inline_opaque(to.object, v4::NFS4_FHSIZE);
+}
+
+// In nearly every COMPOUND, so its words are read in one piece. A session ID is two of them.
+struct SequenceArguments : v4::SEQUENCE4args {};
+inline bool decode(xdr::Decoder& decoder, SequenceArguments& to) {
+  std::uint64_t high = 0, low = 0;
+  std::uint32_t keeps = 0;
+  if (!decoder.integers(high, low, to.sa_sequenceid, to.sa_slotid, to.sa_highest_slotid, keeps))
+    return false;
+  if (keeps > 1) return decoder.fail(xdr::Error::BadBoolean);
+  store_be(to.sa_sessionid.data(), high);
+  store_be(to.sa_sessionid.data() + 8, low);
+  to.sa_cachethis = keeps == 1;
+  return true;
+}
+
 struct GetattrArguments {
   AttributeSet asked;
 };

@@ -24,14 +24,9 @@ v4::PUTPUBFH4res putpubfh(Compound& compound) {
   return {put_root(compound)};
 }
 
-v4::PUTFH4res putfh(Compound& compound, v4::PUTFH4args& args) {
-  if (compound.puts_foreign()) {
-    compound.set_current(ForeignHandle{args.object.bytes()});
-    return {v4::NFS4_OK};
-  }
-  auto object = compound.resolve(args.object.bytes());
-  if (!object) return {object.error()};
-  compound.set_current(*std::move(object));
+v4::PUTFH4res putfh(Compound& compound, PutfhArguments& args) {
+  if (!compound.puts_foreign()) return {compound.put(args.object)};
+  compound.set_current(ForeignHandle{args.object});
   return {v4::NFS4_OK};
 }
 

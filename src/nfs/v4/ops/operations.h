@@ -11,7 +11,7 @@ namespace stag::nfs::nfs4 {
 // Filehandles.
 v4::PUTROOTFH4res putrootfh(Compound& compound);
 v4::PUTPUBFH4res putpubfh(Compound& compound);
-v4::PUTFH4res putfh(Compound& compound, v4::PUTFH4args& args);
+v4::PUTFH4res putfh(Compound& compound, PutfhArguments& args);
 v4::GETFH4res getfh(Compound& compound);
 v4::SAVEFH4res savefh(Compound& compound);
 v4::RESTOREFH4res restorefh(Compound& compound);

@@ -54,13 +54,8 @@ class OwnerTurn {
     }
     const auto& kept = static_cast<const KeptResults<Results>&>(*turn_.reply);
     if (kept.opened.size == 0) return kept.results;
-    auto object = compound_.resolve(kept.opened.bytes());
-    if (!object) {
-      results.*status = object.error();
-      return results;
-    }
-    compound_.set_current(*std::move(object));
-    return kept.results;
+    results.*status = compound_.put(kept.opened.bytes());
+    return results.*status == v4::NFS4_OK ? kept.results : results;
   }
   void finish(v4::nfsstat4 status, const state::ReplyPtr& reply) {
     if (!holds()) return;
