@@ -281,7 +281,9 @@ Task<std::string> ClientsCommands::revoke(const ControlRequest& request, Control
   if (!clients_.holds(*stateid)) co_return fmt::format("there is no stateid {}", *text);
   const bool revoked = co_await clients_.revoke(*stateid, reply.loop());
   if (!revoked)
-    co_return fmt::format("stateid {} is not revoked: it is gone, or the log says why", *text);
+    co_return fmt::format(
+        "stateid {} stays: the records of clients cannot be written now, or it has just gone",
+        *text);
   trace(Reason::StateRevokedByAdministrator, "stateid " + *text, peer.text());
   co_return std::string();
 }

@@ -172,7 +172,10 @@ Result<std::unique_ptr<Database>, std::string> Database::open_ended(const Locati
 bool Database::prepare_all() {
   return prepare("INSERT OR REPLACE INTO clients VALUES (?, ?, ?, ?)", add_) &&
          prepare("DELETE FROM clients WHERE client = ?", remove_) &&
-         prepare("DELETE FROM clients WHERE ownerid = ? AND principal = ?", forget_);
+         prepare(
+             "DELETE FROM clients WHERE client = ? OR"
+             " (ownerid = ? AND principal = ? AND epoch < ?)",
+             forget_);
 }
 
 std::optional<int> Database::read_format() {
@@ -256,8 +259,10 @@ bool Database::read_handles() {
 
 bool Database::apply_one(const Change& change) {
   if (change.kind == Change::Kind::Forget) {
-    bind_text(forget_.get(), 1, change.owner.ownerid);
-    bind_text(forget_.get(), 2, change.owner.principal);
+    sqlite3_bind_int64(forget_.get(), 1, static_cast<sqlite3_int64>(change.client));
+    bind_text(forget_.get(), 2, change.owner.ownerid);
+    bind_text(forget_.get(), 3, change.owner.principal);
+    sqlite3_bind_int64(forget_.get(), 4, epoch_);
     return step(forget_.get());
   }
   sqlite3_stmt* const statement = (change.kind == Change::Kind::Add ? add_ : remove_).get();

@@ -33,13 +33,13 @@ struct ClientOwner {
 };
 
 struct Change {
-  // Forget: all records of the owner, of whatever start.
+  // Forget: the client, and what earlier starts recorded of its owner.
   enum class Kind : std::uint8_t { Add, Remove, Forget };
   Kind kind = Kind::Add;
   state::ClientId client = 0;
   ClientOwner owner{};  // Add, Forget
-  // Add: asked when it is written, after all that was written before. Null: of nobody who can lose
-  // anything.
+  // Add: asked under the lock of the disk, for it may have lost something since it asked. Null: of
+  // nobody who can.
   std::shared_ptr<const state::Life> life{};
 };
 

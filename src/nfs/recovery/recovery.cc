@@ -1,6 +1,7 @@
 #include "nfs/recovery/recovery.h"
 
 #include <algorithm>
+#include <new>
 
 #include "base/reason.h"
 #include "nfs/state/clients.h"
@@ -71,31 +72,35 @@ Result<Ok, std::string> Recovery::adopt(Database& lost, state::GracePeriod& peri
   return given;
 }
 
+// From the first step on nobody else is admitted: whoever was is known to `cut_off`.
 bool Recovery::finish_grace(state::GracePeriod& period, std::uint64_t number,
-                            UniqueFunction<void()> cut_off) {
+                            UniqueFunction<void(const Owners&)> cut_off) {
   const std::scoped_lock disk(disk_);
   if (!period.finishing(number)) return true;
-  std::set<ClientOwner> incomplete;
+  Owners incomplete;
   {
     const BriefLock lock(mutex_);
-    incomplete = left_;
+    incomplete.swap(left_);
   }
-  if (!remove_former_held(incomplete)) return false;
-  cut_off();
-  forget_former();
-  period.end(number);
-  return true;
+  bool finished = false;
+  try {
+    finished = remove_former_held(incomplete);
+    if (finished) cut_off(incomplete);
+  } catch (const std::bad_alloc&) {
+    finished = false;
+  }
+  if (finished) {
+    period.end(number);
+    return true;
+  }
+  const BriefLock lock(mutex_);
+  left_.merge(incomplete);
+  return false;
 }
 
 bool Recovery::completed(const ClientOwner& owner) {
   const BriefLock lock(mutex_);
   return left_.erase(owner) != 0 && left_.empty();
-}
-
-void Recovery::forget_former() {
-  std::set<ClientOwner> forgotten;  // freed when the lock is
-  const BriefLock lock(mutex_);
-  forgotten.swap(left_);
 }
 
 Recovery::WritePtr Recovery::enqueue(const Change& change) {
@@ -136,7 +141,7 @@ bool Recovery::remove_former() {
 }
 
 // With disk_ held.
-bool Recovery::remove_former_held(const std::set<ClientOwner>& incomplete) {
+bool Recovery::remove_former_held(const Owners& incomplete) {
   const auto removed = database_->remove_former(incomplete);
   if (!removed) trace(Reason::ClientRecordsUnwritten, "grace period", removed.error());
   return removed.ok();
@@ -177,12 +182,6 @@ Task<Written> Recovery::add(state::ClientId client, ClientOwner owner, Loop& loo
                             const void* asker, std::shared_ptr<const state::Life> life) {
   return written(enqueue({Change::Kind::Add, client, std::move(owner), std::move(life)}), loop,
                  asker);
-}
-
-Task<Written> Recovery::run(UniqueFunction<bool()> work, Loop& loop, const void* asker) {
-  const auto shared = std::make_shared<UniqueFunction<bool()>>(std::move(work));
-  const auto job = [shared] { return (*shared)() ? Written::Yes : Written::Failed; };
-  co_return co_await offloaded_to(worker_.get(), asker, loop, job, Written::Busy);
 }
 
 Task<Written> Recovery::remove(state::ClientId client, Loop& loop, const void* asker) {

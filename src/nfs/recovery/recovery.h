@@ -63,11 +63,14 @@ class Recovery {
   // could not be removed, it has begun all the same. The error is a part of a sentence: why not.
   // Blocking, for any thread but the worker's, which writes what clients wait for: `lost` may hang.
   Result<Ok, std::string> adopt(Database& lost, state::GracePeriod& period, TimePoint end);
+  using Owners = std::set<ClientOwner>;
+
   // Ends this grace period that is due, and reclaiming, unless another one has begun since. Who was
-  // not done has no record then: `cut_off` runs while may_reclaim() still says who that is, and
-  // nothing is written. False, and logged: the records could not be removed. Blocking.
+  // not done has no record then: `cut_off` is told who that is before anything else is written.
+  // False: there is no memory, or, and that is logged, the records could not be removed. Blocking.
   bool finish_grace(
-      state::GracePeriod& period, std::uint64_t number, UniqueFunction<void()> cut_off = [] {});
+      state::GracePeriod& period, std::uint64_t number,
+      UniqueFunction<void(const Owners&)> cut_off = [](const Owners&) {});
 
   // `asker` as of Executor::Job::client.
   // Of a `life` that may claim nothing after a restart (Life::forfeits()) nothing is written.
@@ -83,8 +86,6 @@ class Recovery {
   // Runs work that may block on the worker. False when the worker's queue is full: the work does
   // not run.
   bool offload(Executor::Function work);
-  // As that, and waits for it.
-  Task<Written> run(UniqueFunction<bool()> work, Loop& loop, const void* asker);
   // Blocking. Logs what fails.
   bool write(const Change& change) { return commit(*enqueue(change)); }
   // Removes the records of earlier starts; a failure is logged. Blocking.
@@ -108,14 +109,13 @@ class Recovery {
   WritePtr enqueue(const Change& change);
   bool commit(Write& write);
   bool commit_all();
-  bool remove_former_held(const std::set<ClientOwner>& incomplete = {});
-  void forget_former();
+  bool remove_former_held(const Owners& incomplete = {});
   Task<Written> written(WritePtr write, Loop& loop, const void* asker);
 
   const std::unique_ptr<Database> database_;
   std::mutex disk_;  // held over system calls, by workers only
   mutable BriefMutex mutex_;
-  std::set<ClientOwner> left_;  // clients of former(), or adopted, that may still reclaim
+  Owners left_;  // clients of former(), or adopted, that may still reclaim
   std::vector<WritePtr> queue_;
   mutable std::atomic<std::uint32_t> jobs_{0};
   const std::shared_ptr<Executor> worker_;  // declared last: destroyed before what its jobs use

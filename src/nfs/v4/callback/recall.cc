@@ -1,5 +1,6 @@
 #include "nfs/v4/callback/recall.h"
 
+#include <new>
 #include <utility>
 
 #include "base/reason.h"
@@ -54,8 +55,8 @@ bool DelegationRecall::is_over(TimePoint now) {
   return !shared_.files.is_delegated(recall_.stateid);
 }
 
-// Not yet revoked is what waits for the records; is_over() tries again.
-void DelegationRecall::revoke(TimePoint now) {
+// Not yet revoked is what waits for the records or for memory; is_over() tries again.
+void DelegationRecall::revoke(TimePoint now) try {
   const auto take = [&shared = shared_, recall = recall_] {
     shared.files.revoke_delegation(recall.stateid);
     trace(Reason::DelegationRevoked, std::to_string(recall.clientid));
@@ -64,10 +65,11 @@ void DelegationRecall::revoke(TimePoint now) {
   if (life == nullptr) return take();
   life->no_delegation_before.store(now + kNoneForWhoKeepsThem);
   recovery::Recovery* const recovery = shared_.options.recovery;
-  if (recovery == nullptr || life->has_lost()) return take();
+  if (recovery == nullptr) return take();
   if (life->ending.exchange(true)) return;
   static_cast<void>(recovery->offload(
       [&shared = shared_, take, ending = Ending(life)] { shared.revoke(*ending.life, take); }));
+} catch (const std::bad_alloc&) {
 }
 
 void HolderQuestion::ask(Done done) {

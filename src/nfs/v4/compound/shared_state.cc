@@ -246,7 +246,8 @@ void SharedState::end_recorded(state::Life& life, EndedFor why) {
   if (end_now(id, why)) return;
   if (auto owner = owner_of(id); owner && !life.forfeits())
     life.recorded =
-        options.recovery->write({Change::Kind::Add, id, *std::move(owner), clients.life(id)});
+        options.recovery->write({Change::Kind::Add, id, *std::move(owner), clients.life(id)}) &&
+        !life.forfeits();
 }
 
 namespace {
@@ -352,6 +353,12 @@ Task<v4::nfsstat4> SharedState::record(state::Life& life, Loop& loop, const void
   co_return v4::NFS4ERR_SERVERFAULT;
 }
 
+void SharedState::not_cut_off(state::Life& life) {
+  if (!life.cut_off.load()) return;
+  life.may_reclaim = false;
+  life.cut_off = false;
+}
+
 void SharedState::completed(const state::Life& life, TimePoint now) {
   if (options.recovery != nullptr && options.grace->active())
     completed(owner_of(life.clientid), now);
@@ -386,13 +393,13 @@ void SharedState::remove_idle_records() const try {
 
 // Their records are gone: what they have not reclaimed is anybody's now, and which that is nobody
 // wrote down.
-void SharedState::cut_off() const {
-  if (!options.recovery->anybody_left()) return;
+void SharedState::cut_off(const recovery::Recovery::Owners& incomplete) const {
+  if (incomplete.empty()) return;
   for (std::uint32_t shard = 0; shard < state::Clients::kShards; ++shard)
     for (const state::ClientId id : clients.ids(shard)) {
       const auto owner = owner_of(id);
       const state::LifePtr life = clients.life(id);
-      if (life == nullptr || !owner || !options.recovery->may_reclaim(*owner)) continue;
+      if (life == nullptr || !owner || !incomplete.contains(*owner)) continue;
       life->cut_off = true;
       life->recorded = false;
     }
@@ -401,7 +408,8 @@ void SharedState::cut_off() const {
 // Who was recorded before this start must not claim anything after the next one.
 void SharedState::finish_grace(std::uint64_t number, TimePoint now) {
   const auto finish = [this, number, now] {
-    if (!options.recovery->finish_grace(*options.grace, number, [this] { cut_off(); }))
+    const auto cut = [this](const recovery::Recovery::Owners& owners) { cut_off(owners); };
+    if (!options.recovery->finish_grace(*options.grace, number, cut))
       options.grace->put_off(number, now + kGraceAgain);
   };
   if (!options.recovery->offload(finish)) options.grace->put_off(number, now + kGraceAgain);

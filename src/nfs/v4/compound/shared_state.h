@@ -121,6 +121,8 @@ class SharedState {
   std::optional<recovery::ClientOwner> owner_of(state::ClientId client) const;
   // NFS4_OK once the client is in the records, so that it may be given something.
   Task<v4::nfsstat4> record(state::Life& life, Loop& loop, const void* asker);
+  // Of a client that has said, after the grace period, that it has no more to claim.
+  static void not_cut_off(state::Life& life);
   // It claims nothing any more: perhaps it was the last one.
   void completed(const state::Life& life, TimePoint now);
   // DESTROY_CLIENTID; the record goes, too.
@@ -140,7 +142,7 @@ class SharedState {
   bool end_now(state::ClientId client, EndedFor why);
   EndedByAdmin end_recorded_by_admin(state::Life& life, TimePoint now);
   void finish_grace(std::uint64_t number, TimePoint now);
-  void cut_off() const;
+  void cut_off(const recovery::Recovery::Owners& incomplete) const;
 
   const LocalLockTable::SourceId local_locks_;
   std::atomic<bool> unrecalled_{false};         // recall_removed() has not done all that it should

@@ -76,7 +76,7 @@ v4::FREE_STATEID4res free_stateid(Compound& compound, v4::FREE_STATEID4args& arg
 v4::SETCLIENTID4res setclientid(Compound& compound, v4::SETCLIENTID4args& args);
 v4::SETCLIENTID_CONFIRM4res setclientid_confirm(Compound& compound,
                                                 v4::SETCLIENTID_CONFIRM4args& args);
-v4::RENEW4res renew(Compound& compound, v4::RENEW4args& args);
+Task<v4::RENEW4res> renew(Compound& compound, v4::RENEW4args& args);
 v4::RELEASE_LOCKOWNER4res release_lockowner(Compound& compound, v4::RELEASE_LOCKOWNER4args& args);
 Task<v4::OPEN4res> open_in_turn(Compound& compound, v4::OPEN4args& args);
 v4::OPEN_CONFIRM4res open_confirm(Compound& compound, v4::OPEN_CONFIRM4args& args);

@@ -35,8 +35,10 @@ Task<v4::RECLAIM_COMPLETE4res> reclaim_complete(Compound& compound,
   compound.shared().admit(*compound.life());
   const state::Status status = compound.shared().clients.reclaim_complete(*compound.life());
   if (status == state::Status::Ok) compound.shared().completed(*compound.life(), compound.now());
-  if (compound.life()->cut_off.exchange(false) && compound.life()->states.load() != 0)
-    co_await compound.record_client();
+  if (compound.life()->cut_off.load()) {
+    SharedState::not_cut_off(*compound.life());
+    if (compound.life()->states.load() != 0) co_await compound.record_client();
+  }
   co_return v4::RECLAIM_COMPLETE4res{to_nfsstat4(status)};
 }
 
