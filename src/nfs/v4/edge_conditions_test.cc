@@ -1,4 +1,5 @@
 // What was lost before a restart of the server is not reclaimed after it (RFC 8881 8.4.3).
+#include "testing/held_executor.h"
 #include "testing/nfs/nfs4_restart_fixture.h"
 
 namespace stag::nfs::nfs4 {
@@ -71,6 +72,33 @@ TEST_F(Nfs4EdgeConditions, a_delegation_is_not_revoked_while_that_cannot_be_writ
   repair_records();
   first.loop_.pass(std::chrono::seconds(2));
   EXPECT_EQ(open_again(first), v4::NFS4_OK);
+}
+
+// As many times as the worker takes, and gives back, the work.
+TEST_F(Nfs4EdgeConditions, delegations_of_a_client_are_revoked_together_when_the_worker_has_time) {
+  const auto worker = std::make_shared<HeldExecutor>(true);
+  worker_ = worker;
+  Nfs4Start& first = start();
+  first.set_up_called_back();
+  EXPECT_EQ(first.reclaim_complete(), v4::NFS4_OK);
+  EXPECT_EQ(first.create("file").status, v4::NFS4_OK);
+  EXPECT_EQ(first.create("second").status, v4::NFS4_OK);
+  Nfs4Start::Who holder = first.myself();
+  first.set_up_session("another");
+  EXPECT_EQ(first.create("of another").status, v4::NFS4_OK);
+  EXPECT_EQ(open_again(first), v4::NFS4ERR_DELAY);
+  EXPECT_EQ(open_again(first, "second"), v4::NFS4ERR_DELAY);
+  worker->at_once = false;
+  pass_a_lease(first, holder);
+  EXPECT_EQ(open_again(first), v4::NFS4ERR_DELAY);
+  EXPECT_EQ(worker->held.size(), 2u) << "one for each";
+  worker->give_all_back();
+  first.loop_.pass(std::chrono::seconds(2));
+  EXPECT_EQ(worker->held.size(), 2u);
+  worker->run_all();
+  worker->at_once = true;
+  EXPECT_EQ(open_again(first), v4::NFS4_OK);
+  EXPECT_EQ(open_again(first, "second"), v4::NFS4_OK);
 }
 
 // RFC 8881 8.4.3, the second edge condition.

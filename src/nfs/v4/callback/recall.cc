@@ -1,10 +1,10 @@
 #include "nfs/v4/callback/recall.h"
 
+#include <memory>
 #include <new>
 #include <utility>
 
 #include "base/reason.h"
-#include "nfs/v4/compound/ending.h"
 #include "nfs/v4/compound/shared_state.h"
 
 namespace stag::nfs::nfs4 {
@@ -55,7 +55,8 @@ bool DelegationRecall::is_over(TimePoint now) {
   return !shared_.files.is_delegated(recall_.stateid);
 }
 
-// Not yet revoked is what waits for the records or for memory; is_over() tries again.
+// Not yet revoked is what waits for the records or for memory; is_over() tries again. Many of one
+// client are revoked at once: only the first writes.
 void DelegationRecall::revoke(TimePoint now) try {
   const auto take = [&shared = shared_, recall = recall_] {
     shared.files.revoke_delegation(recall.stateid);
@@ -66,9 +67,14 @@ void DelegationRecall::revoke(TimePoint now) try {
   life->no_delegation_before.store(now + kNoneForWhoKeepsThem);
   recovery::Recovery* const recovery = shared_.options.recovery;
   if (recovery == nullptr) return take();
-  if (life->ending.exchange(true)) return;
-  static_cast<void>(recovery->offload(
-      [&shared = shared_, take, ending = Ending(life)] { shared.revoke(*ending.life, take); }));
+  if (!job_.expired()) return;
+  const auto job = std::make_shared<char>();
+  job_ = job;
+  static_cast<void>(
+      recovery->offload([&shared = shared_, stateid = recall_.stateid, take, life, job] {
+        // It may have been given back meanwhile.
+        if (shared.files.is_delegated(stateid)) shared.revoke(*life, take);
+      }));
 } catch (const std::bad_alloc&) {
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/executor.h"
 #include "nfs/recovery/recovery.h"
 #include "nfs/v4/administration.h"
 #include "testing/nfs/nfs4_callback_client.h"
@@ -137,7 +138,7 @@ class Nfs4RestartServed : public ::testing::Test {
  protected:
   // The one before is not ended in any orderly way.
   Nfs4Start& start(const char* records = "db") {
-    auto recovery = nfs::recovery::Recovery::open(folder_.path() / records, 90, nullptr);
+    auto recovery = nfs::recovery::Recovery::open(folder_.path() / records, 90, worker_);
     STAG_CHECK(recovery.ok());
     recoveries_.push_back(*std::move(recovery));
     nfs::nfs4::Nfs4Options options;
@@ -205,8 +206,8 @@ class Nfs4RestartServed : public ::testing::Test {
       first.status_flags();
     }
   }
-  static nfs::v4::nfsstat4 open_again(Nfs4Start& at) {
-    return at.open(at.open_args("file", nfs::v4::OPEN4_SHARE_ACCESS_BOTH, false)).status;
+  static nfs::v4::nfsstat4 open_again(Nfs4Start& at, const char* name = "file") {
+    return at.open(at.open_args(name, nfs::v4::OPEN4_SHARE_ACCESS_BOTH, false)).status;
   }
   // A server that runs adopts the clients of the first, which has been killed.
   void adopt_at(Nfs4Start& running) {
@@ -236,6 +237,7 @@ class Nfs4RestartServed : public ::testing::Test {
     sqlite3_close(other);
   }
 
+  std::shared_ptr<Executor> worker_;  // of starts to come; null: records are written at once
   vfs::testing::Folder folder_{"/tmp"};
   std::shared_ptr<vfs::MemoryFileSystem> store_ = std::make_shared<vfs::MemoryFileSystem>();
   std::vector<std::unique_ptr<nfs::recovery::Recovery>> recoveries_;
