@@ -29,6 +29,28 @@ TEST_F(Nfs4EdgeConditions, who_has_freed_what_was_revoked_is_recorded_with_its_n
   EXPECT_EQ(reclaimed_after_a_restart(), v4::NFS4_OK);
 }
 
+// As an administrator does, whose loop serves others meanwhile.
+TEST_F(Nfs4EdgeConditions, who_revokes_is_told_when_it_is_done_or_cannot_be) {
+  const auto worker = std::make_shared<HeldExecutor>(true);
+  worker_ = worker;
+  Nfs4Start& first = start();
+  first.set_up_session();
+  opened_ = first.create("file");
+  const auto revoked = [&] {
+    nfs4::Administration admin = first.nfs4_.administration();
+    return first.loop_.run(
+        admin.revoke({opened_.stateid.seqid, opened_.stateid.other}, first.loop_));
+  };
+  worker->full = true;
+  EXPECT_EQ(revoked(), false);
+  worker->full = false;
+  break_records("DELETE");
+  EXPECT_EQ(revoked(), false);
+  repair_records();
+  EXPECT_EQ(revoked(), true);
+  EXPECT_EQ(reclaimed_after_a_restart(), v4::NFS4ERR_RECLAIM_BAD);
+}
+
 TEST_F(Nfs4EdgeConditions, nothing_is_revoked_while_that_cannot_be_written) {
   Nfs4Start& first = start();
   first.set_up_session();
