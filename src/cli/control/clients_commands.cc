@@ -278,7 +278,12 @@ Task<std::string> ClientsCommands::revoke(const ControlRequest& request, Control
   const auto stateid = text ? parse_stateid(*text) : std::nullopt;
   if (!stateid)
     co_return std::string("\"stateid\" has 24 hexadecimal digits, as a listing shows them");
-  if (!clients_.revoke(*stateid)) co_return fmt::format("there is no stateid {}", *text);
+  if (!clients_.holds(*stateid)) co_return fmt::format("there is no stateid {}", *text);
+  const bool revoked = co_await clients_.revoke(*stateid, reply.loop());
+  if (!revoked)
+    co_return fmt::format(
+        "stateid {} stays: the records of clients cannot be written now, or it has just gone",
+        *text);
   trace(Reason::StateRevokedByAdministrator, "stateid " + *text, peer.text());
   co_return std::string();
 }

@@ -12,16 +12,17 @@ bool is_of_removed(const Administration& clients, const FileKey& file, const std
 }
 
 // With an open its locks go, which were made through the same export.
-std::size_t revoke_page(Administration& clients, const nfs::state::StatePage& page,
-                        const std::string& path) {
+Task<std::size_t> revoke_page(Administration& clients, const nfs::state::StatePage& page,
+                              const std::string& path, Loop& loop) {
   std::size_t revoked = 0;
   for (const nfs::state::StateInfo& state : page.rows()) {
     const bool held = state.revoked == nfs::state::Status::Ok;
-    if (held && state.type != nfs::state::StateInfo::Type::Lock &&
-        is_of_removed(clients, state.file, path) && clients.revoke(state.stateid))
-      ++revoked;
+    if (!held || state.type == nfs::state::StateInfo::Type::Lock ||
+        !is_of_removed(clients, state.file, path))
+      continue;
+    if (co_await clients.revoke(state.stateid, loop)) ++revoked;
   }
-  return revoked;
+  co_return revoked;
 }
 
 }  // namespace
@@ -38,7 +39,7 @@ Task<RevokedOfExport> revoke_removed(Administration clients, LockService& locks,
   nfs::state::StatePage page;
   for (bool more = true; more;) {
     more = clients.states(at, {}, page);
-    revoked.states += revoke_page(clients, page, path);
+    revoked.states += co_await revoke_page(clients, page, path, loop);
     co_await resume_on(loop);
   }
   for (const FileKey& file : locks.files()) {

@@ -171,7 +171,11 @@ Result<std::unique_ptr<Database>, std::string> Database::open_ended(const Locati
 
 bool Database::prepare_all() {
   return prepare("INSERT OR REPLACE INTO clients VALUES (?, ?, ?, ?)", add_) &&
-         prepare("DELETE FROM clients WHERE client = ?", remove_);
+         prepare("DELETE FROM clients WHERE client = ?", remove_) &&
+         prepare(
+             "DELETE FROM clients WHERE client = ? OR"
+             " (ownerid = ? AND principal = ? AND epoch < ?)",
+             forget_);
 }
 
 std::optional<int> Database::read_format() {
@@ -254,6 +258,13 @@ bool Database::read_handles() {
 }
 
 bool Database::apply_one(const Change& change) {
+  if (change.kind == Change::Kind::Forget) {
+    sqlite3_bind_int64(forget_.get(), 1, static_cast<sqlite3_int64>(change.client));
+    bind_text(forget_.get(), 2, change.owner.ownerid);
+    bind_text(forget_.get(), 3, change.owner.principal);
+    sqlite3_bind_int64(forget_.get(), 4, epoch_);
+    return step(forget_.get());
+  }
   sqlite3_stmt* const statement = (change.kind == Change::Kind::Add ? add_ : remove_).get();
   sqlite3_bind_int64(statement, 1, static_cast<sqlite3_int64>(change.client));
   if (change.kind == Change::Kind::Add) {
@@ -287,11 +298,19 @@ Result<Ok, std::string> Database::apply(std::span<const Change> changes) {
   });
 }
 
-Result<Ok, std::string> Database::remove_former() {
+Result<Ok, std::string> Database::remove_former(const std::set<ClientOwner>& incomplete) {
+  std::vector<Change> changes;
+  if (!incomplete.empty()) {
+    const auto found = records();
+    if (!found) return Failure{found.error()};
+    for (const Record& each : *found)
+      if (incomplete.contains(each.owner)) changes.push_back({Change::Kind::Remove, each.client});
+  }
   const std::string epoch = std::to_string(epoch_);
   return in_transaction([&] {
     return run(("DELETE FROM clients WHERE epoch < " + epoch).c_str()) &&
-           run(("DELETE FROM epochs WHERE epoch < " + epoch).c_str());
+           run(("DELETE FROM epochs WHERE epoch < " + epoch).c_str()) &&
+           std::ranges::all_of(changes, [&](const Change& change) { return apply_one(change); });
   });
 }
 

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <variant>
@@ -32,10 +33,14 @@ struct ClientOwner {
 };
 
 struct Change {
-  enum class Kind : std::uint8_t { Add, Remove };
+  // Forget: the client, and what earlier starts recorded of its owner.
+  enum class Kind : std::uint8_t { Add, Remove, Forget };
   Kind kind = Kind::Add;
   state::ClientId client = 0;
-  ClientOwner owner{};  // Add
+  ClientOwner owner{};  // Add, Forget
+  // Add: asked under the lock of the disk, for it may have lost something since it asked. Null: of
+  // nobody who can.
+  std::shared_ptr<const state::Life> life{};
 };
 
 // The path of a file, or a place in RADOS.
@@ -76,7 +81,8 @@ class Database {
 
   // Applies all changes or none. The error is SQLite's message.
   Result<Ok, std::string> apply(std::span<const Change> changes);
-  Result<Ok, std::string> remove_former();
+  // Removes what earlier starts wrote, and of this one the records of `incomplete`.
+  Result<Ok, std::string> remove_former(const std::set<ClientOwner>& incomplete = {});
   // Adds clients of another server, all or none: they are gone with remove_former(), else former()
   // of the next start.
   Result<Ok, std::string> adopt(std::span<const ClientOwner> clients, std::uint32_t lease_seconds);
@@ -123,7 +129,7 @@ class Database {
   Result<Ok, std::string> in_transaction(Work work);
 
   std::unique_ptr<sqlite3, Close> handle_;
-  Statement add_, remove_;
+  Statement add_, remove_, forget_;
   std::uint32_t epoch_ = 0;
   std::uint64_t server_ = 0;
   std::optional<std::uint64_t> handles_{};

@@ -1,6 +1,7 @@
 #include "nfs/recovery/recovery.h"
 
 #include <algorithm>
+#include <new>
 
 #include "base/reason.h"
 #include "nfs/state/clients.h"
@@ -71,24 +72,35 @@ Result<Ok, std::string> Recovery::adopt(Database& lost, state::GracePeriod& peri
   return given;
 }
 
-bool Recovery::finish_grace(state::GracePeriod& period, std::uint64_t number) {
+// From the first step on nobody else is admitted: whoever was is known to `cut_off`.
+bool Recovery::finish_grace(state::GracePeriod& period, std::uint64_t number,
+                            UniqueFunction<void(const Owners&)> cut_off) {
   const std::scoped_lock disk(disk_);
   if (!period.finishing(number)) return true;
-  if (!remove_former_held()) return false;
-  forget_former();
-  period.end(number);
-  return true;
+  Owners incomplete;
+  {
+    const BriefLock lock(mutex_);
+    incomplete.swap(left_);
+  }
+  bool finished = false;
+  try {
+    finished = remove_former_held(incomplete);
+    if (finished) cut_off(incomplete);
+  } catch (const std::bad_alloc&) {
+    finished = false;
+  }
+  if (finished) {
+    period.end(number);
+    return true;
+  }
+  const BriefLock lock(mutex_);
+  left_.merge(incomplete);
+  return false;
 }
 
 bool Recovery::completed(const ClientOwner& owner) {
   const BriefLock lock(mutex_);
   return left_.erase(owner) != 0 && left_.empty();
-}
-
-void Recovery::forget_former() {
-  std::set<ClientOwner> forgotten;  // freed when the lock is
-  const BriefLock lock(mutex_);
-  forgotten.swap(left_);
 }
 
 Recovery::WritePtr Recovery::enqueue(const Change& change) {
@@ -114,7 +126,9 @@ bool Recovery::commit_all() {
   }
   std::vector<Change> changes;
   changes.reserve(batch.size());
-  for (const WritePtr& write : batch) changes.push_back(write->change);
+  for (const WritePtr& write : batch)
+    if (write->change.life == nullptr || !write->change.life->forfeits())
+      changes.push_back(write->change);
   const auto applied = database_->apply(changes);
   if (!applied) trace(Reason::ClientRecordsUnwritten, "clients", applied.error());
   for (const WritePtr& write : batch) write->done = applied.ok();
@@ -127,8 +141,8 @@ bool Recovery::remove_former() {
 }
 
 // With disk_ held.
-bool Recovery::remove_former_held() {
-  const auto removed = database_->remove_former();
+bool Recovery::remove_former_held(const Owners& incomplete) {
+  const auto removed = database_->remove_former(incomplete);
   if (!removed) trace(Reason::ClientRecordsUnwritten, "grace period", removed.error());
   return removed.ok();
 }
@@ -165,8 +179,9 @@ Task<Written> Recovery::written(WritePtr write, Loop& loop, const void* asker) {
 }
 
 Task<Written> Recovery::add(state::ClientId client, ClientOwner owner, Loop& loop,
-                            const void* asker) {
-  return written(enqueue({Change::Kind::Add, client, std::move(owner)}), loop, asker);
+                            const void* asker, std::shared_ptr<const state::Life> life) {
+  return written(enqueue({Change::Kind::Add, client, std::move(owner), std::move(life)}), loop,
+                 asker);
 }
 
 Task<Written> Recovery::remove(state::ClientId client, Loop& loop, const void* asker) {

@@ -5,7 +5,9 @@
 //   this start and its lease    the first Call
 //   a client                    its first open is answered
 //   that a client is gone       what it holds goes to another
-//   that earlier starts are     the grace period ends
+//   that it has no record       anything of it is revoked
+//   that earlier starts are     the grace period ends, and that who was not done with reclaiming
+//                               has no record
 //   a client of another server  that server's record of it goes
 // Records are in SQLite (database.h), in a file or in a Ceph cluster, and written by the worker;
 // changes requested while it writes are written together, by the next transaction.
@@ -61,12 +63,19 @@ class Recovery {
   // could not be removed, it has begun all the same. The error is a part of a sentence: why not.
   // Blocking, for any thread but the worker's, which writes what clients wait for: `lost` may hang.
   Result<Ok, std::string> adopt(Database& lost, state::GracePeriod& period, TimePoint end);
-  // Ends this grace period that is due, and reclaiming, unless another one has begun since. False,
-  // and logged: the records of earlier starts could not be removed. Blocking.
-  bool finish_grace(state::GracePeriod& period, std::uint64_t number);
+  using Owners = std::set<ClientOwner>;
+
+  // Ends this grace period that is due, and reclaiming, unless another one has begun since. Who was
+  // not done has no record then: `cut_off` is told who that is before anything else is written.
+  // False: there is no memory, or, and that is logged, the records could not be removed. Blocking.
+  bool finish_grace(
+      state::GracePeriod& period, std::uint64_t number,
+      UniqueFunction<void(const Owners&)> cut_off = [](const Owners&) {});
 
   // `asker` as of Executor::Job::client.
-  Task<Written> add(state::ClientId client, ClientOwner owner, Loop& loop, const void* asker);
+  // Of a `life` that may claim nothing after a restart (Life::forfeits()) nothing is written.
+  Task<Written> add(state::ClientId client, ClientOwner owner, Loop& loop, const void* asker,
+                    std::shared_ptr<const state::Life> life = nullptr);
   Task<Written> remove(state::ClientId client, Loop& loop, const void* asker);
   // Removes a record without waiting, for a client whose record does no harm meanwhile.
   void remove_later(state::ClientId client);
@@ -100,14 +109,13 @@ class Recovery {
   WritePtr enqueue(const Change& change);
   bool commit(Write& write);
   bool commit_all();
-  bool remove_former_held();
-  void forget_former();
+  bool remove_former_held(const Owners& incomplete = {});
   Task<Written> written(WritePtr write, Loop& loop, const void* asker);
 
   const std::unique_ptr<Database> database_;
   std::mutex disk_;  // held over system calls, by workers only
   mutable BriefMutex mutex_;
-  std::set<ClientOwner> left_;  // clients of former(), or adopted, that may still reclaim
+  Owners left_;  // clients of former(), or adopted, that may still reclaim
   std::vector<WritePtr> queue_;
   mutable std::atomic<std::uint32_t> jobs_{0};
   const std::shared_ptr<Executor> worker_;  // declared last: destroyed before what its jobs use

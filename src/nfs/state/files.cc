@@ -147,7 +147,8 @@ Status Files::may_claim(bool reclaim, const Life& life) const {
     return may_not ? Status::Grace : Status::Ok;
   }
   if (!grace()) return Status::NoGrace;
-  if (life.may_reclaim.load(std::memory_order_acquire)) return Status::Ok;
+  // A later grace period, for adopted clients, is none for what was lost in the one before.
+  if (life.may_reclaim.load(std::memory_order_acquire) && !life.cut_off.load()) return Status::Ok;
   return complete ? Status::NoGrace : Status::ReclaimBad;
 }
 

@@ -353,6 +353,8 @@ class Files {
   // RELEASE_LOCKOWNER), opens the file again, or more were revoked since. BadStateid when there is
   // none.
   Status revoke(const Stateid& stateid);
+  // The client of a stateid as of revoke(); null: there is none.
+  LifePtr holder(const Stateid& stateid) const;
   // Where a client has byte ranges, once for each lock stateid.
   std::vector<FileKey> locked_by(const Life& life) const;
   // Takes the byte ranges that a client which has lapsed has in a file, and does not end it for

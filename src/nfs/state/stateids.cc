@@ -37,6 +37,13 @@ Status Files::may_read(const FileKey& file, const Stateid& stateid, const Life& 
   return (open_of(*state).access & kShareRead) != 0 ? Status::Ok : Status::Openmode;
 }
 
+LifePtr Files::holder(const Stateid& stateid) const {
+  FileShard& shard = impl_->shard_of(stateid);
+  const BriefLock lock(shard.mutex);
+  const State* const state = shard.find(stateid);
+  return state == nullptr ? nullptr : state->holder->life;
+}
+
 Status Files::revoke(const Stateid& stateid) {
   RemovedRecords removed;
   FileKey file;

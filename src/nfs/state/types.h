@@ -174,7 +174,12 @@ struct Life {
   std::atomic<bool> reclaim_complete{false};  // RECLAIM_COMPLETE was done
   // Is in the recovery records, so that after a restart it may claim again what it has.
   std::atomic<bool> recorded{false};
-  std::atomic<bool> ending{false};  // its record is being removed, because it lapsed
+  // It has lost something of which it may not know, or did not reclaim all before others could take
+  // it: no record of it is written until that is settled (RFC 8881 8.4.3).
+  std::atomic<std::uint32_t> revoking{0};  // revocations before which its record goes
+  std::atomic<bool> lost{false};           // of version 4.0, which has no FREE_STATEID
+  std::atomic<bool> cut_off{false};        // the grace period ended before it was done
+  std::atomic<bool> ending{false};         // its record is being removed, because it lapsed
   // In which grace period it claimed something last; GracePeriod's.
   std::uint64_t claimed_in = 0;
   // Not TimeOver: somebody wants what it holds since it lapsed; it is to be ended, and has no
@@ -190,6 +195,12 @@ struct Life {
   bool without_sessions = false;
   const std::shared_ptr<AddressAccount> account;
 
+  bool has_lost() const {
+    if (without_sessions) return lost.load();
+    return (admin_revoked.load() | recallable_revoked.load() | expired_revoked.load()) != 0;
+  }
+  // `revoking` is read first: it ends after what was revoked has been counted.
+  bool forfeits() const { return revoking.load() != 0 || cut_off.load() || has_lost(); }
   bool ended() const { return phase.load(std::memory_order_acquire) == Phase::Ended; }
   bool lapsed() const { return phase.load(std::memory_order_acquire) == Phase::Lapsed; }
 };

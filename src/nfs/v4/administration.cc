@@ -1,6 +1,9 @@
 #include "nfs/v4/administration.h"
 
 #include <algorithm>
+#include <coroutine>
+#include <memory>
+#include <new>
 
 #include "nfs/v4/callback/back_channel.h"
 
@@ -69,6 +72,53 @@ std::optional<ListedClient> Administration::client(state::ClientId id, TimePoint
   auto found = look(id, now);
   if (found) shared_.files.count_held({&id, 1}, {&found->held, 1});
   return found;
+}
+
+bool Administration::revoke(const state::Stateid& stateid) {
+  const state::LifePtr life = shared_.files.holder(stateid);
+  if (life == nullptr) return false;
+  bool revoked = false;
+  shared_.revoke(*life, [&] { revoked = shared_.files.revoke(stateid) == state::Status::Ok; });
+  return revoked;
+}
+
+namespace {
+
+// Who waits goes on when the job is gone: done, refused or given up.
+struct Waiting {
+  Waiting(Loop& on, std::coroutine_handle<> who) : loop(on), waiter(who) {}
+  Waiting(const Waiting&) = delete;
+  ~Waiting() {
+    loop.post([waiter = waiter] { waiter.resume(); });
+  }
+  Loop& loop;
+  const std::coroutine_handle<> waiter;
+};
+
+}  // namespace
+
+Task<bool> Administration::revoke(state::Stateid stateid, Loop& loop) {
+  struct Awaiter {
+    Administration self;
+    recovery::Recovery& recovery;
+    const state::Stateid& stateid;
+    Loop& loop;
+    bool revoked = false;
+    bool await_ready() const { return false; }
+    void await_suspend(std::coroutine_handle<> waiter) {
+      const auto waiting = std::make_shared<Waiting>(loop, waiter);
+      try {
+        static_cast<void>(recovery.offload([this, waiting] { revoked = self.revoke(stateid); }));
+      } catch (const std::bad_alloc&) {
+        // As when it is refused.
+      }
+    }
+    bool await_resume() const { return revoked; }
+  };
+  recovery::Recovery* const recovery = shared_.options.recovery;
+  if (recovery == nullptr) co_return revoke(stateid);
+  Awaiter awaiter{*this, *recovery, stateid, loop};
+  co_return co_await awaiter;
 }
 
 std::optional<std::string> Administration::export_of(const state::FileKey& file) const {

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/loop.h"
+#include "base/task.h"
 #include "nfs/state/listing.h"
 #include "nfs/v4/compound/shared_state.h"
 
@@ -48,11 +50,14 @@ class Administration {
   void expire(state::ClientId id, TimePoint now, UniqueFunction<void(EndedByAdmin)> done) {
     shared_.end_by_admin(id, now, std::move(done));
   }
-  // Takes away an open with its locks, a lock or a delegation, whatever the seqid. False: there is
-  // none.
-  bool revoke(const state::Stateid& stateid) {
-    return shared_.files.revoke(stateid) == state::Status::Ok;
+  bool holds(const state::Stateid& stateid) const {
+    return shared_.files.holder(stateid) != nullptr;
   }
+  // Takes away an open with its locks, a lock or a delegation, whatever the seqid; its client may
+  // not claim it after a restart. False: there is none, or the records cannot be written. Blocking.
+  bool revoke(const state::Stateid& stateid);
+  // As that, without blocking `loop`.
+  Task<bool> revoke(state::Stateid stateid, Loop& loop);
 
  private:
   std::optional<ListedClient> look(state::ClientId id, TimePoint now) const;

@@ -1,178 +1,13 @@
 // What clients of version 4 find after a restart of the server (RFC 8881 8.4.2).
-#include "nfs/recovery/recovery.h"
-
 #include "base/reason.h"
-#include "nfs/v4/administration.h"
-#include "testing/nfs/nfs4_callback_client.h"
-#include "testing/vfs/posix_backend.h"
+#include "testing/nfs/nfs4_restart_fixture.h"
 
 namespace stag::nfs::nfs4 {
 namespace {
 
-using stag::testing::Op;
-using stag::testing::op;
-using stag::testing::putfh;
+using namespace stag::testing;
 
-constexpr Duration kGraceTime = std::chrono::seconds(90);
-
-// One start of a server, with the client that its session is of.
-class Start : public stag::testing::Nfs4Served {
- public:
-  Start(Nfs4Options options, std::shared_ptr<vfs::MemoryFileSystem> store)
-      : Nfs4Served(options, std::move(store)), options_(std::move(options)) {
-    options_.recovery->begin_grace(*options_.grace, loop_.now() + kGraceTime);
-  }
-  ~Start() override { nfs4_.stop_callbacks(); }
-  void TestBody() override {}
-
-  using Nfs4Served::as;
-  using Nfs4Served::clientid_;
-  using Nfs4Served::compound;
-  using Nfs4Served::create;
-  using Nfs4Served::destroy_clientid;
-  using Nfs4Served::destroy_session;
-  using Nfs4Served::exchange_id;
-  using Nfs4Served::loop_;
-  using Nfs4Served::nfs4_;
-  using Nfs4Served::open;
-  using Nfs4Served::open_args;
-  using Nfs4Served::Opened;
-  using Nfs4Served::read_op;
-  using Nfs4Served::reclaim_complete;
-  using Nfs4Served::run;
-  using Nfs4Served::sequence;
-  using Nfs4Served::session_args;
-  using Nfs4Served::set_up_session;
-
-  bool grace() const { return options_.grace->active(); }
-  Opened reclaim(const v4::nfs_fh4& file,
-                 v4::open_delegation_type4 delegation = v4::OPEN_DELEGATE_NONE) {
-    v4::OPEN4args args = open_args("", v4::OPEN4_SHARE_ACCESS_BOTH, false);
-    args.claim.claim = v4::CLAIM_PREVIOUS;
-    args.claim.delegate_type() = delegation;
-    const auto results = run({putfh(file), op(v4::OP_OPEN, &Op::opopen, std::move(args))});
-    if (results.status != v4::NFS4_OK) return {results.status, {}, {}};
-    delegation_ = results.resarray[1].opopen().resok4().delegation;
-    return {results.status, results.resarray[1].opopen().resok4().stateid, file};
-  }
-  // A session of the client, which is called back; it may still reclaim.
-  void set_up_called_back() {
-    nfs4_.start_callbacks(loop_);
-    via_ = &called_.channel;
-    const auto client = exchange_id("a client");
-    clientid_ = client.eir_clientid;
-    v4::CREATE_SESSION4args args = session_args(clientid_, client.eir_sequenceid);
-    args.csa_flags = v4::CREATE_SESSION4_FLAG_CONN_BACK_CHAN;
-    args.csa_cb_program = v4::NFS4_CALLBACK;
-    args.csa_sec_parms.resize(1);
-    args.csa_sec_parms[0].cb_secflavor = v4::AUTH_SYS;
-    args.csa_sec_parms[0].cbsp_sys_cred() = {0, "the client", 17, 18, {}};
-    const auto made = compound({op(v4::OP_CREATE_SESSION, &Op::opcreate_session, args)});
-    ASSERT_EQ(made.status, v4::NFS4_OK);
-    session_ = made.resarray[0].opcreate_session().csr_resok4().csr_sessionid;
-    sequenceid_ = 0;
-  }
-  std::uint32_t status_flags() {
-    const Res results = compound({sequence(), stag::testing::putrootfh()});
-    EXPECT_EQ(results.status, v4::NFS4_OK);
-    return results.resarray.at(0).opsequence().sr_resok4().sr_status_flags;
-  }
-  v4::nfsstat4 lock(const Opened& file, bool reclaim) {
-    v4::LOCK4args args{v4::WRITE_LT, reclaim, 0, 10, {}};
-    args.locker.new_lock_owner = true;
-    args.locker.open_owner() = {0, file.stateid, 0, {clientid_, Rope::copy_of(bytes_of("locker"))}};
-    return run({putfh(file.handle), op(v4::OP_LOCK, &Op::oplock, std::move(args))}).status;
-  }
-  v4::nfsstat4 close(const Opened& file) {
-    return run({putfh(file.handle),
-                op(v4::OP_CLOSE, &Op::opclose, v4::CLOSE4args{0, file.stateid})})
-        .status;
-  }
-  Result<Ok, std::string> adopt(recovery::Database& lost) {
-    return options_.recovery->adopt(lost, *options_.grace, loop_.now() + kGraceTime);
-  }
-  // As a server ends that hands over, or is told to end.
-  void end_in_order() { nfs4_.remove_idle_records(); }
-  EndedByAdmin end_by_admin() {
-    EndedByAdmin result = EndedByAdmin::Busy;
-    nfs4_.administration().expire(clientid_, loop_.now(),
-                                  [&](EndedByAdmin outcome) { result = outcome; });
-    return result;
-  }
-
-  v4::open_delegation4 delegation_;  // what the last reclaim gave
-  stag::testing::CallbackClient called_{loop_, server_};
-
- private:
-  const Nfs4Options options_;
-};
-
-class Nfs4Restart : public ::testing::Test {
- protected:
-  // The one before is not ended in any orderly way.
-  Start& start(const char* records = "db") {
-    auto recovery = recovery::Recovery::open(folder_.path() / records, 90, nullptr);
-    STAG_CHECK(recovery.ok());
-    recoveries_.push_back(*std::move(recovery));
-    Nfs4Options options;
-    options.recovery = recoveries_.back().get();
-    starts_.push_back(std::make_unique<Start>(options, store_));
-    return *starts_.back();
-  }
-  // A client opens and locks a file; then the server is killed and starts again.
-  Start& restart_with_a_lock() {
-    Start& first = start();
-    first.set_up_session();
-    opened_ = first.create("file");
-    EXPECT_EQ(first.lock(opened_, false), v4::NFS4_OK);
-    return start();
-  }
-  // A client that denies others its open file has lapsed, and another one has a session.
-  Start& start_with_a_lapsed_denial() {
-    Start& first = start();
-    first.set_up_session();
-    v4::OPEN4args args = first.open_args("file", v4::OPEN4_SHARE_ACCESS_BOTH, true);
-    args.share_deny = v4::OPEN4_SHARE_DENY_BOTH;
-    opened_ = first.open(args);
-    EXPECT_EQ(opened_.status, v4::NFS4_OK);
-    first.loop_.pass(2 * kGraceTime);
-    first.set_up_session("another");
-    return first;
-  }
-  // A server that runs adopts the clients of the first, which has been killed.
-  void adopt_at(Start& running) {
-    auto lost = recovery::Database::open_ended(folder_.path() / "db");
-    STAG_CHECK(lost.ok());
-    EXPECT_TRUE(running.adopt(**lost).ok());
-  }
-  template <class T>
-  static vfs::Outcome<T> now(Start& at, vfs::Operation<T> operation) {
-    const auto await = [](vfs::Operation<T> started) -> Task<vfs::Outcome<T>> {
-      co_return co_await std::move(started);
-    };
-    return *at.loop_.run(await(std::move(operation)));
-  }
-  void break_records(const char* event) {
-    sqlite3* other = nullptr;
-    ASSERT_EQ(sqlite3_open((folder_.path() / "db").c_str(), &other), SQLITE_OK);
-    const std::string trigger = std::string("CREATE TRIGGER refuse BEFORE ") + event +
-                                " ON clients BEGIN SELECT RAISE(ABORT, 'no room'); END";
-    EXPECT_EQ(sqlite3_exec(other, trigger.c_str(), nullptr, nullptr, nullptr), SQLITE_OK);
-    sqlite3_close(other);
-  }
-  void repair_records() {
-    sqlite3* other = nullptr;
-    ASSERT_EQ(sqlite3_open((folder_.path() / "db").c_str(), &other), SQLITE_OK);
-    EXPECT_EQ(sqlite3_exec(other, "DROP TRIGGER refuse", nullptr, nullptr, nullptr), SQLITE_OK);
-    sqlite3_close(other);
-  }
-
-  vfs::testing::Folder folder_{"/tmp"};
-  std::shared_ptr<vfs::MemoryFileSystem> store_ = std::make_shared<vfs::MemoryFileSystem>();
-  std::vector<std::unique_ptr<recovery::Recovery>> recoveries_;
-  std::vector<std::unique_ptr<Start>> starts_;
-  Start::Opened opened_;
-};
+class Nfs4Restart : public Nfs4RestartServed {};
 
 TEST_F(Nfs4Restart, there_is_no_grace_period_without_records) {
   EXPECT_FALSE(start().grace());
@@ -188,17 +23,17 @@ TEST_F(Nfs4Restart, a_client_that_only_looked_leaves_no_record) {
 // RFC 8881 8.4.2.1: as `stag ls` leaves one that is ended by a signal. It has nothing to reclaim.
 TEST_F(Nfs4Restart, a_client_that_was_done_and_opened_nothing_leaves_no_record) {
   start().set_up_session();
-  Start& second = start();
+  Nfs4Start& second = start();
   EXPECT_FALSE(second.grace());
   second.set_up_session("another");
   EXPECT_EQ(second.create("file").status, v4::NFS4_OK);
 }
 
 TEST_F(Nfs4Restart, a_client_that_was_done_is_recorded_before_its_first_open) {
-  Start& first = start();
+  Nfs4Start& first = start();
   first.set_up_session();
   opened_ = first.create("file");
-  Start& second = start();
+  Nfs4Start& second = start();
   EXPECT_TRUE(second.grace());
   second.set_up_session("a client", false);
   EXPECT_EQ(second.reclaim(opened_.handle).status, v4::NFS4_OK);
@@ -206,9 +41,9 @@ TEST_F(Nfs4Restart, a_client_that_was_done_is_recorded_before_its_first_open) {
 
 // It was done without a record, at a start that had a grace period for others.
 TEST_F(Nfs4Restart, a_client_that_held_nothing_reclaims_nothing_after_a_second_restart_either) {
-  Start& second = restart_with_a_lock();
+  Nfs4Start& second = restart_with_a_lock();
   second.set_up_session("another");
-  Start& third = start();
+  Nfs4Start& third = start();
   third.set_up_session("another", false);
   EXPECT_EQ(third.reclaim(opened_.handle).status, v4::NFS4ERR_RECLAIM_BAD);
   third.set_up_session("a client", false);
@@ -216,9 +51,9 @@ TEST_F(Nfs4Restart, a_client_that_held_nothing_reclaims_nothing_after_a_second_r
 }
 
 TEST_F(Nfs4Restart, a_client_whose_lease_ran_out_when_it_held_nothing_any_more_leaves_no_record) {
-  Start& first = start();
+  Nfs4Start& first = start();
   first.set_up_session();
-  const Start::Opened opened = first.create("file");
+  const Nfs4Start::Opened opened = first.create("file");
   ASSERT_EQ(first.close(opened), v4::NFS4_OK);
   first.loop_.pass(2 * kGraceTime);
   first.set_up_session("another");
@@ -226,7 +61,7 @@ TEST_F(Nfs4Restart, a_client_whose_lease_ran_out_when_it_held_nothing_any_more_l
 }
 
 TEST_F(Nfs4Restart, an_orderly_end_leaves_records_of_those_alone_who_hold_something) {
-  Start& first = start();
+  Nfs4Start& first = start();
   for (const char* owner : {"anna", "bert"}) {
     first.set_up_session(owner);
     opened_ = first.create(owner);
@@ -234,7 +69,7 @@ TEST_F(Nfs4Restart, an_orderly_end_leaves_records_of_those_alone_who_hold_someth
   }
   ASSERT_EQ(first.close(opened_), v4::NFS4_OK);
   first.end_in_order();
-  Start& second = start();
+  Nfs4Start& second = start();
   ASSERT_TRUE(second.grace());
   second.set_up_session("bert", false);
   EXPECT_EQ(second.reclaim(opened_.handle).status, v4::NFS4ERR_RECLAIM_BAD);
@@ -246,7 +81,7 @@ TEST_F(Nfs4Restart, an_orderly_end_leaves_records_of_those_alone_who_hold_someth
 
 TEST_F(Nfs4Restart,
        an_orderly_end_that_leaves_nobody_with_anything_is_followed_by_no_grace_period) {
-  Start& first = start();
+  Nfs4Start& first = start();
   first.set_up_session();
   ASSERT_EQ(first.close(first.create("file")), v4::NFS4_OK);
   first.end_in_order();
@@ -255,17 +90,17 @@ TEST_F(Nfs4Restart,
 
 // RFC 8881 8.4.2.1: it may still claim at the next start what it had at the first.
 TEST_F(Nfs4Restart, an_orderly_end_in_grace_leaves_records_of_those_who_were_not_done) {
-  Start& first = start();
+  Nfs4Start& first = start();
   for (const char* owner : {"anna", "bert", "carl"}) {
     first.set_up_session(owner);
     opened_ = first.create(owner);
     ASSERT_EQ(opened_.status, v4::NFS4_OK);
   }
-  Start& second = start();
+  Nfs4Start& second = start();
   second.set_up_session("anna");
   second.set_up_session("bert", false);
   second.end_in_order();
-  Start& third = start();
+  Nfs4Start& third = start();
   ASSERT_TRUE(third.grace());
   third.set_up_session("carl", false);
   EXPECT_EQ(third.reclaim(opened_.handle).status, v4::NFS4_OK);
@@ -276,18 +111,18 @@ TEST_F(Nfs4Restart, an_orderly_end_in_grace_leaves_records_of_those_who_were_not
 }
 
 TEST_F(Nfs4Restart, what_was_reclaimed_before_an_orderly_end_in_grace_is_reclaimed_again) {
-  Start& second = restart_with_a_lock();
+  Nfs4Start& second = restart_with_a_lock();
   second.set_up_session("a client", false);
   ASSERT_EQ(second.reclaim(opened_.handle).status, v4::NFS4_OK);
   ASSERT_EQ(second.reclaim_complete(), v4::NFS4_OK);
   second.end_in_order();
-  Start& third = start();
+  Nfs4Start& third = start();
   third.set_up_session("a client", false);
   EXPECT_EQ(third.reclaim(opened_.handle).status, v4::NFS4_OK);
 }
 
 TEST_F(Nfs4Restart, an_orderly_end_whose_records_cannot_be_written_leaves_them) {
-  Start& first = start();
+  Nfs4Start& first = start();
   first.set_up_session();
   ASSERT_EQ(first.close(first.create("file")), v4::NFS4_OK);
   break_records("DELETE");
@@ -296,17 +131,17 @@ TEST_F(Nfs4Restart, an_orderly_end_whose_records_cannot_be_written_leaves_them) 
 }
 
 TEST_F(Nfs4Restart, names_of_the_time_before_are_stale_client_IDs_bad_sessions_and_bad_stateids) {
-  Start& first = start();
+  Nfs4Start& first = start();
   first.set_up_session();
-  const Start::Opened opened = first.create("file");
-  Start& second = start();
+  const Nfs4Start::Opened opened = first.create("file");
+  Nfs4Start& second = start();
   second.clientid_ = first.clientid_;
   EXPECT_EQ(second
                 .compound({op(v4::OP_CREATE_SESSION, &Op::opcreate_session,
                               second.session_args(first.clientid_, 2))})
                 .status,
             v4::NFS4ERR_STALE_CLIENTID);
-  EXPECT_EQ(second.run({stag::testing::putrootfh()}).status, v4::NFS4ERR_BADSESSION);
+  EXPECT_EQ(second.run({putrootfh()}).status, v4::NFS4ERR_BADSESSION);
   second.set_up_session("another", false);
   EXPECT_NE(second.clientid_, first.clientid_);
   EXPECT_EQ(second.lock(opened, true), v4::NFS4ERR_RECLAIM_BAD);
@@ -316,11 +151,11 @@ TEST_F(Nfs4Restart, names_of_the_time_before_are_stale_client_IDs_bad_sessions_a
 }
 
 TEST_F(Nfs4Restart, a_recorded_client_is_told_until_RECLAIM_COMPLETE_that_it_must_reclaim) {
-  Start& first = start();
+  Nfs4Start& first = start();
   first.set_up_session();
   EXPECT_EQ(first.status_flags(), 0u);
   opened_ = first.create("file");
-  Start& second = start();
+  Nfs4Start& second = start();
   second.set_up_session("a client", false);
   EXPECT_EQ(second.status_flags(), v4::SEQ4_STATUS_RESTART_RECLAIM_NEEDED);
   ASSERT_EQ(second.reclaim(opened_.handle).status, v4::NFS4_OK);
@@ -335,7 +170,7 @@ TEST_F(Nfs4Restart, a_recorded_client_is_told_until_RECLAIM_COMPLETE_that_it_mus
 // included.
 TEST_F(Nfs4Restart, what_was_open_is_reclaimed_by_its_owner_whatever_its_mode_is_now) {
   constexpr std::uint32_t kOwner = 1000;
-  Start& first = start();
+  Nfs4Start& first = start();
   const vfs::Credentials root{0, 0, {}};
   const vfs::CallerContext administrator{first.loop_, root};
   const auto change = [&](const vfs::Handle& object, std::uint32_t mode) {
@@ -347,12 +182,12 @@ TEST_F(Nfs4Restart, what_was_open_is_reclaimed_by_its_owner_whatever_its_mode_is
   ASSERT_TRUE(change(store_->root(), 0755));
   first.as(kOwner, kOwner);
   first.set_up_session();
-  const Start::Opened opened = first.create("file");
+  const Nfs4Start::Opened opened = first.create("file");
   ASSERT_EQ(opened.status, v4::NFS4_OK);
   const auto found = now(first, store_->lookup(administrator, store_->root(), "file"));
   ASSERT_TRUE(found.ok());
   ASSERT_TRUE(change(found->node.handle, 0444));
-  Start& second = start();
+  Nfs4Start& second = start();
   second.as(kOwner, kOwner);
   second.set_up_session("a client", false);
   EXPECT_EQ(second.reclaim(opened.handle).status, v4::NFS4_OK);
@@ -364,17 +199,17 @@ TEST_F(Nfs4Restart, what_was_open_is_reclaimed_by_its_owner_whatever_its_mode_is
 }
 
 TEST_F(Nfs4Restart, a_recorded_client_reclaims_its_opens_and_locks) {
-  Start& second = restart_with_a_lock();
+  Nfs4Start& second = restart_with_a_lock();
   EXPECT_TRUE(second.grace());
   second.set_up_session("a client", false);
-  const Start::Opened reclaimed = second.reclaim(opened_.handle);
+  const Nfs4Start::Opened reclaimed = second.reclaim(opened_.handle);
   ASSERT_EQ(reclaimed.status, v4::NFS4_OK);
   EXPECT_EQ(second.lock(reclaimed, true), v4::NFS4_OK);
 }
 
 // RFC 8881 10.2.1: it holds locks that the server does not know.
 TEST_F(Nfs4Restart, a_delegation_that_is_claimed_is_given_again) {
-  Start& second = restart_with_a_lock();
+  Nfs4Start& second = restart_with_a_lock();
   second.set_up_called_back();
   ASSERT_EQ(second.reclaim(opened_.handle, v4::OPEN_DELEGATE_WRITE).status, v4::NFS4_OK);
   ASSERT_EQ(second.delegation_.delegation_type, v4::OPEN_DELEGATE_WRITE);
@@ -391,7 +226,7 @@ TEST_F(Nfs4Restart, a_delegation_that_is_claimed_is_given_again) {
 }
 
 TEST_F(Nfs4Restart, a_delegation_that_could_not_be_recalled_is_given_again_as_recalled) {
-  Start& second = restart_with_a_lock();
+  Nfs4Start& second = restart_with_a_lock();
   second.set_up_called_back();
   second.called_.answers = false;
   ASSERT_EQ(second.reclaim(opened_.handle, v4::OPEN_DELEGATE_READ).status, v4::NFS4_OK);
@@ -400,13 +235,13 @@ TEST_F(Nfs4Restart, a_delegation_that_could_not_be_recalled_is_given_again_as_re
 }
 
 TEST_F(Nfs4Restart, a_delegation_of_no_type_is_not_claimed) {
-  Start& second = restart_with_a_lock();
+  Nfs4Start& second = restart_with_a_lock();
   second.set_up_called_back();
   EXPECT_EQ(second.reclaim(opened_.handle, v4::OPEN_DELEGATE_NONE_EXT).status, v4::NFS4ERR_INVAL);
 }
 
 TEST_F(Nfs4Restart, in_grace_others_get_GRACE_and_can_reclaim_nothing) {
-  Start& second = restart_with_a_lock();
+  Nfs4Start& second = restart_with_a_lock();
   second.set_up_session("another");
   EXPECT_EQ(second.create("new").status, v4::NFS4ERR_GRACE);
   EXPECT_EQ(second.reclaim(opened_.handle).status, v4::NFS4ERR_NO_GRACE);
@@ -415,28 +250,27 @@ TEST_F(Nfs4Restart, in_grace_others_get_GRACE_and_can_reclaim_nothing) {
 }
 
 TEST_F(Nfs4Restart, an_open_that_is_refused_in_grace_makes_no_file) {
-  Start& second = restart_with_a_lock();
+  Nfs4Start& second = restart_with_a_lock();
   second.set_up_session("another");
   EXPECT_EQ(second.create("new").status, v4::NFS4ERR_GRACE);
-  const auto looked = second.run(
-      {stag::testing::putrootfh(), stag::testing::lookup("data"), stag::testing::lookup("new")});
+  const auto looked = second.run({putrootfh(), lookup("data"), lookup("new")});
   EXPECT_EQ(looked.status, v4::NFS4ERR_NOENT);
 }
 
 TEST_F(Nfs4Restart, another_principal_cannot_reclaim_what_an_owner_had) {
-  Start& second = restart_with_a_lock();
+  Nfs4Start& second = restart_with_a_lock();
   second.as(1000, 1000);
   second.set_up_session("a client", false);
   EXPECT_EQ(second.reclaim(opened_.handle).status, v4::NFS4ERR_RECLAIM_BAD);
 }
 
 TEST_F(Nfs4Restart, grace_ends_early_when_all_recorded_clients_are_done) {
-  Start& first = start();
+  Nfs4Start& first = start();
   first.set_up_session("anna");
   EXPECT_EQ(first.create("of anna").status, v4::NFS4_OK);
   first.set_up_session("bert");
   EXPECT_EQ(first.create("of bert").status, v4::NFS4_OK);
-  Start& second = start();
+  Nfs4Start& second = start();
   second.set_up_session("anna");
   EXPECT_TRUE(second.grace());
   EXPECT_EQ(second.reclaim_complete(), v4::NFS4ERR_COMPLETE_ALREADY);
@@ -447,7 +281,7 @@ TEST_F(Nfs4Restart, grace_ends_early_when_all_recorded_clients_are_done) {
 }
 
 TEST_F(Nfs4Restart, grace_ends_with_its_time_and_then_nothing_is_reclaimed) {
-  Start& second = restart_with_a_lock();
+  Nfs4Start& second = restart_with_a_lock();
   second.loop_.pass(kGraceTime);
   second.set_up_session("a client", false);
   EXPECT_EQ(second.reclaim(opened_.handle).status, v4::NFS4ERR_NO_GRACE);
@@ -456,26 +290,26 @@ TEST_F(Nfs4Restart, grace_ends_with_its_time_and_then_nothing_is_reclaimed) {
 }
 
 TEST_F(Nfs4Restart, who_missed_a_grace_period_does_not_reclaim_in_the_next) {
-  Start& second = restart_with_a_lock();
+  Nfs4Start& second = restart_with_a_lock();
   second.loop_.pass(kGraceTime);
   second.set_up_session("another");
   EXPECT_EQ(second.create("file").status, v4::NFS4_OK);
-  Start& third = start();
+  Nfs4Start& third = start();
   third.set_up_session("a client", false);
   EXPECT_EQ(third.reclaim(opened_.handle).status, v4::NFS4ERR_RECLAIM_BAD);
 }
 
 TEST_F(Nfs4Restart, a_crash_in_grace_repeats_it_for_everybody) {
-  Start& second = restart_with_a_lock();
+  Nfs4Start& second = restart_with_a_lock();
   second.set_up_session("a client", false);
   EXPECT_EQ(second.reclaim(opened_.handle).status, v4::NFS4_OK);
-  Start& third = start();
+  Nfs4Start& third = start();
   third.set_up_session("a client", false);
   EXPECT_EQ(third.reclaim(opened_.handle).status, v4::NFS4_OK);
 }
 
 TEST_F(Nfs4Restart, DESTROY_CLIENTID_leaves_nothing_to_reclaim) {
-  Start& first = start();
+  Nfs4Start& first = start();
   first.set_up_session();
   ASSERT_EQ(first.close(first.create("file")), v4::NFS4_OK);
   EXPECT_EQ(first.destroy_session(), v4::NFS4_OK);
@@ -484,7 +318,7 @@ TEST_F(Nfs4Restart, DESTROY_CLIENTID_leaves_nothing_to_reclaim) {
 }
 
 TEST_F(Nfs4Restart, DESTROY_CLIENTID_in_grace_ends_it_like_RECLAIM_COMPLETE) {
-  Start& second = restart_with_a_lock();
+  Nfs4Start& second = restart_with_a_lock();
   second.set_up_session("a client", false);
   EXPECT_EQ(second.destroy_session(), v4::NFS4_OK);
   EXPECT_TRUE(second.grace());
@@ -493,15 +327,15 @@ TEST_F(Nfs4Restart, DESTROY_CLIENTID_in_grace_ends_it_like_RECLAIM_COMPLETE) {
 }
 
 TEST_F(Nfs4Restart, a_client_whose_lapsed_open_went_to_another_cannot_reclaim_it) {
-  Start& first = start_with_a_lapsed_denial();
+  Nfs4Start& first = start_with_a_lapsed_denial();
   EXPECT_EQ(first.create("file").status, v4::NFS4_OK);
-  Start& second = start();
+  Nfs4Start& second = start();
   second.set_up_session("a client", false);
   EXPECT_EQ(second.reclaim(opened_.handle).status, v4::NFS4ERR_RECLAIM_BAD);
 }
 
 TEST_F(Nfs4Restart, a_lapsed_client_keeps_what_it_has_while_that_cannot_be_written) {
-  Start& first = start_with_a_lapsed_denial();
+  Nfs4Start& first = start_with_a_lapsed_denial();
   break_records("DELETE");
   EXPECT_EQ(first.create("file").status, v4::NFS4ERR_DELAY);
   repair_records();
@@ -509,7 +343,7 @@ TEST_F(Nfs4Restart, a_lapsed_client_keeps_what_it_has_while_that_cannot_be_writt
 }
 
 TEST_F(Nfs4Restart, what_a_lapsed_client_denies_is_DELAY_at_once_while_that_cannot_be_written) {
-  Start& first = start_with_a_lapsed_denial();
+  Nfs4Start& first = start_with_a_lapsed_denial();
   break_records("DELETE");
   const v4::stateid4 anonymous{};
   const auto write = [&] {
@@ -523,7 +357,7 @@ TEST_F(Nfs4Restart, what_a_lapsed_client_denies_is_DELAY_at_once_while_that_cann
 }
 
 TEST_F(Nfs4Restart, why_a_lapsed_client_was_ended_is_told_though_its_record_stood_in_the_way) {
-  Start& first = start_with_a_lapsed_denial();
+  Nfs4Start& first = start_with_a_lapsed_denial();
   break_records("DELETE");
   EXPECT_EQ(first.create("file").status, v4::NFS4ERR_DELAY);
   repair_records();
@@ -539,7 +373,7 @@ TEST_F(Nfs4Restart, why_a_lapsed_client_was_ended_is_told_though_its_record_stoo
 }
 
 TEST_F(Nfs4Restart, a_client_that_cannot_be_recorded_opens_nothing_and_is_told_at_once) {
-  Start& first = start();
+  Nfs4Start& first = start();
   break_records("INSERT");
   first.set_up_session("a client", false);
   EXPECT_EQ(first.reclaim_complete(), v4::NFS4_OK) << "it has nothing that were to be recorded";
@@ -549,7 +383,7 @@ TEST_F(Nfs4Restart, a_client_that_cannot_be_recorded_opens_nothing_and_is_told_a
 }
 
 TEST_F(Nfs4Restart, grace_goes_on_while_its_end_cannot_be_written) {
-  Start& second = restart_with_a_lock();
+  Nfs4Start& second = restart_with_a_lock();
   break_records("DELETE");
   second.loop_.pass(kGraceTime);
   second.set_up_session("another");
@@ -560,7 +394,7 @@ TEST_F(Nfs4Restart, grace_goes_on_while_its_end_cannot_be_written) {
 }
 
 TEST_F(Nfs4Restart, a_client_that_an_administrator_ended_reclaims_nothing) {
-  Start& first = start();
+  Nfs4Start& first = start();
   first.set_up_session();
   ASSERT_EQ(first.create("file").status, v4::NFS4_OK);
   EXPECT_EQ(first.end_by_admin(), EndedByAdmin::Yes);
@@ -568,7 +402,7 @@ TEST_F(Nfs4Restart, a_client_that_an_administrator_ended_reclaims_nothing) {
 }
 
 TEST_F(Nfs4Restart, an_administrator_is_told_that_a_record_cannot_be_removed_and_the_client_stays) {
-  Start& first = start();
+  Nfs4Start& first = start();
   first.set_up_session();
   ASSERT_EQ(first.create("file").status, v4::NFS4_OK);
   break_records("DELETE");
@@ -579,7 +413,7 @@ TEST_F(Nfs4Restart, an_administrator_is_told_that_a_record_cannot_be_removed_and
 }
 
 TEST_F(Nfs4Restart, nobody_waits_for_the_claims_of_a_client_that_an_administrator_ended) {
-  Start& second = restart_with_a_lock();
+  Nfs4Start& second = restart_with_a_lock();
   second.set_up_session("a client", false);
   ASSERT_TRUE(second.grace());
   EXPECT_EQ(second.end_by_admin(), EndedByAdmin::Yes);
@@ -587,40 +421,40 @@ TEST_F(Nfs4Restart, nobody_waits_for_the_claims_of_a_client_that_an_administrato
 }
 
 TEST_F(Nfs4Restart, a_client_of_a_lost_server_reclaims_where_it_was_adopted) {
-  Start& first = start();
+  Nfs4Start& first = start();
   first.set_up_session();
   opened_ = first.create("file");
   EXPECT_EQ(first.lock(opened_, false), v4::NFS4_OK);
-  Start& other = start("other");
+  Nfs4Start& other = start("other");
   other.set_up_session("another");
   EXPECT_EQ(other.create("new").status, v4::NFS4_OK);
   adopt_at(other);
   EXPECT_EQ(other.create("newer").status, v4::NFS4ERR_GRACE);
   other.set_up_session("a client", false);
-  const Start::Opened reclaimed = other.reclaim(opened_.handle);
+  const Nfs4Start::Opened reclaimed = other.reclaim(opened_.handle);
   ASSERT_EQ(reclaimed.status, v4::NFS4_OK);
   EXPECT_EQ(other.lock(reclaimed, true), v4::NFS4_OK);
   EXPECT_EQ(other.reclaim_complete(), v4::NFS4_OK);
   EXPECT_FALSE(other.grace());
   other.set_up_session("a third");
-  const Start::Opened conflicting = other.open(other.open_args("file", 3, false));
+  const Nfs4Start::Opened conflicting = other.open(other.open_args("file", 3, false));
   ASSERT_EQ(conflicting.status, v4::NFS4_OK);
   EXPECT_EQ(other.lock(conflicting, false), v4::NFS4ERR_DENIED);
 }
 
 TEST_F(Nfs4Restart, a_lock_that_somebody_else_has_by_now_is_not_reclaimed_and_the_log_says_so) {
-  Start& first = start();
+  Nfs4Start& first = start();
   first.set_up_session();
   opened_ = first.create("file");
   EXPECT_EQ(first.lock(opened_, false), v4::NFS4_OK);
-  Start& other = start("other");
+  Nfs4Start& other = start("other");
   other.set_up_session("another");
-  const Start::Opened conflicting = other.open(other.open_args("file", 3, false));
+  const Nfs4Start::Opened conflicting = other.open(other.open_args("file", 3, false));
   ASSERT_EQ(other.lock(conflicting, false), v4::NFS4_OK);
   const std::string holder = std::to_string(other.clientid_);
   adopt_at(other);
   other.set_up_session("a client", false);
-  const Start::Opened reclaimed = other.reclaim(opened_.handle);
+  const Nfs4Start::Opened reclaimed = other.reclaim(opened_.handle);
   ASSERT_EQ(reclaimed.status, v4::NFS4_OK);
   static std::string told;
   told.clear();
@@ -637,10 +471,10 @@ TEST_F(Nfs4Restart, a_lock_that_somebody_else_has_by_now_is_not_reclaimed_and_th
 
 // Its owner is the same at both, so it is one client here, which was done long ago.
 TEST_F(Nfs4Restart, a_client_of_both_servers_reclaims_once_too) {
-  Start& first = start();
+  Nfs4Start& first = start();
   first.set_up_session();
   opened_ = first.create("file");
-  Start& other = start("other");
+  Nfs4Start& other = start("other");
   other.set_up_session();
   EXPECT_EQ(other.reclaim_complete(), v4::NFS4ERR_COMPLETE_ALREADY);
   EXPECT_EQ(other.reclaim(opened_.handle).status, v4::NFS4ERR_NO_GRACE);
@@ -655,7 +489,7 @@ TEST_F(Nfs4Restart, a_client_of_both_servers_reclaims_once_too) {
 
 // RFC 8881 8.4.2.1, 2.10.5: else its clients reclaim nothing, or take two servers for one.
 TEST_F(Nfs4Restart, servers_of_one_scope_are_not_the_same_server) {
-  const auto identity = [](Start& of) {
+  const auto identity = [](Nfs4Start& of) {
     const auto told = of.exchange_id("a client");
     const Buffer major = told.eir_server_owner.so_major_id.flatten();
     const Buffer scope = told.eir_server_scope.flatten();
@@ -672,7 +506,7 @@ TEST_F(Nfs4Restart, servers_of_one_scope_are_not_the_same_server) {
 // RFC 7862 15.3: leave to copy is not reclaimed; the client asks again by the open that it has
 // reclaimed.
 TEST_F(Nfs4Restart, a_copy_stateid_is_of_its_start_alone) {
-  const auto copy_stateid = [](Start& at, const Start::Opened& file) {
+  const auto copy_stateid = [](Nfs4Start& at, const Nfs4Start::Opened& file) {
     v4::COPY_NOTIFY4args args;
     args.cna_src_stateid = file.stateid;
     const Op notify = op(v4::OP_COPY_NOTIFY, &Op::opoffload_notify, std::move(args));
@@ -681,17 +515,17 @@ TEST_F(Nfs4Restart, a_copy_stateid_is_of_its_start_alone) {
     v4::COPY_NOTIFY4res results = noticed.resarray.back().opcopy_notify();
     return results.resok4().cnr_stateid;
   };
-  Start& first = start();
+  Nfs4Start& first = start();
   first.set_up_session();
   opened_ = first.create("file");
   const v4::stateid4 before = copy_stateid(first, opened_);
-  Start& second = start();
+  Nfs4Start& second = start();
   second.set_up_session("a client", false);
   const v4::stateid4 after = copy_stateid(second, second.reclaim(opened_.handle));
   EXPECT_NE(after, before);
   EXPECT_EQ(second.reclaim_complete(), v4::NFS4_OK);
   const auto read = [&](const v4::stateid4& stateid) {
-    return second.run({putfh(opened_.handle), Start::read_op(stateid, 0, 10)}).status;
+    return second.run({putfh(opened_.handle), Nfs4Start::read_op(stateid, 0, 10)}).status;
   };
   EXPECT_EQ(read(before), v4::NFS4ERR_BAD_STATEID);
   EXPECT_EQ(read(after), v4::NFS4_OK);

@@ -1,6 +1,8 @@
 // What clients of version 4.0 find after a restart of the server (RFC 7530 9.6.2). They have no
 // RECLAIM_COMPLETE, so the grace period takes its full time.
+#include "base/reason.h"
 #include "nfs/recovery/recovery.h"
+#include "nfs/v4/administration.h"
 #include "testing/nfs/nfs40_callbacks_fixture.h"
 #include "testing/vfs/posix_backend.h"
 
@@ -115,6 +117,50 @@ class Nfs40Restart : public ::testing::Test {
     return start();
   }
 
+  // A client has reclaimed the open of its file, and not yet the lock, when the grace period ends.
+  Start40& cut_off_after_a_reclaim() {
+    Start40& second = restart_with_a_lock();
+    second.watch();
+    second.client_ = second.set_up_client("a client", 2);
+    reclaimed_ = second.reclaim(opened_.handle, "owner");
+    EXPECT_EQ(reclaimed_.status, v4::NFS4_OK);
+    second.loop_.pass(kFullTime / 2);
+    EXPECT_EQ(second.renew(second.client_), v4::NFS4_OK);
+    second.loop_.pass(kFullTime / 2 + std::chrono::seconds(2));
+    EXPECT_FALSE(second.grace());
+    return second;
+  }
+  // Whether a client that holds something reclaims the file at the next start, in a grace period.
+  v4::nfsstat4 reclaimed_after_a_restart() {
+    Start40& last = *starts_.back();
+    last.client_ = last.set_up_client("one more");
+    EXPECT_EQ(last.open_file(1, "of one more", "one more").status, v4::NFS4_OK);
+    Start40& next = start();
+    EXPECT_TRUE(next.grace());
+    next.client_ = next.set_up_client("a client", 3);
+    return next.reclaim(opened_.handle, "owner").status;
+  }
+  // How often records could not be written, where none can.
+  template <class Work>
+  int tried_to_write(Work work) {
+    sqlite3* other = nullptr;
+    EXPECT_EQ(sqlite3_open((folder_.path() / "db").c_str(), &other), SQLITE_OK);
+    const auto run = [&](const char* text) {
+      EXPECT_EQ(sqlite3_exec(other, text, nullptr, nullptr, nullptr), SQLITE_OK);
+    };
+    run("CREATE TRIGGER refuse BEFORE INSERT ON clients BEGIN SELECT RAISE(ABORT, 'no room'); END");
+    static int failed;
+    failed = 0;
+    set_trace_sink([](Reason reason, std::string_view, std::string_view) {
+      failed += reason == Reason::ClientRecordsUnwritten;
+    });
+    work();
+    set_trace_sink(nullptr);
+    run("DROP TRIGGER refuse");
+    sqlite3_close(other);
+    return failed;
+  }
+
   // What the client gets that claims a write delegation after a restart.
   v4::open_write_delegation4 claim_delegation(bool reachable) {
     Start40& second = restart_with_a_lock();
@@ -131,7 +177,7 @@ class Nfs40Restart : public ::testing::Test {
   std::shared_ptr<vfs::MemoryFileSystem> store_ = std::make_shared<vfs::MemoryFileSystem>();
   std::vector<std::unique_ptr<recovery::Recovery>> recoveries_;
   std::vector<std::unique_ptr<Start40>> starts_;
-  Start40::Opened opened_;
+  Start40::Opened opened_, reclaimed_;
 };
 
 TEST_F(Nfs40Restart, a_client_that_only_looked_leaves_no_record) {
@@ -296,6 +342,48 @@ TEST_F(Nfs40Restart, nobody_else_reclaims_what_a_client_had) {
   second.as(1000, 1000);
   second.client_ = second.set_up_client("a client", 2);
   EXPECT_EQ(second.reclaim(opened_.handle, "owner").status, v4::NFS4ERR_RECLAIM_BAD);
+}
+
+// RFC 7530 9.6.3.4, the second edge condition.
+TEST_F(Nfs40Restart, who_was_not_heard_of_after_a_grace_period_reclaims_nothing_in_the_next) {
+  Start40& second = cut_off_after_a_reclaim();
+  second.client_ = second.set_up_client("another");
+  const Start40::Opened other = second.open_file(1, "file", "other");
+  EXPECT_EQ(second.lock(other, 3, 1, "other").status, v4::NFS4_OK) << "it was not reclaimed";
+  EXPECT_EQ(reclaimed_after_a_restart(), v4::NFS4ERR_RECLAIM_BAD);
+}
+
+TEST_F(Nfs40Restart, who_renews_after_a_grace_period_reclaims_in_the_next) {
+  Start40& second = cut_off_after_a_reclaim();
+  EXPECT_EQ(second.renew(second.client_), v4::NFS4_OK);
+  EXPECT_EQ(reclaimed_after_a_restart(), v4::NFS4_OK);
+}
+
+TEST_F(Nfs40Restart, who_opens_something_after_a_grace_period_reclaims_in_the_next) {
+  Start40& second = cut_off_after_a_reclaim();
+  EXPECT_EQ(second.open_file(1, "new", "a second owner").status, v4::NFS4_OK);
+  EXPECT_EQ(reclaimed_after_a_restart(), v4::NFS4_OK);
+}
+
+TEST_F(Nfs40Restart, RENEW_records_once_and_tries_until_then) {
+  Start40& second = cut_off_after_a_reclaim();
+  const auto renew = [&] { EXPECT_EQ(second.renew(second.client_), v4::NFS4_OK); };
+  EXPECT_EQ(tried_to_write(renew), 1);
+  EXPECT_EQ(tried_to_write(renew), 1);
+  renew();
+  EXPECT_EQ(tried_to_write(renew), 0);
+  EXPECT_EQ(reclaimed_after_a_restart(), v4::NFS4_OK);
+}
+
+// The first edge condition. There is no FREE_STATEID by which it could say that it knows.
+TEST_F(Nfs40Restart, who_had_something_revoked_is_not_recorded_again) {
+  Start40& first = start();
+  first.client_ = first.set_up_client("a client");
+  opened_ = first.open_file(1, "file", "owner");
+  EXPECT_TRUE(first.nfs4_.administration().revoke({1, opened_.stateid.other}));
+  EXPECT_EQ(first.renew(first.client_), v4::NFS4_OK);
+  EXPECT_EQ(first.open_file(1, "new", "a second owner").status, v4::NFS4_OK);
+  EXPECT_EQ(reclaimed_after_a_restart(), v4::NFS4ERR_RECLAIM_BAD);
 }
 
 }  // namespace

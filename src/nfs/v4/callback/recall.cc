@@ -1,5 +1,7 @@
 #include "nfs/v4/callback/recall.h"
 
+#include <memory>
+#include <new>
 #include <utility>
 
 #include "base/reason.h"
@@ -50,14 +52,30 @@ bool DelegationRecall::is_over(TimePoint now) {
   if (!shared_.files.is_delegated(recall_.stateid)) return true;
   if (now < until_) return false;
   revoke(now);
-  return true;
+  return !shared_.files.is_delegated(recall_.stateid);
 }
 
-void DelegationRecall::revoke(TimePoint now) {
-  if (const state::LifePtr life = shared_.clients.life(recall_.clientid))
-    life->no_delegation_before.store(now + kNoneForWhoKeepsThem);
-  shared_.files.revoke_delegation(recall_.stateid);
-  trace(Reason::DelegationRevoked, std::to_string(recall_.clientid));
+// Not yet revoked is what waits for the records or for memory; is_over() tries again. Many of one
+// client are revoked at once: only the first writes.
+void DelegationRecall::revoke(TimePoint now) try {
+  const auto take = [&shared = shared_, recall = recall_] {
+    shared.files.revoke_delegation(recall.stateid);
+    trace(Reason::DelegationRevoked, std::to_string(recall.clientid));
+  };
+  const state::LifePtr life = shared_.clients.life(recall_.clientid);
+  if (life == nullptr) return take();
+  life->no_delegation_before.store(now + kNoneForWhoKeepsThem);
+  recovery::Recovery* const recovery = shared_.options.recovery;
+  if (recovery == nullptr) return take();
+  if (!job_.expired()) return;
+  const auto job = std::make_shared<char>();
+  job_ = job;
+  static_cast<void>(
+      recovery->offload([&shared = shared_, stateid = recall_.stateid, take, life, job] {
+        // It may have been given back meanwhile.
+        if (shared.files.is_delegated(stateid)) shared.revoke(*life, take);
+      }));
+} catch (const std::bad_alloc&) {
 }
 
 void HolderQuestion::ask(Done done) {

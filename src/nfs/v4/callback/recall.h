@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -32,6 +33,7 @@ class DelegationRecall final : public PendingCallback {
   const state::Recall recall_;
   const TimePoint asked_;
   TimePoint until_;
+  std::weak_ptr<char> job_;  // that revokes it, done or dropped when this is expired
 };
 
 // Size and change as the holder of a write delegation knows them. Who asks meanwhile is told the

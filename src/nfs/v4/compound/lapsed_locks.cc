@@ -251,21 +251,18 @@ void LapsedLocks::start(const ClientPtr& client) {
   }
   if (client->batch.empty() || client->life->ending.exchange(true)) return;
   recovery::Recovery* const recovery = shared_.options.recovery;
-  auto work = [recovery, &files = shared_.files, errand = Errand(mailbox_, client)]() mutable {
+  auto work = [&shared = shared_, errand = Errand(mailbox_, client)]() mutable {
     Client& one = errand.client();
     const auto has_locks = [&](const state::FileKey& key) {
-      return files.holds_ranges(key, *one.life);
+      return shared.files.holds_ranges(key, *one.life);
     };
+    const bool recorded = one.life->recorded.load();
     // What the client has lost it must not claim after a restart.
-    if (recovery != nullptr && one.life->recorded.load() &&
-        std::ranges::any_of(one.batch, has_locks)) {
-      using recovery::Change;
-      if (!recovery->write({Change::Kind::Remove, one.life->clientid, {}})) return;
-      one.life->recorded = false;
-      one.unrecorded = true;
-    }
-    for (const state::FileKey& key : one.batch) give_up_locks(files, *one.life, key);
-    errand.done();
+    if (std::ranges::none_of(one.batch, has_locks) || shared.revoke(*one.life, [&] {
+          if (recorded) one.unrecorded = true;
+          for (const state::FileKey& key : one.batch) give_up_locks(shared.files, *one.life, key);
+        }))
+      errand.done();
   };
   if (recovery != nullptr) {
     static_cast<void>(recovery->offload(std::move(work)));
@@ -333,20 +330,24 @@ bool LapsedLocks::came_back(const ClientPtr& client) noexcept try {
   return false;
 }
 
-// One that came back: what it still holds it may claim after a restart.
+// One that came back, and has freed what it lost (version 4.0 cannot say so): what it still holds
+// it may claim after a restart.
 bool LapsedLocks::record_again(const ClientPtr& client) {
   using recovery::Change;
   state::Life& life = *client->life;
   recovery::Recovery* const recovery = shared_.options.recovery;
   if (recovery == nullptr || life.ended() || !client->unrecorded.load() || life.recorded.load())
     return true;
+  if (life.forfeits()) return life.without_sessions;
   auto owner = shared_.owner_of(life.clientid);
   if (!owner) return true;
   if (life.ending.exchange(true)) return false;
   return recovery->offload(
       [recovery, client, owner = *std::move(owner), ending = Ending(client->life)]() mutable {
         state::Life& back = *client->life;
-        back.recorded = recovery->write({Change::Kind::Add, back.clientid, std::move(owner)});
+        back.recorded =
+            recovery->write({Change::Kind::Add, back.clientid, std::move(owner), client->life}) &&
+            !back.forfeits();
         // Whoever ended it meanwhile saw no record to remove.
         if (back.ended()) recovery->remove_later(back.clientid);
       });

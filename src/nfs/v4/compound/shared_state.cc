@@ -244,8 +244,37 @@ void SharedState::end_recorded(state::Life& life, EndedFor why) {
   // Should the rest fail, and the client come back, it is recorded when it asks for something.
   life.recorded = false;
   if (end_now(id, why)) return;
-  if (auto owner = owner_of(id))
-    life.recorded = options.recovery->write({Change::Kind::Add, id, *std::move(owner)});
+  if (auto owner = owner_of(id); owner && !life.forfeits())
+    life.recorded =
+        options.recovery->write({Change::Kind::Add, id, *std::move(owner), clients.life(id)}) &&
+        !life.forfeits();
+}
+
+namespace {
+
+struct Revoking {
+  explicit Revoking(state::Life& of) : life(of) { life.revoking.fetch_add(1); }
+  Revoking(const Revoking&) = delete;
+  ~Revoking() { life.revoking.fetch_sub(1); }
+  state::Life& life;
+};
+
+}  // namespace
+
+// Who has lost something already has no record, and gets none.
+bool SharedState::revoke(state::Life& life, UniqueFunction<void()> take) const {
+  using recovery::Change;
+  const Revoking revoking(life);
+  const auto owner = options.recovery == nullptr ? std::nullopt : owner_of(life.clientid);
+  if (owner && !life.has_lost()) {
+    if (!options.recovery->write({Change::Kind::Forget, life.clientid, *owner})) return false;
+    life.recorded = false;
+    life.lost = true;
+    // Nor in this grace period.
+    if (life.may_reclaim.exchange(false)) options.recovery->completed(*owner);
+  }
+  take();
+  return true;
 }
 
 namespace {
@@ -285,7 +314,7 @@ void SharedState::end_by_admin(state::ClientId client, TimePoint now,
 EndedByAdmin SharedState::end_recorded_by_admin(state::Life& life, TimePoint now) {
   using recovery::Change;
   const auto owner = owner_of(life.clientid);
-  if (!options.recovery->write({Change::Kind::Remove, life.clientid, {}}))
+  if (owner && !options.recovery->write({Change::Kind::Forget, life.clientid, *owner}))
     return EndedByAdmin::Failed;
   if (const state::LifePtr ended = clients.end(life.clientid, false)) free_state(*ended);
   if (life.may_reclaim.load()) completed(owner, now);
@@ -305,12 +334,14 @@ void SharedState::admit(state::Life& life) const {
 }
 
 Task<v4::nfsstat4> SharedState::record(state::Life& life, Loop& loop, const void* asker) {
-  if (options.recovery == nullptr || life.recorded.load()) co_return v4::NFS4_OK;
+  if (options.recovery == nullptr || life.recorded.load() || life.forfeits()) co_return v4::NFS4_OK;
   auto owner = owner_of(life.clientid);
   if (!owner) co_return v4::NFS4ERR_EXPIRED;
-  switch (co_await options.recovery->add(life.clientid, *std::move(owner), loop, asker)) {
+  const state::ClientId client = life.clientid;
+  switch (co_await options.recovery->add(client, *std::move(owner), loop, asker,
+                                         clients.life(client))) {
     case recovery::Written::Yes:
-      life.recorded = true;
+      life.recorded = !life.forfeits();
       // Whoever ended it meanwhile saw no record to remove.
       if (life.ended()) options.recovery->remove_later(life.clientid);
       co_return v4::NFS4_OK;
@@ -320,6 +351,12 @@ Task<v4::nfsstat4> SharedState::record(state::Life& life, Loop& loop, const void
       break;
   }
   co_return v4::NFS4ERR_SERVERFAULT;
+}
+
+void SharedState::not_cut_off(state::Life& life) {
+  if (!life.cut_off.load()) return;
+  life.may_reclaim = false;
+  life.cut_off = false;
 }
 
 void SharedState::completed(const state::Life& life, TimePoint now) {
@@ -354,10 +391,25 @@ void SharedState::remove_idle_records() const try {
   // They stay, as after a crash.
 }
 
+// Their records are gone: what they have not reclaimed is anybody's now, and which that is nobody
+// wrote down.
+void SharedState::cut_off(const recovery::Recovery::Owners& incomplete) const {
+  if (incomplete.empty()) return;
+  for (std::uint32_t shard = 0; shard < state::Clients::kShards; ++shard)
+    for (const state::ClientId id : clients.ids(shard)) {
+      const auto owner = owner_of(id);
+      const state::LifePtr life = clients.life(id);
+      if (life == nullptr || !owner || !incomplete.contains(*owner)) continue;
+      life->cut_off = true;
+      life->recorded = false;
+    }
+}
+
 // Who was recorded before this start must not claim anything after the next one.
 void SharedState::finish_grace(std::uint64_t number, TimePoint now) {
   const auto finish = [this, number, now] {
-    if (!options.recovery->finish_grace(*options.grace, number))
+    const auto cut = [this](const recovery::Recovery::Owners& owners) { cut_off(owners); };
+    if (!options.recovery->finish_grace(*options.grace, number, cut))
       options.grace->put_off(number, now + kGraceAgain);
   };
   if (!options.recovery->offload(finish)) options.grace->put_off(number, now + kGraceAgain);

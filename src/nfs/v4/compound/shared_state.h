@@ -108,6 +108,9 @@ class SharedState {
   bool make_room(state::Limit reached, state::Shortage of, const state::Life& asks);
   // Ends any client, once its record is gone. `done` runs once, on whatever thread.
   void end_by_admin(state::ClientId client, TimePoint now, UniqueFunction<void(EndedByAdmin)> done);
+  // Runs `take`, which revokes something of the client, once the client has no record by which it
+  // could claim that after a restart. False, and logged: that cannot be written. Blocking.
+  bool revoke(state::Life& life, UniqueFunction<void()> take) const;
   // Of a client that ended: what it held is free. Null is nobody.
   void release(const state::LifePtr& ended);
 
@@ -118,6 +121,8 @@ class SharedState {
   std::optional<recovery::ClientOwner> owner_of(state::ClientId client) const;
   // NFS4_OK once the client is in the records, so that it may be given something.
   Task<v4::nfsstat4> record(state::Life& life, Loop& loop, const void* asker);
+  // Of a client that has said, after the grace period, that it has no more to claim.
+  static void not_cut_off(state::Life& life);
   // It claims nothing any more: perhaps it was the last one.
   void completed(const state::Life& life, TimePoint now);
   // DESTROY_CLIENTID; the record goes, too.
@@ -137,6 +142,7 @@ class SharedState {
   bool end_now(state::ClientId client, EndedFor why);
   EndedByAdmin end_recorded_by_admin(state::Life& life, TimePoint now);
   void finish_grace(std::uint64_t number, TimePoint now);
+  void cut_off(const recovery::Recovery::Owners& incomplete) const;
 
   const LocalLockTable::SourceId local_locks_;
   std::atomic<bool> unrecalled_{false};         // recall_removed() has not done all that it should

@@ -18,6 +18,8 @@ Task<v4::nfsstat4> check_claim(Compound& compound, const v4::OPEN4args& args) {
   if (reclaim) compound.shared().admit(*compound.life());
   const state::Status claim = compound.shared().files.may_claim(reclaim, *compound.life());
   if (claim != state::Status::Ok) co_return to_nfsstat4(claim);
+  // Who opens anew has no more to reclaim: of version 4.0 nothing else says so (RFC 7530 9.6.2).
+  if (!reclaim) SharedState::not_cut_off(*compound.life());
   co_return co_await compound.record_client();
 }
 

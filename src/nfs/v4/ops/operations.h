@@ -76,7 +76,7 @@ v4::FREE_STATEID4res free_stateid(Compound& compound, v4::FREE_STATEID4args& arg
 v4::SETCLIENTID4res setclientid(Compound& compound, v4::SETCLIENTID4args& args);
 v4::SETCLIENTID_CONFIRM4res setclientid_confirm(Compound& compound,
                                                 v4::SETCLIENTID_CONFIRM4args& args);
-v4::RENEW4res renew(Compound& compound, v4::RENEW4args& args);
+Task<v4::RENEW4res> renew(Compound& compound, v4::RENEW4args& args);
 v4::RELEASE_LOCKOWNER4res release_lockowner(Compound& compound, v4::RELEASE_LOCKOWNER4args& args);
 Task<v4::OPEN4res> open_in_turn(Compound& compound, v4::OPEN4args& args);
 v4::OPEN_CONFIRM4res open_confirm(Compound& compound, v4::OPEN_CONFIRM4args& args);
@@ -94,6 +94,7 @@ v4::BACKCHANNEL_CTL4res backchannel_ctl(Compound& compound, v4::BACKCHANNEL_CTL4
 v4::DESTROY_SESSION4res destroy_session(Compound& compound, v4::DESTROY_SESSION4args& args);
 Task<v4::DESTROY_CLIENTID4res> destroy_clientid(Compound& compound,
                                                 v4::DESTROY_CLIENTID4args& args);
-v4::RECLAIM_COMPLETE4res reclaim_complete(Compound& compound, v4::RECLAIM_COMPLETE4args& args);
+Task<v4::RECLAIM_COMPLETE4res> reclaim_complete(Compound& compound,
+                                                v4::RECLAIM_COMPLETE4args& args);
 
 }  // namespace stag::nfs::nfs4

@@ -15,15 +15,27 @@ bool may_renew(const Compound& compound, v4::clientid4 clientid) {
          shared.owners.has_opened(clientid, compound.principal_number());
 }
 
+// RFC 7530 has no RECLAIM_COMPLETE: who goes on after the grace period is taken to have reclaimed
+// what it wanted. Nothing is written of who has a record; what fails the next RENEW tries again.
+Task<void> record_again(Compound& compound) {
+  state::Life& life = *compound.life();
+  const SharedState& shared = compound.shared();
+  if (shared.options.grace->active() || life.states.load() == 0) co_return;
+  SharedState::not_cut_off(life);
+  co_await compound.record_client();
+}
+
 }  // namespace
 
-v4::RENEW4res renew(Compound& compound, v4::RENEW4args& args) {
+Task<v4::RENEW4res> renew(Compound& compound, v4::RENEW4args& args) {
   compound.shared().expire(compound.now());
-  if (!may_renew(compound, args.clientid)) return {v4::NFS4ERR_ACCESS};
+  if (!may_renew(compound, args.clientid)) co_return v4::RENEW4res{v4::NFS4ERR_ACCESS};
   const v4::nfsstat4 status = compound.identify(args.clientid);
-  if (status != v4::NFS4_OK || compound.life()->delegations.load(std::memory_order_relaxed) == 0)
-    return {status};
-  return {check_callback_path(compound)};
+  if (status != v4::NFS4_OK) co_return v4::RENEW4res{status};
+  co_await record_again(compound);
+  if (compound.life()->delegations.load(std::memory_order_relaxed) == 0)
+    co_return v4::RENEW4res{status};
+  co_return v4::RENEW4res{check_callback_path(compound)};
 }
 
 }  // namespace stag::nfs::nfs4

@@ -23,15 +23,23 @@ Task<v4::DESTROY_CLIENTID4res> destroy_clientid(Compound& compound,
   co_return v4::DESTROY_CLIENTID4res{to_nfsstat4(status)};
 }
 
-// Nothing is recorded here: who has reclaimed something was recorded before, and all others have
-// nothing yet that a restart would take from them (8.4.2.1).
-v4::RECLAIM_COMPLETE4res reclaim_complete(Compound& compound, v4::RECLAIM_COMPLETE4args& args) {
+// Who has reclaimed something was recorded before, and all others have nothing yet that a restart
+// would take from them (8.4.2.1). Recorded again is who was not done when the grace period ended;
+// should that fail, its next open tries again.
+Task<v4::RECLAIM_COMPLETE4res> reclaim_complete(Compound& compound,
+                                                v4::RECLAIM_COMPLETE4args& args) {
   // 18.51.3: of one file system only when that one was migrated here, which none is.
-  if (args.rca_one_fs) return {compound.has_current() ? v4::NFS4_OK : v4::NFS4ERR_NOFILEHANDLE};
+  if (args.rca_one_fs)
+    co_return v4::RECLAIM_COMPLETE4res{compound.has_current() ? v4::NFS4_OK
+                                                              : v4::NFS4ERR_NOFILEHANDLE};
   compound.shared().admit(*compound.life());
   const state::Status status = compound.shared().clients.reclaim_complete(*compound.life());
   if (status == state::Status::Ok) compound.shared().completed(*compound.life(), compound.now());
-  return {to_nfsstat4(status)};
+  if (compound.life()->cut_off.load()) {
+    SharedState::not_cut_off(*compound.life());
+    if (compound.life()->states.load() != 0) co_await compound.record_client();
+  }
+  co_return v4::RECLAIM_COMPLETE4res{to_nfsstat4(status)};
 }
 
 }  // namespace stag::nfs::nfs4

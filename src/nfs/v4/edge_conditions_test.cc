@@ -1,0 +1,154 @@
+// What was lost before a restart of the server is not reclaimed after it (RFC 8881 8.4.3).
+#include "testing/held_executor.h"
+#include "testing/nfs/nfs4_restart_fixture.h"
+
+namespace stag::nfs::nfs4 {
+namespace {
+
+using namespace stag::testing;
+
+class Nfs4EdgeConditions : public Nfs4RestartServed {};
+
+// RFC 8881 8.4.3, the first edge condition: somebody else may have had the file since.
+TEST_F(Nfs4EdgeConditions, who_had_something_revoked_by_an_administrator_reclaims_nothing) {
+  Nfs4Start& first = start();
+  first.set_up_session();
+  opened_ = first.create("file");
+  EXPECT_TRUE(first.revoke(opened_));
+  EXPECT_EQ(first.create("new").status, v4::NFS4_OK) << "which is not recorded";
+  EXPECT_EQ(reclaimed_after_a_restart(), v4::NFS4ERR_RECLAIM_BAD);
+}
+
+TEST_F(Nfs4EdgeConditions, who_has_freed_what_was_revoked_is_recorded_with_its_next_open) {
+  Nfs4Start& first = start();
+  first.set_up_session();
+  const Nfs4Start::Opened lost = first.create("lost");
+  EXPECT_TRUE(first.revoke(lost));
+  EXPECT_EQ(first.free_stateid(lost), v4::NFS4_OK);
+  opened_ = first.create("file");
+  EXPECT_EQ(reclaimed_after_a_restart(), v4::NFS4_OK);
+}
+
+// As an administrator does, whose loop serves others meanwhile.
+TEST_F(Nfs4EdgeConditions, who_revokes_is_told_when_it_is_done_or_cannot_be) {
+  const auto worker = std::make_shared<HeldExecutor>(true);
+  worker_ = worker;
+  Nfs4Start& first = start();
+  first.set_up_session();
+  opened_ = first.create("file");
+  const auto revoked = [&] {
+    nfs4::Administration admin = first.nfs4_.administration();
+    return first.loop_.run(
+        admin.revoke({opened_.stateid.seqid, opened_.stateid.other}, first.loop_));
+  };
+  worker->full = true;
+  EXPECT_EQ(revoked(), false);
+  worker->full = false;
+  break_records("DELETE");
+  EXPECT_EQ(revoked(), false);
+  repair_records();
+  EXPECT_EQ(revoked(), true);
+  EXPECT_EQ(reclaimed_after_a_restart(), v4::NFS4ERR_RECLAIM_BAD);
+}
+
+TEST_F(Nfs4EdgeConditions, nothing_is_revoked_while_that_cannot_be_written) {
+  Nfs4Start& first = start();
+  first.set_up_session();
+  opened_ = first.create("file");
+  break_records("DELETE");
+  EXPECT_FALSE(first.revoke(opened_));
+  EXPECT_EQ(first.close(opened_), v4::NFS4_OK);
+  repair_records();
+  opened_ = first.create("file");
+  EXPECT_TRUE(first.revoke(opened_));
+}
+
+TEST_F(Nfs4EdgeConditions, who_had_something_revoked_in_grace_reclaims_nothing_more) {
+  Nfs4Start& second = restart_with_a_lock();
+  second.set_up_session("a client", false);
+  const Nfs4Start::Opened reclaimed = second.reclaim(opened_.handle);
+  EXPECT_TRUE(second.revoke(reclaimed));
+  EXPECT_EQ(second.reclaim(opened_.handle).status, v4::NFS4ERR_RECLAIM_BAD);
+  Nfs4Start& third = start();
+  third.set_up_session("a client", false);
+  EXPECT_NE(third.reclaim(opened_.handle).status, v4::NFS4_OK);
+}
+
+TEST_F(Nfs4EdgeConditions, who_kept_a_delegation_until_it_was_revoked_reclaims_nothing) {
+  Nfs4Start& first = start();
+  Nfs4Start::Who holder = keep_a_delegation(first);
+  pass_a_lease(first, holder);
+  EXPECT_EQ(open_again(first), v4::NFS4_OK);
+  first.act_as(holder);
+  EXPECT_EQ(first.status_flags() & v4::SEQ4_STATUS_RECALLABLE_STATE_REVOKED,
+            v4::SEQ4_STATUS_RECALLABLE_STATE_REVOKED);
+  EXPECT_EQ(reclaimed_after_a_restart(), v4::NFS4ERR_RECLAIM_BAD);
+}
+
+TEST_F(Nfs4EdgeConditions, a_delegation_is_not_revoked_while_that_cannot_be_written) {
+  Nfs4Start& first = start();
+  Nfs4Start::Who holder = keep_a_delegation(first);
+  break_records("DELETE");
+  pass_a_lease(first, holder);
+  EXPECT_EQ(open_again(first), v4::NFS4ERR_DELAY);
+  repair_records();
+  first.loop_.pass(std::chrono::seconds(2));
+  EXPECT_EQ(open_again(first), v4::NFS4_OK);
+}
+
+// As many times as the worker takes, and gives back, the work.
+TEST_F(Nfs4EdgeConditions, delegations_of_a_client_are_revoked_together_when_the_worker_has_time) {
+  const auto worker = std::make_shared<HeldExecutor>(true);
+  worker_ = worker;
+  Nfs4Start& first = start();
+  first.set_up_called_back();
+  EXPECT_EQ(first.reclaim_complete(), v4::NFS4_OK);
+  EXPECT_EQ(first.create("file").status, v4::NFS4_OK);
+  EXPECT_EQ(first.create("second").status, v4::NFS4_OK);
+  Nfs4Start::Who holder = first.myself();
+  first.set_up_session("another");
+  EXPECT_EQ(first.create("of another").status, v4::NFS4_OK);
+  EXPECT_EQ(open_again(first), v4::NFS4ERR_DELAY);
+  EXPECT_EQ(open_again(first, "second"), v4::NFS4ERR_DELAY);
+  worker->at_once = false;
+  pass_a_lease(first, holder);
+  EXPECT_EQ(open_again(first), v4::NFS4ERR_DELAY);
+  EXPECT_EQ(worker->held.size(), 2u) << "one for each";
+  worker->give_all_back();
+  first.loop_.pass(std::chrono::seconds(2));
+  EXPECT_EQ(worker->held.size(), 2u);
+  worker->run_all();
+  worker->at_once = true;
+  EXPECT_EQ(open_again(first), v4::NFS4_OK);
+  EXPECT_EQ(open_again(first, "second"), v4::NFS4_OK);
+}
+
+// RFC 8881 8.4.3, the second edge condition.
+TEST_F(Nfs4EdgeConditions,
+       who_was_not_done_when_a_grace_period_ended_reclaims_nothing_in_the_next) {
+  Nfs4Start& second = cut_off_after_a_reclaim();
+  second.set_up_session("another");
+  const Nfs4Start::Opened other = second.open(second.open_args("file", 3, false));
+  EXPECT_EQ(second.lock(other, false), v4::NFS4_OK) << "it was not reclaimed";
+  EXPECT_EQ(reclaimed_after_a_restart(), v4::NFS4ERR_RECLAIM_BAD);
+}
+
+TEST_F(Nfs4EdgeConditions, who_says_after_a_grace_period_that_it_is_done_reclaims_in_the_next) {
+  Nfs4Start& second = cut_off_after_a_reclaim();
+  EXPECT_EQ(second.reclaim_complete(), v4::NFS4_OK);
+  EXPECT_EQ(reclaimed_after_a_restart(), v4::NFS4_OK);
+}
+
+TEST_F(Nfs4EdgeConditions, a_grace_period_for_others_is_none_for_who_was_not_done_in_its_own) {
+  start("other").set_up_session("of another server");
+  EXPECT_EQ(starts_.back()->create("elsewhere").status, v4::NFS4_OK);
+  Nfs4Start& second = cut_off_after_a_reclaim();
+  auto lost = recovery::Database::open_ended(folder_.path() / "other");
+  ASSERT_TRUE(lost.ok());
+  ASSERT_TRUE(second.adopt(**lost).ok());
+  ASSERT_TRUE(second.grace());
+  EXPECT_NE(second.reclaim(opened_.handle).status, v4::NFS4_OK);
+}
+
+}  // namespace
+}  // namespace stag::nfs::nfs4
