@@ -106,6 +106,10 @@ class FileSystem {
   // fewer; ReadPart::eof says whether the file ends there. On RDMA the server writes straight into
   // `to`.
   Task<Outcome<ReadPart>> read(File file, std::uint64_t offset, MutableBytes to);
+  // READs of several parts of one file, one for each of `ranges`, and what came of each in their
+  // order, as read() has it. Up to ProtocolOptions::reads_at_once of them go in one call, together
+  // at most sizes().read bytes, and up to `window` calls are in flight. One that fails fails all.
+  Task<Outcome<std::vector<ReadPart>>> read_several(File file, std::vector<ReadRange> ranges);
   // One WRITE of at most sizes().write bytes of `data`. The server may take fewer, but never none.
   Task<Outcome<WritePart>> write(File file, std::uint64_t offset, Bytes data,
                                  Stability stable = Stability::FileSync);

@@ -26,6 +26,11 @@ struct ProtocolOptions {
   // Version 4.1 and later: the server may go on with a COPY after its answer, and is given a way to
   // tell of the end, as with `delegations` (RFC 7862 section 16.1).
   bool offloads = false;
+  // Version 4: how many READs one COMPOUND of read_several() has. Over RDMA each brings a Write
+  // chunk, and a client that does not know how many its server takes sends one (RFC 8267 section
+  // 6.4.2): more is for servers that are known to take them. Up to kMostReadsAtOnce.
+  static constexpr std::uint32_t kMostReadsAtOnce = 16;
+  std::uint32_t reads_at_once = 1;
   CancelToken cancel{};              // cancels every operation
   Duration timeout = kUsualTimeout;  // of one call; zero: waits for ever
   // How long the client repeats a call that the server answers with Status::Delay (NFS3ERR_JUKEBOX,

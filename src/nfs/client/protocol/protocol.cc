@@ -19,6 +19,13 @@ Task<Outcome<Opened>> Protocol::open(OperationContext context, Handle file, std:
   if (!attributes) co_return Failure{attributes.error()};
   co_return Opened{file, *attributes};
 }
+Task<Outcome<std::vector<ReadPart>>> Protocol::read_several(OperationContext context, File file,
+                                                            std::vector<ReadRange> ranges) {
+  const Outcome<ReadPart> part =
+      co_await read(context, file, ranges.front().offset, ranges.front().to);
+  if (!part) co_return Failure{part.error()};
+  co_return std::vector<ReadPart>{*part};
+}
 Task<Outcome<Made>> Protocol::create_open(OperationContext context, Handle directory,
                                           std::string_view name, SetAttributes attributes,
                                           CreateMode mode, std::uint32_t) {

@@ -96,6 +96,11 @@ class Protocol {
   // As many bytes as `to` holds, or fewer.
   virtual Task<Outcome<ReadPart>> read(OperationContext context, File file, std::uint64_t offset,
                                        MutableBytes to) = 0;
+  // How many of them read_several() takes, at least 1.
+  virtual std::size_t reads_at_once() const { return 1; }
+  // As many READs by one call, in order; one that fails fails all. Here: the first of `ranges`.
+  virtual Task<Outcome<std::vector<ReadPart>>> read_several(OperationContext context, File file,
+                                                            std::vector<ReadRange> ranges);
   // Writes `data` or a part of it, at least one byte unless `data` is empty.
   virtual Task<Outcome<WritePart>> write(OperationContext context, File file, std::uint64_t offset,
                                          Bytes data, Stability stable) = 0;

@@ -203,6 +203,12 @@ struct ReadPart {
   bool eof = false;         // the file ends behind these bytes
 };
 
+// A part of a file to be read; the data comes to `to`.
+struct ReadRange {
+  std::uint64_t offset = 0;  // bytes
+  MutableBytes to{};
+};
+
 struct WritePart {
   std::uint32_t count = 0;  // bytes
   Stability committed = Stability::Unstable;

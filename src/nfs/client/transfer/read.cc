@@ -6,6 +6,8 @@
 #include <exception>
 #include <limits>
 #include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "base/completion.h"
@@ -138,7 +140,85 @@ class BulkReader {
   TaskGroup group_;
 };
 
+// Several parts of a file, as many by one call as the protocol takes.
+class SeveralReader {
+ public:
+  struct Limits {
+    std::size_t reads = 1;     // of a call
+    std::uint64_t bytes = 0;   // of a call; no part is larger
+    std::uint32_t window = 1;  // calls in flight
+  };
+  SeveralReader(Protocol& protocol, const File& file, std::vector<ReadRange> ranges,
+                const Limits& limits)
+      : protocol_(protocol),
+        file_(file),
+        ranges_(std::move(ranges)),
+        limits_(limits),
+        parts_(ranges_.size()) {}
+
+  Task<Outcome<std::vector<ReadPart>>> run() {
+    co_await joined(group_, ask_for_all());
+    if (exception_) std::rethrow_exception(exception_);
+    if (failure_) co_return Failure{*failure_};
+    co_return std::move(parts_);
+  }
+
+ private:
+  Task<Ok> ask_for_all() {
+    std::size_t begin = 0;
+    while (begin < ranges_.size() && !failure_ && !exception_) {
+      const std::size_t end = end_of_call(begin);
+      group_.add(ask(begin, end));
+      begin = end;
+      co_await group_.at_most(limits_.window - 1);
+    }
+    co_return Ok{};
+  }
+
+  std::size_t end_of_call(std::size_t begin) const {
+    std::size_t end = begin;
+    std::uint64_t bytes = 0;
+    do {
+      bytes += ranges_[end++].to.size();
+    } while (end < ranges_.size() && end - begin < limits_.reads &&
+             bytes + ranges_[end].to.size() <= limits_.bytes);
+    return end;
+  }
+
+  Task<void> ask(std::size_t begin, std::size_t end) {
+    try {
+      const std::span<const ReadRange> these(&ranges_[begin], end - begin);
+      const Outcome<std::vector<ReadPart>> came = co_await protocol_.read_several(
+          kReading, file_, std::vector<ReadRange>(these.begin(), these.end()));
+      if (came)
+        std::copy(came->begin(), came->end(), parts_.begin() + static_cast<std::ptrdiff_t>(begin));
+      else
+        failure_ = came.error();
+    } catch (...) {
+      exception_ = std::current_exception();
+    }
+  }
+
+  Protocol& protocol_;
+  const File file_;
+  const std::vector<ReadRange> ranges_;
+  const Limits limits_;
+  std::vector<ReadPart> parts_;
+  std::optional<Error> failure_;
+  std::exception_ptr exception_;
+  TaskGroup group_;
+};
+
 }  // namespace
+
+Task<Outcome<std::vector<ReadPart>>> FileSystem::read_several(File file,
+                                                              std::vector<ReadRange> ranges) {
+  for (ReadRange& each : ranges)
+    each.to = each.to.first(std::min<std::size_t>(each.to.size(), sizes_.read));
+  SeveralReader reader(*protocol_, file, std::move(ranges),
+                       {protocol_->reads_at_once(), sizes_.read, options_.window});
+  co_return co_await reader.run();
+}
 
 Task<Outcome<ReadPart>> FileSystem::read(File file, std::uint64_t offset, MutableBytes to) {
   return protocol_->read(kReading, file, offset,

@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
 
 #include "testing/nfs/client_harness.h"
 
@@ -189,6 +192,54 @@ TEST(ClientReadFile, waits_for_the_other_READs_when_memory_runs_out) {
         runs_out_of_memory(file.world.files.read_file(handle_of("file"), all, 20u << 20))))
         << failing;
     EXPECT_TRUE(file.content.starts_with(all.text));
+  }
+}
+
+// Of a file of 12 000 bytes, from its end to its beginning.
+struct TwelveParts {
+  TwelveParts() {
+    for (std::size_t i = 0; i < back.size(); ++i) {
+      back[i].assign(1000, '?');
+      ranges.push_back({11'000 - 1000 * i, writable(back[i])});
+    }
+  }
+  std::array<std::string, 12> back;
+  std::vector<ReadRange> ranges;
+};
+
+TEST(ClientReadSeveral, keeps_a_window_of_calls_in_flight_and_yields_the_parts_in_order) {
+  FileSystemOptions options;
+  options.window = 4;
+  ScriptedFile file(pattern(11'500), 1u << 20, options);
+  TwelveParts twelve;
+  const TimePoint start = file.world.loop.now();
+  const auto parts = file.world.run(file.world.files.read_several(handle_of("f"), twelve.ranges));
+  ASSERT_TRUE(parts.ok());
+  EXPECT_EQ(file.world.loop.now() - start, std::chrono::milliseconds(12 / 4));
+  ASSERT_EQ(parts->size(), twelve.back.size());
+  for (std::size_t i = 0; i < parts->size(); ++i) {
+    EXPECT_EQ((*parts)[i].count, i == 0 ? 500u : 1000u) << i;
+    EXPECT_EQ((*parts)[i].eof, i == 0) << i;
+    EXPECT_EQ(twelve.back[i].substr(0, (*parts)[i].count),
+              file.content.substr(twelve.ranges[i].offset, (*parts)[i].count));
+  }
+  EXPECT_TRUE(file.world.run(file.world.files.read_several(handle_of("f"), {})).ok());
+}
+
+TEST(ClientReadSeveral, fails_as_a_whole_when_one_fails) {
+  Scripted world;
+  world.on<v3::NFSPROC3_READ>([](const v3::READ3args& args, v3::READ3res& res) {
+    if (args.offset == 4000) res.status = v3::NFS3ERR_IO;
+  });
+  TwelveParts twelve;
+  const auto parts = world.run(world.files.read_several(handle_of("f"), twelve.ranges));
+  ASSERT_FALSE(parts.ok());
+  EXPECT_TRUE(parts.error().is(Status::Io));
+  for (const int failing : {1, 2, 8}) {
+    world.channel.no_memory_for_call = failing;
+    EXPECT_TRUE(
+        world.run(runs_out_of_memory(world.files.read_several(handle_of("f"), twelve.ranges))))
+        << failing;
   }
 }
 

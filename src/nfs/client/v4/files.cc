@@ -1,5 +1,7 @@
 // Attributes, data, listings and facts in version 4.
+#include <algorithm>
 #include <array>
+#include <vector>
 
 #include "nfs/client/v4/attributes.h"
 #include "nfs/client/v4/nfs4.h"
@@ -36,6 +38,14 @@ Error unreadable(OperationContext context) {
 }
 Error contradicts(OperationContext context) {
   return Error::of_protocol(context, "sent results that contradict each other");
+}
+
+// The data of a READ comes to `to`, where it did not lie there already.
+Outcome<ReadPart> taken(OperationContext context, const v4::READ4resok& resok, MutableBytes to) {
+  if (resok.data.size() > to.size())
+    return Failure{Error::of_protocol(context, "sent more data than it was asked for")};
+  rpc::copy_into(resok.data, to);
+  return ReadPart{static_cast<std::uint32_t>(resok.data.size()), resok.eof};
 }
 
 // Of values that are not what was asked for.
@@ -150,6 +160,41 @@ Task<Outcome<std::string>> Nfs4::readlink(OperationContext context, Handle symli
   co_return std::string(text_of(text.bytes()));
 }
 
+std::size_t Nfs4::reads_at_once() const {
+  const std::uint32_t most = std::min(options_.reads_at_once, ProtocolOptions::kMostReadsAtOnce);
+  // Beside SEQUENCE and PUTFH; version 4.0 has no session, and no limit that is known.
+  const std::uint32_t operations = client_->session().limits().ca_maxoperations;
+  return std::max(1u,
+                  operations == 0 ? most : std::min(most, operations - std::min(operations, 2u)));
+}
+
+Task<Outcome<std::vector<ReadPart>>> Nfs4::read_several(OperationContext context, File file,
+                                                        std::vector<ReadRange> ranges) {
+  Request request;
+  request.put_handle(file.handle);
+  const std::size_t first = request.size() + 1;
+  InlineVector<rpc::ResultBuffer, ProtocolOptions::kMostReadsAtOnce> sinks;
+  for (const ReadRange& each : ranges) {
+    request.add(v4::OP_READ, &Op::opread,
+                {v4::stateid4{}, each.offset, static_cast<std::uint32_t>(each.to.size())});
+    sinks.push_back({v4::item::READ4resok_data, each.to});
+  }
+  if (file.open != 0) request.set_by({first, file.open, {}, {}});
+  request.sinks = sinks;
+  Outcome<Reply> reply = co_await run(context, request);
+  if (!reply) co_return Failure{reply.error()};
+  std::vector<ReadPart> parts;
+  parts.reserve(ranges.size());
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    auto* got = reply->get(first + i, &OpResult::opread);
+    if (got == nullptr) co_return Failure{contradicts(context)};
+    const Outcome<ReadPart> part = taken(context, got->resok4(), ranges[i].to);
+    if (!part) co_return Failure{part.error()};
+    parts.push_back(*part);
+  }
+  co_return parts;
+}
+
 Task<Outcome<ReadPart>> Nfs4::read(OperationContext context, File file, std::uint64_t offset,
                                    MutableBytes to) {
   Request request;
@@ -163,11 +208,7 @@ Task<Outcome<ReadPart>> Nfs4::read(OperationContext context, File file, std::uin
   if (!reply) co_return Failure{reply.error()};
   auto* got = reply->get(at, &OpResult::opread);
   if (got == nullptr) co_return Failure{contradicts(context)};
-  const v4::READ4resok& resok = got->resok4();
-  if (resok.data.size() > to.size())
-    co_return Failure{Error::of_protocol(context, "sent more data than it was asked for")};
-  rpc::copy_into(resok.data, to);
-  co_return ReadPart{static_cast<std::uint32_t>(resok.data.size()), resok.eof};
+  co_return taken(context, got->resok4(), to);
 }
 
 Task<Outcome<WritePart>> Nfs4::write(OperationContext context, File file, std::uint64_t offset,

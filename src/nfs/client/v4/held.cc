@@ -39,7 +39,8 @@ bool SessionClient::fill_in_stateid(Request& request) const {
   if (!opens_.intact(by.open)) return false;
   switch (operation.argop) {
     case v4::OP_READ:
-      operation.opread().stateid = *open;
+      for (std::size_t at = by.place; at <= request.size(); ++at)
+        request.operation(at).opread().stateid = *open;
       return true;
     case v4::OP_WRITE:
       operation.opwrite().stateid = *open;

@@ -55,6 +55,9 @@ class Nfs4 final : public Protocol {
   Task<Outcome<std::string>> readlink(OperationContext context, Handle symlink,
                                       std::optional<std::uint64_t> size) override;
 
+  std::size_t reads_at_once() const override;
+  Task<Outcome<std::vector<ReadPart>>> read_several(OperationContext context, File file,
+                                                    std::vector<ReadRange> ranges) override;
   Task<Outcome<ReadPart>> read(OperationContext context, File file, std::uint64_t offset,
                                MutableBytes to) override;
   Task<Outcome<WritePart>> write(OperationContext context, File file, std::uint64_t offset,

@@ -71,7 +71,8 @@ class Request {
     return *open_place_;
   }
   // The operation at `place` is by an open that is held, or by locks of `owner` under it: the
-  // session fills in their stateid; at most one. `lock`: what LOCK or LOCKU makes of them.
+  // session fills in their stateid; at most one, or several READs, of which `place` is the first
+  // and which end the COMPOUND. `lock`: what LOCK or LOCKU makes of them.
   struct ByOpen {
     std::size_t place = 0;
     session::Opens::Id open = 0;
@@ -98,6 +99,8 @@ class Request {
   const Op& operation(std::size_t place) const {
     return std::get<AnyOperation>(operations_[place - 1]).op;
   }
+  // The place of the last one.
+  std::size_t size() const { return operations_.size(); }
   // Calls `use` with the Handle of every PUTFH.
   template <class Use>
   void for_each_handle(Use use) const {

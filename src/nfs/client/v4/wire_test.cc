@@ -1,7 +1,12 @@
 // The client of version 4 as RFC 8267 section 6 has it: what it puts on the wire over RDMA.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <set>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "base/task_group.h"
 #include "fabric/sim/sim_fabric.h"
@@ -26,6 +31,7 @@ struct WireSetup {
   std::uint32_t minor = 1;
   std::uint32_t credits = 64;  // granted by the server
   std::uint32_t slots = 64;
+  std::uint32_t reads_at_once = 1;
 };
 
 class Nfs4OnRdma {
@@ -44,6 +50,7 @@ class Nfs4OnRdma {
     options_.calls.credentials = rpc::Credentials::sys("tests", 0, 0);
     options_.calls.version = 4;
     options_.calls.minor = setup.minor;
+    options_.calls.reads_at_once = setup.reads_at_once;
     protocol_ = must(client::nfs4::Nfs4::connect(*channel_, options_.calls));
     FileSystem all(protocol_, must(protocol_->root({"find the root", {}})).handle, "/", options_);
     files.emplace(protocol_, must(all.walk("data")).handle, "/data", options_);
@@ -175,6 +182,71 @@ TEST(Nfs4ClientOnRdma, sends_chunks_that_every_server_takes) {
     EXPECT_GE(with_read, 3u) << "WRITE and CREATE of a link";
     EXPECT_GE(with_write, 3u) << "READ and READLINK";
   }
+}
+
+// The places, in a file of 100 KiB, that several READs are of; the last one is over its end.
+constexpr std::array<std::uint64_t, 6> kPlaces{65536, 0, 8192, 40960, 12288, 98304};
+constexpr std::size_t kEach = 24u << 10;  // more than goes inline
+
+// What read_several() brings of them, and by how many READs and Write chunks in a call.
+struct SeveralReads {
+  explicit SeveralReads(Nfs4OnRdma& world) {
+    const Node file = world.must(world.files->create(world.files->root(), "f", {.mode = 0644}));
+    for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>('a' + i / 1000 % 26);
+    world.must(world.files->write_from(file.handle, 0, bytes_of(text)));
+    const File opened = world.must(world.files->open(file.handle, access::kRead)).file;
+    const std::size_t before = world.record.log().size();
+    std::vector<ReadRange> ranges;
+    for (std::size_t i = 0; i < kPlaces.size(); ++i)
+      ranges.push_back({kPlaces[i], std::as_writable_bytes(std::span(back[i]))});
+    parts = world.must(world.files->read_several(opened, ranges));
+    for (const rpcrdma::Header& header : world.calls(before))
+      chunks.push_back(header.write_list.size());
+    for (const v4::COMPOUND4args& compound : world.compounds(before))
+      reads.push_back(static_cast<std::size_t>(std::ranges::count_if(
+          compound.argarray, [](const auto& each) { return each.argop == v4::OP_READ; })));
+    world.must(world.files->close(opened));
+  }
+
+  std::string text = std::string(100u << 10, ' ');
+  std::array<std::string, kPlaces.size()> back = [] {
+    std::array<std::string, kPlaces.size()> all;
+    all.fill(std::string(kEach, '?'));
+    return all;
+  }();
+  std::vector<ReadPart> parts;
+  std::vector<std::size_t> chunks;
+  std::vector<std::size_t> reads;
+};
+
+void expect_what_was_written(const SeveralReads& several) {
+  ASSERT_EQ(several.parts.size(), kPlaces.size());
+  for (std::size_t i = 0; i < kPlaces.size(); ++i) {
+    const std::size_t expected = std::min<std::size_t>(kEach, several.text.size() - kPlaces[i]);
+    EXPECT_EQ(several.parts[i].count, expected) << i;
+    EXPECT_EQ(several.parts[i].eof, kPlaces[i] + kEach >= several.text.size()) << i;
+    EXPECT_TRUE(several.back[i].compare(0, expected, several.text, kPlaces[i], expected) == 0) << i;
+  }
+}
+
+TEST(Nfs4ClientOnRdma, has_a_Write_chunk_for_each_READ_where_the_server_is_known_to_take_them) {
+  PROVES("R8267-6.4.2-b");
+  for (const std::uint32_t minor : {0u, 1u, 2u}) {
+    Nfs4OnRdma world({.minor = minor, .reads_at_once = 4});
+    const SeveralReads several(world);
+    expect_what_was_written(several);
+    EXPECT_EQ(several.reads, (std::vector<std::size_t>{4, 2}));
+    EXPECT_EQ(several.chunks, (std::vector<std::size_t>{4, 2}));
+  }
+}
+
+TEST(Nfs4ClientOnRdma, has_one_READ_in_a_call_where_nothing_is_known_of_the_server) {
+  PROVES("R8267-6.4.2-b");
+  Nfs4OnRdma world;
+  const SeveralReads several(world);
+  expect_what_was_written(several);
+  EXPECT_EQ(several.reads, std::vector<std::size_t>(kPlaces.size(), 1));
+  EXPECT_EQ(several.chunks, std::vector<std::size_t>(kPlaces.size(), 1));
 }
 
 TEST(Nfs4ClientOnRdma, offers_no_Write_chunk_for_READ_PLUS) {
