@@ -14,7 +14,7 @@ import unittest
 
 import harness
 from harness import Proxy, Server, stag
-from nfs4_client import OK, PUTROOTFH, Client, words
+from nfs4_client import NLM_GRANTED, OK, PUTROOTFH, Client, nlm_lock, nlm_unlock, words
 
 GRACE = 10013
 GETATTR, FATTR4_CHANGE = 9, 3
@@ -217,6 +217,40 @@ class TakingOver(Case):
             copied = stag("cp", source, following.tcp("/data/f") + f"&version={version}")
             self.assertEqual((copied.stderr, copied.returncode), ("", 0))
         self.assertNotIn("GracePeriod", following.log())
+
+    def handle_of(self, server, owner, name, expected=OK):
+        """The handle of a file that the client has made, and closed again; None where something else is expected."""
+        with contextlib.closing(Client(server.tcp_port, owner).connect()) as client:
+            self.assertEqual(client.reclaim_complete(), OK)
+            status, stateid, handle = client.create_file(name)
+            self.assertEqual(status, expected)
+            if status == OK:
+                self.assertEqual(client.close_file(handle, stateid), OK)
+            return handle
+
+    def test_waits_for_no_host_that_has_given_its_locks_back_by_NLM(self):
+        """A server that is killed cannot know of those that it has just had: everybody waits."""
+        self.exports = (f"/data={self.served},no_root_squash",)
+        for ending, unlocks in (("hand-over", True), ("end", True), ("kill", True), ("hand-over", False)):
+            server = self.start("--grace", "3600")
+            handle = self.handle_of(server, b"anna", b"file")
+            with contextlib.closing(Client(server.tcp_port, b"host")) as host:
+                self.assertEqual(nlm_lock(host, b"host", handle, 5, 10), NLM_GRANTED)
+                if unlocks:
+                    self.assertEqual(nlm_unlock(host, b"host", handle, 5, 10), NLM_GRANTED)
+            if ending == "end":
+                self.assertEqual(server.end(), 0)
+            if ending == "kill":
+                server.process.kill()
+                self.ended(server)
+            following = self.successor(server, "--grace", "3600") if ending == "hand-over" else self.start("--grace", "3600")
+            if ending == "hand-over":
+                self.assertEqual(self.ended(server)[0], 0)
+            is_awaited = ending == "kill" or not unlocks
+            self.assertEqual("GracePeriodBegun" in following.log(), is_awaited, (ending, unlocks))
+            self.handle_of(following, b"bert", b"other", GRACE if is_awaited else OK)
+            self.assertEqual(following.end(), 0)
+            shutil.rmtree(self.state)
 
     def test_waits_for_a_client_of_version_4_1_that_has_vanished_until_the_grace_period_is_over(self):
         """Only where all come back it is shorter."""

@@ -15,9 +15,8 @@ import urllib.request
 
 import callbacks_test
 import harness
-from clients_test import NLM_GRANTED, nlm_lock
 from harness import PATIENCE, STAG, stag
-from nfs4_client import LOOKUP, OK, PUTROOTFH, Case, opaque, words
+from nfs4_client import LOOKUP, NLM_GRANTED, OK, PUTROOTFH, Case, nlm_lock, opaque, words
 
 GETATTR = 9
 NOENT = 2

@@ -318,8 +318,7 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
   while (!reloaded) loop.run();
   listeners.close();
   nfs4.stop_callbacks();
-  (*services)->recovery().drain();
-  nfs4.remove_idle_records();
+  (*services)->remove_idle_records();
   return listening ? Exit::Done : Exit::Failed;
 }
 

@@ -1,6 +1,7 @@
 #include "cli/serve/services.h"
 
 #include "nfs/export/server_context.h"
+#include "nfs/lock/lock_service.h"
 
 namespace stag::cli {
 
@@ -47,6 +48,12 @@ std::string Services::add_programs(ServeOptions& options) {
   if (options.nfs4) nfs4_->add_program(server_, &observing_->observation());
   locking_->add_programs(server_);
   return {};
+}
+
+void Services::remove_idle_records() {
+  recovery_->drain();
+  nfs4_->remove_idle_records();
+  locking_->service().remove_idle_records();
 }
 
 void Services::end_waits() {

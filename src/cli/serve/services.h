@@ -37,6 +37,8 @@ class Services {
   void forget_groups() {
     if (users_.groups != nullptr) users_.groups->forget();
   }
+  // After the last Call has ended: the next start waits for nobody who holds nothing. Blocking.
+  void remove_idle_records();
 
  private:
   Services(const nfs::ServerState& state, StoreWatch& stores, const std::string& state_directory)
