@@ -297,9 +297,9 @@ class TakingOver(Case):
         self.eventually(lambda: self.opened(path), "the configuration is read")
         return server
 
-    def waiting(self, server):
+    def waiting(self, server, *settings):
         """A successor that is to wait for its predecessor's end."""
-        waiting = subprocess.Popen([harness.STAG, "serve", "--state", self.state, "--take-over", "--export", self.exports[0], "--rdma-port",
+        waiting = subprocess.Popen([harness.STAG, "serve", "--state", self.state, "--take-over", *(settings or ("--export", self.exports[0])), "--rdma-port",
                                     str(server.rdma_port), "--tcp-port", str(server.tcp_port)], stdout=subprocess.PIPE, text=True)
         self.addCleanup(waiting.stdout.close)
         self.addCleanup(waiting.kill)
@@ -321,6 +321,23 @@ class TakingOver(Case):
         server.process.kill()
         self.assertEqual(server.process.wait(harness.PATIENCE), -signal.SIGKILL)
         self.serves_alone(successor)
+
+    def test_reloads_when_it_serves_where_that_was_asked_for_before(self):
+        server = self.stuck()
+        path = os.path.join(self.work, "next.toml")
+        with open(path, "w") as file:
+            file.write(f'export = "{self.exports[0]}"\n')
+        successor = self.waiting(server, "--config", path)
+        self.eventually(lambda: not os.path.exists(os.path.join(self.state, "control")), "the predecessor ends")
+        with open(path, "w") as file:
+            file.write(f'export = ["{self.exports[0]}", "/more=memory"]\n')
+        successor.send_signal(signal.SIGHUP)
+        server.process.kill()
+        while not (line := successor.stdout.readline()).startswith("exports: "):
+            self.assertTrue(line, "it has ended")
+        self.assertEqual(stag("ls", server.url("/more")).returncode, 0)
+        successor.terminate()
+        self.assertEqual(successor.wait(harness.PATIENCE), 0)
 
     def test_of_a_server_that_its_time_limit_ends_waits_for_that(self):
         server = self.stuck("--drain", "0", "--store-patience", "1")
