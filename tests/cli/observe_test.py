@@ -276,7 +276,7 @@ class Metrics(Observed):
             file.write(bytes(1 << 20))
         self.assertEqual(stag("cp", os.path.join(self.folder, "local"), server.url("/data/file")).returncode, 0)
         self.assertGreaterEqual(self.value("stag_rdma_registrations_total", fabric="iwarp"), 1)
-        self.assertEqual(self.value("stag_rdma_registrations", fabric="iwarp"), 0)
+        self.assertEqual(self.value("stag_rdma_registered_ranges", fabric="iwarp"), 0)
         self.assertEqual(self.value("stag_rdma_registrations_total", fabric="verbs"), 0)
 
     def obeys_the_rules_of_prometheus(self, text):

@@ -162,7 +162,7 @@ void add_registrations(MetricFamilies& to) {
   const std::pair<const char*, fabric::RegistrationCount::Counts> all[] = {
       {"iwarp", fabric::RegistrationCount::of_iwarp().counts()},
       {"verbs", fabric::RegistrationCount::of_verbs().counts()}};
-  to.begin("stag_rdma_registrations",
+  to.begin("stag_rdma_registered_ranges",
            "Ranges of memory that are registered: memory regions of RDMA devices, STags of "
            "software iWARP.",
            MetricType::Gauge);
