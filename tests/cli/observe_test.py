@@ -229,6 +229,24 @@ class Metrics(Observed):
         anna.call(100003, 3, 0, b"")
         self.assertEqual(self.value("stag_slow_calls_total"), 1)
 
+    def test_count_a_new_export_where_as_many_as_there_is_room_for_have_gone(self):
+        path = os.path.join(self.folder, "stag.toml")
+
+        def export(paths):
+            with open(path, "w") as file:
+                file.write(f"export = {json.dumps([each + '=memory' for each in paths])}\n")
+
+        export([f"/{number}" for number in range(64)])
+        self.server = harness.Server((), self.state, ("--config", path, "--metrics", "127.0.0.1:0", "--slow-call", "0.000000001"))
+        self.addCleanup(self.kill, self.server)
+        export(["/new"])
+        self.server.process.send_signal(signal.SIGHUP)
+        while stag("ls", self.server.tcp("/new") + "&version=3").returncode != 0:
+            pass
+        self.assertGreater(self.value("stag_export_call_duration_seconds_count", export="/new"), 0)
+        slow = json.loads(self.asked("status", "--json"))["slow"]
+        self.assertIn("/new", [call.get("export") for call in slow if call["call"].startswith("nfs 3 ")])
+
     def test_are_those_that_the_page_lists(self):
         self.start()
         with open(PAGE) as file:

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <ctime>
 
-#include "gss/credential.h"
 #include "nfs/export/exports.h"
 #include "nfs/proto/nfs4.h"
 #include "rpc/program.h"
@@ -26,13 +25,6 @@ std::string call_text(std::size_t slot) {
 
 std::int64_t microseconds(Duration time) {
   return std::chrono::duration_cast<std::chrono::microseconds>(time).count();
-}
-
-// Whether the arguments, as they came, are not what the procedure got (RFC 2203 5.3.2).
-bool has_protected_arguments(const oncrpc::CallHeader& header) {
-  if (header.credential.flavor != oncrpc::AuthFlavor::RPCSEC_GSS) return false;
-  const auto credential = gss::decode_credential(header.credential.body);
-  return !credential || credential->service != gss::Service::none;
 }
 
 // The path that MNT and UMNT have as their argument; empty where that cannot be read any more.
@@ -129,7 +121,7 @@ void Events::on_call_begun(const rpc::BegunCall& call) const {
 }
 
 void Events::on_call_ended(const rpc::EndedCall& call, const Statistics::Ended& ended,
-                           const Statistics& statistics) {
+                           const ExportPaths& path_of) {
   if (!call.header) return;
   if (call.header->program == kMount && ended.slot != 0 && ended.status == kDone) log_mounts(call);
   const bool slow = is_slow(ended.took);
@@ -143,7 +135,7 @@ void Events::on_call_ended(const rpc::EndedCall& call, const Statistics::Ended& 
   if (slow)
     remember(origin, {.xid = call.header->xid,
                       .what = call_text(ended.slot),
-                      .export_path = statistics.path_of(ended.export_slot),
+                      .export_path = path_of && ended.export_id ? path_of(*ended.export_id) : "",
                       .status = status,
                       .took = ended.took});
 }

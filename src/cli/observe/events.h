@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -19,6 +20,9 @@ struct EventOptions {
   Duration slow = std::chrono::seconds(1);  // zero: no call is slow
   std::vector<IpNetwork> traced{};          // clients whose calls are followed
 };
+
+// The path of an export, that of one that is gone among them; empty: it is not known. Any thread.
+using ExportPaths = std::function<std::string(std::uint32_t export_id)>;
 
 struct SlowCall {
   std::int64_t ended = 0;  // seconds since 1970
@@ -53,7 +57,7 @@ class Events {
     return traces() || is_slow(took) || changes_sessions(operation.number);
   }
   void on_call_ended(const rpc::EndedCall& call, const Statistics::Ended& ended,
-                     const Statistics& statistics);
+                     const ExportPaths& path_of);
   void on_reply_sent(const rpc::Origin& origin, const rpc::SentReply& reply) const;
   // `took` is zero where it is not known.
   void on_operation(const nfs::nfs4::EndedOperation& operation, Duration took);
