@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <ctime>
+#include <map>
+#include <string_view>
 
 #include "nfs/export/exports.h"
 #include "nfs/proto/nfs4.h"
@@ -174,6 +176,7 @@ void Events::on_operation(const nfs::nfs4::EndedOperation& operation, Duration t
 void Events::remember(const rpc::Origin& origin, SlowCall call) {
   call.ended = std::time(nullptr);
   call.client = to_string(origin.peer);
+  call.address = origin.peer.host;
   call.netid = origin.netid;
   slow_count_.fetch_add(1, std::memory_order_relaxed);
   log_event(Event::CallSlow, peer_text(origin),
@@ -182,7 +185,14 @@ void Events::remember(const rpc::Origin& origin, SlowCall call) {
                         std::chrono::duration<double>(call.took).count()));
   const std::lock_guard lock(mutex_);
   slow_calls_.push_front(std::move(call));
-  if (slow_calls_.size() > kRemembered) slow_calls_.pop_back();
+  if (slow_calls_.size() <= kRemembered) return;
+  std::map<std::string_view, std::size_t> counts;
+  for (const SlowCall& each : slow_calls_) ++counts[each.address];
+  // The last of those that have most, in a list whose latest is the first.
+  auto goes = slow_calls_.begin();
+  for (auto at = goes; at != slow_calls_.end(); ++at)
+    if (counts[at->address] >= counts[goes->address]) goes = at;
+  slow_calls_.erase(goes);
 }
 
 std::vector<SlowCall> Events::slow_calls() const {

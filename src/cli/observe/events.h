@@ -27,6 +27,7 @@ using ExportPaths = std::function<std::string(std::uint32_t export_id)>;
 struct SlowCall {
   std::int64_t ended = 0;  // seconds since 1970
   std::string client{};    // address and port
+  std::string address{};
   std::string netid{};
   std::uint32_t xid = 0;
   std::string what{};         // "nfs 3 READ", "nfs 4 OPEN"
@@ -38,7 +39,7 @@ struct SlowCall {
 // Thread: any.
 class Events {
  public:
-  static constexpr std::size_t kRemembered = 64;
+  static constexpr std::size_t kRemembered = 64;  // of an address that has most the oldest goes
 
   explicit Events(EventOptions options) { change(std::move(options)); }
 

@@ -25,9 +25,10 @@ std::string path_of_number(std::uint32_t export_id) {
 }
 
 // A READ of a file of this export that took so long.
-void read_slowly(Observation& observation, std::uint32_t export_id, Duration took) {
+void read_slowly(Observation& observation, std::uint32_t export_id, Duration took,
+                 const std::string& client = "192.0.2.7") {
   auto origin = std::make_shared<rpc::Origin>();
-  origin->peer = {"192.0.2.7", 700};
+  origin->peer = {client, 700};
   oncrpc::CallHeader header;
   header.xid = export_id;
   header.program = 100003;
@@ -58,6 +59,20 @@ TEST(Observation, names_the_export_of_a_slow_call_whatever_is_counted_by_itself)
   const auto slow = observation.events().slow_calls();
   ASSERT_EQ(slow.size(), 1u);
   EXPECT_EQ(slow[0].export_path, path_of_number(kExports));
+}
+
+TEST(Observation, keeps_slow_calls_of_all_clients_however_many_one_has) {
+  Observation observation({.slow = 1s}, end_of_calls, path_of_number);
+  for (std::uint32_t i = 1; i <= 5; ++i)
+    read_slowly(observation, i, 2s, fmt::format("198.51.100.{}", i));
+  for (std::uint32_t i = 100; i < 300; ++i) read_slowly(observation, i, 2s);
+  const auto slow = observation.events().slow_calls();
+  ASSERT_EQ(slow.size(), Events::kRemembered);
+  for (std::size_t i = 0; i < Events::kRemembered; ++i) {
+    const bool is_noisy = i < Events::kRemembered - 5;
+    EXPECT_EQ(slow[i].xid, is_noisy ? 299 - i : Events::kRemembered - i) << "its oldest go";
+    EXPECT_EQ(slow[i].address == "192.0.2.7", is_noisy);
+  }
 }
 
 }  // namespace
