@@ -1,5 +1,7 @@
 #include "cli/observe/statistics.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -305,6 +307,19 @@ std::vector<ConnectionRow> Statistics::connections() const {
     }
   }
   return rows;
+}
+
+std::string Statistics::name_of(const void* origin) const {
+  const std::lock_guard lock(mutex_);
+  for (const std::unique_ptr<Stripe>& each : stripes_) {
+    const std::lock_guard listed(each->mutex);
+    const auto found = each->connected.find(static_cast<const rpc::Origin*>(origin));
+    if (found == each->connected.end()) continue;
+    const Connected& connected = found->second;
+    return fmt::format("{} {}", name_of_transport(connected.transport),
+                       to_string(Address{connected.address, connected.port}));
+  }
+  return {};
 }
 
 // The longest gone goes: it is the least likely to come back.

@@ -97,6 +97,9 @@ class Statistics {
   // Any thread.
   StatisticsSums sums() const;
   std::vector<ConnectionRow> connections() const;
+  // "rdma 192.0.2.7:1023" of a connection, by its Origin, which may be gone; empty: it is not
+  // there.
+  std::string name_of(const void* origin) const;
   // Counts these exports by themselves from now on, as far as there are slots; all that there are.
   // A path keeps its slot, and the id of its export changes when another folder is served there.
   // That of an export that is gone is given to a new one where there is no other, and counts from 0

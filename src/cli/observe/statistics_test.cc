@@ -260,6 +260,16 @@ TEST_F(StatisticsTest, list_connections_while_they_are_there) {
   EXPECT_EQ(std::pair(sums.connected[tcp], sums.disconnected[tcp]), std::pair(1ul, 1ul));
 }
 
+TEST_F(StatisticsTest, name_a_connection_while_it_is_there) {
+  const rpc::Origin* const origin = client_.origin.get();
+  EXPECT_EQ(statistics_.name_of(origin), "");
+  statistics_.on_connected(*origin);
+  EXPECT_EQ(statistics_.name_of(origin), "tcp 192.0.2.7:700");
+  EXPECT_EQ(statistics_.name_of(nullptr), "");
+  statistics_.on_disconnected(*origin);
+  EXPECT_EQ(statistics_.name_of(origin), "");
+}
+
 TEST_F(StatisticsTest, tell_a_connection_from_the_one_that_had_its_port_before) {
   statistics_.on_connected(*client_.origin);
   const std::uint64_t first = statistics_.connections().at(0).number;
