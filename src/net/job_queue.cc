@@ -113,6 +113,11 @@ std::vector<JobQueue::Job> JobQueue::give_back(TimePoint now) {
   return given_back;
 }
 
+std::size_t JobQueue::waiting_of(const void* client) const {
+  const auto found = lines_.find(client);
+  return found == lines_.end() ? 0 : found->second.waiting.size();
+}
+
 Duration JobQueue::oldest(TimePoint now) const {
   if (begun_.empty()) return Duration::zero();
   return now - *std::min_element(begun_.begin(), begun_.end());

@@ -60,6 +60,7 @@ class JobQueue {
   void limit_threads(std::size_t threads) { limits_.threads = threads; }
 
   std::size_t waiting() const { return waiting_; }
+  std::size_t waiting_of(const void* client) const;
   // Of those that wait.
   std::uint64_t waiting_bytes() const { return waiting_bytes_; }
   std::size_t under_way() const { return begun_.size(); }

@@ -352,6 +352,32 @@ TEST(SignalWatch, hands_a_signal_to_the_loop_and_gives_it_back) {
   EXPECT_EQ(action.sa_handler, SIG_DFL);
 }
 
+bool is_blocked(int number) {
+  sigset_t mask;
+  pthread_sigmask(SIG_BLOCK, nullptr, &mask);
+  return sigismember(&mask, number) == 1;
+}
+
+TEST(SignalWatch, takes_what_was_held_before_it_and_holds_it_afterwards) {
+  sigset_t before;
+  pthread_sigmask(SIG_BLOCK, nullptr, &before);
+  hold_signal(SIGHUP);
+  kill(getpid(), SIGHUP);
+  EpollLoop loop;
+  int seen = 0;
+  {
+    SignalWatch watch(loop, {SIGHUP}, [&](int number) {
+      seen = number;
+      loop.stop();
+    });
+    EXPECT_FALSE(is_blocked(SIGHUP));
+    loop.run();
+  }
+  EXPECT_EQ(seen, SIGHUP);
+  EXPECT_TRUE(is_blocked(SIGHUP));
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
 TEST(TimerHeap, takes_timers_in_time_order_whatever_was_added_and_cancelled) {
   TimerHeap heap;
   std::vector<std::pair<int, std::uint64_t>> timers;

@@ -40,6 +40,13 @@ void on_signal_arrival(int number) {
 
 }  // namespace
 
+void hold_signal(int number) {
+  sigset_t one;
+  sigemptyset(&one);
+  sigaddset(&one, number);
+  pthread_sigmask(SIG_BLOCK, &one, nullptr);
+}
+
 struct SignalWatch::State {
   State(EpollLoop& loop, UniqueFunction<void(int)> callback) : on_signal(std::move(callback)) {
     auto reading =
@@ -59,7 +66,15 @@ struct SignalWatch::State {
                0);  // Only a number that is no signal can fail.
     replaced.emplace_back(number, before);
   }
+  // Those that wait arrive at once.
+  void open() {
+    sigset_t all;
+    sigemptyset(&all);
+    for (const auto& [number, before] : replaced) sigaddset(&all, number);
+    pthread_sigmask(SIG_UNBLOCK, &all, &mask);
+  }
   void give_back() {
+    pthread_sigmask(SIG_SETMASK, &mask, nullptr);
     for (const auto& [number, before] : replaced) sigaction(number, &before, nullptr);
     while (next() != 0) {
     }
@@ -88,6 +103,7 @@ struct SignalWatch::State {
   Descriptor pipe;
   UniqueFunction<void(int)> on_signal;
   std::vector<std::pair<int, struct sigaction>> replaced;
+  sigset_t mask{};  // that of the thread before
   bool ended = false;
 };
 
@@ -96,6 +112,7 @@ SignalWatch::SignalWatch(EpollLoop& loop, std::initializer_list<int> signals,
     : state_(std::make_shared<State>(loop, std::move(on_signal))) {
   STAG_CHECK(!watched.exchange(true));
   for (int number : signals) state_->take_over(number);
+  state_->open();
   State::wait(state_);
 }
 

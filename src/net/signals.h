@@ -10,9 +10,14 @@ namespace stag::net {
 
 class EpollLoop;
 
+// From now on the signal waits for a SignalWatch, in this thread and those that it starts, instead
+// of having its default effect on the process: of what comes before the loop runs, nothing is lost.
+void hold_signal(int number);
+
 // From construction to destruction the named signals no longer have their default effect on the
 // process; instead `on_signal` runs on the loop's thread, once for each arrival (arrivals close
-// together may be merged). One at a time in a process.
+// together may be merged). Signals that are held are taken while it exists, and held again
+// afterwards. One at a time in a process, on one thread.
 class SignalWatch {
  public:
   SignalWatch(EpollLoop& loop, std::initializer_list<int> signals,

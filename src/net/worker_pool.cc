@@ -5,6 +5,7 @@
 #include <list>
 #include <mutex>
 #include <new>
+#include <string>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -52,6 +53,8 @@ struct WorkerPool::State {
     }
     return threads > 0;
   }
+  void note_refused(const void* client, std::size_t own, std::size_t all,
+                    std::size_t jobs) const noexcept;
   void end_this_thread() {
     const auto own = std::find_if(started.begin(), started.end(), [](const std::thread& thread) {
       return thread.get_id() == std::this_thread::get_id();
@@ -102,18 +105,35 @@ void WorkerPool::finish() {
   join(std::move(threads));
 }
 
+// Jobs of a client were turned away: `own` of `all` that wait are its own, so that it fills the
+// workers, or others do.
+void WorkerPool::State::note_refused(const void* client, std::size_t own, std::size_t all,
+                                     std::size_t jobs) const noexcept {
+  std::string detail;
+  try {
+    if (options.whose && client != nullptr) detail = options.whose(client);
+    if (!detail.empty())
+      detail += ": " + std::to_string(own) + " of " + std::to_string(all) + " that wait";
+  } catch (const std::bad_alloc&) {
+    detail.clear();
+  }
+  for (; jobs > 0; --jobs) trace(Reason::WorkersBusy, options.name, detail);
+}
+
 bool WorkerPool::submit(Job&& job) {
   bool taken = false;
+  std::size_t own = 0, all = 0;
   try {
     const std::lock_guard lock(state_->mutex);
     taken = state_->provide_thread(state_) && state_->queue.admit(std::move(job), steady_now());
+    if (!taken) own = state_->queue.waiting_of(job.client), all = state_->queue.waiting();
   } catch (const std::bad_alloc&) {
     taken = false;
   }
   if (taken)
     state_->wanted.notify_one();
   else
-    trace(Reason::WorkersBusy, state_->options.name);
+    state_->note_refused(job.client, own, all, 1);
   return taken;
 }
 
@@ -126,10 +146,15 @@ WorkerPool::Load WorkerPool::look(TimePoint now) {
     load = {state_->threads, state_->queue.under_way(), state_->queue.waiting(),
             state_->queue.oldest(now)};
   }
-  for (Job& job : given_back) {
-    trace(Reason::WorkersBusy, state_->options.name);
-    conclude(std::move(job));
+  // Those of a client come together.
+  for (auto at = given_back.begin(); at != given_back.end();) {
+    const auto next = std::find_if(at, given_back.end(),
+                                   [&](const Job& job) { return job.client != at->client; });
+    const auto own = static_cast<std::size_t>(next - at);
+    state_->note_refused(at->client, own, given_back.size(), own);
+    at = next;
   }
+  for (Job& job : given_back) conclude(std::move(job));
   return load;
 }
 

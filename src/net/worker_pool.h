@@ -2,6 +2,7 @@
 // there was none for a while. Which job is next is said by net/job_queue.h.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -16,6 +17,9 @@ struct WorkerOptions {
   Duration idle = std::chrono::seconds(10);
   // Whose work it is, for the log.
   std::string name;
+  // What a client (Executor::Job::client) is called there; empty: it is not known. Any thread,
+  // while the pool has work. May be null.
+  std::function<std::string(const void* client)> whose{};
 };
 
 class WorkerPool final : public Executor {

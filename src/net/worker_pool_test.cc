@@ -6,7 +6,9 @@
 #include <future>
 #include <latch>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <vector>
 
 #include "base/reason.h"
 #include "base/task.h"
@@ -55,6 +57,9 @@ class WorkerPoolShares : public ::testing::Test {
     options.limits.patience = 10s;
     options.idle = Duration::zero();
     options.name = "export /slow";
+    options.whose = [](const void* client) {
+      return std::string(static_cast<const char*>(client));
+    };
     return options;
   }
   // What became of work by `client`: "done", or "refused" when it was not done.
@@ -96,6 +101,11 @@ TEST_F(WorkerPoolShares, serves_one_client_while_another_ones_work_hangs) {
 
 TEST_F(WorkerPoolShares, refuses_and_gives_back_what_waits_for_work_that_hangs) {
   const std::uint64_t before = reason_counters().of(Reason::WorkersBusy);
+  static std::vector<std::string> told;
+  told.clear();
+  set_trace_sink([](Reason, std::string_view where, std::string_view detail) {
+    told.push_back(std::string(where) + ": " + std::string(detail));
+  });
   std::string hanging, waiting, refused, late;
   start(
       "alice", [&] { begun.set_value(), may_end.get_future().wait(); }, hanging);
@@ -110,6 +120,8 @@ TEST_F(WorkerPoolShares, refuses_and_gives_back_what_waits_for_work_that_hangs) 
   EXPECT_EQ(load.under_way, 1u);
   EXPECT_EQ(load.waiting, 0u);
   EXPECT_EQ(reason_counters().of(Reason::WorkersBusy), before + 2);
+  set_trace_sink(nullptr);
+  EXPECT_EQ(told, std::vector<std::string>(2, "export /slow: alice: 1 of 1 that wait"));
   loop.post([&] { may_end.set_value(); });
   loop.run();
   EXPECT_EQ(hanging + " " + waiting, "done refused");

@@ -4,23 +4,15 @@ what they have."""
 import fcntl
 import os
 import shutil
-import struct
 import time
 import unittest
 
 import harness
 from harness import stag
-from nfs4_client import OK, PUTROOTFH, Case, opaque, words
+from nfs4_client import NLM_GRANTED, OK, PUTROOTFH, Case, nlm_lock, words
 
 DENIED, GRACE, NO_GRACE, BADSESSION, RECLAIM_BAD, COMPLETE_ALREADY = 10010, 10013, 10033, 10052, 10034, 10054
-
-NLM_GRANTED, NLM_DENIED_GRACE = 0, 4
-
-
-def nlm_lock(client, host, handle, reclaim=0):
-    lock = opaque(host) + opaque(handle) + opaque(b"owner") + words(1) + struct.pack(">QQ", 5, 10)
-    results = client.call(100021, 4, 2, opaque(b"cookie") + words(0, 1) + lock + words(reclaim, 0))
-    return int.from_bytes(results[-4:], "big")
+NLM_DENIED_GRACE = 4
 
 
 class Adopt(Case):
@@ -110,14 +102,14 @@ class Adopt(Case):
         lost, other = self.two_servers()
         anna = self.ready_client(lost)
         handle = anna.create_file(b"file")[2]
-        self.assertEqual(nlm_lock(anna, b"host", handle), NLM_GRANTED)
+        self.assertEqual(nlm_lock(anna, b"host", handle, 5, 10), NLM_GRANTED)
         self.kill(lost)
         self.adopted("2 adopted; they may reclaim for 90 s.\n")
         self.assertEqual(os.listdir(os.path.join(self.lost_state, "locks/hosts")), [])
         self.assertEqual(os.listdir(os.path.join(self.state, "locks/hosts")), ["127.0.0.1"])
         moved = self.client(other).connect()
-        self.assertEqual(nlm_lock(moved, b"other", handle), NLM_DENIED_GRACE)
-        self.assertEqual(nlm_lock(moved, b"host", handle, reclaim=1), NLM_GRANTED)
+        self.assertEqual(nlm_lock(moved, b"other", handle, 5, 10), NLM_DENIED_GRACE)
+        self.assertEqual(nlm_lock(moved, b"host", handle, 5, 10, reclaim=1), NLM_GRANTED)
         self.adopted("There are no clients to be adopted.\n")
 
     def test_the_state_directory_may_have_any_name(self):

@@ -10,20 +10,13 @@ import unittest
 
 import harness
 from harness import stag
-from nfs4_client import BACK_CHANNEL, GETFH, LOOKUP, OK, PUTFH, PUTROOTFH, REPLY, SEQUENCE, Case, Client, opaque, words
+from nfs4_client import (
+    BACK_CHANNEL, GETFH, LOOKUP, NLM_DENIED, NLM_GRANTED, OK, PUTFH, PUTROOTFH, REPLY, SEQUENCE, Case, Client, nlm_lock, opaque, words)
 
 BADSESSION, STALE_CLIENTID, ADMIN_REVOKED, DENIED, BAD_STATEID = 10052, 10022, 10047, 10010, 10025
 DELEGRETURN, READ, FREE_STATEID = 8, 25, 45
 NO_DELEGATION = 0
 ADMIN_STATE_REVOKED = 0x20  # SEQ4_STATUS
-NLM_GRANTED, NLM_DENIED = 0, 1
-
-
-def nlm_lock(client, host, handle, first, count):
-    """The status of NLMPROC4_LOCK for this host, on a client's connection."""
-    lock = opaque(host) + opaque(handle) + opaque(b"owner") + words(1) + struct.pack(">QQ", first, count)
-    results = client.call(100021, 4, 2, opaque(b"cookie") + words(0, 1) + lock + words(0, 0))
-    return struct.unpack_from(">I", results, len(opaque(b"cookie")))[0]
 
 
 class Holder(Client):

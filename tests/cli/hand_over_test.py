@@ -14,7 +14,7 @@ import unittest
 
 import harness
 from harness import Proxy, Server, stag
-from nfs4_client import OK, PUTROOTFH, Client, words
+from nfs4_client import NLM_GRANTED, OK, PUTROOTFH, Client, nlm_lock, nlm_unlock, words
 
 GRACE = 10013
 GETATTR, FATTR4_CHANGE = 9, 3
@@ -218,6 +218,40 @@ class TakingOver(Case):
             self.assertEqual((copied.stderr, copied.returncode), ("", 0))
         self.assertNotIn("GracePeriod", following.log())
 
+    def handle_of(self, server, owner, name, expected=OK):
+        """The handle of a file that the client has made, and closed again; None where something else is expected."""
+        with contextlib.closing(Client(server.tcp_port, owner).connect()) as client:
+            self.assertEqual(client.reclaim_complete(), OK)
+            status, stateid, handle = client.create_file(name)
+            self.assertEqual(status, expected)
+            if status == OK:
+                self.assertEqual(client.close_file(handle, stateid), OK)
+            return handle
+
+    def test_waits_for_no_host_that_has_given_its_locks_back_by_NLM(self):
+        """A server that is killed cannot know of those that it has just had: everybody waits."""
+        self.exports = (f"/data={self.served},no_root_squash",)
+        for ending, unlocks in (("hand-over", True), ("end", True), ("kill", True), ("hand-over", False)):
+            server = self.start("--grace", "3600")
+            handle = self.handle_of(server, b"anna", b"file")
+            with contextlib.closing(Client(server.tcp_port, b"host")) as host:
+                self.assertEqual(nlm_lock(host, b"host", handle, 5, 10), NLM_GRANTED)
+                if unlocks:
+                    self.assertEqual(nlm_unlock(host, b"host", handle, 5, 10), NLM_GRANTED)
+            if ending == "end":
+                self.assertEqual(server.end(), 0)
+            if ending == "kill":
+                server.process.kill()
+                self.ended(server)
+            following = self.successor(server, "--grace", "3600") if ending == "hand-over" else self.start("--grace", "3600")
+            if ending == "hand-over":
+                self.assertEqual(self.ended(server)[0], 0)
+            is_awaited = ending == "kill" or not unlocks
+            self.assertEqual("GracePeriodBegun" in following.log(), is_awaited, (ending, unlocks))
+            self.handle_of(following, b"bert", b"other", GRACE if is_awaited else OK)
+            self.assertEqual(following.end(), 0)
+            shutil.rmtree(self.state)
+
     def test_waits_for_a_client_of_version_4_1_that_has_vanished_until_the_grace_period_is_over(self):
         """Only where all come back it is shorter."""
         self.exports = (f"/data={self.served},no_root_squash",)
@@ -263,9 +297,9 @@ class TakingOver(Case):
         self.eventually(lambda: self.opened(path), "the configuration is read")
         return server
 
-    def waiting(self, server):
+    def waiting(self, server, *settings):
         """A successor that is to wait for its predecessor's end."""
-        waiting = subprocess.Popen([harness.STAG, "serve", "--state", self.state, "--take-over", "--export", self.exports[0], "--rdma-port",
+        waiting = subprocess.Popen([harness.STAG, "serve", "--state", self.state, "--take-over", *(settings or ("--export", self.exports[0])), "--rdma-port",
                                     str(server.rdma_port), "--tcp-port", str(server.tcp_port)], stdout=subprocess.PIPE, text=True)
         self.addCleanup(waiting.stdout.close)
         self.addCleanup(waiting.kill)
@@ -287,6 +321,23 @@ class TakingOver(Case):
         server.process.kill()
         self.assertEqual(server.process.wait(harness.PATIENCE), -signal.SIGKILL)
         self.serves_alone(successor)
+
+    def test_reloads_when_it_serves_where_that_was_asked_for_before(self):
+        server = self.stuck()
+        path = os.path.join(self.work, "next.toml")
+        with open(path, "w") as file:
+            file.write(f'export = "{self.exports[0]}"\n')
+        successor = self.waiting(server, "--config", path)
+        self.eventually(lambda: not os.path.exists(os.path.join(self.state, "control")), "the predecessor ends")
+        with open(path, "w") as file:
+            file.write(f'export = ["{self.exports[0]}", "/more=memory"]\n')
+        successor.send_signal(signal.SIGHUP)
+        server.process.kill()
+        while not (line := successor.stdout.readline()).startswith("exports: "):
+            self.assertTrue(line, "it has ended")
+        self.assertEqual(stag("ls", server.url("/more")).returncode, 0)
+        successor.terminate()
+        self.assertEqual(successor.wait(harness.PATIENCE), 0)
 
     def test_of_a_server_that_its_time_limit_ends_waits_for_that(self):
         server = self.stuck("--drain", "0", "--store-patience", "1")

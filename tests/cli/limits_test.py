@@ -132,6 +132,7 @@ class Limits(unittest.TestCase):
                 self.hit(server, "Nfs4OperationsTooMany", "", client)
                 client.minor = 0
                 self.assertEqual(client.compound(*[many] * (operations + 1))[0], RESOURCE)
+                self.hit(server, "Nfs4OperationsTooMany", "", client)
                 self.assertEqual(server.log().count("Nfs4OperationsTooMany"), 2)
             self.assertEqual(server.end(), 0)
 

@@ -136,6 +136,25 @@ class Client:
         return self.in_session(words(PUTFH) + opaque(handle), arguments, cachethis=cachethis)[0]
 
 
+NLM, NLM_LOCK, NLM_UNLOCK = 100021, 2, 4
+NLM_GRANTED, NLM_DENIED = 0, 1
+
+
+def nlm_ask(client, procedure, before, host, handle, first, count, behind):
+    cookie = opaque(b"cookie")
+    lock = opaque(host) + opaque(handle) + opaque(b"owner") + words(1) + struct.pack(">QQ", first, count)
+    return struct.unpack_from(">I", client.call(NLM, 4, procedure, cookie + before + lock + behind), len(cookie))[0]
+
+
+def nlm_lock(client, host, handle, first, count, reclaim=0):
+    """The status of NLMPROC4_LOCK for this host, on a client's connection."""
+    return nlm_ask(client, NLM_LOCK, words(0, 1), host, handle, first, count, words(reclaim, 0))
+
+
+def nlm_unlock(client, host, handle, first, count):
+    return nlm_ask(client, NLM_UNLOCK, b"", host, handle, first, count, b"")
+
+
 class RdmaClient(Client):
     """The same over RPC-over-RDMA and software iWARP; each message is inline, in one FPDU (RFC 5044, RFC 8166)."""
 

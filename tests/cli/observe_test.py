@@ -15,9 +15,8 @@ import urllib.request
 
 import callbacks_test
 import harness
-from clients_test import NLM_GRANTED, nlm_lock
 from harness import PATIENCE, STAG, stag
-from nfs4_client import LOOKUP, OK, PUTROOTFH, Case, opaque, words
+from nfs4_client import LOOKUP, NLM_GRANTED, OK, PUTROOTFH, Case, nlm_lock, opaque, words
 
 GETATTR = 9
 NOENT = 2
@@ -230,6 +229,24 @@ class Metrics(Observed):
         anna.call(100003, 3, 0, b"")
         self.assertEqual(self.value("stag_slow_calls_total"), 1)
 
+    def test_count_a_new_export_where_as_many_as_there_is_room_for_have_gone(self):
+        path = os.path.join(self.folder, "stag.toml")
+
+        def export(paths):
+            with open(path, "w") as file:
+                file.write(f"export = {json.dumps([each + '=memory' for each in paths])}\n")
+
+        export([f"/{number}" for number in range(64)])
+        self.server = harness.Server((), self.state, ("--config", path, "--metrics", "127.0.0.1:0", "--slow-call", "0.000000001"))
+        self.addCleanup(self.kill, self.server)
+        export(["/new"])
+        self.server.process.send_signal(signal.SIGHUP)
+        while stag("ls", self.server.tcp("/new") + "&version=3").returncode != 0:
+            pass
+        self.assertGreater(self.value("stag_export_call_duration_seconds_count", export="/new"), 0)
+        slow = json.loads(self.asked("status", "--json"))["slow"]
+        self.assertIn("/new", [call.get("export") for call in slow if call["call"].startswith("nfs 3 ")])
+
     def test_are_those_that_the_page_lists(self):
         self.start()
         with open(PAGE) as file:
@@ -277,7 +294,7 @@ class Metrics(Observed):
             file.write(bytes(1 << 20))
         self.assertEqual(stag("cp", os.path.join(self.folder, "local"), server.url("/data/file")).returncode, 0)
         self.assertGreaterEqual(self.value("stag_rdma_registrations_total", fabric="iwarp"), 1)
-        self.assertEqual(self.value("stag_rdma_registrations", fabric="iwarp"), 0)
+        self.assertEqual(self.value("stag_rdma_registered_ranges", fabric="iwarp"), 0)
         self.assertEqual(self.value("stag_rdma_registrations_total", fabric="verbs"), 0)
 
     def obeys_the_rules_of_prometheus(self, text):

@@ -3,25 +3,17 @@
 import json
 import os
 import signal
-import struct
 import subprocess
 import sys
 import time
 
 import harness
-from clients_test import NLM_GRANTED, Holder, nlm_lock
+from clients_test import Holder
 from harness import stag
-from nfs4_client import OK, PUTFH, Case, opaque, words
+from nfs4_client import NLM_GRANTED, OK, PUTFH, Case, nlm_lock, nlm_unlock, opaque, words
 
 CLOSE, STALE, ADMIN_REVOKED = 4, 70, 10047
 RECALLABLE_STATE_REVOKED = 0x40  # SEQ4_STATUS
-NLM_UNLOCK = 4
-
-
-def nlm_unlock(client, host, handle, first, count):
-    lock = opaque(host) + opaque(handle) + opaque(b"owner") + words(1) + struct.pack(">QQ", first, count)
-    results = client.call(100021, 4, NLM_UNLOCK, opaque(b"cookie") + lock)
-    return struct.unpack_from(">I", results, len(opaque(b"cookie")))[0]
 
 
 class RemovedExports(Case):

@@ -66,6 +66,11 @@ struct HistogramSum {
     for (const std::uint64_t each : buckets) all += each;
     return all;
   }
+  // What has been added since the Histograms had `earlier`.
+  void subtract(const HistogramSum& earlier) {
+    for (std::size_t i = 0; i < buckets.size(); ++i) buckets[i] -= earlier.buckets[i];
+    nanoseconds -= earlier.nanoseconds;
+  }
 };
 
 class Histogram {

@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <ctime>
+#include <map>
+#include <string_view>
 
-#include "gss/credential.h"
 #include "nfs/export/exports.h"
 #include "nfs/proto/nfs4.h"
 #include "rpc/program.h"
@@ -26,13 +27,6 @@ std::string call_text(std::size_t slot) {
 
 std::int64_t microseconds(Duration time) {
   return std::chrono::duration_cast<std::chrono::microseconds>(time).count();
-}
-
-// Whether the arguments, as they came, are not what the procedure got (RFC 2203 5.3.2).
-bool has_protected_arguments(const oncrpc::CallHeader& header) {
-  if (header.credential.flavor != oncrpc::AuthFlavor::RPCSEC_GSS) return false;
-  const auto credential = gss::decode_credential(header.credential.body);
-  return !credential || credential->service != gss::Service::none;
 }
 
 // The path that MNT and UMNT have as their argument; empty where that cannot be read any more.
@@ -129,7 +123,7 @@ void Events::on_call_begun(const rpc::BegunCall& call) const {
 }
 
 void Events::on_call_ended(const rpc::EndedCall& call, const Statistics::Ended& ended,
-                           const Statistics& statistics) {
+                           const ExportPaths& path_of) {
   if (!call.header) return;
   if (call.header->program == kMount && ended.slot != 0 && ended.status == kDone) log_mounts(call);
   const bool slow = is_slow(ended.took);
@@ -143,7 +137,7 @@ void Events::on_call_ended(const rpc::EndedCall& call, const Statistics::Ended& 
   if (slow)
     remember(origin, {.xid = call.header->xid,
                       .what = call_text(ended.slot),
-                      .export_path = statistics.path_of(ended.export_slot),
+                      .export_path = path_of && ended.export_id ? path_of(*ended.export_id) : "",
                       .status = status,
                       .took = ended.took});
 }
@@ -182,6 +176,7 @@ void Events::on_operation(const nfs::nfs4::EndedOperation& operation, Duration t
 void Events::remember(const rpc::Origin& origin, SlowCall call) {
   call.ended = std::time(nullptr);
   call.client = to_string(origin.peer);
+  call.address = origin.peer.host;
   call.netid = origin.netid;
   slow_count_.fetch_add(1, std::memory_order_relaxed);
   log_event(Event::CallSlow, peer_text(origin),
@@ -190,7 +185,14 @@ void Events::remember(const rpc::Origin& origin, SlowCall call) {
                         std::chrono::duration<double>(call.took).count()));
   const std::lock_guard lock(mutex_);
   slow_calls_.push_front(std::move(call));
-  if (slow_calls_.size() > kRemembered) slow_calls_.pop_back();
+  if (slow_calls_.size() <= kRemembered) return;
+  std::map<std::string_view, std::size_t> counts;
+  for (const SlowCall& each : slow_calls_) ++counts[each.address];
+  // The last of those that have most, in a list whose latest is the first.
+  auto goes = slow_calls_.begin();
+  for (auto at = goes; at != slow_calls_.end(); ++at)
+    if (counts[at->address] >= counts[goes->address]) goes = at;
+  slow_calls_.erase(goes);
 }
 
 std::vector<SlowCall> Events::slow_calls() const {

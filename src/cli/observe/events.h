@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -20,9 +21,13 @@ struct EventOptions {
   std::vector<IpNetwork> traced{};          // clients whose calls are followed
 };
 
+// The path of an export, that of one that is gone among them; empty: it is not known. Any thread.
+using ExportPaths = std::function<std::string(std::uint32_t export_id)>;
+
 struct SlowCall {
   std::int64_t ended = 0;  // seconds since 1970
   std::string client{};    // address and port
+  std::string address{};
   std::string netid{};
   std::uint32_t xid = 0;
   std::string what{};         // "nfs 3 READ", "nfs 4 OPEN"
@@ -34,7 +39,7 @@ struct SlowCall {
 // Thread: any.
 class Events {
  public:
-  static constexpr std::size_t kRemembered = 64;
+  static constexpr std::size_t kRemembered = 64;  // of an address that has most the oldest goes
 
   explicit Events(EventOptions options) { change(std::move(options)); }
 
@@ -53,7 +58,7 @@ class Events {
     return traces() || is_slow(took) || changes_sessions(operation.number);
   }
   void on_call_ended(const rpc::EndedCall& call, const Statistics::Ended& ended,
-                     const Statistics& statistics);
+                     const ExportPaths& path_of);
   void on_reply_sent(const rpc::Origin& origin, const rpc::SentReply& reply) const;
   // `took` is zero where it is not known.
   void on_operation(const nfs::nfs4::EndedOperation& operation, Duration took);

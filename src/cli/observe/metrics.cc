@@ -119,13 +119,12 @@ void add_operations(MetricFamilies& to, const StatisticsSums& sums) {
       to.histogram(operation_labels(i), sums.operation_times[i]);
 }
 
-void add_exports(MetricFamilies& to, const StatisticsSums& sums,
-                 const std::vector<std::string>& paths) {
+void add_exports(MetricFamilies& to, const StatisticsSums& sums) {
   to.begin("stag_export_call_duration_seconds",
            "Time of calls of NFSv2 and NFSv3, and of operations of NFSv4, by export.",
            MetricType::Histogram);
-  for (std::size_t i = 0; i < paths.size(); ++i)
-    to.histogram({{"export", paths[i]}}, sums.exports[i]);
+  for (std::size_t i = 0; i < sums.export_paths.size(); ++i)
+    to.histogram({{"export", sums.export_paths[i]}}, sums.exports[i]);
   if (sums.exports[kExportSlots].count() != 0)
     to.histogram({{"export", "other"}}, sums.exports[kExportSlots]);
 }
@@ -162,7 +161,7 @@ void add_registrations(MetricFamilies& to) {
   const std::pair<const char*, fabric::RegistrationCount::Counts> all[] = {
       {"iwarp", fabric::RegistrationCount::of_iwarp().counts()},
       {"verbs", fabric::RegistrationCount::of_verbs().counts()}};
-  to.begin("stag_rdma_registrations",
+  to.begin("stag_rdma_registered_ranges",
            "Ranges of memory that are registered: memory regions of RDMA devices, STags of "
            "software iWARP.",
            MetricType::Gauge);
@@ -301,7 +300,7 @@ std::vector<MetricFamily> to_metrics(const Observation& observation, const Gauge
   MetricFamilies families;
   add_calls(families, sums);
   add_operations(families, sums);
-  add_exports(families, sums, observation.statistics().known_exports());
+  add_exports(families, sums);
   add_bytes(families, sums);
   add_registrations(families);
   add_connections(families, observation, sums);

@@ -3,7 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
+#include <set>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "nfs/proto/nfs3.h"
 
@@ -32,6 +36,18 @@ std::vector<prometheus::MetricFamily> metrics_after_a_read(Duration took) {
   ended.first_result = 0;
   observation.statistics().on_call_ended(ended);
   return to_metrics(observation, {});
+}
+
+// OpenMetrics has the family of a counter without "_total".
+TEST(Metrics, have_names_that_OpenMetrics_tells_apart) {
+  std::set<std::string> names;
+  for (const prometheus::MetricFamily& each : metrics_after_a_read(1ms)) {
+    constexpr std::string_view kSuffix = "_total";
+    const bool counts = each.type == prometheus::MetricType::Counter;
+    EXPECT_EQ(each.name.ends_with(kSuffix), counts) << each.name;
+    const std::size_t size = each.name.size() - (counts ? kSuffix.size() : 0);
+    EXPECT_TRUE(names.insert(each.name.substr(0, size)).second) << each.name;
+  }
 }
 
 using Histogram = prometheus::ClientMetric::Histogram;

@@ -49,7 +49,7 @@ void Observation::on_call_begun(const rpc::BegunCall& call) noexcept {
 
 void Observation::on_call_ended(const rpc::EndedCall& call) noexcept {
   const Statistics::Ended ended = statistics_.on_call_ended(call);
-  if (events_.wants(call, ended)) said([&] { events_.on_call_ended(call, ended, statistics_); });
+  if (events_.wants(call, ended)) said([&] { events_.on_call_ended(call, ended, path_of_); });
 }
 
 void Observation::on_reply_sent(const rpc::Origin& origin, const rpc::SentReply& reply) noexcept {

@@ -3,6 +3,7 @@
 
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/observe/events.h"
@@ -13,8 +14,12 @@ namespace stag::cli {
 // Outlives the rpc::Server that it observes.
 class Observation final : public rpc::Observer, public nfs::nfs4::OperationObserver {
  public:
-  Observation(EventOptions options, Statistics::Clock clock)
-      : statistics_(clock), events_(std::move(options)), began_(clock()), clock_(clock) {}
+  Observation(EventOptions options, Statistics::Clock clock, ExportPaths path_of = {})
+      : statistics_(clock),
+        events_(std::move(options)),
+        path_of_(std::move(path_of)),
+        began_(clock()),
+        clock_(clock) {}
 
   Statistics& statistics() { return statistics_; }
   const Statistics& statistics() const { return statistics_; }
@@ -38,6 +43,7 @@ class Observation final : public rpc::Observer, public nfs::nfs4::OperationObser
  private:
   Statistics statistics_;
   Events events_;
+  const ExportPaths path_of_;
   const TimePoint began_;
   const Statistics::Clock clock_;
   mutable std::mutex mutex_;  // of what follows

@@ -5,6 +5,7 @@
 #include <array>
 #include <span>
 
+#include "gss/credential.h"
 #include "nfs/proto/mount3.h"
 #include "nfs/proto/nfs2.h"
 #include "nfs/proto/nfs3.h"
@@ -186,6 +187,12 @@ std::string_view name_of_operation(std::size_t slot) {
   const std::string_view name =
       to_string(static_cast<nfs::v4::nfs_opnum4>(static_cast<std::uint32_t>(slot)));
   return name.starts_with(kPrefix) ? name.substr(kPrefix.size()) : name;
+}
+
+bool has_protected_arguments(const oncrpc::CallHeader& header) {
+  if (header.credential.flavor != oncrpc::AuthFlavor::RPCSEC_GSS) return false;
+  const auto credential = gss::decode_credential(header.credential.body);
+  return !credential || credential->service != gss::Service::none;
 }
 
 std::string name_of_nfs4_status(std::uint32_t status) {

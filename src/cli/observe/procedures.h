@@ -24,6 +24,9 @@ ProcedureName name_of_procedure(std::size_t slot);
 // Whether its results begin with a status, which is 0 when all is well.
 bool begins_with_status(std::size_t slot);
 
+// Whether the arguments, as they came, are not what the procedure got (RFC 2203 5.3.2).
+bool has_protected_arguments(const oncrpc::CallHeader& header);
+
 // What a Call came to, as one number; 0: it was done.
 using CallStatus = std::uint32_t;
 inline constexpr CallStatus kDone = 0;

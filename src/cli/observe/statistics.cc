@@ -1,5 +1,7 @@
 #include "cli/observe/statistics.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -47,6 +49,22 @@ static_assert(ErrorCounts::kMost == 1u << 9);
 // Never 0, because a status that is counted is not.
 std::uint64_t error_key(bool operation, std::size_t slot, std::uint32_t status) {
   return std::uint64_t{operation} << 63 | std::uint64_t{slot} << 32 | status;
+}
+
+// Whether the arguments, as they came, begin with a file handle.
+bool begins_with_handle(const oncrpc::CallHeader& header, std::size_t slot) {
+  return header.program == kNfsProgram && begins_with_status(slot) &&
+         (header.version == 2 || header.version == 3) && !has_protected_arguments(header);
+}
+
+// nfs/export/file_handle.h: one byte, then the export id. What a client claims is good enough to
+// count by: an id that is not known is counted with all others.
+std::optional<std::uint32_t> claimed_export(const rpc::EndedCall& call) {
+  const std::size_t length = call.header->version == 3 ? 4 : 0;
+  const std::size_t at = oncrpc::header_size(*call.header) + length + 1;
+  const Bytes payload = call.call.payload.bytes();
+  if (payload.size() < at + 4) return std::nullopt;
+  return load_be<std::uint32_t>(payload.data() + at);
 }
 
 }  // namespace
@@ -157,19 +175,6 @@ std::size_t Statistics::export_slot(std::uint32_t id) const noexcept {
   return kExportSlots;
 }
 
-// nfs/export/file_handle.h: one byte, then the export id. What a client claims is good enough to
-// count by: an id that is not known is counted with all others.
-std::size_t Statistics::export_of(const rpc::EndedCall& call, std::size_t slot) const noexcept {
-  const bool names_one = call.header->program == kNfsProgram && begins_with_status(slot) &&
-                         (call.header->version == 2 || call.header->version == 3);
-  if (!names_one) return kExportSlots + 1;
-  const std::size_t length = call.header->version == 3 ? 4 : 0;
-  const std::size_t at = oncrpc::header_size(*call.header) + length + 1;
-  const Bytes payload = call.call.payload.bytes();
-  if (payload.size() < at + 4) return kExportSlots;
-  return export_slot(load_be<std::uint32_t>(payload.data() + at));
-}
-
 Statistics::Ended Statistics::on_call_ended(const rpc::EndedCall& call) noexcept {
   Ended ended;
   ended.took = std::max(clock_() - call.began, Duration::zero());
@@ -183,9 +188,10 @@ Statistics::Ended Statistics::on_call_ended(const rpc::EndedCall& call) noexcept
   own->calls[ended.slot].add(ended.took);
   if (ended.status != kDone) own->errors.add(error_key(false, ended.slot, ended.status));
   if (call.header)
-    if (const std::size_t at = export_of(call, ended.slot); at <= kExportSlots) {
+    if (begins_with_handle(*call.header, ended.slot)) {
+      ended.export_id = claimed_export(call);
+      const auto at = ended.export_id ? export_slot(*ended.export_id) : kExportSlots;
       own->exports[at].add(ended.took);
-      ended.export_slot = at;
     }
   const rpc::Origin& origin = *call.call.origin;
   const bool by_rdma = origin.transport == rpc::TransportKind::Rdma;
@@ -267,6 +273,10 @@ StatisticsSums Statistics::sums() const {
     sums.uncounted_errors += each->errors.left_out();
     each->errors.for_each([&](std::uint64_t key, std::uint64_t count) { errors[key] += count; });
   }
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    sums.exports[i].subtract(slots_[i].before);
+    sums.export_paths.push_back(slots_[i].path);
+  }
   for (const auto& [key, count] : errors)
     sums.errors.push_back({.operation = (key >> 63) != 0,
                            .slot = static_cast<std::size_t>(key >> 32 & 0x7fffffff),
@@ -299,26 +309,53 @@ std::vector<ConnectionRow> Statistics::connections() const {
   return rows;
 }
 
+std::string Statistics::name_of(const void* origin) const {
+  const std::lock_guard lock(mutex_);
+  for (const std::unique_ptr<Stripe>& each : stripes_) {
+    const std::lock_guard listed(each->mutex);
+    const auto found = each->connected.find(static_cast<const rpc::Origin*>(origin));
+    if (found == each->connected.end()) continue;
+    const Connected& connected = found->second;
+    return fmt::format("{} {}", name_of_transport(connected.transport),
+                       to_string(Address{connected.address, connected.port}));
+  }
+  return {};
+}
+
+// The longest gone goes: it is the least likely to come back.
+std::size_t Statistics::slot_for(const std::string& path) {
+  const auto found = std::ranges::find(slots_, path, &ExportSlot::path);
+  if (found != slots_.end()) return static_cast<std::size_t>(found - slots_.begin());
+  if (slots_.size() < kExportSlots) {
+    slots_.push_back({.path = path});
+    return slots_.size() - 1;
+  }
+  std::size_t at = kExportSlots;
+  for (std::size_t i = 0; i < kExportSlots; ++i)
+    if (slots_[i].gone != 0 && (at == kExportSlots || slots_[i].gone < slots_[at].gone)) at = i;
+  if (at == kExportSlots) return at;
+  slots_[at] = {.path = path};
+  for (const std::unique_ptr<Stripe>& each : stripes_) each->exports[at].add_to(slots_[at].before);
+  return at;
+}
+
 void Statistics::know(const std::vector<KnownExport>& exports) {
   const std::lock_guard lock(mutex_);
+  ++looks_;
+  for (ExportSlot& slot : slots_)
+    if (slot.gone == 0 && std::ranges::count(exports, slot.path, &KnownExport::path) == 0)
+      slot.gone = looks_;
   for (const KnownExport& each : exports) {
-    const auto found = std::ranges::find(paths_, each.path);
-    const auto slot = static_cast<std::size_t>(found - paths_.begin());
-    if (slot == kExportSlots) continue;
-    if (slot == paths_.size()) paths_.push_back(each.path);
-    export_ids_[slot].store(each.id, std::memory_order_relaxed);
-    exports_.store(paths_.size(), std::memory_order_release);
+    const std::size_t at = slot_for(each.path);
+    if (at == kExportSlots) continue;
+    slots_[at].gone = 0;
+    // Another path may have had it until now.
+    for (std::atomic<std::uint64_t>& id : export_ids_)
+      if (id.load(std::memory_order_relaxed) == each.id)
+        id.store(kNoExport, std::memory_order_relaxed);
+    export_ids_[at].store(each.id, std::memory_order_relaxed);
+    exports_.store(slots_.size(), std::memory_order_release);
   }
-}
-
-std::string Statistics::path_of(std::size_t export_slot) const {
-  const std::lock_guard lock(mutex_);
-  return export_slot < paths_.size() ? paths_[export_slot] : std::string();
-}
-
-std::vector<std::string> Statistics::known_exports() const {
-  const std::lock_guard lock(mutex_);
-  return paths_;
 }
 
 }  // namespace stag::cli

@@ -9,6 +9,7 @@
 #include <array>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -38,7 +39,7 @@ inline constexpr std::size_t kTravelled = static_cast<std::size_t>(Travelled::Co
 inline constexpr std::size_t kTransports = 4;  // of rpc::TransportKind
 std::string_view name_of_transport(rpc::TransportKind transport);
 
-// Exports that are counted by themselves; all others together are in one more slot.
+// Exports that are counted by themselves at a time; all others together are in one more slot.
 inline constexpr std::size_t kExportSlots = 64;
 
 struct ConnectionRow {
@@ -57,6 +58,7 @@ struct StatisticsSums {
   std::array<HistogramSum, kOperationSlots> operation_times;  // of those on a filehandle
   std::array<std::uint64_t, kOperationSlots> operations{};
   std::array<HistogramSum, kExportSlots + 1> exports;
+  std::vector<std::string> export_paths;  // of the slots in order
   std::array<std::uint64_t, kTravelled> bytes{};
   std::array<std::uint64_t, kTransports> connected{}, disconnected{};
   std::uint64_t read_chunks = 0, writes = 0;
@@ -84,7 +86,8 @@ class Statistics {
     Duration took{};
     std::size_t slot = 0;
     CallStatus status = kDone;
-    std::size_t export_slot = kExportSlots;  // which that is: none that is known
+    // Of the export that the file handle claims to be of. nullopt: there is none, or it is hidden.
+    std::optional<std::uint32_t> export_id{};
   };
   Ended on_call_ended(const rpc::EndedCall& call) noexcept;
   void on_call_arrived(const rpc::Origin& origin, const rpc::ArrivedCall& call) noexcept;
@@ -94,16 +97,18 @@ class Statistics {
   // Any thread.
   StatisticsSums sums() const;
   std::vector<ConnectionRow> connections() const;
-  // Counts these exports by themselves from now on, as far as there are slots. A path keeps its
-  // slot for ever; the id of its export changes when another folder is served there.
+  // "rdma 192.0.2.7:1023" of a connection, by its Origin, which may be gone; empty: it is not
+  // there.
+  std::string name_of(const void* origin) const;
+  // Counts these exports by themselves from now on, as far as there are slots; all that there are.
+  // A path keeps its slot, and the id of its export changes when another folder is served there.
+  // That of an export that is gone is given to a new one where there is no other, and counts from 0
+  // then.
   struct KnownExport {
     std::uint32_t id = 0;
     std::string path;
   };
   void know(const std::vector<KnownExport>& exports);
-  std::string path_of(std::size_t export_slot) const;  // empty: not known
-  // Of the slots in order.
-  std::vector<std::string> known_exports() const;
 
  private:
   struct Connected;
@@ -113,8 +118,13 @@ class Statistics {
   Stripe* stripe() noexcept { return latest_.of == own_ ? latest_.stripe : find_stripe(); }
   Stripe* find_stripe() noexcept;
   std::size_t export_slot(std::uint32_t id) const noexcept;
-  // The slot of the export that the arguments' file handle claims to be of.
-  std::size_t export_of(const rpc::EndedCall& call, std::size_t slot) const noexcept;
+  struct ExportSlot {
+    std::string path;
+    HistogramSum before{};   // what the slot had counted when this path got it
+    std::uint64_t gone = 0;  // the look at the exports that it was missing in first; 0: it is there
+  };
+  // With the mutex held. kExportSlots: there is none.
+  std::size_t slot_for(const std::string& path);
 
   // What this thread has counted in last.
   struct Latest {
@@ -127,8 +137,10 @@ class Statistics {
   const std::uint64_t own_ = next_number();  // no other Statistics has it
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Stripe>> stripes_;  // guarded by mutex_
-  std::vector<std::string> paths_;                // guarded by mutex_
-  std::array<std::atomic<std::uint32_t>, kExportSlots> export_ids_{};
+  std::vector<ExportSlot> slots_;                 // guarded by mutex_
+  std::uint64_t looks_ = 0;                       // at the exports; guarded by mutex_
+  static constexpr std::uint64_t kNoExport = ~std::uint64_t{0};  // ids have 32 bits
+  std::array<std::atomic<std::uint64_t>, kExportSlots> export_ids_{};
   std::atomic<std::size_t> exports_{0};
 
   static std::uint64_t next_number();

@@ -3,12 +3,16 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <optional>
+#include <string>
 #include <thread>
 #include <tuple>
+#include <vector>
 
+#include "gss/credential.h"
 #include "net/loop.h"
 #include "nfs/export/exports.h"
 #include "nfs/proto/nfs3.h"
@@ -60,6 +64,7 @@ struct Ended {
   std::optional<std::uint32_t> result = 0;
   bool answered = true;
   std::uint32_t export_id = 0;
+  Bytes gss_credential{};
 };
 
 Statistics::Ended end(Statistics& statistics, const Client& client, const Ended& how = {}) {
@@ -69,6 +74,8 @@ Statistics::Ended end(Statistics& statistics, const Client& client, const Ended&
   header.program = how.program;
   header.version = how.version;
   header.procedure = how.procedure;
+  if (!how.gss_credential.empty())
+    header.credential = {oncrpc::AuthFlavor::RPCSEC_GSS, how.gss_credential};
   call.payload = call_message(header, how.export_id);
   rpc::EndedCall ended{.call = call, .header = header};
   ended.began = test_time - how.took;
@@ -156,14 +163,16 @@ TEST_F(StatisticsTest, take_results_for_a_status_only_where_they_begin_with_one)
   EXPECT_EQ(statistics_.sums().errors.size(), 1u);
 }
 
+using Paths = std::vector<std::string>;
+
 TEST_F(StatisticsTest, count_an_export_by_itself_once_it_is_known) {
   end(statistics_, client_, {.export_id = 77});
   statistics_.know({{77, "/data"}, {0x01020304, "/home"}});
   statistics_.know({{77, "/data"}});
-  EXPECT_EQ(statistics_.known_exports(), (std::vector<std::string>{"/data", "/home"}));
   end(statistics_, client_, {.export_id = 0x01020304});
   end(statistics_, client_, {.export_id = 5});
   const StatisticsSums sums = statistics_.sums();
+  EXPECT_EQ(sums.export_paths, (Paths{"/data", "/home"})) << "it may come back";
   EXPECT_EQ(sums.exports[0].count(), 0u);
   EXPECT_EQ(sums.exports[1].count(), 1u);
   EXPECT_EQ(sums.exports[kExportSlots].count(), 2u);
@@ -175,8 +184,8 @@ TEST_F(StatisticsTest, go_on_for_an_export_whose_folder_is_replaced) {
   statistics_.know({{79, "/data"}, {78, "/home"}});
   end(statistics_, client_, {.export_id = 79});
   end(statistics_, client_, {.export_id = 77});  // with a filehandle of the former folder
-  EXPECT_EQ(statistics_.known_exports(), (std::vector<std::string>{"/data", "/home"}));
   const StatisticsSums sums = statistics_.sums();
+  EXPECT_EQ(sums.export_paths, (Paths{"/data", "/home"}));
   EXPECT_EQ(sums.exports[0].count(), 2u);
   EXPECT_EQ(sums.exports[1].count(), 0u);
   EXPECT_EQ(sums.exports[kExportSlots].count(), 1u);
@@ -188,9 +197,52 @@ TEST_F(StatisticsTest, have_slots_for_the_first_exports_however_often_they_are_r
   statistics_.know(exports);
   for (Statistics::KnownExport& each : exports) each.id += 1000;
   statistics_.know(exports);
-  EXPECT_EQ(statistics_.known_exports().size(), kExportSlots);
   for (const Statistics::KnownExport& each : exports)
-    EXPECT_EQ(end(statistics_, client_, {.export_id = each.id}).export_slot, each.id - 1000);
+    end(statistics_, client_, {.export_id = each.id});
+  const StatisticsSums sums = statistics_.sums();
+  EXPECT_EQ(sums.export_paths.size(), kExportSlots);
+  for (std::size_t i = 0; i <= kExportSlots; ++i) EXPECT_EQ(sums.exports[i].count(), 1u) << i;
+}
+
+TEST_F(StatisticsTest, count_the_newest_export_however_many_have_come_and_gone) {
+  constexpr std::uint32_t kReloads = 200;
+  for (std::uint32_t i = 1; i <= kReloads; ++i) {
+    statistics_.know({{1000, "/always"}, {i, fmt::format("/{}", i)}});
+    end(statistics_, client_, {.export_id = 1000});
+    for (std::uint32_t call = 0; call < i; ++call) end(statistics_, client_, {.export_id = i});
+    const StatisticsSums sums = statistics_.sums();
+    const auto found = std::ranges::find(sums.export_paths, fmt::format("/{}", i));
+    ASSERT_NE(found, sums.export_paths.end());
+    const auto at = static_cast<std::size_t>(found - sums.export_paths.begin());
+    EXPECT_EQ(sums.exports[at].count(), i) << "not what another had there";
+    EXPECT_EQ(sums.exports[at].nanoseconds, i * 15'000u);
+  }
+  EXPECT_EQ(statistics_.sums().export_paths[0], "/always");
+  EXPECT_EQ(statistics_.sums().exports[0].count(), kReloads);
+  EXPECT_EQ(statistics_.sums().exports[kExportSlots].count(), 0u);
+}
+
+TEST_F(StatisticsTest, count_for_the_path_that_an_export_has_now) {
+  statistics_.know({{3, "/before"}});
+  statistics_.know({{3, "/now"}});
+  end(statistics_, client_, {.export_id = 3});
+  EXPECT_EQ(statistics_.sums().exports[1].count(), 1u);
+}
+
+TEST_F(StatisticsTest, take_no_export_from_arguments_that_are_protected) {
+  statistics_.know({{16, "/data"}});
+  const Statistics::Ended plain = end(statistics_, client_, {.export_id = 16});
+  EXPECT_EQ(plain.export_id, 16u);
+  std::byte credential[gss::credential_size(4)];
+  const std::byte handle[4]{};
+  for (const auto service : {gss::Service::integrity, gss::Service::privacy}) {
+    gss::encode_credential({.service = service, .handle = handle}, credential);
+    const Statistics::Ended ended =
+        end(statistics_, client_, {.export_id = 16, .gss_credential = credential});
+    EXPECT_FALSE(ended.export_id);
+  }
+  const StatisticsSums sums = statistics_.sums();
+  EXPECT_EQ(sums.exports[0].count() + sums.exports[kExportSlots].count(), 1u);
 }
 
 TEST_F(StatisticsTest, list_connections_while_they_are_there) {
@@ -206,6 +258,16 @@ TEST_F(StatisticsTest, list_connections_while_they_are_there) {
   const StatisticsSums sums = statistics_.sums();
   const auto tcp = static_cast<std::size_t>(TransportKind::Tcp);
   EXPECT_EQ(std::pair(sums.connected[tcp], sums.disconnected[tcp]), std::pair(1ul, 1ul));
+}
+
+TEST_F(StatisticsTest, name_a_connection_while_it_is_there) {
+  const rpc::Origin* const origin = client_.origin.get();
+  EXPECT_EQ(statistics_.name_of(origin), "");
+  statistics_.on_connected(*origin);
+  EXPECT_EQ(statistics_.name_of(origin), "tcp 192.0.2.7:700");
+  EXPECT_EQ(statistics_.name_of(nullptr), "");
+  statistics_.on_disconnected(*origin);
+  EXPECT_EQ(statistics_.name_of(origin), "");
 }
 
 TEST_F(StatisticsTest, tell_a_connection_from_the_one_that_had_its_port_before) {

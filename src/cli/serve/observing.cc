@@ -22,7 +22,12 @@ const rpc::ContextTable* contexts_of(const rpc::Authenticator* authenticator) {
 }
 
 Observing::Observing(const ObserveOptions& options, const GaugeSources& sources)
-    : observation_(options.events(), steady_now),
+    : observation_(options.events(), steady_now,
+                   [&nfs = sources.nfs](std::uint32_t id) {
+                     const auto exports = nfs.exports();
+                     const std::string* const path = exports->path_of(id);
+                     return path == nullptr ? std::string() : *path;
+                   }),
       sources_(sources),
       metrics_at_(options.metrics()) {
   look_at_exports();

@@ -117,6 +117,8 @@ class Serve final : public Command {
     const bool json = options_.log_format == "json";
     start_log(options_.log_level, json ? LogFormat::Json : LogFormat::Text);
   }
+  // That SIGHUP reads again.
+  bool has_files() const { return options_.config.given() || options_.exports_are_in_file(); }
   Exit refused(const ExportSet::Trouble& trouble) const {
     complain(trouble.sentence);
     return trouble.exit;
@@ -137,6 +139,8 @@ Exit Serve::run() {
   drain_ = options_.drain;
   StoreWatch stores{std::chrono::seconds(options_.store_patience), options_.limits.waiting_bytes()};
   if (options_.check_only) return check(stores);
+  // A start may take minutes, and what has changed by then is read when it serves.
+  if (has_files()) net::hold_signal(SIGHUP);
   Result<std::vector<ExportLine>, ExportSet::Trouble> lines = options_.read_exports();
   if (!lines) return refused(lines.error());
   ask_for_hosts(*lines);
@@ -318,8 +322,7 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
   while (!reloaded) loop.run();
   listeners.close();
   nfs4.stop_callbacks();
-  (*services)->recovery().drain();
-  nfs4.remove_idle_records();
+  (*services)->remove_idle_records();
   return listening ? Exit::Done : Exit::Failed;
 }
 
@@ -351,8 +354,7 @@ void Serve::serve(net::EpollLoop& loop, Services& services, const Listeners& lis
 }
 
 void Serve::on_signal(int signal, net::EpollLoop& loop, Reloads& reloads) {
-  const bool has_files = options_.config.given() || options_.exports_are_in_file();
-  if (signal == SIGHUP && has_files) return reloads.ask();
+  if (signal == SIGHUP && has_files()) return reloads.ask();
   if (draining_ != nullptr) return draining_->hurry();
   loop.stop();
 }

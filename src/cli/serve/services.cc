@@ -1,6 +1,7 @@
 #include "cli/serve/services.h"
 
 #include "nfs/export/server_context.h"
+#include "nfs/lock/lock_service.h"
 
 namespace stag::cli {
 
@@ -41,12 +42,24 @@ std::string Services::add_programs(ServeOptions& options) {
                      GaugeSources{nfs4_->administration(), locking_->service(), queues,
                                   contexts_of(kerberos->get()), nfs_, *recovery_->period()});
   server_.observe(observing_->observation());
+  stores_.name_clients_by([&statistics = observing_->observation().statistics()](
+                              const void* client) { return statistics.name_of(client); });
   if (*kerberos != nullptr) server_.add(*std::move(kerberos));
   if (users_.groups != nullptr) server_.add(nfs::auth_sys_with(users_.groups));
   nfs_.add_programs(server_);
   if (options.nfs4) nfs4_->add_program(server_, &observing_->observation());
   locking_->add_programs(server_);
   return {};
+}
+
+Services::~Services() {
+  stores_.name_clients_by({});
+}
+
+void Services::remove_idle_records() {
+  recovery_->drain();
+  nfs4_->remove_idle_records();
+  locking_->service().remove_idle_records();
 }
 
 void Services::end_waits() {

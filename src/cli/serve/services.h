@@ -24,6 +24,10 @@ class Services {
                                                                     StoreWatch& stores,
                                                                     std::vector<ExportLine> lines);
 
+  Services(const Services&) = delete;
+  Services& operator=(const Services&) = delete;
+  ~Services();
+
   ExportSet& exports() { return exports_; }
   nfs::nfs4::Nfs4Server& nfs4() { return *nfs4_; }
   Locking& locking() { return *locking_; }
@@ -33,6 +37,8 @@ class Services {
   StoreWatch& stores() { return stores_; }
   // Calls of version 2 wait for nobody any more (nfs/export/deferred_calls.h).
   void end_waits();
+  // After the last Call has ended: the next start waits for nobody who holds nothing. Blocking.
+  void remove_idle_records();
   // What the name service has said of users' groups; any thread.
   void forget_groups() {
     if (users_.groups != nullptr) users_.groups->forget();

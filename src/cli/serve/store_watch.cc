@@ -54,7 +54,18 @@ StoreWorkers StoreWatch::make_one(const std::string& name) {
   return watch(options);
 }
 
-StoreWorkers StoreWatch::watch(const net::WorkerOptions& options) {
+void StoreWatch::name_clients_by(Naming naming) {
+  const std::lock_guard lock(naming_mutex_);
+  naming_.swap(naming);
+}
+
+std::string StoreWatch::name_of(const void* client) {
+  const std::lock_guard lock(naming_mutex_);
+  return naming_ ? naming_(client) : std::string();
+}
+
+StoreWorkers StoreWatch::watch(net::WorkerOptions options) {
+  options.whose = [this](const void* client) { return name_of(client); };
   const StoreWorkers workers{std::make_shared<net::WorkerPool>(options),
                              std::make_shared<net::WorkerPool>(options)};
   const std::lock_guard lock(mutex_);

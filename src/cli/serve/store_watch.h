@@ -5,6 +5,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -35,6 +36,10 @@ class StoreWatch {
   ~StoreWatch() { finish(); }
   StoreWatch(const StoreWatch&) = delete;
   StoreWatch& operator=(const StoreWatch&) = delete;
+
+  // What a client whose work is refused is called in the log, from now on; null: nobody knows.
+  using Naming = std::function<std::string(const void* client)>;
+  void name_clients_by(Naming naming);
 
   // `name` appears in the log: "export /data". The workers exist as long as they have work.
   StoreWorkers make(const std::string& name);
@@ -100,15 +105,18 @@ class StoreWatch {
   template <class Value>
   Result<Value, Silence> take(const std::shared_ptr<Answer<Value>>& answer, TimePoint end);
   void look_at(Watched& watched, TimePoint now) const;
-  StoreWorkers watch(const net::WorkerOptions& options);
+  StoreWorkers watch(net::WorkerOptions options);
   // As make(), for one piece of work.
   StoreWorkers make_one(const std::string& name);
   void forget(const StoreWorkers& workers);
+  std::string name_of(const void* client);
 
   const Duration patience_;
   const std::uint64_t waiting_bytes_;
   mutable std::mutex mutex_;
   std::vector<Watched> all_;
+  std::mutex naming_mutex_;  // look() has the other one
+  Naming naming_;
 };
 
 // look() once a second; on the loop's thread.

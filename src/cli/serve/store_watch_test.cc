@@ -7,7 +7,11 @@
 #include <atomic>
 #include <functional>
 #include <future>
+#include <string>
+#include <string_view>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "base/reason.h"
 
@@ -48,6 +52,34 @@ class StoreWatchTest : public ::testing::Test {
   const std::shared_future<void> answered_future_{answered_.get_future()};
   bool has_answered_ = false;
 };
+
+TEST_F(StoreWatchTest, names_the_client_whose_work_is_refused) {
+  static const char client = 'c';
+  stores.name_clients_by(
+      [](const void* of) { return std::string(of == &client ? "rdma 192.0.2.7:1023" : "?"); });
+  net::WorkerOptions none;
+  none.limits.waiting_each = 0;
+  none.name = "export /full";
+  const auto full = stores.make(none);
+  static std::vector<std::string> told;
+  told.clear();
+  set_trace_sink([](Reason, std::string_view where, std::string_view detail) {
+    told.push_back(std::string(where) + ": " + std::string(detail));
+  });
+  const auto submit = [&] {
+    Executor::Job job;
+    job.work = [] {};
+    job.deliver = [](void*, Executor::Function) {};
+    job.client = &client;
+    return full->submit(std::move(job));
+  };
+  EXPECT_FALSE(submit());
+  stores.name_clients_by({});
+  EXPECT_FALSE(submit());
+  set_trace_sink(nullptr);
+  EXPECT_EQ(told, (std::vector<std::string>{"export /full: rdma 192.0.2.7:1023: 0 of 0 that wait",
+                                            "export /full: "}));
+}
 
 TEST_F(StoreWatchTest, reports_a_store_that_hangs_once_and_again_when_it_answers) {
   ask(workers.syncing);

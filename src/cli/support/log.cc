@@ -104,7 +104,7 @@ void log_limited(Kind kind, std::string_view where, std::string_view detail, std
   limit.settle(now, [](Kind often, std::uint64_t count) {
     write_line(about(often), {}, fmt::format("{} more", count));
   });
-  if (limit.admit(kind, now, most)) write_line(about(kind), where, detail);
+  if (limit.admit(kind, log_source(where), now, most)) write_line(about(kind), where, detail);
 }
 
 void log_reason(Reason reason, std::string_view where, std::string_view detail) {

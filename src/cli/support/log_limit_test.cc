@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,9 +20,10 @@ Reports settled(LogLimit& limit, TimePoint now) {
   return reports;
 }
 
-std::uint32_t admitted(LogLimit& limit, Reason reason, TimePoint now, std::uint32_t lines) {
+std::uint32_t admitted(LogLimit& limit, Reason reason, TimePoint now, std::uint32_t lines,
+                       std::string_view source = "rdma 192.0.2.7") {
   std::uint32_t count = 0;
-  for (std::uint32_t i = 0; i < lines; ++i) count += limit.admit(reason, now) ? 1 : 0;
+  for (std::uint32_t i = 0; i < lines; ++i) count += limit.admit(reason, source, now) ? 1 : 0;
   return count;
 }
 
@@ -41,6 +44,25 @@ TEST(LogLimit, holds_no_reason_back_because_of_another) {
   EXPECT_EQ(admitted(limit, Reason::RpcPeerTooSlow, start, 11), 10u);
   EXPECT_EQ(admitted(limit, Reason::RpcPeerClosed, start, 12), 10u);
   EXPECT_EQ(settled(limit, start + 1s).size(), 2u);
+}
+
+TEST(LogLimit, takes_a_line_about_each_of_many_clients_beside_one_that_has_all_the_others) {
+  LogLimit limit;
+  for (const TimePoint start : {TimePoint(5h), TimePoint(5h + 1s)}) {
+    EXPECT_EQ(admitted(limit, Reason::RpcPeerTooSlow, start, 1000), 10u);
+    std::uint32_t others = 0;
+    for (int i = 0; i < 1000; ++i)
+      others +=
+          admitted(limit, Reason::RpcPeerTooSlow, start, 5, "rdma 198.51." + std::to_string(i));
+    EXPECT_EQ(others, LogLimit::kSources - 1) << "there is an end to the lines of a second";
+  }
+}
+
+TEST(LogLimit, knows_a_client_by_its_address) {
+  EXPECT_EQ(log_source("rdma 192.0.2.7:1023"), "rdma 192.0.2.7");
+  EXPECT_EQ(log_source("tcp [2001:db8::1]:700"), "tcp [2001:db8::1]");
+  for (const char* const whole : {"192.0.2.7", "2001:db8::1", "/srv/data", "export /a:b", ""})
+    EXPECT_EQ(log_source(whole), whole);
 }
 
 TEST(LogLimit, reports_nothing_when_nothing_is_left_out) {

@@ -1,6 +1,10 @@
 // NLM where exports change, and where they are open to clients by name.
 #include <gtest/gtest.h>
 
+#include <regex>
+#include <string>
+
+#include "base/reason.h"
 #include "nfs/export/client_names.h"
 #include "nfs/export/server_context.h"
 #include "nfs/lock/lock_service.h"
@@ -111,6 +115,25 @@ class LocksOfChangingExports : public testing::NfsServerTest {
   std::shared_ptr<Store> copy_ = another_copy();
   v3::nfs_fh3 file_;
 };
+
+TEST_F(LocksOfChangingExports, that_are_too_many_are_told_with_client_export_and_call) {
+  ASSERT_EQ(call<NLMPROC4_LOCK>({object("c"), false, true, lock_of(kB, 0, 0), false, 0}).stat.stat,
+            NLM4_GRANTED);
+  static std::string told;
+  set_trace_sink([](Reason reason, std::string_view where, std::string_view detail) {
+    if (reason == Reason::LocksTooMany) told = std::string(where) + ": " + std::string(detail);
+  });
+  constexpr std::uint64_t kMost = 1024;  // requests of an address that wait
+  nlm4_stats status = NLM4_BLOCKED;
+  std::uint64_t asked = 0;
+  for (; status == NLM4_BLOCKED && asked <= kMost; ++asked) status = lock(kA, asked, true);
+  set_trace_sink(nullptr);
+  EXPECT_EQ(status, NLM4_DENIED_NOLOCKS);
+  EXPECT_EQ(asked, kMost + 1);
+  EXPECT_TRUE(std::regex_match(told, std::regex("192\\.0\\.2\\.1:700: host host-192\\.0\\.2\\.1, "
+                                                "export /changing, xid 0x[0-9a-f]{8}")))
+      << told;
+}
 
 TEST_F(LocksOfChangingExports, exclude_programs_that_use_the_copy_in_its_place) {
   ASSERT_EQ(lock(kA, 0), NLM4_GRANTED);

@@ -26,14 +26,13 @@ bool same(const LockRequest& a, const LockRequest& b) {
          *a.owner == *b.owner;
 }
 
-nlm4_stats status_of(LockOutcome outcome, const Client& client) {
+nlm4_stats status_of(LockOutcome outcome) {
   switch (outcome) {
     case LockOutcome::Granted:
       return NLM4_GRANTED;
     case LockOutcome::Blocked:
       return NLM4_BLOCKED;
     case LockOutcome::Full:
-      trace(Reason::LocksTooMany, client.address, client.name);
       return NLM4_DENIED_NOLOCKS;
     case LockOutcome::Denied:
       break;
@@ -124,7 +123,7 @@ nlm4_stats LockManager::lock_now(const LockArgs& args) {
   const Client& client = args.request.owner->client;
   if (answer.outcome == LockOutcome::Granted || answer.outcome == LockOutcome::Blocked)
     note_state(client, args.client_state);
-  return status_of(answer.outcome, client);
+  return status_of(answer.outcome);
 }
 
 nlm4_stats LockManager::cancel(const LockRequest& request) {
@@ -155,7 +154,7 @@ nlm4_stats LockManager::unlock(const FileKey& file, const Owner& owner, Range ra
   lock.unlock();
   deliver(notices);
   freed(&file, range);
-  return status_of(done ? LockOutcome::Granted : LockOutcome::Full, owner.client);
+  return status_of(done ? LockOutcome::Granted : LockOutcome::Full);
 }
 
 nlm4_stats LockManager::share(const FileKey& file, const Share& share, bool reclaim,
@@ -181,7 +180,7 @@ nlm4_stats LockManager::share_now(const FileKey& file, const Share& share) {
     sharing_->begin();
     if (sharing_->conflicts(file, share)) return NLM4_DENIED;
   }
-  return status_of(table_.share(file, share), share.owner->client);
+  return status_of(table_.share(file, share));
 }
 
 void LockManager::unshare(const FileKey& file, const Owner& owner) {

@@ -1,9 +1,14 @@
 #include "nfs/lock/lock_service.h"
 
 #include <algorithm>
+#include <memory>
+#include <new>
 #include <span>
 
+#include "base/cancel.h"
+#include "base/pause.h"
 #include "base/siphash.h"
+#include "base/task_group.h"
 #include "nfs/lock/nsm.h"
 #include "rpc/server.h"
 
@@ -52,6 +57,52 @@ class Retries {
   bool stopped_ = false;
 };
 
+// What is not written is tried again, and does no harm: a host is told of a restart for nothing.
+bool remove_unneeded(LockManager& manager, Records& records, std::uint64_t until) {
+  return records
+      .remove_unneeded([&](const std::string& address) { return manager.knows(address); }, until)
+      .ok();
+}
+
+// Drops the records of hosts without locks, so that a crash makes nobody wait for them. Not when a
+// lock is released: the disk would be written to as often as a client likes.
+class Upkeep : public std::enable_shared_from_this<Upkeep> {
+ public:
+  Upkeep(LockManager& manager, Records& records, Loop& loop)
+      : manager_(manager), records_(records), loop_(loop) {}
+  // Any thread.
+  void start() {
+    loop_.post([weak = weak_from_this()] {
+      const auto still = weak.lock();
+      if (still != nullptr && !still->stop_.cancelled()) still->tasks_.add(still->run());
+    });
+  }
+  Task<void> stop() {
+    stop_.cancel();
+    co_await tasks_.join();
+  }
+
+ private:
+  static constexpr Duration kPeriod = std::chrono::minutes(1);
+
+  Task<void> run() {
+    for (;;) {
+      const std::uint64_t until = records_.uses();
+      co_await pause(loop_, kPeriod, stop_);
+      if (stop_.cancelled()) co_return;
+      co_await offloaded_to(
+          records_.worker(), this, loop_,
+          [&] { return remove_unneeded(manager_, records_, until); }, false);
+    }
+  }
+
+  LockManager& manager_;
+  Records& records_;
+  Loop& loop_;
+  CancelSource stop_;
+  TaskGroup tasks_;
+};
+
 }  // namespace
 
 struct LockService::Parts {
@@ -62,6 +113,7 @@ struct LockService::Parts {
         manager(options.limits),
         callbacks(manager, *records, options.host_name, loop, peers),
         retries(manager, loop),
+        upkeep(std::make_shared<Upkeep>(manager, *records, loop)),
         context{server, stores, manager, *records, callbacks} {}
 
   const Duration grace;
@@ -70,6 +122,7 @@ struct LockService::Parts {
   LockManager manager;
   CallbackSender callbacks;
   Retries retries;
+  const std::shared_ptr<Upkeep> upkeep;
   NlmContext context;
 };
 
@@ -103,6 +156,7 @@ void LockService::add_programs(rpc::Server& server) {
 
 void LockService::start() {
   if (!parts_->records->unnotified().empty()) parts_->callbacks.notify_restart();
+  parts_->upkeep->start();
 }
 
 // In three steps, as for clients of version 4 (decision 0065): a crash behind any loses nobody.
@@ -120,7 +174,14 @@ Result<std::size_t, StateError> LockService::adopt(const std::string& state_dire
 
 Task<void> LockService::stop() {
   parts_->retries.stop();
-  return parts_->callbacks.stop();
+  co_await parts_->upkeep->stop();
+  co_await parts_->callbacks.stop();
+}
+
+void LockService::remove_idle_records() try {
+  remove_unneeded(parts_->manager, *parts_->records, parts_->records->uses());
+} catch (const std::bad_alloc&) {
+  // They stay, as after a crash.
 }
 
 std::size_t LockService::size() const {

@@ -1,5 +1,10 @@
 #include "nfs/lock/nlm.h"
 
+#include <array>
+#include <cstdio>
+#include <new>
+#include <string>
+
 #include "base/reason.h"
 #include "nfs/export/admission.h"
 #include "nfs/lock/versions.h"
@@ -133,23 +138,42 @@ Task<Records::Hold> recorded(NlmContext& context, rpc::CallContext& call) {
   co_return context.records.hold(address);
 }
 
+// A line about a request that is refused: `what` of the file of this host.
+template <class What>
+void note_refused(const NlmContext& context, const rpc::CallContext& call, Reason reason,
+                  const FileKey& file, const Owner& owner, What what) noexcept {
+  const Address& peer = call.origin().peer;
+  try {
+    const auto exports = context.server.exports.current();
+    const Export* const found = exports->find(file.via);
+    std::array<char, sizeof ", xid 0x12345678"> xid;
+    std::snprintf(xid.data(), xid.size(), ", xid 0x%08x", static_cast<unsigned>(call.header().xid));
+    trace(reason, to_string(peer),
+          "host " + owner.client.name +
+              (found == nullptr ? std::string() : ", export " + found->path()) + xid.data() +
+              what());
+  } catch (const std::bad_alloc&) {
+    trace(reason, peer.host);
+  }
+}
+
 // Who has it now is a program of this machine that was faster (decision 0043), or a client of a
 // gateway that adopted this host; it is told, but may not say so.
 void note_refused_reclaim(const NlmContext& context, const rpc::CallContext& call,
                           const LockRequest& request) noexcept {
-  const Address& peer = call.origin().peer;
-  try {
-    const auto exports = context.server.exports.current();
-    const Export* const found = exports->find(request.file.via);
+  note_refused(context, call, Reason::ReclaimRefused, request.file, *request.owner, [&] {
     const bool to_the_end = request.range.last == state::Range::kEnd;
-    trace(Reason::ReclaimRefused, to_string(peer),
-          "host " + request.owner->client.name +
-              (found == nullptr ? std::string() : ", export " + found->path()) +
-              ": a lock of bytes " + std::to_string(request.range.first) + " to " +
-              (to_the_end ? "the end" : std::to_string(request.range.last)));
-  } catch (const std::bad_alloc&) {
-    trace(Reason::ReclaimRefused, peer.host);
-  }
+    return ": a lock of bytes " + std::to_string(request.range.first) + " to " +
+           (to_the_end ? "the end" : std::to_string(request.range.last));
+  });
+}
+
+// As it is: the manager has refused it for want of room.
+nlm4_stats noted(const NlmContext& context, const rpc::CallContext& call, const FileKey& file,
+                 const Owner& owner, nlm4_stats status) noexcept {
+  if (status == nlm::NLM4_DENIED_NOLOCKS)
+    note_refused(context, call, Reason::LocksTooMany, file, owner, [] { return ""; });
+  return status;
 }
 
 enum class LockMode : std::uint8_t { Usual, ByMessage, Unmonitored };
@@ -170,7 +194,8 @@ nlm4_stats locked(NlmContext& context, rpc::CallContext& call, const Args& args,
   // What is freed in one store grants nothing in another: a client that would wait asks again.
   if (tested_before(context, request, now).holder)
     return args.block ? nlm::NLM4_DENIED_GRACE_PERIOD : nlm::NLM4_DENIED;
-  const nlm4_stats status = context.manager.lock(lock, now);
+  const nlm4_stats status =
+      noted(context, call, request.file, *request.owner, context.manager.lock(lock, now));
   if (args.reclaim && status == nlm::NLM4_DENIED) note_refused_reclaim(context, call, request);
   return status;
 }
@@ -257,7 +282,8 @@ Task<typename V::Res> unlock(NlmContext& context, rpc::CallContext& call,
   if (request) {
     context.manager.withdraw(string_of(args.alock.fh), *request->owner, request->range);
     in_each_store(context, *key, [&](const FileKey& file) {
-      const auto done = context.manager.unlock(file, *request->owner, request->range);
+      const auto done = noted(context, call, file, *request->owner,
+                              context.manager.unlock(file, *request->owner, request->range));
       if (done != nlm::NLM4_GRANTED) status = done;
     });
   }
@@ -299,7 +325,8 @@ Task<nlm4_stats> share_status(NlmContext& context, rpc::CallContext& call,
   const OwnerPtr owner = owner_of(call, args.share.caller_name, args.share.oh, 0);
   const Share wanted{owner, static_cast<std::uint32_t>(args.share.mode),
                      static_cast<std::uint32_t>(args.share.access)};
-  co_return context.manager.share(*key, wanted, args.reclaim, call.loop().now());
+  co_return noted(context, call, *key, *owner,
+                  context.manager.share(*key, wanted, args.reclaim, call.loop().now()));
 }
 
 template <class V>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <limits>
 
 namespace stag::nfs::lock {
 
@@ -168,6 +169,11 @@ std::string Records::former_name(const std::string& address) const {
   return found == unnotified_.end() ? std::string() : found->second;
 }
 
+bool Records::is_unnotified(const std::string& address) const {
+  const std::scoped_lock lock(mutex_);
+  return unnotified_.contains(address);
+}
+
 bool Records::has(const std::string& address) const {
   const std::scoped_lock lock(mutex_);
   return added_.contains(address);
@@ -189,31 +195,52 @@ void Records::release(const std::string& address) {
   if (found != added_.end() && found->second.holds > 0) --found->second.holds;
 }
 
+std::vector<Records::Unheld> Records::unheld(std::uint64_t until) const {
+  std::vector<Unheld> all;
+  const std::scoped_lock lock(mutex_);
+  for (const auto& [address, entry] : added_)
+    if (entry.holds == 0 && entry.last <= until) all.emplace_back(entry.last, address);
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+bool Records::drop(const Unheld& seen) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = added_.find(seen.second);
+  if (found == added_.end() || found->second.last != seen.first) return false;
+  added_.erase(found);
+  return true;
+}
+
 // With disk_ held, not mutex_.
 Result<Ok, StateError> Records::make_room(const InUse& in_use) {
-  std::vector<std::pair<std::uint64_t, std::string>> oldest;
   {
     const std::scoped_lock lock(mutex_);
     if (added_.size() < kMaxHosts) return Ok{};
-    for (const auto& [address, entry] : added_)
-      if (entry.holds == 0) oldest.emplace_back(entry.last, address);
   }
-  std::sort(oldest.begin(), oldest.end());
-  for (const auto& [last, address] : oldest) {
-    if (!in_use || in_use(address)) continue;
-    bool unnotified = false;
-    {
-      const std::scoped_lock lock(mutex_);
-      const auto found = added_.find(address);
-      // The record may have been held since, and its host may have locks now.
-      if (found == added_.end() || found->second.last != last) continue;
-      added_.erase(found);
-      unnotified = unnotified_.contains(address);
-    }
-    if (unnotified || directory_.empty()) return Ok{};
+  for (const Unheld& each : unheld(std::numeric_limits<std::uint64_t>::max())) {
+    const std::string& address = each.second;
+    if (!in_use || in_use(address) || !drop(each)) continue;
+    if (is_unnotified(address) || directory_.empty()) return Ok{};
     return remove_file(hosts(), address);
   }
   return Failure{StateError{"too many clients hold locks"}};
+}
+
+std::uint64_t Records::uses() const {
+  const std::scoped_lock lock(mutex_);
+  return uses_;
+}
+
+// add() waits for the disk, so that a host which comes back meanwhile has its file in the end.
+Result<Ok, StateError> Records::remove_unneeded(const InUse& in_use, std::uint64_t until) {
+  const std::scoped_lock disk(disk_);
+  std::vector<std::string> gone;
+  for (const Unheld& each : unheld(until))
+    if (!is_unnotified(each.second) && !in_use(each.second) && drop(each))
+      gone.push_back(each.second);
+  if (gone.empty() || directory_.empty()) return Ok{};
+  return remove_files(hosts(), gone);
 }
 
 Result<Ok, StateError> Records::add(const std::string& address, const InUse& in_use) {

@@ -5,8 +5,10 @@
 // A directory holds `state`, a decimal number, and `hosts/` with an empty file for each client,
 // named by its address. A client's file is there before its first lock is granted. `name` is the
 // name that SM_NOTIFY carries; the file of a client that was adopted from another server holds that
-// server's name, since it is the one that the client's monitor knows. Methods marked
-// blocking touch the disk, and are called by worker(); all may be called from any thread.
+// server's name, since it is the one that the client's monitor knows. It goes some time after the
+// client's last lock, or at an orderly end of the server (remove_unneeded()): for whom it is there,
+// everybody waits after a restart. Methods marked blocking touch the disk, and are called by
+// worker(); all may be called from any thread.
 #pragma once
 
 #include <cstdint>
@@ -81,6 +83,11 @@ class Records {
   using InUse = std::function<bool(const std::string& address)>;
   // At the limit, drops the least recently held record that is not in use. Blocking.
   Result<Ok, StateError> add(const std::string& address, const InUse& in_use = {});
+  // Grows each time that a record is held.
+  std::uint64_t uses() const;
+  // Drops the records of hosts that are not in use, and were last held when uses() was `until` or
+  // less. Whoever is still to be told of the last restart keeps his. Blocking.
+  Result<Ok, StateError> remove_unneeded(const InUse& in_use, std::uint64_t until);
   // The host was notified, or could not be reached for too long. Its record stays when it was added
   // again meanwhile. Blocking.
   Result<Ok, StateError> notified(const std::string& address);
@@ -96,6 +103,13 @@ class Records {
   Result<Ok, StateError> remember_name(const std::string& former);
   void release(const std::string& address);
   Result<Ok, StateError> make_room(const InUse& in_use);
+  // A host that nobody holds, and when it was last held.
+  using Unheld = std::pair<std::uint64_t, std::string>;
+  bool is_unnotified(const std::string& address) const;
+  // Those that were last held until then, the least recently held first.
+  std::vector<Unheld> unheld(std::uint64_t until) const;
+  // False when it has been held since: its host may have locks now.
+  bool drop(const Unheld& seen);
 
   struct Entry {
     std::uint64_t last = 0;  // uses_ when it was last held

@@ -77,6 +77,26 @@ TEST_F(RecordsOnDisk, say_what_is_wrong_with_their_directory) {
   EXPECT_NE(opened.error().message.find(directory_ + "/hosts"), std::string::npos);
 }
 
+TEST_F(RecordsOnDisk, are_dropped_of_clients_without_locks_that_were_told_of_the_last_restart) {
+  ASSERT_TRUE(open()->add("192.0.2.1").ok());
+  const auto nobody = [](const std::string&) { return false; };
+  const auto records = open();
+  for (const char* const address : {"192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"})
+    ASSERT_TRUE(records->add(address).ok());
+  const std::uint64_t until = records->uses();
+  const Records::Hold held = records->hold("192.0.2.3");
+  { const Records::Hold since = records->hold("192.0.2.4"); }
+  ASSERT_TRUE(records->remove_unneeded([](const std::string&) { return true; }, until).ok());
+  EXPECT_TRUE(records->has("192.0.2.2")) << "it has locks";
+  ASSERT_TRUE(records->remove_unneeded(nobody, until).ok());
+  EXPECT_FALSE(records->has("192.0.2.2"));
+  EXPECT_TRUE(records->has("192.0.2.4")) << "it has had a lock since";
+  ASSERT_TRUE(records->remove_unneeded(nobody, records->uses()).ok());
+  EXPECT_FALSE(records->has("192.0.2.4"));
+  EXPECT_EQ(open()->unnotified(), (std::vector<std::string>{"192.0.2.1", "192.0.2.3"}));
+  EXPECT_FALSE(records->hold("192.0.2.2")) << "it is recorded anew with its next lock";
+}
+
 TEST(RecordsInMemory, make_room_by_dropping_the_oldest_client_without_locks) {
   auto opened = Records::open("");
   ASSERT_TRUE(opened.ok());

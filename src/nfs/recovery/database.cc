@@ -1,6 +1,8 @@
 #include "nfs/recovery/database.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <string_view>
@@ -109,6 +111,11 @@ std::optional<Database::Trouble> Database::open_at(const Location& location, int
 }
 
 std::optional<Database::Trouble> Database::open_file(const std::string& path, int flags) {
+  // SQLite would make it as the umask has it, and who has opened it before its mode changes reads
+  // on. Where it cannot be made SQLite says why.
+  if ((flags & SQLITE_OPEN_CREATE) != 0)
+    if (const int made = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600); made >= 0)
+      ::close(made);
   sqlite3* handle = nullptr;
   const int opened = sqlite3_open_v2(path.c_str(), &handle,
                                      SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | flags, nullptr);

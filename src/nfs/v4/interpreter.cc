@@ -360,7 +360,7 @@ class CompoundHandler final : public rpc::Handler {
     if (!list.decode(arguments, most) || !chunks_fit(list, arguments, items)) co_return garbage();
     if (const v4::nfsstat4 refusal = refusal_of(list, most); refusal != v4::NFS4_OK) {
       if (refusal == v4::NFS4ERR_RESOURCE)
-        trace(Reason::Nfs4OperationsTooMany, call.origin().peer.host);
+        note_limit(Compound(shared_, call, list.minor()), Reason::Nfs4OperationsTooMany, 0, {});
       Results(encoder, list.tag()).finish(refusal);
       co_return kEncoded;
     }

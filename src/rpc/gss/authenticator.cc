@@ -191,6 +191,7 @@ Task<Authentication> GssAuthenticator::create(const Credential& credential,
   co_await context->lock.lock(loop);
   const AwaitedLock::Held use(context->lock);
   if (context->established.load(std::memory_order_acquire)) co_return failed(Major::NO_CONTEXT);
+  context->xid = header.xid;
   Unfinished unfinished(contexts_, *context);
   const gss::Step step = co_await accept(*context, *token, call);
   if (step.major == Major::CONTINUE_NEEDED) {

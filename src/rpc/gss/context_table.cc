@@ -1,6 +1,10 @@
 #include "rpc/gss/context_table.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
+#include <new>
+#include <string>
 
 #include "base/inline_vector.h"
 #include "base/siphash.h"
@@ -102,7 +106,7 @@ bool ContextTable::establish(const std::shared_ptr<ServerContext>& context, Time
       if (!half_open_.remove(*context)) return false;
       if (const ServerContext* const evicted = established_.add(*context)) victim = evicted->id;
     }
-    if (victim != 0) evict(victim);
+    if (victim != 0) evict(victim, *context);
   }
   context->established.store(true, std::memory_order_release);
   return true;
@@ -125,7 +129,7 @@ void ContextTable::add(const std::shared_ptr<ServerContext>& context, AddressSha
     take_out(context->id);
     throw;
   }
-  if (victim != 0) evict(victim);
+  if (victim != 0) evict(victim, *context);
 }
 
 std::shared_ptr<ServerContext> ContextTable::find(Bytes handle) const {
@@ -155,9 +159,17 @@ std::shared_ptr<ServerContext> ContextTable::take_out(std::uint64_t id) {
 }
 
 // Called after it was taken out of its share.
-void ContextTable::evict(std::uint64_t id) {
+void ContextTable::evict(std::uint64_t id, const ServerContext& by) noexcept {
   const std::shared_ptr<ServerContext> evicted = take_out(id);
-  if (evicted != nullptr) trace(Reason::GssContextEvicted, evicted->address);
+  if (evicted == nullptr) return;
+  try {
+    std::array<char, sizeof "xid 0x12345678"> xid;
+    std::snprintf(xid.data(), xid.size(), "xid 0x%08x", static_cast<unsigned>(by.xid));
+    trace(Reason::GssContextEvicted, evicted->address,
+          "for one of " + by.address + ", " + xid.data());
+  } catch (const std::bad_alloc&) {
+    trace(Reason::GssContextEvicted, evicted->address);
+  }
 }
 
 // Nobody asks for a context again whose client is gone, so each new one looks at the others of its

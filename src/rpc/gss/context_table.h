@@ -94,7 +94,8 @@ class ContextTable {
   void add(const std::shared_ptr<ServerContext>& context, AddressShares& to);
   // Yields what was removed, to be dropped without a lock.
   std::shared_ptr<ServerContext> take_out(std::uint64_t id);
-  void evict(std::uint64_t id);
+  // `by`: for which.
+  void evict(std::uint64_t id, const ServerContext& by) noexcept;
   void sweep(Shard& shard, TimePoint now);
 
   std::array<Shard, kShards> shards_;

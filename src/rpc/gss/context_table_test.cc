@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <string>
+#include <string_view>
 
+#include "base/reason.h"
 #include "testing/fake_mechanism.h"
 
 namespace stag::rpc {
@@ -87,6 +90,20 @@ TEST(ContextTable, takes_from_the_address_that_has_most) {
   EXPECT_TRUE(world.there(first) && world.there(late));
   EXPECT_FALSE(world.there(greedy[0]));
   EXPECT_EQ(world.table.established(), 6u);
+}
+
+TEST(ContextTable, tells_whose_context_went_for_whose) {
+  TableWorld world({.all = 1, .half_open = 5});
+  const auto first = world.make("192.0.2.1");
+  const auto second = world.begin("192.0.2.2");
+  second->xid = 0x1234;
+  static std::string told;
+  set_trace_sink([](Reason reason, std::string_view where, std::string_view detail) {
+    if (reason == Reason::GssContextEvicted) told = std::string(where) + ": " + std::string(detail);
+  });
+  EXPECT_TRUE(world.table.establish(second, world.now));
+  set_trace_sink(nullptr);
+  EXPECT_EQ(told, "192.0.2.1: for one of 192.0.2.2, xid 0x00001234");
 }
 
 TEST(ContextTable, takes_the_oldest_when_everybody_has_one) {

@@ -33,6 +33,7 @@ struct ServerContext {
   Caller caller;                         // once established; without a flavor
   TimePoint expires = TimePoint::max();  // once established
   bool half_open = false;                // its client has been asked for another token
+  std::uint32_t xid = 0;                 // of the Call that brought its last token
 
   // Any thread.
   std::atomic<bool> established{false};

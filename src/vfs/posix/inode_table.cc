@@ -1,6 +1,8 @@
 #include "vfs/posix/inode_table.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -142,7 +144,16 @@ bool InodeTable::prepare_statements() {
   return true;
 }
 
+// SQLite would make it as the umask has it, and who has opened it before its mode changes reads on.
+// Where it cannot be made SQLite says why.
+void InodeTable::make_private_file() const {
+  if (path_ == kNoFile) return;
+  if (const int made = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600); made >= 0)
+    ::close(made);
+}
+
 bool InodeTable::open_database() {
+  make_private_file();
   sqlite3* database = nullptr;
   const int opened =
       sqlite3_open_v2(path_.c_str(), &database,

@@ -46,9 +46,10 @@ class InodeTable {
   static constexpr std::uint32_t kMostUnwritten = 1 << 14;
   static constexpr std::uint32_t kMostRetired = 1 << 16;
 
-  // `path` ":memory:" keeps nothing. A damaged table is set aside, as `path`.damaged, and an empty
-  // one takes its place: its names are recorded anew, until then their handles are stale. Fails
-  // with SQLite's words.
+  // The `path` of a table that keeps nothing.
+  static constexpr const char* kNoFile = ":memory:";
+  // A damaged table is set aside, as `path`.damaged, and an empty one takes its place: its names
+  // are recorded anew, until then their handles are stale. Fails with SQLite's words.
   static Result<std::unique_ptr<InodeTable>, std::string> open(const std::string& path);
   ~InodeTable();
 
@@ -86,6 +87,7 @@ class InodeTable {
   static constexpr std::uint64_t kLowest = std::uint64_t{1} << 63;
 
   explicit InodeTable(std::string path) : path_(std::move(path)) {}
+  void make_private_file() const;
   bool open_database();
   static Result<std::unique_ptr<InodeTable>, std::string> open_once(const std::string& path,
                                                                     bool& damaged);

@@ -109,7 +109,7 @@ std::string Tree::choose_handles(const Options& options, const struct statx& roo
     return "the kernel does not open files of " + options.root +
            " by handle (this needs root and a file system that can)";
   if (!kernel) {
-    std::string path = ":memory:";
+    std::string path = InodeTable::kNoFile;
     if (!options.state_directory.empty()) {
       char name[64];
       std::snprintf(name, sizeof name, "/inodes-%016llx-%llu.sqlite",

@@ -68,8 +68,16 @@ Result<Ok, StateError> replace_file(const std::string& directory, const std::str
 }
 
 Result<Ok, StateError> remove_file(const std::string& directory, const std::string& name) {
-  const std::string path = directory + "/" + name;
-  if (::unlink(path.c_str()) != 0 && errno != ENOENT) return failure("cannot remove", path, errno);
+  return remove_files(directory, {name});
+}
+
+Result<Ok, StateError> remove_files(const std::string& directory,
+                                    const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    const std::string path = directory + "/" + name;
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT)
+      return failure("cannot remove", path, errno);
+  }
   return sync_directory(directory);
 }
 

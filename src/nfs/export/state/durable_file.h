@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "nfs/export/state/state_error.h"
@@ -17,6 +18,9 @@ Result<Ok, StateError> replace_file(const std::string& directory, const std::str
                                     std::string_view content);
 // Removes durably; a file that is not there is no error.
 Result<Ok, StateError> remove_file(const std::string& directory, const std::string& name);
+// The same for many; a failure or a crash may leave some of them.
+Result<Ok, StateError> remove_files(const std::string& directory,
+                                    const std::vector<std::string>& names);
 // Makes the directory and the missing ones above it.
 Result<Ok, StateError> make_directories(const std::string& path);
 

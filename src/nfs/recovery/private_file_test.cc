@@ -1,0 +1,44 @@
+// The file of records: nobody else can open it, not for a moment.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <vector>
+
+#include "nfs/recovery/recovery.h"
+#include "testing/vfs/posix_backend.h"
+
+namespace {
+
+using std::filesystem::perms;
+
+// Of the file, each time that it is opened, before SQLite could make it.
+std::vector<perms> modes;
+
+}  // namespace
+
+extern "C" int sqlite3_open_v2(const char* name, sqlite3** to, int flags, const char* vfs) {
+  static const auto open =
+      reinterpret_cast<decltype(&sqlite3_open_v2)>(::dlsym(RTLD_NEXT, "sqlite3_open_v2"));
+  modes.push_back(std::filesystem::status(name).permissions());  // unknown: it is not there
+  return open(name, to, flags, vfs);
+}
+
+namespace stag::nfs::recovery {
+namespace {
+
+TEST(Nfs4RecoveryFile, makes_its_file_for_this_user_alone_from_the_beginning) {
+  modes.clear();
+  const vfs::testing::Folder folder("/tmp");
+  const mode_t umask_before = ::umask(0);
+  const auto opened = Recovery::open((folder.path() / "nfs4-clients.db").string(), 90, nullptr);
+  ::umask(umask_before);
+  ASSERT_TRUE(opened.ok());
+  ASSERT_FALSE(modes.empty());
+  for (const perms mode : modes) EXPECT_EQ(mode, perms::owner_read | perms::owner_write);
+}
+
+}  // namespace
+}  // namespace stag::nfs::recovery
