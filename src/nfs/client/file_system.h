@@ -221,12 +221,13 @@ class FileSystem {
                                           std::uint64_t to_offset);
   Task<Outcome<std::uint64_t>> copy_range(CopySource from, FileRange range, Handle to,
                                           std::uint64_t to_offset, CopyWatch watch);
-  // Leave for the server at `reader`, whose host is numeric, to copy a file of this one that is
-  // open for reading: until it is closed, or nobody has read by it for a lease. Fails with
+  // Asks this server to let the server at `reader`, whose host is numeric, read a file that is open
+  // here for reading; the result is a source for copy_range() at that server. The permission ends
+  // when the file is closed, or when nobody has used it for the time of a lease. Fails with
   // Status::Delay at once where the server would have the client ask again.
   Task<Outcome<CopySource>> notify_copy(File file, Address reader);
-  // One READ as that server, whose client has brought `from`: a file of this one, which `notice`
-  // has the stateid for. As read(); version 4.1 and later.
+  // As read(), for a server that copies a file of this one: `from` is what notify_copy() has
+  // returned to the client that asked for the copy. Version 4.1 and later.
   Task<Outcome<ReadPart>> read_notified(CopySource from, std::uint64_t offset, MutableBytes to);
   Task<Outcome<Ok>> clone_range(Handle from, FileRange range, Handle to, std::uint64_t to_offset);
   // Extended attributes of users, named without "user." in front; values are bytes.

@@ -5,16 +5,11 @@
 #include <array>
 #include <compare>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/bytes.h"
-
-namespace stag::nfs::v4 {
-struct COPY_NOTIFY4resok;
-}
 
 namespace stag::nfs::client {
 
@@ -209,13 +204,29 @@ struct WritePart {
   Verifier verifier{};
 };
 
-// Where a server copies from: a file of its own, or one of another server, by what
-// FileSystem::notify_copy() has brought from that one.
+// One of the ways in which other servers reach a server (RFC 7862 section 16.1, netloc4),
+// unchecked.
+struct ServerLocation {
+  enum class Kind : std::uint8_t { Name, Url, Address };
+  Kind kind = Kind::Name;
+  std::string where{};  // a host name, a URL, or a universal address (RFC 5665 section 5.2)
+  std::string netid{};  // of Address: how it is reached there, for example "tcp6"
+  friend bool operator==(const ServerLocation&, const ServerLocation&) = default;
+};
+
+// The permission that FileSystem::notify_copy() obtains from one server, so that another server may
+// read a file of it.
+struct CopyNotice {
+  std::array<std::byte, 16> stateid{};  // opaque: names the permission at the server of the file
+  std::vector<ServerLocation> locations{};  // where the other server reaches that one
+};
+
+// Where a server copies from: a file of its own, or a file of another server.
 struct CopySource {
   CopySource(const Handle& of) : file(of) {}
 
   Handle file;
-  std::shared_ptr<const v4::COPY_NOTIFY4resok> notice{};  // null: a file of its own
+  std::optional<CopyNotice> notice{};  // nullopt: a file of its own
 };
 
 // What a server has copied (RFC 7862 15.2).
