@@ -137,7 +137,10 @@ class VfsFailureContract : public VfsContract {
          [=, this] { return status(late->allocate(who, file, 0, 1 << 16)); }},
         {"deallocate", Called::Deallocate,
          [=, this] { return status(late->deallocate(who, file, 0, 1)); }},
-        {"clone", Called::Clone, [=, this] { return status(late->clone(who, file, symlink, {})); }},
+        {"clone", Called::Clone,
+         [=, this] {
+           return status(late->clone(who, file, file, {0, 1 << 16, 1}));
+         }},
         {"copy", Called::Copy,
          [=, this] {
            return status(late->copy(who, file, file, {0, 1 << 16, 1}));
