@@ -97,7 +97,7 @@ struct DirectoryChange {
 struct Node {
   Handle handle;
   Attributes attributes;
-  DirectoryChange directory{};  // of a new object, where the server tells
+  DirectoryChange directory{};  // of a new object; zeros when the server does not send it
 };
 
 // Sets a time: not at all, to the server's present time, or to a value.
@@ -110,8 +110,8 @@ struct SetTime {
   static SetTime to(Time time) { return {How::To, time}; }
 };
 
-// A file, and the open by which it is used. Without one (0) each READ and WRITE is checked for
-// itself.
+// A file, and the open by which it is used. Without an open (0) the server checks the permissions
+// of each READ and WRITE.
 struct File {
   Handle handle;
   std::uint64_t open = 0;
@@ -124,14 +124,14 @@ struct File {
 struct Opened {
   File file;
   Attributes attributes;
-  DirectoryChange directory{};  // of a new file, where the server tells
-  bool times_due = false;       // CreateMode::ExclusiveButTimes: they are for the caller to set
+  DirectoryChange directory{};  // of a new file; zeros when the server does not send it
+  bool times_due = false;       // the caller sets the times (CreateMode::ExclusiveButTimes)
 };
 
-// Whom byte-range locks belong to: locks of one owner do not stand in each other's way.
+// The owner of byte-range locks: locks of one owner do not conflict with each other.
 struct LockOwner {
-  std::uint64_t space = 0;  // of the numbers
-  std::uint64_t number = 0;
+  std::uint64_t space = 0;   // tells apart owners of different kinds that have the same number
+  std::uint64_t number = 0;  // for example of a process
 };
 
 // A lock of bytes of a file.
@@ -140,7 +140,8 @@ struct FileLock {
   std::uint64_t length = 0;  // 0: to the end of the file, however far it grows
   bool exclusive = false;
 };
-// A part of a range, and whether somebody has locked it: as `lock` says.
+// A part of a range. If `held`, the owner has locked it, in the mode of `lock`; else only the range
+// of `lock` has a meaning.
 struct LockPiece {
   FileLock lock{};
   bool held = false;
@@ -250,7 +251,7 @@ struct SparsePart {
   std::vector<FileRange> holes{};
 };
 
-// What FileSystem::seek() looks for.
+// What FileSystem::seek() looks for (of stores: vfs::SeekTo).
 enum class Content : std::uint8_t { Data, Hole };
 
 // What set_xattr() does when the name is there, or is not.
