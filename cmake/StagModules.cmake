@@ -27,7 +27,7 @@ set(STAG_SUBFOLDERS_cli commands control copy observe serve support)
 set(STAG_SUBFOLDERS_nfs_export state)
 set(STAG_SUBFOLDERS_nfs_server v2 v3 acl mount)
 set(STAG_SUBFOLDERS_nfs_v4 attributes compound ops callback)
-set(STAG_SUBFOLDERS_nfs_client protocol session transfer v2 v3 v4)
+set(STAG_SUBFOLDERS_nfs_client nfsacl protocol session transfer v2 v3 v4)
 # What a module's tests use besides the module itself.
 set(STAG_TEST_MODULES_fabric_verbs fabric/verbs/stub)
 set(STAG_TEST_MODULES_bench fabric/verbs/stub)

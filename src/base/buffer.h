@@ -1,7 +1,7 @@
 // Bytes with an owner. A Buffer is an immutable, reference-counted slice: bytes on their way to a
 // peer never change and stay until they have left. A Block is the writable form with one owner,
 // until freeze() makes a Buffer of it. Small Blocks come from per-thread free lists by size class,
-// large ones from pages that the process keeps (base/large_blocks.h), so that a steady flow of
+// large ones from pages that the process keeps, so that a steady flow of
 // calls allocates nothing. Threads may share Buffers; a Block belongs to one thread at a time.
 #pragma once
 

@@ -4,8 +4,9 @@
 #pragma once
 
 namespace stag {
+// Writes where and what to standard error, and aborts. Thread: any.
 [[noreturn]] void check_failed(const char* expression, const char* file, int line);
-}
+}  // namespace stag
 
 #define STAG_CHECK(expression) \
   ((expression) ? static_cast<void>(0) : ::stag::check_failed(#expression, __FILE__, __LINE__))

@@ -1,5 +1,6 @@
 // Executor: threads on which blocking is allowed. Each Executor has threads of its own, so that a
-// job waits only for other jobs of its Executor. net::WorkerPool implements it.
+// job waits only for other jobs of its Executor. Each net::EpollLoop brings one, for
+// Loop::offload(); a program may implement another.
 #pragma once
 
 #include <cstdint>

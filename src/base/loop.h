@@ -1,6 +1,7 @@
 // Loop: the interface through which everything else gets time, timers and order. One thread runs a
 // Loop and all objects that belong to it. net::EpollLoop implements it on epoll, fabric/sim in
-// virtual time. No other code starts a thread or reads a clock.
+// virtual time. Protocol code starts no thread and reads no clock in any other way, so that it runs
+// in virtual time as well. Stores read the wall clock, for the times of files.
 //
 // Thread: functions without a remark are called on the loop's thread.
 #pragma once

@@ -43,6 +43,7 @@ class ReasonCounters {
   static std::size_t index(Reason reason) { return static_cast<std::size_t>(reason); }
   std::array<std::atomic<std::uint64_t>, kReasonCount> counts_{};
 };
+// Those of this process. Thread: any.
 ReasonCounters& reason_counters();
 
 // Receives log lines, on any thread. `where` names the object ("rdma 127.0.0.1:4711"), `detail`

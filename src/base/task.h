@@ -174,7 +174,7 @@ class [[nodiscard]] Task {
   }
   // The value of a Task that was started and has ended; throws the exception that ended it.
   auto& result() requires(!std::is_void_v<T>) { return handle_.promise().value(); }
-  // The coroutine, for who looks after it from now on: it has not begun, and is destroyed by him.
+  // Gives the coroutine away, which has not begun: the caller resumes and destroys it.
   Handle release() && { return std::exchange(handle_, {}); }
   // Whether this Task holds a coroutine.
   explicit operator bool() const { return static_cast<bool>(handle_); }

@@ -20,9 +20,9 @@ rpc::tcp::ServerOptions callback_options() {
   return options;
 }
 
-class CallbackListener final : public rpc::Listener {
+class TcpCallbackListener final : public rpc::CallbackListener {
  public:
-  CallbackListener(net::EpollLoop& loop, Address at) : loop_(loop), at_(std::move(at)) {}
+  TcpCallbackListener(net::EpollLoop& loop, Address at) : loop_(loop), at_(std::move(at)) {}
   Result<Address, Reason> listen(rpc::Service& service) override {
     auto server = rpc::tcp::TcpServer::listen(loop_, at_, service, {}, callback_options());
     if (!server) return Failure{server.error()};
@@ -42,8 +42,8 @@ class CallbackListener final : public rpc::Listener {
 
 }  // namespace
 
-std::unique_ptr<rpc::Listener> make_callback_listener(net::EpollLoop& loop, Address at) {
-  return std::make_unique<CallbackListener>(loop, std::move(at));
+std::unique_ptr<rpc::CallbackListener> make_callback_listener(net::EpollLoop& loop, Address at) {
+  return std::make_unique<TcpCallbackListener>(loop, std::move(at));
 }
 
 }  // namespace stag::endpoint

@@ -31,11 +31,11 @@ class Listener {
   // From now on clients may connect, and by UDP call, from these networks only; empty: from any.
   // Connections from elsewhere end. Thread: none that is a loop's.
   void allow(const std::vector<IpNetwork>& networks);
-  // A limit like rpc::rdma::TransportOptions::stall_limit and its likes of TCP, for connections
-  // that come from now on. Thread: none that is a loop's.
+  // Replaces rpc::rdma::TransportOptions::stall_limit, or rpc::tcp::StreamLimits::stall, for
+  // connections that come from now on. Thread: none that is a loop's.
   void limit_stalls(Duration limit);
-  // Takes no further connection; those that are there are served. Of UDP, which has none, nothing
-  // changes. Thread: none that is a loop's.
+  // Accepts no further connection; those that are there are served. A Listener on UDP, which has no
+  // connections, goes on as before. Thread: none that is a loop's.
   void stop_accepting();
   // Begins what the destruction waits for, so that several Listeners close at the same time.
   void begin_close();
@@ -55,10 +55,10 @@ class Listener {
 // Fails with the reason that the address cannot be used.
 Result<Listener, Reason> listen(rpc::Service& service, const Address& at,
                                 ListenOptions options = {});
-// The same on a socket that another process has made, or net::listening_socket(): of TCP, also for
-// RDMA by software iWARP, one that listens, of UDP one that is bound. The descriptor does not block
-// and becomes the Listener's, also where that fails. RDMA devices know no such sockets:
-// FabricKind::Verbs fails with AddressNotAvailable.
+// The same on a socket that somebody else has made, for example systemd: for TCP, and for RDMA by
+// software iWARP, a TCP socket that listens; for UDP a socket that is bound. The descriptor is in
+// non-blocking mode, and becomes the Listener's even when listen() fails. RDMA devices know no such
+// sockets: FabricKind::Verbs fails with AddressNotAvailable.
 Result<Listener, Reason> listen(rpc::Service& service, int socket, ListenOptions options = {});
 
 }  // namespace stag::endpoint

@@ -99,9 +99,8 @@ auto run_on(Loop& loop, Function function) {
   return task.get_future().get();
 }
 
-// Both for destructors, which must not go on before the Task that `make` returns has ended, or, if
-// it returns nothing, before it has returned: where there is no memory for it, it is begun again
-// until there is.
+// wait_on(), or run_on() where `make` returns nothing, for destructors, which must not go on before
+// that has ended: where there is no memory to begin it, it is tried again until there is.
 template <class Make>
 void finish_on(Loop& loop, Make make) {
   for (;;) {

@@ -22,10 +22,12 @@ class Tap;
 
 namespace stag::endpoint {
 
-// The usual ports of NFS over RDMA (RFC 8267 section 9) and over TCP.
+// The ports of NFS over RDMA (RFC 8267 section 9) and over TCP; other programs choose their own.
 inline constexpr std::uint16_t kRdmaPort = 20049;
 inline constexpr std::uint16_t kTcpPort = 2049;
 
+// The transport that a program chooses. rpc::TransportKind says what a Call came by, and knows
+// more kinds.
 enum class Transport : std::uint8_t { Rdma, Tcp, Udp };
 // Where the RDMA operations come from: software iWARP over TCP, or an RDMA device through
 // rdma-core, which is looked for when it is needed. Auto, of connectors only: a device where one
@@ -67,8 +69,8 @@ struct ListenOptions {
   rpc::udp::ServerOptions udp{};
   fabric::IwarpOptions iwarp{};
   fabric::VerbsOptions verbs{};
-  // Where what goes over RDMA connections can be captured, as frames (fabric/capture); null:
-  // nowhere.
+  // Internal: captures what goes over RDMA connections, for `stag serve`. Null: nothing is
+  // captured.
   std::shared_ptr<fabric::capture::Tap> tap{};
   // Connections are spread over all of them, UDP is served by the first; null: one loop of its own.
   std::shared_ptr<Loops> loops{};

@@ -1,6 +1,5 @@
-// gss: RPCSEC_GSS version 1 (RFC 2203) without sockets, threads or clocks: codecs (credential.h),
-// the window of sequence numbers (sequence_window.h), integrity and privacy (protect.h), and here
-// what all that needs of a GSS-API mechanism (RFC 2743). gss/krb5 implements it with Kerberos.
+// gss: RPCSEC_GSS version 1 (RFC 2203) without sockets, threads or clocks. This header has what it
+// needs of a GSS-API mechanism (RFC 2743); gss/krb5 implements that with Kerberos.
 //
 // Thread: an Acceptor or Initiator may be used by several threads at once, a Context by one at a
 // time. step() and the functions that make credentials may block, for a KDC or a name service; the
@@ -62,8 +61,10 @@ class Context {
  public:
   virtual ~Context() = default;
 
-  // Takes the peer's next token (empty: the initiator's first step) until the major status is
-  // neither CONTINUE_NEEDED nor COMPLETE with a token still to come. May block.
+  // Takes the peer's next token (empty: the initiator's first step) and returns the token for the
+  // peer. CONTINUE_NEEDED: another step follows, with the peer's answer. COMPLETE: the context is
+  // established; `token` still goes to the peer unless it is empty. Any other status: there is no
+  // context. May block.
   virtual Step step(Bytes token) = 0;
 
   // The functions below are for established contexts.
@@ -73,7 +74,9 @@ class Context {
   // Seconds until the context ends, from the step() that established it. 0xffffffff: no end.
   virtual std::uint32_t lifetime() const = 0;
 
+  // Makes the MIC of `message`. On failure returns the mechanism's status, and `to` is undefined.
   virtual Major get_mic(Pieces message, Mic& to) = 0;
+  // COMPLETE when `mic` is the peer's MIC of `message`, else the mechanism's status (BAD_MIC, ...).
   virtual Major verify_mic(Pieces message, Bytes mic) = 0;
   // The sealed form of `message`, in a Buffer that owns its bytes.
   virtual Result<Buffer, Major> wrap(Pieces message) = 0;

@@ -33,15 +33,15 @@ struct Descriptor::State final : Watched {
   void wait(Side& side, std::uint32_t event, Function&& function) {
     side.waiting = std::move(function);
     side.reader = nullptr;
-    tell_again(side, event);
+    requeue_if_ready(side, event);
   }
-  void tell_again(const Side& side, std::uint32_t event) {
+  void requeue_if_ready(const Side& side, std::uint32_t event) {
     if (side.ready || side.for_good || !fd) loop.core().requeue_event(*this, event);
   }
   void wait(Reader& reader) {
     if (reading.waiting) reading.drop();
     reading.reader = &reader;
-    tell_again(reading, EPOLLIN);
+    requeue_if_ready(reading, EPOLLIN);
   }
   void mark_read() { loop.core().has_read(*this); }
   void mark_unreadable() { reading.ready = false; }

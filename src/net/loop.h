@@ -3,8 +3,8 @@
 //
 // Thread: one thread runs an EpollLoop. Objects made for that loop (sockets, timers, listeners) are
 // used and destroyed on that thread, before the loop. Other threads may call post(), stop() and
-// on_thread() only. Work that blocks goes to a WorkerPool by offload(), or to another Executor by
-// offload_to(). The module changes no signal state unless a SignalWatch (net/signals.h) is made.
+// on_thread() only. Work that blocks goes to the loop's own threads by offload(), or to another
+// Executor by offload_to(). The loop changes no signal state.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@
 namespace stag::net {
 
 struct LoopOptions {
-  // The threads of offload(); loops may share them. Null: the loop has a WorkerPool of the default
-  // size.
+  // The threads of offload(); loops may share them. Null: the loop starts threads of its own when
+  // there is work for them.
   std::shared_ptr<Executor> workers;
   // Microseconds that an idle loop polls for events before it blocks: lower latency for more CPU
   // time. Zero: the loop polls for up to 50 us while that saves more time than it costs (adaptive
@@ -32,7 +32,8 @@ class EpollLoop final : public Loop {
   // Until run() is called, the thread that made the loop counts as its thread. Ends the process
   // where the system has no descriptors for it: for programs that cannot do without.
   explicit EpollLoop(LoopOptions options = {});
-  // The same for all others. Fails with TooManyOpenFiles, or why else there are no descriptors.
+  // The same for programs that can. Fails with TooManyOpenFiles, or with another reason why the
+  // system gives no descriptors.
   static Result<std::unique_ptr<EpollLoop>, Reason> make(LoopOptions options = {});
   // Waits for offloaded work in progress; posted functions that have not run are destroyed.
   ~EpollLoop() override;

@@ -28,13 +28,14 @@ struct Caller {
   static constexpr std::uint32_t kNobody = 65534;  // the id of the user and group "nobody"
 
   oncrpc::AuthFlavor flavor = oncrpc::AuthFlavor::AUTH_NONE;
-  // Somebody was asked, and has not answered: what depends on groups is to come again later.
+  // The name service that knows the groups has not answered yet: an operation that depends on
+  // groups is refused for now, and the client repeats it.
   bool groups_undecided = false;
   std::uint32_t uid = kNobody;
   std::uint32_t gid = kNobody;
   InlineVector<std::uint32_t, 16> gids{};  // supplementary groups
-  // Those that the server's own name service has for the user. They count in place of `gids`, which
-  // still tell one caller from another; null: nobody was asked.
+  // The groups that the server's own name service has for the user. They count in place of `gids`,
+  // which still tell one caller from another; null: no name service was asked.
   std::shared_ptr<const std::vector<std::uint32_t>> groups{};
   // The name that the mechanism has proven; null where the flavor has no names. With a name, the
   // name alone identifies the caller: the ids are what a name service made of it.

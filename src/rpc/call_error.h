@@ -22,6 +22,7 @@ struct CallError {
   std::string where;             // the peer: "rdma 127.0.0.1:20049"; may be empty
   bool sent = false;             // Transport only: the Call was sent, and may have been executed
 
+  // One of each Kind, for transports; `sent` is false.
   static CallError transport(Reason reason, std::string where = {});
   static CallError answered(oncrpc::ReplyStatus status, std::string where = {});
   static CallError malformed(Reason reason, std::string where = {});

@@ -1,7 +1,7 @@
 // Client: calls the procedures of a program over any Channel. One call is one coroutine:
 //
-//   rpc::Client client(channel, nfs::ulb::kNfs3Binding, rpc::Credentials::sys("me", 0, 0));
-//   rpc::Result<READ3res> result = co_await client.call<NFSPROC3_READ>(args);
+//   rpc::Client client(channel, kMyBinding, rpc::Credentials::sys("me", 0, 0));
+//   rpc::CallResult<Greeting> result = co_await client.call<MYPROC_GREET>(args);
 //
 // Thread: the Channel's loop. Ownership: a Client is a small value that refers to its Channel,
 // which outlives it; copies are cheap. `args` and all that its opaques borrow live until the call
@@ -155,7 +155,8 @@ class Client::Exchange : public AnyExchange {
     message_.reply = client.results_bound<P>(binding_, args);
     if (options.results_max) limit_results();
   }
-  // Of the Reply that send() has yielded, before the caller suspends again (ReplyMessage).
+  // Decodes the Reply that send() has yielded. Called before the caller suspends again, because the
+  // Reply's bytes may be the transport's (ReplyMessage).
   CallResult<typename P::Results> results(Result<ReplyMessage, CallError>& reply) const {
     CallResult<typename P::Results> results(std::in_place);
     const auto fault =

@@ -30,6 +30,8 @@ namespace stag::rpc {
 
 class Channel;
 
+// What a Call came by. endpoint::Transport has those of them that a program can choose; Memory is a
+// Channel without a network, as tests have.
 enum class TransportKind : std::uint8_t { Tcp, Udp, Rdma, Memory };
 
 // The caller's memory for the data of one eligible result item. On RDMA the server writes straight

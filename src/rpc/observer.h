@@ -1,8 +1,8 @@
-// Observer: who is told what a Server and its transports do, so that it can be counted, logged and
-// traced (docs/decisions/0053-what-is-observed.md).
+// Observer: the interface to which a Server and its transports report what they do, so that it can
+// be counted, logged and traced (docs/decisions/0053-what-is-observed.md).
 //
-// Thread: the loop of the connection or the Call; several at a time. What it is told refers to
-// objects that live for the length of the call only. It never waits, and makes nothing fail.
+// Thread: the loop of the connection or the Call; several at a time. The arguments of a function
+// live until it returns. An Observer never waits, and makes nothing fail.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,14 @@ struct BegunCall {
 // A Call that has ended.
 struct EndedCall {
   const IncomingCall& call;
-  // nullopt: it was not readable.
+  // nullopt: the header was not readable.
   std::optional<oncrpc::CallHeader> header{};
   TimePoint began{};  // by the loop's clock, when the Server got it
-  // Whether there is a Reply; else nothing of the following means anything.
+  // Whether there is a Reply. If not, the members below have no meaning.
   bool answered = false;
   oncrpc::ReplyStatus status{};
-  // The first word of the results, before they were protected; that of NFS is a status. nullopt:
-  // there are none.
+  // The first word of the results, before they were protected; in NFS it is a status. nullopt: the
+  // Reply has no results.
   std::optional<std::uint32_t> first_result{};
   std::uint64_t reply_bytes = 0;  // of the whole RPC message
 };
@@ -53,13 +53,18 @@ struct SentReply {
 
 class Observer {
  public:
-  // A connection of a transport that has any. `origin` is the one of all its Calls.
+  // A connection is up. All its Calls have this `origin`. Not called on UDP.
   virtual void on_connected(const Origin& origin) noexcept = 0;
   // Once for each on_connected(). Calls of the connection may end later.
   virtual void on_disconnected(const Origin& origin, Reason reason) noexcept = 0;
+  // A Call came by RPC-over-RDMA, before the Server has read its header.
   virtual void on_call_arrived(const Origin& origin, const ArrivedCall& call) noexcept = 0;
+  // A procedure is about to execute. Not called for Calls that are refused or answered from the
+  // replay cache.
   virtual void on_call_begun(const BegunCall& call) noexcept = 0;
+  // A Call has ended, with a Reply or without, whether it had begun or not.
   virtual void on_call_ended(const EndedCall& call) noexcept = 0;
+  // A Reply was handed to the RDMA connection.
   virtual void on_reply_sent(const Origin& origin, const SentReply& reply) noexcept = 0;
 
  protected:

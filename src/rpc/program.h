@@ -1,6 +1,6 @@
 // Program: one version of one RPC program as a table of typed handlers.
 //
-//   rpc::Program program(NFS_PROGRAM, NFS_V3, nfs::ulb::kNfs3Binding);
+//   rpc::Program program(NFS_PROGRAM, NFS_V3, kNfs3Binding);
 //   program.add<NFSPROC3_GETATTR>([&](rpc::CallContext& call, GETATTR3args args)
 //                                     -> Task<GETATTR3res> { ... });
 //

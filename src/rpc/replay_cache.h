@@ -81,8 +81,8 @@ class ReplayCache {
   // Decides about a Call with this key. Waits, on `loop`, while the first run is in progress.
   Task<Admitted> admit(const ReplayKey& key, Loop& loop);
   // Ends a Run with its results. nullopt: the Call got no answer; a duplicate that waits runs, or
-  // the key is forgotten. Results
-  // that there is no memory to keep are forgotten too; a duplicate then runs again.
+  // the key is forgotten. Results that there is no memory to keep are forgotten too; a duplicate
+  // then runs again.
   void finish(const ReplayKey& key, Loop& loop, const std::optional<CallResults>& results) noexcept;
 
   // Bytes of the longest results that are kept.

@@ -31,7 +31,7 @@ class Carrier final : public Sink {
   void deliver_reply(OutgoingCall&, const ReplyArrival&) override { ++replies; }
   void fail_call(OutgoingCall&, const CallFailure&) override {}
   std::unique_ptr<IncomingCall> make_call() override { return std::make_unique<IncomingCall>(); }
-  void hold_call(IncomingCall&, Bytes) override {}
+  void defer_call(IncomingCall&, Bytes) override {}
   bool start_reads(IncomingCall&, std::span<const ArrivedItem>) override { return true; }
   void read(IncomingCall& call, std::uint32_t, std::uint32_t, const Segment&) override {
     reading = &call;

@@ -209,7 +209,7 @@ class Peer final : public Sink {
 
   // Responder.
   std::unique_ptr<IncomingCall> make_call() override { return std::make_unique<IncomingCall>(); }
-  void hold_call(IncomingCall& call, Bytes payload) override { deferred_[&call] = copy(payload); }
+  void defer_call(IncomingCall& call, Bytes payload) override { deferred_[&call] = copy(payload); }
   bool start_reads(IncomingCall& call, std::span<const ArrivedItem> items) override {
     read_items_[&call].clear();
     for (const ArrivedItem& item : items)

@@ -145,7 +145,7 @@ class Recorder final : public Sink {
   std::unique_ptr<IncomingCall> make_call() override { return std::make_unique<IncomingCall>(); }
   std::uint64_t reply_max(Bytes) const override { return longest_reply; }
   std::uint64_t longest_reply = 0;
-  void hold_call(IncomingCall& call, Bytes payload) override {
+  void defer_call(IncomingCall& call, Bytes payload) override {
     held[call.xid()] = copy(payload);
     note("hold");
   }

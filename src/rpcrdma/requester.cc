@@ -101,7 +101,7 @@ Requester::Requester(const RequesterSettings& settings, Sink& sink)
 
 Requester::~Requester() {
   STAG_CHECK(first_ == nullptr);
-  flights_.for_each([](std::uint32_t, const OutgoingCall* call) { STAG_CHECK(call == nullptr); });
+  in_flight_.for_each([](std::uint32_t, const OutgoingCall* call) { STAG_CHECK(call == nullptr); });
 }
 
 std::uint32_t Requester::credit_limit() const {
@@ -139,7 +139,7 @@ void Requester::unlink(OutgoingCall& call) {
 void Requester::on_cancel(OutgoingCall& call) {
   if (call.state_ == OutgoingCall::State::Queued) return unlink(call);
   if (call.state_ == OutgoingCall::State::Idle) return;
-  *flights_.find(call.xid) = nullptr;
+  *in_flight_.find(call.xid) = nullptr;
   retire(call);
 }
 
@@ -179,7 +179,7 @@ inline void Requester::send(OutgoingCall& call) {
     transmit(call);
   } catch (...) {
     sending_ = false;
-    flights_.erase(call.xid);
+    in_flight_.erase(call.xid);
     if (call.state_ == OutgoingCall::State::Sent) retire(call);
     fail(call, {Reason::OutOfMemory});
     throw;
@@ -202,7 +202,7 @@ inline void Requester::send(OutgoingCall& call) {
   }
   const EncodedHeader header(call.header_);
   STAG_CHECK(header.bytes().size() <= call.plan_.header_size);
-  flights_[call.xid] = &call;
+  in_flight_[call.xid] = &call;
   if (needs_memory) offer(call);
   call.state_ = OutgoingCall::State::Sent;
   call.transmitted = true;
@@ -235,7 +235,7 @@ bool Requester::may_invalidate(std::uint32_t xid, std::uint32_t handle) const {
   if (!settings_.may_be_invalidated) return false;
   const std::uint32_t* const all = offered_.find(handle);
   if (all == nullptr) return true;
-  OutgoingCall* const* const call = flights_.find(xid);
+  OutgoingCall* const* const call = in_flight_.find(xid);
   if (call == nullptr || *call == nullptr) return false;
   std::uint32_t own = 0;
   for_each_segment((*call)->header_,
@@ -243,8 +243,8 @@ bool Requester::may_invalidate(std::uint32_t xid, std::uint32_t handle) const {
   return own == *all;
 }
 
-// Its flight has ended: the credit is free, and the message's grant is in force. False when it was
-// cancelled.
+// The Call is no longer in flight: its credit is free, and the message's grant is in force. False
+// when it was cancelled.
 inline bool Requester::complete(OutgoingCall* call, std::uint32_t credits) {
   grant(credits);
   if (call == nullptr) return sink_.drop(Reason::RdmaReplyCancelled), false;
@@ -255,18 +255,18 @@ inline bool Requester::complete(OutgoingCall* call, std::uint32_t credits) {
 void Requester::on_reply(const ParsedHeader& parsed, Bytes payload,
                          std::optional<std::uint32_t> invalidated) {
   const std::uint32_t xid = parsed.header.xid;
-  OutgoingCall** const flight = flights_.find(xid);
-  if (flight == nullptr) return sink_.drop(Reason::RdmaReplyUnmatched);
+  OutgoingCall** const entry = in_flight_.find(xid);
+  if (entry == nullptr) return sink_.drop(Reason::RdmaReplyUnmatched);
   ReplyArrival arrival;
   arrival.invalidated = invalidated;
-  if (*flight != nullptr) {
-    const Reason reason = read_reply((*flight)->header_, parsed.header, payload, arrival);
+  if (*entry != nullptr) {
+    const Reason reason = read_reply((*entry)->header_, parsed.header, payload, arrival);
     // RFC 8166 4.5: the Call stays pending, until a good Reply, its time-out, or the connection's
     // end.
     if (reason != Reason::None) return sink_.drop(reason);
   }
-  OutgoingCall* const call = *flight;
-  flights_.erase(flight);
+  OutgoingCall* const call = *entry;
+  in_flight_.erase(entry);
   if (complete(call, parsed.header.credits)) sink_.deliver_reply(*call, arrival);
   if (first_ != nullptr) send_ready();
 }
@@ -275,7 +275,7 @@ void Requester::on_error(const ErrorMessage& error) {
   if (!awaits(error.xid)) return sink_.drop(Reason::RdmaErrorUnmatched);
   const Reason reason =
       error.code == ERR_VERS ? Reason::RdmaPeerRefusedVersion : Reason::RdmaPeerRefusedChunks;
-  OutgoingCall* const call = *flights_.take(error.xid);
+  OutgoingCall* const call = *in_flight_.take(error.xid);
   if (complete(call, error.credits)) fail(*call, {reason, error.lowest, error.highest});
   send_ready();
 }
@@ -284,16 +284,16 @@ void Requester::on_error(const ErrorMessage& error) {
 // and an old one may be old because its server never answers it.
 OutgoingCall* Requester::take_youngest() {
   std::uint32_t youngest = 0;
-  flights_.for_each(
+  in_flight_.for_each(
       [&youngest](std::uint32_t xid, const OutgoingCall*) { youngest = std::max(youngest, xid); });
-  return *flights_.take(youngest);
+  return *in_flight_.take(youngest);
 }
 
 void Requester::on_disconnect(Reason reason) {
   open_ = false;
   closed_ = reason;
   // Each is looked for anew: there may be no memory for a list of them.
-  while (!flights_.empty()) {
+  while (!in_flight_.empty()) {
     OutgoingCall* const call = take_youngest();
     if (call == nullptr) continue;
     retire(*call);

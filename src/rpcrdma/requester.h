@@ -71,12 +71,12 @@ class Requester {
   void on_disconnect(Reason reason);
 
   // A Call with this XID is on the wire and has had no Reply, cancelled ones included.
-  bool awaits(std::uint32_t xid) const { return flights_.contains(xid); }
+  bool awaits(std::uint32_t xid) const { return in_flight_.contains(xid); }
   // Whether the peer may invalidate this handle with a Reply to this XID: we offered it, and no
   // other Call in progress depends on it (RFC 8797 4.1).
   bool may_invalidate(std::uint32_t xid, std::uint32_t handle) const;
   // Calls on the wire without a Reply, cancelled ones included: each holds a credit.
-  std::uint32_t in_flight() const { return static_cast<std::uint32_t>(flights_.size()); }
+  std::uint32_t in_flight() const { return static_cast<std::uint32_t>(in_flight_.size()); }
   // Requested in every Call.
   std::uint32_t credits() const { return settings_.credits; }
   const CallLimits& limits() const { return settings_.limits; }
@@ -103,7 +103,7 @@ class Requester {
   Sink& sink_;
   // Calls on the wire by XID. Null: cancelled; it keeps its XID and its credit until its Reply
   // arrives.
-  KeyTable<OutgoingCall*> flights_;
+  KeyTable<OutgoingCall*> in_flight_;
   KeyTable<std::uint32_t> offered_;  // how many segments of the others name a handle
   OutgoingCall* first_ = nullptr;    // waiting for credit, probes first, then oldest first
   OutgoingCall* last_ = nullptr;

@@ -130,7 +130,7 @@ void Responder::on_call(const ParsedHeader& parsed, Bytes payload) {
   call.state_ = State::Waiting;
   call.deferred_ = true;
   waiting_.push_back(&call);
-  sink_.hold_call(call, payload);
+  sink_.defer_call(call, payload);
 }
 
 // RFC 8166 4.5.2, as far as it can be seen without a look at the chunks' memory.
@@ -244,7 +244,7 @@ inline void Responder::begin(IncomingCall& call, Bytes payload) {
   if (call.items_.empty()) return deliver(call, payload);
   if (!call.deferred_) {
     call.deferred_ = true;
-    sink_.hold_call(call, payload);
+    sink_.defer_call(call, payload);
   }
   call.state_ = State::Reading;
   if (!sink_.start_reads(call, {call.items_.data(), call.items_.size()}))

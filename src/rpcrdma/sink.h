@@ -53,7 +53,7 @@ struct CallFailure {
 // A Call of the peer, ready to be executed.
 struct CallArrival {
   std::uint32_t xid = 0;
-  // The inline stream less reduced items. Empty when hold_call() gave it before, and for a Long
+  // The inline stream less reduced items. Empty when defer_call() gave it before, and for a Long
   // Call, whose stream is item 0.
   Bytes payload;
   bool deferred = false;
@@ -97,7 +97,7 @@ class Sink {
   // Bytes of the longest Reply to a Call with this inline stream, or more.
   virtual std::uint64_t reply_max(Bytes) const { return ~std::uint64_t{0}; }
   // The Call is not delivered at once: keep a copy of its inline stream.
-  virtual void hold_call(IncomingCall& call, Bytes payload) = 0;
+  virtual void defer_call(IncomingCall& call, Bytes payload) = 0;
   // Provide memory for each item; Reads follow, on_read_done() for each. False when there is none:
   // the Call is refused.
   virtual bool start_reads(IncomingCall& call, std::span<const ArrivedItem> items) = 0;

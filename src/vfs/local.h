@@ -1,5 +1,5 @@
-// What a store has to do with programs that use its files on the same machine, without NFS: leases,
-// by which it learns that one of them wants a file, and locks that they see.
+// What a store shares with programs that use its files on the same machine, without NFS: leases, by
+// which the server learns that a program wants a file, and locks that programs see.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@
 
 namespace stag::vfs {
 
-// Read: somebody opens the file for writing or truncates it. Write: opens it at all.
+// What the lease tells of. Read: a program opens the file for writing or truncates it. Write: a
+// program opens the file, for whatever purpose.
 enum class LeaseKind : std::uint8_t { Read, Write };
 
 using LeaseWanted = UniqueFunction<void(Duration waits)>;
@@ -21,7 +22,8 @@ using LeaseWanted = UniqueFunction<void(Duration waits)>;
 class Lease {
  public:
   virtual ~Lease() = default;
-  // Once somebody wants the file: how long he waits for it, counted from then on.
+  // nullopt: no program wants the file. Else how long the program that wants it waits for it,
+  // counted from when it began to wait.
   virtual std::optional<Duration> wanted() const = 0;
 };
 
@@ -44,10 +46,10 @@ enum class LockMode : std::uint8_t { None, Shared, Exclusive };
 class LocalLocks {
  public:
   virtual ~LocalLocks() = default;
-  // Gives the range this mode, whatever it had. Yields the lock that is in the way of it; then
+  // Gives the range this mode, whatever it had. Yields a lock of a program that conflicts; then
   // nothing has changed.
   virtual Outcome<std::optional<LocalLock>> set(LocalRange range, LockMode mode) = 0;
-  // A lock that would be in the way.
+  // A lock of a program that conflicts with this mode; nullopt: there is none.
   virtual std::optional<LocalLock> conflict(LocalRange range, LockMode mode) const = 0;
 };
 

@@ -236,7 +236,8 @@ class FileSystem {
   // process (RFC 1813 3.3.7).
   virtual std::uint64_t write_verifier_epoch() const { return 0; }
 
-  // As whom the store acts for this caller. One that cannot switch users acts as its own.
+  // The user as whom the store acts for this caller. A store that cannot switch users acts as the
+  // user of its process.
   virtual const Credentials& acting_as(const Credentials& caller) const { return caller; }
 
   // The attributes of `object`; Stale when its handle names nothing any more.
@@ -342,7 +343,8 @@ class FileSystem {
   // NotSupported also where that is more than the store shares at once.
   virtual Operation<Change> clone(CallerContext caller, const Handle& from, const Handle& to,
                                   CopyRange range);
-  // The same with bytes of its own, not at once and perhaps not all of it.
+  // As clone(), but `to` gets storage of its own. Not atomic: programs may see a part of the copy,
+  // and the store may copy less than the range.
   virtual Operation<Copied> copy(CallerContext caller, const Handle& from, const Handle& to,
                                  CopyRange range);
 
@@ -364,11 +366,11 @@ class FileSystem {
   // Programs of the same machine that use a regular file without asking the server. NotSupported,
   // as these defaults say, of a store that nobody else uses, or that is told not to look.
   //
-  // A lease: whoever wants the file waits until it is given back, but not for ever. `wanted` is
-  // called at most once, with the time that he waits, on whatever thread, perhaps while lease()
-  // still runs or just after the Lease is gone; it must only post. A lease does not stop its own
-  // server: where an operation cannot be done beside it the lease ends, as if a program wanted the
-  // file. Delay where the file is in use; Access where there are no leases.
+  // A lease: a program that wants the file waits until the lease is given back, but not for ever.
+  // `wanted` is called at most once, with the time that the program waits, on whatever thread,
+  // perhaps while lease() still runs or just after the Lease is gone; it must only post. A lease
+  // does not stop its own server: where an operation cannot be done beside it the lease ends, as if
+  // a program wanted the file. Delay where the file is in use; Access where there are no leases.
   virtual Operation<std::shared_ptr<Lease>> lease(CallerContext caller, const Handle& file,
                                                   LeaseKind kind, LeaseWanted wanted);
   // Byte-range locks that local programs see; none yet. One at a time of each file.

@@ -1,8 +1,8 @@
 // xdr: External Data Representation (RFC 4506), the runtime of generated and hand-written codecs.
 //
-//   Encoder    turns values into a Stream: head bytes plus references to big opaques
-//   Decoder    turns one contiguous Buffer into values: opaques are slices of that Buffer, not
-//   copies ItemSource supplies opaques that travelled by chunk to a Decoder
+// - Encoder turns values into a Stream: head bytes plus references to big opaques.
+// - Decoder turns one contiguous Buffer into values: opaques are slices of that Buffer, no copies.
+// - ItemSource supplies a Decoder with the opaques that travelled by chunk.
 //
 // Codecs are free functions beside their type: void encode(xdr::Encoder&, const T&) and
 // [[nodiscard]] bool decode(xdr::Decoder&, T&).

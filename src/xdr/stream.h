@@ -59,7 +59,7 @@ class Stream {
   // The stream without data and padding of the items with the indices `moved` (ascending); their
   // length words stay (RFC 8166 sections 3.4.5, 3.4.6).
   Rope without(std::span<const std::uint32_t> moved) const;
-  // Appends views of the same bytes, for who copies them at once.
+  // Appends views of the bytes of without(moved), for a caller that copies them at once.
   using Parts = InlineVector<Bytes, 8>;
   void add_parts_without(std::span<const std::uint32_t> moved, Parts& to) const;
   // Bytes of without(moved).
@@ -69,9 +69,9 @@ class Stream {
   // before keep the old word.
   void patch_u32(std::uint32_t offset, std::uint32_t value);
 
-  // For who keeps a Stream for long: copies the items outside the head, which may be slices of much
-  // larger memory, and a head that fills less than a quarter of its Block. Throws std::bad_alloc;
-  // the Stream is as good as before then.
+  // For a Stream that is kept for long: copies the items outside the head, which may be slices of
+  // much larger memory, and a head that fills less than a quarter of its Block. Throws
+  // std::bad_alloc; the Stream is as good as before then.
   void unshare();
   // Bytes of the Blocks that it refers to; after unshare() all that it keeps.
   std::size_t block_bytes() const;

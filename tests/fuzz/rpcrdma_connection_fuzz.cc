@@ -38,7 +38,7 @@ class Owner final : public Sink {
   }
   void fail_call(rpcrdma::OutgoingCall&, const CallFailure&) override { answered = true; }
   std::unique_ptr<IncomingCall> make_call() override { return std::make_unique<IncomingCall>(); }
-  void hold_call(IncomingCall&, Bytes) override {}
+  void defer_call(IncomingCall&, Bytes) override {}
   bool start_reads(IncomingCall& call, std::span<const ArrivedItem> items) override {
     rooms_[&call].clear();
     for (const ArrivedItem& item : items) {

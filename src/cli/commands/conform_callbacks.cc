@@ -24,7 +24,7 @@ class ListeningPlace final : public conform::nfs4::CallbackPlace {
   }
 
  private:
-  const std::unique_ptr<rpc::Listener> listener_;
+  const std::unique_ptr<rpc::CallbackListener> listener_;
   nfs::v4::clientaddr4 where_;
   bool closed_ = false;
 };

@@ -3,6 +3,7 @@
 #include "base/reason.h"
 #include "endpoint/connector.h"
 #include "nfs/client/session/session.h"
+#include "nfs/client/v4/copy_notice.h"
 #include "nfs/proto/nfs4.h"
 
 namespace stag::cli {
@@ -69,9 +70,7 @@ class RemoteFile final : public SourceFile {
  public:
   RemoteFile(const SourcePlace& place, const SourceArgs& args)
       : at_(place.at), source_(*nfs::client::Handle::from(args.file.bytes())) {
-    v4::COPY_NOTIFY4resok notice;
-    notice.cnr_stateid = args.stateid;
-    source_.notice = std::make_shared<const v4::COPY_NOTIFY4resok>(std::move(notice));
+    source_.notice = nfs::client::nfs4::to_copy_notice(args.stateid);
   }
 
   void begin(std::unique_ptr<nfs::client::Session> session) { session_ = std::move(session); }

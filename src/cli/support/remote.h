@@ -111,7 +111,7 @@ class Remote {
   CancelCallback on_interrupt_;
   std::unique_ptr<rpc::Connector> nfs_connector_;
   std::unique_ptr<rpc::Connector> mount_connector_;
-  std::unique_ptr<rpc::Listener> callbacks_;  // null: the URL names no place for one
+  std::unique_ptr<rpc::CallbackListener> callbacks_;  // null: the URL names no place for one
   std::unique_ptr<nfs::client::Session> session_;
   std::unique_ptr<nfs::client::FileSystem> settling_, cleaner_;
 };

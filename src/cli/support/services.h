@@ -7,13 +7,14 @@
 #include <vector>
 
 #include "cli/support/remote.h"
+#include "endpoint/options.h"
 #include "nfs/client/session/mount.h"
 
 namespace stag::cli {
 
 struct Ports {
-  std::uint32_t rdma = nfs::client::kNfsRdmaPort;
-  std::uint32_t tcp = nfs::client::kNfsTcpPort;
+  std::uint32_t rdma = endpoint::kRdmaPort;
+  std::uint32_t tcp = endpoint::kTcpPort;
   std::uint32_t rpcbind = 111;
 };
 

@@ -57,6 +57,15 @@ Scripts sequence_numbers() {
        .before = {a_file(), a_lock()},
        .steps = {at("f"), numbered(locku("l"), 5)},
        .expect = {NFS4ERR_BAD_SEQID}},
+      {.note = "a retry draws the reply of before",
+       .minors = k40,
+       .before = {a_file(), {own(), open({.name = "f", .access = kRead})}},
+       .steps = {own(), open({.name = "f", .access = kRead, .seqid_off = -1})}},
+  };
+}
+
+Scripts owners_of_nobody() {
+  return {
       {.note = "a new owner under a client ID that nobody gave",
        .minors = k40,
        .before = {a_file()},
@@ -70,10 +79,11 @@ Scripts sequence_numbers() {
        .minors = k40,
        .steps = {plain(OP_RELEASE_LOCKOWNER, &Op::oprelease_lockowner, {nobody()})},
        .expect = {NFS4ERR_STALE_CLIENTID, NFS4ERR_EXPIRED}},
-      {.note = "a retry draws the reply of before",
-       .minors = k40,
-       .before = {a_file(), {own(), open({.name = "f", .access = kRead})}},
-       .steps = {own(), open({.name = "f", .access = kRead, .seqid_off = -1})}},
+  };
+}
+
+Scripts confirmations() {
+  return {
       {.note = "of an open that is confirmed already",
        .minors = k40,
        .before = {a_file()},
@@ -98,6 +108,11 @@ Scripts sequence_numbers() {
        .before = {a_file()},
        .steps = {at("dir"), open_confirm("f")},
        .expect = {NFS4ERR_ISDIR, NFS4ERR_BAD_STATEID}},
+  };
+}
+
+Scripts releases() {
+  return {
       {.note = "of an owner that has given up its locks",
        .minors = k40,
        .before = {a_file(), a_lock(), {at("f"), locku("l")}},
@@ -186,6 +201,9 @@ Task<Verdict> confirms(Scene& scene) {
 
 Scripts v40_cases() {
   Scripts all = sequence_numbers();
+  append(all, owners_of_nobody());
+  append(all, confirmations());
+  append(all, releases());
   append(all, {
                   asked(OP_SETCLIENTID, NFS4_OK, "a new client, confirmed", k40, sets_and_confirms),
                   asked(OP_SETCLIENTID_CONFIRM, NFS4_OK, "and its retry", k40, sets_and_confirms),

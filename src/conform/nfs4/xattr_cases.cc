@@ -21,7 +21,7 @@ Step removexattr(std::string name) {
   return plain(OP_REMOVEXATTR, &Op::opremovexattr, {std::move(name)});
 }
 
-Scripts xattrs() {
+Scripts setting_xattrs() {
   const std::vector<Steps> open_file{a_file()};
   const std::vector<Steps> with_one{a_file(), {at("f"), setxattr("colour")}};
   return {
@@ -53,6 +53,13 @@ Scripts xattrs() {
        .before = open_file,
        .steps = {at("f"), setxattr(std::string(5000, 'n'))},
        .expect = {NFS4ERR_NAMETOOLONG, NFS4ERR_INVAL}},
+  };
+}
+
+Scripts reading_xattrs() {
+  const std::vector<Steps> open_file{a_file()};
+  const std::vector<Steps> with_one{a_file(), {at("f"), setxattr("colour")}};
+  return {
       {.note = "what was set",
        .minors = k42,
        .before = with_one,
@@ -76,6 +83,13 @@ Scripts xattrs() {
        .before = with_one,
        .steps = {at("f"), listxattrs(0, 4)},
        .expect = {NFS4ERR_TOOSMALL}},
+  };
+}
+
+Scripts removing_xattrs() {
+  const std::vector<Steps> open_file{a_file()};
+  const std::vector<Steps> with_one{a_file(), {at("f"), setxattr("colour")}};
+  return {
       {.note = "one that is there",
        .minors = k42,
        .before = with_one,
@@ -131,7 +145,9 @@ Scripts xattr_errors() {
 }  // namespace
 
 Scripts xattr_cases() {
-  Scripts all = xattrs();
+  Scripts all = setting_xattrs();
+  append(all, reading_xattrs());
+  append(all, removing_xattrs());
   append(all, xattr_errors());
   return all;
 }

@@ -58,20 +58,8 @@ Task<Verdict> echoes_the_version(Context& context) {
   co_return Verdict::pass();
 }
 
-}  // namespace
-
-RdmaCases header_cases() {
-  RdmaCases cases;
-  for (const std::uint32_t version : {0u, 2u, 0x7fffffffu, ~0u})
-    cases.push_back(of_version(version));
-  for (const std::uint32_t proc : {5u, 256u, ~0u}) cases.push_back(of_procedure(proc));
-  for (const std::uint32_t bytes : {1u, 4u, 12u, 16u, 20u, 24u, 27u})
-    cases.push_back(of_length(bytes));
-  cases.push_back({.group = "version",
-                   .name = "the error repeats XID and rdma_vers",
-                   .section = "8166 4.5",
-                   .requirements = "R8166-4.5-e R8166-4.5-f R8166-4.1.2-g",
-                   .run = echoes_the_version});
+// Messages that a Responder does not expect from a Requester.
+void add_procedures(RdmaCases& cases) {
   cases.push_back({.group = "procedure",
                    .name = "RDMA_MSGP is not served",
                    .section = "8166 4.6.1",
@@ -119,6 +107,23 @@ RdmaCases header_cases() {
        .probe = {[](std::uint32_t xid) { return header_words(xid, 1, wire::RDMA_NOMSG); },
                  0,
                  {Expect::ErrChunk}}});
+}
+
+}  // namespace
+
+RdmaCases header_cases() {
+  RdmaCases cases;
+  for (const std::uint32_t version : {0u, 2u, 0x7fffffffu, ~0u})
+    cases.push_back(of_version(version));
+  for (const std::uint32_t proc : {5u, 256u, ~0u}) cases.push_back(of_procedure(proc));
+  for (const std::uint32_t bytes : {1u, 4u, 12u, 16u, 20u, 24u, 27u})
+    cases.push_back(of_length(bytes));
+  cases.push_back({.group = "version",
+                   .name = "the error repeats XID and rdma_vers",
+                   .section = "8166 4.5",
+                   .requirements = "R8166-4.5-e R8166-4.5-f R8166-4.1.2-g",
+                   .run = echoes_the_version});
+  add_procedures(cases);
   cases.push_back({.group = "xid",
                    .name = "rdma_xid and the XID of the RPC message differ",
                    .section = "8166 4.5.2",

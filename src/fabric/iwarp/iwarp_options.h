@@ -11,12 +11,14 @@
 namespace stag::fabric {
 
 struct IwarpOptions {
-  // Use CRC32C (RFC 5044 section 4.4) on every connection, whatever ConnectOptions::crc says. If
-  // false, a connection uses it when either side asks for it.
+  // Use CRC32C (RFC 5044 section 4.4) on every connection, whatever
+  // rpc::rdma::TransportOptions::crc says. If false, a connection uses it when either side asks for
+  // it.
   bool always_crc = false;
   // The largest ULPDU to send (MULPDU), 128 to 64768 (RFC 5044 section 3); a value out of bounds
-  // becomes the nearest bound. A peer that reads TCP as a stream takes any size; for a peer that
-  // needs FPDUs aligned to TCP segments (RFC 5044 section 4.5), set iwarp::mulpdu() of its MSS.
+  // becomes the nearest bound. A peer that reads TCP as a stream takes any size. A peer that needs
+  // FPDUs aligned to TCP segments takes the MULPDU of its segment size (EMSS, RFC 5044 section
+  // 4.5): without markers EMSS - (6 + EMSS mod 4).
   std::size_t max_ulpdu = 64768;
   // A longer Write is cut into RDMA Write messages of this size.
   std::size_t write_message = 256 * 1024;
@@ -32,7 +34,7 @@ struct IwarpOptions {
   // The largest registration under one handle.
   std::uint32_t max_registration = 1u << 30;
   // Connections whose MPA Request is not complete; beyond that number, or where one more comes than
-  // ListenOptions::max_connections, the provider closes the oldest of them.
+  // rpc::rdma::ServerOptions::max_connections, the provider closes the oldest of them.
   std::size_t max_half_open = 4096;
   // Whether to accept peers that speak MPA without the enhanced set-up of RFC 6581.
   bool accept_unenhanced = true;
@@ -42,7 +44,7 @@ struct IwarpOptions {
   Duration first_fpdu_delay{0};
   // When that wait was too short: an active side that has received nothing this long after its
   // first FPDU sends an RDMA Write of no bytes, which wakes such a peer and has no effect on any
-  // other. It is repeated kMaxWakeupWrites times, at doubled intervals.
+  // other. It is repeated up to four times, at doubled intervals.
   Duration wakeup_write_after = std::chrono::milliseconds(200);
   net::TcpOptions tcp;
 };

@@ -1,4 +1,4 @@
-// Settings of the verbs provider; one set for all connections of a VerbsFabric.
+// Settings of the verbs provider: RDMA devices through rdma-core.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace stag::fabric {
 struct VerbsFunctions;
 
 struct VerbsOptions {
-  // Null: those of the installed rdma-core.
+  // Internal: for tests without a device. Null: the functions of the installed rdma-core.
   std::shared_ptr<const VerbsFunctions> functions{};
   // The name of the only device to be used, as `rdma link` shows it; empty: whichever serves the
   // address. Connections begin at an address of that device.
@@ -23,8 +23,8 @@ struct VerbsOptions {
   // Where to look for its addresses; null: the network interfaces of this machine.
   std::function<std::vector<Address>()> local_addresses{};
   // Exposes memory that stays registered as long as its connection lives, and copies what calls
-  // have there (open_regions.h): no system calls for a call, and a peer that keeps its access to
-  // what earlier calls have left.
+  // have there: no system calls for a call, but a peer keeps its access to what earlier calls have
+  // left.
   bool open_regions = false;
   // How long after a device was removed rdma-core is asked to give it up, and how often a listener
   // at an address of that device looks whether the address is served again.

@@ -117,7 +117,7 @@ struct Files::State {
   std::shared_ptr<endpoint::Loops> loops;
   std::unique_ptr<rpc::Connector> nfs;
   std::unique_ptr<rpc::Connector> tcp;
-  std::unique_ptr<rpc::Listener> callbacks;  // null: the URL names no place for one
+  std::unique_ptr<rpc::CallbackListener> callbacks;  // null: the URL names no place for one
   std::unique_ptr<client::Session> session;
 
   net::EpollLoop& loop() const { return loops->at(0); }

@@ -28,7 +28,7 @@ struct Options {
   // AUTH_NONE and AUTH_SYS here: sec=krb5, krb5i and krb5p are Kerberos with the tickets of the
   // process's credential cache or client keytab, uid= and gid= are AUTH_SYS with those ids.
   client::FileSystemOptions files{};
-  // Of both connections, where `transport` and `fabric` are as the URL says.
+  // Options of both connections. The URL decides about `transport` and `fabric`.
   endpoint::ConnectorOptions connector{};
   // The work is done on the first loop. Null: on one of its own.
   std::shared_ptr<endpoint::Loops> loops{};
@@ -45,7 +45,9 @@ class Files {
   Files& operator=(Files&&) noexcept;
   ~Files();
 
-  // Paths are below that of the URL; the empty one is that itself.
+  // Paths are below the path of the URL, which is the empty path. find(), list() and open() follow
+  // symbolic links, as FileSystem::walk() does; the functions that create, remove and rename act on
+  // the last name itself.
   Outcome<client::Node> find(std::string path);
   // Not more than client::Listing::kMostKept entries, without "." and "..".
   Outcome<std::vector<client::Entry>> list(std::string path);
@@ -54,7 +56,7 @@ class Files {
   Outcome<Ok> rmdir(std::string path);
   Outcome<Ok> rename(std::string from, std::string to);
 
-  // `asked`: of the bits kRead and kModify of client::access. Whoever opens also closes.
+  // `asked`: of the bits kRead and kModify of client::access. The caller closes what it opens.
   Outcome<client::Opened> open(std::string path, std::uint32_t asked);
   Outcome<client::Opened> create(std::string path,
                                  client::SetAttributes attributes = {.mode = 0644},

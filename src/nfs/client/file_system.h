@@ -44,7 +44,8 @@ struct FileSystemOptions {
   TransferSizes sizes{};     // upper bounds; adopt_sizes() lowers them to what the server takes
   std::uint32_t window = 8;  // operations in flight of one read_file() or write_file(), at least 1
   std::uint32_t max_links = 40;  // symbolic links that one walk() follows
-  // Of MOUNT and of probes, where those of NFS are protected by Kerberos; nullopt: the same.
+  // The credentials of MOUNT and of probes (NULL calls) when those of NFS are protected by
+  // Kerberos; nullopt: `calls.credentials`.
   std::optional<rpc::Credentials> mount_credentials{};
 };
 
@@ -54,10 +55,11 @@ enum class Links : std::uint8_t { Follow, FollowAllButLast };
 class FileSystem {
  public:
   // `root_path` is the server's path of `root`, for example "/export/data": walk() follows absolute
-  // symbolic links that begin with it; other absolute links lead out of the tree.
-  // Version 2 or 3.
+  // symbolic links that begin with it; other absolute links lead out of the tree. `options.calls`
+  // names version 2 or 3; version 4 needs a Session.
   FileSystem(rpc::Channel& channel, const Handle& root, std::string root_path,
              const FileSystemOptions& options = {});
+  // Internal: for Session.
   FileSystem(std::shared_ptr<Protocol> protocol, const Handle& root, std::string root_path,
              const FileSystemOptions& options = {});
   // The same files with other options: with another timeout, or another way to cancel. Shares what
@@ -66,13 +68,14 @@ class FileSystem {
 
   const Handle& root() const { return root_; }
   const std::string& root_path() const { return root_path_; }
-  // What is done before a file that the server has delegated for writing is given back (RFC 8881
-  // section 10.4.4), in version 4.1 and 4.2 with delegations; empty: nothing. It yields false where
-  // data is neither on stable storage nor lost, so that it may be written again; it is called again
-  // then, for as long as a lease. Ends before close() of the Session does.
+  // Sets what the client does before it gives back a file that the server has delegated for writing
+  // (RFC 8881 section 10.4.4), in versions 4.1 and 4.2 with delegations; empty: nothing. `flush`
+  // writes the program's data of the file. It yields false when it could not and the data is not
+  // lost; the client then calls it again, for as long as a lease. close() of the Session waits for
+  // it.
   void set_flush(std::function<Task<bool>(Handle file)> flush);
-  // For how long the server keeps what it has delegated to this client, or what is open here, if it
-  // hears nothing; zero in versions 2 and 3, whose servers keep nothing.
+  // How long a server that hears nothing from this client keeps its opens, locks and delegations;
+  // zero in versions 2 and 3, whose servers keep none.
   Duration lease() const;
   // The sizes in use.
   const TransferSizes& sizes() const { return sizes_; }
@@ -118,30 +121,33 @@ class FileSystem {
   Task<Outcome<Verifier>> commit(Handle file, std::uint64_t offset = 0, std::uint32_t count = 0);
 
   // Opens a file: for `asked`, of the bits kRead and kModify of client::access, or kExecute alone.
-  // Version 4 holds the open at the server, also over its restarts; 4.0 if the file was found by
-  // a name; one that others have renamed is Stale. Elsewhere, and for kExecute, only the
-  // permissions are checked. Whoever opens also closes.
-  // Status::StateLost, from anything done by an open: the server has given it up, or locks by it.
+  // In version 4 the server keeps the open, also over its restarts. Version 4.0 can open a file
+  // only by the name that it was found by: Status::Stale when others have renamed it. In versions 2
+  // and 3, and for kExecute, the client only checks the permissions. The caller closes what it
+  // opens. Status::StateLost, from any operation by an open: the server has given the open up, or
+  // locks by it.
   Task<Outcome<Opened>> open(Handle file, std::uint32_t asked);
-  // Creates a file, which may be there, and opens it, also where its mode would not permit that.
+  // Creates a file, or takes an existing one as `mode` says, and opens it, even where the
+  // permissions of a new file would not let its creator open it.
   Task<Outcome<Opened>> create_open(Handle directory, std::string name, SetAttributes attributes,
                                     CreateMode mode, std::uint32_t asked);
-  // Gives locks and open back. Without the server's answer they end with the lease.
+  // Gives the open and its locks back. If the server does not answer, they end with the lease.
   Task<Outcome<Ok>> close(File file);
 
   // Byte-range locks, by an open, for reading or writing as the file is open (RFC 8881 section 9):
-  // has_locks() says whether open() gives opens that can have them; else Status::NotSupported.
-  // Nobody waits: Status::Locked where somebody else has a lock; ask again. What an owner locks
-  // replaces what he had there. A lock that the server has given up is Status::StateLost for
-  // everything by its open, until unlock() has taken back what was locked, or close().
+  // has_locks() says whether opens of this version can have locks; if not, lock() fails with
+  // Status::NotSupported. lock() does not wait: it fails with Status::Locked when another owner has
+  // a conflicting lock. A new lock replaces the owner's earlier locks of the same bytes. After the
+  // server has given up a lock, every operation by its open fails with Status::StateLost, until
+  // unlock() covers what was locked, or close().
   bool has_locks() const;
   Task<Outcome<Ok>> lock(File file, LockOwner owner, FileLock wanted);
   Task<Outcome<Ok>> unlock(File file, LockOwner owner, FileLock range);
-  // What an owner has locked by these opens of one file, all of `range` in order; empty where the
-  // server keeps no locks.
+  // All of `range` in pieces, in order: which of them the owner has locked by these opens of one
+  // file. Empty where the server keeps no locks. Asks no server.
   std::vector<LockPiece> locks_within(const std::vector<File>& opens, LockOwner owner,
                                       FileLock range) const;
-  // A lock of somebody else that stands in the way; nullopt: there is none.
+  // A lock of another owner that conflicts with `wanted`; nullopt: there is none.
   Task<Outcome<std::optional<FileLock>>> test_lock(File file, LockOwner owner, FileLock wanted);
 
   // Bulk transfers with up to `window` operations in flight. They yield the number of bytes.
@@ -156,13 +162,16 @@ class FileSystem {
   // Writes everything that the source has, from byte `offset` on, and makes it durable: writes with
   // Stability::Unstable, commits once, and writes again if the server has restarted in between
   // (RFC 1813 3.3.7, 3.3.21). Does not truncate; a hole at the end sets the size. The result counts
-  // holes. Where it is interrupted, what lies two windows of WRITEs and more before the end of what
-  // the file has then was sent and answered.
+  // holes. When the transfer is interrupted, the file may have gaps within the last two windows of
+  // WRITEs before its end; the server has answered everything before those.
   Task<Outcome<std::uint64_t>> write_file(Handle file, DataSource& source,
                                           std::uint64_t offset = 0);
   Task<Outcome<std::uint64_t>> write_from(Handle file, std::uint64_t offset, Bytes from);
 
-  // Create, remove and rename objects. An absent attribute gets the server's default.
+  // Create, remove and rename objects. An absent attribute gets the server's default. create() and
+  // remove() are for all that is no directory; mkdir(), symlink(), mknod() and link() fail with
+  // Status::Exists when the name is taken, rmdir() with Status::NotEmpty. rename() replaces an
+  // object that has the new name, if it is of the same kind and no directory with entries.
   Task<Outcome<Node>> create(Handle directory, std::string name, SetAttributes attributes,
                              CreateMode mode = CreateMode::Unchecked);
   Task<Outcome<Node>> mkdir(Handle directory, std::string name, SetAttributes attributes);
@@ -195,7 +204,7 @@ class FileSystem {
   // Only directories have default lists; `with_defaults` replaces them.
   Task<Outcome<Ok>> set_acls(Handle object, Acls acls, bool with_defaults = false);
 
-  // Those of version 4, entry by entry, as the server has them; set, they replace the list. Other
+  // The list of version 4, entry by entry, as the server has it; set_nfs4_acl() replaces it. Other
   // versions: Status::NotSupported. In version 4.0 the first call provides memory for `reply_max`
   // bytes, a further one for more; a session says how large a reply can be.
   Task<Outcome<Nfs4Acl>> nfs4_acl(Handle object, std::uint32_t reply_max = kAclReplyMax);
@@ -215,23 +224,26 @@ class FileSystem {
   Task<Outcome<Ok>> allocate(Handle file, FileRange range);
   Task<Outcome<Ok>> deallocate(Handle file, FileRange range);
   // Copies a range of one file to another one within the server, or from another server that has
-  // given leave by notify_copy(), in as many operations as it takes, and makes it durable; yields
-  // the bytes. The range ends where `from` does, or before, else
-  // Status::Invalid. clone_range() shares the storage instead, all or nothing.
-  // `watch` is told how far it is, and may end it. With ProtocolOptions::delegations or `offloads`
-  // the server copies on its own and tells of the end; a copy without progress for as long as a
-  // call may take is given up.
+  // given permission (notify_copy()), in as many operations as it takes, and makes it durable;
+  // yields the bytes. A range that goes beyond the end of `from` is Status::Invalid.
+  // `watch.progress` reports how far the copy is, and `watch.cancel` ends it. With
+  // ProtocolOptions::delegations or `offloads` the server may answer before the copy has ended, and
+  // report the end later; the client gives up a copy that makes no progress for as long as a call
+  // may take.
   Task<Outcome<std::uint64_t>> copy_range(CopySource from, FileRange range, Handle to,
                                           std::uint64_t to_offset);
   Task<Outcome<std::uint64_t>> copy_range(CopySource from, FileRange range, Handle to,
                                           std::uint64_t to_offset, CopyWatch watch);
-  // Leave for the server at `reader`, whose host is numeric, to copy a file of this one that is
-  // open for reading: until it is closed, or nobody has read by it for a lease. Fails with
+  // Asks this server to let the server at `reader`, whose host is numeric, read a file that is open
+  // here for reading; the result is a source for copy_range() at that server. The permission ends
+  // when the file is closed, or when nobody has used it for the time of a lease. Fails with
   // Status::Delay at once where the server would have the client ask again.
   Task<Outcome<CopySource>> notify_copy(File file, Address reader);
-  // One READ as that server, whose client has brought `from`: a file of this one, which `notice`
-  // has the stateid for. As read(); version 4.1 and later.
+  // As read(), for a server that copies a file of this one: `from` is what notify_copy() has
+  // returned to the client that asked for the copy. Version 4.1 and later.
   Task<Outcome<ReadPart>> read_notified(CopySource from, std::uint64_t offset, MutableBytes to);
+  // Makes a range of `to` share the storage of a range of `from`, within the server: all of it or
+  // nothing.
   Task<Outcome<Ok>> clone_range(Handle from, FileRange range, Handle to, std::uint64_t to_offset);
   // Extended attributes of users, named without "user." in front; values are bytes.
   Task<Outcome<std::string>> xattr(Handle object, std::string name);

@@ -40,11 +40,12 @@ struct ExportOptions {
   // Calls may have, the preferred one first. Calls with AUTH_NONE act as the anonymous user.
   std::vector<oncrpc::AuthFlavor> flavors = {oncrpc::AuthFlavor::AUTH_SYS,
                                              oncrpc::AuthFlavor::AUTH_NONE};
-  // Where the flavors have options of their own, those of each, in the order of `flavors`, which is
-  // the same in all of them; what stands above is then what all flavors may do. Else empty.
+  // When flavors differ in their options: the options of each flavor, in the order of `flavors`;
+  // all of them have the same `flavors`. The members above then say what every flavor may do. Empty
+  // when the flavors do not differ.
   std::vector<ExportOptions> by_flavor{};
 
-  // Those of Calls with this flavor.
+  // The options for Calls with this flavor.
   const ExportOptions& of(oncrpc::AuthFlavor flavor) const;
   friend bool operator==(const ExportOptions&, const ExportOptions&) = default;
 };
@@ -74,8 +75,8 @@ struct ClientRule {
   ExportOptions options;
   // The rules with the smallest rank go first, whatever their prefix.
   unsigned rank = 0;
-  // `match` is a pattern of host names, or a netgroup, and `names` knows who that is; null: nobody
-  // does yet.
+  // `match` is a pattern of host names, or a netgroup. Only `stag serve` resolves these;
+  // without `names`, which is internal, Exports::add() refuses the rule.
   bool by_name = false;
   std::shared_ptr<ClientNames> names{};
 
@@ -115,39 +116,41 @@ struct Export {
 
   const std::string& path() const { return spec.path; }
   vfs::FileSystem& file_system() const { return *spec.file_system; }
-  // Of one client.
+  // What one client may do here.
   struct Terms {
-    const ExportOptions* options = nullptr;  // owned by the Export; null: it is not open to him
-    bool undecided = false;                  // his name is not known yet, and is asked for
+    const ExportOptions* options = nullptr;  // owned by the Export; null: not open to the client
+    bool undecided = false;  // a rule is by name, and the client's name is still being looked up
   };
-  // Of Calls from `origin`, on its loop.
+  // The Terms of Calls from `origin`. Thread: the loop of `origin`.
   Terms terms_for(const rpc::Origin& origin) const;
-  // Ends when terms_for() is decided, or nobody knows for too long.
+  // Ends when terms_for() is decided, or the look-up of the name has taken too long.
   Task<void> settle(rpc::Origin origin) const;
 };
 
 // The credentials that `caller` acts with on an export with these options, after squashing.
 vfs::Credentials acting_as(const ExportOptions& options, const rpc::Caller& caller);
 
+// The exports of one configuration. Programs read them (NfsServer::exports()); NfsServer fills
+// them.
 class Exports {
  public:
-  // Adds an export. `id` comes from FileHandles::export_id(). Fails when the path is not absolute,
-  // has "." or ".." components, is longer than MNTPATHLEN (1024 bytes) or is exported already, when
-  // a client is named twice, and when one is `by_name` without `names`.
+  // Internal, as is remember(). Adds an export under the `id` that its file handles have. Fails
+  // when the path is not absolute, has "." or ".." components, is longer than MNTPATHLEN (1024
+  // bytes) or is exported already, when a client is named twice, and when one is `by_name` without
+  // `names`.
   Result<Ok, ExportError> add(std::uint32_t id, ExportSpec spec);
 
-  // These replace `before`, and take over what it knew and these have not: exports that were
-  // removed.
+  // Takes over from `before`, which these replace, the exports that these do not have, as removed.
   void remember(const Exports& before);
 
   // The export with this id; null when there is none.
   const Export* find(std::uint32_t id) const;
-  // One that was removed, with its path and store, and without its file system; null when there is
-  // none, or others were removed since (kMostRemoved).
+  // The removed export with this id: its path and store, without its file system. Null when none
+  // was removed, or kMostRemoved others were removed since.
   const Export* find_removed(std::uint32_t id) const;
-  // The path of either; null when there is none.
+  // The path of the export with this id, present or removed; null when there is none.
   const std::string* path_of(std::uint32_t id) const;
-  // Whether the export that a file was reached by has the file's store still.
+  // Internal: whether the export that a file was reached by still has the file's store.
   bool serves(const state::FileKey& file) const;
 
   struct Match {

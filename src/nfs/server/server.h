@@ -53,7 +53,7 @@ class NfsServer {
   Result<Ok, ExportError> replace_exports(std::vector<ExportSpec> specs);
   // The present exports. Thread: any.
   std::shared_ptr<const Exports> exports() const;
-  // For the services beside NFS (nfs/lock).
+  // Internal: for the other services of `stag serve`.
   const ServerContext& context() const { return *context_; }
   // Who mounted what, as clients have said to MOUNT (RFC 1813 5.2.2): hosts and paths, at most
   // 1024. Thread: any.

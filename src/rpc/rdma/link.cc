@@ -70,7 +70,7 @@ rpcrdma::Settings core_settings(const fabric::Connection& connection, const Link
 }
 
 // How long a peer may send nothing of what is read from it while others wait for memory.
-constexpr Duration kReadsPatience = std::chrono::seconds(5);
+constexpr Duration kReadsTimeout = std::chrono::seconds(5);
 // RDMA_ERROR answers on their way at a time; who sends nonsense and reads nothing is let go.
 constexpr std::uint32_t kMostErrors = 128;
 // All of them; Calls and Replies have flows of their own.
@@ -264,7 +264,7 @@ std::uint64_t Link::reply_max(Bytes payload) const {
 }
 
 // It has to wait: what is not counted must not keep more memory than its own.
-void Link::hold_call(rpcrdma::IncomingCall& call, Bytes payload) {
+void Link::defer_call(rpcrdma::IncomingCall& call, Bytes payload) {
   served(call).defer(*service_, payload.size() <= rpcrdma::kSmallStream ? Buffer::copy_of(payload)
                                                                         : kept(payload));
 }
@@ -377,7 +377,7 @@ void Link::forget_call(rpcrdma::IncomingCall& call, Reason reason) {
 void Link::watch_reads() {
   if (budget_ == nullptr || reads_watched_) return;
   reads_watched_ = true;
-  reads_timer_ = loop_.after(kReadsPatience, [this] { guarded([this] { on_reads_tick(); }); });
+  reads_timer_ = loop_.after(kReadsTimeout, [this] { guarded([this] { on_reads_tick(); }); });
 }
 
 void Link::on_reads_tick() {

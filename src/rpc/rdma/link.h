@@ -129,7 +129,7 @@ class Link final : public std::enable_shared_from_this<Link>,
   std::unique_ptr<rpcrdma::IncomingCall> make_call() override;
   bool is_worth_reading(Bytes payload) const override;
   std::uint64_t reply_max(Bytes payload) const override;
-  void hold_call(rpcrdma::IncomingCall& call, Bytes payload) override;
+  void defer_call(rpcrdma::IncomingCall& call, Bytes payload) override;
   bool start_reads(rpcrdma::IncomingCall& call,
                    std::span<const rpcrdma::ArrivedItem> items) override;
   void read(rpcrdma::IncomingCall& call, std::uint32_t item, std::uint32_t offset,

@@ -64,8 +64,8 @@ struct ChannelOptions {
   bool reverse_chunks = true;          // serve reverse Calls that have chunks (RFC 8167 5.3)
   rpcrdma::PeerQuirks quirks{};
   Duration connect_timeout = std::chrono::seconds(10);  // of one attempt
-  // How long the Channel tries to replace a lost connection, with back-off and jitter; then the
-  // waiting calls fail.
+  // How long the Channel tries to replace a lost connection; then the waiting calls fail. The
+  // pauses between attempts double from 50 ms to 5 s, with jitter.
   Duration reconnect_for = std::chrono::seconds(120);
   // When calls are in progress and no byte has moved for this long, the Channel sends a NULL call
   // in a credit that it keeps free for that (RFC 8267 section 6.7.2); without a Reply within the
@@ -86,7 +86,9 @@ struct ServerOptions {
   bool reverse_chunks = true;
   std::uint64_t max_bytes_all = 1u << 30;  // memory budget for chunks of all connections
   std::uint32_t max_connections = 16384;
-  std::uint32_t max_connections_per_peer = 0;  // from one address; 0: as fabric::ListenOptions says
+  // Connections from one address; 0: a quarter of max_connections, but enough for an ordinary
+  // client.
+  std::uint32_t max_connections_per_peer = 0;
   // The networks that clients may connect from; empty: any. Other requests are rejected before any
   // memory is exposed to the client (RFC 8166 section 8.1.1).
   std::vector<IpNetwork> allow{};

@@ -34,7 +34,8 @@ void PendingCall::prepare(const fabric::Parameters& parameters, const TransportO
   max_segments_ = options.max_segments;
   pad_read_chunks_ = options.pad_read_chunks;
   // Who may leave early cannot take his memory with him where the fabric goes on writing to it.
-  uses_sinks_ = parameters.discards || !(message_->deadline || message_->cancel.has_source());
+  uses_result_buffers_ =
+      parameters.discards || !(message_->deadline || message_->cancel.has_source());
   xid = message_->xid;
   describe_call();
   describe_reply();
@@ -94,12 +95,12 @@ Rope PendingCall::chunk_of(std::size_t source) const {
 ExposedMemory::ForResult PendingCall::result_memory(std::size_t result, std::uint32_t length,
                                                     InlineVector<bool, 4>& used) const {
   const xdr::ItemId wanted = message_->reply.items[result].item;
-  for (std::size_t i = 0; uses_sinks_ && i < message_->sinks.size(); ++i) {
-    const ResultBuffer& sink = message_->sinks[i];
-    if (used[i] || sink.item != wanted) continue;
+  for (std::size_t i = 0; uses_result_buffers_ && i < message_->sinks.size(); ++i) {
+    const ResultBuffer& buffer = message_->sinks[i];
+    if (used[i] || buffer.item != wanted) continue;
     used[i] = true;
-    if (sink.memory.size() < length) break;
-    return {sink.memory.first(length), {}};
+    if (buffer.memory.size() < length) break;
+    return {buffer.memory.first(length), {}};
   }
   ExposedMemory::ForResult own{{}, Block::try_allocate(length)};
   if (own.block) own.memory = own.block.bytes().first(length);

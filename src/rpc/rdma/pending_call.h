@@ -100,7 +100,7 @@ class PendingCall : public rpcrdma::OutgoingCall {
   std::uint32_t max_registration_ = 0;
   std::uint32_t max_segments_ = 0;
   bool pad_read_chunks_ = false;
-  bool uses_sinks_ = true;
+  bool uses_result_buffers_ = true;
   std::optional<Completion<Ok>> done_;
 };
 

@@ -57,7 +57,7 @@ class ServedCall final : public rpcrdma::IncomingCall, private TaskEnd {
   }
 
   // Has `service` execute the Call that has arrived; `payload` is its inline stream when it was not
-  // held. Throws what service.serve() throws before there is a Task.
+  // deferred. Throws what service.serve() throws before there is a Task.
   void serve(Service& service, const rpcrdma::CallArrival& arrival, Buffer payload);
   bool in_service() const { return static_cast<bool>(serving_); }
   // Lives as long as the Call is in service.

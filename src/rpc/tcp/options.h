@@ -15,8 +15,9 @@ namespace stag::rpc::tcp {
 struct StreamLimits {
   oncrpc::RecordLimits records;
   // While more than this many bytes of memory wait to be sent, nothing is read: the peer must take
-  // its Replies first (a short one takes a block). Zero: reading never stops (for the client: two
-  // sides that stop would wait for each other).
+  // its Replies first. A Reply counts with the memory that holds it, which for a short one is more
+  // than its bytes. Zero: reading never stops (for the client: two sides that stop would wait for
+  // each other).
   std::size_t queued = 0;
   // Within this time the peer must acknowledge some of the bytes that wait to be sent, or, when a
   // record is begun, send some of it; any number of bytes is progress. Zero: no limit.

@@ -1,4 +1,6 @@
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -21,8 +23,7 @@ std::size_t kept_frames() {
 
 class PosixAtOnce : public ::testing::Test {
  protected:
-  PosixAtOnce() {
-    std::string pattern = "/tmp/stag-at-once-XXXXXX";
+  explicit PosixAtOnce(std::string pattern = "/tmp/stag-at-once-XXXXXX") {
     STAG_CHECK(::mkdtemp(pattern.data()) != nullptr);
     folder = pattern;
     std::ofstream(folder / "file") << std::string(4096, 'x');
@@ -80,6 +81,27 @@ TEST_F(PosixAtOnce, read_starts_no_coroutine) {
   if (!first->ready()) GTEST_SKIP() << "the file system below does not read without waiting";
   first.reset();
   EXPECT_TRUE(no_coroutine([&] { return fs->read(caller(), file, 0, 4096); }, 1));
+}
+
+// On a disk a WRITE may wait for memory; where the files are memory themselves it never does.
+class PosixAtOnceInMemory : public PosixAtOnce {
+ protected:
+  PosixAtOnceInMemory() : PosixAtOnce(std::string(kMemory) + "/stag-at-once-XXXXXX") {}
+  static bool is_memory() {
+    struct statfs found {};
+    return ::statfs(kMemory, &found) == 0 && found.f_type == TMPFS_MAGIC;
+  }
+  static constexpr const char* kMemory = "/dev/shm";
+};
+
+TEST_F(PosixAtOnceInMemory, write_starts_no_coroutine) {
+  if (!is_memory()) GTEST_SKIP() << kMemory << " is no memory here";
+  const Rope data = Rope::copy_of(bytes_of("12345678"));
+  for (const Stability stability : {Stability::Unstable, Stability::FileSync}) {
+    // Opens the file for writing.
+    ASSERT_TRUE(finish(loop, fs->write(caller(), file, 0, data, stability)).ok());
+    EXPECT_TRUE(no_coroutine([&] { return fs->write(caller(), file, 0, data, stability); }));
+  }
 }
 
 TEST_F(PosixAtOnce, other_operations_start_a_coroutine) {

@@ -1,5 +1,7 @@
 #include "nfs/client/protocol/error.h"
 
+#include <array>
+#include <cstddef>
 #include <utility>
 
 namespace stag::nfs::client {
@@ -61,80 +63,61 @@ std::string_view advice(Status status) {
   }
 }
 
+struct Phrase {
+  Status status;
+  std::string_view words;
+};
+
+// In the order of Status, without Unknown.
+constexpr auto kPhrases = std::to_array<Phrase>({
+    {Status::Ok, "no error"},
+    {Status::NotOwner, "only the owner or root may do that"},
+    {Status::NoEntry, "no such file or directory"},
+    {Status::Io, "the server had an input/output error"},
+    {Status::NoDeviceOrAddress, "no such device on the server"},
+    {Status::Access, "permission denied"},
+    {Status::Exists, "it exists already"},
+    {Status::CrossDevice, "the two are on different file systems"},
+    {Status::NoDevice, "no such device"},
+    {Status::NotDirectory, "not a directory"},
+    {Status::IsDirectory, "it is a directory"},
+    {Status::Invalid, "the server calls an argument invalid"},
+    {Status::FileTooBig, "the file would become larger than the server allows"},
+    {Status::NoSpace, "no space left on the server"},
+    {Status::ReadOnly, "the export is read-only"},
+    {Status::TooManyLinks, "the file has too many links"},
+    {Status::NameTooLong, "the name is too long"},
+    {Status::NotEmpty, "the directory is not empty"},
+    {Status::QuotaExceeded, "the disk quota on the server is used up"},
+    {Status::Stale, "it is gone from the server (stale file handle)"},
+    {Status::Remote, "too many levels of remote in the path"},
+    {Status::BadHandle, "the server does not know its file handle"},
+    {Status::NotSync, "it was changed by somebody else in the meantime"},
+    {Status::BadCookie, "the directory changed while it was listed; list it again"},
+    {Status::NotSupported, "the server does not support this"},
+    {Status::TooSmall, "the request is too small for the server"},
+    {Status::ServerFault, "the server failed"},
+    {Status::BadType, "the server does not support this type of file"},
+    {Status::Delay, "the server is still not ready to serve this; try again later"},
+    {Status::NoXattr, "it has no such extended attribute"},
+    {Status::XattrTooBig, "the extended attribute is too big for the server"},
+    {Status::Locked, "somebody else has locked it"},
+    {Status::StateLost,
+     "the server has given up this open, or a lock by it; close the file, and begin again"},
+});
+
+constexpr bool all_have_words() {
+  for (std::size_t i = 0; i < kPhrases.size(); ++i)
+    if (kPhrases[i].status != static_cast<Status>(i)) return false;
+  return kPhrases.size() == static_cast<std::size_t>(Status::Unknown);
+}
+static_assert(all_have_words());
+
 }  // namespace
 
 std::string_view words(Status status) {
-  switch (status) {
-    case Status::Ok:
-      return "no error";
-    case Status::NotOwner:
-      return "only the owner or root may do that";
-    case Status::NoEntry:
-      return "no such file or directory";
-    case Status::Io:
-      return "the server had an input/output error";
-    case Status::NoDeviceOrAddress:
-      return "no such device on the server";
-    case Status::Access:
-      return "permission denied";
-    case Status::Exists:
-      return "it exists already";
-    case Status::CrossDevice:
-      return "the two are on different file systems";
-    case Status::NoDevice:
-      return "no such device";
-    case Status::NotDirectory:
-      return "not a directory";
-    case Status::IsDirectory:
-      return "it is a directory";
-    case Status::Invalid:
-      return "the server calls an argument invalid";
-    case Status::FileTooBig:
-      return "the file would become larger than the server allows";
-    case Status::NoSpace:
-      return "no space left on the server";
-    case Status::ReadOnly:
-      return "the export is read-only";
-    case Status::TooManyLinks:
-      return "the file has too many links";
-    case Status::NameTooLong:
-      return "the name is too long";
-    case Status::NotEmpty:
-      return "the directory is not empty";
-    case Status::QuotaExceeded:
-      return "the disk quota on the server is used up";
-    case Status::Stale:
-      return "it is gone from the server (stale file handle)";
-    case Status::Remote:
-      return "too many levels of remote in the path";
-    case Status::BadHandle:
-      return "the server does not know its file handle";
-    case Status::NotSync:
-      return "it was changed by somebody else in the meantime";
-    case Status::BadCookie:
-      return "the directory changed while it was listed; list it again";
-    case Status::NotSupported:
-      return "the server does not support this";
-    case Status::TooSmall:
-      return "the request is too small for the server";
-    case Status::ServerFault:
-      return "the server failed";
-    case Status::BadType:
-      return "the server does not support this type of file";
-    case Status::Delay:
-      return "the server is still not ready to serve this; try again later";
-    case Status::NoXattr:
-      return "it has no such extended attribute";
-    case Status::XattrTooBig:
-      return "the extended attribute is too big for the server";
-    case Status::Locked:
-      return "somebody else has locked it";
-    case Status::StateLost:
-      return "the server has given up this open, or a lock by it; close the file, and begin again";
-    case Status::Unknown:
-      break;
-  }
-  return "the server gave an unknown status";
+  const auto index = static_cast<std::size_t>(status);
+  return index < kPhrases.size() ? kPhrases[index].words : "the server gave an unknown status";
 }
 
 Error Error::of_url(std::string sentence) {

@@ -18,7 +18,8 @@ namespace stag::nfs::client {
 struct OperationContext {
   std::string_view verb;  // "create"
   std::string_view name;  // may be empty
-  // Of version 4: since when it waits to be sent, or with what goes before it. Else it does not.
+  // Since when the operation has waited to be sent, calls that go before it included, where the
+  // protocol has it wait; else the epoch.
   TimePoint waits_since{};
 };
 
@@ -40,6 +41,7 @@ struct Error {
   bool is(Status wanted) const { return kind == Kind::Nfs && status == wanted; }
   bool cancelled() const { return kind == Kind::Call && call.reason == Reason::Cancelled; }
 
+  // One of each Kind. `what` of of_protocol() continues "the server ...".
   static Error of_url(std::string sentence);
   static Error of_call(OperationContext context, rpc::CallError call);
   static Error of_mount(std::string_view path, Status status);

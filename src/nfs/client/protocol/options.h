@@ -35,20 +35,21 @@ struct ProtocolOptions {
   Duration timeout = kUsualTimeout;  // of one call; zero: waits for ever
   // How long the client repeats a call that the server answers with Status::Delay (NFS3ERR_JUKEBOX,
   // RFC 1813 section 2.6), but no longer than `timeout`; and the pauses in between, which double.
-  // Where both are as they are here it is these two minutes, or longer: the grace period of a
-  // server of version 4 that has restarted is waited for, a lease and a half minute.
+  // When both have the values set here, the client repeats the call for `jukebox_for`, whatever
+  // `timeout` is, and in version 4 for the length of a lease and half a minute if that is longer:
+  // so long a server that has restarted may have its grace period.
   Duration jukebox_for = kUsualJukeboxFor;
   Duration jukebox_pause_min = std::chrono::milliseconds(100);
   Duration jukebox_pause_max = std::chrono::seconds(5);
 };
 
-// Of a copy within the server that takes its time.
+// Watches FileSystem::copy_range(), which may take long.
 struct CopyWatch {
-  // Now and then: how many bytes of the range are copied by now. May be empty.
+  // Called from time to time with the bytes of the range that are copied. May be empty.
   std::function<void(std::uint64_t bytes)> progress{};
-  // Of this copy alone. It is not over before the server has stopped writing: COPY is waited for,
-  // and what goes on after its answer is cancelled there, which is waited for, too (RFC 7862 15.8).
-  // A server that is silent for `timeout`, or as this client ends, may write on.
+  // Cancels this copy alone. copy_range() then ends when the server has stopped writing: it waits
+  // for the answer to COPY, and cancels a copy that the server goes on with (RFC 7862 15.8). A
+  // server that does not answer within `timeout`, or while this client ends, may go on writing.
   CancelToken cancel{};
 };
 

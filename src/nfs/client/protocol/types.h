@@ -5,16 +5,11 @@
 #include <array>
 #include <compare>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/bytes.h"
-
-namespace stag::nfs::v4 {
-struct COPY_NOTIFY4resok;
-}
 
 namespace stag::nfs::client {
 
@@ -102,7 +97,7 @@ struct DirectoryChange {
 struct Node {
   Handle handle;
   Attributes attributes;
-  DirectoryChange directory{};  // of a new object, where the server tells
+  DirectoryChange directory{};  // of a new object; zeros when the server does not send it
 };
 
 // Sets a time: not at all, to the server's present time, or to a value.
@@ -115,8 +110,8 @@ struct SetTime {
   static SetTime to(Time time) { return {How::To, time}; }
 };
 
-// A file, and the open by which it is used. Without one (0) each READ and WRITE is checked for
-// itself.
+// A file, and the open by which it is used. Without an open (0) the server checks the permissions
+// of each READ and WRITE.
 struct File {
   Handle handle;
   std::uint64_t open = 0;
@@ -129,14 +124,14 @@ struct File {
 struct Opened {
   File file;
   Attributes attributes;
-  DirectoryChange directory{};  // of a new file, where the server tells
-  bool times_due = false;       // CreateMode::ExclusiveButTimes: they are for the caller to set
+  DirectoryChange directory{};  // of a new file; zeros when the server does not send it
+  bool times_due = false;       // the caller sets the times (CreateMode::ExclusiveButTimes)
 };
 
-// Whom byte-range locks belong to: locks of one owner do not stand in each other's way.
+// The owner of byte-range locks: locks of one owner do not conflict with each other.
 struct LockOwner {
-  std::uint64_t space = 0;  // of the numbers
-  std::uint64_t number = 0;
+  std::uint64_t space = 0;   // tells apart owners of different kinds that have the same number
+  std::uint64_t number = 0;  // for example of a process
 };
 
 // A lock of bytes of a file.
@@ -145,7 +140,8 @@ struct FileLock {
   std::uint64_t length = 0;  // 0: to the end of the file, however far it grows
   bool exclusive = false;
 };
-// A part of a range, and whether somebody has locked it: as `lock` says.
+// A part of a range. If `held`, the owner has locked it, in the mode of `lock`; else only the range
+// of `lock` has a meaning.
 struct LockPiece {
   FileLock lock{};
   bool held = false;
@@ -215,13 +211,29 @@ struct WritePart {
   Verifier verifier{};
 };
 
-// Where a server copies from: a file of its own, or one of another server, by what
-// FileSystem::notify_copy() has brought from that one.
+// One of the ways in which other servers reach a server (RFC 7862 section 16.1, netloc4),
+// unchecked.
+struct ServerLocation {
+  enum class Kind : std::uint8_t { Name, Url, Address };
+  Kind kind = Kind::Name;
+  std::string where{};  // a host name, a URL, or a universal address (RFC 5665 section 5.2)
+  std::string netid{};  // of Address: how it is reached there, for example "tcp6"
+  friend bool operator==(const ServerLocation&, const ServerLocation&) = default;
+};
+
+// The permission that FileSystem::notify_copy() obtains from one server, so that another server may
+// read a file of it.
+struct CopyNotice {
+  std::array<std::byte, 16> stateid{};  // opaque: names the permission at the server of the file
+  std::vector<ServerLocation> locations{};  // where the other server reaches that one
+};
+
+// Where a server copies from: a file of its own, or a file of another server.
 struct CopySource {
   CopySource(const Handle& of) : file(of) {}
 
   Handle file;
-  std::shared_ptr<const v4::COPY_NOTIFY4resok> notice{};  // null: a file of its own
+  std::optional<CopyNotice> notice{};  // nullopt: a file of its own
 };
 
 // What a server has copied (RFC 7862 15.2).
@@ -245,7 +257,7 @@ struct SparsePart {
   std::vector<FileRange> holes{};
 };
 
-// What FileSystem::seek() looks for.
+// What FileSystem::seek() looks for (of stores: vfs::SeekTo).
 enum class Content : std::uint8_t { Data, Hole };
 
 // What set_xattr() does when the name is there, or is not.

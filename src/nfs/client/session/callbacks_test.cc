@@ -64,7 +64,7 @@ class Network final : public rpc::Connector {
 };
 
 // Calls reach what listens here.
-class Listening final : public rpc::Listener, public rpc::Connector {
+class Listening final : public rpc::CallbackListener, public rpc::Connector {
  public:
   Listening(Loop& loop, Address at) : loop_(loop), at_(std::move(at)) {}
   Result<Address, Reason> listen(rpc::Service& service) override {

@@ -280,7 +280,7 @@ Task<Outcome<Ok>> Session::connect_mount(Connectors connectors) {
 }
 
 // Where the server of version 4.0 connects to (RFC 8167 3.1).
-Outcome<Ok> Session::listen(rpc::Listener* listener) {
+Outcome<Ok> Session::listen(rpc::CallbackListener* listener) {
   if (listener == nullptr || url_.minor.value_or(0) > 0) return Ok{};
   auto service = std::make_unique<nfs4::CallbackServiceV40>();
   const Result<Address, Reason> at = listener->listen(service->service());

@@ -26,8 +26,8 @@
 
 #include "nfs/client/file_system.h"
 #include "nfs/client/session/url.h"
+#include "rpc/callback_listener.h"
 #include "rpc/channel.h"
-#include "rpc/listener.h"
 
 namespace stag::nfs::client {
 
@@ -42,28 +42,29 @@ class Nfs4;
 struct Connectors {
   rpc::Connector& nfs;    // the transport that the URL names
   rpc::Connector& mount;  // TCP: for MOUNT, and rpcbind where it is asked
-  // TCP: where the server of version 4.0 calls back; null: nowhere, and it delegates nothing.
-  rpc::Listener* callbacks = nullptr;
+  // TCP: where a server of version 4.0 calls back; null: it cannot, and delegates nothing.
+  rpc::CallbackListener* callbacks = nullptr;
 };
 
 class Session {
  public:
   // Connects and mounts. Where the URL names no version it is the highest that both sides speak, of
   // 4.2, 4.1, 4.0 and 3. Transfer sizes of the URL take precedence over those of `options`. To
-  // cancel `options.calls.cancel` ends open() and every later operation. Kind::Url where the
-  // credentials of `options` are not by Kerberos as the URL's sec= says, or are though it names uid
-  // or gid; it is the caller who makes them, also of uid and gid.
+  // cancel `options.calls.cancel` ends open() and every later operation. The caller makes the
+  // credentials of `options` as the URL says (sec=, uid=, gid=). open() fails with Kind::Url when
+  // the URL has sec=krb5, krb5i or krb5p and the credentials are not of that kind, and when they
+  // are of Kerberos and the URL has uid= or gid=.
   static Task<Outcome<std::unique_ptr<Session>>> open(Connectors connectors, Url url,
                                                       FileSystemOptions options);
   // With the default options. (No default argument: g++ 12 destroys those of a co_await twice.)
   static Task<Outcome<std::unique_ptr<Session>>> open(Connectors connectors, Url url);
-  // close() was awaited.
+  // close() has ended before.
   ~Session();
 
   FileSystem& files() { return *files_; }
   // The rest of the URL's path below the root of files(), for walk(); empty: the root itself.
   const std::string& path() const { return path_; }
-  // With the version that is spoken.
+  // The URL of open(), with the version of NFS that both sides speak.
   const Url& url() const { return url_; }
 
   // Gives opens and locks back, unmounts and closes the connections. No operation is in progress.
@@ -84,9 +85,9 @@ class Session {
   // Whether the NFS connection carries MOUNT as well.
   Task<Outcome<bool>> shares_connection();
   Task<Outcome<Ok>> mount();
-  // Of version 4, in the place of mount().
+  // What version 4 has in place of mount().
   Task<Outcome<Ok>> begin_version_4();
-  Outcome<Ok> listen(rpc::Listener* listener);
+  Outcome<Ok> listen(rpc::CallbackListener* listener);
   Task<Outcome<Ok>> connect_back_channel(rpc::Connector& tcp);
   rpc::Channel& mount_channel();
   Task<void> end();
@@ -96,7 +97,7 @@ class Session {
   // With delegations; they outlive the connections.
   std::unique_ptr<nfs4::CallbackService> callbacks_;
   std::unique_ptr<nfs4::CallbackServiceV40> callbacks_v40_;
-  rpc::Listener* listener_ = nullptr;  // listens
+  rpc::CallbackListener* listener_ = nullptr;  // listens
   std::unique_ptr<SpreadChannel> nfs_;
   std::optional<Address> nfs_at_;
   std::unique_ptr<rpc::Channel> joining_;  // not of nfs_ yet

@@ -13,6 +13,8 @@ namespace stag::nfs::client {
 namespace {
 
 constexpr std::string_view kScheme = "nfs://";
+constexpr std::uint16_t kNfsRdmaPort = 20049;  // RFC 8267 section 9
+constexpr std::uint16_t kNfsTcpPort = 2049;
 
 using Parsed = Outcome<Ok>;
 

@@ -8,7 +8,9 @@
 // IPv6 address stands in brackets. The options may come in any order, each once. With
 // `port=rpcbind`, in place of a port behind the host, the client asks the server's rpcbind for the
 // port of NFS (netids rdma and rdma6, or tcp and tcp6); `rpcbindport` is the port of rpcbind if it
-// is not 111. Without `version` a Session speaks the highest that the server speaks, too.
+// is not 111. Without `version` a Session speaks the highest version that both sides speak.
+//
+// Thread: any. A Url is a value.
 #pragma once
 
 #include <cstdint>
@@ -21,19 +23,19 @@
 
 namespace stag::nfs::client {
 
-inline constexpr std::uint16_t kNfsRdmaPort = 20049;  // RFC 8267 section 4.2
-inline constexpr std::uint16_t kNfsTcpPort = 2049;
 inline constexpr std::uint32_t kMostConnections = 16;
 
 struct Url {
+  // The values of proto= and fabric=: those of endpoint::Transport and endpoint::FabricKind.
   enum class Protocol : std::uint8_t { Rdma, Tcp };
   enum class Fabric : std::uint8_t { Iwarp, Verbs, Auto };
-  // Who the user is: the client's word (AUTH_SYS), or proven by Kerberos, with checksums of all
-  // that travels (krb5i), or encrypted too (krb5p).
+  // How the server learns who the user is: by the client's claim (AUTH_SYS), or by Kerberos, with
+  // integrity (krb5i) or privacy (krb5p) of arguments and results.
   enum class Security : std::uint8_t { Sys, Krb5, Krb5i, Krb5p };
 
   std::string host;
-  std::optional<std::uint16_t> port;  // of NFS; nullopt: the usual one of `protocol`
+  // Of NFS; nullopt: 20049 by RDMA (RFC 8267 section 9), 2049 by TCP.
+  std::optional<std::uint16_t> port;
   bool port_from_rpcbind = false;
   std::string path = "/";  // absolute, decoded
   Protocol protocol = Protocol::Rdma;

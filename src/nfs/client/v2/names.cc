@@ -1,5 +1,5 @@
 // Names and access control lists in version 2.
-#include "nfs/client/protocol/nfsacl_values.h"
+#include "nfs/client/nfsacl/values.h"
 #include "nfs/client/v2/run.h"
 
 namespace stag::nfs::client::nfs2 {

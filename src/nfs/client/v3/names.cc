@@ -1,7 +1,7 @@
 // Names and access control lists in version 3.
 #include <random>
 
-#include "nfs/client/protocol/nfsacl_values.h"
+#include "nfs/client/nfsacl/values.h"
 #include "nfs/client/v3/nfs3.h"
 #include "nfs/client/v3/values.h"
 

@@ -3,6 +3,7 @@
 // OFFLOAD_STATUS how far they are, and of the end, too, where no callback comes (15.9). Stateids of
 // files are anonymous, but for that of another server.
 #include "base/pause.h"
+#include "nfs/client/v4/copy_notice.h"
 #include "nfs/client/v4/in_progress.h"
 #include "nfs/client/v4/nfs4.h"
 #include "nfs/client/v4/status.h"
@@ -67,7 +68,7 @@ Task<Outcome<CopySource>> Nfs4::notify_copy(OperationContext context, File file,
   if (came == nullptr || came->resok4().cnr_source_server.empty())
     co_return Failure{untrue(context)};
   CopySource source(file.handle);
-  source.notice = std::make_shared<const v4::COPY_NOTIFY4resok>(std::move(came->resok4()));
+  source.notice = to_copy_notice(std::move(came->resok4()));
   co_return source;
 }
 
@@ -79,7 +80,7 @@ Task<Outcome<ReadPart>> Nfs4::read_notified(OperationContext context, CopySource
   request.put_handle(from.file);
   const std::size_t at =
       request.add(v4::OP_READ, &Op::opread,
-                  {from.notice->cnr_stateid, offset, static_cast<std::uint32_t>(to.size())});
+                  {stateid_of(*from.notice), offset, static_cast<std::uint32_t>(to.size())});
   const std::array<rpc::ResultBuffer, 1> sinks{{{v4::item::READ4resok_data, to}}};
   request.sinks = sinks;
   Outcome<Reply> reply = co_await run(context, request);
@@ -122,8 +123,8 @@ Task<Outcome<v4::write_response4>> Nfs4::begin_copy(OperationContext context,
     request.put_handle(to);
     v4::COPY4args args{{}, {}, range.offset, to_offset, range.length, true, waits, {}};
     if (from.notice) {
-      args.ca_src_stateid = from.notice->cnr_stateid;
-      args.ca_source_server = from.notice->cnr_source_server;
+      args.ca_src_stateid = stateid_of(*from.notice);
+      args.ca_source_server = locations_of(*from.notice);
     }
     const std::size_t at = request.add(v4::OP_COPY, &Op::opcopy, std::move(args));
     request.once_only().expect(v4::NFS4ERR_OFFLOAD_NO_REQS);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "nfs/client/v4/callback_service.h"
+#include "nfs/client/v4/copy_notice.h"
 #include "testing/nfs/nfs4_client_world.h"
 #include "testing/nfs/told_server.h"
 
@@ -87,18 +88,39 @@ class CopyBetween : public ::testing::Test, public testing::Nfs4ClientWorld {
   File opened;
 };
 
+TEST(CopyNotice, keeps_what_the_source_has_answered) {
+  v4::COPY_NOTIFY4resok answer;
+  answer.cnr_stateid.seqid = 0x01020304;
+  for (std::size_t i = 0; i < answer.cnr_stateid.other.size(); ++i)
+    answer.cnr_stateid.other[i] = std::byte(0xa0 + i);
+  answer.cnr_source_server.resize(3);
+  answer.cnr_source_server[0].nl_type = v4::NL4_NAME;
+  answer.cnr_source_server[0].nl_name() = "server.example";
+  answer.cnr_source_server[1].nl_type = v4::NL4_URL;
+  answer.cnr_source_server[1].nl_url() = "nfs://server.example/export";
+  answer.cnr_source_server[2].nl_type = v4::NL4_NETADDR;
+  answer.cnr_source_server[2].nl_addr() = {"tcp6", "2001:db8::1.8.1"};
+  const CopyNotice notice = nfs4::to_copy_notice(answer);
+  EXPECT_EQ(notice.stateid[0], std::byte{1});
+  EXPECT_EQ(notice.stateid[15], std::byte{0xab});
+  EXPECT_EQ(notice.locations[2],
+            (ServerLocation{ServerLocation::Kind::Address, "2001:db8::1.8.1", "tcp6"}));
+  EXPECT_EQ(nfs4::stateid_of(notice), answer.cnr_stateid);
+  EXPECT_EQ(nfs4::locations_of(notice), answer.cnr_source_server);
+}
+
 TEST_F(CopyBetween, asks_the_source_for_leave_and_tells_the_destination_where_to_read) {
   const Outcome<CopySource> source = notified();
   ASSERT_TRUE(source.ok()) << source.error().sentence;
   EXPECT_EQ(source->file, from);
-  ASSERT_EQ(source->notice->cnr_source_server.size(), 1u);
+  ASSERT_EQ(source->notice->locations.size(), 1u);
   const Outcome<std::uint64_t> count = copied(*source);
   ASSERT_TRUE(count.ok()) << count.error().sentence;
   EXPECT_EQ(*count, kSize);
   ASSERT_EQ(there.copies.size(), 1u);
   const v4::COPY4args& asked = there.copies.front();
-  EXPECT_EQ(asked.ca_src_stateid, source->notice->cnr_stateid);
-  ASSERT_EQ(asked.ca_source_server, source->notice->cnr_source_server);
+  EXPECT_EQ(asked.ca_src_stateid, nfs4::stateid_of(*source->notice));
+  ASSERT_EQ(asked.ca_source_server.size(), 1u);
   EXPECT_EQ(asked.ca_source_server[0].nl_addr(), (v4::netaddr4{"tcp", "192.0.2.9.8.1"}));
   EXPECT_EQ(asked.ca_dst_stateid, v4::stateid4{});
   EXPECT_EQ(asked.ca_count, kSize);
@@ -122,7 +144,7 @@ TEST_F(CopyBetween, lets_the_destination_read_as_long_as_the_file_is_open) {
   ASSERT_TRUE(run(files().close(opened)).ok());
   EXPECT_TRUE(run(reading.read(File(from), 0, data)).ok());
   EXPECT_FALSE(run(reading.read_notified(source, 0, data)).ok());
-  source.notice = nullptr;
+  source.notice.reset();
   const Outcome<ReadPart> without = run(reading.read_notified(source, 0, data));
   ASSERT_FALSE(without.ok());
   EXPECT_TRUE(without.error().is(Status::NotSupported));

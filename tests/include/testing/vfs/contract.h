@@ -5,6 +5,7 @@
 #include "testing/vfs/contract_acl.h"
 #include "testing/vfs/contract_changes.h"
 #include "testing/vfs/contract_data.h"
+#include "testing/vfs/contract_failures.h"
 #include "testing/vfs/contract_list.h"
 #include "testing/vfs/contract_names.h"
 #include "testing/vfs/contract_permissions.h"
@@ -16,6 +17,7 @@
 #define STAG_VFS_CONTRACT(prefix, backends)                                \
   INSTANTIATE_TEST_SUITE_P(prefix, VfsContract, backends, name_of);        \
   INSTANTIATE_TEST_SUITE_P(prefix, VfsRefusalContract, backends, name_of); \
+  INSTANTIATE_TEST_SUITE_P(prefix, VfsFailureContract, backends, name_of); \
   INSTANTIATE_TEST_SUITE_P(prefix, VfsChangeContract, backends, name_of);  \
   INSTANTIATE_TEST_SUITE_P(prefix, VfsSpaceContract, backends, name_of);   \
   INSTANTIATE_TEST_SUITE_P(prefix, VfsRangeContract, backends, name_of);   \
@@ -26,6 +28,7 @@
 #define STAG_VFS_CONTRACT_MAY_BE_IDLE()                              \
   GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(VfsContract);        \
   GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(VfsRefusalContract); \
+  GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(VfsFailureContract); \
   GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(VfsChangeContract);  \
   GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(VfsSpaceContract);   \
   GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(VfsRangeContract);   \

@@ -1,4 +1,4 @@
-#include "nfs/client/protocol/nfsacl_values.h"
+#include "nfs/client/nfsacl/values.h"
 
 #include "nfs/ulb/nfsacl.h"
 
