@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
 """What tests/interop/soak finds missing of what a guest had been told is done, and how long it goes on."""
+import contextlib
 import hashlib
+import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 sys.dont_write_bytecode = True
@@ -81,6 +85,67 @@ class Fallen(unittest.TestCase):
         self.assertIn('echo "HAS $2 $(cat "/tmp/$2.rounds") $lines"', guest)
         soak = (HERE / "soak").read_text()
         self.assertLess(soak.index("until_true 30 all_is_there"), soak.index('rm -rf "${folders[@]}"'), "nothing is removed that was not looked at")
+
+
+class Guest(unittest.TestCase):
+    """guest/soak in a folder of this machine, with a maker that makes folders and lines."""
+
+    STUBS = """
+    check() { shift; "$@"; }
+    random() { head -c 30001 /dev/urandom >"$1"; }
+    timeout() { :; }
+    umount() { :; }
+    probe() {
+      n=0; mkdir "$2"; : >"$2/log"
+      while [ ! -e "$ROOT/tmp/loaded" ]; do mkdir "$2/dir.$n"; echo $n >>"$2/log"; rmdir "$2/dir.$n"; n=$((n + 1)); sleep 0.01; done
+    }
+    """
+
+    def setUp(self):
+        work = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        self.addCleanup(work.cleanup)
+        self.root = pathlib.Path(work.name)
+        self.folder = self.root / "m" / "four" / "four"
+        (self.root / "tmp").mkdir()
+        script = (HERE / "guest" / "soak").read_text()
+        for there, here in (("/tmp/", f"{self.root}/tmp/"), ('"/m/', f'"{self.root}/m/'), ("iflag=direct ", ""), ("sleep 5", "sleep 0.1")):
+            self.assertIn(there, script)
+            script = script.replace(there, here)
+        environment = os.environ | {"ROOT": str(self.root), "MOUNTS": "1::4.2:four", "REPEATED": "0", "HOST": "host"}
+        self.console = self.root / "console"
+        with open(self.console, "wb") as console:
+            self.process = subprocess.Popen(["sh", "-c", self.STUBS + script], env=environment, stdout=console, stderr=subprocess.STDOUT, start_new_session=True)
+        self.addCleanup(self.process.wait)
+        self.addCleanup(self.fall)
+
+    def fall(self):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+
+    def told(self, rounds):
+        """Waits until the console has said so many."""
+        while fallen.told(self.console.read_bytes())[1].get("four", (0, 0))[0] < rounds:
+            self.assertIsNone(self.process.poll(), self.console.read_text())
+            time.sleep(0.05)
+
+    def wrong(self):
+        return list(fallen.faults(self.console.read_bytes(), [self.folder]))
+
+    def test_that_falls_has_left_what_its_console_says(self):
+        self.told(7)
+        self.fall()
+        self.process.wait()
+        self.assertEqual(self.wrong(), [])
+        (self.folder / "written.3").unlink()
+        (self.folder / "made" / "log").write_text("0\n")
+        self.assertEqual(len(self.wrong()), 2, "both are missed")
+
+    def test_that_is_stopped_says_how_much_it_did(self):
+        self.told(2)
+        (self.root / "m" / "four" / "stop").touch()
+        self.assertEqual(self.process.wait(60), 0)
+        self.assertRegex(self.console.read_text(), r"(?s)GUEST-SOAKS\n.*NOTE four: \d+ rounds")
+        self.assertEqual(self.wrong(), [])
 
 
 class Time(unittest.TestCase):
