@@ -271,8 +271,9 @@ enum {
 
 /* Registers `length` bytes, which stay mapped until they are released, with rights to `access`
  * (STAG_MEMORY_...). Blocks, and calls of the client or server wait meanwhile, while a device pins
- * every page. STAG_NO_MEMORY: it cannot register so much (`reason`: "VerbsMemlockTooLow"). On
- * STAG_OK *registered is freed by stag_memory_release(), before or after its client or server. */
+ * every page; one that has no connection yet does so with the first call. STAG_NO_MEMORY: it cannot
+ * register so much (`reason`: "VerbsMemlockTooLow"). On STAG_OK *registered is freed by
+ * stag_memory_release(), before or after its client or server. */
 int stag_memory_register(stag_client* client, void* memory, size_t length, uint32_t access,
                          stag_memory** registered, stag_error* error);
 int stag_server_memory_register(stag_server* server, void* memory, size_t length, uint32_t access,

@@ -9,7 +9,7 @@ namespace stag::fabric {
 
 KeptRegions::KeptRegions(const VerbsFunctions& functions, ibv_pd* pd)
     : functions_(functions), pd_(pd) {
-  for (const KeptRange* range : table_->all()) kept_.push_back({range, nullptr, 0});
+  for (const KeptRange* range : table_->all()) kept_.push_back({.range = range});
   table_->add(*this);
 }
 
@@ -23,7 +23,7 @@ ibv_mr* KeptRegions::use(const std::byte* memory, std::size_t size, bool writabl
   for (Kept& kept : kept_) {
     if (kept.range == nullptr || !kept.range->covers(memory, size)) continue;
     if (writable && !kept.range->writable) continue;
-    if (kept.region == nullptr && enroll(kept) != Reason::None) continue;
+    if (kept.region == nullptr && (kept.refused || enroll(kept) != Reason::None)) continue;
     ++kept.uses;
     return kept.region;
   }
@@ -40,7 +40,7 @@ bool KeptRegions::end_use(ibv_mr* region) noexcept {
 }
 
 Reason KeptRegions::on_kept(const KeptRange& range) {
-  kept_.push_back({&range, nullptr, 0});
+  kept_.push_back({.range = &range});
   return enroll(kept_.back());
 }
 
@@ -58,7 +58,8 @@ Reason KeptRegions::enroll(Kept& kept) const {
   const int access = IBV_ACCESS_MW_BIND | (kept.range->writable ? IBV_ACCESS_LOCAL_WRITE : 0);
   const MutableBytes memory = kept.range->memory;
   kept.region = register_memory(functions_, pd_, memory.data(), memory.size(), access);
-  return kept.region != nullptr ? Reason::None : reason_of_registration_error(errno, memory.size());
+  kept.refused = kept.region == nullptr;
+  return kept.refused ? reason_of_registration_error(errno, memory.size()) : Reason::None;
 }
 
 void KeptRegions::end(std::size_t index) noexcept {

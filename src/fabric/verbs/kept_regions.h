@@ -3,7 +3,8 @@
 // it: elsewhere a region's own key would open all of it, and to every call at once.
 //
 // Thread: that of the domain's loop. A range that is there before the domain is registered when it
-// is first used.
+// is first used; where the device refuses that, what lies in it is registered as if it were not
+// kept.
 #pragma once
 
 #include <cstddef>
@@ -35,6 +36,7 @@ class KeptRegions final : private KeptRanges::User {
     const KeptRange* range = nullptr;  // null: given up, and still used
     ibv_mr* region = nullptr;          // null: not yet registered
     std::size_t uses = 0;
+    bool refused = false;  // by the device, which is not asked again and again
   };
   Reason on_kept(const KeptRange& range) override;
   void on_given_up(const KeptRange& range) noexcept override;

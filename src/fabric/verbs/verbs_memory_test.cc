@@ -105,12 +105,12 @@ TEST_F(VerbsTest, kept_memory_is_registered_once_and_open_only_while_a_part_is_e
   const Keeping keeping(memory);
   EXPECT_EQ(stub().remote_handles(), 0u);
   const auto before = count.counts();
-  std::set<std::uint32_t> handles;
+  std::uint32_t last = 0;
   for (std::size_t i = 1; i <= 8; ++i) {
     const auto part = MutableBytes(memory).subspan(i * 7000, 5000);
     const auto exposed = i % 2 == 0 ? active->expose_sink(part) : active->expose_source(part);
     EXPECT_EQ(stub().remote_handles(), 1u);
-    EXPECT_TRUE(handles.insert(exposed->handle).second) << "each call has a handle of its own";
+    EXPECT_NE(exposed->handle, std::exchange(last, exposed->handle));
     active->revoke(exposed->handle);
     ASSERT_TRUE(run_until([&] { return active.revoked.size() == i; }));
     EXPECT_EQ(stub().remote_handles(), 0u);
@@ -147,6 +147,23 @@ TEST_F(VerbsTest, kept_memory_that_is_given_up_stays_registered_until_nobody_nee
   active->revoke(sink->handle);
   ASSERT_TRUE(run_until([&] { return active.revoked.size() == 1; }));
   EXPECT_EQ(count.counts().now, before.now);
+}
+
+TEST_F(VerbsTest, kept_memory_that_the_device_refuses_is_registered_for_each_exposure) {
+  const fabric::RegistrationCount& count = fabric::RegistrationCount::of_verbs();
+  std::vector<std::byte> memory(100'000);
+  const Keeping keeping(memory);
+  join_and_greet();
+  const auto before = count.counts();
+  stub().fail_call(1);
+  for (std::size_t i = 1; i <= 3; ++i) {
+    const auto sink = active->expose_sink(MutableBytes(memory).first(5000));
+    ASSERT_TRUE(sink.ok());
+    EXPECT_EQ(stub().failed_call(), "ibv_reg_mr");
+    active->revoke(sink->handle);
+    ASSERT_TRUE(run_until([&] { return active.revoked.size() == i; }));
+  }
+  EXPECT_EQ(count.counts().made, before.made + 3) << "it is not asked again";
 }
 
 TEST_F(VerbsTest, a_long_write_from_kept_memory_registers_nothing) {
