@@ -1,6 +1,6 @@
 # The front door. `make help` lists what there is; each target does its own set-up.
 .DEFAULT_GOAL := help
-.PHONY: help build run test check sanitize bench bench-peers bench-gss bench-mount perf-guard fuzz attack mutants interop exercise ceph soak soak-short format tidy deb deb-test systemd-test container-test bare clean
+.PHONY: help build run test check sanitize bench bench-peers bench-gss bench-mount perf-guard fuzz attack mutants interop exercise ceph soak soak-short format tidy deb deb-test systemd-test container-test bare nightly clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -97,7 +97,7 @@ soak-short: ## four minutes of it without a guest: cut connections, servers that
 	@cmake --build --preset release --target stag
 	@SOAK_SECONDS=$${SOAK_SECONDS:-240} python3 tests/cli/soak_test.py build/release/bin/stag
 
-soak: ## an hour of load, cut connections and killed servers; memory, descriptors and latency stay flat (SOAK_SECONDS=3600)
+soak: ## an hour of load, cut connections, killed, reloaded and followed servers; memory, descriptors and latency stay flat (SOAK_SECONDS=3600)
 	@tools/setup build test
 	@cmake --preset release >/dev/null
 	@cmake --build --preset release --target stag
@@ -130,6 +130,9 @@ container-test: ## the container of packaging/container, with make deb's package
 
 bare: ## README's two commands on a bare Debian 12, with no more rights than a container has (root, debootstrap)
 	@tools/bare
+
+nightly: ## what no CI has time for, one after the other, and at the end what passed, failed and was skipped (NIGHTLY="deb ceph" for some)
+	@tools/nightly $(NIGHTLY)
 
 clean: ## remove build/
 	@rm -rf build

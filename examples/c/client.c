@@ -19,9 +19,13 @@ static int put(stag_client* client, uint32_t slot, const char* text, stag_error*
   return stag_call_wait(client, &call, error);
 }
 
+/* A program that gets many things registers the memory for them once. */
 static int get(stag_client* client, uint32_t slot, stag_error* error) {
   static char memory[1 << 20];
   uint32_t found = 0;
+  stag_memory* registered;
+  int status = stag_memory_register(client, memory, sizeof memory, STAG_MEMORY_WRITE, &registered, error);
+  if (status != STAG_OK) return status;
   stag_call call = {.size = sizeof call,
                     .procedure = TOY_GET,
                     .arguments = &slot,
@@ -29,9 +33,11 @@ static int get(stag_client* client, uint32_t slot, stag_error* error) {
                     .results = &found,
                     .results_capacity = sizeof found,
                     .results_bulk = memory,
-                    .results_bulk_capacity = sizeof memory};
-  const int status = stag_call_wait(client, &call, error);
+                    .results_bulk_capacity = sizeof memory,
+                    .results_bulk_memory = registered};
+  status = stag_call_wait(client, &call, error);
   if (status == STAG_OK && found != 0) printf("%.*s\n", (int)call.results_bulk_length, memory);
+  stag_memory_release(registered);
   return status;
 }
 

@@ -31,15 +31,16 @@ class Program(Sized):
 class Call(Sized):
     _fields_ = [
         ("size", c.c_size_t), ("procedure", c.c_uint32), ("timeout_ms", c.c_uint32), ("arguments", c.c_char_p), ("arguments_length", c.c_size_t),
-        ("bulk", c.c_char_p), ("bulk_length", c.c_size_t), ("results", c.c_void_p), ("results_capacity", c.c_size_t), ("results_bulk", c.c_void_p),
-        ("results_bulk_capacity", c.c_size_t), ("results_length", c.c_size_t), ("results_bulk_length", c.c_size_t)
+        ("bulk", c.c_void_p), ("bulk_length", c.c_size_t), ("results", c.c_void_p), ("results_capacity", c.c_size_t), ("results_bulk", c.c_void_p),
+        ("results_bulk_capacity", c.c_size_t), ("results_length", c.c_size_t), ("results_bulk_length", c.c_size_t), ("bulk_memory", c.c_void_p),
+        ("results_bulk_memory", c.c_void_p)
     ]
 
 
 class Results(Sized):
     _fields_ = [
         ("size", c.c_size_t), ("results", c.c_char_p), ("results_length", c.c_size_t), ("bulk", c.c_char_p), ("bulk_length", c.c_size_t),
-        ("release", c.c_void_p), ("release_context", c.c_void_p)
+        ("release", c.c_void_p), ("release_context", c.c_void_p), ("memory", c.c_void_p)
     ]
 
 
@@ -47,6 +48,8 @@ HANDLER = c.CFUNCTYPE(None, c.c_void_p, c.c_void_p)
 stag.stag_connect.argtypes = [c.c_char_p, c.c_uint16, c.POINTER(Program), c.c_void_p, c.POINTER(c.c_void_p), c.POINTER(Error)]
 stag.stag_disconnect.argtypes = [c.c_void_p]
 stag.stag_call_wait.argtypes = [c.c_void_p, c.POINTER(Call), c.POINTER(Error)]
+stag.stag_memory_register.argtypes = [c.c_void_p, c.c_void_p, c.c_size_t, c.c_uint32, c.POINTER(c.c_void_p), c.POINTER(Error)]
+stag.stag_memory_release.argtypes = [c.c_void_p]
 stag.stag_serve.argtypes = [c.c_char_p, c.c_uint16, c.POINTER(Program), HANDLER, c.c_void_p, c.c_void_p, c.POINTER(c.c_void_p), c.POINTER(Error)]
 stag.stag_server_port.argtypes = stag.stag_stop.argtypes = stag.stag_request_procedure.argtypes = [c.c_void_p]
 for function in stag.stag_request_arguments, stag.stag_request_bulk:
@@ -57,6 +60,7 @@ stag.stag_refuse.argtypes = [c.c_void_p, c.c_uint32]
 
 PUT, GET = 1, 2
 ARGUMENTS_BULK, RESULTS_BULK, GARBAGE_ARGS = 1, 2, 4
+MEMORY_READ, MEMORY_WRITE = 1, 2
 PROCEDURES = (Procedure * 2)(Procedure(number=PUT, flags=ARGUMENTS_BULK, arguments_head=4), Procedure(number=GET, flags=RESULTS_BULK, results_head=4))
 TOY = Program(program=0x20000002, version=1, procedures=PROCEDURES, procedure_count=2)
 
@@ -66,32 +70,41 @@ class Failed(Exception):
 
 
 class Client:
-    """A connection; its functions raise Failed with the library's sentence."""
+    """A connection, for one thread, with memory that all its calls move their bulk through; its functions raise Failed with the library's sentence."""
 
     def __init__(self, host, port):
-        self.client = c.c_void_p()
+        self.client, self.memory, self.registered = c.c_void_p(), c.create_string_buffer(1 << 20), c.c_void_p()
         self.check(stag.stag_connect, host.encode(), port, TOY, None, self.client)
+        try:
+            self.check(stag.stag_memory_register, self.client, self.memory, len(self.memory), MEMORY_READ | MEMORY_WRITE, self.registered)
+        except Failed:
+            self.close()
+            raise
 
     def check(self, function, *arguments):
         error = Error()
         if function(*arguments, error) != 0:
             raise Failed(error.text.decode())
 
-    def call(self, procedure, arguments, bulk=None, capacity=0):
-        results, memory = c.create_string_buffer(4), c.create_string_buffer(max(capacity, 1))
-        call = Call(procedure=procedure, arguments=arguments, arguments_length=len(arguments), bulk=bulk, bulk_length=len(bulk or b""),
-                    results=c.addressof(results), results_capacity=4, results_bulk=c.addressof(memory), results_bulk_capacity=capacity)
+    def call(self, procedure, slot, **bulk):
+        arguments, results = struct.pack(">I", slot), c.create_string_buffer(4)
+        call = Call(procedure=procedure, arguments=arguments, arguments_length=4, results=c.addressof(results), results_capacity=4, **bulk)
         self.check(stag.stag_call_wait, self.client, call)
-        return struct.unpack(">I", results.raw)[0], memory.raw[:call.results_bulk_length]
+        return struct.unpack(">I", results.raw)[0], call.results_bulk_length
 
     def put(self, slot, data):
-        return self.call(PUT, struct.pack(">I", slot), bulk=data)[0]
+        if len(data) > len(self.memory):
+            raise Failed("that is longer than a MiB")
+        c.memmove(self.memory, data, len(data))
+        return self.call(PUT, slot, bulk=c.addressof(self.memory), bulk_length=len(data), bulk_memory=self.registered)[0]
 
     def get(self, slot):
-        found, data = self.call(GET, struct.pack(">I", slot), capacity=1 << 20)
-        return data if found else None
+        at = c.addressof(self.memory)
+        found, length = self.call(GET, slot, results_bulk=at, results_bulk_capacity=len(self.memory), results_bulk_memory=self.registered)
+        return self.memory[:length] if found else None
 
     def close(self):
+        stag.stag_memory_release(self.registered)
         stag.stag_disconnect(self.client)
 
 

@@ -1,24 +1,74 @@
 // Clients of the C API.
 #include "endpoint/client.h"
 
+#include <utility>
+
 #include "base/task_group.h"
+#include "c/memory.h"
 #include "c/support.h"
 
 using namespace stag;
 
-// Thread: any; `tasks` and `ending` on the loop.
+namespace stag::c {
+
+// A call in progress, in the frame of the coroutine that makes it. Thread: the client's loop.
+class CallInProgress {
+ public:
+  CallInProgress(stag_client& client, const stag_call& call);
+  ~CallInProgress();
+  CallInProgress(const CallInProgress&) = delete;
+  CallInProgress& operator=(const CallInProgress&) = delete;
+
+  CancelToken token() { return cancel_; }
+  // Ends `call` if it is in progress at the client.
+  static void cancel(stag_client& client, const stag_call* call);
+
+ private:
+  stag_client& client_;
+  const stag_call& call_;
+  CancelSource cancel_;
+  CancelCallback at_end_;  // of the client
+  CallInProgress *next_, **link_;
+};
+
+}  // namespace stag::c
+
+// Thread: any; `tasks`, `ending` and `calls` on the loop.
 struct stag_client {
   explicit stag_client(const stag_program* table) : program(table) {}
 
   c::ProgramTable program;
+  std::shared_ptr<endpoint::Loops> loops;
   CancelSource ending;
-  TaskGroup tasks;  // calls that were begun
+  c::CallInProgress* calls = nullptr;  // the first, which links to the others
+  TaskGroup tasks;                     // calls that were begun
   std::optional<endpoint::Client> connection;
 
   net::EpollLoop& loop() const { return connection->loop(); }
 };
 
 namespace stag::c {
+
+CallInProgress::CallInProgress(stag_client& client, const stag_call& call)
+    : client_(client),
+      call_(call),
+      at_end_(client.ending, [this] { cancel_.cancel(); }),
+      next_(client.calls),
+      link_(&client.calls) {
+  if (next_ != nullptr) next_->link_ = &next_;
+  client.calls = this;
+}
+
+CallInProgress::~CallInProgress() {
+  *link_ = next_;
+  if (next_ != nullptr) next_->link_ = link_;
+}
+
+void CallInProgress::cancel(stag_client& client, const stag_call* call) {
+  for (CallInProgress* each = client.calls; each != nullptr; each = each->next_)
+    if (&each->call_ == call) return each->cancel_.cancel();
+}
+
 namespace {
 
 std::uint32_t as_size(std::size_t length) {
@@ -95,8 +145,18 @@ class Exchange : public rpc::Client::AnyExchange {
 // Bytes of arguments with their bulk: with an RPC header they are to stay below 4 GiB.
 constexpr std::size_t kMostArguments = 0xffff'0000u;
 
+// What is wrong with the registered memory of `call`; empty: nothing.
+std::string_view fault_of_memory(const stag_client& client, const stag_call& call) {
+  const std::string_view fault = memory_fault(
+      bulk_memory(call), &client, bytes_at(call.bulk, call.bulk_length), STAG_MEMORY_READ);
+  if (!fault.empty()) return fault;
+  return memory_fault(results_memory(call), &client,
+                      bytes_at(call.results_bulk, call.results_bulk_capacity), STAG_MEMORY_WRITE);
+}
+
 // What is wrong with `call`; empty: nothing.
-std::string_view fault_of(const stag_call& call, const stag_procedure* procedure) {
+std::string_view fault_of(const stag_client& client, const stag_call& call,
+                          const stag_procedure* procedure) {
   if (!has_size(&call)) return "the call's size is not set";
   if (procedure == nullptr) return "the program has no such procedure";
   const bool bulk = (procedure->flags & STAG_ARGUMENTS_BULK) != 0;
@@ -110,8 +170,32 @@ std::string_view fault_of(const stag_call& call, const stag_procedure* procedure
   if ((call.arguments == nullptr && call.arguments_length != 0) ||
       (call.bulk == nullptr && call.bulk_length != 0))
     return "the arguments are a null pointer";
-  return {};
+  return fault_of_memory(client, call);
 }
+
+void end_uses(const stag_call& call) noexcept {
+  end_use(bulk_memory(call));
+  end_use(results_memory(call));
+}
+
+// That a call uses its registered memory, on the thread that makes or begins it.
+class Uses {
+ public:
+  explicit Uses(const stag_call& call) : call_(&call) {
+    begin_use(bulk_memory(call));
+    begin_use(results_memory(call));
+  }
+  ~Uses() {
+    if (call_ != nullptr) end_uses(*call_);
+  }
+  Uses(const Uses&) = delete;
+  Uses& operator=(const Uses&) = delete;
+  // Who completes the call ends them.
+  void last_until_the_completion() { call_ = nullptr; }
+
+ private:
+  const stag_call* call_;
+};
 
 std::optional<Duration> timeout_of(const stag_call& call) {
   if (call.timeout_ms == 0) return std::nullopt;
@@ -122,8 +206,9 @@ Task<stag_error> exchange(stag_client& client, const stag_procedure& procedure, 
   const rpc::ResultBuffer memory{kResultsBulk,
                                  memory_at(call.results_bulk, call.results_bulk_capacity)};
   rpc::CallOptions options;
+  CallInProgress in_progress(client, call);
   options.timeout = timeout_of(call);
-  options.cancel = client.ending;
+  options.cancel = in_progress.token();
   if ((procedure.flags & STAG_RESULTS_BULK) != 0) options.sinks = {&memory, 1};
   Exchange one(client, procedure, call, options);
   Result<rpc::ReplyMessage, rpc::CallError> reply = co_await one.send();
@@ -148,6 +233,7 @@ Task<> perform_and_tell(stag_client& client, const stag_procedure& procedure, st
     error = co_await exchange(client, procedure, call);
   } catch (...) {
   }
+  end_uses(call);
   done(context, &call, &error);
 }
 
@@ -156,6 +242,7 @@ void begin(stag_client& client, const stag_procedure& procedure, stag_call& call
   try {
     client.tasks.add(perform_and_tell(client, procedure, call, done, context));
   } catch (...) {  // none of it has begun
+    end_uses(call);
     done(context, &call, &kNoMemory);
   }
 }
@@ -185,7 +272,12 @@ stag_error connect(const Address& server, const stag_program* program,
     return error_of(STAG_INVALID, "there is no such transport");
   auto made = std::make_unique<stag_client>(program);
   if (!made->program.error().empty()) return error_of(STAG_INVALID, made->program.error());
-  auto connection = endpoint::connect(server, options_of(options, made->program));
+  auto loops = endpoint::Loops::start();
+  if (!loops) return error_of(loops.error(), to_string(server));
+  made->loops = *std::move(loops);
+  endpoint::ConnectOptions connecting = options_of(options, made->program);
+  connecting.loops = made->loops;
+  auto connection = endpoint::connect(server, std::move(connecting));
   if (!connection) return error_of(connection.error());
   made->connection.emplace(*std::move(connection));
   *client = made.release();
@@ -220,9 +312,10 @@ int stag_call_wait(stag_client* client, stag_call* call, stag_error* error) {
   return c::guard(error, [&] {
     if (client == nullptr || call == nullptr) return c::error_of(STAG_INVALID, "null");
     const stag_procedure* const procedure = client->program.find(call->procedure);
-    if (const auto fault = c::fault_of(*call, procedure); !fault.empty())
+    if (const auto fault = c::fault_of(*client, *call, procedure); !fault.empty())
       return c::error_of(STAG_INVALID, fault);
     if (const auto wrong = c::wrong_thread()) return *wrong;
+    const c::Uses uses(*call);
     return endpoint::wait_on(client->loop(),
                              [&] { return c::perform(*client, *procedure, *call); });
   });
@@ -234,14 +327,33 @@ int stag_call_begin(stag_client* client, stag_call* call, stag_completion* done,
     if (client == nullptr || call == nullptr || done == nullptr)
       return c::error_of(STAG_INVALID, "null");
     const stag_procedure* const procedure = client->program.find(call->procedure);
-    if (const auto fault = c::fault_of(*call, procedure); !fault.empty())
+    if (const auto fault = c::fault_of(*client, *call, procedure); !fault.empty())
       return c::error_of(STAG_INVALID, fault);
     if (client->loop().on_thread() && client->ending.cancelled())
       return c::error_of(STAG_CANCELLED, "stag_disconnect() was called");
+    c::Uses uses(*call);
     client->loop().post([client, procedure, call, done, context] {
       c::begin(*client, *procedure, *call, done, context);
     });
+    uses.last_until_the_completion();
     return c::no_error();
+  });
+}
+
+int stag_call_cancel(stag_client* client, const stag_call* call) {
+  return c::guard(nullptr, [client, call] {
+    if (client == nullptr || call == nullptr) return c::error_of(STAG_INVALID, "null");
+    client->loop().post([client, call] { c::CallInProgress::cancel(*client, call); });
+    return c::no_error();
+  });
+}
+
+int stag_memory_register(stag_client* client, void* memory, size_t length, uint32_t access,
+                         stag_memory** registered, stag_error* error) {
+  return c::guard(error, [&] {
+    if (client == nullptr) return c::error_of(STAG_INVALID, "client is null");
+    return c::register_memory(client, client->loops, c::memory_at(memory, length), access,
+                              registered);
   });
 }
 

@@ -3,8 +3,10 @@
 
 #include <atomic>
 
+#include "c/memory.h"
 #include "c/support.h"
 #include "endpoint/listener.h"
+#include "endpoint/quiet.h"
 
 using namespace stag;
 
@@ -14,7 +16,10 @@ namespace {
 // Bytes of the caller's that a Reply is sent from.
 class Lent final : public Storage {
  public:
-  Lent(void (*release)(void*), void* context) : release_(release), context_(context) {}
+  Lent(void (*release)(void*), void* context, stag_memory* memory)
+      : release_(release), context_(context), memory_(memory) {
+    begin_use(memory_);
+  }
   // The caller has them back already.
   void forget() { release_ = nullptr; }
 
@@ -22,12 +27,22 @@ class Lent final : public Storage {
   void release() noexcept override {
     const auto give_back = release_;
     void* const context = context_;
+    end_use(memory_);
     delete this;
     if (give_back != nullptr) give_back(context);
   }
   void (*release_)(void*);
   void* context_;
+  stag_memory* memory_;
 };
+
+// What is wrong with the registered memory of a reply at `server`; empty: nothing.
+std::string_view fault_of_memory(const stag_results& results, const stag_server* server) {
+  if (results.memory != nullptr && results.release == nullptr)
+    return "results in registered memory have no release";
+  return memory_fault(results.memory, server, bytes_at(results.bulk, results.bulk_length),
+                      STAG_MEMORY_READ);
+}
 
 }  // namespace
 }  // namespace stag::c
@@ -37,8 +52,8 @@ class Lent final : public Storage {
 // Thread: the Call's loop until the handler runs; then the one that replies, which hands over to
 // the loop.
 struct stag_request {
-  stag_request(rpc::CallContext& context, const stag_procedure& of)
-      : call(context), procedure(of) {}
+  stag_request(rpc::CallContext& context, const stag_procedure& of, const stag_server* at)
+      : call(context), procedure(of), server(at) {}
 
   // False when the arguments are not as the program says.
   bool decode(xdr::Decoder& from, const rpc::ReducedItems& items) {
@@ -65,7 +80,8 @@ struct stag_request {
     if (!may_have_bulk) return "the procedure's results have no bulk";
     if (with.results_length != procedure.results_head)
       return "the results in front of the bulk are not as long as results_head";
-    return with.bulk_length > 0xffff'fffcu ? "the bulk is 4 GiB or longer" : std::string_view();
+    if (with.bulk_length > 0xffff'fffcu) return "the bulk is 4 GiB or longer";
+    return c::fault_of_memory(with, server);
   }
 
   // Hands `outcome` to the loop. The last use of this object, unless it throws.
@@ -97,6 +113,7 @@ struct stag_request {
   enum class State : std::uint8_t { Running, Waiting, Replied };
   rpc::CallContext& call;
   const stag_procedure& procedure;
+  const stag_server* const server;
   Bytes arguments{};
   Buffer bulk{};
   // Of the reply.
@@ -112,8 +129,9 @@ namespace {
 
 class CHandler final : public rpc::Handler {
  public:
-  CHandler(const stag_procedure& procedure, stag_handler* handler, void* context)
-      : procedure_(procedure), handler_(handler), context_(context) {}
+  CHandler(const stag_procedure& procedure, const stag_server* server, stag_handler* handler,
+           void* context)
+      : procedure_(procedure), server_(server), handler_(handler), context_(context) {}
 
   Eventual<rpc::HandlerOutcome> run(rpc::CallContext& call, xdr::Decoder& arguments,
                                     const rpc::ReducedItems& items,
@@ -124,7 +142,7 @@ class CHandler final : public rpc::Handler {
  private:
   Task<rpc::HandlerOutcome> serve(rpc::CallContext& call, xdr::Decoder& arguments,
                                   const rpc::ReducedItems& items, xdr::Encoder& results) {
-    stag_request request(call, procedure_);
+    stag_request request(call, procedure_, server_);
     if (!request.decode(arguments, items))
       co_return rpc::HandlerOutcome{
           oncrpc::ReplyStatus::accepted(oncrpc::AcceptStat::GARBAGE_ARGS)};
@@ -141,6 +159,7 @@ class CHandler final : public rpc::Handler {
   }
 
   const stag_procedure& procedure_;
+  const stag_server* const server_;
   stag_handler* handler_;
   void* context_;
 };
@@ -153,12 +172,13 @@ struct stag_server {
   stag_server(const stag_program* table, stag_handler* handler, void* context) : program(table) {
     rpc::Program served(program.program(), program.version(), program.binding());
     for (const stag_procedure& each : program.procedures())
-      served.add(each.number, std::make_unique<c::CHandler>(each, handler, context));
+      served.add(each.number, std::make_unique<c::CHandler>(each, this, handler, context));
     server.add(std::move(served));
   }
 
   c::ProgramTable program;
   rpc::Server server;
+  std::shared_ptr<endpoint::Loops> loops;
   std::optional<endpoint::Listener> listener;
 };
 
@@ -175,7 +195,7 @@ stag_error serve(const Address& at, const stag_serve_options& options,
   if (options.transport == STAG_RDMA_DEVICE) listen.fabric = endpoint::FabricKind::Verbs;
   auto loops = endpoint::Loops::start(std::max(options.threads, 1u));
   if (!loops) return error_of(loops.error(), to_string(at));
-  listen.loops = *std::move(loops);
+  listen.loops = made->loops = *std::move(loops);
   auto listener = endpoint::listen(made->server, at, std::move(listen));
   if (!listener) return error_of(listener.error(), to_string(at));
   made->listener.emplace(*std::move(listener));
@@ -188,7 +208,7 @@ void reply(stag_request& request, const stag_results& with) {
   const Bytes bulk = bytes_at(with.bulk, with.bulk_length);
   Lent* lent = nullptr;
   if (with.bulk != nullptr && with.release != nullptr) {
-    lent = new Lent(with.release, with.release_context);
+    lent = new Lent(with.release, with.release_context, with.memory);
     request.results_bulk = Rope(Buffer(lent, bulk));
   } else if (with.bulk != nullptr) {
     request.results_bulk = Rope::copy_of(bulk);
@@ -200,6 +220,15 @@ void reply(stag_request& request, const stag_results& with) {
     request.results_bulk.reset();
     throw;
   }
+}
+
+// Closes the connections, lets no call begin, and waits for those in progress.
+bool ends_within(stag_server& server, Duration limit) {
+  server.server.stop_serving();
+  server.listener->begin_close();
+  net::EpollLoop& loop = server.loops->at(0);
+  return endpoint::wait_on(
+      loop, [&] { return endpoint::quiet_within(loop, server.server, loop.now() + limit); });
 }
 
 const void* piece(Bytes bytes, std::size_t* length) {
@@ -234,6 +263,26 @@ int stag_stop(stag_server* server) {
     if (const auto wrong = c::wrong_thread()) return *wrong;
     delete server;
     return c::no_error();
+  });
+}
+
+int stag_stop_within(stag_server* server, uint32_t timeout_ms) {
+  return c::guard(nullptr, [server, timeout_ms] {
+    if (server == nullptr) return c::no_error();
+    if (const auto wrong = c::wrong_thread()) return *wrong;
+    if (!c::ends_within(*server, std::chrono::milliseconds(timeout_ms)))
+      return c::error_of(STAG_TIMED_OUT, "requests have not been replied to");
+    delete server;
+    return c::no_error();
+  });
+}
+
+int stag_server_memory_register(stag_server* server, void* memory, size_t length, uint32_t access,
+                                stag_memory** registered, stag_error* error) {
+  return c::guard(error, [&] {
+    if (server == nullptr) return c::error_of(STAG_INVALID, "server is null");
+    return c::register_memory(server, server->loops, c::memory_at(memory, length), access,
+                              registered);
   });
 }
 

@@ -11,16 +11,17 @@
  *
  * have STAG_ARGUMENTS_BULK and an arguments_head of 4.
  *
- * Memory: what a call refers to is the caller's, registered for that call alone, and stays as it is
- * until the call has ended; then no peer can reach it any more. What the library returns is freed
- * by the function that is named beside it.
+ * Memory: what a call refers to is the caller's, registered for that call alone or by
+ * stag_memory_register() for many, and stays as it is until the call has ended; then no peer can
+ * reach it any more (RFC 8166 sections 4.4.1 and 8.1). What the library returns is freed by the
+ * function that is named beside it.
  *
  * Threads: every function may be called from any thread, many at a time, on the same object, except
  * that the last one (stag_disconnect, stag_stop, the reply to a request) comes after all others
  * have returned. Completions and handlers run on a thread of the library, which serves other calls
  * meanwhile: they do not block. There they may begin calls and reply, but not call a function that
  * blocks, of whatever client or server: stag_connect, stag_disconnect, stag_call_wait, stag_ping,
- * stag_serve and stag_stop return STAG_WRONG_THREAD.
+ * stag_serve, stag_stop, stag_stop_within and those of registered memory return STAG_WRONG_THREAD.
  *
  * Errors: functions return a stag_status; `error`, where it is not null, receives the same with a
  * sentence. Nothing is thrown.
@@ -49,7 +50,8 @@ typedef enum stag_status {
   STAG_TIMED_OUT = 4,    /* it was sent, and its reply has not come, also where the connection was
                             lost and none could be made again (`reason`): whether it was executed
                             is not known */
-  STAG_CANCELLED = 5,    /* by stag_disconnect() */
+  STAG_CANCELLED = 5,    /* by stag_call_cancel() or stag_disconnect(): whether it was executed is
+                            not known */
   STAG_REFUSED = 6,      /* the server answered with an error of RPC: `accept_stat` */
   STAG_MALFORMED = 7,    /* the server's reply cannot be decoded */
   STAG_TOO_LONG = 8,     /* results longer than their memory, and the lengths that they have are
@@ -58,7 +60,8 @@ typedef enum stag_status {
                             are those of a call that was executed; over TCP, where nobody knows
                             whose they are, all calls in progress end with them. */
   STAG_WRONG_THREAD = 9, /* a function that blocks was called on a thread of the library */
-  STAG_FAILED = 10       /* anything else */
+  STAG_FAILED = 10,      /* anything else */
+  STAG_BUSY = 11         /* registered memory is in use by a call or a reply */
 } stag_status;
 
 typedef struct stag_error {
@@ -105,6 +108,8 @@ typedef enum stag_transport {
 /* -- clients -- */
 
 typedef struct stag_client stag_client;
+/* Memory that is registered for many calls or replies: below. */
+typedef struct stag_memory stag_memory;
 
 typedef struct stag_connect_options {
   size_t size;
@@ -145,6 +150,10 @@ typedef struct stag_call {
   /* Set by the library. */
   size_t results_length;
   size_t results_bulk_length;
+  /* Set by the caller: registered memory of this client in which `bulk`, and `results_bulk` with
+   * its capacity, lie; null: they are registered for this call. */
+  stag_memory* bulk_memory;
+  stag_memory* results_bulk_memory;
 } stag_call;
 
 /* Blocks until `call` has ended. */
@@ -158,6 +167,11 @@ typedef void stag_completion(void* context, stag_call* call, const stag_error* e
  * because of stag_disconnect it returns STAG_CANCELLED. */
 int stag_call_begin(stag_client* client, stag_call* call, stag_completion* done, void* context,
                     stag_error* error);
+
+/* Has a call that was begun end early, as STAG_CANCELLED, unless it ends otherwise meanwhile: its
+ * completion says which, and comes in any case. Returns at once. Nothing happens if `call` is none
+ * of those in progress. The server may execute the call all the same. */
+int stag_call_cancel(stag_client* client, const stag_call* call);
 
 /* Calls procedure 0 (NULL) and blocks until the answer comes. */
 int stag_ping(stag_client* client, stag_error* error);
@@ -189,6 +203,11 @@ uint16_t stag_server_port(const stag_server* server);
 /* Closes all connections and waits until every request has been replied to. Null is ignored. */
 int stag_stop(stag_server* server);
 
+/* The same, but gives up after `timeout_ms`: STAG_TIMED_OUT when requests are still without a
+ * reply. Then the server has no connections and begins no call any more, and is still there: the
+ * requests are to be replied to, and the server to be stopped by this or by stag_stop(). */
+int stag_stop_within(stag_server* server, uint32_t timeout_ms);
+
 uint32_t stag_request_procedure(const stag_request* request);
 /* The arguments without bulk. Null when there are none. */
 const void* stag_request_arguments(const stag_request* request, size_t* length);
@@ -216,6 +235,9 @@ typedef struct stag_results {
    * STAG_OK. */
   void (*release)(void* context);
   void* release_context;
+  /* Registered memory of this server in which the bulk lies, which has a `release` then; null: it
+   * is registered for this reply. In use until `release` has been called. */
+  stag_memory* memory;
 } stag_results;
 
 /* Sends the results, without waiting for that. Unless it returns STAG_OK the request still wants a
@@ -225,6 +247,42 @@ int stag_reply(stag_request* request, const stag_results* results);
 enum { STAG_PROC_UNAVAIL = 3, STAG_GARBAGE_ARGS = 4, STAG_SYSTEM_ERR = 5 };
 /* Replies with an accept_stat of RFC 5531 section 9. */
 int stag_refuse(stag_request* request, uint32_t accept_stat);
+
+/* -- registered memory -- */
+
+/* An RDMA device knows memory only when it is registered, which pins its pages: two system calls
+ * for each call whose bulk is large. Memory that a program uses again and again is registered once,
+ * and named in stag_call and stag_results, where bulk lies in any part of it. Each call opens no
+ * more than its own part to its peer, with one right, under a handle of its own, and closes it
+ * before it ends, as without registered memory; a peer that reaches for it later loses the
+ * connection.
+ *
+ * What it saves: at devices with memory windows (of type 2, as mlx5 and rxe have them) all
+ * registering but the first, and a copy of the results, which otherwise go through memory of the
+ * library where a call may end early. Such a call that ends early while the server still writes
+ * costs the connection, which is made again. At other devices each call is registered by itself all
+ * the same, and software iWARP and TCP have nothing to save: registered memory may be used there
+ * without a difference. A connection that is made anew registers it again by itself.
+ */
+enum {
+  STAG_MEMORY_READ = 1, /* bulk of arguments, and of a server's results, lies there */
+  STAG_MEMORY_WRITE = 2 /* bulk of results is placed there */
+};
+
+/* Registers `length` bytes, which stay mapped until they are released, with rights to `access`
+ * (STAG_MEMORY_...). Blocks, and calls of the client or server wait meanwhile, while a device pins
+ * every page; one that has no connection yet does so with the first call. STAG_NO_MEMORY: it cannot
+ * register so much (`reason`: "VerbsMemlockTooLow"). On STAG_OK *registered is freed by
+ * stag_memory_release(), before or after its client or server. */
+int stag_memory_register(stag_client* client, void* memory, size_t length, uint32_t access,
+                         stag_memory** registered, stag_error* error);
+int stag_server_memory_register(stag_server* server, void* memory, size_t length, uint32_t access,
+                                stag_memory** registered, stag_error* error);
+
+/* Ends the registration: from then on the memory is the caller's alone. STAG_BUSY as long as a call
+ * that names it has not ended, or a reply from it has not been released: nothing is changed then.
+ * Null is ignored. */
+int stag_memory_release(stag_memory* registered);
 
 /* "0.1.0": of the library that runs, not of this header. */
 const char* stag_version(void);

@@ -160,5 +160,48 @@ class Load(unittest.TestCase):
             self.assertEqual(failures, [reason])
 
 
+class Soaking(unittest.TestCase):
+    """What `make soak` does to the server that stays (tests/interop/soaking.sh), at one of this machine."""
+
+    SCRIPT = r"""
+set -uo pipefail
+source <(sed -n '/^until_true()/,/^}/p' "$interop/lib.sh")
+source "$interop/soaking.sh"
+url() { echo "nfs://127.0.0.1:$rdma_port/$1?mountport=$tcp_port&version=3"; }
+stays() {
+  "$stag" serve --listen 127.0.0.1 --rdma-port "${rdma_port:-0}" --tcp-port "${tcp_port:-0}" --state "$work/state" --config "$work/staying.toml" \
+    --metrics "127.0.0.1:${metrics_port:-0}" "$@" >"$work/out" 2>>"$work/err" &
+  staying=$!
+  trap 'kill "$staying" 2>/dev/null' EXIT
+  until_true 60 grep -q '^ready: TCP' "$work/out"
+  rdma_port=$(sed -nE 's,^ready: RPC-over-RDMA +nfs://[^/]*:([0-9]+)/.*,\1,p' "$work/out") tcp_port=$(sed -nE 's,^ready: TCP +nfs://[^/]*:([0-9]+)/.*,\1,p' "$work/out")
+  metrics_port=$(sed -nE 's,^metrics: http://127.0.0.1:([0-9]+)/.*,\1,p' "$work/out")
+}
+said() { "$@" >/dev/null 2>&1; echo "$1 $?"; }
+mkdir "$work/served"
+settings "$work/staying.toml" "$work/served"
+stays
+said has_spare; said scraped
+reload; said has_spare
+first=$staying
+follows "$staying" stays; echo "follows $?"
+[ "$staying" != "$first" ] && kill -0 "$staying" && ! kill -0 "$first" 2>/dev/null; echo "successor $?"
+said scraped
+reload; said has_spare
+echo 'export = "nonsense"' >"$work/staying.toml"
+kill -HUP "$staying"
+until_true 60 grep -q ExportsReloadFailed "$work/err"
+said scraped; echo "$reloads reloads"
+"""
+
+    def test_reloads_scrapes_and_follows_a_server(self):
+        work = tempfile.mkdtemp(prefix="stag-soaking-")
+        self.addCleanup(shutil.rmtree, work, ignore_errors=True)
+        interop = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "interop")
+        done = subprocess.run(["bash", "-c", self.SCRIPT], env=os.environ | {"stag": harness.STAG, "work": work, "interop": interop}, stdout=subprocess.PIPE, text=True,
+                              timeout=4 * harness.PATIENCE)
+        self.assertEqual(done.stdout.splitlines(), ["has_spare 1", "scraped 0", "has_spare 0", "follows 0", "successor 0", "scraped 0", "has_spare 1", "scraped 1", "2 reloads"])
+
+
 if __name__ == "__main__":
     harness.main()

@@ -11,7 +11,9 @@
 
 #include "base/result.h"
 #include "fabric/verbs/block_pool.h"
+#include "fabric/verbs/counted_region.h"
 #include "fabric/verbs/device_traits.h"
+#include "fabric/verbs/kept_regions.h"
 
 namespace stag::fabric {
 
@@ -73,6 +75,16 @@ class Domain {
   BlockPool& send_blocks() { return send_blocks_; }
   // A shared queue of receives of at least `size` bytes with room for `count` more.
   Result<SharedReceives*, Reason> shared_receives(std::size_t size, std::uint32_t count);
+  // From now on memory that is kept is registered once; only where windows open it.
+  void keep_regions() { kept_ = std::make_unique<KeptRegions>(functions_, pd()); }
+  // The region of kept memory in which `memory` lies, until give_back(); null: there is none.
+  ibv_mr* kept_region(const std::byte* memory, std::size_t size, bool writable) {
+    return kept_ == nullptr ? nullptr : kept_->use(memory, size, writable);
+  }
+  // The end of a region, or of one use of it where it is kept.
+  void give_back(ibv_mr* region) noexcept {
+    if (kept_ == nullptr || !kept_->end_use(region)) deregister_memory(functions_, region);
+  }
   // Null when the device has no more.
   ibv_mw* take_window();
   void give_window(ibv_mw* window);
@@ -89,6 +101,7 @@ class Domain {
   const std::unique_ptr<ibv_pd, PdDeleter> pd_;
   const DeviceTraits traits_;
   BlockPool send_blocks_;
+  std::unique_ptr<KeptRegions> kept_;
   std::multimap<std::size_t, std::unique_ptr<SharedReceives>> receives_;  // by size of a block
   std::vector<ibv_mw*> windows_;                                          // free ones
 };

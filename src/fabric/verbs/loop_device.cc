@@ -91,7 +91,10 @@ LoopDevice::~LoopDevice() {
 Result<std::shared_ptr<Domain>, Reason> LoopDevice::domain() {
   if (shared_domain_ != nullptr) return shared_domain_;
   auto made = Domain::make(*functions_, context_, traits_);
-  if (made && traits_.windows && !traits_.iwarp) shared_domain_ = *made;
+  if (made && traits_.windows && !traits_.iwarp) {
+    (*made)->keep_regions();
+    shared_domain_ = *made;
+  }
   return made;
 }
 

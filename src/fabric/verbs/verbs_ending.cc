@@ -3,7 +3,6 @@
 #include <new>
 #include <utility>
 
-#include "fabric/verbs/counted_region.h"
 #include "fabric/verbs/verbs_connection.h"
 
 namespace stag::fabric {
@@ -79,7 +78,7 @@ void VerbsConnection::give_back_memory() {
   queue_pair_->destroy();
   open_regions_.reset();
   registrations_.for_each([this](std::uint32_t, const Registration& registration) {
-    deregister_memory(functions(), registration.region);
+    queue_pair_->domain().give_back(registration.region);
   });
   for (std::size_t i = 0; i < posted_.size(); ++i) release(posted_[i]);
   for (std::size_t i = 0; i < pending_.size(); ++i) release(pending_[i]);

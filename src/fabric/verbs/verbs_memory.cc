@@ -53,6 +53,8 @@ Result<RemoteMemory, Reason> VerbsConnection::expose(std::byte* memory, std::siz
   // Before anything is registered.
   registrations_.make_room();
   const bool windows = queue_pair_->traits().windows;
+  if (ibv_mr* kept = queue_pair_->domain().kept_region(memory, size, is_sink))
+    return open_window(kept, memory, size, is_sink);
   int access = is_sink ? IBV_ACCESS_LOCAL_WRITE : 0;
   if (windows)
     access |= IBV_ACCESS_MW_BIND;
@@ -74,7 +76,7 @@ Result<RemoteMemory, Reason> VerbsConnection::open_window(ibv_mr* region, std::b
                                                           std::size_t size, bool is_sink) {
   ibv_mw* window = queue_pair_->domain().take_window();
   if (window == nullptr) {
-    deregister_memory(functions(), region);
+    queue_pair_->domain().give_back(region);
     return Failure{Reason::RegistrationsExhausted};
   }
   Work work;
@@ -111,7 +113,7 @@ Revocation VerbsConnection::revoke(std::uint32_t handle) {
 
 // The peer has no access any more.
 void VerbsConnection::forget(const Registration* registration) {
-  deregister_memory(functions(), registration->region);
+  queue_pair_->domain().give_back(registration->region);
   if (registration->window != nullptr) queue_pair_->domain().give_window(registration->window);
   registrations_.erase(registration);
 }
@@ -121,7 +123,7 @@ void VerbsConnection::release(PostedWork& work) {
     RegisteredBlock* block = std::exchange(work.blocks, work.blocks->next);
     queue_pair_->domain().send_blocks().give(block);
   }
-  if (work.region != nullptr) deregister_memory(functions(), std::exchange(work.region, nullptr));
+  if (work.region != nullptr) queue_pair_->domain().give_back(std::exchange(work.region, nullptr));
   if (!work.source.empty()) work.source = Buffer();
 }
 

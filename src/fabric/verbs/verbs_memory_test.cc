@@ -1,6 +1,10 @@
 // Who may touch what: least rights, for as long as the exposure lasts.
 #include <gtest/gtest.h>
 
+#include <set>
+#include <utility>
+
+#include "fabric/kept_ranges.h"
 #include "fabric/registrations.h"
 #include "testing/verbs_fixture.h"
 
@@ -75,6 +79,120 @@ TEST_F(VerbsTest, registrations_are_counted_until_they_end) {
   ASSERT_TRUE(run_until([&] { return active.disconnected.has_value(); }));
   EXPECT_EQ(count.counts().made, before.made + 2);
   EXPECT_LE(count.counts().now, before.now);
+}
+
+// A table with a range of memory, as long as a test wants it.
+class Keeping {
+ public:
+  explicit Keeping(MutableBytes memory, bool writable = true) : range_{memory, writable} {
+    EXPECT_EQ(table().keep(range_), Reason::None);
+  }
+  ~Keeping() { give_up(); }
+  void give_up() {
+    if (std::exchange(kept_, false)) table().give_up(range_);
+  }
+
+ private:
+  static fabric::KeptRanges& table() { return *fabric::KeptRanges::of_this_thread(); }
+  const fabric::KeptRange range_;
+  bool kept_ = true;
+};
+
+TEST_F(VerbsTest, kept_memory_is_registered_once_and_open_only_while_a_part_is_exposed) {
+  const fabric::RegistrationCount& count = fabric::RegistrationCount::of_verbs();
+  join_and_greet();
+  std::vector<std::byte> memory(100'000);
+  const Keeping keeping(memory);
+  EXPECT_EQ(stub().remote_handles(), 0u);
+  const auto before = count.counts();
+  std::uint32_t last = 0;
+  for (std::size_t i = 1; i <= 8; ++i) {
+    const auto part = MutableBytes(memory).subspan(i * 7000, 5000);
+    const auto exposed = i % 2 == 0 ? active->expose_sink(part) : active->expose_source(part);
+    EXPECT_EQ(stub().remote_handles(), 1u);
+    EXPECT_NE(exposed->handle, std::exchange(last, exposed->handle));
+    active->revoke(exposed->handle);
+    ASSERT_TRUE(run_until([&] { return active.revoked.size() == i; }));
+    EXPECT_EQ(stub().remote_handles(), 0u);
+  }
+  EXPECT_EQ(count.counts().made, before.made);
+}
+
+TEST_F(VerbsTest, kept_memory_beside_what_is_exposed_is_not_to_be_written) {
+  join_and_greet();
+  std::vector<std::byte> memory(100'000);
+  const Keeping keeping(memory);
+  auto beyond = *active->expose_sink(MutableBytes(memory).first(5000));
+  beyond.offset += 4000;
+  const auto late = pattern(2000, 3);
+  passive->write(Rope::borrow(late), beyond, 0, 1);
+  ASSERT_TRUE(run_until([&] { return passive.disconnected.has_value(); }));
+  EXPECT_EQ(memory, std::vector<std::byte>(memory.size()));
+}
+
+TEST_F(VerbsTest, kept_memory_that_is_given_up_stays_registered_until_nobody_needs_it) {
+  const fabric::RegistrationCount& count = fabric::RegistrationCount::of_verbs();
+  join_and_greet();
+  const auto before = count.counts();
+  std::vector<std::byte> memory(100'000);
+  Keeping keeping(memory);
+  EXPECT_EQ(count.counts().now, before.now + 1);
+  const auto sink = active->expose_sink(memory);
+  keeping.give_up();
+  EXPECT_EQ(count.counts().now, before.now + 1);
+  const auto data = pattern(memory.size(), 3);
+  passive->write(Rope::borrow(data), *sink, 0, 1);
+  ASSERT_TRUE(done(passive, 1));
+  EXPECT_EQ(memory, data);
+  active->revoke(sink->handle);
+  ASSERT_TRUE(run_until([&] { return active.revoked.size() == 1; }));
+  EXPECT_EQ(count.counts().now, before.now);
+}
+
+TEST_F(VerbsTest, kept_memory_that_the_device_refuses_is_registered_for_each_exposure) {
+  const fabric::RegistrationCount& count = fabric::RegistrationCount::of_verbs();
+  std::vector<std::byte> memory(100'000);
+  const Keeping keeping(memory);
+  join_and_greet();
+  const auto before = count.counts();
+  stub().fail_call(1);
+  for (std::size_t i = 1; i <= 3; ++i) {
+    const auto sink = active->expose_sink(MutableBytes(memory).first(5000));
+    ASSERT_TRUE(sink.ok());
+    EXPECT_EQ(stub().failed_call(), "ibv_reg_mr");
+    active->revoke(sink->handle);
+    ASSERT_TRUE(run_until([&] { return active.revoked.size() == i; }));
+  }
+  EXPECT_EQ(count.counts().made, before.made + 3) << "it is not asked again";
+}
+
+TEST_F(VerbsTest, a_long_write_from_kept_memory_registers_nothing) {
+  const fabric::RegistrationCount& count = fabric::RegistrationCount::of_verbs();
+  join_and_greet();
+  std::vector<std::byte> far(300'000);
+  auto near = pattern(300'000, 3);
+  const auto sink = active->expose_sink(far);
+  const Keeping keeping(near, false);
+  const auto before = count.counts();
+  passive->write(Rope::borrow(near), *sink, 0, 1);
+  ASSERT_TRUE(done(passive, 1));
+  EXPECT_EQ(far, near);
+  EXPECT_EQ(count.counts().made, before.made);
+  EXPECT_EQ(count.counts().now, before.now);
+}
+
+TEST_F(SiwVerbsTest, kept_memory_is_registered_for_each_exposure_where_there_are_no_windows) {
+  const fabric::RegistrationCount& count = fabric::RegistrationCount::of_verbs();
+  join_and_greet();
+  std::vector<std::byte> memory(100'000);
+  const Keeping keeping(memory);
+  const auto before = count.counts();
+  for (int i = 0; i < 3; ++i) {
+    const auto sink = active->expose_sink(MutableBytes(memory).first(5000));
+    EXPECT_EQ(active->revoke(sink->handle), fabric::Revocation::Done);
+  }
+  EXPECT_EQ(count.counts().made, before.made + 3);
+  EXPECT_EQ(stub().remote_handles(), 0u);
 }
 
 TEST_F(VerbsTest, a_window_is_used_again_with_another_key) {

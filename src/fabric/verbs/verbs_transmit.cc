@@ -185,8 +185,13 @@ bool VerbsConnection::copy_into_blocks(Work& work, std::span<const Bytes> parts)
 }
 
 bool VerbsConnection::register_for(Work& work, Bytes memory, int access) {
-  work.region = register_memory(functions(), queue_pair_->domain().pd(), writable(memory.data()),
-                                memory.size(), access);
+  // Kept memory has no remote right, which the sink of a Read on iWARP needs.
+  if ((access & IBV_ACCESS_REMOTE_WRITE) == 0)
+    work.region = queue_pair_->domain().kept_region(memory.data(), memory.size(),
+                                                    (access & IBV_ACCESS_LOCAL_WRITE) != 0);
+  if (work.region == nullptr)
+    work.region = register_memory(functions(), queue_pair_->domain().pd(), writable(memory.data()),
+                                  memory.size(), access);
   if (work.region == nullptr) return false;
   work.add(writable(memory.data()), memory.size(), work.region->lkey);
   return true;

@@ -4,6 +4,8 @@
 #include <array>
 #include <new>
 
+#include "fabric/kept_ranges.h"
+
 namespace stag::rpc::rdma {
 namespace {
 
@@ -33,7 +35,8 @@ void PendingCall::prepare(const fabric::Parameters& parameters, const TransportO
   max_registration_ = parameters.max_registration;
   max_segments_ = options.max_segments;
   pad_read_chunks_ = options.pad_read_chunks;
-  // Who may leave early cannot take his memory with him where the fabric goes on writing to it.
+  // Who may leave early cannot take his memory with him where the fabric goes on writing to it;
+  // but for memory that he keeps registered, which costs the connection then (decision 0078).
   uses_result_buffers_ =
       parameters.discards || !(message_->deadline || message_->cancel.has_source());
   xid = message_->xid;
@@ -95,9 +98,11 @@ Rope PendingCall::chunk_of(std::size_t source) const {
 ExposedMemory::ForResult PendingCall::result_memory(std::size_t result, std::uint32_t length,
                                                     InlineVector<bool, 4>& used) const {
   const xdr::ItemId wanted = message_->reply.items[result].item;
-  for (std::size_t i = 0; uses_result_buffers_ && i < message_->sinks.size(); ++i) {
+  for (std::size_t i = 0; i < message_->sinks.size(); ++i) {
     const ResultBuffer& buffer = message_->sinks[i];
     if (used[i] || buffer.item != wanted) continue;
+    if (!uses_result_buffers_ && !fabric::KeptRanges::of_this_thread()->has_sink(buffer.memory))
+      continue;
     used[i] = true;
     if (buffer.memory.size() < length) break;
     return {buffer.memory.first(length), {}};
