@@ -65,7 +65,7 @@ class WrongAnswers : public stag::testing::ConformServed {
   Verdict verdict_on(std::uint32_t minor, std::string pattern) {
     const auto all = suite(minor, way_);
     Verdicts verdicts;
-    const Selection selection{.pattern = std::move(pattern), .slow = true};
+    const Selection selection{.pattern = std::move(pattern), .dangerous = true, .slow = true};
     const auto trouble = loop_.run(conform::run(*all, selection, loop_, {}, verdicts));
     EXPECT_EQ(trouble, "");
     EXPECT_EQ(verdicts.all.size(), 1u);
