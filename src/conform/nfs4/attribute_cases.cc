@@ -34,6 +34,12 @@ std::string only_asked(Scene&, const COMPOUND4res& results) {
   return ((ok.supported | ok.access) & ~asked) == 0 ? "" : "bits came that were not asked for";
 }
 
+Steps many(std::size_t count, const Step& step) {
+  Steps steps(count, step);
+  steps.insert(steps.begin(), at("file"));
+  return steps;
+}
+
 Scripts reading() {
   return {
       {.note = "of a file", .steps = {at("file"), access(kAllAccess)}},
@@ -42,13 +48,17 @@ Scripts reading() {
        .steps = {at("file"), access(ACCESS4_READ | ACCESS4_DELETE)},
        .check = only_asked},
       {.note = "bits that no RFC knows",
-       .minors = k40 | k41,
        .steps = {at("file"), access(1u << 20)},
        .expect = {NFS4ERR_INVAL, NFS4_OK}},
       {.note = "the REQUIRED attributes",
        .steps = {at("file"), getattr(bits({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 19}))},
        .check = has_required,
        .section = "8881 5.6"},
+      {.note = "more than a reply takes, or a COMPOUND",
+       .minors = k40,
+       .steps = many(300, getattr(bits({kType, kSize, kFileid, kMode, kOwner}))),
+       .expect = {NFS4ERR_RESOURCE, NFS4_OK},
+       .earlier = true},
       {.note = "none", .steps = {at("file"), getattr({})}},
       {.note = "one that no RFC knows is left out",
        .steps = {at("file"), getattr(bits({kUnknown}))},
@@ -74,6 +84,10 @@ Scripts setting() {
       {.note = "the size, with an open",
        .before = {{own(), open({.name = "f", .create = UNCHECKED4})}},
        .steps = {at("f"), setattr("f", size_is(10))}},
+      {.note = "a size that no store takes",
+       .before = {{own(), open({.name = "f", .create = UNCHECKED4})}},
+       .steps = {at("f"), setattr("f", size_is(kLast))},
+       .expect = {NFS4ERR_FBIG, NFS4ERR_INVAL}},
       {.note = "the size of a folder",
        .steps = {at("dir"), setattr("anonymous", size_is(10))},
        .expect = {NFS4ERR_ISDIR, NFS4ERR_INVAL}},

@@ -9,18 +9,6 @@ using namespace nfs::v4;  // NOLINT: tables are made of its names
 
 constexpr const char* kNotice = "notice";
 
-Step copy_notify(std::string state) {
-  netloc4 reader;
-  reader.nl_type = NL4_NETADDR;
-  reader.nl_addr() = {"tcp", "127.0.0.1.8.1"};
-  Step step = with_state(OP_COPY_NOTIFY, &Op::opoffload_notify, &COPY_NOTIFY4args::cna_src_stateid,
-                         std::move(state), {{}, reader});
-  step.take = [](Scene& scene, const OpResult& result) {
-    scene.states[kNotice] = result.opcopy_notify().resok4().cnr_stateid;
-  };
-  return step;
-}
-
 // 15.3.3: copy stateids are distinct from all others.
 std::string is_its_own(Scene& scene, const COPY_NOTIFY4resok& ok) {
   if (ok.cnr_source_server.empty()) return "no address to read from";

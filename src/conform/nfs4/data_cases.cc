@@ -31,6 +31,9 @@ Scripts reading_data() {
        .before = {{own(), open({.name = "f", .create = UNCHECKED4})}},
        .steps = {at("f"), read("f", 0, 10)}},
       {.note = "no bytes", .steps = {at("file"), read("anonymous", 0, 0)}},
+      {.note = "beyond the last offset",
+       .steps = {at("file"), read("anonymous", kLast - 5, 10)},
+       .expect = {NFS4ERR_INVAL, NFS4_OK}},
       {.note = "of a folder",
        .steps = {at("dir"), read("anonymous", 0, 10)},
        .expect = {NFS4ERR_ISDIR}},
@@ -147,44 +150,26 @@ Scripts committing() {
 
 // An operation that takes the stateid of an open.
 struct Holder {
-  std::function<Step(std::string)> make;
+  nfs_opnum4 operation;
   Minors minors = kAll;
   bool special = true;  // it takes special stateids, too
+
+  Step make(std::string state) const { return by_stateid(operation, std::move(state)); }
 };
 
 std::vector<Holder> holders() {
   return {
-      {[](std::string state) { return read(state, 0, 4); }},
-      {[](std::string state) { return write(state, 0, "data"); }},
-      {[](std::string state) { return setattr(state, size_is(4)); }},
-      {[](std::string state) { return open_downgrade(state, kRead); }, kAll, false},
-      {[](std::string state) { return close(state); }, kAll, false},
-      {[](std::string state) { return lock({.open = state, .held = "l"}); }, kAll, false},
-      {[](std::string state) {
-         return with_state(OP_ALLOCATE, &Op::opallocate, &ALLOCATE4args::aa_stateid, state,
-                           {{}, 0, 10});
-       },
-       k42},
-      {[](std::string state) {
-         return with_state(OP_DEALLOCATE, &Op::opdeallocate, &DEALLOCATE4args::da_stateid, state,
-                           {{}, 0, 10});
-       },
-       k42},
-      {[](std::string state) {
-         return with_state(OP_SEEK, &Op::opseek, &SEEK4args::sa_stateid, state,
-                           {{}, 0, NFS4_CONTENT_DATA});
-       },
-       k42},
-      {[](std::string state) {
-         return with_state(OP_READ_PLUS, &Op::opread_plus, &READ_PLUS4args::rpa_stateid, state,
-                           {{}, 0, 10});
-       },
-       k42},
-      {[](std::string state) {
-         return with_state(OP_IO_ADVISE, &Op::opio_advise, &IO_ADVISE4args::iaa_stateid, state,
-                           {{}, 0, 10, {1}});
-       },
-       k42},
+      {OP_READ},
+      {OP_WRITE},
+      {OP_SETATTR},
+      {OP_OPEN_DOWNGRADE, kAll, false},
+      {OP_CLOSE, kAll, false},
+      {OP_LOCK, kAll, false},
+      {OP_ALLOCATE, k42},
+      {OP_DEALLOCATE, k42},
+      {OP_SEEK, k42},
+      {OP_READ_PLUS, k42},
+      {OP_IO_ADVISE, k42},
   };
 }
 

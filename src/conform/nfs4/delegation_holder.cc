@@ -9,15 +9,20 @@ namespace {
 constexpr int kAttempts = 50;
 constexpr auto kBetweenAttempts = std::chrono::milliseconds(50);
 
-struct DelegationHolder {
-  DelegationHolder(Scene& of, ClientOptions options)
-      : client(of.client.channel(), std::move(options)),
-        scene(client, none, of.label + " holder") {}
+// Where a client of version 4.0 listens; null: it has no address, or none is needed.
+std::unique_ptr<CallbackPlace> place_for(const Scene& scene) {
+  const ClientOptions& options = scene.client.options();
+  if (scene.minor() != 0 || options.callbacks == nullptr || !options.make_place) return nullptr;
+  std::unique_ptr<CallbackPlace> place = options.make_place();
+  if (place != nullptr && !place->listen(options.callbacks->service())) place.reset();
+  return place;
+}
 
-  const Handles none{};
-  Client client;
-  Scene scene;
-};
+ClientOptions options_for(const Scene& scene, CallbackPlace* place) {
+  ClientOptions options = scene.other_client("holder", true);
+  options.place = place;
+  return options;
+}
 
 // Nobody writes "f".
 Task<std::string> make_closed_file(Scene& scene) {
@@ -29,62 +34,58 @@ Task<std::string> make_closed_file(Scene& scene) {
   co_return trouble;
 }
 
+}  // namespace
+
+DelegationHolder::DelegationHolder(Scene& of)
+    : place_(place_for(of)),
+      client_(of.client.channel(), options_for(of, place_.get())),
+      scene_(client_, none_, of.label + " holder") {}
+
 // Opens "f" until a delegation comes with it. A sentence about what failed, or nothing.
-Task<std::string> open_delegated(DelegationHolder& holder) {
+Task<std::string> DelegationHolder::open_delegated() {
   std::string trouble;
   for (int i = 0; i < kAttempts && trouble.empty(); ++i) {
     Steps opening;
     opening.push_back(own());
     opening.push_back(open({.name = "f", .access = kRead, .delegated = true}));
-    trouble = co_await prepare(holder.scene, std::move(opening));
-    if (!trouble.empty() || holder.scene.states.contains(kDelegation)) break;
+    trouble = co_await prepare(scene_, std::move(opening));
+    if (!trouble.empty() || scene_.states.contains(kDelegation)) break;
     Steps closing;
     closing.push_back(at("f"));
     closing.push_back(close("f"));
-    trouble = co_await prepare(holder.scene, std::move(closing));
-    co_await pause(holder.client.channel().loop(), kBetweenAttempts,
-                   holder.client.options().cancel);
+    trouble = co_await prepare(scene_, std::move(closing));
+    co_await pause(client_.channel().loop(), kBetweenAttempts, client_.options().cancel);
   }
   co_return trouble;
 }
 
-Task<Verdict> use_delegation(Scene& scene, DelegationHolder& holder, const DelegationUse& use) {
-  std::string trouble = co_await holder.client.establish();
-  if (trouble.empty()) trouble = co_await open_delegated(holder);
+Task<Verdict> DelegationHolder::obtain(Scene& of) {
+  if (client_.options().callbacks == nullptr)
+    co_return Verdict::skip("there is nobody who could be called");
+  if (of.minor() == 0 && place_ == nullptr)
+    co_return Verdict::skip(
+        "this client has no address at which it could be called; "
+        "callback=ADDRESS in the URL gives it one");
+  std::string trouble = co_await make_closed_file(of);
+  for (const char* name : {"own", "f"}) scene_.handles[name] = of.handle(name);
+  if (trouble.empty()) trouble = co_await client_.establish();
+  if (trouble.empty()) trouble = co_await open_delegated();
   if (!trouble.empty()) co_return Verdict::fail("could not be prepared: " + trouble);
-  if (!holder.scene.states.contains(kDelegation))
-    co_return Verdict::skip("the server gave no delegation");
-  Verdict verdict = co_await use(scene, holder.scene);
-  co_return verdict;
+  co_return scene_.states.contains(kDelegation) ? Verdict::pass()
+                                                : Verdict::skip("the server gave no delegation");
 }
 
-Task<Verdict> hold_delegation(Scene& scene, ClientOptions options, DelegationUse use) {
-  const std::string trouble = co_await make_closed_file(scene);
-  if (!trouble.empty()) co_return Verdict::fail("could not be prepared: " + trouble);
-  DelegationHolder holder(scene, std::move(options));
-  for (const char* name : {"own", "f"}) holder.scene.handles[name] = scene.handle(name);
-  Verdict verdict = co_await use_delegation(scene, holder, use);
-  co_await tidy(holder.scene);
-  co_await holder.client.leave();
-  co_return verdict;
+Task<void> DelegationHolder::end() {
+  co_await tidy(scene_);
+  co_await client_.leave();
+  if (place_ != nullptr) co_await place_->close();
 }
-
-}  // namespace
 
 Task<Verdict> with_delegation(Scene& scene, DelegationUse use) {
-  ClientOptions options = scene.other_client("holder", true);
-  if (options.callbacks == nullptr) co_return Verdict::skip("there is nobody who could be called");
-  std::unique_ptr<CallbackPlace> place;
-  if (scene.minor() == 0) {
-    if (options.make_place) place = options.make_place();
-    if (place == nullptr || !place->listen(options.callbacks->service()))
-      co_return Verdict::skip(
-          "this client has no address at which it could be called; "
-          "callback=ADDRESS in the URL gives it one");
-    options.place = place.get();
-  }
-  Verdict verdict = co_await hold_delegation(scene, std::move(options), std::move(use));
-  if (place != nullptr) co_await place->close();
+  DelegationHolder holder(scene);
+  Verdict verdict = co_await holder.obtain(scene);
+  if (verdict.outcome == Outcome::Pass) verdict = co_await use(scene, holder.scene());
+  co_await holder.end();
   co_return verdict;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 
 #include "conform/nfs4/script.h"
 
@@ -12,8 +13,28 @@ namespace stag::conform::nfs4 {
 // The stateid that the holder has.
 inline constexpr const char* kDelegation = "delegation of f";
 
-// `scene`: of the client that every case has, `holder`: of the one with the delegation. Both know
-// "own" and "f", which only the holder has open.
+// Both the client of `of` and the holder know "own" and "f", which only the holder has open.
+// end() is awaited before it is destroyed.
+class DelegationHolder {
+ public:
+  explicit DelegationHolder(Scene& of);
+
+  // Makes the file and takes the delegation. Passes, or says why there is none.
+  Task<Verdict> obtain(Scene& of);
+  Scene& scene() { return scene_; }
+  // Gives up what it has but the delegation, and the client with it.
+  Task<void> end();
+
+ private:
+  Task<std::string> open_delegated();
+
+  const Handles none_{};
+  std::unique_ptr<CallbackPlace> place_;  // of version 4.0
+  Client client_;
+  Scene scene_;
+};
+
+// `scene`: of the client that every case has, `holder`: of the one with the delegation.
 using DelegationUse = std::function<Task<Verdict>(Scene& scene, Scene& holder)>;
 Task<Verdict> with_delegation(Scene& scene, DelegationUse use);
 // DELEGRETURN.

@@ -59,9 +59,10 @@ std::string_view state_of_server(v4::nfsstat4 error) {
       return "the server says it when it chooses to";
     case v4::NFS4ERR_SERVERFAULT:
     case v4::NFS4ERR_IO:
-    case v4::NFS4ERR_RESOURCE:
     case v4::NFS4ERR_NXIO:
-      return "a fault or a shortage of the server's own";
+      return "a fault of the server's own";
+    case v4::NFS4ERR_RESOURCE:
+      return "a shortage of the server's own; of a COMPOUND that is too long see GETATTR";
     case v4::NFS4ERR_FHEXPIRED:
       return "needs a server of volatile filehandles";
     case v4::NFS4ERR_MOVED:
@@ -71,28 +72,26 @@ std::string_view state_of_server(v4::nfsstat4 error) {
     case v4::NFS4ERR_DQUOT:
       return "needs a store that is full, or a quota";
     case v4::NFS4ERR_ROFS:
-      return "needs a read-only export";
+      return "needs a file of a read-only export; a pseudo file system has folders only";
     case v4::NFS4ERR_XDEV:
     case v4::NFS4ERR_WRONG_LFS:
-      return "needs a second file system";
+      return "needs files of two file systems";
     case v4::NFS4ERR_MLINK:
-    case v4::NFS4ERR_FBIG:
-      return "a limit of the store, which no client knows";
+      return "needs more links than an object may have (maxlink), which are thousands";
     case v4::NFS4ERR_WRONGSEC:
+      return "needs an export that refuses a flavor which the client has";
     case v4::NFS4ERR_WRONG_CRED:
-      return "needs other security flavors than AUTH_SYS";
+      return "needs RPCSEC_GSS (SP4_MACH_CRED)";
     case v4::NFS4ERR_GRACE:
     case v4::NFS4ERR_RECLAIM_BAD:
     case v4::NFS4ERR_RECLAIM_CONFLICT:
       return "needs a server that has just restarted";
     case v4::NFS4ERR_EXPIRED:
-      return "needs a lease that has run out: see READ";
+      return "needs a copy that outlasts the lease of its client";
     case v4::NFS4ERR_STALE_STATEID:
       return "needs a server that has restarted";
     case v4::NFS4ERR_ADMIN_REVOKED:
       return "needs an administrator";
-    case v4::NFS4ERR_DELEG_REVOKED:
-      return "needs a delegation that was not given back: see DELEGRETURN";
     case v4::NFS4ERR_DEADSESSION:
       return "the server chooses when a session dies";
     default:
@@ -107,16 +106,10 @@ std::string_view business_of_another(v4::nfs_opnum4 operation, v4::nfsstat4 erro
     case v4::NFS4ERR_TOO_MANY_OPS:
     case v4::NFS4ERR_REQ_TOO_BIG:
     case v4::NFS4ERR_RETRY_UNCACHED_REP:
+      return "is said of a whole COMPOUND, by its SEQUENCE: see there";
     case v4::NFS4ERR_REP_TOO_BIG_TO_CACHE:
     case v4::NFS4ERR_REP_TOO_BIG:
-      return "depends on the COMPOUND, not on the operation: see SEQUENCE, GETATTR and READ";
-    case v4::NFS4ERR_LOCKED:
-      return "needs mandatory locks";
-    case v4::NFS4ERR_FILE_OPEN:
-      return "needs a server that keeps open files from being removed";
-    case v4::NFS4ERR_DEADLOCK:
-    case v4::NFS4ERR_LOCK_NOTSUPP:
-      return "the server need not look for it";
+      return "its results are hardly longer than an error, or are in no session: see GETATTR";
     case v4::NFS4ERR_BADXDR:
       return operation == v4::OP_ILLEGAL ? "its arguments are unknown" : "it has no arguments";
     case v4::NFS4ERR_HASH_ALG_UNSUPP:
@@ -138,8 +131,6 @@ std::string_view business_of_another(v4::nfs_opnum4 operation, v4::nfsstat4 erro
     case v4::NFS4ERR_BAD_RANGE:
     case v4::NFS4ERR_LOCK_RANGE:
       return "needs a server that cannot lock every range";
-    case v4::NFS4ERR_CLID_INUSE:
-      return "needs a second principal";
     default:
       return {};
   }
@@ -156,6 +147,7 @@ std::string_view without_occasion(v4::nfs_opnum4 operation, v4::nfsstat4 error) 
       return "none of its arguments can be invalid and decoded";
     case v4::NFS4ERR_WRONG_TYPE:
       return "what it asks for is there of objects of every type";
+    case v4::NFS4ERR_LOCKED:
     case v4::NFS4ERR_OLD_STATEID:
     case v4::NFS4ERR_OPENMODE:
       return operation == v4::OP_OPEN ? "the stateid of a delegation does not change"
@@ -172,15 +164,14 @@ std::string_view without_occasion(v4::nfs_opnum4 operation, v4::nfsstat4 error) 
     case v4::NFS4ERR_PERM:
       return "users may look at attributes or hear NFS4ERR_ACCESS";
     case v4::NFS4ERR_PARTNER_NO_AUTH:
-    case v4::NFS4ERR_PARTNER_NOTSUPP:
-    case v4::NFS4ERR_OFFLOAD_DENIED:
-      return "needs a second server";
+      return "a second server need not read by it: see READ";
     default:
       return {};
   }
 }
 
-std::string_view feature_of(v4::nfs_opnum4 operation) {
+// What all errors of an operation need; it is asked before the reasons of the errors.
+std::string_view need_of(v4::nfs_opnum4 operation) {
   switch (operation) {
     case v4::OP_LAYOUTCOMMIT:
     case v4::OP_LAYOUTGET:
@@ -190,9 +181,16 @@ std::string_view feature_of(v4::nfs_opnum4 operation) {
     case v4::OP_GETDEVICEINFO:
     case v4::OP_GETDEVICELIST:
       return "needs layouts (pNFS)";
+    default:
+      return {};
+  }
+}
+
+std::string_view feature_of(v4::nfs_opnum4 operation, v4::nfsstat4 error) {
+  if (error == v4::NFS4ERR_NOTSUPP || error == v4::NFS4ERR_INVAL) return {};
+  switch (operation) {
     case v4::OP_GET_DIR_DELEGATION:
     case v4::OP_WANT_DELEGATION:
-    case v4::OP_DELEGPURGE:
       return "needs a delegation, which a server gives when it chooses to";
     case v4::OP_DELEGRETURN:
       return "the stateid of a delegation does not change, and every other one is "
@@ -201,11 +199,9 @@ std::string_view feature_of(v4::nfs_opnum4 operation) {
       return "needs RPCSEC_GSS (SP4_SSV)";
     case v4::OP_COPY_NOTIFY:
       return "who has the file open may read it, and every other stateid is NFS4ERR_BAD_STATEID";
-    case v4::OP_WRITE_SAME:
-      return "which patterns a server takes, if any, is its own choice";
     case v4::OP_OFFLOAD_CANCEL:
     case v4::OP_OFFLOAD_STATUS:
-      return "the stateid of a copy does not change, and every other one is NFS4ERR_BAD_STATEID";
+      return "the stateid of a copy does not change, and while it is valid there is a status";
     case v4::OP_OPENATTR:
       return "needs named attributes";
     default:
@@ -246,8 +242,8 @@ std::string section_of(v4::nfs_opnum4 operation, std::uint32_t minor) {
 
 std::string why_listed(v4::nfs_opnum4 operation, v4::nfsstat4 error) {
   for (const std::string_view reason :
-       {state_of_server(error), business_of_another(operation, error), feature_of(operation),
-        without_occasion(operation, error)})
+       {need_of(operation), state_of_server(error), business_of_another(operation, error),
+        feature_of(operation, error), without_occasion(operation, error)})
     if (!reason.empty()) return std::string(reason);
   return "no case asks for it";
 }

@@ -132,6 +132,10 @@ Scripts secinfos() {
        .expect = {NFS4ERR_ACCESS, NFS4_OK},
        .stranger = true},
       {.note = "of a folder", .steps = {at("dir"), openattr()}, .expect = {NFS4_OK, NFS4ERR_NOENT}},
+      {.note = "of another user's file of mode 0600",
+       .steps = {at("secret"), openattr()},
+       .expect = {NFS4ERR_ACCESS, NFS4ERR_NOENT},
+       .stranger = true},
   };
 }
 

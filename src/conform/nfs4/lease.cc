@@ -42,4 +42,13 @@ Task<bool> wait_for_lease(Scene& scene, std::chrono::seconds lease,
   co_return false;
 }
 
+Task<std::optional<std::uint32_t>> status_flags(Client& client) {
+  Operations operations;
+  operations.push_back(op(v4::OP_SEQUENCE, &Op::opsequence, client.sequence()));
+  const Reply reply = co_await client.bare(std::move(operations));
+  client.note(reply);
+  if (!reply.ok()) co_return std::nullopt;
+  co_return reply.results.resarray.front().opsequence().sr_resok4().sr_status_flags;
+}
+
 }  // namespace stag::conform::nfs4

@@ -16,4 +16,7 @@ Task<std::optional<std::chrono::seconds>> lease_time(Scene& scene);
 Task<bool> wait_for_lease(Scene& scene, std::chrono::seconds lease,
                           std::function<Task<bool>()> ask);
 
+// sr_status_flags of a SEQUENCE; nullopt: it failed.
+Task<std::optional<std::uint32_t>> status_flags(Client& client);
+
 }  // namespace stag::conform::nfs4

@@ -1,44 +1,17 @@
-// What becomes of a client whose lease has run out, when another one wants what it has (RFC 8881
-// 8.4.3, RFC 7530 9.6.3). A server may keep it until then, and longer.
+// What becomes of clients whose lease has run out, when another one wants what they have (RFC 8881
+// 8.4.3, RFC 7530 9.6.3). A server may keep it until then, and longer; it may end such a client
+// with all that it has, or take from it what is in the way. All cases ask the same clients, which
+// are silent once.
 #include <fmt/format.h>
 
 #include "conform/nfs4/cases.h"
+#include "conform/nfs4/elapsed.h"
 #include "conform/nfs4/lease.h"
 
 namespace stag::conform::nfs4 {
 namespace {
 
 using namespace nfs::v4;  // NOLINT: tables are made of its names
-
-// The case's own client takes "f" away from a silent one.
-struct Takeover {
-  bool done = false;
-  std::string trouble{};
-};
-
-Task<bool> takes_over(Scene& scene, Takeover& takeover) {
-  Steps opening;
-  opening.push_back(own());
-  opening.push_back(open({.name = "f", .access = kWrite, .as = "taken"}));
-  takeover.trouble = co_await prepare(scene, std::move(opening));
-  takeover.done = takeover.trouble.empty();
-  const bool denied = takeover.trouble.ends_with("NFS4ERR_SHARE_DENIED") ||
-                      takeover.trouble.ends_with("NFS4ERR_DELAY");
-  // A server may make it wait until the lease has run out.
-  const bool alive = co_await scene.client.alive();
-  co_return !denied || !alive;
-}
-
-// RFC 7530 9.6.3.1 and 9.6.3.2: NFS4ERR_EXPIRED, or NFS4ERR_BAD_STATEID of one that was kept as a
-// courtesy.
-Task<Verdict> has_lost_it(Scene& lapsed) {
-  Steps reading;
-  reading.push_back(at("f"));
-  reading.push_back(read("f", 0, 1));
-  const Reply reply = co_await send(lapsed, reading);
-  Statuses allowed{NFS4ERR_EXPIRED, NFS4ERR_BAD_STATEID};
-  co_return expect(reply, allowed, "READ by an open whose lease has run out");
-}
 
 // RFC 8881 8.4.3: the client ID is gone with its sessions.
 Task<Verdict> is_gone(Client& client, const Reply& reply) {
@@ -52,72 +25,150 @@ Task<Verdict> is_gone(Client& client, const Reply& reply) {
                           " of the client ID, asked for NFS4ERR_STALE_CLIENTID");
 }
 
-// The same section: or the session lives, and says what was lost.
-Task<Verdict> has_lost_it_in_its_session(Scene& lapsed) {
+// The same section: or the session lives, and says that something was lost.
+Task<Verdict> says_so_in_its_session(Client& client) {
   constexpr std::uint32_t kRevoked =
       SEQ4_STATUS_EXPIRED_ALL_STATE_REVOKED | SEQ4_STATUS_EXPIRED_SOME_STATE_REVOKED;
-  Operations operations;
-  operations.push_back(op(OP_SEQUENCE, &Op::opsequence, lapsed.client.sequence()));
-  operations.push_back(op(OP_PUTFH, &Op::opputfh, {lapsed.handle("f")}));
-  operations.push_back(op(OP_READ, &Op::opread, {lapsed.stateid("f"), 0, 1}));
-  const Reply reply = co_await lapsed.client.bare(std::move(operations));
-  lapsed.client.note(reply);
-  if (!reply.answered()) co_return Verdict::fail(reply.text());
-  const nfsstat4 status = reply.results.status;
-  if (status == NFS4ERR_BADSESSION || status == NFS4ERR_DEADSESSION)
-    co_return co_await is_gone(lapsed.client, reply);
-  const Verdict verdict = expect(reply, {NFS4ERR_EXPIRED}, "READ by an open whose lease ran out");
-  if (verdict.outcome != Outcome::Pass) co_return verdict;
-  const auto& sequence = reply.results.resarray.front().opsequence().sr_resok4();
-  if ((sequence.sr_status_flags & kRevoked) == 0)
+  const auto flags = co_await status_flags(client);
+  if (!flags) co_return Verdict::fail("SEQUENCE failed behind it");
+  if ((*flags & kRevoked) == 0)
     co_return Verdict::fail("SEQUENCE does not say that state was revoked");
-  co_return Verdict::pass(fmt::format("sr_status_flags {:#x}", sequence.sr_status_flags));
+  co_return Verdict::pass(fmt::format("sr_status_flags {:#x}", *flags));
 }
 
-Task<Verdict> take_over_from(Scene& scene, Scene& silent) {
-  std::string trouble = co_await silent.client.establish();
-  Steps opening;
-  opening.push_back(own());
-  opening.push_back(open({.name = "f", .deny = OPEN4_SHARE_DENY_WRITE, .create = UNCHECKED4}));
-  if (trouble.empty()) trouble = co_await prepare(silent, std::move(opening));
-  if (!trouble.empty()) co_return Verdict::fail("could not be prepared: " + trouble);
-  const auto lease = co_await lease_time(scene);
-  if (!lease) co_return Verdict::fail("lease_time is none, or none that can be waited for");
-  Takeover takeover;
-  const bool over = co_await wait_for_lease(
-      scene, *lease, [&scene, &takeover] { return takes_over(scene, takeover); });
-  if (over && !takeover.done) co_return Verdict::fail("OPEN of the file: " + takeover.trouble);
-  if (!over)
-    co_return Verdict::fail(
-        fmt::format("{} still, of what a client has that is silent for twice "
-                    "the lease of {} s",
-                    takeover.trouble, lease->count()));
-  if (scene.minor() == 0) co_return co_await has_lost_it(silent);
-  co_return co_await has_lost_it_in_its_session(silent);
+bool has_lost_session(const Reply& reply) {
+  return reply.answered() && (reply.results.status == NFS4ERR_BADSESSION ||
+                              reply.results.status == NFS4ERR_DEADSESSION);
 }
 
-Task<Verdict> expires(Scene& scene) {
-  const Handles none;
-  Client client(scene.client.channel(), scene.other_client("silent"));
-  Scene silent(client, none, scene.label + " silent");
-  silent.handles["own"] = scene.handle("own");
-  Verdict verdict = co_await take_over_from(scene, silent);
-  co_await client.leave();
-  co_return verdict;
+Task<Verdict> has_lost_it(Scene& former, Steps steps, Statuses allowed) {
+  const nfs_opnum4 operation = steps.back().number;
+  const Reply reply = co_await send(former, steps);
+  if (former.minor() > 0 && has_lost_session(reply))
+    co_return co_await is_gone(former.client, reply);
+  if (reply.answered() && reply.results.status == NFS4ERR_NOTSUPP && optional(operation))
+    co_return Verdict::skip("the server does not offer " + name_of(operation));
+  const Verdict verdict = expect(reply, allowed, "after the lease has run out");
+  if (verdict.outcome != Outcome::Pass || former.minor() == 0 || reply.ok()) co_return verdict;
+  co_return co_await says_so_in_its_session(former.client);
 }
 
-Script expired(Minors minors, std::string section) {
-  Script script = asked(OP_READ, NFS4ERR_EXPIRED,
-                        "by an open whose lease ran out before another client took the file",
-                        minors, expires, std::move(section));
+enum class Lost : std::uint8_t { Open, Lock };
+
+Task<Verdict> asks_former(Scene& scene, Lost lost, MakeSteps make, Statuses allowed) {
+  Verdict verdict = co_await scene.elapsed->lapse(scene);
+  if (verdict.outcome != Outcome::Pass) co_return verdict;
+  Scene& former = lost == Lost::Open ? scene.elapsed->opener() : scene.elapsed->locker();
+  co_return co_await has_lost_it(former, make(), std::move(allowed));
+}
+
+Script expired(Minors minors, Lost lost, std::string note, Statuses allowed, MakeSteps make) {
+  Script script = asked(
+      make().back().number, NFS4ERR_EXPIRED, std::move(note), minors,
+      [lost, make, allowed](Scene& scene) { return asks_former(scene, lost, make, allowed); },
+      minors == k40 ? "7530 9.6.3" : "8881 8.4.3");
+  script.expect = std::move(allowed);
   script.slow = true;
   return script;
+}
+
+// By the stateid of what another client has taken. RFC 7530 9.6.3.1 and 9.6.3.2: what was kept as a
+// courtesy and is gone may be a bad stateid.
+Script by_lost(nfs_opnum4 operation, Minors minors, Lost lost) {
+  const bool by_open = lost == Lost::Open;
+  Statuses allowed{NFS4ERR_EXPIRED};
+  if (minors == k40) allowed.push_back(NFS4ERR_BAD_STATEID);
+  // It is a hint, which a server may as well ignore.
+  if (operation == OP_IO_ADVISE) allowed.push_back(NFS4_OK);
+  return expired(minors, lost,
+                 by_open ? "by an open whose lease ran out before another client took the file"
+                         : "by a lock whose lease ran out before another client took the range",
+                 std::move(allowed), [operation, by_open] {
+                   return by_open ? Steps{at("f"), by_stateid(operation, "f")}
+                                  : Steps{at("g"), by_stateid(operation, "l")};
+                 });
+}
+
+Scripts by_stateid_of_open() {
+  Scripts all;
+  for (const nfs_opnum4 operation :
+       {OP_READ, OP_WRITE, OP_SETATTR, OP_LOCK, OP_OPEN_DOWNGRADE, OP_CLOSE})
+    all.push_back(by_lost(operation, k40, Lost::Open));
+  for (const nfs_opnum4 operation : {OP_READ, OP_OPEN_DOWNGRADE, OP_CLOSE})
+    all.push_back(by_lost(operation, kSessions, Lost::Open));
+  return all;
+}
+
+Scripts by_stateid_of_lock() {
+  Scripts all;
+  all.push_back(by_lost(OP_LOCKU, k40, Lost::Lock));
+  for (const nfs_opnum4 operation : {OP_WRITE, OP_SETATTR, OP_LOCKU})
+    all.push_back(by_lost(operation, kSessions, Lost::Lock));
+  for (const nfs_opnum4 operation : {OP_ALLOCATE, OP_DEALLOCATE, OP_SEEK, OP_READ_PLUS,
+                                     OP_IO_ADVISE, OP_WRITE_SAME, OP_COPY_NOTIFY})
+    all.push_back(by_lost(operation, k42, Lost::Lock));
+  const std::string note = "by a lock whose lease ran out before another client took the range";
+  all.push_back(expired(kSessions, Lost::Lock, note, {NFS4ERR_EXPIRED}, [] {
+    return Steps{at("g"), lock({.held = "l", .offset = 50})};
+  }));
+  all.push_back(expired(k42, Lost::Lock, note, {NFS4ERR_EXPIRED}, [] {
+    return Steps{at("g"), savefh(), at("h"), copy("l", "h", 0, 10)};
+  }));
+  all.push_back(expired(k42, Lost::Lock, note, {NFS4ERR_EXPIRED}, [] {
+    return Steps{at("g"), savefh(), at("h"), clone("l", "h", 0, 0)};
+  }));
+  return all;
+}
+
+// What names the client ID. A server may let the client go on that has lost only what another one
+// took.
+Script by_client(Minors minors, MakeSteps make) {
+  Statuses allowed{NFS4ERR_EXPIRED, NFS4_OK};
+  if (minors == k40) allowed.push_back(NFS4ERR_STALE_CLIENTID);
+  return expired(minors, Lost::Open,
+                 "by a client whose lease ran out before another one took a file",
+                 std::move(allowed), std::move(make));
+}
+
+Scripts by_client_id() {
+  const MakeSteps opening = [] {
+    return Steps{own(), open({.name = "later", .create = UNCHECKED4})};
+  };
+  Scripts all{
+      by_client(k40, opening),
+      by_client(kSessions, opening),
+      by_client(k40,
+                [] {
+                  return Steps{at("f"), lockt(READ_LT, 0, 10)};
+                }),
+      by_client(k40,
+                [] {
+                  return Steps{{OP_RENEW, [](Scene& scene, Op& to) {
+                                  to.oprenew() = {scene.client.clientid()};
+                                }}};
+                }),
+      by_client(k40,
+                [] {
+                  return Steps{{OP_RELEASE_LOCKOWNER, [](Scene& scene, Op& to) {
+                                  to.oprelease_lockowner() = {scene.owner("tester")};
+                                }}};
+                }),
+  };
+  all.push_back(expired(k40, Lost::Open,
+                        "by a client whose lease ran out before another one took a file",
+                        {NFS4ERR_EXPIRED, NFS4ERR_BAD_STATEID, NFS4_OK}, [] {
+                          return Steps{at("new"), open_confirm("new")};
+                        }));
+  return all;
 }
 
 }  // namespace
 
 Scripts lease_cases() {
-  return {expired(k40, "7530 9.6.3"), expired(kSessions, "8881 8.4.3")};
+  Scripts all = by_stateid_of_open();
+  append(all, by_stateid_of_lock());
+  append(all, by_client_id());
+  return all;
 }
 
 }  // namespace stag::conform::nfs4

@@ -26,6 +26,26 @@ std::string names_the_range(Scene&, const COMPOUND4res& results) {
   return denied.offset == 10 && denied.length == 10 ? "" : "the range is not that of the lock";
 }
 
+// Each wants what the other one has.
+Task<Verdict> wait_for_each_other(Scene& scene) {
+  std::string trouble = co_await prepare(scene, a_file());
+  if (trouble.empty()) trouble = co_await prepare(scene, a_lock());
+  Steps second;
+  second.push_back(at("f"));
+  second.push_back(second_lock(WRITE_LT, 30, 10));
+  if (trouble.empty()) trouble = co_await prepare(scene, std::move(second));
+  if (!trouble.empty()) co_return Verdict::fail("could not be prepared: " + trouble);
+  Steps waiting;
+  waiting.push_back(at("f"));
+  waiting.push_back(lock({.held = "m", .type = WRITEW_LT, .offset = 10, .owner = "second"}));
+  const Reply denied = co_await send(scene, waiting);
+  const Verdict first = expect(denied, {NFS4ERR_DENIED}, "the first one that waits");
+  if (first.outcome != Outcome::Pass) co_return first;
+  waiting.back() = lock({.held = "l", .type = WRITEW_LT, .offset = 30});
+  const Reply reply = co_await send(scene, waiting);
+  co_return expect(reply, {NFS4ERR_DEADLOCK, NFS4ERR_DENIED}, "the second one that waits");
+}
+
 Scripts locking() {
   return {
       {.note = "a range for writing", .before = {a_file()}, .steps = a_lock()},
@@ -74,6 +94,12 @@ Scripts locking() {
        .before = {{own(), open({.name = "f", .access = kWrite, .create = UNCHECKED4})}},
        .steps = a_lock(READ_LT),
        .expect = {NFS4ERR_OPENMODE, NFS4_OK}},
+      {.note = "for writing, what it has for reading",
+       .before = {a_file(), a_lock(READ_LT)},
+       .steps = {at("f"), lock({.held = "l", .offset = 10})},
+       .expect = {NFS4_OK, NFS4ERR_LOCK_NOTSUPP}},
+      asked(OP_LOCK, NFS4ERR_DEADLOCK, "two owners that wait for each other", kAll,
+            wait_for_each_other),
       {.note = "a reclaim after the grace period",
        .before = {a_file()},
        .steps = {at("f"), lock({.open = "f", .held = "l", .reclaim = true})},

@@ -103,8 +103,10 @@ Task<Verdict> is_cancelled(Scene& copier) {
 }
 
 Script of_copy(nfs_opnum4 operation, std::string note, Use use) {
-  return asked(operation, NFS4_OK, std::move(note), k42,
-               [use](Scene& scene) { return with_copy(scene, use); });
+  Script script = asked(operation, NFS4_OK, std::move(note), k42,
+                        [use](Scene& scene) { return with_copy(scene, use); });
+  if (operation == OP_OFFLOAD_CANCEL) script.expect.push_back(NFS4ERR_COMPLETE_ALREADY);
+  return script;
 }
 
 }  // namespace

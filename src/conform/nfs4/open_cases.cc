@@ -57,6 +57,9 @@ Scripts creating_files() {
        .steps = {own(),
                  open({.name = "f", .create = UNCHECKED4, .attributes = attribute(kUnknown, 1)})},
        .expect = {NFS4ERR_ATTRNOTSUPP}},
+      {.note = "a size that no store takes",
+       .steps = {own(), open({.name = "f", .create = UNCHECKED4, .attributes = size_is(kLast)})},
+       .expect = {NFS4ERR_FBIG, NFS4ERR_INVAL}},
       {.note = "an attribute that cannot be set",
        .steps = {own(), open({.name = "f", .create = UNCHECKED4, .attributes = type_is(NF4REG)})},
        .expect = {NFS4ERR_INVAL}},
@@ -160,6 +163,11 @@ Scripts sharing() {
        .steps = {at("f"), write("anonymous", 0, "data")},
        .expect = {NFS4ERR_LOCKED, NFS4ERR_SHARE_DENIED},
        .section = "8881 9.1.2"},
+      {.note = "the size, which a share reservation denies",
+       .before = {{own(), open({.name = "f", .deny = kDenyBoth, .create = UNCHECKED4})}},
+       .steps = {at("f"), setattr("anonymous", size_is(0))},
+       .expect = {NFS4ERR_LOCKED, NFS4ERR_SHARE_DENIED},
+       .section = "8881 9.1.2"},
       {.note = "the same owner adds access to its open",
        .before = {{own(), open({.name = "f", .access = kRead, .create = UNCHECKED4})}},
        .steps = {own(), open({.name = "f", .access = kWrite})},
@@ -203,10 +211,53 @@ Scripts downgrading() {
   };
 }
 
+// Version 4.2 has more that a share reservation denies; of these RFC 7862 says no more than that
+// they take stateids as READ and WRITE do.
+Scripts denied() {
+  const std::vector<Steps> opened{
+      {own(), open({.name = "f", .deny = kDenyBoth, .create = UNCHECKED4})}};
+  Scripts all;
+  for (const nfs_opnum4 operation : {OP_SEEK, OP_READ_PLUS, OP_WRITE_SAME})
+    all.push_back({.note = "what a share reservation denies",
+                   .minors = k42,
+                   .before = opened,
+                   .steps = {at("f"), by_stateid(operation, "anonymous")},
+                   .expect = {NFS4ERR_LOCKED, NFS4ERR_SHARE_DENIED},
+                   .section = "8881 9.1.2"});
+  all.push_back({.note = "from what a share reservation denies",
+                 .minors = k42,
+                 .before = {opened[0], a_file("g")},
+                 .steps = {at("f"), savefh(), at("g"), copy("anonymous", "g", 0, 10)},
+                 .expect = {NFS4ERR_LOCKED, NFS4ERR_SHARE_DENIED, NFS4ERR_BAD_STATEID},
+                 .section = "8881 9.1.2"});
+  return all;
+}
+
+// RFC 8881 18.25.4: a server may keep open files where they are.
+Scripts moving_open_files() {
+  const std::vector<Steps> opened{{own(), open(creating("f"))}};
+  return {
+      {.note = "a file that is open",
+       .before = opened,
+       .steps = {own(), remove("f")},
+       .expect = {NFS4_OK, NFS4ERR_FILE_OPEN}},
+      {.note = "over a file that is open",
+       .before = {opened[0], {own(), create("x", NF4FIFO)}},
+       .steps = {own(), savefh(), rename("x", "f")},
+       .expect = {NFS4_OK, NFS4ERR_FILE_OPEN}},
+      {.note = "a file that is open",
+       .before = opened,
+       .steps = {at("f"), savefh(), own(), link("x")},
+       .expect = {NFS4_OK, NFS4ERR_FILE_OPEN}},
+  };
+}
+
 }  // namespace
 
 Scripts open_cases() {
   Scripts all = creating_files();
+  append(all, denied());
+  append(all, moving_open_files());
   append(all, opening_files());
   append(all, sharing());
   append(all, downgrading());

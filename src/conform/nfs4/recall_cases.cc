@@ -1,6 +1,6 @@
-// Delegations that are in another client's way: the holder is called and asked for it, and loses it
-// when it keeps it (RFC 8881 10.4, 20.2, RFC 7530 10.4, 15.2.2); and what a client is told that
-// cannot be called (RFC 8881 18.46.3, RFC 7530 16.28.5).
+// Delegations that are in another client's way: the holder is called and asked for it (RFC 8881
+// 10.4, 20.2, RFC 7530 10.4, 15.2.2); and what a client is told that cannot be called (RFC 8881
+// 18.46.3, RFC 7530 16.28.5).
 #include "base/pause.h"
 #include "base/task_group.h"
 #include "conform/nfs4/cases.h"
@@ -41,56 +41,6 @@ Task<Verdict> is_recalled(Scene& scene, Scene& holder) {
     co_return Verdict::fail("CB_RECALL has another filehandle than the file's");
   if (!back.ok()) co_return expect(back, {NFS4_OK}, "DELEGRETURN");
   co_return trouble.empty() ? Verdict::pass() : Verdict::fail("OPEN after DELEGRETURN: " + trouble);
-}
-
-// sr_status_flags of a SEQUENCE; nullopt: it failed.
-Task<std::optional<std::uint32_t>> status_flags(Client& client) {
-  Operations operations;
-  operations.push_back(op(OP_SEQUENCE, &Op::opsequence, client.sequence()));
-  const Reply reply = co_await client.bare(std::move(operations));
-  client.note(reply);
-  if (!reply.ok()) co_return std::nullopt;
-  co_return reply.results.resarray.front().opsequence().sr_resok4().sr_status_flags;
-}
-
-// What a client finds that was asked for its delegation and has kept it.
-Task<Verdict> finds_it_revoked(Scene& holder) {
-  const auto flags = co_await status_flags(holder.client);
-  if (!flags) co_return Verdict::fail("SEQUENCE of the former holder failed");
-  if ((*flags & SEQ4_STATUS_RECALLABLE_STATE_REVOKED) == 0)
-    co_return Verdict::fail("SEQUENCE does not say SEQ4_STATUS_RECALLABLE_STATE_REVOKED");
-  Statuses allowed{NFS4ERR_DELEG_REVOKED, NFS4ERR_ADMIN_REVOKED, NFS4ERR_EXPIRED};
-  const Reply back = co_await give_back(holder);
-  Verdict verdict = expect(back, allowed, "DELEGRETURN of what was revoked");
-  if (verdict.outcome != Outcome::Pass) co_return verdict;
-  Steps freeing;
-  freeing.push_back(free_stateid(kDelegation));
-  const Reply freed = co_await send(holder, freeing);
-  if (!freed.ok()) co_return expect(freed, {NFS4_OK}, "FREE_STATEID of what was revoked");
-  const auto later = co_await status_flags(holder.client);
-  if (!later || (*later & SEQ4_STATUS_RECALLABLE_STATE_REVOKED) != 0)
-    co_return Verdict::fail("SEQ4_STATUS_RECALLABLE_STATE_REVOKED stays after FREE_STATEID");
-  co_return verdict;
-}
-
-// Whether to ask no more: the file is open, or cannot be opened. The holder renews its lease.
-Task<bool> opens_at_last(Scene& scene, Scene& holder, Reply& reply) {
-  const Steps opening = open_to_write();
-  reply = co_await send_once(scene, opening);
-  const bool alive = co_await holder.client.alive();
-  co_return !alive || !reply.answered() || reply.results.status != NFS4ERR_DELAY;
-}
-
-Task<Verdict> is_revoked(Scene& scene, Scene& holder) {
-  const auto lease = co_await lease_time(scene);
-  if (!lease) co_return Verdict::fail("lease_time is none, or none that can be waited for");
-  scene.handles["written"] = scene.handle("f");
-  Reply reply;
-  co_await wait_for_lease(
-      scene, *lease, [&scene, &holder, &reply] { return opens_at_last(scene, holder, reply); });
-  if (!reply.ok())
-    co_return expect(reply, {NFS4_OK}, "OPEN in conflict with a delegation that is kept");
-  co_return co_await finds_it_revoked(holder);
 }
 
 // RFC 8881 18.46.3. The session with the back channel ends, and the delegation stays with one that
@@ -163,10 +113,6 @@ Script delegated(nfs_opnum4 operation, nfsstat4 status, std::string note, Minors
 
 Scripts recall_cases() {
   constexpr const char* kConflict = "of what another client has a delegation of, which is recalled";
-  Script revoked =
-      delegated(OP_DELEGRETURN, NFS4ERR_DELEG_REVOKED, "of one that was recalled a lease ago",
-                kSessions, is_revoked, "8881 10.4.5");
-  revoked.slow = true;
   return {
       delegated(OP_OPEN, NFS4_OK, kConflict, k40, is_recalled, "7530 15.2.2"),
       delegated(OP_OPEN, NFS4_OK, kConflict, kSessions, is_recalled, "8881 20.2"),
@@ -174,7 +120,6 @@ Scripts recall_cases() {
                 kSessions, is_told_in_sequence, "8881 18.46.3"),
       delegated(OP_RENEW, NFS4ERR_CB_PATH_DOWN, "the holder of a delegation listens no more", k40,
                 is_told_by_renew, "7530 16.28.5"),
-      std::move(revoked),
   };
 }
 

@@ -23,6 +23,8 @@ inline constexpr std::string_view kContent =
     "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123"
     "456789";
 
+class Elapsed;
+
 class Scene {
  public:
   // `label` is unique among the cases of the client: owners begin with it.
@@ -39,6 +41,7 @@ class Scene {
   std::vector<std::string> opened{};    // names of files that are open, each a handle and a stateid
   std::vector<std::string> locked{};    // names of lock stateids
   std::set<std::string> unconfirmed{};  // names of opened files that need OPEN_CONFIRM
+  Elapsed* elapsed = nullptr;           // of the run; only where a case has its own client
   std::string trouble{};                // a step that names what the scene does not have
 
   std::uint32_t minor() const { return client.minor(); }

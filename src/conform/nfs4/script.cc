@@ -11,7 +11,6 @@ namespace {
 
 constexpr int kPatience = 100;  // times that NFS4ERR_DELAY and NFS4ERR_GRACE are waited for
 constexpr auto kPause = std::chrono::milliseconds(50);
-// Of another user than any who owns anything here.
 constexpr std::uint32_t kStranger = 65501;
 
 // RFC 7530 9.1.7: these leave the owner's sequence number as it is.
@@ -141,22 +140,26 @@ Verdict expect(const Reply& reply, const Statuses& allowed, std::string_view wha
   return Verdict::fail(fmt::format("{}: {}, asked for {}", what, reply.text(), list_of(allowed)));
 }
 
-Task<Reply> send_once(Scene& scene, const Steps& steps, bool stranger) {
-  const rpc::Credentials other = rpc::Credentials::sys("stag", kStranger, kStranger);
+rpc::Credentials stranger() {
+  return rpc::Credentials::sys("stag", kStranger, kStranger);
+}
+
+Task<Reply> send_once(Scene& scene, const Steps& steps, bool by_stranger) {
+  const rpc::Credentials other = stranger();
   std::vector<Op> operations;
   for (const Step& step : steps) {
     operations.push_back(op(step.number));
     if (step.fill) step.fill(scene, operations.back());
   }
-  Reply reply = co_await scene.client.run(std::move(operations), stranger ? &other : nullptr);
+  Reply reply = co_await scene.client.run(std::move(operations), by_stranger ? &other : nullptr);
   take_results(scene, steps, reply);
   co_return reply;
 }
 
-Task<Reply> send(Scene& scene, const Steps& steps, bool stranger) {
+Task<Reply> send(Scene& scene, const Steps& steps, bool by_stranger) {
   Reply reply;
   for (int i = 0; i < kPatience && !scene.client.options().cancel.cancelled(); ++i) {
-    reply = co_await send_once(scene, steps, stranger);
+    reply = co_await send_once(scene, steps, by_stranger);
     if (!reply.answered() || !is_transient(reply.results.status)) break;
     co_await pause(scene.client.channel().loop(), kPause, scene.client.options().cancel);
   }

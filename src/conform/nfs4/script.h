@@ -38,6 +38,7 @@ struct Script {
   std::string requirements{};
   bool dangerous = false;
   bool slow = false;  // waits until a lease has run out
+  bool last = false;  // uses up what others ask for: comes after them
   // Instead of `before` and `steps`.
   std::function<Task<Verdict>(Scene&)> run{};
   v4::nfs_opnum4 operation = v4::OP_ILLEGAL;  // of `run`; that of the last step is taken else
@@ -45,16 +46,20 @@ struct Script {
   v4::nfs_opnum4 subject() const { return steps.empty() ? operation : steps.back().number; }
 };
 using Scripts = std::vector<Script>;
+// For functions that ask again and again.
+using MakeSteps = std::function<Steps()>;
 
 void append(Scripts& to, Scripts more);
 // A case that is a function.
 Script asked(v4::nfs_opnum4 operation, v4::nfsstat4 error, std::string note, Minors minors,
              std::function<Task<Verdict>(Scene&)> run, std::string section = {});
 
+// Another user than any who owns anything here.
+rpc::Credentials stranger();
 // Sends the steps as one COMPOUND, and keeps what they take from the results.
-Task<Reply> send_once(Scene& scene, const Steps& steps, bool stranger = false);
+Task<Reply> send_once(Scene& scene, const Steps& steps, bool by_stranger = false);
 // The same, again while the server says NFS4ERR_DELAY.
-Task<Reply> send(Scene& scene, const Steps& steps, bool stranger = false);
+Task<Reply> send(Scene& scene, const Steps& steps, bool by_stranger = false);
 // The same for preparation; a sentence about what failed, or nothing.
 Task<std::string> prepare(Scene& scene, Steps steps);
 Task<Verdict> perform(const Script& script, Scene& scene);

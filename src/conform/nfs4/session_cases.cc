@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "conform/nfs4/cases.h"
+#include "conform/nfs4/limited_session.h"
 #include "nfs/proto/nfs4.h"
 
 namespace stag::conform::nfs4 {
@@ -160,65 +161,22 @@ Task<Verdict> too_many(Scene& scene) {
   co_return expect(reply, {NFS4ERR_TOO_MANY_OPS}, fmt::format("{} operations", limit + 1));
 }
 
-// Of the second session of a client, with the limits of a case.
-struct Limited {
-  std::string trouble{};
-  CREATE_SESSION4resok session{};
-};
-
-Task<Limited> limited_session(Client& other, channel_attrs4 fore) {
-  Limited made;
-  CREATE_SESSION4args args = other.session_args();
-  args.csa_fore_chan_attrs = fore;
-  Operations creating;
-  creating.push_back(op(OP_CREATE_SESSION, &Op::opcreate_session, args));
-  const Reply reply = co_await other.bare(std::move(creating));
-  if (reply.ok())
-    made.session = reply.results.resarray.front().opcreate_session().csr_resok4();
-  else
-    made.trouble = "CREATE_SESSION: " + reply.text();
-  co_return made;
-}
-
-Task<void> destroy(Client& client, sessionid4 session) {
-  Operations operations;
-  operations.push_back(op(OP_DESTROY_SESSION, &Op::opdestroy_session, {session}));
-  co_await client.bare(std::move(operations));
-}
-
 // What a COMPOUND draws on a session that takes requests, replies and kept replies of these sizes.
 Task<Verdict> in_limits(Scene& scene, channel_attrs4 fore, bool cachethis, Operations operations,
                         Statuses allowed) {
   Client other(scene.client.channel(), scene.other_client("limits"));
   const std::string trouble = co_await other.establish();
   if (!trouble.empty()) co_return Verdict::fail(trouble);
-  const Limited made = co_await limited_session(other, fore);
-  Verdict verdict;
-  if (!made.trouble.empty()) {
-    verdict = made.trouble.ends_with("NFS4ERR_TOOSMALL")
-                  ? Verdict::skip("the server makes no session of such limits")
-                  : Verdict::fail(made.trouble);
-  } else {
-    SEQUENCE4args args;
-    args.sa_sessionid = made.session.csr_sessionid;
-    args.sa_sequenceid = 1;
-    args.sa_cachethis = cachethis;
-    const Reply reply = co_await other.bare(sequence_and(args, std::move(operations)));
+  const LimitedSession made = co_await limited_session(other, fore);
+  Verdict verdict = made.verdict();
+  if (made.trouble.empty()) {
+    const Reply reply =
+        co_await other.bare(sequence_and(made.sequence(cachethis), std::move(operations)));
     verdict = expect(reply, allowed, "beyond the limit of the session");
     co_await destroy(other, made.session.csr_sessionid);
   }
   co_await other.leave();
   co_return verdict;
-}
-
-channel_attrs4 limits_of(std::uint32_t request, std::uint32_t response, std::uint32_t cached) {
-  channel_attrs4 fore;
-  fore.ca_maxrequestsize = request;
-  fore.ca_maxresponsesize = response;
-  fore.ca_maxresponsesize_cached = cached;
-  fore.ca_maxoperations = 32;
-  fore.ca_maxrequests = 1;
-  return fore;
 }
 
 Operations long_reply(Scene& scene, std::size_t count) {

@@ -141,6 +141,22 @@ Step delegpurge();
 Step test_stateid(std::vector<std::string> states);
 Step free_stateid(std::string state);
 
+// Ranges of files, and copies (version 4.2).
+Step allocate(std::string state, std::uint64_t offset, std::uint64_t length);
+Step deallocate(std::string state, std::uint64_t offset, std::uint64_t length);
+Step seek(std::string state, std::uint64_t offset, v4::data_content4 what);
+Step read_plus(std::string state, std::uint64_t offset, std::uint32_t count);
+Step io_advise(std::string state);
+Step write_same(std::string state);
+Step copy(std::string from, std::string to, std::uint64_t offset, std::uint64_t count);
+Step clone(std::string from, std::string to, std::uint64_t offset, std::uint64_t count);
+// The copy stateid is "notice".
+Step copy_notify(std::string state);
+
+// An operation on a file by the stateid of an open, a lock or a delegation: LOCK by that of an
+// open, COPY and CLONE not at all.
+Step by_stateid(v4::nfs_opnum4 operation, std::string state);
+
 // COMPOUNDs that prepare: a new file in "own", open for reading and writing; and a lock of it.
 Steps a_file(std::string name = "f");
 Steps a_lock(v4::nfs_lock_type4 type = v4::WRITE_LT, std::uint64_t offset = 10,

@@ -7,6 +7,7 @@
 
 #include "base/pause.h"
 #include "conform/nfs4/cases.h"
+#include "conform/nfs4/elapsed.h"
 #include "conform/nfs4/errors.h"
 #include "conform/nfs4/fixtures.h"
 
@@ -15,15 +16,25 @@ namespace {
 
 Scripts all_cases(std::uint32_t minor) {
   Scripts all;
-  for (const auto family :
-       {compound_cases, filehandle_cases, name_cases, attribute_cases, data_cases, stateid_cases,
-        open_cases, delegation_cases, recall_cases, lease_cases, lock_cases, session_cases,
-        client_cases, v40_cases, v42_cases, offload_cases, copy_notify_cases, xattr_cases})
+  for (const auto family : {compound_cases,   filehandle_cases,
+                            name_cases,       pseudo_fs_cases,
+                            attribute_cases,  data_cases,
+                            stateid_cases,    open_cases,
+                            delegation_cases, delegation_wish_cases,
+                            recall_cases,     revoked_cases,
+                            lease_cases,      lock_cases,
+                            session_cases,    client_cases,
+                            principal_cases,  protection_cases,
+                            reply_size_cases, layout_cases,
+                            v40_cases,        v42_cases,
+                            offload_cases,    copy_notify_cases,
+                            xattr_cases})
     append(all, family());
   append(all, shared_error_cases(minor));
   std::erase_if(all, [&](const Script& script) { return (script.minors >> minor & 1) == 0; });
-  std::ranges::stable_sort(
-      all, {}, [](const Script& script) { return static_cast<std::uint32_t>(script.subject()); });
+  std::ranges::stable_sort(all, {}, [](const Script& script) {
+    return std::pair(script.last, static_cast<std::uint32_t>(script.subject()));
+  });
   return all;
 }
 
@@ -72,6 +83,7 @@ class Nfs4Suite final : public Suite {
       if (!trouble.empty()) co_return Verdict::fail("the client got no new session: " + trouble);
     }
     Scene scene(*client_, handles_, fmt::format("{} {}", options_.label, index));
+    scene.elapsed = &elapsed_;
     const Script& script = scripts_[index];
     if (needs_folder(script)) {
       const std::string trouble = co_await make_own_folder(scene, fmt::format("case{}", index));
@@ -83,6 +95,7 @@ class Nfs4Suite final : public Suite {
   }
 
   Task<std::string> end() override {
+    co_await elapsed_.end();
     co_await client_->leave();
     if (!handles_.contains("work")) co_return std::string();
     // Not cancelled by an interruption.
@@ -142,6 +155,7 @@ class Nfs4Suite final : public Suite {
   rpc::Channel* const channel_;
   const CancelToken cancel_;
   std::optional<Client> client_;
+  Elapsed elapsed_;
   const Scripts scripts_;
   std::vector<Case> cases_;  // of the scripts, in their order; then those that are only listed
   Handles handles_;

@@ -50,7 +50,8 @@ class ConformNfs4 : public stag::testing::ConformServed,
 TEST_P(ConformNfs4, every_case_passes) {
   const auto all = suite();
   Counts counts;
-  const auto trouble = loop_.run(conform::run(*all, {.slow = true}, loop_, {}, counts));
+  const auto trouble =
+      loop_.run(conform::run(*all, {.dangerous = true, .slow = true}, loop_, {}, counts));
   ASSERT_TRUE(trouble.has_value());
   EXPECT_EQ(*trouble, "");
   EXPECT_GT(counts.of[Outcome::Pass], 380);
@@ -77,6 +78,16 @@ TEST_P(ConformNfs4, cases_that_wait_for_a_lease_are_left_out_unless_they_are_wan
   EXPECT_EQ(seen.begun, 0);
   EXPECT_EQ(seen.skipped, 1);
   EXPECT_EQ(loop_.now(), before);
+}
+
+TEST_P(ConformNfs4, cases_of_what_a_lease_has_ended_wait_once_for_all) {
+  const auto all = suite();
+  Counts counts;
+  const TimePoint before = loop_.now();
+  loop_.run(
+      conform::run(*all, {.pattern = "*.NFS4ERR_EXPIRED, by a*", .slow = true}, loop_, {}, counts));
+  EXPECT_GT(counts.of[Outcome::Pass], 7);
+  EXPECT_LT(loop_.now() - before, std::chrono::seconds(2 * nfs::nfs4::Nfs4Options().lease_seconds));
 }
 
 TEST_P(ConformNfs4, every_error_of_the_tables_is_a_case_or_has_a_reason) {

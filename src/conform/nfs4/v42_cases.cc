@@ -10,43 +10,14 @@ Steps content(std::string name = "f") {
   return {at(name), write(name, 0, std::string(kContent))};
 }
 
-Step allocate(std::string state, std::uint64_t offset, std::uint64_t length) {
-  return with_state(OP_ALLOCATE, &Op::opallocate, &ALLOCATE4args::aa_stateid, std::move(state),
-                    {{}, offset, length});
-}
-Step deallocate(std::string state, std::uint64_t offset, std::uint64_t length) {
-  return with_state(OP_DEALLOCATE, &Op::opdeallocate, &DEALLOCATE4args::da_stateid,
-                    std::move(state), {{}, offset, length});
-}
-Step seek(std::string state, std::uint64_t offset, data_content4 what) {
-  return with_state(OP_SEEK, &Op::opseek, &SEEK4args::sa_stateid, std::move(state),
-                    {{}, offset, what});
-}
-Step read_plus(std::string state, std::uint64_t offset, std::uint32_t count) {
-  return with_state(OP_READ_PLUS, &Op::opread_plus, &READ_PLUS4args::rpa_stateid, std::move(state),
-                    {{}, offset, count});
-}
-Step io_advise(std::string state) {
-  return with_state(OP_IO_ADVISE, &Op::opio_advise, &IO_ADVISE4args::iaa_stateid, std::move(state),
-                    {{}, 0, 10, {1}});
-}
-Step write_same(std::string state) {
-  WRITE_SAME4args args;
-  args.wsa_stable = FILE_SYNC4;
-  args.wsa_adb = {0, 8, 4, 8, 0, ~std::uint32_t{0}, Rope::copy_of(bytes_of("patterns"))};
-  return with_state(OP_WRITE_SAME, &Op::opwrite_same, &WRITE_SAME4args::wsa_stateid,
-                    std::move(state), args);
-}
-Step copy(std::string from, std::string to, std::uint64_t offset, std::uint64_t count) {
-  return {OP_COPY, [=](Scene& scene, Op& made) {
-            made.opcopy() = {
-                scene.stateid(from), scene.stateid(to), offset, 0, count, true, true, {}};
-          }};
-}
-Step clone(std::string from, std::string to, std::uint64_t offset, std::uint64_t count) {
-  return {OP_CLONE, [=](Scene& scene, Op& made) {
-            made.opclone() = {scene.stateid(from), scene.stateid(to), offset, 0, count};
-          }};
+// To the end of all offsets.
+Step write_same_far(std::string state) {
+  Step step = write_same(std::move(state));
+  step.fill = [fill = step.fill](Scene& scene, Op& made) {
+    fill(scene, made);
+    made.opwrite_same().wsa_adb.adb_offset = kLast - 5;
+  };
+  return step;
 }
 
 std::string not_at_the_end(const COMPOUND4res& results, std::uint64_t offset) {
@@ -106,6 +77,11 @@ Scripts ranges() {
        .minors = k42,
        .steps = {at("file"), read_plus("anonymous", 0, 100)}},
       {.note = "a hint", .minors = k42, .before = open_file, .steps = {at("f"), io_advise("f")}},
+      {.note = "beyond the last offset",
+       .minors = k42,
+       .before = open_file,
+       .steps = {at("f"), plain(OP_IO_ADVISE, &Op::opio_advise, {{}, kLast - 5, 10, {1}})},
+       .expect = {NFS4ERR_INVAL, NFS4ERR_FBIG, NFS4_OK}},
   };
 }
 
@@ -116,6 +92,11 @@ Scripts ranges_by_stateid() {
        .minors = k42,
        .before = open_file,
        .steps = {at("f"), write_same("f")}},
+      {.note = "beyond the last offset",
+       .minors = k42,
+       .before = open_file,
+       .steps = {at("f"), write_same_far("f")},
+       .expect = {NFS4ERR_FBIG, NFS4ERR_INVAL}},
       {.note = "with an open for reading only",
        .minors = k42,
        .before = {a_file(),
@@ -152,6 +133,36 @@ Scripts ranges_by_stateid() {
   };
 }
 
+// The same of 10 bytes.
+Step copy_far(std::string from, std::string to) {
+  Step step = copy(std::move(from), std::move(to), 0, 10);
+  step.fill = [fill = step.fill](Scene& scene, Op& made) {
+    fill(scene, made);
+    made.opcopy().ca_dst_offset = kLast - 5;
+  };
+  return step;
+}
+Step clone_far(std::string from, std::string to) {
+  Step step = clone(std::move(from), std::move(to), 0, 10);
+  step.fill = [fill = step.fill](Scene& scene, Op& made) {
+    fill(scene, made);
+    made.opclone().cl_dst_offset = kLast - 5;
+  };
+  return step;
+}
+// From an address at which no server listens.
+Step copy_from_nobody(std::string from, std::string to) {
+  Step step = copy(std::move(from), std::move(to), 0, 10);
+  step.fill = [fill = step.fill](Scene& scene, Op& made) {
+    fill(scene, made);
+    netloc4 source;
+    source.nl_type = NL4_NETADDR;
+    source.nl_addr() = {"tcp", "127.0.0.1.0.1"};
+    made.opcopy().ca_source_server.push_back(std::move(source));
+  };
+  return step;
+}
+
 // What a copy from f to g begins with.
 struct TwoFiles {
   const std::vector<Steps> two{a_file("f"), content("f"), a_file("g")};
@@ -178,6 +189,16 @@ Scripts copies() {
        .before = two,
        .steps = both(copy("f", "g", 5000, 10)),
        .expect = {NFS4ERR_INVAL, NFS4_OK}},
+      {.note = "beyond the last offset",
+       .minors = k42,
+       .before = two,
+       .steps = both(copy_far("f", "g")),
+       .expect = {NFS4ERR_FBIG, NFS4ERR_INVAL}},
+      {.note = "from a server that is none",
+       .minors = k42,
+       .before = two,
+       .steps = both(copy_from_nobody("f", "g")),
+       .expect = {NFS4ERR_OFFLOAD_DENIED, NFS4ERR_PARTNER_NOTSUPP, NFS4ERR_PARTNER_NO_AUTH}},
       {.note = "without a saved filehandle",
        .minors = k42,
        .before = two,
@@ -234,6 +255,11 @@ Scripts clones() {
        .before = reading,
        .steps = both(clone("f", "r", 0, 0)),
        .expect = {NFS4ERR_OPENMODE}},
+      {.note = "beyond the last offset",
+       .minors = k42,
+       .before = two,
+       .steps = both(clone_far("f", "g")),
+       .expect = {NFS4ERR_FBIG, NFS4ERR_INVAL}},
       {.note = "of whole blocks",
        .minors = k42,
        .before = two,

@@ -65,7 +65,7 @@ class WrongAnswers : public stag::testing::ConformServed {
   Verdict verdict_on(std::uint32_t minor, std::string pattern) {
     const auto all = suite(minor, way_);
     Verdicts verdicts;
-    const Selection selection{.pattern = std::move(pattern), .slow = true};
+    const Selection selection{.pattern = std::move(pattern), .dangerous = true, .slow = true};
     const auto trouble = loop_.run(conform::run(*all, selection, loop_, {}, verdicts));
     EXPECT_EQ(trouble, "");
     EXPECT_EQ(verdicts.all.size(), 1u);
@@ -157,6 +157,62 @@ TEST_F(WrongAnswers, a_callback_path_that_nobody_misses) {
     if (ends_with(results, OP_RENEW, NFS4ERR_CB_PATH_DOWN)) say_instead(results, NFS4_OK);
   };
   expect_failure(0, "*.RENEW.NFS4ERR_CB_PATH_DOWN*", "NFS4_OK, asked for NFS4ERR_CB_PATH_DOWN");
+}
+
+// The server behind it hears one principal only.
+TEST_F(WrongAnswers, principals_that_are_not_told_apart) {
+  for (const std::string operation : {"EXCHANGE_ID", "CREATE_SESSION"})
+    for (const std::uint32_t minor : {1u, 2u}) {
+      const Verdict verdict = verdict_on(minor, "*." + operation + ".NFS4ERR_CLID_INUSE*");
+      EXPECT_EQ(verdict.outcome, Outcome::Fail);
+      EXPECT_THAT(verdict.detail, HasSubstr("asked for NFS4ERR_CLID_INUSE")) << operation;
+    }
+  for (const std::string operation : {"SETCLIENTID", "SETCLIENTID_CONFIRM"}) {
+    const Verdict verdict = verdict_on(0, "*." + operation + ".NFS4ERR_CLID_INUSE*");
+    EXPECT_EQ(verdict.outcome, Outcome::Fail);
+    EXPECT_THAT(verdict.detail, HasSubstr("asked for NFS4ERR_CLID_INUSE")) << operation;
+  }
+}
+
+struct Wrong {
+  std::uint32_t minor;
+  nfs_opnum4 operation;
+  nfsstat4 asked;
+  std::string name;       // of the case, behind the status
+  nfsstat4 came = asked;  // from our server
+};
+
+// Cases of which each accepts one answer, and fails where another one comes.
+TEST_F(WrongAnswers, a_status_that_is_not_the_one_that_is_due) {
+  const std::string full = ", more than is left of *", lock = ", by a lock whose lease ran out*",
+                    open = ", by an open whose lease ran out*",
+                    revoked = ", by the stateid of a delegation that was recalled*";
+  const std::vector<Wrong> all{
+      {0, OP_CREATE, NFS4ERR_ROFS, "*"},
+      {1, OP_OPEN, NFS4ERR_ROFS, "*"},
+      {1, OP_SETATTR, NFS4ERR_ROFS, "*"},
+      {1, OP_REMOVE, NFS4ERR_ROFS, "*"},
+      {1, OP_RENAME, NFS4ERR_ROFS, "*"},
+      {1, OP_EXCHANGE_ID, NFS4ERR_ENCR_ALG_UNSUPP, "*"},
+      {1, OP_OPEN, NFS4ERR_REP_TOO_BIG, full},
+      {1, OP_REMOVE, NFS4ERR_REP_TOO_BIG_TO_CACHE, full},
+      {0, OP_WRITE, NFS4ERR_EXPIRED, open, NFS4ERR_BAD_STATEID},
+      {0, OP_LOCKU, NFS4ERR_EXPIRED, lock, NFS4ERR_BAD_STATEID},
+      {2, OP_WRITE, NFS4ERR_DELEG_REVOKED, revoked},
+      {2, OP_SEEK, NFS4ERR_DELEG_REVOKED, revoked},
+      {1, OP_OPEN, NFS4ERR_DELEG_REVOKED, revoked},
+  };
+  for (const Wrong& wrong : all) {
+    SCOPED_TRACE(name_of(wrong.operation) + " " + name_of(wrong.asked));
+    change = nullptr;
+    when_wrong = [wrong](const COMPOUND4args&, COMPOUND4res& results) {
+      if (ends_with(results, wrong.operation, wrong.came))
+        say_instead(results, NFS4ERR_SERVERFAULT);
+    };
+    expect_failure(wrong.minor,
+                   "*." + name_of(wrong.operation) + "." + name_of(wrong.asked) + wrong.name,
+                   "asked for " + name_of(wrong.asked));
+  }
 }
 
 }  // namespace

@@ -1,103 +1,16 @@
 // Calls that the server sends in the reverse direction (RFC 8167): CB_RECALL of version 4.1, drawn
 // by a second client that opens what a first one has a delegation of. The first one answers as it
-// should, or as it should not, and what it does must neither end the server nor keep the second one
-// out after DELEGRETURN.
+// should, or as it should not, or is gone, and what it does must neither end the server nor keep
+// the second one out after DELEGRETURN.
 #include <fmt/format.h>
 
 #include "base/pause.h"
-#include "conform/rpcrdma/session_party.h"
+#include "conform/rpcrdma/recalls.h"
 
 namespace stag::conform::rpcrdma {
 namespace {
 
-// A server may look first whether the client can be called, and be busy.
-constexpr int kPatience = 100;
-constexpr auto kPause = std::chrono::milliseconds(50);
-
-using Operations = SessionParty::Operations;
 enum class Behaviour : std::uint8_t { Answers, AnswersLate, AnswersAnother, ErrChunk, ErrVers };
-
-// A file of the case, and who has it open.
-struct Recalled {
-  explicit Recalled(Context& of)
-      : context(of),
-        file(fmt::format("{}-{:x}", of.link, of.next_xid())),
-        holder(of, file + " holder"),
-        other(of, file + " other") {}
-
-  Context& context;
-  const std::string file;
-  SessionParty holder, other;
-  v4::nfs_fh4 handle{};
-  v4::stateid4 delegation{};
-};
-
-Operations opening(const Recalled& recalled, const SessionParty& party, std::uint32_t access,
-                   bool create = false) {
-  Operations operations = way_to(recalled.context);
-  operations.push_back(operation(v4::OP_OPEN));
-  v4::OPEN4args& args = operations.back().opopen();
-  args.share_access = access;
-  args.owner = {party.clientid(), Rope::copy_of(bytes_of(recalled.file))};
-  if (create) {
-    args.openhow.opentype = v4::OPEN4_CREATE;
-    args.openhow.how().mode = v4::UNCHECKED4;
-    args.openhow.how().createattrs() = {};
-  }
-  args.claim.claim = v4::CLAIM_NULL;
-  args.claim.file() = recalled.file;
-  operations.push_back(operation(v4::OP_GETFH));
-  return operations;
-}
-
-Operations at_file(const Recalled& recalled) {
-  Operations operations{operation(v4::OP_PUTFH)};
-  operations[0].opputfh() = {recalled.handle};
-  return operations;
-}
-
-Task<v4::nfsstat4> close(Recalled& recalled, SessionParty& party, v4::stateid4 open) {
-  Operations operations = at_file(recalled);
-  operations.push_back(operation(v4::OP_CLOSE));
-  operations.back().opclose() = {0, open};
-  const v4::COMPOUND4res results = co_await party.run(std::move(operations));
-  co_return results.status;
-}
-
-const v4::OPEN4resok& opened(const v4::COMPOUND4res& results) {
-  return results.resarray[results.resarray.size() - 2].opopen().resok4();
-}
-
-// What the server asks before the delegation is recalled: whether it can call at all.
-void answer_all(SessionParty& party, std::vector<ServerCall> calls) {
-  for (const ServerCall& call : calls) party.answer(call);
-}
-
-// Opens the file until a delegation comes with it. A sentence about what failed, or nothing.
-Task<std::string> obtain(Recalled& recalled, bool& given) {
-  constexpr std::uint32_t kWanted =
-      v4::OPEN4_SHARE_ACCESS_READ | v4::OPEN4_SHARE_ACCESS_WANT_READ_DELEG;
-  SessionParty& holder = recalled.holder;
-  for (int i = 0; i < kPatience && !recalled.context.cancel.cancelled(); ++i) {
-    SessionParty::Sent sent = holder.send(opening(recalled, holder, kWanted, i == 0));
-    const v4::COMPOUND4res results = co_await holder.results_of(std::move(sent));
-    answer_all(holder, holder.take_calls());
-    if (results.status == v4::NFS4ERR_DELAY || results.status == v4::NFS4ERR_GRACE) {
-      co_await pause(recalled.context.fabric.loop(), kPause, recalled.context.cancel);
-      continue;
-    }
-    if (results.status != v4::NFS4_OK) co_return fmt::format("OPEN: {}", to_string(results.status));
-    recalled.handle = results.resarray.back().opgetfh().resok4().object;
-    const v4::OPEN4resok& open = opened(results);
-    given = open.delegation.delegation_type == v4::OPEN_DELEGATE_READ;
-    if (given) recalled.delegation = open.delegation.read().stateid;
-    co_await close(recalled, holder, open.stateid);
-    answer_all(holder, holder.take_calls());
-    if (given) break;
-    co_await pause(recalled.context.fabric.loop(), kPause, recalled.context.cancel);
-  }
-  co_return std::string();
-}
 
 void react(SessionParty& holder, const ServerCall& call, Behaviour behaviour) {
   constexpr std::uint32_t kAnother = 0x01010101;
@@ -116,106 +29,142 @@ void react(SessionParty& holder, const ServerCall& call, Behaviour behaviour) {
   }
 }
 
-Task<v4::nfsstat4> give_back(Recalled& recalled) {
-  Operations operations = at_file(recalled);
-  operations.push_back(operation(v4::OP_DELEGRETURN));
-  operations.back().opdelegreturn() = {recalled.delegation};
-  const v4::COMPOUND4res results = co_await recalled.holder.run(std::move(operations));
-  co_return results.status;
+// Nothing, or what failed of the two operations that end a recall.
+std::string failure_of(v4::nfsstat4 back, v4::nfsstat4 other) {
+  if (back != v4::NFS4_OK) return fmt::format("DELEGRETURN after CB_RECALL: {}", to_string(back));
+  if (other != v4::NFS4_OK) return fmt::format("OPEN after DELEGRETURN: {}", to_string(other));
+  return {};
 }
 
-// The OPEN of the other client, again while the server says NFS4ERR_DELAY.
-Task<v4::nfsstat4> opens_at_last(Recalled& recalled, SessionParty::Sent first) {
-  SessionParty& other = recalled.other;
-  v4::COMPOUND4res results = co_await other.results_of(std::move(first));
-  for (int i = 0; i < kPatience && results.status == v4::NFS4ERR_DELAY; ++i) {
-    co_await pause(recalled.context.fabric.loop(), kPause, recalled.context.cancel);
-    results = co_await other.run(opening(recalled, other, v4::OPEN4_SHARE_ACCESS_WRITE));
-  }
-  if (results.status == v4::NFS4_OK) co_await close(recalled, other, opened(results).stateid);
-  co_return results.status;
-}
-
-// The CB_RECALL of the delegation; a sentence about what came instead, or nothing.
-Task<std::string> await_recall(Recalled& recalled, ServerCall& recall) {
-  for (int i = 0; i < kPatience; ++i) {
-    std::optional<ServerCall> call = co_await recalled.holder.next_call();
-    if (!call) co_return "no CB_RECALL came for an OPEN in conflict";
-    if (!call->complaint.empty()) co_return "the server's Call: " + call->complaint;
-    const v4::CB_RECALL4args* const args = call->recall();
-    if (args == nullptr) {
-      recalled.holder.answer(*call);
-      continue;
-    }
-    if (args->stateid.other != recalled.delegation.other || args->fh != recalled.handle)
-      co_return "CB_RECALL is of another delegation or file";
-    recall = *std::move(call);
-    co_return std::string();
-  }
-  co_return "other callbacks came again and again, and no CB_RECALL";
-}
-
-Task<Verdict> recall_and(Recalled& recalled, Behaviour behaviour) {
-  SessionParty& holder = recalled.holder;
-  SessionParty::Sent open =
-      recalled.other.send(opening(recalled, recalled.other, v4::OPEN4_SHARE_ACCESS_WRITE));
+Task<Verdict> recall_and(Recalls& recalls, Behaviour behaviour) {
+  DelegatedFile file;
+  Verdict verdict = co_await recalls.delegate(file, "file");
+  if (verdict.outcome != Outcome::Pass) co_return verdict;
+  SessionParty& holder = recalls.holder;
+  SessionParty::Sent open = recalls.open_to_write(file, recalls.other);
   ServerCall recall;
-  const std::string trouble = co_await await_recall(recalled, recall);
+  std::string trouble = co_await recalls.await_recall(file, recall);
   if (trouble.empty()) react(holder, recall, behaviour);
-  const v4::nfsstat4 back = co_await give_back(recalled);
-  const v4::nfsstat4 other = co_await opens_at_last(recalled, std::move(open));
-  if (behaviour == Behaviour::AnswersLate) holder.answer(recall);
+  const v4::nfsstat4 back = co_await recalls.give_back(file);
+  v4::COMPOUND4res first = co_await recalls.other.results_of(std::move(open));
+  const v4::nfsstat4 other = co_await recalls.opens_at_last(file, recalls.other, std::move(first));
+  if (behaviour == Behaviour::AnswersLate && recall.compound) holder.answer(recall);
   answer_all(holder, holder.take_calls());
   const bool alive = co_await holder.alive();
   answer_all(holder, holder.take_calls());
+  if (trouble.empty()) trouble = failure_of(back, other);
   if (!trouble.empty()) co_return Verdict::fail(trouble);
-  if (back != v4::NFS4_OK)
-    co_return Verdict::fail(fmt::format("DELEGRETURN after CB_RECALL: {}", to_string(back)));
-  if (other != v4::NFS4_OK)
-    co_return Verdict::fail(fmt::format("OPEN after DELEGRETURN: {}", to_string(other)));
   co_return alive ? Verdict::pass() : Verdict::fail("a NULL call behind it was not answered");
 }
 
-Task<void> remove_file(Recalled& recalled) {
-  Operations operations = way_to(recalled.context);
-  operations.push_back(operation(v4::OP_REMOVE));
-  operations.back().opremove() = {recalled.file};
-  co_await recalled.other.run(std::move(operations));
+// How often it is looked whether a Call has come that must not: a server has sent by then what it
+// sends at all.
+constexpr int kLooks = 5;
+constexpr auto kBetweenLooks = std::chrono::milliseconds(50);
+
+// What the server has called meanwhile; empty: nothing.
+Task<std::vector<ServerCall>> calls_meanwhile(Recalls& recalls) {
+  std::vector<ServerCall> calls = recalls.holder.take_calls();
+  for (int i = 0; i < kLooks && calls.empty(); ++i) {
+    co_await pause(recalls.context.fabric.loop(), kBetweenLooks, recalls.context.cancel);
+    co_await recalls.holder.alive();
+    calls = recalls.holder.take_calls();
+  }
+  co_return calls;
 }
 
-Task<Verdict> prepare_and(Recalled& recalled, Behaviour behaviour) {
-  std::string trouble = co_await recalled.holder.establish(true);
-  if (trouble.empty()) trouble = co_await recalled.other.establish(false);
-  if (trouble.ends_with("NFS4ERR_MINOR_VERS_MISMATCH"))
-    co_return Verdict::skip("the server does not offer version 4.1");
-  if (!trouble.empty()) co_return Verdict::fail("could not be prepared: " + trouble);
-  if (!recalled.holder.is_called())
-    co_return Verdict::skip("the server does not call on the connection of a session");
-  bool given = false;
-  trouble = co_await obtain(recalled, given);
-  if (!trouble.empty()) co_return Verdict::fail("could not be prepared: " + trouble);
-  Verdict verdict = Verdict::skip("the server gave no delegation");
-  if (given) verdict = co_await recall_and(recalled, behaviour);
-  co_await remove_file(recalled);
+// Two recalls are due at once, of which the grant allows one.
+Task<Verdict> one_at_a_time(Recalls& recalls, const DelegatedFile& first,
+                            const DelegatedFile& second, SessionParty& third) {
+  SessionParty& holder = recalls.holder;
+  SessionParty::Sent open_first = recalls.open_to_write(first, recalls.other);
+  ServerCall recall, next;
+  std::string trouble = co_await recalls.await_recall(first, recall);
+  SessionParty::Sent open_second = recalls.open_to_write(second, third);
+  const std::vector<ServerCall> early = co_await calls_meanwhile(recalls);
+  if (trouble.empty() && !early.empty())
+    trouble = "a second Call came before the first was answered, and one credit is granted";
+  if (recall.compound) holder.answer(recall);
+  answer_all(holder, early);
+  if (trouble.empty()) trouble = co_await recalls.await_recall(second, next);
+  if (trouble.empty()) holder.answer(next);
+  const v4::nfsstat4 first_back = co_await recalls.give_back(first);
+  const v4::nfsstat4 second_back = co_await recalls.give_back(second);
+  v4::COMPOUND4res results = co_await recalls.other.results_of(std::move(open_first));
+  const v4::nfsstat4 first_open =
+      co_await recalls.opens_at_last(first, recalls.other, std::move(results));
+  results = co_await third.results_of(std::move(open_second));
+  const v4::nfsstat4 second_open =
+      co_await recalls.opens_at_last(second, third, std::move(results));
+  answer_all(holder, holder.take_calls());
+  if (trouble.empty()) trouble = failure_of(first_back, first_open);
+  if (trouble.empty()) trouble = failure_of(second_back, second_open);
+  co_return trouble.empty() ? Verdict::pass() : Verdict::fail(trouble);
+}
+
+Task<Verdict> grants_one(Recalls& recalls) {
+  DelegatedFile first, second;
+  Verdict verdict = co_await recalls.delegate(first, "first");
+  if (verdict.outcome == Outcome::Pass) verdict = co_await recalls.delegate(second, "second");
+  if (verdict.outcome != Outcome::Pass) co_return verdict;
+  SessionParty third(recalls.context, first.name + " third");
+  const std::string trouble = co_await third.establish(0);
+  verdict = Verdict::fail("could not be prepared: " + trouble);
+  if (trouble.empty()) verdict = co_await one_at_a_time(recalls, first, second, third);
+  co_await third.leave();
   co_return verdict;
 }
 
-Task<Verdict> recalls(Context& context, Behaviour behaviour) {
-  Recalled recalled(context);
-  Verdict verdict = co_await prepare_and(recalled, behaviour);
-  co_await recalled.holder.leave();
-  co_await recalled.other.leave();
+// RFC 8167 5.4: the server neither waits for ever nor connects by itself.
+Task<Verdict> is_cut_off(Recalls& recalls) {
+  DelegatedFile file;
+  Verdict verdict = co_await recalls.delegate(file, "file");
+  if (verdict.outcome != Outcome::Pass) co_return verdict;
+  SessionParty::Sent open = recalls.open_to_write(file, recalls.other);
+  ServerCall recall;
+  std::string trouble = co_await recalls.await_recall(file, recall);
+  co_await recalls.holder.disconnect();
+  v4::COMPOUND4res first = co_await recalls.other.results_of(std::move(open));
+  if (trouble.empty() && first.status == v4::NFS4ERR_SERVERFAULT)
+    trouble = "the OPEN in conflict drew no results";
+  std::string lost = co_await recalls.holder.reconnect();
+  if (trouble.empty() && !lost.empty()) trouble = "no connection after that: " + lost;
+  if (!trouble.empty()) co_return Verdict::fail(trouble);
+  const v4::nfsstat4 back = co_await recalls.give_back(file);
+  const v4::nfsstat4 other = co_await recalls.opens_at_last(file, recalls.other, std::move(first));
+  answer_all(recalls.holder, recalls.holder.take_calls());
+  trouble = failure_of(back, other);
+  co_return trouble.empty() ? Verdict::pass() : Verdict::fail(trouble);
+}
+
+using Use = std::function<Task<Verdict>(Recalls&)>;
+
+// `slots`: of the holder's back channel. `grant`: the credits of its answers.
+struct Channel {
+  std::uint32_t slots = 1, grant = 4;
+};
+
+Task<Verdict> with_recalls(Context& context, Channel channel, Use use) {
+  Recalls recalls(context);
+  recalls.holder.grant(channel.grant);
+  Verdict verdict = co_await recalls.begin(channel.slots);
+  if (verdict.outcome == Outcome::Pass) verdict = co_await use(recalls);
+  co_await recalls.end();
   co_return verdict;
 }
 
-RdmaCase called(std::string name, std::string section, std::string requirements,
-                Behaviour behaviour) {
+RdmaCase called(std::string name, std::string section, std::string requirements, Use use,
+                Channel channel = {}) {
   return {.group = "callback",
           .name = std::move(name),
           .section = std::move(section),
           .requirements = std::move(requirements),
-          .run = [behaviour](Context& context) { return recalls(context, behaviour); },
+          .run = [use, channel](Context& context) { return with_recalls(context, channel, use); },
           .needs_link = true};
+}
+
+Use by(Behaviour behaviour) {
+  return [behaviour](Recalls& recalls) { return recall_and(recalls, behaviour); };
 }
 
 }  // namespace
@@ -224,12 +173,16 @@ RdmaCases callback_cases() {
   return {
       called("CB_RECALL comes as a Call in the reverse direction", "8167 5.1",
              "R8167-3.2-a R8167-5.1-a R8167-5.1-b R8167-5.1-d R8167-5.1-e R8167-7-a",
-             Behaviour::Answers),
+             by(Behaviour::Answers)),
       called("an answer to no Call, before the right one", "8167 2.4", "R8167-2.4-b",
-             Behaviour::AnswersAnother),
-      called("an answer that comes after DELEGRETURN", "8167 5.2", "", Behaviour::AnswersLate),
-      called("ERR_CHUNK as the answer", "8167 5.3", "", Behaviour::ErrChunk),
-      called("ERR_VERS as the answer", "8166 4.5.1", "", Behaviour::ErrVers),
+             by(Behaviour::AnswersAnother)),
+      called("an answer that comes after DELEGRETURN", "8167 5.2", "", by(Behaviour::AnswersLate)),
+      called("ERR_CHUNK as the answer", "8167 5.3", "", by(Behaviour::ErrChunk)),
+      called("ERR_VERS as the answer", "8166 4.5.1", "", by(Behaviour::ErrVers)),
+      called("a second CB_RECALL waits for the one credit that is granted", "8167 4.1",
+             "R8167-4.1-g", grants_one, {.slots = 4, .grant = 1}),
+      called("the connection is lost before CB_RECALL is answered", "8167 5.4", "R8167-5.4-b",
+             is_cut_off),
   };
 }
 

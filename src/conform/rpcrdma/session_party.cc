@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 
 #include "conform/nfs4/results.h"
@@ -11,7 +12,6 @@ namespace stag::conform::rpcrdma {
 namespace {
 
 constexpr std::uint32_t kOwnThreshold = 4096;
-constexpr std::uint32_t kReverseCredits = 4;
 
 using Op = v4::nfs_argop4;
 
@@ -25,15 +25,15 @@ v4::channel_attrs4 channel_attributes(std::uint32_t calls) {
 }
 
 v4::CREATE_SESSION4args session_args(v4::clientid4 clientid, v4::sequenceid4 sequence,
-                                     bool called) {
+                                     std::uint32_t callback_slots) {
   v4::CREATE_SESSION4args args;
   args.csa_clientid = clientid;
   args.csa_sequence = sequence;
   args.csa_fore_chan_attrs = channel_attributes(4);
-  args.csa_back_chan_attrs = channel_attributes(1);
+  args.csa_back_chan_attrs = channel_attributes(std::max(callback_slots, 1u));
   args.csa_cb_program = v4::NFS4_CALLBACK;
   args.csa_sec_parms.resize(1);
-  if (!called) return args;
+  if (callback_slots == 0) return args;
   args.csa_flags = v4::CREATE_SESSION4_FLAG_CONN_BACK_CHAN;
   args.csa_sec_parms[0].cb_secflavor = v4::AUTH_SYS;
   args.csa_sec_parms[0].cbsp_sys_cred().machinename = "conform";
@@ -63,7 +63,7 @@ const v4::CB_RECALL4args* ServerCall::recall() const {
   return is_it ? &compound->argarray[1].opcbrecall() : nullptr;
 }
 
-Task<std::string> SessionParty::establish(bool called) {
+Task<std::string> SessionParty::establish(std::uint32_t callback_slots) {
   std::string why;
   peer_ = co_await greet(context_, kOwnThreshold, why);
   if (peer_ == nullptr) co_return "no connection: " + why;
@@ -75,7 +75,7 @@ Task<std::string> SessionParty::establish(bool called) {
   const v4::EXCHANGE_ID4resok client = known.resarray.front().opexchange_id().eir_resok4();
   clientid_ = client.eir_clientid;
   Operations creating{operation(v4::OP_CREATE_SESSION)};
-  creating[0].opcreate_session() = session_args(clientid_, client.eir_sequenceid, called);
+  creating[0].opcreate_session() = session_args(clientid_, client.eir_sequenceid, callback_slots);
   const v4::COMPOUND4res made = co_await bare(std::move(creating));
   if (made.status != v4::NFS4_OK) co_return failure("CREATE_SESSION", made);
   const v4::CREATE_SESSION4resok& session = made.resarray.front().opcreate_session().csr_resok4();
@@ -194,7 +194,7 @@ void SessionParty::answer(const ServerCall& call, std::uint32_t xid) {
   }
   wire::Header header;
   header.xid = xid;
-  header.credits = kReverseCredits;
+  header.credits = granted_;
   Rope message = Rope::copy_of(wire::EncodedHeader(header).bytes());
   message.append(std::move(encoder).finish().without({}));
   peer_->send(message.flatten().bytes());
@@ -203,8 +203,8 @@ void SessionParty::answer(const ServerCall& call, std::uint32_t xid) {
 void SessionParty::refuse(const ServerCall& call, wire::rpc_rdma_errcode code) {
   Words error{code};
   if (code == wire::ERR_VERS) error.insert(error.end(), {wire::kVersion, wire::kVersion});
-  peer_->send(bytes_of_words(
-      header_words(call.xid, wire::kVersion, wire::RDMA_ERROR, error, kReverseCredits)));
+  peer_->send(
+      bytes_of_words(header_words(call.xid, wire::kVersion, wire::RDMA_ERROR, error, granted_)));
 }
 
 Task<bool> SessionParty::alive() {
@@ -212,6 +212,18 @@ Task<bool> SessionParty::alive() {
   send_null(*peer_, xid);
   const Answer answer = co_await answer_to(xid);
   co_return is_success(answer);
+}
+
+Task<void> SessionParty::disconnect() {
+  if (peer_ != nullptr) co_await peer_->close();
+  peer_.reset();
+  calls_.clear();
+}
+
+Task<std::string> SessionParty::reconnect() {
+  std::string why;
+  peer_ = co_await greet(context_, kOwnThreshold, why);
+  co_return peer_ == nullptr ? why : std::string();
 }
 
 Task<void> SessionParty::leave() {

@@ -29,9 +29,16 @@ class SessionParty {
  public:
   SessionParty(Context& context, std::string owner) : context_(context), owner_(std::move(owner)) {}
 
-  // Connects, and makes a session; with `called` the server may call on this connection. A sentence
-  // about what failed, or nothing.
-  Task<std::string> establish(bool called);
+  // Connects, and makes a session; with `callback_slots` the server may call on this connection, as
+  // many Calls at once. A sentence about what failed, or nothing.
+  Task<std::string> establish(std::uint32_t callback_slots);
+  // The credits of answers to the server's Calls.
+  void grant(std::uint32_t credits) { granted_ = credits; }
+  // Ends the connection, and what was called on it is forgotten.
+  Task<void> disconnect();
+  // A new one, on which the session goes on without callbacks. A sentence about what failed, or
+  // nothing.
+  Task<std::string> reconnect();
   // Whether the server said that it calls on this connection.
   bool is_called() const { return called_; }
 
@@ -78,6 +85,7 @@ class SessionParty {
   v4::sessionid4 session_{};
   std::uint32_t sequenceid_ = 0;
   bool called_ = false;
+  std::uint32_t granted_ = 4;
   std::deque<ServerCall> calls_;
   std::set<std::uint32_t> xids_;  // of what the server has called
 };
