@@ -226,6 +226,36 @@ TEST_P(Nfs4HeldWithRecords, opens_and_locks_are_claimed_again_from_a_server_that
   EXPECT_FALSE(others_are_refused(file, {200, 1, false}));
 }
 
+// RFC 8881 9.5: an owner has one lock of a byte, by whichever of its opens it was locked last.
+TEST_P(Nfs4HeldWithRecords, a_lock_is_claimed_as_its_owner_changed_it_last_by_any_open) {
+  const File first = opened();
+  const File second = opened();
+  must(files().lock(second, kMine, {0, 10, false}));
+  must(files().lock(first, kMine, {0, 10, true}));
+  must(files().lock(second, kMine, {20, 10, true}));
+  must(files().lock(first, kMine, {20, 10, false}));
+  channel.restart();
+  EXPECT_EQ(read(first), Status::Ok);
+  EXPECT_TRUE(others_are_refused(first, {0, 10, false})) << "exclusive at last";
+  EXPECT_FALSE(others_are_refused(first, {20, 10, false})) << "shared at last";
+  EXPECT_TRUE(others_are_refused(first, {20, 10, true}));
+}
+
+TEST_P(Nfs4HeldWithRecords, what_was_unlocked_by_another_open_is_claimed_no_more) {
+  const File first = opened();
+  const File second = opened();
+  must(files().lock(first, kMine, kTen));
+  must(files().lock(second, kMine, {20, 10, true}));
+  must(files().unlock(first, kMine, kAll));
+  EXPECT_FALSE(others_are_refused(first, kAll));
+  channel.restart();
+  EXPECT_EQ(read(first), Status::Ok);
+  EXPECT_FALSE(others_are_refused(first, kAll));
+  must(files().close(second));
+  must(files().close(first));
+  EXPECT_EQ(held().opens, 0u);
+}
+
 TEST_P(Nfs4HeldWithRecords, an_idle_client_hears_of_a_restart_while_it_may_claim) {
   const File file = opened();
   must(files().lock(file, kMine, kTen));
