@@ -62,7 +62,7 @@ Task<Outcome<session::Fate>> SessionClient::bound_for(Turn turn, OperationContex
 // as Linux's does, or has lost track of the back channel (18.46.3): then there is to be another
 // session.
 Task<void> SessionClient::restore_back_channel() {
-  const Cleared restored(restoring_);
+  const Underway restoring(restoring_);
   ProtocolOptions options = background_options();
   options.cancel = CancelToken(stop_);
   const v4::sessionid4 before = session_.sessionid();

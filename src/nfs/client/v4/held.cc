@@ -162,8 +162,7 @@ void SessionClient::on_renewal_due() {
 // RFC 8881 8.3: a SEQUENCE renews the lease, in version 4.0 a RENEW. Whether it worked does not
 // matter: the next one, or the next call, finds out again.
 Task<void> SessionClient::renewed() {
-  renewing_ = true;
-  const Cleared done(renewing_);
+  const Underway renewing(renewing_);
   ProtocolOptions options = background_options();
   options.cancel = CancelToken(stop_);
   try {

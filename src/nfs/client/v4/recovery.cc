@@ -146,8 +146,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::take_step(OperationContext 
   if (session_.has_session() && callbacks_ != nullptr) {
     callbacks_->begin(session_.sessionid(), session_.back_slots(), this);
     reached_ = session_.back_slots() > 0 && back_ == nullptr;
-    if (back_ != nullptr && !std::exchange(restoring_, true))
-      background_.add(bind_back_connection());
+    if (back_ != nullptr) begin_once(restoring_, &SessionClient::bind_back_connection);
   }
   co_return came;
 }

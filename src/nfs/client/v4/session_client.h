@@ -280,6 +280,8 @@ class SessionClient final : private Recalled {
   ProtocolOptions background_options();
   // Of the last SEQUENCE: whether the server still reaches this client, and has revoked nothing.
   void note_flags();
+  // In the background, unless it runs already: `work` sets the flag.
+  void begin_once(bool& underway, Task<void> (SessionClient::*work)()) noexcept;
   Task<void> restore_back_channel();
   Task<void> bind_back_connection();
   Task<void> bind_back_once(v4::sessionid4 sessionid);
