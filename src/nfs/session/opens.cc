@@ -1,6 +1,7 @@
 #include "nfs/session/opens.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace stag::nfs::session {
 
@@ -20,9 +21,11 @@ const Opens::Open* Opens::find(Id id) const {
   return found == opens_.end() ? nullptr : &found->second;
 }
 
-void Opens::add(Id id, const v4::nfs_fh4& file, std::uint32_t access, const v4::stateid4& stateid) {
+void Opens::add(Id id, const v4::nfs_fh4& file, std::uint32_t access, const v4::stateid4& stateid,
+                std::shared_ptr<const Opener> opener) {
   by_file_.emplace(file, id);
-  opens_[id] = {.file = file, .access = access, .stateid = kept(stateid)};
+  opens_[id] = {
+      .file = file, .access = access, .stateid = kept(stateid), .opener = std::move(opener)};
 }
 
 void Opens::drop(Id id) {
@@ -51,6 +54,11 @@ const v4::nfs_fh4* Opens::file(Id id) const {
 std::uint32_t Opens::access(Id id) const {
   const Open* open = find(id);
   return open == nullptr ? 0 : open->access;
+}
+
+std::shared_ptr<const Opener> Opens::opener(Id id) const {
+  const Open* open = find(id);
+  return open == nullptr ? nullptr : open->opener;
 }
 
 std::optional<v4::stateid4> Opens::lock_stateid(Id id, const LockOwner& owner) const {

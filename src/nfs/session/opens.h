@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -27,6 +28,9 @@
 #include "nfs/state/range_modes.h"
 
 namespace stag::nfs::session {
+
+// Who has opened a file, and so claims it: whatever the user of Opens has to know of him.
+struct Opener;
 
 class Opens {
  public:
@@ -58,8 +62,9 @@ class Opens {
   std::size_t size() const { return opens_.size(); }
   // Of the first open; 0: there is none.
   Id first() const { return opens_.empty() ? 0 : opens_.begin()->first; }
-  // An open that the server has granted. `access`: OPEN4_SHARE_ACCESS_*.
-  void add(Id id, const v4::nfs_fh4& file, std::uint32_t access, const v4::stateid4& stateid);
+  // An open that the server has granted. `access`: OPEN4_SHARE_ACCESS_*; `opener` may be null.
+  void add(Id id, const v4::nfs_fh4& file, std::uint32_t access, const v4::stateid4& stateid,
+           std::shared_ptr<const Opener> opener = nullptr);
   void remove(Id id) { drop(id); }
 
   // Whether the open, and all locks under it, are what their holder believes.
@@ -68,6 +73,7 @@ class Opens {
   std::optional<v4::stateid4> stateid(Id id) const;
   const v4::nfs_fh4* file(Id id) const;
   std::uint32_t access(Id id) const;
+  std::shared_ptr<const Opener> opener(Id id) const;
 
   // Of the locks of one owner by one open; nullopt: the server knows none.
   std::optional<v4::stateid4> lock_stateid(Id id, const LockOwner& owner) const;
@@ -132,6 +138,7 @@ class Opens {
     State state = State::Held;
     bool locks_lost = false;
     std::map<LockOwner, Locks> locks{};
+    std::shared_ptr<const Opener> opener{};
   };
 
   Open* find(Id id);

@@ -96,9 +96,16 @@ void SessionClient::on_unlock(session::Opens::Id id, const session::Opens::LockO
   if (minor_ == 0 && !owners_.is_busy(owner)) settle_lock_owner(owner);
 }
 
+std::shared_ptr<const session::Opener> SessionClient::opener_of(
+    const rpc::Credentials& credentials) const {
+  if (is_own(credentials)) return nullptr;
+  return std::make_shared<const session::Opener>(session::Opener{credentials});
+}
+
 void SessionClient::hold(session::Opens::Id id, const Handle& file, std::uint32_t access,
-                         const v4::stateid4& stateid) {
-  opens_.add(id, to_nfs_fh4(file), access, stateid);
+                         const v4::stateid4& stateid,
+                         std::shared_ptr<const session::Opener> opener) {
+  opens_.add(id, to_nfs_fh4(file), access, stateid, std::move(opener));
   if (!renewal_set_) renew_later();
 }
 

@@ -191,6 +191,7 @@ class Nfs4 final : public Protocol {
 
   std::shared_ptr<SessionClient> client_;
   ProtocolOptions options_;
+  std::shared_ptr<const session::Opener> opener_;
 };
 
 }  // namespace stag::nfs::client::nfs4

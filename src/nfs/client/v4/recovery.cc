@@ -57,6 +57,16 @@ Request SessionClient::request_of(const Claim& claim) const {
   return request;
 }
 
+// Others may have no right to what its holder has opened.
+ProtocolOptions SessionClient::options_of(const Claim& claim,
+                                          const ProtocolOptions& options) const {
+  ProtocolOptions of_holder = options;
+  if (claim.kind == Claim::Kind::Free) return of_holder;
+  const std::shared_ptr<const session::Opener> opener = opens_.opener(claim.open);
+  of_holder.credentials = opener ? opener->credentials : own_.credentials;
+  return of_holder;
+}
+
 // One claim; refused, it is marked so, and recovery goes on with the next one.
 Task<Outcome<SessionClient::Attempt>> SessionClient::take_claim(OperationContext context,
                                                                 Claim claim,
@@ -65,10 +75,15 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::take_claim(OperationContext
   Request request = request_of(claim);
   request.once_only(false);
   fill_in_owner(request);
+  const ProtocolOptions of_holder = options_of(claim, options);
   Outcome<Taken> taken = co_await take_turn(context, options);
   if (!taken) co_return Failure{taken.error()};
   if (taken->fate != Fate::Go) co_return Attempt{taken->fate, v4::NFS4_OK};
-  Outcome<Attempt> came = co_await send_in(std::move(taken->turn), context, request, options);
+  Outcome<Attempt> came = co_await send_in(std::move(taken->turn), context, request, of_holder);
+  if (!came && is_given_up(came.error(), of_holder.credentials, options.credentials)) {
+    opens_.on_refused(claim);
+    co_return Attempt{Fate::Go, v4::NFS4_OK};
+  }
   if (!came || (came->fate != Fate::Go && came->fate != Fate::Gone)) co_return came;
   if (came->fate == Fate::Go && asks_to_wait(came->status)) {
     came->fate = Fate::Later;

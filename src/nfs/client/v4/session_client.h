@@ -48,6 +48,15 @@ namespace stag::nfs::client {
 class JukeboxRetry;
 }  // namespace stag::nfs::client
 
+namespace stag::nfs::session {
+
+// Null where an Opener is asked for: with the credentials that the client was made with.
+struct Opener {
+  rpc::Credentials credentials;
+};
+
+}  // namespace stag::nfs::session
+
 namespace stag::nfs::client::nfs4 {
 
 // Services for what a server asks of its client, by version; null: there is none, and nothing is
@@ -82,13 +91,15 @@ class SessionClient final : private Recalled {
   // name of fresh_number().
   session::Opens& opens() { return opens_; }
   void hold(session::Opens::Id id, const Handle& file, std::uint32_t access,
-            const v4::stateid4& stateid);
+            const v4::stateid4& stateid, std::shared_ptr<const session::Opener> opener);
   std::uint64_t fresh_number() { return next_number_++; }
   // OPEN was refused, or lost.
   void on_not_opened(session::Opens::Id id) { owners_.release(id); }
   // There is no lock there any more, whatever the server says.
   void on_unlock(session::Opens::Id id, const session::Opens::LockOwner& owner,
                  const state::Range& range);
+  // Who opens with these credentials.
+  std::shared_ptr<const session::Opener> opener_of(const rpc::Credentials& credentials) const;
   // Of version 4.0, which opens files by name.
   Places& places() { return places_; }
   // Gives locks and open back. An open whose CLOSE had no answer is forgotten, or kept for another
@@ -313,6 +324,9 @@ class SessionClient final : private Recalled {
   Task<Outcome<Attempt>> take_claim(OperationContext context, session::Opens::Claim claim,
                                     const ProtocolOptions& options);
   Request request_of(const session::Opens::Claim& claim) const;
+  // With the credentials of whoever holds what is claimed.
+  ProtocolOptions options_of(const session::Opens::Claim& claim,
+                             const ProtocolOptions& options) const;
   // Recovery of version 4.0 (recovery_v40.cc).
   bool ready_v40() const;
   std::optional<session::Opens::Claim> next_claim_v40();
