@@ -70,13 +70,11 @@ Task<void> SessionClient::restore_back_channel() {
   Outcome<Fate> bound = Fate::Go;
   if (!faulty) bound = co_await bind_connection(kBinding, options);
   const bool same = bound && *bound == Fate::Go && session_.sessionid() == before;
-  const bool replaced = same && (faulty || !session_.has_back_channel());
-  if (replaced) session_.replace();
+  if (same && (faulty || !session_.has_back_channel())) session_.replace();
   const Outcome<Ok> ready = co_await recover(kBinding, options);
   if (ready) reached_ = session_.has_back_channel();
-  // Not again at once, where that did not help; calls of the session before end meanwhile.
+  // Not again at once, where that did not help.
   co_await pause(channel().loop(), session_.lease() / 9, CancelToken(stop_));
-  if (replaced && session_.sessionid() != before) co_await destroy_session(before);
 }
 
 }  // namespace stag::nfs::client::nfs4

@@ -163,6 +163,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::take_step(OperationContext 
     reached_ = session_.back_slots() > 0 && back_ == nullptr;
     if (back_ != nullptr) begin_once(restoring_, &SessionClient::bind_back_connection);
   }
+  if (session_.left_behind()) begin_once(destroying_, &SessionClient::destroy_left);
   co_return came;
 }
 
@@ -175,6 +176,10 @@ Task<Outcome<Ok>> SessionClient::go_on(Fate fate, v4::nfsstat4 status, Operation
       co_return Ok{};
     case Fate::Later:
       if (!retry.left()) co_return Failure{Error::of_status(context, Status::Delay)};
+      co_await retry.pause();
+      co_return Ok{};
+    case Fate::Unsteady:
+      if (!retry.left()) break;
       co_await retry.pause();
       co_return Ok{};
     case Fate::Refused:

@@ -207,7 +207,9 @@ class SessionClient final : private Recalled {
   rpc::CallOptions machine_call(OperationContext context, const ProtocolOptions& options) const;
   Task<Outcome<Fate>> bind_once(OperationContext context, const ProtocolOptions& options);
   Task<Outcome<Fate>> bind_connection(OperationContext context, const ProtocolOptions& options);
-  Task<bool> destroy_session(v4::sessionid4 sessionid);
+  // What the server said; nullopt: nothing.
+  Task<std::optional<v4::nfsstat4>> destroy_session(v4::sessionid4 sessionid);
+  Task<void> destroy_left();
   // After Fate::Unbound. Go: the call goes again in its turn.
   Task<Outcome<Fate>> bound_for(Turn turn, OperationContext context,
                                 const ProtocolOptions& options);
@@ -358,6 +360,7 @@ class SessionClient final : private Recalled {
   bool reached_ = true;      // by callbacks, as far as the server says
   bool restoring_ = false;   // the way by which callbacks come
   bool finding_ = false;     // what was revoked
+  bool destroying_ = false;  // sessions that were left behind
   bool binding_ = false;
   WaitList bound_;
   std::uint32_t claimed_from_ = 0;  // the incarnation of the client that the opens belong to
