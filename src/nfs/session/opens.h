@@ -117,8 +117,10 @@ class Opens {
 
   // nullopt: there is nothing to claim of a server that has restarted, before RECLAIM_COMPLETE.
   std::optional<Claim> next_reclaim();
+  // The same of as many opens as `most`, one of each: these may be claimed at once.
+  std::vector<Claim> next_reclaims(std::size_t most);
   // nullopt: there is nothing to open again, after it.
-  std::optional<Claim> next_reopen() const;
+  std::optional<Claim> next_reopen();
   // The server granted it, with this stateid (none of Free), or refused it.
   void on_claimed(const Claim& claim, const v4::stateid4& stateid);
   void on_refused(const Claim& claim);
@@ -136,6 +138,7 @@ class Opens {
     std::uint32_t access = 0;
     v4::stateid4 stateid{};
     State state = State::Held;
+    bool asked = false;  // it is claimed, and what the server says is not known
     bool locks_lost = false;
     std::map<LockOwner, Locks> locks{};
     std::shared_ptr<const Opener> opener{};
@@ -149,6 +152,7 @@ class Opens {
   void free_later(const Open& open);
   void freed();
   void on_reclaimed(Locks& locks, const state::Range& range, const v4::stateid4& stateid) const;
+  static std::optional<Claim> reclaim_of(Id id, const Open& open);
   static bool is_of(const Open& open, const v4::stateid4& stateid);
   v4::stateid4 kept(v4::stateid4 stateid) const;
   static std::optional<Lock> first_lock(const Modes& modes, std::uint64_t from);

@@ -298,6 +298,28 @@ TEST_P(Nfs4HeldWithRecords, an_idle_client_hears_of_a_restart_while_it_may_claim
   EXPECT_TRUE(others_are_refused(file, kTen));
 }
 
+// RFC 8881 8.4.2.1: a grace period ends, however many opens there are and far away the server is.
+TEST(Nfs4HeldByMany, are_claimed_by_several_calls_at_once) {
+  HeldWorld world(1);
+  world.channel.keep_records();
+  world.channel.restart();
+  constexpr int kOpens = 64;
+  for (int i = 0; i < kOpens; ++i)
+    world.must(world.files().create_open(world.files().root(), std::to_string(i), {.mode = 0644},
+                                         CreateMode::Guarded, HeldWorld::kBoth));
+  world.channel.restart();
+  world.channel.accident = Accident::Slow;
+  world.channel.at = world.channel.calls + 1;
+  world.channel.times = 1 << 20;
+  world.channel.answer_after = std::chrono::milliseconds(1);  // a call later each is slower by that
+  const TimePoint before = world.loop.now();
+  world.must(world.files().getattr(world.files().root()));
+  // One after the other they would take more than 64 * 65 / 2 ms.
+  EXPECT_LT(world.loop.now() - before, std::chrono::seconds(1));
+  EXPECT_EQ(world.clients().front().held.opens, static_cast<std::uint32_t>(kOpens));
+  world.run(world.closed());
+}
+
 TEST_P(Nfs4HeldWithRecords, many_restarts_in_a_row_lose_nothing) {
   const File file = opened();
   must(files().lock(file, kMine, kTen));

@@ -25,6 +25,9 @@
 
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/task_group.h"
 #include "nfs/client/protocol/error.h"
@@ -320,11 +323,21 @@ class SessionClient final : private Recalled {
   Task<Outcome<Attempt>> confirm_client_v40(OperationContext context,
                                             const ProtocolOptions& options);
   Task<Outcome<Attempt>> take_step_v40(OperationContext context, const ProtocolOptions& options);
-  // What is to be claimed before the next step, or where there is none, after them all.
-  std::optional<session::Opens::Claim> next_claim();
+  // What is to be claimed before the next step, or where there is none, after them all; empty:
+  // nothing.
+  std::vector<session::Opens::Claim> next_claims();
   void begin_claiming(std::uint32_t incarnation);
   Task<Outcome<Attempt>> take_claim(OperationContext context, session::Opens::Claim claim,
                                     const ProtocolOptions& options);
+  // Several at once.
+  Task<Outcome<Attempt>> take_claims(OperationContext context,
+                                     std::vector<session::Opens::Claim> claims,
+                                     const ProtocolOptions& options);
+  Task<Ok> begin_claims(TaskGroup& all, OperationContext context,
+                        std::vector<session::Opens::Claim> claims, const ProtocolOptions& options,
+                        std::vector<Outcome<Attempt>>& came);
+  Task<void> claim_to(Outcome<Attempt>& came, OperationContext context, session::Opens::Claim claim,
+                      const ProtocolOptions& options);
   Request request_of(const session::Opens::Claim& claim) const;
   // With the credentials of whoever holds what is claimed.
   ProtocolOptions options_of(const session::Opens::Claim& claim,
