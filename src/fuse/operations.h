@@ -42,6 +42,7 @@ namespace stag::fuse {
 struct OperationOptions {
   double valid = 1;        // seconds for which the kernel may use attributes and names unasked
   bool direct = false;     // the kernel caches no data
+  bool seeks = false;      // the version has SEEK, though a file system may lack it
   std::uint64_t home = 0;  // as for stat_of()
   std::uint64_t own = 0;   // no other mount has it: a part of names that this one makes up
 };

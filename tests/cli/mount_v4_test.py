@@ -13,6 +13,7 @@ import time
 
 import harness
 import mounted
+import rpc_proxy
 from harness import PATIENCE, Proxy, stag
 from mounted import Mounted, is_mounted, waits_for_fuse
 
@@ -76,6 +77,24 @@ class Version42(Mounted):
             os.posix_fallocate(file.fileno(), 1 << 20, 1 << 20)
         self.assertEqual(os.stat(self.there("file")).st_size, 2 << 20)
         self.assertGreaterEqual(os.stat(self.there("file")).st_blocks, (1 << 20) // 512)
+
+    def test_tells_holes_of_files_though_there_is_one_that_cannot_be_asked_for_them(self):
+        with open(self.there("file"), "wb") as file:
+            file.truncate(1 << 20)
+        with open(self.there("file"), "rb") as file:
+            if os.lseek(file.fileno(), 0, os.SEEK_HOLE) != 0:
+                self.skipTest("the folder's file system tells no holes")
+        # The server hears of an operation that it does not know where this one asks about an odd place (RFC 7862 15.11.1).
+        odd, seek, unknown = 70_001, 69, 9_999
+        asked = [struct.pack(">I16xQ", number, odd) for number in (seek, unknown)]
+        proxy = rpc_proxy.RpcProxy(self.server.tcp_port, told=asked[0], true=asked[1])
+        self.addCleanup(proxy.close)
+        self.mount(url=proxy.url(f"/files/{self.name}").replace("version=3", "version=4.2"))
+        with open(self.here("file"), "rb") as file:
+            self.assertEqual(os.lseek(file.fileno(), odd, os.SEEK_HOLE), 1 << 20)
+            self.assertEqual(os.lseek(file.fileno(), odd, os.SEEK_DATA), odd)
+            self.assertEqual(os.lseek(file.fileno(), 0, os.SEEK_HOLE), 0, "the others are asked on")
+        self.good("umount", self.directory)
 
     def test_has_the_server_copy(self):
         content = os.urandom(3_000_001)

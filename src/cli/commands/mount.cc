@@ -265,6 +265,7 @@ class MountCommand final : public Command {
     // Calls go on while the mount is being ended, but not for long.
     CancelSource ended;
     FileSystem files = remote.files_until(ended);
+    mount_.seeks = remote.url().version == 4 && remote.url().minor.value_or(0) >= 2;
     Outcome<std::unique_ptr<fuse::Mount>> mount = fuse::Mount::open(run.loop, files, *root, mount_);
     if (!mount) co_return Failure{mount.error()};
     background_.ready(errors_);
