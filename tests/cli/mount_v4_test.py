@@ -130,6 +130,16 @@ class Version42(Mounted):
             self.assertEqual(os.lseek(file.fileno(), 0, os.SEEK_HOLE), 7)
 
 
+class Connections(Mounted):
+    def test_that_are_asked_for_and_not_to_be_had_are_told(self):
+        for version, told in (("4.0", True), ("4.2", False)):
+            log = self.at("log." + version)
+            self.mount("--log-file", log, "-o", "nconnect=2", url=self.url() + "&version=" + version)
+            self.assertEqual(os.listdir(self.directory), [])
+            self.good("umount", self.directory)
+            self.assertEqual(b"OneConnection" in self.read(log), told, version)
+
+
 class FileSystems(Mounted):
     """A mount of all exports of a server, each of which is a file system of its own."""
 
@@ -191,7 +201,7 @@ class Delegations(Mounted):
         server = harness.Server([f"/files={self.there()},no_root_squash"], state, ("--no-rdma-callbacks",))
         self.addCleanup(lambda: self.assertEqual(server.end(), 0))
         for options, given in (("", 0), ("&callback=tcp", 1)):
-            self.mount(url=server.url("/files") + "&version=4.1" + options)
+            self.mount("--log-file", self.at(f"log{given}"), url=server.url("/files") + "&version=4.1" + options)
             self.write(self.here("file"), b"content")
             with open(self.here("file"), "rb") as ours:
                 self.assertEqual(len(self.held(state)), given, options)
@@ -201,6 +211,7 @@ class Delegations(Mounted):
                     theirs.write(b"CONTENT")
                 self.assertEqual(ours.read(), b"CONTENT")
             self.good("umount", self.directory)
+            self.assertEqual(b"NothingDelegated" in self.read(self.at(f"log{given}")), given == 0)
 
     def test_are_given_back_when_the_mount_ends(self):
         process = subprocess.Popen([harness.STAG, "mount", "-f", self.url() + "&version=4.2", self.directory], stderr=subprocess.PIPE, text=True)
