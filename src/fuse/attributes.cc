@@ -6,12 +6,6 @@
 #include "fuse/values.h"
 
 namespace stag::fuse {
-namespace {
-
-// Times of new files wait no longer than twice this, so that others see them.
-constexpr auto kSettleAfter = std::chrono::milliseconds(100);
-
-}  // namespace
 
 using nfs::client::Attributes;
 using nfs::client::Error;
@@ -49,7 +43,7 @@ Task<void> Operations::setattr(fuse_req_t from, std::uint64_t number, struct sta
   SetAttributes changes = changes_of(wanted, to_set);
   const std::optional<Turns::Turn> turn = co_await turn_of_change(number);
   if (const auto known = new_files_.absorb(number, changes, context_.loop.now())) {
-    settle_soon();
+    settling_.ask();
     co_return answer_once(request, *known);
   }
   const std::uint64_t version = new_files_.version(number);
@@ -60,18 +54,10 @@ Task<void> Operations::setattr(fuse_req_t from, std::uint64_t number, struct sta
   answer(request, number, set);
 }
 
-void Operations::settle_soon() {
-  if (std::exchange(settling_soon_, true)) return;
-  settling_ = context_.loop.after(kSettleAfter, [this] {
-    settling_soon_ = false;
-    settle_due();
-    if (new_files_.any_waits()) settle_soon();
-  });
-}
-
 // Each file for itself: one whose SETATTR is not answered holds up no other one, nor has it a
-// second.
+// second. The next time is asked for first: there is one also where memory runs out in this one.
 void Operations::settle_due() {
+  if (new_files_.any_waits()) settling_.ask();
   for (const std::uint64_t number : new_files_.due(context_.loop.now() - kSettleAfter))
     if (!turns_.taken(number)) background_.add(settle_by_itself(number));
 }

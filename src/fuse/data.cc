@@ -64,7 +64,7 @@ Task<void> Operations::create(fuse_req_t from, std::uint64_t parent, std::string
   // One that is made anew is known to be nobody else's.
   if (exclusive && closes) {
     new_files_.begin(number, file.handle, opened->attributes, opened->times_due, now);
-    settle_soon();
+    settling_.ask();
   }
   const fuse_entry_param entry = entry_of({file.handle, opened->attributes}, number);
   inodes_.call(number, parent, name);

@@ -51,6 +51,7 @@ class Mounted final : public Mount, private net::Reader {
         operations_(loop, files, root.handle, data_, requests_,
                     {.valid = options.valid,
                      .direct = options.direct,
+                     .seeks = options.seeks,
                      .home = root.attributes.file_system_id,
                      .own = std::random_device()()}),
         place_(options.directory) {}

@@ -25,6 +25,7 @@ struct MountOptions {
   std::vector<std::string> options{};  // of mount.fuse(8): "ro", "allow_other", "nosuid", ...
   double valid = 1;     // seconds for which the kernel may use attributes and names unasked
   bool direct = false;  // the kernel caches no data
+  bool seeks = false;   // the files are of a version that finds holes in them
   // So many requests of the kernel wait for the server for more than a minute, the first of them by
   // the thread `first`; or none does any more. May be empty.
   std::function<void(std::size_t requests, pid_t first)> on_long_waits{};

@@ -32,6 +32,7 @@
 #include "fuse/removals.h"
 #include "fuse/request.h"
 #include "fuse/silly_files.h"
+#include "fuse/soon.h"
 #include "fuse/turns.h"
 #include "fuse/unstable_writes.h"
 #include "nfs/client/file_system.h"
@@ -41,6 +42,7 @@ namespace stag::fuse {
 struct OperationOptions {
   double valid = 1;        // seconds for which the kernel may use attributes and names unasked
   bool direct = false;     // the kernel caches no data
+  bool seeks = false;      // the version has SEEK, though a file system may lack it
   std::uint64_t home = 0;  // as for stat_of()
   std::uint64_t own = 0;   // no other mount has it: a part of names that this one makes up
 };
@@ -57,6 +59,8 @@ class Operations {
  public:
   // Bytes that are kept until the server has put them on stable storage.
   static constexpr std::size_t kMostUnstable = std::size_t{32} << 20;
+  // Times of new files wait no longer than twice this, so that others see them.
+  static constexpr Duration kSettleAfter = std::chrono::milliseconds(100);
 
   // The kernel reads at most as much as one of `data` holds; what it writes is in `requests`.
   Operations(Loop& loop, nfs::client::FileSystem& files, const nfs::client::Handle& root,
@@ -225,7 +229,6 @@ class Operations {
   Task<nfs::client::Outcome<Ok>> settle(std::uint64_t number);
   Task<void> settle_by_itself(std::uint64_t number);
   void settle_due();
-  void settle_soon();
   // Of a new file: what sets its times is not overtaken by what else does.
   Task<std::optional<Turns::Turn>> turn_of_change(std::uint64_t number);
   Task<std::optional<Turns::Turn>> turn_of_write(std::uint64_t number);
@@ -306,8 +309,7 @@ class Operations {
   Turns turns_;
   Turns lock_turns_;
   MadeDirectories made_directories_;
-  Timer settling_;
-  bool settling_soon_ = false;
+  Soon settling_;
   TaskGroup background_;
   CancelSource stop_;
   Invalidate invalidate_;

@@ -290,7 +290,7 @@ Task<void> Operations::remove(SillyFiles::Removal removal) {
 }
 
 Task<void> Operations::close_all(CancelToken end) {
-  settling_.cancel();
+  settling_.end();
   co_await background_.join();
   co_await unstable_writes_.make_all_safe(context_.loop, end);
   for (const std::uint64_t number : new_files_.due(TimePoint::max()))

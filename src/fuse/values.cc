@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <optional>
 
 namespace stag::fuse {
 namespace {
@@ -242,6 +243,11 @@ bool grants(std::uint32_t granted, int mask, bool directory) {
   // Servers grant one of the two where the other means nothing.
   if ((mask & W_OK) && !(granted & (rights::kModify | rights::kExtend))) return false;
   return !(mask & X_OK) || (granted & (directory ? rights::kLookup : rights::kExecute));
+}
+
+std::optional<std::uint64_t> sought_in_data(std::uint64_t size, std::uint64_t offset, int whence) {
+  if (offset >= size) return std::nullopt;
+  return whence == SEEK_DATA ? offset : size;
 }
 
 std::string one_word(std::string_view text) {

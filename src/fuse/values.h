@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -39,6 +40,10 @@ std::uint32_t access_of_open(int flags);
 std::uint32_t access_of_mask(int mask, bool directory);
 // Whether `granted` is enough for access(2) with `mask`.
 bool grants(std::uint32_t granted, int mask, bool directory);
+
+// What lseek(2) finds in a file that is data without holes (SEEK_DATA, SEEK_HOLE); nullopt:
+// nothing, `offset` is behind its end.
+std::optional<std::uint64_t> sought_in_data(std::uint64_t size, std::uint64_t offset, int whence);
 
 // `text` as a word of libfuse's lists of options, whatever is in it.
 std::string one_word(std::string_view text);

@@ -128,6 +128,15 @@ TEST(FuseChanges, are_those_that_are_asked_for) {
   EXPECT_EQ(rest.accessed.how, SetTime::How::Now);
 }
 
+TEST(FuseSeek, finds_in_a_file_without_holes_data_and_its_end) {
+  EXPECT_EQ(sought_in_data(10, 3, SEEK_DATA), 3u);
+  EXPECT_EQ(sought_in_data(10, 3, SEEK_HOLE), 10u);
+  EXPECT_EQ(sought_in_data(10, 9, SEEK_DATA), 9u);
+  EXPECT_EQ(sought_in_data(10, 10, SEEK_DATA), std::nullopt);
+  EXPECT_EQ(sought_in_data(10, 10, SEEK_HOLE), std::nullopt);
+  EXPECT_EQ(sought_in_data(0, 0, SEEK_HOLE), std::nullopt);
+}
+
 TEST(FuseAccess, of_an_open_is_what_its_flags_need) {
   EXPECT_EQ(access_of_open(O_RDONLY), access::kRead);
   EXPECT_EQ(access_of_open(O_WRONLY | O_APPEND), access::kModify);

@@ -1,6 +1,7 @@
 // Extended attributes, holes and copies: what NFS version 4.2 has. Where version, server or one of
 // its file systems lacks it that is EOPNOTSUPP. Not ENOSYS, with which the kernel would do without
-// in the whole mount from then on, of which another file system may have it.
+// in the whole mount from then on, of which another file system may have it. A file system that
+// cannot tell its holes has none.
 #include <fcntl.h>
 #include <linux/falloc.h>
 #include <sys/xattr.h>
@@ -105,12 +106,21 @@ Task<void> Operations::lseek(fuse_req_t from, std::uint64_t number, std::uint64_
   }
   const Outcome<std::optional<std::uint64_t>> found =
       co_await files_.seek(file, offset, whence == SEEK_DATA ? Content::Data : Content::Hole);
-  // By itself the kernel takes every file for data without holes, which is right anywhere.
-  if (!found && found.error().is(Status::NotSupported)) co_return request.fail(ENOSYS);
-  if (!found) co_return request.fail(found.error());
-  if (!*found) co_return request.fail(ENXIO);
-  if (const fuse_req_t waiting = request.take())
-    fuse_reply_lseek(waiting, static_cast<off_t>(**found));
+  std::optional<std::uint64_t> at;
+  if (found) {
+    at = *found;
+  } else if (!found.error().is(Status::NotSupported)) {
+    co_return request.fail(found.error());
+  } else if (!options_.seeks) {
+    // The kernel then takes every file of the mount for data without holes by itself.
+    co_return request.fail(ENOSYS);
+  } else {
+    const Outcome<Attributes> attributes = co_await files_.getattr(file);
+    if (!attributes) co_return request.fail(attributes.error());
+    at = sought_in_data(attributes->size, offset, whence);
+  }
+  if (!at) co_return request.fail(ENXIO);
+  if (const fuse_req_t waiting = request.take()) fuse_reply_lseek(waiting, static_cast<off_t>(*at));
 }
 
 Task<void> Operations::fallocate(fuse_req_t from, std::uint64_t number, int mode,

@@ -13,6 +13,7 @@ import time
 
 import harness
 import mounted
+import rpc_proxy
 from harness import PATIENCE, Proxy, stag
 from mounted import Mounted, is_mounted, waits_for_fuse
 
@@ -77,6 +78,24 @@ class Version42(Mounted):
         self.assertEqual(os.stat(self.there("file")).st_size, 2 << 20)
         self.assertGreaterEqual(os.stat(self.there("file")).st_blocks, (1 << 20) // 512)
 
+    def test_tells_holes_of_files_though_there_is_one_that_cannot_be_asked_for_them(self):
+        with open(self.there("file"), "wb") as file:
+            file.truncate(1 << 20)
+        with open(self.there("file"), "rb") as file:
+            if os.lseek(file.fileno(), 0, os.SEEK_HOLE) != 0:
+                self.skipTest("the folder's file system tells no holes")
+        # The server hears of an operation that it does not know where this one asks about an odd place (RFC 7862 15.11.1).
+        odd, seek, unknown = 70_001, 69, 9_999
+        asked = [struct.pack(">I16xQ", number, odd) for number in (seek, unknown)]
+        proxy = rpc_proxy.RpcProxy(self.server.tcp_port, told=asked[0], true=asked[1])
+        self.addCleanup(proxy.close)
+        self.mount(url=proxy.url(f"/files/{self.name}").replace("version=3", "version=4.2"))
+        with open(self.here("file"), "rb") as file:
+            self.assertEqual(os.lseek(file.fileno(), odd, os.SEEK_HOLE), 1 << 20)
+            self.assertEqual(os.lseek(file.fileno(), odd, os.SEEK_DATA), odd)
+            self.assertEqual(os.lseek(file.fileno(), 0, os.SEEK_HOLE), 0, "the others are asked on")
+        self.good("umount", self.directory)
+
     def test_has_the_server_copy(self):
         content = os.urandom(3_000_001)
         self.write(self.there("from"), content)
@@ -109,6 +128,16 @@ class Version42(Mounted):
             self.assertEqual(file.read(), b"content")
         with open(self.here("to"), "rb") as file:
             self.assertEqual(os.lseek(file.fileno(), 0, os.SEEK_HOLE), 7)
+
+
+class Connections(Mounted):
+    def test_that_are_asked_for_and_not_to_be_had_are_told(self):
+        for version, told in (("4.0", True), ("4.2", False)):
+            log = self.at("log." + version)
+            self.mount("--log-file", log, "-o", "nconnect=2", url=self.url() + "&version=" + version)
+            self.assertEqual(os.listdir(self.directory), [])
+            self.good("umount", self.directory)
+            self.assertEqual(b"OneConnection" in self.read(log), told, version)
 
 
 class FileSystems(Mounted):
@@ -172,7 +201,7 @@ class Delegations(Mounted):
         server = harness.Server([f"/files={self.there()},no_root_squash"], state, ("--no-rdma-callbacks",))
         self.addCleanup(lambda: self.assertEqual(server.end(), 0))
         for options, given in (("", 0), ("&callback=tcp", 1)):
-            self.mount(url=server.url("/files") + "&version=4.1" + options)
+            self.mount("--log-file", self.at(f"log{given}"), url=server.url("/files") + "&version=4.1" + options)
             self.write(self.here("file"), b"content")
             with open(self.here("file"), "rb") as ours:
                 self.assertEqual(len(self.held(state)), given, options)
@@ -182,6 +211,7 @@ class Delegations(Mounted):
                     theirs.write(b"CONTENT")
                 self.assertEqual(ours.read(), b"CONTENT")
             self.good("umount", self.directory)
+            self.assertEqual(b"NothingDelegated" in self.read(self.at(f"log{given}")), given == 0)
 
     def test_are_given_back_when_the_mount_ends(self):
         process = subprocess.Popen([harness.STAG, "mount", "-f", self.url() + "&version=4.2", self.directory], stderr=subprocess.PIPE, text=True)

@@ -41,6 +41,12 @@ constexpr ReasonInfo kServerAwaited{"ServerAwaited", Severity::Warning,
 constexpr ReasonInfo kServerGoesOn{"ServerGoesOn", Severity::Info,
                                    "no program waits for the server for long any more"};
 
+constexpr ReasonInfo kOneConnection{"OneConnection", Severity::Warning,
+                                    "all calls go by one connection, whatever nconnect= says"};
+constexpr ReasonInfo kNothingDelegated{
+    "NothingDelegated", Severity::Info,
+    "the server does not reach this mount by callbacks, and delegates no files to it"};
+
 std::string no_process(int error) {
   return fmt::format("there can be no process for the mount: {}",
                      std::generic_category().message(error));
@@ -262,9 +268,11 @@ class MountCommand final : public Command {
     if (root->attributes.type != nfs::client::FileType::Directory)
       co_return Failure{
           Error::of_local(fmt::format("'{}' is no directory", to_string(remote.url())))};
+    tell_what_is_missing(remote);
     // Calls go on while the mount is being ended, but not for long.
     CancelSource ended;
     FileSystem files = remote.files_until(ended);
+    mount_.seeks = remote.url().version == 4 && remote.url().minor.value_or(0) >= 2;
     Outcome<std::unique_ptr<fuse::Mount>> mount = fuse::Mount::open(run.loop, files, *root, mount_);
     if (!mount) co_return Failure{mount.error()};
     background_.ready(errors_);
@@ -272,6 +280,16 @@ class MountCommand final : public Command {
     co_await (*mount)->unmounted();
     co_await (*mount)->settled(ended);
     co_return Ok{};
+  }
+
+  // What works all the same. By version 4.0 the URL says whether there are callbacks, and those by
+  // TCP come later.
+  void tell_what_is_missing(const Remote& remote) const {
+    const nfs::client::Url& url = remote.url();
+    if (const std::string_view why = why_one_connection(url); !why.empty())
+      log_notice(kOneConnection, url_, why);
+    const bool calls_back = url.version == 4 && url.minor.value_or(0) > 0 && !url.callbacks_by_tcp;
+    if (calls_back && !remote.called_back()) log_notice(kNothingDelegated, url_);
   }
 
   // Why a mount does not begin is said on standard error in any case.

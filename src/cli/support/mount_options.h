@@ -5,9 +5,11 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "nfs/client/session/url.h"
 
 namespace stag::cli {
 
@@ -35,5 +37,9 @@ Result<std::string, std::string> url_with(const MountWords& words, std::string u
 // What mount(8) says to a helper (mount.stag URL DIR [-sfnv] [-o OPTIONS] [-t TYPE], the program's
 // own name first), as words of `stag mount`. nullopt: -f, which asks for nothing but success.
 std::optional<std::vector<std::string>> from_mount_helper(const std::vector<std::string>& words);
+
+// Why all calls of a mount of `url`, which has the version that is spoken, go by one connection
+// though it asks for several; empty: they do not, or it does not.
+std::string_view why_one_connection(const nfs::client::Url& url);
 
 }  // namespace stag::cli

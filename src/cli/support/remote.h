@@ -78,6 +78,8 @@ class Remote {
   // The same with the '/' that the URL may have behind it.
   std::string slashed_path() const;
   const nfs::client::Url& url() const { return session_->url(); }
+  // As far as is known.
+  bool called_back() const { return session_->called_back(); }
   // Where the server is, without a name service; the first of its addresses.
   Task<Outcome<Address>> numeric_address();
 

@@ -19,7 +19,7 @@ v4::SETCLIENTID4args ClientV40::set_clientid() const {
 
 Fate ClientV40::from_the_start() {
   step_ = Step::SetClientid;
-  return ++recoveries_ > Session::kMostRecoveries ? Fate::Broken : Fate::Again;
+  return ++recoveries_ > Session::kMostRecoveries ? Fate::Unsteady : Fate::Again;
 }
 
 Fate ClientV40::on_set_clientid(const v4::SETCLIENTID4res& results) {

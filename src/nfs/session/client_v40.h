@@ -37,7 +37,7 @@ class ClientV40 {
   Fate on_status(v4::nfsstat4 status, std::uint32_t sent_in, Of of = Of::Operation);
   // An owner of opens was of no use: Again with another one, as often as may be.
   Fate on_bad_owner() {
-    return ++recoveries_ > Session::kMostRecoveries ? Fate::Broken : Fate::Again;
+    return ++recoveries_ > Session::kMostRecoveries ? Fate::Unsteady : Fate::Again;
   }
   // How often a client ID was confirmed; opens and locks belong to one of them.
   std::uint32_t incarnation() const { return incarnation_; }

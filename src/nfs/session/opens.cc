@@ -1,6 +1,7 @@
 #include "nfs/session/opens.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace stag::nfs::session {
 
@@ -20,9 +21,11 @@ const Opens::Open* Opens::find(Id id) const {
   return found == opens_.end() ? nullptr : &found->second;
 }
 
-void Opens::add(Id id, const v4::nfs_fh4& file, std::uint32_t access, const v4::stateid4& stateid) {
+void Opens::add(Id id, const v4::nfs_fh4& file, std::uint32_t access, const v4::stateid4& stateid,
+                std::shared_ptr<const Opener> opener) {
   by_file_.emplace(file, id);
-  opens_[id] = {.file = file, .access = access, .stateid = kept(stateid)};
+  opens_[id] = {
+      .file = file, .access = access, .stateid = kept(stateid), .opener = std::move(opener)};
 }
 
 void Opens::drop(Id id) {
@@ -51,6 +54,11 @@ const v4::nfs_fh4* Opens::file(Id id) const {
 std::uint32_t Opens::access(Id id) const {
   const Open* open = find(id);
   return open == nullptr ? 0 : open->access;
+}
+
+std::shared_ptr<const Opener> Opens::opener(Id id) const {
+  const Open* open = find(id);
+  return open == nullptr ? nullptr : open->opener;
 }
 
 std::optional<v4::stateid4> Opens::lock_stateid(Id id, const LockOwner& owner) const {
@@ -165,10 +173,14 @@ void Opens::forget_all() {
   to_free_.clear();
 }
 
-// One is claimed after the other, the first one first.
 void Opens::give_up_claims() {
-  for (std::set<Id>* claims : {&to_reclaim_, &to_reopen_})
-    while (claims->size() > 1) drop(*claims->rbegin());
+  for (const std::set<Id>* claims : {&to_reclaim_, &to_reopen_}) {
+    for (auto at = claims->begin(); at != claims->end();) {
+      const Id id = *at++;
+      const Open& open = *find(id);
+      if (open.state != State::Held && !open.asked) drop(id);
+    }
+  }
 }
 
 void Opens::free_later(const Open& open) {
@@ -219,23 +231,42 @@ std::optional<Opens::Lock> Opens::first_lock(const Modes& modes, std::uint64_t f
   return std::nullopt;
 }
 
-std::optional<Opens::Claim> Opens::next_reclaim() {
-  for (; !to_reclaim_.empty(); to_reclaim_.erase(to_reclaim_.begin())) {
-    const Id id = *to_reclaim_.begin();
-    const Open& open = *find(id);
-    if (open.state == State::Reclaim) return Claim{.kind = Claim::Kind::Reclaim, .open = id};
-    for (const auto& [owner, locks] : open.locks) {
-      if (!locks.reclaim_from) continue;
-      const std::optional<Lock> lock = first_lock(locks.modes, *locks.reclaim_from);
-      if (lock) return Claim{Claim::Kind::ReclaimLock, id, owner, *lock, {}};
-    }
+std::optional<Opens::Claim> Opens::reclaim_of(Id id, const Open& open) {
+  if (open.state == State::Reclaim) return Claim{.kind = Claim::Kind::Reclaim, .open = id};
+  for (const auto& [owner, locks] : open.locks) {
+    if (!locks.reclaim_from) continue;
+    const std::optional<Lock> lock = first_lock(locks.modes, *locks.reclaim_from);
+    if (lock) return Claim{Claim::Kind::ReclaimLock, id, owner, *lock, {}};
   }
   return std::nullopt;
 }
 
-std::optional<Opens::Claim> Opens::next_reopen() const {
+std::optional<Opens::Claim> Opens::next_reclaim() {
+  std::vector<Claim> next = next_reclaims(1);
+  return next.empty() ? std::nullopt : std::optional(std::move(next.front()));
+}
+
+// Those of an open come one after the other: locks need its stateid. What an owner has locked by
+// one open it has not by another one.
+std::vector<Opens::Claim> Opens::next_reclaims(std::size_t most) {
+  std::vector<Claim> claims;
+  for (auto at = to_reclaim_.begin(); at != to_reclaim_.end() && claims.size() < most;) {
+    std::optional<Claim> claim = reclaim_of(*at, *find(*at));
+    if (!claim) {
+      at = to_reclaim_.erase(at);
+      continue;
+    }
+    claims.push_back(*std::move(claim));
+    find(*at)->asked = true;
+    ++at;
+  }
+  return claims;
+}
+
+std::optional<Opens::Claim> Opens::next_reopen() {
   if (!to_free_.empty()) return Claim{.kind = Claim::Kind::Free, .stateid = to_free_.front()};
   if (to_reopen_.empty()) return std::nullopt;
+  find(*to_reopen_.begin())->asked = true;
   return Claim{.kind = Claim::Kind::Reopen, .open = *to_reopen_.begin()};
 }
 
@@ -251,6 +282,7 @@ void Opens::on_claimed(const Claim& claim, const v4::stateid4& stateid) {
   if (claim.kind == Claim::Kind::Free) return freed();
   Open* open = find(claim.open);
   if (open == nullptr) return;
+  open->asked = false;
   if (claim.kind != Claim::Kind::ReclaimLock) {
     open->stateid = kept(stateid);
     open->state = State::Held;
@@ -265,6 +297,7 @@ void Opens::on_refused(const Claim& claim) {
   if (claim.kind == Claim::Kind::Free) return freed();
   Open* open = find(claim.open);
   if (open == nullptr) return;
+  open->asked = false;
   to_reclaim_.erase(claim.open);
   to_reopen_.erase(claim.open);
   if (claim.kind == Claim::Kind::ReclaimLock) {

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -27,6 +28,9 @@
 #include "nfs/state/range_modes.h"
 
 namespace stag::nfs::session {
+
+// Who has opened a file, and so claims it: whatever the user of Opens has to know of him.
+struct Opener;
 
 class Opens {
  public:
@@ -58,8 +62,9 @@ class Opens {
   std::size_t size() const { return opens_.size(); }
   // Of the first open; 0: there is none.
   Id first() const { return opens_.empty() ? 0 : opens_.begin()->first; }
-  // An open that the server has granted. `access`: OPEN4_SHARE_ACCESS_*.
-  void add(Id id, const v4::nfs_fh4& file, std::uint32_t access, const v4::stateid4& stateid);
+  // An open that the server has granted. `access`: OPEN4_SHARE_ACCESS_*; `opener` may be null.
+  void add(Id id, const v4::nfs_fh4& file, std::uint32_t access, const v4::stateid4& stateid,
+           std::shared_ptr<const Opener> opener = nullptr);
   void remove(Id id) { drop(id); }
 
   // Whether the open, and all locks under it, are what their holder believes.
@@ -68,6 +73,7 @@ class Opens {
   std::optional<v4::stateid4> stateid(Id id) const;
   const v4::nfs_fh4* file(Id id) const;
   std::uint32_t access(Id id) const;
+  std::shared_ptr<const Opener> opener(Id id) const;
 
   // Of the locks of one owner by one open; nullopt: the server knows none.
   std::optional<v4::stateid4> lock_stateid(Id id, const LockOwner& owner) const;
@@ -111,8 +117,10 @@ class Opens {
 
   // nullopt: there is nothing to claim of a server that has restarted, before RECLAIM_COMPLETE.
   std::optional<Claim> next_reclaim();
+  // The same of as many opens as `most`, one of each: these may be claimed at once.
+  std::vector<Claim> next_reclaims(std::size_t most);
   // nullopt: there is nothing to open again, after it.
-  std::optional<Claim> next_reopen() const;
+  std::optional<Claim> next_reopen();
   // The server granted it, with this stateid (none of Free), or refused it.
   void on_claimed(const Claim& claim, const v4::stateid4& stateid);
   void on_refused(const Claim& claim);
@@ -130,8 +138,10 @@ class Opens {
     std::uint32_t access = 0;
     v4::stateid4 stateid{};
     State state = State::Held;
+    bool asked = false;  // it is claimed, and what the server says is not known
     bool locks_lost = false;
     std::map<LockOwner, Locks> locks{};
+    std::shared_ptr<const Opener> opener{};
   };
 
   Open* find(Id id);
@@ -142,6 +152,7 @@ class Opens {
   void free_later(const Open& open);
   void freed();
   void on_reclaimed(Locks& locks, const state::Range& range, const v4::stateid4& stateid) const;
+  static std::optional<Claim> reclaim_of(Id id, const Open& open);
   static bool is_of(const Open& open, const v4::stateid4& stateid);
   v4::stateid4 kept(v4::stateid4 stateid) const;
   static std::optional<Lock> first_lock(const Modes& modes, std::uint64_t from);

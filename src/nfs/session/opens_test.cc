@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace stag::nfs::session {
@@ -255,6 +256,40 @@ TEST(Opens, a_client_that_ends_claims_no_more_than_the_one_that_it_may_have_been
   }
   EXPECT_TRUE(opens.settled());
   EXPECT_TRUE(opens.intact(7)) << "it is to be closed";
+}
+
+TEST(Opens, several_are_claimed_at_once_and_the_locks_of_each_behind_it) {
+  Opens opens = with_locks();
+  opens.add(8, {}, v4::OPEN4_SHARE_ACCESS_READ, number(8));
+  opens.add(9, {}, v4::OPEN4_SHARE_ACCESS_READ, number(9));
+  opens.on_restart();
+  auto claims = opens.next_reclaims(2);
+  ASSERT_EQ(claims.size(), 2u);
+  EXPECT_EQ(std::pair(claims[0].kind, claims[0].open), std::pair(Kind::Reclaim, Opens::Id{7}));
+  EXPECT_EQ(std::pair(claims[1].kind, claims[1].open), std::pair(Kind::Reclaim, Opens::Id{8}));
+  for (const auto& claim : claims) opens.on_claimed(claim, number(11));
+  claims = opens.next_reclaims(8);
+  ASSERT_EQ(claims.size(), 2u);
+  EXPECT_EQ(std::pair(claims[0].kind, claims[0].open), std::pair(Kind::ReclaimLock, Opens::Id{7}));
+  EXPECT_EQ(std::pair(claims[1].kind, claims[1].open), std::pair(Kind::Reclaim, Opens::Id{9}));
+}
+
+TEST(Opens, a_client_that_ends_claims_all_that_it_may_have_been_granted_at_once) {
+  Opens opens;
+  for (Opens::Id id = 1; id <= 4; ++id)
+    opens.add(id, {}, v4::OPEN4_SHARE_ACCESS_READ, number(static_cast<std::uint8_t>(id)));
+  opens.on_restart();
+  const auto claims = opens.next_reclaims(3);
+  opens.on_claimed(claims[1], number(11));
+  opens.give_up_claims();
+  EXPECT_EQ(opens.size(), 3u);
+  std::vector<Opens::Id> again;
+  while (const auto claim = opens.next_reclaim()) {
+    again.push_back(claim->open);
+    opens.on_claimed(*claim, number(12));
+  }
+  EXPECT_EQ(again, (std::vector<Opens::Id>{1, 3})) << "the second one is held";
+  EXPECT_TRUE(opens.intact(2));
 }
 
 }  // namespace

@@ -83,12 +83,24 @@ v4::CREATE_SESSION4args Session::create_session() const {
   return args;
 }
 
-// Back to a step, of which there must be an end. Calls that fail together go back together.
+// Back to a step. Calls that fail together go back together.
 Fate Session::go_back(Step step) {
   if (step_ <= step) return Fate::Again;
-  if (++recoveries_ > kMostRecoveries) return Fate::Broken;
   step_ = step;
-  return Fate::Again;
+  return ++recoveries_ > kMostRecoveries ? Fate::Unsteady : Fate::Again;
+}
+
+// The same to a server that keeps the session.
+Fate Session::leave() {
+  if (has_session()) {
+    if (left_.size() == kMostLeft) left_.erase(left_.begin());
+    left_.push_back(sessionid_);
+  }
+  return go_back(Step::CreateSession);
+}
+
+std::optional<v4::sessionid4> Session::left_behind() const {
+  return left_.empty() ? std::nullopt : std::optional(left_.front());
 }
 
 Fate Session::on_exchange_id(const v4::EXCHANGE_ID4res& results) {
@@ -106,6 +118,7 @@ Fate Session::on_exchange_id(const v4::EXCHANGE_ID4res& results) {
   const bool same = known && client.eir_clientid == clientid_ && incarnation_ > 0;
   // 18.35.3: whoever has made a session before goes on counting.
   if (!same) {
+    left_.clear();
     create_sequence_ = client.eir_sequenceid;
     complete_ = false;
     ++incarnation_;
@@ -130,7 +143,9 @@ Fate Session::on_create_session(const v4::CREATE_SESSION4res& results) {
     default:
       // 18.36.4: the number is taken before anything is refused.
       ++create_sequence_;
-      return Fate::Refused;
+      // There may be room when those that were left are destroyed.
+      return results.csr_status == v4::NFS4ERR_NOSPC && !left_.empty() ? Fate::Later
+                                                                       : Fate::Refused;
   }
   const v4::CREATE_SESSION4resok& made = results.csr_resok4();
   ++create_sequence_;
@@ -139,6 +154,7 @@ Fate Session::on_create_session(const v4::CREATE_SESSION4res& results) {
       std::min(fore_.ca_maxrequestsize, fore_.ca_maxresponsesize) < kLeastMessage)
     return Fate::Broken;
   sessionid_ = made.csr_sessionid;
+  std::erase(left_, sessionid_);
   slots_.reset(std::min(fore_.ca_maxrequests, identity_.slots));
   back_bound_ = (made.csr_flags & v4::CREATE_SESSION4_FLAG_CONN_BACK_CHAN) != 0;
   const bool called = (identity_.called_back && back_bound_) || identity_.called_back_elsewhere;
@@ -167,10 +183,11 @@ Fate Session::on_bind_connection(const v4::sessionid4& of,
                                  const v4::BIND_CONN_TO_SESSION4res& results) {
   if (results.bctsr_status == v4::NFS4ERR_DELAY) return Fate::Later;
   if (of != sessionid_ || !has_session()) return Fate::Again;
-  if (results.bctsr_status != v4::NFS4_OK) return go_back(Step::CreateSession);
+  if (results.bctsr_status == v4::NFS4ERR_BADSESSION) return go_back(Step::CreateSession);
+  if (results.bctsr_status != v4::NFS4_OK) return leave();
   back_bound_ = (results.bctsr_resok4().bctsr_dir & v4::CDFS4_BACK) != 0;
   // Calls that find out together are bound together, and so counted once.
-  return ++recoveries_ > kMostRecoveries ? Fate::Broken : Fate::Go;
+  return ++recoveries_ > kMostRecoveries ? Fate::Unsteady : Fate::Go;
 }
 
 v4::SEQUENCE4args Session::sequence(const Slots::Turn& turn, bool keep) const {
@@ -214,16 +231,18 @@ Fate Session::refused(const Slots::Turn& turn, v4::nfsstat4 status) {
       return Fate::Gone;
     case v4::NFS4ERR_BADSLOT:
       slots_.give_back(turn, Slots::Number::Unused);
-      if (!slots_.drop_from(turn.slot)) return go_back(Step::CreateSession);
-      return ++recoveries_ > Slots::kMost ? Fate::Broken : Fate::Again;
+      if (!slots_.drop_from(turn.slot)) return leave();
+      return ++recoveries_ > Slots::kMost ? Fate::Unsteady : Fate::Again;
     case v4::NFS4ERR_CONN_NOT_BOUND_TO_SESSION:
       return Fate::Unbound;
     case v4::NFS4ERR_BADSESSION:
+      slots_.give_back(turn, Slots::Number::Doubtful);
+      return go_back(Step::CreateSession);
     case v4::NFS4ERR_DEADSESSION:
     case v4::NFS4ERR_SEQ_MISORDERED:
     case v4::NFS4ERR_BAD_HIGH_SLOT:
       slots_.give_back(turn, Slots::Number::Doubtful);
-      return go_back(Step::CreateSession);
+      return leave();
     case v4::NFS4ERR_STALE_CLIENTID:
     case v4::NFS4ERR_EXPIRED:
       slots_.give_back(turn, Slots::Number::Doubtful);

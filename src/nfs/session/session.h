@@ -15,14 +15,16 @@
 // sessions and client ID to the credential that made them, its machine credential (SP4_MACH_CRED,
 // RFC 8881 2.10.8.3), and does without where the server does not grant that.
 //
-// A server that loses everything again and again without answering one call is given up after
-// kMostRecoveries.
+// A server that loses everything again and again without answering one call is Unsteady after
+// kMostRecoveries: whoever has the time asks again after a pause.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/loop.h"
 #include "nfs/session/slots.h"
@@ -33,13 +35,14 @@ enum class Step : std::uint8_t { ExchangeId, CreateSession, ReclaimComplete, Rea
 
 // What becomes of a call, or of a step.
 enum class Fate : std::uint8_t {
-  Go,       // it worked: the results behind SEQUENCE count
-  Again,    // nothing was executed: once more, when step() is Ready
-  Later,    // the same, after a pause
-  Unbound,  // nothing was executed: the same in the same turn, when the connection is bound
-  Gone,     // it was executed, and its results are not to be had any more
-  Refused,  // nothing was executed, and will not be: the status stands
-  Broken,   // the server contradicts itself or the protocol
+  Go,        // it worked: the results behind SEQUENCE count
+  Again,     // nothing was executed: once more, when step() is Ready
+  Later,     // the same, after a pause
+  Unbound,   // nothing was executed: the same in the same turn, when the connection is bound
+  Gone,      // it was executed, and its results are not to be had any more
+  Unsteady,  // the same as Again or Later, once too often: after a pause, or not at all
+  Refused,   // nothing was executed, and will not be: the status stands
+  Broken,    // the server contradicts itself or the protocol
 };
 
 struct Identity {
@@ -63,10 +66,11 @@ class Session {
   // Of the smallest messages that a client can work with.
   static constexpr std::uint32_t kLeastMessage = 4096;
   static constexpr std::uint32_t kMostRecoveries = 8;
+  static constexpr std::size_t kMostLeft = 16;
   // Results of an operation that must not run twice are kept by the server up to this size.
   static constexpr std::uint32_t kCachedMax = 4096;
 
-  explicit Session(Identity identity) : identity_(std::move(identity)) {}
+  explicit Session(Identity identity) : identity_(std::move(identity)) { left_.reserve(kMostLeft); }
 
   Step step() const { return step_; }
   // The arguments of the steps.
@@ -116,7 +120,11 @@ class Session {
   // Whether the connection that was bound last carries callbacks.
   bool has_back_channel() const { return back_slots_ > 0 && back_bound_; }
   // The session is of no use any more, though the server knows it: there shall be another one.
-  void replace() { static_cast<void>(go_back(Step::CreateSession)); }
+  void replace() { static_cast<void>(leave()); }
+  // A session that was left so, with calls that may still be answered: to be destroyed, as a server
+  // makes so many for a client and no more. nullopt: there is none.
+  std::optional<v4::sessionid4> left_behind() const;
+  void on_destroyed(const v4::sessionid4& session) { std::erase(left_, session); }
   // Slots of the back channel; 0: there is none.
   std::uint32_t back_slots() const { return back_slots_; }
   // SEQ4_STATUS_* of the last SEQUENCE.
@@ -130,6 +138,7 @@ class Session {
 
  private:
   Fate go_back(Step step);
+  Fate leave();
   Fate refused(const Slots::Turn& turn, v4::nfsstat4 status);
   bool belongs(const Slots::Turn& turn, const v4::SEQUENCE4resok& results) const;
   void note(const v4::SEQUENCE4resok& results, TimePoint sent);
@@ -143,6 +152,7 @@ class Session {
   v4::sequenceid4 create_sequence_ = 0;
   bool complete_ = false;  // RECLAIM_COMPLETE was done for this client ID
   v4::sessionid4 sessionid_{};
+  std::vector<v4::sessionid4> left_;  // the newest kMostLeft
   v4::channel_attrs4 fore_{};
   std::uint32_t back_slots_ = 0;
   bool back_bound_ = false;

@@ -146,7 +146,7 @@ TEST(Session, that_a_connection_cannot_be_bound_to_is_made_again) {
   }
 }
 
-TEST(Session, whose_connection_never_gets_bound_is_given_up) {
+TEST(Session, whose_connection_never_gets_bound_is_unsteady) {
   Established world;
   const Slots::Turn turn = *world.session.take();
   const auto unbound = says(v4::NFS4ERR_CONN_NOT_BOUND_TO_SESSION);
@@ -156,7 +156,7 @@ TEST(Session, whose_connection_never_gets_bound_is_given_up) {
     ASSERT_EQ(world.session.on_bind_connection(id, bind_says(v4::NFS4_OK)), Fate::Go);
   }
   EXPECT_EQ(world.session.on_sequence(turn, unbound, kStart), Fate::Unbound);
-  EXPECT_EQ(world.session.on_bind_connection(id, bind_says(v4::NFS4_OK)), Fate::Broken);
+  EXPECT_EQ(world.session.on_bind_connection(id, bind_says(v4::NFS4_OK)), Fate::Unsteady);
 }
 
 TEST(Session, is_not_given_up_when_many_calls_find_out_together_that_the_connection_is_not_bound) {
@@ -301,6 +301,65 @@ TEST(Session, that_lost_its_count_is_another_incarnation) {
   EXPECT_EQ(before.co_ownerid, after.co_ownerid);
 }
 
+TEST(Session, that_the_server_keeps_is_to_be_destroyed) {
+  for (const auto status : {v4::NFS4ERR_SEQ_MISORDERED, v4::NFS4ERR_BAD_HIGH_SLOT,
+                            v4::NFS4ERR_DEADSESSION, v4::NFS4ERR_BADSLOT}) {
+    Established world(1);
+    const v4::sessionid4 before = world.session.sessionid();
+    EXPECT_EQ(world.call(status), Fate::Again);
+    EXPECT_EQ(world.session.left_behind(), before);
+    world.renew_session(2);
+    EXPECT_EQ(world.session.left_behind(), before);
+    world.session.on_destroyed(before);
+    EXPECT_EQ(world.session.left_behind(), std::nullopt);
+  }
+}
+
+TEST(Session, that_the_server_does_not_know_is_not_to_be_destroyed) {
+  for (const auto status : {v4::NFS4ERR_BADSESSION, v4::NFS4ERR_STALE_CLIENTID}) {
+    Established world;
+    EXPECT_EQ(world.call(status), Fate::Again);
+    EXPECT_EQ(world.session.left_behind(), std::nullopt);
+  }
+  Established world;
+  world.call(v4::NFS4ERR_SEQ_MISORDERED);
+  world.renew_session(2);
+  EXPECT_EQ(world.call(v4::NFS4ERR_STALE_CLIENTID), Fate::Again);
+  world.session.on_exchange_id(client_is(8, 1));
+  EXPECT_EQ(world.session.left_behind(), std::nullopt) << "it went with the client";
+}
+
+TEST(Session, that_is_made_again_under_its_name_is_not_to_be_destroyed) {
+  Established world;
+  world.call(v4::NFS4ERR_SEQ_MISORDERED);
+  world.renew_session(1);
+  EXPECT_EQ(world.session.left_behind(), std::nullopt);
+}
+
+TEST(Session, of_those_that_are_left_the_newest_are_kept) {
+  Established world;
+  for (std::uint8_t id = 2; id < 100; ++id) {
+    world.call(v4::NFS4ERR_SEQ_MISORDERED);
+    world.renew_session(id);
+    world.call(v4::NFS4_OK);
+  }
+  std::size_t left = 0;
+  for (; const auto session = world.session.left_behind(); ++left)
+    world.session.on_destroyed(*session);
+  EXPECT_EQ(left, Session::kMostLeft);
+}
+
+TEST(Session, that_there_is_no_room_for_waits_for_the_end_of_one_that_was_left) {
+  Established world;
+  world.call(v4::NFS4ERR_SEQ_MISORDERED);
+  v4::CREATE_SESSION4res answer;
+  answer.csr_status = v4::NFS4ERR_NOSPC;
+  EXPECT_EQ(world.session.on_create_session(answer), Fate::Later);
+  EXPECT_EQ(world.session.create_session().csa_sequence, 42u);
+  world.session.on_destroyed(*world.session.left_behind());
+  EXPECT_EQ(world.session.on_create_session(answer), Fate::Refused);
+}
+
 // RFC 8881 18.36.4: a server keeps refusals, too, and repeats them to whoever sends their number.
 TEST(Session, that_is_refused_is_counted) {
   Established world;
@@ -315,7 +374,7 @@ TEST(Session, that_is_refused_is_counted) {
   world.renew_session(2);
 }
 
-TEST(Session, of_a_server_that_loses_every_one_is_given_up) {
+TEST(Session, of_a_server_that_loses_every_one_is_unsteady_until_one_is_of_use) {
   Established world;
   Fate fate = Fate::Again;
   std::uint32_t sessions = 0;
@@ -323,8 +382,13 @@ TEST(Session, of_a_server_that_loses_every_one_is_given_up) {
     fate = world.call(v4::NFS4ERR_BADSESSION);
     if (fate == Fate::Again) world.renew_session(static_cast<std::uint8_t>(++sessions));
   }
-  EXPECT_EQ(fate, Fate::Broken);
+  EXPECT_EQ(fate, Fate::Unsteady);
   EXPECT_EQ(sessions, Session::kMostRecoveries);
+  world.renew_session(99);
+  EXPECT_EQ(world.call(v4::NFS4ERR_BADSESSION), Fate::Unsteady) << "no call was answered yet";
+  world.renew_session(100);
+  EXPECT_EQ(world.call(v4::NFS4_OK), Fate::Go);
+  EXPECT_EQ(world.call(v4::NFS4ERR_BADSESSION), Fate::Again);
 }
 
 TEST(Session, is_not_given_up_when_many_calls_find_out_together_that_it_is_gone) {

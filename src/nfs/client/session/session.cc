@@ -348,6 +348,10 @@ Task<Outcome<Ok>> Session::begin_version_4() {
   co_return Ok{};
 }
 
+bool Session::called_back() const {
+  return protocol_ && protocol_->called_back();
+}
+
 Task<void> Session::end() {
   if (protocol_) co_await protocol_->close();
   if (files_ && !protocol_ && !options_.calls.cancel.cancelled()) {

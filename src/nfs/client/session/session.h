@@ -67,6 +67,10 @@ class Session {
   // The URL of open(), with the version of NFS that both sides speak.
   const Url& url() const { return url_; }
 
+  // Whether the server reaches this client by callbacks, as far as is known; where it does not, it
+  // delegates nothing. False of versions 2 and 3.
+  bool called_back() const;
+
   // Gives opens and locks back, unmounts and closes the connections. No operation is in progress.
   Task<void> close();
 

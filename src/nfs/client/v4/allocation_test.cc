@@ -1,6 +1,10 @@
 // What the client of version 4 keeps where memory runs out.
 #include <gtest/gtest.h>
 
+#include <utility>
+#include <vector>
+
+#include "base/task.h"
 #include "testing/failing_new.h"
 #include "testing/nfs/client_harness.h"
 #include "testing/nfs/delegated_world.h"
@@ -86,6 +90,71 @@ TEST(Nfs4ClientMemory, that_runs_out_keeps_no_delegation_from_being_given_back) 
       world.run(world.closed());
       world.channel.server->nfs4.stop_callbacks();
     }
+  }
+}
+
+// Coroutines begin with frames from the heap, and not with those of others that have ended.
+void drop_kept_frames() {
+  for (auto& list : stag::detail::frame_lists) {
+    while (list.head != nullptr)
+      stag::detail::drop_frame(std::exchange(list.head, list.head->next));
+    list.count = 0;
+  }
+}
+
+// A server that has revoked locks says so until they are freed, and one that does not reach this
+// client until it does.
+TEST(Nfs4ClientMemory, that_runs_out_does_not_end_the_search_for_what_was_revoked) {
+  for (std::size_t allocations = 1; allocations < 60; ++allocations) {
+    testing::HeldWorld world(1);
+    const File file =
+        world
+            .must(world.files().create_open(world.files().root(), "file", {.mode = 0644},
+                                            CreateMode::Unchecked, testing::HeldWorld::kBoth))
+            .file;
+    world.must(world.files().lock(file, testing::HeldWorld::kMine, testing::HeldWorld::kTen));
+    auto admin = world.channel.server->nfs4.administration();
+    state::StateCursor at;
+    state::StatePage page;
+    std::vector<state::Stateid> locks;
+    for (bool more = true; more;) {
+      more = admin.states(at, {.client = {}, .type = state::StateInfo::Type::Lock}, page);
+      for (const auto& listed : page.rows()) locks.push_back(listed.stateid);
+    }
+    for (const state::Stateid& stateid : locks) admin.revoke(stateid);
+    ASSERT_GT(world.clients().front().info.revoked, 0u);
+    drop_kept_frames();
+    with_memory_for(allocations, true, [&] {
+      world.run(runs_out_of_memory(world.files().getattr(world.files().root())));
+    });
+    // What was begun may have had an accident, too: it is begun again after a pause.
+    world.loop.pass(std::chrono::seconds(60));
+    EXPECT_EQ(world.clients().front().info.revoked, 0u) << "allocation " << allocations;
+    world.run(world.closed());
+  }
+}
+
+TEST(Nfs4ClientMemory, that_runs_out_keeps_no_connection_from_being_bound_again) {
+  for (std::size_t allocations = 1; allocations < 60; ++allocations) {
+    testing::DelegatedWorld world(1);
+    world.begin();
+    world.read_it();
+    world.connection->end();
+    world.connect();
+    drop_kept_frames();
+    with_memory_for(allocations, true, [&] {
+      world.run(runs_out_of_memory(world.files().getattr(world.files().root())));
+    });
+    // What is still on its way back at first is delegated the next time.
+    for (int i = 0; i < 2; ++i) {
+      world.loop.pass(std::chrono::seconds(60));
+      world.must(world.files().getattr(world.files().root()));
+      world.loop.drain();
+      world.read_it();
+    }
+    EXPECT_EQ(world.delegations(), 1u) << "allocation " << allocations;
+    world.run(world.closed());
+    world.channel.server->nfs4.stop_callbacks();
   }
 }
 

@@ -27,7 +27,7 @@ Task<void> SessionClient::bind_back_once(v4::sessionid4 sessionid) {
 // Binds it to the session that is there now: to a new one, also to one that was made meanwhile, and
 // again after it was lost.
 Task<void> SessionClient::bind_back_connection() {
-  const Cleared restored(restoring_);
+  const Underway restoring(restoring_);
   v4::sessionid4 tried{};
   do {
     tried = session_.sessionid();

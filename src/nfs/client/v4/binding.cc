@@ -62,7 +62,7 @@ Task<Outcome<session::Fate>> SessionClient::bound_for(Turn turn, OperationContex
 // as Linux's does, or has lost track of the back channel (18.46.3): then there is to be another
 // session.
 Task<void> SessionClient::restore_back_channel() {
-  const Cleared restored(restoring_);
+  const Underway restoring(restoring_);
   ProtocolOptions options = background_options();
   options.cancel = CancelToken(stop_);
   const v4::sessionid4 before = session_.sessionid();
@@ -70,13 +70,11 @@ Task<void> SessionClient::restore_back_channel() {
   Outcome<Fate> bound = Fate::Go;
   if (!faulty) bound = co_await bind_connection(kBinding, options);
   const bool same = bound && *bound == Fate::Go && session_.sessionid() == before;
-  const bool replaced = same && (faulty || !session_.has_back_channel());
-  if (replaced) session_.replace();
+  if (same && (faulty || !session_.has_back_channel())) session_.replace();
   const Outcome<Ok> ready = co_await recover(kBinding, options);
   if (ready) reached_ = session_.has_back_channel();
-  // Not again at once, where that did not help; calls of the session before end meanwhile.
+  // Not again at once, where that did not help.
   co_await pause(channel().loop(), session_.lease() / 9, CancelToken(stop_));
-  if (replaced && session_.sessionid() != before) co_await destroy_session(before);
 }
 
 }  // namespace stag::nfs::client::nfs4

@@ -1,7 +1,9 @@
 // What a claim (nfs/session/opens.h) is on the wire; included by .cc files of this folder.
 #pragma once
 
+#include "nfs/client/protocol/error.h"
 #include "nfs/client/v4/operations.h"
+#include "rpc/credentials.h"
 
 namespace stag::nfs::client::nfs4 {
 
@@ -33,6 +35,24 @@ inline std::optional<v4::stateid4> stateid_of(session::Opens::Claim::Kind kind, 
   }
   auto* opened = reply.get(kPlace, &OpResult::opopen);
   return opened == nullptr ? std::nullopt : std::optional(opened->resok4().stateid);
+}
+
+// A claim is made for whoever holds it, also while others wait: these go on where it failed for a
+// reason of his own, a ticket that has run out or that the server takes no more.
+inline bool is_of_holder(const rpc::CallError& error) {
+  if (error.kind == rpc::CallError::Kind::Answered)
+    return error.status.reply == oncrpc::ReplyStat::MSG_DENIED &&
+           error.status.reject == oncrpc::RejectStat::AUTH_ERROR;
+  return error.reason == Reason::GssNoTicket || error.reason == Reason::GssTicketExpired ||
+         error.reason == Reason::GssServerRefused;
+}
+
+// Whether the claim that failed is to be taken for one that the server refuses. `holder`: whose it
+// is, `caller`: who waits for it, and is told himself where it is his.
+inline bool is_given_up(const Error& error, const rpc::Credentials& holder,
+                        const rpc::Credentials& caller) {
+  return error.kind == Error::Kind::Call && holder.security() != nullptr &&
+         holder.security() != caller.security() && is_of_holder(error.call);
 }
 
 }  // namespace stag::nfs::client::nfs4

@@ -196,14 +196,23 @@ void SessionClient::note_flags() {
       v4::SEQ4_STATUS_EXPIRED_SOME_STATE_REVOKED | v4::SEQ4_STATUS_ADMIN_STATE_REVOKED;
   const std::uint32_t flags = session_.status_flags();
   const bool goes_on = !stop_.cancelled() && session_.step() == session::Step::Ready;
-  if ((flags & kRevoked) != 0 && goes_on && !std::exchange(finding_, true))
-    background_.add(find_revoked());
+  if ((flags & kRevoked) != 0 && goes_on) begin_once(finding_, &SessionClient::find_revoked);
   if (callbacks_ == nullptr || session_.back_slots() == 0) return;
   reached_ = (flags & kUnreached) == 0;
   if (reached_) return;
   give_back_all();
-  if (goes_on && !std::exchange(restoring_, true))
-    background_.add(back_ == nullptr ? restore_back_channel() : bind_back_connection());
+  if (goes_on)
+    begin_once(restoring_, back_ == nullptr ? &SessionClient::restore_back_channel
+                                            : &SessionClient::bind_back_connection);
+}
+
+// Without memory for it, the next SEQUENCE that says the same begins it.
+void SessionClient::begin_once(bool& underway, Task<void> (SessionClient::*work)()) noexcept {
+  if (underway) return;
+  try {
+    background_.add((this->*work)());
+  } catch (const std::bad_alloc&) {
+  }
 }
 
 }  // namespace stag::nfs::client::nfs4

@@ -10,10 +10,12 @@ std::string Delegations::key(const Handle& file) {
 
 // Its open stays while somebody uses it; the file may be delegated anew.
 void Delegations::unlist(Entry entry) {
+  if (entry->state == State::Returned) return;
+  // The first that needs memory: without it nothing has changed, and it is done again.
+  const auto found = by_file_.find(key(entry->file.handle));
   if (entry->state == State::Held) --held_;
   if (entry->state == State::Due) --due_;
   entry->state = State::Returned;
-  const auto found = by_file_.find(key(entry->file.handle));
   if (found != by_file_.end() && found->second == entry) by_file_.erase(found);
 }
 

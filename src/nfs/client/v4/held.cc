@@ -97,9 +97,16 @@ void SessionClient::on_unlock(session::Opens::Id id, const session::Opens::LockO
   if (minor_ == 0 && !owners_.is_busy(owner)) settle_lock_owner(owner);
 }
 
+std::shared_ptr<const session::Opener> SessionClient::opener_of(
+    const rpc::Credentials& credentials) const {
+  if (is_own(credentials)) return nullptr;
+  return std::make_shared<const session::Opener>(session::Opener{credentials});
+}
+
 void SessionClient::hold(session::Opens::Id id, const Handle& file, std::uint32_t access,
-                         const v4::stateid4& stateid) {
-  opens_.add(id, to_nfs_fh4(file), access, stateid);
+                         const v4::stateid4& stateid,
+                         std::shared_ptr<const session::Opener> opener) {
+  opens_.add(id, to_nfs_fh4(file), access, stateid, std::move(opener));
   if (!renewal_set_) renew_later();
 }
 
@@ -163,8 +170,7 @@ void SessionClient::on_renewal_due() {
 // RFC 8881 8.3: a SEQUENCE renews the lease, in version 4.0 a RENEW. Whether it worked does not
 // matter: the next one, or the next call, finds out again.
 Task<void> SessionClient::renewed() {
-  renewing_ = true;
-  const Cleared done(renewing_);
+  const Underway renewing(renewing_);
   ProtocolOptions options = background_options();
   options.cancel = CancelToken(stop_);
   try {

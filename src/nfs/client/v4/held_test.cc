@@ -39,6 +39,15 @@ class Nfs4Held : public ::testing::TestWithParam<std::uint32_t>, public HeldWorl
     std::array<std::byte, 4> to;
     return status(files().read(file, 0, to));
   }
+  // With the files of anybody's.
+  FileSystem as(std::uint32_t user) {
+    SetAttributes all;
+    all.mode = 0777;
+    must(files().setattr(files().root(), all));
+    FileSystemOptions theirs = options;
+    theirs.calls.credentials = rpc::Credentials::sys("tests", user, user);
+    return files().with(theirs);
+  }
   Status write(const File& file) { return status(files().write(file, 0, bytes_of("text"))); }
   // Whether another client is refused a lock of these bytes.
   bool others_are_refused(const File& file, FileLock wanted) {
@@ -226,6 +235,60 @@ TEST_P(Nfs4HeldWithRecords, opens_and_locks_are_claimed_again_from_a_server_that
   EXPECT_FALSE(others_are_refused(file, {200, 1, false}));
 }
 
+// RFC 8881 9.5: an owner has one lock of a byte, by whichever of its opens it was locked last.
+TEST_P(Nfs4HeldWithRecords, a_lock_is_claimed_as_its_owner_changed_it_last_by_any_open) {
+  const File first = opened();
+  const File second = opened();
+  must(files().lock(second, kMine, {0, 10, false}));
+  must(files().lock(first, kMine, {0, 10, true}));
+  must(files().lock(second, kMine, {20, 10, true}));
+  must(files().lock(first, kMine, {20, 10, false}));
+  channel.restart();
+  EXPECT_EQ(read(first), Status::Ok);
+  EXPECT_TRUE(others_are_refused(first, {0, 10, false})) << "exclusive at last";
+  EXPECT_FALSE(others_are_refused(first, {20, 10, false})) << "shared at last";
+  EXPECT_TRUE(others_are_refused(first, {20, 10, true}));
+}
+
+TEST_P(Nfs4HeldWithRecords, what_was_unlocked_by_another_open_is_claimed_no_more) {
+  const File first = opened();
+  const File second = opened();
+  must(files().lock(first, kMine, kTen));
+  must(files().lock(second, kMine, {20, 10, true}));
+  must(files().unlock(first, kMine, kAll));
+  EXPECT_FALSE(others_are_refused(first, kAll));
+  channel.restart();
+  EXPECT_EQ(read(first), Status::Ok);
+  EXPECT_FALSE(others_are_refused(first, kAll));
+  must(files().close(second));
+  must(files().close(first));
+  EXPECT_EQ(held().opens, 0u);
+}
+
+// A server asks for the right to a file also where it is claimed again.
+TEST_P(Nfs4HeldWithRecords, what_a_user_holds_is_claimed_as_his_whoever_hears_of_the_restart) {
+  FileSystem one = as(1000);
+  FileSystem other = as(2000);
+  const Opened made =
+      must(one.create_open(files().root(), "file", {.mode = 0600}, CreateMode::Guarded, kBoth));
+  must(one.lock(made.file, kMine, kTen));
+  channel.restart();
+  must(other.create_open(files().root(), "another", {}, CreateMode::Guarded, kBoth));
+  EXPECT_EQ(held().opens, 2u);
+  EXPECT_EQ(status(one.write(made.file, 0, bytes_of("text"))), Status::Ok);
+  EXPECT_TRUE(others_are_refused(made.file, kTen));
+}
+
+TEST_P(Nfs4Held, what_a_user_holds_is_opened_again_as_his_whoever_hears_of_the_restart) {
+  FileSystem one = as(1000);
+  FileSystem other = as(2000);
+  const Opened made =
+      must(one.create_open(files().root(), "file", {.mode = 0600}, CreateMode::Guarded, kBoth));
+  channel.restart();
+  must(other.create_open(files().root(), "another", {}, CreateMode::Guarded, kBoth));
+  EXPECT_EQ(status(one.write(made.file, 0, bytes_of("text"))), Status::Ok);
+}
+
 TEST_P(Nfs4HeldWithRecords, an_idle_client_hears_of_a_restart_while_it_may_claim) {
   const File file = opened();
   must(files().lock(file, kMine, kTen));
@@ -233,6 +296,28 @@ TEST_P(Nfs4HeldWithRecords, an_idle_client_hears_of_a_restart_while_it_may_claim
   loop.pass(std::chrono::seconds(89));
   EXPECT_EQ(held().opens, 1u);
   EXPECT_TRUE(others_are_refused(file, kTen));
+}
+
+// RFC 8881 8.4.2.1: a grace period ends, however many opens there are and far away the server is.
+TEST(Nfs4HeldByMany, are_claimed_by_several_calls_at_once) {
+  HeldWorld world(1);
+  world.channel.keep_records();
+  world.channel.restart();
+  constexpr int kOpens = 64;
+  for (int i = 0; i < kOpens; ++i)
+    world.must(world.files().create_open(world.files().root(), std::to_string(i), {.mode = 0644},
+                                         CreateMode::Guarded, HeldWorld::kBoth));
+  world.channel.restart();
+  world.channel.accident = Accident::Slow;
+  world.channel.at = world.channel.calls + 1;
+  world.channel.times = 1 << 20;
+  world.channel.answer_after = std::chrono::milliseconds(1);  // a call later each is slower by that
+  const TimePoint before = world.loop.now();
+  world.must(world.files().getattr(world.files().root()));
+  // One after the other they would take more than 64 * 65 / 2 ms.
+  EXPECT_LT(world.loop.now() - before, std::chrono::seconds(1));
+  EXPECT_EQ(world.clients().front().held.opens, static_cast<std::uint32_t>(kOpens));
+  world.run(world.closed());
 }
 
 TEST_P(Nfs4HeldWithRecords, many_restarts_in_a_row_lose_nothing) {
@@ -433,7 +518,7 @@ TEST(Nfs4HeldAccidents, a_client_that_ends_claims_nothing_of_a_server_that_resta
         const File file = world.opened_and_locked(opens);
         world.channel.restart();
         world.channel.accident = Accident::Lost;
-        world.channel.at = world.channel.calls + 5;  // of the first open, or of its lock
+        world.channel.at = world.channel.calls + 5;  // of one open, or of the lock of one
         std::array<std::byte, 4> to;
         if (claiming) {
           EXPECT_FALSE(world.run(world.files().read(file, 0, to)).ok());
@@ -441,7 +526,8 @@ TEST(Nfs4HeldAccidents, a_client_that_ends_claims_nothing_of_a_server_that_resta
         world.channel.accident = Accident::None;
         return world.calls_of([&world] { world.run(world.closed()); });
       };
-      EXPECT_EQ(calls_of_an_end(1), calls_of_an_end(8))
+      // As many as are claimed at once, and more.
+      EXPECT_EQ(calls_of_an_end(16), calls_of_an_end(40))
           << "version 4." << minor << ", claiming: " << claiming;
     }
   }

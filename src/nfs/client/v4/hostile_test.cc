@@ -4,6 +4,8 @@
 #include <array>
 #include <functional>
 #include <map>
+#include <utility>
+#include <vector>
 
 #include "base/task_group.h"
 #include "nfs/client/file_system.h"
@@ -137,6 +139,63 @@ TEST_F(HostileNfs4Server, that_loses_every_session_is_given_up) {
     EXPECT_EQ(error.kind, Error::Kind::Protocol) << error.sentence;
     EXPECT_LT(server.calls, 1000);
   }
+}
+
+TEST_F(HostileNfs4Server, that_loses_every_session_for_a_while_is_waited_for) {
+  for (const auto status : {v4::NFS4ERR_BADSESSION, v4::NFS4ERR_STALE_CLIENTID}) {
+    FileSystem files = server.files();
+    const TimePoint end = server.loop.now() + std::chrono::minutes(1);
+    const Lie loses = sequence_says(status);
+    server.lie = [&](const v4::COMPOUND4args& args, Compound4Results& results) {
+      if (server.loop.now() < end) loses(args, results);
+    };
+    server.calls = 0;
+    const auto got = server.run(files.getattr(files.root()));
+    EXPECT_TRUE(got.ok()) << got.error().sentence;
+    EXPECT_LT(server.calls, 200) << "in a hurry";
+  }
+}
+
+// Is out of step with the session that it made first, and notes which ones it is to destroy. It
+// says DELAY to the first who asks, as for a call that is still in progress.
+struct OutOfStep {
+  Lie lie() {
+    return [this](const v4::COMPOUND4args& args, Compound4Results& results) {
+      const v4::nfs_argop4& first = args.argarray[0];
+      v4::nfs_resop4& result = results.resarray[0];
+      if (first.argop == v4::OP_SEQUENCE && first.opsequence().sa_sessionid == v4::sessionid4{})
+        return sequence_says(v4::NFS4ERR_SEQ_MISORDERED)(args, results);
+      if (first.argop == v4::OP_CREATE_SESSION) {
+        result.opcreate_session().csr_resok4().csr_sessionid.fill(std::byte{1});
+        const bool full = keeps_one && destroyed.size() < 2;
+        if (full) results.status = result.opcreate_session().csr_status = v4::NFS4ERR_NOSPC;
+      }
+      if (first.argop != v4::OP_DESTROY_SESSION) return;
+      destroyed.push_back(first.opdestroy_session().dsa_sessionid);
+      if (destroyed.size() == 1)
+        results.status = result.opdestroy_session().dsr_status = v4::NFS4ERR_DELAY;
+    };
+  }
+  bool keeps_one = false;  // and makes no other one meanwhile
+  std::vector<v4::sessionid4> destroyed;
+};
+
+TEST_F(HostileNfs4Server, that_is_out_of_step_is_told_to_destroy_the_session) {
+  FileSystem files = server.files();
+  OutOfStep steps;
+  server.lie = steps.lie();
+  ASSERT_TRUE(server.run(files.getattr(files.root())).ok());
+  EXPECT_TRUE(steps.destroyed.empty()) << "while its calls may be answered";
+  server.loop.pass(std::chrono::minutes(5));
+  EXPECT_EQ(steps.destroyed, std::vector<v4::sessionid4>(2)) << "until it is done";
+}
+
+TEST_F(HostileNfs4Server, that_has_no_room_for_a_session_gets_it_from_the_one_before) {
+  FileSystem files = server.files();
+  OutOfStep steps{.keeps_one = true, .destroyed = {}};
+  server.lie = steps.lie();
+  const auto got = server.run(files.getattr(files.root()));
+  EXPECT_TRUE(got.ok()) << got.error().sentence;
 }
 
 TEST_F(HostileNfs4Server, that_makes_no_session_is_given_up) {

@@ -36,13 +36,14 @@ class InProgress {
   WaitList& waiting_;
 };
 
-// Cleared when what it says has ended, however that ends.
-class Cleared {
+// Set while a coroutine runs that sets it first, and so not where there was no memory for the
+// coroutine.
+class Underway {
  public:
-  explicit Cleared(bool& flag) : flag_(flag) {}
-  ~Cleared() { flag_ = false; }
-  Cleared(const Cleared&) = delete;
-  Cleared& operator=(const Cleared&) = delete;
+  explicit Underway(bool& flag) : flag_(flag) { flag_ = true; }
+  ~Underway() { flag_ = false; }
+  Underway(const Underway&) = delete;
+  Underway& operator=(const Underway&) = delete;
 
  private:
   bool& flag_;

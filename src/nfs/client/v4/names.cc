@@ -27,7 +27,9 @@ Outcome<Made> made_of(OperationContext context, const Described& described, Outc
 }  // namespace
 
 Nfs4::Nfs4(std::shared_ptr<SessionClient> client, const ProtocolOptions& options)
-    : client_(std::move(client)), options_(options) {
+    : client_(std::move(client)),
+      options_(options),
+      opener_(client_->opener_of(options.credentials)) {
   options_.delegations = options.delegations && client_->is_own(options.credentials);
 }
 

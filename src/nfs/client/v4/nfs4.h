@@ -32,6 +32,7 @@ class Nfs4 final : public Protocol {
   // The root of the server's name space, with its attributes.
   Task<Outcome<Found>> root(OperationContext context);
   std::uint32_t minor() const { return client_->minor(); }
+  bool called_back() const { return client_->wants_delegations(); }
   // Whether `other` leads to the same server as `first`, and carries calls of the session from now
   // on. Not in version 4.0, which has none.
   Task<bool> joins(rpc::Channel& first, rpc::Channel& other);
@@ -194,6 +195,7 @@ class Nfs4 final : public Protocol {
 
   std::shared_ptr<SessionClient> client_;
   ProtocolOptions options_;
+  std::shared_ptr<const session::Opener> opener_;
 };
 
 }  // namespace stag::nfs::client::nfs4

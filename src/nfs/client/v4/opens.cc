@@ -78,7 +78,7 @@ Task<Outcome<Nfs4::Granted>> Nfs4::hold_open(OperationContext context, Request r
     co_await close_nameless(context, *reply, open, id, share);
     co_return Failure{no_object(context)};
   }
-  client_->hold(id, found->handle, share, opened->resok4().stateid);
+  client_->hold(id, found->handle, share, opened->resok4().stateid, opener_);
   const std::uint64_t change = after.whole() ? after.attributes.change : 0;
   co_return Granted{
       {{found->handle, id}, *found->attributes}, as_of, change, std::move(opened->resok4())};
@@ -96,7 +96,7 @@ Task<void> Nfs4::close_nameless(OperationContext context, Reply& reply, std::siz
     co_return;
   }
   const File file{*handle, id};
-  client_->hold(id, *handle, share, opened->resok4().stateid);
+  client_->hold(id, *handle, share, opened->resok4().stateid, opener_);
   client_->take_delegation(file, {}, 0, 0, opened->resok4().delegation);
   client_->give_back_of(*handle);
   static_cast<void>(co_await close(context, file));

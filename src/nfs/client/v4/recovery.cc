@@ -1,5 +1,10 @@
 // How a client ID and a session are made, and made again when the server has lost them: one step
 // after the other, by one caller for all.
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/task_group.h"
 #include "nfs/client/protocol/retrying_client.h"
 #include "nfs/client/v4/attributes.h"
 #include "nfs/client/v4/claims.h"
@@ -10,6 +15,12 @@
 namespace stag::nfs::client::nfs4 {
 
 using Claim = session::Opens::Claim;
+
+namespace {
+
+constexpr std::size_t kClaimsAtOnce = 16;
+
+}  // namespace
 
 bool SessionClient::ready() const {
   return minor_ == 0 ? ready_v40() : session_.step() == session::Step::Ready && opens_.settled();
@@ -28,11 +39,16 @@ void SessionClient::begin_claiming(std::uint32_t incarnation) {
     opens_.on_restart();
 }
 
-std::optional<Claim> SessionClient::next_claim() {
+std::vector<Claim> SessionClient::next_claims() {
   if (claimed_from_ != session_.incarnation()) begin_claiming(session_.incarnation());
-  if (session_.step() == session::Step::ReclaimComplete) return opens_.next_reclaim();
-  if (session_.step() == session::Step::Ready) return opens_.next_reopen();
-  return std::nullopt;
+  // A grace period may be too short for a round trip for each. Who ends is in no hurry.
+  const std::size_t most = ending_ ? 1 : kClaimsAtOnce;
+  const std::size_t at_once = std::clamp<std::size_t>(session_.slots().usable(), 1, most);
+  if (session_.step() == session::Step::ReclaimComplete) return opens_.next_reclaims(at_once);
+  std::vector<Claim> claims;
+  if (session_.step() != session::Step::Ready) return claims;
+  if (std::optional<Claim> claim = opens_.next_reopen()) claims.push_back(*std::move(claim));
+  return claims;
 }
 
 Request SessionClient::request_of(const Claim& claim) const {
@@ -57,6 +73,16 @@ Request SessionClient::request_of(const Claim& claim) const {
   return request;
 }
 
+// Others may have no right to what its holder has opened.
+ProtocolOptions SessionClient::options_of(const Claim& claim,
+                                          const ProtocolOptions& options) const {
+  ProtocolOptions of_holder = options;
+  if (claim.kind == Claim::Kind::Free) return of_holder;
+  const std::shared_ptr<const session::Opener> opener = opens_.opener(claim.open);
+  of_holder.credentials = opener ? opener->credentials : own_.credentials;
+  return of_holder;
+}
+
 // One claim; refused, it is marked so, and recovery goes on with the next one.
 Task<Outcome<SessionClient::Attempt>> SessionClient::take_claim(OperationContext context,
                                                                 Claim claim,
@@ -65,10 +91,15 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::take_claim(OperationContext
   Request request = request_of(claim);
   request.once_only(false);
   fill_in_owner(request);
+  const ProtocolOptions of_holder = options_of(claim, options);
   Outcome<Taken> taken = co_await take_turn(context, options);
   if (!taken) co_return Failure{taken.error()};
   if (taken->fate != Fate::Go) co_return Attempt{taken->fate, v4::NFS4_OK};
-  Outcome<Attempt> came = co_await send_in(std::move(taken->turn), context, request, options);
+  Outcome<Attempt> came = co_await send_in(std::move(taken->turn), context, request, of_holder);
+  if (!came && is_given_up(came.error(), of_holder.credentials, options.credentials)) {
+    opens_.on_refused(claim);
+    co_return Attempt{Fate::Go, v4::NFS4_OK};
+  }
   if (!came || (came->fate != Fate::Go && came->fate != Fate::Gone)) co_return came;
   if (came->fate == Fate::Go && asks_to_wait(came->status)) {
     came->fate = Fate::Later;
@@ -88,6 +119,36 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::take_claim(OperationContext
     opens_.on_refused(claim);
   came->fate = Fate::Go;
   co_return came;
+}
+
+Task<void> SessionClient::claim_to(Outcome<Attempt>& came, OperationContext context, Claim claim,
+                                   const ProtocolOptions& options) {
+  came = co_await take_claim(context, std::move(claim), options);
+}
+
+Task<Ok> SessionClient::begin_claims(TaskGroup& all, OperationContext context,
+                                     std::vector<Claim> claims, const ProtocolOptions& options,
+                                     std::vector<Outcome<Attempt>>& came) {
+  for (std::size_t i = 0; i < claims.size(); ++i)
+    all.add(claim_to(came[i], context, std::move(claims[i]), options));
+  co_return Ok{};
+}
+
+// What one of them is to wait for, they all wait for; those that were granted are claimed no more.
+Task<Outcome<SessionClient::Attempt>> SessionClient::take_claims(OperationContext context,
+                                                                 std::vector<Claim> claims,
+                                                                 const ProtocolOptions& options) {
+  if (claims.size() == 1)
+    co_return co_await take_claim(context, std::move(claims.front()), options);
+  // What there is no memory for is claimed later.
+  std::vector<Outcome<Attempt>> came(claims.size(), Attempt{Fate::Later, v4::NFS4ERR_DELAY});
+  TaskGroup all;
+  co_await joined(all, begin_claims(all, context, std::move(claims), options, came));
+  for (Outcome<Attempt>& one : came)
+    if (!one) co_return std::move(one);
+  for (const Outcome<Attempt>& one : came)
+    if (one->fate != Fate::Go) co_return *one;
+  co_return came.front();
 }
 
 // RFC 8881 8.4.2.1: the lease of a server that has restarted may be another one. It is asked for in
@@ -129,8 +190,8 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::complete_reclaim(
 Task<Outcome<SessionClient::Attempt>> SessionClient::take_step(OperationContext context,
                                                                const ProtocolOptions& options) {
   const session::Step step = session_.step();
-  if (std::optional<Claim> claim = next_claim())
-    co_return co_await take_claim(context, *std::move(claim), options);
+  std::vector<Claim> claims = next_claims();
+  if (!claims.empty()) co_return co_await take_claims(context, std::move(claims), options);
   if (step == session::Step::ReclaimComplete) co_return co_await complete_reclaim(context, options);
   Request request;
   if (step == session::Step::ExchangeId)
@@ -146,9 +207,9 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::take_step(OperationContext 
   if (session_.has_session() && callbacks_ != nullptr) {
     callbacks_->begin(session_.sessionid(), session_.back_slots(), this);
     reached_ = session_.back_slots() > 0 && back_ == nullptr;
-    if (back_ != nullptr && !std::exchange(restoring_, true))
-      background_.add(bind_back_connection());
+    if (back_ != nullptr) begin_once(restoring_, &SessionClient::bind_back_connection);
   }
+  if (session_.left_behind()) begin_once(destroying_, &SessionClient::destroy_left);
   co_return came;
 }
 
@@ -161,6 +222,10 @@ Task<Outcome<Ok>> SessionClient::go_on(Fate fate, v4::nfsstat4 status, Operation
       co_return Ok{};
     case Fate::Later:
       if (!retry.left()) co_return Failure{Error::of_status(context, Status::Delay)};
+      co_await retry.pause();
+      co_return Ok{};
+    case Fate::Unsteady:
+      if (!retry.left()) break;
       co_await retry.pause();
       co_return Ok{};
     case Fate::Refused:

@@ -114,7 +114,12 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::take_claim_v40(
     owners_.renew(claim.open);
   OwnersV40::Pair owners{owners_.of_open(claim.open), nullptr};
   if (claim.kind == Claim::Kind::ReclaimLock) owners.locks = owners_.of_locks(claim.owner);
-  Outcome<Attempt> came = co_await send_numbered(context, *request, owners, options);
+  const ProtocolOptions of_holder = options_of(claim, options);
+  Outcome<Attempt> came = co_await send_numbered(context, *request, owners, of_holder);
+  if (!came && is_given_up(came.error(), of_holder.credentials, options.credentials)) {
+    opens_.on_refused(claim);
+    co_return Attempt{Fate::Go, v4::NFS4_OK};
+  }
   if (!came || came->fate != Fate::Go) co_return came;
   if (asks_to_wait(came->status)) {
     came->fate = Fate::Later;
@@ -133,7 +138,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::take_claim_v40(
     const bool other = claim.kind == Claim::Kind::Reopen && found != nullptr && file != nullptr &&
                        found->resok4().object != *file;
     if (other && stateid)
-      co_await close_wrong(context, claim.open, found->resok4().object, *stateid, options);
+      co_await close_wrong(context, claim.open, found->resok4().object, *stateid, of_holder);
     if (other) stateid.reset();
   }
   if (stateid)

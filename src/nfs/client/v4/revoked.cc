@@ -66,7 +66,7 @@ Task<Outcome<Ok>> SessionClient::test_delegations(const ProtocolOptions& options
 
 // What is lost is freed and opened again by recovery, or told to whoever uses it.
 Task<void> SessionClient::find_revoked() {
-  const Cleared found(finding_);
+  const Underway finding(finding_);
   ProtocolOptions options = background_options();
   options.cancel = CancelToken(stop_);
   Outcome<Ok> done = co_await test_delegations(options);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <random>
 
+#include "base/pause.h"
 #include "nfs/client/protocol/retrying_client.h"
 #include "nfs/client/v4/in_progress.h"
 #include "nfs/client/v4/status.h"
@@ -330,19 +331,34 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::try_again(Attempt tried,
   co_return came;
 }
 
-// Whether the server said anything. A connection that was made anew, and on which nothing came yet,
-// is not associated with the session (RFC 8881 18.37.3).
-Task<bool> SessionClient::destroy_session(v4::sessionid4 sessionid) {
+// A connection that was made anew, and on which nothing came yet, is not associated with the
+// session (RFC 8881 18.37.3).
+Task<std::optional<v4::nfsstat4>> SessionClient::destroy_session(v4::sessionid4 sessionid) {
   Request session;
   session.add(v4::OP_DESTROY_SESSION, &Op::opdestroy_session, {sessionid});
-  const Outcome<Attempt> done = co_await alone(kEnding, session, machine_call(kEnding, own_));
-  if (!done || done->status != v4::NFS4ERR_CONN_NOT_BOUND_TO_SESSION) co_return done.ok();
+  Outcome<Attempt> done = co_await alone(kEnding, session, machine_call(kEnding, own_));
+  if (!done) co_return std::nullopt;
+  if (done->status != v4::NFS4ERR_CONN_NOT_BOUND_TO_SESSION) co_return done->status;
   Request bind;
   bind.add(v4::OP_BIND_CONN_TO_SESSION, &Op::opbind_conn_to_session,
            {sessionid, v4::CDFC4_FORE, false});
   static_cast<void>(co_await alone(kEnding, bind, machine_call(kEnding, own_)));
-  const Outcome<Attempt> again = co_await alone(kEnding, session, machine_call(kEnding, own_));
-  co_return again.ok();
+  done = co_await alone(kEnding, session, machine_call(kEnding, own_));
+  if (!done) co_return std::nullopt;
+  co_return done->status;
+}
+
+// Calls of a session that was left end meanwhile; one that is still in progress keeps it (RFC 8881
+// 18.37.3).
+Task<void> SessionClient::destroy_left() {
+  const Underway destroying(destroying_);
+  while (session_.left_behind()) {
+    co_await pause(channel().loop(), session_.lease() / 9, CancelToken(stop_));
+    const std::optional<v4::sessionid4> left = session_.left_behind();
+    if (!left || stop_.cancelled()) co_return;
+    const std::optional<v4::nfsstat4> said = co_await destroy_session(*left);
+    if (said && *said != v4::NFS4ERR_DELAY) session_.on_destroyed(*left);
+  }
 }
 
 // Whether the last recovery did not come to its end: the server may wait for this client in its
@@ -375,9 +391,14 @@ Task<bool> SessionClient::close_all() {
 
 // False: the server does not know the client ID.
 Task<bool> SessionClient::give_back_clientid() {
+  while (const std::optional<v4::sessionid4> left = session_.left_behind()) {
+    const std::optional<v4::nfsstat4> said = co_await destroy_session(*left);
+    if (!said) co_return true;
+    session_.on_destroyed(*left);
+  }
   if (session_.has_session()) {
-    const bool heard = co_await destroy_session(session_.sessionid());
-    if (!heard) co_return true;
+    const std::optional<v4::nfsstat4> said = co_await destroy_session(session_.sessionid());
+    if (!said) co_return true;
   }
   if (!session_.has_clientid()) co_return true;
   Request client;

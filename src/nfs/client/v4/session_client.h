@@ -25,6 +25,9 @@
 
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/task_group.h"
 #include "nfs/client/protocol/error.h"
@@ -47,6 +50,15 @@
 namespace stag::nfs::client {
 class JukeboxRetry;
 }  // namespace stag::nfs::client
+
+namespace stag::nfs::session {
+
+// Null where an Opener is asked for: with the credentials that the client was made with.
+struct Opener {
+  rpc::Credentials credentials;
+};
+
+}  // namespace stag::nfs::session
 
 namespace stag::nfs::client::nfs4 {
 
@@ -82,13 +94,15 @@ class SessionClient final : private Recalled {
   // name of fresh_number().
   session::Opens& opens() { return opens_; }
   void hold(session::Opens::Id id, const Handle& file, std::uint32_t access,
-            const v4::stateid4& stateid);
+            const v4::stateid4& stateid, std::shared_ptr<const session::Opener> opener);
   std::uint64_t fresh_number() { return next_number_++; }
   // OPEN was refused, or lost.
   void on_not_opened(session::Opens::Id id) { owners_.release(id); }
   // There is no lock there any more, whatever the server says.
   void on_unlock(session::Opens::Id id, const session::Opens::LockOwner& owner,
                  const state::Range& range);
+  // Who opens with these credentials.
+  std::shared_ptr<const session::Opener> opener_of(const rpc::Credentials& credentials) const;
   // Of version 4.0, which opens files by name.
   Places& places() { return places_; }
   // Gives locks and open back. An open whose CLOSE had no answer is forgotten, or kept for another
@@ -196,7 +210,9 @@ class SessionClient final : private Recalled {
   rpc::CallOptions machine_call(OperationContext context, const ProtocolOptions& options) const;
   Task<Outcome<Fate>> bind_once(OperationContext context, const ProtocolOptions& options);
   Task<Outcome<Fate>> bind_connection(OperationContext context, const ProtocolOptions& options);
-  Task<bool> destroy_session(v4::sessionid4 sessionid);
+  // What the server said; nullopt: nothing.
+  Task<std::optional<v4::nfsstat4>> destroy_session(v4::sessionid4 sessionid);
+  Task<void> destroy_left();
   // After Fate::Unbound. Go: the call goes again in its turn.
   Task<Outcome<Fate>> bound_for(Turn turn, OperationContext context,
                                 const ProtocolOptions& options);
@@ -280,6 +296,8 @@ class SessionClient final : private Recalled {
   ProtocolOptions background_options();
   // Of the last SEQUENCE: whether the server still reaches this client, and has revoked nothing.
   void note_flags();
+  // In the background, unless it runs already: `work` sets the flag.
+  void begin_once(bool& underway, Task<void> (SessionClient::*work)()) noexcept;
   Task<void> restore_back_channel();
   Task<void> bind_back_connection();
   Task<void> bind_back_once(v4::sessionid4 sessionid);
@@ -305,12 +323,25 @@ class SessionClient final : private Recalled {
   Task<Outcome<Attempt>> confirm_client_v40(OperationContext context,
                                             const ProtocolOptions& options);
   Task<Outcome<Attempt>> take_step_v40(OperationContext context, const ProtocolOptions& options);
-  // What is to be claimed before the next step, or where there is none, after them all.
-  std::optional<session::Opens::Claim> next_claim();
+  // What is to be claimed before the next step, or where there is none, after them all; empty:
+  // nothing.
+  std::vector<session::Opens::Claim> next_claims();
   void begin_claiming(std::uint32_t incarnation);
   Task<Outcome<Attempt>> take_claim(OperationContext context, session::Opens::Claim claim,
                                     const ProtocolOptions& options);
+  // Several at once.
+  Task<Outcome<Attempt>> take_claims(OperationContext context,
+                                     std::vector<session::Opens::Claim> claims,
+                                     const ProtocolOptions& options);
+  Task<Ok> begin_claims(TaskGroup& all, OperationContext context,
+                        std::vector<session::Opens::Claim> claims, const ProtocolOptions& options,
+                        std::vector<Outcome<Attempt>>& came);
+  Task<void> claim_to(Outcome<Attempt>& came, OperationContext context, session::Opens::Claim claim,
+                      const ProtocolOptions& options);
   Request request_of(const session::Opens::Claim& claim) const;
+  // With the credentials of whoever holds what is claimed.
+  ProtocolOptions options_of(const session::Opens::Claim& claim,
+                             const ProtocolOptions& options) const;
   // Recovery of version 4.0 (recovery_v40.cc).
   bool ready_v40() const;
   std::optional<session::Opens::Claim> next_claim_v40();
@@ -342,6 +373,7 @@ class SessionClient final : private Recalled {
   bool reached_ = true;      // by callbacks, as far as the server says
   bool restoring_ = false;   // the way by which callbacks come
   bool finding_ = false;     // what was revoked
+  bool destroying_ = false;  // sessions that were left behind
   bool binding_ = false;
   WaitList bound_;
   std::uint32_t claimed_from_ = 0;  // the incarnation of the client that the opens belong to

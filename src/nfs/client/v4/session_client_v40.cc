@@ -290,7 +290,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::confirm(OperationContext co
     came->fate = client_v40_.on_bad_owner();
   }
   // The file was created, if it was to be: from now on it is opened.
-  if (came->fate == Fate::Again)
+  if (came->fate == Fate::Again || came->fate == Fate::Unsteady)
     request.operation(place).opopen().openhow.opentype = v4::OPEN4_NOCREATE;
   co_return came;
 }
@@ -335,7 +335,7 @@ Task<void> SessionClient::renew_v40(const ProtocolOptions& options) {
     reached_ = false;
     give_back_all();
   }
-  if (client_v40_.on_status(came->status, incarnation) == Fate::Again)
+  if (client_v40_.on_status(came->status, incarnation) != Fate::Go)
     static_cast<void>(co_await recover(context, options));
   if (!reached_ && listening_ != nullptr) co_await restore_callbacks_v40(options);
 }

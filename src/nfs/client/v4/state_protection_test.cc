@@ -17,17 +17,41 @@ using testing::Nfs4ClientWorld;
 using testing::Op;
 using testing::op;
 
+// A user whose ticket may run out.
+class Ticket final : public rpc::ClientSecurity {
+ public:
+  explicit Ticket(std::uint32_t user)
+      : claimed_(oncrpc::AuthFlavor::KRB5I, user, user, "user" + std::to_string(user)) {}
+  bool transforms() const override { return claimed_.transforms(); }
+  std::uint32_t reply_overhead() const override { return claimed_.reply_overhead(); }
+  Task<Result<std::unique_ptr<rpc::CallSecurity>, rpc::CallError>> begin(
+      rpc::Channel& channel, const oncrpc::CallHeader& header,
+      const rpc::CallMessage& message) override {
+    if (expired) co_return Failure{rpc::CallError::transport(Reason::GssTicketExpired)};
+    co_return co_await claimed_.begin(channel, header, message);
+  }
+  oncrpc::AuthFlavor flavor() const override { return claimed_.flavor(); }
+
+  bool expired = false;
+
+ private:
+  testing::ClaimedKerberos claimed_;
+};
+
 class Nfs4StateProtection : public ::testing::Test, public Nfs4ClientWorld {
  protected:
   using enum oncrpc::AuthFlavor;
 
   Nfs4StateProtection() : Nfs4ClientWorld(1) {
+    serve();
+    as(KRB5I);
+  }
+  void serve() {
     channel.server->server.add(std::make_unique<ClaimedKerberosAuthenticator>());
     Exports exports;
     const auto all = parse_export_options("no_root_squash,sec=krb5:krb5i:krb5p");
     STAG_CHECK(exports.add(1, {"/data", store, *all}).ok());
     channel.server->context.exports.replace(std::move(exports));
-    as(KRB5I);
     connect();
   }
   void TearDown() override {
@@ -105,6 +129,68 @@ TEST_F(Nfs4StateProtection, what_was_done_before_the_connection_was_lost_is_not_
   const auto removed = run(files().remove(files().root(), "file"));
   EXPECT_TRUE(removed.ok()) << removed.error().sentence;
   EXPECT_EQ(protocol->session_id(), before);
+}
+
+// A user with a file of his own open, while another one's call finds that the server has restarted.
+class Nfs4UserOfKerberos : public Nfs4StateProtection {
+ protected:
+  static constexpr std::uint32_t kUpdating = access::kRead | access::kModify;
+
+  Nfs4UserOfKerberos() {
+    SetAttributes all;
+    all.mode = 0777;
+    STAG_CHECK(run(files().setattr(files().root(), all)).ok());
+    options.calls.credentials = rpc::Credentials::secured(ticket);
+    theirs.emplace(files().with(options));
+    auto made = run(theirs->create_open(files().root(), "file", {.mode = 0600}, CreateMode::Guarded,
+                                        kUpdating));
+    STAG_CHECK(made.ok());
+    file = made->file;
+  }
+  void restart() {
+    channel.restart();
+    serve();
+  }
+  bool other_goes_on() {
+    const auto got = run(files().getattr(files().root()));
+    if (!got) ADD_FAILURE() << got.error().sentence;
+    return got.ok();
+  }
+  std::optional<Error> write_error() {
+    const auto wrote = run(theirs->write(file, 0, bytes_of("text")));
+    return wrote ? std::nullopt : std::optional(wrote.error());
+  }
+
+  std::shared_ptr<Ticket> ticket = std::make_shared<Ticket>(1000);
+  std::optional<FileSystem> theirs;
+  File file;
+};
+
+TEST_F(Nfs4UserOfKerberos, has_his_file_opened_again_by_his_own_ticket) {
+  restart();
+  EXPECT_TRUE(other_goes_on());
+  EXPECT_EQ(clients().front().held.opens, 1u);
+  EXPECT_FALSE(write_error());
+}
+
+TEST_F(Nfs4UserOfKerberos, whose_ticket_has_run_out_keeps_no_other_one_waiting) {
+  restart();
+  ticket->expired = true;
+  EXPECT_TRUE(other_goes_on());
+  ticket->expired = false;
+  const auto error = write_error();
+  ASSERT_TRUE(error);
+  EXPECT_TRUE(error->is(Status::StateLost));
+}
+
+TEST_F(Nfs4UserOfKerberos, whose_ticket_has_run_out_loses_nothing_that_only_he_waits_for) {
+  restart();
+  ticket->expired = true;
+  const auto error = write_error();
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->call.reason, Reason::GssTicketExpired);
+  ticket->expired = false;
+  EXPECT_FALSE(write_error());
 }
 
 TEST_F(Nfs4StateProtection, calls_that_go_together_bind_the_connection_once) {
