@@ -71,11 +71,16 @@ class CMemory : public ::testing::TestWithParam<stag_transport> {
       results.bulk = memory_.data();
       results.bulk_length = answer_;
       results.memory = reply_memory_;
-      results.release = [](void* at) { ++*static_cast<std::atomic<int>*>(at); };
+      results.release = [](void* at) {
+        auto& count = *static_cast<std::atomic<int>*>(at);
+        ++count;
+        count.notify_all();
+      };
       results.release_context = &released_;
     }
     EXPECT_EQ(stag_reply(request, &results), STAG_OK);
     ++replied_;
+    replied_.notify_all();
   }
   // The request of HOLD.
   stag_request* held() {
@@ -258,11 +263,11 @@ TEST_P(CReply, in_registered_memory_keeps_it_from_being_released_until_it_has_le
   answer_ = memory_.size();
   {
     const Idle idle(stag_server_port(server_));
-    while (replied_ == 0) std::this_thread::yield();
+    replied_.wait(0);
     EXPECT_EQ(stag_memory_release(reply_memory_), STAG_BUSY);
     EXPECT_EQ(released_, 0);
   }
-  while (released_ == 0) std::this_thread::yield();
+  released_.wait(0);
   EXPECT_EQ(stag_memory_release(reply_memory_), STAG_OK);
 }
 
