@@ -34,10 +34,10 @@ const char* journal_of(sqlite3* database) {
   return in_rados ? "PRAGMA journal_mode = PERSIST;" : "PRAGMA journal_mode = WAL;";
 }
 
-// No start has it, nor clients with IDs of it: those of other servers are recorded with it.
+// No start has it: clients of other servers are recorded with it, by numbers from 1.
 constexpr sqlite3_int64 kEpochOfAdopted = 0;
 
-// Clients carry 24 bits of an epoch; half of them are left to count.
+// Client IDs are made of 24 bits of an epoch; half of them are left to count.
 std::uint32_t epoch_to_begin_with() {
   std::uint32_t number = 0;
   sqlite3_randomness(sizeof(number), &number);
@@ -72,6 +72,21 @@ std::string remedy_for(int code) {
              "file and its directory";
   }
 }
+
+// Rolls back what was not committed when it goes; SQLite has done so by itself when the disk is
+// full.
+class Undo {
+ public:
+  explicit Undo(sqlite3& database) : database_(database) {}
+  Undo(const Undo&) = delete;
+  ~Undo() {
+    if (sqlite3_get_autocommit(&database_) == 0)
+      sqlite3_exec(&database_, "ROLLBACK", nullptr, nullptr, nullptr);
+  }
+
+ private:
+  sqlite3& database_;
+};
 
 bool step(sqlite3_stmt* statement) {
   const bool done = sqlite3_step(statement) == SQLITE_DONE;
@@ -284,11 +299,10 @@ bool Database::apply_one(const Change& change) {
 
 template <class Work>
 std::optional<Database::Trouble> Database::transact(Work work) {
+  // Also where `work` finds no memory: what is not ended would take in all that is written later.
+  const Undo undo(*handle_);
   if (run("BEGIN IMMEDIATE") && work() && run("COMMIT")) return std::nullopt;
-  Trouble why = trouble();
-  // SQLite has rolled back by itself when the disk is full.
-  if (sqlite3_get_autocommit(handle_.get()) == 0) run("ROLLBACK");
-  return why;
+  return trouble();
 }
 
 template <class Work>

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <vector>
 
 #include "base/reason.h"
 #include "nfs/state/clients.h"
@@ -10,7 +11,7 @@ namespace stag::nfs::recovery {
 
 namespace {
 
-constexpr std::uint32_t kEpochInClientIds = 0xffffff;
+constexpr std::uint32_t kEpochInStateids = 0xffff;
 
 // They never say that they have reclaimed all.
 bool anybody_without_sessions(const std::vector<ClientOwner>& clients) {
@@ -52,18 +53,20 @@ void Recovery::begin_grace(state::GracePeriod& period, TimePoint end) const {
 // disk_ is held from the first record to the beginning of the period: one that ends just now would
 // remove what is written here.
 Result<Ok, std::string> Recovery::adopt(Database& lost, state::GracePeriod& period, TimePoint end) {
-  // What clients of version 4.0 have would be taken for what this server gave.
-  if (((lost.epoch() ^ epoch()) & kEpochInClientIds) == 0)
+  // What clients of version 4.0 have would be taken for what this server gave, and took away.
+  if (((lost.epoch() ^ epoch()) & kEpochInStateids) == 0)
     return Failure{
         std::string("both servers have counted the same start; restart this one, and adopt again")};
   const std::vector<ClientOwner>& clients = lost.former();
   if (clients.empty()) return Ok{};
+  // Before anything is written: nothing that is can be undone for want of memory.
+  Owners adopted(clients.begin(), clients.end());
   {
     const std::scoped_lock disk(disk_);
-    if (auto adopted = database_->adopt(clients, lost.former_lease()); !adopted) return adopted;
+    if (auto written = database_->adopt(clients, lost.former_lease()); !written) return written;
     {
       const BriefLock lock(mutex_);
-      left_.insert(clients.begin(), clients.end());
+      left_.merge(adopted);
     }
     period.begin(end, anybody_without_sessions(clients));
   }
@@ -104,9 +107,10 @@ bool Recovery::completed(const ClientOwner& owner) {
 }
 
 Recovery::WritePtr Recovery::enqueue(const Change& change) {
-  auto write = std::make_shared<Write>(change);
+  Queue queued{std::make_shared<Write>(change)};
+  WritePtr write = queued.front();
   const BriefLock lock(mutex_);
-  queue_.push_back(write);
+  queue_.splice(queue_.end(), queued);
   return write;
 }
 
@@ -119,7 +123,7 @@ bool Recovery::commit(Write& write) {
 
 // With disk_ held.
 bool Recovery::commit_all() {
-  std::vector<WritePtr> batch;
+  Queue batch;
   {
     const BriefLock lock(mutex_);
     batch.swap(queue_);
@@ -172,8 +176,10 @@ Task<Written> Recovery::written(WritePtr write, Loop& loop, const void* asker) {
   const auto work = [this, write] { return commit(*write) ? Written::Yes : Written::Failed; };
   const Written result = co_await offloaded_to(worker_.get(), asker, loop, work, Written::Busy);
   if (result == Written::Busy) {
+    Queue refused;
     const BriefLock lock(mutex_);
-    std::erase(queue_, write);
+    if (const auto found = std::ranges::find(queue_, write); found != queue_.end())
+      refused.splice(refused.end(), queue_, found);
   }
   co_return result;
 }

@@ -16,11 +16,11 @@
 #pragma once
 
 #include <atomic>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
-#include <vector>
 
 #include "base/brief_mutex.h"
 #include "base/executor.h"
@@ -104,6 +104,8 @@ class Recovery {
     std::optional<bool> done{};  // with disk_ held
   };
   using WritePtr = std::shared_ptr<Write>;
+  // One that is put in or taken out needs no memory.
+  using Queue = std::list<WritePtr>;
 
   Recovery(std::unique_ptr<Database> database, std::shared_ptr<Executor> worker);
   WritePtr enqueue(const Change& change);
@@ -116,7 +118,7 @@ class Recovery {
   std::mutex disk_;  // held over system calls, by workers only
   mutable BriefMutex mutex_;
   Owners left_;  // clients of former(), or adopted, that may still reclaim
-  std::vector<WritePtr> queue_;
+  Queue queue_;
   mutable std::atomic<std::uint32_t> jobs_{0};
   const std::shared_ptr<Executor> worker_;  // declared last: destroyed before what its jobs use
 };

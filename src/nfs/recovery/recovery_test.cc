@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "testing/held_executor.h"
 #include "testing/manual_loop.h"
@@ -121,6 +122,43 @@ TEST_F(Nfs4Recovery, who_did_not_come_back_in_grace_may_not_reclaim_after_the_ne
   const Recovery& third = restart();
   EXPECT_TRUE(third.may_reclaim(kAnna));
   EXPECT_FALSE(third.may_reclaim(kBert));
+}
+
+TEST_F(Nfs4Recovery,
+       who_was_not_done_at_the_end_of_grace_alone_may_not_reclaim_after_the_next_start) {
+  add(restart(), 7, kAnna);
+  add(*starts_.back(), 8, kBert);
+  Recovery& second = restart();
+  state::GracePeriod period;
+  std::set<ClientOwner> cut_off;
+  period.finish_by([&](std::uint64_t number, TimePoint) {
+    EXPECT_TRUE(second.finish_grace(period, number, [&](const auto& owners) { cut_off = owners; }));
+  });
+  second.begin_grace(period, loop_.now() + std::chrono::seconds(90));
+  add(second, 1 << 20, kAnna);
+  add(second, (1 << 20) + 1, kBert);
+  second.completed(kBert);
+  EXPECT_FALSE(period.active(loop_.now() + std::chrono::seconds(90)));
+  EXPECT_THAT(cut_off, ::testing::ElementsAre(kAnna));
+  const Recovery& third = restart();
+  EXPECT_FALSE(third.may_reclaim(kAnna));
+  EXPECT_TRUE(third.may_reclaim(kBert));
+}
+
+TEST_F(Nfs4Recovery, writes_nothing_of_a_client_that_has_lost_something_by_the_time_it_writes) {
+  const auto later = std::make_shared<HeldExecutor>();
+  const auto opened = Recovery::open(path(), 90, later);
+  const auto anna = std::make_shared<state::Life>(7), bert = std::make_shared<state::Life>(8);
+  const auto note = [&](Task<Written> task) -> Task<void> {
+    EXPECT_EQ(co_await std::move(task), Written::Yes);
+  };
+  detach(note((*opened)->add(7, kAnna, loop_, nullptr, anna)));
+  detach(note((*opened)->add(8, kBert, loop_, nullptr, bert)));
+  anna->revoking = 1;
+  later->run_all();
+  loop_.drain();
+  EXPECT_FALSE(restart().may_reclaim(kAnna));
+  EXPECT_TRUE(starts_.back()->may_reclaim(kBert));
 }
 
 TEST_F(Nfs4Recovery, the_last_one_that_is_done_is_known_as_such) {

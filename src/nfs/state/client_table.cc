@@ -40,12 +40,8 @@ SessionId ClientShard::next_session_id(std::uint32_t place) {
   return id;
 }
 
-// 24 bits of epoch, 34 that count, 6 of the shard: another one each time, and never one of an
-// earlier start of the server.
 ClientId ClientShard::add(std::unique_ptr<ClientRecord> record, const StateProtection& protection) {
-  constexpr std::uint64_t kCounted = (std::uint64_t{1} << 34) - 1;
-  ++last_client_;
-  const ClientId id = std::uint64_t{epoch_} << 40 | (last_client_ & kCounted) << 6 | number_;
+  const ClientId id = ids_.next();
   record->life = std::make_shared<Life>(id, record->account);
   record->life->protection = protection;
   ByOwner& owner = owners_[record->ownerid];

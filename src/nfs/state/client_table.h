@@ -16,6 +16,7 @@
 
 #include "base/brief_mutex.h"
 #include "nfs/state/accounts.h"
+#include "nfs/state/client_ids.h"
 #include "nfs/state/clients.h"
 #include "nfs/state/session.h"
 
@@ -87,13 +88,19 @@ class ClientShard {
   };
 
   ClientShard(std::uint32_t number, std::uint32_t epoch, const SipKey& key)
-      : number_(number), epoch_(epoch), key_(key), owners_(8, OwnerHash{&key_}) {}
+      : number_(number),
+        epoch_(epoch),
+        key_(key),
+        owners_(8, OwnerHash{&key_}),
+        ids_(number, epoch, key) {}
 
   mutable BriefMutex mutex;
   // The rest with the mutex held.
   ClientRecord* find(ClientId clientid) const;
   ByOwner find(const std::string& ownerid) const;
   Session* find(const SessionId& sessionid) const;
+  // Whether there was such a client since the server started.
+  bool knew(ClientId clientid) const { return ids_.given(clientid); }
 
   const Session& session_at(std::uint32_t place) const { return *sessions_[place]; }
 
@@ -128,7 +135,7 @@ class ClientShard {
   std::unordered_map<std::string, ByOwner, OwnerHash> owners_;
   std::vector<std::unique_ptr<Session>> sessions_;
   std::vector<std::uint32_t> free_places_;
-  std::uint64_t last_client_ = 0;
+  ClientIds ids_;
   std::uint64_t last_session_ = 0;
 };
 

@@ -5,15 +5,15 @@
 
 namespace stag::nfs::state {
 
-// Of another form than those of opens, which begin with the epoch itself. Whoever knows one may
-// read by it: nobody can tell the others from those that he was given.
+// Of another form than those of opens, which begin with bits of the epoch itself. Whoever knows one
+// may read by it: nobody can tell the others from those that he was given.
 CopyNotices::Name CopyNotices::next_name() {
   const std::uint64_t number = ++last_;
   SipHash hash(options_.key);
   hash.add(bytes_of("COPY_NOTIFY"));
   hash.add(std::as_bytes(std::span(&number, 1)));
-  Name name;
-  store_be(name.data(), ~options_.epoch);
+  Name name{};
+  store_be(name.data(), static_cast<std::uint16_t>(~options_.epoch));
   store_be(name.data() + 4, hash.finish());
   return name;
 }

@@ -106,19 +106,17 @@ LockState* FileShard::find_lock(std::uint64_t hash, const OpenState& open,
       hash, [&](const LockState& lock) { return lock.open == &open && lock.owner == &owner; });
 }
 
-// Bytes 0 to 3: epoch; 4 to 7: place and shard; 8 to 11: generation of the place.
 Stateid FileShard::stateid_of(const State& state) const {
   Stateid stateid{.seqid = state.seqid};
-  store_be(stateid.other.data(), epoch_);
-  store_be(stateid.other.data() + 4, state.place * kFileShards + number_);
-  store_be(stateid.other.data() + 8, table_.generation(state));
+  store_be(stateid.other.data() + 4, table_.tag(state));
+  store_be(stateid.other.data(), static_cast<std::uint16_t>(epoch_));
+  store_be(stateid.other.data() + 2, state.place * kFileShards + number_);
   return stateid;
 }
 
 State* FileShard::find(const Stateid& stateid) const {
-  if (load_be<std::uint32_t>(stateid.other.data()) != epoch_) return nullptr;
-  return table_.find(load_be<std::uint32_t>(stateid.other.data() + 4) / kFileShards,
-                     load_be<std::uint32_t>(stateid.other.data() + 8));
+  if (!is_of_epoch(stateid, epoch_)) return nullptr;
+  return table_.find(place_in(stateid) / kFileShards, tag_in(stateid));
 }
 
 Status FileShard::validate(const Stateid& stateid, const Life& life, const FileKey* file,

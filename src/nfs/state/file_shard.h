@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/brief_mutex.h"
+#include "base/bytes.h"
 #include "nfs/state/byte_ranges.h"
 #include "nfs/state/file_records.h"
 #include "nfs/state/files.h"
@@ -18,6 +19,19 @@ namespace stag::nfs::state {
 
 // Revoked states of a client without sessions that a shard remembers.
 inline constexpr std::uint32_t kRevokedKept = 16;
+
+// A stateid of a state: bytes 0 and 1 are the epoch, as far as it fits, 2 to 5 shard and place, 6
+// to 11 the tag. Those of copies begin with what is no epoch.
+inline bool is_of_epoch(const Stateid& stateid, std::uint32_t epoch) {
+  return load_be<std::uint16_t>(stateid.other.data()) == static_cast<std::uint16_t>(epoch);
+}
+inline std::uint32_t place_in(const Stateid& stateid) {
+  return load_be<std::uint32_t>(stateid.other.data() + 2);
+}
+inline std::uint64_t tag_in(const Stateid& stateid) {
+  constexpr std::uint64_t kMask = (std::uint64_t{1} << StateTable::kTagBits) - 1;
+  return load_be<std::uint64_t>(stateid.other.data() + 4) & kMask;
+}
 
 // Records made before the lock is taken; what was not needed is freed after it.
 struct Spare {
@@ -46,9 +60,13 @@ class AboutToGuard {
 
 class FileShard {
  public:
-  FileShard(std::uint32_t number, std::uint32_t epoch, std::atomic<std::uint32_t>& guards,
+  FileShard(std::uint32_t number, const Files::Options& options, std::atomic<std::uint32_t>& guards,
             std::atomic<std::uint32_t>& delegations)
-      : number_(number), epoch_(epoch), guards_(guards), all_delegations_(delegations) {}
+      : number_(number),
+        epoch_(options.epoch),
+        guards_(guards),
+        all_delegations_(delegations),
+        table_(number, options.epoch, options.key) {}
   ~FileShard();
 
   mutable BriefMutex mutex;
@@ -162,9 +180,7 @@ struct Files::Impl {
   Impl(const Options& options, std::atomic<std::uint32_t>& guards);
 
   FileShard& shard_of(std::uint64_t file_hash) { return *shards[file_hash % kFileShards]; }
-  FileShard& shard_of(const Stateid& stateid) {
-    return *shards[load_be<std::uint32_t>(stateid.other.data() + 4) % kFileShards];
-  }
+  FileShard& shard_of(const Stateid& stateid) { return *shards[place_in(stateid) % kFileShards]; }
   std::uint64_t hash_of(const FileKey& key) const;
   std::uint64_t hash_of(ClientId clientid) const;
   std::uint64_t hash_of(std::uint64_t file_hash, ClientId clientid, Bytes owner) const;

@@ -9,7 +9,7 @@ namespace stag::nfs::state {
 
 Files::Impl::Impl(const Options& given, std::atomic<std::uint32_t>& guards) : options(given) {
   for (std::uint32_t i = 0; i < kFileShards; ++i)
-    shards[i] = std::make_unique<FileShard>(i, options.epoch, guards, delegations);
+    shards[i] = std::make_unique<FileShard>(i, options, guards, delegations);
 }
 
 std::uint64_t Files::Impl::hash_of(const FileKey& key) const {

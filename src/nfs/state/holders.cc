@@ -5,8 +5,7 @@
 namespace stag::nfs::state {
 
 StateHolder Files::holder_of(const Stateid& stateid) const {
-  if (load_be<std::uint32_t>(stateid.other.data()) != impl_->options.epoch)
-    return {Status::StaleStateid, nullptr};
+  if (!is_of_epoch(stateid, impl_->options.epoch)) return {Status::StaleStateid, nullptr};
   FileShard& shard = impl_->shard_of(stateid);
   const BriefLock lock(shard.mutex);
   const State* const state = shard.find(stateid);

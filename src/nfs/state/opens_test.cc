@@ -114,7 +114,7 @@ TEST_F(Nfs4Opens, an_older_seqid_is_OLD_STATEID_and_a_newer_one_BAD_STATEID) {
   EXPECT_EQ(check(a, stateid, Touch::Read), Status::Ok);
 }
 
-TEST_F(Nfs4Opens, a_stateid_of_another_client_file_epoch_or_generation_is_BAD_STATEID) {
+TEST_F(Nfs4Opens, a_stateid_of_another_client_file_epoch_place_or_tag_is_BAD_STATEID) {
   const Stateid stateid = open(a, kRead).stateid;
   EXPECT_EQ(check(b, stateid, Touch::Read), Status::BadStateid);
   EXPECT_EQ(world.files.check(World::file(2), stateid, *a.life, Touch::Read).status,

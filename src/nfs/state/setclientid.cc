@@ -36,8 +36,11 @@ bool is_same(const ClientRecord& confirmed, const ClientRecord& asks) {
 // Another one each time, and nobody can guess it.
 Verifier Clients::Impl::next_confirm() {
   const std::uint64_t count = confirms.fetch_add(1, std::memory_order_relaxed) + 1;
+  SipHash hash(options.key);
+  hash.add(bytes_of("SETCLIENTID_CONFIRM"));
+  hash.add(std::as_bytes(std::span(&count, 1)));
   Verifier verifier{};
-  store_be(verifier.data(), siphash(options.key, std::as_bytes(std::span(&count, 1))));
+  store_be(verifier.data(), hash.finish());
   return verifier;
 }
 
@@ -123,9 +126,7 @@ RenewResult Clients::renew_lease(ClientId clientid, TimePoint now) {
   const BriefLock lock(shard.mutex);
   ClientRecord* const client = shard.find(clientid);
   if (client == nullptr) {
-    // 24 bits of the epoch: one of this start of the server was ended.
-    const bool ours = clientid >> 40 == (impl_->options.epoch & 0xffffff);
-    return {ours ? Status::Expired : Status::StaleClientid, nullptr};
+    return {shard.knew(clientid) ? Status::Expired : Status::StaleClientid, nullptr};
   }
   if (!client->confirmed || !client->without_sessions) return {Status::StaleClientid, nullptr};
   client->renew(now);

@@ -1,6 +1,9 @@
 // SETCLIENTID and SETCLIENTID_CONFIRM, case by case (RFC 7530 16.33.5, 16.34.5).
 #include <gtest/gtest.h>
 
+#include <span>
+
+#include "base/siphash.h"
 #include "nfs/state/clients.h"
 
 namespace stag::nfs::state {
@@ -93,6 +96,19 @@ TEST_F(SetClientId, is_confirmed_by_what_it_returned_alone) {
   SetClientIdResult made = set(1);
   made.confirm[7] ^= std::byte{1};
   EXPECT_EQ(confirm(made).status, Status::StaleClientid);
+}
+
+TEST_F(SetClientId, has_a_verifier_that_depends_on_the_key_and_on_nothing_that_is_shown) {
+  Clients others{{.epoch = 7, .lease = std::chrono::seconds(90), .key = {std::byte{1}}}};
+  const Verifier theirs =
+      others.set_clientid({bytes_of(id_), boot(1), bytes_of("one"), "here"}, now_).confirm;
+  const Verifier ours = set(1).confirm;
+  EXPECT_NE(ours, theirs);
+  // What a copy's stateid, or a number of a file system, would be made of.
+  const std::uint64_t first = 1;
+  Verifier plain{};
+  store_be(plain.data(), siphash({}, std::as_bytes(std::span(&first, 1))));
+  EXPECT_NE(ours, plain);
 }
 
 TEST_F(SetClientId, knows_clients_of_an_earlier_start_from_those_that_ended) {

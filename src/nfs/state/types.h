@@ -72,7 +72,7 @@ struct SlotRef {
   SequenceId sequenceid = 0;
 };
 
-// stateid4. `other` names a set of locks: boot epoch, place in a table, generation of the place.
+// stateid4. `other` names a set of locks: boot epoch, place in a table, what nobody can guess.
 struct Stateid {
   std::uint32_t seqid = 0;
   std::array<std::byte, 12> other{};

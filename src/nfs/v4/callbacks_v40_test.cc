@@ -114,6 +114,26 @@ TEST_F(Nfs40Callbacks, use_the_delegation_and_take_it_back) {
   EXPECT_TRUE(listener_.asked.empty());
 }
 
+// A delegation is given back by its stateid alone.
+TEST_F(Nfs40Callbacks, give_no_delegation_back_for_who_guesses) {
+  const v4::stateid4 stateid = open_again().write().stateid;
+  client_ = other_;
+  v4::stateid4 guess{0, open_file(9, "elsewhere", "a new owner").stateid.other};
+  for (const std::size_t at : {2u, 4u, 6u, 8u}) {
+    const auto own = load_be<std::uint32_t>(guess.other.data() + at);
+    for (std::uint32_t more = 0; more < 1024; ++more) {
+      store_be(guess.other.data() + at, own + more - 512);
+      if (more != 512) {
+        ASSERT_EQ(give_back(guess).status, v4::NFS4ERR_BAD_STATEID) << at << ", " << more;
+      }
+    }
+    store_be(guess.other.data() + at, own);
+  }
+  client_ = holder_;
+  EXPECT_EQ(run({putfh(file_.handle), write_op(stateid, 0, "hello")}).status, v4::NFS4_OK);
+  EXPECT_EQ(give_back(stateid).status, v4::NFS4_OK) << "it is there still";
+}
+
 TEST_F(Nfs40Callbacks, that_fail_mean_no_delegation_until_they_are_tried_again) {
   PROVES("R8167-3.1-b");
   network_.reachable = false;

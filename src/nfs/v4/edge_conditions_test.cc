@@ -139,6 +139,35 @@ TEST_F(Nfs4EdgeConditions, who_says_after_a_grace_period_that_it_is_done_reclaim
   EXPECT_EQ(reclaimed_after_a_restart(), v4::NFS4_OK);
 }
 
+// It has a record of the start before, too.
+TEST_F(Nfs4EdgeConditions, who_was_ended_in_grace_for_what_somebody_else_claimed_claims_no_more) {
+  Nfs4Start& first = start();
+  first.set_up_session("another");
+  EXPECT_EQ(first.create("file").status, v4::NFS4_OK);
+  first.set_up_session();
+  opened_ = first.create("file");
+  EXPECT_EQ(first.lock(opened_, false), v4::NFS4_OK);
+  Nfs4Start& second = start();
+  second.set_up_session("a client", false);
+  const Nfs4Start::Opened mine = second.reclaim(opened_.handle);
+  EXPECT_EQ(second.lock(mine, true), v4::NFS4_OK);
+  second.set_up_session("another", false);
+  const Nfs4Start::Opened theirs = second.reclaim(opened_.handle);
+  second.lengthen_grace(3 * kGraceTime);
+  for (int i = 0; i < 2; ++i) {
+    second.loop_.pass(2 * kGraceTime / 3);
+    second.status_flags();
+  }
+  EXPECT_EQ(second.lock(theirs, true), v4::NFS4_OK) << "whose lease has run out keeps nobody out";
+  second.set_up_session("a client", false);
+  ASSERT_TRUE(second.grace());
+  EXPECT_EQ(second.reclaim(opened_.handle).status, v4::NFS4ERR_RECLAIM_BAD);
+  Nfs4Start& third = start();
+  third.set_up_session("a client", false);
+  ASSERT_TRUE(third.grace());
+  EXPECT_EQ(third.reclaim(opened_.handle).status, v4::NFS4ERR_RECLAIM_BAD) << "after a crash";
+}
+
 TEST_F(Nfs4EdgeConditions, a_grace_period_for_others_is_none_for_who_was_not_done_in_its_own) {
   start("other").set_up_session("of another server");
   EXPECT_EQ(starts_.back()->create("elsewhere").status, v4::NFS4_OK);

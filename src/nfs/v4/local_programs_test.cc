@@ -1,4 +1,7 @@
 // Files that programs of the server's machine use, too: their leases and locks are in the store.
+#include <algorithm>
+#include <cstdlib>
+
 #include "nfs/v4/administration.h"
 #include "testing/nfs/nfs40_fixture.h"
 #include "testing/nfs/nfs4_delegations_fixture.h"
@@ -337,6 +340,41 @@ TEST_F(Nfs4LapsedLocks, of_several_clients_go_together) {
   loop_.drain();
   EXPECT_EQ(locks().open, 0);
   EXPECT_EQ(status_flags(), v4::SEQ4_STATUS_EXPIRED_SOME_STATE_REVOKED);
+}
+
+// By how much a number changes in one turn of a loop, at most, until it is `end`.
+struct InOneTurn {
+  void look() {
+    most = std::max(most, std::abs(number - last));
+    last = number;
+    if (number != end && ++turns < 10'000) loop.post([this] { look(); });
+  }
+  ManualLoop& loop;
+  const int& number;
+  const int end;
+  int last = number, most = 0, turns = 0;
+};
+
+// Others are served between any two turns.
+TEST_F(Nfs4LapsedLocks, of_very_many_files_are_looked_at_and_given_up_some_hundred_in_a_turn) {
+  constexpr int kFiles = 600, kAtOnce = 256;
+  for (int i = 0; i < kFiles; ++i) {
+    file_ = create("file " + std::to_string(i));
+    ASSERT_EQ(lock(0, 10, v4::WRITE_LT).status, v4::NFS4_OK);
+  }
+  InOneTurn taken{loop_, programs_->leases, kFiles};
+  programs_->on_lease = [&] {
+    if (programs_->kinds.empty()) taken.look();
+  };
+  loop_.pass(kLease + 4s);
+  EXPECT_EQ(programs_->leases, kFiles);
+  EXPECT_LE(taken.most, kAtOnce);
+  InOneTurn given_up{loop_, locks().open, 0};
+  given_up.look();
+  programs_->want(40s);
+  loop_.drain();
+  EXPECT_EQ(locks().open, 0);
+  EXPECT_LE(given_up.most, kAtOnce);
 }
 
 TEST_F(Nfs4LapsedLocks, are_let_alone_at_the_end_of_the_server) {

@@ -196,6 +196,26 @@ TEST_F(Nfs40, repeats_a_lock_of_a_new_owner_by_either_number) {
   EXPECT_EQ(lock(file, 4, 21, "locker", 50).status, v4::NFS4_OK);
 }
 
+// With its client ID he could open, and end what it holds, in its name.
+TEST_F(Nfs40, tells_no_stranger_whose_a_lock_is) {
+  const Opened file = open_file(1, "file", "owner");
+  ASSERT_EQ(lock(file, 3, 1, "locker").status, v4::NFS4_OK);
+  const auto told = [&](const Opened& by) {
+    const Res denied = lock(by, 3, 1, "second");
+    EXPECT_EQ(denied.status, v4::NFS4ERR_DENIED);
+    return denied.resarray[1].oplock().denied().owner;
+  };
+  EXPECT_EQ(told(open_file(1, "file", "another owner")).clientid, client_) << "its own";
+  const v4::clientid4 holder = std::exchange(client_, set_up_client("a stranger"));
+  const v4::lock_owner4 shown = told(open_file(1, "file", "owner"));
+  EXPECT_EQ(text(shown.owner), "locker");
+  EXPECT_NE(shown.clientid, holder);
+  EXPECT_NE(shown.clientid, client_);
+  EXPECT_EQ(renew(shown.clientid), v4::NFS4ERR_STALE_CLIENTID);
+  client_ = set_up_client("another");
+  EXPECT_EQ(told(open_file(1, "file", "owner")).clientid, shown.clientid) << "the same to all";
+}
+
 TEST_F(Nfs40, tells_stateids_apart) {
   const Opened file = open_file(1, "file", "owner");
   const auto read = [&](const v4::stateid4& stateid) {

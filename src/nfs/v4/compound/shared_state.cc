@@ -240,14 +240,27 @@ bool SharedState::make_room(state::Limit reached, state::Shortage of, const stat
 void SharedState::end_recorded(state::Life& life, EndedFor why) {
   using recovery::Change;
   const state::ClientId id = life.clientid;
-  if (!options.recovery->write({Change::Kind::Remove, id, {}})) return;
+  auto owner = owner_of(id);
+  if (!owner || !unrecord(life, *owner)) return;
+  if (end_now(id, why) || life.forfeits()) return;
+  life.recorded =
+      options.recovery->write({Change::Kind::Add, id, *std::move(owner), clients.life(id)}) &&
+      !life.forfeits();
+}
+
+// In a grace period what an earlier start wrote, or another server, would let its owner claim what
+// somebody else has claimed by then.
+bool SharedState::unrecord(state::Life& life, const recovery::ClientOwner& owner) const {
+  using Kind = recovery::Change::Kind;
+  const bool claims = options.grace->active();
+  const Kind kind = claims ? Kind::Forget : Kind::Remove;
+  if (!options.recovery->write({kind, life.clientid, owner})) return false;
   // Should the rest fail, and the client come back, it is recorded when it asks for something.
   life.recorded = false;
-  if (end_now(id, why)) return;
-  if (auto owner = owner_of(id); owner && !life.forfeits())
-    life.recorded =
-        options.recovery->write({Change::Kind::Add, id, *std::move(owner), clients.life(id)}) &&
-        !life.forfeits();
+  if (!claims) return true;
+  life.may_reclaim = false;
+  options.recovery->completed(owner);
+  return true;
 }
 
 namespace {

@@ -139,6 +139,7 @@ class SharedState {
   bool keeps_programs_out(const state::Life& life) const;
   void completed(const std::optional<recovery::ClientOwner>& owner, TimePoint now);
   void end_recorded(state::Life& life, EndedFor why);
+  bool unrecord(state::Life& life, const recovery::ClientOwner& owner) const;
   bool end_now(state::ClientId client, EndedFor why);
   EndedByAdmin end_recorded_by_admin(state::Life& life, TimePoint now);
   void finish_grace(std::uint64_t number, TimePoint now);

@@ -13,23 +13,6 @@ bool is_exclusive(v4::nfs_lock_type4 type) {
   return type == v4::WRITE_LT || type == v4::WRITEW_LT;
 }
 
-v4::LOCK4denied to_denied(const state::ConflictingLock& conflict) {
-  v4::LOCK4denied denied;
-  denied.offset = conflict.range.first;
-  denied.length = conflict.range.last == state::Range::kEnd
-                      ? state::Range::kEnd
-                      : conflict.range.last - conflict.range.first + 1;
-  denied.locktype = conflict.exclusive ? v4::WRITE_LT : v4::READ_LT;
-  denied.owner.clientid = conflict.clientid;
-  denied.owner.owner = Rope::copy_of(bytes_of(conflict.lock_owner));
-  return denied;
-}
-
-state::LockResult denied_by(state::ConflictingLock conflict, bool reclaim) {
-  const state::Status status = reclaim ? state::Status::ReclaimConflict : state::Status::Denied;
-  return {state::Verdict::refused(status), {}, std::move(conflict)};
-}
-
 namespace {
 
 // By the arguments; `owner` outlives it. BAD_STATEID as of meant().
@@ -94,7 +77,7 @@ v4::LOCK4res lock_now(Compound& compound, const v4::LOCK4args& args) {
   note_refused_reclaim(compound, locked, *range);
   v4::LOCK4res results;
   results.status = status_of(locked.verdict);
-  if (locked.conflict) results.denied() = to_denied(*locked.conflict);
+  if (locked.conflict) results.denied() = to_denied(compound, *locked.conflict);
   if (!locked.verdict.granted()) return results;
   results.resok4().lock_stateid = to_stateid4(locked.stateid);
   compound.set_current_stateid(results.resok4().lock_stateid);

@@ -21,7 +21,7 @@ v4::LOCK4res lock_now(Compound& compound, const v4::LOCK4args& args);
 
 // For LOCK and LOCKT.
 bool is_exclusive(v4::nfs_lock_type4 type);
-v4::LOCK4denied to_denied(const state::ConflictingLock& conflict);
+v4::LOCK4denied to_denied(const Compound& compound, const state::ConflictingLock& conflict);
 state::LockResult denied_by(state::ConflictingLock conflict, bool reclaim);
 
 }  // namespace stag::nfs::nfs4

@@ -50,7 +50,7 @@ v4::LOCKT4res test(Compound& compound, const v4::LOCKT4args& args, const state::
   const state::LockResult tested = test_everywhere(compound, args, range);
   v4::LOCKT4res results;
   results.status = status_of(tested.verdict);
-  if (tested.conflict) results.denied() = to_denied(*tested.conflict);
+  if (tested.conflict) results.denied() = to_denied(compound, *tested.conflict);
   return results;
 }
 

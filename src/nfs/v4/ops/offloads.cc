@@ -18,13 +18,15 @@ Offloads::~Offloads() {
   STAG_CHECK(running_ == 0);
 }
 
-// Of another form than those of opens, which begin with the epoch itself.
+// As of CopyNotices.
 state::Stateid Offloads::next_stateid() {
   state::Stateid stateid{.seqid = 1};
   const std::uint64_t number = ++last_;
-  store_be(stateid.other.data(), ~shared_.epoch());
-  store_be(stateid.other.data() + 4,
-           siphash(process_sip_key(), std::as_bytes(std::span(&number, 1))));
+  SipHash hash(process_sip_key());
+  hash.add(bytes_of("COPY"));
+  hash.add(std::as_bytes(std::span(&number, 1)));
+  store_be(stateid.other.data(), static_cast<std::uint16_t>(~shared_.epoch()));
+  store_be(stateid.other.data() + 4, hash.finish());
   return stateid;
 }
 

@@ -49,9 +49,15 @@ class Nfs4Start : public Nfs4Served {
   using Nfs4Served::set_up_session;
 
   bool grace() const { return options_.grace->active(); }
+  // As clients of another server do that were adopted; one that is over stays so.
+  void lengthen_grace(Duration time) {
+    if (grace()) options_.grace->begin(loop_.now() + time, false);
+  }
   Opened reclaim(const nfs::v4::nfs_fh4& file,
-                 nfs::v4::open_delegation_type4 delegation = nfs::v4::OPEN_DELEGATE_NONE) {
+                 nfs::v4::open_delegation_type4 delegation = nfs::v4::OPEN_DELEGATE_NONE,
+                 std::uint32_t share_deny = nfs::v4::OPEN4_SHARE_DENY_NONE) {
     nfs::v4::OPEN4args args = open_args("", nfs::v4::OPEN4_SHARE_ACCESS_BOTH, false);
+    args.share_deny = share_deny;
     args.claim.claim = nfs::v4::CLAIM_PREVIOUS;
     args.claim.delegate_type() = delegation;
     const auto results = run({putfh(file), op(nfs::v4::OP_OPEN, &Op::opopen, std::move(args))});
@@ -136,6 +142,7 @@ class Nfs4Start : public Nfs4Served {
 
 class Nfs4RestartServed : public ::testing::Test {
  protected:
+  explicit Nfs4RestartServed(const char* place = "/tmp") : folder_(place) {}
   // The one before is not ended in any orderly way.
   Nfs4Start& start(const char* records = "db") {
     auto recovery = nfs::recovery::Recovery::open(folder_.path() / records, 90, worker_);
@@ -238,7 +245,7 @@ class Nfs4RestartServed : public ::testing::Test {
   }
 
   std::shared_ptr<Executor> worker_;  // of starts to come; null: records are written at once
-  vfs::testing::Folder folder_{"/tmp"};
+  vfs::testing::Folder folder_;
   std::shared_ptr<vfs::MemoryFileSystem> store_ = std::make_shared<vfs::MemoryFileSystem>();
   std::vector<std::unique_ptr<nfs::recovery::Recovery>> recoveries_;
   std::vector<std::unique_ptr<Nfs4Start>> starts_;

@@ -1,6 +1,7 @@
 // A store whose files programs of its own machine use, as a test says.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,6 +28,7 @@ class StoreWithPrograms final : public FaultyStore {
   // Those that are held.
   int leases = 0;
   std::vector<vfs::LeaseKind> kinds;  // of all that were ever taken
+  std::function<void()> on_lease;     // called before one is
   // Some program wants the files, and waits so long.
   void want(Duration waits) {
     for (vfs::LeaseWanted& told : std::exchange(wanted_, {})) told(waits);
@@ -36,6 +38,7 @@ class StoreWithPrograms final : public FaultyStore {
                                                     vfs::LeaseKind kind,
                                                     vfs::LeaseWanted wanted) override {
     if (refusal) return Failure{*refusal};
+    if (on_lease) on_lease();
     kinds.push_back(kind);
     wanted_.push_back(std::move(wanted));
     return std::shared_ptr<vfs::Lease>(std::make_shared<CountedLease>(leases));
