@@ -7,8 +7,8 @@ from floods import UNEXPECTED, Calls, Flood, tcp
 from peer import TcpPeer
 from wire import nfs4, rpc
 
-STATUSES = {0: "ok", 28: "no space", 10008: "delayed", 10025: "bad stateid", 10063: "misordered", 10067: "too big to cache", 10068: "retry uncached", 10074: "client busy", 10076: "false retry"}
-(OK, NO_SPACE, DELAYED, BAD_STATEID, MISORDERED, TOO_BIG_TO_CACHE, RETRY_UNCACHED, CLIENT_BUSY, FALSE_RETRY) = STATUSES
+STATUSES = {0: "ok", 28: "no space", 10008: "delayed", 10022: "stale client", 10025: "bad stateid", 10063: "misordered", 10067: "too big to cache", 10068: "retry uncached", 10074: "client busy", 10076: "false retry"}
+(OK, NO_SPACE, DELAYED, STALE_CLIENT, BAD_STATEID, MISORDERED, TOO_BIG_TO_CACHE, RETRY_UNCACHED, CLIENT_BUSY, FALSE_RETRY) = STATUSES
 
 # Whoever comes when others have taken much may be told so: there is little memory for results that are kept, for one.
 UNDER_PRESSURE = {DELAYED, TOO_BIG_TO_CACHE}
@@ -230,6 +230,96 @@ class Stolen(Replays):
         self.owner.close()
 
 
+class Counted(Judged, Calls):
+    """Stateids and client IDs of version 4.0, where they alone say who asks: who has some of his own counts up and down from these, and comes to
+    nobody else's."""
+
+    TRANSPORT = staticmethod(tcp)
+    ALLOWED = {BAD_STATEID, STALE_CLIENT}
+    TOLD = ({BAD_STATEID}, {STALE_CLIENT})
+    HELD = 1
+    LEASE = 20  # seconds; less than the server's
+    FILE, LOCKED = b"counted", (0, 10)
+
+    def __init__(self, target, sources):
+        super().__init__(target, sources)
+        self.numbers = itertools.count()
+        self.folder = target.places4[1].root
+
+    def start(self):
+        """Somebody who has a file open and locked."""
+        self.owner = TcpPeer(self.target.tcp_port)
+        self.owned = nfs4.Client40(self.owner, b"somebody else")
+        self.handle, self.opened = self.owned.open(self.owner, self.folder, self.FILE, lambda: nfs4.looked_up(self.owner, (b"files", self.FILE)))
+        self.locked = self.owned.ask(self.owner, [nfs4.putfh(self.handle), nfs4.lock(self.opened, self.owned.clientid, b"owner", *self.LOCKED, seqid=3)], 0, 16)
+        self.renewed = time.monotonic()
+        super().start()
+
+    def open(self, source):
+        peer = super().open(source)
+        try:
+            peer.client = nfs4.Client40(peer, self.owner_name(source, self.counts["opened"]))
+            peer.stateid = peer.client.open(peer, self.folder, b"own", lambda: nfs4.looked_up(peer, (b"files", b"own")))[1]
+        except BaseException:
+            peer.close()
+            raise
+        return peer
+
+    def step(self):
+        super().step()
+        if time.monotonic() - self.renewed > self.LEASE:
+            self.renewed = time.monotonic()
+            self.works()
+
+    def next_call(self, source):
+        return next(self.numbers)
+
+    @staticmethod
+    def near(own, number, first=0):
+        """These bytes with a number beside the one that stands in them at `first` or behind."""
+        places = (len(own) - 4 - first) // 2 + 1
+        at, number = first + number % places * 2, number // places
+        word = int.from_bytes(own[at : at + 4], "big") + (number // 2 + 1) * (-1) ** number
+        return own[:at] + (word % (1 << 32)).to_bytes(4, "big") + own[at + 4 :]
+
+    def start_call(self, peer, number):
+        kind, number = number % 10, number // 10
+        other = bytes(4) + self.near(peer.stateid[4:], number, 2)  # behind the epoch, which everybody knows
+        state, on_file = nfs4.stateid(other), nfs4.putfh(self.handle)
+        client = int.from_bytes(self.near(peer.client.clientid.to_bytes(8, "big"), number), "big")
+        data, seqid = [nfs4.u64("compound", "offset", 0), *nfs4.words(2, 0, name="write")], nfs4.words(1 + number % 8)
+        ways = (
+            [on_file, nfs4.op(nfs4.READ, state, nfs4.words(0, 0, 4096))], [on_file, nfs4.op(nfs4.WRITE, state, data)],
+            [on_file, nfs4.op(nfs4.CLOSE, seqid, state)], [on_file, nfs4.op(nfs4.OPEN_DOWNGRADE, state, seqid, nfs4.words(1, 0))],
+            [on_file, nfs4.op(nfs4.LOCKU, nfs4.words(2), seqid, state, nfs4.words(0, 0, 0, 10))], [on_file, nfs4.op(nfs4.DELEGRETURN, state)],
+            [on_file, nfs4.op(nfs4.SETATTR, state, nfs4.words(1, 1 << 4, 8, 0, 0))],
+            [on_file, nfs4.lock(other, client, b"owner", 20, 10, new=False)],
+            [nfs4.op(nfs4.RENEW, [nfs4.u64("state", "clientid", client)])],
+            [nfs4.putfh(self.folder), nfs4.open_by_name(client, b"owner", self.FILE, seqid=1)],
+        )  # fmt: skip
+        return peer.start(nfs4.compound(ways[kind], 0))
+
+    def answered_by(self, reply):
+        results = rpc.results_of(reply)
+        if results is None:
+            self.counts["refused"] += 1
+        else:
+            counted(self.counts, nfs4.Results(results).status, self.ALLOWED)
+
+    def works(self):
+        """What somebody else has."""
+        for state in (self.opened, self.locked):
+            try:
+                self.owned.ask(self.owner, [nfs4.putfh(self.handle), nfs4.op(nfs4.WRITE, nfs4.stateid(state), nfs4.words(0, 0, 2, 0))])
+            except nfs4.Refused:
+                self.counts[f"{UNEXPECTED} end of what somebody else has"] += 1
+
+    def stop(self):
+        super().stop()
+        self.works()
+        self.owner.close()
+
+
 FLOODS = {
-    "flood/nfs4-clients": Clients, "flood/nfs4-leases": Leases, "flood/nfs4-states": States, "flood/nfs4-replays": Replays, "flood/nfs4-stolen": Stolen,
+    "flood/nfs4-clients": Clients, "flood/nfs4-leases": Leases, "flood/nfs4-states": States, "flood/nfs4-replays": Replays, "flood/nfs4-stolen": Stolen, "flood/nfs4-counted": Counted,
 }  # fmt: skip

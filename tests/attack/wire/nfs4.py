@@ -12,7 +12,7 @@ NFS4_OK, BADSESSION, DELAY, GRACE, RETRY_UNCACHED_REP = 0, 10052, 10008, 10013, 
 (ACCESS, CLOSE, COMMIT, CREATE, GETATTR, GETFH, LINK, LOCK, LOCKT, LOCKU, LOOKUP, LOOKUPP, NVERIFY, OPEN) = (3, 4, 5, 6, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18)
 (PUTFH, PUTROOTFH, READ, READDIR, READLINK, REMOVE, RENAME, RESTOREFH, SAVEFH, SECINFO, SETATTR, VERIFY, WRITE) = (22, 24, 25, 26, 27, 28, 29, 31, 32, 33, 34, 37, 38)
 (BACKCHANNEL_CTL, BIND, EXCHANGE_ID, CREATE_SESSION, DESTROY_SESSION, FREE_STATEID) = (40, 41, 42, 43, 44, 45)
-(DELEGRETURN, OPEN_DOWNGRADE) = (8, 21)
+(DELEGRETURN, OPEN_CONFIRM, OPEN_DOWNGRADE, RENEW, SETCLIENTID, SETCLIENTID_CONFIRM) = (8, 20, 21, 30, 35, 36)  # but for the first and third, of version 4.0
 (SECINFO_NO_NAME, SEQUENCE, TEST_STATEID, DESTROY_CLIENTID, RECLAIM_COMPLETE) = (52, 53, 55, 57, 58)
 NULL_STATEID, CURRENT_STATEID = bytes(16), bytes((0, 0, 0, 1)) + bytes(12)
 WRITE_LT = 2
@@ -186,17 +186,45 @@ class Session:
         return self.try_open(peer, folder, at, owner, how)[1]
 
 
+class Client40:
+    """A client of version 4.0, with the one file that it opens. Raises ConnectionError where the server has none."""
+
+    def __init__(self, peer, owner, verifier=1):
+        called = [*words(0, name="callback"), *opaque("compound", "netid", b""), *opaque("compound", "address", b""), *words(0, name="callback")]
+        made = self.ask(peer, [op(SETCLIENTID, u64("state", "verifier", verifier), opaque("compound", "owner", owner), called)], 16)
+        self.clientid, = struct.unpack_from(">Q", made)
+        self.ask(peer, [op(SETCLIENTID_CONFIRM, Field("state", "clientid", made))])
+
+    def ask(self, peer, operations, *lengths):
+        """The result of the last operation."""
+        results = peer.call(compound(operations, 0))
+        if results is None:
+            raise ConnectionError("no COMPOUND is executed")
+        results, last = Results(results), b""
+        if results.status != NFS4_OK:
+            raise Refused(results.status)
+        for length in lengths:
+            _, last = results.operation(length)
+        return last
+
+    def open(self, peer, folder, at, handle_of, owner=b"owner"):
+        """The handle and the stateid of a file that is made if it is not there. `handle_of`: tells the handle once it is."""
+        opened = self.ask(peer, [putfh(folder), open_by_name(self.clientid, owner, at, seqid=1)], 0, 16)
+        handle = handle_of()
+        return handle, self.ask(peer, [putfh(handle), op(OPEN_CONFIRM, stateid(opened), words(2, name="seqid", layer="state"))], 0, 16)
+
+
 # -- operations by chance -------------------------------------------------------------------------
 
 
-def open_by_name(clientid, owner, at, access=3, deny=0, create=True):
-    who = [*words(0, access, deny, name="share"), u64("state", "clientid", clientid), *opaque("compound", "owner", owner)]
+def open_by_name(clientid, owner, at, access=3, deny=0, create=True, seqid=0):
+    who = [*words(seqid, access, deny, name="share"), u64("state", "clientid", clientid), *opaque("compound", "owner", owner)]
     how = words(1, 0, 0, 0, name="how") if create else words(0, name="how")  # UNCHECKED, without attributes
     return op(OPEN, who, how, words(0, name="claim"), name(at))
 
 
-def lock(state, clientid, owner, offset, length, new=True, kind=WRITE_LT):
-    locker = words(0, name="seqid", layer="state") + stateid(state) + words(0, name="seqid", layer="state")
+def lock(state, clientid, owner, offset, length, new=True, kind=WRITE_LT, seqid=0):
+    locker = words(seqid, name="seqid", layer="state") + stateid(state) + words(0, name="seqid", layer="state")
     locker += [u64("state", "clientid", clientid), *opaque("compound", "owner", owner)]
     if not new:
         locker = stateid(state) + words(0, name="seqid", layer="state")
