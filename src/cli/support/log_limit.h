@@ -14,6 +14,20 @@
 
 namespace stag::cli {
 
+// The network of 64 bits that an address of IPv6 is in, as far as its text shows: a client may have
+// all addresses of one.
+inline std::string_view log_network(std::string_view where) {
+  const std::size_t begin = where.rfind('[');
+  if (begin == where.npos || where.find('.', begin) != where.npos) return where;  // IPv4 in it
+  std::size_t end = begin;
+  for (int group = 0; group < 4; ++group) {
+    end = where.find(':', end + 1);
+    if (end == where.npos) return where;
+    if (where.substr(end).starts_with("::")) break;  // zeros
+  }
+  return where.substr(0, end);
+}
+
 // Whom a line is about, of what it has in front: "rdma 192.0.2.7" of "rdma 192.0.2.7:1023", since a
 // client has many ports.
 inline std::string_view log_source(std::string_view where) {
@@ -22,7 +36,7 @@ inline std::string_view log_source(std::string_view where) {
     return where;
   const std::string_view host = where.substr(0, colon);
   const bool is_bare = host.find(':') != host.npos && !host.ends_with(']');  // IPv6, and no port
-  return is_bare ? where : host;
+  return is_bare ? where : log_network(host);
 }
 
 // `Kind` is an enumeration of `kinds` values.

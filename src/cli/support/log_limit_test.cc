@@ -60,7 +60,10 @@ TEST(LogLimit, takes_a_line_about_each_of_many_clients_beside_one_that_has_all_t
 
 TEST(LogLimit, knows_a_client_by_its_address) {
   EXPECT_EQ(log_source("rdma 192.0.2.7:1023"), "rdma 192.0.2.7");
-  EXPECT_EQ(log_source("tcp [2001:db8::1]:700"), "tcp [2001:db8::1]");
+  EXPECT_EQ(log_source("tcp [2001:db8::1]:700"), "tcp [2001:db8");
+  EXPECT_EQ(log_source("tcp [2001:db8:1:2:3:4:5:6]:700"), "tcp [2001:db8:1:2");
+  EXPECT_EQ(log_source("tcp [2001:db8:1:2::6]:701"), "tcp [2001:db8:1:2");
+  EXPECT_EQ(log_source("tcp [::ffff:192.0.2.7]:701"), "tcp [::ffff:192.0.2.7]");
   for (const char* const whole : {"192.0.2.7", "2001:db8::1", "/srv/data", "export /a:b", ""})
     EXPECT_EQ(log_source(whole), whole);
 }

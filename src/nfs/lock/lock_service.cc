@@ -57,7 +57,7 @@ class Retries {
   bool stopped_ = false;
 };
 
-// What is not written is tried again, and does no harm: a host is told of a restart for nothing.
+// What is not removed is tried again the next time.
 bool remove_unneeded(LockManager& manager, Records& records, std::uint64_t until) {
   return records
       .remove_unneeded([&](const std::string& address) { return manager.knows(address); }, until)

@@ -76,8 +76,9 @@ class LockService {
   // Ends the Calls to clients. On the loop.
   Task<void> stop();
   // Drops the records of hosts that have no lock and wait for none, so that nobody waits for them
-  // after the next start. While the service runs it does so by itself, one or two minutes after a
-  // host's last lock. After the last Call has ended. Blocking.
+  // after the next start. While the service runs it does so by itself, two minutes after a host has
+  // locked something last, or within a minute of its last unlock. After the last Call has ended.
+  // Blocking.
   void remove_idle_records();
 
   // Locks, shares, blocked requests and unacknowledged grants.

@@ -205,11 +205,15 @@ std::vector<Records::Unheld> Records::unheld(std::uint64_t until) const {
 }
 
 bool Records::drop(const Unheld& seen) {
+  dropped_.push_back(seen.second);
   const std::scoped_lock lock(mutex_);
   const auto found = added_.find(seen.second);
-  if (found == added_.end() || found->second.last != seen.first) return false;
-  added_.erase(found);
-  return true;
+  const bool same = found != added_.end() && found->second.last == seen.first;
+  if (same)
+    added_.erase(found);
+  else
+    dropped_.pop_back();
+  return same;
 }
 
 // With disk_ held, not mutex_.
@@ -220,9 +224,7 @@ Result<Ok, StateError> Records::make_room(const InUse& in_use) {
   }
   for (const Unheld& each : unheld(std::numeric_limits<std::uint64_t>::max())) {
     const std::string& address = each.second;
-    if (!in_use || in_use(address) || !drop(each)) continue;
-    if (is_unnotified(address) || directory_.empty()) return Ok{};
-    return remove_file(hosts(), address);
+    if (in_use && !in_use(address) && drop(each)) return remove_dropped();
   }
   return Failure{StateError{"too many clients hold locks"}};
 }
@@ -235,12 +237,23 @@ std::uint64_t Records::uses() const {
 // add() waits for the disk, so that a host which comes back meanwhile has its file in the end.
 Result<Ok, StateError> Records::remove_unneeded(const InUse& in_use, std::uint64_t until) {
   const std::scoped_lock disk(disk_);
-  std::vector<std::string> gone;
   for (const Unheld& each : unheld(until))
-    if (!is_unnotified(each.second) && !in_use(each.second) && drop(each))
-      gone.push_back(each.second);
-  if (gone.empty() || directory_.empty()) return Ok{};
-  return remove_files(hosts(), gone);
+    if (!is_unnotified(each.second) && !in_use(each.second)) drop(each);
+  return remove_dropped();
+}
+
+// With disk_ held. What cannot be removed is tried again with the next.
+Result<Ok, StateError> Records::remove_dropped() {
+  {
+    const std::scoped_lock lock(mutex_);
+    std::erase_if(dropped_, [this](const std::string& address) {
+      return added_.contains(address) || unnotified_.contains(address);
+    });
+  }
+  if (!dropped_.empty() && !directory_.empty())
+    if (auto removed = remove_files(hosts(), dropped_); !removed) return removed;
+  dropped_.clear();
+  return Ok{};
 }
 
 Result<Ok, StateError> Records::add(const std::string& address, const InUse& in_use) {

@@ -108,8 +108,9 @@ class Records {
   bool is_unnotified(const std::string& address) const;
   // Those that were last held until then, the least recently held first.
   std::vector<Unheld> unheld(std::uint64_t until) const;
-  // False when it has been held since: its host may have locks now.
+  // False when it has been held since: its host may have locks now. With disk_ held.
   bool drop(const Unheld& seen);
+  Result<Ok, StateError> remove_dropped();
 
   struct Entry {
     std::uint64_t last = 0;  // uses_ when it was last held
@@ -125,6 +126,7 @@ class Records {
   std::map<std::string, std::string> unnotified_;  // with former names
   std::map<std::string, Entry> added_;
   std::uint64_t uses_ = 0;
+  std::vector<std::string> dropped_;  // whose files are to be removed; with disk_ held
 };
 
 }  // namespace stag::nfs::lock

@@ -97,6 +97,24 @@ TEST_F(RecordsOnDisk, are_dropped_of_clients_without_locks_that_were_told_of_the
   EXPECT_FALSE(records->hold("192.0.2.2")) << "it is recorded anew with its next lock";
 }
 
+TEST_F(RecordsOnDisk, are_removed_with_the_next_where_one_could_not_be) {
+  const auto nobody = [](const std::string&) { return false; };
+  const auto records = open();
+  for (const char* const address : {"192.0.2.1", "192.0.2.2", "192.0.2.3"})
+    ASSERT_TRUE(records->add(address).ok());
+  const std::filesystem::path stuck = directory_ + "/hosts/192.0.2.1";
+  std::filesystem::remove(stuck);
+  std::filesystem::create_directory(stuck);  // unlink() refuses it
+  EXPECT_FALSE(records->remove_unneeded(nobody, records->uses()).ok());
+  EXPECT_FALSE(std::filesystem::exists(directory_ + "/hosts/192.0.2.2")) << "though one is stuck";
+  ASSERT_TRUE(records->add("192.0.2.3").ok());
+  std::filesystem::remove(stuck);
+  write("hosts/192.0.2.1", "");
+  ASSERT_TRUE(records->remove_unneeded(nobody, 0).ok());
+  EXPECT_FALSE(std::filesystem::exists(stuck));
+  EXPECT_TRUE(std::filesystem::exists(directory_ + "/hosts/192.0.2.3")) << "it has a lock again";
+}
+
 TEST(RecordsInMemory, make_room_by_dropping_the_oldest_client_without_locks) {
   auto opened = Records::open("");
   ASSERT_TRUE(opened.ok());

@@ -1,4 +1,5 @@
-// Where memory runs out the clients of another server are adopted, or they are not.
+// Where memory runs out what is recorded is whole: the clients of another server are adopted, or
+// they are not.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -57,6 +58,29 @@ TEST(Nfs4AdoptionMemory, that_runs_out_leaves_all_clients_where_they_were) {
   server = opened(here);
   EXPECT_TRUE(any(*server)) << "it is written";
   EXPECT_FALSE(any(*opened(there)));
+}
+
+// Nobody waits for the end of a record, and nobody would ask for it again.
+TEST(Nfs4RecordsMemory, that_runs_out_at_the_end_of_a_record_has_it_written_with_the_next_change) {
+  const vfs::testing::Folder folder("/tmp");
+  std::size_t failed = 0, kept = 0;
+  for (bool done = false; !done; ++failed) {
+    const std::string path = folder.path() / std::to_string(failed);
+    auto server = opened(path);
+    ASSERT_TRUE(server->write({Change::Kind::Add, 1, owner(1)}));
+    stag::testing::allocations_until_failure = failed + 1;
+    try {
+      server->remove_later(1);
+    } catch (const std::bad_alloc&) {
+    }
+    done = std::exchange(stag::testing::allocations_until_failure, 0) != 0;
+    ASSERT_TRUE(server->write({Change::Kind::Add, 2, owner(2)}));
+    server = opened(path);
+    EXPECT_TRUE(server->may_reclaim(owner(2)));
+    if (server->may_reclaim(owner(1))) ++kept;
+  }
+  EXPECT_GT(failed, 2u);
+  EXPECT_LE(kept, 2u) << "there is no memory for the change, and for its place in the queue";
 }
 
 }  // namespace

@@ -127,10 +127,11 @@ std::optional<Database::Trouble> Database::open_at(const Location& location, int
 
 std::optional<Database::Trouble> Database::open_file(const std::string& path, int flags) {
   // SQLite would make it as the umask has it, and who has opened it before its mode changes reads
-  // on. Where it cannot be made SQLite says why.
+  // on. Where it cannot be made SQLite says why. One that is there is not opened: to close it would
+  // end the locks that another connection of this process has on it.
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
   if ((flags & SQLITE_OPEN_CREATE) != 0)
-    if (const int made = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600); made >= 0)
-      ::close(made);
+    if (const int made = ::open(path.c_str(), kFlags, 0600); made >= 0) ::close(made);
   sqlite3* handle = nullptr;
   const int opened = sqlite3_open_v2(path.c_str(), &handle,
                                      SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | flags, nullptr);

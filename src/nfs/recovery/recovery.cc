@@ -128,6 +128,20 @@ bool Recovery::commit_all() {
     const BriefLock lock(mutex_);
     batch.swap(queue_);
   }
+  try {
+    const bool applied = apply(batch);
+    for (const WritePtr& write : batch) write->done = applied;
+    return applied;
+  } catch (...) {
+    // No memory: they go with the next. What nobody waits for, the end of a record, would be lost.
+    const BriefLock lock(mutex_);
+    queue_.splice(queue_.begin(), batch);
+    throw;
+  }
+}
+
+// With disk_ held.
+bool Recovery::apply(const Queue& batch) {
   std::vector<Change> changes;
   changes.reserve(batch.size());
   for (const WritePtr& write : batch)
@@ -135,7 +149,6 @@ bool Recovery::commit_all() {
       changes.push_back(write->change);
   const auto applied = database_->apply(changes);
   if (!applied) trace(Reason::ClientRecordsUnwritten, "clients", applied.error());
-  for (const WritePtr& write : batch) write->done = applied.ok();
   return applied.ok();
 }
 

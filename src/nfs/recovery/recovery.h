@@ -111,6 +111,7 @@ class Recovery {
   WritePtr enqueue(const Change& change);
   bool commit(Write& write);
   bool commit_all();
+  bool apply(const Queue& batch);
   bool remove_former_held(const Owners& incomplete = {});
   Task<Written> written(WritePtr write, Loop& loop, const void* asker);
 

@@ -145,11 +145,12 @@ bool InodeTable::prepare_statements() {
 }
 
 // SQLite would make it as the umask has it, and who has opened it before its mode changes reads on.
-// Where it cannot be made SQLite says why.
+// Where it cannot be made SQLite says why. One that is there is not opened: to close it would end
+// the locks that another connection of this process has on it.
 void InodeTable::make_private_file() const {
   if (path_ == kNoFile) return;
-  if (const int made = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600); made >= 0)
-    ::close(made);
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+  if (const int made = ::open(path_.c_str(), kFlags, 0600); made >= 0) ::close(made);
 }
 
 bool InodeTable::open_database() {

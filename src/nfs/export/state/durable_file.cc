@@ -73,12 +73,14 @@ Result<Ok, StateError> remove_file(const std::string& directory, const std::stri
 
 Result<Ok, StateError> remove_files(const std::string& directory,
                                     const std::vector<std::string>& names) {
+  Result<Ok, StateError> removed = Ok{};
   for (const std::string& name : names) {
     const std::string path = directory + "/" + name;
     if (::unlink(path.c_str()) != 0 && errno != ENOENT)
-      return failure("cannot remove", path, errno);
+      removed = failure("cannot remove", path, errno);
   }
-  return sync_directory(directory);
+  const Result<Ok, StateError> synced = sync_directory(directory);
+  return removed ? synced : removed;
 }
 
 Result<Ok, StateError> make_directories(const std::string& path) {

@@ -18,7 +18,7 @@ Result<Ok, StateError> replace_file(const std::string& directory, const std::str
                                     std::string_view content);
 // Removes durably; a file that is not there is no error.
 Result<Ok, StateError> remove_file(const std::string& directory, const std::string& name);
-// The same for many; a failure or a crash may leave some of them.
+// The same for many: for all that can be removed, though one cannot.
 Result<Ok, StateError> remove_files(const std::string& directory,
                                     const std::vector<std::string>& names);
 // Makes the directory and the missing ones above it.

@@ -102,7 +102,10 @@ void SharedState::expire(TimePoint now) {
   const TimePoint::rep time = now.time_since_epoch().count();
   TimePoint::rep due = next_expiry_.load(std::memory_order_relaxed);
   if (time < due || !next_expiry_.compare_exchange_strong(due, time + kInterval.count())) return;
-  options.grace->active(now);
+  // The last one that could claim something may have been ended by a worker, which has no clock.
+  if (options.grace->active(now) && options.recovery != nullptr &&
+      !options.recovery->anybody_left())
+    options.grace->nobody_left(now);
   if (now_and_then) now_and_then();
   watch_leases();
   files.tell_again();
