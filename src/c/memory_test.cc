@@ -341,8 +341,11 @@ TEST_P(CMemory, a_server_with_a_request_that_is_not_replied_to_is_stopped_later)
   EXPECT_EQ(stag_stop_within(server_, 0), STAG_TIMED_OUT);
   EXPECT_EQ(stag_stop_within(server_, 1), STAG_TIMED_OUT);
   stag_client* late = nullptr;
+  stag_connect_options options{};
+  options.size = sizeof options;
+  options.transport = GetParam();
   EXPECT_NE(
-      stag_connect("127.0.0.1", stag_server_port(server_), &program_, nullptr, &late, &error_),
+      stag_connect("127.0.0.1", stag_server_port(server_), &program_, &options, &late, &error_),
       STAG_OK);
   EXPECT_EQ(stag_refuse(request, STAG_SYSTEM_ERR), STAG_OK) << "its connection is gone";
   EXPECT_EQ(stag_stop_within(std::exchange(server_, nullptr), 60'000), STAG_OK);

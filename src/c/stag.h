@@ -17,8 +17,8 @@
  * function that is named beside it.
  *
  * Threads: every function may be called from any thread, many at a time, on the same object, except
- * that the last one (stag_disconnect, stag_stop, the reply to a request) comes after all others
- * have returned. Completions and handlers run on a thread of the library, which serves other calls
+ * that the last one (stag_disconnect, stag_stop, stag_stop_within, stag_memory_release, the reply
+ * to a request) comes after all others have returned. Completions and handlers run on a thread of the library, which serves other calls
  * meanwhile: they do not block. There they may begin calls and reply, but not call a function that
  * blocks, of whatever client or server: stag_connect, stag_disconnect, stag_call_wait, stag_ping,
  * stag_serve, stag_stop, stag_stop_within and those of registered memory return STAG_WRONG_THREAD.
@@ -151,7 +151,8 @@ typedef struct stag_call {
   size_t results_length;
   size_t results_bulk_length;
   /* Set by the caller: registered memory of this client in which `bulk`, and `results_bulk` with
-   * its capacity, lie; null: they are registered for this call. */
+   * its capacity, lie; null: they are registered for this call, unless they lie in some all the
+   * same, which is not counted as a use then. */
   stag_memory* bulk_memory;
   stag_memory* results_bulk_memory;
 } stag_call;
@@ -204,8 +205,9 @@ uint16_t stag_server_port(const stag_server* server);
 int stag_stop(stag_server* server);
 
 /* The same, but gives up after `timeout_ms`: STAG_TIMED_OUT when requests are still without a
- * reply. Then the server has no connections and begins no call any more, and is still there: the
- * requests are to be replied to, and the server to be stopped by this or by stag_stop(). */
+ * reply. Then the server closes its connections and begins no call any more, and is still there:
+ * the requests are to be replied to, and the server to be stopped by this or by stag_stop(). Where
+ * all have their reply it may take a second longer, for peers that do not take what was sent. */
 int stag_stop_within(stag_server* server, uint32_t timeout_ms);
 
 uint32_t stag_request_procedure(const stag_request* request);
@@ -236,7 +238,8 @@ typedef struct stag_results {
   void (*release)(void* context);
   void* release_context;
   /* Registered memory of this server in which the bulk lies, which has a `release` then; null: it
-   * is registered for this reply. In use until `release` has been called. */
+   * is registered for this reply. In use until `release` is called, which may not have returned
+   * yet when it can be released. */
   stag_memory* memory;
 } stag_results;
 
@@ -261,8 +264,8 @@ int stag_refuse(stag_request* request, uint32_t accept_stat);
  * registering but the first, and a copy of the results, which otherwise go through memory of the
  * library where a call may end early. Such a call that ends early while the server still writes
  * costs the connection, which is made again. At other devices each call is registered by itself all
- * the same, and software iWARP and TCP have nothing to save: registered memory may be used there
- * without a difference. A connection that is made anew registers it again by itself.
+ * the same, and only the copy is saved, at the same cost; software iWARP and TCP have nothing to
+ * save: registered memory may be used there without a difference. A connection that is made anew registers it again by itself.
  */
 enum {
   STAG_MEMORY_READ = 1, /* bulk of arguments, and of a server's results, lies there */

@@ -113,11 +113,12 @@ struct Listener::State {
     if (rdma != nullptr) co_await rdma->close();
   }
   void begin_close() {
-    if (std::exchange(closing, true)) return;
+    if (closing) return;
     loop().post([this] {
       const auto begin = [this] { return close(); };
       detail::run_for(closed, begin);
     });
+    closing = true;  // not before: there may be no memory
   }
   ~State() {
     begin_close();

@@ -14,7 +14,7 @@ def grew(values, more, factor):
     """(median of the second quarter, of the last, whether that is too much)"""
     quarter = max(1, len(values) // 4)
     early, late = statistics.median(values[quarter:2 * quarter] or values), statistics.median(values[-quarter:])
-    return early, late, late > early * factor + more
+    return early, late, math.isinf(late) or late > early * factor + more
 
 
 def percentile(text, percent):

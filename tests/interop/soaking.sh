@@ -27,8 +27,11 @@ scraped() {
   python3 -c 'import sys, urllib.request; sys.stdout.write(urllib.request.urlopen(sys.argv[1], timeout=30).read().decode())' \
     "http://127.0.0.1:$metrics_port/metrics" >"$work/metrics" && grep -q '^stag_config_last_reload_successful 1$' "$work/metrics"
 }
-# follows PREDECESSOR COMMAND...: COMMAND starts its successor, and it ends well.
+# follows PREDECESSOR COMMAND...: COMMAND starts its successor, and it ends well. One that never ends is killed, and has failed.
+is_gone() { ! kill -0 "$1" 2>/dev/null || [ "$(ps -o stat= -p "$1" | cut -c1)" = Z ]; }
 follows() {
   local before=$1; shift
-  "$@" --take-over && wait "$before"
+  "$@" --take-over || return
+  until_true 120 is_gone "$before" >/dev/null || kill -KILL "$before"
+  wait "$before"
 }
