@@ -18,10 +18,11 @@
  *
  * Threads: every function may be called from any thread, many at a time, on the same object, except
  * that the last one (stag_disconnect, stag_stop, stag_stop_within, stag_memory_release, the reply
- * to a request) comes after all others have returned. Completions and handlers run on a thread of the library, which serves other calls
- * meanwhile: they do not block. There they may begin calls and reply, but not call a function that
- * blocks, of whatever client or server: stag_connect, stag_disconnect, stag_call_wait, stag_ping,
- * stag_serve, stag_stop, stag_stop_within and those of registered memory return STAG_WRONG_THREAD.
+ * to a request) comes after all others have returned. Completions and handlers run on a thread of
+ * the library, which serves other calls meanwhile: they do not block. There they may begin calls
+ * and reply, but not call a function that blocks, of whatever client or server: stag_connect,
+ * stag_disconnect, stag_call_wait, stag_ping, stag_serve, stag_stop, stag_stop_within and those of
+ * registered memory return STAG_WRONG_THREAD.
  *
  * Errors: functions return a stag_status; `error`, where it is not null, receives the same with a
  * sentence. Nothing is thrown.
@@ -265,7 +266,8 @@ int stag_refuse(stag_request* request, uint32_t accept_stat);
  * library where a call may end early. Such a call that ends early while the server still writes
  * costs the connection, which is made again. At other devices each call is registered by itself all
  * the same, and only the copy is saved, at the same cost; software iWARP and TCP have nothing to
- * save: registered memory may be used there without a difference. A connection that is made anew registers it again by itself.
+ * save: registered memory may be used there without a difference. A connection that is made anew
+ * registers it again by itself.
  */
 enum {
   STAG_MEMORY_READ = 1, /* bulk of arguments, and of a server's results, lies there */

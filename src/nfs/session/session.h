@@ -125,6 +125,11 @@ class Session {
   // makes so many for a client and no more. nullopt: there is none.
   std::optional<v4::sessionid4> left_behind() const;
   void on_destroyed(const v4::sessionid4& session) { std::erase(left_, session); }
+  // The others are asked for first.
+  void on_kept(const v4::sessionid4& session) {
+    if (!left_.empty() && left_.front() == session)
+      std::rotate(left_.begin(), left_.begin() + 1, left_.end());
+  }
   // Slots of the back channel; 0: there is none.
   std::uint32_t back_slots() const { return back_slots_; }
   // SEQ4_STATUS_* of the last SEQUENCE.

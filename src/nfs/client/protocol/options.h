@@ -28,7 +28,8 @@ struct ProtocolOptions {
   bool offloads = false;
   // Version 4: how many READs one COMPOUND of read_several() has. Over RDMA each brings a Write
   // chunk, and a client that does not know how many its server takes sends one (RFC 8267 section
-  // 6.4.2): more is for servers that are known to take them. Up to kMostReadsAtOnce.
+  // 6.4.2): more is for servers that are known to take them. Up to kMostReadsAtOnce, in versions
+  // 4.1 and 4.2 ten.
   static constexpr std::uint32_t kMostReadsAtOnce = 16;
   std::uint32_t reads_at_once = 1;
   CancelToken cancel{};              // cancels every operation

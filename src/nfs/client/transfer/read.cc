@@ -175,13 +175,14 @@ class SeveralReader {
     co_return Ok{};
   }
 
+  // A READ of nothing goes alone: it takes a Write chunk, and no memory to place anything in.
   std::size_t end_of_call(std::size_t begin) const {
     std::size_t end = begin;
     std::uint64_t bytes = 0;
     do {
       bytes += ranges_[end++].to.size();
-    } while (end < ranges_.size() && end - begin < limits_.reads &&
-             bytes + ranges_[end].to.size() <= limits_.bytes);
+    } while (end < ranges_.size() && end - begin < limits_.reads && bytes != 0 &&
+             !ranges_[end].to.empty() && bytes + ranges_[end].to.size() <= limits_.bytes);
     return end;
   }
 

@@ -43,8 +43,8 @@ inline bool is_of_holder(const rpc::CallError& error) {
   if (error.kind == rpc::CallError::Kind::Answered)
     return error.status.reply == oncrpc::ReplyStat::MSG_DENIED &&
            error.status.reject == oncrpc::RejectStat::AUTH_ERROR;
-  return error.reason == Reason::GssNoTicket || error.reason == Reason::GssTicketExpired ||
-         error.reason == Reason::GssServerRefused;
+  return error.reason == Reason::GssNoTicket || error.reason == Reason::GssNoKeytab ||
+         error.reason == Reason::GssTicketExpired || error.reason == Reason::GssServerRefused;
 }
 
 // Whether the claim that failed is to be taken for one that the server refuses. `holder`: whose it

@@ -348,8 +348,8 @@ Task<std::optional<v4::nfsstat4>> SessionClient::destroy_session(v4::sessionid4 
   co_return done->status;
 }
 
-// Calls of a session that was left end meanwhile; one that is still in progress keeps it (RFC 8881
-// 18.37.3).
+// Most calls of a session that was left end meanwhile. What the server neither destroys nor knows
+// is asked for again, behind the others.
 Task<void> SessionClient::destroy_left() {
   const Underway destroying(destroying_);
   while (session_.left_behind()) {
@@ -357,7 +357,12 @@ Task<void> SessionClient::destroy_left() {
     const std::optional<v4::sessionid4> left = session_.left_behind();
     if (!left || stop_.cancelled()) co_return;
     const std::optional<v4::nfsstat4> said = co_await destroy_session(*left);
-    if (said && *said != v4::NFS4ERR_DELAY) session_.on_destroyed(*left);
+    const bool gone = said && (*said == v4::NFS4_OK || *said == v4::NFS4ERR_BADSESSION ||
+                               *said == v4::NFS4ERR_WRONG_CRED);
+    if (gone)
+      session_.on_destroyed(*left);
+    else
+      session_.on_kept(*left);
   }
 }
 

@@ -240,6 +240,22 @@ TEST(Nfs4ClientOnRdma, has_a_Write_chunk_for_each_READ_where_the_server_is_known
   }
 }
 
+TEST(Nfs4ClientOnRdma, reads_each_part_to_its_own_memory_beside_one_of_nothing) {
+  Nfs4OnRdma world({.reads_at_once = 4});
+  const std::string text = std::string(kEach, 'a') + std::string(kEach, 'b');
+  const Node file = world.must(world.files->create(world.files->root(), "f", {.mode = 0644}));
+  world.must(world.files->write_from(file.handle, 0, bytes_of(text)));
+  std::string first(kEach, '?'), second(kEach / 2, '?');
+  const auto parts = world.must(
+      world.files->read_several(file.handle, {{0, {}},
+                                              {0, std::as_writable_bytes(std::span(first))},
+                                              {kEach, std::as_writable_bytes(std::span(second))}}));
+  ASSERT_EQ(parts.size(), 3u);
+  EXPECT_EQ(parts[0].count, 0u);
+  EXPECT_EQ(first, std::string(kEach, 'a'));
+  EXPECT_EQ(second, std::string(kEach / 2, 'b'));
+}
+
 TEST(Nfs4ClientOnRdma, has_one_READ_in_a_call_where_nothing_is_known_of_the_server) {
   PROVES("R8267-6.4.2-b");
   Nfs4OnRdma world;
