@@ -98,8 +98,8 @@ Rope PendingCall::chunk_of(std::size_t source) const {
 ExposedMemory::ForResult PendingCall::result_memory(std::size_t result, std::uint32_t length,
                                                     InlineVector<bool, 4>& used) const {
   const xdr::ItemId wanted = message_->reply.items[result].item;
-  for (std::size_t i = 0; i < message_->sinks.size(); ++i) {
-    const ResultBuffer& buffer = message_->sinks[i];
+  for (std::size_t i = 0; i < message_->result_buffers.size(); ++i) {
+    const ResultBuffer& buffer = message_->result_buffers[i];
     if (used[i] || buffer.item != wanted) continue;
     if (!uses_result_buffers_ && !fabric::KeptRanges::of_this_thread()->has_sink(buffer.memory))
       continue;
@@ -128,7 +128,7 @@ Result<rpcrdma::ExposedChunks, Reason> PendingCall::expose(fabric::Connection& c
     chunks.arguments.push_back(*std::move(segments));
   }
   InlineVector<bool, 4> used;
-  for (std::size_t i = 0; i < message_->sinks.size(); ++i) used.push_back(false);
+  for (std::size_t i = 0; i < message_->result_buffers.size(); ++i) used.push_back(false);
   for (std::size_t i = 0; i < plan().write_chunks.size(); ++i) {
     const std::uint32_t length = plan().write_chunks[i];
     memory_.results.push_back(length == 0 ? ExposedMemory::ForResult{}
