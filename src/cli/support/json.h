@@ -79,6 +79,6 @@ class JsonObject {
 
 Json to_json(std::string_view name, const nfs::client::Attributes& attributes);
 // The counters of transfers (rpc/rdma/options.h).
-Json to_json(const rpc::rdma::TransferStats& moved);
+Json to_json(const rpc::rdma::TransferStats& stats);
 
 }  // namespace stag::cli

@@ -30,7 +30,7 @@ class ChannelAndServer {
     server = std::make_unique<Server>(program_server, server_options);
     const Address address = *server->listen(harness->fabric(), harness->any_address());
     options.seed = 7;
-    options.moved = &moved;
+    options.transfer_stats = &moved;
     channel = std::make_unique<Channel>(harness->fabric(), address, options);
     ASSERT_TRUE(harness->run(channel->connect({}))->ok());
     client.emplace(*channel, kBlobBinding);

@@ -55,7 +55,7 @@ struct LinkSettings {
   bool serves_chunks = true;    // the peer's may
   // Shared with the Calls in progress, which outlive the server.
   std::shared_ptr<ByteBudget> budget;
-  TransferStats* moved = nullptr;
+  TransferStats* transfer_stats = nullptr;
 };
 
 // Depths for ConnectOptions, of an end that asks for `requested` credits and grants `granted`:

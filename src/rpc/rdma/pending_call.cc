@@ -206,30 +206,30 @@ void PendingCall::keep_reply() {
   }
 }
 
-void PendingCall::count(TransferStats& moved, const rpcrdma::ReplyArrival& arrival) const {
+void PendingCall::count(TransferStats& stats, const rpcrdma::ReplyArrival& arrival) const {
   const auto add = [](TransferStats::Count& counter, std::uint64_t n) {
     counter.fetch_add(n, std::memory_order_relaxed);
   };
-  add(moved.calls, 1);
+  add(stats.calls, 1);
   if (plan().form == rpcrdma::Form::Long) {
-    add(moved.position_zero_chunks, 1);
-    add(moved.position_zero_bytes, plan().stream_length);
+    add(stats.position_zero_chunks, 1);
+    add(stats.position_zero_bytes, plan().stream_length);
   } else {
-    add(moved.inline_bytes, plan().stream_length);
+    add(stats.inline_bytes, plan().stream_length);
   }
   for (const std::uint32_t index : plan().reduced) {
-    add(moved.read_chunks, 1);
-    add(moved.read_chunk_bytes, shape.items[index].length);
+    add(stats.read_chunks, 1);
+    add(stats.read_chunk_bytes, shape.items[index].length);
   }
   for (const std::uint32_t written : arrival.written) {
-    add(moved.write_chunks, written != 0 ? 1 : 0);
-    add(moved.write_chunk_bytes, written);
+    add(stats.write_chunks, written != 0 ? 1 : 0);
+    add(stats.write_chunk_bytes, written);
   }
   if (arrival.long_reply) {
-    add(moved.reply_chunks, 1);
-    add(moved.reply_chunk_bytes, arrival.reply_chunk_length);
+    add(stats.reply_chunks, 1);
+    add(stats.reply_chunk_bytes, arrival.reply_chunk_length);
   } else {
-    add(moved.inline_bytes, arrival.payload.size());
+    add(stats.inline_bytes, arrival.payload.size());
   }
 }
 
