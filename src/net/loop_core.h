@@ -79,7 +79,7 @@ struct EpollLoop::Core {
   TimePoint now() const;
   void drop_functions();
 
-  SpinPolicy patience;
+  SpinPolicy spin_policy;
   SharedUsage usage;  // by client address
   std::shared_ptr<Executor> workers;
   std::atomic<std::thread::id> thread{std::this_thread::get_id()};
@@ -104,7 +104,7 @@ struct EpollLoop::Core {
   bool has_work();
   void turn();
   void wait();
-  // Whether anything came within the loop's patience.
+  // Polls for as long as spin_policy has it. Whether anything came.
   bool spin_poll();
   bool may_read_first() const;
   bool try_latest();
