@@ -251,7 +251,7 @@ TEST_F(Nfs4FewOperations, are_the_limit_of_version_4_0_too) {
 }
 
 // What a transport reserves before a COMPOUND runs.
-class Nfs4Foreseen : public Nfs4Limits {
+class Nfs4ReplyMax : public Nfs4Limits {
  protected:
   std::optional<std::uint64_t> of(std::vector<Op> operations) {
     oncrpc::CallHeader header;
@@ -270,11 +270,11 @@ class Nfs4Foreseen : public Nfs4Limits {
   static constexpr std::uint32_t kMega = 1 << 20;
 };
 
-TEST_F(Nfs4Foreseen, is_little_for_short_results) {
+TEST_F(Nfs4ReplyMax, is_little_for_short_results) {
   EXPECT_EQ(of({sequence(), putfh({}), getattr({1, 2})}), kHeader);
 }
 
-TEST_F(Nfs4Foreseen, is_what_all_operations_ask_for_and_get_at_most) {
+TEST_F(Nfs4ReplyMax, is_what_all_operations_ask_for_and_get_at_most) {
   EXPECT_EQ(of({sequence(), putfh({}), read(5000), getattr({1, 2}), lookup("name"), read(7000)}),
             kHeader + 12'000);
   EXPECT_EQ(of({sequence(), putfh({}), read(~0u)}), kHeader + kMega);
@@ -284,18 +284,18 @@ TEST_F(Nfs4Foreseen, is_what_all_operations_ask_for_and_get_at_most) {
             kHeader + 9000 + 3000 + (64 << 10) + 10);
 }
 
-TEST_F(Nfs4Foreseen, is_no_more_than_a_Reply_may_be) {
+TEST_F(Nfs4ReplyMax, is_no_more_than_a_Reply_may_be) {
   EXPECT_EQ(of({sequence(), putfh({}), read(kMega), read(kMega), read(kMega)}),
             kHeader + state::ClientLimits{}.fore.max_response_size);
 }
 
-TEST_F(Nfs4Foreseen, counts_links_and_access_control_lists) {
+TEST_F(Nfs4ReplyMax, counts_links_and_access_control_lists) {
   EXPECT_EQ(of({sequence(), putfh({}), op(v4::OP_READLINK), read(10)}), kHeader + 4096 + 10);
   EXPECT_EQ(of({sequence(), putfh({}), getattr({1u << v4::FATTR4_ACL, 2}), read(10)}),
             kHeader + (512 << 10) + 10);
 }
 
-TEST_F(Nfs4Foreseen, looks_behind_operations_that_it_does_not_know) {
+TEST_F(Nfs4ReplyMax, looks_behind_operations_that_it_does_not_know) {
   v4::OPEN4args open;
   open.claim.claim = v4::CLAIM_NULL;
   open.claim.file() = "a name that is longer than others";
