@@ -30,9 +30,10 @@ struct WorkerLimits {
   std::size_t waiting_most = 4096;
   // Zero: a job waits for ever.
   Duration stuck_after = Duration::zero();
-  // Of jobs that wait, together. When workers have stood still for `bytes_stuck_after`, beyond it
-  // no job with bytes is taken, and those that wait are given back; as long as they move it means
-  // nothing, for then whoever is slowed down is slowed down by a store that does its best.
+  // The bytes that all jobs that wait may keep. When workers have stood still for
+  // `bytes_stuck_after`, beyond it no job with bytes is taken, and those that wait are given back;
+  // as long as they move it means nothing, for then whoever is slowed down is slowed down by a
+  // store that does its best.
   std::uint64_t waiting_bytes = std::numeric_limits<std::uint64_t>::max();
   Duration bytes_stuck_after = std::chrono::seconds(1);
 };
@@ -61,7 +62,7 @@ class JobQueue {
 
   std::size_t waiting() const { return waiting_; }
   std::size_t waiting_of(const void* client) const;
-  // Of those that wait.
+  // The bytes that jobs which wait keep.
   std::uint64_t waiting_bytes() const { return waiting_bytes_; }
   std::size_t under_way() const { return begun_.size(); }
   // How long the oldest job under way has been so; zero when there is none.

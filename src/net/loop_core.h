@@ -94,7 +94,7 @@ struct EpollLoop::Core {
   static constexpr Duration kSlicePerWaiting = std::chrono::nanoseconds(100);
   // One descriptor that has brought everything for so long is where to read first.
   static constexpr Duration kSettled = 4 * kSlice;
-  // Of a loop that looks for events: reads of the latest descriptor for each question to epoll.
+  // How often a loop that spins reads the latest descriptor for each question to epoll.
   static constexpr int kTries = 3;
   // Before each: a read that finds nothing costs as much as one that finds something, and what
   // comes a little later comes with more behind it.

@@ -66,7 +66,7 @@ class JsonObject {
   std::optional<std::uint64_t> number(std::string_view key) const;
   // A string of decimal digits (Json::set_identifier).
   std::optional<std::uint64_t> identifier(std::string_view key) const;
-  // Of an array of strings; empty: there is none.
+  // The elements of an array of strings; empty: there is none.
   std::vector<std::string> texts(std::string_view key) const;
   bool is_true(std::string_view key) const;
   bool has(std::string_view key) const;

@@ -99,7 +99,7 @@ class Link final : public std::enable_shared_from_this<Link>,
   Loop& loop() { return loop_; }
   const std::string& where() const { return where_; }
   const Address& peer() const { return origin_->peer; }
-  // Of our Calls.
+  // The limits of our Calls.
   ChannelLimits limits() const;
   // Calls on the wire without a Reply.
   std::uint32_t in_flight() const { return core_.requester().in_flight(); }

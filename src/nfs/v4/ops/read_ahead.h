@@ -25,7 +25,7 @@ class ReadAhead {
     bool eof = false;
   };
 
-  // Of the bytes [from, end) of `source`, which outlives it.
+  // Reads the bytes [from, end) of `source`, which outlives it.
   ReadAhead(SourceFile& source, std::uint64_t from, std::uint64_t end)
       : source_(source),
         largest_(std::min<std::uint32_t>(source.largest_read(), kMaxTransfer)),
