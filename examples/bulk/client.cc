@@ -33,9 +33,9 @@ bool move_block(Client& client, std::uint32_t number, std::vector<std::byte>& pl
   const auto stored = client.call<bulk::STORE>(
       bulk::block{offset, stag::Rope(stag::Buffer::borrow(stag::Bytes(bytes)))});
   if (!stored.ok()) return complain(stored.error());
-  const stag::rpc::ResultBuffer sink{bulk::item::block_data, stag::MutableBytes(place)};
+  const stag::rpc::ResultBuffer buffer{bulk::item::block_data, stag::MutableBytes(place)};
   stag::rpc::CallOptions options;
-  options.sinks = {&sink, 1};
+  options.result_buffers = {&buffer, 1};
   const auto fetched = client.call<bulk::FETCH>(bulk::block_at{offset, bulk::BLOCK_MAX}, options);
   if (!fetched.ok()) return complain(fetched.error());
   stag::rpc::copy_into(fetched->data, place);

@@ -69,7 +69,7 @@ class Deadlines {
     fires_at_ = at;
     armed_ = true;
   }
-  // Of those that are due each may end others, or add some.
+  // Each of those that are due may end others, or add some.
   void fire() {
     armed_ = false;
     const TimePoint now = loop_.now();

@@ -209,7 +209,7 @@ Task<stag_error> exchange(stag_client& client, const stag_procedure& procedure, 
   CallInProgress in_progress(client, call);
   options.timeout = timeout_of(call);
   options.cancel = in_progress.token();
-  if ((procedure.flags & STAG_RESULTS_BULK) != 0) options.sinks = {&memory, 1};
+  if ((procedure.flags & STAG_RESULTS_BULK) != 0) options.result_buffers = {&memory, 1};
   Exchange one(client, procedure, call, options);
   Result<rpc::ReplyMessage, rpc::CallError> reply = co_await one.send();
   co_return one.results(reply);

@@ -88,7 +88,7 @@ inline MutableBytes memory_at(void* data, std::size_t length) {
 // Both cut the texts to what fits, and end them with a NUL.
 stag_error error_of(stag_status status, std::string_view text, std::string_view reason = {});
 stag_error error_of(const rpc::CallError& error);
-// Of a `reason` other than None.
+// The error of a `reason` other than None.
 stag_error error_of(Reason reason, std::string_view where);
 inline stag_error no_error() {
   return error_of(STAG_OK, {});

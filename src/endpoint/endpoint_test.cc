@@ -90,9 +90,10 @@ TEST_P(Endpoint, moves_bulk_of_every_size_both_ways) {
     ASSERT_TRUE(stored.ok()) << stored.error().message();
     EXPECT_EQ(stored->checksum, checksum(data));
     std::vector<std::byte> memory(size);
-    const std::array<rpc::ResultBuffer, 1> sinks{rpc::ResultBuffer{item::get_data, memory}};
+    const std::array<rpc::ResultBuffer, 1> result_buffers{
+        rpc::ResultBuffer{item::get_data, memory}};
     rpc::CallOptions options;
-    options.sinks = sinks;
+    options.result_buffers = result_buffers;
     const GetArgs get{.slot = 1, .count = size};
     auto back = client.call<GET>(get, options);
     ASSERT_TRUE(back.ok()) << back.error().message();

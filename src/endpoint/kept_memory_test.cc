@@ -57,9 +57,10 @@ class EndpointKept : public ::testing::Test {
     const Rope data = pattern(kSize, 7);
     state_.slots[2] = data;
     const std::size_t before = registrations();
-    const std::array<rpc::ResultBuffer, 1> sinks{rpc::ResultBuffer{item::get_data, memory_}};
+    const std::array<rpc::ResultBuffer, 1> result_buffers{
+        rpc::ResultBuffer{item::get_data, memory_}};
     rpc::CallOptions options;
-    options.sinks = sinks;
+    options.result_buffers = result_buffers;
     for (std::size_t i = 0; i < kCalls; ++i) {
       const auto back = client_->call<GET>({.slot = 2, .count = kSize}, options);
       EXPECT_TRUE(back.ok() && back->data == data);

@@ -9,7 +9,7 @@
 
 namespace stag::fabric {
 
-// Of one kind of provider.
+// The registrations of one kind of provider.
 class RegistrationCount {
  public:
   void add() { made_.place().fetch_add(1, std::memory_order_relaxed); }

@@ -48,7 +48,7 @@ class Inodes {
   // What the kernel takes for the object of that name; 0: not known. Others may have changed that.
   std::uint64_t named(std::uint64_t parent, std::string_view name) const;
 
-  // Of all files.
+  // How often all files together are open.
   std::uint64_t opens() const { return opens_; }
   void open(Inode& inode) {
     ++inode.opens;

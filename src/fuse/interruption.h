@@ -25,7 +25,7 @@ class AbandonedBytes {
  public:
   // Room for some 250 programs that each read or wrote a megabyte, or for 16 000 that did not.
   static constexpr std::size_t kMost = std::size_t{256} << 20;
-  // Of an operation, beside what it reads or writes: its coroutines, its call and the reply.
+  // Bytes of memory of an operation beside what it reads or writes: its coroutines, call and reply.
   static constexpr std::size_t kOfOperation = std::size_t{16} << 10;
 
   // False: there is no room for them.
@@ -66,16 +66,16 @@ struct RequestContext {
   AbandonedBytes abandoned{};
   VainWaits in_vain{};
   LongWaits long_waits{loop};
-  // Of a thread, as the kernel numbers it.
+  // Whether the thread of this number, as the kernel numbers it, is to end.
   UniqueFunction<bool(pid_t)> is_to_end = [](pid_t thread) { return fuse::is_to_end(thread); };
 };
 
 // What an operation is to the program that waits for it.
 enum class Wait : std::uint8_t {
   Other,
-  // Of a lock that another one may have for long: any signal ends it, as that for a local lock.
+  // For a lock that another one may have for long: any signal ends it, as that for a local lock.
   Lock,
-  // Of close(2). A program that is ended closes all its files, one after the other, and the kernel
+  // For close(2). A program that is ended closes all its files, one after the other, and the kernel
   // has it wait for each: after one it has waited long enough.
   Close,
 };
@@ -85,7 +85,7 @@ class Interruption {
   // Until the program is looked at, and each time that it waits on.
   static constexpr Duration kPatience = std::chrono::seconds(2);
 
-  // Of an operation that `process` waits for. `context` outlives it.
+  // For an operation that `process` waits for. `context` outlives it.
   Interruption(RequestContext& context, pid_t process, Wait wait)
       : context_(context), process_(process), wait_(wait) {}
   // The operation has ended.

@@ -101,7 +101,7 @@ TEST(Interruption, leaves_a_program_waiting_until_it_is_answered) {
   EXPECT_TRUE(programs.abandoned.add(AbandonedBytes::kMost)) << "nothing is left of it";
 }
 
-TEST(Interruption, of_a_close_by_a_program_that_goes_on_is_looked_at_without_haste) {
+TEST(Interruption, takes_its_time_for_a_close_of_a_program_that_goes_on) {
   Programs programs;
   programs.context.in_vain.add(1);
   programs.going_on = {1};
@@ -114,7 +114,7 @@ TEST(Interruption, of_a_close_by_a_program_that_goes_on_is_looked_at_without_has
   EXPECT_EQ(programs.ended, 1);
 }
 
-TEST(Interruption, of_a_wait_for_a_lock_comes_with_any_signal) {
+TEST(Interruption, ends_a_wait_for_a_lock_at_any_signal) {
   Programs programs;
   programs.going_on = {1};
   programs.interrupt(0, 1, Wait::Lock);

@@ -33,7 +33,7 @@ struct EndingMount : testing::VolatileServer {
   CancelSource calls;
 };
 
-TEST(LastCalls, of_a_server_that_does_not_answer_are_given_up_after_seconds) {
+TEST(LastCalls, are_given_up_after_seconds_where_the_server_does_not_answer) {
   EndingMount mount;
   const LastCalls last(mount.scripted.loop, mount.writes, kLease, mount.calls);
   mount.pass(LastCalls::kCourtesy - kMoment);

@@ -34,7 +34,7 @@ TEST_F(MadeDirectory, is_known_for_as_long_as_the_server_was_heard_of) {
   EXPECT_TRUE(lacks(2, "b", now + kKnownFor));
 }
 
-TEST_F(MadeDirectory, that_is_asked_for_later_is_known_for_what_is_left_of_the_time) {
+TEST_F(MadeDirectory, is_known_for_what_is_left_of_the_time) {
   constexpr auto kLater = kKnownFor / 4 * 3;
   directories.begin(2, 10, now);
   EXPECT_EQ(directories.lacks(2, "a", now), kKnownFor);
@@ -55,7 +55,7 @@ TEST_F(MadeDirectory, needs_a_server_that_counts_changes) {
   EXPECT_FALSE(lacks(2, "a", now));
 }
 
-TEST_F(MadeDirectory, of_many_the_one_not_used_for_longest_goes) {
+TEST_F(MadeDirectory, makes_room_by_forgetting_the_one_not_used_for_longest) {
   for (std::uint64_t i = 0; i <= MadeDirectories::kMostDirectories; ++i)
     directories.begin(i, 1, now + std::chrono::microseconds(i));
   EXPECT_FALSE(lacks(0, "a", now));

@@ -43,7 +43,7 @@ SetAttributes times_of(const Time& time) {
   return changes;
 }
 
-TEST_F(MakingFile, of_others_nothing_is_held_back) {
+TEST_F(MakingFile, holds_back_nothing_of_files_that_were_not_made_here) {
   SetAttributes changes = times_of(kPast);
   EXPECT_FALSE(files.absorb(kNumber, changes, now));
   EXPECT_EQ(changes.modified.time, kPast);
@@ -83,7 +83,7 @@ TEST_F(MakingFile, times_that_are_set_at_once_are_the_last_ones) {
   EXPECT_FALSE(files.waiting(kNumber)) << "those of the creation are earlier ones";
 }
 
-TEST_F(MakingFile, of_times_some_of_which_are_set_at_once_the_others_go_with_them) {
+TEST_F(MakingFile, sends_times_that_wait_along_with_those_that_are_set_at_once) {
   begin(false);
   SetAttributes first = times_of(kPast);
   ASSERT_TRUE(files.absorb(kNumber, first, now));
@@ -112,7 +112,7 @@ TEST_F(MakingFile, a_change_of_the_content_is_later_than_the_time_that_waits) {
   EXPECT_FALSE(files.known(kNumber, now));
 }
 
-TEST_F(MakingFile, what_is_so_already_is_not_set) {
+TEST_F(MakingFile, does_not_set_attributes_that_are_so_already) {
   begin(false);
   SetAttributes same;
   same.uid = same.gid = 7;
@@ -126,7 +126,7 @@ TEST_F(MakingFile, what_is_so_already_is_not_set) {
   EXPECT_FALSE(other.gid);
 }
 
-TEST_F(MakingFile, what_may_not_be_so_any_more_is_set) {
+TEST_F(MakingFile, sets_attributes_that_may_be_so_no_more) {
   begin(false);
   SetAttributes same;
   same.uid = 7;
@@ -254,7 +254,7 @@ TEST_F(MakingFile, when_it_was_written_is_asked_once) {
   EXPECT_EQ(files.absorb(kNumber, nothing, now)->size, 20u);
 }
 
-TEST_F(MakingFile, what_happens_while_attributes_are_set_is_not_in_them) {
+TEST_F(MakingFile, knows_no_attributes_when_the_file_changed_while_they_were_set) {
   begin(false);
   const std::uint64_t before = files.version(kNumber);
   files.outdate(kNumber);
@@ -265,7 +265,7 @@ TEST_F(MakingFile, what_happens_while_attributes_are_set_is_not_in_them) {
   EXPECT_EQ(files.known(kNumber, now)->links, 2u);
 }
 
-TEST_F(MakingFile, what_goes_on_is_not_known_by_what_the_server_says_meanwhile) {
+TEST_F(MakingFile, knows_no_attributes_from_an_answer_during_a_change) {
   begin(false);
   files.outdate(kNumber);
   files.on_told(kNumber, files.version(kNumber), attributes_of(5, 1), now);

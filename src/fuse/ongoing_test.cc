@@ -14,7 +14,7 @@ Task<void> note_ended(Ongoing& operations, std::uint64_t number, bool& ended) {
   ended = true;
 }
 
-TEST(Ongoing, those_in_progress_are_waited_for_and_later_ones_are_not) {
+TEST(Ongoing, waits_for_operations_in_progress_and_not_for_later_ones) {
   Ongoing operations;
   std::optional<Ongoing::Operation> first, second, later;
   first.emplace(operations, 7);
@@ -29,7 +29,7 @@ TEST(Ongoing, those_in_progress_are_waited_for_and_later_ones_are_not) {
   EXPECT_TRUE(ended) << "a file that is read all the time would be waited for until it is closed";
 }
 
-TEST(Ongoing, those_of_other_files_are_not_waited_for) {
+TEST(Ongoing, does_not_wait_for_operations_of_other_files) {
   Ongoing operations;
   const Ongoing::Operation below(operations, 6), above(operations, 8);
   bool ended = false;

@@ -29,7 +29,7 @@ TEST_F(OpenFile, ends_with_those_who_may_have_locks_by_it) {
   EXPECT_EQ(owners(files.remove(kInode, second)), Owners());
 }
 
-TEST_F(OpenFile, of_an_owner_that_has_unlocked_the_file_has_no_locks) {
+TEST_F(OpenFile, has_no_locks_of_an_owner_that_unlocked_the_file) {
   const std::uint64_t other = files.add(kOther, {});
   for (const std::uint64_t open : {first, second}) files.on_lock(kInode, open, kProcess);
   files.on_lock(kInode, second, kOpen);
@@ -40,7 +40,7 @@ TEST_F(OpenFile, of_an_owner_that_has_unlocked_the_file_has_no_locks) {
   EXPECT_EQ(owners(files.remove(kOther, other)), Owners{1});
 }
 
-TEST_F(OpenFile, that_has_ended_gets_no_locks) {
+TEST_F(OpenFile, gets_no_locks_when_it_has_ended) {
   files.remove(kInode, first);
   files.on_lock(kInode, first, kOpen);
   EXPECT_EQ(owners(files.remove(kInode, first)), Owners());

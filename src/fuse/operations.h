@@ -229,7 +229,7 @@ class Operations {
   Task<nfs::client::Outcome<Ok>> settle(std::uint64_t number);
   Task<void> settle_by_itself(std::uint64_t number);
   void settle_due();
-  // Of a new file: what sets its times is not overtaken by what else does.
+  // The turn to change a new file: what sets its times is not overtaken by what else does.
   Task<std::optional<Turns::Turn>> turn_of_change(std::uint64_t number);
   Task<std::optional<Turns::Turn>> turn_of_write(std::uint64_t number);
 

@@ -71,7 +71,7 @@ TEST_F(TakingNames, a_removal_waits_for_all_look_ups_of_that_name_that_are_on_th
   EXPECT_TRUE(same);
 }
 
-TEST_F(TakingNames, what_is_removed_unknown_to_the_kernel_keeps_no_open_waiting) {
+TEST_F(TakingNames, a_removal_unknown_to_the_kernel_keeps_no_open_waiting) {
   Removals::Removal removal(removals, called("a"));
   removal.done();
   EXPECT_FALSE(removals.in_progress(0));

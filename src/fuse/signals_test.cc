@@ -36,14 +36,14 @@ TEST(PendingSignals, end_a_wait_where_they_end_the_program) {
   }
 }
 
-TEST(PendingSignals, that_are_caught_end_a_wait_where_somebody_asks_the_program_to_end) {
+TEST(PendingSignals, end_a_wait_also_when_caught_if_they_ask_the_program_to_end) {
   for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGTERM})
     EXPECT_TRUE(ends({.of_process = only(signal), .caught = ~0ull})) << signal;
   for (const int signal : {SIGALRM, SIGPROF, SIGUSR1, SIGIO, SIGRTMIN})
     EXPECT_FALSE(ends({.of_process = only(signal), .caught = only(signal)})) << signal;
 }
 
-TEST(PendingSignals, that_the_program_does_not_heed_end_no_wait) {
+TEST(PendingSignals, end_no_wait_where_the_program_does_not_heed_them) {
   for (const int signal : {SIGCHLD, SIGCONT, SIGURG, SIGWINCH, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU})
     EXPECT_FALSE(ends({.of_thread = only(signal)})) << signal;
   EXPECT_FALSE(ends({.of_thread = only(SIGINT), .blocked = only(SIGINT)}));
@@ -51,7 +51,7 @@ TEST(PendingSignals, that_the_program_does_not_heed_end_no_wait) {
   EXPECT_FALSE(ends({.caught = ~0ull})) << "a debugger, or the freezer";
 }
 
-TEST(PendingSignals, that_cannot_be_known_end_a_wait) {
+TEST(PendingSignals, end_a_wait_where_they_cannot_be_known) {
   for (const char* text : {"", "Name:\tprogram\n", "SigPnd:\t0000000000000000\nShdPnd:\tnone\n"}) {
     std::istringstream status(text);
     EXPECT_TRUE(is_to_end(status)) << text;

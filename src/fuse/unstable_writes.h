@@ -49,7 +49,8 @@ class UnstableWrites {
   bool is_doubtful(std::uint64_t number) const;
   // The same. False: no Reply came, and what is kept may be written again.
   Task<bool> make_safe(std::uint64_t number);
-  // Of all files, at the end of the mount; again and again where no Reply comes, until `end`.
+  // Makes the data of all files safe, at the end of the mount; again and again where no Reply
+  // comes, until `end`.
   Task<void> make_all_safe(Loop& loop, CancelToken end);
 
   std::size_t kept_bytes() const { return kept_; }
@@ -83,12 +84,12 @@ class UnstableWrites {
     std::uint64_t losses = 0;  // of the Channel, when the first of it was unstable
   };
   using Pieces = std::list<Piece>;
-  // Of one file, from its first write on until a commit() finds nothing to do.
+  // The record of one file, from its first write on until a commit() finds nothing to do.
   struct Written {
     // In the order written. Behind an unstable one stable ones are kept, too: they are newer.
     Pieces pieces{};
     std::uint64_t end = 0;  // of the pieces
-    // Of the unstable ones: when the first was written, and by which start of the server.
+    // When the first unstable one was written, and by which start of the server.
     std::optional<nfs::client::Verifier> verifier{};
     std::uint64_t losses = 0;
     bool mixed = false;         // not all are by that start

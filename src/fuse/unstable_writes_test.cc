@@ -57,7 +57,7 @@ TEST(UnstableWrites, a_file_written_in_one_piece_needs_no_COMMIT) {
   EXPECT_EQ(world.unstable, 0);
 }
 
-TEST(UnstableWrites, what_follows_is_unstable_until_it_is_committed) {
+TEST(UnstableWrites, begin_with_the_second_WRITE_and_end_with_a_COMMIT) {
   World world;
   world.written(0, "one ");
   world.written(4, "two ");
@@ -112,7 +112,7 @@ TEST(UnstableWrites, a_large_request_is_sent_from_its_own_memory_and_again_from_
   EXPECT_EQ(channel.seen, from);
 }
 
-TEST(UnstableWrites, what_a_restart_lost_is_written_again_in_the_order_written) {
+TEST(UnstableWrites, are_written_again_in_their_order_after_a_restart) {
   World world;
   world.written(0, "....");
   world.written(0, "aaaa");
@@ -285,7 +285,7 @@ TEST(UnstableWrites, a_failure_is_told_to_everybody_who_waits_and_known_until_no
   EXPECT_EQ(world.unstable_writes.failures(kFile), 0u);
 }
 
-TEST(UnstableWrites, what_the_server_made_stable_unasked_is_not_overwritten_by_older_data) {
+TEST(UnstableWrites, overwrite_nothing_that_the_server_made_stable_unasked) {
   World world;
   world.written(0, "....");
   world.written(0, "aaaa");
@@ -297,7 +297,7 @@ TEST(UnstableWrites, what_the_server_made_stable_unasked_is_not_overwritten_by_o
   EXPECT_EQ(world.unstable_writes.kept_bytes(), 0u);
 }
 
-TEST(UnstableWrites, what_there_is_no_room_for_is_not_overwritten_by_older_data) {
+TEST(UnstableWrites, overwrite_nothing_that_there_was_no_room_for) {
   World world;
   const std::string text(1u << 20, 'x');
   world.written(0, ".");
@@ -309,7 +309,7 @@ TEST(UnstableWrites, what_there_is_no_room_for_is_not_overwritten_by_older_data)
   EXPECT_EQ(world.disk.substr(0, 5), "newxx");
 }
 
-TEST(UnstableWrites, what_got_no_answer_is_kept) {
+TEST(UnstableWrites, are_kept_where_a_COMMIT_got_no_answer) {
   World world;
   world.written(0, "one ");
   world.written(4, "two");
@@ -326,7 +326,7 @@ TEST(UnstableWrites, what_got_no_answer_is_kept) {
 }
 
 // What is done before a delegation for writing is given back (RFC 8881 10.4.4).
-TEST(UnstableWrites, what_got_no_answer_is_not_safe_and_is_written_again_if_the_server_lost_it) {
+TEST(UnstableWrites, are_not_safe_without_an_answer_and_are_written_again_after_a_restart) {
   World world;
   world.written(0, "one ");
   world.written(4, "two");
@@ -339,7 +339,7 @@ TEST(UnstableWrites, what_got_no_answer_is_not_safe_and_is_written_again_if_the_
   EXPECT_EQ(world.disk, "one two");
 }
 
-TEST(UnstableWrites, what_is_lost_is_not_written_again) {
+TEST(UnstableWrites, are_not_written_again_when_they_are_lost) {
   World world;
   world.written(0, "one ");
   world.written(4, "two");

@@ -35,7 +35,7 @@ TEST(FuseErrno, is_that_of_the_servers_status) {
   EXPECT_EQ(of(Status::Delay), EIO) << "EAGAIN is for what does not wait";
 }
 
-TEST(FuseErrno, of_a_call_without_an_answer_is_EIO_and_of_a_cancelled_one_EINTR) {
+TEST(FuseErrno, is_EIO_for_a_call_without_an_answer_and_EINTR_for_a_cancelled_one) {
   EXPECT_EQ(errno_of(Error::of_call({"read", ""}, rpc::CallError::transport(Reason::TimedOut))),
             EIO);
   EXPECT_EQ(errno_of(Error::of_call({"read", ""}, rpc::CallError::transport(Reason::Cancelled))),
@@ -43,7 +43,7 @@ TEST(FuseErrno, of_a_call_without_an_answer_is_EIO_and_of_a_cancelled_one_EINTR)
   EXPECT_EQ(errno_of(Error::of_protocol({"read", ""}, "more bytes than asked for")), EIO);
 }
 
-TEST(FuseErrno, of_a_user_without_a_good_ticket_is_what_Linuxs_client_says) {
+TEST(FuseErrno, is_that_of_Linuxs_client_for_a_user_without_a_good_ticket) {
   const auto of_reason = [](Reason reason) {
     return errno_of(Error::of_call({"read", ""}, rpc::CallError::transport(reason)));
   };
@@ -137,7 +137,7 @@ TEST(FuseSeek, finds_in_a_file_without_holes_data_and_its_end) {
   EXPECT_EQ(sought_in_data(0, 0, SEEK_HOLE), std::nullopt);
 }
 
-TEST(FuseAccess, of_an_open_is_what_its_flags_need) {
+TEST(FuseAccess, is_what_the_flags_of_an_open_need) {
   EXPECT_EQ(access_of_open(O_RDONLY), access::kRead);
   EXPECT_EQ(access_of_open(O_WRONLY | O_APPEND), access::kModify);
   EXPECT_EQ(access_of_open(O_RDWR), access::kRead | access::kModify);

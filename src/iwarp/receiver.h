@@ -11,7 +11,7 @@
 //   receiver.on_placed(first);
 //   receiver.on_bytes(read_ahead.first(n - first));
 //
-// Foresight: while a tagged message is under way, what follows an FPDU is most likely another that
+// Prediction: while a tagged message is under way, what follows an FPDU is most likely another that
 // goes on where it ends. direct_targets() names the places of several such, and a place of the
 // receiver's own for each header between them. Every header is checked as ever when it has come;
 // where one is not what was predicted, the bytes behind it are taken out again before anything else
@@ -83,8 +83,8 @@ struct ReceiverTraffic {
 class Receiver {
  public:
   // FPDUs behind the one under way: a MiB in one system call.
-  static constexpr std::size_t kForeseen = 16;
-  static constexpr std::size_t kMostTargets = 1 + 2 * kForeseen;
+  static constexpr std::size_t kMostPredicted = 16;
+  static constexpr std::size_t kMostTargets = 1 + 2 * kMostPredicted;
 
   Receiver(const ReceiverOptions& options, StagTable& table, ReceiverSink& sink);
 
@@ -220,7 +220,7 @@ class Receiver {
   // Payload, what lies between it and the next payload, that payload, and so on.
   std::array<MutableBytes, kMostTargets> targets_;
   std::size_t target_count_ = 0;
-  std::array<std::byte, kForeseen * kMostBetween> between_;
+  std::array<std::byte, kMostPredicted * kMostBetween> between_;
   std::size_t longest_ = 0;  // payload of a tagged FPDU so far
 
   std::optional<OpenWrite> open_write_;

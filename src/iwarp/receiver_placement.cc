@@ -38,7 +38,7 @@ void Receiver::predict() {
     rest = rest.first(std::min(rest.size(), reads_[reads_first_].size - done));
   }
   std::size_t before = trailer_size();
-  for (std::size_t i = 0; i < kForeseen && !rest.empty(); ++i) {
+  for (std::size_t i = 0; i < kMostPredicted && !rest.empty(); ++i) {
     targets_[target_count_++] =
         MutableBytes(between_).subspan(i * kMostBetween, before + kLengthSize + kTaggedHeaderSize);
     const MutableBytes payload = rest.first(std::min(segment_.payload, rest.size()));

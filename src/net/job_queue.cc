@@ -8,25 +8,25 @@
 namespace stag::net {
 
 // All workers that a job of this line may have are taken, and nothing has moved for too long.
-bool JobQueue::is_stuck(const Line& line, Duration patience, TimePoint now) const {
-  if (limits_.patience == Duration::zero()) return false;
-  const auto stands = [&](TimePoint moved) { return now - moved >= patience; };
+bool JobQueue::is_stuck(const Line& line, Duration limit, TimePoint now) const {
+  if (limits_.stuck_after == Duration::zero()) return false;
+  const auto stands = [&](TimePoint moved) { return now - moved >= limit; };
   if (begun_.size() >= limits_.threads && stands(moved_)) return true;
   return line.under_way >= limits_.threads_each && stands(line.moved);
 }
 
 // The data of jobs that wait takes too much memory, and nothing of this line moves.
 bool JobQueue::is_out_of_bytes(const Line& line, TimePoint now) const {
-  return waiting_bytes_ > limits_.waiting_bytes && is_stuck(line, limits_.bytes_patience, now);
+  return waiting_bytes_ > limits_.waiting_bytes && is_stuck(line, limits_.bytes_stuck_after, now);
 }
 
 bool JobQueue::has_room(const Line& line, const Job& job, TimePoint now) const {
   if (line.waiting.size() >= limits_.waiting_each) return false;
   if (waiting_ >= limits_.waiting && !line.waiting.empty()) return false;
   if (waiting_ >= limits_.waiting_most) return false;
-  if (is_stuck(line, limits_.patience, now)) return false;
+  if (is_stuck(line, limits_.stuck_after, now)) return false;
   const bool too_much = job.bytes > 0 && job.bytes + waiting_bytes_ > limits_.waiting_bytes;
-  return !too_much || !is_stuck(line, limits_.bytes_patience, now);
+  return !too_much || !is_stuck(line, limits_.bytes_stuck_after, now);
 }
 
 bool JobQueue::admit(Job&& job, TimePoint now) {
@@ -100,7 +100,7 @@ void JobQueue::take_from(Line& line, bool data_only, std::vector<Job>& given_bac
 std::vector<JobQueue::Job> JobQueue::give_back(TimePoint now) {
   std::vector<Job> given_back;
   for (auto& [client, line] : lines_) {
-    const bool all = is_stuck(line, limits_.patience, now);
+    const bool all = is_stuck(line, limits_.stuck_after, now);
     if (line.waiting.empty() || (!all && !is_out_of_bytes(line, now))) continue;
     given_back.reserve(waiting_ + given_back.size());  // Before anything is taken out.
     take_from(line, !all, given_back);

@@ -3,8 +3,8 @@
 //
 // Clients take turns, and each has a bound of its own for jobs under way and for jobs that wait, so
 // that who asks for much waits behind himself. Where a job waits for workers none of which has
-// begun or ended anything for `patience`, it is given back: the client shall ask again later. Jobs
-// that keep memory while they wait do so sooner, where they keep too much of it together.
+// begun or ended anything for `stuck_after`, it is given back: the client shall ask again later.
+// Jobs that keep memory while they wait do so sooner, where they keep too much of it together.
 #pragma once
 
 #include <cstddef>
@@ -29,12 +29,13 @@ struct WorkerLimits {
   std::size_t waiting_each = 256;
   std::size_t waiting_most = 4096;
   // Zero: a job waits for ever.
-  Duration patience = Duration::zero();
-  // Of jobs that wait, together. When workers have stood still for `bytes_patience`, beyond it no
-  // job with bytes is taken, and those that wait are given back; as long as they move it means
-  // nothing, for then whoever is slowed down is slowed down by a store that does its best.
+  Duration stuck_after = Duration::zero();
+  // The bytes that all jobs that wait may keep. When workers have stood still for
+  // `bytes_stuck_after`, beyond it no job with bytes is taken, and those that wait are given back;
+  // as long as they move it means nothing, for then whoever is slowed down is slowed down by a
+  // store that does its best.
   std::uint64_t waiting_bytes = std::numeric_limits<std::uint64_t>::max();
-  Duration bytes_patience = std::chrono::seconds(1);
+  Duration bytes_stuck_after = std::chrono::seconds(1);
 };
 
 class JobQueue {
@@ -61,7 +62,7 @@ class JobQueue {
 
   std::size_t waiting() const { return waiting_; }
   std::size_t waiting_of(const void* client) const;
-  // Of those that wait.
+  // The bytes that jobs which wait keep.
   std::uint64_t waiting_bytes() const { return waiting_bytes_; }
   std::size_t under_way() const { return begun_.size(); }
   // How long the oldest job under way has been so; zero when there is none.
@@ -76,7 +77,7 @@ class JobQueue {
   };
   using Lines = std::map<const void*, Line>;
 
-  bool is_stuck(const Line& line, Duration patience, TimePoint now) const;
+  bool is_stuck(const Line& line, Duration limit, TimePoint now) const;
   bool has_room(const Line& line, const Job& job, TimePoint now) const;
   bool is_out_of_bytes(const Line& line, TimePoint now) const;
   void take_from(Line& line, bool data_only, std::vector<Job>& given_back);

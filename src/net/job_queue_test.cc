@@ -24,9 +24,9 @@ class JobQueueTest : public ::testing::Test {
     limits.waiting = 4;
     limits.waiting_each = 3;
     limits.waiting_most = 6;
-    limits.patience = 10s;
+    limits.stuck_after = 10s;
     limits.waiting_bytes = 100;
-    limits.bytes_patience = 1s;
+    limits.bytes_stuck_after = 1s;
     return limits;
   }
   bool submit(const char* client, const std::string& name, std::uint64_t bytes = 0,

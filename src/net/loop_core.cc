@@ -74,7 +74,7 @@ Result<std::unique_ptr<EpollLoop::Core>, Reason> EpollLoop::Core::make(LoopOptio
 }
 
 EpollLoop::Core::Core(LoopOptions options, UniqueFd epoll, UniqueFd wakeup)
-    : patience(std::chrono::microseconds(options.busy_poll_us)),
+    : spin_policy(std::chrono::microseconds(options.busy_poll_us)),
       workers(std::move(options.workers)),
       epoll_(std::move(epoll)),
       wakeup_(std::move(wakeup)) {
@@ -264,10 +264,10 @@ inline void EpollLoop::Core::wait() {
     poll(0);
     return;
   }
-  if (patience.worthwhile()) {
+  if (spin_policy.worthwhile()) {
     if (!may_read_first() && poll(0)) return;
     const bool something = spin_poll();
-    patience.found(something);
+    spin_policy.found(something);
     if (something) return;
   }
   sleep();
@@ -283,7 +283,7 @@ bool EpollLoop::Core::may_read_first() const {
 
 bool EpollLoop::Core::spin_poll() {
   turn_began_ = clock_now();
-  const TimePoint end = turn_began_ + patience.limit();
+  const TimePoint end = turn_began_ + spin_policy.limit();
   do {
     if (try_latest() || poll(0) || has_work()) return true;
     turn_began_ = clock_now();

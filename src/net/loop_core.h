@@ -79,7 +79,7 @@ struct EpollLoop::Core {
   TimePoint now() const;
   void drop_functions();
 
-  SpinPolicy patience;
+  SpinPolicy spin_policy;
   SharedUsage usage;  // by client address
   std::shared_ptr<Executor> workers;
   std::atomic<std::thread::id> thread{std::this_thread::get_id()};
@@ -94,7 +94,7 @@ struct EpollLoop::Core {
   static constexpr Duration kSlicePerWaiting = std::chrono::nanoseconds(100);
   // One descriptor that has brought everything for so long is where to read first.
   static constexpr Duration kSettled = 4 * kSlice;
-  // Of a loop that looks for events: reads of the latest descriptor for each question to epoll.
+  // How often a loop that spins reads the latest descriptor for each question to epoll.
   static constexpr int kTries = 3;
   // Before each: a read that finds nothing costs as much as one that finds something, and what
   // comes a little later comes with more behind it.
@@ -104,7 +104,7 @@ struct EpollLoop::Core {
   bool has_work();
   void turn();
   void wait();
-  // Whether anything came within the loop's patience.
+  // Polls for as long as spin_policy has it. Whether anything came.
   bool spin_poll();
   bool may_read_first() const;
   bool try_latest();

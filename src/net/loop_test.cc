@@ -310,29 +310,29 @@ TEST(Loop, can_be_stopped_before_it_runs_and_run_again) {
 }
 
 TEST(SpinPolicy, stops_polling_where_nothing_comes_and_tries_again_later) {
-  SpinPolicy patience{Duration::zero()};
+  SpinPolicy policy{Duration::zero()};
   int looks = 0;
-  for (; patience.worthwhile(); ++looks) {
+  for (; policy.worthwhile(); ++looks) {
     ASSERT_LT(looks, 100);
-    patience.found(false);
+    policy.found(false);
   }
   EXPECT_GT(looks, 1);
   int sleeps = 1;
-  for (; !patience.worthwhile(); ++sleeps) ASSERT_LT(sleeps, 10'000);
+  for (; !policy.worthwhile(); ++sleeps) ASSERT_LT(sleeps, 10'000);
   EXPECT_GT(sleeps, 10);
-  patience.found(true);
-  EXPECT_TRUE(patience.worthwhile());
-  patience.found(false);
-  EXPECT_FALSE(patience.worthwhile());
+  policy.found(true);
+  EXPECT_TRUE(policy.worthwhile());
+  policy.found(false);
+  EXPECT_FALSE(policy.worthwhile());
 }
 
 TEST(SpinPolicy, never_stops_polling_where_a_time_was_set) {
-  SpinPolicy patience{std::chrono::microseconds(7)};
+  SpinPolicy policy{std::chrono::microseconds(7)};
   for (int i = 0; i < 100; ++i) {
-    ASSERT_TRUE(patience.worthwhile());
-    patience.found(false);
+    ASSERT_TRUE(policy.worthwhile());
+    policy.found(false);
   }
-  EXPECT_EQ(patience.limit(), std::chrono::microseconds(7));
+  EXPECT_EQ(policy.limit(), std::chrono::microseconds(7));
 }
 
 TEST(SignalWatch, hands_a_signal_to_the_loop_and_gives_it_back) {

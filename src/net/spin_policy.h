@@ -32,7 +32,7 @@ class SpinPolicy {
  private:
   static constexpr Duration kLittle = std::chrono::microseconds(50);
   static constexpr int kMost = 8;
-  // Of a loop that gave it up, until it tries again.
+  // Waits without spinning after which a loop that gave it up tries again.
   static constexpr std::uint32_t kSkips = 64;
 
   const Duration fixed_;

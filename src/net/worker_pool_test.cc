@@ -54,7 +54,7 @@ class WorkerPoolShares : public ::testing::Test {
     options.limits.threads = 2;
     options.limits.threads_each = 1;
     options.limits.waiting_each = 1;
-    options.limits.patience = 10s;
+    options.limits.stuck_after = 10s;
     options.idle = Duration::zero();
     options.name = "export /slow";
     options.whose = [](const void* client) {

@@ -71,7 +71,7 @@ bool Client::AnyExchange::complete() {
     message_.retry_short_reply = binding_->retry_short_reply;
   }
   message_.cancel = options_.cancel;
-  message_.sinks = options_.sinks;
+  message_.result_buffers = options_.result_buffers;
   const Duration timeout = options_.timeout.value_or(client_.options_.timeout);
   if (timeout > Duration::zero()) message_.deadline = client_.channel_->loop().now() + timeout;
   if (secured_) secured_->take(message_);
@@ -88,9 +88,9 @@ Task<Result<ReplyMessage, CallError>> Client::AnyExchange::unencodable(std::stri
 }
 
 xdr::Decoder Client::AnyExchange::decoder_of(ReplyMessage& reply) const {
-  reply.items.place_in(options_.sinks);
+  reply.items.place_in(options_.result_buffers);
   if (binding_ != nullptr) reply.items.allow(binding_->results.ids());
-  const bool plain = reply.items.empty() && options_.sinks.empty();
+  const bool plain = reply.items.empty() && options_.result_buffers.empty();
   return xdr::Decoder(reply.payload, plain ? nullptr : &reply.items);
 }
 

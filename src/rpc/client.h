@@ -26,7 +26,8 @@ using CallResult = Result<T, CallError>;
 struct CallOptions {
   std::optional<Duration> timeout;  // nullopt: that of the Client; zero: waits for ever
   CancelToken cancel;
-  std::span<const ResultBuffer> sinks;  // memory for results (rpc/message.h); outlives the call
+  std::span<const ResultBuffer>
+      result_buffers;  // memory for results (rpc/message.h); outlives the call
   const Credentials* credentials = nullptr;  // null: those of the Client; else outlives the call
   // Bytes of the largest results that the Reply must be able to carry, where the caller knows
   // better than the Binding.

@@ -47,25 +47,25 @@ ReducedItems::Entry* ReducedItems::next_written(xdr::ItemId id) {
 }
 
 // The k-th item of a name has the k-th sink of that name, however it came.
-const ResultBuffer* ReducedItems::next_sink(xdr::ItemId id) {
+const ResultBuffer* ReducedItems::next_result_buffer(xdr::ItemId id) {
   constexpr std::size_t kMost = 64;
-  for (std::size_t i = 0; i < std::min(sinks_.size(), kMost); ++i) {
+  for (std::size_t i = 0; i < std::min(result_buffers_.size(), kMost); ++i) {
     const std::uint64_t bit = std::uint64_t{1} << i;
-    if (sinks_[i].item != id || (sinks_used_ & bit) != 0) continue;
-    sinks_used_ |= bit;
-    return &sinks_[i];
+    if (result_buffers_[i].item != id || (result_buffers_used_ & bit) != 0) continue;
+    result_buffers_used_ |= bit;
+    return &result_buffers_[i];
   }
   return nullptr;
 }
 
 MutableBytes ReducedItems::place(std::uint32_t length) {
-  if (sink_ == nullptr || length > sink_->memory.size()) return {};
-  return sink_->memory.first(length);
+  if (result_buffer_ == nullptr || length > result_buffer_->memory.size()) return {};
+  return result_buffer_->memory.first(length);
 }
 
 std::optional<Rope> ReducedItems::take(xdr::ItemId id, std::uint32_t position,
                                        std::uint32_t length) {
-  sink_ = sinks_.empty() ? nullptr : next_sink(id);
+  result_buffer_ = result_buffers_.empty() ? nullptr : next_result_buffer(id);
   if (Entry* entry = read_at(position)) return eligible(id) ? take_read(*entry, length) : fail();
   return eligible(id) ? take_written(id, length) : std::nullopt;
 }

@@ -72,7 +72,7 @@ struct CallMessage {
   bool retry_short_reply = false;
   std::optional<TimePoint> deadline;  // by the clock of the Channel's loop; nullopt: waits for ever
   CancelToken cancel;
-  std::span<const ResultBuffer> sinks;
+  std::span<const ResultBuffer> result_buffers;
 
   // The Channel calls this before each transmission of the Call, when no earlier transmission
   // refers to `stream` any more.
@@ -97,7 +97,7 @@ class ReducedItems final : public xdr::ItemSource {
 
   // Sets the caller's memory that items which came inline are copied to. The storage outlives this
   // object.
-  void place_in(std::span<const ResultBuffer> sinks) { sinks_ = sinks; }
+  void place_in(std::span<const ResultBuffer> result_buffers) { result_buffers_ = result_buffers; }
 
   // Adds a Read chunk with the Position of its item (RFC 8166 section 3.4.5). `bytes` may end with
   // the item's XDR pad.
@@ -138,7 +138,7 @@ class ReducedItems final : public xdr::ItemSource {
     bool taken = false;
   };
   bool eligible(xdr::ItemId id) const;
-  const ResultBuffer* next_sink(xdr::ItemId id);
+  const ResultBuffer* next_result_buffer(xdr::ItemId id);
   Entry* read_at(std::uint32_t position);
   Entry* next_written(xdr::ItemId id);
   std::optional<Rope> take_read(Entry& entry, std::uint32_t length);
@@ -147,10 +147,10 @@ class ReducedItems final : public xdr::ItemSource {
 
   InlineVector<Entry, 2> entries_;
   std::span<const xdr::ItemId> eligible_;
-  std::span<const ResultBuffer> sinks_;
-  std::uint64_t sinks_used_ = 0;        // bits
-  const ResultBuffer* sink_ = nullptr;  // of the item asked for last
-  std::size_t next_ = 0;                // of the Write chunks
+  std::span<const ResultBuffer> result_buffers_;
+  std::uint64_t result_buffers_used_ = 0;        // bits
+  const ResultBuffer* result_buffer_ = nullptr;  // of the item asked for last
+  std::size_t next_ = 0;                         // of the Write chunks
   bool failed_ = false;
 };
 

@@ -45,10 +45,10 @@ TEST(ReducedItems, accepts_a_read_chunk_with_the_pad_of_its_item_and_leaves_the_
 
 TEST(ReducedItems, gives_the_kth_item_of_a_name_its_kth_sink_however_the_others_came) {
   std::array<std::byte, 8> first{}, second{}, other{};
-  const std::array<ResultBuffer, 3> sinks{ResultBuffer{7, first}, ResultBuffer{8, other},
-                                          ResultBuffer{7, second}};
+  const std::array<ResultBuffer, 3> result_buffers{ResultBuffer{7, first}, ResultBuffer{8, other},
+                                                   ResultBuffer{7, second}};
   ReducedItems items = reduced();
-  items.place_in(sinks);
+  items.place_in(result_buffers);
   items.add_written(pattern(5, 1));
   EXPECT_TRUE(items.take(7, 100, 5).has_value());
   EXPECT_FALSE(items.take(7, 200, 5).has_value());

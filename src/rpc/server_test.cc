@@ -74,17 +74,17 @@ class Unknown final : public Handler {
   }
 };
 
-class ServerForesees : public ::testing::Test {
+class ServerReplyMax : public ::testing::Test {
  protected:
-  ServerForesees() {
+  ServerReplyMax() {
     server_.add(std::move(Program(kProgram, 1)
                               .add(1, std::make_unique<AsAsked>())
                               .add(2, std::make_unique<Unknown>())));
   }
   static constexpr std::uint32_t kAsked = 1 << 20;
 
-  std::optional<std::uint64_t> foreseen(gss::Service service,
-                                        gss::Procedure procedure = gss::Procedure::DATA) {
+  std::optional<std::uint64_t> reply_max_of(gss::Service service,
+                                            gss::Procedure procedure = gss::Procedure::DATA) {
     std::array<std::byte, gss::credential_size(0)> body;
     gss::encode_credential({.procedure = procedure, .seq_num = 7, .service = service, .handle = {}},
                            body);
@@ -109,18 +109,18 @@ class ServerForesees : public ::testing::Test {
   Server server_;
 };
 
-TEST_F(ServerForesees, what_signed_arguments_ask_for) {
-  EXPECT_EQ(foreseen(gss::Service::none), oncrpc::kReplyHeaderSize + kAsked);
-  EXPECT_EQ(foreseen(gss::Service::integrity), oncrpc::kReplyHeaderSize + kAsked);
+TEST_F(ServerReplyMax, is_what_signed_arguments_ask_for) {
+  EXPECT_EQ(reply_max_of(gss::Service::none), oncrpc::kReplyHeaderSize + kAsked);
+  EXPECT_EQ(reply_max_of(gss::Service::integrity), oncrpc::kReplyHeaderSize + kAsked);
 }
 
-TEST_F(ServerForesees, nothing_where_arguments_are_encrypted_but_that_a_context_is_short) {
-  EXPECT_EQ(foreseen(gss::Service::privacy), std::nullopt);
-  EXPECT_EQ(foreseen(gss::Service::privacy, gss::Procedure::INIT), 0u);
+TEST_F(ServerReplyMax, is_unknown_where_arguments_are_encrypted_except_when_a_context_is_made) {
+  EXPECT_EQ(reply_max_of(gss::Service::privacy), std::nullopt);
+  EXPECT_EQ(reply_max_of(gss::Service::privacy, gss::Procedure::INIT), 0u);
 }
 
 // As those of the C API, which are as long as its program makes them.
-TEST_F(ServerForesees, nothing_of_a_handler_that_does_not_know) {
+TEST_F(ServerReplyMax, is_unknown_where_the_handler_does_not_know) {
   const auto reply_to = [&](std::uint32_t procedure) {
     oncrpc::CallHeader header;
     header.program = kProgram;

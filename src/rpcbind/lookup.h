@@ -38,7 +38,7 @@ struct Registration {
   std::string address;  // universal
   std::string owner{};  // as rpcbind names it; empty where rpcbind does not return it
 };
-// Of the same program, version, netid and address.
+// Whether both are of the same program, version, netid and address.
 bool same(const Registration& a, const Registration& b);
 
 struct Question {

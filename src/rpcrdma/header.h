@@ -159,7 +159,7 @@ class EncodedHeader {
       add_lists({header.read_list.data(), header.read_list.size()}, header.write_list,
                 header.reply_chunk);
   }
-  // Of a Reply, whose Read list is empty.
+  // The header of a Reply, whose Read list is empty.
   EncodedHeader(std::uint32_t xid, std::uint32_t credits, rdma_proc proc,
                 const WriteList& write_list, const std::optional<WriteChunk>& reply_chunk)
       : EncodedHeader(xid, credits, proc) {

@@ -35,7 +35,7 @@ class IncomingCall {
   State state_ = State::Free;
   // Its XID, and what it has of chunks, with the Read list by Position.
   Header header_;
-  // Of all its chunks: none, one, or too many to say.
+  // The handle of all its chunks: none, one, or too many to say.
   std::optional<std::uint32_t> handle_;
   bool several_handles_ = false;
   InlineVector<ArrivedItem, 2> items_;

@@ -15,7 +15,7 @@ struct Item {
   std::uint32_t segments = 1;  // registrations needed to expose it, when it is a Call's
   std::uint32_t source = 0;    // the owner's name for it, e.g. its index in xdr::Stream::items()
   std::uint32_t ordinal = 0;   // of a result: which of the eligible ones, absent ones counted
-  // Of an argument: XDR pad that the owner adds to its Read chunk. RFC 8166 3.4.5.2 advises against
+  // XDR pad that the owner of an argument adds to its Read chunk. RFC 8166 3.4.5.2 advises against
   // it; it is all of the pad or nothing.
   std::uint32_t chunk_pad = 0;
 

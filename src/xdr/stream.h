@@ -25,7 +25,7 @@ struct Item {
   std::uint32_t position = 0;
   std::uint32_t length = 0;       // bytes of data, without length word and padding
   std::uint32_t head_offset = 0;  // offset in head() of the data, or of its gap
-  // Of a watched item: its index among all watched items, absent ones counted.
+  // The index of a watched item among all watched items, absent ones counted.
   std::uint32_t ordinal = 0;
   bool in_head = false;
   Rope bytes;  // the data, if it is not in the head

@@ -32,7 +32,8 @@ OTHERS = {
     "docs/messages.md": {"-wal", "-shm"},  # ends of names of files
     "docs/client-guide.md": {"-DCMAKE_PREFIX_PATH"},
     "docs/library.md": {"-DSTAG_STATIC", "-l:libstag.a", "-lstag", "-fsanitize", "-std"},
-    "docs/performance.md": {"-O2", "--rounds", "--version"},  # tests/.../bench_mount
+    "docs/performance.md": {"-O2"},
+    "docs/performance-rows.md": {"--rounds", "--version"},  # bench/mount/run
     "docs/performance-history.md": {"-O2", "-O3", "-flto", "-Wodr", "-mtune"},
     "docs/install.md": {"-p"},  # journalctl
     "docs/exports.md": {"-OPTIONS"},  # of exports(5)

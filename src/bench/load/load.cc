@@ -148,7 +148,7 @@ void LoadGenerator::make_connectors(Connection& connection, const client::Url& u
   wiring.transport = rdma ? endpoint::Transport::Rdma : endpoint::Transport::Tcp;
   if (url.fabric == client::Url::Fabric::Verbs) wiring.fabric = endpoint::FabricKind::Verbs;
   if (url.fabric == client::Url::Fabric::Auto) wiring.fabric = endpoint::FabricKind::Auto;
-  if (&connection == &connections_.front()) wiring.rdma.moved = &moved_;
+  if (&connection == &connections_.front()) wiring.rdma.transfer_stats = &transfer_stats_;
   connection.nfs = endpoint::make_connector(connection.loop, wiring);
   wiring.transport = endpoint::Transport::Tcp;
   connection.mount = endpoint::make_connector(connection.loop, wiring);
@@ -220,7 +220,8 @@ bool LoadGenerator::renew() {
 
 Sample LoadGenerator::run(Operation operation, std::size_t bytes, unsigned depth, double seconds,
                           pid_t server) {
-  const std::uint64_t calls_before = moved_.calls, inline_before = moved_.inline_bytes;
+  const std::uint64_t calls_before = transfer_stats_.calls,
+                      inline_before = transfer_stats_.inline_bytes;
   const Stopwatch watch(server);
   const std::uint64_t end = nanoseconds_now() + static_cast<std::uint64_t>(seconds * 1e9);
   std::deque<Running> running;
@@ -241,8 +242,8 @@ Sample LoadGenerator::run(Operation operation, std::size_t bytes, unsigned depth
     if (trouble_.empty()) trouble_ = each.trouble;
   }
   sample.bytes = sample.operations * bytes;
-  calls_ = moved_.calls - calls_before;
-  inline_bytes_ = moved_.inline_bytes - inline_before;
+  calls_ = transfer_stats_.calls - calls_before;
+  inline_bytes_ = transfer_stats_.inline_bytes - inline_before;
   return trouble_.empty() ? sample : Sample{};
 }
 

@@ -96,7 +96,7 @@ class LoadGenerator {
   const LoadOptions options_;
   endpoint::Loops loops_;
   std::atomic<bool> stopped_{false};
-  rpc::rdma::TransferStats moved_;  // of the first connection
+  rpc::rdma::TransferStats transfer_stats_;  // of the first connection
   std::deque<Connection> connections_;
   nfs::client::Handle directory_, file_;
   bool has_file_ = false;

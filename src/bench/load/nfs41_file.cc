@@ -142,7 +142,7 @@ struct Nfs41File::State {
   // Nothing when it failed.
   template <class Last>
   Task<std::optional<Last>> run(const Operation& operation,
-                                std::span<const rpc::ResultBuffer> sinks);
+                                std::span<const rpc::ResultBuffer> result_buffers);
   static bool succeeded(const std::optional<SkippedAttributes>& results, State&) {
     return results.has_value();
   }
@@ -242,7 +242,7 @@ Task<bool> Nfs41File::State::open_file(rpc::Client& client, std::string name) {
 
 template <class Last>
 Task<std::optional<Last>> Nfs41File::State::run(const Operation& operation,
-                                                std::span<const rpc::ResultBuffer> sinks) {
+                                                std::span<const rpc::ResultBuffer> result_buffers) {
   if (free_.empty()) {
     fail("more operations at a time than the server grants slots");
     co_return std::nullopt;
@@ -251,7 +251,7 @@ Task<std::optional<Last>> Nfs41File::State::run(const Operation& operation,
   free_.pop_back();
   const FileArgs args{next_in(slot), &file_, &operation};
   rpc::CallOptions options;
-  options.sinks = sinks;
+  options.result_buffers = result_buffers;
   rpc::Client::Exchange<FileCompound<Last>> exchange(*client_, args, options);
   Result<rpc::ReplyMessage, rpc::CallError> reply = co_await exchange.send();
   auto results = exchange.results(reply);

@@ -16,7 +16,7 @@ namespace stag::bench {
 Wire::Wire(int socket, std::uint32_t busy_poll_us)
     : socket_(socket),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
-      patience_(std::chrono::microseconds(busy_poll_us)),
+      spin_policy_(std::chrono::microseconds(busy_poll_us)),
       armed_(EPOLLIN) {
   fcntl(socket_, F_SETFL, O_NONBLOCK);
   const int on = 1;
@@ -46,12 +46,12 @@ std::size_t Wire::read_some(std::byte* to, std::size_t size) {
 // The shortest way to see that something came is to read it, as our loops do.
 ssize_t Wire::look_and_read(std::byte* to, std::size_t size) {
   ssize_t n = recv(socket_, to, size, 0);
-  if (n >= 0 || errno != EAGAIN || !patience_.worthwhile()) return n;
-  const auto end = std::chrono::steady_clock::now() + patience_.limit();
+  if (n >= 0 || errno != EAGAIN || !spin_policy_.worthwhile()) return n;
+  const auto end = std::chrono::steady_clock::now() + spin_policy_.limit();
   do {
     n = recv(socket_, to, size, 0);
   } while (n < 0 && errno == EAGAIN && std::chrono::steady_clock::now() < end);
-  patience_.found(n >= 0);
+  spin_policy_.found(n >= 0);
   return n;
 }
 
@@ -80,13 +80,13 @@ bool Wire::write_all(const std::byte* from, std::size_t size) {
 }
 
 bool Wire::look_for_room() {
-  if (!patience_.worthwhile()) return false;
+  if (!spin_policy_.worthwhile()) return false;
   pollfd writable{socket_, POLLOUT, 0};
-  const auto end = std::chrono::steady_clock::now() + patience_.limit();
+  const auto end = std::chrono::steady_clock::now() + spin_policy_.limit();
   do {
     if (poll(&writable, 1, 0) > 0) break;
   } while (std::chrono::steady_clock::now() < end);
-  patience_.found(writable.revents != 0);
+  spin_policy_.found(writable.revents != 0);
   return writable.revents != 0;
 }
 

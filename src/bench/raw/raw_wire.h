@@ -31,7 +31,7 @@ class Wire {
 
   int socket_;
   int epoll_;
-  net::SpinPolicy patience_;
+  net::SpinPolicy spin_policy_;
   std::uint32_t armed_;
 };
 

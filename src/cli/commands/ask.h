@@ -34,7 +34,8 @@ class AskedServer {
   std::string control_;
 };
 
-// Of a row; 0 and "-" where it has no such member. Texts are escaped: they may be a client's.
+// The value of a row's member; 0 and "-" where it has no such member. Texts are escaped: they may
+// be a client's.
 std::uint64_t number_in(const JsonObject& row, std::string_view key);
 std::string text_in(const JsonObject& row, std::string_view key);
 

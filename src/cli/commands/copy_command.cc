@@ -262,7 +262,7 @@ void CopyCommand::report(const Progress& progress, double seconds) const {
         .set("bytes", progress.bytes)
         .set("seconds", seconds)
         .set("bytes_per_second", rate)
-        .set("moved", to_json(moved_));
+        .set("moved", to_json(transfer_stats_));
     put("{}\n", json.text());
   } else if (stats_) {
     const std::string specials =
@@ -278,11 +278,12 @@ void CopyCommand::print_moved() const {
   const auto line = [](std::string_view what, std::uint64_t count, std::uint64_t bytes) {
     put("  {:<28}{:>8}  {:>12}\n", what, count, human_size(static_cast<double>(bytes)));
   };
-  line("RPCs, inline bytes", moved_.calls, moved_.inline_bytes);
-  line("Read chunks", moved_.read_chunks, moved_.read_chunk_bytes);
-  line("Write chunks", moved_.write_chunks, moved_.write_chunk_bytes);
-  line("Position Zero Read chunks", moved_.position_zero_chunks, moved_.position_zero_bytes);
-  line("Reply chunks", moved_.reply_chunks, moved_.reply_chunk_bytes);
+  line("RPCs, inline bytes", transfer_stats_.calls, transfer_stats_.inline_bytes);
+  line("Read chunks", transfer_stats_.read_chunks, transfer_stats_.read_chunk_bytes);
+  line("Write chunks", transfer_stats_.write_chunks, transfer_stats_.write_chunk_bytes);
+  line("Position Zero Read chunks", transfer_stats_.position_zero_chunks,
+       transfer_stats_.position_zero_bytes);
+  line("Reply chunks", transfer_stats_.reply_chunks, transfer_stats_.reply_chunk_bytes);
 }
 
 }  // namespace stag::cli

@@ -55,8 +55,8 @@ class CopyCommand : public Command {
   void report(const Progress& progress, double seconds) const;
   void print_moved() const;
 
-  rpc::rdma::TransferStats moved_;
-  RemoteOptions remote_{.moved = &moved_};
+  rpc::rdma::TransferStats transfer_stats_;
+  RemoteOptions remote_{.transfer_stats = &transfer_stats_};
   std::vector<std::string> excluded_;
   std::uint32_t jobs_ = 8;
   // The same limit as that of `ls` and `rm -r` (decision 0013).

@@ -204,32 +204,8 @@ class MountCommand final : public Command {
     const Result<std::string, std::string> place = mount_point(directory_);
     if (!place) return failed(place.error());
     directory_ = *place;
-    mount_ = {.directory = directory_,
-              .source = url_,
-              .options = std::move(words->passed_on),
-              .valid = words->valid,
-              .direct = words->direct,
-              .on_long_waits = [this](std::size_t requests, pid_t first) {
-                tell_long_waits(url_, requests, first);
-              }};
-    remote_.connections = words->connections;
-    remote_.retry = words->retry.value_or(0);
-    if (words->timeout) {
-      remote_.timeout = *words->timeout;
-      remote_.timeout_given = true;
-    }
-    if (!log_file_.empty()) {
-      // Who opened it again there would wait for an answer of his own.
-      if (is_below(log_file_, directory_))
-        return failed(
-            fmt::format("--log-file '{}' lies below the directory of the mount", log_file_));
-      errors_ = open_log(log_file_);
-      if (!errors_) return failed(local_trouble("write", log_file_, errno));
-      std::error_code trouble;
-      log_file_ =
-          std::filesystem::absolute(log_file_, trouble).string();  // "/" is where it will be
-      if (trouble) return failed(local_trouble("write", log_file_, trouble.value()));
-    }
+    take(*std::move(words));
+    if (const auto opened = open_log_file(); !opened) return failed(opened.error());
     if (!foreground_) {
       const Result<std::optional<Exit>, std::string> parent = background_.begin(errors_);
       if (!parent) return failed(parent.error());
@@ -240,6 +216,37 @@ class MountCommand final : public Command {
   }
 
  private:
+  void take(MountWords words) {
+    mount_ = {.directory = directory_,
+              .source = url_,
+              .options = std::move(words.passed_on),
+              .valid = words.valid,
+              .direct = words.direct,
+              .on_long_waits = [this](std::size_t requests, pid_t first) {
+                tell_long_waits(url_, requests, first);
+              }};
+    remote_.connections = words.connections;
+    remote_.retry = words.retry.value_or(0);
+    if (words.timeout) {
+      remote_.timeout = *words.timeout;
+      remote_.timeout_given = true;
+    }
+  }
+  // If there is one. The error is one sentence.
+  Result<Ok, std::string> open_log_file() {
+    if (log_file_.empty()) return Ok{};
+    // Who opened it again there would wait for an answer of his own.
+    if (is_below(log_file_, directory_))
+      return Failure{
+          fmt::format("--log-file '{}' lies below the directory of the mount", log_file_)};
+    errors_ = open_log(log_file_);
+    if (!errors_) return Failure{local_trouble("write", log_file_, errno)};
+    std::error_code trouble;
+    log_file_ = std::filesystem::absolute(log_file_, trouble).string();  // "/" is where it will be
+    if (trouble) return Failure{local_trouble("write", log_file_, trouble.value())};
+    return Ok{};
+  }
+
   // In the background no terminal sends it, but logrotate(8).
   bool goes_on_after(int signal) const override {
     if (signal != SIGHUP || !background_.without_terminal()) return false;

@@ -13,7 +13,7 @@ class TreeChange : public TreeCommand {
   // nullopt: the entry stays as it is. Below the top, symbolic links are not followed.
   virtual std::optional<nfs::client::SetAttributes> change_of(const TreeEntry& entry) const = 0;
 
-  // Of the URL.
+  // What the URL says of symbolic links.
   nfs::client::Links follow_ = nfs::client::Links::Follow;
 
  private:

@@ -140,6 +140,8 @@ class Copier {
   Task<void> copy_file(CopyObject source, Target target);
   // Whether a new file in place of `existing` would lack what this one has beside its mode.
   Task<Outcome<bool>> has_extras(CopyObject existing);
+  // Takes what stays of an existing file off the bytes that are expected.
+  Task<Outcome<TempFilePlan>> plan_of(const CopyObject& source, const Target& target);
   // False: what has come to the place of `target` meanwhile is left alone.
   Task<Outcome<bool>> move_file(const CopyObject& source, const Target& target);
   // As to_.temp_file(), if nothing else is possible in place; null: another name of `source` has

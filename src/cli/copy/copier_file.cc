@@ -149,32 +149,37 @@ Task<Outcome<bool>> Copier::has_extras(CopyObject existing) {
   co_return false;
 }
 
+Task<Outcome<TempFilePlan>> Copier::plan_of(const CopyObject& source, const Target& target) {
+  TempFilePlan plan{.finish = finish_of(source, target.existing),
+                    .sparse = source.used < source.size,
+                    .existing = target.existing,
+                    .in_place = options_.in_place,
+                    .keep_existing = options_.keep_existing};
+  if (!target.existing) co_return std::move(plan);
+  plan.in_place = plan.in_place || (target.existing->links > 1 && !options_.replace_linked);
+  if (!plan.in_place) {
+    const Outcome<bool> marked = co_await has_extras(*target.existing);
+    if (!marked) co_return Failure{marked.error()};
+    plan.in_place = *marked;
+  }
+  const Outcome<std::uint64_t> kept = co_await kept_of(source, *target.existing);
+  if (!kept) co_return Failure{kept.error()};
+  plan.kept = *kept;
+  progress_.expected_bytes -= *kept;
+  co_return std::move(plan);
+}
+
 Task<Outcome<bool>> Copier::move_file(const CopyObject& source, const Target& target) {
   if (target.existing && target.existing->kind != Kind::File)
     co_return refusal(fmt::format("'{}' is in the way and is no plain file; remove it first",
                                   to_.shown_path(target.existing->path)));
   if (target.existing && same_file(source, *target.existing))
     co_return refusal(fmt::format("'{}' is the same file", to_.shown_path(target.existing->path)));
-  TempFilePlan plan{.finish = finish_of(source, target.existing),
-                    .sparse = source.used < source.size,
-                    .existing = target.existing,
-                    .in_place = options_.in_place,
-                    .keep_existing = options_.keep_existing};
-  if (target.existing) {
-    plan.in_place = plan.in_place || (target.existing->links > 1 && !options_.replace_linked);
-    if (!plan.in_place) {
-      const Outcome<bool> marked = co_await has_extras(*target.existing);
-      if (!marked) co_return Failure{marked.error()};
-      plan.in_place = *marked;
-    }
-    const Outcome<std::uint64_t> kept = co_await kept_of(source, *target.existing);
-    if (!kept) co_return Failure{kept.error()};
-    plan.kept = *kept;
-    progress_.expected_bytes -= *kept;
-  }
-  const std::uint64_t kept = plan.kept;
+  Outcome<TempFilePlan> plan = co_await plan_of(source, target);
+  if (!plan) co_return Failure{plan.error()};
+  const std::uint64_t kept = plan->kept;
   const Outcome<std::unique_ptr<TempFile>> temp_file =
-      co_await open_target(source, target, std::move(plan));
+      co_await open_target(source, target, *std::move(plan));
   if (!temp_file) co_return Failure{temp_file.error()};
   if (!*temp_file) {
     progress_.expected_bytes -= source.size - kept;

@@ -57,7 +57,7 @@ struct CopyObject {
 struct Extras {
   using Xattr = std::pair<std::string, std::string>;  // name, without "user.", and value
   std::vector<Xattr> xattrs{};
-  // Of one form or the other, where they say more than the mode.
+  // Access control lists of one form or the other, where they say more than the mode.
   std::optional<nfs::client::Acls> acls{};
   std::optional<nfs::client::Nfs4Acl> nfs4_acl{};
   bool of_directory = false;

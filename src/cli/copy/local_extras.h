@@ -9,7 +9,7 @@ namespace stag::cli {
 
 // Symbolic links are not followed. Blocks.
 Outcome<Extras> extras_of_local(const std::string& path, ExtraKinds kinds);
-// Of the open file or directory, whose name is `named` in messages. Blocks.
+// Gives them to the open file or directory, whose name is `named` in messages. Blocks.
 Outcome<Ok> adopt_local(int fd, const std::string& named, const Extras& extras);
 
 }  // namespace stag::cli

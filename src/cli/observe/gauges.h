@@ -23,12 +23,12 @@ struct Gauges {
   // Clients of version 4.
   std::uint64_t confirmed = 0, unconfirmed = 0, courtesy = 0;
   std::uint64_t sessions = 0, opens = 0, locks = 0, delegations = 0;
-  // Of the grace period, or the last one.
+  // The grace period, or the last one.
   nfs::state::GracePeriod::Info grace;
   Duration grace_left{};  // zero: there is none
-  // Of NLM.
+  // Hosts and locks of NLM.
   std::uint64_t lock_hosts = 0, nlm_locks = 0;
-  // Of RPCSEC_GSS.
+  // Contexts of RPCSEC_GSS.
   std::uint64_t contexts = 0, half_open_contexts = 0;
   std::vector<StoreQueues> stores;
   bool reload_succeeded = true;  // of the configuration, the last one

@@ -86,7 +86,7 @@ class Statistics {
     Duration took{};
     std::size_t slot = 0;
     CallStatus status = kDone;
-    // Of the export that the file handle claims to be of. nullopt: there is none, or it is hidden.
+    // The export that the file handle claims to be of. nullopt: there is none, or it is hidden.
     std::optional<std::uint32_t> export_id{};
   };
   Ended on_call_ended(const rpc::EndedCall& call) noexcept;

@@ -28,7 +28,7 @@ struct CephPlace {
 bool serves_ceph();
 
 bool is_ceph(std::string_view folder);
-// Of a folder that is_ceph(). Fails with one sentence.
+// The place that a folder which is_ceph() names. Fails with one sentence.
 Result<CephPlace, std::string> parse_ceph(std::string_view folder);
 
 // Whether to open `next` for an export that `served` is open for would end the mount of `served`:

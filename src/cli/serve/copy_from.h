@@ -35,8 +35,8 @@ class CopyFromOptions {
 // Their addresses, as far as they are known.
 class CopyFromHosts {
  public:
-  // Of CopyFromOptions::line(). Asks the name service for the hosts. Blocks, as ask_for_hosts()
-  // does.
+  // `written`: CopyFromOptions::line(). Asks the name service for the hosts. Blocks, as
+  // ask_for_hosts() does.
   explicit CopyFromHosts(ExportLine written, HostLookup lookup = system_addresses_of);
   CopyFromHosts(const CopyFromHosts&) = delete;
 

@@ -37,7 +37,7 @@ class HostInquiry {
   bool ended() const;
   // Blocks until it has ended, no host has become known for `patience`, or `stop` is requested.
   void wait(Duration patience, const std::stop_token& stop) const;
-  // Of all hosts: those that have not been answered yet are not known.
+  // The answers for all hosts: those that have not been answered yet are not known.
   HostAnswers answers() const;
 
  private:

@@ -34,7 +34,7 @@ class Locking {
   // Called once the server listens.
   void start();
   nfs::lock::LockService& service();
-  // Of its Calls to clients.
+  // The loop of its Calls to clients.
   Loop& loop();
 
  private:

@@ -15,7 +15,7 @@ namespace stag::cli {
 // Blocks for so long; any thread.
 Result<bool, std::string> is_mount_point(const std::string& folder, Duration patience);
 
-// Of the options mp, mountpoint, mp=PATH and mountpoint=PATH: the path, empty for the folder
+// What the options mp, mountpoint, mp=PATH and mountpoint=PATH say: the path, empty for the folder
 // itself; nullopt: it is another option.
 std::optional<std::string> mount_point_in(std::string_view option);
 

@@ -11,9 +11,9 @@
 
 namespace stag::cli {
 
-// Of `stag serve --check`: settings and exports, without asking for hosts by their names. A folder
-// that does not answer is told of on standard error, and no failure: a reload leaves it as it is.
-// Blocking.
+// Checks for `stag serve --check` the settings and exports, without asking for hosts by their
+// names. A folder that does not answer is told of on standard error, and no failure: a reload
+// leaves it as it is. Blocking.
 Result<Ok, ExportSet::Trouble> check_configuration(const ServeOptions& options,
                                                    const std::vector<ExportLine>& lines,
                                                    StoreWatch& stores);

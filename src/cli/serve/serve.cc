@@ -6,8 +6,6 @@
 #include <atomic>
 #include <csignal>
 #include <optional>
-#include <set>
-#include <stop_token>
 
 #include "cli/commands.h"
 #include "cli/serve/announcement.h"
@@ -21,10 +19,10 @@
 #include "cli/serve/listeners.h"
 #include "cli/serve/loop_watch.h"
 #include "cli/serve/notices.h"
+#include "cli/serve/observing.h"
 #include "cli/serve/preflight.h"
 #include "cli/serve/process.h"
-#include "cli/serve/reload.h"
-#include "cli/serve/reloads.h"
+#include "cli/serve/refreshing.h"
 #include "cli/serve/service_manager.h"
 #include "cli/serve/services.h"
 #include "cli/support/escape.h"
@@ -90,6 +88,8 @@ class Serve final : public Command {
   // if anything is in the way that preflight() finds.
   Result<StateLock, ExportSet::Trouble> take_state(const std::vector<ExportLine>& lines,
                                                    StoreWatch& stores);
+  // The error is one sentence.
+  Result<Ok, std::string> enough_to_serve(std::size_t exports) const;
   // --check.
   Exit check(StoreWatch& stores) const;
   // In a process of its own: a folder that hangs may keep it.
@@ -101,7 +101,17 @@ class Serve final : public Command {
   Exit serve(StoreWatch& stores, std::vector<ExportLine> lines, const std::function<void()>& leave);
   // Until somebody wants an end.
   void serve(net::EpollLoop& loop, Services& services, const Listeners& listeners);
-  std::set<std::string> late_hosts(const ExportSet& exports) const;
+  Result<Ok, std::string> listen(Observing& observing, Listeners& listeners,
+                                 const ExportLine& first);
+  // What serves, and ends in turn.
+  struct Running {
+    net::EpollLoop& loop;
+    Services& services;
+    Listeners& listeners;
+    Refreshing& refreshing;
+    std::unique_ptr<Control>& control;
+  };
+  void end(const Running& running);
   CopySources::Fabric copy_fabric() const {
     return {std::ranges::count(options_.fabrics, "verbs") != 0, options_.device};
   }
@@ -112,7 +122,7 @@ class Serve final : public Command {
   void drain(net::EpollLoop& loop, Services& services);
   static void ignore_statistics_signals();
   static void wind_up(net::EpollLoop& loop, nfs::nfs4::Nfs4Server& nfs4);
-  void on_signal(int signal, net::EpollLoop& loop, Reloads& reloads);
+  void on_signal(int signal, net::EpollLoop& loop, Refreshing& refreshing);
   void begin_log() const {
     const bool json = options_.log_format == "json";
     start_log(options_.log_level, json ? LogFormat::Json : LogFormat::Text);
@@ -150,15 +160,7 @@ Exit Serve::run() {
   raise_open_files_limit();
   sockets_.inherit(net::sockets_from_service_manager());
   std::optional<StateLock> held;
-  // A service manager tries again, because that may come late at boot.
-  if (lines->empty())
-    return failed("nothing to serve yet: all exports have mp, and wait for what is mounted there");
-  if (const std::uint64_t needed = open_files_needed(options_.loops, lines->size());
-      open_files_limit() < needed)
-    return failed(
-        fmt::format("this process may open {} files, and {} are needed; raise the limit "
-                    "(LimitNOFILE=, ulimit -Hn)",
-                    open_files_limit(), needed));
+  if (const auto enough = enough_to_serve(lines->size()); !enough) return failed(enough.error());
   const auto complain_of_stores = [&] {
     const std::string busy = stores.busy();
     offer_error("stag serve: ends before the last calls have" +
@@ -174,6 +176,19 @@ Exit Serve::run() {
   stores.finish();
   departure.reset();
   return exit;
+}
+
+Result<Ok, std::string> Serve::enough_to_serve(std::size_t exports) const {
+  // A service manager tries again, because that may come late at boot.
+  if (exports == 0)
+    return Failure{std::string(
+        "nothing to serve yet: all exports have mp, and wait for what is mounted there")};
+  const std::uint64_t needed = open_files_needed(options_.loops, exports);
+  if (open_files_limit() >= needed) return Ok{};
+  return Failure{
+      fmt::format("this process may open {} files, and {} are needed; raise the limit "
+                  "(LimitNOFILE=, ulimit -Hn)",
+                  open_files_limit(), needed)};
 }
 
 Exit Serve::check(StoreWatch& stores) const {
@@ -252,84 +267,71 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
   const ExportLine first = lines.front();
   const auto services = Services::open(options_, stores, std::move(lines));
   if (!services) return refused(services.error());
-  nfs::nfs4::Nfs4Server& nfs4 = (*services)->nfs4();
+  ExportSet& exports = (*services)->exports();
   HandOver hand_over(
       sockets_, (*services)->observing(), options_.state, [this] { return limit(); },
       [&loop] { loop.post([&loop] { loop.stop(); }); });
   const auto tap = std::make_shared<fabric::capture::Tap>();
   auto control = Control::open(options_.control, options_.state, **services, hand_over, tap);
   if (!control) return failed(control.error());
-  fmt::print("{}", announcement((*services)->exports().lines(), options_.hosts));
+  fmt::print("{}", announcement(exports.lines(), options_.hosts));
   ignore_statistics_signals();
   // Before the ready line is printed.
   const StoreRounds rounds(loop, stores);
-  std::stop_source ending;
-  ExportSet& exports = (*services)->exports();
-  Observing& observing = (*services)->observing();
   Listeners listeners(options_, (*services)->server(), sockets_, tap);
-  const auto take_on = [&](const ServeOptions& now) {
-    listeners.change(now);
-    drain_ = now.drain;
-  };
-  Reload again(options_, {exports, observing.observation(), take_on}, ending.get_token());
-  Result<Ok, std::string> last_reload = Ok{};
-  Reloads reloads(loop, {.begin = [&] { manager_.reloading(); },
-                         .reload =
-                             [&] {
-                               (*services)->forget_groups();
-                               observing.reloaded((last_reload = again()).ok());
-                               copy_hosts_->ask_again(ending.get_token());
+  Refreshing refreshing(loop, options_,
+                        {.services = **services,
+                         .copy_hosts = *copy_hosts_,
+                         .begin = [&] { manager_.reloading(); },
+                         .take_on =
+                             [&](const ServeOptions& now) {
+                               listeners.change(now);
+                               drain_ = now.drain;
                              },
-                         .done = [&] { manager_.ready(status_of(exports, last_reload)); }});
-  const LateHosts late(loop, reloads,
-                       {.late = [&] { return late_hosts(exports); },
-                        .lookup = system_addresses_of,
-                        .known =
-                            [&](const HostAnswers& answers) {
-                              copy_hosts_->take(answers);
-                              exports.take(answers);
-                              observing.look_at_exports();
-                            }});
+                         .done =
+                             [&](const Result<Ok, std::string>& reloaded) {
+                               manager_.ready(status_of(exports, reloaded));
+                             }});
   const net::SignalWatch watch(loop, {SIGINT, SIGTERM, SIGHUP},
-                               [&](int signal) { on_signal(signal, loop, reloads); });
+                               [&](int signal) { on_signal(signal, loop, refreshing); });
   const auto connector = callback_connector(loop);
   CopySources sources(loop, *copy_hosts_, copy_fabric());
-  if (options_.nfs4) start(loop, nfs4, *connector, sources);
-  auto listening = observing.start_metrics();
-  if (listening) listening = close_unclaimed_sockets();
-  if (listening) listening = listeners.open(first);
+  if (options_.nfs4) start(loop, (*services)->nfs4(), *connector, sources);
+  const Result<Ok, std::string> listening = listen((*services)->observing(), listeners, first);
   if (listening)
     serve(loop, **services, listeners);
   else
     complain(listening.error());
   leave();
-  ending.request_stop();
-  bool reloaded = false;
-  reloads.end([&] {
-    reloaded = true;
-    loop.stop();
-  });
+  end({loop, **services, listeners, refreshing, *control});
+  return listening ? Exit::Done : Exit::Failed;
+}
+
+Result<Ok, std::string> Serve::listen(Observing& observing, Listeners& listeners,
+                                      const ExportLine& first) {
+  if (auto started = observing.start_metrics(); !started) return started;
+  if (auto closed = close_unclaimed_sockets(); !closed) return closed;
+  return listeners.open(first);
+}
+
+void Serve::end(const Running& running) {
+  net::EpollLoop& loop = running.loop;
+  nfs::nfs4::Nfs4Server& nfs4 = running.services.nfs4();
+  running.refreshing.end();
   manager_.stopping("Finishing the calls in progress", limit());
   nfs4.stop_copies_from_servers();
   // Whoever has copies of the sockets goes on listening.
   sockets_.close();
-  listeners.stop_accepting();
-  drain(loop, **services);
-  *control = nullptr;
-  observing.stop_metrics();
+  running.listeners.stop_accepting();
+  drain(loop, running.services);
+  running.control = nullptr;
+  running.services.observing().stop_metrics();
   wind_up(loop, nfs4);
   // It uses all that goes now.
-  while (!reloaded) loop.run();
-  listeners.close();
+  running.refreshing.wait();
+  running.listeners.close();
   nfs4.stop_callbacks();
-  (*services)->remove_idle_records();
-  return listening ? Exit::Done : Exit::Failed;
-}
-
-std::set<std::string> Serve::late_hosts(const ExportSet& exports) const {
-  std::set<std::string> hosts = exports.late_hosts();
-  hosts.merge(copy_hosts_->late());
-  return hosts;
+  running.services.remove_idle_records();
 }
 
 void Serve::start(net::EpollLoop& loop, nfs::nfs4::Nfs4Server& nfs4, rpc::Connector& connector,
@@ -353,8 +355,8 @@ void Serve::serve(net::EpollLoop& loop, Services& services, const Listeners& lis
   loop.run();
 }
 
-void Serve::on_signal(int signal, net::EpollLoop& loop, Reloads& reloads) {
-  if (signal == SIGHUP && has_files()) return reloads.ask();
+void Serve::on_signal(int signal, net::EpollLoop& loop, Refreshing& refreshing) {
+  if (signal == SIGHUP && has_files()) return refreshing.ask();
   if (draining_ != nullptr) return draining_->hurry();
   loop.stop();
 }

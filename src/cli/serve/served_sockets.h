@@ -28,8 +28,8 @@ class ServedSockets {
   // One at `at`. Blocking: a host name is resolved, and whoever has copies of those that were
   // closed is waited for.
   Result<net::UniqueFd, Reason> open(net::SocketUse use, const Address& at);
-  // Of all that were opened; none where the system refuses one of them. They go on listening as
-  // long as one of their copies is there. Thread: any.
+  // Copies of all that were opened; none where the system refuses one of them. They go on listening
+  // as long as one of their copies is there. Thread: any.
   std::vector<net::UniqueFd> copies() const;
   // Lets go of them: what listens no more is closed.
   void close();

@@ -16,8 +16,8 @@ namespace stag::cli {
 // Thread: any.
 class ServiceManager {
  public:
-  // Of the environment, whose variables are removed, so that no child speaks for the server. Before
-  // other threads run.
+  // As the environment names it, whose variables are removed, so that no child speaks for the
+  // server. Before other threads run.
   static ServiceManager from_environment();
   // For tests: no environment.
   ServiceManager(std::string socket, std::optional<Duration> watchdog)

@@ -35,7 +35,7 @@ StoreWorkers StoreWatch::make(const std::string& name) {
   net::WorkerOptions options;
   options.limits.threads = kWorkers;
   options.limits.threads_each = kWorkers / 2;
-  options.limits.patience = patience_;
+  options.limits.stuck_after = patience_;
   options.limits.waiting_bytes = waiting_bytes_ / 2;
   options.name = name;
   return watch(options);

@@ -13,6 +13,7 @@
 #include "base/size.h"
 #include "cli/support/journal.h"
 #include "cli/support/output.h"
+#include "cli/support/program_footer.h"
 
 namespace stag::cli {
 namespace {
@@ -440,44 +441,36 @@ Result<Ok, std::string> ConfigFile::try_out(const std::vector<Setting>& settings
   return Ok{};
 }
 
+namespace {
+
+// `choose` is called when the words of a command line name this command and make sense.
+void add_command(CLI::App& root, Command& command, const std::function<ProgramText()>& text_of_all,
+                 const std::function<void(Command&)>& choose) {
+  const About about = command.about();
+  CLI::App* app = root.add_subcommand(std::string(about.name), std::string(about.summary));
+  describe(*app, about);
+  Arguments arguments(*app, text_of_all);
+  command.declare(arguments);
+  app->final_callback([app, &command, choose] {
+    ConfigFile* config = command.config_file();
+    if (config != nullptr && config->given()) apply_file(*app, *config);
+    choose(command);
+  });
+}
+
+}  // namespace
+
 Exit run_command_line(int argc, char** argv, std::vector<std::unique_ptr<Command>> commands) {
   CLI::App root("NFS over RDMA in user space: RPC-over-RDMA version 1 on any machine with TCP.",
                 "stag");
   root.formatter(std::make_shared<HelpFormatter>());
   root.require_subcommand(1);
   root.set_version_flag("--version", "stag " STAG_VERSION);
-  root.footer(
-      "\nURLs: nfs://HOST[:PORT]/EXPORT/PATH[?OPTION=VALUE&...]\n"
-      "  proto=rdma|tcp    transport [rdma, port 20049; tcp: port 2049]\n"
-      "  port=rpcbind      ask the server's rpcbind for the port of NFS, by netid\n"
-      "  mountport=N       port of MOUNT [rpcbind's answer, else 2049; tcp: the port of NFS "
-      "first]\n"
-      "  rpcbindport=N     port of rpcbind [111]\n"
-      "  uid=N, gid=N      who the server is told the user is, with sec=sys [the local user]\n"
-      "  version=2|3|4|4.0|4.1|4.2  of NFS [the highest that both sides speak, 3 at least]\n"
-      "  rsize=N, wsize=N (64K, 1M), fabric=iwarp|verbs|auto, sec=sys|krb5|krb5i|krb5p\n"
-      "  connections=N     that calls are spread over [1]\n"
-      "  callback=ADDR[:PORT]  version 4.0: where this machine listens for the server's callbacks\n"
-      "  callback=tcp      versions 4.1 and 4.2: callbacks by TCP, to the port mountport [2049]\n"
-      "\nSizes: N bytes, or NK, NM, NG (1024), NKB, NMB (1000), as 64K or 1.5GiB.\n"
-      "\nExit code: 0 done; 1 failed, as standard error says; 2 wrong usage; 128 + N ended by "
-      "signal\n"
-      "N before it was done, 130 by Ctrl-C and 143 by SIGTERM ('stag serve' ends with 0).\n"
-      "\n'stag COMMAND --help', or 'stag help COMMAND', describes one of them, with an example.");
+  root.footer(kProgramFooter);
   Command* chosen = nullptr;
   const auto text_of_all = [&root, &commands] { return text_of_program(root, commands); };
-  for (const std::unique_ptr<Command>& command : commands) {
-    const About about = command->about();
-    CLI::App* app = root.add_subcommand(std::string(about.name), std::string(about.summary));
-    describe(*app, about);
-    Arguments arguments(*app, text_of_all);
-    command->declare(arguments);
-    app->final_callback([app, &chosen, command = command.get()] {
-      ConfigFile* config = command->config_file();
-      if (config != nullptr && config->given()) apply_file(*app, *config);
-      chosen = command;
-    });
-  }
+  for (const std::unique_ptr<Command>& command : commands)
+    add_command(root, *command, text_of_all, [&](Command& named) { chosen = &named; });
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   take_help(root, words);
   add_dashes(root, commands, words);

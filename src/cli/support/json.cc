@@ -190,18 +190,18 @@ Json to_json(std::string_view name, const nfs::client::Attributes& attributes) {
   return json;
 }
 
-Json to_json(const rpc::rdma::TransferStats& moved) {
+Json to_json(const rpc::rdma::TransferStats& stats) {
   Json json;
-  json.set("calls", moved.calls.load())
-      .set("inline_bytes", moved.inline_bytes.load())
-      .set("read_chunks", moved.read_chunks.load())
-      .set("read_chunk_bytes", moved.read_chunk_bytes.load())
-      .set("write_chunks", moved.write_chunks.load())
-      .set("write_chunk_bytes", moved.write_chunk_bytes.load())
-      .set("position_zero_chunks", moved.position_zero_chunks.load())
-      .set("position_zero_bytes", moved.position_zero_bytes.load())
-      .set("reply_chunks", moved.reply_chunks.load())
-      .set("reply_chunk_bytes", moved.reply_chunk_bytes.load());
+  json.set("calls", stats.calls.load())
+      .set("inline_bytes", stats.inline_bytes.load())
+      .set("read_chunks", stats.read_chunks.load())
+      .set("read_chunk_bytes", stats.read_chunk_bytes.load())
+      .set("write_chunks", stats.write_chunks.load())
+      .set("write_chunk_bytes", stats.write_chunk_bytes.load())
+      .set("position_zero_chunks", stats.position_zero_chunks.load())
+      .set("position_zero_bytes", stats.position_zero_bytes.load())
+      .set("reply_chunks", stats.reply_chunks.load())
+      .set("reply_chunk_bytes", stats.reply_chunk_bytes.load());
   return json;
 }
 

@@ -66,7 +66,7 @@ class JsonObject {
   std::optional<std::uint64_t> number(std::string_view key) const;
   // A string of decimal digits (Json::set_identifier).
   std::optional<std::uint64_t> identifier(std::string_view key) const;
-  // Of an array of strings; empty: there is none.
+  // The elements of an array of strings; empty: there is none.
   std::vector<std::string> texts(std::string_view key) const;
   bool is_true(std::string_view key) const;
   bool has(std::string_view key) const;
@@ -79,6 +79,6 @@ class JsonObject {
 
 Json to_json(std::string_view name, const nfs::client::Attributes& attributes);
 // The counters of transfers (rpc/rdma/options.h).
-Json to_json(const rpc::rdma::TransferStats& moved);
+Json to_json(const rpc::rdma::TransferStats& stats);
 
 }  // namespace stag::cli

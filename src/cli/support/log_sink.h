@@ -15,7 +15,7 @@
 
 namespace stag::cli {
 
-// Of syslog(3).
+// The priority of syslog(3) for a level.
 int syslog_priority(spdlog::level::level_enum level);
 
 // Lines that are not taken at once are lost, and the next one that is taken says how many: a full

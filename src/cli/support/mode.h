@@ -35,7 +35,7 @@ class ModeChange {
   std::vector<Clause> clauses_;
 };
 
-// Of this process.
+// The umask of this process.
 std::uint32_t current_umask();
 
 }  // namespace stag::cli

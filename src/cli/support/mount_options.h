@@ -20,7 +20,7 @@ struct MountWords {
   std::optional<std::uint32_t> connections{};  // nconnect=, from 1 to nfs::client::kMostConnections
   std::optional<std::uint32_t> retry{};        // minutes: retry=
   std::optional<std::uint32_t> timeout{};      // seconds: timeout=
-  // Of the URL, by name: "version", "4.2".
+  // Options of the URL, by name: "version", "4.2".
   std::map<std::string, std::string> of_url{};
   std::string port{};  // of NFS, behind the host of the URL; empty: not given
 };

@@ -18,9 +18,9 @@ namespace stag::cli {
 
 // The options that every client command has.
 struct RemoteOptions {
-  std::uint32_t timeout = 60;                 // seconds without an answer before a call is given up
-  bool timeout_given = false;                 // by the user, who may say the usual value
-  rpc::rdma::TransferStats* moved = nullptr;  // counts, and outlives the Remote
+  std::uint32_t timeout = 60;  // seconds without an answer before a call is given up
+  bool timeout_given = false;  // by the user, who may say the usual value
+  rpc::rdma::TransferStats* transfer_stats = nullptr;  // counts, and outlives the Remote
   rpc::rdma::TransportOptions rdma{};
   std::uint32_t credits = rpc::rdma::ChannelOptions{}.credits;
   std::string fabric = "iwarp";

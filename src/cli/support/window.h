@@ -5,7 +5,7 @@
 
 namespace stag::cli {
 
-// Of a terminal, in characters.
+// The size of a terminal, in characters.
 struct WindowSize {
   std::size_t rows = 24, columns = 80;
 };

@@ -99,6 +99,11 @@ Scripts setting() {
                   {own(), open({.name = "f", .access = kRead, .owner = "reader", .as = "r"})}},
        .steps = {at("f"), setattr("r", size_is(10))},
        .expect = {NFS4ERR_OPENMODE}},
+  };
+}
+
+Scripts refused_setting() {
+  return {
       {.note = "one that no RFC knows",
        .steps = {at("file"), setattr("anonymous", attribute(kUnknown, 1))},
        .expect = {NFS4ERR_ATTRNOTSUPP}},
@@ -171,6 +176,7 @@ Scripts comparing(bool negative) {
 Scripts attribute_cases() {
   Scripts all = reading();
   append(all, setting());
+  append(all, refused_setting());
   append(all, comparing(false));
   append(all, comparing(true));
   return all;

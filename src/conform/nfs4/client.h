@@ -93,7 +93,7 @@ class Client {
   // The same with other bytes than those of its arguments.
   Task<Reply> run_altered(const std::vector<Op>& operations, Alteration alter);
 
-  // Of the next COMPOUND in the session.
+  // SEQUENCE of the next COMPOUND in the session.
   v4::SEQUENCE4args sequence() const;
   // To be called with what came for a COMPOUND that began with sequence().
   void note(const Reply& reply);

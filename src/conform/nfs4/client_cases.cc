@@ -245,7 +245,7 @@ std::string tells_states_apart(Scene&, const COMPOUND4res& results) {
              : "a stateid that nobody gave drew " + name_of(codes[1]);
 }
 
-Scripts in_a_session() {
+Scripts freeing_states() {
   return {
       {.note = "one that is good and one that is not",
        .minors = kSessions,
@@ -277,6 +277,11 @@ Scripts in_a_session() {
        .before = {a_file(), a_lock(), {at("f"), locku("l", 0, 5)}},
        .steps = {free_stateid("old l")},
        .expect = {NFS4ERR_OLD_STATEID, NFS4ERR_LOCKS_HELD}},
+  };
+}
+
+Scripts in_a_session() {
+  return {
       {.note = "for the second time",
        .minors = kSessions,
        .steps = {plain(OP_RECLAIM_COMPLETE, &Op::opreclaim_complete, {false})},
@@ -296,7 +301,8 @@ Scripts in_a_session() {
 }  // namespace
 
 Scripts client_cases() {
-  Scripts all = in_a_session();
+  Scripts all = freeing_states();
+  append(all, in_a_session());
   append(
       all,
       {

@@ -34,6 +34,11 @@ Scripts reading_data() {
       {.note = "beyond the last offset",
        .steps = {at("file"), read("anonymous", kLast - 5, 10)},
        .expect = {NFS4ERR_INVAL, NFS4_OK}},
+  };
+}
+
+Scripts refused_reads() {
+  return {
       {.note = "of a folder",
        .steps = {at("dir"), read("anonymous", 0, 10)},
        .expect = {NFS4ERR_ISDIR}},
@@ -83,6 +88,11 @@ Scripts writing_data() {
       {.note = "unstable",
        .before = {{own(), open({.name = "f", .create = UNCHECKED4})}},
        .steps = {at("f"), write("f", 0, "hello", UNSTABLE4)}},
+  };
+}
+
+Scripts refused_writes() {
+  return {
       {.note = "with an open for reading only",
        .before = {{own(), open({.name = "f", .create = UNCHECKED4})},
                   {own(), open({.name = "f", .access = kRead, .owner = "reader", .as = "r"})}},
@@ -219,7 +229,9 @@ Script bad_state_case(const Holder& holder, const BadState& bad) {
 
 Scripts data_cases() {
   Scripts all = reading_data();
+  append(all, refused_reads());
   append(all, writing_data());
+  append(all, refused_writes());
   append(all, committing());
   return all;
 }

@@ -16,7 +16,7 @@ struct OperationErrors {
   v4::nfs_opnum4 operation;
   std::vector<v4::nfsstat4> errors;
 };
-// Of all operations of this minor version.
+// The errors of all operations of this minor version.
 std::vector<OperationErrors> errors_of(std::uint32_t minor);
 
 // "RFC 8881 18.13", where this minor version's RFCs define the operation.

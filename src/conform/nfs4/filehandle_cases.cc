@@ -101,6 +101,12 @@ Scripts secinfos() {
        .steps = {at("work"), secinfo("file"), getfh("none")},
        .expect = {NFS4ERR_NOFILEHANDLE},
        .section = "8881 2.6.3.1.1.8"},
+  };
+}
+
+// SECINFO_NO_NAME, and OPENATTR.
+Scripts secinfos_without_name() {
+  return {
       {.note = "of the current filehandle",
        .minors = kSessions,
        .steps = {at("work"), secinfo_no_name(SECINFO_STYLE4_CURRENT_FH)}},
@@ -145,6 +151,7 @@ Scripts filehandle_cases() {
   Scripts all = puts_and_gets();
   append(all, lookups());
   append(all, secinfos());
+  append(all, secinfos_without_name());
   return all;
 }
 

@@ -17,7 +17,7 @@ struct LimitedSession {
   Verdict verdict() const;
 };
 
-// Of one slot that takes requests, replies and kept replies of these sizes.
+// The limits of one slot that takes requests, replies and kept replies of these sizes.
 v4::channel_attrs4 limits_of(std::uint32_t request, std::uint32_t response, std::uint32_t cached);
 Task<LimitedSession> limited_session(Client& client, v4::channel_attrs4 fore);
 Task<void> destroy(Client& client, v4::sessionid4 session);

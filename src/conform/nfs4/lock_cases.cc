@@ -85,6 +85,12 @@ Scripts locking() {
        .before = {a_file(), a_lock()},
        .steps = {at("f"), lock({.held = "l", .offset = 15, .length = 10})},
        .expect = {NFS4_OK, NFS4ERR_LOCK_RANGE}},
+  };
+}
+
+// Where more counts than the range: the mode of the open, other waiters, the object.
+Scripts locking_otherwise() {
+  return {
       {.note = "for writing, of a file that is open for reading",
        .before = {a_file(),
                   {own(), open({.name = "f", .access = kRead, .owner = "reader", .as = "r"})}},
@@ -214,6 +220,7 @@ Scripts unlocking() {
 
 Scripts lock_cases() {
   Scripts all = locking();
+  append(all, locking_otherwise());
   append(all, testing());
   append(all, unlocking());
   return all;

@@ -105,6 +105,11 @@ Scripts creations() {
       {.note = "a link that leads nowhere",
        .steps = {own(), symlink("x", "")},
        .expect = {NFS4ERR_INVAL, NFS4ERR_NOENT, NFS4_OK}},
+  };
+}
+
+Scripts readlinks() {
+  return {
       {.note = "the target of a symbolic link", .steps = {at("link"), readlink()}},
       {.note = "of another user's symbolic link",
        .steps = {at("link"), readlink()},
@@ -179,6 +184,11 @@ Scripts renamings() {
       {.note = "to itself",
        .before = {{own(), create("x", NF4FIFO)}},
        .steps = {own(), savefh(), rename("x", "x")}},
+  };
+}
+
+Scripts refused_renamings() {
+  return {
       {.note = "a name that is not there",
        .steps = {own(), savefh(), rename("x", "y")},
        .expect = {NFS4ERR_NOENT}},
@@ -265,8 +275,10 @@ Scripts listings() {
 Scripts name_cases() {
   Scripts all = bad_name_cases();
   append(all, creations());
+  append(all, readlinks());
   append(all, removals());
   append(all, renamings());
+  append(all, refused_renamings());
   append(all, listings());
   return all;
 }

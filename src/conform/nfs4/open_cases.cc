@@ -53,6 +53,11 @@ Scripts creating_files() {
        .steps = {at("dir"), open(creating("f"))},
        .expect = {NFS4ERR_ACCESS},
        .stranger = true},
+  };
+}
+
+Scripts creating_with_attributes() {
+  return {
       {.note = "an attribute that nobody knows",
        .steps = {own(),
                  open({.name = "f", .create = UNCHECKED4, .attributes = attribute(kUnknown, 1)})},
@@ -104,6 +109,11 @@ Scripts opening_files() {
        .minors = k40,
        .steps = {at("work"), open({.name = "file", .clientid_off = kOfNobody})},
        .expect = {NFS4ERR_STALE_CLIENTID, NFS4ERR_EXPIRED}},
+  };
+}
+
+Scripts opening_by_claims() {
+  return {
       {.note = "a reclaim after the grace period",
        .steps = {at("file"), open({.name = "file", .claim = CLAIM_PREVIOUS})},
        .expect = {NFS4ERR_NO_GRACE, NFS4ERR_RECLAIM_BAD}},
@@ -256,9 +266,11 @@ Scripts moving_open_files() {
 
 Scripts open_cases() {
   Scripts all = creating_files();
+  append(all, creating_with_attributes());
   append(all, denied());
   append(all, moving_open_files());
   append(all, opening_files());
+  append(all, opening_by_claims());
   append(all, sharing());
   append(all, downgrading());
   return all;

@@ -133,6 +133,37 @@ Step of_state(nfs_opnum4 operation) {
   }
 }
 
+Step of_layouts(nfs_opnum4 operation) {
+  switch (operation) {
+    case OP_GETDEVICEINFO:
+      return {operation, [](Scene&, Op& to) {
+                to.opgetdeviceinfo().gdia_layout_type = LAYOUT4_NFSV4_1_FILES;
+              }};
+    case OP_GETDEVICELIST:
+      return {operation, [](Scene&, Op& to) {
+                to.opgetdevicelist().gdla_layout_type = LAYOUT4_NFSV4_1_FILES;
+              }};
+    case OP_LAYOUTCOMMIT:
+      return {operation, [](Scene&, Op& to) {
+                to.oplayoutcommit().loca_layoutupdate.lou_type = LAYOUT4_NFSV4_1_FILES;
+              }};
+    case OP_LAYOUTGET:
+      return {operation, [](Scene&, Op& to) {
+                to.oplayoutget().loga_layout_type = LAYOUT4_NFSV4_1_FILES;
+                to.oplayoutget().loga_iomode = LAYOUTIOMODE4_READ;
+              }};
+    case OP_LAYOUTRETURN:
+      return {operation, [](Scene&, Op& to) {
+                LAYOUTRETURN4args& args = to.oplayoutreturn();
+                args.lora_layout_type = LAYOUT4_NFSV4_1_FILES;
+                args.lora_iomode = LAYOUTIOMODE4_READ;
+                args.lora_layoutreturn.lr_returntype = LAYOUTRETURN4_ALL;
+              }};
+    default:
+      return of_state(operation);
+  }
+}
+
 }  // namespace
 
 Step sample(nfs_opnum4 operation) {
@@ -159,37 +190,13 @@ Step sample(nfs_opnum4 operation) {
       return plain(operation, &Op::opset_ssv, {});
     case OP_GET_DIR_DELEGATION:
       return plain(operation, &Op::opget_dir_delegation, {});
-    case OP_GETDEVICEINFO:
-      return {operation, [](Scene&, Op& to) {
-                to.opgetdeviceinfo().gdia_layout_type = LAYOUT4_NFSV4_1_FILES;
-              }};
-    case OP_GETDEVICELIST:
-      return {operation, [](Scene&, Op& to) {
-                to.opgetdevicelist().gdla_layout_type = LAYOUT4_NFSV4_1_FILES;
-              }};
-    case OP_LAYOUTCOMMIT:
-      return {operation, [](Scene&, Op& to) {
-                to.oplayoutcommit().loca_layoutupdate.lou_type = LAYOUT4_NFSV4_1_FILES;
-              }};
-    case OP_LAYOUTGET:
-      return {operation, [](Scene&, Op& to) {
-                to.oplayoutget().loga_layout_type = LAYOUT4_NFSV4_1_FILES;
-                to.oplayoutget().loga_iomode = LAYOUTIOMODE4_READ;
-              }};
-    case OP_LAYOUTRETURN:
-      return {operation, [](Scene&, Op& to) {
-                LAYOUTRETURN4args& args = to.oplayoutreturn();
-                args.lora_layout_type = LAYOUT4_NFSV4_1_FILES;
-                args.lora_iomode = LAYOUTIOMODE4_READ;
-                args.lora_layoutreturn.lr_returntype = LAYOUTRETURN4_ALL;
-              }};
     case OP_WANT_DELEGATION:
       return {operation, [](Scene&, Op& to) {
                 to.opwant_delegation().wda_want = OPEN4_SHARE_ACCESS_WANT_READ_DELEG;
                 to.opwant_delegation().wda_claim.dc_claim = CLAIM_FH;
               }};
     default:
-      return of_state(operation);
+      return of_layouts(operation);
   }
 }
 

@@ -41,7 +41,7 @@ v4::bitmap4 bits(std::initializer_list<std::uint32_t> numbers);
 v4::fattr4 mode_is(std::uint32_t mode);
 v4::fattr4 size_is(std::uint64_t size);
 v4::fattr4 owner_is(const std::string& owner);
-// Of a type that is a file's.
+// The attribute that says this type.
 v4::fattr4 type_is(std::uint32_t type);
 // Any attribute with a word as its value.
 v4::fattr4 attribute(std::uint32_t number, std::uint32_t word);

@@ -46,6 +46,12 @@ Scripts ranges() {
        .before = written,
        .steps = {at("f"), deallocate("f", kLast - 5, 4096)},
        .expect = {NFS4ERR_INVAL, NFS4ERR_FBIG}},
+  };
+}
+
+Scripts reading_ranges() {
+  const std::vector<Steps> open_file{a_file()}, written{a_file(), content()};
+  return {
       {.note = "the first data",
        .minors = k42,
        .before = written,
@@ -85,7 +91,7 @@ Scripts ranges() {
   };
 }
 
-Scripts ranges_by_stateid() {
+Scripts patterns_by_stateid() {
   const std::vector<Steps> open_file{a_file()};
   return {
       {.note = "a pattern",
@@ -108,6 +114,11 @@ Scripts ranges_by_stateid() {
        .before = {a_file(), {at("f"), open_downgrade("f", kBoth)}},
        .steps = {at("f"), write_same("old f")},
        .expect = {NFS4ERR_OLD_STATEID}},
+  };
+}
+
+Scripts ranges_by_stateid() {
+  return {
       {.note = "with an open for writing only",
        .minors = k42,
        .before = {{own(), open({.name = "f", .access = kWrite, .create = UNCHECKED4})}, content()},
@@ -204,6 +215,12 @@ Scripts copies() {
        .before = two,
        .steps = {at("g"), copy("f", "g", 0, 10)},
        .expect = {NFS4ERR_NOFILEHANDLE}},
+  };
+}
+
+Scripts copies_by_stateid() {
+  const auto [two, renewed, reading] = TwoFiles();
+  return {
       {.note = "from a stateid that nobody gave",
        .minors = k42,
        .before = two,
@@ -322,8 +339,11 @@ Scripts wrong_objects() {
 
 Scripts v42_cases() {
   Scripts all = ranges();
+  append(all, reading_ranges());
+  append(all, patterns_by_stateid());
   append(all, ranges_by_stateid());
   append(all, copies());
+  append(all, copies_by_stateid());
   append(all, clones());
   append(all, wrong_objects());
   return all;

@@ -2,6 +2,8 @@
 // 7).
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "conform/rpcrdma/talk.h"
 
 namespace stag::conform::rpcrdma {
@@ -58,55 +60,41 @@ Task<Verdict> echoes_the_version(Context& context) {
   co_return Verdict::pass();
 }
 
+RdmaCase procedure_case(std::string name, std::string section, std::string requirements,
+                        Probe probe) {
+  return {.group = "procedure",
+          .name = std::move(name),
+          .section = std::move(section),
+          .requirements = std::move(requirements),
+          .probe = std::move(probe)};
+}
+
 // Messages that a Responder does not expect from a Requester.
-void add_procedures(RdmaCases& cases) {
-  cases.push_back({.group = "procedure",
-                   .name = "RDMA_MSGP is not served",
-                   .section = "8166 4.6.1",
-                   .requirements = "R8166-4.6.1-b",
-                   .probe = {[](std::uint32_t xid) {
-                               return joined(
-                                   header_words(xid, 1, wire::RDMA_MSGP, {64, 64, 0, 0, 0}),
-                                   null_call(xid));
-                             },
-                             0,
-                             {Expect::ErrChunk, Expect::Dropped}}});
-  cases.push_back({.group = "procedure",
-                   .name = "RDMA_DONE is dropped",
-                   .section = "8166 4.6.2",
-                   .requirements = "R8166-4.6.2-b",
-                   .probe = {call_with(1, wire::RDMA_DONE), 0, {Expect::Dropped}}});
-  cases.push_back({.group = "procedure",
-                   .name = "RDMA_DONE of 16 bytes is dropped",
-                   .section = "8166 4.6.2",
-                   .requirements = "R8166-4.6.2-b",
-                   .probe = {call_with(1, wire::RDMA_DONE), 16, {Expect::Dropped}}});
-  cases.push_back({.group = "procedure",
-                   .name = "RDMA_ERROR from a Requester is dropped",
-                   .section = "8166 4.2.4",
-                   .requirements = "R8166-4.2.4-f",
-                   .probe = {[](std::uint32_t xid) {
-                               return header_words(xid, 1, wire::RDMA_ERROR, {wire::ERR_CHUNK});
-                             },
-                             0,
-                             {Expect::Dropped}}});
-  cases.push_back({.group = "procedure",
-                   .name = "RDMA_ERROR with an unknown code is dropped",
-                   .section = "8166 4.5",
-                   .requirements = "R8166-4.5-i",
-                   .probe = {[](std::uint32_t xid) {
-                               return header_words(xid, 1, wire::RDMA_ERROR, {99, 0, 0, 0});
-                             },
-                             0,
-                             {Expect::Dropped}}});
-  cases.push_back(
-      {.group = "procedure",
-       .name = "RDMA_NOMSG without any chunk",
-       .section = "8166 4.5.2",
-       .requirements = "R8166-4.5.2-c R8166-4.2.4-c",
-       .probe = {[](std::uint32_t xid) { return header_words(xid, 1, wire::RDMA_NOMSG); },
-                 0,
-                 {Expect::ErrChunk}}});
+RdmaCases unexpected_procedures() {
+  const auto words_of = [](std::uint32_t proc, Words body) {
+    return [proc, body = std::move(body)](std::uint32_t xid) {
+      return header_words(xid, 1, proc, body);
+    };
+  };
+  const auto padded_call = [](std::uint32_t xid) {
+    return joined(header_words(xid, 1, wire::RDMA_MSGP, {64, 64, 0, 0, 0}), null_call(xid));
+  };
+  return {
+      procedure_case("RDMA_MSGP is not served", "8166 4.6.1", "R8166-4.6.1-b",
+                     {padded_call, 0, {Expect::ErrChunk, Expect::Dropped}}),
+      procedure_case("RDMA_DONE is dropped", "8166 4.6.2", "R8166-4.6.2-b",
+                     {call_with(1, wire::RDMA_DONE), 0, {Expect::Dropped}}),
+      procedure_case("RDMA_DONE of 16 bytes is dropped", "8166 4.6.2", "R8166-4.6.2-b",
+                     {call_with(1, wire::RDMA_DONE), 16, {Expect::Dropped}}),
+      procedure_case("RDMA_ERROR from a Requester is dropped", "8166 4.2.4", "R8166-4.2.4-f",
+                     {words_of(wire::RDMA_ERROR, {wire::ERR_CHUNK}), 0, {Expect::Dropped}}),
+      procedure_case("RDMA_ERROR with an unknown code is dropped", "8166 4.5", "R8166-4.5-i",
+                     {words_of(wire::RDMA_ERROR, {99, 0, 0, 0}), 0, {Expect::Dropped}}),
+      procedure_case("RDMA_NOMSG without any chunk", "8166 4.5.2", "R8166-4.5.2-c R8166-4.2.4-c",
+                     {[](std::uint32_t xid) { return header_words(xid, 1, wire::RDMA_NOMSG); },
+                      0,
+                      {Expect::ErrChunk}}),
+  };
 }
 
 }  // namespace
@@ -123,7 +111,7 @@ RdmaCases header_cases() {
                    .section = "8166 4.5",
                    .requirements = "R8166-4.5-e R8166-4.5-f R8166-4.1.2-g",
                    .run = echoes_the_version});
-  add_procedures(cases);
+  for (RdmaCase& each : unexpected_procedures()) cases.push_back(std::move(each));
   cases.push_back({.group = "xid",
                    .name = "rdma_xid and the XID of the RPC message differ",
                    .section = "8166 4.5.2",

@@ -21,7 +21,7 @@ struct ServerCall {
   std::optional<v4::CB_COMPOUND4args> compound{};  // nullopt: CB_NULL
   std::string complaint{};                         // about its header, or nothing
 
-  // Of CB_RECALL behind CB_SEQUENCE, else null.
+  // The arguments of CB_RECALL behind CB_SEQUENCE, else null.
   const v4::CB_RECALL4args* recall() const;
 };
 

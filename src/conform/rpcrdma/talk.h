@@ -14,7 +14,7 @@ namespace stag::conform::rpcrdma {
 
 namespace v4 = stag::nfs::v4;
 
-// Of every COMPOUND.
+// The tag of every COMPOUND.
 inline constexpr const char* kCompoundTag = "conform";
 
 std::vector<std::byte> bytes_of_words(const Words& words);

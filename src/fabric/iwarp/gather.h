@@ -10,7 +10,7 @@ inline iovec piece_of(Bytes bytes) {
   return {const_cast<std::byte*>(bytes.data()), bytes.size()};
 }
 
-// Of several ranges, as many as one system call takes.
+// Writes as many of the ranges as one system call takes.
 net::Transfer write_ranges(net::TcpSocket& socket, std::span<const Bytes> ranges);
 
 // One system call's worth; the batch is not empty. What has left is taken off the batch.

@@ -35,7 +35,7 @@ class PassiveSetup {
   PassiveSetup& operator=(const PassiveSetup&) = delete;
 
   void start(Duration limit, OnEnd on_end);
-  // Of a complete Request; its private data lies in this object.
+  // The frame of a complete Request; its private data lies in this object.
   Result<iwarp::MpaFrame, Reason> request() const;
   // Sends an answer; false when the socket does not take it.
   bool answer(const iwarp::MpaFrame& frame);

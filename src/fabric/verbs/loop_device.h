@@ -61,7 +61,7 @@ class LoopDevice final : public std::enable_shared_from_this<LoopDevice>, privat
   // afterwards: another may get its number.
   void remove(std::uint32_t queue_pair);
 
-  // Of the connection whose turn it is: empty before and afterwards.
+  // The sends of the connection whose turn it is: empty before and afterwards.
   SendBatch& batch() { return batch_; }
 
   // Delivers all that has completed by now: at one queue, or, null, at all of them.

@@ -19,7 +19,8 @@ struct QueuePairSizes {
 
 class QueuePair {
  public:
-  // Of `id`, which has an address and a device. Receives are posted before this returns.
+  // Makes the queue pair of `id`, which has an address and a device. Receives are posted before
+  // this returns.
   static Result<std::unique_ptr<QueuePair>, Reason> make(std::shared_ptr<LoopDevice> device,
                                                          const CmId& id, QueuePairUser& user,
                                                          const QueuePairSizes& sizes);

@@ -11,7 +11,7 @@ namespace stag::gss::krb5 {
 Error error_of(OM_uint32 major, OM_uint32 minor, Reason otherwise);
 // The same of a status that the peer has sent, for which the library has no sentence.
 Reason reason_of(OM_uint32 major, OM_uint32 minor, Reason otherwise);
-// Of such a status: Error::repeated.
+// Whether such a status means Error::repeated.
 bool is_repeated(OM_uint32 major, OM_uint32 minor);
 // The routine error alone, or COMPLETE or CONTINUE_NEEDED: RFC 2203 appendix A has the library's
 // own numbers.

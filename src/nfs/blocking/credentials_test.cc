@@ -75,7 +75,7 @@ TEST_F(BlockingKerberos, is_what_the_URL_asks_for) {
   }
 }
 
-TEST_F(BlockingKerberos, of_another_kind_than_the_URL_asks_for_is_refused) {
+TEST_F(BlockingKerberos, is_refused_when_the_URL_asks_for_another_kind) {
   export_with("krb5i");
   options.files.calls.credentials = *endpoint::kerberos("localhost", gss::Service::integrity);
   EXPECT_TRUE(opened_as("version=4&sec=krb5i"));

@@ -74,7 +74,7 @@ TEST_F(BlockingFiles, are_used_by_many_threads) {
   EXPECT_EQ(files->list("")->size(), 80u);
 }
 
-TEST_F(BlockingFiles, of_version_4_0_are_delegated_where_the_URL_says_where_to_call_back) {
+TEST_F(BlockingFiles, are_delegated_by_version_4_0_where_the_URL_says_where_to_call_back) {
   endpoint::Loops loops;
   auto to_clients = endpoint::make_connector(loops.at(0), {.transport = endpoint::Transport::Tcp});
   endpoint::run_on(loops.at(0), [&] { nfs4.start_callbacks(loops.at(0), to_clients.get()); });

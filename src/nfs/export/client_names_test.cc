@@ -112,7 +112,7 @@ TEST_F(ClientNamesTest, a_name_counts_if_it_leads_back) {
   EXPECT_EQ(answered("@trusted", "198.51.100.1"), Match::No);
 }
 
-TEST_F(ClientNamesTest, what_cannot_be_the_name_of_a_host_is_none) {
+TEST_F(ClientNamesTest, a_name_that_no_host_can_have_matches_nothing) {
   const std::string hostile[] = {"198.51.100.2",
                                  std::string("a\0.example.com", 14),
                                  "a\n.example.com",
@@ -164,7 +164,7 @@ TEST_F(ClientNamesTest, answers_hold_for_five_minutes_and_where_nobody_answers_f
   EXPECT_EQ(answered("*.example.com", "192.0.2.1"), Match::No);
 }
 
-TEST_F(ClientNamesTest, that_a_client_has_no_name_holds_for_a_minute) {
+TEST_F(ClientNamesTest, a_client_without_a_name_is_asked_for_again_after_a_minute) {
   EXPECT_EQ(answered("*.example.com", "192.0.2.2"), Match::No);
   hosts_->add("new.example.com", "192.0.2.2");
   loop_.pass(std::chrono::seconds(50));

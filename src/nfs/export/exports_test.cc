@@ -287,7 +287,7 @@ TEST(Exports, know_the_paths_of_those_that_were_removed) {
   EXPECT_EQ(*again.path_of(1), "/a");
 }
 
-TEST(Exports, that_were_removed_keep_no_file_system_and_are_a_thousand_at_most) {
+TEST(Exports, keep_no_file_system_when_removed_and_remember_a_thousand_at_most) {
   auto files = std::make_shared<vfs::MemoryFileSystem>();
   const std::weak_ptr<vfs::FileSystem> alive = files;
   Exports exports;

@@ -70,7 +70,7 @@ class LocalLocks : public ::testing::Test {
   LocalLockTable::Pin pin_;
 };
 
-TEST_F(LocalLocks, of_a_range_in_many_pieces_are_taken_and_given_back_at_once) {
+TEST_F(LocalLocks, take_and_give_back_a_range_in_many_pieces_at_once) {
   for (std::uint64_t i = 0; i < 1000; ++i)
     ASSERT_TRUE(give(given_[0], {2 * i, 2 * i}, Mode::Shared));
   store_.locks.calls = 0;
@@ -105,7 +105,7 @@ TEST_F(LocalLocks, become_shared_when_nobody_is_exclusive_any_more) {
   EXPECT_TRUE(server_has({5, 9}, Mode::Exclusive));
 }
 
-TEST_F(LocalLocks, of_programs_are_told_and_change_nothing) {
+TEST_F(LocalLocks, name_the_range_of_a_program_that_denies_them_and_change_nothing) {
   store_.locks.of_programs.set({20, 29}, Mode::Shared);
   ASSERT_TRUE(give(given_[0], {0, 9}, Mode::Shared));
   const auto refused = table_.hold(key_, {5, 25}, true);

@@ -152,7 +152,7 @@ TEST_F(UserGroupsTest, a_user_whom_others_displace_is_not_taken_for_the_stranger
   EXPECT_EQ(at_once(7), List{7});
 }
 
-TEST_F(UserGroupsTest, who_goes_on_calling_waits_once_however_long_the_service_hangs) {
+TEST_F(UserGroupsTest, a_user_that_goes_on_calling_waits_once_however_long_the_service_hangs) {
   at_once();
   workers_->at_once = false;
   for (int i = 0; i < 180; ++i) {
@@ -165,7 +165,7 @@ TEST_F(UserGroupsTest, who_goes_on_calling_waits_once_however_long_the_service_h
   EXPECT_EQ(*known(1000), List{40});
 }
 
-TEST_F(UserGroupsTest, who_has_not_called_for_long_waits_again) {
+TEST_F(UserGroupsTest, a_user_that_has_not_called_for_long_waits_again) {
   at_once();
   loop_.pass(minutes(31));
   directory_->users[1000] = {40};
@@ -209,7 +209,7 @@ TEST_F(UserGroupsTest, an_old_answer_is_better_than_none) {
   EXPECT_EQ(at_once(), both_);
 }
 
-TEST_F(UserGroupsTest, what_was_known_holds_while_the_service_fails) {
+TEST_F(UserGroupsTest, a_known_list_holds_while_the_service_fails) {
   at_once();
   directory_->fails = true;
   loop_.pass(minutes(31));
@@ -237,7 +237,7 @@ TEST_F(UserGroupsTest,
   EXPECT_EQ(at_once(), both_);
 }
 
-TEST_F(UserGroupsTest, what_is_forgotten_is_asked_for_anew) {
+TEST_F(UserGroupsTest, a_forgotten_list_is_asked_for_anew) {
   at_once();
   directory_->users[1000] = {40};
   groups_.forget();
@@ -245,7 +245,7 @@ TEST_F(UserGroupsTest, what_is_forgotten_is_asked_for_anew) {
   EXPECT_EQ(at_once(), List{40});
 }
 
-TEST_F(UserGroupsTest, what_is_forgotten_counts_only_where_the_service_fails) {
+TEST_F(UserGroupsTest, a_forgotten_list_counts_only_where_the_service_fails) {
   at_once();
   groups_.forget();
   directory_->fails = true;
@@ -310,7 +310,7 @@ TEST_F(UserGroupsTest, where_the_workers_take_no_more_a_call_comes_again) {
   EXPECT_EQ(at_once(), both_);
 }
 
-TEST_F(UserGroupsTest, who_waits_for_workers_that_give_up_comes_again) {
+TEST_F(UserGroupsTest, a_call_that_waited_for_workers_that_gave_up_comes_again) {
   workers_->at_once = false;
   const auto waits = call();
   workers_->give_all_back();

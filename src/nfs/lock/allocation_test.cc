@@ -50,7 +50,7 @@ class NlmLockMemory : public ::testing::Test {
   const OwnerPtr mine = owner_named("mine"), other = owner_named("other");
 };
 
-TEST_F(NlmLockMemory, that_runs_out_in_UNLOCK_leaves_all_that_was_locked) {
+TEST_F(NlmLockMemory, running_out_in_UNLOCK_leaves_all_that_was_locked) {
   locks.apply(locks.plan(mine, {0, 99}, true));
   fail_each({40, 49}, std::nullopt, [&](std::size_t n) {
     EXPECT_TRUE(keeps_out({0, 39})) << n;
@@ -64,7 +64,7 @@ TEST_F(NlmLockMemory, that_runs_out_in_UNLOCK_leaves_all_that_was_locked) {
   EXPECT_EQ(locks.size(), 2u);
 }
 
-TEST_F(NlmLockMemory, that_runs_out_in_an_upgrade_leaves_the_lock_as_it_was) {
+TEST_F(NlmLockMemory, running_out_in_an_upgrade_leaves_the_lock_as_it_was) {
   locks.apply(locks.plan(mine, {0, 99}, false));
   fail_each({40, 49}, true, [&](std::size_t n) {
     EXPECT_FALSE(keeps_out({0, 99}, false)) << n;
@@ -76,7 +76,7 @@ TEST_F(NlmLockMemory, that_runs_out_in_an_upgrade_leaves_the_lock_as_it_was) {
   EXPECT_EQ(locks.size(), 3u);
 }
 
-TEST_F(NlmLockMemory, that_runs_out_in_the_first_lock_of_an_owner_leaves_no_owner) {
+TEST_F(NlmLockMemory, running_out_in_the_first_lock_of_an_owner_leaves_no_owner) {
   fail_each({0, 9}, true, [&](std::size_t n) {
     EXPECT_FALSE(keeps_out({0, 9})) << n;
     EXPECT_EQ(locks.holder(*mine), nullptr) << n;
@@ -173,7 +173,7 @@ class CallbackMemory : public ::testing::Test, private Peers {
   int heard_ = 0;
 };
 
-TEST_F(CallbackMemory, that_runs_out_in_an_answer_loses_no_more_than_that) {
+TEST_F(CallbackMemory, running_out_in_an_answer_loses_that_answer_alone) {
   const auto begin = [this] { sender_->answer<nlm::NLMPROC4_TEST_RES>("192.0.2.1", {}); };
   fail_each(begin, [&](std::size_t n) {
     begin();
@@ -182,7 +182,7 @@ TEST_F(CallbackMemory, that_runs_out_in_an_answer_loses_no_more_than_that) {
   });
 }
 
-TEST_F(CallbackMemory, that_runs_out_in_NLM_GRANTED_has_it_sent_again_or_taken_back) {
+TEST_F(CallbackMemory, running_out_in_NLM_GRANTED_has_it_sent_again_or_taken_back) {
   const auto owner = [](const char* address) {
     return std::make_shared<Owner>(Owner{{address, "name"}, "oh", 1});
   };
@@ -202,7 +202,7 @@ TEST_F(CallbackMemory, that_runs_out_in_NLM_GRANTED_has_it_sent_again_or_taken_b
       });
 }
 
-TEST_F(CallbackMemory, that_runs_out_in_SM_NOTIFY_does_not_prevent_it) {
+TEST_F(CallbackMemory, running_out_in_SM_NOTIFY_does_not_prevent_it) {
   ASSERT_TRUE(records_->add("192.0.2.1").ok());
   records_ = *Records::open(directory_.path());
   fail_each([this] { sender_->notify_restart(); },

@@ -116,7 +116,7 @@ class LocksOfChangingExports : public testing::NfsServerTest {
   v3::nfs_fh3 file_;
 };
 
-TEST_F(LocksOfChangingExports, that_are_too_many_are_told_with_client_export_and_call) {
+TEST_F(LocksOfChangingExports, are_logged_with_client_export_and_call_when_they_are_too_many) {
   ASSERT_EQ(call<NLMPROC4_LOCK>({object("c"), false, true, lock_of(kB, 0, 0), false, 0}).stat.stat,
             NLM4_GRANTED);
   static std::string told;
@@ -175,7 +175,7 @@ TEST_F(LocksOfChangingExports, are_given_back_whatever_store_they_were_taken_of)
   EXPECT_EQ(service_->size(), 0u);
 }
 
-TEST_F(LocksOfChangingExports, of_a_file_are_released_with_those_that_waiting_requests_get_then) {
+TEST_F(LocksOfChangingExports, release_of_a_file_frees_also_what_waiting_requests_get_then) {
   ASSERT_EQ(lock(kA, 0), NLM4_GRANTED);
   ASSERT_EQ(lock(kB, 0, true), NLM4_BLOCKED);
   ASSERT_EQ(lock(kB, 20), NLM4_GRANTED);
@@ -187,7 +187,7 @@ TEST_F(LocksOfChangingExports, of_a_file_are_released_with_those_that_waiting_re
   EXPECT_EQ(service_->size(), 0u);
 }
 
-TEST_F(LocksOfChangingExports, of_before_exclude_other_clients_of_the_copy_in_its_place) {
+TEST_F(LocksOfChangingExports, exclude_other_clients_of_a_copy_in_the_place_of_the_store) {
   ASSERT_EQ(lock(kA, 0), NLM4_GRANTED);
   serve(another_copy());
   EXPECT_EQ(test(kB, 0), NLM4_DENIED);
@@ -210,7 +210,7 @@ TEST_F(LocksOfChangingExports, wait_until_the_name_of_their_client_is_known) {
   EXPECT_EQ((*locked)->stat.stat, NLM4_GRANTED);
 }
 
-TEST_F(LocksOfChangingExports, of_clients_whose_name_nobody_says_are_to_be_asked_for_later) {
+TEST_F(LocksOfChangingExports, are_DENIED_GRACE_PERIOD_to_clients_whose_name_nobody_says) {
   const auto silent = std::make_shared<testing::HeldExecutor>(false);
   serve_by_name(silent);
   const auto locked = start<NLMPROC4_LOCK>(args_of(kA, 0));
@@ -221,7 +221,7 @@ TEST_F(LocksOfChangingExports, of_clients_whose_name_nobody_says_are_to_be_asked
   EXPECT_EQ((*locked)->stat.stat, NLM4_DENIED_GRACE_PERIOD);
 }
 
-TEST_F(LocksOfChangingExports, that_are_given_up_while_a_name_is_asked_for_are_not_granted) {
+TEST_F(LocksOfChangingExports, are_not_granted_when_they_are_given_up_while_a_name_is_asked_for) {
   const auto worker = std::make_shared<testing::HeldExecutor>(false);
   serve_by_name(worker);
   const auto locked = start<NLMPROC4_LOCK>(args_of(kA, 0));

@@ -113,7 +113,7 @@ TEST_F(IdleHosts, are_those_only_that_neither_hold_nor_wait) {
   EXPECT_EQ(lock(kB), NLM4_DENIED_GRACE_PERIOD);
 }
 
-TEST_F(IdleHosts, that_could_not_be_told_of_the_last_restart_are_told_after_the_next) {
+TEST_F(IdleHosts, are_told_of_the_next_restart_when_the_last_one_could_not_be_told) {
   ASSERT_EQ(lock(kA), NLM4_GRANTED);
   restart();
   peers_.called.clear();

@@ -100,7 +100,8 @@ TEST_F(LocksAndPrograms, keep_each_other_out) {
   EXPECT_EQ(locks().open, 0) << "nothing is kept open for nothing";
 }
 
-TEST_F(LocksAndPrograms, that_a_program_took_while_no_server_ran_are_not_reclaimed_and_logged) {
+TEST_F(LocksAndPrograms,
+       a_range_that_a_program_took_while_no_server_ran_is_not_reclaimed_and_the_log_says_so) {
   locks().of_programs.set({2, 5}, Mode::Exclusive);
   grace_->begin(loop_.now() + 45s, true);
   static std::string told;
@@ -124,7 +125,7 @@ TEST_F(LocksAndPrograms, share_what_both_only_read) {
   EXPECT_TRUE(server_has(0, 9, Mode::Shared));
 }
 
-TEST_F(LocksAndPrograms, that_wait_for_a_program_get_their_lock_when_it_is_gone) {
+TEST_F(LocksAndPrograms, a_LOCK_that_waits_for_a_program_is_granted_when_that_is_gone) {
   locks().of_programs.set({0, 9}, Mode::Exclusive);
   EXPECT_EQ(lock(kA, 0, 10, true), NLM4_BLOCKED);
   loop_.pass(60s);
@@ -144,13 +145,13 @@ TEST_F(LocksAndPrograms, go_over_from_one_client_to_the_next_without_a_gap) {
   EXPECT_TRUE(server_has(5, 14, Mode::Exclusive));
 }
 
-TEST_F(LocksAndPrograms, of_more_files_than_may_be_open_are_refused) {
+TEST_F(LocksAndPrograms, LOCK_is_refused_beyond_the_limit_of_open_files) {
   nfs_.context().local_locks->limit({0, 0});
   EXPECT_EQ(lock(kA, 0, 10), NLM4_DENIED_NOLOCKS);
   EXPECT_EQ(locks().open, 0);
 }
 
-TEST_F(LocksAndPrograms, of_a_client_that_frees_all_are_given_back) {
+TEST_F(LocksAndPrograms, FREE_ALL_gives_the_range_back_to_local_programs) {
   EXPECT_EQ(lock(kA, 0, 10), NLM4_GRANTED);
   channel_.origin().peer = {kA, 700};
   call<NLMPROC4_FREE_ALL>({std::string("host-") + kA, 0});

@@ -235,7 +235,7 @@ TEST_F(Locks, keep_others_out_and_tell_them_who_it_is) {
   EXPECT_EQ(lock(kB, 15, 1), NLM4_GRANTED);
 }
 
-TEST_F(Locks, and_those_of_version_4_exclude_each_other) {
+TEST_F(Locks, exclude_locks_of_version_4_and_are_excluded_by_them) {
   state::testing::World world;
   nfs_.context().gate->guard(world.files, [](state::ClientId) {});
   restart();
@@ -254,7 +254,7 @@ TEST_F(Locks, and_those_of_version_4_exclude_each_other) {
   restart();
 }
 
-TEST_F(Locks, of_one_file_are_the_same_by_every_handle_and_version) {
+TEST_F(Locks, are_one_set_for_every_handle_and_version_that_names_the_file) {
   EXPECT_EQ(lock(kA, 10, 10), NLM4_GRANTED);
   from(kB);
   const v3::nfs_fh3 odd = call<v3::NFSPROC3_LOOKUP>({{mounted("/odd"), "file"}}).resok().object;
@@ -418,7 +418,7 @@ TEST_F(Locks, are_offered_again_until_the_client_answers) {
   EXPECT_EQ(host(kB).granted.size(), offers);
 }
 
-TEST_F(Locks, of_a_client_that_cannot_be_reached_are_given_up) {
+TEST_F(Locks, are_taken_back_when_NLM_GRANTED_reaches_nobody) {
   const auto before = reason_counters().of(Reason::LockGrantUndelivered);
   ASSERT_EQ(lock(kA, 0, 1), NLM4_GRANTED);
   ASSERT_EQ(lock(kB, 0, 1, true), NLM4_BLOCKED);
@@ -572,7 +572,7 @@ TEST_F(Locks, are_only_reclaimed_in_the_grace_period_after_a_restart) {
   EXPECT_EQ(lock(kC, 20, 1, false, true, true), NLM4_DENIED_GRACE_PERIOD) << "too late";
 }
 
-TEST_F(Locks, of_a_lost_server_are_reclaimed_by_hosts_that_know_its_name) {
+TEST_F(Locks, are_reclaimed_from_a_lost_server_by_hosts_that_know_its_name) {
   const StateDirectory lost;
   {
     const auto opened = Records::open(lost.path() + "/locks");
@@ -596,7 +596,7 @@ TEST_F(Locks, need_no_grace_period_when_nobody_had_any) {
   EXPECT_EQ(lock(kA, 0, 10), NLM4_GRANTED);
 }
 
-TEST_F(Locks, of_the_time_before_a_restart_are_asked_for_by_the_status_monitor) {
+TEST_F(Locks, are_reclaimed_when_the_status_monitor_tells_of_a_restart) {
   ASSERT_EQ(lock(kA, 0, 10), NLM4_GRANTED);
   ASSERT_EQ(lock(kB, 20, 10), NLM4_GRANTED);
   EXPECT_TRUE(std::filesystem::exists(directory_.hosts() + "/" + kA));
@@ -621,7 +621,7 @@ TEST_F(Locks, of_the_time_before_a_restart_are_asked_for_by_the_status_monitor) 
   EXPECT_TRUE(std::filesystem::exists(directory_.hosts() + "/" + kB)) << "it holds a lock again";
 }
 
-TEST_F(Locks, of_before_a_restart_are_asked_for_in_time_although_all_other_clients_are_dead) {
+TEST_F(Locks, are_reclaimed_in_time_after_a_restart_though_all_other_clients_are_dead) {
   for (int i = 0; i < 600; ++i)
     std::ofstream(directory_.hosts() + "/" + FakePeers::kDead + std::to_string(i));
   const std::string last = "203.0.113.1";  // they are told in this order
@@ -632,7 +632,7 @@ TEST_F(Locks, of_before_a_restart_are_asked_for_in_time_although_all_other_clien
   EXPECT_EQ(lock(last, 0, 10, false, true, true), NLM4_GRANTED);
 }
 
-TEST_F(Locks, of_clients_that_stay_silent_after_a_restart_are_forgotten) {
+TEST_F(Locks, are_forgotten_where_the_client_stays_silent_after_a_restart) {
   const auto before = reason_counters().of(Reason::NsmNotifyFailed);
   ASSERT_EQ(lock(kA, 0, 10), NLM4_GRANTED);
   host(kA).up = false;
@@ -651,7 +651,7 @@ TEST_F(Locks, are_not_granted_to_clients_that_cannot_be_recorded) {
   EXPECT_EQ(ask<NLMPROC4_NM_LOCK>(unmonitored).stat.stat, NLM4_GRANTED) << "wants no monitoring";
 }
 
-TEST_F(Locks, of_a_host_that_restarted_are_released) {
+TEST_F(Locks, are_released_when_SM_NOTIFY_tells_that_their_host_restarted) {
   ASSERT_EQ(lock(kA, 0, 10), NLM4_GRANTED);
   ASSERT_EQ(lock(kB, 20, 10), NLM4_GRANTED);
   ASSERT_EQ(lock(kB, 0, 5, true), NLM4_BLOCKED);
@@ -671,7 +671,7 @@ TEST_F(Locks, of_a_host_that_restarted_are_released) {
   EXPECT_EQ(service_->size(), 3u) << "the same news twice";
 }
 
-TEST_F(Locks, of_before_a_restart_are_released_although_the_host_locks_again_before_its_news) {
+TEST_F(Locks, from_before_a_hosts_restart_are_released_though_it_locks_before_its_SM_NOTIFY) {
   state_ = 1;
   ASSERT_EQ(lock(kA, 0, 10), NLM4_GRANTED);
   state_ = 3;
@@ -697,7 +697,7 @@ TEST_F(Locks, are_not_released_by_the_word_of_a_stranger) {
   EXPECT_EQ(service_->size(), 0u) << "there is only one, so that is his other address";
 }
 
-TEST_F(Locks, of_behind_one_address_are_told_apart_by_name) {
+TEST_F(Locks, of_hosts_behind_one_address_are_told_apart_by_name) {
   ASSERT_EQ(lock_as("one", kA, 0), NLM4_GRANTED);
   ASSERT_EQ(lock_as("two", kA, 10), NLM4_GRANTED);
   notify(kA, "two", 3);
@@ -705,7 +705,7 @@ TEST_F(Locks, of_behind_one_address_are_told_apart_by_name) {
   EXPECT_EQ(test(kB, 0, 5).test_stat.stat, NLM4_DENIED) << "one's is still there";
 }
 
-TEST_F(Locks, of_two_hosts_behind_one_address_go_when_both_restart) {
+TEST_F(Locks, of_two_hosts_behind_one_address_are_released_when_both_restart) {
   ASSERT_EQ(lock_as("one", kA, 0), NLM4_GRANTED);
   ASSERT_EQ(lock_as("two", kA, 10), NLM4_GRANTED);
   notify(kA, "one", 3);
@@ -726,7 +726,7 @@ TEST_F(Locks, are_not_released_by_old_news_whatever_strangers_have_said_meanwhil
   EXPECT_EQ(service_->size(), 1u) << "it comes by UDP, and may come twice";
 }
 
-TEST_F(Locks, of_an_unmonitored_client_go_when_it_says_so) {
+TEST_F(Locks, of_an_unmonitored_client_are_released_by_FREE_ALL) {
   from(kA);
   nlm4_lockargs args{object("c"), true, true, lock_of(kA, 0, 1), false, 0};
   ASSERT_EQ(ask<NLMPROC4_NM_LOCK>(args).stat.stat, NLM4_GRANTED);
@@ -742,7 +742,7 @@ TEST_F(Locks, of_an_unmonitored_client_go_when_it_says_so) {
   EXPECT_EQ(service_->size(), 0u);
 }
 
-TEST_F(Locks, of_DOS_are_shares) {
+TEST_F(Locks, by_SHARE_deny_each_other_as_their_modes_say) {
   nlm_shareargs args{object("s"), {"a", handle(), object("a"), fsm_DW, fsa_R}, false};
   from(kA);
   EXPECT_EQ(ask<NLMPROC4_SHARE>(args), (nlm4_shareres{object("s"), NLM4_GRANTED, 0}));

@@ -33,7 +33,7 @@ class Records {
       const std::string& directory, std::shared_ptr<Executor> worker = nullptr);
   Executor* worker() const { return worker_.get(); }
 
-  // Of a server that has ended and cannot begin meanwhile.
+  // The records of a server that has ended and cannot begin meanwhile.
   struct Lost {
     std::string directory;
     std::string name;

@@ -105,7 +105,7 @@ TEST_F(Nfs4AndNlm, files_are_told_apart) {
   EXPECT_TRUE(world_.lock(v4_, 2, other, {10, 19}, kExclusive).verdict.granted());
 }
 
-TEST_F(Nfs4AndNlm, what_waits_in_NLM_gets_what_version_4_unlocks) {
+TEST_F(Nfs4AndNlm, a_waiting_NLM_lock_gets_the_range_that_version_4_unlocks) {
   const state::LockResult held = world_.lock(v4_, 1, open_, {10, 19}, kExclusive);
   EXPECT_EQ(nlm({10, 19}, kExclusive, true), NLM4_BLOCKED);
   EXPECT_TRUE(granted_.empty());
@@ -114,7 +114,7 @@ TEST_F(Nfs4AndNlm, what_waits_in_NLM_gets_what_version_4_unlocks) {
   EXPECT_EQ(v4({10, 19}, kExclusive), Status::Denied);
 }
 
-TEST_F(Nfs4AndNlm, what_waits_in_NLM_gets_what_version_4_shares_from_now_on) {
+TEST_F(Nfs4AndNlm, a_waiting_NLM_lock_gets_the_range_that_version_4_downgrades) {
   const state::LockResult held = world_.lock(v4_, 1, open_, {10, 19}, kExclusive);
   EXPECT_EQ(nlm({10, 19}, kShared, true), NLM4_BLOCKED);
   const state::LockResult more = world_.lock_more(v4_, 1, held.stateid, {30, 39}, kShared);
@@ -124,14 +124,14 @@ TEST_F(Nfs4AndNlm, what_waits_in_NLM_gets_what_version_4_shares_from_now_on) {
   EXPECT_EQ(granted_.size(), 1u);
 }
 
-TEST_F(Nfs4AndNlm, what_waits_in_NLM_gets_what_a_CLOSE_frees) {
+TEST_F(Nfs4AndNlm, a_waiting_NLM_lock_gets_the_range_that_a_CLOSE_frees) {
   ASSERT_EQ(v4({10, 19}, kExclusive), Status::Ok);
   EXPECT_EQ(nlm({10, 19}, kExclusive, true), NLM4_BLOCKED);
   world_.files.close(World::file(1), open_, *v4_.life);
   EXPECT_EQ(granted_.size(), 1u);
 }
 
-TEST_F(Nfs4AndNlm, what_waits_in_NLM_gets_what_a_client_leaves_that_ends) {
+TEST_F(Nfs4AndNlm, a_waiting_NLM_lock_gets_the_range_of_a_client_that_ends) {
   ASSERT_EQ(v4({10, 19}, kExclusive), Status::Ok);
   EXPECT_EQ(nlm({10, 19}, kExclusive, true), NLM4_BLOCKED);
   world_.files.release(*world_.clients.end(v4_.id, false));
@@ -146,7 +146,7 @@ TEST_F(Nfs4AndNlm, NLM_takes_what_a_lapsed_client_holds) {
   EXPECT_TRUE(v4_.life->ended());
 }
 
-TEST_F(Nfs4AndNlm, what_waits_in_NLM_gets_what_a_client_holds_that_lapses) {
+TEST_F(Nfs4AndNlm, a_waiting_NLM_lock_gets_the_range_of_a_client_that_lapses) {
   ASSERT_EQ(v4({10, 19}, kExclusive), Status::Ok);
   EXPECT_EQ(nlm({10, 19}, kExclusive, true), NLM4_BLOCKED);
   world_.now += 2 * World::lease;

@@ -105,7 +105,7 @@ TEST_F(Nfs4Adoption, records_that_cannot_be_removed_there_are_adopted_again_as_o
   EXPECT_FALSE(there().anybody_left());
 }
 
-TEST_F(Nfs4Adoption, what_cannot_be_written_here_stays_there) {
+TEST_F(Nfs4Adoption, leaves_the_records_there_when_they_cannot_be_written_here) {
   add(there(), 7, kAnna);
   Recovery& server = here();
   run_sql("here",
@@ -166,7 +166,7 @@ TEST_F(Nfs4Adoption, the_end_of_an_earlier_grace_period_removes_no_adopted_clien
   EXPECT_TRUE(here().may_reclaim(kAnna));
 }
 
-TEST_F(Nfs4Adoption, who_did_not_come_may_not_reclaim_after_the_next_start) {
+TEST_F(Nfs4Adoption, gives_a_client_that_did_not_come_no_right_to_reclaim_after_the_next_start) {
   std::vector<std::uint64_t> due;
   period_.finish_by([&](std::uint64_t number, TimePoint) { due.push_back(number); });
   add(there(), 7, kAnna);

@@ -30,7 +30,7 @@ bool any(const Recovery& recovery) {
   return false;
 }
 
-TEST(Nfs4AdoptionMemory, that_runs_out_leaves_all_clients_where_they_were) {
+TEST(Nfs4AdoptionMemory, running_out_leaves_all_clients_where_they_were) {
   const vfs::testing::Folder folder("/tmp");
   const std::string there = folder.path() / "there", here = folder.path() / "here";
   for (int i = 0; i < kClients; ++i) {
@@ -61,7 +61,7 @@ TEST(Nfs4AdoptionMemory, that_runs_out_leaves_all_clients_where_they_were) {
 }
 
 // Nobody waits for the end of a record, and nobody would ask for it again.
-TEST(Nfs4RecordsMemory, that_runs_out_at_the_end_of_a_record_has_it_written_with_the_next_change) {
+TEST(Nfs4RecordsMemory, running_out_at_the_end_of_a_record_has_it_written_with_the_next_change) {
   const vfs::testing::Folder folder("/tmp");
   std::size_t failed = 0, kept = 0;
   for (bool done = false; !done; ++failed) {

@@ -70,7 +70,7 @@ TEST_F(Nfs4Recovery, every_start_has_an_epoch_of_its_own) {
     EXPECT_EQ(restart().epoch(), epoch);
 }
 
-TEST_F(Nfs4Recovery, who_is_recorded_may_reclaim_after_a_restart_and_nobody_else) {
+TEST_F(Nfs4Recovery, gives_recorded_clients_alone_the_right_to_reclaim_after_a_restart) {
   EXPECT_EQ(add(restart(100), 7, kAnna), Written::Yes);
   const Recovery& next = restart(50);
   EXPECT_TRUE(next.may_reclaim(kAnna));
@@ -113,7 +113,8 @@ TEST_F(Nfs4Recovery, a_crash_in_grace_leaves_the_records_of_both_starts) {
   EXPECT_TRUE(third.may_reclaim(kBert));
 }
 
-TEST_F(Nfs4Recovery, who_did_not_come_back_in_grace_may_not_reclaim_after_the_next_start) {
+TEST_F(Nfs4Recovery,
+       gives_a_client_that_missed_the_grace_no_right_to_reclaim_after_the_next_start) {
   add(restart(), 7, kAnna);
   add(*starts_.back(), 8, kBert);
   Recovery& second = restart();
@@ -214,7 +215,7 @@ TEST_F(Nfs4Recovery, asks_for_patience_when_too_much_waits_to_be_written) {
   EXPECT_EQ((*opened)->waiting(), 0u);
 }
 
-TEST_F(Nfs4Recovery, what_is_asked_for_meanwhile_is_written_together_and_in_order) {
+TEST_F(Nfs4Recovery, writes_together_and_in_order_what_is_asked_for_meanwhile) {
   const auto later = std::make_shared<HeldExecutor>();
   const auto opened = Recovery::open(path(), 90, later);
   Recovery& first = **opened;

@@ -72,7 +72,7 @@ TEST_F(NfsGate, an_open_that_denies_nothing_refuses_nothing) {
   EXPECT_EQ(write(file_, 0, "text").status, v3::NFS3_OK);
 }
 
-TEST_F(NfsGate, who_denies_reading_denies_it_to_version_3) {
+TEST_F(NfsGate, a_share_that_denies_reading_denies_READ_of_version_3) {
   const state::OpenResult opened = open_denying(state::kShareRead);
   EXPECT_EQ(read(), v3::NFS3ERR_ACCES);
   EXPECT_EQ(write(file_, 0, "text").status, v3::NFS3_OK);
@@ -80,7 +80,7 @@ TEST_F(NfsGate, who_denies_reading_denies_it_to_version_3) {
   EXPECT_EQ(read(), v3::NFS3_OK);
 }
 
-TEST_F(NfsGate, who_denies_writing_denies_WRITE_and_a_change_of_size_to_version_3) {
+TEST_F(NfsGate, a_share_that_denies_writing_denies_WRITE_and_a_change_of_size_by_version_3) {
   open_denying(state::kShareWrite);
   EXPECT_EQ(read(), v3::NFS3_OK);
   EXPECT_EQ(write(file_, 0, "text").status, v3::NFS3ERR_ACCES);
@@ -88,7 +88,7 @@ TEST_F(NfsGate, who_denies_writing_denies_WRITE_and_a_change_of_size_to_version_
   EXPECT_EQ(set_mode(), v3::NFS3_OK);
 }
 
-TEST_F(NfsGate, who_denies_writing_denies_CREATE_that_cuts_the_file) {
+TEST_F(NfsGate, a_share_that_denies_writing_denies_a_CREATE_that_truncates) {
   open_denying(state::kShareWrite);
   EXPECT_EQ(create_with_size("file", 0), v3::NFS3ERR_ACCES);
   EXPECT_EQ(create_with_size("file", std::nullopt), v3::NFS3_OK) << "it is only opened";
@@ -278,7 +278,7 @@ TEST_F(NfsGateDelegations, are_nothing_to_names_and_files_that_nobody_holds) {
   EXPECT_EQ(call<v3::NFSPROC3_REMOVE>({{root(), "more"}}).status, v3::NFS3_OK);
 }
 
-TEST_F(NfsGateDelegations, that_are_given_back_in_time_refuse_nothing) {
+TEST_F(NfsGateDelegations, refuse_nothing_when_they_are_given_back_in_time) {
   gives_back_ = true;
   for (const char* name : {"new", "file"}) {
     delegate(file_);

@@ -226,7 +226,7 @@ TEST(Opens, an_answer_about_a_stateid_of_before_changes_nothing) {
   EXPECT_TRUE(opens.settled());
 }
 
-TEST(Opens, what_is_given_back_while_it_is_claimed_is_claimed_no_more) {
+TEST(Opens, claim_no_more_what_is_given_back_meanwhile) {
   Opens opens = with_locks();
   opens.on_restart();
   grant(opens, 11);

@@ -83,7 +83,7 @@ TEST(Session, offers_callbacks_that_fit_a_short_message_and_no_channel_for_them)
   EXPECT_EQ(args.csa_flags, 0u);
 }
 
-TEST(Session, that_is_gone_is_made_again_with_the_same_client_ID) {
+TEST(Session, is_made_again_with_the_same_client_ID_when_it_is_gone) {
   for (const auto status :
        {v4::NFS4ERR_BADSESSION, v4::NFS4ERR_DEADSESSION, v4::NFS4ERR_SEQ_MISORDERED}) {
     Established world;
@@ -134,7 +134,7 @@ TEST(Session, a_doubtful_turn_stays_so_until_the_connection_is_bound) {
   EXPECT_EQ(turn.sequence, 2u);
 }
 
-TEST(Session, that_a_connection_cannot_be_bound_to_is_made_again) {
+TEST(Session, is_made_again_when_no_connection_can_be_bound_to_it) {
   for (const auto status : {v4::NFS4ERR_BADSESSION, v4::NFS4ERR_INVAL, v4::NFS4ERR_WRONG_CRED}) {
     Established world;
     const v4::sessionid4 id = world.session.sessionid();
@@ -146,7 +146,7 @@ TEST(Session, that_a_connection_cannot_be_bound_to_is_made_again) {
   }
 }
 
-TEST(Session, whose_connection_never_gets_bound_is_unsteady) {
+TEST(Session, is_unsteady_when_its_connection_never_gets_bound) {
   Established world;
   const Slots::Turn turn = *world.session.take();
   const auto unbound = says(v4::NFS4ERR_CONN_NOT_BOUND_TO_SESSION);
@@ -265,7 +265,7 @@ TEST(Session, asks_for_no_protection_where_that_is_refused_or_more_than_was_aske
   }
 }
 
-TEST(Session, of_a_server_that_forgot_the_client_begins_from_the_start) {
+TEST(Session, begins_with_EXCHANGE_ID_when_the_server_forgot_the_client) {
   Established world;
   world.call(v4::NFS4ERR_BADSESSION);
   EXPECT_EQ(world.session.on_create_session([] {
@@ -289,7 +289,7 @@ TEST(Session, counts_its_sessions_on_when_the_server_still_knows_the_client) {
   EXPECT_EQ(world.session.incarnation(), 1u);
 }
 
-TEST(Session, that_lost_its_count_is_another_incarnation) {
+TEST(Session, begins_another_incarnation_when_it_lost_its_count) {
   Established world;
   const auto before = world.session.exchange_id().eia_clientowner;
   world.call(v4::NFS4ERR_BADSESSION);
@@ -301,7 +301,7 @@ TEST(Session, that_lost_its_count_is_another_incarnation) {
   EXPECT_EQ(before.co_ownerid, after.co_ownerid);
 }
 
-TEST(Session, that_the_server_keeps_is_to_be_destroyed) {
+TEST(Session, is_to_be_destroyed_when_the_server_keeps_it) {
   for (const auto status : {v4::NFS4ERR_SEQ_MISORDERED, v4::NFS4ERR_BAD_HIGH_SLOT,
                             v4::NFS4ERR_DEADSESSION, v4::NFS4ERR_BADSLOT}) {
     Established world(1);
@@ -315,7 +315,7 @@ TEST(Session, that_the_server_keeps_is_to_be_destroyed) {
   }
 }
 
-TEST(Session, that_the_server_does_not_know_is_not_to_be_destroyed) {
+TEST(Session, is_not_to_be_destroyed_when_the_server_does_not_know_it) {
   for (const auto status : {v4::NFS4ERR_BADSESSION, v4::NFS4ERR_STALE_CLIENTID}) {
     Established world;
     EXPECT_EQ(world.call(status), Fate::Again);
@@ -329,14 +329,14 @@ TEST(Session, that_the_server_does_not_know_is_not_to_be_destroyed) {
   EXPECT_EQ(world.session.left_behind(), std::nullopt) << "it went with the client";
 }
 
-TEST(Session, that_is_made_again_under_its_name_is_not_to_be_destroyed) {
+TEST(Session, is_not_to_be_destroyed_when_the_next_one_has_its_name) {
   Established world;
   world.call(v4::NFS4ERR_SEQ_MISORDERED);
   world.renew_session(1);
   EXPECT_EQ(world.session.left_behind(), std::nullopt);
 }
 
-TEST(Session, of_those_that_are_left_the_newest_are_kept) {
+TEST(Session, keeps_the_newest_of_those_it_left_behind) {
   Established world;
   for (std::uint8_t id = 2; id < 100; ++id) {
     world.call(v4::NFS4ERR_SEQ_MISORDERED);
@@ -349,7 +349,7 @@ TEST(Session, of_those_that_are_left_the_newest_are_kept) {
   EXPECT_EQ(left, Session::kMostLeft);
 }
 
-TEST(Session, that_there_is_no_room_for_waits_for_the_end_of_one_that_was_left) {
+TEST(Session, waits_for_the_end_of_one_it_left_when_there_is_no_room) {
   Established world;
   world.call(v4::NFS4ERR_SEQ_MISORDERED);
   v4::CREATE_SESSION4res answer;
@@ -361,7 +361,7 @@ TEST(Session, that_there_is_no_room_for_waits_for_the_end_of_one_that_was_left) 
 }
 
 // RFC 8881 18.36.4: a server keeps refusals, too, and repeats them to whoever sends their number.
-TEST(Session, that_is_refused_is_counted) {
+TEST(Session, counts_a_refused_CREATE_SESSION) {
   Established world;
   world.call(v4::NFS4ERR_BADSESSION);
   v4::CREATE_SESSION4res answer;
@@ -374,7 +374,7 @@ TEST(Session, that_is_refused_is_counted) {
   world.renew_session(2);
 }
 
-TEST(Session, of_a_server_that_loses_every_one_is_unsteady_until_one_is_of_use) {
+TEST(Session, is_unsteady_while_the_server_loses_every_one) {
   Established world;
   Fate fate = Fate::Again;
   std::uint32_t sessions = 0;
@@ -488,7 +488,7 @@ TEST(Session, does_not_take_a_session_that_carries_nothing) {
   }
 }
 
-TEST(Session, of_a_restarted_server_says_that_nothing_is_reclaimed) {
+TEST(Session, sends_RECLAIM_COMPLETE_to_a_server_that_restarted) {
   Established world;
   const auto turn = *world.session.take();
   v4::SEQUENCE4res answer = echo(world.session, turn);

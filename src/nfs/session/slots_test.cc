@@ -92,7 +92,7 @@ TEST(Slots, above_the_target_of_the_server_are_left_alone) {
   EXPECT_EQ(slots.take()->slot, 2u);
 }
 
-TEST(Slots, that_the_server_does_not_know_are_gone) {
+TEST(Slots, are_dropped_when_the_server_does_not_know_them) {
   Slots slots;
   slots.reset(4);
   EXPECT_TRUE(slots.drop_from(2));
@@ -102,7 +102,7 @@ TEST(Slots, that_the_server_does_not_know_are_gone) {
   EXPECT_FALSE(slots.take().has_value());
 }
 
-TEST(Slots, of_a_session_before_change_nothing_in_the_next_one) {
+TEST(Slots, of_an_earlier_session_change_nothing_in_the_next_one) {
   Slots slots;
   slots.reset(1);
   const auto old = *slots.take();

@@ -95,7 +95,7 @@ class Nfs4LockMemory : public ::testing::Test {
   Stateid stateid{};
 };
 
-TEST_F(Nfs4LockMemory, that_runs_out_in_LOCKU_leaves_all_that_was_locked) {
+TEST_F(Nfs4LockMemory, running_out_in_LOCKU_leaves_all_ranges_locked) {
   ASSERT_EQ(lock({0, 99}), Status::Ok);
   fail_each(
       [&] {
@@ -113,7 +113,7 @@ TEST_F(Nfs4LockMemory, that_runs_out_in_LOCKU_leaves_all_that_was_locked) {
   EXPECT_EQ(test({50, 50}), Status::Denied);
 }
 
-TEST_F(Nfs4LockMemory, that_runs_out_in_an_upgrade_leaves_the_lock_as_it_was) {
+TEST_F(Nfs4LockMemory, running_out_in_an_upgrade_leaves_the_lock_as_it_was) {
   ASSERT_EQ(lock({0, 99}, false), Status::Ok);
   fail_each(
       [&] {
@@ -129,7 +129,7 @@ TEST_F(Nfs4LockMemory, that_runs_out_in_an_upgrade_leaves_the_lock_as_it_was) {
   EXPECT_EQ(test({0, 39}, true), Status::Denied);
 }
 
-TEST_F(Nfs4LockMemory, that_runs_out_in_the_first_LOCK_of_an_owner_leaves_nothing) {
+TEST_F(Nfs4LockMemory, running_out_in_the_first_LOCK_of_an_owner_leaves_nothing) {
   fail_each(
       [&] {
         ASSERT_EQ(lock({0, 99}), Status::Ok);
@@ -143,7 +143,7 @@ TEST_F(Nfs4LockMemory, that_runs_out_in_the_first_LOCK_of_an_owner_leaves_nothin
 }
 
 // So many that they stand in several blocks, which are split.
-TEST_F(Nfs4LockMemory, that_runs_out_among_many_ranges_leaves_all_of_them) {
+TEST_F(Nfs4LockMemory, running_out_among_many_ranges_leaves_all_of_them) {
   constexpr std::uint64_t kRanges = 300;
   for (std::uint64_t i = 0; i < kRanges; ++i) {
     fail_each(
@@ -210,7 +210,7 @@ TEST_F(Nfs4EndMemory, is_not_needed_for_what_a_client_held_to_be_free) {
   EXPECT_EQ(ended->account->states.load(), 0u);
 }
 
-TEST_F(Nfs4EndMemory, that_those_who_are_told_lack_has_them_told_again) {
+TEST_F(Nfs4EndMemory, running_out_in_a_listener_has_it_told_again) {
   struct Mirror final : RangeMirror {
     void freed(const FileKey* file, const Range&) override {
       ++(file == nullptr ? of_all : of_one);
@@ -237,7 +237,7 @@ TEST_F(Nfs4EndMemory, that_those_who_are_told_lack_has_them_told_again) {
   world.files.mirror_to(nullptr);
 }
 
-TEST_F(Nfs4EndMemory, that_runs_out_while_leases_do_has_nobody_forgotten) {
+TEST_F(Nfs4EndMemory, running_out_in_expire_forgets_no_client) {
   constexpr std::size_t kClients = 12;
   bool failed = true;
   for (std::size_t n = 1; failed; ++n) {
@@ -271,7 +271,7 @@ TEST_F(Nfs4EndMemory, that_runs_out_while_leases_do_has_nobody_forgotten) {
   }
 }
 
-TEST_F(Nfs4EndMemory, that_runs_out_in_EXCHANGE_ID_ends_nobody_who_is_not_returned) {
+TEST_F(Nfs4EndMemory, running_out_in_EXCHANGE_ID_ends_no_client_that_is_not_returned) {
   bool failed = true;
   for (std::size_t n = 1; failed; ++n) {
     const std::string owner = "owner " + std::to_string(n);
@@ -287,7 +287,7 @@ TEST_F(Nfs4EndMemory, that_runs_out_in_EXCHANGE_ID_ends_nobody_who_is_not_return
   }
 }
 
-TEST_F(Nfs4EndMemory, that_runs_out_in_SETCLIENTID_ends_nobody_who_is_not_returned) {
+TEST_F(Nfs4EndMemory, running_out_in_SETCLIENTID_ends_no_client_that_is_not_returned) {
   bool failed = true;
   for (std::size_t n = 1; failed; ++n) {
     const std::string id = "id " + std::to_string(n);

@@ -34,7 +34,7 @@ TEST(Nfs4ClientIds, are_far_from_one_another) {
   for (std::size_t i = 1; i < all.size(); ++i) ASSERT_GT(all[i] - all[i - 1], 1u << 24) << i;
 }
 
-TEST(Nfs4ClientIds, that_were_not_given_are_not_known) {
+TEST(Nfs4ClientIds, are_not_known_unless_they_were_given) {
   ClientIds ids(5, 7, kKey), next(5, 7, kKey);
   const ClientId clientid = ids.next();
   // The bits below are of the shard.
@@ -44,7 +44,7 @@ TEST(Nfs4ClientIds, that_were_not_given_are_not_known) {
   EXPECT_FALSE(ids.given(0));
 }
 
-TEST(Nfs4ClientIds, of_another_start_or_another_key_are_others) {
+TEST(Nfs4ClientIds, differ_by_start_and_by_key) {
   ClientIds ids(5, 7, kKey), later(5, 8, kKey), other(5, 7, {});
   for (int i = 0; i < 100; ++i) {
     const ClientId clientid = ids.next();
@@ -56,7 +56,7 @@ TEST(Nfs4ClientIds, of_another_start_or_another_key_are_others) {
 }
 
 // Whoever has one of a shard knows how many others that one and those beside it have given.
-TEST(Nfs4ClientIds, of_the_same_number_in_another_shard_have_nothing_in_common) {
+TEST(Nfs4ClientIds, of_two_shards_have_nothing_in_common) {
   ClientIds ids(5, 7, kKey), beside(4, 7, kKey);
   for (int i = 0; i < 100; ++i) EXPECT_NE(ids.next() >> 6, beside.next() >> 6);
 }

@@ -356,7 +356,7 @@ TEST(Nfs4Clients, beyond_the_limit_of_an_address_only_one_of_its_own_is_named) {
   EXPECT_TRUE(there.life->lapsed()) << "its end makes no room at another address";
 }
 
-TEST(Nfs4Clients, that_lapsed_make_room_for_what_they_have_some_of) {
+TEST(Nfs4Clients, make_room_when_they_lapsed_only_for_the_kind_of_state_they_have) {
   World world;
   const auto plain = world.client("plain"), delegated = world.client("delegated");
   const auto asks = world.client("asks", "192.0.2.2");
@@ -383,7 +383,7 @@ TEST(Nfs4Clients, that_lapsed_make_room_for_what_they_have_some_of) {
   EXPECT_EQ(found(Shortage::States), plain.id);
 }
 
-TEST(Nfs4Clients, that_lapsed_are_told_of_once_and_ended_soon_when_somebody_wants_what_they_hold) {
+TEST(Nfs4Clients, lapse_once_and_end_soon_when_another_wants_what_they_hold) {
   World world;
   const auto client = world.client("owner");
   world.open(client, 1);
@@ -423,7 +423,7 @@ TEST(Nfs4Clients, twenty_thousand_that_vanish_take_what_there_is_for_a_lease_and
   for (int i = 0; i < 100; ++i) world.client("late" + std::to_string(i), "192.0.2.1");
 }
 
-TEST(Nfs4Clients, what_clients_leave_behind_is_nothing) {
+TEST(Nfs4Clients, leave_nothing_behind) {
   World world;
   for (int round = 0; round < 3; ++round) {
     for (int i = 0; i < 100; ++i) {

@@ -115,14 +115,14 @@ TEST_F(Nfs4StateDelegations, are_not_given_before_their_time) {
   EXPECT_EQ(at(3, world.now + seconds(60)), Status::Ok);
 }
 
-TEST_F(Nfs4StateDelegations, that_were_given_before_a_restart_need_not_wait) {
+TEST_F(Nfs4StateDelegations, are_reclaimed_although_new_ones_are_held_back) {
   world.grace->begin(world.now + std::chrono::seconds(90), true);
   world.files.hold_back(file, world.now + std::chrono::seconds(30));
   const DelegateArgs args{file, DelegationType::Read, {}, 0, true, world.now};
   EXPECT_EQ(world.files.delegate(args, a.life).status, Status::Ok);
 }
 
-TEST_F(Nfs4StateDelegations, of_several_readers_are_all_recalled_but_the_own_one) {
+TEST_F(Nfs4StateDelegations, are_recalled_from_all_readers_but_the_one_that_writes) {
   const testing::Client c = world.client("c");
   for (const auto* client : {&a, &b, &c})
     ASSERT_EQ(delegate(*client, DelegationType::Read).status, Status::Ok);
@@ -161,7 +161,7 @@ TEST_F(Nfs4StateDelegations, keep_a_lease_until_they_are_gone_in_whatever_way) {
   EXPECT_EQ(leases, 0);
 }
 
-TEST_F(Nfs4StateDelegations, who_waits_is_told_when_one_is_gone) {
+TEST_F(Nfs4StateDelegations, a_waiting_request_is_told_when_one_is_gone) {
   const Stateid stateid = delegate(a, DelegationType::Write).stateid;
   int told = 0;
   const auto wait = [&] { return world.files.wait(file, [&told] { ++told; }); };
@@ -181,7 +181,7 @@ TEST_F(Nfs4StateDelegations, no_more_than_so_many_wait_for_one_file) {
   EXPECT_EQ(world.files.wait(file, [] {}), Wait::TooMany);
 }
 
-TEST_F(Nfs4StateDelegations, that_are_waited_for_are_not_given_anew) {
+TEST_F(Nfs4StateDelegations, are_not_given_while_somebody_waits_for_their_return) {
   const Stateid stateid = delegate(a, DelegationType::Read).stateid;
   EXPECT_EQ(open(b, kWrites).kind, VerdictKind::Recall);
   EXPECT_EQ(world.files.wait(file, [] {}), Wait::Begun);
@@ -203,7 +203,7 @@ TEST_F(Nfs4StateDelegations, a_revoked_one_is_DELEG_REVOKED_until_it_is_freed) {
   EXPECT_EQ(world.files.test_stateid(stateid, *a.life), Status::BadStateid);
 }
 
-TEST_F(Nfs4StateDelegations, of_a_client_that_lapsed_or_ended_are_in_nobodys_way_for_long) {
+TEST_F(Nfs4StateDelegations, a_lapsed_client_is_named_and_an_ended_one_holds_nothing) {
   delegate(a, DelegationType::Write);
   a.life->phase = Life::Phase::Lapsed;
   const Verdict lapsed = open(b, kReads);
@@ -252,7 +252,7 @@ TEST_F(Nfs4StateDelegations, are_not_recalled_where_an_open_of_somebody_else_is_
   EXPECT_TRUE(recalls.empty());
 }
 
-TEST_F(Nfs4StateDelegations, of_a_lapsed_client_are_not_recalled_before_that_one_ends) {
+TEST_F(Nfs4StateDelegations, are_not_recalled_from_a_lapsed_client_before_it_ends) {
   const testing::Client c = world.client("c");
   world.open(a, 1, kReads, 0, "owner");
   world.open(c, 1, kReads, 0, "owner");
@@ -326,7 +326,7 @@ TEST_F(Nfs4StateDelegations, are_not_given_of_what_others_have_locked_and_these_
             Status::Ok);
 }
 
-TEST_F(Nfs4StateDelegations, that_are_reclaimed_conflict_with_what_others_have_of_the_file) {
+TEST_F(Nfs4StateDelegations, conflict_when_reclaimed_with_what_others_have_of_the_file) {
   const auto reclaim = [&](const testing::Client& client, DelegationType type) {
     return world.files.delegate({file, type, {}, 0, true}, client.life);
   };

@@ -64,12 +64,12 @@ TEST_F(Nfs4FileChanges, keep_a_file_from_being_delegated_until_they_end) {
   }
 }
 
-TEST_F(Nfs4FileChanges, of_attributes_are_none_that_a_share_reservation_is_about) {
+TEST_F(Nfs4FileChanges, do_not_include_changes_of_attributes) {
   const Permit permit = world.files.access(file, Touch::Attributes);
   EXPECT_TRUE(open_denying().verdict.granted());
 }
 
-TEST_F(Nfs4FileChanges, of_data_do_not_begin_while_they_are_stopped) {
+TEST_F(Nfs4FileChanges, do_not_begin_while_they_are_stopped) {
   const Stateid opened = world.open(b, 1, kShareBoth).stateid;
   std::optional<StoppedChanges> stopped = world.files.stop_changes(file);
   using Kind = Verdict::Kind;
@@ -85,7 +85,7 @@ TEST_F(Nfs4FileChanges, of_data_do_not_begin_while_they_are_stopped) {
   EXPECT_TRUE(world.files.access(file, Touch::Write).granted());
 }
 
-TEST_F(Nfs4FileChanges, that_are_stopped_keep_their_file_from_being_delegated) {
+TEST_F(Nfs4FileChanges, keep_their_file_from_being_delegated_while_they_are_stopped) {
   std::optional<StoppedChanges> stopped = world.files.stop_changes(file);
   EXPECT_EQ(delegate().status, Status::Denied) << "somebody else is to get a share reservation";
   stopped.reset();
@@ -109,7 +109,7 @@ TEST_F(Nfs4FileChanges, end_before_who_has_stopped_them_is_told) {
   EXPECT_EQ(ended, 1) << "once";
 }
 
-TEST_F(Nfs4FileChanges, that_ended_first_are_not_waited_for) {
+TEST_F(Nfs4FileChanges, are_not_waited_for_when_they_ended_first) {
   std::optional<Permit> permit = world.files.access(file, Touch::Write);
   EXPECT_TRUE(open_denying().changing);
   permit.reset();
@@ -158,7 +158,7 @@ TEST_F(Nfs4FileChanges, end_whether_or_not_who_waits_finds_memory) {
   EXPECT_EQ(resumed, 2);
 }
 
-TEST_F(Nfs4FileChanges, are_those_with_a_stateid_too) {
+TEST_F(Nfs4FileChanges, delay_a_denying_open_also_when_they_came_by_a_stateid) {
   const Stateid opened = world.open(b, 1, kShareWrite).stateid;
   const Permit permit = world.files.check(file, opened, *b.life, Touch::Write);
   world.files.close(file, opened, *b.life);
@@ -176,7 +176,7 @@ TEST_F(Nfs4FileChanges, are_not_what_is_refused_or_only_looks) {
   EXPECT_TRUE(open_denying().verdict.granted());
 }
 
-TEST_F(Nfs4FileChanges, of_an_OPEN_that_truncates_end_with_its_result) {
+TEST_F(Nfs4FileChanges, by_an_OPEN_that_truncates_end_with_its_result) {
   OpenArgs truncating{file, bytes_of("owner"), kShareRead, 0, false, true};
   {
     const OpenResult opened = world.files.open(truncating, b.life);
@@ -197,7 +197,7 @@ TEST_F(Nfs4FileChanges, do_not_defer_reclaims) {
 }
 
 // Whoever waits is told, whichever of the two comes first.
-TEST_F(Nfs4FileChanges, and_those_who_stop_them_never_wait_in_vain) {
+TEST_F(Nfs4FileChanges, never_wait_in_vain_nor_do_those_who_stop_them) {
   constexpr int kTurns = 2000;
   std::atomic<bool> over{false};
   std::atomic<int> resumed_ones{0}, ended_ones{0};

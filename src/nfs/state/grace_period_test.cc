@@ -83,7 +83,7 @@ TEST(Nfs4GracePeriod, asks_again_where_writing_failed) {
   EXPECT_EQ(finish.asked.size(), 2u);
 }
 
-TEST(Nfs4GracePeriod, what_was_written_for_one_does_not_end_the_next) {
+TEST(Nfs4GracePeriod, a_write_for_one_does_not_end_the_next) {
   GracePeriod grace;
   Deferred finish(grace);
   grace.begin(kStart, false);

@@ -253,7 +253,7 @@ void expect_no_conflicts(bool elsewhere) {
   EXPECT_FALSE(shared.outside.any());
 }
 
-TEST(Nfs4StateHolders, of_four_threads_are_never_in_each_others_way) {
+TEST(Nfs4StateHolders, on_four_threads_never_hold_what_conflicts) {
   for (const bool elsewhere : {false, true}) expect_no_conflicts(elsewhere);
 }
 
@@ -305,7 +305,7 @@ TEST(Nfs4StateRelease, names_the_files_on_which_others_can_go_on) {
   EXPECT_EQ(told.all, 0);
 }
 
-TEST(Nfs4StateRelease, of_a_client_that_others_took_something_from_is_about_any_file) {
+TEST(Nfs4StateRelease, tells_of_any_file_when_others_took_something_from_the_client) {
   World world;
   ToldOfRelease told(world);
   const auto holder = world.client("holder"), other = world.client("other");
@@ -318,7 +318,7 @@ TEST(Nfs4StateRelease, of_a_client_that_others_took_something_from_is_about_any_
   EXPECT_EQ(told.all_unlocked, 1);
 }
 
-TEST(Nfs4StateRelease, of_what_is_revoked_names_its_file) {
+TEST(Nfs4StateRelease, names_the_file_of_what_is_revoked) {
   World world;
   ToldOfRelease told(world);
   const auto holder = world.client("holder");

@@ -56,7 +56,7 @@ TEST_F(Nfs4Locks, the_first_one_of_an_owner_makes_a_stateid_that_later_ones_coun
   EXPECT_EQ(unlock(a, second.stateid, {0, 9}).stateid.seqid, 3u);
 }
 
-TEST_F(Nfs4Locks, who_lost_the_stateid_finds_it_through_the_open) {
+TEST_F(Nfs4Locks, a_client_that_lost_the_stateid_finds_it_through_the_open) {
   const Stateid first = lock(a, open_a, {0, 9}, kExclusive).stateid;
   const Stateid again = lock(a, open_a, {20, 29}, kExclusive).stateid;
   EXPECT_EQ(again.other, first.other);
@@ -211,7 +211,7 @@ TEST_F(Nfs4Locks, LOCKU_reaches_what_was_locked_through_another_open) {
   EXPECT_TRUE(is_free({0, 9}));
 }
 
-TEST_F(Nfs4Locks, of_a_lapsed_client_are_named_and_of_an_ended_one_gone) {
+TEST_F(Nfs4Locks, a_conflict_names_a_lapsed_client_and_ignores_an_ended_one) {
   ASSERT_TRUE(lock(a, open_a, {0, 9}, kExclusive).verdict.granted());
   world.now += World::lease + std::chrono::seconds(1);
   world.run(b, 0, 1);
@@ -224,7 +224,7 @@ TEST_F(Nfs4Locks, of_a_lapsed_client_are_named_and_of_an_ended_one_gone) {
   EXPECT_TRUE(lock(b, open_b, {0, 9}, kExclusive).verdict.granted());
 }
 
-TEST_F(Nfs4Locks, in_grace_only_reclaims_are_granted) {
+TEST_F(Nfs4Locks, are_granted_in_grace_to_reclaims_only) {
   const testing::Client fresh = world.fresh_client("fresh");
   fresh.life->may_reclaim = true;
   world.grace->begin(world.now + std::chrono::hours(1), true);

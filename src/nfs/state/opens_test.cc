@@ -53,7 +53,7 @@ TEST_F(Nfs4Opens, conflict_exactly_as_RFC_8881_9_7_writes_it) {
   EXPECT_EQ(world.files.states(), 0u);
 }
 
-TEST_F(Nfs4Opens, that_truncate_are_denied_where_writing_is) {
+TEST_F(Nfs4Opens, are_denied_to_truncate_where_writing_is_denied) {
   EXPECT_TRUE(open(a, kBoth, kWrite).verdict.granted());
   OpenArgs args{file, bytes_of("owner"), kRead, kNone, false};
   EXPECT_TRUE(world.files.open(args, b.life).verdict.granted());
@@ -158,7 +158,7 @@ TEST_F(Nfs4Opens, writing_needs_an_open_for_writing) {
   EXPECT_EQ(check(a, reader, Touch::Read), Status::Ok);
 }
 
-TEST_F(Nfs4Opens, who_opened_for_writing_may_read_unless_another_denies_it) {
+TEST_F(Nfs4Opens, an_open_for_writing_may_read_unless_another_denies_it) {
   const Stateid writer = open(a, kWrite).stateid;
   EXPECT_EQ(check(a, writer, Touch::Read), Status::Ok);
   const OpenResult denying = open(b, kWrite, kRead);
@@ -230,7 +230,7 @@ TEST_F(Nfs4Opens, a_denial_that_was_given_up_is_no_more_in_effect) {
             Status::Inval);
 }
 
-TEST_F(Nfs4Opens, what_OPEN_did_before_it_failed_is_undone) {
+TEST_F(Nfs4Opens, undo_takes_back_an_OPEN_that_failed) {
   const OpenResult fresh = open(a, kRead, kWrite);
   world.files.undo(fresh);
   EXPECT_EQ(world.files.states(), 0u);
@@ -263,7 +263,7 @@ TEST_F(Nfs4Opens, a_lapsed_client_is_named_when_it_is_in_the_way) {
   EXPECT_TRUE(open(b, kWrite).verdict.granted());
 }
 
-TEST_F(Nfs4Opens, what_an_ended_client_held_is_in_nobodys_way_even_before_it_is_released) {
+TEST_F(Nfs4Opens, an_ended_client_denies_nothing_even_before_it_is_released) {
   const Stateid stateid = open(a, kBoth, kBoth).stateid;
   world.lock(a, 1, stateid, {0, 9}, true);
   const LifePtr ended = world.clients.end(a.id, false);
@@ -283,7 +283,7 @@ TEST_F(Nfs4Opens, nothing_is_added_for_a_client_that_ended) {
   EXPECT_EQ(a.life->states.load(), 0u);
 }
 
-TEST_F(Nfs4Opens, in_grace_only_reclaims_are_granted_and_only_to_who_had_locks) {
+TEST_F(Nfs4Opens, are_granted_in_grace_to_reclaims_of_recorded_clients_only) {
   testing::Client fresh = world.fresh_client("c");
   const OpenArgs reclaim{file, bytes_of("owner"), kRead, kNone, true};
   EXPECT_EQ(world.files.open(reclaim, fresh.life).verdict.status, Status::NoGrace);

@@ -87,7 +87,7 @@ TEST_F(OwnersTest, stay_where_they_are_after_a_refusal_that_does_not_count) {
   EXPECT_EQ(once(args(name_, 9, Open)).kind, Kind::Run);
 }
 
-TEST_F(OwnersTest, that_are_new_want_to_be_confirmed) {
+TEST_F(OwnersTest, want_to_be_confirmed_when_they_are_new) {
   const OwnerTurn first = once(args(name_, 100, Open));
   EXPECT_EQ(first.kind, Kind::Run);
   EXPECT_FALSE(first.confirmed);
@@ -133,13 +133,13 @@ TEST_F(OwnersTest, do_one_thing_at_a_time) {
   EXPECT_EQ(once(args(name_, 9, Open)).kind, Kind::Replay);
 }
 
-TEST_F(OwnersTest, that_are_unknown_are_not_checked) {
+TEST_F(OwnersTest, are_not_checked_when_they_are_unknown) {
   const OwnerTurn turn = once(args(name_, 77, Close));
   EXPECT_EQ(turn.kind, Kind::Run);
   EXPECT_EQ(turn.owner, nullptr);
 }
 
-TEST_F(OwnersTest, of_other_clients_and_kinds_count_for_themselves) {
+TEST_F(OwnersTest, are_counted_by_client_and_by_kind) {
   confirmed(name_, 8, 1);
   confirmed(name_, 20, 2);
   EXPECT_EQ(once(args(name_, 9, Close, 1)).kind, Kind::Run);
@@ -161,7 +161,7 @@ TEST_F(OwnersTest, beyond_the_limit_displace_their_own_clients_that_was_not_used
   EXPECT_EQ(once(args("of another client", 8, OpenConfirm, 2)).kind, Kind::Replay);
 }
 
-TEST_F(OwnersTest, of_a_client_that_ended_are_gone_though_one_still_runs) {
+TEST_F(OwnersTest, are_gone_with_their_client_though_a_request_still_runs) {
   confirmed(name_, 8);
   const OwnerTurn closing = once(args(name_, 9, Close));
   owners_.closed(closing.owner, stateid_number(3));
@@ -174,7 +174,7 @@ TEST_F(OwnersTest, of_a_client_that_ended_are_gone_though_one_still_runs) {
   EXPECT_FALSE(once(args(name_, 10, Open)).confirmed);
 }
 
-TEST_F(OwnersTest, that_lock_keep_their_newest_stateids) {
+TEST_F(OwnersTest, keep_the_newest_stateids_of_their_locks) {
   OwnerArgs lock = args(name_, 1, Lock, 1, OwnerKind::Lock);
   lock.creates = true;
   const OwnerTurn turn = once(lock);

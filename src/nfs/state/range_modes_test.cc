@@ -22,7 +22,7 @@ Expected modes_of(const RangeModes& modes) {
   return bytes;
 }
 
-TEST(RangeModes, are_what_was_set_last_byte_by_byte) {
+TEST(RangeModes, of_each_byte_is_the_one_set_last) {
   std::minstd_rand random(7);
   RangeModes modes;
   Expected expected{};

@@ -37,7 +37,7 @@ TEST_F(Nfs4StateRevoked, stays_with_a_client_that_has_sessions_until_it_is_freed
 }
 
 // RFC 8881 8.4.2: of a client that lapsed, what somebody wants who cannot ask for its end.
-TEST_F(Nfs4StateRevoked, of_locks_of_a_lapsed_client_leaves_it_all_else) {
+TEST_F(Nfs4StateRevoked, locks_of_a_lapsed_client_leave_it_everything_else) {
   const Stateid open = world.open(client, 1).stateid;
   const Stateid lock = world.lock(client, 1, open, {0, 9}, true).stateid;
   const Stateid by_another = world.lock(client, 1, open, {20, 29}, true, "another").stateid;
@@ -73,7 +73,7 @@ TEST_F(Nfs4StateRevoked, of_locks_of_a_lapsed_client_leaves_it_all_else) {
   EXPECT_TRUE(world.lock(client, 1, open, {0, 9}, true).verdict.granted());
 }
 
-TEST_F(Nfs4StateRevoked, of_locks_takes_those_of_many_owners_of_one_file) {
+TEST_F(Nfs4StateRevoked, locks_are_those_of_all_owners_of_the_file) {
   const Stateid open = world.open(client, 1).stateid;
   for (std::uint64_t i = 0; i < 600; ++i)
     ASSERT_TRUE(world.lock(client, 1, open, {i, i}, true, std::to_string(i)).verdict.granted());

@@ -102,7 +102,7 @@ TEST(Nfs4Sessions, a_client_has_sixteen_at_most) {
 }
 
 // RFC 8881 18.36.4: the number is taken in phase 2, before anything is refused in the next ones.
-TEST(Nfs4Sessions, that_are_refused_count_and_are_refused_again_to_a_retry) {
+TEST(Nfs4Sessions, a_refused_CREATE_SESSION_takes_its_number_and_is_refused_again_to_a_retry) {
   World world;
   const auto client = world.client("owner");
   CreateSessionArgs small = World::session_args(client.id, 2);
@@ -153,7 +153,7 @@ TEST(Nfs4Sessions, one_address_leaves_most_of_the_caches_to_others) {
   EXPECT_EQ(world.create_session(id.clientid, 1).fore.max_requests, 64u);
 }
 
-TEST(Nfs4Sessions, of_one_address_are_not_so_many_that_others_get_none) {
+TEST(Nfs4Sessions, one_address_does_not_take_all_sessions) {
   ClientLimits limits;
   limits.caches = 1 << 20;
   World world(1, limits);
@@ -173,7 +173,7 @@ TEST(Nfs4Sessions, of_one_address_are_not_so_many_that_others_get_none) {
   world.client("again", "192.0.2.1");
 }
 
-TEST(Nfs4Sessions, of_one_that_lapsed_are_named_when_the_caches_are_full) {
+TEST(Nfs4Sessions, a_lapsed_client_is_named_when_the_caches_are_full) {
   ClientLimits limits;
   limits.caches = 64 << 10;
   World world(1, limits);
@@ -207,7 +207,7 @@ TEST(Nfs4Sessions, of_one_that_lapsed_are_named_when_the_caches_are_full) {
   FAIL() << "there was room";
 }
 
-TEST(Nfs4Sessions, of_a_client_that_lapsed_are_not_named_for_itself) {
+TEST(Nfs4Sessions, a_lapsed_client_is_not_named_to_make_room_for_itself) {
   ClientLimits limits;
   limits.caches = 64 << 10;
   World world(1, limits);
@@ -223,7 +223,7 @@ TEST(Nfs4Sessions, of_a_client_that_lapsed_are_not_named_for_itself) {
   EXPECT_EQ(refused.lapsed, 0u);
 }
 
-TEST(Nfs4Sessions, of_the_incarnation_that_is_replaced_are_as_good_as_free) {
+TEST(Nfs4Sessions, the_sessions_of_a_replaced_incarnation_count_as_free) {
   ClientLimits limits;
   limits.caches = 64 << 10;
   World world(1, limits);
@@ -476,7 +476,7 @@ TEST(Nfs4Slots, run_each_request_once_and_replay_it_as_often_as_asked) {
   EXPECT_EQ(client.life->running.load(), 0u) << "a replay is no request that runs";
 }
 
-TEST(Nfs4Slots, what_was_not_cached_is_replayed_without_reply) {
+TEST(Nfs4Slots, a_request_that_was_not_cached_is_replayed_without_reply) {
   World world;
   const auto client = world.client("owner");
   world.finish(world.sequence(client.session, 0, 1), nullptr);
@@ -567,7 +567,7 @@ TEST(Nfs4Slots, only_a_few_retries_wait) {
   EXPECT_EQ(told, 8);
 }
 
-TEST(Nfs4Slots, who_waits_is_told_when_the_session_goes) {
+TEST(Nfs4Slots, a_waiting_retry_is_told_when_the_session_goes) {
   World world;
   const auto client = world.client("owner");
   const Sequenced running = world.sequence(client.session, 0, 1);
@@ -580,7 +580,7 @@ TEST(Nfs4Slots, who_waits_is_told_when_the_session_goes) {
   EXPECT_EQ(told, 1);
 }
 
-TEST(Nfs4Slots, who_waits_is_told_when_the_client_goes) {
+TEST(Nfs4Slots, a_waiting_retry_is_told_when_the_client_goes) {
   World world;
   const auto client = world.client("owner");
   const Sequenced running = world.sequence(client.session, 0, 1);

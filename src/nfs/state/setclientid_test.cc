@@ -48,7 +48,7 @@ TEST_F(SetClientId, makes_a_client_that_is_nothing_before_it_is_confirmed) {
   EXPECT_EQ(confirm(made).status, Status::Ok) << "a retransmission";
 }
 
-TEST_F(SetClientId, of_the_same_incarnation_keeps_the_client_and_confirms_again) {
+TEST_F(SetClientId, by_the_same_incarnation_keeps_the_client_and_confirms_again) {
   const SetClientIdResult first = confirmed(1), second = set(1);
   EXPECT_EQ(second.clientid, first.clientid);
   EXPECT_NE(second.confirm, first.confirm);
@@ -59,7 +59,7 @@ TEST_F(SetClientId, of_the_same_incarnation_keeps_the_client_and_confirms_again)
   EXPECT_EQ(confirm(first).status, Status::StaleClientid);
 }
 
-TEST_F(SetClientId, of_another_incarnation_ends_the_client_when_it_is_confirmed) {
+TEST_F(SetClientId, by_another_incarnation_ends_the_client_when_it_is_confirmed) {
   const SetClientIdResult first = confirmed(1), second = set(2);
   EXPECT_NE(second.clientid, first.clientid);
   EXPECT_EQ(second.ended, nullptr);
@@ -81,7 +81,7 @@ TEST_F(SetClientId, replaces_one_that_waits_to_be_confirmed) {
   EXPECT_EQ(confirm(fourth).status, Status::Ok);
 }
 
-TEST_F(SetClientId, of_another_principal_is_refused_while_the_client_holds_something) {
+TEST_F(SetClientId, by_another_principal_is_refused_while_the_client_holds_something) {
   const SetClientIdResult first = confirmed(1);
   hold_something(first);
   EXPECT_EQ(set(1, "two").status, Status::ClidInuse);
@@ -119,7 +119,7 @@ TEST_F(SetClientId, knows_clients_of_an_earlier_start_from_those_that_ended) {
   EXPECT_EQ(clients_.renew_lease(std::uint64_t{6} << 40, now_).status, Status::StaleClientid);
 }
 
-TEST_F(SetClientId, and_EXCHANGE_ID_have_clients_of_their_own) {
+TEST_F(SetClientId, has_other_clients_than_EXCHANGE_ID) {
   const SetClientIdResult made = confirmed(1);
   const ExchangeIdResult other =
       clients_.exchange_id({bytes_of(id_), boot(1), bytes_of("one"), "here"}, now_);

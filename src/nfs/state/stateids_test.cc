@@ -57,7 +57,7 @@ TEST_F(Nfs4Stateids, depend_on_the_key_and_on_the_start) {
   }
 }
 
-TEST_F(Nfs4Stateids, of_an_earlier_start_are_told_from_those_that_never_were) {
+TEST_F(Nfs4Stateids, are_STALE_of_an_earlier_start_and_BAD_where_they_never_were) {
   Stateid stateid = world.open(client, 1).stateid;
   EXPECT_EQ(held(stateid), Status::Ok);
   EXPECT_EQ(held(World(6).open(client, 1).stateid), Status::StaleStateid);

@@ -20,7 +20,7 @@ using testing::on_threads;
 using testing::StoredReply;
 using testing::World;
 
-TEST(Nfs4StateThreads, of_all_that_send_a_request_again_one_runs_it) {
+TEST(Nfs4StateThreads, run_a_request_once_that_all_send_again) {
   World world;
   const auto client = world.client("owner");
   constexpr SequenceId kRequests = 300;
@@ -82,7 +82,7 @@ void live(World& world, int number) {
   }
 }
 
-TEST(Nfs4StateThreads, what_clients_held_is_gone_when_all_have_ended) {
+TEST(Nfs4StateThreads, leave_no_state_of_clients_when_all_have_ended) {
   World world;
   on_threads([&](int thread) {
     if (thread < kThreads - 1) return live(world, thread);
@@ -126,7 +126,7 @@ class SharedStateids {
   std::size_t next_ = 0;
 };
 
-TEST(Nfs4StateThreads, of_leave_to_copy_nothing_is_left_when_all_have_ended) {
+TEST(Nfs4StateThreads, leave_no_copy_notice_when_all_have_ended) {
   World world;
   CopyNotices notices(world.files,
                       {.epoch = 1, .key = {}, .lease = World::lease, .limits = {8, 20}});

@@ -122,7 +122,7 @@ TEST(Nfs4AclMap, a_mode_is_a_list) {
   EXPECT_FALSE(changes->defaults) << "a file has no default list";
 }
 
-TEST(Nfs4AclMap, what_is_denied_first_is_not_allowed) {
+TEST(Nfs4AclMap, a_right_that_is_denied_first_is_not_allowed) {
   const Aces aces{{kDeny, 0, kWriteBits, "7"}, {kAllow, 0, kReadBits | kWriteBits, "EVERYONE@"}};
   const auto changes = from_aces(aces, false);
   ASSERT_TRUE(changes.ok());
@@ -133,7 +133,7 @@ TEST(Nfs4AclMap, what_is_denied_first_is_not_allowed) {
   EXPECT_FALSE(changes->access->permits(7, 1, seven, 2)) << "as the owner neither";
 }
 
-TEST(Nfs4AclMap, what_cannot_be_kept_is_refused) {
+TEST(Nfs4AclMap, an_entry_that_cannot_be_kept_is_refused) {
   const auto status = [](const v4::nfsace4& ace, bool directory) {
     return from_aces({ace}, directory).error();
   };

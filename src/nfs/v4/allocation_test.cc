@@ -105,7 +105,7 @@ class Nfs4Allocation : public Failing<Nfs4DelegationsServed> {
   }
 };
 
-TEST_F(Nfs4Allocation, that_fails_in_OPEN_leaves_a_file_that_others_can_open) {
+TEST_F(Nfs4Allocation, failing_in_OPEN_lets_others_open_the_file) {
   open_for(kForReading);  // The probe.
   failed_ = true;
   for (std::size_t n = 1; failed_; ++n) {
@@ -120,7 +120,7 @@ TEST_F(Nfs4Allocation, that_fails_in_OPEN_leaves_a_file_that_others_can_open) {
   }
 }
 
-TEST_F(Nfs4Allocation, that_fails_in_a_recall_does_not_keep_the_file_for_ever) {
+TEST_F(Nfs4Allocation, failing_in_a_recall_does_not_keep_the_file_for_ever) {
   failed_ = true;
   for (std::size_t n = 1; failed_; ++n) {
     const std::string name = "file " + std::to_string(n);
@@ -143,7 +143,7 @@ TEST_F(Nfs4Allocation, that_fails_in_a_recall_does_not_keep_the_file_for_ever) {
   }
 }
 
-TEST_F(Nfs4Allocation, that_fails_when_an_export_is_removed_has_its_delegations_recalled_later) {
+TEST_F(Nfs4Allocation, failing_when_an_export_is_removed_defers_the_recall_of_its_delegations) {
   const auto serve = [this](bool data) {
     ExportOptions open;
     open.root_squash = false;
@@ -179,7 +179,7 @@ TEST_F(Nfs4Allocation, that_fails_when_an_export_is_removed_has_its_delegations_
   }
 }
 
-TEST_F(Nfs4Allocation, that_fails_in_a_question_to_the_holder_leaves_no_question_open) {
+TEST_F(Nfs4Allocation, failing_in_CB_GETATTR_leaves_no_question_to_the_holder_open) {
   ASSERT_EQ(open_for(kForBoth).delegation_type, v4::OPEN_DELEGATE_WRITE);
   holder_client_.size = 4711;
   holder_ = now_acting();
@@ -211,7 +211,7 @@ TEST_F(Nfs4Allocation, that_fails_in_a_question_to_the_holder_leaves_no_question
   }
 }
 
-TEST_F(Nfs4Allocation, that_fails_in_LOCK_leaves_a_range_that_can_be_locked) {
+TEST_F(Nfs4Allocation, failing_in_LOCK_lets_the_range_be_locked_afterwards) {
   constexpr std::uint32_t kAccess = kForBoth | v4::OPEN4_SHARE_ACCESS_WANT_NO_DELEG;
   const Opened file = open(open_args("locked", kAccess, true));
   const Opened others = as(other_, [&] { return create("locked"); });
@@ -238,7 +238,7 @@ TEST_F(Nfs4Allocation, that_fails_in_LOCK_leaves_a_range_that_can_be_locked) {
   }
 }
 
-TEST_F(Nfs4Allocation, that_fails_in_CREATE_SESSION_leaves_one_that_can_be_made) {
+TEST_F(Nfs4Allocation, failing_in_CREATE_SESSION_lets_the_session_be_made_afterwards) {
   failed_ = true;
   for (std::size_t n = 1; failed_; ++n) {
     const auto client = exchange_id("client " + std::to_string(n));
@@ -298,7 +298,7 @@ class Nfs4CopyAllocation : public Nfs4Allocation {
   Opened from_, to_;
 };
 
-TEST_F(Nfs4CopyAllocation, that_fails_leaves_the_copys_place_free) {
+TEST_F(Nfs4CopyAllocation, failing_leaves_the_place_of_the_copy_free) {
   failed_ = true;
   for (std::size_t n = 1; failed_; ++n) {
     attempt_in_session(n, copy_ops());
@@ -331,7 +331,7 @@ class Nfs4CopyFromServerAllocation : public Failing<Nfs4CopiesServed> {
   }
 };
 
-TEST_F(Nfs4CopyFromServerAllocation, that_fails_leaves_no_copy_that_nobody_is_told_of) {
+TEST_F(Nfs4CopyFromServerAllocation, failing_leaves_no_copy_whose_end_the_client_is_not_told) {
   failed_ = true;
   for (std::size_t n = 1; failed_; ++n) {
     sources_.gate = kPiece;
@@ -349,7 +349,7 @@ TEST_F(Nfs4CopyFromServerAllocation, that_fails_leaves_no_copy_that_nobody_is_to
   sources_.closed = sources_.opened;  // without memory one is forgotten by its source later
 }
 
-TEST_F(Nfs4CopyFromServerAllocation, that_fails_keeps_no_copy_from_its_end) {
+TEST_F(Nfs4CopyFromServerAllocation, failing_does_not_keep_copies_from_being_stopped) {
   sources_.gate = kPiece;
   for (int i = 0; i < 3; ++i) ASSERT_EQ(run(copy_ops()).status, v4::NFS4_OK);
   failure_lasts = true;
@@ -406,13 +406,13 @@ class FailingEnds : public Failing<Fixture> {
 
 class Nfs4EndAllocation : public FailingEnds<Nfs4Served> {};
 
-TEST_F(Nfs4EndAllocation, that_fails_has_a_lapsed_client_ended_later) {
+TEST_F(Nfs4EndAllocation, failing_defers_the_end_of_a_lapsed_client) {
   fail_each_allocation();
 }
 
 class Nfs4RecordedEndAllocation : public FailingEnds<RecordedServed> {};
 
-TEST_F(Nfs4RecordedEndAllocation, that_fails_has_a_lapsed_client_ended_later) {
+TEST_F(Nfs4RecordedEndAllocation, failing_defers_the_end_of_a_lapsed_client) {
   fail_each_allocation();
 }
 
@@ -426,7 +426,7 @@ class Nfs40Allocation : public Failing<Nfs40CallbacksServed> {
   }
 };
 
-TEST_F(Nfs40Allocation, that_fails_in_SETCLIENTID_leaves_a_client_that_can_be_made) {
+TEST_F(Nfs40Allocation, failing_in_SETCLIENTID_lets_the_client_be_made_afterwards) {
   failed_ = true;
   for (std::size_t n = 1; failed_; ++n) {
     const std::string id = "client " + std::to_string(n);
@@ -441,7 +441,7 @@ TEST_F(Nfs40Allocation, that_fails_in_SETCLIENTID_leaves_a_client_that_can_be_ma
   }
 }
 
-TEST_F(Nfs40Allocation, that_fails_in_a_callback_does_not_keep_the_file_for_ever) {
+TEST_F(Nfs40Allocation, failing_in_a_callback_does_not_keep_the_file_for_ever) {
   int owners = 0;
   const auto open_by_another = [&] {
     const v4::clientid4 before = std::exchange(client_, other_);

@@ -134,7 +134,7 @@ TEST_F(Nfs40Callbacks, give_no_delegation_back_for_who_guesses) {
   EXPECT_EQ(give_back(stateid).status, v4::NFS4_OK) << "it is there still";
 }
 
-TEST_F(Nfs40Callbacks, that_fail_mean_no_delegation_until_they_are_tried_again) {
+TEST_F(Nfs40Callbacks, give_no_delegation_after_a_failure_until_they_are_tried_again) {
   PROVES("R8167-3.1-b");
   network_.reachable = false;
   EXPECT_EQ(open_again().delegation_type, v4::OPEN_DELEGATE_NONE);
@@ -171,7 +171,7 @@ TEST_F(Nfs40Callbacks, connect_to_the_networks_that_are_allowed) {
   EXPECT_EQ(at("192.0.2.1.8.1"), (Address{"192.0.2.1", 2049}));
 }
 
-TEST_F(Nfs40Callbacks, that_were_lost_are_told_by_RENEW_until_they_work_again) {
+TEST_F(Nfs40Callbacks, are_reported_down_by_RENEW_until_they_work_again) {
   ASSERT_EQ(open_again().delegation_type, v4::OPEN_DELEGATE_WRITE);
   network_.cut = true;
   network_.reachable = false;
@@ -218,7 +218,7 @@ TEST_F(Nfs40Callbacks, are_down_when_the_client_names_nothing_that_can_be_called
   EXPECT_EQ(renew(holder_), v4::NFS4ERR_CB_PATH_DOWN);
 }
 
-TEST_F(Nfs40Callbacks, that_bring_nothing_end_with_the_delegation_revoked) {
+TEST_F(Nfs40Callbacks, without_a_return_of_the_delegation_have_it_revoked_after_a_lease) {
   const v4::stateid4 stateid = open_again().write().stateid;
   EXPECT_EQ(other_opens(), v4::NFS4ERR_DELAY);
   EXPECT_EQ(listener_.asked.size(), 1u);

@@ -119,7 +119,7 @@ class Nfs4ChangesInProgress : public Nfs4DelegationsServed {
   }
 };
 
-TEST_F(Nfs4ChangesInProgress, of_data_are_not_denied_before_they_are_done) {
+TEST_F(Nfs4ChangesInProgress, delay_a_denying_OPEN_until_they_are_done) {
   const Sent sent = other_writes("NEW!");
   EXPECT_EQ(open_denying(kForReading).status, v4::NFS4ERR_DELAY);
   const Opened reader = this->open(open_args("file", kForReading, false));
@@ -141,13 +141,13 @@ TEST_F(Nfs4ChangesInProgress, keep_their_file_from_being_delegated) {
   EXPECT_EQ(open_for(kForBoth).delegation_type, v4::OPEN_DELEGATE_WRITE);
 }
 
-TEST_F(Nfs4ChangesInProgress, of_another_file_are_in_nobodys_way) {
+TEST_F(Nfs4ChangesInProgress, do_not_delay_a_denying_OPEN_of_another_file) {
   const v4::nfs_fh4 other = handle_of("another");
   other_begins({putfh(other), written("NEW!")});
   EXPECT_EQ(open_denying(kForReading).status, v4::NFS4_OK);
 }
 
-TEST_F(Nfs4ChangesInProgress, are_those_of_all_operations) {
+TEST_F(Nfs4ChangesInProgress, count_every_operation_that_changes_data) {
   const v4::nfs_fh4 from = handle_of("source");
   v4::SETATTR4args size, mode;
   size.obj_attributes = {{1u << v4::FATTR4_SIZE},
@@ -182,7 +182,7 @@ TEST_F(Nfs4ChangesInProgress, are_those_of_all_operations) {
               v4::NFS4_OK);
 }
 
-TEST_F(Nfs4ChangesInProgress, that_never_pause_do_not_keep_out_who_denies_them) {
+TEST_F(Nfs4ChangesInProgress, let_a_denying_OPEN_in_though_they_never_pause) {
   const Sent first = stranger_writes();
   ASSERT_EQ(held_->waiting.size(), 1u);
   const Sent denying = begins_to_deny();
@@ -198,7 +198,7 @@ TEST_F(Nfs4ChangesInProgress, that_never_pause_do_not_keep_out_who_denies_them) 
   EXPECT_EQ((*second)->status, v4::NFS4ERR_LOCKED);
 }
 
-TEST_F(Nfs4ChangesInProgress, that_are_refused_each_time_do_not_either) {
+TEST_F(Nfs4ChangesInProgress, let_a_denying_OPEN_in_also_when_each_is_refused) {
   stranger_writes();
   const Sent denying = begins_to_deny();
   stranger_writes();
@@ -209,7 +209,7 @@ TEST_F(Nfs4ChangesInProgress, that_are_refused_each_time_do_not_either) {
   EXPECT_EQ((*denying)->status, v4::NFS4_OK);
 }
 
-TEST_F(Nfs4ChangesInProgress, that_do_not_end_defer_who_denies_them_after_a_second) {
+TEST_F(Nfs4ChangesInProgress, without_end_have_a_denying_OPEN_answered_DELAY_after_a_second) {
   stranger_writes();
   const Sent denying = begins_to_deny();
   loop_.pass(std::chrono::milliseconds(100));
@@ -227,7 +227,7 @@ TEST_F(Nfs4ChangesInProgress, that_do_not_end_defer_who_denies_them_after_a_seco
 }
 
 // Of two who stop them, the first to be done leaves them stopped.
-TEST_F(Nfs4ChangesInProgress, wait_behind_all_who_deny_them) {
+TEST_F(Nfs4ChangesInProgress, wait_behind_all_denying_OPENs) {
   stranger_writes();
   const Sent denying = begins_to_deny();
   loop_.pass(std::chrono::milliseconds(500));
@@ -246,7 +246,8 @@ TEST_F(Nfs4ChangesInProgress, wait_behind_all_who_deny_them) {
   EXPECT_EQ((*behind)->status, v4::NFS4ERR_LOCKED);
 }
 
-TEST_F(Nfs4ChangesInProgress, are_not_begun_by_who_empties_a_file_that_somebody_is_to_deny) {
+TEST_F(Nfs4ChangesInProgress,
+       do_not_begin_by_an_OPEN_that_empties_a_file_while_another_waits_to_deny_them) {
   stranger_writes();
   const Sent denying = begins_to_deny();
   v4::OPEN4args args = open_args("file", kForReading, true);
@@ -272,7 +273,7 @@ TEST_F(Nfs4ChangesInProgress, are_done_for_what_follows_in_their_COMPOUND) {
   EXPECT_EQ((*sent)->status, v4::NFS4_OK);
 }
 
-TEST_F(Nfs4ChangesInProgress, that_fail_are_over) {
+TEST_F(Nfs4ChangesInProgress, end_with_their_failure) {
   other_writes("NEW!");
   ASSERT_EQ(held_->waiting.size(), 1u);
   held_->release(0, vfs::Status::Io);
@@ -281,7 +282,7 @@ TEST_F(Nfs4ChangesInProgress, that_fail_are_over) {
 }
 
 // An OPEN for reading alone may empty the file.
-TEST_F(Nfs4ChangesInProgress, are_those_of_OPEN_too) {
+TEST_F(Nfs4ChangesInProgress, count_an_OPEN_that_empties_the_file) {
   const auto emptying = [this](std::uint32_t deny) {
     v4::OPEN4args args = open_args("file", kForReading, true);
     args.openhow.how().createattrs() = {{1u << v4::FATTR4_SIZE},
@@ -298,7 +299,7 @@ TEST_F(Nfs4ChangesInProgress, are_those_of_OPEN_too) {
 }
 
 // Who waits for a delegation has changed nothing yet, and its holder may open the file meanwhile.
-TEST_F(Nfs4ChangesInProgress, are_not_those_that_wait_for_a_delegation) {
+TEST_F(Nfs4ChangesInProgress, do_not_count_a_WRITE_that_waits_for_a_delegation) {
   const v4::open_delegation4 held = open_for(kForBoth);
   ASSERT_EQ(held.delegation_type, v4::OPEN_DELEGATE_WRITE);
   this->close({v4::NFS4_OK, opened_, handle_});

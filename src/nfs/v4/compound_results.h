@@ -48,7 +48,7 @@ class Results {
 // Call.
 class ResultLimits {
  public:
-  // Of the COMPOUND whose SEQUENCE, if any, has run.
+  // The limits of the COMPOUND whose SEQUENCE, if any, has run.
   ResultLimits(const Compound& compound, const rpc::CallContext& call);
 
   // Bytes by which the results may grow; negative when they are too long.

@@ -62,7 +62,7 @@ TEST_F(Nfs4Compound, takes_SEQUENCE_in_the_first_place_only) {
   EXPECT_EQ(compound({first, putrootfh(), first}).status, v4::NFS4ERR_SEQUENCE_POS);
 }
 
-TEST_F(Nfs4Compound, of_an_operation_without_filehandle_is_refused_where_it_needs_one) {
+TEST_F(Nfs4Compound, is_refused_without_the_filehandle_that_its_operation_needs) {
   EXPECT_EQ(run({getfh()}).status, v4::NFS4ERR_NOFILEHANDLE);
   EXPECT_EQ(run({op(v4::OP_RESTOREFH)}).status, v4::NFS4ERR_NOFILEHANDLE);
 }
@@ -143,7 +143,7 @@ TEST_F(Nfs4Compound, of_another_principal_under_the_same_sequence_is_a_false_ret
   EXPECT_EQ(compound({first, putrootfh()}).status, v4::NFS4_OK);
 }
 
-TEST_F(Nfs4Compound, that_was_not_to_be_kept_has_no_false_retry_but_of_another_principal) {
+TEST_F(Nfs4Compound, without_kept_results_knows_a_false_retry_by_the_principal_alone) {
   const Op first = sequence();
   as(1001, 1001);
   EXPECT_EQ(compound({first, putrootfh()}).status, v4::NFS4_OK);

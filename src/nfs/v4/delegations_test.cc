@@ -41,7 +41,7 @@ TEST_F(Nfs4Delegations, are_given_when_the_client_can_be_called) {
   EXPECT_EQ(holder_client_.probes, 1) << "it is known now";
 }
 
-TEST_F(Nfs4Delegations, for_writing_go_with_an_open_for_writing) {
+TEST_F(Nfs4Delegations, write_delegations_go_with_an_open_for_writing) {
   EXPECT_EQ(open_for(kForBoth).delegation_type, v4::OPEN_DELEGATE_WRITE);
   EXPECT_EQ(run({putfh(handle_), write_op(opened_, 0, "x")}).status, v4::NFS4_OK);
 }
@@ -60,7 +60,7 @@ TEST_F(Nfs4Delegations, are_not_given_to_a_client_that_does_not_answer) {
   EXPECT_EQ(open_for(kForReading).delegation_type, v4::OPEN_DELEGATE_NONE);
 }
 
-TEST_F(Nfs4Delegations, are_not_given_to_who_wants_none) {
+TEST_F(Nfs4Delegations, are_not_given_to_a_client_that_wants_none) {
   const auto why = [&](std::uint32_t want) {
     const v4::open_delegation4 none = open_for(kForReading, want);
     EXPECT_EQ(none.delegation_type, v4::OPEN_DELEGATE_NONE_EXT);
@@ -146,7 +146,7 @@ TEST_F(Nfs4Delegations, are_recalled_with_the_credentials_of_the_session) {
   EXPECT_EQ(holder_client_.callers[0].gid, 18u);
 }
 
-TEST_F(Nfs4Delegations, that_are_kept_delay_others_for_a_lease_and_are_revoked) {
+TEST_F(Nfs4Delegations, are_revoked_when_they_have_delayed_others_for_a_lease) {
   const v4::open_delegation4 read = open_for(kForReading);
   holder_ = now_acting();
   EXPECT_EQ(other_opens(kForBoth), v4::NFS4ERR_DELAY);
@@ -168,7 +168,7 @@ TEST_F(Nfs4Delegations, that_are_kept_delay_others_for_a_lease_and_are_revoked) 
 }
 
 // Whoever wants the file may have been told to come later.
-TEST_F(Nfs4Delegations, of_a_file_that_was_recalled_are_not_given_before_others_come_again) {
+TEST_F(Nfs4Delegations, are_not_given_anew_after_a_recall_before_others_come_again) {
   const v4::open_delegation4 read = open_for(kForReading);
   holder_ = now_acting();
   EXPECT_EQ(other_opens(kForBoth), v4::NFS4ERR_DELAY);
@@ -223,7 +223,7 @@ TEST_F(Nfs4Delegations, stay_when_their_holder_uses_the_file) {
   EXPECT_EQ(run(return_ops(stateid)).status, v4::NFS4ERR_BAD_STATEID);
 }
 
-TEST_F(Nfs4Delegations, for_reading_do_not_allow_writing) {
+TEST_F(Nfs4Delegations, read_delegations_do_not_allow_writing) {
   const v4::stateid4 stateid = open_for(kForReading).read().stateid;
   EXPECT_EQ(run({putfh(handle_), read_op(stateid, 0, 5)}).status, v4::NFS4_OK);
   EXPECT_EQ(run({putfh(handle_), write_op(stateid, 0, "x")}).status, v4::NFS4ERR_OPENMODE);
@@ -291,7 +291,7 @@ TEST_F(Nfs4Delegations, are_recalled_by_all_that_changes_the_file) {
   }
 }
 
-TEST_F(Nfs4Delegations, for_writing_are_recalled_by_all_that_uses_the_file) {
+TEST_F(Nfs4Delegations, write_delegations_are_recalled_by_every_use_of_the_file) {
   const v4::open_delegation4 write = open_for(kForBoth);
   ASSERT_EQ(write.delegation_type, v4::OPEN_DELEGATE_WRITE);
   holder_ = now_acting();
@@ -307,7 +307,7 @@ TEST_F(Nfs4Delegations, for_writing_are_recalled_by_all_that_uses_the_file) {
   EXPECT_EQ(holder_client_.asked.size(), 1u);
 }
 
-TEST_F(Nfs4Delegations, of_a_client_that_fell_silent_are_taken_without_a_recall) {
+TEST_F(Nfs4Delegations, are_taken_without_a_recall_from_a_client_that_fell_silent) {
   open_for(kForReading);
   loop_.pass(60s);
   as(other_, [&] { return status_flags(); });
@@ -327,7 +327,7 @@ TEST_F(Nfs4Delegations, are_recalled_again_when_the_client_wants_time) {
   EXPECT_EQ(holder_client_.asked.size(), 3u) << "it said that it heard";
 }
 
-TEST_F(Nfs4Delegations, whose_recall_is_lost_with_its_connection_are_recalled_on_the_next_one) {
+TEST_F(Nfs4Delegations, are_recalled_on_the_next_connection_when_a_recall_is_lost_with_its_own) {
   const v4::open_delegation4 read = open_for(kForReading);
   holder_ = now_acting();
   holder_client_.answers = false;
@@ -348,7 +348,7 @@ TEST_F(Nfs4Delegations, whose_recall_is_lost_with_its_connection_are_recalled_on
   EXPECT_EQ(holder_client_.recall(1).stateid, read.read().stateid);
 }
 
-TEST_F(Nfs4Delegations, more_than_there_are_slots_are_recalled_one_after_the_other) {
+TEST_F(Nfs4Delegations, are_recalled_one_after_the_other_where_there_are_more_than_slots) {
   constexpr int kFiles = 5;
   const auto name = [](int i) { return "file" + std::to_string(i); };
   for (int i = 0; i < kFiles; ++i) as(other_, [&] { return close(create(name(i))); });
@@ -361,7 +361,7 @@ TEST_F(Nfs4Delegations, more_than_there_are_slots_are_recalled_one_after_the_oth
   }
 }
 
-TEST_F(Nfs4Delegations, of_a_client_that_confuses_its_sequence_are_not_recalled_for_ever) {
+TEST_F(Nfs4Delegations, are_not_recalled_for_ever_from_a_client_that_confuses_its_sequence) {
   open_for(kForReading);
   holder_ = now_acting();
   holder_client_.sequence_statuses = {v4::NFS4ERR_SEQ_MISORDERED, v4::NFS4ERR_SEQ_MISORDERED};
@@ -374,7 +374,7 @@ TEST_F(Nfs4Delegations, of_a_client_that_confuses_its_sequence_are_not_recalled_
 
 class Nfs4BackChannel : public Nfs4Delegations {};
 
-TEST_F(Nfs4BackChannel, is_what_CREATE_SESSION_asks_for_and_is_granted) {
+TEST_F(Nfs4BackChannel, is_the_connection_of_a_CREATE_SESSION_that_asks_for_one) {
   PROVES("R8167-3.2-b");
   v4::CREATE_SESSION4args args = holder_args(exchange_id("one more"));
   EXPECT_EQ(make_session(args).csr_flags, v4::CREATE_SESSION4_FLAG_CONN_BACK_CHAN);
@@ -486,7 +486,7 @@ TEST_F(Nfs4BackChannel, has_the_parameters_of_BACKCHANNEL_CTL) {
             v4::NFS4ERR_INVAL);
 }
 
-TEST_F(Nfs4BackChannel, of_a_program_that_is_not_there_works_not) {
+TEST_F(Nfs4BackChannel, brings_no_delegation_where_the_client_lacks_the_callback_program) {
   v4::CREATE_SESSION4args args = holder_args(exchange_id("one more"));
   args.csa_cb_program = 0x40000123;
   make_session(args);

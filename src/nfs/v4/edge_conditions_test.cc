@@ -10,7 +10,7 @@ using namespace stag::testing;
 class Nfs4EdgeConditions : public Nfs4RestartServed {};
 
 // RFC 8881 8.4.3, the first edge condition: somebody else may have had the file since.
-TEST_F(Nfs4EdgeConditions, who_had_something_revoked_by_an_administrator_reclaims_nothing) {
+TEST_F(Nfs4EdgeConditions, a_client_that_an_administrator_revoked_something_of_reclaims_nothing) {
   Nfs4Start& first = start();
   first.set_up_session();
   opened_ = first.create("file");
@@ -19,7 +19,7 @@ TEST_F(Nfs4EdgeConditions, who_had_something_revoked_by_an_administrator_reclaim
   EXPECT_EQ(reclaimed_after_a_restart(), v4::NFS4ERR_RECLAIM_BAD);
 }
 
-TEST_F(Nfs4EdgeConditions, who_has_freed_what_was_revoked_is_recorded_with_its_next_open) {
+TEST_F(Nfs4EdgeConditions, a_client_that_freed_the_revoked_stateid_is_recorded_with_its_next_open) {
   Nfs4Start& first = start();
   first.set_up_session();
   const Nfs4Start::Opened lost = first.create("lost");
@@ -30,7 +30,7 @@ TEST_F(Nfs4EdgeConditions, who_has_freed_what_was_revoked_is_recorded_with_its_n
 }
 
 // As an administrator does, whose loop serves others meanwhile.
-TEST_F(Nfs4EdgeConditions, who_revokes_is_told_when_it_is_done_or_cannot_be) {
+TEST_F(Nfs4EdgeConditions, an_administrator_that_revokes_is_told_when_it_is_done_or_cannot_be) {
   const auto worker = std::make_shared<HeldExecutor>(true);
   worker_ = worker;
   Nfs4Start& first = start();
@@ -63,7 +63,7 @@ TEST_F(Nfs4EdgeConditions, nothing_is_revoked_while_that_cannot_be_written) {
   EXPECT_TRUE(first.revoke(opened_));
 }
 
-TEST_F(Nfs4EdgeConditions, who_had_something_revoked_in_grace_reclaims_nothing_more) {
+TEST_F(Nfs4EdgeConditions, a_client_that_had_something_revoked_in_grace_reclaims_nothing_more) {
   Nfs4Start& second = restart_with_a_lock();
   second.set_up_session("a client", false);
   const Nfs4Start::Opened reclaimed = second.reclaim(opened_.handle);
@@ -74,7 +74,7 @@ TEST_F(Nfs4EdgeConditions, who_had_something_revoked_in_grace_reclaims_nothing_m
   EXPECT_NE(third.reclaim(opened_.handle).status, v4::NFS4_OK);
 }
 
-TEST_F(Nfs4EdgeConditions, who_kept_a_delegation_until_it_was_revoked_reclaims_nothing) {
+TEST_F(Nfs4EdgeConditions, a_client_that_kept_a_delegation_until_it_was_revoked_reclaims_nothing) {
   Nfs4Start& first = start();
   Nfs4Start::Who holder = keep_a_delegation(first);
   pass_a_lease(first, holder);
@@ -133,14 +133,15 @@ TEST_F(Nfs4EdgeConditions,
   EXPECT_EQ(reclaimed_after_a_restart(), v4::NFS4ERR_RECLAIM_BAD);
 }
 
-TEST_F(Nfs4EdgeConditions, who_says_after_a_grace_period_that_it_is_done_reclaims_in_the_next) {
+TEST_F(Nfs4EdgeConditions,
+       a_client_that_sends_RECLAIM_COMPLETE_after_a_grace_period_reclaims_in_the_next) {
   Nfs4Start& second = cut_off_after_a_reclaim();
   EXPECT_EQ(second.reclaim_complete(), v4::NFS4_OK);
   EXPECT_EQ(reclaimed_after_a_restart(), v4::NFS4_OK);
 }
 
 // It has a record of the start before, too.
-TEST_F(Nfs4EdgeConditions, who_was_ended_in_grace_for_what_somebody_else_claimed_claims_no_more) {
+TEST_F(Nfs4EdgeConditions, a_client_ended_in_grace_for_what_another_reclaimed_reclaims_no_more) {
   Nfs4Start& first = start();
   first.set_up_session("another");
   EXPECT_EQ(first.create("file").status, v4::NFS4_OK);
@@ -168,7 +169,8 @@ TEST_F(Nfs4EdgeConditions, who_was_ended_in_grace_for_what_somebody_else_claimed
   EXPECT_EQ(third.reclaim(opened_.handle).status, v4::NFS4ERR_RECLAIM_BAD) << "after a crash";
 }
 
-TEST_F(Nfs4EdgeConditions, a_grace_period_for_others_is_none_for_who_was_not_done_in_its_own) {
+TEST_F(Nfs4EdgeConditions,
+       a_client_that_was_not_done_in_its_own_grace_period_has_none_in_that_of_others) {
   start("other").set_up_session("of another server");
   EXPECT_EQ(starts_.back()->create("elsewhere").status, v4::NFS4_OK);
   Nfs4Start& second = cut_off_after_a_reclaim();

@@ -135,7 +135,7 @@ TEST_F(Nfs4Files, denied_by_a_client_that_fell_silent_are_opened_after_its_lease
   EXPECT_EQ(attempt(), v4::NFS4_OK);
 }
 
-TEST_F(Nfs4Files, that_are_directories_are_not_opened) {
+TEST_F(Nfs4Files, OPEN_of_a_directory_is_ISDIR) {
   v4::CREATE4args args;
   args.objtype.type = v4::NF4DIR;
   args.objname = "dir";
@@ -144,7 +144,7 @@ TEST_F(Nfs4Files, that_are_directories_are_not_opened) {
   EXPECT_EQ(open(open_args("dir", v4::OPEN4_SHARE_ACCESS_READ, false)).status, v4::NFS4ERR_ISDIR);
 }
 
-TEST_F(Nfs4Files, of_another_user_are_opened_by_permission) {
+TEST_F(Nfs4Files, are_opened_by_other_users_as_the_mode_permits) {
   create("file");
   as(1000, 1000);
   set_up_session("another client");
@@ -182,7 +182,7 @@ TEST_F(Nfs4Files, are_truncated_by_an_open_that_creates_them_again) {
 }
 
 // RFC 8881 18.16.3: of the attributes of an UNCHECKED4 create nothing but a size of 0 is used then.
-TEST_F(Nfs4Files, that_are_there_keep_their_size_when_they_are_created_again_with_another) {
+TEST_F(Nfs4Files, keep_their_size_when_they_are_created_again_with_another) {
   const Opened file = create("file");
   run({putfh(file.handle), write_op(file.stateid, 0, "hello")});
   v4::OPEN4args args = open_args("file", v4::OPEN4_SHARE_ACCESS_BOTH, true, "another owner");
@@ -198,7 +198,7 @@ TEST_F(Nfs4Files, that_are_there_keep_their_size_when_they_are_created_again_wit
 }
 
 // RFC 8881 18.16.3: who has made it sets anew what the verifier was kept in.
-TEST_F(Nfs4Files, that_are_made_exclusively_tell_where_their_verifier_is) {
+TEST_F(Nfs4Files, EXCLUSIVE4_1_returns_the_attributes_that_hold_the_verifier) {
   const auto made = [this](const std::string& name, v4::createmode4 mode, v4::bitmap4 asked) {
     v4::OPEN4args args = open_args(name, v4::OPEN4_SHARE_ACCESS_BOTH, true);
     v4::createhow4& how = args.openhow.how();
@@ -306,7 +306,7 @@ TEST_F(Nfs4Files, are_renamed_linked_and_removed) {
   EXPECT_EQ(run({putrootfh(), data, lookup("c")}).status, v4::NFS4ERR_NOENT);
 }
 
-TEST_F(Nfs4Files, on_a_read_only_export_are_not_made) {
+TEST_F(Nfs4Files, are_not_made_on_a_read_only_export) {
   EXPECT_EQ(run({putfh(walk({"srv", "fixed"})),
                  op(v4::OP_OPEN, &Op::opopen, open_args("x", v4::OPEN4_SHARE_ACCESS_BOTH, true))})
                 .status,
@@ -336,7 +336,7 @@ TEST_F(Nfs4Files, listed_in_pages_are_each_listed_once) {
 }
 
 // Linux's client sends this, and takes the error for the end of what it had open.
-TEST_F(Nfs4Files, that_are_gone_are_closed_though_an_operation_before_CLOSE_says_so) {
+TEST_F(Nfs4Files, are_closed_by_a_COMPOUND_that_finds_them_gone_before_its_CLOSE) {
   const Opened file = create("file");
   ASSERT_EQ(
       run({putrootfh(), lookup("data"), op(v4::OP_REMOVE, &Op::opremove, v4::REMOVE4args{"file"})})

@@ -76,7 +76,7 @@ TEST_F(Nfs4Holder, is_believed_only_of_what_it_has_not_written_yet) {
   EXPECT_EQ(other_looks().size, 4u) << "its change is the one it began with";
 }
 
-TEST_F(Nfs4Holder, that_does_not_answer_in_time_is_asked_for_the_delegation) {
+TEST_F(Nfs4Holder, is_recalled_when_it_does_not_answer_in_time) {
   holder_client_.answers = false;
   const TimePoint begin = loop_.now();
   const Seen seen = other_looks();
@@ -98,7 +98,7 @@ TEST_F(Nfs4Holder, that_does_not_answer_in_time_is_asked_for_the_delegation) {
   EXPECT_TRUE(recalled());
 }
 
-TEST_F(Nfs4Holder, that_refuses_is_asked_for_the_delegation) {
+TEST_F(Nfs4Holder, is_recalled_when_it_refuses_to_answer) {
   holder_client_.statuses = {v4::NFS4ERR_BADHANDLE};
   EXPECT_EQ(other_looks().size, own_.size);
   loop_.drain();
@@ -106,7 +106,7 @@ TEST_F(Nfs4Holder, that_refuses_is_asked_for_the_delegation) {
   EXPECT_EQ(asked(1), v4::OP_CB_RECALL);
 }
 
-TEST_F(Nfs4Holder, of_attributes_that_do_not_change_with_data_is_not_asked) {
+TEST_F(Nfs4Holder, is_not_asked_for_attributes_that_do_not_change_with_data) {
   const v4::nfsstat4 status = as(other_, [&] {
     return run({putrootfh(), lookup("data"), lookup("file"), getattr({1u << v4::FATTR4_TYPE})})
         .status;

@@ -167,7 +167,7 @@ TEST_F(Nfs4Owners, are_taken_as_names_and_as_numbers_and_told_as_numbers) {
   EXPECT_EQ(give(file.handle, std::string(1000, 'x'), "50"), v4::NFS4ERR_BADOWNER);
 }
 
-TEST_F(Nfs4Owners, of_a_file_that_is_made_may_be_names) {
+TEST_F(Nfs4Owners, may_be_names_when_OPEN_makes_the_file) {
   v4::OPEN4args args = open_args("file", v4::OPEN4_SHARE_ACCESS_BOTH, true);
   xdr::Encoder values;
   values.string(xdr::kNoItem, "anna@here");
@@ -259,7 +259,7 @@ TEST_F(Nfs4NumberedAcls, are_taken_with_names_and_told_with_numbers) {
   EXPECT_EQ(named, (Named{{"1000", false}, {"4711", false}, {"50", true}}));
 }
 
-TEST_F(Nfs4NumberedAcls, with_somebody_unknown_change_nothing) {
+TEST_F(Nfs4NumberedAcls, change_nothing_where_they_name_somebody_unknown) {
   const Opened file = create("file");
   ASSERT_EQ(set(file.handle, {allow(0, "anna@here")}), v4::NFS4_OK);
   EXPECT_EQ(set(file.handle, {allow(0, "bert@here"), allow(0, "nobody@here")}),
@@ -269,7 +269,7 @@ TEST_F(Nfs4NumberedAcls, with_somebody_unknown_change_nothing) {
   EXPECT_EQ(named_in(file.handle), (Named{{"1000", false}}));
 }
 
-TEST_F(Nfs4NumberedAcls, of_a_file_that_is_made_may_have_names) {
+TEST_F(Nfs4NumberedAcls, may_have_names_when_OPEN_makes_the_file) {
   v4::OPEN4args args = open_args("file", v4::OPEN4_SHARE_ACCESS_BOTH, true);
   args.openhow.how().createattrs() = list_of({allow(0, "bert@here")});
   const Opened made = open(args);

@@ -7,10 +7,10 @@
 #include "nfs/v4/compound/machine_credential.h"
 #include "nfs/v4/compound_results.h"
 #include "nfs/v4/foreign_handles.h"
-#include "nfs/v4/foreseen.h"
 #include "nfs/v4/operation_list.h"
 #include "nfs/v4/ops/open_target.h"
 #include "nfs/v4/ops/operations.h"
+#include "nfs/v4/results_max.h"
 #include "nfs/v4/run_once.h"
 #include "nfs/v4/session_slot.h"
 
@@ -388,7 +388,7 @@ class CompoundHandler final : public rpc::Handler {
   std::optional<std::uint64_t> results_max(xdr::Decoder& arguments,
                                            const rpc::ProcedureBinding*) const override {
     const state::ChannelAttributes& most = shared_.options.clients.fore;
-    return std::min<std::uint64_t>(foreseen_results(arguments, most.max_operations),
+    return std::min<std::uint64_t>(nfs4::results_max(arguments, most.max_operations),
                                    most.max_response_size);
   }
 

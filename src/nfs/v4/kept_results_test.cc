@@ -44,7 +44,7 @@ class KeptResults : public Served {
 using Nfs4KeptResults = KeptResults<Nfs4Served>;
 using Nfs40KeptResults = KeptResults<Nfs40Served>;
 
-TEST_F(Nfs4KeptResults, of_a_READ_keep_nothing_of_the_file) {
+TEST_F(Nfs4KeptResults, READ_leaves_nothing_of_the_file_in_use) {
   const Opened file = create("file");
   fill("file");
   const std::vector<Op> reading = {sequence(true), putfh(file.handle),
@@ -57,7 +57,7 @@ TEST_F(Nfs4KeptResults, of_a_READ_keep_nothing_of_the_file) {
   EXPECT_EQ(compound(reading), first) << "though the file is gone";
 }
 
-TEST_F(Nfs40KeptResults, of_a_READ_keep_nothing_of_the_file) {
+TEST_F(Nfs40KeptResults, READ_leaves_nothing_of_the_file_in_use) {
   const Opened file = open_file(1, "file", "owner");
   fill("file");
   const Res first = run({putfh(file.handle),

@@ -83,7 +83,7 @@ TEST_F(Nfs4LapsedRecords, go_with_locks_that_are_given_up_and_come_again_when_th
   EXPECT_TRUE(recorded()) << "its open it may claim";
 }
 
-TEST_F(Nfs4LapsedRecords, that_cannot_be_removed_keep_the_locks_until_they_can) {
+TEST_F(Nfs4LapsedRecords, keep_the_locks_until_the_record_can_be_removed) {
   run("CREATE TRIGGER refuse BEFORE DELETE ON clients BEGIN SELECT RAISE(ABORT, 'no room'); END");
   a_program_opens_the_file();
   EXPECT_EQ(programs_->locks.open, 1);

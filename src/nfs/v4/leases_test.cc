@@ -23,7 +23,7 @@ class Watched : public Fixture {
 
 class Nfs4Leases : public Watched<Nfs4Served> {};
 
-TEST_F(Nfs4Leases, that_run_out_are_heard_of_by_those_who_wait_elsewhere) {
+TEST_F(Nfs4Leases, that_run_out_are_told_to_waiters_outside_version_4) {
   state::testing::OutsideTable elsewhere(files());
   create("file");
   loop_.pass(kLease + 2s);

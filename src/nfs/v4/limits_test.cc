@@ -52,7 +52,7 @@ TEST_F(Nfs4Limits, let_every_operation_run_that_the_session_grants) {
   EXPECT_EQ(run(operations).status, v4::NFS4ERR_TOO_MANY_OPS);
 }
 
-TEST_F(Nfs4Limits, are_the_servers_where_version_4_0_has_none_to_negotiate) {
+TEST_F(Nfs4Limits, bound_the_operations_of_version_4_0_as_those_of_sessions) {
   std::vector<Op> operations(kOperations - 1, putrootfh());
   operations.push_back(lookup("nothing"));
   const Res results = compound(operations, 0);
@@ -66,7 +66,7 @@ TEST_F(Nfs4Limits, are_the_servers_where_version_4_0_has_none_to_negotiate) {
 
 // RFC 8881 18.36.3: the whole request, RPC header and credential included, as a record of TCP has
 // it.
-TEST_F(Nfs4Limits, of_a_request_count_its_RPC_header_and_what_came_in_chunks) {
+TEST_F(Nfs4Limits, count_the_RPC_header_and_the_chunks_of_a_request) {
   constexpr std::size_t kMost = 400;
   make_session({0, kMost, 1 << 20, 0, kOperations, 16, {}});
   int taken = 0, refused = 0;
@@ -88,7 +88,7 @@ TEST_F(Nfs4Limits, of_a_request_count_its_RPC_header_and_what_came_in_chunks) {
 
 // A transport would answer a Reply that it cannot carry with an error of its own, after all
 // operations have run.
-TEST_F(Nfs4Limits, of_a_Reply_are_what_the_transport_can_bring_back) {
+TEST_F(Nfs4Limits, bound_a_Reply_by_what_the_transport_can_carry) {
   constexpr std::size_t kMost = 300;
   make_session(kWide);
   for (const std::uint32_t minor : {0u, 1u}) {
@@ -109,7 +109,7 @@ TEST_F(Nfs4Limits, of_a_Reply_are_what_the_transport_can_bring_back) {
   }
 }
 
-TEST_F(Nfs4Limits, of_a_Reply_leave_out_what_its_Write_chunks_take) {
+TEST_F(Nfs4Limits, do_not_count_the_data_that_goes_into_Write_chunks) {
   make_session(kWide);
   const Opened file = create("file");
   const Op read = read_op(file.stateid, 0, 5000);
@@ -133,7 +133,7 @@ TEST_F(Nfs4Limits, of_a_Reply_leave_out_what_its_Write_chunks_take) {
 
 // What a client leaves in the server's memory must not be as long as it likes. Linux's client has
 // at most one READ or READDIR in a COMPOUND, and these attributes.
-TEST_F(Nfs4Limits, of_a_Reply_are_those_of_sessions_where_version_4_0_has_none_to_negotiate) {
+TEST_F(Nfs4Limits, bound_Replies_of_version_4_0_as_those_of_sessions) {
   constexpr std::uint32_t kMega = 1 << 20;
   const std::size_t most = state::ClientLimits{}.fore.max_response_size;
   make_session({0, kMega + 4096, kMega, 4096, kOperations, 16, {}});
@@ -150,7 +150,7 @@ TEST_F(Nfs4Limits, of_a_Reply_are_those_of_sessions_where_version_4_0_has_none_t
 }
 
 // A refusal is a result, too.
-TEST_F(Nfs4Limits, of_a_Reply_leave_room_for_the_refusal_of_the_operation_that_is_next) {
+TEST_F(Nfs4Limits, leave_room_in_a_Reply_for_the_refusal_of_the_next_operation) {
   make_session(kWide);
   for (std::uint64_t room = 150; room < 250; room += 4) {
     const std::vector<Op> operations = {
@@ -171,7 +171,7 @@ class Nfs4SealedLimits : public Nfs4Limits {
   }
 };
 
-TEST_F(Nfs4SealedLimits, of_a_request_count_what_protects_it) {
+TEST_F(Nfs4SealedLimits, count_the_protection_of_a_request) {
   constexpr std::size_t kMost = 300;
   make_session({0, kMost, 1 << 20, 0, kOperations, 16, {}});
   int refused = 0;
@@ -184,7 +184,7 @@ TEST_F(Nfs4SealedLimits, of_a_request_count_what_protects_it) {
   EXPECT_GT(refused, 0);
 }
 
-TEST_F(Nfs4SealedLimits, of_a_Reply_count_what_protects_it) {
+TEST_F(Nfs4SealedLimits, count_the_protection_of_a_Reply) {
   constexpr std::size_t kMost = 300;
   for (const std::uint32_t cached : {0u, 200u}) {
     make_session({0, 1 << 20, kMost, cached, kOperations, 16, {}});
@@ -206,7 +206,7 @@ TEST_F(Nfs4SealedLimits, of_a_Reply_count_what_protects_it) {
 
 // What a mechanism adds is known at its most only. A client may give a Reply chunk as long as what
 // comes, as Linux does for a READ: the transport sees whether it goes in.
-TEST_F(Nfs4SealedLimits, of_a_Call_leave_results_that_may_go_in_to_the_transport) {
+TEST_F(Nfs4SealedLimits, leave_results_that_may_fit_to_the_transport) {
   make_session({0, 1 << 20, 1 << 20, 0, kOperations, 16, {}});
   const std::vector<Op> operations(20, putrootfh());
   ASSERT_EQ(run(operations).status, v4::NFS4_OK);
@@ -251,7 +251,7 @@ TEST_F(Nfs4FewOperations, are_the_limit_of_version_4_0_too) {
 }
 
 // What a transport reserves before a COMPOUND runs.
-class Nfs4Foreseen : public Nfs4Limits {
+class Nfs4ReplyMax : public Nfs4Limits {
  protected:
   std::optional<std::uint64_t> of(std::vector<Op> operations) {
     oncrpc::CallHeader header;
@@ -270,11 +270,11 @@ class Nfs4Foreseen : public Nfs4Limits {
   static constexpr std::uint32_t kMega = 1 << 20;
 };
 
-TEST_F(Nfs4Foreseen, is_little_for_short_results) {
+TEST_F(Nfs4ReplyMax, is_little_for_short_results) {
   EXPECT_EQ(of({sequence(), putfh({}), getattr({1, 2})}), kHeader);
 }
 
-TEST_F(Nfs4Foreseen, is_what_all_operations_ask_for_and_get_at_most) {
+TEST_F(Nfs4ReplyMax, is_what_all_operations_ask_for_and_get_at_most) {
   EXPECT_EQ(of({sequence(), putfh({}), read(5000), getattr({1, 2}), lookup("name"), read(7000)}),
             kHeader + 12'000);
   EXPECT_EQ(of({sequence(), putfh({}), read(~0u)}), kHeader + kMega);
@@ -284,18 +284,18 @@ TEST_F(Nfs4Foreseen, is_what_all_operations_ask_for_and_get_at_most) {
             kHeader + 9000 + 3000 + (64 << 10) + 10);
 }
 
-TEST_F(Nfs4Foreseen, is_no_more_than_a_Reply_may_be) {
+TEST_F(Nfs4ReplyMax, is_no_more_than_a_Reply_may_be) {
   EXPECT_EQ(of({sequence(), putfh({}), read(kMega), read(kMega), read(kMega)}),
             kHeader + state::ClientLimits{}.fore.max_response_size);
 }
 
-TEST_F(Nfs4Foreseen, counts_links_and_access_control_lists) {
+TEST_F(Nfs4ReplyMax, counts_links_and_access_control_lists) {
   EXPECT_EQ(of({sequence(), putfh({}), op(v4::OP_READLINK), read(10)}), kHeader + 4096 + 10);
   EXPECT_EQ(of({sequence(), putfh({}), getattr({1u << v4::FATTR4_ACL, 2}), read(10)}),
             kHeader + (512 << 10) + 10);
 }
 
-TEST_F(Nfs4Foreseen, looks_behind_operations_that_it_does_not_know) {
+TEST_F(Nfs4ReplyMax, looks_behind_operations_that_it_does_not_know) {
   v4::OPEN4args open;
   open.claim.claim = v4::CLAIM_NULL;
   open.claim.file() = "a name that is longer than others";

@@ -43,7 +43,7 @@ TEST_F(Nfs4LocalPrograms, are_kept_waiting_while_a_file_is_delegated) {
   EXPECT_TRUE(holder_client_.asked.empty());
 }
 
-TEST_F(Nfs4LocalPrograms, that_have_a_file_open_keep_it_from_being_delegated) {
+TEST_F(Nfs4LocalPrograms, with_a_file_open_keep_it_from_being_delegated) {
   programs_->refusal = vfs::Status::Delay;
   const v4::open_delegation4 none = open_for(kForReading, v4::OPEN4_SHARE_ACCESS_WANT_ANY_DELEG);
   ASSERT_EQ(none.delegation_type, v4::OPEN_DELEGATE_NONE_EXT);
@@ -53,17 +53,17 @@ TEST_F(Nfs4LocalPrograms, that_have_a_file_open_keep_it_from_being_delegated) {
   EXPECT_TRUE(holder_client_.asked.empty());
 }
 
-TEST_F(Nfs4LocalPrograms, that_nobody_could_tell_of_keep_files_from_being_delegated) {
+TEST_F(Nfs4LocalPrograms, cannot_be_watched_so_files_are_not_delegated) {
   programs_->refusal = vfs::Status::Access;
   EXPECT_EQ(kind_given(kForBoth), v4::OPEN_DELEGATE_NONE);
 }
 
-TEST_F(Nfs4LocalPrograms, that_nobody_looks_for_are_in_nobodys_way) {
+TEST_F(Nfs4LocalPrograms, are_ignored_by_a_store_that_does_not_look_for_them) {
   programs_->refusal = vfs::Status::NotSupported;
   EXPECT_EQ(kind_given(kForBoth), v4::OPEN_DELEGATE_WRITE);
 }
 
-TEST_F(Nfs4LocalPrograms, that_want_a_file_have_its_delegation_recalled) {
+TEST_F(Nfs4LocalPrograms, have_the_delegation_recalled_when_they_open_the_file) {
   ASSERT_EQ(kind_given(kForBoth), v4::OPEN_DELEGATE_WRITE);
   gives_back();
   programs_->want(40s);
@@ -163,7 +163,7 @@ class Nfs4LocalLocks : public LockedByPrograms<Nfs4Served> {
   Opened file_;
 };
 
-TEST_F(Nfs4LocalLocks, of_clients_keep_programs_out) {
+TEST_F(Nfs4LocalLocks, of_clients_are_seen_by_local_programs) {
   const v4::LOCK4res locked = lock(10, 10, v4::WRITE_LT);
   ASSERT_EQ(locked.status, v4::NFS4_OK);
   EXPECT_TRUE(locks().server_has(10, 19, ProgramLocks::Mode::Exclusive));
@@ -179,7 +179,7 @@ TEST_F(Nfs4LocalLocks, of_clients_keep_programs_out) {
   EXPECT_EQ(locks().open, 0) << "what goes with its open goes here, too";
 }
 
-TEST_F(Nfs4LocalLocks, of_programs_are_told_with_their_range) {
+TEST_F(Nfs4LocalLocks, by_programs_deny_LOCK_with_their_range) {
   locks().of_programs.set({100, 149}, ProgramLocks::Mode::Exclusive);
   const v4::LOCK4res denied = lock(0, 120, v4::READ_LT);
   ASSERT_EQ(denied.status, v4::NFS4ERR_DENIED);
@@ -192,7 +192,7 @@ TEST_F(Nfs4LocalLocks, of_programs_are_told_with_their_range) {
   EXPECT_EQ(lock(0, 120, v4::READ_LT).status, v4::NFS4_OK) << "it asks again";
 }
 
-TEST_F(Nfs4LocalLocks, that_other_clients_deny_change_nothing_for_programs) {
+TEST_F(Nfs4LocalLocks, denied_by_another_client_change_nothing_for_programs) {
   ASSERT_EQ(lock(0, 10, v4::READ_LT).status, v4::NFS4_OK);
   set_up_session("another client");
   file_.stateid = open(open_args("file", v4::OPEN4_SHARE_ACCESS_BOTH, false)).stateid;
@@ -213,7 +213,7 @@ TEST_F(Nfs4LocalLocks, need_a_stateid_before_any_program_hears_of_them) {
   EXPECT_EQ(locks().open, 0);
 }
 
-TEST_F(Nfs4LocalLocks, of_more_files_than_may_be_open_are_to_be_asked_for_later) {
+TEST_F(Nfs4LocalLocks, are_DELAY_beyond_the_limit_of_open_files) {
   context_.local_locks->limit({1, 1});
   ASSERT_EQ(lock(0, 10, v4::WRITE_LT).status, v4::NFS4_OK);
   const Opened first = std::exchange(file_, create("another"));
@@ -329,7 +329,7 @@ TEST_F(Nfs4LapsedLocks, go_with_their_client_when_somebody_wants_what_it_has) {
   EXPECT_TRUE(locks().server_has(0, 9, ProgramLocks::Mode::Exclusive));
 }
 
-TEST_F(Nfs4LapsedLocks, of_several_clients_go_together) {
+TEST_F(Nfs4LapsedLocks, go_together_where_several_clients_lapsed) {
   ASSERT_EQ(lock(0, 10, v4::READ_LT).status, v4::NFS4_OK);
   set_up_session("another client");
   file_.stateid = open(open_args("file", v4::OPEN4_SHARE_ACCESS_BOTH, false)).stateid;
@@ -356,7 +356,7 @@ struct InOneTurn {
 };
 
 // Others are served between any two turns.
-TEST_F(Nfs4LapsedLocks, of_very_many_files_are_looked_at_and_given_up_some_hundred_in_a_turn) {
+TEST_F(Nfs4LapsedLocks, are_looked_at_and_given_up_by_some_hundred_files_in_a_turn) {
   constexpr int kFiles = 600, kAtOnce = 256;
   for (int i = 0; i < kFiles; ++i) {
     file_ = create("file " + std::to_string(i));
@@ -387,7 +387,7 @@ TEST_F(Nfs4LapsedLocks, are_let_alone_at_the_end_of_the_server) {
   EXPECT_EQ(locks().open, 1);
 }
 
-TEST_F(Nfs4LapsedLocks, are_all_that_takes_the_courtesy_from_their_client) {
+TEST_F(Nfs4LapsedLocks, alone_take_the_courtesy_from_their_client) {
   const v4::LOCK4res locked = lock(0, 10, v4::WRITE_LT);
   ASSERT_EQ(locked.status, v4::NFS4_OK);
   ASSERT_EQ(unlock(locked.resok4().lock_stateid, 0, 10), v4::NFS4_OK);
@@ -406,7 +406,7 @@ TEST_F(Nfs40LocalLocks, are_the_same_in_version_4_0) {
 }
 
 // RFC 7530 9.1.7: the client counts on.
-TEST_F(Nfs40LocalLocks, of_more_files_than_may_be_open_take_the_seqid) {
+TEST_F(Nfs40LocalLocks, LOCK_and_LOCKU_delayed_by_the_limit_of_open_files_take_the_seqid) {
   const Opened file = open_file(1, "file", "owner");
   context_.local_locks->limit({0, 0});
   EXPECT_EQ(lock(file, 3, 1, "locker").status, v4::NFS4ERR_DELAY);

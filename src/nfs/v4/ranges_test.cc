@@ -89,7 +89,7 @@ TEST_F(Nfs4Ranges, are_illegal_before_version_4_2) {
   EXPECT_EQ(allocate(file, 0, 1), v4::NFS4ERR_OP_ILLEGAL);
 }
 
-TEST_F(Nfs4Ranges, of_data_and_holes_are_found) {
+TEST_F(Nfs4Ranges, SEEK_finds_data_and_holes) {
   const Opened file = create("file");
   write(file, kMiB, std::string(kMiB, 'x'));
   const v4::seek_res4 data = seek(file, 0, v4::NFS4_CONTENT_DATA).resok4();
@@ -116,7 +116,7 @@ TEST_F(Nfs4Ranges, are_allocated_and_deallocated) {
   EXPECT_EQ(allocate(file, 1, ~std::uint64_t{0}), v4::NFS4ERR_FBIG);
 }
 
-TEST_F(Nfs4Ranges, of_what_is_no_file_are_refused) {
+TEST_F(Nfs4Ranges, are_refused_for_other_objects_than_files) {
   const Opened file = create("file");
   write(file, 0, "text");
   for (const v4::nfs_ftype4 type : {v4::NF4DIR, v4::NF4LNK, v4::NF4FIFO}) {
@@ -133,7 +133,7 @@ TEST_F(Nfs4Ranges, of_what_is_no_file_are_refused) {
   }
 }
 
-TEST_F(Nfs4Ranges, of_what_is_no_file_are_not_sought_as_they_are_not_read) {
+TEST_F(Nfs4Ranges, SEEK_refuses_other_objects_than_files_as_READ_and_WRITE_do) {
   for (const auto& [type, status] :
        {std::pair{v4::NF4DIR, v4::NFS4ERR_ISDIR}, std::pair{v4::NF4LNK, v4::NFS4ERR_SYMLINK},
         std::pair{v4::NF4FIFO, v4::NFS4ERR_WRONG_TYPE}}) {
@@ -144,7 +144,7 @@ TEST_F(Nfs4Ranges, of_what_is_no_file_are_not_sought_as_they_are_not_read) {
   }
 }
 
-TEST_F(Nfs4Ranges, of_the_pseudo_file_system_are_refused) {
+TEST_F(Nfs4Ranges, are_refused_in_the_pseudo_file_system) {
   const Opened folder{v4::NFS4_OK, {}, walk({"srv"})};
   const Opened file = create("file");
   EXPECT_EQ(allocate(folder, 0, 1), v4::NFS4ERR_WRONG_TYPE);
@@ -173,7 +173,7 @@ TEST_F(Nfs4Ranges, need_an_open_of_the_right_kind) {
   EXPECT_EQ(clone(other, mixed, {}), v4::NFS4ERR_BAD_STATEID);
 }
 
-TEST_F(Nfs4Ranges, are_not_for_who_may_not_read_or_write) {
+TEST_F(Nfs4Ranges, need_the_permission_to_read_or_write) {
   const Opened hers = create("file");
   const Opened other = create("other");
   write(hers, 0, "text");
@@ -188,7 +188,7 @@ TEST_F(Nfs4Ranges, are_not_for_who_may_not_read_or_write) {
   EXPECT_EQ(clone(file, to, {}), v4::NFS4ERR_ACCESS);
 }
 
-TEST_F(Nfs4Ranges, of_a_read_only_export_stay_as_they_are) {
+TEST_F(Nfs4Ranges, are_not_changed_on_a_read_only_export) {
   const Opened file = create("file");
   const Opened fixed{v4::NFS4_OK, {}, walk({"srv", "fixed"})};
   EXPECT_EQ(allocate(fixed, 0, 1), v4::NFS4ERR_ROFS);
@@ -228,7 +228,7 @@ TEST_F(Nfs4Ranges, are_copied_in_order_and_at_once) {
   EXPECT_EQ(read(to, 2 * kMiB + 5, 10 * kMiB), text.substr(2 * kMiB));
 }
 
-TEST_F(Nfs4Ranges, that_are_not_all_there_are_not_copied) {
+TEST_F(Nfs4Ranges, are_not_copied_beyond_the_end_of_the_file) {
   const Opened from = create("from");
   const Opened to = create("to");
   write(from, 0, "0123456789");
@@ -240,7 +240,7 @@ TEST_F(Nfs4Ranges, that_are_not_all_there_are_not_copied) {
   EXPECT_EQ(copy(from, to, {4, 0, 0}).cr_resok4().cr_response.wr_count, 6u);
 }
 
-TEST_F(Nfs4Ranges, of_another_server_are_not_copied) {
+TEST_F(Nfs4Ranges, are_not_copied_from_another_server) {
   const Opened from = create("from");
   const Opened to = create("to");
   write(from, 0, "text");
@@ -317,7 +317,7 @@ TEST_F(Nfs4Copies, go_from_one_export_to_another) {
   EXPECT_EQ(read(to, kMiB - 2, 10), "aa");
 }
 
-TEST_F(Nfs4Copies, that_fail_half_way_tell_how_far_they_came) {
+TEST_F(Nfs4Copies, return_the_bytes_copied_before_a_failure) {
   const Opened from = large(3);
   const Opened to = create("to");
   auto left = std::make_shared<int>(2);

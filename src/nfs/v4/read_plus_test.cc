@@ -85,7 +85,7 @@ TEST_F(Nfs4ReadPlus, tells_nothing_beyond_the_end) {
   EXPECT_EQ(told(file, 0, 0), "");
 }
 
-TEST_F(Nfs4ReadPlus, of_a_store_that_knows_no_holes_is_data) {
+TEST_F(Nfs4ReadPlus, returns_data_alone_where_the_store_knows_no_holes) {
   const Opened file = sparse();
   nfs::ExportOptions open;
   open.root_squash = false;

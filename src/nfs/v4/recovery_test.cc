@@ -110,7 +110,7 @@ TEST_F(Nfs4Restart, an_orderly_end_in_grace_leaves_records_of_those_who_were_not
   EXPECT_FALSE(third.grace());
 }
 
-TEST_F(Nfs4Restart, what_was_reclaimed_before_an_orderly_end_in_grace_is_reclaimed_again) {
+TEST_F(Nfs4Restart, an_open_reclaimed_before_an_orderly_end_in_grace_is_reclaimed_again) {
   Nfs4Start& second = restart_with_a_lock();
   second.set_up_session("a client", false);
   ASSERT_EQ(second.reclaim(opened_.handle).status, v4::NFS4_OK);
@@ -168,7 +168,7 @@ TEST_F(Nfs4Restart, a_recorded_client_is_told_until_RECLAIM_COMPLETE_that_it_mus
 
 // As what tar or git makes: for writing, and read-only for everybody else, its owner later on
 // included.
-TEST_F(Nfs4Restart, what_was_open_is_reclaimed_by_its_owner_whatever_its_mode_is_now) {
+TEST_F(Nfs4Restart, an_open_is_reclaimed_by_its_owner_whatever_the_mode_is_now) {
   constexpr std::uint32_t kOwner = 1000;
   Nfs4Start& first = start();
   const vfs::Credentials root{0, 0, {}};
@@ -240,7 +240,7 @@ TEST_F(Nfs4Restart, a_delegation_of_no_type_is_not_claimed) {
   EXPECT_EQ(second.reclaim(opened_.handle, v4::OPEN_DELEGATE_NONE_EXT).status, v4::NFS4ERR_INVAL);
 }
 
-TEST_F(Nfs4Restart, in_grace_others_get_GRACE_and_can_reclaim_nothing) {
+TEST_F(Nfs4Restart, another_client_gets_GRACE_and_reclaims_nothing) {
   Nfs4Start& second = restart_with_a_lock();
   second.set_up_session("another");
   EXPECT_EQ(second.create("new").status, v4::NFS4ERR_GRACE);
@@ -289,7 +289,7 @@ TEST_F(Nfs4Restart, grace_ends_with_its_time_and_then_nothing_is_reclaimed) {
   EXPECT_EQ(second.create("file").status, v4::NFS4_OK);
 }
 
-TEST_F(Nfs4Restart, who_missed_a_grace_period_does_not_reclaim_in_the_next) {
+TEST_F(Nfs4Restart, a_client_that_missed_a_grace_period_does_not_reclaim_in_the_next) {
   Nfs4Start& second = restart_with_a_lock();
   second.loop_.pass(kGraceTime);
   second.set_up_session("another");
@@ -342,7 +342,7 @@ TEST_F(Nfs4Restart, a_lapsed_client_keeps_what_it_has_while_that_cannot_be_writt
   EXPECT_EQ(first.create("file").status, v4::NFS4_OK);
 }
 
-TEST_F(Nfs4Restart, what_a_lapsed_client_denies_is_DELAY_at_once_while_that_cannot_be_written) {
+TEST_F(Nfs4Restart, a_WRITE_that_a_lapsed_client_denies_is_DELAY_while_its_end_cannot_be_written) {
   Nfs4Start& first = start_with_a_lapsed_denial();
   break_records("DELETE");
   const v4::stateid4 anonymous{};

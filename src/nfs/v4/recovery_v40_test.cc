@@ -297,7 +297,7 @@ TEST_F(Nfs40Restart, grace_takes_its_full_time_though_all_clients_of_later_versi
   EXPECT_FALSE(second.grace());
 }
 
-TEST_F(Nfs40Restart, what_was_not_reclaimed_in_grace_is_gone) {
+TEST_F(Nfs40Restart, state_that_was_not_reclaimed_in_grace_is_gone) {
   Start40& second = restart_with_a_lock();
   second.loop_.pass(kFullTime);
   second.client_ = second.set_up_client("another");
@@ -345,7 +345,7 @@ TEST_F(Nfs40Restart, nobody_else_reclaims_what_a_client_had) {
 }
 
 // RFC 7530 9.6.3.4, the second edge condition.
-TEST_F(Nfs40Restart, who_was_not_heard_of_after_a_grace_period_reclaims_nothing_in_the_next) {
+TEST_F(Nfs40Restart, a_client_that_sent_nothing_after_a_grace_period_reclaims_nothing_in_the_next) {
   Start40& second = cut_off_after_a_reclaim();
   second.client_ = second.set_up_client("another");
   const Start40::Opened other = second.open_file(1, "file", "other");
@@ -353,13 +353,13 @@ TEST_F(Nfs40Restart, who_was_not_heard_of_after_a_grace_period_reclaims_nothing_
   EXPECT_EQ(reclaimed_after_a_restart(), v4::NFS4ERR_RECLAIM_BAD);
 }
 
-TEST_F(Nfs40Restart, who_renews_after_a_grace_period_reclaims_in_the_next) {
+TEST_F(Nfs40Restart, a_client_that_renews_after_a_grace_period_reclaims_in_the_next) {
   Start40& second = cut_off_after_a_reclaim();
   EXPECT_EQ(second.renew(second.client_), v4::NFS4_OK);
   EXPECT_EQ(reclaimed_after_a_restart(), v4::NFS4_OK);
 }
 
-TEST_F(Nfs40Restart, who_opens_something_after_a_grace_period_reclaims_in_the_next) {
+TEST_F(Nfs40Restart, a_client_that_opens_something_after_a_grace_period_reclaims_in_the_next) {
   Start40& second = cut_off_after_a_reclaim();
   EXPECT_EQ(second.open_file(1, "new", "a second owner").status, v4::NFS4_OK);
   EXPECT_EQ(reclaimed_after_a_restart(), v4::NFS4_OK);
@@ -376,7 +376,7 @@ TEST_F(Nfs40Restart, RENEW_records_once_and_tries_until_then) {
 }
 
 // The first edge condition. There is no FREE_STATEID by which it could say that it knows.
-TEST_F(Nfs40Restart, who_had_something_revoked_is_not_recorded_again) {
+TEST_F(Nfs40Restart, a_client_that_had_something_revoked_is_not_recorded_again) {
   Start40& first = start();
   first.client_ = first.set_up_client("a client");
   opened_ = first.open_file(1, "file", "owner");

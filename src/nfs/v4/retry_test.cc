@@ -93,7 +93,7 @@ class Nfs4Retry : public Retried<Nfs4Served> {
   }
 };
 
-TEST_F(Nfs4Retry, by_another_connection_waits_for_the_first_and_has_its_results) {
+TEST_F(Nfs4Retry, on_another_connection_waits_for_the_first_and_has_its_results) {
   const std::vector<Op> operations = removal(true);
   const SentPtr first = send(channel_, operations);
   const SentPtr again = send(second_, operations);
@@ -127,7 +127,7 @@ TEST_F(Nfs4Retry, is_asked_to_come_back_after_ten_seconds_and_then_has_the_resul
   EXPECT_EQ(removals_->begun, 1);
 }
 
-TEST_F(Nfs4Retry, of_a_request_whose_results_are_not_kept_is_told_so_when_that_has_ended) {
+TEST_F(Nfs4Retry, is_RETRY_UNCACHED_REP_when_the_first_has_ended_and_its_results_are_not_kept) {
   const std::vector<Op> operations = removal(false);
   const SentPtr first = send(channel_, operations);
   const SentPtr again = send(second_, operations);
@@ -139,7 +139,7 @@ TEST_F(Nfs4Retry, of_a_request_whose_results_are_not_kept_is_told_so_when_that_h
   EXPECT_EQ(removals_->begun, 1);
 }
 
-TEST_F(Nfs4Retry, of_a_request_that_ends_by_an_exception_does_not_run_it_again) {
+TEST_F(Nfs4Retry, runs_nothing_again_after_an_exception) {
   const std::vector<Op> operations = removal(true);
   const SentPtr first = send(channel_, operations);
   const SentPtr again = send(second_, operations);
@@ -153,7 +153,7 @@ TEST_F(Nfs4Retry, of_a_request_that_ends_by_an_exception_does_not_run_it_again) 
   EXPECT_EQ(run({putrootfh()}).status, v4::NFS4_OK) << "the slot is of use";
 }
 
-TEST_F(Nfs4Retry, whose_session_is_destroyed_meanwhile_is_told_so) {
+TEST_F(Nfs4Retry, is_BADSESSION_when_its_session_is_destroyed_meanwhile) {
   const std::vector<Op> operations = removal(true);
   const SentPtr first = send(channel_, operations);
   const SentPtr again = send(second_, operations);
@@ -225,7 +225,7 @@ TEST_F(Nfs40Retry, waits_for_the_first_and_only_the_latest_is_answered) {
 }
 
 // RFC 7530 3.1.1: the client does not send it again while the connection is there.
-TEST_F(Nfs40Retry, of_one_that_ends_by_an_exception_is_answered_as_that_and_does_not_run_it_again) {
+TEST_F(Nfs40Retry, after_an_exception_is_answered_SYSTEM_ERR_and_runs_nothing_again) {
   const SentPtr first = remove();
   const auto second = retransmit();
   removals_->throws = true;

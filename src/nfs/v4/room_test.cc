@@ -37,14 +37,14 @@ class Nfs4Room : public Nfs4Served {
   int clients_ = 0;
 };
 
-TEST_F(Nfs4Room, is_not_made_by_those_who_are_there) {
+TEST_F(Nfs4Room, is_not_made_by_ending_clients_that_renew) {
   hold(2, 3);
   set_up_session("late");
   EXPECT_EQ(create("file").status, v4::NFS4ERR_DELAY);
   EXPECT_EQ(states(), 6u);
 }
 
-TEST_F(Nfs4Room, for_an_open_is_made_by_one_that_lapsed) {
+TEST_F(Nfs4Room, for_an_open_is_made_by_ending_one_lapsed_client) {
   hold(2, 3);
   loop_.pass(kPastLease);
   set_up_session("late");
@@ -88,7 +88,7 @@ TEST_F(Nfs4Room, for_an_open_is_kept_while_its_file_is_made) {
   EXPECT_EQ(create("another").status, v4::NFS4_OK);
 }
 
-TEST_F(Nfs4Room, for_a_lock_is_made_by_as_many_as_it_takes) {
+TEST_F(Nfs4Room, for_a_lock_is_made_by_ending_as_many_lapsed_clients_as_it_takes) {
   hold(5, 1);
   loop_.pass(kPastLease);
   set_up_session("late");

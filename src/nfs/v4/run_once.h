@@ -26,7 +26,7 @@ class RunOnce {
       cache_.finish(key_, loop_,
                     rpc::CallResults{oncrpc::ReplyStatus::accepted(AcceptStat::SYSTEM_ERR)});
   }
-  // Of Run, finish() is due.
+  // After Run finish() is due.
   Task<rpc::ReplayCache::Admitted> admit();
   // Keeps the results; the same, to be sent.
   xdr::Stream finish(xdr::Stream results);

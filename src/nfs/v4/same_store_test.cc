@@ -77,7 +77,7 @@ TEST_F(Nfs4SameStore, a_lock_by_one_path_is_seen_by_the_other) {
   EXPECT_EQ(text(denied.resarray[1].oplock().denied().owner.owner), "first");
 }
 
-TEST_F(Nfs4SameStore, what_an_export_allows_goes_by_the_path) {
+TEST_F(Nfs4SameStore, read_only_holds_by_the_path_of_the_filehandle) {
   const Opened made = create("file");
   EXPECT_EQ(write(walk({"again", "file"}), made.stateid), v4::NFS4_OK);
   EXPECT_EQ(write(walk({"fixed", "file"}), made.stateid), v4::NFS4ERR_ROFS);

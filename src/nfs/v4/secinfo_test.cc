@@ -50,7 +50,7 @@ TEST_F(Nfs4Secinfo, consumes_the_current_filehandle) {
             v4::NFS4ERR_NOFILEHANDLE);
 }
 
-TEST_F(Nfs4Secinfo, of_a_name_that_is_not_there_is_an_error) {
+TEST_F(Nfs4Secinfo, is_NOENT_for_a_name_that_is_not_there) {
   EXPECT_EQ(run({putrootfh(), secinfo("nothing")}).status, v4::NFS4ERR_NOENT);
   EXPECT_EQ(run({putrootfh(), lookup("data"), secinfo("nothing")}).status, v4::NFS4ERR_NOENT);
   EXPECT_EQ(run({putrootfh(), secinfo("")}).status, v4::NFS4ERR_INVAL);
@@ -105,7 +105,7 @@ TEST_F(Nfs4Kerberos, is_told_with_its_mechanism_and_service_in_the_order_of_pref
   EXPECT_EQ(told(results.resarray.back().opsecinfo()), (Told{"6/2", "1"}));
 }
 
-TEST_F(Nfs4Kerberos, of_an_export_is_told_in_the_folders_that_lead_to_it) {
+TEST_F(Nfs4Kerberos, flavors_of_an_export_are_told_in_the_folders_that_lead_to_it) {
   const auto here = secinfo_no_name(v4::SECINFO_STYLE4_CURRENT_FH);
   const Res root = run({putrootfh(), here});
   EXPECT_EQ(told(root.resarray.back().opsecinfo_no_name()), (Told{"6/2", "1", "6/3"}));
@@ -144,7 +144,7 @@ TEST_F(Nfs4Kerberos, has_one_principal_for_all_services) {
 
 // RFC 8881 2.6.3.1.1. A caller with AUTH_SYS has filehandles of an export that takes AUTH_NONE
 // only.
-TEST_F(Nfs4Secinfo, of_a_folder_waits_for_the_names_that_exports_below_it_ask_for) {
+TEST_F(Nfs4Secinfo, waits_for_the_host_names_that_exports_below_the_folder_ask_for) {
   struct Nobody final : HostNameService {
     Texts names_of(const std::string&) override { return std::vector<std::string>{}; }
     Texts addresses_of(const std::string&) override { return std::vector<std::string>{}; }
@@ -218,7 +218,7 @@ TEST_F(Nfs4WrongSecurity, is_no_error_where_nothing_or_another_filehandle_follow
             (Statuses{kOk, kOk, kOk, kOk}));
 }
 
-TEST_F(Nfs4WrongSecurity, of_a_saved_filehandle_is_RESTOREFHs_error) {
+TEST_F(Nfs4WrongSecurity, is_returned_by_RESTOREFH_for_a_saved_filehandle) {
   EXPECT_EQ(statuses({putfh(other_), savefh(), putfh(data_), restorefh(), getfh()}),
             (Statuses{kOk, kOk, kOk, kWrong}));
   EXPECT_EQ(statuses({putfh(other_), savefh(), putfh(data_), restorefh(),
@@ -252,7 +252,7 @@ TEST_F(Nfs4WrongSecurity, does_not_keep_SECINFO_from_telling_the_right_flavors) 
 }
 
 // RFC 8881 2.6.3.1.2: no flavor is good for both.
-TEST_F(Nfs4WrongSecurity, of_the_saved_filehandle_is_another_device_for_RENAME_LINK_and_CLONE) {
+TEST_F(Nfs4WrongSecurity, is_XDEV_for_RENAME_LINK_and_CLONE_from_the_saved_filehandle) {
   const std::vector<Op> both{putfh(file_), savefh(), putfh(data_)};
   for (const Op& last : {op(v4::OP_RENAME, &Op::oprename, v4::RENAME4args{"file", "file"}),
                          op(v4::OP_LINK, &Op::oplink, v4::LINK4args{"name"})}) {

@@ -161,9 +161,9 @@ TEST(GssOverRdma, shows_nothing_to_the_caller_that_does_not_prove_itself) {
       secure.realm->corrupts_replies = true;
       std::vector<std::byte> memory(length, std::byte{0xee});
       const std::vector<std::byte> before = memory;
-      const ResultBuffer sink{kBlobData, memory};
+      const ResultBuffer buffer{kBlobData, memory};
       CallOptions options;
-      options.sinks = {&sink, 1};
+      options.result_buffers = {&buffer, 1};
       const auto result = secure.call<Fetch>({1, length}, options);
       ASSERT_FALSE(result.ok());
       EXPECT_EQ(result.error().reason, Reason::RpcProtectionFailed);

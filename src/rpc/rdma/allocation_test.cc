@@ -337,7 +337,7 @@ class LivesOfExposure {
     CallMessage message;
     std::vector<std::byte> argument = std::vector<std::byte>(kChunk);
     std::vector<std::byte> result = std::vector<std::byte>(kChunk);
-    ResultBuffer sink;
+    ResultBuffer result_buffer;
     Task<> task;
     bool begun = false, ended = false, good = false;
   };
@@ -368,8 +368,8 @@ class LivesOfExposure {
     made.message.stream = std::move(encoder).finish();
     made.message.eligible_arguments = made.message.eligible_results = kEligible;
     made.message.reply = ReplyBound{100, {{testing::kBlobData, kChunk}}};
-    made.sink = {testing::kBlobData, made.result};
-    made.message.sinks = {&made.sink, 1};
+    made.result_buffer = {testing::kBlobData, made.result};
+    made.message.result_buffers = {&made.result_buffer, 1};
     if (limited) made.message.deadline = fabric_.loop().now() + kDeadline;
     made.task = make(made);
   }

@@ -82,7 +82,7 @@ void Channel::adopt(std::unique_ptr<fabric::Connection> connection, bool announc
   settings.quirks = options_.quirks;
   settings.announced = announced;
   settings.serves_chunks = options_.reverse_chunks;
-  settings.moved = options_.moved;
+  settings.transfer_stats = options_.transfer_stats;
   link_ = std::make_shared<Link>(std::move(connection), settings, static_cast<LinkOwner&>(*this));
   unreachable_ = Reason::None;
   // An interval of the connection before says nothing about this one.

@@ -30,7 +30,7 @@ class ChannelAndServer {
     server = std::make_unique<Server>(program_server, server_options);
     const Address address = *server->listen(harness->fabric(), harness->any_address());
     options.seed = 7;
-    options.moved = &moved;
+    options.transfer_stats = &moved;
     channel = std::make_unique<Channel>(harness->fabric(), address, options);
     ASSERT_TRUE(harness->run(channel->connect({}))->ok());
     client.emplace(*channel, kBlobBinding);
@@ -161,9 +161,9 @@ TEST_P(RdmaChannel, moves_arguments_and_results_of_one_call_by_chunk) {
 TEST_P(RdmaChannel, places_results_in_the_callers_memory) {
   connect();
   std::vector<std::byte> memory(1 << 20);
-  const ResultBuffer sinks[] = {{kBlobData, memory}};
+  const ResultBuffer result_buffers[] = {{kBlobData, memory}};
   CallOptions options;
-  options.sinks = sinks;
+  options.result_buffers = result_buffers;
   options.timeout = 0s;  // else a fabric that discards nothing keeps away from it
   auto blob = call<Fetch>({9, 1 << 20}, options);
   ASSERT_TRUE(blob.ok());

@@ -198,9 +198,9 @@ TEST(Exposure, is_a_time_in_which_the_requester_does_not_touch_the_memory) {
     auto stored = pair.call<Store>({5, Rope::borrow(arguments.bytes())});
     ASSERT_TRUE(stored.ok());
     EXPECT_TRUE(stored->intact);
-    const ResultBuffer sinks[] = {{kBlobData, results.bytes()}};
+    const ResultBuffer result_buffers[] = {{kBlobData, results.bytes()}};
     CallOptions options;
-    options.sinks = sinks;
+    options.result_buffers = result_buffers;
     auto blob = pair.call<Fetch>({6, kLength}, options);
     ASSERT_TRUE(blob.ok());
     EXPECT_EQ(Rope::borrow(results.bytes()), pattern(6, kLength));
@@ -222,9 +222,9 @@ TEST(Exposure, is_not_what_happens_to_arguments_that_go_inline) {
 
 Task<void> fetch_into(Pair& pair, MutableBytes memory, CancelToken cancel,
                       std::optional<Reason>& failure, std::size_t& ended_at) {
-  const ResultBuffer sinks[] = {{kBlobData, memory}};
+  const ResultBuffer result_buffers[] = {{kBlobData, memory}};
   CallOptions options;
-  options.sinks = sinks;
+  options.result_buffers = result_buffers;
   options.cancel = cancel;
   auto blob =
       co_await pair.client->call<Fetch>({1, static_cast<std::uint32_t>(memory.size())}, options);
@@ -301,9 +301,9 @@ TEST(Exposure, of_a_call_given_up_lasts_until_its_Reply_where_the_fabric_discard
 TEST(Exposure, of_the_callers_memory_needs_a_caller_who_waits_where_the_fabric_discards_nothing) {
   Pair pair(undiscarding());
   std::vector<std::byte> memory(100000);
-  const ResultBuffer sinks[] = {{kBlobData, memory}};
+  const ResultBuffer result_buffers[] = {{kBlobData, memory}};
   CallOptions options;
-  options.sinks = sinks;
+  options.result_buffers = result_buffers;
   for (const Duration timeout : {Duration::zero(), Duration(100s)}) {
     options.timeout = timeout;
     const auto blob = pair.call<Fetch>({1, 100000}, options);

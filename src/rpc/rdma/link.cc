@@ -206,7 +206,7 @@ void Link::deliver_reply(rpcrdma::OutgoingCall& call, const rpcrdma::ReplyArriva
     // RFC 8166 4.4.1: no byte of the results is looked at before the peer is cut off from them.
     if (pending.registrations().held())
       pending.registrations().revoke(*connection_, reply.invalidated);
-    if (settings_.moved != nullptr) pending.count(*settings_.moved, reply);
+    if (settings_.transfer_stats != nullptr) pending.count(*settings_.transfer_stats, reply);
     pending.collect(reply, pending.end.emplace().reply);
   } catch (const std::bad_alloc&) {
     // The core has forgotten the Call: nobody else would end it.

@@ -55,7 +55,7 @@ struct LinkSettings {
   bool serves_chunks = true;    // the peer's may
   // Shared with the Calls in progress, which outlive the server.
   std::shared_ptr<ByteBudget> budget;
-  TransferStats* moved = nullptr;
+  TransferStats* transfer_stats = nullptr;
 };
 
 // Depths for ConnectOptions, of an end that asks for `requested` credits and grants `granted`:
@@ -99,7 +99,7 @@ class Link final : public std::enable_shared_from_this<Link>,
   Loop& loop() { return loop_; }
   const std::string& where() const { return where_; }
   const Address& peer() const { return origin_->peer; }
-  // Of our Calls.
+  // The limits of our Calls.
   ChannelLimits limits() const;
   // Calls on the wire without a Reply.
   std::uint32_t in_flight() const { return core_.requester().in_flight(); }

@@ -106,7 +106,7 @@ class RdmaLink : public ::testing::Test {
     server = std::make_unique<Server>(program_server_hangs, server_options);
     const Address address = *server->listen(network, {"server", 20049});
     options.seed = 3;
-    options.moved = &moved;
+    options.transfer_stats = &moved;
     channel = std::make_unique<Channel>(network, address, options);
     channel->serve_reverse(client_server);
     ASSERT_TRUE(loop.run(channel->connect({})).ok());

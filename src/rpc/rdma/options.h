@@ -73,8 +73,8 @@ struct ChannelOptions {
   // the connection is closed after four times that long without a byte. A NULL call also goes
   // before the Calls of a new connection, for the credits that its Reply brings. Zero: neither.
   Duration probe_after = std::chrono::seconds(15);
-  std::uint64_t seed = 0;          // of XIDs and jitter; 0: the system's random numbers
-  TransferStats* moved = nullptr;  // counts transfers; outlives the Channel. Null: none
+  std::uint64_t seed = 0;                   // of XIDs and jitter; 0: the system's random numbers
+  TransferStats* transfer_stats = nullptr;  // counts transfers; outlives the Channel. Null: none
 };
 
 struct ServerOptions {

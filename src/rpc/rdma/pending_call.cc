@@ -98,8 +98,8 @@ Rope PendingCall::chunk_of(std::size_t source) const {
 ExposedMemory::ForResult PendingCall::result_memory(std::size_t result, std::uint32_t length,
                                                     InlineVector<bool, 4>& used) const {
   const xdr::ItemId wanted = message_->reply.items[result].item;
-  for (std::size_t i = 0; i < message_->sinks.size(); ++i) {
-    const ResultBuffer& buffer = message_->sinks[i];
+  for (std::size_t i = 0; i < message_->result_buffers.size(); ++i) {
+    const ResultBuffer& buffer = message_->result_buffers[i];
     if (used[i] || buffer.item != wanted) continue;
     if (!uses_result_buffers_ && !fabric::KeptRanges::of_this_thread()->has_sink(buffer.memory))
       continue;
@@ -128,7 +128,7 @@ Result<rpcrdma::ExposedChunks, Reason> PendingCall::expose(fabric::Connection& c
     chunks.arguments.push_back(*std::move(segments));
   }
   InlineVector<bool, 4> used;
-  for (std::size_t i = 0; i < message_->sinks.size(); ++i) used.push_back(false);
+  for (std::size_t i = 0; i < message_->result_buffers.size(); ++i) used.push_back(false);
   for (std::size_t i = 0; i < plan().write_chunks.size(); ++i) {
     const std::uint32_t length = plan().write_chunks[i];
     memory_.results.push_back(length == 0 ? ExposedMemory::ForResult{}
@@ -206,30 +206,30 @@ void PendingCall::keep_reply() {
   }
 }
 
-void PendingCall::count(TransferStats& moved, const rpcrdma::ReplyArrival& arrival) const {
+void PendingCall::count(TransferStats& stats, const rpcrdma::ReplyArrival& arrival) const {
   const auto add = [](TransferStats::Count& counter, std::uint64_t n) {
     counter.fetch_add(n, std::memory_order_relaxed);
   };
-  add(moved.calls, 1);
+  add(stats.calls, 1);
   if (plan().form == rpcrdma::Form::Long) {
-    add(moved.position_zero_chunks, 1);
-    add(moved.position_zero_bytes, plan().stream_length);
+    add(stats.position_zero_chunks, 1);
+    add(stats.position_zero_bytes, plan().stream_length);
   } else {
-    add(moved.inline_bytes, plan().stream_length);
+    add(stats.inline_bytes, plan().stream_length);
   }
   for (const std::uint32_t index : plan().reduced) {
-    add(moved.read_chunks, 1);
-    add(moved.read_chunk_bytes, shape.items[index].length);
+    add(stats.read_chunks, 1);
+    add(stats.read_chunk_bytes, shape.items[index].length);
   }
   for (const std::uint32_t written : arrival.written) {
-    add(moved.write_chunks, written != 0 ? 1 : 0);
-    add(moved.write_chunk_bytes, written);
+    add(stats.write_chunks, written != 0 ? 1 : 0);
+    add(stats.write_chunk_bytes, written);
   }
   if (arrival.long_reply) {
-    add(moved.reply_chunks, 1);
-    add(moved.reply_chunk_bytes, arrival.reply_chunk_length);
+    add(stats.reply_chunks, 1);
+    add(stats.reply_chunk_bytes, arrival.reply_chunk_length);
   } else {
-    add(moved.inline_bytes, arrival.payload.size());
+    add(stats.inline_bytes, arrival.payload.size());
   }
 }
 

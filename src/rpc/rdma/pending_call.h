@@ -67,7 +67,7 @@ class PendingCall : public rpcrdma::OutgoingCall {
   // The outcome waits longer than what was borrowed lives. Without memory for that it is
   // OutOfMemory.
   void keep_reply();
-  void count(TransferStats& moved, const rpcrdma::ReplyArrival& arrival) const;
+  void count(TransferStats& stats, const rpcrdma::ReplyArrival& arrival) const;
 
   CallMessage& message() { return *message_; }
   Registrations& registrations() { return registrations_; }

@@ -24,7 +24,7 @@ class RdmaSecurity : public ::testing::TestWithParam<bool> {
     const Address at = *server.listen(network, {"server", 20049});
     ChannelOptions options;
     options.seed = 7;
-    options.moved = &moved;
+    options.transfer_stats = &moved;
     channel.emplace(network, at, options);
   }
   ~RdmaSecurity() override {

@@ -80,7 +80,7 @@ class Account : public std::enable_shared_from_this<Account> {
   // Whether the last request was refused; and how many were not.
   bool starving() const { return starving_; }
   std::uint64_t grants() const { return grants_; }
-  // Of what this connection may have.
+  // Bytes that this connection may still have.
   std::uint64_t left() const { return most_ - std::min(most_, held_); }
 
   // Set and cleared by the connection.

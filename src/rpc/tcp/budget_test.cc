@@ -159,16 +159,16 @@ ServerOptions tight(std::uint64_t all) {
   return options;
 }
 
-// A server that foresees Replies of a megabyte.
-struct Foreseen : SimClient {
-  explicit Foreseen(const ServerOptions& options) : SimClient(kMega, options) {
-    service.foreseen = kMega;
+// A server whose reply_max() is a megabyte.
+struct MegaReplies : SimClient {
+  explicit MegaReplies(const ServerOptions& options) : SimClient(kMega, options) {
+    service.reply_bound = kMega;
     service.body = testing::store::pattern(kMega - 1000, 1).flatten();
   }
 };
 
 TEST(TcpServerBytes, no_more_calls_run_than_their_replies_have_room) {
-  Foreseen client(tight(36 * kMega));
+  MegaReplies client(tight(36 * kMega));
   client.call(20);
   client.settle();
   EXPECT_EQ(client.service.started, 4u) << "a ninth of all is what one address may have";
@@ -184,8 +184,8 @@ TEST(TcpServerBytes, no_more_calls_run_than_their_replies_have_room) {
 }
 
 TEST(TcpServerBytes, a_reply_of_unknown_length_counts_as_a_long_one) {
-  Foreseen client(tight(36 * kMega));
-  client.service.foreseen.reset();
+  MegaReplies client(tight(36 * kMega));
+  client.service.reply_bound.reset();
   client.call(20);
   client.settle();
   EXPECT_EQ(client.service.started, 3u);
@@ -194,8 +194,8 @@ TEST(TcpServerBytes, a_reply_of_unknown_length_counts_as_a_long_one) {
 TEST(TcpServerBytes, a_reply_counts_as_all_that_it_may_be) {
   ServerOptions options;
   options.max_bytes = 17 * kMega;
-  Foreseen client(options);
-  client.service.foreseen = 8 * kMega;
+  MegaReplies client(options);
+  client.service.reply_bound = 8 * kMega;
   client.call(5);
   client.settle();
   EXPECT_EQ(client.service.started, 2u);
@@ -204,8 +204,8 @@ TEST(TcpServerBytes, a_reply_counts_as_all_that_it_may_be) {
 TEST(TcpServerBytes, a_call_whose_reply_may_be_longer_than_the_limit_runs_alone) {
   ServerOptions options;
   options.max_bytes = 4 * kMega;
-  Foreseen client(options);
-  client.service.foreseen = 100 * kMega;
+  MegaReplies client(options);
+  client.service.reply_bound = 100 * kMega;
   client.call(3);
   for (std::size_t i = 1; i <= 3; ++i) {
     client.settle();
@@ -219,12 +219,12 @@ TEST(TcpServerBytes, a_call_whose_reply_may_be_longer_than_the_limit_runs_alone)
 }
 
 TEST(TcpServerBytes, a_call_that_waits_goes_on_when_another_connection_gives_bytes_back) {
-  Foreseen first(tight(8 * kMega));
+  MegaReplies first(tight(8 * kMega));
   first.call(2);
   first.settle();
   ASSERT_EQ(first.service.started, 1u) << "the second would be too much";
   SimClient second(kMega, {}, first.budget);
-  second.service.foreseen = kMega;
+  second.service.reply_bound = kMega;
   second.call();
   second.settle();
   EXPECT_EQ(second.service.started, 0u);
@@ -238,7 +238,7 @@ TEST(TcpServerBytes, a_call_that_waits_goes_on_when_another_connection_gives_byt
 }
 
 TEST(TcpServerBytes, a_long_call_is_read_when_there_is_room_for_it) {
-  Foreseen first(tight(8 * kMega));
+  MegaReplies first(tight(8 * kMega));
   first.call();
   first.settle();
   SimClient second(kMega, {}, first.budget);
@@ -255,11 +255,11 @@ TEST(TcpServerBytes, a_long_call_is_read_when_there_is_room_for_it) {
 }
 
 TEST(TcpServerBytes, a_connection_that_waits_for_the_stall_limit_ends) {
-  Foreseen first(tight(8 * kMega));
+  MegaReplies first(tight(8 * kMega));
   first.call();
   first.settle();
   SimClient second(kMega, {}, first.budget);
-  second.service.foreseen = kMega;
+  second.service.reply_bound = kMega;
   second.call();
   second.loop.run_for(std::chrono::seconds(59));
   EXPECT_TRUE(second.open());
@@ -376,7 +376,7 @@ TEST_F(TcpByteBudget, what_was_refused_is_not_had_by_what_must_be_taken_meanwhil
 TEST(TcpServerBytes, nothing_is_held_for_a_connection_that_ended) {
   std::shared_ptr<ByteBudget> budget;
   {
-    Foreseen client(tight(8 * kMega));
+    MegaReplies client(tight(8 * kMega));
     budget = client.budget;
     client.call(20);
     client.wire.arrive(SimClient::framed_call(21, kMega).slice(0, 1000));

@@ -26,7 +26,7 @@ class LoopShard final : private ServerConnection::Owner {
   void adopt(net::AcceptedSocket accepted, net::ConnectionLimits::Place place);
   // Ends the connections of peers that are in none of these networks; empty: all may stay.
   void end_all_but(std::span<const IpNetwork> networks);
-  // Of the connections that it adopts from now on.
+  // The time without progress after which connections are closed that it adopts from now on.
   void limit_stalls(Duration limit) {
     options_.stream.stall = options_.stream.whole_record = limit;
   }

@@ -40,7 +40,7 @@ struct ChannelOptions {
   StreamLimits stream{
       .records = {}, .queued = 0, .stall = Duration::zero(), .whole_record = Duration::zero()};
   std::size_t max_reverse_calls = 16;  // Calls of the server in progress (RFC 8167)
-  // Of XIDs and jitter; 0: the system's random numbers.
+  // Seed of XIDs and jitter; 0: the system's random numbers.
   std::uint32_t seed = 0;
 };
 

@@ -41,7 +41,7 @@ class TcpServer {
   // From now on clients may connect from these networks only (ServerOptions::allow); connections
   // from elsewhere end.
   void allow(const std::vector<IpNetwork>& networks);
-  // Of connections that come from now on, as ServerOptions::stream has it.
+  // Sets the limit of stalls of ServerOptions::stream for connections that come from now on.
   void limit_stalls(Duration limit);
   // Connections that are there live on.
   void stop_accepting() { listener_.reset(); }

@@ -78,9 +78,9 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   // Memory of a record that waits to be sent, besides its bytes.
   static constexpr std::size_t record_cost() { return kRecordCost; }
   std::uint64_t received_bytes() const { return received_; }
-  // Of what was sent and not abandoned, whether it has left or not.
+  // Bytes that were sent and not abandoned, whether they have left or not.
   std::uint64_t sent_bytes() const { return written_ + queued_; }
-  // Of that what the peer's side has acknowledged. Costs a system call.
+  // How many of them the peer's side has acknowledged. Costs a system call.
   std::uint64_t acknowledged_bytes() const { return written_ - wire_->unacknowledged(); }
   // Bytes of the longest record that is read.
   std::uint32_t record_max() const { return reader_.limits().record; }

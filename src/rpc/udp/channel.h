@@ -40,7 +40,7 @@ class UdpChannel final : public Channel {
  private:
   struct Pending;
   static Result<Buffer, Reason> datagram_of(CallMessage& message);
-  // Of a call that was sent.
+  // The error of a call that was sent.
   CallError failed(Reason reason) const;
   void transmit(Pending& pending);
   void transmit_again(Pending& pending);

@@ -20,7 +20,7 @@ struct ChannelOptions {
   // The pause before a Call is sent again, which doubles.
   Duration retransmit_min = std::chrono::milliseconds(500);
   Duration retransmit_max = std::chrono::seconds(8);
-  // Of XIDs; 0: the system's random numbers.
+  // Seed of XIDs; 0: the system's random numbers.
   std::uint32_t seed = 0;
 };
 

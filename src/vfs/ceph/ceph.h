@@ -82,7 +82,7 @@ class CephFileSystem final : public FileSystem {
   Operation<ObjectAcls> acls(CallerContext caller, const Handle& object) override;
   Operation<Change> set_acls(CallerContext caller, const Handle& object,
                              const SetAcls& changes) override;
-  // Of the operations on ranges only this one: CephFS knows no holes, promises nobody space, and
+  // The only operation on ranges that it has: CephFS knows no holes, promises nobody space, and
   // shares none between files.
   Operation<Change> deallocate(CallerContext caller, const Handle& file, std::uint64_t offset,
                                std::uint64_t length) override;

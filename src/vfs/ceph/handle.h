@@ -11,7 +11,7 @@
 namespace stag::vfs::ceph {
 
 struct ObjectKey {
-  // Of what lies in no snapshot.
+  // The snapshot of what lies in none.
   static constexpr std::uint64_t kNoSnapshot = ~std::uint64_t{1};
 
   std::uint64_t inode = 0;

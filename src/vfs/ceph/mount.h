@@ -16,7 +16,7 @@ class Mount {
  public:
   // Fails with one sentence for the user.
   static Result<std::unique_ptr<Mount>, std::string> open(const Options& options);
-  // Of nothing: every call goes to `functions`.
+  // A mount of nothing: every call goes to `functions`.
   explicit Mount(std::shared_ptr<const Functions> functions) : functions_(std::move(functions)) {}
   // Data that is not written yet is; this may take as long as the cluster does.
   ~Mount();
@@ -25,7 +25,7 @@ class Mount {
 
   const Functions& call() const { return *functions_; }
   ceph_mount_info* get() const { return mount_; }
-  // Of root, whom nothing stops.
+  // The rights of root, whom nothing stops.
   const UserPerm* root() const { return root_; }
   // What tells the file system from others of this machine.
   std::string file_system() const;

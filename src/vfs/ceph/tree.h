@@ -189,8 +189,8 @@ class Tree {
 
   std::unique_ptr<Mount> mount_;
   mutable NameTurns names_;
-  // Of data, counted from a number of this mount's own: with another mount goes what it had cached,
-  // though handles stay good.
+  // Losses of data, counted from a number of this mount's own: with another mount goes what it had
+  // cached, though handles stay good.
   std::atomic<std::uint64_t> losses_{0};
   std::unique_ptr<OpenFiles> readers_;
   std::unique_ptr<OpenFiles> writers_;

@@ -46,7 +46,7 @@ struct Inode {
   bool is_directory() const { return type == FileType::Directory; }
   bool has_access_acl() const { return acls != nullptr && !acls->access.empty(); }
   Attributes attributes(std::uint64_t file_system_id) const;
-  // Of a regular file.
+  // The state of a regular file before a change.
   BeforeChange before() const { return {data.size(), modified, changed, change}; }
 
   // The data or the entries changed.

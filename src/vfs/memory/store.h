@@ -149,6 +149,9 @@ class Store {
   bool lies_within(InodeId directory, InodeId ancestor);
   struct Move;
   Outcome<Renamed> move(const Credentials& who, const Move& move);
+  // The directories, what is moved and what it replaces are locked, and nothing is in the way.
+  void relink(const Move& move, Inode& from, Inode& to, Inode& moved, Inode* over,
+              Replaced& replaced);
   std::optional<Status> move_fault(const Credentials& who, const Inode& from, const Inode& to,
                                    const Inode& child, const Inode* target) const;
   void collect(const Inode& directory, const ListFrom& from, Page& page) const;

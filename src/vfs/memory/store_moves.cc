@@ -95,6 +95,25 @@ std::optional<Status> Store::move_fault(const Credentials& who, const Inode& fro
   return std::nullopt;
 }
 
+void Store::relink(const Move& move, Inode& from, Inode& to, Inode& moved, Inode* over,
+                   Replaced& replaced) {
+  const Time now = now_();
+  if (over != nullptr)
+    to.entries->replace(move.to_name, moved.id);
+  else
+    to.entries->insert(move.to_name, moved.id);
+  from.entries->erase(move.from_name);
+  if (moved.is_directory()) {
+    moved.parent = move.to;
+    --from.links;
+    if (over == nullptr) ++to.links;
+  }
+  from.touch_data(now);
+  if (&to != &from) to.touch_data(now);
+  moved.touch(now);
+  if (over != nullptr) drop_link(*over, now, replaced);
+}
+
 Outcome<Renamed> Store::move(const Credentials& who, const Move& move) {
   while (true) {
     const auto child = peek(move.from, move.from_name);
@@ -120,23 +139,7 @@ Outcome<Renamed> Store::move(const Credentials& who, const Move& move) {
     const BeforeChange from_before = before_of(attributes_of(*from));
     const BeforeChange to_before = before_of(attributes_of(*to));
     if (const auto fault = move_fault(who, *from, *to, moved, over)) return Failure{*fault};
-    if (over != &moved) {
-      const Time now = now_();
-      if (over != nullptr)
-        to->entries->replace(move.to_name, moved.id);
-      else
-        to->entries->insert(move.to_name, moved.id);
-      from->entries->erase(move.from_name);
-      if (moved.is_directory()) {
-        moved.parent = move.to;
-        --from->links;
-        if (over == nullptr) ++to->links;
-      }
-      from->touch_data(now);
-      if (to != from) to->touch_data(now);
-      moved.touch(now);
-      if (over != nullptr) drop_link(*over, now, replaced);
-    }
+    if (over != &moved) relink(move, *from, *to, moved, over, replaced);
     return Renamed{changed(from_before, *from), changed(to_before, *to)};
   }
 }

@@ -328,7 +328,7 @@ class Tree : public std::enable_shared_from_this<Tree> {
   bool in_memory_ = false;  // no read waits for a disk
   bool sees_local_programs_ = true;
   bool is_local_ = false;  // the file system is one of this machine
-  // Of all trees of the process: the epoch of one that is opened anew does not go back.
+  // Losses of all trees of the process: the epoch of one that is opened anew does not go back.
   static inline std::atomic<std::uint64_t> losses_{0};
   std::atomic<std::uint64_t> write_verifier_epoch_{losses_.load()};
 };

@@ -52,12 +52,12 @@ class Answering final : public rpc::Service {
   }
   std::optional<std::uint64_t> reply_max(const rpc::Origin&,
                                          const Buffer&) const noexcept override {
-    return foreseen;
+    return reply_bound;
   }
   std::size_t reply_size() const { return 4 + 24 + body.size(); }
 
   bool hold = true;
-  std::optional<std::uint64_t> foreseen = 0;  // bytes of a Reply
+  std::optional<std::uint64_t> reply_bound = 0;  // bytes of a Reply
   Buffer body = store::pattern(4096, 1).flatten();
   std::size_t started = 0;
   std::size_t answered = 0;

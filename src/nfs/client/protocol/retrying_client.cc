@@ -11,11 +11,12 @@ RetryingClient::RetryingClient(rpc::Channel& channel, const ProtocolOptions& opt
                                rpc::Binding binding, ToStatus to_status)
     : client_(channel, binding, options.credentials), options_(options), to_status_(to_status) {}
 
-rpc::CallOptions RetryingClient::call_options(std::span<const rpc::ResultBuffer> sinks) const {
+rpc::CallOptions RetryingClient::call_options(
+    std::span<const rpc::ResultBuffer> result_buffers) const {
   rpc::CallOptions options;
   options.timeout = options_.timeout;
   options.cancel = options_.cancel;
-  options.sinks = sinks;
+  options.result_buffers = result_buffers;
   return options;
 }
 

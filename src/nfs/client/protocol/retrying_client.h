@@ -43,14 +43,14 @@ class RetryingClient {
   using Resok = std::remove_cvref_t<decltype(std::declval<typename P::Results&>().resok())>;
 
   // Calls procedure P and yields its results of success. `args` and the objects that `context` and
-  // `sinks` refer to outlive the Task. `results_max`: see rpc::CallOptions.
+  // `result_buffers` refer to outlive the Task. `results_max`: see rpc::CallOptions.
   template <xdr::Procedure P>
   Task<Outcome<Resok<P>>> call(const typename P::Args& args, OperationContext context,
-                               std::span<const rpc::ResultBuffer> sinks = {},
+                               std::span<const rpc::ResultBuffer> result_buffers = {},
                                std::optional<std::uint32_t> results_max = std::nullopt) {
     JukeboxRetry retry(client_.channel().loop(), options_);
     for (;;) {
-      rpc::CallOptions options = call_options(sinks);
+      rpc::CallOptions options = call_options(result_buffers);
       options.results_max = results_max;
       rpc::Client::Exchange<P> exchange(client_, args, options);
       Result<rpc::ReplyMessage, rpc::CallError> reply = co_await exchange.send();
@@ -71,7 +71,7 @@ class RetryingClient {
   rpc::Client& client() { return client_; }
   rpc::Channel& channel() const { return client_.channel(); }
   const ProtocolOptions& options() const { return options_; }
-  rpc::CallOptions call_options(std::span<const rpc::ResultBuffer> sinks) const;
+  rpc::CallOptions call_options(std::span<const rpc::ResultBuffer> result_buffers) const;
 
  private:
   rpc::Client client_;

@@ -162,7 +162,7 @@ class ClientCallbacks : public ::testing::Test {
   FileSystemOptions options_;
 };
 
-TEST_F(ClientCallbacks, of_version_4_0_on_RDMA_come_where_the_client_listens_on_TCP) {
+TEST_F(ClientCallbacks, come_by_TCP_where_a_client_of_version_4_0_on_RDMA_listens) {
   PROVES("R8167-3.1-a", "R8267-6.5.1-b");
   const auto session = opened("version=4.0");
   EXPECT_TRUE(listening_.listens());
@@ -201,7 +201,7 @@ TEST_F(ClientCallbacks, need_a_place_that_is_free) {
       << session.error().sentence;
 }
 
-TEST_F(ClientCallbacks, of_a_session_on_RDMA_come_by_a_TCP_connection_that_is_bound_to_it) {
+TEST_F(ClientCallbacks, come_by_a_TCP_connection_that_is_bound_to_a_session_on_RDMA) {
   PROVES("R8167-3.2-c");
   for (const char* version : {"4.1", "4.2"}) {
     tcp_.connected_to.clear();

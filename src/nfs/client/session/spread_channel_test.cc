@@ -155,7 +155,7 @@ TEST_F(SpreadSession, uses_a_connection_again_that_was_lost_while_no_call_went_b
   run(spread_closed(*session));
 }
 
-TEST_F(SpreadSession, that_there_is_no_memory_for_closes_its_connections) {
+TEST_F(SpreadSession, closes_its_connections_when_there_is_no_memory_for_it) {
   for (const char* options :
        {"version=3", "version=4.0", "connections=3", "connections=3&version=3"}) {
     testing::Nfs4Instance served(loop_, std::make_shared<vfs::MemoryFileSystem>());

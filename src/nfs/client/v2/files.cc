@@ -155,8 +155,10 @@ Task<Outcome<ReadPart>> Nfs2::read(OperationContext context, File file, std::uin
   const MutableBytes buffer = to.first(std::min<std::size_t>(to.size(), v2::MAXDATA));
   const v2::readargs wanted{*handle, static_cast<std::uint32_t>(offset),
                             static_cast<std::uint32_t>(buffer.size()), 0};
-  const std::array<rpc::ResultBuffer, 1> sinks{rpc::ResultBuffer{v2::item::readok_data, buffer}};
-  const std::span<const rpc::ResultBuffer> used = std::span(sinks).first(buffer.empty() ? 0 : 1);
+  const std::array<rpc::ResultBuffer, 1> result_buffers{
+      rpc::ResultBuffer{v2::item::readok_data, buffer}};
+  const std::span<const rpc::ResultBuffer> used =
+      std::span(result_buffers).first(buffer.empty() ? 0 : 1);
   const auto res = co_await run<v2::NFSPROC_READ>(context, wanted, used);
   if (!res) co_return Failure{res.error()};
   const v2::readok& reply = res->reply();

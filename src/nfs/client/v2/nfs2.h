@@ -75,10 +75,10 @@ class Nfs2 final : public Protocol {
                              bool with_defaults) override;
 
  private:
-  // The results of a success. `args` and `sinks` outlive the Task.
+  // The results of a success. `args` and `result_buffers` outlive the Task.
   template <class P>
   Task<Outcome<typename P::Results>> run(OperationContext context, const typename P::Args& args,
-                                         std::span<const rpc::ResultBuffer> sinks = {});
+                                         std::span<const rpc::ResultBuffer> result_buffers = {});
   Task<Outcome<v2::fattr>> attributes_of(OperationContext context, const Handle& object);
   Task<Outcome<v2::statfsok>> statfs(OperationContext context, const Handle& object);
   Task<Outcome<Ok>> must_be_free(OperationContext context, const v2::diropargs& entry);

@@ -16,9 +16,9 @@ v2::nfsstat status_of(const Results& results) {
 
 template <class P>
 Task<Outcome<typename P::Results>> Nfs2::run(OperationContext context, const typename P::Args& args,
-                                             std::span<const rpc::ResultBuffer> sinks) {
+                                             std::span<const rpc::ResultBuffer> result_buffers) {
   rpc::CallResult<typename P::Results> results =
-      co_await client_.client().call<P>(args, client_.call_options(sinks));
+      co_await client_.client().call<P>(args, client_.call_options(result_buffers));
   if (!results) co_return Failure{Error::of_call(context, results.error())};
   const auto status = static_cast<std::uint32_t>(status_of(*results));
   if (status != 0) co_return Failure{Error::of_status(context, to_status(status))};

@@ -141,8 +141,10 @@ Task<Outcome<ReadPart>> Nfs3::read(OperationContext context, File file, std::uin
   args.file = to_nfs_fh3(file.handle);
   args.offset = offset;
   args.count = static_cast<std::uint32_t>(to.size());
-  const std::array<rpc::ResultBuffer, 1> sinks{rpc::ResultBuffer{v3::item::READ3resok_data, to}};
-  const std::span<const rpc::ResultBuffer> used = std::span(sinks).first(to.empty() ? 0 : 1);
+  const std::array<rpc::ResultBuffer, 1> result_buffers{
+      rpc::ResultBuffer{v3::item::READ3resok_data, to}};
+  const std::span<const rpc::ResultBuffer> used =
+      std::span(result_buffers).first(to.empty() ? 0 : 1);
   const auto resok = co_await client_.call<v3::NFSPROC3_READ>(args, context, used);
   if (!resok) co_return Failure{resok.error()};
   if (resok->data.size() != resok->count)

@@ -31,7 +31,7 @@ bool lookup_with(testing::Nfs4ClientWorld& world, std::size_t allocations) {
   return failed;
 }
 
-TEST(Nfs4ClientMemory, that_runs_out_takes_no_slot_of_the_session) {
+TEST(Nfs4ClientMemory, running_out_takes_no_slot_of_the_session) {
   testing::Nfs4ClientWorld world(1);
   ASSERT_TRUE(world.run(world.files().mkdir(world.files().root(), kDirectory, {})).ok());
   int failures = 0;
@@ -55,7 +55,7 @@ void with_memory_for(std::size_t allocations, bool lasts, F what) {
   testing::failure_lasts = false;
 }
 
-TEST(Nfs4ClientMemory, that_runs_out_ends_no_renewal_of_the_lease) {
+TEST(Nfs4ClientMemory, running_out_ends_no_renewal_of_the_lease) {
   for (const std::uint32_t minor : {0u, 1u}) {
     for (std::size_t allocations = 1; allocations < 40; ++allocations) {
       testing::HeldWorld world(minor);
@@ -70,7 +70,7 @@ TEST(Nfs4ClientMemory, that_runs_out_ends_no_renewal_of_the_lease) {
   }
 }
 
-TEST(Nfs4ClientMemory, that_runs_out_keeps_no_delegation_from_being_given_back) {
+TEST(Nfs4ClientMemory, running_out_keeps_no_delegation_from_being_given_back) {
   for (const std::uint32_t minor : {0u, 1u}) {
     for (std::size_t allocations = 1; allocations < 40; ++allocations) {
       testing::DelegatedWorld world(minor);
@@ -104,7 +104,7 @@ void drop_kept_frames() {
 
 // A server that has revoked locks says so until they are freed, and one that does not reach this
 // client until it does.
-TEST(Nfs4ClientMemory, that_runs_out_does_not_end_the_search_for_what_was_revoked) {
+TEST(Nfs4ClientMemory, running_out_does_not_end_the_search_for_what_was_revoked) {
   for (std::size_t allocations = 1; allocations < 60; ++allocations) {
     testing::HeldWorld world(1);
     const File file =
@@ -134,7 +134,7 @@ TEST(Nfs4ClientMemory, that_runs_out_does_not_end_the_search_for_what_was_revoke
   }
 }
 
-TEST(Nfs4ClientMemory, that_runs_out_keeps_no_connection_from_being_bound_again) {
+TEST(Nfs4ClientMemory, running_out_keeps_no_connection_from_being_bound_again) {
   for (std::size_t allocations = 1; allocations < 60; ++allocations) {
     testing::DelegatedWorld world(1);
     world.begin();

@@ -81,8 +81,8 @@ Task<Outcome<ReadPart>> Nfs4::read_notified(OperationContext context, CopySource
   const std::size_t at =
       request.add(v4::OP_READ, &Op::opread,
                   {stateid_of(*from.notice), offset, static_cast<std::uint32_t>(to.size())});
-  const std::array<rpc::ResultBuffer, 1> sinks{{{v4::item::READ4resok_data, to}}};
-  request.sinks = sinks;
+  const std::array<rpc::ResultBuffer, 1> result_buffers{{{v4::item::READ4resok_data, to}}};
+  request.result_buffers = result_buffers;
   Outcome<Reply> reply = co_await run(context, request);
   if (!reply) co_return Failure{reply.error()};
   auto* came = reply->get(at, &OpResult::opread);

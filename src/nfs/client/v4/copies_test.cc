@@ -134,7 +134,7 @@ TEST_F(Nfs4CopyGoesOn, until_the_server_tells_of_its_end) {
   EXPECT_EQ(size_there(), kWholeFile);
 }
 
-TEST_F(Nfs4CopyGoesOn, and_its_progress_is_seen) {
+TEST_F(Nfs4CopyGoesOn, with_progress_that_is_seen) {
   begin();
   for (int i = 0; i < 3; ++i) {
     go_on();
@@ -195,7 +195,7 @@ TEST_F(Nfs4CopyGoesOn, no_more_where_its_client_ends) {
   EXPECT_TRUE(held->waiting.empty());
 }
 
-TEST_F(Nfs4CopyGoesOn, and_its_end_is_found_where_no_callback_comes) {
+TEST_F(Nfs4CopyGoesOn, to_an_end_that_is_found_where_no_callback_comes) {
   begin();
   back.lost = true;
   go_on_to_the_end();

@@ -75,7 +75,7 @@ TEST_P(Nfs4Delegated, an_open_that_nobody_uses_is_closed_with_its_delegation) {
   EXPECT_EQ(clients().front().held.opens, 0u);
 }
 
-TEST_P(Nfs4Delegated, what_this_client_changes_itself_it_asks_for_again) {
+TEST_P(Nfs4Delegated, attributes_that_this_client_changes_itself_are_asked_for_again) {
   read_it();
   const Opened open = must(files().open(file, kReadWrite));
   must(files().write(open.file, 3, bytes_of("er")));
@@ -160,7 +160,7 @@ TEST_P(Nfs4Delegated, more_than_the_most_are_given_back_the_oldest_first) {
   EXPECT_GT(calls_of([&] { must(files().close(must(files().open(all[0], kReading)).file)); }), 0);
 }
 
-TEST(Nfs4DelegatedEnd, of_a_server_that_is_silent_is_not_waited_for_by_each_delegation) {
+TEST(Nfs4DelegatedEnd, waits_once_for_a_silent_server_and_not_for_each_delegation) {
   DelegatedWorld world(1);
   world.begin();
   for (int i = 0; i < 300; ++i) {
@@ -361,7 +361,7 @@ TEST_P(Nfs4WriteDelegated, the_server_is_told_the_size_and_that_the_file_was_mod
   EXPECT_EQ(delegations(), 1u);
 }
 
-TEST_P(Nfs4WriteDelegated, who_may_open_a_file_is_asked_again_when_that_changes) {
+TEST_P(Nfs4WriteDelegated, a_change_of_mode_gives_the_delegation_back) {
   write_it("text");
   SetAttributes mode;
   mode.mode = 0400;

@@ -173,14 +173,14 @@ Task<Outcome<std::vector<ReadPart>>> Nfs4::read_several(OperationContext context
   Request request;
   request.put_handle(file.handle);
   const std::size_t first = request.size() + 1;
-  InlineVector<rpc::ResultBuffer, ProtocolOptions::kMostReadsAtOnce> sinks;
+  InlineVector<rpc::ResultBuffer, ProtocolOptions::kMostReadsAtOnce> result_buffers;
   for (const ReadRange& each : ranges) {
     request.add(v4::OP_READ, &Op::opread,
                 {v4::stateid4{}, each.offset, static_cast<std::uint32_t>(each.to.size())});
-    sinks.push_back({v4::item::READ4resok_data, each.to});
+    result_buffers.push_back({v4::item::READ4resok_data, each.to});
   }
   if (file.open != 0) request.set_by({first, file.open, {}, {}});
-  request.sinks = sinks;
+  request.result_buffers = result_buffers;
   Outcome<Reply> reply = co_await run(context, request);
   if (!reply) co_return Failure{reply.error()};
   std::vector<ReadPart> parts;
@@ -202,8 +202,8 @@ Task<Outcome<ReadPart>> Nfs4::read(OperationContext context, File file, std::uin
   const std::size_t at = request.add(
       v4::OP_READ, &Op::opread, {v4::stateid4{}, offset, static_cast<std::uint32_t>(to.size())});
   if (file.open != 0) request.set_by({at, file.open, {}, {}});
-  const std::array<rpc::ResultBuffer, 1> sinks{{{v4::item::READ4resok_data, to}}};
-  request.sinks = sinks;
+  const std::array<rpc::ResultBuffer, 1> result_buffers{{{v4::item::READ4resok_data, to}}};
+  request.result_buffers = result_buffers;
   Outcome<Reply> reply = co_await run(context, request);
   if (!reply) co_return Failure{reply.error()};
   auto* got = reply->get(at, &OpResult::opread);

@@ -184,7 +184,7 @@ TEST_P(Nfs4Held, an_idle_client_keeps_what_it_holds) {
   EXPECT_EQ(channel.calls, calls) << "nothing is held, and no lease renewed";
 }
 
-TEST_P(Nfs4Held, what_is_open_and_locked_is_given_back_by_a_client_that_ends) {
+TEST_P(Nfs4Held, files_and_locks_are_given_back_by_a_client_that_ends) {
   const File file = opened();
   must(files().lock(file, kMine, kTen));
   opened(access::kRead);
@@ -250,7 +250,7 @@ TEST_P(Nfs4HeldWithRecords, a_lock_is_claimed_as_its_owner_changed_it_last_by_an
   EXPECT_TRUE(others_are_refused(first, {20, 10, true}));
 }
 
-TEST_P(Nfs4HeldWithRecords, what_was_unlocked_by_another_open_is_claimed_no_more) {
+TEST_P(Nfs4HeldWithRecords, a_range_unlocked_by_another_open_is_claimed_no_more) {
   const File first = opened();
   const File second = opened();
   must(files().lock(first, kMine, kTen));
@@ -266,7 +266,7 @@ TEST_P(Nfs4HeldWithRecords, what_was_unlocked_by_another_open_is_claimed_no_more
 }
 
 // A server asks for the right to a file also where it is claimed again.
-TEST_P(Nfs4HeldWithRecords, what_a_user_holds_is_claimed_as_his_whoever_hears_of_the_restart) {
+TEST_P(Nfs4HeldWithRecords, files_are_claimed_as_their_user_whoever_hears_of_the_restart) {
   FileSystem one = as(1000);
   FileSystem other = as(2000);
   const Opened made =
@@ -279,7 +279,7 @@ TEST_P(Nfs4HeldWithRecords, what_a_user_holds_is_claimed_as_his_whoever_hears_of
   EXPECT_TRUE(others_are_refused(made.file, kTen));
 }
 
-TEST_P(Nfs4Held, what_a_user_holds_is_opened_again_as_his_whoever_hears_of_the_restart) {
+TEST_P(Nfs4Held, files_are_opened_again_as_their_user_whoever_hears_of_the_restart) {
   FileSystem one = as(1000);
   FileSystem other = as(2000);
   const Opened made =

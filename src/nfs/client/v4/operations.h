@@ -111,7 +111,7 @@ class Request {
   std::optional<session::Opens::Id> open_owner() const { return open_owner_; }
   bool runs_once_only() const { return once_only_; }
 
-  std::span<const rpc::ResultBuffer> sinks{};
+  std::span<const rpc::ResultBuffer> result_buffers{};
   // Bytes of results that are provided for, where the caller knows better than the binding.
   std::optional<std::uint32_t> results_max{};
 

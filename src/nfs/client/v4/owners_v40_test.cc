@@ -18,7 +18,7 @@ TEST(OwnersV40, serve_another_open_once_they_are_confirmed) {
   EXPECT_NE(owners.of_open(4)->number, 2u) << "it was never confirmed";
 }
 
-TEST(OwnersV40, of_uncertain_number_serve_no_other_open) {
+TEST(OwnersV40, serve_no_other_open_when_their_number_is_uncertain) {
   OwnersV40 owners;
   const OwnersV40::Ref first = owners.of_open(1);
   first->confirmed = true;
@@ -32,7 +32,7 @@ TEST(OwnersV40, of_uncertain_number_serve_no_other_open) {
   EXPECT_NE(OwnersV40::name_of(*owners.of_open(2)), OwnersV40::name_of(*second));
 }
 
-TEST(OwnersV40, that_nobody_uses_are_few) {
+TEST(OwnersV40, are_few_that_nobody_uses) {
   OwnersV40 owners;
   constexpr OwnersV40::OpenId kMany = OwnersV40::kMostIdle * 2;
   for (OwnersV40::OpenId open = 1; open <= kMany; ++open) owners.of_open(open)->confirmed = true;
@@ -40,7 +40,7 @@ TEST(OwnersV40, that_nobody_uses_are_few) {
   EXPECT_EQ(owners.size(), OwnersV40::kMostIdle);
 }
 
-TEST(OwnersV40, of_locks_have_a_new_name_whenever_they_begin) {
+TEST(OwnersV40, get_a_new_name_whenever_their_locks_begin) {
   OwnersV40 owners;
   const std::string first = OwnersV40::name_of(*owners.of_locks("me"));
   EXPECT_EQ(owners.name_of("me"), first);

@@ -120,7 +120,7 @@ TEST_F(Nfs4StateProtection, a_connection_that_was_made_again_is_bound_to_the_sam
   EXPECT_EQ(protocol->session_id(), before);
 }
 
-TEST_F(Nfs4StateProtection, what_was_done_before_the_connection_was_lost_is_not_done_again) {
+TEST_F(Nfs4StateProtection, does_not_repeat_what_was_done_before_the_connection_was_lost) {
   ASSERT_TRUE(makes("file"));
   const v4::sessionid4 before = protocol->session_id();
   channel.accident = Accident::CutAfter;
@@ -173,7 +173,7 @@ TEST_F(Nfs4UserOfKerberos, has_his_file_opened_again_by_his_own_ticket) {
   EXPECT_FALSE(write_error());
 }
 
-TEST_F(Nfs4UserOfKerberos, whose_ticket_has_run_out_keeps_no_other_one_waiting) {
+TEST_F(Nfs4UserOfKerberos, without_a_ticket_any_more_keeps_no_other_user_waiting) {
   restart();
   ticket->expired = true;
   EXPECT_TRUE(other_goes_on());
@@ -183,7 +183,7 @@ TEST_F(Nfs4UserOfKerberos, whose_ticket_has_run_out_keeps_no_other_one_waiting) 
   EXPECT_TRUE(error->is(Status::StateLost));
 }
 
-TEST_F(Nfs4UserOfKerberos, whose_ticket_has_run_out_loses_nothing_that_only_he_waits_for) {
+TEST_F(Nfs4UserOfKerberos, without_a_ticket_any_more_loses_nothing_that_no_other_user_waits_for) {
   restart();
   ticket->expired = true;
   const auto error = write_error();

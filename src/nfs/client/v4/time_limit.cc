@@ -62,7 +62,7 @@ rpc::CallOptions SessionClient::call_options(OperationContext context,
 rpc::CallOptions SessionClient::call_options(OperationContext context, const Request& request,
                                              const ProtocolOptions& options) const {
   rpc::CallOptions call = call_options(context, options);
-  call.sinks = request.sinks;
+  call.result_buffers = request.result_buffers;
   call.results_max = request.results_max;
   return call;
 }

@@ -39,8 +39,8 @@ class Request {
   using Security = Admission::Security;
   Result<ExportObject, v2::nfsstat> resolve(const v2::fhandle& handle,
                                             Security security = Security::Checked) const;
-  // Of something that `relative`'s export holds. IO, and traced, when its handle is too long for
-  // version 2.
+  // The handle of something that `relative`'s export holds. IO, and traced, when its handle is too
+  // long for version 2.
   Result<v2::fhandle, v2::nfsstat> handle_of(const ExportObject& relative,
                                              const vfs::Handle& object) const;
   // The results of procedures that find or make something.

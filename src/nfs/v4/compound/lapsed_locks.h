@@ -42,7 +42,7 @@ class LapsedLocks {
   ~LapsedLocks();
   LapsedLocks(const LapsedLocks&) = delete;
 
-  // Of a client that has just lapsed. False: there is no memory for it.
+  // Adds the locks of a client that has just lapsed. False: there is no memory for it.
   bool add(const state::LifePtr& life) noexcept;
   // Once a second: what those have who came back or ended is none of these any more.
   void look();

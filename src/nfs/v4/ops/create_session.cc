@@ -1,4 +1,7 @@
 // CREATE_SESSION (RFC 8881 18.36).
+#include <memory>
+#include <string>
+
 #include "nfs/v4/callback/back_channel.h"
 #include "nfs/v4/compound/limit_notes.h"
 #include "nfs/v4/compound/state_status.h"
@@ -34,6 +37,25 @@ std::shared_ptr<BackChannel> back_channel_of(const Compound& compound,
                                        *std::move(credentials));
 }
 
+// `principal` outlives it. `back`: null, or what the client can be called back by.
+state::CreateSessionArgs asked_for(Compound& compound, const v4::CREATE_SESSION4args& args,
+                                   const std::string& principal,
+                                   const std::shared_ptr<BackChannel>& back) {
+  state::CreateSessionArgs asked;
+  asked.clientid = args.csa_clientid;
+  asked.sequence = args.csa_sequence;
+  asked.principal = bytes_of(principal);
+  asked.integrity = compound.has_integrity();
+  asked.fore = to_attributes(args.csa_fore_chan_attrs);
+  asked.back = to_attributes(args.csa_back_chan_attrs);
+  asked.connection = connection_of(compound);
+  if (back != nullptr && (args.csa_flags & v4::CREATE_SESSION4_FLAG_CONN_BACK_CHAN) != 0)
+    asked.callbacks = callbacks_of(compound);
+  asked.connection_back_channel = !asked.callbacks.expired();
+  asked.callback_path = back;
+  return asked;
+}
+
 }  // namespace
 
 v4::CREATE_SESSION4res create_session(Compound& compound, v4::CREATE_SESSION4args& args) {
@@ -45,19 +67,8 @@ v4::CREATE_SESSION4res create_session(Compound& compound, v4::CREATE_SESSION4arg
   // at.
   compound.shared().expire(compound.now());
   const std::string principal = compound.principal();
-  state::CreateSessionArgs asked;
-  asked.clientid = args.csa_clientid;
-  asked.sequence = args.csa_sequence;
-  asked.principal = bytes_of(principal);
-  asked.integrity = compound.has_integrity();
-  asked.fore = to_attributes(args.csa_fore_chan_attrs);
-  asked.back = to_attributes(args.csa_back_chan_attrs);
-  asked.connection = connection_of(compound);
   const std::shared_ptr<BackChannel> back = back_channel_of(compound, args);
-  if (back != nullptr && (args.csa_flags & v4::CREATE_SESSION4_FLAG_CONN_BACK_CHAN) != 0)
-    asked.callbacks = callbacks_of(compound);
-  asked.connection_back_channel = !asked.callbacks.expired();
-  asked.callback_path = back;
+  const state::CreateSessionArgs asked = asked_for(compound, args, principal, back);
   state::Clients& clients = compound.shared().clients;
   state::CreateSessionResult made = clients.create_session(asked, compound.now());
   for (int i = 0; i < kMostEnded && made.lapsed != 0; ++i) {

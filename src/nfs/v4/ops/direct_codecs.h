@@ -35,7 +35,7 @@ inline bool decode(xdr::Decoder& decoder, GetattrArguments& to) {
   return to.asked.decode(decoder);
 }
 
-// Of READDIR: the entries are encoded when they are found.
+// Results of READDIR: the entries are encoded when they are found.
 struct ReaddirResults {
   v4::nfsstat4 status = v4::NFS4_OK;
   vfs::Verifier verifier{};

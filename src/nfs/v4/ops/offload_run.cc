@@ -92,8 +92,8 @@ Task<void> Offloads::run(JobPtr job) {
   if (ReadAhead* const reading = job->work.copy.reading()) {
     if (!reading->idle()) job->waits.cancel();
     while (!reading->idle()) {
-      const auto flight = reading->take();
-      static_cast<void>(co_await flight->came);
+      const auto pending = reading->take();
+      static_cast<void>(co_await pending->came);
     }
   }
   if (job->work.source) co_await close_source(job, std::move(source));

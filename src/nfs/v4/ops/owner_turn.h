@@ -35,7 +35,7 @@ class OwnerTurn {
       compound.shared().owners.release(compound.life()->clientid);
     if (turn_.cancelled) compound.shared().files.cancel(*turn_.cancelled);
   }
-  // Of one that does not run.
+  // The turn of an operation that does not run.
   OwnerTurn(Compound& compound, state::OwnerTurn turn)
       : compound_(compound), turn_(std::move(turn)) {}
   OwnerTurn(const OwnerTurn&) = delete;
@@ -44,7 +44,7 @@ class OwnerTurn {
   }
 
   bool runs() const { return turn_.kind == state::OwnerTurn::Kind::Run; }
-  // Of one that does not run: the same results again, or why not.
+  // The results of an operation that does not run: the same again, or why not.
   template <class Results>
   Results instead(v4::nfsstat4 Results::*status) const {
     Results results{};

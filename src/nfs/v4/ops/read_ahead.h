@@ -25,7 +25,7 @@ class ReadAhead {
     bool eof = false;
   };
 
-  // Of the bytes [from, end) of `source`, which outlives it.
+  // Reads the bytes [from, end) of `source`, which outlives it.
   ReadAhead(SourceFile& source, std::uint64_t from, std::uint64_t end)
       : source_(source),
         largest_(std::min<std::uint32_t>(source.largest_read(), kMaxTransfer)),
@@ -36,19 +36,19 @@ class ReadAhead {
   // What follows the last one, which was not the end; IO where the source contradicts itself. What
   // is asked for comes into memory of `store`.
   Task<SourceFile::Answer<Piece>> next(vfs::FileSystem& store);
-  bool idle() const { return flights_.empty(); }
+  bool idle() const { return in_flight_.empty(); }
   // The oldest one that is under way. It is so until `came`, and may not go before.
-  struct Flight {
+  struct PendingRead {
     std::uint64_t offset = 0;
     std::uint64_t count = 0;  // bytes
     Block block{};
     Completion<SourceFile::Answer<SourceFile::Part>> came{};
   };
-  std::unique_ptr<Flight> take();
+  std::unique_ptr<PendingRead> take();
 
  private:
   void ask(vfs::FileSystem& store);
-  Task<void> fetch(Flight& flight);
+  Task<void> fetch(PendingRead& pending);
   Task<void> start_again();
 
   SourceFile& source_;
@@ -57,7 +57,7 @@ class ReadAhead {
   // The last one was shorter than asked for: what was asked for behind it is not what follows.
   bool was_short_ = false;
   const std::uint64_t end_;
-  std::deque<std::unique_ptr<Flight>> flights_;  // in order
+  std::deque<std::unique_ptr<PendingRead>> in_flight_;  // in order
 };
 
 }  // namespace stag::nfs::nfs4

@@ -55,7 +55,7 @@ class ReadPlusSegments {
     co_return co_await read(to, std::min(left_, hole->offset - at_));
   }
 
-  // Of a regular file; others are refused by READ's words.
+  // For a regular file; others are refused by READ's words.
   Task<std::optional<vfs::Status>> beyond_end(v4::read_plus_res4& to) {
     const auto attributes = co_await attributes_now(file_);
     if (!attributes || attributes->type != vfs::FileType::Regular) co_return vfs::Status::Invalid;

@@ -15,8 +15,8 @@ v4::stateid4 to_stateid4(const state::Stateid& stateid);
 // What an operation does is a change until this ends; or why it may not do that.
 using Permitted = Result<state::FileChange, v4::nfsstat4>;
 
-// Of an operation with this stateid. NFS4ERR_DELAY: somebody is in the way, who makes way when
-// check_stateid_in_time() is called.
+// Whether an operation with this stateid may be done. NFS4ERR_DELAY: somebody is in the way, who
+// makes way when check_stateid_in_time() is called.
 Permitted check_stateid(Compound& compound, const ExportObject& object, const v4::stateid4& stateid,
                         state::Touch touch);
 // The same of READ and READ_PLUS, which also those send who were told a copy stateid of the file.
@@ -86,7 +86,8 @@ Task<Permitted> check_stateid_in_time(Compound& compound, ExportObject object, v
 // Both of these, for operations that are rare.
 Task<Permitted> check_stateid_patiently(Compound& compound, ExportObject object,
                                         v4::stateid4 stateid, state::Touch touch);
-// Of an operation on an object without a stateid. Waits for delegations of other clients.
+// Whether an operation on an object without a stateid may be done. Waits for delegations of other
+// clients.
 Task<Permitted> pass_gate(Compound& compound, ExportObject object, Intent intent);
 // The same for what has this name, if anything has, and loses it; NFS4_OK: it may.
 Task<v4::nfsstat4> pass_gate_to_unlink(Compound& compound, ExportObject directory,

@@ -11,6 +11,6 @@ namespace stag::nfs::nfs4 {
 // READLINK, GETXATTR, LISTXATTRS, and of the attribute `acl`. All other results are short. What
 // cannot be decoded ends the sum, as it ends the COMPOUND. Asks for no memory in COMPOUNDs without
 // operations that change something.
-std::uint64_t foreseen_results(xdr::Decoder& compound, std::uint32_t most);
+std::uint64_t results_max(xdr::Decoder& compound, std::uint32_t most);
 
 }  // namespace stag::nfs::nfs4

@@ -1,4 +1,4 @@
-#include "nfs/v4/foreseen.h"
+#include "nfs/v4/results_max.h"
 
 #include <algorithm>
 
@@ -95,7 +95,7 @@ class Scan {
 
 }  // namespace
 
-std::uint64_t foreseen_results(xdr::Decoder& compound, std::uint32_t most) {
+std::uint64_t results_max(xdr::Decoder& compound, std::uint32_t most) {
   Bytes tag;
   std::uint32_t minor = 0, sent = 0, number = 0;
   if (!compound.inline_opaque(tag, v4::NFS4_OPAQUE_LIMIT) || !compound.u32(minor) ||

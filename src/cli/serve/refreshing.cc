@@ -1,0 +1,56 @@
+#include "cli/serve/refreshing.h"
+
+#include <utility>
+
+#include "cli/serve/host_lookup.h"
+#include "cli/serve/observing.h"
+
+namespace stag::cli {
+
+Refreshing::Refreshing(net::EpollLoop& loop, const ServeOptions& options, Server server)
+    : loop_(loop),
+      server_(std::move(server)),
+      again_(
+          options,
+          {server_.services.exports(), server_.services.observing().observation(), server_.take_on},
+          ending_.get_token()),
+      reloads_(loop, {.begin = server_.begin,
+                      .reload = [this] { reload(); },
+                      .done = [this] { server_.done(last_); }}),
+      late_(loop, reloads_,
+            {.late = [this] { return late_hosts(); },
+             .lookup = system_addresses_of,
+             .known = [this](const HostAnswers& answers) { take(answers); }}) {}
+
+void Refreshing::end() {
+  ending_.request_stop();
+  reloads_.end([this] {
+    ended_ = true;
+    loop_.stop();
+  });
+}
+
+void Refreshing::wait() {
+  while (!ended_) loop_.run();
+}
+
+void Refreshing::reload() {
+  server_.services.forget_groups();
+  last_ = again_();
+  server_.services.observing().reloaded(last_.ok());
+  server_.copy_hosts.ask_again(ending_.get_token());
+}
+
+std::set<std::string> Refreshing::late_hosts() const {
+  std::set<std::string> hosts = server_.services.exports().late_hosts();
+  hosts.merge(server_.copy_hosts.late());
+  return hosts;
+}
+
+void Refreshing::take(const HostAnswers& answers) {
+  server_.copy_hosts.take(answers);
+  server_.services.exports().take(answers);
+  server_.services.observing().look_at_exports();
+}
+
+}  // namespace stag::cli
