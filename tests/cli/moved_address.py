@@ -18,8 +18,8 @@ from harness import stag
 PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/scale.md")
 ADDRESS = network.PREFIX + "10"  # of the service
 ALL_GATEWAYS, NEW_OWNER = "every gateway", "the gateway that is to have the address"
-# What is copied takes longer than it takes to see that it is being copied: with 12 MB/s each way, four seconds.
-RATE, SIZE = "100mbit", 24 << 20
+# What is copied takes longer than it takes to see that it is being copied: with 12 MB/s each way, three seconds.
+RATE, SIZE = "100mbit", 20 << 20
 UNDER_WAY = 6 << 20
 WRITERS = (("3", "rdma"), ("3", "tcp"), ("4.1", "tcp"), ("4.2", "rdma"))
 
@@ -72,7 +72,7 @@ class Gateway:
             os.mkdir(self.state)
             if pair.key is not None:
                 shutil.copy(pair.key, self.state)
-        arguments = ("--listen", ADDRESS, "--listen", self.machine.address, "--lease", "20", "--grace", "60", *pair.arguments(name))
+        arguments = ("--listen", ADDRESS, "--listen", self.machine.address, "--lease", "30", "--grace", "300", *pair.arguments(name))
         self.server = harness.Server([pair.export(name)], self.state, arguments, ports=("--rdma-port", "20049", "--tcp-port", "2049"), before=self.machine.enter)
         pair.addCleanup(self.end)
         pair.key = pair.key or shutil.copy(os.path.join(self.state, "handle.key"), pair.work)
@@ -183,7 +183,7 @@ class Pair(unittest.TestCase):
     def move(self, lost, to, fence):
         """As the page has it: the fence, the clients, the address."""
         fence()
-        self.assertRegex(self.good("clients", "adopt", self.place(lost), "--state", to.state), r"^\d+ adopted; they may reclaim for 60 s\.\n$")
+        self.assertRegex(self.good("clients", "adopt", self.place(lost), "--state", to.state), r"^\d+ adopted; they may reclaim for 300 s\.\n$")
         run_documented(NEW_OWNER, to.machine)
 
     def takes_the_lock(self, path):
@@ -217,6 +217,7 @@ class Pair(unittest.TestCase):
 
         a.loses_its_power()
         self.assertEqual([copier.poll() for copier in copiers], [None] * len(copiers))
+        client.speed_up()
         self.move(a, b, fence)
         for writer in writers:
             self.goes_on(writer)

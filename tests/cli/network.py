@@ -76,7 +76,9 @@ class Machine:
         self.holder = subprocess.Popen(["unshare", "--net", "sh", "-c", "echo; exec cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.holder.stdout.readline()
         self.enter = ("nsenter", f"--net=/proc/{self.holder.pid}/ns/net")
-        run("ip", "link", "add", "name", self.port, "type", "veth", "peer", "name", "eth0", "netns", str(self.holder.pid))
+        # A machine that comes again has the network card that it had.
+        card = ("eth0", "address", f"02:00:c0:00:02:{number:02x}")
+        run("ip", "link", "add", "name", self.port, "type", "veth", "peer", "name", *card, "netns", str(self.holder.pid))
         run("ip", "link", "set", self.port, "master", "switch")
         self.run("ip", "link", "set", "lo", "up")
         self.run("ip", "address", "add", f"{self.address}/24", "dev", "eth0")
@@ -95,6 +97,10 @@ class Machine:
         shape = ("root", "tbf", "rate", rate, "burst", "64k", "limit", "1m")
         self.run("tc", "qdisc", "add", "dev", "eth0", *shape)
         run("tc", "qdisc", "add", "dev", self.port, *shape)
+
+    def speed_up(self):
+        self.run("tc", "qdisc", "del", "dev", "eth0", "root")
+        run("tc", "qdisc", "del", "dev", self.port, "root")
 
     def traffic(self):
         """Bytes that it has sent, and that it was sent."""
