@@ -79,7 +79,7 @@ exercise: ## Debian's exercisers of file systems, and git, rsync, sqlite3, a com
 	@cmake --build --preset release --target stag
 	@tests/exercise/run build/release/bin/stag
 
-ceph: ## CephFS with a cluster of this machine: the contract of stores, two gateways of which one is lost, and records of clients (installs Debian's Ceph)
+ceph: ## CephFS with a cluster of this machine: the contract of stores, two gateways of which one is lost, an address that moves, and records of clients (installs Debian's Ceph)
 	@tools/setup build test ceph
 	@cmake --preset release -DSTAG_CEPH=ON >/dev/null
 	@cmake --build --preset release --target stag vfs_ceph_test

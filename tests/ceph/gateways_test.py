@@ -1,13 +1,11 @@
 """Two gateways, `stag serve` twice, to one CephFS (docs/scale.md): a client writes through one and reads through the other, and goes
 on with the other when its own is killed. Run by tests/ceph/run, which starts the cluster."""
-import ctypes
 import fcntl
 import json
 import os
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import threading
@@ -15,27 +13,13 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../cli"))
+import admin  # noqa: E402
 import harness  # noqa: E402
 from harness import PATIENCE, Server, stag  # noqa: E402
 
 CONF = os.environ["STAG_CEPH_CONF"]
 # Clients that retry for as long as a take-over takes.
 COUNT = 5
-
-
-def ceph(*arguments):
-    done = subprocess.run(["ceph", "-c", CONF, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
-    if done.returncode != 0:
-        raise AssertionError((arguments, done.stderr))
-    return done.stdout
-
-
-def has_sqlite_module():
-    try:
-        ctypes.CDLL("libcephsqlite.so")
-    except OSError:
-        return False
-    return True
 
 
 def pump(source, target):
@@ -119,15 +103,6 @@ class Gateways(unittest.TestCase):
             file.write(text)
         self.good("cp", path, url)
 
-    def fence(self, name):
-        """What the one who takes over does first, when it is told to go: the cluster takes everything away from the dead one."""
-        sessions = json.loads(ceph("tell", "mds.a", "client", "ls"))
-        dead = [each["id"] for each in sessions if each["client_metadata"].get("uuid") == f"{name}:/data"]
-        self.assertEqual(len(dead), 1, sessions)
-        # A process of its own from the start: one that begins while a file of a dead gateway is open here waits with it.
-        command = f"read go && exec ceph -c {CONF} tell mds.a client evict id={dead[0]}"
-        return subprocess.Popen(["sh", "-c", command], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True)
-
     def test_what_is_written_through_one_is_read_through_the_other(self):
         a, b = self.gateway("a"), self.gateway("b")
         for count in range(COUNT):
@@ -147,15 +122,14 @@ class Gateways(unittest.TestCase):
         self.addCleanup(address.listener.close)
         directory = self.mounted(address.port, "3", "mount")
         path = os.path.join(directory, "file")
-        fence = self.fence("a")
+        fence = admin.fence(CONF, "a")
         with open(path, "w+b", buffering=0) as file:
             file.write(b"safe " * 1000)
             os.fsync(file.fileno())
             # Not on any disk when the gateway dies: the client has it still, and finds out.
             file.write(b"late " * 1000)
             self.kill("a")
-            fence.communicate("go\n", PATIENCE)
-            self.assertEqual(fence.returncode, 0)
+            fence()
             address.target = b.tcp_port
             os.fsync(file.fileno())
             file.write(b"more " * 1000)
@@ -181,7 +155,7 @@ class Gateways(unittest.TestCase):
                 self.move_a_lock(version, *(f"{name}-{version}" for name in ("lost", "taking", "mount", "other")))
 
     def test_they_do_so_by_records_in_the_cluster(self):
-        if not has_sqlite_module():
+        if not admin.has_sqlite_module():
             self.skipTest("there is no libcephsqlite.so here (Debian: libsqlite3-mod-ceph)")
         self.move_a_lock("4.1", "dead", "living", "mount", "other", records=True)
 
@@ -193,13 +167,12 @@ class Gateways(unittest.TestCase):
         address = Address(a.tcp_port)
         self.addCleanup(address.listener.close)
         path = os.path.join(self.mounted(address.port, version, mount), f"file-{version}")
-        fence = self.fence(lost)
+        fence = admin.fence(CONF, lost)
         with open(path, "w+b", buffering=0) as file:
             file.write(b"safe ")
             fcntl.lockf(file, fcntl.LOCK_EX)
             self.kill(lost)
-            fence.communicate("go\n", PATIENCE)
-            self.assertEqual(fence.returncode, 0)
+            fence()
             states = [os.path.join(self.work, name) for name in (lost, taking)]
             if records:
                 # What the machine had is lost with it.
@@ -225,7 +198,7 @@ class Gateways(unittest.TestCase):
         self.kill("a")
         again = self.gateway("a")
         self.assertEqual(self.good("cat", again.tcp("/data/before")), "text\n")
-        sessions = json.loads(ceph("tell", "mds.a", "client", "ls"))
+        sessions = admin.sessions(CONF)
         named = [each for each in sessions if each["client_metadata"].get("uuid") == "a:/data"]
         self.assertEqual(len(named), 1)
 
@@ -245,7 +218,7 @@ class Gateways(unittest.TestCase):
                 server = following
             os.fsync(file.fileno())
         self.assertEqual(self.good("cat", server.tcp("/data/file")).encode(), text)
-        sessions = json.loads(ceph("tell", "mds.a", "client", "ls"))
+        sessions = admin.sessions(CONF)
         self.assertEqual([each["client_metadata"].get("uuid") for each in sessions].count("a:/data"), 1)
         self.good("umount", directory)
 

@@ -22,6 +22,8 @@ SPAN = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.S)
 SYSTEM = ("systemctl", "journalctl", "mount", "umount", "exportfs")
 # What follow_page runs, of which pages_test knows nothing, and by whom.
 FOLLOWED = {"docs/guide.md": "tools/deb-test", "docs/install.md": "tools/systemd-test"}
+# What is run on machines of a network, and by whom.
+ON_MACHINES = {"docs/scale.md": "tests/cli/moved_address.py"}
 
 # The documents name these because they are not there.
 MISSING = ("stag mv -n", "stag mv -i", "stag cp -f", "stag ln -f")
@@ -282,13 +284,16 @@ class Blocks(unittest.TestCase):
                 first = commands.split(maxsplit=1)[0] if commands.strip() else ""
                 if name == "sh not run":
                     self.assertRegex(before, r"\bno test runs\b", f"{page}: the sentence before says why\n{commands}")
+                elif name.startswith("sh on "):
+                    self.assertIn(page, ON_MACHINES, commands)
+                    self.assertIn(f'"{name.removeprefix("sh on ")}"', text_of(ON_MACHINES[page]), commands)
                 elif re.match(r"sh\b", name):
                     self.assertIn(page, set(FOLLOWED) if name != "sh" and name != "sh by FUSE" else run | set(FOLLOWED), commands)
                 elif not name:
                     self.assertFalse(shutil.which(first) or first == "stag" or os.path.exists(os.path.join(ROOT, first)), f"{page}: a command in a block without a name\n{commands}")
 
     def test_are_followed_by_who_says_so(self):
-        for page, tool in FOLLOWED.items():
+        for page, tool in (*FOLLOWED.items(), *ON_MACHINES.items()):
             self.assertIn(page, text_of(tool))
 
 

@@ -4,7 +4,7 @@ The commands of a page run one after the other in one folder, with $DATA, $STATE
 and what another one prints comes after it. The pages name the usual ports, and networks of examples; here free ports and this machine take their
 place. `# exit N` behind a command is its exit code. Mounting is left out where there is no FUSE, and the page then counts as skipped; Kerberos is
 skipped where there is no KDC. What cannot be run here stands in a block `sh as USER`, which tools/deb-test
-and tools/systemd-test run, or in one `sh not run`, before which the page says why (mentions_test.py).
+and tools/systemd-test run, what takes several machines in one `sh on MACHINE`, which moved_address.py runs, or in one `sh not run`, before which the page says why (mentions_test.py).
 """
 import os
 import re
