@@ -33,6 +33,7 @@ void Opens::drop(Id id) {
   opens_.erase(id);
   to_reclaim_.erase(id);
   to_reopen_.erase(id);
+  put_off_.erase(id);
 }
 
 bool Opens::intact(Id id) const {
@@ -86,6 +87,18 @@ std::vector<Opens::Modes::Piece> Opens::locks_within(Id id, const LockOwner& own
   if (open == nullptr) return {};
   const auto found = open->locks.find(owner);
   return found == open->locks.end() ? Modes().within(range) : found->second.modes.within(range);
+}
+
+std::vector<Opens::Modes::Piece> Opens::all_within(Id id, const LockOwner& owner,
+                                                   const state::Range& range) const {
+  Modes all;
+  const Open* open = find(id);
+  if (open == nullptr) return {};
+  for (auto at = by_file_.lower_bound({open->file, 0});
+       at != by_file_.end() && at->first == open->file; ++at)
+    for (const Modes::Piece& piece : locks_within(at->second, owner, range))
+      all.raise(piece.range, piece.mode);
+  return all.within(range);
 }
 
 const Opens::LockOwner* Opens::any_lock_owner(Id id) const {
@@ -151,9 +164,11 @@ void Opens::on_old_stateid(Id id, const LockOwner& owner) {
 }
 
 void Opens::on_restart() {
+  put_off_.clear();
   to_free_.clear();
   to_reopen_.clear();
   for (auto& [id, open] : opens_) {
+    open.asked = false;
     if (open.state == State::Lost) continue;
     open.state = State::Reclaim;
     to_reclaim_.insert(id);
@@ -170,6 +185,7 @@ void Opens::forget_all() {
   by_file_.clear();
   to_reclaim_.clear();
   to_reopen_.clear();
+  put_off_.clear();
   to_free_.clear();
 }
 
@@ -249,8 +265,20 @@ std::optional<Opens::Claim> Opens::next_reclaim() {
 // Those of an open come one after the other: locks need its stateid. What an owner has locked by
 // one open it has not by another one.
 std::vector<Opens::Claim> Opens::next_reclaims(std::size_t most) {
+  std::vector<Claim> claims = reclaims_of_others(most);
+  if (!claims.empty() || put_off_.empty()) return claims;
+  put_off_.clear();
+  return reclaims_of_others(most);
+}
+
+// Those that were put off have their turn where there are no others.
+std::vector<Opens::Claim> Opens::reclaims_of_others(std::size_t most) {
   std::vector<Claim> claims;
   for (auto at = to_reclaim_.begin(); at != to_reclaim_.end() && claims.size() < most;) {
+    if (put_off_.contains(*at)) {
+      ++at;
+      continue;
+    }
     std::optional<Claim> claim = reclaim_of(*at, *find(*at));
     if (!claim) {
       at = to_reclaim_.erase(at);
@@ -266,8 +294,17 @@ std::vector<Opens::Claim> Opens::next_reclaims(std::size_t most) {
 std::optional<Opens::Claim> Opens::next_reopen() {
   if (!to_free_.empty()) return Claim{.kind = Claim::Kind::Free, .stateid = to_free_.front()};
   if (to_reopen_.empty()) return std::nullopt;
-  find(*to_reopen_.begin())->asked = true;
-  return Claim{.kind = Claim::Kind::Reopen, .open = *to_reopen_.begin()};
+  if (std::ranges::includes(put_off_, to_reopen_)) put_off_.clear();
+  const Id first = *std::ranges::find_if(to_reopen_, [&](Id id) { return !put_off_.contains(id); });
+  find(first)->asked = true;
+  return Claim{.kind = Claim::Kind::Reopen, .open = first};
+}
+
+void Opens::on_put_off(const Claim& claim) {
+  Open* open = find(claim.open);
+  if (open == nullptr) return;
+  open->asked = false;
+  put_off_.insert(claim.open);
 }
 
 // One lock was reclaimed; the owner's next one is due.

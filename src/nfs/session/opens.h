@@ -81,6 +81,9 @@ class Opens {
   // What it has locked, all of the range in order; empty: the open is not known.
   std::vector<Modes::Piece> locks_within(Id id, const LockOwner& owner,
                                          const state::Range& range) const;
+  // The same by all opens of this one's file.
+  std::vector<Modes::Piece> all_within(Id id, const LockOwner& owner,
+                                       const state::Range& range) const;
   // An owner with locks by this open; null: there is none.
   const LockOwner* any_lock_owner(Id id) const;
   // The server has granted a lock, or taken it back (mode None): instead of what the owner had
@@ -124,6 +127,8 @@ class Opens {
   // The server granted it, with this stateid (none of Free), or refused it.
   void on_claimed(const Claim& claim, const v4::stateid4& stateid);
   void on_refused(const Claim& claim);
+  // The server was not asked: others are first.
+  void on_put_off(const Claim& claim);
 
  private:
   enum class State : std::uint8_t { Held, Reclaim, Reopen, Lost };
@@ -144,6 +149,7 @@ class Opens {
     std::shared_ptr<const Opener> opener{};
   };
 
+  std::vector<Claim> reclaims_of_others(std::size_t most);
   Open* find(Id id);
   const Open* find(Id id) const;
   void drop(Id id);
@@ -162,6 +168,7 @@ class Opens {
   std::set<std::pair<v4::nfs_fh4, Id>> by_file_;
   std::set<Id> to_reclaim_;  // that are, or have locks that are
   std::set<Id> to_reopen_;
+  std::set<Id> put_off_;  // of those two
   std::deque<v4::stateid4> to_free_;
 };
 

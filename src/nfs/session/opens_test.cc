@@ -258,6 +258,55 @@ TEST(Opens, a_client_that_ends_claims_no_more_than_the_one_that_it_may_have_been
   EXPECT_TRUE(opens.intact(7)) << "it is to be closed";
 }
 
+TEST(Opens, that_are_put_off_are_claimed_behind_all_others) {
+  Opens opens;
+  for (const std::uint8_t id : {1, 2, 3})
+    opens.add(id, {}, v4::OPEN4_SHARE_ACCESS_READ, number(id));
+  opens.on_restart();
+  opens.on_put_off(*opens.next_reclaim());
+  std::vector<Opens::Id> order;
+  for (int i = 0; i < 2; ++i) {
+    const auto claim = opens.next_reclaim();
+    ASSERT_TRUE(claim);
+    order.push_back(claim->open);
+    opens.on_refused(*claim);
+  }
+  EXPECT_EQ(order, (std::vector<Opens::Id>{2, 3}));
+  const auto last = opens.next_reclaim();
+  ASSERT_TRUE(last);
+  EXPECT_EQ(last->open, 1u) << "there is no other one";
+  opens.on_refused(*last);
+  opens.on_put_off(*opens.next_reopen());
+  EXPECT_EQ(opens.next_reopen()->open, 2u);
+  EXPECT_FALSE(opens.settled());
+}
+
+// What a server may have granted that has restarted since it does not know any more.
+TEST(Opens, that_were_claimed_before_another_restart_are_claimed_by_no_client_that_ends) {
+  Opens opens;
+  opens.add(1, {}, v4::OPEN4_SHARE_ACCESS_READ, number(1));
+  opens.on_restart();
+  ASSERT_TRUE(opens.next_reclaim());
+  opens.on_restart();
+  opens.give_up_claims();
+  EXPECT_TRUE(opens.empty());
+}
+
+TEST(Opens, of_one_file_are_asked_together_what_an_owner_has_locked) {
+  Opens opens;
+  opens.add(1, {}, v4::OPEN4_SHARE_ACCESS_READ, number(1));
+  opens.add(2, {}, v4::OPEN4_SHARE_ACCESS_READ, number(2));
+  opens.on_lock(1, "owner", {{0, 4}, RangeMode::Shared}, number(3));
+  opens.on_lock(2, "owner", {{8, 9}, RangeMode::Exclusive}, number(4));
+  const auto pieces = opens.all_within(1, "owner", {2, 9});
+  ASSERT_EQ(pieces.size(), 3u);
+  EXPECT_EQ(pieces[0].mode, RangeMode::Shared);
+  EXPECT_EQ(pieces[1].mode, RangeMode::None);
+  EXPECT_EQ(pieces[2].mode, RangeMode::Exclusive);
+  EXPECT_EQ(pieces[2].range.first, 8u);
+  EXPECT_TRUE(opens.all_within(3, "owner", {2, 9}).empty());
+}
+
 TEST(Opens, several_are_claimed_at_once_and_the_locks_of_each_behind_it) {
   Opens opens = with_locks();
   opens.add(8, {}, v4::OPEN4_SHARE_ACCESS_READ, number(8));

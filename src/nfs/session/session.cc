@@ -94,13 +94,39 @@ Fate Session::go_back(Step step) {
 Fate Session::leave() {
   if (has_session()) {
     if (left_.size() == kMostLeft) left_.erase(left_.begin());
-    left_.push_back(sessionid_);
+    left_.push_back({sessionid_, slots_.table()});
   }
   return go_back(Step::CreateSession);
 }
 
 std::optional<v4::sessionid4> Session::left_behind() const {
-  return left_.empty() ? std::nullopt : std::optional(left_.front());
+  return left_.empty() ? std::nullopt : std::optional(left_.front().session);
+}
+
+bool Session::has_calls(const Left& left) const {
+  return (left.table == slots_.table() ? slots_.in_use() : left.calls) != 0;
+}
+
+std::optional<v4::sessionid4> Session::left_idle() const {
+  for (const Left& left : left_)
+    if (!has_calls(left)) return left.session;
+  return has_session() ? std::nullopt : left_behind();
+}
+
+void Session::on_kept(const v4::sessionid4& session) {
+  const auto at =
+      std::ranges::find_if(left_, [&](const Left& left) { return left.session == session; });
+  if (at != left_.end()) std::rotate(at, at + 1, left_.end());
+}
+
+void Session::end(const Slots::Turn& turn, Slots::Number number) {
+  if (!slots_.current(turn)) return end_left(turn);
+  slots_.give_back(turn, number);
+}
+
+void Session::end_left(const Slots::Turn& turn) {
+  for (Left& left : left_)
+    if (left.table == turn.table) left.calls &= ~(Slots::Set{1} << turn.slot);
 }
 
 Fate Session::on_exchange_id(const v4::EXCHANGE_ID4res& results) {
@@ -154,7 +180,9 @@ Fate Session::on_create_session(const v4::CREATE_SESSION4res& results) {
       std::min(fore_.ca_maxrequestsize, fore_.ca_maxresponsesize) < kLeastMessage)
     return Fate::Broken;
   sessionid_ = made.csr_sessionid;
-  std::erase(left_, sessionid_);
+  on_destroyed(sessionid_);
+  for (Left& left : left_)
+    if (left.table == slots_.table()) left.calls = slots_.in_use();
   slots_.reset(std::min(fore_.ca_maxrequests, identity_.slots));
   back_bound_ = (made.csr_flags & v4::CREATE_SESSION4_FLAG_CONN_BACK_CHAN) != 0;
   const bool called = (identity_.called_back && back_bound_) || identity_.called_back_elsewhere;
@@ -256,7 +284,10 @@ Fate Session::refused(const Slots::Turn& turn, v4::nfsstat4 status) {
 Fate Session::on_sequence(const Slots::Turn& turn, const v4::SEQUENCE4res& results,
                           TimePoint sent) {
   // It belongs to a session that is gone: another call has found that out.
-  if (!slots_.current(turn)) return results.sr_status == v4::NFS4_OK ? Fate::Go : Fate::Again;
+  if (!slots_.current(turn)) {
+    end_left(turn);
+    return results.sr_status == v4::NFS4_OK ? Fate::Go : Fate::Again;
+  }
   if (results.sr_status != v4::NFS4_OK) return refused(turn, results.sr_status);
   const v4::SEQUENCE4resok& resok = results.sr_resok4();
   if (!belongs(turn, resok)) {
@@ -269,7 +300,10 @@ Fate Session::on_sequence(const Slots::Turn& turn, const v4::SEQUENCE4res& resul
 }
 
 Fate Session::on_settling(Slots::Turn& turn, const v4::SEQUENCE4res& results, TimePoint sent) {
-  if (!slots_.current(turn)) return Fate::Again;
+  if (!slots_.current(turn)) {
+    end_left(turn);
+    return Fate::Again;
+  }
   const bool replayed = results.sr_status == v4::NFS4ERR_RETRY_UNCACHED_REP ||
                         results.sr_status == v4::NFS4ERR_SEQ_FALSE_RETRY;
   if (results.sr_status == v4::NFS4_OK) {
@@ -280,7 +314,6 @@ Fate Session::on_settling(Slots::Turn& turn, const v4::SEQUENCE4res& results, Ti
     note(results.sr_resok4(), sent);
   } else if (results.sr_status == v4::NFS4ERR_DELAY) {
     // The call that nobody waits for any more is still running.
-    slots_.give_back(turn, Slots::Number::Doubtful);
     return Fate::Later;
   } else if (!replayed) {
     return refused(turn, results.sr_status);

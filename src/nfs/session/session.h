@@ -95,10 +95,12 @@ class Session {
   // Of a call that was sent then: the turn ends, but with Fate::Unbound.
   Fate on_sequence(const Slots::Turn& turn, const v4::SEQUENCE4res& results, TimePoint sent);
   // Of the lone SEQUENCE of a doubtful turn: with Fate::Go the turn goes on with a number that is
-  // certain, with any other fate but Unbound it ends.
+  // certain, with any other fate but Unbound and Later it ends.
   Fate on_settling(Slots::Turn& turn, const v4::SEQUENCE4res& results, TimePoint sent);
+  // It ends without another call.
+  void on_settled(const Slots::Turn& turn) { end(turn, Slots::Number::Unused); }
   // No answer came, or none that can be read: the turn ends.
-  void on_loss(const Slots::Turn& turn) { slots_.give_back(turn, Slots::Number::Doubtful); }
+  void on_loss(const Slots::Turn& turn) { end(turn, Slots::Number::Doubtful); }
 
   // RFC 8881 8.3: whether a SEQUENCE is due so that the lease does not run out. Only a client that
   // holds opens or locks needs it: without them a lapsed lease costs a new session.
@@ -121,15 +123,19 @@ class Session {
   bool has_back_channel() const { return back_slots_ > 0 && back_bound_; }
   // The session is of no use any more, though the server knows it: there shall be another one.
   void replace() { static_cast<void>(leave()); }
-  // A session that was left so, with calls that may still be answered: to be destroyed, as a server
-  // makes so many for a client and no more. nullopt: there is none.
+  // Sessions that were left so: to be destroyed, as a server makes so many for a client and no
+  // more. nullopt: there is none.
   std::optional<v4::sessionid4> left_behind() const;
-  void on_destroyed(const v4::sessionid4& session) { std::erase(left_, session); }
-  // The others are asked for first.
-  void on_kept(const v4::sessionid4& session) {
-    if (!left_.empty() && left_.front() == session)
-      std::rotate(left_.begin(), left_.begin() + 1, left_.end());
+  bool has_left() const { return !left_.empty(); }
+  // One that is to be destroyed now. A call of it that is in progress, and loses its connection,
+  // has its results from it or not at all: before it has ended the session is not destroyed, unless
+  // there may be room for another one only then.
+  std::optional<v4::sessionid4> left_idle() const;
+  void on_destroyed(const v4::sessionid4& session) {
+    std::erase_if(left_, [&session](const Left& left) { return left.session == session; });
   }
+  // The others are asked for first.
+  void on_kept(const v4::sessionid4& session);
   // Slots of the back channel; 0: there is none.
   std::uint32_t back_slots() const { return back_slots_; }
   // SEQ4_STATUS_* of the last SEQUENCE.
@@ -142,6 +148,15 @@ class Session {
   const Slots& slots() const { return slots_; }
 
  private:
+  struct Left {
+    v4::sessionid4 session{};
+    std::uint32_t table = 0;  // of its turns
+    Slots::Set calls = 0;     // that have not ended, of a table that is not the current one
+  };
+
+  void end(const Slots::Turn& turn, Slots::Number number);
+  void end_left(const Slots::Turn& turn);
+  bool has_calls(const Left& left) const;
   Fate go_back(Step step);
   Fate leave();
   Fate refused(const Slots::Turn& turn, v4::nfsstat4 status);
@@ -157,7 +172,7 @@ class Session {
   v4::sequenceid4 create_sequence_ = 0;
   bool complete_ = false;  // RECLAIM_COMPLETE was done for this client ID
   v4::sessionid4 sessionid_{};
-  std::vector<v4::sessionid4> left_;  // the newest kMostLeft
+  std::vector<Left> left_;  // the newest kMostLeft
   v4::channel_attrs4 fore_{};
   std::uint32_t back_slots_ = 0;
   bool back_bound_ = false;

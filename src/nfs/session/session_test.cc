@@ -315,6 +315,40 @@ TEST(Session, is_to_be_destroyed_when_the_server_keeps_it) {
   }
 }
 
+// A call of it that loses its connection goes by another one, and has its results from the session.
+TEST(Session, that_was_left_is_not_to_be_destroyed_before_its_calls_have_ended) {
+  Established world;
+  const v4::sessionid4 before = world.session.sessionid();
+  const Slots::Turn answered = *world.session.take();
+  const Slots::Turn lost = *world.session.take();
+  const v4::SEQUENCE4res answer = echo(world.session, answered);
+  EXPECT_EQ(world.call(v4::NFS4ERR_SEQ_MISORDERED), Fate::Again);
+  EXPECT_EQ(world.session.left_idle(), before) << "there may be no room for another one";
+  world.renew_session(2);
+  EXPECT_EQ(world.session.left_idle(), std::nullopt);
+  EXPECT_EQ(world.session.on_sequence(answered, answer, kStart), Fate::Go);
+  EXPECT_EQ(world.session.left_idle(), std::nullopt);
+  const Slots::Turn later = *world.session.take();
+  world.session.on_loss(lost);
+  EXPECT_EQ(world.session.left_idle(), before);
+  world.session.on_loss(later);
+}
+
+TEST(Session, that_was_left_is_not_waited_for_where_another_one_is_idle) {
+  Established world;
+  world.session.take();
+  const v4::sessionid4 first = world.session.sessionid();
+  world.call(v4::NFS4ERR_SEQ_MISORDERED);
+  world.renew_session(2);
+  const v4::sessionid4 second = world.session.sessionid();
+  world.call(v4::NFS4ERR_SEQ_MISORDERED);
+  world.renew_session(3);
+  EXPECT_EQ(world.session.left_idle(), second);
+  EXPECT_EQ(world.session.left_behind(), first);
+  world.session.on_kept(first);
+  EXPECT_EQ(world.session.left_behind(), second);
+}
+
 TEST(Session, is_not_to_be_destroyed_when_the_server_does_not_know_it) {
   for (const auto status : {v4::NFS4ERR_BADSESSION, v4::NFS4ERR_STALE_CLIENTID}) {
     Established world;
@@ -430,7 +464,21 @@ TEST(Session, leaves_a_slot_in_doubt_whose_lost_call_still_runs) {
   world.session.on_loss(*world.session.take());
   Slots::Turn turn = *world.session.take();
   EXPECT_EQ(world.session.on_settling(turn, says(v4::NFS4ERR_DELAY), kStart), Fate::Later);
+  EXPECT_FALSE(world.session.take()) << "whoever asks goes on to ask";
+  world.session.on_loss(turn);
   EXPECT_TRUE(world.session.take()->doubtful);
+}
+
+TEST(Session, has_a_slot_that_is_certain_when_it_was_settled_for_nobody) {
+  Established world(1);
+  world.session.on_loss(*world.session.take());
+  Slots::Turn turn = *world.session.take();
+  ASSERT_EQ(world.session.on_settling(turn, echo(world.session, turn), kStart), Fate::Go);
+  world.session.on_settled(turn);
+  const auto next = world.session.take();
+  ASSERT_TRUE(next);
+  EXPECT_FALSE(next->doubtful);
+  EXPECT_EQ(next->sequence, 2u);
 }
 
 TEST(Session, tells_that_results_are_gone_and_goes_on_with_the_next_number) {

@@ -52,7 +52,7 @@ bool Slots::awaits(v4::slotid4 slot, v4::sequenceid4 sequence) const {
 }
 
 v4::slotid4 Slots::highest_in_use() const {
-  const Set taken = taken_ & first(count_);
+  const Set taken = in_use();
   return taken == 0 ? 0 : static_cast<v4::slotid4>(std::bit_width(taken)) - 1;
 }
 

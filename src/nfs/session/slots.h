@@ -26,6 +26,8 @@ class Slots {
     bool doubtful = false;  // the number may have been used: to be settled first
   };
   enum class Number : std::uint8_t { Used, Unused, Doubtful };
+  // Of slots, by number.
+  using Set = std::uint64_t;
 
   // A new session with `count` slots, at most kMost of which are used. Turns of the table before
   // mean nothing any more.
@@ -52,9 +54,11 @@ class Slots {
   std::uint32_t usable() const { return usable_; }
   bool current(const Turn& turn) const { return turn.table == table_ && turn.slot < count_; }
 
+  // Of turns: which table they are of, and of this one the slots that are taken.
+  std::uint32_t table() const { return table_; }
+  Set in_use() const { return taken_ & first(count_); }
+
  private:
-  // Of slots, by number.
-  using Set = std::uint64_t;
   static_assert(kMost == std::numeric_limits<Set>::digits);
   Set free() const { return first(usable_) & ~taken_; }
   static Set first(std::uint32_t count) { return count == 0 ? 0 : ~Set{0} >> (kMost - count); }

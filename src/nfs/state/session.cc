@@ -8,8 +8,10 @@ Slot::Judgement Slot::judge(SequenceId sequenceid, const Fingerprint& fingerprin
   if (sequenceid == sequenceid_ + 1) return running_ ? Judgement::Misordered : Judgement::New;
   // RFC 8881 18.36.4: nothing was asked on a fresh slot, not even number 0.
   if (sequenceid != sequenceid_ || !used_) return Judgement::Misordered;
-  if (fingerprint != fingerprint_) return Judgement::FalseRetry;
-  return running_ ? Judgement::Running : Judgement::Done;
+  // Also of another request, which a client sends to hear that this one has ended (RFC 8267 6.6):
+  // until then the slot takes no other number.
+  if (running_) return Judgement::Running;
+  return fingerprint == fingerprint_ ? Judgement::Done : Judgement::FalseRetry;
 }
 
 ReplyPtr Slot::start(const Fingerprint& fingerprint) {

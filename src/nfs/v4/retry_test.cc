@@ -139,6 +139,20 @@ TEST_F(Nfs4Retry, is_RETRY_UNCACHED_REP_when_the_first_has_ended_and_its_results
   EXPECT_EQ(removals_->begun, 1);
 }
 
+// RFC 8267 6.6: by a client that has given the request up and wants its slot.
+TEST_F(Nfs4Retry, by_a_lone_SEQUENCE_hears_when_the_request_has_ended) {
+  const std::vector<Op> operations = removal(true);
+  const SentPtr first = send(channel_, operations);
+  Op alone = operations.front();
+  alone.opsequence().sa_cachethis = false;
+  const SentPtr again = send(second_, {alone});
+  EXPECT_FALSE(again->ended);
+  go_on();
+  ASSERT_TRUE(first->results && again->results);
+  EXPECT_EQ(again->results->status, v4::NFS4ERR_SEQ_FALSE_RETRY);
+  EXPECT_EQ(run({putrootfh()}).status, v4::NFS4_OK) << "the slot takes the next number";
+}
+
 TEST_F(Nfs4Retry, runs_nothing_again_after_an_exception) {
   const std::vector<Op> operations = removal(true);
   const SentPtr first = send(channel_, operations);

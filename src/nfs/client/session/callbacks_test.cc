@@ -48,7 +48,7 @@ class Network final : public rpc::Connector {
   Task<Result<std::unique_ptr<rpc::Channel>, rpc::CallError>> connect(Address to,
                                                                       CancelToken) override {
     // There is no rpcbind.
-    if (to.port == 111)
+    if (to.port == 111 || refuses)
       co_return Failure{rpc::CallError::transport(Reason::ConnectionRefused, "rpcbind")};
     connected_to.push_back(to);
     const auto port = static_cast<std::uint16_t>(1000 + connected_to.size());
@@ -56,6 +56,7 @@ class Network final : public rpc::Connector {
         std::make_unique<Connected>(loop_, server_, kind_, port));
   }
   std::vector<Address> connected_to;
+  bool refuses = false;
 
  private:
   Loop& loop_;
@@ -136,6 +137,12 @@ class ClientCallbacks : public ::testing::Test {
         all += client.held.delegations;
     return all;
   }
+  std::size_t listed_clients() {
+    std::size_t all = 0;
+    for (std::uint32_t i = 0; i < state::Clients::kShards; ++i)
+      all += server_.nfs4.administration().clients(i, loop_.now()).size();
+    return all;
+  }
   // A file is delegated; somebody else writes it, and it is given back.
   void expect_a_delegation_that_is_recalled(FileSystem& files) {
     const Handle file = must(files.create(files.root(), "file", {.mode = 0644})).handle;
@@ -213,6 +220,37 @@ TEST_F(ClientCallbacks, come_by_a_TCP_connection_that_is_bound_to_a_session_on_R
     // The next one wants the file that this one had to give back.
     loop_.pass(std::chrono::seconds(32));
   }
+}
+
+// Nobody has to say so in the URL where the server gives the connection no back channel.
+TEST_F(ClientCallbacks, of_a_session_come_by_TCP_where_RDMA_has_no_reverse_direction) {
+  for (const char* version : {"4.1", "4.2"}) {
+    tcp_.connected_to.clear();
+    const auto session = opened("mountport=2050&version=" + std::string(version));
+    EXPECT_EQ(tcp_.connected_to, (std::vector<Address>{{"server", 2050}}));
+    EXPECT_TRUE(session->url().callbacks_by_tcp);
+    EXPECT_EQ(listed_clients(), 1u) << "the first session has ended";
+    expect_a_delegation_that_is_recalled(session->files());
+    close(*session);
+    loop_.pass(std::chrono::seconds(32));
+  }
+}
+
+TEST_F(ClientCallbacks, are_done_without_where_nothing_listens_on_TCP) {
+  tcp_.refuses = true;
+  const auto session = opened("version=4.1");
+  EXPECT_FALSE(session->called_back());
+  EXPECT_FALSE(session->url().callbacks_by_tcp);
+  must(session->files().getattr(session->files().root()));
+  close(*session);
+}
+
+TEST_F(ClientCallbacks, by_TCP_are_not_asked_for_by_who_wants_no_delegations) {
+  options_.calls.delegations = false;
+  options_.calls.offloads = true;
+  const auto session = opened("version=4.2");
+  EXPECT_TRUE(tcp_.connected_to.empty());
+  close(*session);
 }
 
 // What is asked of a client of version 4.0, by whoever has found the place.

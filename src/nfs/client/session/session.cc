@@ -47,6 +47,8 @@ Outcome<Ok> check_user(const Url& url, const rpc::Credentials& credentials) {
 // UMNT is a courtesy; a Session does not wait for it longer than this.
 constexpr Duration kUnmountTimeout = std::chrono::seconds(2);
 constexpr Duration kProbeTimeout = std::chrono::seconds(2);
+// Nobody has asked for the connection: it is done without where there is no answer.
+constexpr Duration kBackChannelTimeout = std::chrono::seconds(5);
 
 rpc::CallOptions call_options(const ProtocolOptions& calls) {
   rpc::CallOptions options;
@@ -156,6 +158,7 @@ Task<Outcome<Ok>> Session::begin(Connectors connectors) {
   url_.version = options_.calls.version = 4;
   Outcome<Ok> begun = co_await connect(connectors);
   if (begun) begun = co_await begin_version_4();
+  if (begun) begun = co_await call_back_by_tcp(connectors.mount);
   if (named) co_return begun;
   if (begun) co_return co_await path_by_mount(connectors);
   const bool unregistered = url_.port_from_rpcbind && !nfs_;
@@ -237,7 +240,8 @@ Task<Outcome<Ok>> Session::connect(Connectors connectors) {
   callbacks_ = std::make_unique<nfs4::CallbackService>();
   // It stands before the session names it (RFC 8881 2.10.3.1).
   if (!url_.callbacks_by_tcp) nfs_->serve_reverse(callbacks_->service());
-  if (url_.callbacks_by_tcp) co_return co_await connect_back_channel(connectors.mount);
+  if (url_.callbacks_by_tcp)
+    co_return co_await connect_back_channel(connectors.mount, options_.calls.cancel);
   co_return Ok{};
 }
 
@@ -294,8 +298,8 @@ Outcome<Ok> Session::listen(rpc::CallbackListener* listener) {
 }
 
 // RFC 8167 3.2: a connection that has a reverse direction, for that alone.
-Task<Outcome<Ok>> Session::connect_back_channel(rpc::Connector& tcp) {
-  auto back = co_await tcp.connect(url_.mount_address(), options_.calls.cancel);
+Task<Outcome<Ok>> Session::connect_back_channel(rpc::Connector& tcp, CancelToken cancel) {
+  auto back = co_await tcp.connect(url_.mount_address(), cancel);
   if (!back)
     co_return Failure{Error::of_call(
         {"connect the back channel by TCP (mountport= in the URL names its port)", {}},
@@ -303,6 +307,25 @@ Task<Outcome<Ok>> Session::connect_back_channel(rpc::Connector& tcp) {
   back_ = *std::move(back);
   back_->serve_reverse(callbacks_->service());
   co_return Ok{};
+}
+
+// RFC 8167 3.2: where the server does not use the reverse direction of the connection. The session
+// is made anew for it, as the server was told that callbacks come by that one. A server that does
+// not listen on TCP delegates nothing.
+Task<Outcome<Ok>> Session::call_back_by_tcp(rpc::Connector& tcp) {
+  const bool on_rdma = url_.protocol == Url::Protocol::Rdma && !url_.callbacks_by_tcp;
+  const bool wanted = on_rdma && options_.calls.delegations && protocol_->minor() > 0;
+  if (!wanted || protocol_->called_back()) co_return Ok{};
+  CancelSource over;
+  const CancelCallback cancelled(options_.calls.cancel, [&over] { over.cancel(); });
+  const Timer limit = tcp.loop().after(kBackChannelTimeout, [&over] { over.cancel(); });
+  const Outcome<Ok> connected = co_await connect_back_channel(tcp, over);
+  if (!connected) co_return Ok{};
+  url_.callbacks_by_tcp = true;
+  co_await protocol_->close();
+  files_.reset();
+  protocol_.reset();
+  co_return co_await begin_version_4();
 }
 
 // One TCP port may carry both programs; where the URL does not name MOUNT's, a NULL call to it

@@ -92,7 +92,8 @@ class Session {
   // What version 4 has in place of mount().
   Task<Outcome<Ok>> begin_version_4();
   Outcome<Ok> listen(rpc::CallbackListener* listener);
-  Task<Outcome<Ok>> connect_back_channel(rpc::Connector& tcp);
+  Task<Outcome<Ok>> connect_back_channel(rpc::Connector& tcp, CancelToken cancel);
+  Task<Outcome<Ok>> call_back_by_tcp(rpc::Connector& tcp);
   rpc::Channel& mount_channel();
   Task<void> end();
 

@@ -1,8 +1,10 @@
 #include "nfs/client/session/spread_channel.h"
 
 #include "nfs/client/session/session.h"
+#include "nfs/client/v4/nfs4.h"
 #include "testing/nfs/client_harness.h"
 #include "testing/nfs/nfs4_client_world.h"
+#include "testing/nfs/stray_sequence.h"
 #include "testing/proves.h"
 
 namespace stag::nfs::client {
@@ -18,7 +20,9 @@ struct Common {
 class CountedChannel final : public rpc::Channel {
  public:
   CountedChannel(Loop& loop, rpc::Service& service, std::uint32_t seed, Common& common)
-      : Channel(seed), channel_(loop, service), common_(common) {}
+      : Channel(seed), channel_(loop, service), common_(common) {
+    connect_anew();
+  }
   ~CountedChannel() override { common_.unclosed += closed_ ? 0 : 1; }
   Task<Result<rpc::ReplyMessage, rpc::CallError>> call(rpc::CallMessage& message) override {
     ++calls;
@@ -41,6 +45,9 @@ class CountedChannel final : public rpc::Channel {
   Loop& loop() override { return channel_.loop(); }
   rpc::TransportKind kind() const override { return rpc::TransportKind::Memory; }
   std::string where() const override { return "memory"; }
+
+  // The server knows this connection from no other one.
+  void connect_anew() { channel_.origin().connection = std::make_shared<rpc::Connection>(); }
 
   int calls = 0;
   std::vector<std::uint32_t> xids;
@@ -232,6 +239,53 @@ TEST_F(SpreadSession, does_not_use_a_connection_to_another_server) {
   must(session->files().getattr(session->files().root()));
   EXPECT_EQ(nfs.channels[0]->calls, before + 2);
   run(spread_closed(*session));
+}
+
+// RFC 8881 18.37.3: by whichever connection the call goes, it is to be one that the session knows.
+TEST_F(SpreadSession, destroys_its_session_by_connections_that_were_made_anew) {
+  for (const char* connections : {"1", "2", "4"}) {
+    testing::Nfs4Instance served(loop_, std::make_shared<vfs::MemoryFileSystem>());
+    Connections nfs(loop_, {&served.server});
+    const auto session = opened(nfs, std::string("nfs://server/data?connections=") + connections);
+    ASSERT_TRUE(session);
+    for (CountedChannel* channel : nfs.channels) channel->connect_anew();
+    run(spread_closed(*session));
+    EXPECT_EQ(clients_of(served), 0u) << connections;
+  }
+}
+
+Task<Ok> protocol_closed(nfs4::Nfs4& protocol, SpreadChannel& spread) {
+  co_await protocol.close();
+  co_await spread.close();
+  co_return Ok{};
+}
+
+TEST_F(SpreadSession, destroys_a_session_that_was_left_by_connections_that_were_made_anew) {
+  testing::Nfs4Instance served(loop_, std::make_shared<vfs::MemoryFileSystem>());
+  testing::LoopbackChannel by_hand(loop_, served.server);
+  Common common;
+  SpreadChannel spread(2);
+  std::vector<CountedChannel*> channels;
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    auto one = std::make_unique<CountedChannel>(loop_, served.server, i, common);
+    channels.push_back(one.get());
+    spread.add(std::move(one));
+  }
+  ProtocolOptions calls = options_.calls;
+  calls.version = 4;
+  calls.minor = 2;
+  const std::shared_ptr<nfs4::Nfs4> protocol = must(nfs4::Nfs4::connect(spread, calls));
+  const v4::sessionid4 left = protocol->session_id();
+  testing::put_out_of_step(loop_, by_hand, left);
+  must(protocol->root({"find the root", {}}));
+  ASSERT_NE(protocol->session_id(), left);
+  for (CountedChannel* channel : channels) channel->connect_anew();
+  EXPECT_NE(testing::stray_sequence(loop_, by_hand, left, 1), v4::NFS4ERR_BADSESSION);
+  loop_.pass(protocol->lease() / 9);
+  EXPECT_EQ(testing::stray_sequence(loop_, by_hand, left, 1), v4::NFS4ERR_BADSESSION)
+      << "at the first try";
+  run(protocol_closed(*protocol, spread));
+  EXPECT_EQ(clients_of(served), 0u);
 }
 
 }  // namespace

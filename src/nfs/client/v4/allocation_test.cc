@@ -10,6 +10,7 @@
 #include "testing/nfs/delegated_world.h"
 #include "testing/nfs/held_world.h"
 #include "testing/nfs/nfs4_client_world.h"
+#include "testing/nfs/stray_sequence.h"
 
 namespace stag::nfs::client {
 namespace {
@@ -156,6 +157,70 @@ TEST(Nfs4ClientMemory, running_out_keeps_no_connection_from_being_bound_again) {
     world.run(world.closed());
     world.channel.server->nfs4.stop_callbacks();
   }
+}
+
+// What a restart has taken away is claimed all the same, each open once.
+TEST(Nfs4ClientMemory, that_runs_out_keeps_no_open_from_being_claimed_again) {
+  for (const std::uint32_t minor : {0u, 1u}) {
+    std::size_t failures = 0;
+    for (std::size_t allocations = 1; allocations < 60; allocations += 2) {
+      testing::HeldWorld world(minor);
+      world.channel.keep_records();
+      world.channel.restart();
+      for (const char* name : {"one", "two", "three"}) {
+        const File file =
+            world
+                .must(world.files().create_open(world.files().root(), name, {.mode = 0644},
+                                                CreateMode::Unchecked, testing::HeldWorld::kBoth))
+                .file;
+        world.must(world.files().lock(file, testing::HeldWorld::kMine, testing::HeldWorld::kTen));
+      }
+      world.channel.restart();
+      drop_kept_frames();
+      const std::size_t before = testing::failed_allocations;
+      with_memory_for(allocations, false, [&] {
+        world.run(runs_out_of_memory(world.files().getattr(world.files().root())));
+      });
+      failures += testing::failed_allocations - before;
+      // In version 4.0 a restart is heard of by what needs state.
+      world.loop.pass(std::chrono::seconds(31));
+      world.must(world.files().getattr(world.files().root()));
+      const auto held = world.clients().front().held;
+      EXPECT_EQ(std::pair(held.opens, held.locks), std::pair(3u, 3u))
+          << "version 4." << minor << ", allocation " << allocations;
+      world.run(world.closed());
+    }
+    EXPECT_GT(failures, 0u);
+  }
+}
+
+TEST(Nfs4ClientMemory, that_runs_out_keeps_no_session_that_was_left_from_being_destroyed) {
+  std::size_t failures = 0;
+  int sessions = 0;
+  for (std::size_t allocations = 1; allocations < 100; ++allocations) {
+    testing::HeldWorld world(1);
+    const FileSystem files = world.files();
+    const v4::sessionid4 left = world.protocol->session_id();
+    testing::put_out_of_step(world.loop, world.channel, left);
+    drop_kept_frames();
+    const std::size_t before = testing::failed_allocations;
+    with_memory_for(allocations, true,
+                    [&] { world.run(runs_out_of_memory(world.files().getattr(files.root()))); });
+    failures += testing::failed_allocations - before;
+    world.must(world.files().getattr(files.root()));
+    const bool is_left = world.protocol->session_id() != left;
+    sessions += is_left ? 1 : 0;
+    world.must(world.files().getattr(files.root()));
+    world.loop.pass(std::chrono::seconds(60));
+    if (is_left) {
+      EXPECT_EQ(testing::stray_sequence(world.loop, world.channel, left, 1), v4::NFS4ERR_BADSESSION)
+          << "allocation " << allocations;
+    }
+    world.run(world.closed());
+  }
+  EXPECT_GT(failures, 0u);
+  EXPECT_GT(sessions, 10)
+      << "a call whose answer there was no memory for costs its slot, not the session";
 }
 
 }  // namespace

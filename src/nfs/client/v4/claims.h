@@ -47,12 +47,20 @@ inline bool is_of_holder(const rpc::CallError& error) {
          error.reason == Reason::GssTicketExpired || error.reason == Reason::GssServerRefused;
 }
 
-// Whether the claim that failed is to be taken for one that the server refuses. `holder`: whose it
-// is, `caller`: who waits for it, and is told himself where it is his.
-inline bool is_given_up(const Error& error, const rpc::Credentials& holder,
-                        const rpc::Credentials& caller) {
-  return error.kind == Error::Kind::Call && holder.security() != nullptr &&
-         holder.security() != caller.security() && is_of_holder(error.call);
+// What becomes of a claim that failed. `holder`: whose it is, `caller`: who waits for it, and is
+// told himself where it is his.
+enum class Unmade : std::uint8_t {
+  Told,     // the caller's call fails
+  PutOff,   // others come first
+  Refused,  // as if the server had refused it
+};
+inline Unmade unmade(const Error& error, const rpc::Credentials& holder,
+                     const rpc::Credentials& caller) {
+  const bool of_other = error.kind == Error::Kind::Call && holder.security() != nullptr &&
+                        holder.security() != caller.security();
+  if (!of_other) return Unmade::Told;
+  if (error.call.reason == Reason::GssKdcUnreachable) return Unmade::PutOff;
+  return is_of_holder(error.call) ? Unmade::Refused : Unmade::Told;
 }
 
 }  // namespace stag::nfs::client::nfs4

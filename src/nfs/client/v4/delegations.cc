@@ -194,9 +194,11 @@ bool Delegations::on_returned(OpenId open) {
 
 std::vector<Delegations::OpenId> Delegations::on_restart() {
   std::vector<OpenId> unused;
+  // What needs memory comes first: without it nothing is lost, and all is done again.
+  unused.reserve(entries_.size());
+  for (auto at = entries_.begin(); at != entries_.end(); ++at) unlist(at);
   for (auto at = entries_.begin(); at != entries_.end();) {
     const auto entry = at++;
-    unlist(entry);
     if (entry->users > 0) continue;
     unused.push_back(entry->file.open);
     erase(entry);

@@ -189,6 +189,8 @@ void SessionClient::begin_again() {
   if (stop_.cancelled()) return;
   if (!renewal_set_) renew_later();
   if (delegations_.due() > 0) give_back_due();
+  if (session_.has_left() && session_.has_session())
+    begin_once(destroying_, &SessionClient::destroy_left);
 }
 
 }  // namespace stag::nfs::client::nfs4

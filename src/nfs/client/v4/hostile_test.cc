@@ -60,7 +60,8 @@ struct LyingServer {
   }
   Task<Compound4Results> answered(rpc::CallContext& call, v4::COMPOUND4args args) {
     ++calls;
-    co_await sleep_for(call.loop(), std::chrono::milliseconds(1));
+    const Duration time = takes ? takes(args) : Duration(std::chrono::milliseconds(1));
+    co_await sleep_for(call.loop(), time);
     Compound4Results results{};
     for (const v4::nfs_argop4& asked : args.argarray)
       answer_well(asked, results.resarray.emplace_back());
@@ -80,6 +81,7 @@ struct LyingServer {
   FileSystem files() {
     const Lie later = std::exchange(lie, nullptr);
     auto protocol = connect();
+    if (!protocol) std::fprintf(stderr, "%s\n", protocol.error().sentence.c_str());
     STAG_CHECK(protocol.ok());
     lie = later;
     return FileSystem(*protocol, *Handle::from(bytes_of("root")), "/", options);
@@ -90,6 +92,7 @@ struct LyingServer {
   testing::LoopbackChannel channel{loop, server};
   FileSystemOptions options;
   Lie lie;
+  std::function<Duration(const v4::COMPOUND4args&)> takes;  // empty: a millisecond
   int calls = 0;
 };
 
@@ -403,6 +406,45 @@ TEST_F(HostileNfs4Server, that_wants_more_slots_used_has_them_used_at_once) {
   }(files));
   // One by the only slot, and then three side by side.
   EXPECT_EQ(server.loop.now() - start, std::chrono::milliseconds(2));
+}
+
+Task<void> count_answered(FileSystem& files, int& well) {
+  const Outcome<Attributes> got = co_await files.getattr(files.root());
+  well += got ? 1 : 0;
+}
+
+// A server may let the SEQUENCE of a slot in doubt wait for the call that was given up.
+TEST_F(HostileNfs4Server, that_takes_long_over_a_call_that_was_given_up_holds_up_no_other_one) {
+  FileSystem files = server.files();
+  server.takes = [](const v4::COMPOUND4args& args) -> Duration {
+    return std::chrono::seconds(args.argarray.size() == 1 ? 10 : 1);
+  };
+  server.channel.lost = true;
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(server.run(files.getattr(files.root())).ok());
+  server.channel.lost = false;
+  TaskGroup group;
+  int well = 0;
+  for (int i = 0; i < 2; ++i) group.add(count_answered(files, well));
+  server.loop.pass(std::chrono::milliseconds(2500));
+  EXPECT_EQ(well, 2) << "one after the other, by the slot that is certain";
+  server.loop.pass(std::chrono::seconds(10));
+  for (int i = 0; i < 2; ++i) group.add(count_answered(files, well));
+  server.loop.pass(std::chrono::milliseconds(1500));
+  EXPECT_EQ(well, 4) << "side by side, by the one that was settled";
+}
+
+TEST_F(HostileNfs4Server,
+       whose_slots_are_all_in_doubt_is_asked_about_one_for_each_call_that_waits) {
+  FileSystem files = server.files();
+  server.channel.lost = true;
+  for (int i = 0; i < 4; ++i) EXPECT_FALSE(server.run(files.getattr(files.root())).ok());
+  const Outcome<Attributes> silent = server.run(files.getattr(files.root()));
+  ASSERT_FALSE(silent.ok());
+  EXPECT_EQ(silent.error().call.reason, Reason::TimedOut) << "what the lone SEQUENCE came to";
+  server.channel.lost = false;
+  server.calls = 0;
+  EXPECT_TRUE(server.run(files.getattr(files.root())).ok());
+  EXPECT_EQ(server.calls, 2);
 }
 
 // Of version 4.0, where every OPEN succeeds and gives the file `handle`.

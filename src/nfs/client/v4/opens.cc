@@ -66,6 +66,7 @@ Task<Outcome<Nfs4::Granted>> Nfs4::hold_open(OperationContext context, Request r
   Described described(request);
   Values after;  // those of the delegated file, where they were asked for
   if (with_change) request.add_getattr(change_attribute(), after);
+  request.hold_open(opener_);
   const std::uint64_t as_of = client_->delegations().changes();
   Outcome<Reply> reply = co_await run(context, request.once_only());
   if (!reply) {
@@ -207,6 +208,9 @@ Task<Outcome<Ok>> Nfs4::lock(OperationContext context, File file, LockOwner owne
   const auto range = state::byte_range(wanted.offset, wire_length(wanted));
   if (!range) co_return Failure{Error::of_status(context, Status::Invalid)};
   const std::string name = name_of(owner);
+  const Outcome<Ok> settled = co_await client_->locks_settled(context, name, options_);
+  if (!settled) co_return Failure{settled.error()};
+  const LockTurns::Mark asking = client_->lock_turns().ask(name);
   v4::LOCK4args args;
   args.locktype = lock_type(wanted);
   args.offset = wanted.offset;
@@ -228,6 +232,9 @@ Task<Outcome<Ok>> Nfs4::unlock(OperationContext context, File file, LockOwner ow
   if (!bytes) co_return Failure{Error::of_status(context, Status::Invalid)};
   const std::string name = name_of(owner);
   if (!client_->opens().has_locks(file.open, name)) co_return Ok{};
+  const Outcome<Ok> settled = co_await client_->locks_settled(context, name, options_);
+  if (!settled) co_return Failure{settled.error()};
+  const LockTurns::Mark asking = client_->lock_turns().ask(name);
   Request request;
   request.put_handle(file.handle);
   const std::size_t at =

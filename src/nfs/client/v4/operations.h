@@ -1,6 +1,7 @@
 // COMPOUNDs in the making, and their results by operation; included by .cc files of this folder.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -70,6 +71,9 @@ class Request {
     open_owner_ = owner;
     return *open_place_;
   }
+  // What its OPEN gives is held, by `opener`, which outlives this; null: nothing is held.
+  void hold_open(const std::shared_ptr<const session::Opener>& opener) { opener_ = &opener; }
+  const std::shared_ptr<const session::Opener>* opener() const { return opener_; }
   // The operation at `place` is by an open that is held, or by locks of `owner` under it: the
   // session fills in their stateid; at most one, or several READs, of which `place` is the first
   // and which end the COMPOUND. `lock`: what LOCK or LOCKU makes of them.
@@ -156,6 +160,7 @@ class Request {
   InlineVector<Operation, 2> operations_;  // with room for those of a GETATTR, READ or WRITE
   std::optional<std::size_t> open_place_;
   std::optional<session::Opens::Id> open_owner_;
+  const std::shared_ptr<const session::Opener>* opener_ = nullptr;
   std::optional<ByOpen> by_open_;
   v4::nfsstat4 expected_ = v4::NFS4_OK;
   bool once_only_ = false;

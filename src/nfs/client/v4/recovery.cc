@@ -26,8 +26,8 @@ bool SessionClient::ready() const {
   return minor_ == 0 ? ready_v40() : session_.step() == session::Step::Ready && opens_.settled();
 }
 
+// Where there is no memory for it, it begins anew.
 void SessionClient::begin_claiming(std::uint32_t incarnation) {
-  claimed_from_ = incarnation;
   // What only a delegation kept open is not claimed.
   for (const session::Opens::Id open : delegations_.on_restart()) {
     opens_.remove(open);
@@ -37,6 +37,8 @@ void SessionClient::begin_claiming(std::uint32_t incarnation) {
     opens_.forget_all();
   else
     opens_.on_restart();
+  put_off_since_.reset();
+  claimed_from_ = incarnation;
 }
 
 std::vector<Claim> SessionClient::next_claims() {
@@ -83,6 +85,24 @@ ProtocolOptions SessionClient::options_of(const Claim& claim,
   return of_holder;
 }
 
+// A KDC that cannot be reached may be, a while later: until then the claims of others are made, and
+// nobody waits for it longer than a grace period takes as a rule.
+Outcome<SessionClient::Attempt> SessionClient::claim_failed(const Claim& claim, const Error& error,
+                                                            const ProtocolOptions& of_holder,
+                                                            const ProtocolOptions& options) {
+  const TimePoint now = channel().loop().now();
+  Unmade what = unmade(error, of_holder.credentials, options.credentials);
+  if (what == Unmade::Told) return Failure{error};
+  if (!put_off_since_) put_off_since_ = now;
+  if (what == Unmade::PutOff && now - *put_off_since_ >= session_.lease()) what = Unmade::Refused;
+  if (what == Unmade::PutOff) {
+    opens_.on_put_off(claim);
+    return Attempt{Fate::Later, v4::NFS4ERR_DELAY};
+  }
+  opens_.on_refused(claim);
+  return Attempt{Fate::Go, v4::NFS4_OK};
+}
+
 // One claim; refused, it is marked so, and recovery goes on with the next one.
 Task<Outcome<SessionClient::Attempt>> SessionClient::take_claim(OperationContext context,
                                                                 Claim claim,
@@ -96,11 +116,8 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::take_claim(OperationContext
   if (!taken) co_return Failure{taken.error()};
   if (taken->fate != Fate::Go) co_return Attempt{taken->fate, v4::NFS4_OK};
   Outcome<Attempt> came = co_await send_in(std::move(taken->turn), context, request, of_holder);
-  if (!came && is_given_up(came.error(), of_holder.credentials, options.credentials)) {
-    opens_.on_refused(claim);
-    co_return Attempt{Fate::Go, v4::NFS4_OK};
-  }
-  if (!came || (came->fate != Fate::Go && came->fate != Fate::Gone)) co_return came;
+  if (!came) co_return claim_failed(claim, came.error(), of_holder, options);
+  if ((came->fate != Fate::Go && came->fate != Fate::Gone)) co_return came;
   if (came->fate == Fate::Go && asks_to_wait(came->status)) {
     came->fate = Fate::Later;
     co_return came;
@@ -209,7 +226,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::take_step(OperationContext 
     reached_ = session_.back_slots() > 0 && back_ == nullptr;
     if (back_ != nullptr) begin_once(restoring_, &SessionClient::bind_back_connection);
   }
-  if (session_.left_behind()) begin_once(destroying_, &SessionClient::destroy_left);
+  if (session_.has_left()) begin_once(destroying_, &SessionClient::destroy_left);
   co_return came;
 }
 
@@ -262,6 +279,7 @@ Task<Outcome<Ok>> SessionClient::recover(OperationContext context, const Protoco
     if (!going) co_return going;
     begin_to_wait(context);
   }
+  put_off_since_.reset();
   waiting_.wake_all();
   co_return Ok{};
 }

@@ -116,11 +116,8 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::take_claim_v40(
   if (claim.kind == Claim::Kind::ReclaimLock) owners.locks = owners_.of_locks(claim.owner);
   const ProtocolOptions of_holder = options_of(claim, options);
   Outcome<Attempt> came = co_await send_numbered(context, *request, owners, of_holder);
-  if (!came && is_given_up(came.error(), of_holder.credentials, options.credentials)) {
-    opens_.on_refused(claim);
-    co_return Attempt{Fate::Go, v4::NFS4_OK};
-  }
-  if (!came || came->fate != Fate::Go) co_return came;
+  if (!came) co_return claim_failed(claim, came.error(), of_holder, options);
+  if (came->fate != Fate::Go) co_return came;
   if (asks_to_wait(came->status)) {
     came->fate = Fate::Later;
     co_return came;

@@ -19,6 +19,8 @@ constexpr OperationContext kEnding{"end the session", {}};
 constexpr std::string_view kOwnerPrefix = "stag ";
 // Times that an operation is tried whose stateid the server does not know.
 constexpr int kMostClaims = 3;
+// Times that connections are bound to a session that is to be destroyed.
+constexpr int kMostBinds = 4;
 // Times that an operation is tried whose results were lost, each time with a connection.
 constexpr int kMostRepeats = 32;
 
@@ -91,19 +93,6 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::alone(OperationContext cont
   co_return came;
 }
 
-SessionClient::HeldTurn::~HeldTurn() {
-  if (client_ == nullptr) return;
-  client_->session_.on_loss(turn_);
-  client_->wake_waiting();
-}
-
-// As many as there are free slots, which a SEQUENCE may have made more; without a session there is
-// nothing to wait for. Whoever's time is over takes none, and the next one is woken.
-void SessionClient::wake_waiting() {
-  while (!waiting_.empty() && (session_.slots().has_free() || !session_.has_session()))
-    waiting_.wake_one();
-}
-
 // What came of a call that was sent in this turn; Fate::Unbound: it goes again.
 void SessionClient::note_results(const Turn& turn, const Request& request, Outcome<Attempt>& came,
                                  TimePoint sent) {
@@ -133,6 +122,7 @@ Outcome<SessionClient::Attempt> SessionClient::ended(
     OperationContext context, HeldTurn& held, Request& request, Exchange& exchange,
     Result<rpc::ReplyMessage, rpc::CallError>& reply) {
   Outcome<Attempt> came = attempt_of(context, request, exchange.take(reply));
+  if (!came && begin_taking_back(held, request)) return came;
   note_results(held.turn(), request, came, exchange.sent());
   if (came && came->fate == Fate::Unbound) return came;
   held.release();
@@ -166,44 +156,6 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::bind_and_send_in(
     Outcome<Attempt> came = ended(context, held, request, exchange, reply);
     if (!came || came->fate != Fate::Unbound) co_return came;
   }
-}
-
-Task<Outcome<SessionClient::Taken>> SessionClient::settled(OperationContext context, HeldTurn held,
-                                                           const ProtocolOptions& options) {
-  Turn& turn = held.turn();
-  // What comes may be the whole of the results that were lost (RFC 8881 2.10.6.1.3).
-  Request nothing;
-  nothing.results_max = session::Session::kCachedMax;
-  for (;;) {
-    const rpc::CallOptions call = call_options(context, nothing, options);
-    Exchange exchange = exchange_in(turn, nothing, call);
-    Result<rpc::ReplyMessage, rpc::CallError> reply = co_await exchange.send();
-    if (const auto fault = exchange.take(reply)) co_return Failure{Error::of_call(context, *fault)};
-    heard_ = channel().loop().now();
-    if (nothing.sequence_result() == nullptr) co_return Taken{Fate::Broken, {}};
-    const Fate fate = session_.on_settling(turn, *nothing.sequence_result(), exchange.sent());
-    if (fate != Fate::Unbound) {
-      if (fate != Fate::Go) held.release();
-      wake_waiting();
-      co_return Taken{fate, std::move(held)};
-    }
-    const Outcome<Fate> bound = co_await bound_for(turn, context, options);
-    if (!bound) co_return Failure{bound.error()};
-    if (*bound != Fate::Go) co_return Taken{*bound, {}};
-  }
-}
-
-Task<Outcome<SessionClient::Taken>> SessionClient::take_turn(OperationContext context,
-                                                             const ProtocolOptions& options) {
-  while (session_.has_session()) {
-    const std::optional<Turn> turn = session_.take();
-    if (turn && turn->doubtful)
-      co_return co_await settled(context, HeldTurn(*this, *turn), options);
-    if (turn) co_return Taken{Fate::Go, HeldTurn(*this, *turn)};
-    const Outcome<Ok> woken = co_await wait_in(waiting_, context, options);
-    if (!woken) co_return Failure{woken.error()};
-  }
-  co_return Taken{Fate::Again, {}};
 }
 
 Task<Outcome<Ok>> SessionClient::establish(OperationContext context,
@@ -332,30 +284,34 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::try_again(Attempt tried,
 }
 
 // A connection that was made anew, and on which nothing came yet, is not associated with the
-// session (RFC 8881 18.37.3).
+// session (RFC 8881 18.37.3). Of several the one that is bound need not be the one that the next
+// call goes by.
 Task<std::optional<v4::nfsstat4>> SessionClient::destroy_session(v4::sessionid4 sessionid) {
   Request session;
   session.add(v4::OP_DESTROY_SESSION, &Op::opdestroy_session, {sessionid});
-  Outcome<Attempt> done = co_await alone(kEnding, session, machine_call(kEnding, own_));
-  if (!done) co_return std::nullopt;
-  if (done->status != v4::NFS4ERR_CONN_NOT_BOUND_TO_SESSION) co_return done->status;
-  Request bind;
-  bind.add(v4::OP_BIND_CONN_TO_SESSION, &Op::opbind_conn_to_session,
-           {sessionid, v4::CDFC4_FORE, false});
-  static_cast<void>(co_await alone(kEnding, bind, machine_call(kEnding, own_)));
-  done = co_await alone(kEnding, session, machine_call(kEnding, own_));
-  if (!done) co_return std::nullopt;
-  co_return done->status;
+  for (int binds = 1;; ++binds) {
+    const Outcome<Attempt> done = co_await alone(kEnding, session, machine_call(kEnding, own_));
+    if (!done) co_return std::nullopt;
+    const bool unbound = done->status == v4::NFS4ERR_CONN_NOT_BOUND_TO_SESSION;
+    if (!unbound || binds > kMostBinds) co_return done->status;
+    for (int i = 0; i < binds; ++i) {
+      Request bind;
+      bind.add(v4::OP_BIND_CONN_TO_SESSION, &Op::opbind_conn_to_session,
+               {sessionid, v4::CDFC4_FORE, false});
+      static_cast<void>(co_await alone(kEnding, bind, machine_call(kEnding, own_)));
+    }
+  }
 }
 
-// Most calls of a session that was left end meanwhile. What the server neither destroys nor knows
+// When the calls of a session that was left have ended. What the server neither destroys nor knows
 // is asked for again, behind the others.
 Task<void> SessionClient::destroy_left() {
   const Underway destroying(destroying_);
-  while (session_.left_behind()) {
+  while (session_.has_left()) {
     co_await pause(channel().loop(), session_.lease() / 9, CancelToken(stop_));
-    const std::optional<v4::sessionid4> left = session_.left_behind();
-    if (!left || stop_.cancelled()) co_return;
+    if (stop_.cancelled()) co_return;
+    const std::optional<v4::sessionid4> left = session_.left_idle();
+    if (!left) continue;
     const std::optional<v4::nfsstat4> said = co_await destroy_session(*left);
     const bool gone = said && (*said == v4::NFS4_OK || *said == v4::NFS4ERR_BADSESSION ||
                                *said == v4::NFS4ERR_WRONG_CRED);

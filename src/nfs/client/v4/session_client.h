@@ -37,6 +37,7 @@
 #include "nfs/client/v4/callback_service_v40.h"
 #include "nfs/client/v4/delegations.h"
 #include "nfs/client/v4/exchange.h"
+#include "nfs/client/v4/lock_turns.h"
 #include "nfs/client/v4/offloads.h"
 #include "nfs/client/v4/operations.h"
 #include "nfs/client/v4/owners_v40.h"
@@ -103,6 +104,10 @@ class SessionClient final : private Recalled {
                  const state::Range& range);
   // Who opens with these credentials.
   std::shared_ptr<const session::Opener> opener_of(const rpc::Credentials& credentials) const;
+  // Owners of locks, and until nothing of this one is in doubt.
+  LockTurns& lock_turns() { return lock_turns_; }
+  Task<Outcome<Ok>> locks_settled(OperationContext context, session::Opens::LockOwner owner,
+                                  const ProtocolOptions& options);
   // Of version 4.0, which opens files by name.
   Places& places() { return places_; }
   // Gives locks and open back. An open whose CLOSE had no answer is forgotten, or kept for another
@@ -198,9 +203,10 @@ class SessionClient final : private Recalled {
   rpc::CallOptions call_options(OperationContext context, const ProtocolOptions& options) const;
   rpc::CallOptions call_options(OperationContext context, const Request& request,
                                 const ProtocolOptions& options) const;
-  // Until it is woken, and may look again. An error: it was cancelled, or its time is over.
+  // Until it is woken, or `done` is pulled, and may look again. An error: it was cancelled, or its
+  // time is over.
   Task<Outcome<Ok>> wait_in(WaitList& list, OperationContext context,
-                            const ProtocolOptions& options);
+                            const ProtocolOptions& options, CancelToken done = {});
   void note_results(const Turn& turn, const Request& request, Outcome<Attempt>& came,
                     TimePoint sent);
   void wake_waiting();
@@ -223,8 +229,39 @@ class SessionClient final : private Recalled {
     HeldTurn turn{};
   };
   Task<Outcome<Taken>> take_turn(OperationContext context, const ProtocolOptions& options);
-  Task<Outcome<Taken>> settled(OperationContext context, HeldTurn held,
-                               const ProtocolOptions& options);
+  // What a slot in doubt turns out to be, in the background (turns.cc).
+  struct Settling;
+  std::shared_ptr<Settling> begin_settling(OperationContext context,
+                                           const ProtocolOptions& options);
+  Task<void> settle(HeldTurn held, OperationContext context, ProtocolOptions options,
+                    std::shared_ptr<Settling> settling);
+  void end_settled(HeldTurn held, bool certain);
+  // What came of a turn in doubt; with Fate::Go, whether the server had executed its call.
+  struct Settled {
+    Fate fate = Fate::Later;
+    bool executed = false;
+  };
+  Task<Outcome<Settled>> settled(OperationContext context, HeldTurn& held,
+                                 const ProtocolOptions& options);
+
+  // What was given up and may be granted all the same (taking_back.cc): an OPEN, whose owner is
+  // `id`, or a LOCK.
+  struct GivenUp {
+    std::uint32_t incarnation = 0;
+    Handle at{};
+    std::optional<v4::OPEN4args> open{};
+    session::Opens::Id id = 0;
+    std::optional<Request::ByOpen> lock{};
+    std::shared_ptr<const session::Opener> opener{};
+  };
+  std::optional<GivenUp> given_up(Request& request) const;
+  bool begin_taking_back(HeldTurn& held, Request& request) noexcept;
+  Task<void> take_back(HeldTurn held, GivenUp given);
+  ProtocolOptions options_of(const GivenUp& given);
+  Task<bool> was_executed(HeldTurn held, const GivenUp& given);
+  Task<void> take_back_open(HeldTurn held, const GivenUp& given);
+  Task<void> take_back_lock(HeldTurn held, const GivenUp& given);
+  Task<void> restore_lock(const GivenUp& given, session::Opens::Lock lock);
 
   // Version 4.0 (session_client_v40.cc): an operation that is numbered, and with which numbers.
   struct Numbers {
@@ -329,6 +366,8 @@ class SessionClient final : private Recalled {
   void begin_claiming(std::uint32_t incarnation);
   Task<Outcome<Attempt>> take_claim(OperationContext context, session::Opens::Claim claim,
                                     const ProtocolOptions& options);
+  Outcome<Attempt> claim_failed(const session::Opens::Claim& claim, const Error& error,
+                                const ProtocolOptions& of_holder, const ProtocolOptions& options);
   // Several at once.
   Task<Outcome<Attempt>> take_claims(OperationContext context,
                                      std::vector<session::Opens::Claim> claims,
@@ -361,6 +400,7 @@ class SessionClient final : private Recalled {
   session::ClientV40 client_v40_;
   session::Opens opens_;
   OwnersV40 owners_;
+  LockTurns lock_turns_;
   Places places_;
   Delegations delegations_;
   Offloads offloads_;
@@ -377,13 +417,15 @@ class SessionClient final : private Recalled {
   bool binding_ = false;
   WaitList bound_;
   std::uint32_t claimed_from_ = 0;  // the incarnation of the client that the opens belong to
+  std::optional<TimePoint> put_off_since_{};  // claims whose holder cannot be asked for
   bool recovering_ = false;
   bool ending_ = false;  // it claims nothing any more
   bool minor_refused_ = false;
   std::uint64_t next_number_;  // of owners of opens, and of verifiers; begins at random
   WaitList recovered_;
-  WaitList waiting_;   // for a free slot
-  CancelSource stop_;  // what goes on by itself
+  WaitList waiting_;          // for a free slot
+  std::size_t settling_ = 0;  // slots in doubt
+  CancelSource stop_;         // what goes on by itself
   TaskGroup background_;
   bool renewal_set_ = false;  // renewal_ is to fire
   bool renewing_ = false;

@@ -27,12 +27,13 @@ class Ticket final : public rpc::ClientSecurity {
   Task<Result<std::unique_ptr<rpc::CallSecurity>, rpc::CallError>> begin(
       rpc::Channel& channel, const oncrpc::CallHeader& header,
       const rpc::CallMessage& message) override {
-    if (expired) co_return Failure{rpc::CallError::transport(Reason::GssTicketExpired)};
+    if (expired) co_return Failure{rpc::CallError::transport(why)};
     co_return co_await claimed_.begin(channel, header, message);
   }
   oncrpc::AuthFlavor flavor() const override { return claimed_.flavor(); }
 
   bool expired = false;
+  Reason why = Reason::GssTicketExpired;
 
  private:
   testing::ClaimedKerberos claimed_;
@@ -162,6 +163,7 @@ class Nfs4UserOfKerberos : public Nfs4StateProtection {
   }
 
   std::shared_ptr<Ticket> ticket = std::make_shared<Ticket>(1000);
+  Timer back;
   std::optional<FileSystem> theirs;
   File file;
 };
@@ -177,6 +179,31 @@ TEST_F(Nfs4UserOfKerberos, without_a_ticket_any_more_keeps_no_other_user_waiting
   restart();
   ticket->expired = true;
   EXPECT_TRUE(other_goes_on());
+  ticket->expired = false;
+  const auto error = write_error();
+  ASSERT_TRUE(error);
+  EXPECT_TRUE(error->is(Status::StateLost));
+}
+
+TEST_F(Nfs4UserOfKerberos, whose_KDC_is_away_for_a_while_loses_nothing) {
+  restart();
+  ticket->expired = true;
+  ticket->why = Reason::GssKdcUnreachable;
+  const TimePoint end = loop.now() + std::chrono::seconds(20);
+  loop.post([&] { back = loop.after(std::chrono::seconds(20), [&] { ticket->expired = false; }); });
+  EXPECT_TRUE(other_goes_on());
+  EXPECT_GE(loop.now(), end);
+  EXPECT_EQ(clients().front().held.opens, 1u);
+  EXPECT_FALSE(write_error());
+}
+
+TEST_F(Nfs4UserOfKerberos, whose_KDC_is_away_for_a_lease_keeps_no_other_one_waiting) {
+  restart();
+  ticket->expired = true;
+  ticket->why = Reason::GssKdcUnreachable;
+  const TimePoint before = loop.now();
+  EXPECT_TRUE(other_goes_on());
+  EXPECT_LT(loop.now() - before, 2 * protocol->lease());
   ticket->expired = false;
   const auto error = write_error();
   ASSERT_TRUE(error);

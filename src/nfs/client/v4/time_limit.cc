@@ -7,14 +7,16 @@
 
 namespace stag::nfs::client::nfs4 {
 
-// Pulled when an operation that waits is cancelled, or its time is over.
+// Pulled when an operation that waits is cancelled, or its time is over, or with `done`.
 class SessionClient::TimeLimit {
  public:
-  TimeLimit(const SessionClient& client, OperationContext context, const ProtocolOptions& options)
+  TimeLimit(const SessionClient& client, OperationContext context, const ProtocolOptions& options,
+            CancelToken done)
       : client_(client),
         context_(context),
         options_(options),
-        cancelled_(options.cancel, [this] { over_.cancel(); }) {
+        cancelled_(options.cancel, [this] { over_.cancel(); }),
+        done_(done, [this] { over_.cancel(); }) {
     look();
   }
   CancelToken token() { return over_; }
@@ -37,7 +39,7 @@ class SessionClient::TimeLimit {
   const OperationContext context_;
   const ProtocolOptions& options_;
   CancelSource over_;
-  const CancelCallback cancelled_;
+  const CancelCallback cancelled_, done_;
   Timer timer_;
 };
 
@@ -68,10 +70,11 @@ rpc::CallOptions SessionClient::call_options(OperationContext context, const Req
 }
 
 Task<Outcome<Ok>> SessionClient::wait_in(WaitList& list, OperationContext context,
-                                         const ProtocolOptions& options) {
-  TimeLimit limit(*this, context, options);
+                                         const ProtocolOptions& options, CancelToken done) {
+  TimeLimit limit(*this, context, options, done);
   co_await list.wait(limit.token());
   if (options.cancel.cancelled()) co_return Failure{cancelled_error(context, channel())};
+  if (done.cancelled()) co_return Ok{};
   if (!limit.token().cancelled() && channel().loop().now() < end_of(context, options))
     co_return Ok{};
   co_return Failure{

@@ -27,6 +27,10 @@ struct Ends {
 class Nfs4TimeLimit : public ::testing::TestWithParam<std::uint32_t>, public HeldWorld {
  protected:
   Nfs4TimeLimit() : HeldWorld(GetParam()) { options.calls.timeout = kLimit; }
+  void TearDown() override {
+    channel.accident = Accident::None;
+    if (protocol) run(closed());
+  }
   template <class T>
   Task<void> count(Task<Outcome<T>> task) {
     const Outcome<T> outcome = co_await std::move(task);

@@ -1,6 +1,7 @@
 // WaitList: coroutines of one loop that wait until another one has something for them.
 #pragma once
 
+#include <cstddef>
 #include <list>
 
 #include "base/cancel.h"
@@ -22,6 +23,7 @@ class WaitList {
     co_await waiter.woken;
   }
   bool empty() const { return waiting_.empty(); }
+  std::size_t size() const { return waiting_.size(); }
   // Each resumes before this returns. False: nobody waits.
   bool wake_one() {
     if (waiting_.empty()) return false;

@@ -5,6 +5,7 @@
 // answer.
 #pragma once
 
+#include <algorithm>
 #include <cstdio>
 #include <functional>
 #include <memory>
@@ -99,6 +100,7 @@ class AccidentChannel final : public rpc::Channel {
   void keep_records() { records_.emplace("/tmp"); }
 
   Task<Result<rpc::ReplyMessage, rpc::CallError>> call(rpc::CallMessage& message) override {
+    const InProgress in_progress(*this);
     const bool now = ++calls >= at && calls < at + times;
     if (now && accident == Accident::Restart) restart();
     if (now && (accident == Accident::CutAfter || accident == Accident::Lost))
@@ -132,10 +134,22 @@ class AccidentChannel final : public rpc::Channel {
   std::function<void()> on_accident;  // before it is sent again
   Duration answer_after{};            // of the first slow call; twice as long of the second one
   int calls = 0;
+  int in_progress = 0;
+  int most_in_progress = 0;  // at once
   bool reduce = false;
   std::uint32_t lease_seconds = 90;  // from the next start on
 
  private:
+  struct InProgress {
+    explicit InProgress(AccidentChannel& channel) : of(channel) {
+      of.most_in_progress = std::max(of.most_in_progress, ++of.in_progress);
+    }
+    ~InProgress() { --of.in_progress; }
+    InProgress(const InProgress&) = delete;
+    InProgress& operator=(const InProgress&) = delete;
+    AccidentChannel& of;
+  };
+
   Loop& loop_;
   std::shared_ptr<vfs::MemoryFileSystem> store_;
   std::optional<vfs::testing::Folder> records_;

@@ -1,0 +1,165 @@
+// An OPEN or a LOCK that its caller has given up, and that the server executes all the same, is
+// taken back; what the owner of a lock had before, or got since, stays (RFC 8267 section 6.6).
+#include <gtest/gtest.h>
+
+#include "testing/nfs/held_world.h"
+
+namespace stag::nfs::client {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::Accident;
+using testing::HeldWorld;
+
+constexpr FileLock kShared{0, 10, false};
+constexpr FileLock kSecond{20, 10, true};
+
+class Nfs4GivenUp : public ::testing::TestWithParam<std::uint32_t>, public HeldWorld {
+ protected:
+  Nfs4GivenUp() : HeldWorld(GetParam()) {}
+  void TearDown() override {
+    if (protocol) run(closed());
+    EXPECT_TRUE(clients().empty()) << "something is left";
+  }
+  File opened() {
+    return must(files().create_open(files().root(), "file", {.mode = 0644}, CreateMode::Unchecked,
+                                    kBoth))
+        .file;
+  }
+  // Does `what`, whose first call comes to `accident`: its caller hears of nothing.
+  template <class F>
+  void given_up(Accident accident, F what) {
+    channel.accident = accident;
+    channel.at = channel.calls + 1;
+    const auto outcome = run(what());
+    ASSERT_FALSE(outcome.ok());
+    EXPECT_EQ(outcome.error().call.reason, Reason::TimedOut);
+    channel.accident = Accident::None;
+  }
+  state::HeldCounts held() {
+    loop.drain();
+    const auto all = clients();
+    return all.empty() ? state::HeldCounts{} : all.front().held;
+  }
+  // What is in the way of another client that wants these bytes.
+  std::optional<FileLock> in_the_way(const File& file, FileLock wanted) {
+    loop.drain();
+    auto other = HeldWorld::run(nfs4::Nfs4::connect(channel, options.calls));
+    STAG_CHECK(other.ok());
+    FileSystem theirs(*other, files().root(), "/data", options);
+    const Opened open = must(theirs.open(file.handle, kBoth));
+    const auto found = must(theirs.test_lock(open.file, kYours, wanted));
+    must(theirs.close(open.file));
+    HeldWorld::run(ended(*other));
+    return found;
+  }
+  static Task<Ok> ended(std::shared_ptr<nfs4::Nfs4> of) {
+    co_await of->close();
+    co_return Ok{};
+  }
+  bool is_free(const File& file, FileLock wanted = kAll) { return !in_the_way(file, wanted); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Minor, Nfs4GivenUp, ::testing::Values(1u, 2u),
+                         [](const auto& minor) { return "v4_" + std::to_string(minor.param); });
+
+TEST_P(Nfs4GivenUp, a_LOCK_is_taken_back) {
+  const File file = opened();
+  given_up(Accident::Lost, [&] { return files().lock(file, kMine, kTen); });
+  EXPECT_TRUE(is_free(file));
+  must(files().close(file));
+}
+
+TEST_P(Nfs4GivenUp, a_LOCK_is_taken_back_and_no_other_lock_of_its_owner) {
+  const File file = opened();
+  must(files().lock(file, kMine, kSecond));
+  given_up(Accident::Lost, [&] { return files().lock(file, kMine, kTen); });
+  EXPECT_TRUE(is_free(file, kTen));
+  EXPECT_FALSE(is_free(file, kSecond));
+  given_up(Accident::Lost, [&] { return files().lock(file, kMine, kAll); });
+  EXPECT_TRUE(is_free(file, kTen));
+  EXPECT_FALSE(is_free(file, kSecond));
+  must(files().close(file));
+}
+
+TEST_P(Nfs4GivenUp, a_LOCK_that_the_owner_got_since_stays) {
+  const File file = opened();
+  given_up(Accident::Lost, [&] { return files().lock(file, kMine, kTen); });
+  must(files().lock(file, kMine, kTen));
+  EXPECT_FALSE(is_free(file));
+  must(files().unlock(file, kMine, kTen));
+  EXPECT_TRUE(is_free(file));
+  must(files().close(file));
+}
+
+TEST_P(Nfs4GivenUp, a_LOCK_leaves_the_kind_that_the_owner_had) {
+  const File file = opened();
+  for (const auto& [had, wanted] : {std::pair(kTen, kShared), std::pair(kShared, kTen)}) {
+    must(files().lock(file, kMine, had));
+    given_up(Accident::Lost, [&] { return files().lock(file, kMine, wanted); });
+    const auto found = in_the_way(file, kTen);
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->exclusive, had.exclusive);
+  }
+  must(files().close(file));
+}
+
+// Asked for again it would be granted, late.
+TEST_P(Nfs4GivenUp, what_did_not_arrive_is_not_asked_for_again) {
+  const File file = opened();
+  const int locks = calls_of([&] {
+    given_up(Accident::Swallowed, [&] { return files().lock(file, kMine, kTen); });
+    loop.drain();
+  });
+  EXPECT_EQ(locks, 2) << "the LOCK and the SEQUENCE behind it";
+  const int opens = calls_of([&] {
+    given_up(Accident::Swallowed, [&] { return files().open(file.handle, kBoth); });
+    loop.drain();
+  });
+  EXPECT_EQ(opens, 2);
+  must(files().close(file));
+}
+
+TEST_P(Nfs4GivenUp, an_OPEN_is_closed) {
+  const File file = opened();
+  given_up(Accident::Lost, [&] { return files().open(file.handle, kBoth); });
+  EXPECT_EQ(held().opens, 1u);
+  must(files().close(file));
+  given_up(Accident::Lost, [&] {
+    return files().create_open(files().root(), "new", {.mode = 0644}, CreateMode::Unchecked, kBoth);
+  });
+  EXPECT_EQ(held().opens, 0u);
+}
+
+// The owner asks for nothing else while a LOCK of his may be granted late.
+TEST_P(Nfs4GivenUp, a_LOCK_of_a_silent_server_is_taken_back_when_it_answers) {
+  options.calls.timeout = 2s;
+  const File file = opened();
+  channel.fall_silent();
+  const Outcome<Ok> lost = run(files().lock(file, kMine, kTen));
+  ASSERT_FALSE(lost.ok());
+  const int before = channel.calls;
+  const Outcome<Ok> next = run(files().lock(file, kMine, kSecond));
+  ASSERT_FALSE(next.ok());
+  EXPECT_EQ(next.error().call.reason, Reason::TimedOut);
+  EXPECT_LE(channel.calls, before + 1) << "no LOCK";
+  channel.accident = Accident::None;
+  loop.pass(60s);
+  must(files().lock(file, kMine, kSecond));
+  must(files().close(file));
+}
+
+TEST_P(Nfs4GivenUp, what_cannot_be_asked_about_any_more_is_left_to_the_end) {
+  options.calls.timeout = 2s;
+  const File file = opened();
+  given_up(Accident::Lost, [&] {
+    channel.on_accident = [this] { channel.restart(); };
+    return files().lock(file, kMine, kTen);
+  });
+  channel.on_accident = nullptr;
+  EXPECT_EQ(held().locks, 0u);
+  static_cast<void>(run(files().close(file)));
+}
+
+}  // namespace
+}  // namespace stag::nfs::client

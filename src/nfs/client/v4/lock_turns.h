@@ -1,0 +1,48 @@
+// LockTurns: who asks for locks, and of whom it is not known yet what came of a LOCK that was given
+// up. He asks for nothing else meanwhile: a server that executes that LOCK late would have it in
+// the place of what came behind it.
+#pragma once
+
+#include <set>
+
+#include "nfs/client/v4/wait_list.h"
+#include "nfs/session/opens.h"
+
+namespace stag::nfs::client::nfs4 {
+
+class LockTurns {
+ public:
+  using Owner = session::Opens::LockOwner;
+
+  class Mark {
+   public:
+    Mark(LockTurns& turns, std::multiset<Owner>& owners, const Owner& owner)
+        : turns_(turns), owners_(owners), at_(owners.insert(owner)) {}
+    ~Mark() {
+      owners_.erase(at_);
+      turns_.changed_.wake_all();
+    }
+    Mark(const Mark&) = delete;
+    Mark& operator=(const Mark&) = delete;
+
+   private:
+    LockTurns& turns_;
+    std::multiset<Owner>& owners_;
+    std::multiset<Owner>::iterator at_;
+  };
+
+  // For as long as the Mark is there.
+  Mark ask(const Owner& owner) { return {*this, asking_, owner}; }
+  Mark doubt(const Owner& owner) { return {*this, doubtful_, owner}; }
+
+  bool asks(const Owner& owner) const { return asking_.contains(owner); }
+  bool doubts(const Owner& owner) const { return doubtful_.contains(owner); }
+  // Woken whenever one of the two may have ended.
+  WaitList& changed() { return changed_; }
+
+ private:
+  std::multiset<Owner> asking_, doubtful_;
+  WaitList changed_;
+};
+
+}  // namespace stag::nfs::client::nfs4
