@@ -1,10 +1,13 @@
 // An owner who is told that memory ran out has the locks that he had. Callbacks close their
-// connections all the same, and are sent again.
+// connections all the same, and are sent again. Records of hosts without locks go all the same.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
+#include <utility>
 
+#include "base/reason.h"
 #include "nfs/lock/callback_sender.h"
 #include "nfs/lock/range_locks.h"
 #include "nfs/proto/nlm.h"
@@ -13,6 +16,7 @@
 #include "testing/failing_new.h"
 #include "testing/loopback_channel.h"
 #include "testing/manual_loop.h"
+#include "testing/nfs/lock_service_fixture.h"
 #include "testing/nfs/lock_state.h"
 
 namespace stag::nfs::lock {
@@ -213,6 +217,28 @@ TEST_F(CallbackMemory, that_runs_out_in_SM_NOTIFY_does_not_prevent_it) {
               ASSERT_TRUE(records_->add("192.0.2.1").ok());
               records_ = *Records::open(directory_.path());
             });
+}
+
+class UpkeepMemory : public LockServiceFixture {};
+
+TEST_F(UpkeepMemory, that_runs_out_in_a_turn_leaves_it_to_the_next) {
+  using namespace std::chrono_literals;
+  const std::uint64_t before = reason_counters().of(Reason::OutOfMemory);
+  for (std::size_t n = 1;; ++n) {
+    ASSERT_LT(n, 100u);
+    ASSERT_EQ(lock(kA), nlm::NLM4_GRANTED);
+    ASSERT_EQ(unlock(kA), nlm::NLM4_GRANTED);
+    loop_.pass(1min);
+    const std::uint64_t said = reason_counters().of(Reason::OutOfMemory);
+    stag::testing::allocations_until_failure = n;
+    loop_.pass(1min);
+    const bool failed = std::exchange(stag::testing::allocations_until_failure, 0) == 0;
+    EXPECT_EQ(reason_counters().of(Reason::OutOfMemory), said + (failed ? 1 : 0)) << n;
+    loop_.pass(2min);
+    EXPECT_FALSE(is_recorded(kA)) << n;
+    if (!failed) break;
+  }
+  EXPECT_GT(reason_counters().of(Reason::OutOfMemory), before + 2);
 }
 
 }  // namespace
