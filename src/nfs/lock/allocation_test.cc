@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <memory>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -14,6 +15,7 @@
 #include "nfs/proto/nsm.h"
 #include "rpc/server.h"
 #include "testing/failing_new.h"
+#include "testing/held_executor.h"
 #include "testing/loopback_channel.h"
 #include "testing/manual_loop.h"
 #include "testing/nfs/lock_service_fixture.h"
@@ -220,6 +222,38 @@ TEST_F(CallbackMemory, that_runs_out_in_SM_NOTIFY_does_not_prevent_it) {
 }
 
 class UpkeepMemory : public LockServiceFixture {};
+
+// It has no memory for one job.
+class PoorExecutor final : public Executor {
+ public:
+  bool submit(Job&& job) override {
+    if (std::exchange(fails, false)) throw std::bad_alloc();
+    return held_.submit(std::move(job));
+  }
+  bool fails = false;
+
+ private:
+  testing::HeldExecutor held_{true};
+};
+
+TEST_F(UpkeepMemory, that_is_not_there_for_a_turn_is_asked_for_again_at_the_next) {
+  using namespace std::chrono_literals;
+  crash();
+  const auto worker = std::make_shared<PoorExecutor>();
+  worker_ = worker;
+  begin();
+  ASSERT_EQ(lock(kA), nlm::NLM4_GRANTED);
+  ASSERT_EQ(unlock(kA), nlm::NLM4_GRANTED);
+  loop_.pass(1min);
+  const std::uint64_t before = reason_counters().of(Reason::OutOfMemory);
+  worker->fails = true;
+  loop_.pass(1min);
+  EXPECT_FALSE(worker->fails) << "a turn has begun";
+  EXPECT_EQ(reason_counters().of(Reason::OutOfMemory), before + 1);
+  EXPECT_TRUE(is_recorded(kA));
+  loop_.pass(1min);
+  EXPECT_FALSE(is_recorded(kA));
+}
 
 TEST_F(UpkeepMemory, that_runs_out_in_a_turn_leaves_it_to_the_next) {
   using namespace std::chrono_literals;
