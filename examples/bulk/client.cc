@@ -1,8 +1,11 @@
 #include <stag/endpoint/client.h>
+#include <stag/endpoint/registered_memory.h>
 
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -21,6 +24,10 @@ std::byte byte_of(std::uint32_t block) {
 
 bool complain(const stag::rpc::CallError& error) {
   std::puts(error.message().c_str());
+  return false;
+}
+bool complain(stag::Reason reason) {
+  std::puts(std::string(stag::info(reason).text).c_str());
   return false;
 }
 
@@ -42,14 +49,18 @@ bool move_block(Client& client, std::uint32_t number, std::vector<std::byte>& pl
   return *stored == bulk::BLOCK_MAX && place == bytes;
 }
 
-// Threads share one connection; each has one call in progress.
-bool move_all(Client& client) {
+// Threads share one connection; each has one call in progress, and memory for its results that is
+// registered once.
+bool move_all(Client& client, const std::shared_ptr<stag::endpoint::Loops>& loops) {
   std::atomic<std::uint32_t> next = 0;
   std::atomic<bool> good = true;
   std::vector<std::jthread> threads;
   for (int i = 0; i < kThreads; ++i)
     threads.emplace_back([&] {
       std::vector<std::byte> place(bulk::BLOCK_MAX);
+      const auto registered =
+          stag::endpoint::register_memory(loops, place, stag::endpoint::MemoryAccess::ReadAndWrite);
+      if (!registered.ok()) good = complain(registered.error());
       for (std::uint32_t number = next++; number < kBlocks; number = next++)
         if (!move_block(client, number, place)) good = false;
     });
@@ -63,10 +74,11 @@ int main(int argc, char** argv) {
   const int port = argc > 1 ? std::atoi(argv[1]) : stag::endpoint::kRdmaPort;
   stag::endpoint::ConnectOptions options;
   options.binding = bulk::kBinding;
+  options.loops = std::make_shared<stag::endpoint::Loops>();
   if (argc > 2) options.connector.transport = stag::endpoint::Transport::Tcp;
   auto client = stag::endpoint::connect({"127.0.0.1", static_cast<std::uint16_t>(port)}, options);
   if (!client.ok()) return complain(client.error()), 1;
-  if (!move_all(*client)) return 1;
+  if (!move_all(*client, options.loops)) return 1;
   std::printf("%u MiB each way, %d at a time\n", kBlocks, kThreads);
 
   // A deadline: the call ends when it is over, and the connection goes on.
@@ -84,5 +96,5 @@ int main(int argc, char** argv) {
   const auto cancelled = client->call<bulk::WAIT>(60'000u, cancellable);
   if (cancelled.ok() || cancelled.error().reason != stag::Reason::Cancelled) return 1;
   std::puts("cancelled");
-  return move_all(*client) ? 0 : 1;
+  return move_all(*client, options.loops) ? 0 : 1;
 }

@@ -148,9 +148,9 @@ constexpr std::size_t kMostArguments = 0xffff'0000u;
 // What is wrong with the registered memory of `call`; empty: nothing.
 std::string_view fault_of_memory(const stag_client& client, const stag_call& call) {
   const std::string_view fault = memory_fault(
-      bulk_memory(call), &client, bytes_at(call.bulk, call.bulk_length), STAG_MEMORY_READ);
+      bulk_memory(call), *client.loops, bytes_at(call.bulk, call.bulk_length), STAG_MEMORY_READ);
   if (!fault.empty()) return fault;
-  return memory_fault(results_memory(call), &client,
+  return memory_fault(results_memory(call), *client.loops,
                       bytes_at(call.results_bulk, call.results_bulk_capacity), STAG_MEMORY_WRITE);
 }
 
@@ -352,8 +352,7 @@ int stag_memory_register(stag_client* client, void* memory, size_t length, uint3
                          stag_memory** registered, stag_error* error) {
   return c::guard(error, [&] {
     if (client == nullptr) return c::error_of(STAG_INVALID, "client is null");
-    return c::register_memory(client, client->loops, c::memory_at(memory, length), access,
-                              registered);
+    return c::register_memory(client->loops, c::memory_at(memory, length), access, registered);
   });
 }
 

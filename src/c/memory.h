@@ -4,33 +4,44 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
+#include <utility>
 
+#include "base/bytes.h"
+#include "base/reason.h"
 #include "c/support.h"
-#include "endpoint/kept_memory.h"
+#include "endpoint/loops.h"
+#include "endpoint/registered_memory.h"
 
 struct stag_memory {
-  // `belongs_to`: the client or the server; compared, never followed.
-  stag_memory(const void* belongs_to, stag::MutableBytes range, std::uint32_t rights)
-      : owner(belongs_to), memory(range), access(rights) {}
+  // `of`: those of its client or server.
+  stag_memory(std::shared_ptr<stag::endpoint::Loops> of, stag::MutableBytes range,
+              std::uint32_t rights)
+      : loops(std::move(of)), memory(range), access(rights) {}
 
-  const void* const owner;
+  // Kept, so that nobody else's are ever at their address: they tell whose the memory is.
+  const std::shared_ptr<stag::endpoint::Loops> loops;
   const stag::MutableBytes memory;
   const std::uint32_t access;
-  std::unique_ptr<stag::endpoint::KeptMemory> kept;
+  std::optional<stag::endpoint::RegisteredMemory> kept;
   std::atomic<std::size_t> uses{0};
 };
 
 namespace stag::c {
 
 // What stag_memory_register() and its like of servers do.
-stag_error register_memory(const void* owner, const std::shared_ptr<endpoint::Loops>& loops,
-                           MutableBytes memory, std::uint32_t access, stag_memory** registered);
+stag_error register_memory(const std::shared_ptr<endpoint::Loops>& loops, MutableBytes memory,
+                           std::uint32_t access, stag_memory** registered);
+// Why a device has not registered memory.
+stag_error registration_error(Reason reason);
 
-// What is wrong with bulk that is said to lie in `memory`, of `owner`, to be used for `access`;
-// empty: nothing, or there is no such memory.
-std::string_view memory_fault(const stag_memory* memory, const void* owner, Bytes bulk,
+// What is wrong with bulk that is said to lie in `memory`, which a client or server with these
+// `loops` is to use for `access`; empty: nothing, or there is no such memory.
+std::string_view memory_fault(const stag_memory* memory, const endpoint::Loops& loops, Bytes bulk,
                               std::uint32_t access);
 
 // From begin_use() to end_use() it cannot be released. Null is ignored.

@@ -4,10 +4,13 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <condition_variable>
 #include <future>
 #include <mutex>
@@ -71,16 +74,17 @@ class CMemory : public ::testing::TestWithParam<stag_transport> {
       results.bulk = memory_.data();
       results.bulk_length = answer_;
       results.memory = reply_memory_;
-      results.release = [](void* at) {
-        auto& count = *static_cast<std::atomic<int>*>(at);
-        ++count;
-        count.notify_all();
-      };
+      results.release = count_released;
       results.release_context = &released_;
     }
     EXPECT_EQ(stag_reply(request, &results), STAG_OK);
     ++replied_;
     replied_.notify_all();
+  }
+  static void count_released(void* at) {
+    auto& count = *static_cast<std::atomic<int>*>(at);
+    ++count;
+    count.notify_all();
   }
   // The request of HOLD.
   stag_request* held() {
@@ -151,7 +155,7 @@ class Begun {
 
 TEST_P(CMemory, moves_a_MiB_each_way_many_times_with_one_registration) {
   stag_memory* const memory = registered();
-  EXPECT_NE(memory->kept, nullptr) << "endpoint/kept_memory_test.cc counts what that saves";
+  EXPECT_TRUE(memory->kept) << "endpoint/registered_memory_test.cc counts what that saves";
   ASSERT_EQ(stag_server_memory_register(server_, memory_.data(), kSize, STAG_MEMORY_READ,
                                         &reply_memory_, &error_),
             STAG_OK);
@@ -217,8 +221,47 @@ TEST_P(CMemory, what_cannot_be_registered_is_refused) {
   EXPECT_EQ(status(memory_.data(), 4, 4), STAG_INVALID);
   EXPECT_EQ(stag_memory_register(client_, memory_.data(), 4, STAG_MEMORY_READ, nullptr, &error_),
             STAG_INVALID);
+  // Two pages of which the second is gone.
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  void* const pages =
+      ::mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(pages, MAP_FAILED);
+  std::byte* const part = static_cast<std::byte*>(pages) + 8;
+  ASSERT_EQ(::munmap(static_cast<std::byte*>(pages) + page, page), 0);
+  EXPECT_EQ(status(part, page, STAG_MEMORY_READ), STAG_INVALID);
+  EXPECT_STREQ(error_.text, "the memory is not mapped");
   EXPECT_EQ(memory, nullptr);
+  EXPECT_EQ(status(part, page - 8, STAG_MEMORY_READ), STAG_OK) << error_.text;
+  EXPECT_EQ(stag_memory_release(memory), STAG_OK);
+  EXPECT_EQ(::munmap(pages, page), 0);
   EXPECT_EQ(stag_memory_release(nullptr), STAG_OK);
+}
+
+TEST(CRegistration, that_fails_says_why) {
+  EXPECT_EQ(registration_error(Reason::VerbsMemlockTooLow).status, STAG_NO_MEMORY);
+  EXPECT_EQ(registration_error(Reason::OutOfMemory).status, STAG_NO_MEMORY);
+  const stag_error full = registration_error(Reason::VerbsDeviceFull);
+  EXPECT_EQ(full.status, STAG_FAILED);
+  EXPECT_STREQ(full.reason, "VerbsDeviceFull");
+  EXPECT_EQ(full.text, info(Reason::VerbsDeviceFull).text);
+}
+
+TEST_P(CMemory, is_not_that_of_a_later_client_at_the_same_address) {
+  stag_memory* const memory = registered();
+  const stag_client* const gone = client_;
+  EXPECT_EQ(stag_disconnect(client_), STAG_OK);
+  client_ = connected();
+  std::vector<stag_client*> elsewhere;
+  while (client_ != gone && elsewhere.size() < 20) {
+    elsewhere.push_back(client_);
+    client_ = connected();
+  }
+  stag_call call = call_of(PUT, memory);
+  EXPECT_EQ(stag_call_wait(client_, &call, &error_), STAG_INVALID);
+  EXPECT_STREQ(error_.text, "the memory is registered with another client or server");
+  for (stag_client* each : elsewhere) EXPECT_EQ(stag_disconnect(each), STAG_OK);
+  EXPECT_EQ(stag_memory_release(memory), STAG_OK);
+  if (client_ != gone) GTEST_SKIP() << "the allocator has not used the address again";
 }
 
 TEST_P(CMemory, is_not_released_while_a_call_uses_it) {
@@ -333,6 +376,32 @@ TEST_P(CMemory, a_call_that_is_cancelled_ends_and_leaves_the_others_alone) {
   EXPECT_EQ(stag_reply(first, &results), STAG_OK) << "to nobody";
   EXPECT_EQ(stag_ping(client_, &error_), STAG_OK);
   EXPECT_EQ(stag_call_cancel(client_, nullptr), STAG_INVALID);
+}
+
+// The server answers all the same.
+TEST_P(CMemory, is_written_to_by_nobody_once_a_cancelled_call_has_ended) {
+  stag_memory* const memory = registered();
+  stag_call call = call_of(HOLD, memory);
+  call.results_bulk = memory_.data() + kSize;
+  call.results_bulk_capacity = kSize;
+  call.results_bulk_memory = memory;
+  Begun cancelled(client_, call);
+  stag_request* const request = held();
+  EXPECT_EQ(stag_call_cancel(client_, cancelled.call()), STAG_OK);
+  EXPECT_EQ(cancelled.ended(), STAG_CANCELLED);
+  std::fill(memory_.begin(), memory_.end(), std::byte{0x5a});
+  put_.assign(kSize, std::byte{0x11});
+  stag_results results = sized(stag_results{});
+  results.bulk = put_.data();
+  results.bulk_length = put_.size();
+  results.release = count_released;
+  results.release_context = &released_;
+  EXPECT_EQ(stag_reply(request, &results), STAG_OK);
+  released_.wait(0);
+  EXPECT_EQ(stag_ping(client_, &error_), STAG_OK) << "what left the server before has come";
+  EXPECT_EQ(std::count(memory_.begin(), memory_.end(), std::byte{0x5a}),
+            static_cast<std::ptrdiff_t>(memory_.size()));
+  EXPECT_EQ(stag_memory_release(memory), STAG_OK);
 }
 
 TEST_P(CMemory, a_server_with_a_request_that_is_not_replied_to_is_stopped_later) {

@@ -36,11 +36,13 @@ class Lent final : public Storage {
   stag_memory* memory_;
 };
 
+const endpoint::Loops& loops_of(const stag_server& server);
+
 // What is wrong with the registered memory of a reply at `server`; empty: nothing.
-std::string_view fault_of_memory(const stag_results& results, const stag_server* server) {
+std::string_view fault_of_memory(const stag_results& results, const stag_server& server) {
   if (results.memory != nullptr && results.release == nullptr)
     return "results in registered memory have no release";
-  return memory_fault(results.memory, server, bytes_at(results.bulk, results.bulk_length),
+  return memory_fault(results.memory, loops_of(server), bytes_at(results.bulk, results.bulk_length),
                       STAG_MEMORY_READ);
 }
 
@@ -81,7 +83,7 @@ struct stag_request {
     if (with.results_length != procedure.results_head)
       return "the results in front of the bulk are not as long as results_head";
     if (with.bulk_length > 0xffff'fffcu) return "the bulk is 4 GiB or longer";
-    return c::fault_of_memory(with, server);
+    return c::fault_of_memory(with, *server);
   }
 
   // Hands `outcome` to the loop. The last use of this object, unless it throws.
@@ -185,6 +187,10 @@ struct stag_server {
 namespace stag::c {
 namespace {
 
+const endpoint::Loops& loops_of(const stag_server& server) {
+  return *server.loops;
+}
+
 stag_error serve(const Address& at, const stag_serve_options& options,
                  std::unique_ptr<stag_server> made, stag_server** server) {
   if (!made->program.error().empty()) return error_of(STAG_INVALID, made->program.error());
@@ -281,8 +287,7 @@ int stag_server_memory_register(stag_server* server, void* memory, size_t length
                                 stag_memory** registered, stag_error* error) {
   return c::guard(error, [&] {
     if (server == nullptr) return c::error_of(STAG_INVALID, "server is null");
-    return c::register_memory(server, server->loops, c::memory_at(memory, length), access,
-                              registered);
+    return c::register_memory(server->loops, c::memory_at(memory, length), access, registered);
   });
 }
 

@@ -171,8 +171,9 @@ int stag_call_begin(stag_client* client, stag_call* call, stag_completion* done,
                     stag_error* error);
 
 /* Has a call that was begun end early, as STAG_CANCELLED, unless it ends otherwise meanwhile: its
- * completion says which, and comes in any case. Returns at once. Nothing happens if `call` is none
- * of those in progress. The server may execute the call all the same. */
+ * completion says which, and comes in any case. Returns at once: what the call refers to is the
+ * caller's again with the completion, not before. Nothing happens if `call` is none of those in
+ * progress. The server may execute the call all the same. */
 int stag_call_cancel(stag_client* client, const stag_call* call);
 
 /* Calls procedure 0 (NULL) and blocks until the answer comes. */
@@ -266,8 +267,12 @@ int stag_refuse(stag_request* request, uint32_t accept_stat);
  * library where a call may end early. Such a call that ends early while the server still writes
  * costs the connection, which is made again. At other devices each call is registered by itself all
  * the same, and only the copy is saved, at the same cost; software iWARP and TCP have nothing to
- * save: registered memory may be used there without a difference. A connection that is made anew
- * registers it again by itself.
+ * save: registered memory may be used there without a difference.
+ *
+ * What a device has registered ends with its last connection of that client, or of that thread of
+ * the server, and until the next one the pages are not pinned: the first call over that one
+ * registers the memory again by itself, and waits meanwhile. Should the device refuse that, calls
+ * are made as at devices without windows.
  */
 enum {
   STAG_MEMORY_READ = 1, /* bulk of arguments, and of a server's results, lies there */
@@ -276,8 +281,11 @@ enum {
 
 /* Registers `length` bytes, which stay mapped until they are released, with rights to `access`
  * (STAG_MEMORY_...). Blocks, and calls of the client or server wait meanwhile, while a device pins
- * every page; one that has no connection yet does so with the first call. STAG_NO_MEMORY: it cannot
- * register so much (`reason`: "VerbsMemlockTooLow"). On STAG_OK *registered is freed by
+ * every page; one that has no connection yet does so with the first call. STAG_INVALID: an argument
+ * is wrong, or the memory is not mapped. STAG_NO_MEMORY: no more may be pinned, or none is left
+ * ("VerbsMemlockTooLow", "OutOfMemory"). STAG_FAILED: what else the device says ("VerbsDeviceFull":
+ * it has no memory keys left; "VerbsFailed": it refuses, as memory that may only be read and is to
+ * be written, or cannot do it). On STAG_OK *registered is freed by
  * stag_memory_release(), before or after its client or server. */
 int stag_memory_register(stag_client* client, void* memory, size_t length, uint32_t access,
                          stag_memory** registered, stag_error* error);

@@ -118,6 +118,13 @@ std::size_t JobQueue::waiting_of(const void* client) const {
   return found == lines_.end() ? 0 : found->second.waiting.size();
 }
 
+JobQueue::Share JobQueue::busiest() const {
+  Share most;
+  for (const auto& [client, line] : lines_)
+    if (line.under_way > most.under_way) most = {client, line.under_way};
+  return most;
+}
+
 Duration JobQueue::oldest(TimePoint now) const {
   if (begun_.empty()) return Duration::zero();
   return now - *std::min_element(begun_.begin(), begun_.end());

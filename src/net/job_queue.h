@@ -65,6 +65,12 @@ class JobQueue {
   // The bytes that jobs which wait keep.
   std::uint64_t waiting_bytes() const { return waiting_bytes_; }
   std::size_t under_way() const { return begun_.size(); }
+  // The client with the most jobs under way; null where there is none.
+  struct Share {
+    const void* client = nullptr;
+    std::size_t under_way = 0;
+  };
+  Share busiest() const;
   // How long the oldest job under way has been so; zero when there is none.
   Duration oldest(TimePoint now) const;
 

@@ -224,6 +224,15 @@ TEST_F(JobQueueTest, keeps_jobs_waiting_while_workers_are_slow_but_move) {
   EXPECT_EQ(log.find('('), std::string::npos) << log;
 }
 
+TEST_F(JobQueueTest, knows_who_has_the_most_workers) {
+  EXPECT_EQ(queue.busiest().client, nullptr);
+  for (const char* client : {kAlice, kBob, kBob}) EXPECT_TRUE(submit(client, client));
+  EXPECT_EQ(queue.busiest().client, nullptr) << "they only wait";
+  EXPECT_EQ(begin_all(), 3u);
+  EXPECT_EQ(queue.busiest().client, kBob);
+  EXPECT_EQ(queue.busiest().under_way, 2u);
+}
+
 TEST_F(JobQueueTest, counts_the_jobs_in_progress_and_reports_their_age) {
   EXPECT_EQ(queue.oldest(now), Duration::zero());
   submit(kAlice, "a");

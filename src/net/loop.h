@@ -4,7 +4,8 @@
 // Thread: one thread runs an EpollLoop. Objects made for that loop (sockets, timers, listeners) are
 // used and destroyed on that thread, before the loop. Other threads may call post(), stop() and
 // on_thread() only. Work that blocks goes to the loop's own threads by offload(), or to another
-// Executor by offload_to(). The loop changes no signal state.
+// Executor by offload_to(). A loop installs no signal handler and leaves the
+// signal mask of its thread as it is; the threads that it starts block all signals but faults.
 #pragma once
 
 #include <cstdint>
@@ -66,7 +67,7 @@ class EpollLoop final : public Loop {
   std::unique_ptr<Core> core_;
 };
 
-// An EpollLoop and a thread that runs it and blocks all signals.
+// An EpollLoop and a thread that runs it and blocks all signals but faults.
 class LoopThread {
  public:
   // Ends the process where there are no descriptors, and throws std::system_error where there is no

@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "base/failure.h"
+#include "base/late_detail.h"
 #include "base/reason.h"
 #include "net/blocked_signals.h"
 
@@ -53,8 +54,11 @@ struct WorkerPool::State {
     }
     return threads > 0;
   }
-  void note_refused(const void* client, std::size_t own, std::size_t all,
-                    std::size_t jobs) const noexcept;
+  std::string name_of(const void* client) const {
+    return options.whose && client != nullptr ? options.whose(client) : std::string();
+  }
+  struct Refusal;
+  void note_refused(const void* client, std::size_t own, std::size_t all, std::size_t jobs);
   void end_this_thread() {
     const auto own = std::find_if(started.begin(), started.end(), [](const std::thread& thread) {
       return thread.get_id() == std::this_thread::get_id();
@@ -105,19 +109,36 @@ void WorkerPool::finish() {
   join(std::move(threads));
 }
 
-// Jobs of a client were turned away: `own` of `all` that wait are its own, so that it fills the
-// workers, or others do.
-void WorkerPool::State::note_refused(const void* client, std::size_t own, std::size_t all,
-                                     std::size_t jobs) const noexcept {
-  std::string detail;
-  try {
-    if (options.whose && client != nullptr) detail = options.whose(client);
-    if (!detail.empty())
-      detail += ": " + std::to_string(own) + " of " + std::to_string(all) + " that wait";
-  } catch (const std::bad_alloc&) {
-    detail.clear();
+// Whose jobs were turned away, `own` of `all` that wait being its own, and who has the most
+// workers: so that it fills them, or others do. Looked up only for lines that are written: who is
+// refused all the time costs the pool no more than that.
+struct WorkerPool::State::Refusal final : LateDetail {
+  Refusal(State& in, const void* of, std::size_t its, std::size_t every)
+      : state(in), client(of), own(its), all(every) {}
+  std::string text() const override {
+    std::string text = state.name_of(client);
+    if (text.empty()) return text;
+    text += ": " + std::to_string(own) + " of " + std::to_string(all) + " that wait";
+    std::unique_lock lock(state.mutex);
+    const JobQueue::Share most = state.queue.busiest();
+    const std::size_t under_way = state.queue.under_way();
+    lock.unlock();
+    const std::string whose = state.name_of(most.client);
+    if (!whose.empty())
+      text += "; most of what is under way is of " + whose + ": " + std::to_string(most.under_way) +
+              " of " + std::to_string(under_way);
+    return text;
   }
-  for (; jobs > 0; --jobs) trace(Reason::WorkersBusy, options.name, detail);
+
+  State& state;
+  const void* const client;
+  const std::size_t own, all;
+};
+
+void WorkerPool::State::note_refused(const void* client, std::size_t own, std::size_t all,
+                                     std::size_t jobs) {
+  const Refusal refusal(*this, client, own, all);
+  for (; jobs > 0; --jobs) trace_late(Reason::WorkersBusy, options.name, refusal);
 }
 
 bool WorkerPool::submit(Job&& job) {

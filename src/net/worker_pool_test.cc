@@ -3,13 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <future>
 #include <latch>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "base/late_detail.h"
 #include "base/reason.h"
 #include "base/task.h"
 #include "net/loop.h"
@@ -103,8 +106,8 @@ TEST_F(WorkerPoolShares, refuses_and_gives_back_what_waits_for_work_that_hangs) 
   const std::uint64_t before = reason_counters().of(Reason::WorkersBusy);
   static std::vector<std::string> told;
   told.clear();
-  set_trace_sink([](Reason, std::string_view where, std::string_view detail) {
-    told.push_back(std::string(where) + ": " + std::string(detail));
+  set_trace_sink([](Reason, std::string_view where, std::string_view) {
+    told.push_back(std::string(where) + ": " + late_detail());
   });
   std::string hanging, waiting, refused, late;
   start(
@@ -121,10 +124,38 @@ TEST_F(WorkerPoolShares, refuses_and_gives_back_what_waits_for_work_that_hangs) 
   EXPECT_EQ(load.waiting, 0u);
   EXPECT_EQ(reason_counters().of(Reason::WorkersBusy), before + 2);
   set_trace_sink(nullptr);
-  EXPECT_EQ(told, std::vector<std::string>(2, "export /slow: alice: 1 of 1 that wait"));
+  EXPECT_EQ(told, std::vector<std::string>(2,
+                                           "export /slow: alice: 1 of 1 that wait; most of what is "
+                                           "under way is of alice: 1 of 1"));
   loop.post([&] { may_end.set_value(); });
   loop.run();
   EXPECT_EQ(hanging + " " + waiting, "done refused");
+}
+
+TEST(WorkerPool, tells_whose_work_keeps_from_the_workers_those_it_refuses) {
+  static std::vector<std::string> told;
+  told.clear();
+  WorkerOptions options;
+  options.limits.threads = options.limits.threads_each = options.limits.waiting_each = 1;
+  options.whose = [](const void* client) { return std::string(static_cast<const char*>(client)); };
+  WorkerPool pool(options);
+  std::promise<void> begun, may_end;
+  const auto submit = [&pool](const char* client, std::function<void()> work) {
+    Executor::Job job;
+    job.work = std::move(work);
+    job.deliver = [](void*, Executor::Function) {};
+    job.client = client;
+    return pool.submit(std::move(job));
+  };
+  EXPECT_TRUE(submit("alice", [&] { begun.set_value(), may_end.get_future().wait(); }));
+  begun.get_future().wait();
+  EXPECT_TRUE(submit("bob", [] {}));
+  set_trace_sink([](Reason, std::string_view, std::string_view) { told.push_back(late_detail()); });
+  EXPECT_FALSE(submit("bob", [] {}));
+  set_trace_sink(nullptr);
+  EXPECT_EQ(told, std::vector<std::string>{
+                      "bob: 1 of 1 that wait; most of what is under way is of alice: 1 of 1"});
+  may_end.set_value();
 }
 
 TEST_F(WorkerPoolShares, answers_otherwise_when_there_is_no_memory_for_the_work) {

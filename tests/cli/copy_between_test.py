@@ -506,6 +506,13 @@ class CopyFrom(unittest.TestCase):
             self.assertEqual(result.returncode, 2, wrong)
             self.assertIn("is no server; write an address, a host, or a network", result.stderr)
 
+    def test_is_refused_where_it_has_no_effect(self):
+        for other in ("--no-nfs4", "--no-callbacks"):
+            for also in ((), ("--check",)):
+                result = stag("serve", "--export", "/data=memory", "--copy-from", "192.0.2.1", other, *also)
+                self.assertEqual(result.returncode, 2, other)
+                self.assertIn(f"--copy-from has no effect with {other}", result.stderr)
+
 
 if __name__ == "__main__":
     harness.main()

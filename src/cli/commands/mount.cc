@@ -20,6 +20,7 @@
 #include "cli/support/log.h"
 #include "cli/support/mount_options.h"
 #include "cli/support/output.h"
+#include "cli/support/process_of_thread.h"
 #include "cli/support/remote.h"
 #include "net/unique_fd.h"
 
@@ -134,10 +135,11 @@ net::UniqueFd open_log(const std::string& path) {
       path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, kMode));
 }
 
-void tell_long_waits(const std::string& url, std::size_t requests, pid_t first) {
+void tell_long_waits(const std::string& url, std::size_t requests, pid_t thread) {
   if (requests == 0) return log_notice(kServerGoesOn, url);
   std::string detail = fmt::format("{} operation{}", requests, requests == 1 ? "" : "s");
-  if (first != 0) detail += fmt::format(", the first of process {}", first);
+  if (const auto process = process_of_thread(thread))
+    detail += fmt::format(", the first of process {}", *process);
   log_notice(kServerAwaited, url, detail);
 }
 

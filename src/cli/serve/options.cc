@@ -160,6 +160,10 @@ Result<Ok, std::string> ServeOptions::check_networks() {
     allow.push_back(*network);
   }
   if (const auto checked = copy_from.check(); !checked) return checked;
+  // It is for clients of version 4.2, and they are told by a callback how a copy has ended.
+  if (copy_from.any() && (!nfs4 || !callbacks.wanted()))
+    return Failure{fmt::format("--copy-from has no effect with {}; leave out one of the two",
+                               nfs4 ? "--no-callbacks" : "--no-nfs4")};
   if (const auto checked = recovery.check(); !checked) return checked;
   return callbacks.check();
 }

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/late_detail.h"
 #include "base/reason.h"
 
 namespace stag::cli {
@@ -63,8 +64,8 @@ TEST_F(StoreWatchTest, names_the_client_whose_work_is_refused) {
   const auto full = stores.make(none);
   static std::vector<std::string> told;
   told.clear();
-  set_trace_sink([](Reason, std::string_view where, std::string_view detail) {
-    told.push_back(std::string(where) + ": " + std::string(detail));
+  set_trace_sink([](Reason, std::string_view where, std::string_view) {
+    told.push_back(std::string(where) + ": " + late_detail());
   });
   const auto submit = [&] {
     Executor::Job job;

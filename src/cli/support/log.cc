@@ -12,6 +12,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/late_detail.h"
 #include "base/reason.h"
 #include "cli/support/escape.h"
 #include "cli/support/journal.h"
@@ -104,7 +105,9 @@ void log_limited(Kind kind, std::string_view where, std::string_view detail, std
   limit.settle(now, [](Kind often, std::uint64_t count) {
     write_line(about(often), {}, fmt::format("{} more", count));
   });
-  if (limit.admit(kind, log_source(where), now, most)) write_line(about(kind), where, detail);
+  if (!limit.admit(kind, log_source(where), now, most)) return;
+  if (detail.empty()) return write_line(about(kind), where, late_detail());
+  write_line(about(kind), where, detail);
 }
 
 void log_reason(Reason reason, std::string_view where, std::string_view detail) {

@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/late_detail.h"
 #include "base/reason.h"
 #include "net/unique_fd.h"
 
@@ -63,6 +64,24 @@ TEST(Log, as_JSON_has_them_escaped) {
   EXPECT_TRUE(is_one_plain_line(line)) << line;
   const auto json = nlohmann::json::parse(line);
   EXPECT_EQ(json["where"], "na\x1b[2Jme\n2024 forged\u009b\u202e\ufffd\x7f");
+}
+
+// Whoever is refused all the time costs no more than the lines that are written.
+TEST(Log, asks_for_the_details_of_those_lines_alone_that_it_writes) {
+  struct Detail final : LateDetail {
+    std::string text() const override { return "asked " + std::to_string(++asked); }
+    mutable int asked = 0;
+  } detail;
+  ::testing::internal::CaptureStderr();
+  start_log("info", LogFormat::Text);
+  for (int i = 0; i < 1000; ++i) trace_late(Reason::WorkersBusy, "export /slow", detail);
+  trace_late(Reason::InjectedFault, "not of this level", detail);
+  set_trace_sink(nullptr);
+  const std::string lines = ::testing::internal::GetCapturedStderr();
+  int written = 0;
+  for (std::size_t at = 0; (at = lines.find("(asked ", at)) != lines.npos; ++at) ++written;
+  EXPECT_GE(written, 1);
+  EXPECT_EQ(detail.asked, written);
 }
 
 // A line of each severity, where the journal reads a descriptor with this inode number after that

@@ -1,18 +1,24 @@
 // An owner who is told that memory ran out has the locks that he had. Callbacks close their
-// connections all the same, and are sent again.
+// connections all the same, and are sent again. Records of hosts without locks go all the same.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <memory>
+#include <new>
 #include <string>
+#include <utility>
 
+#include "base/reason.h"
 #include "nfs/lock/callback_sender.h"
 #include "nfs/lock/range_locks.h"
 #include "nfs/proto/nlm.h"
 #include "nfs/proto/nsm.h"
 #include "rpc/server.h"
 #include "testing/failing_new.h"
+#include "testing/held_executor.h"
 #include "testing/loopback_channel.h"
 #include "testing/manual_loop.h"
+#include "testing/nfs/lock_service_fixture.h"
 #include "testing/nfs/lock_state.h"
 
 namespace stag::nfs::lock {
@@ -213,6 +219,60 @@ TEST_F(CallbackMemory, running_out_in_SM_NOTIFY_does_not_prevent_it) {
               ASSERT_TRUE(records_->add("192.0.2.1").ok());
               records_ = *Records::open(directory_.path());
             });
+}
+
+class UpkeepMemory : public LockServiceFixture {};
+
+// It has no memory for one job.
+class PoorExecutor final : public Executor {
+ public:
+  bool submit(Job&& job) override {
+    if (std::exchange(fails, false)) throw std::bad_alloc();
+    return held_.submit(std::move(job));
+  }
+  bool fails = false;
+
+ private:
+  testing::HeldExecutor held_{true};
+};
+
+TEST_F(UpkeepMemory, that_is_not_there_for_a_turn_is_asked_for_again_at_the_next) {
+  using namespace std::chrono_literals;
+  crash();
+  const auto worker = std::make_shared<PoorExecutor>();
+  worker_ = worker;
+  begin();
+  ASSERT_EQ(lock(kA), nlm::NLM4_GRANTED);
+  ASSERT_EQ(unlock(kA), nlm::NLM4_GRANTED);
+  loop_.pass(1min);
+  const std::uint64_t before = reason_counters().of(Reason::OutOfMemory);
+  worker->fails = true;
+  loop_.pass(1min);
+  EXPECT_FALSE(worker->fails) << "a turn has begun";
+  EXPECT_EQ(reason_counters().of(Reason::OutOfMemory), before + 1);
+  EXPECT_TRUE(is_recorded(kA));
+  loop_.pass(1min);
+  EXPECT_FALSE(is_recorded(kA));
+}
+
+TEST_F(UpkeepMemory, that_runs_out_in_a_turn_leaves_it_to_the_next) {
+  using namespace std::chrono_literals;
+  const std::uint64_t before = reason_counters().of(Reason::OutOfMemory);
+  for (std::size_t n = 1;; ++n) {
+    ASSERT_LT(n, 100u);
+    ASSERT_EQ(lock(kA), nlm::NLM4_GRANTED);
+    ASSERT_EQ(unlock(kA), nlm::NLM4_GRANTED);
+    loop_.pass(1min);
+    const std::uint64_t said = reason_counters().of(Reason::OutOfMemory);
+    stag::testing::allocations_until_failure = n;
+    loop_.pass(1min);
+    const bool failed = std::exchange(stag::testing::allocations_until_failure, 0) == 0;
+    EXPECT_EQ(reason_counters().of(Reason::OutOfMemory), said + (failed ? 1 : 0)) << n;
+    loop_.pass(2min);
+    EXPECT_FALSE(is_recorded(kA)) << n;
+    if (!failed) break;
+  }
+  EXPECT_GT(reason_counters().of(Reason::OutOfMemory), before + 2);
 }
 
 }  // namespace

@@ -4,9 +4,9 @@
 #include <memory>
 #include <new>
 #include <span>
+#include <string_view>
 
-#include "base/cancel.h"
-#include "base/pause.h"
+#include "base/failure.h"
 #include "base/siphash.h"
 #include "base/task_group.h"
 #include "nfs/lock/nsm.h"
@@ -15,6 +15,9 @@
 namespace stag::nfs::lock {
 
 namespace {
+
+// In front of a line of the log.
+constexpr std::string_view kUpkeep = "records of hosts with locks";
 
 // Tries again what programs of this host were in the way of, with growing pauses. On its loop, but
 // for met().
@@ -57,11 +60,14 @@ class Retries {
   bool stopped_ = false;
 };
 
-// What is not removed is tried again the next time.
-bool remove_unneeded(LockManager& manager, Records& records, std::uint64_t until) {
+// What is not removed is tried again the next time, or, as after a crash, its host is waited for.
+bool remove_unneeded(LockManager& manager, Records& records, std::uint64_t until) noexcept try {
   return records
       .remove_unneeded([&](const std::string& address) { return manager.knows(address); }, until)
       .ok();
+} catch (const std::bad_alloc&) {
+  trace_exception(Reason::TaskFailed, kUpkeep);
+  return false;
 }
 
 // Drops the records of hosts without locks, so that a crash makes nobody wait for them. Not when a
@@ -73,33 +79,42 @@ class Upkeep : public std::enable_shared_from_this<Upkeep> {
   // Any thread.
   void start() {
     loop_.post([weak = weak_from_this()] {
-      const auto still = weak.lock();
-      if (still != nullptr && !still->stop_.cancelled()) still->tasks_.add(still->run());
+      if (const auto still = weak.lock()) still->arm();
     });
   }
   Task<void> stop() {
-    stop_.cancel();
+    stopped_ = true;
+    timer_ = {};
     co_await tasks_.join();
   }
 
  private:
   static constexpr Duration kPeriod = std::chrono::minutes(1);
 
-  Task<void> run() {
-    for (;;) {
-      const std::uint64_t until = records_.uses();
-      co_await pause(loop_, kPeriod, stop_);
-      if (stop_.cancelled()) co_return;
-      co_await offloaded_to(
-          records_.worker(), this, loop_,
-          [&] { return remove_unneeded(manager_, records_, until); }, false);
-    }
+  void arm() {
+    if (!stopped_) timer_ = loop_.after(kPeriod, [this, until = records_.uses()] { fire(until); });
+  }
+  // The next turn is arranged first: it has the place of the timer that has just fired and needs no
+  // memory, so that a turn for which there is none is not the last.
+  void fire(std::uint64_t until) {
+    arm();
+    if (tasks_.running() == 0) try {
+        tasks_.add(turn(until));
+      } catch (const std::bad_alloc&) {
+        trace_exception(Reason::TaskFailed, kUpkeep);
+      }
+  }
+  Task<void> turn(std::uint64_t until) {
+    co_await offloaded_to(
+        records_.worker(), this, loop_, [&] { return remove_unneeded(manager_, records_, until); },
+        false);
   }
 
   LockManager& manager_;
   Records& records_;
   Loop& loop_;
-  CancelSource stop_;
+  Timer timer_;
+  bool stopped_ = false;
   TaskGroup tasks_;
 };
 
@@ -178,10 +193,8 @@ Task<void> LockService::stop() {
   co_await parts_->callbacks.stop();
 }
 
-void LockService::remove_idle_records() try {
+void LockService::remove_idle_records() {
   remove_unneeded(parts_->manager, *parts_->records, parts_->records->uses());
-} catch (const std::bad_alloc&) {
-  // They stay, as after a crash.
 }
 
 std::size_t LockService::size() const {

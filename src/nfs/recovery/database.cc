@@ -73,6 +73,12 @@ std::string remedy_for(int code) {
   }
 }
 
+// Whether the cluster is to blame, and neither what is in the records nor the version of stag.
+bool is_of_the_place(int code) {
+  const auto others = {SQLITE_OK, SQLITE_ROW, SQLITE_DONE, SQLITE_CORRUPT, SQLITE_NOTADB};
+  return std::ranges::find(others, code) == others.end();
+}
+
 // Rolls back what was not committed when it goes; SQLite has done so by itself when the disk is
 // full.
 class Undo {
@@ -158,7 +164,7 @@ std::optional<Database::Trouble> Database::open_object(const RadosPlace& place, 
   handle_.reset(handle);
   if (opened != SQLITE_OK || !run(kAlone)) return Trouble{trouble().what, kRemedy};
   auto failed = read_all();
-  if (failed && (sqlite3_errcode(handle) & 0xff) == SQLITE_IOERR) failed->remedy = kRemedy;
+  if (failed && is_of_the_place(sqlite3_errcode(handle) & 0xff)) failed->remedy = kRemedy;
   return failed;
 }
 

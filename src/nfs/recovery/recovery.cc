@@ -36,9 +36,26 @@ Recovery::Recovery(std::unique_ptr<Database> database, std::shared_ptr<Executor>
       left_(database_->former().begin(), database_->former().end()),
       worker_(std::move(worker)) {}
 
-bool Recovery::may_reclaim(const ClientOwner& owner) const {
+bool Recovery::may_reclaim(const ClientOwner& owner, state::ClientId client) const {
   const BriefLock lock(mutex_);
-  return left_.contains(owner);
+  const auto [first, last] = withheld_.equal_range(owner);
+  return left_.contains(owner) &&
+         std::all_of(first, last, [client](const auto& of) { return of.second == client; });
+}
+
+// The mutex is not held over an allocation.
+Recovery::Withheld::Withheld(Recovery& recovery, const ClientOwner& owner, state::ClientId client)
+    : recovery_(recovery) {
+  std::multimap<ClientOwner, state::ClientId> made{{owner, client}};
+  auto node = made.extract(made.begin());
+  const BriefLock lock(recovery_.mutex_);
+  entry_ = recovery_.withheld_.insert(std::move(node));
+}
+
+Recovery::Withheld::~Withheld() {
+  std::multimap<ClientOwner, state::ClientId>::node_type node;
+  const BriefLock lock(recovery_.mutex_);
+  node = recovery_.withheld_.extract(entry_);
 }
 
 bool Recovery::anybody_left() const {

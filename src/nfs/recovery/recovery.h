@@ -17,6 +17,7 @@
 
 #include <atomic>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -49,8 +50,9 @@ class Recovery {
   // The lease in seconds of clients of earlier starts; 0 when there are none.
   std::uint32_t former_lease() const { return database_->former_lease(); }
 
-  // Whether an earlier start recorded this client and it has not sent RECLAIM_COMPLETE.
-  bool may_reclaim(const ClientOwner& owner) const;
+  // Whether an earlier start recorded this client and it has not sent RECLAIM_COMPLETE. False while
+  // the claims are withheld from all but another `client` of its owner.
+  bool may_reclaim(const ClientOwner& owner, state::ClientId client = 0) const;
   bool anybody_left() const;
   // Begins the grace period, until `end`, where somebody may reclaim. It takes that long whenever a
   // client of version 4.0 is among them: there is no RECLAIM_COMPLETE by which it could say that it
@@ -58,6 +60,19 @@ class Recovery {
   void begin_grace(state::GracePeriod& period, TimePoint end) const;
   // The client sent RECLAIM_COMPLETE. True when no other client is left to do so.
   bool completed(const ClientOwner& owner);
+  // While a client is being ended its owner is still waited for, since the client may come back,
+  // but whoever else is of the same owner may claim nothing.
+  class Withheld {
+   public:
+    Withheld(Recovery& recovery, const ClientOwner& owner, state::ClientId client);
+    Withheld(const Withheld&) = delete;
+    Withheld& operator=(const Withheld&) = delete;
+    ~Withheld();
+
+   private:
+    Recovery& recovery_;
+    std::multimap<ClientOwner, state::ClientId>::iterator entry_;
+  };
   // The clients of `lost`, a server that has ended, may reclaim here what they held there, and
   // there no more; the grace period begins, or goes on, until `end`. When only the records there
   // could not be removed, it has begun all the same. The error is a part of a sentence: why not.
@@ -119,6 +134,7 @@ class Recovery {
   std::mutex disk_;  // held over system calls, by workers only
   mutable BriefMutex mutex_;
   Owners left_;  // clients of former(), or adopted, that may still reclaim
+  std::multimap<ClientOwner, state::ClientId> withheld_;
   Queue queue_;
   mutable std::atomic<std::uint32_t> jobs_{0};
   const std::shared_ptr<Executor> worker_;  // declared last: destroyed before what its jobs use

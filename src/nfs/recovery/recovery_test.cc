@@ -104,6 +104,21 @@ TEST_F(Nfs4Recovery, the_record_of_a_new_incarnation_stays_when_the_old_one_goes
   EXPECT_TRUE(restart().may_reclaim(kAnna));
 }
 
+TEST_F(Nfs4Recovery, claims_that_are_withheld_are_those_of_one_client_who_is_waited_for) {
+  add(restart(), 7, kAnna);
+  Recovery& next = restart();
+  {
+    const Recovery::Withheld withheld(next, kAnna, 8);
+    EXPECT_FALSE(next.may_reclaim(kAnna));
+    EXPECT_FALSE(next.may_reclaim(kAnna, 9));
+    EXPECT_TRUE(next.may_reclaim(kAnna, 8));
+    const Recovery::Withheld also(next, kAnna, 9);
+    EXPECT_FALSE(next.may_reclaim(kAnna, 8));
+    EXPECT_TRUE(next.anybody_left());
+  }
+  EXPECT_TRUE(next.may_reclaim(kAnna));
+}
+
 TEST_F(Nfs4Recovery, a_crash_in_grace_leaves_the_records_of_both_starts) {
   add(restart(), 7, kAnna);
   add(*starts_.back(), 8, kBert);

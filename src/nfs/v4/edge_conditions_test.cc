@@ -1,4 +1,7 @@
 // What was lost before a restart of the server is not reclaimed after it (RFC 8881 8.4.3).
+#include <memory>
+#include <thread>
+
 #include "testing/held_executor.h"
 #include "testing/nfs/nfs4_restart_fixture.h"
 
@@ -167,6 +170,83 @@ TEST_F(Nfs4EdgeConditions, a_client_ended_in_grace_for_what_another_reclaimed_re
   third.set_up_session("a client", false);
   ASSERT_TRUE(third.grace());
   EXPECT_EQ(third.reclaim(opened_.handle).status, v4::NFS4ERR_RECLAIM_BAD) << "after a crash";
+}
+
+// A client in whose way somebody's claim is has lapsed in a grace period, and is to be ended by the
+// worker. It has still something to claim.
+class Nfs4ComesBack : public Nfs4EdgeConditions {
+ protected:
+  Nfs4ComesBack() { worker_ = worker; }
+
+  Nfs4Start& start_to_end_it() {
+    Nfs4Start& first = start();
+    first.set_up_session("another");
+    EXPECT_EQ(first.create("file").status, v4::NFS4_OK);
+    first.set_up_session();
+    opened_ = first.create("file");
+    EXPECT_EQ(first.lock(opened_, false), v4::NFS4_OK);
+    unclaimed = first.create("unclaimed");
+    Nfs4Start& second = start();
+    second.set_up_session("a client", false);
+    EXPECT_EQ(second.lock(second.reclaim(opened_.handle), true), v4::NFS4_OK);
+    lapsed = second.myself();
+    second.set_up_session("another", false);
+    theirs = second.reclaim(opened_.handle);
+    second.lengthen_grace(3 * kGraceTime);
+    for (int i = 0; i < 2; ++i) {
+      second.loop_.pass(2 * kGraceTime / 3);
+      second.status_flags();
+    }
+    worker->at_once = false;
+    EXPECT_EQ(second.lock(theirs, true), v4::NFS4ERR_DELAY);
+    EXPECT_EQ(worker->held.size(), 1u);
+    return second;
+  }
+  // It is asked for while nobody else runs the worker.
+  void claims_on(Nfs4Start& second) {
+    worker->at_once = true;
+    EXPECT_NE(second.lock(theirs, true), v4::NFS4_OK) << "it has come back";
+    second.act_as(lapsed);
+    EXPECT_EQ(second.reclaim(unclaimed.handle).status, v4::NFS4_OK);
+    Nfs4Start& third = start();
+    third.set_up_session("a client", false);
+    EXPECT_EQ(third.reclaim(opened_.handle).status, v4::NFS4_OK) << "after a crash";
+    EXPECT_EQ(third.reclaim(unclaimed.handle).status, v4::NFS4_OK);
+  }
+  void comes_back(Nfs4Start& second) {
+    const Nfs4Start::Who other = second.act_as(lapsed);
+    second.status_flags();
+    lapsed = second.act_as(other);
+  }
+
+  const std::shared_ptr<HeldExecutor> worker = std::make_shared<HeldExecutor>(true);
+  Nfs4Start::Who lapsed;
+  Nfs4Start::Opened theirs, unclaimed;
+};
+
+TEST_F(Nfs4ComesBack, before_its_record_is_removed_and_claims_on) {
+  Nfs4Start& second = start_to_end_it();
+  comes_back(second);
+  worker->run_all();
+  claims_on(second);
+}
+
+TEST_F(Nfs4ComesBack, while_its_record_is_removed_and_claims_on) {
+  Nfs4Start& second = start_to_end_it();
+  recovery::Recovery& records = *recoveries_.back();
+  std::thread removing;
+  // Has the disk as long as it runs.
+  const auto needed = [&](state::ClientId) {
+    if (removing.joinable()) return true;
+    removing = std::thread([&] { worker->run_all(); });
+    while (records.waiting() == 0) std::this_thread::yield();
+    comes_back(second);
+    return true;
+  };
+  records.remove_unneeded(needed);
+  ASSERT_TRUE(removing.joinable());
+  removing.join();
+  claims_on(second);
 }
 
 TEST_F(Nfs4EdgeConditions,

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "fabric/kept_ranges.h"
 #include "testing/rdma_pair.h"
 
 namespace stag::rpc::rdma {
@@ -296,6 +297,33 @@ TEST(Exposure, of_a_call_given_up_lasts_until_its_Reply_where_the_fabric_discard
   EXPECT_EQ(pair.record.count(Act::Disconnect, End::Active), 0u);
   EXPECT_EQ(std::count(memory.begin(), memory.end(), std::byte{0x5a}), 100000)
       << "the caller who may leave was not written to";
+}
+
+// Decision 0078.
+TEST(Exposure, of_kept_memory_ends_with_its_cancelled_call_even_at_the_connections_expense) {
+  Pair pair(undiscarding());
+  ASSERT_TRUE(pair.loop.run(pair.client->ping(kBlobProgram, 1)).ok());
+  pair.record.clear();
+  std::vector<std::byte> memory(100000);
+  const fabric::KeptRange range{memory, true};
+  const auto& ranges = fabric::KeptRanges::of_this_thread();
+  ASSERT_EQ(ranges->keep(range), Reason::None);
+  CancelSource source;
+  std::optional<Reason> failure;
+  std::size_t ended_at = 0;
+  detach(fetch_into(pair, memory, source, failure, ended_at));
+  ASSERT_TRUE(pair.loop.run_until(
+      [&] { return pair.record.first(Act::Write, End::Passive) != Record::kNever; }));
+  source.cancel();
+  ASSERT_TRUE(pair.loop.run_until([&] { return failure.has_value(); }));
+  EXPECT_EQ(failure, Reason::Cancelled);
+  const std::uint32_t handle = pair.record.exposed(End::Active).at(0);
+  EXPECT_LT(pair.record.first(Act::Revoke, End::Active, handle, 0), ended_at);
+  std::fill(memory.begin(), memory.end(), std::byte{0x5a});
+  EXPECT_TRUE(pair.loop.run(pair.client->ping(kBlobProgram, 1)).ok()) << "on another connection";
+  EXPECT_EQ(pair.record.count(Act::Disconnect, End::Active), 1u);
+  EXPECT_EQ(std::count(memory.begin(), memory.end(), std::byte{0x5a}), 100000);
+  ranges->give_up(range);
 }
 
 TEST(Exposure, of_the_callers_memory_needs_a_caller_who_waits_where_the_fabric_discards_nothing) {

@@ -17,7 +17,14 @@ class ManualLoop final : public Loop {
   void post(Function function) override { ready_.push_back(std::move(function)); }
   [[nodiscard]] Timer after(Duration delay, Function function) override {
     const std::uint64_t id = ++last_timer_;
-    timers_.emplace(std::pair(now_ + delay, id), std::move(function));
+    const std::pair key(now_ + delay, id);
+    if (fired_.empty()) {
+      timers_.emplace(key, std::move(function));
+    } else {
+      fired_.key() = key;
+      fired_.mapped() = std::move(function);
+      timers_.insert(std::move(fired_));
+    }
     return Timer(this, id);
   }
   void offload(Function work, Function done) override {
@@ -37,10 +44,9 @@ class ManualLoop final : public Loop {
   // Moves time to the next timer and runs it; false when there is none.
   bool advance() {
     if (timers_.empty()) return false;
-    auto first = timers_.begin();
-    now_ = first->first.first;
-    Function function = std::move(first->second);
-    timers_.erase(first);
+    fired_ = timers_.extract(timers_.begin());
+    now_ = fired_.key().first;
+    Function function = std::move(fired_.mapped());
     function();
     return true;
   }
@@ -84,7 +90,11 @@ class ManualLoop final : public Loop {
 
   TimePoint now_{std::chrono::hours(1)};
   std::deque<Function> ready_;
-  std::map<std::pair<TimePoint, std::uint64_t>, Function> timers_;
+  using Timers = std::map<std::pair<TimePoint, std::uint64_t>, Function>;
+  Timers timers_;
+  // The place of the last timer that has fired, for the next one: as in net::EpollLoop a timer that
+  // starts itself anew needs no memory.
+  Timers::node_type fired_;
   std::uint64_t last_timer_ = 0;
 };
 

@@ -208,11 +208,13 @@ void note_end(state::ClientId client, std::string_view address, EndedFor why) no
 
 }  // namespace
 
-// False: it came back meanwhile, or is gone.
-bool SharedState::end_now(state::ClientId client, EndedFor why) {
+// False: it came back meanwhile, or is gone. `claims`: whose claims end with it; may be null.
+bool SharedState::end_now(state::ClientId client, EndedFor why,
+                          const recovery::ClientOwner* claims) {
   const auto identity = clients.identity(client);
   const state::LifePtr ended = clients.end(client, true);
   if (ended == nullptr) return false;
+  if (claims != nullptr) options.recovery->completed(*claims);
   free_state(*ended);
   note_end(client, identity ? std::string_view(identity->address) : std::string_view(), why);
   return true;
@@ -228,7 +230,7 @@ bool SharedState::end_lapsed(state::ClientId client, EndedFor why) {
   if (life->ending.exchange(true)) return false;
   // Refused work goes, and `ending` with it.
   static_cast<void>(options.recovery->offload(
-      [this, why, ending = Ending(life)] { end_recorded(*ending.life, why); }));
+      [this, why, ending = Ending(life)] { end_recorded(ending.life, why); }));
   return life->ended();
 }
 
@@ -239,31 +241,30 @@ bool SharedState::make_room(state::Limit reached, state::Shortage of, const stat
 }
 
 // Blocks. What the client holds goes to another only when the client could not claim it again after
-// a restart. It may come back meanwhile, and gets its record again.
-void SharedState::end_recorded(state::Life& life, EndedFor why) {
-  using recovery::Change;
-  const state::ClientId id = life.clientid;
+// a restart, nor, in a grace period, by what an earlier start wrote, or another server: whoever
+// else is of its owner claims nothing from before it has ended. It may come back meanwhile, before
+// or after its record has gone: it gets it again, and claims on.
+void SharedState::end_recorded(const state::LifePtr& life, EndedFor why) {
+  using Kind = recovery::Change::Kind;
+  const state::ClientId id = life->clientid;
   auto owner = owner_of(id);
-  if (!owner || !unrecord(life, *owner)) return;
-  if (end_now(id, why) || life.forfeits()) return;
-  life.recorded =
-      options.recovery->write({Change::Kind::Add, id, *std::move(owner), clients.life(id)}) &&
-      !life.forfeits();
+  if (!owner || !life->lapsed()) return;
+  const bool claims = options.grace->active();
+  std::optional<recovery::Recovery::Withheld> withheld;
+  if (claims) withheld.emplace(*options.recovery, *owner, id);
+  if (!options.recovery->write({claims ? Kind::Forget : Kind::Remove, id, *owner})) return;
+  // Should the rest fail, and the client come back, it is recorded when it asks for something.
+  life->recorded = false;
+  if (!end_now(id, why, claims ? &*owner : nullptr)) record_again(life, *std::move(owner));
 }
 
-// In a grace period what an earlier start wrote, or another server, would let its owner claim what
-// somebody else has claimed by then.
-bool SharedState::unrecord(state::Life& life, const recovery::ClientOwner& owner) const {
+void SharedState::record_again(const state::LifePtr& life, recovery::ClientOwner owner) const {
   using Kind = recovery::Change::Kind;
-  const bool claims = options.grace->active();
-  const Kind kind = claims ? Kind::Forget : Kind::Remove;
-  if (!options.recovery->write({kind, life.clientid, owner})) return false;
-  // Should the rest fail, and the client come back, it is recorded when it asks for something.
-  life.recorded = false;
-  if (!claims) return true;
-  life.may_reclaim = false;
-  options.recovery->completed(owner);
-  return true;
+  if (life->forfeits() || life->ended()) return;
+  life->recorded = options.recovery->write({Kind::Add, life->clientid, std::move(owner), life}) &&
+                   !life->forfeits();
+  // Whoever ended it meanwhile saw no record to remove.
+  if (life->ended()) options.recovery->remove_later(life->clientid);
 }
 
 namespace {
@@ -346,7 +347,7 @@ std::optional<recovery::ClientOwner> SharedState::owner_of(state::ClientId clien
 void SharedState::admit(state::Life& life) const {
   if (options.recovery == nullptr || !options.grace->active()) return;
   const auto owner = owner_of(life.clientid);
-  if (owner && options.recovery->may_reclaim(*owner)) life.may_reclaim = true;
+  if (owner && options.recovery->may_reclaim(*owner, life.clientid)) life.may_reclaim = true;
 }
 
 Task<v4::nfsstat4> SharedState::record(state::Life& life, Loop& loop, const void* asker) {

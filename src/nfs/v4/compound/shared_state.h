@@ -138,9 +138,9 @@ class SharedState {
   // Whether it has locks that programs of this machine run into, who cannot ask for its end.
   bool keeps_programs_out(const state::Life& life) const;
   void completed(const std::optional<recovery::ClientOwner>& owner, TimePoint now);
-  void end_recorded(state::Life& life, EndedFor why);
-  bool unrecord(state::Life& life, const recovery::ClientOwner& owner) const;
-  bool end_now(state::ClientId client, EndedFor why);
+  void end_recorded(const state::LifePtr& life, EndedFor why);
+  void record_again(const state::LifePtr& life, recovery::ClientOwner owner) const;
+  bool end_now(state::ClientId client, EndedFor why, const recovery::ClientOwner* claims = nullptr);
   EndedByAdmin end_recorded_by_admin(state::Life& life, TimePoint now);
   void finish_grace(std::uint64_t number, TimePoint now);
   void cut_off(const recovery::Recovery::Owners& incomplete) const;

@@ -40,18 +40,9 @@ std::optional<state::Stateid> leave(Compound& compound, FileCopy& copy, const v4
   const auto from = compound.meant(args.ca_src_stateid);
   const auto to = compound.meant(args.ca_dst_stateid);
   if (!from || !to) return std::nullopt;
-  const Admission& admission = compound.admission();
-  return offloads->begin({copy,
-                          admission.shared_exports(),
-                          admission.call().origin(),
-                          admission.call().caller(),
-                          life,
-                          compound.slot()->slot,
-                          *from,
-                          *to,
-                          verifier,
-                          change.another(),
-                          {}});
+  OffloadedCopy left = offloaded_copy(compound, copy, *to, verifier, change);
+  left.from_stateid = *from;
+  return offloads->begin(std::move(left));
 }
 
 // As far as one answer goes.

@@ -76,19 +76,9 @@ Task<v4::COPY4res> copy_from_server(Compound& compound, v4::COPY4args& args) {
   const auto to_stateid = compound.meant(args.ca_dst_stateid);
   const std::uint64_t verifier = compound.shared().server.write_verifier(to.store());
   const FileCopy copy(to, {args.ca_src_offset, args.ca_dst_offset, args.ca_count});
-  const state::LifePtr& life = compound.life();
-  const Admission& admission = compound.admission();
-  const auto begun = offloads->begin({copy,
-                                      admission.shared_exports(),
-                                      admission.call().origin(),
-                                      admission.call().caller(),
-                                      life,
-                                      compound.slot()->slot,
-                                      {},
-                                      *to_stateid,
-                                      verifier,
-                                      permitted->another(),
-                                      *std::move(source)});
+  OffloadedCopy apart = offloaded_copy(compound, copy, *to_stateid, verifier, *permitted);
+  apart.source = *std::move(source);
+  const auto begun = offloads->begin(std::move(apart));
   if (!begun) co_return v4::COPY4res{refusal_of_one_more(compound, *offloads), {}};
   Unanswered unanswered(*offloads, *begun);
   const Offloads::Answer answer = co_await answer_of(compound, *offloads, *begun);

@@ -15,6 +15,8 @@
 
 namespace stag::nfs::nfs4 {
 
+class Compound;
+
 // One COPY moves so many bytes at most before it is answered; the client asks for the rest.
 inline constexpr std::uint64_t kLargestAnswer = 64 << 20;
 
@@ -33,6 +35,10 @@ struct OffloadedCopy {
   state::FileChange change;            // of the file it writes, from the COPY on
   std::optional<CopySource> source{};  // instead of `from_stateid`
 };
+
+// Of a COPY that writes the file of `to`; where it reads from is the caller's to say.
+OffloadedCopy offloaded_copy(const Compound& compound, const FileCopy& copy, const v4::stateid4& to,
+                             std::uint64_t verifier, const state::FileChange& change);
 
 struct OffloadProgress {
   std::uint64_t count = 0;                 // bytes
