@@ -68,7 +68,7 @@ TEST_F(Nfs4Files, tell_when_they_were_made) {
 
 // What stat() tells is put down in another way than any other set.
 TEST_F(Nfs4Files, tell_the_attributes_of_stat_together_as_each_alone) {
-  const v4::bitmap4 all{0x0010011a, 0x00b0a23a};
+  const v4::bitmap4 all{0x0010011a, 0x0030a23a};
   const auto told = [&](const v4::nfs_fh4& handle, const v4::bitmap4& asked) {
     return run({putfh(handle), getattr(asked)}).resarray[1].opgetattr().resok4().obj_attributes;
   };
