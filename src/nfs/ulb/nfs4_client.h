@@ -20,11 +20,18 @@ rpc::Binding nfs4_client();
 
 // For clients that bound the Reply of their COMPOUNDs themselves. Bytes of status, an empty tag and
 // the count of results; of the largest results of an operation, its number included: one that has
-// only a status, SEQUENCE, and GETATTR of these attributes.
+// only a status, SEQUENCE, WRITE, READ, and GETATTR of these attributes.
 inline constexpr std::uint32_t kNfs4CompoundMax = 3 * 4;
 inline constexpr std::uint32_t kNfs4StatusMax = 2 * 4;
 inline constexpr std::uint32_t kNfs4SequenceMax = kNfs4StatusMax + 16 + 5 * 4;
+inline constexpr std::uint32_t kNfs4WriteMax = kNfs4StatusMax + 2 * 4 + 8;
+inline constexpr std::uint32_t kNfs4ReadMax = kNfs4StatusMax + 2 * 4;  // without the data
 std::uint32_t nfs4_getattr_max(const v4::bitmap4& asked);
+// Adds those of a READ of so many bytes.
+inline void add_nfs4_read(rpc::ReplyBound& bound, std::uint32_t count) {
+  bound.payload_max += kNfs4ReadMax;
+  bound.items.push_back({v4::item::READ4resok_data, count});
+}
 // Adds the largest results of any operation, with an item for the data of READ and READLINK.
 void add_nfs4_results(rpc::ReplyBound& bound, const v4::nfs_argop4& operation);
 

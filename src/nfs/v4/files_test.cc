@@ -66,6 +66,32 @@ TEST_F(Nfs4Files, tell_when_they_were_made) {
   EXPECT_EQ(verified(folder, born), v4::NFS4ERR_ATTRNOTSUPP);
 }
 
+// What stat() tells is put down in another way than any other set.
+TEST_F(Nfs4Files, tell_the_attributes_of_stat_together_as_each_alone) {
+  const v4::bitmap4 all{0x0010011a, 0x0030a23a};
+  const auto told = [&](const v4::nfs_fh4& handle, const v4::bitmap4& asked) {
+    return run({putfh(handle), getattr(asked)}).resarray[1].opgetattr().resok4().obj_attributes;
+  };
+  const vfs::Credentials administrator{0, 0, {}};
+  for (const auto& [uid, gid] : {std::pair(0u, 4'000'000'000u), std::pair(12'345u, 10u)}) {
+    vfs::SetAttributes owners;
+    owners.uid = uid;
+    owners.gid = gid;
+    auto set = store_->set_attributes({loop_, administrator}, store_->root(), owners, std::nullopt);
+    ASSERT_TRUE(set.ready() && set.value().ok());
+    const v4::nfs_fh4 folder = walk({"data"});
+    const v4::fattr4 together = told(folder, all);
+    EXPECT_EQ(together.attrmask, all);
+    std::string each;
+    for (std::uint32_t number = 0; number < 64; ++number)
+      if ((all[number / 32] >> number % 32 & 1) != 0)
+        each += text(told(folder, number < 32 ? v4::bitmap4{1u << number}
+                                              : v4::bitmap4{0, 1u << (number - 32)})
+                         .attr_vals);
+    EXPECT_EQ(text(together.attr_vals), each);
+  }
+}
+
 // RFC 8881 8.2.3: its seqid is taken for zero, but by CLOSE and OPEN_DOWNGRADE.
 TEST_F(Nfs4Files, are_read_by_a_current_stateid_that_an_upgrade_has_made_old_and_not_closed_by_it) {
   const Opened file = create("file");

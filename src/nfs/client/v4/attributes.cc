@@ -37,23 +37,31 @@ bool read_owner(xdr::Decoder& from, std::uint32_t& to, bool& unknown) {
   return true;
 }
 
-[[gnu::always_inline]] inline bool read_time(xdr::Decoder& from, Time& to) {
-  return from.integers(to.seconds, to.nanoseconds) && to.nanoseconds < 1'000'000'000;
+bool is_time(const Time& time) {
+  return time.nanoseconds < 1'000'000'000;
+}
+bool read_time(xdr::Decoder& from, Time& to) {
+  return from.integers(to.seconds, to.nanoseconds) && is_time(to);
 }
 
-bool read_type(xdr::Decoder& from, Values& to) {
-  std::uint32_t type = 0;
-  if (!from.u32(type)) return false;
+bool set_type(Values& to, std::uint32_t type) {
   to.has_type = type >= v4::NF4REG && type <= v4::NF4FIFO;
   if (to.has_type) to.attributes.type = static_cast<FileType>(type);
   return to.has_type;
 }
+bool read_type(xdr::Decoder& from, Values& to) {
+  std::uint32_t type = 0;
+  return from.u32(type) && set_type(to, type);
+}
 
 // Two file systems of one server differ in either half.
+std::uint64_t file_system_id_of(const v4::fsid4& fsid) {
+  return fsid.major ^ (fsid.minor << 32 | fsid.minor >> 32);
+}
 bool read_fsid(xdr::Decoder& from, Values& to) {
   v4::fsid4 fsid;
   if (!from.integers(fsid.major, fsid.minor)) return false;
-  to.attributes.file_system_id = fsid.major ^ (fsid.minor << 32 | fsid.minor >> 32);
+  to.attributes.file_system_id = file_system_id_of(fsid);
   return true;
 }
 
@@ -166,8 +174,7 @@ constexpr std::uint64_t kKnown = [] {
   for (const ReadAttribute& attribute : kAttributes) known |= mask_of({attribute.number});
   return known;
 }();
-// Those of client::Attributes. Most answers have exactly these, which are read without a look at
-// each of the others.
+// Those of client::Attributes.
 constexpr std::uint64_t kOfNode =
     mask_of({v4::FATTR4_TYPE, v4::FATTR4_CHANGE, v4::FATTR4_SIZE, v4::FATTR4_FSID,
              v4::FATTR4_FILEID, v4::FATTR4_MODE, v4::FATTR4_NUMLINKS, v4::FATTR4_OWNER,
@@ -183,6 +190,27 @@ template <std::size_t... kPlaces>
   return (
       ((given >> kAttributes[kPlaces].number & 1) == 0 || kAttributes[kPlaces].read(from, to)) &&
       ...);
+}
+
+// Those of kOfNode, which most answers have exactly: in two pieces around the owners, whose length
+// is not known before.
+bool read_node(xdr::Decoder& from, Values& to) {
+  std::uint32_t type = 0;
+  v4::fsid4 fsid;
+  Attributes& node = to.attributes;
+  if (!from.integers(type, node.change, node.size, fsid.major, fsid.minor, node.file_id, node.mode,
+                     node.links) ||
+      !set_type(to, type))
+    return false;
+  node.file_system_id = file_system_id_of(fsid);
+  node.mode &= 07777;
+  if (!read_owner(from, node.uid, node.uid_unknown) ||
+      !read_owner(from, node.gid, node.gid_unknown))
+    return false;
+  return from.integers(node.device.major, node.device.minor, node.used, node.accessed.seconds,
+                       node.accessed.nanoseconds, node.changed.seconds, node.changed.nanoseconds,
+                       node.modified.seconds, node.modified.nanoseconds) &&
+         is_time(node.accessed) && is_time(node.changed) && is_time(node.modified);
 }
 
 // The attributes that a server says it gives; none of those that are known is in a third word.
@@ -202,8 +230,8 @@ void read_values(const Mask& mask, Buffer values, Values& to) {
   if (mask.others || (mask.words & ~kKnown) != 0) return;
   xdr::Decoder decoder(std::move(values));
   constexpr auto kAll = std::make_index_sequence<std::size(kAttributes)>();
-  const bool read = mask.words == kOfNode ? read_each(kOfNode, decoder, to, kAll)
-                                          : read_each(mask.words, decoder, to, kAll);
+  const bool read =
+      mask.words == kOfNode ? read_node(decoder, to) : read_each(mask.words, decoder, to, kAll);
   if (read && decoder.finish().ok()) to.state = Values::State::Whole;
 }
 

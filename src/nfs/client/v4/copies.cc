@@ -78,18 +78,15 @@ Task<Outcome<ReadPart>> Nfs4::read_notified(OperationContext context, CopySource
     co_return co_await Protocol::read_notified(context, from, offset, to);
   Request request;
   request.put_handle(from.file);
-  const std::size_t at =
-      request.add(v4::OP_READ, &Op::opread,
-                  {stateid_of(*from.notice), offset, static_cast<std::uint32_t>(to.size())});
+  const std::size_t at = request.add_read(offset, to.size(), stateid_of(*from.notice));
   const std::array<rpc::ResultBuffer, 1> result_buffers{{{v4::item::READ4resok_data, to}}};
   request.result_buffers = result_buffers;
   Outcome<Reply> reply = co_await run(context, request);
   if (!reply) co_return Failure{reply.error()};
-  auto* came = reply->get(at, &OpResult::opread);
-  if (came == nullptr || came->resok4().data.size() > to.size()) co_return Failure{untrue(context)};
-  const v4::READ4resok& read = came->resok4();
-  rpc::copy_into(read.data, to);
-  co_return ReadPart{static_cast<std::uint32_t>(read.data.size()), read.eof};
+  const v4::READ4resok* const read = reply->read(at);
+  if (read == nullptr || read->data.size() > to.size()) co_return Failure{untrue(context)};
+  rpc::copy_into(read->data, to);
+  co_return ReadPart{static_cast<std::uint32_t>(read->data.size()), read->eof};
 }
 
 Task<Outcome<CopyPart>> Nfs4::copy(OperationContext context, CopySource from, FileRange range,

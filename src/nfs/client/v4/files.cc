@@ -175,8 +175,7 @@ Task<Outcome<std::vector<ReadPart>>> Nfs4::read_several(OperationContext context
   const std::size_t first = request.size() + 1;
   InlineVector<rpc::ResultBuffer, ProtocolOptions::kMostReadsAtOnce> result_buffers;
   for (const ReadRange& each : ranges) {
-    request.add(v4::OP_READ, &Op::opread,
-                {v4::stateid4{}, each.offset, static_cast<std::uint32_t>(each.to.size())});
+    request.add_read(each.offset, each.to.size());
     result_buffers.push_back({v4::item::READ4resok_data, each.to});
   }
   if (file.open != 0) request.set_by({first, file.open, {}, {}});
@@ -186,9 +185,9 @@ Task<Outcome<std::vector<ReadPart>>> Nfs4::read_several(OperationContext context
   std::vector<ReadPart> parts;
   parts.reserve(ranges.size());
   for (std::size_t i = 0; i < ranges.size(); ++i) {
-    auto* got = reply->get(first + i, &OpResult::opread);
+    const v4::READ4resok* const got = reply->read(first + i);
     if (got == nullptr) co_return Failure{contradicts(context)};
-    const Outcome<ReadPart> part = taken(context, got->resok4(), ranges[i].to);
+    const Outcome<ReadPart> part = taken(context, *got, ranges[i].to);
     if (!part) co_return Failure{part.error()};
     parts.push_back(*part);
   }
@@ -199,31 +198,28 @@ Task<Outcome<ReadPart>> Nfs4::read(OperationContext context, File file, std::uin
                                    MutableBytes to) {
   Request request;
   request.put_handle(file.handle);
-  const std::size_t at = request.add(
-      v4::OP_READ, &Op::opread, {v4::stateid4{}, offset, static_cast<std::uint32_t>(to.size())});
+  const std::size_t at = request.add_read(offset, to.size());
   if (file.open != 0) request.set_by({at, file.open, {}, {}});
   const std::array<rpc::ResultBuffer, 1> result_buffers{{{v4::item::READ4resok_data, to}}};
   request.result_buffers = result_buffers;
   Outcome<Reply> reply = co_await run(context, request);
   if (!reply) co_return Failure{reply.error()};
-  auto* got = reply->get(at, &OpResult::opread);
+  const v4::READ4resok* const got = reply->read(at);
   if (got == nullptr) co_return Failure{contradicts(context)};
-  co_return taken(context, got->resok4(), to);
+  co_return taken(context, *got, to);
 }
 
 Task<Outcome<WritePart>> Nfs4::write(OperationContext context, File file, std::uint64_t offset,
                                      Bytes data, Stability stable) {
   Request request;
   request.put_handle(file.handle);
-  const std::size_t at =
-      request.add(v4::OP_WRITE, &Op::opwrite,
-                  {v4::stateid4{}, offset, to_stable_how4(stable), Rope::borrow(data)});
+  const std::size_t at = request.add_write(offset, Rope::borrow(data), to_stable_how4(stable));
   if (file.open != 0) request.set_by({at, file.open, {}, {}});
   Outcome<Reply> reply = co_await run(context, request);
   if (!reply) co_return Failure{reply.error()};
-  auto* got = reply->get(at, &OpResult::opwrite);
+  const v4::WRITE4resok* const got = reply->written(at);
   if (got == nullptr) co_return Failure{contradicts(context)};
-  const v4::WRITE4resok& resok = got->resok4();
+  const v4::WRITE4resok& resok = *got;
   if (resok.count > data.size())
     co_return Failure{Error::of_protocol(context, "wrote more data than it was given")};
   if (resok.count == 0 && !data.empty())

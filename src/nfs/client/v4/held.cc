@@ -20,9 +20,17 @@ bool SessionClient::fill_in_lock(v4::LOCK4args& args, const Request::ByOpen& by)
   return true;
 }
 
+bool SessionClient::fill_in_data(Request& request, const Request::ByOpen& by) const {
+  const std::optional<v4::stateid4> open = opens_.stateid(by.open);
+  if (!open || !opens_.intact(by.open)) return false;
+  for (std::size_t at = by.place; at <= request.size(); ++at) *request.data_stateid(at) = *open;
+  return true;
+}
+
 bool SessionClient::fill_in_stateid(Request& request) const {
   if (!request.by_open()) return true;
   const Request::ByOpen& by = *request.by_open();
+  if (request.data_stateid(by.place) != nullptr) return fill_in_data(request, by);
   Op& operation = request.operation(by.place);
   // To give something back it must be there, and need not be whole.
   if (operation.argop == v4::OP_LOCKU) {
@@ -38,13 +46,6 @@ bool SessionClient::fill_in_stateid(Request& request) const {
   }
   if (!opens_.intact(by.open)) return false;
   switch (operation.argop) {
-    case v4::OP_READ:
-      for (std::size_t at = by.place; at <= request.size(); ++at)
-        request.operation(at).opread().stateid = *open;
-      return true;
-    case v4::OP_WRITE:
-      operation.opwrite().stateid = *open;
-      return true;
     case v4::OP_COPY_NOTIFY:
       operation.opoffload_notify().cna_src_stateid = *open;
       return true;
@@ -57,12 +58,10 @@ bool SessionClient::fill_in_stateid(Request& request) const {
 }
 
 v4::stateid4 SessionClient::sent_stateid(Request& request) {
+  const v4::stateid4* const of_data = request.data_stateid(request.by_open()->place);
+  if (of_data != nullptr) return *of_data;
   Op& operation = request.operation(request.by_open()->place);
   switch (operation.argop) {
-    case v4::OP_READ:
-      return operation.opread().stateid;
-    case v4::OP_WRITE:
-      return operation.opwrite().stateid;
     case v4::OP_COPY_NOTIFY:
       return operation.opoffload_notify().cna_src_stateid;
     case v4::OP_CLOSE:

@@ -4,6 +4,8 @@
 #include <array>
 #include <functional>
 #include <map>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -267,6 +269,99 @@ TEST_F(HostileNfs4Server, that_sends_attributes_nobody_can_read_is_not_believed)
       results.resarray.back().opgetattr().resok4().obj_attributes = attributes;
     });
     EXPECT_EQ(error.kind, Error::Kind::Protocol) << error.sentence;
+  }
+}
+
+// All that is asked for of a file, in words: type 1 (a file), mode and links 0x1234 and 2, owners
+// "1234" and "56", and times of 1, 2 and 3 seconds and nanoseconds.
+const std::vector<std::uint32_t> kFileValues = {
+    1, 0,          10, 0, 20, 0,  30, 0, 40, 0, 50, 0x1234, 2, 4, 0x31323334,
+    2, 0x35360000, 6,  7, 0,  60, 0,  1, 1,  0, 2,  2,      0, 3, 3};
+v4::fattr4 a_file(const std::vector<std::uint32_t>& values) {
+  std::vector<std::byte> bytes(values.size() * 4);
+  for (std::size_t i = 0; i < values.size(); ++i) store_be(bytes.data() + 4 * i, values[i]);
+  return {client::nfs4::node_attributes().bitmap, Rope::copy_of(bytes)};
+}
+
+TEST_F(HostileNfs4Server, whose_attributes_of_a_file_end_too_early_or_too_late_is_not_believed) {
+  FileSystem files = server.files();
+  const auto told = [&](const std::vector<std::uint32_t>& values) {
+    server.lie = [&values](const auto&, Compound4Results& results) {
+      results.resarray.back().opgetattr().resok4().obj_attributes = a_file(values);
+    };
+    return server.run(files.getattr(files.root()));
+  };
+  const Outcome<Attributes> whole = told(kFileValues);
+  ASSERT_TRUE(whole.ok()) << whole.error().sentence;
+  EXPECT_EQ(*whole, (Attributes{FileType::Regular,
+                                0x234,
+                                2,
+                                1234,
+                                56,
+                                false,
+                                false,
+                                20,
+                                60,
+                                {6, 7},
+                                30 ^ std::uint64_t{40} << 32,
+                                50,
+                                10,
+                                {1, 1},
+                                {3, 3},
+                                {2, 2}}));
+  std::vector<std::vector<std::uint32_t>> lies;
+  for (std::size_t count = 0; count < kFileValues.size(); ++count)
+    lies.emplace_back(kFileValues.begin(),
+                      kFileValues.begin() + static_cast<std::ptrdiff_t>(count));
+  lies.push_back(kFileValues);
+  lies.back().push_back(0);
+  const auto with = [&lies](std::size_t at, std::uint32_t value) {
+    lies.push_back(kFileValues);
+    lies.back()[at] = value;
+  };
+  with(0, 0), with(0, 8), with(13, ~0u), with(15, ~0u);
+  for (const std::size_t nanoseconds : {23u, 26u, 29u}) with(nanoseconds, 1'000'000'000);
+  for (const std::vector<std::uint32_t>& values : lies) {
+    const Outcome<Attributes> got = told(values);
+    ASSERT_FALSE(got.ok()) << values.size();
+    EXPECT_EQ(got.error().kind, Error::Kind::Protocol) << got.error().sentence;
+  }
+}
+
+TEST_F(HostileNfs4Server, that_answers_READ_or_WRITE_with_something_else_is_not_believed) {
+  const Lie lies[] = {
+      [](const auto&, Compound4Results& results) { results.resarray.pop_back(); },
+      [](const auto&, Compound4Results& results) {
+        results.resarray.push_back(results.resarray.back());
+      },
+      [](const auto&, Compound4Results& results) {
+        const bool read = results.resarray.back().resop == v4::OP_READ;
+        results.resarray.back().resop = read ? v4::OP_WRITE : v4::OP_READ;
+      },
+      // The operation failed, and the whole has not.
+      [](const auto&, Compound4Results& results) {
+        v4::nfs_resop4& last = results.resarray.back();
+        (last.resop == v4::OP_READ ? last.opread().status : last.opwrite().status) = v4::NFS4ERR_IO;
+      },
+  };
+  const auto expect_disbelief = [&](const auto& got, bool contradicts) {
+    ASSERT_FALSE(got.ok());
+    const std::string& sentence = got.error().sentence;
+    EXPECT_EQ(got.error().kind, Error::Kind::Protocol) << sentence;
+    EXPECT_EQ(sentence.find("contradict each other") != sentence.npos, contradicts) << sentence;
+  };
+  for (const Lie& lie : lies) {
+    const bool contradicts = &lie == &lies[3];
+    // Each of a session that no lie was told in.
+    FileSystem reader = server.files();
+    server.lie = lie;
+    std::string to(4, '?');
+    expect_disbelief(
+        server.run(reader.read(reader.root(), 0, std::as_writable_bytes(std::span(to)))),
+        contradicts);
+    FileSystem writer = server.files();
+    server.lie = lie;
+    expect_disbelief(server.run(writer.write(writer.root(), 0, bytes_of("four"))), contradicts);
   }
 }
 

@@ -28,6 +28,16 @@ bool decode_sequence(xdr::Decoder& from, v4::SEQUENCE4res& to) {
   return true;
 }
 
+// The words of READ and WRITE in front of what they differ in. `other` is a word of eight bytes and
+// one of four.
+template <class Last>
+void encode_data(xdr::Encoder& to, v4::nfs_opnum4 number, const v4::stateid4& by,
+                 std::uint64_t offset, Last last) {
+  to.integers(static_cast<std::uint32_t>(number), by.seqid, load_be<std::uint64_t>(by.other.data()),
+              load_be<std::uint32_t>(by.other.data() + 8), offset,
+              static_cast<std::uint32_t>(last));
+}
+
 }  // namespace
 
 void Request::encode(xdr::Encoder& to, std::uint32_t minor,
@@ -41,10 +51,16 @@ void Request::encode(xdr::Encoder& to, std::uint32_t minor,
     } else if (const Handle* const handle = std::get_if<Handle>(&each)) {
       to.u32(v4::OP_PUTFH);
       to.opaque(xdr::kNoItem, handle->bytes());
-    } else {
-      const v4::bitmap4& asked = std::get<Getattr>(each).asked->bitmap;
+    } else if (const Getattr* const getattr = std::get_if<Getattr>(&each)) {
+      const v4::bitmap4& asked = getattr->asked->bitmap;
       to.u32s(v4::OP_GETATTR, static_cast<std::uint32_t>(asked.size()));
       for (const std::uint32_t word : asked) to.u32(word);
+    } else if (const Read* const read = std::get_if<Read>(&each)) {
+      encode_data(to, v4::OP_READ, read->args.stateid, read->args.offset, read->args.count);
+    } else {
+      const v4::WRITE4args& args = std::get<Write>(each).args;
+      encode_data(to, v4::OP_WRITE, args.stateid, args.offset, args.stable);
+      to.opaque(v4::item::WRITE4args_data, args.data);
     }
   }
 }
@@ -57,17 +73,31 @@ rpc::ReplyBound Request::reply_bound(bool with_sequence) const {
       ulb::add_nfs4_results(bound, any->op);
     else if (const Getattr* const getattr = std::get_if<Getattr>(&each))
       bound.payload_max += getattr->asked->results_max;
+    else if (const Read* const read = std::get_if<Read>(&each))
+      ulb::add_nfs4_read(bound, read->args.count);
+    else if (std::holds_alternative<Write>(each))
+      bound.payload_max += ulb::kNfs4WriteMax;
     else
       bound.payload_max += ulb::kNfs4StatusMax;
   }
   return bound;
 }
 
-bool Request::decode_results(xdr::Decoder& from, bool with_sequence) {
+void Request::forget_results() {
   results_.clear();
-  for (const Operation& each : operations_)
-    if (const Getattr* const getattr = std::get_if<Getattr>(&each)) getattr->to->forget();
+  for (Operation& each : operations_) {
+    if (const Getattr* const getattr = std::get_if<Getattr>(&each))
+      getattr->to->forget();
+    else if (Read* const read = std::get_if<Read>(&each))
+      read->done = false;
+    else if (Write* const write = std::get_if<Write>(&each))
+      write->done = false;
+  }
   sequenced_ = false;
+}
+
+bool Request::decode_results(xdr::Decoder& from, bool with_sequence) {
+  forget_results();
   answered_ = with_sequence ? 0 : 1;
   Bytes tag;
   std::uint32_t count = 0;
@@ -93,25 +123,40 @@ bool Request::is_of(std::uint32_t asked, std::uint32_t number) {
   return false;
 }
 
+v4::nfs_opnum4 Request::number_of(const Operation& operation) {
+  if (std::holds_alternative<Handle>(operation)) return v4::OP_PUTFH;
+  if (std::holds_alternative<Getattr>(operation)) return v4::OP_GETATTR;
+  if (std::holds_alternative<Read>(operation)) return v4::OP_READ;
+  if (std::holds_alternative<Write>(operation)) return v4::OP_WRITE;
+  return std::get<AnyOperation>(operation).op.argop;
+}
+
+bool Request::decode_sequence_result(xdr::Decoder& from) {
+  std::uint32_t number = 0;
+  sequenced_ =
+      from.u32(number) && is_of(v4::OP_SEQUENCE, number) && decode_sequence(from, sequence_);
+  return sequenced_;
+}
+
 // False: it cannot be read, or is of something else.
 bool Request::decode_result(xdr::Decoder& from, std::size_t place) {
-  const Operation* const asked = place == 0 ? nullptr : &operations_[place - 1];
-  if (asked != nullptr && std::holds_alternative<AnyOperation>(*asked)) {
+  if (place == 0) return decode_sequence_result(from);
+  Operation& asked = operations_[place - 1];
+  if (const AnyOperation* const any = std::get_if<AnyOperation>(&asked)) {
     Result& result = results_.emplace_back(place);
-    return v4::decode(from, result.value) &&
-           is_of(std::get<AnyOperation>(*asked).op.argop, result.value.resop);
+    return v4::decode(from, result.value) && is_of(any->op.argop, result.value.resop);
   }
   std::uint32_t number = 0;
   std::uint32_t status = 0;
-  if (!from.u32(number)) return false;
-  if (asked == nullptr) {
-    sequenced_ = is_of(v4::OP_SEQUENCE, number) && decode_sequence(from, sequence_);
-    return sequenced_;
-  }
-  const Getattr* const getattr = std::get_if<Getattr>(asked);
-  if (!is_of(getattr != nullptr ? v4::OP_GETATTR : v4::OP_PUTFH, number) || !from.u32(status))
-    return false;
-  return getattr == nullptr || status != v4::NFS4_OK || decode_values(from, *getattr->to);
+  if (!from.u32(number) || !is_of(number_of(asked), number) || !from.u32(status)) return false;
+  if (status != v4::NFS4_OK) return true;
+  if (const Getattr* const getattr = std::get_if<Getattr>(&asked))
+    return decode_values(from, *getattr->to);
+  if (Read* const read = std::get_if<Read>(&asked))
+    return read->done = v4::decode(from, read->results);
+  if (Write* const write = std::get_if<Write>(&asked))
+    return write->done = v4::decode(from, write->results);
+  return true;
 }
 
 OpResult* Request::result(std::size_t place) {

@@ -28,13 +28,12 @@ inline v4::nfs_fh4 to_nfs_fh4(const Handle& handle) {
 // One COMPOUND, and what came of it when it was sent last. Its operations have the places from 1
 // on: place 0 is that of the SEQUENCE that a session puts in front, and empty without one.
 //
-// Nearly every COMPOUND has PUTFH or GETATTR: these two are no Op, which has room for the arguments
-// of any operation, and their results are no OpResult.
+// Nearly every COMPOUND has PUTFH, and GETATTR, READ or WRITE: these are no Op, which has room for
+// the arguments of any operation, and their results are no OpResult.
 class Request {
  public:
   // Add an operation and return its place.
   std::size_t add(v4::nfs_opnum4 number) {
-    writes_ = writes_ || number == v4::OP_WRITE;
     copies_ = copies_ || number == v4::OP_COPY;
     operations_.emplace_back(std::in_place_type<AnyOperation>, number);
     return operations_.size();
@@ -54,6 +53,17 @@ class Request {
   // GETATTR, whose results are read to `to`. Both outlive the Request, wherever that moves.
   void add_getattr(const AskedAttributes& asked, Values& to) {
     operations_.emplace_back(std::in_place_type<Getattr>, Getattr{&asked, &to});
+  }
+  std::size_t add_read(std::uint64_t offset, std::size_t count, const v4::stateid4& by = {}) {
+    operations_.emplace_back(std::in_place_type<Read>,
+                             v4::READ4args{by, offset, static_cast<std::uint32_t>(count)});
+    return operations_.size();
+  }
+  std::size_t add_write(std::uint64_t offset, Rope data, v4::stable_how4 stable) {
+    writes_ = true;
+    operations_.emplace_back(std::in_place_type<Write>,
+                             v4::WRITE4args{{}, offset, stable, std::move(data)});
+    return operations_.size();
   }
 
   // It must not run twice: the server keeps its results for a retransmission. It changes files,
@@ -98,11 +108,19 @@ class Request {
   }
   bool writes() const { return writes_; }
 
-  // The one at `place`, which is neither PUTFH nor GETATTR.
+  // The one at `place`, which is none of those that are no Op.
   Op& operation(std::size_t place) { return std::get<AnyOperation>(operations_[place - 1]).op; }
   const Op& operation(std::size_t place) const {
     return std::get<AnyOperation>(operations_[place - 1]).op;
   }
+  // The stateid of the READ or WRITE at `place`; null: another operation is there.
+  v4::stateid4* data_stateid(std::size_t place) {
+    Operation& there = operations_[place - 1];
+    if (Read* const read = std::get_if<Read>(&there)) return &read->args.stateid;
+    Write* const write = std::get_if<Write>(&there);
+    return write != nullptr ? &write->args.stateid : nullptr;
+  }
+  v4::nfs_opnum4 number(std::size_t place) const { return number_of(operations_[place - 1]); }
   // The place of the last one.
   std::size_t size() const { return operations_.size(); }
   // Calls `use` with the Handle of every PUTFH.
@@ -136,6 +154,9 @@ class Request {
   // What came of operation(place); null when the COMPOUND ended before, or the server does not know
   // this operation.
   OpResult* result(std::size_t place);
+  // The same of a READ or WRITE; null where it did not succeed, too.
+  v4::READ4resok* read(std::size_t place) { return data_results<Read>(place); }
+  v4::WRITE4resok* written(std::size_t place) { return data_results<Write>(place); }
 
  private:
   // Constructors of their own keep g++ from filling unions with zeros first.
@@ -147,13 +168,30 @@ class Request {
     const AskedAttributes* asked;
     Values* to;
   };
-  using Operation = std::variant<AnyOperation, Handle, Getattr>;
+  template <class Args, class Resok>
+  struct Data {
+    explicit Data(Args&& asked) : args(std::move(asked)) {}
+    Args args;
+    bool done = false;
+    Resok results;  // if so
+  };
+  using Read = Data<v4::READ4args, v4::READ4resok>;
+  using Write = Data<v4::WRITE4args, v4::WRITE4resok>;
+  using Operation = std::variant<AnyOperation, Handle, Getattr, Read, Write>;
   struct Result {
     explicit Result(std::size_t at) : place(at) {}
     std::size_t place;
     OpResult value;
   };
 
+  template <class Which>
+  decltype(Which::results)* data_results(std::size_t place) {
+    Which* const data = std::get_if<Which>(&operations_[place - 1]);
+    return data != nullptr && data->done ? &data->results : nullptr;
+  }
+  void forget_results();
+  static v4::nfs_opnum4 number_of(const Operation& operation);
+  bool decode_sequence_result(xdr::Decoder& from);
   bool decode_result(xdr::Decoder& from, std::size_t place);
   bool is_of(std::uint32_t asked, std::uint32_t number);
 
@@ -213,6 +251,8 @@ class Reply {
     Result* const result = whatever(place, arm);
     return result != nullptr && status_in(*result) == v4::NFS4_OK ? result : nullptr;
   }
+  v4::READ4resok* read(std::size_t place) { return request_->read(place); }
+  v4::WRITE4resok* written(std::size_t place) { return request_->written(place); }
 
  private:
   Request* request_;

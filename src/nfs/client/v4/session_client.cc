@@ -219,28 +219,47 @@ Task<Outcome<Reply>> SessionClient::run(OperationContext context, Request& reque
   // What this client changes, it does not remember as it was, nor as it was seen meanwhile.
   const bool changes = request.changes_files();
   if (changes) delegations_.on_change();
-  Outcome<Attempt> came = Attempt{};
-  // Where nothing is to be waited for or recovered before, without a coroutine in between.
+  // Where nothing is to be waited for or recovered, before or behind, without a coroutine in
+  // between.
   if (minor_ > 0 && ready() && session_.slots().has_certain() && fill_in(request)) {
     HeldTurn held(*this, *session_.take());
     const rpc::CallOptions call = call_options(context, request, options);
     Exchange exchange = exchange_in(held.turn(), request, call);
     Result<rpc::ReplyMessage, rpc::CallError> reply = co_await exchange.send();
-    came = ended(context, held, request, exchange, reply);
-    if (came && came->fate == Fate::Unbound)
-      came = co_await bind_and_send_in(std::move(held), context, request, options);
-  } else {
-    came = co_await attempt(context, request, options);
+    Outcome<Attempt> came = ended(context, held, request, exchange, reply);
+    if (!counts(came, request))
+      co_return co_await run_on(std::move(came), std::move(held), changes, context, request,
+                                options);
+    note_run(request, changes, true);
+    co_return Reply(request);
   }
-  if (came && !(came->fate == Fate::Go && request.expects(came->status)))
+  Outcome<Attempt> came = co_await attempt(context, request, options);
+  co_return co_await run_on(std::move(came), HeldTurn(), changes, context, request, options);
+}
+
+bool SessionClient::counts(const Outcome<Attempt>& came, const Request& request) {
+  return came && came->fate == Fate::Go && request.expects(came->status);
+}
+
+// Behind the first attempt. `held`: its turn, with Fate::Unbound.
+Task<Outcome<Reply>> SessionClient::run_on(Outcome<Attempt> came, HeldTurn held, bool changes,
+                                           OperationContext context, Request& request,
+                                           const ProtocolOptions& options) {
+  if (came && came->fate == Fate::Unbound)
+    came = co_await bind_and_send_in(std::move(held), context, request, options);
+  if (came && !counts(came, request))
     came = co_await try_again(*std::move(came), context, request, options);
-  if (changes) {
-    delegations_.on_change();
-    forget_sizes(request, came.ok());
-  }
-  begin_again();
+  note_run(request, changes, came.ok());
   if (!came) co_return Failure{std::move(came.error())};
   co_return Reply(request);
+}
+
+void SessionClient::note_run(const Request& request, bool changes, bool answered) {
+  if (changes) {
+    delegations_.on_change();
+    forget_sizes(request, answered);
+  }
+  begin_again();
 }
 
 // Of what a change may have made larger or smaller; a WRITE that was answered says by how much.
@@ -259,7 +278,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::try_again(Attempt tried,
   Outcome<Attempt> came = std::move(tried);
   int gone = 0;
   int lost = 0;
-  while (came && !(came->fate == Fate::Go && request.expects(came->status))) {
+  while (came && !counts(came, request)) {
     const bool state_lost =
         came->fate == Fate::Go && request.by_open() && means_lost_state(came->status);
     if (state_lost) {

@@ -176,6 +176,12 @@ class SessionClient final : private Recalled {
     Turn turn_;
   };
 
+  // Whether it is the answer to this operation.
+  static bool counts(const Outcome<Attempt>& came, const Request& request);
+  Task<Outcome<Reply>> run_on(Outcome<Attempt> came, HeldTurn held, bool changes,
+                              OperationContext context, Request& request,
+                              const ProtocolOptions& options);
+  void note_run(const Request& request, bool changes, bool answered);
   Task<Outcome<Attempt>> attempt(OperationContext context, Request& request,
                                  const ProtocolOptions& options);
   Task<Outcome<Attempt>> try_again(Attempt tried, OperationContext context, Request& request,
@@ -300,6 +306,7 @@ class SessionClient final : private Recalled {
   void fill_in_owner(Request& request);
   // False when what the operation is by is lost.
   bool fill_in_stateid(Request& request) const;
+  bool fill_in_data(Request& request, const Request::ByOpen& by) const;
   bool fill_in_lock(v4::LOCK4args& args, const Request::ByOpen& by) const;
   void note_lock(Request& request);
   void note_lost_lock(Request& request);

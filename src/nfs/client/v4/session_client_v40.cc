@@ -28,7 +28,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::attempt_v40(OperationContex
 void SessionClient::settle_owners(Request& request) {
   if (!request.by_open()) return;
   const Request::ByOpen& by = *request.by_open();
-  const v4::nfs_opnum4 what = request.operation(by.place).argop;
+  const v4::nfs_opnum4 what = request.number(by.place);
   const bool locks = what == v4::OP_LOCK || what == v4::OP_LOCKU;
   if (locks && !owners_.is_busy(by.owner)) settle_lock_owner(by.owner);
   if (opens_.file(by.open) == nullptr) owners_.release(by.open);
@@ -76,8 +76,7 @@ Task<Outcome<Ok>> SessionClient::begin_turn(OwnersV40::Turn& turn, OwnersV40::Re
 void SessionClient::note_lost_lock(Request& request) {
   if (!request.by_open()) return;
   const Request::ByOpen& by = *request.by_open();
-  if (request.operation(by.place).argop == v4::OP_LOCK)
-    opens_.on_maybe_locked(by.open, by.owner, by.lock);
+  if (request.number(by.place) == v4::OP_LOCK) opens_.on_maybe_locked(by.open, by.owner, by.lock);
 }
 
 // An owner of locks whose first LOCK by this open was lost: the same again, before anything else.
@@ -117,7 +116,7 @@ Task<Outcome<Ok>> SessionClient::find_first_lock(OperationContext context, Reque
 OwnersV40::Pair SessionClient::owners_of(Request& request) {
   if (request.open_place()) return {owners_.of_open(*request.open_owner()), nullptr};
   const Request::ByOpen& by = *request.by_open();
-  switch (request.operation(by.place).argop) {
+  switch (request.number(by.place)) {
     case v4::OP_CLOSE:
       return {owners_.of_open(by.open), nullptr};
     case v4::OP_LOCK:
@@ -135,6 +134,7 @@ SessionClient::Numbers SessionClient::number(Request& request, const OwnersV40::
   if (owners.open) numbers.open = owners.open->sequence.next();
   if (owners.locks) numbers.locks = owners.locks->sequence.next();
   const auto rope_of = [](const std::string& name) { return Rope::copy_of(bytes_of(name)); };
+  if (request.data_stateid(numbers.place) != nullptr) return numbers;
   Op& operation = request.operation(numbers.place);
   switch (operation.argop) {
     case v4::OP_OPEN:
@@ -247,7 +247,7 @@ Verdict SessionClient::judge(const Request& request, const OwnersV40::Pair& owne
   if (numbers.open) verdict = owners.open->sequence.on_status(*numbers.open, status);
   if (numbers.locks && (!both || status != v4::NFS4ERR_BAD_SEQID))
     verdict = owners.locks->sequence.on_status(*numbers.locks, status);
-  const bool lock = request.operation(numbers.place).argop != v4::OP_LOCKT;
+  const bool lock = request.number(numbers.place) != v4::OP_LOCKT;
   if (numbers.locks && lock && status == v4::NFS4_OK) owners.locks->lost_stateids = 0;
   return verdict;
 }

@@ -52,6 +52,10 @@ std::vector<IdName> owners_in(AttributeSet asked, const AttributeSource& source)
 AttributeSet given_attributes(AttributeSet asked, const AttributeSource& source);
 // A fattr4 with these.
 void encode_attributes(xdr::Encoder& encoder, AttributeSet asked, const AttributeSource& source);
+// Whether these are exactly the attributes that stat() tells, which every object has in every minor
+// version; and the same fattr4 of them, without a source, where owners are numbers.
+bool is_stat(AttributeSet asked);
+void encode_stat(xdr::Encoder& encoder, const vfs::Attributes& attributes);
 // A fattr4 that tells a READDIR why there is nothing else (5.8.1.12).
 void encode_attribute_error(xdr::Encoder& encoder, v4::nfsstat4 status);
 

@@ -41,15 +41,19 @@ void put_time(Encoder& to, vfs::Time time) {
 std::string text_of(const Source& of, IdKind kind, std::uint32_t id) {
   return of.names != nullptr ? of.names->text_of(kind, id) : owner_name(id);
 }
-void put_id(Encoder& to, const Source& of, IdKind kind, std::uint32_t id) {
-  if (of.names != nullptr) return to.string(xdr::kNoItem, of.names->text_of(kind, id));
-  // RFC 8881 5.9: the number in digits, ten at most, with zeros behind them.
+// RFC 8881 5.9: an owner without a name is its number in digits, ten at most, with zeros behind
+// them.
+void put_number(Encoder& to, std::uint32_t id) {
   std::array<char, 12> digits{};
   const auto end = std::to_chars(digits.begin(), digits.end(), id).ptr;
   const auto length = static_cast<std::uint32_t>(end - digits.begin());
   to.u32(length);
   for (std::uint32_t at = 0; at < length; at += 4)
     to.u32(load_be<std::uint32_t>(bytes_of({digits.data() + at, 4}).data()));
+}
+void put_id(Encoder& to, const Source& of, IdKind kind, std::uint32_t id) {
+  if (of.names == nullptr) return put_number(to, id);
+  to.string(xdr::kNoItem, of.names->text_of(kind, id));
 }
 void put_owner(Encoder& to, const Source& of) {
   put_id(to, of, IdKind::User, of.attributes.uid);
@@ -200,13 +204,13 @@ constexpr AttributeSet kReadableByAny = [] {
 constexpr AttributeSet kReadableByMinor[] = {kReadableByAny - kOfMinor2 - kOfMinor1,
                                              kReadableByAny - kOfMinor2, kReadableByAny};
 
-// Those that stat() tells, for which nfs/client asks: they are encoded without a look at each of
-// the others.
+// Those that stat() tells, for which nfs/client asks.
 constexpr AttributeSet kOfStat{
     v4::FATTR4_TYPE,          v4::FATTR4_CHANGE,     v4::FATTR4_SIZE,       v4::FATTR4_FSID,
     v4::FATTR4_FILEID,        v4::FATTR4_MODE,       v4::FATTR4_NUMLINKS,   v4::FATTR4_OWNER,
     v4::FATTR4_OWNER_GROUP,   v4::FATTR4_RAWDEV,     v4::FATTR4_SPACE_USED, v4::FATTR4_TIME_ACCESS,
     v4::FATTR4_TIME_METADATA, v4::FATTR4_TIME_MODIFY};
+static_assert((kOfStat - kReadableByMinor[0]).empty());
 
 // Without a call for each of them, of which there are many.
 template <std::size_t... kPlaces>
@@ -267,12 +271,28 @@ AttributeSet given_attributes(AttributeSet asked, const AttributeSource& source)
 void encode_attributes(Encoder& encoder, AttributeSet asked, const AttributeSource& source) {
   const AttributeSet given = given_attributes(asked, source);
   given.encode(encoder);
-  constexpr auto kAll = std::make_index_sequence<kReadable.size()>();
   put_values(encoder, [&] {
-    if (given == kOfStat)
-      encode_each(encoder, kOfStat, source, kAll);
-    else
-      encode_each(encoder, given, source, kAll);
+    encode_each(encoder, given, source, std::make_index_sequence<kReadable.size()>());
+  });
+}
+
+bool is_stat(AttributeSet asked) {
+  return asked == kOfStat;
+}
+
+// In the order of their numbers, as all are; put down in two pieces around the owners, whose length
+// is not known before.
+void encode_stat(Encoder& encoder, const vfs::Attributes& of) {
+  kOfStat.encode(encoder);
+  put_values(encoder, [&] {
+    constexpr std::uint64_t kFsidMinor = 0;
+    encoder.integers(static_cast<std::uint32_t>(to_nfs_ftype4(of.type)), of.change, of.size,
+                     of.file_system_id, kFsidMinor, of.file_id, of.mode & 07777, of.links);
+    put_number(encoder, of.uid);
+    put_number(encoder, of.gid);
+    encoder.integers(of.device.major, of.device.minor, of.used, of.accessed.seconds,
+                     of.accessed.nanoseconds, of.changed.seconds, of.changed.nanoseconds,
+                     of.modified.seconds, of.modified.nanoseconds);
   });
 }
 

@@ -129,6 +129,8 @@ class Compound {
   // What encode_attributes() needs of an object, which outlives the Eventual, for these attributes.
   using FoundAttributes = Result<AttributeSource, v4::nfsstat4>;
   Eventual<FoundAttributes> attributes_of(const Object& object, AttributeSet asked) const;
+  // Whether clients are told names of owners, and not only their numbers.
+  bool tells_names() const { return names() != nullptr; }
   // Afterwards the names of these are known, as far as anybody knows them in time.
   Task<void> learn_names(std::vector<IdName> ids) const;
   // The numbers of those whom a client has named; NFS4_OK, or BADOWNER, or DELAY.

@@ -1,4 +1,5 @@
 // GETATTR (RFC 8881 18.7).
+#include "nfs/v4/compound/status.h"
 #include "nfs/v4/ops/operations.h"
 #include "nfs/v4/ops/size_at_holder.h"
 
@@ -32,6 +33,26 @@ Task<v4::nfsstat4> getattr_beside_holder(Compound& compound, AttributeSet asked,
   co_return encoded(to, asked, found);
 }
 
+using Stat = vfs::Operation<vfs::Attributes>;
+
+v4::nfsstat4 encoded(xdr::Encoder& to, const vfs::Outcome<vfs::Attributes>& found) {
+  const v4::nfsstat4 status = found ? v4::NFS4_OK : to_nfsstat4(found.error());
+  to.u32(static_cast<std::uint32_t>(status));
+  if (found) encode_stat(to, *found);
+  return status;
+}
+
+Task<v4::nfsstat4> stat_later(xdr::Encoder& to, Stat stat) {
+  co_return encoded(to, co_await std::move(stat));
+}
+
+// What most GETATTRs ask for: nothing has to be collected for it.
+Eventual<v4::nfsstat4> stat(const ExportObject& object, xdr::Encoder& to) {
+  Stat found = object.store().attributes(object.caller(), object.handle);
+  if (found.ready()) return encoded(to, found.value());
+  return stat_later(to, std::move(found));
+}
+
 }  // namespace
 
 Eventual<v4::nfsstat4> getattr(Compound& compound, GetattrArguments& args, xdr::Encoder& results) {
@@ -42,6 +63,9 @@ Eventual<v4::nfsstat4> getattr(Compound& compound, GetattrArguments& args, xdr::
   // 10.4.3: the holder of a write delegation knows better.
   if (compound.shared().files.guarded() && !(args.asked & kChangesWithData).empty())
     return getattr_beside_holder(compound, args.asked, results);
+  const auto* object = std::get_if<ExportObject>(&compound.current());
+  if (object != nullptr && is_stat(args.asked) && !compound.tells_names())
+    return stat(*object, results);
   Eventual<Found> found = compound.attributes_of(compound.current(), args.asked);
   if (found.ready()) return encoded(results, args.asked, found.value());
   return encoded_later(results, args.asked, std::move(found));
