@@ -63,24 +63,43 @@ TEST(Nfs4AdoptionMemory, running_out_leaves_all_clients_where_they_were) {
 // Nobody waits for the end of a record, and nobody would ask for it again.
 TEST(Nfs4RecordsMemory, running_out_at_the_end_of_a_record_has_it_written_with_the_next_change) {
   const vfs::testing::Folder folder("/tmp");
-  std::size_t failed = 0, kept = 0;
+  std::size_t failed = 0, unremoved = 0;
   for (bool done = false; !done; ++failed) {
     const std::string path = folder.path() / std::to_string(failed);
     auto server = opened(path);
     ASSERT_TRUE(server->write({Change::Kind::Add, 1, owner(1)}));
     stag::testing::allocations_until_failure = failed + 1;
-    try {
-      server->remove_later(1);
-    } catch (const std::bad_alloc&) {
-    }
+    server->remove_later(1);
     done = std::exchange(stag::testing::allocations_until_failure, 0) != 0;
+    EXPECT_EQ(server->unremoved(), !done) << failed;
+    if (server->unremoved()) ++unremoved;
     ASSERT_TRUE(server->write({Change::Kind::Add, 2, owner(2)}));
+    EXPECT_FALSE(server->unremoved());
     server = opened(path);
     EXPECT_TRUE(server->may_reclaim(owner(2)));
-    if (server->may_reclaim(owner(1))) ++kept;
+    EXPECT_FALSE(server->may_reclaim(owner(1))) << failed;
+  }
+  EXPECT_GT(unremoved, 0u);
+}
+
+// A client that was not ended after all goes on, and is taken for recorded.
+TEST(Nfs4RecordsMemory, that_runs_out_for_a_change_leaves_nothing_of_it_to_be_written_later) {
+  const vfs::testing::Folder folder("/tmp");
+  std::size_t failed = 0;
+  for (bool removed = false; !removed; ++failed) {
+    const std::string path = folder.path() / std::to_string(failed);
+    auto server = opened(path);
+    ASSERT_TRUE(server->write({Change::Kind::Add, 1, owner(1)}));
+    stag::testing::allocations_until_failure = failed + 1;
+    try {
+      removed = server->write({Change::Kind::Remove, 1, {}});
+    } catch (const std::bad_alloc&) {
+    }
+    stag::testing::allocations_until_failure = 0;
+    ASSERT_TRUE(server->write({Change::Kind::Add, 2, owner(2)}));
+    EXPECT_EQ(opened(path)->may_reclaim(owner(1)), !removed) << failed;
   }
   EXPECT_GT(failed, 2u);
-  EXPECT_LE(kept, 2u) << "there is no memory for the change, and for its place in the queue";
 }
 
 }  // namespace

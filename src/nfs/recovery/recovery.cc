@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 #include <vector>
 
 #include "base/reason.h"
@@ -126,9 +127,29 @@ bool Recovery::completed(const ClientOwner& owner) {
 Recovery::WritePtr Recovery::enqueue(const Change& change) {
   Queue queued{std::make_shared<Write>(change)};
   WritePtr write = queued.front();
+  Clients recorded;
+  if (change.kind == Change::Kind::Add) recorded.insert(change.client);
   const BriefLock lock(mutex_);
   queue_.splice(queue_.end(), queued);
+  recorded_.merge(recorded);
   return write;
+}
+
+void Recovery::take_back(const WritePtr& write) {
+  Queue taken;
+  const BriefLock lock(mutex_);
+  if (const auto found = std::ranges::find(queue_, write); found != queue_.end())
+    taken.splice(taken.end(), queue_, found);
+}
+
+bool Recovery::write(const Change& change) {
+  const WritePtr write = enqueue(change);
+  try {
+    return commit(*write);
+  } catch (...) {
+    take_back(write);
+    throw;
+  }
 }
 
 // The first job to run writes the changes of all that wait.
@@ -138,32 +159,64 @@ bool Recovery::commit(Write& write) {
   return write.done.value_or(false);
 }
 
-// With disk_ held.
+// With disk_ held. Who has ended is removed together with whatever else is written: else the record
+// of one incarnation of a client would outlive what the next one loses.
 bool Recovery::commit_all() {
   Queue batch;
+  Clients ended;
   {
     const BriefLock lock(mutex_);
     batch.swap(queue_);
+    ended.swap(ended_);
+    removing_ = !ended.empty();
   }
+  if (batch.empty() && ended.empty()) return true;
   try {
-    const bool applied = apply(batch);
+    const bool applied = apply(batch, ended);
     for (const WritePtr& write : batch) write->done = applied;
+    if (applied) ended.clear(), note_rows(batch);
+    put_back(ended);
     return applied;
   } catch (...) {
-    // No memory: they go with the next. What nobody waits for, the end of a record, would be lost.
+    // No memory: they go with the next.
+    put_back(ended);
     const BriefLock lock(mutex_);
     queue_.splice(queue_.begin(), batch);
     throw;
   }
 }
 
+// Those that could not be removed, if any.
+void Recovery::put_back(Clients& ended) {
+  const BriefLock lock(mutex_);
+  ended_.swap(ended);
+  ended_.merge(ended);
+  removing_ = false;
+}
+
+// With disk_ held: what has been written. Whose record is gone, and is not asked for again, need
+// not be removed when it ends.
+void Recovery::note_rows(const Queue& batch) {
+  Clients gone;
+  const BriefLock lock(mutex_);
+  const auto note = [&](const WritePtr& write) {
+    const bool adds = write->change.kind == Change::Kind::Add;
+    Clients &from = adds ? gone : recorded_, &to = adds ? recorded_ : gone;
+    to.insert(from.extract(write->change.client));
+  };
+  for (const WritePtr& write : batch) note(write);
+  for (const WritePtr& write : queue_)
+    if (write->change.kind == Change::Kind::Add) note(write);
+}
+
 // With disk_ held.
-bool Recovery::apply(const Queue& batch) {
+bool Recovery::apply(const Queue& batch, const Clients& ended) {
   std::vector<Change> changes;
-  changes.reserve(batch.size());
+  changes.reserve(batch.size() + ended.size());
   for (const WritePtr& write : batch)
     if (write->change.life == nullptr || !write->change.life->forfeits())
       changes.push_back(write->change);
+  for (const state::ClientId client : ended) changes.push_back({Change::Kind::Remove, client, {}});
   const auto applied = database_->apply(changes);
   if (!applied) trace(Reason::ClientRecordsUnwritten, "clients", applied.error());
   return applied.ok();
@@ -205,12 +258,7 @@ Task<Written> Recovery::written(WritePtr write, Loop& loop, const void* asker) {
   // Not in the call: braces and co_await do not go together in every compiler.
   const auto work = [this, write] { return commit(*write) ? Written::Yes : Written::Failed; };
   const Written result = co_await offloaded_to(worker_.get(), asker, loop, work, Written::Busy);
-  if (result == Written::Busy) {
-    Queue refused;
-    const BriefLock lock(mutex_);
-    if (const auto found = std::ranges::find(queue_, write); found != queue_.end())
-      refused.splice(refused.end(), queue_, found);
-  }
+  if (result == Written::Busy) take_back(write);
   co_return result;
 }
 
@@ -220,13 +268,48 @@ Task<Written> Recovery::add(state::ClientId client, ClientOwner owner, Loop& loo
                  asker);
 }
 
-Task<Written> Recovery::remove(state::ClientId client, Loop& loop, const void* asker) {
-  return written(enqueue({Change::Kind::Remove, client, {}}), loop, asker);
+// False: it has no record.
+bool Recovery::note_ended(state::ClientId client) {
+  const BriefLock lock(mutex_);
+  return ended_.insert(recorded_.extract(client)).inserted;
 }
 
-void Recovery::remove_later(state::ClientId client) {
-  const WritePtr write = enqueue({Change::Kind::Remove, client, {}});
-  static_cast<void>(offload([this, write] { commit(*write); }));
+Task<Written> Recovery::remove(state::ClientId client, Loop& loop, const void* asker) {
+  if (!note_ended(client)) co_return Written::Yes;
+  const auto work = [this] {
+    const std::scoped_lock disk(disk_);
+    return commit_all() ? Written::Yes : Written::Failed;
+  };
+  co_return co_await offloaded_to(worker_.get(), asker, loop, work, Written::Busy);
+}
+
+void Recovery::remove_later(state::ClientId client) noexcept {
+  if (note_ended(client)) remove_again();
+}
+
+bool Recovery::unremoved() const {
+  const BriefLock lock(mutex_);
+  return removing_ || !ended_.empty();
+}
+
+// One that is due removes also who ends before it begins. Refused, and given up, it is not due.
+void Recovery::remove_again() noexcept try {
+  if (!unremoved() || removal_due_.exchange(true)) return;
+  struct Due {
+    explicit Due(std::atomic<bool>& flag) : flag(&flag) {}
+    Due(Due&& other) noexcept : flag(std::exchange(other.flag, nullptr)) {}
+    ~Due() {
+      if (flag != nullptr) flag->store(false);
+    }
+    std::atomic<bool>* flag;
+  };
+  static_cast<void>(offload([this, due = Due(removal_due_)]() mutable {
+    { const Due begun = std::move(due); }
+    const std::scoped_lock disk(disk_);
+    commit_all();
+  }));
+} catch (const std::bad_alloc&) {
+  // The next time.
 }
 
 bool Recovery::offload(Executor::Function work) {

@@ -91,9 +91,14 @@ class Recovery {
   // Of a `life` that may claim nothing after a restart (Life::forfeits()) nothing is written.
   Task<Written> add(state::ClientId client, ClientOwner owner, Loop& loop, const void* asker,
                     std::shared_ptr<const state::Life> life = nullptr);
+  // Removes the record of a client that has ended, if it may have one. Busy, Failed: as below.
   Task<Written> remove(state::ClientId client, Loop& loop, const void* asker);
-  // Removes a record without waiting, for a client whose record does no harm meanwhile.
-  void remove_later(state::ClientId client);
+  // The same without waiting, for a client whose record does no harm meanwhile. Whatever fails,
+  // nothing else is written before this is, and remove_again() tries it again.
+  void remove_later(state::ClientId client) noexcept;
+  // Whether there are such records still.
+  bool unremoved() const;
+  void remove_again() noexcept;
 
   // The number of changes not yet written.
   std::size_t waiting() const;
@@ -101,8 +106,8 @@ class Recovery {
   // Runs work that may block on the worker. False when the worker's queue is full: the work does
   // not run.
   bool offload(Executor::Function work);
-  // Blocking. Logs what fails.
-  bool write(const Change& change) { return commit(*enqueue(change)); }
+  // Blocking. Logs what fails; what throws is not written later either.
+  bool write(const Change& change);
   // Removes the records of earlier starts; a failure is logged. Blocking.
   bool remove_former();
   // At the end of this start: removes the records of its clients but for those who hold something,
@@ -121,12 +126,17 @@ class Recovery {
   using WritePtr = std::shared_ptr<Write>;
   // One that is put in or taken out needs no memory.
   using Queue = std::list<WritePtr>;
+  using Clients = std::set<state::ClientId>;
 
   Recovery(std::unique_ptr<Database> database, std::shared_ptr<Executor> worker);
   WritePtr enqueue(const Change& change);
   bool commit(Write& write);
   bool commit_all();
-  bool apply(const Queue& batch);
+  bool apply(const Queue& batch, const Clients& ended);
+  void note_rows(const Queue& batch);
+  void put_back(Clients& ended);
+  void take_back(const WritePtr& write);
+  bool note_ended(state::ClientId client);
   bool remove_former_held(const Owners& incomplete = {});
   Task<Written> written(WritePtr write, Loop& loop, const void* asker);
 
@@ -136,6 +146,12 @@ class Recovery {
   Owners left_;  // clients of former(), or adopted, that may still reclaim
   std::multimap<ClientOwner, state::ClientId> withheld_;
   Queue queue_;
+  // Of this start: who may have a record, and of these who has ended. The memory for a removal is
+  // there since the record was asked for, so that none is forgotten for want of it; and who cannot
+  // be removed keeps others from being added, so that they do not grow.
+  Clients recorded_, ended_;
+  bool removing_ = false;                 // some that were in ended_, just now
+  std::atomic<bool> removal_due_{false};  // a job that has not begun yet removes those in ended_
   mutable std::atomic<std::uint32_t> jobs_{0};
   const std::shared_ptr<Executor> worker_;  // declared last: destroyed before what its jobs use
 };

@@ -37,6 +37,18 @@ class Nfs4Recovery : public ::testing::Test {
     return loop_.run(recovery.add(client, owner, loop_, nullptr)).value();
   }
 
+  void break_records(const std::string& event) {
+    on_records("CREATE TRIGGER refuse BEFORE " + event +
+               " ON clients BEGIN SELECT RAISE(ABORT, 'no room'); END");
+  }
+  void repair_records() { on_records("DROP TRIGGER refuse"); }
+  void on_records(const std::string& statement) {
+    sqlite3* other = nullptr;
+    ASSERT_EQ(sqlite3_open(path().c_str(), &other), SQLITE_OK);
+    EXPECT_EQ(sqlite3_exec(other, statement.c_str(), nullptr, nullptr, nullptr), SQLITE_OK);
+    sqlite3_close(other);
+  }
+
   Folder folder_{"/tmp"};
   ManualLoop loop_;
   std::vector<std::unique_ptr<Recovery>> starts_;
@@ -234,18 +246,129 @@ TEST_F(Nfs4Recovery, writes_together_and_in_order_what_is_asked_for_meanwhile) {
   const auto later = std::make_shared<HeldExecutor>();
   const auto opened = Recovery::open(path(), 90, later);
   Recovery& first = **opened;
-  first.remove_later(7);
   std::vector<Written> results;
   const auto note = [&](Task<Written> task) -> Task<void> {
     results.push_back(co_await std::move(task));
   };
   detach(note(first.add(7, kAnna, loop_, nullptr)));
+  first.remove_later(7);
   detach(note(first.add(8, kBert, loop_, nullptr)));
   EXPECT_EQ(later->held.size(), 3u);
   later->run_all();
   loop_.drain();
   EXPECT_THAT(results, ::testing::ElementsAre(Written::Yes, Written::Yes));
+  EXPECT_FALSE(restart().may_reclaim(kAnna));
+  EXPECT_TRUE(starts_.back()->may_reclaim(kBert));
+}
+
+TEST_F(Nfs4Recovery, a_record_that_the_worker_refuses_to_remove_goes_with_the_next_change) {
+  const auto worker = std::make_shared<HeldExecutor>(true);
+  const auto opened = Recovery::open(path(), 90, worker);
+  Recovery& first = **opened;
+  EXPECT_EQ(add(first, 7, kAnna), Written::Yes);
+  worker->full = true;
+  first.remove_later(7);
+  first.remove_again();
+  EXPECT_TRUE(first.unremoved());
+  worker->full = false;
+  EXPECT_EQ(add(first, 8, kBert), Written::Yes);
+  EXPECT_FALSE(first.unremoved());
+  EXPECT_FALSE(restart().may_reclaim(kAnna));
+  EXPECT_TRUE(starts_.back()->may_reclaim(kBert));
+}
+
+TEST_F(Nfs4Recovery, a_record_is_removed_again_by_one_job_at_a_time_until_it_is_gone) {
+  const auto worker = std::make_shared<HeldExecutor>();
+  const auto opened = Recovery::open(path(), 90, worker);
+  Recovery& first = **opened;
+  for (state::ClientId client = 7; client < 10; ++client)
+    EXPECT_TRUE(first.write({Change::Kind::Add, client, kAnna, nullptr}));
+  first.remove_later(7);
+  first.remove_later(8);
+  first.remove_again();
+  EXPECT_EQ(worker->held.size(), 1u);
+  worker->give_all_back();
+  EXPECT_TRUE(first.unremoved());
+  first.remove_again();
+  ASSERT_EQ(worker->held.size(), 1u);
+  break_records("DELETE");
+  worker->run_all();
+  EXPECT_TRUE(first.unremoved());
+  repair_records();
+  first.remove_later(9);
+  EXPECT_EQ(worker->held.size(), 1u);
+  worker->run_all();
+  EXPECT_FALSE(first.unremoved());
+  first.remove_again();
+  EXPECT_TRUE(worker->held.empty()) << "there is nothing left";
+  EXPECT_FALSE(restart().may_reclaim(kAnna));
+}
+
+// Else the record of one incarnation would let a client claim what it lost as the next one.
+TEST_F(Nfs4Recovery, nothing_else_is_written_before_a_record_that_could_not_be_removed_is_gone) {
+  Recovery& first = restart();
+  add(first, 7, kAnna);
+  break_records("DELETE");
+  first.remove_later(7);
+  EXPECT_TRUE(first.unremoved());
+  EXPECT_EQ(add(first, 8, kAnna), Written::Failed);
+  repair_records();
+  EXPECT_EQ(add(first, 8, kAnna), Written::Yes);
+  EXPECT_FALSE(first.unremoved());
+  EXPECT_TRUE(first.write({Change::Kind::Forget, 8, kAnna}));
+  EXPECT_FALSE(restart().may_reclaim(kAnna));
+}
+
+TEST_F(Nfs4Recovery, a_client_that_destroys_itself_loses_its_record_though_not_at_once) {
+  const auto worker = std::make_shared<HeldExecutor>(true);
+  const auto opened = Recovery::open(path(), 90, worker);
+  Recovery& first = **opened;
+  EXPECT_EQ(add(first, 7, kAnna), Written::Yes);
+  EXPECT_EQ(add(first, 8, kBert), Written::Yes);
+  worker->full = true;
+  EXPECT_EQ(loop_.run(first.remove(7, loop_, nullptr)).value(), Written::Busy);
+  worker->full = false;
+  break_records("DELETE");
+  EXPECT_EQ(loop_.run(first.remove(8, loop_, nullptr)).value(), Written::Failed);
+  repair_records();
+  EXPECT_TRUE(first.unremoved());
+  first.remove_again();
+  EXPECT_FALSE(first.unremoved());
+  EXPECT_FALSE(restart().anybody_left());
+}
+
+// The job that would have written it is given up when another one has done so.
+TEST_F(Nfs4Recovery, a_client_whose_record_was_refused_but_written_loses_it_when_it_ends) {
+  const auto worker = std::make_shared<HeldExecutor>();
+  const auto opened = Recovery::open(path(), 90, worker);
+  Recovery& first = **opened;
+  Written result = Written::Yes;
+  const auto note = [&](Task<Written> task) -> Task<void> { result = co_await std::move(task); };
+  detach(note(first.add(7, kAnna, loop_, nullptr)));
+  EXPECT_TRUE(first.write({Change::Kind::Add, 8, kBert, nullptr}));
+  worker->give_all_back();
+  loop_.drain();
+  EXPECT_EQ(result, Written::Busy);
   EXPECT_TRUE(restart().may_reclaim(kAnna));
+  first.remove_later(7);
+  worker->run_all();
+  EXPECT_FALSE(restart().may_reclaim(kAnna));
+}
+
+// Of one whose record went before it ended nothing is left to be written.
+TEST_F(Nfs4Recovery, the_end_of_a_client_without_a_record_asks_for_nothing) {
+  const auto worker = std::make_shared<HeldExecutor>();
+  const auto opened = Recovery::open(path(), 90, worker);
+  Recovery& first = **opened;
+  first.remove_later(6);
+  EXPECT_TRUE(first.write({Change::Kind::Add, 7, kAnna, nullptr}));
+  EXPECT_TRUE(first.write({Change::Kind::Remove, 7, {}, nullptr}));
+  EXPECT_TRUE(first.write({Change::Kind::Add, 8, kBert, nullptr}));
+  EXPECT_TRUE(first.write({Change::Kind::Forget, 8, kBert, nullptr}));
+  first.remove_later(7);
+  first.remove_later(8);
+  EXPECT_TRUE(worker->held.empty());
+  EXPECT_FALSE(first.unremoved());
 }
 
 TEST_F(Nfs4Recovery, a_file_that_is_no_database_is_one_clear_sentence) {
@@ -267,10 +390,7 @@ TEST_F(Nfs4Recovery, a_folder_that_cannot_be_used_is_one_clear_sentence) {
 TEST_F(Nfs4Recovery, records_of_a_later_version_are_left_alone) {
   restart();
   starts_.clear();
-  sqlite3* other = nullptr;
-  ASSERT_EQ(sqlite3_open(path().c_str(), &other), SQLITE_OK);
-  EXPECT_EQ(sqlite3_exec(other, "PRAGMA user_version = 2", nullptr, nullptr, nullptr), SQLITE_OK);
-  sqlite3_close(other);
+  on_records("PRAGMA user_version = 2");
   const auto opened = Recovery::open(path(), 90, nullptr);
   ASSERT_FALSE(opened.ok());
   EXPECT_THAT(opened.error(), HasSubstr("of a newer version"));
@@ -291,16 +411,9 @@ TEST_F(Nfs4Recovery, records_that_another_program_uses_are_not_called_damaged) {
 
 TEST_F(Nfs4Recovery, says_that_writing_failed_and_writes_again_when_it_can) {
   Recovery& first = restart();
-  sqlite3* other = nullptr;
-  ASSERT_EQ(sqlite3_open(path().c_str(), &other), SQLITE_OK);
-  ASSERT_EQ(sqlite3_exec(other,
-                         "CREATE TRIGGER refuse BEFORE INSERT ON clients BEGIN "
-                         "SELECT RAISE(ABORT, 'no room'); END",
-                         nullptr, nullptr, nullptr),
-            SQLITE_OK);
+  break_records("INSERT");
   EXPECT_EQ(add(first, 7, kAnna), Written::Failed);
-  ASSERT_EQ(sqlite3_exec(other, "DROP TRIGGER refuse", nullptr, nullptr, nullptr), SQLITE_OK);
-  sqlite3_close(other);
+  repair_records();
   EXPECT_EQ(add(first, 7, kAnna), Written::Yes);
   EXPECT_TRUE(restart().may_reclaim(kAnna));
 }

@@ -10,7 +10,20 @@ namespace {
 
 using namespace stag::testing;
 
-class Nfs4EdgeConditions : public Nfs4RestartServed {};
+class Nfs4EdgeConditions : public Nfs4RestartServed {
+ protected:
+  // As the client does when its machine has restarted.
+  static void start_anew(Nfs4Start& first) {
+    const auto exchanged = first.exchange_id("a client", 2);
+    const auto made =
+        first.compound({op(v4::OP_CREATE_SESSION, &Op::opcreate_session,
+                           first.session_args(exchanged.eir_clientid, exchanged.eir_sequenceid))});
+    ASSERT_EQ(made.status, v4::NFS4_OK);
+    first.act_as({exchanged.eir_clientid,
+                  made.resarray[0].opcreate_session().csr_resok4().csr_sessionid, 0});
+    ASSERT_EQ(first.reclaim_complete(), v4::NFS4_OK);
+  }
+};
 
 // RFC 8881 8.4.3, the first edge condition: somebody else may have had the file since.
 TEST_F(Nfs4EdgeConditions, a_client_that_an_administrator_revoked_something_of_reclaims_nothing) {
@@ -259,6 +272,43 @@ TEST_F(Nfs4EdgeConditions,
   ASSERT_TRUE(second.adopt(**lost).ok());
   ASSERT_TRUE(second.grace());
   EXPECT_NE(second.reclaim(opened_.handle).status, v4::NFS4_OK);
+}
+
+// The record of a client that started anew, and cannot be removed just then, is of an incarnation
+// that nobody ends any more.
+TEST_F(Nfs4EdgeConditions, who_lost_something_reclaims_nothing_by_the_record_of_an_earlier_self) {
+  Nfs4Start& first = start();
+  first.set_up_session();
+  opened_ = first.create("file");
+  break_records("DELETE");
+  start_anew(first);
+  repair_records();
+  opened_ = first.create("file");
+  EXPECT_TRUE(first.revoke(opened_));
+  EXPECT_EQ(reclaimed_after_a_restart(), v4::NFS4ERR_RECLAIM_BAD);
+}
+
+TEST_F(Nfs4EdgeConditions,
+       a_record_that_could_not_be_removed_goes_when_it_can_though_nobody_calls) {
+  const auto worker = std::make_shared<HeldExecutor>(true);
+  worker_ = worker;
+  Nfs4Start& first = start();
+  first.nfs4_.watch_leases(first.loop_);
+  for (const bool refused : {true, false}) {
+    first.set_up_session();
+    ASSERT_EQ(first.close(first.create("file")), v4::NFS4_OK);
+    ASSERT_EQ(first.destroy_session(), v4::NFS4_OK);
+    worker->full = refused;
+    if (!refused) break_records("DELETE");
+    ASSERT_EQ(first.destroy_clientid(), v4::NFS4_OK);
+    first.loop_.pass(std::chrono::seconds(3));
+    EXPECT_TRUE(recoveries_.back()->unremoved());
+    if (!refused) repair_records();
+    worker->full = false;
+    first.loop_.pass(std::chrono::seconds(1));
+    EXPECT_FALSE(recoveries_.back()->unremoved());
+  }
+  EXPECT_FALSE(start().grace());
 }
 
 }  // namespace

@@ -333,7 +333,6 @@ bool LapsedLocks::came_back(const ClientPtr& client) noexcept try {
 // One that came back, and has freed what it lost (version 4.0 cannot say so): what it still holds
 // it may claim after a restart.
 bool LapsedLocks::record_again(const ClientPtr& client) {
-  using recovery::Change;
   state::Life& life = *client->life;
   recovery::Recovery* const recovery = shared_.options.recovery;
   if (recovery == nullptr || life.ended() || !client->unrecorded.load() || life.recorded.load())
@@ -343,13 +342,8 @@ bool LapsedLocks::record_again(const ClientPtr& client) {
   if (!owner) return true;
   if (life.ending.exchange(true)) return false;
   return recovery->offload(
-      [recovery, client, owner = *std::move(owner), ending = Ending(client->life)]() mutable {
-        state::Life& back = *client->life;
-        back.recorded =
-            recovery->write({Change::Kind::Add, back.clientid, std::move(owner), client->life}) &&
-            !back.forfeits();
-        // Whoever ended it meanwhile saw no record to remove.
-        if (back.ended()) recovery->remove_later(back.clientid);
+      [&shared = shared_, owner = *std::move(owner), ending = Ending(client->life)]() mutable {
+        shared.record_again(ending.life, std::move(owner));
       });
 }
 

@@ -19,8 +19,10 @@ void LeaseTimer::look() {
 }
 
 bool LeaseTimer::needed() const {
+  const recovery::Recovery* const recovery = shared_.options.recovery;
   return shared_.clients.any_confirmed() || shared_.files.untold() ||
-         shared_.options.grace->active() || lapsed_locks_.any();
+         shared_.options.grace->active() || lapsed_locks_.any() ||
+         (recovery != nullptr && recovery->unremoved());
 }
 
 void LeaseTimer::arm() {

@@ -106,6 +106,7 @@ void SharedState::expire(TimePoint now) {
   if (options.grace->active(now) && options.recovery != nullptr &&
       !options.recovery->anybody_left())
     options.grace->nobody_left(now);
+  if (options.recovery != nullptr) options.recovery->remove_again();
   if (now_and_then) now_and_then();
   watch_leases();
   files.tell_again();
@@ -176,8 +177,13 @@ void SharedState::free_state(const state::Life& ended) {
 void SharedState::release(const state::LifePtr& ended) {
   if (ended == nullptr) return;
   free_state(*ended);
-  if (options.recovery != nullptr && ended->recorded.load())
-    options.recovery->remove_later(ended->clientid);
+  if (options.recovery != nullptr) remove_record(ended->clientid);
+}
+
+// Where it cannot be removed the timer tries again, though no client is left.
+void SharedState::remove_record(state::ClientId ended) {
+  options.recovery->remove_later(ended);
+  watch_leases();
 }
 
 namespace {
@@ -355,19 +361,14 @@ Task<v4::nfsstat4> SharedState::record(state::Life& life, Loop& loop, const void
   auto owner = owner_of(life.clientid);
   if (!owner) co_return v4::NFS4ERR_EXPIRED;
   const state::ClientId client = life.clientid;
-  switch (co_await options.recovery->add(client, *std::move(owner), loop, asker,
-                                         clients.life(client))) {
-    case recovery::Written::Yes:
-      life.recorded = !life.forfeits();
-      // Whoever ended it meanwhile saw no record to remove.
-      if (life.ended()) options.recovery->remove_later(life.clientid);
-      co_return v4::NFS4_OK;
-    case recovery::Written::Busy:
-      co_return v4::NFS4ERR_DELAY;
-    case recovery::Written::Failed:
-      break;
-  }
-  co_return v4::NFS4ERR_SERVERFAULT;
+  const recovery::Written written =
+      co_await options.recovery->add(client, *std::move(owner), loop, asker, clients.life(client));
+  if (written == recovery::Written::Yes) life.recorded = !life.forfeits();
+  // Whoever ended it meanwhile saw no record to remove. Of what is refused somebody else may have
+  // written it.
+  if (life.ended()) remove_record(client);
+  if (written == recovery::Written::Failed) co_return v4::NFS4ERR_SERVERFAULT;
+  co_return written == recovery::Written::Yes ? v4::NFS4_OK : v4::NFS4ERR_DELAY;
 }
 
 void SharedState::not_cut_off(state::Life& life) {
@@ -385,7 +386,8 @@ void SharedState::completed(const std::optional<recovery::ClientOwner>& owner, T
   if (owner && options.recovery->completed(*owner)) options.grace->nobody_left(now);
 }
 
-// A record that cannot be removed is logged; its client has nothing that it could claim.
+// A record that cannot be removed is logged, and removed later; its client has nothing that it
+// could claim.
 Task<state::Status> SharedState::destroy(state::ClientId client, Loop& loop, const void* asker) {
   const auto owner = owner_of(client);
   state::LifePtr ended;
@@ -393,7 +395,8 @@ Task<state::Status> SharedState::destroy(state::ClientId client, Loop& loop, con
   if (ended == nullptr) co_return status;
   free_state(*ended);
   if (options.recovery == nullptr) co_return status;
-  if (ended->recorded.load()) co_await options.recovery->remove(client, loop, asker);
+  co_await options.recovery->remove(client, loop, asker);
+  watch_leases();
   if (ended->may_reclaim.load()) completed(owner, loop.now());
   co_return status;
 }

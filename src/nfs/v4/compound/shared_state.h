@@ -125,6 +125,8 @@ class SharedState {
   static void not_cut_off(state::Life& life);
   // It claims nothing any more: perhaps it was the last one.
   void completed(const state::Life& life, TimePoint now);
+  // The same of one that goes on after its record was removed. Blocking.
+  void record_again(const state::LifePtr& life, recovery::ClientOwner owner) const;
   // DESTROY_CLIENTID; the record goes, too.
   Task<state::Status> destroy(state::ClientId client, Loop& loop, const void* asker);
   // Has the next start wait for nobody who holds nothing now. After the last Call has ended.
@@ -134,12 +136,12 @@ class SharedState {
  private:
   void recall_unserved();
   void free_state(const state::Life& ended);
+  void remove_record(state::ClientId ended);
   void make_way_for_programs(const state::LifePtr& life);
   // Whether it has locks that programs of this machine run into, who cannot ask for its end.
   bool keeps_programs_out(const state::Life& life) const;
   void completed(const std::optional<recovery::ClientOwner>& owner, TimePoint now);
   void end_recorded(const state::LifePtr& life, EndedFor why);
-  void record_again(const state::LifePtr& life, recovery::ClientOwner owner) const;
   bool end_now(state::ClientId client, EndedFor why, const recovery::ClientOwner* claims = nullptr);
   EndedByAdmin end_recorded_by_admin(state::Life& life, TimePoint now);
   void finish_grace(std::uint64_t number, TimePoint now);
