@@ -144,7 +144,7 @@ TEST_F(EndpointKept, memory_is_written_to_by_nobody_once_a_cancelled_call_has_en
   const std::array<rpc::ResultBuffer, 1> sinks{rpc::ResultBuffer{item::get_data, memory_}};
   CancelSource source;
   rpc::CallOptions options;
-  options.sinks = sinks;
+  options.result_buffers = sinks;
   options.cancel = source;
   std::unique_lock answers(state_.mutex);
   auto call = std::async(std::launch::async,

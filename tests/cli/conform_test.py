@@ -1,5 +1,6 @@
 """`stag conform`: our server passes, and a server that is wrong, silent or gone is said to be."""
 import collections
+import concurrent.futures
 import contextlib
 import json
 import os
@@ -233,13 +234,21 @@ class Conform(harness.Case):
 
     def test_leases_that_run_out_are_waited_for_where_that_is_wanted(self):
         server = harness.Server(["/memory=memory,no_root_squash"], self.at("state"), ["--grace", "1", "--lease", "10"])
-        for pattern in "*.READ.NFS4ERR_EXPIRED*", "*.DELEGRETURN.NFS4ERR_DELEG_REVOKED*":
-            options = ("--minor", "1", "--filter", pattern)
-            left_out = self.results(*options, "nfs4", server.tcp("/memory"))["cases"]
-            self.assertEqual([c["outcome"] for c in left_out], ["skipped"])
-            self.assertIn("--slow-cases", left_out[0]["detail"])
-            waited_for = self.results("--slow-cases", *options, "nfs4", server.tcp("/memory"))["cases"]
-            self.assertEqual([c["outcome"] for c in waited_for], ["pass"], waited_for)
+        patterns = "*.READ.NFS4ERR_EXPIRED*", "*.DELEGRETURN.NFS4ERR_DELEG_REVOKED*"
+
+        def asked(pattern, url, *more):
+            cases = self.results(*more, "--minor", "1", "--filter", pattern, "nfs4", url)["cases"]
+            return [(case["outcome"], case["detail"]) for case in cases]
+
+        for pattern in patterns:
+            [(outcome, detail)] = asked(pattern, server.tcp("/memory"))
+            self.assertEqual(outcome, "skipped")
+            self.assertIn("--slow-cases", detail)
+        with concurrent.futures.ThreadPoolExecutor() as at_once:
+            waiting = [at_once.submit(asked, pattern, url, "--slow-cases")
+                       for pattern in patterns for url in (server.tcp("/memory"), server.url("/memory"))]
+        for each in waiting:
+            self.assertEqual([outcome for outcome, _ in each.result()], ["pass"], each.result())
         self.assertEqual(server.end(), 0)
 
     def test_waiting_for_a_lease_is_shown_and_can_be_interrupted(self):

@@ -49,7 +49,8 @@ Task<void> take_lock(Scene& scene, Takeover& takeover) {
 }
 
 // Whether to ask no more. A server may deny it until the lease has run out.
-Task<bool> takes_over(Scene& scene, Takeover& takeover) {
+Task<bool> takes_over(Elapsed& elapsed, Scene& scene, Takeover& takeover) {
+  co_await elapsed.renew();
   if (!takeover.of_open.empty()) co_await take_open(scene, takeover);
   if (!takeover.of_lock.empty()) co_await take_lock(scene, takeover);
   const bool alive = co_await scene.client.alive();
@@ -126,7 +127,7 @@ Task<Verdict> Elapsed::wait_for_lapse(Scene& scene) {
   if (!lease) co_return Verdict::fail("lease_time is none, or none that can be waited for");
   Takeover takeover;
   const bool over = co_await wait_for_lease(
-      scene, *lease, [&scene, &takeover] { return takes_over(scene, takeover); });
+      scene, *lease, [this, &scene, &takeover] { return takes_over(*this, scene, takeover); });
   if (takeover.done()) co_return Verdict::pass();
   if (over)
     co_return Verdict::fail("what silent clients had, by another one: " + takeover.trouble());
@@ -152,10 +153,30 @@ Task<Verdict> Elapsed::wait_for_revocation(Scene& scene) {
   Reply reply;
   co_await wait_for_lease(scene, *lease,
                           [this, &scene, &reply] { return opens_at_last(scene, holder(), reply); });
-  co_return expect(reply, {v4::NFS4_OK}, "OPEN in conflict with a delegation that is kept");
+  Verdict revoked = expect(reply, {v4::NFS4_OK}, "OPEN in conflict with a delegation that is kept");
+  const bool alive = co_await holder().client.alive();
+  if (revoked.outcome == Outcome::Pass && !alive)
+    co_return Verdict::fail(
+        fmt::format("the lease of {} s of the client that keeps its delegation has run out though "
+                    "it was renewed each second, or the server was too slow for that",
+                    lease->count()));
+  co_return revoked;
 }
 
+Task<void> Elapsed::renew() {
+  if (revoked_ && revoked_->outcome == Outcome::Pass) co_await holder().client.alive();
+}
+
+// Whose lease has run out since, because the server was slow or other cases were, has lost more
+// than what was revoked: another client is needed.
 Task<Verdict> Elapsed::revoke(Scene& scene) {
+  if (revoked_ && revoked_->outcome == Outcome::Pass) {
+    const bool alive = co_await holder().client.alive();
+    if (!alive) {
+      revoked_.reset();
+      co_await holder_->end();
+    }
+  }
   if (!revoked_) revoked_ = co_await wait_for_revocation(scene);
   co_return *revoked_;
 }

@@ -28,8 +28,12 @@ class Elapsed {
   // Has "g" and "h" open, and had the lock "l" of "g".
   Scene& locker();
 
-  // The same for holder(), which had the delegation of "f" and has "h" open.
+  // The same for holder(), which had the delegation of "f" and has "h" open. Waits once more where
+  // its lease has run out.
   Task<Verdict> revoke(Scene& scene);
+  // To be called now and then, so that it does not. Only what opener() and locker() had is theirs
+  // no more because they are silent.
+  Task<void> renew();
   Scene& holder() { return holder_->scene(); }
 
   Task<void> end();

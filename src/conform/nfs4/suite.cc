@@ -82,6 +82,7 @@ class Nfs4Suite final : public Suite {
       const std::string trouble = co_await client_->establish();
       if (!trouble.empty()) co_return Verdict::fail("the client got no new session: " + trouble);
     }
+    co_await elapsed_.renew();
     Scene scene(*client_, handles_, fmt::format("{} {}", options_.label, index));
     scene.elapsed = &elapsed_;
     const Script& script = scripts_[index];

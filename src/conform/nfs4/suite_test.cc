@@ -103,6 +103,52 @@ TEST_P(ConformNfs4, no_two_cases_have_the_same_name) {
     EXPECT_TRUE(names.insert(one.title.full() + one.title.section).second) << one.title.full();
 }
 
+// A server that ends a client with its lease, and is slow: each case takes a while.
+class ConformNfs4Slowly : public stag::testing::ConformServed {
+ protected:
+  static nfs::nfs4::Nfs4Options without_courtesy() {
+    nfs::nfs4::Nfs4Options options;
+    options.courtesy_seconds = 0;
+    return options;
+  }
+  ConformNfs4Slowly() : ConformServed(without_courtesy()) {}
+
+  struct Passes final : Observer {
+    Passes(stag::testing::ManualLoop& on, Duration of_each) : loop(on), each(of_each) {}
+    void on_begin(const Title&) override {}
+    void on_result(Result result) override {
+      if (result.verdict.outcome == Outcome::Listed) return;
+      EXPECT_EQ(result.verdict.outcome, Outcome::Pass)
+          << result.title.full() << ": " << result.verdict.detail;
+      ++count;
+      loop.pass(each);
+    }
+    stag::testing::ManualLoop& loop;
+    const Duration each;
+    int count = 0;
+  };
+  const std::chrono::seconds lease_{nfs::nfs4::Nfs4Options().lease_seconds};
+};
+
+TEST_F(ConformNfs4Slowly, who_has_lost_a_delegation_loses_nothing_else_while_cases_go_on) {
+  const auto all = suite(1, channel_);
+  Passes passes(loop_, lease_ / 4);
+  const TimePoint before = loop_.now();
+  const Selection selection{.pattern = "nfs4.1.[RW][ER][AI]*", .dangerous = true, .slow = true};
+  EXPECT_EQ(loop_.run(conform::run(*all, selection, loop_, {}, passes)), "");
+  EXPECT_GT(passes.count, 10);
+  const Duration waited = loop_.now() - before - passes.count * passes.each;
+  EXPECT_LT(2 * waited, 5 * lease_) << "once for a lease, and once for a delegation";
+}
+
+TEST_F(ConformNfs4Slowly, whose_lease_has_run_out_is_not_asked_for_what_it_has_lost) {
+  const auto all = suite(1, channel_);
+  Passes passes(loop_, 2 * lease_);
+  const Selection selection{.pattern = "nfs4.1.*recalled a lease ago", .slow = true};
+  EXPECT_EQ(loop_.run(conform::run(*all, selection, loop_, {}, passes)), "");
+  EXPECT_GT(passes.count, 3);
+}
+
 INSTANTIATE_TEST_SUITE_P(Minor, ConformNfs4, ::testing::Values(0u, 1u, 2u));
 
 }  // namespace

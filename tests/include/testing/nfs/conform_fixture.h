@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "conform/nfs4/suite.h"
 #include "testing/nfs/nfs40_callbacks_fixture.h"
@@ -13,6 +14,7 @@ namespace stag::testing {
 
 class ConformServed : public Nfs4Served {
  protected:
+  explicit ConformServed(nfs::nfs4::Nfs4Options options = {}) : Nfs4Served(std::move(options)) {}
   void SetUp() override {
     nfs4_.start_callbacks(loop_, &network_);
     channel_.origin().reverse = reverse_;
