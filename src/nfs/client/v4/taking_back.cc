@@ -54,8 +54,7 @@ std::optional<SessionClient::GivenUp> SessionClient::given_up(Request& request) 
   GivenUp given;
   given.incarnation = session_.incarnation();
   request.for_each_handle([&given](const Handle& handle) { given.at = handle; });
-  const bool locks =
-      request.by_open() && request.operation(request.by_open()->place).argop == v4::OP_LOCK;
+  const bool locks = request.by_open() && request.number(request.by_open()->place) == v4::OP_LOCK;
   if (locks) {
     given.lock = request.by_open();
     given.opener = opens_.opener(given.lock->open);
