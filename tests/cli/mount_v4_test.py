@@ -4,6 +4,7 @@ import errno
 import fcntl
 import json
 import os
+import re
 import signal
 import struct
 import subprocess
@@ -200,18 +201,23 @@ class Delegations(Mounted):
         state = self.at("state")
         server = harness.Server([f"/files={self.there()},no_root_squash"], state, ("--no-rdma-callbacks",))
         self.addCleanup(lambda: self.assertEqual(server.end(), 0))
-        for options, given in (("", 0), ("&callback=tcp", 1)):
-            self.mount("--log-file", self.at(f"log{given}"), url=server.url("/files") + "&version=4.1" + options)
-            self.write(self.here("file"), b"content")
-            with open(self.here("file"), "rb") as ours:
-                self.assertEqual(len(self.held(state)), given, options)
-                # A program of the server, which waits until it is given back.
-                with open(self.there("file"), "r+b") as theirs:
-                    self.assertEqual(self.held(state), set())
-                    theirs.write(b"CONTENT")
-                self.assertEqual(ours.read(), b"CONTENT")
-            self.good("umount", self.directory)
-            self.assertEqual(b"NothingDelegated" in self.read(self.at(f"log{given}")), given == 0)
+        url = server.url("/files") + "&version=4.1"
+        nobody_there = re.sub(r"mountport=\d+", "mountport=1", url)
+        for number, (url, given) in enumerate(((url, 1), (url + "&callback=tcp", 1), (nobody_there, 0))):
+            with self.subTest(url=url):
+                # Another one each time: a file that was in dispute is not delegated for a while.
+                log, name = self.at(f"log{number}"), f"file{number}"
+                self.mount("--log-file", log, url=url)
+                self.write(self.here(name), b"content")
+                with open(self.here(name), "rb") as ours:
+                    self.assertEqual(len(self.held(state)), given)
+                    # A program of the server, which waits until it is given back.
+                    with open(self.there(name), "r+b") as theirs:
+                        self.assertEqual(self.held(state), set())
+                        theirs.write(b"CONTENT")
+                    self.assertEqual(ours.read(), b"CONTENT")
+                self.good("umount", self.directory)
+                self.assertEqual(b"NothingDelegated" in self.read(log), given == 0)
 
     def test_are_given_back_when_the_mount_ends(self):
         process = subprocess.Popen([harness.STAG, "mount", "-f", self.url() + "&version=4.2", self.directory], stderr=subprocess.PIPE, text=True)
