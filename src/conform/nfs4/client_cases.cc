@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "conform/nfs4/cases.h"
+#include "conform/nfs4/steps.h"
 
 namespace stag::conform::nfs4 {
 namespace {
@@ -102,7 +103,7 @@ Task<Verdict> creates_a_session(Scene& scene) {
 
 Task<Verdict> session_of_none(Scene& scene) {
   CREATE_SESSION4args args = scene.client.session_args();
-  args.csa_clientid += 0x1234567;
+  args.csa_clientid += kOfNobody;
   const Reply reply =
       co_await one(scene.client, OP_CREATE_SESSION, &Op::opcreate_session, std::move(args));
   co_return expect(reply, {NFS4ERR_STALE_CLIENTID}, "a client ID that nobody gave");
@@ -203,7 +204,7 @@ Task<Verdict> client_is_busy(Scene& scene) {
 
 Task<Verdict> no_such_client(Scene& scene) {
   const Reply reply = co_await one(scene.client, OP_DESTROY_CLIENTID, &Op::opdestroy_clientid,
-                                   {scene.client.clientid() + 0x1234567});
+                                   {scene.client.clientid() + kOfNobody});
   co_return expect(reply, {NFS4ERR_STALE_CLIENTID}, "a client ID that nobody gave");
 }
 

@@ -102,7 +102,7 @@ Scripts opening_files() {
        .expect = {NFS4ERR_INVAL, NFS4ERR_BADXDR}},
       {.note = "a client ID that nobody gave",
        .minors = k40,
-       .steps = {at("work"), open({.name = "file", .clientid_off = 0x1234567})},
+       .steps = {at("work"), open({.name = "file", .clientid_off = kOfNobody})},
        .expect = {NFS4ERR_STALE_CLIENTID, NFS4ERR_EXPIRED}},
       {.note = "a reclaim after the grace period",
        .steps = {at("file"), open({.name = "file", .claim = CLAIM_PREVIOUS})},

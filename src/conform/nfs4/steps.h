@@ -100,6 +100,10 @@ Step write(std::string state, std::uint64_t offset, std::string text,
            v4::stable_how4 stable = v4::FILE_SYNC4);
 Step commit(std::uint64_t offset = 0, std::uint32_t count = 0);
 
+// Added to a client ID it makes one that nobody gave. Both words change: a server may know its own
+// start by one of them (Linux does), and only where that differs it says NFS4ERR_STALE_CLIENTID.
+inline constexpr std::uint64_t kOfNobody = 0x0123'4567'0123'4567;
+
 // Opens and locks.
 struct Opening {
   std::string name{};  // of the file in the current folder, and of its handle and stateid

@@ -69,7 +69,7 @@ Scripts owners_of_nobody() {
       {.note = "a new owner under a client ID that nobody gave",
        .minors = k40,
        .before = {a_file()},
-       .steps = {at("f"), lock({.open = "f", .held = "l", .clientid_off = 0x1234567})},
+       .steps = {at("f"), lock({.open = "f", .held = "l", .clientid_off = kOfNobody})},
        .expect = {NFS4ERR_STALE_CLIENTID, NFS4ERR_EXPIRED, NFS4ERR_INVAL}},
       {.note = "an owner under a client ID that nobody gave",
        .minors = k40,
@@ -166,7 +166,7 @@ Task<Verdict> calls_nobody(Scene& scene) {
 
 Task<Verdict> confirms_nothing(Scene& scene) {
   SETCLIENTID_CONFIRM4args args;
-  args.clientid = scene.client.clientid() + 0x1234567;
+  args.clientid = scene.client.clientid() + kOfNobody;
   args.setclientid_confirm.fill(std::byte{0x5a});
   const Reply reply = co_await confirm_client(scene.client, args);
   co_return expect(reply, {NFS4ERR_STALE_CLIENTID}, "a client ID that nobody gave");
