@@ -1,7 +1,8 @@
 // stag_guard FABRIC OPERATION COUNT: a client and a server of NFS on RPC-over-RDMA in one process
 // make COUNT calls of one kind, one after the other, on the simulated network, which stands for an
 // adapter, on software iWARP over loopback, or on fabric/verbs over its stub. What it prints does
-// not matter: bench/guard/run counts the instructions. "beside_nfs4" and "nfs4" are software iWARP
+// not matter: bench/guard/run counts the instructions. "deep" is software iWARP with 32 calls in
+// flight. "beside_nfs4" and "nfs4" are software iWARP
 // and a server of version 4, too: with the operations of version 3, and with those of version 4.1.
 // "client4" is version 4.2 by the client library, whose operations version 3 has in all others.
 // "observed" is software iWARP with what `stag serve` counts and logs of its calls.
@@ -30,8 +31,8 @@ std::optional<Operation> operation_called(std::string_view name) {
 }
 
 template <class World>
-int run(Operation operation, int count, World&& world) {
-  return world.run(operation, static_cast<std::uint64_t>(count), 1) ? 0 : 1;
+int run(Operation operation, int count, World&& world, unsigned depth = 1) {
+  return world.run(operation, static_cast<std::uint64_t>(count), depth) ? 0 : 1;
 }
 
 }  // namespace
@@ -43,6 +44,7 @@ int main(int argc, char** argv) {
   if (operation && count > 0 && fabric == "sim")
     return run(*operation, count, stag::bench::SimWorld());
   if (operation && count > 0 && fabric == "iwarp") return run(*operation, count, IwarpWorld());
+  if (operation && count > 0 && fabric == "deep") return run(*operation, count, IwarpWorld(), 32);
   if (operation && count > 0 && fabric == "beside_nfs4")
     return run(*operation, count, IwarpWorld(Versions::Nfs3BesideNfs4));
   if (operation && count > 0 && fabric == "nfs4")
@@ -56,7 +58,7 @@ int main(int argc, char** argv) {
   if (operation && count > 0 && fabric == "verbs")
     return run(*operation, count, stag::testing::VerbsWorld());
   std::fputs(
-      "usage: stag_guard sim|iwarp|observed|beside_nfs4|nfs4|client4|verbs "
+      "usage: stag_guard sim|iwarp|deep|observed|beside_nfs4|nfs4|client4|verbs "
       "null|getattr|read_4k|write_4k COUNT\n",
       stderr);
   return 2;

@@ -1,8 +1,10 @@
-// Values by XID or handle, for the Calls in progress of one connection. Open addressing, with the
-// key's low bits as its place: XIDs count upwards, and who makes them collide has as many steps at
-// most as Calls in progress. Grows with them, never shrinks; nothing is allocated in steady state.
+// Values by XID or handle, for the Calls in progress of one connection. Open addressing. XIDs count
+// upwards: places far from one another keep those in progress from becoming one row, which taking
+// the oldest out would have to go through. Who makes keys collide has as many steps at most as
+// Calls in progress. Grows with them, never shrinks; nothing is allocated in steady state.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -79,7 +81,8 @@ class KeyTable {
   };
 
   std::size_t after(std::size_t place) const { return (place + 1) & (entries_.size() - 1); }
-  std::size_t home(std::uint32_t key) const { return key & (entries_.size() - 1); }
+  // Fibonacci hashing: each next key is 0.618 of the table further on.
+  std::size_t home(std::uint32_t key) const { return (key * std::uint32_t{0x9e3779b9}) >> shift_; }
   // How far `place` is behind `from`.
   std::size_t distance(std::size_t from, std::size_t place) const {
     return (place - from) & (entries_.size() - 1);
@@ -103,6 +106,7 @@ class KeyTable {
   void grow() {
     std::vector<Entry> before(entries_.empty() ? kFirstSize : 2 * entries_.size());
     std::swap(before, entries_);
+    shift_ = std::countl_zero(static_cast<std::uint32_t>(entries_.size() - 1));
     for (const Entry& entry : before)
       if (entry.used) entries_[place_of(entry.key)] = entry;
   }
@@ -118,6 +122,7 @@ class KeyTable {
 
   static constexpr std::size_t kFirstSize = 8;  // a power of two, like every later size
   std::vector<Entry> entries_;
+  int shift_ = 0;  // leaves as many bits as it takes to count the places
   std::size_t size_ = 0;
 };
 
