@@ -80,13 +80,11 @@ class KeyTable {
     Value value{};
   };
 
-  std::size_t after(std::size_t place) const { return (place + 1) & (entries_.size() - 1); }
+  std::size_t after(std::size_t place) const { return (place + 1) & last_; }
   // Fibonacci hashing: each next key is 0.618 of the table further on.
   std::size_t home(std::uint32_t key) const { return (key * std::uint32_t{0x9e3779b9}) >> shift_; }
   // How far `place` is behind `from`.
-  std::size_t distance(std::size_t from, std::size_t place) const {
-    return (place - from) & (entries_.size() - 1);
-  }
+  std::size_t distance(std::size_t from, std::size_t place) const { return (place - from) & last_; }
 
   // Where it is, or could be. At most half of the places are taken: every search ends.
   std::size_t place_of(std::uint32_t key) const {
@@ -106,7 +104,8 @@ class KeyTable {
   void grow() {
     std::vector<Entry> before(entries_.empty() ? kFirstSize : 2 * entries_.size());
     std::swap(before, entries_);
-    shift_ = std::countl_zero(static_cast<std::uint32_t>(entries_.size() - 1));
+    last_ = entries_.size() - 1;
+    shift_ = std::countl_zero(static_cast<std::uint32_t>(last_));
     for (const Entry& entry : before)
       if (entry.used) entries_[place_of(entry.key)] = entry;
   }
@@ -122,7 +121,8 @@ class KeyTable {
 
   static constexpr std::size_t kFirstSize = 8;  // a power of two, like every later size
   std::vector<Entry> entries_;
-  int shift_ = 0;  // leaves as many bits as it takes to count the places
+  std::size_t last_ = 0;  // place; each of its bits is set
+  int shift_ = 0;         // leaves as many bits as it takes to count the places
   std::size_t size_ = 0;
 };
 
