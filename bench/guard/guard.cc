@@ -2,8 +2,8 @@
 // make COUNT calls of one kind, one after the other, on the simulated network, which stands for an
 // adapter, on software iWARP over loopback, or on fabric/verbs over its stub. What it prints does
 // not matter: bench/guard/run counts the instructions. "deep" is software iWARP with 32 calls in
-// flight. "beside_nfs4" and "nfs4" are software iWARP
-// and a server of version 4, too: with the operations of version 3, and with those of version 4.1.
+// flight. "beside_nfs4" and "nfs4" are software iWARP and a server of version 4, too: with the
+// operations of version 3, and with those of version 4.1.
 // "client4" is version 4.2 by the client library, whose operations version 3 has in all others.
 // "observed" is software iWARP with what `stag serve` counts and logs of its calls.
 #include <cstdio>
