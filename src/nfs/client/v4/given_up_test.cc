@@ -96,7 +96,7 @@ TEST_P(Nfs4GivenUp, a_LOCK_leaves_the_kind_that_the_owner_had) {
   const File file = opened();
   for (const auto& [had, wanted] : {std::pair(kTen, kShared), std::pair(kShared, kTen)}) {
     must(files().lock(file, kMine, had));
-    given_up(Accident::Lost, [&] { return files().lock(file, kMine, wanted); });
+    given_up(Accident::Lost, [&, wanted = wanted] { return files().lock(file, kMine, wanted); });
     const auto found = in_the_way(file, kTen);
     ASSERT_TRUE(found);
     EXPECT_EQ(found->exclusive, had.exclusive);
