@@ -264,13 +264,13 @@ void SharedState::end_recorded(const state::LifePtr& life, EndedFor why) {
   if (!end_now(id, why, claims ? &*owner : nullptr)) record_again(life, *std::move(owner));
 }
 
-void SharedState::record_again(const state::LifePtr& life, recovery::ClientOwner owner) const {
+void SharedState::record_again(const state::LifePtr& life, recovery::ClientOwner owner) {
   using Kind = recovery::Change::Kind;
   if (life->forfeits() || life->ended()) return;
   life->recorded = options.recovery->write({Kind::Add, life->clientid, std::move(owner), life}) &&
                    !life->forfeits();
   // Whoever ended it meanwhile saw no record to remove.
-  if (life->ended()) options.recovery->remove_later(life->clientid);
+  if (life->ended()) remove_record(life->clientid);
 }
 
 namespace {

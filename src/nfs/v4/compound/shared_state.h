@@ -126,7 +126,7 @@ class SharedState {
   // It claims nothing any more: perhaps it was the last one.
   void completed(const state::Life& life, TimePoint now);
   // The same of one that goes on after its record was removed. Blocking.
-  void record_again(const state::LifePtr& life, recovery::ClientOwner owner) const;
+  void record_again(const state::LifePtr& life, recovery::ClientOwner owner);
   // DESTROY_CLIENTID; the record goes, too.
   Task<state::Status> destroy(state::ClientId client, Loop& loop, const void* asker);
   // Has the next start wait for nobody who holds nothing now. After the last Call has ended.
