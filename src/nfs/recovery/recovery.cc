@@ -268,14 +268,12 @@ Task<Written> Recovery::add(state::ClientId client, ClientOwner owner, Loop& loo
                  asker);
 }
 
-// False: it has no record.
-bool Recovery::note_ended(state::ClientId client) {
+bool Recovery::note_ended(state::ClientId client) noexcept {
   const BriefLock lock(mutex_);
   return ended_.insert(recorded_.extract(client)).inserted;
 }
 
-Task<Written> Recovery::remove(state::ClientId client, Loop& loop, const void* asker) {
-  if (!note_ended(client)) co_return Written::Yes;
+Task<Written> Recovery::remove_ended(Loop& loop, const void* asker) {
   const auto work = [this] {
     const std::scoped_lock disk(disk_);
     return commit_all() ? Written::Yes : Written::Failed;

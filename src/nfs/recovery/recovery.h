@@ -91,10 +91,12 @@ class Recovery {
   // Of a `life` that may claim nothing after a restart (Life::forfeits()) nothing is written.
   Task<Written> add(state::ClientId client, ClientOwner owner, Loop& loop, const void* asker,
                     std::shared_ptr<const state::Life> life = nullptr);
-  // Removes the record of a client that has ended, if it may have one. Busy, Failed: as below.
-  Task<Written> remove(state::ClientId client, Loop& loop, const void* asker);
-  // The same without waiting, for a client whose record does no harm meanwhile. Whatever fails,
-  // nothing else is written before this is, and remove_again() tries it again.
+  // A client has ended: its record is to be removed. Nothing that clients ask for is written before
+  // it is, and remove_again() does it. False: it has none.
+  bool note_ended(state::ClientId client) noexcept;
+  // Removes the records of all who have ended. Busy, Failed: remove_again() does it.
+  Task<Written> remove_ended(Loop& loop, const void* asker);
+  // note_ended() and remove_again(), for a client whose record does no harm meanwhile.
   void remove_later(state::ClientId client) noexcept;
   // Whether there are such records still.
   bool unremoved() const;
@@ -136,7 +138,6 @@ class Recovery {
   void note_rows(const Queue& batch);
   void put_back(Clients& ended);
   void take_back(const WritePtr& write);
-  bool note_ended(state::ClientId client);
   bool remove_former_held(const Owners& incomplete = {});
   Task<Written> written(WritePtr write, Loop& loop, const void* asker);
 

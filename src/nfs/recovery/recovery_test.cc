@@ -36,6 +36,10 @@ class Nfs4Recovery : public ::testing::Test {
   Written add(Recovery& recovery, state::ClientId client, const ClientOwner& owner) {
     return loop_.run(recovery.add(client, owner, loop_, nullptr)).value();
   }
+  Written remove(Recovery& recovery, state::ClientId client) {
+    EXPECT_TRUE(recovery.note_ended(client));
+    return loop_.run(recovery.remove_ended(loop_, nullptr)).value();
+  }
 
   void break_records(const std::string& event) {
     on_records("CREATE TRIGGER refuse BEFORE " + event +
@@ -103,7 +107,7 @@ TEST_F(Nfs4Recovery, a_client_that_was_removed_may_not_reclaim) {
   Recovery& first = restart();
   add(first, 7, kAnna);
   add(first, 8, kBert);
-  EXPECT_EQ(loop_.run(first.remove(7, loop_, nullptr)).value(), Written::Yes);
+  EXPECT_EQ(remove(first, 7), Written::Yes);
   EXPECT_FALSE(restart().may_reclaim(kAnna));
   EXPECT_TRUE(starts_.back()->may_reclaim(kBert));
 }
@@ -326,10 +330,10 @@ TEST_F(Nfs4Recovery, a_client_that_destroys_itself_loses_its_record_though_not_a
   EXPECT_EQ(add(first, 7, kAnna), Written::Yes);
   EXPECT_EQ(add(first, 8, kBert), Written::Yes);
   worker->full = true;
-  EXPECT_EQ(loop_.run(first.remove(7, loop_, nullptr)).value(), Written::Busy);
+  EXPECT_EQ(remove(first, 7), Written::Busy);
   worker->full = false;
   break_records("DELETE");
-  EXPECT_EQ(loop_.run(first.remove(8, loop_, nullptr)).value(), Written::Failed);
+  EXPECT_EQ(remove(first, 8), Written::Failed);
   repair_records();
   EXPECT_TRUE(first.unremoved());
   first.remove_again();

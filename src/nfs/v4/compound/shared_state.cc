@@ -387,7 +387,7 @@ void SharedState::completed(const std::optional<recovery::ClientOwner>& owner, T
 }
 
 // A record that cannot be removed is logged, and removed later; its client has nothing that it
-// could claim.
+// could claim. What must not be forgotten is done before anything needs memory.
 Task<state::Status> SharedState::destroy(state::ClientId client, Loop& loop, const void* asker) {
   const auto owner = owner_of(client);
   state::LifePtr ended;
@@ -395,9 +395,15 @@ Task<state::Status> SharedState::destroy(state::ClientId client, Loop& loop, con
   if (ended == nullptr) co_return status;
   free_state(*ended);
   if (options.recovery == nullptr) co_return status;
-  co_await options.recovery->remove(client, loop, asker);
-  watch_leases();
+  const bool recorded = options.recovery->note_ended(client);
   if (ended->may_reclaim.load()) completed(owner, loop.now());
+  watch_leases();
+  if (!recorded) co_return status;
+  try {
+    co_await options.recovery->remove_ended(loop, asker);
+  } catch (const std::bad_alloc&) {
+    // The timer sees to it.
+  }
   co_return status;
 }
 
@@ -432,7 +438,12 @@ void SharedState::finish_grace(std::uint64_t number, TimePoint now) {
     if (!options.recovery->finish_grace(*options.grace, number, cut))
       options.grace->put_off(number, now + kGraceAgain);
   };
-  if (!options.recovery->offload(finish)) options.grace->put_off(number, now + kGraceAgain);
+  try {
+    if (options.recovery->offload(finish)) return;
+  } catch (const std::bad_alloc&) {
+    // As where the worker refuses it.
+  }
+  options.grace->put_off(number, now + kGraceAgain);
 }
 
 }  // namespace stag::nfs::nfs4
