@@ -123,6 +123,7 @@ class Recovery {
   struct Write {
     explicit Write(const Change& of) : change(of) {}
     const Change change;
+    bool first = false;          // with mutex_ held: without it its client has no record
     std::optional<bool> done{};  // with disk_ held
   };
   using WritePtr = std::shared_ptr<Write>;
@@ -134,9 +135,12 @@ class Recovery {
   WritePtr enqueue(const Change& change);
   bool commit(Write& write);
   bool commit_all();
-  bool apply(const Queue& batch, const Clients& ended);
+  bool apply(const Queue& batch);
   void note_rows(const Queue& batch);
-  void put_back(Clients& ended);
+  void note_removed(const Queue& batch);
+  void note_unwritten(const Queue& batch, Clients& gone);
+  void note_asked_for(Clients& gone);
+  void put_back();
   void take_back(const WritePtr& write);
   bool remove_former_held(const Owners& incomplete = {});
   Task<Written> written(WritePtr write, Loop& loop, const void* asker);
@@ -147,11 +151,12 @@ class Recovery {
   Owners left_;  // clients of former(), or adopted, that may still reclaim
   std::multimap<ClientOwner, state::ClientId> withheld_;
   Queue queue_;
-  // Of this start: who may have a record, and of these who has ended. The memory for a removal is
-  // there since the record was asked for, so that none is forgotten for want of it; and who cannot
-  // be removed keeps others from being added, so that they do not grow.
-  Clients recorded_, ended_;
-  bool removing_ = false;                 // some that were in ended_, just now
+  // Of this start: who has a record, or has asked for one; of these who has ended; and of these
+  // whose record is being removed just now (changed with disk_ held, too). The memory for a removal
+  // is there since the record was asked for, so that none is forgotten for want of it. Who cannot
+  // be removed keeps others from being added, and who could not be added is not kept, so that they
+  // do not grow.
+  Clients recorded_, ended_, removing_;
   std::atomic<bool> removal_due_{false};  // a job that has not begun yet removes those in ended_
   mutable std::atomic<std::uint32_t> jobs_{0};
   const std::shared_ptr<Executor> worker_;  // declared last: destroyed before what its jobs use

@@ -2,10 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <utility>
 
 #include "testing/held_executor.h"
 #include "testing/manual_loop.h"
@@ -21,6 +24,23 @@ using vfs::testing::Folder;
 
 const ClientOwner kAnna{"anna", "1:0"};
 const ClientOwner kBert{std::string("bert\0'; DROP TABLE clients", 26), "1:0"};
+
+// Files may not grow any more, as on a full disk.
+class FullDisk {
+ public:
+  FullDisk() {
+    std::signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit none{0, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &none);
+  }
+  ~FullDisk() { setrlimit(RLIMIT_FSIZE, &before_); }
+  FullDisk(const FullDisk&) = delete;
+  FullDisk& operator=(const FullDisk&) = delete;
+
+ private:
+  rlimit before_{};
+};
 
 class Nfs4Recovery : public ::testing::Test {
  protected:
@@ -373,6 +393,72 @@ TEST_F(Nfs4Recovery, the_end_of_a_client_without_a_record_asks_for_nothing) {
   first.remove_later(8);
   EXPECT_TRUE(worker->held.empty());
   EXPECT_FALSE(first.unremoved());
+}
+
+// Or a peer makes clients that cannot be recorded, and ends them, until memory runs out.
+TEST_F(Nfs4Recovery, nothing_is_kept_of_a_client_that_could_not_be_recorded) {
+  const auto worker = std::make_shared<HeldExecutor>(true);
+  const auto opened = Recovery::open(path(), 90, worker);
+  Recovery& first = **opened;
+  EXPECT_EQ(add(first, 6, kBert), Written::Yes);
+  worker->full = true;
+  EXPECT_EQ(add(first, 7, kAnna), Written::Busy);
+  worker->full = false;
+  break_records("INSERT");
+  EXPECT_EQ(add(first, 8, kAnna), Written::Failed);
+  EXPECT_EQ(add(first, 6, kBert), Written::Failed);
+  EXPECT_FALSE(first.note_ended(7));
+  EXPECT_FALSE(first.note_ended(8));
+  EXPECT_TRUE(first.note_ended(6)) << "which is there";
+}
+
+TEST_F(Nfs4Recovery, nothing_is_kept_of_a_client_that_ended_before_it_could_not_be_recorded) {
+  const auto worker = std::make_shared<HeldExecutor>();
+  const auto opened = Recovery::open(path(), 90, worker);
+  Recovery& first = **opened;
+  const auto note = [&](Task<Written> task) -> Task<void> {
+    EXPECT_EQ(co_await std::move(task), Written::Failed);
+  };
+  detach(note(first.add(7, kAnna, loop_, nullptr)));
+  EXPECT_TRUE(first.note_ended(7));
+  break_records("INSERT");
+  worker->run_all();
+  loop_.drain();
+  EXPECT_FALSE(first.unremoved());
+}
+
+TEST_F(Nfs4Recovery, a_client_that_is_recorded_at_the_second_try_loses_its_record_when_it_ends) {
+  const auto worker = std::make_shared<HeldExecutor>();
+  const auto opened = Recovery::open(path(), 90, worker);
+  Recovery& first = **opened;
+  std::vector<Written> results;
+  const auto note = [&](Task<Written> task) -> Task<void> {
+    results.push_back(co_await std::move(task));
+  };
+  detach(note(first.add(7, kAnna, loop_, nullptr)));
+  detach(note(first.add(7, kAnna, loop_, nullptr)));
+  auto jobs = std::exchange(worker->held, {});
+  ASSERT_EQ(jobs.size(), 2u);
+  worker->held.push_back(std::move(jobs[0]));
+  worker->give_all_back();
+  loop_.drain();
+  worker->held.push_back(std::move(jobs[1]));
+  worker->run_all();
+  loop_.drain();
+  EXPECT_THAT(results, ::testing::ElementsAre(Written::Busy, Written::Yes));
+  EXPECT_TRUE(first.note_ended(7));
+}
+
+// A row whose COMMIT fails may be there after a crash; it is removed when that can be written.
+TEST_F(Nfs4Recovery, clients_whose_COMMIT_fails_are_removed_before_others_are_added) {
+  Recovery& first = restart();
+  EXPECT_EQ(add(first, 6, kBert), Written::Yes);
+  const FullDisk full;
+  for (state::ClientId client = 7; client < 10; ++client) {
+    EXPECT_EQ(add(first, client, kAnna), Written::Failed);
+    EXPECT_FALSE(first.unremoved()) << "the one before";
+    EXPECT_TRUE(first.note_ended(client)) << "it may be there";
+  }
 }
 
 TEST_F(Nfs4Recovery, a_file_that_is_no_database_is_one_clear_sentence) {
