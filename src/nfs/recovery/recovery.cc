@@ -231,8 +231,8 @@ void Recovery::note_removed(const Queue& batch) {
   note_asked_for(gone);
 }
 
-// With mutex_ held: what has not been written. Whoever has no record without it need not be removed,
-// either.
+// With mutex_ held: what has not been written. Whoever has no record without it need not be
+// removed, either.
 void Recovery::note_unwritten(const Queue& batch, Clients& gone) {
   for (const WritePtr& write : batch)
     if (write->first)
@@ -332,7 +332,8 @@ bool Recovery::unremoved() const {
   return !removing_.empty() || !ended_.empty();
 }
 
-// One that is due removes also who ends before it begins. Refused, and given up, it is not due.
+// One that is due removes also who ends before it has the disk, which may take long. Refused, and
+// given up, it is not due.
 void Recovery::remove_again() noexcept try {
   if (!unremoved() || removal_due_.exchange(true)) return;
   struct Due {
@@ -344,8 +345,8 @@ void Recovery::remove_again() noexcept try {
     std::atomic<bool>* flag;
   };
   static_cast<void>(offload([this, due = Due(removal_due_)]() mutable {
-    { const Due begun = std::move(due); }
     const std::scoped_lock disk(disk_);
+    { const Due begun = std::move(due); }
     commit_all();
   }));
 } catch (const std::bad_alloc&) {

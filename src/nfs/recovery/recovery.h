@@ -157,7 +157,8 @@ class Recovery {
   // be removed keeps others from being added, and who could not be added is not kept, so that they
   // do not grow.
   Clients recorded_, ended_, removing_;
-  std::atomic<bool> removal_due_{false};  // a job that has not begun yet removes those in ended_
+  std::atomic<bool> removal_due_{
+      false};  // a job that does not have disk_ yet removes those in ended_
   mutable std::atomic<std::uint32_t> jobs_{0};
   const std::shared_ptr<Executor> worker_;  // declared last: destroyed before what its jobs use
 };

@@ -3,11 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <string>
+#include <thread>
 #include <utility>
 
 #include "testing/held_executor.h"
@@ -41,6 +45,15 @@ class FullDisk {
  private:
   rlimit before_{};
 };
+
+// A thread of this process.
+void wait_until_it_sleeps(int thread) {
+  for (std::string state; state != "S"; std::this_thread::yield()) {
+    std::ifstream stat("/proc/self/task/" + std::to_string(thread) + "/stat");
+    std::string id, name;
+    STAG_CHECK(stat >> id >> name >> state);
+  }
+}
 
 class Nfs4Recovery : public ::testing::Test {
  protected:
@@ -326,6 +339,37 @@ TEST_F(Nfs4Recovery, a_record_is_removed_again_by_one_job_at_a_time_until_it_is_
   first.remove_again();
   EXPECT_TRUE(worker->held.empty()) << "there is nothing left";
   EXPECT_FALSE(restart().may_reclaim(kAnna));
+}
+
+// As while a cluster hangs.
+TEST_F(Nfs4Recovery, a_removal_that_waits_for_the_disk_is_not_asked_for_again) {
+  const auto worker = std::make_shared<HeldExecutor>();
+  const auto opened = Recovery::open(path(), 90, worker);
+  Recovery& first = **opened;
+  EXPECT_TRUE(first.write({Change::Kind::Add, 7, kAnna, nullptr}));
+  EXPECT_TRUE(first.write({Change::Kind::Add, 8, kBert, nullptr}));
+  first.remove_later(7);
+  std::atomic<int> id{0};
+  std::thread removing;
+  // Has the disk as long as it runs.
+  first.remove_unneeded([&](state::ClientId) {
+    if (removing.joinable()) return true;
+    auto jobs = std::exchange(worker->held, {});
+    removing = std::thread([&id, job = std::move(jobs.front())]() mutable {
+      id = ::gettid();
+      job.work();
+      job.work = {};
+      job.deliver(job.context, std::move(job.done));
+    });
+    while (id == 0) std::this_thread::yield();
+    wait_until_it_sleeps(id);
+    first.remove_later(8);
+    EXPECT_TRUE(worker->held.empty());
+    return true;
+  });
+  ASSERT_TRUE(removing.joinable());
+  removing.join();
+  EXPECT_FALSE(first.unremoved()) << "it removed both";
 }
 
 // Else the record of one incarnation would let a client claim what it lost as the next one.
