@@ -93,34 +93,52 @@ Result<Ok, std::string> Recovery::adopt(Database& lost, state::GracePeriod& peri
   return given;
 }
 
-// From the first step on nobody else is admitted: whoever was is known to `cut_off`.
-bool Recovery::finish_grace(state::GracePeriod& period, std::uint64_t number,
-                            UniqueFunction<void(const Owners&)> cut_off) {
+std::size_t Recovery::count_left() const {
+  const BriefLock lock(mutex_);
+  return left_.size();
+}
+
+// From the first step on nobody else is admitted: whoever was is known to `told`. Whoever becomes
+// done until all are cut off is spared; later he finds that he was cut off.
+bool Recovery::finish_grace(state::GracePeriod& period, std::uint64_t number, GraceEnd& told) {
   const std::scoped_lock disk(disk_);
   if (!period.finishing(number)) return true;
-  Owners incomplete;
-  {
-    const BriefLock lock(mutex_);
-    incomplete.swap(left_);
-  }
+  Finishing finishing;
   bool finished = false;
   try {
-    finished = remove_former_held(incomplete);
-    if (finished) cut_off(incomplete);
+    finishing.done.reserve(count_left());
+    {
+      const BriefLock lock(mutex_);
+      finishing.incomplete.swap(left_);
+      finishing_ = &finishing;
+    }
+    told.begin(finishing.incomplete);
+    finished = remove_former_held(finishing.incomplete);
   } catch (const std::bad_alloc&) {
-    finished = false;
+    // Not finished.
   }
-  if (finished) {
-    period.end(number);
-    return true;
+  if (finished) told.cut_off();
+  Owners done;
+  {
+    const BriefLock lock(mutex_);
+    finishing_ = nullptr;
+    for (const auto& at : finishing.done) done.insert(finishing.incomplete.extract(at));
+    if (!finished) left_.merge(finishing.incomplete);
   }
-  const BriefLock lock(mutex_);
-  left_.merge(incomplete);
-  return false;
+  if (!finished) return false;
+  told.spare(done);
+  period.end(number);
+  return true;
 }
 
 bool Recovery::completed(const ClientOwner& owner) {
   const BriefLock lock(mutex_);
+  if (finishing_ != nullptr) {
+    const auto found = finishing_->incomplete.find(owner);
+    if (found != finishing_->incomplete.end() &&
+        std::ranges::find(finishing_->done, found) == finishing_->done.end())
+      finishing_->done.push_back(found);
+  }
   return left_.erase(owner) != 0 && left_.empty();
 }
 

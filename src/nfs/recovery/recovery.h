@@ -22,6 +22,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <vector>
 
 #include "base/brief_mutex.h"
 #include "base/executor.h"
@@ -80,12 +81,23 @@ class Recovery {
   Result<Ok, std::string> adopt(Database& lost, state::GracePeriod& period, TimePoint end);
   using Owners = std::set<ClientOwner>;
 
+  // Told of the end of a grace period while nothing else can be written.
+  class GraceEnd {
+   public:
+    // They are not done, and nothing is written yet. May find no memory.
+    virtual void begin(const Owners& incomplete) = 0;
+    // They have no record any more.
+    virtual void cut_off() noexcept = 0;
+    // But these became done meanwhile: they are to have one again.
+    virtual void spare(const Owners& done) noexcept = 0;
+
+   protected:
+    ~GraceEnd() = default;
+  };
   // Ends this grace period that is due, and reclaiming, unless another one has begun since. Who was
-  // not done has no record then: `cut_off` is told who that is before anything else is written.
-  // False: there is no memory, or, and that is logged, the records could not be removed. Blocking.
-  bool finish_grace(
-      state::GracePeriod& period, std::uint64_t number,
-      UniqueFunction<void(const Owners&)> cut_off = [](const Owners&) {});
+  // not done has no record then. False: there is no memory, or, and that is logged, the records
+  // could not be removed. Blocking.
+  bool finish_grace(state::GracePeriod& period, std::uint64_t number, GraceEnd& told);
 
   // `asker` as of Executor::Job::client.
   // Of a `life` that may claim nothing after a restart (Life::forfeits()) nothing is written.
@@ -143,12 +155,20 @@ class Recovery {
   void put_back();
   void take_back(const WritePtr& write);
   bool remove_former_held(const Owners& incomplete = {});
+  std::size_t count_left() const;
   Task<Written> written(WritePtr write, Loop& loop, const void* asker);
 
   const std::unique_ptr<Database> database_;
   std::mutex disk_;  // held over system calls, by workers only
   mutable BriefMutex mutex_;
   Owners left_;  // clients of former(), or adopted, that may still reclaim
+  // Those of them for whom the end of a grace period is being written, and which of these have
+  // become done meanwhile, with mutex_ held; no memory is needed for them.
+  struct Finishing {
+    Owners incomplete;
+    std::vector<Owners::const_iterator> done;
+  };
+  Finishing* finishing_ = nullptr;
   std::multimap<ClientOwner, state::ClientId> withheld_;
   Queue queue_;
   // Of this start: who has a record, or has asked for one; of these who has ended; and of these

@@ -9,11 +9,12 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <set>
+#include <new>
 #include <string>
 #include <thread>
 #include <utility>
 
+#include "base/unique_function.h"
 #include "testing/held_executor.h"
 #include "testing/manual_loop.h"
 #include "testing/vfs/posix_backend.h"
@@ -54,6 +55,23 @@ void wait_until_it_sleeps(int thread) {
     STAG_CHECK(stat >> id >> name >> state);
   }
 }
+
+// What is told of the end of a grace period, and what is done meanwhile.
+struct ToldEnd final : Recovery::GraceEnd {
+  void begin(const Recovery::Owners& owners) override {
+    incomplete = owners;
+    if (when_begun) when_begun();
+  }
+  void cut_off() noexcept override {
+    is_cut_off = true;
+    if (when_cut_off) when_cut_off();
+  }
+  void spare(const Recovery::Owners& done) noexcept override { spared = done; }
+
+  UniqueFunction<void()> when_begun, when_cut_off;
+  Recovery::Owners incomplete, spared;
+  bool is_cut_off = false;
+};
 
 class Nfs4Recovery : public ::testing::Test {
  protected:
@@ -195,19 +213,72 @@ TEST_F(Nfs4Recovery,
   add(*starts_.back(), 8, kBert);
   Recovery& second = restart();
   state::GracePeriod period;
-  std::set<ClientOwner> cut_off;
+  ToldEnd told;
   period.finish_by([&](std::uint64_t number, TimePoint) {
-    EXPECT_TRUE(second.finish_grace(period, number, [&](const auto& owners) { cut_off = owners; }));
+    EXPECT_TRUE(second.finish_grace(period, number, told));
   });
   second.begin_grace(period, loop_.now() + std::chrono::seconds(90));
   add(second, 1 << 20, kAnna);
   add(second, (1 << 20) + 1, kBert);
   second.completed(kBert);
   EXPECT_FALSE(period.active(loop_.now() + std::chrono::seconds(90)));
-  EXPECT_THAT(cut_off, ::testing::ElementsAre(kAnna));
+  EXPECT_TRUE(told.is_cut_off);
+  EXPECT_THAT(told.incomplete, ::testing::ElementsAre(kAnna));
+  EXPECT_THAT(told.spared, ::testing::IsEmpty());
   const Recovery& third = restart();
   EXPECT_FALSE(third.may_reclaim(kAnna));
   EXPECT_TRUE(third.may_reclaim(kBert));
+}
+
+class Nfs4EndOfGrace : public Nfs4Recovery {
+ protected:
+  // Two clients may reclaim, and the period is due.
+  Recovery& due() {
+    add(restart(), 7, kAnna);
+    add(*starts_.back(), 8, kBert);
+    period_.finish_by([&](std::uint64_t number, TimePoint) { number_ = number; });
+    restart().begin_grace(period_, loop_.now() + std::chrono::seconds(90));
+    EXPECT_TRUE(period_.active(loop_.now() + std::chrono::seconds(90)));
+    return *starts_.back();
+  }
+
+  state::GracePeriod period_;
+  std::uint64_t number_ = 0;
+  ToldEnd told_;
+};
+
+TEST_F(Nfs4EndOfGrace, spares_whoever_becomes_done_until_all_are_cut_off) {
+  Recovery& second = due();
+  told_.when_begun = [&] { EXPECT_FALSE(second.completed(kAnna)); };
+  told_.when_cut_off = [&] {
+    second.completed(kAnna);
+    second.completed(kBert);
+    second.completed({"somebody else", ""});
+  };
+  EXPECT_TRUE(second.finish_grace(period_, number_, told_));
+  EXPECT_TRUE(told_.is_cut_off);
+  EXPECT_THAT(told_.spared, ::testing::ElementsAre(kAnna, kBert));
+  EXPECT_FALSE(period_.active());
+}
+
+// Nor may the next client ID of one that was ended meanwhile claim what it was ended for.
+TEST_F(Nfs4EndOfGrace, that_cannot_be_written_does_not_wait_again_for_whoever_became_done) {
+  Recovery& second = due();
+  break_records("DELETE");
+  told_.when_begun = [&] { second.completed(kAnna); };
+  EXPECT_FALSE(second.finish_grace(period_, number_, told_));
+  EXPECT_FALSE(told_.is_cut_off);
+  EXPECT_FALSE(second.may_reclaim(kAnna));
+  EXPECT_TRUE(second.may_reclaim(kBert));
+  EXPECT_TRUE(second.completed(kBert)) << "nobody else is left";
+}
+
+TEST_F(Nfs4EndOfGrace, for_which_there_is_no_memory_leaves_all_as_it_was) {
+  Recovery& second = due();
+  told_.when_begun = [] { throw std::bad_alloc(); };
+  EXPECT_FALSE(second.finish_grace(period_, number_, told_));
+  EXPECT_TRUE(second.may_reclaim(kAnna));
+  EXPECT_TRUE(restart().may_reclaim(kBert));
 }
 
 TEST_F(Nfs4Recovery, writes_nothing_of_a_client_that_has_lost_something_by_the_time_it_writes) {

@@ -145,7 +145,7 @@ class SharedState {
   bool end_now(state::ClientId client, EndedFor why, const recovery::ClientOwner* claims = nullptr);
   EndedByAdmin end_recorded_by_admin(state::Life& life, TimePoint now);
   void finish_grace(std::uint64_t number, TimePoint now);
-  void cut_off(const recovery::Recovery::Owners& incomplete) const;
+  void finish_recorded_grace(std::uint64_t number, TimePoint now);
 
   const LocalLockTable::SourceId local_locks_;
   std::atomic<bool> unrecalled_{false};         // recall_removed() has not done all that it should
