@@ -382,9 +382,17 @@ bool Recovery::offload(Executor::Function work) {
     jobs_.notify_all();
   };
   job.deliver = [](void*, Executor::Function done) { done(); };
-  if (worker_->submit(std::move(job))) return true;
-  jobs_.fetch_sub(1);
-  jobs_.notify_all();
+  const auto not_taken = [this] {
+    jobs_.fetch_sub(1);
+    jobs_.notify_all();
+  };
+  try {
+    if (worker_->submit(std::move(job))) return true;
+  } catch (...) {
+    not_taken();
+    throw;
+  }
+  not_taken();
   return false;
 }
 
