@@ -48,6 +48,11 @@ class Nfs4Adoption : public ::testing::Test {
   vfs::testing::Folder folder_{"/tmp"};
   stag::testing::ManualLoop loop_;
   state::GracePeriod period_;
+  struct Nobody final : Recovery::GraceEnd {
+    void begin(const Recovery::Owners&) override {}
+    void cut_off() noexcept override {}
+    void spare(const Recovery::Owners&) noexcept override {}
+  } nobody_;
   std::vector<std::unique_ptr<Recovery>> starts_;
 };
 
@@ -160,7 +165,7 @@ TEST_F(Nfs4Adoption, the_end_of_an_earlier_grace_period_removes_no_adopted_clien
   period_.nobody_left(loop_.now());
   ASSERT_EQ(due.size(), 1u);
   EXPECT_EQ(adopt(server), "");
-  EXPECT_TRUE(server.finish_grace(period_, due[0]));
+  EXPECT_TRUE(server.finish_grace(period_, due[0], nobody_));
   EXPECT_TRUE(period_.active());
   EXPECT_TRUE(server.may_reclaim(kAnna));
   EXPECT_TRUE(here().may_reclaim(kAnna));
@@ -174,7 +179,7 @@ TEST_F(Nfs4Adoption, gives_a_client_that_did_not_come_no_right_to_reclaim_after_
   EXPECT_EQ(adopt(server), "");
   EXPECT_TRUE(period_.active(loop_.now() + kGrace));
   ASSERT_EQ(due.size(), 1u);
-  EXPECT_TRUE(server.finish_grace(period_, due[0]));
+  EXPECT_TRUE(server.finish_grace(period_, due[0], nobody_));
   EXPECT_FALSE(period_.active());
   EXPECT_FALSE(server.may_reclaim(kAnna));
   EXPECT_FALSE(here().anybody_left());

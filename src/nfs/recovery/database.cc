@@ -308,7 +308,9 @@ template <class Work>
 std::optional<Database::Trouble> Database::transact(Work work) {
   // Also where `work` finds no memory: what is not ended would take in all that is written later.
   const Undo undo(*handle_);
-  if (run("BEGIN IMMEDIATE") && work() && run("COMMIT")) return std::nullopt;
+  if (!run("BEGIN IMMEDIATE") || !work()) return trouble();
+  in_doubt_ = !run("COMMIT");
+  if (!in_doubt_) return std::nullopt;
   return trouble();
 }
 

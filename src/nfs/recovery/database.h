@@ -81,6 +81,9 @@ class Database {
 
   // Applies all changes or none. The error is SQLite's message.
   Result<Ok, std::string> apply(std::span<const Change> changes);
+  // Whether a COMMIT has failed, and none has succeeded since: what failed may be on disk all the
+  // same.
+  bool in_doubt() const { return in_doubt_; }
   // Removes what earlier starts wrote, and of this one the records of `incomplete`.
   Result<Ok, std::string> remove_former(const std::set<ClientOwner>& incomplete = {});
   // Adds clients of another server, all or none: they are gone with remove_former(), else former()
@@ -134,6 +137,7 @@ class Database {
   std::uint64_t server_ = 0;
   std::optional<std::uint64_t> handles_{};
   std::uint32_t former_lease_ = 0;
+  bool in_doubt_ = false;
   std::vector<ClientOwner> former_;
 };
 

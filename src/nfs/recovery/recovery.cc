@@ -93,34 +93,52 @@ Result<Ok, std::string> Recovery::adopt(Database& lost, state::GracePeriod& peri
   return given;
 }
 
-// From the first step on nobody else is admitted: whoever was is known to `cut_off`.
-bool Recovery::finish_grace(state::GracePeriod& period, std::uint64_t number,
-                            UniqueFunction<void(const Owners&)> cut_off) {
+std::size_t Recovery::count_left() const {
+  const BriefLock lock(mutex_);
+  return left_.size();
+}
+
+// From the first step on nobody else is admitted: whoever was is known to `told`. Whoever becomes
+// done until all are cut off is spared; later he finds that he was cut off.
+bool Recovery::finish_grace(state::GracePeriod& period, std::uint64_t number, GraceEnd& told) {
   const std::scoped_lock disk(disk_);
   if (!period.finishing(number)) return true;
-  Owners incomplete;
-  {
-    const BriefLock lock(mutex_);
-    incomplete.swap(left_);
-  }
+  Finishing finishing;
   bool finished = false;
   try {
-    finished = remove_former_held(incomplete);
-    if (finished) cut_off(incomplete);
+    finishing.done.reserve(count_left());
+    {
+      const BriefLock lock(mutex_);
+      finishing.incomplete.swap(left_);
+      finishing_ = &finishing;
+    }
+    told.begin(finishing.incomplete);
+    finished = remove_former_held(finishing.incomplete);
   } catch (const std::bad_alloc&) {
-    finished = false;
+    // Not finished.
   }
-  if (finished) {
-    period.end(number);
-    return true;
+  if (finished) told.cut_off();
+  Owners done;
+  {
+    const BriefLock lock(mutex_);
+    finishing_ = nullptr;
+    for (const auto& at : finishing.done) done.insert(finishing.incomplete.extract(at));
+    if (!finished) left_.merge(finishing.incomplete);
   }
-  const BriefLock lock(mutex_);
-  left_.merge(incomplete);
-  return false;
+  if (!finished) return false;
+  told.spare(done);
+  period.end(number);
+  return true;
 }
 
 bool Recovery::completed(const ClientOwner& owner) {
   const BriefLock lock(mutex_);
+  if (finishing_ != nullptr) {
+    const auto found = finishing_->incomplete.find(owner);
+    if (found != finishing_->incomplete.end() &&
+        std::ranges::find(finishing_->done, found) == finishing_->done.end())
+      finishing_->done.push_back(found);
+  }
   return left_.erase(owner) != 0 && left_.empty();
 }
 
@@ -132,14 +150,18 @@ Recovery::WritePtr Recovery::enqueue(const Change& change) {
   const BriefLock lock(mutex_);
   queue_.splice(queue_.end(), queued);
   recorded_.merge(recorded);
+  write->first = change.kind == Change::Kind::Add && recorded.empty() &&
+                 !ended_.contains(change.client) && !removing_.contains(change.client);
   return write;
 }
 
 void Recovery::take_back(const WritePtr& write) {
   Queue taken;
+  Clients gone;
   const BriefLock lock(mutex_);
   if (const auto found = std::ranges::find(queue_, write); found != queue_.end())
     taken.splice(taken.end(), queue_, found);
+  note_unwritten(taken, gone);
 }
 
 bool Recovery::write(const Change& change) {
@@ -159,27 +181,33 @@ bool Recovery::commit(Write& write) {
   return write.done.value_or(false);
 }
 
-// With disk_ held. Who has ended is removed together with whatever else is written: else the record
-// of one incarnation of a client would outlive what the next one loses.
+// With disk_ held. Who has ended is removed together with what is asked for: else the record of one
+// incarnation of a client would outlive what the next one loses.
 bool Recovery::commit_all() {
   Queue batch;
-  Clients ended;
   {
     const BriefLock lock(mutex_);
     batch.swap(queue_);
-    ended.swap(ended_);
-    removing_ = !ended.empty();
+    removing_.swap(ended_);
   }
-  if (batch.empty() && ended.empty()) return true;
+  if (batch.empty() && removing_.empty()) return true;
   try {
-    const bool applied = apply(batch, ended);
+    // Whoever was to be added by a COMMIT that failed is kept. Where each one fails they would grow
+    // if others were added before those that have ended are gone.
+    const bool doubt = database_->in_doubt(), tried = !doubt || apply({});
+    if (doubt && tried) note_removed(batch);
+    const bool applied = tried && apply(batch);
     for (const WritePtr& write : batch) write->done = applied;
-    if (applied) ended.clear(), note_rows(batch);
-    put_back(ended);
-    return applied;
+    if (applied) note_rows(batch);
+    put_back();
+    if (applied || (tried && database_->in_doubt())) return applied;
+    Clients gone;
+    const BriefLock lock(mutex_);
+    note_unwritten(batch, gone);
+    return false;
   } catch (...) {
     // No memory: they go with the next.
-    put_back(ended);
+    put_back();
     const BriefLock lock(mutex_);
     queue_.splice(queue_.begin(), batch);
     throw;
@@ -187,36 +215,68 @@ bool Recovery::commit_all() {
 }
 
 // Those that could not be removed, if any.
-void Recovery::put_back(Clients& ended) {
+void Recovery::put_back() {
+  Clients twice;
   const BriefLock lock(mutex_);
-  ended_.swap(ended);
-  ended_.merge(ended);
-  removing_ = false;
+  ended_.swap(removing_);
+  ended_.merge(removing_);
+  twice.swap(removing_);
 }
 
-// With disk_ held: what has been written. Whose record is gone, and is not asked for again, need
-// not be removed when it ends.
+// With disk_ held: what has been written, and removed. Whose record is gone, and is not asked for
+// again, need not be removed when it ends.
 void Recovery::note_rows(const Queue& batch) {
-  Clients gone;
+  Clients removed, gone;
   const BriefLock lock(mutex_);
-  const auto note = [&](const WritePtr& write) {
+  removed.swap(removing_);
+  for (const WritePtr& write : batch) {
     const bool adds = write->change.kind == Change::Kind::Add;
     Clients &from = adds ? gone : recorded_, &to = adds ? recorded_ : gone;
     to.insert(from.extract(write->change.client));
-  };
-  for (const WritePtr& write : batch) note(write);
-  for (const WritePtr& write : queue_)
-    if (write->change.kind == Change::Kind::Add) note(write);
+  }
+  gone.merge(removed);
+  note_asked_for(gone);
 }
 
-// With disk_ held.
-bool Recovery::apply(const Queue& batch, const Clients& ended) {
+// With disk_ held: who has been removed, and is not added by the batch again.
+void Recovery::note_removed(const Queue& batch) {
+  Clients gone;
+  const BriefLock lock(mutex_);
+  gone.swap(removing_);
+  for (const WritePtr& write : batch)
+    if (write->change.kind == Change::Kind::Add)
+      removing_.insert(gone.extract(write->change.client));
+  note_asked_for(gone);
+}
+
+// With mutex_ held: what has not been written. Whoever has no record without it need not be
+// removed, either.
+void Recovery::note_unwritten(const Queue& batch, Clients& gone) {
+  for (const WritePtr& write : batch)
+    if (write->first)
+      for (Clients* const from : {&recorded_, &ended_})
+        gone.insert(from->extract(write->change.client));
+  note_asked_for(gone);
+}
+
+// With mutex_ held: who of those that have no record is to get one.
+void Recovery::note_asked_for(Clients& gone) {
+  for (const WritePtr& write : queue_) {
+    if (write->change.kind != Change::Kind::Add) continue;
+    write->first |= gone.contains(write->change.client);
+    recorded_.insert(gone.extract(write->change.client));
+  }
+}
+
+// With disk_ held, and who is removed.
+bool Recovery::apply(const Queue& batch) {
   std::vector<Change> changes;
-  changes.reserve(batch.size() + ended.size());
+  changes.reserve(batch.size() + removing_.size());
   for (const WritePtr& write : batch)
     if (write->change.life == nullptr || !write->change.life->forfeits())
       changes.push_back(write->change);
-  for (const state::ClientId client : ended) changes.push_back({Change::Kind::Remove, client, {}});
+  for (const state::ClientId client : removing_)
+    changes.push_back({Change::Kind::Remove, client, {}});
   const auto applied = database_->apply(changes);
   if (!applied) trace(Reason::ClientRecordsUnwritten, "clients", applied.error());
   return applied.ok();
@@ -268,14 +328,12 @@ Task<Written> Recovery::add(state::ClientId client, ClientOwner owner, Loop& loo
                  asker);
 }
 
-// False: it has no record.
-bool Recovery::note_ended(state::ClientId client) {
+bool Recovery::note_ended(state::ClientId client) noexcept {
   const BriefLock lock(mutex_);
   return ended_.insert(recorded_.extract(client)).inserted;
 }
 
-Task<Written> Recovery::remove(state::ClientId client, Loop& loop, const void* asker) {
-  if (!note_ended(client)) co_return Written::Yes;
+Task<Written> Recovery::remove_ended(Loop& loop, const void* asker) {
   const auto work = [this] {
     const std::scoped_lock disk(disk_);
     return commit_all() ? Written::Yes : Written::Failed;
@@ -289,10 +347,11 @@ void Recovery::remove_later(state::ClientId client) noexcept {
 
 bool Recovery::unremoved() const {
   const BriefLock lock(mutex_);
-  return removing_ || !ended_.empty();
+  return !removing_.empty() || !ended_.empty();
 }
 
-// One that is due removes also who ends before it begins. Refused, and given up, it is not due.
+// One that is due removes also who ends before it has the disk, which may take long. Refused, and
+// given up, it is not due.
 void Recovery::remove_again() noexcept try {
   if (!unremoved() || removal_due_.exchange(true)) return;
   struct Due {
@@ -304,8 +363,8 @@ void Recovery::remove_again() noexcept try {
     std::atomic<bool>* flag;
   };
   static_cast<void>(offload([this, due = Due(removal_due_)]() mutable {
-    { const Due begun = std::move(due); }
     const std::scoped_lock disk(disk_);
+    { const Due begun = std::move(due); }
     commit_all();
   }));
 } catch (const std::bad_alloc&) {
@@ -323,9 +382,17 @@ bool Recovery::offload(Executor::Function work) {
     jobs_.notify_all();
   };
   job.deliver = [](void*, Executor::Function done) { done(); };
-  if (worker_->submit(std::move(job))) return true;
-  jobs_.fetch_sub(1);
-  jobs_.notify_all();
+  const auto not_taken = [this] {
+    jobs_.fetch_sub(1);
+    jobs_.notify_all();
+  };
+  try {
+    if (worker_->submit(std::move(job))) return true;
+  } catch (...) {
+    not_taken();
+    throw;
+  }
+  not_taken();
   return false;
 }
 

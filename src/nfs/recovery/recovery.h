@@ -22,6 +22,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <vector>
 
 #include "base/brief_mutex.h"
 #include "base/executor.h"
@@ -80,21 +81,34 @@ class Recovery {
   Result<Ok, std::string> adopt(Database& lost, state::GracePeriod& period, TimePoint end);
   using Owners = std::set<ClientOwner>;
 
+  // Told of the end of a grace period while nothing else can be written.
+  class GraceEnd {
+   public:
+    // They are not done, and nothing is written yet. May find no memory.
+    virtual void begin(const Owners& incomplete) = 0;
+    // They have no record any more.
+    virtual void cut_off() noexcept = 0;
+    // But these became done meanwhile: they are to have one again.
+    virtual void spare(const Owners& done) noexcept = 0;
+
+   protected:
+    ~GraceEnd() = default;
+  };
   // Ends this grace period that is due, and reclaiming, unless another one has begun since. Who was
-  // not done has no record then: `cut_off` is told who that is before anything else is written.
-  // False: there is no memory, or, and that is logged, the records could not be removed. Blocking.
-  bool finish_grace(
-      state::GracePeriod& period, std::uint64_t number,
-      UniqueFunction<void(const Owners&)> cut_off = [](const Owners&) {});
+  // not done has no record then. False: there is no memory, or, and that is logged, the records
+  // could not be removed. Blocking.
+  bool finish_grace(state::GracePeriod& period, std::uint64_t number, GraceEnd& told);
 
   // `asker` as of Executor::Job::client.
   // Of a `life` that may claim nothing after a restart (Life::forfeits()) nothing is written.
   Task<Written> add(state::ClientId client, ClientOwner owner, Loop& loop, const void* asker,
                     std::shared_ptr<const state::Life> life = nullptr);
-  // Removes the record of a client that has ended, if it may have one. Busy, Failed: as below.
-  Task<Written> remove(state::ClientId client, Loop& loop, const void* asker);
-  // The same without waiting, for a client whose record does no harm meanwhile. Whatever fails,
-  // nothing else is written before this is, and remove_again() tries it again.
+  // A client has ended: its record is to be removed. Nothing that clients ask for is written before
+  // it is, and remove_again() does it. False: it has none.
+  bool note_ended(state::ClientId client) noexcept;
+  // Removes the records of all who have ended. Busy, Failed: remove_again() does it.
+  Task<Written> remove_ended(Loop& loop, const void* asker);
+  // note_ended() and remove_again(), for a client whose record does no harm meanwhile.
   void remove_later(state::ClientId client) noexcept;
   // Whether there are such records still.
   bool unremoved() const;
@@ -121,6 +135,7 @@ class Recovery {
   struct Write {
     explicit Write(const Change& of) : change(of) {}
     const Change change;
+    bool first = false;          // with mutex_ held: without it its client has no record
     std::optional<bool> done{};  // with disk_ held
   };
   using WritePtr = std::shared_ptr<Write>;
@@ -132,26 +147,38 @@ class Recovery {
   WritePtr enqueue(const Change& change);
   bool commit(Write& write);
   bool commit_all();
-  bool apply(const Queue& batch, const Clients& ended);
+  bool apply(const Queue& batch);
   void note_rows(const Queue& batch);
-  void put_back(Clients& ended);
+  void note_removed(const Queue& batch);
+  void note_unwritten(const Queue& batch, Clients& gone);
+  void note_asked_for(Clients& gone);
+  void put_back();
   void take_back(const WritePtr& write);
-  bool note_ended(state::ClientId client);
   bool remove_former_held(const Owners& incomplete = {});
+  std::size_t count_left() const;
   Task<Written> written(WritePtr write, Loop& loop, const void* asker);
 
   const std::unique_ptr<Database> database_;
   std::mutex disk_;  // held over system calls, by workers only
   mutable BriefMutex mutex_;
   Owners left_;  // clients of former(), or adopted, that may still reclaim
+  // Those of them for whom the end of a grace period is being written, and which of these have
+  // become done meanwhile, with mutex_ held; no memory is needed for them.
+  struct Finishing {
+    Owners incomplete;
+    std::vector<Owners::const_iterator> done;
+  };
+  Finishing* finishing_ = nullptr;
   std::multimap<ClientOwner, state::ClientId> withheld_;
   Queue queue_;
-  // Of this start: who may have a record, and of these who has ended. The memory for a removal is
-  // there since the record was asked for, so that none is forgotten for want of it; and who cannot
-  // be removed keeps others from being added, so that they do not grow.
-  Clients recorded_, ended_;
-  bool removing_ = false;                 // some that were in ended_, just now
-  std::atomic<bool> removal_due_{false};  // a job that has not begun yet removes those in ended_
+  // Of this start: who has a record, or has asked for one; of these who has ended; and of these
+  // whose record is being removed just now (changed with disk_ held, too). The memory for a removal
+  // is there since the record was asked for, so that none is forgotten for want of it. Who cannot
+  // be removed keeps others from being added, and who could not be added is not kept, so that they
+  // do not grow.
+  Clients recorded_, ended_, removing_;
+  std::atomic<bool> removal_due_{
+      false};  // a job that does not have disk_ yet removes those in ended_
   mutable std::atomic<std::uint32_t> jobs_{0};
   const std::shared_ptr<Executor> worker_;  // declared last: destroyed before what its jobs use
 };

@@ -2,11 +2,19 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <set>
+#include <new>
+#include <string>
+#include <thread>
+#include <utility>
 
+#include "base/unique_function.h"
 #include "testing/held_executor.h"
 #include "testing/manual_loop.h"
 #include "testing/vfs/posix_backend.h"
@@ -22,6 +30,49 @@ using vfs::testing::Folder;
 const ClientOwner kAnna{"anna", "1:0"};
 const ClientOwner kBert{std::string("bert\0'; DROP TABLE clients", 26), "1:0"};
 
+// Files may not grow any more, as on a full disk.
+class FullDisk {
+ public:
+  FullDisk() {
+    std::signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit none{0, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &none);
+  }
+  ~FullDisk() { setrlimit(RLIMIT_FSIZE, &before_); }
+  FullDisk(const FullDisk&) = delete;
+  FullDisk& operator=(const FullDisk&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+// A thread of this process.
+void wait_until_it_sleeps(int thread) {
+  for (std::string state; state != "S"; std::this_thread::yield()) {
+    std::ifstream stat("/proc/self/task/" + std::to_string(thread) + "/stat");
+    std::string id, name;
+    STAG_CHECK(stat >> id >> name >> state);
+  }
+}
+
+// What is told of the end of a grace period, and what is done meanwhile.
+struct ToldEnd final : Recovery::GraceEnd {
+  void begin(const Recovery::Owners& owners) override {
+    incomplete = owners;
+    if (when_begun) when_begun();
+  }
+  void cut_off() noexcept override {
+    is_cut_off = true;
+    if (when_cut_off) when_cut_off();
+  }
+  void spare(const Recovery::Owners& done) noexcept override { spared = done; }
+
+  UniqueFunction<void()> when_begun, when_cut_off;
+  Recovery::Owners incomplete, spared;
+  bool is_cut_off = false;
+};
+
 class Nfs4Recovery : public ::testing::Test {
  protected:
   std::string path() const { return folder_.path() / "nfs4-clients.db"; }
@@ -35,6 +86,10 @@ class Nfs4Recovery : public ::testing::Test {
   }
   Written add(Recovery& recovery, state::ClientId client, const ClientOwner& owner) {
     return loop_.run(recovery.add(client, owner, loop_, nullptr)).value();
+  }
+  Written remove(Recovery& recovery, state::ClientId client) {
+    EXPECT_TRUE(recovery.note_ended(client));
+    return loop_.run(recovery.remove_ended(loop_, nullptr)).value();
   }
 
   void break_records(const std::string& event) {
@@ -103,7 +158,7 @@ TEST_F(Nfs4Recovery, a_client_that_was_removed_may_not_reclaim) {
   Recovery& first = restart();
   add(first, 7, kAnna);
   add(first, 8, kBert);
-  EXPECT_EQ(loop_.run(first.remove(7, loop_, nullptr)).value(), Written::Yes);
+  EXPECT_EQ(remove(first, 7), Written::Yes);
   EXPECT_FALSE(restart().may_reclaim(kAnna));
   EXPECT_TRUE(starts_.back()->may_reclaim(kBert));
 }
@@ -158,19 +213,72 @@ TEST_F(Nfs4Recovery,
   add(*starts_.back(), 8, kBert);
   Recovery& second = restart();
   state::GracePeriod period;
-  std::set<ClientOwner> cut_off;
+  ToldEnd told;
   period.finish_by([&](std::uint64_t number, TimePoint) {
-    EXPECT_TRUE(second.finish_grace(period, number, [&](const auto& owners) { cut_off = owners; }));
+    EXPECT_TRUE(second.finish_grace(period, number, told));
   });
   second.begin_grace(period, loop_.now() + std::chrono::seconds(90));
   add(second, 1 << 20, kAnna);
   add(second, (1 << 20) + 1, kBert);
   second.completed(kBert);
   EXPECT_FALSE(period.active(loop_.now() + std::chrono::seconds(90)));
-  EXPECT_THAT(cut_off, ::testing::ElementsAre(kAnna));
+  EXPECT_TRUE(told.is_cut_off);
+  EXPECT_THAT(told.incomplete, ::testing::ElementsAre(kAnna));
+  EXPECT_THAT(told.spared, ::testing::IsEmpty());
   const Recovery& third = restart();
   EXPECT_FALSE(third.may_reclaim(kAnna));
   EXPECT_TRUE(third.may_reclaim(kBert));
+}
+
+class Nfs4EndOfGrace : public Nfs4Recovery {
+ protected:
+  // Two clients may reclaim, and the period is due.
+  Recovery& due() {
+    add(restart(), 7, kAnna);
+    add(*starts_.back(), 8, kBert);
+    period_.finish_by([&](std::uint64_t number, TimePoint) { number_ = number; });
+    restart().begin_grace(period_, loop_.now() + std::chrono::seconds(90));
+    EXPECT_TRUE(period_.active(loop_.now() + std::chrono::seconds(90)));
+    return *starts_.back();
+  }
+
+  state::GracePeriod period_;
+  std::uint64_t number_ = 0;
+  ToldEnd told_;
+};
+
+TEST_F(Nfs4EndOfGrace, spares_whoever_becomes_done_until_all_are_cut_off) {
+  Recovery& second = due();
+  told_.when_begun = [&] { EXPECT_FALSE(second.completed(kAnna)); };
+  told_.when_cut_off = [&] {
+    second.completed(kAnna);
+    second.completed(kBert);
+    second.completed({"somebody else", ""});
+  };
+  EXPECT_TRUE(second.finish_grace(period_, number_, told_));
+  EXPECT_TRUE(told_.is_cut_off);
+  EXPECT_THAT(told_.spared, ::testing::ElementsAre(kAnna, kBert));
+  EXPECT_FALSE(period_.active());
+}
+
+// Nor may the next client ID of one that was ended meanwhile claim what it was ended for.
+TEST_F(Nfs4EndOfGrace, that_cannot_be_written_does_not_wait_again_for_whoever_became_done) {
+  Recovery& second = due();
+  break_records("DELETE");
+  told_.when_begun = [&] { second.completed(kAnna); };
+  EXPECT_FALSE(second.finish_grace(period_, number_, told_));
+  EXPECT_FALSE(told_.is_cut_off);
+  EXPECT_FALSE(second.may_reclaim(kAnna));
+  EXPECT_TRUE(second.may_reclaim(kBert));
+  EXPECT_TRUE(second.completed(kBert)) << "nobody else is left";
+}
+
+TEST_F(Nfs4EndOfGrace, for_which_there_is_no_memory_leaves_all_as_it_was) {
+  Recovery& second = due();
+  told_.when_begun = [] { throw std::bad_alloc(); };
+  EXPECT_FALSE(second.finish_grace(period_, number_, told_));
+  EXPECT_TRUE(second.may_reclaim(kAnna));
+  EXPECT_TRUE(restart().may_reclaim(kBert));
 }
 
 TEST_F(Nfs4Recovery, writes_nothing_of_a_client_that_has_lost_something_by_the_time_it_writes) {
@@ -304,6 +412,37 @@ TEST_F(Nfs4Recovery, a_record_is_removed_again_by_one_job_at_a_time_until_it_is_
   EXPECT_FALSE(restart().may_reclaim(kAnna));
 }
 
+// As while a cluster hangs.
+TEST_F(Nfs4Recovery, a_removal_that_waits_for_the_disk_is_not_asked_for_again) {
+  const auto worker = std::make_shared<HeldExecutor>();
+  const auto opened = Recovery::open(path(), 90, worker);
+  Recovery& first = **opened;
+  EXPECT_TRUE(first.write({Change::Kind::Add, 7, kAnna, nullptr}));
+  EXPECT_TRUE(first.write({Change::Kind::Add, 8, kBert, nullptr}));
+  first.remove_later(7);
+  std::atomic<int> id{0};
+  std::thread removing;
+  // Has the disk as long as it runs.
+  first.remove_unneeded([&](state::ClientId) {
+    if (removing.joinable()) return true;
+    auto jobs = std::exchange(worker->held, {});
+    removing = std::thread([&id, job = std::move(jobs.front())]() mutable {
+      id = ::gettid();
+      job.work();
+      job.work = {};
+      job.deliver(job.context, std::move(job.done));
+    });
+    while (id == 0) std::this_thread::yield();
+    wait_until_it_sleeps(id);
+    first.remove_later(8);
+    EXPECT_TRUE(worker->held.empty());
+    return true;
+  });
+  ASSERT_TRUE(removing.joinable());
+  removing.join();
+  EXPECT_FALSE(first.unremoved()) << "it removed both";
+}
+
 // Else the record of one incarnation would let a client claim what it lost as the next one.
 TEST_F(Nfs4Recovery, nothing_else_is_written_before_a_record_that_could_not_be_removed_is_gone) {
   Recovery& first = restart();
@@ -326,10 +465,10 @@ TEST_F(Nfs4Recovery, a_client_that_destroys_itself_loses_its_record_though_not_a
   EXPECT_EQ(add(first, 7, kAnna), Written::Yes);
   EXPECT_EQ(add(first, 8, kBert), Written::Yes);
   worker->full = true;
-  EXPECT_EQ(loop_.run(first.remove(7, loop_, nullptr)).value(), Written::Busy);
+  EXPECT_EQ(remove(first, 7), Written::Busy);
   worker->full = false;
   break_records("DELETE");
-  EXPECT_EQ(loop_.run(first.remove(8, loop_, nullptr)).value(), Written::Failed);
+  EXPECT_EQ(remove(first, 8), Written::Failed);
   repair_records();
   EXPECT_TRUE(first.unremoved());
   first.remove_again();
@@ -369,6 +508,72 @@ TEST_F(Nfs4Recovery, the_end_of_a_client_without_a_record_asks_for_nothing) {
   first.remove_later(8);
   EXPECT_TRUE(worker->held.empty());
   EXPECT_FALSE(first.unremoved());
+}
+
+// Or a peer makes clients that cannot be recorded, and ends them, until memory runs out.
+TEST_F(Nfs4Recovery, nothing_is_kept_of_a_client_that_could_not_be_recorded) {
+  const auto worker = std::make_shared<HeldExecutor>(true);
+  const auto opened = Recovery::open(path(), 90, worker);
+  Recovery& first = **opened;
+  EXPECT_EQ(add(first, 6, kBert), Written::Yes);
+  worker->full = true;
+  EXPECT_EQ(add(first, 7, kAnna), Written::Busy);
+  worker->full = false;
+  break_records("INSERT");
+  EXPECT_EQ(add(first, 8, kAnna), Written::Failed);
+  EXPECT_EQ(add(first, 6, kBert), Written::Failed);
+  EXPECT_FALSE(first.note_ended(7));
+  EXPECT_FALSE(first.note_ended(8));
+  EXPECT_TRUE(first.note_ended(6)) << "which is there";
+}
+
+TEST_F(Nfs4Recovery, nothing_is_kept_of_a_client_that_ended_before_it_could_not_be_recorded) {
+  const auto worker = std::make_shared<HeldExecutor>();
+  const auto opened = Recovery::open(path(), 90, worker);
+  Recovery& first = **opened;
+  const auto note = [&](Task<Written> task) -> Task<void> {
+    EXPECT_EQ(co_await std::move(task), Written::Failed);
+  };
+  detach(note(first.add(7, kAnna, loop_, nullptr)));
+  EXPECT_TRUE(first.note_ended(7));
+  break_records("INSERT");
+  worker->run_all();
+  loop_.drain();
+  EXPECT_FALSE(first.unremoved());
+}
+
+TEST_F(Nfs4Recovery, a_client_that_is_recorded_at_the_second_try_loses_its_record_when_it_ends) {
+  const auto worker = std::make_shared<HeldExecutor>();
+  const auto opened = Recovery::open(path(), 90, worker);
+  Recovery& first = **opened;
+  std::vector<Written> results;
+  const auto note = [&](Task<Written> task) -> Task<void> {
+    results.push_back(co_await std::move(task));
+  };
+  detach(note(first.add(7, kAnna, loop_, nullptr)));
+  detach(note(first.add(7, kAnna, loop_, nullptr)));
+  auto jobs = std::exchange(worker->held, {});
+  ASSERT_EQ(jobs.size(), 2u);
+  worker->held.push_back(std::move(jobs[0]));
+  worker->give_all_back();
+  loop_.drain();
+  worker->held.push_back(std::move(jobs[1]));
+  worker->run_all();
+  loop_.drain();
+  EXPECT_THAT(results, ::testing::ElementsAre(Written::Busy, Written::Yes));
+  EXPECT_TRUE(first.note_ended(7));
+}
+
+// A row whose COMMIT fails may be there after a crash; it is removed when that can be written.
+TEST_F(Nfs4Recovery, clients_whose_COMMIT_fails_are_removed_before_others_are_added) {
+  Recovery& first = restart();
+  EXPECT_EQ(add(first, 6, kBert), Written::Yes);
+  const FullDisk full;
+  for (state::ClientId client = 7; client < 10; ++client) {
+    EXPECT_EQ(add(first, client, kAnna), Written::Failed);
+    EXPECT_FALSE(first.unremoved()) << "the one before";
+    EXPECT_TRUE(first.note_ended(client)) << "it may be there";
+  }
 }
 
 TEST_F(Nfs4Recovery, a_file_that_is_no_database_is_one_clear_sentence) {

@@ -6,9 +6,11 @@
 #include "nfs/recovery/recovery.h"
 #include "nfs/v4/ops/patient_source.h"
 #include "testing/failing_new.h"
+#include "testing/held_executor.h"
 #include "testing/nfs/nfs40_callbacks_fixture.h"
 #include "testing/nfs/nfs4_copies_fixture.h"
 #include "testing/nfs/nfs4_delegations_fixture.h"
+#include "testing/nfs/nfs4_restart_fixture.h"
 #include "testing/vfs/posix_backend.h"
 #include "testing/vfs/stepped_store.h"
 
@@ -23,6 +25,9 @@ constexpr std::size_t kMost = 4000;
 
 template <class Fixture>
 class Failing : public Fixture {
+ public:
+  using Fixture::Fixture;
+
  protected:
   using Res = v4::COMPOUND4res;
 
@@ -414,6 +419,61 @@ class Nfs4RecordedEndAllocation : public FailingEnds<RecordedServed> {};
 
 TEST_F(Nfs4RecordedEndAllocation, failing_defers_the_end_of_a_lapsed_client) {
   fail_each_allocation();
+}
+
+class FailingStart : public Failing<Nfs4Start> {
+ public:
+  using Failing::attempt;
+  using Failing::failed_;
+  using Failing::Failing;
+};
+
+class Nfs4DestroyAllocation : public Nfs4RestartServed {
+ protected:
+  Nfs4DestroyAllocation() { worker_ = std::make_shared<HeldExecutor>(true); }
+
+  // A client that could claim more has reclaimed a file, and closed it.
+  FailingStart& restart_with_a_record(const std::string& records) {
+    Nfs4Start& first = start(records.c_str());
+    first.set_up_session();
+    opened_ = first.create("file");
+    EXPECT_EQ(opened_.status, v4::NFS4_OK);
+    recoveries_.push_back(*recovery::Recovery::open(folder_.path() / records, 90, worker_));
+    Nfs4Options options;
+    options.recovery = recoveries_.back().get();
+    auto made = std::make_unique<FailingStart>(options, store_);
+    FailingStart& second = *made;
+    starts_.push_back(std::move(made));
+    second.nfs4_.watch_leases(second.loop_);
+    second.set_up_session("a client", false);
+    const Nfs4Start::Opened reclaimed = second.reclaim(opened_.handle);
+    EXPECT_EQ(reclaimed.status, v4::NFS4_OK);
+    EXPECT_EQ(second.close(reclaimed), v4::NFS4_OK);
+    EXPECT_EQ(second.destroy_session(), v4::NFS4_OK);
+    EXPECT_TRUE(second.grace());
+    return second;
+  }
+};
+
+TEST_F(Nfs4DestroyAllocation, failing_in_DESTROY_CLIENTID_leaves_no_record_and_nobody_to_wait_for) {
+  bool failed = true;
+  for (std::size_t n = 1; failed; ++n) {
+    const std::string records = "db " + std::to_string(n);
+    FailingStart& second = restart_with_a_record(records);
+    const Op destroy = op(v4::OP_DESTROY_CLIENTID, &Op::opdestroy_clientid,
+                          v4::DESTROY_CLIENTID4args{second.clientid_});
+    second.attempt(n, {"tag", 1, {destroy}});
+    failed = second.failed_;
+    const v4::nfsstat4 again = second.destroy_clientid();
+    ASSERT_TRUE(again == v4::NFS4_OK || again == v4::NFS4ERR_STALE_CLIENTID) << again;
+    second.loop_.pass(10s);
+    ASSERT_FALSE(second.grace()) << n;
+    ASSERT_FALSE(recoveries_.back()->unremoved()) << n;
+    ASSERT_FALSE(start(records.c_str()).grace()) << n;
+    ASSERT_LT(n, kMost);
+    starts_.clear();
+    recoveries_.clear();
+  }
 }
 
 class Nfs40Allocation : public Failing<Nfs40CallbacksServed> {

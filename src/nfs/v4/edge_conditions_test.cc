@@ -156,6 +156,59 @@ TEST_F(Nfs4EdgeConditions,
   EXPECT_EQ(reclaimed_after_a_restart(), v4::NFS4_OK);
 }
 
+// One client has reclaimed its file, and is done while the end of the grace period is written.
+class Nfs4DoneLate : public Nfs4EdgeConditions {
+ protected:
+  Nfs4DoneLate() { worker_ = worker; }
+
+  Nfs4Start& start_to_be_done() {
+    Nfs4Start& second = restart_with_a_lock();
+    second.set_up_session("a client", false);
+    EXPECT_EQ(second.reclaim(opened_.handle).status, v4::NFS4_OK);
+    second.loop_.pass(kGraceTime / 2);
+    second.status_flags();
+    worker->at_once = false;
+    second.loop_.pass(kGraceTime / 2);
+    second.status_flags();
+    EXPECT_EQ(worker->held.size(), 1u);
+    return second;
+  }
+  // Who writes waits for this other one.
+  void is_done_meanwhile(Nfs4Start& second) {
+    sqlite3* other = nullptr;
+    ASSERT_EQ(sqlite3_open((folder_.path() / "db").c_str(), &other), SQLITE_OK);
+    EXPECT_EQ(sqlite3_exec(other, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
+    std::thread ending([&] { worker->run_all(); });
+    while (recoveries_.back()->anybody_left()) std::this_thread::yield();
+    EXPECT_EQ(second.reclaim_complete(), v4::NFS4_OK);
+    sqlite3_close(other);
+    ending.join();
+    worker->at_once = true;
+  }
+
+  const std::shared_ptr<HeldExecutor> worker = std::make_shared<HeldExecutor>(true);
+};
+
+TEST_F(Nfs4DoneLate, reclaims_after_the_next_restart) {
+  Nfs4Start& second = start_to_be_done();
+  is_done_meanwhile(second);
+  EXPECT_FALSE(second.grace());
+  EXPECT_EQ(reclaimed_after_a_restart(), v4::NFS4_OK);
+}
+
+TEST_F(Nfs4DoneLate, is_not_waited_for_where_the_end_could_not_be_written) {
+  Nfs4Start& second = start_to_be_done();
+  break_records("DELETE");
+  is_done_meanwhile(second);
+  EXPECT_TRUE(second.grace());
+  EXPECT_FALSE(recoveries_.back()->anybody_left());
+  repair_records();
+  second.loop_.pass(std::chrono::seconds(2));
+  second.status_flags();
+  EXPECT_FALSE(second.grace());
+  EXPECT_EQ(reclaimed_after_a_restart(), v4::NFS4_OK);
+}
+
 // It has a record of the start before, too.
 TEST_F(Nfs4EdgeConditions, a_client_ended_in_grace_for_what_another_reclaimed_reclaims_no_more) {
   Nfs4Start& first = start();

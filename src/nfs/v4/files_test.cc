@@ -1,4 +1,5 @@
 // Opens, data, names and attributes over version 4.1.
+#include "nfs/v4/attributes/attributes.h"
 #include "testing/nfs/nfs4_fixture.h"
 
 namespace stag::nfs::nfs4 {
@@ -66,26 +67,33 @@ TEST_F(Nfs4Files, tell_when_they_were_made) {
   EXPECT_EQ(verified(folder, born), v4::NFS4ERR_ATTRNOTSUPP);
 }
 
-// What stat() tells is put down in another way than any other set.
+// What stat() tells is put down in another way than any other set. The two numbers of the device
+// differ, and so do the times: one in the place of another would be seen.
 TEST_F(Nfs4Files, tell_the_attributes_of_stat_together_as_each_alone) {
   const v4::bitmap4 all{0x0010011a, 0x0030a23a};
+  EXPECT_TRUE(is_stat(AttributeSet(all)));
   const auto told = [&](const v4::nfs_fh4& handle, const v4::bitmap4& asked) {
     return run({putfh(handle), getattr(asked)}).resarray[1].opgetattr().resok4().obj_attributes;
   };
   const vfs::Credentials administrator{0, 0, {}};
+  vfs::SetAttributes set;
+  set.accessed = {vfs::SetTime::How::To, {1'000'000'001, 2}};
+  set.modified = {vfs::SetTime::How::To, {1'000'000'003, 4}};
+  int made = 0;
   for (const auto& [uid, gid] : {std::pair(0u, 4'000'000'000u), std::pair(12'345u, 10u)}) {
-    vfs::SetAttributes owners;
-    owners.uid = uid;
-    owners.gid = gid;
-    auto set = store_->set_attributes({loop_, administrator}, store_->root(), owners, std::nullopt);
-    ASSERT_TRUE(set.ready() && set.value().ok());
-    const v4::nfs_fh4 folder = walk({"data"});
-    const v4::fattr4 together = told(folder, all);
+    set.uid = uid;
+    set.gid = gid;
+    const std::string name = "device " + std::to_string(++made);
+    auto node = store_->mknod({loop_, administrator}, store_->root(), name,
+                              {vfs::FileType::BlockDevice, {5, 6}}, set);
+    ASSERT_TRUE(node.ready() && node.value().ok());
+    const v4::nfs_fh4 device = walk({"data", name.c_str()});
+    const v4::fattr4 together = told(device, all);
     EXPECT_EQ(together.attrmask, all);
     std::string each;
     for (std::uint32_t number = 0; number < 64; ++number)
       if ((all[number / 32] >> number % 32 & 1) != 0)
-        each += text(told(folder, number < 32 ? v4::bitmap4{1u << number}
+        each += text(told(device, number < 32 ? v4::bitmap4{1u << number}
                                               : v4::bitmap4{0, 1u << (number - 32)})
                          .attr_vals);
     EXPECT_EQ(text(together.attr_vals), each);

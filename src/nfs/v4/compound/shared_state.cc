@@ -2,6 +2,8 @@
 
 #include <mutex>
 #include <new>
+#include <utility>
+#include <vector>
 
 #include "base/reason.h"
 #include "nfs/state/listing.h"
@@ -264,13 +266,13 @@ void SharedState::end_recorded(const state::LifePtr& life, EndedFor why) {
   if (!end_now(id, why, claims ? &*owner : nullptr)) record_again(life, *std::move(owner));
 }
 
-void SharedState::record_again(const state::LifePtr& life, recovery::ClientOwner owner) const {
+void SharedState::record_again(const state::LifePtr& life, recovery::ClientOwner owner) {
   using Kind = recovery::Change::Kind;
   if (life->forfeits() || life->ended()) return;
   life->recorded = options.recovery->write({Kind::Add, life->clientid, std::move(owner), life}) &&
                    !life->forfeits();
   // Whoever ended it meanwhile saw no record to remove.
-  if (life->ended()) options.recovery->remove_later(life->clientid);
+  if (life->ended()) remove_record(life->clientid);
 }
 
 namespace {
@@ -387,7 +389,7 @@ void SharedState::completed(const std::optional<recovery::ClientOwner>& owner, T
 }
 
 // A record that cannot be removed is logged, and removed later; its client has nothing that it
-// could claim.
+// could claim. What must not be forgotten is done before anything needs memory.
 Task<state::Status> SharedState::destroy(state::ClientId client, Loop& loop, const void* asker) {
   const auto owner = owner_of(client);
   state::LifePtr ended;
@@ -395,9 +397,15 @@ Task<state::Status> SharedState::destroy(state::ClientId client, Loop& loop, con
   if (ended == nullptr) co_return status;
   free_state(*ended);
   if (options.recovery == nullptr) co_return status;
-  co_await options.recovery->remove(client, loop, asker);
-  watch_leases();
+  const bool recorded = options.recovery->note_ended(client);
   if (ended->may_reclaim.load()) completed(owner, loop.now());
+  watch_leases();
+  if (!recorded) co_return status;
+  try {
+    co_await options.recovery->remove_ended(loop, asker);
+  } catch (const std::bad_alloc&) {
+    // The timer sees to it.
+  }
   co_return status;
 }
 
@@ -411,28 +419,73 @@ void SharedState::remove_idle_records() const try {
   // They stay, as after a crash.
 }
 
-// Their records are gone: what they have not reclaimed is anybody's now, and which that is nobody
+namespace {
+
+// What they have not reclaimed is anybody's once their records are gone, and which that is nobody
 // wrote down.
-void SharedState::cut_off(const recovery::Recovery::Owners& incomplete) const {
-  if (incomplete.empty()) return;
-  for (std::uint32_t shard = 0; shard < state::Clients::kShards; ++shard)
-    for (const state::ClientId id : clients.ids(shard)) {
-      const auto owner = owner_of(id);
-      const state::LifePtr life = clients.life(id);
-      if (life == nullptr || !owner || !incomplete.contains(*owner)) continue;
-      life->cut_off = true;
-      life->recorded = false;
+class CutOff final : public recovery::Recovery::GraceEnd {
+ public:
+  explicit CutOff(const SharedState& shared) : shared_(shared) {}
+
+  struct Client {
+    state::LifePtr life;
+    recovery::ClientOwner owner;
+    bool spared = false;
+  };
+  std::vector<Client> clients;
+
+  void begin(const recovery::Recovery::Owners& incomplete) override {
+    if (incomplete.empty()) return;
+    for (std::uint32_t shard = 0; shard < state::Clients::kShards; ++shard)
+      for (const state::ClientId id : shared_.clients.ids(shard)) {
+        auto owner = shared_.owner_of(id);
+        state::LifePtr life = shared_.clients.life(id);
+        if (life != nullptr && owner && incomplete.contains(*owner))
+          clients.push_back({std::move(life), *std::move(owner)});
+      }
+  }
+  void cut_off() noexcept override {
+    for (const Client& each : clients) {
+      each.life->cut_off = true;
+      each.life->recorded = false;
     }
-}
+  }
+  void spare(const recovery::Recovery::Owners& done) noexcept override {
+    for (Client& each : clients) {
+      if (!done.contains(each.owner)) continue;
+      SharedState::not_cut_off(*each.life);
+      each.spared = true;
+    }
+  }
+
+ private:
+  const SharedState& shared_;
+};
+
+}  // namespace
 
 // Who was recorded before this start must not claim anything after the next one.
 void SharedState::finish_grace(std::uint64_t number, TimePoint now) {
-  const auto finish = [this, number, now] {
-    const auto cut = [this](const recovery::Recovery::Owners& owners) { cut_off(owners); };
-    if (!options.recovery->finish_grace(*options.grace, number, cut))
-      options.grace->put_off(number, now + kGraceAgain);
-  };
-  if (!options.recovery->offload(finish)) options.grace->put_off(number, now + kGraceAgain);
+  try {
+    if (options.recovery->offload([this, number, now] { finish_recorded_grace(number, now); }))
+      return;
+  } catch (const std::bad_alloc&) {
+    // As where the worker refuses it.
+  }
+  options.grace->put_off(number, now + kGraceAgain);
+}
+
+// Blocks. Whoever was done while its record was removed is recorded again, as by RECLAIM_COMPLETE;
+// who is just being ended is when it comes back.
+void SharedState::finish_recorded_grace(std::uint64_t number, TimePoint now) {
+  CutOff told(*this);
+  if (!options.recovery->finish_grace(*options.grace, number, told))
+    return options.grace->put_off(number, now + kGraceAgain);
+  for (CutOff::Client& each : told.clients) {
+    if (!each.spared || each.life->states.load() == 0 || each.life->ending.exchange(true)) continue;
+    const Ending ending(each.life);
+    attempt([&] { record_again(each.life, std::move(each.owner)); });
+  }
 }
 
 }  // namespace stag::nfs::nfs4

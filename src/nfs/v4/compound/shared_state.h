@@ -126,7 +126,7 @@ class SharedState {
   // It claims nothing any more: perhaps it was the last one.
   void completed(const state::Life& life, TimePoint now);
   // The same of one that goes on after its record was removed. Blocking.
-  void record_again(const state::LifePtr& life, recovery::ClientOwner owner) const;
+  void record_again(const state::LifePtr& life, recovery::ClientOwner owner);
   // DESTROY_CLIENTID; the record goes, too.
   Task<state::Status> destroy(state::ClientId client, Loop& loop, const void* asker);
   // Has the next start wait for nobody who holds nothing now. After the last Call has ended.
@@ -145,7 +145,7 @@ class SharedState {
   bool end_now(state::ClientId client, EndedFor why, const recovery::ClientOwner* claims = nullptr);
   EndedByAdmin end_recorded_by_admin(state::Life& life, TimePoint now);
   void finish_grace(std::uint64_t number, TimePoint now);
-  void cut_off(const recovery::Recovery::Owners& incomplete) const;
+  void finish_recorded_grace(std::uint64_t number, TimePoint now);
 
   const LocalLockTable::SourceId local_locks_;
   std::atomic<bool> unrecalled_{false};         // recall_removed() has not done all that it should
