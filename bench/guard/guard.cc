@@ -4,7 +4,8 @@
 // not matter: bench/guard/run counts the instructions. "deep" is software iWARP with 32 calls in
 // flight. "beside_nfs4" and "nfs4" are software iWARP and a server of version 4, too: with the
 // operations of version 3, and with those of version 4.1.
-// "client4" is version 4.2 by the client library, whose operations version 3 has in all others.
+// "client4" is version 4.2 by the client library, whose operations version 3 has in all others;
+// "deep_client4" is the same with 32 calls in flight.
 // "observed" is software iWARP with what `stag serve` counts and logs of its calls.
 #include <cstdio>
 #include <cstdlib>
@@ -51,6 +52,8 @@ int main(int argc, char** argv) {
     return run(*operation, count, IwarpWorld(Versions::Nfs4));
   if (operation && count > 0 && fabric == "client4")
     return run(*operation, count, IwarpWorld(Versions::Nfs42));
+  if (operation && count > 0 && fabric == "deep_client4")
+    return run(*operation, count, IwarpWorld(Versions::Nfs42), 32);
   if (operation && count > 0 && fabric == "observed") {
     stag::cli::Observation observation({}, std::chrono::steady_clock::now);
     return run(*operation, count, IwarpWorld(Versions::Nfs3, &observation));
@@ -58,7 +61,7 @@ int main(int argc, char** argv) {
   if (operation && count > 0 && fabric == "verbs")
     return run(*operation, count, stag::testing::VerbsWorld());
   std::fputs(
-      "usage: stag_guard sim|iwarp|deep|observed|beside_nfs4|nfs4|client4|verbs "
+      "usage: stag_guard sim|iwarp|deep|observed|beside_nfs4|nfs4|client4|deep_client4|verbs "
       "null|getattr|read_4k|write_4k COUNT\n",
       stderr);
   return 2;
