@@ -138,8 +138,8 @@ TEST(WorkerPool, tells_whose_work_keeps_from_the_workers_those_it_refuses) {
   WorkerOptions options;
   options.limits.threads = options.limits.threads_each = options.limits.waiting_each = 1;
   options.whose = [](const void* client) { return std::string(static_cast<const char*>(client)); };
-  WorkerPool pool(options);
   std::promise<void> begun, may_end;
+  WorkerPool pool(options);
   const auto submit = [&pool](const char* client, std::function<void()> work) {
     Executor::Job job;
     job.work = std::move(work);
