@@ -300,11 +300,16 @@ std::optional<Opens::Claim> Opens::next_reopen() {
   return Claim{.kind = Claim::Kind::Reopen, .open = first};
 }
 
-void Opens::on_put_off(const Claim& claim) {
+// All of a holder: one after the other they would keep those of others waiting for as long as each
+// of them takes to fail.
+void Opens::on_put_off(const Claim& claim, const OfHolder& of_holder) {
   Open* open = find(claim.open);
   if (open == nullptr) return;
   open->asked = false;
   put_off_.insert(claim.open);
+  for (const std::set<Id>* claims : {&to_reclaim_, &to_reopen_})
+    for (const Id id : *claims)
+      if (of_holder(find(id)->opener.get())) put_off_.insert(id);
 }
 
 // One lock was reclaimed; the owner's next one is due.

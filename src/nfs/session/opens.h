@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -127,8 +128,10 @@ class Opens {
   // The server granted it, with this stateid (none of Free), or refused it.
   void on_claimed(const Claim& claim, const v4::stateid4& stateid);
   void on_refused(const Claim& claim);
-  // The server was not asked: others are first.
-  void on_put_off(const Claim& claim);
+  // The server was not asked: others are first. What else is to be claimed and whose opener is
+  // `of_holder` is put off with it; called with null, too.
+  using OfHolder = std::function<bool(const Opener*)>;
+  void on_put_off(const Claim& claim, const OfHolder& of_holder);
 
  private:
   enum class State : std::uint8_t { Held, Reclaim, Reopen, Lost };

@@ -4,11 +4,17 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 namespace stag::nfs::session {
+
+struct Opener {
+  int user = 0;
+};
+
 namespace {
 
 using Kind = Opens::Claim::Kind;
@@ -263,7 +269,8 @@ TEST(Opens, that_are_put_off_are_claimed_behind_all_others) {
   for (const std::uint8_t id : {1, 2, 3})
     opens.add(id, {}, v4::OPEN4_SHARE_ACCESS_READ, number(id));
   opens.on_restart();
-  opens.on_put_off(*opens.next_reclaim());
+  const auto alone = [](const Opener*) { return false; };
+  opens.on_put_off(*opens.next_reclaim(), alone);
   std::vector<Opens::Id> order;
   for (int i = 0; i < 2; ++i) {
     const auto claim = opens.next_reclaim();
@@ -276,9 +283,37 @@ TEST(Opens, that_are_put_off_are_claimed_behind_all_others) {
   ASSERT_TRUE(last);
   EXPECT_EQ(last->open, 1u) << "there is no other one";
   opens.on_refused(*last);
-  opens.on_put_off(*opens.next_reopen());
+  opens.on_put_off(*opens.next_reopen(), alone);
   EXPECT_EQ(opens.next_reopen()->open, 2u);
   EXPECT_FALSE(opens.settled());
+}
+
+// As many as are claimed at once, and one more: whoever holds them cannot be asked for just then.
+TEST(Opens, of_one_holder_are_put_off_together) {
+  const auto theirs = std::make_shared<const Opener>(Opener{1});
+  const auto another = std::make_shared<const Opener>(Opener{2});
+  const auto of_them = [](const Opener* opener) { return opener != nullptr && opener->user == 1; };
+  Opens opens;
+  for (Opens::Id id = 1; id <= 17; ++id)
+    opens.add(id, {}, v4::OPEN4_SHARE_ACCESS_READ, number(1), theirs);
+  opens.add(18, {}, v4::OPEN4_SHARE_ACCESS_READ, number(2), another);
+  opens.add(19, {}, v4::OPEN4_SHARE_ACCESS_READ, number(3));
+  opens.on_restart();
+  const auto first = opens.next_reclaims(16);
+  ASSERT_EQ(first.size(), 16u);
+  for (const auto& claim : first) opens.on_put_off(claim, of_them);
+  std::vector<Opens::Id> next;
+  for (const auto& claim : opens.next_reclaims(16)) {
+    next.push_back(claim.open);
+    opens.on_refused(claim);
+  }
+  EXPECT_EQ(next, (std::vector<Opens::Id>{18, 19}));
+  for (const auto& claim : opens.next_reclaims(17)) opens.on_refused(claim);
+  ASSERT_EQ(opens.next_reclaim(), std::nullopt);
+  opens.on_put_off(*opens.next_reopen(), of_them);
+  const auto again = opens.next_reopen();
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->open, 18u) << "to be opened again, too";
 }
 
 // What a server may have granted that has restarted since it does not know any more.

@@ -96,7 +96,10 @@ Outcome<SessionClient::Attempt> SessionClient::claim_failed(const Claim& claim, 
   if (!put_off_since_) put_off_since_ = now;
   if (what == Unmade::PutOff && now - *put_off_since_ >= session_.lease()) what = Unmade::Refused;
   if (what == Unmade::PutOff) {
-    opens_.on_put_off(claim);
+    const rpc::ClientSecurity* const security = of_holder.credentials.security();
+    opens_.on_put_off(claim, [&](const session::Opener* other) {
+      return (other != nullptr ? other->credentials : own_.credentials).security() == security;
+    });
     return Attempt{Fate::Later, v4::NFS4ERR_DELAY};
   }
   opens_.on_refused(claim);
