@@ -324,6 +324,7 @@ TEST_F(Nfs4EndedByAdmin, is_not_recorded_by_a_request_in_progress) {
   end(second, [&] { second.begin(reclaim_complete_op(), results); });
   // Killed before the request goes on.
   Nfs4Start& third = start();
+  worker->at_once = true;
   ASSERT_TRUE(third.grace());
   third.set_up_session("a client", false);
   EXPECT_EQ(third.reclaim(opened_.handle).status, v4::NFS4ERR_RECLAIM_BAD);
