@@ -54,42 +54,6 @@ Task<void> Operations::setattr(fuse_req_t from, std::uint64_t number, struct sta
   answer(request, number, set);
 }
 
-// Each file for itself: one whose SETATTR is not answered holds up no other one, nor has it a
-// second. The next time is asked for first: there is one also where memory runs out in this one.
-void Operations::settle_due() {
-  if (new_files_.any_waits()) settling_.ask();
-  for (const std::uint64_t number : new_files_.due(context_.loop.now() - kSettleAfter))
-    if (!turns_.taken(number)) background_.add(settle_by_itself(number));
-}
-
-// Where it fails, close(2) tries again, and tells.
-Task<void> Operations::settle_by_itself(std::uint64_t number) {
-  static_cast<void>(co_await settle(number));
-}
-
-Task<Outcome<Ok>> Operations::settle(std::uint64_t number) {
-  if (!new_files_.knows(number)) co_return Ok{};
-  const Turns::Turn turn = co_await turns_.alone(number);
-  const std::optional<NewFiles::Waiting> waiting = new_files_.waiting(number);
-  if (!waiting) co_return new_files_.refusal(number);
-  const std::uint64_t version = new_files_.version(number);
-  const Outcome<Attributes> set = co_await files_.change(waiting->handle, waiting->times);
-  if (set) {
-    new_files_.on_set(number, version, waiting->times, *set, context_.loop.now());
-    co_return Ok{};
-  }
-  const Error& error = set.error();
-  const bool removed = error.is(Status::Stale);
-  if (removed)
-    new_files_.on_refused(number, waiting->times, std::nullopt);
-  else if (error.kind == Error::Kind::Nfs)
-    new_files_.on_refused(number, waiting->times, error);
-  else
-    new_files_.on_unheard(number, context_.loop.now());
-  if (removed) co_return Ok{};
-  co_return Failure{error};
-}
-
 Task<std::optional<Turns::Turn>> Operations::turn_of_change(std::uint64_t number) {
   if (!new_files_.knows(number)) co_return std::nullopt;
   Turns::Turn turn = co_await turns_.alone(number);

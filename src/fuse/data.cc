@@ -80,7 +80,7 @@ Task<void> Operations::create(fuse_req_t from, std::uint64_t parent, std::string
   open_files_.remove(entry.ino, info.fh);
   std::optional<SillyFiles::Removal> removal = closed(number);
   forget(entry.ino, 1);
-  static_cast<void>(co_await settle(number));
+  static_cast<void>(co_await settling_.settle(number));
   new_files_.end(number);
   co_await close(file, std::move(removal));
 }
@@ -167,7 +167,7 @@ Task<void> Operations::release(fuse_req_t from, std::uint64_t number, fuse_file_
   request.done();
   // Pages of a mapping are written after close(2), when it ends.
   static_cast<void>(co_await unstable_writes_.commit(number));
-  static_cast<void>(co_await settle(number));
+  static_cast<void>(co_await settling_.settle(number));
   const Inode* inode = inodes_.find(number);
   if (inode == nullptr || inode->opens == 0) {
     unstable_writes_.forget(number);
@@ -339,7 +339,7 @@ Task<bool> Operations::make_safe(Handle file) {
 
 Task<Outcome<Ok>> Operations::sync(std::uint64_t number, std::uint64_t opened) {
   Outcome<Ok> committed = co_await unstable_writes_.commit(number);
-  Outcome<Ok> settled = co_await settle(number);
+  Outcome<Ok> settled = co_await settling_.settle(number);
   const Outcome<Ok> done = told(number, opened, std::move(committed), Tell::Once);
   if (!done) co_return done;
   co_return settled;

@@ -101,7 +101,7 @@ Task<void> Operations::flush(fuse_req_t from, std::uint64_t number, fuse_file_in
   // A process that was forked from the one that writes closes the file, too.
   const Outcome<Ok> done = told(number, info.fh, std::move(committed), Tell::Again);
   if (!done) request.fail(done.error());
-  const Outcome<Ok> settled = co_await settle(number);
+  const Outcome<Ok> settled = co_await settling_.settle(number);
   if (!settled) request.fail(settled.error());
   new_files_.end(number);
   if (!files_.has_locks()) co_return request.done();

@@ -30,7 +30,7 @@ Operations::Operations(Loop& loop, FileSystem& files, const Handle& root, Buffer
       unstable_writes_(files, requests, kMostUnstable),
       new_files_(duration_of(options.valid)),
       made_directories_(duration_of(options.valid)),
-      settling_(loop, kSettleAfter, [this] { settle_due(); }) {}
+      settling_(loop, files, new_files_, turns_) {}
 
 Handle Operations::handle_of(Request& request, std::uint64_t number) {
   if (const Inode* inode = inodes_.find(number)) return inode->handle;

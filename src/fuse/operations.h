@@ -31,8 +31,8 @@
 #include "fuse/open_files.h"
 #include "fuse/removals.h"
 #include "fuse/request.h"
+#include "fuse/settling.h"
 #include "fuse/silly_files.h"
-#include "fuse/soon.h"
 #include "fuse/turns.h"
 #include "fuse/unstable_writes.h"
 #include "nfs/client/file_system.h"
@@ -59,8 +59,6 @@ class Operations {
  public:
   // Bytes that are kept until the server has put them on stable storage.
   static constexpr std::size_t kMostUnstable = std::size_t{32} << 20;
-  // Times of new files wait no longer than twice this, so that others see them.
-  static constexpr Duration kSettleAfter = std::chrono::milliseconds(100);
 
   // The kernel reads at most as much as one of `data` holds; what it writes is in `requests`.
   Operations(Loop& loop, nfs::client::FileSystem& files, const nfs::client::Handle& root,
@@ -225,10 +223,6 @@ class Operations {
   void answer_absent(Request& request, double valid) const;
   static void answer(Request& request, const nfs::client::Outcome<Ok>& done);
 
-  // Sets times of a new file that have waited; or why the server refused to.
-  Task<nfs::client::Outcome<Ok>> settle(std::uint64_t number);
-  Task<void> settle_by_itself(std::uint64_t number);
-  void settle_due();
   // The turn to change a new file: what sets its times is not overtaken by what else does.
   Task<std::optional<Turns::Turn>> turn_of_change(std::uint64_t number);
   Task<std::optional<Turns::Turn>> turn_of_write(std::uint64_t number);
@@ -309,7 +303,7 @@ class Operations {
   Turns turns_;
   Turns lock_turns_;
   MadeDirectories made_directories_;
-  Soon settling_;
+  Settling settling_;
   TaskGroup background_;
   CancelSource stop_;
   Invalidate invalidate_;

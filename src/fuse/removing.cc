@@ -290,11 +290,11 @@ Task<void> Operations::remove(SillyFiles::Removal removal) {
 }
 
 Task<void> Operations::close_all(CancelToken end) {
-  settling_.end();
+  co_await settling_.end();
   co_await background_.join();
   co_await unstable_writes_.make_all_safe(context_.loop, end);
   for (const std::uint64_t number : new_files_.due(TimePoint::max()))
-    co_await settle_by_itself(number);
+    static_cast<void>(co_await settling_.settle(number));
   for (const nfs::client::File& file : open_files_.all())
     static_cast<void>(co_await files_.close(file));
   for (const SillyName& silly : silly_files_.names())

@@ -12,7 +12,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 import harness  # noqa: E402
 import nfs4_client  # noqa: E402
 from harness import stag  # noqa: E402
-from nfs4_client import OK  # noqa: E402
+from nfs4_client import NLM_GRANTED, OK, nlm_lock  # noqa: E402
 
 CONF = os.environ["STAG_CEPH_CONF"]
 SERVERFAULT, DENIED, GRACE, NO_GRACE = 10006, 10010, 10013, 10033
@@ -122,6 +122,43 @@ class Records(nfs4_client.Case):
         back = self.gateway("lost")
         self.assertEqual(self.client(back).connect().reclaim(handle)[0], NO_GRACE)
 
+    def test_its_directory_says_where_they_are(self):
+        """Once it has kept them in it, too."""
+        state = self.state_directory("lost")
+        before = harness.Server([f"/data={self.data},no_root_squash"], state)
+        self.assertEqual(before.end(), 0)
+        lost = self.gateway("lost", state=state)
+        handle = self.locked_file(lost)
+        self.assertEqual(nlm_lock(self.ready_client(lost, b"bert"), b"host", handle, 20, 10), NLM_GRANTED)
+        other = self.gateway("other")
+        self.kill(lost)
+        self.adopted(state, "other", "2 adopted; they may reclaim for 60 s.\n")
+        self.reclaimed(other, handle)
+        self.adopted(state, "other", "There are no clients to be adopted.\n")
+
+    def test_a_gateway_with_another_configuration_is_told_what_goes_first(self):
+        lost = self.gateway("lost")
+        handle = self.locked_file(lost)
+        self.assertEqual(nlm_lock(self.ready_client(lost, b"bert"), b"host", handle, 20, 10), NLM_GRANTED)
+        self.kill(lost)
+        state = self.state_directory("other")
+        other = harness.Server([f"/data={self.data},no_root_squash"], state, env={**os.environ, "CEPH_CONF": "/none/such"})
+        self.addCleanup(self.kill, other)
+        self.refused(self.state_of["lost"], "other", f"'stag clients adopt {self.place('lost')}?conf=FILE&id=NAME' goes first")
+        self.adopted(f"{self.place('lost')}?conf={CONF}", "other", "1 adopted; they may reclaim for 90 s.\n")
+        self.adopted(self.state_of["lost"], "other", "1 adopted; they may reclaim for 90 s.\n")
+        self.reclaimed(other, handle)
+
+    def test_hosts_with_locks_are_adopted_by_the_gateway_that_has_the_records_already(self):
+        lost = self.gateway("a")
+        handle = self.locked_file(lost)
+        self.assertEqual(nlm_lock(self.ready_client(lost, b"bert"), b"host", handle, 20, 10), NLM_GRANTED)
+        self.kill(lost)
+        former = self.state_of["a"]
+        again = self.gateway("a")
+        self.adopted(former, "a", "1 adopted; they may reclaim for 60 s.\n")
+        self.reclaimed(again, handle)
+
     def test_a_gateway_with_a_directory_adopts_those_in_the_cluster(self):
         lost = self.gateway("lost")
         handle = self.locked_file(lost)
@@ -170,10 +207,12 @@ class Records(nfs4_client.Case):
         again = self.gateway("a", state=state)
         self.reclaimed(again, handle)
         self.assertEqual(again.end(), 0)
-        # Nobody claims by those that would be old by now.
+        # Nobody claims by those that would be old by now, nor adopts them by this directory.
+        self.assertIn("nfs4-clients.place", os.listdir(state))
         back = harness.Server([f"/data={self.data},no_root_squash"], state)
         self.addCleanup(self.kill, back)
         self.assertEqual(self.client(back).connect().reclaim(handle)[0], NO_GRACE)
+        self.assertNotIn("nfs4-clients.place", os.listdir(state))
 
     def test_those_of_the_state_directory_are_gone_once_other_versions_alone_were_served(self):
         """Whoever was served then may have taken what they are about."""

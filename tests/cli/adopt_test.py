@@ -28,7 +28,8 @@ class Adopt(Case):
         return lost, self.start_in(self.state)
 
     def start_in(self, state, *arguments):
-        server = harness.Server([f"/data={self.data},no_root_squash"], state, arguments)
+        # What Ceph would look for is not there, whatever this machine has.
+        server = harness.Server([f"/data={self.data},no_root_squash"], state, arguments, env={**os.environ, "CEPH_CONF": "/none/such"})
         self.addCleanup(self.kill, server)
         return server
 
@@ -111,6 +112,49 @@ class Adopt(Case):
         self.assertEqual(nlm_lock(moved, b"other", handle, 5, 10), NLM_DENIED_GRACE)
         self.assertEqual(nlm_lock(moved, b"host", handle, 5, 10, reclaim=1), NLM_GRANTED)
         self.adopted("There are no clients to be adopted.\n")
+
+    def test_records_that_are_elsewhere_are_not_passed_over(self):
+        """As of a gateway with --records: nobody is adopted before those can be, too."""
+        lost, other = self.two_servers()
+        anna = self.ready_client(lost)
+        handle = anna.create_file(b"file")[2]
+        self.assertEqual(nlm_lock(anna, b"host", handle, 5, 10), NLM_GRANTED)
+        self.kill(lost)
+        note = os.path.join(self.lost_state, "nfs4-clients.place")
+        with open(note, "w") as file:
+            file.write("ceph:nfs/a\n")
+        self.refused("in ceph:nfs/a: ")
+        self.refused(f"nobody is adopted, for the version 4 clients of '{self.lost_state}' are recorded in ceph:nfs/a")
+        self.refused("'stag clients adopt ceph:nfs/a?conf=FILE&id=NAME' goes first")
+        with open(note, "wb") as file:
+            file.write(b"ceph:/\x1b[2J\n")
+        self.refused(f"'{note}' does not say where the records of version 4 clients are")
+        self.assertEqual(os.listdir(os.path.join(self.lost_state, "locks/hosts")), ["127.0.0.1"])
+        bert = self.ready_client(other, b"bert")
+        self.assertEqual(bert.create_file(b"before")[0], OK, "there is no grace period")
+        os.remove(note)
+        self.adopted("2 adopted; they may reclaim for 90 s.\n")
+
+    def test_a_start_that_keeps_its_records_in_the_directory_names_no_other_place(self):
+        lost, _ = self.two_servers()
+        self.kill(lost)
+        with open(os.path.join(self.lost_state, "nfs4-clients.place"), "w") as file:
+            file.write("ceph:nfs/a\n")
+        lost = self.start_in(self.lost_state)
+        self.assertEqual(self.ready_client(lost).create_file(b"file")[0], OK)
+        self.kill(lost)
+        self.adopted("1 adopted; they may reclaim for 90 s.\n")
+
+    def test_it_is_said_that_nothing_is_known_of_clients_of_version_4(self):
+        """As of a gateway of an earlier version with --records, or of one without version 4."""
+        lost = self.start_in(self.lost_state, "--no-nfs4")
+        os.makedirs(self.state)
+        shutil.copy(os.path.join(self.lost_state, "handle.key"), self.state)
+        self.start_in(self.state)
+        self.kill(lost)
+        self.adopted(
+            "There are no clients to be adopted. No clients of version 4 are recorded there: if the lost gateway had --records, adopt them there, too.\n"
+        )
 
     def test_the_state_directory_may_have_any_name(self):
         lost, _ = self.two_servers()

@@ -96,9 +96,15 @@ std::string header_of(std::string_view what) {
 }
 
 std::string adopted_line(const JsonObject& row) {
-  if (row.number("adopted") == 0) return "There are no clients to be adopted.";
-  return fmt::format("{} adopted; they may reclaim for {} s.", number(row, "adopted"),
-                     number(row, "grace"));
+  std::string line = row.number("adopted") == 0
+                         ? "There are no clients to be adopted."
+                         : fmt::format("{} adopted; they may reclaim for {} s.",
+                                       number(row, "adopted"), number(row, "grace"));
+  if (row.is_true("unrecorded"))
+    line +=
+        " No clients of version 4 are recorded there: if the lost gateway had --records, adopt "
+        "them there, too.";
+  return line;
 }
 
 std::string line_of(std::string_view what, const JsonObject& row) {

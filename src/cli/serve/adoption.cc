@@ -58,7 +58,7 @@ Result<Recovery::Adopted, std::string> Adoption::adopt_all(const std::string& di
     return Failure{fmt::format("cannot adopt the hosts with locks by NLM in '{}': {}", directory,
                                hosts.error().message)};
   if (*hosts == 0) return adopted;
-  return Recovery::Adopted{adopted->clients + *hosts, grace};
+  return Recovery::Adopted{adopted->clients + *hosts, grace, adopted->unrecorded};
 }
 
 Task<Result<Recovery::Adopted, std::string>> Adoption::adopt_apart(const std::string& from,
@@ -104,6 +104,7 @@ Task<std::string> Adoption::adopt(const ControlRequest& request, ControlReply& r
   Json row;
   row.set("adopted", std::uint64_t{adopted->clients})
       .set("grace", static_cast<std::uint64_t>(seconds));
+  if (adopted->unrecorded) row.set("unrecorded", true);
   reply.add(row);
   log_notice(notices::kClientsAdopted, *directory,
              fmt::format("{} of them, {} s, asked by {}", adopted->clients, seconds, peer.text()));

@@ -2,6 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "testing/vfs/posix_backend.h"
+
 namespace stag::cli {
 namespace {
 
@@ -40,6 +46,54 @@ TEST(RecordsPlace, is_refused_with_a_sentence_that_says_what_there_is) {
        {"ceph:nfs/a?fs=b", "ceph:nfs/a?id", "ceph:nfs/a?id=", "ceph:nfs/a?id=a&&conf=b"})
     EXPECT_NE(parse_records_place(wrong).error().find("conf=FILE and id=NAME"), std::string::npos)
         << wrong;
+}
+
+struct RecordsPlaceNote : ::testing::Test {
+  std::string noted() const {
+    const auto place = noted_records_place(folder.path());
+    if (!place) return place.error();
+    return *place ? name_of(**place) : "none";
+  }
+  void write(const std::string& content) const {
+    std::ofstream(folder.path() / "nfs4-clients.place") << content;
+  }
+
+  vfs::testing::Folder folder{vfs::testing::kDisk};
+};
+
+TEST_F(RecordsPlaceNote, names_the_place_without_what_is_of_the_machine_until_there_is_none) {
+  EXPECT_EQ(noted(), "none");
+  for (const char* const text : {"ceph:nfs/a?conf=/etc/other.conf&id=nfs", "ceph:other"}) {
+    const auto place = parse_records_place(text);
+    ASSERT_TRUE(note_records_place(folder.path(), &*place).ok());
+    EXPECT_EQ(noted(), name_of(*place));
+    EXPECT_EQ(noted_records_place(folder.path()).value()->configuration, "");
+  }
+  ASSERT_TRUE(note_records_place(folder.path(), nullptr).ok());
+  EXPECT_EQ(noted(), "none");
+  EXPECT_TRUE(note_records_place(folder.path(), nullptr).ok());
+}
+
+TEST_F(RecordsPlaceNote, may_be_written_by_hand) {
+  write("ceph:nfs/a");
+  EXPECT_EQ(noted(), "ceph:nfs/a");
+}
+
+TEST_F(RecordsPlaceNote,
+       that_names_no_place_or_chooses_a_configuration_is_refused_and_not_repeated) {
+  for (const std::string& wrong :
+       {std::string(), std::string("\n"), std::string("/var/lib/stag\n"),
+        std::string("ceph:/\x1b[2J\n"), std::string("ceph:nfs/a?conf=/tmp/evil\n"),
+        std::string("ceph:nfs/a?id=b\n"), "ceph:nfs/" + std::string(2000, 'a') + "\n"}) {
+    write(wrong);
+    EXPECT_NE(noted().find("does not say where"), std::string::npos) << wrong;
+    EXPECT_EQ(noted().find("\x1b"), std::string::npos);
+  }
+}
+
+TEST_F(RecordsPlaceNote, that_cannot_be_read_is_no_missing_one) {
+  std::filesystem::create_directory(folder.path() / "nfs4-clients.place");
+  EXPECT_NE(noted().find("cannot read"), std::string::npos) << noted();
 }
 
 }  // namespace

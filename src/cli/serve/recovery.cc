@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include "base/reason.h"
 #include "cli/serve/notices.h"
@@ -126,6 +128,10 @@ Result<std::unique_ptr<Recovery>, std::string> Recovery::open(const RecoveryOpti
           .count());
   if (const auto opened = made->open_records(state, nfs4, stores); !opened)
     return Failure{opened.error()};
+  // Behind the opening, so that there is what it names, and before a client is recorded or moved
+  // there. Whoever a former place has recorded loses from now on what others take, and
+  // is not to be found by this directory.
+  if (const auto noted = made->note_place(state); !noted) return Failure{noted.error()};
   if (nfs4) seconds = std::max(options.lease_seconds, made->records_->former_lease());
   made->grace_ = std::chrono::seconds(options.grace_seconds.value_or(seconds));
   if (!nfs4) {
@@ -169,37 +175,86 @@ Result<Ok, std::string> Recovery::move_records(const std::string& from) {
   return Ok{};
 }
 
+Result<Ok, std::string> Recovery::note_place(const std::string& state) const {
+  const Location location = location_of(options_, state);
+  return note_records_place(state, std::get_if<RadosPlace>(&location));
+}
+
+bool Recovery::is_own(const RadosPlace& place) const {
+  const Location own = location_of(options_, {});
+  const auto* const mine = std::get_if<RadosPlace>(&own);
+  return mine != nullptr && same_records(*mine, place);
+}
+
+// A server that began to keep its records in the cluster, and died while it moved them there, has
+// some at both. Neither is adopted before both are open: what cannot be opened is the likely
+// failure. Where the place is this server's own it has found its clients there when it started.
 Result<Recovery::Adopted, std::string> Recovery::adopt(const std::string& directory) {
-  // It has served other versions only, or keeps its records elsewhere.
-  if (!is_there(records_of(directory))) return Adopted{};
-  const auto lost = Database::open_ended(records_of(directory));
-  if (!lost) return Failure{lost.error()};
-  return adopt(**lost, directory);
+  const auto noted = noted_records_place(directory);
+  if (!noted) return Failure{noted.error()};
+  std::vector<DatabasePtr> all;
+  if (*noted && !is_own(**noted)) {
+    auto lost = open_noted(**noted, directory);
+    if (!lost) return Failure{lost.error()};
+    all.push_back(*std::move(lost));
+  }
+  if (is_there(records_of(directory))) {
+    auto lost = Database::open_ended(records_of(directory));
+    if (!lost) return Failure{lost.error()};
+    all.push_back(*std::move(lost));
+  }
+  Adopted adopted;
+  adopted.unrecorded = !*noted && all.empty();
+  for (const DatabasePtr& lost : all) {
+    const auto these = adopt(*lost, directory);
+    if (!these) return these;
+    adopted.clients += these->clients;
+    adopted.grace = std::max(adopted.grace, these->grace);
+  }
+  return adopted;
+}
+
+Result<Recovery::DatabasePtr, std::string> Recovery::open_noted(const RadosPlace& place,
+                                                                const std::string& directory) {
+  auto lost = open_lost(place);
+  if (lost) return lost;
+  return Failure{fmt::format(
+      "{}; nobody is adopted, for the version 4 clients of '{}' are recorded in {}: where that "
+      "takes another conf= or id=, 'stag clients adopt {}?conf=FILE&id=NAME' goes first",
+      lost.error(), directory, name_of(place), name_of(place))};
 }
 
 Result<Recovery::Adopted, std::string> Recovery::adopt(RadosPlace place) {
-  const Location own = location_of(options_, {});
-  if (const auto* const mine = std::get_if<RadosPlace>(&own)) {
-    if (same_records(*mine, place))
-      return Failure{fmt::format("{} has the records of this server itself", name_of(place))};
-    if (place.configuration.empty()) place.configuration = mine->configuration;
-    if (place.id.empty()) place.id = mine->id;
-  }
+  if (is_own(place))
+    return Failure{fmt::format("{} has the records of this server itself", name_of(place))};
   const std::string name = name_of(place);
-  const auto lost = Database::open_ended(told_of(std::move(place)));
+  const auto lost = open_lost(std::move(place));
   if (!lost) return Failure{lost.error()};
+  return adopt(**lost, name);
+}
+
+Result<Recovery::DatabasePtr, std::string> Recovery::open_lost(RadosPlace place) {
+  const Location own = location_of(options_, {});
+  const auto* const mine = std::get_if<RadosPlace>(&own);
+  const RadosPlace& known = mine != nullptr ? *mine : reached_;
+  if (place.configuration.empty()) place.configuration = known.configuration;
+  if (place.id.empty()) place.id = known.id;
+  const std::string name = name_of(place);
+  auto lost = Database::open_ended(told_of(place));
+  if (!lost) return lost;
+  reached_ = std::move(place);
   if ((*lost)->handles() != handles_)
     return Failure{fmt::format(
         "the server of the records in '{}' had another handle.key than this one, which knows no "
         "file by the handles that clients have from there; gateways of one file system are given "
         "the same one before their first start",
         name)};
-  return adopt(**lost, name);
+  return lost;
 }
 
 Result<Recovery::Adopted, std::string> Recovery::adopt(Database& lost, const std::string& name) {
-  const Adopted adopted{lost.former().size(),
-                        std::chrono::seconds(options_.grace_seconds.value_or(
+  const Adopted adopted{.clients = lost.former().size(),
+                        .grace = std::chrono::seconds(options_.grace_seconds.value_or(
                             std::max(options_.lease_seconds, lost.former_lease())))};
   if (adopted.clients == 0) return Adopted{};
   const TimePoint end = std::chrono::steady_clock::now() + adopted.grace;

@@ -39,10 +39,12 @@ class Recovery {
   struct Adopted {
     std::size_t clients = 0;
     Duration grace{};
+    bool unrecorded = false;  // nothing says where clients of version 4 would have been recorded
   };
   // Adopts the clients of a server that has ended and cannot begin meanwhile, by its state
-  // directory. The error is one sentence. Blocking, and not for a thread that clients wait for:
-  // that directory may hang.
+  // directory: those recorded there, and in the cluster, where the directory says so. The error is
+  // one sentence, and says that not all are adopted; to adopt again is safe. Blocking, and not for
+  // a thread that clients wait for: that directory may hang.
   Result<Adopted, std::string> adopt(const std::string& directory);
   // The same by records in a Ceph cluster, of which one server at a time is the owner. That it has
   // ended, and had the same key of file handles, is seen there.
@@ -64,11 +66,19 @@ class Recovery {
   Recovery() = default;
   Result<Ok, std::string> open_records(const std::string& state, bool nfs4, StoreWatch& stores);
   Result<Ok, std::string> move_records(const std::string& from);
+  Result<Ok, std::string> note_place(const std::string& state) const;
+  bool is_own(const nfs::recovery::RadosPlace& place) const;
+  using DatabasePtr = std::unique_ptr<nfs::recovery::Database>;
+  Result<DatabasePtr, std::string> open_lost(nfs::recovery::RadosPlace place);
+  Result<DatabasePtr, std::string> open_noted(const nfs::recovery::RadosPlace& place,
+                                              const std::string& directory);
   Result<Adopted, std::string> adopt(nfs::recovery::Database& lost, const std::string& name);
 
   Duration grace_{};
   std::uint64_t handles_ = 0;
   RecoveryOptions options_;
+  // By whose conf= and id= a cluster was reached to adopt from, which is done once at a time.
+  nfs::recovery::RadosPlace reached_;
   std::shared_ptr<nfs::state::GracePeriod> period_ = std::make_shared<nfs::state::GracePeriod>();
   std::unique_ptr<nfs::recovery::Recovery> records_;  // null when NFSv4 is not served
 };

@@ -14,6 +14,11 @@ namespace {
 
 constexpr std::uint32_t kEpochInStateids = 0xffff;
 
+// Of whoever has ended since it asked, others may have what it held before that is known here.
+bool has_no_claim(const Change& change) {
+  return change.life != nullptr && (change.life->forfeits() || change.life->ended());
+}
+
 // They never say that they have reclaimed all.
 bool anybody_without_sessions(const std::vector<ClientOwner>& clients) {
   return std::ranges::any_of(clients, [](const ClientOwner& owner) {
@@ -273,8 +278,7 @@ bool Recovery::apply(const Queue& batch) {
   std::vector<Change> changes;
   changes.reserve(batch.size() + removing_.size());
   for (const WritePtr& write : batch)
-    if (write->change.life == nullptr || !write->change.life->forfeits())
-      changes.push_back(write->change);
+    if (!has_no_claim(write->change)) changes.push_back(write->change);
   for (const state::ClientId client : removing_)
     changes.push_back({Change::Kind::Remove, client, {}});
   const auto applied = database_->apply(changes);

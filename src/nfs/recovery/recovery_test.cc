@@ -281,20 +281,26 @@ TEST_F(Nfs4EndOfGrace, for_which_there_is_no_memory_leaves_all_as_it_was) {
   EXPECT_TRUE(restart().may_reclaim(kBert));
 }
 
-TEST_F(Nfs4Recovery, writes_nothing_of_a_client_that_has_lost_something_by_the_time_it_writes) {
+TEST_F(Nfs4Recovery,
+       writes_nothing_of_a_client_that_has_lost_something_or_ended_by_the_time_it_writes) {
   const auto later = std::make_shared<HeldExecutor>();
   const auto opened = Recovery::open(path(), 90, later);
-  const auto anna = std::make_shared<state::Life>(7), bert = std::make_shared<state::Life>(8);
+  const auto anna = std::make_shared<state::Life>(7), bert = std::make_shared<state::Life>(8),
+             carl = std::make_shared<state::Life>(9);
+  const ClientOwner who_ends{"carl", "1:0"};
   const auto note = [&](Task<Written> task) -> Task<void> {
     EXPECT_EQ(co_await std::move(task), Written::Yes);
   };
   detach(note((*opened)->add(7, kAnna, loop_, nullptr, anna)));
   detach(note((*opened)->add(8, kBert, loop_, nullptr, bert)));
+  detach(note((*opened)->add(9, who_ends, loop_, nullptr, carl)));
   anna->revoking = 1;
+  carl->phase = state::Life::Phase::Ended;
   later->run_all();
   loop_.drain();
   EXPECT_FALSE(restart().may_reclaim(kAnna));
   EXPECT_TRUE(starts_.back()->may_reclaim(kBert));
+  EXPECT_FALSE(starts_.back()->may_reclaim(who_ends));
 }
 
 TEST_F(Nfs4Recovery, the_last_one_that_is_done_is_known_as_such) {

@@ -1,6 +1,9 @@
 // What was lost before a restart of the server is not reclaimed after it (RFC 8881 8.4.3).
 #include <memory>
+#include <optional>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "testing/held_executor.h"
 #include "testing/nfs/nfs4_restart_fixture.h"
@@ -313,6 +316,91 @@ TEST_F(Nfs4ComesBack, while_its_record_is_removed_and_claims_on) {
   ASSERT_TRUE(removing.joinable());
   removing.join();
   claims_on(second);
+}
+
+// An administrator ends a client while the disk is busy, and something happens between the removal
+// of its record and its end.
+class Nfs4EndedByAdmin : public Nfs4EdgeConditions {
+ protected:
+  Nfs4EndedByAdmin() { worker_ = worker; }
+  ~Nfs4EndedByAdmin() override {
+    worker->run_all();
+    for (const auto& each : starts_) each->loop_.drain();
+  }
+
+  // The client that calls, who has a record. `meanwhile` begins when the removal waits for the disk
+  // alone.
+  void end(Nfs4Start& at, UniqueFunction<void()> meanwhile) {
+    worker->at_once = false;
+    EndedByAdmin result = EndedByAdmin::Busy;
+    at.nfs4_.administration().expire(at.clientid_, at.loop_.now(),
+                                     [&](EndedByAdmin outcome) { result = outcome; });
+    ASSERT_EQ(worker->held.size(), 1u);
+    recovery::Recovery& records = *recoveries_.back();
+    std::thread ending;
+    const auto needed = [&](state::ClientId) {
+      if (ending.joinable()) return true;
+      ending = std::thread([&] { worker->run_all(); });
+      while (records.waiting() == 0) std::this_thread::yield();
+      meanwhile();
+      return true;
+    };
+    records.remove_unneeded(needed);
+    ASSERT_TRUE(ending.joinable());
+    ending.join();
+    EXPECT_EQ(result, EndedByAdmin::Yes);
+  }
+  static Op reclaim_complete_op() {
+    return op(v4::OP_RECLAIM_COMPLETE, &Op::opreclaim_complete, v4::RECLAIM_COMPLETE4args{});
+  }
+  // Both have something to claim at the second start.
+  Nfs4Start& restart_of_two() {
+    Nfs4Start& first = start();
+    first.set_up_session("another");
+    EXPECT_EQ(first.create("of another").status, v4::NFS4_OK);
+    first.set_up_session();
+    opened_ = first.create("file");
+    return start();
+  }
+
+  const std::shared_ptr<HeldExecutor> worker = std::make_shared<HeldExecutor>(true);
+  std::optional<v4::COMPOUND4res> results;
+};
+
+// It had reclaimed the file, was not done when the grace period ended, and says so at last.
+TEST_F(Nfs4EndedByAdmin, is_not_recorded_by_a_request_in_progress) {
+  Nfs4Start& second = cut_off_after_a_reclaim();
+  const Nfs4Start::Who cut_off = second.myself();
+  second.set_up_session("another");
+  EXPECT_EQ(second.create("of another").status, v4::NFS4_OK);
+  second.act_as(cut_off);
+  end(second, [&] { second.begin(reclaim_complete_op(), results); });
+  // Killed before the request goes on.
+  Nfs4Start& third = start();
+  worker->at_once = true;
+  ASSERT_TRUE(third.grace());
+  third.set_up_session("a client", false);
+  EXPECT_EQ(third.reclaim(opened_.handle).status, v4::NFS4ERR_RECLAIM_BAD);
+}
+
+TEST_F(Nfs4EndedByAdmin, claims_nothing_as_a_new_incarnation) {
+  Nfs4Start& second = restart_of_two();
+  second.set_up_session("a client", false);
+  EXPECT_EQ(second.reclaim(opened_.handle).status, v4::NFS4_OK);
+  Nfs4Start::Who anew{};
+  end(second, [&] {
+    const auto exchanged = second.exchange_id("a client", 2);
+    const auto made = second.compound(
+        {op(v4::OP_CREATE_SESSION, &Op::opcreate_session,
+            second.session_args(exchanged.eir_clientid, exchanged.eir_sequenceid))});
+    ASSERT_EQ(made.status, v4::NFS4_OK);
+    anew = {exchanged.eir_clientid, made.resarray[0].opcreate_session().csr_resok4().csr_sessionid,
+            0};
+  });
+  worker->at_once = true;
+  second.act_as(anew);
+  ASSERT_TRUE(second.grace());
+  EXPECT_EQ(second.reclaim(opened_.handle).status, v4::NFS4ERR_RECLAIM_BAD);
 }
 
 TEST_F(Nfs4EdgeConditions,

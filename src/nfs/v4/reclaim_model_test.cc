@@ -321,7 +321,7 @@ class Nfs4ReclaimModel : public Nfs4RestartServed {
     if (what < 10) return restart();
     if (what < 15) return server().end_in_order(), restart();
     if (what < 17) return server().lengthen_grace(3 * kGraceTime);
-    if (what < 20) return set_writable(false, "INSERT");
+    if (what < 20) return set_writable(false, odd ? "INSERT" : "DELETE");
     if (what < 34) return set_writable(true, "");
     if (what < 64) return server().loop_.pass(odd ? 20s : 50s);
     if (what < 76) return server().loop_.pass(kGraceTime + 2s);

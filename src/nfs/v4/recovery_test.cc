@@ -420,6 +420,19 @@ TEST_F(Nfs4Restart, nobody_waits_for_the_claims_of_a_client_that_an_administrato
   EXPECT_FALSE(second.grace());
 }
 
+TEST_F(Nfs4Restart,
+       nobody_waits_for_the_claims_of_an_adopted_one_that_was_ended_before_it_claimed) {
+  Nfs4Start& first = start();
+  first.set_up_session();
+  EXPECT_EQ(first.create("file").status, v4::NFS4_OK);
+  Nfs4Start& other = start("other");
+  other.set_up_session();
+  adopt_at(other);
+  ASSERT_TRUE(other.grace());
+  EXPECT_EQ(other.end_by_admin(), EndedByAdmin::Yes);
+  EXPECT_FALSE(other.grace());
+}
+
 TEST_F(Nfs4Restart, a_client_of_a_lost_server_reclaims_where_it_was_adopted) {
   Nfs4Start& first = start();
   first.set_up_session();

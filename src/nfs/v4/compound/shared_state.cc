@@ -335,14 +335,24 @@ void SharedState::end_by_admin(state::ClientId client, TimePoint now,
   }));
 }
 
-// Blocks. As end_recorded(), but the client has no say.
+// Blocks. As end_recorded(), but the client has no say: from before its record goes until it has
+// ended it gets none by a request in progress, else it could claim after a crash what is free for
+// others from then on. What it may still claim of earlier starts, or of another server, goes before
+// that, too, whether it has asked for it or not.
 EndedByAdmin SharedState::end_recorded_by_admin(state::Life& life, TimePoint now) {
   using recovery::Change;
+  const Revoking unrecorded(life);
   const auto owner = owner_of(life.clientid);
-  if (owner && !options.recovery->write({Change::Kind::Forget, life.clientid, *owner}))
-    return EndedByAdmin::Failed;
+  std::optional<recovery::Recovery::Withheld> withheld;
+  bool last = false;
+  if (owner) {
+    withheld.emplace(*options.recovery, *owner, life.clientid);
+    if (!options.recovery->write({Change::Kind::Forget, life.clientid, *owner}))
+      return EndedByAdmin::Failed;
+    last = options.recovery->completed(*owner);
+  }
   if (const state::LifePtr ended = clients.end(life.clientid, false)) free_state(*ended);
-  if (life.may_reclaim.load()) completed(owner, now);
+  if (last) options.grace->nobody_left(now);
   return EndedByAdmin::Yes;
 }
 

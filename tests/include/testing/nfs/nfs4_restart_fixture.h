@@ -5,6 +5,7 @@
 #include <sqlite3.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,6 +49,19 @@ class Nfs4Start : public Nfs4Served {
   using Nfs4Served::session_args;
   using Nfs4Served::set_up_session;
 
+  // Begins a COMPOUND, in a slot that no other one uses; it may have to wait. `results`, which
+  // outlive it, has them when it has ended.
+  void begin(Op operation, std::optional<Res>& results, std::vector<Op> before = {}) {
+    nfs::v4::SEQUENCE4args args;
+    args.sa_sessionid = session_;
+    args.sa_slotid = ++last_slot_;
+    args.sa_sequenceid = 1;
+    std::vector<Op> operations = std::move(before);
+    operations.insert(operations.begin(), op(nfs::v4::OP_SEQUENCE, &Op::opsequence, args));
+    operations.push_back(std::move(operation));
+    detach(call({"tag", minor_, std::move(operations)}, results));
+    loop_.drain();
+  }
   bool grace() const { return options_.grace->active(); }
   // As clients of another server do that were adopted; one that is over stays so.
   void lengthen_grace(Duration time) {
@@ -137,7 +151,14 @@ class Nfs4Start : public Nfs4Served {
   CallbackClient called_{loop_, server_};
 
  private:
+  Task<void> call(nfs::v4::COMPOUND4args args, std::optional<Res>& to) {
+    rpc::Client client(*via_, nfs::ulb::nfs4(), credentials_);
+    auto results = co_await client.call<nfs::v4::NFSPROC4_COMPOUND>(args);
+    if (results) to = std::move(*results);
+  }
+
   const nfs::nfs4::Nfs4Options options_;
+  std::uint32_t last_slot_ = 0;
 };
 
 class Nfs4RestartServed : public ::testing::Test {
