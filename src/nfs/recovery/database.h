@@ -38,9 +38,9 @@ struct Change {
   Kind kind = Kind::Add;
   state::ClientId client = 0;
   ClientOwner owner{};  // Add, Forget
-  // Add: asked under the lock of the disk, for it may have lost something since it asked. Null: of
-  // nobody who can.
-  std::shared_ptr<const state::Life> life{};
+  // Add: asked under the lock of the disk, for it may have lost something since it asked, and told
+  // there that it is recorded. Null: of nobody who can lose anything.
+  state::LifePtr life{};
 };
 
 // The path of a file, or a place in RADOS.

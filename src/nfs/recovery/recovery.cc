@@ -172,7 +172,7 @@ void Recovery::take_back(const WritePtr& write) {
 bool Recovery::write(const Change& change) {
   const WritePtr write = enqueue(change);
   try {
-    return commit(*write);
+    return commit(*write) == Written::Yes;
   } catch (...) {
     take_back(write);
     throw;
@@ -180,10 +180,11 @@ bool Recovery::write(const Change& change) {
 }
 
 // The first job to run writes the changes of all that wait.
-bool Recovery::commit(Write& write) {
+Written Recovery::commit(Write& write) {
   const std::scoped_lock disk(disk_);
   if (!write.done) commit_all();
-  return write.done.value_or(false);
+  if (!write.done.value_or(false)) return Written::Failed;
+  return write.forfeited ? Written::Forfeited : Written::Yes;
 }
 
 // With disk_ held. Who has ended is removed together with what is asked for: else the record of one
@@ -238,6 +239,8 @@ void Recovery::note_rows(const Queue& batch) {
     const bool adds = write->change.kind == Change::Kind::Add;
     Clients &from = adds ? gone : recorded_, &to = adds ? recorded_ : gone;
     to.insert(from.extract(write->change.client));
+    // Not by whoever has asked, when it hears of it: the record may be gone again by then.
+    if (write->change.life != nullptr && !write->forfeited) write->change.life->recorded = true;
   }
   gone.merge(removed);
   note_asked_for(gone);
@@ -278,7 +281,8 @@ bool Recovery::apply(const Queue& batch) {
   std::vector<Change> changes;
   changes.reserve(batch.size() + removing_.size());
   for (const WritePtr& write : batch)
-    if (!has_no_claim(write->change)) changes.push_back(write->change);
+    if (write->forfeited = has_no_claim(write->change); !write->forfeited)
+      changes.push_back(write->change);
   for (const state::ClientId client : removing_)
     changes.push_back({Change::Kind::Remove, client, {}});
   const auto applied = database_->apply(changes);
@@ -320,14 +324,14 @@ void Recovery::remove_unneeded(UniqueFunction<bool(state::ClientId)> holds_somet
 // transaction meanwhile: an unneeded record does no harm.
 Task<Written> Recovery::written(WritePtr write, Loop& loop, const void* asker) {
   // Not in the call: braces and co_await do not go together in every compiler.
-  const auto work = [this, write] { return commit(*write) ? Written::Yes : Written::Failed; };
+  const auto work = [this, write] { return commit(*write); };
   const Written result = co_await offloaded_to(worker_.get(), asker, loop, work, Written::Busy);
   if (result == Written::Busy) take_back(write);
   co_return result;
 }
 
 Task<Written> Recovery::add(state::ClientId client, ClientOwner owner, Loop& loop,
-                            const void* asker, std::shared_ptr<const state::Life> life) {
+                            const void* asker, state::LifePtr life) {
   return written(enqueue({Change::Kind::Add, client, std::move(owner), std::move(life)}), loop,
                  asker);
 }

@@ -35,7 +35,8 @@
 namespace stag::nfs::recovery {
 
 // Whether a change is on disk. Busy: the queue of the worker is full, and the caller asks again.
-enum class Written : std::uint8_t { Yes, Busy, Failed };
+// Forfeited: a client is not recorded that may claim nothing after a restart.
+enum class Written : std::uint8_t { Yes, Busy, Failed, Forfeited };
 
 class Recovery {
  public:
@@ -100,9 +101,10 @@ class Recovery {
   bool finish_grace(state::GracePeriod& period, std::uint64_t number, GraceEnd& told);
 
   // `asker` as of Executor::Job::client.
-  // Of a `life` that may claim nothing after a restart (Life::forfeits()) nothing is written.
+  // Of a `life` that may claim nothing after a restart (Life::forfeits()), or has ended, nothing is
+  // written; any other is `recorded` when it is.
   Task<Written> add(state::ClientId client, ClientOwner owner, Loop& loop, const void* asker,
-                    std::shared_ptr<const state::Life> life = nullptr);
+                    state::LifePtr life = nullptr);
   // A client has ended: its record is to be removed. Nothing that clients ask for is written before
   // it is, and remove_again() does it. False: it has none.
   bool note_ended(state::ClientId client) noexcept;
@@ -120,7 +122,7 @@ class Recovery {
   // Runs work that may block on the worker. False when the worker's queue is full: the work does
   // not run.
   bool offload(Executor::Function work);
-  // Blocking. Logs what fails; what throws is not written later either.
+  // Whether it is written. Blocking. Logs what fails; what throws is not written later either.
   bool write(const Change& change);
   // Removes the records of earlier starts; a failure is logged. Blocking.
   bool remove_former();
@@ -137,6 +139,7 @@ class Recovery {
     const Change change;
     bool first = false;          // with mutex_ held: without it its client has no record
     std::optional<bool> done{};  // with disk_ held
+    bool forfeited = false;      // likewise: nothing is to be written
   };
   using WritePtr = std::shared_ptr<Write>;
   // One that is put in or taken out needs no memory.
@@ -145,7 +148,7 @@ class Recovery {
 
   Recovery(std::unique_ptr<Database> database, std::shared_ptr<Executor> worker);
   WritePtr enqueue(const Change& change);
-  bool commit(Write& write);
+  Written commit(Write& write);
   bool commit_all();
   bool apply(const Queue& batch);
   void note_rows(const Queue& batch);

@@ -288,8 +288,9 @@ TEST_F(Nfs4Recovery,
   const auto anna = std::make_shared<state::Life>(7), bert = std::make_shared<state::Life>(8),
              carl = std::make_shared<state::Life>(9);
   const ClientOwner who_ends{"carl", "1:0"};
+  std::vector<Written> results;
   const auto note = [&](Task<Written> task) -> Task<void> {
-    EXPECT_EQ(co_await std::move(task), Written::Yes);
+    results.push_back(co_await std::move(task));
   };
   detach(note((*opened)->add(7, kAnna, loop_, nullptr, anna)));
   detach(note((*opened)->add(8, kBert, loop_, nullptr, bert)));
@@ -298,6 +299,10 @@ TEST_F(Nfs4Recovery,
   carl->phase = state::Life::Phase::Ended;
   later->run_all();
   loop_.drain();
+  EXPECT_THAT(results,
+              ::testing::ElementsAre(Written::Forfeited, Written::Yes, Written::Forfeited));
+  EXPECT_FALSE(anna->recorded || carl->recorded);
+  EXPECT_TRUE(bert->recorded);
   EXPECT_FALSE(restart().may_reclaim(kAnna));
   EXPECT_TRUE(starts_.back()->may_reclaim(kBert));
   EXPECT_FALSE(starts_.back()->may_reclaim(who_ends));

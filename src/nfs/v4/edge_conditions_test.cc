@@ -403,6 +403,45 @@ TEST_F(Nfs4EndedByAdmin, claims_nothing_as_a_new_incarnation) {
   EXPECT_EQ(second.reclaim(opened_.handle).status, v4::NFS4ERR_RECLAIM_BAD);
 }
 
+// It is recorded for a claim when the grace period ends, and says that it is done before it hears
+// that it is not recorded.
+TEST_F(Nfs4EndedByAdmin, or_cut_off_while_it_is_recorded_is_not_taken_for_recorded) {
+  Nfs4Start& second = restart_of_two();
+  second.set_up_session("another", false);
+  const Nfs4Start::Who another = second.myself();
+  second.set_up_session("a client", false);
+  worker->at_once = false;
+  v4::OPEN4args args = second.open_args("", v4::OPEN4_SHARE_ACCESS_BOTH, false);
+  args.claim.claim = v4::CLAIM_PREVIOUS;
+  args.claim.delegate_type() = v4::OPEN_DELEGATE_NONE;
+  std::optional<v4::COMPOUND4res> reclaimed;
+  second.begin(op(v4::OP_OPEN, &Op::opopen, std::move(args)), reclaimed, {putfh(opened_.handle)});
+  ASSERT_EQ(worker->held.size(), 1u);
+  Executor::Job recording = std::move(worker->held.front());
+  worker->held.clear();
+  const Nfs4Start::Who client = second.act_as(another);
+  for (int i = 0; i < 2; ++i) {
+    second.loop_.pass(kGraceTime / 2);
+    second.status_flags();
+  }
+  ASSERT_EQ(worker->held.size(), 1u) << "which ends the grace period";
+  worker->run_all();
+  ASSERT_FALSE(second.grace());
+  recording.work();
+  std::optional<v4::COMPOUND4res> done;
+  second.act_as(client);
+  second.begin(reclaim_complete_op(), done);
+  ASSERT_TRUE(done.has_value());
+  EXPECT_EQ(done->status, v4::NFS4_OK);
+  recording.work = {};
+  recording.deliver(recording.context, std::move(recording.done));
+  worker->at_once = true;
+  second.loop_.drain();
+  EXPECT_TRUE(reclaimed.has_value());
+  opened_ = second.create("new");
+  EXPECT_EQ(reclaimed_after_a_restart(), v4::NFS4_OK);
+}
+
 TEST_F(Nfs4EdgeConditions,
        a_client_that_was_not_done_in_its_own_grace_period_has_none_in_that_of_others) {
   start("other").set_up_session("of another server");

@@ -267,10 +267,9 @@ void SharedState::end_recorded(const state::LifePtr& life, EndedFor why) {
 }
 
 void SharedState::record_again(const state::LifePtr& life, recovery::ClientOwner owner) {
-  using Kind = recovery::Change::Kind;
   if (life->forfeits() || life->ended()) return;
-  life->recorded = options.recovery->write({Kind::Add, life->clientid, std::move(owner), life}) &&
-                   !life->forfeits();
+  const recovery::Change added{recovery::Change::Kind::Add, life->clientid, std::move(owner), life};
+  static_cast<void>(options.recovery->write(added));
   // Whoever ended it meanwhile saw no record to remove.
   if (life->ended()) remove_record(life->clientid);
 }
@@ -375,11 +374,12 @@ Task<v4::nfsstat4> SharedState::record(state::Life& life, Loop& loop, const void
   const state::ClientId client = life.clientid;
   const recovery::Written written =
       co_await options.recovery->add(client, *std::move(owner), loop, asker, clients.life(client));
-  if (written == recovery::Written::Yes) life.recorded = !life.forfeits();
   // Whoever ended it meanwhile saw no record to remove. Of what is refused somebody else may have
   // written it.
   if (life.ended()) remove_record(client);
   if (written == recovery::Written::Failed) co_return v4::NFS4ERR_SERVERFAULT;
+  // Where what it was to lose has stayed after all it is to be recorded, as if it had been refused.
+  if (written == recovery::Written::Forfeited && life.forfeits()) co_return v4::NFS4_OK;
   co_return written == recovery::Written::Yes ? v4::NFS4_OK : v4::NFS4ERR_DELAY;
 }
 
