@@ -1,7 +1,12 @@
 // Where a server's callbacks reach a mount on RDMA whose connection has no reverse direction: by
 // TCP (RFC 8167 sections 3.1, 3.2; RFC 8267 section 6.5.1).
+#include <functional>
+#include <utility>
+
 #include "nfs/client/session/session.h"
 #include "nfs/client/v4/callback_service_v40.h"
+#include "nfs/proto/mount3.h"
+#include "nfs/proto/nfs3.h"
 #include "testing/nfs/nfs40_callbacks_fixture.h"
 #include "testing/nfs/nfs4_client_world.h"
 #include "testing/proves.h"
@@ -14,16 +19,25 @@ using testing::LoopbackChannel;
 // A connection to `server`, with a reverse direction on TCP and without one on RDMA.
 class Connected final : public rpc::Channel {
  public:
-  Connected(Loop& loop, rpc::Service& server, rpc::TransportKind kind, std::uint16_t port)
-      : Channel(1), loop_(loop), calls_(loop, server, {"192.0.2.1", port}) {
+  Connected(Loop& loop, rpc::Service& server, rpc::TransportKind kind, std::uint16_t port,
+            std::function<bool()> loses, int& closed)
+      : Channel(1),
+        loop_(loop),
+        calls_(loop, server, {"192.0.2.1", port}),
+        loses_(std::move(loses)),
+        closed_(closed) {
     calls_.origin().transport = kind;
     calls_.origin().connection = connection_;
   }
   ~Connected() override { connection_->end(); }
   Task<Result<rpc::ReplyMessage, rpc::CallError>> call(rpc::CallMessage& message) override {
+    calls_.lost = loses_();
     return calls_.call(message);
   }
-  Task<void> close() override { co_return; }
+  Task<void> close() override {
+    ++closed_;
+    co_return;
+  }
   void serve_reverse(rpc::Service& service) override {
     if (kind() != rpc::TransportKind::Tcp) return;
     reverse_ = std::make_shared<LoopbackChannel>(loop_, service);
@@ -36,6 +50,8 @@ class Connected final : public rpc::Channel {
  private:
   Loop& loop_;
   LoopbackChannel calls_;
+  const std::function<bool()> loses_;
+  int& closed_;
   std::shared_ptr<LoopbackChannel> reverse_;
   std::shared_ptr<rpc::Connection> connection_ = std::make_shared<rpc::Connection>();
 };
@@ -52,11 +68,13 @@ class Network final : public rpc::Connector {
       co_return Failure{rpc::CallError::transport(Reason::ConnectionRefused, "rpcbind")};
     connected_to.push_back(to);
     const auto port = static_cast<std::uint16_t>(1000 + connected_to.size());
-    co_return std::unique_ptr<rpc::Channel>(
-        std::make_unique<Connected>(loop_, server_, kind_, port));
+    co_return std::unique_ptr<rpc::Channel>(std::make_unique<Connected>(
+        loop_, server_, kind_, port, [this] { return loses(); }, closed));
   }
   std::vector<Address> connected_to;
+  int closed = 0;  // connections
   bool refuses = false;
+  std::function<bool()> loses = [] { return false; };  // the next call
 
  private:
   Loop& loop_;
@@ -243,6 +261,51 @@ TEST_F(ClientCallbacks, are_done_without_where_nothing_listens_on_TCP) {
   EXPECT_FALSE(session->url().callbacks_by_tcp);
   must(session->files().getattr(session->files().root()));
   close(*session);
+}
+
+// Nobody has asked for them: a mount without delegations is better than none.
+TEST_F(ClientCallbacks, by_TCP_are_done_without_where_the_server_makes_no_other_session) {
+  for (int lost = 1; lost <= 5; ++lost) {  // of the calls that make it and find its root
+    int calls = 0;
+    tcp_.connected_to.clear();
+    tcp_.closed = 0;
+    rdma_.loses = [&] { return !tcp_.connected_to.empty() && ++calls == lost; };
+    const auto session = opened("version=4.1");
+    ASSERT_EQ(tcp_.connected_to.size(), 1u);
+    rdma_.loses = [] { return false; };
+    EXPECT_FALSE(session->called_back()) << lost;
+    EXPECT_FALSE(session->url().callbacks_by_tcp) << lost;
+    EXPECT_EQ(tcp_.closed, 1) << lost;
+    must(session->files().getattr(session->files().root()));
+    close(*session);
+    EXPECT_EQ(listed_clients(), 0u) << lost;
+  }
+}
+
+// A server without /elsewhere in version 4, which exports it by MOUNT.
+TEST_F(ClientCallbacks, by_TCP_end_where_the_server_has_the_path_in_version_3_alone) {
+  server_.server.add<mount3::MOUNTPROC3_MNT>(
+      [](rpc::CallContext&, mount3::dirpath path) -> Task<mount3::mountres3> {
+        mount3::mountres3 results;
+        results.fhs_status = path == "/elsewhere" ? mount3::MNT3_OK : mount3::MNT3ERR_NOENT;
+        if (path == "/elsewhere")
+          STAG_CHECK(results.mountinfo().fhandle.assign(bytes_of("handle")));
+        co_return results;
+      });
+  server_.server.add<v3::NFSPROC3_FSINFO>(
+      [](rpc::CallContext&, v3::FSINFO3args) -> Task<v3::FSINFO3res> {
+        v3::FSINFO3res results;
+        v3::FSINFO3resok& sizes = results.resok();
+        sizes.rtmax = sizes.rtpref = sizes.wtmax = sizes.wtpref = sizes.dtpref = 1u << 20;
+        co_return results;
+      });
+  const auto session =
+      run(Session::open({rdma_, tcp_}, *Url::parse("nfs://server/elsewhere/a"), options_));
+  ASSERT_TRUE(session.ok()) << session.error().sentence;
+  EXPECT_EQ((*session)->url().version, 3u);
+  ASSERT_GE(tcp_.connected_to.size(), 1u);
+  EXPECT_EQ(tcp_.closed, 1);
+  close(**session);
 }
 
 TEST_F(ClientCallbacks, by_TCP_are_not_asked_for_by_who_wants_no_delegations) {

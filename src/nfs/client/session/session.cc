@@ -114,6 +114,18 @@ Task<Error> why_not(Connectors connectors, Address nfs, rpc::CallError error,
   co_return known;
 }
 
+// Where there is no memory for closing it begins again. `protocol`: as it is when this begins.
+Task<void> ended(const std::shared_ptr<nfs4::Nfs4>& protocol) {
+  for (bool closed = false; !closed;) {
+    try {
+      co_await protocol->close();
+      closed = true;
+    } catch (const std::bad_alloc&) {
+      rpc::wait_for_memory();
+    }
+  }
+}
+
 // What calls go by: a connection that is the only one takes no turns.
 rpc::Channel& by(SpreadChannel& all, const Url& url) {
   return url.connections > 1 ? static_cast<rpc::Channel&>(all) : all.first();
@@ -196,6 +208,8 @@ Task<Outcome<Ok>> Session::path_by_mount(Connectors connectors) {
   const Outcome<Ok> mounted = co_await begin_mounted(connectors);
   if (mounted || mounted.error().kind == Error::Kind::Mount) {
     co_await protocol->close();
+    if (back_) co_await back_->close();
+    back_.reset();
     co_return mounted;
   }
   if (mount_) co_await mount_->close();
@@ -309,9 +323,9 @@ Task<Outcome<Ok>> Session::connect_back_channel(rpc::Connector& tcp, CancelToken
   co_return Ok{};
 }
 
-// RFC 8167 3.2: where the server does not use the reverse direction of the connection. The session
-// is made anew for it, as the server was told that callbacks come by that one. A server that does
-// not listen on TCP delegates nothing.
+// RFC 8167 3.2: where the server does not use the reverse direction of the connection. There is to
+// be another session for it, as the server was told that callbacks come by that one. A server that
+// does not listen on TCP, or makes no other session, delegates nothing: nobody asked for it.
 Task<Outcome<Ok>> Session::call_back_by_tcp(rpc::Connector& tcp) {
   const bool on_rdma = url_.protocol == Url::Protocol::Rdma && !url_.callbacks_by_tcp;
   const bool wanted = on_rdma && options_.calls.delegations && protocol_->minor() > 0;
@@ -321,11 +335,28 @@ Task<Outcome<Ok>> Session::call_back_by_tcp(rpc::Connector& tcp) {
   const Timer limit = tcp.loop().after(kBackChannelTimeout, [&over] { over.cancel(); });
   const Outcome<Ok> connected = co_await connect_back_channel(tcp, over);
   if (!connected) co_return Ok{};
-  url_.callbacks_by_tcp = true;
-  co_await protocol_->close();
-  files_.reset();
-  protocol_.reset();
-  co_return co_await begin_version_4();
+  std::shared_ptr<nfs4::Nfs4> other = protocol_;
+  // Made before it is needed, when there may be no memory for it.
+  Task<void> closing = ended(other);
+  const std::optional<std::uint32_t> minor = url_.minor;
+  Outcome<Ok> begun = Ok{};
+  std::exception_ptr failure;
+  try {
+    begun = co_await begin_version_4();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  // The session that works ends when there is another one.
+  const bool replaced = begun && !failure;
+  if (!replaced) std::swap(other, protocol_);
+  if (other != protocol_) co_await std::move(closing);
+  if (failure) std::rethrow_exception(failure);
+  url_.callbacks_by_tcp = replaced;
+  if (replaced) co_return Ok{};
+  url_.minor = minor;
+  co_await back_->close();
+  back_.reset();
+  co_return Ok{};
 }
 
 // One TCP port may carry both programs; where the URL does not name MOUNT's, a NULL call to it

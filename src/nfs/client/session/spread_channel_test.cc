@@ -243,11 +243,13 @@ TEST_F(SpreadSession, does_not_use_a_connection_to_another_server) {
 
 // RFC 8881 18.37.3: by whichever connection the call goes, it is to be one that the session knows.
 TEST_F(SpreadSession, destroys_its_session_by_connections_that_were_made_anew) {
-  for (const char* connections : {"1", "2", "4"}) {
+  for (std::uint32_t connections = 1; connections <= kMostConnections; ++connections) {
     testing::Nfs4Instance served(loop_, std::make_shared<vfs::MemoryFileSystem>());
     Connections nfs(loop_, {&served.server});
-    const auto session = opened(nfs, std::string("nfs://server/data?connections=") + connections);
+    const auto session =
+        opened(nfs, "nfs://server/data?connections=" + std::to_string(connections));
     ASSERT_TRUE(session);
+    ASSERT_EQ(nfs.channels.size(), connections);
     for (CountedChannel* channel : nfs.channels) channel->connect_anew();
     run(spread_closed(*session));
     EXPECT_EQ(clients_of(served), 0u) << connections;

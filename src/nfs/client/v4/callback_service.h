@@ -57,7 +57,10 @@ class CallbackService {
   // A session was made, whose callbacks are for `holder`; null: for nobody any
   // more.
   void begin(const v4::sessionid4& session, std::uint32_t slots, Recalled* holder);
-  void end() { holder_ = nullptr; }
+  // Of its last session; another holder's may have begun since.
+  void end(const Recalled* holder) {
+    if (holder_ == holder) holder_ = nullptr;
+  }
 
  private:
   v4::CB_COMPOUND4res answered(const v4::CB_COMPOUND4args& args);

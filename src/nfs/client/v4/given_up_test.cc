@@ -2,6 +2,9 @@
 // taken back; what the owner of a lock had before, or got since, stays (RFC 8267 section 6.6).
 #include <gtest/gtest.h>
 
+#include <array>
+
+#include "base/task_group.h"
 #include "testing/nfs/held_world.h"
 
 namespace stag::nfs::client {
@@ -35,6 +38,30 @@ class Nfs4GivenUp : public ::testing::TestWithParam<std::uint32_t>, public HeldW
     ASSERT_FALSE(outcome.ok());
     EXPECT_EQ(outcome.error().call.reason, Reason::TimedOut);
     channel.accident = Accident::None;
+  }
+  // The call that `what` begins with is executed; those behind it, but for the first `answered` of
+  // them, find no connection for a minute.
+  template <class F>
+  void cut_off(int answered, F what) {
+    channel.accident = Accident::Lost;
+    channel.at = channel.calls + 1;
+    channel.on_accident = [this, answered] {
+      if (channel.accident != Accident::Lost) return;
+      channel.on_accident = nullptr;
+      channel.accident = Accident::Swallowed;
+      channel.why = Reason::ConnectTimedOut;
+      channel.at += answered + 1;
+      channel.times = 1'000'000;
+    };
+    ASSERT_FALSE(run(what()).ok());
+    loop.pass(60s);
+    ASSERT_GT(channel.calls, channel.at) << "it is asked again";
+    channel.accident = Accident::None;
+    loop.pass(60s);
+  }
+  Task<void> unheard(File file, FileLock wanted) {
+    const Outcome<Ok> locked = co_await files().lock(file, kMine, wanted);
+    EXPECT_FALSE(locked.ok());
   }
   state::HeldCounts held() {
     loop.drain();
@@ -149,15 +176,65 @@ TEST_P(Nfs4GivenUp, a_LOCK_of_a_silent_server_is_taken_back_when_it_answers) {
   must(files().close(file));
 }
 
+// Of a call that was never sent, why there is no connection is said, and not that its time is over.
+TEST_P(Nfs4GivenUp, a_LOCK_is_taken_back_when_the_server_can_be_reached_again) {
+  const File file = opened();
+  for (const int answered : {0, 1}) {
+    cut_off(answered, [&] { return files().lock(file, kMine, kTen); });
+    EXPECT_TRUE(is_free(file)) << answered;
+  }
+  must(files().close(file));
+}
+
+TEST_P(Nfs4GivenUp, an_OPEN_is_closed_when_the_server_can_be_reached_again) {
+  const File file = opened();
+  for (const int answered : {0, 1, 2}) {
+    cut_off(answered, [&] { return files().open(file.handle, kBoth); });
+    EXPECT_EQ(held().opens, 1u) << answered;
+  }
+  must(files().close(file));
+}
+
+// Else the second one would have what the first one is about to give back for what the owner had.
+TEST_P(Nfs4GivenUp, LOCKs_of_one_owner_are_taken_back_one_after_the_other) {
+  const File file = opened();
+  loop.drain();
+  const int first = channel.calls + 1;
+  channel.accident = Accident::Lost;
+  channel.at = first;
+  channel.times = 1'000;
+  TaskGroup both;
+  channel.on_accident = [&] {
+    const int call = channel.calls - first;
+    if (call == 0) both.add(unheard(file, kShared));
+    if (call < 2) return;
+    channel.accident = Accident::Slow;
+    channel.at = channel.calls;
+    // SEQUENCE about the second one; SEQUENCE about the first one, LOCK, LOCKU.
+    constexpr std::array kAnswers = {4s, 0s, 1s, 10s};
+    const auto which = static_cast<std::size_t>(call) - 2;
+    channel.answer_after = which < kAnswers.size() ? kAnswers[which] : 0s;
+  };
+  both.add(unheard(file, kTen));
+  loop.pass(60s);
+  channel.on_accident = nullptr;
+  channel.accident = Accident::None;
+  EXPECT_TRUE(is_free(file));
+  must(files().close(file));
+}
+
 TEST_P(Nfs4GivenUp, what_cannot_be_asked_about_any_more_is_left_to_the_end) {
   options.calls.timeout = 2s;
   const File file = opened();
-  given_up(Accident::Lost, [&] {
-    channel.on_accident = [this] { channel.restart(); };
-    return files().lock(file, kMine, kTen);
+  const int calls = calls_of([&] {
+    given_up(Accident::Lost, [&] {
+      channel.on_accident = [this] { channel.restart(); };
+      return files().lock(file, kMine, kTen);
+    });
+    loop.drain();
   });
   channel.on_accident = nullptr;
-  EXPECT_EQ(held().locks, 0u);
+  EXPECT_EQ(calls, 2) << "the LOCK and the SEQUENCE behind it";
   static_cast<void>(run(files().close(file)));
 }
 

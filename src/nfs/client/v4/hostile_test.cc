@@ -542,6 +542,89 @@ TEST_F(HostileNfs4Server,
   EXPECT_EQ(server.calls, 2);
 }
 
+// A server may keep its sessions over a restart, and not what was opened (RFC 8881 18.46.3).
+TEST_F(HostileNfs4Server, that_has_restarted_is_not_asked_for_what_it_had_granted_before) {
+  for (const bool restarted : {false, true}) {
+    FileSystem files = server.files();
+    int opens = 0;
+    server.lie = [&](const v4::COMPOUND4args& args, Compound4Results& results) {
+      for (const v4::nfs_argop4& asked : args.argarray) opens += asked.argop == v4::OP_OPEN ? 1 : 0;
+      if (args.argarray.size() > 1 || !in_a_session(args)) return;
+      // The results that were kept.
+      results.resarray.emplace_back().resop = v4::OP_PUTFH;
+      if (restarted)
+        results.resarray[0].opsequence().sr_resok4().sr_status_flags =
+            v4::SEQ4_STATUS_RESTART_RECLAIM_NEEDED;
+    };
+    server.channel.lost = true;
+    EXPECT_FALSE(server.run(files.open(files.root(), access::kRead)).ok());
+    server.channel.lost = false;
+    server.loop.pass(std::chrono::seconds(20));
+    EXPECT_EQ(opens, restarted ? 0 : 1);
+  }
+}
+
+// Whoever had it asked about has left meanwhile.
+TEST_F(HostileNfs4Server, whose_first_slot_hangs_holds_up_no_call_that_another_slot_is_there_for) {
+  FileSystem files = server.files();
+  server.channel.lost = true;
+  for (int i = 0; i < 4; ++i) EXPECT_FALSE(server.run(files.getattr(files.root())).ok());
+  server.channel.lost = false;
+  server.takes = [](const v4::COMPOUND4args& args) -> Duration {
+    const v4::nfs_argop4& first = args.argarray[0];
+    const bool hangs = args.argarray.size() == 1 && first.opsequence().sa_slotid == 0;
+    return hangs ? Duration(std::chrono::hours(1)) : std::chrono::seconds(1);
+  };
+  CancelSource cancel;
+  FileSystemOptions with = server.options;
+  with.calls.cancel = cancel;
+  FileSystem left = files.with(with);
+  TaskGroup group;
+  int well = 0;
+  group.add(count_answered(left, well));
+  server.loop.pass(std::chrono::seconds(1));
+  cancel.cancel();
+  server.loop.pass(std::chrono::seconds(1));
+  group.add(count_answered(files, well));
+  server.loop.pass(std::chrono::seconds(3));
+  EXPECT_EQ(well, 1) << "SEQUENCE by the second slot, and the call";
+  server.loop.pass(std::chrono::hours(1));
+}
+
+TEST_F(HostileNfs4Server, that_says_DELAY_of_a_slot_in_doubt_is_asked_about_a_second_one) {
+  FileSystem files = server.files();
+  server.channel.lost = true;
+  for (int i = 0; i < 4; ++i) EXPECT_FALSE(server.run(files.getattr(files.root())).ok());
+  server.channel.lost = false;
+  const TimePoint end = server.loop.now() + std::chrono::minutes(1);
+  const Lie delays = sequence_says(v4::NFS4ERR_DELAY);
+  server.lie = [&](const v4::COMPOUND4args& args, Compound4Results& results) {
+    const bool lone = args.argarray.size() == 1 && in_a_session(args);
+    if (lone && args.argarray[0].opsequence().sa_slotid == 0 && server.loop.now() < end)
+      delays(args, results);
+  };
+  TaskGroup group;
+  int well = 0;
+  group.add(count_answered(files, well));
+  server.loop.pass(std::chrono::milliseconds(100));
+  EXPECT_EQ(well, 1);
+  server.loop.pass(std::chrono::minutes(2));
+}
+
+TEST_F(HostileNfs4Server, that_says_DELAY_of_all_slots_in_doubt_is_waited_for_no_longer_than_told) {
+  server.options.calls.jukebox_for = std::chrono::seconds(20);
+  FileSystem files = server.files();
+  server.channel.lost = true;
+  for (int i = 0; i < 4; ++i) EXPECT_FALSE(server.run(files.getattr(files.root())).ok());
+  server.channel.lost = false;
+  server.lie = sequence_says(v4::NFS4ERR_DELAY);
+  const TimePoint before = server.loop.now();
+  const Outcome<Attributes> got = server.run(files.getattr(files.root()));
+  ASSERT_FALSE(got.ok());
+  EXPECT_TRUE(got.error().is(Status::Delay)) << got.error().sentence;
+  EXPECT_LT(server.loop.now() - before, std::chrono::minutes(2));
+}
+
 // Of version 4.0, where every OPEN succeeds and gives the file `handle`.
 class HostileNfs40Server : public ::testing::Test {
  protected:

@@ -1,6 +1,7 @@
 // LockTurns: who asks for locks, and of whom it is not known yet what came of a LOCK that was given
 // up. He asks for nothing else meanwhile: a server that executes that LOCK late would have it in
-// the place of what came behind it.
+// the place of what came behind it. Of several that he has given up one is taken back at a time:
+// the next one would find that in the books which the one before has not given back yet.
 #pragma once
 
 #include <set>
@@ -34,14 +35,18 @@ class LockTurns {
   // For as long as the Mark is there.
   Mark ask(const Owner& owner) { return {*this, asking_, owner}; }
   Mark doubt(const Owner& owner) { return {*this, doubtful_, owner}; }
+  Mark restore(const Owner& owner) { return {*this, restored_, owner}; }
 
-  bool asks(const Owner& owner) const { return asking_.contains(owner); }
   bool doubts(const Owner& owner) const { return doubtful_.contains(owner); }
-  // Woken whenever one of the two may have ended.
+  // Whether there is to be no other restore() yet.
+  bool busy(const Owner& owner) const {
+    return asking_.contains(owner) || restored_.contains(owner);
+  }
+  // Woken whenever one of them may have ended.
   WaitList& changed() { return changed_; }
 
  private:
-  std::multiset<Owner> asking_, doubtful_;
+  std::multiset<Owner> asking_, doubtful_, restored_;
   WaitList changed_;
 };
 

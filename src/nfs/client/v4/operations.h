@@ -95,6 +95,12 @@ class Request {
   };
   void set_by(ByOpen by) { by_open_ = std::move(by); }
   const std::optional<ByOpen>& by_open() const { return by_open_; }
+  // It asks once more for what was granted to a call that was given up. Where this one is given up
+  // as well, another one asks (taking_back.cc).
+  void ask_again() { asks_again_ = true; }
+  bool asks_again() const { return asks_again_; }
+  void pass_on() { passed_on_ = true; }
+  bool passed_on() const { return passed_on_; }
   // A status that is an answer, and no failure.
   void expect(v4::nfsstat4 status) { expected_ = status; }
   bool expects(v4::nfsstat4 status) const { return status == v4::NFS4_OK || status == expected_; }
@@ -205,6 +211,8 @@ class Request {
   bool changes_ = false;
   bool writes_ = false;
   bool copies_ = false;
+  bool asks_again_ = false;
+  bool passed_on_ = false;
 
   v4::nfsstat4 status_ = v4::NFS4_OK;
   bool in_order_ = false;

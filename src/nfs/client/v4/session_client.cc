@@ -19,8 +19,9 @@ constexpr OperationContext kEnding{"end the session", {}};
 constexpr std::string_view kOwnerPrefix = "stag ";
 // Times that an operation is tried whose stateid the server does not know.
 constexpr int kMostClaims = 3;
-// Times that connections are bound to a session that is to be destroyed.
-constexpr int kMostBinds = 4;
+// Calls in a row that bind connections to a session that is to be destroyed: no mount has more
+// connections (nfs/client/session/url.h).
+constexpr int kMostBinds = 16;
 // Times that an operation is tried whose results were lost, each time with a connection.
 constexpr int kMostRepeats = 32;
 
@@ -65,7 +66,7 @@ SessionClient::SessionClient(rpc::Channel& channel, const ProtocolOptions& optio
 }
 
 SessionClient::~SessionClient() {
-  if (callbacks_ != nullptr) callbacks_->end();
+  if (callbacks_ != nullptr) callbacks_->end(this);
   if (listening_ != nullptr) listening_->begin(nullptr);
 }
 
@@ -122,7 +123,7 @@ Outcome<SessionClient::Attempt> SessionClient::ended(
     OperationContext context, HeldTurn& held, Request& request, Exchange& exchange,
     Result<rpc::ReplyMessage, rpc::CallError>& reply) {
   Outcome<Attempt> came = attempt_of(context, request, exchange.take(reply));
-  if (!came && begin_taking_back(held, request)) return came;
+  if (!came && begin_taking_back(held, request, came.error())) return came;
   note_results(held.turn(), request, came, exchange.sent());
   if (came && came->fate == Fate::Unbound) return came;
   held.release();
@@ -304,11 +305,11 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::try_again(Attempt tried,
 
 // A connection that was made anew, and on which nothing came yet, is not associated with the
 // session (RFC 8881 18.37.3). Of several the one that is bound need not be the one that the next
-// call goes by.
+// call goes by, until all are bound.
 Task<std::optional<v4::nfsstat4>> SessionClient::destroy_session(v4::sessionid4 sessionid) {
   Request session;
   session.add(v4::OP_DESTROY_SESSION, &Op::opdestroy_session, {sessionid});
-  for (int binds = 1;; ++binds) {
+  for (int binds = 1;; binds *= 2) {
     const Outcome<Attempt> done = co_await alone(kEnding, session, machine_call(kEnding, own_));
     if (!done) co_return std::nullopt;
     const bool unbound = done->status == v4::NFS4ERR_CONN_NOT_BOUND_TO_SESSION;
@@ -317,7 +318,8 @@ Task<std::optional<v4::nfsstat4>> SessionClient::destroy_session(v4::sessionid4 
       Request bind;
       bind.add(v4::OP_BIND_CONN_TO_SESSION, &Op::opbind_conn_to_session,
                {sessionid, v4::CDFC4_FORE, false});
-      static_cast<void>(co_await alone(kEnding, bind, machine_call(kEnding, own_)));
+      const Outcome<Attempt> bound = co_await alone(kEnding, bind, machine_call(kEnding, own_));
+      if (!bound) co_return std::nullopt;
     }
   }
 }
@@ -395,7 +397,7 @@ Task<void> SessionClient::say_goodbye() {
   session_.replace();
   const Outcome<Ok> back = co_await recover(kEnding, own_);
   co_await background_.join();
-  if (callbacks_ != nullptr) callbacks_->end();
+  if (callbacks_ != nullptr) callbacks_->end(this);
   if (back) co_await give_back_clientid();
 }
 
@@ -412,7 +414,7 @@ Task<void> SessionClient::close() {
   bool heard = co_await come_back();
   if (heard) heard = co_await close_all();
   co_await background_.join();
-  if (callbacks_ != nullptr) callbacks_->end();
+  if (callbacks_ != nullptr) callbacks_->end(this);
   if (listening_ != nullptr) listening_->begin(nullptr);
   if (minor_ == 0) co_return;  // a client ID ends with its lease
   if (heard) co_await say_goodbye();

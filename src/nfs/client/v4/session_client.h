@@ -237,8 +237,9 @@ class SessionClient final : private Recalled {
   Task<Outcome<Taken>> take_turn(OperationContext context, const ProtocolOptions& options);
   // What a slot in doubt turns out to be, in the background (turns.cc).
   struct Settling;
-  std::shared_ptr<Settling> begin_settling(OperationContext context,
-                                           const ProtocolOptions& options);
+  class OwnSettling;
+  std::shared_ptr<Settling> begin_settling(OperationContext context, const ProtocolOptions& options,
+                                           bool first);
   Task<void> settle(HeldTurn held, OperationContext context, ProtocolOptions options,
                     std::shared_ptr<Settling> settling);
   void end_settled(HeldTurn held, bool certain);
@@ -248,23 +249,25 @@ class SessionClient final : private Recalled {
     bool executed = false;
   };
   Task<Outcome<Settled>> settled(OperationContext context, HeldTurn& held,
-                                 const ProtocolOptions& options);
+                                 const ProtocolOptions& options, Settling* settling = nullptr);
 
   // What was given up and may be granted all the same (taking_back.cc): an OPEN, whose owner is
   // `id`, or a LOCK.
   struct GivenUp {
     std::uint32_t incarnation = 0;
+    bool granted = false;  // to the call before, whatever came of this one
     Handle at{};
     std::optional<v4::OPEN4args> open{};
     session::Opens::Id id = 0;
     std::optional<Request::ByOpen> lock{};
     std::shared_ptr<const session::Opener> opener{};
   };
-  std::optional<GivenUp> given_up(Request& request) const;
-  bool begin_taking_back(HeldTurn& held, Request& request) noexcept;
+  std::optional<GivenUp> given_up(Request& request, const Error& error) const;
+  bool begin_taking_back(HeldTurn& held, Request& request, const Error& error) noexcept;
   Task<void> take_back(HeldTurn held, GivenUp given);
-  ProtocolOptions options_of(const GivenUp& given);
-  Task<bool> was_executed(HeldTurn held, const GivenUp& given);
+  ProtocolOptions taking_back_options(const session::Opener* opener);
+  Task<bool> is_granted(HeldTurn held, const GivenUp& given);
+  Task<Outcome<Reply>> ask_again(Request& request, const GivenUp& given);
   Task<void> take_back_open(HeldTurn held, const GivenUp& given);
   Task<void> take_back_lock(HeldTurn held, const GivenUp& given);
   Task<void> restore_lock(const GivenUp& given, session::Opens::Lock lock);
@@ -431,7 +434,7 @@ class SessionClient final : private Recalled {
   std::uint64_t next_number_;  // of owners of opens, and of verifiers; begins at random
   WaitList recovered_;
   WaitList waiting_;          // for a free slot
-  std::size_t settling_ = 0;  // slots in doubt
+  std::size_t settling_ = 0;  // slots in doubt, each for a call that waits
   CancelSource stop_;         // what goes on by itself
   TaskGroup background_;
   bool renewal_set_ = false;  // renewal_ is to fire

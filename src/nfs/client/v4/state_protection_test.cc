@@ -2,6 +2,11 @@
 // 2.10.8.3, 18.34, 18.35).
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
 #include "nfs/session/session.h"
 #include "testing/claimed_kerberos.h"
 #include "testing/nfs/nfs4_client_world.h"
@@ -27,6 +32,8 @@ class Ticket final : public rpc::ClientSecurity {
   Task<Result<std::unique_ptr<rpc::CallSecurity>, rpc::CallError>> begin(
       rpc::Channel& channel, const oncrpc::CallHeader& header,
       const rpc::CallMessage& message) override {
+    if (on_begin) on_begin();
+    failures += expired ? 1 : 0;
     if (expired) co_return Failure{rpc::CallError::transport(why)};
     co_return co_await claimed_.begin(channel, header, message);
   }
@@ -34,6 +41,8 @@ class Ticket final : public rpc::ClientSecurity {
 
   bool expired = false;
   Reason why = Reason::GssTicketExpired;
+  int failures = 0;
+  std::function<void()> on_begin{};
 
  private:
   testing::ClaimedKerberos claimed_;
@@ -208,6 +217,50 @@ TEST_F(Nfs4UserOfKerberos, whose_KDC_is_away_for_a_lease_keeps_no_other_one_wait
   const auto error = write_error();
   ASSERT_TRUE(error);
   EXPECT_TRUE(error->is(Status::StateLost));
+}
+
+// Each of them would be asked for at the KDC: with many files others would come behind the grace
+// period.
+TEST_F(Nfs4UserOfKerberos, whose_KDC_is_away_has_all_his_files_put_off_with_the_first_ones) {
+  const auto open_by = [this](FileSystem& by, const std::string& name) {
+    return run(by.create_open(files().root(), name, {.mode = 0600}, CreateMode::Guarded, kUpdating))
+        .ok();
+  };
+  for (int i = 0; i < 40; ++i) ASSERT_TRUE(open_by(*theirs, "file" + std::to_string(i)));
+  const auto another = std::make_shared<Ticket>(1001);
+  FileSystemOptions as_another = options;
+  as_another.calls.credentials = rpc::Credentials::secured(another);
+  FileSystem of_another = files().with(as_another);
+  ASSERT_TRUE(open_by(of_another, "another"));
+  restart();
+  ticket->expired = true;
+  ticket->why = Reason::GssKdcUnreachable;
+  std::optional<int> failed_before;
+  another->on_begin = [&] {
+    if (!failed_before) failed_before = ticket->failures;
+    ticket->expired = false;
+  };
+  EXPECT_TRUE(other_goes_on());
+  EXPECT_EQ(failed_before, 16) << "those that were claimed at once";
+  another->on_begin = nullptr;
+  EXPECT_FALSE(write_error());
+}
+
+// The session's own credentials find out what came of it, his own are asked for when they are
+// there.
+TEST_F(Nfs4UserOfKerberos, whose_KDC_is_away_when_he_gives_up_a_LOCK_keeps_no_lock) {
+  channel.accident = Accident::Lost;
+  channel.at = channel.calls + 1;
+  channel.on_accident = [this] { ticket->expired = true; };
+  ticket->why = Reason::GssKdcUnreachable;
+  EXPECT_FALSE(run(theirs->lock(file, {1, 1}, {0, 10, true})).ok());
+  channel.accident = Accident::None;
+  channel.on_accident = nullptr;
+  loop.pass(std::chrono::seconds(60));
+  EXPECT_EQ(clients().front().held.locks, 1u);
+  ticket->expired = false;
+  loop.pass(std::chrono::seconds(60));
+  EXPECT_EQ(clients().front().held.locks, 0u);
 }
 
 TEST_F(Nfs4UserOfKerberos, without_a_ticket_any_more_loses_nothing_that_no_other_user_waits_for) {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/pause.h"
+#include "nfs/client/v4/claims.h"
 #include "nfs/client/v4/in_progress.h"
 #include "nfs/client/v4/session_client.h"
 
@@ -21,6 +22,12 @@ constexpr OperationContext kTakingBack{"take back what was given up", {}};
 
 bool is_unheard(const Error& error) {
   return error.kind == Error::Kind::Call;
+}
+
+// Whether a later call may be answered, of a server or a KDC that cannot be reached now.
+bool may_be_heard_later(const Error& error) {
+  return is_unheard(error) && error.call.reason != Reason::Shutdown &&
+         error.call.reason != Reason::OutOfMemory;
 }
 
 v4::nfs_lock_type4 type_of(state::RangeMode mode) {
@@ -50,9 +57,11 @@ Request lock_request_of(const v4::nfs_fh4& file, const Request::ByOpen& by) {
 }  // namespace
 
 // What a call asks for that got no answer; nullopt: nothing that could be given back.
-std::optional<SessionClient::GivenUp> SessionClient::given_up(Request& request) const {
+std::optional<SessionClient::GivenUp> SessionClient::given_up(Request& request,
+                                                              const Error& error) const {
   GivenUp given;
   given.incarnation = session_.incarnation();
+  given.granted = request.asks_again() && may_be_heard_later(error) && !is_of_holder(error.call);
   request.for_each_handle([&given](const Handle& handle) { given.at = handle; });
   const bool locks = request.by_open() && request.number(request.by_open()->place) == v4::OP_LOCK;
   if (locks) {
@@ -68,14 +77,16 @@ std::optional<SessionClient::GivenUp> SessionClient::given_up(Request& request) 
 }
 
 // False: the turn is as it was. Without memory it has ended, in doubt.
-bool SessionClient::begin_taking_back(HeldTurn& held, Request& request) noexcept {
+bool SessionClient::begin_taking_back(HeldTurn& held, Request& request,
+                                      const Error& error) noexcept {
   bool begun = false;
   if (stop_.cancelled()) return false;
   try {
-    std::optional<GivenUp> given = given_up(request);
+    std::optional<GivenUp> given = given_up(request, error);
     if (!given) return false;
     begun = true;
     background_.add(take_back(std::move(held), *std::move(given)));
+    request.pass_on();
   } catch (const std::bad_alloc&) {
   }
   return begun;
@@ -90,36 +101,51 @@ Task<void> SessionClient::take_back(HeldTurn held, GivenUp given) {
   }
 }
 
-ProtocolOptions SessionClient::options_of(const GivenUp& given) {
+ProtocolOptions SessionClient::taking_back_options(const session::Opener* opener) {
   ProtocolOptions options = background_options();
-  if (given.opener) options.credentials = given.opener->credentials;
+  if (opener != nullptr) options.credentials = opener->credentials;
   if (!stop_.cancelled()) options.cancel = CancelToken(stop_);
   return options;
 }
 
-// By this incarnation of the server. One that is silent is asked again and again.
-Task<bool> SessionClient::was_executed(HeldTurn held, const GivenUp& given) {
+// By this incarnation of the server. One that is silent, or cannot be reached, is asked again and
+// again, and by the client's own credentials: slots are the session's, and a request of another
+// user is answered as one that differs (RFC 8881 section 2.10.6.1.3.1).
+Task<bool> SessionClient::is_granted(HeldTurn held, const GivenUp& given) {
   held.turn().doubtful = true;
-  for (;;) {
-    const ProtocolOptions options = options_of(given);
+  for (bool waits = given.granted;; waits = true) {
+    if (waits) co_await pause(channel().loop(), session_.lease() / 9, CancelToken(stop_));
+    const ProtocolOptions options = taking_back_options(nullptr);
     const Outcome<Settled> came = co_await settled(kTakingBack, held, options);
-    const bool silent =
-        !came && is_unheard(came.error()) && came.error().call.reason == Reason::TimedOut;
+    const bool silent = !came && may_be_heard_later(came.error());
     const bool late = came && came->fate == Fate::Later;
     if (stop_.cancelled() || (!silent && !late)) {
       const bool certain = came && came->fate == Fate::Go;
-      const bool executed = certain && came->executed;
+      const bool granted = certain && (came->executed || given.granted);
       end_settled(std::move(held), certain);
-      co_return executed&& given.incarnation == session_.incarnation();
+      co_return given.incarnation == session_.incarnation() && granted;
     }
+  }
+}
+
+// Until it is answered, or passed on. Of a holder who has no ticket any more nobody knows whether
+// he ever will, and his other locks wait for this: then it is left to the end of the client.
+Task<Outcome<Reply>> SessionClient::ask_again(Request& request, const GivenUp& given) {
+  request.ask_again();
+  for (;;) {
+    const ProtocolOptions options = taking_back_options(given.opener.get());
+    Outcome<Reply> reply = co_await run(kTakingBack, request, options);
+    const bool later = !reply && may_be_heard_later(reply.error()) &&
+                       !is_of_holder(reply.error().call) && !request.passed_on();
+    if (!later || stop_.cancelled()) co_return reply;
     co_await pause(channel().loop(), session_.lease() / 9, CancelToken(stop_));
   }
 }
 
 // A file that the OPEN has made may have another name by now, and is not found then.
 Task<void> SessionClient::take_back_open(HeldTurn held, const GivenUp& given) {
-  const bool executed = co_await was_executed(std::move(held), given);
-  if (!executed) co_return;
+  const bool granted = co_await is_granted(std::move(held), given);
+  if (!granted) co_return;
   v4::OPEN4args args = *given.open;
   const std::uint32_t share = args.share_access & v4::OPEN4_SHARE_ACCESS_BOTH;
   args.share_access = share | v4::OPEN4_SHARE_ACCESS_WANT_NO_DELEG;
@@ -129,9 +155,7 @@ Task<void> SessionClient::take_back_open(HeldTurn held, const GivenUp& given) {
   const std::size_t at = request.add_open(std::move(args), given.id);
   const std::size_t named = request.add(v4::OP_GETFH);
   request.hold_open(given.opener);
-  const ProtocolOptions options = options_of(given);
-  // One that is given up in its turn is taken back by itself.
-  Outcome<Reply> reply = co_await run(kTakingBack, request.once_only(false), options);
+  Outcome<Reply> reply = co_await ask_again(request.once_only(false), given);
   if (!reply) co_return;
   auto* const opened = reply->get(at, &OpResult::opopen);
   auto* const got = reply->get(named, &OpResult::opgetfh);
@@ -140,7 +164,7 @@ Task<void> SessionClient::take_back_open(HeldTurn held, const GivenUp& given) {
   hold(given.id, *handle, share, opened->resok4().stateid, given.opener);
   decline_delegation(*handle, opened->resok4().delegation);
   for (;;) {
-    const ProtocolOptions now = options_of(given);
+    const ProtocolOptions now = taking_back_options(given.opener.get());
     const Outcome<Ok> closed =
         co_await close_open(kTakingBack, {*handle, given.id}, now, Unheard::Kept);
     // A client that ends closes what it has in its books.
@@ -150,18 +174,18 @@ Task<void> SessionClient::take_back_open(HeldTurn held, const GivenUp& given) {
 }
 
 Task<void> SessionClient::take_back_lock(HeldTurn held, const GivenUp& given) {
-  const bool executed = co_await was_executed(std::move(held), given);
-  if (!executed) co_return;
+  const bool granted = co_await is_granted(std::move(held), given);
+  if (!granted) co_return;
   const Request::ByOpen& by = *given.lock;
-  while (lock_turns_.asks(by.owner) && !stop_.cancelled())
+  while (lock_turns_.busy(by.owner) && !stop_.cancelled())
     co_await lock_turns_.changed().wait(CancelToken(stop_));
+  const LockTurns::Mark alone = lock_turns_.restore(by.owner);
   if (opens_.file(by.open) == nullptr || stop_.cancelled()) co_return;
   const std::vector<session::Opens::Modes::Piece> before =
       opens_.all_within(by.open, by.owner, by.lock.range);
   if (!opens_.lock_stateid(by.open, by.owner)) {
-    const ProtocolOptions options = options_of(given);
     Request request = lock_request_of(*opens_.file(by.open), by);
-    const Outcome<Reply> locked = co_await run(kTakingBack, request, options);
+    const Outcome<Reply> locked = co_await ask_again(request, given);
     if (!locked) co_return;
   }
   for (const session::Opens::Modes::Piece& piece : before)
@@ -174,7 +198,7 @@ Task<void> SessionClient::restore_lock(const GivenUp& given, session::Opens::Loc
   const session::Opens::Id open = given.lock->open;
   const session::Opens::LockOwner& owner = given.lock->owner;
   while (const v4::nfs_fh4* const file = opens_.file(open)) {
-    const ProtocolOptions options = options_of(given);
+    const ProtocolOptions options = taking_back_options(given.opener.get());
     Request request = lock_request_of(*file, {0, open, owner, lock});
     const Outcome<Reply> done = co_await run(kTakingBack, request, options);
     if (done || !is_unheard(done.error())) {

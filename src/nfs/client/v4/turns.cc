@@ -1,6 +1,7 @@
 // Turns: how a call comes to a slot of the session, and what a slot in doubt turns out to be
 // (RFC 8881 section 2.10.6.1; RFC 8267 section 6.6).
 #include <new>
+#include <utility>
 
 #include "nfs/client/protocol/retrying_client.h"
 #include "nfs/client/v4/in_progress.h"
@@ -11,23 +12,44 @@ namespace {
 
 constexpr OperationContext kSettling{"find out about a call that was given up", {}};
 
-class Counted {
- public:
-  explicit Counted(std::size_t& count) : count_(count) { ++count_; }
-  ~Counted() { --count_; }
-  Counted(const Counted&) = delete;
-  Counted& operator=(const Counted&) = delete;
-
- private:
-  std::size_t& count_;
-};
-
 }  // namespace
 
 // Of a slot that a call has begun to settle, for want of a certain one.
 struct SessionClient::Settling {
+  Settling(std::size_t& all, bool first) : ends_with_delay(first), count(&all) { ++all; }
+  ~Settling() { leave(); }
+  Settling(const Settling&) = delete;
+  Settling& operator=(const Settling&) = delete;
+  // Whoever began it counts on it no more, and may begin another one.
+  void leave() {
+    if (count != nullptr) --*std::exchange(count, nullptr);
+  }
+  bool counts() const { return count != nullptr; }
+
   std::optional<Outcome<Settled>> came{};
-  CancelSource failed;  // whoever began it is to look at `came`
+  CancelSource failed;   // whoever began it is to look at `came`
+  bool ends_with_delay;  // he counts on it until the server says NFS4ERR_DELAY
+  std::size_t* count;    // of those that somebody counts on
+};
+
+// The settling that a call counts on, until it has a turn or waits no more.
+class SessionClient::OwnSettling {
+ public:
+  OwnSettling() = default;
+  ~OwnSettling() { leave(); }
+  OwnSettling(const OwnSettling&) = delete;
+  OwnSettling& operator=(const OwnSettling&) = delete;
+  void begin(std::shared_ptr<Settling> settling) {
+    leave();
+    settling_ = std::move(settling);
+  }
+  Settling* get() const { return settling_.get(); }
+
+ private:
+  void leave() {
+    if (settling_) settling_->leave();
+  }
+  std::shared_ptr<Settling> settling_;
 };
 
 SessionClient::HeldTurn::~HeldTurn() {
@@ -51,7 +73,8 @@ void SessionClient::wake_waiting() {
 // is still held with Fate::Go, Fate::Later (of a server that goes on to say so) or an error.
 Task<Outcome<SessionClient::Settled>> SessionClient::settled(OperationContext context,
                                                              HeldTurn& held,
-                                                             const ProtocolOptions& options) {
+                                                             const ProtocolOptions& options,
+                                                             Settling* settling) {
   Turn& turn = held.turn();
   JukeboxRetry retry(channel().loop(), options, session_.lease());
   // What comes may be the whole of the results that were lost (RFC 8881 2.10.6.1.3).
@@ -76,6 +99,10 @@ Task<Outcome<SessionClient::Settled>> SessionClient::settled(OperationContext co
       if (fate != Fate::Go && fate != Fate::Later) held.release();
       co_return Settled{fate, executed};
     }
+    if (settling != nullptr && settling->ends_with_delay) {
+      settling->leave();
+      wake_waiting();
+    }
     co_await retry.pause();
   }
   co_return Settled{Fate::Again};
@@ -85,14 +112,12 @@ Task<Outcome<SessionClient::Settled>> SessionClient::settled(OperationContext co
 // by the time that it ends.
 Task<void> SessionClient::settle(HeldTurn held, OperationContext context, ProtocolOptions options,
                                  std::shared_ptr<Settling> settling) {
-  {
-    const Counted counted(settling_);
-    try {
-      settling->came = co_await settled(context, held, options);
-    } catch (const std::bad_alloc&) {
-      settling->came = Settled{Fate::Later};
-    }
+  try {
+    settling->came = co_await settled(context, held, options, settling.get());
+  } catch (const std::bad_alloc&) {
+    settling->came = Settled{Fate::Later};
   }
+  settling->leave();
   const bool certain = *settling->came && (*settling->came)->fate == Fate::Go;
   end_settled(std::move(held), certain);
   if (!certain) settling->failed.cancel();
@@ -110,10 +135,10 @@ void SessionClient::end_settled(HeldTurn held, bool certain) {
 
 // Null: there is no slot in doubt that is free.
 std::shared_ptr<SessionClient::Settling> SessionClient::begin_settling(
-    OperationContext context, const ProtocolOptions& options) {
+    OperationContext context, const ProtocolOptions& options, bool first) {
   if (!session_.slots().has_free()) return nullptr;
   HeldTurn held(*this, *session_.take());
-  auto settling = std::make_shared<Settling>();
+  auto settling = std::make_shared<Settling>(settling_, first);
   OperationContext as(kSettling);
   as.waits_since = context.waits_since;
   ProtocolOptions by = options;
@@ -123,23 +148,32 @@ std::shared_ptr<SessionClient::Settling> SessionClient::begin_settling(
 }
 
 // Of a certain slot that becomes free and one in doubt that is settled, which may take as long as
-// the call that was given up, whichever comes first.
+// the call that was given up, whichever comes first. Where it takes long, a second one in doubt: a
+// server that says so for ever is to be heard.
 Task<Outcome<SessionClient::Taken>> SessionClient::take_turn(OperationContext context,
                                                              const ProtocolOptions& options) {
-  std::shared_ptr<Settling> own;
+  OwnSettling own;
+  bool first = true;
   while (session_.has_session()) {
     if (session_.slots().has_certain())
       co_return Taken{Fate::Go, HeldTurn(*this, *session_.take())};
-    if (own && own->came) {
-      const Outcome<Settled>& came = *own->came;
+    if (own.get() != nullptr && own.get()->came) {
+      const Outcome<Settled>& came = *own.get()->came;
       if (!came && came.error().kind != Error::Kind::Call) co_return Failure{came.error()};
       if (!came) co_return Failure{Error::of_call(context, came.error().call)};
       if (came->fate != Fate::Go) co_return Taken{came->fate, {}};
-      own.reset();
+      own.begin(nullptr);
     }
-    if (!own && settling_ <= waiting_.size()) own = begin_settling(context, options);
-    if (own && own->came) continue;
-    const CancelToken failed = own ? CancelToken(own->failed) : CancelToken();
+    const bool counts = own.get() != nullptr && own.get()->counts();
+    if (!counts && settling_ <= waiting_.size()) {
+      if (own.get() != nullptr) first = false;
+      if (auto begun = begin_settling(context, options, first)) {
+        own.begin(std::move(begun));
+        if (!own.get()->counts()) continue;
+      }
+    }
+    const CancelToken failed =
+        own.get() != nullptr ? CancelToken(own.get()->failed) : CancelToken();
     const Outcome<Ok> woken = co_await wait_in(waiting_, context, options, failed);
     if (!woken) co_return Failure{woken.error()};
   }

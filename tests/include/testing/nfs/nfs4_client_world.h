@@ -103,7 +103,8 @@ class AccidentChannel final : public rpc::Channel {
     const InProgress in_progress(*this);
     const bool now = ++calls >= at && calls < at + times;
     if (now && accident == Accident::Restart) restart();
-    if (now && (accident == Accident::CutAfter || accident == Accident::Lost))
+    const bool lost = now && accident == Accident::Lost;
+    if (lost || (now && accident == Accident::CutAfter))
       static_cast<void>(co_await server->channel.call(message));
     if (now && on_accident) on_accident();
     if (now && accident == Accident::Silent) {
@@ -112,8 +113,8 @@ class AccidentChannel final : public rpc::Channel {
       co_return Failure{
           rpc::CallError::transport(cancelled ? Reason::Cancelled : Reason::TimedOut, where())};
     }
-    if (now && (accident == Accident::Lost || accident == Accident::Swallowed))
-      co_return Failure{rpc::CallError::transport(Reason::TimedOut, where())};
+    if (lost || (now && accident == Accident::Swallowed))
+      co_return Failure{rpc::CallError::transport(why, where())};
     const Duration delay =
         now && accident == Accident::Slow ? answer_after * (calls - at + 1) : Duration{};
     auto reply = co_await server->channel.call(message);
@@ -131,6 +132,7 @@ class AccidentChannel final : public rpc::Channel {
   Accident accident = Accident::None;
   int at = 0;                         // the call that it happens to, from 1
   int times = 1;                      // the calls from there on
+  Reason why = Reason::TimedOut;      // why a call is Lost or Swallowed
   std::function<void()> on_accident;  // before it is sent again
   Duration answer_after{};            // of the first slow call; twice as long of the second one
   int calls = 0;
