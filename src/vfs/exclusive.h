@@ -34,11 +34,14 @@ inline Outcome<SetAttributes> exclusive_attributes(const SetAttributes& asked,
   return attributes;
 }
 
-// Whether the object was made by an exclusive create with this verifier and not changed since.
-inline bool made_by(const Verifier& verifier, const Attributes& object) {
+// Whether the object was made by an exclusive create of this user with this verifier and not
+// changed since: the times of a file are no secret, and whoever makes one may open it whatever its
+// mode.
+inline bool made_by(std::uint32_t uid, const Verifier& verifier, const Attributes& object) {
   const VerifierTimes times = times_of(verifier);
   return object.type == FileType::Regular && object.size == 0 &&
-         object.accessed == times.accessed && object.modified == times.modified;
+         object.accessed == times.accessed && object.modified == times.modified &&
+         (uid == 0 || uid == object.uid);
 }
 
 }  // namespace stag::vfs

@@ -104,6 +104,16 @@ Verdict Files::Impl::open_conflict(FileShard& shard, const FileKey& key, std::ui
   return recall;
 }
 
+bool Files::Impl::is_delegated(const FileShard& shard, const FileKey& key, std::uint64_t file_hash,
+                               const Life& life, std::uint32_t access, std::uint32_t deny) const {
+  const std::uint64_t hash = hash_of(file_hash, life.clientid, {});
+  const DelegationState* const held = shard.find_delegation(hash, life.clientid, key);
+  if (held == nullptr) return false;
+  // Others may have read by theirs.
+  const bool alone = (access & kShareWrite) != 0 || (deny & kShareRead) != 0;
+  return held->delegation_type == DelegationType::Write || !alone;
+}
+
 void FileShard::hold_back(std::uint64_t hash, TimePoint until) {
   held_back_[place_of(hash)] = {hash, until};
 }

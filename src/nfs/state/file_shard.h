@@ -185,6 +185,10 @@ struct Files::Impl {
   std::uint64_t hash_of(ClientId clientid) const;
   std::uint64_t hash_of(std::uint64_t file_hash, ClientId clientid, Bytes owner) const;
   Spare spare(const FileKey& key, std::uint64_t file_hash, const LifePtr& life);
+  // Whether a delegation of the client, recalled or not, keeps out everybody who could claim again
+  // what is in the way of such an open or lock.
+  bool is_delegated(const FileShard& shard, const FileKey& key, std::uint64_t file_hash,
+                    const Life& life, std::uint32_t access, std::uint32_t deny) const;
   // Who is in the way of an open, by itself or as the holder of a delegation. Granted, ShareDenied,
   // Lapsed, or Recall: they are recalled from now on.
   Verdict open_conflict(FileShard& shard, const FileKey& key, std::uint64_t file_hash,

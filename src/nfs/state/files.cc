@@ -140,10 +140,10 @@ OpenResult refused_open(Status status) {
 
 }  // namespace
 
-Status Files::may_claim(bool reclaim, const Life& life) const {
+Status Files::may_claim(bool reclaim, const Life& life, bool delegated) const {
   const bool complete = life.reclaim_complete.load(std::memory_order_acquire);
   if (!reclaim) {
-    const bool may_not = grace() || !(complete || life.without_sessions);
+    const bool may_not = (grace() && !delegated) || !(complete || life.without_sessions);
     return may_not ? Status::Grace : Status::Ok;
   }
   if (!grace()) return Status::NoGrace;
@@ -169,7 +169,7 @@ OpenResult Files::open_asking(const OpenArgs& args, const LifePtr& life) {
 
 std::optional<OpenResult> Files::open_if(const OpenArgs& args, const LifePtr& life, bool asked) {
   if (!valid_share(args.share_access, args.share_deny)) return refused_open(Status::Inval);
-  const Status claim = may_claim(args.reclaim, *life);
+  const Status claim = may_claim(args.reclaim, *life, args.delegated);
   if (claim != Status::Ok) return refused_open(claim);
   const std::uint64_t file_hash = impl_->hash_of(args.file);
   const std::uint64_t hash = impl_->hash_of(file_hash, life->clientid, args.open_owner);
@@ -179,6 +179,9 @@ std::optional<OpenResult> Files::open_if(const OpenArgs& args, const LifePtr& li
   FileShard& shard = impl_->shard_of(file_hash);
   const BriefLock lock(shard.mutex);
   if (life->ended()) return refused_open(Status::Expired);
+  if (args.delegated && grace() &&
+      !impl_->is_delegated(shard, args.file, file_hash, *life, args.share_access, args.share_deny))
+    return refused_open(Status::Grace);
   if (ask_others(asked)) return std::nullopt;
   OpenResult result;
   // What is claimed again is not waited for.

@@ -76,6 +76,7 @@ struct OpenArgs {
   bool truncates = false;      // which is a Write, whatever it opens for
   bool stopped = false;        // the caller has stopped changes of the file
   std::uint32_t reserved = 0;  // ReservedStates::count()
+  bool delegated = false;      // CLAIM_DELEGATE_CUR, CLAIM_DELEG_CUR_FH
 };
 // Of what a client may hold, kept for a state to come.
 class ReservedStates {
@@ -229,10 +230,12 @@ class Files {
   explicit Files(const Options& options);
   ~Files();
 
-  // The grace period: only reclaims are granted.
+  // The grace period: only reclaims are granted, and what the holder of a delegation was given with
+  // it.
   bool grace() const { return grace_->active(); }
-  // RFC 8881 8.4.2.1 and 18.51.3, of every OPEN and LOCK: Grace, NoGrace, ReclaimBad.
-  Status may_claim(bool reclaim, const Life& life) const;
+  // RFC 8881 8.4.2.1 and 18.51.3, of every OPEN and LOCK: Grace, NoGrace, ReclaimBad. `delegated`:
+  // it is covered by a delegation of the client, of which open() and lock() see to it.
+  Status may_claim(bool reclaim, const Life& life, bool delegated = false) const;
 
   // Who keeps locks besides; null: nobody. Called while no Call runs.
   void share_with(OutsideLocks* outside) { outside_ = outside; }

@@ -97,7 +97,7 @@ LockResult Files::lock_asking(const LockArgs& args, const LifePtr& life) {
 }
 
 std::optional<LockResult> Files::lock_if(const LockArgs& args, const LifePtr& life, bool asked) {
-  const Status claim = may_claim(args.reclaim, *life);
+  const Status claim = may_claim(args.reclaim, *life, true);
   if (claim != Status::Ok) return refused_lock(claim);
   const std::uint64_t file_hash = impl_->hash_of(args.file);
   const std::uint64_t owner_hash = impl_->hash_of(file_hash, life->clientid, args.lock_owner);
@@ -107,6 +107,10 @@ std::optional<LockResult> Files::lock_if(const LockArgs& args, const LifePtr& li
   FileShard& shard = impl_->shard_of(args.stateid);
   const BriefLock guard(shard.mutex);
   if (life->ended()) return refused_lock(Status::Expired);
+  const std::uint32_t access = args.exclusive ? kShareWrite : kShareRead;
+  if (!args.reclaim && grace() &&
+      !impl_->is_delegated(shard, args.file, file_hash, *life, access, 0))
+    return refused_lock(Status::Grace);
   LockTarget target;
   const Status status = find_target(shard, args, *life, owner_hash, target);
   if (status != Status::Ok) return refused_lock(status);

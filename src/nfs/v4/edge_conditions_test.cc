@@ -353,15 +353,6 @@ class Nfs4EndedByAdmin : public Nfs4EdgeConditions {
   static Op reclaim_complete_op() {
     return op(v4::OP_RECLAIM_COMPLETE, &Op::opreclaim_complete, v4::RECLAIM_COMPLETE4args{});
   }
-  // Both have something to claim at the second start.
-  Nfs4Start& restart_of_two() {
-    Nfs4Start& first = start();
-    first.set_up_session("another");
-    EXPECT_EQ(first.create("of another").status, v4::NFS4_OK);
-    first.set_up_session();
-    opened_ = first.create("file");
-    return start();
-  }
 
   const std::shared_ptr<HeldExecutor> worker = std::make_shared<HeldExecutor>(true);
   std::optional<v4::COMPOUND4res> results;

@@ -225,6 +225,49 @@ TEST_F(Nfs4Restart, a_delegation_that_is_claimed_is_given_again) {
   EXPECT_EQ(second.called_.recall(0).stateid, given);
 }
 
+// RFC 8881 18.16.3: it is to be given back, which programs of the server do not wait for long.
+TEST_F(Nfs4Restart, a_delegation_lets_its_holder_open_and_lock_in_grace) {
+  Nfs4Start& second = restart_of_two();
+  second.set_up_called_back();
+  ASSERT_EQ(second.reclaim(opened_.handle, v4::OPEN_DELEGATE_WRITE).status, v4::NFS4_OK);
+  const v4::stateid4 given = second.delegation_.write().stateid;
+  const auto claimed = [&] {
+    return second.open_by_delegation(opened_.handle, given, v4::OPEN4_SHARE_ACCESS_BOTH);
+  };
+  EXPECT_EQ(claimed().status, v4::NFS4ERR_GRACE) << "before RECLAIM_COMPLETE";
+  ASSERT_EQ(second.reclaim_complete(), v4::NFS4_OK);
+  ASSERT_TRUE(second.grace());
+  const Nfs4Start::Opened opened = claimed();
+  ASSERT_EQ(opened.status, v4::NFS4_OK);
+  EXPECT_EQ(second.lock(opened, false), v4::NFS4_OK);
+  EXPECT_EQ(open_again(second), v4::NFS4ERR_GRACE) << "it is not claimed by the delegation";
+  ASSERT_EQ(second
+                .run({putfh(opened_.handle),
+                      op(v4::OP_DELEGRETURN, &Op::opdelegreturn, v4::DELEGRETURN4args{given})})
+                .status,
+            v4::NFS4_OK);
+  EXPECT_NE(claimed().status, v4::NFS4_OK);
+  EXPECT_EQ(second.lock(opened, false), v4::NFS4ERR_GRACE);
+}
+
+// What others had as well, they may still claim.
+TEST_F(Nfs4Restart, a_delegation_for_reading_lets_its_holder_only_read_in_grace) {
+  Nfs4Start& second = restart_of_two();
+  second.set_up_called_back();
+  ASSERT_EQ(second.reclaim(opened_.handle, v4::OPEN_DELEGATE_READ).status, v4::NFS4_OK);
+  const v4::stateid4 given = second.delegation_.read().stateid;
+  ASSERT_EQ(second.reclaim_complete(), v4::NFS4_OK);
+  ASSERT_TRUE(second.grace());
+  const auto claimed = [&](std::uint32_t access) {
+    return second.open_by_delegation(opened_.handle, given, access);
+  };
+  EXPECT_EQ(claimed(v4::OPEN4_SHARE_ACCESS_BOTH).status, v4::NFS4ERR_GRACE);
+  const Nfs4Start::Opened opened = claimed(v4::OPEN4_SHARE_ACCESS_READ);
+  ASSERT_EQ(opened.status, v4::NFS4_OK);
+  EXPECT_EQ(second.lock(opened, false, v4::WRITE_LT), v4::NFS4ERR_GRACE);
+  EXPECT_EQ(second.lock(opened, false, v4::READ_LT), v4::NFS4_OK);
+}
+
 TEST_F(Nfs4Restart, a_delegation_that_could_not_be_recalled_is_given_again_as_recalled) {
   Nfs4Start& second = restart_with_a_lock();
   second.set_up_called_back();

@@ -135,7 +135,7 @@ Outcome<Tree::Object> Tree::reopen(const Credentials& who, const Object& directo
   if (!opened) return opened;
   const Attributes& there = opened->attributes;
   if (how.mode == CreateMode::Exclusive) {
-    if (made_by(how.verifier, there)) return opened;
+    if (made_by(who.uid, how.verifier, there)) return opened;
     return Failure{Status::Exists};
   }
   if (there.type == FileType::Directory) return Failure{Status::IsDirectory};

@@ -129,7 +129,7 @@ Outcome<Created> Store::reopen(const Credentials& who, InodeId directory, InodeI
   const Inode* parent = find(directory);
   Inode* inode = find(child);
   if (parent == nullptr || inode == nullptr) return Failure{Status::Stale};
-  if (how.mode == CreateMode::Exclusive && !made_by(how.verifier, attributes_of(*inode)))
+  if (how.mode == CreateMode::Exclusive && !made_by(who.uid, how.verifier, attributes_of(*inode)))
     return Failure{Status::Exists};
   if (inode->type != FileType::Regular)
     return Failure{inode->is_directory() ? Status::IsDirectory : Status::Exists};

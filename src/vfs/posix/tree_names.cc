@@ -273,7 +273,7 @@ Outcome<Tree::Opened> Tree::reopen(const Credentials& who, Object& directory, st
   }
   if (!opened) return opened;
   if (how.mode == CreateMode::Exclusive) {
-    if (made_by(how.verifier, opened->attributes)) return opened;
+    if (made_by(acting_as(who).uid, how.verifier, opened->attributes)) return opened;
     return Failure{Status::Exists};
   }
   if (opened->attributes.type == FileType::Directory) return Failure{Status::IsDirectory};

@@ -51,7 +51,8 @@ Task<v4::OPEN4res> open_target(Compound& compound, const OpenTarget& target,
                                args.claim.claim == v4::CLAIM_PREVIOUS,
                                target.truncate.has_value(),
                                false,
-                               target.reserved.count()};
+                               target.reserved.count(),
+                               opens_by_delegation(args)};
   state::OpenResult opened = co_await reserve_share(compound, wanted);
   note_limit(compound, Reason::Nfs4StatesTooMany, opened.limit);
   note_refused_reclaim(compound, opened);

@@ -16,10 +16,13 @@ v4::nfsstat4 check_arguments(const v4::OPEN4args& args) {
 Task<v4::nfsstat4> check_claim(Compound& compound, const v4::OPEN4args& args) {
   const bool reclaim = args.claim.claim == v4::CLAIM_PREVIOUS;
   if (reclaim) compound.shared().admit(*compound.life());
-  const state::Status claim = compound.shared().files.may_claim(reclaim, *compound.life());
+  // No file is made in a grace period.
+  const bool delegated = opens_by_delegation(args) && args.openhow.opentype == v4::OPEN4_NOCREATE;
+  const state::Status claim =
+      compound.shared().files.may_claim(reclaim, *compound.life(), delegated);
   if (claim != state::Status::Ok) co_return to_nfsstat4(claim);
   // Who opens anew has no more to reclaim: of version 4.0 nothing else says so (RFC 7530 9.6.2).
-  if (!reclaim) SharedState::not_cut_off(*compound.life());
+  if (!reclaim && !delegated) SharedState::not_cut_off(*compound.life());
   co_return co_await compound.record_client();
 }
 
@@ -27,8 +30,7 @@ namespace {
 
 // What the client had opened, or may open by its delegation.
 bool claims_what_it_had(const v4::OPEN4args& args) {
-  return args.claim.claim == v4::CLAIM_PREVIOUS || args.claim.claim == v4::CLAIM_DELEGATE_CUR ||
-         args.claim.claim == v4::CLAIM_DELEG_CUR_FH;
+  return args.claim.claim == v4::CLAIM_PREVIOUS || opens_by_delegation(args);
 }
 
 }  // namespace

@@ -32,6 +32,11 @@ inline bool opens_by_name(const v4::OPEN4args& args) {
          args.claim.claim == v4::CLAIM_DELEGATE_PREV;
 }
 
+// What a client opens by a delegation that it has (18.16.3).
+inline bool opens_by_delegation(const v4::OPEN4args& args) {
+  return args.claim.claim == v4::CLAIM_DELEGATE_CUR || args.claim.claim == v4::CLAIM_DELEG_CUR_FH;
+}
+
 // Why OPEN is refused before its share is asked for; NFS4_OK: it is not.
 v4::nfsstat4 check_arguments(const v4::OPEN4args& args);
 Task<v4::nfsstat4> check_claim(Compound& compound, const v4::OPEN4args& args);

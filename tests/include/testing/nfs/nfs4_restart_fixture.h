@@ -101,11 +101,22 @@ class Nfs4Start : public Nfs4Served {
     EXPECT_EQ(results.status, nfs::v4::NFS4_OK);
     return results.resarray.at(0).opsequence().sr_resok4().sr_status_flags;
   }
-  nfs::v4::nfsstat4 lock(const Opened& file, bool reclaim) {
-    nfs::v4::LOCK4args args{nfs::v4::WRITE_LT, reclaim, 0, 10, {}};
+  nfs::v4::nfsstat4 lock(const Opened& file, bool reclaim,
+                         nfs::v4::nfs_lock_type4 type = nfs::v4::WRITE_LT) {
+    nfs::v4::LOCK4args args{type, reclaim, 0, 10, {}};
     args.locker.new_lock_owner = true;
     args.locker.open_owner() = {0, file.stateid, 0, {clientid_, Rope::copy_of(bytes_of("locker"))}};
     return run({putfh(file.handle), op(nfs::v4::OP_LOCK, &Op::oplock, std::move(args))}).status;
+  }
+  // CLAIM_DELEG_CUR_FH.
+  Opened open_by_delegation(const nfs::v4::nfs_fh4& file, const nfs::v4::stateid4& delegation,
+                            std::uint32_t access) {
+    nfs::v4::OPEN4args args = open_args("", access, false);
+    args.claim.claim = nfs::v4::CLAIM_DELEG_CUR_FH;
+    args.claim.oc_delegate_stateid() = delegation;
+    const auto results = run({putfh(file), op(nfs::v4::OP_OPEN, &Op::opopen, std::move(args))});
+    if (results.status != nfs::v4::NFS4_OK) return {results.status, {}, {}};
+    return {results.status, results.resarray[1].opopen().resok4().stateid, file};
   }
   nfs::v4::nfsstat4 close(const Opened& file) {
     return run({putfh(file.handle),
@@ -180,6 +191,15 @@ class Nfs4RestartServed : public ::testing::Test {
     first.set_up_session();
     opened_ = first.create("file");
     EXPECT_EQ(first.lock(opened_, false), nfs::v4::NFS4_OK);
+    return start();
+  }
+  // Another client has something to claim, too.
+  Nfs4Start& restart_of_two() {
+    Nfs4Start& first = start();
+    first.set_up_session("another");
+    EXPECT_EQ(first.create("of another").status, nfs::v4::NFS4_OK);
+    first.set_up_session();
+    opened_ = first.create("file");
     return start();
   }
   // A client that denies others its open file has lapsed, and another one has a session.

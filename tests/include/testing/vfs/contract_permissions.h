@@ -19,6 +19,19 @@ TEST_P(VfsContract, a_new_object_belongs_to_its_maker) {
   EXPECT_EQ(roots.attributes.gid, 8u);
 }
 
+// Its times tell everybody the verifier.
+TEST_P(VfsContract, an_exclusive_create_is_not_repeated_by_another_user) {
+  SKIP_WITHOUT_USERS();
+  const Node directory = make_directory(root(), "d", 0777);
+  CreateHow how;
+  how.mode = CreateMode::Exclusive;
+  how.verifier.fill(std::byte{3});
+  how.attributes.mode = 0600;
+  const Handle file = good(fs().create(as(alice), directory.handle, "hers", how)).node.handle;
+  EXPECT_EQ(status(fs().create(as(bob), directory.handle, "hers", how)), Status::Exists);
+  EXPECT_EQ(good(fs().create(as(alice), directory.handle, "hers", how)).node.handle, file);
+}
+
 TEST_P(VfsContract, mode_bits_decide_by_class) {
   SKIP_WITHOUT_USERS();
   struct Row {
