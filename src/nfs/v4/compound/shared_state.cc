@@ -339,14 +339,13 @@ void SharedState::end_by_admin(state::ClientId client, TimePoint now,
 // others from then on. What it may still claim of earlier starts, or of another server, goes before
 // that, too, whether it has asked for it or not.
 EndedByAdmin SharedState::end_recorded_by_admin(state::Life& life, TimePoint now) {
-  using recovery::Change;
   const Revoking unrecorded(life);
   const auto owner = owner_of(life.clientid);
   std::optional<recovery::Recovery::Withheld> withheld;
   bool last = false;
   if (owner) {
     withheld.emplace(*options.recovery, *owner, life.clientid);
-    if (!options.recovery->write({Change::Kind::Forget, life.clientid, *owner}))
+    if (!options.recovery->write({recovery::Change::Kind::Forget, life.clientid, *owner}))
       return EndedByAdmin::Failed;
     last = options.recovery->completed(*owner);
   }
