@@ -180,7 +180,7 @@ std::optional<OpenResult> Files::open_if(const OpenArgs& args, const LifePtr& li
   const BriefLock lock(shard.mutex);
   if (life->ended()) return refused_open(Status::Expired);
   if (args.delegated && grace() &&
-      !impl_->is_delegated(shard, args.file, file_hash, *life, args.share_access, args.share_deny))
+      !impl_->is_delegated(shard, args.file, file_hash, *life, access_of(args), args.share_deny))
     return refused_open(Status::Grace);
   if (ask_others(asked)) return std::nullopt;
   OpenResult result;

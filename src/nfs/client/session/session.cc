@@ -169,7 +169,7 @@ Task<Outcome<Ok>> Session::begin(Connectors connectors) {
   if (url_.version.value_or(4) != 4) co_return co_await begin_mounted(connectors);
   url_.version = options_.calls.version = 4;
   Outcome<Ok> begun = co_await connect(connectors);
-  if (begun) begun = co_await begin_version_4();
+  if (begun) begun = co_await begin_version_4(callbacks_.get());
   if (begun) begun = co_await call_back_by_tcp(connectors.mount);
   if (named) co_return begun;
   if (begun) co_return co_await path_by_mount(connectors);
@@ -255,7 +255,7 @@ Task<Outcome<Ok>> Session::connect(Connectors connectors) {
   // It stands before the session names it (RFC 8881 2.10.3.1).
   if (!url_.callbacks_by_tcp) nfs_->serve_reverse(callbacks_->service());
   if (url_.callbacks_by_tcp)
-    co_return co_await connect_back_channel(connectors.mount, options_.calls.cancel);
+    co_return co_await connect_back_channel(connectors.mount, options_.calls.cancel, *callbacks_);
   co_return Ok{};
 }
 
@@ -312,14 +312,15 @@ Outcome<Ok> Session::listen(rpc::CallbackListener* listener) {
 }
 
 // RFC 8167 3.2: a connection that has a reverse direction, for that alone.
-Task<Outcome<Ok>> Session::connect_back_channel(rpc::Connector& tcp, CancelToken cancel) {
+Task<Outcome<Ok>> Session::connect_back_channel(rpc::Connector& tcp, CancelToken cancel,
+                                                nfs4::CallbackService& callbacks) {
   auto back = co_await tcp.connect(url_.mount_address(), cancel);
   if (!back)
     co_return Failure{Error::of_call(
         {"connect the back channel by TCP (mountport= in the URL names its port)", {}},
         back.error())};
   back_ = *std::move(back);
-  back_->serve_reverse(callbacks_->service());
+  back_->serve_reverse(callbacks.service());
   co_return Ok{};
 }
 
@@ -333,7 +334,10 @@ Task<Outcome<Ok>> Session::call_back_by_tcp(rpc::Connector& tcp) {
   CancelSource over;
   const CancelCallback cancelled(options_.calls.cancel, [&over] { over.cancel(); });
   const Timer limit = tcp.loop().after(kBackChannelTimeout, [&over] { over.cancel(); });
-  const Outcome<Ok> connected = co_await connect_back_channel(tcp, over);
+  // The session that works may still be given a back channel, and go on with that: each has
+  // callbacks of its own.
+  callbacks_by_tcp_ = std::make_unique<nfs4::CallbackService>();
+  const Outcome<Ok> connected = co_await connect_back_channel(tcp, over, *callbacks_by_tcp_);
   if (!connected) co_return Ok{};
   std::shared_ptr<nfs4::Nfs4> other = protocol_;
   // Made before it is needed, when there may be no memory for it.
@@ -342,7 +346,7 @@ Task<Outcome<Ok>> Session::call_back_by_tcp(rpc::Connector& tcp) {
   Outcome<Ok> begun = Ok{};
   std::exception_ptr failure;
   try {
-    begun = co_await begin_version_4();
+    begun = co_await begin_version_4(callbacks_by_tcp_.get());
   } catch (...) {
     failure = std::current_exception();
   }
@@ -387,9 +391,9 @@ Task<Outcome<Ok>> Session::mount() {
   co_return Ok{};
 }
 
-Task<Outcome<Ok>> Session::begin_version_4() {
+Task<Outcome<Ok>> Session::begin_version_4(nfs4::CallbackService* callbacks) {
   Outcome<std::shared_ptr<nfs4::Nfs4>> protocol = co_await nfs4::Nfs4::connect(
-      by(*nfs_, url_), options_.calls, {callbacks_.get(), callbacks_v40_.get(), back_.get()});
+      by(*nfs_, url_), options_.calls, {callbacks, callbacks_v40_.get(), back_.get()});
   if (!protocol) co_return Failure{protocol.error()};
   protocol_ = *protocol;
   url_.minor = (*protocol)->minor();

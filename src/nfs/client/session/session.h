@@ -90,9 +90,10 @@ class Session {
   Task<Outcome<bool>> shares_connection();
   Task<Outcome<Ok>> mount();
   // What version 4 has in place of mount().
-  Task<Outcome<Ok>> begin_version_4();
+  Task<Outcome<Ok>> begin_version_4(nfs4::CallbackService* callbacks);
   Outcome<Ok> listen(rpc::CallbackListener* listener);
-  Task<Outcome<Ok>> connect_back_channel(rpc::Connector& tcp, CancelToken cancel);
+  Task<Outcome<Ok>> connect_back_channel(rpc::Connector& tcp, CancelToken cancel,
+                                         nfs4::CallbackService& callbacks);
   Task<Outcome<Ok>> call_back_by_tcp(rpc::Connector& tcp);
   rpc::Channel& mount_channel();
   Task<void> end();
@@ -101,6 +102,7 @@ class Session {
   FileSystemOptions options_;
   // With delegations; they outlive the connections.
   std::unique_ptr<nfs4::CallbackService> callbacks_;
+  std::unique_ptr<nfs4::CallbackService> callbacks_by_tcp_;  // of call_back_by_tcp()
   std::unique_ptr<nfs4::CallbackServiceV40> callbacks_v40_;
   rpc::CallbackListener* listener_ = nullptr;  // listens
   std::unique_ptr<SpreadChannel> nfs_;

@@ -97,8 +97,9 @@ class Request {
   const std::optional<ByOpen>& by_open() const { return by_open_; }
   // It asks once more for what was granted to a call that was given up. Where this one is given up
   // as well, another one asks (taking_back.cc).
-  void ask_again() { asks_again_ = true; }
-  bool asks_again() const { return asks_again_; }
+  // `incarnation`: by which it was granted.
+  void ask_again(std::uint32_t incarnation) { granted_by_ = incarnation; }
+  std::optional<std::uint32_t> granted_by() const { return granted_by_; }
   void pass_on() { passed_on_ = true; }
   bool passed_on() const { return passed_on_; }
   // A status that is an answer, and no failure.
@@ -211,7 +212,7 @@ class Request {
   bool changes_ = false;
   bool writes_ = false;
   bool copies_ = false;
-  bool asks_again_ = false;
+  std::optional<std::uint32_t> granted_by_{};
   bool passed_on_ = false;
 
   v4::nfsstat4 status_ = v4::NFS4_OK;

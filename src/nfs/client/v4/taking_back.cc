@@ -60,8 +60,8 @@ Request lock_request_of(const v4::nfs_fh4& file, const Request::ByOpen& by) {
 std::optional<SessionClient::GivenUp> SessionClient::given_up(Request& request,
                                                               const Error& error) const {
   GivenUp given;
-  given.incarnation = session_.incarnation();
-  given.granted = request.asks_again() && may_be_heard_later(error) && !is_of_holder(error.call);
+  given.incarnation = request.granted_by().value_or(session_.incarnation());
+  given.granted = request.granted_by() && may_be_heard_later(error) && !is_of_holder(error.call);
   request.for_each_handle([&given](const Handle& handle) { given.at = handle; });
   const bool locks = request.by_open() && request.number(request.by_open()->place) == v4::OP_LOCK;
   if (locks) {
@@ -109,15 +109,16 @@ ProtocolOptions SessionClient::taking_back_options(const session::Opener* opener
 }
 
 // By this incarnation of the server. One that is silent, or cannot be reached, is asked again and
-// again, and by the client's own credentials: slots are the session's, and a request of another
-// user is answered as one that differs (RFC 8881 section 2.10.6.1.3.1).
+// again, while the client has a ticket, and by its own credentials: slots are the session's, and a
+// request of another user is answered as one that differs (RFC 8881 section 2.10.6.1.3.1).
 Task<bool> SessionClient::is_granted(HeldTurn held, const GivenUp& given) {
   held.turn().doubtful = true;
   for (bool waits = given.granted;; waits = true) {
     if (waits) co_await pause(channel().loop(), session_.lease() / 9, CancelToken(stop_));
     const ProtocolOptions options = taking_back_options(nullptr);
     const Outcome<Settled> came = co_await settled(kTakingBack, held, options);
-    const bool silent = !came && may_be_heard_later(came.error());
+    const bool silent =
+        !came && may_be_heard_later(came.error()) && !is_of_holder(came.error().call);
     const bool late = came && came->fate == Fate::Later;
     if (stop_.cancelled() || (!silent && !late)) {
       const bool certain = came && came->fate == Fate::Go;
@@ -131,14 +132,15 @@ Task<bool> SessionClient::is_granted(HeldTurn held, const GivenUp& given) {
 // Until it is answered, or passed on. Of a holder who has no ticket any more nobody knows whether
 // he ever will, and his other locks wait for this: then it is left to the end of the client.
 Task<Outcome<Reply>> SessionClient::ask_again(Request& request, const GivenUp& given) {
-  request.ask_again();
+  request.ask_again(given.incarnation);
   for (;;) {
     const ProtocolOptions options = taking_back_options(given.opener.get());
     Outcome<Reply> reply = co_await run(kTakingBack, request, options);
     const bool later = !reply && may_be_heard_later(reply.error()) &&
                        !is_of_holder(reply.error().call) && !request.passed_on();
-    if (!later || stop_.cancelled()) co_return reply;
+    if (!later || stop_.cancelled() || given.incarnation != session_.incarnation()) co_return reply;
     co_await pause(channel().loop(), session_.lease() / 9, CancelToken(stop_));
+    if (given.incarnation != session_.incarnation()) co_return reply;
   }
 }
 

@@ -368,14 +368,14 @@ void SharedState::admit(state::Life& life) const {
 
 Task<v4::nfsstat4> SharedState::record(state::Life& life, Loop& loop, const void* asker) {
   if (options.recovery == nullptr || life.recorded.load() || life.forfeits()) co_return v4::NFS4_OK;
+  state::LifePtr kept = clients.life(life.clientid);
   auto owner = owner_of(life.clientid);
-  if (!owner) co_return v4::NFS4ERR_EXPIRED;
-  const state::ClientId client = life.clientid;
-  const recovery::Written written =
-      co_await options.recovery->add(client, *std::move(owner), loop, asker, clients.life(client));
+  if (kept == nullptr || !owner) co_return v4::NFS4ERR_EXPIRED;
+  const recovery::Written written = co_await options.recovery->add(life.clientid, *std::move(owner),
+                                                                   loop, asker, std::move(kept));
   // Whoever ended it meanwhile saw no record to remove. Of what is refused somebody else may have
   // written it.
-  if (life.ended()) remove_record(client);
+  if (life.ended()) remove_record(life.clientid);
   if (written == recovery::Written::Failed) co_return v4::NFS4ERR_SERVERFAULT;
   // Where what it was to lose has stayed after all it is to be recorded, as if it had been refused.
   if (written == recovery::Written::Forfeited && life.forfeits()) co_return v4::NFS4_OK;
