@@ -96,8 +96,7 @@ class Request {
   void set_by(ByOpen by) { by_open_ = std::move(by); }
   const std::optional<ByOpen>& by_open() const { return by_open_; }
   // It asks once more for what was granted to a call that was given up. Where this one is given up
-  // as well, another one asks (taking_back.cc).
-  // `incarnation`: by which it was granted.
+  // as well, another one asks (taking_back.cc). `incarnation`: that of the server that granted it.
   void ask_again(std::uint32_t incarnation) { granted_by_ = incarnation; }
   std::optional<std::uint32_t> granted_by() const { return granted_by_; }
   void pass_on() { passed_on_ = true; }
