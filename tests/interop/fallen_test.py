@@ -158,8 +158,27 @@ class Time(unittest.TestCase):
         script = f'set -u; source "{HERE}/soaking.sh"; ' + script
         return subprocess.run(["bash", "-c", script], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
 
+    def loads(self, *steps):
+        """What counts as load of a guest with the folders three and four, after steps (seconds, what the console shows by then or None for a new guest)."""
+        with tempfile.TemporaryDirectory() as work:
+            script = f"console={work}/console; : >$console; "
+            for seconds, shown in steps:
+                script += f"SECONDS={seconds}; " + ("load_begins three four; " if shown is None else f"printf '{shown}' >>$console; load_goes_on >/dev/null; ")
+            return int(self.said(script + "echo $loaded"))
+
     def test_in_which_guests_begin_is_no_load(self):
-        self.assertEqual(self.said("SECONDS=100; load_begins; SECONDS=150; load_goes_on; SECONDS=400; load_begins; SECONDS=410; load_goes_on; echo $loaded"), "60")
+        self.assertEqual(self.loads((100, None), (150, ""), (400, None), (410, "")), 60)
+
+    def test_in_which_somebody_stands_still_is_no_load(self):
+        both = "HAS three {0} {0}\\r\\nHAS four {0} {0}\\r\\n"
+        self.assertEqual(self.loads((0, None), (100, both.format(1)), (200, both.format(2)), (300, both.format(3))), 300)
+        self.assertEqual(self.loads((0, None), (100, "HAS three 1 1\\r\\n"), (200, "HAS three 2 2\\r\\n")), 100, "four says nothing")
+        standing = [both.format(1), "HAS three 2 2\\r\\nHAS four 1 2\\r\\n", "HAS three 3 3\\r\\nHAS four 1 3\\r\\n"]
+        self.assertEqual(self.loads((0, None), *zip((100, 200, 300), standing)), 200, "the writer of four stands still, its maker does not")
+        self.assertEqual(self.loads((0, None), *zip((100, 200, 300), standing), (310, both.format(4)), (400, both.format(5))), 300)
+
+    def test_of_a_guest_that_follows_starts_anew(self):
+        self.assertEqual(self.loads((0, None), (100, "HAS three 1 1\\r\\nHAS four 1 1\\r\\n"), (500, None), (600, "")), 200)
 
     def test_is_made_good_for_a_quarter_and_no_longer(self):
         goes_on = lambda loaded, elapsed: self.said(f"loaded={loaded}; goes_on {elapsed} 1000 && echo yes || echo no")
