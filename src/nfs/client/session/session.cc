@@ -205,8 +205,14 @@ Task<Outcome<Ok>> Session::path_by_mount(Connectors connectors) {
   std::unique_ptr<FileSystem> files = std::move(files_);
   std::string path = path_;
   const std::optional<std::uint32_t> minor = url_.minor;
-  const Outcome<Ok> mounted = co_await begin_mounted(connectors);
-  if (mounted || mounted.error().kind == Error::Kind::Mount) {
+  Outcome<Ok> mounted = Ok{};
+  std::exception_ptr failure;
+  try {
+    mounted = co_await begin_mounted(connectors);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  if (!failure && (mounted || mounted.error().kind == Error::Kind::Mount)) {
     co_await protocol->close();
     if (back_) co_await back_->close();
     back_.reset();
@@ -219,6 +225,7 @@ Task<Outcome<Ok>> Session::path_by_mount(Connectors connectors) {
   protocol_ = protocol;
   files_ = std::move(files);
   path_ = std::move(path);
+  if (failure) std::rethrow_exception(failure);
   co_return Ok{};
 }
 

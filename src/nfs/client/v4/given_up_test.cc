@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <functional>
 
 #include "base/task_group.h"
 #include "testing/nfs/held_world.h"
+#include "testing/nfs/stray_sequence.h"
 
 namespace stag::nfs::client {
 namespace {
@@ -40,9 +42,10 @@ class Nfs4GivenUp : public ::testing::TestWithParam<std::uint32_t>, public HeldW
     channel.accident = Accident::None;
   }
   // The call that `what` begins with is executed; those behind it, but for the first `answered` of
-  // them, find no connection for a minute.
+  // them, find no connection for a minute, at the end of which `behind` is done.
   template <class F>
-  void cut_off(int answered, F what) {
+  void cut_off(
+      int answered, F what, const std::function<void()>& behind = [] {}) {
     channel.accident = Accident::Lost;
     channel.at = channel.calls + 1;
     channel.on_accident = [this, answered] {
@@ -57,7 +60,19 @@ class Nfs4GivenUp : public ::testing::TestWithParam<std::uint32_t>, public HeldW
     loop.pass(60s);
     ASSERT_GT(channel.calls, channel.at) << "it is asked again";
     channel.accident = Accident::None;
+    behind();
     loop.pass(60s);
+  }
+  // The server keeps the client and what it holds.
+  void destroy_session() {
+    v4::COMPOUND4args args;
+    args.minorversion = GetParam();
+    args.argarray.emplace_back().argop = v4::OP_DESTROY_SESSION;
+    args.argarray[0].opdestroy_session() = {protocol->session_id()};
+    const rpc::Client client(channel, {}, options.calls.credentials);
+    const auto results = loop.run(testing::compounded(client, std::move(args)));
+    ASSERT_TRUE(results && results->ok());
+    ASSERT_EQ((*results)->status, v4::NFS4_OK);
   }
   Task<void> unheard(File file, FileLock wanted) {
     const Outcome<Ok> locked = co_await files().lock(file, kMine, wanted);
@@ -183,6 +198,15 @@ TEST_P(Nfs4GivenUp, a_LOCK_is_taken_back_when_the_server_can_be_reached_again) {
     cut_off(answered, [&] { return files().lock(file, kMine, kTen); });
     EXPECT_TRUE(is_free(file)) << answered;
   }
+  must(files().close(file));
+}
+
+// That it was granted is known by the answer before; only the session is lost, and not the state.
+TEST_P(Nfs4GivenUp, a_LOCK_is_taken_back_though_its_session_is_lost_meanwhile) {
+  const File file = opened();
+  cut_off(
+      1, [&] { return files().lock(file, kMine, kTen); }, [&] { destroy_session(); });
+  EXPECT_TRUE(is_free(file));
   must(files().close(file));
 }
 

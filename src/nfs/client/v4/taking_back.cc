@@ -122,7 +122,9 @@ Task<bool> SessionClient::is_granted(HeldTurn held, const GivenUp& given) {
     const bool late = came && came->fate == Fate::Later;
     if (stop_.cancelled() || (!silent && !late)) {
       const bool certain = came && came->fate == Fate::Go;
-      const bool granted = certain && (came->executed || given.granted);
+      // A session that is gone says nothing of this call; what the call before has stays.
+      const bool lost = came && came->fate == Fate::Again;
+      const bool granted = given.granted ? certain || lost : certain && came->executed;
       end_settled(std::move(held), certain);
       co_return given.incarnation == session_.incarnation() && granted;
     }
