@@ -18,6 +18,7 @@ class Loopback final : public rpc::Connector {
   Task<Result<std::unique_ptr<rpc::Channel>, rpc::CallError>> connect(Address server,
                                                                       CancelToken) override {
     servers.push_back(server);
+    if (out_of_memory) throw std::bad_alloc();
     rpc::Service* service = server.port == rpcbind_port ? rpcbind : service_;
     if (service == nullptr)
       co_return Failure{rpc::CallError::transport(refusal, "rdma " + to_string(server))};
@@ -26,6 +27,7 @@ class Loopback final : public rpc::Connector {
   }
   std::vector<Address> servers;
   Reason refusal = Reason::ConnectionRefused;
+  bool out_of_memory = false;
   rpc::Service* rpcbind = nullptr;
   std::uint16_t rpcbind_port = 111;
 
@@ -372,6 +374,21 @@ TEST(ClientSession4, is_the_highest_version_that_both_speak_where_the_URL_names_
     EXPECT_EQ((*session)->url().minor, 2u);
     run_on(loop, session_closed(**session));
   }
+}
+
+// Of a path that version 4 does not have MOUNT is asked.
+TEST(ClientSession4, ends_where_memory_runs_out_over_MOUNT) {
+  testing::ManualLoop loop;
+  testing::Nfs4Instance served(loop, std::make_shared<vfs::MemoryFileSystem>());
+  Loopback nfs(loop, &served.server), mount(loop, &served.server);
+  mount.out_of_memory = true;
+  FileSystemOptions options;
+  options.calls.credentials = rpc::Credentials::sys("tests", 0, 0);
+  const Url url = *Url::parse("nfs://server/nothing");
+  EXPECT_TRUE(run_on(loop, runs_out_of_memory(Session::open({nfs, mount}, url, options))));
+  EXPECT_FALSE(mount.servers.empty());
+  for (std::uint32_t i = 0; i < state::Clients::kShards; ++i)
+    EXPECT_TRUE(served.nfs4.administration().clients(i, loop.now()).empty());
 }
 
 TEST(ClientSession4, begins_where_the_file_system_of_the_path_does) {
