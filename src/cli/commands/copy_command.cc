@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <csignal>
+#include <map>
 
+#include "cli/support/escape.h"
 #include "cli/support/format.h"
 #include "cli/support/json.h"
 #include "cli/support/mode.h"
@@ -72,6 +74,8 @@ struct CopyCommand::Work {
   ProgressLine line{run.loop, progress};
   End to{};
   std::optional<Stage> stage{};
+  // By the server that the files are of; this machine has no name.
+  std::map<std::string, Copier::FirstNames> first_names{};
 };
 
 void CopyCommand::declare_copying(Arguments& arguments) {
@@ -153,6 +157,17 @@ Task<Exit> CopyCommand::copy_sources(Work& work) {
   co_return exit;
 }
 
+// Whether it may be a directory that has an export of its own: in version 4 the number of its file
+// system tells, in others nothing does.
+Task<bool> CopyCommand::is_export(const End& from, std::string path) {
+  const Outcome<std::optional<CopyObject>> found = co_await from.side->find(path, Follow::No);
+  if (!found || !*found || (*found)->kind != Kind::Directory) co_return false;
+  if (from.remote->url().version != 4) co_return true;
+  const Outcome<std::optional<CopyObject>> above =
+      co_await from.side->find(place_of(path).directory, Follow::Yes);
+  co_return !above || !*above || (*above)->fsid != (*found)->fsid;
+}
+
 Task<std::optional<std::string>> CopyCommand::path_in_stage(Work& work, std::string source) {
   if (!work.stage || source == kStandard) co_return std::nullopt;
   const bool remote = Url::looks_like(source);
@@ -161,10 +176,8 @@ Task<std::optional<std::string>> CopyCommand::path_in_stage(Work& work, std::str
   if (!remote || !from.remote) co_return std::nullopt;
   std::optional<std::string> path = path_beside(*from.remote, source);
   if (!path || !options_.recursive) co_return path;
-  // A directory may be an export of its own.
-  const Outcome<std::optional<CopyObject>> found = co_await from.side->find(*path, Follow::No);
-  const bool directory = found && *found && (*found)->kind == Kind::Directory;
-  if (directory) co_return std::nullopt;
+  const bool other = co_await is_export(from, *path);
+  if (other) co_return std::nullopt;
   co_return path;
 }
 
@@ -185,15 +198,16 @@ Task<Exit> CopyCommand::begin_stage(Work& work, std::string source) {
   const auto told = [&work](const std::string& source_path, const std::string& path) {
     work.line.clear();
     if (source_path.empty())
-      put("removed '{}'\n", shown(path));
+      put("removed '{}'\n", escaped(path));
     else
-      put("'{}' -> '{}'\n", shown(source_path), shown(path));
+      put("'{}' -> '{}'\n", escaped(source_path), escaped(path));
   };
   const bool stream = !end.remote && end.path == kStandard;
   if (stream) work.progress.total_unknown = true;
   work.stage->copier = std::make_unique<Copier>(
-      work.run, *end.side, *work.to.side, stream ? for_a_stream(options_) : options_, work.progress,
-      said, quiet ? Copier::Announce() : Copier::Announce(told));
+      work.run, *end.side, *work.to.side, stream ? for_a_stream(options_) : options_,
+      work.first_names[end.remote ? to_string(end.remote->url().nfs_address()) : std::string()],
+      work.progress, said, quiet ? Copier::Announce() : Copier::Announce(told));
   co_return Exit::Done;
 }
 

@@ -48,6 +48,7 @@ class CopyCommand : public Command {
   Task<Exit> copy_sources(Work& work);
   Task<Exit> begin_stage(Work& work, std::string source);
   Task<Exit> end_stage(Work& work);
+  static Task<bool> is_export(const End& from, std::string path);
   // Where `source` is for the present Stage; nullopt: it needs another one.
   Task<std::optional<std::string>> path_in_stage(Work& work, std::string source);
   Task<Exit> check_destination(Work& work);

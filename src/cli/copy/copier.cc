@@ -15,8 +15,6 @@ namespace {
 
 using nfs::client::Error;
 
-// Owner's rights that a directory needs while it is filled.
-constexpr std::uint32_t kFilling = 0700;
 // Bytes of the paths of directories that wait for their final modes and times: those of a million
 // paths of 255.
 constexpr std::uint64_t kMostKept = std::uint64_t{255} << 20;
@@ -52,7 +50,7 @@ std::string base_name(const std::string& path) {
 }
 
 Copier::Copier(Run& run, CopyEndpoint& from, CopyEndpoint& to, const CopyOptions& options,
-               Progress& progress, Complain complain, Announce announce)
+               FirstNames& first_names, Progress& progress, Complain complain, Announce announce)
     : run_(run),
       from_(from),
       to_(to),
@@ -63,10 +61,12 @@ Copier::Copier(Run& run, CopyEndpoint& from, CopyEndpoint& to, const CopyOptions
       remover_(
           run, to, options.dry_run,
           [this](const std::string& path, Kind kind) { return excluded(path, kind); },
+          [this](CopyObject directory) { return is_source(std::move(directory)); },
           [this](const CopyObject& removed) {
             ++progress_.removed;
             if (announce_) announce_("", to_.shown_path(removed.path));
-          }) {}
+          }),
+      first_names_(first_names) {}
 
 bool Copier::may_collide(const std::string& name) {
   const bool first = names_.empty();
@@ -93,6 +93,7 @@ Task<void> Copier::copy_source(std::string source, std::string name, std::string
   // What comes later wins: it waits until the others are there.
   if (may_collide(name)) co_await complete();
   root_.reset();
+  source_root_.reset();
   entries_ = 0;
   // As with cp(1), links stay links where trees are copied.
   const bool link_itself = options_.recursive && !options_.directories;
@@ -219,9 +220,9 @@ Task<void> Copier::remove_others(const CopyObject& source, CopyObject directory,
                                  std::set<std::string> names) {
   // A file that is in flight has a temporary name there.
   co_await files_.join();
-  Outcome<std::vector<Member>> members = co_await remover_.all_of(directory);
+  Outcome<Remover::Members> members = co_await remover_.all_of(directory);
   if (!members) co_return fail(to_.shown_path(directory.path), members.error());
-  for (Member& member : *members) {
+  for (Member& member : members->list()) {
     if (names.contains(member.name) || stopped()) continue;
     const std::string path = member.object.path;
     std::string counterpart = path_below(source, member.name);
@@ -238,8 +239,10 @@ Task<void> Copier::copy_directory(CopyObject source, Target target) {
   if (!directory) co_return fail(from_.shown_path(source.path), directory.error());
   ++progress_.directories;
   const bool fresh = !target.name.empty() && !target.existing;
-  if (fresh || changes(source, *directory)) announce(source, target);
-  if (!root_) root_ = *directory;
+  const CopyObject& before =
+      target.name.empty() ? target.directory : target.existing.value_or(*directory);
+  if (fresh || changes(source, before)) announce(source, target);
+  if (!root_) root_ = *directory, source_root_ = source;
   finish_later(source, *directory, fresh);
   const std::unique_ptr<DirIterator> members = from_.members(source);
   std::set<std::string> names;
@@ -317,24 +320,33 @@ bool Copier::is_further_name(const CopyObject& source, const Target& target) {
 // Handles tell it within a session. Where the two ends reach one directory in different ways, what
 // is made by one of them is seen by the other; attributes would tell only as long as nobody else
 // works in that directory, and what is missed once is copied without end.
-Task<Outcome<bool>> Copier::is_copy(CopyObject source) {
-  if (!root_) co_return false;
-  if (options_.one_server && root_->handle == source.handle) co_return true;
-  if (root_->file_id == 0 || !same_file_id(source, *root_)) co_return false;
-  if (options_.dry_run) co_return served_from_here(source, *root_);
+Task<Outcome<bool>> Copier::is_same(CopyObject source, CopyObject directory) {
+  if (options_.one_server && directory.handle == source.handle) co_return true;
+  if (directory.file_id == 0 || !same_file_id(source, directory)) co_return false;
+  if (options_.dry_run) co_return served_from_here(source, directory);
   Member mark{.name = temporary_name(), .object = {}};
   mark.object.kind = Kind::Directory;
-  const std::string path = to_.shown_path(path_below(*root_, mark.name));
-  const Outcome<CopyObject> made = co_await to_.mkdir(*root_, mark.name, kFilling);
+  const std::string path = to_.shown_path(path_below(directory, mark.name));
+  const Outcome<CopyObject> made = co_await to_.mkdir(directory, mark.name, kOwnersRights);
   if (!made && made.error().kind != Error::Kind::Call) co_return Failure{made.error()};
   Outcome<std::optional<CopyObject>> seen{std::optional<CopyObject>()};
   if (made) seen = co_await from_.find_in(std::move(source), mark.name);
-  const Outcome<Ok> removed = co_await to_.remove(*root_, std::move(mark));
+  const Outcome<Ok> removed = co_await to_.remove(directory, std::move(mark));
   if (!removed && !removed.error().is(nfs::client::Status::NoEntry))
     progress_.leftovers.push_back(path);
   if (!made) co_return Failure{made.error()};
   if (!seen) co_return Failure{seen.error()};
   co_return seen->has_value();
+}
+
+Task<Outcome<bool>> Copier::is_copy(CopyObject source) {
+  if (!root_) co_return false;
+  co_return co_await is_same(std::move(source), *root_);
+}
+
+Task<Outcome<bool>> Copier::is_source(CopyObject directory) {
+  if (!source_root_) co_return false;
+  co_return co_await is_same(*source_root_, std::move(directory));
 }
 
 Task<void> Copier::copy_member(CopyObject directory, Member member, bool fresh) {
@@ -349,14 +361,24 @@ Task<void> Copier::copy_member(CopyObject directory, Member member, bool fresh) 
 
 // A directory that will get another owner is closed to other users until then.
 std::uint32_t Copier::filling_mode(const CopyObject& source) const {
-  return options_.preserve.owner ? kFilling : (source.mode & 0777 & ~options_.mask) | kFilling;
+  return options_.preserve.owner ? kOwnersRights
+                                 : (source.mode & 0777 & ~options_.mask) | kOwnersRights;
+}
+
+// The copy of a directory in which nothing may be changed is such a one, too; it gets its final
+// mode in complete().
+Task<CopyObject> Copier::opened(CopyObject directory) {
+  if (!options_.preserve.mode || options_.dry_run) co_return directory;
+  const bool changed = co_await make_writable(to_, directory);
+  if (changed) directory.mode |= kOwnersRights;
+  co_return directory;
 }
 
 Task<Outcome<CopyObject>> Copier::directory_for(const CopyObject& source, const Target& target) {
   const Outcome<bool> itself = co_await is_copy(source);
   if (!itself) co_return Failure{itself.error()};
   if (*itself) co_return refusal("a directory cannot be copied into itself");
-  if (target.name.empty()) co_return target.directory;
+  if (target.name.empty()) co_return co_await opened(target.directory);
   if (!target.existing && options_.dry_run) {
     CopyObject imagined;
     imagined.path = path_below(target.directory, target.name);
@@ -365,7 +387,7 @@ Task<Outcome<CopyObject>> Copier::directory_for(const CopyObject& source, const 
   }
   if (!target.existing)
     co_return co_await to_.mkdir(target.directory, target.name, filling_mode(source));
-  if (target.existing->kind == Kind::Directory) co_return *target.existing;
+  if (target.existing->kind == Kind::Directory) co_return co_await opened(*target.existing);
   co_return refusal(fmt::format("'{}' is in the way and is no directory; remove it first",
                                 to_.shown_path(target.existing->path)));
 }

@@ -59,9 +59,23 @@ class Copier {
   // was made or gets another mode or time, from where and to where, or of what was removed: `from`
   // is empty then.
   using Announce = std::function<void(const std::string& from, const std::string& to)>;
-  // All outlive the Task. `announce` may be empty.
+  struct Target {
+    CopyObject directory;
+    std::string name;                      // empty: the contents go into `directory` itself
+    std::optional<CopyObject> existing{};  // the object that has that name now
+  };
+  // The name that the further ones become links to.
+  struct FirstName {
+    Target target;         // without what was replaced
+    bool is_copy = false;  // this run has made it one, or found it the same
+  };
+  using FileId = std::pair<std::uint64_t, std::uint64_t>;  // fsid and file_id
+  // Of the files with several names of one server, or of this machine.
+  using FirstNames = std::map<FileId, FirstName>;
+  // All outlive the Task. `first_names` are those of `from`, of earlier Copiers to `to`, too.
+  // `announce` may be empty.
   Copier(Run& run, CopyEndpoint& from, CopyEndpoint& to, const CopyOptions& options,
-         Progress& progress, Complain complain, Announce announce = {});
+         FirstNames& first_names, Progress& progress, Complain complain, Announce announce = {});
 
   // Copies the object `source` to `destination`: into it, as `name`, if that is a directory, else
   // to exactly that path. With an empty `name` the entries of `source` go into that directory.
@@ -74,11 +88,6 @@ class Copier {
   bool all_well() const { return failures_ == 0; }
 
  private:
-  struct Target {
-    CopyObject directory;
-    std::string name;                      // empty: the contents go into `directory` itself
-    std::optional<CopyObject> existing{};  // the object that has that name now
-  };
   struct Finished {
     CopyObject directory;
     Finish finish;
@@ -90,12 +99,6 @@ class Copier {
     CopyObject source;
     Target target;
   };
-  // The name that the further ones become links to.
-  struct FirstName {
-    Target target;         // without what was replaced
-    bool is_copy = false;  // this run has made it one, or found it the same
-  };
-  using FileId = std::pair<std::uint64_t, std::uint64_t>;  // fsid and file_id
   // By what a file was written in place.
   struct Claim {
     FileId source;
@@ -132,9 +135,14 @@ class Copier {
   void finish_later(const CopyObject& source, const CopyObject& directory, bool fresh);
   std::uint32_t filling_mode(const CopyObject& source) const;
   Task<void> finish_directory(Finished directory);
+  Task<CopyObject> opened(CopyObject directory);
   Task<Outcome<CopyObject>> directory_for(const CopyObject& source, const Target& target);
   // Whether `source` is the directory that is copied to.
   Task<Outcome<bool>> is_copy(CopyObject source);
+  // The same of another one of the destination.
+  Task<Outcome<bool>> is_same(CopyObject source, CopyObject directory);
+  // Whether it is the source.
+  Task<Outcome<bool>> is_source(CopyObject directory);
   Task<void> copy_symlink(CopyObject source, Target target);
   Task<void> copy_special(CopyObject source, Target target);
   Task<void> copy_file(CopyObject source, Target target);
@@ -195,13 +203,14 @@ class Copier {
   std::set<std::string> names_;                             // of the sources so far
   std::optional<std::pair<std::string, CopyObject>> into_;  // the last destination and what it is
   std::string source_path_;                                 // of the present source
-  std::map<FileId, FirstName> first_names_;                 // of files with several links
+  FirstNames& first_names_;
   std::vector<Link> links_;
   std::map<FileId, Claim> written_in_place_;
-  std::vector<Finished> finished_;  // parents before their entries
-  std::optional<CopyObject> root_;  // the first directory that was copied to
-  std::uint64_t entries_ = 0;       // that were found in directories
-  std::uint64_t kept_bytes_ = 0;    // of paths, in finished_
+  std::vector<Finished> finished_;         // parents before their entries
+  std::optional<CopyObject> root_;         // the first directory that was copied to
+  std::optional<CopyObject> source_root_;  // what is copied to it
+  std::uint64_t entries_ = 0;              // that were found in directories
+  std::uint64_t kept_bytes_ = 0;           // of paths, in finished_
   std::size_t failures_ = 0;
   std::size_t without_memory_ = 0;  // failures that are yet to be told
   ExtraKinds told_left_out_;

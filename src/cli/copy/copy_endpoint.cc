@@ -1,6 +1,7 @@
 #include "cli/copy/copy_endpoint.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <random>
@@ -16,6 +17,14 @@ bool all_zeros(Bytes data) {
 }
 
 }  // namespace
+
+Task<bool> make_writable(CopyEndpoint& endpoint, CopyObject directory) {
+  const std::uint32_t mode = directory.mode | kOwnersRights;
+  if (geteuid() == 0 || mode == directory.mode) co_return false;
+  // Whoever is not its owner is told by what fails in it.
+  const Outcome<Ok> made = co_await endpoint.finish(std::move(directory), {.mode = mode});
+  co_return made.ok();
+}
 
 bool can_own(const Owner& owner) {
   return owner.uid != kNoOwner && owner.gid != kNoOwner;

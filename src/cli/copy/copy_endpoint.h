@@ -30,6 +30,9 @@ enum class Kind : std::uint8_t { File, Directory, Symlink, Other };
 // Bits of a mode that must not be set before the file has its owner: setuid, setgid and sticky.
 inline constexpr std::uint32_t kOwnersBits = 07000;
 
+// Those of its owner that a directory needs while it is filled or emptied.
+inline constexpr std::uint32_t kOwnersRights = 0700;
+
 struct Owner {
   std::uint32_t uid = 0, gid = 0;
   bool operator==(const Owner&) const = default;
@@ -227,6 +230,10 @@ class CopyEndpoint {
   // A directory must be empty.
   virtual Task<Outcome<Ok>> remove(CopyObject directory, Member member) = 0;
 };
+
+// What is in a directory can be changed by its owner, who is not root, where its mode lets him.
+// True: the mode was another one, and is to be given back.
+Task<bool> make_writable(CopyEndpoint& endpoint, CopyObject directory);
 
 // `progress.bytes` counts the bytes that pass.
 std::unique_ptr<CopyEndpoint> local_endpoint(Run& run, Progress& progress);

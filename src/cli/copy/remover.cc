@@ -10,23 +10,10 @@ Task<Outcome<bool>> Remover::remove(CopyObject directory, Member member, std::st
   const CopyObject& object = member.object;
   if (keeps_(counterpart, member.excluded_as())) co_return false;
   if (member.trouble) co_return Failure{*member.trouble};
-  bool empty = true;
   if (object.kind == Kind::Directory) {
-    const Descent::Step step(descent_, {object.handle, object.fsid, object.file_id});
-    if (step.refusal()) co_return Failure{Error::of_local(std::string(*step.refusal()))};
-    // The names are read first: a removal may change the cookies of the rest.
-    Outcome<std::vector<Member>> members = co_await all_of(object);
-    if (!members) co_return Failure{members.error()};
-    for (Member& below : *members) {
-      if (run_.cancel.cancelled()) co_return Failure{Error::of_local("interrupted")};
-      std::string its_counterpart = counterpart + "/" + below.name;
-      const Outcome<bool> removed =
-          co_await remove(object, std::move(below), std::move(its_counterpart));
-      if (!removed) co_return removed;
-      empty = empty && *removed;
-    }
+    const Outcome<bool> emptied = co_await empty(object, counterpart);
+    if (!emptied || !*emptied) co_return emptied;
   }
-  if (!empty) co_return false;
   if (!dry_run_) {
     const Outcome<Ok> removed = co_await endpoint_.remove(std::move(directory), member);
     // An entry that somebody else has removed counts as removed.
@@ -37,16 +24,47 @@ Task<Outcome<bool>> Remover::remove(CopyObject directory, Member member, std::st
   co_return true;
 }
 
-Task<Outcome<std::vector<Member>>> Remover::all_of(CopyObject directory) {
-  std::vector<Member> members;
+// False: something in it is kept.
+Task<Outcome<bool>> Remover::empty(const CopyObject& directory, const std::string& counterpart) {
+  const Descent::Step step(descent_, {directory.handle, directory.fsid, directory.file_id});
+  if (step.refusal()) co_return Failure{Error::of_local(std::string(*step.refusal()))};
+  const Outcome<bool> source = co_await is_source_(directory);
+  if (!source) co_return Failure{source.error()};
+  if (*source)
+    co_return Failure{Error::of_local("the source is in the destination here, and stays")};
+  bool opened = false;
+  if (!dry_run_) opened = co_await make_writable(endpoint_, directory);
+  // The names are read first: a removal may change the cookies of the rest.
+  Outcome<Members> members = co_await all_of(directory);
+  if (!members) co_return Failure{members.error()};
+  bool empty = true;
+  for (Member& below : members->list()) {
+    if (run_.cancel.cancelled()) co_return Failure{Error::of_local("interrupted")};
+    std::string its_counterpart = counterpart + "/" + below.name;
+    const Outcome<bool> removed =
+        co_await remove(directory, std::move(below), std::move(its_counterpart));
+    if (!removed) co_return removed;
+    empty = empty && *removed;
+  }
+  if (opened && !empty) {
+    CopyObject now = directory;
+    now.mode |= kOwnersRights;
+    static_cast<void>(co_await endpoint_.finish(std::move(now), {.mode = directory.mode}));
+  }
+  co_return empty;
+}
+
+Task<Outcome<Remover::Members>> Remover::all_of(CopyObject directory) {
+  Members members(kept_);
   const std::unique_ptr<DirIterator> iterator = endpoint_.members(directory);
   for (;;) {
     Outcome<std::vector<Member>> batch = co_await iterator->next();
     if (!batch) co_return Failure{batch.error()};
     if (batch->empty()) co_return members;
-    for (Member& member : *batch) members.push_back(std::move(member));
-    if (members.size() > nfs::client::Listing::kMostKept)
-      co_return Failure{Error::of_local("the directory has too many entries to be compared")};
+    for (Member& member : *batch) members.add(std::move(member));
+    if (kept_ > nfs::client::Listing::kMostKept)
+      co_return Failure{Error::of_local(
+          "this directory and those above it have too many entries to be compared")};
   }
 }
 

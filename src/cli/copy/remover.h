@@ -13,29 +13,56 @@ namespace stag::cli {
 class Remover {
  public:
   // `told` hears of each object that was removed, or would be in a dry run. Of what `keeps` is true
-  // for nothing is removed, and no directory above it. All outlive the Tasks.
+  // for nothing is removed, and no directory above it. A directory of which `is_source` is true
+  // fails the removal. All outlive the Tasks.
   using Told = std::function<void(const CopyObject& removed)>;
   using Keeps = std::function<bool(const std::string& counterpart, Kind kind)>;
-  Remover(Run& run, CopyEndpoint& endpoint, bool dry_run, Keeps keeps, Told told)
+  using IsSource = std::function<Task<Outcome<bool>>(CopyObject directory)>;
+  Remover(Run& run, CopyEndpoint& endpoint, bool dry_run, Keeps keeps, IsSource is_source,
+          Told told)
       : run_(run),
         endpoint_(endpoint),
         dry_run_(dry_run),
         keeps_(std::move(keeps)),
+        is_source_(std::move(is_source)),
         told_(std::move(told)) {}
+
+  // Entries of a directory, which count among those that are kept at a time.
+  class Members {
+   public:
+    explicit Members(std::size_t& kept) : kept_(&kept) {}
+    Members(Members&& other) noexcept : kept_(other.kept_), list_(std::move(other.list_)) {
+      other.list_.clear();
+    }
+    Members& operator=(Members&&) = delete;
+    ~Members() { *kept_ -= list_.size(); }
+    std::vector<Member>& list() { return list_; }
+    void add(Member member) {
+      list_.push_back(std::move(member));
+      ++*kept_;
+    }
+
+   private:
+    std::size_t* kept_;
+    std::vector<Member> list_;
+  };
 
   // Removes an entry of `directory`, with all that is below but for what is kept; false: something
   // is. `counterpart`: where in the source the entry would be.
   Task<Outcome<bool>> remove(CopyObject directory, Member member, std::string counterpart);
-  // The entries of `directory`. Fails where there are more than can be kept.
-  Task<Outcome<std::vector<Member>>> all_of(CopyObject directory);
+  // The entries of `directory`. Fails where there are more than can be kept beside the others.
+  Task<Outcome<Members>> all_of(CopyObject directory);
 
  private:
+  Task<Outcome<bool>> empty(const CopyObject& directory, const std::string& counterpart);
   Run& run_;
   CopyEndpoint& endpoint_;
   const bool dry_run_;
   const Keeps keeps_;
+  const IsSource is_source_;
   const Told told_;
   Descent descent_;
+  std::size_t kept_ = 0;  // entries, of the directories from the top down to here
 };
 
 }  // namespace stag::cli

@@ -113,9 +113,9 @@ void Command::end_at_once(int signal) const {
 }
 
 void Command::complain(std::string_view sentence) const {
-  static const bool terminal = isatty(STDERR_FILENO) == 1;
+  // Names that others have given may be in it: none makes a second line of a log.
   write_error(fmt::format("{}stag {}: {}\n", journal_prefix(STDERR_FILENO, LOG_ERR), about().name,
-                          terminal ? escaped(sentence) : std::string(sentence)));
+                          escaped(sentence)));
 }
 
 Exit Command::failed(std::string_view sentence) const {

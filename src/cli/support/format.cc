@@ -7,6 +7,7 @@
 #include <ctime>
 
 #include "cli/support/escape.h"
+#include "cli/support/journal.h"
 
 namespace stag::cli {
 
@@ -53,8 +54,8 @@ std::string time_text(const nfs::client::Time& time) {
 }
 
 std::string shown(std::string_view name) {
-  static const bool terminal = isatty(STDOUT_FILENO) == 1;
-  return terminal ? escaped(name) : std::string(name);
+  static const bool acted_upon = isatty(STDOUT_FILENO) == 1 || is_journal(STDOUT_FILENO);
+  return acted_upon ? escaped(name) : std::string(name);
 }
 
 }  // namespace stag::cli

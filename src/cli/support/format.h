@@ -17,7 +17,8 @@ std::string mode_text(const nfs::client::Attributes& attributes);
 std::string_view type_name(nfs::client::FileType type);
 // "2024-05-01 12:00:00" in the local time zone
 std::string time_text(const nfs::client::Time& time);
-// For standard output: escaped (cli/support/escape.h) where that is a terminal, else byte for byte.
+// For standard output: escaped (cli/support/escape.h) where that is a terminal or the journal, else
+// byte for byte.
 std::string shown(std::string_view name);
 
 }  // namespace stag::cli
