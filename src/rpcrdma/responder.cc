@@ -371,6 +371,12 @@ void Responder::on_no_reply(IncomingCall& call) {
   end(call, Reason::None);
 }
 
+void Responder::on_failure(IncomingCall& call) noexcept {
+  if (call.state_ != State::Delivered) return;
+  leave_service(call);
+  release(call);
+}
+
 void Responder::on_refusal(IncomingCall& call, Reason reason) {
   if (call.state_ != State::Delivered) return;
   if (!open_) return end(call, Reason::None);

@@ -52,6 +52,8 @@ class Responder {
   void on_read_done(IncomingCall& call, Reason outcome);
   void on_reply(IncomingCall& call, const ReplyShape& shape);
   void on_no_reply(IncomingCall& call);
+  // The same where the connection is about to be closed: nothing else begins.
+  void on_failure(IncomingCall& call) noexcept;
   void on_refusal(IncomingCall& call, Reason reason);
   void on_sent(IncomingCall& call);
   void on_budget();

@@ -3,6 +3,7 @@
 
 #include <deque>
 
+#include "base/completion.h"
 #include "fabric/sim/sim_loop.h"
 #include "rpc/rdma/link.h"
 #include "rpc/server.h"
@@ -24,9 +25,30 @@ class NotingServer final : public rpc::Server {
   std::vector<std::uint32_t> arrived;
 };
 
+constexpr std::uint32_t kHeldProgram = testing::kBlobProgram + 2, kHeldProcedure = 0;
+
+// Its Calls end when the test says so.
+class Held final : public rpc::Handler {
+ public:
+  explicit Held(std::deque<Completion<bool>>& ends) : ends_(ends) {}
+  Eventual<rpc::HandlerOutcome> run(rpc::CallContext&, xdr::Decoder&, const rpc::ReducedItems&,
+                                    xdr::Encoder&) override {
+    co_await ends_.emplace_back();
+    co_return rpc::HandlerOutcome{};
+  }
+
+ private:
+  std::deque<Completion<bool>>& ends_;
+};
+
 class Fairness : public ::testing::Test, private LinkOwner {
  protected:
-  Fairness() { server.add(testing::blob_program()); }
+  Fairness() {
+    server.add(testing::blob_program());
+    rpc::Program held(kHeldProgram, 1);
+    held.add(kHeldProcedure, std::make_unique<Held>(ends));
+    server.add(std::move(held));
+  }
   ~Fairness() override {
     for (SilentPeer& peer : peers_)
       if (!peer.closed) peer.lose_connection();
@@ -58,6 +80,7 @@ class Fairness : public ::testing::Test, private LinkOwner {
   fabric::SimLoop loop;
   std::shared_ptr<ByteBudget> budget = std::make_shared<ByteBudget>(1024ull * kMebibyte);
   NotingServer server;
+  std::deque<Completion<bool>> ends;  // of the Calls of kHeldProgram, as they came
 
  private:
   void on_link_down(Link&, Reason) override {}
@@ -159,6 +182,21 @@ TEST_F(Fairness, a_connection_that_ends_while_its_Call_waits_leaves_nothing_behi
   loop.run_until([&] { return !next.reads.empty(); }, 0s);
   EXPECT_EQ(next.reads.size(), 1u);
   EXPECT_EQ(budget->used(), 2 * kMebibyte);
+}
+
+// A store that hangs keeps what its own Call has taken, and no more.
+TEST_F(Fairness, a_Call_that_ends_after_its_connection_gives_its_bytes_back) {
+  SilentPeer& gone = connect("a");
+  for (std::uint32_t xid = 1; xid <= 2; ++xid) {
+    gone.arrive(call(xid, xid * kMebibyte, kHeldProgram));
+    gone.end_read();
+  }
+  ASSERT_EQ(ends.size(), 2u);
+  gone.lose_connection();
+  EXPECT_EQ(budget->used(), 3 * kMebibyte);
+  ends[1].complete(true);
+  EXPECT_EQ(budget->used(), kMebibyte);
+  ends[0].complete(true);
 }
 
 }  // namespace

@@ -307,17 +307,20 @@ void Link::on_served(ServedCall& call) noexcept {
     answer(call);
   } catch (const std::bad_alloc&) {
     call.release();
+    core_.on_failure(call);
     on_out_of_memory();
   } catch (...) {
     const Reason reason = trace_exception(Reason::RpcHandlerFailed, where_);
     call.release();
+    core_.on_failure(call);
     close(reason);
   }
 }
 
 inline void Link::answer(ServedCall& call) {
   const std::optional<OutgoingReply>& reply = call.reply();
-  if (!up_) return call.release();
+  // Without a connection there is nobody to answer; what the Call has taken is for others.
+  if (!up_) return core_.on_no_reply(call);
   if (!reply || !reply->stream.ok()) {
     if (call.close() != Reason::None) close(call.close());
     return core_.on_no_reply(call);
