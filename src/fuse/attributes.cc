@@ -22,7 +22,7 @@ Task<void> Operations::getattr(fuse_req_t from, std::uint64_t number) {
   const Handle object = handle_of(request, number);
   if (object.empty()) co_return;
   if (const auto known = new_files_.known(number, context_.loop.now()))
-    co_return answer_once(request, *known);
+    co_return answer_once(request, number, *known);
   const std::uint64_t version = new_files_.version(number);
   Outcome<Attributes> attributes = co_await files_.getattr(object);
   if (lacks_writes(number, attributes)) attributes = co_await written_again(number, object);
@@ -44,7 +44,7 @@ Task<void> Operations::setattr(fuse_req_t from, std::uint64_t number, struct sta
   const std::optional<Turns::Turn> turn = co_await turn_of_change(number);
   if (const auto known = new_files_.absorb(number, changes, context_.loop.now())) {
     settling_.ask();
-    co_return answer_once(request, *known);
+    co_return answer_once(request, number, *known);
   }
   const std::uint64_t version = new_files_.version(number);
   Outcome<Attributes> set = co_await files_.change(object, changes);

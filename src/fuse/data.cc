@@ -68,6 +68,7 @@ Task<void> Operations::create(fuse_req_t from, std::uint64_t parent, std::string
   }
   const fuse_entry_param entry = entry_of({file.handle, opened->attributes}, number);
   inodes_.call(number, parent, name);
+  inodes_.on_told(number);
   Inode& inode = *inodes_.find(number);
   inodes_.open(inode);
   inode.opened_with = opened->attributes;
@@ -94,6 +95,7 @@ Task<Outcome<Attributes>> Operations::truncated(std::uint64_t number, Handle fil
   const std::optional<Turns::Turn> turn = co_await turn_of_write(number);
   new_files_.outdate(number);
   Outcome<Attributes> emptied = co_await files_.change(file, empty);
+  inodes_.on_told(number);
   if (emptied) new_files_.on_change(number);
   co_return emptied;
 }
@@ -122,6 +124,7 @@ Task<void> Operations::open(fuse_req_t from, std::uint64_t number, fuse_file_inf
     // The answer to an open has no attributes; the size that the kernel knows may be an old one.
     if (!info.keep_cache) invalidate_(number);
     inode->opened_with = *attributes;
+    inodes_.on_told(number);
     info.fh = open_files_.add(number, file, unstable_writes_.failures(number), info.direct_io);
     if (fuse_reply_open(waiting, &info) == 0) co_return use.keep();
     open_files_.remove(number, info.fh);
@@ -259,6 +262,7 @@ Task<void> Operations::write(fuse_req_t from, std::uint64_t number, std::uint64_
     const std::optional<Turns::Turn> turn = co_await turn_of_write(number);
     const Outcome<std::size_t> done =
         co_await unstable_writes_.write(number, file, offset, memory, data);
+    inodes_.on_told(number);
     if (!done) request.fail(done.error());
     if (done) written = *done;
     if (done) new_files_.on_write(number, offset, written);

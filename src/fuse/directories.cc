@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cerrno>
 
 #include "fuse/operations.h"
@@ -25,14 +26,15 @@ Entry dot(std::uint64_t offset) {
 // An answer to a listing: entries, as far as there is room. `numbers` are those that the kernel is
 // told by it, and forgets unless it gets the answer.
 struct Operations::Listed {
-  Listed(Inodes& inodes, fuse_req_t request, std::size_t size)
-      : inodes(inodes), request(request), bytes(size) {}
+  Listed(Inodes& inodes, fuse_req_t request, std::size_t size, const OpenDirectory::AsOf& as_of)
+      : inodes(inodes), request(request), as_of(as_of), bytes(size) {}
   ~Listed() {
     for (const std::uint64_t number : numbers) inodes.forget(number, 1);
   }
 
   Inodes& inodes;
   fuse_req_t request;
+  const OpenDirectory::AsOf as_of;
   std::vector<char> bytes;
   std::size_t used = 0;
   std::vector<std::uint64_t> numbers{};
@@ -68,10 +70,11 @@ Task<void> Operations::readdir(fuse_req_t from, std::uint64_t number, std::size_
   const std::shared_ptr<OpenDirectory> directory = found->second;
   if (offset == 0) directory->rewind();
   request.holds(files_.sizes().list);
-  const Outcome<Ok> ready = co_await directory->find(std::max(offset, OpenDirectory::kDots));
+  const OpenDirectory::AsOf now{inodes_.now(), context_.loop.now()};
+  const Outcome<Ok> ready = co_await directory->find(std::max(offset, OpenDirectory::kDots), now);
   if (!ready) co_return request.fail(ready.error());
   if (!request.waits()) co_return;
-  Listed listed(inodes_, from, std::min(size, buffers_.size()));
+  Listed listed(inodes_, from, std::min(size, buffers_.size()), directory->as_of());
   bool fits = true;
   for (; fits && offset < OpenDirectory::kDots; offset += fits)
     fits = add(listed, number, dot(offset), offset + 1, plus);
@@ -91,6 +94,22 @@ struct stat Operations::stat_of_listed(const Entry& entry) const {
   return stat_of(attributes, files_.sizes().read, options_.home);
 }
 
+// For how many seconds the kernel may use what was listed of an object; 0: it is to be looked up.
+// The kernel takes what it is told for what the server says now. It was said before, and may be
+// older than what the kernel knows: its size would go back, and pages behind that would be lost.
+double Operations::valid_of(const Listed& listed, std::uint64_t parent, const Entry& entry) {
+  const Inode* const directory = inodes_.find(parent);
+  const Inode* const inode = inodes_.find(*entry.handle);
+  const auto is_older = [&](std::uint64_t than) { return listed.as_of.event < than; };
+  if (directory == nullptr || is_older(directory->names_lost)) return 0;
+  if (inode != nullptr && is_older(inode->told)) return 0;
+  // Looked up, it is written again where the server has lost writes of it.
+  if (unstable_writes_.kept_bytes() > 0 &&
+      lacks_writes(inodes_.number_of(*entry.handle), *entry.attributes))
+    return 0;
+  return options_.valid - seconds_of(context_.loop.now() - listed.as_of.time);
+}
+
 // Whether there was room for `entry`. An entry whose handle the server told is a look-up, too.
 bool Operations::add(Listed& listed, std::uint64_t parent, const Entry& entry, std::uint64_t next,
                      bool plus) {
@@ -105,14 +124,12 @@ bool Operations::add(Listed& listed, std::uint64_t parent, const Entry& entry, s
     if (needed <= left) listed.used += needed;
     return needed <= left;
   }
-  // A file that the server has lost writes of is looked up, which writes them again.
-  bool known = entry.handle && entry.attributes;
-  if (known && unstable_writes_.kept_bytes() > 0)
-    known = !lacks_writes(inodes_.number_of(*entry.handle), *entry.attributes);
+  const double valid = entry.handle && entry.attributes ? valid_of(listed, parent, entry) : 0;
+  const bool known = valid > 0;
   if (known) {
     listed.numbers.push_back(0);  // which is nobody's, should the next line find no memory
     listed.numbers.back() = param.ino = inodes_.enter(*entry.handle);
-    param.attr_timeout = param.entry_timeout = options_.valid;
+    param.attr_timeout = param.entry_timeout = valid;
   }
   const std::size_t needed =
       fuse_add_direntry_plus(listed.request, to, left, entry.name.c_str(), &param, offset);
@@ -123,7 +140,11 @@ bool Operations::add(Listed& listed, std::uint64_t parent, const Entry& entry, s
     }
     return false;
   }
-  if (known) inodes_.call(param.ino, parent, entry.name);
+  if (known) {
+    inodes_.call(param.ino, parent, entry.name);
+    Inode& inode = *inodes_.find(param.ino);
+    inode.told = std::max(inode.told, listed.as_of.event);
+  }
   listed.used += needed;
   return true;
 }

@@ -15,7 +15,7 @@ const Entry* OpenDirectory::at(std::uint64_t offset) const {
   return &batch_[place - first_];
 }
 
-Task<Outcome<Ok>> OpenDirectory::find(std::uint64_t offset) {
+Task<Outcome<Ok>> OpenDirectory::find(std::uint64_t offset, AsOf now) {
   // seekdir(3) goes back.
   if (offset - kDots < first_) rewind();
   struct Waiting {
@@ -24,7 +24,10 @@ Task<Outcome<Ok>> OpenDirectory::find(std::uint64_t offset) {
     ~Waiting() { waiting = false; }
   } waiting(waiting_);
   Outcome<Ok> found = Ok{};
-  while (found.ok() && !ended_ && at(offset) == nullptr) found = co_await next_batch();
+  while (found.ok() && !ended_ && at(offset) == nullptr) {
+    found = co_await next_batch();
+    as_of_ = now;
+  }
   co_return found;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/loop.h"
 #include "base/task.h"
 #include "nfs/client/file_system.h"
 
@@ -23,11 +24,18 @@ class OpenDirectory {
   OpenDirectory again() const { return {files_, handle_}; }
   // The listing begins again, as the directory is now.
   void rewind();
+  // When the server was asked for entries: `event` is Inodes::now().
+  struct AsOf {
+    std::uint64_t event = 0;
+    TimePoint time{};
+  };
   // Finds the entry behind `offset`, if the directory has one there. Fails with the server's error,
   // or Kind::Local while another Task waits here.
-  Task<nfs::client::Outcome<Ok>> find(std::uint64_t offset);
+  Task<nfs::client::Outcome<Ok>> find(std::uint64_t offset, AsOf now);
   // The entry behind `offset`, at least kDots; null where find() would have to look.
   const nfs::client::Entry* at(std::uint64_t offset) const;
+  // Of what at() yields, or earlier.
+  const AsOf& as_of() const { return as_of_; }
 
  private:
   Task<nfs::client::Outcome<Ok>> next_batch();
@@ -36,6 +44,7 @@ class OpenDirectory {
   nfs::client::Handle handle_;
   nfs::client::Listing listing_;
   std::vector<nfs::client::Entry> batch_;
+  AsOf as_of_{};             // of batch_
   std::uint64_t first_ = 0;  // the place of the first entry of batch_
   bool ended_ = false;
   bool waiting_ = false;

@@ -98,4 +98,14 @@ std::uint64_t Inodes::named(std::uint64_t parent, std::string_view name) const {
   return found == names_.end() ? 0 : found->second;
 }
 
+void Inodes::on_told(std::uint64_t number) {
+  ++time_;
+  if (Inode* const inode = find(number)) inode->told = time_;
+}
+
+void Inodes::on_names_lost(std::uint64_t directory) {
+  ++time_;
+  if (Inode* const inode = find(directory)) inode->names_lost = time_;
+}
+
 }  // namespace stag::fuse

@@ -21,8 +21,10 @@ struct Inode {
   std::uint32_t opens = 0;
   // As of the last open; what the kernel has cached is good while they are the same.
   std::optional<nfs::client::Attributes> opened_with{};
-  bool pinned = false;   // one of the opens ends when the kernel forgets it
-  std::size_t name = 0;  // a hash of the one that the kernel was told last; 0: none
+  std::uint64_t told = 0;        // when the kernel was last told its attributes, or changed them
+  std::uint64_t names_lost = 0;  // when names were last taken from this directory
+  bool pinned = false;           // one of the opens ends when the kernel forgets it
+  std::size_t name = 0;          // a hash of the one that the kernel was told last; 0: none
 };
 
 class Inodes {
@@ -48,6 +50,12 @@ class Inodes {
   // What the kernel takes for the object of that name; 0: not known. Others may have changed that.
   std::uint64_t named(std::uint64_t parent, std::string_view name) const;
 
+  // What the kernel was told, and what it has changed, in the order of that: a listing may be
+  // older. Numbers that the kernel does not know are passed over.
+  std::uint64_t now() const { return time_; }
+  void on_told(std::uint64_t number);
+  void on_names_lost(std::uint64_t directory);
+
   // How often all files together are open.
   std::uint64_t opens() const { return opens_; }
   void open(Inode& inode) {
@@ -72,6 +80,7 @@ class Inodes {
   // Numbers are not used twice, so that a late use of one meets no other file.
   std::uint64_t next_ = kRoot + 1;
   std::uint64_t opens_ = 0;
+  std::uint64_t time_ = 0;  // counts what happens
 };
 
 }  // namespace stag::fuse

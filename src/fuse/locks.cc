@@ -149,6 +149,7 @@ Task<Outcome<Ok>> Operations::try_lock(Request& request, std::uint64_t number, s
 // asks for the attributes, and the kernel drops its pages where size or time of modification moved.
 void Operations::outdate(std::uint64_t number) {
   new_files_.outdate(number);
+  inodes_.on_told(number);
   invalidate_(number);
 }
 

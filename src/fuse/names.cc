@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "fuse/operations.h"
+#include "fuse/values.h"
 
 namespace stag::fuse {
 namespace {
@@ -32,10 +33,6 @@ std::optional<FileType> special_type(mode_t mode) {
     default:
       return std::nullopt;
   }
-}
-
-double seconds_of(Duration duration) {
-  return std::chrono::duration<double>(duration).count();
 }
 
 SetAttributes with_mode(mode_t mode) {

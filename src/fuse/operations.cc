@@ -61,6 +61,7 @@ std::uint64_t Operations::answer(Request& request, std::uint64_t parent, const s
   }
   const fuse_entry_param entry = entry_of(*node, inodes_.enter(node->handle));
   inodes_.call(entry.ino, parent, name);
+  inodes_.on_told(entry.ino);
   const fuse_req_t waiting = request.take();
   // A request that the kernel gave up is no lookup.
   if (waiting != nullptr && fuse_reply_entry(waiting, &entry) == 0) return entry.ino;
@@ -77,7 +78,8 @@ std::uint64_t Operations::answer_made(Request& request, std::uint64_t parent,
   return answer(request, parent, name, node);
 }
 
-void Operations::answer_once(Request& request, const Attributes& attributes) const {
+void Operations::answer_once(Request& request, std::uint64_t number, const Attributes& attributes) {
+  inodes_.on_told(number);
   const struct stat to = stat_of(attributes, files_.sizes().read, options_.home);
   if (const fuse_req_t waiting = request.take()) fuse_reply_attr(waiting, &to, 0);
 }
@@ -90,6 +92,8 @@ void Operations::answer_absent(Request& request, double valid) const {
 
 void Operations::answer(Request& request, std::uint64_t number,
                         const Outcome<Attributes>& attributes) {
+  // Also where nobody hears of it, or it failed: it may have been changed.
+  inodes_.on_told(number);
   if (!attributes) return request.fail(attributes.error());
   const struct stat to =
       stat_of(new_files_.shown(number, *attributes), files_.sizes().read, options_.home);

@@ -218,7 +218,8 @@ class Operations {
   void answer(Request& request, std::uint64_t number,
               const nfs::client::Outcome<nfs::client::Attributes>& attributes);
   // The kernel asks again before it uses them again.
-  void answer_once(Request& request, const nfs::client::Attributes& attributes) const;
+  void answer_once(Request& request, std::uint64_t number,
+                   const nfs::client::Attributes& attributes);
   // There is no such name, which the kernel may remember for `valid` seconds.
   void answer_absent(Request& request, double valid) const;
   static void answer(Request& request, const nfs::client::Outcome<Ok>& done);
@@ -282,6 +283,7 @@ class Operations {
   struct Listed;
   // With the times of a new file that have waited.
   struct stat stat_of_listed(const nfs::client::Entry& entry) const;
+  double valid_of(const Listed& listed, std::uint64_t parent, const nfs::client::Entry& entry);
   bool add(Listed& listed, std::uint64_t parent, const nfs::client::Entry& entry,
            std::uint64_t next, bool plus);
 

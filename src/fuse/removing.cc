@@ -59,6 +59,7 @@ Task<void> Operations::unlink(fuse_req_t from, std::uint64_t parent, std::string
   Removing removing(parent, directory, name);
   Outcome<Ok> done = co_await begin(removing, Keep::ByRename);
   if (done && !removing.moved) done = co_await files_.remove(directory, std::move(name));
+  inodes_.on_names_lost(parent);
   end(removing, done.ok());
   answer(request, done);
 }
@@ -75,6 +76,7 @@ Task<void> Operations::rmdir(fuse_req_t from, std::uint64_t parent, std::string 
     asks = false;
     if (says_not_empty(done)) asks = co_await emptied(directory, name, std::move(before));
   }
+  inodes_.on_names_lost(parent);
   answer(request, done);
 }
 
@@ -98,6 +100,8 @@ Task<void> Operations::rename(fuse_req_t from, std::uint64_t parent, std::string
     if (says_not_empty(done)) asks = co_await emptied(target, new_name, std::move(before));
   }
   if (!done && replaced.moved) co_await give_name_back(replaced.number, replaced.name);
+  inodes_.on_names_lost(parent);
+  inodes_.on_names_lost(new_parent);
   if (done) inodes_.rename(parent, name, new_parent, new_name);
   end(replaced, done.ok());
   answer(request, done);
@@ -247,6 +251,7 @@ void Operations::end(Removing& removing, bool done) {
   }
   // It has fewer links now, or a silly one more.
   new_files_.outdate(removing.number);
+  inodes_.on_told(removing.number);
   removing.use.reset();
   removing.removal.reset();
 }

@@ -4,11 +4,13 @@
 
 #include <sys/stat.h>
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "base/loop.h"
 #include "nfs/client/protocol/error.h"
 #include "nfs/client/protocol/types.h"
 
@@ -44,6 +46,11 @@ bool grants(std::uint32_t granted, int mask, bool directory);
 // What lseek(2) finds in a file that is data without holes (SEEK_DATA, SEEK_HOLE); nullopt:
 // nothing, `offset` is behind its end.
 std::optional<std::uint64_t> sought_in_data(std::uint64_t size, std::uint64_t offset, int whence);
+
+// As libfuse has times for which the kernel may use something.
+inline double seconds_of(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
 
 // `text` as a word of libfuse's lists of options, whatever is in it.
 std::string one_word(std::string_view text);

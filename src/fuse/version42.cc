@@ -140,6 +140,7 @@ Task<void> Operations::fallocate(fuse_req_t from, std::uint64_t number, int mode
     done = co_await files_.allocate(file, range);
   else
     done = co_await files_.deallocate(file, range);
+  inodes_.on_told(number);
   if (done) new_files_.on_change(number);
   answer(request, done);
 }
@@ -173,6 +174,7 @@ Task<void> Operations::copy_file_range(fuse_req_t from, std::uint64_t source,
     if (range.length > 0)
       copied = co_await files_.copy_range(source_file, range, target_file, target_offset, watch);
   } while (copied && unstable_writes_.is_doubtful(source));
+  inodes_.on_told(target);
   const bool changes = copied ? *copied > 0 : !copied.error().is(Status::NotSupported);
   if (changes) new_files_.on_change(target);
   if (!copied) co_return request.fail(copied.error());
