@@ -499,6 +499,42 @@ class ByOurServers(Pair):
         self.assertIn("198.51.100.1:2049", self.servers[1].log())
 
 
+class OnReload(Pair):
+    """The servers are named in the destination's configuration file."""
+
+    def setUp(self):
+        file = tempfile.NamedTemporaryFile("w", suffix=".toml")
+        self.addCleanup(file.close)
+        self.config = file.name
+        super().setUp("--config", self.config)
+
+    def reload(self, line, said):
+        """`said`: on standard output, when it is taken on."""
+        with open(self.config, "w") as file:
+            file.write(line)
+        self.servers[1].process.send_signal(signal.SIGHUP)
+        while (read := self.servers[1].process.stdout.readline()) != f"settings: copy-from = {said}\n":
+            self.assertTrue(read, "it has ended")
+
+    def goes_through_the_client(self):
+        content, to = self.file("f"), self.proxied(ServerProxy(self.servers[1].tcp_port))
+        self.copy(to)
+        self.assertEqual(self.there("f"), content)
+        return to.of(WRITE) != 0
+
+    def test_others_are_copied_from_or_nobody(self):
+        self.assertTrue(self.goes_through_the_client())
+        self.assertEqual(self.servers[1].log(), "", "nobody is named, so nobody is missed")
+        self.reload('copy-from = "127.0.0.1"', "127.0.0.1")
+        self.assertFalse(self.goes_through_the_client())
+        self.reload('copy-from = "192.0.2.1"', "192.0.2.1")
+        self.assertTrue(self.goes_through_the_client())
+        self.assertIn("Nfs4CopySourceRefused", self.servers[1].log())
+        self.reload("", "none")
+        self.assertTrue(self.goes_through_the_client())
+        self.assertNotIn("SettingNeedsRestart", self.servers[1].log())
+
+
 class CopyFrom(unittest.TestCase):
     def test_names_servers(self):
         for wrong in ("@servers", "*", "*.example.com", "192.0.2.1,", "", "192.0.2.0/33"):

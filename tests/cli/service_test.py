@@ -303,7 +303,7 @@ class Reloads(Case):
         "70": ("lease", "nfs4-operations", "nfs4-states", "nfs4-states-per-address", "nfs4-states-per-client"),
         '"4K"': ("inline-threshold", "nfs4-cached-reply"),
         '"64M"': ("capture-max", "max-bytes", "max-chunk-bytes", "max-connection-bytes", "nfs4-caches"),
-        '"192.0.2.0/24"': ("callback-network", "copy-from"),
+        '"192.0.2.0/24"': ("callback-network",),
         '"127.0.0.1:9"': ("metrics",), '"verbs"': ("fabric",), '"names"': ("id-map",), '"json"': ("log-format",), '"ceph:nfs/a"': ("records",),
         f'"{grp.getgrgid(os.getgid()).gr_name}"': ("control-group",),
     }
@@ -386,16 +386,20 @@ class Reloads(Case):
         values = {name: value for value, names in self.VALUES.items() for name in names}
         # The command line has the ports and the state directory, and wins.
         decided = ("rdma-port", "tcp-port", "state")
-        # What a server without NFSv4 or callbacks refuses has a file of its own.
-        alone = ("copy-from",)
-        changed = [f"{name} = {values.get(name, 7)}" for name in restart if name not in alone]
+        changed = [f"{name} = {values.get(name, 7)}" for name in restart]
         self.reload(server, 'export = "/y=memory"', *changed, 'log-level = "info"')
         self.assertEqual(server.process.stdout.readline(), "exports: added /y; removed /x\n")
         self.assertEqual(self.said(server, "settings: "), "(log-level = info)")
-        self.reload(server, 'export = "/y=memory"', *(f"{name} = {values[name]}" for name in alone), 'log-level = "info"')
         self.eventually(lambda: server.log().count("SettingNeedsRestart") >= len(restart) - len(decided), "all are named")
         named = re.findall(r"SettingNeedsRestart .*\(([a-z0-9-]+)\)$", server.log(), re.M)
         self.assertEqual(sorted(named), sorted(set(restart) - set(decided)))
+
+    def test_leave_copies_from_other_servers_to_a_restart_where_no_callback_can_tell_of_their_end(self):
+        self.config('export = "/x=memory"', "callbacks = false")
+        server = self.start("--config", self.path, exports=())
+        self.reload(server, 'export = "/x=memory"', 'copy-from = "192.0.2.1"')
+        self.eventually(lambda: server.log().count("SettingNeedsRestart") == 2, "both are named")
+        self.assertEqual(sorted(re.findall(r"\(([a-z-]+)\)$", server.log(), re.M)), ["callbacks", "copy-from"])
 
     def test_tell_each_time_what_awaits_a_restart_by_what_runs(self):
         self.config('export = "/x=memory"', 'max-bytes = "64M"')

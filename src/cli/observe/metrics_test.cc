@@ -1,15 +1,23 @@
 #include "cli/observe/metrics.h"
 
 #include <gtest/gtest.h>
+#include <prometheus/text_serializer.h>
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "endpoint/client.h"
+#include "endpoint/listener.h"
+#include "fabric/verbs/stub/stub_network.h"
 #include "nfs/proto/nfs3.h"
+#include "rpc/server.h"
+#include "testing/store_service.h"
 
 namespace stag::cli {
 namespace {
@@ -94,6 +102,75 @@ TEST(Metrics, have_labels_that_are_UTF_8) {
   for (const char* const family : {"stag_store_operations_waiting", "stag_store_operations_running",
                                    "stag_store_oldest_operation_seconds"})
     EXPECT_EQ(values_of(all, family, "store"), std::vector<std::string>(2, "export /caf%E9"));
+}
+
+namespace store = stag::testing::store;
+constexpr std::size_t kCallSize = 1 << 20;
+
+// What is registered at (a stub of) an RDMA device, by the lines of the metrics' text.
+struct VerbsCounts {
+  std::size_t now = 0, made = 0;
+
+  static VerbsCounts scraped() {
+    const Observation observation({}, [] { return TimePoint{}; });
+    const std::string text = prometheus::TextSerializer().Serialize(to_metrics(observation, {}));
+    const auto value = [&](const std::string& family) {
+      const std::string line = "\n" + family + "{fabric=\"verbs\"} ";
+      const std::size_t at = text.find(line);
+      EXPECT_NE(at, text.npos) << family;
+      return at == text.npos ? 0 : std::stoul(text.substr(at + line.size()));
+    };
+    return {value("stag_rdma_registered_ranges"), value("stag_rdma_registrations_total")};
+  }
+};
+
+// Client and server are this process.
+class DeviceMetrics : public ::testing::Test {
+ protected:
+  DeviceMetrics() {
+    rpc::Program program(store::kProgram, store::kVersion, store::kBinding);
+    program.add<store::PUT>([this](rpc::CallContext&, store::PutArgs args) {
+      in_a_call_ = VerbsCounts::scraped();
+      return store::put(&state_, std::move(args));
+    });
+    server_.add(std::move(program));
+    endpoint::ListenOptions options;
+    options.fabric = endpoint::FabricKind::Verbs;
+    options.verbs.functions = devices_.functions();
+    listener_.emplace(*endpoint::listen(server_, {"127.0.0.1", 0}, options));
+    endpoint::ConnectOptions connecting;
+    connecting.binding = store::kBinding;
+    connecting.connector.fabric = endpoint::FabricKind::Verbs;
+    connecting.connector.verbs.functions = devices_.functions();
+    client_.emplace(*endpoint::connect(listener_->address(), connecting));
+    EXPECT_TRUE(client_->ping(store::kProgram, store::kVersion).ok());
+  }
+
+  const VerbsCounts without_connections_ = VerbsCounts::scraped();
+  fabric::stub::StubNetwork devices_{{fabric::stub::rxe_like()}};
+  store::State state_;
+  std::optional<VerbsCounts> in_a_call_;
+  rpc::Server server_;
+  std::optional<endpoint::Listener> listener_;
+  std::optional<endpoint::Client> client_;
+};
+
+TEST_F(DeviceMetrics, count_what_connections_and_calls_have_registered_until_they_end) {
+  const VerbsCounts idle = VerbsCounts::scraped();
+  EXPECT_GT(idle.now, without_connections_.now) << "memory of each side's own messages";
+  EXPECT_GE(idle.made - without_connections_.made, idle.now - without_connections_.now);
+  const std::vector<std::byte> memory(kCallSize, std::byte{0x5a});
+  const Rope data = Rope::borrow(memory);
+  ASSERT_TRUE(
+      client_->call<store::PUT>({.slot = 1, .data = data, .checksum = store::checksum(data)}).ok());
+  ASSERT_TRUE(in_a_call_.has_value());
+  EXPECT_GT(in_a_call_->now, idle.now) << "what the client lets the server read";
+  EXPECT_EQ(in_a_call_->made, idle.made + 2) << "that, and where the server reads it to";
+  client_.reset();
+  listener_.reset();
+  const VerbsCounts after = VerbsCounts::scraped();
+  EXPECT_EQ(after.now, without_connections_.now);
+  EXPECT_EQ(after.made, in_a_call_->made);
 }
 
 }  // namespace

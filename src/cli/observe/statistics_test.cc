@@ -86,7 +86,7 @@ Statistics::Ended end(Statistics& statistics, const Client& client, const Ended&
   return statistics.on_call_ended(ended);
 }
 
-class StatisticsTest : public testing::Test {
+class StatisticsTest : public ::testing::Test {
  protected:
   net::EpollLoop loop_;
   Statistics statistics_{test_clock};

@@ -11,10 +11,12 @@
 namespace stag::cli {
 
 void CopyFromOptions::declare(Arguments& arguments) {
-  arguments.texts("--copy-from", texts_, "HOST|NETWORK[,HOST|NETWORK]...",
-                  "servers that clients of version 4.2 may have this one copy files from, without "
-                  "the data passing through the client (RFC 7862 4.5); it connects to them, at "
-                  "whatever port a client says, and reads as the client's user [none]");
+  arguments.texts(
+      "--copy-from", texts_, "HOST|NETWORK[,HOST|NETWORK]...",
+      "servers that clients of version 4.2 may have this one copy files from, without "
+      "the data passing through the client (RFC 7862 4.5); it connects to them, at "
+      "whatever port a client says, and reads as the client's user; not with --no-callbacks "
+      "or --no-nfs4, for a callback tells how a copy has ended [none]");
 }
 
 Result<Ok, std::string> CopyFromOptions::take(std::string_view text) {
@@ -47,12 +49,25 @@ Result<Ok, std::string> CopyFromOptions::check() {
 }
 
 CopyFromHosts::CopyFromHosts(ExportLine written, HostLookup lookup)
-    : written_(std::move(written)), lookup_(std::move(lookup)) {
+    : lookup_(std::move(lookup)), written_(std::move(written)) {
   ask_again({});
 }
 
+void CopyFromHosts::replace(ExportLine written) {
+  ExportLine now = written;
+  const std::lock_guard lock(mutex_);
+  keep_addresses(now, line_);
+  written_ = std::move(written);
+  line_ = std::move(now);
+  find_networks();
+}
+
 void CopyFromHosts::ask_again(const std::stop_token& stop) {
-  std::vector<ExportLine> lines{written_};
+  std::vector<ExportLine> lines;
+  {
+    const std::lock_guard lock(mutex_);
+    lines.push_back(written_);
+  }
   ask_for_hosts(lines, stop, lookup_);
   const std::lock_guard lock(mutex_);
   keep_addresses(lines.front(), line_);
@@ -70,6 +85,11 @@ void CopyFromHosts::find_networks() {
   for (const auto& [name, host] : line_.hosts)
     for (const std::string& address : host.addresses)
       if (const auto network = IpNetwork::parse(address)) networks_.push_back(*network);
+}
+
+bool CopyFromHosts::any() const {
+  const std::lock_guard lock(mutex_);
+  return !written_.clients.empty();
 }
 
 bool CopyFromHosts::admits(std::string_view host) const {

@@ -40,9 +40,14 @@ class CopyFromHosts {
   explicit CopyFromHosts(ExportLine written, HostLookup lookup = system_addresses_of);
   CopyFromHosts(const CopyFromHosts&) = delete;
 
+  // Others take their place, of which hosts that were among the former ones keep their addresses;
+  // the rest has none before ask_again(). Any thread.
+  void replace(ExportLine written);
   // The same again, also for those that were known. A host that is not known now keeps the
   // addresses that it had, as do all once `stop` is requested. Any thread.
   void ask_again(const std::stop_token& stop);
+  // Whether there are any, known or not. Any thread.
+  bool any() const;
   // Whether that numeric address is one of theirs. Any thread.
   bool admits(std::string_view host) const;
   // Those that the name service did not know. Any thread, as the next one.
@@ -52,9 +57,9 @@ class CopyFromHosts {
  private:
   void find_networks();
 
-  const ExportLine written_;
   const HostLookup lookup_;
   mutable std::mutex mutex_;  // of what follows
+  ExportLine written_;
   ExportLine line_;
   std::vector<IpNetwork> networks_;
 };

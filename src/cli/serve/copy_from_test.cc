@@ -50,6 +50,28 @@ TEST(CopyFrom, asks_for_its_hosts_again_and_keeps_the_addresses_of_those_that_no
   EXPECT_FALSE(hosts.admits("192.0.2.2"));
 }
 
+TEST(CopyFrom, takes_others_on_at_once_and_keeps_what_is_known_of_those_that_stay) {
+  NameService names{{{"store", {"192.0.2.1"}}, {"other", {"192.0.2.2"}}}};
+  CopyFromHosts hosts({}, names.lookup());
+  EXPECT_FALSE(hosts.any());
+  hosts.replace(line_of_host("store"));
+  EXPECT_TRUE(hosts.any());
+  EXPECT_FALSE(hosts.admits("192.0.2.1")) << "nobody has asked for it";
+  hosts.ask_again({});
+  EXPECT_TRUE(hosts.admits("192.0.2.1"));
+  ExportLine both = line_of_host("store");
+  both.clients.push_back(host_rule("other", {}));
+  both.hosts["other"];
+  hosts.replace(both);
+  EXPECT_TRUE(hosts.admits("192.0.2.1"));
+  hosts.ask_again({});
+  EXPECT_TRUE(hosts.admits("192.0.2.2"));
+  hosts.replace(line_of_host("other"));
+  EXPECT_FALSE(hosts.admits("192.0.2.1")) << "before any name is asked for again";
+  hosts.replace({});
+  EXPECT_FALSE(hosts.any() || hosts.admits("192.0.2.2"));
+}
+
 TEST(CopyFrom, of_nobody_admits_nobody) {
   NameService names;
   CopyFromHosts hosts({}, names.lookup());

@@ -20,6 +20,7 @@ class CopySources final : public nfs::nfs4::SourceServers {
   // All outlive it. On the loop's thread.
   CopySources(net::EpollLoop& loop, const CopyFromHosts& hosts, Fabric fabric);
 
+  bool any() const override { return hosts_.any(); }
   bool admits(std::string_view host) const override { return hosts_.admits(host); }
   Task<nfs::nfs4::SourceFile::Answer<std::unique_ptr<nfs::nfs4::SourceFile>>> open(
       nfs::nfs4::SourcePlace place, nfs::nfs4::SourceArgs args, CancelToken cancel) override;

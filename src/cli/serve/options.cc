@@ -122,13 +122,14 @@ void ServeOptions::declare_process(Arguments& arguments) {
       "serve nothing: look through settings and exports, say what is wrong with them, and "
       "end with 0 if nothing is; a server that runs is left alone, as are addresses, ports, "
       "devices and --state");
-  arguments.config("--config", config, {"export"},
-                   "settings by the names of these options: export = [\"/data=/srv/data\"], or "
-                   "tables [[export]]; SIGHUP reads exports, allow, drain, log-level, slow-call, "
-                   "stall-limit and trace-client again and logs what else has changed (SIGTERM and "
-                   "SIGINT end the server, "
-                   "SIGUSR1 and SIGUSR2 do "
-                   "nothing)");
+  arguments.config(
+      "--config", config, {"export"},
+      "settings by the names of these options: export = [\"/data=/srv/data\"], or "
+      "tables [[export]]; SIGHUP reads exports, allow, copy-from, drain, log-level, "
+      "slow-call, stall-limit and trace-client again and logs what else has changed (SIGTERM and "
+      "SIGINT end the server, "
+      "SIGUSR1 and SIGUSR2 do "
+      "nothing)");
   arguments.choice("--log-level", log_level, {"debug", "info", "warning", "error", "off"},
                    "least severe messages to log on standard error");
   arguments.choice("--log-format", log_format, {"text", "json"}, "lines of text or of JSON");
@@ -160,8 +161,7 @@ Result<Ok, std::string> ServeOptions::check_networks() {
     allow.push_back(*network);
   }
   if (const auto checked = copy_from.check(); !checked) return checked;
-  // It is for clients of version 4.2, and they are told by a callback how a copy has ended.
-  if (copy_from.any() && (!nfs4 || !callbacks.wanted()))
+  if (copy_from.any() && !can_copy_from_servers())
     return Failure{fmt::format("--copy-from has no effect with {}; leave out one of the two",
                                nfs4 ? "--no-callbacks" : "--no-nfs4")};
   if (const auto checked = recovery.check(); !checked) return checked;

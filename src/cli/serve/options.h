@@ -70,6 +70,8 @@ class ServeOptions {
   Nfs4Limits nfs4_limits;
   CallbackOptions callbacks;
   CopyFromOptions copy_from;
+  // It is for clients of version 4.2, and they are told by a callback how a copy has ended.
+  bool can_copy_from_servers() const { return nfs4 && callbacks.wanted(); }
   RecoveryOptions recovery;
   ControlSettings control;
   IdMappingOptions id_mapping;

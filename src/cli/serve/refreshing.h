@@ -25,7 +25,7 @@ class Refreshing {
     Services& services;
     CopyFromHosts& copy_hosts;
     std::function<void()> begin;  // of a reload
-    // Takes on what Listeners::change() does, and `drain`. On another thread.
+    // Takes on what Listeners::change() does, `drain` and `copy_from`. On another thread.
     std::function<void(const ServeOptions&)> take_on;
     // With what came of the reload; not after end().
     std::function<void(const Result<Ok, std::string>&)> done;

@@ -34,6 +34,7 @@ std::string usual_text(std::string_view key, const ServeOptions& now) {
   if (key == "slow-call") return ObserveOptions::kUsualSlow;
   if (key == "trace-client") return "nobody";
   if (key == "allow") return "all";
+  if (key == "copy-from") return "none";
   if (key == "drain") return fmt::format("{}", now.drain);
   return fmt::format("{}", std::chrono::duration_cast<seconds>(now.limits.stall_limit()).count());
 }
@@ -108,7 +109,8 @@ bool Reload::take_on(const std::string& key, const ServeOptions& now) const {
     set_log_level(now.log_level);
   else if (key == "slow-call" || key == "trace-client")
     server_.observation.change(now.observe.events());
-  else if (key == "allow" || key == "drain" || key == "stall-limit")
+  else if (key == "allow" || key == "drain" || key == "stall-limit" ||
+           (key == "copy-from" && options_.can_copy_from_servers()))
     server_.take_on(now);
   else
     return false;

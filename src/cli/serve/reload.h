@@ -23,7 +23,7 @@ class Reload {
   struct Running {
     ExportSet& exports;
     Observation& observation;
-    // Takes on what Listeners::change() does, and `drain`.
+    // Takes on what Listeners::change() does, `drain` and `copy_from`.
     std::function<void(const ServeOptions&)> take_on;
   };
   // All outlive it. The server runs with `options`. When `ending` is requested, the reload does not

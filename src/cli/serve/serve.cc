@@ -287,6 +287,7 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
                              [&](const ServeOptions& now) {
                                listeners.change(now);
                                drain_ = now.drain;
+                               copy_hosts_->replace(now.copy_from.line());
                              },
                          .done =
                              [&](const Result<Ok, std::string>& reloaded) {
@@ -337,8 +338,7 @@ void Serve::end(const Running& running) {
 void Serve::start(net::EpollLoop& loop, nfs::nfs4::Nfs4Server& nfs4, rpc::Connector& connector,
                   CopySources& sources) const {
   nfs4.watch_leases(loop);
-  if (options_.callbacks.wanted())
-    nfs4.start_callbacks(loop, &connector, options_.copy_from.any() ? &sources : nullptr);
+  if (options_.callbacks.wanted()) nfs4.start_callbacks(loop, &connector, &sources);
 }
 
 void Serve::serve(net::EpollLoop& loop, Services& services, const Listeners& listeners) {

@@ -75,7 +75,8 @@ class Nfs40CallbackConnections : public ::testing::Test {
   std::unique_ptr<rpc::tcp::TcpServer> server_;
   std::vector<v4::CB_COMPOUND4args> asked_;
   rpc::tcp::TcpConnector connector_{loop_};
-  CallbackConnections connections_{connector_};
+  ExportTable exports_;
+  CallbackConnections connections_{connector_, exports_};
 };
 
 TEST_F(Nfs40CallbackConnections, carry_all_Calls_to_one_client) {

@@ -1,7 +1,10 @@
 // Callbacks of version 4.0: this server connects to where a client listens (RFC 7530 10.2, 16.33;
 // RFC 8167 3.1; RFC 8267 6.5.1), and delegations of such clients.
+#include <set>
+
 #include "nfs/v4/administration.h"
 #include "nfs/v4/callback/callback_address.h"
+#include "nfs/v4/callback/callback_connections.h"
 #include "testing/nfs/nfs40_callbacks_fixture.h"
 
 namespace stag::nfs::nfs4 {
@@ -21,6 +24,14 @@ class Nfs40Callbacks : public Nfs40CallbacksServed {
     if (delegation.delegation_type == v4::OPEN_DELEGATE_NONE) return false;
     EXPECT_EQ(give_back(delegation.write().stateid).status, v4::NFS4_OK);
     return true;
+  }
+  static std::string name_of(std::size_t client) { return "client " + std::to_string(client); }
+  // What a client of this name gets with a file of the same name.
+  v4::open_delegation_type4 new_client_opens(const std::string& name) {
+    client_ = set_up_client(name);
+    open_file(1, name, "owner");
+    const Res opened = run({putrootfh(), lookup("data"), open_op(3, name, "owner")});
+    return opened.resarray.at(2).opopen().resok4().delegation.delegation_type;
   }
 };
 
@@ -249,16 +260,40 @@ TEST_F(Nfs40Callbacks, end_with_their_client) {
 }
 
 TEST_F(Nfs40Callbacks, take_few_connections_to_one_address) {
-  for (std::size_t i = 0; i < 20; ++i) {
-    const std::string name = "client " + std::to_string(i);
-    client_ = set_up_client(name);
-    open_file(1, name, "owner");
-    const Res opened = run({putrootfh(), lookup("data"), open_op(3, name, "owner")});
-    EXPECT_EQ(opened.resarray[2].opopen().resok4().delegation.delegation_type,
-              v4::OPEN_DELEGATE_WRITE);
-  }
+  for (std::size_t i = 0; i < 20; ++i)
+    EXPECT_EQ(new_client_opens(name_of(i)), v4::OPEN_DELEGATE_WRITE);
   EXPECT_EQ(network_.connected_to.size(), 20u);
   EXPECT_EQ(network_.open, 16) << "those that were idle for longest made room";
+}
+
+TEST_F(Nfs40Callbacks, that_find_no_connection_are_logged_with_client_export_operation_and_limit) {
+  constexpr std::size_t kMost = CallbackConnections::kOfClientAddress;
+  // The last one's connection takes the place of the first one's.
+  for (std::size_t i = 0; i <= kMost; ++i)
+    ASSERT_EQ(new_client_opens(name_of(i)), v4::OPEN_DELEGATE_WRITE);
+  const v4::clientid4 first = set_up_client(name_of(0));
+  const auto recalls = [&](std::size_t i) {
+    return as_other([&] { return open_raw(others_next_++, name_of(i), "other").status; });
+  };
+  network_.silent = true;
+  static std::set<std::string> told;  // some of them more than once
+  told.clear();
+  set_trace_sink([](Reason reason, std::string_view where, std::string_view detail) {
+    if (reason == Reason::CallbacksTooMany)
+      told.insert(std::string(where) + ": " + std::string(detail));
+  });
+  for (std::size_t i = 1; i <= kMost; ++i) EXPECT_EQ(recalls(i), v4::NFS4ERR_DELAY);
+  EXPECT_TRUE(told.empty());
+  EXPECT_EQ(recalls(0), v4::NFS4ERR_DELAY);
+  const auto line = [](v4::clientid4 client, const std::string& what) {
+    return "192.0.2.1: client " + std::to_string(client) + ", " + what +
+           " to 192.0.2.1:2049: the limit of its address";
+  };
+  EXPECT_EQ(told, std::set{line(first, "export /data, CB_RECALL")});
+  EXPECT_EQ(new_client_opens("one more"), v4::OPEN_DELEGATE_NONE);
+  set_trace_sink(nullptr);
+  EXPECT_TRUE(told.contains(line(client_, "CB_NULL")));
+  network_.release();
 }
 
 TEST_F(Nfs40Callbacks, wait_while_a_client_is_asked_much_at_once) {

@@ -7,6 +7,7 @@
 
 #include "base/unique_function.h"
 #include "nfs/proto/nfs4.h"
+#include "nfs/state/types.h"
 #include "rpc/channel.h"
 #include "rpc/credentials.h"
 
@@ -20,6 +21,9 @@ struct CallbackRequest {
   std::uint32_t response_max = rpc::ChannelLimits::kUnlimited;
   // Without operations: CB_NULL.
   v4::CB_COMPOUND4args compound;
+  // For the log, where it cannot be sent: whose it is, and the export of its file; 0: of none.
+  state::ClientId clientid = 0;
+  std::uint32_t export_id = 0;
 };
 
 // What CB_GETATTR asks for.

@@ -3,8 +3,21 @@
 #include <algorithm>
 
 #include "base/reason.h"
+#include "nfs/v4/compound/limit_notes.h"
 
 namespace stag::nfs::nfs4 {
+
+namespace {
+
+// To a client of version 4.0, where no CB_SEQUENCE goes before it.
+std::string_view operation_of(const CallbackRequest& request) {
+  const auto& operations = request.compound.argarray;
+  if (operations.empty()) return "CB_NULL";
+  const std::string_view name = v4::to_string(operations.front().argop);
+  return name.substr(std::string_view("OP_").size());
+}
+
+}  // namespace
 
 void CallbackConnections::call(std::shared_ptr<BackChannel> to, CallbackRequest request,
                                CallbackDone done) {
@@ -19,8 +32,8 @@ void CallbackConnections::begin(const std::shared_ptr<BackChannel>& to, Waiting 
   if (stop_.cancelled()) return;
   auto at = connections_.find(to);
   if (at == connections_.end()) {
-    if (!make_room(to->address()->client))
-      return trace(Reason::CallbacksTooMany, to->address()->client);
+    const state::Limit reached = make_room(to->address()->client);
+    if (reached != state::Limit::None) return note_too_many(*to->address(), call.request, reached);
     at = connections_.emplace(to, Connection(to->address()->client)).first;
   }
   Connection& connection = at->second;
@@ -32,21 +45,38 @@ void CallbackConnections::begin(const std::shared_ptr<BackChannel>& to, Waiting 
 }
 
 // Closes the connection that was idle for longest, of the address or of all, where there are as
-// many as there may be.
-bool CallbackConnections::make_room(const std::string& client) {
+// many as there may be. The limit where none was idle.
+state::Limit CallbackConnections::make_room(const std::string& client) {
   const auto of_client = static_cast<std::size_t>(std::ranges::count_if(
       connections_, [&](const auto& one) { return one.second.client == client; }));
   const bool own = of_client >= kOfClientAddress;
-  if (!own && connections_.size() < kAll) return true;
+  if (!own && connections_.size() < kAll) return state::Limit::None;
   auto oldest = connections_.end();
   for (auto at = connections_.begin(); at != connections_.end(); ++at) {
     const Connection& one = at->second;
     if (one.channel() == nullptr || one.calls > 0 || (own && one.client != client)) continue;
     if (oldest == connections_.end() || one.used < oldest->second.used) oldest = at;
   }
-  if (oldest == connections_.end()) return false;
+  if (oldest == connections_.end()) return own ? state::Limit::Address : state::Limit::All;
   close(oldest);
-  return true;
+  return state::Limit::None;
+}
+
+// As note_limit() has it, but for the XID: a Call that is not made has none.
+void CallbackConnections::note_too_many(const CallbackAddress& to, const CallbackRequest& request,
+                                        state::Limit reached) const noexcept {
+  try {
+    std::string detail = "client " + std::to_string(request.clientid);
+    if (const std::string* path = exports_.current()->path_of(request.export_id))
+      detail += ", export " + *path;
+    detail += ", ";
+    detail += operation_of(request);
+    detail += " to " + to_string(to.address) + ": ";
+    detail += name_of(reached);
+    trace(Reason::CallbacksTooMany, to.client, detail);
+  } catch (const std::bad_alloc&) {
+    trace(Reason::CallbacksTooMany, to.client);
+  }
 }
 
 Task<void> CallbackConnections::connect(std::shared_ptr<BackChannel> to) {

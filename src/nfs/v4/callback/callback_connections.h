@@ -6,7 +6,8 @@
 // has few of them, and so have all together; at a limit the connection that was idle for longest
 // makes room. One attempt is made for the Calls that wait; when it fails, they are lost.
 //
-// Thread: the loop of the connector, which outlives it. stop() first, then destroy.
+// Thread: the loop of the connector, which outlives it, as do the exports. stop() first, then
+// destroy.
 #pragma once
 
 #include <list>
@@ -19,6 +20,7 @@
 #include "base/cancel.h"
 #include "base/failure.h"
 #include "base/task_group.h"
+#include "nfs/export/export_table.h"
 #include "nfs/v4/callback/back_channel.h"
 #include "nfs/v4/callback/callback_call.h"
 #include "rpc/channel.h"
@@ -31,7 +33,9 @@ class CallbackConnections {
   static constexpr std::size_t kOfClientAddress = 16;
   static constexpr Duration kIdle = std::chrono::minutes(2);
 
-  explicit CallbackConnections(rpc::Connector& connector) : connector_(connector) {}
+  // `exports`: for their paths in the log.
+  CallbackConnections(rpc::Connector& connector, const ExportTable& exports)
+      : connector_(connector), exports_(exports) {}
   CallbackConnections(const CallbackConnections&) = delete;
 
   // `done` runs once, later, on the same loop. `to` has an address.
@@ -88,7 +92,9 @@ class CallbackConnections {
   using Map = std::map<Key, Connection, std::owner_less<Key>>;
 
   void begin(const std::shared_ptr<BackChannel>& to, Waiting call);
-  bool make_room(const std::string& client);
+  state::Limit make_room(const std::string& client);
+  void note_too_many(const CallbackAddress& to, const CallbackRequest& request,
+                     state::Limit reached) const noexcept;
   Task<void> connect(std::shared_ptr<BackChannel> to);
   // The channel is there until its Calls have ended.
   Task<void> perform(std::shared_ptr<BackChannel> to, rpc::Channel& channel, Waiting call);
@@ -97,6 +103,7 @@ class CallbackConnections {
   Task<void> close(HeldList::iterator at);
 
   rpc::Connector& connector_;
+  const ExportTable& exports_;
   Map connections_;
   HeldList closing_;
   CancelSource stop_;

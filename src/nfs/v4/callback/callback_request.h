@@ -30,7 +30,8 @@ class PendingCallback {
     Later,  // it is sent again
   };
 
-  PendingCallback(state::ClientId of, const state::SlotRef& by) : clientid(of), caused_by(by) {}
+  PendingCallback(state::ClientId of, const state::SlotRef& by, const state::FileKey& about)
+      : clientid(of), caused_by(by), export_id(about.via) {}
   virtual ~PendingCallback() = default;
   PendingCallback(const PendingCallback&) = delete;
 
@@ -44,6 +45,7 @@ class PendingCallback {
   // The client's request that it is about: the client waits for its Reply if it has not got it yet
   // (RFC 8881 2.10.6.3).
   const state::SlotRef caused_by;
+  const std::uint32_t export_id;  // of its file
 };
 
 }  // namespace stag::nfs::nfs4

@@ -19,7 +19,7 @@ std::shared_ptr<rpc::Channel> channel_of(const state::CallbackConnection& connec
 Callbacks::Callbacks(SharedState& shared, Loop& home, rpc::Connector* connector)
     : shared_(shared), home_(home), mailbox_(std::make_shared<Mailbox>()) {
   mailbox_->callbacks = this;
-  if (connector != nullptr) connections_.emplace(*connector);
+  if (connector != nullptr) connections_.emplace(*connector, shared.server.exports);
   shared_.files.on_recall([this](const state::Recall& wanted) { recall(wanted); });
   shared_.now_and_then = [this] { look_again(); };
   shared_.callbacks.store(this, std::memory_order_release);
@@ -81,15 +81,16 @@ void Callbacks::begin(const CallbackKey& key, Make make) {
   start(at->first, at->second);
 }
 
-void Callbacks::probe(std::shared_ptr<BackChannel> back, UniqueFunction<void()> done) {
-  home_.post([this, back = std::move(back), done = std::move(done)]() mutable {
+void Callbacks::probe(std::shared_ptr<BackChannel> back, state::ClientId of,
+                      UniqueFunction<void()> done) {
+  home_.post([this, back = std::move(back), of, done = std::move(done)]() mutable {
     if (back->verdict() == BackChannel::Verdict::Works) return done();
     back->askers.push_back(std::move(done));
-    start_probe(back);
+    start_probe(back, of);
   });
 }
 
-void Callbacks::start_probe(const std::shared_ptr<BackChannel>& back) {
+void Callbacks::start_probe(const std::shared_ptr<BackChannel>& back, state::ClientId of) {
   std::uint32_t about = 0;
   if (!back->begin_asking(about, home_.now())) return;
   const auto answered = [this, back, about](bool works) {
@@ -101,6 +102,7 @@ void Callbacks::start_probe(const std::shared_ptr<BackChannel>& back) {
   if (!find_connection(*back, connection)) return answered(false);
   CallbackRequest request = back->request();
   request.compound = {};
+  request.clientid = of;
   send(connection, back, std::move(request), [answered](const CallbackOutcome& outcome) {
     answered(outcome.kind == CallbackOutcome::Kind::Answered);
   });
@@ -166,6 +168,8 @@ bool Callbacks::start_on(const CallbackKey& key, Pending& pending,
 CallbackRequest Callbacks::request_for(const PendingCallback& what, BackChannel& back,
                                        std::uint32_t slot) const {
   CallbackRequest request = back.request();
+  request.clientid = what.clientid;
+  request.export_id = what.export_id;
   auto& operations = request.compound.argarray;
   if (back.address() != nullptr) {
     operations.resize(1);

@@ -48,8 +48,8 @@ class Callbacks {
   void ask_holder(const state::Recall& delegation, HolderQuestion::Done done);
   // Sends `pending`, unless there is one with this key.
   void tell(const CallbackKey& key, std::unique_ptr<PendingCallback> pending);
-  // Finds out whether the client answers; `done` runs on home, when verdict() is there.
-  void probe(std::shared_ptr<BackChannel> back, UniqueFunction<void()> done);
+  // Finds out whether the client, `of`, answers; `done` runs on home, when verdict() is there.
+  void probe(std::shared_ptr<BackChannel> back, state::ClientId of, UniqueFunction<void()> done);
 
  private:
   struct Pending {
@@ -87,7 +87,7 @@ class Callbacks {
 
   template <class Make>
   void begin(const CallbackKey& key, Make make);
-  void start_probe(const std::shared_ptr<BackChannel>& back);
+  void start_probe(const std::shared_ptr<BackChannel>& back, state::ClientId of);
   void start(const CallbackKey& key, Pending& pending);
   bool start_on(const CallbackKey& key, Pending& pending, const std::shared_ptr<BackChannel>& back);
   bool find_connection(const BackChannel& back, Connection& found) const;

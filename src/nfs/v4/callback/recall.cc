@@ -25,7 +25,7 @@ v4::nfs_fh4 handle_of(const SharedState& shared, const state::FileKey& file) {
 }  // namespace
 
 DelegationRecall::DelegationRecall(SharedState& shared, const state::Recall& recall, TimePoint now)
-    : PendingCallback(recall.clientid, recall.granted_by),
+    : PendingCallback(recall.clientid, recall.granted_by, recall.file),
       shared_(shared),
       recall_(recall),
       asked_(now),

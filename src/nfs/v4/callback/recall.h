@@ -46,7 +46,7 @@ class HolderQuestion final : public PendingCallback {
   static constexpr Duration kPatience = std::chrono::seconds(1);
 
   HolderQuestion(SharedState& shared, const state::Recall& of, TimePoint now)
-      : PendingCallback(of.clientid, of.granted_by),
+      : PendingCallback(of.clientid, of.granted_by, of.file),
         shared_(shared),
         delegation_(of),
         until_(now + kPatience) {}

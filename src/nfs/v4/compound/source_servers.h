@@ -58,6 +58,8 @@ class SourceFile {
 class SourceServers {
  public:
   virtual ~SourceServers() = default;
+  // False: no server is, and a client that wants it is no news. Any thread, as the next one.
+  virtual bool any() const { return true; }
   // Whether servers at this numeric address may be asked at all.
   virtual bool admits(std::string_view host) const = 0;
   // `cancel` ends this, and whatever the SourceFile does, also its close(), soon and with any

@@ -19,7 +19,8 @@ Task<void> probe(Compound& compound, Callbacks& callbacks, std::shared_ptr<BackC
   const auto complete = [ended] {
     if (!ended->completed()) ended->complete(true);
   };
-  callbacks.probe(std::move(back), [&loop, complete] { loop.post(complete); });
+  callbacks.probe(std::move(back), compound.life()->clientid,
+                  [&loop, complete] { loop.post(complete); });
   const Timer limit = loop.after(kProbePatience, complete);
   co_await *ended;
 }
@@ -59,7 +60,7 @@ v4::nfsstat4 check_callback_path(Compound& compound) {
   if (callbacks == nullptr || back == nullptr) return v4::NFS4ERR_CB_PATH_DOWN;
   const bool down = back->verdict() == Verdict::Fails;
   back->ask_again_after(kAskAgain, compound.now());
-  if (back->verdict() == Verdict::Unknown) callbacks->probe(back, [] {});
+  if (back->verdict() == Verdict::Unknown) callbacks->probe(back, compound.life()->clientid, [] {});
   return down ? v4::NFS4ERR_CB_PATH_DOWN : v4::NFS4_OK;
 }
 

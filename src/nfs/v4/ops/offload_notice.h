@@ -10,7 +10,7 @@ namespace stag::nfs::nfs4 {
 class Offloads::EndNotice final : public PendingCallback {
  public:
   EndNotice(SharedState& shared, JobPtr job, v4::nfsstat4 status, TimePoint now)
-      : PendingCallback(job->work.life->clientid, job->work.asked_by),
+      : PendingCallback(job->work.life->clientid, job->work.asked_by, job->to),
         shared_(shared),
         job_(std::move(job)),
         status_(status),

@@ -17,7 +17,7 @@ constexpr Duration kSynchronously = std::chrono::seconds(20);
 const SourceServers* Offloads::sources() const {
   const bool none = shared_.options.copies == 0 || shared_.options.copies_of_client == 0;
   const std::lock_guard lock(mutex_);
-  return none ? nullptr : sources_;
+  return none || sources_ == nullptr || !sources_->any() ? nullptr : sources_;
 }
 
 // What fails to connect may be there by another of its addresses.

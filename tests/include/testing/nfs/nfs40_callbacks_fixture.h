@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/completion.h"
 #include "testing/nfs/nfs40_fixture.h"
 #include "testing/nfs/nfs4_callback_client.h"
 
@@ -28,8 +29,13 @@ class CallbackNetwork final : public rpc::Connector {
   std::vector<Address> connected_to;
   bool reachable = true;
   bool cut = false;      // Calls on connections are lost
+  bool silent = false;   // they are not answered before release()
   int open = 0;          // connections
   bool reduced = false;  // whether any Call had items that a transport may move apart
+  void release() {
+    silent = false;
+    for (const auto& each : std::exchange(waiting_, {})) each->complete(true);
+  }
 
  private:
   class Counted final : public rpc::Channel {
@@ -43,6 +49,8 @@ class CallbackNetwork final : public rpc::Connector {
       network_.reduced |= !message.eligible_arguments.empty() || !message.eligible_results.empty();
       if (network_.cut)
         co_return Failure{rpc::CallError::transport(Reason::ConnectionReset, where())};
+      if (network_.silent)
+        co_await *network_.waiting_.emplace_back(std::make_shared<Completion<bool>>());
       co_return co_await calls_.call(message);
     }
     Task<void> close() override { co_return; }
@@ -58,6 +66,7 @@ class CallbackNetwork final : public rpc::Connector {
 
   ManualLoop& loop_;
   rpc::Service& service_;
+  std::vector<std::shared_ptr<Completion<bool>>> waiting_;
 };
 
 // `client_` is called back. `other_` is not, and has an open owner that is confirmed.
