@@ -12,7 +12,7 @@
 
 namespace stag::rpc {
 
-// A Call whose header was read and that a procedure is about to execute.
+// A Call whose header was read.
 struct BegunCall {
   const IncomingCall& call;
   const oncrpc::CallHeader& header;
@@ -59,8 +59,7 @@ class Observer {
   virtual void on_disconnected(const Origin& origin, Reason reason) noexcept = 0;
   // A Call came by RPC-over-RDMA, before the Server has read its header.
   virtual void on_call_arrived(const Origin& origin, const ArrivedCall& call) noexcept = 0;
-  // A procedure is about to execute. Not called for Calls that are refused or answered from the
-  // replay cache.
+  // The header of a Call was read. It may still be refused, or answered from the replay cache.
   virtual void on_call_begun(const BegunCall& call) noexcept = 0;
   // A Call has ended, with a Reply or without, whether it had begun or not.
   virtual void on_call_ended(const EndedCall& call) noexcept = 0;

@@ -114,12 +114,14 @@ TEST_F(Observed, call_that_failed_has_the_status_of_its_reply) {
 TEST_F(Observed, call_with_a_credential_that_is_refused_is_told_with_the_reason) {
   send({7, 0, 2, testing::kFailingProgram, 1, FAIL::number, 99, 0, 0, 0});
   EXPECT_EQ(only().status, oncrpc::ReplyStatus::auth_error(oncrpc::AuthStat::AUTH_REJECTEDCRED));
+  EXPECT_EQ(recorder.begun, std::vector{FAIL::number});
 }
 
 TEST_F(Observed, call_of_a_procedure_that_is_not_there_is_told_all_the_same) {
   send({7, 0, 2, testing::kFailingProgram, 1, 77, 0, 0, 0, 0});
   EXPECT_EQ(only().procedure, 77u);
   EXPECT_EQ(only().status.accept, oncrpc::AcceptStat::PROC_UNAVAIL);
+  EXPECT_EQ(recorder.begun, std::vector{77u});
 }
 
 TEST_F(Observed, message_that_is_no_call_is_told_without_a_header_or_an_answer) {

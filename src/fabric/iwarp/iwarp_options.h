@@ -44,7 +44,7 @@ struct IwarpOptions {
   Duration first_fpdu_delay{0};
   // When that wait was too short: an active side that has received nothing this long after its
   // first FPDU sends an RDMA Write of no bytes, which wakes such a peer and has no effect on any
-  // other. It is repeated up to four times, at doubled intervals.
+  // other. It is written four times at most, at doubled intervals.
   Duration wakeup_write_after = std::chrono::milliseconds(200);
   net::TcpOptions tcp;
 };

@@ -15,18 +15,6 @@ bool is_of_one_call(const CallError& error) {
   return error.reason == Reason::Cancelled || error.reason == Reason::TimedOut;
 }
 
-// Ends a set-up however it ends.
-class SettingUp {
- public:
-  explicit SettingUp(bool& flag) : flag_(flag) { flag_ = true; }
-  SettingUp(const SettingUp&) = delete;
-  SettingUp& operator=(const SettingUp&) = delete;
-  ~SettingUp() { flag_ = false; }
-
- private:
-  bool& flag_;
-};
-
 }  // namespace
 
 std::shared_ptr<ClientSecurity> rpcsec_gss(GssClientOptions options) {
@@ -63,13 +51,28 @@ Task<Result<std::unique_ptr<CallSecurity>, CallError>> GssClient::begin(
       std::make_unique<GssCall>(context_, options_.service, gss::Procedure::DATA, *this));
 }
 
+// Those who wait go on, however it ends: there may be no memory to say how.
+class GssClient::SettingUp {
+ public:
+  explicit SettingUp(GssClient& client) : client_(client) { client.setting_up_ = true; }
+  SettingUp(const SettingUp&) = delete;
+  SettingUp& operator=(const SettingUp&) = delete;
+  ~SettingUp() {
+    client_.setting_up_ = false;
+    client_.wake(client_.waiters_.size());
+  }
+
+ private:
+  GssClient& client_;
+};
+
 Task<std::optional<CallError>> GssClient::replace_context(Channel& channel,
                                                           const oncrpc::CallHeader& header,
                                                           const CallMessage& message) {
   Result<std::shared_ptr<ClientContext>, CallError> made =
       Failure{CallError::transport(Reason::OutOfMemory, channel.where())};
   try {
-    const SettingUp setting_up(setting_up_);
+    const SettingUp setting_up(*this);
     outrun_.reserve(outrun_.size() + 2);  // for this one and, in end(), the next
     made = co_await set_up_context(channel, *options_.initiator, header, message);
   } catch (...) {
@@ -84,9 +87,7 @@ Task<std::optional<CallError>> GssClient::replace_context(Channel& channel,
   } else {
     failure_ = made.error();
   }
-  const std::optional<CallError> result = failure_;
-  wake(waiters_.size());
-  co_return result;
+  co_return failure_;
 }
 
 Task<Reason> GssClient::wait(Loop& loop, const CallMessage& message) {

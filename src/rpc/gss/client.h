@@ -47,6 +47,7 @@ class GssClient final : public ClientSecurity,
   // there.
   std::vector<std::shared_ptr<ClientContext>> outrun_;
   oncrpc::CallHeader header_;  // program and version of the context's set-up
+  class SettingUp;
   bool setting_up_ = false;
   std::uint32_t set_ups_ = 0;         // that have ended
   std::optional<CallError> failure_;  // of the last one

@@ -279,6 +279,8 @@ class LivesOfExposure {
   explicit LivesOfExposure(bool revokes_later) {
     fabric_.like.exposes = true;
     fabric_.like.revokes_later = revokes_later;
+    // Arguments and results in more pieces than a Call has room for without asking.
+    fabric_.like.max_registration = 16384;
     ChannelOptions options;
     options.seed = 7;
     channel_.emplace(fabric_, Address{"server", 1}, options);

@@ -29,6 +29,7 @@ Result<rpcrdma::Segments, Reason> Registrations::expose_source(fabric::Connectio
   for (const Buffer& piece : bytes.pieces())
     for (std::size_t at = 0; at < piece.size(); at += max) {
       const Bytes part = piece.bytes().subspan(at, std::min(max, piece.size() - at));
+      make_room();
       Result<fabric::RemoteMemory, Reason> memory = connection.expose_source(part);
       if (!memory) return Failure{memory.error()};
       handles_.push_back(memory->handle);
@@ -43,12 +44,18 @@ Result<rpcrdma::Segments, Reason> Registrations::expose_sink(fabric::Connection&
   rpcrdma::Segments segments;
   for (std::size_t at = 0; at < memory.size(); at += max) {
     const MutableBytes part = memory.subspan(at, std::min(max, memory.size() - at));
+    make_room();
     Result<fabric::RemoteMemory, Reason> exposed = connection.expose_sink(part);
     if (!exposed) return Failure{exposed.error()};
     handles_.push_back(exposed->handle);
     segments.push_back(segment_of(*exposed));
   }
   return segments;
+}
+
+// Where there is no memory for a handle, nothing is exposed that nobody would revoke.
+void Registrations::make_room() {
+  if (handles_.size() % kHandles == 0) handles_.reserve(handles_.size() + kHandles);
 }
 
 // Asks for no memory, and what the fabric has none to revoke is still held.

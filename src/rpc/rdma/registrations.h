@@ -45,9 +45,11 @@ class Registrations {
   bool held() const { return !handles_.empty(); }
 
  private:
+  void make_room();
   void forget(std::size_t index);
 
-  InlineVector<std::uint32_t, 4> handles_;
+  static constexpr std::size_t kHandles = 4;
+  InlineVector<std::uint32_t, kHandles> handles_;
 };
 
 // How many segments expose_source() makes of `bytes`.

@@ -28,7 +28,8 @@ struct SilentPeer {
   fabric::Traffic traffic;
   // Whether memory can be exposed to it, and whether it takes a turn to revoke that. By handle.
   bool exposes = false, revokes_later = false;
-  std::array<Bytes, 64> reachable{};
+  std::array<Bytes, 256> reachable{};
+  std::uint32_t max_registration = 1 << 20;  // bytes, as of when its connection begins
   std::uint32_t handles = 0;
 
   bool reaches(Bytes memory) const {
@@ -117,7 +118,7 @@ class SilentConnection final : public fabric::Connection {
   Loop& loop_;
   SilentPeer& peer_;
   const fabric::Parameters parameters_{
-      .outbound_reads = 8, .inbound_reads = 8, .max_registration = 1 << 20};
+      .outbound_reads = 8, .inbound_reads = 8, .max_registration = peer_.max_registration};
 };
 
 // A NULL Call of a program, the blob program unless told otherwise, with these chunks.
