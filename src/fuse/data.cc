@@ -86,7 +86,11 @@ Task<void> Operations::create(fuse_req_t from, std::uint64_t parent, std::string
   co_await close(file, std::move(removal));
 }
 
-Task<Outcome<Attributes>> Operations::truncated(std::uint64_t number, Handle file) {
+Task<Outcome<Attributes>> Operations::truncated(Request& request, std::uint64_t number,
+                                                Handle file) {
+  co_await left_changes_ended(number);
+  const Ongoing::Operation change(changes_, number);
+  request.counts_in(changes_left_);
   // What is written again after a restart of the server would make the file longer.
   const Outcome<Ok> committed = co_await unstable_writes_.commit(number);
   if (!committed) co_return Failure{committed.error()};
@@ -111,7 +115,7 @@ Task<void> Operations::open(fuse_req_t from, std::uint64_t number, fuse_file_inf
   const File& file = opened->file;
   Outcome<Attributes> attributes = opened->attributes;
   if (info.flags & O_TRUNC)
-    attributes = co_await truncated(number, handle);
+    attributes = co_await truncated(request, number, handle);
   else if (lacks_writes(number, attributes))
     attributes = co_await written_again(number, handle);
   if (!attributes) request.fail(attributes.error());
@@ -242,6 +246,9 @@ Task<void> Operations::write(fuse_req_t from, std::uint64_t number, std::uint64_
                              WriteKind kind) {
   Request request(context_, from);
   const Ongoing::Operation transfer(transfers_, number);
+  co_await left_changes_ended(number);
+  const Ongoing::Operation change(changes_, number);
+  request.counts_in(changes_left_);
   const File file = file_of(request, number, opened);
   const std::size_t size = data.size();
   request.holds(size);

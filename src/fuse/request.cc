@@ -15,6 +15,7 @@ Request::Request(RequestContext& context, fuse_req_t request, Wait wait)
 
 Request::~Request() {
   fail(ENOMEM);
+  if (is_left_) --*left_;
 }
 
 fuse_req_t Request::take() {
@@ -34,6 +35,8 @@ void Request::fail(const nfs::client::Error& error) {
 
 void Request::abandon() {
   fail(EINTR);
+  is_left_ = left_ != nullptr;
+  if (is_left_) ++*left_;
   if (operation_ != nullptr) operation_->cancel();
 }
 

@@ -9,6 +9,7 @@
 #include <fuse_lowlevel.h>
 
 #include <cstddef>
+#include <cstdint>
 
 #include "base/cancel.h"
 #include "fuse/interruption.h"
@@ -33,6 +34,8 @@ class Request {
     operation_ = &operation;
     waiting_.end();
   }
+  // Where it goes on by itself, `left` counts it until it ends.
+  void counts_in(std::uint32_t& left) { left_ = &left; }
   // It reads or writes by so many bytes of memory of its own.
   void holds(std::size_t bytes) { interruption_.holds(bytes); }
   // Whether it still waits for its answer.
@@ -49,6 +52,8 @@ class Request {
   Interruption interruption_;
   LongWaits::Waiting waiting_;
   CancelSource* operation_ = nullptr;
+  std::uint32_t* left_ = nullptr;
+  bool is_left_ = false;
 };
 
 }  // namespace stag::fuse

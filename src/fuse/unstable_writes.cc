@@ -20,6 +20,8 @@ using nfs::client::WritePart;
 
 // Memory of a request is kept for data that fills at least half of it; less is copied.
 constexpr std::size_t kWorthKeeping = std::size_t{1} << 19;
+// Bytes of writes one behind the other that are kept together, and written again at once.
+constexpr std::size_t kLargestJoined = std::size_t{1} << 18;
 // Before a COMMIT that nobody has answered goes again, where nobody waits for it.
 constexpr Duration kAgain = std::chrono::seconds(1);
 
@@ -27,6 +29,7 @@ constexpr Duration kAgain = std::chrono::seconds(1);
 
 UnstableWrites::Piece::~Piece() {
   owner.kept_ -= kept;
+  owner.used_ -= used;
   if (of_request) owner.requests_.give_back(std::move(memory));
 }
 
@@ -39,9 +42,39 @@ bool UnstableWrites::Piece::keep(Memory& request) {
     if (!memory) return false;
     std::memcpy(memory.get(), data.data(), data.size());
     data = Bytes(memory.get(), data.size());
+    capacity = data.size();
   }
   kept = data.size();
+  used = kept + kPieceBytes;
   owner.kept_ += kept;
+  owner.used_ += used;
+  return true;
+}
+
+bool UnstableWrites::Piece::join(const Piece& next) {
+  const bool same = next.file.handle == file.handle && next.file.open == file.open &&
+                    next.unstable && unstable && !next.lost && !lost && next.verifier == verifier &&
+                    next.losses == losses;
+  const std::size_t size = data.size() + next.data.size();
+  // Some of it may have been written again.
+  const bool whole = capacity > 0 && data.data() == memory.get();
+  if (!same || !whole || next.offset != offset + data.size() || size > kLargestJoined) return false;
+  if (size > capacity) {
+    // Twice as much, so that many small writes are not copied over and over.
+    const std::size_t wanted = std::min(std::max(size, 2 * capacity), kLargestJoined);
+    if (!owner.has_room(wanted - capacity)) return false;
+    auto* const larger = static_cast<std::byte*>(std::realloc(memory.get(), wanted));
+    if (larger == nullptr) return false;
+    static_cast<void>(memory.release());
+    memory.reset(larger);
+    used += wanted - capacity;
+    owner.used_ += wanted - capacity;
+    capacity = wanted;
+  }
+  std::memcpy(memory.get() + data.size(), next.data.data(), next.data.size());
+  data = Bytes(memory.get(), size);
+  kept += next.data.size();
+  owner.kept_ += next.data.size();
   return true;
 }
 
@@ -101,7 +134,7 @@ Task<Outcome<std::size_t>> UnstableWrites::write(std::uint64_t number, File file
       co_await send(piece, asks_stable ? Stability::FileSync : Stability::Unstable);
   if (sent && kept && (piece.unstable || !written->pieces.empty())) {
     piece.data = piece.data.first(*sent);
-    add(*written, one);
+    append(*written, one);
   }
   co_return sent;
 }
@@ -115,6 +148,16 @@ void UnstableWrites::add(Written& written, Pieces& one) {
   }
   if (piece.unstable && (piece.lost || piece.verifier != *written.verifier)) written.mixed = true;
   written.pieces.splice(written.pieces.end(), one);
+}
+
+// What was written during a COMMIT is none of its business, and stays apart.
+void UnstableWrites::append(Written& written, Pieces& one) {
+  const bool joined =
+      !written.pieces.empty() && !written.committing && written.pieces.back().join(one.front());
+  if (joined)
+    written.end = std::max(written.end, one.front().offset + one.front().data.size());
+  else
+    add(written, one);
 }
 
 // Those in front of `end`, which nobody needs any more.

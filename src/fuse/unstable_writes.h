@@ -24,7 +24,10 @@ namespace stag::fuse {
 
 class UnstableWrites {
  public:
-  // Keeps up to `most` bytes; memory of the kernel's requests goes back to `requests`.
+  // Of memory that what is kept of one write takes beside its data, or a little more.
+  static constexpr std::size_t kPieceBytes = 320;
+
+  // Keeps what takes up to `most` bytes; memory of the kernel's requests goes back to `requests`.
   UnstableWrites(nfs::client::FileSystem& files, Buffers& requests, std::size_t most)
       : files_(files), requests_(requests), most_(most) {}
 
@@ -66,6 +69,9 @@ class UnstableWrites {
 
     // Moves the data into memory of its own, or takes that of the request; false: there is none.
     bool keep(Memory& request);
+    // Takes over the data of `next`, if that is written behind this at the same place and may be
+    // lost with it only, and there is room.
+    bool join(const Piece& next);
     // On stable storage once COMMIT has yielded `now`.
     bool safe(const nfs::client::Verifier& now) const {
       return !unstable || (!lost && verifier == now);
@@ -76,7 +82,9 @@ class UnstableWrites {
     std::uint64_t offset;
     Bytes data;
     Memory memory{};
-    std::size_t kept = 0;  // bytes
+    std::size_t kept = 0;      // bytes of data
+    std::size_t used = 0;      // bytes of memory
+    std::size_t capacity = 0;  // of memory that is no request's
     bool of_request = false;
     bool unstable = false;  // some of it is in the server's memory only
     bool lost = false;      // the server has restarted between two WRITEs of it
@@ -102,12 +110,14 @@ class UnstableWrites {
     std::vector<std::coroutine_handle<>> waiters{};  // for any of the above to change
   };
   using Shared = std::shared_ptr<Written>;
+  static_assert(sizeof(Piece) + 64 <= kPieceBytes);
   struct Changed;
   struct Writing;
   struct Committing;
 
-  bool has_room(std::size_t size) const { return size <= most_ - kept_; }
+  bool has_room(std::size_t size) const { return used_ + kPieceBytes + size <= most_; }
   static void add(Written& written, Pieces& one);
+  static void append(Written& written, Pieces& one);
   static void remove(Written& written, Pieces::iterator end);
   Task<nfs::client::Outcome<std::size_t>> send(Piece& piece, nfs::client::Stability stability);
   Task<nfs::client::Outcome<Ok>> commit_pieces(Written& written);
@@ -117,7 +127,8 @@ class UnstableWrites {
   nfs::client::FileSystem& files_;
   Buffers& requests_;
   std::size_t most_;
-  std::size_t kept_ = 0;  // bytes of memory
+  std::size_t kept_ = 0;  // bytes of data
+  std::size_t used_ = 0;  // bytes of memory
   std::unordered_map<std::uint64_t, Shared> files_written_;
 };
 

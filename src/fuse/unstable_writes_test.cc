@@ -261,6 +261,43 @@ TEST(UnstableWrites, at_most_so_much_is_kept) {
   EXPECT_EQ(world.disk, std::string(12u << 20, 'x'));
 }
 
+// A log grows by lines. What is kept of each counts; one behind the other they are one piece.
+TEST(UnstableWrites, small_ones_take_little_and_are_written_again_at_once) {
+  constexpr int kWrites = 20'000;
+  World apart, joined;
+  for (std::uint64_t i = 0; i < kWrites; ++i) {
+    apart.written(2 * i, "x");
+    joined.written(i, "x");
+  }
+  EXPECT_GT(apart.commits, 0);
+  EXPECT_EQ(joined.commits, 0);
+  const int before = joined.writes;
+  joined.restarts_before_commit = 1;
+  ASSERT_TRUE(joined.committed());
+  EXPECT_EQ(joined.disk, std::string(kWrites, 'x'));
+  EXPECT_EQ(joined.writes, before + 1);
+}
+
+TEST(UnstableWrites, during_a_COMMIT_are_kept_apart_from_what_it_makes_safe) {
+  World world;
+  world.written(0, ".");
+  world.written(1, "a");
+  TaskGroup tasks;
+  tasks.add([](World& w) -> Task<void> {
+    const Outcome<std::size_t> done = co_await w.begun(2, "b");
+    EXPECT_TRUE(done.ok());
+  }(world));
+  tasks.add([](World& w) -> Task<void> {
+    const Outcome<Ok> done = co_await w.unstable_writes.commit(kFile);
+    EXPECT_TRUE(done.ok());
+  }(world));
+  world.join(tasks);
+  EXPECT_EQ(world.unstable_writes.kept_bytes(), 1u);
+  world.restarts_before_commit = 1;
+  ASSERT_TRUE(world.committed());
+  EXPECT_EQ(world.disk, ".ab");
+}
+
 TEST(UnstableWrites, a_failure_is_told_to_everybody_who_waits_and_known_until_nobody_has_the_file) {
   World world;
   world.written(0, "....");
@@ -299,10 +336,10 @@ TEST(UnstableWrites, overwrite_nothing_that_the_server_made_stable_unasked) {
 
 TEST(UnstableWrites, overwrite_nothing_that_there_was_no_room_for) {
   World world;
-  const std::string text(1u << 20, 'x');
+  const std::string text((1u << 20) - UnstableWrites::kPieceBytes, 'x');
   world.written(0, ".");
   for (std::uint64_t i = 0; i < 4; ++i) world.written(i << 20, text);
-  EXPECT_EQ(world.unstable_writes.kept_bytes(), kMost);
+  EXPECT_EQ(world.unstable_writes.kept_bytes(), 4 * text.size());
   world.written(0, "new");
   world.restarts_before_commit = 1;
   ASSERT_TRUE(world.committed());

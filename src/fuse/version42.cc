@@ -131,6 +131,9 @@ Task<void> Operations::fallocate(fuse_req_t from, std::uint64_t number, int mode
   const FileRange range{offset, length};
   if (mode != 0 && mode != (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE))
     co_return request.fail(EOPNOTSUPP);
+  co_await left_changes_ended(number);
+  const Ongoing::Operation change(changes_, number);
+  request.counts_in(changes_left_);
   // What is written again after a restart of the server must not fill the hole.
   Outcome<Ok> done = co_await unstable_writes_.commit(number);
   if (!done) co_return request.fail(done.error());
@@ -157,6 +160,9 @@ Task<void> Operations::copy_file_range(fuse_req_t from, std::uint64_t source,
   if (target_file.empty()) co_return;
   // COPY refuses a source that is the target, too (RFC 7862 15.2.3); the kernel copies it then.
   if (source == target) co_return request.fail(EOPNOTSUPP);
+  co_await left_changes_ended(target);
+  const Ongoing::Operation change(changes_, target);
+  request.counts_in(changes_left_);
   const Outcome<Ok> committed = co_await unstable_writes_.commit(target);
   if (!committed) co_return request.fail(committed.error());
   // What sets times meanwhile would hear how much is copied so far.
