@@ -12,6 +12,7 @@ import urllib.request
 
 import harness
 import mounted
+import rpc_proxy
 from harness import PATIENCE, Proxy
 from mounted import Mounted, waits_for_fuse
 
@@ -138,6 +139,29 @@ class Trouble(Mounted):
                 server.process.send_signal(signal.SIGCONT)
         self.assertEqual({self.read(self.there(name)) for name in os.listdir(self.there())}, {b"content" * 2})
         self.good("umount", self.directory)
+
+    def test_what_a_killed_program_has_begun_to_write_does_not_land_behind_what_others_write(self):
+        proxy = rpc_proxy.RpcProxy(self.server.tcp_port, held=rpc_proxy.WRITE, overtaken=True)
+        self.addCleanup(proxy.close)
+        self.mount(url=proxy.url(f"/files/{self.name}") + f"&mountport={self.server.tcp_port}")
+        program = "import os; file = os.open({!r}, os.O_RDWR | os.O_CREAT); print('open', flush=True); {}os.pwrite(file, {!r}, 0); os.fsync(file)"
+        left = subprocess.Popen([sys.executable, "-c", program.format(self.here("file"), "", b"left behind")], stdout=subprocess.DEVNULL)
+        self.assertTrue(proxy.reached.wait(PATIENCE), "it asks the server")
+        left.kill()
+        left.wait(PATIENCE)
+        before = len(proxy.calls)
+        later = subprocess.Popen([sys.executable, "-c", program.format(self.here("file"), "os.ftruncate(file, 0); ", b"new")], stdout=subprocess.PIPE)
+        for clean_up in (later.stdout.close, later.wait, later.kill):
+            self.addCleanup(clean_up)
+        self.assertEqual(later.stdout.readline(), b"open\n")
+        self.wait_for_fuse([later])
+        # The mount has processed what the kernel has told it so far.
+        os.statvfs(self.directory)
+        sent = {call.procedure for call in proxy.calls[before:]}
+        self.assertFalse(sent & {rpc_proxy.SETATTR, rpc_proxy.WRITE}, "behind what is in progress")
+        proxy.released.set()
+        self.assertEqual(later.wait(PATIENCE), 0)
+        self.assertEqual(self.read(self.there("file")), b"new")
 
     def wait_for_fuse(self, programs):
         deadline = time.monotonic() + PATIENCE
