@@ -743,5 +743,24 @@ TEST_F(HostileNfs40Server, that_opens_a_file_without_attributes_has_it_closed) {
   EXPECT_EQ(times[v4::OP_CLOSE], 1);
 }
 
+// A disk that fails, at a server that means well.
+TEST_F(HostileNfs40Server, that_opens_a_file_whose_attributes_it_cannot_read_has_it_closed) {
+  delegates = true;
+  lie = [](const v4::COMPOUND4args& args, Compound4Results& results) {
+    for (std::size_t i = 0; i < args.argarray.size(); ++i) {
+      if (args.argarray[i].argop != v4::OP_GETATTR) continue;
+      results.status = results.resarray[i].opgetattr().status = v4::NFS4ERR_IO;
+      results.resarray.resize(i + 1);
+      return;
+    }
+  };
+  const auto opened = made();
+  ASSERT_FALSE(opened.ok());
+  EXPECT_TRUE(opened.error().is(Status::Io));
+  server.loop.drain();
+  EXPECT_EQ(times[v4::OP_DELEGRETURN], 1);
+  EXPECT_EQ(times[v4::OP_CLOSE], 1);
+}
+
 }  // namespace
 }  // namespace stag::nfs::client

@@ -69,10 +69,14 @@ Task<Outcome<Nfs4::Granted>> Nfs4::hold_open(OperationContext context, Request r
   request.hold_open(opener_);
   const std::uint64_t as_of = client_->delegations().changes();
   Outcome<Reply> reply = co_await run(context, request.once_only());
-  if (!reply) {
+  if (!reply && reply.error().kind == Error::Kind::Nfs) {
+    // OPEN may have succeeded, and what stands behind it failed.
+    Reply partial(request);
+    co_await close_nameless(context, partial, open, id, share);
+  } else if (!reply) {
     client_->on_not_opened(id);
-    co_return Failure{reply.error()};
   }
+  if (!reply) co_return Failure{reply.error()};
   auto* opened = reply->get(open, &OpResult::opopen);
   const std::optional<Found> found = described.found(*reply);
   if (opened == nullptr || !found) {
