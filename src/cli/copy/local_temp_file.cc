@@ -203,7 +203,7 @@ void finish_symlink(int directory, const std::string& name, const Finish& finish
   const net::UniqueFd fd(::openat(directory, name.c_str(), kToName | O_NOFOLLOW));
   struct stat made {};
   // Whoever else may write to the directory might have put something in its place.
-  const bool own = fd && fstat(fd.fd(), &made) == 0 && S_ISLNK(made.st_mode) && made.st_nlink == 1;
+  const bool own = fd && fstat(fd.fd(), &made) == 0 && S_ISLNK(made.st_mode) && made.st_nlink <= 1;
   if (!own) return;
   if (finish.owner && can_own(*finish.owner))
     static_cast<void>(change_owner(fd.fd(), finish.owner->uid, finish.owner->gid));
