@@ -49,6 +49,7 @@ struct CopyObject {
   std::uint32_t mode = 0;  // 07777
   std::uint32_t links = 1;
   Owner owner{};
+  std::uint32_t named = 0;  // for a LocalEndpoint: so much of `path` the user has named
   std::uint64_t size = 0;
   std::uint64_t used = 0;  // bytes of storage: less than `size` when there are holes
   nfs::client::Time accessed{}, modified{}, changed{};

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "cli/copy/acl_forms.h"
+#include "cli/copy/local_tree.h"
 #include "cli/support/local_file.h"
 
 namespace stag::cli {
@@ -40,9 +41,20 @@ std::optional<std::string> value_from(Ask ask) {
   }
 }
 
-std::optional<std::string> xattr_of(const std::string& path, const std::string& name) {
+// A descriptor of O_PATH, which is all there is of a file that may not be read, takes no
+// fgetxattr(2).
+std::optional<std::string> xattr_of(int fd, const std::string& name) {
   return value_from([&](char* to, std::size_t size) {
-    return ::lgetxattr(path.c_str(), name.c_str(), to, size);
+    const ssize_t got = ::fgetxattr(fd, name.c_str(), to, size);
+    if (got >= 0 || errno != EBADF) return got;
+    return ::getxattr(name_of_open(fd).c_str(), name.c_str(), to, size);
+  });
+}
+std::optional<std::string> xattr_names(int fd) {
+  return value_from([fd](char* to, std::size_t size) {
+    const ssize_t got = ::flistxattr(fd, to, size);
+    if (got >= 0 || errno != EBADF) return got;
+    return ::listxattr(name_of_open(fd).c_str(), to, size);
   });
 }
 
@@ -88,16 +100,15 @@ Failure<Error> without(const std::string& what, const std::string& path, int err
   return Failure{Error::of_local(local_trouble(what, path, error))};
 }
 
-Outcome<std::vector<Extras::Xattr>> xattrs_of(const std::string& path) {
+Outcome<std::vector<Extras::Xattr>> xattrs_of(int fd, const std::string& named) {
   std::vector<Extras::Xattr> found;
-  const std::optional<std::string> names =
-      value_from([&](char* to, std::size_t size) { return ::llistxattr(path.c_str(), to, size); });
-  if (!names) return without("read the extended attributes of", path, errno);
+  const std::optional<std::string> names = xattr_names(fd);
+  if (!names) return without("read the extended attributes of", named, errno);
   for (std::size_t at = 0; at < names->size();) {
     const std::string name = names->c_str() + at;
     at += name.size() + 1;
     if (!name.starts_with(kUserSpace)) continue;
-    std::optional<std::string> value = xattr_of(path, name);
+    std::optional<std::string> value = xattr_of(fd, name);
     if (value) found.emplace_back(name.substr(kUserSpace.size()), *std::move(value));
   }
   return found;
@@ -105,18 +116,18 @@ Outcome<std::vector<Extras::Xattr>> xattrs_of(const std::string& path) {
 
 }  // namespace
 
-Outcome<Extras> extras_of_local(const std::string& path, ExtraKinds kinds) {
+Outcome<Extras> extras_of_local(int fd, const std::string& named, ExtraKinds kinds) {
   Extras extras;
   if (kinds.xattrs) {
-    auto xattrs = xattrs_of(path);
+    auto xattrs = xattrs_of(fd, named);
     if (!xattrs) return Failure{xattrs.error()};
     extras.xattrs = *std::move(xattrs);
   }
   if (!kinds.acls) return extras;
   // A file system without lists has no such attributes.
   nfs::client::Acls acls;
-  if (const auto list = xattr_of(path, kAccessList)) acls.access = entries_of(*list);
-  if (const auto list = xattr_of(path, kDefaultList)) acls.defaults = entries_of(*list);
+  if (const auto list = xattr_of(fd, kAccessList)) acls.access = entries_of(*list);
+  if (const auto list = xattr_of(fd, kDefaultList)) acls.defaults = entries_of(*list);
   if (acls.beyond_mode()) extras.acls = std::move(acls);
   return extras;
 }

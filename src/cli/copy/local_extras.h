@@ -7,9 +7,10 @@
 
 namespace stag::cli {
 
-// Symbolic links are not followed. Blocks.
-Outcome<Extras> extras_of_local(const std::string& path, ExtraKinds kinds);
-// Gives them to the open file or directory, whose name is `named` in messages. Blocks.
+// Of the file or directory that is open, if only with O_PATH. `named`: its name in messages.
+// Blocks.
+Outcome<Extras> extras_of_local(int fd, const std::string& named, ExtraKinds kinds);
+// Gives them to the open file or directory. Blocks.
 Outcome<Ok> adopt_local(int fd, const std::string& named, const Extras& extras);
 
 }  // namespace stag::cli

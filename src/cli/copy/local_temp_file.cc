@@ -20,10 +20,6 @@ using nfs::client::DataSink;
 using nfs::client::DataSource;
 using nfs::client::Error;
 
-Failure<Error> local_failure(std::string_view verb, const std::string& path, int error) {
-  return Failure{Error::of_local(local_trouble(verb, path, error))};
-}
-
 timespec timespec_of(const nfs::client::Time& time) {
   return {static_cast<time_t>(time.seconds), static_cast<long>(time.nanoseconds)};
 }
@@ -33,19 +29,17 @@ bool owned_by(int fd, const Owner& owner) {
   return fstat(fd, &now) == 0 && Owner{now.st_uid, now.st_gid} == owner;
 }
 
-// With O_PATH a descriptor stands for its file, and takes no fchmod(2) and futimens(2).
-std::string name_of(int fd) {
-  return "/proc/self/fd/" + std::to_string(fd);
-}
 bool change_owner(int fd, uid_t uid, gid_t gid) {
   return ::fchownat(fd, "", uid, gid, AT_EMPTY_PATH) == 0;
 }
+// With O_PATH a descriptor takes no fchmod(2) and futimens(2).
 bool change_mode(int fd, mode_t mode) {
-  return ::fchmod(fd, mode) == 0 || (errno == EBADF && ::chmod(name_of(fd).c_str(), mode) == 0);
+  return ::fchmod(fd, mode) == 0 ||
+         (errno == EBADF && ::chmod(name_of_open(fd).c_str(), mode) == 0);
 }
 bool change_times(int fd, const std::array<timespec, 2>& times) {
   return ::futimens(fd, times.data()) == 0 ||
-         (errno == EBADF && ::utimensat(AT_FDCWD, name_of(fd).c_str(), times.data(), 0) == 0);
+         (errno == EBADF && ::utimensat(AT_FDCWD, name_of_open(fd).c_str(), times.data(), 0) == 0);
 }
 
 // Sets the owner, or at least the group. False, with errno set, when the file does not have that
@@ -80,10 +74,11 @@ bool set_mode(int fd, std::uint32_t mode) {
 class LocalTempFile final : public TempFile, private DataSink {
  public:
   // `temporary` is empty for a file that is written in place.
-  LocalTempFile(Run& run, Progress& progress, std::string path, std::string temporary,
-                net::UniqueFd fd, const TempFilePlan& plan)
+  LocalTempFile(Run& run, Progress& progress, LocalPlace place, std::string path,
+                std::string temporary, net::UniqueFd fd, const TempFilePlan& plan)
       : run_(run),
         progress_(progress),
+        place_(std::move(place)),
         path_(std::move(path)),
         temporary_(std::move(temporary)),
         fd_(std::move(fd)),
@@ -113,9 +108,10 @@ class LocalTempFile final : public TempFile, private DataSink {
   }
   Task<void> discard() override {
     if (in_place()) co_return;
-    const bool gone = co_await offloaded(
-        run_.loop, [&] { return ::unlink(temporary_.c_str()) == 0 || errno == ENOENT; });
-    if (!gone) progress_.leftovers.push_back(temporary_);
+    const bool gone = co_await offloaded(run_.loop, [&] {
+      return ::unlinkat(place_.directory->fd(), temporary_.c_str(), 0) == 0 || errno == ENOENT;
+    });
+    if (!gone) progress_.leftovers.push_back(path_.substr(0, path_.rfind('/') + 1) + temporary_);
   }
 
  private:
@@ -152,12 +148,14 @@ class LocalTempFile final : public TempFile, private DataSink {
     return local_failure("write", path_, errno);
   }
   bool rename_now(unsigned flags) {
-    return ::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path_.c_str(), flags) == 0;
+    const int directory = place_.directory->fd();
+    return ::renameat2(directory, temporary_.c_str(), directory, place_.name.c_str(), flags) == 0;
   }
 
   Run& run_;
   Progress& progress_;
-  const std::string path_;
+  const LocalPlace place_;
+  const std::string path_;  // for messages
   const std::string temporary_;
   net::UniqueFd fd_;
   const Finish finish_;
@@ -165,20 +163,22 @@ class LocalTempFile final : public TempFile, private DataSink {
   const bool keep_existing_;
 };
 
-Outcome<std::unique_ptr<TempFile>> open_in_place(Run& run, Progress& progress, std::string path,
-                                                 const TempFilePlan& plan) {
-  // O_NONBLOCK: if the file has become a FIFO meanwhile, open(2) must not block.
-  net::UniqueFd fd(::open(path.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+Outcome<std::unique_ptr<TempFile>> open_in_place(Run& run, Progress& progress, LocalPlace place,
+                                                 std::string path, const TempFilePlan& plan) {
+  constexpr int kFlags = O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+  net::UniqueFd fd(::openat(place.directory->fd(), place.name.c_str(), kFlags));
   struct stat now {};
   if (!fd || fstat(fd.fd(), &now) != 0) return local_failure("write", path, errno);
   if (!S_ISREG(now.st_mode)) return local_failure("write", path, EINVAL);
+  if (now.st_dev != plan.existing->fsid || now.st_ino != plan.existing->file_id)
+    return local_failure("write", path, ESTALE);
   // If this is refused, the system clears the bits at the first change by another user than the
   // owner.
   static_cast<void>(take_owners_bits(fd.fd()));
   if (ftruncate(fd.fd(), static_cast<off_t>(plan.kept)) != 0)
     return local_failure("write", path, errno);
-  return std::unique_ptr<TempFile>(
-      std::make_unique<LocalTempFile>(run, progress, std::move(path), "", std::move(fd), plan));
+  return std::unique_ptr<TempFile>(std::make_unique<LocalTempFile>(
+      run, progress, std::move(place), std::move(path), "", std::move(fd), plan));
 }
 
 }  // namespace
@@ -199,34 +199,41 @@ Outcome<Ok> finish_local(int fd, const std::string& named, const Finish& finish)
   return Ok{};
 }
 
-void finish_symlink(const std::string& path, const Finish& finish) {
+void finish_symlink(int directory, const std::string& name, const Finish& finish) {
+  const net::UniqueFd fd(::openat(directory, name.c_str(), kToName | O_NOFOLLOW));
+  struct stat made {};
+  // Whoever else may write to the directory might have put something in its place.
+  const bool own = fd && fstat(fd.fd(), &made) == 0 && S_ISLNK(made.st_mode) && made.st_nlink <= 1;
+  if (!own) return;
   if (finish.owner && can_own(*finish.owner))
-    static_cast<void>(::lchown(path.c_str(), finish.owner->uid, finish.owner->gid) == 0);
+    static_cast<void>(change_owner(fd.fd(), finish.owner->uid, finish.owner->gid));
   const std::array<timespec, 2> times{timespec_of(finish.accessed), timespec_of(finish.modified)};
   if (finish.times)
-    static_cast<void>(::utimensat(AT_FDCWD, path.c_str(), times.data(), AT_SYMLINK_NOFOLLOW));
+    static_cast<void>(::utimensat(directory, name.c_str(), times.data(), AT_SYMLINK_NOFOLLOW));
 }
 
 Outcome<std::unique_ptr<TempFile>> open_local_temp_file(Run& run, Progress& progress,
-                                                        std::string path, TempFilePlan plan) {
-  if (plan.overwrites()) return open_in_place(run, progress, std::move(path), plan);
+                                                        LocalPlace place, std::string path,
+                                                        TempFilePlan plan) {
+  if (plan.overwrites())
+    return open_in_place(run, progress, std::move(place), std::move(path), plan);
   std::string temporary;
-  if (!plan.in_place) temporary = path.substr(0, path.rfind('/') + 1) + temporary_name();
-  const std::string& made = plan.in_place ? path : temporary;
+  if (!plan.in_place) temporary = temporary_name();
+  const std::string& made = plan.in_place ? place.name : temporary;
   constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   // A copy that is interrupted in place leaves a file with the mode that it then keeps, and must be
   // able to go on with it.
   const mode_t first = plan.in_place ? plan.first_mode() | S_IWUSR : 0600;
-  net::UniqueFd fd(::open(made.c_str(), kFlags, first));
+  net::UniqueFd fd(::openat(place.directory->fd(), made.c_str(), kFlags, first));
   if (!fd && plan.existing && (errno == EACCES || errno == EPERM))
     return std::unique_ptr<TempFile>();
   if (!fd) return local_failure("make the file", path, errno);
   if (plan.keeps_owner() && !give_to(fd.fd(), *plan.finish.owner)) {
-    ::unlink(temporary.c_str());
+    ::unlinkat(place.directory->fd(), temporary.c_str(), 0);
     return std::unique_ptr<TempFile>();
   }
   return std::unique_ptr<TempFile>(std::make_unique<LocalTempFile>(
-      run, progress, std::move(path), std::move(temporary), std::move(fd), plan));
+      run, progress, std::move(place), std::move(path), std::move(temporary), std::move(fd), plan));
 }
 
 }  // namespace stag::cli

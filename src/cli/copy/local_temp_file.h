@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cli/copy/copy_endpoint.h"
+#include "cli/copy/local_tree.h"
 
 namespace stag::cli {
 
@@ -13,11 +14,12 @@ namespace stag::cli {
 // Blocks.
 Outcome<Ok> finish_local(int fd, const std::string& named, const Finish& finish);
 
-// Owner and times of a symbolic link, as far as they can be given. Blocks.
-void finish_symlink(const std::string& path, const Finish& finish);
+// Owner and times of the symbolic link `name`, as far as they can be given. Blocks.
+void finish_symlink(int directory, const std::string& name, const Finish& finish);
 
-// The file that is to be at `path`. Blocks.
+// The file that is to be at `place`, which is `path` in messages. Blocks.
 Outcome<std::unique_ptr<TempFile>> open_local_temp_file(Run& run, Progress& progress,
-                                                        std::string path, TempFilePlan plan);
+                                                        LocalPlace place, std::string path,
+                                                        TempFilePlan plan);
 
 }  // namespace stag::cli

@@ -15,7 +15,7 @@ namespace {
 using Texts = std::vector<std::string>;
 
 // A name service that may know other addresses of a host from one moment to the next.
-struct NameService {
+struct ChangingNames {
   HostLookup lookup() {
     return [this](const std::string& host) -> HostAnswer {
       const auto found = known.find(host);
@@ -34,7 +34,7 @@ ExportLine line_of_host(const std::string& host) {
 }
 
 TEST(CopyFrom, asks_for_its_hosts_again_and_keeps_the_addresses_of_those_that_nobody_knows_now) {
-  NameService names{{{"store", {"192.0.2.1"}}}};
+  ChangingNames names{{{"store", {"192.0.2.1"}}}};
   CopyFromHosts hosts(line_of_host("store"), names.lookup());
   EXPECT_TRUE(hosts.admits("192.0.2.1"));
   names.known["store"] = {"192.0.2.2"};
@@ -73,7 +73,7 @@ TEST(CopyFrom, takes_others_on_at_once_and_keeps_what_is_known_of_those_that_sta
 }
 
 TEST(CopyFrom, of_nobody_admits_nobody) {
-  NameService names;
+  ChangingNames names;
   CopyFromHosts hosts({}, names.lookup());
   EXPECT_FALSE(hosts.admits("192.0.2.1"));
   EXPECT_TRUE(hosts.late().empty());

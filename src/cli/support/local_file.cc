@@ -1,6 +1,5 @@
 #include "cli/support/local_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -48,13 +47,6 @@ bool write_fully(int fd, Bytes data, std::optional<std::uint64_t> offset) {
     if (offset) *offset += static_cast<std::uint64_t>(wrote);
   }
   return true;
-}
-
-Outcome<std::unique_ptr<LocalFile>> LocalFile::open(net::EpollLoop& loop, const std::string& path) {
-  // O_NONBLOCK: if the file has become a FIFO meanwhile, open(2) must not block.
-  net::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!fd) return Failure{Error::of_local(local_trouble("read", path, errno))};
-  return std::make_unique<LocalFile>(loop, path, std::move(fd));
 }
 
 Task<Outcome<LocalFile::Piece>> LocalFile::read(std::uint64_t offset, MutableBytes buffer) {

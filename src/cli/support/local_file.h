@@ -1,7 +1,6 @@
 // LocalFile: a file of this machine as the source of a bulk transfer; it reports holes.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,8 +19,7 @@ bool write_fully(int fd, Bytes data, std::optional<std::uint64_t> offset);
 
 class LocalFile final : public nfs::client::DataSource {
  public:
-  // Blocks.
-  static Outcome<std::unique_ptr<LocalFile>> open(net::EpollLoop& loop, const std::string& path);
+  // `path` is for messages.
   LocalFile(net::EpollLoop& loop, std::string path, net::UniqueFd fd)
       : loop_(loop), path_(std::move(path)), fd_(std::move(fd)) {}
 
