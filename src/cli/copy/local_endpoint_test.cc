@@ -226,8 +226,9 @@ class LocalEndpointTest : public ::testing::Test {
   }
   Task<bool> copied(CopyEndpoint& from, CopyEndpoint& to, CopyOptions options, std::string source,
                     std::string name, std::string destination) {
+    Copier::FirstNames names;
     Copier copier(
-        run_, from, to, options, progress_,
+        run_, from, to, options, names, progress_,
         [this](const std::string& sentence) { complaints_.push_back(sentence); },
         [this](const std::string&, const std::string& path) { announced_(path); });
     co_await copier.copy(std::move(source), std::move(name), std::move(destination));

@@ -51,7 +51,7 @@ TEST(CopyFrom, asks_for_its_hosts_again_and_keeps_the_addresses_of_those_that_no
 }
 
 TEST(CopyFrom, takes_others_on_at_once_and_keeps_what_is_known_of_those_that_stay) {
-  NameService names{{{"store", {"192.0.2.1"}}, {"other", {"192.0.2.2"}}}};
+  ChangingNames names{{{"store", {"192.0.2.1"}}, {"other", {"192.0.2.2"}}}};
   CopyFromHosts hosts({}, names.lookup());
   EXPECT_FALSE(hosts.any());
   hosts.replace(line_of_host("store"));
