@@ -59,28 +59,5 @@ class MountPoint(Case):
             self.assertEqual(os.stat(self.there("tree", "z", "f")).st_mode & 0o777, 0o600)
 
 
-class LongPath(Case):
-    """A name that makes the path longer than the system takes."""
-
-    def test_is_left_out_of_a_copy(self):
-        # To a path of 4000 bytes one digit may be added, a name of 200 bytes may not.
-        left = 4000 - len(self.at())
-        way = ["d" * 199] * (left // 200) + ["d" * (left % 200 - 1)] * (left % 200 > 1)
-        folder = os.open(self.at(), os.O_RDONLY)
-        for name in way:
-            os.mkdir(name, dir_fd=folder)
-            below = os.open(name, os.O_RDONLY, dir_fd=folder)
-            os.close(folder)
-            folder = below
-        for name in ("1", "x" * 200, "2"):
-            os.close(os.open(name, os.O_CREAT | os.O_WRONLY, dir_fd=folder))
-        os.close(folder)
-        source = os.path.join(self.at(), *way)
-        result = stag("cp", "-r", source, self.url("copy"))
-        self.assertEqual((result.returncode, result.stderr.count("\n")), (1, 1), result.stderr)
-        self.assertIn("File name too long", result.stderr)
-        self.assertEqual(sorted(os.listdir(self.there("copy"))), ["1", "2"])
-
-
 if __name__ == "__main__":
     harness.main()
