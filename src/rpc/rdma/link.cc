@@ -320,7 +320,8 @@ void Link::on_served(ServedCall& call) noexcept {
 inline void Link::answer(ServedCall& call) {
   const std::optional<OutgoingReply>& reply = call.reply();
   // Without a connection there is nobody to answer; what the Call has taken is for others.
-  if (!up_) return core_.on_no_reply(call);
+  if (!up_) [[unlikely]]
+    return core_.on_no_reply(call);
   if (!reply || !reply->stream.ok()) {
     if (call.close() != Reason::None) close(call.close());
     return core_.on_no_reply(call);
