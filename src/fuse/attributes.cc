@@ -38,6 +38,7 @@ Task<void> Operations::setattr(fuse_req_t from, std::uint64_t number, struct sta
   std::optional<Ongoing::Operation> change;
   if ((to_set & FUSE_SET_ATTR_SIZE) != 0) {
     co_await left_changes_ended(number);
+    if (!request.waits()) co_return;
     change.emplace(changes_, number);
     request.counts_in(changes_left_);
     // What is written again after a restart of the server would make the file longer.

@@ -89,6 +89,7 @@ Task<void> Operations::create(fuse_req_t from, std::uint64_t parent, std::string
 Task<Outcome<Attributes>> Operations::truncated(Request& request, std::uint64_t number,
                                                 Handle file) {
   co_await left_changes_ended(number);
+  if (!request.waits()) co_return Failure{Error::of_local("interrupted")};
   const Ongoing::Operation change(changes_, number);
   request.counts_in(changes_left_);
   // What is written again after a restart of the server would make the file longer.
@@ -246,14 +247,15 @@ Task<void> Operations::write(fuse_req_t from, std::uint64_t number, std::uint64_
                              WriteKind kind) {
   Request request(context_, from);
   const Ongoing::Operation transfer(transfers_, number);
-  co_await left_changes_ended(number);
-  const Ongoing::Operation change(changes_, number);
-  request.counts_in(changes_left_);
   const File file = file_of(request, number, opened);
   const std::size_t size = data.size();
   request.holds(size);
+  co_await left_changes_ended(number);
+  const Ongoing::Operation change(changes_, number);
+  request.counts_in(changes_left_);
   std::size_t written = 0;
-  bool failed = file.handle.empty();
+  // Of what was given up while it waited nothing is done.
+  bool failed = !request.waits();
   const bool clears_set_ids =
       kind.unprivileged && open_files_.is_direct(number, opened) && has_set_ids(number);
   if ((kind.append || clears_set_ids) && !failed) {

@@ -26,7 +26,7 @@ Task<Outcome<Ok>> OpenDirectory::find(std::uint64_t offset, AsOf now) {
   Outcome<Ok> found = Ok{};
   while (found.ok() && !ended_ && at(offset) == nullptr) {
     found = co_await next_batch();
-    as_of_ = now;
+    if (found && !ended_) as_of_ = now;
   }
   co_return found;
 }

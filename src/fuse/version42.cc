@@ -132,6 +132,7 @@ Task<void> Operations::fallocate(fuse_req_t from, std::uint64_t number, int mode
   if (mode != 0 && mode != (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE))
     co_return request.fail(EOPNOTSUPP);
   co_await left_changes_ended(number);
+  if (!request.waits()) co_return;
   const Ongoing::Operation change(changes_, number);
   request.counts_in(changes_left_);
   // What is written again after a restart of the server must not fill the hole.
@@ -161,6 +162,7 @@ Task<void> Operations::copy_file_range(fuse_req_t from, std::uint64_t source,
   // COPY refuses a source that is the target, too (RFC 7862 15.2.3); the kernel copies it then.
   if (source == target) co_return request.fail(EOPNOTSUPP);
   co_await left_changes_ended(target);
+  if (!request.waits()) co_return;
   const Ongoing::Operation change(changes_, target);
   request.counts_in(changes_left_);
   const Outcome<Ok> committed = co_await unstable_writes_.commit(target);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <csignal>
 #include <map>
+#include <set>
 
 #include "cli/support/escape.h"
 #include "cli/support/format.h"
@@ -76,6 +77,7 @@ struct CopyCommand::Work {
   std::optional<Stage> stage{};
   // By the server that the files are of; this machine has no name.
   std::map<std::string, Copier::FirstNames> first_names{};
+  std::set<std::string> names{};  // of the sources so far
 };
 
 void CopyCommand::declare_copying(Arguments& arguments) {
@@ -143,9 +145,13 @@ Task<Exit> CopyCommand::copy_sources(Work& work) {
   };
   for (const std::string& source : work.sources) {
     if (work.run.cancel.cancelled()) break;
+    // What has the same name takes the place of what further names would become links to.
+    const bool named_before = !work.names.insert(name_of(source)).second;
+    const bool replaces = named_before || contents_only_ || work.names.contains("");
     const std::optional<std::string> path = co_await path_in_stage(work, source);
     if (!path) {
       note(co_await end_stage(work));
+      if (replaces) work.first_names.clear();
       note(co_await begin_stage(work, source));
       if (!work.stage) continue;
     }

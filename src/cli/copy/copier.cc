@@ -91,7 +91,11 @@ Task<void> Copier::counted(Task<void> copying) {
 Task<void> Copier::copy_source(std::string source, std::string name, std::string destination) {
   if (stopped()) co_return;
   // What comes later wins: it waits until the others are there.
-  if (may_collide(name)) co_await complete();
+  if (may_collide(name)) {
+    co_await complete();
+    // It may take the place of what further names would become links to.
+    first_names_.clear();
+  }
   root_.reset();
   source_root_.reset();
   entries_ = 0;
