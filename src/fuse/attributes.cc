@@ -35,12 +35,10 @@ Task<void> Operations::setattr(fuse_req_t from, std::uint64_t number, struct sta
   Request request(context_, from);
   const Handle object = handle_of(request, number);
   if (object.empty()) co_return;
-  std::optional<Ongoing::Operation> change;
+  std::optional<Changes::Change> change;
   if ((to_set & FUSE_SET_ATTR_SIZE) != 0) {
-    co_await left_changes_ended(number);
-    if (!request.waits()) co_return;
-    change.emplace(changes_, number);
-    request.counts_in(changes_left_);
+    co_await begin_change(change, request, number);
+    if (!change) co_return;
     // What is written again after a restart of the server would make the file longer.
     const Outcome<Ok> committed = co_await unstable_writes_.commit(number);
     if (!committed) co_return request.fail(committed.error());

@@ -86,12 +86,15 @@ Task<void> Operations::create(fuse_req_t from, std::uint64_t parent, std::string
   co_await close(file, std::move(removal));
 }
 
-Task<Outcome<Attributes>> Operations::truncated(Request& request, std::uint64_t number,
-                                                Handle file) {
-  co_await left_changes_ended(number);
-  if (!request.waits()) co_return Failure{Error::of_local("interrupted")};
-  const Ongoing::Operation change(changes_, number);
-  request.counts_in(changes_left_);
+Task<void> Operations::begin_change(std::optional<Changes::Change>& change, Request& request,
+                                    std::uint64_t number) {
+  co_await changes_.left_ended(number);
+  if (!request.waits()) co_return;
+  change.emplace(changes_, number);
+  request.goes_on_as(*change);
+}
+
+Task<Outcome<Attributes>> Operations::truncated(std::uint64_t number, Handle file) {
   // What is written again after a restart of the server would make the file longer.
   const Outcome<Ok> committed = co_await unstable_writes_.commit(number);
   if (!committed) co_return Failure{committed.error()};
@@ -115,8 +118,10 @@ Task<void> Operations::open(fuse_req_t from, std::uint64_t number, fuse_file_inf
   if (!opened) co_return request.fail(opened.error());
   const File& file = opened->file;
   Outcome<Attributes> attributes = opened->attributes;
-  if (info.flags & O_TRUNC)
-    attributes = co_await truncated(request, number, handle);
+  std::optional<Changes::Change> emptying;
+  if ((info.flags & O_TRUNC) != 0) co_await begin_change(emptying, request, number);
+  if (emptying)
+    attributes = co_await truncated(number, handle);
   else if (lacks_writes(number, attributes))
     attributes = co_await written_again(number, handle);
   if (!attributes) request.fail(attributes.error());
@@ -250,12 +255,10 @@ Task<void> Operations::write(fuse_req_t from, std::uint64_t number, std::uint64_
   const File file = file_of(request, number, opened);
   const std::size_t size = data.size();
   request.holds(size);
-  co_await left_changes_ended(number);
-  const Ongoing::Operation change(changes_, number);
-  request.counts_in(changes_left_);
+  std::optional<Changes::Change> change;
+  co_await begin_change(change, request, number);
   std::size_t written = 0;
-  // Of what was given up while it waited nothing is done.
-  bool failed = !request.waits();
+  bool failed = !change;
   const bool clears_set_ids =
       kind.unprivileged && open_files_.is_direct(number, opened) && has_set_ids(number);
   if ((kind.append || clears_set_ids) && !failed) {

@@ -23,6 +23,7 @@
 #include "base/task.h"
 #include "base/task_group.h"
 #include "fuse/buffers.h"
+#include "fuse/changes.h"
 #include "fuse/directory.h"
 #include "fuse/inodes.h"
 #include "fuse/made_directories.h"
@@ -205,8 +206,7 @@ class Operations {
   // have it open by `opened` are to be told.
   Task<nfs::client::Outcome<Ok>> sync(std::uint64_t number, std::uint64_t opened);
   // Empties a file that was opened with O_TRUNC.
-  Task<nfs::client::Outcome<nfs::client::Attributes>> truncated(Request& request,
-                                                                std::uint64_t number,
+  Task<nfs::client::Outcome<nfs::client::Attributes>> truncated(std::uint64_t number,
                                                                 nfs::client::Handle file);
   fuse_entry_param entry_of(const nfs::client::Node& node, std::uint64_t number) const;
   // Answers with an object of the server, `name` in the directory `parent`, that the kernel may
@@ -225,11 +225,10 @@ class Operations {
   void answer_absent(Request& request, double valid) const;
   static void answer(Request& request, const nfs::client::Outcome<Ok>& done);
 
-  // Before the data of a file is changed, until what changes it still has ended, though the program
-  // that asked for it was told that it is interrupted: it must not land behind this.
-  Task<void> left_changes_ended(std::uint64_t number) {
-    if (changes_left_ > 0) co_await changes_.ended(number);
-  }
+  // Before the data of a file is changed: behind changes that killed programs have left. Nothing
+  // begins where the request was given up by then.
+  Task<void> begin_change(std::optional<Changes::Change>& change, Request& request,
+                          std::uint64_t number);
 
   // The turn to change a new file: what sets its times is not overtaken by what else does.
   Task<std::optional<Turns::Turn>> turn_of_change(std::uint64_t number);
@@ -306,9 +305,8 @@ class Operations {
   // only after those that it makes by itself (read-ahead, pages of mappings, asynchronous I/O) are
   // answered: until then a file that is closed may look open.
   Ongoing transfers_;
-  Ongoing unlocks_;                 // of what was closed
-  Ongoing changes_;                 // of data
-  std::uint32_t changes_left_ = 0;  // of those, that nobody waits for any more
+  Ongoing unlocks_;  // of what was closed
+  Changes changes_;
   UnstableWrites unstable_writes_;
   NewFiles new_files_;
   Turns turns_;

@@ -15,7 +15,6 @@ Request::Request(RequestContext& context, fuse_req_t request, Wait wait)
 
 Request::~Request() {
   fail(ENOMEM);
-  if (is_left_) --*left_;
 }
 
 fuse_req_t Request::take() {
@@ -35,8 +34,7 @@ void Request::fail(const nfs::client::Error& error) {
 
 void Request::abandon() {
   fail(EINTR);
-  is_left_ = left_ != nullptr;
-  if (is_left_) ++*left_;
+  if (change_ != nullptr) change_->leave();
   if (operation_ != nullptr) operation_->cancel();
 }
 

@@ -9,9 +9,9 @@
 #include <fuse_lowlevel.h>
 
 #include <cstddef>
-#include <cstdint>
 
 #include "base/cancel.h"
+#include "fuse/changes.h"
 #include "fuse/interruption.h"
 #include "nfs/client/protocol/error.h"
 
@@ -34,8 +34,8 @@ class Request {
     operation_ = &operation;
     waiting_.end();
   }
-  // Where it goes on by itself, `left` counts it until it ends.
-  void counts_in(std::uint32_t& left) { left_ = &left; }
+  // It goes on by itself, as `change`, which lives until the request was answered or ends.
+  void goes_on_as(Changes::Change& change) { change_ = &change; }
   // It reads or writes by so many bytes of memory of its own.
   void holds(std::size_t bytes) { interruption_.holds(bytes); }
   // Whether it still waits for its answer.
@@ -52,8 +52,7 @@ class Request {
   Interruption interruption_;
   LongWaits::Waiting waiting_;
   CancelSource* operation_ = nullptr;
-  std::uint32_t* left_ = nullptr;
-  bool is_left_ = false;
+  Changes::Change* change_ = nullptr;
 };
 
 }  // namespace stag::fuse

@@ -140,28 +140,78 @@ class Trouble(Mounted):
         self.assertEqual({self.read(self.there(name)) for name in os.listdir(self.there())}, {b"content" * 2})
         self.good("umount", self.directory)
 
-    def test_what_a_killed_program_has_begun_to_write_does_not_land_behind_what_others_write(self):
-        proxy = rpc_proxy.RpcProxy(self.server.tcp_port, held=rpc_proxy.WRITE, overtaken=True)
+    def mount_with_held_replies(self):
+        """By version 3. The first reply to what `held` of the proxy says is kept back until `released`."""
+        proxy = rpc_proxy.RpcProxy(self.server.tcp_port, overtaken=True)
         self.addCleanup(proxy.close)
         self.mount(url=proxy.url(f"/files/{self.name}") + f"&mountport={self.server.tcp_port}")
-        program = "import os; file = os.open({!r}, os.O_RDWR | os.O_CREAT); print('open', flush=True); {}os.pwrite(file, {!r}, 0); os.fsync(file)"
-        left = subprocess.Popen([sys.executable, "-c", program.format(self.here("file"), "", b"left behind")], stdout=subprocess.DEVNULL)
-        self.assertTrue(proxy.reached.wait(PATIENCE), "it asks the server")
-        left.kill()
-        left.wait(PATIENCE)
-        before = len(proxy.calls)
-        later = subprocess.Popen([sys.executable, "-c", program.format(self.here("file"), "os.ftruncate(file, 0); ", b"new")], stdout=subprocess.PIPE)
-        for clean_up in (later.stdout.close, later.wait, later.kill):
+        return proxy
+
+    def opener(self, what, flags="os.O_CREAT"):
+        """A program that opens the file, says so, and then does `what`."""
+        opened = f"import os, sys; file = os.open({self.here('file')!r}, os.O_RDWR | {flags}); print('open', flush=True); "
+        program = subprocess.Popen([sys.executable, "-c", opened + what], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for clean_up in (program.stdin.close, program.stdout.close, program.wait, program.kill):
             self.addCleanup(clean_up)
-        self.assertEqual(later.stdout.readline(), b"open\n")
-        self.wait_for_fuse([later])
-        # The mount has processed what the kernel has told it so far.
+        return program
+
+    def begun(self, what):
+        """The same, which waits in `what` for the mount; that has processed what the kernel has told it so far."""
+        program = self.opener(what)
+        self.assertEqual(program.stdout.readline(), "open\n")
+        self.wait_for_fuse([program])
         os.statvfs(self.directory)
+        return program
+
+    def killed(self, program):
+        program.kill()
+        program.wait(PATIENCE)
+
+    def left_behind(self, proxy):
+        """A WRITE whose program was killed."""
+        proxy.held = rpc_proxy.WRITE
+        left = self.opener("os.pwrite(file, b'left', 0)")
+        self.assertTrue(proxy.reached.wait(PATIENCE), "it asks the server")
+        self.killed(left)
+
+    def test_what_a_killed_program_has_begun_to_write_does_not_land_behind_what_others_write(self):
+        proxy = self.mount_with_held_replies()
+        self.left_behind(proxy)
+        before = len(proxy.calls)
+        later = self.begun("os.ftruncate(file, 0); os.pwrite(file, b'new', 0); os.fsync(file)")
         sent = {call.procedure for call in proxy.calls[before:]}
         self.assertFalse(sent & {rpc_proxy.SETATTR, rpc_proxy.WRITE}, "behind what is in progress")
         proxy.released.set()
         self.assertEqual(later.wait(PATIENCE), 0)
         self.assertEqual(self.read(self.there("file")), b"new")
+
+    def test_what_a_killed_program_had_not_begun_is_not_done(self):
+        """Its truncation waited for the WRITE of another one, and has to commit first."""
+        proxy = self.mount_with_held_replies()
+        keeper = self.opener("os.pwrite(file, b'1', 0); os.pwrite(file, b'2', 1); print('kept', flush=True); sys.stdin.readline()")
+        self.assertEqual((keeper.stdout.readline(), keeper.stdout.readline()), ("open\n", "kept\n"))
+        self.left_behind(proxy)
+        before = len(proxy.calls)
+        self.killed(self.begun("os.ftruncate(file, 0)"))
+        later = self.begun("os.pwrite(file, b'C' * 100, 0); os.fsync(file)")
+        proxy.released.set()
+        self.assertEqual(later.wait(PATIENCE), 0)
+        self.killed(keeper)
+        self.good("umount", self.directory)
+        self.assertNotIn(rpc_proxy.SETATTR, {call.procedure for call in proxy.calls[before:]})
+        self.assertEqual(self.read(self.there("file")), b"C" * 100)
+
+    def test_a_program_that_is_killed_while_it_opens_a_file_does_not_empty_it(self):
+        proxy = self.mount_with_held_replies()
+        self.write(self.there("file"), b"content")
+        os.stat(self.here("file"))
+        proxy.held = rpc_proxy.ACCESS
+        opening = self.opener("", "os.O_TRUNC")
+        self.assertTrue(proxy.reached.wait(PATIENCE), "it asks the server")
+        self.killed(opening)
+        proxy.released.set()
+        self.good("umount", self.directory)
+        self.assertEqual(self.read(self.there("file")), b"content")
 
     def wait_for_fuse(self, programs):
         deadline = time.monotonic() + PATIENCE
