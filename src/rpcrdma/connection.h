@@ -76,6 +76,7 @@ class Connection {
   void on_reply(IncomingCall& call, const ReplyShape& shape) { responder_.on_reply(call, shape); }
   // There will be no answer.
   void on_no_reply(IncomingCall& call) { responder_.on_no_reply(call); }
+  // The same, where the connection is about to be closed.
   void on_failure(IncomingCall& call) noexcept { responder_.on_failure(call); }
   // The Call's chunks do not suit its arguments: ERR_CHUNK (RFC 8166 4.5.2).
   void on_refusal(IncomingCall& call, Reason reason) { responder_.on_refusal(call, reason); }

@@ -55,6 +55,11 @@ std::optional<std::string> path_beside(const Remote& remote, const std::string& 
   return directory + (directory.empty() ? "" : "/") + theirs.name + slash;
 }
 
+// Who has given the files of `url` their numbers.
+std::string numbered_by(const Url& url) {
+  return fmt::format("{} {}", to_string(url.nfs_address()), url.version.value_or(0));
+}
+
 // Standard input has no mode, owner or times to be kept, and nothing to be compared before it is
 // read, which is possible once.
 CopyOptions for_a_stream(CopyOptions options) {
@@ -75,7 +80,8 @@ struct CopyCommand::Work {
   ProgressLine line{run.loop, progress};
   End to{};
   std::optional<Stage> stage{};
-  // By the server that the files are of; this machine has no name.
+  // By the server that the files are of, and the version that numbers them; this machine has no
+  // name.
   std::map<std::string, Copier::FirstNames> first_names{};
   std::set<std::string> names{};  // of the sources so far
 };
@@ -212,8 +218,8 @@ Task<Exit> CopyCommand::begin_stage(Work& work, std::string source) {
   if (stream) work.progress.total_unknown = true;
   work.stage->copier = std::make_unique<Copier>(
       work.run, *end.side, *work.to.side, stream ? for_a_stream(options_) : options_,
-      work.first_names[end.remote ? to_string(end.remote->url().nfs_address()) : std::string()],
-      work.progress, said, quiet ? Copier::Announce() : Copier::Announce(told));
+      work.first_names[end.remote ? numbered_by(end.remote->url()) : std::string()], work.progress,
+      said, quiet ? Copier::Announce() : Copier::Announce(told));
   co_return Exit::Done;
 }
 

@@ -246,7 +246,10 @@ Task<void> Copier::copy_directory(CopyObject source, Target target) {
   const CopyObject& before =
       target.name.empty() ? target.directory : target.existing.value_or(*directory);
   if (fresh || changes(source, before)) announce(source, target);
-  if (!root_) root_ = *directory, source_root_ = source;
+  if (!root_) {
+    root_ = *directory;
+    source_root_ = source;
+  }
   finish_later(source, *directory, fresh);
   const std::unique_ptr<DirIterator> members = from_.members(source);
   std::set<std::string> names;

@@ -300,8 +300,10 @@ class LocalEndpoint final : public CopyEndpoint {
   }
   Task<Outcome<Ok>> finish(CopyObject object, Finish finish) override {
     co_return co_await offloaded(run_.loop, [&]() -> Outcome<Ok> {
-      const SystemResult<net::UniqueFd> fd =
+      SystemResult<net::UniqueFd> fd =
           tree_.open(object, object.kind == Kind::Other ? kToName : kToRead);
+      // What may not be read can be given rights all the same.
+      if (!fd && fd.error() == EACCES) fd = tree_.open(object, kToName);
       if (!fd) return local_failure("open", object.path, fd.error());
       return finish_local(fd->fd(), object.path, finish);
     });

@@ -32,8 +32,20 @@ Task<Outcome<bool>> Remover::empty(const CopyObject& directory, const std::strin
   if (!source) co_return Failure{source.error()};
   if (*source)
     co_return Failure{Error::of_local("the source is in the destination here, and stays")};
-  bool opened = false;
-  if (!dry_run_) opened = co_await make_writable(endpoint_, directory);
+  if (dry_run_) co_return co_await remove_members(directory, counterpart);
+  const bool opened = co_await make_writable(endpoint_, directory);
+  const Outcome<bool> emptied = co_await remove_members(directory, counterpart);
+  // What stays is as it was.
+  if (opened && (!emptied || !*emptied)) {
+    CopyObject now = directory;
+    now.mode |= kOwnersRights;
+    static_cast<void>(co_await endpoint_.finish(std::move(now), {.mode = directory.mode}));
+  }
+  co_return emptied;
+}
+
+Task<Outcome<bool>> Remover::remove_members(const CopyObject& directory,
+                                            const std::string& counterpart) {
   // The names are read first: a removal may change the cookies of the rest.
   Outcome<Members> members = co_await all_of(directory);
   if (!members) co_return Failure{members.error()};
@@ -45,11 +57,6 @@ Task<Outcome<bool>> Remover::empty(const CopyObject& directory, const std::strin
         co_await remove(directory, std::move(below), std::move(its_counterpart));
     if (!removed) co_return removed;
     empty = empty && *removed;
-  }
-  if (opened && !empty) {
-    CopyObject now = directory;
-    now.mode |= kOwnersRights;
-    static_cast<void>(co_await endpoint_.finish(std::move(now), {.mode = directory.mode}));
   }
   co_return empty;
 }

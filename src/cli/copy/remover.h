@@ -55,6 +55,7 @@ class Remover {
 
  private:
   Task<Outcome<bool>> empty(const CopyObject& directory, const std::string& counterpart);
+  Task<Outcome<bool>> remove_members(const CopyObject& directory, const std::string& counterpart);
   Run& run_;
   CopyEndpoint& endpoint_;
   const bool dry_run_;
