@@ -18,6 +18,7 @@ class Directory:
         self.file = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         self.room = ctypes.create_string_buffer(32768)
         self.libc = ctypes.CDLL(None, use_errno=True)
+        self.behind = {}  # where the list goes on behind a name
 
     def part(self):
         used = self.libc.syscall(GETDENTS64[platform.machine()], self.file, self.room, len(self.room))
@@ -27,6 +28,7 @@ class Directory:
         while at < used:
             size = int.from_bytes(self.room.raw[at + 16:at + 18], "little")
             names.append(os.fsdecode(self.room.raw[at + 19:at + size].split(b"\0")[0]))
+            self.behind[names[-1]] = int.from_bytes(self.room.raw[at + 8:at + 16], "little")
             at += size
         return names
 
@@ -35,6 +37,10 @@ class Directory:
         while part := self.part():
             names += part
         return names
+
+    def go_back(self, name):
+        """The next part begins behind it."""
+        os.lseek(self.file, self.behind[name], os.SEEK_SET)
 
     def close(self):
         os.close(self.file)
@@ -70,6 +76,22 @@ class Listed:
         os.write(file, b"APPENDED")
         os.close(file)
         self.assertEqual(self.read(self.there(name)), b"x" * 10 + b"y" * 8000 + b"APPENDED")
+
+    def test_keeps_the_size_also_where_the_end_was_seen_and_it_goes_back(self):
+        self.begin()
+        name = self.names[-5]
+        file = os.open(self.here(name), os.O_RDWR)
+        listing = self.listing()
+        part = listing.part()
+        self.assertIn(name, part)
+        os.pwrite(file, b"y" * 8000, 10)
+        os.fsync(file)
+        self.assertEqual(listing.part(), [])
+        listing.go_back(self.names[-7])
+        os.stat(self.here(self.names[0]))
+        self.assertIn(name, listing.rest())
+        self.assertEqual(os.fstat(file).st_size, 8010)
+        os.close(file)
 
     def test_keeps_pages_of_what_was_made_longer(self):
         self.begin()

@@ -1,6 +1,8 @@
 #include "rpc/gss/client.h"
 
 #include <algorithm>
+#include <new>
+#include <utility>
 
 #include "base/cancel.h"
 #include "base/failure.h"
@@ -59,7 +61,13 @@ class GssClient::SettingUp {
   SettingUp& operator=(const SettingUp&) = delete;
   ~SettingUp() {
     client_.setting_up_ = false;
-    client_.wake(client_.waiters_.size());
+    try {
+      client_.wake(client_.waiters_.size());
+    } catch (const std::bad_alloc&) {
+      // Here and now, then: a later turn takes memory.
+      for (Waiter* const waiter : std::exchange(client_.waiters_, {}))
+        if (!waiter->completed()) waiter->complete(Reason::OutOfMemory);
+    }
   }
 
  private:
