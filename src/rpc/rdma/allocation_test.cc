@@ -279,8 +279,6 @@ class LivesOfExposure {
   explicit LivesOfExposure(bool revokes_later) {
     fabric_.like.exposes = true;
     fabric_.like.revokes_later = revokes_later;
-    // Arguments and results in more pieces than a Call has room for without asking.
-    fabric_.like.max_registration = 16384;
     ChannelOptions options;
     options.seed = 7;
     channel_.emplace(fabric_, Address{"server", 1}, options);
@@ -431,6 +429,33 @@ TEST(OutOfMemory, exposes_nothing_of_a_call_that_has_ended_whichever_allocation_
       EXPECT_GT(n, 5);
     }
   }
+}
+
+// In more pieces than there is room for without asking.
+TEST(OutOfMemory, revokes_all_that_was_exposed_whichever_allocation_fails) {
+  fabric::SimLoop loop;
+  SilentPeer peer;
+  peer.exposes = true;
+  peer.max_registration = 1000;
+  SilentConnection connection(loop, peer);
+  std::vector<std::byte> memory(20 * peer.max_registration);
+  const auto failed = [&](std::size_t n) {
+    Registrations registrations;
+    bool fails = false;
+    allocations_until_failure = n;
+    try {
+      EXPECT_TRUE(registrations.expose_sink(connection, memory).ok());
+    } catch (const std::bad_alloc&) {
+      fails = true;
+    }
+    allocations_until_failure = 0;
+    registrations.revoke(connection);
+    EXPECT_FALSE(registrations.held() || peer.reaches(memory)) << n;
+    return fails;
+  };
+  std::size_t n = 1;
+  while (failed(n) && !HasFailure()) ++n;
+  EXPECT_GT(n, 3u);
 }
 
 TEST(OutOfMemory, lets_no_server_be_silent_for_ever_whichever_allocation_fails) {
