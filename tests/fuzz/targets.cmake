@@ -25,6 +25,6 @@ stag_fuzz(nlm nfs/proto)
 stag_fuzz(xdrgen xdrgen_core)
 # Of the command itself nothing else is fuzzed, so these files are compiled for it.
 stag_fuzz(json nfs/client rpc/rdma fmt::fmt)
-foreach(source escape.cc format.cc json.cc)
+foreach(source escape.cc format.cc journal.cc json.cc)
   target_sources(json_fuzz PRIVATE ${PROJECT_SOURCE_DIR}/src/cli/support/${source})
 endforeach()
