@@ -42,6 +42,12 @@ Result<net::UniqueFd, Reason> socket_at(net::SocketUse use, const Address& at) {
   return use == net::SocketUse::Stream ? net::listening_socket(at) : net::bound_datagram_socket(at);
 }
 
+// A port that other programs use at no address of this machine.
+std::uint16_t free_port(net::SocketUse use) {
+  const auto everywhere = socket_at(use, {"0.0.0.0", 0});
+  return everywhere.ok() ? net::SocketAddress::local_of(everywhere->fd()).address().port : 0;
+}
+
 TEST(ServedSockets, are_copied_all_or_not_at_all) {
   ServedSockets sockets;
   for (int i = 0; i < 2; ++i)
@@ -69,10 +75,9 @@ TEST(ServedSockets, that_nobody_has_claimed_make_way_for_others_at_their_port) {
   const std::string one = "127.0.0.1", all = "0.0.0.0";
   for (const auto use : {net::SocketUse::Stream, net::SocketUse::Datagram})
     for (const auto& [before, now] : {std::pair(one, all), std::pair(all, one)}) {
-      auto other = socket_at(use, {before, 0});
+      const Address passed{before, free_port(use)}, wanted{now, passed.port};
+      auto other = socket_at(use, passed);
       ASSERT_TRUE(other.ok());
-      const Address passed = net::SocketAddress::local_of(other->fd()).address();
-      const Address wanted{now, passed.port};
       ServedSockets sockets;
       sockets.inherit(only(*std::move(other)));
       ASSERT_TRUE(sockets.claim(use, wanted).ok());
