@@ -25,6 +25,11 @@ constexpr std::size_t kLargestJoined = std::size_t{1} << 18;
 // Before a COMMIT that nobody has answered goes again, where nobody waits for it.
 constexpr Duration kAgain = std::chrono::seconds(1);
 
+// Otherwise no Reply came, and what is kept may be written again.
+bool says_lost(const Error& error) {
+  return error.kind != Error::Kind::Call;
+}
+
 }  // namespace
 
 UnstableWrites::Piece::~Piece() {
@@ -205,11 +210,6 @@ Task<Outcome<Ok>> UnstableWrites::commit(std::uint64_t number) {
   if (!written->pieces.empty()) {
     const Committing committing(*written);
     done = co_await commit_pieces(*written);
-    if (!done && done.error().kind != Error::Kind::Call) {
-      remove(*written, written->pieces.end());
-      ++written->failures;
-      written->failure = done.error();
-    }
   }
   written->next_is_stable = written->pieces.empty();
   // Not where somebody writes, or waits to.
@@ -218,12 +218,23 @@ Task<Outcome<Ok>> UnstableWrites::commit(std::uint64_t number) {
   co_return done;
 }
 
+void UnstableWrites::note_loss(Written& written, const Error& error) {
+  ++written.failures;
+  written.failure = error;
+}
+
 Task<Outcome<Ok>> UnstableWrites::commit_pieces(Written& written) {
   Pieces& pieces = written.pieces;
   // What is written during the COMMIT is none of its business.
   const auto last = std::prev(pieces.end());
   const Outcome<Verifier> now = co_await files_.commit(pieces.front().file.handle);
-  if (!now) co_return Failure{now.error()};
+  if (!now) {
+    if (says_lost(now.error())) {
+      remove(written, pieces.end());
+      note_loss(written, now.error());
+    }
+    co_return Failure{now.error()};
+  }
   const auto end = std::next(last);
   const auto safe = [&](const Piece& piece) { return piece.safe(*now); };
   if (std::all_of(pieces.begin(), end, safe)) {
@@ -236,23 +247,30 @@ Task<Outcome<Ok>> UnstableWrites::commit_pieces(Written& written) {
 }
 
 Task<Outcome<Ok>> UnstableWrites::write_again(Written& written) {
+  Outcome<Ok> done = Ok{};
   while (!written.pieces.empty()) {
     Piece& piece = written.pieces.front();
     while (!piece.data.empty()) {
       const Outcome<std::size_t> sent = co_await send(piece, Stability::FileSync);
-      if (!sent) co_return Failure{sent.error()};
+      if (!sent && !says_lost(sent.error())) co_return Failure{sent.error()};
+      if (!sent) {
+        // Of this piece alone: the open of another one may stand yet.
+        note_loss(written, sent.error());
+        done = Failure{sent.error()};
+        break;
+      }
       piece.data = piece.data.subspan(*sent);
       piece.offset += *sent;
     }
     written.pieces.pop_front();
   }
   remove(written, written.pieces.end());
-  co_return Ok{};
+  co_return done;
 }
 
 Task<bool> UnstableWrites::make_safe(std::uint64_t number) {
   const Outcome<Ok> committed = co_await commit(number);
-  co_return committed || committed.error().kind != Error::Kind::Call;
+  co_return committed || says_lost(committed.error());
 }
 
 Task<void> UnstableWrites::make_all_safe(Loop& loop, CancelToken end) {

@@ -119,6 +119,7 @@ class UnstableWrites {
   static void add(Written& written, Pieces& one);
   static void append(Written& written, Pieces& one);
   static void remove(Written& written, Pieces::iterator end);
+  static void note_loss(Written& written, const nfs::client::Error& error);
   Task<nfs::client::Outcome<std::size_t>> send(Piece& piece, nfs::client::Stability stability);
   Task<nfs::client::Outcome<Ok>> commit_pieces(Written& written);
   Task<nfs::client::Outcome<Ok>> write_again(Written& written);

@@ -322,6 +322,21 @@ TEST(UnstableWrites, a_failure_is_told_to_everybody_who_waits_and_known_until_no
   EXPECT_EQ(world.unstable_writes.failures(kFile), 0u);
 }
 
+TEST(UnstableWrites, are_written_again_although_another_one_of_the_file_is_refused) {
+  World world;
+  world.written(0, "one");
+  world.written(4, "two");
+  world.written(8, "three");
+  world.restarts_before_commit = 1;
+  world.refused_write = world.writes + 1;
+  const Outcome<Ok> done = world.committed();
+  ASSERT_FALSE(done);
+  EXPECT_TRUE(done.error().is(Status::QuotaExceeded)) << done.error().sentence;
+  EXPECT_EQ(world.disk.substr(8), "three");
+  EXPECT_EQ(world.unstable_writes.failures(kFile), 1u);
+  EXPECT_EQ(world.unstable_writes.kept_bytes(), 0u);
+}
+
 TEST(UnstableWrites, overwrite_nothing_that_the_server_made_stable_unasked) {
   World world;
   world.written(0, "....");

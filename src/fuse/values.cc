@@ -76,6 +76,8 @@ int errno_of(Status status) {
       return E2BIG;
     case Status::Locked:
       return EAGAIN;
+    case Status::InUse:
+      return EBUSY;
     case Status::Delay:  // for longer than it is waited for; few programs expect EAGAIN of files
     case Status::Io:
     case Status::NotSync:

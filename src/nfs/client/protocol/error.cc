@@ -104,6 +104,7 @@ constexpr auto kPhrases = std::to_array<Phrase>({
     {Status::Locked, "somebody else has locked it"},
     {Status::StateLost,
      "the server has given up this open, or a lock by it; close the file, and begin again"},
+    {Status::InUse, "somebody else has it open or locked, and denies this meanwhile"},
 });
 
 constexpr bool all_have_words() {

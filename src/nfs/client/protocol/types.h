@@ -342,6 +342,7 @@ enum class Status : std::uint8_t {
   XattrTooBig,
   Locked,     // somebody else holds a lock
   StateLost,  // the server has given up the open, or locks by it, and others may have had the file
+  InUse,      // somebody else has it open or locked in a way that denies this use of it
   Unknown,    // a number that no RFC defines
 };
 

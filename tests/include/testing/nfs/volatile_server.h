@@ -24,6 +24,11 @@ struct VolatileServer {
 
   void write(const nfs::v3::WRITE3args& args, nfs::v3::WRITE3res& res) {
     if (++writes == restart_at_write) restart();
+    if (writes == refused_write) {
+      res.status = nfs::v3::NFS3ERR_DQUOT;
+      res.resfail() = {};
+      return;
+    }
     if (args.stable == nfs::v3::UNSTABLE) ++unstable;
     const std::uint32_t count = std::min(args.count, most);
     memory.resize(std::max<std::size_t>(memory.size(), args.offset + count));
@@ -61,7 +66,7 @@ struct VolatileServer {
   std::string disk;    // what survives
   std::string memory;  // what READ would see
   int writes = 0, unstable = 0, commits = 0, starts = 1;
-  int restart_at_write = 0;
+  int restart_at_write = 0, refused_write = 0;
   int restarts_before_commit = 0;  // so many COMMITs find that it has restarted
   std::uint32_t most = 1u << 20;   // bytes that one WRITE takes
   bool disk_fails = false, always_stable = false;
