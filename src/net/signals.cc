@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/failure.h"
 #include "net/descriptor.h"
 
 namespace stag::net {
@@ -96,7 +97,15 @@ struct SignalWatch::State {
         state->pipe.mark_unreadable();
         return wait(state);
       }
-      state->on_signal(number);
+      state->tell(number);
+    }
+  }
+  // Whatever comes of one signal, the next ones are heard.
+  void tell(int number) {
+    try {
+      on_signal(number);
+    } catch (...) {
+      trace_exception(Reason::LoopFunctionFailed, "signal");
     }
   }
 

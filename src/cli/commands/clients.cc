@@ -227,14 +227,15 @@ Task<Exit> Clients::work(Run& run) {
   const auto begin = [&] {
     if (!std::exchange(begun, true)) put("{}\n", header_of(what_));
   };
-  const std::string error = co_await ask_server(run, control_, request(),
-                                                [&](const JsonObject& row, std::string_view line) {
-                                                  begin();
-                                                  if (json_)
-                                                    put("{}\n", line);
-                                                  else
-                                                    put("{}\n", line_of(what_, row));
-                                                });
+  ControlPatience patience;
+  // The lost gateway's directory or cluster may take its time, and once the server has adopted,
+  // the clients' time to reclaim runs: whoever moves their address then has to be told.
+  if (adopts()) patience.answer = std::chrono::hours(24);
+  const auto show = [&](const JsonObject& row, std::string_view line) {
+    begin();
+    put("{}\n", json_ ? std::string(line) : line_of(what_, row));
+  };
+  const std::string error = co_await ask_server(run, control_, request(), show, patience);
   if (!error.empty()) co_return failed(error);
   begin();
   co_return Exit::Done;

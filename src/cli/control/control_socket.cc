@@ -154,7 +154,8 @@ struct ControlSocket::State {
     return connections.size() >= options.connections / (peer.administrator ? 1 : 2);
   }
   Task<void> serve(net::TcpSocket socket, ControlPeer peer);
-  Task<void> stop();
+  void stop();
+  Task<void> join() { co_await running.join(); }
 
   const ControlOptions options;
   const ControlCommands& commands;
@@ -193,10 +194,9 @@ Task<void> ControlSocket::State::serve(net::TcpSocket socket, ControlPeer peer) 
   connections.erase(at);
 }
 
-Task<void> ControlSocket::State::stop() {
+void ControlSocket::State::stop() {
   listener.reset();
   for (ControlConnection& each : connections) each.close();
-  co_await running.join();
 }
 
 ControlSocket::ControlSocket(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -222,10 +222,16 @@ Result<std::unique_ptr<ControlSocket>, std::string> ControlSocket::open(
   return std::unique_ptr<ControlSocket>(new ControlSocket(std::move(state)));
 }
 
-ControlSocket::~ControlSocket() {
-  // First the name: whoever comes later finds nobody.
+void ControlSocket::stop() {
+  // First the name: whoever comes later finds nobody. Once: it may be another server's by then.
+  if (std::exchange(stopped_, true)) return;
   unlink(state_->options.path.c_str());
-  endpoint::finish_on(state_->loops.at(0), [this] { return state_->stop(); });
+  endpoint::finish_on(state_->loops.at(0), [this] { state_->stop(); });
+}
+
+ControlSocket::~ControlSocket() {
+  stop();
+  endpoint::finish_on(state_->loops.at(0), [this] { return state_->join(); });
 }
 
 std::size_t ControlSocket::connections() const {

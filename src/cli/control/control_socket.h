@@ -83,8 +83,11 @@ class ControlSocket {
   // Listens from now on. `commands` outlives it. The error is one phrase. Blocking.
   static Result<std::unique_ptr<ControlSocket>, std::string> open(ControlOptions options,
                                                                   const ControlCommands& commands);
-  // Ends the connections, waits for the commands that run, and removes the socket's file. Blocking.
+  // stop(), and waits for the commands that run. Blocking.
   ~ControlSocket();
+
+  // Removes the socket's file and ends the connections; commands that run go on.
+  void stop();
 
   std::size_t connections() const;
 
@@ -92,6 +95,7 @@ class ControlSocket {
   struct State;
   explicit ControlSocket(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
+  bool stopped_ = false;
 };
 
 }  // namespace stag::cli

@@ -206,6 +206,21 @@ TEST_F(Control, waits_at_its_end_for_a_command_that_runs) {
   ending.wait();
 }
 
+TEST_F(Control, that_has_stopped_answers_nobody_and_lets_a_command_go_on) {
+  open();
+  Peer one = peer();
+  one.send("{\"command\":\"wait\"}\n");
+  begun_.get_future().wait();
+  socket_->stop();
+  EXPECT_EQ(one.line(), "");
+  EXPECT_FALSE(peer().connected);
+  auto successor = ControlSocket::open(options_, commands_);
+  ASSERT_TRUE(successor) << successor.error();
+  go_on_.set_value();
+  socket_ = nullptr;
+  EXPECT_TRUE(peer().connected) << "the name is the successor's";
+}
+
 TEST_F(Control, listens_where_another_one_has_died) {
   open();
   // Its file is left over.

@@ -5,10 +5,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <vector>
 
 #include "base/reason.h"
 #include "cli/control/control_client.h"
@@ -31,12 +31,22 @@ std::string path_of(const ControlSettings& settings, const std::string& state) {
       settings.path.empty() ? default_control_path(state) : settings.path, ignored);
 }
 
-std::optional<gid_t> group_of(const std::string& name) {
-  std::array<char, 65536> memory;
+// The error is one phrase.
+Result<gid_t, std::string> group_of(const std::string& name) {
+  // An entry has the names of all members.
+  constexpr std::size_t kMost = 64 << 20;
+  std::vector<char> memory(65536);
   group found{};
   group* result = nullptr;
-  getgrnam_r(name.c_str(), &found, memory.data(), memory.size(), &result);
-  if (result == nullptr) return std::nullopt;
+  int failed = 0;
+  while ((failed = getgrnam_r(name.c_str(), &found, memory.data(), memory.size(), &result)) ==
+             ERANGE &&
+         memory.size() < kMost)
+    memory.resize(2 * memory.size());
+  if (failed != 0)
+    return Failure{fmt::format("the name service cannot say whether there is a group '{}' ({})",
+                               name, std::strerror(failed))};
+  if (result == nullptr) return Failure{fmt::format("there is no group '{}'", name)};
   return found.gr_gid;
 }
 
@@ -60,8 +70,8 @@ void ControlSettings::declare(Arguments& arguments) {
 
 Result<Ok, std::string> ControlSettings::check() const {
   if (path == kNone || group.empty()) return Ok{};
-  const std::optional<gid_t> number = group_of(group);
-  if (!number) return Failure{fmt::format("--control-group: there is no group '{}'", group)};
+  const Result<gid_t, std::string> number = group_of(group);
+  if (!number) return Failure{fmt::format("--control-group: {}", number.error())};
   const auto given = may_give_to(*number);
   if (given) return Ok{};
   return Failure{
@@ -116,7 +126,11 @@ Result<std::unique_ptr<Control>, std::string> Control::open(
   const bool asked = !settings.path.empty();
   options.path = path_of(settings, state);
   if (const auto checked = settings.check(); !checked) return Failure{checked.error()};
-  if (!settings.group.empty()) options.group = group_of(settings.group);
+  if (!settings.group.empty()) {
+    const Result<gid_t, std::string> group = group_of(settings.group);
+    if (!group) return Failure{fmt::format("--control-group: {}", group.error())};
+    options.group = *group;
+  }
   std::unique_ptr<Control> made(new Control(state, services, hand_over, std::move(tap)));
   auto socket = ControlSocket::open(options, made->commands_);
   if (socket) {

@@ -38,6 +38,10 @@ class Control {
       const ControlSettings& settings, const std::string& state, Services& services,
       HandOver& hand_over, std::shared_ptr<fabric::capture::Tap> tap);
 
+  // Nobody is answered any more. What somebody has asked for goes on, and ends before the Control
+  // does: an adoption by a directory that does not answer may take its time.
+  void stop() { socket_->stop(); }
+
  private:
   Control(const std::string& state, Services& services, HandOver& hand_over,
           std::shared_ptr<fabric::capture::Tap> tap);

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/failure.h"
 #include "cli/support/command.h"
 #include "net/abandon.h"
 #include "net/blocked_signals.h"
@@ -38,7 +39,11 @@ void Departure::watch() {
   changed_.wait(lock, [this] { return left_ || deadline_; });
   if (changed_.wait_until(lock, deadline_.value_or(TimePoint::max()), [this] { return left_; }))
     return;
-  complain_();
+  try {
+    complain_();
+  } catch (...) {
+    trace_exception(Reason::TaskFailed, "end");
+  }
   net::abandon_sockets();
   last_();
   // Not exit(): other threads still use the objects that it would destroy, and it would wait for

@@ -296,7 +296,6 @@ Result<std::string, Trouble> ExportSet::replace(std::vector<ExportLine> lines) {
   const Result<Ok, Trouble> checked = check(lines, names_);
   if (!checked) return Failure{checked.error()};
   std::vector<ServedExport> next;
-  std::vector<nfs::ExportSpec> specs;
   for (ExportLine& line : lines) line.path = nfs::normal_path(line.path).value_or(line.path);
   Silent silent;
   for (const auto& [path, tried] : try_folders(lines, stores_, state_directory_))
@@ -305,18 +304,26 @@ Result<std::string, Trouble> ExportSet::replace(std::vector<ExportLine> lines) {
     if (const ServedExport* before = find(line.path)) keep_addresses(line, before->line);
     Result<ServedExport, std::string> made = serve(std::move(line), silent);
     if (!made) return Failure{Trouble{made.error(), Exit::Failed}};
-    specs.push_back({made->line.path, made->files, made->line.options,
-                     known(rules_of(made->line), names_), made->names});
     next.push_back(*std::move(made));
   }
+  std::string changes = difference(next);
+  if (const auto published = publish(std::move(next)); !published)
+    return Failure{published.error()};
+  return changes;
+}
+
+Result<Ok, Trouble> ExportSet::publish(std::vector<ServedExport> next) {
+  std::vector<nfs::ExportSpec> specs;
+  for (const ServedExport& each : next)
+    specs.push_back({each.line.path, each.files, each.line.options,
+                     known(rules_of(each.line), names_), each.names});
   // No new rule is judged by what was said before.
   names_->forget();
   const Result<Ok, nfs::ExportError> replaced = nfs_.replace_exports(std::move(specs));
   if (!replaced) return Failure{Trouble{replaced.error().message, Exit::Usage}};
-  std::string changes = difference(next);
   served_ = std::move(next);
   log_doubtful();
-  return changes;
+  return Ok{};
 }
 
 void ExportSet::log_doubtful() const {
@@ -334,14 +341,14 @@ std::set<std::string> ExportSet::late_hosts() const {
 }
 
 void ExportSet::take(const HostAnswers& answers) {
-  std::vector<ExportLine> next = lines();
+  std::vector<ServedExport> next = served_;
   std::vector<std::string> found;
-  for (ExportLine& line : next)
-    for (const std::string& each : take_answers(line, answers))
-      found.push_back(fmt::format("export {}: client {}", line.path, each));
+  for (ServedExport& served : next)
+    for (const std::string& each : take_answers(served.line, answers))
+      found.push_back(fmt::format("export {}: client {}", served.line.path, each));
   if (found.empty()) return;
-  const auto replaced = replace(std::move(next));
-  if (!replaced) return trace(Reason::ExportsReloadFailed, "hosts", replaced.error().sentence);
+  const auto published = publish(std::move(next));
+  if (!published) return trace(Reason::ExportsReloadFailed, "hosts", published.error().sentence);
   for (const std::string& each : found) log_notice(notices::kClientKnown, "hosts", each);
 }
 

@@ -48,7 +48,8 @@ class ExportSet {
 
   // Those that the name service does not know now.
   std::set<std::string> late_hosts() const;
-  // replace() with the hosts that have become known (cli/serve/late_hosts.h). A failure is logged.
+  // Admits the hosts that have become known (cli/serve/late_hosts.h), and changes nothing else:
+  // what has become of the folders is for whoever asks for a reload. A failure is logged.
   void take(const HostAnswers& answers);
 
   std::vector<ExportLine> lines() const;
@@ -74,6 +75,8 @@ class ExportSet {
   bool would_end_mount(const std::string& path, const CephPlace& next) const;
   void log_doubtful() const;
   std::string difference(const std::vector<ServedExport>& next) const;
+  // Serves these from now on, or goes on as before.
+  Result<Ok, Trouble> publish(std::vector<ServedExport> next);
 
   nfs::NfsServer& nfs_;
   StoreWatch& stores_;

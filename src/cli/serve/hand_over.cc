@@ -79,9 +79,11 @@ std::string HandOver::make_way(const ControlPeer& peer) {
   return {};
 }
 
-TakeOver::TakeOver(net::UniqueFd control, std::vector<net::UniqueFd> sockets,
-                   const JsonObject& said)
-    : control_(std::move(control)),
+TakeOver::TakeOver(std::string control_path, std::string state, net::UniqueFd control,
+                   std::vector<net::UniqueFd> sockets, const JsonObject& said)
+    : control_path_(std::move(control_path)),
+      state_(std::move(state)),
+      control_(std::move(control)),
       sockets_(std::move(sockets)),
       limit_(std::chrono::seconds(said.number("seconds").value_or(0))) {
   if (const auto port = said.number("metrics")) metrics_port_ = static_cast<std::uint16_t>(*port);
@@ -110,14 +112,25 @@ Result<std::optional<TakeOver>, std::string> TakeOver::ask(const std::string& co
   if (const auto error = row->text("error")) return trouble(*error);
   if (row->number("sockets") != reply->sockets.size())
     return trouble("it has passed other sockets than it says");
-  return std::optional(TakeOver(*std::move(connected), std::move(reply->sockets), *row));
+  return std::optional(
+      TakeOver(control_path, state, *std::move(connected), std::move(reply->sockets), *row));
+}
+
+bool TakeOver::send_go() const {
+  Json request;
+  request.set("command", kGo);
+  return net::send_with_sockets(control_.fd(), request.line() + "\n", {});
 }
 
 Duration TakeOver::go() {
-  Json request;
-  request.set("command", kGo);
-  // Who is gone has left the lock.
-  static_cast<void>(net::send_with_sockets(control_.fd(), request.line() + "\n", {}));
+  if (send_go()) return limit_;
+  // It waits for a request for a minute at most, and the name service may have taken longer than
+  // that to be asked. Who is gone has left the lock.
+  auto again = ask(control_path_, state_);
+  if (!again || !*again) return limit_;
+  control_ = std::move((*again)->control_);
+  limit_ = (*again)->limit_;
+  static_cast<void>(send_go());
   return limit_;
 }
 

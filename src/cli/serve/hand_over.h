@@ -56,8 +56,11 @@ class TakeOver {
   Duration go();
 
  private:
-  TakeOver(net::UniqueFd control, std::vector<net::UniqueFd> sockets, const JsonObject& said);
+  TakeOver(std::string control_path, std::string state, net::UniqueFd control,
+           std::vector<net::UniqueFd> sockets, const JsonObject& said);
+  bool send_go() const;
 
+  std::string control_path_, state_;
   net::UniqueFd control_;
   std::vector<net::UniqueFd> sockets_;
   Duration limit_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
+#include <new>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -16,6 +17,16 @@ namespace {
 
 // Names whose servers are silent leave room for others.
 constexpr std::size_t kMostAsking = 8;
+
+// No exception may leave the thread that asks.
+HostAnswer answer_of(const HostLookup& lookup, const std::string& host) {
+  try {
+    return lookup(host);
+  } catch (const std::bad_alloc&) {
+    // So short that it takes no memory.
+    return Failure{std::string("no memory")};
+  }
+}
 
 }  // namespace
 
@@ -42,17 +53,24 @@ HostAnswer system_addresses_of(const std::string& host) {
 }
 
 struct HostInquiry::Asked {
-  const std::set<std::string> hosts;
+  Asked(const std::set<std::string>& hosts, HostLookup asking) : lookup(std::move(asking)) {
+    for (const std::string& host : hosts)
+      answers.emplace(host, Failure{std::string("the name service does not answer")});
+  }
+  bool all() const { return answered == answers.size(); }
+
   const HostLookup lookup;
-  mutable std::mutex mutex;
-  mutable std::condition_variable_any answered;
-  std::set<std::string>::const_iterator next = hosts.begin();  // who has not been asked for
-  HostAnswers answers{};
+  std::mutex mutex;
+  std::condition_variable_any changed;
+  HostAnswers answers{};                       // has all hosts from the beginning on
+  HostAnswers::iterator next = answers.end();  // who has not been asked for
+  std::size_t answered = 0;
   std::size_t known = 0;  // of them
 };
 
 HostInquiry::HostInquiry(const std::set<std::string>& hosts, HostLookup lookup)
-    : asked_(new Asked{.hosts = hosts, .lookup = std::move(lookup), .mutex{}, .answered{}}) {
+    : asked_(std::make_shared<Asked>(hosts, std::move(lookup))) {
+  asked_->next = asked_->answers.begin();
   const net::BlockedSignals blocked;
   std::size_t threads = 0;
   try {
@@ -61,47 +79,45 @@ HostInquiry::HostInquiry(const std::set<std::string>& hosts, HostLookup lookup)
   } catch (const std::system_error&) {
     // Those that there are ask for all hosts.
     if (threads > 0) return;
-    for (const std::string& host : hosts)
-      asked_->answers.emplace(host, Failure{std::string("no thread can be had to ask for it")});
+    for (auto& [host, answer] : asked_->answers)
+      answer = Failure{std::string("no thread can be had to ask for it")};
+    asked_->answered = asked_->answers.size();
   }
 }
 
 void HostInquiry::ask(Asked& asked) {
   std::unique_lock lock(asked.mutex);
-  while (asked.next != asked.hosts.end()) {
-    const std::string& host = *asked.next++;
+  while (asked.next != asked.answers.end()) {
+    const auto host = asked.next++;
     lock.unlock();
-    HostAnswer answer = asked.lookup(host);
+    HostAnswer answer = answer_of(asked.lookup, host->first);
     lock.lock();
     if (answer) ++asked.known;
-    asked.answers.emplace(host, std::move(answer));
-    asked.answered.notify_all();
+    host->second = std::move(answer);
+    ++asked.answered;
+    asked.changed.notify_all();
   }
 }
 
 bool HostInquiry::ended() const {
   const std::lock_guard lock(asked_->mutex);
-  return asked_->answers.size() == asked_->hosts.size();
+  return asked_->all();
 }
 
 void HostInquiry::wait(Duration patience, const std::stop_token& stop) const {
   std::unique_lock lock(asked_->mutex);
   // That nobody answers a resolver says of each host anew, after a while.
   std::size_t before = 0;
-  const auto all = [&] { return asked_->answers.size() == asked_->hosts.size(); };
-  const auto more = [&] { return asked_->known != before || all(); };
+  const auto more = [&] { return asked_->known != before || asked_->all(); };
   do {
     before = asked_->known;
-    if (all() || stop.stop_requested()) return;
-  } while (asked_->answered.wait_for(lock, stop, patience, more));
+    if (asked_->all() || stop.stop_requested()) return;
+  } while (asked_->changed.wait_for(lock, stop, patience, more));
 }
 
 HostAnswers HostInquiry::answers() const {
   const std::lock_guard lock(asked_->mutex);
-  HostAnswers answers = asked_->answers;
-  for (const std::string& host : asked_->hosts)
-    answers.try_emplace(host, Failure{std::string("the name service does not answer")});
-  return answers;
+  return asked_->answers;
 }
 
 }  // namespace stag::cli

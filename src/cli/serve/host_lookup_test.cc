@@ -49,6 +49,16 @@ TEST(HostInquiry, has_an_answer_for_each_host) {
   EXPECT_EQ(answers.at("nowhere").error(), "no such host");
 }
 
+TEST(HostInquiry, has_an_answer_where_there_was_no_memory_to_ask) {
+  const HostInquiry inquiry({"desk", "nowhere"}, [](const std::string& host) -> HostAnswer {
+    if (host == "desk") throw std::bad_alloc();
+    return Failure{std::string("no such host")};
+  });
+  inquiry.wait(kEndless, {});
+  EXPECT_TRUE(inquiry.ended());
+  EXPECT_EQ(inquiry.answers().at("desk").error(), "no memory");
+}
+
 TEST(HostInquiry, of_nobody_has_ended) {
   const NameService names;
   const HostInquiry inquiry({}, names.lookup());

@@ -8,6 +8,7 @@
 #include <future>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "net/blocked_signals.h"
@@ -105,9 +106,11 @@ class SystemHostNames final : public nfs::HostNameService {
 Checked check_system_netgroup(const std::string& netgroup) {
   std::packaged_task<Checked()> task([netgroup] { return check(netgroup); });
   auto checked = task.get_future();
-  {
+  try {
     const net::BlockedSignals blocked;
     std::thread(std::move(task)).detach();
+  } catch (const std::system_error&) {
+    return std::string("the system has no thread left to ask for it");
   }
   if (checked.wait_for(kPatience) != std::future_status::ready)
     return std::string("whoever knows netgroups does not answer (see nsswitch.conf)");

@@ -172,9 +172,11 @@ std::vector<std::string> unknown_clients(const ExportLine& line) {
 
 void LateHosts::ask() {
   timer_ = loop_.after(kAgain, [this] {
+    // First, as in listen(): it is asked again although there is no memory for it now.
+    ask();
     std::set<std::string> late;
     if (reloads_.idle()) late = steps_.late();
-    if (late.empty()) return ask();
+    if (late.empty()) return;
     inquiry_.emplace(late, steps_.lookup);
     listen();
   });
@@ -182,7 +184,8 @@ void LateHosts::ask() {
 
 void LateHosts::listen() {
   timer_ = loop_.after(kListen, [this] {
-    if (!inquiry_->ended() || !reloads_.idle()) return listen();
+    listen();
+    if (!inquiry_->ended() || !reloads_.idle()) return;
     reloads_.look([this, answers = inquiry_->answers()] { steps_.known(answers); });
     inquiry_.reset();
     ask();

@@ -166,14 +166,26 @@ TEST(LateHosts, without_an_address_of_IP_are_late) {
 struct Asking {
   explicit Asking(HostLookup lookup)
       : late(loop, reloads,
-             {.late = [] { return std::set<std::string>{"desk"}; },
+             {.late =
+                  [this] {
+                    find_memory();
+                    return std::set<std::string>{"desk"};
+                  },
               .lookup = std::move(lookup),
-              .known = [this](const HostAnswers& answers) { known = answers; }}) {}
+              .known =
+                  [this](const HostAnswers& answers) {
+                    find_memory();
+                    known = answers;
+                  }}) {}
+  void find_memory() {
+    if (without_memory > 0 && without_memory-- > 0) throw std::bad_alloc();
+  }
 
   testing::ManualLoop loop;
   int reloaded = 0;
+  int without_memory = 0;  // so many times
   HostAnswers known{};
-  Reloads reloads{loop, {.begin = [] {}, .reload = [this] { ++reloaded; }, .done = [] {}}};
+  Reloads reloads{loop, {.reload = [this] { ++reloaded; }, .done = [] {}}};
   LateHosts late;
 };
 
@@ -185,6 +197,21 @@ TEST(LateHosts, are_told_of_when_the_name_service_has_answered) {
   }
   EXPECT_EQ(*server.known.at("desk"), Texts{"192.0.2.8"});
   EXPECT_TRUE(server.reloads.idle());
+}
+
+TEST(LateHosts, are_asked_for_again_where_there_was_no_memory_for_it) {
+  Asking server([](const std::string&) -> HostAnswer { return Texts{"192.0.2.8"}; });
+  server.without_memory = 2;  // to ask, and to take the answer
+  while (server.known.empty()) {
+    try {
+      server.loop.pass(std::chrono::seconds(1));
+    } catch (const std::bad_alloc&) {
+      // As the loop of a server goes on.
+    }
+    ASSERT_TRUE(server.loop.has_timer());
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(server.without_memory, 0);
 }
 
 TEST(LateHosts, hold_up_neither_a_reload_nor_the_end_when_the_name_service_never_answers) {

@@ -1,7 +1,9 @@
 #include "cli/serve/refreshing.h"
 
+#include <exception>
 #include <utility>
 
+#include "base/reason.h"
 #include "cli/serve/host_lookup.h"
 #include "cli/serve/observing.h"
 
@@ -14,9 +16,7 @@ Refreshing::Refreshing(net::EpollLoop& loop, const ServeOptions& options, Server
           options,
           {server_.services.exports(), server_.services.observing().observation(), server_.take_on},
           ending_.get_token()),
-      reloads_(loop, {.begin = server_.begin,
-                      .reload = [this] { reload(); },
-                      .done = [this] { server_.done(last_); }}),
+      reloads_(loop, {.reload = [this] { reload(); }, .done = [this] { server_.done(last_); }}),
       late_(loop, reloads_,
             {.late = [this] { return late_hosts(); },
              .lookup = system_addresses_of,
@@ -35,8 +35,15 @@ void Refreshing::wait() {
 }
 
 void Refreshing::reload() {
-  server_.services.forget_groups();
-  last_ = again_();
+  // Stays where the system has no memory or no thread left, and nothing more can be said.
+  last_ = Failure{std::string("it broke off")};
+  try {
+    server_.begin();
+    server_.services.forget_groups();
+    last_ = again_();
+  } catch (const std::exception& exception) {
+    trace(Reason::ExportsReloadFailed, kReloadSource, exception.what());
+  }
   server_.services.observing().reloaded(last_.ok());
   server_.copy_hosts.ask_again(ending_.get_token());
 }

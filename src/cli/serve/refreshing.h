@@ -24,7 +24,7 @@ class Refreshing {
   struct Server {
     Services& services;
     CopyFromHosts& copy_hosts;
-    std::function<void()> begin;  // of a reload
+    std::function<void()> begin;  // of a reload; on another thread
     // Takes on what Listeners::change() does, `drain` and `copy_from`. On another thread.
     std::function<void(const ServeOptions&)> take_on;
     // With what came of the reload; not after end().

@@ -14,8 +14,6 @@
 namespace stag::cli {
 namespace {
 
-constexpr std::string_view kReloadSource = "SIGHUP";
-
 std::string settings_text(const Setting& setting) {
   std::string text;
   for (const Value& value : setting.values) {

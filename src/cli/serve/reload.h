@@ -8,6 +8,7 @@
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/observe/observation.h"
@@ -15,6 +16,9 @@
 #include "cli/serve/options.h"
 
 namespace stag::cli {
+
+// Whom the log names for what comes of a reload.
+inline constexpr std::string_view kReloadSource = "SIGHUP";
 
 // Used on one thread at a time; blocks.
 class Reload {

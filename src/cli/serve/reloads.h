@@ -13,7 +13,6 @@ namespace stag::cli {
 class Reloads {
  public:
   struct Steps {
-    std::function<void()> begin;
     std::function<void()> reload;  // on another thread
     std::function<void()> done;    // not after end()
   };
@@ -27,15 +26,14 @@ class Reloads {
       again_ = true;
       return;
     }
-    steps_.begin();
-    loop_.offload([this] { steps_.reload(); }, [this] { finish(); });
+    run([this] { steps_.reload(); }, [this] { finish(); });
   }
 
   bool idle() const { return !running_ && !ended_; }
   // While it is idle: does `work` on another thread, and no reload runs beside it.
   void look(std::function<void()> work) {
     running_ = true;
-    loop_.offload(std::move(work), [this] { finish_look(); });
+    run(std::move(work), [this] { finish_look(); });
   }
 
   // Takes no further request. `ended` is called when no reload runs, and so maybe at once. Until
@@ -46,6 +44,15 @@ class Reloads {
   }
 
  private:
+  // Where there is no memory even for that nothing runs, and the next request finds it so.
+  void run(Loop::Function work, Loop::Function done) {
+    try {
+      loop_.offload(std::move(work), std::move(done));
+    } catch (...) {
+      running_ = false;
+      throw;
+    }
+  }
   void finish() {
     running_ = false;
     if (ended_) return ended_();

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <new>
+#include <utility>
 
 namespace stag::cli {
 namespace {
@@ -14,6 +16,7 @@ class LoopWithHeldWork final : public Loop {
   void post(Function function) override { function(); }
   Timer after(Duration, Function) override { return {}; }
   void offload(Function work, Function done) override {
+    if (std::exchange(without_memory, false)) throw std::bad_alloc();
     held.push_back([work = std::move(work), done = std::move(done)]() mutable { work(), done(); });
   }
   bool on_thread() const override { return true; }
@@ -23,21 +26,19 @@ class LoopWithHeldWork final : public Loop {
     next();
   }
   std::deque<Function> held;
+  bool without_memory = false;  // for the next one
 
  private:
   void cancel_timer(std::uint64_t) override {}
 };
 
 struct Reloading {
-  int begun = 0;
   int reloaded = 0;
   int done = 0;
   int ended = 0;
   int looked = 0;
   LoopWithHeldWork loop;
-  Reloads reloads{
-      loop,
-      {.begin = [this] { ++begun; }, .reload = [this] { ++reloaded; }, .done = [this] { ++done; }}};
+  Reloads reloads{loop, {.reload = [this] { ++reloaded; }, .done = [this] { ++done; }}};
   void look() {
     reloads.look([this] { ++looked; });
   }
@@ -55,7 +56,22 @@ TEST(Reloads, run_once_more_when_asked_for_during_a_reload) {
   EXPECT_TRUE(is.loop.held.empty());
   is.reloads.ask();
   EXPECT_EQ(is.loop.held.size(), 1u);
-  EXPECT_EQ(is.begun, 3);
+  EXPECT_EQ(is.reloaded, 2);
+}
+
+TEST(Reloads, run_when_asked_for_again_behind_one_that_there_was_no_memory_for) {
+  Reloading is;
+  is.loop.without_memory = true;
+  EXPECT_THROW(is.reloads.ask(), std::bad_alloc);
+  EXPECT_TRUE(is.reloads.idle());
+  is.loop.without_memory = true;
+  EXPECT_THROW(is.look(), std::bad_alloc);
+  is.reloads.ask();
+  ASSERT_EQ(is.loop.held.size(), 1u);
+  is.loop.run_one();
+  EXPECT_EQ(is.done, 1);
+  is.reloads.end([&] { ++is.ended; });
+  EXPECT_EQ(is.ended, 1) << "nothing is waited for";
 }
 
 TEST(Reloads, end_when_the_one_that_runs_has_ended) {
@@ -103,7 +119,6 @@ TEST(Reloads, end_at_once_when_none_runs_and_then_none_begins) {
   is.reloads.end([&] { ++is.ended; });
   EXPECT_EQ(is.ended, 1);
   is.reloads.ask();
-  EXPECT_EQ(is.begun, 0);
   EXPECT_TRUE(is.loop.held.empty());
 }
 

@@ -277,7 +277,7 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
   fmt::print("{}", announcement(exports.lines(), options_.hosts));
   ignore_statistics_signals();
   // Before the ready line is printed.
-  const StoreRounds rounds(loop, stores);
+  const StoreRounds rounds(loop, [&] { stores.look(loop.now()); });
   Listeners listeners(options_, (*services)->server(), sockets_, tap);
   Refreshing refreshing(loop, options_,
                         {.services = **services,
@@ -325,14 +325,16 @@ void Serve::end(const Running& running) {
   sockets_.close();
   running.listeners.stop_accepting();
   drain(loop, running.services);
-  running.control = nullptr;
-  running.services.observing().stop_metrics();
+  if (running.control != nullptr) running.control->stop();
   wind_up(loop, nfs4);
   // It uses all that goes now.
   running.refreshing.wait();
   running.listeners.close();
   nfs4.stop_callbacks();
   running.services.remove_idle_records();
+  // Last: it waits for what an administrator has asked for.
+  running.control = nullptr;
+  running.services.observing().stop_metrics();
 }
 
 void Serve::start(net::EpollLoop& loop, nfs::nfs4::Nfs4Server& nfs4, rpc::Connector& connector,

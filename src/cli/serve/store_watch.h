@@ -119,21 +119,24 @@ class StoreWatch {
   Naming naming_;
 };
 
-// look() once a second; on the loop's thread.
+// Calls `look`, which is StoreWatch::look(), once a second; on the loop's thread.
 class StoreRounds {
  public:
-  StoreRounds(Loop& loop, StoreWatch& stores) : loop_(loop), stores_(stores) { begin(); }
+  StoreRounds(Loop& loop, std::function<void()> look) : loop_(loop), look_(std::move(look)) {
+    begin();
+  }
 
  private:
   void begin() {
     timer_ = loop_.after(std::chrono::seconds(1), [this] {
-      stores_.look(loop_.now());
+      // First: the next round comes although this one finds no memory.
       begin();
+      look_();
     });
   }
 
   Loop& loop_;
-  StoreWatch& stores_;
+  const std::function<void()> look_;
   Timer timer_;
 };
 

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <functional>
 #include <future>
+#include <new>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -15,6 +16,7 @@
 
 #include "base/late_detail.h"
 #include "base/reason.h"
+#include "testing/manual_loop.h"
 
 namespace stag::cli {
 namespace {
@@ -222,6 +224,17 @@ TEST_F(StoreWatchTest, keeps_a_part_of_the_data_that_waits_for_a_store_that_hang
   answer();
   while (!stores.busy().empty()) std::this_thread::yield();
   EXPECT_EQ(refused, 5) << "the two were written";
+}
+
+TEST(StoreRounds, go_on_behind_one_that_there_was_no_memory_for) {
+  testing::ManualLoop loop;
+  int looked = 0;
+  const StoreRounds rounds(loop, [&] {
+    if (++looked == 1) throw std::bad_alloc();
+  });
+  EXPECT_THROW(loop.pass(1s), std::bad_alloc);
+  loop.pass(1s);
+  EXPECT_EQ(looked, 2);
 }
 
 }  // namespace

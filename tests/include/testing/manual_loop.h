@@ -50,6 +50,7 @@ class ManualLoop final : public Loop {
     function();
     return true;
   }
+  bool has_timer() const { return !timers_.empty(); }
   void pass(Duration time) {
     const TimePoint end = now_ + time;
     drain();
