@@ -4,6 +4,7 @@ what they have."""
 import fcntl
 import os
 import shutil
+import subprocess
 import time
 import unittest
 
@@ -45,6 +46,13 @@ class Adopt(Case):
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertIn(sentence, done.stderr)
         self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
+    def until_under_way(self):
+        """What a second command is told while the first one waits."""
+        give_up = time.monotonic() + harness.PATIENCE
+        while "still waits for" not in (said := self.adopt(self.folder).stderr) and time.monotonic() < give_up:
+            time.sleep(0.01)
+        return said
 
     def eventually(self, client, name, before):
         """A file is made, once the grace period is over: its end is written first."""
@@ -191,6 +199,24 @@ class Adopt(Case):
         bert = self.ready_client(other, b"bert")
         self.assertEqual(bert.create_file(b"file")[0], OK, "there is no grace period")
         self.adopted("1 adopted; they may reclaim for 90 s.\n")
+
+    def test_that_waits_for_a_directory_keeps_no_server_from_an_orderly_end(self):
+        """The records of clients that hold nothing are gone, as ever, and the next start waits for nobody."""
+        limits = ("--drain", "1", "--store-patience", "1")
+        server = self.start_in(self.state, *limits)
+        anna = self.ready_client(server)
+        status, stateid, handle = anna.create_file(b"closed")
+        self.assertEqual((status, anna.close_file(handle, stateid)), (OK, OK))
+        os.makedirs(self.lost_state)
+        os.mkfifo(os.path.join(self.lost_state, "handle.key"))
+        with subprocess.Popen([harness.STAG, "clients", "adopt", self.lost_state, "--state", self.state], stderr=subprocess.PIPE, text=True) as adopting:
+            second = self.until_under_way()
+            self.assertIn("still waits for", second)
+            server.process.terminate()
+            self.assertIn("the server ended", adopting.communicate(timeout=harness.PATIENCE)[1])
+        self.assertEqual(server.process.wait(harness.PATIENCE), 1, "it does not wait for ever")
+        bert = self.ready_client(self.start_in(self.state), b"bert")
+        self.assertEqual(bert.create_file(b"file")[0], OK, "there is no grace period")
 
     def test_a_server_without_version_4_adopts_nobody(self):
         lost = self.start_in(self.lost_state)

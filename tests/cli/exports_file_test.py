@@ -95,22 +95,33 @@ class ExportsFile(PrivateHosts):
             time.sleep(0.1)
 
     @unittest.skipUnless(harness.may_mount(), "no right to mount a file system (CAP_SYS_ADMIN)")
-    def test_is_counted_where_its_folder_was_replaced_before_a_host_became_known(self):
+    def test_leaves_its_folders_alone_until_it_is_reloaded_where_a_host_becomes_known(self):
+        """One that is gone keeps no host of another export out, and one that was replaced is not taken on behind the administrator's back."""
         hosts, private = self.private_hosts(b"192.0.2.1 other\n")
-        folder = self.there("x")
-        os.mkdir(folder)
-        os.mkdir(self.there("y"))
-        path = self.write(self.at("exports"), f"{folder} *(insecure)\n{self.there('y')} build\n".encode())
+        replaced, gone, closed = (self.there(name) for name in ("x", "y", "z"))
+        for folder in (replaced, gone, closed):
+            os.mkdir(folder)
+        self.write(os.path.join(replaced, "kept"), b"")
+        text = f"{replaced} *(insecure)\n{gone} *(insecure)\n{closed} build(insecure)\n"
+        path = self.write(self.at("exports"), text.encode())
         server = Server([], self.at("state"), ("--exports-file", path, "--metrics", "127.0.0.1:0"), before=private)
-        os.rename(folder, self.there("before"))
-        os.mkdir(folder)
+        os.rename(replaced, self.there("before"))
+        os.mkdir(replaced)
+        os.rmdir(gone)
         with open(hosts, "a") as file:
             file.write("127.0.0.1 build\n")
         self.until(server, lambda: "ExportClientKnown" in server.log())
+        self.good("ls", server.url(closed) + "&version=3")
+        listed = stag("ls", server.url(replaced) + "&version=3")
+        self.assertEqual((listed.stdout, listed.stderr), ("kept\n", ""))
+        self.assertNotIn("ExportsReloadFailed", server.log())
+        os.mkdir(gone)
+        self.reloaded(server, path, text)
 
         def counted():
-            self.good("ls", server.url(folder) + "&version=3")
-            return value_in(scraped(server), "stag_export_call_duration_seconds_count", export=folder) > 0
+            listed = stag("ls", server.url(replaced) + "&version=3")
+            self.assertEqual((listed.stdout, listed.stderr), ("", ""))
+            return value_in(scraped(server), "stag_export_call_duration_seconds_count", export=replaced) > 0
 
         self.until(server, counted)
         self.assertEqual(server.end(), 0)
