@@ -307,5 +307,22 @@ TEST_F(Nfs4EndMemory, running_out_in_SETCLIENTID_ends_no_client_that_is_not_retu
   }
 }
 
+// The first client of a shard is one for whom its tables grow.
+TEST(Nfs4ClientMemory, running_out_while_the_tables_of_clients_grow_leaves_nothing_of_the_client) {
+  bool failed = true;
+  for (std::size_t n = 1; failed; ++n) {
+    World world;
+    stag::testing::allocations_until_failure = n;
+    try {
+      world.exchange_id("owner");
+      failed = false;
+    } catch (const std::bad_alloc&) {
+    }
+    stag::testing::allocations_until_failure = 0;
+    EXPECT_NE(world.client("owner").life, nullptr);
+    ASSERT_LT(n, 1000u);
+  }
+}
+
 }  // namespace
 }  // namespace stag::nfs::state

@@ -44,15 +44,16 @@ ClientId ClientShard::add(std::unique_ptr<ClientRecord> record, const StateProte
   const ClientId id = ids_.next();
   record->life = std::make_shared<Life>(id, record->account);
   record->life->protection = protection;
-  ByOwner& owner = owners_[record->ownerid];
+  const auto owner = owners_.try_emplace(record->ownerid).first;
   ClientRecord* const client = record.get();
   try {
     clients_.emplace(id, std::move(record));
   } catch (...) {
-    if (owner.confirmed == nullptr) owners_.erase(client->ownerid);
+    // The record may be gone by now, with the place that it was to have.
+    if (owner->second.confirmed == nullptr) owners_.erase(owner);
     throw;
   }
-  owner.unconfirmed = client;
+  owner->second.unconfirmed = client;
   return id;
 }
 

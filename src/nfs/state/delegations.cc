@@ -159,8 +159,12 @@ void FileShard::set_untold(DelegationState& delegation, bool untold) {
 Recall FileShard::recall_of(const DelegationState& delegation) const {
   FileKey file = delegation.file->key;
   file.via = delegation.via;
-  return {stateid_of(delegation), file, delegation.holder->life->clientid, delegation.granted_by,
-          delegation.change};
+  return {stateid_of(delegation),
+          file,
+          delegation.holder->life->clientid,
+          delegation.granted_by,
+          delegation.change,
+          delegation.recalled};
 }
 
 const DelegationState* FileShard::write_delegation(const FileKey& key, std::uint64_t hash,

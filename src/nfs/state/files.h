@@ -178,6 +178,7 @@ struct Recall {
   ClientId clientid = 0;
   SlotRef granted_by;
   std::uint64_t change = 0;  // as in DelegateArgs
+  bool recalled = false;     // before
 };
 
 struct StateLimits {

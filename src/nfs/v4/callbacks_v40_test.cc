@@ -125,6 +125,23 @@ TEST_F(Nfs40Callbacks, use_the_delegation_and_take_it_back) {
   EXPECT_TRUE(listener_.asked.empty());
 }
 
+// In this version its stateid alone says that it is the holder (RFC 7530 9.1.4.6). Linux asks for
+// attributes in front of DELEGRETURN.
+TEST_F(Nfs40Callbacks, do_not_go_to_who_uses_the_delegation_itself) {
+  const v4::stateid4 stateid = open_again().write().stateid;
+  v4::SETATTR4args mode;
+  mode.stateid = stateid;
+  mode.obj_attributes.attrmask = {0, 1u << (v4::FATTR4_MODE - 32)};
+  mode.obj_attributes.attr_vals = Rope::copy_of(std::as_bytes(std::span("\0\0\1\240", 4)));
+  EXPECT_EQ(run({putfh(file_.handle), op(v4::OP_SETATTR, &Op::opsetattr, mode)}).status,
+            v4::NFS4_OK);
+  EXPECT_EQ(run({putfh(file_.handle), getattr({1u << v4::FATTR4_SIZE}),
+                 op(v4::OP_DELEGRETURN, &Op::opdelegreturn, v4::DELEGRETURN4args{stateid})})
+                .status,
+            v4::NFS4_OK);
+  EXPECT_TRUE(listener_.asked.empty());
+}
+
 // A delegation is given back by its stateid alone.
 TEST_F(Nfs40Callbacks, give_no_delegation_back_for_who_guesses) {
   const v4::stateid4 stateid = open_again().write().stateid;

@@ -171,6 +171,7 @@ class Interpreter {
   // `sequence`: the results of SEQUENCE, the first operation, which has run; null: none has. The
   // Interpreter lives until the operations have ended.
   Eventual<Ok> run(const v4::SEQUENCE4res* sequence) {
+    if (compound_.minor() == 0) identify_who_gives_back();
     if (sequence != nullptr) {
       encode_sequence(results_.begin(v4::OP_SEQUENCE), *sequence);
       next_ = 1;
@@ -180,6 +181,15 @@ class Interpreter {
   }
 
  private:
+  // In version 4.0 a stateid alone says who asks, and Linux's client asks for attributes in front
+  // of DELEGRETURN: it would be called back about what it is giving back.
+  void identify_who_gives_back() {
+    for (const OperationList::Entry& entry : list_.entries())
+      if (entry.number == v4::OP_DELEGRETURN && entry.arguments != nullptr)
+        static_cast<void>(compound_.identify(
+            static_cast<const v4::DELEGRETURN4args*>(entry.arguments)->deleg_stateid));
+  }
+
   // Most operations end at once: there is a coroutine from the first on that does not.
   Eventual<Ok> go_on() {
     const auto& entries = list_.entries();

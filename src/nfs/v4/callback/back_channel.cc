@@ -19,7 +19,7 @@ std::optional<rpc::Credentials> usable_credentials(
 }
 
 void BackChannel::open(const state::SessionId& sessionid,
-                       const state::ChannelAttributes& attributes) {
+                       const state::ChannelAttributes& attributes) noexcept {
   sessionid_ = sessionid;
   attributes_ = attributes;
   slots_.resize(std::clamp(attributes.max_requests, 1u, kSlots));

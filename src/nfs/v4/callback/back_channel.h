@@ -42,7 +42,7 @@ class BackChannel final : public state::CallbackPath {
   enum class Verdict : std::uint8_t { Unknown, Asking, Works, Fails };
 
   BackChannel(std::uint32_t minor, std::uint32_t program, rpc::Credentials credentials)
-      : minor_(minor), program_(program), credentials_(std::move(credentials)) {}
+      : minor_(minor), program_(program), credentials_(std::move(credentials)), slots_(kSlots) {}
   // Of a client of version 4.0, which has no sessions: slots only count what is in progress.
   BackChannel(CallbackAddress address, std::uint32_t program, rpc::Credentials credentials)
       : minor_(0),
@@ -52,8 +52,8 @@ class BackChannel final : public state::CallbackPath {
         credentials_(std::move(credentials)),
         slots_(kSlots) {}
 
-  // The session is made; before this nothing is sent.
-  void open(const state::SessionId& sessionid, const state::ChannelAttributes& attributes);
+  // The session is made; before this nothing is sent. Takes no memory.
+  void open(const state::SessionId& sessionid, const state::ChannelAttributes& attributes) noexcept;
   bool is_open() const { return open_.load(std::memory_order_acquire); }
   const state::SessionId& sessionid() const { return sessionid_; }
 

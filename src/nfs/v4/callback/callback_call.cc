@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/reason.h"
+#include "nfs/v4/attributes/attribute_set.h"
 #include "oncrpc/message.h"
 #include "xdr/decoder.h"
 #include "xdr/encoder.h"
@@ -49,11 +50,13 @@ rpc::CallMessage message_of(const CallbackRequest& request, rpc::Channel& channe
   return message;
 }
 
-// Both attributes and no other, in the order of their numbers (RFC 8881 5.6).
+// Both attributes and no other, in the order of their numbers (RFC 8881 5.6). Linux's bitmap has a
+// second word, which is zero.
 std::optional<HeldAttributes> held_attributes(const v4::fattr4& attributes) {
-  const v4::bitmap4 wanted{1u << v4::FATTR4_CHANGE | 1u << v4::FATTR4_SIZE};
+  constexpr AttributeSet kWanted = {v4::FATTR4_CHANGE, v4::FATTR4_SIZE};
   const Buffer values = attributes.attr_vals.flatten();
-  if (attributes.attrmask != wanted || values.size() != 2 * sizeof(std::uint64_t))
+  if (AttributeSet::has_unknown(attributes.attrmask) ||
+      AttributeSet(attributes.attrmask) != kWanted || values.size() != 2 * sizeof(std::uint64_t))
     return std::nullopt;
   return HeldAttributes{load_be<std::uint64_t>(values.bytes().data()),
                         load_be<std::uint64_t>(values.bytes().data() + sizeof(std::uint64_t))};

@@ -76,6 +76,10 @@ v4::CREATE_SESSION4res create_session(Compound& compound, v4::CREATE_SESSION4arg
     if (!compound.shared().end_lapsed(made.lapsed, why)) break;
     made = clients.create_session(asked, compound.now());
   }
+  // Before anything that may fail for want of memory: the client asks again, and the session that
+  // it is told of then is this one.
+  if (back != nullptr && made.status == state::Status::Ok && !made.replay)
+    back->open(made.sessionid, made.back);
   compound.shared().release(made.ended);
   note_session(compound, asked, made);
   if (made.confirmed && made.life != nullptr) {
@@ -83,7 +87,6 @@ v4::CREATE_SESSION4res create_session(Compound& compound, v4::CREATE_SESSION4arg
     compound.shared().watch_leases();
   }
   if (made.status != state::Status::Ok) return {to_nfsstat4(made.status), {}};
-  if (back != nullptr && !made.replay) back->open(made.sessionid, made.back);
   v4::CREATE_SESSION4res results;
   v4::CREATE_SESSION4resok& ok = results.csr_resok4();
   ok.csr_sessionid = made.sessionid;

@@ -25,11 +25,12 @@ Task<v4::nfsstat4> encoded_later(xdr::Encoder& to, AttributeSet asked, Eventual<
 }
 
 Task<v4::nfsstat4> getattr_beside_holder(Compound& compound, AttributeSet asked, xdr::Encoder& to) {
-  std::optional<std::uint64_t> size;
+  SizeAtHolder size = std::optional<std::uint64_t>();
   if (const auto* object = std::get_if<ExportObject>(&compound.current()))
     size = co_await size_at_holder(compound, *object);
+  if (!size) co_return encoded(to, asked, Failure{size.error()});
   Found found = co_await compound.attributes_of(compound.current(), asked);
-  if (found && size) found->attributes.size = *size;
+  if (found && *size) found->attributes.size = **size;
   co_return encoded(to, asked, found);
 }
 

@@ -20,6 +20,9 @@ Task<v4::SETATTR4res> setattr(Compound& compound, v4::SETATTR4args& args) {
     sized = co_await check_stateid_patiently(compound, object, args.stateid, state::Touch::Size);
     if (!sized) co_return v4::SETATTR4res{sized.error(), {}};
   }
+  // In version 4.0 the stateid alone says whose delegations are not in the way (RFC 7530 9.1.4.6).
+  if (compound.minor() == 0 && !wanted->values.size)
+    static_cast<void>(compound.identify(args.stateid));
   const Intent intent{.touch = state::Touch::Attributes,
                       .changes = &wanted->values,
                       .as_owner = wanted->acl.has_value()};

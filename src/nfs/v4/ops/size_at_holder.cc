@@ -23,19 +23,37 @@ Task<std::optional<HeldAttributes>> ask_holder(Compound& compound, Callbacks& ca
   co_return co_await *ended;
 }
 
+// Whether it has been given back, and so the server knows all that there is to know.
+Task<bool> is_given_back(Compound& compound, state::FileKey file, TimePoint until) {
+  state::Files& files = compound.shared().files;
+  const state::Life* const by = compound.life().get();
+  const Asked asked = co_await settled_until(until, compound, file, [&files, file, by] {
+    Asked once{files.access(file, state::Touch::Look, by)};
+    if (once.verdict.kind == state::Verdict::Kind::Recall)
+      files.recall(file, state::Touch::Look, by);
+    return once;
+  });
+  co_return asked.verdict.granted();
+}
+
+constexpr std::optional<std::uint64_t> kAsTheServer;
+
 }  // namespace
 
-Task<std::optional<std::uint64_t>> size_at_holder(Compound& compound, ExportObject file) {
-  state::Files& files = compound.shared().files;
-  const auto held = files.write_delegation(file.key(), compound.life().get());
+Task<SizeAtHolder> size_at_holder(Compound& compound, ExportObject file) {
+  const TimePoint until = compound.now() + kRecallPatience;
+  const auto held = compound.shared().files.write_delegation(file.key(), compound.life().get());
   Callbacks* const callbacks = compound.shared().callbacks.load(std::memory_order_acquire);
-  if (!held || callbacks == nullptr) co_return std::nullopt;
-  const auto known = co_await ask_holder(compound, *callbacks, *held);
+  if (!held || callbacks == nullptr) co_return kAsTheServer;
+  // Who is to give it back is not asked anew by each who wants to know.
+  std::optional<HeldAttributes> known;
+  if (!held->recalled) known = co_await ask_holder(compound, *callbacks, *held);
   if (!known) {
-    files.recall(file.key(), state::Touch::Look, compound.life().get());
-    co_return std::nullopt;
+    const bool gone = co_await is_given_back(compound, file.key(), until);
+    if (!gone) co_return Failure{v4::NFS4ERR_DELAY};
+    co_return kAsTheServer;
   }
-  if (known->change == held->change) co_return std::nullopt;
+  if (known->change == held->change) co_return kAsTheServer;
   // As if it had been written now: `change` rises each time, and the time is the server's.
   static const vfs::Credentials kServer{0, 0, {}};
   vfs::SetAttributes touched;
@@ -43,8 +61,8 @@ Task<std::optional<std::uint64_t>> size_at_holder(Compound& compound, ExportObje
   const vfs::CallerContext server{*file.loop, kServer, file.connection};
   const auto set = co_await file.store().set_attributes(server, file.handle, touched, std::nullopt);
   // A size that `change` does not show is not shown either.
-  if (!set) co_return std::nullopt;
-  co_return known->size;
+  if (!set) co_return kAsTheServer;
+  co_return std::optional(known->size);
 }
 
 }  // namespace stag::nfs::nfs4

@@ -63,10 +63,11 @@ Task<bool> told_in_time(Compound& compound, TimePoint until, BeginWait begin);
 // The same, until a delegation of the file is gone, or its changes go on.
 Task<bool> delegation_goes(Compound& compound, state::FileKey file, TimePoint until);
 
-// The same as settled(), where delegations may be in the way: they get a second to be given back.
+// The same as settled(), where delegations may be in the way: they have until then to be given
+// back.
 template <class Ask>
-auto settled_in_time(Compound& compound, state::FileKey file, Ask ask) -> Task<decltype(ask())> {
-  const TimePoint until = compound.now() + kRecallPatience;
+auto settled_until(TimePoint until, Compound& compound, state::FileKey file, Ask ask)
+    -> Task<decltype(ask())> {
   auto result = settled(compound, ask);
   while (result.verdict.kind == state::Verdict::Kind::Recall) {
     const bool gone = co_await delegation_goes(compound, file, until);
@@ -74,6 +75,12 @@ auto settled_in_time(Compound& compound, state::FileKey file, Ask ask) -> Task<d
     result = settled(compound, ask);
   }
   co_return result;
+}
+
+// The same: they get a second.
+template <class Ask>
+auto settled_in_time(Compound& compound, state::FileKey file, Ask ask) {
+  return settled_until(compound.now() + kRecallPatience, compound, file, std::move(ask));
 }
 
 // Somebody is in the way of what the caller intends. If the store would let him do it, that one

@@ -61,6 +61,7 @@ class CallbackClient {
   std::function<void()> on_recall, on_probe;
   // What CB_GETATTR finds.
   std::uint64_t change = 0, size = 0;
+  std::size_t bitmap_words = 2;  // as Linux says it
 
  private:
   static nfs::v4::nfsstat4 next(std::deque<nfs::v4::nfsstat4>& statuses) {
@@ -116,8 +117,9 @@ class CallbackClient {
     xdr::Encoder values;
     values.u64(change);
     values.u64(size);
-    return {{1u << nfs::v4::FATTR4_CHANGE | 1u << nfs::v4::FATTR4_SIZE},
-            std::move(values).finish().rope()};
+    nfs::v4::bitmap4 bitmap{1u << nfs::v4::FATTR4_CHANGE | 1u << nfs::v4::FATTR4_SIZE};
+    bitmap.resize(bitmap_words);
+    return {std::move(bitmap), std::move(values).finish().rope()};
   }
 
   ManualLoop& loop_;
