@@ -11,6 +11,7 @@
 #include <fstream>
 #include <memory>
 #include <optional>
+#include <utility>
 
 namespace stag::vfs::posix {
 namespace {
@@ -20,6 +21,8 @@ constexpr long kSetGroups = SYS_setgroups32;
 #else
 constexpr long kSetGroups = SYS_setgroups;
 #endif
+
+thread_local bool is_prepared_worker = false;
 
 // The supplementary groups this thread has now, once we have set them.
 std::optional<Groups>& groups_of_thread() {
@@ -125,12 +128,14 @@ void prepare_loop_thread() {
 }
 
 void prepare_worker_thread() {
-  thread_local const bool kPrepared = [] {
-    if (::unshare(CLONE_FS) == 0) ::umask(0);
-    prepare_loop_thread();
-    return true;
-  }();
-  (void)kPrepared;
+  if (std::exchange(is_prepared_worker, true)) return;
+  static_cast<void>(::unshare(CLONE_FS));
+  ::umask(0);
+  prepare_loop_thread();
+}
+
+bool is_worker_thread() {
+  return is_prepared_worker;
 }
 
 }  // namespace stag::vfs::posix

@@ -43,7 +43,10 @@ class CredentialScope {
 // calls.
 void prepare_loop_thread();
 // One that runs blocking work for others, too; and gets an umask of its own, of 0, since modes are
-// the client's to choose.
+// the client's to choose. Where the system refuses that (a container's filter of system calls) the
+// process gets it: its own files have to be made with modes that need none.
 void prepare_worker_thread();
+// Whether the calling thread is such a one, which may block.
+bool is_worker_thread();
 
 }  // namespace stag::vfs::posix

@@ -9,9 +9,11 @@
 #include <cerrno>
 #include <cstdarg>
 #include <filesystem>
+#include <latch>
 #include <mutex>
 #include <set>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "testing/vfs/posix_backend.h"
@@ -26,8 +28,11 @@ struct Disk {
   std::atomic<int> next_sync{0};
   std::atomic<int> opening_to_read{0};  // its errno, where the server opens what it has a path of
   std::atomic<int> times{0};            // so often
+  // Of synchronous writes that meet there: what each has written is lost.
+  std::atomic<std::latch*> losing{nullptr};
   std::mutex mutex;
   std::vector<ino_t> synced;
+  std::set<int> told;  // of these losses, as the kernel tells each open descriptor once
 };
 Disk& disk() {
   static Disk one;
@@ -47,11 +52,20 @@ extern "C" ssize_t pwritev2(int fd, const iovec* vectors, int count, off_t offse
     errno = error;
     return -1;
   }
-  if ((flags & (RWF_SYNC | RWF_DSYNC)) != 0)
+  if ((flags & (RWF_SYNC | RWF_DSYNC)) != 0) {
     if (const int error = disk().next_synchronous_write.exchange(0)) {
       errno = error;
       return -1;
     }
+    if (std::latch* const losing = disk().losing) {
+      losing->arrive_and_wait();
+      const std::scoped_lock lock(disk().mutex);
+      if (disk().told.insert(fd).second) {
+        errno = EIO;
+        return -1;
+      }
+    }
+  }
   return write(fd, vectors, count, offset, flags);
 }
 
@@ -172,6 +186,27 @@ TEST_F(FailingDisk, that_tells_a_synchronous_WRITE_of_a_loss_changes_the_verifie
       EXPECT_EQ(written.error(), status);
       EXPECT_NE(fs().write_verifier_epoch(), epoch);
     }
+}
+
+TEST_F(FailingDisk, that_loses_two_synchronous_WRITEs_at_a_time_tells_both) {
+  ASSERT_TRUE(write(Stability::Unstable).ok());
+  std::latch both(2);
+  disk().losing = &both;
+  std::atomic<int> failed = 0;
+  const auto write_other = [&](std::uint64_t offset) {
+    testing::InlineLoop loop;
+    const CallerContext caller{loop, owner_};
+    const auto written = finish(
+        loop,
+        fs().write(caller, file_, offset, Rope::copy_of(bytes_of("data")), Stability::FileSync));
+    if (!written) ++failed;
+  };
+  std::thread other(write_other, 4096);
+  write_other(8192);
+  other.join();
+  disk().losing = nullptr;
+  disk().told.clear();
+  EXPECT_EQ(failed, 2);
 }
 
 // Else whoever is over his quota would have all others write everything again, for ever.

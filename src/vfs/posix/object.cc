@@ -2,10 +2,12 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstdio>
 
+#include "vfs/posix/credentials.h"
 #include "vfs/posix/errors.h"
 
 namespace stag::vfs::posix {
@@ -72,6 +74,45 @@ void Object::close_writer() {
   std::lock_guard lock(mutex_);
   if (lease_ != nullptr && lease_->descriptor() == writer_) return;
   closed.swap(writer_);
+}
+
+Object::SyncTurn Object::begin_synced_write(const SharedDescriptor& shared) {
+  std::unique_lock alone(syncing_, std::try_to_lock);
+  if (alone) return {std::move(alone), shared};
+  if (lease() == nullptr)
+    if (auto own = open_file(O_WRONLY)) return {{}, *std::move(own)};
+  alone.lock();
+  return {std::move(alone), shared};
+}
+
+bool Object::closes_at_once() const {
+  {
+    const std::lock_guard lock(mutex_);
+    if (reader_ != nullptr || writer_ != nullptr || mapping_ != nullptr) return false;
+  }
+  struct stat found {};
+  return ::fstat(path.number(), &found) == 0 && found.st_nlink != 0;
+}
+
+namespace {
+
+void close_object(const Object* object, const std::weak_ptr<Executor>& workers) noexcept {
+  if (!is_worker_thread() && !object->closes_at_once()) {
+    if (const auto executor = workers.lock()) {
+      Executor::Job job{[object] { delete object; }, {}, [](void*, Executor::Function) {}};
+      job.must_run = true;
+      if (executor->submit(std::move(job))) return;
+    }
+  }
+  delete object;
+}
+
+}  // namespace
+
+ObjectRef make_object(const Handle& handle, Descriptor path, FileType type,
+                      std::weak_ptr<Executor> workers) {
+  return {new Object(handle, std::move(path), type),
+          [workers = std::move(workers)](const Object* object) { close_object(object, workers); }};
 }
 
 // The caches of this process.

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/executor.h"
 #include "vfs/posix/change_counter.h"
 #include "vfs/posix/descriptor.h"
 #include "vfs/posix/kernel_lease.h"
@@ -29,19 +30,26 @@ class ChangeWatch {
     bool alone;
   };
   Ticket begin() {
-    const bool alone = under_way_.fetch_add(1) == 0;
-    return {begun_.fetch_add(1), alone};
+    const std::uint64_t before = changes_.fetch_add(kOneBegun | 1);
+    return {begun(before), under_way(before) == 0};
   }
   // Whether no other change was under way between begin() and now.
   bool end(Ticket ticket) {
-    const bool alone = ticket.alone && begun_.load() == ticket.order + 1;
-    under_way_.fetch_sub(1);
-    return alone;
+    const std::uint64_t now = changes_.fetch_sub(1);
+    return ticket.alone && begun(now) == ticket.order + 1;
   }
 
  private:
-  std::atomic<std::uint32_t> under_way_{0};
-  std::atomic<std::uint32_t> begun_{0};
+  // Those that have begun, and how many of them are under way: in one word, for between two each
+  // would seem to be alone to another one.
+  static constexpr std::uint64_t kOneBegun = std::uint64_t{1} << 32;
+  static std::uint32_t begun(std::uint64_t changes) {
+    return static_cast<std::uint32_t>(changes >> 32);
+  }
+  static std::uint32_t under_way(std::uint64_t changes) {
+    return static_cast<std::uint32_t>(changes);
+  }
+  std::atomic<std::uint64_t> changes_{0};
 };
 
 using SharedDescriptor = std::shared_ptr<const Descriptor>;
@@ -68,8 +76,25 @@ class Object {
   // of it has been read that a mapping pays.
   SharedMapping mapping_for(std::uint64_t size, std::size_t reading);
   void set_writer(Descriptor descriptor);
+  // Whether to close it takes no disk: only its path is open, and it has a name.
+  bool closes_at_once() const;
   // A file that is open for writing cannot be executed on the server.
   void close_writer();
+
+  // That data was lost the kernel tells of each open descriptor once (errseq_t). So the shared ones
+  // are for one sync at a time, from before it until what came of it is known to all.
+  std::unique_lock<std::mutex> sync_alone() { return std::unique_lock(syncing_); }
+  // The same for a write that is synced: of those that come together all but one have a descriptor
+  // of their own, opened before they write. Where one cannot be had, as under a lease, they wait.
+  struct SyncTurn {
+    std::unique_lock<std::mutex> alone;
+    SharedDescriptor descriptor;
+  };
+  SyncTurn begin_synced_write(const SharedDescriptor& shared);
+
+  // Whether what a check of permissions needs of the object is in memory, where the kernel keeps it
+  // as long as the object is open: its access control list is read from the disk by the first one.
+  mutable std::atomic<bool> checked{false};
 
   // A lease on this regular file, which several may share that are for reading. While it lasts one
   // descriptor serves for all that is read and written, or for all that is read: to open another
@@ -101,6 +126,7 @@ class Object {
   Slots close_all_but(const SharedDescriptor& kept);
   void close(const SharedDescriptor& descriptor);
 
+  std::mutex syncing_;  // taken before the others; held over system calls
   std::mutex leasing_;  // taken before mutex_; held over system calls
   mutable std::mutex mutex_;
   std::shared_ptr<KernelLease> lease_;  // null when nobody has joined
@@ -112,6 +138,11 @@ class Object {
   std::uint64_t bytes_read_ = 0;  // as reported to mapping_for()
 };
 using ObjectRef = std::shared_ptr<Object>;
+
+// Where nobody uses it any more it is closed, which may take a disk: on a loop's thread by one of
+// `workers`, as long as there are any. Throws bad_alloc.
+ObjectRef make_object(const Handle& handle, Descriptor path, FileType type,
+                      std::weak_ptr<Executor> workers);
 
 // "/proc/self/fd/N": the object behind a path descriptor, for the calls that take no descriptor of
 // that kind.

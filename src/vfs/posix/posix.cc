@@ -42,7 +42,11 @@ PosixFileSystem::PosixFileSystem(std::shared_ptr<posix::Tree> tree, const Option
 PosixFileSystem::~PosixFileSystem() {
   if (workers_ == nullptr) return;
   // To close descriptors may block as much as to use them.
-  Executor::Job job{[tree = std::move(tree_)] {}, {}, [](void*, Executor::Function) {}};
+  auto close = [tree = std::move(tree_)]() mutable {
+    posix::prepare_worker_thread();
+    tree.reset();
+  };
+  Executor::Job job{std::move(close), {}, [](void*, Executor::Function) {}};
   job.must_run = true;
   workers_->submit(std::move(job));
 }

@@ -103,6 +103,8 @@ TEST_P(Posix, a_directory_moved_out_of_the_export_is_stale) {
     EXPECT_EQ(status(fs().lookup(caller(), directory.handle, "..")), Status::Stale);
     EXPECT_EQ(status(fs().lookup(caller(), inner.handle, "file")), Status::Stale);
     EXPECT_EQ(status(fs().create(caller(), directory.handle, "new", {})), Status::Stale);
+    EXPECT_EQ(status(fs().set_attributes(caller(), directory.handle, testing::mode_of(0700), {})),
+              Status::Stale);
     testing::Names names;
     EXPECT_EQ(status(fs().list(caller(), inner.handle, {}, names)), Status::Stale);
   }

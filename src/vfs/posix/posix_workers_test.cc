@@ -1,13 +1,18 @@
 // Where a store's work is done, and what becomes of it while the file system does not answer.
+#include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "testing/held_executor.h"
 #include "testing/vfs/fixture.h"
+#include "vfs/posix/credentials.h"
+#include "vfs/posix/object.h"
 #include "vfs/posix/posix.h"
 #include "vfs/posix/residence.h"
 
@@ -115,6 +120,7 @@ class PosixWorkers : public ::testing::Test {
   }
 
   PosixFileSystem& fs() { return *fs_; }
+  Loop& loop() { return loop_; }
   CallerContext caller() { return {loop_, who_, &connection_}; }
   const Handle& file() { return handles_["file"]; }
 
@@ -123,6 +129,7 @@ class PosixWorkers : public ::testing::Test {
   std::filesystem::path path_;
   std::unique_ptr<PosixFileSystem> fs_;
   std::map<std::string, Handle> handles_;
+  const int connection_ = 0;
 
  private:
   template <class T>
@@ -132,7 +139,6 @@ class PosixWorkers : public ::testing::Test {
   }
   testing::InlineLoop loop_;
   const Credentials who_{::geteuid(), ::getegid(), {}};
-  const int connection_ = 0;
 };
 
 TEST_F(PosixWorkers, are_asked_for_everything_when_nothing_is_answered_at_once) {
@@ -182,6 +188,49 @@ TEST_F(PosixWorkers, are_not_asked_for_what_a_disk_of_this_machine_has_in_memory
                 !fs().uses_kernel_handles());
     run_all();
   }
+}
+
+// An access control list is read from the disk by the first check that needs it.
+TEST_F(PosixWorkers, are_asked_for_the_first_permission_of_who_is_not_the_owner) {
+  if (!posix::can_switch_users()) GTEST_SKIP() << "not root";
+  open(AtOnce::Always);
+  struct statfs about {};
+  ASSERT_EQ(::statfs(path_.c_str(), &about), 0);
+  if (posix::residence_of(about.f_type) == Residence::Memory) GTEST_SKIP() << "/tmp is in memory";
+  const Credentials other{1234, 1234, {}};
+  const auto others_access = [&] {
+    return start(fs().access({loop(), other, &connection_}, file(), access::kAll));
+  };
+  const auto first = others_access();
+  EXPECT_FALSE(first->has_value());
+  EXPECT_FALSE(start(fs().read({loop(), other, &connection_}, file(), 0, 4))->has_value());
+  run_all();
+  EXPECT_TRUE(first->has_value());
+  EXPECT_TRUE(others_access()->has_value());
+}
+
+// To close it takes the disk: what was removed is freed, what was written may be flushed.
+TEST_F(PosixWorkers, close_what_a_loop_has_used_last) {
+  const auto opened = [this](bool reads) {
+    const std::string path = path_ / "file";
+    auto object = posix::make_object({}, posix::Descriptor(::open(path.c_str(), O_PATH)),
+                                     FileType::Regular, plain);
+    EXPECT_EQ(reads && object->open_reader().ok(), reads);
+    return object;
+  };
+  const auto jobs_of = [this](auto use) {
+    std::thread(use).join();  // no worker
+    const std::size_t jobs = plain->held.size();
+    run_all();
+    return jobs;
+  };
+  EXPECT_EQ(jobs_of([&] { opened(false).reset(); }), 0u) << "only its path is open";
+  EXPECT_EQ(jobs_of([&] { opened(true).reset(); }), 1u);
+  EXPECT_EQ(jobs_of([&] {
+              posix::ObjectRef removed = opened(false);
+              std::filesystem::remove(path_ / "file");
+            }),
+            1u);
 }
 
 TEST_F(PosixWorkers, make_a_client_try_later_when_their_queue_is_full) {

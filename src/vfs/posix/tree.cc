@@ -206,6 +206,9 @@ bool Tree::is_loss(std::optional<Status> fault) {
 }
 
 std::optional<Status> Tree::sync(Object& object) {
+  // File systems go on failing where names are lost: there nobody has to wait for others.
+  std::unique_lock<std::mutex> alone;
+  if (object.type == FileType::Regular) alone = object.sync_alone();
   SharedDescriptor opened = object.writer();
   if (opened == nullptr) {
     auto reader = object.open_reader();

@@ -245,6 +245,12 @@ class Tree : public std::enable_shared_from_this<Tree> {
   template <class Writer>
   Outcome<WriteResult> write_to(const Credentials& who, const ObjectRef& object, Writer open,
                                 const WhatToWrite& what);
+  // Whether a check of the caller's permission takes nothing from a disk; the first one of somebody
+  // else than the owner may.
+  bool checks_at_once(const Credentials& who, const Object& object,
+                      const Attributes& attributes) const;
+  static void note_checked(const Credentials& who, const Object& object,
+                           const Attributes& attributes);
   std::optional<Status> data_fault(const Credentials& who, const Object& file,
                                    const Attributes& attributes, bool writing) const;
   std::optional<Status> apply(const Credentials& who, Object& object, const Attributes& before,

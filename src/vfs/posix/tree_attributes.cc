@@ -65,7 +65,20 @@ Outcome<Access> Tree::access_of(const Credentials& who, const Object& object,
       access::kModify | access::kExtend | (directory ? access::kDelete : 0);
   if ((asked & changing) != 0 && permitted(object, directory ? W_OK | X_OK : W_OK))
     granted |= changing;
+  note_checked(who, object, *attributes);
   return Access{granted & asked, *attributes};
+}
+
+// An owner's permissions are in the mode alone.
+void Tree::note_checked(const Credentials& who, const Object& object,
+                        const Attributes& attributes) {
+  if (acting_as(who).uid != attributes.uid) object.checked.store(true, std::memory_order_relaxed);
+}
+
+bool Tree::checks_at_once(const Credentials& who, const Object& object,
+                          const Attributes& attributes) const {
+  return in_memory_ || object.checked.load(std::memory_order_relaxed) ||
+         acting_as(who).uid == attributes.uid;
 }
 
 Outcome<Access> Tree::access(const Credentials& who, const Handle& object, std::uint32_t asked) {
@@ -78,6 +91,10 @@ std::optional<Outcome<Access>> Tree::access_at_once(const Credentials& who, cons
                                                     std::uint32_t asked) {
   const ObjectRef cached = at_hand(object);
   if (cached == nullptr) return std::nullopt;
+  if (!cached->checked.load(std::memory_order_relaxed)) {
+    const auto attributes = attributes_of(*cached);
+    if (!attributes || !checks_at_once(who, *cached, *attributes)) return std::nullopt;
+  }
   return access_of(who, *cached, asked);
 }
 
@@ -89,6 +106,7 @@ std::optional<Status> Tree::data_fault(const Credentials& who, const Object& fil
   const CredentialScope scope(who);
   if (!scope.ok()) return Status::Access;
   const bool may = writing ? permitted(file, W_OK) : permitted(file, R_OK) || permitted(file, X_OK);
+  note_checked(who, file, attributes);
   if (may) return std::nullopt;
   return Status::Access;
 }

@@ -159,7 +159,9 @@ std::optional<Outcome<ReadResult>> Tree::read_at_once(const Credentials& who, co
   if (reader == nullptr || cached->type != FileType::Regular || count > kLargestAtOnce)
     return std::nullopt;
   const auto attributes = attributes_of(*cached);
-  if (!attributes || data_fault(who, *cached, *attributes, false)) return std::nullopt;
+  if (!attributes || !checks_at_once(who, *cached, *attributes) ||
+      data_fault(who, *cached, *attributes, false))
+    return std::nullopt;
   const ReadRange range = range_of(*attributes, offset, count);
   Block block = Block::allocate(range.length);
   if (!read_now(*cached, *reader, *attributes, offset, block.bytes().first(range.length)))
@@ -190,11 +192,14 @@ Outcome<WriteResult> Tree::write_to(const Credentials& who, const ObjectRef& obj
     return Failure{*fault};
   const Outcome<SharedDescriptor> writer = open();
   if (!writer) return Failure{writer.error()};
+  // Until it is known to all what was lost.
+  Object::SyncTurn turn{{}, *writer};
+  if (what.stability != Stability::Unstable) turn = object->begin_synced_write(*writer);
   Written written;
   {
     const CredentialScope scope(who);
     if (!scope.ok()) return Failure{Status::Access};
-    written = write_stably((*writer)->number(), what.data, what.offset, what.stability);
+    written = write_stably(turn.descriptor->number(), what.data, what.offset, what.stability);
   }
   if (written.lost || written.error == EIO) return Failure{lost(written.error)};
   if (written.error != 0 && written.count == 0) return Failure{status_of(written.error)};
@@ -221,6 +226,7 @@ std::optional<Outcome<WriteResult>> Tree::write_at_once(const Credentials& who, 
 Outcome<Change> Tree::commit(const Handle& file) {
   const auto opened = resolve_file(file);
   if (!opened) return Failure{opened.error()};
+  const auto alone = opened->object->sync_alone();
   Observation observation(*this, opened->object);
   SharedDescriptor descriptor = opened->object->writer();
   if (descriptor == nullptr) {

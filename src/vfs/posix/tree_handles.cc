@@ -249,7 +249,12 @@ ObjectRef Tree::find_open(const Handle& handle) {
 }
 
 Outcome<ObjectRef> Tree::resolve(const Handle& handle) {
-  if (ObjectRef open = find_open(handle)) return open;
+  if (ObjectRef open = find_open(handle)) {
+    // A directory may have been moved out of the tree since it was opened.
+    if (open->type == FileType::Directory)
+      if (const auto fault = directory_fault(*open)) return Failure{*fault};
+    return open;
+  }
   if (table_ != nullptr) {
     const auto key = key_of_handle(handle);
     if (!key) return Failure{Status::BadHandle};
@@ -274,7 +279,7 @@ Outcome<ObjectRef> Tree::keep(const Handle& handle, Descriptor path, const struc
   if (::makedev(stat.stx_dev_major, stat.stx_dev_minor) != device_) return Failure{Status::Stale};
   const FileType type = attributes_of(stat).type;
   if (type == FileType::Directory && !lies_beneath_root(path)) return Failure{Status::Stale};
-  return cache_->insert(std::make_shared<Object>(handle, std::move(path), type));
+  return cache_->insert(make_object(handle, std::move(path), type, workers_));
 }
 
 Outcome<Tree::Opened> Tree::adopt(Descriptor path) {
@@ -287,7 +292,7 @@ Outcome<Tree::Opened> Tree::adopt(Descriptor path) {
   Attributes attributes = attributes_of(*stat_result);
   ObjectRef object = *handle == root_->handle ? root_ : cache_->find(*handle);
   if (object == nullptr)
-    object = cache_->insert(std::make_shared<Object>(*handle, std::move(path), attributes.type));
+    object = cache_->insert(make_object(*handle, std::move(path), attributes.type, workers_));
   attributes.change = object->change.seen(attributes.change);
   return Opened{std::move(object), attributes};
 }
@@ -317,7 +322,6 @@ bool Tree::lies_beneath_root(const Descriptor& directory) const {
 
 std::optional<Status> Tree::directory_fault(const Object& object) const {
   if (object.type != FileType::Directory) return Status::NotDirectory;
-  // The directory may have been moved out of the tree since it was opened.
   if (&object != root_.get() && !lies_beneath_root(object.path)) return Status::Stale;
   return std::nullopt;
 }
@@ -325,7 +329,7 @@ std::optional<Status> Tree::directory_fault(const Object& object) const {
 Outcome<ObjectRef> Tree::resolve_directory(const Handle& handle) {
   auto directory = resolve(handle);
   if (!directory) return directory;
-  if (const auto fault = directory_fault(**directory)) return Failure{*fault};
+  if ((*directory)->type != FileType::Directory) return Failure{Status::NotDirectory};
   return directory;
 }
 

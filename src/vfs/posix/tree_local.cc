@@ -26,7 +26,8 @@ class ObjectLease final : public Lease {
     }
     Executor::Job job{std::move(leave), {}, [](void*, Executor::Function) {}};
     job.must_run = true;
-    workers_->submit(std::move(job));
+    // Without a thread for it the kernel's wish would be nobody's to hear.
+    if (!workers_->submit(std::move(job))) job.work();
   }
   std::optional<Duration> wanted() const override {
     if (!lease_->is_wanted()) return std::nullopt;
