@@ -22,7 +22,9 @@ Task<std::optional<std::chrono::seconds>> lease_time(Scene& scene) {
   const v4::fattr4& came = reply.results.resarray.back().opgetattr().resok4().obj_attributes;
   xdr::Decoder decoder(came.attr_vals.flatten());
   std::uint32_t seconds = 0;
-  if (!decoder.u32(seconds) || came.attrmask != bits({kLeaseTime}) || seconds > kLongest)
+  v4::bitmap4 mask = came.attrmask;
+  while (!mask.empty() && mask.back() == 0) mask.pop_back();  // some send words that say nothing
+  if (!decoder.u32(seconds) || mask != bits({kLeaseTime}) || seconds > kLongest)
     co_return std::nullopt;
   co_return std::chrono::seconds(seconds);
 }
