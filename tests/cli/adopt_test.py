@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """`stag clients adopt`: two servers of one folder, of which one is killed; its clients are moved to the other, which runs, and keep
 what they have."""
+import errno
 import fcntl
 import os
 import shutil
@@ -47,12 +48,16 @@ class Adopt(Case):
         self.assertIn(sentence, done.stderr)
         self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
 
-    def until_under_way(self):
-        """What a second command is told while the first one waits."""
+    def until_opened(self, fifo):
+        """Somebody reads it, and waits for what is never written."""
         give_up = time.monotonic() + harness.PATIENCE
-        while "still waits for" not in (said := self.adopt(self.folder).stderr) and time.monotonic() < give_up:
+        while True:
+            try:
+                return self.addCleanup(os.close, os.open(fifo, os.O_WRONLY | os.O_NONBLOCK))
+            except OSError as error:
+                if error.errno != errno.ENXIO or time.monotonic() > give_up:
+                    raise
             time.sleep(0.01)
-        return said
 
     def eventually(self, client, name, before):
         """A file is made, once the grace period is over: its end is written first."""
@@ -208,10 +213,11 @@ class Adopt(Case):
         status, stateid, handle = anna.create_file(b"closed")
         self.assertEqual((status, anna.close_file(handle, stateid)), (OK, OK))
         os.makedirs(self.lost_state)
-        os.mkfifo(os.path.join(self.lost_state, "handle.key"))
+        key = os.path.join(self.lost_state, "handle.key")
+        os.mkfifo(key)
         with subprocess.Popen([harness.STAG, "clients", "adopt", self.lost_state, "--state", self.state], stderr=subprocess.PIPE, text=True) as adopting:
-            second = self.until_under_way()
-            self.assertIn("still waits for", second)
+            self.until_opened(key)
+            self.assertIn("still waits for", self.adopt(self.folder).stderr)
             server.process.terminate()
             self.assertIn("the server ended", adopting.communicate(timeout=harness.PATIENCE)[1])
         self.assertEqual(server.process.wait(harness.PATIENCE), 1, "it does not wait for ever")

@@ -230,7 +230,7 @@ Task<Exit> Clients::work(Run& run) {
   ControlPatience patience;
   // The lost gateway's directory or cluster may take its time, and once the server has adopted,
   // the clients' time to reclaim runs: whoever moves their address then has to be told.
-  if (adopts()) patience.answer = std::chrono::hours(24);
+  if (adopts()) patience.answer = std::chrono::hours(24 * 365);
   const auto show = [&](const JsonObject& row, std::string_view line) {
     begin();
     put("{}\n", json_ ? std::string(line) : line_of(what_, row));

@@ -229,9 +229,13 @@ void ControlSocket::stop() {
   endpoint::finish_on(state_->loops.at(0), [this] { state_->stop(); });
 }
 
+void ControlSocket::join() {
+  endpoint::finish_on(state_->loops.at(0), [this] { return state_->join(); });
+}
+
 ControlSocket::~ControlSocket() {
   stop();
-  endpoint::finish_on(state_->loops.at(0), [this] { return state_->join(); });
+  join();
 }
 
 std::size_t ControlSocket::connections() const {

@@ -83,11 +83,13 @@ class ControlSocket {
   // Listens from now on. `commands` outlives it. The error is one phrase. Blocking.
   static Result<std::unique_ptr<ControlSocket>, std::string> open(ControlOptions options,
                                                                   const ControlCommands& commands);
-  // stop(), and waits for the commands that run. Blocking.
+  // stop(), join().
   ~ControlSocket();
 
   // Removes the socket's file and ends the connections; commands that run go on.
   void stop();
+  // Waits for these. Blocking.
+  void join();
 
   std::size_t connections() const;
 

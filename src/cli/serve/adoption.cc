@@ -74,10 +74,14 @@ Task<Result<Recovery::Adopted, std::string>> Adoption::adopt_apart(const std::st
       Failure{std::string("the system has no thread or no memory left for it; raise its limits "
                           "(TasksMax=, ulimit -u), and try again")};
   const struct Ended {
-    std::string& from;
-    ~Ended() { from.clear(); }
-  } ended{under_way_};
+    Adoption& adoption;
+    ~Ended() {
+      adoption.under_way_.clear();
+      adoption.running_ = false;
+    }
+  } ended{*this};
   under_way_ = from;
+  running_ = true;
   const Outcome adopted = co_await offloaded_to(worker.get(), nullptr, loop, work, refused);
   co_return adopted;
 }

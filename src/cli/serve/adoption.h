@@ -4,6 +4,7 @@
 // they held there.
 #pragma once
 
+#include <atomic>
 #include <string>
 
 #include "cli/control/control_socket.h"
@@ -22,6 +23,7 @@ class Adoption {
   Adoption(Recovery& recovery, nfs::lock::LockService& locks, StoreWatch& stores, std::string state)
       : recovery_(recovery), locks_(locks), stores_(stores), state_(std::move(state)) {}
   void add_to(ControlCommands& commands);
+  bool is_under_way() const { return running_.load(); }  // any thread
 
  private:
   Task<std::string> adopt(const ControlRequest& request, ControlReply& reply,
@@ -37,6 +39,7 @@ class Adoption {
   StoreWatch& stores_;
   const std::string state_;
   std::string under_way_;  // the directory, or the place; one at a time
+  std::atomic<bool> running_{false};
 };
 
 }  // namespace stag::cli

@@ -93,6 +93,11 @@ Control::Control(const std::string& state, Services& services, HandOver& hand_ov
   hand_over.add_to(commands_);
 }
 
+void Control::stop() {
+  socket_->stop();
+  if (!adoption_.is_under_way()) socket_->join();
+}
+
 Control::Link::Link(const std::string& state, const std::string& to) : at_(link_in(state)) {
   std::error_code ignored;
   std::filesystem::remove(at_, ignored);

@@ -38,9 +38,9 @@ class Control {
       const ControlSettings& settings, const std::string& state, Services& services,
       HandOver& hand_over, std::shared_ptr<fabric::capture::Tap> tap);
 
-  // Nobody is answered any more. What somebody has asked for goes on, and ends before the Control
-  // does: an adoption by a directory that does not answer may take its time.
-  void stop() { socket_->stop(); }
+  // Nobody is answered any more, and what was asked for has ended, but for an adoption: that may
+  // wait for a directory that does not answer, and ends before the Control does.
+  void stop();
 
  private:
   Control(const std::string& state, Services& services, HandOver& hand_over,

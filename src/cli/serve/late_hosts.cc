@@ -187,8 +187,8 @@ void LateHosts::listen() {
     listen();
     if (!inquiry_->ended() || !reloads_.idle()) return;
     reloads_.look([this, answers = inquiry_->answers()] { steps_.known(answers); });
-    inquiry_.reset();
     ask();
+    inquiry_.reset();
   });
 }
 

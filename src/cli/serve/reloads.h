@@ -5,7 +5,9 @@
 #include <functional>
 #include <utility>
 
+#include "base/failure.h"
 #include "base/loop.h"
+#include "base/reason.h"
 
 namespace stag::cli {
 
@@ -26,7 +28,12 @@ class Reloads {
       again_ = true;
       return;
     }
-    run([this] { steps_.reload(); }, [this] { finish(); });
+    try {
+      run([this] { steps_.reload(); }, [this] { finish(); });
+    } catch (...) {
+      retry_ = loop_.after(kAgain, [this] { ask(); });
+      throw;
+    }
   }
 
   bool idle() const { return !running_ && !ended_; }
@@ -44,6 +51,8 @@ class Reloads {
   }
 
  private:
+  static constexpr Duration kAgain = std::chrono::seconds(1);
+
   // Where there is no memory even for that nothing runs, and the next request finds it so.
   void run(Loop::Function work, Loop::Function done) {
     try {
@@ -56,7 +65,11 @@ class Reloads {
   void finish() {
     running_ = false;
     if (ended_) return ended_();
-    steps_.done();
+    try {
+      steps_.done();
+    } catch (...) {
+      trace_exception(Reason::TaskFailed, "reload");
+    }
     if (std::exchange(again_, false)) ask();
   }
   void finish_look() {
@@ -70,6 +83,7 @@ class Reloads {
   std::function<void()> ended_;
   bool running_ = false;
   bool again_ = false;
+  Timer retry_;  // of a request that there was no memory for
 };
 
 }  // namespace stag::cli

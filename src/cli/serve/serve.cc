@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
+#include <new>
 #include <optional>
 
+#include "base/failure.h"
+#include "base/reason.h"
 #include "cli/commands.h"
 #include "cli/serve/announcement.h"
 #include "cli/serve/child_report.h"
@@ -123,6 +126,7 @@ class Serve final : public Command {
   static void ignore_statistics_signals();
   static void wind_up(net::EpollLoop& loop, nfs::nfs4::Nfs4Server& nfs4);
   void on_signal(int signal, net::EpollLoop& loop, Refreshing& refreshing);
+  void told_ready(const ExportSet& exports, const Result<Ok, std::string>& reloaded);
   void begin_log() const {
     const bool json = options_.log_format == "json";
     start_log(options_.log_level, json ? LogFormat::Json : LogFormat::Text);
@@ -279,20 +283,18 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
   // Before the ready line is printed.
   const StoreRounds rounds(loop, [&] { stores.look(loop.now()); });
   Listeners listeners(options_, (*services)->server(), sockets_, tap);
-  Refreshing refreshing(loop, options_,
-                        {.services = **services,
-                         .copy_hosts = *copy_hosts_,
-                         .begin = [&] { manager_.reloading(); },
-                         .take_on =
-                             [&](const ServeOptions& now) {
-                               listeners.change(now);
-                               drain_ = now.drain;
-                               copy_hosts_->replace(now.copy_from.line());
-                             },
-                         .done =
-                             [&](const Result<Ok, std::string>& reloaded) {
-                               manager_.ready(status_of(exports, reloaded));
-                             }});
+  Refreshing refreshing(
+      loop, options_,
+      {.services = **services,
+       .copy_hosts = *copy_hosts_,
+       .begin = [&] { manager_.reloading(); },
+       .take_on =
+           [&](const ServeOptions& now) {
+             listeners.change(now);
+             drain_ = now.drain;
+             copy_hosts_->replace(now.copy_from.line());
+           },
+       .done = [&](const Result<Ok, std::string>& reloaded) { told_ready(exports, reloaded); }});
   const net::SignalWatch watch(loop, {SIGINT, SIGTERM, SIGHUP},
                                [&](int signal) { on_signal(signal, loop, refreshing); });
   const auto connector = callback_connector(loop);
@@ -355,6 +357,17 @@ void Serve::serve(net::EpollLoop& loop, Services& services, const Listeners& lis
   manager_.ready(status_of(services.exports()));
   manager_.keep(sockets_.copies());
   loop.run();
+}
+
+// The service manager waits for it, whatever there is no memory to say with it.
+void Serve::told_ready(const ExportSet& exports, const Result<Ok, std::string>& reloaded) {
+  std::string status;
+  try {
+    status = status_of(exports, reloaded);
+  } catch (const std::bad_alloc&) {
+    trace_exception(Reason::TaskFailed, "reload");
+  }
+  manager_.ready(status);
 }
 
 void Serve::on_signal(int signal, net::EpollLoop& loop, Refreshing& refreshing) {

@@ -50,7 +50,14 @@ ServiceManager ServiceManager::from_environment() {
 }
 
 void ServiceManager::ready(std::string_view status) {
-  tell(fmt::format("READY=1\nSTATUS={}\n", status));
+  std::string text;
+  try {
+    text = fmt::format("READY=1\nSTATUS={}\n", status);
+  } catch (const std::bad_alloc&) {
+    // What it waits for takes no memory.
+    text = "READY=1\n";
+  }
+  tell(text);
 }
 
 void ServiceManager::reloading() {

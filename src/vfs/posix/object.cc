@@ -96,9 +96,9 @@ bool Object::closes_at_once() const {
 
 namespace {
 
-void close_object(const Object* object, const std::weak_ptr<Executor>& workers) noexcept {
-  if (!is_worker_thread() && !object->closes_at_once()) {
-    if (const auto executor = workers.lock()) {
+void close_object(const Object* object, const Closing& closing) noexcept {
+  if (!is_worker_thread() && !(closing.on_loops && object->closes_at_once())) {
+    if (const auto executor = closing.workers.lock()) {
       Executor::Job job{[object] { delete object; }, {}, [](void*, Executor::Function) {}};
       job.must_run = true;
       if (executor->submit(std::move(job))) return;
@@ -109,10 +109,9 @@ void close_object(const Object* object, const std::weak_ptr<Executor>& workers) 
 
 }  // namespace
 
-ObjectRef make_object(const Handle& handle, Descriptor path, FileType type,
-                      std::weak_ptr<Executor> workers) {
+ObjectRef make_object(const Handle& handle, Descriptor path, FileType type, Closing closing) {
   return {new Object(handle, std::move(path), type),
-          [workers = std::move(workers)](const Object* object) { close_object(object, workers); }};
+          [closing = std::move(closing)](const Object* object) { close_object(object, closing); }};
 }
 
 // The caches of this process.

@@ -139,10 +139,13 @@ class Object {
 };
 using ObjectRef = std::shared_ptr<Object>;
 
-// Where nobody uses it any more it is closed, which may take a disk: on a loop's thread by one of
-// `workers`, as long as there are any. Throws bad_alloc.
-ObjectRef make_object(const Handle& handle, Descriptor path, FileType type,
-                      std::weak_ptr<Executor> workers);
+// Who closes an object that nobody uses any more, for that may take a disk.
+struct Closing {
+  std::weak_ptr<Executor> workers;  // where the last user is no worker, as long as there are any
+  bool on_loops = false;            // the store may be asked there what its caches answer
+};
+// Throws bad_alloc.
+ObjectRef make_object(const Handle& handle, Descriptor path, FileType type, Closing closing);
 
 // "/proc/self/fd/N": the object behind a path descriptor, for the calls that take no descriptor of
 // that kind.

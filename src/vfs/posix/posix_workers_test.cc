@@ -214,7 +214,7 @@ TEST_F(PosixWorkers, close_what_a_loop_has_used_last) {
   const auto opened = [this](bool reads) {
     const std::string path = path_ / "file";
     auto object = posix::make_object({}, posix::Descriptor(::open(path.c_str(), O_PATH)),
-                                     FileType::Regular, plain);
+                                     FileType::Regular, {plain, true});
     EXPECT_EQ(reads && object->open_reader().ok(), reads);
     return object;
   };

@@ -65,7 +65,7 @@ Outcome<Access> Tree::access_of(const Credentials& who, const Object& object,
       access::kModify | access::kExtend | (directory ? access::kDelete : 0);
   if ((asked & changing) != 0 && permitted(object, directory ? W_OK | X_OK : W_OK))
     granted |= changing;
-  note_checked(who, object, *attributes);
+  if ((asked & (access::kRead | executing | changing)) != 0) note_checked(who, object, *attributes);
   return Access{granted & asked, *attributes};
 }
 

@@ -36,6 +36,13 @@ Task<bool> is_given_back(Compound& compound, state::FileKey file, TimePoint unti
   co_return asked.verdict.granted();
 }
 
+// In version 4.0 who asks without a stateid may be the holder, who would wait for himself.
+bool may_be_holder(const Compound& compound, state::ClientId holder) {
+  if (compound.minor() != 0 || compound.life() != nullptr) return false;
+  const state::LifePtr life = compound.shared().clients.life(holder);
+  return life != nullptr && life->without_sessions;
+}
+
 constexpr std::optional<std::uint64_t> kAsTheServer;
 
 }  // namespace
@@ -48,6 +55,10 @@ Task<SizeAtHolder> size_at_holder(Compound& compound, ExportObject file) {
   // Who is to give it back is not asked anew by each who wants to know.
   std::optional<HeldAttributes> known;
   if (!held->recalled) known = co_await ask_holder(compound, *callbacks, *held);
+  if (!known && may_be_holder(compound, held->clientid)) {
+    compound.shared().files.recall(file.key(), state::Touch::Look);
+    co_return kAsTheServer;
+  }
   if (!known) {
     const bool gone = co_await is_given_back(compound, file.key(), until);
     if (!gone) co_return Failure{v4::NFS4ERR_DELAY};
