@@ -1,6 +1,7 @@
 // A server's connection stops reading while its client takes no Replies, and while it has all the
 // Calls it may have. Whatever ends that, and in whichever order, reading goes on.
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <random>
 #include <utility>
@@ -204,7 +205,9 @@ TEST(TcpBackPressure, serves_every_short_call_whatever_the_order_of_events) {
     }
     const bool kept = random() % 2 == 0;
     if (!kept) other->give(std::exchange(others, 0));
-    const auto done = [&client] { return client.wire.taken() + client.service.answered; };
+    const auto done = [&client] {
+      return client.wire.taken() + client.service.started + client.service.answered;
+    };
     for (std::size_t before = ~std::size_t{0}; before != done();) {
       before = done();
       client.service.let_go();
@@ -237,6 +240,27 @@ std::size_t most_in_a_turn(bool crowded) {
 TEST(TcpTurns, serve_a_few_calls_at_a_time_where_others_wait) {
   EXPECT_EQ(most_in_a_turn(false), 400u);
   EXPECT_LE(most_in_a_turn(true), 30u);
+}
+
+// Each would take a block of memory of its own, many times its size.
+TEST(TcpBackPressure, keeps_what_it_has_read_and_may_not_serve_as_it_came) {
+  ServerOptions options;
+  options.max_calls = 1;
+  SimClient client(1 << 20, options);
+  client.call(1);
+  client.settle();
+  const std::size_t before = ::mallinfo2().uordblks;
+  client.call(1000);
+  client.settle();
+  const std::size_t now = ::mallinfo2().uordblks;
+  EXPECT_EQ(client.service.started, 1u);
+  EXPECT_LE(now, before + (128u << 10)) << "as records of their own they take 300 KiB";
+  for (int i = 0; i < 2000 && client.service.answered < 1001; ++i) {
+    client.service.let_go();
+    client.settle();
+    client.wire.take(1 << 20);
+  }
+  EXPECT_EQ(client.service.answered, 1001u);
 }
 
 }  // namespace

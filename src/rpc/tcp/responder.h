@@ -55,7 +55,7 @@ class Responder final : public std::enable_shared_from_this<Responder> {
   std::string where_;
   std::size_t max_calls_;
   std::size_t active_ = 0;
-  // Calls that came before the stream could be stopped: no more than one read-ahead of it.
+  // Calls that came before the stream could be stopped, which stops behind the first.
   std::deque<Buffer> deferred_;
   bool starting_ = false;
   TaskGroup& tasks_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace stag::rpc::tcp {
 namespace {
@@ -36,7 +37,7 @@ RecordStream::RecordStream(std::unique_ptr<Wire> wire, const StreamLimits& limit
       reader_(limits.records) {}
 
 RecordStream::~RecordStream() {
-  account_->give(counted_ + paid_);
+  account_->give(counted_ + paid_ + unread_.size());
 }
 
 void RecordStream::start(Events& events) {
@@ -167,6 +168,7 @@ void RecordStream::read_some() {
     ++debts_;
   }
   reading_ = true;
+  deliver_unread();
   bool drained = false;
   std::size_t budget = kReadBudget;
   const bool crowded = wire_->crowded();
@@ -211,19 +213,42 @@ std::size_t RecordStream::read_once(std::size_t most_ahead, bool& drained) {
   return transfer.bytes;
 }
 
-bool RecordStream::deliver(Bytes bytes) {
-  while (!bytes.empty() && !closed_) {
-    Result<std::size_t, Reason> used = reader_.feed(bytes);
+// Yields how many of the bytes it has taken: all, unless the owner does not want more.
+std::size_t RecordStream::take_records(Bytes bytes) {
+  std::size_t taken = 0;
+  while (taken < bytes.size() && !paused_ && !closed_) {
+    const Result<std::size_t, Reason> used = reader_.feed(bytes.subspan(taken));
     if (!used) {
       close(used.error());
-      return false;
+      break;
     }
-    bytes = bytes.subspan(*used);
+    taken += *used;
     hand_over();
     // No system call takes more, and whoever does not read them is to be known before the next one.
     if (2 * waiting_records() >= kPiecesPerWrite) write_queue();
   }
-  return true;
+  return taken;
+}
+
+void RecordStream::deliver(Bytes bytes) {
+  const Bytes rest = bytes.subspan(take_records(bytes));
+  if (closed_ || rest.empty()) return;
+  unread_.assign(rest.begin(), rest.end());
+  account_->take(unread_.size());
+}
+
+void RecordStream::deliver_unread() {
+  if (unread_.empty()) return;
+  std::vector<std::byte> bytes = std::exchange(unread_, {});
+  const std::size_t at = std::exchange(unread_at_, 0);
+  const std::size_t now = at + take_records(Bytes(bytes).subspan(at));
+  if (closed_ || now == bytes.size()) {
+    account_->give(bytes.size());
+  } else {
+    unread_ = std::move(bytes);
+    unread_at_ = now;
+  }
+  starved_ = !pay();
 }
 
 void RecordStream::hand_over() {
@@ -387,7 +412,8 @@ void RecordStream::close(Reason reason) noexcept {
   record_timer_.cancel();
   wire_->close();
   queue_.clear();
-  account_->give(counted_ + paid_);
+  account_->give(counted_ + paid_ + unread_.size());
+  unread_.clear();
   first_ = queued_ = counted_ = paid_ = 0;
   loop_.post([self = shared_from_this(), reason] {
     if (self->events_ != nullptr) self->events_->on_stream_closed(reason);

@@ -50,7 +50,8 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   // rest of one that has is sent from a private copy. Unknown tickets are ignored.
   void abandon(Ticket ticket);
 
-  // Stops and goes on reading; what is read already is still delivered.
+  // Stops and goes on delivering records. What was read behind the last one waits as it came: as
+  // records of their own, short ones would take many times their size.
   void pause();
   void resume();
   // There may be room in the account again.
@@ -130,7 +131,9 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   void await_readable();
   void read();
   std::size_t read_once(std::size_t most_ahead, bool& drained);
-  bool deliver(Bytes bytes);
+  std::size_t take_records(Bytes bytes);
+  void deliver(Bytes bytes);
+  void deliver_unread();
   void hand_over();
   void read_later();
   void flush_later();
@@ -151,6 +154,8 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   oncrpc::RecordReader reader_;
   std::size_t few_ahead_ = 1 << 10;  // that a few records fit
   std::size_t paid_ = 0;             // of the record in progress, out of the account
+  std::vector<std::byte> unread_;    // what came behind the record with which pause() came
+  std::size_t unread_at_ = 0;        // of it the first that is still to be delivered
   std::vector<Outgoing> queue_;      // from first_ on
   std::size_t first_ = 0;
   std::size_t queued_ = 0;   // bytes on the wire
