@@ -71,8 +71,8 @@ bool remove_unneeded(LockManager& manager, Records& records, std::uint64_t until
 }
 
 // Drops the records of hosts without locks, so that a crash makes nobody wait for them. Not when a
-// lock is released: the disk would be written to as often as a client likes. And gives back what is
-// kept from programs of this host, where there was no memory for it.
+// lock is released: the disk would be written to as often as a client likes. And does what there
+// was no memory for: gives back what is kept from programs of this host, and what others wait for.
 class Upkeep : public std::enable_shared_from_this<Upkeep> {
  public:
   Upkeep(LockManager& manager, Records& records, LocalLockTable& local, Loop& loop)
@@ -100,6 +100,7 @@ class Upkeep : public std::enable_shared_from_this<Upkeep> {
   void fire(std::uint64_t until) {
     arm();
     if (local_.overdue()) local_.reconcile_overdue();
+    if (manager_.overdue()) manager_.retry();
     if (tasks_.running() == 0) try {
         tasks_.add(turn(until));
       } catch (const std::bad_alloc&) {
