@@ -69,13 +69,17 @@ Result<Ok, std::string> KerberosOptions::check(const std::vector<ExportLine>& li
 }
 
 Result<std::unique_ptr<rpc::Authenticator>, std::string> KerberosOptions::open(
-    bool wanted, std::shared_ptr<nfs::PrincipalMap> principals) {
+    bool wanted, std::shared_ptr<nfs::PrincipalMap> principals, StoreWatch& stores) {
   if (!wanted && keytab_.empty()) return std::unique_ptr<rpc::Authenticator>();
   auto made = acceptor();
   if (!made) return Failure{made.error()};
   rpc::GssServerOptions options;
   options.acceptor = *std::move(made);
   options.contexts = contexts_;
+  net::WorkerOptions workers;
+  workers.limits.stuck_after = stores.patience();
+  workers.name = "keytab";
+  options.tokens = stores.make(workers);
   options.ids = [principals](Loop& loop, const std::string& principal) -> Eventual<Ids> {
     if (const auto known = principals->known(principal, loop.now()))
       return Ids(to_user_ids(*known));

@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "cli/serve/export_line.h"
+#include "cli/serve/store_watch.h"
 #include "cli/support/arguments.h"
 #include "gss/mechanism.h"
 #include "nfs/export/principal_map.h"
@@ -21,10 +22,10 @@ bool takes_kerberos(const std::vector<ExportLine>& lines);
 class KerberosOptions {
  public:
   void declare(Arguments& arguments);
-  // Null where neither an export takes Kerberos nor a keytab is named. The error is a sentence.
-  // Blocking.
+  // Null where neither an export takes Kerberos nor a keytab is named. `stores` watches those who
+  // accept tokens. The error is a sentence. Blocking.
   Result<std::unique_ptr<rpc::Authenticator>, std::string> open(
-      bool wanted, std::shared_ptr<nfs::PrincipalMap> principals);
+      bool wanted, std::shared_ptr<nfs::PrincipalMap> principals, StoreWatch& stores);
 
   // Whether open() would find its keytab. The error is its sentence. Blocking.
   Result<Ok, std::string> check(const std::vector<ExportLine>& lines) const;

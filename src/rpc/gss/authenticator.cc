@@ -46,13 +46,14 @@ Authentication failed(Major major, std::uint32_t minor = 0) {
   return answer({.major = major, .minor = minor});
 }
 
-// Connections share a lane by chance only; where there are none, addresses have one.
+// Addresses share a lane by chance only. Connections come and go, and with lanes of their own those
+// of one address would be in all.
 std::size_t lane_of(const IncomingCall& call) {
-  const Origin& origin = *call.origin;
-  const std::uint64_t id = origin.connection != nullptr
-                               ? origin.connection->id()
-                               : siphash(process_sip_key(), bytes_of(origin.peer.host));
-  return id % GssAuthenticator::kLanes;
+  return siphash(process_sip_key(), bytes_of(call.origin->peer.host)) % GssAuthenticator::kLanes;
+}
+
+bool is_gone(const IncomingCall& call) {
+  return call.origin->connection != nullptr && call.origin->connection->down();
 }
 
 // Takes a context out of the table unless it came to be kept.
@@ -201,7 +202,7 @@ Task<Authentication> GssAuthenticator::create(const Credential& credential,
                       step.token.bytes()});
   }
   if (step.major != Major::COMPLETE) {
-    trace(step.error.reason, to_string(call.origin->peer), step.error.detail);
+    if (!is_gone(call)) trace(step.error.reason, to_string(call.origin->peer), step.error.detail);
     co_return failed(step.major, step.minor);
   }
   const bool welcome = co_await establish(*context, loop);
@@ -211,19 +212,37 @@ Task<Authentication> GssAuthenticator::create(const Credential& credential,
   co_return made;
 }
 
+// Counts a token in its lane.
+class GssAuthenticator::InLane {
+ public:
+  explicit InLane(Lane& lane) : lane_(lane), before_(lane.tokens.fetch_add(1)) {}
+  InLane(const InLane&) = delete;
+  InLane& operator=(const InLane&) = delete;
+  ~InLane() { lane_.tokens.fetch_sub(1); }
+  bool has_room() const { return before_ < kWaiting; }
+
+ private:
+  Lane& lane_;
+  const std::uint32_t before_;
+};
+
 Task<gss::Step> GssAuthenticator::accept(ServerContext& context, Bytes token,
                                          const IncomingCall& call) {
-  // One token of a connection at a time: whoever sends many waits for himself.
-  AwaitedLock& turn = accepting_[lane_of(call)];
-  Loop& loop = *call.origin->loop;
-  co_await turn.lock(loop);
-  const AwaitedLock::Held held(turn);
-  const auto work = [&]() -> gss::Step { return context.gss->step(token); };
   gss::Step busy;
   busy.error.reason = Reason::WorkersBusy;
+  // One token of an address at a time: whoever sends many waits for himself.
+  Lane& lane = accepting_[lane_of(call)];
+  const InLane counted(lane);
+  if (!counted.has_room()) co_return busy;
+  Loop& loop = *call.origin->loop;
+  co_await lane.turn.lock(loop);
+  const AwaitedLock::Held held(lane.turn);
+  // Calls outlive their connections, of which a client may make any number one after the other.
+  if (is_gone(call)) co_return busy;
+  const auto work = [&]() -> gss::Step { return context.gss->step(token); };
+  Executor* const executor = options_.tokens != nullptr ? options_.tokens.get() : options_.executor;
   const void* const client = call.origin->connection.get();
-  co_return co_await offloaded_to(options_.executor, client, loop, work, std::move(busy),
-                                  token.size());
+  co_return co_await offloaded_to(executor, client, loop, work, std::move(busy), token.size());
 }
 
 // Whether the principal may have a context, and as whom.

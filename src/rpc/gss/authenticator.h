@@ -3,6 +3,8 @@
 #pragma once
 
 #include <array>
+#include <atomic>
+#include <cstdint>
 #include <memory>
 
 #include "gss/credential.h"
@@ -14,8 +16,9 @@ namespace stag::rpc {
 // Thread: any, as every Authenticator.
 class GssAuthenticator final : public Authenticator {
  public:
-  // Tokens that are accepted at a time.
+  // Tokens that are accepted at a time, and that wait to be in one lane.
   static constexpr std::size_t kLanes = 64;
+  static constexpr std::uint32_t kWaiting = 2048;
 
   explicit GssAuthenticator(GssServerOptions options);
 
@@ -46,7 +49,12 @@ class GssAuthenticator final : public Authenticator {
 
   const GssServerOptions options_;
   ContextTable contexts_;
-  std::array<AwaitedLock, kLanes> accepting_;
+  struct Lane {
+    AwaitedLock turn;
+    std::atomic<std::uint32_t> tokens{0};  // that wait, and the one that is being accepted
+  };
+  class InLane;
+  std::array<Lane, kLanes> accepting_;
 };
 
 }  // namespace stag::rpc

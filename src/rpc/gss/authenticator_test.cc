@@ -412,6 +412,11 @@ Task<> increment_once(Client client, int& served) {
   if (result.ok()) ++served;
 }
 
+Task<> increment_once_or_not(Client client, int& served) {
+  const auto result = co_await client.call<INCREMENT>(1u);
+  if (result.ok()) ++served;
+}
+
 // As after a pause of the server: all tokens have arrived before the first is accepted.
 TEST(GssServerFlood, of_first_tokens_that_wait_pushes_no_context_out) {
   constexpr int kUsers = 1000;
@@ -433,6 +438,44 @@ TEST(GssServerFlood, of_first_tokens_that_wait_pushes_no_context_out) {
   }
   EXPECT_EQ(served, kUsers);
   EXPECT_EQ(world.realm->accepted, 1000u) << "each set up one context";
+}
+
+// Calls outlive their connections: who connects, sends tokens and goes, again and again, has none
+// accepted for it.
+TEST(GssServerFlood, of_connections_that_have_gone_has_no_token_accepted) {
+  const auto tokens = std::make_shared<testing::HeldExecutor>();
+  GssServerOptions options;
+  options.tokens = tokens;
+  GssWorld world(gss::Service::none, std::move(options));
+  const auto connection = std::make_shared<Connection>();
+  world.channel.come_on(connection);
+  int served = 0;
+  for (int i = 0; i < 100; ++i) {
+    const auto user = Credentials::secured(world.security(gss::Service::none));
+    detach(increment_once_or_not(Client(world.channel, testing::store::kBinding, user), served));
+  }
+  world.loop.drain();
+  ASSERT_EQ(tokens->held.size(), 1u);
+  connection->end();
+  while (!tokens->held.empty()) {
+    tokens->run_all();
+    world.loop.drain();
+  }
+  EXPECT_LE(world.realm->accepted, 1u);
+}
+
+TEST(GssServerFlood, that_waits_for_a_keytab_keeps_no_message_of_others_waiting) {
+  const auto tokens = std::make_shared<testing::HeldExecutor>(/*runs_at_once=*/true);
+  testing::HeldExecutor messages(/*runs_at_once=*/true);
+  GssServerOptions options;
+  options.tokens = tokens;
+  options.executor = &messages;
+  options.large = 0;
+  GssWorld world(gss::Service::integrity, std::move(options));
+  EXPECT_TRUE(world.call<INCREMENT>(1).ok());
+  tokens->at_once = false;
+  EXPECT_TRUE(world.call<INCREMENT>(1).ok());
+  EXPECT_TRUE(tokens->held.empty());
 }
 
 // Its principal is looked up after its last token was accepted, and others come meanwhile.

@@ -44,10 +44,13 @@ using PrincipalToIds =
 struct GssServerOptions {
   std::shared_ptr<gss::Acceptor> acceptor{};
   PrincipalToIds ids{};  // empty: every principal is nobody
-  // Where tokens are accepted, one of a connection at a time, and messages above `large` bytes are
-  // protected, one of a context at a time. Null: the threads of Loop::offload(). Outlives the
-  // Server.
+  // Where messages above `large` bytes are protected, one of a context at a time. Null: the threads
+  // of Loop::offload(). Outlives the Server.
   Executor* executor = nullptr;
+  // Where tokens are accepted, one of an address at a time: that may take as long as a keytab, or
+  // another process, does not answer, and the messages of those who have a context do not wait for
+  // it. Null: where messages are protected.
+  std::shared_ptr<Executor> tokens{};
   std::size_t large = 16 << 10;
   // Contexts that are kept, one for each user of each client. Beyond, that one goes which was
   // unused for longest, of the address that has most.

@@ -49,6 +49,13 @@ class DirectChannel final : public rpc::Channel {
   rpc::TransportKind kind() const override { return rpc::TransportKind::Memory; }
   std::string where() const override { return "direct"; }
 
+  // Calls come on this connection from now on.
+  void come_on(std::shared_ptr<rpc::Connection> connection) {
+    auto origin = std::make_shared<rpc::Origin>(*origin_);
+    origin->connection = std::move(connection);
+    origin_ = std::move(origin);
+  }
+
   rpc::ReplyRoom reply_room;
   rpc::ReplyBound last_bound;
   xdr::Stream last_call;
