@@ -69,17 +69,6 @@ class LocalFile {
     ++version_;
     return std::nullopt;
   }
-  // This range is to be reconciled, when somebody comes to it.
-  void postpone(const Range& range) {
-    const std::scoped_lock lock(mutex_);
-    postponed_ = postponed_ ? state::hull(*postponed_, range) : range;
-  }
-  // What was postponed, unless settle() will come to it.
-  std::optional<Range> overdue() {
-    const std::scoped_lock lock(mutex_);
-    if (holding_ != 0) return std::nullopt;
-    return std::exchange(postponed_, std::nullopt);
-  }
 
   // What is to be reconciled, unless somebody else still holds.
   std::optional<Range> settle(const Range& range) {
@@ -100,7 +89,7 @@ class LocalFile {
     if (!due) return std::nullopt;
     return Due{*due, version_};
   }
-  // False: something came in between. Where memory runs out what has been done is known.
+  // False: something came in between.
   bool reconcile(const Range& range, const RangeModes& wanted, std::uint64_t number) {
     const std::scoped_lock lock(mutex_);
     if (version_ != number) return false;
@@ -128,42 +117,41 @@ class LocalFile {
   }
   // Where the store cannot lock like that, no program could, either.
   std::optional<ConflictingLock> raise(const Range& range, RangeMode mode) {
-    auto prepared = held_.prepare(range, mode);
     const auto set = locks_->set(to_local(range), to_local(mode));
     if (set && *set) return to_conflict(**set);
-    if (!set && set.error() != vfs::Status::NotSupported)
-      return to_conflict({to_local(range), true});
-    held_.set(range, mode, std::move(prepared));
-    return std::nullopt;
+    if (set || set.error() == vfs::Status::NotSupported) return std::nullopt;
+    return to_conflict({to_local(range), true});
   }
   // A range in which nothing is stronger is one system call, in however many pieces it was: a file
   // may have as many as clients have locks, and the loop waits.
   std::optional<ConflictingLock> hold_weaker(const Range& range, RangeMode mode) {
     const std::vector<RangeModes::Piece> pieces = held_.within(range);
-    std::vector<RangeModes::Piece> raised;
-    raised.reserve(pieces.size());
     const auto stronger = [mode](const RangeModes::Piece& piece) { return piece.mode > mode; };
     if (std::none_of(pieces.begin(), pieces.end(), stronger)) {
       if (pieces.size() == 1 && pieces[0].mode == mode) return std::nullopt;
-      return raise(range, mode);
+      auto conflict = raise(range, mode);
+      if (!conflict) held_.set(range, mode);
+      return conflict;
     }
+    std::vector<RangeModes::Piece> raised;
     for (const RangeModes::Piece& piece : pieces) {
       if (piece.mode >= mode) continue;
-      if (auto conflict = raise(piece.range, mode)) {
-        for (const RangeModes::Piece& before : raised) change(before);
-        return conflict;
+      auto conflict = raise(piece.range, mode);
+      if (!conflict) {
+        raised.push_back(piece);
+        continue;
       }
-      raised.push_back(piece);
+      for (const RangeModes::Piece& before : raised)
+        static_cast<void>(locks_->set(to_local(before.range), to_local(before.mode)));
+      return conflict;
     }
+    for (const RangeModes::Piece& piece : raised) held_.set(piece.range, mode);
     return std::nullopt;
   }
-  // False: it is as before. What the store is asked for is noted without asking for memory: else
-  // it would have what nobody knows of, or not have what it is taken to have.
   bool change(const RangeModes::Piece& piece) {
-    auto prepared = held_.prepare(piece.range, piece.mode);
     const auto set = locks_->set(to_local(piece.range), to_local(piece.mode));
     if (!set || *set) return false;
-    held_.set(piece.range, piece.mode, std::move(prepared));
+    held_.set(piece.range, piece.mode);
     return true;
   }
 
@@ -295,12 +283,7 @@ Result<LocalLockTable::Hold, ConflictingLock> LocalLockTable::hold(const FileKey
                                                                    bool exclusive) {
   auto file = find(key);
   if (file == nullptr) return Hold();
-  try {
-    if (auto conflict = file->hold(range, mode_of(exclusive))) return Failure{*std::move(conflict)};
-  } catch (const std::bad_alloc&) {  // some of it may be held
-    postpone(*file, range);
-    throw;
-  }
+  if (auto conflict = file->hold(range, mode_of(exclusive))) return Failure{*std::move(conflict)};
   return Hold(*this, std::move(file), range);
 }
 
@@ -312,36 +295,14 @@ std::optional<ConflictingLock> LocalLockTable::conflict(const FileKey& key, cons
 
 void LocalLockTable::freed(const FileKey* key, const Range& range) {
   if (!any()) return;
+  std::vector<std::shared_ptr<LocalFile>> touched;
   if (key != nullptr) {
-    if (const auto file = find(*key)) reconcile(*file, range);
-    return;
-  }
-  {
+    if (auto file = find(*key)) touched.push_back(std::move(file));
+  } else {
     const std::scoped_lock lock(mutex_);
-    for (const auto& [each, file] : files_) postpone(*file, range);
+    for (const auto& [each, file] : files_) touched.push_back(file);
   }
-  reconcile_overdue();
-}
-
-void LocalLockTable::postpone(LocalFile& file, const Range& range) {
-  file.postpone(range);
-  overdue_.store(true);
-}
-
-void LocalLockTable::reconcile_overdue() {
-  overdue_.store(false);
-  try {
-    std::vector<std::shared_ptr<LocalFile>> all;
-    {
-      const std::scoped_lock lock(mutex_);
-      all.reserve(files_.size());
-      for (const auto& [key, file] : files_) all.push_back(file);
-    }
-    for (const auto& file : all)
-      if (const auto due = file->overdue()) reconcile(*file, *due);
-  } catch (const std::bad_alloc&) {
-    overdue_.store(true);
-  }
+  for (const auto& file : touched) reconcile(*file, range);
 }
 
 RangeModes LocalLockTable::locked(const FileKey& key, const Range& range) const {
@@ -350,19 +311,14 @@ RangeModes LocalLockTable::locked(const FileKey& key, const Range& range) const 
   return modes;
 }
 
-// Whoever comes in between has it done again, or does it himself. Throws nothing: it is called
-// where something has come to its end.
+// Whoever comes in between has it done again, or does it himself.
 void LocalLockTable::reconcile(LocalFile& file, const Range& range) {
   Range rest = range;
-  for (bool done = false; !done;) {
+  for (;;) {
     const auto due = file.begin(rest);
     if (!due) return;
     rest = due->range;
-    try {
-      done = file.reconcile(rest, locked(file.key, rest), due->number);
-    } catch (const std::bad_alloc&) {
-      return postpone(file, rest);
-    }
+    if (file.reconcile(rest, locked(file.key, rest), due->number)) break;
   }
   std::shared_ptr<LocalFile> closed;
   {
