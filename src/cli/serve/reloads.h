@@ -53,7 +53,7 @@ class Reloads {
  private:
   static constexpr Duration kAgain = std::chrono::seconds(1);
 
-  // Where there is no memory even for that nothing runs, and the next request finds it so.
+  // Where there is no memory to begin it nothing runs, and the next request need not wait.
   void run(Loop::Function work, Loop::Function done) {
     try {
       loop_.offload(std::move(work), std::move(done));

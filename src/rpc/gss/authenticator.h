@@ -16,7 +16,7 @@ namespace stag::rpc {
 // Thread: any, as every Authenticator.
 class GssAuthenticator final : public Authenticator {
  public:
-  // Tokens that are accepted at a time, and that wait to be in one lane.
+  // Tokens that are accepted at a time, and that may wait in one lane.
   static constexpr std::size_t kLanes = 64;
   static constexpr std::uint32_t kWaiting = 2048;
 

@@ -237,16 +237,14 @@ void RecordStream::deliver(Bytes bytes) {
   account_->take(unread_.size());
 }
 
+// What is left stays where close(), at any point of it, finds it and gives it back.
 void RecordStream::deliver_unread() {
   if (unread_.empty()) return;
-  std::vector<std::byte> bytes = std::exchange(unread_, {});
-  const std::size_t at = std::exchange(unread_at_, 0);
-  const std::size_t now = at + take_records(Bytes(bytes).subspan(at));
-  if (closed_ || now == bytes.size()) {
-    account_->give(bytes.size());
-  } else {
-    unread_ = std::move(bytes);
-    unread_at_ = now;
+  unread_at_ += take_records(Bytes(unread_).subspan(unread_at_));
+  if (closed_) return;
+  if (unread_at_ == unread_.size()) {
+    unread_at_ = 0;
+    account_->give(std::exchange(unread_, {}).size());
   }
   starved_ = !pay();
 }
