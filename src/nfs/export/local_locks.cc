@@ -69,6 +69,17 @@ class LocalFile {
     ++version_;
     return std::nullopt;
   }
+  // This range is to be reconciled, when somebody comes to it.
+  void postpone(const Range& range) {
+    const std::scoped_lock lock(mutex_);
+    postponed_ = postponed_ ? state::hull(*postponed_, range) : range;
+  }
+  // What was postponed, unless settle() will come to it.
+  std::optional<Range> overdue() {
+    const std::scoped_lock lock(mutex_);
+    if (holding_ != 0) return std::nullopt;
+    return std::exchange(postponed_, std::nullopt);
+  }
 
   // What is to be reconciled, unless somebody else still holds.
   std::optional<Range> settle(const Range& range) {
@@ -89,7 +100,7 @@ class LocalFile {
     if (!due) return std::nullopt;
     return Due{*due, version_};
   }
-  // False: something came in between.
+  // False: something came in between. Where memory runs out what has been done is known.
   bool reconcile(const Range& range, const RangeModes& wanted, std::uint64_t number) {
     const std::scoped_lock lock(mutex_);
     if (version_ != number) return false;
@@ -117,41 +128,42 @@ class LocalFile {
   }
   // Where the store cannot lock like that, no program could, either.
   std::optional<ConflictingLock> raise(const Range& range, RangeMode mode) {
+    auto prepared = held_.prepare(range, mode);
     const auto set = locks_->set(to_local(range), to_local(mode));
     if (set && *set) return to_conflict(**set);
-    if (set || set.error() == vfs::Status::NotSupported) return std::nullopt;
-    return to_conflict({to_local(range), true});
+    if (!set && set.error() != vfs::Status::NotSupported)
+      return to_conflict({to_local(range), true});
+    held_.set(range, mode, std::move(prepared));
+    return std::nullopt;
   }
   // A range in which nothing is stronger is one system call, in however many pieces it was: a file
   // may have as many as clients have locks, and the loop waits.
   std::optional<ConflictingLock> hold_weaker(const Range& range, RangeMode mode) {
     const std::vector<RangeModes::Piece> pieces = held_.within(range);
+    std::vector<RangeModes::Piece> raised;
+    raised.reserve(pieces.size());
     const auto stronger = [mode](const RangeModes::Piece& piece) { return piece.mode > mode; };
     if (std::none_of(pieces.begin(), pieces.end(), stronger)) {
       if (pieces.size() == 1 && pieces[0].mode == mode) return std::nullopt;
-      auto conflict = raise(range, mode);
-      if (!conflict) held_.set(range, mode);
-      return conflict;
+      return raise(range, mode);
     }
-    std::vector<RangeModes::Piece> raised;
     for (const RangeModes::Piece& piece : pieces) {
       if (piece.mode >= mode) continue;
-      auto conflict = raise(piece.range, mode);
-      if (!conflict) {
-        raised.push_back(piece);
-        continue;
+      if (auto conflict = raise(piece.range, mode)) {
+        for (const RangeModes::Piece& before : raised) change(before);
+        return conflict;
       }
-      for (const RangeModes::Piece& before : raised)
-        static_cast<void>(locks_->set(to_local(before.range), to_local(before.mode)));
-      return conflict;
+      raised.push_back(piece);
     }
-    for (const RangeModes::Piece& piece : raised) held_.set(piece.range, mode);
     return std::nullopt;
   }
+  // False: it is as before. What the store is asked for is noted without asking for memory: else
+  // it would have what nobody knows of, or not have what it is taken to have.
   bool change(const RangeModes::Piece& piece) {
+    auto prepared = held_.prepare(piece.range, piece.mode);
     const auto set = locks_->set(to_local(piece.range), to_local(piece.mode));
     if (!set || *set) return false;
-    held_.set(piece.range, piece.mode);
+    held_.set(piece.range, piece.mode, std::move(prepared));
     return true;
   }
 
@@ -283,7 +295,12 @@ Result<LocalLockTable::Hold, ConflictingLock> LocalLockTable::hold(const FileKey
                                                                    bool exclusive) {
   auto file = find(key);
   if (file == nullptr) return Hold();
-  if (auto conflict = file->hold(range, mode_of(exclusive))) return Failure{*std::move(conflict)};
+  try {
+    if (auto conflict = file->hold(range, mode_of(exclusive))) return Failure{*std::move(conflict)};
+  } catch (const std::bad_alloc&) {  // some of it may be held
+    postpone(*file, range);
+    throw;
+  }
   return Hold(*this, std::move(file), range);
 }
 
@@ -295,14 +312,36 @@ std::optional<ConflictingLock> LocalLockTable::conflict(const FileKey& key, cons
 
 void LocalLockTable::freed(const FileKey* key, const Range& range) {
   if (!any()) return;
-  std::vector<std::shared_ptr<LocalFile>> touched;
   if (key != nullptr) {
-    if (auto file = find(*key)) touched.push_back(std::move(file));
-  } else {
-    const std::scoped_lock lock(mutex_);
-    for (const auto& [each, file] : files_) touched.push_back(file);
+    if (const auto file = find(*key)) reconcile(*file, range);
+    return;
   }
-  for (const auto& file : touched) reconcile(*file, range);
+  {
+    const std::scoped_lock lock(mutex_);
+    for (const auto& [each, file] : files_) postpone(*file, range);
+  }
+  reconcile_overdue();
+}
+
+void LocalLockTable::postpone(LocalFile& file, const Range& range) {
+  file.postpone(range);
+  overdue_.store(true);
+}
+
+void LocalLockTable::reconcile_overdue() {
+  overdue_.store(false);
+  try {
+    std::vector<std::shared_ptr<LocalFile>> all;
+    {
+      const std::scoped_lock lock(mutex_);
+      all.reserve(files_.size());
+      for (const auto& [key, file] : files_) all.push_back(file);
+    }
+    for (const auto& file : all)
+      if (const auto due = file->overdue()) reconcile(*file, *due);
+  } catch (const std::bad_alloc&) {
+    overdue_.store(true);
+  }
 }
 
 RangeModes LocalLockTable::locked(const FileKey& key, const Range& range) const {
@@ -311,14 +350,19 @@ RangeModes LocalLockTable::locked(const FileKey& key, const Range& range) const 
   return modes;
 }
 
-// Whoever comes in between has it done again, or does it himself.
+// Whoever comes in between has it done again, or does it himself. Throws nothing: it is called
+// where something has come to its end.
 void LocalLockTable::reconcile(LocalFile& file, const Range& range) {
   Range rest = range;
-  for (;;) {
+  for (bool done = false; !done;) {
     const auto due = file.begin(rest);
     if (!due) return;
     rest = due->range;
-    if (file.reconcile(rest, locked(file.key, rest), due->number)) break;
+    try {
+      done = file.reconcile(rest, locked(file.key, rest), due->number);
+    } catch (const std::bad_alloc&) {
+      return postpone(file, rest);
+    }
   }
   std::shared_ptr<LocalFile> closed;
   {

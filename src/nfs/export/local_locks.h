@@ -4,7 +4,8 @@
 // Who gives locks out (a Source) has a table of its own. It gets a Hold before it adds something to
 // it, and gives the Hold up when that is done, or was refused; it says freed() when something has
 // gone. So what is held is never less than all sources have together, and soon no more: then the
-// sources are asked what they have.
+// sources are asked what they have. Where there is no memory for that it is done later: the end of
+// a lock does not fail.
 //
 // Thread: any. The mutex of a file is held over the system calls of LocalLocks, which do not block;
 // none is held over a call of a Source. So a Source may call hold() with a mutex of its own locked;
@@ -107,6 +108,10 @@ class LocalLockTable final : public state::RangeMirror {
                                                  const state::Range& range, bool exclusive) const;
   // Null: of any file.
   void freed(const state::FileKey* file, const state::Range& range) override;
+  // Whether there was no memory to give something back that nobody has locked any more. Then
+  // reconcile_overdue() is called now and then, without any lock.
+  bool overdue() const { return overdue_.load(); }
+  void reconcile_overdue();
   // Whether this file is open: programs see what is locked there.
   bool is_open(const state::FileKey& file) const { return find(file) != nullptr; }
   // Whether any file is open.
@@ -125,6 +130,7 @@ class LocalLockTable final : public state::RangeMirror {
   void release(LocalFile& file);
   void close_if_unused(LocalFile& file, std::shared_ptr<LocalFile>& closed);
   void reconcile(LocalFile& file, const state::Range& range);
+  void postpone(LocalFile& file, const state::Range& range);
   void charge_locker(LocalFile& file);
   void charge(LocalFile& file, const std::string& before, std::string address);
   void discount(const std::string& address);
@@ -132,6 +138,7 @@ class LocalLockTable final : public state::RangeMirror {
 
   std::list<Source> sources_;
   std::atomic<std::size_t> open_{0};
+  std::atomic<bool> overdue_{false};  // some file has postponed something
   LocalLockLimits limits_ = LocalLockLimits::of_process();
   mutable std::mutex mutex_;
   std::unordered_map<state::FileKey, std::shared_ptr<LocalFile>, KeyHash> files_;

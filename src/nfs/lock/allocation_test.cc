@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <list>
 #include <memory>
 #include <new>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/reason.h"
 #include "nfs/lock/callback_sender.h"
@@ -20,6 +22,8 @@
 #include "testing/manual_loop.h"
 #include "testing/nfs/lock_service_fixture.h"
 #include "testing/nfs/lock_state.h"
+#include "testing/nfs/store_with_programs.h"
+#include "vfs/memory/memory.h"
 
 namespace stag::nfs::lock {
 namespace {
@@ -27,6 +31,8 @@ namespace {
 OwnerPtr owner_named(const std::string& name) {
   return std::make_shared<const Owner>(Owner{{"192.0.2.1", "client"}, name, 1});
 }
+
+using Mode = state::RangeMode;
 
 class NlmLockMemory : public ::testing::Test {
  protected:
@@ -221,7 +227,170 @@ TEST_F(CallbackMemory, running_out_in_SM_NOTIFY_does_not_prevent_it) {
             });
 }
 
+// A has all, and B waits for two pieces of it. No more may wait, or be granted and not known.
+class GrantMemory : public ::testing::Test {
+ protected:
+  GrantMemory() {
+    manager_.on_grant([this](const Client&, Ticket ticket) { told_.push_back(ticket); });
+  }
+  nlm::nlm4_stats lock(const OwnerPtr& who, Range range, bool block = false) {
+    return manager_.lock({{{}, who, range, true}, block, false, 3, {}}, TimePoint{});
+  }
+  // False: there was no memory for it.
+  template <class Work>
+  static bool runs_out(std::size_t n, bool lasting, Work work) {
+    bool out = false;
+    stag::testing::failure_lasts = lasting;
+    stag::testing::allocations_until_failure = n;
+    try {
+      work();
+    } catch (const std::bad_alloc&) {
+      out = true;
+    }
+    stag::testing::failure_lasts = false;
+    stag::testing::allocations_until_failure = 0;
+    return out;
+  }
+
+  LockManager manager_{{.waiters_of_address = 2}};
+  std::list<Ticket> told_;  // each takes memory
+  const OwnerPtr a_ = std::make_shared<const Owner>(Owner{{"192.0.2.1", "a"}, "oh", 1});
+  const OwnerPtr b_ = std::make_shared<const Owner>(Owner{{"192.0.2.2", "b"}, "oh", 1});
+};
+
+TEST_F(GrantMemory, running_out_in_UNLOCK_has_all_told_that_wait_and_leaves_no_place_taken) {
+  for (const bool lasting : {false, true})
+    for (std::size_t n = 1;; ++n) {
+      ASSERT_LT(n, 200u);
+      ASSERT_EQ(lock(a_, {0, 99}), nlm::NLM4_GRANTED) << n;
+      ASSERT_EQ(lock(b_, {0, 9}, true), nlm::NLM4_BLOCKED) << n;
+      ASSERT_EQ(lock(b_, {20, 29}, true), nlm::NLM4_BLOCKED) << n;
+      told_ = {};
+      stag::testing::failed_allocations = 0;
+      const auto unlock = [&] { EXPECT_EQ(manager_.unlock({}, *a_, {0, 99}), nlm::NLM4_GRANTED); };
+      if (runs_out(n, lasting, unlock)) {
+        EXPECT_EQ(manager_.size(), 3u) << n << ": whoever is told of a failure has what he had";
+        unlock();
+      } else if (stag::testing::failed_allocations != 0) {
+        EXPECT_TRUE(manager_.overdue()) << n;
+      }
+      if (manager_.overdue()) {
+        EXPECT_FALSE(manager_.retry()) << n;
+        EXPECT_FALSE(manager_.overdue()) << n;
+      }
+      EXPECT_EQ(told_.size(), 2u) << n;
+      EXPECT_EQ(manager_.pending_count(), 2u) << n;
+      EXPECT_EQ(lock(b_, {0, 9}), nlm::NLM4_GRANTED) << n << ": it asks again";
+      EXPECT_EQ(manager_.cancel({{}, b_, {20, 29}, true}), nlm::NLM4_GRANTED) << n;
+      EXPECT_EQ(manager_.unlock({}, *b_, {}), nlm::NLM4_GRANTED) << n;
+      EXPECT_EQ(manager_.pending_count(), 0u) << n;
+      EXPECT_EQ(manager_.size(), 0u) << n;
+      if (stag::testing::failed_allocations == 0) break;
+    }
+}
+
+TEST_F(GrantMemory, running_out_in_UNLOCK_lets_the_waiter_unlock_before_it_is_told) {
+  int untold = 0;
+  for (std::size_t n = 1;; ++n) {
+    ASSERT_LT(n, 200u);
+    ASSERT_EQ(lock(a_, {0, 99}), nlm::NLM4_GRANTED) << n;
+    ASSERT_EQ(lock(b_, {0, 9}, true), nlm::NLM4_BLOCKED) << n;
+    stag::testing::failed_allocations = 0;
+    runs_out(n, true, [&] { manager_.unlock({}, *a_, {0, 99}); });
+    const auto held = manager_.held({});
+    if (!held.empty() && held.front().owner == b_) {
+      untold += manager_.pending_count() == 0 ? 1 : 0;
+      EXPECT_EQ(manager_.unlock({}, *b_, {0, 99}), nlm::NLM4_GRANTED) << n;
+    } else {
+      EXPECT_EQ(manager_.cancel({{}, b_, {0, 9}, true}), nlm::NLM4_GRANTED) << n;
+      EXPECT_EQ(manager_.unlock({}, *a_, {0, 99}), nlm::NLM4_GRANTED) << n;
+    }
+    manager_.retry();
+    EXPECT_EQ(manager_.pending_count(), 0u) << n;
+    EXPECT_EQ(manager_.size(), 0u) << n;
+    if (stag::testing::failed_allocations == 0) break;
+  }
+  EXPECT_GT(untold, 0);
+}
+
+TEST_F(GrantMemory, running_out_in_LOCK_leaves_nothing_locked_and_nobody_waiting) {
+  for (const bool blocks : {false, true})
+    for (std::size_t n = 1;; ++n) {
+      ASSERT_LT(n, 200u);
+      if (blocks) {
+        ASSERT_EQ(lock(a_, {0, 99}), nlm::NLM4_GRANTED);
+      }
+      const bool out = runs_out(n, false, [&] { lock(b_, {0, 9}, true); });
+      EXPECT_EQ(manager_.size(), (blocks ? 1u : 0u) + (out ? 0u : 1u)) << n;
+      EXPECT_EQ(manager_.knows("192.0.2.2"), !out) << n;
+      EXPECT_EQ(manager_.files().size(), blocks || !out ? 1u : 0u) << n;
+      manager_.cancel({{}, b_, {0, 9}, true});
+      manager_.unlock({}, *b_, {});
+      manager_.unlock({}, *a_, {});
+      EXPECT_EQ(manager_.size(), 0u) << n;
+      if (out) continue;
+      EXPECT_GT(n, 2u);
+      break;
+    }
+}
+
+TEST_F(GrantMemory, running_out_in_LOCK_keeps_programs_out_no_longer_than_others) {
+  testing::ManualLoop loop;
+  const vfs::Credentials root{0, 0, {}};
+  testing::StoreWithPrograms store{std::make_shared<vfs::MemoryFileSystem>()};
+  store.has_locks = true;
+  const FileKey file{1, store.root()};
+  LocalLockTable local;
+  LockManager manager;
+  manager.share_with_programs(local, [] {});
+  for (std::size_t n = 1;; ++n) {
+    ASSERT_LT(n, 200u);
+    const auto pin = loop.run(local.open(file, store, {loop, root}, "192.0.2.1"));
+    ASSERT_TRUE(pin.has_value() && pin->ok());
+    const auto lock = [&] {
+      manager.lock({{file, a_, {0, 9}, true}, false, false, 0, {}}, TimePoint{});
+    };
+    stag::testing::failed_allocations = 0;
+    const bool out = runs_out(n, false, lock);
+    if (local.overdue()) local.reconcile_overdue();
+    EXPECT_TRUE(store.locks.server_has(0, 9, out ? Mode::None : Mode::Exclusive)) << n;
+    manager.unlock(file, *a_, {});
+    EXPECT_TRUE(store.locks.server_has(0, 9, Mode::None)) << n;
+    if (stag::testing::failed_allocations == 0) break;
+  }
+}
+
 class UpkeepMemory : public LockServiceFixture {};
+
+TEST_F(UpkeepMemory, that_runs_out_when_a_lock_ends_has_the_waiter_told_though_nobody_calls) {
+  using namespace std::chrono_literals;
+  for (std::size_t n = 1;; ++n) {
+    ASSERT_LT(n, 200u);
+    ASSERT_EQ(lock(kA), nlm::NLM4_GRANTED) << n;
+    ASSERT_EQ(lock(kB, true), nlm::NLM4_BLOCKED) << n;
+    const FileKey file = service_->files().at(0);
+    const LockService::LockId id = LockService::id_of(file, service_->held(file).at(0));
+    peers_.called = {};
+    bool done = false;
+    stag::testing::allocations_until_failure = n;
+    try {
+      done = service_->release(id).has_value();
+    } catch (const std::bad_alloc&) {
+    }
+    const bool failed = std::exchange(stag::testing::allocations_until_failure, 0) == 0;
+    const auto held = service_->held(file);
+    if (!held.empty() && held.front().owner->client.address == kA) {
+      ASSERT_FALSE(done) << n;
+      ASSERT_TRUE(service_->release(id).has_value()) << n;
+    }
+    loop_.pass(1s);
+    EXPECT_FALSE(peers_.called.empty()) << n;
+    ASSERT_EQ(unlock(kB), nlm::NLM4_GRANTED) << n;
+    loop_.pass(5min);
+    EXPECT_EQ(service_->size(), 0u) << n;
+    if (!failed) break;
+  }
+}
 
 // It has no memory for one job.
 class PoorExecutor final : public Executor {

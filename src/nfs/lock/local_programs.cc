@@ -19,6 +19,8 @@ LocalPrograms::~LocalPrograms() {
 }
 
 bool LocalPrograms::conflicts(const LockRequest& request) {
+  // A Hold that does not fit would end here, with the mutex, which its end asks for.
+  if (holds_.size() == holds_.capacity()) holds_.reserve(2 * holds_.size() + 1);
   auto held = local_.hold(request.file, request.range, request.exclusive);
   if (!held) return met_ = true;
   if (*held) holds_.push_back(*std::move(held));

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <new>
 #include <regex>
 #include <string>
 
@@ -157,6 +158,26 @@ TEST_F(LocksAndPrograms, FREE_ALL_gives_the_range_back_to_local_programs) {
   call<NLMPROC4_FREE_ALL>({std::string("host-") + kA, 0});
   EXPECT_TRUE(server_has(0, 9, Mode::None));
   EXPECT_EQ(locks().open, 0);
+}
+
+TEST_F(LocksAndPrograms, UNLOCK_without_memory_to_give_the_range_back_has_it_given_back_later) {
+  LocalLockTable& local = *nfs_.context().local_locks;
+  bool full = false;
+  const auto source = local.add({[&](const FileKey&, const state::Range&, state::RangeModes&) {
+                                   if (full) throw std::bad_alloc();
+                                 },
+                                 [](const FileKey&, const std::string&) { return std::nullopt; }});
+  service_->start();
+  ASSERT_EQ(lock(kA, 0, 10), NLM4_GRANTED);
+  full = true;
+  EXPECT_EQ(unlock(kA, 0, 10), NLM4_GRANTED);
+  loop_.pass(2min);
+  EXPECT_TRUE(server_has(0, 9, Mode::Exclusive));
+  full = false;
+  loop_.pass(1min);
+  EXPECT_TRUE(server_has(0, 9, Mode::None)) << "though nobody calls";
+  EXPECT_EQ(locks().open, 0);
+  local.remove(source);
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 #include "nfs/lock/lock_manager.h"
 
 #include <algorithm>
+#include <iterator>
+#include <new>
 
 #include "base/reason.h"
 
@@ -80,19 +82,31 @@ nlm4_stats LockManager::lock(const LockArgs& args, TimePoint now) {
   // is refused; NLM has no other status for that.
   if (in_grace(now) != args.reclaim) return NLM4_DENIED_GRACE_PERIOD;
   const bool released = release_older(args.request.owner->client, args.client_state);
-  const nlm4_stats status = lock_now(args);
-  const Notices notices = take_notices();
-  lock.unlock();
-  deliver(notices);
+  std::optional<nlm4_stats> status;
+  const Notices notices = carry_out(lock, [&] { status = lock_now(args); });
   if (released) freed(nullptr);
-  if (notices.lapsed.empty() || status != NLM4_DENIED) return status;
+  if (!status) throw std::bad_alloc();
+  if (notices.lapsed.empty() || status != NLM4_DENIED) return *status;
   // The expired NFSv4 clients that conflicted have been removed by now.
   lock.lock();
-  const nlm4_stats again = lock_now(args);
-  const Notices later = take_notices();
+  status.reset();
+  carry_out(lock, [&] { status = lock_now(args); });
+  if (!status) throw std::bad_alloc();
+  return *status;
+}
+
+// With the mutex, which it gives up. Where memory runs out in `work` there are notices all the
+// same.
+template <class Work>
+LockManager::Notices LockManager::carry_out(std::unique_lock<std::mutex>& lock, Work work) {
+  try {
+    work();
+  } catch (const std::bad_alloc&) {  // the caller sees that it has no status
+  }
+  Notices notices = take_notices();
   lock.unlock();
-  deliver(later);
-  return again;
+  deliver(notices);
+  return notices;
 }
 
 // A host's first LOCK after its restart may come before its SM_NOTIFY, which then is no news. True
@@ -109,10 +123,20 @@ bool LockManager::release_older(const Client& client, std::int32_t state) {
 nlm4_stats LockManager::lock_now(const LockArgs& args) {
   // A lock held before the restart excluded all others, so a reclaim never blocks.
   const bool wait = args.block && !args.reclaim && static_cast<bool>(on_grant_);
+  const Client& client = args.request.owner->client;
+  // Whoever hears of a failure has got nothing: what comes behind asks for no memory.
+  Blocked waits;
+  if (wait) waits.emplace(Ticket{0}, args.params);
+  States known;
+  known.emplace(client, args.client_state);
+  take_grants();
   if (sharing_ != nullptr) sharing_->begin();
   const LockTable::Answer answer = table_.lock(args.request, wait);
   if (answer.outcome == LockOutcome::Blocked) {
-    blocked_[answer.ticket] = args.params;
+    auto one = waits.extract(waits.begin());
+    one.key() = answer.ticket;
+    blocked_.erase(answer.ticket);
+    blocked_.insert(std::move(one));
   } else if (answer.outcome == LockOutcome::Granted) {
     blocked_.erase(answer.ticket);
     // A client that repeats a request which was granted has the lock now, whether or not it
@@ -120,40 +144,41 @@ nlm4_stats LockManager::lock_now(const LockArgs& args) {
     forget_pending(args.request.file, *args.request.owner, args.request.range);
     if (args.reclaim) grace_->claimed();
   }
-  const Client& client = args.request.owner->client;
   if (answer.outcome == LockOutcome::Granted || answer.outcome == LockOutcome::Blocked)
-    note_state(client, args.client_state);
+    note_state(std::move(known));
   return status_of(answer.outcome);
 }
 
 nlm4_stats LockManager::cancel(const LockRequest& request) {
   std::unique_lock lock(mutex_);
+  take_grants();
   bool found = false;
   if (const auto ticket = table_.cancel(request)) {
     blocked_.erase(*ticket);
     found = true;
   }
   // The request may have been granted while the client cancelled it.
-  for (const Ticket ticket : pending_of(request.file, *request.owner)) {
-    if (!same(pending_.at(ticket).grant.request, request)) continue;
-    table_.revert(take_pending(ticket));
+  each_pending_of(request.file, *request.owner, [&](const PendingGrant& pending) {
+    if (!same(pending.grant.request, request)) return;
+    table_.revert(take_pending(pending.grant.ticket));
     found = true;
-  }
-  const Notices notices = take_notices();
+  });
+  Notices notices = take_notices();
   lock.unlock();
-  deliver(notices);
   if (found) freed(&request.file, request.range);
+  deliver(notices);
   return found ? NLM4_GRANTED : NLM4_DENIED;
 }
 
 nlm4_stats LockManager::unlock(const FileKey& file, const Owner& owner, Range range) {
   std::unique_lock lock(mutex_);
+  take_grants();
   const bool done = table_.unlock(file, owner, range);
   if (done) forget_pending(file, owner, range);
-  const Notices notices = take_notices();
+  Notices notices = take_notices();
   lock.unlock();
-  deliver(notices);
   freed(&file, range);
+  deliver(notices);
   return status_of(done ? LockOutcome::Granted : LockOutcome::Full);
 }
 
@@ -161,18 +186,16 @@ nlm4_stats LockManager::share(const FileKey& file, const Share& share, bool recl
                               TimePoint now) {
   std::unique_lock lock(mutex_);
   if (in_grace(now) != reclaim) return NLM4_DENIED_GRACE_PERIOD;
-  const nlm4_stats status = share_now(file, share);
-  const Notices notices = take_notices();
-  lock.unlock();
-  deliver(notices);
-  if (notices.lapsed.empty()) return status;
+  std::optional<nlm4_stats> status;
+  const Notices notices = carry_out(lock, [&] { status = share_now(file, share); });
+  if (!status) throw std::bad_alloc();
+  if (notices.lapsed.empty()) return *status;
   // As in lock().
   lock.lock();
-  const nlm4_stats again = share_now(file, share);
-  const Notices later = take_notices();
-  lock.unlock();
-  deliver(later);
-  return again;
+  status.reset();
+  carry_out(lock, [&] { status = share_now(file, share); });
+  if (!status) throw std::bad_alloc();
+  return *status;
 }
 
 nlm4_stats LockManager::share_now(const FileKey& file, const Share& share) {
@@ -186,7 +209,7 @@ nlm4_stats LockManager::share_now(const FileKey& file, const Share& share) {
 void LockManager::unshare(const FileKey& file, const Owner& owner) {
   std::unique_lock lock(mutex_);
   table_.unshare(file, owner);
-  const Notices notices = take_notices();
+  Notices notices = take_notices();
   lock.unlock();
   deliver(notices);
 }
@@ -196,10 +219,10 @@ bool LockManager::release(const Client& client) {
   // Releasing looks at all locks, which a stranger must not cause by one Call.
   if (!table_.knows(client)) return false;
   release_which([&](const Client& other) { return other == client; });
-  const Notices notices = take_notices();
+  Notices notices = take_notices();
   lock.unlock();
-  deliver(notices);
   freed(nullptr);
+  deliver(notices);
   return true;
 }
 
@@ -216,10 +239,10 @@ bool LockManager::restarted(const std::string& address, const std::string& name,
   if (gone.empty()) return false;
   release_which(
       [&](const Client& client) { return std::binary_search(gone.begin(), gone.end(), client); });
-  const Notices notices = take_notices();
+  Notices notices = take_notices();
   lock.unlock();
-  deliver(notices);
   freed(nullptr);
+  deliver(notices);
   return true;
 }
 
@@ -250,57 +273,6 @@ void LockManager::clear() {
   freed(nullptr);
 }
 
-std::optional<PendingGrant> LockManager::pending(Ticket ticket) const {
-  const std::scoped_lock lock(mutex_);
-  const auto found = pending_.find(ticket);
-  if (found == pending_.end()) return std::nullopt;
-  return found->second;
-}
-
-void LockManager::offering(Ticket ticket) {
-  const std::scoped_lock lock(mutex_);
-  const auto found = pending_.find(ticket);
-  if (found == pending_.end()) return;
-  PendingGrant& pending = found->second;
-  pending.unanswered = pending.unanswered || pending.offered;
-  pending.offered = true;
-}
-
-void LockManager::not_yet(Ticket ticket) {
-  const std::scoped_lock lock(mutex_);
-  const auto found = pending_.find(ticket);
-  if (found != pending_.end()) found->second.offered = false;
-}
-
-void LockManager::answered(Ticket ticket, bool wanted) {
-  const std::optional<PendingGrant> offered = pending(ticket);
-  if (offered) settle(ticket, wanted || offered->unanswered);
-}
-
-bool LockManager::give_up(Ticket ticket) {
-  const std::optional<PendingGrant> offered = pending(ticket);
-  if (!offered) return false;
-  const bool may_have_arrived = offered->offered || offered->unanswered;
-  return settle(ticket, may_have_arrived) && !may_have_arrived;
-}
-
-bool LockManager::settle(Ticket ticket, bool wanted) {
-  std::unique_lock lock(mutex_);
-  if (!pending_.contains(ticket)) return false;
-  const Grant grant = take_pending(ticket);
-  if (!wanted) table_.revert(grant);
-  const Notices notices = take_notices();
-  lock.unlock();
-  deliver(notices);
-  if (!wanted) freed(&grant.request.file, grant.request.range);
-  return true;
-}
-
-bool LockManager::is_pending(Ticket ticket) const {
-  const std::scoped_lock lock(mutex_);
-  return pending_.contains(ticket);
-}
-
 bool LockManager::knows(const std::string& address) const {
   const std::scoped_lock lock(mutex_);
   return table_.knows(address);
@@ -326,46 +298,41 @@ std::vector<Held> LockManager::held(const FileKey& file) const {
   return table_.held(file);
 }
 
-std::size_t LockManager::pending_count() const {
-  const std::scoped_lock lock(mutex_);
-  return pending_.size();
-}
-
-// Removes a pending grant and returns it.
-Grant LockManager::take_pending(Ticket ticket) {
-  auto taken = pending_.extract(ticket);
-  Grant grant = std::move(taken.mapped().grant);
-  const auto here = pending_in_.find(grant.request.file);
-  const auto [first, last] = here->second.equal_range(*grant.request.owner);
-  here->second.erase(
-      std::find_if(first, last, [&](const auto& entry) { return entry.second == ticket; }));
-  if (here->second.empty()) pending_in_.erase(here);
-  table_.settled(grant);
-  return grant;
-}
-
-LockManager::Tickets LockManager::pending_of(const FileKey& file, const Owner& owner) const {
-  Tickets tickets;
-  const auto found = pending_in_.find(file);
-  if (found == pending_in_.end()) return tickets;
-  const auto [first, last] = found->second.equal_range(owner);
-  for (auto at = first; at != last; ++at) tickets.push_back(at->second);
-  return tickets;
+// `use` may take the one that it is called with. Asks for no memory.
+template <class Use>
+void LockManager::each_pending_of(const FileKey& file, const Owner& owner, Use use) {
+  const auto here = pending_in_.find(file);
+  if (here == pending_in_.end()) return;
+  const auto [first, last] = here->second.equal_range(owner);
+  // The file's map goes with its last grant, so no iterator is looked at behind that.
+  auto at = first;
+  for (auto left = std::distance(first, last); left != 0; --left) {
+    const Ticket ticket = (at++)->second;
+    if (const auto found = pending_.find(ticket); found != pending_.end()) use(found->second);
+  }
 }
 
 // The owner's latest operation on these bytes replaces the grants that it had pending there.
 void LockManager::forget_pending(const FileKey& file, const Owner& owner, Range range) {
-  for (const Ticket ticket : pending_of(file, owner))
-    if (pending_.at(ticket).grant.request.range.overlaps(range)) take_pending(ticket);
+  each_pending_of(file, owner, [&](const PendingGrant& pending) {
+    if (pending.grant.request.range.overlaps(range)) take_pending(pending.grant.ticket);
+  });
 }
 
-void LockManager::note_state(const Client& client, std::int32_t state) {
-  if (states_.size() >= kMaxStates && !states_.contains(client))
+// Of one client. Asks for no memory.
+void LockManager::note_state(States known) {
+  const auto& [client, state] = *known.begin();
+  if (const auto found = states_.find(client); found != states_.end()) {
+    found->second = state;
+    return;
+  }
+  if (states_.size() >= kMaxStates)
     std::erase_if(states_, [&](const auto& entry) { return !table_.knows(entry.first); });
-  if (states_.size() < kMaxStates || states_.contains(client)) states_[client] = state;
+  if (states_.size() < kMaxStates) states_.merge(known);
 }
 
 void LockManager::release_which(const LockTable::Which& which) {
+  take_grants();
   for (const Ticket ticket : table_.release(which)) blocked_.erase(ticket);
   Tickets gone;
   for (const auto& [ticket, pending] : pending_)
@@ -385,31 +352,47 @@ bool LockManager::is_repeated(const Client& client, std::int32_t state, TimePoin
   return false;
 }
 
+// What there is no memory for stays, and is for retry() to take.
 LockManager::Notices LockManager::take_notices() {
   Notices notices;
-  for (Grant& grant : table_.take_grants()) {
-    const Ticket ticket = grant.ticket;
-    notices.grants.push_back({grant.request.owner->client, ticket});
-    PendingGrant pending{std::move(grant), {}};
-    if (auto params = blocked_.extract(ticket)) pending.params = std::move(params.mapped());
-    pending_in_[pending.grant.request.file].emplace(pending.grant.request.owner, ticket);
-    pending_.emplace(ticket, std::move(pending));
+  bool left = table_.take_unswept();
+  try {
+    take_grants();
+  } catch (const std::bad_alloc&) {
+    left = true;
   }
+  notices.grants.swap(undelivered_);
+  if (left) overdue_.store(true);
+  notices.retry = left;
   if (sharing_ != nullptr) {
     notices.lapsed = sharing_->take_lapsed();
     sharing_->note(table_.size() != 0, !blocked_.empty());
   }
   if (programs_ != nullptr) {
     notices.holds = programs_->take_holds();
-    notices.met_program = programs_->take_met() && !blocked_.empty();
+    notices.retry |= programs_->take_met() && !blocked_.empty();
   }
   return notices;
 }
 
-void LockManager::deliver(const Notices& notices) {
-  for (const GrantNotice& one : notices.grants) on_grant_(one.client, one.ticket);
-  if (sharing_ != nullptr) sharing_->end(notices.lapsed);
-  if (notices.met_program) on_met_();
+// What has been done is done, whether or not there is memory to tell of it. What is not told is for
+// retry(), which asks again what those are in the way of whose end failed here.
+void LockManager::deliver(Notices& notices) {
+  try {
+    for (; !notices.grants.empty(); notices.grants.pop_front())
+      on_grant_(notices.grants.front().client, notices.grants.front().ticket);
+    if (sharing_ != nullptr) sharing_->end(notices.lapsed);
+  } catch (const std::bad_alloc&) {
+    const std::scoped_lock lock(mutex_);
+    undelivered_.splice(undelivered_.end(), notices.grants);
+    notices.retry = true;
+    overdue_.store(true);
+  }
+  try {
+    if (notices.retry && on_met_) on_met_();
+  } catch (const std::bad_alloc&) {
+    overdue_.store(true);
+  }
 }
 
 void LockManager::freed(const FileKey* file, const Range& range) {
@@ -438,12 +421,13 @@ void LockManager::ask_elsewhere() {
 
 bool LockManager::retry() {
   std::unique_lock lock(mutex_);
+  overdue_.store(false);
   table_.recheck_all();
   Notices notices = take_notices();
   lock.unlock();
-  const bool met = std::exchange(notices.met_program, false);
+  const bool again = std::exchange(notices.retry, false);
   deliver(notices);
-  return met;
+  return again;
 }
 
 void LockManager::recheck(const FileKey* file) {
@@ -452,7 +436,7 @@ void LockManager::recheck(const FileKey* file) {
     table_.recheck_all();
   else
     table_.recheck(*file);
-  const Notices notices = take_notices();
+  Notices notices = take_notices();
   lock.unlock();
   deliver(notices);
 }

@@ -8,6 +8,7 @@
 // co_await. Locks are rare beside READ and WRITE, and releasing one may grant any other.
 #pragma once
 
+#include <atomic>
 #include <list>
 #include <map>
 #include <mutex>
@@ -68,11 +69,13 @@ class LockManager {
 
   // Makes the locks of NLM and those of programs of this host exclude each other. Called before the
   // first request; `local` outlives the manager. `met` is called, on any thread and without
-  // the mutex, when a request is blocked by a program, of which nobody hears when it has done: then
-  // retry() is due.
+  // the mutex, when a request is blocked by a program, of which nobody hears when it has done, or
+  // when there was no memory to tell who has what was freed: then retry() is due.
   void share_with_programs(LocalLockTable& local, UniqueFunction<void()> met);
-  // True when a program is still in the way of a request.
+  // True when it is due again: a program is still in the way of a request, say.
   bool retry();
+  // Whether there was no memory for something that retry() does.
+  bool overdue() const { return overdue_.load(); }
 
   // Lets requests block; without a callback they are denied. Set before the first request; the
   // callback runs on any thread, without the mutex.
@@ -173,22 +176,28 @@ class LockManager {
   nlm::nlm4_stats lock_now(const LockArgs& args);
   bool release_older(const Client& client, std::int32_t state);
   Grant take_pending(Ticket ticket);
-  Tickets pending_of(const FileKey& file, const Owner& owner) const;
+  template <class Use>
+  void each_pending_of(const FileKey& file, const Owner& owner, Use use);
   void forget_pending(const FileKey& file, const Owner& owner, Range range);
-  void note_state(const Client& client, std::int32_t state);
+  using States = std::map<Client, std::int32_t>;
+  void note_state(States known);
   void release_which(const LockTable::Which& which);
   std::vector<Client> clients_of(const std::string& address, const std::string& name) const;
   bool is_repeated(const Client& client, std::int32_t state, TimePoint now);
   // What is reported to others once the mutex is free.
   struct Notices {
-    std::vector<GrantNotice> grants;
+    std::list<GrantNotice> grants;
     std::vector<state::ClientId>
         lapsed;  // expired NFSv4 clients whose state conflicts with a request
     std::vector<LocalLockTable::Hold> holds;
-    bool met_program = false;  // a request is blocked by one
+    bool retry = false;  // it is due
   };
   Notices take_notices();
-  void deliver(const Notices& notices);
+  void take_grant();
+  void take_grants();
+  void deliver(Notices& notices);
+  template <class Work>
+  Notices carry_out(std::unique_lock<std::mutex>& lock, Work work);
   void ask_elsewhere();
   // Without the mutex: NLM holds less of this file, or (null) of any.
   void freed(const FileKey* file, const Range& range = {});
@@ -200,15 +209,18 @@ class LockManager {
   LockTable table_;
   std::shared_ptr<state::GracePeriod> grace_ = std::make_shared<state::GracePeriod>();
   std::list<LockUnderWay> under_way_;
-  std::map<Ticket, LockParams> blocked_;
+  using Blocked = std::map<Ticket, LockParams>;
+  Blocked blocked_;
   std::map<Ticket, PendingGrant> pending_;
   std::unordered_map<FileKey, Grants, FileKeyHash> pending_in_;
-  std::map<Client, std::int32_t> states_;
+  States states_;
   std::map<Client, Restart> restarts_;  // of clients that had locks when they restarted
   OnGrant on_grant_;
+  std::list<GrantNotice> undelivered_;       // for want of memory
   std::unique_ptr<Sharing> sharing_;         // null: NFSv4 is not served
   std::unique_ptr<LocalPrograms> programs_;  // may be null
   UniqueFunction<void()> on_met_;
+  std::atomic<bool> overdue_{false};
 };
 
 }  // namespace stag::nfs::lock

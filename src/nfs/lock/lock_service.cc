@@ -71,11 +71,12 @@ bool remove_unneeded(LockManager& manager, Records& records, std::uint64_t until
 }
 
 // Drops the records of hosts without locks, so that a crash makes nobody wait for them. Not when a
-// lock is released: the disk would be written to as often as a client likes.
+// lock is released: the disk would be written to as often as a client likes. And does what there
+// was no memory for: gives back what is kept from programs of this host, and what others wait for.
 class Upkeep : public std::enable_shared_from_this<Upkeep> {
  public:
-  Upkeep(LockManager& manager, Records& records, Loop& loop)
-      : manager_(manager), records_(records), loop_(loop) {}
+  Upkeep(LockManager& manager, Records& records, LocalLockTable& local, Loop& loop)
+      : manager_(manager), records_(records), local_(local), loop_(loop) {}
   // Any thread.
   void start() {
     loop_.post([weak = weak_from_this()] {
@@ -98,6 +99,8 @@ class Upkeep : public std::enable_shared_from_this<Upkeep> {
   // memory, so that a turn for which there is none is not the last.
   void fire(std::uint64_t until) {
     arm();
+    if (local_.overdue()) local_.reconcile_overdue();
+    if (manager_.overdue()) manager_.retry();
     if (tasks_.running() == 0) try {
         tasks_.add(turn(until));
       } catch (const std::bad_alloc&) {
@@ -112,6 +115,7 @@ class Upkeep : public std::enable_shared_from_this<Upkeep> {
 
   LockManager& manager_;
   Records& records_;
+  LocalLockTable& local_;
   Loop& loop_;
   Timer timer_;
   bool stopped_ = false;
@@ -128,7 +132,7 @@ struct LockService::Parts {
         manager(options.limits),
         callbacks(manager, *records, options.host_name, loop, peers),
         retries(manager, loop),
-        upkeep(std::make_shared<Upkeep>(manager, *records, loop)),
+        upkeep(std::make_shared<Upkeep>(manager, *records, *server.local_locks, loop)),
         context{server, stores, manager, *records, callbacks} {}
 
   const Duration grace;

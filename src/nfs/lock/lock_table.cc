@@ -1,6 +1,7 @@
 #include "nfs/lock/lock_table.h"
 
 #include <algorithm>
+#include <new>
 
 namespace stag::nfs::lock {
 
@@ -34,6 +35,17 @@ bool LockTable::frees(const File& file, const LockRequest& request) {
 
 LockTable::Answer LockTable::lock(const LockRequest& request, bool wait) {
   File& file = files_[request.file];
+  try {
+    const Answer answer = lock_in(file, request, wait);
+    tidy(request.file);
+    return answer;
+  } catch (...) {
+    tidy(request.file);
+    throw;
+  }
+}
+
+LockTable::Answer LockTable::lock_in(File& file, const LockRequest& request, bool wait) {
   Answer answer;
   if (conflicts(file, request)) {
     if (wait) answer = enqueue(file, request);
@@ -44,7 +56,6 @@ LockTable::Answer LockTable::lock(const LockRequest& request, bool wait) {
     if (set) answer.ticket = leave_queue(file, request);
     if (set && freed) sweep(request.file, file, request.range);
   }
-  tidy(request.file);
   return answer;
 }
 
@@ -149,11 +160,21 @@ bool LockTable::assign(File& file, const OwnerPtr& owner, Range range,
   return true;
 }
 
+// What was freed is free: whoever freed it is not told otherwise because there is no memory for
+// what others get.
+void LockTable::sweep(const FileKey& key, File& file, Range freed) {
+  try {
+    grant_waiters(key, file, freed);
+  } catch (const std::bad_alloc&) {
+    unswept_ = true;
+  }
+}
+
 // Grants the lock to the waiters for `freed` that do not conflict any more. The grant of a shared
 // lock may turn exclusive bytes of its owner into shared ones, which frees more bytes: then the
 // queue is swept once more, but a bounded number of times, because a waiter that is not reached
 // asks again.
-void LockTable::sweep(const FileKey& key, File& file, Range freed) {
+void LockTable::grant_waiters(const FileKey& key, File& file, Range freed) {
   constexpr int kPasses = 16;
   bool more = true;
   for (int pass = 0; more && pass < kPasses; ++pass) {
@@ -180,13 +201,13 @@ void LockTable::sweep(const FileKey& key, File& file, Range freed) {
 // queue.
 bool LockTable::promote(File& file, const Waiter& waiter, const LockRequest& request) {
   if (conflicts(file, request)) return false;
-  Grant grant{waiter.ticket, request, file.locks.of(*waiter.owner, waiter.range)};
-  if (granted_.size() == granted_.capacity()) granted_.reserve(2 * granted_.size() + 1);
+  std::list<Grant> grant;
+  grant.push_back({waiter.ticket, request, file.locks.of(*waiter.owner, waiter.range)});
   if (!assign(file, waiter.owner, waiter.range, waiter.exclusive)) return false;
   // The waiter's place stays counted until the grant is settled.
   remove_waiter(file, waiter);
   ++file.unsettled;
-  granted_.push_back(std::move(grant));
+  granted_.splice(granted_.end(), grant);
   return true;
 }
 
@@ -312,13 +333,19 @@ bool LockTable::has_capacity(const File& file, const Client& client, std::size_t
 
 void LockTable::count(const Client& client, std::ptrdiff_t change) {
   if (change == 0) return;
-  std::size_t& own = counts_[client];
-  own += static_cast<std::size_t>(change);
+  const auto here = addresses_.try_emplace(client.address).first;
+  auto own = counts_.end();
+  try {
+    own = counts_.try_emplace(client).first;
+  } catch (...) {
+    if (here->second.all == 0) addresses_.erase(here);
+    throw;
+  }
+  own->second += static_cast<std::size_t>(change);
   total_ += static_cast<std::size_t>(change);
-  if (own == 0) counts_.erase(client);
-  Address& here = addresses_[client.address];
-  here.all += static_cast<std::size_t>(change);
-  if (here.all == 0) addresses_.erase(client.address);
+  if (own->second == 0) counts_.erase(own);
+  here->second.all += static_cast<std::size_t>(change);
+  if (here->second.all == 0) addresses_.erase(here);
 }
 
 void LockTable::count_place(const Client& client, std::ptrdiff_t change) {

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -118,8 +119,17 @@ class LockTable {
   using Which = std::function<bool(const Client&)>;
   std::vector<Ticket> release(const Which& which);
 
-  // The grants since the last call, in order.
-  std::vector<Grant> take_grants() { return std::exchange(granted_, {}); }
+  // The grants that were not taken, in order.
+  const std::list<Grant>& grants() const { return granted_; }
+  // The first of them. Asks for no memory.
+  Grant take_grant() {
+    Grant first = std::move(granted_.front());
+    granted_.pop_front();
+    return first;
+  }
+  // Whether there was no memory, since the last call, to look who gets what was freed: then
+  // recheck_all() is due.
+  bool take_unswept() { return std::exchange(unswept_, false); }
 
   // Whether there is anything of this file: a lock, a share, a waiter, an unsettled grant.
   bool concerns(const FileKey& file) const {
@@ -188,7 +198,9 @@ class LockTable {
   bool assign(File& file, const OwnerPtr& owner, Range range, std::optional<bool> exclusive);
   Answer enqueue(File& file, const LockRequest& request);
   Ticket leave_queue(File& file, const LockRequest& request);
+  Answer lock_in(File& file, const LockRequest& request, bool wait);
   void sweep(const FileKey& key, File& file, Range freed);
+  void grant_waiters(const FileKey& key, File& file, Range freed);
   bool promote(File& file, const Waiter& waiter, const LockRequest& request);
   bool release_from(File& file, const Which& which, std::vector<Ticket>& places);
   bool has_capacity(const File& file, const Client& client, std::size_t more) const;
@@ -205,7 +217,8 @@ class LockTable {
   std::map<std::string, Address> addresses_;
   std::size_t total_ = 0;
   Ticket last_ticket_ = 0;
-  std::vector<Grant> granted_;
+  std::list<Grant> granted_;
+  bool unswept_ = false;
 };
 
 }  // namespace stag::nfs::lock

@@ -69,8 +69,9 @@ Task<xdr::Void> simulate_crash(NlmContext& context, rpc::CallContext& call, Dura
 Result<Ok, StateError> restart(NlmContext& context, TimePoint grace_end) {
   auto kept = context.records.restart();
   if (!kept) return kept;
-  context.manager.clear();
+  // Before the locks are gone: in between anybody could get what their holders will claim.
   if (!context.records.unnotified().empty()) context.manager.begin_grace(grace_end);
+  context.manager.clear();
   return kept;
 }
 

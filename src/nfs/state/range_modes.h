@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "nfs/state/range.h"
@@ -45,14 +46,8 @@ class RangeModes {
     if (!ended) add({next, range.last}, RangeMode::None);
     return found;
   }
-  void set(const Range& range, RangeMode mode) {
-    split_before(range.first);
-    if (range.last != Range::kEnd) split_before(range.last + 1);
-    const auto end =
-        range.last == Range::kEnd ? pieces_.end() : pieces_.lower_bound(range.last + 1);
-    pieces_.erase(pieces_.lower_bound(range.first), end);
-    if (mode != RangeMode::None) pieces_[range.first] = {range.last, mode};
-  }
+  // All of it or, where memory runs out, nothing.
+  void set(const Range& range, RangeMode mode) { set(range, mode, prepare(range, mode)); }
   // What was weaker in this range gets this mode.
   void raise(const Range& range, RangeMode mode) {
     for (const Piece& piece : within(range))
@@ -64,17 +59,46 @@ class RangeModes {
     std::uint64_t last = 0;
     RangeMode mode = RangeMode::None;
   };
+  using Pieces = std::map<std::uint64_t, Rest>;  // by first byte; they do not overlap
+
+ public:
+  // What set() needs memory for, for those who do something else in between that may not be done in
+  // vain. Nothing else is set meanwhile.
+  using Prepared = Pieces::node_type;
+  Prepared prepare(const Range& range, RangeMode mode) {
+    split_before(range.first);
+    if (range.last != Range::kEnd) split_before(range.last + 1);
+    if (mode == RangeMode::None || pieces_.lower_bound(range.first) != end_of(range)) return {};
+    Pieces one;
+    one.try_emplace(range.first);
+    return one.extract(one.begin());
+  }
+  void set(const Range& range, RangeMode mode, Prepared prepared) {
+    auto at = pieces_.lower_bound(range.first);
+    const auto end = end_of(range);
+    if (mode != RangeMode::None && at != end) prepared = pieces_.extract(at++);
+    pieces_.erase(at, end);
+    if (mode == RangeMode::None) return;
+    prepared.key() = range.first;
+    prepared.mapped() = {range.last, mode};
+    pieces_.insert(std::move(prepared));
+  }
+
+ private:
+  // The first piece behind it, once there is none across its end.
+  Pieces::iterator end_of(const Range& range) {
+    return range.last == Range::kEnd ? pieces_.end() : pieces_.lower_bound(range.last + 1);
+  }
   void split_before(std::uint64_t byte) {
     const auto after = pieces_.lower_bound(byte);
     if (after == pieces_.begin()) return;
     const auto before = std::prev(after);
     if (before->second.last < byte) return;
-    const Rest rest = before->second;
+    pieces_.emplace_hint(after, byte, before->second);
     before->second.last = byte - 1;
-    pieces_.emplace_hint(after, byte, rest);
   }
 
-  std::map<std::uint64_t, Rest> pieces_;  // by first byte; they do not overlap
+  Pieces pieces_;
 };
 
 }  // namespace stag::nfs::state

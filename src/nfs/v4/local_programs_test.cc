@@ -256,6 +256,25 @@ class Nfs4LapsedLocks : public Nfs4LocalLocks {
   }
 };
 
+TEST_F(Nfs4LapsedLocks, that_there_was_no_memory_to_give_back_are_given_back_later) {
+  bool full = true;
+  const auto source = context_.local_locks->add(
+      {[&](const state::FileKey&, const state::Range&, state::RangeModes&) {
+         if (full) throw std::bad_alloc();
+       },
+       [](const state::FileKey&, const std::string&) { return std::nullopt; }});
+  ASSERT_EQ(lock(10, 10, v4::WRITE_LT).status, v4::NFS4_OK);
+  nfs4_.administration().expire(clientid_, loop_.now(), [](EndedByAdmin) {});
+  // No client is left for whose sake somebody looks.
+  loop_.pass(1min);
+  EXPECT_TRUE(locks().server_has(10, 19, ProgramLocks::Mode::Exclusive));
+  full = false;
+  loop_.pass(2s);
+  EXPECT_TRUE(locks().server_has(10, 19, ProgramLocks::Mode::None));
+  EXPECT_EQ(locks().open, 0);
+  context_.local_locks->remove(source);
+}
+
 TEST_F(Nfs4LapsedLocks, stay_by_courtesy_while_no_program_opens_their_file) {
   const v4::LOCK4res locked = lock(0, 10, v4::WRITE_LT);
   ASSERT_EQ(locked.status, v4::NFS4_OK);

@@ -21,8 +21,8 @@ void LeaseTimer::look() {
 bool LeaseTimer::needed() const {
   const recovery::Recovery* const recovery = shared_.options.recovery;
   return shared_.clients.any_confirmed() || shared_.files.untold() ||
-         shared_.options.grace->active() || lapsed_locks_.any() ||
-         (recovery != nullptr && recovery->unremoved());
+         shared_.server.local_locks->overdue() || shared_.options.grace->active() ||
+         lapsed_locks_.any() || (recovery != nullptr && recovery->unremoved());
 }
 
 void LeaseTimer::arm() {
@@ -34,6 +34,8 @@ void LeaseTimer::arm() {
 void LeaseTimer::expire() {
   armed_ = false;
   arm();
+  LocalLockTable& local = *shared_.server.local_locks;
+  if (local.overdue()) local.reconcile_overdue();
   shared_.expire(home_.now());
   lapsed_locks_.look();
 }

@@ -1,8 +1,9 @@
 // LeaseTimer: lets leases run out though no client of version 4 calls. For what such a client holds
 // others wait, too: those of NFSv3 and NLM, and programs of this machine, which cannot ask for it.
 // So do grace periods end, which READ and WRITE of version 4.0 without an open wait for, and
-// records go that could not be removed when their clients ended. Looks once a second while there
-// are any of these, and never while there are none.
+// records go that could not be removed when their clients ended, and locks against programs that
+// there was no memory to give back. Looks once a second while there are any of these, and never
+// while there are none.
 //
 // Thread: that of `home`, but look(), which is any. The SharedState and home outlive it.
 #pragma once

@@ -44,10 +44,12 @@ class LockServiceFixture : public testing::NfsServerTest {
 
   void begin() {
     server_of_locks_ = std::make_unique<rpc::Server>();
-    service_ = *LockService::open(
-        nfs_.context(),
-        {.state_directory = directory_.path(), .records_worker = worker_, .host_name = "server"},
-        loop_, peers_);
+    service_ = *LockService::open(nfs_.context(),
+                                  {.state_directory = directory_.path(),
+                                   .records_worker = worker_,
+                                   .host_name = "server",
+                                   .grace_period = grace_},
+                                  loop_, peers_);
     service_->add_programs(*server_of_locks_);
     service_->start();
     locks_ = std::make_unique<testing::LoopbackChannel>(loop_, *server_of_locks_);
@@ -86,7 +88,8 @@ class LockServiceFixture : public testing::NfsServerTest {
     return std::filesystem::exists(directory_.hosts() + "/" + host);
   }
 
-  std::shared_ptr<Executor> worker_;  // of the records; null: the loop's
+  std::shared_ptr<Executor> worker_;           // of the records; null: the loop's
+  std::shared_ptr<state::GracePeriod> grace_;  // null: the service's own
   StateDirectory directory_;
   NobodyThere peers_;
   v3::nfs_fh3 file_;
