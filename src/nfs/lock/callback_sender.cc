@@ -210,7 +210,7 @@ Task<void> CallbackSender::notify_all() {
     if (loop_.now() >= notify_until_) {
       for (const std::string& host : records_.unnotified()) {
         trace(Reason::NsmNotifyFailed, host);
-        co_await forget(host);
+        co_await give_up_notifying(host);
       }
       break;
     }
@@ -226,7 +226,7 @@ Task<void> CallbackSender::notify(std::string host) {
       peers_.reach(host, nsm::SM_NOTIFY::program, nsm::SM_NOTIFY::version, stop_);
   const rpc::CallResult<bool> heard = co_await rpc::with_channel(std::move(reaching), use);
   // It may have been adopted since.
-  if (heard.ok() && *heard && records_.former_name(host) == former) co_await forget(host);
+  if (heard.ok() && *heard && records_.former_name(host) == former) records_.notified(host);
 }
 
 Task<bool> CallbackSender::notify_by(rpc::Channel& channel, const std::string& former) {
@@ -246,9 +246,9 @@ Task<bool> CallbackSender::notify_as(rpc::Channel& channel, const std::string& n
 }
 
 // When this fails, the host is notified once more after the next start.
-Task<void> CallbackSender::forget(const std::string& host) {
+Task<void> CallbackSender::give_up_notifying(const std::string& host) {
   co_await offloaded_to(
-      records_.worker(), this, loop_, [&] { return records_.notified(host).ok(); }, false);
+      records_.worker(), this, loop_, [&] { return records_.give_up(host).ok(); }, false);
 }
 
 Task<void> CallbackSender::stop() {

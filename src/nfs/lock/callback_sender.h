@@ -89,7 +89,7 @@ class CallbackSender {
   Task<void> notify(std::string host);
   Task<bool> notify_by(rpc::Channel& channel, const std::string& former);
   Task<bool> notify_as(rpc::Channel& channel, const std::string& name);
-  Task<void> forget(const std::string& host);
+  Task<void> give_up_notifying(const std::string& host);
 
   template <class Answer>
   Task<void> send(std::string host, typename Answer::Args results) {

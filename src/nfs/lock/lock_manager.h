@@ -86,6 +86,9 @@ class LockManager {
   void share_grace(std::shared_ptr<state::GracePeriod> grace) { grace_ = std::move(grace); }
   // NLM has no RECLAIM_COMPLETE, so the grace period runs its full time.
   void begin_grace(TimePoint end) { grace_->begin(end, true); }
+  bool in_grace() const { return grace_->active(); }
+  // The same, and ends it where it is due.
+  bool in_grace(TimePoint now) const { return grace_->active(now); }
 
   struct Tested {
     nlm::nlm4_stats stat = nlm::NLM4_GRANTED;
@@ -160,7 +163,6 @@ class LockManager {
     Client client;
     Ticket ticket = 0;
   };
-  bool in_grace(TimePoint now) const { return grace_->active(now); }
   using Tickets = std::vector<Ticket>;
   // The pending grants of one file, by owner, so that an operation looks at its own owner's only.
   struct ByOwner {

@@ -61,9 +61,10 @@ class Retries {
 };
 
 // What is not removed is tried again the next time, or, as after a crash, its host is waited for.
-bool remove_unneeded(LockManager& manager, Records& records, std::uint64_t until) noexcept try {
-  return records
-      .remove_unneeded([&](const std::string& address) { return manager.knows(address); }, until)
+bool remove_unneeded(NlmContext& context, std::uint64_t until) noexcept try {
+  return context.records
+      .remove_unneeded([&](const std::string& address) { return context.needs_record(address); },
+                       until)
       .ok();
 } catch (const std::bad_alloc&) {
   trace_exception(Reason::TaskFailed, kUpkeep);
@@ -75,8 +76,7 @@ bool remove_unneeded(LockManager& manager, Records& records, std::uint64_t until
 // was no memory for: gives back what is kept from programs of this host, and what others wait for.
 class Upkeep : public std::enable_shared_from_this<Upkeep> {
  public:
-  Upkeep(LockManager& manager, Records& records, LocalLockTable& local, Loop& loop)
-      : manager_(manager), records_(records), local_(local), loop_(loop) {}
+  Upkeep(NlmContext& context, Loop& loop) : context_(context), loop_(loop) {}
   // Any thread.
   void start() {
     loop_.post([weak = weak_from_this()] {
@@ -93,14 +93,17 @@ class Upkeep : public std::enable_shared_from_this<Upkeep> {
   static constexpr Duration kPeriod = std::chrono::minutes(1);
 
   void arm() {
-    if (!stopped_) timer_ = loop_.after(kPeriod, [this, until = records_.uses()] { fire(until); });
+    if (!stopped_)
+      timer_ = loop_.after(kPeriod, [this, until = context_.records.uses()] { fire(until); });
   }
   // The next turn is arranged first: it has the place of the timer that has just fired and needs no
   // memory, so that a turn for which there is none is not the last.
   void fire(std::uint64_t until) {
     arm();
-    if (local_.overdue()) local_.reconcile_overdue();
-    if (manager_.overdue()) manager_.retry();
+    context_.manager.in_grace(loop_.now());  // it may be over though nobody has called since
+    LocalLockTable& local = *context_.server.local_locks;
+    if (local.overdue()) local.reconcile_overdue();
+    if (context_.manager.overdue()) context_.manager.retry();
     if (tasks_.running() == 0) try {
         tasks_.add(turn(until));
       } catch (const std::bad_alloc&) {
@@ -109,13 +112,11 @@ class Upkeep : public std::enable_shared_from_this<Upkeep> {
   }
   Task<void> turn(std::uint64_t until) {
     co_await offloaded_to(
-        records_.worker(), this, loop_, [&] { return remove_unneeded(manager_, records_, until); },
+        context_.records.worker(), this, loop_, [&] { return remove_unneeded(context_, until); },
         false);
   }
 
-  LockManager& manager_;
-  Records& records_;
-  LocalLockTable& local_;
+  NlmContext& context_;
   Loop& loop_;
   Timer timer_;
   bool stopped_ = false;
@@ -132,8 +133,8 @@ struct LockService::Parts {
         manager(options.limits),
         callbacks(manager, *records, options.host_name, loop, peers),
         retries(manager, loop),
-        upkeep(std::make_shared<Upkeep>(manager, *records, *server.local_locks, loop)),
-        context{server, stores, manager, *records, callbacks} {}
+        context{server, stores, manager, *records, callbacks},
+        upkeep(std::make_shared<Upkeep>(context, loop)) {}
 
   const Duration grace;
   std::unique_ptr<Records> records;
@@ -141,8 +142,8 @@ struct LockService::Parts {
   LockManager manager;
   CallbackSender callbacks;
   Retries retries;
-  const std::shared_ptr<Upkeep> upkeep;
   NlmContext context;
+  const std::shared_ptr<Upkeep> upkeep;
 };
 
 LockService::LockService(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
@@ -198,7 +199,7 @@ Task<void> LockService::stop() {
 }
 
 void LockService::remove_idle_records() {
-  remove_unneeded(parts_->manager, *parts_->records, parts_->records->uses());
+  remove_unneeded(parts_->context, parts_->records->uses());
 }
 
 std::size_t LockService::size() const {

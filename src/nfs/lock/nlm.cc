@@ -128,7 +128,7 @@ Task<Records::Hold> recorded(NlmContext& context, rpc::CallContext& call) {
   const std::string& address = call.origin().peer.host;
   Records::Hold hold = context.records.hold(address);
   if (hold) co_return hold;
-  const auto in_use = [&](const std::string& other) { return context.manager.knows(other); };
+  const auto in_use = [&](const std::string& other) { return context.needs_record(other); };
   // Not in the call: braces and co_await do not go together in every compiler.
   const Result<Ok, StateError> not_done = Failure{StateError{"too much waits to be written"}};
   const auto kept = co_await offloaded_to(

@@ -17,6 +17,11 @@ struct NlmContext {
   LockManager& manager;
   Records& records;
   CallbackSender& callbacks;
+
+  // Whether this host has locks, or may still reclaim some.
+  bool needs_record(const std::string& address) const {
+    return manager.knows(address) || (manager.in_grace() && records.was_notified(address));
+  }
 };
 
 rpc::Program nlm1(NlmContext& context);

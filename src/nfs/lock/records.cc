@@ -179,6 +179,12 @@ bool Records::has(const std::string& address) const {
   return added_.contains(address);
 }
 
+bool Records::was_notified(const std::string& address) const {
+  const std::scoped_lock lock(mutex_);
+  const auto found = added_.find(address);
+  return found != added_.end() && found->second.notified;
+}
+
 Records::Hold Records::hold(const std::string& address) {
   const std::scoped_lock lock(mutex_);
   const auto found = added_.find(address);
@@ -278,7 +284,18 @@ Result<Ok, StateError> Records::add(const std::string& address, const InUse& in_
   return Ok{};
 }
 
-Result<Ok, StateError> Records::notified(const std::string& address) {
+void Records::notified(const std::string& address) {
+  const std::scoped_lock lock(mutex_);
+  const auto told = unnotified_.find(address);
+  if (told == unnotified_.end()) return;
+  const auto [entry, made] = added_.try_emplace(address);
+  if (made) entry->second.last = ++uses_;
+  entry->second.former_name = std::move(told->second);
+  entry->second.notified = true;
+  unnotified_.erase(told);
+}
+
+Result<Ok, StateError> Records::give_up(const std::string& address) {
   const std::scoped_lock disk(disk_);
   bool keep = false;
   {

@@ -7,8 +7,9 @@
 // name that SM_NOTIFY carries; the file of a client that was adopted from another server holds that
 // server's name, since it is the one that the client's monitor knows. It goes some time after the
 // client's last lock, or at an orderly end of the server (remove_unneeded()): for whom it is there,
-// everybody waits after a restart. Methods marked blocking touch the disk, and are called by
-// worker(); all may be called from any thread.
+// everybody waits after a restart. A client that was told of a restart and has not reclaimed yet
+// keeps it, since the server may restart again before it does. Methods marked blocking touch the
+// disk, and are called by worker(); all may be called from any thread.
 #pragma once
 
 #include <cstdint>
@@ -58,6 +59,8 @@ class Records {
   // else empty.
   std::string former_name(const std::string& address) const;
   bool has(const std::string& address) const;
+  // Whether this host was notified, and so may be about to reclaim its locks.
+  bool was_notified(const std::string& address) const;
 
   // Keeps a host's record in place while it exists.
   class Hold {
@@ -79,7 +82,7 @@ class Records {
   };
   // Empty when the host has no record: add() makes one.
   Hold hold(const std::string& address);
-  // Whether this client has locks.
+  // Whether this client has locks, or may still reclaim some.
   using InUse = std::function<bool(const std::string& address)>;
   // At the limit, drops the least recently held record that is not in use. Blocking.
   Result<Ok, StateError> add(const std::string& address, const InUse& in_use = {});
@@ -88,9 +91,11 @@ class Records {
   // Drops the records of hosts that are not in use, and were last held when uses() was `until` or
   // less. Whoever is still to be told of the last restart keeps his. Blocking.
   Result<Ok, StateError> remove_unneeded(const InUse& in_use, std::uint64_t until);
-  // The host was notified, or could not be reached for too long. Its record stays when it was added
-  // again meanwhile. Blocking.
-  Result<Ok, StateError> notified(const std::string& address);
+  // The host was notified. From now on its record is like those that were added.
+  void notified(const std::string& address);
+  // The host could not be reached for too long. Its record stays when it was added meanwhile.
+  // Blocking.
+  Result<Ok, StateError> give_up(const std::string& address);
   // Simulates a restart: a new state number, and all hosts are to be notified. Blocking.
   Result<Ok, StateError> restart();
 
@@ -116,6 +121,7 @@ class Records {
     std::uint64_t last = 0;  // uses_ when it was last held
     std::size_t holds = 0;
     std::string former_name{};
+    bool notified = false;
   };
 
   const std::string directory_;

@@ -40,15 +40,33 @@ TEST_F(RecordsOnDisk, count_every_start_in_odd_numbers) {
   EXPECT_EQ(open()->state(), 1);
 }
 
-TEST_F(RecordsOnDisk, remember_clients_until_they_are_told) {
+TEST_F(RecordsOnDisk, remember_clients_that_were_told_as_long_as_they_may_reclaim) {
+  ASSERT_TRUE(open()->add("192.0.2.1").ok());
+  {
+    const auto second = open();
+    EXPECT_EQ(second->unnotified(), std::vector<std::string>{"192.0.2.1"});
+    EXPECT_FALSE(second->has("192.0.2.1")) << "it holds nothing of this time";
+    EXPECT_FALSE(second->was_notified("192.0.2.1"));
+    ASSERT_TRUE(second->add("fe80::1%eth0").ok());
+    second->notified("192.0.2.1");
+    EXPECT_TRUE(second->unnotified().empty());
+    EXPECT_TRUE(second->was_notified("192.0.2.1"));
+    EXPECT_FALSE(second->was_notified("fe80::1%eth0")) << "it had nothing to reclaim";
+  }
+  const auto third = open();
+  EXPECT_EQ(third->unnotified(), (std::vector<std::string>{"192.0.2.1", "fe80::1%eth0"}));
+  third->notified("192.0.2.1");
+  const auto nobody = [](const std::string&) { return false; };
+  ASSERT_TRUE(third->remove_unneeded(nobody, third->uses()).ok());
+  EXPECT_EQ(open()->unnotified(), std::vector<std::string>{"fe80::1%eth0"});
+}
+
+TEST_F(RecordsOnDisk, forget_clients_that_could_not_be_told) {
   ASSERT_TRUE(open()->add("192.0.2.1").ok());
   const auto second = open();
-  EXPECT_EQ(second->unnotified(), std::vector<std::string>{"192.0.2.1"});
-  EXPECT_FALSE(second->has("192.0.2.1")) << "it holds nothing of this time";
-  ASSERT_TRUE(second->add("fe80::1%eth0").ok());
-  ASSERT_TRUE(second->notified("192.0.2.1").ok());
+  ASSERT_TRUE(second->give_up("192.0.2.1").ok());
   EXPECT_TRUE(second->unnotified().empty());
-  EXPECT_EQ(open()->unnotified(), std::vector<std::string>{"fe80::1%eth0"});
+  EXPECT_TRUE(open()->unnotified().empty());
 }
 
 TEST_F(RecordsOnDisk, keep_a_client_that_reclaims_before_it_is_told) {
@@ -56,7 +74,7 @@ TEST_F(RecordsOnDisk, keep_a_client_that_reclaims_before_it_is_told) {
   {
     const auto records = open();
     ASSERT_TRUE(records->add("192.0.2.1").ok());
-    ASSERT_TRUE(records->notified("192.0.2.1").ok());
+    records->notified("192.0.2.1");
   }
   EXPECT_EQ(open()->unnotified().size(), 1u);
 }
@@ -192,7 +210,7 @@ TEST_F(RecordsOfTwo, remember_the_name_while_an_adopted_host_holds_locks) {
     const auto records = open();
     ASSERT_TRUE(records->adopt(read_lost()).ok());
     ASSERT_TRUE(records->add("192.0.2.1").ok());
-    ASSERT_TRUE(records->notified("192.0.2.1").ok());
+    records->notified("192.0.2.1");
     EXPECT_TRUE(records->unnotified().empty());
     ASSERT_TRUE(records->restart().ok());
     EXPECT_EQ(records->former_name("192.0.2.1"), "lost.example.org");

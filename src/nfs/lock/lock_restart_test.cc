@@ -1,0 +1,151 @@
+// What becomes of the locks of NLM when the server restarts: who is told, who may reclaim, and for
+// whom the others wait.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/reason.h"
+#include "nfs/lock/records.h"
+#include "testing/nfs/lock_hosts.h"
+
+namespace stag::nfs::lock {
+namespace {
+
+TEST_F(Locks, are_only_reclaimed_in_the_grace_period_after_a_restart) {
+  ASSERT_EQ(lock(kA, 0, 10), NLM4_GRANTED);
+  EXPECT_EQ(lock(kA, 20, 1, false, true, true), NLM4_DENIED_GRACE_PERIOD) << "nothing to reclaim";
+  restart();
+  EXPECT_EQ(lock(kB, 0, 10), NLM4_DENIED_GRACE_PERIOD);
+  EXPECT_EQ(test(kB, 0, 10).test_stat.stat, NLM4_DENIED_GRACE_PERIOD);
+  EXPECT_EQ(lock(kA, 0, 10, true, true, true), NLM4_GRANTED);
+  EXPECT_EQ(lock(kC, 5, 10, true, true, true), NLM4_DENIED) << "what was A's cannot have been C's";
+  EXPECT_EQ(unlock(kA, 5, 5), NLM4_GRANTED);
+  loop_.pass(46s);
+  EXPECT_EQ(lock(kB, 5, 5), NLM4_GRANTED);
+  EXPECT_EQ(lock(kB, 0, 10), NLM4_DENIED);
+  EXPECT_EQ(lock(kC, 20, 1, false, true, true), NLM4_DENIED_GRACE_PERIOD) << "too late";
+}
+
+TEST_F(Locks, are_reclaimed_from_a_lost_server_by_hosts_that_know_its_name) {
+  const StateDirectory lost;
+  {
+    const auto opened = Records::open(lost.path() + "/locks");
+    STAG_CHECK(opened.ok() && (*opened)->keep_name("lost").ok() && (*opened)->add(kA).ok());
+  }
+  ASSERT_EQ(lock(kB, 20, 10), NLM4_GRANTED);
+  const auto adopted = service_->adopt(lost.path(), loop_.now() + 45s);
+  ASSERT_TRUE(adopted.ok());
+  EXPECT_EQ(*adopted, 1u);
+  loop_.pass(1s);
+  ASSERT_EQ(host(kA).notified.size(), 2u);
+  EXPECT_EQ(host(kA).notified[0].mon_name, "server");
+  EXPECT_EQ(host(kA).notified[1].mon_name, "lost");
+  EXPECT_TRUE(host(kB).notified.empty()) << "its server is the same";
+  EXPECT_EQ(lock(kC, 0, 10), NLM4_DENIED_GRACE_PERIOD);
+  EXPECT_EQ(lock(kA, 0, 10, false, true, true), NLM4_GRANTED);
+}
+
+TEST_F(Locks, need_no_grace_period_when_nobody_had_any) {
+  restart();
+  EXPECT_EQ(lock(kA, 0, 10), NLM4_GRANTED);
+}
+
+TEST_F(Locks, are_reclaimed_when_the_status_monitor_tells_of_a_restart) {
+  ASSERT_EQ(lock(kA, 0, 10), NLM4_GRANTED);
+  ASSERT_EQ(lock(kB, 20, 10), NLM4_GRANTED);
+  EXPECT_TRUE(std::filesystem::exists(directory_.hosts() + "/" + kA));
+  from(kC);
+  const std::int32_t before = ask<SM_STAT>({"server"}).state;
+  host(kB).up = false;
+  restart();
+  loop_.pass(10s);
+  ASSERT_EQ(host(kA).notified.size(), 1u);
+  EXPECT_EQ(host(kA).notified[0].mon_name, "server");
+  const std::int32_t after = host(kA).notified[0].state;
+  EXPECT_GT(after, before);
+  EXPECT_EQ(after % 2, 1);
+  EXPECT_EQ(ask<SM_STAT>({"server"}).state, after);
+  host(kB).up = true;
+  EXPECT_EQ(lock(kB, 20, 10, false, true, true), NLM4_GRANTED);
+  loop_.pass(35s);
+  EXPECT_EQ(host(kB).notified.size(), 1u);
+  EXPECT_EQ(host(kA).notified.size(), 1u);
+  EXPECT_TRUE(std::filesystem::exists(directory_.hosts() + "/" + kA)) << "it may reclaim";
+  loop_.pass(3min);
+  EXPECT_FALSE(std::filesystem::exists(directory_.hosts() + "/" + kA)) << "it had the time for it";
+  EXPECT_TRUE(std::filesystem::exists(directory_.hosts() + "/" + kB)) << "it holds a lock again";
+}
+
+// Two restarts within the second or so that a host takes to reclaim.
+TEST_F(Locks, are_reclaimed_from_the_next_server_by_a_host_that_this_one_has_only_told) {
+  ASSERT_EQ(lock(kA, 0, 10), NLM4_GRANTED);
+  service_->remove_idle_records();
+  restart();
+  loop_.pass(1s);
+  ASSERT_EQ(host(kA).notified.size(), 1u);
+  service_->remove_idle_records();
+  restart();
+  EXPECT_EQ(lock(kB, 0, 10), NLM4_DENIED_GRACE_PERIOD);
+  loop_.pass(1s);
+  ASSERT_EQ(host(kA).notified.size(), 2u);
+  EXPECT_GT(host(kA).notified[1].state, host(kA).notified[0].state);
+  EXPECT_EQ(lock(kA, 0, 10, false, true, true), NLM4_GRANTED);
+}
+
+TEST_F(Locks, are_no_longer_waited_for_after_a_grace_period_in_which_nobody_reclaimed_them) {
+  ASSERT_EQ(lock(kA, 0, 10), NLM4_GRANTED);
+  restart();
+  loop_.pass(46s);
+  ASSERT_EQ(lock(kB, 0, 10), NLM4_GRANTED);
+  ASSERT_EQ(unlock(kB, 0, 10), NLM4_GRANTED);
+  service_->remove_idle_records();
+  EXPECT_FALSE(std::filesystem::exists(directory_.hosts() + "/" + kA));
+}
+
+TEST_F(Locks, are_reclaimed_in_time_after_a_restart_though_all_other_clients_are_dead) {
+  for (int i = 0; i < 600; ++i)
+    std::ofstream(directory_.hosts() + "/" + FakePeers::kDead + std::to_string(i));
+  const std::string last = "203.0.113.1";  // they are told in this order
+  ASSERT_EQ(lock(last, 0, 10), NLM4_GRANTED);
+  restart();
+  loop_.pass(40s);
+  ASSERT_EQ(host(last).notified.size(), 1u);
+  EXPECT_EQ(lock(last, 0, 10, false, true, true), NLM4_GRANTED);
+}
+
+TEST_F(Locks, are_forgotten_where_the_client_stays_silent_after_a_restart) {
+  const auto before = reason_counters().of(Reason::NsmNotifyFailed);
+  ASSERT_EQ(lock(kA, 0, 10), NLM4_GRANTED);
+  host(kA).up = false;
+  restart();
+  loop_.pass(1h);
+  EXPECT_EQ(reason_counters().of(Reason::NsmNotifyFailed), before + 1);
+  EXPECT_FALSE(std::filesystem::exists(directory_.hosts() + "/" + kA));
+}
+
+TEST_F(Locks, are_lost_in_a_simulated_crash_that_only_this_host_may_ask_for) {
+  ASSERT_EQ(lock(kA, 0, 10), NLM4_GRANTED);
+  from(kB);
+  const std::int32_t before = ask<SM_STAT>({"server"}).state;
+  ask<SM_SIMU_CRASH>({});
+  EXPECT_EQ(service_->size(), 1u);
+  from("127.0.0.1", 40000);
+  ask<SM_SIMU_CRASH>({});
+  EXPECT_EQ(service_->size(), 1u) << "anybody on this host";
+  from("127.0.0.1");
+  ask<SM_SIMU_CRASH>({});
+  EXPECT_EQ(service_->size(), 0u);
+  EXPECT_EQ(ask<SM_STAT>({"server"}).state, before + 2);
+  EXPECT_EQ(lock(kB, 0, 10), NLM4_DENIED_GRACE_PERIOD);
+  loop_.pass(5s);
+  EXPECT_EQ(host(kA).notified.size(), 1u);
+  from("127.0.0.1");
+  ask<SM_SIMU_CRASH>({});
+  EXPECT_EQ(ask<SM_STAT>({"server"}).state, before + 2) << "once in a grace period";
+  loop_.pass(46s);
+  EXPECT_EQ(lock(kB, 0, 10), NLM4_GRANTED);
+}
+
+}  // namespace
+}  // namespace stag::nfs::lock
