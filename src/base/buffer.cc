@@ -112,7 +112,7 @@ class alignas(64) PageStorage final : public Storage {
 
 namespace {
 // Apart, so that what the thread has kept is found without a detour.
-[[gnu::noinline]] Block allocate_anew(std::size_t capacity) {
+[[gnu::noinline, gnu::cold]] Block allocate_anew(std::size_t capacity) {
   Block block = Block::try_allocate(capacity);
   if (!block) throw std::bad_alloc();
   return block;

@@ -13,7 +13,7 @@ void Changes::end(Running::iterator change) {
   running_.erase(change);
   if (!was_left) return;
   --left_;
-  for (const std::coroutine_handle<> waiter : std::exchange(waiters_, {})) waiter.resume();
+  waiters_.tell();
 }
 
 bool Changes::is_left(std::uint64_t number, std::uint64_t before) const {
@@ -23,14 +23,8 @@ bool Changes::is_left(std::uint64_t number, std::uint64_t before) const {
 }
 
 Task<void> Changes::left_ended(std::uint64_t number) {
-  struct Ended {
-    std::vector<std::coroutine_handle<>>& waiters;
-    bool await_ready() const { return false; }
-    void await_suspend(std::coroutine_handle<> waiter) { waiters.push_back(waiter); }
-    void await_resume() const {}
-  };
   const std::uint64_t later = next_;
-  while (is_left(number, later)) co_await Ended{waiters_};
+  while (is_left(number, later)) co_await waiters_.change();
 }
 
 }  // namespace stag::fuse

@@ -5,14 +5,13 @@
 // Pure. Thread: the loop of the Mount.
 #pragma once
 
-#include <coroutine>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <utility>
-#include <vector>
 
 #include "base/task.h"
+#include "fuse/waiters.h"
 
 namespace stag::fuse {
 
@@ -48,7 +47,7 @@ class Changes {
   Running running_;
   std::size_t left_ = 0;  // of all files
   std::uint64_t next_ = 1;
-  std::vector<std::coroutine_handle<>> waiters_;  // for one that was left to end
+  Waiters waiters_;  // for one that was left to end
 };
 
 }  // namespace stag::fuse

@@ -4,13 +4,12 @@
 // Pure. Thread: the loop of the Mount.
 #pragma once
 
-#include <coroutine>
 #include <cstdint>
 #include <set>
 #include <utility>
-#include <vector>
 
 #include "base/task.h"
+#include "fuse/waiters.h"
 
 namespace stag::fuse {
 
@@ -41,7 +40,7 @@ class Ongoing {
 
   std::set<Key> running_;
   std::uint64_t next_ = 1;
-  std::vector<std::coroutine_handle<>> waiters_;  // for one to end
+  Waiters waiters_;  // for one to end
 };
 
 }  // namespace stag::fuse

@@ -5,20 +5,12 @@
 
 namespace stag::fuse {
 
-// Suspends until a removal or a look-up has ended.
-struct Removals::Changed {
-  std::vector<std::coroutine_handle<>>& waiters;
-  bool await_ready() const { return false; }
-  void await_suspend(std::coroutine_handle<> waiter) { waiters.push_back(waiter); }
-  void await_resume() const {}
-};
-
 Removals::Removal::Removal(Removals& owner, DirectoryName name)
     : owner_(owner), taken_(owner.running_.insert(owner.running_.end(), {0, std::move(name)})) {}
 
 Removals::Removal::~Removal() {
   owner_.running_.erase(taken_);
-  owner_.tell();
+  owner_.waiters_.tell();
 }
 
 void Removals::Removal::done() {
@@ -30,11 +22,7 @@ Removals::Look::Look(Removals& owner, DirectoryName name)
 
 Removals::Look::~Look() {
   owner_.looks_.erase(place_);
-  owner_.tell();
-}
-
-void Removals::tell() {
-  for (const std::coroutine_handle<> waiter : std::exchange(waiters_, {})) waiter.resume();
+  owner_.waiters_.tell();
 }
 
 bool Removals::in_progress(std::uint64_t number) const {
@@ -43,16 +31,16 @@ bool Removals::in_progress(std::uint64_t number) const {
 }
 
 Task<void> Removals::ended(std::uint64_t number) {
-  while (in_progress(number)) co_await Changed{waiters_};
+  while (in_progress(number)) co_await waiters_.change();
 }
 
 Task<void> Removals::ended(DirectoryName name) {
   const auto is_of = [&](const Taken& taken) { return taken.name == name; };
-  while (std::ranges::any_of(running_, is_of)) co_await Changed{waiters_};
+  while (std::ranges::any_of(running_, is_of)) co_await waiters_.change();
 }
 
 Task<void> Removals::looked(DirectoryName name) {
-  while (std::ranges::find(looks_, name) != looks_.end()) co_await Changed{waiters_};
+  while (std::ranges::find(looks_, name) != looks_.end()) co_await waiters_.change();
 }
 
 const DirectoryName* Removals::lost(std::uint64_t number) const {

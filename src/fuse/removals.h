@@ -9,14 +9,13 @@
 // forgets the file, and kMostContended others.
 #pragma once
 
-#include <coroutine>
 #include <cstdint>
 #include <list>
 #include <string>
 #include <unordered_map>
-#include <vector>
 
 #include "base/task.h"
+#include "fuse/waiters.h"
 #include "nfs/client/protocol/types.h"
 
 namespace stag::fuse {
@@ -55,13 +54,10 @@ class Removals {
     DirectoryName name;
   };
   using All = std::list<Taken>;
-  struct Changed;
-  void tell();
-
   // Few are in progress at a time: a search meets a handful.
   All running_;
   std::list<DirectoryName> looks_;
-  std::vector<std::coroutine_handle<>> waiters_;  // for one of them to end
+  Waiters waiters_;  // for one of them to end
   std::unordered_map<std::uint64_t, DirectoryName> lost_;
   std::list<DirectoryName> contended_;  // the latest first
 };

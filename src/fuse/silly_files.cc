@@ -34,7 +34,7 @@ std::optional<SillyFiles::Removal> SillyFiles::closed(std::uint64_t number) {
 SillyFiles::Removal::~Removal() {
   if (owner_ == nullptr) return;
   owner_->files_.erase(file_);
-  for (const std::coroutine_handle<> waiter : std::exchange(owner_->waiters_, {})) waiter.resume();
+  owner_->waiters_.tell();
 }
 
 bool SillyFiles::keeps_open(const Handle& directory, const std::string& name) const {
@@ -63,19 +63,11 @@ std::vector<nfs::client::Handle> SillyFiles::directories() const {
   return directories;
 }
 
-// Suspends until a removal has ended.
-struct SillyFiles::Removed {
-  std::vector<std::coroutine_handle<>>& waiters;
-  bool await_ready() const { return false; }
-  void await_suspend(std::coroutine_handle<> waiter) { waiters.push_back(waiter); }
-  void await_resume() const {}
-};
-
 Task<void> SillyFiles::removed(Handle directory) {
   const auto goes_on = [&](const File& file) {
     return file.being_removed && file.name.directory == directory;
   };
-  while (std::ranges::any_of(files_, goes_on)) co_await Removed{waiters_};
+  while (std::ranges::any_of(files_, goes_on)) co_await waiters_.change();
 }
 
 bool SillyFiles::being_removed(const Handle& file) const {
@@ -84,7 +76,7 @@ bool SillyFiles::being_removed(const Handle& file) const {
 }
 
 Task<void> SillyFiles::name_removed(Handle file) {
-  while (being_removed(file)) co_await Removed{waiters_};
+  while (being_removed(file)) co_await waiters_.change();
 }
 
 }  // namespace stag::fuse

@@ -6,7 +6,6 @@
 // Pure. Thread: the loop of the Mount.
 #pragma once
 
-#include <coroutine>
 #include <cstdint>
 #include <list>
 #include <optional>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "base/task.h"
+#include "fuse/waiters.h"
 #include "nfs/client/protocol/types.h"
 
 namespace stag::fuse {
@@ -62,12 +62,11 @@ class SillyFiles {
   };
   using Files = std::list<File>;
 
-  struct Removed;
   // Few programs remove what they have open: a search meets a handful.
   Files::const_iterator find_open(std::uint64_t number) const;
 
   Files files_;
-  std::vector<std::coroutine_handle<>> waiters_;  // for a removal to end
+  Waiters waiters_;  // for a removal to end
 };
 
 // A file that is being removed, until this is destroyed. The SillyFiles outlive it.

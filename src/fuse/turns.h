@@ -6,13 +6,12 @@
 #pragma once
 
 #include <compare>
-#include <coroutine>
 #include <cstdint>
 #include <map>
 #include <utility>
-#include <vector>
 
 #include "base/task.h"
+#include "fuse/waiters.h"
 
 namespace stag::fuse {
 
@@ -56,11 +55,10 @@ class Turns {
     bool alone = false;
     std::uint32_t together = 0;
   };
-  struct Changed;
   void end(const Key& key, bool alone);
 
   std::map<Key, Operations> running_;
-  std::vector<std::coroutine_handle<>> waiters_;  // for one to end
+  Waiters waiters_;  // for one to end
 };
 
 }  // namespace stag::fuse

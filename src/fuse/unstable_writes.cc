@@ -83,23 +83,11 @@ bool UnstableWrites::Piece::join(const Piece& next) {
   return true;
 }
 
-// Suspends until something has changed for the file.
-struct UnstableWrites::Changed {
-  Written& written;
-  bool await_ready() const { return false; }
-  void await_suspend(std::coroutine_handle<> waiter) { written.waiters.push_back(waiter); }
-  void await_resume() const {}
-
-  static void tell(Written& written) {
-    for (const std::coroutine_handle<> waiter : std::exchange(written.waiters, {})) waiter.resume();
-  }
-};
-
 struct UnstableWrites::Writing {
   explicit Writing(Written& file) : written(file) { ++written.writing; }
   ~Writing() {
     --written.writing;
-    Changed::tell(written);
+    written.waiters.tell();
   }
   Writing(const Writing&) = delete;
   Writing& operator=(const Writing&) = delete;
@@ -110,7 +98,7 @@ struct UnstableWrites::Committing {
   explicit Committing(Written& file) : written(file) { written.committing = true; }
   ~Committing() {
     written.committing = written.rewriting = false;
-    Changed::tell(written);
+    written.waiters.tell();
   }
   Committing(const Committing&) = delete;
   Committing& operator=(const Committing&) = delete;
@@ -126,7 +114,7 @@ Task<Outcome<std::size_t>> UnstableWrites::write(std::uint64_t number, File file
   const bool stable = std::exchange(written->next_is_stable, false);
   bool kept = false;
   for (;;) {
-    while (written->rewriting) co_await Changed{*written};
+    while (written->rewriting) co_await written->waiters.change();
     kept = (!stable || !written->pieces.empty()) && has_room(data.size()) && piece.keep(memory);
     // What is not kept must be newer than nothing that is.
     if (kept || written->pieces.empty()) break;
@@ -203,7 +191,7 @@ Task<Outcome<Ok>> UnstableWrites::commit(std::uint64_t number) {
   const Shared written = found->second;
   while (written->committing) {
     const std::uint64_t failures = written->failures;
-    co_await Changed{*written};
+    co_await written->waiters.change();
     if (written->failures != failures) co_return Failure{*written->failure};
   }
   Outcome<Ok> done = Ok{};
@@ -242,7 +230,7 @@ Task<Outcome<Ok>> UnstableWrites::commit_pieces(Written& written) {
     co_return Ok{};
   }
   written.rewriting = true;
-  while (written.writing > 0) co_await Changed{written};
+  while (written.writing > 0) co_await written.waiters.change();
   co_return co_await write_again(written);
 }
 

@@ -6,18 +6,17 @@
 // Thread: the loop of the Mount. The FileSystem and the Buffers outlive it.
 #pragma once
 
-#include <coroutine>
 #include <cstdint>
 #include <list>
 #include <memory>
 #include <optional>
 #include <unordered_map>
-#include <vector>
 
 #include "base/cancel.h"
 #include "base/loop.h"
 #include "base/task.h"
 #include "fuse/buffers.h"
+#include "fuse/waiters.h"
 #include "nfs/client/file_system.h"
 
 namespace stag::fuse {
@@ -107,11 +106,10 @@ class UnstableWrites {
     bool rewriting = false;      // no WRITE begins meanwhile: old data must not end up over new
     std::uint64_t failures = 0;  // that lost data
     std::optional<nfs::client::Error> failure{};
-    std::vector<std::coroutine_handle<>> waiters{};  // for any of the above to change
+    Waiters waiters{};  // for any of the above to change
   };
   using Shared = std::shared_ptr<Written>;
   static_assert(sizeof(Piece) + 64 <= kPieceBytes);
-  struct Changed;
   struct Writing;
   struct Committing;
 

@@ -334,6 +334,73 @@ TEST_F(GrantMemory, running_out_in_LOCK_leaves_nothing_locked_and_nobody_waiting
     }
 }
 
+TEST_F(GrantMemory, running_out_when_a_waiter_does_not_want_its_lock_has_it_asked_once_more) {
+  for (std::size_t n = 1;; ++n) {
+    ASSERT_LT(n, 200u);
+    ASSERT_EQ(lock(a_, {0, 99}), nlm::NLM4_GRANTED);
+    ASSERT_EQ(manager_.lock({{{}, b_, {200, 299}, false}, false, false, 3, {}}, TimePoint{}),
+              nlm::NLM4_GRANTED);
+    ASSERT_EQ(lock(b_, {90, 209}, true), nlm::NLM4_BLOCKED);
+    told_ = {};
+    manager_.unlock({}, *a_, {});
+    ASSERT_EQ(told_.size(), 1u);
+    const Ticket ticket = told_.front();
+    manager_.offering(ticket);
+    const bool out = runs_out(n, false, [&] { manager_.answered(ticket, false); });
+    EXPECT_EQ(manager_.is_pending(ticket), out) << n;
+    if (out) {
+      EXPECT_EQ(lock(a_, {90, 99}), nlm::NLM4_DENIED) << n;
+      manager_.offering(ticket);
+      manager_.answered(ticket, false);
+    }
+    EXPECT_EQ(lock(a_, {90, 199}), nlm::NLM4_GRANTED) << n;
+    EXPECT_EQ(lock(a_, {200, 209}), nlm::NLM4_DENIED) << n << ": b has what it had before";
+    EXPECT_EQ(manager_.unlock({}, *b_, {}), nlm::NLM4_GRANTED);
+    EXPECT_EQ(manager_.unlock({}, *a_, {}), nlm::NLM4_GRANTED);
+    EXPECT_EQ(manager_.size(), 0u) << n;
+    if (!out) break;
+  }
+}
+
+TEST_F(GrantMemory, running_out_when_a_host_has_restarted_leaves_nothing_of_it_that_nobody_ends) {
+  const auto restarted = [&](std::int32_t state) {
+    return manager_.restarted("192.0.2.2", "b", state, TimePoint{});
+  };
+  std::int32_t state = 5;
+  for (std::size_t n = 1;; ++n) {
+    ASSERT_LT(n, 200u);
+    ASSERT_EQ(lock(b_, {0, 9}), nlm::NLM4_GRANTED);
+    ASSERT_EQ(lock(a_, {100, 199}), nlm::NLM4_GRANTED);
+    ASSERT_EQ(lock(b_, {100, 109}, true), nlm::NLM4_BLOCKED);
+    ASSERT_EQ(lock(a_, {0, 9}, true), nlm::NLM4_BLOCKED);
+    ASSERT_EQ(manager_.share({}, {b_, 1, 0}, false, TimePoint{}), nlm::NLM4_GRANTED);
+    state += 2;
+    const bool out = runs_out(n, false, [&] { EXPECT_TRUE(restarted(state)) << n; });
+    if (out && manager_.knows("192.0.2.2")) {
+      EXPECT_TRUE(restarted(state)) << n << ": it is told once more";
+    }
+    EXPECT_FALSE(manager_.knows("192.0.2.2")) << n;
+    if (manager_.overdue()) manager_.retry();
+    EXPECT_EQ(manager_.pending_count(), 1u) << n << ": a has what it waited for";
+    EXPECT_EQ(manager_.unlock({}, *a_, {}), nlm::NLM4_GRANTED);
+    EXPECT_EQ(manager_.size(), 0u) << n;
+    if (!out) break;
+  }
+}
+
+TEST_F(GrantMemory, running_out_in_SHARE_leaves_nothing_shared) {
+  for (std::size_t n = 1;; ++n) {
+    ASSERT_LT(n, 100u);
+    const bool out = runs_out(n, false, [&] {
+      manager_.share({}, {b_, 1, 0}, false, TimePoint{});
+    });
+    EXPECT_EQ(manager_.size(), out ? 0u : 1u) << n;
+    EXPECT_EQ(manager_.knows("192.0.2.2"), !out) << n;
+    EXPECT_EQ(manager_.files().size(), out ? 0u : 1u) << n;
+    if (!out) break;
+  }
+}
+
 TEST_F(GrantMemory, running_out_in_LOCK_keeps_programs_out_no_longer_than_others) {
   testing::ManualLoop loop;
   const vfs::Credentials root{0, 0, {}};

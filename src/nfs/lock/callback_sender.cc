@@ -79,10 +79,12 @@ Task<void> CallbackSender::deliver(std::string address) {
     if (progress) {
       wait = kFirstPause;
       give_up_at = loop_.now() + kOfferFor;
-    } else if (loop_.now() >= give_up_at) {
-      give_up(queue, address);
-      break;
-    }
+    } else if (loop_.now() >= give_up_at)
+      try {
+        give_up(queue, address);
+        break;
+      } catch (const std::bad_alloc&) {  // the rest when it is tried again
+      }
     co_await pause(loop_, wait, stop_);
     wait = std::min(2 * wait, kLongestPause);
   }
@@ -162,8 +164,8 @@ Task<CallbackSender::Verdict> CallbackSender::offer_as(rpc::Channel& channel,
 }
 
 void CallbackSender::give_up(Deliveries& queue, const std::string& address) {
-  for (const Ticket ticket : queue.tickets)
-    if (manager_.give_up(ticket)) trace(Reason::LockGrantUndelivered, address);
+  for (; !queue.tickets.empty(); queue.tickets.pop_front())
+    if (manager_.give_up(queue.tickets.front())) trace(Reason::LockGrantUndelivered, address);
 }
 
 bool CallbackSender::begin_answer(const std::string& host) {

@@ -160,7 +160,8 @@ nlm4_stats LockManager::cancel(const LockRequest& request) {
   // The request may have been granted while the client cancelled it.
   each_pending_of(request.file, *request.owner, [&](const PendingGrant& pending) {
     if (!same(pending.grant.request, request)) return;
-    table_.revert(take_pending(pending.grant.ticket));
+    table_.revert(pending.grant);
+    take_pending(pending.grant.ticket);
     found = true;
   });
   Notices notices = take_notices();
@@ -229,6 +230,7 @@ bool LockManager::release(const Client& client) {
 bool LockManager::restarted(const std::string& address, const std::string& name, std::int32_t state,
                             TimePoint now) {
   std::unique_lock lock(mutex_);
+  take_grants();  // the news is not to be taken for old when memory runs out over it
   std::vector<Client> gone = clients_of(address, name);
   std::erase_if(gone, [&](const Client& client) {
     const auto known = states_.find(client);
@@ -331,13 +333,14 @@ void LockManager::note_state(States known) {
   if (states_.size() < kMaxStates) states_.merge(known);
 }
 
+// All of it or, where memory runs out, nothing.
 void LockManager::release_which(const LockTable::Which& which) {
   take_grants();
-  for (const Ticket ticket : table_.release(which)) blocked_.erase(ticket);
-  Tickets gone;
-  for (const auto& [ticket, pending] : pending_)
-    if (which(pending.grant.request.owner->client)) gone.push_back(ticket);
-  for (const Ticket ticket : gone) take_pending(ticket);
+  table_.release(which, [&](Ticket ticket) { blocked_.erase(ticket); });
+  for (auto at = pending_.begin(); at != pending_.end();) {
+    const auto& [ticket, pending] = *at++;
+    if (which(pending.grant.request.owner->client)) take_pending(ticket);
+  }
 }
 
 // Only clients that have locks are remembered, and these are bounded: strangers leave nothing here.

@@ -163,7 +163,6 @@ class LockManager {
     Client client;
     Ticket ticket = 0;
   };
-  using Tickets = std::vector<Ticket>;
   // The pending grants of one file, by owner, so that an operation looks at its own owner's only.
   struct ByOwner {
     using is_transparent = void;
@@ -177,6 +176,12 @@ class LockManager {
   using Grants = std::multimap<OwnerPtr, Ticket, ByOwner>;
   nlm::nlm4_stats lock_now(const LockArgs& args);
   bool release_older(const Client& client, std::int32_t state);
+  // As in PendingGrant.
+  struct Offers {
+    bool offered = false;
+    bool unanswered = false;
+  };
+  Offers offers_of(Ticket ticket) const;
   Grant take_pending(Ticket ticket);
   template <class Use>
   void each_pending_of(const FileKey& file, const Owner& owner, Use use);

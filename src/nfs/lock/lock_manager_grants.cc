@@ -1,5 +1,6 @@
 // Of LockManager: the grants that clients have not acknowledged.
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "nfs/lock/lock_manager.h"
@@ -29,22 +30,35 @@ void LockManager::not_yet(Ticket ticket) {
 }
 
 void LockManager::answered(Ticket ticket, bool wanted) {
-  const std::optional<PendingGrant> offered = pending(ticket);
-  if (offered) settle(ticket, wanted || offered->unanswered);
+  const Offers offers = offers_of(ticket);
+  try {
+    settle(ticket, wanted || offers.unanswered);
+  } catch (const std::bad_alloc&) {  // what is offered again is not the first offer
+    not_yet(ticket);
+    throw;
+  }
 }
 
 bool LockManager::give_up(Ticket ticket) {
-  const std::optional<PendingGrant> offered = pending(ticket);
-  if (!offered) return false;
-  const bool may_have_arrived = offered->offered || offered->unanswered;
+  const Offers offers = offers_of(ticket);
+  const bool may_have_arrived = offers.offered || offers.unanswered;
   return settle(ticket, may_have_arrived) && !may_have_arrived;
+}
+
+LockManager::Offers LockManager::offers_of(Ticket ticket) const {
+  const std::scoped_lock lock(mutex_);
+  const auto found = pending_.find(ticket);
+  if (found == pending_.end()) return {};
+  return {found->second.offered, found->second.unanswered};
 }
 
 bool LockManager::settle(Ticket ticket, bool wanted) {
   std::unique_lock lock(mutex_);
-  if (!pending_.contains(ticket)) return false;
+  const auto found = pending_.find(ticket);
+  if (found == pending_.end()) return false;
+  // Where memory runs out the client is asked once more.
+  if (!wanted) table_.revert(found->second.grant);
   const Grant grant = take_pending(ticket);
-  if (!wanted) table_.revert(grant);
   Notices notices = take_notices();
   lock.unlock();
   if (!wanted) freed(&grant.request.file, grant.request.range);

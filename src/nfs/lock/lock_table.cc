@@ -131,9 +131,8 @@ void LockTable::revert(const Grant& grant) {
   const auto found = files_.find(grant.request.file);
   if (found == files_.end()) return;
   File& file = found->second;
-  if (!assign(file, grant.request.owner, grant.request.range, std::nullopt)) return;
-  for (const Held& held : grant.before)
-    static_cast<void>(assign(file, held.owner, held.range, held.exclusive));
+  carry_out(file, grant.request.owner,
+            file.locks.plan_revert(grant.request.owner, grant.request.range, grant.before));
   sweep(grant.request.file, file, grant.request.range);
   tidy(grant.request.file);
 }
@@ -148,16 +147,22 @@ bool LockTable::assign(File& file, const OwnerPtr& owner, Range range,
   };
   const std::ptrdiff_t more = signed_size(change.come) - signed_size(change.gone);
   if (more > 0 && !has_capacity(file, owner->client, static_cast<std::size_t>(more))) return false;
+  carry_out(file, owner, change);
+  return true;
+}
+
+// All of it or, where memory runs out, nothing.
+void LockTable::carry_out(File& file, const OwnerPtr& owner, const RangeLocks::Change& change) {
+  const auto come = static_cast<std::ptrdiff_t>(change.come.size());
   // New locks are counted first, so that the client stays known throughout.
-  count(owner->client, signed_size(change.come));
+  count(owner->client, come);
   try {
     file.locks.apply(change);
   } catch (...) {
-    count(owner->client, -signed_size(change.come));
+    count(owner->client, -come);
     throw;
   }
-  count(owner->client, -signed_size(change.gone));
-  return true;
+  count(owner->client, -static_cast<std::ptrdiff_t>(change.gone.size()));
 }
 
 // What was freed is free: whoever freed it is not told otherwise because there is no memory for
@@ -234,10 +239,13 @@ LockOutcome LockTable::share(const FileKey& key, const Share& share) {
     return LockOutcome::Granted;
   }
   const bool fits = has_capacity(file, share.owner->client, 1);
-  if (fits) {
-    count(share.owner->client, 1);
-    file.shares.push_back(share);
+  try {
+    if (fits) file.shares.reserve(file.shares.size() + 1), count(share.owner->client, 1);
+  } catch (...) {
+    tidy(key);
+    throw;
   }
+  if (fits) file.shares.push_back(share);
   tidy(key);
   return fits ? LockOutcome::Granted : LockOutcome::Full;
 }
@@ -251,31 +259,29 @@ void LockTable::unshare(const FileKey& key, const Owner& owner) {
   tidy(key);
 }
 
-std::vector<Ticket> LockTable::release(const Which& which) {
-  std::vector<FileKey> freed;
-  std::vector<Ticket> places;
-  for (auto& [key, file] : files_)
-    if (release_from(file, which, places)) freed.push_back(key);
-  for (const FileKey& key : freed) {
-    sweep(key, files_[key], Range{});
-    tidy(key);
+// Asks for no memory: what becomes of the locks of a host that is gone is not known otherwise.
+void LockTable::release(const Which& which, const Left& left) {
+  for (auto at = files_.begin(); at != files_.end();) {
+    const auto here = at++;
+    if (!release_from(here->second, which, left)) continue;
+    sweep(here->first, here->second, Range{});
+    if (here->second.size() == 0) files_.erase(here);
   }
-  return places;
 }
 
 // False when there was nothing to release.
-bool LockTable::release_from(File& file, const Which& which, std::vector<Ticket>& places) {
+bool LockTable::release_from(File& file, const Which& which, const Left& left) {
   bool any = false;
+  const auto of_those = [&](const Owner& owner) { return which(owner.client); };
+  file.locks.release(of_those, [&](const Owner& owner, std::size_t locks) {
+    any = true;
+    count(owner.client, -static_cast<std::ptrdiff_t>(locks));
+  });
   const auto gone = [&](const auto& entry) {
-    if (!which(entry.owner->client)) return false;
+    if (!of_those(*entry.owner)) return false;
     any = true;
     return true;
   };
-  const auto of_those = [&](const Owner& owner) { return which(owner.client); };
-  for (const auto& [owner, locks] : file.locks.release(of_those)) {
-    any = true;
-    count(owner->client, -static_cast<std::ptrdiff_t>(locks));
-  }
   std::erase_if(file.shares, [&](const Share& share) {
     if (!gone(share)) return false;
     count(share.owner->client, -1);
@@ -284,7 +290,7 @@ bool LockTable::release_from(File& file, const Which& which, std::vector<Ticket>
   std::erase_if(file.waiters, [&](const Waiter& waiter) {
     if (!gone(waiter)) return false;
     file.tickets.erase({waiter.range, waiter.exclusive, waiter.owner});
-    places.push_back(waiter.ticket);
+    left(waiter.ticket);
     count_place(waiter.owner->client, -1);
     return true;
   });

@@ -104,8 +104,8 @@ class LockTable {
   // Called once for each grant, when the client has acknowledged it or has replaced it by a later
   // operation.
   void settled(const Grant& grant);
-  // Called after settled() when the owner does not want the lock any more: restores the locks that
-  // it had before.
+  // Called before settled() when the owner does not want the lock any more: restores the locks that
+  // it had before, or, where memory runs out, changes nothing.
   void revert(const Grant& grant);
 
   // Whether a share by an owner outside this table conflicts.
@@ -114,10 +114,11 @@ class LockTable {
   LockOutcome share(const FileKey& file, const Share& share);
   void unshare(const FileKey& file, const Owner& owner);
 
-  // Releases all locks, shares and waiters of the clients for which `which` is true; yields the
-  // tickets of those waiters.
+  // Releases all locks, shares and waiters of the clients for which `which` is true; calls left()
+  // with the tickets of those waiters. Asks for no memory.
   using Which = std::function<bool(const Client&)>;
-  std::vector<Ticket> release(const Which& which);
+  using Left = std::function<void(Ticket)>;
+  void release(const Which& which, const Left& left);
 
   // The grants that were not taken, in order.
   const std::list<Grant>& grants() const { return granted_; }
@@ -202,7 +203,8 @@ class LockTable {
   void sweep(const FileKey& key, File& file, Range freed);
   void grant_waiters(const FileKey& key, File& file, Range freed);
   bool promote(File& file, const Waiter& waiter, const LockRequest& request);
-  bool release_from(File& file, const Which& which, std::vector<Ticket>& places);
+  bool release_from(File& file, const Which& which, const Left& left);
+  void carry_out(File& file, const OwnerPtr& owner, const RangeLocks::Change& change);
   bool has_capacity(const File& file, const Client& client, std::size_t more) const;
   void count(const Client& client, std::ptrdiff_t change);
   void count_place(const Client& client, std::ptrdiff_t change);

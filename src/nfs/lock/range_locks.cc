@@ -74,6 +74,13 @@ RangeLocks::Change RangeLocks::plan(const OwnerPtr& owner, const Range& range,
   return change;
 }
 
+RangeLocks::Change RangeLocks::plan_revert(const OwnerPtr& owner, const Range& range,
+                                           const std::vector<Held>& before) const {
+  Change change = plan(owner, range, std::nullopt);
+  change.come.insert(change.come.end(), before.begin(), before.end());
+  return change;
+}
+
 void RangeLocks::apply(const Change& change) {
   if (change.gone.empty() && change.come.empty()) return;
   const OwnerPtr& owner = (change.come.empty() ? change.gone : change.come).front().owner;

@@ -67,9 +67,15 @@ class RangeLocks {
   // nothing: an owner who hears of a failure still has the locks that were to be replaced.
   void apply(const Change& change);
 
-  // Ends the locks of all owners of which which(owner) is true; yields how many each had.
-  template <class Which>
-  std::vector<std::pair<OwnerPtr, std::size_t>> release(Which&& which);
+  // What puts the locks of `before`, which are in the range, in the place of those that the owner
+  // has there. Neighbours are not joined.
+  Change plan_revert(const OwnerPtr& owner, const Range& range,
+                     const std::vector<Held>& before) const;
+
+  // Ends the locks of all owners of which which(owner) is true; calls ended(owner, count) for each.
+  // Asks for no memory.
+  template <class Which, class Ended>
+  void release(Which&& which, Ended&& ended);
 
   // Raises what anybody has locked in this range.
   void locked_in(const Range& range, state::RangeModes& to) const {
@@ -116,18 +122,16 @@ class RangeLocks {
   std::size_t size_ = 0;
 };
 
-template <class Which>
-std::vector<std::pair<OwnerPtr, std::size_t>> RangeLocks::release(Which&& which) {
-  std::vector<std::pair<OwnerPtr, std::size_t>> released;
+template <class Which, class Ended>
+void RangeLocks::release(Which&& which, Ended&& ended) {
   for (auto at = holders_.begin(); at != holders_.end();) {
     const auto here = at++;
     if (!which(*here->first)) continue;
-    released.emplace_back(here->first, here->second.size());
     for (const auto& [first, held] : here->second) index_of(held).erase(held.range, &here->second);
     size_ -= here->second.size();
+    ended(*here->first, here->second.size());
     holders_.erase(here);
   }
-  return released;
 }
 
 }  // namespace stag::nfs::lock
