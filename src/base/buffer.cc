@@ -19,10 +19,13 @@ constexpr std::size_t kLargest = std::size_t{1} << (kSmallestBits + kClasses - 1
 constexpr std::size_t kMostKeptByThread = 4 << 20;
 
 // The first class with room for so many bytes.
-std::size_t size_class_of(std::size_t capacity) {
+constexpr std::size_t size_class_of(std::size_t capacity) {
   const std::size_t last = capacity - (capacity != 0);
-  return static_cast<std::size_t>(std::bit_width(last >> kSmallestBits));
+  return static_cast<std::size_t>(63 -
+                                  std::countl_zero(std::uint64_t{last} >> (kSmallestBits - 1) | 1));
 }
+static_assert(size_class_of(0) == 0 && size_class_of(256) == 0 && size_class_of(257) == 1 &&
+              size_class_of(kLargest) == kClasses - 1);
 class PooledStorage;
 
 // What a thread keeps, by class. Made at compile time, so that no call has to check whether it
