@@ -169,8 +169,9 @@ source <(sed -n '/^until_true()/,/^}/p' "$interop/lib.sh")
 source "$interop/soaking.sh"
 url() { echo "nfs://127.0.0.1:$rdma_port/$1?mountport=$tcp_port&version=3"; }
 stays() {
+  : >"$work/out"  # here: the server before has said that it is ready, and the next may come late to empty it
   "$stag" serve --listen 127.0.0.1 --rdma-port "${rdma_port:-0}" --tcp-port "${tcp_port:-0}" --state "$work/state" --config "$work/staying.toml" \
-    --metrics "127.0.0.1:${metrics_port:-0}" "$@" >"$work/out" 2>>"$work/err" &
+    --metrics "127.0.0.1:${metrics_port:-0}" "$@" >>"$work/out" 2>>"$work/err" &
   staying=$!
   trap 'kill "$staying" 2>/dev/null' EXIT
   until_true 60 grep -q '^ready: TCP' "$work/out"
