@@ -3,14 +3,17 @@ on with the other when its own is killed. Run by tests/ceph/run, which starts th
 import fcntl
 import json
 import os
+import re
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
 import time
 import unittest
+import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../cli"))
 import admin  # noqa: E402
@@ -246,6 +249,80 @@ class Gateways(unittest.TestCase):
         server.process.send_signal(signal.SIGHUP)
         self.assertEqual(server.process.stdout.readline(), "exports: changed /data\n")
         self.assertEqual(self.good("cat", server.tcp("/data/before")), "text\n")
+
+    def until(self, done, what):
+        end = time.monotonic() + PATIENCE
+        while not done():
+            self.assertLess(time.monotonic(), end, what)
+            time.sleep(0.05)
+
+    def test_what_a_dead_gateway_has_rights_in_keeps_nobody_out_of_other_files(self):
+        """Not by a rename that waits for its turn behind whoever waits for the cluster, either."""
+        a, b = self.gateway("a", "--metrics", "127.0.0.1:0"), self.gateway("b")
+        metrics = next(line for line in a.lines if line.startswith("metrics: ")).split()[1]
+
+        def running():
+            with urllib.request.urlopen(metrics, timeout=PATIENCE) as page:
+                return sum(float(count) for count in re.findall(r'^stag_store_operations_running\{.*\} (\S+)$', page.read().decode(), re.MULTILINE))
+
+        self.good("mkdir", a.tcp("/data/elsewhere"), a.tcp("/data/dead"))
+        self.put("text\n", a.tcp("/data/elsewhere/file"))
+        self.put("text\n", b.tcp("/data/dead/file"))
+        fence = admin.fence(CONF, "b")
+        self.kill("b")
+        waits = subprocess.Popen([harness.STAG, "ls", "-l", a.tcp("/data/dead/file")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.until(lambda: running() == 1, "the look-up of the dead gateway's file")
+        moves = subprocess.Popen([harness.STAG, "mv", a.tcp("/data/elsewhere/file"), a.tcp("/data/elsewhere/moved")])
+        self.until(lambda: running() == 2, "the rename")
+        self.assertEqual(self.good("ls", a.tcp("/data/elsewhere")).split(), ["file"])
+        self.assertIsNone(waits.poll(), "the look-up ended before the others' did")
+        fence()
+        self.assertEqual((waits.wait(PATIENCE), moves.wait(PATIENCE)), (0, 0))
+        self.assertEqual(self.good("ls", a.tcp("/data/elsewhere")).split(), ["moved"])
+
+    def test_a_mount_that_comes_too_late_is_not_another_ones_end(self):
+        path = os.path.join(self.work, "config")
+        data = f"/data=ceph:/?conf={CONF}&gateway=late,no_root_squash"
+
+        def reload(*exports):
+            with open(path, "w") as file:
+                file.write(f"export = {json.dumps(exports)}\n")
+            if exports[1:]:
+                server.process.send_signal(signal.SIGHUP)
+
+        reload("/memory=memory")
+        server = Server([], os.path.join(self.work, "late"), ("--config", path, "--store-patience", "1"))
+        self.gateways["late"] = server
+        self.addCleanup(self.end, "late")
+        with open(os.path.join(os.path.dirname(CONF), "mon.pid")) as file:
+            monitor = int(file.read())
+        os.kill(monitor, signal.SIGSTOP)
+        self.addCleanup(os.kill, monitor, signal.SIGCONT)
+        reload("/memory=memory", data)
+        self.until(lambda: "does not answer" in server.log(), "the first attempt")
+        reload("/memory=memory", data)
+        self.until(lambda: "still waits for the Ceph cluster" in server.log(), "the second one")
+        os.kill(monitor, signal.SIGCONT)
+
+        def served():
+            reload("/memory=memory", data)
+            return stag("ls", server.tcp("/data")).returncode == 0
+
+        self.until(served, "the mount")
+        # Threads of the attempt that nobody waited for are gone by now, and with them what it could have done.
+        for _ in range(20):
+            self.good("ls", server.tcp("/data"))
+
+    def test_what_one_has_read_and_the_other_removes_is_gone(self):
+        a, b = self.gateway("a"), self.gateway("b")
+        self.put("text\n" * 1000, b.tcp("/data/file"))
+        self.good("cat", a.tcp("/data/file"))
+        self.good("rm", b.tcp("/data/file"))
+
+        def strays():
+            return json.loads(admin.ceph(CONF, "tell", "mds.a", "perf", "dump"))["mds_cache"]["num_strays"]
+
+        self.until(lambda: strays() == 0, "the file is kept open")
 
     def test_a_cluster_that_hangs_holds_nobody_else_and_not_the_end(self):
         patience = ("--drain", "1", "--store-patience", "1")

@@ -54,6 +54,15 @@ bool ends_mount(const CephPlace& served, const CephPlace& next) {
   return !served.gateway.empty() && served.gateway == next.gateway;
 }
 
+CephAttempts::Wanted CephAttempts::begin(const std::string& name) {
+  const std::scoped_lock lock(mutex_);
+  std::weak_ptr<std::atomic<bool>>& last = last_[name];
+  if (!last.expired()) return nullptr;
+  auto wanted = std::make_shared<std::atomic<bool>>(true);
+  last = wanted;
+  return wanted;
+}
+
 #ifdef STAG_CEPH
 
 namespace {
@@ -69,7 +78,12 @@ CephOpened mount_ceph(const vfs::CephFileSystem::Options& options) {
 }  // namespace
 
 CephOpened open_ceph(const CephPlace& place, const std::string& name, std::uint64_t file_system_id,
-                     StoreWatch& stores) {
+                     StoreWatch& stores, CephAttempts& attempts) {
+  const CephAttempts::Wanted wanted = attempts.begin(name);
+  if (wanted == nullptr)
+    return Failure{
+        std::string("the last attempt to mount it still waits for the Ceph cluster; do its "
+                    "monitors run?")};
   const std::string store = "export " + name;
   const StoreWorkers workers = stores.make(store);
   vfs::CephFileSystem::Options options;
@@ -79,10 +93,12 @@ CephOpened open_ceph(const CephPlace& place, const std::string& name, std::uint6
   options.file_system = place.file_system;
   // Each export is a client of its own to the cluster.
   if (!place.gateway.empty()) options.gateway = place.gateway + ":" + name;
+  options.wanted = wanted;
   options.file_system_id = file_system_id;
   options.workers = workers.plain;
   options.sync_workers = workers.syncing;
   auto opened = stores.ask(store, [options] { return mount_ceph(options); });
+  if (!opened) wanted->store(false);
   if (!opened && opened.error() == StoreWatch::Silence::NoThread)
     return Failure{std::string("the system has no thread left to mount CephFS with")};
   if (!opened)
@@ -94,7 +110,7 @@ CephOpened open_ceph(const CephPlace& place, const std::string& name, std::uint6
 
 Result<std::shared_ptr<vfs::FileSystem>, std::string> open_ceph(const CephPlace&,
                                                                 const std::string&, std::uint64_t,
-                                                                StoreWatch&) {
+                                                                StoreWatch&, CephAttempts&) {
   return Failure{std::string(
       "this program was built without CephFS; build it where libcephfs-dev is installed")};
 }

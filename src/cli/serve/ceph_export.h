@@ -5,8 +5,11 @@
 // the cluster).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -35,11 +38,26 @@ Result<CephPlace, std::string> parse_ceph(std::string_view folder);
 // the cluster knows both by one name.
 bool ends_mount(const CephPlace& served, const CephPlace& next);
 
+// The attempts to mount CephFS, by export. One that takes too long goes on, and would end a later
+// mount under the same gateway's name: until it has ended there is no other. Thread: any.
+class CephAttempts {
+ public:
+  // Whether somebody waits for the attempt, which goes on as long as this exists.
+  using Wanted = std::shared_ptr<std::atomic<bool>>;
+  // Null: the last one goes on.
+  Wanted begin(const std::string& name);
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::weak_ptr<std::atomic<bool>>> last_;
+};
+
 // Mounts it, on a thread of its own. Blocks. Fails with one sentence,
 // also where this program was built without CephFS. `name`: the export's.
 Result<std::shared_ptr<vfs::FileSystem>, std::string> open_ceph(const CephPlace& place,
                                                                 const std::string& name,
                                                                 std::uint64_t file_system_id,
-                                                                StoreWatch& stores);
+                                                                StoreWatch& stores,
+                                                                CephAttempts& attempts);
 
 }  // namespace stag::cli

@@ -34,6 +34,17 @@ TEST(CephExport, ends_the_mount_that_goes_by_the_name_of_the_same_gateway) {
   EXPECT_FALSE(ends_mount(place("ceph:/a"), place("ceph:/b")));
 }
 
+TEST(CephAttempts, are_one_at_a_time_for_an_export) {
+  CephAttempts attempts;
+  CephAttempts::Wanted first = attempts.begin("/a");
+  ASSERT_NE(first, nullptr);
+  EXPECT_TRUE(first->load());
+  EXPECT_EQ(attempts.begin("/a"), nullptr) << "it goes on";
+  EXPECT_NE(attempts.begin("/b"), nullptr);
+  first.reset();
+  EXPECT_NE(attempts.begin("/a"), nullptr);
+}
+
 TEST(CephExport, is_refused_with_a_sentence_that_says_what_there_is) {
   for (const std::string_view wrong : {"ceph:", "ceph:projects", "ceph:?id=nfs"})
     EXPECT_NE(parse_ceph(wrong).error().find("from '/' on"), std::string::npos) << wrong;

@@ -245,7 +245,7 @@ Result<ExportSet::ServedExport, std::string> ExportSet::serve_ceph(ExportLine li
         "restart",
         line.where, line.path, place->gateway)};
   const std::uint64_t number = line.file_system_id.value_or(nfs_.file_system_id(line.path));
-  auto opened = open_ceph(*place, line.path, number, stores_);
+  auto opened = open_ceph(*place, line.path, number, stores_, ceph_attempts_);
   if (!opened) return Failure{line.where + opened.error()};
   return ServedExport{std::move(line), *std::move(opened)};
 }

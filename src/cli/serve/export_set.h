@@ -80,6 +80,7 @@ class ExportSet {
 
   nfs::NfsServer& nfs_;
   StoreWatch& stores_;
+  mutable CephAttempts ceph_attempts_;
   std::string state_directory_;
   const std::shared_ptr<nfs::ClientNames> names_ = system_client_names();
   std::vector<ServedExport> served_;

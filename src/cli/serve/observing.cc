@@ -35,8 +35,8 @@ Observing::Observing(const ObserveOptions& options, const GaugeSources& sources)
 
 void Observing::look_at_exports() {
   std::vector<Statistics::KnownExport> known;
-  for (const nfs::Export& each : sources_.nfs.exports()->all())
-    known.push_back({each.id, each.path()});
+  const auto exports = sources_.nfs.exports();
+  for (const nfs::Export& each : exports->all()) known.push_back({each.id, each.path()});
   observation_.statistics().know(known);
 }
 

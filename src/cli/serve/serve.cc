@@ -281,7 +281,8 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
   fmt::print("{}", announcement(exports.lines(), options_.hosts));
   ignore_statistics_signals();
   // Before the ready line is printed.
-  const StoreRounds rounds(loop, [&] { stores.look(loop.now()); });
+  const StoreRounds rounds(
+      loop, [&] { stores.look(loop.now()); }, [&] { (*services)->close_unused(); });
   Listeners listeners(options_, (*services)->server(), sockets_, tap);
   Refreshing refreshing(
       loop, options_,

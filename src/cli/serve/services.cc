@@ -57,6 +57,11 @@ Services::~Services() {
   stores_.name_clients_by({});
 }
 
+void Services::close_unused() {
+  const auto exports = nfs_.exports();
+  for (const nfs::Export& each : exports->all()) each.file_system().close_unused();
+}
+
 void Services::remove_idle_records() {
   recovery_->drain();
   nfs4_->remove_idle_records();

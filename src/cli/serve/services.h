@@ -39,6 +39,8 @@ class Services {
   void end_waits();
   // After the last Call has ended: the next start waits for nobody who holds nothing. Blocking.
   void remove_idle_records();
+  // That of all stores.
+  void close_unused();
   // What the name service has said of users' groups; any thread.
   void forget_groups() {
     if (users_.groups != nullptr) users_.groups->forget();

@@ -119,10 +119,12 @@ class StoreWatch {
   Naming naming_;
 };
 
-// Calls `look`, which is StoreWatch::look(), once a second; on the loop's thread.
+// Calls `look`, which is StoreWatch::look(), once a second, and `close_unused`, which is that of
+// all stores, every ten; on the loop's thread.
 class StoreRounds {
  public:
-  StoreRounds(Loop& loop, std::function<void()> look) : loop_(loop), look_(std::move(look)) {
+  StoreRounds(Loop& loop, std::function<void()> look, std::function<void()> close_unused)
+      : loop_(loop), look_(std::move(look)), close_unused_(std::move(close_unused)) {
     begin();
   }
 
@@ -131,12 +133,14 @@ class StoreRounds {
     timer_ = loop_.after(std::chrono::seconds(1), [this] {
       // First: the next round comes although this one finds no memory.
       begin();
+      if (++rounds_ % 10 == 0) close_unused_();
       look_();
     });
   }
 
   Loop& loop_;
-  const std::function<void()> look_;
+  const std::function<void()> look_, close_unused_;
+  std::uint64_t rounds_ = 0;
   Timer timer_;
 };
 

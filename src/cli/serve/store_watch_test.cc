@@ -229,12 +229,18 @@ TEST_F(StoreWatchTest, keeps_a_part_of_the_data_that_waits_for_a_store_that_hang
 TEST(StoreRounds, go_on_behind_one_that_there_was_no_memory_for) {
   testing::ManualLoop loop;
   int looked = 0;
-  const StoreRounds rounds(loop, [&] {
-    if (++looked == 1) throw std::bad_alloc();
-  });
+  int closed = 0;
+  const StoreRounds rounds(
+      loop,
+      [&] {
+        if (++looked == 1) throw std::bad_alloc();
+      },
+      [&] { ++closed; });
   EXPECT_THROW(loop.pass(1s), std::bad_alloc);
   loop.pass(1s);
   EXPECT_EQ(looked, 2);
+  loop.pass(8s);
+  EXPECT_EQ(closed, 1);
 }
 
 }  // namespace

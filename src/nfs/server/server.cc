@@ -20,7 +20,8 @@ Result<Ok, ExportError> NfsServer::add_export(std::string_view path,
                                               const ExportOptions& options,
                                               std::vector<ClientRule> clients) {
   std::vector<ExportSpec> specs;
-  for (const Export& there : exports()->all()) specs.push_back(there.spec);
+  const auto present = exports();
+  for (const Export& there : present->all()) specs.push_back(there.spec);
   specs.push_back({std::string(path), std::move(file_system), options, std::move(clients)});
   return replace_exports(std::move(specs));
 }

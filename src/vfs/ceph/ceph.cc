@@ -1,5 +1,7 @@
 #include "vfs/ceph/ceph.h"
 
+#include <new>
+
 #include "base/loop.h"
 #include "vfs/ceph/tree.h"
 
@@ -37,6 +39,20 @@ CephFileSystem::~CephFileSystem() {
   Executor::Job job{[tree = std::move(tree_)] {}, {}, [](void*, Executor::Function) {}};
   job.must_run = true;
   workers_->submit(std::move(job));
+}
+
+// One job at a time: where the cluster does not answer, it takes one worker.
+void CephFileSystem::close_unused() noexcept try {
+  if (workers_ == nullptr || !closing_.expired()) return;
+  auto under_way = std::make_shared<const int>();
+  closing_ = under_way;
+  Executor::Job job;
+  job.work = [tree = std::weak_ptr(tree_), under_way = std::move(under_way)] {
+    if (const auto still = tree.lock()) still->close_unused();
+  };
+  job.deliver = [](void*, Executor::Function) {};
+  workers_->submit(std::move(job));
+} catch (const std::bad_alloc&) {  // the next time
 }
 
 Executor* CephFileSystem::changers() const {

@@ -44,6 +44,7 @@ class CephFileSystem final : public FileSystem {
   std::string handle_space() const override;
   Limits limits() const override;
   std::uint64_t write_verifier_epoch() const override;
+  void close_unused() noexcept override;
   Operation<Attributes> attributes(CallerContext caller, const Handle& object) override;
   Operation<Change> set_attributes(CallerContext caller, const Handle& object,
                                    const SetAttributes& changes,
@@ -103,9 +104,10 @@ class CephFileSystem final : public FileSystem {
   // The Executor for operations that change names or attributes.
   Executor* changers() const;
 
-  std::unique_ptr<ceph::Tree> tree_;
+  std::shared_ptr<ceph::Tree> tree_;  // its last owner may block
   const std::shared_ptr<Executor> workers_;
   const std::shared_ptr<Executor> sync_workers_;
+  std::weak_ptr<const int> closing_;  // lasts as long as a job of close_unused()
 };
 
 }  // namespace stag::vfs

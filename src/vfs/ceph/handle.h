@@ -13,6 +13,8 @@ namespace stag::vfs::ceph {
 struct ObjectKey {
   // The snapshot of what lies in none.
   static constexpr std::uint64_t kNoSnapshot = ~std::uint64_t{1};
+  // That of a directory of snapshots, ".snap".
+  static constexpr std::uint64_t kOfSnapshots = ~std::uint64_t{0};
 
   std::uint64_t inode = 0;
   std::uint64_t born = 0;  // nanoseconds since 1970

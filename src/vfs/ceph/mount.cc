@@ -56,6 +56,7 @@ int Mount::mount(const Options& options) {
     if (const int failed = call().select_filesystem(mount_, options.file_system.c_str());
         failed < 0)
       return failed;
+  if (options.wanted != nullptr && !options.wanted->load()) return -ECANCELED;
   if (!options.gateway.empty()) {
     const int reclaimed = call().start_reclaim(mount_, options.gateway.c_str(), CEPH_RECLAIM_RESET);
     if (reclaimed < 0 && reclaimed != -ENOENT) return reclaimed;

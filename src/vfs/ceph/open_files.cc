@@ -1,6 +1,7 @@
 #include "vfs/ceph/open_files.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "vfs/errors.h"
 
@@ -51,6 +52,7 @@ OpenFileRef OpenFiles::find(const Handle& handle) {
 // With the mutex.
 OpenFileRef OpenFiles::use(const std::shared_ptr<OpenFile>& file) {
   ++file->users_;
+  file->used_ = looks_;
   return OpenFileRef(file.get(), EndOfUse{this, file});
 }
 
@@ -96,6 +98,29 @@ void OpenFiles::close_idle(const Handle& handle, OpenFileRef file) {
   if (file->users_ > 1 || file->written()) return;
   closed.splice(closed.begin(), recent_, found->second);
   index_.erase(found);
+}
+
+// One at a time, and without the mutex: to close one may take as long as the cluster does.
+void OpenFiles::close_unused() {
+  {
+    const std::scoped_lock lock(mutex_);
+    ++looks_;
+  }
+  while (!take_unused().empty()) {
+  }
+}
+
+std::list<OpenFiles::Entry> OpenFiles::take_unused() {
+  std::list<Entry> taken;
+  const std::scoped_lock lock(mutex_);
+  for (auto at = recent_.rbegin(); at != recent_.rend(); ++at) {
+    const OpenFile& file = *at->second;
+    if (file.used_ + 2 > looks_ || file.users_ > 0 || file.written()) continue;
+    index_.erase(at->first);
+    taken.splice(taken.begin(), recent_, std::prev(at.base()));
+    break;
+  }
+  return taken;
 }
 
 void OpenFiles::forget(const Handle& handle) {

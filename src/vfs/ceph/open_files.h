@@ -42,7 +42,9 @@ class OpenFile {
   Fh* file_ = nullptr;
   std::atomic<bool> written_{false};
   std::mutex syncing_;
-  std::size_t users_ = 0;  // of OpenFiles, under its mutex
+  // Of OpenFiles, under its mutex.
+  std::size_t users_ = 0;
+  std::uint64_t used_ = 0;  // looks_ when it was used last
 };
 
 class OpenFiles;
@@ -69,6 +71,9 @@ class OpenFiles {
   OpenFileRef find(const Handle& handle);
   // Closes it, unless somebody else uses it or something was written since it was synced.
   void close_idle(const Handle& handle, OpenFileRef file);
+  // Closes the files that nobody has used since the last time but one, unless something was written
+  // to them since they were synced.
+  void close_unused();
   // Forgets it, and closes it once nobody uses it: its data is of no more use.
   void forget(const Handle& handle);
 
@@ -81,6 +86,8 @@ class OpenFiles {
   void make_room();
   // Of those that are too many the one that nobody has used for longest; null if there is none.
   std::pair<Handle, OpenFileRef> surplus();
+  // Takes one out that close_unused() is to close; empty: none.
+  std::list<Entry> take_unused();
   void end_use(OpenFile& file);
 
   const Mount& mount_;
@@ -89,6 +96,7 @@ class OpenFiles {
   std::atomic<std::uint64_t>& losses_;
   std::mutex mutex_;
   std::list<Entry> recent_;  // most recent first
+  std::uint64_t looks_ = 0;  // for files that nobody uses
   std::unordered_map<Handle, std::list<Entry>::iterator, HandleHash> index_;
 };
 

@@ -125,6 +125,37 @@ TEST_F(CephOpenFiles, take_no_file_from_who_uses_it) {
   EXPECT_EQ(library_.open, 3);
 }
 
+TEST_F(CephOpenFiles, close_what_nobody_has_used_for_a_while) {
+  const auto used = open('a');
+  open('b');
+  files_.close_unused();
+  EXPECT_TRUE(found('b'));
+  files_.close_unused();
+  EXPECT_EQ(library_.open, 2) << "it was used since the last time but one";
+  files_.close_unused();
+  EXPECT_FALSE(found('b'));
+  EXPECT_EQ(library_.open, 1);
+  EXPECT_TRUE(found('a')) << "somebody uses it";
+}
+
+TEST_F(CephOpenFiles, keep_what_is_not_synced_and_close_it_some_time_after) {
+  write('a');
+  for (int i = 0; i < 3; ++i) files_.close_unused();
+  EXPECT_TRUE(found('a'));
+  EXPECT_EQ(files_.find(handle_of('a'))->sync(true), 0);
+  for (int i = 0; i < 2; ++i) files_.close_unused();
+  EXPECT_FALSE(found('a'));
+}
+
+TEST_F(CephOpenFiles, are_used_while_others_are_closed) {
+  open('a');
+  bool there = false;
+  library_.on_close = [&] { there = open('b') != nullptr; };
+  for (int i = 0; i < 2; ++i) files_.close_unused();
+  library_.on_close = nullptr;
+  EXPECT_TRUE(there);
+}
+
 TEST_F(CephOpenFiles, forget_a_file_and_close_it_after_its_last_use) {
   auto used = open('a');
   files_.forget(handle_of('a'));

@@ -1,6 +1,7 @@
 // What a CephFS is opened with (vfs/ceph/ceph.h). A value; copied when it is opened.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -20,6 +21,9 @@ struct Options {
   // name has left there, because its process died, is taken away from it when this one is opened,
   // and so is a mount that still lives. Empty: no name.
   std::string gateway;
+  // Asked before anything is taken away under that name: whoever waits for the mount may have given
+  // up long ago. Null: somebody waits.
+  std::shared_ptr<const std::atomic<bool>> wanted{};
   // Regular files that are kept open for reading, and for writing.
   std::size_t open_files = 1024;
   // Makes changes of names and attributes durable before they are answered, as RFC 1813 section 4.8

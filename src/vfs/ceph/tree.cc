@@ -53,10 +53,13 @@ ObjectKey key_of_stat(const Stat& stat) {
           stat.stx_dev};
 }
 
-// A file has the same number in every snapshot, and clients take equal numbers for one file.
+// A file has the same number in every snapshot, the directory of the snapshots that of the
+// directory it is in, and clients take equal numbers for one object.
 std::uint64_t file_id_of(const Stat& stat) {
   if (stat.stx_dev == ObjectKey::kNoSnapshot) return stat.stx_ino;
-  return stat.stx_ino ^ (stat.stx_dev + 1) << 44;
+  const std::uint64_t seen =
+      stat.stx_dev == ObjectKey::kOfSnapshots ? ~std::uint64_t{0} : stat.stx_dev + 1;
+  return stat.stx_ino ^ seen << 44;
 }
 
 }  // namespace
@@ -76,6 +79,11 @@ Result<std::unique_ptr<Tree>, std::string> Tree::open(const Options& options) {
   std::string fault = tree->open_root();
   if (!fault.empty()) return Failure{std::move(fault)};
   return tree;
+}
+
+void Tree::close_unused() {
+  readers_->close_unused();
+  writers_->close_unused();
 }
 
 std::string Tree::open_root() {

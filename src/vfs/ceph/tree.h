@@ -16,34 +16,14 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
-#include <shared_mutex>
 #include <string>
 
 #include "vfs/ceph/mount.h"
+#include "vfs/ceph/name_turns.h"
 #include "vfs/ceph/open_files.h"
 #include "vfs/vfs.h"
 
 namespace stag::vfs::ceph {
-
-// Operations on names run together, but for renames: libcephfs 16.2 crashes when the answer to a
-// rename finds that the answer to something else has taken its entry away meanwhile, and waits for
-// ever for an entry whose rename failed because it had gone.
-class NameTurns {
- public:
-  std::shared_lock<std::shared_mutex> together() {
-    const std::scoped_lock turn(turn_);
-    return std::shared_lock(names_);
-  }
-  std::unique_lock<std::shared_mutex> alone() {
-    const std::scoped_lock turn(turn_);
-    return std::unique_lock(names_);
-  }
-
- private:
-  std::mutex turn_;  // those who come later wait behind a rename
-  std::shared_mutex names_;
-};
 
 class Tree {
  public:
@@ -107,6 +87,11 @@ class Tree {
                             std::string_view value, XattrMode mode);
   Outcome<std::vector<std::string>> list_xattrs(const Handle& object);
   Outcome<Change> remove_xattr(const Credentials& who, const Handle& object, std::string_view name);
+
+  // Closes the files that nobody has used since the last time but one: each has rights that other
+  // clients of the cluster wait for, and one that was removed elsewhere is there as long as it is
+  // open here.
+  void close_unused();
 
  private:
   // An object that is there.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "vfs/ceph/handle.h"
 #include "vfs/ceph/tree.h"
 #include "vfs/errors.h"
 
@@ -44,6 +45,9 @@ std::optional<Status> Tree::collect(ceph_dir_result* listing, const Object& dire
   const std::size_t budget = std::min(from.budget, kMaxBudget);
   const std::size_t overhead = kEntryCost + (from.with_nodes ? kNodeCost : 0);
   const bool is_root = directory.handle == root_handle_;
+  // The names of a snapshot come with the file ids of the objects as they are now.
+  const auto key = key_of(directory.handle);
+  const bool with_attributes = from.with_nodes || (key && key->snapshot != ObjectKey::kNoSnapshot);
   std::size_t cost = 0;
   while (true) {
     dirent found{};
@@ -51,8 +55,8 @@ std::optional<Status> Tree::collect(ceph_dir_result* listing, const Object& dire
     Inode* inode = nullptr;
     const int read =
         mount_->call().readdirplus(mount_->get(), listing, &found, &stat,
-                                   from.with_nodes ? CEPH_STATX_ALL_STATS : CEPH_STATX_INO,
-                                   from.with_nodes ? 0 : AT_STATX_DONT_SYNC, &inode);
+                                   with_attributes ? CEPH_STATX_ALL_STATS : CEPH_STATX_INO,
+                                   with_attributes ? 0 : AT_STATX_DONT_SYNC, &inode);
     if (read < 0) return status_of(-read);
     if (read == 0) break;
     InodeRef reference(*mount_, inode);
@@ -64,10 +68,10 @@ std::optional<Status> Tree::collect(ceph_dir_result* listing, const Object& dire
     const bool above = is_root && name == "..";
     if (above) entry.file_id = directory.attributes.file_id;
     if (above && from.with_nodes) entry.node = directory.node();
-    if (!above && from.with_nodes) {
+    if (!above && with_attributes) {
       const auto object = adopt(std::move(reference), stat);
-      if (object) entry.node = object->node();
       if (object) entry.file_id = object->attributes.file_id;
+      if (object && from.with_nodes) entry.node = object->node();
     }
     page.entries.push_back(std::move(entry));
   }
@@ -86,6 +90,7 @@ Outcome<Tree::Page> Tree::list(const Credentials& who, const Handle& handle, con
   page.listed.directory = directory->attributes;
   const Permissions permissions(*mount_, who);
   const auto turn = names_.together();
+  if (!turn) return Failure{Status::Delay};
   const Listing listing(*mount_, directory->inode.get(), permissions.get());
   if (listing.error() != 0) return Failure{status_of(listing.error())};
   if (from.cookie != 0)

@@ -43,6 +43,7 @@ Outcome<Change> Tree::unlink(const Credentials& who, const Handle& directory, st
   if (!parent) return Failure{parent.error()};
   // Who may not search the directory learns nothing of what is in it.
   const auto removed = find(Permissions(*mount_, who), *parent, name);
+  if (!removed && removed.error() == Status::Delay) return Failure{Status::Delay};
   if (const auto fault = remove(*parent, removed)) return Failure{*fault};
   if (removed) close_if_gone(*removed);
   if (const auto fault = sync_change(*parent)) return Failure{*fault};
@@ -57,6 +58,7 @@ Outcome<Change> Tree::remove(const Credentials& who, const Handle& directory,
                     return Status::IsDirectory;
                   const Permissions permissions(*mount_, who);
                   const auto turn = names_.together();
+                  if (!turn) return Status::Delay;
                   const int failed =
                       mount_->call().unlink(mount_->get(), parent.inode.get(),
                                             std::string(name).c_str(), permissions.get());
@@ -72,6 +74,7 @@ Outcome<Change> Tree::rmdir(const Credentials& who, const Handle& directory,
                     return Status::NotDirectory;
                   const Permissions permissions(*mount_, who);
                   const auto turn = names_.together();
+                  if (!turn) return Status::Delay;
                   const int failed =
                       mount_->call().rmdir(mount_->get(), parent.inode.get(),
                                            std::string(name).c_str(), permissions.get());
@@ -83,6 +86,7 @@ Outcome<Tree::Move> Tree::move(const Credentials& who, const Object& source, std
                                const Object& target, std::string_view to) {
   const Permissions permissions(*mount_, who);
   const auto turn = names_.alone();
+  if (!turn) return Failure{Status::Delay};
   const auto moved = find_in_turn(permissions, source, from);
   if (!moved) return Failure{moved.error()};
   auto replaced = find_in_turn(permissions, target, to);

@@ -57,6 +57,7 @@ mode_t mode_of(const SetAttributes& attributes, mode_t otherwise) {
 Outcome<Tree::Object> Tree::find(const Permissions& who, const Object& directory,
                                  std::string_view name) const {
   const auto turn = names_.together();
+  if (!turn) return Failure{Status::Delay};
   return find_in_turn(who, directory, name);
 }
 
@@ -105,6 +106,7 @@ Outcome<Tree::Object> Tree::made_by_call(const Credentials& who, const SetAttrib
   {
     const Permissions permissions(*mount_, who);
     const auto turn = names_.together();
+    if (!turn) return Failure{Status::Delay};
     const int failed = call(&inode, &stat, permissions.get());
     if (failed < 0) return Failure{status_of(-failed)};
   }
@@ -221,6 +223,7 @@ Outcome<Linked> Tree::link(const Credentials& who, const Handle& file, const Han
   {
     const Permissions permissions(*mount_, who);
     const auto turn = names_.together();
+    if (!turn) return Failure{Status::Delay};
     const int failed = mount_->call().link(mount_->get(), object->inode.get(), parent->inode.get(),
                                            std::string(name).c_str(), permissions.get());
     if (failed < 0) return Failure{status_of(-failed)};
