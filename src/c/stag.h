@@ -247,7 +247,7 @@ typedef struct stag_results {
 } stag_results;
 
 /* Sends the results, without waiting for that. Unless it returns STAG_OK the request still wants a
- * reply. */
+ * reply, for which stag_stop() waits: a handler that cannot reply (STAG_NO_MEMORY) refuses. */
 int stag_reply(stag_request* request, const stag_results* results);
 
 enum { STAG_PROC_UNAVAIL = 3, STAG_GARBAGE_ARGS = 4, STAG_SYSTEM_ERR = 5 };
