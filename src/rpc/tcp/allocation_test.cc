@@ -1,6 +1,7 @@
 // A TCP server of which any one allocation fails, at any point of a connection's life: it goes on,
 // other connections notice nothing, and nothing leaks. One of which one fails while it ends. A
-// client of which one fails when it loses its connection. The whole program's operator new fails.
+// client of which one fails when it loses its connection, and a stream of which one fails while it
+// delivers what it had to keep. The whole program's operator new fails.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -19,6 +20,7 @@
 #include "rpc/tcp/channel.h"
 #include "rpc/tcp/server.h"
 #include "testing/failing_new.h"
+#include "testing/sim_wire.h"
 #include "testing/store_service.h"
 
 namespace stag::rpc::tcp {
@@ -444,6 +446,67 @@ TEST_P(TcpChannelWithoutMemory, ends_or_makes_again_the_Calls_of_a_lost_connecti
 
 INSTANTIATE_TEST_SUITE_P(Connection, TcpChannelWithoutMemory, ::testing::Bool(),
                          [](const auto& test) { return test.param ? "silent" : "closed"; });
+
+// Keeps its records; waits after the first one, until it is told to go on.
+class WaitingOwner final : public RecordStream::Events {
+ public:
+  static constexpr std::size_t kRecords = 20, kSize = 2000;
+
+  WaitingOwner() { records_.reserve(kRecords); }
+
+  // Whether there was an `n`th allocation to fail from the moment when it goes on.
+  bool receive(std::size_t n) {
+    stream_->start(*this);
+    Rope all;
+    for (std::size_t i = 0; i < kRecords; ++i) {
+      all.append(Rope::copy_of(oncrpc::record_mark(kSize)));
+      all.append(pattern(kSize, 1));
+    }
+    wire_.arrive(all);
+    failing_ = n;
+    loop_.run();
+    EXPECT_EQ(account_->left(), kMost) << "not given back after allocation " << n;
+    return testing::failed_allocations != 0;
+  }
+
+ private:
+  static constexpr std::uint64_t kMost = 1 << 20;
+
+  void on_record(Buffer record) override {
+    account_->give(record.size());
+    records_.push_back(std::move(record));
+    if (records_.size() == 1) {
+      stream_->pause();
+      loop_.post([this] { go_on(); });
+    } else if (records_.size() == kRecords) {
+      testing::allocations_until_failure = 0;
+      loop_.post([this] { stream_->close(Reason::Shutdown); });
+    }
+  }
+  void go_on() {
+    EXPECT_EQ(account_->left(), kMost - (kRecords - 1) * (kSize + oncrpc::kRecordMarkSize));
+    testing::allocations_until_failure = failing_;
+    stream_->resume();
+  }
+  void on_room() override {}
+  void on_stream_closed(Reason) override { loop_.stop(); }
+
+  net::EpollLoop loop_;
+  testing::SimWire wire_{loop_, 1 << 20};
+  const std::shared_ptr<Account> account_ =
+      std::make_shared<Account>(std::make_shared<ByteBudget>(kMost), "192.0.2.7", loop_, kMost);
+  const std::shared_ptr<RecordStream> stream_ =
+      std::make_shared<RecordStream>(wire_.end(), StreamLimits{}, account_);
+  std::vector<Buffer> records_;
+  std::size_t failing_ = 0;
+};
+
+TEST(RecordStreamWithoutMemory, gives_back_what_is_left_of_a_read_that_it_cannot_deliver) {
+  std::size_t n = 1;
+  for (bool failed = true; failed && !::testing::Test::HasFailure(); ++n)
+    std::thread([&] { failed = WaitingOwner().receive(n); }).join();
+  EXPECT_GT(n, WaitingOwner::kRecords / 2) << "the test is about something";
+}
 
 }  // namespace
 }  // namespace stag::rpc::tcp
