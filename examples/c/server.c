@@ -14,6 +14,11 @@ static struct {
   size_t length;
 } slots[SLOTS];
 
+/* A request without a reply would be waited for by stag_stop(): where there is no memory for the results it is refused, which takes none. */
+static void reply(stag_request* request, const stag_results* results) {
+  if (stag_reply(request, results) != STAG_OK) stag_refuse(request, STAG_SYSTEM_ERR);
+}
+
 static void put(stag_request* request, unsigned slot) {
   size_t length;
   const void* data = stag_request_bulk(request, &length);
@@ -28,7 +33,7 @@ static void put(stag_request* request, unsigned slot) {
   slots[slot].length = length;
   const uint32_t kept = htonl((uint32_t)length);
   const stag_results results = {.size = sizeof results, .results = &kept, .results_length = sizeof kept};
-  stag_reply(request, &results);
+  reply(request, &results);
 }
 
 static void get(stag_request* request, unsigned slot) {
@@ -39,7 +44,7 @@ static void get(stag_request* request, unsigned slot) {
                                 .results_length = sizeof found,
                                 .bulk = slots[slot].data,
                                 .bulk_length = slots[slot].length};
-  stag_reply(request, &results);
+  reply(request, &results);
 }
 
 static void serve(void* context, stag_request* request) {

@@ -59,7 +59,7 @@ stag.stag_reply.argtypes = [c.c_void_p, c.POINTER(Results)]
 stag.stag_refuse.argtypes = [c.c_void_p, c.c_uint32]
 
 PUT, GET = 1, 2
-ARGUMENTS_BULK, RESULTS_BULK, GARBAGE_ARGS = 1, 2, 4
+ARGUMENTS_BULK, RESULTS_BULK, GARBAGE_ARGS, SYSTEM_ERR = 1, 2, 4, 5
 MEMORY_READ, MEMORY_WRITE = 1, 2
 PROCEDURES = (Procedure * 2)(Procedure(number=PUT, flags=ARGUMENTS_BULK, arguments_head=4), Procedure(number=GET, flags=RESULTS_BULK, results_head=4))
 TOY = Program(program=0x20000002, version=1, procedures=PROCEDURES, procedure_count=2)
@@ -118,19 +118,25 @@ def server():
     """What stag_serve() is given; called on a thread of the library, which ctypes makes one of Python's."""
     slots = {}
 
-    def serve(_, request):
-        arguments = received(stag.stag_request_arguments, request)
-        if len(arguments) != 4:
-            stag.stag_refuse(request, GARBAGE_ARGS)
-            return
-        slot = struct.unpack(">I", arguments)[0]
+    def results_of(request):
+        slot = struct.unpack(">I", received(stag.stag_request_arguments, request))[0]
         if stag.stag_request_procedure(request) == PUT:
             slots[slot] = received(stag.stag_request_bulk, request)
-            stag.stag_reply(request, Results(results=struct.pack(">I", len(slots[slot])), results_length=4))
-        else:
-            data = slots.get(slot)
-            found = struct.pack(">I", data is not None)
-            stag.stag_reply(request, Results(results=found, results_length=4, bulk=data, bulk_length=len(data or b"")))
+            return Results(results=struct.pack(">I", len(slots[slot])), results_length=4)
+        data = slots.get(slot)
+        return Results(results=struct.pack(">I", data is not None), results_length=4, bulk=data, bulk_length=len(data or b""))
+
+    def serve(_, request):
+        # A request without a reply would be waited for by stag_stop(): it is refused whatever has gone wrong, as memory that runs out.
+        refusal = SYSTEM_ERR
+        try:
+            if stag.stag_reply(request, results_of(request)) == 0:
+                return
+        except struct.error:
+            refusal = GARBAGE_ARGS
+        except Exception:
+            pass
+        stag.stag_refuse(request, refusal)
 
     return HANDLER(serve)
 

@@ -77,7 +77,9 @@ class CMemory : public ::testing::TestWithParam<stag_transport> {
       results.release = count_released;
       results.release_context = &released_;
     }
+    const int before = released_;
     EXPECT_EQ(stag_reply(request, &results), STAG_OK);
+    EXPECT_EQ(released_, before) << "released while the loop is in the handler";
     ++replied_;
     replied_.notify_all();
   }
@@ -332,6 +334,33 @@ TEST_P(CMemory, of_a_server_is_named_in_its_replies_with_a_release_or_refused) {
   EXPECT_EQ(stag_reply(request, &results), STAG_OK);
   EXPECT_EQ(call.ended(), STAG_OK);
   EXPECT_EQ(stag_memory_release(of_client), STAG_OK);
+}
+
+// GET checks the same for replies in the handler.
+TEST_P(CMemory, without_bytes_is_released_too_but_not_by_the_function_that_replies) {
+  ASSERT_EQ(stag_server_memory_register(server_, memory_.data(), kSize, STAG_MEMORY_READ,
+                                        &reply_memory_, &error_),
+            STAG_OK);
+  answer_ = 0;
+  stag_call get = call_of(GET, nullptr);
+  EXPECT_EQ(stag_call_wait(client_, &get, &error_), STAG_OK) << error_.text;
+  EXPECT_EQ(get.results_bulk_length, 0u);
+  Begun call(client_, call_of(HOLD, nullptr));
+  stag_request* const request = held();
+  std::promise<std::thread::id> released;
+  stag_results results = sized(stag_results{});
+  results.bulk = memory_.data();
+  results.release = [](void* at) {
+    static_cast<std::promise<std::thread::id>*>(at)->set_value(std::this_thread::get_id());
+  };
+  results.release_context = &released;
+  EXPECT_EQ(stag_reply(request, &results), STAG_OK);
+  EXPECT_EQ(call.ended(), STAG_OK);
+  EXPECT_NE(released.get_future().get(), std::this_thread::get_id());
+  EXPECT_EQ(stag_disconnect(std::exchange(client_, nullptr)), STAG_OK);
+  EXPECT_EQ(stag_stop(std::exchange(server_, nullptr)), STAG_OK);
+  EXPECT_EQ(released_, 1);
+  EXPECT_EQ(stag_memory_release(reply_memory_), STAG_OK);
 }
 
 TEST_P(CMemory, is_registered_and_released_on_threads_that_may_block) {

@@ -121,6 +121,9 @@ struct stag_request {
   // Of the reply.
   rpc::HandlerOutcome outcome{};
   Buffer results{};
+  // Goes with this object, on the loop: a Rope keeps no Buffer without bytes, and whoever lends
+  // some has them back in no call of stag_reply().
+  Buffer lent{};
   std::optional<Rope> results_bulk{};
   std::coroutine_handle<> waiter{};
   std::atomic<State> state{State::Running};
@@ -215,7 +218,8 @@ void reply(stag_request& request, const stag_results& with) {
   Lent* lent = nullptr;
   if (with.bulk != nullptr && with.release != nullptr) {
     lent = new Lent(with.release, with.release_context, with.memory);
-    request.results_bulk = Rope(Buffer(lent, bulk));
+    request.lent = Buffer(lent, bulk);
+    request.results_bulk = Rope(request.lent);
   } else if (with.bulk != nullptr) {
     request.results_bulk = Rope::copy_of(bulk);
   }
@@ -224,6 +228,7 @@ void reply(stag_request& request, const stag_results& with) {
   } catch (...) {
     if (lent != nullptr) lent->forget();
     request.results_bulk.reset();
+    request.lent = {};
     throw;
   }
 }

@@ -235,8 +235,9 @@ typedef struct stag_results {
                        have no opaque */
   size_t bulk_length;
   /* Null: the bulk is copied. Else it is sent from where it lies, and `release` is called with
-   * `release_context`, on any thread, when the server needs it no more; not when the reply is not
-   * STAG_OK. */
+   * `release_context`, once, when the server needs it no more: on any thread, maybe before
+   * stag_reply() has returned, but never by it, so that it may take a lock that is held around
+   * stag_reply(). Not when the reply is not STAG_OK, nor where `bulk` is null. */
   void (*release)(void* context);
   void* release_context;
   /* Registered memory of this server in which the bulk lies, which has a `release` then; null: it
@@ -246,7 +247,7 @@ typedef struct stag_results {
 } stag_results;
 
 /* Sends the results, without waiting for that. Unless it returns STAG_OK the request still wants a
- * reply. */
+ * reply, for which stag_stop() waits: a handler that cannot reply (STAG_NO_MEMORY) refuses. */
 int stag_reply(stag_request* request, const stag_results* results);
 
 enum { STAG_PROC_UNAVAIL = 3, STAG_GARBAGE_ARGS = 4, STAG_SYSTEM_ERR = 5 };

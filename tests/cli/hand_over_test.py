@@ -421,6 +421,37 @@ class TakingOver(Case):
         self.assertEqual(stag("ls", server.url("/x")).returncode, 0)
         self.assertEqual(server.log(), "")
 
+    def asking(self, found):
+        """A process that has the sockets; each line that it reads has it ask the server to make way, and it prints the answer."""
+        script = """if True:
+            import socket, sys
+            with socket.socket(socket.AF_UNIX) as server:
+                server.connect(sys.argv[1])
+                server.sendall(sys.argv[2].encode() + b"\\n")
+                answer = socket.recv_fds(server, 4096, 16)[0]
+                while b"done" not in answer:
+                    answer += server.recv(4096)
+                print("asked", flush=True)
+                for _ in sys.stdin:
+                    server.sendall(b'{"command": "make-way"}\\n')
+                    print(server.recv(4096).decode(), end="", flush=True)
+        """
+        request = '{"command": "take-over", "state": "%d:%d"}' % (found.st_dev, found.st_ino)
+        process = subprocess.Popen(["python3", "-c", script, os.path.join(self.state, "control"), request], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   text=True)
+        self.addCleanup(process.communicate)
+        self.assertEqual(process.stdout.readline(), "asked\n")
+        return process
+
+    def test_of_two_successors_is_that_of_the_later_one(self):
+        server = self.start()
+        first, second = (self.asking(os.stat(self.state)) for _ in range(2))
+        print("go", file=first.stdin, flush=True)
+        self.assertIn("only a successor that has the sockets may ask", first.stdout.readline())
+        self.assertEqual(stag("ls", server.url("/x")).returncode, 0)
+        print("go", file=second.stdin, flush=True)
+        self.assertEqual(self.ended(server)[0], 0)
+
     def test_is_for_root_and_the_user_of_the_server_only(self):
         if os.geteuid() != 0:
             self.skipTest("needs another user")

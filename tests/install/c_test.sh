@@ -30,13 +30,24 @@ for compiler in "$cc" clang-14; do
 done
 export LD_LIBRARY_PATH="$prefix/$libdir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 
-converse() { # SERVER...: every client puts, and every client gets
+begin() { # SERVER...: at $port
   mkfifo "$work/enter"
   "$@" <"$work/enter" >"$work/port" &
   server=$!
   exec 3>"$work/enter"
   while ! test -s "$work/port"; do kill -0 "$server" || fail "no server: $*"; done
   port=$(cat "$work/port")
+}
+
+end() { # what begin has begun
+  exec 3>&-
+  wait "$server" || fail "a server did not end well"
+  server=
+  rm "$work/enter" "$work/port"
+}
+
+converse() { # SERVER...: every client puts, and every client gets
+  begin "$@"
   slot=0
   for put in "$work/toy/toy_client" "$work/static/toy_client" "$work/by_pkg_config" "python3 $example/toy.py"; do
     $put "$port" "$slot" "text $slot" || fail "$put put nothing to $*"
@@ -46,10 +57,7 @@ converse() { # SERVER...: every client puts, and every client gets
     slot=$((slot + 1))
   done
   test -z "$("$work/toy/toy_client" "$port" 9)" || fail "$* had something where nothing was put"
-  exec 3>&-
-  wait "$server" || fail "$* did not end well"
-  server=
-  rm "$work/enter" "$work/port"
+  end
 }
 
 converse "$work/toy/toy_server" 0
@@ -78,6 +86,38 @@ server.send_signal(signal.SIGINT)
 for each in loads:
     each.join()
 sys.exit(server.wait())
+PYTHON
+# Servers that find no memory for any reply refuse, and end.
+cat >"$work/no_memory.c" <<'C'
+#include <stag.h>
+int stag_reply(stag_request* request, const stag_results* results) {
+  (void)request;
+  (void)results;
+  return STAG_NO_MEMORY;
+}
+C
+# shellcheck disable=SC2046
+"$cc" -shared -fPIC "$work/no_memory.c" $(pkg-config --cflags stag) -o "$work/no_memory.so"
+begin env LD_PRELOAD="$work/no_memory.so" "$work/toy/toy_server" 0
+"$work/toy/toy_client" "$port" 0 "text" 2>"$work/error" && fail "toy_server has replied"
+grep -q "the server failed" "$work/error" || fail "toy_server does not refuse: $(cat "$work/error")"
+end
+PYTHONPATH="$example" python3 - <<'PYTHON' || fail "toy.py does not refuse where it cannot reply"
+import ctypes, os
+import toy
+NO_MEMORY = 2
+toy.stag.stag_reply = lambda request, results: NO_MEMORY
+handler, server = toy.server(), ctypes.c_void_p()
+assert toy.stag.stag_serve(b"127.0.0.1", 0, toy.TOY, handler, None, None, server, None) == 0
+client = toy.Client("127.0.0.1", toy.stag.stag_server_port(server))
+try:
+    client.put(0, b"x")
+except toy.Failed as failure:
+    if "the server failed" not in str(failure):
+        print(failure)
+        os._exit(1)
+client.close()
+toy.stag.stag_stop(server)
 PYTHON
 "$work/toy/toy_client" 1 0 2>"$work/error" && fail "a client without a server succeeded"
 grep -q '127.0.0.1:1' "$work/error" || fail "the client does not say where nobody listens: $(cat "$work/error")"

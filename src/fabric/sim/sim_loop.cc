@@ -25,8 +25,10 @@ void SimLoop::post(Function function) {
 Timer SimLoop::after(Duration delay, Function function) {
   const std::uint64_t id = next_id_++;
   const Key key{now_ + std::max(delay, Duration::zero()), shuffle_ ? shuffle_->next() : 0, id};
-  timers_.emplace(key, std::move(function));
+  // In this order: a number without a timer, where there is no memory for that, hurts nobody; a
+  // timer without a number could not be cancelled.
   keys_.emplace(id, key);
+  timers_.emplace(key, std::move(function));
   return Timer(this, id);
 }
 

@@ -1,6 +1,7 @@
 // A TCP server of which any one allocation fails, at any point of a connection's life: it goes on,
-// other connections notice nothing, and nothing leaks. A client of which one fails when it loses
-// its connection. The whole program's operator new fails.
+// other connections notice nothing, and nothing leaks. One of which one fails while it ends. A
+// client of which one fails when it loses its connection, and a stream of which one fails while it
+// delivers what it had to keep. The whole program's operator new fails.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -10,6 +11,7 @@
 #include <cstring>
 #include <functional>
 #include <future>
+#include <memory>
 #include <thread>
 
 #include "oncrpc/message.h"
@@ -18,6 +20,7 @@
 #include "rpc/tcp/channel.h"
 #include "rpc/tcp/server.h"
 #include "testing/failing_new.h"
+#include "testing/sim_wire.h"
 #include "testing/store_service.h"
 
 namespace stag::rpc::tcp {
@@ -168,6 +171,138 @@ TEST(TcpServerWithoutMemory, survives_the_failure_of_any_one_allocation) {
   RecordProperty("allocations", static_cast<int>(n));
 }
 
+// Goes on once release() was called.
+class Gate {
+ public:
+  auto opened(Loop& loop) {
+    struct Awaiter {
+      Gate& gate;
+      Loop& loop;
+      bool await_ready() const { return false; }
+      void await_suspend(std::coroutine_handle<> by) {
+        gate.waiting_.set_value([at = &loop, by] { at->post([by] { by.resume(); }); });
+      }
+      void await_resume() const {}
+    };
+    return Awaiter{*this, loop};
+  }
+  // Waits for the one Call that waits.
+  void await_waiter() { open_ = waiting_.get_future().get(); }
+  void open() { open_(); }
+
+ private:
+  std::promise<std::function<void()>> waiting_;
+  std::function<void()> open_;
+};
+
+constexpr std::uint32_t kWaits = 77;
+
+Task<std::uint32_t> increment_in_time(Gate& gate, rpc::CallContext& call, std::uint32_t value) {
+  if (value == kWaits) co_await gate.opened(call.loop());
+  co_return value + 1;
+}
+
+// A server on threads of its own that ends while a client is idle on each loop and a Call waits.
+class EndingServer {
+ public:
+  explicit EndingServer(std::size_t loops) {
+    for (std::size_t i = 0; i < loops; ++i) {
+      threads_.push_back(std::make_unique<net::LoopThread>());
+      loops_.push_back(&threads_.back()->loop());
+    }
+    rpc::Program program(kProgram, kVersion, kBinding);
+    program.add<INCREMENT>([this](rpc::CallContext& call, std::uint32_t value) {
+      return increment_in_time(gate_, call, value);
+    });
+    programs_.add(std::move(program));
+    on(*loops_[0], [this] {
+      server_ = *TcpServer::listen(*loops_[0], {"127.0.0.1", 0}, programs_, loops_);
+    });
+  }
+
+  // On each loop the `n`th allocation fails from then on. Whether there was one.
+  bool end(std::size_t n) {
+    const std::uint16_t port = server_->local().port;
+    std::vector<std::unique_ptr<BlockingClient>> idle;
+    for (std::size_t i = 0; i < loops_.size(); ++i) {
+      idle.push_back(std::make_unique<BlockingClient>(port));
+      EXPECT_TRUE(idle.back()->send<INCREMENT>(1) && idle.back()->receive_reply());
+    }
+    {
+      BlockingClient waits(port);
+      EXPECT_TRUE(waits.send<INCREMENT>(kWaits));
+      gate_.await_waiter();
+      for (net::EpollLoop* const each : loops_) on(*each, [n] { fail_allocation(n); });
+      loops_[0]->post([this] { begin_close(); });
+      EXPECT_FALSE(waits.receive_reply()) << "the connections end though the Call does not";
+    }
+    idle.clear();
+    gate_.open();
+    closed_.get_future().wait();
+    bool failed = false;
+    for (net::EpollLoop* const each : loops_)
+      on(*each, [&failed] {
+        fail_allocation(0);
+        failed |= testing::failed_allocations != 0;
+      });
+    on(*loops_[0], [this] { server_ = nullptr; });
+    return failed;
+  }
+
+ private:
+  static void fail_allocation(std::size_t n) { testing::allocations_until_failure = n; }
+  template <class Function>
+  static void on(net::EpollLoop& loop, Function function) {
+    std::promise<void> done;
+    loop.post([&] {
+      function();
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
+  // Again where there was no memory, as endpoint::Listener does.
+  void begin_close() {
+    try {
+      detach(close());
+    } catch (const std::bad_alloc&) {
+      loops_[0]->post([this] { begin_close(); });
+    }
+  }
+  Task<> close() {
+    try {
+      co_await server_->close();
+    } catch (const std::bad_alloc&) {
+      EXPECT_TRUE(loops_[0]->on_thread());
+      loops_[0]->post([this] { begin_close(); });
+      co_return;
+    }
+    closed_.set_value();
+  }
+
+  Gate gate_;
+  Server programs_;
+  std::promise<void> closed_;
+  std::vector<net::EpollLoop*> loops_;
+  std::unique_ptr<TcpServer> server_;
+  std::vector<std::unique_ptr<net::LoopThread>> threads_;
+};
+
+class TcpServerEnd : public ::testing::TestWithParam<std::size_t> {};
+
+TEST_P(TcpServerEnd, survives_the_failure_of_any_one_allocation) {
+  static_cast<void>(EndingServer(GetParam()).end(1'000'000));  // what is allocated once
+  std::size_t n = 1;
+  for (bool failed = true; failed && !::testing::Test::HasFailure(); ++n) {
+    const std::ptrdiff_t before = testing::live_allocations;
+    failed = EndingServer(GetParam()).end(n);
+    EXPECT_EQ(testing::live_allocations, before) << "leaked at allocation " << n;
+  }
+  EXPECT_GT(n, 3u) << "the test is about something";
+}
+
+INSTANTIATE_TEST_SUITE_P(Loops, TcpServerEnd, ::testing::Values(1, 2),
+                         [](const auto& test) { return std::to_string(test.param); });
+
 // Takes a Call and loses its connection, or is silent on it; on later ones it answers.
 class LosingServer {
  public:
@@ -311,6 +446,67 @@ TEST_P(TcpChannelWithoutMemory, ends_or_makes_again_the_Calls_of_a_lost_connecti
 
 INSTANTIATE_TEST_SUITE_P(Connection, TcpChannelWithoutMemory, ::testing::Bool(),
                          [](const auto& test) { return test.param ? "silent" : "closed"; });
+
+// Keeps its records; waits after the first one, until it is told to go on.
+class WaitingOwner final : public RecordStream::Events {
+ public:
+  static constexpr std::size_t kRecords = 20, kSize = 2000;
+
+  WaitingOwner() { records_.reserve(kRecords); }
+
+  // Whether there was an `n`th allocation to fail from the moment when it goes on.
+  bool receive(std::size_t n) {
+    stream_->start(*this);
+    Rope all;
+    for (std::size_t i = 0; i < kRecords; ++i) {
+      all.append(Rope::copy_of(oncrpc::record_mark(kSize)));
+      all.append(pattern(kSize, 1));
+    }
+    wire_.arrive(all);
+    failing_ = n;
+    loop_.run();
+    EXPECT_EQ(account_->left(), kMost) << "not given back after allocation " << n;
+    return testing::failed_allocations != 0;
+  }
+
+ private:
+  static constexpr std::uint64_t kMost = 1 << 20;
+
+  void on_record(Buffer record) override {
+    account_->give(record.size());
+    records_.push_back(std::move(record));
+    if (records_.size() == 1) {
+      stream_->pause();
+      loop_.post([this] { go_on(); });
+    } else if (records_.size() == kRecords) {
+      testing::allocations_until_failure = 0;
+      loop_.post([this] { stream_->close(Reason::Shutdown); });
+    }
+  }
+  void go_on() {
+    EXPECT_EQ(account_->left(), kMost - (kRecords - 1) * (kSize + oncrpc::kRecordMarkSize));
+    testing::allocations_until_failure = failing_;
+    stream_->resume();
+  }
+  void on_room() override {}
+  void on_stream_closed(Reason) override { loop_.stop(); }
+
+  net::EpollLoop loop_;
+  testing::SimWire wire_{loop_, 1 << 20};
+  const std::shared_ptr<Account> account_ =
+      std::make_shared<Account>(std::make_shared<ByteBudget>(kMost), "192.0.2.7", loop_, kMost);
+  const std::shared_ptr<RecordStream> stream_ =
+      std::make_shared<RecordStream>(wire_.end(), StreamLimits{}, account_);
+  std::vector<Buffer> records_;
+  std::size_t failing_ = 0;
+};
+
+TEST(RecordStreamWithoutMemory, gives_back_what_is_left_of_a_read_that_it_cannot_deliver) {
+  std::size_t n = 1;
+  for (bool failed = true; failed && !::testing::Test::HasFailure(); ++n)
+    std::thread([&] { failed = WaitingOwner().receive(n); }).join();
+  EXPECT_GT(n, WaitingOwner::kRecords / 2) << "the test is about something";
+}
 
 }  // namespace
 }  // namespace stag::rpc::tcp

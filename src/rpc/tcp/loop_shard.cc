@@ -24,7 +24,11 @@ void LoopShard::adopt(net::AcceptedSocket accepted, net::ConnectionLimits::Place
 
 void LoopShard::on_connection_closed(ServerConnection& connection) {
   open_.erase(&connection);
-  if (closing_ && open_.empty()) all_closed_.complete(Ok{});
+  end_if_empty();
+}
+
+void LoopShard::end_if_empty() {
+  if (closing_ && open_.empty() && !all_closed_.completed()) all_closed_.complete(Ok{});
 }
 
 void LoopShard::end_all_but(std::span<const IpNetwork> networks) {
@@ -32,11 +36,10 @@ void LoopShard::end_all_but(std::span<const IpNetwork> networks) {
     if (!is_allowed(networks, open.second->peer().host)) open.second->close(Reason::PeerNotAllowed);
 }
 
-Task<void> LoopShard::close() {
+void LoopShard::begin_close() {
   closing_ = true;
   for (const auto& open : open_) open.second->finish();
-  if (!open_.empty()) co_await all_closed_;
-  co_await tasks_.join();
+  end_if_empty();
 }
 
 }  // namespace stag::rpc::tcp

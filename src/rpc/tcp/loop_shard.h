@@ -14,7 +14,7 @@
 
 namespace stag::rpc::tcp {
 
-// Thread: its loop, from the first adopt() to the end of close().
+// Thread: its loop, from the first adopt() until it is closed and its Calls have ended.
 class LoopShard final : private ServerConnection::Owner {
  public:
   LoopShard(net::EpollLoop& loop, Service& service, const ServerOptions& options,
@@ -30,11 +30,18 @@ class LoopShard final : private ServerConnection::Owner {
   void limit_stalls(Duration limit) {
     options_.stream.stall = options_.stream.whole_record = limit;
   }
-  // Ends every connection in good order and waits for the Calls in progress.
-  Task<void> close();
+  // Ends every connection in good order, and serves none that comes later. Asks for no memory; once
+  // more it has no effect.
+  void begin_close();
+  // co_await all_closed(): suspends until begin_close() has ended every connection.
+  Completion<Ok>& all_closed() { return all_closed_; }
+  // co_await calls_ended(): suspends until the Calls in progress have ended, which may outlive
+  // their connections.
+  auto calls_ended() { return tasks_.join(); }
 
  private:
   void on_connection_closed(ServerConnection& connection) override;
+  void end_if_empty();
 
   net::EpollLoop& loop_;
   Service& service_;

@@ -1,6 +1,5 @@
 #include "rpc/tcp/server.h"
 
-#include "base/task_group.h"
 #include "rpc/tcp/loop_shard.h"
 
 namespace stag::rpc::tcp {
@@ -73,15 +72,16 @@ void TcpServer::limit_stalls(Duration limit) {
 Task<void> TcpServer::close() {
   stop_accepting();
   // At the same time: the second that peers have is the same for all.
-  TaskGroup closing;
-  for (const std::unique_ptr<LoopShard>& worker : shards_) closing.add(close(*worker));
-  co_await closing.join();
-}
-
-Task<void> TcpServer::close(LoopShard& worker) {
-  co_await resume_on(worker.loop());
-  co_await worker.close();
-  co_await resume_on(loop_);
+  for (const std::unique_ptr<LoopShard>& shard : shards_)
+    shard->loop().post([worker = shard.get()] { worker->begin_close(); });
+  // From here on without memory, which a frame for each shard would take: a close() that had begun
+  // at some of them and fails could not be waited for.
+  for (const std::unique_ptr<LoopShard>& shard : shards_) {
+    co_await resume_on(shard->loop());
+    co_await shard->all_closed();
+    co_await shard->calls_ended();
+    co_await resume_on(loop_);
+  }
 }
 
 }  // namespace stag::rpc::tcp

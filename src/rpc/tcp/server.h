@@ -46,14 +46,14 @@ class TcpServer {
   // Connections that are there live on.
   void stop_accepting() { listener_.reset(); }
   // Stops listening, ends every connection in good order, within a second, and waits for the Calls
-  // in progress. Replies that were made before arrive; Calls that were not begun do not begin.
+  // in progress. Replies that were made before arrive; Calls that were not begun do not begin. One
+  // that throws std::bad_alloc may be called again.
   Task<void> close();
 
  private:
   TcpServer(net::EpollLoop& loop, net::TcpListener listener, Service& service,
             std::vector<net::EpollLoop*> loops, const ServerOptions& options);
   void on_accept(net::AcceptedSocket accepted);
-  Task<void> close(LoopShard& worker);
 
   net::EpollLoop& loop_;
   std::optional<net::TcpListener> listener_;

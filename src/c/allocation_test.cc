@@ -1,0 +1,91 @@
+// A reply of which any one allocation fails: its request is refused, and the server ends.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <future>
+#include <thread>
+
+#include "c/stag.h"
+#include "testing/failing_new.h"
+
+namespace stag::c {
+namespace {
+
+constexpr stag_procedure kGet{sizeof kGet, 1, STAG_RESULTS_BULK, 0, 4};
+constexpr stag_program kProgram{sizeof kProgram, 0x2000'00af, 1, &kGet, 1};
+
+// A reply on a thread of its own, which keeps no memory of earlier ones, whose `n`th allocation
+// fails; what the client is told of it.
+class Reply {
+ public:
+  Reply(std::size_t n, bool lends) : n_(n), lends_(lends) {}
+
+  // Whether there was an `n`th allocation.
+  bool make() {
+    stag_error error{sizeof error, 0, 0, {}, {}};
+    stag_server* server = nullptr;
+    stag_client* client = nullptr;
+    EXPECT_EQ(stag_serve("127.0.0.1", 0, &kProgram, on_request, this, nullptr, &server, &error), 0);
+    EXPECT_EQ(
+        stag_connect("127.0.0.1", stag_server_port(server), &kProgram, nullptr, &client, &error),
+        0);
+    std::thread replier([this] { answer(arrived_.get_future().get()); });
+    std::array<char, 4> word{}, bulk{};
+    stag_call call{};
+    call.size = sizeof call;
+    call.procedure = kGet.number;
+    call.results = word.data();
+    call.results_capacity = word.size();
+    call.results_bulk = bulk.data();
+    call.results_bulk_capacity = bulk.size();
+    const int status = stag_call_wait(client, &call, &error);
+    replier.join();
+    EXPECT_EQ(status, failed_ ? STAG_REFUSED : STAG_OK) << error.text;
+    EXPECT_EQ(error.accept_stat, failed_ ? unsigned{STAG_SYSTEM_ERR} : 0u);
+    EXPECT_EQ(stag_disconnect(client), STAG_OK);
+    EXPECT_EQ(stag_stop(server), STAG_OK) << "which waits for every request";
+    EXPECT_EQ(released_, lends_ && !failed_ ? 1 : 0);
+    return failed_;
+  }
+
+ private:
+  static void on_request(void* self, stag_request* request) {
+    static_cast<Reply*>(self)->arrived_.set_value(request);
+  }
+  void answer(stag_request* request) {
+    stag_results results{};
+    results.size = sizeof results;
+    results.results = "word";
+    results.results_length = results.bulk_length = 4;
+    results.bulk = "bulk";
+    if (lends_) results.release = [](void* count) { ++*static_cast<std::atomic<int>*>(count); };
+    results.release_context = &released_;
+    testing::allocations_until_failure = n_;
+    const int status = stag_reply(request, &results);
+    testing::allocations_until_failure = 0;
+    failed_ = status != STAG_OK;
+    if (!failed_) return;
+    EXPECT_EQ(status, STAG_NO_MEMORY);
+    testing::allocations_until_failure = 1;
+    EXPECT_EQ(stag_refuse(request, STAG_SYSTEM_ERR), STAG_OK) << "which takes no memory";
+    testing::allocations_until_failure = 0;
+  }
+
+  const std::size_t n_;
+  const bool lends_;
+  std::promise<stag_request*> arrived_;
+  std::atomic<int> released_{0};
+  bool failed_ = false;
+};
+
+TEST(CReplyWithoutMemory, leaves_a_request_that_can_be_refused) {
+  for (const bool lends : {false, true}) {
+    std::size_t n = 1;
+    while (Reply(n, lends).make() && !::testing::Test::HasFailure()) ++n;
+    EXPECT_GT(n, 2u) << "the test is about something";
+  }
+}
+
+}  // namespace
+}  // namespace stag::c

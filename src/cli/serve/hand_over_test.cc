@@ -1,0 +1,80 @@
+// How a successor asks the server that runs, which is the test.
+#include "cli/serve/hand_over.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <future>
+#include <string>
+#include <thread>
+
+#include "net/local_socket.h"
+#include "net/passed_sockets.h"
+
+namespace stag::cli {
+namespace {
+
+class Predecessor {
+ public:
+  explicit Predecessor(const std::string& path) : listening_(listen_at(path)) {}
+
+  // A connection on which it has given its sockets.
+  net::UniqueFd give() {
+    net::UniqueFd connection(::accept(listening_.fd(), nullptr, nullptr));
+    if (!connection || command_on(connection) != "take-over") return {};
+    std::vector<net::UniqueFd> sockets;
+    sockets.emplace_back(::dup(listening_.fd()));
+    net::send_with_sockets(connection.fd(), "{\"sockets\": 1, \"seconds\": 7}\n", sockets);
+    return connection;
+  }
+  // Empty when there is none any more.
+  static std::string command_on(const net::UniqueFd& connection) {
+    const auto request = net::receive_with_sockets(connection.fd(), 4096);
+    if (!request) return {};
+    const auto row = JsonObject::parse(request->text.substr(0, request->text.find('\n')));
+    return row ? row->text("command").value_or("") : std::string();
+  }
+  // Whoever asks from now on finds nobody.
+  void end() { ::shutdown(listening_.fd(), SHUT_RDWR); }
+
+ private:
+  static net::UniqueFd listen_at(const std::string& path) {
+    auto listening = net::listen_locally({.path = path});
+    EXPECT_TRUE(listening.ok());
+    // accept() waits.
+    EXPECT_EQ(::fcntl(listening->fd(), F_SETFL, 0), 0);
+    return *std::move(listening);
+  }
+
+  const net::UniqueFd listening_;
+};
+
+// It closes connections that ask for nothing, and a start may take longer than that.
+TEST(TakeOver, asks_again_where_it_has_taken_too_long) {
+  const std::string state = ::testing::TempDir() + "stag_hand_over_" + std::to_string(::getpid());
+  std::filesystem::create_directory(state);
+  Predecessor predecessor(state + "/control");
+  std::promise<bool> closed;
+  std::promise<std::string> heard;
+  std::thread serving([&] {
+    const bool asked = bool(predecessor.give());
+    closed.set_value(asked);
+    const net::UniqueFd again = predecessor.give();
+    heard.set_value(again ? Predecessor::command_on(again) : "nothing");
+  });
+  auto asked = TakeOver::ask(state + "/control", state);
+  ASSERT_TRUE(asked && *asked);
+  EXPECT_EQ((*asked)->take_sockets().size(), 1u);
+  EXPECT_TRUE(closed.get_future().get());
+  EXPECT_EQ((*asked)->go(), std::chrono::seconds(7));
+  predecessor.end();
+  EXPECT_EQ(heard.get_future().get(), "make-way");
+  serving.join();
+  std::filesystem::remove_all(state);
+}
+
+}  // namespace
+}  // namespace stag::cli
