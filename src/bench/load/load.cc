@@ -19,6 +19,8 @@ constexpr auto kCleaningTimeout = std::chrono::seconds(5);
 // Framing of a message that went inline, in bytes: FPDU length, untagged DDP header and CRC field
 // (RFC 5044, 5041), and the Transport header with three empty lists (RFC 8166 4.3).
 constexpr std::size_t kFraming = 2 + 18 + 4 + 28;
+// The same over TCP: the record mark (RFC 5531 section 11).
+constexpr std::size_t kRecordMark = 4;
 // RPC replies of the NFSv3 procedures measured, with their attributes (RFC 5531, RFC 1813), without
 // READ's data.
 constexpr std::size_t kReplyHeader = 24;
@@ -327,7 +329,8 @@ LoadGenerator::WireBytes LoadGenerator::wire_bytes(Operation operation, std::siz
   std::size_t both = reply + kCallHeader + (operation == Operation::Null ? 0 : kHandle);
   if (operation == Operation::Write) both += bytes;
   if (calls_ > 0) both = inline_bytes_ / calls_;
-  return {kFraming + (both > reply ? both - reply : 0), kFraming + reply};
+  const std::size_t framing = calls_ > 0 ? kFraming : kRecordMark;
+  return {framing + (both > reply ? both - reply : 0), framing + reply};
 }
 
 }  // namespace stag::bench

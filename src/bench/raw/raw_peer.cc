@@ -222,36 +222,33 @@ Sample RawPeer::exchange(std::size_t request_bytes, std::size_t reply_bytes, uns
   return sample;
 }
 
-namespace {
-// How much to stream so that a measurement takes about `seconds`, at the several GB/s of a
-// loopback.
-std::uint64_t stream_total(std::size_t block_bytes, double seconds) {
-  const auto wanted = static_cast<std::uint64_t>(seconds * 3e9);
+// Whole blocks, for about `seconds` at the speed of the last one of its direction.
+std::uint64_t RawPeer::Streams::total(std::size_t block_bytes, double seconds) const {
+  const auto wanted = static_cast<std::uint64_t>(seconds * bytes_per_second);
   return std::max<std::uint64_t>(1, wanted / block_bytes) * block_bytes;
 }
-}  // namespace
 
 Sample RawPeer::stream_in(std::size_t block_bytes, double seconds) {
   Wire wire(socket_, busy_poll_us_);
-  const std::uint64_t total = stream_total(block_bytes, seconds);
+  const std::uint64_t total = in_.total(block_bytes, seconds);
   Stopwatch watch(pid_);
   if (!give_order(wire,
                   {Mode::StreamToClient, 0, static_cast<std::uint32_t>(block_bytes), 0, total}) ||
       !receive_stream(wire, block_bytes, total))
     return {};
-  return watch.stop(total / block_bytes, total);
+  return in_.took(watch.stop(total / block_bytes, total));
 }
 
 Sample RawPeer::stream_out(std::size_t block_bytes, double seconds) {
   Wire wire(socket_, busy_poll_us_);
-  const std::uint64_t total = stream_total(block_bytes, seconds);
+  const std::uint64_t total = out_.total(block_bytes, seconds);
   Stopwatch watch(pid_);
   std::byte done;
   if (!give_order(wire,
                   {Mode::StreamToServer, static_cast<std::uint32_t>(block_bytes), 0, 0, total}) ||
       !send_stream(wire, block_bytes, total) || !read_value(wire, done))
     return {};
-  return watch.stop(total / block_bytes, total);
+  return out_.took(watch.stop(total / block_bytes, total));
 }
 
 }  // namespace stag::bench

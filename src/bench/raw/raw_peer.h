@@ -37,8 +37,20 @@ class RawPeer {
  private:
   RawPeer(pid_t pid, int socket, std::uint32_t busy_poll_us)
       : pid_(pid), socket_(socket), busy_poll_us_(busy_poll_us) {}
+  // A stream is a number of bytes that both sides know beforehand. The first one of a direction, a
+  // warm-up, says how many a measurement takes.
+  struct Streams {
+    std::uint64_t total(std::size_t block_bytes, double seconds) const;
+    Sample took(const Sample& sample) {
+      if (sample.bandwidth() > 0) bytes_per_second = sample.bandwidth();
+      return sample;
+    }
+    double bytes_per_second = 3e9;
+  };
+
   pid_t pid_ = -1;
   int socket_ = -1;
+  Streams in_, out_;
   std::uint32_t busy_poll_us_ = 0;
 };
 

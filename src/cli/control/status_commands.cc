@@ -107,7 +107,7 @@ Task<std::string> no_error() {
 void StatusCommands::status(ControlReply& reply) const {
   const StatisticsSums sums = observation_.statistics().sums();
   const Gauges gauges = take_gauges(sources_, reply.loop().now());
-  std::uint64_t calls = 0, errors = 0;
+  std::uint64_t calls = 0, errors = sums.uncounted_call_errors;
   for (const HistogramSum& each : sums.calls) calls += each.count();
   for (const StatisticsSums::Error& each : sums.errors)
     if (!each.operation) errors += each.count;

@@ -214,7 +214,7 @@ void add_events(MetricFamilies& to, const Observation& observation, const Statis
   to.begin("stag_uncounted_errors_total",
            "Errors missing in the families of errors, because those have too many statuses.",
            MetricType::Counter);
-  to.counter({}, sums.uncounted_errors);
+  to.counter({}, sums.uncounted_call_errors + sums.uncounted_operation_errors);
 }
 
 void add_stores(MetricFamilies& to, const Gauges& gauges) {

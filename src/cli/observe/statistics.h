@@ -62,7 +62,8 @@ struct StatisticsSums {
   std::array<std::uint64_t, kTravelled> bytes{};
   std::array<std::uint64_t, kTransports> connected{}, disconnected{};
   std::uint64_t read_chunks = 0, writes = 0;
-  std::uint64_t uncounted_errors = 0;  // for want of room
+  // Errors that are not in `errors`, for want of room.
+  std::uint64_t uncounted_call_errors = 0, uncounted_operation_errors = 0;
   struct Error {
     bool operation = false;
     std::size_t slot = 0;
