@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <thread>
+#include <utility>
 
 #include "testing/verbs_fixture.h"
 
@@ -207,6 +209,36 @@ TEST_F(VerbsTest, accepted_connections_belong_to_the_loops_they_are_spread_over)
     thread->loop().post([&there] { there.connection.reset(); });
     ASSERT_TRUE(run_until([&] { return active.disconnected.has_value(); }));
   }
+}
+
+// Has no more completion channels for any thread but the test's.
+decltype(fabric::VerbsFunctions::create_comp_channel) create_comp_channel;
+std::thread::id thread_with_channels;
+
+ibv_comp_channel* create_comp_channel_for_one_thread(ibv_context* context) {
+  if (std::this_thread::get_id() == thread_with_channels) return create_comp_channel(context);
+  errno = ENOMEM;
+  return nullptr;
+}
+
+// The loop that the request was for uses RDMA-CM for nothing else: the stub says when an event
+// channel goes before its ids.
+TEST_F(VerbsTest, a_request_for_a_loop_that_cannot_use_the_device_ends_before_its_event_channel) {
+  thread_with_channels = std::this_thread::get_id();
+  const auto thread = std::make_unique<net::LoopThread>();
+  net::EpollLoop& here = static_cast<VerbsHarness&>(*harness).loop();
+  fabric::VerbsFabric spread(here,
+                             over(stub(),
+                                  [](fabric::VerbsFunctions& functions) {
+                                    create_comp_channel =
+                                        std::exchange(functions.create_comp_channel,
+                                                      create_comp_channel_for_one_thread);
+                                  }),
+                             {&thread->loop()});
+  const auto made = spread.listen(harness->any_address(), {}, acceptor);
+  ASSERT_TRUE(made.ok());
+  EXPECT_EQ(connect_reason((*made)->local_address()), Reason::ConnectionRejected);
+  EXPECT_TRUE(acceptor.arrived.empty());
 }
 
 }  // namespace
