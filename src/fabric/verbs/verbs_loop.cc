@@ -10,6 +10,13 @@
 #include "fabric/verbs/verbs_reason.h"
 
 namespace stag::fabric {
+namespace {
+
+// Events of one turn, so that whoever asks for many connections leaves the loop to the others: each
+// request makes a queue pair and registers memory.
+constexpr int kTurn = 16;
+
+}  // namespace
 
 CmUser& CmUser::nobody() {
   static class Nobody final : public CmUser {
@@ -107,8 +114,12 @@ Result<std::shared_ptr<LoopDevice>, Reason> VerbsLoop::device(ibv_context* conte
 
 void VerbsLoop::on_readable() {
   const auto alive = self_.lock();
-  rdma_cm_event* event = nullptr;
-  while (functions().get_cm_event(channel_.get(), &event) == 0) {
+  for (int left = kTurn; left > 0; --left) {
+    rdma_cm_event* event = nullptr;
+    if (functions().get_cm_event(channel_.get(), &event) != 0) {
+      events_.mark_unreadable();
+      break;
+    }
     // What finds no memory is its user's loss alone.
     try {
       tell(*event);
@@ -116,7 +127,7 @@ void VerbsLoop::on_readable() {
       trace(Reason::OutOfMemory, "rdma", "connection event");
     }
   }
-  events_.mark_unreadable();
+  // What is left of them in a later turn: the descriptor counts as readable then.
   events_.when_readable([this] { on_readable(); });
 }
 

@@ -1,6 +1,7 @@
 // Why connections do not come up, in one clear sentence each; and what is there when they do.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <thread>
 #include <utility>
@@ -209,6 +210,45 @@ TEST_F(VerbsTest, accepted_connections_belong_to_the_loops_they_are_spread_over)
     thread->loop().post([&there] { there.connection.reset(); });
     ASSERT_TRUE(run_until([&] { return active.disconnected.has_value(); }));
   }
+}
+
+// How many events RDMA-CM has handed out.
+int events_taken = 0;
+decltype(fabric::VerbsFunctions::get_cm_event) get_cm_event;
+
+int counted_get_cm_event(rdma_event_channel* channel, rdma_cm_event** event) {
+  const int result = get_cm_event(channel, event);
+  if (result == 0) ++events_taken;
+  return result;
+}
+
+class FloodedVerbsTest : public FabricTest {
+ protected:
+  FloodedVerbsTest()
+      : FabricTest(std::make_unique<VerbsHarness>(
+            rxe_like(), "127.0.0.1", [](fabric::VerbsFunctions& functions) {
+              get_cm_event = std::exchange(functions.get_cm_event, counted_get_cm_event);
+            })) {}
+
+  // Posts itself until `all` events have been taken, and so runs once in each turn.
+  void watch_turns(int all) {
+    most_in_a_turn = std::max(most_in_a_turn, events_taken - events_before);
+    events_before = events_taken;
+    if (events_taken < all) loop().post([this, all] { watch_turns(all); });
+  }
+
+  int events_before = 0, most_in_a_turn = 0;
+};
+
+TEST_F(FloodedVerbsTest, by_connection_events_a_loop_takes_a_few_in_each_turn) {
+  listen();
+  constexpr int kEvents = 200;
+  events_taken = 0;
+  for (int i = 0; i < kEvents; ++i)
+    static_cast<VerbsHarness&>(*harness).stub().tell_ids(RDMA_CM_EVENT_ADDR_CHANGE);
+  watch_turns(kEvents);
+  ASSERT_TRUE(run_until([] { return events_taken == kEvents; }));
+  EXPECT_LE(most_in_a_turn, 16);
 }
 
 // Has no more completion channels for any thread but the test's.
