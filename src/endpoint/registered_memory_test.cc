@@ -55,6 +55,8 @@ class EndpointKept : public ::testing::Test {
     options.connector.verbs.functions = devices_.functions();
     options.loops = loops_;
     client_.emplace(*connect(listener_->address(), options));
+    // With its first message the server registers what the connection has for all later ones.
+    EXPECT_TRUE(client_->call<PUT>({.slot = 1}).ok());
   }
   RegisteredMemory registered(MemoryAccess access) {
     auto made = register_memory(loops_, memory_, access);

@@ -1,8 +1,10 @@
 // Blocks of one size in registered memory, for messages that are copied and for receives. They have
-// no remote rights. The pool grows in slabs and keeps them until its end.
+// no remote rights. The pool grows in slabs; of those that nobody uses any more it keeps some for
+// the next ones, and gives the others back.
 #pragma once
 
 #include <cstddef>
+#include <list>
 #include <memory>
 #include <vector>
 
@@ -13,12 +15,25 @@
 namespace stag::fabric {
 
 class SharedReceives;
+struct RegisteredSlab;
 
 struct RegisteredBlock {
   std::byte* data = nullptr;
   std::uint32_t key = 0;             // L_Key
+  std::uint32_t users = 0;           // of a send block: the requests whose bytes it has
   SharedReceives* shared = nullptr;  // whose receive it is posted as; null: a queue pair's own
   RegisteredBlock* next = nullptr;
+  RegisteredSlab* slab = nullptr;
+};
+
+// Blocks that are registered together.
+struct RegisteredSlab {
+  std::unique_ptr<std::byte[]> memory;
+  std::vector<RegisteredBlock> blocks;
+  ibv_mr* region = nullptr;
+  RegisteredBlock* free = nullptr;  // linked
+  std::size_t free_count = 0;
+  std::list<std::unique_ptr<RegisteredSlab>>::iterator self;
 };
 
 class BlockPool {
@@ -38,18 +53,14 @@ class BlockPool {
   void give(RegisteredBlock* block);
 
  private:
-  struct Slab {
-    std::unique_ptr<std::byte[]> memory;
-    std::vector<RegisteredBlock> blocks;
-    ibv_mr* region = nullptr;
-  };
   Result<Ok, Reason> grow(std::size_t count);
 
   const VerbsFunctions& functions_;
   ibv_pd* const pd_;
   const std::size_t block_size_;
-  std::vector<Slab> slabs_;
-  RegisteredBlock* free_ = nullptr;
+  // Those with free blocks first. A slab that gets its first free block back goes to the front, so
+  // that blocks come from slabs in use, and the others become free as a whole.
+  std::list<std::unique_ptr<RegisteredSlab>> slabs_;
   std::size_t free_count_ = 0;
 };
 

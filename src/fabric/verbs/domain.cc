@@ -111,6 +111,15 @@ Result<SharedReceives*, Reason> Domain::shared_receives(std::size_t size, std::u
   return receives_.emplace(block, *std::move(made))->second.get();
 }
 
+std::unique_ptr<SharedReceives> Domain::take_unused_receives() {
+  const auto unused = std::find_if(receives_.begin(), receives_.end(),
+                                   [](const auto& each) { return each.second->unused(); });
+  if (unused == receives_.end()) return nullptr;
+  std::unique_ptr<SharedReceives> taken = std::move(unused->second);
+  receives_.erase(unused);
+  return taken;
+}
+
 ibv_mw* Domain::take_window() {
   if (windows_.empty()) return ibv_alloc_mw(pd(), IBV_MW_TYPE_2);
   ibv_mw* window = windows_.back();

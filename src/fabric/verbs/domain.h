@@ -24,7 +24,7 @@ struct Completions {
 };
 
 // Receives that the queue pairs of a domain share. At least as many are posted as their owners
-// reserve.
+// reserve, each no more than it was admitted with.
 class SharedReceives {
  public:
   static Result<std::unique_ptr<SharedReceives>, Reason> make(const VerbsFunctions& functions,
@@ -33,9 +33,15 @@ class SharedReceives {
   ~SharedReceives();
 
   ibv_srq* queue() const { return queue_; }
-  bool has_room_for(std::uint32_t count) const { return wanted_ + count <= capacity_; }
+  bool has_room_for(std::uint32_t count) const { return admitted_ + count <= capacity_; }
+  void admit(std::uint32_t count) { admitted_ += count; }
   Result<Ok, Reason> reserve(std::uint32_t count);
-  void release(std::uint32_t count) { wanted_ -= count; }
+  // The end of one that was admitted.
+  void leave(std::uint32_t admitted, std::uint32_t reserved) {
+    admitted_ -= admitted;
+    wanted_ -= reserved;
+  }
+  bool unused() const { return admitted_ == 0; }
   std::size_t block_size() const { return pool_.block_size(); }
   // A receive has completed and its bytes have been used.
   void consumed(RegisteredBlock* block);
@@ -61,7 +67,7 @@ class SharedReceives {
   const std::uint32_t capacity_;
   ibv_srq* queue_ = nullptr;
   BlockPool pool_;
-  std::uint32_t wanted_ = 0, posted_ = 0;
+  std::uint32_t admitted_ = 0, wanted_ = 0, posted_ = 0;
 };
 
 class Domain {
@@ -75,6 +81,10 @@ class Domain {
   BlockPool& send_blocks() { return send_blocks_; }
   // A shared queue of receives of at least `size` bytes with room for `count` more.
   Result<SharedReceives*, Reason> shared_receives(std::size_t size, std::uint32_t count);
+  // The end of a queue of receives that no queue pair uses; null: there is none. Not while
+  // completions are delivered, some of which may be of its receives. Its room in a completion queue
+  // is its owner's again.
+  std::unique_ptr<SharedReceives> take_unused_receives();
   // From now on memory that is kept is registered once; only where windows open it.
   void keep_regions() { kept_ = std::make_unique<KeptRegions>(functions_, pd()); }
   // The region of kept memory in which `memory` lies, until give_back(); null: there is none.

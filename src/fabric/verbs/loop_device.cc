@@ -278,6 +278,20 @@ void LoopDevice::go_on() {
   kept_.reset();
 }
 
+void LoopDevice::drop_unused_receives_later() noexcept {
+  try {
+    later(&LoopDevice::drop_unused_receives);
+  } catch (const std::bad_alloc&) {
+    // With the next one.
+  }
+}
+
+void LoopDevice::drop_unused_receives() {
+  if (shared_domain_ == nullptr || draining_) return;
+  while (const auto unused = shared_domain_->take_unused_receives())
+    release_completions(unused->completions);
+}
+
 void LoopDevice::drain(ibv_cq* only) {
   if (draining_) return;
   const auto kept = weak_from_this().lock();

@@ -61,6 +61,10 @@ class LoopDevice final : public std::enable_shared_from_this<LoopDevice>, privat
   // afterwards: another may get its number.
   void remove(std::uint32_t queue_pair);
 
+  // The last queue pair that used a queue of shared receives has gone: what is registered there is
+  // given back in a later turn.
+  void drop_unused_receives_later() noexcept;
+
   // The sends of the connection whose turn it is: empty before and afterwards.
   SendBatch& batch() { return batch_; }
 
@@ -98,6 +102,7 @@ class LoopDevice final : public std::enable_shared_from_this<LoopDevice>, privat
   int deliver_batch(const Queue& queue);
   void drain(Queue queue);
   void go_on();
+  void drop_unused_receives();
   void deliver(const ibv_wc& completion);
   void on_out_of_memory(std::uint32_t queue_pair);
   // Gives its block back to the shared queue.

@@ -7,6 +7,14 @@
 #include "fabric/verbs/work_id.h"
 
 namespace stag::fabric {
+namespace {
+
+// Shared receives for a peer that has said nothing yet. RPC-over-RDMA allows it one Call (RFC 8166
+// section 3.3.1); what comes beyond that waits for receives in the peer's device, which tries
+// again.
+constexpr std::uint32_t kReceivesBeforeFirst = 8;
+
+}  // namespace
 
 Result<std::unique_ptr<QueuePair>, Reason> QueuePair::make(std::shared_ptr<LoopDevice> device,
                                                            const CmId& id, QueuePairUser& user,
@@ -55,13 +63,24 @@ Result<Ok, Reason> QueuePair::prepare_receives(const QueuePairSizes& sizes) {
   const auto shared = domain_->shared_receives(sizes.receive_size, receives_);
   if (!shared) return Failure{shared.error()};
   shared_ = *shared;
+  shared_->admit(receives_);
+  admitted_ = true;
   if (shared_->completions.queue == nullptr) {
     const auto completions = device_->reserve_completions(shared_->capacity());
     if (!completions) return Failure{completions.error()};
     shared_->completions = *completions;
   }
-  const auto reserved = shared_->reserve(receives_);
-  reserved_ = reserved.ok();
+  return reserve_up_to(sizes.receives_later ? std::min(receives_, kReceivesBeforeFirst)
+                                            : receives_);
+}
+
+Result<Ok, Reason> QueuePair::reserve_receives() {
+  return shared_ == nullptr ? Result<Ok, Reason>(Ok{}) : reserve_up_to(receives_);
+}
+
+Result<Ok, Reason> QueuePair::reserve_up_to(std::uint32_t count) {
+  const auto reserved = shared_->reserve(count - reserved_);
+  if (reserved) reserved_ = count;
   return reserved;
 }
 
@@ -99,7 +118,10 @@ void QueuePair::destroy() {
     device_->remove(number);
   }
   created_ = false;
-  if (std::exchange(reserved_, false)) shared_->release(receives_);
+  if (std::exchange(admitted_, false)) {
+    shared_->leave(receives_, std::exchange(reserved_, 0));
+    if (shared_->unused()) device_->drop_unused_receives_later();
+  }
   if (completions_.queue != nullptr) device_->release_completions(std::exchange(completions_, {}));
 }
 

@@ -14,6 +14,7 @@ namespace stag::fabric {
 struct QueuePairSizes {
   std::uint32_t sends = 0;         // slots of the send queue
   std::uint32_t receives = 0;      // messages that the peer may send
+  bool receives_later = false;     // most of them once it has sent the first one
   std::uint32_t receive_size = 0;  // bytes of the longest
 };
 
@@ -41,6 +42,9 @@ class QueuePair {
   std::uint32_t max_pieces() const { return max_pieces_; }
   // Bytes that are copied into blocks; longer ones are registered where they lie.
   std::size_t max_copied() const { return max_copied_; }
+  // The peer has sent its first message: there are receives for all that it may send from now on,
+  // or the connection cannot go on.
+  Result<Ok, Reason> reserve_receives();
   // Gives a receive's block back, to be filled again. False when the device takes no more.
   bool consumed(RegisteredBlock* block);
   // The same where the queue pair has failed, and takes none.
@@ -52,6 +56,7 @@ class QueuePair {
   Result<Ok, Reason> create(QueuePairUser& user, const QueuePairSizes& sizes);
   Result<Ok, Reason> prepare_receives(const QueuePairSizes& sizes);
   Result<Ok, Reason> create_at_device();
+  Result<Ok, Reason> reserve_up_to(std::uint32_t count);
   bool post(RegisteredBlock* block);
 
   const std::shared_ptr<LoopDevice> device_;
@@ -62,7 +67,8 @@ class QueuePair {
   Completions completions_;
   std::uint32_t slots_ = 0, receives_ = 0, max_inline_ = 0, max_pieces_ = 0;
   std::size_t max_copied_ = 0;
-  bool created_ = false, reserved_ = false;
+  std::uint32_t reserved_ = 0;  // of shared receives
+  bool created_ = false, admitted_ = false;
 };
 
 }  // namespace stag::fabric

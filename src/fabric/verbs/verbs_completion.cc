@@ -29,7 +29,13 @@ void VerbsConnection::on_receive(const ibv_wc& completion) {
     return end(reason_of_receive(completion.status));
   }
   if (state_ != State::Open) return static_cast<void>(queue_pair_->consumed(arrived.block));
-  heard_ = true;
+  if (!std::exchange(heard_, true)) {
+    const auto reserved = queue_pair_->reserve_receives();
+    if (!reserved) {
+      queue_pair_->consumed(arrived.block);
+      return on_setup_ ? std::exchange(on_setup_, {})(reserved.error()) : end(reserved.error());
+    }
+  }
   if ((completion.wc_flags & queue_pair_->traits().invalidation_flags) != 0) {
     const Registration* const known = registrations_.find(completion.invalidated_rkey);
     if (known == nullptr || known->window == nullptr) {

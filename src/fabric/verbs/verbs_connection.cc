@@ -47,6 +47,8 @@ Result<std::unique_ptr<VerbsConnection>, Reason> VerbsConnection::make(
   sizes.sends = options.sends_max;
   sizes.receives = options.receives_max;
   sizes.receive_size = options.receive.size;
+  // Whoever connects may go on for ever without a word.
+  sizes.receives_later = !active;
   auto queue_pair = QueuePair::make(*std::move(device), made->id_, *made, sizes);
   if (!queue_pair) return Failure{queue_pair.error()};
   made->queue_pair_ = *std::move(queue_pair);

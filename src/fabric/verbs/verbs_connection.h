@@ -1,10 +1,11 @@
 // One connection over a queue pair of an RDMA device.
 //
 // Sending. Short messages go inline; messages and Writes up to 64 KiB are copied into registered
-// blocks, longer ones are registered where they lie for as long as they are on their way. What the
-// send queue has no slot for waits here, in order. Every sixteenth request is signalled, and every
-// one that somebody waits for. What is posted while a message is delivered leaves with the next
-// message, in one call, or when the delivery has ended; so does what has waited for slots.
+// blocks, which short ones share, longer ones are registered where they lie for as long as they are
+// on their way. What the send queue has no slot for waits here, in order. Every sixteenth request
+// is signalled, and every one that somebody waits for. What is posted while a message is delivered
+// leaves with the next message, in one call, or when the delivery has ended; so does what has
+// waited for slots.
 //
 // Memory. Each exposure has a registration of its own with the one right that is needed. Where the
 // device has memory windows, the region itself has no remote right: a window of this queue pair
@@ -117,7 +118,8 @@ class VerbsConnection final : public Connection, private QueuePairUser, private 
   // Puts a message or a Write of `size` bytes into the request itself or into blocks; false when
   // there are none left.
   bool copy_into(Work& work, std::span<const Bytes> parts, std::size_t size);
-  bool copy_into_blocks(Work& work, std::span<const Bytes> parts);
+  bool copy_into_blocks(Work& work, std::span<const Bytes> parts, std::size_t size);
+  bool copy_into_shared_block(Work& work, std::span<const Bytes> parts, std::size_t size);
   bool register_for(Work& work, Bytes memory, int access);
   void post_send(Work& work, std::optional<std::uint32_t> invalidate, Token token);
   void write_registered(const Rope& source, RemoteMemory sink, Token token);
@@ -193,6 +195,10 @@ class VerbsConnection final : public Connection, private QueuePairUser, private 
   std::uint64_t first_ = 0, passed_ = 0;
   std::uint32_t unsignalled_ = 0;  // the last of them
   Ring<Work> pending_;
+  // The block that short messages and Writes share, and the bytes of it that are used. Null as soon
+  // as no request uses it.
+  RegisteredBlock* filling_ = nullptr;
+  std::size_t filled_ = 0;
   KeyTable<Registration> registrations_;  // by handle
   std::vector<Token> late_;               // posted after the end
 

@@ -92,11 +92,7 @@ void VerbsConnection::release_id() {
   queue_pair_.reset();
   if (id_.get() == nullptr) return;
   id_.belongs_to(CmUser::nobody());
-  struct Last {
-    std::shared_ptr<VerbsLoop> loop;  // has the id's channel
-    CmId id;
-  };
-  loop_->loop().post([last = Last{loop_, std::move(id_)}] {});
+  loop_->loop().post([id = std::move(id_)] {});
 }
 
 void VerbsConnection::end(Reason reason) {

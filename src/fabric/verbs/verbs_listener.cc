@@ -166,8 +166,7 @@ void VerbsListener::try_again() {
 
 void VerbsListener::on_cm(CmNotice notice) {
   if (notice.type == RDMA_CM_EVENT_CONNECT_REQUEST) {
-    CmId id(shared_->functions, notice.id);
-    return on_request(std::move(id), std::move(notice));
+    return on_request(loop_->own_requested(notice.id), std::move(notice));
   }
   if (notice.type == RDMA_CM_EVENT_DEVICE_REMOVAL) on_removed();
 }

@@ -10,6 +10,13 @@
 #include "fabric/verbs/verbs_reason.h"
 
 namespace stag::fabric {
+namespace {
+
+// Events of one turn, so that whoever asks for many connections leaves the loop to the others: each
+// request makes a queue pair and registers memory.
+constexpr int kTurn = 16;
+
+}  // namespace
 
 CmUser& CmUser::nobody() {
   static class Nobody final : public CmUser {
@@ -37,8 +44,11 @@ Result<std::shared_ptr<VerbsLoop>, Reason> VerbsLoop::of(const std::shared_ptr<V
 }
 
 Result<Ok, Reason> VerbsLoop::open() {
-  channel_ = functions().create_event_channel();
-  if (channel_ == nullptr) return Failure{reason_of_cm_error(errno)};
+  rdma_event_channel* made = functions().create_event_channel();
+  if (made == nullptr) return Failure{reason_of_cm_error(errno)};
+  channel_ = {made, [functions = shared_->functions](rdma_event_channel* channel) {
+                functions->destroy_event_channel(channel);
+              }};
   const int flags = ::fcntl(channel_->fd, F_GETFL);
   if (flags < 0 || ::fcntl(channel_->fd, F_SETFL, flags | O_NONBLOCK) != 0)
     return Failure{Reason::VerbsFailed};
@@ -57,8 +67,6 @@ VerbsLoop::~VerbsLoop() {
     const auto known = shared_->loops.find(&loop_);
     if (known != shared_->loops.end() && known->second.expired()) shared_->loops.erase(known);
   }
-  events_ = {};
-  if (channel_ != nullptr) functions().destroy_event_channel(channel_);
 }
 
 const VerbsFunctions& VerbsLoop::functions() const {
@@ -87,9 +95,13 @@ bool VerbsLoop::finds_allowed() const {
 
 Result<CmId, Reason> VerbsLoop::make_id(CmUser& user) {
   rdma_cm_id* id = nullptr;
-  if (functions().create_id(channel_, &id, &user, RDMA_PS_TCP) != 0)
+  if (functions().create_id(channel_.get(), &id, &user, RDMA_PS_TCP) != 0)
     return Failure{reason_of_device_error(errno)};
-  return CmId(shared_->functions, id);
+  return CmId(shared_->functions, channel_, id);
+}
+
+CmId VerbsLoop::own_requested(rdma_cm_id* id) const {
+  return {shared_->functions, channel_, id};
 }
 
 Result<std::shared_ptr<LoopDevice>, Reason> VerbsLoop::device(ibv_context* context) {
@@ -100,14 +112,14 @@ Result<std::shared_ptr<LoopDevice>, Reason> VerbsLoop::device(ibv_context* conte
   return made;
 }
 
-bool VerbsLoop::adopt(CmId& id) {
-  return id->channel == channel_ || functions().migrate_id(id.get(), channel_) == 0;
-}
-
 void VerbsLoop::on_readable() {
   const auto alive = self_.lock();
-  rdma_cm_event* event = nullptr;
-  while (functions().get_cm_event(channel_, &event) == 0) {
+  for (int left = kTurn; left > 0; --left) {
+    rdma_cm_event* event = nullptr;
+    if (functions().get_cm_event(channel_.get(), &event) != 0) {
+      events_.mark_unreadable();
+      break;
+    }
     // What finds no memory is its user's loss alone.
     try {
       tell(*event);
@@ -115,7 +127,7 @@ void VerbsLoop::on_readable() {
       trace(Reason::OutOfMemory, "rdma", "connection event");
     }
   }
-  events_.mark_unreadable();
+  // What is left of them in a later turn: the descriptor counts as readable then.
   events_.when_readable([this] { on_readable(); });
 }
 

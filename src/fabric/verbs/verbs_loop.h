@@ -41,16 +41,22 @@ class CmUser {
   ~CmUser() = default;
 };
 
-// An id with one owner.
+// An id with one owner. It keeps the channel of its events, which librdmacm uses until the id is
+// destroyed: an id may wait on another loop, or be destroyed, when its loop has no use for RDMA-CM
+// any more.
 class CmId {
  public:
   CmId() = default;
-  CmId(std::shared_ptr<const VerbsFunctions> functions, rdma_cm_id* id)
-      : functions_(std::move(functions)), id_(id) {}
+  CmId(std::shared_ptr<const VerbsFunctions> functions, std::shared_ptr<rdma_event_channel> channel,
+       rdma_cm_id* id)
+      : functions_(std::move(functions)), channel_(std::move(channel)), id_(id) {}
   CmId(CmId&& other) noexcept
-      : functions_(std::move(other.functions_)), id_(std::exchange(other.id_, nullptr)) {}
+      : functions_(std::move(other.functions_)),
+        channel_(std::move(other.channel_)),
+        id_(std::exchange(other.id_, nullptr)) {}
   CmId& operator=(CmId&& other) noexcept {
     std::swap(functions_, other.functions_);
+    std::swap(channel_, other.channel_);
     std::swap(id_, other.id_);
     return *this;
   }
@@ -62,9 +68,17 @@ class CmId {
   rdma_cm_id* operator->() const { return id_; }
   // To whom events are told from now on; on the thread of its channel.
   void belongs_to(CmUser& user) const { id_->context = &user; }
+  // Its events come by `channel` from now on; false when they cannot.
+  bool migrate(const std::shared_ptr<rdma_event_channel>& channel) {
+    if (channel_ == channel) return true;
+    if (functions_->migrate_id(id_, channel.get()) != 0) return false;
+    channel_ = channel;
+    return true;
+  }
 
  private:
   std::shared_ptr<const VerbsFunctions> functions_;
+  std::shared_ptr<rdma_event_channel> channel_;
   rdma_cm_id* id_ = nullptr;
 };
 
@@ -84,12 +98,13 @@ class VerbsLoop {
   bool allows(ibv_context* context) const;
   // Whether there is a device that they allow.
   bool finds_allowed() const;
-  rdma_event_channel* channel() const { return channel_; }
 
   Result<CmId, Reason> make_id(CmUser& user);
+  // The owner of the id that a CONNECT_REQUEST has brought.
+  CmId own_requested(rdma_cm_id* id) const;
   Result<std::shared_ptr<LoopDevice>, Reason> device(ibv_context* context);
   // Takes over an id that came on another loop's channel.
-  bool adopt(CmId& id);
+  bool adopt(CmId& id) { return id.migrate(channel_); }
 
  private:
   VerbsLoop(std::shared_ptr<VerbsShared> shared, net::EpollLoop& loop)
@@ -101,7 +116,7 @@ class VerbsLoop {
 
   std::shared_ptr<VerbsShared> shared_;
   net::EpollLoop& loop_;
-  rdma_event_channel* channel_ = nullptr;
+  std::shared_ptr<rdma_event_channel> channel_;
   net::Descriptor events_;
   std::map<ibv_context*, std::weak_ptr<LoopDevice>> devices_;
   Timer closing_;

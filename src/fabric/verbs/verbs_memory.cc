@@ -121,6 +121,8 @@ void VerbsConnection::forget(const Registration* registration) {
 void VerbsConnection::release(PostedWork& work) {
   while (work.blocks != nullptr) {
     RegisteredBlock* block = std::exchange(work.blocks, work.blocks->next);
+    if (--block->users != 0) continue;  // shared, and so the only one
+    if (block == filling_) filling_ = nullptr;
     queue_pair_->domain().send_blocks().give(block);
   }
   if (work.region != nullptr) queue_pair_->domain().give_back(std::exchange(work.region, nullptr));

@@ -1,7 +1,10 @@
 // Why connections do not come up, in one clear sentence each; and what is there when they do.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <thread>
+#include <utility>
 
 #include "testing/verbs_fixture.h"
 
@@ -207,6 +210,75 @@ TEST_F(VerbsTest, accepted_connections_belong_to_the_loops_they_are_spread_over)
     thread->loop().post([&there] { there.connection.reset(); });
     ASSERT_TRUE(run_until([&] { return active.disconnected.has_value(); }));
   }
+}
+
+// How many events RDMA-CM has handed out.
+int events_taken = 0;
+decltype(fabric::VerbsFunctions::get_cm_event) get_cm_event;
+
+int counted_get_cm_event(rdma_event_channel* channel, rdma_cm_event** event) {
+  const int result = get_cm_event(channel, event);
+  if (result == 0) ++events_taken;
+  return result;
+}
+
+class FloodedVerbsTest : public FabricTest {
+ protected:
+  FloodedVerbsTest()
+      : FabricTest(std::make_unique<VerbsHarness>(
+            rxe_like(), "127.0.0.1", [](fabric::VerbsFunctions& functions) {
+              get_cm_event = std::exchange(functions.get_cm_event, counted_get_cm_event);
+            })) {}
+
+  // Posts itself until `all` events have been taken, and so runs once in each turn.
+  void watch_turns(int all) {
+    most_in_a_turn = std::max(most_in_a_turn, events_taken - events_before);
+    events_before = events_taken;
+    if (events_taken < all) loop().post([this, all] { watch_turns(all); });
+  }
+
+  int events_before = 0, most_in_a_turn = 0;
+};
+
+TEST_F(FloodedVerbsTest, by_connection_events_a_loop_takes_a_few_in_each_turn) {
+  listen();
+  constexpr int kEvents = 200;
+  events_taken = 0;
+  for (int i = 0; i < kEvents; ++i)
+    static_cast<VerbsHarness&>(*harness).stub().tell_ids(RDMA_CM_EVENT_ADDR_CHANGE);
+  watch_turns(kEvents);
+  ASSERT_TRUE(run_until([] { return events_taken == kEvents; }));
+  EXPECT_LE(most_in_a_turn, 16);
+}
+
+// Has no more completion channels for any thread but the test's.
+decltype(fabric::VerbsFunctions::create_comp_channel) create_comp_channel;
+std::thread::id thread_with_channels;
+
+ibv_comp_channel* create_comp_channel_for_one_thread(ibv_context* context) {
+  if (std::this_thread::get_id() == thread_with_channels) return create_comp_channel(context);
+  errno = ENOMEM;
+  return nullptr;
+}
+
+// The loop that the request was for uses RDMA-CM for nothing else: the stub says when an event
+// channel goes before its ids.
+TEST_F(VerbsTest, a_request_for_a_loop_that_cannot_use_the_device_ends_before_its_event_channel) {
+  thread_with_channels = std::this_thread::get_id();
+  const auto thread = std::make_unique<net::LoopThread>();
+  net::EpollLoop& here = static_cast<VerbsHarness&>(*harness).loop();
+  fabric::VerbsFabric spread(here,
+                             over(stub(),
+                                  [](fabric::VerbsFunctions& functions) {
+                                    create_comp_channel =
+                                        std::exchange(functions.create_comp_channel,
+                                                      create_comp_channel_for_one_thread);
+                                  }),
+                             {&thread->loop()});
+  const auto made = spread.listen(harness->any_address(), {}, acceptor);
+  ASSERT_TRUE(made.ok());
+  EXPECT_EQ(connect_reason((*made)->local_address()), Reason::ConnectionRejected);
+  EXPECT_TRUE(acceptor.arrived.empty());
 }
 
 }  // namespace

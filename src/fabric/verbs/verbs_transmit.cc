@@ -153,15 +153,40 @@ bool VerbsConnection::copy_into(Work& work, std::span<const Bytes> parts, std::s
   // The device takes inline bytes before the call that posts them returns.
   const bool inlined = size <= queue_pair_->max_inline() && pending_.empty() && may_speak() &&
                        has_slot() && parts.size() <= queue_pair_->max_pieces();
-  if (!inlined) return copy_into_blocks(work, parts);
+  if (!inlined) return copy_into_blocks(work, parts, size);
   work.inlined = true;
   for (const Bytes part : parts)
     if (!part.empty()) work.add(writable(part.data()), part.size(), 0);
   return true;
 }
 
-bool VerbsConnection::copy_into_blocks(Work& work, std::span<const Bytes> parts) {
+// What takes less than half a block shares one with those behind it: a peer that offers many short
+// segments has no more registered here than twice what is written there, and a block or two.
+bool VerbsConnection::copy_into_shared_block(Work& work, std::span<const Bytes> parts,
+                                             std::size_t size) {
   BlockPool& pool = queue_pair_->domain().send_blocks();
+  if (filling_ == nullptr || pool.block_size() - filled_ < size) {
+    // The one before is given back by the last request that uses it.
+    filling_ = pool.take();
+    if (filling_ == nullptr) return false;
+    filling_->next = nullptr;
+    filling_->users = 0;
+    filled_ = 0;
+  }
+  work.blocks = filling_;
+  ++filling_->users;
+  std::byte* at = filling_->data + std::exchange(filled_, filled_ + size);
+  work.add(at, size, filling_->key);
+  for (const Bytes part : parts) {
+    if (!part.empty()) std::memcpy(at, part.data(), part.size());
+    at += part.size();
+  }
+  return true;
+}
+
+bool VerbsConnection::copy_into_blocks(Work& work, std::span<const Bytes> parts, std::size_t size) {
+  BlockPool& pool = queue_pair_->domain().send_blocks();
+  if (size != 0 && size < pool.block_size() / 2) return copy_into_shared_block(work, parts, size);
   std::size_t room = 0;
   std::byte* at = nullptr;
   for (Bytes part : parts) {
@@ -170,6 +195,7 @@ bool VerbsConnection::copy_into_blocks(Work& work, std::span<const Bytes> parts)
         RegisteredBlock* block = pool.take();
         if (block == nullptr) return release(work), false;
         block->next = std::exchange(work.blocks, block);
+        block->users = 1;
         work.add(at = block->data, 0, block->key);
         room = pool.block_size();
       }
@@ -291,6 +317,7 @@ void VerbsConnection::read(RemoteMemory source, MutableBytes sink, Flow, Token t
     const bool through_block = !traits.iwarp && part.size() <= pool.block_size();
     if (RegisteredBlock* block = through_block && !part.empty() ? pool.take() : nullptr) {
       block->next = nullptr;
+      block->users = 1;
       work.blocks = block;
       work.add(block->data, part.size(), block->key);
       work.sink = part;

@@ -22,7 +22,7 @@ struct PostedWork {
   WorkKind kind = WorkKind::Marker;
   std::uint32_t key = 0;  // Send: to invalidate, if it does; Bind, Invalidate: the window's
   Token token = kNoToken;
-  RegisteredBlock* blocks = nullptr;  // linked
+  RegisteredBlock* blocks = nullptr;  // linked; or one that other requests use, too
   ibv_mr* region = nullptr;           // registered for this request only
   Buffer source;                      // what lies in the region
   std::uint32_t read_length = 0;

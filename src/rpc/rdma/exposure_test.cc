@@ -438,16 +438,31 @@ TEST(Exposure, that_the_peer_was_not_told_to_end_costs_it_the_connection_when_it
   EXPECT_GT(reason_counters().of(Reason::RdmaWrongHandleInvalidated), before);
 }
 
+// As behind messages that the peer has not acknowledged yet.
+TEST(Exposure, may_take_as_long_to_end_as_the_peer_may_take_for_what_is_sent_to_it) {
+  PairSetup setup;
+  setup.sim.latency = 3s;
+  setup.sim.faults.pending_revocation_permille = 1000;
+  setup.client.transport.remote_invalidation = false;
+  Pair pair(setup);
+  ASSERT_TRUE(pair.call<Fetch>({1, 100000}).ok());
+  EXPECT_EQ(pair.record.count(Act::Disconnect, End::Active), 0u);
+}
+
 TEST(Exposure, that_cannot_be_ended_costs_the_connection_before_the_call_ends) {
   PROVES("R8166-4.5.4-b");
   PairSetup setup;
+  setup.client.transport.stall_limit = 10s;
   setup.sim.faults.pending_revocation_permille = 1000;
   setup.client.transport.remote_invalidation = false;
   Pair pair(setup);
   decoding = &pair.record;
   pair.record.tampering.keep_back_revoked = true;
+  const TimePoint before = pair.loop.now();
   auto blob = pair.call<Traced<Fetch>>({1, 100000});
   EXPECT_TRUE(blob.ok()) << "the Reply was there";
+  EXPECT_GE(pair.loop.now() - before, 10s);
+  EXPECT_LT(pair.loop.now() - before, 11s);
   const std::size_t gone = pair.record.first(Act::Disconnect, End::Active);
   const std::size_t decoded =
       pair.record.first([](const Recorded& entry) { return entry.act == Act::Note; });

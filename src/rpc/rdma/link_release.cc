@@ -5,12 +5,6 @@
 #include "rpc/rdma/link.h"
 
 namespace stag::rpc::rdma {
-namespace {
-
-// How long the fabric may take to cut the peer off from a Call's memory.
-constexpr Duration kRevocationLimit = std::chrono::seconds(1);
-
-}  // namespace
 
 void Link::give_up(PendingCall& call, Reason reason) {
   if (call.end) return;  // Ended already; only its memory is still on its way back.
@@ -35,10 +29,14 @@ void Link::cut_off(PendingCall& call) noexcept {
 }
 
 // RFC 8166 4.5.4: memory that cannot be cut off from the peer costs the connection, before its call
-// ends.
+// ends. A revocation may wait in the send queue behind messages that the peer has not acknowledged
+// yet: a network that pauses is no device that fails, and the peer has the time that it has for
+// them.
 void Link::watch_settling() {
+  const Duration limit = settings_.transport.stall_limit;
+  if (limit == Duration::zero()) return;
   try {
-    settling_timer_ = loop_.after(kRevocationLimit, [this] { close(Reason::RdmaRevocationStuck); });
+    settling_timer_ = loop_.after(limit, [this] { close(Reason::RdmaRevocationStuck); });
   } catch (const std::bad_alloc&) {
     on_out_of_memory();
   }

@@ -49,7 +49,9 @@ struct TransportOptions {
   // Memory budget of one connection: bytes that the chunks of the peer's Calls in progress occupy.
   std::uint64_t max_bytes = 64u << 20;
   // A peer that makes no progress for this long with the data of RDMA Reads, with taking sent
-  // bytes, or with a message that it has begun, loses the connection (decision 0012). Zero: never.
+  // bytes, or with a message that it has begun, loses the connection (decision 0012); so does one
+  // that the fabric cannot cut off in that time from the memory of a call that has ended. Zero:
+  // never.
   Duration stall_limit = std::chrono::seconds(60);
 
   // Bytes of the longest message from server to client, and from client to server.

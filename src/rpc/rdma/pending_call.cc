@@ -50,14 +50,15 @@ inline void PendingCall::describe_call() {
   shape.items.clear();
   shape.segments = stream.items().empty() || stream.size() <= kGathered
                        ? parts_of(stream.size(), max_registration_)
-                       : segments_of(gathered(stream.rope()), max_registration_);
+                       : segments_of(gathered(stream.rope(), max_segments_), max_registration_);
   for (std::uint32_t i = 0; i < stream.items().size(); ++i) {
     const xdr::Item& item = stream.items()[i];
     if (item.id == xdr::kNoItem) continue;
     const auto pad = pad_read_chunks_ ? static_cast<std::uint32_t>(xdr_pad(item.length)) : 0;
-    const std::uint32_t segments = item.length + pad <= kGathered
-                                       ? parts_of(item.length + pad, max_registration_)
-                                       : segments_of(gathered(chunk_of(i)), max_registration_);
+    const std::uint32_t segments =
+        item.length + pad <= kGathered
+            ? parts_of(item.length + pad, max_registration_)
+            : segments_of(gathered(chunk_of(i), max_segments_), max_registration_);
     shape.items.push_back({.position = item.position,
                            .length = item.length,
                            .segments = segments,
@@ -79,11 +80,18 @@ inline void PendingCall::describe_reply() {
                              .wanted_inline = false});
 }
 
-// Small pieces are worth one copy, and more pieces than a chunk may have segments.
-Rope PendingCall::gathered(Rope bytes) const {
+// Small pieces are worth one copy, and more pieces than the chunk may have segments.
+Rope PendingCall::gathered(Rope bytes, std::uint32_t most_segments) const {
   const bool copied =
-      bytes.size() <= kGathered || segments_of(bytes, max_registration_) > max_segments_;
+      bytes.size() <= kGathered || segments_of(bytes, max_registration_) > most_segments;
   return copied ? Rope(bytes.flatten()) : bytes;
+}
+
+// What is left of the stream in a Long Call. A stream that was counted as one copy may have few
+// enough pieces without the items that go apart: the header has no room for them.
+Rope PendingCall::position_zero(std::span<const std::uint32_t> moved) const {
+  const auto planned = shape.segments + static_cast<std::uint32_t>(moved.size());
+  return gathered(message_->stream.without(moved), planned);
 }
 
 Rope PendingCall::chunk_of(std::size_t source) const {
@@ -116,13 +124,13 @@ Result<rpcrdma::ExposedChunks, Reason> PendingCall::expose(fabric::Connection& c
   rpcrdma::ExposedChunks chunks;
   const InlineVector<std::uint32_t, 2> moved = this->reduced_items();
   if (plan().form == rpcrdma::Form::Long) {
-    memory_.position_zero = gathered(message_->stream.without({moved.data(), moved.size()}));
+    memory_.position_zero = position_zero({moved.data(), moved.size()});
     auto segments = registrations_.expose_source(connection, memory_.position_zero);
     if (!segments) return Failure{segments.error()};
     chunks.position_zero = *std::move(segments);
   }
   for (const std::uint32_t source : moved) {
-    memory_.arguments.push_back(gathered(chunk_of(source)));
+    memory_.arguments.push_back(gathered(chunk_of(source), max_segments_));
     auto segments = registrations_.expose_source(connection, memory_.arguments.back());
     if (!segments) return Failure{segments.error()};
     chunks.arguments.push_back(*std::move(segments));

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "base/buffer.h"
 #include "base/completion.h"
@@ -90,7 +91,8 @@ class PendingCall : public rpcrdma::OutgoingCall {
   InlineVector<std::uint32_t, 2> reduced_items() const;
   ExposedMemory::ForResult result_memory(std::size_t result, std::uint32_t length,
                                          InlineVector<bool, 4>& used) const;
-  Rope gathered(Rope bytes) const;
+  Rope gathered(Rope bytes, std::uint32_t most_segments) const;
+  Rope position_zero(std::span<const std::uint32_t> moved) const;
   // What the Read chunk of the item at this index of the stream holds.
   Rope chunk_of(std::size_t source) const;
 

@@ -248,6 +248,41 @@ TEST(Reduction, into_too_little_room_is_refused_before_anything_is_written) {
   EXPECT_EQ(pair.network.open_connections(), 2u);
 }
 
+// In 17 pieces with what is between them: more than a chunk may have segments, so that the stream
+// is counted as a copy in one piece. Without one of the items it has few enough.
+xdr::Stream stream_of_many_pieces(std::uint32_t xid, std::span<const xdr::ItemId> watched) {
+  oncrpc::CallHeader header;
+  header.xid = xid;
+  header.program = kBlobProgram;
+  header.version = 1;
+  header.procedure = StoreWhole::number;
+  xdr::Encoder encoder(watched);
+  oncrpc::encode(encoder, header);
+  for (std::uint32_t i = 0; i < 8; ++i)
+    encoder.opaque(i == 3 ? watched[0] : xdr::kNoItem, pattern(i, 9000));
+  encoder.u32(0);
+  return std::move(encoder).finish();
+}
+
+TEST(Reduction, of_a_stream_with_too_many_pieces_leaves_one_beside_it) {
+  static constexpr std::array kWatched{kBlobData};
+  PairSetup setup;
+  setup.client.quirks = rpcrdma::PeerQuirks::none();
+  Pair pair(setup);
+  CallMessage message;
+  message.xid = pair.channel->next_xid();
+  message.stream = stream_of_many_pieces(message.xid, kWatched);
+  ASSERT_EQ(message.stream.rope().pieces().size(), 17u);
+  message.reply = ReplyBound{1000, {}};
+  EXPECT_TRUE(pair.loop.run(pair.channel->call(message)).ok()) << "the server refuses it";
+  const WireMessage call = pair.calls(End::Active).at(0);
+  ASSERT_EQ(call.header.read_list.size(), 2u);
+  EXPECT_EQ(call.header.read_list[0].position, 0u);
+  EXPECT_LE(call.header.read_list[0].segments.size(), 2u) << "what the header was planned with";
+  EXPECT_EQ(rpcrdma::total_length(call.header.read_list[0].segments), message.stream.size() - 9000);
+  EXPECT_EQ(rpcrdma::total_length(call.header.read_list[1].segments), 9000u);
+}
+
 TEST(Reduction, is_tried_again_with_more_room_as_another_Call) {
   PROVES("R8267-3.1-c");
   Pair pair;

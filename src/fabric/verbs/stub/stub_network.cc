@@ -362,6 +362,13 @@ std::size_t StubNetwork::objects() const {
   return Locked()->objects;
 }
 
+std::uint64_t StubNetwork::locked_bytes() const {
+  const Locked network;
+  std::uint64_t bytes = 0;
+  for (const auto& device : network->devices) bytes += device->locked;
+  return bytes;
+}
+
 std::size_t StubNetwork::remote_handles() const {
   constexpr int kRemote = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
   const Locked network;

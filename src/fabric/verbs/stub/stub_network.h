@@ -101,6 +101,8 @@ class StubNetwork {
 
   // Objects that exist: protection domains, regions, windows, queues, queue pairs, channels, ids.
   std::size_t objects() const;
+  // Bytes that are registered at all devices, in whole pages.
+  std::uint64_t locked_bytes() const;
   // Handles by which a peer could reach memory of this process now: remote rights of regions and
   // windows.
   std::size_t remote_handles() const;

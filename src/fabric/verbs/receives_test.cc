@@ -1,0 +1,108 @@
+// Receives that connections share: few for a peer that has said nothing, and none for those that
+// have gone.
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "testing/raw_verbs_peer.h"
+#include "testing/verbs_fixture.h"
+
+namespace stag::testing {
+namespace {
+
+constexpr std::uint32_t kOfOnePeer = 100, kReceiveSize = 16384;
+
+// Two connections have room in a queue of receives.
+fabric::stub::StubOptions with_short_queues() {
+  fabric::stub::StubOptions device = fabric::stub::rxe_like();
+  device.attributes.max_srq_wr = 2 * (kOfOnePeer + 1);
+  return device;
+}
+
+bool no_more_memory = false;
+decltype(fabric::VerbsFunctions::reg_mr) reg_mr;
+
+ibv_mr* limited_reg_mr(ibv_pd* domain, void* memory, std::size_t size, int access) {
+  if (!no_more_memory) return reg_mr(domain, memory, size, access);
+  errno = ENOMEM;
+  return nullptr;
+}
+
+class ReceivesTest : public FabricTest {
+ protected:
+  ReceivesTest()
+      : FabricTest(std::make_unique<VerbsHarness>(
+            with_short_queues(), "127.0.0.1", [](fabric::VerbsFunctions& functions) {
+              no_more_memory = false;
+              reg_mr = std::exchange(functions.reg_mr, limited_reg_mr);
+            })) {
+    acceptor.answer.receive = {kOfOnePeer, kReceiveSize};
+    acceptor.answer.receives_max = kOfOnePeer;
+    listen();
+  }
+  ~ReceivesTest() override {
+    for (const auto& side : sides)
+      if (side->connected()) side->destroy();
+  }
+  fabric::stub::StubNetwork& stub() { return static_cast<VerbsHarness&>(*harness).stub(); }
+  // Peers that have said nothing yet.
+  void connect_peers(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      peers.push_back(std::make_unique<RawVerbsPeer>(
+          stub().functions(), [this](const auto& predicate) { return run_until(predicate); }));
+      ASSERT_TRUE(peers.back()->connect(listener->local_address().port, 7));
+      ASSERT_TRUE(run_until([&] { return !acceptor.arrived.empty(); }));
+      sides.push_back(std::make_unique<Side>());
+      sides.back()->take(std::move(acceptor.arrived.front()));
+      acceptor.arrived.clear();
+      sides.back()->start();
+    }
+  }
+  void say(std::size_t peer) {
+    const std::size_t before = sides[peer]->messages.size();
+    ASSERT_EQ(peers[peer]->post(IBV_WR_SEND), IBV_WC_SUCCESS);
+    ASSERT_TRUE(run_until([&] { return sides[peer]->messages.size() == before + 1; }));
+  }
+  std::uint64_t registered() { return stub().locked_bytes(); }
+
+  std::vector<std::unique_ptr<RawVerbsPeer>> peers;
+  std::vector<std::unique_ptr<Side>> sides;
+};
+
+TEST_F(ReceivesTest, are_few_until_the_peer_has_sent_its_first_message) {
+  connect_peers(10);
+  // Five queues have sixteen more than they need.
+  EXPECT_LE(registered(), (10 * 8 + 5 * 16) * kReceiveSize + (1u << 20));
+  for (std::size_t i = 0; i < 10; ++i) say(i);
+  EXPECT_GE(registered(), 10 * kOfOnePeer * kReceiveSize);
+}
+
+TEST_F(ReceivesTest, are_given_back_with_the_last_connection_of_their_queue) {
+  connect_peers(10);
+  for (std::size_t i = 0; i < 10; ++i) say(i);
+  for (std::size_t i = 1; i < 10; ++i) sides[i]->destroy();
+  peers.resize(1);
+  sides.resize(1);
+  settle();
+  EXPECT_LE(registered(), (2 * kOfOnePeer + 16) * kReceiveSize + (1u << 20)) << "one queue is left";
+  say(0);
+  connect_peers(3);
+  say(2);
+}
+
+TEST_F(ReceivesTest, that_cannot_be_had_cost_the_connection_that_wants_them_alone) {
+  connect_peers(2);
+  say(0);
+  no_more_memory = true;
+  EXPECT_EQ(peers[1]->post(IBV_WR_SEND), IBV_WC_SUCCESS);
+  ASSERT_TRUE(run_until([&] { return sides[1]->disconnected.has_value(); }));
+  EXPECT_EQ(sides[1]->disconnected, Reason::VerbsMemlockTooLow);
+  say(0);
+  no_more_memory = false;
+  connect_peers(1);
+  say(2);
+}
+
+}  // namespace
+}  // namespace stag::testing
