@@ -145,6 +145,18 @@ class Metrics(Observed):
         self.assertEqual(self.value("stag_nfs4_operation_errors_total"), 1)
         self.assertEqual(self.value("stag_uncounted_errors_total"), 0)
 
+    def test_count_all_errors_that_a_client_can_bring_about(self):
+        """`stag conform` tries what statuses there are."""
+        self.server = server = harness.Server(["/data=memory,no_root_squash"], self.state, ["--metrics", "127.0.0.1:0"])
+        self.addCleanup(self.kill, server)
+        self.assertEqual(stag("conform", "nfs4", server.tcp("/data"), timeout=4 * PATIENCE).returncode, 0)
+        text = self.scrape()
+        self.assertEqual(value_in(text, "stag_uncounted_errors_total"), 0)
+        self.assertEqual(stag("stat", server.tcp("/data/none") + "&version=3").returncode, 1)
+        self.assertGreater(self.value("stag_call_errors_total", program="nfs", version="3", status="NFS3ERR_NOENT"), 0)
+        errors = json.loads(self.asked("status", "--json"))["server"]["errors"]
+        self.assertEqual(errors, self.value("stag_call_errors_total"))
+
     def test_count_locks_by_NLM_and_delegations(self):
         # Which ends when its clients have.
         listener = callbacks_test.Listener()
