@@ -422,6 +422,21 @@ class Looking(Case):
         self.assertEqual(followed["fileid"], file["fileid"])
         self.bad(1, "no such file or directory", "stat", self.url("missing"))
 
+    def test_stat_tells_times_and_finds_directories_as_ls_does(self):
+        os.utime(self.write(self.there("old")), (-5, -86400))
+        os.utime(self.write(self.there("late")), (5_000_000_000, 5_000_000_000))
+        told = json.loads(self.good("stat", "--json", self.url("old"), self.url("late")))
+        self.assertEqual([int(float(entry["mtime_exact"])) for entry in told], [-86400, 5_000_000_000])
+        self.assertIn("directory", self.good("stat", self.server.url("/")))
+
+    def test_stat_needs_no_mount_service(self):
+        self.write(self.there("file"))
+        silent = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(silent.close)
+        # What waits for MOUNT ends with the harness's patience, not with the command's.
+        url = self.server.url(f"/files/{self.name}/file", mount_port=silent.getsockname()[1])
+        self.assertIn("size  0", self.good("stat", "--timeout", "100000", url))
+
     def test_stat_shows_access_control_lists_beyond_the_mode(self):
         if not shutil.which("setfacl"):
             self.skipTest("Debian's acl package is not installed")
@@ -432,6 +447,7 @@ class Looking(Case):
             self.skipTest("no access control lists here")
         (shown,) = json.loads(self.good("stat", "--json", self.url("dir")))
         self.assertEqual(shown["acl"], entries)
+        self.assertNotIn("acl", self.good("stat", self.url("dir") + "&version=4.2"))
         text = self.good("stat", self.url("dir"))
         for entry in entries.split(","):
             self.assertIn(f" {entry}\n", text)

@@ -36,6 +36,7 @@ struct RemoteOptions {
   // Where the URL names no version: 3, which alone has exports and access control lists of POSIX,
   // goes before 4.
   bool version_3_first = false;
+  bool version_3_only = false;  // and no other
 
   void declare(Arguments& arguments);
 };
