@@ -207,6 +207,17 @@ class Unread(Case):
             self.assertEqual([name for name in copied if name.startswith(".stag-")], [])
             self.assertLess(len(copied), 1000)
 
+    def test_output_that_is_short_ends_a_command_so_too(self):
+        self.write(self.at("tree"), b"content")
+        os.mkdir(self.at("folder"))
+        self.write(self.at("folder", "file"))
+        for command in (["cp", "-v", self.at("tree"), self.url("copy")], ["sync", "-v", self.at("folder"), self.url("mirror")], ["conform", "nfs4", "--list"]):
+            ours, theirs = os.pipe()
+            os.close(ours)
+            result = subprocess.run([harness.STAG, *command], stdin=subprocess.DEVNULL, stdout=theirs, stderr=subprocess.PIPE, timeout=harness.PATIENCE)
+            os.close(theirs)
+            self.assertEqual((result.returncode, result.stderr), (141, b""), command)
+
 
 if __name__ == "__main__":
     harness.main()
