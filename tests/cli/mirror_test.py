@@ -1,5 +1,7 @@
 """`stag sync` and `stag cp` of trees: what is not removed, what can be changed again, names of one file in several folders, and names in messages."""
+import json
 import os
+import re
 
 import harness
 from harness import Case
@@ -74,6 +76,81 @@ class Mirrors(Case):
         self.write(self.there("tree", "closed", "f"), b"content")
         self.good("sync", self.url("tree"), self.at("mirror"), preexec_fn=self.as_other)
         self.assertEqual(self.read(self.at("mirror", "closed", "f")), b"content")
+
+
+class WhatIsThere(Case):
+    """What stays in a mirror gets the attributes of its source."""
+
+    def setUp(self):
+        super().setUp()
+        os.mkdir(self.at("from"))
+
+    def pairs(self, name):
+        """To a server and back, by version 3 and 4.2: the command's source and destination, and the folder that it changes."""
+        for version in ("3", "4.2"):
+            url = self.url(name + version) + f"&version={version}"
+            yield self.at("from"), url, self.there(name + version)
+            yield url, self.at(name + version), self.at(name + version)
+
+    def test_owner_and_time_of_a_symbolic_link(self):
+        owner = os.geteuid() or 1234
+        os.symlink("nowhere", self.at("from", "link"))
+        os.lchown(self.at("from", "link"), owner, -1)
+        os.utime(self.at("from", "link"), (1000, 2000), follow_symlinks=False)
+        os.chmod(self.at("from"), 0o755)
+        for command in (["sync"], ["cp", "-a", "--checksum"]):
+            for source, target, changed in self.pairs("by-" + command[0]):
+                # Into the destination, as sync does.
+                self.good("sync", source, target)
+                link = os.path.join(changed, "link")
+                os.lchown(link, os.geteuid(), -1)
+                os.utime(link, (3000, 4000), follow_symlinks=False)
+                if command[0] == "cp":
+                    source, target = (os.path.join(source, "link"), target) if "://" not in source else (source.replace("?", "/link?"), target)
+                told = harness.stag(*command, "-v", source, target)
+                self.assertEqual((told.returncode, told.stderr), (0, ""), (command, source))
+                self.assertRegex(told.stdout, "link' -> '")
+                known = os.lstat(link)
+                self.assertEqual((known.st_mtime, known.st_uid), (2000, owner), (command, source))
+                self.assertNotIn("link' -> '", self.good(*command, "-v", source, target))
+
+    def test_what_gets_another_mode_or_time_is_told(self):
+        for name in ("same", "mode", "time"):
+            os.utime(self.write(self.at("from", name), b"content"), (1000, 1000))
+            os.chmod(self.at("from", name), 0o640)
+        for source, target, changed in self.pairs("to"):
+            self.good("sync", source, target)
+            os.chmod(os.path.join(changed, "mode"), 0o600)
+            os.utime(os.path.join(changed, "time"), (1000, 3000))
+            for options in ([], ["--checksum"]):
+                told = self.good("sync", "-n", *options, source, target)
+                self.assertEqual(sorted(re.findall("([a-z]+)' -> ", told)), ["mode", "time"], (options, source))
+            counted = json.loads(self.good("sync", "-n", "--checksum", "--json", source, target))
+            self.assertEqual([counted[key] for key in ("files", "adjusted", "skipped")], [0, 2, 1])
+            told = self.good("sync", "-v", "--checksum", source, target)
+            self.assertEqual(sorted(re.findall("([a-z]+)' -> ", told)), ["mode", "time"])
+            known = [os.stat(os.path.join(changed, name)) for name in ("mode", "time")]
+            self.assertEqual([(each.st_mode & 0o777, each.st_mtime) for each in known], [(0o640, 1000)] * 2)
+            self.assertEqual(self.good("sync", "-v", "--checksum", source, target), "")
+
+    def test_times_that_a_version_has_not_are_told_of_once_and_not_copied_again(self):
+        for name, time in (("old", -86400), ("late", 5_000_000_000), ("usual", 1000)):
+            os.utime(self.write(self.at("from", name), b"content"), (1000, time))
+        os.symlink("usual", self.at("from", "link"))
+        os.utime(self.at("from", "link"), (1000, -5), follow_symlinks=False)
+        os.utime(self.at("from"), (1000, -7))
+        for version, last in (("2", 2**32 - 2), ("3", 2**32 - 1)):
+            target = self.url("by" + version) + f"&version={version}"
+            for files in (3, 0):
+                done = harness.stag("sync", "--json", self.at("from"), target)
+                self.assertEqual(done.returncode, 0)
+                self.assertRegex(done.stderr, r"^stag sync: times before 1970 and after 2106 are not copied as they are, from [^\n]*: versions 2 and 3 of NFS have none\n$")
+                counted = json.loads(done.stdout)
+                self.assertEqual((counted["files"], counted["adjusted"]), (files, 0), version)
+            self.assertEqual(harness.stag("sync", "-v", self.at("from"), target).stdout, "")
+            self.assertEqual([os.stat(self.there("by" + version, name)).st_mtime for name in ("old", "late")], [0, last])
+        self.good("sync", self.at("from"), self.url("by4") + "&version=4.2")
+        self.assertEqual(os.stat(self.there("by4", "late")).st_mtime, 5_000_000_000)
 
 
 class NamesOfOneFile(Case):
