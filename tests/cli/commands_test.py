@@ -171,6 +171,7 @@ class Mistakes(Case):
         result = stag("ls", "--fabric", "auto", url)
         self.assertEqual(result.returncode, 0)
         self.assertRegex(result.stderr, "^stag: connected by software iWARP over TCP: .*(" + named + ")")
+        self.assertEqual(stag("stat", "--fabric", "auto", url).stderr.count("connected by"), 1)
         result = stag("devices")
         self.assertEqual((result.returncode, result.stdout), (1, ""))
         self.assertRegex(result.stderr, "^stag devices: .*(" + named + ")")

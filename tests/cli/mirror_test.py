@@ -2,18 +2,22 @@
 import json
 import os
 import re
+import unittest
 
 import harness
 from harness import Case
 
 
-class Mirrors(Case):
-    OTHER = 12345
+OTHER = 12345
 
-    def as_other(self):
-        os.setgroups([])
-        os.setgid(self.OTHER)
-        os.setuid(self.OTHER)
+
+def as_other():
+    os.setgroups([])
+    os.setgid(OTHER)
+    os.setuid(OTHER)
+
+
+class Mirrors(Case):
 
     def in_the_destination(self, source, *options):
         for name in ("f", "secret"):
@@ -38,7 +42,7 @@ class Mirrors(Case):
                 os.makedirs(self.at("tree", folder), exist_ok=True)
                 self.write(self.at("tree", folder, step))
                 os.chmod(self.at("tree", folder), 0o555)
-            self.good("sync", "--delete", self.at("tree"), self.url("mirror"), preexec_fn=self.as_other)
+            self.good("sync", "--delete", self.at("tree"), self.url("mirror"), preexec_fn=as_other)
             self.assertEqual(os.stat(self.there("mirror", "ro")).st_mode & 0o777, 0o555)
             if step == "first":
                 os.remove(self.at("tree", "gone", "first"))
@@ -54,15 +58,15 @@ class Mirrors(Case):
         os.mkdir(self.at("tree"))
         os.makedirs(self.there("mirror", "ro", "below"))
         for path in (("mirror",), ("mirror", "ro")):
-            os.chown(self.there(*path), self.OTHER, self.OTHER)
+            os.chown(self.there(*path), OTHER, OTHER)
         self.write(self.there("mirror", "ro", "below", "f"))
         os.chmod(self.there("mirror", "ro"), 0o555)
-        self.bad(1, "ermission denied", "sync", "--delete", self.at("tree"), self.url("mirror"), preexec_fn=self.as_other)
+        self.bad(1, "ermission denied", "sync", "--delete", self.at("tree"), self.url("mirror"), preexec_fn=as_other)
         self.assertEqual(os.stat(self.there("mirror", "ro")).st_mode & 0o777, 0o555)
-        os.chown(self.there("mirror", "ro", "below"), self.OTHER, self.OTHER)
-        self.good("sync", "--delete", "--exclude", "f", self.at("tree"), self.url("mirror"), preexec_fn=self.as_other)
+        os.chown(self.there("mirror", "ro", "below"), OTHER, OTHER)
+        self.good("sync", "--delete", "--exclude", "f", self.at("tree"), self.url("mirror"), preexec_fn=as_other)
         self.assertEqual(os.stat(self.there("mirror", "ro")).st_mode & 0o777, 0o555)
-        self.good("sync", "--delete", self.at("tree"), self.url("mirror"), preexec_fn=self.as_other)
+        self.good("sync", "--delete", self.at("tree"), self.url("mirror"), preexec_fn=as_other)
         self.assertEqual(os.listdir(self.there("mirror")), [])
 
     def test_of_this_machine_change_folders_that_their_owner_may_not_even_read(self):
@@ -71,10 +75,10 @@ class Mirrors(Case):
         os.makedirs(self.there("tree", "closed"))
         os.makedirs(self.at("mirror", "closed"))
         for path in (("mirror",), ("mirror", "closed")):
-            os.chown(self.at(*path), self.OTHER, self.OTHER)
+            os.chown(self.at(*path), OTHER, OTHER)
         os.chmod(self.at("mirror", "closed"), 0o300)
         self.write(self.there("tree", "closed", "f"), b"content")
-        self.good("sync", self.url("tree"), self.at("mirror"), preexec_fn=self.as_other)
+        self.good("sync", self.url("tree"), self.at("mirror"), preexec_fn=as_other)
         self.assertEqual(self.read(self.at("mirror", "closed", "f")), b"content")
 
 
@@ -132,6 +136,17 @@ class WhatIsThere(Case):
             known = [os.stat(os.path.join(changed, name)) for name in ("mode", "time")]
             self.assertEqual([(each.st_mode & 0o777, each.st_mtime) for each in known], [(0o640, 1000)] * 2)
             self.assertEqual(self.good("sync", "-v", "--checksum", source, target), "")
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs files of another owner")
+    def test_setuid_that_comes_with_an_owner_who_is_refused_is_told_once(self):
+        for path in (self.work, self.local, self.at("from"), self.served):
+            os.chmod(path, 0o755)
+        os.chmod(self.there(), 0o777)
+        self.write(self.at("from", "file"))
+        os.chmod(self.at("from", "file"), 0o4755)
+        again = [self.good("sync", "-v", self.at("from"), self.url("to"), preexec_fn=as_other) for _ in range(2)]
+        self.assertIn("file' -> ", again[0])
+        self.assertEqual(again[1], "")
 
     def test_times_that_a_version_has_not_are_told_of_once_and_not_copied_again(self):
         for name, time in (("old", -86400), ("late", 5_000_000_000), ("usual", 1000)):

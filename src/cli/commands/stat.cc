@@ -79,6 +79,7 @@ class Stat final : public RemoteCommand {
     Run brief{run.loop, given_up};
     RemoteOptions options = RemoteCommand::remote();
     options.version_3_only = true;
+    options.tells_choice = false;  // the first session has told it
     const Outcome<std::unique_ptr<Remote>> opened = co_await Remote::open(brief, url_, options);
     if (!opened && opened.error().kind == nfs::client::Error::Kind::Call) silent_.insert(server);
     if (!opened) co_return entries;

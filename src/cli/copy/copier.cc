@@ -277,8 +277,12 @@ Task<void> Copier::copy_directory(CopyObject source, Target target) {
 }
 
 bool Copier::differs(const Finish& finish, const CopyObject& existing) {
-  const bool mode = existing.kind != Kind::Symlink && finish.mode != existing.mode;
-  return mode || (finish.times && !same_time(finish.modified, existing.modified));
+  // Where the owner is refused, kOwnersBits are left out.
+  const bool given = finish.owner && can_own(*finish.owner) && *finish.owner != existing.owner;
+  const std::uint32_t unsure = given ? kOwnersBits : 0;
+  const std::uint32_t changed = (finish.mode ^ existing.mode) & ~unsure;
+  return (existing.kind != Kind::Symlink && changed != 0) ||
+         (finish.times && !same_time(finish.modified, existing.modified));
 }
 
 // New entries change the time of a directory, and its final mode may forbid to make them.

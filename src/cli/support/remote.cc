@@ -173,7 +173,7 @@ std::unique_ptr<rpc::Connector> nfs_connector(net::EpollLoop& loop, const Url& u
   endpoint::ConnectorOptions connector = connector_options(options);
   if (url.protocol == Url::Protocol::Tcp) connector.transport = endpoint::Transport::Tcp;
   connector.fabric = fabric_of(url, options);
-  connector.on_choice = tell_choice;
+  if (options.tells_choice) connector.on_choice = tell_choice;
   connector.rdma.transfer_stats = options.transfer_stats;
   return endpoint::make_connector(loop, connector);
 }
