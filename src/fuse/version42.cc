@@ -31,6 +31,10 @@ constexpr std::uint64_t kMostCopied = std::uint64_t{1} << 31;
 // RFC 8276 has attributes of users only, and names them without this.
 constexpr std::string_view kUser = "user.";
 
+bool can_have_xattrs(nfs::client::FileType type) {
+  return type == nfs::client::FileType::Regular || type == nfs::client::FileType::Directory;
+}
+
 void answer_bytes(Request& request, std::string_view bytes, std::size_t most) {
   if (most != 0 && bytes.size() > most) return request.fail(ERANGE);
   const fuse_req_t waiting = request.take();
@@ -74,7 +78,12 @@ Task<void> Operations::listxattr(fuse_req_t from, std::uint64_t number, std::siz
   Request request(context_, from);
   const Handle object = handle_of(request, number);
   if (object.empty()) co_return;
-  const Outcome<std::vector<std::string>> names = co_await files_.list_xattrs(object);
+  Outcome<std::vector<std::string>> names = co_await files_.list_xattrs(object);
+  // NFS4ERR_WRONG_TYPE (RFC 8276 8.4.3): no error for the kernel, which asks of any object.
+  if (!names && names.error().is(Status::Invalid)) {
+    const Outcome<Attributes> attributes = co_await files_.getattr(object);
+    if (attributes && !can_have_xattrs(attributes->type)) names = std::vector<std::string>();
+  }
   if (!names) co_return request.fail(names.error());
   std::string list;
   for (const std::string& name : *names) {

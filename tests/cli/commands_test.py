@@ -171,6 +171,7 @@ class Mistakes(Case):
         result = stag("ls", "--fabric", "auto", url)
         self.assertEqual(result.returncode, 0)
         self.assertRegex(result.stderr, "^stag: connected by software iWARP over TCP: .*(" + named + ")")
+        self.assertEqual(stag("stat", "--fabric", "auto", url).stderr.count("connected by"), 1)
         result = stag("devices")
         self.assertEqual((result.returncode, result.stdout), (1, ""))
         self.assertRegex(result.stderr, "^stag devices: .*(" + named + ")")
@@ -213,6 +214,19 @@ class Names(Case):
         self.bad(1, "is no directory", "mkdir", "-p", self.url("file", "x"))
         self.bad(2, "is no mode", "mkdir", "-m", "9", self.url("x"))
 
+    def test_mkdir_heeds_the_umask_and_gives_the_mode_to_the_last_one_only(self):
+        def mode(*parts):
+            return oct(stat.S_IMODE(os.stat(self.there(*parts)).st_mode))
+
+        self.good("mkdir", self.url("usual"), umask=0o027)
+        self.assertEqual(mode("usual"), "0o750")
+        self.good("mkdir", "-p", "-m", "500", self.url("way", ".", "down", "last/"), umask=0o327)
+        self.assertEqual((mode("way"), mode("way", "down"), mode("way", "down", "last")), ("0o750", "0o750", "0o500"))
+        self.good("mkdir", "-m", "go-rx", self.url("private"))
+        self.assertEqual(mode("private"), "0o722")
+        self.good("mkdir", "-p", "-m", "700", self.url("usual"))
+        self.assertEqual(mode("usual"), "0o750")
+
     def test_rm_removes_files_and_with_r_trees(self):
         self.write(self.there("file"))
         os.makedirs(self.there("tree", "a", "b"))
@@ -235,6 +249,15 @@ class Names(Case):
         self.assertEqual(self.read(self.there("dir", "b")), b"content")
         self.bad(1, "no such file or directory", "mv", self.url("a"), self.url("c"))
         self.bad(2, "stag cp", "mv", self.url("dir", "b"), self.server.url("/memory/b"))
+
+    def test_mv_says_what_is_in_the_way(self):
+        os.makedirs(self.there("dir", "in"))
+        os.makedirs(self.there("other", "file"))
+        self.write(self.there("file"))
+        for version in ("", "&version=3"):
+            self.bad(1, "'dir' cannot be moved into a subdirectory of itself", "mv", self.url("dir") + version, self.url("dir", "in"))
+            self.bad(1, "'file' is there and is no directory", "mv", self.url("dir") + version, self.url("file"))
+            self.bad(1, "'file' is there and is a directory", "mv", self.url("file") + version, self.url("other"))
 
     def test_mv_moves_several_into_a_directory(self):
         for folder in ("a", "b", "dir"):
@@ -288,6 +311,7 @@ class Names(Case):
         self.assertEqual(os.readlink(self.there("soft")), "some/where else")
         self.bad(1, "it exists already", "ln", "-s", "x", self.url("soft"))
         self.bad(1, "no such file or directory", "ln", self.url("missing"), self.url("x"))
+        self.bad(2, "the text of a symbolic link cannot be empty", "ln", "-s", "", self.url("x"))
 
     def test_touch_makes_files_and_sets_times(self):
         self.good("touch", self.url("new"))
@@ -298,6 +322,19 @@ class Names(Case):
         self.good("touch", "-c", self.url("other"))
         self.assertFalse(os.path.exists(self.there("other")))
         self.bad(1, "no such file or directory", "touch", self.url("missing", "x"))
+
+    def test_touch_makes_what_a_symbolic_link_leads_to(self):
+        os.mkdir(self.there("dir"))
+        os.symlink("dir/second", self.there("first"))
+        os.symlink("../made", self.there("dir", "second"))
+        self.good("touch", self.url("first"))
+        self.assertTrue(stat.S_ISREG(os.lstat(self.there("made")).st_mode))
+        for name, text in (("out", "/nowhere/x"), ("gone", "none/x")):
+            os.symlink(text, self.there(name))
+        for name in ("out", "gone"):
+            self.bad(1, "symbolic link", "touch", self.url(name))
+        self.bad(1, "leads to nothing; make or name its target", "touch", self.url("gone"))
+        self.good("touch", "-c", self.url("gone"))
 
     def test_chmod_takes_octal_and_symbolic_modes(self):
         self.write(self.there("file"))
@@ -422,6 +459,21 @@ class Looking(Case):
         self.assertEqual(followed["fileid"], file["fileid"])
         self.bad(1, "no such file or directory", "stat", self.url("missing"))
 
+    def test_stat_tells_times_and_finds_directories_as_ls_does(self):
+        os.utime(self.write(self.there("old")), (-5, -86400))
+        os.utime(self.write(self.there("late")), (5_000_000_000, 5_000_000_000))
+        told = json.loads(self.good("stat", "--json", self.url("old"), self.url("late")))
+        self.assertEqual([int(float(entry["mtime_exact"])) for entry in told], [-86400, 5_000_000_000])
+        self.assertIn("directory", self.good("stat", self.server.url("/")))
+
+    def test_stat_needs_no_mount_service(self):
+        self.write(self.there("file"))
+        silent = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(silent.close)
+        # What waits for MOUNT ends with the harness's patience, not with the command's.
+        url = self.server.url(f"/files/{self.name}/file", mount_port=silent.getsockname()[1])
+        self.assertIn("size  0", self.good("stat", "--timeout", "100000", url))
+
     def test_stat_shows_access_control_lists_beyond_the_mode(self):
         if not shutil.which("setfacl"):
             self.skipTest("Debian's acl package is not installed")
@@ -432,6 +484,7 @@ class Looking(Case):
             self.skipTest("no access control lists here")
         (shown,) = json.loads(self.good("stat", "--json", self.url("dir")))
         self.assertEqual(shown["acl"], entries)
+        self.assertNotIn("acl", self.good("stat", self.url("dir") + "&version=4.2"))
         text = self.good("stat", self.url("dir"))
         for entry in entries.split(","):
             self.assertIn(f" {entry}\n", text)

@@ -1,17 +1,23 @@
 """`stag sync` and `stag cp` of trees: what is not removed, what can be changed again, names of one file in several folders, and names in messages."""
+import json
 import os
+import re
+import unittest
 
 import harness
 from harness import Case
 
 
-class Mirrors(Case):
-    OTHER = 12345
+OTHER = 12345
 
-    def as_other(self):
-        os.setgroups([])
-        os.setgid(self.OTHER)
-        os.setuid(self.OTHER)
+
+def as_other():
+    os.setgroups([])
+    os.setgid(OTHER)
+    os.setuid(OTHER)
+
+
+class Mirrors(Case):
 
     def in_the_destination(self, source, *options):
         for name in ("f", "secret"):
@@ -36,7 +42,7 @@ class Mirrors(Case):
                 os.makedirs(self.at("tree", folder), exist_ok=True)
                 self.write(self.at("tree", folder, step))
                 os.chmod(self.at("tree", folder), 0o555)
-            self.good("sync", "--delete", self.at("tree"), self.url("mirror"), preexec_fn=self.as_other)
+            self.good("sync", "--delete", self.at("tree"), self.url("mirror"), preexec_fn=as_other)
             self.assertEqual(os.stat(self.there("mirror", "ro")).st_mode & 0o777, 0o555)
             if step == "first":
                 os.remove(self.at("tree", "gone", "first"))
@@ -52,15 +58,15 @@ class Mirrors(Case):
         os.mkdir(self.at("tree"))
         os.makedirs(self.there("mirror", "ro", "below"))
         for path in (("mirror",), ("mirror", "ro")):
-            os.chown(self.there(*path), self.OTHER, self.OTHER)
+            os.chown(self.there(*path), OTHER, OTHER)
         self.write(self.there("mirror", "ro", "below", "f"))
         os.chmod(self.there("mirror", "ro"), 0o555)
-        self.bad(1, "ermission denied", "sync", "--delete", self.at("tree"), self.url("mirror"), preexec_fn=self.as_other)
+        self.bad(1, "ermission denied", "sync", "--delete", self.at("tree"), self.url("mirror"), preexec_fn=as_other)
         self.assertEqual(os.stat(self.there("mirror", "ro")).st_mode & 0o777, 0o555)
-        os.chown(self.there("mirror", "ro", "below"), self.OTHER, self.OTHER)
-        self.good("sync", "--delete", "--exclude", "f", self.at("tree"), self.url("mirror"), preexec_fn=self.as_other)
+        os.chown(self.there("mirror", "ro", "below"), OTHER, OTHER)
+        self.good("sync", "--delete", "--exclude", "f", self.at("tree"), self.url("mirror"), preexec_fn=as_other)
         self.assertEqual(os.stat(self.there("mirror", "ro")).st_mode & 0o777, 0o555)
-        self.good("sync", "--delete", self.at("tree"), self.url("mirror"), preexec_fn=self.as_other)
+        self.good("sync", "--delete", self.at("tree"), self.url("mirror"), preexec_fn=as_other)
         self.assertEqual(os.listdir(self.there("mirror")), [])
 
     def test_of_this_machine_change_folders_that_their_owner_may_not_even_read(self):
@@ -69,11 +75,97 @@ class Mirrors(Case):
         os.makedirs(self.there("tree", "closed"))
         os.makedirs(self.at("mirror", "closed"))
         for path in (("mirror",), ("mirror", "closed")):
-            os.chown(self.at(*path), self.OTHER, self.OTHER)
+            os.chown(self.at(*path), OTHER, OTHER)
         os.chmod(self.at("mirror", "closed"), 0o300)
         self.write(self.there("tree", "closed", "f"), b"content")
-        self.good("sync", self.url("tree"), self.at("mirror"), preexec_fn=self.as_other)
+        self.good("sync", self.url("tree"), self.at("mirror"), preexec_fn=as_other)
         self.assertEqual(self.read(self.at("mirror", "closed", "f")), b"content")
+
+
+class WhatIsThere(Case):
+    """What stays in a mirror gets the attributes of its source."""
+
+    def setUp(self):
+        super().setUp()
+        os.mkdir(self.at("from"))
+
+    def pairs(self, name):
+        """To a server and back, by version 3 and 4.2: the command's source and destination, and the folder that it changes."""
+        for version in ("3", "4.2"):
+            url = self.url(name + version) + f"&version={version}"
+            yield self.at("from"), url, self.there(name + version)
+            yield url, self.at(name + version), self.at(name + version)
+
+    def test_owner_and_time_of_a_symbolic_link(self):
+        owner = os.geteuid() or 1234
+        os.symlink("nowhere", self.at("from", "link"))
+        os.lchown(self.at("from", "link"), owner, -1)
+        os.utime(self.at("from", "link"), (1000, 2000), follow_symlinks=False)
+        os.chmod(self.at("from"), 0o755)
+        for command in (["sync"], ["cp", "-a", "--checksum"]):
+            for source, target, changed in self.pairs("by-" + command[0]):
+                # Into the destination, as sync does.
+                self.good("sync", source, target)
+                link = os.path.join(changed, "link")
+                os.lchown(link, os.geteuid(), -1)
+                os.utime(link, (3000, 4000), follow_symlinks=False)
+                if command[0] == "cp":
+                    source, target = (os.path.join(source, "link"), target) if "://" not in source else (source.replace("?", "/link?"), target)
+                told = harness.stag(*command, "-v", source, target)
+                self.assertEqual((told.returncode, told.stderr), (0, ""), (command, source))
+                self.assertRegex(told.stdout, "link' -> '")
+                known = os.lstat(link)
+                self.assertEqual((known.st_mtime, known.st_uid), (2000, owner), (command, source))
+                self.assertNotIn("link' -> '", self.good(*command, "-v", source, target))
+
+    def test_what_gets_another_mode_or_time_is_told(self):
+        for name in ("same", "mode", "time"):
+            os.utime(self.write(self.at("from", name), b"content"), (1000, 1000))
+            os.chmod(self.at("from", name), 0o640)
+        for source, target, changed in self.pairs("to"):
+            self.good("sync", source, target)
+            os.chmod(os.path.join(changed, "mode"), 0o600)
+            os.utime(os.path.join(changed, "time"), (1000, 3000))
+            for options in ([], ["--checksum"]):
+                told = self.good("sync", "-n", *options, source, target)
+                self.assertEqual(sorted(re.findall("([a-z]+)' -> ", told)), ["mode", "time"], (options, source))
+            counted = json.loads(self.good("sync", "-n", "--checksum", "--json", source, target))
+            self.assertEqual([counted[key] for key in ("files", "adjusted", "skipped")], [0, 2, 1])
+            told = self.good("sync", "-v", "--checksum", source, target)
+            self.assertEqual(sorted(re.findall("([a-z]+)' -> ", told)), ["mode", "time"])
+            known = [os.stat(os.path.join(changed, name)) for name in ("mode", "time")]
+            self.assertEqual([(each.st_mode & 0o777, each.st_mtime) for each in known], [(0o640, 1000)] * 2)
+            self.assertEqual(self.good("sync", "-v", "--checksum", source, target), "")
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs files of another owner")
+    def test_setuid_that_comes_with_an_owner_who_is_refused_is_told_once(self):
+        for path in (self.work, self.local, self.at("from"), self.served):
+            os.chmod(path, 0o755)
+        os.chmod(self.there(), 0o777)
+        self.write(self.at("from", "file"))
+        os.chmod(self.at("from", "file"), 0o4755)
+        again = [self.good("sync", "-v", self.at("from"), self.url("to"), preexec_fn=as_other) for _ in range(2)]
+        self.assertIn("file' -> ", again[0])
+        self.assertEqual(again[1], "")
+
+    def test_times_that_a_version_has_not_are_told_of_once_and_not_copied_again(self):
+        for name, time in (("old", -86400), ("late", 5_000_000_000), ("usual", 1000)):
+            os.utime(self.write(self.at("from", name), b"content"), (1000, time))
+        os.symlink("usual", self.at("from", "link"))
+        os.utime(self.at("from", "link"), (1000, -5), follow_symlinks=False)
+        os.utime(self.at("from"), (1000, -7))
+        for version, last in (("2", 2**32 - 2), ("3", 2**32 - 1)):
+            target = self.url("by" + version) + f"&version={version}"
+            for files in (3, 0):
+                done = harness.stag("sync", "--json", self.at("from"), target)
+                self.assertEqual(done.returncode, 0)
+                self.assertRegex(done.stderr, r"^stag sync: times before 1970 and after 2106 are not copied as they are, from [^\n]*: versions 2 and 3 of NFS have none\n$")
+                counted = json.loads(done.stdout)
+                self.assertEqual((counted["files"], counted["adjusted"]), (files, 0), version)
+            self.assertEqual(harness.stag("sync", "-v", self.at("from"), target).stdout, "")
+            self.assertEqual([os.stat(self.there("by" + version, name)).st_mtime for name in ("old", "late")], [0, last])
+        self.good("sync", self.at("from"), self.url("by4") + "&version=4.2")
+        self.assertEqual(os.stat(self.there("by4", "late")).st_mtime, 5_000_000_000)
 
 
 class NamesOfOneFile(Case):

@@ -59,6 +59,13 @@ class Version42(Mounted):
         os.removexattr(file, "user.ours")
         self.assertEqual(os.listxattr(self.there("file")), ["user.theirs"])
 
+    def test_lists_no_extended_attributes_of_what_can_have_none(self):
+        os.symlink("nowhere", self.there("link"))
+        os.mkfifo(self.there("fifo"))
+        self.mount(url=self.newest)
+        for name in ("link", "fifo"):
+            self.assertEqual(os.listxattr(self.here(name), follow_symlinks=False), [], name)
+
     def test_tells_holes_and_makes_them(self):
         with open(self.there("file"), "wb") as file:
             file.truncate(1 << 20)

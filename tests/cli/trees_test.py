@@ -124,6 +124,12 @@ class Find(Tree):
         self.assertIn("a/one.txt", self.found("-newermt", "@999"))
         self.assertNotIn("a/one.txt", self.found("-newermt", "1970-01-01T00:16:40Z"))
 
+    def test_with_an_empty_option_finds_nothing_or_says_what_is_wrong(self):
+        for glob in ("-name", "-iname", "-path"):
+            self.assertEqual(self.found(glob, ""), [], glob)
+        for option in ("-size", "-newer", "-newermt"):
+            self.bad(2, f"-{option} ''", "find", self.url(), option, "")
+
     def test_for_other_programs(self):
         self.write(self.there("a\nb"))
         raw = self.good("find", self.url(), "-print0", "-name", "a*b")
@@ -253,6 +259,25 @@ class Change(Tree):
             self.good("chmod", "--", change, self.url("a", "one.txt"), umask=umask)
             self.assertEqual(self.mode("a", "one.txt"), expected, (oct(umask), oct(mode), change))
 
+    def test_of_modes_leaves_setuid_and_setgid_as_chmod_does(self):
+        if "GNU" not in subprocess.run(["chmod", "--version"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout:
+            self.skipTest("chmod(1) is another one")
+        changes = ["755", "0755", "00755", "2755", "4755", "6755", "02755", "1755", "u=rwx", "g=rx", "ug=rwx", "a=rx", "=rx", "u=rwxs", "g=s", "g=u", "u-s", "g-s",
+                   "-s", "+s", "=s", "a=", "u=rwx,g-s", "o=t", "g=rx,u=s"]
+        ours, theirs = self.there("ours"), self.at("theirs")
+        for make in (os.mkdir, self.write):
+            make(ours)
+            make(theirs)
+            for before in (0o0750, 0o2750, 0o4750, 0o7750):
+                for change in changes:
+                    os.chmod(ours, before)
+                    os.chmod(theirs, before)
+                    subprocess.run(["chmod", "--", change, theirs], check=True, stderr=subprocess.DEVNULL)
+                    self.good("chmod", "--", change, self.url("ours"))
+                    self.assertEqual(oct(self.mode("ours")), oct(stat.S_IMODE(os.stat(theirs).st_mode)), (make, oct(before), change))
+            for path in (ours, theirs):
+                os.rmdir(path) if make == os.mkdir else os.remove(path)
+
     def test_of_times_makes_files_within_the_umask(self):
         for umask, expected in ((0o022, 0o644), (0o077, 0o600), (0, 0o666)):
             self.good("touch", self.url(f"new{umask}"), umask=umask)
@@ -300,6 +325,7 @@ class Change(Tree):
         known = os.stat(self.there("a", "one.txt"))
         self.assertEqual((known.st_mtime, known.st_atime), (1000, 1709209800.5))
         self.bad(2, "is no date", "touch", "-d", "soon", self.url("x"))
+        self.bad(2, "'' is no date", "touch", "-d", "", self.url("x"))
         self.assertFalse(os.path.exists(self.there("x")))
 
     def test_as_another_user(self):

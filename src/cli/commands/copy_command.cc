@@ -284,6 +284,7 @@ void CopyCommand::report(const Progress& progress, double seconds) const {
         .set("symlinks", progress.symlinks)
         .set("specials", progress.specials)
         .set("skipped", progress.skipped)
+        .set("adjusted", progress.adjusted)
         .set("removed", progress.removed)
         .set("bytes", progress.bytes)
         .set("seconds", seconds)

@@ -99,15 +99,15 @@ class Find final : public TreeCommand {
 
  private:
   std::optional<std::string> understand() {
-    if (!size_.empty() && !(size_test_ = parse_size_test(size_)))
-      return fmt::format("--size '{}' is none; write 10M, +1G or -512c", size_);
-    if (!newer_date_.empty() && !(after_ = parse_date(newer_date_)))
+    if (size_ && !(size_test_ = parse_size_test(*size_)))
+      return fmt::format("--size '{}' is none; write 10M, +1G or -512c", *size_);
+    if (newer_date_ && !(after_ = parse_date(*newer_date_)))
       return fmt::format("--newermt '{}' is no date; write 2024-05-01 or '2024-05-01 12:30'",
-                         newer_date_);
+                         *newer_date_);
     struct stat known {};
-    if (!newer_.empty() && ::stat(newer_.c_str(), &known) != 0)
-      return fmt::format("--newer '{}': there is no such file on this machine", newer_);
-    if (!newer_.empty())
+    if (newer_ && ::stat(newer_->c_str(), &known) != 0)
+      return fmt::format("--newer '{}': there is no such file on this machine", *newer_);
+    if (newer_)
       after_ = Time{known.st_mtim.tv_sec, static_cast<std::uint32_t>(known.st_mtim.tv_nsec)};
     return std::nullopt;
   }
@@ -128,8 +128,9 @@ class Find final : public TreeCommand {
   }
   bool matches(const TreeEntry& entry) const {
     const Attributes& attributes = entry.node.attributes;
-    const auto glob = [](const std::string& pattern, const std::string& text, int flags) {
-      return pattern.empty() || fnmatch(pattern.c_str(), text.c_str(), flags) == 0;
+    const auto glob = [](const std::optional<std::string>& pattern, const std::string& text,
+                         int flags) {
+      return !pattern || fnmatch(pattern->c_str(), text.c_str(), flags) == 0;
     };
     return glob(name_, entry.name, 0) && glob(any_case_, entry.name, FNM_CASEFOLD) &&
            glob(path_, server_path(entry), 0) &&
@@ -151,7 +152,8 @@ class Find final : public TreeCommand {
     }
   }
 
-  std::string name_, any_case_, path_, type_, size_, newer_, newer_date_;
+  std::optional<std::string> name_, any_case_, path_, size_, newer_, newer_date_;
+  std::string type_;
   std::optional<SizeTest> size_test_;
   std::optional<Time> after_;
   std::optional<std::uint32_t> max_depth_;

@@ -21,6 +21,8 @@ class Ln final : public PairCommand {
     arguments.positional("URL", link_, "the link to make, or a directory to make it in");
   }
   Exit run() override {
+    if (symbolic_ && target_.empty())
+      return misused("the text of a symbolic link cannot be empty; name what it leads to");
     return on_loop([this](Run& run) { return work(run); });
   }
 

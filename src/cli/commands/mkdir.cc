@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <optional>
+#include <vector>
+
 #include "cli/commands.h"
 #include "cli/commands/remote_command.h"
 #include "cli/support/mode.h"
@@ -11,6 +14,9 @@ using nfs::client::Error;
 using nfs::client::Handle;
 using nfs::client::Node;
 
+constexpr std::uint32_t kMode = 0777;
+constexpr std::uint32_t kOwnersWay = 0300;
+
 class Mkdir final : public RemoteCommand {
  public:
   About about() const override {
@@ -19,13 +25,18 @@ class Mkdir final : public RemoteCommand {
   void declare(Arguments& arguments) override {
     arguments.flag("-p,--parents", parents_,
                    "the directories on the way, too; one that exists is no error");
-    arguments.text("-m,--mode", mode_text_, "MODE", "octal or like u=rwx,go=rx [755]");
+    arguments.text("-m,--mode", mode_text_, "MODE",
+                   "octal or like u=rwx,go=rx, of the last one [777 within the umask]");
     declare_urls(arguments, "directory to make");
   }
   Exit run() override {
-    const Result<ModeChange, std::string> mode = ModeChange::parse(mode_text_);
+    mode_ = kMode & ~current_umask();
+    // As mkdir(1) does: what is on the way can be gone through, whatever is asked for below it.
+    mode_on_the_way_ = mode_ | kOwnersWay;
+    if (!mode_text_) return RemoteCommand::run();
+    const Result<ModeChange, std::string> mode = ModeChange::parse(*mode_text_, current_umask());
     if (!mode) return misused(mode.error());
-    mode_ = mode->apply(0, true);
+    mode_ = mode->apply(kMode, true);
     return RemoteCommand::run();
   }
 
@@ -35,20 +46,24 @@ class Mkdir final : public RemoteCommand {
     const Place place = place_of(remote.path());
     const Outcome<Handle> parent = co_await parent_of(remote, place);
     if (!parent) co_return Failure{parent.error()};
-    const Outcome<Node> made = co_await remote.files().mkdir(*parent, place.name, attributes());
+    const Outcome<Node> made = co_await remote.files().mkdir(*parent, place.name, {.mode = mode_});
     if (!made) co_return Failure{made.error()};
     co_return Ok{};
   }
 
   Task<Outcome<Ok>> make_all(Remote& remote) {
     const std::string& path = remote.path();
-    Handle at = remote.files().root();
+    std::vector<std::string> names;
     for (std::size_t begin = 0; begin < path.size();) {
       const std::size_t end = std::min(path.find('/', begin), path.size());
       const std::string name = path.substr(begin, end - begin);
       begin = end + 1;
-      if (name.empty() || name == ".") continue;
-      const Outcome<Handle> next = co_await step(remote, at, name);
+      if (!name.empty() && name != ".") names.push_back(name);
+    }
+    Handle at = remote.files().root();
+    for (const std::string& name : names) {
+      const bool last = &name == &names.back();
+      const Outcome<Handle> next = co_await step(remote, at, name, last ? mode_ : mode_on_the_way_);
       if (!next) co_return Failure{next.error()};
       at = *next;
     }
@@ -56,10 +71,10 @@ class Mkdir final : public RemoteCommand {
   }
 
   // Yields the existing directory or makes a new one.
-  Task<Outcome<Handle>> step(Remote& remote, Handle at, std::string name) {
+  Task<Outcome<Handle>> step(Remote& remote, Handle at, std::string name, std::uint32_t mode) {
     Outcome<Node> node = co_await remote.files().walk_from(at, name);
     if (!node && node.error().is(nfs::client::Status::NoEntry)) {
-      node = co_await remote.files().mkdir(at, name, attributes());
+      node = co_await remote.files().mkdir(at, name, {.mode = mode});
       // Another client has made it meanwhile.
       if (!node && node.error().is(nfs::client::Status::Exists))
         node = co_await remote.files().walk_from(at, name);
@@ -70,15 +85,9 @@ class Mkdir final : public RemoteCommand {
     co_return node->handle;
   }
 
-  nfs::client::SetAttributes attributes() const {
-    nfs::client::SetAttributes attributes;
-    attributes.mode = mode_;
-    return attributes;
-  }
-
   bool parents_ = false;
-  std::string mode_text_ = "755";
-  std::uint32_t mode_ = 0;
+  std::optional<std::string> mode_text_;
+  std::uint32_t mode_ = 0, mode_on_the_way_ = 0;
 };
 
 }  // namespace

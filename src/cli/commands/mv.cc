@@ -75,6 +75,10 @@ class Mv final : public PairCommand {
     if (!to) co_return Failure{to.error()};
     if (const std::optional<Error> wrong = objection(*to)) co_return Failure{*wrong};
     Outcome<Ok> moved = co_await rename(remote, *source, *from, *to);
+    const bool invalid = !moved && moved.error().is(nfs::client::Status::Invalid);
+    if (invalid && directory && is_below(*path, remote.path()))
+      co_return Failure{Error::of_local(
+          fmt::format("'{}' cannot be moved into a subdirectory of itself", from->name))};
     if (moved) names_.insert(to->name);
     co_return moved;
   }
@@ -99,7 +103,20 @@ class Mv final : public PairCommand {
                         there->attributes.type != nfs::client::FileType::Directory;
     if (linked && !same_slot(from, to))
       co_return co_await remote.files().remove(old_place, from.name);
+    const bool directory = source.attributes.type == nfs::client::FileType::Directory;
+    const bool onto_directory = there && there->attributes.type == nfs::client::FileType::Directory;
+    if (there && directory != onto_directory)
+      co_return Failure{Error::of_local(
+          directory ? fmt::format("'{}' is there and is no directory; remove it first", to.name)
+                    : fmt::format("'{}' is there and is a directory; remove it first", to.name))};
     co_return co_await remote.files().rename(old_place, from.name, new_place, to.name);
+  }
+  // Servers only say that an argument is invalid (RFC 1813 3.3.14, RFC 8881 18.26.3).
+  static bool is_below(const std::string& path, const std::string& directory) {
+    const auto tidy = [](const std::string& text) {
+      return nfs::client::tidy_path("/" + text) + "/";
+    };
+    return tidy(path).starts_with(tidy(directory));
   }
 
   RemoteOptions remote_;

@@ -9,12 +9,16 @@ namespace stag::cli {
 namespace {
 
 using nfs::client::CreateMode;
+using nfs::client::Error;
 using nfs::client::Handle;
 using nfs::client::Node;
 using nfs::client::SetAttributes;
 using nfs::client::SetTime;
 
 constexpr std::uint32_t kMode = 0666;  // of a new file, within the umask
+constexpr int kMostLinks = 40;         // as FileSystem::walk() follows
+constexpr const char* kDangling =
+    "it is a symbolic link that leads to nothing; make or name its target";
 
 class Touch final : public RemoteCommand {
  public:
@@ -34,11 +38,12 @@ class Touch final : public RemoteCommand {
   }
 
   Exit run() override {
-    const std::optional<nfs::client::Time> time = parse_date(date_);
-    if (!date_.empty() && !time)
+    if (!date_) return RemoteCommand::run();
+    const std::optional<nfs::client::Time> time = parse_date(*date_);
+    if (!time)
       return misused(
-          fmt::format("'{}' is no date; write 2024-05-01, '2024-05-01 12:30' or @SECONDS", date_));
-    if (time) time_ = SetTime::to(*time);
+          fmt::format("'{}' is no date; write 2024-05-01, '2024-05-01 12:30' or @SECONDS", *date_));
+    time_ = SetTime::to(*time);
     return RemoteCommand::run();
   }
 
@@ -57,9 +62,23 @@ class Touch final : public RemoteCommand {
   }
 
   static Task<Outcome<Node>> make(Remote& remote) {
-    const Place place = place_of(remote.path());
-    const Outcome<Handle> parent = co_await parent_of(remote, place);
+    Place place = place_of(remote.path());
+    Outcome<Handle> parent = co_await parent_of(remote, place);
     if (!parent) co_return Failure{parent.error()};
+    // As with touch(1), a symbolic link that leads to nothing gets its target.
+    for (int links = 0;; ++links) {
+      const Outcome<Node> there = co_await remote.files().lookup(*parent, place.name);
+      if (!there || there->attributes.type != nfs::client::FileType::Symlink) break;
+      const Outcome<std::string> text =
+          co_await remote.files().readlink(there->handle, there->attributes.size);
+      if (!text) co_return Failure{text.error()};
+      place = place_of(*text);
+      const bool simple = !text->starts_with('/') && !place.name.empty() && !place.slash;
+      if (!simple || links == kMostLinks) co_return Failure{Error::of_local(kDangling)};
+      const Outcome<Node> directory = co_await remote.files().walk_from(*parent, place.directory);
+      if (!directory) co_return Failure{Error::of_local(kDangling)};
+      parent = directory->handle;
+    }
     SetAttributes attributes;
     attributes.mode = kMode & ~current_umask();
     co_return co_await remote.files().create(*parent, place.name, attributes,
@@ -67,7 +86,7 @@ class Touch final : public RemoteCommand {
   }
 
   bool existing_ = false, accessed_ = false, modified_ = false;
-  std::string date_;
+  std::optional<std::string> date_;
   SetTime time_ = SetTime::now();
 };
 

@@ -129,6 +129,7 @@ Task<void> Copier::copy_named_file(CopyObject source, std::string name, std::str
   if (!target) co_return fail(to_.shown_path(destination), target.error());
   if (target->name.empty())
     co_return fail(to_.shown_path(destination), "it is a directory; name the file in it");
+  tell_of_times(source);
   progress_.expected_bytes += source.size;
   if (!is_further_name(source, *target)) co_await copy_file(std::move(source), *target);
 }
@@ -171,6 +172,7 @@ Task<Outcome<Copier::Target>> Copier::inside(CopyObject directory, std::string n
 }
 
 Task<void> Copier::copy_object(CopyObject source, Target target) {
+  tell_of_times(source);
   const bool clear_now = co_await clear(source, target);
   if (!clear_now) co_return;
   switch (source.kind) {
@@ -245,7 +247,7 @@ Task<void> Copier::copy_directory(CopyObject source, Target target) {
   const bool fresh = !target.name.empty() && !target.existing;
   const CopyObject& before =
       target.name.empty() ? target.directory : target.existing.value_or(*directory);
-  if (fresh || changes(source, before)) announce(source, target);
+  if (fresh || differs(finish_of(source, before), before)) announce(source, target);
   if (!root_) {
     root_ = *directory;
     source_root_ = source;
@@ -274,10 +276,13 @@ Task<void> Copier::copy_directory(CopyObject source, Target target) {
     co_await remove_others(source, *directory, std::move(names));
 }
 
-bool Copier::changes(const CopyObject& source, const CopyObject& directory) const {
-  const Finish finish = finish_of(source, directory);
-  return finish.mode != directory.mode ||
-         (finish.times && !same_time(source.modified, directory.modified));
+bool Copier::differs(const Finish& finish, const CopyObject& existing) {
+  // Where the owner is refused, kOwnersBits are left out.
+  const bool given = finish.owner && can_own(*finish.owner) && *finish.owner != existing.owner;
+  const std::uint32_t unsure = given ? kOwnersBits : 0;
+  const std::uint32_t changed = (finish.mode ^ existing.mode) & ~unsure;
+  return (existing.kind != Kind::Symlink && changed != 0) ||
+         (finish.times && !same_time(finish.modified, existing.modified));
 }
 
 // New entries change the time of a directory, and its final mode may forbid to make them.
@@ -399,29 +404,6 @@ Task<Outcome<CopyObject>> Copier::directory_for(const CopyObject& source, const 
                                 to_.shown_path(target.existing->path)));
 }
 
-Task<void> Copier::copy_symlink(CopyObject source, Target target) {
-  Outcome<std::string> text = co_await from_.readlink(source);
-  if (!text) co_return fail(from_.shown_path(source.path), text.error());
-  // symlink(2) would truncate the target at a NUL.
-  if (text->find('\0') != std::string::npos)
-    co_return fail(from_.shown_path(source.path),
-                   "its text holds a zero byte, which none can have");
-  if (target.name.empty() || (target.existing && target.existing->kind == Kind::Directory))
-    co_return fail(from_.shown_path(source.path), "a directory is in the way; remove it first");
-  if (target.existing) {
-    const Outcome<bool> kept = co_await stays(source, *target.existing);
-    if (!kept) co_return fail(to_.shown_path(target.existing->path), kept.error());
-    if (*kept) co_return void(++progress_.skipped);
-  }
-  Outcome<Ok> made{Ok{}};
-  if (!options_.dry_run)
-    made = co_await to_.symlink(target.directory, target.name, *std::move(text),
-                                finish_of(source, std::nullopt));
-  if (!made) co_return fail(from_.shown_path(source.path), made.error());
-  ++progress_.symlinks;
-  announce(source, target);
-}
-
 void Copier::announce(const CopyObject& source, const Target& target) const {
   if (announce_)
     announce_(from_.shown_path(source.path),
@@ -473,9 +455,24 @@ Finish Copier::finish_of(const CopyObject& source,
   if (preserve.owner) finish.owner = source.owner;
   if (preserve.owner && !can_own(source.owner)) finish.mode &= ~kOwnersBits;
   finish.times = preserve.times;
-  finish.accessed = source.accessed;
-  finish.modified = source.modified;
+  finish.accessed = carried(source.accessed);
+  finish.modified = carried(source.modified);
   return finish;
+}
+
+nfs::client::Time Copier::carried(nfs::client::Time time) const {
+  const TimeRange range = to_.times();
+  time.seconds = std::clamp(time.seconds, range.first, range.last);
+  return time;
+}
+
+void Copier::tell_of_times(const CopyObject& source) {
+  const bool kept = carried(source.modified) == source.modified;
+  if (!options_.preserve.times || kept || stopped() || std::exchange(told_of_times_, true)) return;
+  complain_(
+      fmt::format("times before 1970 and after 2106 are not copied as they are, from {} on: "
+                  "versions 2 and 3 of NFS have none",
+                  from_.shown_path(source.path)));
 }
 
 void Copier::fail(const std::string& path, const Error& error) {

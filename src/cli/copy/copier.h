@@ -55,9 +55,9 @@ struct CopyOptions {
 class Copier {
  public:
   using Complain = std::function<void(const std::string& sentence)>;
-  // Is told of each file, symbolic link and special file that was copied, and each directory that
-  // was made or gets another mode or time, from where and to where, or of what was removed: `from`
-  // is empty then.
+  // Is told of each file, symbolic link and special file that was copied, each directory that was
+  // made, and what is there and gets another mode or time, from where and to where, or of what was
+  // removed: `from` is empty then.
   using Announce = std::function<void(const std::string& from, const std::string& to)>;
   struct Target {
     CopyObject directory;
@@ -129,9 +129,13 @@ class Copier {
   Task<bool> clear(const CopyObject& source, Target& target);
   Task<void> remove_others(const CopyObject& source, CopyObject directory,
                            std::set<std::string> names);
-  // Whether a directory that is there gets another mode or time. Not: another owner, for which many
-  // have no right, so that each further run would tell of it.
-  bool changes(const CopyObject& source, const CopyObject& directory) const;
+  // Whether what is there gets another mode or time. Not: another owner, for which many have no
+  // right, so that each further run would tell of it.
+  static bool differs(const Finish& finish, const CopyObject& existing);
+  // The time that the destination has where it cannot have `time`.
+  nfs::client::Time carried(nfs::client::Time time) const;
+  // Once in a run.
+  void tell_of_times(const CopyObject& source);
   void finish_later(const CopyObject& source, const CopyObject& directory, bool fresh);
   std::uint32_t filling_mode(const CopyObject& source) const;
   Task<void> finish_directory(Finished directory);
@@ -179,8 +183,9 @@ class Copier {
   // How much of `existing` is the beginning of `source`, and durable.
   Task<Outcome<std::uint64_t>> kept_of(const CopyObject& source, const CopyObject& existing);
   Task<void> make_link(Link link);
-  // Gives a file that stays the attributes that its copy would have.
+  // Gives what stays the attributes that its copy would have, and counts it.
   Task<Outcome<Ok>> adjust(const CopyObject& source, CopyObject existing);
+  Task<Outcome<Ok>> give(const CopyObject& source, CopyObject existing, Finish finish);
   // Leaves the time of its last change alone where it has them already.
   Task<Outcome<Ok>> adopt_news(CopyObject existing, Extras extras);
   void announce(const CopyObject& source, const Target& target) const;
@@ -214,6 +219,7 @@ class Copier {
   std::size_t failures_ = 0;
   std::size_t without_memory_ = 0;  // failures that are yet to be told
   ExtraKinds told_left_out_;
+  bool told_of_times_ = false;
   bool hopeless_ = false;
   bool unreachable_ = false;  // a server does not answer
   bool endless_ = false;

@@ -49,7 +49,6 @@ Task<void> Copier::copy_file(CopyObject source, Target target) {
       const Outcome<Ok> adjusted = co_await adjust(source, *target.existing);
       if (!adjusted) co_return fail(to_.shown_path(target.existing->path), adjusted.error());
       if (!left_alone(source, *target.existing)) note_copy(source, target);
-      ++progress_.skipped;
       progress_.expected_bytes -= source.size;
       co_return;
     }
@@ -69,7 +68,8 @@ void Copier::note_copy(const CopyObject& source, const Target& target) {
 }
 
 bool Copier::left_alone(const CopyObject& source, const CopyObject& existing) const {
-  return options_.keep_existing || (options_.newer_only && existing.modified >= source.modified);
+  return options_.keep_existing ||
+         (options_.newer_only && existing.modified >= carried(source.modified));
 }
 
 Task<Outcome<bool>> Copier::left_alone_by_now(const CopyObject& source, const Target& target) {
@@ -93,26 +93,38 @@ Task<Outcome<bool>> Copier::stays(const CopyObject& source, const CopyObject& ex
   }
   if (source.kind == Kind::Other) co_return same_special(source, existing);
   if (source.size != existing.size) co_return false;
-  if (options_.same == Same::SizeAndTime) co_return same_time(source.modified, existing.modified);
+  if (options_.same == Same::SizeAndTime)
+    co_return same_time(carried(source.modified), existing.modified);
   co_return co_await same_content(from_, source, to_, existing, source.size);
 }
 
 Task<Outcome<Ok>> Copier::adjust(const CopyObject& source, CopyObject existing) {
   // What is newer, or was to stay whatever it is, is no copy.
   const bool as_copied = options_.same != Same::Never && !left_alone(source, existing);
-  if (!as_copied || options_.dry_run) co_return Ok{};
+  const Finish finish = finish_of(source, existing);
+  const bool changes = as_copied && differs(finish, existing);
+  if (as_copied && !options_.dry_run) {
+    const Outcome<Ok> given = co_await give(source, existing, finish);
+    if (!given) co_return given;
+  }
+  ++(changes ? progress_.adjusted : progress_.skipped);
+  if (changes && announce_) announce_(from_.shown_path(source.path), to_.shown_path(existing.path));
+  co_return Ok{};
+}
+
+Task<Outcome<Ok>> Copier::give(const CopyObject& source, CopyObject existing, Finish finish) {
   const Adopt adopt = [this, &existing](Extras extras) {
     return adopt_news(existing, std::move(extras));
   };
   Outcome<Ok> passed{Ok{}};
   if (source.kind == Kind::File) passed = co_await pass_extras(source, adopt);
   if (!passed) co_return passed;
-  const Finish finish = finish_of(source, existing);
-  const bool fits = finish.mode == existing.mode &&
-                    (!finish.owner || !can_own(*finish.owner) || *finish.owner == existing.owner) &&
-                    (!finish.times || same_time(finish.modified, existing.modified));
-  if (fits) co_return Ok{};
-  co_return co_await to_.finish(std::move(existing), finish);
+  const bool owned = !finish.owner || !can_own(*finish.owner) || *finish.owner == existing.owner;
+  if (owned && !differs(finish, existing)) co_return Ok{};
+  if (existing.kind != Kind::Symlink) co_return co_await to_.finish(std::move(existing), finish);
+  if (owned) finish.owner.reset();
+  co_await to_.finish_symlink(std::move(existing), finish);
+  co_return Ok{};
 }
 
 Task<Outcome<Ok>> Copier::adopt_news(CopyObject existing, Extras extras) {

@@ -1,4 +1,5 @@
-// How the Copier copies devices, sockets and FIFOs: they are made anew, for they hold no data.
+// How the Copier copies symbolic links, devices, sockets and FIFOs: they are made anew, for they
+// hold no data.
 #include <fmt/format.h>
 
 #include <utility>
@@ -16,6 +17,33 @@ std::string_view name_of(nfs::client::FileType type) {
 
 }  // namespace
 
+Task<void> Copier::copy_symlink(CopyObject source, Target target) {
+  Outcome<std::string> text = co_await from_.readlink(source);
+  if (!text) co_return fail(from_.shown_path(source.path), text.error());
+  // symlink(2) would truncate the target at a NUL.
+  if (text->find('\0') != std::string::npos)
+    co_return fail(from_.shown_path(source.path),
+                   "its text holds a zero byte, which none can have");
+  if (target.name.empty() || (target.existing && target.existing->kind == Kind::Directory))
+    co_return fail(from_.shown_path(source.path), "a directory is in the way; remove it first");
+  if (target.existing) {
+    const Outcome<bool> kept = co_await stays(source, *target.existing);
+    if (!kept) co_return fail(to_.shown_path(target.existing->path), kept.error());
+    if (*kept) {
+      const Outcome<Ok> adjusted = co_await adjust(source, *target.existing);
+      if (!adjusted) fail(to_.shown_path(target.existing->path), adjusted.error());
+      co_return;
+    }
+  }
+  Outcome<Ok> made{Ok{}};
+  if (!options_.dry_run)
+    made = co_await to_.symlink(target.directory, target.name, *std::move(text),
+                                finish_of(source, std::nullopt));
+  if (!made) co_return fail(from_.shown_path(source.path), made.error());
+  ++progress_.symlinks;
+  announce(source, target);
+}
+
 Task<void> Copier::copy_special(CopyObject source, Target target) {
   if (!options_.specials || !source.special)
     co_return fail(from_.shown_path(source.path),
@@ -27,8 +55,8 @@ Task<void> Copier::copy_special(CopyObject source, Target target) {
     if (!kept) co_return fail(to_.shown_path(target.existing->path), kept.error());
     if (*kept) {
       const Outcome<Ok> adjusted = co_await adjust(source, *target.existing);
-      if (!adjusted) co_return fail(to_.shown_path(target.existing->path), adjusted.error());
-      co_return void(++progress_.skipped);
+      if (!adjusted) fail(to_.shown_path(target.existing->path), adjusted.error());
+      co_return;
     }
   }
   Outcome<std::string> obstacle{std::string()};

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -90,6 +91,7 @@ struct Progress {
   std::uint64_t files = 0, directories = 0, symlinks = 0;
   std::uint64_t specials = 0;        // devices, sockets and FIFOs
   std::uint64_t skipped = 0;         // what is no directory and was to stay as it is
+  std::uint64_t adjusted = 0;        // the same, but with another mode or time
   std::uint64_t removed = 0;         // of the destination, with all that was below
   std::uint64_t bytes = 0;           // of file data, holes included
   std::uint64_t expected_bytes = 0;  // of the files found so far
@@ -177,6 +179,12 @@ class DirIterator {
   virtual Task<Outcome<std::vector<Member>>> next() = 0;
 };
 
+// Seconds since 1970 that an endpoint can give its objects.
+struct TimeRange {
+  std::int64_t first = std::numeric_limits<std::int64_t>::min();
+  std::int64_t last = std::numeric_limits<std::int64_t>::max();
+};
+
 enum class Follow : std::uint8_t { No, Yes };
 
 class CopyEndpoint {
@@ -227,6 +235,9 @@ class CopyEndpoint {
   // A further name of `file`, of this endpoint.
   virtual Task<Outcome<Ok>> link(CopyObject file, CopyObject directory, std::string name) = 0;
   virtual Task<Outcome<Ok>> finish(CopyObject object, Finish finish) = 0;
+  // Owner and times of a symbolic link, as far as they can be given.
+  virtual Task<void> finish_symlink(CopyObject link, Finish finish) = 0;
+  virtual TimeRange times() const { return {}; }
   virtual Task<Outcome<Ok>> adopt(CopyObject object, Extras extras) = 0;
   // A directory must be empty.
   virtual Task<Outcome<Ok>> remove(CopyObject directory, Member member) = 0;

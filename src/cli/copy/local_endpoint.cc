@@ -98,6 +98,15 @@ SystemResult<Ok> link_at(LocalTree& tree, const CopyObject& file, int directory,
   return Ok{};
 }
 
+// Gives `finish` to a symbolic link that was just made as `name`.
+void finish_new_symlink(int directory, const std::string& name, const Finish& finish) {
+  const net::UniqueFd fd(::openat(directory, name.c_str(), kToName | O_NOFOLLOW));
+  struct stat made {};
+  // Whoever else may write to the directory might have put something in its place.
+  const bool own = fd && fstat(fd.fd(), &made) == 0 && S_ISLNK(made.st_mode) && made.st_nlink <= 1;
+  if (own) finish_local_symlink(fd.fd(), finish);
+}
+
 class LocalDirIterator final : public DirIterator {
  public:
   LocalDirIterator(Run& run, LocalTree& tree, CopyObject directory)
@@ -243,7 +252,7 @@ class LocalEndpoint final : public CopyEndpoint {
       const std::string temporary = temporary_name();
       if (::symlinkat(target.c_str(), (*in)->fd(), temporary.c_str()) != 0)
         return local_failure(kVerb, path, errno);
-      finish_symlink((*in)->fd(), temporary, finish);
+      finish_new_symlink((*in)->fd(), temporary, finish);
       if (::renameat((*in)->fd(), temporary.c_str(), (*in)->fd(), name.c_str()) == 0) return Ok{};
       const int error = errno;
       ::unlinkat((*in)->fd(), temporary.c_str(), 0);
@@ -306,6 +315,14 @@ class LocalEndpoint final : public CopyEndpoint {
       if (!fd && fd.error() == EACCES) fd = tree_.open(object, kToName);
       if (!fd) return local_failure("open", object.path, fd.error());
       return finish_local(fd->fd(), object.path, finish);
+    });
+  }
+  Task<void> finish_symlink(CopyObject link, Finish finish) override {
+    co_await offloaded(run_.loop, [&]() -> SystemResult<Ok> {
+      const SystemResult<net::UniqueFd> fd = tree_.open(link, kToName);
+      if (!fd) return Failure{fd.error()};
+      finish_local_symlink(fd->fd(), finish);
+      return Ok{};
     });
   }
 

@@ -199,17 +199,11 @@ Outcome<Ok> finish_local(int fd, const std::string& named, const Finish& finish)
   return Ok{};
 }
 
-void finish_symlink(int directory, const std::string& name, const Finish& finish) {
-  const net::UniqueFd fd(::openat(directory, name.c_str(), kToName | O_NOFOLLOW));
-  struct stat made {};
-  // Whoever else may write to the directory might have put something in its place.
-  const bool own = fd && fstat(fd.fd(), &made) == 0 && S_ISLNK(made.st_mode) && made.st_nlink <= 1;
-  if (!own) return;
+void finish_local_symlink(int fd, const Finish& finish) {
   if (finish.owner && can_own(*finish.owner))
-    static_cast<void>(change_owner(fd.fd(), finish.owner->uid, finish.owner->gid));
+    static_cast<void>(change_owner(fd, finish.owner->uid, finish.owner->gid));
   const std::array<timespec, 2> times{timespec_of(finish.accessed), timespec_of(finish.modified)};
-  if (finish.times)
-    static_cast<void>(::utimensat(directory, name.c_str(), times.data(), AT_SYMLINK_NOFOLLOW));
+  if (finish.times) static_cast<void>(change_times(fd, times));
 }
 
 Outcome<std::unique_ptr<TempFile>> open_local_temp_file(Run& run, Progress& progress,

@@ -14,8 +14,9 @@ namespace stag::cli {
 // Blocks.
 Outcome<Ok> finish_local(int fd, const std::string& named, const Finish& finish);
 
-// Owner and times of the symbolic link `name`, as far as they can be given. Blocks.
-void finish_symlink(int directory, const std::string& name, const Finish& finish);
+// Owner and times of a symbolic link that was opened with O_PATH, as far as they can be given.
+// Blocks.
+void finish_local_symlink(int fd, const Finish& finish);
 
 // The file that is to be at `place`, which is `path` in messages. Blocks.
 Outcome<std::unique_ptr<TempFile>> open_local_temp_file(Run& run, Progress& progress,

@@ -1,5 +1,6 @@
 // RemoteEndpoint: files of an NFS server as one end of a copy.
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "cli/copy/acl_forms.h"
@@ -192,7 +193,7 @@ class RemoteEndpoint final : public CopyEndpoint {
         co_await files.symlink(names.directory, names.temporary, std::move(target));
     if (!made && !is_answer(made.error())) co_await remove_temp_file(remote_, progress_, names);
     if (!made) co_return named_by_place(names, made.error());
-    co_await finish_symlink(made->handle, finish);
+    co_await finish_symlink(object_of("", made->handle, made->attributes), finish);
     const Outcome<Ok> renamed =
         co_await files.rename(names.directory, names.temporary, names.directory, names.name);
     if (renamed) co_return renamed;
@@ -261,22 +262,27 @@ class RemoteEndpoint final : public CopyEndpoint {
   Task<Outcome<Ok>> finish(CopyObject object, Finish finish) override {
     return finish_remote(remote_.settling(), std::move(object), std::move(finish));
   }
-
- private:
-  // As far as the server lets this user, and has times of symbolic links.
-  Task<void> finish_symlink(Handle link, Finish finish) {
+  Task<void> finish_symlink(CopyObject link, Finish finish) override {
     nfs::client::SetAttributes attributes;
     if (finish.owner && can_own(*finish.owner)) {
       attributes.uid = finish.owner->uid;
       attributes.gid = finish.owner->gid;
-      static_cast<void>(co_await remote_.files().setattr(link, attributes));
+      static_cast<void>(co_await remote_.files().setattr(link.handle, attributes));
     }
     if (!finish.times) co_return;
     attributes = {};
     attributes.accessed = nfs::client::SetTime::to(finish.accessed);
     attributes.modified = nfs::client::SetTime::to(finish.modified);
-    static_cast<void>(co_await remote_.files().setattr(link, attributes));
+    static_cast<void>(co_await remote_.files().setattr(link.handle, attributes));
   }
+  // RFC 1094 2.3.4, RFC 1813 2.6; in version 2 the last number means "do not change" (2.3.6).
+  TimeRange times() const override {
+    if (remote_.url().version == 4) return {};
+    constexpr std::int64_t kLast = std::numeric_limits<std::uint32_t>::max();
+    return {.first = 0, .last = remote_.url().version == 2 ? kLast - 1 : kLast};
+  }
+
+ private:
   // As NextHole; nullopt also where the server does not know holes (RFC 7862 15.11).
   Task<Outcome<std::optional<nfs::client::FileRange>>> next_hole(CopyObject file,
                                                                  std::uint64_t at) {

@@ -272,6 +272,12 @@ void Arguments::text(const std::string& names, std::string& value, const std::st
   last_wins(app_.add_option(names, value, help)->type_name(placeholder));
 }
 
+void Arguments::text(const std::string& names, std::optional<std::string>& value,
+                     const std::string& placeholder, const std::string& help) {
+  const auto set = [&value](const std::string& given) { value = given; };
+  last_wins(app_.add_option_function<std::string>(names, set, help)->type_name(placeholder));
+}
+
 void Arguments::texts(const std::string& names, std::vector<std::string>& values,
                       const std::string& placeholder, const std::string& help) {
   app_.add_option(names, values, help)->type_name(placeholder)->allow_extra_args(false);

@@ -68,6 +68,9 @@ class Arguments {
   void flag_or_text(const std::string& names, std::string& value, const std::string& help);
   void text(const std::string& names, std::string& value, const std::string& placeholder,
             const std::string& help);
+  // Distinguishes an empty text from none.
+  void text(const std::string& names, std::optional<std::string>& value,
+            const std::string& placeholder, const std::string& help);
   // Each occurrence adds one.
   void texts(const std::string& names, std::vector<std::string>& values,
              const std::string& placeholder, const std::string& help);

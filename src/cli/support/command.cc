@@ -100,8 +100,11 @@ Exit Command::run_and_flush() {
   const Exit exit = run_if_possible();
   const std::optional<std::string> trouble = output_trouble();
   if (!trouble) return exit;
-  if (!trouble->empty()) complain(*trouble);
-  return exit == Exit::Done ? Exit::Failed : exit;
+  // A short output is written here, where the signal may be ignored already.
+  const bool unread = trouble->empty();
+  if (!unread) complain(*trouble);
+  if (exit != Exit::Done) return exit;
+  return unread ? exit_by_signal(SIGPIPE) : Exit::Failed;
 }
 
 void Command::end_at_once(int signal) const {

@@ -10,6 +10,8 @@ namespace stag::cli {
 namespace {
 
 constexpr std::uint32_t kAll = 07777;
+constexpr std::uint32_t kSetIds = 06000;
+constexpr std::size_t kUsualDigits = 4;
 
 std::uint32_t who_bits(char who) {
   switch (who) {
@@ -56,7 +58,8 @@ Result<ModeChange, std::string> ModeChange::parse(std::string_view text, std::ui
   std::uint32_t octal = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), octal, 8);
   if (error == std::errc() && end == text.data() + text.size() && octal <= kAll) {
-    change.clauses_.push_back({.who = kAll, .how = '=', .bits = octal});
+    const std::uint32_t named = text.size() > kUsualDigits ? kAll : octal;
+    change.clauses_.push_back({.who = kAll, .how = '=', .bits = octal, .set_ids = named & kSetIds});
     return change;
   }
   for (std::string_view rest = text;;) {
@@ -99,6 +102,7 @@ bool ModeChange::parse_clause(std::string_view text, std::uint32_t umask,
       clause.bits |= permission_bits(text.front()) & named;
       clause.searchable = clause.searchable || text.front() == 'X';
     }
+    clause.set_ids = clause.bits & kSetIds;
     clauses.push_back(clause);
   }
   return true;
@@ -109,7 +113,8 @@ std::uint32_t ModeChange::apply(std::uint32_t mode, bool directory) const {
     std::uint32_t bits = clause.bits;
     if (clause.copied) bits |= ((mode >> *clause.copied) & 07) * 0111 & clause.named;
     if (clause.searchable && (directory || (mode & 0111) != 0)) bits |= 0111 & clause.named;
-    if (clause.how == '=') mode &= ~clause.who;
+    const std::uint32_t left = directory ? kSetIds & ~clause.set_ids : 0;
+    if (clause.how == '=') mode &= ~clause.who | left;
     mode = clause.how == '-' ? mode & ~bits : mode | bits;
   }
   return mode;

@@ -17,7 +17,8 @@ class ModeChange {
   // POSIX has it for chmod.
   static Result<ModeChange, std::string> parse(std::string_view text, std::uint32_t umask = 0);
 
-  // Applies the change to `mode` (07777).
+  // Applies the change to `mode` (07777). As with GNU chmod(1), a directory keeps setuid and setgid
+  // unless the change names them: five octal digits, or s.
   std::uint32_t apply(std::uint32_t mode, bool directory) const;
 
  private:
@@ -27,7 +28,8 @@ class ModeChange {
     char how = '=';                    // + - =
     std::uint32_t bits = 0;            // within `named`
     std::optional<unsigned> copied{};  // u, g or o: the place of those bits, to be added to `bits`
-    bool searchable = false;  // X: execute where something is executable, or for a directory
+    bool searchable = false;    // X: execute where something is executable, or for a directory
+    std::uint32_t set_ids = 0;  // those of setuid and setgid that it names
   };
   static bool parse_clause(std::string_view text, std::uint32_t umask,
                            std::vector<Clause>& clauses);

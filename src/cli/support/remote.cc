@@ -173,7 +173,7 @@ std::unique_ptr<rpc::Connector> nfs_connector(net::EpollLoop& loop, const Url& u
   endpoint::ConnectorOptions connector = connector_options(options);
   if (url.protocol == Url::Protocol::Tcp) connector.transport = endpoint::Transport::Tcp;
   connector.fabric = fabric_of(url, options);
-  connector.on_choice = tell_choice;
+  if (options.tells_choice) connector.on_choice = tell_choice;
   connector.rdma.transfer_stats = options.transfer_stats;
   return endpoint::make_connector(loop, connector);
 }
@@ -286,12 +286,13 @@ Task<Outcome<std::unique_ptr<Remote>>> Remote::open_once(Run& run, std::string u
   nfs::client::FileSystemOptions beginning = files;
   beginning.calls.timeout = begin_patience(options).call;
   Url first = *parsed;
-  const bool chosen = options.version_3_first && !parsed->version;
+  const bool chosen = (options.version_3_first || options.version_3_only) && !parsed->version;
   if (chosen) first.version = 3;
   if (options.connections) first.connections = *options.connections;
   Outcome<std::unique_ptr<nfs::client::Session>> session =
       co_await nfs::client::Session::open(connectors, first, beginning);
-  if (!session && chosen && session.error().kind == Error::Kind::Call && !run.cancel.cancelled())
+  const bool others = chosen && !options.version_3_only;
+  if (!session && others && session.error().kind == Error::Kind::Call && !run.cancel.cancelled())
     session = co_await nfs::client::Session::open(connectors, *parsed, beginning);
   if (!session) co_return Failure{session.error()};
   remote->session_ = *std::move(session);

@@ -24,6 +24,7 @@ struct RemoteOptions {
   rpc::rdma::TransportOptions rdma{};
   std::uint32_t credits = rpc::rdma::ChannelOptions{}.credits;
   std::string fabric = "iwarp";
+  bool tells_choice = true;  // of the fabric "auto", on standard error
   std::string device{};
   bool open_regions = false;
   bool delegations = false;  // of files, where the version has them: for one that stays
@@ -36,6 +37,7 @@ struct RemoteOptions {
   // Where the URL names no version: 3, which alone has exports and access control lists of POSIX,
   // goes before 4.
   bool version_3_first = false;
+  bool version_3_only = false;  // and no other
 
   void declare(Arguments& arguments);
 };

@@ -106,7 +106,8 @@ Handle to_handle(const v2::fhandle& handle) {
 }
 
 v2::timeval to_timeval(const Time& time) {
-  constexpr std::int64_t kLast = std::numeric_limits<std::uint32_t>::max();
+  // The number behind it means "do not change" (RFC 1094 2.3.6).
+  constexpr std::int64_t kLast = std::numeric_limits<std::uint32_t>::max() - 1;
   return {static_cast<std::uint32_t>(std::clamp<std::int64_t>(time.seconds, 0, kLast)),
           time.nanoseconds / 1000};
 }
