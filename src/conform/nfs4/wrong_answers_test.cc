@@ -110,6 +110,36 @@ TEST_F(WrongAnswers, a_callback_path_that_nobody_misses) {
   expect_failure(0, "*.RENEW.NFS4ERR_CB_PATH_DOWN*", "NFS4_OK, asked for NFS4ERR_CB_PATH_DOWN");
 }
 
+// Our server notices false retries.
+struct FalseRetry {
+  COMPOUND4res first{};  // the reply of before
+  bool executed = false;
+
+  void operator()(const COMPOUND4args& args, COMPOUND4res& results) {
+    if (results.status != NFS4ERR_SEQ_FALSE_RETRY) {
+      first = results;
+      return;
+    }
+    results = first;
+    if (!executed) return;
+    results.resarray.resize(1);
+    results.resarray.emplace_back().resop = args.argarray.back().argop;
+    results.resarray.back().opputrootfh().status = NFS4_OK;
+  }
+};
+
+TEST_F(WrongAnswers, a_false_retry_that_draws_the_reply_of_before_is_allowed) {
+  change = FalseRetry();
+  const Verdict verdict = verdict_on(1, "*.SEQUENCE.NFS4ERR_SEQ_FALSE_RETRY*");
+  EXPECT_EQ(verdict.outcome, Outcome::Pass) << verdict.detail;
+  EXPECT_EQ(verdict.detail, "the reply of before came");
+}
+
+TEST_F(WrongAnswers, a_false_retry_that_is_executed) {
+  when_wrong = FalseRetry{{}, true};
+  expect_failure(1, "*.SEQUENCE.NFS4ERR_SEQ_FALSE_RETRY*", "asked for NFS4ERR_SEQ_FALSE_RETRY");
+}
+
 // The server behind it hears one principal only.
 TEST_F(WrongAnswers, principals_that_are_not_told_apart) {
   for (const std::string operation : {"EXCHANGE_ID", "CREATE_SESSION"})
