@@ -215,14 +215,16 @@ Task<void> tidy(Scene& scene) {
     Steps steps;
     steps.push_back(at("locked " + held));
     steps.push_back(locku(held));
-    co_await send(scene, steps);
+    const Reply reply = co_await send(scene, steps);
+    if (reply.silent()) co_return;
   }
   for (const std::string& file : opened) {
     if (!scene.handles.contains(file)) continue;
     Steps steps;
     steps.push_back(at(file));
     steps.push_back(close(file));
-    co_await send(scene, steps);
+    const Reply reply = co_await send(scene, steps);
+    if (reply.silent()) co_return;
   }
 }
 

@@ -72,7 +72,7 @@ Task<Reply> send(Scene& scene, const Steps& steps, bool by_stranger = false);
 // The same for preparation; a sentence about what failed, or nothing.
 Task<std::string> prepare(Scene& scene, Steps steps);
 Task<Verdict> perform(const Script& script, Scene& scene);
-// Gives up locks and opens.
+// Gives up locks and opens, unless the server is silent.
 Task<void> tidy(Scene& scene);
 
 // Whether a server may answer NFS4ERR_NOTSUPP (RFC 8881 17, RFC 7862 13, RFC 8276 8).

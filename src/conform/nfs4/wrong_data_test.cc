@@ -180,5 +180,36 @@ TEST_F(WrongAnswers, what_is_said_to_be_done_and_is_not) {
   }
 }
 
+// The run removes what it has made until nothing is listed. Our server does it in the end, so that
+// a run without end would have one here.
+TEST_F(WrongAnswers, a_folder_whose_files_are_never_removed) {
+  LeftOut lie;
+  lie.is_it = [](const nfs_argop4& asked) {
+    return asked.argop == OP_REMOVE && asked.opremove().target == "file";
+  };
+  lie.result.resop = OP_REMOVE;
+  lie.result.opremove().resok4();
+  lie.times = 20;
+  left_out = std::move(lie);
+  const Ran ran = run(1, "*.PUTROOTFH.NFS4_OK*");
+  EXPECT_THAT(ran.trouble, ::testing::HasSubstr("'file' was removed, and it is still there"));
+}
+
+// Each case that finds the server silent waits for one timeout, and so does the end of the run.
+TEST_F(WrongAnswers, a_server_that_falls_silent_ends_the_run) {
+  falls_silent = [](const COMPOUND4args& args) {
+    return std::ranges::any_of(args.argarray, [](const nfs_argop4& asked) {
+      return asked.argop == OP_REMOVE && asked.opremove().target == "x";
+    });
+  };
+  const Ran ran = run(1, "*.RE[MN]*");
+  EXPECT_THAT(ran.trouble, ::testing::HasSubstr("the server was silent 3 cases in a row"));
+  EXPECT_THAT(ran.trouble, ::testing::HasSubstr("the folder 'conform' remains"));
+  ASSERT_GT(ran.verdicts.size(), 3u);
+  for (std::size_t i = ran.verdicts.size() - 3; i < ran.verdicts.size(); ++i)
+    EXPECT_THAT(ran.verdicts[i].detail, ::testing::HasSubstr("the server is silent"));
+  EXPECT_EQ(unanswered(), 5) << "of the case, three more, and the end";
+}
+
 }  // namespace
 }  // namespace stag::conform::nfs4
