@@ -65,26 +65,30 @@ class Losing(harness.Proxy):
 
 
 class WritingBeyond(harness.Proxy):
-    """Forwards, and before an error writes six bytes into the Write chunk of two that came last, or under another handle."""
+    """Forwards, and before the answer writes `beyond` bytes more than it has into the chunk that a client announced, or under another handle."""
 
-    def __init__(self, port, other_handle):
-        self.other_handle, self.chunk = other_handle, None
+    def __init__(self, port, beyond, other_handle):
+        self.beyond, self.other_handle, self.chunk = beyond, other_handle, None
         super().__init__(port, "down", 1 << 62)
 
     def _forward(self, source, target, direction):
         with contextlib.suppress(OSError):
             while data := source.recv(65536):
-                # A Read list without and a Write list with a chunk of one segment: handle, length, offset.
-                announced = re.search(rb"\0\0\0\0\0\0\0\x01\0\0\0\x01(.{4})\0\0\0\x02(.{8})", data, flags=re.DOTALL)
+                # An absent list, and a Write or Reply chunk of one short segment: handle, length, offset.
+                announced = re.search(rb"\0\0\0\0\0\0\0\x01\0\0\0\x01(.{4})\0\0\0(.)(.{8})", data, flags=re.DOTALL)
                 if direction == "up" and announced:
                     self.chunk = announced.groups()
-                if direction == "down" and self.chunk and re.search(rb"\0\0\0\x01.{4}\0\0\0\x04\0\0\0\x02", data, flags=re.DOTALL):
+                if direction == "down" and self.chunk:
                     handle = bytes(byte ^ self.other_handle for byte in self.chunk[0])
-                    # A whole FPDU of RDMA Write, without a checksum.
-                    target.sendall(b"\0\x14\xc1\x40" + handle + self.chunk[1] + b"target" + b"\0\0" + b"\0\0\0\0")
+                    target.sendall(fpdu(b"\xc1\x40" + handle + self.chunk[2] + b"x" * (self.chunk[1][0] + self.beyond)))
                     self.chunk = None
                 target.sendall(data)
             target.shutdown(socket.SHUT_WR)
+
+
+def fpdu(ulpdu):
+    """Without a checksum."""
+    return struct.pack(">H", len(ulpdu)) + ulpdu + bytes(-(len(ulpdu) + 2) % 4 + 4)
 
 
 def record_size(buffer):
@@ -239,15 +243,15 @@ class Conform(harness.Case):
             self.assertIn(why, done.stdout)
 
     def test_a_server_that_writes_behind_a_chunk_fails(self):
-        one = ("--filter", "*too small is not written beyond", "rpcrdma")
-        for handle, why in ((0, "memory behind the chunk was written"), (0xFF, "the connection was lost: the peer used a memory handle")):
-            proxy = WritingBeyond(self.version4.rdma_port, handle)
-            self.addCleanup(proxy.cut)
-            url = f"nfs://127.0.0.1:{proxy.port}/memory?mountport={self.version4.tcp_port}"
-            done = harness.stag("conform", *one, url)
-            self.assertEqual(done.returncode, 1, done.stderr)
-            self.assertIn(why, done.stdout)
-        self.good("conform", *one, self.version4.url("/memory"))
+        for one in "*too small is not written beyond", "*one that is too small draws ERR_CHUNK*":
+            for handle, why in (0, "memory behind the chunk was written"), (0xFF, "the connection was lost: the peer used a memory handle"):
+                proxy = WritingBeyond(self.version4.rdma_port, 4, handle)
+                self.addCleanup(proxy.cut)
+                url = f"nfs://127.0.0.1:{proxy.port}/memory?mountport={self.version4.tcp_port}"
+                done = harness.stag("conform", "--filter", one, "rpcrdma", url)
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertIn(why, done.stdout)
+            self.good("conform", "--filter", one, "rpcrdma", self.version4.url("/memory"))
 
     def test_a_call_of_the_server_without_a_request_for_credits_fails(self):
         proxy = Changing(self.version4.rdma_port, lambda buffer: len(buffer) or None, no_credits_asked_for)
