@@ -44,7 +44,8 @@ Task<std::string> run(Suite& suite, Selection selection, Loop& loop, CancelToken
                       Observer& observer) {
   const std::vector<Case>& cases = suite.cases();
   bool begun = false;
-  for (std::size_t i = 0; i < cases.size() && !cancel.cancelled(); ++i) {
+  std::string given_up;
+  for (std::size_t i = 0; i < cases.size() && given_up.empty() && !cancel.cancelled(); ++i) {
     const Case& one = cases[i];
     if (!selection.has(one)) continue;
     if (!one.listed.empty()) {
@@ -70,9 +71,12 @@ Task<std::string> run(Suite& suite, Selection selection, Loop& loop, CancelToken
     }
     observer.on_begin(one.title);
     co_await run_case(suite, i, loop, cancel, observer);
+    given_up = suite.given_up();
   }
   if (!begun) co_return std::string();
-  co_return co_await suite.end();
+  const std::string trouble = co_await suite.end();
+  const bool both = !given_up.empty() && !trouble.empty();
+  co_return given_up + (both ? "; " : "") + trouble;
 }
 
 }  // namespace stag::conform

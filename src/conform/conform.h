@@ -69,6 +69,8 @@ class Suite {
   // Before the first case that runs; a sentence why none can run, or nothing.
   virtual Task<std::string> begin() = 0;
   virtual Task<Verdict> run(std::size_t index) = 0;
+  // Why no more cases can be asked, or nothing.
+  virtual std::string given_up() const { return {}; }
   // Removes what was made, after an interruption, too. A sentence about what remains, or nothing.
   virtual Task<std::string> end() = 0;
 };

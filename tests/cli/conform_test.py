@@ -64,6 +64,33 @@ class Losing(harness.Proxy):
                 each.shutdown(socket.SHUT_RDWR)
 
 
+class WritingBeyond(harness.Proxy):
+    """Forwards, and before the answer writes `beyond` bytes more than it has into the chunk that a client announced, or under another handle."""
+
+    def __init__(self, port, beyond, other_handle):
+        self.beyond, self.other_handle, self.chunk = beyond, other_handle, None
+        super().__init__(port, "down", 1 << 62)
+
+    def _forward(self, source, target, direction):
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                # An absent list, and a Write or Reply chunk of one short segment: handle, length, offset.
+                announced = re.search(rb"\0\0\0\0\0\0\0\x01\0\0\0\x01(.{4})\0\0\0(.)(.{8})", data, flags=re.DOTALL)
+                if direction == "up" and announced:
+                    self.chunk = announced.groups()
+                if direction == "down" and self.chunk:
+                    handle = bytes(byte ^ self.other_handle for byte in self.chunk[0])
+                    target.sendall(fpdu(b"\xc1\x40" + handle + self.chunk[2] + b"x" * (self.chunk[1][0] + self.beyond)))
+                    self.chunk = None
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+
+
+def fpdu(ulpdu):
+    """Without a checksum."""
+    return struct.pack(">H", len(ulpdu)) + ulpdu + bytes(-(len(ulpdu) + 2) % 4 + 4)
+
+
 def record_size(buffer):
     """Of an RPC message over TCP in one fragment."""
     return 4 + (struct.unpack(">I", buffer[:4])[0] & 0x7FFFFFFF) if len(buffer) >= 4 else None
@@ -91,6 +118,12 @@ def four_credits_granted(data):
 def another_range(data):
     """ERR_VERS that offers version 2 only."""
     return data.replace(struct.pack(">4I", 4, 1, 1, 1), struct.pack(">4I", 4, 1, 2, 2))
+
+
+def another_error(data, xid, version, credits):
+    """ERR_VERS for a message of version 2, with what is not None instead of its own."""
+    error = rb"(.{4})(\0\0\0\x02)(.{4})(\0\0\0\x04\0\0\0\x01)"
+    return re.sub(error, lambda found: (xid or found[1]) + (version or found[2]) + (credits or found[3]) + found[4], data, flags=re.DOTALL)
 
 
 class Conform(harness.Case):
@@ -195,6 +228,30 @@ class Conform(harness.Case):
         done = harness.stag("conform", "--filter", "*rdma_vers 2 *", "rpcrdma", url)
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("ERR_VERS 2..2 came", done.stdout)
+
+    def test_an_error_that_is_not_that_of_the_message_fails(self):
+        for what, why in (
+            ((b"\xde\xad\xbe\xef", None, None), "came with XID 0xdeadbeef, the message had"),
+            ((None, b"\0\0\0\x63", None), "came with version 99, the message had 2"),
+            ((None, None, b"\0\0\0\0"), "came with zero credits"),
+        ):
+            proxy = Changing(self.version4.rdma_port, lambda buffer: len(buffer) or None, lambda data, what=what: another_error(data, *what))
+            self.addCleanup(proxy.cut)
+            url = f"nfs://127.0.0.1:{proxy.port}/memory?mountport={self.version4.tcp_port}"
+            done = harness.stag("conform", "--filter", "*rdma_vers 2 *", "rpcrdma", url)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn(why, done.stdout)
+
+    def test_a_server_that_writes_behind_a_chunk_fails(self):
+        for one in "*too small is not written beyond", "*one that is too small draws ERR_CHUNK*":
+            for handle, why in (0, "memory behind the chunk was written"), (0xFF, "the connection was lost: the peer used a memory handle"):
+                proxy = WritingBeyond(self.version4.rdma_port, 4, handle)
+                self.addCleanup(proxy.cut)
+                url = f"nfs://127.0.0.1:{proxy.port}/memory?mountport={self.version4.tcp_port}"
+                done = harness.stag("conform", "--filter", one, "rpcrdma", url)
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertIn(why, done.stdout)
+            self.good("conform", "--filter", one, "rpcrdma", self.version4.url("/memory"))
 
     def test_a_call_of_the_server_without_a_request_for_credits_fails(self):
         proxy = Changing(self.version4.rdma_port, lambda buffer: len(buffer) or None, no_credits_asked_for)

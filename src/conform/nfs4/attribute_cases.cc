@@ -1,5 +1,6 @@
 // ACCESS, GETATTR, SETATTR, VERIFY and NVERIFY (RFC 8881 5, 18.1, 18.7, 18.15, 18.30, 18.31).
 #include "conform/nfs4/cases.h"
+#include "conform/nfs4/checks.h"
 
 namespace stag::conform::nfs4 {
 namespace {
@@ -79,11 +80,15 @@ Scripts reading() {
 
 Scripts setting() {
   return {
-      {.note = "the mode", .steps = {at("file"), setattr("anonymous", mode_is(0644))}},
+      {.note = "the mode",
+       .before = {{own(), open({.name = "f", .create = UNCHECKED4})}},
+       .steps = {at("f"), setattr("anonymous", mode_is(0640))},
+       .proof = {{at("f"), getattr(bits({kMode}))}, NFS4_OK, attributes_are(mode_is(0640))}},
       {.note = "nothing", .steps = {at("file"), setattr("anonymous", {})}},
       {.note = "the size, with an open",
        .before = {{own(), open({.name = "f", .create = UNCHECKED4})}},
-       .steps = {at("f"), setattr("f", size_is(10))}},
+       .steps = {at("f"), setattr("f", size_is(10))},
+       .proof = {{at("f"), getattr(bits({kSize}))}, NFS4_OK, attributes_are(size_is(10))}},
       {.note = "a size that no store takes",
        .before = {{own(), open({.name = "f", .create = UNCHECKED4})}},
        .steps = {at("f"), setattr("f", size_is(kLast))},

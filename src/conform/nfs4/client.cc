@@ -72,6 +72,11 @@ bool Reply::garbage() const {
          error->status.accept == oncrpc::AcceptStat::GARBAGE_ARGS;
 }
 
+bool Reply::silent() const {
+  return error && error->kind == rpc::CallError::Kind::Transport &&
+         error->reason == Reason::TimedOut;
+}
+
 std::string Reply::text() const {
   if (error) return "no results: " + error->message();
   return foreign.empty() ? name_of(results.status) : foreign;
@@ -238,11 +243,15 @@ Task<std::string> Client::establish() {
   return establish_session();
 }
 
-Task<bool> Client::alive() {
+Task<Reply> Client::renew() {
   std::vector<Op> operations;
   if (minor() == 0) operations.push_back(op(v4::OP_RENEW, &Op::oprenew, {clientid_}));
   operations.push_back(op(v4::OP_PUTROOTFH));
-  const Reply reply = co_await run(std::move(operations));
+  return run(std::move(operations));
+}
+
+Task<bool> Client::alive() {
+  const Reply reply = co_await renew();
   co_return reply.ok();
 }
 

@@ -42,6 +42,8 @@ struct Reply {
 
   // RFC 5531: the server could not decode the arguments.
   bool garbage() const;
+  // Nothing came within the time.
+  bool silent() const;
   bool answered() const { return !error && foreign.empty(); }
   bool ok() const { return answered() && results.status == v4::NFS4_OK; }
   // In words: "NFS4ERR_NOENT", "no answer: ...".
@@ -83,7 +85,8 @@ class Client {
   Task<std::string> establish();
   // Another session of the client ID is the one that is used from now on.
   void adopt(const v4::CREATE_SESSION4resok& session);
-  // Whether the client ID and the session still live.
+  // OK if the client ID and the session still live.
+  Task<Reply> renew();
   Task<bool> alive();
   // Gives them back.
   Task<void> leave();

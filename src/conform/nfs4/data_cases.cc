@@ -1,32 +1,26 @@
 // READ, WRITE, COMMIT, and stateids that are not good for them (RFC 8881 8.2, 18.3, 18.22, 18.32).
 #include "conform/nfs4/cases.h"
+#include "conform/nfs4/checks.h"
 
 namespace stag::conform::nfs4 {
 namespace {
 
 using namespace nfs::v4;  // NOLINT: tables are made of its names
 
-std::string reads(const COMPOUND4res& results, std::string_view text, bool eof) {
-  const READ4resok& ok = results.resarray.back().opread().resok4();
-  const Buffer data = ok.data.flatten();
-  if (text_of(data.bytes()) != text) return "the data is not what was written";
-  return ok.eof == eof ? "" : "eof is wrong";
-}
-
 Scripts reading_data() {
   return {
       {.note = "with the anonymous stateid",
        .steps = {at("file"), read("anonymous", 0, 10)},
-       .check = [](Scene&,
-                   const COMPOUND4res& results) { return reads(results, "0123456789", false); }},
-      {.note = "with the bypass stateid", .steps = {at("file"), read("bypass", 0, 10)}},
+       .check = reads("0123456789", false)},
+      {.note = "with the bypass stateid",
+       .steps = {at("file"), read("bypass", 0, 10)},
+       .check = reads("0123456789", false)},
       {.note = "past the end",
        .steps = {at("file"), read("anonymous", 1000, 10)},
-       .check = [](Scene&, const COMPOUND4res& results) { return reads(results, "", true); }},
+       .check = reads("", true)},
       {.note = "up to the end",
        .steps = {at("file"), read("anonymous", 90, 10)},
-       .check = [](Scene&,
-                   const COMPOUND4res& results) { return reads(results, "0123456789", true); }},
+       .check = reads("0123456789", true)},
       {.note = "with an open",
        .before = {{own(), open({.name = "f", .create = UNCHECKED4})}},
        .steps = {at("f"), read("f", 0, 10)}},
@@ -73,21 +67,23 @@ Scripts writing_data() {
   return {
       {.note = "with an open",
        .before = {{own(), open({.name = "f", .create = UNCHECKED4})}},
-       .steps = {at("f"), write("f", 0, "hello")}},
+       .steps = {at("f"), write("f", 0, "hello")},
+       .check = wrote(5),
+       .proof = holds("f", reads_what_was_written(0, "hello"))},
       {.note = "and read back",
        .before = {{own(), open({.name = "f", .create = UNCHECKED4})},
                   {at("f"), write("f", 3, "hello")}},
        .steps = {at("f"), read("f", 0, 100)},
-       .check =
-           [](Scene&, const COMPOUND4res& results) {
-             return reads(results, std::string("\0\0\0hello", 8), true);
-           }},
+       .check = reads_what_was_written(3, "hello")},
       {.note = "no bytes",
        .before = {{own(), open({.name = "f", .create = UNCHECKED4})}},
-       .steps = {at("f"), write("f", 0, "")}},
+       .steps = {at("f"), write("f", 0, "")},
+       .check = wrote(0)},
       {.note = "unstable",
        .before = {{own(), open({.name = "f", .create = UNCHECKED4})}},
-       .steps = {at("f"), write("f", 0, "hello", UNSTABLE4)}},
+       .steps = {at("f"), write("f", 0, "hello", UNSTABLE4)},
+       .check = wrote(5, UNSTABLE4),
+       .proof = holds("f", reads_what_was_written(0, "hello"))},
   };
 }
 
@@ -271,6 +267,7 @@ Scripts stateid_cases() {
                  .minors = kSessions,
                  .steps = {own(), open({.name = "f", .create = UNCHECKED4}), getfh("f"),
                            write("current", 0, "data")},
+                 .check = wrote(4),
                  .section = "8881 16.2.3.1.2"});
   return all;
 }

@@ -102,11 +102,15 @@ Task<Listed> names_in(Scene& scene) {
 // Removes what is in "folder", which is removed itself from its parent by the caller.
 Task<std::string> empty_folder(Scene& scene, int depth) {
   const v4::nfs_fh4 folder = scene.handles["folder"];
+  std::string first;  // of the listing before
   for (;;) {
     scene.handles["folder"] = folder;
     const Listed listed = co_await names_in(scene);
     if (listed.names.empty())
       co_return listed.complete ? std::string() : std::string("it cannot be listed");
+    if (listed.names.front() == first)
+      co_return fmt::format("the server says that '{}' was removed, and it is still there", first);
+    first = listed.names.front();
     for (const std::string& name : listed.names) {
       scene.handles["folder"] = folder;
       Steps removal;

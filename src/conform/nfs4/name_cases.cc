@@ -1,11 +1,15 @@
 // CREATE, REMOVE, RENAME, LINK, READLINK, READDIR, and names that are not (RFC 8881 14, 18.4, 18.9,
 // 18.23-26).
 #include "conform/nfs4/cases.h"
+#include "conform/nfs4/checks.h"
 
 namespace stag::conform::nfs4 {
 namespace {
 
 using namespace nfs::v4;  // NOLINT: tables are made of its names
+
+// What stays the same under another name.
+const bitmap4 kIdentity = bits({kType, kFileid});
 
 // An operation on a name in the folder "own", in which "there" exists and is saved.
 struct Named {
@@ -68,13 +72,16 @@ Scripts bad_name_cases() {
 
 Scripts creations() {
   return {
-      {.note = "a folder", .steps = {own(), create("x", NF4DIR)}},
-      {.note = "a symbolic link", .steps = {own(), create("x", NF4LNK)}},
-      {.note = "a FIFO", .steps = {own(), create("x", NF4FIFO)}},
-      {.note = "a socket", .steps = {own(), create("x", NF4SOCK)}},
+      {.note = "a folder", .steps = {own(), create("x", NF4DIR)}, .proof = has_type("x", NF4DIR)},
+      {.note = "a symbolic link",
+       .steps = {own(), create("x", NF4LNK)},
+       .proof = {{own(), lookup("x"), readlink()}, NFS4_OK, leads_to("target")}},
+      {.note = "a FIFO", .steps = {own(), create("x", NF4FIFO)}, .proof = has_type("x", NF4FIFO)},
+      {.note = "a socket", .steps = {own(), create("x", NF4SOCK)}, .proof = has_type("x", NF4SOCK)},
       {.note = "a device, if the user may",
        .steps = {own(), create("x", NF4CHR)},
-       .expect = {NFS4_OK, NFS4ERR_PERM, NFS4ERR_ACCESS, NFS4ERR_BADTYPE}},
+       .expect = {NFS4_OK, NFS4ERR_PERM, NFS4ERR_ACCESS, NFS4ERR_BADTYPE},
+       .proof = has_type("x", NF4CHR)},
       {.note = "a device, which only root may make",
        .before = {{own(), create("all", NF4DIR, mode_is(0777)), getfh("all")},
                   {at("all"), setattr("anonymous", mode_is(0777))}},
@@ -110,10 +117,13 @@ Scripts creations() {
 
 Scripts readlinks() {
   return {
-      {.note = "the target of a symbolic link", .steps = {at("link"), readlink()}},
+      {.note = "the target of a symbolic link",
+       .steps = {at("link"), readlink()},
+       .check = leads_to("target")},
       {.note = "of another user's symbolic link",
        .steps = {at("link"), readlink()},
        .expect = {NFS4_OK, NFS4ERR_ACCESS},
+       .check = leads_to("target"),
        .stranger = true},
       {.note = "of a file",
        .minors = k40,
@@ -132,10 +142,14 @@ Scripts readlinks() {
 
 Scripts removals() {
   return {
-      {.note = "a FIFO", .before = {{own(), create("x", NF4FIFO)}}, .steps = {own(), remove("x")}},
+      {.note = "a FIFO",
+       .before = {{own(), create("x", NF4FIFO)}},
+       .steps = {own(), remove("x")},
+       .proof = name_is_gone("x")},
       {.note = "an empty folder",
        .before = {{own(), create("x", NF4DIR)}},
-       .steps = {own(), remove("x")}},
+       .steps = {own(), remove("x")},
+       .proof = name_is_gone("x")},
       {.note = "a folder that is not empty",
        .steps = {at("work"), remove("full")},
        .expect = {NFS4ERR_NOTEMPTY}},
@@ -147,7 +161,10 @@ Scripts removals() {
        .steps = {at("full"), remove("inner")},
        .expect = {NFS4ERR_ACCESS},
        .stranger = true},
-      {.note = "a second name", .steps = {at("file"), savefh(), own(), link("x")}},
+      {.note = "a second name",
+       .before = {{at("file"), getattr(kIdentity)}},
+       .steps = {at("file"), savefh(), own(), link("x")},
+       .proof = names_the_same("x")},
       {.note = "a name that exists",
        .before = {{own(), create("x", NF4DIR)}},
        .steps = {at("file"), savefh(), own(), link("x")},
@@ -173,17 +190,21 @@ Scripts removals() {
 Scripts renamings() {
   return {
       {.note = "a folder",
-       .before = {{own(), create("x", NF4DIR)}},
-       .steps = {own(), savefh(), rename("x", "y")}},
+       .before = {{own(), create("x", NF4DIR), getattr(kIdentity)}},
+       .steps = {own(), savefh(), rename("x", "y")},
+       .proof = was_renamed_to("y")},
       {.note = "over a file",
-       .before = {{own(), create("x", NF4FIFO)}, {own(), create("y", NF4FIFO)}},
-       .steps = {own(), savefh(), rename("x", "y")}},
+       .before = {{own(), create("y", NF4FIFO)}, {own(), create("x", NF4FIFO), getattr(kIdentity)}},
+       .steps = {own(), savefh(), rename("x", "y")},
+       .proof = was_renamed_to("y")},
       {.note = "over an empty folder",
-       .before = {{own(), create("x", NF4DIR)}, {own(), create("y", NF4DIR)}},
-       .steps = {own(), savefh(), rename("x", "y")}},
+       .before = {{own(), create("y", NF4DIR)}, {own(), create("x", NF4DIR), getattr(kIdentity)}},
+       .steps = {own(), savefh(), rename("x", "y")},
+       .proof = was_renamed_to("y")},
       {.note = "to itself",
-       .before = {{own(), create("x", NF4FIFO)}},
-       .steps = {own(), savefh(), rename("x", "x")}},
+       .before = {{own(), create("x", NF4FIFO), getattr(kIdentity)}},
+       .steps = {own(), savefh(), rename("x", "x")},
+       .proof = names_the_same("x")},
   };
 }
 

@@ -1,5 +1,6 @@
 // OPEN, OPEN_DOWNGRADE, CLOSE and share reservations (RFC 8881 9, 18.2, 18.16, 18.18).
 #include "conform/nfs4/cases.h"
+#include "conform/nfs4/checks.h"
 
 namespace stag::conform::nfs4 {
 namespace {
@@ -16,14 +17,20 @@ Opening creating(std::string name, createmode4 mode = UNCHECKED4) {
 
 Scripts creating_files() {
   return {
-      {.note = "creates a file", .steps = {own(), open(creating("f"))}},
-      {.note = "creates a guarded file", .steps = {own(), open(creating("f", GUARDED4))}},
+      {.note = "creates a file",
+       .steps = {own(), open(creating("f"))},
+       .proof = has_type("f", NF4REG)},
+      {.note = "creates a guarded file",
+       .steps = {own(), open(creating("f", GUARDED4))},
+       .proof = has_type("f", NF4REG)},
       {.note = "creates an exclusive file",
        .minors = k40,
-       .steps = {own(), open(creating("f", EXCLUSIVE4))}},
+       .steps = {own(), open(creating("f", EXCLUSIVE4))},
+       .proof = has_type("f", NF4REG)},
       {.note = "creates an exclusive file",
        .minors = kSessions,
-       .steps = {own(), open(creating("f", EXCLUSIVE4_1))}},
+       .steps = {own(), open(creating("f", EXCLUSIVE4_1))},
+       .proof = has_type("f", NF4REG)},
       {.note = "an exclusive file again, with the same verifier",
        .minors = k40,
        .before = {{own(), open(creating("f", EXCLUSIVE4))}},
@@ -150,6 +157,24 @@ Script second(std::string note, std::uint32_t access, std::uint32_t deny, Openin
   return script;
 }
 
+// The stateid of before is "first".
+Step open_again(Opening opening) {
+  Step step = open(opening);
+  step.take = [take = step.take, name = opening.name](Scene& scene, const OpResult& result) {
+    scene.states["first"] = scene.states[name];
+    take(scene, result);
+  };
+  return step;
+}
+
+// RFC 8881 9.9, RFC 7530 9.1.4.2, of an open file that is upgraded.
+std::string same_open(Scene& scene, const COMPOUND4res&) {
+  const stateid4& first = scene.states["first"];
+  const stateid4& second = scene.states["f"];
+  if (second.other != first.other) return "the stateid is another one than that of the open";
+  return second.seqid == first.seqid + 1 ? "" : "the stateid's seqid is not the next one";
+}
+
 Scripts sharing() {
   return {
       second("two that deny nothing", kBoth, 0, {}, NFS4_OK),
@@ -180,7 +205,9 @@ Scripts sharing() {
        .section = "8881 9.1.2"},
       {.note = "the same owner adds access to its open",
        .before = {{own(), open({.name = "f", .access = kRead, .create = UNCHECKED4})}},
-       .steps = {own(), open({.name = "f", .access = kWrite})},
+       .steps = {own(), open_again({.name = "f", .access = kWrite})},
+       .check = same_open,
+       .proof = holds("f", reads("", true)),
        .section = "8881 9.9"},
   };
 }
@@ -246,19 +273,23 @@ Scripts denied() {
 // RFC 8881 18.25.4: a server may keep open files where they are.
 Scripts moving_open_files() {
   const std::vector<Steps> opened{{own(), open(creating("f"))}};
+  const bitmap4 identity = bits({kType, kFileid});
   return {
       {.note = "a file that is open",
        .before = opened,
        .steps = {own(), remove("f")},
-       .expect = {NFS4_OK, NFS4ERR_FILE_OPEN}},
+       .expect = {NFS4_OK, NFS4ERR_FILE_OPEN},
+       .proof = name_is_gone("f")},
       {.note = "over a file that is open",
-       .before = {opened[0], {own(), create("x", NF4FIFO)}},
+       .before = {opened[0], {own(), create("x", NF4FIFO), getattr(identity)}},
        .steps = {own(), savefh(), rename("x", "f")},
-       .expect = {NFS4_OK, NFS4ERR_FILE_OPEN}},
+       .expect = {NFS4_OK, NFS4ERR_FILE_OPEN},
+       .proof = was_renamed_to("f")},
       {.note = "a file that is open",
-       .before = opened,
+       .before = {opened[0], {at("f"), getattr(identity)}},
        .steps = {at("f"), savefh(), own(), link("x")},
-       .expect = {NFS4_OK, NFS4ERR_FILE_OPEN}},
+       .expect = {NFS4_OK, NFS4ERR_FILE_OPEN},
+       .proof = names_the_same("x")},
   };
 }
 

@@ -88,6 +88,19 @@ Verdict judge(const Script& script, Scene& scene, const Reply& reply) {
       fmt::format("{} of {} came, {}", name_of(status), stopped_at(script.steps, reply), asked));
 }
 
+Task<Verdict> prove(const Proof& proof, Scene& scene) {
+  const Reply reply = co_await send(scene, proof.steps);
+  if (!scene.trouble.empty()) co_return Verdict::fail("the case is wrong: " + scene.trouble);
+  const bool all = reply.results.resarray.size() == proof.steps.size();
+  if (!reply.answered() || !all || reply.results.status != proof.expect)
+    co_return Verdict::fail(fmt::format("NFS4_OK came, and {} behind it drew {}, asked for {}",
+                                        stopped_at(proof.steps, reply), reply.text(),
+                                        name_of(proof.expect)));
+  const std::string complaint = proof.check ? proof.check(scene, reply.results) : "";
+  if (complaint.empty()) co_return Verdict::pass();
+  co_return Verdict::fail("NFS4_OK came, and behind it " + complaint);
+}
+
 }  // namespace
 
 void append(Scripts& to, Scripts more) {
@@ -188,7 +201,12 @@ Task<Verdict> perform(const Script& script, Scene& scene) {
   if (script.run) co_return co_await script.run(scene);
   const Reply reply = co_await send(scene, script.steps, script.stranger);
   if (!scene.trouble.empty()) co_return Verdict::fail("the case is wrong: " + scene.trouble);
-  co_return judge(script, scene, reply);
+  Verdict verdict = judge(script, scene, reply);
+  if (script.proof.steps.empty() || !reply.ok() || verdict.outcome != Outcome::Pass)
+    co_return verdict;
+  Verdict proven = co_await prove(script.proof, scene);
+  if (proven.outcome != Outcome::Pass) co_return proven;
+  co_return verdict;
 }
 
 Task<void> tidy(Scene& scene) {
@@ -197,14 +215,16 @@ Task<void> tidy(Scene& scene) {
     Steps steps;
     steps.push_back(at("locked " + held));
     steps.push_back(locku(held));
-    co_await send(scene, steps);
+    const Reply reply = co_await send(scene, steps);
+    if (reply.silent()) co_return;
   }
   for (const std::string& file : opened) {
     if (!scene.handles.contains(file)) continue;
     Steps steps;
     steps.push_back(at(file));
     steps.push_back(close(file));
-    co_await send(scene, steps);
+    const Reply reply = co_await send(scene, steps);
+    if (reply.silent()) co_return;
   }
 }
 

@@ -20,6 +20,14 @@ using Statuses = std::vector<v4::nfsstat4>;
 // A complaint about results whose status is as expected, or nothing.
 using Check = std::function<std::string(Scene&, const v4::COMPOUND4res&)>;
 
+// Sent where a case's steps drew NFS4_OK: shows that they did what they say. All but the last
+// operation succeed.
+struct Proof {
+  Steps steps{};
+  v4::nfsstat4 expect = v4::NFS4_OK;
+  Check check{};
+};
+
 struct Script {
   std::string note{};  // what is special, in words
   Minors minors = kAll;
@@ -31,6 +39,7 @@ struct Script {
   Steps steps{};
   Statuses expect{v4::NFS4_OK};
   Check check{};
+  Proof proof{};
   bool stranger = false;  // `steps` are sent by another user
   bool earlier = false;   // an earlier operation of `steps` may answer with `expect`, too
   std::string group{};    // instead of the operation's name
@@ -63,7 +72,7 @@ Task<Reply> send(Scene& scene, const Steps& steps, bool by_stranger = false);
 // The same for preparation; a sentence about what failed, or nothing.
 Task<std::string> prepare(Scene& scene, Steps steps);
 Task<Verdict> perform(const Script& script, Scene& scene);
-// Gives up locks and opens.
+// Gives up locks and opens, unless the server is silent.
 Task<void> tidy(Scene& scene);
 
 // Whether a server may answer NFS4ERR_NOTSUPP (RFC 8881 17, RFC 7862 13, RFC 8276 8).

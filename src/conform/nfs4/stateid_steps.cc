@@ -31,9 +31,13 @@ Step write_same(std::string state) {
                     std::move(state), args);
 }
 Step copy(std::string from, std::string to, std::uint64_t offset, std::uint64_t count) {
-  return {v4::OP_COPY, [=](Scene& scene, Op& made) {
+  return {v4::OP_COPY,
+          [=](Scene& scene, Op& made) {
             made.opcopy() = {
                 scene.stateid(from), scene.stateid(to), offset, 0, count, true, true, {}};
+          },
+          [](Scene& scene, const OpResult& result) {
+            scene.numbers["written"] = result.opcopy().cr_resok4().cr_response.wr_count;
           }};
 }
 Step clone(std::string from, std::string to, std::uint64_t offset, std::uint64_t count) {

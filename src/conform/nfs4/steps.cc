@@ -212,8 +212,12 @@ Step read(std::string state, std::uint64_t offset, std::uint32_t count) {
 }
 
 Step write(std::string state, std::uint64_t offset, std::string text, v4::stable_how4 stable) {
-  return with_state(v4::OP_WRITE, &Op::opwrite, &v4::WRITE4args::stateid, std::move(state),
-                    {{}, offset, stable, Rope::copy_of(bytes_of(text))});
+  Step step = with_state(v4::OP_WRITE, &Op::opwrite, &v4::WRITE4args::stateid, std::move(state),
+                         {{}, offset, stable, Rope::copy_of(bytes_of(text))});
+  step.take = [](Scene& scene, const OpResult& result) {
+    scene.numbers["written"] = result.opwrite().resok4().count;
+  };
+  return step;
 }
 
 Step commit(std::uint64_t offset, std::uint32_t count) {

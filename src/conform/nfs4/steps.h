@@ -96,6 +96,7 @@ Step readdir(Listing listing = {});
 
 // Data.
 Step read(std::string state, std::uint64_t offset, std::uint32_t count);
+// The number "written" is what the last WRITE or COPY said.
 Step write(std::string state, std::uint64_t offset, std::string text,
            v4::stable_how4 stable = v4::FILE_SYNC4);
 Step commit(std::uint64_t offset = 0, std::uint32_t count = 0);

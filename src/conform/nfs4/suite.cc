@@ -14,6 +14,9 @@
 namespace stag::conform::nfs4 {
 namespace {
 
+// Cases in a row before which the server was silent, behind which no more are asked.
+constexpr int kSilentCases = 3;
+
 Scripts all_cases(std::uint32_t minor) {
   Scripts all;
   for (const auto family : {compound_cases,   filehandle_cases,
@@ -77,8 +80,11 @@ class Nfs4Suite final : public Suite {
   }
 
   Task<Verdict> run(std::size_t index) override {
-    const bool alive = co_await client_->alive();
-    if (!alive) {
+    const Reply alive = co_await client_->renew();
+    // Another question would wait as long.
+    silent_cases_ = alive.silent() ? silent_cases_ + 1 : 0;
+    if (alive.silent()) co_return Verdict::fail("the server is silent: " + alive.text());
+    if (!alive.ok()) {
       const std::string trouble = co_await client_->establish();
       if (!trouble.empty()) co_return Verdict::fail("the client got no new session: " + trouble);
     }
@@ -95,9 +101,17 @@ class Nfs4Suite final : public Suite {
     co_return verdict;
   }
 
+  std::string given_up() const override {
+    if (silent_cases_ < kSilentCases) return {};
+    return fmt::format("the server was silent {} cases in a row, and is not asked for more",
+                       silent_cases_);
+  }
+
   Task<std::string> end() override {
-    co_await elapsed_.end();
-    co_await client_->leave();
+    if (silent_cases_ == 0) {
+      co_await elapsed_.end();
+      co_await client_->leave();
+    }
     if (!handles_.contains("work")) co_return std::string();
     // Not cancelled by an interruption.
     Client cleaner(*channel_, client_options(options_, {}));
@@ -157,6 +171,7 @@ class Nfs4Suite final : public Suite {
   const CancelToken cancel_;
   std::optional<Client> client_;
   Elapsed elapsed_;
+  int silent_cases_ = 0;  // in a row, up to now
   const Scripts scripts_;
   std::vector<Case> cases_;  // of the scripts, in their order; then those that are only listed
   Handles handles_;

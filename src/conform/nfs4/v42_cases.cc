@@ -1,5 +1,6 @@
 // The operations of version 4.2 on ranges of files, and copies (RFC 7862 15).
 #include "conform/nfs4/cases.h"
+#include "conform/nfs4/checks.h"
 
 namespace stag::conform::nfs4 {
 namespace {
@@ -31,7 +32,8 @@ Scripts ranges() {
       {.note = "room in a file",
        .minors = k42,
        .before = open_file,
-       .steps = {at("f"), allocate("f", 0, 4096)}},
+       .steps = {at("f"), allocate("f", 0, 4096)},
+       .proof = holds("f", reads(std::string(4096, '\0'), true))},
       {.note = "beyond the last offset",
        .minors = k42,
        .before = open_file,
@@ -40,7 +42,8 @@ Scripts ranges() {
       {.note = "a hole",
        .minors = k42,
        .before = written,
-       .steps = {at("f"), deallocate("f", 0, 50)}},
+       .steps = {at("f"), deallocate("f", 0, 50)},
+       .proof = holds("f", reads(std::string(50, '\0') + std::string(kContent.substr(50)), true))},
       {.note = "beyond the last offset",
        .minors = k42,
        .before = written,
@@ -78,10 +81,12 @@ Scripts reading_ranges() {
       {.note = "data",
        .minors = k42,
        .before = written,
-       .steps = {at("f"), read_plus("f", 0, 100)}},
+       .steps = {at("f"), read_plus("f", 0, 100)},
+       .check = reads_plus(std::string(kContent))},
       {.note = "with the anonymous stateid",
        .minors = k42,
-       .steps = {at("file"), read_plus("anonymous", 0, 100)}},
+       .steps = {at("file"), read_plus("anonymous", 0, 100)},
+       .check = reads_plus(std::string(kContent))},
       {.note = "a hint", .minors = k42, .before = open_file, .steps = {at("f"), io_advise("f")}},
       {.note = "beyond the last offset",
        .minors = k42,
@@ -194,7 +199,9 @@ Scripts copies() {
       {.note = "from one file to another",
        .minors = k42,
        .before = two,
-       .steps = both(copy("f", "g", 0, kContent.size()))},
+       .steps = both(copy("f", "g", 0, kContent.size())),
+       .check = copied(kContent.size()),
+       .proof = holds("g", reads_what_was_written(0, std::string(kContent)))},
       {.note = "from past the end",
        .minors = k42,
        .before = two,
@@ -281,7 +288,8 @@ Scripts clones() {
        .minors = k42,
        .before = two,
        .steps = both(clone("f", "g", 0, 0)),
-       .expect = {NFS4_OK, NFS4ERR_INVAL, NFS4ERR_NOTSUPP}},
+       .expect = {NFS4_OK, NFS4ERR_INVAL, NFS4ERR_NOTSUPP},
+       .proof = holds("g", reads(std::string(kContent), true))},
       {.note = "without a saved filehandle",
        .minors = k42,
        .before = two,

@@ -2,23 +2,17 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
-#include <functional>
 
-#include "testing/nfs/conform_fixture.h"
+#include "testing/nfs/wrong_answers_fixture.h"
 
 namespace stag::conform::nfs4 {
 namespace {
 
 using namespace nfs::v4;  // NOLINT: tables are made of its names
+using stag::testing::WrongAnswers;
 using ::testing::HasSubstr;
 
 constexpr std::uint32_t kShareMask = OPEN4_SHARE_ACCESS_BOTH;
-
-struct Verdicts final : Observer {
-  void on_begin(const Title&) override {}
-  void on_result(Result result) override { all.push_back(std::move(result.verdict)); }
-  std::vector<Verdict> all;
-};
 
 // As our server's, with another status in the last result and in all.
 void say_instead(COMPOUND4res& results, nfsstat4 status) {
@@ -44,49 +38,6 @@ void say_no_flags(const COMPOUND4args&, COMPOUND4res& results) {
   SEQUENCE4res& sequence = results.resarray.front().opsequence();
   if (sequence.sr_status == NFS4_OK) sequence.sr_resok4().sr_status_flags = 0;
 }
-
-using Change = std::function<void(const COMPOUND4args&, COMPOUND4res&)>;
-
-// Our server behind one that changes its results.
-class WrongAnswers : public stag::testing::ConformServed {
- protected:
-  WrongAnswers() {
-    changer_.add<NFSPROC4_COMPOUND>(
-        [this](rpc::CallContext&, COMPOUND4args args) { return changed(std::move(args)); });
-  }
-  Task<COMPOUND4res> changed(COMPOUND4args args) {
-    rpc::Client client(channel_, {}, rpc::Credentials::sys("tests", 0, 0, {}));
-    auto results = co_await client.call<NFSPROC4_COMPOUND>(args);
-    EXPECT_TRUE(results.ok());
-    if (change) change(args, *results);
-    co_return *std::move(results);
-  }
-  // Of the only case with such a name.
-  Verdict verdict_on(std::uint32_t minor, std::string pattern) {
-    const auto all = suite(minor, way_);
-    Verdicts verdicts;
-    const Selection selection{.pattern = std::move(pattern), .dangerous = true, .slow = true};
-    const auto trouble = loop_.run(conform::run(*all, selection, loop_, {}, verdicts));
-    EXPECT_EQ(trouble, "");
-    EXPECT_EQ(verdicts.all.size(), 1u);
-    return verdicts.all.empty() ? Verdict::skip("no case") : verdicts.all.front();
-  }
-  void expect_failure(std::uint32_t minor, std::string pattern, const std::string& why) {
-    const Verdict right = verdict_on(minor, pattern);
-    Change wrong = std::exchange(when_wrong, nullptr);
-    EXPECT_EQ(right.outcome, Outcome::Pass) << right.detail;
-    change = std::move(wrong);
-    const Verdict verdict = verdict_on(minor, std::move(pattern));
-    EXPECT_EQ(verdict.outcome, Outcome::Fail);
-    EXPECT_THAT(verdict.detail, HasSubstr(why));
-  }
-
-  Change change, when_wrong;
-
- private:
-  rpc::Server changer_;
-  stag::testing::LoopbackChannel way_{loop_, changer_};
-};
 
 TEST_F(WrongAnswers, an_open_that_lives_on_without_its_lease) {
   when_wrong = [](const COMPOUND4args&, COMPOUND4res& results) {
@@ -159,6 +110,36 @@ TEST_F(WrongAnswers, a_callback_path_that_nobody_misses) {
   expect_failure(0, "*.RENEW.NFS4ERR_CB_PATH_DOWN*", "NFS4_OK, asked for NFS4ERR_CB_PATH_DOWN");
 }
 
+// Our server notices false retries.
+struct FalseRetry {
+  COMPOUND4res first{};  // the reply of before
+  bool executed = false;
+
+  void operator()(const COMPOUND4args& args, COMPOUND4res& results) {
+    if (results.status != NFS4ERR_SEQ_FALSE_RETRY) {
+      first = results;
+      return;
+    }
+    results = first;
+    if (!executed) return;
+    results.resarray.resize(1);
+    results.resarray.emplace_back().resop = args.argarray.back().argop;
+    results.resarray.back().opputrootfh().status = NFS4_OK;
+  }
+};
+
+TEST_F(WrongAnswers, a_false_retry_that_draws_the_reply_of_before_is_allowed) {
+  change = FalseRetry();
+  const Verdict verdict = verdict_on(1, "*.SEQUENCE.NFS4ERR_SEQ_FALSE_RETRY*");
+  EXPECT_EQ(verdict.outcome, Outcome::Pass) << verdict.detail;
+  EXPECT_EQ(verdict.detail, "the reply of before came");
+}
+
+TEST_F(WrongAnswers, a_false_retry_that_is_executed) {
+  when_wrong = FalseRetry{{}, true};
+  expect_failure(1, "*.SEQUENCE.NFS4ERR_SEQ_FALSE_RETRY*", "asked for NFS4ERR_SEQ_FALSE_RETRY");
+}
+
 // The server behind it hears one principal only.
 TEST_F(WrongAnswers, principals_that_are_not_told_apart) {
   for (const std::string operation : {"EXCHANGE_ID", "CREATE_SESSION"})
@@ -204,7 +185,6 @@ TEST_F(WrongAnswers, a_status_that_is_not_the_one_that_is_due) {
   };
   for (const Wrong& wrong : all) {
     SCOPED_TRACE(name_of(wrong.operation) + " " + name_of(wrong.asked));
-    change = nullptr;
     when_wrong = [wrong](const COMPOUND4args&, COMPOUND4res& results) {
       if (ends_with(results, wrong.operation, wrong.came))
         say_instead(results, NFS4ERR_SERVERFAULT);

@@ -1,5 +1,6 @@
 // Extended attributes (RFC 8276).
 #include "conform/nfs4/cases.h"
+#include "conform/nfs4/checks.h"
 
 namespace stag::conform::nfs4 {
 namespace {
@@ -23,16 +24,19 @@ Step removexattr(std::string name) {
 
 Scripts setting_xattrs() {
   const std::vector<Steps> open_file{a_file()};
+  const Proof was_set{{at("f"), getxattr("colour")}, NFS4_OK, xattr_is("value")};
   const std::vector<Steps> with_one{a_file(), {at("f"), setxattr("colour")}};
   return {
       {.note = "a new one",
        .minors = k42,
        .before = open_file,
-       .steps = {at("f"), setxattr("colour")}},
+       .steps = {at("f"), setxattr("colour")},
+       .proof = was_set},
       {.note = "a new one that must be new",
        .minors = k42,
        .before = open_file,
-       .steps = {at("f"), setxattr("colour", SETXATTR4_CREATE)}},
+       .steps = {at("f"), setxattr("colour", SETXATTR4_CREATE)},
+       .proof = was_set},
       {.note = "one that must be new and is not",
        .minors = k42,
        .before = with_one,
@@ -63,7 +67,8 @@ Scripts reading_xattrs() {
       {.note = "what was set",
        .minors = k42,
        .before = with_one,
-       .steps = {at("f"), getxattr("colour")}},
+       .steps = {at("f"), getxattr("colour")},
+       .check = xattr_is("value")},
       {.note = "one that is not there",
        .minors = k42,
        .before = open_file,
@@ -77,7 +82,8 @@ Scripts reading_xattrs() {
       {.note = "of a file that has one",
        .minors = k42,
        .before = with_one,
-       .steps = {at("f"), listxattrs(0, 4096)}},
+       .steps = {at("f"), listxattrs(0, 4096)},
+       .check = xattrs_have("colour")},
       {.note = "no room for one",
        .minors = k42,
        .before = with_one,
@@ -93,7 +99,8 @@ Scripts removing_xattrs() {
       {.note = "one that is there",
        .minors = k42,
        .before = with_one,
-       .steps = {at("f"), removexattr("colour")}},
+       .steps = {at("f"), removexattr("colour")},
+       .proof = {{at("f"), getxattr("colour")}, NFS4ERR_NOXATTR}},
       {.note = "one that is not there",
        .minors = k42,
        .before = open_file,

@@ -105,6 +105,7 @@ Task<Answer> Peer::next() {
   } else if (lost_) {
     answer.kind = Answer::Kind::Lost;
     answer.detail = info(reason_).text;
+    answer.reason = reason_;
   }
   co_return answer;
 }
@@ -124,10 +125,10 @@ const Exposed& Peer::expose_source(Bytes data, std::vector<std::uint32_t> length
   return expose({data.begin(), data.end()}, lengths, false);
 }
 
-const Exposed& Peer::expose_sink(std::vector<std::uint32_t> lengths) {
-  std::size_t all = 0;
+const Exposed& Peer::expose_sink(std::vector<std::uint32_t> lengths, std::uint32_t guard) {
+  std::size_t all = guard;
   for (const std::uint32_t length : lengths) all += length;
-  return expose(std::vector<std::byte>(all, std::byte{0xee}), lengths, true);
+  return expose(std::vector<std::byte>(all, kUntouched), lengths, true);
 }
 
 const Exposed& Peer::expose(std::vector<std::byte> memory,
@@ -135,11 +136,13 @@ const Exposed& Peer::expose(std::vector<std::byte> memory,
   exposed_.push_back({std::move(memory), {}});
   Exposed& made = exposed_.back();
   std::size_t begin = 0;
-  for (const std::uint32_t length : lengths) {
-    const MutableBytes part = MutableBytes(made.memory).subspan(begin, length);
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    const bool last = i + 1 == lengths.size();
+    const std::size_t reach = last ? made.memory.size() - begin : lengths[i];
+    const MutableBytes part = MutableBytes(made.memory).subspan(begin, reach);
     const auto named = to_write ? connection_->expose_sink(part) : connection_->expose_source(part);
-    if (named) made.segments.push_back({named->handle, named->length, named->offset});
-    begin += length;
+    if (named) made.segments.push_back({named->handle, lengths[i], named->offset});
+    begin += lengths[i];
   }
   return made;
 }

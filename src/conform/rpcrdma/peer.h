@@ -43,9 +43,13 @@ struct Answer {
   std::size_t size = 0;  // bytes of the message
   std::optional<std::uint32_t> invalidated{};
   std::string detail{};
+  Reason reason = Reason::None;  // of Lost
 
   std::string text() const;
 };
+
+// What memory is filled with that the server may write.
+inline constexpr std::byte kUntouched{0xee};
 
 // Memory that the server may reach, and the segments that name it.
 struct Exposed {
@@ -68,7 +72,8 @@ class Peer final : private fabric::Events {
 
   // The memory lives until the Peer is closed.
   const Exposed& expose_source(Bytes data, std::vector<std::uint32_t> lengths);
-  const Exposed& expose_sink(std::vector<std::uint32_t> lengths);
+  // `guard` bytes behind the last segment can be written, too, and are not announced.
+  const Exposed& expose_sink(std::vector<std::uint32_t> lengths, std::uint32_t guard = 0);
 
   Bytes private_data() const { return connection_->peer_private_data(); }
   bool lost() const { return lost_; }

@@ -56,6 +56,25 @@ std::optional<Expect> classified(const Answer& answer) {
   return has_one ? std::optional(Expect::ErrVers) : std::nullopt;
 }
 
+// The first words of a message that draws an error; nullopt: it has none.
+struct Sent {
+  std::optional<std::uint32_t> xid{}, version{};
+
+  explicit Sent(Bytes message) {
+    if (message.size() >= 4) xid = load_be<std::uint32_t>(message.data());
+    if (message.size() >= 8) version = load_be<std::uint32_t>(message.data() + 4);
+  }
+};
+
+// RFC 8166 4.5, 3.3.1: a complaint about what all errors have, or nothing.
+std::string wrong_error(const wire::ErrorMessage& error, const Sent& sent) {
+  if (sent.xid && error.xid != *sent.xid)
+    return fmt::format("with XID {:#x}, the message had {:#x}", error.xid, *sent.xid);
+  if (sent.version && error.version != *sent.version)
+    return fmt::format("with version {}, the message had {}", error.version, *sent.version);
+  return error.credits == 0 ? "with zero credits" : "";
+}
+
 // What came for a probe, and whether a NULL call behind it was answered.
 struct Reaction {
   Answer answer{};
@@ -93,12 +112,15 @@ Task<Reaction> watch(Peer& peer, Context& context, const Probe& probe, std::uint
   co_return reaction;
 }
 
-Verdict judge(const Probe& probe, const Reaction& reaction) {
+Verdict judge(const Probe& probe, const Sent& sent, const Reaction& reaction) {
   const std::optional<Expect> came = classified(reaction.answer);
   const std::string asked = "asked for " + list_of(probe.expect);
   const std::string text = described(reaction.answer);
   if (!came || std::ranges::find(probe.expect, *came) == probe.expect.end())
     return Verdict::fail(fmt::format("{} came, {}", text, asked));
+  const bool error = reaction.answer.kind == Answer::Kind::Error;
+  const std::string complaint = error ? wrong_error(reaction.answer.error, sent) : "";
+  if (!complaint.empty()) return Verdict::fail(text + " came " + complaint);
   if (!reaction.alive && *came != Expect::Lost)
     return Verdict::fail(fmt::format("{} came, but a NULL call behind it was not answered", text));
   return Verdict::pass(*came == probe.expect.front() ? "" : text + " came");
@@ -116,7 +138,7 @@ Task<Verdict> perform(const Probe& probe, Context& context) {
   peer->send(message);
   const Reaction reaction = co_await watch(*peer, context, probe, xid);
   co_await peer->close();
-  co_return judge(probe, reaction);
+  co_return judge(probe, Sent(message), reaction);
 }
 
 }  // namespace stag::conform::rpcrdma

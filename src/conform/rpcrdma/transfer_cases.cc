@@ -10,6 +10,8 @@ namespace {
 
 constexpr std::uint32_t kThreshold = 4096;
 constexpr std::string_view kTarget = "target";
+// Behind chunks that are too small: more than the results that do not go into them.
+constexpr std::uint32_t kLinkGuard = 62, kReplyGuard = 16384;
 
 // A Call under way: the connection, and what came.
 struct Exchange {
@@ -33,6 +35,30 @@ std::vector<std::uint32_t> cut(std::uint32_t length, std::uint32_t segments) {
   std::vector<std::uint32_t> lengths(segments, length / segments);
   lengths.back() += length % segments;
   return lengths;
+}
+
+// Whether a server is to blame for the end of the connection: it reached where it may not.
+bool is_of_access(Reason reason) {
+  switch (reason) {
+    case Reason::StagUnknown:
+    case Reason::StagRevoked:
+    case Reason::StagAccessViolation:
+    case Reason::BaseOrBoundsViolation:
+    case Reason::RemoteAccessDenied:
+    case Reason::RemoteAccessOutOfBounds:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// What a server did with memory that was not announced, or nothing.
+std::string beyond(const Exposed& sink, const Answer& answer) {
+  const auto guard = Bytes(sink.memory).subspan(wire::total_length(sink.segments));
+  const auto changed = [](std::byte byte) { return byte != kUntouched; };
+  if (std::ranges::any_of(guard, changed)) return "memory behind the chunk was written";
+  const bool reached = answer.kind == Answer::Kind::Lost && is_of_access(answer.reason);
+  return reached ? answer.text() : "";
 }
 
 // A COMPOUND that does not fit 1024 bytes: names that are not there.
@@ -79,12 +105,13 @@ struct LongReply {
   const Exposed* sink = nullptr;
 };
 Task<LongReply> with_reply_chunk(Context& context, std::vector<v4::nfs_argop4> operations,
-                                 std::vector<std::uint32_t> lengths, std::uint32_t threshold) {
+                                 std::vector<std::uint32_t> lengths, std::uint32_t threshold,
+                                 std::uint32_t guard = 0) {
   LongReply made;
   made.exchange = co_await connected(context, threshold);
   if (made.exchange.peer == nullptr) co_return made;
   Call call = compound_call(context, std::move(operations));
-  made.sink = &made.exchange.peer->expose_sink(lengths);
+  made.sink = &made.exchange.peer->expose_sink(lengths, guard);
   call.header.reply_chunk = wire::WriteChunk{made.sink->segments};
   send_call(*made.exchange.peer, call);
   made.exchange.answer = co_await made.exchange.peer->answer_to(call.header.xid);
@@ -134,7 +161,8 @@ Task<Verdict> unused_reply_chunk(Context& context) {
 // RFC 8166 4.5.3. A server of NFS that knows what a Reply can carry need not let it come to that.
 Task<Verdict> small_reply_chunk(Context& context) {
   std::vector<std::uint32_t> lengths{64};
-  LongReply made = co_await with_reply_chunk(context, many_attributes(), std::move(lengths), 0);
+  LongReply made =
+      co_await with_reply_chunk(context, many_attributes(), std::move(lengths), 0, kReplyGuard);
   if (made.sink == nullptr) co_return Verdict::fail("no connection: " + made.exchange.trouble);
   const Answer& answer = made.exchange.answer;
   Verdict verdict = Verdict::fail(described(answer) + " came, asked for ERR_CHUNK");
@@ -142,6 +170,8 @@ Task<Verdict> small_reply_chunk(Context& context) {
     verdict = Verdict::pass();
   if (answer.kind == Answer::Kind::Lost) verdict = Verdict::pass(answer.text());
   if (ends_with_too_big(answer)) verdict = judge_long_reply(made);
+  std::string complaint = beyond(*made.sink, answer);
+  if (!complaint.empty()) verdict = Verdict::fail(std::move(complaint));
   co_return co_await done(made.exchange, std::move(verdict));
 }
 
@@ -150,14 +180,14 @@ struct Linked {
   Exchange exchange{};
   std::vector<const Exposed*> sinks{};
 };
-Task<Linked> read_links(Context& context, int count,
-                        std::vector<std::vector<std::uint32_t>> chunks) {
+Task<Linked> read_links(Context& context, int count, std::vector<std::vector<std::uint32_t>> chunks,
+                        std::uint32_t guard = 0) {
   Linked made;
   made.exchange = co_await connected(context);
   if (made.exchange.peer == nullptr) co_return made;
   Call call = compound_call(context, links(context, count));
   for (const auto& lengths : chunks) {
-    made.sinks.push_back(&made.exchange.peer->expose_sink(lengths));
+    made.sinks.push_back(&made.exchange.peer->expose_sink(lengths, guard));
     call.header.write_list.push_back({made.sinks.back()->segments});
   }
   send_call(*made.exchange.peer, call);
@@ -196,13 +226,15 @@ Task<Verdict> links_into(Context& context, int count,
 Task<Verdict> small_write_chunk(Context& context) {
   std::vector<std::vector<std::uint32_t>> chunks;
   chunks.push_back(cut(2, 1));
-  Linked made = co_await read_links(context, 1, std::move(chunks));
+  Linked made = co_await read_links(context, 1, std::move(chunks), kLinkGuard);
   if (made.exchange.peer == nullptr)
     co_return Verdict::fail("no connection: " + made.exchange.trouble);
   const Answer& answer = made.exchange.answer;
   const bool refused = answer.kind == Answer::Kind::Error || answer.kind == Answer::Kind::Lost;
   Verdict verdict = refused ? Verdict::pass(answer.text() + " came")
                             : Verdict::fail(described(answer) + " came, asked for ERR_CHUNK");
+  std::string complaint = beyond(*made.sinks.front(), answer);
+  if (!complaint.empty()) verdict = Verdict::fail(std::move(complaint));
   co_return co_await done(made.exchange, std::move(verdict));
 }
 
