@@ -29,7 +29,8 @@ struct EndingMount : testing::VolatileServer {
   void pass(Duration time) { scripted.loop.pass(time); }
 
   Buffers requests{1u << 20, 4};
-  UnstableWrites writes{scripted.files, requests, 1u << 20};
+  Inodes inodes{nfs::client::handle_of("root")};
+  UnstableWrites writes{scripted.files, inodes, requests, 1u << 20};
   CancelSource calls;
 };
 

@@ -110,7 +110,7 @@ Task<Outcome<std::size_t>> UnstableWrites::write(std::uint64_t number, File file
   const auto entry = files_written_.try_emplace(number, std::make_shared<Written>()).first;
   const Shared written = entry->second;
   Pieces one;
-  Piece& piece = one.emplace_back(*this, file, offset, data);
+  Piece& piece = one.emplace_back(*this, number, file, offset, data);
   const bool stable = std::exchange(written->next_is_stable, false);
   bool kept = false;
   for (;;) {

@@ -3,7 +3,10 @@
 // the server lost it by a restart (RFC 1813 3.3.7, 3.3.21; RFC 8881 18.3, 18.32). Without it each
 // write(2) would wait for the server's disk.
 //
-// Thread: the loop of the Mount. The FileSystem and the Buffers outlive it.
+// While anything is kept of a file its number stands for it, so that whoever opens it finds what is
+// kept, also where the kernel has forgotten the file meanwhile.
+//
+// Thread: the loop of the Mount. The FileSystem, the Inodes and the Buffers outlive it.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +19,7 @@
 #include "base/loop.h"
 #include "base/task.h"
 #include "fuse/buffers.h"
+#include "fuse/inodes.h"
 #include "fuse/waiters.h"
 #include "nfs/client/file_system.h"
 
@@ -27,8 +31,9 @@ class UnstableWrites {
   static constexpr std::size_t kPieceBytes = 320;
 
   // Keeps what takes up to `most` bytes; memory of the kernel's requests goes back to `requests`.
-  UnstableWrites(nfs::client::FileSystem& files, Buffers& requests, std::size_t most)
-      : files_(files), requests_(requests), most_(most) {}
+  UnstableWrites(nfs::client::FileSystem& files, Inodes& inodes, Buffers& requests,
+                 std::size_t most)
+      : files_(files), inodes_(inodes), requests_(requests), most_(most) {}
 
   // Writes `data` to the file that the kernel knows as `number`, and yields how much of it. `data`
   // is in `memory`, which is empty afterwards where it is kept. The first write after a commit() is
@@ -60,8 +65,9 @@ class UnstableWrites {
  private:
   // What was written at one place. Its memory counts as kept.
   struct Piece {
-    Piece(UnstableWrites& writes, const nfs::client::File& file, std::uint64_t offset, Bytes data)
-        : owner(writes), file(file), offset(offset), data(data) {}
+    Piece(UnstableWrites& writes, std::uint64_t number, const nfs::client::File& file,
+          std::uint64_t offset, Bytes data)
+        : owner(writes), inode(writes.inodes_, number), file(file), offset(offset), data(data) {}
     ~Piece();
     Piece(const Piece&) = delete;
     Piece& operator=(const Piece&) = delete;
@@ -77,6 +83,7 @@ class UnstableWrites {
     }
 
     UnstableWrites& owner;
+    Inodes::Reference inode;
     nfs::client::File file;
     std::uint64_t offset;
     Bytes data;
@@ -124,6 +131,7 @@ class UnstableWrites {
   const Written* find(std::uint64_t number) const;
 
   nfs::client::FileSystem& files_;
+  Inodes& inodes_;
   Buffers& requests_;
   std::size_t most_;
   std::size_t kept_ = 0;  // bytes of data
