@@ -361,6 +361,11 @@ std::optional<Error> Mounted::begin(const MountOptions& options) {
     fuse_lowlevel_notify_inval_inode(session, number, kAttributesOnly, 0);
   });
   if (options.on_long_waits) operations_.set_on_long_waits(options.on_long_waits);
+  if (options.on_given_up)
+    operations_.set_on_given_up(
+        [tell = options.on_given_up](const Inode& file, std::size_t bytes, const Error& why) {
+          tell(file.opened_with ? file.opened_with->file_id : 0, bytes, why);
+        });
   operations_.set_when_read([this](Loop::Function function) { when_read(std::move(function)); });
   return std::nullopt;
 }

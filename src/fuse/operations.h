@@ -71,6 +71,10 @@ class Operations {
 
   void set_on_long_waits(LongWaits::Tell tell) { context_.long_waits.set_tell(std::move(tell)); }
 
+  void set_on_given_up(UnstableWrites::OnGivenUp tell) {
+    unstable_writes_.set_on_given_up(std::move(tell));
+  }
+
   // Runs a function once all was read that the kernel has asked for so far.
   using WhenRead = UniqueFunction<void(Loop::Function)>;
   void set_when_read(WhenRead when_read) { when_read_ = std::move(when_read); }

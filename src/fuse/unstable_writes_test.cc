@@ -388,6 +388,66 @@ TEST(UnstableWrites, are_kept_where_a_COMMIT_got_no_answer) {
   EXPECT_EQ(world.unstable_writes.kept_end(kFile), 0u);
 }
 
+TEST(UnstableWrites, are_given_up_where_a_COMMIT_got_no_answer_and_nobody_has_the_file_open) {
+  World world;
+  std::size_t given_up = 0;
+  world.unstable_writes.set_on_given_up(
+      [&given_up](const Inode& file, std::size_t bytes, const nfs::client::Error& why) {
+        EXPECT_EQ(file.handle, handle_of("file"));
+        EXPECT_EQ(why.kind, nfs::client::Error::Kind::Call);
+        given_up += bytes;
+      });
+  world.written(0, "one ");
+  world.written(4, "two");
+  world.scripted.channel.lost = true;
+  EXPECT_FALSE(world.committed()) << "close(2)";
+  EXPECT_EQ(given_up, 0u);
+  world.close_and_forget();
+  EXPECT_FALSE(world.committed()) << "RELEASE";
+  world.unstable_writes.forget(kFile);
+  EXPECT_EQ(given_up, 3u);
+  EXPECT_EQ(world.unstable_writes.kept_bytes(), 0u);
+  EXPECT_EQ(world.inodes.number_of(handle_of("file")), 0u);
+  world.scripted.channel.lost = false;
+  world.disk = world.memory = "of another";
+  const int before = world.writes;
+  TaskGroup tasks;
+  tasks.add(world.unstable_writes.make_all_safe(world.scripted.loop, {}));
+  world.join(tasks);
+  EXPECT_EQ(world.writes, before);
+}
+
+// An open(2) that fails counts as one until it has.
+TEST(UnstableWrites, are_given_up_with_the_last_use_where_the_last_COMMIT_got_no_answer) {
+  World world;
+  world.written(0, "one ");
+  world.written(4, "two");
+  world.scripted.channel.lost = true;
+  EXPECT_FALSE(world.committed());
+  world.unstable_writes.forget(kFile);
+  EXPECT_EQ(world.unstable_writes.kept_bytes(), 3u) << "somebody has it open";
+  world.inodes.close(kFile);
+  world.unstable_writes.forget(kFile);
+  EXPECT_EQ(world.unstable_writes.kept_bytes(), 0u);
+}
+
+TEST(UnstableWrites, are_kept_without_an_open_while_a_COMMIT_waits_for_the_server) {
+  World world;
+  world.written(0, "one ");
+  world.written(4, "two");
+  TaskGroup tasks;
+  tasks.add([](World& w) -> Task<void> {
+    const Outcome<Ok> done = co_await w.unstable_writes.commit(kFile);
+    EXPECT_TRUE(done.ok());
+  }(world));
+  world.restarts_before_commit = 1;
+  world.close_and_forget();
+  world.unstable_writes.forget(kFile);
+  EXPECT_EQ(world.unstable_writes.kept_bytes(), 3u);
+  world.join(tasks);
+  EXPECT_EQ(world.disk, "one two");
+}
+
 // What is done before a delegation for writing is given back (RFC 8881 10.4.4).
 TEST(UnstableWrites, are_not_safe_without_an_answer_and_are_written_again_after_a_restart) {
   World world;
