@@ -1,6 +1,10 @@
-// Times of new files that wait are set also where memory ran out when they were to be.
+// Where memory runs out: times of new files that wait are set all the same, and what the kernel
+// forgets or closes, which it does not say twice, goes.
 #include <gtest/gtest.h>
 
+#include <vector>
+
+#include "fuse/inodes.h"
 #include "testing/failing_new.h"
 #include "testing/nfs/new_files_world.h"
 
@@ -32,6 +36,44 @@ TEST(SettlingMemory, running_out_amid_files_puts_off_those_that_are_left) {
         break;
       }
     }
+}
+
+nfs::client::Handle long_handle(std::uint8_t first) {
+  const std::vector<std::byte> bytes(nfs::client::Handle::kMaxSize, std::byte{first});
+  return *nfs::client::Handle::from(bytes);
+}
+
+// Of this thread every allocation fails while it is there.
+struct NoMemory {
+  NoMemory() {
+    testing::failed_allocations = 0;
+    testing::failure_lasts = true;
+    testing::allocations_until_failure = 1;
+  }
+  ~NoMemory() {
+    testing::allocations_until_failure = 0;
+    testing::failure_lasts = false;
+  }
+  NoMemory(const NoMemory&) = delete;
+  NoMemory& operator=(const NoMemory&) = delete;
+};
+
+TEST(InodesMemory, none_is_needed_to_forget_and_to_close) {
+  Inodes inodes(long_handle(1));
+  const std::uint64_t forgotten = inodes.enter(long_handle(2)),
+                      closed = inodes.enter(long_handle(3)), kept = inodes.enter(long_handle(4));
+  inodes.call(forgotten, Inodes::kRoot, "a name too long to be stored in place");
+  inodes.open(*inodes.find(closed));
+  inodes.forget(closed, 1);
+  {
+    const Inodes::Reference reference(inodes, kept);
+    inodes.forget(kept, 1);
+    const NoMemory none;
+    inodes.forget(forgotten, 1);
+    EXPECT_TRUE(inodes.close(closed));
+  }
+  EXPECT_EQ(testing::failed_allocations, 0u);
+  EXPECT_EQ(inodes.size(), 1u);
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 // that nobody waits for any more, since its program was killed, may be executed late: what changes
 // the same file afterwards waits for it, and must not wait for any other.
 //
-// Pure. Thread: the loop of the Mount.
+// Pure. Thread: the loop of the Mount. The Inodes outlive it.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/task.h"
+#include "fuse/inodes.h"
 #include "fuse/waiters.h"
 
 namespace stag::fuse {
@@ -21,11 +22,15 @@ class Changes {
   using Running = std::map<Key, bool>;                  // whether nobody waits for it
 
  public:
+  explicit Changes(Inodes& inodes) : inodes_(inodes) {}
+
   // One of the file that the kernel knows as `number`, until this is destroyed.
   class Change {
    public:
     Change(Changes& all, std::uint64_t number)
-        : all_(all), at_(all.running_.emplace(Key(number, all.next_++), false).first) {}
+        : all_(all),
+          inode_(all.inodes_, number),
+          at_(all.running_.emplace(Key(number, all.next_++), false).first) {}
     ~Change() { all_.end(at_); }
     Change(const Change&) = delete;
     Change& operator=(const Change&) = delete;
@@ -34,6 +39,7 @@ class Changes {
 
    private:
     Changes& all_;
+    Inodes::Reference inode_;
     Running::iterator at_;
   };
 
@@ -44,6 +50,7 @@ class Changes {
   void end(Running::iterator change);
   bool is_left(std::uint64_t number, std::uint64_t before) const;
 
+  Inodes& inodes_;
   Running running_;
   std::size_t left_ = 0;  // of all files
   std::uint64_t next_ = 1;

@@ -178,6 +178,8 @@ Task<void> Operations::release(fuse_req_t from, std::uint64_t number, fuse_file_
   std::optional<Ongoing::Operation> unlocking;
   if (!open.lock_owners.empty()) unlocking.emplace(unlocks_, number);
   request.done();
+  // What killed programs have left in progress may be kept as well.
+  co_await changes_.left_ended(number);
   // Pages of a mapping are written after close(2), when it ends.
   static_cast<void>(co_await unstable_writes_.commit(number));
   static_cast<void>(co_await settling_.settle(number));

@@ -9,11 +9,11 @@ namespace stag::fuse {
 using nfs::client::Handle;
 
 Inodes::Inodes(const Handle& root) {
-  inodes_.emplace(kRoot, Inode{.handle = root, .lookups = 1});
-  numbers_.emplace(key(root), kRoot);
+  const Entry entry = inodes_.emplace(kRoot, Inode{.handle = root, .lookups = 1}).first;
+  numbers_.emplace(key(entry->second.handle), kRoot);
 }
 
-std::string Inodes::key(const Handle& handle) {
+std::string_view Inodes::key(const Handle& handle) {
   return {reinterpret_cast<const char*>(handle.bytes().data()), handle.size()};
 }
 
@@ -32,37 +32,53 @@ Inode* Inodes::find(const Handle& handle) {
 }
 
 std::uint64_t Inodes::enter(const Handle& handle) {
-  const auto [entry, fresh] = numbers_.try_emplace(key(handle), next_);
-  if (fresh) {
-    try {
-      inodes_.emplace(next_, Inode{.handle = handle});
-    } catch (...) {
-      numbers_.erase(entry);
-      throw;
-    }
-    ++next_;
+  if (const auto known = numbers_.find(key(handle)); known != numbers_.end()) {
+    ++inodes_.at(known->second).lookups;
+    return known->second;
   }
-  ++inodes_.at(entry->second).lookups;
-  return entry->second;
+  const Entry entry = inodes_.emplace(next_, Inode{.handle = handle, .lookups = 1}).first;
+  try {
+    numbers_.emplace(key(entry->second.handle), next_);
+  } catch (...) {
+    inodes_.erase(entry);
+    throw;
+  }
+  return next_++;
 }
 
-void Inodes::forget(std::uint64_t number, std::uint64_t lookups) {
+void Inodes::forget(std::uint64_t number, std::uint64_t lookups) noexcept {
   const auto found = inodes_.find(number);
   if (number == kRoot || found == inodes_.end()) return;
   found->second.lookups -= std::min(lookups, found->second.lookups);
   erase_unused(found);
 }
 
-void Inodes::erase_unused(Entry entry) {
+void Inodes::erase_unused(Entry entry) noexcept {
+  const std::uint64_t number = entry->first;
   const Inode& inode = entry->second;
-  if (inode.lookups != 0 || inode.opens != 0) return;
+  if (inode.lookups != 0 || inode.opens != 0 || inode.references != 0) return;
   const auto named = names_.find(inode.name);
-  if (named != names_.end() && named->second == entry->first) names_.erase(named);
+  if (named != names_.end() && named->second == number) names_.erase(named);
   numbers_.erase(key(inode.handle));
   inodes_.erase(entry);
+  if (on_gone_) on_gone_(number);
 }
 
-bool Inodes::close(std::uint64_t number) {
+Inodes::Reference::Reference(Inodes& all, std::uint64_t number) : all_(all), number_(0) {
+  Inode* const inode = all_.find(number);
+  if (inode == nullptr) return;
+  ++inode->references;
+  number_ = number;
+}
+
+Inodes::Reference::~Reference() {
+  if (number_ == 0) return;
+  const Entry entry = all_.inodes_.find(number_);
+  --entry->second.references;
+  all_.erase_unused(entry);
+}
+
+bool Inodes::close(std::uint64_t number) noexcept {
   const auto found = inodes_.find(number);
   if (found == inodes_.end() || found->second.opens == 0) return false;
   --opens_;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <vector>
 
 namespace stag::fuse {
 namespace {
@@ -65,6 +66,24 @@ TEST(Inodes, one_that_is_open_stays_though_the_kernel_forgets_it) {
   EXPECT_TRUE(inodes.close(number));
   EXPECT_EQ(inodes.find(number), nullptr);
   EXPECT_EQ(inodes.opens(), 0u);
+}
+
+TEST(Inodes, one_that_is_referred_to_stays_and_is_told_once_it_goes) {
+  Inodes inodes(handle('r'));
+  std::vector<std::uint64_t> gone;
+  inodes.set_on_gone([&gone](std::uint64_t number) { gone.push_back(number); });
+  const std::uint64_t number = inodes.enter(handle('a'));
+  inodes.open(*inodes.find(number));
+  {
+    const Inodes::Reference one(inodes, number), other(inodes, number);
+    const Inodes::Reference none(inodes, number + 1);
+    inodes.forget(number, 1);
+    EXPECT_TRUE(inodes.close(number)) << "it is no open";
+    EXPECT_EQ(inodes.number_of(handle('a')), number);
+    EXPECT_TRUE(gone.empty());
+  }
+  EXPECT_EQ(inodes.number_of(handle('a')), 0u);
+  EXPECT_EQ(gone, std::vector<std::uint64_t>{number});
 }
 
 TEST(Inodes, the_last_name_of_an_object_leads_to_it_while_it_is_known) {

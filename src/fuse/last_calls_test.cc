@@ -10,10 +10,11 @@ namespace {
 
 constexpr Duration kLease = std::chrono::seconds(90);
 constexpr Duration kMoment = std::chrono::milliseconds(10);
-constexpr std::uint64_t kWrittenFile = 7;
+constexpr std::uint64_t kWrittenFile = Inodes::kRoot + 1;
 
-// A mount that ends, and what it has written.
+// A mount that ends, and what it has written to a file that is open.
 struct EndingMount : testing::VolatileServer {
+  EndingMount() { inodes.open(*inodes.find(inodes.enter(nfs::client::handle_of("file")))); }
   // Its second WRITE is unstable, and kept.
   void write_twice() {
     for (const std::string_view text : {"one ", "two"}) {
@@ -29,7 +30,8 @@ struct EndingMount : testing::VolatileServer {
   void pass(Duration time) { scripted.loop.pass(time); }
 
   Buffers requests{1u << 20, 4};
-  UnstableWrites writes{scripted.files, requests, 1u << 20};
+  Inodes inodes{nfs::client::handle_of("root")};
+  UnstableWrites writes{scripted.files, inodes, requests, 1u << 20};
   CancelSource calls;
 };
 

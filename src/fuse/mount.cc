@@ -330,13 +330,6 @@ constexpr fuse_lowlevel_ops functions_with_locks() {
 }
 constexpr fuse_lowlevel_ops kFunctionsWithLocks = functions_with_locks();
 
-Error trouble(const MountOptions& options) {
-  return Error::of_local(fmt::format(
-      "FUSE does not mount on '{}': see what it wrote above; is the directory there and yours, is "
-      "fusermount3 installed (package fuse3), and may you use /dev/fuse?",
-      options.directory));
-}
-
 }  // namespace
 
 std::optional<Error> Mounted::begin(const MountOptions& options) {
@@ -352,13 +345,14 @@ std::optional<Error> Mounted::begin(const MountOptions& options) {
   files_.set_flush([this](Handle file) { return flush(file); });
   session_.reset(fuse_session_new(&arguments, &used, sizeof(used), this));
   if (!session_) return Error::of_local("an option is none that FUSE knows: see above");
-  if (!place_.mount(session_.get())) return trouble(options);
+  if (!place_.mount(session_.get())) return cannot_mount(options.directory);
   if (fuse_session_custom_io(session_.get(), &kDevice, fuse_session_fd(session_.get())) != 0)
     throw std::bad_alloc();
   net::UniqueFd device(fcntl(fuse_session_fd(session_.get()), F_DUPFD_CLOEXEC, 0));
-  if (!device || fcntl(device.fd(), F_SETFL, O_NONBLOCK) != 0) return trouble(options);
+  if (!device || fcntl(device.fd(), F_SETFL, O_NONBLOCK) != 0)
+    return cannot_mount(options.directory);
   Result<net::Descriptor, Reason> watched = net::Descriptor::watch(loop_, std::move(device));
-  if (!watched) return trouble(options);
+  if (!watched) return cannot_mount(options.directory);
   descriptor_ = *std::move(watched);
   descriptor_.when_readable(*this);
   operations_.set_invalidate([session = session_.get()](std::uint64_t number) {
@@ -367,6 +361,11 @@ std::optional<Error> Mounted::begin(const MountOptions& options) {
     fuse_lowlevel_notify_inval_inode(session, number, kAttributesOnly, 0);
   });
   if (options.on_long_waits) operations_.set_on_long_waits(options.on_long_waits);
+  if (options.on_given_up)
+    operations_.set_on_given_up(
+        [tell = options.on_given_up](const Inode& file, std::size_t bytes, const Error& why) {
+          tell(file.opened_with ? file.opened_with->file_id : 0, bytes, why);
+        });
   operations_.set_when_read([this](Loop::Function function) { when_read(std::move(function)); });
   return std::nullopt;
 }
@@ -394,11 +393,15 @@ WriteKind Mounted::kind_of(fuse_req_t write, const fuse_file_info& info) const {
           .unprivileged = by_root_ && fuse_req_ctx(write)->uid != 0};
 }
 
-void Mounted::on_readable() {
+void Mounted::on_readable() try {
   for (int i = 0; i < kRequestsATurn && !ended_; ++i)
     if (!read_request()) break;
   if (ended_) return tell_read();
   descriptor_.when_readable(*this);
+} catch (const std::bad_alloc&) {
+  // Nobody else would read what the kernel asks for next.
+  if (!ended_) descriptor_.when_readable(*this);
+  throw;
 }
 
 bool Mounted::read_request() {

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -29,6 +30,10 @@ struct MountOptions {
   // So many requests of the kernel wait for the server for more than a minute, the first of them by
   // the thread `first`; or none does any more. May be empty.
   std::function<void(std::size_t requests, pid_t first)> on_long_waits{};
+  // So many bytes that programs wrote to a file, which they have closed, are not written again: the
+  // call that was to make them safe had no usable Reply. May be empty.
+  std::function<void(std::uint64_t file_id, std::size_t bytes, const nfs::client::Error& why)>
+      on_given_up{};
 };
 
 class Mount {

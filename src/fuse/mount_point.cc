@@ -60,6 +60,13 @@ std::string device_mounted_on(std::string_view directory, std::istream& mountinf
   return last;
 }
 
+nfs::client::Error cannot_mount(std::string_view directory) {
+  return nfs::client::Error::of_local(fmt::format(
+      "FUSE does not mount on '{}': see what it wrote above; is the directory there and yours, is "
+      "fusermount3 installed (package fuse3), and may you use /dev/fuse?",
+      directory));
+}
+
 bool MountPoint::mount(fuse_session* session) {
   if (fuse_session_mount(session, directory_.c_str()) != 0) return false;
   mounted_ = true;

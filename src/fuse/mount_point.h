@@ -10,6 +10,8 @@
 #include <string_view>
 #include <utility>
 
+#include "nfs/client/protocol/error.h"
+
 struct fuse_session;
 
 namespace stag::fuse {
@@ -17,6 +19,9 @@ namespace stag::fuse {
 // The device number ("0:53") of what was mounted last on `directory`, a path without symbolic
 // links, by the lines of /proc/self/mountinfo (proc(5)). Empty: nothing was.
 std::string device_mounted_on(std::string_view directory, std::istream& mountinfo);
+
+// FUSE does not let this user mount there.
+nfs::client::Error cannot_mount(std::string_view directory);
 
 class MountPoint {
  public:

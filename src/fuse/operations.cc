@@ -26,11 +26,17 @@ Operations::Operations(Loop& loop, FileSystem& files, const Handle& root, Buffer
       files_(files),
       buffers_(data),
       options_(options),
-      inodes_(root),
-      unstable_writes_(files, requests, kMostUnstable),
-      new_files_(duration_of(options.valid)),
       made_directories_(duration_of(options.valid)),
-      settling_(loop, files, new_files_, turns_) {}
+      inodes_(root),
+      changes_(inodes_),
+      unstable_writes_(files, inodes_, requests, kMostUnstable),
+      new_files_(duration_of(options.valid)),
+      settling_(loop, files, new_files_, turns_) {
+  inodes_.set_on_gone([this](std::uint64_t number) {
+    made_directories_.end(number);
+    removals_.forget(number);
+  });
+}
 
 Handle Operations::handle_of(Request& request, std::uint64_t number) {
   if (const Inode* inode = inodes_.find(number)) return inode->handle;

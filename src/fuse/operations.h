@@ -71,6 +71,10 @@ class Operations {
 
   void set_on_long_waits(LongWaits::Tell tell) { context_.long_waits.set_tell(std::move(tell)); }
 
+  void set_on_given_up(UnstableWrites::OnGivenUp tell) {
+    unstable_writes_.set_on_given_up(std::move(tell));
+  }
+
   // Runs a function once all was read that the kernel has asked for so far.
   using WhenRead = UniqueFunction<void(Loop::Function)>;
   void set_when_read(WhenRead when_read) { when_read_ = std::move(when_read); }
@@ -89,7 +93,7 @@ class Operations {
   Task<void> rmdir(fuse_req_t request, std::uint64_t parent, std::string name);
   Task<void> rename(fuse_req_t request, std::uint64_t parent, std::string name,
                     std::uint64_t new_parent, std::string new_name);
-  void forget(std::uint64_t number, std::uint64_t lookups);
+  void forget(std::uint64_t number, std::uint64_t lookups) noexcept;
 
   // Attributes (attributes.cc).
   Task<void> getattr(fuse_req_t request, std::uint64_t number);
@@ -268,11 +272,9 @@ class Operations {
   Task<void> give_name_back(std::uint64_t number, DirectoryName name);
   // After it.
   void end(Removing& removing, bool done);
-  // The kernel knows the file no more, and it is not open.
-  void forgotten(std::uint64_t number);
   // A program has closed the file. If it was the last one of a removed file, the name that keeps
   // it is to be removed.
-  std::optional<SillyFiles::Removal> closed(std::uint64_t number);
+  std::optional<SillyFiles::Removal> closed(std::uint64_t number) noexcept;
   // The same of whoever counted as one.
   void unused(std::uint64_t number) noexcept;
   // The locks that an owner has by an open.
@@ -297,10 +299,12 @@ class Operations {
   nfs::client::FileSystem& files_;
   Buffers& buffers_;
   OperationOptions options_;
+  // These hear of each inode that goes.
+  MadeDirectories made_directories_;
+  Removals removals_;
   Inodes inodes_;
   OpenFiles open_files_;
   SillyFiles silly_files_;
-  Removals removals_;
   // READs and WRITEs of the kernel that were not answered yet. It tells the last close(2) of a file
   // only after those that it makes by itself (read-ahead, pages of mappings, asynchronous I/O) are
   // answered: until then a file that is closed may look open.
@@ -311,7 +315,6 @@ class Operations {
   NewFiles new_files_;
   Turns turns_;
   Turns lock_turns_;
-  MadeDirectories made_directories_;
   Settling settling_;
   TaskGroup background_;
   CancelSource stop_;

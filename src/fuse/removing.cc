@@ -256,21 +256,15 @@ void Operations::end(Removing& removing, bool done) {
   removing.removal.reset();
 }
 
-void Operations::forget(std::uint64_t number, std::uint64_t lookups) {
+void Operations::forget(std::uint64_t number, std::uint64_t lookups) noexcept {
   inodes_.forget(number, lookups);
   Inode* const inode = inodes_.find(number);
-  if (inode == nullptr) return forgotten(number);
+  if (inode == nullptr) return;
   if (inode->lookups == 0 && std::exchange(inode->pinned, false)) unused(number);
 }
 
-void Operations::forgotten(std::uint64_t number) {
-  made_directories_.end(number);
-  removals_.forget(number);
-}
-
-std::optional<SillyFiles::Removal> Operations::closed(std::uint64_t number) {
+std::optional<SillyFiles::Removal> Operations::closed(std::uint64_t number) noexcept {
   const bool last = inodes_.close(number);
-  if (inodes_.find(number) == nullptr) forgotten(number);
   if (!last) return std::nullopt;
   return silly_files_.closed(number);
 }

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
+#include <new>
 #include <utility>
 
 #include "base/pause.h"
@@ -110,7 +111,7 @@ Task<Outcome<std::size_t>> UnstableWrites::write(std::uint64_t number, File file
   const auto entry = files_written_.try_emplace(number, std::make_shared<Written>()).first;
   const Shared written = entry->second;
   Pieces one;
-  Piece& piece = one.emplace_back(*this, file, offset, data);
+  Piece& piece = one.emplace_back(*this, number, file, offset, data);
   const bool stable = std::exchange(written->next_is_stable, false);
   bool kept = false;
   for (;;) {
@@ -198,12 +199,31 @@ Task<Outcome<Ok>> UnstableWrites::commit(std::uint64_t number) {
   if (!written->pieces.empty()) {
     const Committing committing(*written);
     done = co_await commit_pieces(*written);
+    written->unheard.reset();
+    if (!done && !says_lost(done.error())) written->unheard = done.error();
   }
+  give_up_unheard(number, *written);
   written->next_is_stable = written->pieces.empty();
   // Not where somebody writes, or waits to.
   if (written->next_is_stable && written->failures == 0 && written.use_count() == 2)
     files_written_.erase(number);
   co_return done;
+}
+
+// As Linux's client, which keeps nothing that a fatal error met. A Call that waits for the server
+// has not ended, and what it is about is kept.
+void UnstableWrites::give_up_unheard(std::uint64_t number, Written& written) noexcept {
+  const Inode* const inode = inodes_.find(number);
+  const bool open = inode != nullptr && inode->opens > 0;
+  if (!written.unheard || open || written.committing || written.pieces.empty()) return;
+  std::size_t bytes = 0;
+  for (const Piece& piece : written.pieces) bytes += piece.data.size();
+  try {
+    if (on_given_up_ && inode != nullptr) on_given_up_(*inode, bytes, *written.unheard);
+  } catch (const std::bad_alloc&) {  // without a line in the log
+  }
+  written.unheard.reset();
+  remove(written, written.pieces.end());
 }
 
 void UnstableWrites::note_loss(Written& written, const Error& error) {
@@ -291,6 +311,7 @@ void UnstableWrites::forget(std::uint64_t number) {
   const auto found = files_written_.find(number);
   if (found == files_written_.end()) return;
   found->second->failures = 0;
+  give_up_unheard(number, *found->second);
   if (found->second->pieces.empty() && found->second.use_count() == 1) files_written_.erase(found);
 }
 

@@ -3,7 +3,10 @@
 // the server lost it by a restart (RFC 1813 3.3.7, 3.3.21; RFC 8881 18.3, 18.32). Without it each
 // write(2) would wait for the server's disk.
 //
-// Thread: the loop of the Mount. The FileSystem and the Buffers outlive it.
+// While anything is kept of a file its number stands for it, so that whoever opens it finds what is
+// kept, also where the kernel has forgotten the file meanwhile.
+//
+// Thread: the loop of the Mount. The FileSystem, the Inodes and the Buffers outlive it.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +18,9 @@
 #include "base/cancel.h"
 #include "base/loop.h"
 #include "base/task.h"
+#include "base/unique_function.h"
 #include "fuse/buffers.h"
+#include "fuse/inodes.h"
 #include "fuse/waiters.h"
 #include "nfs/client/file_system.h"
 
@@ -27,8 +32,15 @@ class UnstableWrites {
   static constexpr std::size_t kPieceBytes = 320;
 
   // Keeps what takes up to `most` bytes; memory of the kernel's requests goes back to `requests`.
-  UnstableWrites(nfs::client::FileSystem& files, Buffers& requests, std::size_t most)
-      : files_(files), requests_(requests), most_(most) {}
+  UnstableWrites(nfs::client::FileSystem& files, Inodes& inodes, Buffers& requests,
+                 std::size_t most)
+      : files_(files), inodes_(inodes), requests_(requests), most_(most) {}
+
+  // Hears of data that is given up: bytes of the file, which nobody has open, and why COMMIT got no
+  // Reply.
+  using OnGivenUp =
+      UniqueFunction<void(const Inode& file, std::size_t bytes, const nfs::client::Error& why)>;
+  void set_on_given_up(OnGivenUp on_given_up) { on_given_up_ = std::move(on_given_up); }
 
   // Writes `data` to the file that the kernel knows as `number`, and yields how much of it. `data`
   // is in `memory`, which is empty afterwards where it is kept. The first write after a commit() is
@@ -36,7 +48,8 @@ class UnstableWrites {
   Task<nfs::client::Outcome<std::size_t>> write(std::uint64_t number, nfs::client::File file,
                                                 std::uint64_t offset, Memory& memory, Bytes data);
   // All that was written to the file is on stable storage, or lost. Where no Reply came it is kept,
-  // to be committed again.
+  // to be committed again, while somebody has the file open. Else it is given up: close(2) has
+  // failed, and by the time that the server answers others may have written the file.
   Task<nfs::client::Outcome<Ok>> commit(std::uint64_t number);
   // How often data of the file was lost, and why the last time. Whoever has it open is to be told,
   // whoever it was that waited for the COMMIT. Known until forget().
@@ -60,8 +73,9 @@ class UnstableWrites {
  private:
   // What was written at one place. Its memory counts as kept.
   struct Piece {
-    Piece(UnstableWrites& writes, const nfs::client::File& file, std::uint64_t offset, Bytes data)
-        : owner(writes), file(file), offset(offset), data(data) {}
+    Piece(UnstableWrites& writes, std::uint64_t number, const nfs::client::File& file,
+          std::uint64_t offset, Bytes data)
+        : owner(writes), inode(writes.inodes_, number), file(file), offset(offset), data(data) {}
     ~Piece();
     Piece(const Piece&) = delete;
     Piece& operator=(const Piece&) = delete;
@@ -77,6 +91,7 @@ class UnstableWrites {
     }
 
     UnstableWrites& owner;
+    Inodes::Reference inode;
     nfs::client::File file;
     std::uint64_t offset;
     Bytes data;
@@ -106,7 +121,8 @@ class UnstableWrites {
     bool rewriting = false;      // no WRITE begins meanwhile: old data must not end up over new
     std::uint64_t failures = 0;  // that lost data
     std::optional<nfs::client::Error> failure{};
-    Waiters waiters{};  // for any of the above to change
+    std::optional<nfs::client::Error> unheard{};  // why the last COMMIT had no Reply
+    Waiters waiters{};                            // for any of the above to change
   };
   using Shared = std::shared_ptr<Written>;
   static_assert(sizeof(Piece) + 64 <= kPieceBytes);
@@ -117,6 +133,7 @@ class UnstableWrites {
   static void add(Written& written, Pieces& one);
   static void append(Written& written, Pieces& one);
   static void remove(Written& written, Pieces::iterator end);
+  void give_up_unheard(std::uint64_t number, Written& written) noexcept;
   static void note_loss(Written& written, const nfs::client::Error& error);
   Task<nfs::client::Outcome<std::size_t>> send(Piece& piece, nfs::client::Stability stability);
   Task<nfs::client::Outcome<Ok>> commit_pieces(Written& written);
@@ -124,11 +141,13 @@ class UnstableWrites {
   const Written* find(std::uint64_t number) const;
 
   nfs::client::FileSystem& files_;
+  Inodes& inodes_;
   Buffers& requests_;
   std::size_t most_;
   std::size_t kept_ = 0;  // bytes of data
   std::size_t used_ = 0;  // bytes of memory
   std::unordered_map<std::uint64_t, Shared> files_written_;
+  OnGivenUp on_given_up_;
 };
 
 }  // namespace stag::fuse

@@ -18,10 +18,14 @@ using nfs::client::Outcome;
 using nfs::client::Status;
 
 constexpr std::size_t kMost = 4u << 20;
-constexpr std::uint64_t kFile = 7;
+constexpr std::uint64_t kFile = Inodes::kRoot + 1;  // the first that the kernel is told
 
-// The writes of one mount to such a server.
+// The writes of one mount to such a server. A program has the file open.
 struct World : testing::VolatileServer {
+  World() {
+    inodes.enter(handle_of("file"));
+    inodes.open(*inodes.find(kFile));
+  }
   Task<Outcome<std::size_t>> begun(std::uint64_t offset, std::string text) {
     Memory request(static_cast<std::byte*>(std::malloc(requests.size())));
     std::copy(bytes_of(text).begin(), bytes_of(text).end(), request.get());
@@ -44,8 +48,15 @@ struct World : testing::VolatileServer {
   bool safe() { return scripted.run(unstable_writes.make_safe(kFile)); }
   Outcome<Ok> committed() { return scripted.run(unstable_writes.commit(kFile)); }
 
+  // The last close(2); then the kernel forgets the file.
+  void close_and_forget() {
+    inodes.close(kFile);
+    inodes.forget(kFile, 1);
+  }
+
   Buffers requests{1u << 20, 4};
-  UnstableWrites unstable_writes{scripted.files, requests, kMost};
+  Inodes inodes{handle_of("root")};
+  UnstableWrites unstable_writes{scripted.files, inodes, requests, kMost};
 };
 
 TEST(UnstableWrites, a_file_written_in_one_piece_needs_no_COMMIT) {
@@ -97,7 +108,7 @@ TEST(UnstableWrites, a_large_request_is_sent_from_its_own_memory_and_again_from_
   World world;
   LookingChannel channel(world.scripted.channel);
   nfs::client::FileSystem files(channel, handle_of("root"), "/data", {});
-  UnstableWrites writes(files, world.requests, kMost);
+  UnstableWrites writes(files, world.inodes, world.requests, kMost);
   std::vector<const std::byte*> from;
   for (int i = 0; i < 2; ++i) {  // the first one is stable
     Memory request(static_cast<std::byte*>(std::calloc(1, world.requests.size())));
@@ -377,6 +388,66 @@ TEST(UnstableWrites, are_kept_where_a_COMMIT_got_no_answer) {
   EXPECT_EQ(world.unstable_writes.kept_end(kFile), 0u);
 }
 
+TEST(UnstableWrites, are_given_up_where_a_COMMIT_got_no_answer_and_nobody_has_the_file_open) {
+  World world;
+  std::size_t given_up = 0;
+  world.unstable_writes.set_on_given_up(
+      [&given_up](const Inode& file, std::size_t bytes, const nfs::client::Error& why) {
+        EXPECT_EQ(file.handle, handle_of("file"));
+        EXPECT_EQ(why.kind, nfs::client::Error::Kind::Call);
+        given_up += bytes;
+      });
+  world.written(0, "one ");
+  world.written(4, "two");
+  world.scripted.channel.lost = true;
+  EXPECT_FALSE(world.committed()) << "close(2)";
+  EXPECT_EQ(given_up, 0u);
+  world.close_and_forget();
+  EXPECT_FALSE(world.committed()) << "RELEASE";
+  world.unstable_writes.forget(kFile);
+  EXPECT_EQ(given_up, 3u);
+  EXPECT_EQ(world.unstable_writes.kept_bytes(), 0u);
+  EXPECT_EQ(world.inodes.number_of(handle_of("file")), 0u);
+  world.scripted.channel.lost = false;
+  world.disk = world.memory = "of another";
+  const int before = world.writes;
+  TaskGroup tasks;
+  tasks.add(world.unstable_writes.make_all_safe(world.scripted.loop, {}));
+  world.join(tasks);
+  EXPECT_EQ(world.writes, before);
+}
+
+// An open(2) that fails counts as one until it has.
+TEST(UnstableWrites, are_given_up_with_the_last_use_where_the_last_COMMIT_got_no_answer) {
+  World world;
+  world.written(0, "one ");
+  world.written(4, "two");
+  world.scripted.channel.lost = true;
+  EXPECT_FALSE(world.committed());
+  world.unstable_writes.forget(kFile);
+  EXPECT_EQ(world.unstable_writes.kept_bytes(), 3u) << "somebody has it open";
+  world.inodes.close(kFile);
+  world.unstable_writes.forget(kFile);
+  EXPECT_EQ(world.unstable_writes.kept_bytes(), 0u);
+}
+
+TEST(UnstableWrites, are_kept_without_an_open_while_a_COMMIT_waits_for_the_server) {
+  World world;
+  world.written(0, "one ");
+  world.written(4, "two");
+  TaskGroup tasks;
+  tasks.add([](World& w) -> Task<void> {
+    const Outcome<Ok> done = co_await w.unstable_writes.commit(kFile);
+    EXPECT_TRUE(done.ok());
+  }(world));
+  world.restarts_before_commit = 1;
+  world.close_and_forget();
+  world.unstable_writes.forget(kFile);
+  EXPECT_EQ(world.unstable_writes.kept_bytes(), 3u);
+  world.join(tasks);
+  EXPECT_EQ(world.disk, "one two");
+}
+
 // What is done before a delegation for writing is given back (RFC 8881 10.4.4).
 TEST(UnstableWrites, are_not_safe_without_an_answer_and_are_written_again_after_a_restart) {
   World world;
@@ -389,6 +460,38 @@ TEST(UnstableWrites, are_not_safe_without_an_answer_and_are_written_again_after_
   world.restart();
   EXPECT_TRUE(world.safe());
   EXPECT_EQ(world.disk, "one two");
+}
+
+// Who opens the file next truncates it behind the COMMIT that its number leads to.
+TEST(UnstableWrites, keep_the_number_of_a_file_that_is_forgotten_before_its_COMMIT_is_answered) {
+  World world;
+  world.written(0, "one ");
+  world.written(4, "two");
+  TaskGroup tasks;
+  tasks.add([](World& w) -> Task<void> {
+    const Outcome<Ok> done = co_await w.unstable_writes.commit(kFile);
+    EXPECT_TRUE(done.ok());
+  }(world));
+  world.close_and_forget();
+  EXPECT_EQ(world.inodes.enter(handle_of("file")), kFile);
+  world.inodes.forget(kFile, 1);
+  EXPECT_EQ(world.inodes.number_of(handle_of("file")), kFile) << "make_safe() is asked by it";
+  world.join(tasks);
+  EXPECT_EQ(world.inodes.number_of(handle_of("file")), 0u);
+  EXPECT_NE(world.inodes.enter(handle_of("file")), kFile);
+}
+
+TEST(UnstableWrites, keep_the_number_of_a_file_while_one_is_in_progress) {
+  World world;
+  TaskGroup tasks;
+  tasks.add([](World& w) -> Task<void> {
+    const Outcome<std::size_t> done = co_await w.begun(0, "one ");
+    EXPECT_TRUE(done.ok());
+  }(world));
+  world.close_and_forget();
+  EXPECT_EQ(world.inodes.number_of(handle_of("file")), kFile);
+  world.join(tasks);
+  EXPECT_EQ(world.inodes.number_of(handle_of("file")), 0u);
 }
 
 TEST(UnstableWrites, are_not_written_again_when_they_are_lost) {

@@ -42,6 +42,9 @@ constexpr ReasonInfo kServerAwaited{"ServerAwaited", Severity::Warning,
 constexpr ReasonInfo kServerGoesOn{"ServerGoesOn", Severity::Info,
                                    "no program waits for the server for long any more"};
 
+constexpr ReasonInfo kWritesGivenUp{"WritesGivenUp", Severity::Error,
+                                    "data of a closed file could not be made safe, and is lost"};
+
 constexpr ReasonInfo kOneConnection{"OneConnection", Severity::Warning,
                                     "all calls go by one connection, whatever nconnect= says"};
 constexpr ReasonInfo kNothingDelegated{
@@ -143,6 +146,12 @@ void tell_long_waits(const std::string& url, std::size_t requests, pid_t thread)
   log_notice(kServerAwaited, url, detail);
 }
 
+void tell_given_up(const std::string& url, std::uint64_t file_id, std::size_t bytes,
+                   const Error& why) {
+  log_notice(kWritesGivenUp, url,
+             fmt::format("{} bytes of inode {}: {}", bytes, file_id, why.sentence));
+}
+
 // Where the files are to appear, as the kernel will name it; or why they cannot.
 Result<std::string, std::string> mount_point(const std::string& directory) {
   std::error_code missing;
@@ -219,14 +228,16 @@ class MountCommand final : public Command {
 
  private:
   void take(MountWords words) {
-    mount_ = {.directory = directory_,
-              .source = url_,
-              .options = std::move(words.passed_on),
-              .valid = words.valid,
-              .direct = words.direct,
-              .on_long_waits = [this](std::size_t requests, pid_t first) {
-                tell_long_waits(url_, requests, first);
-              }};
+    mount_ = {
+        .directory = directory_,
+        .source = url_,
+        .options = std::move(words.passed_on),
+        .valid = words.valid,
+        .direct = words.direct,
+        .on_long_waits = [this](std::size_t requests,
+                                pid_t first) { tell_long_waits(url_, requests, first); },
+        .on_given_up = [this](std::uint64_t file_id, std::size_t bytes,
+                              const Error& why) { tell_given_up(url_, file_id, bytes, why); }};
     remote_.connections = words.connections;
     remote_.retry = words.retry.value_or(0);
     if (words.timeout) {
