@@ -33,9 +33,14 @@ class Described {
   Described& operator=(const Described&) = delete;
 
   std::optional<Found> found(Reply& reply) const {
-    auto* const handle = reply.get(handle_, &OpResult::opgetfh);
-    if (handle == nullptr || !values_.describe_node()) return std::nullopt;
-    return Found{*Handle::from(handle->resok4().object.bytes()), values_.attributes};
+    const std::optional<Handle> is = handle(reply);
+    if (!is || !values_.describe_node()) return std::nullopt;
+    return Found{*is, values_.attributes};
+  }
+  // Also where GETATTR failed.
+  std::optional<Handle> handle(Reply& reply) const {
+    auto* const got = reply.get(handle_, &OpResult::opgetfh);
+    return got == nullptr ? std::nullopt : Handle::from(got->resok4().object.bytes());
   }
 
  private:

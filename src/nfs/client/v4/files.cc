@@ -119,7 +119,8 @@ Task<Outcome<std::optional<Attributes>>> Nfs4::setattr(OperationContext context,
   Request request;
   request.put_handle(object);
   if (guard) request.add(v4::OP_VERIFY, &Op::opverify, {changed_at(*guard)});
-  request.add(v4::OP_SETATTR, &Op::opsetattr, {v4::stateid4{}, to_fattr4(attributes)});
+  request.done_with(
+      request.add(v4::OP_SETATTR, &Op::opsetattr, {v4::stateid4{}, to_fattr4(attributes)}));
   Values got;
   request.add_getattr(node_attributes(), got);
   // Who may open it is to be asked again.

@@ -17,8 +17,11 @@ SetAttributes mode_of(const SetAttributes& attributes) {
   return set;
 }
 
-Outcome<Made> made_of(OperationContext context, const Described& described, Outcome<Reply>& reply) {
+// What the server would not say of an object that it has made is asked for behind it.
+Outcome<Made> made_of(OperationContext context, const Request& request, const Described& described,
+                      Outcome<Reply>& reply) {
   if (!reply) return Failure{reply.error()};
+  if (request.is_done()) return Made{described.handle(*reply), std::nullopt};
   const std::optional<Found> found = described.found(*reply);
   if (!found) return Failure{no_object(context)};
   return Made{found->handle, found->attributes};
@@ -161,15 +164,15 @@ Task<Outcome<Made>> Nfs4::create(OperationContext context, Handle directory, std
   // RFC 8881 16.2.3.1.2: the current stateid is that of the OPEN.
   v4::stateid4 current;
   current.seqid = 1;
-  request.add(v4::OP_CLOSE, &Op::opclose, {0, current});
+  request.done_with(request.add(v4::OP_CLOSE, &Op::opclose, {0, current}));
   Described described(request);
   Outcome<Reply> reply = co_await run(context, request.once_only());
-  Outcome<Made> made = made_of(context, described, reply);
+  Outcome<Made> made = made_of(context, request, described, reply);
   if (!made) co_return made;
   auto* opened = reply->get(open, &OpResult::opopen);
   if (opened == nullptr) co_return Failure{no_object(context)};
   note_creation(*made, opened->resok4(), attributes);
-  client_->decline_delegation(*made->handle, opened->resok4().delegation);
+  if (made->handle) client_->decline_delegation(*made->handle, opened->resok4().delegation);
   co_return made;
 }
 
@@ -179,9 +182,10 @@ Task<Outcome<Made>> Nfs4::make(OperationContext context, Handle directory, std::
   request.put_handle(directory);
   const std::size_t at = request.add(v4::OP_CREATE, &Op::opcreate,
                                      {std::move(what), std::string(name), to_fattr4(attributes)});
+  request.done_with(at);
   Described described(request);
   Outcome<Reply> reply = co_await run(context, request.once_only());
-  Outcome<Made> made = made_of(context, described, reply);
+  Outcome<Made> made = made_of(context, request, described, reply);
   if (!made) co_return made;
   auto* created = reply->get(at, &OpResult::opcreate);
   if (created == nullptr) co_return Failure{no_object(context)};

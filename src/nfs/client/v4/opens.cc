@@ -78,10 +78,19 @@ Task<Outcome<Nfs4::Granted>> Nfs4::hold_open(OperationContext context, Request r
   }
   if (!reply) co_return Failure{reply.error()};
   auto* opened = reply->get(open, &OpResult::opopen);
-  const std::optional<Found> found = described.found(*reply);
+  std::optional<Found> found = described.found(*reply);
+  const std::optional<Handle> made = request.is_done() ? described.handle(*reply) : std::nullopt;
+  Error trouble = no_object(context);
+  if (made) {
+    const Outcome<Attributes> asked = co_await getattr(context, *made);
+    if (asked)
+      found = Found{*made, *asked};
+    else
+      trouble = asked.error();
+  }
   if (opened == nullptr || !found) {
     co_await close_nameless(context, *reply, open, id, share);
-    co_return Failure{no_object(context)};
+    co_return Failure{std::move(trouble)};
   }
   client_->hold(id, found->handle, share, opened->resok4().stateid, opener_);
   const std::uint64_t change = after.whole() ? after.attributes.change : 0;
@@ -180,6 +189,7 @@ Task<Outcome<Made>> Nfs4::create_open(OperationContext context, Handle directory
   Request request;
   request.put_handle(directory);
   const std::size_t at = request.add_open(std::move(args), id);
+  request.done_with(at + 1);  // with its GETFH
   const Outcome<Granted> granted =
       co_await hold_open(context, std::move(request), at, id, share, false);
   if (!granted) co_return Failure{granted.error()};

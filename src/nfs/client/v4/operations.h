@@ -74,6 +74,14 @@ class Request {
     return *this;
   }
 
+  // The operation at `place`, and those before it, are all that it is sent for: once they are done
+  // it must not run again, whatever those behind say, which only ask what came of it.
+  void done_with(std::size_t place) { done_with_ = place; }
+  // So it was, and another one behind failed.
+  bool is_done() const {
+    return status_ != v4::NFS4_OK && done_with_ != 0 && done_with_ + 1 < answered_;
+  }
+
   // An OPEN, whose owner and number the session fills in; at most one. `owner`: the open is held by
   // this name; else it is closed at once, and has a name of its own.
   std::size_t add_open(v4::OPEN4args args, std::optional<session::Opens::Id> owner = std::nullopt) {
@@ -211,6 +219,7 @@ class Request {
   bool changes_ = false;
   bool writes_ = false;
   bool copies_ = false;
+  std::size_t done_with_ = 0;  // 0: with all
   std::optional<std::uint32_t> granted_by_{};
   bool passed_on_ = false;
 
@@ -241,7 +250,8 @@ v4::nfsstat4 status_in(const Result& result) {
     return result.cr_status;
 }
 
-// The results of a COMPOUND that succeeded, or ended as expected. They are in its Request.
+// The results of a COMPOUND that succeeded, ended as expected, or was done. They are in its
+// Request.
 class Reply {
  public:
   explicit Reply(Request& request) : request_(&request) {}

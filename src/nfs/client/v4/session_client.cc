@@ -239,7 +239,7 @@ Task<Outcome<Reply>> SessionClient::run(OperationContext context, Request& reque
 }
 
 bool SessionClient::counts(const Outcome<Attempt>& came, const Request& request) {
-  return came && came->fate == Fate::Go && request.expects(came->status);
+  return came && came->fate == Fate::Go && (request.expects(came->status) || request.is_done());
 }
 
 // Behind the first attempt. `held`: its turn, with Fate::Unbound.

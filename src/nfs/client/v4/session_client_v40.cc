@@ -227,7 +227,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::send_numbered(OperationCont
     --owners.locks->lost_stateids;
     opens_.on_old_stateid(request.by_open()->open, request.by_open()->owner);
     came->fate = Fate::Again;
-  } else if (request.open_place() && came->status == v4::NFS4_OK) {
+  } else if (request.open_place() && (came->status == v4::NFS4_OK || request.is_done())) {
     co_return co_await confirm(context, request, owners.open, *std::move(came), options);
   }
   co_return came;
