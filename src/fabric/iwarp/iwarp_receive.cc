@@ -12,9 +12,6 @@ namespace {
 constexpr std::size_t kKeptFrom = 1024;
 constexpr std::size_t kKeptTo = 8 * 1024;
 
-// Messages that come together where several calls are in flight.
-constexpr std::uint64_t kBurst = 4;
-
 // Used only within one turn of a connection, hence one for a thread.
 struct ReadAhead {
   Buffer usual;
@@ -78,11 +75,7 @@ void make_keepable(Buffer& message) {
 void IwarpConnection::on_readable() try {
   if (state_ != State::Open) return;
   busy_ = true;
-  const std::uint64_t before = receiver_.fpdus();
   read_some();
-  // Of a burst more has come by now, and to write once costs less than to read twice.
-  const bool burst = receiver_.fpdus() - before >= kBurst;
-  if (burst && state_ == State::Open && !in_bulk_ && !socket_.crowded()) read_some();
   busy_ = false;
   // Answers first: waiting costs a system call.
   flush();
