@@ -404,6 +404,7 @@ TEST(UnstableWrites, are_given_up_where_a_COMMIT_got_no_answer_and_nobody_has_th
   EXPECT_EQ(given_up, 0u);
   world.close_and_forget();
   EXPECT_FALSE(world.committed()) << "RELEASE";
+  EXPECT_EQ(given_up, 3u);
   world.unstable_writes.forget(kFile);
   EXPECT_EQ(given_up, 3u);
   EXPECT_EQ(world.unstable_writes.kept_bytes(), 0u);
@@ -431,10 +432,24 @@ TEST(UnstableWrites, are_given_up_with_the_last_use_where_the_last_COMMIT_got_no
   EXPECT_EQ(world.unstable_writes.kept_bytes(), 0u);
 }
 
-TEST(UnstableWrites, are_kept_without_an_open_while_a_COMMIT_waits_for_the_server) {
+TEST(UnstableWrites, are_kept_without_an_open_until_a_COMMIT_has_ended_without_an_answer) {
   World world;
   world.written(0, "one ");
   world.written(4, "two");
+  world.inodes.close(kFile);
+  world.unstable_writes.forget(kFile);
+  EXPECT_EQ(world.unstable_writes.kept_bytes(), 3u);
+  ASSERT_TRUE(world.committed());
+  EXPECT_EQ(world.disk, "one two");
+}
+
+TEST(UnstableWrites, are_kept_without_an_open_while_another_COMMIT_waits_for_the_server) {
+  World world;
+  world.written(0, "one ");
+  world.written(4, "two");
+  world.scripted.channel.lost = true;
+  EXPECT_FALSE(world.committed());
+  world.scripted.channel.lost = false;
   TaskGroup tasks;
   tasks.add([](World& w) -> Task<void> {
     const Outcome<Ok> done = co_await w.unstable_writes.commit(kFile);

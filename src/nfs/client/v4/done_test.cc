@@ -16,9 +16,12 @@ using testing::LyingServer;
 struct HalfDone : LyingServer {
   HalfDone(std::uint32_t minor, v4::nfs_opnum4 change, v4::nfsstat4 status) : LyingServer(minor) {
     lie = [this, change, status](const v4::COMPOUND4args& args, Compound4Results& results) {
-      for (v4::nfs_resop4& result : results.resarray)
+      for (v4::nfs_resop4& result : results.resarray) {
         if (result.resop == v4::OP_GETFH)
           result.opgetfh().resok4().object = v4::nfs_fh4(bytes_of("made"));
+        if (result.resop == v4::OP_OPEN) result.opopen().resok4().rflags = v4::OPEN4_RESULT_CONFIRM;
+        if (result.resop == v4::OP_OPEN_CONFIRM) ++confirmed;
+      }
       const auto is = [](v4::nfs_opnum4 number) {
         return [number](const v4::nfs_argop4& asked) { return asked.argop == number; };
       };
@@ -36,6 +39,7 @@ struct HalfDone : LyingServer {
   }
   v4::nfs_opnum4 failing = v4::OP_GETATTR;
   int changes = 0;
+  int confirmed = 0;
 };
 
 class Nfs4Done : public ::testing::TestWithParam<v4::nfsstat4> {};
@@ -74,6 +78,7 @@ TEST_P(Nfs4Done, OPEN_that_is_held_is_not_sent_again_either) {
     EXPECT_EQ(made->file.handle, *Handle::from(bytes_of("made")));
     EXPECT_NE(made->file.open, 0u);
     EXPECT_EQ(server.changes, 1);
+    EXPECT_EQ(server.confirmed, minor == 0 ? 1 : 0);
   }
 }
 
