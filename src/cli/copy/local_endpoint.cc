@@ -318,12 +318,12 @@ class LocalEndpoint final : public CopyEndpoint {
     });
   }
   Task<void> finish_symlink(CopyObject link, Finish finish) override {
-    co_await offloaded(run_.loop, [&]() -> SystemResult<Ok> {
+    static_cast<void>(co_await offloaded(run_.loop, [&]() -> SystemResult<Ok> {
       const SystemResult<net::UniqueFd> fd = tree_.open(link, kToName);
       if (!fd) return Failure{fd.error()};
       finish_local_symlink(fd->fd(), finish);
       return Ok{};
-    });
+    }));
   }
 
  private:
