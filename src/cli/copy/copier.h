@@ -147,6 +147,9 @@ class Copier {
   Task<Outcome<bool>> is_same(CopyObject source, CopyObject directory);
   // Whether it is the source.
   Task<Outcome<bool>> is_source(CopyObject directory);
+  // Of what holds no data: false where nothing is to be made, because what is there stays, with the
+  // attributes that the copy would have, or is in the way.
+  Task<bool> is_to_be_made(const CopyObject& source, const Target& target);
   Task<void> copy_symlink(CopyObject source, Target target);
   Task<void> copy_special(CopyObject source, Target target);
   Task<void> copy_file(CopyObject source, Target target);

@@ -17,6 +17,20 @@ std::string_view name_of(nfs::client::FileType type) {
 
 }  // namespace
 
+Task<bool> Copier::is_to_be_made(const CopyObject& source, const Target& target) {
+  if (target.name.empty() || (target.existing && target.existing->kind == Kind::Directory)) {
+    fail(from_.shown_path(source.path), "a directory is in the way; remove it first");
+    co_return false;
+  }
+  if (!target.existing) co_return true;
+  const Outcome<bool> kept = co_await stays(source, *target.existing);
+  if (!kept) fail(to_.shown_path(target.existing->path), kept.error());
+  if (!kept || !*kept) co_return kept.ok();
+  const Outcome<Ok> adjusted = co_await adjust(source, *target.existing);
+  if (!adjusted) fail(to_.shown_path(target.existing->path), adjusted.error());
+  co_return false;
+}
+
 Task<void> Copier::copy_symlink(CopyObject source, Target target) {
   Outcome<std::string> text = co_await from_.readlink(source);
   if (!text) co_return fail(from_.shown_path(source.path), text.error());
@@ -24,17 +38,7 @@ Task<void> Copier::copy_symlink(CopyObject source, Target target) {
   if (text->find('\0') != std::string::npos)
     co_return fail(from_.shown_path(source.path),
                    "its text holds a zero byte, which none can have");
-  if (target.name.empty() || (target.existing && target.existing->kind == Kind::Directory))
-    co_return fail(from_.shown_path(source.path), "a directory is in the way; remove it first");
-  if (target.existing) {
-    const Outcome<bool> kept = co_await stays(source, *target.existing);
-    if (!kept) co_return fail(to_.shown_path(target.existing->path), kept.error());
-    if (*kept) {
-      const Outcome<Ok> adjusted = co_await adjust(source, *target.existing);
-      if (!adjusted) fail(to_.shown_path(target.existing->path), adjusted.error());
-      co_return;
-    }
-  }
+  if (!co_await is_to_be_made(source, target)) co_return;
   Outcome<Ok> made{Ok{}};
   if (!options_.dry_run)
     made = co_await to_.symlink(target.directory, target.name, *std::move(text),
@@ -48,17 +52,7 @@ Task<void> Copier::copy_special(CopyObject source, Target target) {
   if (!options_.specials || !source.special)
     co_return fail(from_.shown_path(source.path),
                    "it is a device, socket or FIFO, which is copied with -a only");
-  if (target.name.empty() || (target.existing && target.existing->kind == Kind::Directory))
-    co_return fail(from_.shown_path(source.path), "a directory is in the way; remove it first");
-  if (target.existing) {
-    const Outcome<bool> kept = co_await stays(source, *target.existing);
-    if (!kept) co_return fail(to_.shown_path(target.existing->path), kept.error());
-    if (*kept) {
-      const Outcome<Ok> adjusted = co_await adjust(source, *target.existing);
-      if (!adjusted) fail(to_.shown_path(target.existing->path), adjusted.error());
-      co_return;
-    }
-  }
+  if (!co_await is_to_be_made(source, target)) co_return;
   Outcome<std::string> obstacle{std::string()};
   if (!options_.dry_run)
     obstacle = co_await to_.mknod(target.directory, target.name, *source.special,
