@@ -21,6 +21,7 @@ from nfs4_client import LOOKUP, NLM_GRANTED, OK, PUTROOTFH, Case, nlm_lock, opaq
 GETATTR = 9
 NOENT = 2
 PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "observability.md")
+MESSAGES = os.path.join(os.path.dirname(PAGE), "messages.md")
 DASHBOARD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "packaging", "grafana", "stag.json")
 
 
@@ -299,6 +300,31 @@ class Metrics(Observed):
             peer.settimeout(PATIENCE)
             self.assertEqual(peer.recv(1), b"")
         self.assertEqual(self.value("stag_events_total", reason="PeerNotAllowed"), 1)
+
+    def test_count_each_line_of_the_log_that_the_page_lists_from_0_on(self):
+        """Those of `stag mount` have a section of their own."""
+        self.start("--log-level", "off")
+        with open(MESSAGES) as file:
+            serves, mounts = [], []
+            for section in re.split("^## ", file.read(), flags=re.M):
+                (mounts if section.startswith("`stag mount`") else serves).extend(re.findall(r"^\| `(\w+)` \|", section, re.M))
+        counted = {dict(labels)["reason"]: value for (_, labels), value in parse(self.scrape())["stag_events_total"][2].items()}
+        self.assertEqual(sorted(counted), sorted([*serves, "InjectedFault"]))  # which tests alone can bring about
+        self.assertGreater(len(mounts), 3)
+        self.assertEqual(counted["ExportClientUnknown"], 0)
+
+    def test_count_what_the_server_says_of_itself(self):
+        config = os.path.join(self.folder, "stag.toml")
+        with open(config, "w") as file:
+            file.write(f'export = "/data={self.data},client=nobody.invalid"\nlog-level = "off"\n')
+        server = self.server = harness.Server([], self.state, ["--config", config, "--metrics", "127.0.0.1:0"])
+        self.addCleanup(self.kill, server)
+        self.ready_client(server)
+        text = self.scrape()
+        self.assertEqual(value_in(text, "stag_events_total", reason="ClientConnected"), 1)
+        self.assertEqual(value_in(text, "stag_events_total", reason="SessionMade"), 1)
+        self.assertGreaterEqual(value_in(text, "stag_events_total", reason="ExportClientUnknown"), 1)
+        self.assertEqual(server.log(), "")
 
     def test_count_registered_memory(self):
         server = self.start()

@@ -7,6 +7,7 @@
 
 #include "base/reason.h"
 #include "cli/support/escape.h"
+#include "cli/support/event.h"
 #include "fabric/registrations.h"
 
 namespace stag::cli {
@@ -202,11 +203,16 @@ void add_connections(MetricFamilies& to, const Observation& observation,
 }
 
 void add_events(MetricFamilies& to, const Observation& observation, const StatisticsSums& sums) {
-  to.begin("stag_events_total", "Drops, refusals, errors and closes, by the reason in the log.",
+  to.begin("stag_events_total",
+           "What the server logs, by the name of the line, whatever the log level.",
            MetricType::Counter);
   for (std::size_t i = 1; i < kReasonCount; ++i) {
     const auto reason = static_cast<Reason>(i);
     to.counter({{"reason", std::string(to_string(reason))}}, reason_counters().of(reason));
+  }
+  for (std::size_t i = 0; i < kEventCount; ++i) {
+    const auto event = static_cast<Event>(i);
+    to.counter({{"reason", std::string(info(event).name)}}, event_count(event));
   }
   to.begin("stag_slow_calls_total", "Calls and operations that took longer than --slow-call.",
            MetricType::Counter);

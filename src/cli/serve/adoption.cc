@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "cli/serve/notices.h"
 #include "cli/serve/process.h"
 #include "cli/serve/records_place.h"
+#include "cli/support/log.h"
 #include "nfs/export/state/durable_file.h"
 #include "nfs/lock/lock_service.h"
 
@@ -110,7 +110,7 @@ Task<std::string> Adoption::adopt(const ControlRequest& request, ControlReply& r
       .set("grace", static_cast<std::uint64_t>(seconds));
   if (adopted->unrecorded) row.set("unrecorded", true);
   reply.add(row);
-  log_notice(notices::kClientsAdopted, *directory,
+  log_notice(Event::ClientsAdopted, *directory,
              fmt::format("{} of them, {} s, asked by {}", adopted->clients, seconds, peer.text()));
   co_return std::string();
 }

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "cli/serve/late_hosts.h"
-#include "cli/serve/notices.h"
+#include "cli/support/log.h"
 
 namespace stag::cli {
 
@@ -75,7 +75,7 @@ void CopyFromHosts::ask_again(const std::stop_token& stop) {
   find_networks();
   if (stop.stop_requested()) return;
   for (const std::string& unknown : unknown_clients(line_))
-    log_notice(notices::kCopySourceUnknown, "--copy-from", unknown);
+    log_notice(Event::CopySourceUnknown, "--copy-from", unknown);
 }
 
 void CopyFromHosts::find_networks() {
@@ -108,7 +108,7 @@ std::set<std::string> CopyFromHosts::late() const {
 void CopyFromHosts::take(const HostAnswers& answers) {
   const std::lock_guard lock(mutex_);
   for (const std::string& each : take_answers(line_, answers))
-    log_notice(notices::kCopySourceKnown, "--copy-from", each);
+    log_notice(Event::CopySourceKnown, "--copy-from", each);
   find_networks();
 }
 

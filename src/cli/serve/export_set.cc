@@ -14,7 +14,7 @@
 #include "cli/serve/ceph_export.h"
 #include "cli/serve/export_overlap.h"
 #include "cli/serve/late_hosts.h"
-#include "cli/serve/notices.h"
+#include "cli/support/log.h"
 #include "vfs/memory/memory.h"
 #include "vfs/posix/posix.h"
 
@@ -77,7 +77,7 @@ Result<Folder, std::string> open_folder(const vfs::PosixFileSystem::Options& opt
 }
 
 void log_closed(const ExportLine& line) {
-  log_notice(notices::kFolderClosed, "export " + line.path,
+  log_notice(Event::ExportFolderClosed, "export " + line.path,
              fmt::format("{}, user {}", line.folder, ::geteuid()));
 }
 
@@ -330,7 +330,7 @@ void ExportSet::log_doubtful() const {
   for (const ServedExport& each : served_) {
     if (each.closed) log_closed(each.line);
     for (const std::string& sentence : unknown_clients(each.line))
-      log_notice(notices::kClientUnknown, "export " + each.line.path, sentence);
+      log_notice(Event::ExportClientUnknown, "export " + each.line.path, sentence);
   }
 }
 
@@ -349,7 +349,7 @@ void ExportSet::take(const HostAnswers& answers) {
   if (found.empty()) return;
   const auto published = publish(std::move(next));
   if (!published) return trace(Reason::ExportsReloadFailed, "hosts", published.error().sentence);
-  for (const std::string& each : found) log_notice(notices::kClientKnown, "hosts", each);
+  for (const std::string& each : found) log_notice(Event::ExportClientKnown, "hosts", each);
 }
 
 std::vector<ExportLine> ExportSet::lines() const {

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "cli/serve/notices.h"
+#include "cli/support/log.h"
 #include "net/passed_sockets.h"
 
 namespace stag::cli {
@@ -74,7 +74,7 @@ Task<std::string> HandOver::give(const ControlRequest& request, ControlReply& re
 std::string HandOver::make_way(const ControlPeer& peer) {
   if (!peer.administrator || successor_ != peer.credentials.pid)
     return "only a successor that has the sockets may ask";
-  log_notice(notices::kHandedOver, "control", peer.text());
+  log_notice(Event::HandedOver, "control", peer.text());
   asked_();
   return {};
 }

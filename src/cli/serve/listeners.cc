@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/reason.h"
-#include "cli/serve/notices.h"
 #include "cli/serve/process.h"
 #include "cli/support/log.h"
 #include "cli/support/output.h"
@@ -109,7 +108,7 @@ Result<Ok, std::string> Listeners::start_capture() {
   const std::string& path = options_.observe.capture();
   if (path.empty()) return Ok{};
   const auto stopped = [path](const std::string& why) {
-    log_notice(notices::kCaptureStopped, path, why);
+    log_notice(Event::CaptureStopped, path, why);
   };
   auto capture = CaptureFile::open(path, options_.observe.capture_max(), stopped,
                                    options_.take_over ? kMargin : Duration(0));

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/reason.h"
-#include "cli/serve/notices.h"
 #include "cli/serve/records_place.h"
+#include "cli/support/log.h"
 #include "net/worker_pool.h"
 #include "nfs/lock/lock_service.h"
 
@@ -42,7 +42,7 @@ Location location_of(const RecoveryOptions& options, const std::string& state) {
 Location told_of(Location location) {
   if (auto* const place = std::get_if<RadosPlace>(&location))
     place->waiting = [name = name_of(*place)](unsigned seconds) {
-      log_notice(notices::kRecordsAwaited, name, fmt::format("{} s at most", seconds));
+      log_notice(Event::RecordsAwaited, name, fmt::format("{} s at most", seconds));
     };
   return location;
 }

@@ -7,7 +7,6 @@
 
 #include "base/reason.h"
 #include "cli/serve/late_hosts.h"
-#include "cli/serve/notices.h"
 #include "cli/support/log.h"
 #include "cli/support/output.h"
 
@@ -85,7 +84,7 @@ Result<Ok, std::string> Reload::read_again() {
   std::vector<std::string> awaiting = apply(relevant(*settings), **now);
   // Each time: whoever reloads looks at what the log says now.
   for (const std::string& key : awaiting)
-    log_notice(notices::kSettingNeedsRestart, kReloadSource, key);
+    log_notice(Event::SettingNeedsRestart, kReloadSource, key);
   server_.observation.await_restart(std::move(awaiting));
   return Ok{};
 }
@@ -131,7 +130,7 @@ std::vector<std::string> Reload::apply(const Settings& settings, const ServeOpti
       running_.erase(key);
     }
     if (value.empty()) value = usual_text(key, now);
-    log_notice(notices::kSettingChanged, kReloadSource, fmt::format("{} = {}", key, value));
+    log_notice(Event::SettingChanged, kReloadSource, fmt::format("{} = {}", key, value));
     offer_out(fmt::format("settings: {} = {}", key, value));
   }
   return awaiting;

@@ -21,7 +21,6 @@
 #include "cli/serve/late_hosts.h"
 #include "cli/serve/listeners.h"
 #include "cli/serve/loop_watch.h"
-#include "cli/serve/notices.h"
 #include "cli/serve/observing.h"
 #include "cli/serve/preflight.h"
 #include "cli/serve/process.h"
@@ -254,7 +253,7 @@ Result<StateLock, ExportSet::Trouble> Serve::take_state(const std::vector<Export
 Result<Ok, std::string> Serve::close_unclaimed_sockets() {
   if (const auto claimed = Listeners::claim(options_, sockets_); !claimed) return claimed;
   const std::vector<std::string> closed = sockets_.close_unclaimed();
-  for (const std::string& address : closed) log_notice(notices::kInheritedSocketUnused, address);
+  for (const std::string& address : closed) log_notice(Event::InheritedSocketUnused, address);
   // Its copies would go on listening. It gets all that there are when the server is ready.
   if (!closed.empty()) manager_.keep({});
   return Ok{};
@@ -389,7 +388,7 @@ void Serve::drain(net::EpollLoop& loop, Services& services) {
   while (!drained) loop.run();
   draining_ = nullptr;
   if (const std::size_t left = server.active_calls(); left != 0)
-    log_notice(notices::kCallsUnfinished, {}, fmt::format("{} of them", left));
+    log_notice(Event::CallsUnfinished, {}, fmt::format("{} of them", left));
 }
 
 // While the files of what is in progress, and the connections to tell of it, are there.

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "cli/serve/notices.h"
+#include "cli/support/log.h"
 #include "net/passed_sockets.h"
 
 namespace stag::cli {
@@ -85,7 +85,7 @@ void ServiceManager::tell(std::string_view text, const std::vector<net::UniqueFd
                           unsigned patience_seconds) {
   if (socket_.empty()) return;
   if (const auto sent = net::send_datagram(socket_, text, sockets, patience_seconds); !sent)
-    log_notice(notices::kServiceManagerUnheard, socket_, sent.error());
+    log_notice(Event::ServiceManagerUnheard, socket_, sent.error());
 }
 
 }  // namespace stag::cli

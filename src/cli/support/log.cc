@@ -23,7 +23,6 @@
 namespace stag::cli {
 namespace {
 
-constexpr std::size_t kEvents = static_cast<std::size_t>(Event::Count_);
 // Of traced calls a line is wanted for each.
 constexpr std::uint32_t kTracedLines = 2000;
 
@@ -39,23 +38,6 @@ spdlog::level::level_enum level_of(Severity severity) {
       return spdlog::level::err;
   }
   return spdlog::level::err;
-}
-
-const ReasonInfo& about(Event event) {
-  static constexpr std::array<ReasonInfo, kEvents> kInfo{{
-      {"ClientConnected", Severity::Info, "a client connected"},
-      {"ClientDisconnected", Severity::Info, "a connection of a client ended"},
-      {"ExportMounted", Severity::Info, "a client mounted an export"},
-      {"ExportUnmounted", Severity::Info, "a client unmounted an export"},
-      {"SessionMade", Severity::Info, "a client of NFS version 4 is known from now on"},
-      {"SessionEnded", Severity::Info, "a client of NFS version 4 ended its session"},
-      {"CallSlow", Severity::Warning, "a call took longer than --slow-call"},
-      {"CallTraced", Severity::Warning, "a step of a call of the client that --trace-client names"},
-  }};
-  return kInfo[static_cast<std::size_t>(event)];
-}
-const ReasonInfo& about(Reason reason) {
-  return info(reason);
 }
 
 spdlog::level::level_enum level_of(const ReasonInfo& kind) {
@@ -87,27 +69,24 @@ void write_line(const ReasonInfo& kind, std::string_view where, std::string_view
   spdlog::log(level_of(kind), "{}", line_of(kind, where, detail));
 }
 
-constexpr ReasonInfo kLogLinesLost{"LogLinesLost", Severity::Warning,
-                                   "the log took no more lines for a while"};
-
 std::string lost_line(std::uint64_t count) {
-  return line_of(kLogLinesLost, {}, fmt::format("{} lines", count));
+  return line_of(info(Event::LogLinesLost), {}, fmt::format("{} lines", count));
 }
 
 // Peers can cause most lines as often as they like, so those of each kind are limited.
 template <class Kind, std::size_t kinds>
 void log_limited(Kind kind, std::string_view where, std::string_view detail, std::uint32_t most) {
-  if (!spdlog::should_log(level_of(about(kind)))) return;
+  if (!spdlog::should_log(level_of(info(kind)))) return;
   static std::mutex mutex;
   static LogLimits<Kind, kinds> limit;
   const std::lock_guard lock(mutex);
   const TimePoint now = std::chrono::steady_clock::now();
   limit.settle(now, [](Kind often, std::uint64_t count) {
-    write_line(about(often), {}, fmt::format("{} more", count));
+    write_line(info(often), {}, fmt::format("{} more", count));
   });
   if (!limit.admit(kind, log_source(where), now, most)) return;
-  if (detail.empty()) return write_line(about(kind), where, late_detail());
-  write_line(about(kind), where, detail);
+  if (detail.empty()) return write_line(info(kind), where, late_detail());
+  write_line(info(kind), where, detail);
 }
 
 void log_reason(Reason reason, std::string_view where, std::string_view detail) {
@@ -144,6 +123,11 @@ void log_notice(const ReasonInfo& about, std::string_view where, std::string_vie
   if (spdlog::should_log(level_of(about))) write_line(about, where, detail);
 }
 
+void log_notice(Event event, std::string_view where, std::string_view detail) {
+  count_event(event);
+  log_notice(info(event), where, detail);
+}
+
 void set_log_level(const std::string& level) {
   spdlog::default_logger_raw()->set_level(spdlog::level::from_str(level));
 }
@@ -170,9 +154,10 @@ void start_system_log(const std::string& level, std::string_view about, const st
 }
 
 void log_event(Event event, std::string_view where, std::string_view detail) noexcept {
+  count_event(event);
   try {
-    log_limited<Event, kEvents>(event, where, detail,
-                                event == Event::CallTraced ? kTracedLines : LogLimit::kLines);
+    log_limited<Event, kEventCount>(event, where, detail,
+                                    event == Event::CallTraced ? kTracedLines : LogLimit::kLines);
   } catch (...) {
     // As with a Reason, only the line is lost.
   }

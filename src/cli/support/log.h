@@ -3,11 +3,11 @@
 // are escaped (cli/support/escape.h).
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "base/reason.h"
+#include "cli/support/event.h"
 
 namespace stag::cli {
 
@@ -24,25 +24,14 @@ void start_system_log(const std::string& level, std::string_view about,
                       const std::string& path = "/dev/log");
 
 // A line about the program itself, which nobody can cause as often as he likes: in the form of
-// those of Reasons. Thread: any.
+// those of Reasons. A server's is an Event, and counted. Thread: any.
 void log_notice(const ReasonInfo& about, std::string_view where, std::string_view detail = {});
+void log_notice(Event event, std::string_view where, std::string_view detail = {});
 // Changes the level while other threads run.
 void set_log_level(const std::string& level);
 
-// What a server does that is neither a drop nor an error, and that an operator may want to see.
-enum class Event : std::uint8_t {
-  ClientConnected,
-  ClientDisconnected,
-  ExportMounted,
-  ExportUnmounted,
-  SessionMade,
-  SessionEnded,
-  // These are warnings, because somebody asked for them.
-  CallSlow,
-  CallTraced,
-  Count_,
-};
-// As a Reason is logged: `where` is who, `detail` says more. Thread: any.
+// An Event that clients can cause: counted, and logged as a Reason is. `where` is who, `detail`
+// says more. Thread: any.
 void log_event(Event event, std::string_view where, std::string_view detail) noexcept;
 
 }  // namespace stag::cli

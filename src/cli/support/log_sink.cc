@@ -14,6 +14,7 @@
 #include <ctime>
 #include <utility>
 
+#include "cli/support/event.h"
 #include "net/passed_sockets.h"
 
 namespace stag::cli {
@@ -56,13 +57,16 @@ LossySink::LossySink(LostText lost) : lost_text_(std::move(lost)) {}
 void LossySink::sink_it_(const spdlog::details::log_msg& line) {
   if (lost_ > 0) {
     const std::string text = lost_text_(lost_);
-    if (!take({line.logger_name, spdlog::level::warn, text})) {
-      ++lost_;
-      return;
-    }
+    if (!take({line.logger_name, spdlog::level::warn, text})) return lose();
     lost_ = 0;
   }
-  if (!take(line)) ++lost_;
+  if (!take(line)) lose();
+}
+
+// Counted at once: as long as the log stands still nobody reads in it that lines are missing.
+void LossySink::lose() {
+  ++lost_;
+  count_event(Event::LogLinesLost);
 }
 
 LogSink::LogSink(int fd, LostText lost)

@@ -33,6 +33,7 @@ class LossySink : public spdlog::sinks::base_sink<std::mutex> {
  private:
   void sink_it_(const spdlog::details::log_msg& line) override;
   void flush_() override {}
+  void lose();
 
   const LostText lost_text_;
   std::uint64_t lost_ = 0;

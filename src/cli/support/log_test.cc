@@ -13,6 +13,7 @@
 
 #include <array>
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -82,6 +83,19 @@ TEST(Log, asks_for_the_details_of_those_lines_alone_that_it_writes) {
   for (std::size_t at = 0; (at = lines.find("(asked ", at)) != lines.npos; ++at) ++written;
   EXPECT_GE(written, 1);
   EXPECT_EQ(detail.asked, written);
+}
+
+TEST(Log, counts_what_a_server_does_whatever_its_level) {
+  ::testing::internal::CaptureStderr();
+  start_log("off", LogFormat::Text);
+  for (const Event each : {Event::ClientConnected, Event::ExportClientUnknown}) {
+    const std::uint64_t before = event_count(each);
+    log_notice(each, "here");
+    log_event(each, "here", {});
+    EXPECT_EQ(event_count(each), before + 2) << info(each).name;
+  }
+  set_trace_sink(nullptr);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 }
 
 // A line of each severity, where the journal reads a descriptor with this inode number after that
