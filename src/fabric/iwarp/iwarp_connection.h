@@ -158,7 +158,9 @@ class IwarpConnection final : public Connection, private iwarp::ReceiverSink, pr
   // iwarp_ending.cc
   void close_when_flushed();
   void end_now() { end(reason_); }
-  void break_off();
+  void break_off() noexcept;
+  // In a turn that reads, which nothing keeps from coming.
+  void end_if_broken();
   // Inside a catch block, in a turn of the loop.
   void end_by_exception();
   void end_with(const iwarp::Violation& violation);
