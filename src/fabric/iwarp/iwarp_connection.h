@@ -69,6 +69,9 @@ class IwarpConnection final : public Connection, private iwarp::ReceiverSink, pr
   Result<RemoteMemory, Reason> expose_sink(MutableBytes memory) override;
   Revocation revoke(std::uint32_t handle) override;
   Revocation abandon(std::uint32_t handle) override;
+  std::optional<std::size_t> filled(std::uint32_t handle) const override {
+    return table_.touched(handle);
+  }
   void send(Rope message, std::optional<std::uint32_t> invalidate, Flow flow, Token token) override;
   void send_copy(std::span<const Bytes> parts, std::optional<std::uint32_t> invalidate, Flow flow,
                  Token token) override;

@@ -148,6 +148,8 @@ class Link final : public std::enable_shared_from_this<Link>,
   void tell_of_end(Reason reason) noexcept;
   void finish(PendingCall& call, Reason reason, bool connection_lost);
   void settle(PendingCall& call);
+  Reason take_back_results(PendingCall& call, const rpcrdma::ReplyArrival& reply);
+  void release_memory(PendingCall& call);
   void cut_off(PendingCall& call) noexcept;
   void watch_settling();
   void watch_reads();

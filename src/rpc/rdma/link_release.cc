@@ -19,6 +19,25 @@ void Link::give_up(PendingCall& call, Reason reason) {
   finish(call, reason, false);
 }
 
+// RFC 8166 4.4.1: no byte of the results is looked at before the peer is cut off from them. What it
+// has written is known only until then.
+Reason Link::take_back_results(PendingCall& call, const rpcrdma::ReplyArrival& reply) {
+  const Reason reason = call.check_written(*connection_, reply);
+  if (reason != Reason::None) close(reason);
+  call.registrations().revoke(*connection_, reply.invalidated);
+  return reason;
+}
+
+// All of it is free.
+void Link::release_memory(PendingCall& call) {
+  if (!call.reply_is_own()) {
+    call.end->reply = {};
+    call.end->reason = Reason::RdmaXidMismatch;
+    close(Reason::RdmaXidMismatch);
+  }
+  call.release();
+}
+
 // What the fabric finds no memory to revoke is free with the connection.
 void Link::cut_off(PendingCall& call) noexcept {
   try {
