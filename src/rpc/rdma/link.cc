@@ -241,6 +241,7 @@ void Link::settle(PendingCall& call) {
 // Responder.
 
 std::unique_ptr<rpcrdma::IncomingCall> Link::make_call() {
+  if (core_.responder().records() >= rpcrdma::kKeptRecords) watch_records();
   ServedCallOwner& owner = *this;
   return std::make_unique<ServedCall>(owner, origin_);
 }
@@ -459,6 +460,7 @@ void Link::on_disconnect(Reason reason) {
   trace(reason, where_);
   settling_timer_.cancel();
   reads_timer_.cancel();
+  records_timer_.cancel();
   abandoned_.clear();
   while (PendingCall* const call = settling_.pop()) {
     call->registrations().on_disconnect();

@@ -5,6 +5,12 @@
 #include "rpc/rdma/link.h"
 
 namespace stag::rpc::rdma {
+namespace {
+
+// An interval in which a Link has no more Calls than it keeps records.
+constexpr Duration kQuiet = std::chrono::seconds(5);
+
+}  // namespace
 
 void Link::give_up(PendingCall& call, Reason reason) {
   if (call.end) return;  // Ended already; only its memory is still on its way back.
@@ -59,6 +65,25 @@ void Link::watch_settling() {
   } catch (const std::bad_alloc&) {
     on_out_of_memory();
   }
+}
+
+// A peer that had many Calls at a time may be one that never does again. Where there is no memory
+// for the timer, the records stay.
+void Link::watch_records() noexcept {
+  if (records_watched_) return;
+  try {
+    records_timer_ = loop_.after(kQuiet, [this] { on_records_tick(); });
+    records_watched_ = true;
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+void Link::on_records_tick() {
+  records_watched_ = false;
+  const std::uint64_t sends = connection_->traffic().sends_in;
+  const bool quiet = sends - std::exchange(sends_at_tick_, sends) <= rpcrdma::kKeptRecords;
+  if (quiet && !out_of_memory_) core_.on_quiet();
+  if (core_.responder().records() > rpcrdma::kKeptRecords) watch_records();
 }
 
 void Link::on_revoked(std::uint32_t handle) {
