@@ -153,6 +153,11 @@ class Connection {
   // provider can, else the connection closes.
   virtual Revocation abandon(std::uint32_t handle) = 0;
 
+  // Bytes from the start of an exposed sink up to the end of what the peer has written there: what
+  // lies behind them it has not. Also of one that the peer has invalidated, until on_receive(),
+  // which says so, returns. nullopt where the provider does not know, as no device does.
+  virtual std::optional<std::size_t> filled(std::uint32_t) const { return std::nullopt; }
+
   // Posts operations. They never fail at once: the outcome is on_done's. On a connection that is
   // gone, on_done brings the reason in a later loop turn.
   //

@@ -166,6 +166,12 @@ MutableBytes StagTable::untouched_sink(std::uint32_t stag, Right right,
   return MutableBytes(entry->writable, entry->size).subspan(from);
 }
 
+std::optional<std::size_t> StagTable::touched(std::uint32_t stag) const {
+  const Entry* entry = find(stag);
+  if (entry == nullptr || entry->right != Right::RemoteWrite) return std::nullopt;
+  return entry->touched;
+}
+
 Result<Buffer, StagFault> StagTable::source(std::uint32_t stag, std::uint64_t offset,
                                             std::size_t length) const {
   const Entry* entry = find(stag);

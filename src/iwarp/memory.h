@@ -81,6 +81,9 @@ class StagTable {
                                     std::size_t length);
   // All bytes of a sink from `offset` on, when none of them has been touched; else nothing.
   MutableBytes untouched_sink(std::uint32_t stag, Right right, std::uint64_t offset) const;
+  // How far a sink has been touched, also of one that was revoked a moment ago; nothing when `stag`
+  // names none.
+  std::optional<std::size_t> touched(std::uint32_t stag) const;
   Result<Buffer, StagFault> source(std::uint32_t stag, std::uint64_t offset,
                                    std::size_t length) const;
 

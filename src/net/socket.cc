@@ -232,6 +232,10 @@ std::size_t TcpSocket::unacknowledged() const {
   return ioctl(fd(), SIOCOUTQ, &bytes) == 0 && bytes > 0 ? static_cast<std::size_t>(bytes) : 0;
 }
 
+void TcpSocket::shutdown_read() {
+  ::shutdown(fd(), SHUT_RD);
+}
+
 void TcpSocket::shutdown_write() {
   ::shutdown(fd(), SHUT_WR);
 }

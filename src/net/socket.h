@@ -81,6 +81,8 @@ class TcpSocket {
 
   // Ends the outgoing stream; what was written still arrives.
   void shutdown_write();
+  // Ends the incoming stream, so that who waits to read is told; asks for no memory.
+  void shutdown_read();
   // Idempotent; ends both directions, and what waits.
   void close() { descriptor_.close(); }
   bool closed() const { return descriptor_.closed(); }

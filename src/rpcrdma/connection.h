@@ -84,6 +84,7 @@ class Connection {
   void on_sent(IncomingCall& call) { responder_.on_sent(call); }
   // The connection's share of the byte budget has set aside what the oldest waiting Call needs.
   void on_budget() { responder_.on_budget(); }
+  void on_quiet() { responder_.on_quiet(); }
 
   // The connection is gone. Calls of ours fail with `reason`; Calls of the peer that were not
   // delivered are forgotten, delivered ones run on and their Replies go nowhere.

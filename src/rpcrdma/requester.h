@@ -31,6 +31,8 @@ class OutgoingCall {
 
   // Valid from expose()/send_call() on, and still in deliver_reply() and fail_call().
   const CallPlan& plan() const { return plan_; }
+  // With the chunks that were offered.
+  const Header& header() const { return header_; }
   // Whether it is on the wire.
   bool sent() const { return state_ == State::Sent; }
   // Whether it ever was, so that the peer may have executed it. Of its owner, who clears it.

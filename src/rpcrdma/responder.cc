@@ -444,6 +444,13 @@ void Responder::on_budget() {
   }
 }
 
+void Responder::on_quiet() {
+  if (calls_.size() <= kKeptRecords || free_.size() != calls_.size()) return;
+  calls_.resize(kKeptRecords);
+  free_.clear();
+  for (const std::unique_ptr<IncomingCall>& call : calls_) free_.push_back(call.get());
+}
+
 void Responder::on_disconnect(Reason reason) {
   open_ = false;
   waiting_.clear();

@@ -18,6 +18,9 @@
 
 namespace stag::rpcrdma {
 
+// Records of Calls that a connection keeps when it has nothing to do.
+inline constexpr std::size_t kKeptRecords = 16;
+
 // A stream up to this many bytes is not worth counting: credits bound what they take together.
 inline constexpr std::uint32_t kSmallStream = 16384;
 
@@ -58,12 +61,16 @@ class Responder {
   void on_sent(IncomingCall& call);
   void on_budget();
   void on_disconnect(Reason reason);
+  // No Call has come for a while: what more of them took at a time is not kept.
+  void on_quiet();
 
   void serve(std::uint32_t credits);
   std::uint32_t credits() const { return settings_.credits; }
   bool serves() const { return settings_.credits != 0; }
   // Calls received and not answered yet.
   std::uint32_t in_service() const { return static_cast<std::uint32_t>(in_service_.size()); }
+  // Records of Calls, in progress and kept.
+  std::size_t records() const { return calls_.size(); }
   // Calls that wait for bytes.
   std::size_t waiting() const { return waiting_.size(); }
   // What a Reply sent now would grant: at least 1, less than the setting when bytes run short.
@@ -98,7 +105,7 @@ class Responder {
 
   ResponderSettings settings_;
   Sink& sink_;
-  std::vector<std::unique_ptr<IncomingCall>> calls_;  // grows only, to the most ever in progress
+  std::vector<std::unique_ptr<IncomingCall>> calls_;  // as many as were in progress at a time
   std::vector<IncomingCall*> free_;                   // of calls_
   std::vector<IncomingCall*> waiting_;                // for bytes, oldest first
   std::vector<IncomingCall*> reading_;                // with Reads to be posted, in turns

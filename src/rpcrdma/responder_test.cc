@@ -45,6 +45,31 @@ void answer(Endpoint& server) {
   server.core.on_sent(call);
 }
 
+// Each with a Reply that has left only when all have come.
+void serve_at_a_time(Endpoint& server, std::uint32_t first_xid, std::uint32_t calls) {
+  const std::size_t first = server.sink.delivered.size();
+  for (std::uint32_t i = 0; i < calls; ++i) server.receive(short_call(first_xid + i));
+  for (std::uint32_t i = 0; i < calls; ++i) {
+    IncomingCall& call = server.sink.delivered[first + i].call;
+    server.core.on_reply(call, plain_reply(40));
+    server.core.on_sent(call);
+  }
+}
+
+TEST(Responder, keeps_the_records_of_a_full_load_no_longer_than_the_load) {
+  Endpoint server(server_settings(64));
+  serve_at_a_time(server, 100, 64);
+  EXPECT_EQ(server.core.responder().records(), 64u) << "the next load needs them";
+  server.receive(short_call(1));
+  server.core.on_quiet();
+  EXPECT_EQ(server.core.responder().records(), 64u) << "a Call is in progress";
+  answer(server);
+  server.core.on_quiet();
+  EXPECT_EQ(server.core.responder().records(), kKeptRecords);
+  serve_at_a_time(server, 200, 64);
+  EXPECT_EQ(server.core.responder().records(), 64u);
+}
+
 TEST(Responder, delivers_a_Short_Call_at_once_and_answers_it_with_one_Send) {
   PROVES("R8166-3.5.1-a", "R8166-3.2-a", "R8166-4.2.1-a");
   Endpoint server(server_settings());

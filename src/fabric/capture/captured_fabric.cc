@@ -69,6 +69,9 @@ class CapturedConnection final : public Connection, private Events, private Fram
     return inner_->expose_sink(memory);
   }
   Revocation revoke(std::uint32_t handle) override { return inner_->revoke(handle); }
+  std::optional<std::size_t> filled(std::uint32_t handle) const override {
+    return inner_->filled(handle);
+  }
   Revocation abandon(std::uint32_t handle) override { return inner_->abandon(handle); }
 
   void send(Rope message, std::optional<std::uint32_t> invalidate, Flow flow,

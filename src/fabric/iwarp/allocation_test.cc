@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "fabric/iwarp/raw_peer_test.h"
+#include "fabric/iwarp/transmit_queue.h"
 #include "testing/failing_new.h"
 #include "testing/iwarp_harness.h"
 
@@ -98,6 +99,15 @@ class World {
     listener_ = *harness_.fabric().listen({"127.0.0.1", 0}, listening, acceptor_);
   }
   Address address() const { return listener_->local_address(); }
+  Loop& loop() { return harness_.loop(); }
+  // A connection of a peer that the test speaks for.
+  RawPeer accept(Owner& passive) {
+    acceptor_.next = &passive;
+    RawPeer peer = RawPeer::connected(address());
+    peer.send(unhex(kRequest));
+    STAG_CHECK(run_until([&] { return passive.connection != nullptr; }));
+    return peer;
+  }
   // Whether it has found out by the end of `count` turns, in which memory may run out.
   bool connect(Owner& active, Owner& passive, int count) {
     acceptor_.next = &passive;
@@ -330,6 +340,121 @@ TEST(IwarpOutOfMemory, leaves_memory_exposed_that_was_before) {
   passive.say();
   EXPECT_TRUE(world.run_until([&] { return active.messages == 2 || active.ended; }));
   EXPECT_EQ(text_of(Bytes(memory).first(4)), "data");
+}
+
+// The loop has no room left: neither for a timer nor for what is to run in a later turn.
+class FullLoop {
+ public:
+  explicit FullLoop(Loop& loop) {
+    timers_.reserve(10'000);
+    allocations_until_failure = 1;
+    failure_lasts = true;
+    fill([&] { timers_.push_back(loop.after(std::chrono::hours(1), [] {})); });
+    fill([&] { loop.post([] {}); });
+  }
+  ~FullLoop() {
+    allocations_until_failure = 0;
+    failure_lasts = false;
+  }
+  FullLoop(const FullLoop&) = delete;
+  FullLoop& operator=(const FullLoop&) = delete;
+
+ private:
+  template <class F>
+  static void fill(F one_more) {
+    try {
+      for (int i = 0; i < 1'000'000; ++i) one_more();
+      STAG_CHECK(false);
+    } catch (const std::bad_alloc&) {
+    }
+  }
+  std::vector<Timer> timers_;
+};
+
+TEST(IwarpOutOfMemory, does_not_keep_a_connection_from_its_end) {
+  World world;
+  Owner active, passive;
+  world.join(active, passive);
+  {
+    const FullLoop full(world.loop());
+    active.perform([](Connection& on) { on.close(Reason::Shutdown); });
+  }
+  EXPECT_TRUE(world.run_until([&] { return active.ended && passive.ended; }));
+  EXPECT_EQ(active.ended, Reason::Shutdown);
+}
+
+TEST(IwarpOutOfMemory, does_not_keep_a_connection_that_cannot_go_on_from_its_end) {
+  World world;
+  Owner server;
+  RawPeer peer = world.accept(server);
+  std::vector<std::byte> source(64 << 20);
+  const RemoteMemory memory = *server.connection->expose_source(source);
+  // It takes nothing of the answer.
+  peer.send(fpdu(read_request(1, memory)));
+  EXPECT_TRUE(world.run_until([&] { return server.connection->traffic().read_bytes_out != 0; }));
+  world.turns(kTurns);
+  {
+    const FullLoop full(world.loop());
+    // What is on its way cannot be copied.
+    server.perform([&](Connection& on) { on.revoke(memory.handle); });
+  }
+  EXPECT_TRUE(world.run_until([&] { return server.ended.has_value(); }));
+  EXPECT_EQ(server.ended, Reason::OutOfMemory);
+}
+
+// As a peer has it that asks for many tiny segments behind bulk data.
+TEST(IwarpTransmitQueue, keeps_no_more_than_a_full_load_of_calls_needs) {
+  constexpr std::ptrdiff_t kKept = 2 * 256 + 16;
+  for (const bool never_empty : {false, true}) {
+    const std::ptrdiff_t before = live_allocations;
+    TransmitQueue queue(1000, 1000);
+    const auto post = [&](Flow flow, OperationKind kind) {
+      queue.post({kind, flow, kNoToken, Rope::borrow(bytes_of("x")), {7, 1, 0}, {}, {}});
+    };
+    for (int i = 0; i < 30'000; ++i) post(static_cast<Flow>(i % 300), OperationKind::Write);
+    EXPECT_GT(live_allocations - before, 30'000);
+    for (int i = 0; i < 30'000; ++i) {
+      if (never_empty) post(1000, OperationKind::Send);
+      ASSERT_TRUE(queue.next(true).has_value());
+      if (never_empty) {
+        ASSERT_TRUE(queue.next(true).has_value());
+      }
+    }
+    if (never_empty) post(1000, OperationKind::Send);
+    EXPECT_EQ(queue.empty(), !never_empty);
+    EXPECT_LE(live_allocations - before, kKept) << never_empty;
+  }
+}
+
+TEST(IwarpTransmitQueue, finds_what_it_needs_where_it_left_it) {
+  TransmitQueue queue(1000, 1000);
+  const auto batch = [&queue] {
+    for (Flow flow = 0; flow < 128; ++flow) {
+      for (const OperationKind kind : {OperationKind::Write, OperationKind::Send})
+        queue.post({kind, flow, kNoToken, Rope::borrow(bytes_of("x")), {7, 1, 0}, {}, {}});
+    }
+    while (queue.next(true)) {
+    }
+  };
+  batch();
+  allocations_until_failure = 1;
+  EXPECT_NO_THROW(batch());
+  allocations_until_failure = 0;
+}
+
+TEST(IwarpRing, gives_back_what_an_unusual_number_of_elements_took) {
+  Ring<std::uint64_t> ring;
+  const auto fill = [&ring](std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) ring.push(i);
+    for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(ring.pop(), i);
+  };
+  const std::ptrdiff_t before = live_allocations;
+  fill(5000);
+  EXPECT_EQ(live_allocations, before);
+  fill(256);
+  allocations_until_failure = 1;
+  EXPECT_NO_THROW(fill(256));
+  allocations_until_failure = 0;
 }
 
 }  // namespace

@@ -69,6 +69,9 @@ class IwarpConnection final : public Connection, private iwarp::ReceiverSink, pr
   Result<RemoteMemory, Reason> expose_sink(MutableBytes memory) override;
   Revocation revoke(std::uint32_t handle) override;
   Revocation abandon(std::uint32_t handle) override;
+  std::optional<std::size_t> filled(std::uint32_t handle) const override {
+    return table_.touched(handle);
+  }
   void send(Rope message, std::optional<std::uint32_t> invalidate, Flow flow, Token token) override;
   void send_copy(std::span<const Bytes> parts, std::optional<std::uint32_t> invalidate, Flow flow,
                  Token token) override;
@@ -158,7 +161,9 @@ class IwarpConnection final : public Connection, private iwarp::ReceiverSink, pr
   // iwarp_ending.cc
   void close_when_flushed();
   void end_now() { end(reason_); }
-  void break_off();
+  void break_off() noexcept;
+  // In a turn that reads, which nothing keeps from coming.
+  void end_if_broken();
   // Inside a catch block, in a turn of the loop.
   void end_by_exception();
   void end_with(const iwarp::Violation& violation);

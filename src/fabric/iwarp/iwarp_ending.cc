@@ -37,13 +37,13 @@ void IwarpConnection::close(Reason reason) {
   state_ = State::Closing;
   reason_ = reason;
   receiver_.stop();
-  socket_.ignore_readable();
   try {
     close_limit_ = loop_.after(kCloseLimit, [this] { end(reason_); });
+    later(&IwarpConnection::close_when_flushed);
   } catch (const std::bad_alloc&) {
-    return later(&IwarpConnection::end_now);
+    return break_off();
   }
-  later(&IwarpConnection::close_when_flushed);
+  socket_.ignore_readable();
 }
 
 void IwarpConnection::close_when_flushed() {
@@ -53,18 +53,26 @@ void IwarpConnection::close_when_flushed() {
   flush();
 }
 
-// Called by the owner, too, who is told of the end in a later turn.
-void IwarpConnection::break_off() {
+// Called by the owner, too, who is told of the end in a later turn. Where there is no memory for
+// that, the end of the incoming stream is a turn for which none is needed.
+void IwarpConnection::break_off() noexcept {
   if (state_ == State::Open) {
     reason_ = Reason::OutOfMemory;
     receiver_.stop();
-    socket_.ignore_readable();
   }
   state_ = State::Broken;
   sender_.abort();
   batch_.clear();
   borrowed_until_ = 0;
-  later(&IwarpConnection::end_now);
+  try {
+    later(&IwarpConnection::end_now);
+  } catch (const std::bad_alloc&) {
+    socket_.shutdown_read();
+  }
+}
+
+void IwarpConnection::end_if_broken() {
+  if (state_ == State::Broken) end(reason_);
 }
 
 void IwarpConnection::end_by_exception() {

@@ -73,13 +73,13 @@ void make_keepable(Buffer& message) {
 }  // namespace
 
 void IwarpConnection::on_readable() try {
-  if (state_ != State::Open) return;
+  if (state_ != State::Open) return end_if_broken();
   busy_ = true;
   read_some();
   busy_ = false;
   // Answers first: waiting costs a system call.
   flush();
-  if (state_ != State::Open) return;
+  if (state_ != State::Open) return end_if_broken();
   if (!peer_watched_ && !receiver_.at_boundary()) watch_peer();
   // Where there is more already, others come first who have used less of the loop.
   socket_.when_readable(static_cast<net::Reader&>(*this));

@@ -1,5 +1,5 @@
 // A first-in first-out queue that keeps its memory, so that a steady flow through it allocates
-// nothing.
+// nothing. What was needed for an unusual number of elements is given back when all have gone.
 #pragma once
 
 #include <cstddef>
@@ -28,11 +28,18 @@ class Ring {
     T value = std::move(front());
     if constexpr (!std::is_trivially_copyable_v<T>) front() = T();
     first_ = (first_ + 1) & (places_.size() - 1);
-    --size_;
+    if (--size_ == 0 && places_.size() > kMostKept) [[unlikely]]
+      give_back();
     return value;
   }
 
  private:
+  static constexpr std::size_t kMostKept = 256;
+
+  [[gnu::noinline]] void give_back() {
+    static_cast<void>(std::exchange(places_, {}));
+    first_ = 0;
+  }
   [[gnu::noinline]] void grow() {
     std::vector<T> larger(places_.empty() ? 8 : places_.size() * 2);
     for (std::size_t i = 0; i < size_; ++i) larger[i] = std::move((*this)[i]);

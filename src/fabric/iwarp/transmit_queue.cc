@@ -31,18 +31,31 @@ void TransmitQueue::List::remove(FlowQueue* queue) {
 }
 
 template <class T>
-T* TransmitQueue::Pool<T>::take() {
-  if (free == nullptr) return &all.emplace_back();
-  T* item = std::exchange(free, free->next);
+TransmitQueue::Pool<T>::~Pool() {
+  while (free_ != nullptr) take();
+}
+
+template <class T>
+std::unique_ptr<T> TransmitQueue::Pool<T>::take() {
+  if (free_ == nullptr) return std::make_unique<T>();
+  std::unique_ptr<T> item(std::exchange(free_, free_->next));
   item->next = nullptr;
+  --kept_;
   return item;
 }
 
 template <class T>
 void TransmitQueue::Pool<T>::give(T* item) {
+  std::unique_ptr<T> ended(item);
+  if (kept_ == kMostKept) return;
   *item = T();
-  item->next = free;
-  free = item;
+  item->next = std::exchange(free_, ended.release());
+  ++kept_;
+}
+
+TransmitQueue::~TransmitQueue() {
+  while (drop()) {
+  }
 }
 
 TransmitQueue::List& TransmitQueue::list_of(const FlowQueue& queue) {
@@ -65,16 +78,17 @@ TransmitQueue::FlowQueue* TransmitQueue::find(Flow flow) const {
 }
 
 void TransmitQueue::post(Operation&& operation) {
-  Node* node = nodes_.take();
+  std::unique_ptr<Node> node = nodes_.take();
   node->operation = std::move(operation);
   if (FlowQueue* queue = find(node->operation.flow)) {
-    queue->tail = queue->tail->next = node;
+    queue->tail = queue->tail->next = node.release();
     return;
   }
-  FlowQueue* queue = flows_.take();
+  std::unique_ptr<FlowQueue> flow = flows_.take();
+  active_.push_back(flow.get());
+  FlowQueue* const queue = flow.release();
   queue->flow = node->operation.flow;
-  queue->head = queue->tail = node;
-  active_.push_back(queue);
+  queue->head = queue->tail = node.release();
   list_of(*queue).push(queue);
 }
 
@@ -87,6 +101,8 @@ void TransmitQueue::put_back(FlowQueue* queue) {
     return list.push(queue);
   }
   active_.erase(std::find(active_.begin(), active_.end(), queue));
+  if (active_.empty() && active_.capacity() > kMostKept)
+    static_cast<void>(std::exchange(active_, {}));
   flows_.give(queue);
 }
 

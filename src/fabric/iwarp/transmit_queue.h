@@ -8,10 +8,13 @@
 // A flow's turn is `turn_limit` bytes: were it one message, all of several large Writes would end
 // at the same time, and who waits for them would have nothing to do until then. Sends go first for
 // as many bytes, then one bulk message has its turn: a peer whose RDMA Reads were not answered for
-// all the Calls that we send would give us up. Operations and flows are pooled.
+// all the Calls that we send would give us up. Records of operations and flows are kept for
+// later ones, as many as a full load of Calls needs: a peer that had thousands of segments written
+// while others were on their way does not leave them with its connection.
 #pragma once
 
-#include <deque>
+#include <cstddef>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -44,6 +47,9 @@ class TransmitQueue {
   // In bytes of payload.
   explicit TransmitQueue(std::size_t write_limit, std::size_t turn_limit)
       : write_limit_(write_limit), turn_limit_(turn_limit) {}
+  ~TransmitQueue();
+  TransmitQueue(const TransmitQueue&) = delete;
+  TransmitQueue& operator=(const TransmitQueue&) = delete;
 
   void post(Operation&& operation);
   // Whether a Send of this flow that is posted now would be the next message.
@@ -76,12 +82,18 @@ class TransmitQueue {
     FlowQueue* pop();
     void remove(FlowQueue* queue);
   };
+  // Two for each Reply of 128 Calls in progress: its data and its Send.
+  static constexpr std::size_t kMostKept = 256;
   template <class T>
-  struct Pool {
-    std::deque<T> all;
-    T* free = nullptr;
-    T* take();
+  class Pool {
+   public:
+    ~Pool();
+    std::unique_ptr<T> take();
     void give(T* item);
+
+   private:
+    T* free_ = nullptr;
+    std::size_t kept_ = 0;
   };
 
   List& list_of(const FlowQueue& queue);

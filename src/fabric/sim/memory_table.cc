@@ -1,5 +1,7 @@
 #include "fabric/sim/memory_table.h"
 
+#include <algorithm>
+
 #include "base/checked.h"
 
 namespace stag::fabric {
@@ -46,6 +48,17 @@ Result<MemoryTable::Target, Reason> MemoryTable::access(Right right, std::uint32
     target.source = all.subspan(start, length);
   }
   return target;
+}
+
+void MemoryTable::fill(std::uint32_t handle, std::uint64_t end) {
+  Entry& entry = entries_.at(handle);
+  entry.filled = std::max<std::size_t>(entry.filled, end - entry.offset);
+}
+
+std::optional<std::size_t> MemoryTable::filled(std::uint32_t handle) const {
+  const auto found = entries_.find(handle);
+  if (found == entries_.end() || found->second.right != Right::Write) return std::nullopt;
+  return found->second.filled;
 }
 
 MutableBytes MemoryTable::remove(std::uint32_t handle) {

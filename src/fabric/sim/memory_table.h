@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 
 #include "base/buffer.h"
 #include "base/reason.h"
@@ -32,6 +33,11 @@ class MemoryTable {
   Result<Target, Reason> access(Right right, std::uint32_t handle, std::uint64_t offset,
                                 std::size_t length) const;
 
+  // The peer has written to a sink up to here.
+  void fill(std::uint32_t handle, std::uint64_t end);
+  // Bytes from the start of a sink up to the end of what the peer has written.
+  std::optional<std::size_t> filled(std::uint32_t handle) const;
+
   bool contains(std::uint32_t handle) const { return entries_.count(handle) != 0; }
   // The memory covered, empty when the handle is unknown or its memory was given back before.
   MutableBytes remove(std::uint32_t handle);
@@ -51,7 +57,8 @@ class MemoryTable {
     std::uint64_t offset = 0;
     MutableBytes memory;  // of a source: never written through
     std::size_t length = 0;
-    Buffer copy;  // of an abandoned source
+    std::size_t filled = 0;  // of a sink
+    Buffer copy;             // of an abandoned source
   };
   RemoteMemory expose(Right right, MutableBytes memory);
 

@@ -66,7 +66,9 @@ void SimConnection::on_send(Outbox::Id id) {
   if (credit_ == 0) return violation(Reason::ReceiveOverflow);
   if (operation.invalidate) {
     if (!memory_.contains(*operation.invalidate)) return violation(Reason::RemoteAccessDenied);
-    memory_.remove(*operation.invalidate);
+    invalidated_ = *operation.invalidate;
+    invalidated_filled_ = memory_.filled(invalidated_);
+    memory_.remove(invalidated_);
   }
   --credit_;
   ++traffic_.sends_in;
@@ -97,6 +99,7 @@ void SimConnection::on_write(Outbox::Id id) {
         memory_.access(Right::Write, operation.remote.handle, operation.remote.offset, size);
     if (!target) return violation(target.error());
     if (!target->sink.empty()) operation.data.copy_to(target->sink);
+    memory_.fill(operation.remote.handle, operation.remote.offset + size);
   }
   traffic_.write_bytes_in += size;
   transmit({PacketKind::Ack, id, {}, Reason::None});

@@ -83,6 +83,10 @@ Revocation SimConnection::abandon(std::uint32_t handle) {
   return revoking_.count(handle) != 0 ? Revocation::Pending : give_back(handle, memory);
 }
 
+std::optional<std::size_t> SimConnection::filled(std::uint32_t handle) const {
+  return delivering_ != 0 && handle == invalidated_ ? invalidated_filled_ : memory_.filled(handle);
+}
+
 Revocation SimConnection::give_back(std::uint32_t handle, MutableBytes memory) {
   if (memory.empty() || events_ == nullptr || !fabric_.plan_.revokes_slowly())
     return Revocation::Done;

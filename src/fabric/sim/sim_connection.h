@@ -46,6 +46,7 @@ class SimConnection final : public Connection {
   Result<RemoteMemory, Reason> expose_sink(MutableBytes memory) override;
   Revocation revoke(std::uint32_t handle) override;
   Revocation abandon(std::uint32_t handle) override;
+  std::optional<std::size_t> filled(std::uint32_t handle) const override;
   void send(Rope message, std::optional<std::uint32_t> invalidate, Flow flow, Token token) override;
   void write(Rope source, RemoteMemory sink, Flow flow, Token token) override;
   void read(RemoteMemory source, MutableBytes sink, Flow flow, Token token) override;
@@ -109,6 +110,9 @@ class SimConnection final : public Connection {
   Reason reason_ = Reason::None;  // why it closes or has ended
   std::uint32_t credit_;
   MemoryTable memory_;
+  // By the Send that is being delivered.
+  std::uint32_t invalidated_ = 0;
+  std::optional<std::size_t> invalidated_filled_;
   std::map<std::uint32_t, std::pair<MutableBytes, Timer>> revoking_;
   Outbox outbox_;
   Traffic traffic_;

@@ -63,6 +63,14 @@ class Lives final : private LinkOwner {
     EXPECT_EQ(budget_->used(), 0u) << n;
     return failed;
   }
+  // Calls that come at once, and are answered a turn later.
+  void burst(SilentPeer& peer, std::uint32_t calls) {
+    for (std::uint32_t i = 0; i < calls; ++i) {
+      ++peer.traffic.sends_in;
+      peer.arrive(silent_call(++xid_, {}));
+    }
+  }
+  void run_for(Duration time) { loop.run_for(time); }
 
  private:
   static std::vector<Buffer> messages() {
@@ -87,10 +95,34 @@ class Lives final : private LinkOwner {
   void on_link_down(Link&, Reason) override {}
 
   fabric::SimLoop loop;
+  std::uint32_t xid_ = 0;
   rpc::Server server_;
   // Of the Calls with chunks some wait.
   const std::shared_ptr<ByteBudget> budget_ = std::make_shared<ByteBudget>(4 * kChunk);
 };
+
+TEST(IdleMemory, is_that_of_a_few_calls_however_many_there_were_at_a_time) {
+  Lives lives;
+  SilentPeer peer;
+  const std::shared_ptr<Link> link = lives.connect(peer, "peer");
+  lives.burst(peer, 32);
+  lives.run_for(std::chrono::seconds(1));
+  const std::ptrdiff_t full = live_allocations;
+  // Nobody gives back in between what the next burst takes again.
+  for (int i = 0; i < 10; ++i) {
+    lives.burst(peer, 20);
+    lives.run_for(std::chrono::seconds(4));
+    EXPECT_GE(live_allocations, full);
+  }
+  lives.run_for(std::chrono::seconds(11));
+  EXPECT_LE(live_allocations, full - 16);
+  lives.burst(peer, 32);
+  lives.run_for(std::chrono::seconds(1));
+  EXPECT_GE(live_allocations, full - 1);
+  EXPECT_EQ(peer.sends, 32 + 10 * 20 + 32);
+  peer.lose_connection();
+  lives.run_for(std::chrono::seconds(1));
+}
 
 TEST(OutOfMemory, ends_one_connection_whichever_allocation_of_its_life_fails) {
   // A thread's free lists begin empty.

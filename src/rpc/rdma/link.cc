@@ -203,11 +203,9 @@ void Link::deliver_reply(rpcrdma::OutgoingCall& call, const rpcrdma::ReplyArriva
   auto& pending = static_cast<PendingCall&>(call);
   Reason reason = Reason::None;
   try {
-    // RFC 8166 4.4.1: no byte of the results is looked at before the peer is cut off from them.
-    if (pending.registrations().held())
-      pending.registrations().revoke(*connection_, reply.invalidated);
+    if (pending.registrations().held()) reason = take_back_results(pending, reply);
     if (settings_.transfer_stats != nullptr) pending.count(*settings_.transfer_stats, reply);
-    pending.collect(reply, pending.end.emplace().reply);
+    if (reason == Reason::None) pending.collect(reply, pending.end.emplace().reply);
   } catch (const std::bad_alloc&) {
     // The core has forgotten the Call: nobody else would end it.
     reason = Reason::OutOfMemory;
@@ -232,7 +230,7 @@ void Link::finish(PendingCall& call, Reason reason, bool connection_lost) {
 
 void Link::settle(PendingCall& call) {
   if (!call.registrations().held()) {
-    call.release();
+    if (call.plan().needs_memory()) release_memory(call);
     return call.done().complete(Ok{});
   }
   call.keep_reply();
@@ -243,6 +241,7 @@ void Link::settle(PendingCall& call) {
 // Responder.
 
 std::unique_ptr<rpcrdma::IncomingCall> Link::make_call() {
+  if (core_.responder().records() >= rpcrdma::kKeptRecords) watch_records();
   ServedCallOwner& owner = *this;
   return std::make_unique<ServedCall>(owner, origin_);
 }
@@ -461,6 +460,7 @@ void Link::on_disconnect(Reason reason) {
   trace(reason, where_);
   settling_timer_.cancel();
   reads_timer_.cancel();
+  records_timer_.cancel();
   abandoned_.clear();
   while (PendingCall* const call = settling_.pop()) {
     call->registrations().on_disconnect();

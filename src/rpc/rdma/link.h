@@ -148,10 +148,14 @@ class Link final : public std::enable_shared_from_this<Link>,
   void tell_of_end(Reason reason) noexcept;
   void finish(PendingCall& call, Reason reason, bool connection_lost);
   void settle(PendingCall& call);
+  Reason take_back_results(PendingCall& call, const rpcrdma::ReplyArrival& reply);
+  void release_memory(PendingCall& call);
   void cut_off(PendingCall& call) noexcept;
   void watch_settling();
   void watch_reads();
   void on_reads_tick();
+  void watch_records() noexcept;
+  void on_records_tick();
 
   std::unique_ptr<fabric::Connection> connection_;
   const Buffer* arriving_ = nullptr;  // the message, inside on_receive()
@@ -174,6 +178,9 @@ class Link final : public std::enable_shared_from_this<Link>,
   std::uint64_t bytes_at_tick_ = 0;  // that Reads had brought until then
   Timer reads_timer_;
   bool reads_watched_ = false;
+  std::uint64_t sends_at_tick_ = 0;  // of the peer, when the current interval of the next one began
+  Timer records_timer_;              // runs while there are more records than an idle Link keeps
+  bool records_watched_ = false;
   std::uint32_t errors_leaving_ = 0;
   bool up_ = true;
   bool out_of_memory_ = false;  // inside the core: all it is still told is the end

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "fabric/kept_ranges.h"
+#include "rpcrdma/wire.h"
 
 namespace stag::rpc::rdma {
 namespace {
@@ -15,6 +16,23 @@ constexpr std::size_t kGathered = 8 << 10;
 
 std::uint32_t parts_of(std::uint64_t length, std::uint32_t max) {
   return length <= max ? 1 : static_cast<std::uint32_t>((length + max - 1) / max);
+}
+
+// XID and direction.
+constexpr std::size_t kBeginOfReply = 8;
+
+// Bytes from the start of a chunk that the peer has written; nullopt where the fabric does not
+// know.
+std::optional<std::uint64_t> written_to(const rpcrdma::Segments& chunk,
+                                        const fabric::Connection& connection) {
+  std::uint64_t bytes = 0;
+  for (const rpcrdma::Segment& segment : chunk) {
+    const std::optional<std::size_t> filled = connection.filled(segment.handle);
+    if (!filled) return std::nullopt;
+    bytes += *filled;
+    if (*filled < segment.length) break;
+  }
+  return bytes;
 }
 
 bool owned_by_us(const Rope& bytes) {
@@ -149,8 +167,10 @@ Result<rpcrdma::ExposedChunks, Reason> PendingCall::expose(fabric::Connection& c
   if (plan().reply_chunk != 0) {
     memory_.reply = Block::try_allocate(plan().reply_chunk);
     if (!memory_.reply) return Failure{Reason::OutOfMemory};
-    auto segments =
-        registrations_.expose_sink(connection, memory_.reply.bytes().first(plan().reply_chunk));
+    const MutableBytes room = memory_.reply.bytes().first(plan().reply_chunk);
+    // The memory may have held the Reply to an earlier call.
+    std::fill_n(room.begin(), std::min(room.size(), kBeginOfReply), std::byte{0});
+    auto segments = registrations_.expose_sink(connection, room);
     if (!segments) return Failure{segments.error()};
     chunks.reply = *std::move(segments);
   }
@@ -181,11 +201,29 @@ Rope PendingCall::inline_stream() const {
   return copy.owned() ? Rope(std::move(copy)) : Rope::copy_of(copy.bytes());
 }
 
+Reason PendingCall::check_written(const fabric::Connection& connection,
+                                  const rpcrdma::ReplyArrival& arrival) {
+  const rpcrdma::Header& offered = header();
+  std::uint64_t results = 0;
+  for (std::size_t i = 0; i < arrival.written.size(); ++i) {
+    const std::uint64_t said = arrival.written[i];
+    if (said > written_to(offered.write_list[i].segments, connection).value_or(said))
+      return Reason::RdmaChunkNotWritten;
+    results += said + xdr_pad(said);
+  }
+  if (!arrival.long_reply) return Reason::None;
+  const std::uint64_t said = arrival.reply_chunk_length;
+  reply_written_ = written_to(offered.reply_chunk->segments, connection).value_or(said);
+  // Some count what they put into Write chunks as well.
+  return said > reply_written_ + results ? Reason::RdmaChunkNotWritten : Reason::None;
+}
+
 void PendingCall::collect(const rpcrdma::ReplyArrival& arrival, ReplyMessage& reply) {
   if (arrival.long_reply) {
-    const std::size_t length =
-        std::min<std::size_t>(arrival.reply_chunk_length, memory_.reply.capacity());
+    const std::uint64_t length =
+        std::min<std::uint64_t>({arrival.reply_chunk_length, reply_written_, plan().reply_chunk});
     reply.payload = std::move(memory_.reply).freeze(length);
+    memory_.holds_reply = true;
   } else {
     reply.payload = Buffer::borrow(arrival.payload);
   }
@@ -202,6 +240,13 @@ void PendingCall::collect(const rpcrdma::ReplyArrival& arrival, ReplyMessage& re
     else
       reply.items.add_written(Rope::borrow(result.memory.first(length)), place);
   }
+}
+
+bool PendingCall::reply_is_own() const {
+  if (!memory_.holds_reply || end->reason != Reason::None) return true;
+  const Bytes stream = end->reply.payload.bytes();
+  return stream.size() >= kBeginOfReply && load_be<std::uint32_t>(stream.data()) == xid &&
+         load_be<std::uint32_t>(stream.data() + 4) == rpcrdma::REPLY;
 }
 
 void PendingCall::keep_reply() {
@@ -243,9 +288,9 @@ void PendingCall::count(TransferStats& stats, const rpcrdma::ReplyArrival& arriv
 
 void PendingCall::release() {
   STAG_CHECK(!registrations_.held());
-  if (!plan().needs_memory()) return;
   memory_.results.clear();
   memory_.reply = {};
+  memory_.holds_reply = false;
   memory_.position_zero = {};
   memory_.arguments.clear();
 }

@@ -36,6 +36,7 @@ struct ExposedMemory {
 
   InlineVector<ForResult, 2> results;  // of the Write chunks
   Block reply;                         // of the Reply chunk
+  bool holds_reply = false;            // it was there
   Rope position_zero;
   InlineVector<Rope, 2> arguments;  // of the other Read chunks
 };
@@ -63,8 +64,14 @@ class PendingCall : public rpcrdma::OutgoingCall {
   // The stream that goes inline: as views, and as bytes that stay.
   void add_inline_stream(xdr::Stream::Parts& to) const;
   Rope inline_stream() const;
+  // Before the peer is cut off: whether it has written what its Reply says, as far as the fabric
+  // knows. What it has not is of an earlier call, perhaps somebody else's.
+  Reason check_written(const fabric::Connection& connection, const rpcrdma::ReplyArrival& arrival);
   // Borrows what came inline.
   void collect(const rpcrdma::ReplyArrival& arrival, ReplyMessage& reply);
+  // Once the memory is free: whether the Reply, where it lay in the Reply chunk, is one to this
+  // Call.
+  bool reply_is_own() const;
   // The outcome waits longer than what was borrowed lives. Without memory for that it is
   // OutOfMemory.
   void keep_reply();
@@ -99,6 +106,8 @@ class PendingCall : public rpcrdma::OutgoingCall {
   CallMessage* message_;
   Registrations registrations_;
   ExposedMemory memory_;
+  // Of the Reply chunk, that the peer has written, where the fabric knows.
+  std::uint64_t reply_written_ = 0;
   std::uint32_t max_registration_ = 0;
   std::uint32_t max_segments_ = 0;
   bool pad_read_chunks_ = false;

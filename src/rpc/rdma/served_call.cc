@@ -1,6 +1,11 @@
 #include "rpc/rdma/served_call.h"
 
 namespace stag::rpc::rdma {
+namespace {
+
+constexpr std::size_t kFewItems = 8;
+
+}  // namespace
 
 bool ServedCall::make_room(std::span<const rpcrdma::ArrivedItem> items) {
   for (const rpcrdma::ArrivedItem& item : items) {
@@ -28,7 +33,7 @@ void ServedCall::serve(Service& service, const rpcrdma::CallArrival& arrival, Bu
   for (std::size_t i = first; i < arrival.items.size(); ++i)
     call_.items.add(arrival.items[i].position,
                     Rope(std::move(buffers_[i].block).freeze(buffers_[i].length)));
-  buffers_.clear();
+  forget_buffers();
   serving_ = service.serve(call_);
   serving_.start(*this);
 }
@@ -69,8 +74,14 @@ Rope ServedCall::item_bytes(std::uint32_t item) {
   return reply()->stream.item_bytes(shape_.items[item].source);
 }
 
+// Memory that many items took is not kept.
+void ServedCall::forget_buffers() {
+  if (!buffers_.empty()) static_cast<void>(std::exchange(buffers_, {}));
+}
+
 void ServedCall::release() {
-  buffers_.clear();
+  forget_buffers();
+  if (shape_.items.size() > kFewItems) static_cast<void>(std::exchange(shape_.items, {}));
   call_.payload = {};
   call_.who.reset();
   if (!call_.items.empty()) call_.items = {};

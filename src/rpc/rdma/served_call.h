@@ -83,6 +83,7 @@ class ServedCall final : public rpcrdma::IncomingCall, private TaskEnd {
     std::uint32_t length = 0;
   };
   void on_task_end() noexcept override;
+  void forget_buffers();
 
   ServedCallOwner& owner_;
   rpc::IncomingCall call_;

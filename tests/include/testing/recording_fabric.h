@@ -58,6 +58,11 @@ struct Tampering {
   std::function<void(End, std::vector<std::byte>&)> rewrite_send;
   // The Send ends with an error although the connection lives.
   std::function<bool(End)> fail_send;
+  bool fill_unknown = false;  // the provider does not know what was written
+  // The Write leaves as if it was made, but not to the peer.
+  std::function<bool(End)> lose_write;
+  // What a Write places.
+  std::function<void(End, std::vector<std::byte>&)> rewrite_write;
   // The connection is made, and who asked for it does not know yet.
   std::function<void()> connected;
   // What the passive end invalidates with a Send.
@@ -181,6 +186,9 @@ class RecordingConnection final : public fabric::Connection, private fabric::Eve
     add({.act = Act::Revoke, .handle = handle});
     return revoked(handle, inner_->revoke(handle));
   }
+  std::optional<std::size_t> filled(std::uint32_t handle) const override {
+    return record_.tampering.fill_unknown ? std::nullopt : inner_->filled(handle);
+  }
   fabric::Revocation abandon(std::uint32_t handle) override {
     add({.act = Act::Abandon, .handle = handle});
     return revoked(handle, inner_->abandon(handle));
@@ -213,6 +221,13 @@ class RecordingConnection final : public fabric::Connection, private fabric::Eve
          .handle = sink.handle,
          .length = source.size(),
          .bytes = kept(flat.bytes())});
+    const Tampering& tampering = record_.tampering;
+    if (tampering.lose_write && tampering.lose_write(end_)) source = Rope();
+    if (tampering.rewrite_write) {
+      std::vector<std::byte> bytes(flat.bytes().begin(), flat.bytes().end());
+      tampering.rewrite_write(end_, bytes);
+      source = Rope::copy_of(bytes);
+    }
     inner_->write(std::move(source), sink, flow, token);
   }
   void read(fabric::RemoteMemory source, MutableBytes sink, fabric::Flow flow,

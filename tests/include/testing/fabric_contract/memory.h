@@ -56,6 +56,27 @@ TEST_P(FabricContract, a_write_reaches_exactly_the_bytes_it_names) {
   }
 }
 
+TEST_P(FabricContract, a_provider_that_knows_how_far_a_sink_was_filled_says_so) {
+  join_and_greet();
+  std::vector<std::byte> memory(1000), other(1000);
+  const auto sink = active->expose_sink(memory);
+  const auto untouched = active->expose_sink(other);
+  if (!active->filled(sink->handle)) GTEST_SKIP() << "no device knows";
+  EXPECT_EQ(active->filled(sink->handle), 0u);
+  const auto bytes = pattern(300, 4);
+  // The end of it comes first.
+  passive->write(Rope::borrow(bytes), part(*sink, 600, 300), 0, fabric::kNoToken);
+  passive->write(Rope::borrow(bytes), part(*sink, 0, 300), 0, fabric::kNoToken);
+  std::optional<std::size_t> when_invalidated;
+  active.when_received = [&] { when_invalidated = active->filled(sink->handle); };
+  std::optional<std::uint32_t> invalidate;
+  if (passive->parameters().remote_invalidation) invalidate = sink->handle;
+  passive->send(Rope::borrow(bytes_of("x")), invalidate, 0, fabric::kNoToken);
+  ASSERT_TRUE(run_until([&] { return active.messages.size() == 1; }));
+  EXPECT_EQ(when_invalidated, 900u);
+  EXPECT_EQ(active->filled(untouched->handle), 0u);
+}
+
 TEST_P(FabricContract, a_read_fetches_as_much_as_its_sink_holds) {
   join_and_greet();
   const auto memory = pattern(1000, 6);
