@@ -43,8 +43,8 @@ class EpollLoop final : public Loop {
 
   // Runs the loop on this thread until stop().
   void run();
-  // Makes run() return after the function in progress. Thread: any. Permanent: a later run()
-  // returns at once.
+  // Makes run() return after the function in progress, or the next run() return at once where none
+  // is in progress. A later one runs again. Thread: any.
   void stop();
 
   // Read once a turn, after the wait for events: within a turn the time stands still.

@@ -181,6 +181,47 @@ TEST(CallSecurity, is_an_error_of_the_server_where_authentication_has_no_memory)
   EXPECT_TRUE(world.call<INCREMENT>(1).ok());
 }
 
+// Decision 0026: the verifier of every accepted Reply.
+TEST(CallSecurity, signs_the_error_of_a_call_that_fails_after_its_authentication) {
+  SecuredWorld world(/*seals=*/true);
+  ASSERT_TRUE(world.call<INCREMENT>(1).ok());
+  world.authenticator->opens_nothing = true;
+  const auto result = world.call<INCREMENT>(1);
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.error().kind, CallError::Kind::Answered) << result.error().message();
+  EXPECT_EQ(result.error().status, ReplyStatus::accepted(AcceptStat::SYSTEM_ERR));
+  world.authenticator->opens_nothing = false;
+  EXPECT_TRUE(world.call<INCREMENT>(1).ok());
+}
+
+// What a transport does: an exception ends the connection.
+struct WithoutReply final : Service {
+  explicit WithoutReply(Server& of) : server(of) {}
+  Task<std::optional<OutgoingReply>> serve(IncomingCall& call) override {
+    try {
+      co_return co_await server.serve(call);
+    } catch (const std::bad_alloc&) {
+      ++ended;
+    }
+    co_return std::nullopt;
+  }
+  Server& server;
+  int ended = 0;
+};
+
+TEST(CallSecurity, gives_no_reply_where_the_error_cannot_be_signed_either) {
+  SecuredWorld world(/*seals=*/true);
+  WithoutReply service(world.server);
+  DirectChannel channel(world.loop, service);
+  Client client(channel, kBinding, Credentials::secured(world.security));
+  world.authenticator->opens_nothing = world.authenticator->signs_nothing = true;
+  const auto result = *world.loop.run(client.call<INCREMENT>(1u));
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.error().kind, CallError::Kind::Transport) << result.error().message();
+  EXPECT_EQ(service.ended, 1);
+  EXPECT_EQ(world.server.active_calls(), 0u);
+}
+
 TEST(CallSecurity, leaves_others_alone_while_one_call_waits_for_its_authentication) {
   SecuredWorld world;
   Client plain(world.channel, kBinding);

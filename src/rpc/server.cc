@@ -134,11 +134,13 @@ void trace_failed(const IncomingCall& call) noexcept {
   }
 }
 
-// RFC 5531 section 9: SYSTEM_ERR, "errors like memory allocation failure".
-std::optional<OutgoingReply> system_error(const IncomingCall& call) {
+// RFC 5531 section 9: SYSTEM_ERR, "errors like memory allocation failure". Where the verifier
+// cannot be made either, the exception ends the connection (Service::serve): the client would not
+// believe a Reply without it.
+std::optional<OutgoingReply> system_error(const IncomingCall& call, Protection* protection) {
   if (call.payload.size() < 4) return std::nullopt;
   return error_reply(load_be<std::uint32_t>(call.payload.data()),
-                     ReplyStatus::accepted(AcceptStat::SYSTEM_ERR));
+                     ReplyStatus::accepted(AcceptStat::SYSTEM_ERR), protection);
 }
 
 // Ends the replay cache's entry of a Call that runs, exactly once; without an answer if the run
@@ -317,12 +319,12 @@ Task<std::optional<OutgoingReply>> Server::serve(IncomingCall& call) {
   const Counted counted(active_);
   if (stopped_.load()) co_return std::nullopt;
   CallWatch watch(observer_, call);
+  Authentication who;
   try {
     xdr::Decoder decoder(call.payload, call.items.empty() ? nullptr : &call.items);
     const Result<oncrpc::CallHeader, oncrpc::CallFault> header = oncrpc::decode_call(decoder);
     if (!header) co_return watch.end(refuse(header.error(), call));
     watch.begin(*header);
-    Authentication who;
     if (!authenticate_at_once(*header, call, who))
       who = co_await authenticator(header->credential.flavor)->authenticate(*header, call);
     if (who.verdict != Authentication::Verdict::Accepted)
@@ -349,7 +351,7 @@ Task<std::optional<OutgoingReply>> Server::serve(IncomingCall& call) {
   } catch (...) {
     trace_failed(call);
   }
-  co_return watch.end(system_error(call));
+  co_return watch.end(system_error(call, who.protection.get()));
 }
 
 Task<std::optional<OutgoingReply>> Server::serve_kept(CallContext& context, IncomingCall& call,

@@ -12,9 +12,15 @@
 namespace stag::rpc {
 namespace {
 
-// Whether a set-up failed for the sake of the Call that made it only.
-bool is_of_one_call(const CallError& error) {
-  return error.reason == Reason::Cancelled || error.reason == Reason::TimedOut;
+// Whether a Call has ended whatever its Channel says: without a connection it says why there is
+// none.
+bool is_over(const CallMessage& message, TimePoint now) {
+  return message.cancel.cancelled() || (message.deadline && *message.deadline <= now);
+}
+
+CallError ticket_ended(const Channel& channel) {
+  trace(Reason::GssTicketExpired, channel.where(), "it ends within this second");
+  return CallError::transport(Reason::GssTicketExpired, channel.where());
 }
 
 }  // namespace
@@ -40,13 +46,13 @@ Task<Result<std::unique_ptr<CallSecurity>, CallError>> GssClient::begin(
       const std::uint32_t before = set_ups_;
       const Reason why = co_await wait(*loop_, message);
       if (why != Reason::None) co_return Failure{CallError::transport(why, channel.where())};
-      const bool failed = set_ups_ != before && failure_ && !is_of_one_call(*failure_);
+      const bool failed = set_ups_ != before && failure_ && !failed_for_one_;
       if (failed && !usable(*loop_)) co_return Failure{*failure_};
     } else {
       const auto failure = co_await replace_context(channel, header, message);
+      destroy_unused(channel, nullptr);
       if (failure && !usable(*loop_)) co_return Failure{*failure};
-      if (failure) break;  // Most servers take it in a context that is outrun, too.
-      co_await end_outrun(channel);
+      break;  // Without another, most servers take it in a context that is outrun, too.
     }
   }
   co_return std::unique_ptr<CallSecurity>(
@@ -81,8 +87,12 @@ Task<std::optional<CallError>> GssClient::replace_context(Channel& channel,
       Failure{CallError::transport(Reason::OutOfMemory, channel.where())};
   try {
     const SettingUp setting_up(*this);
-    outrun_.reserve(outrun_.size() + 2);  // for this one and, in end(), the next
-    made = co_await set_up_context(channel, *options_.initiator, header, message);
+    left_.reserve(left_.size() + 2);  // for this one and, in end(), the next
+    auto fresh = co_await set_up_context(channel, *options_.initiator, header, message);
+    const bool ended = fresh && !(*fresh)->usable(loop_->now());
+    if (ended) left_.push_back(*std::move(fresh));
+    if (ended) fresh = Failure{ticket_ended(channel)};
+    made = std::move(fresh);
   } catch (...) {
     trace_exception(Reason::GssFailed, channel.where());
   }
@@ -90,11 +100,15 @@ Task<std::optional<CallError>> GssClient::replace_context(Channel& channel,
   failure_.reset();
   header_ = header;
   if (made) {
-    if (usable(*loop_)) outrun_.push_back(std::move(context_));
+    if (usable(*loop_)) left_.push_back(std::move(context_));
     context_ = *std::move(made);
-  } else {
-    failure_ = made.error();
+    co_return std::nullopt;
   }
+  failure_ = made.error();
+  failed_for_one_ = is_over(message, loop_->now());
+  // The next attempt is a window later: there may be no ticket as long as the context lasts.
+  if (context_ != nullptr && context_->unanswered && !failed_for_one_)
+    context_->unanswered = context_->seq_num;
   co_return failure_;
 }
 
@@ -131,25 +145,42 @@ void GssClient::on_call_ended() {
   wake(1);
 }
 
-// Of those that no Call uses any more the server is told, as it may keep them for hours.
-Task<void> GssClient::end_outrun(Channel& channel) {
+// One of those that no Call uses any more and the server knows; null: there is none.
+std::shared_ptr<ClientContext> GssClient::take_unused() {
   const auto unused = [](const auto& context) { return context->calls == 0; };
   for (;;) {
-    const auto found = std::find_if(outrun_.begin(), outrun_.end(), unused);
-    if (found == outrun_.end()) co_return;
-    const std::shared_ptr<ClientContext> context = *found;
-    outrun_.erase(found);
-    if (context->usable(channel.loop().now()))
-      co_await destroy_context(channel, context, header_, options_.service);
+    const auto found = std::find_if(left_.begin(), left_.end(), unused);
+    if (found == left_.end()) return nullptr;
+    std::shared_ptr<ClientContext> context = std::move(*found);
+    left_.erase(found);
+    if (!context->refused) return context;
+  }
+}
+
+// The server is told of them, as it may keep them for hours. Without a `group` nobody waits for it:
+// no Call of a user is held up.
+void GssClient::destroy_unused(Channel& channel, TaskGroup* group) {
+  try {
+    while (std::shared_ptr<ClientContext> context = take_unused()) {
+      auto destroyed = destroy_context(channel, std::move(context), header_, options_.service);
+      if (group != nullptr)
+        group->add(std::move(destroyed));
+      else
+        detach(std::move(destroyed));
+    }
+  } catch (const std::bad_alloc&) {
+    trace(Reason::OutOfMemory);
   }
 }
 
 // RFC 2203 5.4: "If the request to destroy the context fails for some reason, the client need not
 // take any special action."
 Task<void> GssClient::end(Channel& channel) {
-  if (context_ != nullptr) outrun_.push_back(std::exchange(context_, nullptr));
-  if (channel.limits()) co_await end_outrun(channel);
-  outrun_.clear();
+  if (context_ != nullptr) left_.push_back(std::exchange(context_, nullptr));
+  TaskGroup destroyed;
+  if (channel.limits()) destroy_unused(channel, &destroyed);
+  left_.clear();
+  co_await destroyed.join();
 }
 
 }  // namespace stag::rpc

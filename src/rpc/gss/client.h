@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/completion.h"
+#include "base/task_group.h"
 #include "rpc/channel.h"
 #include "rpc/gss/client_context.h"
 #include "rpc/gss/rpcsec_gss.h"
@@ -37,20 +38,23 @@ class GssClient final : public ClientSecurity,
   void wake(std::size_t count);
 
   bool usable(Loop& loop) const { return context_ != nullptr && context_->usable(loop.now()); }
-  Task<void> end_outrun(Channel& channel);
+  std::shared_ptr<ClientContext> take_unused();
+  void destroy_unused(Channel& channel, TaskGroup* group);
   Task<std::optional<CallError>> replace_context(Channel& channel, const oncrpc::CallHeader& header,
                                                  const CallMessage& message);
 
   const GssClientOptions options_;
   std::shared_ptr<ClientContext> context_;
-  // Contexts that were replaced because they were outrun, with the Calls that are in progress
-  // there.
-  std::vector<std::shared_ptr<ClientContext>> outrun_;
+  // Contexts that new Calls do not use, for they were outrun, or good for nothing when they were
+  // made. The server is told of each when no Call is in progress there.
+  std::vector<std::shared_ptr<ClientContext>> left_;
   oncrpc::CallHeader header_;  // program and version of the context's set-up
   class SettingUp;
   bool setting_up_ = false;
   std::uint32_t set_ups_ = 0;         // that have ended
   std::optional<CallError> failure_;  // of the last one
+  // Whether that failed because the Call that made it ended: others may have better luck.
+  bool failed_for_one_ = false;
   std::deque<Waiter*> waiters_;
   Loop* loop_ = nullptr;  // once anybody has waited
 };

@@ -11,7 +11,9 @@ using gss::Major;
 using oncrpc::AuthFlavor;
 
 bool ClientContext::outrun() const {
-  return oldest != nullptr && seq_num + unsent + 1 - oldest->last_seq_num() >= window;
+  const std::uint32_t next = seq_num + unsent + 1;
+  if (unanswered && next - *unanswered >= window) return true;
+  return oldest != nullptr && next - oldest->last_seq_num() >= window;
 }
 
 GssCall::GssCall(std::shared_ptr<ClientContext> context, gss::Service service,
@@ -23,6 +25,7 @@ GssCall::GssCall(std::shared_ptr<ClientContext> context, gss::Service service,
 
 GssCall::~GssCall() {
   unlink();
+  note_unanswered();
   --context_->calls;
   observer_.on_call_ended();
 }
@@ -34,6 +37,12 @@ void GssCall::unlink() {
   }
   (older_ != nullptr ? older_->newer_ : context_->oldest) = newer_;
   (newer_ != nullptr ? newer_->older_ : context_->newest) = older_;
+}
+
+// Cancelled, or too late: its message may be where the server has not looked at it yet.
+void GssCall::note_unanswered() {
+  if (transmissions_ == 0 || has_reply_) return;
+  context_->unanswered = std::min(context_->unanswered.value_or(gss::kMaxSeq), last_seq_num());
 }
 
 // That of an earlier transmission no longer counts: its connection is lost.
@@ -80,8 +89,9 @@ bool GssCall::accepts(const oncrpc::OpaqueAuth& verifier) {
     std::array<std::byte, 4> word;
     store_be(word.data(), answered_);
     const Bytes message = word;
-    if (context_->gss->verify_mic(gss::Pieces(&message, 1), verifier.body) == Major::COMPLETE)
-      return true;
+    has_reply_ =
+        context_->gss->verify_mic(gss::Pieces(&message, 1), verifier.body) == Major::COMPLETE;
+    if (has_reply_) return true;
   }
   return false;
 }
@@ -93,8 +103,10 @@ Task<Result<Buffer, Reason>> GssCall::unwrap(Buffer results) {
   co_return *std::move(plain);
 }
 
-// RFC 2203 5.3.3.3
+// RFC 2203 5.3.3.3. A context that is being ended has nothing to be renewed for (5.4).
 bool GssCall::renew(oncrpc::AuthStat refusal) {
+  has_reply_ = true;
+  if (procedure_ == gss::Procedure::DESTROY) return false;
   if (refusal != oncrpc::AuthStat::RPCSEC_GSS_CREDPROBLEM &&
       refusal != oncrpc::AuthStat::RPCSEC_GSS_CTXPROBLEM)
     return false;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "base/loop.h"
 #include "base/pooled.h"
@@ -27,6 +28,8 @@ struct ClientContext {
   std::uint32_t unsent = 0;   // of them, that have no number yet
   GssCall* oldest = nullptr;  // of those that have one, in the order of their last numbers
   GssCall* newest = nullptr;
+  // The lowest of Calls that have ended without a Reply: the server may yet fetch and judge them.
+  std::optional<std::uint32_t> unanswered;
   TimePoint expires = TimePoint::max();
   bool refused = false;  // the server knows it no longer
 
@@ -66,6 +69,7 @@ class GssCall final : public CallSecurity, public Pooled {
  private:
   void take_number();
   void unlink();
+  void note_unanswered();
 
   const std::shared_ptr<ClientContext> context_;
   const gss::Service service_;
@@ -76,6 +80,7 @@ class GssCall final : public CallSecurity, public Pooled {
   GssCall* older_ = nullptr;
   GssCall* newer_ = nullptr;
   std::uint32_t answered_ = 0;  // of the transmission that the Reply is for
+  bool has_reply_ = false;
   std::array<std::byte, gss::credential_size(gss::kMaxHandle)> credential_;
   gss::Mic mic_;
 };

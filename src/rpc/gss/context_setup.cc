@@ -193,11 +193,10 @@ Task<Result<std::shared_ptr<ClientContext>, CallError>> set_up_context(
 }
 
 Task<void> destroy_context(Channel& channel, std::shared_ptr<ClientContext> context,
-                           const oncrpc::CallHeader& header, gss::Service service) {
+                           oncrpc::CallHeader header, gss::Service service) {
   Destroying destroying(std::move(context), service);
-  oncrpc::CallHeader null = header;
-  null.procedure = 0;
-  SecuredCall call(destroying, null);
+  header.procedure = 0;
+  SecuredCall call(destroying, header);
   CallMessage message;
   message.xid = channel.next_xid();
   message.reply.payload_max = oncrpc::kMaxErrorReplySize;

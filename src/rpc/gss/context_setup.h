@@ -17,8 +17,9 @@ Task<Result<std::shared_ptr<ClientContext>, CallError>> set_up_context(
     Channel& channel, gss::Initiator& initiator, const oncrpc::CallHeader& header,
     const CallMessage& message);
 
-// Tells the server, and waits for its answer a short time.
+// Tells the server, and waits for its answer a short time. Refers to the Channel only: it is one of
+// the calls that the Channel's close() ends.
 Task<void> destroy_context(Channel& channel, std::shared_ptr<ClientContext> context,
-                           const oncrpc::CallHeader& header, gss::Service service);
+                           oncrpc::CallHeader header, gss::Service service);
 
 }  // namespace stag::rpc

@@ -14,6 +14,7 @@ namespace stag::rpc {
 namespace {
 
 using gss::Major;
+using testing::credential_of;
 using testing::GssWorld;
 using testing::WhoCalls;
 using testing::store::ADD_ONCE;
@@ -299,12 +300,6 @@ TEST(RpcsecGss, has_no_more_calls_in_progress_than_the_servers_window) {
     world.loop.drain();
   }
   EXPECT_EQ(gate.most, 256u);
-}
-
-// Of a Call; views into its bytes.
-gss::Credential credential_of(const Buffer& message) {
-  xdr::Decoder decoder(message);
-  return *gss::decode_credential(oncrpc::decode_call(decoder)->credential.body);
 }
 
 // A call in progress, and what the others of its user see of it.

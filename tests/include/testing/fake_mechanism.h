@@ -17,9 +17,10 @@ namespace stag::testing {
 
 // What the two ends of a world share.
 struct FakeRealm {
-  int rounds = 1;                                      // exchanges until a context is established
-  std::string name = "alice@EXAMPLE.ORG";              // whose tickets the initiator has
-  std::uint32_t lifetime = 0xffffffff;                 // of the contexts, in seconds
+  int rounds = 1;                          // exchanges until a context is established
+  std::string name = "alice@EXAMPLE.ORG";  // whose tickets the initiator has
+  std::uint32_t lifetime = 0xffffffff;     // of the contexts, in seconds
+  std::uint32_t skew = 0;  // seconds for which the server takes a ticket that has ended
   std::atomic<gss::Major> mics{gss::Major::COMPLETE};  // of get_mic() at the server
   std::atomic<bool> corrupts_replies{false};  // what the server protects, not its verifiers
   bool refuses_tokens = false;
@@ -40,7 +41,9 @@ class FakeContext : public gss::Context {
   ~FakeContext() override { --realm_->alive; }
 
   std::string peer() const override { return peer_; }
-  std::uint32_t lifetime() const override { return realm_->lifetime; }
+  std::uint32_t lifetime() const override {
+    return realm_->lifetime + (is_server_ ? realm_->skew : 0);
+  }
 
   gss::Major get_mic(gss::Pieces message, gss::Mic& to) override {
     const Alone alone(*this);

@@ -77,6 +77,12 @@ struct GssWorld : GssServerWorld {
   }
 };
 
+// Of a Call; views into its bytes.
+inline gss::Credential credential_of(const Buffer& message) {
+  xdr::Decoder decoder(message);
+  return *gss::decode_credential(oncrpc::decode_call(decoder)->credential.body);
+}
+
 // A client that says what a test wants it to say.
 class RawGssClient {
  public:

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <new>
 #include <set>
 #include <string>
 #include <vector>
@@ -127,6 +128,8 @@ class ToyAuthenticator final : public rpc::Authenticator {
   std::deque<Completion<Ok>*> held;
   bool throws = false;
   bool signs_badly = false;
+  bool opens_nothing = false;  // has no memory for the arguments of a Call that is accepted
+  bool signs_nothing = false;  // nor for its verifier
   std::function<void()> on_held;
   std::function<void()> on_repeated;
   std::uint32_t set_ups = 0, accepted = 0, repeated = 0;
@@ -139,10 +142,15 @@ class ToyAuthenticator final : public rpc::Authenticator {
   };
   class Toy final : public rpc::Protection {
    public:
-    Toy(const SipKey& key, std::uint32_t sequence, bool seals)
-        : verifier_(toy::sign(key, sequence)), sequence_(sequence), seals_(seals) {}
+    Toy(const SipKey& key, std::uint32_t sequence, const ToyAuthenticator& from)
+        : verifier_(toy::sign(key, sequence)),
+          sequence_(sequence),
+          seals_(from.seals_),
+          opens_nothing_(from.opens_nothing),
+          signs_nothing_(from.signs_nothing) {}
     bool transforms() const override { return seals_; }
     Task<Result<Buffer, oncrpc::ReplyStatus>> unwrap(Buffer arguments) override {
+      if (opens_nothing_) throw std::bad_alloc();
       std::optional<Buffer> plain = toy::unseal(sequence_, arguments);
       if (!plain)
         co_return Failure{oncrpc::ReplyStatus::accepted(oncrpc::AcceptStat::GARBAGE_ARGS)};
@@ -151,13 +159,17 @@ class ToyAuthenticator final : public rpc::Authenticator {
     Task<std::optional<xdr::Stream>> wrap(xdr::Stream results) override {
       co_return toy::seal(sequence_, results);
     }
-    oncrpc::OpaqueAuth reply_verifier() override { return toy::auth(verifier_); }
+    oncrpc::OpaqueAuth reply_verifier() override {
+      if (signs_nothing_) throw std::bad_alloc();
+      return toy::auth(verifier_);
+    }
     std::uint32_t reply_overhead() const override { return 8 + 4; }
 
    private:
     toy::Signature verifier_;
     std::uint32_t sequence_;
     bool seals_;
+    const bool opens_nothing_, signs_nothing_;
   };
 
   // The arguments are the key and the name that is claimed; the results the number of the context.
@@ -199,7 +211,7 @@ class ToyAuthenticator final : public rpc::Authenticator {
     made.caller.name = std::make_shared<const std::string>(context.name);
     SipKey key = context.key;
     if (signs_badly) key[0] ^= std::byte{1};
-    made.protection = std::make_unique<Toy>(key, credential.sequence, seals_);
+    made.protection = std::make_unique<Toy>(key, credential.sequence, *this);
   }
 
   const bool seals_;
