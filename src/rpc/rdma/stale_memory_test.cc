@@ -75,6 +75,18 @@ TEST(StaleMemory, is_no_Reply_where_nobody_knows_what_was_written) {
   pair.expect_failure<FetchWhole>(Reason::RdmaXidMismatch);
 }
 
+// A Call that is made again has the XID that an answer to its first attempt had.
+TEST(StaleMemory, does_not_begin_like_a_Reply) {
+  Pair pair;
+  int looked_at = 0;
+  pair.record.tampering.sink_exposed = [&looked_at](Bytes memory) {
+    ++looked_at;
+    EXPECT_EQ(load_be<std::uint64_t>(memory.data()), 0u);
+  };
+  for (std::uint32_t i = 0; i < 3; ++i) ASSERT_TRUE(pair.call<FetchWhole>({i, kLength}).ok());
+  EXPECT_EQ(looked_at, 3);
+}
+
 TEST(StaleMemory, is_what_a_Reply_to_another_Call_may_be) {
   for (const std::size_t byte : {0u, 3u, 7u}) {
     Wrong pair;

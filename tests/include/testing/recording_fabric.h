@@ -59,6 +59,8 @@ struct Tampering {
   // The Send ends with an error although the connection lives.
   std::function<bool(End)> fail_send;
   bool fill_unknown = false;  // the provider does not know what was written
+  // What lies in it already.
+  std::function<void(Bytes)> sink_exposed;
   // The Write leaves as if it was made, but not to the peer.
   std::function<bool(End)> lose_write;
   // What a Write places.
@@ -180,6 +182,7 @@ class RecordingConnection final : public fabric::Connection, private fabric::Eve
                    [&](MutableBytes m) { return inner_->expose_source(m); });
   }
   Result<fabric::RemoteMemory, Reason> expose_sink(MutableBytes memory) override {
+    if (record_.tampering.sink_exposed) record_.tampering.sink_exposed(memory);
     return exposed(Act::ExposeSink, memory, [&](MutableBytes m) { return inner_->expose_sink(m); });
   }
   fabric::Revocation revoke(std::uint32_t handle) override {
