@@ -98,6 +98,15 @@ struct TroubledWorld : GssWorld {
   bool same_context() const {
     return std::ranges::equal(credential_of(held).handle, credential_of(troubled.last).handle);
   }
+  // This is their last second. The server takes them for a while.
+  void end_tickets() {
+    realm->lifetime = 0;
+    realm->skew = 300;
+    // So that a client that goes on and on comes to an end.
+    realm->on_step = [of = realm.get()] {
+      if (of->accepted > 20) of->lifetime = 100;
+    };
+  }
   std::size_t established() const { return authenticator->contexts().established(); }
   void end() { loop.run(ended(*this)); }
   static Task<bool> ended(TroubledWorld& world) {
@@ -161,12 +170,7 @@ TEST(GssClient, fails_the_calls_that_wait_when_there_is_no_connection_for_any) {
 
 TEST(GssClient, sets_up_once_a_call_in_the_last_second_of_a_ticket_and_leaves_nothing_behind) {
   TroubledWorld world;
-  world.realm->lifetime = 0;
-  world.realm->skew = 300;
-  // So that a client that goes on and on comes to an end.
-  world.realm->on_step = [&world] {
-    if (world.realm->accepted > 20) world.realm->lifetime = 100;
-  };
+  world.end_tickets();
   for (std::uint32_t i = 1; i <= 5; ++i) {
     const auto result = world.increment();
     ASSERT_FALSE(result.ok());
@@ -182,7 +186,7 @@ TEST(GssClient, sets_up_once_a_call_in_the_last_second_of_a_ticket_and_leaves_no
 
 TEST(GssClient, tells_all_calls_that_wait_that_the_ticket_has_ended) {
   TroubledWorld world;
-  world.realm->lifetime = 0;
+  world.end_tickets();
   std::array<std::optional<CallResult<std::uint32_t>>, 4> ends;
   TaskGroup calls;
   for (auto& end : ends) calls.add(call_into(world.troubled_client, {}, end));
