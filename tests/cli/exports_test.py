@@ -218,6 +218,18 @@ class Exports(Case):
         self.assertEqual(self.names(server.url("/a")), ["file", "in"])
         self.assertEqual(self.names(server.url("/a/in")), ["deep"])
 
+    def test_that_are_refused_are_not_taken_for_what_they_cover(self):
+        outer, inner = self.folder("outer"), self.folder("inner", "file")
+        covered = self.folder("outer/in", "file")
+        server = self.start(exports=(f"/a={outer},no_root_squash", f"/a/in={inner},no_root_squash,client=192.0.2.1"))
+        file = os.path.join(self.folder("local", "f"), "f")
+        for version in ("&version=2", "&version=3", "&version=4", ""):
+            for command in (("cp", file, server.tcp("/a/in/f3") + version), ("rm", server.tcp("/a/in/file") + version),
+                            ("sync", "--delete", os.path.dirname(file), server.tcp("/a/in") + version), ("ls", server.tcp("/a/in") + version)):
+                with self.subTest(command[0] + version):
+                    self.denied("", *command)
+        self.assertEqual((os.listdir(covered), os.listdir(inner)), (["file"], ["file"]))
+
     def fsids(self, server, *paths):
         """Of the exports' roots, as GETATTR tells them."""
         return [json.loads(stag("stat", "--json", server.url(path)).stdout)[0]["fsid"] for path in paths]
