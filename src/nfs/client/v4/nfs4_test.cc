@@ -411,6 +411,20 @@ TEST(Nfs4ClientAccidents,
   EXPECT_TRUE(never.error().is(Status::Delay)) << never.error().sentence;
 }
 
+TEST(Nfs4ClientAccidents, a_referral_is_told_in_words_of_its_own) {
+  testing::LyingServer server;
+  FileSystem files = server.files();
+  server.lie = [](const v4::COMPOUND4args& args, v4::COMPOUND4res& results) {
+    results.status = v4::NFS4ERR_MOVED;
+    const std::size_t last = args.argarray.size() - 1;
+    results.resarray[last].opgetattr().status = v4::NFS4ERR_MOVED;
+  };
+  const auto got = server.run(files.getattr(files.root()));
+  ASSERT_FALSE(got.ok());
+  EXPECT_TRUE(got.error().is(Status::Moved)) << got.error().sentence;
+  EXPECT_NE(got.error().sentence.find("a referral"), std::string::npos) << got.error().sentence;
+}
+
 Task<void> look_at(FileSystem& files, int& done) {
   const Outcome<Attributes> got = co_await files.getattr(files.root());
   EXPECT_TRUE(got.ok()) << got.error().sentence;
