@@ -199,7 +199,7 @@ class SecureOverRdma(Case):
         server = self.start(exports=(f"/s={self.folder('s')},rw,secure,no_root_squash", "/shut=memory,secure,no_root_squash,no_rdma"))
         self.folder("tree", "file")
         listed = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in ((1, 6, 0xffffffff), (2, 4, 7), (4, 4, 0xffffffff),
-                                                                                          (16, 6, 0xffffffff), (32, 0, 0xffffffff)))
+                                                                                          (16, 4, 0xffffffff), (32, 0, 0xffffffff)))
         try:
             os.setxattr(os.path.join(self.work, "tree", "file"), "system.posix_acl_access", listed)
         except OSError as error:
