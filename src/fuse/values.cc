@@ -67,6 +67,7 @@ int errno_of(Status status) {
     case Status::BadHandle:
       return ESTALE;
     case Status::Remote:
+    case Status::Moved:
       return EREMOTE;
     case Status::NotSupported:
       return EOPNOTSUPP;

@@ -33,6 +33,7 @@ TEST(FuseErrno, is_that_of_the_servers_status) {
   EXPECT_EQ(of(Status::NotSupported), EOPNOTSUPP);
   EXPECT_EQ(of(Status::ServerFault), EIO);
   EXPECT_EQ(of(Status::InUse), EBUSY);
+  EXPECT_EQ(of(Status::Moved), EREMOTE);
   EXPECT_EQ(of(Status::Delay), EIO) << "EAGAIN is for what does not wait";
 }
 

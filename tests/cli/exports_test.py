@@ -195,6 +195,21 @@ class SecureOverRdma(Case):
         self.denied("permission denied", "ls", server.url("/tcp") + "&version=4")
         self.assertEqual(stag("touch", server.tcp("/tcp/file") + "&version=4").returncode, 0)
 
+    def test_take_copies_with_access_control_lists_by_version_4_where_MOUNT_refuses(self):
+        server = self.start(exports=(f"/s={self.folder('s')},rw,secure,no_root_squash", "/shut=memory,secure,no_root_squash,no_rdma"))
+        self.folder("tree", "file")
+        listed = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in ((1, 6, 0xffffffff), (2, 4, 7), (4, 4, 0xffffffff),
+                                                                                          (16, 4, 0xffffffff), (32, 0, 0xffffffff)))
+        try:
+            os.setxattr(os.path.join(self.work, "tree", "file"), "system.posix_acl_access", listed)
+        except OSError as error:
+            self.skipTest(f"no access control lists here: {error}")
+        copied = stag("cp", "-r", "--preserve=mode,acl", os.path.join(self.work, "tree"), server.url("/s/tree"))
+        self.assertEqual((copied.returncode, copied.stderr), (0, ""))
+        self.assertEqual(os.getxattr(os.path.join(self.work, "s", "tree", "file"), "system.posix_acl_access"), listed)
+        self.denied("/shut", "cp", "--preserve=mode,acl", os.path.join(self.work, "tree", "file"), server.url("/shut/file"))
+        self.assertEqual(self.names(server.url("/")), ["/s", "/shut"], "of MOUNT, not of version 4")
+
     REMARK = "is root there over RDMA"
 
     def test_is_remarked_on_at_start_and_reload_where_it_makes_anybody_root(self):
@@ -217,6 +232,18 @@ class Exports(Case):
         server = self.start(exports=(f"/a={outer}", f"/a/in={inner}"))
         self.assertEqual(self.names(server.url("/a")), ["file", "in"])
         self.assertEqual(self.names(server.url("/a/in")), ["deep"])
+
+    def test_that_are_refused_are_not_taken_for_what_they_cover(self):
+        outer, inner = self.folder("outer"), self.folder("inner", "file")
+        covered = self.folder("outer/in", "file")
+        server = self.start(exports=(f"/a={outer},no_root_squash", f"/a/in={inner},no_root_squash,client=192.0.2.1"))
+        file = os.path.join(self.folder("local", "f"), "f")
+        for version in ("&version=2", "&version=3", "&version=4", ""):
+            for command in (("cp", file, server.tcp("/a/in/f3") + version), ("rm", server.tcp("/a/in/file") + version),
+                            ("sync", "--delete", os.path.dirname(file), server.tcp("/a/in") + version), ("ls", server.tcp("/a/in") + version)):
+                with self.subTest(command[0] + version):
+                    self.denied("", *command)
+        self.assertEqual((os.listdir(covered), os.listdir(inner)), (["file"], ["file"]))
 
     def fsids(self, server, *paths):
         """Of the exports' roots, as GETATTR tells them."""

@@ -252,6 +252,7 @@ Task<Outcome<CopyCommand::End>> CopyCommand::open(Run& run, std::string path, Pr
   }
   // Version 4.2 alone has both kinds.
   remote_.version_3_first = options_.preserve.extras.acls && !options_.preserve.extras.xattrs;
+  remote_.others_if_refused = true;
   Outcome<std::unique_ptr<Remote>> remote = co_await Remote::open(run, path, remote_);
   if (!remote) co_return Failure{remote.error()};
   end.remote = *std::move(remote);

@@ -264,6 +264,17 @@ Task<Outcome<std::unique_ptr<Remote>>> Remote::open(Run& run, std::string url,
   }
 }
 
+namespace {
+
+// Whether what keeps version 3 from being used need not keep others from it: those have no MOUNT,
+// which may want a reserved port, or not know a path of version 4's name space.
+bool permits_others(const Error& why, const RemoteOptions& options) {
+  return why.kind == Error::Kind::Call ||
+         (options.others_if_refused && why.kind == Error::Kind::Mount);
+}
+
+}  // namespace
+
 Task<Outcome<std::unique_ptr<Remote>>> Remote::open_once(Run& run, std::string url,
                                                          const RemoteOptions& options) {
   const Outcome<Url> parsed = Url::parse(url);
@@ -292,7 +303,7 @@ Task<Outcome<std::unique_ptr<Remote>>> Remote::open_once(Run& run, std::string u
   Outcome<std::unique_ptr<nfs::client::Session>> session =
       co_await nfs::client::Session::open(connectors, first, beginning);
   const bool others = chosen && !options.version_3_only;
-  if (!session && others && session.error().kind == Error::Kind::Call && !run.cancel.cancelled())
+  if (!session && others && permits_others(session.error(), options) && !run.cancel.cancelled())
     session = co_await nfs::client::Session::open(connectors, *parsed, beginning);
   if (!session) co_return Failure{session.error()};
   remote->session_ = *std::move(session);

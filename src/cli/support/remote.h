@@ -37,7 +37,8 @@ struct RemoteOptions {
   // Where the URL names no version: 3, which alone has exports and access control lists of POSIX,
   // goes before 4.
   bool version_3_first = false;
-  bool version_3_only = false;  // and no other
+  bool others_if_refused = false;  // behind version 3: also where MOUNT refuses the path
+  bool version_3_only = false;     // and no other
 
   void declare(Arguments& arguments);
 };

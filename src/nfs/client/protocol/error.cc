@@ -58,6 +58,8 @@ std::string_view advice(Status status) {
       return "; make room there";
     case Status::ReadOnly:
       return "; have it exported with rw, or choose another one";
+    case Status::Moved:
+      return "; name that server in the URL";
     default:
       return "";
   }
@@ -105,6 +107,8 @@ constexpr auto kPhrases = std::to_array<Phrase>({
     {Status::StateLost,
      "the server has given up this open, or a lock by it; close the file, and begin again"},
     {Status::InUse, "somebody else has it open or locked, and denies this meanwhile"},
+    {Status::Moved,
+     "the server says that this is on another server now (a referral), which stag does not follow"},
 });
 
 constexpr bool all_have_words() {

@@ -39,20 +39,20 @@ std::string rest_of(std::string_view directory, std::string_view path) {
   return std::string(begin == std::string_view::npos ? "" : path.substr(begin));
 }
 
-// The longest export first, then the path and its parents.
+// The longest listed export that the path lies in, and nothing else: in versions 2 and 3 whoever is
+// refused that one and mounts a parent would walk into the directory that it covers, and take its
+// files for those of the path. The path and its parents where no listed export has it.
 std::vector<std::string> candidates(const std::string& path, const ExportList& exports) {
-  std::vector<std::string> out;
+  std::string longest;
   for (const ListedExport& listed : exports) {
-    const std::string directory = tidy_path(listed.path);
-    if (!lies_in(directory, path)) continue;
-    if (out.empty())
-      out.push_back(directory);
-    else if (directory.size() > out.front().size())
-      out.front() = directory;
+    std::string directory = tidy_path(listed.path);
+    if (lies_in(directory, path) && directory.size() > longest.size())
+      longest = std::move(directory);
   }
+  if (!longest.empty()) return {longest};
+  std::vector<std::string> out;
   for (std::string at = path;; at = parent_of(at)) {
-    const bool tried = !out.empty() && at == out.front();
-    if (!tried && at.size() <= mount3::MNTPATHLEN) out.push_back(at);
+    if (at.size() <= mount3::MNTPATHLEN) out.push_back(at);
     if (at == "/") return out;
   }
 }

@@ -24,9 +24,10 @@ struct ListedExport {
   std::vector<std::string> clients;  // as the server names them; empty: open to all clients
 };
 
-// Mounts as much of `path` (absolute) as possible: the longest export that it lies in; if the
-// server does not return its export list, the path and then its parent directories in turn. Fails
-// with Kind::Mount when none can be mounted. NFS version 2 uses the handles of MOUNT version 1.
+// Mounts as much of `path` (absolute) as possible: the longest export that it lies in, whose
+// refusal is final; if no export of the server's list contains it, or there is no list, the path
+// and then its parent directories in turn. Fails with Kind::Mount when none can be mounted. NFS
+// version 2 uses the handles of MOUNT version 1.
 Task<Outcome<MountPoint>> mount(rpc::Channel& channel, std::string path,
                                 rpc::Credentials credentials, rpc::CallOptions options,
                                 std::uint32_t nfs_version = 3);

@@ -249,12 +249,13 @@ struct ScriptedMount : Scripted {
     on<mount3::MOUNTPROC3_MNT>(
         [this, directory](const mount3::dirpath& path, mount3::mountres3& res) {
           asked.push_back(path);
-          res.fhs_status = path == directory ? mount3::MNT3_OK : mount3::MNT3ERR_NOENT;
+          res.fhs_status = path == directory ? mount3::MNT3_OK : refusal;
           if (path == directory) STAG_CHECK(res.mountinfo().fhandle.assign(bytes_of("handle")));
         });
   }
   Outcome<MountPoint> mounted(const std::string& path) { return run(mount(channel, path, {}, {})); }
   std::vector<std::string> asked;
+  mount3::mountstat3 refusal = mount3::MNT3ERR_NOENT;
 };
 
 TEST_F(ClientSession, says_that_the_port_for_RDMA_speaks_TCP) {
@@ -313,6 +314,35 @@ TEST(ClientMount, prefers_the_longest_export) {
   ASSERT_TRUE(world.mounted("/a/b/c").ok());
   EXPECT_EQ(world.asked, (std::vector<std::string>{"/a/b"}));
   EXPECT_EQ(world.run(list_exports(world.channel, {}, {}))->size(), 4u);
+}
+
+// In its parent there may be another directory of that name, which the export covers.
+TEST(ClientMount, mounts_no_parent_of_an_export_that_is_refused) {
+  for (const mount3::mountstat3 refusal :
+       {mount3::MNT3ERR_ACCES, mount3::MNT3ERR_NOENT, mount3::MNT3ERR_IO}) {
+    ScriptedMount world("/a");
+    world.refusal = refusal;
+    world.on<mount3::MOUNTPROC3_EXPORT>([](const auto&, mount3::exports& list) {
+      for (const char* path : {"/a", "/a/b/"}) list.push_back({path, {}});
+    });
+    for (const char* path : {"/a/b", "/a/b/c/d"}) {
+      world.asked.clear();
+      const auto point = world.mounted(path);
+      ASSERT_FALSE(point.ok()) << path;
+      EXPECT_EQ(point.error().kind, Error::Kind::Mount);
+      EXPECT_EQ(world.asked, (std::vector<std::string>{"/a/b"}));
+    }
+    EXPECT_EQ(world.mounted("/a/c")->rest, "c");
+  }
+}
+
+TEST(ClientMount, tries_the_parents_of_a_path_that_no_listed_export_has) {
+  ScriptedMount world("/a");
+  world.on<mount3::MOUNTPROC3_EXPORT>([](const auto&, mount3::exports& list) {
+    list.push_back({"/z", {}});
+  });
+  ASSERT_TRUE(world.mounted("/a/b").ok());
+  EXPECT_EQ(world.asked, (std::vector<std::string>{"/a/b", "/a"}));
 }
 
 TEST(ClientMount, words_every_refusal) {

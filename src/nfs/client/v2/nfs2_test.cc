@@ -1,6 +1,8 @@
 // NFS version 2 behind the API of version 3, against this project's server.
 #include "nfs/client/v2/nfs2.h"
 
+#include <limits>
+
 #include "nfs/client/session/mount.h"
 #include "nfs/client/session/session.h"
 #include "nfs/export/file_handle.h"
@@ -238,6 +240,7 @@ TEST_F(Nfs2Client, is_asked_for_in_the_URL) {
 TEST(Nfs2ClientErrors, are_understood_from_other_servers) {
   FileSystemOptions options;
   options.calls.version = 2;
+  options.calls.jukebox_for = Duration::zero();
   Scripted world(options);
   v2::nfsstat next = v2::NFS_OK;
   world.on<v2::NFSPROC_GETATTR>([&](const auto&, v2::attrstat& res) { res.status = next; });
@@ -253,6 +256,28 @@ TEST(Nfs2ClientErrors, are_understood_from_other_servers) {
     ASSERT_FALSE(outcome.ok());
     EXPECT_TRUE(outcome.error().is(heard)) << outcome.error().sentence;
   }
+}
+
+TEST(Nfs2ClientErrors, are_waited_out_where_the_server_says_not_now) {
+  FileSystemOptions options;
+  options.calls.version = 2;
+  Scripted world(options);
+  int calls = 0;
+  int busy = 2;
+  world.on<v2::NFSPROC_GETATTR>([&](const auto&, v2::attrstat& res) {
+    if (++calls <= busy)
+      res.status = v2::NFSERR_EAGAIN;
+    else
+      res.attributes() = {};
+  });
+  FileSystem files(world.channel, handle_of("exactly thirty-two bytes of name"), "/data", options);
+  const auto got = world.run(files.getattr(files.root()));
+  ASSERT_TRUE(got.ok()) << got.error().sentence;
+  EXPECT_EQ(calls, 3);
+  busy = std::numeric_limits<int>::max();
+  const auto never = world.run(files.getattr(files.root()));
+  ASSERT_FALSE(never.ok());
+  EXPECT_TRUE(never.error().is(Status::Delay)) << never.error().sentence;
 }
 
 // A server and a client of it, joined by the simulated fabric with Sends of at most 1024 bytes.

@@ -1,6 +1,7 @@
 // The call that the operations of version 2 are made of; included by .cc files of this folder.
 #pragma once
 
+#include "nfs/client/protocol/retrying_client.h"
 #include "nfs/client/v2/nfs2.h"
 #include "nfs/client/v2/values.h"
 
@@ -17,12 +18,19 @@ v2::nfsstat status_of(const Results& results) {
 template <class P>
 Task<Outcome<typename P::Results>> Nfs2::run(OperationContext context, const typename P::Args& args,
                                              std::span<const rpc::ResultBuffer> result_buffers) {
-  rpc::CallResult<typename P::Results> results =
-      co_await client_.client().call<P>(args, client_.call_options(result_buffers));
-  if (!results) co_return Failure{Error::of_call(context, results.error())};
-  const auto status = static_cast<std::uint32_t>(status_of(*results));
-  if (status != 0) co_return Failure{Error::of_status(context, to_status(status))};
-  co_return *std::move(results);
+  JukeboxRetry retry(client_.channel().loop(), client_.options());
+  for (;;) {
+    rpc::CallResult<typename P::Results> results =
+        co_await client_.client().call<P>(args, client_.call_options(result_buffers));
+    if (!results) co_return Failure{Error::of_call(context, results.error())};
+    const auto number = static_cast<std::uint32_t>(status_of(*results));
+    if (number == 0) co_return *std::move(results);
+    const Status status = to_status(number);
+    // EAGAIN is said of what was not executed, as NFS3ERR_JUKEBOX is.
+    if (status != Status::Delay || !retry.left())
+      co_return Failure{Error::of_status(context, status)};
+    co_await retry.pause();
+  }
 }
 
 }  // namespace stag::nfs::client::nfs2

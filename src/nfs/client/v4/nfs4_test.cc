@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "base/task_group.h"
 #include "nfs/session/slots.h"
+#include "testing/nfs/lying_server.h"
 #include "testing/nfs/nfs4_client_world.h"
 #include "testing/proves.h"
 
@@ -388,6 +390,39 @@ TEST(Nfs4ClientAccidents, a_call_without_an_answer_costs_itself_and_no_slot) {
   }
   world.channel.accident = Accident::None;
   EXPECT_EQ(world.live(), "");
+}
+
+TEST(Nfs4ClientAccidents,
+     a_server_of_version_4_0_that_is_not_ready_at_the_first_call_is_waited_for) {
+  testing::LyingServer server(0);
+  int busy = 2;
+  server.lie = [&busy](const v4::COMPOUND4args&, v4::COMPOUND4res& results) {
+    if (busy-- <= 0) return;
+    results.status = v4::NFS4ERR_DELAY;
+    results.resarray.resize(1);
+    results.resarray[0].opputrootfh().status = v4::NFS4ERR_DELAY;
+  };
+  const auto ready = server.connect();
+  ASSERT_TRUE(ready.ok()) << ready.error().sentence;
+  EXPECT_EQ(server.calls, 3);
+  busy = std::numeric_limits<int>::max();
+  const auto never = server.connect();
+  ASSERT_FALSE(never.ok());
+  EXPECT_TRUE(never.error().is(Status::Delay)) << never.error().sentence;
+}
+
+TEST(Nfs4ClientAccidents, a_referral_is_told_in_words_of_its_own) {
+  testing::LyingServer server;
+  FileSystem files = server.files();
+  server.lie = [](const v4::COMPOUND4args& args, v4::COMPOUND4res& results) {
+    results.status = v4::NFS4ERR_MOVED;
+    const std::size_t last = args.argarray.size() - 1;
+    results.resarray[last].opgetattr().status = v4::NFS4ERR_MOVED;
+  };
+  const auto got = server.run(files.getattr(files.root()));
+  ASSERT_FALSE(got.ok());
+  EXPECT_TRUE(got.error().is(Status::Moved)) << got.error().sentence;
+  EXPECT_NE(got.error().sentence.find("a referral"), std::string::npos) << got.error().sentence;
 }
 
 Task<void> look_at(FileSystem& files, int& done) {

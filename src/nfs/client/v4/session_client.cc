@@ -164,12 +164,16 @@ Task<Outcome<Ok>> SessionClient::establish(OperationContext context,
   if (minor_ > 0) co_return co_await recover(context, options);
   Request root;
   root.add(v4::OP_PUTROOTFH);
-  const Outcome<Attempt> came = co_await alone(context, root, call_options_of(options));
-  if (!came) co_return Failure{came.error()};
-  minor_refused_ = came->status == v4::NFS4ERR_MINOR_VERS_MISMATCH;
-  if (came->status != v4::NFS4_OK)
-    co_return Failure{Error::of_status(context, to_status(came->status))};
-  co_return Ok{};
+  JukeboxRetry retry(channel().loop(), options, session_.lease());
+  for (;;) {
+    const Outcome<Attempt> came = co_await alone(context, root, call_options_of(options));
+    if (!came) co_return Failure{came.error()};
+    minor_refused_ = came->status == v4::NFS4ERR_MINOR_VERS_MISMATCH;
+    if (came->status == v4::NFS4_OK) co_return Ok{};
+    if (!asks_to_wait(came->status) || !retry.left())
+      co_return Failure{Error::of_status(context, to_status(came->status))};
+    co_await retry.pause();
+  }
 }
 
 v4::verifier4 SessionClient::fresh_verifier() {

@@ -31,7 +31,7 @@ constexpr StatusName kStatuses[] = {
     {v4::NFS4ERR_DQUOT, Status::QuotaExceeded},
     {v4::NFS4ERR_STALE, Status::Stale},
     {v4::NFS4ERR_FHEXPIRED, Status::Stale},
-    {v4::NFS4ERR_MOVED, Status::Remote},
+    {v4::NFS4ERR_MOVED, Status::Moved},
     {v4::NFS4ERR_BADHANDLE, Status::BadHandle},
     {v4::NFS4ERR_NOT_SAME, Status::NotSync},
     {v4::NFS4ERR_SAME, Status::NotSync},
