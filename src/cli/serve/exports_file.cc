@@ -162,7 +162,10 @@ class Builder {
                       ExportedFolder& place) {
     const auto checked = hosts_.check_netgroup(match.substr(1));
     if (!checked) return wrong(fmt::format("client '{}': {}", match, checked.error()));
-    if (!checked->empty()) place.line.unknown.push_back({match, *checked});
+    if (checked->empty())
+      place.line.netgroups.insert(match);
+    else
+      place.line.unknown.push_back({match, *checked});
     return add(Class::Netgroup, match, options, place);
   }
   Parsed add_host(const std::string& host, const nfs::ExportOptions& options,
@@ -192,7 +195,7 @@ class SystemHosts final : public HostService {
  public:
   explicit SystemHosts(Duration patience) : patience_(patience) {}
   Result<std::string, std::string> check_netgroup(const std::string& netgroup) override {
-    return check_system_netgroup(netgroup);
+    return netgroups_.check(netgroup);
   }
   Result<bool, std::string> is_mount_point(const std::string& folder) override {
     return cli::is_mount_point(folder, patience_);
@@ -200,6 +203,7 @@ class SystemHosts final : public HostService {
 
  private:
   const Duration patience_;
+  NetgroupCheck netgroups_;
 };
 
 // Opening a FIFO of a file system waits for whoever writes to it, which may be nobody. A pipe that

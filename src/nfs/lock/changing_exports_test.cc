@@ -41,6 +41,7 @@ class OneName final : public HostNameService {
   Result<bool, NoAnswer> is_member(const std::string&, const std::string&) override {
     return false;
   }
+  Result<bool, NoAnswer> has_netgroup(const std::string&) override { return false; }
 
  private:
   std::string address_;
