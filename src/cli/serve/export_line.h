@@ -17,6 +17,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -57,7 +58,9 @@ struct ExportLine {
   bool nfs_only = false;
   // It is there while something is mounted at this path (mp=PATH); empty: at the folder (mp).
   std::optional<std::string> mount_point{};
-  // Netgroups among them that nobody knows yet.
+  // Netgroups among them that somebody was found to have.
+  std::set<std::string> netgroups{};
+  // Those that nobody knows yet.
   std::vector<UnknownClient> unknown{};
   // Why nobody knows whether it is to be exported, in one sentence: as long as it is, it goes on.
   std::string doubt{};

@@ -139,11 +139,8 @@ using Names = std::shared_ptr<nfs::ClientNames>;
 
 // With somebody who knows names, where they are asked for.
 std::vector<nfs::ClientRule> known(std::vector<nfs::ClientRule> rules, const Names& names) {
-  for (nfs::ClientRule& rule : rules) {
-    if (!rule.by_name) continue;
-    names->mention(rule.match);
-    rule.names = names;
-  }
+  for (nfs::ClientRule& rule : rules)
+    if (rule.by_name) rule.names = names;
   return rules;
 }
 
@@ -309,18 +306,25 @@ Result<std::string, Trouble> ExportSet::replace(std::vector<ExportLine> lines) {
   std::string changes = difference(next);
   if (const auto published = publish(std::move(next)); !published)
     return Failure{published.error()};
+  names_->forget();
   return changes;
 }
 
 Result<Ok, Trouble> ExportSet::publish(std::vector<ServedExport> next) {
   std::vector<nfs::ExportSpec> specs;
-  for (const ServedExport& each : next)
+  std::set<std::string> mentioned;
+  for (const ServedExport& each : next) {
     specs.push_back({each.line.path, each.files, each.line.options,
                      known(rules_of(each.line), names_), each.names});
-  // No new rule is judged by what was said before.
-  names_->forget();
+    for (const nfs::ClientRule& rule : specs.back().clients) {
+      if (!rule.by_name) continue;
+      names_->mention(rule.match, each.line.netgroups.contains(rule.match));
+      mentioned.insert(rule.match);
+    }
+  }
   const Result<Ok, nfs::ExportError> replaced = nfs_.replace_exports(std::move(specs));
   if (!replaced) return Failure{Trouble{replaced.error().message, Exit::Usage}};
+  names_->keep_only(mentioned);
   served_ = std::move(next);
   log_doubtful();
   return Ok{};

@@ -34,9 +34,9 @@ class ExportSet {
   };
   // Serves exactly these exports from now on. An export with the same folder as before keeps its
   // file system, so that file handles and cookies stay valid; so does one whose folder does not
-  // answer. Clients that are admitted by their names are looked up anew; of a host without
-  // addresses those hold that the export served before has for it. Yields a description of the
-  // changes. On failure nothing changes.
+  // answer. Clients that are admitted by their names are looked up anew at their next call; of a
+  // host without addresses those hold that the export served before has for it. Yields a
+  // description of the changes. On failure nothing changes.
   Result<std::string, Trouble> replace(std::vector<ExportLine> lines);
   // Whether a server that starts could serve these exports, as far as can be tried without the
   // state directory, which another server may have, and without a mount of CephFS. Yields a

@@ -22,13 +22,53 @@ namespace {
 
 using Parsed = Result<Ok, std::string>;
 
-// The order in which exports(5) looks for a client.
-enum class Class : std::uint8_t { Host, Network, Pattern, Netgroup, Everybody };
+// The order in which exports(5) looks for a client. Kerberos is gss/..., of everybody's calls with
+// that flavor.
+enum class Class : std::uint8_t { Host, Network, Pattern, Netgroup, Everybody, Kerberos };
 
 struct ClassedRule {
   Class of;
   nfs::ClientRule rule;
+  std::string where{};
+  std::string as_written{};
+  bool flavors_given = false;
 };
+
+// Takes the flavors of `more` that are not there, with their options. Yields whether what is looked
+// at before the flavor of a call differed: it is the strictest for all.
+bool add_flavors(nfs::ExportOptions& options, const nfs::ExportOptions& more) {
+  const bool differed = options.secure != more.secure || options.rdma != more.rdma;
+  std::vector<oncrpc::AuthFlavor> flavors = options.flavors;
+  std::vector<nfs::ExportOptions> by_flavor;
+  for (const oncrpc::AuthFlavor flavor : flavors) by_flavor.push_back(options.of(flavor));
+  for (const oncrpc::AuthFlavor flavor : more.flavors) {
+    if (std::ranges::count(flavors, flavor) != 0) continue;
+    flavors.push_back(flavor);
+    by_flavor.push_back(more.of(flavor));
+  }
+  options.read_only |= more.read_only;
+  options.root_squash |= more.root_squash;
+  options.all_squash |= more.all_squash;
+  options.secure |= more.secure;
+  options.rdma &= more.rdma;
+  options.flavors = flavors;
+  options.by_flavor.clear();
+  for (nfs::ExportOptions& each : by_flavor) {
+    each.flavors = flavors;
+    each.by_flavor.clear();
+    each.secure = options.secure;
+    each.rdma = options.rdma;
+  }
+  const auto same = [&](const nfs::ExportOptions& each) { return each == options; };
+  if (!std::ranges::all_of(by_flavor, same)) options.by_flavor = std::move(by_flavor);
+  return differed;
+}
+
+bool has_all_flavors(const nfs::ExportOptions& options, const nfs::ExportOptions& of) {
+  return std::ranges::all_of(of.flavors, [&](const oncrpc::AuthFlavor flavor) {
+    return std::ranges::count(options.flavors, flavor) != 0;
+  });
+}
 
 struct ExportedFolder {
   ExportLine line;
@@ -67,23 +107,13 @@ class Builder {
 
   ExportsFile finished() {
     ExportsFile file;
-    file.remarks = std::move(remarks_);
     file.unmounted = folders_.empty() && awaits_mount_;
     for (ExportedFolder& folder : folders_) {
-      std::ranges::stable_sort(folder.rules, {}, &ClassedRule::of);
-      std::vector<nfs::ClientRule>& clients = folder.line.clients;
-      for (ClassedRule& each : folder.rules) {
-        const auto same = [&each](const nfs::ClientRule& rule) {
-          return rule.same_clients(each.rule);
-        };
-        if (std::ranges::any_of(clients, same)) continue;
-        // Within a class the order of the lines counts, however long the prefixes are.
-        each.rule.rank = static_cast<unsigned>(clients.size());
-        clients.push_back(std::move(each.rule));
-      }
-      folder.line.options = clients.front().options;
+      take_rules(folder);
+      folder.line.options = folder.line.clients.front().options;
       file.lines.push_back(std::move(folder.line));
     }
+    file.remarks = std::move(remarks_);
     return file;
   }
 
@@ -93,12 +123,49 @@ class Builder {
   }
   void remark(const std::string& sentence) { remarks_.push_back(where_ + sentence); }
 
+  // The rules that count, in their order.
+  void take_rules(ExportedFolder& folder) {
+    std::ranges::stable_sort(folder.rules, {}, &ClassedRule::of);
+    std::vector<ClassedRule> taken;
+    for (ClassedRule& each : folder.rules) {
+      const auto first = std::ranges::find_if(
+          taken, [&](const ClassedRule& other) { return other.rule.same_clients(each.rule); });
+      if (first == taken.end())
+        taken.push_back(std::move(each));
+      else
+        take_again(folder.line.folder, *first, each);
+    }
+    for (ClassedRule& each : taken) {
+      // Within a class the order of the lines counts, however long the prefixes are.
+      each.rule.rank = static_cast<unsigned>(folder.line.clients.size());
+      folder.line.clients.push_back(std::move(each.rule));
+    }
+  }
+  // Of a client that has a rule already. gss/... is for calls with another flavor, unless sec= says
+  // which flavors there are, which Linux's server heeds first.
+  void take_again(const std::string& folder, ClassedRule& first, const ClassedRule& again) {
+    where_ = again.where;
+    const bool fixed = first.of != Class::Kerberos && first.flavors_given;
+    if (again.of == Class::Kerberos && !fixed &&
+        !has_all_flavors(first.rule.options, again.rule.options)) {
+      if (add_flavors(first.rule.options, again.rule.options))
+        remark(
+            fmt::format("{}: secure and no_rdma do not differ by flavor: one client of {} and "
+                        "{} has it, and so do both",
+                        folder, first.as_written, again.as_written));
+    } else if (again.rule.options != first.rule.options) {
+      remark(fmt::format("{} is not exported to {} by this entry: {} stands before it", folder,
+                         again.as_written, first.as_written));
+    }
+  }
+
   Parsed take_client(const std::string& folder, const ExportsClient& client) {
     std::vector<std::string> sentences;
     std::string options = client.options;
     std::string match = client.match;
     // The former way to write sec=.
-    if (match.starts_with("gss/")) {
+    const bool kerberos = match.starts_with("gss/");
+    if (kerberos) {
       options += ",sec=" + match.substr(4);
       match = "*";
     }
@@ -117,7 +184,16 @@ class Builder {
     ExportedFolder& place = folder_of(folder);
     if (!doubt.empty()) place.line.doubt = doubt;
     if (const Parsed taken = take_file_system_id(*words, place); !taken) return taken;
-    return add_rules(match, words->options, place);
+    const std::size_t before = place.rules.size();
+    const Parsed added = add_rules(match, words->options, place);
+    for (std::size_t i = before; i < place.rules.size(); ++i) {
+      ClassedRule& rule = place.rules[i];
+      if (kerberos) rule.of = Class::Kerberos;
+      rule.where = where_;
+      rule.as_written = client.match;
+      rule.flavors_given = words->flavors_given;
+    }
+    return added;
   }
 
   bool may_be_mounted(const std::string& folder, const std::string& given, std::string& doubt) {
@@ -162,7 +238,10 @@ class Builder {
                       ExportedFolder& place) {
     const auto checked = hosts_.check_netgroup(match.substr(1));
     if (!checked) return wrong(fmt::format("client '{}': {}", match, checked.error()));
-    if (!checked->empty()) place.line.unknown.push_back({match, *checked});
+    if (checked->empty())
+      place.line.netgroups.insert(match);
+    else
+      place.line.unknown.push_back({match, *checked});
     return add(Class::Netgroup, match, options, place);
   }
   Parsed add_host(const std::string& host, const nfs::ExportOptions& options,
@@ -192,7 +271,7 @@ class SystemHosts final : public HostService {
  public:
   explicit SystemHosts(Duration patience) : patience_(patience) {}
   Result<std::string, std::string> check_netgroup(const std::string& netgroup) override {
-    return check_system_netgroup(netgroup);
+    return netgroups_.check(netgroup);
   }
   Result<bool, std::string> is_mount_point(const std::string& folder) override {
     return cli::is_mount_point(folder, patience_);
@@ -200,6 +279,7 @@ class SystemHosts final : public HostService {
 
  private:
   const Duration patience_;
+  NetgroupCheck netgroups_;
 };
 
 // Opening a FIFO of a file system waits for whoever writes to it, which may be nobody. A pipe that

@@ -253,6 +253,55 @@ TEST(ExportsFile, joins_flavors_and_takes_the_former_way_to_write_them) {
   EXPECT_EQ(flavors("/srv desk(xprtsec=none:tls)"), std::vector{AUTH_SYS});
 }
 
+TEST(ExportsFile, takes_every_flavor_that_is_written_the_former_way_with_its_options) {
+  using enum AuthFlavor;
+  const ExportsFile three = parsed("/srv gss/krb5(ro) gss/krb5i(rw) gss/krb5p(rw,all_squash)");
+  ASSERT_EQ(three.lines[0].clients.size(), 1u);
+  const nfs::ExportOptions& options = three.lines[0].clients[0].options;
+  EXPECT_EQ(options.flavors, (std::vector{KRB5, KRB5I, KRB5P}));
+  EXPECT_TRUE(options.of(KRB5).read_only);
+  EXPECT_FALSE(options.of(KRB5I).read_only);
+  EXPECT_FALSE(options.of(KRB5P).read_only);
+  EXPECT_TRUE(options.of(KRB5P).all_squash);
+  EXPECT_FALSE(options.of(KRB5I).all_squash);
+  EXPECT_TRUE(options.read_only && options.all_squash) << "what every flavor may do";
+  EXPECT_TRUE(three.remarks.empty());
+  const auto same = parsed("/srv gss/krb5(rw) gss/krb5i(rw)").lines[0].clients[0].options;
+  EXPECT_EQ(same.flavors, (std::vector{KRB5, KRB5I}));
+  EXPECT_TRUE(same.by_flavor.empty());
+  // Whichever stands first.
+  for (const char* text : {"/srv *(ro) gss/krb5(rw,anonuid=7)", "/srv gss/krb5(rw,anonuid=7) *(ro)",
+                           "/srv *(ro)\n/srv gss/krb5(rw,anonuid=7)"}) {
+    const ExportsFile file = parsed(text);
+    ASSERT_EQ(file.lines[0].clients.size(), 1u) << text;
+    const nfs::ExportOptions& both = file.lines[0].clients[0].options;
+    EXPECT_EQ(both.flavors, (std::vector{AUTH_SYS, KRB5})) << text;
+    EXPECT_TRUE(both.of(AUTH_SYS).read_only) << text;
+    EXPECT_FALSE(both.of(KRB5).read_only) << text;
+    EXPECT_EQ(both.of(KRB5).anonymous_uid, 7u) << text;
+    EXPECT_EQ(both.of(AUTH_SYS).anonymous_uid, 65534u) << text;
+    EXPECT_TRUE(file.remarks.empty()) << text;
+  }
+  const ExportsFile port = parsed("/srv *(ro,secure) gss/krb5(rw,insecure)");
+  EXPECT_TRUE(port.lines[0].clients[0].options.of(KRB5).secure);
+  EXPECT_EQ(port.remarks.size(), 1u);
+}
+
+TEST(ExportsFile, says_which_clients_an_entry_does_not_change) {
+  const auto remarks = [](std::string_view text) { return parsed(text).remarks; };
+  for (const char* text : {"/srv 192.0.2.1(ro)\n/srv 192.0.2.1(rw)", "/srv desk(ro)\n/srv desk(rw)",
+                           "/srv *(ro)\n/srv *(rw)", "/srv gss/krb5(ro)\n/srv gss/krb5(rw)",
+                           "/srv *(ro,sec=sys)\n/srv gss/krb5(rw)"}) {
+    const auto said = remarks(text);
+    ASSERT_EQ(said.size(), 1u) << text;
+    EXPECT_TRUE(said[0].starts_with("exports:2: /srv is not exported to ")) << said[0];
+  }
+  EXPECT_EQ(parsed("/srv *(ro,sec=sys) gss/krb5(rw)").lines[0].clients[0].options.flavors,
+            std::vector{AuthFlavor::AUTH_SYS})
+      << "sec= says which flavors there are";
+  EXPECT_TRUE(remarks("/srv desk(ro)\n/srv desk(ro)").empty());
+}
+
 TEST(ExportsFile, takes_a_number_or_a_UUID_as_fsid) {
   EXPECT_EQ(parsed("/srv desk(fsid=7)").lines[0].file_system_id, 7u);
   EXPECT_EQ(parsed("/srv desk(fsid=01234567-89ab-cdef-0123-456789abcdef)").lines[0].file_system_id,

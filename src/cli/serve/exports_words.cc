@@ -103,7 +103,8 @@ class Reader {
 
   ExportsWords finished() && {
     nfs::ExportOptions& options = words_.options;
-    if (flavors_.empty()) return std::move(words_);
+    words_.flavors_given = !flavors_.empty();
+    if (!words_.flavors_given) return std::move(words_);
     options.flavors.clear();
     for (const FlavorFlags& each : flavors_) options.flavors.push_back(each.flavor);
     options.read_only = any(&FlavorFlags::read_only);

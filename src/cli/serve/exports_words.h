@@ -14,6 +14,7 @@ namespace stag::cli {
 // What the options of one client say.
 struct ExportsWords {
   nfs::ExportOptions options;
+  bool flavors_given = false;  // sec=
   std::optional<std::uint64_t> file_system_id{};
   // The folder is exported while something is mounted there: at this path, or at the folder itself
   // if that is empty.

@@ -29,8 +29,10 @@ std::timed_mutex& netgroup_mutex() {
 
 using Checked = Result<std::string, std::string>;
 
-Checked check(const std::string& netgroup) {
-  const std::lock_guard lock(netgroup_mutex());
+// Whoever waits behind a question that hangs ends, too: else each reload would leave a thread.
+std::optional<Checked> check_here(const std::string& netgroup) {
+  const std::unique_lock lock(netgroup_mutex(), kPatience);
+  if (!lock) return std::nullopt;
   if (::setnetgrent(netgroup.c_str()) == 0)
     return std::string("there is no such netgroup (see nsswitch.conf)");
   std::array<char, 4096> buffer{};
@@ -92,6 +94,14 @@ class SystemHostNames final : public nfs::HostNameService {
     if (!lock) return Failure{NoAnswer{}};
     return ::innetgr(netgroup.c_str(), host.c_str(), nullptr, nullptr) == 1;
   }
+  // innetgr() does not tell a host that is no member from a source that fails.
+  Result<bool, NoAnswer> has_netgroup(const std::string& netgroup) override {
+    const std::unique_lock lock(netgroup_mutex(), kPatience);
+    if (!lock) return Failure{NoAnswer{}};
+    const bool there = ::setnetgrent(netgroup.c_str()) == 1;
+    ::endnetgrent();
+    return there;
+  }
 
  private:
   static Texts none(int failed) {
@@ -102,9 +112,13 @@ class SystemHostNames final : public nfs::HostNameService {
 
 }  // namespace
 
-// On a thread that is left to itself when nobody answers.
-Checked check_system_netgroup(const std::string& netgroup) {
-  std::packaged_task<Checked()> task([netgroup] { return check(netgroup); });
+NetgroupCheck::NetgroupCheck() : NetgroupCheck(check_here, kPatience) {}
+
+Checked NetgroupCheck::check(const std::string& netgroup) {
+  const std::string silence = "whoever knows netgroups does not answer (see nsswitch.conf)";
+  if (silent_) return silence;
+  std::packaged_task<std::optional<Checked>()> task(
+      [ask = ask_, netgroup] { return ask(netgroup); });
   auto checked = task.get_future();
   try {
     const net::BlockedSignals blocked;
@@ -112,9 +126,10 @@ Checked check_system_netgroup(const std::string& netgroup) {
   } catch (const std::system_error&) {
     return std::string("the system has no thread left to ask for it");
   }
-  if (checked.wait_for(kPatience) != std::future_status::ready)
-    return std::string("whoever knows netgroups does not answer (see nsswitch.conf)");
-  return checked.get();
+  if (checked.wait_for(patience_) == std::future_status::ready)
+    if (auto answer = checked.get()) return *std::move(answer);
+  silent_ = true;
+  return silence;
 }
 
 std::shared_ptr<nfs::ClientNames> system_client_names() {

@@ -51,7 +51,20 @@ bool is_for_one_host(const nfs::ClientRule& rule) {
   return rule.network && rule.network->prefix() == kWhole;
 }
 
+// The host may act as any user that it names, but for root where that is squashed.
+bool acts_as_anybody(const nfs::ExportOptions& host) {
+  return !host.all_squash && std::ranges::count(host.flavors, oncrpc::AuthFlavor::AUTH_SYS) != 0;
+}
+// An anonymous id that the host would not have is nobody's. Nor is it the host's: other callers
+// would have what is the host's alone.
+void narrow_id(std::uint32_t& id, std::uint32_t of_host, const nfs::ExportOptions& host) {
+  const bool may_be_his = acts_as_anybody(host) && (id != 0 || !host.root_squash);
+  if (id != of_host && !may_be_his) id = nfs::ExportOptions().anonymous_uid;
+}
+
 void narrow(nfs::ExportOptions& options, const nfs::ExportOptions& least) {
+  narrow_id(options.anonymous_uid, least.anonymous_uid, least);
+  narrow_id(options.anonymous_gid, least.anonymous_gid, least);
   options.read_only |= least.read_only;
   options.root_squash |= least.root_squash;
   options.all_squash |= least.all_squash;

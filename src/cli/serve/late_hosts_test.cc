@@ -155,6 +155,34 @@ TEST(LateHosts, that_never_were_known_get_no_more_by_any_flavor) {
   }
 }
 
+TEST(LateHosts, that_never_were_known_act_as_no_user_of_a_rule_for_many) {
+  const auto ids_of = [](const std::string& clients, oncrpc::AuthFlavor flavor) {
+    const nfs::ExportOptions options =
+        terms_of(line_of("/srv " + clients), "192.0.2.8")->of(flavor);
+    return std::pair(options.anonymous_uid, options.anonymous_gid);
+  };
+  using enum oncrpc::AuthFlavor;
+  const std::pair nobody(65534u, 65534u);
+  EXPECT_EQ(ids_of("*(all_squash,anonuid=7,anongid=8) nowhere(all_squash)", AUTH_SYS), nobody);
+  EXPECT_EQ(ids_of("*(all_squash,anonuid=7) nowhere(all_squash,anonuid=9)", AUTH_SYS), nobody)
+      << "nor do others act as his";
+  EXPECT_EQ(ids_of("*(all_squash,anonuid=7) nowhere(all_squash,anonuid=7) "
+                   "away(all_squash,anonuid=9)",
+                   AUTH_SYS),
+            nobody);
+  EXPECT_EQ(ids_of("*(all_squash,anonuid=7) nowhere(all_squash,anonuid=7)", AUTH_SYS).first, 7u);
+  EXPECT_EQ(ids_of("*(all_squash,anonuid=7) nowhere(rw)", AUTH_SYS).first, 7u)
+      << "he may say that he is user 7";
+  EXPECT_EQ(ids_of("*(all_squash,anonuid=0) nowhere(rw)", AUTH_SYS).first, 65534u)
+      << "but not that he is root";
+  EXPECT_EQ(ids_of("*(sec=krb5,all_squash,anonuid=7) nowhere(sec=krb5)", KRB5).first, 65534u)
+      << "nor who another user is";
+  const std::string by_flavor =
+      "*(all_squash,anonuid=7,sec=sys:krb5) nowhere(sec=sys,rw,sec=krb5,all_squash,anonuid=9)";
+  EXPECT_EQ(ids_of(by_flavor, AUTH_SYS).first, 7u);
+  EXPECT_EQ(ids_of(by_flavor, KRB5).first, 65534u);
+}
+
 TEST(LateHosts, without_an_address_of_IP_are_late) {
   ExportLine line = line_of("/srv desk(rw)");
   EXPECT_EQ(answer(line, {{"desk", Texts{"desk"}}}), Texts());

@@ -49,10 +49,18 @@ Result<ExportObject, Refusal> Admission::resolve(Bytes file_handle, Security sec
   return admit(*found, object, security);
 }
 
-Task<void> Admission::settle(Bytes file_handle) const {
+Eventual<Result<ExportObject, Refusal>> Admission::resolve_settled(Bytes file_handle,
+                                                                   Security security) const {
+  auto object = resolve(file_handle, security);
+  if (object || object.error() != Refusal::Undecided) return object;
+  return settle(file_handle, security);
+}
+
+Task<Result<ExportObject, Refusal>> Admission::settle(Bytes file_handle, Security security) const {
   const auto opened = server_.handles.open(file_handle);
   const Export* const found = opened ? exports_->find(opened->export_id) : nullptr;
   if (found != nullptr) co_await found->settle(call_.origin());
+  co_return resolve(file_handle, security);
 }
 
 Result<ExportObject, Refusal> Admission::admit(const Export& found, const vfs::Handle& object,

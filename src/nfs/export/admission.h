@@ -107,8 +107,11 @@ class Admission {
   // The object of a file handle that a client sent, in either of its forms.
   Result<ExportObject, Refusal> resolve(Bytes file_handle,
                                         Security security = Security::Checked) const;
-  // Ends when resolve() is not Undecided any more, or nobody knows the client's name for too long.
-  Task<void> settle(Bytes file_handle) const;
+  // The same for Calls that have no status for "later" which clients ask again after: it waits
+  // until it is not Undecided any more, or nobody knows the client's name for too long.
+  // `file_handle` outlives the Eventual.
+  Eventual<Result<ExportObject, Refusal>> resolve_settled(
+      Bytes file_handle, Security security = Security::Checked) const;
   // An object of `found`, one of exports(), on its terms for this Call. A refusal is traced.
   Result<ExportObject, Refusal> admit(const Export& found, const vfs::Handle& object,
                                       Security security = Security::Checked) const;
@@ -142,6 +145,7 @@ class Admission {
   }
 
  private:
+  Task<Result<ExportObject, Refusal>> settle(Bytes file_handle, Security security) const;
   Task<std::optional<vfs::Status>> refused_name(const ExportObject& directory,
                                                 std::string_view name, const Intent& intent) const;
   Task<Permitted> permit_in_time(const ExportObject& object, Intent intent) const;

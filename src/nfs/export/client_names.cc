@@ -4,6 +4,8 @@
 #include <strings.h>
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -29,18 +31,41 @@ bool is_host_name(std::string_view text) {
          !IpAddress::parse(text);
 }
 
+using Netgroups = std::set<std::string>;
+
+struct Membership {
+  bool member;
+  TimePoint given;
+};
+
 // What is known of a client.
 struct Known {
   std::vector<std::string> names;
-  std::vector<std::string> netgroups;
+  // Those that it was asked of, and that somebody has answered for.
+  std::map<std::string, Membership> netgroups;
+  bool complete = true;  // somebody has for all
 
-  bool has(const std::string& match) const {
-    if (match.starts_with('@')) return std::ranges::count(netgroups, match) != 0;
-    return std::ranges::any_of(names, [&](const std::string& name) {
-      return ::fnmatch(match.c_str(), name.c_str(), FNM_CASEFOLD | FNM_NOESCAPE) == 0;
+  // Of what was said after `oldest`.
+  ClientNames::Match match(const std::string& pattern, TimePoint oldest) const {
+    using Match = ClientNames::Match;
+    if (pattern.starts_with('@')) {
+      const auto at = netgroups.find(pattern);
+      if (at == netgroups.end() || at->second.given <= oldest) return Match::Undecided;
+      return at->second.member ? Match::Yes : Match::No;
+    }
+    const bool has = std::ranges::any_of(names, [&](const std::string& name) {
+      return ::fnmatch(pattern.c_str(), name.c_str(), FNM_CASEFOLD | FNM_NOESCAPE) == 0;
     });
+    return has ? Match::Yes : Match::No;
+  }
+  bool nameless() const {
+    return names.empty() &&
+           std::ranges::none_of(netgroups, [](const auto& each) { return each.second.member; });
   }
 };
+
+// Who does not answer for a netgroup: whoever has this one, or whoever has any.
+enum class Silent : std::uint8_t { One, All };
 
 using Key = std::pair<std::uint64_t, std::uint64_t>;
 Key key_of(const IpAddress& address) {
@@ -67,6 +92,7 @@ struct ClientNames::State {
   struct Answer {
     std::shared_ptr<const Known> known;
     TimePoint given;
+    std::uint64_t epoch;
   };
   struct Found {
     std::shared_ptr<const Known> known;  // null: nothing that still holds
@@ -77,27 +103,28 @@ struct ClientNames::State {
     const auto* const answer = answers.find(key);
     if (answer == nullptr) return {};
     const bool holds = answer->value->given + options.keep_at_most > now;
-    return {holds ? answer->value->known : nullptr, answer->until > now};
+    return {holds ? answer->value->known : nullptr,
+            answer->until > now && answer->value->epoch == epoch};
   }
 
   // Blocks.
   void ask(const IpAddress& address, const std::string& host, TimePoint now) {
     const Key key = key_of(address);
-    std::vector<std::string> groups;
+    std::shared_ptr<const Netgroups> groups;
     std::uint64_t began = 0;
     {
       const std::lock_guard lock(mutex);
-      groups.assign(netgroups.begin(), netgroups.end());
-      began = forgotten;
+      groups = netgroups;
+      began = epoch;
     }
-    const std::shared_ptr<const Known> known = look_up(address, host, groups);
+    const std::shared_ptr<Known> known = look_up(address, host);
+    if (known != nullptr) look_for_netgroups(*known, host, *groups, now);
     const std::lock_guard lock(mutex);
-    if (began == forgotten) keep(key, known, now);
+    keep(key, known, now, began);
   }
 
-  // Null: nobody has answered.
-  std::shared_ptr<const Known> look_up(const IpAddress& address, const std::string& host,
-                                       const std::vector<std::string>& groups) const {
+  // The names. Null: nobody has answered.
+  std::shared_ptr<Known> look_up(const IpAddress& address, const std::string& host) const {
     auto found = std::make_shared<Known>();
     const auto names = service->names_of(host);
     if (!names) return nullptr;
@@ -110,16 +137,22 @@ struct ClientNames::State {
           *addresses, [&](const std::string& each) { return IpAddress::parse(each) == address; });
       if (leads_back) found->names.push_back(std::move(name));
     }
-    if (groups.empty()) return found;
-    const auto domain = service->domain();
-    if (!domain) return nullptr;
-    const auto called = names_in_netgroups(host, found->names, *domain);
-    for (const std::string& group : groups) {
-      const auto member = is_in(group.substr(1), called);
-      if (!member) return nullptr;
-      if (*member) found->netgroups.push_back(group);
-    }
     return found;
+  }
+  // A netgroup that nobody answers for is in nobody's way who has nothing to do with it.
+  void look_for_netgroups(Known& of, const std::string& host, const Netgroups& groups,
+                          TimePoint now) {
+    if (groups.empty()) return;
+    const auto domain = service->domain();
+    of.complete = domain.ok();
+    if (!domain) return;
+    const auto called = names_in_netgroups(host, of.names, *domain);
+    for (const std::string& group : groups) {
+      const auto member = is_in(group, called);
+      of.complete = of.complete && member.ok();
+      if (member) of.netgroups.emplace(group, Membership{*member, now});
+      if (!member && member.error() == Silent::All) return;
+    }
   }
   // A netgroup has hosts by address, by their whole names, or those of the server's own domain by
   // what stands before it. Of another domain a name is no shorter: anybody has a host "desk".
@@ -137,33 +170,51 @@ struct ClientNames::State {
     return all;
   }
   // A netgroup that has come to have an entry for every host admits nobody.
-  Result<bool, HostNameService::NoAnswer> is_in(const std::string& group,
-                                                const std::vector<std::string>& called) const {
+  Result<bool, Silent> is_in(const std::string& group, const std::vector<std::string>& called) {
+    const std::string bare = group.substr(1);
     for (const std::string& name : called) {
-      const auto member = service->is_member(group, name);
-      if (!member) return member;
+      const auto member = service->is_member(bare, name);
+      if (!member) return Failure{Silent::All};
       if (!*member) continue;
-      const auto everybody = service->is_member(group, kNoHost);
-      if (!everybody) return everybody;
+      static_cast<void>(was_ever_there(group, true));
+      const auto everybody = service->is_member(bare, kNoHost);
+      if (!everybody) return Failure{Silent::All};
       return !*everybody;
     }
+    // Nobody belongs to a netgroup that never was there. One that was is not gone: whoever has it
+    // is silent.
+    const auto there = service->has_netgroup(bare);
+    if (!there) return Failure{Silent::All};
+    if (was_ever_there(group, *there) && !*there) return Failure{Silent::One};
     return false;
   }
-
-  void forget() {
-    ++forgotten;
-    answers.clear();
+  bool was_ever_there(const std::string& group, bool is_now) {
+    const std::lock_guard lock(mutex);
+    if (is_now) there_once.insert(group);
+    return there_once.contains(group);
   }
-  void keep(const Key& key, const std::shared_ptr<const Known>& known, TimePoint now) {
+
+  void add(const std::string& netgroup) {
+    auto more = std::make_shared<Netgroups>(*netgroups);
+    more->insert(netgroup);
+    netgroups = std::move(more);
+    ++epoch;
+  }
+  // `began`: the epoch in which it was asked.
+  void keep(const Key& key, const std::shared_ptr<Known>& known, TimePoint now,
+            std::uint64_t began) {
     const auto* const before = answers.find(key);
+    // What was known before holds on.
     if (known == nullptr) {
-      // What was known before holds on.
-      Answer answer = before == nullptr ? Answer{nullptr, now} : *before->value;
+      Answer answer = before == nullptr ? Answer{nullptr, now, began} : *before->value;
+      answer.epoch = began;
       return answers.keep(key, {std::move(answer), now + options.retry});
     }
-    const bool nameless = known->names.empty() && known->netgroups.empty();
-    answers.keep(key,
-                 {Answer{known, now}, now + (nameless ? options.keep_nameless : options.keep)});
+    if (!known->complete && before != nullptr && before->value->known != nullptr)
+      known->netgroups.insert(before->value->known->netgroups.begin(),
+                              before->value->known->netgroups.end());
+    const Duration last = known->nameless() ? options.keep_nameless : options.keep;
+    answers.keep(key, {Answer{known, now, began}, now + (known->complete ? last : options.retry)});
   }
 
   const ClientNamesOptions options;
@@ -171,8 +222,9 @@ struct ClientNames::State {
   mutable std::mutex mutex;
   Answers<Key, Answer> answers;
   std::set<Key> asked;  // by a Question, each once
-  std::set<std::string> netgroups;
-  std::uint64_t forgotten = 0;  // how often
+  std::shared_ptr<const Netgroups> netgroups = std::make_shared<Netgroups>();
+  Netgroups there_once;     // of these, those that somebody has ever had
+  std::uint64_t epoch = 0;  // answers of an earlier one are old
 };
 
 // What a job asks, none for the same address meanwhile. Belongs to the job: it ends with that,
@@ -211,16 +263,25 @@ bool ClientNames::is_pattern(std::string_view match) {
          std::ranges::all_of(match, fits);
 }
 
-void ClientNames::mention(std::string_view match) {
+void ClientNames::mention(std::string_view match, bool there) {
   if (!match.starts_with('@')) return;
+  const std::string netgroup(match);
   const std::lock_guard lock(state_->mutex);
-  // No answer that is there speaks of a new one, which is not to say that it has no such host.
-  if (state_->netgroups.emplace(match).second) state_->forget();
+  if (!state_->netgroups->contains(netgroup)) state_->add(netgroup);
+  if (there) state_->there_once.insert(netgroup);
+}
+
+void ClientNames::keep_only(const std::set<std::string>& matches) {
+  const std::lock_guard lock(state_->mutex);
+  auto kept = std::make_shared<Netgroups>();
+  std::ranges::set_intersection(*state_->netgroups, matches, std::inserter(*kept, kept->end()));
+  state_->netgroups = std::move(kept);
+  std::erase_if(state_->there_once, [&](const auto& each) { return !matches.contains(each); });
 }
 
 void ClientNames::forget() {
   const std::lock_guard lock(state_->mutex);
-  state_->forget();
+  ++state_->epoch;
 }
 
 ClientNames::Match ClientNames::matches(const std::string& match, const IpAddress& address,
@@ -240,8 +301,8 @@ ClientNames::Match ClientNames::matches(const std::string& match, const IpAddres
     };
     asker.loop.offload_to(*worker_, neighbourhood(address), 0, std::move(work), [] {});
   }
-  if (found.known == nullptr) return Match::Undecided;
-  return found.known->has(match) ? Match::Yes : Match::No;
+  return found.known == nullptr ? Match::Undecided
+                                : found.known->match(match, now - options_.keep_at_most);
 }
 
 Task<void> ClientNames::settle(IpAddress address, Loop& loop) {

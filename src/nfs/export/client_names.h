@@ -4,11 +4,13 @@
 // they are asked on a worker, once at a time for an address, and what they said is kept for a
 // while, also that a client has no name.
 //
-// Thread: any. Errors: a failed lookup is no answer; nobody is admitted or turned away by it.
+// Thread: any. Errors: a failed lookup is no answer; nobody is admitted or turned away by it. A
+// netgroup that was there and is not any more is a failed one.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +39,9 @@ class HostNameService {
   // Whether a host, by its name or its numeric address, belongs to a netgroup.
   virtual Result<bool, NoAnswer> is_member(const std::string& netgroup,
                                            const std::string& host) = 0;
+  // Whether there is such a netgroup; false, too, where whoever has it is silent and nobody can
+  // tell.
+  virtual Result<bool, NoAnswer> has_netgroup(const std::string& netgroup) = 0;
 };
 
 struct ClientNamesOptions {
@@ -62,9 +67,13 @@ class ClientNames {
 
   // Whether `match` is a pattern of names or a netgroup, which names are needed for.
   static bool is_pattern(std::string_view match);
-  // Of netgroups only those that were mentioned are asked for; before a client is looked up.
-  void mention(std::string_view match);
-  // What was said before does not count any more.
+  // Of netgroups only those that were mentioned are asked for; of a new one nobody knows until his
+  // client has been looked up again. `there`: somebody has it now.
+  void mention(std::string_view match, bool there = false);
+  // Netgroups other than these are not asked for any more.
+  void keep_only(const std::set<std::string>& matches);
+  // What was said before is old: each client is looked up again when it calls, and it holds until
+  // then.
   void forget();
 
   // Who asks, and from where: `loop` is that of the thread.

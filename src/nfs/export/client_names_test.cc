@@ -31,6 +31,9 @@ class Hosts final : public HostNameService {
     if (netgroups_are_silent) return Failure{NoAnswer{}};
     return members.contains({netgroup, host}) || members.contains({netgroup, kEverybody});
   }
+  Result<bool, NoAnswer> has_netgroup(const std::string& netgroup) override {
+    return !gone.contains(netgroup);
+  }
   void add(const std::string& name, const std::string& address) {
     names[address].push_back(name);
     addresses[name].push_back(address);
@@ -38,6 +41,7 @@ class Hosts final : public HostNameService {
 
   std::map<std::string, std::vector<std::string>> names, addresses;
   std::set<std::pair<std::string, std::string>> members;
+  std::set<std::string> gone;
   static constexpr const char* kEverybody = "";  // the entry (,,)
   std::string own_domain = "example.com";
   bool silent = false;
@@ -283,6 +287,77 @@ TEST_F(ClientNamesTest, netgroups_of_which_nobody_knows_now_neither_admit_nor_tu
   hosts_->netgroups_are_silent = false;
   loop_.pass(std::chrono::seconds(6));
   EXPECT_EQ(answered("@trusted", "192.0.2.1"), Match::No);
+}
+
+// As glibc has it, whose innetgr() says "no member" where LDAP is out.
+TEST_F(ClientNamesTest, a_netgroup_that_was_there_and_is_not_any_more_is_one_that_is_silent) {
+  const Export made = open_to({{"@trusted", "ro"}, {"*", "rw"}});
+  names_->mention("@trusted");
+  hosts_->members = {{"trusted", "build"}};
+  EXPECT_EQ(answered("@trusted", "192.0.2.1"), Match::Yes);
+  hosts_->members.clear();
+  hosts_->gone = {"trusted"};
+  loop_.pass(std::chrono::minutes(6));
+  EXPECT_EQ(answered("@trusted", "192.0.2.1"), Match::Yes) << "the old answer holds";
+  ASSERT_NE(made.terms_for(from("192.0.2.1")).options, nullptr);
+  EXPECT_TRUE(made.terms_for(from("192.0.2.1")).options->read_only);
+  EXPECT_EQ(answered("@trusted", "192.0.2.2"), Match::Undecided) << "he may belong to it";
+  for (int i = 0; i < 5; ++i) {
+    loop_.pass(std::chrono::minutes(4));
+    EXPECT_EQ(answered("@trusted", "192.0.2.1"), Match::Yes) << i;
+  }
+  loop_.pass(std::chrono::minutes(5));
+  EXPECT_EQ(answered("@trusted", "192.0.2.1"), Match::Undecided);
+  EXPECT_EQ(matches("*.example.com", "192.0.2.1"), Match::Yes) << "his name is known";
+  EXPECT_TRUE(made.terms_for(from("192.0.2.1")).undecided);
+  hosts_->gone.clear();
+  loop_.pass(std::chrono::seconds(6));
+  matches("@trusted", "192.0.2.1");
+  EXPECT_EQ(answered("@trusted", "192.0.2.1"), Match::No) << "it is there, without him";
+}
+
+TEST_F(ClientNamesTest, a_netgroup_that_never_was_there_has_nobody) {
+  hosts_->gone = {"trusted", "checked"};
+  names_->mention("@trusted");
+  names_->mention("@checked", true);
+  EXPECT_EQ(answered("@trusted", "192.0.2.1"), Match::No);
+  EXPECT_EQ(answered("@checked", "192.0.2.1"), Match::Undecided)
+      << "whoever read the exports saw it";
+  names_->keep_only({"@trusted"});
+  loop_.pass(std::chrono::seconds(6));
+  answered("@trusted", "192.0.2.1");
+  EXPECT_EQ(hosts_->asked, 2);
+  loop_.pass(std::chrono::seconds(6));
+  answered("@trusted", "192.0.2.1");
+  EXPECT_EQ(hosts_->asked, 2) << "what is not in the exports is not asked for any more";
+}
+
+TEST_F(ClientNamesTest, what_was_known_before_it_was_forgotten_holds_until_there_is_an_answer) {
+  names_->mention("@trusted");
+  hosts_->members = {{"trusted", "build"}};
+  EXPECT_EQ(answered("@trusted", "192.0.2.1"), Match::Yes);
+  loop_.pass(std::chrono::minutes(4));
+  names_->forget();
+  hosts_->silent = true;
+  EXPECT_EQ(matches("*.example.com", "192.0.2.1"), Match::Yes);
+  EXPECT_EQ(hosts_->asked, 2) << "he is looked up at once";
+  EXPECT_EQ(answered("@trusted", "192.0.2.1"), Match::Yes);
+  loop_.pass(std::chrono::minutes(27));
+  EXPECT_EQ(answered("*.example.com", "192.0.2.1"), Match::Undecided) << "its age is the same";
+}
+
+TEST_F(ClientNamesTest, a_new_netgroup_leaves_decided_what_does_not_depend_on_it) {
+  names_->mention("@trusted");
+  hosts_->members = {{"trusted", "build"}};
+  EXPECT_EQ(answered("@trusted", "192.0.2.1"), Match::Yes);
+  names_->mention("@more");
+  worker_->at_once = false;
+  EXPECT_EQ(matches("@more", "192.0.2.1"), Match::Undecided);
+  EXPECT_EQ(matches("@trusted", "192.0.2.1"), Match::Yes);
+  EXPECT_EQ(matches("*.example.com", "192.0.2.1"), Match::Yes);
+  worker_->run_all();
+  loop_.drain();
+  EXPECT_EQ(matches("@more", "192.0.2.1"), Match::No);
 }
 
 TEST_F(ClientNamesTest, hosts_of_a_netgroup_come_and_go) {

@@ -10,6 +10,7 @@
 #include "nfs/lock/lock_service.h"
 #include "nfs/proto/nlm.h"
 #include "testing/held_executor.h"
+#include "testing/nfs/one_name.h"
 #include "testing/nfs/server_fixture.h"
 #include "testing/nfs/store_with_programs.h"
 
@@ -27,23 +28,6 @@ class NoCallbacks final : public Peers {
                                                                     CancelToken) override {
     co_return Failure{rpc::CallError::transport(Reason::ConnectionRefused)};
   }
-};
-
-// Every address is one of "host.example.com".
-class OneName final : public HostNameService {
- public:
-  Texts names_of(const std::string& address) override {
-    address_ = address;
-    return std::vector<std::string>{"host.example.com"};
-  }
-  Texts addresses_of(const std::string&) override { return std::vector{address_}; }
-  Result<std::string, NoAnswer> domain() override { return std::string(); }
-  Result<bool, NoAnswer> is_member(const std::string&, const std::string&) override {
-    return false;
-  }
-
- private:
-  std::string address_;
 };
 
 class LocksOfChangingExports : public testing::NfsServerTest {
@@ -82,9 +66,7 @@ class LocksOfChangingExports : public testing::NfsServerTest {
   void serve_by_name(const std::shared_ptr<Executor>& worker) {
     ExportOptions open;
     open.root_squash = false;
-    ClientRule rule = *make_client_rule("*.example.com", open);
-    rule.names = std::make_shared<ClientNames>(std::make_shared<OneName>(), worker);
-    serve(copy_, {rule});
+    serve(copy_, {testing::rule_by_name(open, worker)});
   }
 
   static netobj object(std::string_view text) { return Rope::copy_of(bytes_of(text)); }

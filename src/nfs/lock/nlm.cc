@@ -40,12 +40,8 @@ nlm4_stats status_of(vfs::Status status) {
 
 // Waits for the name of the client, where the export is open to names: a reclaim that is put off is
 // lost (Linux).
-Task<Result<ExportObject, Refusal>> admitted(const Admission& admission, const Buffer& handle) {
-  constexpr auto kSecurity = Admission::Security::BesideKerberos;
-  auto object = admission.resolve(handle.bytes(), kSecurity);
-  if (object || object.error() != Refusal::Undecided) co_return object;
-  co_await admission.settle(handle.bytes());
-  co_return admission.resolve(handle.bytes(), kSecurity);
+Eventual<Result<ExportObject, Refusal>> admitted(const Admission& admission, const Buffer& handle) {
+  return admission.resolve_settled(handle.bytes(), Admission::Security::BesideKerberos);
 }
 
 // Checks that the file exists and that the caller owns it or may read it: for any other user a lock

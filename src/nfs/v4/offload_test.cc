@@ -80,6 +80,7 @@ class Nfs4Offload : public Nfs4DelegationsServed {
       Result<bool, NoAnswer> is_member(const std::string&, const std::string&) override {
         return false;
       }
+      Result<bool, NoAnswer> has_netgroup(const std::string&) override { return false; }
     };
     export_as({.root_squash = false}, "*.example",
               std::make_shared<ClientNames>(std::make_shared<OneName>(), worker));

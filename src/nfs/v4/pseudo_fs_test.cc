@@ -103,6 +103,7 @@ TEST_F(Nfs4PseudoFsReloaded, has_a_change_that_rises_when_it_is_known_what_the_c
     Result<bool, NoAnswer> is_member(const std::string&, const std::string&) override {
       return false;
     }
+    Result<bool, NoAnswer> has_netgroup(const std::string&) override { return false; }
   };
   for (const std::string named : {"/x/named", "/x/closed/named"}) {
     const auto worker = std::make_shared<HeldExecutor>();

@@ -152,6 +152,7 @@ TEST_F(Nfs4Secinfo, waits_for_the_host_names_that_exports_below_the_folder_ask_f
     Result<bool, NoAnswer> is_member(const std::string&, const std::string&) override {
       return false;
     }
+    Result<bool, NoAnswer> has_netgroup(const std::string&) override { return false; }
   };
   const auto worker = std::make_shared<HeldExecutor>();
   ExportSpec spec{"/data", store_, {}};

@@ -188,7 +188,7 @@ Res failed2(Why why) {
 }
 
 Task<GETACL2res> getacl2(Admission admission, GETACL2args args) {
-  const auto object = admission.resolve(args.object);
+  const auto object = co_await admission.resolve_settled(args.object);
   if (!object) co_return failed2<GETACL2res>(object.error());
   auto found = co_await look(*object, args.mask);
   if (!found) co_return failed2<GETACL2res>(found.error());
@@ -207,7 +207,7 @@ Task<ATTR2res> attributes2(const ExportObject& object) {
 }
 
 Task<ATTR2res> setacl2(Admission admission, SETACL2args args) {
-  const auto object = admission.resolve(args.object);
+  const auto object = co_await admission.resolve_settled(args.object);
   if (!object) co_return failed2<ATTR2res>(object.error());
   const auto changed = co_await change(admission, *object, args.acls);
   if (!changed) co_return failed2<ATTR2res>(changed.error());
@@ -215,13 +215,13 @@ Task<ATTR2res> setacl2(Admission admission, SETACL2args args) {
 }
 
 Task<ATTR2res> getattr2(Admission admission, fhandle2 handle) {
-  const auto object = admission.resolve(handle);
+  const auto object = co_await admission.resolve_settled(handle);
   if (!object) co_return failed2<ATTR2res>(object.error());
   co_return co_await attributes2(*object);
 }
 
 Task<ACCESS2res> access2(Admission admission, ACCESS2args args) {
-  const auto object = admission.resolve(args.object);
+  const auto object = co_await admission.resolve_settled(args.object);
   if (!object) co_return failed2<ACCESS2res>(object.error());
   constexpr std::uint32_t kChanging =
       vfs::access::kModify | vfs::access::kExtend | vfs::access::kDelete;

@@ -2,7 +2,9 @@
 #include "nfs/server/acl/acl.h"
 
 #include "nfs/proto/nfsacl.h"
+#include "testing/held_executor.h"
 #include "testing/nfs/faulty_store.h"
+#include "testing/nfs/one_name.h"
 #include "testing/nfs/server_fixture.h"
 #include "testing/vfs/awaited.h"
 
@@ -203,6 +205,29 @@ TEST_F(Nfsacl, speaks_version_2_as_well) {
   EXPECT_EQ(call<ACLPROC2_GETACL>({{}, NFS_ACL}).status, kStale);
   EXPECT_EQ(call<ACLPROC2_GETATTR>({}).status, kStale);
   EXPECT_EQ(call<ACLPROC2_ACCESS>({{}, 1}).status, kStale);
+}
+
+TEST_F(Nfsacl, waits_in_version_2_for_the_name_of_a_client) {
+  create(root(), "file");
+  const fhandle2 file = handle2("file");
+  const auto worker = std::make_shared<testing::HeldExecutor>();
+  ExportOptions open;
+  open.root_squash = false;
+  ASSERT_TRUE(
+      nfs_.replace_exports({{"/data", store_, open, {testing::rule_by_name(open, worker)}}}).ok());
+  channel_.origin().peer = {"192.0.2.1", 700};
+  const auto looked = start<ACLPROC2_GETACL>({file, NFS_ACL_MASK});
+  const auto set = start<ACLPROC2_SETACL>({file, lists(kForBob)});
+  const auto asked = start<ACLPROC2_ACCESS>({file, 1});
+  const auto attributes = start<ACLPROC2_GETATTR>(file);
+  EXPECT_FALSE(*looked || *set || *asked || *attributes);
+  worker->run_all();
+  loop_.pass(std::chrono::milliseconds(20));
+  ASSERT_TRUE(*looked && *set && *asked && *attributes);
+  EXPECT_EQ((*looked)->status, ACL_OK);
+  EXPECT_EQ((*set)->status, ACL_OK);
+  EXPECT_EQ((*asked)->status, ACL_OK);
+  EXPECT_EQ((*attributes)->status, ACL_OK);
 }
 
 }  // namespace

@@ -27,13 +27,13 @@ Task<v2::attrstat> after(const ExportObject& object, const vfs::Change& change) 
 }  // namespace
 
 Task<v2::attrstat> getattr(Request request, v2::fhandle file) {
-  const auto object = request.resolve(file, Request::Security::Mounting);
+  const auto object = co_await request.resolve(file, Request::Security::Mounting);
   if (!object) co_return failed<v2::attrstat>(object.error());
   co_return co_await attributes_of(*object);
 }
 
 Task<v2::attrstat> setattr(Request request, v2::sattrargs args) {
-  const auto object = request.resolve(args.file);
+  const auto object = co_await request.resolve(args.file);
   if (!object) co_return failed<v2::attrstat>(object.error());
   if (object->read_only()) co_return failed<v2::attrstat>(v2::NFSERR_ROFS);
   const auto changes = from_sattr(args.attributes);
@@ -49,7 +49,7 @@ Task<v2::attrstat> setattr(Request request, v2::sattrargs args) {
 }
 
 Task<v2::diropres> lookup(Request request, v2::diropargs args) {
-  const auto directory = request.resolve(args.dir);
+  const auto directory = co_await request.resolve(args.dir);
   if (!directory) co_return failed<v2::diropres>(directory.error());
   const auto found =
       co_await directory->store().lookup(directory->caller(), directory->handle, args.name);
@@ -58,7 +58,7 @@ Task<v2::diropres> lookup(Request request, v2::diropargs args) {
 }
 
 Task<v2::readlinkres> readlink(Request request, v2::fhandle link) {
-  const auto object = request.resolve(link);
+  const auto object = co_await request.resolve(link);
   if (!object) co_return failed<v2::readlinkres>(object.error());
   auto found = co_await object->store().readlink(object->caller(), object->handle);
   if (!found) co_return failed<v2::readlinkres>(found.error());
@@ -71,7 +71,7 @@ Task<v2::readlinkres> readlink(Request request, v2::fhandle link) {
 }
 
 Task<v2::readres> read(Request request, v2::readargs args) {
-  const auto object = request.resolve(args.file);
+  const auto object = co_await request.resolve(args.file);
   if (!object) co_return failed<v2::readres>(object.error());
   const auto permitted = co_await request.permit(*object, kToRead);
   if (!permitted) co_return failed<v2::readres>(permitted.error());
@@ -85,7 +85,7 @@ Task<v2::readres> read(Request request, v2::readargs args) {
 }
 
 Task<v2::attrstat> write(Request request, v2::writeargs args) {
-  const auto object = request.resolve(args.file);
+  const auto object = co_await request.resolve(args.file);
   if (!object) co_return failed<v2::attrstat>(object.error());
   if (object->read_only()) co_return failed<v2::attrstat>(v2::NFSERR_ROFS);
   const std::size_t size = args.data.size();
@@ -103,7 +103,7 @@ Task<v2::attrstat> write(Request request, v2::writeargs args) {
 }
 
 Task<v2::statfsres> statfs(Request request, v2::fhandle file) {
-  const auto object = request.resolve(file, Request::Security::Mounting);
+  const auto object = co_await request.resolve(file, Request::Security::Mounting);
   if (!object) co_return failed<v2::statfsres>(object.error());
   // Fails with STALE when the object does not exist any more.
   const auto found = co_await object->store().attributes(object->caller(), object->handle);
@@ -151,7 +151,7 @@ class Sink final : public vfs::DirectorySink {
 }  // namespace
 
 Task<v2::readdirres> readdir(Request request, v2::readdirargs args) {
-  const auto directory = request.resolve(args.dir);
+  const auto directory = co_await request.resolve(args.dir);
   if (!directory) co_return failed<v2::readdirres>(directory.error());
   const auto cookie = request.cookies().cookie_of(load_be<std::uint32_t>(args.cookie.data()));
   if (!cookie) co_return failed<v2::readdirres>(vfs::Status::BadCookie);

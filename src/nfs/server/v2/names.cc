@@ -44,7 +44,7 @@ v2::nfsstat status_of(const vfs::Outcome<T>& outcome) {
 }  // namespace
 
 Task<v2::diropres> create(Request request, v2::createargs args) {
-  const auto directory = request.resolve(args.where.dir);
+  const auto directory = co_await request.resolve(args.where.dir);
   if (!directory) co_return failed<v2::diropres>(directory.error());
   if (directory->read_only()) co_return failed<v2::diropres>(v2::NFSERR_ROFS);
   const auto object = to_new_object(args.attributes);
@@ -58,7 +58,7 @@ Task<v2::diropres> create(Request request, v2::createargs args) {
 }
 
 Task<v2::diropres> mkdir(Request request, v2::createargs args) {
-  const auto directory = request.resolve(args.where.dir);
+  const auto directory = co_await request.resolve(args.where.dir);
   if (!directory) co_return failed<v2::diropres>(directory.error());
   if (directory->read_only()) co_return failed<v2::diropres>(v2::NFSERR_ROFS);
   // A directory has no size to set, whatever stands there.
@@ -71,8 +71,8 @@ Task<v2::diropres> mkdir(Request request, v2::createargs args) {
 }
 
 Task<v2::nfsstat> symlink(Request request, v2::symlinkargs args) {
-  const auto directory = request.resolve(args.from.dir);
-  if (!directory) co_return directory.error();
+  const auto directory = co_await request.resolve(args.from.dir);
+  if (!directory) co_return to_nfsstat(directory.error());
   if (directory->read_only()) co_return v2::NFSERR_ROFS;
   // A store that passes the text to a system call would lose the part behind a NUL.
   if (args.to.find('\0') != std::string::npos) co_return to_nfsstat(vfs::Status::Invalid);
@@ -83,10 +83,10 @@ Task<v2::nfsstat> symlink(Request request, v2::symlinkargs args) {
 }
 
 Task<v2::nfsstat> link(Request request, v2::linkargs args) {
-  const auto file = request.resolve(args.from);
-  if (!file) co_return file.error();
-  const auto directory = request.resolve(args.to.dir);
-  if (!directory) co_return directory.error();
+  const auto file = co_await request.resolve(args.from);
+  if (!file) co_return to_nfsstat(file.error());
+  const auto directory = co_await request.resolve(args.to.dir);
+  if (!directory) co_return to_nfsstat(directory.error());
   const auto refused = refused_together(*file, *directory);
   if (refused) co_return to_nfsstat(*refused);
   const Intent intent{.touch = state::Touch::Attributes, .directory = &*directory};
@@ -98,8 +98,8 @@ Task<v2::nfsstat> link(Request request, v2::linkargs args) {
 }
 
 Task<v2::nfsstat> remove(Request request, v2::diropargs args) {
-  const auto directory = request.resolve(args.dir);
-  if (!directory) co_return directory.error();
+  const auto directory = co_await request.resolve(args.dir);
+  if (!directory) co_return to_nfsstat(directory.error());
   if (directory->read_only()) co_return v2::NFSERR_ROFS;
   if (request.guarded())
     if (const auto refused = co_await request.refused_remove(*directory, args.name))
@@ -110,8 +110,8 @@ Task<v2::nfsstat> remove(Request request, v2::diropargs args) {
 }
 
 Task<v2::nfsstat> rmdir(Request request, v2::diropargs args) {
-  const auto directory = request.resolve(args.dir);
-  if (!directory) co_return directory.error();
+  const auto directory = co_await request.resolve(args.dir);
+  if (!directory) co_return to_nfsstat(directory.error());
   if (directory->read_only()) co_return v2::NFSERR_ROFS;
   const auto removed =
       co_await directory->store().rmdir(directory->caller(), directory->handle, args.name);
@@ -119,10 +119,10 @@ Task<v2::nfsstat> rmdir(Request request, v2::diropargs args) {
 }
 
 Task<v2::nfsstat> rename(Request request, v2::renameargs args) {
-  const auto from = request.resolve(args.from.dir);
-  if (!from) co_return from.error();
-  const auto to = request.resolve(args.to.dir);
-  if (!to) co_return to.error();
+  const auto from = co_await request.resolve(args.from.dir);
+  if (!from) co_return to_nfsstat(from.error());
+  const auto to = co_await request.resolve(args.to.dir);
+  if (!to) co_return to_nfsstat(to.error());
   const auto refused = refused_together(*from, *to);
   if (refused) co_return to_nfsstat(*refused);
   if (request.guarded())

@@ -53,13 +53,6 @@ rpc::Program program(const ServerContext& server) {
   return nfs;
 }
 
-Result<ExportObject, v2::nfsstat> Request::resolve(const v2::fhandle& handle,
-                                                   Security security) const {
-  Result<ExportObject, Refusal> object = admission_.resolve(handle, security);
-  if (!object) return Failure{to_nfsstat(object.error())};
-  return *std::move(object);
-}
-
 Result<v2::fhandle, v2::nfsstat> Request::handle_of(const ExportObject& relative,
                                                     const vfs::Handle& object) const {
   const auto sealed = admission_.server().handles.seal2(relative.export_->id, object);

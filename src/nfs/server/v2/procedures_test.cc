@@ -5,7 +5,9 @@
 
 #include "base/reason.h"
 #include "nfs/proto/nfs2.h"
+#include "testing/held_executor.h"
 #include "testing/nfs/faulty_store.h"
+#include "testing/nfs/one_name.h"
 #include "testing/nfs/server_fixture.h"
 
 namespace stag::nfs {
@@ -357,6 +359,30 @@ TEST(Nfs2Cookies, remember_large_cookies_and_never_mix_them_up) {
     EXPECT_EQ(cookies.cookie_of(numbers[i]), 0x7fff000000000000 + i);
   EXPECT_NE(cookies.number_of(0x7fff000000000000), numbers[0]);
   EXPECT_FALSE(cookies.cookie_of(0xffffffff).has_value());
+}
+
+TEST_F(Nfs2, waits_for_the_name_of_a_client_since_it_has_no_status_for_later) {
+  const fhandle dir = root2();
+  const auto worker = std::make_shared<testing::HeldExecutor>();
+  ExportOptions open;
+  open.root_squash = false;
+  ASSERT_TRUE(
+      nfs_.replace_exports({{"/data", store_, open, {testing::rule_by_name(open, worker)}}}).ok());
+  channel_.origin().peer = {"192.0.2.1", 700};
+  const auto looked = start<NFSPROC_GETATTR>(dir);
+  const auto moved = start<NFSPROC_RENAME>({{dir, "a"}, {dir, "b"}});
+  EXPECT_FALSE(*looked || *moved);
+  worker->run_all();
+  loop_.pass(std::chrono::milliseconds(20));
+  ASSERT_TRUE(*looked && *moved);
+  EXPECT_EQ((*looked)->status, NFS_OK);
+  EXPECT_EQ(**moved, NFSERR_NOENT);
+  // Not for ever.
+  channel_.origin().peer = {"198.51.100.1", 700};
+  const auto silent = start<NFSPROC_GETATTR>(dir);
+  loop_.pass(std::chrono::seconds(11));
+  ASSERT_TRUE(*silent);
+  EXPECT_EQ((*silent)->status, NFSERR_IO);
 }
 
 }  // namespace

@@ -37,8 +37,11 @@ class Request {
   }
 
   using Security = Admission::Security;
-  Result<ExportObject, v2::nfsstat> resolve(const v2::fhandle& handle,
-                                            Security security = Security::Checked) const;
+  // `handle` outlives the Eventual.
+  Eventual<Result<ExportObject, Refusal>> resolve(const v2::fhandle& handle,
+                                                  Security security = Security::Checked) const {
+    return admission_.resolve_settled(handle, security);
+  }
   // The handle of something that `relative`'s export holds. IO, and traced, when its handle is too
   // long for version 2.
   Result<v2::fhandle, v2::nfsstat> handle_of(const ExportObject& relative,
@@ -61,6 +64,10 @@ Res failed(v2::nfsstat status) {
 template <class Res>
 Res failed(vfs::Status status) {
   return failed<Res>(to_nfsstat(status));
+}
+template <class Res>
+Res failed(Refusal refusal) {
+  return failed<Res>(to_nfsstat(refusal));
 }
 
 }  // namespace stag::nfs::nfs2
