@@ -373,8 +373,10 @@ class FullLoop {
 
 TEST(IwarpOutOfMemory, does_not_keep_a_connection_from_its_end) {
   World world;
-  Owner active, passive;
+  Owner active, passive, other, its_peer;
   world.join(active, passive);
+  // Where the loop looks untold whether more has come.
+  world.join(other, its_peer);
   {
     const FullLoop full(world.loop());
     active.perform([](Connection& on) { on.close(Reason::Shutdown); });
@@ -393,6 +395,8 @@ TEST(IwarpOutOfMemory, does_not_keep_a_connection_that_cannot_go_on_from_its_end
   peer.send(fpdu(read_request(1, memory)));
   EXPECT_TRUE(world.run_until([&] { return server.connection->traffic().read_bytes_out != 0; }));
   world.turns(kTurns);
+  Owner other, its_peer;
+  world.join(other, its_peer);
   {
     const FullLoop full(world.loop());
     // What is on its way cannot be copied.
