@@ -198,7 +198,7 @@ class Help(Case):
         self.assertEqual((stag("help", "frob").returncode, stag("help", "frob").stderr.splitlines()[0]), (2, "stag: 'frob' is no command"))
 
     def test_tells_the_version(self):
-        self.assertRegex(self.good("--version"), r"^stag \d+\.\d+\.\d+\n$")
+        self.assertRegex(self.good("--version"), r"^stag \d+\.\d+\.\d+( \([0-9a-f]{12}(-dirty)?\))?\n$")
 
 
 class Names(Case):

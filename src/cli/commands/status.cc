@@ -5,6 +5,8 @@
 
 #include "cli/commands.h"
 #include "cli/commands/ask.h"
+#include "cli/support/commit.h"
+#include "cli/support/escape.h"
 #include "cli/support/format.h"
 #include "cli/support/output.h"
 
@@ -43,7 +45,8 @@ void show_settings(const JsonObject& row) {
 }
 
 void show_server(const JsonObject& row) {
-  put("stag {}, up {}, {} resident, {} open files\n", text_in(row, "version"),
+  put("stag {}, up {}, {} resident, {} open files\n",
+      build_name(text_in(row, "version"), escaped(row.text("commit").value_or(""))),
       duration_text(number_in(row, "uptime")), size_in(row, "memory_bytes"),
       number_in(row, "open_files"));
   put("calls: {}, with errors {}, slow {}\n", number_in(row, "calls"), number_in(row, "errors"),

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/reason.h"
+#include "cli/support/commit.h"
 
 namespace stag::cli {
 namespace {
@@ -118,6 +119,7 @@ void StatusCommands::status(ControlReply& reply) const {
   for (const std::string& setting : observation_.awaiting_restart()) awaiting.add(setting);
   Json row;
   row.set("version", std::string_view(STAG_VERSION))
+      .set("commit", commit())
       .set("settings_awaiting_restart", std::move(awaiting))
       .set("uptime", whole<seconds>(observation_.uptime()))
       .set("calls", calls)

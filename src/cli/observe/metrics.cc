@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/reason.h"
+#include "cli/support/commit.h"
 #include "cli/support/escape.h"
 #include "fabric/registrations.h"
 
@@ -281,8 +282,10 @@ void add_process(MetricFamilies& to, const ProcessUsage& process) {
 }
 
 void add_server(MetricFamilies& to, const Observation& observation, bool reload_succeeded) {
-  to.begin("stag_build_info", "The version of the server; always 1.", MetricType::Gauge);
-  to.gauge({{"version", STAG_VERSION}}, std::uint64_t{1});
+  to.begin("stag_build_info",
+           "The version of the server, and the commit it was built from; always 1.",
+           MetricType::Gauge);
+  to.gauge({{"version", STAG_VERSION}, {"commit", std::string(commit())}}, std::uint64_t{1});
   to.single("stag_uptime_seconds", "Time since the start of the server.",
             in_seconds(observation.uptime()));
   to.single("stag_config_last_reload_successful",

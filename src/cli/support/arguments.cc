@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "base/size.h"
+#include "cli/support/commit.h"
 #include "cli/support/journal.h"
 #include "cli/support/output.h"
 #include "cli/support/program_footer.h"
@@ -471,7 +472,7 @@ Exit run_command_line(int argc, char** argv, std::vector<std::unique_ptr<Command
                 "stag");
   root.formatter(std::make_shared<HelpFormatter>());
   root.require_subcommand(1);
-  root.set_version_flag("--version", "stag " STAG_VERSION);
+  root.set_version_flag("--version", "stag " + build_name(STAG_VERSION, commit()));
   root.footer(kProgramFooter);
   Command* chosen = nullptr;
   const auto text_of_all = [&root, &commands] { return text_of_program(root, commands); };
