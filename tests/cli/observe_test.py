@@ -447,7 +447,7 @@ class Status(Observed):
         self.assertEqual([store["store"] for store in status["stores"]], ["export /data", f"state directory {self.state}"])
         self.assertEqual((status["slow"], status["limits"]), ([], []))
         text = self.asked("status")
-        self.assertRegex(text, r"^stag \S+, up 00:00:\d\d, ")
+        self.assertRegex(text, r"^stag \S+( \(\S+\))?, up 00:00:\d\d, ")
         self.assertIn("limits hit: none\n", text)
         self.assertRegex(text, r"127\.0\.0\.1 \d+ +tcp ")
 

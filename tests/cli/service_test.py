@@ -401,6 +401,17 @@ class Reloads(Case):
         self.eventually(lambda: server.log().count("SettingNeedsRestart") == 2, "both are named")
         self.assertEqual(sorted(re.findall(r"\(([a-z-]+)\)$", server.log(), re.M)), ["callbacks", "copy-from"])
 
+    def test_tell_which_build_runs(self):
+        server = self.start("--metrics", "127.0.0.1:0")
+        (metrics,) = [line.split(": ", 1)[1] for line in server.lines if line.startswith("metrics: ")]
+        with urllib.request.urlopen(metrics, timeout=harness.PATIENCE) as answer:
+            version, commit = re.search(r'^stag_build_info\{version="(.*)",commit="(.*)"\} 1$', answer.read().decode(), re.M).groups()
+        build = f"stag {version} ({commit})" if commit else f"stag {version}"
+        self.assertEqual(stag("--version").stdout, build + "\n")
+        row = json.loads(stag("status", "--state", self.state, "--json").stdout)["server"]
+        self.assertEqual((row["version"], row["commit"]), (version, commit))
+        self.assertEqual(stag("status", "--state", self.state).stdout.partition(", up ")[0], build)
+
     def test_tell_each_time_what_awaits_a_restart_by_what_runs(self):
         self.config('export = "/x=memory"', 'max-bytes = "64M"')
         manager = self.manager()
