@@ -31,11 +31,6 @@ void TransmitQueue::List::remove(FlowQueue* queue) {
 }
 
 template <class T>
-TransmitQueue::Pool<T>::~Pool() {
-  while (free_ != nullptr) take();
-}
-
-template <class T>
 std::unique_ptr<T> TransmitQueue::Pool<T>::take() {
   if (free_ == nullptr) return std::make_unique<T>();
   std::unique_ptr<T> item(std::exchange(free_, free_->next));

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "fabric/fabric.h"
@@ -87,7 +88,9 @@ class TransmitQueue {
   template <class T>
   class Pool {
    public:
-    ~Pool();
+    ~Pool() {
+      while (free_ != nullptr) std::unique_ptr<T> ended(std::exchange(free_, free_->next));
+    }
     std::unique_ptr<T> take();
     void give(T* item);
 
