@@ -2,6 +2,7 @@
 // ends, its owner is told all that is its, others of the loop go on, and the listener takes the
 // next one. The whole program's operator new fails when told to.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <functional>
 #include <thread>
@@ -342,22 +343,30 @@ TEST(IwarpOutOfMemory, leaves_memory_exposed_that_was_before) {
   EXPECT_EQ(text_of(Bytes(memory).first(4)), "data");
 }
 
-// The loop has no room left: neither for a timer nor for what is to run in a later turn.
-class FullLoop {
+// Nothing is left: the loop has room neither for a timer nor for what is to run in a later turn,
+// and no block of memory is pooled.
+class Exhausted {
  public:
-  explicit FullLoop(Loop& loop) {
+  explicit Exhausted(Loop& loop) {
     timers_.reserve(10'000);
+    blocks_.reserve(100'000);
     allocations_until_failure = 1;
     failure_lasts = true;
+    STAG_CHECK(::getrlimit(RLIMIT_AS, &limit_) == 0);
+    const rlimit none{1, limit_.rlim_max};
+    STAG_CHECK(::setrlimit(RLIMIT_AS, &none) == 0);
+    for (std::size_t size = 4 << 20; size >= 256; size /= 2)
+      fill([&] { blocks_.push_back(Block::allocate(size)); });
     fill([&] { timers_.push_back(loop.after(std::chrono::hours(1), [] {})); });
     fill([&] { loop.post([] {}); });
   }
-  ~FullLoop() {
+  ~Exhausted() {
+    STAG_CHECK(::setrlimit(RLIMIT_AS, &limit_) == 0);
     allocations_until_failure = 0;
     failure_lasts = false;
   }
-  FullLoop(const FullLoop&) = delete;
-  FullLoop& operator=(const FullLoop&) = delete;
+  Exhausted(const Exhausted&) = delete;
+  Exhausted& operator=(const Exhausted&) = delete;
 
  private:
   template <class F>
@@ -369,6 +378,8 @@ class FullLoop {
     }
   }
   std::vector<Timer> timers_;
+  std::vector<Block> blocks_;
+  rlimit limit_{};
 };
 
 TEST(IwarpOutOfMemory, does_not_keep_a_connection_from_its_end) {
@@ -378,7 +389,7 @@ TEST(IwarpOutOfMemory, does_not_keep_a_connection_from_its_end) {
   // Where the loop looks untold whether more has come.
   world.join(other, its_peer);
   {
-    const FullLoop full(world.loop());
+    const Exhausted exhausted(world.loop());
     active.perform([](Connection& on) { on.close(Reason::Shutdown); });
   }
   EXPECT_TRUE(world.run_until([&] { return active.ended && passive.ended; }));
@@ -398,7 +409,7 @@ TEST(IwarpOutOfMemory, does_not_keep_a_connection_that_cannot_go_on_from_its_end
   Owner other, its_peer;
   world.join(other, its_peer);
   {
-    const FullLoop full(world.loop());
+    const Exhausted exhausted(world.loop());
     // What is on its way cannot be copied.
     server.perform([&](Connection& on) { on.revoke(memory.handle); });
   }
