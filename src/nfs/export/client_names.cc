@@ -102,7 +102,8 @@ struct ClientNames::State {
   Found find(const Key& key, TimePoint now) const {
     const auto* const answer = answers.find(key);
     if (answer == nullptr) return {};
-    const bool holds = answer->value->given + options.keep_at_most > now;
+    const bool holds = answer->value->epoch >= forgotten &&
+                       answer->value->given + options.keep_at_most > now;
     return {holds ? answer->value->known : nullptr,
             answer->until > now && answer->value->epoch == epoch};
   }
@@ -224,7 +225,8 @@ struct ClientNames::State {
   std::set<Key> asked;  // by a Question, each once
   std::shared_ptr<const Netgroups> netgroups = std::make_shared<Netgroups>();
   Netgroups there_once;     // of these, those that somebody has ever had
-  std::uint64_t epoch = 0;  // answers of an earlier one are old
+  std::uint64_t epoch = 0;      // whoever was asked about in an earlier one is asked about again
+  std::uint64_t forgotten = 0;  // the epoch before which no answer holds
 };
 
 // What a job asks, none for the same address meanwhile. Belongs to the job: it ends with that,
@@ -281,7 +283,7 @@ void ClientNames::keep_only(const std::set<std::string>& matches) {
 
 void ClientNames::forget() {
   const std::lock_guard lock(state_->mutex);
-  ++state_->epoch;
+  state_->forgotten = ++state_->epoch;
 }
 
 ClientNames::Match ClientNames::matches(const std::string& match, const IpAddress& address,

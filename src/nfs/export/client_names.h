@@ -72,8 +72,8 @@ class ClientNames {
   void mention(std::string_view match, bool there = false);
   // Netgroups other than these are not asked for any more.
   void keep_only(const std::set<std::string>& matches);
-  // What was said before is old: each client is looked up again when it calls, and it holds until
-  // then.
+  // Each client is looked up again when it calls. What was said before holds only where nobody
+  // answers then.
   void forget();
 
   // Who asks, and from where: `loop` is that of the thread.
