@@ -102,8 +102,8 @@ struct ClientNames::State {
   Found find(const Key& key, TimePoint now) const {
     const auto* const answer = answers.find(key);
     if (answer == nullptr) return {};
-    const bool holds = answer->value->epoch >= forgotten &&
-                       answer->value->given + options.keep_at_most > now;
+    const bool holds =
+        answer->value->epoch >= forgotten && answer->value->given + options.keep_at_most > now;
     return {holds ? answer->value->known : nullptr,
             answer->until > now && answer->value->epoch == epoch};
   }
@@ -224,7 +224,7 @@ struct ClientNames::State {
   Answers<Key, Answer> answers;
   std::set<Key> asked;  // by a Question, each once
   std::shared_ptr<const Netgroups> netgroups = std::make_shared<Netgroups>();
-  Netgroups there_once;     // of these, those that somebody has ever had
+  Netgroups there_once;         // of these, those that somebody has ever had
   std::uint64_t epoch = 0;      // whoever was asked about in an earlier one is asked about again
   std::uint64_t forgotten = 0;  // the epoch before which no answer holds
 };
