@@ -164,7 +164,7 @@ TEST_F(EndpointKept, memory_is_written_to_by_nobody_once_a_cancelled_call_has_en
 }
 
 TEST_F(EndpointKept, memory_that_a_device_refuses_is_an_error) {
-  devices_.fail_call(1);
+  devices_.fail_next("ibv_reg_mr");
   EXPECT_EQ(register_memory(loops_, memory_, MemoryAccess::ReadAndWrite).error(),
             Reason::VerbsMemlockTooLow);
   EXPECT_EQ(devices_.failed_call(), "ibv_reg_mr");

@@ -191,7 +191,9 @@ Device& device_of(ibv_context* context) {
 
 bool made_to_fail(const char* name) {
   const Locked network;
-  if (++network->calls != network->failing_call) return false;
+  const bool asked_for = network->failing_function == name;
+  if (++network->calls != network->failing_call && !asked_for) return false;
+  if (asked_for) network->failing_function.clear();
   network->failed = name;
   errno = ENOMEM;
   return true;
@@ -348,6 +350,12 @@ void StubNetwork::fail_call(std::uint64_t n) {
   const Locked network;
   network->failed.clear();
   network->failing_call = n == 0 ? 0 : network->calls + n;
+}
+
+void StubNetwork::fail_next(std::string function) {
+  const Locked network;
+  network->failed.clear();
+  network->failing_function = std::move(function);
 }
 
 std::uint64_t StubNetwork::calls() const {

@@ -95,6 +95,8 @@ class StubNetwork {
   // Faults. Calls of the functions that can fail are counted; the `n`th from now (1: the next)
   // fails as the system would, with ENOMEM. 0: none does.
   void fail_call(std::uint64_t n);
+  // The next call of that one fails; where other threads call the device at the same time.
+  void fail_next(std::string function);
   std::uint64_t calls() const;
   // The name of the function that was made to fail last; empty when none was.
   const std::string& failed_call() const;

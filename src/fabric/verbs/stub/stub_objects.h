@@ -171,7 +171,7 @@ struct Network {
   int inside = 0;  // functions that have begun and not ended
   void (*when_inside)(bool) = nullptr;
   std::uint64_t calls = 0, failing_call = 0;
-  std::string failed;
+  std::string failing_function, failed;
   std::size_t objects = 0;
   std::uint32_t next_number = 1;
   std::uint16_t next_port = 49152;
