@@ -28,6 +28,7 @@ class Hosts final : public HostNameService {
   }
   Result<std::string, NoAnswer> domain() override { return own_domain; }
   Result<bool, NoAnswer> is_member(const std::string& netgroup, const std::string& host) override {
+    netgroups_asked.insert(netgroup);
     if (netgroups_are_silent) return Failure{NoAnswer{}};
     return members.contains({netgroup, host}) || members.contains({netgroup, kEverybody});
   }
@@ -41,7 +42,7 @@ class Hosts final : public HostNameService {
 
   std::map<std::string, std::vector<std::string>> names, addresses;
   std::set<std::pair<std::string, std::string>> members;
-  std::set<std::string> gone;
+  std::set<std::string> gone, netgroups_asked;
   static constexpr const char* kEverybody = "";  // the entry (,,)
   std::string own_domain = "example.com";
   bool silent = false;
@@ -282,8 +283,10 @@ TEST_F(ClientNamesTest, a_netgroup_that_any_host_belongs_to_admits_nobody) {
 
 TEST_F(ClientNamesTest, netgroups_of_which_nobody_knows_now_neither_admit_nor_turn_away) {
   names_->mention("@trusted");
+  names_->mention("@other");
   hosts_->netgroups_are_silent = true;
   EXPECT_EQ(answered("@trusted", "192.0.2.1"), Match::Undecided);
+  EXPECT_EQ(hosts_->netgroups_asked.size(), 1u) << "each would take as long";
   hosts_->netgroups_are_silent = false;
   loop_.pass(std::chrono::seconds(6));
   EXPECT_EQ(answered("@trusted", "192.0.2.1"), Match::No);
@@ -324,12 +327,17 @@ TEST_F(ClientNamesTest, a_netgroup_that_never_was_there_has_nobody) {
   EXPECT_EQ(answered("@checked", "192.0.2.1"), Match::Undecided)
       << "whoever read the exports saw it";
   names_->keep_only({"@trusted"});
+  hosts_->netgroups_asked.clear();
   loop_.pass(std::chrono::seconds(6));
   answered("@trusted", "192.0.2.1");
   EXPECT_EQ(hosts_->asked, 2);
   loop_.pass(std::chrono::seconds(6));
   answered("@trusted", "192.0.2.1");
   EXPECT_EQ(hosts_->asked, 2) << "what is not in the exports is not asked for any more";
+  EXPECT_EQ(hosts_->netgroups_asked, std::set<std::string>{"trusted"});
+  names_->mention("@checked");
+  answered("@checked", "192.0.2.1");
+  EXPECT_EQ(matches("@checked", "192.0.2.1"), Match::No) << "nor known to have been there";
 }
 
 TEST_F(ClientNamesTest, what_was_known_before_it_was_forgotten_holds_where_there_is_no_answer) {
