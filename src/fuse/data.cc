@@ -40,6 +40,14 @@ bool Operations::flushes(int flags) const {
   return files_.has_locks() || (flags & O_ACCMODE) != O_RDONLY;
 }
 
+std::uint64_t Operations::add_open(std::uint64_t number, const File& file,
+                                   const fuse_file_info& info) {
+  return open_files_.add(number, {.file = file,
+                                  .known_failures = unstable_writes_.failures(number),
+                                  .direct = info.direct_io != 0,
+                                  .writes = (info.flags & O_ACCMODE) != O_RDONLY});
+}
+
 Task<void> Operations::create(fuse_req_t from, std::uint64_t parent, std::string name, mode_t mode,
                               fuse_file_info info) {
   Request request(context_, from);
@@ -73,7 +81,7 @@ Task<void> Operations::create(fuse_req_t from, std::uint64_t parent, std::string
   inodes_.open(inode);
   inode.opened_with = opened->attributes;
   info.direct_io = is_direct(info.flags);
-  info.fh = open_files_.add(entry.ino, file, unstable_writes_.failures(entry.ino), info.direct_io);
+  info.fh = add_open(number, file, info);
   info.noflush = !closes;
   const fuse_req_t waiting = request.take();
   if (waiting != nullptr && fuse_reply_create(waiting, &entry, &info) == 0) co_return;
@@ -135,7 +143,7 @@ Task<void> Operations::open(fuse_req_t from, std::uint64_t number, fuse_file_inf
     if (!info.keep_cache) invalidate_(number);
     inode->opened_with = *attributes;
     inodes_.on_told(number);
-    info.fh = open_files_.add(number, file, unstable_writes_.failures(number), info.direct_io);
+    info.fh = add_open(number, file, info);
     if (fuse_reply_open(waiting, &info) == 0) co_return use.keep();
     open_files_.remove(number, info.fh);
   }
@@ -188,6 +196,7 @@ Task<void> Operations::release(fuse_req_t from, std::uint64_t number, fuse_file_
     unstable_writes_.forget(number);
     new_files_.end(number);
   }
+  unstable_writes_.on_close(number, open.file, open_files_.find_writing(number));
   // To the server the open may be one that others share, or that stays with a delegation.
   for (const LockOwner& owner : open.lock_owners)
     co_await unlock_at_close(number, open.file, owner);
@@ -288,9 +297,25 @@ Task<void> Operations::write(fuse_req_t from, std::uint64_t number, std::uint64_
     const Outcome<Ok> synced = co_await sync(number, opened);
     if (!synced) request.fail(synced.error());
   }
+  // It is done: whoever holds pages that are dropped may wait for it.
+  change.reset();
+  if (kind.append) co_await outdate_cached(number, opened, offset);
   if (const fuse_req_t waiting = request.take()) fuse_reply_write(waiting, written);
-  if (kind.append) invalidate_(number);
   used.give_back(std::move(memory));
+}
+
+// Before the program that has written hears of it. By an open that is not cached some kernels write
+// past the pages that others have (Linux 6.1): whoever reads behind the old end of the file finds
+// zeros there until the kernel has asked for the attributes, which it does not believe where an
+// invalidation comes after its question. By a cached one the kernel has written to its pages, and
+// keeps them locked until it is answered.
+Task<void> Operations::outdate_cached(std::uint64_t number, std::uint64_t opened,
+                                      std::uint64_t offset) {
+  if (!open_files_.is_direct(number, opened) || !open_files_.is_any_cached(number)) {
+    invalidate_(number);
+    co_return;
+  }
+  co_await offloaded(context_.loop, [&] { drop_pages_(number, offset); });
 }
 
 // The kernel appends where it believes that the file ends; others may have written meanwhile.

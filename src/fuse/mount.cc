@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <coroutine>
 #include <new>
@@ -104,7 +105,8 @@ class Mounted final : public Mount, private net::Reader {
   std::unique_ptr<fuse_session, EndSession> session_;
   MountPoint place_;
   bool ended_ = false;
-  bool agreed_ = false;  // and libfuse's next answer is the one that says so
+  // And libfuse's next answer is the one that says so. Notifications leave on other threads, too.
+  std::atomic<bool> agreed_ = false;
   fuse_buf next_{};
   net::Descriptor descriptor_;
   Timer again_;
@@ -360,6 +362,10 @@ std::optional<Error> Mounted::begin(const MountOptions& options) {
     constexpr off_t kAttributesOnly = -1;
     fuse_lowlevel_notify_inval_inode(session, number, kAttributesOnly, 0);
   });
+  operations_.set_drop_pages([session = session_.get()](std::uint64_t number, std::uint64_t from) {
+    constexpr off_t kToTheEnd = 0;
+    fuse_lowlevel_notify_inval_inode(session, number, static_cast<off_t>(from), kToTheEnd);
+  });
   if (options.on_long_waits) operations_.set_on_long_waits(options.on_long_waits);
   if (options.on_given_up)
     operations_.set_on_given_up(
@@ -381,7 +387,7 @@ void Mounted::agree(fuse_conn_info& connection) {
 
 ssize_t Mounted::answer(int device, std::span<const iovec> pieces) {
   constexpr std::size_t kHeaderAndAnswer = 2;  // an error is a header alone
-  if (std::exchange(agreed_, false) && pieces.size() == kHeaderAndAnswer)
+  if (agreed_ && agreed_.exchange(false) && pieces.size() == kHeaderAndAnswer)
     allow_parallel_directories({static_cast<std::byte*>(pieces[1].iov_base), pieces[1].iov_len});
   return writev(device, pieces.data(), static_cast<int>(pieces.size()));
 }

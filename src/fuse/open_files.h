@@ -24,18 +24,23 @@ class OpenFiles {
     File file;
     std::uint64_t known_failures = 0;
     bool direct = false;  // the kernel caches no data of it
+    bool writes = false;
     std::vector<LockOwner> lock_owners{};
   };
 
   // The number of a new open.
-  std::uint64_t add(std::uint64_t inode, const File& file, std::uint64_t failures = 0,
-                    bool direct = false) {
-    files_.emplace(Key{inode, next_}, Open{file, failures, direct});
+  std::uint64_t add(std::uint64_t inode, Open open) {
+    files_.emplace(Key{inode, next_}, std::move(open));
     return next_++;
   }
   bool is_direct(std::uint64_t inode, std::uint64_t number) const {
     const auto found = files_.find({inode, number});
     return found != files_.end() && found->second.direct;
+  }
+  bool is_any_cached(std::uint64_t inode) const {
+    for (auto at = files_.lower_bound({inode, 0}); is_of(at, inode); ++at)
+      if (!at->second.direct) return true;
+    return false;
   }
   // Of the failures that lost data of the file (UnstableWrites), how many whoever has it open knows
   // of. Null: there is no such open.
@@ -47,6 +52,12 @@ class OpenFiles {
   const File* find(std::uint64_t inode, std::uint64_t number) const {
     const auto found = files_.find({inode, number});
     return found == files_.end() ? nullptr : &found->second.file;
+  }
+  // By an open for writing that is not closed yet; null: there is none.
+  const File* find_writing(std::uint64_t inode) const {
+    for (auto at = files_.lower_bound({inode, 0}); is_of(at, inode); ++at)
+      if (at->second.writes) return &at->second.file;
+    return nullptr;
   }
   // An empty one where there is none.
   Open remove(std::uint64_t inode, std::uint64_t number) {

@@ -18,8 +18,8 @@ Owners owners(const OpenFiles::Open& open) {
 
 struct OpenFile : ::testing::Test {
   OpenFiles files;
-  std::uint64_t first = files.add(kInode, {});
-  std::uint64_t second = files.add(kInode, {});
+  std::uint64_t first = files.add(kInode, {{}});
+  std::uint64_t second = files.add(kInode, {{}});
 };
 
 TEST_F(OpenFile, ends_with_those_who_may_have_locks_by_it) {
@@ -30,7 +30,7 @@ TEST_F(OpenFile, ends_with_those_who_may_have_locks_by_it) {
 }
 
 TEST_F(OpenFile, has_no_locks_of_an_owner_that_unlocked_the_file) {
-  const std::uint64_t other = files.add(kOther, {});
+  const std::uint64_t other = files.add(kOther, {{}});
   for (const std::uint64_t open : {first, second}) files.on_lock(kInode, open, kProcess);
   files.on_lock(kInode, second, kOpen);
   files.on_lock(kOther, other, kProcess);
@@ -38,6 +38,25 @@ TEST_F(OpenFile, has_no_locks_of_an_owner_that_unlocked_the_file) {
   EXPECT_EQ(owners(files.remove(kInode, first)), Owners());
   EXPECT_EQ(owners(files.remove(kInode, second)), Owners{2});
   EXPECT_EQ(owners(files.remove(kOther, other)), Owners{1});
+}
+
+TEST_F(OpenFile, for_writing_is_found_until_it_is_closed) {
+  EXPECT_EQ(files.find_writing(kInode), nullptr);
+  files.add(kOther, {.file = {}, .writes = true});
+  EXPECT_EQ(files.find_writing(kInode), nullptr);
+  const std::uint64_t writing = files.add(kInode, {.file = {}, .writes = true});
+  EXPECT_EQ(files.find_writing(kInode), files.find(kInode, writing));
+  files.remove(kInode, writing);
+  EXPECT_EQ(files.find_writing(kInode), nullptr);
+}
+
+TEST_F(OpenFile, is_cached_unless_the_kernel_was_told_otherwise) {
+  EXPECT_TRUE(files.is_any_cached(kInode));
+  EXPECT_FALSE(files.is_any_cached(kOther));
+  files.add(kOther, {.file = {}, .direct = true});
+  EXPECT_FALSE(files.is_any_cached(kOther));
+  files.add(kOther, {{}});
+  EXPECT_TRUE(files.is_any_cached(kOther));
 }
 
 TEST_F(OpenFile, gets_no_locks_when_it_has_ended) {

@@ -68,6 +68,10 @@ class Operations {
   // Tells the kernel that the attributes of an inode are no longer what it knows.
   using Invalidate = UniqueFunction<void(std::uint64_t number)>;
   void set_invalidate(Invalidate invalidate) { invalidate_ = std::move(invalidate); }
+  // The same, and drops what it has cached of the file from this offset on. Waits for whoever uses
+  // those pages, whose READs the loop has to answer: called on other threads.
+  using DropPages = UniqueFunction<void(std::uint64_t number, std::uint64_t offset)>;
+  void set_drop_pages(DropPages drop_pages) { drop_pages_ = std::move(drop_pages); }
 
   void set_on_long_waits(LongWaits::Tell tell) { context_.long_waits.set_tell(std::move(tell)); }
 
@@ -155,6 +159,8 @@ class Operations {
   enum class LockKind : std::uint8_t { Posix, Flock };
 
   bool is_direct(int flags) const;
+  std::uint64_t add_open(std::uint64_t number, const nfs::client::File& file,
+                         const fuse_file_info& info);
   bool flushes(int flags) const;
   // The handle of an inode; empty, and the request has failed, where the kernel forgot it.
   nfs::client::Handle handle_of(Request& request, std::uint64_t number);
@@ -199,6 +205,7 @@ class Operations {
   // Whether the file had setuid or setgid when it was opened, or its mode was set here.
   bool has_set_ids(std::uint64_t number);
   void remember_mode(std::uint64_t number, std::uint32_t mode);
+  Task<void> outdate_cached(std::uint64_t number, std::uint64_t opened, std::uint64_t offset);
   // The server's attributes at the begin of a direct write; one that is `unprivileged` takes setuid
   // and setgid away.
   Task<nfs::client::Outcome<nfs::client::Attributes>> begin_direct(std::uint64_t number,
@@ -319,6 +326,7 @@ class Operations {
   TaskGroup background_;
   CancelSource stop_;
   Invalidate invalidate_;
+  DropPages drop_pages_;
   WhenRead when_read_;
   std::unordered_map<std::uint64_t, std::shared_ptr<OpenDirectory>> directories_;
   std::uint64_t next_directory_ = 1;

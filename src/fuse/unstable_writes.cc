@@ -307,6 +307,13 @@ const Error& UnstableWrites::failure(std::uint64_t number) const {
   return *find(number)->failure;
 }
 
+void UnstableWrites::on_close(std::uint64_t number, const File& closed, const File* other) {
+  const auto found = files_written_.find(number);
+  if (found == files_written_.end()) return;
+  for (Piece& piece : found->second->pieces)
+    if (piece.file.open == closed.open) piece.file.open = other == nullptr ? 0 : other->open;
+}
+
 void UnstableWrites::forget(std::uint64_t number) {
   const auto found = files_written_.find(number);
   if (found == files_written_.end()) return;

@@ -55,6 +55,10 @@ class UnstableWrites {
   // whoever it was that waited for the COMMIT. Known until forget().
   std::uint64_t failures(std::uint64_t number) const;
   const nfs::client::Error& failure(std::uint64_t number) const;
+  // What was written by `closed`, which is about to be closed at the server, is written again by
+  // `other`, an open for writing that stays; null: there is none, and the server checks who writes.
+  void on_close(std::uint64_t number, const nfs::client::File& closed,
+                const nfs::client::File* other);
   // Nobody has the file open any more.
   void forget(std::uint64_t number);
   // Where the data ends that is kept of a file; 0: there is none.

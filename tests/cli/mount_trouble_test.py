@@ -31,6 +31,34 @@ print("synced", flush=True)
 """
 
 
+# Has a file open twice, writes pieces by the first open, closes that when it is told to, and then syncs by the second one until that is well.
+# What the kernel and the mount do behind close(2) has ended once questions that came later have waited in vain.
+CLOSER = """
+import os, sys
+first = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+second = os.open(sys.argv[1], getattr(os, sys.argv[2]))
+for piece in range(5):
+    os.pwrite(first, b"a" * 1000, piece * 1000)
+print("written", flush=True)
+sys.stdin.readline()
+refusals = 0
+for call in [lambda: os.close(first)] + [lambda: os.statvfs(sys.argv[1])] * 3:
+    try:
+        call()
+    except OSError:
+        refusals += 1
+print("refused", refusals, flush=True)
+sys.stdin.readline()
+while True:
+    try:
+        os.fsync(second)
+        break
+    except OSError:
+        pass
+print("synced", flush=True)
+"""
+
+
 # Opens a file, and when it is told to looks at it: copies it in one way or another, or prints its size, perhaps after a change.
 LOOKER = """
 import os, sys
@@ -509,6 +537,30 @@ class Losses(Mounted):
         for version, options, see in looks:
             with self.subTest(version=version, see=see.__name__):
                 self.lose_writes(version, options, see)
+
+    def test_what_a_close_did_not_hear_of_is_written_again_for_whoever_has_the_file_open(self):
+        for version, way in (("4.2", "O_RDWR"), ("4.2", "O_RDONLY"), ("4.0", "O_RDWR"), ("3", "O_RDWR")):
+            with self.subTest(version=version, way=way):
+                served, state = self.at(f"served-{version}-{way}"), self.at(f"state-{version}-{way}")
+                os.mkdir(served)
+                exports, times = (f"/x={served},no_root_squash",), ("--lease", "10", "--grace", "10")
+                first = harness.Server(exports, state, times)
+                self.mount("-o", "timeout=2", url=first.url("/x") + "&version=" + version)
+                with subprocess.Popen([sys.executable, "-c", CLOSER, self.here("file"), way], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as closer:
+                    self.assertEqual(closer.stdout.readline(), b"written\n")
+                    first.process.kill()
+                    first.process.wait()
+                    closer.stdin.write(b"go\n")
+                    closer.stdin.flush()
+                    self.assertEqual(closer.stdout.readline(), b"refused 4\n")
+                    os.truncate(os.path.join(served, "file"), 1000)
+                    second = harness.Server(exports, state, times, ports=("--rdma-port", str(first.rdma_port), "--tcp-port", str(first.tcp_port)))
+                    self.assertEqual(closer.communicate(b"go\n", timeout=PATIENCE)[0], b"synced\n")
+                self.assertEqual(self.read(os.path.join(served, "file")), b"a" * 5000)
+                self.good("umount", self.directory)
+                first.process.stdout.close()
+                first.errors.close()
+                self.assertEqual(second.end(), 0)
 
     def counting_server(self):
         """And how often it was asked for an operation."""
