@@ -42,11 +42,13 @@ Task<void> Reconnector::run() {
 Task<Reason> Reconnector::attempts() {
   const TimePoint begun = loop_.now();
   while (!stopped() && owner_.wants_connection()) {
-    const Duration wait = next_back_off();
+    const Duration wait = last_attempt_ + next_back_off() - loop_.now();
     if (wait > Duration::zero()) co_await pause(loop_, wait, stop_);
     if (stopped() || !owner_.wants_connection()) break;
     ++failures_;
+    last_attempt_ = loop_.now();  // of one that ends in an exception
     const Result<Ok, Reason> made = co_await owner_.attempt(stop_);
+    last_attempt_ = loop_.now();
     if (made) co_return Reason::None;
     owner_.on_attempt_failed(made.error());
     if (loop_.now() - begun >= back_off_.give_up_after) co_return made.error();

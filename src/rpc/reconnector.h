@@ -1,6 +1,7 @@
 // Reconnector: makes the connection of a Channel, and replaces a lost one while the Channel wants
 // one. The first attempt follows at once; until a connection has proved good, each further attempt
-// waits longer, by a random time, so that many clients of one server do not come back together.
+// comes a longer while after the one before, by a random time, so that many clients of one server
+// do not come back together. Whoever wants one after such a while does not wait.
 //
 // Thread: the Channel's loop. It is stopped and joined before it is destroyed.
 #pragma once
@@ -66,6 +67,7 @@ class Reconnector {
   const BackOff back_off_;
   std::minstd_rand random_;
   std::uint32_t failures_ = 0;  // attempts in a row that brought no good connection
+  TimePoint last_attempt_{};    // its end
   bool connecting_ = false;
   CancelSource stop_;
   TaskGroup tasks_;

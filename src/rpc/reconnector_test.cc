@@ -65,16 +65,41 @@ TEST_F(ReconnectorTest, waits_twice_as_long_after_each_failure_up_to_a_limit_and
 }
 
 TEST_F(ReconnectorTest, waits_before_it_replaces_a_connection_that_never_worked) {
-  for (const bool worked : {true, false}) {
-    if (worked) reconnector.worked();
-    reconnector.start();
-    loop.pass(1s);
-  }
-  EXPECT_EQ(attempts.size(), 2u);
-  EXPECT_GE(waits().front(), 1050) << "the second second began with a pause";
+  reconnector.start();
+  loop.pass(20ms);
+  reconnector.start();
+  EXPECT_EQ(attempts.size(), 1u);
+  loop.pass(1s);
+  ASSERT_EQ(attempts.size(), 2u);
+  EXPECT_GE(waits().front(), 50);
+  EXPECT_LE(waits().front(), 100) << "from the attempt before, not from the loss";
   reconnector.worked();
   reconnector.start();
   EXPECT_EQ(attempts.size(), 3u) << "at once";
+}
+
+// Else a call with a shorter time limit than the pause would never see a server that is back.
+TEST_F(ReconnectorTest, does_not_wait_once_more_for_whoever_comes_behind_the_pause) {
+  failures = 1000;
+  reconnector.start();
+  loop.pass(5s);
+  wanted = false;
+  loop.pass(2s);
+  EXPECT_EQ(ended, std::vector{Reason::None});
+  const std::size_t before = attempts.size();
+  wanted = true;
+  failures = 0;
+  reconnector.start();
+  EXPECT_EQ(attempts.size(), before + 1) << "at once";
+}
+
+TEST_F(ReconnectorTest, does_not_try_at_once_behind_an_attempt_that_there_was_no_memory_for) {
+  throws = true;
+  for (int i = 0; i < 3; ++i) {
+    reconnector.start();
+    loop.pass(40ms);
+  }
+  EXPECT_EQ(attempts.size(), 2u);
 }
 
 TEST_F(ReconnectorTest, gives_up_in_the_end_and_says_why) {
