@@ -191,53 +191,6 @@ Task<void> Copier::copy_object(CopyObject source, Target target) {
   }
 }
 
-bool Copier::made_here(const CopyObject& directory) const {
-  return std::ranges::any_of(finished_, [&directory](const Finished& made) {
-    return made.directory.fsid == directory.fsid && made.directory.file_id == directory.file_id;
-  });
-}
-
-Task<bool> Copier::clear(const CopyObject& source, Target& target) {
-  const bool other = target.existing && target.existing->kind != source.kind;
-  const bool copied = source.kind != Kind::Other || options_.specials;
-  if (!options_.remove_others || !other || !copied) co_return true;
-  // Two names of the source may be one in the destination, where case does not count.
-  if (target.existing->kind == Kind::Directory && made_here(*target.existing)) {
-    fail(from_.shown_path(source.path),
-         fmt::format("'{}' was copied to its place before", to_.shown_path(target.existing->path)));
-    co_return false;
-  }
-  // A file that is in flight has a temporary name there.
-  co_await files_.join();
-  Member member{target.name, *target.existing};
-  const Outcome<bool> removed =
-      co_await remover_.remove(target.directory, std::move(member), source.path);
-  if (!removed) {
-    fail(to_.shown_path(target.existing->path), removed.error());
-    co_return false;
-  }
-  if (!*removed)
-    fail(to_.shown_path(target.existing->path), "what --exclude matches is in it, and in the way");
-  if (*removed) target.existing.reset();
-  co_return *removed;
-}
-
-Task<void> Copier::remove_others(const CopyObject& source, CopyObject directory,
-                                 std::set<std::string> names) {
-  // A file that is in flight has a temporary name there.
-  co_await files_.join();
-  Outcome<Remover::Members> members = co_await remover_.all_of(directory);
-  if (!members) co_return fail(to_.shown_path(directory.path), members.error());
-  for (Member& member : members->list()) {
-    if (names.contains(member.name) || stopped()) continue;
-    const std::string path = member.object.path;
-    std::string counterpart = path_below(source, member.name);
-    const Outcome<bool> removed =
-        co_await remover_.remove(directory, std::move(member), std::move(counterpart));
-    if (!removed) fail(to_.shown_path(path), removed.error());
-  }
-}
-
 Task<void> Copier::copy_directory(CopyObject source, Target target) {
   const Descent::Step step(descent_, {source.handle, source.fsid, source.file_id});
   if (step.refusal()) co_return fail(from_.shown_path(source.path), std::string(*step.refusal()));
@@ -399,9 +352,14 @@ Task<Outcome<CopyObject>> Copier::directory_for(const CopyObject& source, const 
   }
   if (!target.existing)
     co_return co_await to_.mkdir(target.directory, target.name, filling_mode(source));
-  if (target.existing->kind == Kind::Directory) co_return co_await opened(*target.existing);
-  co_return refusal(fmt::format("'{}' is in the way and is no directory; remove it first",
-                                to_.shown_path(target.existing->path)));
+  if (target.existing->kind != Kind::Directory)
+    co_return refusal(fmt::format("'{}' is in the way and is no directory; remove it first",
+                                  to_.shown_path(target.existing->path)));
+  // What is copied from would get the files of its own subdirectory, and lose its own.
+  const Outcome<bool> the_source = co_await is_source(*target.existing);
+  if (!the_source) co_return Failure{the_source.error()};
+  if (*the_source) co_return refusal(kSourceStays);
+  co_return co_await opened(*target.existing);
 }
 
 void Copier::announce(const CopyObject& source, const Target& target) const {
