@@ -6,6 +6,7 @@ import stat
 import unittest
 
 import harness
+from exports_test import mounting
 from harness import Case
 
 
@@ -155,6 +156,88 @@ class OtherKinds(Case):
             self.assertEqual(self.read(os.path.join(changed, "device")), b"content", source)
             self.assertTrue(stat.S_ISFIFO(os.lstat(os.path.join(changed, "fifo")).st_mode))
             self.assertEqual(sorted(os.listdir(changed)), ["device", "fifo"])
+
+
+@unittest.skipUnless(os.geteuid() == 0, "needs a server that does not take root for root")
+class OfRoot(Case):
+    """By a server that takes root for another user."""
+
+    def test_change_folders_in_which_their_owner_may_change_nothing(self):
+        os.makedirs(self.at("state"))
+        os.mkdir(self.there("to"))
+        os.chown(self.there("to"), OTHER, OTHER)
+        server = harness.Server([f"/to={self.there('to')},anonuid={OTHER},anongid={OTHER}"], self.at("state"))
+        self.addCleanup(server.end)
+        for step in ("first", "second"):
+            for folder in ("ro", "gone") if step == "first" else ("ro",):
+                os.makedirs(self.at("from", folder), exist_ok=True)
+                self.write(self.at("from", folder, step))
+                os.chmod(self.at("from", folder), 0o555)
+            for version in ("3", "4.2"):
+                self.good("sync", "--delete", self.at("from"), f"{server.url('/to/' + version)}&version={version}")
+            if step == "first":
+                os.remove(self.at("from", "gone", "first"))
+                os.rmdir(self.at("from", "gone"))
+                os.remove(self.at("from", "ro", "first"))
+        for version in ("3", "4.2"):
+            self.assertEqual((os.listdir(self.there("to", version)), os.listdir(self.there("to", version, "ro"))), (["ro"], ["second"]))
+            self.assertEqual(os.stat(self.there("to", version, "ro")).st_mode & 0o777, 0o555)
+
+
+@unittest.skipUnless(harness.may_mount(), "no right to mount a file system (CAP_SYS_ADMIN)")
+class FullDestinations(Case):
+    """What is too much is removed all the same, and makes room."""
+
+    MIB = 1 << 20
+
+    def setUp(self):
+        super().setUp()
+        os.makedirs(self.at("from", "m"))
+        for name in ("a", "b"):
+            self.write(self.at("from", "m", name), os.urandom(3 * self.MIB // 2))
+        # In whatever order they are listed, most of them come after it.
+        for name in "cdfghijk":
+            os.mkdir(self.at("from", name))
+            self.write(self.at("from", name, "small"), b"content")
+
+    def fill(self, top):
+        os.makedirs(os.path.join(top, "m"))
+        self.write(os.path.join(top, "m", "old"), os.urandom(3 * self.MIB))
+
+    def test_on_a_server(self):
+        for version in ("3", "4.2"):
+            disk = self.there(version)
+            os.mkdir(disk)
+            mount_it = mounting(b"none", disk, b"tmpfs", 0, b"size=4m")
+
+            def prepare():
+                mount_it()
+                self.fill(os.path.join(disk, "to"))
+
+            server = harness.Server([f"/disk={disk},no_root_squash"], self.at("state" + version), preexec_fn=prepare)
+            self.addCleanup(server.end)
+            url = f"{server.url('/disk/to')}&version={version}"
+            self.bad(1, "no space left on the server", "sync", "-j1", "--delete", self.at("from"), url)
+            found = self.good("find", url)
+            self.assertNotIn("/old", found)
+            self.assertEqual(found.count("/small"), 8, found)
+            self.good("sync", "--delete", self.at("from"), url)
+            self.assertEqual(self.good("sync", "-v", "--delete", self.at("from"), url), "")
+
+    def test_on_this_machine(self):
+        os.rename(self.at("from"), self.there("from"))
+        os.mkdir(self.at("disk"))
+        mount_it = mounting(b"none", self.at("disk"), b"tmpfs", 0, b"size=4m")
+
+        def prepare():
+            mount_it()
+            self.fill(self.at("disk", "to"))
+
+        failed = harness.stag("sync", "-j1", "--json", "--delete", self.url("from"), self.at("disk", "to"), preexec_fn=prepare)
+        self.assertEqual((failed.returncode, failed.stderr.count("\n")), (1, 1), failed.stderr)
+        self.assertIn("No space left on device", failed.stderr)
+        counted = json.loads(failed.stdout)
+        self.assertEqual((counted["removed"], counted["files"]), (1, 8))
 
 
 class WhatIsThere(Case):

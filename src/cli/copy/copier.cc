@@ -27,6 +27,11 @@ bool usable(const std::string& name) {
          name.find_first_of(std::string_view("/\0", 2)) == std::string::npos;
 }
 
+// Of a server, or of this machine (local_failure()).
+bool says(const Error& error, nfs::client::Status status) {
+  return error.is(status) || (error.kind == Error::Kind::Local && error.status == status);
+}
+
 }  // namespace
 
 std::string path_below(const CopyObject& directory, const std::string& name) {
@@ -35,9 +40,14 @@ std::string path_below(const CopyObject& directory, const std::string& name) {
   return directory.path + (directory.path.ends_with('/') ? "" : "/") + name;
 }
 
+bool lacks_space(const Error& error) {
+  return says(error, nfs::client::Status::NoSpace) ||
+         says(error, nfs::client::Status::QuotaExceeded);
+}
+
 bool concerns_all(const Error& error) {
-  return error.kind == Error::Kind::Call || error.is(nfs::client::Status::NoSpace) ||
-         error.is(nfs::client::Status::QuotaExceeded) || error.is(nfs::client::Status::ReadOnly);
+  return error.kind == Error::Kind::Call || lacks_space(error) ||
+         says(error, nfs::client::Status::ReadOnly);
 }
 
 Failure<Error> refusal(std::string sentence) {
@@ -64,6 +74,7 @@ Copier::Copier(Run& run, CopyEndpoint& from, CopyEndpoint& to, const CopyOptions
           [this](CopyObject directory) { return is_source(std::move(directory)); },
           [this](const CopyObject& removed) {
             ++progress_.removed;
+            full_ = false;
             if (announce_) announce_("", to_.shown_path(removed.path));
           }),
       first_names_(first_names) {}
@@ -433,10 +444,16 @@ void Copier::tell_of_times(const CopyObject& source) {
                   from_.shown_path(source.path)));
 }
 
+bool Copier::is_full(const Error& error) const {
+  return options_.remove_others && lacks_space(error);
+}
+
 void Copier::fail(const std::string& path, const Error& error) {
   // An error that all transfers in flight meet is reported once.
-  const bool first = !stopped();
-  if (concerns_all(error) && !error.cancelled()) hopeless_ = true;
+  const bool full = is_full(error);
+  const bool first = !stopped() && !(full && std::exchange(told_full_, true));
+  full_ = full_ || full;
+  if (concerns_all(error) && !full && !error.cancelled()) hopeless_ = true;
   if (error.kind == Error::Kind::Call && !error.cancelled()) unreachable_ = true;
   ++failures_;
   // Without a sentence the reader of standard output has closed the pipe.

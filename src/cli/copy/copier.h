@@ -205,6 +205,8 @@ class Copier {
 
   Finish finish_of(const CopyObject& source, const std::optional<CopyObject>& existing) const;
   void fail(const std::string& path, const nfs::client::Error& error);
+  // Whether `error` says that there is no space, which what is removed may give.
+  bool is_full(const nfs::client::Error& error) const;
   void fail(const std::string& path, const std::string& why);
   bool stopped() const { return hopeless_ || endless_ || run_.cancel.cancelled(); }
 
@@ -234,6 +236,8 @@ class Copier {
   ExtraKinds told_left_out_;
   bool told_of_times_ = false;
   bool hopeless_ = false;
+  bool full_ = false;         // until something is removed, no more data is copied
+  bool told_full_ = false;    // once in a run
   bool unreachable_ = false;  // a server does not answer
   bool endless_ = false;
 };

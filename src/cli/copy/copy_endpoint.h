@@ -198,6 +198,8 @@ class CopyEndpoint {
                                                            std::string name) = 0;
   // For messages.
   virtual std::string shown_path(const std::string& path) const = 0;
+  // Whether modes forbid this user nothing here. What a server takes root for is not known.
+  virtual bool is_superuser() const { return false; }
 
   // Reading.
   virtual std::unique_ptr<DirIterator> members(const CopyObject& directory) = 0;
@@ -243,7 +245,7 @@ class CopyEndpoint {
   virtual Task<Outcome<Ok>> remove(CopyObject directory, Member member) = 0;
 };
 
-// What is in a directory can be changed by its owner, who is not root, where its mode lets him.
+// What is in a directory can be changed by its owner, who is no superuser, where its mode lets him.
 // True: the mode was another one, and is to be given back.
 Task<bool> make_writable(CopyEndpoint& endpoint, CopyObject directory);
 
