@@ -11,13 +11,13 @@
 #pragma once
 
 #include <functional>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/support/command.h"
+#include "cli/support/date.h"
 #include "nfs/client/data.h"
 #include "nfs/client/protocol/types.h"
 #include "nfs/client/session/url.h"
@@ -177,12 +177,6 @@ class DirIterator {
   // The next entries, without "." and ".."; empty at the end. One that cannot be looked at does not
   // hide the others.
   virtual Task<Outcome<std::vector<Member>>> next() = 0;
-};
-
-// Seconds since 1970 that an endpoint can give its objects.
-struct TimeRange {
-  std::int64_t first = std::numeric_limits<std::int64_t>::min();
-  std::int64_t last = std::numeric_limits<std::int64_t>::max();
 };
 
 enum class Follow : std::uint8_t { No, Yes };
