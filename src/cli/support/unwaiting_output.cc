@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <climits>
 
@@ -31,8 +32,10 @@ bool is_terminal(int fd) {
 // the open file that was given is theirs as well, and they do not reckon with EAGAIN.
 net::UniqueFd open_unwaiting(int fd) {
   if (!is_of(fd, S_IFIFO) && !is_terminal(fd)) return {};
-  return net::UniqueFd(::open(fmt::format("/proc/self/fd/{}", fd).c_str(),
-                              O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  // Also where there is no memory left.
+  std::array<char, 32> path{};
+  fmt::format_to_n(path.data(), path.size() - 1, "/proc/self/fd/{}", fd);
+  return net::UniqueFd(::open(path.data(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
 }
 
 }  // namespace
