@@ -41,6 +41,10 @@ void on_signal_arrival(int number) {
 
 }  // namespace
 
+int signal_arrivals() {
+  return signal_pipe().ends[0];
+}
+
 void hold_signal(int number) {
   sigset_t one;
   sigemptyset(&one);

@@ -323,6 +323,20 @@ class Names(Case):
         self.assertFalse(os.path.exists(self.there("other")))
         self.bad(1, "no such file or directory", "touch", self.url("missing", "x"))
 
+    def test_touch_sets_no_other_time_than_was_said(self):
+        self.write(self.there("file"))
+        os.utime(self.there("file"), (1, 1))
+        for version, first, last in ((2, 0, 2**32 - 2), (3, 0, 2**32 - 1)):
+            for time in (first - 1, last + 1):
+                for name in ("file", "new"):
+                    self.bad(1, f"version {version} of NFS has no times before 1970", "touch", "-d", f"@{time}", self.url(name) + f"&version={version}")
+            self.assertEqual((os.stat(self.there("file")).st_mtime, os.listdir(self.there())), (1, ["file"]))
+            for time in (last, first, 1):
+                self.good("touch", "-d", f"@{time}", self.url("file") + f"&version={version}")
+                self.assertEqual(os.stat(self.there("file")).st_mtime, time)
+        self.good("touch", "-d", f"@{2**32}", self.url("file") + "&version=4")
+        self.assertEqual(os.stat(self.there("file")).st_mtime, 2**32)
+
     def test_touch_makes_what_a_symbolic_link_leads_to(self):
         os.mkdir(self.there("dir"))
         os.symlink("dir/second", self.there("first"))

@@ -33,6 +33,16 @@ class Sources(Case):
         self.assertLess(got["moved"]["calls"], 2000 * 4 + 100)
         self.assertEqual(self.read(self.at("back", "f1234")), b"f1234")
 
+    def test_that_tell_no_length_are_copied_to_their_end(self):
+        """As files of /proc, which the kernel makes up when they are read."""
+        content = self.read("/proc/sys/kernel/ostype")
+        self.assertEqual(os.stat("/proc/sys/kernel/ostype").st_size, 0)
+        self.write(self.at("empty"))
+        for version in ("3", "4.2"):
+            os.mkdir(self.there(version))
+            self.good("cp", "/proc/sys/kernel/ostype", self.at("empty"), self.url(version) + f"&version={version}")
+            self.assertEqual((self.read(self.there(version, "ostype")), self.read(self.there(version, "empty"))), (content, b""))
+
     def test_of_one_name_come_in_the_order_given(self):
         for folder in ("a", "b", "c"):
             os.mkdir(self.at(folder))

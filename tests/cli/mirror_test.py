@@ -2,9 +2,11 @@
 import json
 import os
 import re
+import stat
 import unittest
 
 import harness
+from exports_test import mounting
 from harness import Case
 
 
@@ -33,6 +35,23 @@ class Mirrors(Case):
             self.assertTrue(os.path.exists(self.there("p", "old")))
             self.in_the_destination(source)
             self.assertEqual(sorted(os.listdir(self.there("p"))), ["deep", "f", "secret"])
+
+    def test_of_a_folder_around_their_source_leave_it_as_it_is(self):
+        """What has the source's name in the source would be copied to it."""
+        for command in (["cp", "-r"], ["sync"], ["sync", "--delete"]):
+            top = self.there("-".join(command))
+            os.makedirs(os.path.join(top, "b", "b"))
+            for name in ("file1", "file2"):
+                self.write(os.path.join(top, "b", name), name.encode())
+            for name in ("file1", "x"):
+                self.write(os.path.join(top, "b", "b", name), b"of the innermost")
+            for source in (self.url("-".join(command), "b"), os.path.join(top, "b")):
+                if command[0] == "cp":
+                    source = source.replace("/b?", "/b/.?") if "://" in source else source + "/."
+                self.bad(1, "the source is in the destination here, and stays", *command, source, self.url("-".join(command)))
+                kept = {name: self.read(os.path.join(top, "b", name)) for name in os.listdir(os.path.join(top, "b")) if name != "b"}
+                self.assertEqual(kept, {"file1": b"file1", "file2": b"file2"}, (command, source))
+                self.assertEqual(sorted(os.listdir(top)), ["b", "file1", "file2"])
 
     def test_change_folders_in_which_their_owner_may_change_nothing(self):
         for path in (self.work, self.served, self.local, self.there()):
@@ -80,6 +99,145 @@ class Mirrors(Case):
         self.write(self.there("tree", "closed", "f"), b"content")
         self.good("sync", self.url("tree"), self.at("mirror"), preexec_fn=as_other)
         self.assertEqual(self.read(self.at("mirror", "closed", "f")), b"content")
+
+
+@unittest.skipUnless(os.geteuid() == 0, "needs files of another owner")
+class OtherKinds(Case):
+    """--delete replaces what is of another kind, where there is something to replace it by."""
+
+    def setUp(self):
+        super().setUp()
+        for path in (self.work, self.served, self.local, self.there()):
+            os.chmod(path, 0o777)
+
+    def folders(self):
+        """To a server and from it: the command's source and destination, and their folders, the second that of another user."""
+        for source, target, read, changed in (
+            (self.at("from"), self.url("to"), self.at("from"), self.there("to")),
+            (self.url("from"), self.at("to"), self.there("from"), self.at("to")),
+        ):
+            for folder in (read, changed):
+                os.mkdir(folder)
+            yield source, target, read, changed
+
+    def give(self, folder):
+        for at, folders, files in os.walk(folder):
+            for path in (at, *(os.path.join(at, name) for name in folders + files)):
+                os.chown(path, OTHER, OTHER)
+
+    def test_stay_where_their_source_cannot_be_read(self):
+        for source, target, read, changed in self.folders():
+            os.chmod(self.write(os.path.join(read, "file")), 0o600)
+            os.mkdir(os.path.join(read, "folder"), 0o700)
+            os.mkdir(os.path.join(changed, "file"))
+            self.write(os.path.join(changed, "file", "data"), b"content")
+            self.write(os.path.join(changed, "folder"), b"content")
+            self.give(changed)
+            for options in (["--dry-run"], []):
+                failed = harness.stag("sync", "--delete", *options, source, target, preexec_fn=as_other)
+                self.assertEqual((failed.returncode, failed.stderr.count("\n")), (1, 2), failed.stderr)
+                self.assertNotIn("removed", failed.stdout)
+                self.assertEqual(self.read(os.path.join(changed, "file", "data")), b"content", source)
+                self.assertEqual(self.read(os.path.join(changed, "folder")), b"content", source)
+
+    def test_stay_where_this_user_can_make_no_device(self):
+        for source, target, read, changed in self.folders():
+            try:
+                os.mknod(os.path.join(read, "device"), 0o644 | stat.S_IFCHR, os.makedev(1, 3))
+            except PermissionError:
+                self.skipTest("devices cannot be made here")
+            os.mkfifo(os.path.join(read, "fifo"), 0o644)
+            for name in ("device", "fifo"):
+                self.write(os.path.join(changed, name), b"content")
+            self.give(changed)
+            done = harness.stag("sync", "--delete", source, target, preexec_fn=as_other)
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (0, 1), done.stderr)
+            self.assertRegex(done.stderr, "device'?: the device is left out: ")
+            self.assertEqual(self.read(os.path.join(changed, "device")), b"content", source)
+            self.assertTrue(stat.S_ISFIFO(os.lstat(os.path.join(changed, "fifo")).st_mode))
+            self.assertEqual(sorted(os.listdir(changed)), ["device", "fifo"])
+
+
+@unittest.skipUnless(os.geteuid() == 0, "needs a server that does not take root for root")
+class OfRoot(Case):
+    """By a server that takes root for another user."""
+
+    def test_change_folders_in_which_their_owner_may_change_nothing(self):
+        os.makedirs(self.at("state"))
+        os.mkdir(self.there("to"))
+        os.chown(self.there("to"), OTHER, OTHER)
+        server = harness.Server([f"/to={self.there('to')},anonuid={OTHER},anongid={OTHER}"], self.at("state"))
+        self.addCleanup(server.end)
+        for step in ("first", "second"):
+            for folder in ("ro", "gone") if step == "first" else ("ro",):
+                os.makedirs(self.at("from", folder), exist_ok=True)
+                self.write(self.at("from", folder, step))
+                os.chmod(self.at("from", folder), 0o555)
+            for version in ("3", "4.2"):
+                self.good("sync", "--delete", self.at("from"), f"{server.url('/to/' + version)}&version={version}")
+            if step == "first":
+                os.remove(self.at("from", "gone", "first"))
+                os.rmdir(self.at("from", "gone"))
+                os.remove(self.at("from", "ro", "first"))
+        for version in ("3", "4.2"):
+            self.assertEqual((os.listdir(self.there("to", version)), os.listdir(self.there("to", version, "ro"))), (["ro"], ["second"]))
+            self.assertEqual(os.stat(self.there("to", version, "ro")).st_mode & 0o777, 0o555)
+
+
+@unittest.skipUnless(harness.may_mount(), "no right to mount a file system (CAP_SYS_ADMIN)")
+class FullDestinations(Case):
+    """What is too much is removed all the same, and makes room."""
+
+    MIB = 1 << 20
+
+    def setUp(self):
+        super().setUp()
+        os.makedirs(self.at("from", "m"))
+        for name in ("a", "b"):
+            self.write(self.at("from", "m", name), os.urandom(3 * self.MIB // 2))
+        # In whatever order they are listed, most of them come after it.
+        for name in "cdfghijk":
+            os.mkdir(self.at("from", name))
+            self.write(self.at("from", name, "small"), b"content")
+
+    def fill(self, top):
+        os.makedirs(os.path.join(top, "m"))
+        self.write(os.path.join(top, "m", "old"), os.urandom(3 * self.MIB))
+
+    def test_on_a_server(self):
+        for version in ("3", "4.2"):
+            disk = self.there(version)
+            os.mkdir(disk)
+            mount_it = mounting(b"none", disk, b"tmpfs", 0, b"size=4m")
+
+            def prepare():
+                mount_it()
+                self.fill(os.path.join(disk, "to"))
+
+            server = harness.Server([f"/disk={disk},no_root_squash"], self.at("state" + version), preexec_fn=prepare)
+            self.addCleanup(server.end)
+            url = f"{server.url('/disk/to')}&version={version}"
+            self.bad(1, "no space left on the server", "sync", "-j1", "--delete", self.at("from"), url)
+            found = self.good("find", url)
+            self.assertNotIn("/old", found)
+            self.assertEqual(found.count("/small"), 8, found)
+            self.good("sync", "--delete", self.at("from"), url)
+            self.assertEqual(self.good("sync", "-v", "--delete", self.at("from"), url), "")
+
+    def test_on_this_machine(self):
+        os.rename(self.at("from"), self.there("from"))
+        os.mkdir(self.at("disk"))
+        mount_it = mounting(b"none", self.at("disk"), b"tmpfs", 0, b"size=4m")
+
+        def prepare():
+            mount_it()
+            self.fill(self.at("disk", "to"))
+
+        failed = harness.stag("sync", "-j1", "--json", "--delete", self.url("from"), self.at("disk", "to"), preexec_fn=prepare)
+        self.assertEqual((failed.returncode, failed.stderr.count("\n")), (1, 1), failed.stderr)
+        self.assertIn("No space left on device", failed.stderr)
+        counted = json.loads(failed.stdout)
+        self.assertEqual((counted["removed"], counted["files"]), (1, 8))
 
 
 class WhatIsThere(Case):

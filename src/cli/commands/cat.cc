@@ -1,13 +1,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <csignal>
 
 #include "cli/commands.h"
 #include "cli/commands/remote_command.h"
-#include "cli/support/local_file.h"
 #include "cli/support/standard_input.h"
+#include "cli/support/standard_output.h"
 
 namespace stag::cli {
 namespace {
@@ -16,22 +15,17 @@ using nfs::client::DataSink;
 using nfs::client::Error;
 using nfs::client::Node;
 
-class StandardOutput final : public DataSink {
+class OutputSink final : public DataSink {
  public:
   // Sets `unread` when nobody reads it any more.
-  StandardOutput(net::EpollLoop& loop, bool& unread) : loop_(loop), unread_(unread) {}
+  OutputSink(Run& run, bool& unread)
+      : output_(run, STDOUT_FILENO, "standard output"), unread_(unread) {}
   Task<Outcome<Ok>> write(std::uint64_t, Bytes data) override {
-    co_return co_await offloaded(loop_, [&]() -> Outcome<Ok> {
-      if (write_fully(STDOUT_FILENO, data, std::nullopt)) return Ok{};
-      // The reader has closed the pipe, as with `| head`: not an error for the user.
-      unread_ = errno == EPIPE;
-      if (unread_) return Failure{Error::of_local("")};
-      return Failure{Error::of_local(local_trouble("write", "standard output", errno))};
-    });
+    return output_.write(data, unread_);
   }
 
  private:
-  net::EpollLoop& loop_;
+  StandardOutput output_;
   bool& unread_;
 };
 
@@ -54,7 +48,7 @@ class Cat final : public RemoteCommand {
     return pass_through(run);
   }
   Task<Outcome<Ok>> pass_through(Run& run) {
-    StandardOutput output(run.loop, unread_);
+    OutputSink output(run, unread_);
     std::vector<std::byte> buffer(std::size_t{1} << 16);
     for (;;) {
       const Outcome<std::size_t> got = co_await read_standard_input(run, buffer);
@@ -70,7 +64,7 @@ class Cat final : public RemoteCommand {
     if (node->attributes.type == nfs::client::FileType::Directory)
       co_return Failure{Error::of_local(fmt::format(
           "'{}' is a directory; see what is in it with 'stag ls'", to_string(remote.url())))};
-    StandardOutput output(run.loop, unread_);
+    OutputSink output(run, unread_);
     const Outcome<std::uint64_t> read =
         co_await remote.files().read_file(node->handle, output, node->attributes.size);
     if (!read) co_return Failure{read.error()};

@@ -11,9 +11,9 @@ constexpr std::string_view kSyncNotes =
     "A file with several links is replaced, and its other names keep the old one; what has\n"
     "several names in the source has them in the copy. FIFOs, sockets and, where that is\n"
     "permitted, devices are made anew; what cannot be made is left out, and said to be.\n"
-    "--delete also replaces what is of another kind, such as a directory by a file. Where a\n"
-    "directory of the source cannot be read, nothing is removed from its copy. What --exclude\n"
-    "matches stays in the destination.\n"
+    "--delete also replaces what is of another kind, such as a directory by a file, if the source\n"
+    "can be read. Where a directory of the source cannot be read, nothing is removed from its\n"
+    "copy. What --exclude matches stays in the destination.\n"
     "The other options are as 'stag cp --help' says.\n";
 
 class Sync final : public CopyCommand {

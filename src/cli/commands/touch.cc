@@ -43,12 +43,19 @@ class Touch final : public RemoteCommand {
     if (!time)
       return misused(
           fmt::format("'{}' is no date; write 2024-05-01, '2024-05-01 12:30' or @SECONDS", *date_));
+    seconds_ = time->seconds;
     time_ = SetTime::to(*time);
     return RemoteCommand::run();
   }
 
  private:
   Task<Outcome<Ok>> act(Run&, Remote& remote) override {
+    const TimeRange range = remote.times();
+    if (seconds_ && (*seconds_ < range.first || *seconds_ > range.last))
+      co_return Failure{Error::of_local(fmt::format(
+          "version {} of NFS has no times before 1970 and after February 2106; name version=4 in "
+          "the URL",
+          remote.url().version.value_or(3)))};
     Outcome<Node> node = co_await remote.named();
     if (!node && node.error().is(nfs::client::Status::NoEntry)) {
       if (existing_) co_return Ok{};
@@ -87,6 +94,7 @@ class Touch final : public RemoteCommand {
 
   bool existing_ = false, accessed_ = false, modified_ = false;
   std::optional<std::string> date_;
+  std::optional<std::int64_t> seconds_;  // of time_, where it is not now
   SetTime time_ = SetTime::now();
 };
 

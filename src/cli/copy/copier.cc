@@ -27,6 +27,11 @@ bool usable(const std::string& name) {
          name.find_first_of(std::string_view("/\0", 2)) == std::string::npos;
 }
 
+// Of a server, or of this machine (local_failure()).
+bool says(const Error& error, nfs::client::Status status) {
+  return error.is(status) || (error.kind == Error::Kind::Local && error.status == status);
+}
+
 }  // namespace
 
 std::string path_below(const CopyObject& directory, const std::string& name) {
@@ -35,9 +40,14 @@ std::string path_below(const CopyObject& directory, const std::string& name) {
   return directory.path + (directory.path.ends_with('/') ? "" : "/") + name;
 }
 
+bool lacks_space(const Error& error) {
+  return says(error, nfs::client::Status::NoSpace) ||
+         says(error, nfs::client::Status::QuotaExceeded);
+}
+
 bool concerns_all(const Error& error) {
-  return error.kind == Error::Kind::Call || error.is(nfs::client::Status::NoSpace) ||
-         error.is(nfs::client::Status::QuotaExceeded) || error.is(nfs::client::Status::ReadOnly);
+  return error.kind == Error::Kind::Call || lacks_space(error) ||
+         says(error, nfs::client::Status::ReadOnly);
 }
 
 Failure<Error> refusal(std::string sentence) {
@@ -64,6 +74,7 @@ Copier::Copier(Run& run, CopyEndpoint& from, CopyEndpoint& to, const CopyOptions
           [this](CopyObject directory) { return is_source(std::move(directory)); },
           [this](const CopyObject& removed) {
             ++progress_.removed;
+            full_ = false;
             if (announce_) announce_("", to_.shown_path(removed.path));
           }),
       first_names_(first_names) {}
@@ -188,53 +199,6 @@ Task<void> Copier::copy_object(CopyObject source, Target target) {
       co_return;
     case Kind::Other:
       co_return co_await copy_special(std::move(source), std::move(target));
-  }
-}
-
-bool Copier::made_here(const CopyObject& directory) const {
-  return std::ranges::any_of(finished_, [&directory](const Finished& made) {
-    return made.directory.fsid == directory.fsid && made.directory.file_id == directory.file_id;
-  });
-}
-
-Task<bool> Copier::clear(const CopyObject& source, Target& target) {
-  const bool other = target.existing && target.existing->kind != source.kind;
-  const bool copied = source.kind != Kind::Other || options_.specials;
-  if (!options_.remove_others || !other || !copied) co_return true;
-  // Two names of the source may be one in the destination, where case does not count.
-  if (target.existing->kind == Kind::Directory && made_here(*target.existing)) {
-    fail(from_.shown_path(source.path),
-         fmt::format("'{}' was copied to its place before", to_.shown_path(target.existing->path)));
-    co_return false;
-  }
-  // A file that is in flight has a temporary name there.
-  co_await files_.join();
-  Member member{target.name, *target.existing};
-  const Outcome<bool> removed =
-      co_await remover_.remove(target.directory, std::move(member), source.path);
-  if (!removed) {
-    fail(to_.shown_path(target.existing->path), removed.error());
-    co_return false;
-  }
-  if (!*removed)
-    fail(to_.shown_path(target.existing->path), "what --exclude matches is in it, and in the way");
-  if (*removed) target.existing.reset();
-  co_return *removed;
-}
-
-Task<void> Copier::remove_others(const CopyObject& source, CopyObject directory,
-                                 std::set<std::string> names) {
-  // A file that is in flight has a temporary name there.
-  co_await files_.join();
-  Outcome<Remover::Members> members = co_await remover_.all_of(directory);
-  if (!members) co_return fail(to_.shown_path(directory.path), members.error());
-  for (Member& member : members->list()) {
-    if (names.contains(member.name) || stopped()) continue;
-    const std::string path = member.object.path;
-    std::string counterpart = path_below(source, member.name);
-    const Outcome<bool> removed =
-        co_await remover_.remove(directory, std::move(member), std::move(counterpart));
-    if (!removed) fail(to_.shown_path(path), removed.error());
   }
 }
 
@@ -399,9 +363,14 @@ Task<Outcome<CopyObject>> Copier::directory_for(const CopyObject& source, const 
   }
   if (!target.existing)
     co_return co_await to_.mkdir(target.directory, target.name, filling_mode(source));
-  if (target.existing->kind == Kind::Directory) co_return co_await opened(*target.existing);
-  co_return refusal(fmt::format("'{}' is in the way and is no directory; remove it first",
-                                to_.shown_path(target.existing->path)));
+  if (target.existing->kind != Kind::Directory)
+    co_return refusal(fmt::format("'{}' is in the way and is no directory; remove it first",
+                                  to_.shown_path(target.existing->path)));
+  // What is copied from would get the files of its own subdirectory, and lose its own.
+  const Outcome<bool> the_source = co_await is_source(*target.existing);
+  if (!the_source) co_return Failure{the_source.error()};
+  if (*the_source) co_return refusal(kSourceStays);
+  co_return co_await opened(*target.existing);
 }
 
 void Copier::announce(const CopyObject& source, const Target& target) const {
@@ -475,10 +444,16 @@ void Copier::tell_of_times(const CopyObject& source) {
                   from_.shown_path(source.path)));
 }
 
+bool Copier::is_full(const Error& error) const {
+  return options_.remove_others && lacks_space(error);
+}
+
 void Copier::fail(const std::string& path, const Error& error) {
   // An error that all transfers in flight meet is reported once.
-  const bool first = !stopped();
-  if (concerns_all(error) && !error.cancelled()) hopeless_ = true;
+  const bool full = is_full(error);
+  const bool first = !stopped() && !(full && std::exchange(told_full_, true));
+  full_ = full_ || full;
+  if (concerns_all(error) && !full && !error.cancelled()) hopeless_ = true;
   if (error.kind == Error::Kind::Call && !error.cancelled()) unreachable_ = true;
   ++failures_;
   // Without a sentence the reader of standard output has closed the pipe.

@@ -125,6 +125,11 @@ class Copier {
   Task<void> copy_directory(CopyObject source, Target target);
   // Whether this run copies to `directory`, whose end is in complete().
   bool made_here(const CopyObject& directory) const;
+  // Whether what is of another kind at `target` could be replaced by a copy of `source`; false
+  // where it is told why not.
+  Task<Outcome<bool>> can_be_had(const CopyObject& source, const Target& target);
+  // The same of a device, socket or FIFO.
+  Task<Outcome<bool>> can_be_made(const CopyObject& source, const Target& target);
   // Removes what stands at `target` if it is of another kind; false: it is still there.
   Task<bool> clear(const CopyObject& source, Target& target);
   Task<void> remove_others(const CopyObject& source, CopyObject directory,
@@ -150,8 +155,13 @@ class Copier {
   // Of what holds no data: false where nothing is to be made, because what is there stays, with the
   // attributes that the copy would have, or is in the way.
   Task<bool> is_to_be_made(const CopyObject& source, const Target& target);
+  // What a symbolic link says.
+  Task<Outcome<std::string>> symlink_text(CopyObject source);
   Task<void> copy_symlink(CopyObject source, Target target);
   Task<void> copy_special(CopyObject source, Target target);
+  // Tells of a special file that cannot be made. As with rsync(1), what nobody but root may make
+  // fails no copy of a tree.
+  void leave_out(const CopyObject& source, const std::string& obstacle) const;
   Task<void> copy_file(CopyObject source, Target target);
   // Whether a new file in place of `existing` would lack what this one has beside its mode.
   Task<Outcome<bool>> has_extras(CopyObject existing);
@@ -195,6 +205,8 @@ class Copier {
 
   Finish finish_of(const CopyObject& source, const std::optional<CopyObject>& existing) const;
   void fail(const std::string& path, const nfs::client::Error& error);
+  // Whether `error` says that there is no space, which what is removed may give.
+  bool is_full(const nfs::client::Error& error) const;
   void fail(const std::string& path, const std::string& why);
   bool stopped() const { return hopeless_ || endless_ || run_.cancel.cancelled(); }
 
@@ -224,6 +236,8 @@ class Copier {
   ExtraKinds told_left_out_;
   bool told_of_times_ = false;
   bool hopeless_ = false;
+  bool full_ = false;         // until something is removed, no more data is copied
+  bool told_full_ = false;    // once in a run
   bool unreachable_ = false;  // a server does not answer
   bool endless_ = false;
 };

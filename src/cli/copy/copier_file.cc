@@ -53,6 +53,11 @@ Task<void> Copier::copy_file(CopyObject source, Target target) {
       co_return;
     }
   }
+  if (full_) {
+    ++failures_;
+    progress_.expected_bytes -= source.size;
+    co_return;
+  }
   Outcome<bool> moved{true};
   if (!options_.dry_run) moved = co_await move_file(source, target);
   if (!moved) co_return fail(from_.shown_path(source.path), moved.error());

@@ -5,9 +5,12 @@
 #include <utility>
 
 #include "cli/copy/copier.h"
+#include "cli/copy/copier_parts.h"
 
 namespace stag::cli {
 namespace {
+
+constexpr const char* kWithAOnly = "it is a device, socket or FIFO, which is copied with -a only";
 
 std::string_view name_of(nfs::client::FileType type) {
   using nfs::client::FileType;
@@ -31,13 +34,17 @@ Task<bool> Copier::is_to_be_made(const CopyObject& source, const Target& target)
   co_return false;
 }
 
-Task<void> Copier::copy_symlink(CopyObject source, Target target) {
-  Outcome<std::string> text = co_await from_.readlink(source);
-  if (!text) co_return fail(from_.shown_path(source.path), text.error());
+Task<Outcome<std::string>> Copier::symlink_text(CopyObject source) {
+  Outcome<std::string> text = co_await from_.readlink(std::move(source));
   // symlink(2) would truncate the target at a NUL.
-  if (text->find('\0') != std::string::npos)
-    co_return fail(from_.shown_path(source.path),
-                   "its text holds a zero byte, which none can have");
+  if (text && text->find('\0') != std::string::npos)
+    co_return refusal("its text holds a zero byte, which none can have");
+  co_return text;
+}
+
+Task<void> Copier::copy_symlink(CopyObject source, Target target) {
+  Outcome<std::string> text = co_await symlink_text(source);
+  if (!text) co_return fail(from_.shown_path(source.path), text.error());
   if (!co_await is_to_be_made(source, target)) co_return;
   Outcome<Ok> made{Ok{}};
   if (!options_.dry_run)
@@ -50,20 +57,40 @@ Task<void> Copier::copy_symlink(CopyObject source, Target target) {
 
 Task<void> Copier::copy_special(CopyObject source, Target target) {
   if (!options_.specials || !source.special)
-    co_return fail(from_.shown_path(source.path),
-                   "it is a device, socket or FIFO, which is copied with -a only");
+    co_return fail(from_.shown_path(source.path), kWithAOnly);
   if (!co_await is_to_be_made(source, target)) co_return;
   Outcome<std::string> obstacle{std::string()};
   if (!options_.dry_run)
     obstacle = co_await to_.mknod(target.directory, target.name, *source.special,
                                   finish_of(source, std::nullopt));
   if (!obstacle) co_return fail(from_.shown_path(source.path), obstacle.error());
-  // As with rsync(1), what nobody but root may make fails no copy of a tree.
-  if (!obstacle->empty())
-    co_return complain_(fmt::format("{}: the {} is left out: {}", from_.shown_path(source.path),
-                                    name_of(source.special->type), *obstacle));
+  if (!obstacle->empty()) co_return leave_out(source, *obstacle);
   ++progress_.specials;
   announce(source, target);
+}
+
+// Only an attempt tells: under another name, beside what is there.
+Task<Outcome<bool>> Copier::can_be_made(const CopyObject& source, const Target& target) {
+  if (!source.special) co_return refusal(kWithAOnly);
+  if (options_.dry_run) co_return true;
+  Member attempt{.name = temporary_name(), .object = source};
+  const std::string path = to_.shown_path(path_below(target.directory, attempt.name));
+  const Outcome<std::string> obstacle = co_await to_.mknod(
+      target.directory, attempt.name, *source.special, finish_of(source, std::nullopt));
+  if (!obstacle) co_return Failure{obstacle.error()};
+  if (!obstacle->empty()) {
+    leave_out(source, *obstacle);
+    co_return false;
+  }
+  const Outcome<Ok> removed = co_await to_.remove(target.directory, std::move(attempt));
+  if (!removed && !removed.error().is(nfs::client::Status::NoEntry))
+    progress_.leftovers.push_back(path);
+  co_return true;
+}
+
+void Copier::leave_out(const CopyObject& source, const std::string& obstacle) const {
+  complain_(fmt::format("{}: the {} is left out: {}", from_.shown_path(source.path),
+                        name_of(source.special->type), obstacle));
 }
 
 }  // namespace stag::cli

@@ -1,7 +1,6 @@
 #include "cli/copy/copy_endpoint.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <random>
@@ -20,7 +19,7 @@ bool all_zeros(Bytes data) {
 
 Task<bool> make_writable(CopyEndpoint& endpoint, CopyObject directory) {
   const std::uint32_t mode = directory.mode | kOwnersRights;
-  if (geteuid() == 0 || mode == directory.mode) co_return false;
+  if (endpoint.is_superuser() || mode == directory.mode) co_return false;
   // Whoever is not its owner is told by what fails in it.
   const Outcome<Ok> made = co_await endpoint.finish(std::move(directory), {.mode = mode});
   co_return made.ok();

@@ -11,13 +11,13 @@
 #pragma once
 
 #include <functional>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/support/command.h"
+#include "cli/support/date.h"
 #include "nfs/client/data.h"
 #include "nfs/client/protocol/types.h"
 #include "nfs/client/session/url.h"
@@ -179,12 +179,6 @@ class DirIterator {
   virtual Task<Outcome<std::vector<Member>>> next() = 0;
 };
 
-// Seconds since 1970 that an endpoint can give its objects.
-struct TimeRange {
-  std::int64_t first = std::numeric_limits<std::int64_t>::min();
-  std::int64_t last = std::numeric_limits<std::int64_t>::max();
-};
-
 enum class Follow : std::uint8_t { No, Yes };
 
 class CopyEndpoint {
@@ -198,6 +192,8 @@ class CopyEndpoint {
                                                            std::string name) = 0;
   // For messages.
   virtual std::string shown_path(const std::string& path) const = 0;
+  // Whether modes forbid this user nothing here. What a server takes root for is not known.
+  virtual bool is_superuser() const { return false; }
 
   // Reading.
   virtual std::unique_ptr<DirIterator> members(const CopyObject& directory) = 0;
@@ -243,7 +239,7 @@ class CopyEndpoint {
   virtual Task<Outcome<Ok>> remove(CopyObject directory, Member member) = 0;
 };
 
-// What is in a directory can be changed by its owner, who is not root, where its mode lets him.
+// What is in a directory can be changed by its owner, who is no superuser, where its mode lets him.
 // True: the mode was another one, and is to be given back.
 Task<bool> make_writable(CopyEndpoint& endpoint, CopyObject directory);
 

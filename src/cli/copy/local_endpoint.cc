@@ -179,6 +179,7 @@ class LocalEndpoint final : public CopyEndpoint {
     });
   }
   std::string shown_path(const std::string& path) const override { return path; }
+  bool is_superuser() const override { return geteuid() == 0; }
 
   std::unique_ptr<DirIterator> members(const CopyObject& directory) override {
     return std::make_unique<LocalDirIterator>(run_, tree_, directory);

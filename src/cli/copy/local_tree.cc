@@ -25,6 +25,14 @@ constexpr int kStep = kToName | O_DIRECTORY;
 // The kernel takes paths below PATH_MAX.
 constexpr std::size_t kMostAtOnce = PATH_MAX - 1;
 
+// Those that concern all further files; others are told by their sentence alone.
+nfs::client::Status status_of(int error) {
+  using nfs::client::Status;
+  if (error == ENOSPC) return Status::NoSpace;
+  if (error == EDQUOT) return Status::QuotaExceeded;
+  return error == EROFS ? Status::ReadOnly : Status::Ok;
+}
+
 nfs::client::Time time_of(const timespec& time) {
   return {time.tv_sec, static_cast<std::uint32_t>(time.tv_nsec)};
 }
@@ -122,7 +130,11 @@ int openat2_beneath(int directory, const char* path, int flags) {
 }  // namespace
 
 Failure<Error> local_failure(std::string_view verb, const std::string& path, int error) {
-  if (error != ESTALE) return Failure{Error::of_local(local_trouble(verb, path, error))};
+  if (error != ESTALE) {
+    Error failure = Error::of_local(local_trouble(verb, path, error));
+    failure.status = status_of(error);
+    return Failure{std::move(failure)};
+  }
   return Failure{Error::of_local(fmt::format("'{}' has changed meanwhile; copy it again", path))};
 }
 

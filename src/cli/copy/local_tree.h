@@ -28,6 +28,7 @@ namespace stag::cli {
 // one that was found.
 template <class T>
 using SystemResult = Result<T, int>;
+// With a status where the destination is full or read-only.
 Failure<nfs::client::Error> local_failure(std::string_view verb, const std::string& path,
                                           int error);
 

@@ -102,8 +102,9 @@ void ProgressLine::clear() {
 
 void ProgressLine::draw() {
   const std::size_t columns = window_size(STDERR_FILENO).columns;
-  write_error(fmt::format("\r{}\x1b[K", progress_text(progress_, seconds(), columns)));
-  drawn_ = true;
+  const std::string text = progress_text(progress_, seconds(), columns);
+  // The copy must not wait for a terminal that is stopped.
+  drawn_ = write_error_at_once(fmt::format("\r{}\x1b[K", text)) || drawn_;
   timer_ = loop_.after(kPeriod, [this] { draw(); });
 }
 

@@ -1,6 +1,5 @@
 // RemoteEndpoint: files of an NFS server as one end of a copy.
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "cli/copy/acl_forms.h"
@@ -275,12 +274,7 @@ class RemoteEndpoint final : public CopyEndpoint {
     attributes.modified = nfs::client::SetTime::to(finish.modified);
     static_cast<void>(co_await remote_.files().setattr(link.handle, attributes));
   }
-  // RFC 1094 2.3.4, RFC 1813 2.6; in version 2 the last number means "do not change" (2.3.6).
-  TimeRange times() const override {
-    if (remote_.url().version == 4) return {};
-    constexpr std::int64_t kLast = std::numeric_limits<std::uint32_t>::max();
-    return {.first = 0, .last = remote_.url().version == 2 ? kLast - 1 : kLast};
-  }
+  TimeRange times() const override { return remote_.times(); }
 
  private:
   // As NextHole; nullopt also where the server does not know holes (RFC 7862 15.11).

@@ -30,8 +30,7 @@ Task<Outcome<bool>> Remover::empty(const CopyObject& directory, const std::strin
   if (step.refusal()) co_return Failure{Error::of_local(std::string(*step.refusal()))};
   const Outcome<bool> source = co_await is_source_(directory);
   if (!source) co_return Failure{source.error()};
-  if (*source)
-    co_return Failure{Error::of_local("the source is in the destination here, and stays")};
+  if (*source) co_return Failure{Error::of_local(kSourceStays)};
   if (dry_run_) co_return co_await remove_members(directory, counterpart);
   const bool opened = co_await make_writable(endpoint_, directory);
   const Outcome<bool> emptied = co_await remove_members(directory, counterpart);

@@ -10,6 +10,9 @@
 
 namespace stag::cli {
 
+// Why a directory of the destination is left alone: it is what is copied.
+inline constexpr const char* kSourceStays = "the source is in the destination here, and stays";
+
 class Remover {
  public:
   // `told` hears of each object that was removed, or would be in a dry run. Of what `keeps` is true

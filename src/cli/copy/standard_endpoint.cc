@@ -11,6 +11,7 @@
 #include "cli/copy/copy_endpoint.h"
 #include "cli/support/local_file.h"
 #include "cli/support/standard_input.h"
+#include "cli/support/standard_output.h"
 #include "net/unique_fd.h"
 
 namespace stag::cli {
@@ -19,10 +20,6 @@ namespace {
 using nfs::client::DataSink;
 using nfs::client::DataSource;
 using nfs::client::Error;
-
-Failure<Error> stream_failure(std::string_view verb, const std::string& what, int error) {
-  return Failure{Error::of_local(local_trouble(verb, what, error))};
-}
 
 // Reads what others write until they are done with it; cannot go back.
 class InputSource final : public DataSource {
@@ -51,7 +48,7 @@ class OutputFile final : public TempFile, private DataSink {
  public:
   // `device` is empty for standard output.
   OutputFile(Run& run, Progress& progress, int fd, const std::string& device)
-      : run_(run), progress_(progress), fd_(fd), device_(device) {}
+      : progress_(progress), output_(run, fd, device.empty() ? "standard output" : device) {}
 
   bool in_place() const override { return false; }
   // Never called: a copy has at most one end on this machine.
@@ -87,19 +84,11 @@ class OutputFile final : public TempFile, private DataSink {
   }
   Task<Outcome<Ok>> append(Bytes data) {
     written_ += data.size();
-    co_return co_await offloaded(run_.loop, [&]() -> Outcome<Ok> {
-      if (write_fully(fd_, data, std::nullopt)) return Ok{};
-      // The reader has closed the pipe, as with `| head`: not an error for the user.
-      progress_.unread = errno == EPIPE;
-      if (progress_.unread) return Failure{Error::of_local("")};
-      return stream_failure("write", device_.empty() ? "standard output" : device_, errno);
-    });
+    co_return co_await output_.write(data, progress_.unread);
   }
 
-  Run& run_;
   Progress& progress_;
-  const int fd_;
-  const std::string device_;
+  StandardOutput output_;
   std::uint64_t written_ = 0;
 };
 
@@ -179,7 +168,7 @@ class StandardEndpoint final : public CopyEndpoint {
 Outcome<std::unique_ptr<CopyEndpoint>> device_endpoint(Run& run, Progress& progress,
                                                        std::string path) {
   net::UniqueFd fd(::open(path.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC));
-  if (!fd) return stream_failure("write", path, errno);
+  if (!fd) return Failure{Error::of_local(local_trouble("write", path, errno))};
   return std::unique_ptr<CopyEndpoint>(
       std::make_unique<StandardEndpoint>(run, progress, std::move(fd), std::move(path)));
 }

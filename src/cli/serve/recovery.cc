@@ -27,7 +27,7 @@ std::string records_of(const std::string& state) {
   return state + "/nfs4-clients.db";
 }
 
-std::string text_of(const Location& location) {
+std::string location_text(const Location& location) {
   if (const auto* const place = std::get_if<RadosPlace>(&location)) return name_of(*place);
   return std::get<std::string>(location);
 }
@@ -53,7 +53,7 @@ std::shared_ptr<Executor> record_writer(const Location& location, const std::str
   // One thread writes; changes requested meanwhile go into its next transaction.
   options.limits.threads = 4;
   options.name = std::holds_alternative<RadosPlace>(location)
-                     ? StoreWatch::records(text_of(location))
+                     ? StoreWatch::records(location_text(location))
                      : StoreWatch::state_directory(state);
   return stores.make(options);
 }
@@ -138,7 +138,7 @@ Result<std::unique_ptr<Recovery>, std::string> Recovery::open(const RecoveryOpti
     // While NFSv4 is not served, other clients may take what its clients held.
     if (made->records_ != nullptr && !made->records_->remove_former())
       return Failure{"cannot remove the records of NFSv4 clients from " +
-                     text_of(location_of(options, state))};
+                     location_text(location_of(options, state))};
     made->records_ = nullptr;
     // A later start would move those of the state directory.
     if (!options.records.empty())

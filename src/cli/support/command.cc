@@ -51,11 +51,14 @@ Exit Command::on_loop(UniqueFunction<Task<Exit>(Run&)> work) const {
   Run run{loop, interrupted};
   TimePoint first;
   int signal = 0;
+  std::optional<Exit> exit;
   const net::SignalWatch watch(loop, {SIGINT, SIGTERM, SIGHUP}, [&](int number) {
     if (goes_on_after(number)) return;
     if (!interrupted.cancelled()) {
       first = loop.now();
       signal = number;
+      note_interruption();
+      if (exit) loop.stop();
       return interrupted.cancel();
     }
     // Terminals and timeout(1) may send several signals for one interruption.
@@ -73,12 +76,19 @@ Exit Command::on_loop(UniqueFunction<Task<Exit>(Run&)> work) const {
     std::signal(SIGPIPE, SIG_IGN);
     on_lost_output([&] { loop.post(lost); });
   }
-  std::optional<Exit> exit;
+  look_for_interruption(net::signal_arrivals());
   detach(finish(work(run), exit, loop));
   loop.run();
+  // The signal for which text was lost may be still to be told of.
+  if (exit && output_given_up() && signal == 0) {
+    const Timer limit = loop.after(kOneWish, [&loop] { loop.stop(); });
+    loop.run();
+  }
+  look_for_interruption(-1);
   on_lost_output({});
   if (!exit) exit = failed("this process has no memory left for it");
-  return exit == Exit::Failed && signal != 0 ? exit_by_signal(signal) : *exit;
+  const bool cut_short = exit == Exit::Failed || output_given_up();
+  return cut_short && signal != 0 ? exit_by_signal(signal) : *exit;
 }
 
 // What a command needs to begin: threads and memory.

@@ -1,6 +1,8 @@
 // Times as people write them.
 #pragma once
 
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <string_view>
 
@@ -12,5 +14,11 @@ namespace stag::cli {
 // with "Z" or " UTC" behind; with a time of day also in a zone by its offset, "+02:00";
 // "@1714566600.5", seconds since 1970. nullopt: it is none of these, or no such day or time.
 std::optional<nfs::client::Time> parse_date(std::string_view text);
+
+// Seconds since 1970 that objects can be given.
+struct TimeRange {
+  std::int64_t first = std::numeric_limits<std::int64_t>::min();
+  std::int64_t last = std::numeric_limits<std::int64_t>::max();
+};
 
 }  // namespace stag::cli

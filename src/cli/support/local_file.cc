@@ -57,14 +57,15 @@ Outcome<LocalFile::Piece> LocalFile::read_now(std::uint64_t offset, MutableBytes
   Piece piece;
   if (offset >= data_end_) {
     const auto at = static_cast<off_t>(offset);
-    off_t data = lseek(fd_.fd(), at, SEEK_DATA);
-    // ENXIO: nothing but a hole, or nothing at all, follows.
-    if (data < 0 && errno == ENXIO) {
-      data = std::max(lseek(fd_.fd(), 0, SEEK_END), at);
-      piece.hole = static_cast<std::uint64_t>(data - at);
+    const off_t data = lseek(fd_.fd(), at, SEEK_DATA);
+    // ENXIO: nothing but a hole follows, or nothing that is within the length of the file.
+    const off_t end = data < 0 && errno == ENXIO ? lseek(fd_.fd(), 0, SEEK_END) : at;
+    if (end > at) {
+      piece.hole = static_cast<std::uint64_t>(end - at);
       return piece;
     }
-    // A file system without SEEK_DATA reports no holes.
+    // A file system without SEEK_DATA reports no holes. What the kernel makes up when it is read
+    // (/proc) has a length of zero, whatever is in it.
     const off_t hole = data < 0 ? -1 : lseek(fd_.fd(), data, SEEK_HOLE);
     piece.hole = data < 0 ? 0 : static_cast<std::uint64_t>(data - at);
     data_end_ = hole < 0 ? UINT64_MAX : static_cast<std::uint64_t>(hole);

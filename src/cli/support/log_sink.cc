@@ -1,10 +1,6 @@
 #include "cli/support/log_sink.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
-#include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <syslog.h>
 #include <unistd.h>
 
@@ -18,34 +14,6 @@
 #include "net/passed_sockets.h"
 
 namespace stag::cli {
-namespace {
-
-bool takes_bytes(int fd) {
-  pollfd asked{.fd = fd, .events = POLLOUT, .revents = 0};
-  return ::poll(&asked, 1, 0) == 1 && (asked.revents & POLLOUT) != 0;
-}
-
-bool is_of(int fd, mode_t type) {
-  struct stat about {};
-  return ::fstat(fd, &about) == 0 && (about.st_mode & S_IFMT) == type;
-}
-
-// Another terminal comes of opening the end that an emulator has.
-bool is_terminal(int fd) {
-  unsigned number = 0;
-  return ::isatty(fd) == 1 && ::ioctl(fd, TIOCGPTN, &number) != 0;
-}
-
-// What poll() says does not hold for a whole line on a terminal, nor where others write, too. But
-// the open file that was given is theirs as well, and they do not reckon with EAGAIN.
-net::UniqueFd open_unwaiting(int fd) {
-  if (!is_of(fd, S_IFIFO) && !is_terminal(fd)) return {};
-  return net::UniqueFd(::open(fmt::format("/proc/self/fd/{}", fd).c_str(),
-                              O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-}
-
-}  // namespace
-
 int syslog_priority(spdlog::level::level_enum level) {
   if (level >= spdlog::level::err) return LOG_ERR;
   if (level == spdlog::level::warn) return LOG_WARNING;
@@ -69,11 +37,7 @@ void LossySink::lose() {
   count_event(Event::LogLinesLost);
 }
 
-LogSink::LogSink(int fd, LostText lost)
-    : LossySink(std::move(lost)),
-      fd_(fd),
-      socket_(is_of(fd, S_IFSOCK)),
-      unwaiting_(open_unwaiting(fd)) {}
+LogSink::LogSink(int fd, LostText lost) : LossySink(std::move(lost)), output_(fd) {}
 
 bool LogSink::take(const spdlog::details::log_msg& line) {
   spdlog::memory_buf_t text;
@@ -86,7 +50,8 @@ bool LogSink::take(const spdlog::details::log_msg& line) {
 bool LogSink::write(std::string_view bytes) {
   const std::size_t whole = bytes.size();
   while (!bytes.empty()) {
-    const ssize_t count = taken(bytes);
+    // A pipe takes that many whole or not at all.
+    const ssize_t count = output_.write(bytes.substr(0, PIPE_BUF));
     if (count <= 0) {
       torn_ = torn_ || bytes.size() < whole;
       return false;
@@ -94,14 +59,6 @@ bool LogSink::write(std::string_view bytes) {
     bytes.remove_prefix(static_cast<std::size_t>(count));
   }
   return true;
-}
-
-ssize_t LogSink::taken(std::string_view bytes) {
-  // A pipe takes that many whole or not at all, and without waiting when poll() calls it writable.
-  const std::size_t count = std::min<std::size_t>(bytes.size(), PIPE_BUF);
-  if (unwaiting_) return ::write(unwaiting_.fd(), bytes.data(), count);
-  if (socket_) return net::send_at_once(fd_, bytes.substr(0, count));
-  return takes_bytes(fd_) ? ::write(fd_, bytes.data(), count) : -1;
 }
 
 SystemLogSink::SystemLogSink(std::string path, LostText lost)

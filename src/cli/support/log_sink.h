@@ -3,7 +3,6 @@
 #pragma once
 
 #include <spdlog/sinks/base_sink.h>
-#include <sys/types.h>
 
 #include <cstdint>
 #include <functional>
@@ -11,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "net/unique_fd.h"
+#include "cli/support/unwaiting_output.h"
 
 namespace stag::cli {
 
@@ -48,13 +47,9 @@ class LogSink final : public LossySink {
  private:
   bool take(const spdlog::details::log_msg& line) override;
   bool write(std::string_view bytes);
-  // How many of these it takes at once; not above 0: none.
-  ssize_t taken(std::string_view bytes);
 
-  const int fd_;
-  const bool socket_;
-  const net::UniqueFd unwaiting_;  // the same pipe or terminal, if it could be opened anew
-  bool torn_ = false;              // of the last line only a part was taken
+  const UnwaitingOutput output_;
+  bool torn_ = false;  // of the last line only a part was taken
 };
 
 // Sends what syslog(3) would, for a daemon, to the socket at a path: each line by itself, so that

@@ -222,6 +222,13 @@ std::string Remote::slashed_path() const {
   return path() + (lost ? "/" : "");
 }
 
+// RFC 1094 2.3.4, RFC 1813 2.6; in version 2 the last number means "do not change" (2.3.6).
+TimeRange Remote::times() const {
+  if (url().version == 4) return {};
+  constexpr std::int64_t kLast = std::numeric_limits<std::uint32_t>::max();
+  return {.first = 0, .last = url().version == 2 ? kLast - 1 : kLast};
+}
+
 Task<Outcome<Address>> Remote::numeric_address() {
   if (!numeric_address_) {
     const Address named = url().nfs_address();

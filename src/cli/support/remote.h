@@ -9,6 +9,7 @@
 #include "base/loop.h"
 #include "cli/support/arguments.h"
 #include "cli/support/command.h"
+#include "cli/support/date.h"
 #include "endpoint/connector.h"
 #include "fabric/fabric.h"
 #include "nfs/client/session/mount.h"
@@ -81,6 +82,7 @@ class Remote {
   // The same with the '/' that the URL may have behind it.
   std::string slashed_path() const;
   const nfs::client::Url& url() const { return session_->url(); }
+  TimeRange times() const;
   // As far as is known.
   bool called_back() const { return session_->called_back(); }
   // Where the server is, without a name service; the first of its addresses.

@@ -34,7 +34,7 @@ struct Error {
     Local,     // the caller's DataSource or DataSink failed
   };
   Kind kind = Kind::Nfs;
-  Status status = Status::Ok;  // of Mount and Nfs
+  Status status = Status::Ok;  // of Mount and Nfs; of Local where it means the same
   rpc::CallError call{};       // of Call
   std::string sentence;  // what happened and, where that helps, what to do; no final full stop
 
