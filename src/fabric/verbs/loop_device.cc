@@ -65,6 +65,8 @@ Result<Ok, Reason> LoopDevice::prepare(bool open_regions) {
   traits_ = traits_of(*context_->device, attributes, port.max_msg_sz);
   // What is open to one peer is in a domain that no other has.
   if (open_regions) traits_.windows = traits_.shared_queue = false;
+  const auto tried = try_windows(*functions_, context_, traits_);
+  if (!tried) return tried;
   channel_ = functions_->create_comp_channel(context_);
   if (channel_ == nullptr) return Failure{reason_of_device_error(errno)};
   auto completions = watch_copy(loop_, channel_->fd);

@@ -133,6 +133,14 @@ StubOptions siw_like() {
   return options;
 }
 
+StubOptions bnxt_re_like() {
+  StubOptions options = rxe_like();
+  options.name = "bnxt_re0";
+  options.attributes.max_sge = options.attributes.max_sge_rd = options.attributes.max_srq_sge = 6;
+  options.windows_in_library = false;
+  return options;
+}
+
 Signal::Signal() : fd_(::eventfd(0, EFD_CLOEXEC)) {
   STAG_CHECK(fd_ >= 0);
 }

@@ -38,6 +38,9 @@ struct StubOptions {
   std::vector<std::string> addresses = {"127.0.0.1", "::1"};
   ibv_device_attr attributes{};
   std::uint32_t max_inline = 512;
+  // Whether the device's library in user space has what the flags tell: windows, and the requests
+  // that bind and invalidate them, here or at the peer.
+  bool windows_in_library = true;
   // Bytes that may be registered; more fails with ENOMEM, as RLIMIT_MEMLOCK has it.
   std::uint64_t memlock = ~std::uint64_t{0};
 };
@@ -45,6 +48,8 @@ struct StubOptions {
 StubOptions rxe_like();
 // iWARP by Linux's siw: no windows, 6 SGEs, 80 bytes inline.
 StubOptions siw_like();
+// RoCE by Broadcom's bnxt_re with rdma-core 44: its driver tells of windows that its library lacks.
+StubOptions bnxt_re_like();
 
 struct Network;
 

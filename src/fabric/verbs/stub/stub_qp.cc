@@ -105,7 +105,9 @@ int judge(const Qp& qp, const ibv_send_wr& work) {
   if (work.opcode == IBV_WR_BIND_MW && work.imm_data != 0) return EINVAL;
   // libsiw posts neither.
   const bool windows = work.opcode == IBV_WR_BIND_MW || work.opcode == IBV_WR_LOCAL_INV;
-  return windows && device.attributes.max_mw == 0 ? EINVAL : 0;
+  if (windows && device.attributes.max_mw == 0) return EINVAL;
+  const bool invalidates = windows || work.opcode == IBV_WR_SEND_WITH_INV;
+  return invalidates && !device.windows_in_library ? EINVAL : 0;
 }
 
 Request copy_of(const ibv_send_wr& work) {
