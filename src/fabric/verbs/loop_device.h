@@ -67,6 +67,9 @@ class LoopDevice final : public std::enable_shared_from_this<LoopDevice>, privat
 
   // The sends of the connection whose turn it is: empty before and afterwards.
   SendBatch& batch() { return batch_; }
+  // The bytes of an inline request until it is posted, which is at once.
+  static constexpr std::uint32_t kMostInline = 256;
+  std::byte* inline_bytes() { return inline_bytes_.data(); }
 
   // Delivers all that has completed by now: at one queue, or, null, at all of them.
   void drain(ibv_cq* only = nullptr);
@@ -136,6 +139,7 @@ class LoopDevice final : public std::enable_shared_from_this<LoopDevice>, privat
   };
   std::array<Recent, 16> recent_;
   SendBatch batch_;
+  std::array<std::byte, kMostInline> inline_bytes_;
   bool draining_ = false;
   std::shared_ptr<LoopDevice> kept_;  // until the turn has ended
 };

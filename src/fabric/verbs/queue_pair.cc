@@ -92,7 +92,7 @@ Result<Ok, Reason> QueuePair::create_at_device() {
   wishes.qp_type = IBV_QPT_RC;
   int error = 0;
   // Devices do not say how much they take inline.
-  for (const std::uint32_t inlined : {256u, 64u, 0u}) {
+  for (const std::uint32_t inlined : {LoopDevice::kMostInline, 64u, 0u}) {
     wishes.cap = {slots_, shared_ != nullptr ? 0 : receives_, max_pieces(), 1, inlined};
     created_ =
         device_->functions().create_qp(const_cast<rdma_cm_id*>(id_), domain_->pd(), &wishes) == 0;

@@ -32,6 +32,7 @@ class QueuePair {
   void destroy();
 
   SendBatch& batch() { return device_->batch(); }
+  std::byte* inline_bytes() { return device_->inline_bytes(); }
   // Delivers what has completed by now; may be the end of this.
   void drain();
   Domain& domain() const { return *domain_; }

@@ -38,6 +38,8 @@ struct StubOptions {
   std::vector<std::string> addresses = {"127.0.0.1", "::1"};
   ibv_device_attr attributes{};
   std::uint32_t max_inline = 512;
+  // Of an inline request only the first SGE leaves, as with Intel's libraries.
+  bool inline_first_sge = false;
   // Whether the device's library in user space has what the flags tell: windows, and the requests
   // that bind and invalidate them, here or at the peer.
   bool windows_in_library = true;

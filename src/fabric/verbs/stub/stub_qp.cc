@@ -110,16 +110,18 @@ int judge(const Qp& qp, const ibv_send_wr& work) {
   return invalidates && !device.windows_in_library ? EINVAL : 0;
 }
 
-Request copy_of(const ibv_send_wr& work) {
+Request copy_of(ibv_context* context, const ibv_send_wr& work) {
   Request request;
   request.work = work;
   request.work.next = nullptr;
   if (work.opcode == IBV_WR_BIND_MW) request.window_key = work.bind_mw.mw->rkey;
   request.memory.assign(work.sg_list, work.sg_list + work.num_sge);
   if ((work.send_flags & IBV_SEND_INLINE) == 0) return request;
+  const bool first_alone = device_of(context).options.inline_first_sge;
   for (const ibv_sge& piece : request.memory) {
     const auto* from = reinterpret_cast<const std::byte*>(piece.addr);
     request.bytes.insert(request.bytes.end(), from, from + piece.length);
+    if (first_alone) break;
   }
   return request;
 }
@@ -135,7 +137,7 @@ int post_send(ibv_qp* its, ibv_send_wr* work, ibv_send_wr** bad) {
       return error;
     }
     ++qp.slots;
-    qp.sends.push_back(copy_of(*work));
+    qp.sends.push_back(copy_of(qp.context, *work));
   }
   advance(qp);
   return 0;
