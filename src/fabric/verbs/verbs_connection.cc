@@ -76,6 +76,7 @@ Result<Ok, Reason> VerbsConnection::set_up(const ConnectOptions& options, const 
                                            OnSetup on_setup) {
   on_setup_ = std::move(on_setup);
   if (request != nullptr) {
+    peer_ = address_of(id_->route.addr.dst_addr);
     private_data_.assign(request->private_data().begin(), request->private_data().end());
     parameters_.inbound_reads =
         std::min<std::uint32_t>(parameters_.inbound_reads, request->responder_resources);

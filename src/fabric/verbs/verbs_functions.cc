@@ -99,6 +99,7 @@ void find_cm(LoadedLibrary& library, VerbsFunctions& functions) {
   library.find("rdma_accept", functions.accept);
   library.find("rdma_reject", functions.reject);
   library.find("rdma_disconnect", functions.disconnect);
+  library.find("rdma_notify", functions.notify);
 }
 
 }  // namespace

@@ -67,6 +67,7 @@ struct VerbsFunctions {
   int (*accept)(rdma_cm_id*, rdma_conn_param*) = nullptr;
   int (*reject)(rdma_cm_id*, const void* private_data, std::uint8_t length) = nullptr;
   int (*disconnect)(rdma_cm_id*) = nullptr;
+  int (*notify)(rdma_cm_id*, ibv_event_type) = nullptr;
 };
 
 // Where the functions are looked for.

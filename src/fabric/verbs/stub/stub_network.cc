@@ -286,6 +286,14 @@ void StubNetwork::lose_packets(bool lost) {
   advance_all();
 }
 
+void StubNetwork::lose_ready_to_use(bool lost) {
+  Locked()->ready_to_use_lost = lost;
+}
+
+void StubNetwork::find_stale_connections(int requests) {
+  Locked()->stale_requests = requests;
+}
+
 void StubNetwork::forbid(bool forbidden) {
   Locked()->forbidden = forbidden;
 }

@@ -74,6 +74,12 @@ class StubNetwork {
   // Nothing arrives any more: work requests end with RETRY_EXC_ERR, connection requests are never
   // answered.
   void lose_packets(bool lost);
+  // While true, who was accepted cannot say that the answer has come (InfiniBand's RTU): the other
+  // side's connection is established when it notifies RDMA-CM of a first message.
+  void lose_ready_to_use(bool lost);
+  // So many connection requests meet a connection of the same queue pair, from before its machine
+  // failed, and are turned down. Not on iWARP.
+  void find_stale_connections(int requests);
   // While true, the device file may not be opened (EACCES).
   void forbid(bool forbidden);
   // While true, no GID table has an address: RDMA-CM finds no device by any.

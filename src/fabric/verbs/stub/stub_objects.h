@@ -141,7 +141,8 @@ struct Id : rdma_cm_id {
   State state = State::Idle;
   Device* device = nullptr;
   Id* remote = nullptr;
-  rdma_conn_param wishes{};  // of connect()
+  rdma_conn_param wishes{};          // of connect()
+  bool awaits_ready_to_use = false;  // it has accepted
   int unacknowledged = 0;
 
   CmChannel& events() { return *static_cast<CmChannel*>(channel); }
@@ -168,6 +169,8 @@ struct Network {
   std::set<Qp*> queue_pairs;
   std::set<Id*> ids;
   bool held = false, reads_held = false, lost = false, forbidden = false, gids_lacking = false;
+  bool ready_to_use_lost = false;
+  int stale_requests = 0;
   int inside = 0;  // functions that have begun and not ended
   void (*when_inside)(bool) = nullptr;
   std::uint64_t calls = 0, failing_call = 0;
