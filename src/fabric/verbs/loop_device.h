@@ -56,6 +56,8 @@ class LoopDevice final : public std::enable_shared_from_this<LoopDevice>, privat
   void add(std::uint32_t queue_pair, QueuePairUser& user) {
     users_.emplace(queue_pair, User{&user, failures_});
   }
+  // Its completions and failures are told to `user` from now on.
+  void replace(std::uint32_t queue_pair, QueuePairUser& user);
   // Nothing of the queue pair is delivered any more. Before it is destroyed, so that the shared
   // receives it has used are known (a device may forget their completions with it), and once more
   // afterwards: another may get its number.
@@ -75,6 +77,8 @@ class LoopDevice final : public std::enable_shared_from_this<LoopDevice>, privat
   void drain(ibv_cq* only = nullptr);
   // An asynchronous event of `queue_pair`; 0: of the device. From any loop's thread, by post.
   void on_async(std::uint32_t queue_pair, Reason reason);
+  // There are few receives in that queue. In the same way.
+  void on_receives_low(const ibv_srq* queue);
 
  private:
   struct Queue {

@@ -111,6 +111,7 @@ QueuePair::~QueuePair() {
 }
 
 void QueuePair::destroy() {
+  const bool may_lose = awaits_last_receive();
   if (created_) {
     const std::uint32_t number = id_->qp->qp_num;
     device_->remove(number);
@@ -120,6 +121,7 @@ void QueuePair::destroy() {
   created_ = false;
   if (std::exchange(admitted_, false)) {
     shared_->leave(receives_, std::exchange(reserved_, 0));
+    if (may_lose) shared_->suspect_loss();
     if (shared_->unused()) device_->drop_unused_receives_later();
   }
   if (completions_.queue != nullptr) device_->release_completions(std::exchange(completions_, {}));

@@ -15,6 +15,7 @@ void VerbsConnection::on_completion(const ibv_wc& completion) {
 }
 
 void VerbsConnection::on_device_failure(Reason reason) {
+  if (reason == kLastReceive) queue_pair_->on_last_receive();
   if (!on_setup_) return end(reason);
   // Of anything else RDMA-CM tells.
   if (reason == Reason::OutOfMemory) std::exchange(on_setup_, {})(reason);

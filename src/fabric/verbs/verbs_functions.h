@@ -45,6 +45,7 @@ struct VerbsFunctions {
   void (*ack_cq_events)(ibv_cq*, unsigned count) = nullptr;
   ibv_srq* (*create_srq)(ibv_pd*, ibv_srq_init_attr*) = nullptr;
   int (*destroy_srq)(ibv_srq*) = nullptr;
+  int (*modify_srq)(ibv_srq*, ibv_srq_attr*, int mask) = nullptr;
   int (*modify_qp)(ibv_qp*, ibv_qp_attr*, int mask) = nullptr;
 
   // librdmacm

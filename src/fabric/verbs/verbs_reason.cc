@@ -102,7 +102,7 @@ Reason reason_of_async(ibv_event_type type) {
     case IBV_EVENT_SRQ_ERR:
       return Reason::VerbsFailed;
     case IBV_EVENT_QP_LAST_WQE_REACHED:
-      return Reason::ConnectionLost;
+      return kLastReceive;
     case IBV_EVENT_DEVICE_FATAL:
       return Reason::VerbsDeviceRemoved;
     default:

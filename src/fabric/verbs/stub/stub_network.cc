@@ -358,6 +358,32 @@ void StubNetwork::tell_ids(rdma_cm_event_type type) {
     if (id->device != nullptr) report_cm(*id, type, 0);
 }
 
+void StubNetwork::begin_messages() {
+  const Locked network;
+  for (Qp* qp : network->queue_pairs) {
+    auto* srq = static_cast<Srq*>(qp->srq);
+    if (srq != nullptr && qp->state == IBV_QPS_RTS && !qp->taken && !srq->receives.empty())
+      qp->taken = take_receive(*srq);
+  }
+}
+
+void StubNetwork::end_messages() {
+  const Locked network;
+  for (Qp* qp : network->queue_pairs)
+    if (qp->state == IBV_QPS_ERR && qp->taken) end_message(*qp);
+}
+
+std::size_t StubNetwork::queue_pairs() const {
+  return Locked()->queue_pairs.size();
+}
+
+std::size_t StubNetwork::shared_receives() const {
+  const Locked network;
+  std::size_t count = 0;
+  for (const Srq* srq : network->shared_queues) count += srq->receives.size();
+  return count;
+}
+
 void StubNetwork::when_inside(void (*told)(bool)) {
   network_->when_inside = told;
 }

@@ -101,6 +101,15 @@ class StubNetwork {
   // Events of RDMA-CM for every id.
   void tell_ids(rdma_cm_event_type type);
 
+  // Each connected queue pair with shared receives has taken one for a message that goes on. When
+  // it fails it gives that back, and says that it has the last, in end_messages(); one that is
+  // destroyed before never does.
+  void begin_messages();
+  void end_messages();
+  std::size_t queue_pairs() const;
+  // Receives that are in shared queues.
+  std::size_t shared_receives() const;
+
   // Called as a function of the stub begins (true) and ends: so that a test which lets memory run
   // out can spare the stub's own.
   void when_inside(void (*told)(bool inside));

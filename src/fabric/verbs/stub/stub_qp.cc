@@ -227,11 +227,21 @@ void fail_qp(Qp& qp) {
   qp.state = IBV_QPS_ERR;
   flush_queues(qp);
   // Receives of a shared queue are not flushed; this event says that no more will come.
-  if (qp.srq != nullptr) report_async(qp.context, IBV_EVENT_QP_LAST_WQE_REACHED, &qp);
+  if (qp.srq != nullptr && !qp.taken) report_async(qp.context, IBV_EVENT_QP_LAST_WQE_REACHED, &qp);
   if (!device_of(qp.context).options.iwarp) return;
   Qp* remote = qp.remote;
   end_connection(*qp.id);
   if (remote != nullptr) fail_qp(*remote);
+}
+
+void end_message(Qp& qp) {
+  Entry entry;
+  entry.completion.wr_id = std::exchange(qp.taken, std::nullopt)->id;
+  entry.completion.status = IBV_WC_WR_FLUSH_ERR;
+  entry.completion.opcode = IBV_WC_DRIVER3;
+  entry.completion.qp_num = qp.qp_num;
+  push_completion(qp.recv_cq, entry, false);
+  report_async(qp.context, IBV_EVENT_QP_LAST_WQE_REACHED, &qp);
 }
 
 void join(Qp& a, Qp& b) {
