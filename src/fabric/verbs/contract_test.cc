@@ -48,6 +48,7 @@ INSTANTIATE_TEST_SUITE_P(Verbs, FabricContract,
                                            verbs("siw", fabric::stub::siw_like()),
                                            verbs("unshared", without_shared_receives()),
                                            verbs("windowless", without_windows()),
+                                           verbs("bnxt_re", fabric::stub::bnxt_re_like()),
                                            verbs("cramped", cramped()),
                                            verbs("small_queues", with_small_queues())),
                          [](const auto& tested) { return tested.param.name; });

@@ -171,6 +171,8 @@ ListedDevice look_at(const VerbsFunctions& functions, ibv_device* device) {
     listed.unusable = reason_of_open_error(*device, open.error());
   else if (!query(functions, open.context(), listed))
     listed.unusable = Reason::VerbsFailed;
+  else if (const auto tried = try_windows(functions, open.context(), listed.traits); !tried)
+    listed.unusable = tried.error();
   else
     listed.unusable = why_unusable(open, listed);
   return listed;

@@ -46,6 +46,13 @@ TEST(DeviceList, knows_an_iWARP_device_by_its_hardware_address) {
   EXPECT_EQ(siw.ports[0].gids[0].type, "iWARP");
 }
 
+TEST(DeviceList, believes_no_flag_of_windows_that_the_library_lacks) {
+  const StubNetwork network({stub::bnxt_re_like()});
+  const ListedDevice device = only(network);
+  EXPECT_EQ(device.unusable, Reason::None);
+  EXPECT_TRUE(!device.traits.windows && !device.traits.shared_queue);
+}
+
 TEST(DeviceList, says_that_there_is_no_device) {
   const StubNetwork network(std::vector<StubOptions>{});
   EXPECT_EQ(list_devices(*network.functions()).error(), Reason::VerbsDeviceMissing);
@@ -79,6 +86,10 @@ TEST(DeviceList, survives_every_function_that_fails) {
     const auto listed = list_devices(*network.functions());
     EXPECT_EQ(network.objects(), 0u) << network.failed_call();
     if (!listed || network.failed_call() == "ibv_query_gid_table") continue;
+    if (network.failed_call() == "ibv_alloc_mw") {
+      EXPECT_FALSE(listed->front().traits.windows);
+      continue;
+    }
     EXPECT_NE(listed->front().unusable, Reason::None) << network.failed_call();
   }
 }

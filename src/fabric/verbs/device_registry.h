@@ -22,7 +22,13 @@ class DeviceRegistry {
   // Tells every loop that uses `context`, on its own thread.
   void tell(ibv_context* context, std::uint32_t queue_pair, Reason reason);
 
+  // The same, of few receives left in that queue.
+  void tell_receives_low(ibv_context* context, const ibv_srq* queue);
+
  private:
+  // Calls `told` with each loop's part of the device, on the loop.
+  template <class F>
+  void post_to_all(ibv_context* context, const F& told);
   struct Known {
     const LoopDevice* device = nullptr;
     std::weak_ptr<LoopDevice> weak;

@@ -1,6 +1,9 @@
 #include "fabric/verbs/device_traits.h"
 
 #include <algorithm>
+#include <cerrno>
+
+#include "fabric/verbs/verbs_reason.h"
 
 namespace stag::fabric {
 namespace {
@@ -33,6 +36,20 @@ DeviceTraits traits_of(const ibv_device& device, const ibv_device_attr& attribut
   constexpr std::uint32_t kRxeVendor = 0xffffff;
   if (attributes.vendor_id == kRxeVendor) traits.invalidation_flags |= IBV_WC_IP_CSUM_OK;
   return traits;
+}
+
+Result<Ok, Reason> try_windows(const VerbsFunctions& functions, ibv_context* context,
+                               DeviceTraits& traits) {
+  if (!traits.windows) return Ok{};
+  ibv_pd* domain = functions.alloc_pd(context);
+  if (domain == nullptr) return Failure{reason_of_device_error(errno)};
+  ibv_mw* window = ibv_alloc_mw(domain, IBV_MW_TYPE_2);
+  if (window != nullptr)
+    ibv_dealloc_mw(window);
+  else
+    traits.windows = traits.shared_queue = false;
+  functions.dealloc_pd(domain);
+  return Ok{};
 }
 
 }  // namespace stag::fabric

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "base/result.h"
 #include "fabric/verbs/verbs_functions.h"
 
 namespace stag::fabric {
@@ -24,5 +25,11 @@ struct DeviceTraits {
 // `max_message` is that of the device's port.
 DeviceTraits traits_of(const ibv_device& device, const ibv_device_attr& attributes,
                        std::uint32_t max_message);
+
+// Tries one of the windows that the flags tell of, and takes them from `traits`, with what stands
+// on them, where there is none. The flags are those of the kernel's driver: its library may lack
+// windows nevertheless, and Send With Invalidate with them (Broadcom's in rdma-core 44).
+Result<Ok, Reason> try_windows(const VerbsFunctions& functions, ibv_context* context,
+                               DeviceTraits& traits);
 
 }  // namespace stag::fabric

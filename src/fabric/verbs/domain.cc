@@ -80,6 +80,31 @@ void SharedReceives::consumed(RegisteredBlock* block) {
   if (posted_ <= wanted_) fill();
 }
 
+void SharedReceives::suspect_loss() {
+  ++suspected_;
+  watch_low();
+}
+
+void SharedReceives::watch_low() {
+  low_ = wanted_ / 2;
+  if (low_ == 0) return;
+  ibv_srq_attr attributes{};
+  attributes.srq_limit = low_;
+  functions_.modify_srq(queue_, &attributes, IBV_SRQ_LIMIT);
+}
+
+void SharedReceives::on_low() {
+  // By our count there are more than that, which the device has not.
+  const std::uint32_t lost = std::min(suspected_, posted_ - std::min(posted_, low_));
+  suspected_ -= lost;
+  lost_ += lost;
+  posted_ -= lost;
+  // Where there is no memory the next one who reserves some tries again.
+  if (pool_.reserve(target() - std::min(posted_, target()))) fill();
+  // Else the device would say it again at once.
+  if (suspected_ != 0 && posted_ > low_) watch_low();
+}
+
 Domain::Domain(const VerbsFunctions& functions, ibv_pd* pd, const DeviceTraits& traits)
     : functions_(functions),
       pd_(pd, PdDeleter{&functions}),
@@ -109,6 +134,12 @@ Result<SharedReceives*, Reason> Domain::shared_receives(std::size_t size, std::u
   auto made = SharedReceives::make(functions_, pd(), block, capacity);
   if (!made) return Failure{made.error()};
   return receives_.emplace(block, *std::move(made))->second.get();
+}
+
+SharedReceives* Domain::receives_of(const ibv_srq* queue) {
+  for (const auto& [size, receives] : receives_)
+    if (receives->queue() == queue) return receives.get();
+  return nullptr;
 }
 
 std::unique_ptr<SharedReceives> Domain::take_unused_receives() {

@@ -33,7 +33,11 @@ class SharedReceives {
   ~SharedReceives();
 
   ibv_srq* queue() const { return queue_; }
-  bool has_room_for(std::uint32_t count) const { return admitted_ + count <= capacity_; }
+  // What is lost stays registered: a queue that has lost much takes nobody new, and goes with the
+  // last one that uses it.
+  bool has_room_for(std::uint32_t count) const {
+    return admitted_ + count + suspected_ + lost_ <= capacity_;
+  }
   void admit(std::uint32_t count) { admitted_ += count; }
   Result<Ok, Reason> reserve(std::uint32_t count);
   // The end of one that was admitted.
@@ -41,6 +45,11 @@ class SharedReceives {
     admitted_ -= admitted;
     wanted_ -= reserved;
   }
+  // A queue pair was destroyed that may have had a receive. Whether it had shows when the device
+  // says that there are few. Asks for no memory.
+  void suspect_loss();
+  // The device says so, and all that has completed was delivered.
+  void on_low();
   bool unused() const { return admitted_ == 0; }
   std::size_t block_size() const { return pool_.block_size(); }
   // A receive has completed and its bytes have been used.
@@ -60,6 +69,9 @@ class SharedReceives {
   std::uint32_t target() const { return std::min(wanted_ + kTogether, capacity_); }
   // Posts until as many are as there should be, or the device takes no more.
   void fill();
+  // Has the device say once when no more than half of what is reserved is left: a burst seldom
+  // takes so much between two looks.
+  void watch_low();
   // Up to `count` in one call; how many the device took.
   std::uint32_t post(std::uint32_t count);
 
@@ -68,6 +80,7 @@ class SharedReceives {
   ibv_srq* queue_ = nullptr;
   BlockPool pool_;
   std::uint32_t admitted_ = 0, wanted_ = 0, posted_ = 0;
+  std::uint32_t suspected_ = 0, lost_ = 0, low_ = 0;
 };
 
 class Domain {
@@ -81,6 +94,8 @@ class Domain {
   BlockPool& send_blocks() { return send_blocks_; }
   // A shared queue of receives of at least `size` bytes with room for `count` more.
   Result<SharedReceives*, Reason> shared_receives(std::size_t size, std::uint32_t count);
+  // The receives of that queue; null: it is none of these.
+  SharedReceives* receives_of(const ibv_srq* queue);
   // The end of a queue of receives that no queue pair uses; null: there is none. Not while
   // completions are delivered, some of which may be of its receives. Its room in a completion queue
   // is its owner's again.
@@ -91,6 +106,7 @@ class Domain {
   ibv_mr* kept_region(const std::byte* memory, std::size_t size, bool writable) {
     return kept_ == nullptr ? nullptr : kept_->use(memory, size, writable);
   }
+  bool keeps(const ibv_mr* region) const { return kept_ != nullptr && kept_->has(region); }
   // The end of a region, or of one use of it where it is kept.
   void give_back(ibv_mr* region) noexcept {
     if (kept_ == nullptr || !kept_->end_use(region)) deregister_memory(functions_, region);

@@ -30,6 +30,11 @@ ibv_mr* KeptRegions::use(const std::byte* memory, std::size_t size, bool writabl
   return nullptr;
 }
 
+bool KeptRegions::has(const ibv_mr* region) const {
+  return std::any_of(kept_.begin(), kept_.end(),
+                     [region](const Kept& kept) { return kept.region == region; });
+}
+
 bool KeptRegions::end_use(ibv_mr* region) noexcept {
   const auto found = std::find_if(kept_.begin(), kept_.end(),
                                   [region](const Kept& kept) { return kept.region == region; });

@@ -28,6 +28,7 @@ class KeptRegions final : private KeptRanges::User {
   // The region in which `memory` lies, used once more until end_use(); null: it lies in none, or
   // that cannot be registered now.
   ibv_mr* use(const std::byte* memory, std::size_t size, bool writable);
+  bool has(const ibv_mr* region) const;
   // False: the region is none of these.
   bool end_use(ibv_mr* region) noexcept;
 

@@ -65,6 +65,8 @@ Result<Ok, Reason> LoopDevice::prepare(bool open_regions) {
   traits_ = traits_of(*context_->device, attributes, port.max_msg_sz);
   // What is open to one peer is in a domain that no other has.
   if (open_regions) traits_.windows = traits_.shared_queue = false;
+  const auto tried = try_windows(*functions_, context_, traits_);
+  if (!tried) return tried;
   channel_ = functions_->create_comp_channel(context_);
   if (channel_ == nullptr) return Failure{reason_of_device_error(errno)};
   auto completions = watch_copy(loop_, channel_->fd);
@@ -135,6 +137,12 @@ void LoopDevice::make_backlog_room(std::uint32_t more) {
 void LoopDevice::release_completions(Completions completions) {
   for (Queue& queue : queues_)
     if (queue.queue == completions.queue) queue.reserved -= completions.entries;
+}
+
+void LoopDevice::replace(std::uint32_t queue_pair, QueuePairUser& user) {
+  recent_[queue_pair % recent_.size()] = {};
+  const auto known = users_.find(queue_pair);
+  if (known != users_.end()) known->second.user = &user;
 }
 
 void LoopDevice::remove(std::uint32_t queue_pair) {
@@ -323,11 +331,21 @@ void LoopDevice::on_async_readable() {
     if (event.event_type == IBV_EVENT_PORT_ERR)
       trace(Reason::VerbsPortDown, functions_->get_device_name(context_->device));
     const Reason reason = reason_of_async(event.event_type);
+    // Only compared afterwards: it may be gone by then.
+    const ibv_srq* const low =
+        event.event_type == IBV_EVENT_SRQ_LIMIT_REACHED ? event.element.srq : nullptr;
     functions_->ack_async_event(&event);
+    if (low != nullptr) registry_->tell_receives_low(context_, low);
     if (reason != Reason::None) registry_->tell(context_, queue_pair, reason);
   }
   async_events_.mark_unreadable();
   async_events_.when_readable([this] { on_async_readable(); });
+}
+
+void LoopDevice::on_receives_low(const ibv_srq* queue) {
+  drain();
+  if (shared_domain_ == nullptr) return;
+  if (SharedReceives* const receives = shared_domain_->receives_of(queue)) receives->on_low();
 }
 
 void LoopDevice::on_async(std::uint32_t queue_pair, Reason reason) {

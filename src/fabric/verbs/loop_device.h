@@ -56,6 +56,8 @@ class LoopDevice final : public std::enable_shared_from_this<LoopDevice>, privat
   void add(std::uint32_t queue_pair, QueuePairUser& user) {
     users_.emplace(queue_pair, User{&user, failures_});
   }
+  // Its completions and failures are told to `user` from now on.
+  void replace(std::uint32_t queue_pair, QueuePairUser& user);
   // Nothing of the queue pair is delivered any more. Before it is destroyed, so that the shared
   // receives it has used are known (a device may forget their completions with it), and once more
   // afterwards: another may get its number.
@@ -67,11 +69,16 @@ class LoopDevice final : public std::enable_shared_from_this<LoopDevice>, privat
 
   // The sends of the connection whose turn it is: empty before and afterwards.
   SendBatch& batch() { return batch_; }
+  // The bytes of an inline request until it is posted, which is at once.
+  static constexpr std::uint32_t kMostInline = 256;
+  std::byte* inline_bytes() { return inline_bytes_.data(); }
 
   // Delivers all that has completed by now: at one queue, or, null, at all of them.
   void drain(ibv_cq* only = nullptr);
   // An asynchronous event of `queue_pair`; 0: of the device. From any loop's thread, by post.
   void on_async(std::uint32_t queue_pair, Reason reason);
+  // There are few receives in that queue. In the same way.
+  void on_receives_low(const ibv_srq* queue);
 
  private:
   struct Queue {
@@ -136,6 +143,7 @@ class LoopDevice final : public std::enable_shared_from_this<LoopDevice>, privat
   };
   std::array<Recent, 16> recent_;
   SendBatch batch_;
+  std::array<std::byte, kMostInline> inline_bytes_;
   bool draining_ = false;
   std::shared_ptr<LoopDevice> kept_;  // until the turn has ended
 };

@@ -92,7 +92,7 @@ Result<Ok, Reason> QueuePair::create_at_device() {
   wishes.qp_type = IBV_QPT_RC;
   int error = 0;
   // Devices do not say how much they take inline.
-  for (const std::uint32_t inlined : {256u, 64u, 0u}) {
+  for (const std::uint32_t inlined : {LoopDevice::kMostInline, 64u, 0u}) {
     wishes.cap = {slots_, shared_ != nullptr ? 0 : receives_, max_pieces(), 1, inlined};
     created_ =
         device_->functions().create_qp(const_cast<rdma_cm_id*>(id_), domain_->pd(), &wishes) == 0;
@@ -111,6 +111,7 @@ QueuePair::~QueuePair() {
 }
 
 void QueuePair::destroy() {
+  const bool may_lose = awaits_last_receive();
   if (created_) {
     const std::uint32_t number = id_->qp->qp_num;
     device_->remove(number);
@@ -120,6 +121,7 @@ void QueuePair::destroy() {
   created_ = false;
   if (std::exchange(admitted_, false)) {
     shared_->leave(receives_, std::exchange(reserved_, 0));
+    if (may_lose) shared_->suspect_loss();
     if (shared_->unused()) device_->drop_unused_receives_later();
   }
   if (completions_.queue != nullptr) device_->release_completions(std::exchange(completions_, {}));

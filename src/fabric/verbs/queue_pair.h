@@ -31,7 +31,16 @@ class QueuePair {
   // Idempotent.
   void destroy();
 
+  // Who is told from now on, but of what its id is told.
+  void belongs_to(QueuePairUser& user) { device_->replace(id_->qp->qp_num, user); }
+  // Whether it may have a shared receive that its device gives back when it has failed.
+  bool awaits_last_receive() const { return created_ && connected_ && !had_last_receive_; }
+  // The peer may send from now on.
+  void on_connected() { connected_ = shared_ != nullptr; }
+  void on_last_receive() { had_last_receive_ = true; }
+
   SendBatch& batch() { return device_->batch(); }
+  std::byte* inline_bytes() { return device_->inline_bytes(); }
   // Delivers what has completed by now; may be the end of this.
   void drain();
   Domain& domain() const { return *domain_; }
@@ -69,6 +78,7 @@ class QueuePair {
   std::size_t max_copied_ = 0;
   std::uint32_t reserved_ = 0;  // of shared receives
   bool created_ = false, admitted_ = false;
+  bool connected_ = false, had_last_receive_ = false;  // of shared receives
 };
 
 }  // namespace stag::fabric

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "fabric/kept_ranges.h"
 #include "testing/raw_verbs_peer.h"
 #include "testing/verbs_fixture.h"
 
@@ -31,9 +32,9 @@ ibv_mr* limited_reg_mr(ibv_pd* domain, void* memory, std::size_t size, int acces
 
 class ReceivesTest : public FabricTest {
  protected:
-  ReceivesTest()
+  explicit ReceivesTest(const fabric::stub::StubOptions& device = with_short_queues())
       : FabricTest(std::make_unique<VerbsHarness>(
-            with_short_queues(), "127.0.0.1", [](fabric::VerbsFunctions& functions) {
+            device, "127.0.0.1", [](fabric::VerbsFunctions& functions) {
               no_more_memory = false;
               reg_mr = std::exchange(functions.reg_mr, limited_reg_mr);
             })) {
@@ -61,6 +62,7 @@ class ReceivesTest : public FabricTest {
   }
   void say(std::size_t peer) {
     const std::size_t before = sides[peer]->messages.size();
+    (**sides[peer]).add_receive_credit({1, kReceiveSize});
     ASSERT_EQ(peers[peer]->post(IBV_WR_SEND), IBV_WC_SUCCESS);
     ASSERT_TRUE(run_until([&] { return sides[peer]->messages.size() == before + 1; }));
   }
@@ -102,6 +104,97 @@ TEST_F(ReceivesTest, that_cannot_be_had_cost_the_connection_that_wants_them_alon
   no_more_memory = false;
   connect_peers(1);
   say(2);
+}
+
+// As a peer does that ends its connections inside of messages.
+class ReceivesOfCutMessages : public ReceivesTest {
+ protected:
+  ReceivesOfCutMessages() : ReceivesTest(fabric::stub::rxe_like()) {}
+  void cut_connections(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      connect_peers(1);
+      stub().begin_messages();
+      sides.back()->destroy();
+      peers.pop_back();
+      sides.pop_back();
+    }
+  }
+};
+
+TEST_F(ReceivesOfCutMessages, come_back_before_their_queue_pair_goes) {
+  connect_peers(1);
+  say(0);
+  const std::size_t queue_pairs = stub().queue_pairs();
+  const std::size_t before = stub().shared_receives();
+  const std::uint64_t bytes = registered();
+  for (int i = 0; i < 40; ++i) {
+    cut_connections(1);
+    EXPECT_EQ(stub().queue_pairs(), queue_pairs + 1);
+    stub().end_messages();
+    settle();
+    ASSERT_EQ(stub().queue_pairs(), queue_pairs);
+  }
+  // One is in the hands of the peer that stays; the others' few were registered for them.
+  EXPECT_GE(stub().shared_receives() + 1, before);
+  EXPECT_LE(registered(), bytes + 32 * kReceiveSize);
+}
+
+TEST_F(ReceivesOfCutMessages, that_a_device_keeps_are_not_waited_for_for_ever) {
+  connect_peers(1);
+  const std::size_t queue_pairs = stub().queue_pairs();
+  cut_connections(1);
+  EXPECT_EQ(stub().queue_pairs(), queue_pairs + 1);
+  EXPECT_TRUE(run_until([&] { return stub().queue_pairs() == queue_pairs; }));
+}
+
+// What the device still reads there would be the caller's again.
+TEST_F(ReceivesOfCutMessages, are_not_waited_for_where_kept_memory_is_on_its_way) {
+  connect_peers(1);
+  say(0);
+  std::vector<std::byte> memory(100'000);
+  const fabric::KeptRange range{memory, true};
+  ASSERT_EQ(fabric::KeptRanges::of_this_thread()->keep(range), Reason::None);
+  stub().begin_messages();
+  stub().hold();
+  (**sides[0]).write(Rope::borrow(memory), {1, 100'000, 0}, 0, fabric::kNoToken);
+  const std::size_t queue_pairs = stub().queue_pairs();
+  sides[0]->destroy();
+  EXPECT_EQ(stub().queue_pairs(), queue_pairs - 1);
+  fabric::KeptRanges::of_this_thread()->give_up(range);
+  stub().release();
+}
+
+// The device may still read the bytes of messages that were on their way.
+TEST_F(ReceivesOfCutMessages, are_waited_for_with_the_blocks_of_what_was_posted) {
+  connect_peers(2);
+  say(0);
+  say(1);
+  stub().begin_messages();
+  stub().hold();
+  const auto send = [this](std::size_t side) {
+    (**sides[side]).send(Rope::copy_of(pattern(10'000, 1)), std::nullopt, 0, fabric::kNoToken);
+  };
+  // All the blocks that are registered at once.
+  for (int i = 0; i < 16; ++i) send(0);
+  const std::uint64_t bytes = registered();
+  sides[0]->destroy();
+  send(1);
+  EXPECT_GT(registered(), bytes);
+  stub().release();
+}
+
+TEST_F(ReceivesOfCutMessages, that_a_device_has_lost_are_posted_anew_when_there_are_few) {
+  connect_peers(1);
+  say(0);
+  const std::size_t queue_pairs = stub().queue_pairs();
+  constexpr std::size_t kLost = 60;
+  cut_connections(kLost);
+  ASSERT_TRUE(run_until([&] { return stub().queue_pairs() == queue_pairs; }));
+  // What was there for those that have gone is used up first.
+  for (int i = 0; i < 1000 && stub().shared_receives() >= kLost; ++i) say(0);
+  EXPECT_LT(stub().shared_receives(), kLost);
+  for (int i = 0; i < 40; ++i) say(0);
+  EXPECT_GT(stub().shared_receives(), kOfOnePeer - 16);
 }
 
 }  // namespace

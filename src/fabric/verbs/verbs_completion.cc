@@ -15,6 +15,7 @@ void VerbsConnection::on_completion(const ibv_wc& completion) {
 }
 
 void VerbsConnection::on_device_failure(Reason reason) {
+  if (reason == kLastReceive) queue_pair_->on_last_receive();
   if (!on_setup_) return end(reason);
   // Of anything else RDMA-CM tells.
   if (reason == Reason::OutOfMemory) std::exchange(on_setup_, {})(reason);
@@ -30,6 +31,10 @@ void VerbsConnection::on_receive(const ibv_wc& completion) {
   }
   if (state_ != State::Open) return static_cast<void>(queue_pair_->consumed(arrived.block));
   if (!std::exchange(heard_, true)) {
+    // Who speaks has had the answer: the message of InfiniBand's CM that says so is late or lost.
+    // RDMA-CM tells then that the connection is established.
+    if (on_setup_ && !active_ && !queue_pair_->traits().iwarp)
+      functions().notify(id_.get(), IBV_EVENT_COMM_EST);
     const auto reserved = queue_pair_->reserve_receives();
     if (!reserved) {
       queue_pair_->consumed(arrived.block);

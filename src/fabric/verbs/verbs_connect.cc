@@ -7,6 +7,7 @@
 #include "base/completion.h"
 #include "fabric/verbs/device_addresses.h"
 #include "fabric/verbs/verbs_reason.h"
+#include "net/race.h"
 #include "net/socket_address.h"
 
 namespace stag::fabric {
@@ -14,6 +15,10 @@ namespace {
 
 // Of one's own ports that RDMA-CM chooses, each at random.
 constexpr int kPortsTried = 8;
+// Requests to a peer that has a connection of this machine from before: its device ends that one
+// with the first request that it turns down.
+constexpr int kStaleTried = 5;
+constexpr Duration kStalePause = std::chrono::milliseconds(100);
 // For RDMA-CM's own steps; the caller's limit is the loop's.
 constexpr int kResolveMs = 5000;
 
@@ -116,20 +121,28 @@ Task<Result<std::unique_ptr<VerbsConnection>, Reason>> verbs_connect(
   if (!here) co_return Failure{here.error()};
   Reason reason = Reason::VerbsDeviceElsewhere;
   const std::vector<Path> paths = paths_to(**here, *addresses);
-  int ports = 0;
+  int ports = 0, stale = 0;
   for (auto path = paths.begin(); path != paths.end();) {
-    ConnectAttempt attempt(*here, options);
     {
+      ConnectAttempt attempt(*here, options);
       // One that is silent leaves the others time.
       const Timer limit = loop.after((deadline - loop.now()) / (paths.end() - path),
                                      [&attempt] { attempt.end(Reason::ConnectTimedOut); });
       const CancelCallback cancelled(cancel, [&attempt] { attempt.end(Reason::Cancelled); });
       attempt.begin(path->from, path->to);
       reason = co_await attempt.outcome;
+      if (reason == Reason::None) co_return std::move(attempt.connection);
     }
-    if (reason == Reason::None) co_return std::move(attempt.connection);
     if (loop.now() >= deadline) break;
     if (reason == Reason::AddressInUse && ++ports < kPortsTried) continue;
+    if (reason == Reason::VerbsConnectionStale && ++stale < kStaleTried &&
+        deadline - loop.now() > kStalePause) {
+      const auto pause = net::Race::start(loop, kStalePause, cancel);
+      Completion<Reason>& over = pause->ended();
+      const Reason end = co_await over;
+      if (end == Reason::Cancelled) co_return Failure{end};
+      continue;
+    }
     if (!is_of_the_path(reason)) break;
     ++path;
   }

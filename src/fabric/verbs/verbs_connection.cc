@@ -56,6 +56,7 @@ Result<std::unique_ptr<VerbsConnection>, Reason> VerbsConnection::make(
     made->open_regions_ =
         std::make_unique<OpenRegions>(made->functions(), made->queue_pair_->domain().pd());
   const DeviceTraits& traits = made->queue_pair_->traits();
+  if (traits.shared_queue) made->retired_ = std::make_shared<RetiredQueuePair>(made->loop_->loop());
   made->parameters_.max_registration = made->max_registration_;
   made->parameters_.remote_invalidation = traits.windows;
   made->parameters_.discards = false;
@@ -76,6 +77,7 @@ Result<Ok, Reason> VerbsConnection::set_up(const ConnectOptions& options, const 
                                            OnSetup on_setup) {
   on_setup_ = std::move(on_setup);
   if (request != nullptr) {
+    peer_ = address_of(id_->route.addr.dst_addr);
     private_data_.assign(request->private_data().begin(), request->private_data().end());
     parameters_.inbound_reads =
         std::min<std::uint32_t>(parameters_.inbound_reads, request->responder_resources);
@@ -91,8 +93,9 @@ Result<Ok, Reason> VerbsConnection::set_up(const ConnectOptions& options, const 
   wishes.flow_control = 1;
   wishes.retry_count = wishes.rnr_retry_count = kRetries;
   const auto call = request != nullptr ? functions().accept : functions().connect;
-  if (call(id_.get(), &wishes) == 0) return Ok{};
-  return Failure{reason_of_connect_error(errno)};
+  if (call(id_.get(), &wishes) != 0) return Failure{reason_of_connect_error(errno)};
+  if (!active_) queue_pair_->on_connected();
+  return Ok{};
 }
 
 void VerbsConnection::on_cm(CmNotice notice) {
@@ -125,6 +128,7 @@ void VerbsConnection::established(const CmNotice& notice) {
   peer_ = address_of(id_->route.addr.dst_addr);
   local_ = address_of(id_->route.addr.src_addr);
   where_ = to_string(peer_);
+  queue_pair_->on_connected();
   if (!active_) return;
   private_data_.assign(notice.private_data().begin(), notice.private_data().end());
   std::uint32_t inbound = notice.responder_resources, outbound = notice.initiator_depth;

@@ -27,6 +27,7 @@
 #include "fabric/fabric.h"
 #include "fabric/verbs/open_regions.h"
 #include "fabric/verbs/queue_pair.h"
+#include "fabric/verbs/retired_queue_pair.h"
 #include "fabric/verbs/verbs_loop.h"
 #include "fabric/verbs/work.h"
 
@@ -132,6 +133,8 @@ class VerbsConnection final : public Connection, private QueuePairUser, private 
   Result<RemoteMemory, Reason> open_window(ibv_mr* region, std::byte* memory, std::size_t size,
                                            bool writable);
   void forget(const Registration* registration);
+  // The next block of `work` that no other request uses; null when it has no more.
+  RegisteredBlock* take_block(PostedWork& work);
   void release(PostedWork& work);
 
   // verbs_completion.cc
@@ -155,6 +158,9 @@ class VerbsConnection final : public Connection, private QueuePairUser, private 
   void end_now();
   void end(Reason reason);
   void give_back_memory();
+  // Of its queue pair. It destroys it, or has it retire, if nothing that is not ours is in the
+  // device's hands.
+  void end_device_use();
   void release_id();
   void tell_end();
   void watch_peer();
@@ -163,6 +169,7 @@ class VerbsConnection final : public Connection, private QueuePairUser, private 
   std::shared_ptr<VerbsLoop> loop_;
   CmId id_;
   std::unique_ptr<QueuePair> queue_pair_;
+  std::shared_ptr<RetiredQueuePair> retired_;  // to be; null where receives are not shared
   std::unique_ptr<OpenRegions> open_regions_;  // null: each exposure is registered by itself
   const bool active_;
   const std::uint32_t max_registration_;

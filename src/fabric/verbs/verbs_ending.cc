@@ -75,7 +75,7 @@ void VerbsConnection::give_back_memory() {
   registrations_.for_each([](std::uint32_t, const Registration& registration) {
     if (registration.window != nullptr) ibv_dealloc_mw(registration.window);
   });
-  queue_pair_->destroy();
+  end_device_use();
   open_regions_.reset();
   registrations_.for_each([this](std::uint32_t, const Registration& registration) {
     queue_pair_->domain().give_back(registration.region);
@@ -89,6 +89,9 @@ void VerbsConnection::give_back_memory() {
 // After the queue pair, and in a later turn: rdma-core closes a device that was removed with the
 // last id there, and the loop's part of the device may live until this turn ends.
 void VerbsConnection::release_id() {
+  if (retired_ != nullptr)
+    return std::exchange(retired_, nullptr)
+        ->begin(std::move(id_), std::move(queue_pair_), std::move(place_));
   queue_pair_.reset();
   if (id_.get() == nullptr) return;
   id_.belongs_to(CmUser::nobody());

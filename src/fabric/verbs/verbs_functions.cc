@@ -76,6 +76,7 @@ void find_verbs(LoadedLibrary& library, VerbsFunctions& functions) {
   library.find("ibv_ack_cq_events", functions.ack_cq_events);
   library.find("ibv_create_srq", functions.create_srq);
   library.find("ibv_destroy_srq", functions.destroy_srq);
+  library.find("ibv_modify_srq", functions.modify_srq);
   library.find("ibv_modify_qp", functions.modify_qp);
 }
 
@@ -99,6 +100,7 @@ void find_cm(LoadedLibrary& library, VerbsFunctions& functions) {
   library.find("rdma_accept", functions.accept);
   library.find("rdma_reject", functions.reject);
   library.find("rdma_disconnect", functions.disconnect);
+  library.find("rdma_notify", functions.notify);
 }
 
 }  // namespace

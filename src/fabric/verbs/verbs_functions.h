@@ -45,6 +45,7 @@ struct VerbsFunctions {
   void (*ack_cq_events)(ibv_cq*, unsigned count) = nullptr;
   ibv_srq* (*create_srq)(ibv_pd*, ibv_srq_init_attr*) = nullptr;
   int (*destroy_srq)(ibv_srq*) = nullptr;
+  int (*modify_srq)(ibv_srq*, ibv_srq_attr*, int mask) = nullptr;
   int (*modify_qp)(ibv_qp*, ibv_qp_attr*, int mask) = nullptr;
 
   // librdmacm
@@ -67,6 +68,7 @@ struct VerbsFunctions {
   int (*accept)(rdma_cm_id*, rdma_conn_param*) = nullptr;
   int (*reject)(rdma_cm_id*, const void* private_data, std::uint8_t length) = nullptr;
   int (*disconnect)(rdma_cm_id*) = nullptr;
+  int (*notify)(rdma_cm_id*, ibv_event_type) = nullptr;
 };
 
 // Where the functions are looked for.

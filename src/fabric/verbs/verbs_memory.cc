@@ -118,15 +118,37 @@ void VerbsConnection::forget(const Registration* registration) {
   registrations_.erase(registration);
 }
 
-void VerbsConnection::release(PostedWork& work) {
+inline RegisteredBlock* VerbsConnection::take_block(PostedWork& work) {
   while (work.blocks != nullptr) {
     RegisteredBlock* block = std::exchange(work.blocks, work.blocks->next);
     if (--block->users != 0) continue;  // shared, and so the only one
     if (block == filling_) filling_ = nullptr;
-    queue_pair_->domain().send_blocks().give(block);
+    return block;
   }
+  return nullptr;
+}
+
+void VerbsConnection::release(PostedWork& work) {
+  while (RegisteredBlock* block = take_block(work)) queue_pair_->domain().send_blocks().give(block);
   if (work.region != nullptr) queue_pair_->domain().give_back(std::exchange(work.region, nullptr));
   if (!work.source.empty()) work.source = Buffer();
+}
+
+void VerbsConnection::end_device_use() {
+  bool keeps = false;
+  for (std::size_t i = 0; i < posted_.size(); ++i)
+    keeps |= posted_[i].region != nullptr && queue_pair_->domain().keeps(posted_[i].region);
+  if (reason_ == Reason::VerbsDeviceRemoved) queue_pair_->on_last_receive();
+  // What is registered for a request ends with its registration; what is kept does not. And of a
+  // device that has failed nothing is expected.
+  const bool retires = queue_pair_->awaits_last_receive() && !keeps && retired_ != nullptr &&
+                       reason_ != Reason::VerbsFailed;
+  if (!retires || !retired_->limit_time()) {
+    retired_.reset();
+    return queue_pair_->destroy();
+  }
+  for (std::size_t i = 0; i < posted_.size(); ++i)
+    while (RegisteredBlock* block = take_block(posted_[i])) retired_->keep(block);
 }
 
 }  // namespace stag::fabric

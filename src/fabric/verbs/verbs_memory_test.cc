@@ -36,6 +36,24 @@ TEST_F(SiwVerbsTest, nothing_is_remotely_accessible_but_what_is_exposed) {
   EXPECT_FALSE(active->parameters().remote_invalidation);
 }
 
+class BnxtVerbsTest : public VerbsTest {
+ protected:
+  BnxtVerbsTest() : VerbsTest(fabric::stub::bnxt_re_like()) {}
+};
+
+TEST_F(BnxtVerbsTest, memory_is_exposed_without_the_windows_that_only_the_driver_tells_of) {
+  join_and_greet();
+  EXPECT_FALSE(active->parameters().remote_invalidation);
+  std::vector<std::byte> memory(5000);
+  const auto sink = active->expose_sink(memory);
+  ASSERT_TRUE(sink.ok());
+  passive->write(Rope::copy_of(pattern(5000, 1)), *sink, 0, 1);
+  ASSERT_TRUE(done(passive, 1));
+  EXPECT_EQ(memory, pattern(5000, 1));
+  EXPECT_EQ(active->revoke(sink->handle), fabric::Revocation::Done);
+  EXPECT_EQ(stub().remote_handles(), 0u);
+}
+
 TEST_F(SiwVerbsTest, the_sink_of_a_read_is_open_only_while_it_is_read) {
   join_and_greet();
   std::vector<std::byte> memory(5000), sink(5000);

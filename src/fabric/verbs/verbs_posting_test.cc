@@ -94,6 +94,34 @@ TEST_F(Posting, puts_short_messages_into_the_request) {
   ASSERT_TRUE(run_until([&] { return passive.messages.size() == 2; }));
 }
 
+fabric::stub::StubOptions with_one_piece_inline() {
+  fabric::stub::StubOptions device = fabric::stub::siw_like();
+  device.max_inline = 256;
+  device.inline_first_sge = true;
+  return device;
+}
+struct PostingOnePiece : Posting {
+  PostingOnePiece() : Posting(with_one_piece_inline()) {}
+};
+
+TEST_F(PostingOnePiece, puts_all_parts_of_a_short_message_or_Write_into_the_request) {
+  join_and_greet();
+  std::vector<std::byte> memory(9);
+  const auto sink = passive->expose_sink(memory);
+  const std::array parts{bytes_of("head"), Bytes(),       bytes_of("body"), bytes_of("s"),
+                         bytes_of("t"),    bytes_of("u"), bytes_of("v"),    bytes_of("w")};
+  posted = {};
+  active->send_copy(parts, std::nullopt, 0, kNoToken);
+  Rope data = Rope::borrow(bytes_of("data"));
+  data.append(Buffer::borrow(bytes_of("there")));
+  active->write(std::move(data), *sink, 0, 1);
+  ASSERT_TRUE(done(active, 1));
+  EXPECT_EQ(posted.inlined, 2);
+  ASSERT_TRUE(run_until([&] { return passive.messages.size() == 1; }));
+  EXPECT_EQ(passive.messages[0].text, "headbodystuvw");
+  EXPECT_EQ(text_of(memory), "datathere");
+}
+
 // As a server answers a READ.
 TEST_F(Posting, lets_data_leave_with_the_message_that_tells_of_it) {
   join_and_greet();

@@ -12,6 +12,8 @@ namespace {
 
 // InfiniBand's CM: the port is nobody's, as "connection refused" of TCP.
 constexpr int kInvalidServiceId = 8;
+// The peer has a connection with the queue pair that asks, from before this machine failed.
+constexpr int kStaleConnection = 10;
 
 // Whether the device answers and none of its ports is up.
 bool ports_are_down(const VerbsFunctions& functions, ibv_context* device) {
@@ -75,9 +77,12 @@ Reason reason_of_receive(ibv_wc_status status) {
 Reason reason_of_setup(const VerbsFunctions& functions, ibv_context* device,
                        rdma_cm_event_type type, int status) {
   if (type == RDMA_CM_EVENT_DEVICE_REMOVAL) return Reason::VerbsDeviceRemoved;
-  if (type == RDMA_CM_EVENT_REJECTED)
+  if (type == RDMA_CM_EVENT_REJECTED) {
+    // On iWARP it is an error number of the system, below zero.
+    if (status == kStaleConnection) return Reason::VerbsConnectionStale;
     return status == kInvalidServiceId || status == -ECONNREFUSED ? Reason::ConnectionRefused
                                                                   : Reason::ConnectionRejected;
+  }
   if (device != nullptr ? ports_are_down(functions, device) : all_ports_are_down(functions))
     return Reason::VerbsPortDown;
   if (status == -ENODEV || status == -ENOENT) return Reason::VerbsAddressUnserved;
@@ -97,7 +102,7 @@ Reason reason_of_async(ibv_event_type type) {
     case IBV_EVENT_SRQ_ERR:
       return Reason::VerbsFailed;
     case IBV_EVENT_QP_LAST_WQE_REACHED:
-      return Reason::ConnectionLost;
+      return kLastReceive;
     case IBV_EVENT_DEVICE_FATAL:
       return Reason::VerbsDeviceRemoved;
     default:

@@ -13,6 +13,9 @@ Reason reason_of_receive(ibv_wc_status status);
 // Why this event ends the setting up of a connection. `device` is null before one was found.
 Reason reason_of_setup(const VerbsFunctions& functions, ibv_context* device,
                        rdma_cm_event_type type, int status);
+// Of the event that says that a queue pair which has failed has no more shared receives; of no
+// other asynchronous event.
+inline constexpr Reason kLastReceive = Reason::ConnectionLost;
 // Why a connection's queue pair ends with this asynchronous event; None when it means no harm.
 Reason reason_of_async(ibv_event_type type);
 // Why opening devices, or making something at one, ended with `error`.

@@ -58,10 +58,11 @@ TEST(VerbsReason, of_a_request_that_is_not_granted_is_the_peers_or_that_nobody_l
   const auto why = [&](rdma_cm_event_type type, int status) {
     return reason_of_setup(*network.functions(), nullptr, type, status);
   };
-  constexpr int kInvalidServiceId = 8, kConsumerDefined = 28;
+  constexpr int kInvalidServiceId = 8, kStaleConnection = 10, kConsumerDefined = 28;
   EXPECT_EQ(why(RDMA_CM_EVENT_REJECTED, kInvalidServiceId), Reason::ConnectionRefused);
   EXPECT_EQ(why(RDMA_CM_EVENT_REJECTED, -ECONNREFUSED), Reason::ConnectionRefused);
   EXPECT_EQ(why(RDMA_CM_EVENT_REJECTED, kConsumerDefined), Reason::ConnectionRejected);
+  EXPECT_EQ(why(RDMA_CM_EVENT_REJECTED, kStaleConnection), Reason::VerbsConnectionStale);
   EXPECT_EQ(why(RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT), Reason::ConnectTimedOut);
   EXPECT_EQ(why(RDMA_CM_EVENT_DEVICE_REMOVAL, 0), Reason::VerbsDeviceRemoved);
   EXPECT_EQ(why(RDMA_CM_EVENT_CONNECT_ERROR, -EINVAL), Reason::ConnectionLost);

@@ -140,6 +140,79 @@ TEST_F(TakenPortsTest, are_not_tried_for_ever) {
   ports_taken = 0;
 }
 
+TEST_F(VerbsTest, a_peer_that_speaks_is_known_to_be_connected) {
+  listen();
+  stub().lose_ready_to_use(true);
+  auto outcome = connect(listener->local_address());
+  ASSERT_TRUE(outcome && outcome->ok());
+  active.take(std::move(**outcome));
+  active.start();
+  settle();
+  EXPECT_TRUE(acceptor.arrived.empty());
+  active->send(Rope::borrow(bytes_of("call")), std::nullopt, 0, fabric::kNoToken);
+  ASSERT_TRUE(run_until([&] { return !acceptor.arrived.empty(); }));
+  passive.take(std::move(acceptor.arrived.front()));
+  acceptor.arrived.clear();
+  passive.start();
+  ASSERT_TRUE(run_until([&] { return passive.messages.size() == 1; }));
+  EXPECT_EQ(passive.messages[0].text, "call");
+}
+
+// Where a line of the log says that a connection was not set up.
+std::string unfinished_at;
+
+TEST_F(VerbsTest, a_connection_that_is_not_set_up_in_time_is_logged_with_its_peers_address) {
+  set_trace_sink([](Reason reason, std::string_view where, std::string_view) {
+    if (reason == Reason::SetupUnfinished) unfinished_at = where;
+  });
+  unfinished_at.clear();
+  fabric::ListenOptions hasty;
+  hasty.setup_timeout = std::chrono::milliseconds(1);
+  auto made = fabric().listen(harness->any_address(), hasty, acceptor);
+  ASSERT_TRUE(made.ok());
+  stub().lose_ready_to_use(true);
+  auto outcome = connect((*made)->local_address());
+  ASSERT_TRUE(outcome && outcome->ok());
+  EXPECT_TRUE(run_until([] { return !unfinished_at.empty(); }));
+  set_trace_sink(nullptr);
+  EXPECT_NE(unfinished_at.find("127.0.0.1"), std::string::npos) << unfinished_at;
+  active.take(std::move(**outcome));
+}
+
+TEST_F(VerbsTest, a_peer_with_a_connection_from_before_a_crash_is_asked_again) {
+  listen();
+  stub().find_stale_connections(4);
+  EXPECT_EQ(connect_reason(listener->local_address()), Reason::None);
+  EXPECT_EQ(acceptor.requests, 1);
+}
+
+TEST_F(VerbsTest, a_peer_that_keeps_a_connection_from_before_a_crash_is_not_asked_for_ever) {
+  listen();
+  stub().find_stale_connections(5);
+  EXPECT_EQ(connect_reason(listener->local_address()), Reason::VerbsConnectionStale);
+}
+
+Task<void> connect_cancelled(fabric::Fabric* fabric, Address at, CancelSource* source,
+                             std::optional<Reason>* reason) {
+  const auto outcome = co_await fabric->connect(std::move(at), {}, *source);
+  *reason = outcome.ok() ? Reason::None : outcome.error();
+}
+
+// The stub turns each request down at once: what is left of the time is the pause between two.
+TEST_F(VerbsTest, who_cancels_does_not_wait_until_a_peer_is_asked_again) {
+  listen();
+  stub().find_stale_connections(1000);
+  CancelSource source;
+  std::optional<Reason> reason;
+  detach(connect_cancelled(&fabric(), listener->local_address(), &source, &reason));
+  settle();
+  const std::uint64_t before = stub().calls();
+  source.cancel();
+  ASSERT_TRUE(run_until([&] { return reason.has_value(); }));
+  EXPECT_EQ(reason, Reason::Cancelled);
+  EXPECT_EQ(stub().calls(), before) << "it was asked again";
+}
+
 class NoDeviceTest : public ::testing::Test {};
 
 TEST_F(NoDeviceTest, is_named) {

@@ -51,6 +51,13 @@ Parts parts_of(const Rope& rope) {
   return parts;
 }
 
+void copy_parts(std::span<const Bytes> parts, std::byte* to) {
+  for (const Bytes part : parts) {
+    if (!part.empty()) std::memcpy(to, part.data(), part.size());
+    to += part.size();
+  }
+}
+
 std::byte* writable(const std::byte* data) {
   // rdma-core has no addresses of constant memory.
   return const_cast<std::byte*>(data);
@@ -151,12 +158,15 @@ void VerbsConnection::post_batch() {
 
 bool VerbsConnection::copy_into(Work& work, std::span<const Bytes> parts, std::size_t size) {
   // The device takes inline bytes before the call that posts them returns.
-  const bool inlined = size <= queue_pair_->max_inline() && pending_.empty() && may_speak() &&
-                       has_slot() && parts.size() <= queue_pair_->max_pieces();
+  const bool inlined =
+      size <= queue_pair_->max_inline() && pending_.empty() && may_speak() && has_slot();
   if (!inlined) return copy_into_blocks(work, parts, size);
   work.inlined = true;
-  for (const Bytes part : parts)
-    if (!part.empty()) work.add(writable(part.data()), part.size(), 0);
+  if (size == 0) return true;
+  std::byte* bytes = writable(parts.front().data());
+  // One piece: of several libi40iw, and libirdma before rdma-core 44, send the first one alone.
+  if (parts.front().size() != size) copy_parts(parts, bytes = queue_pair_->inline_bytes());
+  work.add(bytes, size, 0);
   return true;
 }
 
@@ -177,10 +187,7 @@ bool VerbsConnection::copy_into_shared_block(Work& work, std::span<const Bytes> 
   ++filling_->users;
   std::byte* at = filling_->data + std::exchange(filled_, filled_ + size);
   work.add(at, size, filling_->key);
-  for (const Bytes part : parts) {
-    if (!part.empty()) std::memcpy(at, part.data(), part.size());
-    at += part.size();
-  }
+  copy_parts(parts, at);
   return true;
 }
 

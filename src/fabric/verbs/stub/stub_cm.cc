@@ -14,7 +14,7 @@ namespace {
 // InfiniBand's CM messages: what a request leaves to its user, and an answer.
 constexpr std::size_t kRequestData = 56, kReplyData = 196, kRejectData = 148;
 // Why a request was rejected, in the numbers of InfiniBand's CM.
-constexpr int kInvalidServiceId = 8, kConsumerDefined = 28;
+constexpr int kInvalidServiceId = 8, kStaleConnection = 10, kConsumerDefined = 28;
 
 Id& id_of(rdma_cm_id* id) {
   return *static_cast<Id*>(id);
@@ -352,6 +352,11 @@ int connect(rdma_cm_id* its, rdma_conn_param* wishes) {
     report_cm(id, RDMA_CM_EVENT_REJECTED, iwarp ? -ECONNREFUSED : kInvalidServiceId);
     return 0;
   }
+  if (network->stale_requests > 0 && !id.device->options.iwarp) {
+    --network->stale_requests;
+    report_cm(id, RDMA_CM_EVENT_REJECTED, kStaleConnection);
+    return 0;
+  }
   Device* there = device_at(endpoint_of(&to).host);
   if (there == nullptr) {
     report_cm(id, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
@@ -392,6 +397,16 @@ int accept(rdma_cm_id* its, rdma_conn_param* wishes) {
   queue_event(
       made_event(peer, RDMA_CM_EVENT_ESTABLISHED, *wishes,
                  carried(*id.device, wishes->private_data, wishes->private_data_len, kReplyData)));
+  id.awaits_ready_to_use = network->ready_to_use_lost && !id.device->options.iwarp;
+  if (!id.awaits_ready_to_use) report_cm(id, RDMA_CM_EVENT_ESTABLISHED, 0);
+  return 0;
+}
+
+int notify(rdma_cm_id* its, ibv_event_type type) {
+  const Locked network;
+  Id& id = id_of(its);
+  if (type != IBV_EVENT_COMM_EST) return failed(EINVAL);
+  if (!std::exchange(id.awaits_ready_to_use, false)) return failed(EISCONN);
   report_cm(id, RDMA_CM_EVENT_ESTABLISHED, 0);
   return 0;
 }
@@ -459,6 +474,7 @@ void fill_cm_functions(VerbsFunctions& functions) {
   functions.accept = accept;
   functions.reject = reject;
   functions.disconnect = disconnect;
+  functions.notify = notify;
 }
 
 }  // namespace stag::fabric::stub

@@ -81,16 +81,16 @@ std::optional<ibv_wc_status> send(Qp& qp, const Request& request) {
   const ibv_wc_status local = check_source(qp, request);
   if (local != IBV_WC_SUCCESS) return local;
   Qp& remote = *qp.remote;
-  auto& receives =
-      remote.srq != nullptr ? static_cast<Srq*>(remote.srq)->receives : remote.receives;
+  auto* const shared = static_cast<Srq*>(remote.srq);
+  auto& receives = shared != nullptr ? shared->receives : remote.receives;
   if (receives.empty()) {
     if (device_of(remote.context).options.iwarp) return refuse(remote, IBV_WC_REM_OP_ERR);
     // Seven means: again and again.
     if (qp.rnr_retry == 7) return std::nullopt;
     return IBV_WC_RNR_RETRY_EXC_ERR;
   }
-  const Receive receive = std::move(receives.front());
-  receives.pop_front();
+  const Receive receive = shared != nullptr ? take_receive(*shared) : std::move(receives.front());
+  if (shared == nullptr) receives.pop_front();
   return place(remote, receive, gathered(request), request.work);
 }
 

@@ -94,8 +94,9 @@ void unbind(Mw& window) {
 ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type) {
   const Locked network;
   if (made_to_fail("ibv_alloc_mw")) return nullptr;
-  const auto flags = device_of(pd->context).options.attributes.device_cap_flags;
-  if (type != IBV_MW_TYPE_2 || (flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B) == 0) {
+  const StubOptions& device = device_of(pd->context).options;
+  const bool told = (device.attributes.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B) != 0;
+  if (type != IBV_MW_TYPE_2 || !told || !device.windows_in_library) {
     errno = EOPNOTSUPP;
     return nullptr;
   }

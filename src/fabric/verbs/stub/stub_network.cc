@@ -133,6 +133,14 @@ StubOptions siw_like() {
   return options;
 }
 
+StubOptions bnxt_re_like() {
+  StubOptions options = rxe_like();
+  options.name = "bnxt_re0";
+  options.attributes.max_sge = options.attributes.max_sge_rd = options.attributes.max_srq_sge = 6;
+  options.windows_in_library = false;
+  return options;
+}
+
 Signal::Signal() : fd_(::eventfd(0, EFD_CLOEXEC)) {
   STAG_CHECK(fd_ >= 0);
 }
@@ -278,6 +286,14 @@ void StubNetwork::lose_packets(bool lost) {
   advance_all();
 }
 
+void StubNetwork::lose_ready_to_use(bool lost) {
+  Locked()->ready_to_use_lost = lost;
+}
+
+void StubNetwork::find_stale_connections(int requests) {
+  Locked()->stale_requests = requests;
+}
+
 void StubNetwork::forbid(bool forbidden) {
   Locked()->forbidden = forbidden;
 }
@@ -340,6 +356,32 @@ void StubNetwork::tell_ids(rdma_cm_event_type type) {
   const Locked network;
   for (Id* id : network->ids)
     if (id->device != nullptr) report_cm(*id, type, 0);
+}
+
+void StubNetwork::begin_messages() {
+  const Locked network;
+  for (Qp* qp : network->queue_pairs) {
+    auto* srq = static_cast<Srq*>(qp->srq);
+    if (srq != nullptr && qp->state == IBV_QPS_RTS && !qp->taken && !srq->receives.empty())
+      qp->taken = take_receive(*srq);
+  }
+}
+
+void StubNetwork::end_messages() {
+  const Locked network;
+  for (Qp* qp : network->queue_pairs)
+    if (qp->state == IBV_QPS_ERR && qp->taken) end_message(*qp);
+}
+
+std::size_t StubNetwork::queue_pairs() const {
+  return Locked()->queue_pairs.size();
+}
+
+std::size_t StubNetwork::shared_receives() const {
+  const Locked network;
+  std::size_t count = 0;
+  for (const Srq* srq : network->shared_queues) count += srq->receives.size();
+  return count;
 }
 
 void StubNetwork::when_inside(void (*told)(bool)) {

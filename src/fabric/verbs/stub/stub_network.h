@@ -38,6 +38,11 @@ struct StubOptions {
   std::vector<std::string> addresses = {"127.0.0.1", "::1"};
   ibv_device_attr attributes{};
   std::uint32_t max_inline = 512;
+  // Of an inline request only the first SGE leaves, as with Intel's libraries.
+  bool inline_first_sge = false;
+  // Whether the device's library in user space has what the flags tell: windows, and the requests
+  // that bind and invalidate them, here or at the peer.
+  bool windows_in_library = true;
   // Bytes that may be registered; more fails with ENOMEM, as RLIMIT_MEMLOCK has it.
   std::uint64_t memlock = ~std::uint64_t{0};
 };
@@ -45,6 +50,8 @@ struct StubOptions {
 StubOptions rxe_like();
 // iWARP by Linux's siw: no windows, 6 SGEs, 80 bytes inline.
 StubOptions siw_like();
+// RoCE by Broadcom's bnxt_re with rdma-core 44: its driver tells of windows that its library lacks.
+StubOptions bnxt_re_like();
 
 struct Network;
 
@@ -67,6 +74,12 @@ class StubNetwork {
   // Nothing arrives any more: work requests end with RETRY_EXC_ERR, connection requests are never
   // answered.
   void lose_packets(bool lost);
+  // While true, who was accepted cannot say that the answer has come (InfiniBand's RTU): the other
+  // side's connection is established when it notifies RDMA-CM of a first message.
+  void lose_ready_to_use(bool lost);
+  // So many connection requests meet a connection of the same queue pair, from before its machine
+  // failed, and are turned down. Not on iWARP.
+  void find_stale_connections(int requests);
   // While true, the device file may not be opened (EACCES).
   void forbid(bool forbidden);
   // While true, no GID table has an address: RDMA-CM finds no device by any.
@@ -87,6 +100,15 @@ class StubNetwork {
   void tell_of_device(ibv_event_type type);
   // Events of RDMA-CM for every id.
   void tell_ids(rdma_cm_event_type type);
+
+  // Each connected queue pair with shared receives has taken one for a message that goes on. When
+  // it fails it gives that back, and says that it has the last, in end_messages(); one that is
+  // destroyed before never does.
+  void begin_messages();
+  void end_messages();
+  std::size_t queue_pairs() const;
+  // Receives that are in shared queues.
+  std::size_t shared_receives() const;
 
   // Called as a function of the stub begins (true) and ends: so that a test which lets memory run
   // out can spare the stub's own.

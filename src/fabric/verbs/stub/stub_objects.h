@@ -94,6 +94,7 @@ struct Receive {
 
 struct Srq : ibv_srq {
   std::uint32_t limit = 0;
+  std::uint32_t low = 0;  // fewer are reported, once; zero: not
   std::deque<Receive> receives;
   int queues = 0;
 };
@@ -114,9 +115,10 @@ struct Qp : ibv_qp {
   std::deque<Request> sends;
   std::deque<Request> reads;  // on iWARP: those that wait for their answers
   std::deque<Receive> receives;
-  unsigned slots = 0;       // of the send queue, in use
-  unsigned unreported = 0;  // of those, performed without a completion
-  unsigned told = 0;        // asynchronous events that somebody got and has not acknowledged
+  std::optional<Receive> taken;  // of a shared queue, for a message that goes on
+  unsigned slots = 0;            // of the send queue, in use
+  unsigned unreported = 0;       // of those, performed without a completion
+  unsigned told = 0;             // asynchronous events that somebody got and has not acknowledged
 };
 
 struct Endpoint {
@@ -141,7 +143,8 @@ struct Id : rdma_cm_id {
   State state = State::Idle;
   Device* device = nullptr;
   Id* remote = nullptr;
-  rdma_conn_param wishes{};  // of connect()
+  rdma_conn_param wishes{};          // of connect()
+  bool awaits_ready_to_use = false;  // it has accepted
   int unacknowledged = 0;
 
   CmChannel& events() { return *static_cast<CmChannel*>(channel); }
@@ -168,11 +171,14 @@ struct Network {
   std::set<Qp*> queue_pairs;
   std::set<Id*> ids;
   bool held = false, reads_held = false, lost = false, forbidden = false, gids_lacking = false;
+  bool ready_to_use_lost = false;
+  int stale_requests = 0;
   int inside = 0;  // functions that have begun and not ended
   void (*when_inside)(bool) = nullptr;
   std::uint64_t calls = 0, failing_call = 0;
   std::string failing_function, failed;
   std::size_t objects = 0;
+  std::set<Srq*> shared_queues;
   std::uint32_t next_number = 1;
   std::uint16_t next_port = 49152;
   std::vector<std::string> misuses;
@@ -216,12 +222,15 @@ void fill_memory_functions(VerbsFunctions& functions, ibv_context_ops& operation
 
 // stub_queues.cc
 void push_completion(ibv_cq* cq, const Entry& entry, bool solicited);
+Receive take_receive(Srq& srq);
 void fill_queue_functions(VerbsFunctions& functions, ibv_context_ops& operations);
 
 // stub_qp.cc
 Qp* make_qp(Id& id, ibv_pd* pd, const ibv_qp_init_attr& wishes);
 void unmake_qp(Qp& qp);
 void fail_qp(Qp& qp);
+// A queue pair that has failed gives back the shared receive that it has taken.
+void end_message(Qp& qp);
 void join(Qp& a, Qp& b);
 // Performs what can be performed.
 void advance(Qp& qp);

@@ -105,19 +105,23 @@ int judge(const Qp& qp, const ibv_send_wr& work) {
   if (work.opcode == IBV_WR_BIND_MW && work.imm_data != 0) return EINVAL;
   // libsiw posts neither.
   const bool windows = work.opcode == IBV_WR_BIND_MW || work.opcode == IBV_WR_LOCAL_INV;
-  return windows && device.attributes.max_mw == 0 ? EINVAL : 0;
+  if (windows && device.attributes.max_mw == 0) return EINVAL;
+  const bool invalidates = windows || work.opcode == IBV_WR_SEND_WITH_INV;
+  return invalidates && !device.windows_in_library ? EINVAL : 0;
 }
 
-Request copy_of(const ibv_send_wr& work) {
+Request copy_of(ibv_context* context, const ibv_send_wr& work) {
   Request request;
   request.work = work;
   request.work.next = nullptr;
   if (work.opcode == IBV_WR_BIND_MW) request.window_key = work.bind_mw.mw->rkey;
   request.memory.assign(work.sg_list, work.sg_list + work.num_sge);
   if ((work.send_flags & IBV_SEND_INLINE) == 0) return request;
+  const bool first_alone = device_of(context).options.inline_first_sge;
   for (const ibv_sge& piece : request.memory) {
     const auto* from = reinterpret_cast<const std::byte*>(piece.addr);
     request.bytes.insert(request.bytes.end(), from, from + piece.length);
+    if (first_alone) break;
   }
   return request;
 }
@@ -133,7 +137,7 @@ int post_send(ibv_qp* its, ibv_send_wr* work, ibv_send_wr** bad) {
       return error;
     }
     ++qp.slots;
-    qp.sends.push_back(copy_of(*work));
+    qp.sends.push_back(copy_of(qp.context, *work));
   }
   advance(qp);
   return 0;
@@ -223,11 +227,21 @@ void fail_qp(Qp& qp) {
   qp.state = IBV_QPS_ERR;
   flush_queues(qp);
   // Receives of a shared queue are not flushed; this event says that no more will come.
-  if (qp.srq != nullptr) report_async(qp.context, IBV_EVENT_QP_LAST_WQE_REACHED, &qp);
+  if (qp.srq != nullptr && !qp.taken) report_async(qp.context, IBV_EVENT_QP_LAST_WQE_REACHED, &qp);
   if (!device_of(qp.context).options.iwarp) return;
   Qp* remote = qp.remote;
   end_connection(*qp.id);
   if (remote != nullptr) fail_qp(*remote);
+}
+
+void end_message(Qp& qp) {
+  Entry entry;
+  entry.completion.wr_id = std::exchange(qp.taken, std::nullopt)->id;
+  entry.completion.status = IBV_WC_WR_FLUSH_ERR;
+  entry.completion.opcode = IBV_WC_DRIVER3;
+  entry.completion.qp_num = qp.qp_num;
+  push_completion(qp.recv_cq, entry, false);
+  report_async(qp.context, IBV_EVENT_QP_LAST_WQE_REACHED, &qp);
 }
 
 void join(Qp& a, Qp& b) {

@@ -128,6 +128,7 @@ ibv_srq* create_srq(ibv_pd* pd, ibv_srq_init_attr* wishes) {
   srq->limit = wishes->attr.max_wr;
   ++pd_of(pd).children;
   ++network->objects;
+  network->shared_queues.insert(srq);
   return srq;
 }
 
@@ -138,7 +139,20 @@ int destroy_srq(ibv_srq* its) {
   if (srq.queues != 0) return EBUSY;
   --pd_of(srq.pd).children;
   --network->objects;
+  network->shared_queues.erase(&srq);
+  std::erase_if(
+      static_cast<Context*>(srq.context)->async_events, [its](const ibv_async_event& event) {
+        return event.event_type == IBV_EVENT_SRQ_LIMIT_REACHED && event.element.srq == its;
+      });
   delete &srq;
+  return 0;
+}
+
+int modify_srq(ibv_srq* its, ibv_srq_attr* attributes, int mask) {
+  const Locked network;
+  if (made_to_fail("ibv_modify_srq")) return ENOMEM;
+  if (mask != IBV_SRQ_LIMIT || attributes->srq_limit > srq_of(its).limit) return EINVAL;
+  srq_of(its).low = attributes->srq_limit;
   return 0;
 }
 
@@ -157,6 +171,21 @@ int post_srq_recv(ibv_srq* its, ibv_recv_wr* work, ibv_recv_wr** bad) {
 }
 
 }  // namespace
+
+// As Linux's rxe it looks how many are left when it takes one.
+Receive take_receive(Srq& srq) {
+  Receive taken = std::move(srq.receives.front());
+  srq.receives.pop_front();
+  if (srq.receives.size() >= srq.low) return taken;
+  srq.low = 0;
+  ibv_async_event event{};
+  event.event_type = IBV_EVENT_SRQ_LIMIT_REACHED;
+  event.element.srq = &srq;
+  Context& context = *static_cast<Context*>(srq.context);
+  context.async_events.push_back(event);
+  context.async_signal.raise();
+  return taken;
+}
 
 void push_completion(ibv_cq* its, const Entry& entry, bool solicited) {
   Cq& cq = cq_of(its);
@@ -180,6 +209,7 @@ void fill_queue_functions(VerbsFunctions& functions, ibv_context_ops& operations
   functions.ack_cq_events = ack_cq_events;
   functions.create_srq = create_srq;
   functions.destroy_srq = destroy_srq;
+  functions.modify_srq = modify_srq;
   operations.req_notify_cq = req_notify_cq;
   operations.poll_cq = poll_cq;
   operations.post_srq_recv = post_srq_recv;
