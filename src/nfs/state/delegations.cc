@@ -1,4 +1,7 @@
 // The delegations of Files: granted, recalled, given back or revoked (RFC 8881 10.4).
+#include <array>
+#include <span>
+
 #include "nfs/state/file_shard.h"
 #include "nfs/state/files.h"
 
@@ -13,24 +16,19 @@ bool is_in_the_way(const DelegationState& delegation, Touch touch) {
          (touch != Touch::Read && touch != Touch::Look);
 }
 
-// Whether an open of somebody else is against a delegation.
-bool forbids(const OpenState& open, DelegationType type) {
-  return type == DelegationType::Write || (open.access & kShareWrite) != 0 ||
-         (open.deny & kShareRead) != 0;
-}
+// The opens of a file that many have open are not all looked through: no delegation of it is given
+// then, nor is one recalled for an open that is denied anyway.
+constexpr std::size_t kOpensLookedAt = 64;
 
-// The opens of a file that many have open are not looked through for one delegation.
-constexpr int kOpensLookedAt = 64;
-
+// Whether somebody else's open is against a delegation.
 bool opened_by_others(const FileRecord& file, DelegationType type, const Life& life) {
-  const bool harmless = file.accessing[1] == 0 && file.denying[0] == 0;
-  if (type == DelegationType::Read && harmless) return false;
-  int looked_at = 0;
-  for (const OpenState* open = file.opens.front(); open != nullptr; open = file.opens.next(*open)) {
-    if (++looked_at > kOpensLookedAt) return true;
-    if (open->holder->life->clientid != life.clientid && forbids(*open, type)) return true;
-  }
-  return false;
+  const bool reads = type == DelegationType::Read;
+  std::size_t looked_at = 0;
+  return file.opens.find_conflict(reads ? kShareRead : kShareBoth, reads ? kShareWrite : kShareBoth,
+                                  [&](const OpenState& open) {
+                                    return ++looked_at > kOpensLookedAt ||
+                                           open.holder->life->clientid != life.clientid;
+                                  }) != nullptr;
 }
 
 bool may_delegate(const FileRecord* file, DelegationType type, const Life& life) {
@@ -80,26 +78,28 @@ Verdict Files::Impl::open_conflict(FileShard& shard, const FileKey& key, std::ui
   if (verdict.kind != Verdict::Kind::Refused) return verdict;
   const FileRecord& file = *shard.find_file(key, file_hash);
   if (file.delegations.empty()) return verdict;
-  const auto delegation_of = [&](const OpenState& open) {
-    const ClientId client = open.holder->life->clientid;
-    return shard.find_delegation(hash_of(file_hash, client, {}), client, key);
+  const auto delegation_of = [&](const Life& life) {
+    return shard.find_delegation(hash_of(file_hash, life.clientid, {}), life.clientid, key);
   };
-  const auto in_the_way = [&](const OpenState& open) {
-    return conflicts(open, access, deny) && !open.holder->life->ended();
-  };
-  for (OpenState* open = file.opens.front(); open != nullptr; open = file.opens.next(*open)) {
-    if (!in_the_way(*open)) continue;
-    const Life& life = *open->holder->life;
-    if (life.lapsed()) return {Verdict::Kind::Lapsed, Status::Ok, life.clientid};
+  std::array<DelegationState*, kOpensLookedAt> delegations{};
+  std::size_t count = 0, looked_at = 0;
+  const OpenState* const other = file.opens.find_conflict(access, deny, [&](const OpenState& open) {
+    const Life& life = *open.holder->life;
+    if (++looked_at > kOpensLookedAt || life.lapsed()) return true;
+    if (life.ended()) return false;
     const bool own = by != nullptr && life.clientid == by->clientid;
-    if (own || delegation_of(*open) == nullptr) return verdict;
+    DelegationState* const delegation = own ? nullptr : delegation_of(life);
+    delegations[count++] = delegation;
+    return delegation == nullptr;
+  });
+  if (other != nullptr) {
+    const Life& life = *other->holder->life;
+    return life.lapsed() ? Verdict{Verdict::Kind::Lapsed, Status::Ok, life.clientid} : verdict;
   }
   Verdict recall{Verdict::Kind::Recall, Status::Delay, 0};
-  for (OpenState* open = file.opens.front(); open != nullptr; open = file.opens.next(*open)) {
-    DelegationState* const delegation = in_the_way(*open) ? delegation_of(*open) : nullptr;
-    if (delegation == nullptr) continue;
+  for (DelegationState* const delegation : std::span(delegations).first(count)) {
     FileShard::recall(*delegation);
-    recall.who = open->holder->life->clientid;
+    recall.who = delegation->holder->life->clientid;
   }
   return recall;
 }

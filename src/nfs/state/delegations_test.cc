@@ -252,6 +252,19 @@ TEST_F(Nfs4StateDelegations, are_not_recalled_where_an_open_of_somebody_else_is_
   EXPECT_TRUE(recalls.empty());
 }
 
+TEST_F(Nfs4StateDelegations, are_not_recalled_for_more_opens_than_are_looked_through) {
+  constexpr int kOpensLookedAt = 64;
+  delegate(a, DelegationType::Read);
+  for (int i = 0; i < 10 * kOpensLookedAt; ++i)
+    world.open(a, 1, kReads, 0, "no conflict " + std::to_string(i));
+  for (int i = 0; i < kOpensLookedAt; ++i) world.open(a, 1, kReads, kWrites, std::to_string(i));
+  EXPECT_EQ(open(b, kWrites).kind, VerdictKind::Recall) << "others are not counted";
+  const auto one_more = world.open(a, 1, kReads, kWrites, "one more");
+  EXPECT_EQ(open(b, kWrites).status, Status::ShareDenied);
+  EXPECT_EQ(world.files.close(file, one_more.stateid, *a.life).status, Status::Ok);
+  EXPECT_EQ(open(b, kWrites).kind, VerdictKind::Recall);
+}
+
 TEST_F(Nfs4StateDelegations, are_not_recalled_from_a_lapsed_client_before_it_ends) {
   const testing::Client c = world.client("c");
   world.open(a, 1, kReads, 0, "owner");

@@ -10,6 +10,7 @@
 
 #include "nfs/state/files.h"
 #include "nfs/state/linked_list.h"
+#include "nfs/state/opens_by_share.h"
 #include "nfs/state/range_index.h"
 
 namespace stag::nfs::state {
@@ -101,10 +102,6 @@ struct OpenState : State {
   LinkedList<LockState, &LockState::of_open> locks;
 };
 
-inline bool conflicts(const OpenState& open, std::uint32_t access, std::uint32_t deny) {
-  return ((open.access & deny) | (open.deny & access)) != 0;
-}
-
 // The open that a state is, or whose locks it is; it is not revoked, and no delegation.
 inline const OpenState& open_of(const State& state) {
   return state.type == State::Type::Lock ? *static_cast<const LockState&>(state).open
@@ -170,10 +167,7 @@ struct FileRecord : Record {
   const std::uint64_t hash;
   FileRecord* chain = nullptr;
   std::uint32_t references = 0;  // states
-  LinkedList<OpenState, &OpenState::of_file> opens;
-  // How many opens have each bit, by the bit's number.
-  std::uint32_t accessing[2] = {0, 0};
-  std::uint32_t denying[2] = {0, 0};
+  OpensByShare<OpenState> opens;
   LinkedList<DelegationState, &DelegationState::of_file> delegations;
   LinkedList<DelegationState, &DelegationState::of_untold> untold;  // of these
   std::uint32_t delegated[2] = {0, 0};                              // by DelegationType

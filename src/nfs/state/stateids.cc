@@ -69,14 +69,15 @@ constexpr std::size_t kReleasedAtOnce = 256;
 // Lock stateids of a client that have byte ranges in a file, until `each` is false.
 template <class Each>
 void each_lock(const FileRecord& file, const Life& life, Each each) {
-  for (const OpenState* open = file.opens.front(); open != nullptr; open = file.opens.next(*open)) {
-    if (open->holder->life.get() != &life) continue;
+  file.opens.find_conflict(kShareBoth, kShareBoth, [&](const OpenState& open) {
+    if (open.holder->life.get() != &life) return false;
     LockState* next = nullptr;
-    for (LockState* one = open->locks.front(); one != nullptr; one = next) {
-      next = open->locks.next(*one);
-      if (one->ranges != 0 && !each(*one)) return;
+    for (LockState* one = open.locks.front(); one != nullptr; one = next) {
+      next = open.locks.next(*one);
+      if (one->ranges != 0 && !each(*one)) return true;
     }
-  }
+    return false;
+  });
 }
 
 }  // namespace
