@@ -35,8 +35,8 @@ bool may_delegate(const FileRecord* file, DelegationType type, const Life& life)
   if (file == nullptr) return true;
   if (file->delegated[kWrite] != 0) return false;
   if (type == DelegationType::Write && file->delegated[kRead] != 0) return false;
-  // Somebody waits for one to be given back.
-  if (file->waiters != nullptr) return false;
+  // Somebody wants one to be given back, though he may be waiting no more: he asks again.
+  if (file->recalled != 0) return false;
   return !opened_by_others(*file, type, life);
 }
 
@@ -63,8 +63,15 @@ Verdict FileShard::delegation_conflict(const FileKey& key, std::uint64_t hash, T
   return verdict;
 }
 
+// False: it was before.
+bool FileShard::mark_recalled(DelegationState& delegation) {
+  if (std::exchange(delegation.recalled, true)) return false;
+  ++delegation.file->recalled;
+  return true;
+}
+
 void FileShard::recall(DelegationState& delegation) {
-  if (!std::exchange(delegation.recalled, true)) set_untold(delegation, true);
+  if (mark_recalled(delegation)) set_untold(delegation, true);
 }
 
 // RFC 8881 10.4.4: who holds a delegation may not have closed yet what no program has open any
@@ -134,7 +141,7 @@ std::optional<Recall> FileShard::next_recall(const FileKey& key, std::uint64_t h
 std::optional<Recall> FileShard::recall(const Stateid& stateid) {
   DelegationState* const one = find_delegation(stateid);
   if (one == nullptr || (one->recalled && !one->untold)) return std::nullopt;
-  one->recalled = true;
+  mark_recalled(*one);
   set_untold(*one, false);
   return recall_of(*one);
 }
@@ -334,23 +341,51 @@ Status Files::check_delegation(const FileKey& file, const Stateid& stateid, cons
   return state->type == State::Type::Delegation ? Status::Ok : Status::BadStateid;
 }
 
-Wait Files::wait(const FileKey& file, UniqueFunction<void()> done) {
+DelegationWait::~DelegationWait() {
+  RemovedRecords removed;
+  const BriefLock lock(shard_.mutex);
+  WaiterRecord* const waiter = waiter_;
+  if (waiter == nullptr) return;
+  FileShard::remove(*waiter, removed);
+  waiter->gave_up = true;
+}
+
+void FileShard::add(WaiterRecord& waiter, FileRecord& file) {
+  waiter.gave_up = false;
+  waiter.file = &file;
+  file.waiters.push_front(waiter);
+  ++file.waiting;
+}
+
+void FileShard::remove(WaiterRecord& waiter, RemovedRecords& removed) {
+  waiter.file->waiters.erase(waiter);
+  --waiter.file->waiting;
+  waiter.place->waiter_ = nullptr;
+  removed.add(waiter);
+}
+
+Waiting Files::wait(const FileKey& file, UniqueFunction<void()> done) {
   // First: what is stopped has not met the delegations yet, and has them not recalled.
   ChangeSlot& slot = changes_.slot_of(file);
   if (slot.stopped())
     return slot.wait(ChangeSlot::Event::GoingOn, impl_->options.limits.waiting, std::move(done));
   const std::uint64_t hash = impl_->hash_of(file);
-  auto fresh = std::make_unique<WaiterRecord>(nullptr);
   FileShard& shard = impl_->shard_of(hash);
-  const BriefLock lock(shard.mutex);
-  FileRecord* const record = shard.find_file(file, hash);
-  if (record == nullptr || record->delegations.empty()) return Wait::NoNeed;
-  if (record->waiting >= impl_->options.limits.waiting) return Wait::TooMany;
-  ++record->waiting;
-  fresh->done = std::move(done);
-  fresh->next = std::exchange(record->waiters, fresh.get());
-  fresh.release();
-  return Wait::Begun;
+  auto fresh = std::make_unique<WaiterRecord>(std::move(done));
+  auto place = std::make_unique<DelegationWait>(shard, *fresh);
+  Wait refused = Wait::NoNeed;
+  {
+    const BriefLock lock(shard.mutex);
+    FileRecord* const record = shard.find_file(file, hash);
+    const bool is_delegated = record != nullptr && !record->delegations.empty();
+    if (is_delegated && record->waiting < impl_->options.limits.waiting) {
+      FileShard::add(*fresh.release(), *record);
+      return {Wait::Begun, std::move(place)};
+    }
+    if (is_delegated) refused = Wait::TooMany;
+    place->cancel();
+  }
+  return refused;
 }
 
 bool Files::is_delegated(const Stateid& stateid) const {

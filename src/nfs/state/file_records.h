@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -149,15 +150,24 @@ struct DelegationState : State {
   Link<DelegationState> of_untold;
 };
 
+class DelegationWait;
+
 // Somebody who waits for a delegation to go; told when the record is freed, which is without a
-// lock.
+// lock, unless he has given up.
 struct WaiterRecord : Record {
   explicit WaiterRecord(UniqueFunction<void()> told) : done(std::move(told)) {}
   ~WaiterRecord() override {
-    if (done) done();
+    try {
+      if (!gave_up) done();
+    } catch (const std::bad_alloc&) {
+      // He asks again when his time is over.
+    }
   }
   UniqueFunction<void()> done;
-  WaiterRecord* next = nullptr;
+  bool gave_up = true;  // or has not begun
+  FileRecord* file = nullptr;
+  DelegationWait* place = nullptr;
+  Link<WaiterRecord> of_file;
 };
 
 struct FileRecord : Record {
@@ -171,7 +181,8 @@ struct FileRecord : Record {
   LinkedList<DelegationState, &DelegationState::of_file> delegations;
   LinkedList<DelegationState, &DelegationState::of_untold> untold;  // of these
   std::uint32_t delegated[2] = {0, 0};                              // by DelegationType
-  WaiterRecord* waiters = nullptr;
+  std::uint32_t recalled = 0;                                       // of the delegations
+  LinkedList<WaiterRecord, &WaiterRecord::of_file> waiters;
   std::uint32_t waiting = 0;
   // Of all lock owners, by mode.
   RangeIndex<LockOwnerRecord> exclusive, shared;

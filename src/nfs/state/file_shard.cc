@@ -51,9 +51,9 @@ FileShard::~FileShard() {
   });
   lock_owners_.for_each([&](LockOwnerRecord& owner) { all.add(owner); });
   files_.for_each([&](FileRecord& file) {
-    for (WaiterRecord* waiter = file.waiters; waiter != nullptr; waiter = waiter->next) {
-      waiter->done = nullptr;
-      all.add(*waiter);
+    while (WaiterRecord* const waiter = file.waiters.front()) {
+      remove(*waiter, all);
+      waiter->gave_up = true;
     }
     all.add(file);
   });
@@ -205,11 +205,8 @@ void FileShard::detach(DelegationState& delegation, RemovedRecords& removed) {
   all_delegations_.fetch_sub(1, std::memory_order_relaxed);
   guards_.fetch_sub(1, std::memory_order_acq_rel);
   if (delegation.lease != nullptr) removed.add(*delegation.lease.release());
-  file.waiting = 0;
-  while (WaiterRecord* const waiter = file.waiters) {
-    file.waiters = waiter->next;
-    removed.add(*waiter);
-  }
+  if (delegation.recalled) --file.recalled;
+  while (WaiterRecord* const waiter = file.waiters.front()) remove(*waiter, removed);
 }
 
 void FileShard::detach(State& state, RemovedRecords& removed) {

@@ -242,7 +242,7 @@ void Files::meet_changes(const OpenArgs& args, OpenResult& result) {
   }
 }
 
-Wait Files::wait_for_changes(const FileKey& file, UniqueFunction<void()> done) {
+Waiting Files::wait_for_changes(const FileKey& file, UniqueFunction<void()> done) {
   return changes_.slot_of(file).wait(ChangeSlot::Event::DataAtRest, impl_->options.limits.waiting,
                                      std::move(done));
 }

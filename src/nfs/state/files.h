@@ -263,7 +263,7 @@ class Files {
     return StoppedChanges(changes_.slot_of(file));
   }
   // Once they are stopped, until those that had begun have ended.
-  Wait wait_for_changes(const FileKey& file, UniqueFunction<void()> done);
+  Waiting wait_for_changes(const FileKey& file, UniqueFunction<void()> done);
   // The rest of OPEN failed, and nobody was told of the stateid: what was before is again.
   void undo(const OpenResult& opened);
   // Inval unless the owner opened the file like that.
@@ -299,7 +299,7 @@ class Files {
   // Nobody could be told of a Recall after all: the next conflict makes another one.
   void recall_again(const Stateid& stateid);
   // After Verdict Recall, until a delegation of the file is gone, or its changes go on.
-  Wait wait(const FileKey& file, UniqueFunction<void()> done);
+  Waiting wait(const FileKey& file, UniqueFunction<void()> done);
   // Whether it still stands, recalled or not.
   bool is_delegated(const Stateid& stateid) const;
   // One that was not given back in time: DelegRevoked from now on, until its client frees it, or

@@ -78,6 +78,7 @@ struct Sharers {
   std::array<Said, kFilesHeld> said;
   std::array<std::array<std::atomic<bool>, kFilesHeld>, kHolders> recalled{};
   std::array<ClientId, kHolders> ids{};
+  std::array<std::vector<Waiting>, kHolders> waiting;  // until all are told
   std::atomic<int> conflicts{0}, waits{0}, told{0}, recalls{0};
 
   void never(bool both) { conflicts += both; }
@@ -126,9 +127,11 @@ class Holder {
 
   void open(std::uint64_t file, Holding& held, std::uint32_t access) {
     const OpenResult opened = shared_.world.open(client_, file, access);
-    if (opened.verdict.kind == Verdict::Kind::Recall &&
-        files().wait(World::file(file), [this] { ++shared_.told; }) == Wait::Begun)
-      ++shared_.waits;
+    if (opened.verdict.kind == Verdict::Kind::Recall) {
+      Waiting waiting = files().wait(World::file(file), [this] { ++shared_.told; });
+      if (waiting.how == Wait::Begun) ++shared_.waits;
+      shared_.waiting[index()].push_back(std::move(waiting));
+    }
     if (!opened.verdict.granted()) return;
     held.open = opened.stateid;
     held.access |= access;
