@@ -314,6 +314,29 @@ TEST_F(Nfs4StateDelegations, are_not_recalled_from_a_lapsed_client_before_it_end
   EXPECT_TRUE(recalls.empty());
 }
 
+TEST(Nfs4DelegationLimits, an_address_has_no_more_than_it_leaves_free) {
+  StateLimits limits;
+  limits.delegations = 16;
+  World world(1, {}, limits);
+  std::uint64_t file = 0;
+  const auto fill = [&](const testing::Client& client) {
+    int count = 0;
+    StateidResult made;
+    while (
+        (made = world.files.delegate({World::file(++file), DelegationType::Read, {}}, client.life))
+            .status == Status::Ok)
+      ++count;
+    return std::pair(count, made.limit);
+  };
+  const auto first = world.client("first", "192.0.2.1");
+  EXPECT_EQ(fill(first), std::pair(8, Limit::Address));
+  EXPECT_EQ(fill(world.client("second", "192.0.2.2")), std::pair(4, Limit::All));
+  EXPECT_EQ(fill(world.client("third", "192.0.2.3")), std::pair(2, Limit::All));
+  world.files.release(*world.clients.end(first.id, false));
+  EXPECT_EQ(first.life->account->delegations.load(), 0u);
+  EXPECT_EQ(fill(world.client("another", "192.0.2.1")).first, 5);
+}
+
 TEST_F(Nfs4StateDelegations, are_no_lock_stateids) {
   const Stateid stateid = delegate(a, DelegationType::Write).stateid;
   LockArgs args{file, {0, 9}, true, false, false, stateid, bytes_of("owner")};
@@ -392,7 +415,7 @@ TEST_F(Nfs4StateDelegations, conflict_when_reclaimed_with_what_others_have_of_th
 }
 
 TEST_F(Nfs4StateDelegations, are_given_up_to_the_limit) {
-  Files files({.epoch = 1, .key = {}, .limits = {.delegations = 3}});
+  Files files({.epoch = 1, .key = {}, .limits = {.delegations = 6}});
   std::vector<Stateid> given;
   for (std::uint64_t i = 0; i < 5; ++i) {
     const auto made = files.delegate({World::file(i), DelegationType::Read, {}}, a.life);

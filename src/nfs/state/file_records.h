@@ -184,6 +184,7 @@ struct FileRecord : Record {
   std::uint32_t recalled = 0;                                       // of the delegations
   LinkedList<WaiterRecord, &WaiterRecord::of_file> waiters;
   std::uint32_t waiting = 0;
+  std::uint32_t ranges = 0;
   // Of all lock owners, by mode.
   RangeIndex<LockOwnerRecord> exclusive, shared;
 };

@@ -153,6 +153,7 @@ void FileShard::add(DelegationState& delegation, Spare& spare) {
   ++file.delegated[static_cast<std::size_t>(delegation.delegation_type)];
   delegations_.insert(delegation);
   delegation.holder->life->delegations.fetch_add(1, std::memory_order_relaxed);
+  delegation.holder->life->account->delegations.fetch_add(1, std::memory_order_relaxed);
   all_delegations_.fetch_add(1, std::memory_order_relaxed);
   guards_.fetch_add(1, std::memory_order_acq_rel);
 }
@@ -202,6 +203,7 @@ void FileShard::detach(DelegationState& delegation, RemovedRecords& removed) {
   --file.delegated[static_cast<std::size_t>(delegation.delegation_type)];
   delegations_.erase(delegation);
   delegation.holder->life->delegations.fetch_sub(1, std::memory_order_relaxed);
+  delegation.holder->life->account->delegations.fetch_sub(1, std::memory_order_relaxed);
   all_delegations_.fetch_sub(1, std::memory_order_relaxed);
   guards_.fetch_sub(1, std::memory_order_acq_rel);
   if (delegation.lease != nullptr) removed.add(*delegation.lease.release());

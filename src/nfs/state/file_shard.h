@@ -216,11 +216,10 @@ struct Files::Impl {
   // What is in the way of a client that wants so many more states; None: nothing.
   Limit limit_at(const Life& life, std::int32_t more) const;
   // The same of a delegation, which is so many states.
-  Limit limit_of_delegations(const Life& life, std::int32_t more) const {
-    if (delegations.load(std::memory_order_relaxed) >= options.limits.delegations)
-      return Limit::All;
-    return limit_at(life, more);
-  }
+  Limit limit_of_delegations(const Life& life, std::int32_t more) const;
+  // The same of so many more byte ranges of a file, which are some of these states.
+  Limit limit_of_ranges(const FileRecord& file, bool mirrored, const Life& life,
+                        std::int32_t ranges, std::int32_t more) const;
 
   const Options options;
   std::atomic<std::uint32_t> states{0};

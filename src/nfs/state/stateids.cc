@@ -175,9 +175,17 @@ void Files::release(const Life& life) {
 }
 
 // What is gone is gone, whether or not those who are told find memory for what they do then.
-void Files::freed(const FileKey* file, const std::optional<Range>& unlocked) {
+void Files::unlocked(const FileKey* file, const Range& range) {
   try {
-    if (mirror_ != nullptr && unlocked) mirror_->freed(file, *unlocked);
+    if (mirror_ != nullptr) mirror_->freed(file, range);
+  } catch (const std::bad_alloc&) {
+    untold_.store(true);
+  }
+}
+
+void Files::freed(const FileKey* file, const std::optional<Range>& where) {
+  if (where) unlocked(file, *where);
+  try {
     if (outside_ != nullptr && outside_->waiting()) outside_->freed(file);
   } catch (const std::bad_alloc&) {
     untold_.store(true);
