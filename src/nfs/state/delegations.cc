@@ -88,7 +88,7 @@ Verdict Files::Impl::open_conflict(FileShard& shard, const FileKey& key, std::ui
   const auto delegation_of = [&](const Life& life) {
     return shard.find_delegation(hash_of(file_hash, life.clientid, {}), life.clientid, key);
   };
-  std::array<DelegationState*, kOpensLookedAt> delegations{};
+  std::array<DelegationState*, kOpensLookedAt> in_the_way{};
   std::size_t count = 0, looked_at = 0;
   const OpenState* const other = file.opens.find_conflict(access, deny, [&](const OpenState& open) {
     const Life& life = *open.holder->life;
@@ -96,7 +96,7 @@ Verdict Files::Impl::open_conflict(FileShard& shard, const FileKey& key, std::ui
     if (life.ended()) return false;
     const bool own = by != nullptr && life.clientid == by->clientid;
     DelegationState* const delegation = own ? nullptr : delegation_of(life);
-    delegations[count++] = delegation;
+    in_the_way[count++] = delegation;
     return delegation == nullptr;
   });
   if (other != nullptr) {
@@ -104,7 +104,7 @@ Verdict Files::Impl::open_conflict(FileShard& shard, const FileKey& key, std::ui
     return life.lapsed() ? Verdict{Verdict::Kind::Lapsed, Status::Ok, life.clientid} : verdict;
   }
   Verdict recall{Verdict::Kind::Recall, Status::Delay, 0};
-  for (DelegationState* const delegation : std::span(delegations).first(count)) {
+  for (DelegationState* const delegation : std::span(in_the_way).first(count)) {
     FileShard::recall(*delegation);
     recall.who = delegation->holder->life->clientid;
   }
