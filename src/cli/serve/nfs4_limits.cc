@@ -26,7 +26,7 @@ void Nfs4Limits::declare(Arguments& arguments) {
                    "clients; beyond, those whose leases are over go, and new ones are asked to try "
                    "again later");
   arguments.number("--nfs4-clients-per-address", clients_of_address_, 1, kMost,
-                   "of these, at one address [a quarter]");
+                   "of these, at one address [a quarter, and no more than it leaves free]");
   arguments.number("--nfs4-unconfirmed", clients.unconfirmed, 1, kMost,
                    "clients that have only named themselves; beyond, the oldest goes");
   arguments.number("--nfs4-sessions", clients.sessions, 1, kMostSlots, "sessions of one client");
@@ -43,7 +43,7 @@ void Nfs4Limits::declare(Arguments& arguments) {
                    "opens and locks of one client");
   arguments.number("--nfs4-states", states.states, 16, kMost, "the same of all clients");
   arguments.number("--nfs4-states-per-address", states_of_address_, 16, kMost,
-                   "of these, at one address [half]");
+                   "of these, at one address [no more than it leaves free]");
   arguments.number("--nfs4-courtesy", options_.courtesy_seconds, 0, kMostCourtesy,
                    "seconds that a client keeps what it holds when its lease is over, unless "
                    "somebody else wants it");
@@ -58,7 +58,7 @@ void Nfs4Limits::declare(Arguments& arguments) {
 
 void Nfs4Limits::declare_delegations(Arguments& arguments) {
   arguments.number("--nfs4-delegations", options_.states.delegations, 0, kMost,
-                   "delegations of all clients");
+                   "delegations of all clients; an address gets no more than it leaves free");
   arguments.number("--nfs4-local-delegations", local_delegations_, 0, kMost,
                    "of these, of files in folders that programs of this machine use, too (without "
                    "the option nfs_only of the export), with two descriptors each [an eighth of "
@@ -69,7 +69,10 @@ void Nfs4Limits::apply(nfs::nfs4::Nfs4Options& options) const {
   options.clients = options_.clients;
   options.clients.clients_of_address =
       clients_of_address_.value_or((options_.clients.clients + 3) / 4);
+  // What is set is what an address gets.
+  options.clients.shared_out = !clients_of_address_;
   options.states = options_.states;
+  options.states.shared_out = !states_of_address_;
   options.states.states_of_address = states_of_address_.value_or((options_.states.states + 1) / 2);
   options.courtesy_seconds = options_.courtesy_seconds;
   options.copies = options_.copies;

@@ -112,6 +112,7 @@ class LocalLockTable final : public state::RangeMirror {
   // reconcile_overdue() is called now and then, without any lock.
   bool overdue() const { return overdue_.load(); }
   void reconcile_overdue();
+  bool mirrors(const state::FileKey& file) const override { return is_open(file); }
   // Whether this file is open: programs see what is locked there.
   bool is_open(const state::FileKey& file) const { return find(file) != nullptr; }
   // Whether any file is open.

@@ -216,6 +216,7 @@ TEST_F(Nfs4EndMemory, running_out_in_a_listener_has_it_told_again) {
       ++(file == nullptr ? of_all : of_one);
       if (full) throw std::bad_alloc();
     }
+    bool mirrors(const FileKey&) const override { return true; }
     bool full = true;
     int of_one = 0, of_all = 0;
   } mirror;

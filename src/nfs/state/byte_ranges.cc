@@ -31,6 +31,7 @@ void erase(LockOwnerRecord& owner, Ranges::iterator at) {
   held.via->held.erase(held);
   --held.via->ranges;
   --owner.holder->ranges;
+  --owner.file->ranges;
   owner.holder->count(-1);
   owner.ranges.erase(at);
 }
@@ -90,6 +91,7 @@ void apply(LockOwnerRecord& owner, Change& change, LockState& via) noexcept {
   }
   const auto count = static_cast<std::int32_t>(change.come.size());
   owner.holder->ranges += static_cast<std::uint32_t>(count);
+  owner.file->ranges += static_cast<std::uint32_t>(count);
   owner.holder->count(count);
   owner.ranges.merge(change.come);
 }

@@ -20,6 +20,14 @@ struct Change {
   std::int32_t net() const {
     return static_cast<std::int32_t>(come.size()) - static_cast<std::int32_t>(gone.size());
   }
+  // All is as it is.
+  bool is_none() const {
+    if (gone.size() != 1 || come.size() != 1) return false;
+    const Held& before = gone.front();
+    const Held& after = come.begin()->second;
+    return before.range == after.range && before.exclusive == after.exclusive &&
+           before.via == after.via;
+  }
 };
 
 struct Conflict {

@@ -37,7 +37,10 @@ Limit Clients::Impl::count_client(AddressAccount& account) {
   const std::uint32_t of_address = account.clients.fetch_add(1, std::memory_order_relaxed) + 1;
   const std::uint32_t all = confirmed.fetch_add(1) + 1;
   const bool too_many_of_address = of_address > options.limits.clients_of_address;
-  if (!too_many_of_address && all <= options.limits.clients) return Limit::None;
+  const std::uint32_t limit = options.limits.clients;
+  const bool fits =
+      options.limits.shared_out ? leaves_enough(of_address - 1, all - 1, 1u, limit) : all <= limit;
+  if (!too_many_of_address && fits) return Limit::None;
   account.clients.fetch_sub(1, std::memory_order_relaxed);
   confirmed.fetch_sub(1, std::memory_order_relaxed);
   return too_many_of_address ? Limit::Address : Limit::All;

@@ -63,6 +63,7 @@ inline constexpr std::uint32_t kLeastCachedReply = 1280;
 struct ClientLimits {
   std::uint32_t clients = 16384;            // confirmed
   std::uint32_t clients_of_address = 4096;  // of these
+  bool shared_out = true;                   // leaves_enough() is asked of them, too
   std::uint32_t unconfirmed = 1024;         // beyond: the oldest of the address that has most goes
   std::uint32_t sessions = 16;              // of a client
   std::uint32_t connections = 16;           // of a session, that are remembered

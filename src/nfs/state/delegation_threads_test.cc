@@ -315,7 +315,8 @@ class Player {
     if (!verdict.granted() || !changes) return;
     const ActorPtr actor = stage_.actor(below(kActors));
     EXPECT_NE(delegate(actor->client, file, false).status, Status::Ok) << "it is being changed";
-    EXPECT_EQ(files_.wait(file, [] {}), Wait::NoNeed) << "a delegation of what is being changed";
+    EXPECT_EQ(files_.wait(file, [] {}).how, Wait::NoNeed)
+        << "a delegation of what is being changed";
   }
 
   // Of each file: a delegation to write is the only one, and nobody else has opened it.
@@ -364,9 +365,9 @@ class Player {
       Verdict verdict = ended_lapsed(ask);
       if (verdict.kind != VerdictKind::Recall) return verdict;
       const Ledger::Told told = stage_.ledger.begin_wait();
-      const Wait wait = files_.wait(file, [this, told] { stage_.ledger.tell(told); });
-      EXPECT_NE(wait, Wait::TooMany);
-      if (wait != Wait::Begun) {
+      std::optional<Waiting> wait = files_.wait(file, [this, told] { stage_.ledger.tell(told); });
+      EXPECT_NE(wait->how, Wait::TooMany);
+      if (wait->how != Wait::Begun) {
         stage_.ledger.never_began();
         continue;
       }

@@ -1,4 +1,7 @@
 // The delegations of Files: granted, recalled, given back or revoked (RFC 8881 10.4).
+#include <array>
+#include <span>
+
 #include "nfs/state/file_shard.h"
 #include "nfs/state/files.h"
 
@@ -13,32 +16,27 @@ bool is_in_the_way(const DelegationState& delegation, Touch touch) {
          (touch != Touch::Read && touch != Touch::Look);
 }
 
-// Whether an open of somebody else is against a delegation.
-bool forbids(const OpenState& open, DelegationType type) {
-  return type == DelegationType::Write || (open.access & kShareWrite) != 0 ||
-         (open.deny & kShareRead) != 0;
-}
+// The opens of a file that many have open are not all looked through: no delegation of it is given
+// then, nor is one recalled for an open that is denied anyway.
+constexpr std::size_t kOpensLookedAt = 64;
 
-// The opens of a file that many have open are not looked through for one delegation.
-constexpr int kOpensLookedAt = 64;
-
+// Whether somebody else's open is against a delegation.
 bool opened_by_others(const FileRecord& file, DelegationType type, const Life& life) {
-  const bool harmless = file.accessing[1] == 0 && file.denying[0] == 0;
-  if (type == DelegationType::Read && harmless) return false;
-  int looked_at = 0;
-  for (const OpenState* open = file.opens.front(); open != nullptr; open = file.opens.next(*open)) {
-    if (++looked_at > kOpensLookedAt) return true;
-    if (open->holder->life->clientid != life.clientid && forbids(*open, type)) return true;
-  }
-  return false;
+  const bool reads = type == DelegationType::Read;
+  std::size_t looked_at = 0;
+  return file.opens.find_conflict(reads ? kShareRead : kShareBoth, reads ? kShareWrite : kShareBoth,
+                                  [&](const OpenState& open) {
+                                    return ++looked_at > kOpensLookedAt ||
+                                           open.holder->life->clientid != life.clientid;
+                                  }) != nullptr;
 }
 
 bool may_delegate(const FileRecord* file, DelegationType type, const Life& life) {
   if (file == nullptr) return true;
   if (file->delegated[kWrite] != 0) return false;
   if (type == DelegationType::Write && file->delegated[kRead] != 0) return false;
-  // Somebody waits for one to be given back.
-  if (file->waiters != nullptr) return false;
+  // Somebody wants one to be given back, though he may be waiting no more: he asks again.
+  if (file->recalled != 0) return false;
   return !opened_by_others(*file, type, life);
 }
 
@@ -65,8 +63,15 @@ Verdict FileShard::delegation_conflict(const FileKey& key, std::uint64_t hash, T
   return verdict;
 }
 
+// False: it was before.
+bool FileShard::mark_recalled(DelegationState& delegation) {
+  if (std::exchange(delegation.recalled, true)) return false;
+  ++delegation.file->recalled;
+  return true;
+}
+
 void FileShard::recall(DelegationState& delegation) {
-  if (!std::exchange(delegation.recalled, true)) set_untold(delegation, true);
+  if (mark_recalled(delegation)) set_untold(delegation, true);
 }
 
 // RFC 8881 10.4.4: who holds a delegation may not have closed yet what no program has open any
@@ -80,26 +85,28 @@ Verdict Files::Impl::open_conflict(FileShard& shard, const FileKey& key, std::ui
   if (verdict.kind != Verdict::Kind::Refused) return verdict;
   const FileRecord& file = *shard.find_file(key, file_hash);
   if (file.delegations.empty()) return verdict;
-  const auto delegation_of = [&](const OpenState& open) {
-    const ClientId client = open.holder->life->clientid;
-    return shard.find_delegation(hash_of(file_hash, client, {}), client, key);
+  const auto delegation_of = [&](const Life& life) {
+    return shard.find_delegation(hash_of(file_hash, life.clientid, {}), life.clientid, key);
   };
-  const auto in_the_way = [&](const OpenState& open) {
-    return conflicts(open, access, deny) && !open.holder->life->ended();
-  };
-  for (OpenState* open = file.opens.front(); open != nullptr; open = file.opens.next(*open)) {
-    if (!in_the_way(*open)) continue;
-    const Life& life = *open->holder->life;
-    if (life.lapsed()) return {Verdict::Kind::Lapsed, Status::Ok, life.clientid};
+  std::array<DelegationState*, kOpensLookedAt> in_the_way{};
+  std::size_t count = 0, looked_at = 0;
+  const OpenState* const other = file.opens.find_conflict(access, deny, [&](const OpenState& open) {
+    const Life& life = *open.holder->life;
+    if (++looked_at > kOpensLookedAt || life.lapsed()) return true;
+    if (life.ended()) return false;
     const bool own = by != nullptr && life.clientid == by->clientid;
-    if (own || delegation_of(*open) == nullptr) return verdict;
+    DelegationState* const delegation = own ? nullptr : delegation_of(life);
+    in_the_way[count++] = delegation;
+    return delegation == nullptr;
+  });
+  if (other != nullptr) {
+    const Life& life = *other->holder->life;
+    return life.lapsed() ? Verdict{Verdict::Kind::Lapsed, Status::Ok, life.clientid} : verdict;
   }
   Verdict recall{Verdict::Kind::Recall, Status::Delay, 0};
-  for (OpenState* open = file.opens.front(); open != nullptr; open = file.opens.next(*open)) {
-    DelegationState* const delegation = in_the_way(*open) ? delegation_of(*open) : nullptr;
-    if (delegation == nullptr) continue;
+  for (DelegationState* const delegation : std::span(in_the_way).first(count)) {
     FileShard::recall(*delegation);
-    recall.who = open->holder->life->clientid;
+    recall.who = delegation->holder->life->clientid;
   }
   return recall;
 }
@@ -134,7 +141,7 @@ std::optional<Recall> FileShard::next_recall(const FileKey& key, std::uint64_t h
 std::optional<Recall> FileShard::recall(const Stateid& stateid) {
   DelegationState* const one = find_delegation(stateid);
   if (one == nullptr || (one->recalled && !one->untold)) return std::nullopt;
-  one->recalled = true;
+  mark_recalled(*one);
   set_untold(*one, false);
   return recall_of(*one);
 }
@@ -334,23 +341,51 @@ Status Files::check_delegation(const FileKey& file, const Stateid& stateid, cons
   return state->type == State::Type::Delegation ? Status::Ok : Status::BadStateid;
 }
 
-Wait Files::wait(const FileKey& file, UniqueFunction<void()> done) {
+DelegationWait::~DelegationWait() {
+  RemovedRecords removed;
+  const BriefLock lock(shard_.mutex);
+  WaiterRecord* const waiter = waiter_;
+  if (waiter == nullptr) return;
+  FileShard::remove(*waiter, removed);
+  waiter->gave_up = true;
+}
+
+void FileShard::add(WaiterRecord& waiter, FileRecord& file) {
+  waiter.gave_up = false;
+  waiter.file = &file;
+  file.waiters.push_front(waiter);
+  ++file.waiting;
+}
+
+void FileShard::remove(WaiterRecord& waiter, RemovedRecords& removed) {
+  waiter.file->waiters.erase(waiter);
+  --waiter.file->waiting;
+  waiter.place->waiter_ = nullptr;
+  removed.add(waiter);
+}
+
+Waiting Files::wait(const FileKey& file, UniqueFunction<void()> done) {
   // First: what is stopped has not met the delegations yet, and has them not recalled.
   ChangeSlot& slot = changes_.slot_of(file);
   if (slot.stopped())
     return slot.wait(ChangeSlot::Event::GoingOn, impl_->options.limits.waiting, std::move(done));
   const std::uint64_t hash = impl_->hash_of(file);
-  auto fresh = std::make_unique<WaiterRecord>(nullptr);
   FileShard& shard = impl_->shard_of(hash);
-  const BriefLock lock(shard.mutex);
-  FileRecord* const record = shard.find_file(file, hash);
-  if (record == nullptr || record->delegations.empty()) return Wait::NoNeed;
-  if (record->waiting >= impl_->options.limits.waiting) return Wait::TooMany;
-  ++record->waiting;
-  fresh->done = std::move(done);
-  fresh->next = std::exchange(record->waiters, fresh.get());
-  fresh.release();
-  return Wait::Begun;
+  auto fresh = std::make_unique<WaiterRecord>(std::move(done));
+  auto place = std::make_unique<DelegationWait>(shard, *fresh);
+  Wait refused = Wait::NoNeed;
+  {
+    const BriefLock lock(shard.mutex);
+    FileRecord* const record = shard.find_file(file, hash);
+    const bool is_delegated = record != nullptr && !record->delegations.empty();
+    if (is_delegated && record->waiting < impl_->options.limits.waiting) {
+      FileShard::add(*fresh.release(), *record);
+      return {Wait::Begun, std::move(place)};
+    }
+    if (is_delegated) refused = Wait::TooMany;
+    place->cancel();
+  }
+  return refused;
 }
 
 bool Files::is_delegated(const Stateid& stateid) const {

@@ -166,27 +166,60 @@ TEST_F(Nfs4StateDelegations, a_waiting_request_is_told_when_one_is_gone) {
   int told = 0;
   const auto wait = [&] { return world.files.wait(file, [&told] { ++told; }); };
   EXPECT_EQ(open(b, kReads).kind, VerdictKind::Recall);
-  EXPECT_EQ(wait(), Wait::Begun);
-  EXPECT_EQ(wait(), Wait::Begun);
+  const Waiting one = wait(), other = wait();
+  EXPECT_EQ(one.how, Wait::Begun);
+  EXPECT_EQ(other.how, Wait::Begun);
   EXPECT_EQ(told, 0);
   world.files.revoke_delegation(stateid);
   EXPECT_EQ(told, 2);
-  EXPECT_EQ(wait(), Wait::NoNeed);
+  EXPECT_EQ(wait().how, Wait::NoNeed);
+}
+
+TEST_F(Nfs4StateDelegations, are_waited_for_by_nobody_who_gave_up) {
+  const Stateid stateid = delegate(a, DelegationType::Write).stateid;
+  const auto counted = std::make_shared<int>(0);  // as many refer to it as wait
+  const auto wait = [&] { return world.files.wait(file, [counted] { ++*counted; }); };
+  const Waiting first = wait();
+  std::optional<Waiting> second = wait();
+  const Waiting third = wait();
+  second.reset();
+  for (std::uint32_t i = 0; i < 3 * StateLimits{}.waiting; ++i) ASSERT_EQ(wait().how, Wait::Begun);
+  EXPECT_EQ(counted.use_count(), 3) << "the test, and two who wait";
+  world.files.return_delegation(file, stateid, *a.life);
+  EXPECT_EQ(*counted, 2);
+  EXPECT_EQ(counted.use_count(), 1);
+}
+
+TEST_F(Nfs4StateDelegations, go_although_who_waits_finds_no_memory) {
+  const Stateid stateid = delegate(a, DelegationType::Write).stateid;
+  int told = 0;
+  const Waiting one = world.files.wait(file, [] { throw std::bad_alloc(); });
+  const Waiting other = world.files.wait(file, [&told] { ++told; });
+  world.files.return_delegation(file, stateid, *a.life);
+  EXPECT_EQ(told, 1);
 }
 
 TEST_F(Nfs4StateDelegations, no_more_than_so_many_wait_for_one_file) {
   delegate(a, DelegationType::Write);
-  for (std::uint32_t i = 0; i < StateLimits{}.waiting; ++i)
-    ASSERT_EQ(world.files.wait(file, [] {}), Wait::Begun);
-  EXPECT_EQ(world.files.wait(file, [] {}), Wait::TooMany);
+  std::vector<Waiting> all;
+  for (std::uint32_t i = 0; i < StateLimits{}.waiting; ++i) {
+    all.push_back(world.files.wait(file, [] {}));
+    ASSERT_EQ(all.back().how, Wait::Begun);
+  }
+  EXPECT_EQ(world.files.wait(file, [] {}).how, Wait::TooMany);
+  all.pop_back();
+  EXPECT_EQ(world.files.wait(file, [] {}).how, Wait::Begun);
 }
 
-TEST_F(Nfs4StateDelegations, are_not_given_while_somebody_waits_for_their_return) {
+TEST_F(Nfs4StateDelegations, are_not_given_while_one_of_the_file_is_recalled) {
+  const testing::Client c = world.client("c");
   const Stateid stateid = delegate(a, DelegationType::Read).stateid;
-  EXPECT_EQ(open(b, kWrites).kind, VerdictKind::Recall);
-  EXPECT_EQ(world.files.wait(file, [] {}), Wait::Begun);
-  EXPECT_EQ(delegate(world.client("c"), DelegationType::Read).status, Status::Denied);
+  EXPECT_EQ(delegate(b, DelegationType::Read).status, Status::Ok);
+  world.files.recall(stateid);
+  EXPECT_EQ(delegate(c, DelegationType::Read).status, Status::Denied)
+      << "who wants to write asks again after he has given up waiting";
   world.files.return_delegation(file, stateid, *a.life);
+  EXPECT_EQ(delegate(c, DelegationType::Read).status, Status::Ok);
 }
 
 TEST_F(Nfs4StateDelegations, a_revoked_one_is_DELEG_REVOKED_until_it_is_freed) {
@@ -252,6 +285,19 @@ TEST_F(Nfs4StateDelegations, are_not_recalled_where_an_open_of_somebody_else_is_
   EXPECT_TRUE(recalls.empty());
 }
 
+TEST_F(Nfs4StateDelegations, are_not_recalled_for_more_opens_than_are_looked_through) {
+  constexpr int kOpensLookedAt = 64;
+  delegate(a, DelegationType::Read);
+  for (int i = 0; i < 10 * kOpensLookedAt; ++i)
+    world.open(a, 1, kReads, 0, "no conflict " + std::to_string(i));
+  for (int i = 0; i < kOpensLookedAt; ++i) world.open(a, 1, kReads, kWrites, std::to_string(i));
+  EXPECT_EQ(open(b, kWrites).kind, VerdictKind::Recall) << "others are not counted";
+  const auto one_more = world.open(a, 1, kReads, kWrites, "one more");
+  EXPECT_EQ(open(b, kWrites).status, Status::ShareDenied);
+  EXPECT_EQ(world.files.close(file, one_more.stateid, *a.life).status, Status::Ok);
+  EXPECT_EQ(open(b, kWrites).kind, VerdictKind::Recall);
+}
+
 TEST_F(Nfs4StateDelegations, are_not_recalled_from_a_lapsed_client_before_it_ends) {
   const testing::Client c = world.client("c");
   world.open(a, 1, kReads, 0, "owner");
@@ -266,6 +312,29 @@ TEST_F(Nfs4StateDelegations, are_not_recalled_from_a_lapsed_client_before_it_end
     client->life->phase = Life::Phase::Active;
   }
   EXPECT_TRUE(recalls.empty());
+}
+
+TEST(Nfs4DelegationLimits, an_address_has_no_more_than_it_leaves_free) {
+  StateLimits limits;
+  limits.delegations = 16;
+  World world(1, {}, limits);
+  std::uint64_t file = 0;
+  const auto fill = [&](const testing::Client& client) {
+    int count = 0;
+    StateidResult made;
+    while (
+        (made = world.files.delegate({World::file(++file), DelegationType::Read, {}}, client.life))
+            .status == Status::Ok)
+      ++count;
+    return std::pair(count, made.limit);
+  };
+  const auto first = world.client("first", "192.0.2.1");
+  EXPECT_EQ(fill(first), std::pair(8, Limit::Address));
+  EXPECT_EQ(fill(world.client("second", "192.0.2.2")), std::pair(4, Limit::All));
+  EXPECT_EQ(fill(world.client("third", "192.0.2.3")), std::pair(2, Limit::All));
+  world.files.release(*world.clients.end(first.id, false));
+  EXPECT_EQ(first.life->account->delegations.load(), 0u);
+  EXPECT_EQ(fill(world.client("another", "192.0.2.1")).first, 5);
 }
 
 TEST_F(Nfs4StateDelegations, are_no_lock_stateids) {
@@ -346,7 +415,7 @@ TEST_F(Nfs4StateDelegations, conflict_when_reclaimed_with_what_others_have_of_th
 }
 
 TEST_F(Nfs4StateDelegations, are_given_up_to_the_limit) {
-  Files files({.epoch = 1, .key = {}, .limits = {.delegations = 3}});
+  Files files({.epoch = 1, .key = {}, .limits = {.delegations = 6}});
   std::vector<Stateid> given;
   for (std::uint64_t i = 0; i < 5; ++i) {
     const auto made = files.delegate({World::file(i), DelegationType::Read, {}}, a.life);
@@ -515,7 +584,8 @@ class DelegationModel {
       if (open.file == file && open.client != client && (writes || (open.access & kWrites) != 0))
         may = false;
     for (const Delegation& one : delegations_)
-      if (!one.revoked && one.file == file && (writes || one.type == DelegationType::Write))
+      if (!one.revoked && one.file == file &&
+          (writes || one.type == DelegationType::Write || one.told))
         may = false;
     // RFC 8881 10.4.4: what is being done would be done under it.
     may = may && changes_[at(file)].empty();

@@ -4,8 +4,28 @@
 
 namespace stag::nfs::state {
 
+class ChangeSlot::Place final : public WaitPlace {
+ public:
+  Place(ChangeSlot& of, Waiter& its) : slot(of), waiter(&its) { its.place = this; }
+  ~Place() override {
+    std::unique_ptr<Waiter> gone;
+    const BriefLock lock(slot.mutex_);
+    if (waiter != nullptr) gone = slot.take(*waiter);
+  }
+  ChangeSlot& slot;
+  Waiter* waiter;  // with the slot's mutex; null: told
+};
+
 ChangeSlot::~ChangeSlot() {
-  while (waiters_ != nullptr) delete std::exchange(waiters_, waiters_->next);
+  while (Waiter* const waiter = waiters_.front()) take(*waiter);
+}
+
+// With the mutex.
+std::unique_ptr<ChangeSlot::Waiter> ChangeSlot::take(Waiter& waiter) {
+  waiters_.erase(waiter);
+  --waiting_;
+  waiter.place->waiter = nullptr;
+  return std::unique_ptr<Waiter>(&waiter);
 }
 
 void ChangeSlot::stop() {
@@ -23,35 +43,39 @@ void ChangeSlot::go_on() {
   tell(std::nullopt);
 }
 
-Wait ChangeSlot::wait(Event event, std::uint32_t at_most, UniqueFunction<void()> done) {
+Waiting ChangeSlot::wait(Event event, std::uint32_t at_most, UniqueFunction<void()> done) {
   auto fresh = std::make_unique<Waiter>(Waiter{event, std::move(done)});
-  const BriefLock lock(mutex_);
-  if (event == Event::DataAtRest ? !data_in_progress() : !stopped()) return Wait::NoNeed;
-  if (waiting_ >= at_most) return Wait::TooMany;
-  ++waiting_;
-  fresh->next = std::exchange(waiters_, fresh.get());
-  fresh.release();
-  return Wait::Begun;
+  auto place = std::make_unique<Place>(*this, *fresh);
+  Wait refused = Wait::TooMany;
+  {
+    const BriefLock lock(mutex_);
+    const bool over = event == Event::DataAtRest ? !data_in_progress() : !stopped();
+    if (!over && waiting_ < at_most) {
+      ++waiting_;
+      waiters_.push_front(*fresh.release());
+      return {Wait::Begun, std::move(place)};
+    }
+    place->waiter = nullptr;
+    if (over) refused = Wait::NoNeed;
+  }
+  return refused;
 }
 
 // Whoever waits for this event; nullopt: everybody.
 void ChangeSlot::tell(std::optional<Event> event) {
-  Waiter* told = nullptr;
+  Waiters told;
   {
     const BriefLock lock(mutex_);
-    for (Waiter** at = &waiters_; *at != nullptr;) {
-      Waiter* const one = *at;
-      if (event && one->event != *event) {
-        at = &one->next;
-        continue;
-      }
-      *at = one->next;
-      one->next = std::exchange(told, one);
-      --waiting_;
+    Waiter* next = nullptr;
+    for (Waiter* one = waiters_.front(); one != nullptr; one = next) {
+      next = Waiters::next(*one);
+      if (event && one->event != *event) continue;
+      told.push_front(*take(*one).release());
     }
   }
-  while (told != nullptr) {
-    const std::unique_ptr<Waiter> one(std::exchange(told, told->next));
+  while (Waiter* const waiter = told.front()) {
+    told.erase(*waiter);
+    const std::unique_ptr<Waiter> one(waiter);
     try {
       one->done();
     } catch (const std::bad_alloc&) {

@@ -27,12 +27,11 @@
 
 #include "base/brief_mutex.h"
 #include "base/unique_function.h"
+#include "nfs/state/linked_list.h"
 #include "nfs/state/types.h"
+#include "nfs/state/waiting.h"
 
 namespace stag::nfs::state {
-
-// Begun: `done` runs once, on whatever thread; it only posts. NoNeed: ask again.
-enum class Wait : std::uint8_t { Begun, NoNeed, TooMany };
 
 // What changes. Share reservations are about data alone (RFC 8881 9.7).
 enum class ChangeOf : std::uint8_t { Attributes, Data };
@@ -72,14 +71,17 @@ class ChangeSlot {
   void stop();
   void go_on();
   // The waiter may be told too early, and where memory runs out not at all.
-  Wait wait(Event event, std::uint32_t at_most, UniqueFunction<void()> done);
+  Waiting wait(Event event, std::uint32_t at_most, UniqueFunction<void()> done);
 
  private:
+  class Place;
   struct Waiter {
     Event event;
     UniqueFunction<void()> done;
-    Waiter* next = nullptr;
+    Place* place = nullptr;
+    Link<Waiter> link{};
   };
+  using Waiters = LinkedList<Waiter, &Waiter::link>;
   static constexpr std::uint64_t kOneOfData = std::uint64_t{1} << 32;
   static constexpr std::uint64_t kStopped = std::uint64_t{1} << 63;
   static constexpr std::uint64_t kData = kStopped - kOneOfData;
@@ -87,12 +89,13 @@ class ChangeSlot {
     return what == ChangeOf::Data ? kOneOfData : 1;
   }
   void tell(std::optional<Event> event);
+  std::unique_ptr<Waiter> take(Waiter& waiter);
 
   std::atomic<std::uint64_t> state_{0};  // how many of data, how many of attributes, kStopped
   BriefMutex mutex_;
   std::uint32_t stops_ = 0;
   std::uint32_t waiting_ = 0;
-  Waiter* waiters_ = nullptr;
+  Waiters waiters_;
 };
 
 // One change, which ends with it. FileChanges outlives it; an empty one is of nothing.

@@ -24,11 +24,16 @@ class Nfs4FileChanges : public ::testing::Test {
     return world.files.open(
         {file, bytes_of("owner"), kShareRead, kShareWrite, false, truncates, true}, a.life);
   }
+  // Until the test ends.
+  Wait keep(Waiting waiting) {
+    places.push_back(std::move(waiting.place));
+    return waiting.how;
+  }
   Wait wait_for_changes() {
-    return world.files.wait_for_changes(file, [this] { ++ended; });
+    return keep(world.files.wait_for_changes(file, [this] { ++ended; }));
   }
   Wait wait() {
-    return world.files.wait(file, [this] { ++resumed; });
+    return keep(world.files.wait(file, [this] { ++resumed; }));
   }
   StateidResult delegate(bool reclaim = false) {
     return world.files.delegate({file, DelegationType::Read, {}, 0, reclaim}, a.life);
@@ -38,6 +43,7 @@ class Nfs4FileChanges : public ::testing::Test {
   int ended = 0, resumed = 0;  // who were told
   const FileKey file = World::file(1);
   const testing::Client a = world.client("a"), b = world.client("b");
+  std::vector<std::unique_ptr<WaitPlace>> places;
 };
 
 TEST_F(Nfs4FileChanges, defer_who_denies_writing_until_they_end) {
@@ -130,7 +136,22 @@ TEST_F(Nfs4FileChanges, wait_until_nobody_stops_them) {
   EXPECT_EQ(wait(), Wait::NoNeed);
 }
 
-TEST_F(Nfs4FileChanges, are_waited_for_by_so_many_only_and_by_nobody_who_gave_up) {
+TEST_F(Nfs4FileChanges, are_waited_for_by_nobody_who_gave_up) {
+  std::optional<Permit> permit = world.files.access(file, Touch::Write);
+  std::optional<StoppedChanges> stopped = world.files.stop_changes(file);
+  for (std::uint32_t n = 0; n < 3 * StateLimits{}.waiting; ++n) {
+    ASSERT_EQ(n % 2 == 0 ? wait() : wait_for_changes(), Wait::Begun);
+    places.clear();
+  }
+  EXPECT_EQ(wait(), Wait::Begun);
+  EXPECT_EQ(wait_for_changes(), Wait::Begun);
+  permit.reset();
+  EXPECT_EQ(ended, 1);
+  stopped.reset();
+  EXPECT_EQ(resumed, 1);
+}
+
+TEST_F(Nfs4FileChanges, are_waited_for_by_so_many_only_and_by_nobody_once_they_go_on) {
   const Permit permit = world.files.access(file, Touch::Write);
   for (int i = 0; i < 2; ++i) {
     const StoppedChanges stopped = world.files.stop_changes(file);
@@ -147,8 +168,8 @@ TEST_F(Nfs4FileChanges, end_whether_or_not_who_waits_finds_memory) {
   Permit permit = world.files.access(file, Touch::Write);
   std::optional<StoppedChanges> stopped = world.files.stop_changes(file);
   for (int i = 0; i < 2; ++i) {
-    world.files.wait_for_changes(file, [] { throw std::bad_alloc(); });
-    world.files.wait(file, [] { throw std::bad_alloc(); });
+    keep(world.files.wait_for_changes(file, [] { throw std::bad_alloc(); }));
+    keep(world.files.wait(file, [] { throw std::bad_alloc(); }));
     wait_for_changes();
     wait();
   }
@@ -211,14 +232,15 @@ TEST_F(Nfs4FileChanges, never_wait_in_vain_nor_do_those_who_stop_them) {
     while (!over) {
       const int before = resumed_ones;
       if (world.files.access(file, Touch::Write).granted()) continue;
-      if (world.files.wait(file, note(resumed_ones)) == Wait::Begun) resumed_ones.wait(before);
+      const Waiting waiting = world.files.wait(file, note(resumed_ones));
+      if (waiting.how == Wait::Begun) resumed_ones.wait(before);
     }
   });
   for (int i = 0; i < kTurns; ++i) {
     const StoppedChanges stopped = world.files.stop_changes(file);
     const int before = ended_ones;
-    if (world.files.wait_for_changes(file, note(ended_ones)) == Wait::Begun)
-      ended_ones.wait(before);
+    const Waiting waiting = world.files.wait_for_changes(file, note(ended_ones));
+    if (waiting.how == Wait::Begun) ended_ones.wait(before);
     const OpenResult opened = open_having_stopped();
     EXPECT_TRUE(opened.verdict.granted());
     world.files.close(file, opened.stateid, *a.life);

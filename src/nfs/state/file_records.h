@@ -5,11 +5,13 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <new>
 #include <string>
 #include <utility>
 
 #include "nfs/state/files.h"
 #include "nfs/state/linked_list.h"
+#include "nfs/state/opens_by_share.h"
 #include "nfs/state/range_index.h"
 
 namespace stag::nfs::state {
@@ -101,10 +103,6 @@ struct OpenState : State {
   LinkedList<LockState, &LockState::of_open> locks;
 };
 
-inline bool conflicts(const OpenState& open, std::uint32_t access, std::uint32_t deny) {
-  return ((open.access & deny) | (open.deny & access)) != 0;
-}
-
 // The open that a state is, or whose locks it is; it is not revoked, and no delegation.
 inline const OpenState& open_of(const State& state) {
   return state.type == State::Type::Lock ? *static_cast<const LockState&>(state).open
@@ -152,15 +150,24 @@ struct DelegationState : State {
   Link<DelegationState> of_untold;
 };
 
+class DelegationWait;
+
 // Somebody who waits for a delegation to go; told when the record is freed, which is without a
-// lock.
+// lock, unless he has given up.
 struct WaiterRecord : Record {
   explicit WaiterRecord(UniqueFunction<void()> told) : done(std::move(told)) {}
   ~WaiterRecord() override {
-    if (done) done();
+    try {
+      if (!gave_up) done();
+    } catch (const std::bad_alloc&) {
+      // He asks again when his time is over.
+    }
   }
   UniqueFunction<void()> done;
-  WaiterRecord* next = nullptr;
+  bool gave_up = true;  // or has not begun
+  FileRecord* file = nullptr;
+  DelegationWait* place = nullptr;
+  Link<WaiterRecord> of_file;
 };
 
 struct FileRecord : Record {
@@ -170,15 +177,14 @@ struct FileRecord : Record {
   const std::uint64_t hash;
   FileRecord* chain = nullptr;
   std::uint32_t references = 0;  // states
-  LinkedList<OpenState, &OpenState::of_file> opens;
-  // How many opens have each bit, by the bit's number.
-  std::uint32_t accessing[2] = {0, 0};
-  std::uint32_t denying[2] = {0, 0};
+  OpensByShare<OpenState> opens;
   LinkedList<DelegationState, &DelegationState::of_file> delegations;
   LinkedList<DelegationState, &DelegationState::of_untold> untold;  // of these
   std::uint32_t delegated[2] = {0, 0};                              // by DelegationType
-  WaiterRecord* waiters = nullptr;
+  std::uint32_t recalled = 0;                                       // of the delegations
+  LinkedList<WaiterRecord, &WaiterRecord::of_file> waiters;
   std::uint32_t waiting = 0;
+  std::uint32_t ranges = 0;
   // Of all lock owners, by mode.
   RangeIndex<LockOwnerRecord> exclusive, shared;
 };

@@ -12,15 +12,6 @@ Status compare_seqid(std::uint32_t given, std::uint32_t current) {
   return (given < current) != wrapped ? Status::OldStateid : Status::BadStateid;
 }
 
-// Whether any open of the file can conflict, without looking at them.
-bool may_conflict(const FileRecord& file, std::uint32_t access, std::uint32_t deny) {
-  for (std::uint32_t bit = 0; bit < 2; ++bit) {
-    if ((deny >> bit & 1) != 0 && file.accessing[bit] != 0) return true;
-    if ((access >> bit & 1) != 0 && file.denying[bit] != 0) return true;
-  }
-  return false;
-}
-
 // Whom a revoked state is counted with.
 std::atomic<std::uint32_t>& revoked_of(const State& state) {
   Life& life = *state.holder->life;
@@ -60,9 +51,9 @@ FileShard::~FileShard() {
   });
   lock_owners_.for_each([&](LockOwnerRecord& owner) { all.add(owner); });
   files_.for_each([&](FileRecord& file) {
-    for (WaiterRecord* waiter = file.waiters; waiter != nullptr; waiter = waiter->next) {
-      waiter->done = nullptr;
-      all.add(*waiter);
+    while (WaiterRecord* const waiter = file.waiters.front()) {
+      remove(*waiter, all);
+      waiter->gave_up = true;
     }
     all.add(file);
   });
@@ -151,7 +142,7 @@ void FileShard::add(State& state, Spare& spare) {
 
 void FileShard::add(OpenState& open, Spare& spare) {
   add(static_cast<State&>(open), spare);
-  open.file->opens.push_front(open);
+  open.file->opens.put(open);
   opens_.insert(open);
 }
 
@@ -162,6 +153,7 @@ void FileShard::add(DelegationState& delegation, Spare& spare) {
   ++file.delegated[static_cast<std::size_t>(delegation.delegation_type)];
   delegations_.insert(delegation);
   delegation.holder->life->delegations.fetch_add(1, std::memory_order_relaxed);
+  delegation.holder->life->account->delegations.fetch_add(1, std::memory_order_relaxed);
   all_delegations_.fetch_add(1, std::memory_order_relaxed);
   guards_.fetch_add(1, std::memory_order_acq_rel);
 }
@@ -183,20 +175,17 @@ void FileShard::add(LockState& lock, OpenState& open, LockOwnerRecord& owner) {
 }
 
 void FileShard::set_share(OpenState& open, std::uint32_t access, std::uint32_t deny) {
-  FileRecord& file = *open.file;
-  for (std::uint32_t bit = 0; bit < 2; ++bit) {
-    file.accessing[bit] += (access >> bit & 1) - (open.access >> bit & 1);
-    file.denying[bit] += (deny >> bit & 1) - (open.deny >> bit & 1);
-  }
   if (deny != 0 && open.deny == 0) guards_.fetch_add(1, std::memory_order_acq_rel);
   if (deny == 0 && open.deny != 0) guards_.fetch_sub(1, std::memory_order_acq_rel);
+  open.file->opens.take(open);
   open.access = access;
   open.deny = deny;
+  open.file->opens.put(open);
 }
 
 void FileShard::detach(OpenState& open) {
   set_share(open, 0, 0);
-  open.file->opens.erase(open);
+  open.file->opens.take(open);
   opens_.erase(open);
 }
 
@@ -214,14 +203,12 @@ void FileShard::detach(DelegationState& delegation, RemovedRecords& removed) {
   --file.delegated[static_cast<std::size_t>(delegation.delegation_type)];
   delegations_.erase(delegation);
   delegation.holder->life->delegations.fetch_sub(1, std::memory_order_relaxed);
+  delegation.holder->life->account->delegations.fetch_sub(1, std::memory_order_relaxed);
   all_delegations_.fetch_sub(1, std::memory_order_relaxed);
   guards_.fetch_sub(1, std::memory_order_acq_rel);
   if (delegation.lease != nullptr) removed.add(*delegation.lease.release());
-  file.waiting = 0;
-  while (WaiterRecord* const waiter = file.waiters) {
-    file.waiters = waiter->next;
-    removed.add(*waiter);
-  }
+  if (delegation.recalled) --file.recalled;
+  while (WaiterRecord* const waiter = file.waiters.front()) remove(*waiter, removed);
 }
 
 void FileShard::detach(State& state, RemovedRecords& removed) {
@@ -330,11 +317,10 @@ Verdict FileShard::share_conflict(const FileKey& key, std::uint64_t hash, std::u
                                   std::uint32_t deny, const OpenState* except, Status status,
                                   RemovedRecords& removed) {
   for (;;) {
-    FileRecord* const file = find_file(key, hash);
-    if (file == nullptr || !may_conflict(*file, access, deny)) return {};
-    OpenState* open = file->opens.front();
-    while (open != nullptr && (open == except || !conflicts(*open, access, deny)))
-      open = file->opens.next(*open);
+    const FileRecord* const file = find_file(key, hash);
+    if (file == nullptr) return {};
+    OpenState* const open = file->opens.find_conflict(
+        access, deny, [except](const OpenState& one) { return &one != except; });
     if (open == nullptr) return {};
     const Life& life = *open->holder->life;
     if (life.lapsed()) return lapsed(life);

@@ -58,6 +58,21 @@ class AboutToGuard {
   std::atomic<std::uint32_t>* const guards_;
 };
 
+// With it ends the waiting.
+class DelegationWait final : public WaitPlace {
+ public:
+  DelegationWait(FileShard& shard, WaiterRecord& waiter) : shard_(shard), waiter_(&waiter) {
+    waiter.place = this;
+  }
+  ~DelegationWait() override;
+  void cancel() { waiter_ = nullptr; }  // It did not begin.
+
+ private:
+  friend class FileShard;
+  FileShard& shard_;
+  WaiterRecord* waiter_;  // with the shard's mutex; null: he is being told, or never waited
+};
+
 class FileShard {
  public:
   FileShard(std::uint32_t number, const Files::Options& options, std::atomic<std::uint32_t>& guards,
@@ -123,6 +138,9 @@ class FileShard {
                               RemovedRecords& removed, Effect effect = Effect::Recalls);
   // From now on.
   static void recall(DelegationState& delegation);
+  // A delegation of the file is there.
+  static void add(WaiterRecord& waiter, FileRecord& file);
+  static void remove(WaiterRecord& waiter, RemovedRecords& removed);
   // As in Files.
   void hold_back(std::uint64_t hash, TimePoint until);
   bool is_held_back(std::uint64_t hash, TimePoint now) const;
@@ -146,6 +164,7 @@ class FileShard {
   void detach(LockState& lock);
   void detach(DelegationState& delegation, RemovedRecords& removed);
   static void set_untold(DelegationState& delegation, bool untold);
+  static bool mark_recalled(DelegationState& delegation);
   void detach(State& state, RemovedRecords& removed);
   void remove_one(State& state, RemovedRecords& removed);
   void leave(LockOwnerRecord& owner, RemovedRecords& removed);
@@ -197,11 +216,10 @@ struct Files::Impl {
   // What is in the way of a client that wants so many more states; None: nothing.
   Limit limit_at(const Life& life, std::int32_t more) const;
   // The same of a delegation, which is so many states.
-  Limit limit_of_delegations(const Life& life, std::int32_t more) const {
-    if (delegations.load(std::memory_order_relaxed) >= options.limits.delegations)
-      return Limit::All;
-    return limit_at(life, more);
-  }
+  Limit limit_of_delegations(const Life& life, std::int32_t more) const;
+  // The same of so many more byte ranges of a file, which are some of these states.
+  Limit limit_of_ranges(const FileRecord& file, bool mirrored, const Life& life,
+                        std::int32_t ranges, std::int32_t more) const;
 
   const Options options;
   std::atomic<std::uint32_t> states{0};

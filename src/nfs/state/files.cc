@@ -43,9 +43,28 @@ Limit Files::Impl::limit_at(const Life& life, std::int32_t more) const {
   const StateLimits& limits = options.limits;
   if (life.states.load(std::memory_order_relaxed) + by > limits.states_of_client)
     return Limit::Client;
-  if (life.account->states.load(std::memory_order_relaxed) + by > limits.states_of_address)
-    return Limit::Address;
-  return states.load(std::memory_order_relaxed) + by > limits.states ? Limit::All : Limit::None;
+  const std::uint32_t own = life.account->states.load(std::memory_order_relaxed);
+  if (own + by > limits.states_of_address) return Limit::Address;
+  const std::uint32_t all = states.load(std::memory_order_relaxed);
+  // Of all: where others that lapsed go, it may have more.
+  const bool fits =
+      limits.shared_out ? leaves_enough(own, all, by, limits.states) : all + by <= limits.states;
+  return fits ? Limit::None : Limit::All;
+}
+
+Limit Files::Impl::limit_of_delegations(const Life& life, std::int32_t more) const {
+  const std::uint32_t limit = options.limits.delegations;
+  const std::uint32_t own = life.account->delegations.load(std::memory_order_relaxed);
+  if (!leaves_enough(own, delegations.load(std::memory_order_relaxed), 1u, limit))
+    return own + 1 > (limit + 1) / 2 ? Limit::Address : Limit::All;
+  return limit_at(life, more);
+}
+
+Limit Files::Impl::limit_of_ranges(const FileRecord& file, bool mirrored, const Life& life,
+                                   std::int32_t ranges, std::int32_t more) const {
+  const auto after = static_cast<std::int64_t>(file.ranges) + ranges;
+  if (mirrored && ranges > 0 && after > options.limits.ranges_of_mirrored) return Limit::File;
+  return limit_at(life, more);
 }
 
 Files::Files(const Options& options)
@@ -242,7 +261,7 @@ void Files::meet_changes(const OpenArgs& args, OpenResult& result) {
   }
 }
 
-Wait Files::wait_for_changes(const FileKey& file, UniqueFunction<void()> done) {
+Waiting Files::wait_for_changes(const FileKey& file, UniqueFunction<void()> done) {
   return changes_.slot_of(file).wait(ChangeSlot::Event::DataAtRest, impl_->options.limits.waiting,
                                      std::move(done));
 }

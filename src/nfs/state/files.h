@@ -145,7 +145,7 @@ struct LockArgs {
   bool new_lock_owner = false;
   Stateid stateid;
   Bytes lock_owner;
-  bool only_asks = false;  // whether it would be granted
+  bool only_asks = false;  // whether it would be granted; what is held already is granted at once
 };
 struct LockResult {
   // Refused: Denied, Openmode, Grace, NoGrace, ReclaimBad, ReclaimConflict, Delay, and those of
@@ -155,6 +155,7 @@ struct LockResult {
   std::optional<ConflictingLock> conflict;  // Denied
   Limit limit = Limit::None;                // of Delay
   bool frees = false;                       // what the owner had to itself others may share
+  bool held = false;                        // it had it already
 };
 
 // Whose a stateid is; null unless Ok.
@@ -185,8 +186,10 @@ struct StateLimits {
   std::uint32_t states_of_client = 65536;  // opens, lock stateids, byte ranges; beyond: Delay
   std::uint32_t states_of_address = 262144;
   std::uint32_t states = 524288;
+  bool shared_out = true;  // leaves_enough() is asked of states of an address, too
   std::uint32_t delegations = 32768;
-  std::uint32_t waiting = 1024;  // for delegations of one file
+  std::uint32_t ranges_of_mirrored = 4096;  // byte ranges of a file that RangeMirror mirrors
+  std::uint32_t waiting = 1024;             // for delegations of one file
 };
 
 struct StateInfo {
@@ -263,7 +266,7 @@ class Files {
     return StoppedChanges(changes_.slot_of(file));
   }
   // Once they are stopped, until those that had begun have ended.
-  Wait wait_for_changes(const FileKey& file, UniqueFunction<void()> done);
+  Waiting wait_for_changes(const FileKey& file, UniqueFunction<void()> done);
   // The rest of OPEN failed, and nobody was told of the stateid: what was before is again.
   void undo(const OpenResult& opened);
   // Inval unless the owner opened the file like that.
@@ -299,7 +302,7 @@ class Files {
   // Nobody could be told of a Recall after all: the next conflict makes another one.
   void recall_again(const Stateid& stateid);
   // After Verdict Recall, until a delegation of the file is gone, or its changes go on.
-  Wait wait(const FileKey& file, UniqueFunction<void()> done);
+  Waiting wait(const FileKey& file, UniqueFunction<void()> done);
   // Whether it still stands, recalled or not.
   bool is_delegated(const Stateid& stateid) const;
   // One that was not given back in time: DelegRevoked from now on, until its client frees it, or
@@ -423,9 +426,13 @@ class Files {
                                            bool asked);
   std::optional<LockResult> lock_if(const LockArgs& args, const LifePtr& life, bool asked);
   bool ask_others(bool asked) const { return !asked && outside_ != nullptr && outside_->any(); }
-  // Others may go on: of this file, or (null) of any. `unlocked`: where byte ranges went; nullopt:
+  // Others may go on: of this file, or (null) of any. `where`: byte ranges went there; nullopt:
   // there were none.
-  void freed(const FileKey* file, const std::optional<Range>& unlocked);
+  void freed(const FileKey* file, const std::optional<Range>& where);
+  void unlocked(const FileKey* file, const Range& range);
+  bool is_mirrored(const FileKey& file) const {
+    return mirror_ != nullptr && mirror_->mirrors(file);
+  }
 
   const std::shared_ptr<GracePeriod> grace_;
   // Opens that deny something and delegations, those that are about to be granted among them.

@@ -78,6 +78,7 @@ struct Sharers {
   std::array<Said, kFilesHeld> said;
   std::array<std::array<std::atomic<bool>, kFilesHeld>, kHolders> recalled{};
   std::array<ClientId, kHolders> ids{};
+  std::array<std::vector<Waiting>, kHolders> waiting;  // until all are told
   std::atomic<int> conflicts{0}, waits{0}, told{0}, recalls{0};
 
   void never(bool both) { conflicts += both; }
@@ -126,9 +127,11 @@ class Holder {
 
   void open(std::uint64_t file, Holding& held, std::uint32_t access) {
     const OpenResult opened = shared_.world.open(client_, file, access);
-    if (opened.verdict.kind == Verdict::Kind::Recall &&
-        files().wait(World::file(file), [this] { ++shared_.told; }) == Wait::Begun)
-      ++shared_.waits;
+    if (opened.verdict.kind == Verdict::Kind::Recall) {
+      Waiting waiting = files().wait(World::file(file), [this] { ++shared_.told; });
+      if (waiting.how == Wait::Begun) ++shared_.waits;
+      shared_.waiting[index()].push_back(std::move(waiting));
+    }
     if (!opened.verdict.granted()) return;
     held.open = opened.stateid;
     held.access |= access;
@@ -277,6 +280,8 @@ struct ToldOfRelease final : OutsideLocks, RangeMirror {
   void freed(const FileKey* file, const Range& range) override {
     file == nullptr ? ++all_unlocked : (unlocked.emplace_back(*file, range), 0);
   }
+  bool mirrors(const FileKey& file) const override { return file == mirrored; }
+  FileKey mirrored;
   std::vector<FileKey> files;
   std::vector<std::pair<FileKey, Range>> unlocked;
   int all = 0, all_unlocked = 0;
@@ -366,6 +371,89 @@ TEST(Nfs4StateRelease, tells_of_the_bytes_that_a_client_had_locked) {
   EXPECT_EQ(told.files.size(), 3u);
   std::ranges::sort(told.unlocked, {}, [](const auto& one) { return one.second; });
   EXPECT_EQ(told.unlocked, (Unlocked{{World::file(2), {5, 5}}, {World::file(1), {10, 49}}}));
+}
+
+// Whoever mirrors what is locked looks through all of it there.
+TEST(Nfs4StateUnlock, tells_what_went_and_nothing_of_what_lies_between) {
+  World world;
+  ToldOfRelease told(world);
+  const auto client = world.client("a");
+  const FileKey file = World::file(1);
+  const Stateid open = world.open(client, 1).stateid;
+  const auto lock = [&](const Range& range) {
+    return world.lock(client, 1, open, range, true).stateid;
+  };
+  const auto unlock = [&](Stateid& stateid, const Range& range) {
+    const StateidResult result = world.files.unlock(file, stateid, range, *client.life);
+    EXPECT_EQ(result.status, Status::Ok);
+    stateid = result.stateid;
+  };
+  lock({0, 9});
+  Stateid stateid = lock({1000, Range::kEnd});
+  unlock(stateid, {50, 999});
+  EXPECT_EQ(told.unlocked, Unlocked()) << "nothing went";
+  EXPECT_TRUE(told.files.empty());
+  unlock(stateid, {5, 1009});
+  EXPECT_EQ(told.unlocked, (Unlocked{{file, {5, 9}}, {file, {1000, 1009}}}));
+  EXPECT_EQ(told.files.size(), 1u) << "who waits is told once";
+}
+
+TEST(Nfs4StateLocks, that_are_held_already_are_granted_to_who_only_asks) {
+  World world;
+  const auto client = world.client("a");
+  const FileKey file = World::file(1);
+  const Stateid open = world.open(client, 1).stateid;
+  const auto ask = [&](const Range& range, bool exclusive, std::string_view owner = "locker") {
+    return world.files.lock({.file = file,
+                             .range = range,
+                             .exclusive = exclusive,
+                             .new_lock_owner = true,
+                             .stateid = open,
+                             .lock_owner = bytes_of(owner),
+                             .only_asks = true},
+                            client.life);
+  };
+  EXPECT_FALSE(ask({0, 9}, false).held);
+  const Stateid stateid = world.lock(client, 1, open, {0, 9}, false).stateid;
+  for (const auto& [range, exclusive] : {std::pair{Range{0, 9}, true}, {Range{5, 10}, false}}) {
+    const LockResult asked = ask(range, exclusive);
+    EXPECT_TRUE(asked.verdict.granted());
+    EXPECT_FALSE(asked.held);
+  }
+  EXPECT_FALSE(ask({0, 9}, false, "another").held);
+  const LockResult again = ask({2, 5}, false);
+  EXPECT_TRUE(again.held);
+  EXPECT_EQ(again.stateid.other, stateid.other);
+  EXPECT_EQ(again.stateid.seqid, stateid.seqid + 1) << "as any LOCK that is granted";
+}
+
+TEST(Nfs4StateLocks, of_a_file_are_so_many_where_somebody_mirrors_them) {
+  StateLimits limits;
+  limits.ranges_of_mirrored = 8;
+  World world(1, {}, limits);
+  ToldOfRelease told(world);
+  told.mirrored = World::file(1);
+  const auto client = world.client("a"), other = world.client("b");
+  const auto fill = [&](std::uint64_t file, std::uint64_t most) {
+    const Stateid open = world.open(client, file).stateid;
+    LockResult locked = world.lock(client, file, open, {0, 9}, false);
+    std::uint64_t count = 0;
+    for (; locked.verdict.granted() && count < most; ++count)
+      locked = world.lock(client, file, open, {20 * count, 20 * count + 9}, false);
+    return locked;
+  };
+  EXPECT_TRUE(fill(2, 100).verdict.granted()) << "nobody mirrors it";
+  const LockResult beyond = fill(1, 100);
+  EXPECT_EQ(beyond.verdict.status, Status::Delay);
+  EXPECT_EQ(beyond.limit, Limit::File);
+  const Stateid open = world.open(other, 1).stateid;
+  EXPECT_EQ(world.lock(other, 1, open, {0, 9}, false).limit, Limit::File) << "of all clients";
+  const Stateid held = world.lock(client, 1, world.open(client, 1).stateid, {0, 9}, false).stateid;
+  const FileKey file = World::file(1);
+  EXPECT_EQ(world.files.unlock(file, held, {5, 5}, *client.life).limit, Limit::File)
+      << "two of one";
+  EXPECT_EQ(world.files.unlock(file, held, {0, 9}, *client.life).status, Status::Ok);
+  EXPECT_TRUE(world.lock(other, 1, open, {0, 9}, false).verdict.granted());
 }
 
 }  // namespace

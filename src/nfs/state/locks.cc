@@ -80,7 +80,7 @@ Status Files::find_target(FileShard& shard, const LockArgs& args, const Life& li
 
 LockResult Files::lock(const LockArgs& args, const LifePtr& life) {
   LockResult result = lock_asking(args, life);
-  if (args.reclaim && result.verdict.granted() && !args.only_asks)
+  if (args.reclaim && result.verdict.granted() && (!args.only_asks || result.held))
     grace_->claimed(life->claimed_in);
   if (result.frees) freed(&args.file, args.range);
   return result;
@@ -103,6 +103,7 @@ std::optional<LockResult> Files::lock_if(const LockArgs& args, const LifePtr& li
   const std::uint64_t owner_hash = impl_->hash_of(file_hash, life->clientid, args.lock_owner);
   auto owner = std::make_unique<LockOwnerRecord>(owner_hash, args.lock_owner);
   auto fresh = std::make_unique<LockState>(args.lock_owner.size());
+  const bool mirrored = is_mirrored(args.file);
   RemovedRecords removed;
   FileShard& shard = impl_->shard_of(args.stateid);
   const BriefLock guard(shard.mutex);
@@ -121,15 +122,16 @@ std::optional<LockResult> Files::lock_if(const LockArgs& args, const LifePtr& li
     if (args.reclaim && result.conflict) result.verdict.status = Status::ReclaimConflict;
     return result;
   }
-  if (args.only_asks) return result;
   auto change = byte_ranges::plan(target.owner, args.range, args.exclusive, target.lock);
   const std::int32_t more =
       change.net() + (target.lock == nullptr ? static_cast<std::int32_t>(fresh->cost) : 0);
-  result.limit = impl_->limit_at(*life, more);
+  result.limit = impl_->limit_of_ranges(*target.open->file, mirrored, *life, change.net(), more);
   if (result.limit != Limit::None) {
     result.verdict = Verdict::refused(Status::Delay);
     return result;
   }
+  result.held = change.is_none();
+  if (args.only_asks && !result.held) return result;
   const auto is_exclusive = [](const Held& held) { return held.exclusive; };
   result.frees = !args.exclusive && std::ranges::any_of(change.gone, is_exclusive);
   target.hold(shard, std::move(change), owner, fresh);
@@ -174,8 +176,10 @@ LockResult Files::range_conflict(const FileKey& file, const Range& range, bool e
 StateidResult Files::unlock(const FileKey& file, const Stateid& stateid, const Range& range,
                             const Life& life) {
   StateidResult result;
-  RemovedRecords removed;
+  byte_ranges::Change change;
+  const bool mirrored = is_mirrored(file);
   {
+    RemovedRecords removed;
     FileShard& shard = impl_->shard_of(stateid);
     const BriefLock guard(shard.mutex);
     State* state = nullptr;
@@ -184,8 +188,8 @@ StateidResult Files::unlock(const FileKey& file, const Stateid& stateid, const R
     if (state->type != State::Type::Lock) return {Status::BadStateid, {}};
     auto& lock = static_cast<LockState&>(*state);
     // RFC 8881 9.5: whatever open it was locked through.
-    auto change = byte_ranges::plan(lock.owner, range, std::nullopt, &lock);
-    result.limit = impl_->limit_at(life, change.net());
+    change = byte_ranges::plan(lock.owner, range, std::nullopt, &lock);
+    result.limit = impl_->limit_of_ranges(*lock.file, mirrored, life, change.net(), change.net());
     if (result.limit != Limit::None) {
       result.status = Status::Delay;
       return result;
@@ -195,7 +199,11 @@ StateidResult Files::unlock(const FileKey& file, const Stateid& stateid, const R
     lock.seqid = seqid_after(lock.seqid);
     result.stateid = shard.stateid_of(lock);
   }
-  freed(&file, range);
+  // Piece by piece: others may have locked much in between.
+  for (const Held& gone : change.gone)
+    unlocked(&file,
+             {std::max(gone.range.first, range.first), std::min(gone.range.last, range.last)});
+  if (!change.gone.empty()) freed(&file, std::nullopt);
   return result;
 }
 

@@ -274,9 +274,10 @@ class Pair {
     }
     model_.stopped.insert(file);
     stops_.emplace(file, files_.stop_changes(key(file)));
-    const Wait wait = files_.wait_for_changes(key(file), [this, file] { ++told_of_rest_[file]; });
-    EXPECT_EQ(wait, model_.data_changing.contains(file) ? Wait::Begun : Wait::NoNeed);
-    if (wait == Wait::Begun) waiting_for_rest_.insert(file);
+    Waiting wait = files_.wait_for_changes(key(file), [this, file] { ++told_of_rest_[file]; });
+    EXPECT_EQ(wait.how, model_.data_changing.contains(file) ? Wait::Begun : Wait::NoNeed);
+    if (wait.how == Wait::Begun) waiting_for_rest_.insert(file);
+    waits_.push_back(std::move(wait));
   }
   // Then whatever else would be in the way does not matter.
   bool is_stopped(int file, const Verdict& verdict) {
@@ -423,6 +424,7 @@ class Pair {
   };
   std::map<int, std::size_t> told_of_rest_;
   std::set<int> waiting_for_rest_;
+  std::vector<Waiting> waits_;
   std::map<int, StoppedChanges> stops_;
   std::deque<Change> changes_;
 

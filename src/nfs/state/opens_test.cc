@@ -361,6 +361,7 @@ TEST(Nfs4OpenLimits, one_client_or_address_does_not_take_all) {
   limits.states_of_client = 10;
   limits.states_of_address = 15;
   limits.states = 20;
+  limits.shared_out = false;
   World world(1, {}, limits);
   const auto a = world.client("a", "192.0.2.1"), b = world.client("b", "192.0.2.1"),
              c = world.client("c", "192.0.2.2");
@@ -377,6 +378,26 @@ TEST(Nfs4OpenLimits, one_client_or_address_does_not_take_all) {
   world.files.release(*world.clients.end(a.id, false));
   EXPECT_EQ(world.files.states(), 10u);
   EXPECT_EQ(c.life->account->states.load(), 5u);
+}
+
+TEST(Nfs4OpenLimits, an_address_has_no_more_than_it_leaves_free) {
+  StateLimits limits;
+  limits.states = 80;
+  World world(1, {}, limits);
+  const auto fill = [&](const testing::Client& client) {
+    std::uint64_t count = 0;
+    OpenResult opened;
+    while ((opened = world.open(client, count)).verdict.granted()) ++count;
+    EXPECT_EQ(opened.limit, Limit::All) << "where others go it may have more";
+    return count;
+  };
+  const auto first = world.client("first", "192.0.2.1");
+  EXPECT_EQ(fill(first), 40u);
+  EXPECT_EQ(fill(world.client("second", "2001:db8::1")), 20u) << "of the same host, perhaps";
+  EXPECT_EQ(fill(world.client("third", "192.0.2.3")), 10u);
+  EXPECT_EQ(fill(world.client("fourth", "192.0.2.4")), 5u);
+  world.files.release(*world.clients.end(first.id, false));
+  EXPECT_EQ(fill(world.client("another", "192.0.2.1")), 23u);
 }
 
 TEST(Nfs4OpenLimits, large_owners_count_more_than_once) {

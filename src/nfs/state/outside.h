@@ -48,6 +48,8 @@ class RangeMirror {
   virtual ~RangeMirror() = default;
   // Less is locked in this range of a file, or (null) of any. Without any lock.
   virtual void freed(const FileKey* file, const Range& range) = 0;
+  // Whether it does so of this file, where all that is locked may have to be looked through.
+  virtual bool mirrors(const FileKey& file) const = 0;
 };
 
 class [[nodiscard]] OutsideLock {

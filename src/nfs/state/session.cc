@@ -36,6 +36,9 @@ std::optional<CacheShare> CacheShare::take(std::atomic<std::uint64_t>& used, std
   CacheShare share(used, std::move(account), bytes);
   if (of_address > limit / 4 + returning.of_address || of_all > limit + returning.of_all)
     return std::nullopt;
+  const std::uint64_t own = of_address - std::min(of_address, returning.of_address + bytes);
+  const std::uint64_t all = of_all - std::min(of_all, returning.of_all + bytes);
+  if (!leaves_enough(own, all, bytes, limit)) return std::nullopt;
   return share;
 }
 

@@ -55,7 +55,8 @@ struct CacheUse {
 // Bytes of the caches, of all and of an address, that are given back in the end.
 class CacheShare {
  public:
-  // Nothing when that many are not free, or beyond a quarter of all for the address. What is
+  // Nothing when that many are not free, or beyond a quarter of all for the address, or it would
+  // have more than it leaves free. What is
   // `returning`, because its place is taken, is as good as free.
   static std::optional<CacheShare> take(std::atomic<std::uint64_t>& used, std::uint64_t limit,
                                         std::shared_ptr<AddressAccount> account,

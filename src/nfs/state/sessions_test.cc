@@ -173,6 +173,19 @@ TEST(Nfs4Sessions, one_address_does_not_take_all_sessions) {
   world.client("again", "192.0.2.1");
 }
 
+TEST(Nfs4Sessions, many_addresses_do_not_take_all_sessions) {
+  ClientLimits limits;
+  limits.caches = 1 << 20;
+  limits.sessions = 1024;
+  World world(1, limits);
+  for (int address = 1; address <= 8; ++address) {
+    const std::string name = std::to_string(address);
+    const testing::Client client = world.client(name, "192.0.2." + name);
+    ASSERT_NE(client.life, nullptr) << address;
+    for (SequenceId next = 2; world.create_session(client.id, next).status == Status::Ok;) ++next;
+  }
+}
+
 TEST(Nfs4Sessions, a_lapsed_client_is_named_when_the_caches_are_full) {
   ClientLimits limits;
   limits.caches = 64 << 10;

@@ -69,14 +69,15 @@ constexpr std::size_t kReleasedAtOnce = 256;
 // Lock stateids of a client that have byte ranges in a file, until `each` is false.
 template <class Each>
 void each_lock(const FileRecord& file, const Life& life, Each each) {
-  for (const OpenState* open = file.opens.front(); open != nullptr; open = file.opens.next(*open)) {
-    if (open->holder->life.get() != &life) continue;
+  file.opens.find_conflict(kShareBoth, kShareBoth, [&](const OpenState& open) {
+    if (open.holder->life.get() != &life) return false;
     LockState* next = nullptr;
-    for (LockState* one = open->locks.front(); one != nullptr; one = next) {
-      next = open->locks.next(*one);
-      if (one->ranges != 0 && !each(*one)) return;
+    for (LockState* one = open.locks.front(); one != nullptr; one = next) {
+      next = open.locks.next(*one);
+      if (one->ranges != 0 && !each(*one)) return true;
     }
-  }
+    return false;
+  });
 }
 
 }  // namespace
@@ -174,9 +175,17 @@ void Files::release(const Life& life) {
 }
 
 // What is gone is gone, whether or not those who are told find memory for what they do then.
-void Files::freed(const FileKey* file, const std::optional<Range>& unlocked) {
+void Files::unlocked(const FileKey* file, const Range& range) {
   try {
-    if (mirror_ != nullptr && unlocked) mirror_->freed(file, *unlocked);
+    if (mirror_ != nullptr) mirror_->freed(file, range);
+  } catch (const std::bad_alloc&) {
+    untold_.store(true);
+  }
+}
+
+void Files::freed(const FileKey* file, const std::optional<Range>& where) {
+  if (where) unlocked(file, *where);
+  try {
     if (outside_ != nullptr && outside_->waiting()) outside_->freed(file);
   } catch (const std::bad_alloc&) {
     untold_.store(true);

@@ -123,15 +123,24 @@ struct Asker {
 };
 
 // Which limit on how much there may be of something was reached.
-enum class Limit : std::uint8_t { None, Client, Address, All };
+enum class Limit : std::uint8_t { None, Client, Address, All, File };
 // What is short then: places for clients, memory for kept replies, ...
 enum class Shortage : std::uint8_t { Clients, Caches, States, Delegations };
+
+// Whether an address that has `own` of the `all` that are given out may have `more`: never more
+// than it leaves free. So the first one gets half of them, the next one half of the rest, and there
+// is always something left.
+template <class Count>
+constexpr bool leaves_enough(Count own, Count all, Count more, Count limit) {
+  return all <= limit && own + more <= limit - all;
+}
 
 // What clients behind one address have together.
 struct AddressAccount {
   explicit AddressAccount(std::string of = {}) : address(std::move(of)) {}
   const std::string address;             // without port
   std::atomic<std::uint32_t> states{0};  // as in Life
+  std::atomic<std::uint32_t> delegations{0};
   std::atomic<std::uint32_t> clients{0};
   std::atomic<std::uint64_t> cache{0};  // bytes
 };

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "nfs/v4/administration.h"
+#include "nfs/v4/callback/back_channel.h"
 #include "nfs/v4/callback/callback_address.h"
 #include "nfs/v4/callback/callback_connections.h"
 #include "testing/nfs/nfs40_callbacks_fixture.h"
@@ -311,6 +312,19 @@ TEST_F(Nfs40Callbacks, that_find_no_connection_are_logged_with_client_export_ope
   set_trace_sink(nullptr);
   EXPECT_TRUE(told.contains(line(client_, "CB_NULL")));
   network_.release();
+}
+
+TEST_F(Nfs40Callbacks, whose_first_answer_many_wait_for_are_waited_for_by_no_more) {
+  network_.silent = true;
+  for (std::size_t i = 0; i <= BackChannel::kAskers; ++i) {
+    const TimePoint before = loop_.now();
+    EXPECT_EQ(open_again().delegation_type, v4::OPEN_DELEGATE_NONE);
+    EXPECT_EQ(loop_.now() == before, i == BackChannel::kAskers) << i << " waited in vain";
+  }
+  EXPECT_EQ(network_.connected_to.size(), 1u);
+  network_.release();
+  loop_.pass(1s);
+  EXPECT_EQ(open_again().delegation_type, v4::OPEN_DELEGATE_WRITE);
 }
 
 TEST_F(Nfs40Callbacks, wait_while_a_client_is_asked_much_at_once) {

@@ -179,6 +179,16 @@ TEST_F(Nfs4LocalLocks, of_clients_are_seen_by_local_programs) {
   EXPECT_EQ(locks().open, 0) << "what goes with its open goes here, too";
 }
 
+TEST_F(Nfs4LocalLocks, that_are_held_already_are_granted_without_a_look_at_others) {
+  const v4::LOCK4res first = lock(10, 10, v4::WRITE_LT);
+  ASSERT_EQ(first.status, v4::NFS4_OK);
+  const v4::LOCK4res again = lock(12, 4, v4::WRITE_LT);
+  ASSERT_EQ(again.status, v4::NFS4_OK);
+  EXPECT_EQ(again.resok4().lock_stateid.seqid, first.resok4().lock_stateid.seqid + 1)
+      << "once, by who only asked";
+  EXPECT_TRUE(locks().server_has(10, 19, ProgramLocks::Mode::Exclusive));
+}
+
 TEST_F(Nfs4LocalLocks, by_programs_deny_LOCK_with_their_range) {
   locks().of_programs.set({100, 149}, ProgramLocks::Mode::Exclusive);
   const v4::LOCK4res denied = lock(0, 120, v4::READ_LT);

@@ -15,6 +15,7 @@ class Nfs4Room : public Nfs4Served {
   static Nfs4Options of_all(std::uint32_t states) {
     Nfs4Options options;
     options.states.states = states;
+    options.states.shared_out = false;  // they are at one address
     return options;
   }
   // Clients with so many opens each.

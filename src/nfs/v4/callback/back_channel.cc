@@ -22,7 +22,7 @@ void BackChannel::open(const state::SessionId& sessionid,
                        const state::ChannelAttributes& attributes) noexcept {
   sessionid_ = sessionid;
   attributes_ = attributes;
-  slots_.resize(std::clamp(attributes.max_requests, 1u, kSlots));
+  slot_count_ = std::clamp(attributes.max_requests, 1u, kSlots);
   open_.store(true, std::memory_order_release);
 }
 
@@ -88,7 +88,8 @@ CallbackRequest BackChannel::request() const {
 }
 
 std::optional<std::uint32_t> BackChannel::take_slot(TimePoint now) {
-  for (std::uint32_t i = 0; i < slots_.size(); ++i) {
+  if (slots_.empty()) slots_.resize(slot_count_);
+  for (std::uint32_t i = 0; i < slot_count_; ++i) {
     if (slots_[i].busy && now < slots_[i].since + kForgotten) continue;
     slots_[i].busy = true;
     slots_[i].since = now;

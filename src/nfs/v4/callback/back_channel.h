@@ -8,7 +8,7 @@
 
 #include <array>
 #include <atomic>
-#include <deque>
+#include <list>
 #include <optional>
 #include <vector>
 
@@ -36,21 +36,22 @@ class BackChannel final : public state::CallbackPath {
  public:
   // The slots used, of however many the client has.
   static constexpr std::uint32_t kSlots = 16;
+  // Who may wait for a verdict at the same time.
+  static constexpr std::size_t kAskers = 64;
   // Calls take ten seconds at most; what was not heard of for this long never will be.
   static constexpr Duration kForgotten = std::chrono::seconds(30);
 
   enum class Verdict : std::uint8_t { Unknown, Asking, Works, Fails };
 
   BackChannel(std::uint32_t minor, std::uint32_t program, rpc::Credentials credentials)
-      : minor_(minor), program_(program), credentials_(std::move(credentials)), slots_(kSlots) {}
+      : minor_(minor), program_(program), credentials_(std::move(credentials)) {}
   // Of a client of version 4.0, which has no sessions: slots only count what is in progress.
   BackChannel(CallbackAddress address, std::uint32_t program, rpc::Credentials credentials)
       : minor_(0),
         address_(std::move(address)),
         open_(true),
         program_(program),
-        credentials_(std::move(credentials)),
-        slots_(kSlots) {}
+        credentials_(std::move(credentials)) {}
 
   // The session is made; before this nothing is sent. Takes no memory.
   void open(const state::SessionId& sessionid, const state::ChannelAttributes& attributes) noexcept;
@@ -85,9 +86,9 @@ class BackChannel final : public state::CallbackPath {
   };
   std::optional<std::uint32_t> take_slot(TimePoint now);
   Slot& slot(std::uint32_t number) { return slots_[number]; }
-  std::uint32_t highest_slot() const { return static_cast<std::uint32_t>(slots_.size()) - 1; }
-  // Those that wait for a slot.
-  std::deque<CallbackKey> queue;
+  std::uint32_t highest_slot() const { return slot_count_ - 1; }
+  // Those that wait for a slot. A std::deque takes half a KiB while it is empty.
+  std::list<CallbackKey> queue;
   // Those that wait for a verdict.
   std::vector<UniqueFunction<void()>> askers;
   // SEQ_MISORDERED, so often.
@@ -107,7 +108,8 @@ class BackChannel final : public state::CallbackPath {
   Verdict verdict_ = Verdict::Unknown;
   TimePoint asked_at_{};
   std::uint32_t parameters_ = 0;  // counts changes
-  std::vector<Slot> slots_;
+  std::uint32_t slot_count_ = kSlots;
+  std::vector<Slot> slots_;  // empty until the first is taken: most sessions are never called back
 };
 
 }  // namespace stag::nfs::nfs4

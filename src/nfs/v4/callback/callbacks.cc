@@ -85,6 +85,8 @@ void Callbacks::probe(std::shared_ptr<BackChannel> back, state::ClientId of,
                       UniqueFunction<void()> done) {
   home_.post([this, back = std::move(back), of, done = std::move(done)]() mutable {
     if (back->verdict() == BackChannel::Verdict::Works) return done();
+    // Those who asked first wait for the same answer; some have given up meanwhile.
+    if (back->askers.size() >= BackChannel::kAskers) return done();
     back->askers.push_back(std::move(done));
     start_probe(back, of);
   });

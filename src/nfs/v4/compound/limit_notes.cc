@@ -64,6 +64,8 @@ std::string_view name_of(state::Limit limit) {
       return "the limit of its address";
     case state::Limit::All:
       return "the limit of all clients together";
+    case state::Limit::File:
+      return "the limit of a file that programs of the server may lock";
     case state::Limit::None:
       break;
   }

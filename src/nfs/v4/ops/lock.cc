@@ -42,7 +42,7 @@ state::LockResult lock_everywhere(Compound& compound, const state::LockArgs& wan
   state::LockArgs asked = wanted;
   asked.only_asks = true;
   state::LockResult answer = files.lock(asked, compound.life());
-  if (!answer.verdict.granted()) return answer;
+  if (!answer.verdict.granted() || answer.held) return answer;
   auto held = local.hold(wanted.file, wanted.range, wanted.exclusive);
   if (!held) return denied_by(std::move(held.error()), wanted.reclaim);
   if (*held) compound.life()->seen_by_programs.store(true);

@@ -47,8 +47,9 @@ Task<bool> told_in_time(Compound& compound, TimePoint until, BeginWait begin) {
   const auto complete = [ended](bool gone) {
     if (!ended->completed()) ended->complete(gone);
   };
-  const state::Wait wait = begin([&loop, complete] { loop.post([complete] { complete(true); }); });
-  if (wait != state::Wait::Begun) co_return wait == state::Wait::NoNeed;
+  const state::Waiting waiting =
+      begin([&loop, complete] { loop.post([complete] { complete(true); }); });
+  if (waiting.how != state::Wait::Begun) co_return waiting.how == state::Wait::NoNeed;
   const Timer limit = loop.after(until - loop.now(), [complete] { complete(false); });
   co_return co_await *ended;
 }

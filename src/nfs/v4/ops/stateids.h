@@ -58,7 +58,7 @@ v4::nfsstat4 status_of(const state::Verdict& verdict);
 // How long an operation waits for delegations that are being recalled.
 inline constexpr Duration kRecallPatience = std::chrono::seconds(1);
 // False: not in time, or too many wait.
-using BeginWait = UniqueFunction<state::Wait(UniqueFunction<void()> done)>;
+using BeginWait = UniqueFunction<state::Waiting(UniqueFunction<void()> done)>;
 Task<bool> told_in_time(Compound& compound, TimePoint until, BeginWait begin);
 // The same, until a delegation of the file is gone, or its changes go on.
 Task<bool> delegation_goes(Compound& compound, state::FileKey file, TimePoint until);
