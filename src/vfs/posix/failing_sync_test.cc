@@ -24,6 +24,7 @@ namespace {
 // Takes the place of the system's in this program.
 struct Disk {
   std::atomic<int> next_synchronous_write{0};  // its errno; 0: it succeeds
+  std::atomic<bool> one_succeeds_before{false};
   std::atomic<int> every_write{0};
   std::atomic<int> next_sync{0};
   std::atomic<int> opening_to_read{0};  // its errno, where the server opens what it has a path of
@@ -53,7 +54,8 @@ extern "C" ssize_t pwritev2(int fd, const iovec* vectors, int count, off_t offse
     return -1;
   }
   if ((flags & (RWF_SYNC | RWF_DSYNC)) != 0) {
-    if (const int error = disk().next_synchronous_write.exchange(0)) {
+    const bool fails = !disk().one_succeeds_before.exchange(false);
+    if (const int error = fails ? disk().next_synchronous_write.exchange(0) : 0) {
       errno = error;
       return -1;
     }
@@ -177,7 +179,9 @@ TEST_F(FailingDisk, that_tells_a_synchronous_WRITE_of_a_loss_changes_the_verifie
   for (const Stability stability : {Stability::DataSync, Stability::FileSync})
     for (const auto& [error, status] :
          {std::pair(EIO, Status::Io), std::pair(ENOSPC, Status::NoSpace),
-          std::pair(EDQUOT, Status::QuotaExceeded)}) {
+          std::pair(EDQUOT, Status::QuotaExceeded), std::pair(ENODATA, Status::Io),
+          std::pair(ETIMEDOUT, Status::Io), std::pair(ENOLINK, Status::Io),
+          std::pair(ENOMEM, Status::Io)}) {
       ASSERT_TRUE(write(Stability::Unstable).ok());
       const std::uint64_t epoch = fs().write_verifier_epoch();
       disk().next_synchronous_write = error;
@@ -186,6 +190,30 @@ TEST_F(FailingDisk, that_tells_a_synchronous_WRITE_of_a_loss_changes_the_verifie
       EXPECT_EQ(written.error(), status);
       EXPECT_NE(fs().write_verifier_epoch(), epoch);
     }
+}
+
+// The rope takes several calls.
+TEST_F(FailingDisk,
+       that_tells_the_second_part_of_a_synchronous_WRITE_of_a_loss_changes_the_verifier) {
+  Rope data;
+  for (int i = 0; i < 100; ++i) data.append(Rope::copy_of(bytes_of("data")));
+  for (const int error : {ENODATA, ETIMEDOUT, ENOSPC}) {
+    const std::uint64_t epoch = fs().write_verifier_epoch();
+    disk().one_succeeds_before = true;
+    disk().next_synchronous_write = error;
+    EXPECT_FALSE(finish(loop_, fs().write(caller_, file_, 0, data, Stability::FileSync)).ok());
+    EXPECT_NE(fs().write_verifier_epoch(), epoch);
+  }
+}
+
+// What the write itself may not do tells of nothing else.
+TEST_F(FailingDisk, that_refuses_a_synchronous_WRITE_has_lost_nothing) {
+  for (const int error : {EFBIG, EINVAL, EPERM}) {
+    const std::uint64_t epoch = fs().write_verifier_epoch();
+    disk().next_synchronous_write = error;
+    EXPECT_FALSE(write(Stability::FileSync).ok());
+    EXPECT_EQ(fs().write_verifier_epoch(), epoch);
+  }
 }
 
 TEST_F(FailingDisk, that_loses_two_synchronous_WRITEs_at_a_time_tells_both) {

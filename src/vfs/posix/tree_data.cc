@@ -58,11 +58,26 @@ Written write_rope(int fd, const Rope& data, std::uint64_t offset, int flags) {
   return written;
 }
 
-// Whether ENOSPC or EDQUOT came of the sync, which tells of what was written earlier, too, and
-// once: a COMMIT after it would hear nothing. Where there is no room for the rest itself nothing is
-// lost, and others must not write again what they have written.
+// Whether a synchronous write failed by its sync, which tells of what was written earlier, too, and
+// once: a COMMIT after it would hear nothing. The kernel has kept the errno of the disk for it,
+// whichever that was; those of the write itself are few. Where there is no room for the rest itself
+// nothing is lost, and others must not write again what they have written.
 bool is_of_sync(int fd, const Rope& data, std::uint64_t offset, const Written& written) {
-  if (written.error != ENOSPC && written.error != EDQUOT) return false;
+  switch (written.error) {
+    case 0:
+    case EFBIG:
+    case EINVAL:
+    case EPERM:
+    case EBADF:
+    case EOPNOTSUPP:
+      return false;
+    case ENOSPC:
+    case EDQUOT:
+    case ENOMEM:
+      break;
+    default:
+      return true;
+  }
   const Rope rest = data.slice(written.count, data.size() - written.count);
   return write_rope(fd, rest, offset + written.count, 0).count > 0;
 }
