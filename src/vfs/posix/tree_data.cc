@@ -207,7 +207,7 @@ Outcome<WriteResult> Tree::write_to(const Credentials& who, const ObjectRef& obj
     return Failure{*fault};
   const Outcome<SharedDescriptor> writer = open();
   if (!writer) return Failure{writer.error()};
-  // Until it is known to all what was lost.
+  // Until it is known to all what was lost, or that it is uncommitted.
   Object::SyncTurn turn{{}, *writer};
   if (what.stability != Stability::Unstable) turn = object->begin_synced_write(*writer);
   Written written;
@@ -218,6 +218,7 @@ Outcome<WriteResult> Tree::write_to(const Credentials& who, const ObjectRef& obj
   }
   if (written.lost || written.error == EIO) return Failure{lost(written.error)};
   if (written.error != 0 && written.count == 0) return Failure{status_of(written.error)};
+  if (what.stability == Stability::Unstable) object->note_unstable_write();
   return WriteResult{static_cast<std::uint32_t>(written.count), what.stability,
                      observation.finish(written.count > 0)};
 }
@@ -241,17 +242,19 @@ std::optional<Outcome<WriteResult>> Tree::write_at_once(const Credentials& who, 
 Outcome<Change> Tree::commit(const Handle& file) {
   const auto opened = resolve_file(file);
   if (!opened) return Failure{opened.error()};
-  const auto alone = opened->object->sync_alone();
+  Object& object = *opened->object;
+  const auto alone = object.sync_alone();
   Observation observation(*this, opened->object);
-  SharedDescriptor descriptor = opened->object->writer();
-  if (descriptor == nullptr) {
-    auto reader = opened->object->open_reader();
-    if (!reader) reader = opened->object->open_writer();
-    if (!reader) return Failure{reader.error()};
-    descriptor = *std::move(reader);
+  auto descriptor = object.open_to_sync();
+  if (!descriptor) {
+    if (descriptor.error() != Status::Access) return Failure{descriptor.error()};
+    // Closed to the server's user by its mode.
+    if (object.has_uncommitted()) return Failure{Status::Io};
+    return observation.finish(false);
   }
-  if (::fdatasync(descriptor->number()) != 0) return Failure{lost(errno)};
-  opened->object->close_writer();
+  if (const auto fault = flush(object, **descriptor, ::fdatasync)) return Failure{*fault};
+  descriptor->reset();
+  object.close_writer();
   return observation.finish(false);
 }
 
