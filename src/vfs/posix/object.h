@@ -118,6 +118,9 @@ class Object {
   // The ObjectCache's, which has kept it for that once since it was used.
   bool spared = false;
 
+  // For one change of its attributes at a time.
+  std::unique_lock<std::mutex> set_alone() { return std::unique_lock(setting_); }
+
   // That data was lost the kernel tells of each open descriptor once (errseq_t). So the shared ones
   // are for one sync at a time, from before it until what came of it is known to all.
   std::unique_lock<std::mutex> sync_alone() { return std::unique_lock(syncing_); }
@@ -164,6 +167,7 @@ class Object {
   // Whether the writer could not be opened again.
   bool is_writer_precious() const;
 
+  std::mutex setting_;  // held over system calls; no other one is taken behind it but mutex_
   std::mutex syncing_;  // taken before the others; held over system calls
   std::mutex leasing_;  // taken before mutex_; held over system calls
   mutable std::mutex mutex_;

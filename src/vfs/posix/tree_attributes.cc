@@ -172,12 +172,15 @@ Outcome<Change> Tree::set_attributes(const Credentials& who, const Handle& objec
   const bool changes_it = changes_anything(changes);
   const auto prepared = changes_it ? prepare_sync(**resolved) : SharedDescriptor();
   if (!prepared) return Failure{prepared.error()};
+  // From the comparison with the guard to the change that it guards.
+  auto alone = (*resolved)->set_alone();
   Observation observation(*this, *resolved);
   const auto& before = observation.before();
   if (!before) return Failure{before.error()};
   if (guard && *guard != before->changed) return Failure{Status::NotSync};
   if (const auto fault = fault_of_change(*before, acting_as(who), changes)) return Failure{*fault};
   if (const auto fault = apply(who, **resolved, *before, changes)) return Failure{*fault};
+  alone.unlock();
   if (changes.mode) (*resolved)->reconsider_writer();
   if (const auto fault = sync(**resolved, *prepared)) return Failure{*fault};
   return observation.finish(changes_it);
