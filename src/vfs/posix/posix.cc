@@ -51,25 +51,8 @@ PosixFileSystem::~PosixFileSystem() {
   workers_->submit(std::move(job));
 }
 
-// One job at a time: where the disk does not answer, it takes one worker.
-void PosixFileSystem::close_unused() noexcept try {
-  if (!closing_.expired()) return;
-  if (workers_ == nullptr) {
-    tree_->close_unused();
-    return;
-  }
-  auto under_way = std::make_shared<const int>();
-  closing_ = under_way;
-  Executor::Job job;
-  job.work = [tree = std::weak_ptr(tree_), under_way = std::move(under_way)] {
-    posix::prepare_worker_thread();
-    if (const auto still = tree.lock()) still->close_unused();
-  };
-  job.deliver = [](void*, Executor::Function) {};
-  // It may be the last to hold the tree, which is closed where blocking is allowed.
-  job.must_run = true;
-  workers_->submit(std::move(job));
-} catch (const std::bad_alloc&) {  // the next time
+void PosixFileSystem::close_unused() noexcept {
+  tree_->close_unused();
 }
 
 Executor* PosixFileSystem::changers() const {

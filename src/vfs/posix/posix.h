@@ -131,7 +131,6 @@ class PosixFileSystem final : public FileSystem {
   std::shared_ptr<posix::Tree> tree_;
   const std::shared_ptr<Executor> workers_;
   const std::shared_ptr<Executor> sync_workers_;
-  std::weak_ptr<const int> closing_;  // lasts as long as a job of close_unused()
 };
 
 }  // namespace stag::vfs

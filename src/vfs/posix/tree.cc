@@ -198,6 +198,32 @@ Outcome<Usage> Tree::usage() {
   return usage;
 }
 
+// One job at a time: where the disk does not answer, it takes one worker.
+void Tree::close_unused() noexcept try {
+  if (closing_unused_.exchange(true)) return;
+  const auto workers = workers_.lock();
+  if (workers == nullptr) return close_unused_now();
+  Executor::Job job;
+  job.work = [weak = weak_from_this()] {
+    prepare_worker_thread();
+    if (const auto tree = weak.lock()) tree->close_unused_now();
+  };
+  job.deliver = [](void*, Executor::Function) {};
+  // It may be the last to hold the tree, which is closed where blocking is allowed.
+  job.must_run = true;
+  workers->submit(std::move(job));
+} catch (const std::bad_alloc&) {
+  closing_unused_ = false;  // The next time.
+}
+
+void Tree::close_unused_now() {
+  struct End {
+    std::atomic<bool>& closing;
+    ~End() { closing = false; }
+  } const end{closing_unused_};
+  cache_->close_unused_writers();
+}
+
 // Data that was written before may be lost, although no restart happened. Quota and full disk,
 // which some file systems notice only at a sync, keep their own Status, so that the client can
 // report them.

@@ -51,8 +51,8 @@ class Tree : public std::enable_shared_from_this<Tree> {
   ~Tree();
 
   Handle root() const { return root_->handle; }
-  // FileSystem::close_unused(); blocks.
-  void close_unused() { cache_->close_unused_writers(); }
+  // FileSystem::close_unused(), by a worker; without workers it blocks.
+  void close_unused() noexcept;
   // FileSystem::identity(): file system, inode, generation and time of birth of the root folder.
   const std::string& identity() const { return identity_; }
   // FileSystem::handle_space(): handles are the kernel's, or have the inode's number.
@@ -224,6 +224,9 @@ class Tree : public std::enable_shared_from_this<Tree> {
   void forget(const Object& directory, std::string_view name, const Handle& object);
   bool leads_elsewhere(const Object& directory, std::string_view name, InodeKey object) const;
 
+  // By whoever has set closing_unused_.
+  void close_unused_now();
+
   // Sweeps the inode table a little further, by a worker, when enough names have been recorded
   // since (tree_sweep.cc).
   void sweep_now_and_then();
@@ -331,6 +334,7 @@ class Tree : public std::enable_shared_from_this<Tree> {
   // The file system's, which keeps them; none: whoever records names sweeps.
   std::weak_ptr<Executor> workers_;
   std::weak_ptr<Executor> sync_workers_;
+  std::atomic<bool> closing_unused_{false};
   std::atomic<std::int64_t> rows_due_{0};  // for the sweep to look at
   std::atomic<bool> sweeping_{false};
   InodeTable::Row swept_ = InodeTable::before_all();  // the last one; of who has set sweeping_
