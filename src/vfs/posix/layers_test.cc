@@ -62,12 +62,17 @@ TEST_F(PosixOverlay, is_served_where_its_files_have_numbers_of_their_own) {
   EXPECT_TRUE(is_served());
 }
 
-TEST_F(PosixOverlay, may_have_another_file_system_mounted_in_it) {
+TEST_F(PosixOverlay, may_have_other_file_systems_mounted_in_it) {
+  std::ofstream(path("low") / "file").put('x');
   if (!mount(",xino=off")) GTEST_SKIP() << "no overlays here";
   const auto mounted = testing::SmallDisk::on(path("export") / "directory", 1 << 20);
   ASSERT_NE(mounted, nullptr);
-  std::ofstream(path("export") / "directory" / "file").put('x');
+  const files::path source = path("export") / "directory" / "file";
+  std::ofstream(source).put('x');
+  const files::path target = path("export") / "file";
+  ASSERT_EQ(::mount(source.c_str(), target.c_str(), nullptr, MS_BIND, nullptr), 0);
   EXPECT_EQ(posix::file_of_another_device(path("export")), "");
+  ::umount2(target.c_str(), MNT_DETACH);
 }
 
 }  // namespace
