@@ -3,6 +3,7 @@ import contextlib
 import ctypes
 import json
 import os
+import pathlib
 import re
 import resource
 import shutil
@@ -421,6 +422,28 @@ class WithoutRoot(Case):
         self.assertEqual(server.log().count("ExportFolderClosed"), 1)
         self.assertEqual(server.end(), 0)
         self.assertNotIn("ExportFolderClosed", self.start(exports=(f"/shut={shut}",)).log())
+
+    def test_an_overlay_over_several_file_systems_is_named(self):
+        low, above, overlay = (os.path.join(self.work, name) for name in ("low", "above", "overlay"))
+        for folder in (low, above, overlay):
+            os.mkdir(folder)
+        pathlib.Path(low, "file").touch()
+        if subprocess.run(["mount", "-t", "tmpfs", "none", above], stderr=subprocess.DEVNULL, check=False).returncode != 0:
+            self.skipTest("no right to mount")
+        self.addCleanup(subprocess.run, ["umount", "-l", above], check=True)
+        for folder in ("upper", "work"):
+            os.mkdir(os.path.join(above, folder))
+        layers = f"lowerdir={low},upperdir={above}/upper,workdir={above}/work,xino="
+        for xino, named in (("off", True), ("on", False)):
+            if subprocess.run(["mount", "-t", "overlay", "none", "-o", layers + xino, overlay], stderr=subprocess.DEVNULL, check=False).returncode != 0:
+                self.skipTest("no overlays here")
+            try:
+                server = self.start(exports=(f"/o={overlay}",))
+                line = rf"(?m)^.* warning +ExportFilesUnserved export /o: .*\({overlay}/file\)$"
+                self.assertEqual(re.search(line, server.log()) is not None, named, server.log())
+                self.assertEqual(server.end(), 0)
+            finally:
+                subprocess.run(["umount", "-l", overlay], check=True)
 
     def test_everything_is_done_as_the_servers_user_and_it_says_so(self):
         for path in (self.work, self.served):

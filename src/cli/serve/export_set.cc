@@ -16,6 +16,7 @@
 #include "cli/serve/late_hosts.h"
 #include "cli/support/log.h"
 #include "vfs/memory/memory.h"
+#include "vfs/posix/layers.h"
 #include "vfs/posix/posix.h"
 
 namespace stag::cli {
@@ -31,7 +32,7 @@ struct Folder {
   std::shared_ptr<vfs::FileSystem> files;
   dev_t device = 0;
   std::vector<std::string> names;
-  bool closed = false;
+  FolderDoubts doubts;
 };
 
 // The path as the operator wrote it and with symbolic links resolved.
@@ -73,12 +74,18 @@ Result<Folder, std::string> open_folder(const vfs::PosixFileSystem::Options& opt
   if (!opened) return Failure{opened.error()};
   const bool closed = vfs::PosixFileSystem::serves_all_as_one() &&
                       ::faccessat(AT_FDCWD, options.root.c_str(), R_OK | X_OK, AT_EACCESS) != 0;
-  return Folder{*std::move(opened), status.st_dev, names_of(options.root), closed};
+  return Folder{*std::move(opened),
+                status.st_dev,
+                names_of(options.root),
+                {closed, vfs::posix::file_of_another_device(options.root)}};
 }
 
-void log_closed(const ExportLine& line) {
-  log_notice(Event::ExportFolderClosed, "export " + line.path,
-             fmt::format("{}, user {}", line.folder, ::geteuid()));
+void log_doubts(const ExportLine& line, const FolderDoubts& doubts) {
+  if (doubts.closed)
+    log_notice(Event::ExportFolderClosed, "export " + line.path,
+               fmt::format("{}, user {}", line.folder, ::geteuid()));
+  if (!doubts.unserved_file.empty())
+    log_notice(Event::ExportFilesUnserved, "export " + line.path, doubts.unserved_file);
 }
 
 std::string why_not_opened(const ExportLine& line, StoreWatch::Silence why) {
@@ -99,8 +106,8 @@ std::string store_of(const ExportLine& line) {
   return "export " + line.path;
 }
 
-// Whether it is closed to the user as whom everything is done; or why it cannot be opened.
-using Tried = Result<Result<bool, std::string>, StoreWatch::Silence>;
+// Or why it cannot be opened.
+using Tried = Result<Result<FolderDoubts, std::string>, StoreWatch::Silence>;
 
 // What comes of opening the folders, by the paths of their exports. They are asked at once, while
 // file systems are opened one after another: several may use one table of the state directory,
@@ -108,11 +115,12 @@ using Tried = Result<Result<bool, std::string>, StoreWatch::Silence>;
 std::map<std::string, Tried> try_folders(const std::vector<ExportLine>& lines, StoreWatch& stores,
                                          const std::string& state_directory) {
   const auto question = [&](const ExportLine& line) {
-    return [options = options_of(line, {}), state_directory]() -> Result<bool, std::string> {
-      const auto opened = open_folder(options, state_directory);
-      if (!opened) return Failure{opened.error()};
-      return opened->closed;
-    };
+    return
+        [options = options_of(line, {}), state_directory]() -> Result<FolderDoubts, std::string> {
+          const auto opened = open_folder(options, state_directory);
+          if (!opened) return Failure{opened.error()};
+          return opened->doubts;
+        };
   };
   std::vector<std::string> paths;
   std::vector<std::pair<std::string, decltype(question(lines.front()))>> questions;
@@ -183,7 +191,7 @@ Result<std::vector<std::string>, Trouble> ExportSet::rehearse(const std::vector<
     const Tried& opened = found->second;
     if (!opened) doubts.push_back(why_not_opened(line, opened.error()));
     if (opened && !*opened) return Failure{Trouble{line.where + opened->error()}};
-    if (opened && **opened) log_closed(line);
+    if (opened) log_doubts(line, **opened);
   }
   return doubts;
 }
@@ -265,9 +273,9 @@ Result<ExportSet::ServedExport, std::string> ExportSet::serve_folder(ExportLine 
   if (before != nullptr && (!opened || ((*opened)->device == before->device &&
                                         (*opened)->files->identity() == before->files->identity())))
     return ServedExport{std::move(line), before->files, before->device, before->names,
-                        opened ? (*opened)->closed : before->closed};
+                        opened ? (*opened)->doubts : before->doubts};
   return ServedExport{std::move(line), (*opened)->files, (*opened)->device, (*opened)->names,
-                      (*opened)->closed};
+                      (*opened)->doubts};
 }
 
 std::string ExportSet::difference(const std::vector<ServedExport>& next) const {
@@ -332,7 +340,7 @@ Result<Ok, Trouble> ExportSet::publish(std::vector<ServedExport> next) {
 
 void ExportSet::log_doubtful() const {
   for (const ServedExport& each : served_) {
-    if (each.closed) log_closed(each.line);
+    log_doubts(each.line, each.doubts);
     for (const std::string& sentence : unknown_clients(each.line))
       log_notice(Event::ExportClientUnknown, "export " + each.line.path, sentence);
   }

@@ -20,6 +20,12 @@
 
 namespace stag::cli {
 
+// What keeps clients from a folder that can be opened.
+struct FolderDoubts {
+  bool closed = false;        // to the user as whom everything is done
+  std::string unserved_file;  // vfs::posix::file_of_another_device()
+};
+
 // Used on one thread at a time; blocks, for all folders no longer than the stores' patience, unless
 // one hangs that has answered a moment before.
 class ExportSet {
@@ -60,7 +66,7 @@ class ExportSet {
     std::shared_ptr<vfs::FileSystem> files;
     dev_t device = 0;                  // of the folder
     std::vector<std::string> names{};  // of the folder, for nfs::ExportSpec::folders
-    bool closed = false;               // the folder, to the user as whom everything is done
+    FolderDoubts doubts{};
   };
 
   // Folders that do not answer, by the paths of their exports.

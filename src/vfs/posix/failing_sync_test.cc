@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdarg>
 #include <filesystem>
+#include <fstream>
 #include <latch>
 #include <mutex>
 #include <set>
@@ -17,6 +18,8 @@
 #include <vector>
 
 #include "testing/vfs/posix_backend.h"
+#include "vfs/posix/losses.h"
+#include "vfs/posix/object.h"
 #include "vfs/posix/posix.h"
 
 namespace {
@@ -24,8 +27,10 @@ namespace {
 // Takes the place of the system's in this program.
 struct Disk {
   std::atomic<int> next_synchronous_write{0};  // its errno; 0: it succeeds
+  std::atomic<bool> one_succeeds_before{false};
   std::atomic<int> every_write{0};
   std::atomic<int> next_sync{0};
+  std::atomic<int> next_data_sync{0};
   std::atomic<int> opening_to_read{0};  // its errno, where the server opens what it has a path of
   std::atomic<int> times{0};            // so often
   // Of synchronous writes that meet there: what each has written is lost.
@@ -53,7 +58,8 @@ extern "C" ssize_t pwritev2(int fd, const iovec* vectors, int count, off_t offse
     return -1;
   }
   if ((flags & (RWF_SYNC | RWF_DSYNC)) != 0) {
-    if (const int error = disk().next_synchronous_write.exchange(0)) {
+    const bool fails = !disk().one_succeeds_before.exchange(false);
+    if (const int error = fails ? disk().next_synchronous_write.exchange(0) : 0) {
       errno = error;
       return -1;
     }
@@ -69,18 +75,27 @@ extern "C" ssize_t pwritev2(int fd, const iovec* vectors, int count, off_t offse
   return write(fd, vectors, count, offset, flags);
 }
 
-extern "C" int fsync(int fd) {
-  static auto* const sync = system_function<decltype(fsync)>("fsync");
+static int sync_by(int (*sync)(int), int fd, std::atomic<int>& next) {
   struct stat file {};
   if (::fstat(fd, &file) == 0) {
     const std::scoped_lock lock(disk().mutex);
     disk().synced.push_back(file.st_ino);
   }
-  if (const int error = disk().next_sync.exchange(0)) {
+  if (const int error = next.exchange(0)) {
     errno = error;
     return -1;
   }
   return sync(fd);
+}
+
+extern "C" int fsync(int fd) {
+  static auto* const sync = system_function<decltype(fsync)>("fsync");
+  return sync_by(sync, fd, disk().next_sync);
+}
+
+extern "C" int fdatasync(int fd) {
+  static auto* const sync = system_function<decltype(fdatasync)>("fdatasync");
+  return sync_by(sync, fd, disk().next_data_sync);
 }
 
 extern "C" int open(const char* path, int flags, ...) {
@@ -120,7 +135,7 @@ class FailingDisk : public ::testing::Test {
     kind.durable_names = true;
     return kind;
   }
-  FileSystem& fs() { return backend_.fs(); }
+  FileSystem& fs() { return few_ != nullptr ? *few_ : backend_.fs(); }
   Outcome<WriteResult> write(Stability stability) {
     return finish(loop_, fs().write(caller_, file_, 0, Rope::copy_of(bytes_of("data")), stability));
   }
@@ -158,12 +173,44 @@ class FailingDisk : public ::testing::Test {
       names.insert(entry.path().filename());
     return names;
   }
+  std::unique_ptr<PosixFileSystem> open_again(std::size_t cached_objects = 0) {
+    PosixFileSystem::Options options;
+    options.root = backend_.export_path();
+    options.state_directory = backend_.outside() / "state";
+    options.cached_objects = cached_objects;
+    auto opened = PosixFileSystem::open(options);
+    STAG_CHECK(opened.ok());
+    return *std::move(opened);
+  }
+  // Four in each shard.
+  void use_few_objects() {
+    few_ = open_again(64);
+    const auto found = finish(loop_, few_->lookup(caller_, few_->root(), "file"));
+    STAG_CHECK(found.ok());
+    file_ = found->node.handle;
+    disk().synced.clear();
+  }
+  void write_new_file() {
+    const std::string name = "new" + std::to_string(++new_files_);
+    const auto made = finish(loop_, fs().create(caller_, fs().root(), name, {}));
+    STAG_CHECK(made.ok());
+    const Handle file = made->node.handle;
+    STAG_CHECK(finish(loop_, fs().write(caller_, file, 0, Rope::copy_of(bytes_of("data")),
+                                        Stability::Unstable))
+                   .ok());
+  }
+  void lose_once() {
+    disk().next_data_sync = EIO;
+    EXPECT_FALSE(finish(loop_, fs().commit(caller_, file_, 0, 0)).ok());
+  }
   static bool is_synced(std::uint64_t inode) {
     const std::scoped_lock lock(disk().mutex);
     return std::find(disk().synced.begin(), disk().synced.end(), inode) != disk().synced.end();
   }
 
   PosixBackend backend_;
+  std::unique_ptr<PosixFileSystem> few_;
+  int new_files_ = 0;
   testing::InlineLoop loop_;
   const Credentials owner_{::geteuid(), ::getegid(), {}};
   const CallerContext caller_{loop_, owner_};
@@ -177,7 +224,9 @@ TEST_F(FailingDisk, that_tells_a_synchronous_WRITE_of_a_loss_changes_the_verifie
   for (const Stability stability : {Stability::DataSync, Stability::FileSync})
     for (const auto& [error, status] :
          {std::pair(EIO, Status::Io), std::pair(ENOSPC, Status::NoSpace),
-          std::pair(EDQUOT, Status::QuotaExceeded)}) {
+          std::pair(EDQUOT, Status::QuotaExceeded), std::pair(ENODATA, Status::Io),
+          std::pair(ETIMEDOUT, Status::Io), std::pair(ENOLINK, Status::Io),
+          std::pair(ENOMEM, Status::Io)}) {
       ASSERT_TRUE(write(Stability::Unstable).ok());
       const std::uint64_t epoch = fs().write_verifier_epoch();
       disk().next_synchronous_write = error;
@@ -186,6 +235,30 @@ TEST_F(FailingDisk, that_tells_a_synchronous_WRITE_of_a_loss_changes_the_verifie
       EXPECT_EQ(written.error(), status);
       EXPECT_NE(fs().write_verifier_epoch(), epoch);
     }
+}
+
+// The rope takes several calls.
+TEST_F(FailingDisk,
+       that_tells_the_second_part_of_a_synchronous_WRITE_of_a_loss_changes_the_verifier) {
+  Rope data;
+  for (int i = 0; i < 100; ++i) data.append(Rope::copy_of(bytes_of("data")));
+  for (const int error : {ENODATA, ETIMEDOUT, ENOSPC}) {
+    const std::uint64_t epoch = fs().write_verifier_epoch();
+    disk().one_succeeds_before = true;
+    disk().next_synchronous_write = error;
+    EXPECT_FALSE(finish(loop_, fs().write(caller_, file_, 0, data, Stability::FileSync)).ok());
+    EXPECT_NE(fs().write_verifier_epoch(), epoch);
+  }
+}
+
+// What the write itself may not do tells of nothing else.
+TEST_F(FailingDisk, that_refuses_a_synchronous_WRITE_has_lost_nothing) {
+  for (const int error : {EFBIG, EINVAL, EPERM}) {
+    const std::uint64_t epoch = fs().write_verifier_epoch();
+    disk().next_synchronous_write = error;
+    EXPECT_FALSE(write(Stability::FileSync).ok());
+    EXPECT_EQ(fs().write_verifier_epoch(), epoch);
+  }
 }
 
 TEST_F(FailingDisk, that_loses_two_synchronous_WRITEs_at_a_time_tells_both) {
@@ -234,6 +307,91 @@ TEST_F(FailingDisk, is_remembered_when_the_folder_is_opened_again) {
   EXPECT_NE(fs().write_verifier_epoch(), before) << "what was written before is lost still";
 }
 
+// The kernel tells of a loss once: to whom syncs first, by whichever of the two folders.
+TEST_F(FailingDisk, that_loses_data_of_one_folder_changes_the_verifier_of_each_on_it) {
+  const auto other = open_again();
+  ASSERT_TRUE(write(Stability::Unstable).ok());
+  const std::uint64_t epoch = fs().write_verifier_epoch();
+  disk().next_data_sync = EIO;
+  const auto same = finish(loop_, other->lookup(caller_, other->root(), "file"));
+  ASSERT_TRUE(same.ok());
+  EXPECT_FALSE(finish(loop_, other->commit(caller_, same->node.handle, 0, 0)).ok());
+  EXPECT_TRUE(finish(loop_, fs().commit(caller_, file_, 0, 0)).ok());
+  EXPECT_NE(fs().write_verifier_epoch(), epoch);
+}
+
+// Whoever writes to a good disk would write again for ever.
+TEST_F(FailingDisk, changes_no_verifier_of_another_file_system) {
+  PosixKind in_memory = kind();
+  in_memory.under = testing::kMemory;
+  PosixBackend other(in_memory);
+  if (other.fs().handle_space() == fs().handle_space()) GTEST_SKIP() << "both are on one";
+  const std::uint64_t epoch = other.fs().write_verifier_epoch();
+  lose_once();
+  EXPECT_EQ(other.fs().write_verifier_epoch(), epoch);
+}
+
+// As the disk that lost data and comes back under another number.
+TEST_F(FailingDisk, has_told_no_epoch_that_a_file_system_begins_with_that_was_not_there) {
+  const std::uint64_t before = fs().write_verifier_epoch();
+  lose_once();
+  static std::uint64_t no_device = std::uint64_t{1} << 60;
+  EXPECT_GT(posix::Losses::of(++no_device).epoch(), before);
+}
+
+// Nobody else may have the file open, and then the kernel may forget what it would have told.
+TEST_F(FailingDisk, is_synced_before_a_file_leaves_the_cache_with_what_is_uncommitted) {
+  use_few_objects();
+  ASSERT_TRUE(write(Stability::Unstable).ok());
+  const std::uint64_t epoch = fs().write_verifier_epoch();
+  disk().next_data_sync = ENODATA;
+  for (int i = 0; i < 5000 && !is_synced(inode_); ++i) write_new_file();
+  EXPECT_TRUE(is_synced(inode_));
+  EXPECT_NE(fs().write_verifier_epoch(), epoch);
+}
+
+TEST_F(FailingDisk, is_not_synced_for_what_leaves_the_cache_behind_its_COMMIT_or_is_removed) {
+  use_few_objects();
+  ASSERT_TRUE(write(Stability::Unstable).ok());
+  ASSERT_TRUE(finish(loop_, fs().commit(caller_, file_, 0, 0)).ok());
+  disk().synced.clear();
+  posix::ObjectCache::drop_all();
+  EXPECT_FALSE(is_synced(inode_));
+  ASSERT_TRUE(write(Stability::Unstable).ok());
+  ASSERT_TRUE(finish(loop_, fs().remove(caller_, fs().root(), "file")).ok());
+  EXPECT_FALSE(is_synced(inode_));
+}
+
+TEST_F(FailingDisk, has_files_with_what_is_uncommitted_stay_in_the_cache_for_longer) {
+  use_few_objects();
+  ASSERT_TRUE(write(Stability::Unstable).ok());
+  for (int i = 0; i < 3; ++i) {
+    posix::ObjectCache::drop_all();
+    EXPECT_FALSE(is_synced(inode_));
+    ASSERT_TRUE(finish(loop_, fs().attributes(caller_, file_)).ok());  // It is used.
+  }
+  posix::ObjectCache::drop_all();
+  posix::ObjectCache::drop_all();
+  EXPECT_TRUE(is_synced(inode_)) << "its second turn";
+}
+
+// To sync all of it may take as long as there is data.
+TEST_F(FailingDisk,
+       of_a_folder_that_is_closed_with_what_is_uncommitted_has_its_clients_write_again) {
+  const auto epoch_behind_another_start = [this] {
+    backend_.restart();
+    return fs().write_verifier_epoch();
+  };
+  const std::uint64_t before = fs().write_verifier_epoch();
+  ASSERT_TRUE(write(Stability::FileSync).ok());
+  EXPECT_EQ(epoch_behind_another_start(), before);
+  ASSERT_TRUE(write(Stability::Unstable).ok());
+  ASSERT_TRUE(finish(loop_, fs().commit(caller_, file_, 0, 0)).ok());
+  EXPECT_EQ(epoch_behind_another_start(), before);
+  ASSERT_TRUE(write(Stability::Unstable).ok());
+  EXPECT_NE(epoch_behind_another_start(), before);
+}
+
 TEST_F(FailingDisk, has_the_size_that_CREATE_sets_before_its_answer_RFC_1813_4_8) {
   ASSERT_TRUE(write(Stability::Unstable).ok());
   disk().synced.clear();
@@ -280,6 +438,32 @@ TEST_F(UnreadableFolder, for_want_of_descriptors_is_not_changed) {
 TEST_F(UnreadableFolder, is_opened_with_the_descriptor_of_what_is_not_in_use) {
   fail_to_open(EMFILE, 1);
   EXPECT_EQ(status(fs().create(caller_, folder_, "file", {})), std::nullopt);
+}
+
+// RFC 1813 4.8 wants it durable, which a file that nobody can open just now would not be.
+TEST_F(FailingDisk, has_files_that_are_not_changed_for_want_of_descriptors) {
+  const files::path path = backend_.export_path() / "closed";
+  std::ofstream(path).put('x');
+  files::permissions(path, files::perms(0600));
+  const auto found = finish(loop_, fs().lookup(caller_, fs().root(), "closed"));
+  ASSERT_TRUE(found.ok());
+  const Handle closed = found->node.handle;
+  const auto change_all = [&]() -> std::vector<std::optional<Status>> {
+    SetAcls acls;
+    acls.access = Acl::of_mode(0640);
+    return {status(fs().set_attributes(caller_, closed, testing::mode_of(0640), std::nullopt)),
+            status(fs().set_acls(caller_, closed, acls)),
+            status(fs().set_xattr(caller_, closed, "name", "value", XattrMode::Either)),
+            status(fs().remove_xattr(caller_, closed, "name"))};
+  };
+  for (const auto& [error, expected] :
+       {std::pair(EMFILE, Status::TooManyObjects), std::pair(EAGAIN, Status::Delay)}) {
+    fail_to_open(error, 1000);
+    for (const auto& status : change_all()) EXPECT_EQ(status, expected);
+    fail_to_open(0, 0);
+    EXPECT_EQ(files::status(path).permissions(), files::perms(0600));
+    EXPECT_TRUE(finish(loop_, fs().list_xattrs(caller_, closed))->empty());
+  }
 }
 
 TEST_F(FailingDisk, has_a_file_of_exclusive_CREATE_that_may_not_be_read) {

@@ -228,6 +228,50 @@ class PosixMaking : public ::testing::Test {
   std::unique_ptr<PosixFileSystem> fs;
 };
 
+// The clock of the file system goes by steps, in which a guard does not tell changes apart.
+void wait_for_another_time(const files::path& probe, Time time) {
+  Time now = time;
+  while (now == time) {
+    std::ofstream(probe).put('x');
+    struct stat found {};
+    STAG_CHECK(::stat(probe.c_str(), &found) == 0);
+    now = {found.st_mtim.tv_sec, static_cast<std::uint32_t>(found.st_mtim.tv_nsec)};
+  }
+}
+
+// RFC 1813 3.3.2: of two who hold the same guard one is late.
+TEST_F(PosixMaking, a_guarded_SETATTR_compares_and_changes_while_no_other_one_does) {
+  std::ofstream(folder / "file").put('x');
+  const auto found = finish(loop, fs->lookup({loop, root}, fs->root(), "file"));
+  ASSERT_TRUE(found.ok());
+  const Handle file = found->node.handle;
+  const Time guard = found->node.attributes.changed;
+  wait_for_another_time(folder / "probe", guard);
+  const auto set = [&](std::uint32_t mode) {
+    testing::InlineLoop own;
+    const auto done =
+        finish(own, fs->set_attributes({own, root}, file, testing::mode_of(mode), guard));
+    return done ? std::nullopt : std::optional(done.error());
+  };
+  std::optional<Status> others;
+  std::atomic<bool> ended = false;
+  std::thread other;
+  interference.looked_at = found->node.attributes.file_id;
+  interference.after_looking = [&] {
+    interference.looked_at = 0;
+    other = std::thread([&] {
+      others = set(0640);
+      ended = true;
+    });
+    // Turns in which it would get there, if it did not wait.
+    for (int i = 0; i < 10'000 && !ended; ++i) std::this_thread::yield();
+  };
+  const auto first = set(0600);
+  other.join();
+  EXPECT_EQ(first, std::nullopt);
+  EXPECT_EQ(others, Status::NotSync);
+}
+
 TEST_F(PosixMaking, a_create_that_fails_leaves_nothing) {
   interference.before_settling = [] {};
   EXPECT_EQ(create_with_size("file"), Status::FileTooBig);

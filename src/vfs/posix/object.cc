@@ -12,12 +12,24 @@
 
 namespace stag::vfs::posix {
 
+namespace {
+
+// In which nobody has used a writer, before it is closed; the first may begin just behind a use.
+constexpr int kRounds = 2;
+constexpr int kRoundsOfPrecious = 7;
+
+}  // namespace
+
 ProcPath::ProcPath(const Descriptor& descriptor) {
   std::snprintf(text_, sizeof text_, "/proc/self/fd/%d", descriptor.number());
 }
 
 Outcome<SharedDescriptor> Object::open(SharedDescriptor& slot, int flags) {
-  if (auto opened = load(slot)) return opened;
+  {
+    std::lock_guard lock(mutex_);
+    if (&slot == &writer_) writer_rounds_ = 0;
+    if (slot != nullptr) return slot;
+  }
   if (type == FileType::Directory)
     flags |= O_DIRECTORY;
   else if (type != FileType::Regular)
@@ -65,15 +77,78 @@ SharedMapping Object::mapping_for(std::uint64_t size, std::size_t reading) {
 
 void Object::set_writer(Descriptor descriptor) {
   auto opened = std::make_shared<const Descriptor>(std::move(descriptor));
+  keeps_writer_ = is_writer_precious();
   std::lock_guard lock(mutex_);
+  writer_rounds_ = 0;
   if (writer_ == nullptr) writer_ = std::move(opened);
+}
+
+bool Object::is_writer_precious() const {
+  if (can_switch_users()) return false;
+  struct stat found {};
+  return ::fstat(path.number(), &found) == 0 && (found.st_mode & S_IWUSR) == 0;
+}
+
+// What others have of the descriptor they took under the mutex, or from one who holds it.
+bool Object::is_writer_free() const {
+  const bool leased = lease_ != nullptr && lease_->descriptor() == writer_;
+  return writer_ != nullptr && writer_.use_count() == 1 && !leased && !has_uncommitted();
 }
 
 void Object::close_writer() {
   SharedDescriptor closed;
+  const bool precious = is_writer_precious();
   std::lock_guard lock(mutex_);
-  if (lease_ != nullptr && lease_->descriptor() == writer_) return;
-  closed.swap(writer_);
+  if (is_writer_free() && !precious) closed.swap(writer_);
+  keeps_writer_ = writer_ != nullptr && precious;
+}
+
+void Object::reconsider_writer() {
+  const bool precious = is_writer_precious();
+  std::lock_guard lock(mutex_);
+  keeps_writer_ = writer_ != nullptr && precious;
+}
+
+bool Object::has_unused_writer() {
+  std::lock_guard lock(mutex_);
+  return is_writer_free() && ++writer_rounds_ >= kRounds;
+}
+
+void Object::close_unused_writer() {
+  SharedDescriptor closed;
+  const bool precious = is_writer_precious();
+  std::lock_guard lock(mutex_);
+  if (is_writer_free() && writer_rounds_ >= (precious ? kRoundsOfPrecious : kRounds))
+    closed.swap(writer_);
+  keeps_writer_ = writer_ != nullptr && precious;
+}
+
+Outcome<SharedDescriptor> Object::open_to_sync() {
+  if (SharedDescriptor opened = writer()) return opened;
+  auto opened = open_reader();
+  if (opened || opened.error() != Status::Access || type != FileType::Regular) return opened;
+  return open_writer();
+}
+
+void Object::note_synced(std::uint64_t writes) {
+  std::uint64_t known = synced_writes_.load();
+  while (known < writes && !synced_writes_.compare_exchange_weak(known, writes)) {
+  }
+}
+
+void Object::sync_uncommitted(Losses& losses) {
+  struct stat found {};
+  if (::fstat(path.number(), &found) == 0 && found.st_nlink == 0) return;  // nobody finds it again
+  const std::uint64_t writes = unstable_writes();
+  SharedDescriptor opened = writer();
+  if (opened == nullptr) opened = reader();
+  // Not by open_file(), which may close other objects, and these still others.
+  Descriptor own;
+  if (opened == nullptr)
+    own = Descriptor(::open(ProcPath(path).text(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  const int fd = opened != nullptr ? opened->number() : own.number();
+  if (fd < 0 || ::fdatasync(fd) != 0) losses.add();
+  note_synced(writes);
 }
 
 Object::SyncTurn Object::begin_synced_write(const SharedDescriptor& shared) {
@@ -96,22 +171,32 @@ bool Object::closes_at_once() const {
 
 namespace {
 
-void close_object(const Object* object, const Closing& closing) noexcept {
-  if (!is_worker_thread() && !(closing.on_loops && object->closes_at_once())) {
-    if (const auto executor = closing.workers.lock()) {
-      Executor::Job job{[object] { delete object; }, {}, [](void*, Executor::Function) {}};
-      job.must_run = true;
-      if (executor->submit(std::move(job))) return;
-    }
+bool passed_to(const std::weak_ptr<Executor>& workers, Executor::Function work) noexcept {
+  const auto executor = workers.lock();
+  if (executor == nullptr) return false;
+  Executor::Job job{std::move(work), {}, [](void*, Executor::Function) {}};
+  job.must_run = true;
+  return executor->submit(std::move(job));
+}
+
+void close_object(Object* object, const Closing& closing) noexcept {
+  if (Losses* const losses = closing.losses; losses != nullptr && object->has_uncommitted()) {
+    const auto close = [object, losses] {
+      object->sync_uncommitted(*losses);
+      delete object;
+    };
+    if (!passed_to(closing.sync_workers, close)) close();
+    return;
   }
-  delete object;
+  const bool at_once = is_worker_thread() || (closing.on_loops && object->closes_at_once());
+  if (at_once || !passed_to(closing.workers, [object] { delete object; })) delete object;
 }
 
 }  // namespace
 
 ObjectRef make_object(const Handle& handle, Descriptor path, FileType type, Closing closing) {
   return {new Object(handle, std::move(path), type),
-          [closing = std::move(closing)](const Object* object) { close_object(object, closing); }};
+          [closing = std::move(closing)](Object* object) { close_object(object, closing); }};
 }
 
 // The caches of this process.
@@ -173,19 +258,28 @@ ObjectRef ObjectCache::find(const Handle& handle) {
   const auto at = shard.index.find(handle);
   if (at == shard.index.end()) return nullptr;
   shard.recent.splice(shard.recent.begin(), shard.recent, at->second);
+  if ((*at->second)->spared) (*at->second)->spared = false;
   return *at->second;
 }
 
 // References are made under the shard's lock only, so that an object without other references has
-// none until it is removed from the cache.
-void ObjectCache::evict(Shard& shard, std::size_t keep, std::vector<ObjectRef>& evicted) {
-  auto at = shard.recent.end();
-  while (shard.recent.size() > keep && at != shard.recent.begin()) {
-    --at;
-    if (at->use_count() > 1) continue;
-    shard.index.erase((*at)->handle);
-    evicted.push_back(std::move(*at));
-    at = shard.recent.erase(at);
+// none until it is removed from the cache. One pass: what is put in front is not met again.
+void ObjectCache::evict(Shard& shard, std::size_t keep, std::vector<ObjectRef>& evicted) const {
+  std::size_t spared = kept_by_a_shard() / 4;
+  auto behind = shard.recent.end();
+  for (std::size_t left = shard.recent.size(); left > 0 && shard.recent.size() > keep; --left) {
+    const auto at = std::prev(behind);
+    if (at->use_count() > 1) {
+      behind = at;
+    } else if (spared > 0 && !(*at)->spared && (*at)->is_worth_keeping()) {
+      --spared;
+      (*at)->spared = true;
+      shard.recent.splice(shard.recent.begin(), shard.recent, at);
+    } else {
+      shard.index.erase((*at)->handle);
+      evicted.push_back(std::move(*at));
+      behind = shard.recent.erase(at);
+    }
   }
 }
 
@@ -213,6 +307,30 @@ void ObjectCache::drop(const Handle& handle) {
   dropped = std::move(*at->second);
   shard.recent.erase(at->second);
   shard.index.erase(at);
+}
+
+void ObjectCache::close_unused_writers() {
+  for (Shard& shard : shards_) {
+    std::vector<ObjectRef> unused;
+    {
+      std::lock_guard lock(shard.mutex);
+      for (const ObjectRef& object : shard.recent)
+        if (object->has_unused_writer()) unused.push_back(object);
+    }
+    for (const ObjectRef& object : unused) object->close_unused_writer();
+  }
+}
+
+bool ObjectCache::give_up_uncommitted() {
+  bool any = false;
+  for (Shard& shard : shards_) {
+    std::lock_guard lock(shard.mutex);
+    for (const ObjectRef& object : shard.recent) {
+      any = any || object->has_uncommitted();
+      object->note_synced(object->unstable_writes());
+    }
+  }
+  return any;
 }
 
 void ObjectCache::drop_all() {

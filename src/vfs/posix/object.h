@@ -14,6 +14,7 @@
 #include "vfs/posix/change_counter.h"
 #include "vfs/posix/descriptor.h"
 #include "vfs/posix/kernel_lease.h"
+#include "vfs/posix/losses.h"
 #include "vfs/posix/mapping.h"
 #include "vfs/types.h"
 #include "vfs/vfs.h"
@@ -66,8 +67,15 @@ class Object {
   mutable ChangeCounter change;
 
   // Null until opened.
-  SharedDescriptor reader() const { return load(reader_); }
-  SharedDescriptor writer() const { return load(writer_); }
+  SharedDescriptor reader() const {
+    std::lock_guard lock(mutex_);
+    return reader_;
+  }
+  SharedDescriptor writer() {
+    std::lock_guard lock(mutex_);
+    writer_rounds_ = 0;
+    return writer_;
+  }
   // Opens on first use, with the server's rights: the caller's were checked. Regular files and
   // directories (for reading) only; anything else is never opened.
   Outcome<SharedDescriptor> open_reader();
@@ -78,8 +86,40 @@ class Object {
   void set_writer(Descriptor descriptor);
   // Whether to close it takes no disk: only its path is open, and it has a name.
   bool closes_at_once() const;
-  // A file that is open for writing cannot be executed on the server.
+
+  // A file that is open for writing cannot be executed on the server, nor its file system remounted
+  // read-only. So a writer is closed by the COMMIT behind which nothing is uncommitted, and where
+  // nobody has used it for some rounds of close_unused_writer().
+  //
+  // One that could not be opened again stays open for longer: without root the mode of a file that
+  // its owner may not write refuses that, and the owner may write it (RFC 1813 4.4).
   void close_writer();
+  // Begins a round. Whether close_unused_writer() may have something to close.
+  bool has_unused_writer();
+  void close_unused_writer();
+  // Behind a change of the mode.
+  void reconsider_writer();
+  // What a sync goes by: the writer, or else what can be opened of a reader and a writer.
+  Outcome<SharedDescriptor> open_to_sync();
+
+  // Data that was written Unstable, which no sync has covered yet. Noted when it is written, while
+  // the descriptor is still held by whoever wrote.
+  void note_unstable_write() { unstable_writes_.fetch_add(1); }
+  // What a sync of the whole file covers that begins now.
+  std::uint64_t unstable_writes() const { return unstable_writes_.load(); }
+  // Such a sync has ended. Where it failed, all were told that the data may be lost.
+  void note_synced(std::uint64_t writes);
+  bool has_uncommitted() const { return unstable_writes_.load() != synced_writes_.load(); }
+  // The same before the object is closed, since the kernel may forget what it would have told, once
+  // nobody has the file open.
+  void sync_uncommitted(Losses& losses);
+  // Whether it should stay open for longer than others.
+  bool is_worth_keeping() const { return has_uncommitted() || keeps_writer_.load(); }
+  // The ObjectCache's, which has kept it for that once since it was used.
+  bool spared = false;
+
+  // For one change of its attributes at a time.
+  std::unique_lock<std::mutex> set_alone() { return std::unique_lock(setting_); }
 
   // That data was lost the kernel tells of each open descriptor once (errseq_t). So the shared ones
   // are for one sync at a time, from before it until what came of it is known to all.
@@ -112,10 +152,6 @@ class Object {
     SharedDescriptor writer;
     SharedMapping mapping;
   };
-  SharedDescriptor load(const SharedDescriptor& slot) const {
-    std::lock_guard lock(mutex_);
-    return slot;
-  }
   Outcome<SharedDescriptor> open(SharedDescriptor& slot, int flags);
   Outcome<SharedDescriptor> open_file(int flags);
   std::shared_ptr<KernelLease> lease() const {
@@ -125,7 +161,13 @@ class Object {
   Outcome<SharedDescriptor> prepare_for(LeaseKind kind);
   Slots close_all_but(const SharedDescriptor& kept);
   void close(const SharedDescriptor& descriptor);
+  // Whether the writer is there and may be closed: nobody uses it, and nothing is uncommitted. By
+  // mutex_.
+  bool is_writer_free() const;
+  // Whether the writer could not be opened again.
+  bool is_writer_precious() const;
 
+  std::mutex setting_;  // held over system calls; no other one is taken behind it but mutex_
   std::mutex syncing_;  // taken before the others; held over system calls
   std::mutex leasing_;  // taken before mutex_; held over system calls
   mutable std::mutex mutex_;
@@ -136,6 +178,10 @@ class Object {
   SharedDescriptor writer_;
   SharedMapping mapping_;
   std::uint64_t bytes_read_ = 0;  // as reported to mapping_for()
+  int writer_rounds_ = 0;         // of close_unused_writer() since somebody asked for the writer
+  std::atomic<bool> keeps_writer_{false};
+  std::atomic<std::uint64_t> unstable_writes_{0};
+  std::atomic<std::uint64_t> synced_writes_{0};  // of these
 };
 using ObjectRef = std::shared_ptr<Object>;
 
@@ -143,6 +189,9 @@ using ObjectRef = std::shared_ptr<Object>;
 struct Closing {
   std::weak_ptr<Executor> workers;  // where the last user is no worker, as long as there are any
   bool on_loops = false;            // the store may be asked there what its caches answer
+  // Where something is uncommitted, it is synced, by these; null: it is not.
+  std::weak_ptr<Executor> sync_workers{};
+  Losses* losses = nullptr;
 };
 // Throws bad_alloc.
 ObjectRef make_object(const Handle& handle, Descriptor path, FileType type, Closing closing);
@@ -158,7 +207,8 @@ class ProcPath {
   char text_[40];
 };
 
-// The objects used last, by handle. Bounded in number; objects in use are never dropped.
+// The objects used last, by handle. Bounded in number; objects in use are never dropped, and those
+// that are worth keeping (Object) when it is their turn for the second time.
 class ObjectCache {
  public:
   // `capacity`: objects; 0: an equal share, with the other caches of this process that were told
@@ -175,6 +225,10 @@ class ObjectCache {
   void drop(const Handle& handle);
   // Out of descriptors: lets go all that is not in use, in all caches of this process.
   static void drop_all();
+  // A round of it (Object).
+  void close_unused_writers();
+  // The objects go without a sync. Whether any has something uncommitted.
+  bool give_up_uncommitted();
 
  private:
   static constexpr std::size_t kShards = 16;
@@ -186,7 +240,7 @@ class ObjectCache {
   Shard& shard_of(const Handle& handle) { return shards_[HandleHash()(handle) % kShards]; }
   struct Registry;
   static Registry& registry();
-  static void evict(Shard& shard, std::size_t keep, std::vector<ObjectRef>& evicted);
+  void evict(Shard& shard, std::size_t keep, std::vector<ObjectRef>& evicted) const;
   void evict(std::size_t keep, std::vector<ObjectRef>& evicted);
   std::size_t kept_by_a_shard() const;
 

@@ -51,6 +51,10 @@ PosixFileSystem::~PosixFileSystem() {
   workers_->submit(std::move(job));
 }
 
+void PosixFileSystem::close_unused() noexcept {
+  tree_->close_unused();
+}
+
 Executor* PosixFileSystem::changers() const {
   return tree_->durable_names() ? sync_workers_.get() : workers_.get();
 }

@@ -22,7 +22,9 @@
 // no folder.
 //
 // Durability. Unstable writes are in the page cache. When a sync fails, write_verifier_epoch()
-// rises, so that the server's write verifier changes and clients write again (RFC 1813 3.3.7).
+// rises, of all stores on that file system, so that the server's write verifier changes and clients
+// write again (RFC 1813 3.3.7). A file is not closed with writes that no sync has covered, but for
+// those of a store that is closed itself, whose epoch rises (decision 0081).
 #pragma once
 
 #include <memory>
@@ -57,6 +59,8 @@ class PosixFileSystem final : public FileSystem {
   std::string handle_space() const override;
   Limits limits() const override;
   std::uint64_t write_verifier_epoch() const override;
+  // Without workers it blocks.
+  void close_unused() noexcept override;
   const Credentials& acting_as(const Credentials& caller) const override;
   Operation<Attributes> attributes(CallerContext caller, const Handle& object) override;
   Operation<Change> set_attributes(CallerContext caller, const Handle& object,

@@ -233,6 +233,30 @@ TEST_F(PosixWorkers, close_what_a_loop_has_used_last) {
             1u);
 }
 
+// Nobody waits for it.
+TEST_F(PosixWorkers, sync_what_leaves_the_cache_uncommitted) {
+  open(AtOnce::Never);
+  posix::ObjectCache::drop_all();
+  EXPECT_TRUE(syncing->held.empty()) << "it is passed over once";
+  std::thread([] { posix::ObjectCache::drop_all(); }).join();
+  EXPECT_EQ(syncing->held.size(), 1u);
+  run_all();
+}
+
+TEST_F(PosixWorkers, close_what_nobody_uses_one_job_at_a_time) {
+  open(AtOnce::Never);
+  plain->full = true;
+  for (int i = 0; i < 2; ++i) {
+    fs().close_unused();
+    fs().close_unused();
+    EXPECT_EQ(plain->held.size(), 1u);
+    run_all();
+  }
+  fs().close_unused();
+  fs_.reset();
+  run_all();
+}
+
 TEST_F(PosixWorkers, make_a_client_try_later_when_their_queue_is_full) {
   open(AtOnce::Never);
   plain->full = true;

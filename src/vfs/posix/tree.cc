@@ -57,7 +57,11 @@ bool knows_xattrs(const Descriptor& root) {
 
 }  // namespace
 
-Tree::~Tree() = default;
+// What is uncommitted is not synced, which may take as long as there is data: its clients write it
+// again.
+Tree::~Tree() {
+  if (losses_ != nullptr && cache_->give_up_uncommitted()) losses_->add();
+}
 
 Result<std::shared_ptr<Tree>, std::string> Tree::open(const Options& options) {
   if (would_serve_all_as_root())
@@ -67,6 +71,7 @@ Result<std::shared_ptr<Tree>, std::string> Tree::open(const Options& options) {
   tree->durable_names_ = options.durable_names;
   tree->sees_local_programs_ = options.sees_local_programs;
   tree->workers_ = options.workers;
+  tree->sync_workers_ = options.sync_workers;
   tree->cache_ = std::make_unique<ObjectCache>(options.cached_objects);
   std::string fault = tree->open_root(options);
   if (!fault.empty()) return Failure{std::move(fault)};
@@ -83,6 +88,7 @@ std::string Tree::open_root(const Options& options) {
   if (::statx(root.number(), "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &root_stat) != 0)
     return sentence("cannot read the attributes of " + options.root);
   device_ = ::makedev(root_stat.stx_dev_major, root_stat.stx_dev_minor);
+  losses_ = &Losses::of(device_);
   // f_fsid stays the same over a restart of the machine where the file system has an identity;
   // device numbers may not.
   file_system_id_ = space.f_fsid != 0 ? space.f_fsid : device_;
@@ -192,47 +198,70 @@ Outcome<Usage> Tree::usage() {
   return usage;
 }
 
+// One job at a time: where the disk does not answer, it takes one worker.
+void Tree::close_unused() noexcept try {
+  if (closing_unused_.exchange(true)) return;
+  const auto workers = workers_.lock();
+  if (workers == nullptr) return close_unused_now();
+  Executor::Job job;
+  job.work = [weak = weak_from_this()] {
+    prepare_worker_thread();
+    if (const auto tree = weak.lock()) tree->close_unused_now();
+  };
+  job.deliver = [](void*, Executor::Function) {};
+  // It may be the last to hold the tree, which is closed where blocking is allowed.
+  job.must_run = true;
+  workers->submit(std::move(job));
+} catch (const std::bad_alloc&) {
+  closing_unused_ = false;  // The next time.
+}
+
+void Tree::close_unused_now() {
+  struct End {
+    std::atomic<bool>& closing;
+    ~End() { closing = false; }
+  } const end{closing_unused_};
+  cache_->close_unused_writers();
+}
+
 // Data that was written before may be lost, although no restart happened. Quota and full disk,
 // which some file systems notice only at a sync, keep their own Status, so that the client can
 // report them.
 Status Tree::lost(int error) {
-  losses_.fetch_add(1);
-  write_verifier_epoch_.fetch_add(1);
+  losses_->add();
   return error == ENOSPC || error == EDQUOT ? status_of(error) : Status::Io;
 }
 
-bool Tree::is_loss(std::optional<Status> fault) {
-  return fault == Status::Io || fault == Status::NoSpace || fault == Status::QuotaExceeded;
+// What the server may not read or write (without root, a directory to drop files into) is changed
+// nevertheless: that gets to the disk with the next sync of its file system.
+Outcome<SharedDescriptor> Tree::prepare_sync(Object& object) {
+  const bool syncs = object.type == FileType::Regular || object.type == FileType::Directory;
+  if (!durable_names_ || !syncs) return SharedDescriptor();
+  auto opened = object.open_to_sync();
+  if (!opened && (opened.error() == Status::Access || opened.error() == Status::Perm))
+    return SharedDescriptor();
+  return opened;
 }
 
-std::optional<Status> Tree::sync(Object& object) {
+std::optional<Status> Tree::sync(Object& object, const SharedDescriptor& prepared) {
+  if (prepared == nullptr) return std::nullopt;
   // File systems go on failing where names are lost: there nobody has to wait for others.
   std::unique_lock<std::mutex> alone;
   if (object.type == FileType::Regular) alone = object.sync_alone();
-  SharedDescriptor opened = object.writer();
-  if (opened == nullptr) {
-    auto reader = object.open_reader();
-    if (!reader) return reader.error();
-    opened = *std::move(reader);
-  }
-  if (::fsync(opened->number()) != 0) return lost(errno);
-  return std::nullopt;
+  return flush(object, *prepared, ::fsync);
 }
 
-// A directory that the server may not read (without root, one to drop files into) is changed
-// nevertheless: its names get to the disk with the next sync of the file system.
-std::optional<Status> Tree::prepare_sync_of_names(Object& directory) {
-  if (!durable_names_) return std::nullopt;
-  const auto reader = directory.open_reader();
-  if (reader || reader.error() == Status::Access || reader.error() == Status::Perm)
-    return std::nullopt;
-  return reader.error();
+std::optional<Status> Tree::sync(Object& object) {
+  const auto prepared = prepare_sync(object);
+  return prepared ? sync(object, *prepared) : std::nullopt;
 }
 
-std::optional<Status> Tree::sync_names(Object& directory) {
-  if (!durable_names_) return std::nullopt;
-  const auto fault = sync(directory);
-  return is_loss(fault) ? fault : std::nullopt;
+std::optional<Status> Tree::flush(Object& object, const Descriptor& opened, int (*sync)(int)) {
+  const std::uint64_t writes = object.unstable_writes();
+  std::optional<Status> fault;
+  if (sync(opened.number()) != 0) fault = lost(errno);
+  object.note_synced(writes);
+  return fault;
 }
 
 Tree::Observation::Observation(const Tree& tree, ObjectRef object)
@@ -246,12 +275,9 @@ Tree::Observation::~Observation() {
 }
 
 // What others change while the disk writes is not taken for a part of this change.
-Outcome<Change> Tree::finish_durably(Observation& observation) {
+Outcome<Change> Tree::finish_durably(Observation& observation, const SharedDescriptor& prepared) {
   const Change change = observation.finish();
-  if (durable_names_) {
-    const auto fault = sync(observation.object());
-    if (is_loss(fault)) return Failure{*fault};
-  }
+  if (const auto fault = sync(observation.object(), prepared)) return Failure{*fault};
   return change;
 }
 

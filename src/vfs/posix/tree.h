@@ -37,6 +37,7 @@
 
 #include "base/executor.h"
 #include "vfs/posix/inode_table.h"
+#include "vfs/posix/losses.h"
 #include "vfs/posix/object.h"
 #include "vfs/posix/options.h"
 #include "vfs/vfs.h"
@@ -50,12 +51,14 @@ class Tree : public std::enable_shared_from_this<Tree> {
   ~Tree();
 
   Handle root() const { return root_->handle; }
+  // FileSystem::close_unused(), by a worker; without workers it blocks.
+  void close_unused() noexcept;
   // FileSystem::identity(): file system, inode, generation and time of birth of the root folder.
   const std::string& identity() const { return identity_; }
   // FileSystem::handle_space(): handles are the kernel's, or have the inode's number.
   std::string handle_space() const { return "device " + std::to_string(device_); }
   const Limits& limits() const { return limits_; }
-  std::uint64_t write_verifier_epoch() const { return write_verifier_epoch_.load(); }
+  std::uint64_t write_verifier_epoch() const { return losses_->epoch(); }
   bool uses_kernel_handles() const { return table_ == nullptr; }
   bool answers_at_once() const { return at_once_; }
   bool durable_names() const { return durable_names_; }
@@ -177,13 +180,18 @@ class Tree : public std::enable_shared_from_this<Tree> {
   Outcome<Attributes> attributes_of(const Object& object) const;
   // The same when we have changed the object, which its ctime may not show.
   Outcome<Attributes> attributes_after_change(const Object& object) const;
+  // Changed names and attributes are durable before the answer (RFC 1813 4.8). What can fail
+  // without a loss fails before the change, in the first: a change that was made is answered so.
+  // Null: nothing is to be synced, or the server may not open it.
+  Outcome<SharedDescriptor> prepare_sync(Object& object);
+  // Syncs what was prepared; the Status is that of a loss.
+  std::optional<Status> sync(Object& object, const SharedDescriptor& prepared);
+  // Where it is open already.
   std::optional<Status> sync(Object& object);
-  // Changed names are durable before the answer (RFC 1813 4.8). What can fail without a loss fails
-  // before the change, in the first: a change that was made is answered so.
-  std::optional<Status> prepare_sync_of_names(Object& directory);
-  std::optional<Status> sync_names(Object& directory);
+  // `sync` is fsync(2) or fdatasync(2). By whoever has the object's syncs alone.
+  std::optional<Status> flush(Object& object, const Descriptor& opened, int (*sync)(int));
   Status lost(int error);
-  static bool is_loss(std::optional<Status> fault);
+  Closing closing() const { return {workers_, at_once_, sync_workers_, losses_}; }
 
   // Handles (tree_handles.cc). resolve() needs the server's rights and is never called within a
   // CredentialScope.
@@ -215,6 +223,9 @@ class Tree : public std::enable_shared_from_this<Tree> {
   void remember(const Object& directory, std::string_view name, const Handle& object);
   void forget(const Object& directory, std::string_view name, const Handle& object);
   bool leads_elsewhere(const Object& directory, std::string_view name, InodeKey object) const;
+
+  // By whoever has set closing_unused_.
+  void close_unused_now();
 
   // Sweeps the inode table a little further, by a worker, when enough names have been recorded
   // since (tree_sweep.cc).
@@ -264,7 +275,7 @@ class Tree : public std::enable_shared_from_this<Tree> {
 
   // Ranges and extended attributes (tree_ranges.cc, tree_xattr.cc).
   // Syncs the object first, where changes are durable when they are answered.
-  Outcome<Change> finish_durably(Observation& observation);
+  Outcome<Change> finish_durably(Observation& observation, const SharedDescriptor& prepared);
   Outcome<Change> reshape(const Credentials& who, const Handle& file, std::uint64_t offset,
                           std::uint64_t length, int mode);
   // Both files of a clone or copy, open, and the caller let in; `range` with its length.
@@ -322,6 +333,8 @@ class Tree : public std::enable_shared_from_this<Tree> {
   std::unique_ptr<ObjectCache> cache_;
   // The file system's, which keeps them; none: whoever records names sweeps.
   std::weak_ptr<Executor> workers_;
+  std::weak_ptr<Executor> sync_workers_;
+  std::atomic<bool> closing_unused_{false};
   std::atomic<std::int64_t> rows_due_{0};  // for the sweep to look at
   std::atomic<bool> sweeping_{false};
   InodeTable::Row swept_ = InodeTable::before_all();  // the last one; of who has set sweeping_
@@ -333,10 +346,8 @@ class Tree : public std::enable_shared_from_this<Tree> {
   bool at_once_ = false;
   bool in_memory_ = false;  // no read waits for a disk
   bool sees_local_programs_ = true;
-  bool is_local_ = false;  // the file system is one of this machine
-  // Losses of all trees of the process: the epoch of one that is opened anew does not go back.
-  static inline std::atomic<std::uint64_t> losses_{0};
-  std::atomic<std::uint64_t> write_verifier_epoch_{losses_.load()};
+  bool is_local_ = false;     // the file system is one of this machine
+  Losses* losses_ = nullptr;  // of the file system
 };
 
 }  // namespace stag::vfs::posix

@@ -82,17 +82,15 @@ Outcome<Change> Tree::set_acls(const Credentials& who, const Handle& object,
   Observation observation(*this, *resolved);
   if (!observation.before()) return Failure{observation.before().error()};
   if (const auto fault = acl_fault(**resolved, changes)) return Failure{*fault};
+  const auto prepared = prepare_sync(**resolved);
+  if (!prepared) return Failure{prepared.error()};
   {
     const CredentialScope scope(who);
     if (!scope.ok()) return Failure{Status::Access};
     if (const auto fault = write_acls(**resolved, changes)) return Failure{*fault};
   }
-  const bool syncs =
-      (*resolved)->type == FileType::Regular || (*resolved)->type == FileType::Directory;
-  if (syncs && durable_names_) {
-    const auto fault = sync(**resolved);
-    if (is_loss(fault)) return Failure{*fault};
-  }
+  (*resolved)->reconsider_writer();
+  if (const auto fault = sync(**resolved, *prepared)) return Failure{*fault};
   return observation.finish();
 }
 

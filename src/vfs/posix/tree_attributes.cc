@@ -169,21 +169,21 @@ Outcome<Change> Tree::set_attributes(const Credentials& who, const Handle& objec
   if (const auto fault = fault_of_values(changes)) return Failure{*fault};
   const auto resolved = resolve(object);
   if (!resolved) return Failure{resolved.error()};
+  const bool changes_it = changes_anything(changes);
+  const auto prepared = changes_it ? prepare_sync(**resolved) : SharedDescriptor();
+  if (!prepared) return Failure{prepared.error()};
+  // From the comparison with the guard to the change that it guards.
+  auto alone = (*resolved)->set_alone();
   Observation observation(*this, *resolved);
   const auto& before = observation.before();
   if (!before) return Failure{before.error()};
   if (guard && *guard != before->changed) return Failure{Status::NotSync};
   if (const auto fault = fault_of_change(*before, acting_as(who), changes)) return Failure{*fault};
   if (const auto fault = apply(who, **resolved, *before, changes)) return Failure{*fault};
-  const bool syncs =
-      (*resolved)->type == FileType::Regular || (*resolved)->type == FileType::Directory;
-  if (syncs && durable_names_ && changes_anything(changes)) {
-    // A file we may not read cannot be synced by us; its attributes follow with the next one that
-    // is.
-    const auto fault = sync(**resolved);
-    if (is_loss(fault)) return Failure{*fault};
-  }
-  return observation.finish(changes_anything(changes));
+  alone.unlock();
+  if (changes.mode) (*resolved)->reconsider_writer();
+  if (const auto fault = sync(**resolved, *prepared)) return Failure{*fault};
+  return observation.finish(changes_it);
 }
 
 Outcome<Link> Tree::readlink(const Handle& symlink) {

@@ -58,11 +58,26 @@ Written write_rope(int fd, const Rope& data, std::uint64_t offset, int flags) {
   return written;
 }
 
-// Whether ENOSPC or EDQUOT came of the sync, which tells of what was written earlier, too, and
-// once: a COMMIT after it would hear nothing. Where there is no room for the rest itself nothing is
-// lost, and others must not write again what they have written.
+// Whether a synchronous write failed by its sync, which tells of what was written earlier, too, and
+// once: a COMMIT after it would hear nothing. The kernel has kept the errno of the disk for it,
+// whichever that was; those of the write itself are few. Where there is no room for the rest itself
+// nothing is lost, and others must not write again what they have written.
 bool is_of_sync(int fd, const Rope& data, std::uint64_t offset, const Written& written) {
-  if (written.error != ENOSPC && written.error != EDQUOT) return false;
+  switch (written.error) {
+    case 0:
+    case EFBIG:
+    case EINVAL:
+    case EPERM:
+    case EBADF:
+    case EOPNOTSUPP:
+      return false;
+    case ENOSPC:
+    case EDQUOT:
+    case ENOMEM:
+      break;
+    default:
+      return true;
+  }
   const Rope rest = data.slice(written.count, data.size() - written.count);
   return write_rope(fd, rest, offset + written.count, 0).count > 0;
 }
@@ -192,7 +207,7 @@ Outcome<WriteResult> Tree::write_to(const Credentials& who, const ObjectRef& obj
     return Failure{*fault};
   const Outcome<SharedDescriptor> writer = open();
   if (!writer) return Failure{writer.error()};
-  // Until it is known to all what was lost.
+  // Until it is known to all what was lost, or that it is uncommitted.
   Object::SyncTurn turn{{}, *writer};
   if (what.stability != Stability::Unstable) turn = object->begin_synced_write(*writer);
   Written written;
@@ -203,6 +218,7 @@ Outcome<WriteResult> Tree::write_to(const Credentials& who, const ObjectRef& obj
   }
   if (written.lost || written.error == EIO) return Failure{lost(written.error)};
   if (written.error != 0 && written.count == 0) return Failure{status_of(written.error)};
+  if (what.stability == Stability::Unstable) object->note_unstable_write();
   return WriteResult{static_cast<std::uint32_t>(written.count), what.stability,
                      observation.finish(written.count > 0)};
 }
@@ -226,17 +242,19 @@ std::optional<Outcome<WriteResult>> Tree::write_at_once(const Credentials& who, 
 Outcome<Change> Tree::commit(const Handle& file) {
   const auto opened = resolve_file(file);
   if (!opened) return Failure{opened.error()};
-  const auto alone = opened->object->sync_alone();
+  Object& object = *opened->object;
+  const auto alone = object.sync_alone();
   Observation observation(*this, opened->object);
-  SharedDescriptor descriptor = opened->object->writer();
-  if (descriptor == nullptr) {
-    auto reader = opened->object->open_reader();
-    if (!reader) reader = opened->object->open_writer();
-    if (!reader) return Failure{reader.error()};
-    descriptor = *std::move(reader);
+  auto descriptor = object.open_to_sync();
+  if (!descriptor) {
+    if (descriptor.error() != Status::Access) return Failure{descriptor.error()};
+    // Closed to the server's user by its mode.
+    if (object.has_uncommitted()) return Failure{Status::Io};
+    return observation.finish(false);
   }
-  if (::fdatasync(descriptor->number()) != 0) return Failure{lost(errno)};
-  opened->object->close_writer();
+  if (const auto fault = flush(object, **descriptor, ::fdatasync)) return Failure{*fault};
+  descriptor->reset();
+  object.close_writer();
   return observation.finish(false);
 }
 

@@ -279,7 +279,7 @@ Outcome<ObjectRef> Tree::keep(const Handle& handle, Descriptor path, const struc
   if (::makedev(stat.stx_dev_major, stat.stx_dev_minor) != device_) return Failure{Status::Stale};
   const FileType type = attributes_of(stat).type;
   if (type == FileType::Directory && !lies_beneath_root(path)) return Failure{Status::Stale};
-  return cache_->insert(make_object(handle, std::move(path), type, {workers_, at_once_}));
+  return cache_->insert(make_object(handle, std::move(path), type, closing()));
 }
 
 Outcome<Tree::Opened> Tree::adopt(Descriptor path) {
@@ -292,8 +292,7 @@ Outcome<Tree::Opened> Tree::adopt(Descriptor path) {
   Attributes attributes = attributes_of(*stat_result);
   ObjectRef object = *handle == root_->handle ? root_ : cache_->find(*handle);
   if (object == nullptr)
-    object = cache_->insert(
-        make_object(*handle, std::move(path), attributes.type, {workers_, at_once_}));
+    object = cache_->insert(make_object(*handle, std::move(path), attributes.type, closing()));
   attributes.change = object->change.seen(attributes.change);
   return Opened{std::move(object), attributes};
 }

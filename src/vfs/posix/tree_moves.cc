@@ -24,7 +24,7 @@ Outcome<Change> Tree::unlink(const Credentials& who, const Handle& directory, st
   if (const auto fault = fault_of_old_name(name, limits_.max_name)) return Failure{*fault};
   const auto parent = resolve_directory(directory);
   if (!parent) return Failure{parent.error()};
-  if (const auto fault = prepare_sync_of_names(**parent)) return Failure{*fault};
+  if (const auto prepared = prepare_sync(**parent); !prepared) return Failure{prepared.error()};
   Observation observation(*this, *parent);
   if (!observation.before()) return Failure{observation.before().error()};
   const auto removed = entry_handle(**parent, name);
@@ -40,7 +40,7 @@ Outcome<Change> Tree::unlink(const Credentials& who, const Handle& directory, st
     forget(**parent, name, *removed);
     cache_->drop(*removed);
   }
-  if (const auto fault = sync_names(**parent)) return Failure{*fault};
+  if (const auto fault = sync(**parent)) return Failure{*fault};
   return observation.finish();
 }
 
@@ -76,7 +76,7 @@ Outcome<Renamed> Tree::rename(const Credentials& who, const Handle& from_directo
   const auto target = resolve_directory(to_directory);
   if (!target) return Failure{target.error()};
   for (const ObjectRef& changed : {*source, *target})
-    if (const auto fault = prepare_sync_of_names(*changed)) return Failure{*fault};
+    if (const auto prepared = prepare_sync(*changed); !prepared) return Failure{prepared.error()};
   Observation from_observation(*this, *source);
   std::optional<Observation> to_observation;
   if (*source != *target) to_observation.emplace(*this, *target);
@@ -98,9 +98,9 @@ Outcome<Renamed> Tree::rename(const Credentials& who, const Handle& from_directo
     if (!same_object) forget(**source, from, moved->object->handle);
     if (replaced && !same_object) cache_->drop(*replaced);
   }
-  if (const auto fault = sync_names(**target)) return Failure{*fault};
+  if (const auto fault = sync(**target)) return Failure{*fault};
   if (to_observation) {
-    if (const auto fault = sync_names(**source)) return Failure{*fault};
+    if (const auto fault = sync(**source)) return Failure{*fault};
   }
   Renamed renamed;
   renamed.from = from_observation.finish();

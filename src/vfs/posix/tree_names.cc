@@ -100,13 +100,13 @@ Outcome<Created> Tree::make(const Handle& directory, std::string_view name,
   if (const auto fault = fault_of_values(attributes)) return Failure{*fault};
   const auto resolved = resolve_directory(directory);
   if (!resolved) return Failure{resolved.error()};
-  if (const auto fault = prepare_sync_of_names(**resolved)) return Failure{*fault};
+  if (const auto prepared = prepare_sync(**resolved); !prepared) return Failure{prepared.error()};
   Observation observation(*this, *resolved);
   if (!observation.before()) return Failure{observation.before().error()};
   Outcome<Opened> made = make(observation.object());
   if (!made) return Failure{made.error()};
   remember(**resolved, name, made->object->handle);
-  if (const auto fault = sync_names(observation.object())) return Failure{*fault};
+  if (const auto fault = sync(observation.object())) return Failure{*fault};
   return Created{made->node(), observation.finish()};
 }
 
@@ -279,11 +279,13 @@ Outcome<Tree::Opened> Tree::reopen(const Credentials& who, Object& directory, st
   if (opened->attributes.type == FileType::Directory) return Failure{Status::IsDirectory};
   if (opened->attributes.type != FileType::Regular) return Failure{Status::Exists};
   if (!how.attributes.size) return opened;
+  const auto prepared = prepare_sync(*opened->object);
+  if (!prepared) return Failure{prepared.error()};
   Observation observation(*this, opened->object);
   if (const auto fault = apply_size(who, *opened->object, opened->attributes, *how.attributes.size))
     return Failure{*fault};
   // RFC 1813 4.8: as by SETATTR, the size is on stable storage before the answer.
-  const Outcome<Change> change = finish_durably(observation);
+  const Outcome<Change> change = finish_durably(observation, *prepared);
   if (!change) return Failure{change.error()};
   if (change->after) opened->attributes = *change->after;
   return opened;
@@ -306,8 +308,7 @@ Outcome<Created> Tree::create(const Credentials& who, const Handle& directory,
       const bool synced = how.mode == CreateMode::Exclusive && durable_names_ && made;
       if (synced) {
         // The verifier has to outlive a crash, or a repeat would fail (RFC 1813 3.3.8).
-        const auto fault = sync(*made->object);
-        if (is_loss(fault)) return Failure{*fault};
+        if (const auto fault = sync(*made->object)) return Failure{*fault};
       }
       if (made || made.error() != Status::Exists || how.mode == CreateMode::Guarded) return made;
       made = reopen(who, parent, name, how);
@@ -375,7 +376,7 @@ Outcome<Linked> Tree::link(const Credentials& who, const Handle& file, const Han
   if (!parent) return Failure{parent.error()};
   if ((*object)->type == FileType::Directory) return Failure{Status::IsDirectory};
   if (const auto alive = attributes_of(**object); !alive) return Failure{alive.error()};
-  if (const auto fault = prepare_sync_of_names(**parent)) return Failure{*fault};
+  if (const auto prepared = prepare_sync(**parent); !prepared) return Failure{prepared.error()};
   Observation observation(*this, *parent);
   if (!observation.before()) return Failure{observation.before().error()};
   {
@@ -387,7 +388,7 @@ Outcome<Linked> Tree::link(const Credentials& who, const Handle& file, const Han
       return last_error();
   }
   remember(**parent, name, file);
-  if (const auto fault = sync_names(**parent)) return Failure{*fault};
+  if (const auto fault = sync(**parent)) return Failure{*fault};
   const auto attributes = attributes_after_change(**object);
   if (!attributes) return Failure{attributes.error()};
   return Linked{*attributes, observation.finish()};

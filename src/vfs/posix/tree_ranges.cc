@@ -54,6 +54,8 @@ Outcome<Change> Tree::reshape(const Credentials& who, const Handle& file, std::u
     return Failure{*fault};
   const auto writer = opened->object->open_writer();
   if (!writer) return Failure{writer.error()};
+  const auto prepared = prepare_sync(*opened->object);
+  if (!prepared) return Failure{prepared.error()};
   {
     const CredentialScope scope(who);
     if (!scope.ok()) return Failure{Status::Access};
@@ -61,7 +63,7 @@ Outcome<Change> Tree::reshape(const Credentials& who, const Handle& file, std::u
                     static_cast<off_t>(length)) != 0)
       return last_error();
   }
-  return finish_durably(observation);
+  return finish_durably(observation, *prepared);
 }
 
 Outcome<Change> Tree::allocate(const Credentials& who, const Handle& file, std::uint64_t offset,
@@ -103,6 +105,8 @@ Outcome<Change> Tree::clone(const Credentials& who, const Handle& from, const Ha
   const auto pair = open_pair(who, from, to, range);
   if (!pair) return Failure{pair.error()};
   Observation observation(*this, pair->target);
+  const auto prepared = prepare_sync(*pair->target);
+  if (!prepared) return Failure{prepared.error()};
   if (pair->range.length > 0) {
     const CredentialScope scope(who);
     if (!scope.ok()) return Failure{Status::Access};
@@ -110,7 +114,7 @@ Outcome<Change> Tree::clone(const Credentials& who, const Handle& from, const Ha
                             pair->range.to};
     if (::ioctl(pair->writer->number(), FICLONERANGE, &wanted) != 0) return sharing_error();
   }
-  return finish_durably(observation);
+  return finish_durably(observation, *prepared);
 }
 
 Outcome<Copied> Tree::copy(const Credentials& who, const Handle& from, const Handle& to,
@@ -129,6 +133,7 @@ Outcome<Copied> Tree::copy(const Credentials& who, const Handle& from, const Han
                                             pair->writer->number(), &write_at, length, 0);
     if (moved < 0) return errno == EXDEV ? sharing_error() : last_error();
     copied.count = static_cast<std::uint64_t>(moved);
+    pair->target->note_unstable_write();
   }
   copied.file = observation.finish(copied.count > 0);
   return copied;

@@ -60,13 +60,15 @@ Outcome<Change> Tree::change_xattr(const Credentials& who, const Handle& object,
   if (!resolved) return Failure{resolved.error()};
   Observation observation(*this, *resolved);
   if (!observation.before()) return Failure{observation.before().error()};
+  const auto prepared = prepare_sync(**resolved);
+  if (!prepared) return Failure{prepared.error()};
   {
     const CredentialScope scope(who);
     if (!scope.ok()) return Failure{Status::Access};
     if (apply(ProcPath((*resolved)->path).text(), full_name(name).c_str()) != 0)
       return xattr_error();
   }
-  return finish_durably(observation);
+  return finish_durably(observation, *prepared);
 }
 
 Outcome<Change> Tree::set_xattr(const Credentials& who, const Handle& object, std::string_view name,
