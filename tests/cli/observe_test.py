@@ -660,6 +660,14 @@ class Log(Observed):
         self.ready_client(server)
         self.assertRegex(server.log(), r"CallTraced tcp 127\.0\.0\.1:\d+: .*operation RECLAIM_COMPLETE NFS4_OK")
 
+    def test_of_a_slow_call_has_its_export_and_status(self):
+        server = self.start("--slow-call", "0.000000001")
+        self.assertEqual(stag("stat", server.tcp("/data/none") + "&version=3").returncode, 1)
+        self.assertRegex(server.log(), r"warning CallSlow tcp 127\.0\.0\.1:\d+: .*\(xid 0x[0-9a-f]{8}, nfs 3 LOOKUP in /data, NFS3ERR_NOENT, \d+\.\d+ s\)")
+        anna = self.ready_client(server)
+        anna.in_session(words(PUTROOTFH), words(LOOKUP) + opaque(b"data"))
+        self.assertRegex(server.log(), r"CallSlow .*\(xid 0x[0-9a-f]{8}, nfs 4 LOOKUP in /data, NFS4_OK, ")
+
     def test_says_nothing_of_clients_that_nobody_follows(self):
         server = self.start("--trace-client", "192.0.2.1")
         self.ready_client(server)
