@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The alerts in packaging/prometheus: they name series and reasons that a running server has, the page explains them all, and Prometheus's own
-promtool, where it is installed, finds them true of the servers that they are meant for and of no other ones."""
+promtool, where it is installed, finds them true of the servers that they are meant for and of no other ones. And what the dashboard in
+packaging/grafana shows: series with labels that a running server has, by expressions that promtool takes."""
 import json
 import os
 import re
@@ -11,10 +12,12 @@ import unittest
 
 import harness
 import observe_test
-from harness import PATIENCE
+from harness import PATIENCE, stag
+from nfs4_client import LOOKUP, OK, PUTROOTFH, opaque, words
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 RULES = os.path.join(ROOT, "packaging", "prometheus", "stag.rules.yml")
+DASHBOARD = os.path.join(ROOT, "packaging", "grafana", "stag.json")
 OF_PROMETHEUS = {"up"}  # which it makes itself for each target
 # By the series of one instance, each as "value x repetitions" at steps of 15 seconds: which alerts fire after five minutes.
 SERVERS = {
@@ -58,6 +61,14 @@ def expanded(series):
     return re.sub(r"(\d+)([+-]\d+)?x(\d+)", lambda found: f"{found[1]}{found[2] or '+0'}x{int(found[3]) - 1}", series)
 
 
+def promtool(case, *arguments):
+    program = shutil.which("promtool")
+    if not program:
+        case.skipTest("promtool is not installed, which reads alerts (Debian: prometheus)")
+    done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=PATIENCE)
+    case.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+
 class Alerts(observe_test.Observed):
     def test_are_of_series_and_reasons_that_a_server_has(self):
         families = observe_test.parse(self.start() and self.scrape())
@@ -84,22 +95,15 @@ class Alerts(observe_test.Observed):
             page, _, heading = rule["runbook"].partition("#")
             self.assertIn(heading, check_links.headings(os.path.join(ROOT, page)), alert)
 
-    def promtool(self, *arguments):
-        promtool = shutil.which("promtool")
-        if not promtool:
-            self.skipTest("promtool is not installed, which reads alerts (Debian: prometheus)")
-        done = subprocess.run([promtool, *arguments], capture_output=True, text=True, timeout=PATIENCE)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-
     def test_are_rules_to_Prometheus(self):
-        self.promtool("check", "rules", RULES)
+        promtool(self, "check", "rules", RULES)
 
     def holds(self, *tests):
         """JSON is YAML."""
         path = os.path.join(self.folder, "alerts.yml")
         with open(path, "w") as file:
             json.dump({"rule_files": [RULES], "evaluation_interval": "15s", "tests": tests}, file)
-        self.promtool("test", "rules", path)
+        promtool(self, "test", "rules", path)
 
     def test_fire_where_they_should_and_only_there(self):
         self.holds(*({
@@ -124,6 +128,68 @@ class Alerts(observe_test.Observed):
                                 "exp_annotations": {"summary": rule["summary"].strip('"'), "runbook": rule["runbook"]}}],
             }],
         })
+
+
+def aggregated(expression):
+    """(labels, what they are said of) for each "by" in it, with what stands behind as far as the next one."""
+    parts = re.split(r"\bby ?\(([^)]*)\)", expression)
+    return [(set(re.findall(r"\w+", labels)), behind) for labels, behind in zip(parts[1::2], parts[2::2])]
+
+
+class Dashboard(observe_test.Observed):
+    SERIES = r"\b((?:stag|process)_[a-z0-9_]+|up\b)"
+
+    def shown(self):
+        """(legend, expression) of all lines of all panels."""
+        with open(DASHBOARD) as file:
+            panels = json.load(file)["panels"]
+        lines = [(line["legendFormat"], line["expr"]) for panel in panels for line in panel.get("targets", ())]
+        self.assertGreater(len(lines), 30)
+        return lines
+
+    def labels_there(self):
+        """{series: labels} of a server of which every series has been seen that has none at its start."""
+        server = self.start()
+        anna = self.ready_client(server)
+        self.assertEqual(anna.in_session(words(PUTROOTFH), words(LOOKUP) + opaque(b"none"))[0], observe_test.NOENT)
+        self.assertEqual(anna.in_session(words(PUTROOTFH), words(LOOKUP) + opaque(b"data"))[0], OK)
+        self.assertEqual(stag("stat", server.url("/data/none") + "&version=3").returncode, 1)
+        there = {"up": set()}
+        for _, _, samples in observe_test.parse(self.scrape()).values():
+            there.update({sample: {label for label, _ in labels} for sample, labels in samples})
+        return {series: labels | {"instance", "job"} for series, labels in there.items()}
+
+    def test_names_series_and_labels_that_a_server_has(self):
+        there = self.labels_there()
+        for legend, expression in self.shown():
+            with self.subTest(expression):
+                series = re.findall(self.SERIES, re.sub(r'"[^"]*"', '""', expression))
+                self.assertTrue(series)
+                self.assertEqual(set(series) - set(there), set())
+                selectors = re.findall(self.SERIES + r"\{([^}]*)\}", expression)
+                self.assertEqual(len(selectors), len(series))
+                for name, matchers in selectors:
+                    self.assertEqual(set(re.findall(r'(\w+)[=!]~?"', matchers)) - there[name], set())
+                groups = aggregated(expression)
+                for labels, behind in groups:
+                    self.assertEqual(labels - there[re.search(self.SERIES, behind)[1]], set())
+                if "histogram_quantile" in expression:
+                    self.assertIn("le", groups[0][0])
+                in_legend = set(re.findall(r"\{\{(\w+)\}\}", legend))
+                self.assertEqual(in_legend - (groups[0][0] if groups else there[series[0]]), set())
+
+    def test_leaves_out_reasons_that_there_are(self):
+        reasons = {dict(labels)["reason"] for _, labels in observe_test.parse(self.start() and self.scrape())["stag_events_total"][2]}
+        left_out = re.findall(r'reason!?=?~?"([^"]*)"', " ".join(expression for _, expression in self.shown()))
+        self.assertTrue(left_out)
+        self.assertEqual({reason for each in left_out for reason in each.split("|")} - reasons, set())
+
+    def test_asks_what_Prometheus_can_answer(self):
+        path = os.path.join(self.folder, "dashboard.yml")
+        records = [{"record": f"dashboard:{number}", "expr": expression.replace("$__rate_interval", "5m")} for number, (_, expression) in enumerate(self.shown())]
+        with open(path, "w") as file:
+            json.dump({"groups": [{"name": "dashboard", "rules": records}]}, file)
+        promtool(self, "check", "rules", path)
 
 
 if __name__ == "__main__":

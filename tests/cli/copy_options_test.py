@@ -17,7 +17,46 @@ from harness import Case, Proxy, stag
 
 
 class Sources(Case):
-    def test_in_thousands_are_in_flight_together_and_share_a_session(self):
+    def copied_at_once(self, procedure, *arguments):
+        """`stag cp` of local paths, and of what stands behind @ on the server; no call of that procedure is answered before those of 8 files
+        are there."""
+        files, enough = set(), threading.Event()
+
+        def judge(call):
+            if call.procedure != procedure:
+                return None
+            files.add(call.handle)
+            if len(files) == 8:
+                enough.set()
+            return enough, None
+
+        proxy = rpc_proxy.JudgingProxy(self.server.tcp_port, judge)
+        self.addCleanup(proxy.close)
+        through = [proxy.url(f"/files/{self.name}/{each[1:]}") if each.startswith("@") else each for each in arguments]
+        command = [harness.STAG, "cp", *through]
+        copy = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        met, held = enough.wait(harness.PATIENCE), len(files)
+        enough.set()
+        self.assertEqual((copy.communicate(timeout=harness.PATIENCE), copy.returncode), (("", ""), 0))
+        self.assertTrue(met, f"no more than {held} were in flight")
+
+    def test_are_in_flight_together_eight_at_a_time(self):
+        names = [f"f{i:02}" for i in range(20)]
+        for folder in ("one by one", "tree"):
+            os.mkdir(self.at(folder))
+            for name in names:
+                self.write(self.at(folder, name), name.encode())
+        os.mkdir(self.there("into"))
+        os.mkdir(self.at("back"))
+        self.copied_at_once(rpc_proxy.WRITE, *(self.at("one by one", name) for name in names), "@into")
+        self.copied_at_once(rpc_proxy.WRITE, "-r", self.at("tree"), "@into")
+        self.copied_at_once(rpc_proxy.READ, *(f"@into/{name}" for name in names), self.at("back"))
+        self.copied_at_once(rpc_proxy.READ, "-r", "@into/tree", self.at("back"))
+        for below in (self.there("into"), self.at("back")):
+            self.assertEqual(sorted(os.listdir(below)), [*names, "tree"])
+            self.assertEqual([self.read(os.path.join(below, folder, name)) for folder in ("", "tree") for name in names], 2 * [name.encode() for name in names])
+
+    def test_in_thousands_share_a_session(self):
         names = [f"f{i:04}" for i in range(2000)]
         for name in names:
             self.write(self.at(name), name.encode())

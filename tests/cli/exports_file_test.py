@@ -212,6 +212,14 @@ class ExportsFile(PrivateHosts):
             self.bad(2, sentence, "serve", "--exports-file", path, "--state", self.at("state"))
         self.bad(2, "cannot be read", "serve", "--exports-file", self.at("missing"), "--state", self.at("state"))
 
+    def test_is_refused_where_one_flavor_wants_a_keytab_that_is_not_there(self):
+        path = self.write(self.at("exports"), f"{self.there()} *(ro,sec=sys:krb5p)\n".encode())
+        os.mkdir(self.at("other"))
+        command = ("serve", "--exports-file", path, "--export", f"/other={self.at('other')}", "--state", self.at("state"), "--rdma-port", "0", "--tcp-port", "0")
+        without = os.environ | {"KRB5_KTNAME": self.at("no.keytab")}
+        for more in (("--check",), ()):
+            self.bad(1, "cannot use the default keytab", *command, *more, env=without)
+
     def test_that_waits_for_all_its_mounts_fails_so_that_the_service_is_tried_again(self):
         path = self.write(self.at("exports"), f"{self.there()} *(ro,mp) 192.0.2.7(rw,mp)\n".encode())
         result = stag("serve", "--exports-file", path, "--state", self.at("state"))

@@ -2,8 +2,8 @@
 
 The commands of a page run one after the other in one folder, with $DATA, $STATE and $TREE. `stag serve` stays there until the end of the page,
 and what another one prints comes after it. The pages name the usual ports, and networks of examples; here free ports and this machine take their
-place. `# exit N` behind a command is its exit code. Mounting is left out where there is no FUSE, and the page then counts as skipped; Kerberos is
-skipped where there is no KDC. What cannot be run here stands in a block `sh as USER`, which tools/deb-test
+place. `# exit N` behind a command is its exit code. Mounting is left out where there is no FUSE, and what tshark reads where that is missing, and the page
+then counts as skipped; Kerberos is skipped where there is no KDC. What cannot be run here stands in a block `sh as USER`, which tools/deb-test
 and tools/systemd-test run, what takes several machines in one `sh on MACHINE`, which moved_address.py runs, or in one `sh not run`, before which the page says why (mentions_test.py).
 """
 import os
@@ -50,7 +50,7 @@ class Pages(unittest.TestCase):
         os.symlink(harness.STAG, os.path.join(self.work, "bin", "stag"))
         with open(os.path.join(self.work, "TREE", "hello"), "w") as file:
             file.write("hello\n")
-        self.servers, self.replaced, self.rdma, self.tcp = [], (), "", ""
+        self.servers, self.replaced, self.rdma, self.tcp, self.with_traffic = [], (), "", "", False
         self.addCleanup(self.end)
 
     def end(self):
@@ -88,14 +88,21 @@ class Pages(unittest.TestCase):
         self.rdma, self.tcp = (re.search(rf"ready: {kind} +nfs://[^/]*?:(\d+)/", shown)[1] for kind in ("RPC-over-RDMA", "TCP"))
         self.metrics = (re.findall("metrics: http://(.*)/metrics", shown) or [""])[0]
         self.environment["PID"] = str(server.pid)
+        if self.with_traffic:
+            url = f"nfs://127.0.0.1:{self.rdma}/data?mountport={self.tcp}"
+            ping = subprocess.Popen([harness.STAG, "ping", "-i", "1", url], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            self.addCleanup(ping.wait)
+            self.addCleanup(ping.kill)
         return shown
 
     def run_page(self, page):
+        """{command: what it showed}"""
         commands = blocks(page)
         self.assertTrue(commands, f"{page} shows commands")
-        left_out = []
+        left_out, all_shown = [], {}
         for command, expected in commands:
-            if re.match("stag u?mount |ls ~/data", command) and not os.access("/dev/fuse", os.R_OK | os.W_OK):
+            mounts = re.match("stag u?mount |ls ~/data", command)
+            if mounts and not os.access("/dev/fuse", os.R_OK | os.W_OK) or "tshark " in command and not shutil.which("tshark"):
                 left_out.append(command)
                 continue
             code = re.search(r"# exit (\d+)$", command)
@@ -108,8 +115,10 @@ class Pages(unittest.TestCase):
                 self.assertEqual(done.returncode, int(code[1]) if code else 0, (page, command, shown))
             for line in expected:
                 self.assertIn(line.strip(), shown, (page, command))
+            all_shown[command] = shown
         if left_out:
-            self.skipTest(f"no /dev/fuse; the page does what it says but for {', '.join(left_out)}")
+            self.skipTest(f"no /dev/fuse, or no tshark; the page does what it says but for {', '.join(left_out)}")
+        return all_shown
 
     def test_guide(self):
         self.run_page("guide.md")
@@ -132,7 +141,14 @@ class Pages(unittest.TestCase):
         self.assertIn("export: /data = ", self.serve("stag serve --config stag.toml --state $STATE --rdma-port 0 --tcp-port 0"))
 
     def test_observability(self):
-        self.run_page("observability.md")
+        # For as long as there is something to capture, not for a time.
+        self.replaced = (("capture --seconds 60", "capture --max 1M"),)
+        self.with_traffic = True
+        shown = self.run_page("observability.md")
+        captured = [lines for command, lines in shown.items() if "tshark " in command]
+        self.assertEqual(len(captured), 2)
+        for lines in captured:
+            self.assertRegex(lines, r" NFS \d+ V\d NULL (Call|Reply)")
 
     def test_operations(self):
         self.run_page("operations.md")

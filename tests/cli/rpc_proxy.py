@@ -14,11 +14,13 @@ PERM, NOENT, EXIST, NOTSUPP = 1, 2, 17, 10004
 
 
 class Call:
-    """One call as it was seen; `attributes` are those that it sets (RFC 1813 2.5.3, sattr3), for the procedures that do."""
+    """One call as it was seen; `handle` is what it begins with, `attributes` are those that it sets (RFC 1813 2.5.3, sattr3), for the
+    procedures that do."""
 
     def __init__(self, xid, procedure, arguments):
         self.xid, self.procedure, self.arguments = xid, procedure, arguments
         self._rest = arguments
+        self.handle = arguments[4 : 4 + int.from_bytes(arguments[:4], "big")]
         self.attributes = None
         if procedure == SETATTR:
             self._opaque()

@@ -6,8 +6,8 @@ import os
 import random
 import shutil
 import socket
-import statistics
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -16,6 +16,9 @@ import unittest.mock
 
 import harness
 from harness import Server, stag
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "interop"))
+import flat
 
 SECONDS = float(os.environ.get("SOAK_SECONDS", "10"))
 
@@ -89,11 +92,9 @@ class Soak(unittest.TestCase):
         self.samples.append((memory, descriptors, json.loads(ping.stdout)["avg_us"]))
 
     def flat(self, column, more, factor):
-        """The median of the last quarter is not above `factor` times that of the second, and `more`."""
         values = [sample[column] for sample in self.samples]
-        quarter = max(1, len(values) // 4)
-        early, late = statistics.median(values[quarter:2 * quarter]), statistics.median(values[-quarter:])
-        self.assertLessEqual(late, early * factor + more, (column, values))
+        early, late, too_much = flat.grew(values, more, factor)
+        self.assertFalse(too_much, (column, early, late, values))
 
     def there_and_back(self, url, name):
         back = os.path.join(self.work, "back-" + name)
@@ -142,8 +143,10 @@ class Soak(unittest.TestCase):
         for thread in threads:
             thread.join()
         self.assertEqual(failures, [])
-        print(f"{turns} servers followed one another, connections were cut {rdma.cuts + tcp.cuts} times")
-        self.assertGreater(rdma.cuts + tcp.cuts, 0)
+        print(f"{turns} servers followed one another, connections were cut {rdma.cuts} times over RDMA and {tcp.cuts} over TCP")
+        # Each load made a whole round, with more bytes than a connection may have.
+        self.assertGreater(rdma.cuts, 0)
+        self.assertGreater(tcp.cuts, 0)
         self.flat(0, 8192, 1.2)
         self.flat(1, 40, 1)  # some thirty are files in use, by chance more or fewer
         self.flat(2, 1000, 2)

@@ -217,6 +217,28 @@ class StoreThatHangs(unittest.TestCase):
         self.assertGreaterEqual(value_in(scraped(server), "stag_slow_calls_total"), len(self.waiting))
         self.assertEqual(server.end(), 0)
 
+    def test_has_those_counted_that_wait_for_a_thread(self):
+        """It has eight."""
+        server = Server((), self.state, ("--config", self.config, "--store-patience", "3600", "--metrics", "127.0.0.1:0"))
+        self.addCleanup(self.end, server)
+
+        def values():
+            text = scraped(server)
+            return [value_in(text, f"stag_store_operations_{what}", store="export /slow", queue="plain") for what in ("running", "waiting")]
+
+        self.store.hang()
+        for _ in range(11):
+            self.ask(server.url("/slow/file"))
+        end = time.monotonic() + PATIENCE
+        while (now := values()) != [8, 3]:
+            self.assertLess(time.monotonic(), end, now)
+        self.store.answer()
+        for process in self.waiting:
+            self.assertEqual(process.wait(PATIENCE), 0, process.stderr.read())
+        while values() != [0, 0]:
+            pass  # The last answer is sent a moment before its worker is counted as idle.
+        self.assertEqual(server.end(), 0)
+
     def test_is_told_by_metrics_once_however_often_exports_are_read_again(self):
         server = self.start("--metrics", "127.0.0.1:0")
         self.store.hang()
