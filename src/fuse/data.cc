@@ -140,7 +140,7 @@ Task<void> Operations::open(fuse_req_t from, std::uint64_t number, fuse_file_inf
     info.direct_io = is_direct(info.flags);
     info.noflush = !flushes(info.flags);
     // The answer to an open has no attributes; the size that the kernel knows may be an old one.
-    if (!info.keep_cache) invalidate_(number);
+    if (!info.keep_cache) invalidate_(number, kAttributesOnly);
     inode->opened_with = *attributes;
     inodes_.on_told(number);
     info.fh = add_open(number, file, info);
@@ -312,10 +312,11 @@ Task<void> Operations::write(fuse_req_t from, std::uint64_t number, std::uint64_
 Task<void> Operations::outdate_cached(std::uint64_t number, std::uint64_t opened,
                                       std::uint64_t offset) {
   if (!open_files_.is_direct(number, opened) || !open_files_.is_any_cached(number)) {
-    invalidate_(number);
+    invalidate_(number, kAttributesOnly);
     co_return;
   }
-  co_await offloaded(context_.loop, [&] { drop_pages_(number, offset); });
+  co_await offloaded(context_.loop,
+                     [&] { invalidate_(number, static_cast<std::int64_t>(offset)); });
 }
 
 // The kernel appends where it believes that the file ends; others may have written meanwhile.

@@ -105,8 +105,7 @@ class Mounted final : public Mount, private net::Reader {
   std::unique_ptr<fuse_session, EndSession> session_;
   MountPoint place_;
   bool ended_ = false;
-  // And libfuse's next answer is the one that says so. Notifications leave on other threads, too.
-  std::atomic<bool> agreed_ = false;
+  std::atomic<bool> agreed_ = false;  // and libfuse's next answer is the one that says so
   fuse_buf next_{};
   net::Descriptor descriptor_;
   Timer again_;
@@ -357,14 +356,9 @@ std::optional<Error> Mounted::begin(const MountOptions& options) {
   if (!watched) return cannot_mount(options.directory);
   descriptor_ = *std::move(watched);
   descriptor_.when_readable(*this);
-  operations_.set_invalidate([session = session_.get()](std::uint64_t number) {
-    // Pages are left alone, for which the kernel would wait for whoever uses them.
-    constexpr off_t kAttributesOnly = -1;
-    fuse_lowlevel_notify_inval_inode(session, number, kAttributesOnly, 0);
-  });
-  operations_.set_drop_pages([session = session_.get()](std::uint64_t number, std::uint64_t from) {
+  operations_.set_invalidate([session = session_.get()](std::uint64_t number, std::int64_t from) {
     constexpr off_t kToTheEnd = 0;
-    fuse_lowlevel_notify_inval_inode(session, number, static_cast<off_t>(from), kToTheEnd);
+    fuse_lowlevel_notify_inval_inode(session, number, from, kToTheEnd);
   });
   if (options.on_long_waits) operations_.set_on_long_waits(options.on_long_waits);
   if (options.on_given_up)

@@ -65,13 +65,12 @@ class Operations {
   Operations(Loop& loop, nfs::client::FileSystem& files, const nfs::client::Handle& root,
              Buffers& data, Buffers& requests, const OperationOptions& options);
 
-  // Tells the kernel that the attributes of an inode are no longer what it knows.
-  using Invalidate = UniqueFunction<void(std::uint64_t number)>;
+  // Tells the kernel that the attributes of an inode are no longer what it knows, nor what it has
+  // cached of the file from this offset on. That waits for whoever uses those pages, whose READs
+  // the loop has to answer: called on other threads, but for kAttributesOnly.
+  static constexpr std::int64_t kAttributesOnly = -1;
+  using Invalidate = UniqueFunction<void(std::uint64_t number, std::int64_t from)>;
   void set_invalidate(Invalidate invalidate) { invalidate_ = std::move(invalidate); }
-  // The same, and drops what it has cached of the file from this offset on. Waits for whoever uses
-  // those pages, whose READs the loop has to answer: called on other threads.
-  using DropPages = UniqueFunction<void(std::uint64_t number, std::uint64_t offset)>;
-  void set_drop_pages(DropPages drop_pages) { drop_pages_ = std::move(drop_pages); }
 
   void set_on_long_waits(LongWaits::Tell tell) { context_.long_waits.set_tell(std::move(tell)); }
 
@@ -326,7 +325,6 @@ class Operations {
   TaskGroup background_;
   CancelSource stop_;
   Invalidate invalidate_;
-  DropPages drop_pages_;
   WhenRead when_read_;
   std::unordered_map<std::uint64_t, std::shared_ptr<OpenDirectory>> directories_;
   std::uint64_t next_directory_ = 1;
