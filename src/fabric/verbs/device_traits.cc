@@ -35,6 +35,9 @@ DeviceTraits traits_of(const ibv_device& device, const ibv_device_attr& attribut
   // and is told of no other reliable connection.
   constexpr std::uint32_t kRxeVendor = 0xffffff;
   if (attributes.vendor_id == kRxeVendor) traits.invalidation_flags |= IBV_WC_IP_CSUM_OK;
+  // libi40iw, and libirdma before rdma-core 44.
+  constexpr std::uint32_t kIntelVendor = 0x8086;
+  traits.one_inline_piece = attributes.vendor_id == kIntelVendor;
   return traits;
 }
 

@@ -12,6 +12,8 @@ struct DeviceTraits {
   bool iwarp = false;
   bool windows = false;       // of type 2, which can be invalidated
   bool shared_queue = false;  // receives may be shared
+  // Of several inline pieces only the first one leaves.
+  bool one_inline_piece = false;
   std::uint32_t max_sge = 1, max_read_sge = 1;
   std::uint32_t max_work = 1;  // of a queue
   std::uint32_t max_completions = 1;

@@ -119,6 +119,7 @@ class VerbsConnection final : public Connection, private QueuePairUser, private 
   // Puts a message or a Write of `size` bytes into the request itself or into blocks; false when
   // there are none left.
   bool copy_into(Work& work, std::span<const Bytes> parts, std::size_t size);
+  bool join_inline(Work& work, std::span<const Bytes> parts, std::size_t size);
   bool copy_into_blocks(Work& work, std::span<const Bytes> parts, std::size_t size);
   bool copy_into_shared_block(Work& work, std::span<const Bytes> parts, std::size_t size);
   bool register_for(Work& work, Bytes memory, int access);

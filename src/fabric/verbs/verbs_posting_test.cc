@@ -98,6 +98,7 @@ fabric::stub::StubOptions with_one_piece_inline() {
   fabric::stub::StubOptions device = fabric::stub::siw_like();
   device.max_inline = 256;
   device.inline_first_sge = true;
+  device.attributes.vendor_id = 0x8086;
   return device;
 }
 struct PostingOnePiece : Posting {
@@ -108,8 +109,7 @@ TEST_F(PostingOnePiece, puts_all_parts_of_a_short_message_or_Write_into_the_requ
   join_and_greet();
   std::vector<std::byte> memory(9);
   const auto sink = passive->expose_sink(memory);
-  const std::array parts{bytes_of("head"), Bytes(),       bytes_of("body"), bytes_of("s"),
-                         bytes_of("t"),    bytes_of("u"), bytes_of("v"),    bytes_of("w")};
+  const std::array parts{bytes_of("head"), Bytes(), bytes_of("body"), bytes_of("s")};
   posted = {};
   active->send_copy(parts, std::nullopt, 0, kNoToken);
   Rope data = Rope::borrow(bytes_of("data"));
@@ -118,7 +118,7 @@ TEST_F(PostingOnePiece, puts_all_parts_of_a_short_message_or_Write_into_the_requ
   ASSERT_TRUE(done(active, 1));
   EXPECT_EQ(posted.inlined, 2);
   ASSERT_TRUE(run_until([&] { return passive.messages.size() == 1; }));
-  EXPECT_EQ(passive.messages[0].text, "headbodystuvw");
+  EXPECT_EQ(passive.messages[0].text, "headbodys");
   EXPECT_EQ(text_of(memory), "datathere");
 }
 

@@ -156,17 +156,24 @@ void VerbsConnection::post_batch() {
   post_requests(queue_pair_->batch().take());
 }
 
+// Not in line: it is what few devices need.
+[[gnu::noinline]] bool VerbsConnection::join_inline(Work& work, std::span<const Bytes> parts,
+                                                    std::size_t size) {
+  if (size == 0) return true;
+  copy_parts(parts, queue_pair_->inline_bytes());
+  work.add(queue_pair_->inline_bytes(), size, 0);
+  return true;
+}
+
 bool VerbsConnection::copy_into(Work& work, std::span<const Bytes> parts, std::size_t size) {
   // The device takes inline bytes before the call that posts them returns.
-  const bool inlined =
-      size <= queue_pair_->max_inline() && pending_.empty() && may_speak() && has_slot();
+  const bool inlined = size <= queue_pair_->max_inline() && pending_.empty() && may_speak() &&
+                       has_slot() && parts.size() <= queue_pair_->max_pieces();
   if (!inlined) return copy_into_blocks(work, parts, size);
   work.inlined = true;
-  if (size == 0) return true;
-  std::byte* bytes = writable(parts.front().data());
-  // One piece: of several libi40iw, and libirdma before rdma-core 44, send the first one alone.
-  if (parts.front().size() != size) copy_parts(parts, bytes = queue_pair_->inline_bytes());
-  work.add(bytes, size, 0);
+  if (queue_pair_->traits().one_inline_piece) return join_inline(work, parts, size);
+  for (const Bytes part : parts)
+    if (!part.empty()) work.add(writable(part.data()), part.size(), 0);
   return true;
 }
 
