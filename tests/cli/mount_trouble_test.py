@@ -555,6 +555,7 @@ class Losses(Mounted):
                     self.assertEqual(closer.stdout.readline(), b"refused 4\n")
                     os.truncate(os.path.join(served, "file"), 1000)
                     second = harness.Server(exports, state, times, ports=("--rdma-port", str(first.rdma_port), "--tcp-port", str(first.tcp_port)))
+                    self.addCleanup(second.process.kill)  # where it is not as it should be
                     self.assertEqual(closer.communicate(b"go\n", timeout=PATIENCE)[0], b"synced\n")
                 self.assertEqual(self.read(os.path.join(served, "file")), b"a" * 5000)
                 self.good("umount", self.directory)
