@@ -67,19 +67,28 @@ class Ledger {
     if (held_.empty()) return std::nullopt;
     return held_[held_.size() - 1 - number % std::min<std::size_t>(held_.size(), 16)];
   }
-  // `told`: of the waiters that were begun with begin_wait().
-  using Told = std::shared_ptr<bool>;
+  // One who was begun with begin_wait().
+  struct Waiter {
+    bool told = false, gave_up = false;
+  };
+  using Told = std::shared_ptr<Waiter>;
   Told begin_wait() {
     const std::lock_guard lock(mutex_);
     ++waiting_;
-    return std::make_shared<bool>(false);
+    return std::make_shared<Waiter>();
   }
-  void tell(const Told& told) {
+  void tell(const Told& waiter) {
     const std::lock_guard lock(mutex_);
-    EXPECT_FALSE(*told) << "a waiter was told twice";
-    *told = true;
-    --waiting_;
+    EXPECT_FALSE(waiter->told) << "a waiter was told twice";
+    waiter->told = true;
+    if (!waiter->gave_up) --waiting_;
     changed_.notify_all();
+  }
+  // He may be told in the same moment.
+  void give_up(const Told& waiter) {
+    const std::lock_guard lock(mutex_);
+    waiter->gave_up = !waiter->told;
+    if (waiter->gave_up) --waiting_;
   }
   void never_began() {
     const std::lock_guard lock(mutex_);
@@ -88,16 +97,12 @@ class Ledger {
   // Waits until either can be had.
   std::optional<Recall> next_recall_or(const Told& told) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return *told || !unanswered_.empty(); });
-    return *told ? std::nullopt : take();
+    changed_.wait(lock, [&] { return told->told || !unanswered_.empty(); });
+    return told->told ? std::nullopt : take();
   }
   std::optional<Recall> next_recall() {
     const std::lock_guard lock(mutex_);
     return take();
-  }
-  bool is_told(const Told& told) {
-    const std::lock_guard lock(mutex_);
-    return *told;
   }
 
   // When the threads are gone.
@@ -365,15 +370,19 @@ class Player {
       Verdict verdict = ended_lapsed(ask);
       if (verdict.kind != VerdictKind::Recall) return verdict;
       const Ledger::Told told = stage_.ledger.begin_wait();
-      std::optional<Waiting> wait = files_.wait(file, [this, told] { stage_.ledger.tell(told); });
-      EXPECT_NE(wait->how, Wait::TooMany);
-      if (wait->how != Wait::Begun) {
+      const Waiting wait =
+          files_.wait(file, [&ledger = stage_.ledger, told] { ledger.tell(told); });
+      EXPECT_NE(wait.how, Wait::TooMany);
+      if (wait.how != Wait::Begun) {
         stage_.ledger.never_began();
         continue;
       }
       // The delegation may be another one by now, which nobody was asked for.
       verdict = ended_lapsed(ask);
-      if (verdict.kind != VerdictKind::Recall) return verdict;
+      if (verdict.kind != VerdictKind::Recall) {
+        stage_.ledger.give_up(told);
+        return verdict;
+      }
       while (const auto recall = stage_.ledger.next_recall_or(told)) answer(*recall);
     }
   }
