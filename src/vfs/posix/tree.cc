@@ -199,21 +199,28 @@ Outcome<Usage> Tree::usage() {
 }
 
 // One job at a time: where the disk does not answer, it takes one worker.
-void Tree::close_unused() noexcept try {
+void Tree::close_unused() noexcept {
   if (closing_unused_.exchange(true)) return;
+  if (!run_by_worker(&Tree::close_unused_now)) closing_unused_ = false;  // The next time.
+}
+
+bool Tree::run_by_worker(void (Tree::*work)()) noexcept try {
   const auto workers = workers_.lock();
-  if (workers == nullptr) return close_unused_now();
+  if (workers == nullptr) {
+    (this->*work)();
+    return true;
+  }
   Executor::Job job;
-  job.work = [weak = weak_from_this()] {
+  job.work = [weak = weak_from_this(), work] {
     prepare_worker_thread();
-    if (const auto tree = weak.lock()) tree->close_unused_now();
+    if (const auto tree = weak.lock()) (tree.get()->*work)();
   };
   job.deliver = [](void*, Executor::Function) {};
   // It may be the last to hold the tree, which is closed where blocking is allowed.
   job.must_run = true;
-  workers->submit(std::move(job));
+  return workers->submit(std::move(job));
 } catch (const std::bad_alloc&) {
-  closing_unused_ = false;  // The next time.
+  return false;
 }
 
 void Tree::close_unused_now() {

@@ -224,13 +224,15 @@ class Tree : public std::enable_shared_from_this<Tree> {
   void forget(const Object& directory, std::string_view name, const Handle& object);
   bool leads_elsewhere(const Object& directory, std::string_view name, InodeKey object) const;
 
+  // By a worker; without workers it blocks. False: there was no memory for the job.
+  bool run_by_worker(void (Tree::*work)()) noexcept;
   // By whoever has set closing_unused_.
   void close_unused_now();
 
   // Sweeps the inode table a little further, by a worker, when enough names have been recorded
   // since (tree_sweep.cc).
   void sweep_now_and_then();
-  bool begin_sweep();
+  // By whoever has set sweeping_.
   void sweep();
   void sweep_step();
   // The directory of names in the table. Stale: none of its own names leads to it any more; Delay:
