@@ -32,8 +32,9 @@ Sample raw_sample(const Figure& figure, const LoadGenerator::WireBytes& wire, Ra
                   double seconds) {
   if (figure.kind != Figure::Kind::Bandwidth)
     return raw.exchange(wire.request, wire.reply, figure.depth * figure.setup.connections, seconds);
-  return figure.operation == Operation::Read ? raw.stream_in(figure.bytes, seconds)
-                                             : raw.stream_out(figure.bytes, seconds);
+  const bool fpdus = figure.setup.raw_fpdus;
+  return figure.operation == Operation::Read ? raw.stream_in(figure.bytes, seconds, fpdus)
+                                             : raw.stream_out(figure.bytes, seconds, fpdus);
 }
 
 SampleSource source(const Figure& figure, Target target) {

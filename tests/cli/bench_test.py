@@ -51,11 +51,12 @@ class Bench(Case):
         folders = lambda: {name for name in os.listdir("/dev/shm") if name.startswith("stag-bench")}
         before = folders()
         out = json.loads(self.good("bench", "--self", "--json", "--milliseconds", "5", "--samples", "1", "--rows",
-                                   "crc_null_rtt,tcp_read_64k,posix_write_64k,rand_read_4k_8x8*", "--rows", "null_rtt"))
+                                   "crc_null_rtt,fpdus_*,tcp_read_64k,posix_write_64k,rand_read_4k_8x8*", "--rows", "null_rtt"))
         for row in out["results"]:
             self.check_row(row)
         self.assertEqual([row["name"] for row in out["results"]],
-                         ["null_rtt", "crc_null_rtt", "tcp_read_64k", "posix_write_64k", "rand_read_4k_8x8_one_loop", "rand_read_4k_8x8_two_loops", "cpu_per_null"])
+                         ["null_rtt", "crc_null_rtt", "fpdus_read_1m", "fpdus_write_1m", "tcp_read_64k", "posix_write_64k", "rand_read_4k_8x8_one_loop",
+                          "rand_read_4k_8x8_two_loops", "cpu_per_null"])
         self.assertLessEqual(folders(), before)
 
     def test_holds_a_goal_that_names_another_row_against_it_though_it_was_not_chosen(self):

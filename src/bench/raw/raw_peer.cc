@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "bench/raw/fpdu_blocks.h"
 #include "bench/raw/raw_wire.h"
 
 namespace stag::bench {
@@ -34,6 +35,7 @@ struct Order {
   std::uint32_t reply_bytes;
   std::uint32_t depth;
   std::uint64_t total_bytes;  // of a stream
+  bool fpdus;                 // what a stream's blocks are sent in
 };
 
 constexpr std::size_t kBatchBytes = 256 << 10;
@@ -70,14 +72,30 @@ bool answer_exchange(Wire& wire, const Order& order) {
   }
 }
 
-bool send_stream(Wire& wire, std::size_t block_bytes, std::uint64_t total) {
+bool send_fpdus(Wire& wire, std::size_t block_bytes, std::uint64_t total) {
+  FpduBlocks blocks(block_bytes);
+  for (std::uint64_t sent = 0; sent < total; sent += block_bytes)
+    if (!wire.write_all(blocks.next())) return false;
+  return true;
+}
+
+bool receive_fpdus(Wire& wire, std::size_t block_bytes, std::uint64_t total) {
+  FpduBlocks blocks(block_bytes);
+  for (std::uint64_t received = 0; received < total; received += block_bytes)
+    if (!wire.read_all(blocks.next())) return false;
+  return true;
+}
+
+bool send_stream(Wire& wire, std::size_t block_bytes, std::uint64_t total, bool fpdus) {
+  if (fpdus) return send_fpdus(wire, block_bytes, total);
   const std::vector<std::byte> block(block_bytes, std::byte{0x5a});
   for (std::uint64_t sent = 0; sent < total; sent += block_bytes)
     if (!wire.write_all(block.data(), block_bytes)) return false;
   return true;
 }
 
-bool receive_stream(Wire& wire, std::size_t block_bytes, std::uint64_t total) {
+bool receive_stream(Wire& wire, std::size_t block_bytes, std::uint64_t total, bool fpdus) {
+  if (fpdus) return receive_fpdus(wire, block_bytes, total);
   std::vector<std::byte> block(block_bytes);
   for (std::uint64_t received = 0; received < total; received += block_bytes)
     if (!wire.read_all(block.data(), block_bytes)) return false;
@@ -95,10 +113,10 @@ bool receive_stream(Wire& wire, std::size_t block_bytes, std::uint64_t total) {
         ok = ok && answer_exchange(wire, order);
         break;
       case Mode::StreamToClient:
-        ok = ok && send_stream(wire, order.reply_bytes, order.total_bytes);
+        ok = ok && send_stream(wire, order.reply_bytes, order.total_bytes, order.fpdus);
         break;
       case Mode::StreamToServer:
-        ok = ok && receive_stream(wire, order.request_bytes, order.total_bytes) &&
+        ok = ok && receive_stream(wire, order.request_bytes, order.total_bytes, order.fpdus) &&
              write_value(wire, done);
         break;
     }
@@ -203,8 +221,12 @@ bool exchange_until(std::uint64_t end, Wire& wire, const Order& order, Pipeline&
 Sample RawPeer::exchange(std::size_t request_bytes, std::size_t reply_bytes, unsigned depth,
                          double seconds) {
   Wire wire(socket_, busy_poll_us_);
-  const Order order{Mode::Exchange, static_cast<std::uint32_t>(request_bytes),
-                    static_cast<std::uint32_t>(reply_bytes), depth, 0};
+  const Order order{Mode::Exchange,
+                    static_cast<std::uint32_t>(request_bytes),
+                    static_cast<std::uint32_t>(reply_bytes),
+                    depth,
+                    0,
+                    false};
   if (!give_order(wire, order)) return {};
   Sample sample;
   Pipeline pipeline(depth);
@@ -228,25 +250,25 @@ std::uint64_t RawPeer::Streams::total(std::size_t block_bytes, double seconds) c
   return std::max<std::uint64_t>(1, wanted / block_bytes) * block_bytes;
 }
 
-Sample RawPeer::stream_in(std::size_t block_bytes, double seconds) {
+Sample RawPeer::stream_in(std::size_t block_bytes, double seconds, bool fpdus) {
   Wire wire(socket_, busy_poll_us_);
   const std::uint64_t total = in_.total(block_bytes, seconds);
+  const auto block = static_cast<std::uint32_t>(block_bytes);
   Stopwatch watch(pid_);
-  if (!give_order(wire,
-                  {Mode::StreamToClient, 0, static_cast<std::uint32_t>(block_bytes), 0, total}) ||
-      !receive_stream(wire, block_bytes, total))
+  if (!give_order(wire, {Mode::StreamToClient, 0, block, 0, total, fpdus}) ||
+      !receive_stream(wire, block_bytes, total, fpdus))
     return {};
   return in_.took(watch.stop(total / block_bytes, total));
 }
 
-Sample RawPeer::stream_out(std::size_t block_bytes, double seconds) {
+Sample RawPeer::stream_out(std::size_t block_bytes, double seconds, bool fpdus) {
   Wire wire(socket_, busy_poll_us_);
   const std::uint64_t total = out_.total(block_bytes, seconds);
+  const auto block = static_cast<std::uint32_t>(block_bytes);
   Stopwatch watch(pid_);
   std::byte done;
-  if (!give_order(wire,
-                  {Mode::StreamToServer, static_cast<std::uint32_t>(block_bytes), 0, 0, total}) ||
-      !send_stream(wire, block_bytes, total) || !read_value(wire, done))
+  if (!give_order(wire, {Mode::StreamToServer, block, 0, 0, total, fpdus}) ||
+      !send_stream(wire, block_bytes, total, fpdus) || !read_value(wire, done))
     return {};
   return out_.took(watch.stop(total / block_bytes, total));
 }

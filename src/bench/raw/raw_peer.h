@@ -28,9 +28,10 @@ class RawPeer {
   // `depth` requests in flight, each of `request_bytes`, each answered by `reply_bytes`.
   Sample exchange(std::size_t request_bytes, std::size_t reply_bytes, unsigned depth,
                   double seconds);
-  // Blocks of `block_bytes`, one write call each, towards this process / away from it.
-  Sample stream_in(std::size_t block_bytes, double seconds);
-  Sample stream_out(std::size_t block_bytes, double seconds);
+  // Blocks of `block_bytes`, one write call each, towards this process / away from it: one block
+  // again and again, or those of fpdu_blocks.h.
+  Sample stream_in(std::size_t block_bytes, double seconds, bool fpdus = false);
+  Sample stream_out(std::size_t block_bytes, double seconds, bool fpdus = false);
 
   pid_t pid() const { return pid_; }
 

@@ -34,9 +34,34 @@ Wire::~Wire() {
   close(epoll_);
 }
 
-std::size_t Wire::read_some(std::byte* to, std::size_t size) {
+namespace {
+
+// What is left of `pieces` behind their first `size` bytes.
+std::span<iovec> behind(std::span<iovec> pieces, std::size_t size) {
+  while (!pieces.empty() && size >= pieces.front().iov_len) {
+    size -= pieces.front().iov_len;
+    pieces = pieces.subspan(1);
+  }
+  if (size > 0) {
+    iovec& first = pieces.front();
+    first = {static_cast<std::byte*>(first.iov_base) + size, first.iov_len - size};
+  }
+  return pieces;
+}
+
+msghdr message_of(std::span<iovec> pieces) {
+  msghdr message{};
+  message.msg_iov = pieces.data();
+  message.msg_iovlen = pieces.size();
+  return message;
+}
+
+}  // namespace
+
+template <class Receive>
+std::size_t Wire::read_some(const Receive& receive) {
   while (true) {
-    const ssize_t n = look_and_read(to, size);
+    const ssize_t n = look_and_read(receive);
     if (n >= 0) return static_cast<std::size_t>(n);
     if (errno != EAGAIN && errno != EINTR) return 0;
     sleep(EPOLLIN);
@@ -44,15 +69,20 @@ std::size_t Wire::read_some(std::byte* to, std::size_t size) {
 }
 
 // The shortest way to see that something came is to read it, as our loops do.
-ssize_t Wire::look_and_read(std::byte* to, std::size_t size) {
-  ssize_t n = recv(socket_, to, size, 0);
+template <class Receive>
+ssize_t Wire::look_and_read(const Receive& receive) {
+  ssize_t n = receive();
   if (n >= 0 || errno != EAGAIN || !spin_policy_.worthwhile()) return n;
   const auto end = std::chrono::steady_clock::now() + spin_policy_.limit();
   do {
-    n = recv(socket_, to, size, 0);
+    n = receive();
   } while (n < 0 && errno == EAGAIN && std::chrono::steady_clock::now() < end);
   spin_policy_.found(n >= 0);
   return n;
+}
+
+std::size_t Wire::read_some(std::byte* to, std::size_t size) {
+  return read_some([&] { return recv(socket_, to, size, 0); });
 }
 
 bool Wire::read_all(std::byte* to, std::size_t size) {
@@ -65,17 +95,44 @@ bool Wire::read_all(std::byte* to, std::size_t size) {
   return true;
 }
 
+bool Wire::read_all(std::span<iovec> pieces) {
+  while (!pieces.empty()) {
+    msghdr message = message_of(pieces);
+    const std::size_t n = read_some([&] { return recvmsg(socket_, &message, 0); });
+    if (n == 0) return false;
+    pieces = behind(pieces, n);
+  }
+  return true;
+}
+
 bool Wire::write_all(const std::byte* from, std::size_t size) {
   while (size > 0) {
     const ssize_t n = send(socket_, from, size, MSG_NOSIGNAL);
-    if (n < 0 && errno != EAGAIN && errno != EINTR) return false;
     if (n < 0) {
-      if (!look_for_room()) sleep(EPOLLOUT);
+      if (!wait_to_write()) return false;
       continue;
     }
     from += n;
     size -= static_cast<std::size_t>(n);
   }
+  return true;
+}
+
+bool Wire::write_all(std::span<iovec> pieces) {
+  while (!pieces.empty()) {
+    const msghdr message = message_of(pieces);
+    const ssize_t n = sendmsg(socket_, &message, MSG_NOSIGNAL);
+    if (n >= 0)
+      pieces = behind(pieces, static_cast<std::size_t>(n));
+    else if (!wait_to_write())
+      return false;
+  }
+  return true;
+}
+
+bool Wire::wait_to_write() {
+  if (errno != EAGAIN && errno != EINTR) return false;
+  if (!look_for_room()) sleep(EPOLLOUT);
   return true;
 }
 

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <sys/types.h>
+#include <sys/uio.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "net/spin_policy.h"
 
@@ -23,9 +25,17 @@ class Wire {
   // False when the connection was lost.
   bool read_all(std::byte* to, std::size_t size);
   bool write_all(const std::byte* from, std::size_t size);
+  // The same of several ranges by one system call where it goes; they are used up.
+  bool read_all(std::span<iovec> pieces);
+  bool write_all(std::span<iovec> pieces);
 
  private:
-  ssize_t look_and_read(std::byte* to, std::size_t size);
+  template <class Receive>
+  std::size_t read_some(const Receive& receive);
+  template <class Receive>
+  ssize_t look_and_read(const Receive& receive);
+  // Behind a call that failed: whether another one makes sense, for which there may be room by now.
+  bool wait_to_write();
   bool look_for_room();
   void sleep(std::uint32_t events);
 

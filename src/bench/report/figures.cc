@@ -61,6 +61,7 @@ Goal goal_in(const Setup& setup, const Figure& figure) {
                                                            : 0.97,
                     figure.name);
   if (setup.client4) return at_least(0.9, figure.name);
+  if (setup.raw_fpdus) return at_least(Of::Reference, 0.95);
   if (setup.crc && figure.kind != Kind::RoundTrip) return at_least(0.8, figure.name);
   if (setup.folder && figure.kind == Kind::Bandwidth)
     return at_least(Of::Reference, figure.operation == Operation::Read ? 0.85 : 0.7);
@@ -136,6 +137,7 @@ std::vector<Figure> all_figures() {
                                                       "rand_write_4k_32", "read_1m", "write_1m"};
   add_loads(figures, {.name = "nfs4_", .nfs4 = true}, of_version_4, false);
   add_loads(figures, {.name = "client4_", .client4 = true}, of_version_4, false);
+  add_loads(figures, {.name = "fpdus_", .raw_fpdus = true}, {"read_1m", "write_1m"}, false);
   add_loads(figures, {.name = "tcp_", .tcp = true}, {}, false);
   add_loads(figures, {.name = "posix_", .folder = true}, {}, false);
   add_loops(figures);

@@ -15,11 +15,12 @@ namespace stag::bench {
 struct Setup {
   std::string_view name;  // before the figure's own
   bool crc = false;
-  bool nfs4 = false;     // NFS version 4.1 instead of 3, in one session on the same connection
-  bool client4 = false;  // NFS version 4.2 by the client library instead of 3
-  bool tcp = false;      // RPC on TCP instead of RPC-over-RDMA on software iWARP
-  bool poll = false;     // both ends poll for events before they block
-  bool folder = false;   // the server's store is a folder on tmpfs instead of memory
+  bool nfs4 = false;       // NFS version 4.1 instead of 3, in one session on the same connection
+  bool client4 = false;    // NFS version 4.2 by the client library instead of 3
+  bool tcp = false;        // RPC on TCP instead of RPC-over-RDMA on software iWARP
+  bool poll = false;       // both ends poll for events before they block
+  bool folder = false;     // the server's store is a folder on tmpfs instead of memory
+  bool raw_fpdus = false;  // the raw stream has the shape of ours (raw/fpdu_blocks.h)
   unsigned server_loops = 1;
   unsigned client_loops = 1;
   unsigned connections = 1;
