@@ -87,5 +87,16 @@ TEST(SteadyState, allocates_nothing_per_message) {
   EXPECT_EQ(client.sink.ends + server.sink.ends, 0);
 }
 
+TEST(Allocation, the_table_of_who_reads_one_range_after_the_other_does_not_grow) {
+  TestEntropy entropy{1};
+  StagTable table{entropy};
+  Octets memory(8);
+  const auto read = [&] { EXPECT_TRUE(table.revoke(*table.register_read_sink(memory, 0))); };
+  read();
+  const std::size_t before = testing::heap_allocations;
+  for (std::size_t i = 0; i < 2 * StagTable::kQuarantine; ++i) read();
+  EXPECT_EQ(testing::heap_allocations, before);
+}
+
 }  // namespace
 }  // namespace stag::iwarp::test

@@ -98,9 +98,14 @@ std::optional<std::uint32_t> StagTable::add(Entry entry) {
 bool StagTable::revoke(std::uint32_t stag) {
   Entry* entry = find(stag);
   if (entry == nullptr || entry->state == State::Revoked) return false;
+  --live_;
+  // A Read Response is held against its Read Request before its STag is looked up.
+  if (entry->right == Right::ReadSink) {
+    erase(stag);
+    return true;
+  }
   entry->state = State::Revoked;
   entry->copy = Buffer();
-  --live_;
   quarantine(stag);
   return true;
 }

@@ -1,7 +1,8 @@
 // The memory one connection lets its peer touch, by STag. Every registration has one right: a sink
 // of a Read accepts only the Read Response it was issued for, not a Write (design: RFC 5042 asks
 // for it, Linux siw does not check). STags are random, and one that was revoked names nothing again
-// before kQuarantine others have been revoked, so no message still under way can hit its successor.
+// before kQuarantine others have been revoked, so no message still under way can hit its successor;
+// but for that of a Read's sink, whose Response is over, and which is forgotten.
 //
 // A lookup is valid for the current turn of the connection's loop only: look up again before every
 // transfer, never keep the bytes.

@@ -51,6 +51,13 @@ TEST_F(Table, grants_each_registration_one_right_only) {
   EXPECT_EQ(table.source(read_sink, 0, 1).error(), StagFault::WrongRight);
 }
 
+TEST_F(Table, forgets_the_sink_of_a_read_that_is_over) {
+  const std::uint32_t stag = table.register_read_sink(memory, 0).value();
+  EXPECT_TRUE(table.revoke(stag));
+  EXPECT_EQ(table.sink(stag, Right::ReadSink, 0, 1).error(), StagFault::Unknown);
+  EXPECT_EQ(table.live(), 0u);
+}
+
 TEST_F(Table, refuses_what_was_revoked_and_what_it_never_gave_out) {
   const std::uint32_t stag = table.expose_sink(memory, 0).value();
   EXPECT_TRUE(table.revoke(stag));

@@ -68,15 +68,14 @@ inline void PendingCall::describe_call() {
   shape.items.clear();
   shape.segments = stream.items().empty() || stream.size() <= kGathered
                        ? parts_of(stream.size(), max_registration_)
-                       : segments_of(gathered(stream.rope(), max_segments_), max_registration_);
+                       : segments_when_gathered(stream.rope());
   for (std::uint32_t i = 0; i < stream.items().size(); ++i) {
     const xdr::Item& item = stream.items()[i];
     if (item.id == xdr::kNoItem) continue;
     const auto pad = pad_read_chunks_ ? static_cast<std::uint32_t>(xdr_pad(item.length)) : 0;
-    const std::uint32_t segments =
-        item.length + pad <= kGathered
-            ? parts_of(item.length + pad, max_registration_)
-            : segments_of(gathered(chunk_of(i), max_segments_), max_registration_);
+    const std::uint32_t segments = item.length + pad <= kGathered
+                                       ? parts_of(item.length + pad, max_registration_)
+                                       : segments_when_gathered(chunk_of(i));
     shape.items.push_back({.position = item.position,
                            .length = item.length,
                            .segments = segments,
@@ -103,6 +102,12 @@ Rope PendingCall::gathered(Rope bytes, std::uint32_t most_segments) const {
   const bool copied =
       bytes.size() <= kGathered || segments_of(bytes, max_registration_) > most_segments;
   return copied ? Rope(bytes.flatten()) : bytes;
+}
+
+// Of more than kGathered bytes.
+std::uint32_t PendingCall::segments_when_gathered(const Rope& bytes) const {
+  const std::uint32_t segments = segments_of(bytes, max_registration_);
+  return segments > max_segments_ ? parts_of(bytes.size(), max_registration_) : segments;
 }
 
 // What is left of the stream in a Long Call. A stream that was counted as one copy may have few

@@ -99,6 +99,8 @@ class PendingCall : public rpcrdma::OutgoingCall {
   ExposedMemory::ForResult result_memory(std::size_t result, std::uint32_t length,
                                          InlineVector<bool, 4>& used) const;
   Rope gathered(Rope bytes, std::uint32_t most_segments) const;
+  // How many segments gathered() makes of it where `max_segments_` are the most.
+  std::uint32_t segments_when_gathered(const Rope& bytes) const;
   Rope position_zero(std::span<const std::uint32_t> moved) const;
   // What the Read chunk of the item at this index of the stream holds.
   Rope chunk_of(std::size_t source) const;
