@@ -11,13 +11,13 @@ namespace stag::rpc::tcp {
 ServerConnection::ServerConnection(Owner& owner, std::unique_ptr<Wire> wire,
                                    net::ConnectionLimits::Place place, Service& service,
                                    const ServerOptions& options, std::shared_ptr<ByteBudget> budget,
-                                   TaskGroup& tasks)
+                                   TaskGroup& tasks, std::uint32_t reverse_xid)
     : owner_(owner),
       place_(std::move(place)),
       account_(std::make_shared<Account>(std::move(budget), wire->peer().host, wire->loop(),
                                          options.max_bytes)),
       stream_(std::make_shared<RecordStream>(std::move(wire), options.stream, account_)),
-      reverse_(std::make_shared<ReverseChannel>(stream_)) {
+      reverse_(std::make_shared<ReverseChannel>(stream_, reverse_xid)) {
   auto origin = std::make_shared<Origin>();
   origin->peer = stream_->peer();
   origin->local = stream_->local();

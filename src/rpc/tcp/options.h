@@ -62,6 +62,8 @@ struct ServerOptions {
                       .queued = 8 << 20,
                       .stall = std::chrono::seconds(60),
                       .whole_record = std::chrono::seconds(60)};
+  // Seed of the XIDs of Calls to clients (RFC 8167); 0: the system's random numbers.
+  std::uint32_t seed = 0;
 };
 
 }  // namespace stag::rpc::tcp

@@ -12,7 +12,7 @@ namespace stag::rpc::tcp {
 
 class ReverseChannel final : public Channel, private Requester::Owner {
  public:
-  explicit ReverseChannel(std::shared_ptr<RecordStream> stream);
+  ReverseChannel(std::shared_ptr<RecordStream> stream, std::uint32_t xid_seed);
 
   // A record of type REPLY.
   void on_reply(Buffer record) { requester_.on_reply(std::move(record)); }
