@@ -111,7 +111,7 @@ void Requester::transmit(Pending& pending) {
   Rope record = pending.message.stream.rope();
   pending.sent_on = streams_;
   stream_->allow(record_of(pending.message.reply));
-  pending.ticket = stream_->send(std::move(record));
+  pending.ticket = stream_->send(std::move(record), turn_);
   owner_.on_call_sent(pending.message.stream);
 }
 

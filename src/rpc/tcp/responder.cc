@@ -120,7 +120,7 @@ void Responder::send(const OutgoingReply& reply) {
   if (stream_ == nullptr) return;
   Rope message = reply.stream.rope();
   if (message.size() < oncrpc::kLastFragment)
-    stream_->send(std::move(message));
+    stream_->send(std::move(message), turn_);
   else
     trace(Reason::RpcReplyTooLong, where_);
 }

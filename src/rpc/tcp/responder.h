@@ -16,16 +16,18 @@ class Responder final : public std::enable_shared_from_this<Responder> {
  public:
   // At `max_calls` in progress, or while the peer does not take its Replies, or where the account
   // has no room for another Reply, no further Call starts and the stream is not read. `service` and
-  // `tasks` outlive every Call; joining `tasks` waits for them.
+  // `tasks` outlive every Call; joining `tasks` waits for them. `turn` is that of the Replies.
   Responder(Service& service, std::shared_ptr<const Origin> origin,
             std::shared_ptr<RecordStream> stream, std::shared_ptr<Account> account,
-            std::size_t max_calls, TaskGroup& tasks)
+            std::size_t max_calls, TaskGroup& tasks,
+            RecordStream::Turn turn = RecordStream::Turn::Last)
       : service_(service),
         origin_(std::move(origin)),
         stream_(std::move(stream)),
         account_(std::move(account)),
         where_("tcp " + to_string(stream_->peer())),
         max_calls_(max_calls),
+        turn_(turn),
         tasks_(tasks) {}
 
   // A record of type CALL, whose bytes are taken from the account.
@@ -55,6 +57,7 @@ class Responder final : public std::enable_shared_from_this<Responder> {
   std::string where_;
   std::size_t max_calls_;
   std::size_t active_ = 0;
+  const RecordStream::Turn turn_;
   // Calls that came before the stream could be stopped, which stops behind the first.
   std::deque<Buffer> deferred_;
   bool starting_ = false;

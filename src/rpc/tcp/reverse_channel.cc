@@ -6,7 +6,7 @@ ReverseChannel::ReverseChannel(std::shared_ptr<RecordStream> stream, std::uint32
     : Channel(xid_seed),
       loop_(stream->loop()),
       stream_(stream),
-      requester_(loop_, *this, "tcp " + to_string(stream->peer())) {
+      requester_(loop_, *this, "tcp " + to_string(stream->peer()), RecordStream::Turn::Ahead) {
   requester_.attach(std::move(stream));
 }
 

@@ -1,4 +1,7 @@
 // Calls to the client on its own connection. It does not come back when the connection is lost.
+//
+// They go ahead of Replies: a client on a slow link that reads much at a time would be asked to
+// give a delegation back when the time for that is over.
 #pragma once
 
 #include <memory>

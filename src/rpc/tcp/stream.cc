@@ -56,14 +56,14 @@ void RecordStream::guarded(F&& body) noexcept {
   }
 }
 
-RecordStream::Ticket RecordStream::send(Rope message) {
+RecordStream::Ticket RecordStream::send(Rope message, Turn turn) {
   STAG_CHECK(message.size() < oncrpc::kLastFragment);
   if (output_ended_) return 0;
-  if (!closed_) guarded([&] { enqueue(std::move(message)); });
+  if (!closed_) guarded([&] { enqueue(std::move(message), turn); });
   return closed_ ? 0 : last_ticket_;
 }
 
-void RecordStream::enqueue(Rope&& message) {
+void RecordStream::enqueue(Rope&& message, Turn turn) {
   Outgoing record;
   record.mark = oncrpc::record_mark(static_cast<std::uint32_t>(message.size()));
   // Many short ones go by one system call, which takes a limited number of pieces.
@@ -73,7 +73,10 @@ void RecordStream::enqueue(Rope&& message) {
     record.message = std::move(message);
   record.ticket = ++last_ticket_;
   const std::size_t size = record.size();
-  queue_.push_back(std::move(record));
+  if (turn == Turn::Ahead && ahead_ + size <= kMostAhead)
+    put_ahead(std::move(record));
+  else
+    queue_.push_back(std::move(record));
   if (queued_ == 0) ++debts_;
   queued_ += size;
   if (waiting_writable_) {
@@ -86,6 +89,16 @@ void RecordStream::enqueue(Rope&& message) {
   }
   if (congested()) was_congested_ = held_back_ = true;
   watch_for_stall();
+}
+
+void RecordStream::put_ahead(Outgoing&& record) {
+  std::size_t place = first_;
+  if (place < queue_.size() && queue_[place].sent > 0) ++place;
+  while (place < queue_.size() && queue_[place].ahead) ++place;
+  const std::size_t overtaking = place < queue_.size() ? record.size() : 0;
+  record.ahead = true;
+  queue_.insert(queue_.begin() + static_cast<std::ptrdiff_t>(place), std::move(record));
+  ahead_ += overtaking;
 }
 
 // What a record costs besides its bytes is counted once the peer has not taken it at once: for all
@@ -332,6 +345,7 @@ void RecordStream::consume(std::size_t bytes) {
     bytes -= part;
     if (record.sent < record.size()) break;
     record.message = Rope();
+    if (!record.ahead) ahead_ = 0;
     ++first_;
   }
   if (first_ == queue_.size()) {

@@ -33,6 +33,11 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   };
   // Names one record on its way out.
   using Ticket = std::uint64_t;
+  // Of a record among those that wait to be sent. One that goes ahead leaves before all that have
+  // not begun to, but for others that go ahead; those in turn must not wait for ever: ahead of one
+  // of them go kMostAhead bytes.
+  enum class Turn : bool { Last, Ahead };
+  static constexpr std::size_t kMostAhead = 64 << 10;
 
   // What is read and what waits to be sent counts in `account`.
   RecordStream(std::unique_ptr<Wire> wire, const StreamLimits& limits,
@@ -45,7 +50,7 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   // What is sent in one turn leaves together, as far as one system call takes it. `message` is
   // shorter than 2^31 bytes; what it borrows stays until sent or abandoned. Without memory for it
   // the connection ends.
-  Ticket send(Rope message);
+  Ticket send(Rope message, Turn turn = Turn::Last);
   // Gives borrowed memory of a record back now: one that has not begun to leave is taken out, the
   // rest of one that has is sent from a private copy. Unknown tickets are ignored.
   void abandon(Ticket ticket);
@@ -94,6 +99,7 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
  private:
   struct Outgoing {
     std::array<std::byte, oncrpc::kRecordMarkSize> mark;
+    bool ahead = false;
     Rope message;
     std::size_t sent = 0;  // of mark and message
     Ticket ticket = 0;
@@ -125,7 +131,8 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   bool pay();
   template <class F>
   void guarded(F&& body) noexcept;
-  void enqueue(Rope&& message);
+  void enqueue(Rope&& message, Turn turn);
+  void put_ahead(Outgoing&& record);
   void take_out(Ticket ticket);
   void read_some();
   void await_readable();
@@ -158,6 +165,7 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   std::size_t unread_at_ = 0;        // of it the first that is still to be delivered
   std::vector<Outgoing> queue_;      // from first_ on
   std::size_t first_ = 0;
+  std::size_t ahead_ = 0;    // bytes that went ahead since a record in turn has left
   std::size_t queued_ = 0;   // bytes on the wire
   std::size_t counted_ = 0;  // of held(), in the account
   Ticket last_ticket_ = 0;
