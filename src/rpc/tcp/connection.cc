@@ -56,6 +56,10 @@ void ServerConnection::on_record(Buffer record) {
   reverse_->on_reply(std::move(record));
 }
 
+bool ServerConnection::awaits_reply() const {
+  return reverse_->awaits_reply();
+}
+
 void ServerConnection::on_room_in_account() {
   responder_->start_held();
   stream_->on_room_in_account();

@@ -19,6 +19,7 @@ class ReverseChannel final : public Channel, private Requester::Owner {
 
   // A record of type REPLY.
   void on_reply(Buffer record) { requester_.on_reply(std::move(record)); }
+  bool awaits_reply() const { return requester_.waiting() > 0; }
   // Ends every call in progress, and each that comes later.
   void on_stream_closed();
 
@@ -38,7 +39,7 @@ class ReverseChannel final : public Channel, private Requester::Owner {
  private:
   void on_stream_wanted() override {}
   // A client that does not answer may be slow, and calls on the same connection itself.
-  void on_call_sent(const xdr::Stream&) noexcept override {}
+  void on_call_sent(const xdr::Stream&) noexcept override { stream_->on_reply_awaited(); }
 
   Loop& loop_;
   std::shared_ptr<RecordStream> stream_;

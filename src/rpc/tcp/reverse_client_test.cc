@@ -38,6 +38,97 @@ class TcpReverseClient : public ::testing::Test {
   net::EpollLoop loop;
 };
 
+// INCREMENT at the other end, and there for as many times as asked.
+struct AskTwice : store::INCREMENT {
+  static constexpr std::uint32_t program = 0x2000007c;
+};
+struct PassOn : store::INCREMENT {
+  static constexpr std::uint32_t program = 0x2000007d;
+};
+
+CallOptions in_time() {
+  CallOptions options;
+  options.timeout = 10s;
+  return options;
+}
+
+Task<> pass_on(Channel& client, std::uint32_t value, std::uint32_t& good) {
+  Client caller(client, store::kBinding);
+  const auto result = co_await caller.call<PassOn>(value, in_time());
+  good += result.ok() && *result == value + 1 ? 1 : 0;
+}
+
+// At the limit of Calls in progress, which all wait for Replies to calls of the client itself.
+TEST_F(TcpReverseClient, gets_Replies_while_it_serves_as_many_Calls_as_it_may) {
+  constexpr std::uint32_t kMost = 2;
+  Server programs, reverse;
+  store::State state;
+  programs.add(store::make_program(state));
+  programs.add<AskTwice>([](CallContext& call, std::uint32_t count) -> Task<std::uint32_t> {
+    const std::shared_ptr<Channel> client = call.reverse_channel();
+    std::uint32_t good = 0;
+    TaskGroup calls;
+    for (std::uint32_t i = 0; i < count; ++i) calls.add(pass_on(*client, i, good));
+    co_await calls.join();
+    co_return good;
+  });
+  const auto server = *TcpServer::listen(loop, {"127.0.0.1", 0}, programs);
+  TcpChannel channel(loop, server->local(), options(kMost));
+  reverse.add<PassOn>([&](CallContext&, std::uint32_t value) -> Task<std::uint32_t> {
+    Client caller(channel, store::kBinding);
+    const auto result = co_await caller.call<store::INCREMENT>(value, in_time());
+    co_return result.ok() ? *result : 0;
+  });
+  channel.serve_reverse(reverse);
+  run([](TcpChannel* of, TcpServer* at) -> Task<> {
+    Client caller(*of, store::kBinding);
+    for (const std::uint32_t count : {kMost, 2 * kMost - 1}) {
+      const auto good = co_await caller.call<AskTwice>(count, in_time());
+      EXPECT_TRUE(good.ok() && *good == count) << count;
+    }
+    co_await of->close();
+    co_await at->close();
+  }(&channel, server.get()));
+}
+
+TEST_F(TcpReverseClient, gets_the_Reply_to_a_call_that_it_makes_where_it_reads_no_more) {
+  Server programs, reverse;
+  std::shared_ptr<Channel> back;
+  programs.add<store::INCREMENT>(
+      [&](CallContext& call, std::uint32_t value) -> Task<std::uint32_t> {
+        back = call.reverse_channel();
+        co_return value + 1;
+      });
+  const auto server = *TcpServer::listen(loop, {"127.0.0.1", 0}, programs);
+  TcpChannel channel(loop, server->local(), options(1));
+  Completion<Ok> reached, go_on;
+  reverse.add<PassOn>([&](CallContext&, std::uint32_t value) -> Task<std::uint32_t> {
+    reached.complete(Ok{});
+    co_await go_on;
+    Client caller(channel, store::kBinding);
+    const auto result = co_await caller.call<store::INCREMENT>(value, in_time());
+    co_return result.ok() ? *result : 0;
+  });
+  channel.serve_reverse(reverse);
+  const auto test = [&]() -> Task<> {
+    Client caller(channel, store::kBinding);
+    static_cast<void>(co_await caller.call<store::INCREMENT>(0, in_time()));
+    std::uint32_t good = 0;
+    TaskGroup calls;
+    calls.add(pass_on(*back, 1, good));
+    co_await reached;
+    // What the client was woken for by then has no further Call.
+    for (int turns = 0; turns < 10; ++turns) co_await resume_on(loop);
+    go_on.complete(Ok{});
+    co_await calls.join();
+    EXPECT_EQ(good, 1u);
+    back.reset();
+    co_await channel.close();
+    co_await server->close();
+  };
+  run(test());
+}
+
 Task<> put(Client& client, const Rope& data) {
   store::PutArgs args;
   args.data = data;

@@ -87,7 +87,8 @@ void RecordStream::enqueue(Rope&& message, Turn turn) {
     // While reading, the flush at the end of the batch takes it along.
     if (!reading_) flush_later();
   }
-  if (congested()) was_congested_ = held_back_ = true;
+  if (congested()) was_congested_ = true;
+  held_back_ |= refrains();
   watch_for_stall();
 }
 
@@ -142,16 +143,27 @@ void RecordStream::take_out(Ticket ticket) {
 }
 
 void RecordStream::pause() {
-  paused_ = held_back_ = true;
+  paused_ = Paused::Yes;
+  held_back_ = true;
 }
 
-void RecordStream::resume() {
-  if (!std::exchange(paused_, false)) return;
+void RecordStream::pause_unless_awaiting() {
+  paused_ = Paused::UnlessAwaiting;
+  held_back_ |= refrains();
   read_later();
 }
 
+void RecordStream::resume() {
+  if (std::exchange(paused_, Paused::No) == Paused::No) return;
+  read_later();
+}
+
+void RecordStream::on_reply_awaited() noexcept {
+  guarded([this] { read_later(); });
+}
+
 void RecordStream::read_later() {
-  if (!may_read() || waiting_readable_ || reading_) return;
+  if (waiting_readable_ || reading_ || !may_read()) return;
   waiting_readable_ = true;
   loop_.post([self = weak_from_this()] {
     const auto stream = self.lock();
@@ -162,6 +174,7 @@ void RecordStream::read_later() {
 }
 
 void RecordStream::await_readable() {
+  held_back_ |= refrains();
   if (!may_read() || std::exchange(waiting_readable_, true)) return;
   wire_->when_readable([this] {
     waiting_readable_ = false;
@@ -169,9 +182,12 @@ void RecordStream::await_readable() {
   });
 }
 
-// Where nothing may be read it asks to be told of nothing: resume() and flush() begin anew.
+// Where nothing may be read it asks to be told of nothing: resume(), flush() and whoever awaits a
+// Reply begin anew.
 void RecordStream::read() {
-  if (!reading_ && may_read()) guarded([this] { read_some(); });
+  if (reading_) return;
+  held_back_ |= refrains();
+  if (may_read()) guarded([this] { read_some(); });
 }
 
 void RecordStream::read_some() {
@@ -229,7 +245,7 @@ std::size_t RecordStream::read_once(std::size_t most_ahead, bool& drained) {
 // Yields how many of the bytes it has taken: all, unless the owner does not want more.
 std::size_t RecordStream::take_records(Bytes bytes) {
   std::size_t taken = 0;
-  while (taken < bytes.size() && !paused_ && !closed_) {
+  while (taken < bytes.size() && !paused() && !closed_) {
     const Result<std::size_t, Reason> used = reader_.feed(bytes.subspan(taken));
     if (!used) {
       close(used.error());
