@@ -318,6 +318,7 @@ TEST(TcpReverse, calls_of_either_side_are_all_answered_whatever_the_order_of_eve
     ServerOptions options = few_calls(1 + random() % 3);
     options.stream.queued = random() % 2 == 0 ? SimClient::kLessThanAReply : 3 * kReply;
     options.stream.stall = Duration::zero();
+    if (random() % 2 == 0) options.max_bytes = 10'000 << random() % 4;
     TcpReverse client(random() % 2 == 0 ? 700 : 20'000, options);
     client.call();
     client.settle();
