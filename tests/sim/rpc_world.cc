@@ -87,6 +87,7 @@ rpc::Program RpcWorld::program() {
 void RpcWorld::start_server() {
   server_program_.add(program());
   rpc::rdma::ServerOptions options;
+  options.seed = 7;
   options.transport = transport_options();
   options.credits = static_cast<std::uint32_t>(1 + random_.below(32));
   server_.emplace(server_program_, options);

@@ -86,6 +86,8 @@ struct ServerOptions {
   // Whether Calls to the client may have chunks; if false, a Call that needs chunks fails (RFC 8167
   // section 5.3).
   bool reverse_chunks = true;
+  // Seed of the XIDs of Calls to clients; 0: the system's random numbers.
+  std::uint32_t seed = 0;
   std::uint64_t max_bytes_all = 1u << 30;  // memory budget for chunks of all connections
   std::uint32_t max_connections = 16384;
   // Connections from one address; 0: a quarter of max_connections, but enough for an ordinary

@@ -7,7 +7,8 @@ namespace stag::rpc::rdma {
 
 class Server::LoopShard final : private LinkOwner {
  public:
-  LoopShard(Loop& loop, std::vector<IpNetwork> allow) : loop_(loop), allow_(std::move(allow)) {}
+  LoopShard(Loop& loop, std::vector<IpNetwork> allow, std::uint32_t seed)
+      : loop_(loop), allow_(std::move(allow)), reverse_xids_(seed) {}
   ~LoopShard() { STAG_CHECK(links_.empty()); }
 
   Loop& loop() { return loop_; }
@@ -17,7 +18,7 @@ class Server::LoopShard final : private LinkOwner {
     const bool allowed = is_allowed(allow_, connection->peer_address().host);
     auto link =
         std::make_shared<Link>(std::move(connection), settings, static_cast<LinkOwner&>(*this));
-    auto reverse = std::make_shared<ReverseChannel>(link, next_reverse_xid_ += 0x10001);
+    auto reverse = std::make_shared<ReverseChannel>(link, reverse_xids_.next());
     const auto entry = links_.emplace(link.get(), Entry{link, reverse}).first;
     if (closing_) link->close(Reason::Shutdown);
     // It was, when it asked to connect.
@@ -62,7 +63,7 @@ class Server::LoopShard final : private LinkOwner {
   Loop& loop_;
   std::vector<IpNetwork> allow_;
   std::unordered_map<Link*, Entry> links_;
-  std::uint32_t next_reverse_xid_ = 0x7f000000;
+  XidSeeds reverse_xids_;
   bool closing_ = false;
   Loop::Function done_;
 };
@@ -71,6 +72,7 @@ Server::Server(Service& service, ServerOptions options)
     : service_(service),
       options_(options),
       allow_(options.allow),
+      seeds_(options.seed),
       budget_(std::make_shared<ByteBudget>(options.max_bytes_all)) {}
 
 Server::~Server() {
@@ -83,7 +85,7 @@ Result<Address, Reason> Server::listen(fabric::Fabric& fabric, const Address& ad
   answer_ = answer_on(fabric);
   shards_.clear();
   for (Loop* each : fabric.accepting_loops())
-    shards_.push_back(std::make_unique<LoopShard>(*each, allow_));
+    shards_.push_back(std::make_unique<LoopShard>(*each, allow_, seeds_.next()));
   fabric::ListenOptions options;
   options.max_connections = options_.max_connections;
   options.max_connections_per_peer = options_.max_connections_per_peer;

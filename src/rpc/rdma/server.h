@@ -10,6 +10,7 @@
 #include "fabric/fabric.h"
 #include "rpc/rdma/link.h"
 #include "rpc/rdma/options.h"
+#include "rpc/xid_seeds.h"
 
 namespace stag::rpc::rdma {
 
@@ -48,6 +49,7 @@ class Server final : private fabric::Acceptor {
   Service& service_;
   const ServerOptions options_;
   std::vector<IpNetwork> allow_;  // on the fabric's loop
+  XidSeeds seeds_;                // of the shards' own
   std::shared_ptr<ByteBudget> budget_;
   fabric::ConnectOptions answer_;  // to every request
   Loop* loop_ = nullptr;

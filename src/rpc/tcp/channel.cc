@@ -65,8 +65,9 @@ void TcpChannel::serve_reverse_on(const std::shared_ptr<RecordStream>& stream) {
   origin->local = stream->local();
   origin->loop = &loop_;
   origin->connection = std::make_shared<rpc::Connection>();
-  responder_ = std::make_shared<Responder>(*service_, std::move(origin), stream, account_,
-                                           options_.max_reverse_calls, tasks_);
+  responder_ =
+      std::make_shared<Responder>(*service_, std::move(origin), stream, account_,
+                                  options_.max_reverse_calls, tasks_, RecordStream::Turn::Ahead);
 }
 
 void TcpChannel::on_stream_wanted() {

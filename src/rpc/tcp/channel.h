@@ -59,7 +59,9 @@ class TcpChannel final : public Channel,
   void on_stream_wanted() override;
   void on_call_sent(const xdr::Stream& call) noexcept override {
     silence_.on_call_sent(*stream_, call);
+    stream_->on_reply_awaited();
   }
+  // For both, SilenceWatch and RecordStream.
   bool awaits_reply() const override { return requester_.waiting() > 0; }
   std::uint32_t xid_of_probe() override { return next_xid(); }
   void on_record(Buffer record) override;

@@ -11,13 +11,13 @@ namespace stag::rpc::tcp {
 ServerConnection::ServerConnection(Owner& owner, std::unique_ptr<Wire> wire,
                                    net::ConnectionLimits::Place place, Service& service,
                                    const ServerOptions& options, std::shared_ptr<ByteBudget> budget,
-                                   TaskGroup& tasks)
+                                   TaskGroup& tasks, std::uint32_t reverse_xid)
     : owner_(owner),
       place_(std::move(place)),
       account_(std::make_shared<Account>(std::move(budget), wire->peer().host, wire->loop(),
                                          options.max_bytes)),
       stream_(std::make_shared<RecordStream>(std::move(wire), options.stream, account_)),
-      reverse_(std::make_shared<ReverseChannel>(stream_)) {
+      reverse_(std::make_shared<ReverseChannel>(stream_, reverse_xid)) {
   auto origin = std::make_shared<Origin>();
   origin->peer = stream_->peer();
   origin->local = stream_->local();
@@ -54,6 +54,10 @@ void ServerConnection::on_record(Buffer record) {
   account_->give(record.size());
   if (!start) return stream_->close(start.error());
   reverse_->on_reply(std::move(record));
+}
+
+bool ServerConnection::awaits_reply() const {
+  return reverse_->awaits_reply();
 }
 
 void ServerConnection::on_room_in_account() {

@@ -28,10 +28,11 @@ class ServerConnection final : private RecordStream::Events {
     ~Owner() = default;
   };
 
-  // Begins to read. `owner`, `service` and `tasks` outlive it; `place` is kept to its end.
+  // Begins to read. `owner`, `service` and `tasks` outlive it; `place` is kept to its end. The
+  // first Call to the client has the XID `reverse_xid`.
   ServerConnection(Owner& owner, std::unique_ptr<Wire> wire, net::ConnectionLimits::Place place,
                    Service& service, const ServerOptions& options,
-                   std::shared_ptr<ByteBudget> budget, TaskGroup& tasks);
+                   std::shared_ptr<ByteBudget> budget, TaskGroup& tasks, std::uint32_t reverse_xid);
   ~ServerConnection();
 
   const Address& peer() const { return origin_->peer; }
@@ -43,6 +44,7 @@ class ServerConnection final : private RecordStream::Events {
 
  private:
   void on_record(Buffer record) override;
+  bool awaits_reply() const override;
   void on_room() override;
   void on_stream_closed(Reason reason) override;
   void on_room_in_account();

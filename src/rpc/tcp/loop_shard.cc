@@ -3,8 +3,12 @@
 namespace stag::rpc::tcp {
 
 LoopShard::LoopShard(net::EpollLoop& loop, Service& service, const ServerOptions& options,
-                     std::shared_ptr<ByteBudget> budget)
-    : loop_(loop), service_(service), options_(options), budget_(std::move(budget)) {}
+                     std::shared_ptr<ByteBudget> budget, std::uint32_t seed)
+    : loop_(loop),
+      service_(service),
+      options_(options),
+      budget_(std::move(budget)),
+      reverse_xids_(seed) {}
 
 LoopShard::~LoopShard() {
   STAG_CHECK(open_.empty());
@@ -14,10 +18,10 @@ void LoopShard::adopt(net::AcceptedSocket accepted, net::ConnectionLimits::Place
   if (closing_) return;
   Result<net::TcpSocket, Reason> socket = net::TcpSocket::adopt(loop_, std::move(accepted));
   if (!socket.ok()) return trace(socket.error());
-  auto connection =
-      std::make_unique<ServerConnection>(static_cast<ServerConnection::Owner&>(*this),
-                                         std::make_unique<SocketWire>(*std::move(socket)),
-                                         std::move(place), service_, options_, budget_, tasks_);
+  auto connection = std::make_unique<ServerConnection>(
+      static_cast<ServerConnection::Owner&>(*this),
+      std::make_unique<SocketWire>(*std::move(socket)), std::move(place), service_, options_,
+      budget_, tasks_, reverse_xids_.next());
   ServerConnection* key = connection.get();
   open_.emplace(key, std::move(connection));
 }

@@ -11,6 +11,7 @@
 #include "net/socket.h"
 #include "rpc/tcp/connection.h"
 #include "rpc/tcp/server.h"
+#include "rpc/xid_seeds.h"
 
 namespace stag::rpc::tcp {
 
@@ -18,7 +19,7 @@ namespace stag::rpc::tcp {
 class LoopShard final : private ServerConnection::Owner {
  public:
   LoopShard(net::EpollLoop& loop, Service& service, const ServerOptions& options,
-            std::shared_ptr<ByteBudget> budget);
+            std::shared_ptr<ByteBudget> budget, std::uint32_t seed);
   ~LoopShard();
 
   net::EpollLoop& loop() const { return loop_; }
@@ -48,6 +49,7 @@ class LoopShard final : private ServerConnection::Owner {
   ServerOptions options_;
   const std::shared_ptr<ByteBudget> budget_;
   std::unordered_map<ServerConnection*, std::unique_ptr<ServerConnection>> open_;
+  XidSeeds reverse_xids_;
   TaskGroup tasks_;
   bool closing_ = false;
   Completion<Ok> all_closed_;

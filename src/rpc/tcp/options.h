@@ -14,10 +14,10 @@ namespace stag::rpc::tcp {
 // Limits of one connection.
 struct StreamLimits {
   oncrpc::RecordLimits records;
-  // While more than this many bytes of memory wait to be sent, nothing is read: the peer must take
-  // its Replies first. A Reply counts with the memory that holds it, which for a short one is more
-  // than its bytes. Zero: reading never stops (for the client: two sides that stop would wait for
-  // each other).
+  // While more than this many bytes of memory wait to be sent, nothing is read, unless this end
+  // awaits a Reply itself: the peer must take its Replies first. A Reply counts with the memory
+  // that holds it, which for a short one is more than its bytes. Zero: reading never stops (for the
+  // client: two sides that stop would wait for each other).
   std::size_t queued = 0;
   // Within this time the peer must acknowledge some of the bytes that wait to be sent, or, when a
   // record is begun, send some of it; any number of bytes is progress. Zero: no limit.
@@ -39,7 +39,8 @@ struct ChannelOptions {
   // No stall limit: see probe_after.
   StreamLimits stream{
       .records = {}, .queued = 0, .stall = Duration::zero(), .whole_record = Duration::zero()};
-  std::size_t max_reverse_calls = 16;  // Calls of the server in progress (RFC 8167)
+  // Calls of the server in progress (RFC 8167); see ServerOptions::max_calls.
+  std::size_t max_reverse_calls = 16;
   // Seed of XIDs and jitter; 0: the system's random numbers.
   std::uint32_t seed = 0;
 };
@@ -52,7 +53,9 @@ struct ServerOptions {
   // The networks that clients may connect from; empty: any.
   std::vector<IpNetwork> allow{};
   // Calls in progress on one connection; at this number the server reads no more from it until a
-  // Call ends.
+  // Call ends. While it awaits the answer to a Call to the client (RFC 8167) it reads on, until as
+  // many again wait, or 4 MiB of them: where all in progress await such answers that come behind
+  // more, they wait for the first time-out.
   std::size_t max_calls = 32;
   // Memory budgets of one connection and of all connections: bytes of Calls and Replies. A Call
   // beyond a budget waits.
@@ -62,6 +65,8 @@ struct ServerOptions {
                       .queued = 8 << 20,
                       .stall = std::chrono::seconds(60),
                       .whole_record = std::chrono::seconds(60)};
+  // Seed of the XIDs of Calls to clients (RFC 8167); 0: the system's random numbers.
+  std::uint32_t seed = 0;
 };
 
 }  // namespace stag::rpc::tcp

@@ -1,6 +1,7 @@
 #include "rpc/tcp/requester.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "oncrpc/message.h"
 
@@ -90,7 +91,8 @@ bool Requester::remove(Pending& pending) {
   *at = pending.chain;
   --waiting_;
   pending.deadline.cancel();
-  if (stream_ != nullptr) stream_->abandon(pending.ticket);
+  // Until it is sent on this stream, its ticket names another call's record there, if any.
+  if (stream_ != nullptr && pending.sent_on == streams_) stream_->abandon(pending.ticket);
   return true;
 }
 
@@ -106,9 +108,10 @@ void Requester::transmit(Pending& pending) {
   // The mark of one fragment cannot say more (RFC 5531 section 11).
   if (pending.message.stream.size() >= oncrpc::kLastFragment)
     return end(pending, Failure{failed(Reason::RpcCallTooLong, pending)});
+  Rope record = pending.message.stream.rope();
   pending.sent_on = streams_;
   stream_->allow(record_of(pending.message.reply));
-  pending.ticket = stream_->send(pending.message.stream.rope());
+  pending.ticket = stream_->send(std::move(record), turn_);
   owner_.on_call_sent(pending.message.stream);
 }
 

@@ -26,8 +26,10 @@ class Requester {
     ~Owner() = default;
   };
 
-  Requester(Loop& loop, Owner& owner, std::string where)
-      : loop_(loop), owner_(owner), where_(std::move(where)) {}
+  // `turn` is that of its Calls among the records of a stream.
+  Requester(Loop& loop, Owner& owner, std::string where,
+            RecordStream::Turn turn = RecordStream::Turn::Last)
+      : loop_(loop), owner_(owner), where_(std::move(where)), turn_(turn) {}
   ~Requester() { STAG_CHECK(active_ == 0); }
   Requester(const Requester&) = delete;
   Requester& operator=(const Requester&) = delete;
@@ -76,6 +78,7 @@ class Requester {
   Loop& loop_;
   Owner& owner_;
   std::string where_;
+  const RecordStream::Turn turn_;
   std::shared_ptr<RecordStream> stream_;
   std::uint64_t streams_ = 0;                 // there have been
   std::array<Pending*, kBuckets> buckets_{};  // chains by XID

@@ -23,8 +23,14 @@ void Responder::on_call(Buffer record) {
   if (room)
     start(std::move(record), *room);
   else
-    deferred_.push_back(std::move(record));
+    defer(std::move(record));
   start_held();
+}
+
+void Responder::defer(Buffer record) {
+  const std::size_t size = record.size();
+  deferred_.push_back(std::move(record));
+  deferred_bytes_ += size;
 }
 
 bool Responder::may_start() const {
@@ -81,11 +87,14 @@ void Responder::start_held() {
     if (!room) break;
     Buffer record = std::move(deferred_.front());
     deferred_.pop_front();
+    deferred_bytes_ -= record.size();
     start(std::move(record), *room);
   }
   if (stream_ == nullptr) return;
   if (deferred_.empty() && active_ < max_calls_)
     stream_->resume();
+  else if (may_defer())
+    stream_->pause_unless_awaiting();
   else
     stream_->pause();
 }
@@ -120,7 +129,7 @@ void Responder::send(const OutgoingReply& reply) {
   if (stream_ == nullptr) return;
   Rope message = reply.stream.rope();
   if (message.size() < oncrpc::kLastFragment)
-    stream_->send(std::move(message));
+    stream_->send(std::move(message), turn_);
   else
     trace(Reason::RpcReplyTooLong, where_);
 }
@@ -132,7 +141,7 @@ void Responder::give_up(Reason reason) {
 void Responder::detach() {
   stream_ = nullptr;
   origin_->connection->end();
-  for (const Buffer& record : deferred_) account_->give(record.size());
+  account_->give(std::exchange(deferred_bytes_, 0));
   deferred_.clear();
 }
 

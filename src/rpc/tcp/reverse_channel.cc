@@ -2,11 +2,11 @@
 
 namespace stag::rpc::tcp {
 
-ReverseChannel::ReverseChannel(std::shared_ptr<RecordStream> stream)
-    : Channel(1),
+ReverseChannel::ReverseChannel(std::shared_ptr<RecordStream> stream, std::uint32_t xid_seed)
+    : Channel(xid_seed),
       loop_(stream->loop()),
       stream_(stream),
-      requester_(loop_, *this, "tcp " + to_string(stream->peer())) {
+      requester_(loop_, *this, "tcp " + to_string(stream->peer()), RecordStream::Turn::Ahead) {
   requester_.attach(std::move(stream));
 }
 

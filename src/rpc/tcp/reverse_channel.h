@@ -1,4 +1,7 @@
 // Calls to the client on its own connection. It does not come back when the connection is lost.
+//
+// They go ahead of Replies: a client on a slow link that reads much at a time would be asked to
+// give a delegation back when the time for that is over.
 #pragma once
 
 #include <memory>
@@ -12,10 +15,11 @@ namespace stag::rpc::tcp {
 
 class ReverseChannel final : public Channel, private Requester::Owner {
  public:
-  explicit ReverseChannel(std::shared_ptr<RecordStream> stream);
+  ReverseChannel(std::shared_ptr<RecordStream> stream, std::uint32_t xid_seed);
 
   // A record of type REPLY.
   void on_reply(Buffer record) { requester_.on_reply(std::move(record)); }
+  bool awaits_reply() const { return requester_.waiting() > 0; }
   // Ends every call in progress, and each that comes later.
   void on_stream_closed();
 
@@ -35,7 +39,7 @@ class ReverseChannel final : public Channel, private Requester::Owner {
  private:
   void on_stream_wanted() override {}
   // A client that does not answer may be slow, and calls on the same connection itself.
-  void on_call_sent(const xdr::Stream&) noexcept override {}
+  void on_call_sent(const xdr::Stream&) noexcept override { stream_->on_reply_awaited(); }
 
   Loop& loop_;
   std::shared_ptr<RecordStream> stream_;

@@ -34,8 +34,9 @@ TcpServer::TcpServer(net::EpollLoop& loop, net::TcpListener listener, Service& s
       places_(
           net::ConnectionLimits::make(options.max_connections, options.max_connections_per_peer)),
       budget_(std::make_shared<ByteBudget>(options.max_bytes_all)) {
+  XidSeeds seeds(options.seed);
   for (net::EpollLoop* each : loops)
-    shards_.push_back(std::make_unique<LoopShard>(*each, service, options, budget_));
+    shards_.push_back(std::make_unique<LoopShard>(*each, service, options, budget_, seeds.next()));
 }
 
 TcpServer::~TcpServer() {

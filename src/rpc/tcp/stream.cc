@@ -56,14 +56,14 @@ void RecordStream::guarded(F&& body) noexcept {
   }
 }
 
-RecordStream::Ticket RecordStream::send(Rope message) {
+RecordStream::Ticket RecordStream::send(Rope message, Turn turn) {
   STAG_CHECK(message.size() < oncrpc::kLastFragment);
   if (output_ended_) return 0;
-  if (!closed_) guarded([&] { enqueue(std::move(message)); });
+  if (!closed_) guarded([&] { enqueue(std::move(message), turn); });
   return closed_ ? 0 : last_ticket_;
 }
 
-void RecordStream::enqueue(Rope&& message) {
+void RecordStream::enqueue(Rope&& message, Turn turn) {
   Outgoing record;
   record.mark = oncrpc::record_mark(static_cast<std::uint32_t>(message.size()));
   // Many short ones go by one system call, which takes a limited number of pieces.
@@ -73,7 +73,10 @@ void RecordStream::enqueue(Rope&& message) {
     record.message = std::move(message);
   record.ticket = ++last_ticket_;
   const std::size_t size = record.size();
-  queue_.push_back(std::move(record));
+  if (turn == Turn::Ahead && ahead_ + size <= kMostAhead)
+    put_ahead(std::move(record));
+  else
+    queue_.push_back(std::move(record));
   if (queued_ == 0) ++debts_;
   queued_ += size;
   if (waiting_writable_) {
@@ -84,8 +87,19 @@ void RecordStream::enqueue(Rope&& message) {
     // While reading, the flush at the end of the batch takes it along.
     if (!reading_) flush_later();
   }
-  if (congested()) was_congested_ = held_back_ = true;
+  if (congested()) was_congested_ = true;
+  held_back_ |= refrains();
   watch_for_stall();
+}
+
+void RecordStream::put_ahead(Outgoing&& record) {
+  std::size_t place = first_;
+  if (place < queue_.size() && queue_[place].sent > 0) ++place;
+  while (place < queue_.size() && queue_[place].ahead) ++place;
+  const std::size_t overtaking = place < queue_.size() ? record.size() : 0;
+  record.ahead = true;
+  queue_.insert(queue_.begin() + static_cast<std::ptrdiff_t>(place), std::move(record));
+  ahead_ += overtaking;
 }
 
 // What a record costs besides its bytes is counted once the peer has not taken it at once: for all
@@ -129,16 +143,27 @@ void RecordStream::take_out(Ticket ticket) {
 }
 
 void RecordStream::pause() {
-  paused_ = held_back_ = true;
+  paused_ = Paused::Yes;
+  held_back_ = true;
 }
 
-void RecordStream::resume() {
-  if (!std::exchange(paused_, false)) return;
+void RecordStream::pause_unless_awaiting() {
+  paused_ = Paused::UnlessAwaiting;
+  held_back_ |= refrains();
   read_later();
 }
 
+void RecordStream::resume() {
+  if (std::exchange(paused_, Paused::No) == Paused::No) return;
+  read_later();
+}
+
+void RecordStream::on_reply_awaited() noexcept {
+  guarded([this] { read_later(); });
+}
+
 void RecordStream::read_later() {
-  if (!may_read() || waiting_readable_ || reading_) return;
+  if (waiting_readable_ || reading_ || !may_read()) return;
   waiting_readable_ = true;
   loop_.post([self = weak_from_this()] {
     const auto stream = self.lock();
@@ -149,6 +174,7 @@ void RecordStream::read_later() {
 }
 
 void RecordStream::await_readable() {
+  held_back_ |= refrains();
   if (!may_read() || std::exchange(waiting_readable_, true)) return;
   wire_->when_readable([this] {
     waiting_readable_ = false;
@@ -156,9 +182,12 @@ void RecordStream::await_readable() {
   });
 }
 
-// Where nothing may be read it asks to be told of nothing: resume() and flush() begin anew.
+// Where nothing may be read it asks to be told of nothing: resume(), flush() and whoever awaits a
+// Reply begin anew.
 void RecordStream::read() {
-  if (!reading_ && may_read()) guarded([this] { read_some(); });
+  if (reading_) return;
+  held_back_ |= refrains();
+  if (may_read()) guarded([this] { read_some(); });
 }
 
 void RecordStream::read_some() {
@@ -216,7 +245,7 @@ std::size_t RecordStream::read_once(std::size_t most_ahead, bool& drained) {
 // Yields how many of the bytes it has taken: all, unless the owner does not want more.
 std::size_t RecordStream::take_records(Bytes bytes) {
   std::size_t taken = 0;
-  while (taken < bytes.size() && !paused_ && !closed_) {
+  while (taken < bytes.size() && !paused() && !closed_) {
     const Result<std::size_t, Reason> used = reader_.feed(bytes.subspan(taken));
     if (!used) {
       close(used.error());
@@ -332,6 +361,7 @@ void RecordStream::consume(std::size_t bytes) {
     bytes -= part;
     if (record.sent < record.size()) break;
     record.message = Rope();
+    if (!record.ahead) ahead_ = 0;
     ++first_;
   }
   if (first_ == queue_.size()) {

@@ -23,6 +23,9 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
    public:
     // Its bytes are taken from the account; whoever is done with them gives them back.
     virtual void on_record(Buffer record) = 0;
+    // Whether the owner waits for a Reply. It comes behind whatever the peer has sent before, and
+    // what holds up reading may be waiting for it: reading goes on meanwhile.
+    virtual bool awaits_reply() const { return false; }
     // The peer took enough for congested() to end.
     virtual void on_room() {}
     // Once, as the last event, never from inside a call of the owner.
@@ -33,6 +36,11 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   };
   // Names one record on its way out.
   using Ticket = std::uint64_t;
+  // Of a record among those that wait to be sent. One that goes ahead leaves before all that have
+  // not begun to, but for others that go ahead; those in turn must not wait for ever: ahead of one
+  // of them go kMostAhead bytes.
+  enum class Turn : bool { Last, Ahead };
+  static constexpr std::size_t kMostAhead = 64 << 10;
 
   // What is read and what waits to be sent counts in `account`.
   RecordStream(std::unique_ptr<Wire> wire, const StreamLimits& limits,
@@ -45,7 +53,7 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   // What is sent in one turn leaves together, as far as one system call takes it. `message` is
   // shorter than 2^31 bytes; what it borrows stays until sent or abandoned. Without memory for it
   // the connection ends.
-  Ticket send(Rope message);
+  Ticket send(Rope message, Turn turn = Turn::Last);
   // Gives borrowed memory of a record back now: one that has not begun to leave is taken out, the
   // rest of one that has is sent from a private copy. Unknown tickets are ignored.
   void abandon(Ticket ticket);
@@ -54,6 +62,11 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   // records of their own, short ones would take many times their size.
   void pause();
   void resume();
+  // The same as pause() for as long as the owner awaits no Reply. While it does, all records are
+  // delivered.
+  void pause_unless_awaiting();
+  // Events::awaits_reply() is true, and was not perhaps.
+  void on_reply_awaited() noexcept;
   // There may be room in the account again.
   void on_room_in_account();
 
@@ -70,7 +83,7 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   bool closed() const { return closed_; }
 
   bool has_unsent() const { return queued_ > 0; }
-  // More waits to be sent than the limit: nothing is read.
+  // More waits to be sent than the limit: nothing is read, unless the owner awaits a Reply.
   bool congested() const { return limits_.queued != 0 && held() > limits_.queued; }
   // The peer is behind with what is sent to it by more than a few short records.
   bool lagging() const { return limits_.queued != 0 && waiting_writable_ && held() > kFewRecords; }
@@ -94,6 +107,7 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
  private:
   struct Outgoing {
     std::array<std::byte, oncrpc::kRecordMarkSize> mark;
+    bool ahead = false;
     Rope message;
     std::size_t sent = 0;  // of mark and message
     Ticket ticket = 0;
@@ -115,9 +129,14 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   };
   Progress progress() const;
 
-  bool may_read() const {
-    return !closed_ && (finishing_ || (!paused_ && !starved_ && !congested()));
+  enum class Paused : std::uint8_t { No, UnlessAwaiting, Yes };
+  bool awaiting() const { return !closed_ && events_ != nullptr && events_->awaits_reply(); }
+  bool paused() const {
+    return paused_ == Paused::Yes || (paused_ == Paused::UnlessAwaiting && !awaiting());
   }
+  // Reading is held back, on this side's account.
+  bool refrains() const { return paused() || (congested() && !awaiting()); }
+  bool may_read() const { return !closed_ && (finishing_ || (!starved_ && !refrains())); }
   std::size_t waiting_records() const { return queue_.size() - first_; }
   // What waits to be sent, in memory.
   std::size_t held() const { return queued_ + waiting_records() * kRecordCost; }
@@ -125,7 +144,8 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   bool pay();
   template <class F>
   void guarded(F&& body) noexcept;
-  void enqueue(Rope&& message);
+  void enqueue(Rope&& message, Turn turn);
+  void put_ahead(Outgoing&& record);
   void take_out(Ticket ticket);
   void read_some();
   void await_readable();
@@ -158,6 +178,7 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   std::size_t unread_at_ = 0;        // of it the first that is still to be delivered
   std::vector<Outgoing> queue_;      // from first_ on
   std::size_t first_ = 0;
+  std::size_t ahead_ = 0;    // bytes that went ahead since a record in turn has left
   std::size_t queued_ = 0;   // bytes on the wire
   std::size_t counted_ = 0;  // of held(), in the account
   Ticket last_ticket_ = 0;
@@ -170,7 +191,7 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   std::uint64_t timed_record_ = 0;  // the one `record_due_` is for
   TimePoint record_due_{};
   Timer record_timer_;
-  bool paused_ = false;
+  Paused paused_ = Paused::No;
   bool starved_ = false;  // the account has no room for the record in progress
   bool waiting_readable_ = false;
   bool waiting_writable_ = false;

@@ -513,6 +513,46 @@ TEST(TcpServer, keeps_the_connection_of_a_client_that_answers_no_call_in_time) {
   EXPECT_EQ(executed, 1u);
 }
 
+struct AddBack : INCREMENT {
+  static constexpr std::uint32_t program = 0x2000007b;
+};
+
+Task<std::uint32_t> add_at_client(CallContext& call, std::uint32_t value) {
+  const std::shared_ptr<Channel> back = call.reverse_channel();
+  Client client(*back, kBinding);
+  const auto sum = co_await client.call<ADD_ONCE>(value);
+  co_return sum.ok() ? *sum : 0;
+}
+
+// A client on a connection of its own that executes ADD_ONCE for its server, five by five.
+std::uint32_t add_five(World& world, Server& reverse) {
+  world.channel = std::make_unique<TcpChannel>(world.loop, world.server->local(), quick());
+  world.channel->serve_reverse(reverse);
+  std::uint32_t sum = 0;
+  run(world.loop, [](TcpChannel* channel, std::uint32_t* to) -> Task<> {
+    Client client(*channel, kBinding);
+    const auto result = co_await client.call<AddBack>(5u);
+    *to = result.ok() ? *result : 0;
+    co_await channel->close();
+  }(world.channel.get(), &sum));
+  return sum;
+}
+
+// Each has random numbers of its own: the same XID again is a matter of one in 2^32.
+TEST(TcpServer, calls_a_client_by_other_XIDs_on_the_next_connection_and_after_a_restart) {
+  Server reverse;
+  State state;
+  reverse.add(make_program(state));
+  for (std::uint32_t start = 0; start < 2; ++start) {
+    World world;
+    world.programs.add<AddBack>(add_at_client);
+    EXPECT_EQ(add_five(world, reverse), 10 * start + 5);
+    EXPECT_EQ(add_five(world, reverse), 10 * start + 10) << "on another connection";
+    run(world.loop, [](World* w) -> Task<> { co_await w->server->close(); }(&world));
+  }
+  EXPECT_EQ(state.executed, 4u);
+}
+
 struct FailBack : INCREMENT {
   static constexpr std::uint32_t program = 0x2000007a;
 };

@@ -113,7 +113,10 @@ struct WireMessage {
 
 // The client makes no NULL calls of its own: what is recorded is of the test's calls.
 struct PairSetup {
-  PairSetup() { client.probe_after = Duration::zero(); }
+  PairSetup() {
+    client.probe_after = Duration::zero();
+    server.seed = 7;
+  }
   fabric::SimOptions sim{};
   ChannelOptions client{};
   ServerOptions server{};

@@ -68,6 +68,7 @@ class Answering final : public rpc::Service {
 class SimClient : private rpc::tcp::ServerConnection::Owner {
  public:
   static constexpr std::size_t kLessThanAReply = 1000;
+  static constexpr std::uint32_t kFirstReverseXid = 7000;
 
   // Without a budget it gets one of its own.
   explicit SimClient(std::size_t room, rpc::tcp::ServerOptions options = small(),
@@ -76,7 +77,7 @@ class SimClient : private rpc::tcp::ServerConnection::Owner {
     if (budget == nullptr) budget = std::make_shared<rpc::tcp::ByteBudget>(options.max_bytes_all);
     connection_ = std::make_unique<rpc::tcp::ServerConnection>(
         static_cast<rpc::tcp::ServerConnection::Owner&>(*this), wire.end(), nullptr, service,
-        options, budget, tasks);
+        options, budget, tasks, kFirstReverseXid);
     settle();
   }
   virtual ~SimClient() {

@@ -8,6 +8,7 @@
 #include <deque>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "base/rope.h"
 #include "rpc/tcp/wire.h"
@@ -43,6 +44,9 @@ class SimWire final {
     return taken;
   }
   std::size_t taken() const { return state_->taken; }
+  // What is written from now on can be looked at.
+  void keep() { state_->keeps = true; }
+  Bytes kept() const { return state_->kept; }
   std::size_t unread() const { return state_->inbox.size(); }
   bool closed() const { return state_->closed; }
   // Nothing comes any more behind what was written.
@@ -53,6 +57,14 @@ class SimWire final {
  private:
   struct State : std::enable_shared_from_this<State> {
     State(Loop& on, std::size_t size) : loop(on), room(size) {}
+    void keep(std::span<const iovec> pieces, std::size_t left) {
+      for (const iovec& piece : pieces) {
+        const auto* const from = static_cast<const std::byte*>(piece.iov_base);
+        const std::size_t part = std::min(left, piece.iov_len);
+        kept.insert(kept.end(), from, from + part);
+        left -= part;
+      }
+    }
     // In a later turn, and only if somebody waits then.
     void tell(Loop::Function& waiting) {
       loop.post([self = shared_from_this(), &waiting] {
@@ -71,6 +83,8 @@ class SimWire final {
     bool closed = false;
     bool output_ended = false;
     bool crowded = false;
+    bool keeps = false;
+    std::vector<std::byte> kept;
     Loop::Function reader, writer;
   };
 
@@ -101,6 +115,7 @@ class SimWire final {
       for (const iovec& piece : pieces) wanted += piece.iov_len;
       const std::size_t moved = std::min(wanted, state_->room - state_->held);
       state_->held += moved;
+      if (state_->keeps) state_->keep(pieces, moved);
       return {moved, Reason::None, moved < wanted};
     }
     void when_readable(Function&& function) override {
