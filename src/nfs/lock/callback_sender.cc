@@ -187,37 +187,46 @@ void CallbackSender::notify_restart() {
   loop_.post([this] {
     // Who is to be told since then has his time, too.
     notify_until_ = loop_.now() + kNotifyFor;
-    if (notifying_ || stop_.cancelled()) return;
-    tasks_.add(notify_all());
+    resume_notifying();
   });
 }
 
+void CallbackSender::resume_notifying() {
+  if (!notifying_ && !stop_.cancelled() && records_.any_unnotified()) tasks_.add(notify_all());
+}
+
+// Upkeep begins it again where there is no memory for it, or for a pause.
 Task<void> CallbackSender::notify_all() {
   notifying_ = true;
   const AtEnd over([this] { notifying_ = false; });
   Duration wait = kFirstPause;
   for (;;) {
-    const std::vector<std::string> hosts = records_.unnotified();
-    TaskGroup round;
-    for (const std::string& host : hosts) {
-      if (stop_.cancelled()) break;
-      co_await round.at_most(kNotifiedAtOnce - 1);
-      try {
-        round.add(notify(host));
-      } catch (const std::bad_alloc&) {  // in the next round
-      }
+    try {
+      co_await notify_round();
+    } catch (const std::bad_alloc&) {  // there may be some in the next
     }
-    co_await round.join();
-    if (stop_.cancelled() || records_.unnotified().empty()) break;
-    if (loop_.now() >= notify_until_) {
-      for (const std::string& host : records_.unnotified()) {
-        trace(Reason::NsmNotifyFailed, host);
-        co_await give_up_notifying(host);
-      }
-      break;
-    }
+    if (stop_.cancelled() || !records_.any_unnotified()) break;
     co_await pause(loop_, wait, stop_);
     wait = std::min(2 * wait, kLongestPause);
+  }
+}
+
+Task<void> CallbackSender::notify_round() {
+  const std::vector<std::string> hosts = records_.unnotified();
+  TaskGroup round;
+  for (const std::string& host : hosts) {
+    if (stop_.cancelled()) break;
+    co_await round.at_most(kNotifiedAtOnce - 1);
+    try {
+      round.add(notify(host));
+    } catch (const std::bad_alloc&) {  // in the next round
+    }
+  }
+  co_await round.join();
+  if (stop_.cancelled() || loop_.now() < notify_until_) co_return;
+  for (const std::string& host : records_.unnotified()) {
+    trace(Reason::NsmNotifyFailed, host);
+    co_await give_up_notifying(host);
   }
 }
 

@@ -48,6 +48,8 @@ class CallbackSender {
   }
   // Sends SM_NOTIFY to every host that is to be told, by the records. Any thread.
   void notify_restart();
+  // Begins that again where it has ended for want of memory.
+  void resume_notifying();
 
   Task<void> stop();
 
@@ -86,6 +88,7 @@ class CallbackSender {
   bool begin_answer(const std::string& host);
   void end_answer(const std::string& host);
   Task<void> notify_all();
+  Task<void> notify_round();
   Task<void> notify(std::string host);
   Task<bool> notify_by(rpc::Channel& channel, const std::string& former);
   Task<bool> notify_as(rpc::Channel& channel, const std::string& name);

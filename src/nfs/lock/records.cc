@@ -163,6 +163,11 @@ std::vector<std::string> Records::unnotified() const {
   return addresses;
 }
 
+bool Records::any_unnotified() const {
+  const std::scoped_lock lock(mutex_);
+  return !unnotified_.empty();
+}
+
 std::string Records::former_name(const std::string& address) const {
   const std::scoped_lock lock(mutex_);
   const auto found = unnotified_.find(address);

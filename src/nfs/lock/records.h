@@ -55,6 +55,7 @@ class Records {
   std::int32_t state() const;
   // The hosts that have not been notified of the restart.
   std::vector<std::string> unnotified() const;
+  bool any_unnotified() const;
   // The name by which a host that is to be notified knows the server, if not by its present one;
   // else empty.
   std::string former_name(const std::string& address) const;
