@@ -184,11 +184,7 @@ void CallbackSender::end_answer(const std::string& host) {
 }
 
 void CallbackSender::notify_restart() {
-  loop_.post([this] {
-    // Who is to be told since then has his time, too.
-    notify_until_ = loop_.now() + kNotifyFor;
-    resume_notifying();
-  });
+  loop_.post([this] { resume_notifying(); });
 }
 
 void CallbackSender::resume_notifying() {
@@ -199,16 +195,25 @@ void CallbackSender::resume_notifying() {
 Task<void> CallbackSender::notify_all() {
   notifying_ = true;
   const AtEnd over([this] { notifying_ = false; });
-  Duration wait = kFirstPause;
   for (;;) {
+    begin_round();
     try {
       co_await notify_round();
     } catch (const std::bad_alloc&) {  // there may be some in the next
     }
     if (stop_.cancelled() || !records_.any_unnotified()) break;
-    co_await pause(loop_, wait, stop_);
-    wait = std::min(2 * wait, kLongestPause);
+    if (records_.state() != notified_state_) continue;
+    co_await pause(loop_, notify_pause_, stop_);
+    notify_pause_ = std::min(2 * notify_pause_, kLongestPause);
   }
+}
+
+// Who is to be told of another restart has his time, too.
+void CallbackSender::begin_round() {
+  const std::int32_t state = records_.state();
+  if (std::exchange(notified_state_, state) == state) return;
+  notify_until_ = loop_.now() + kNotifyFor;
+  notify_pause_ = kFirstPause;
 }
 
 Task<void> CallbackSender::notify_round() {
@@ -223,43 +228,46 @@ Task<void> CallbackSender::notify_round() {
     }
   }
   co_await round.join();
-  if (stop_.cancelled() || loop_.now() < notify_until_) co_return;
+  if (loop_.now() >= notify_until_) co_await give_up_notifying(notified_state_);
+}
+
+// Whom that fails for is told in the next round once more.
+Task<void> CallbackSender::give_up_notifying(std::int32_t state) {
   for (const std::string& host : records_.unnotified()) {
+    if (stop_.cancelled() || records_.state() != state) break;
     trace(Reason::NsmNotifyFailed, host);
-    co_await give_up_notifying(host);
+    co_await offloaded_to(
+        records_.worker(), this, loop_, [&] { return records_.give_up(host, state).ok(); }, false);
   }
 }
 
 Task<void> CallbackSender::notify(std::string host) {
+  const std::int32_t state = records_.state();
   const std::string former = records_.former_name(host);
-  const auto use = [&](rpc::Channel& channel) { return notify_by(channel, former); };
+  const auto use = [&](rpc::Channel& channel) { return notify_by(channel, former, state); };
   Task<rpc::ConnectedChannel> reaching =
       peers_.reach(host, nsm::SM_NOTIFY::program, nsm::SM_NOTIFY::version, stop_);
   const rpc::CallResult<bool> heard = co_await rpc::with_channel(std::move(reaching), use);
-  // It may have been adopted since.
-  if (heard.ok() && *heard && records_.former_name(host) == former) records_.notified(host);
+  if (heard.ok() && *heard) records_.notified(host, state);
 }
 
-Task<bool> CallbackSender::notify_by(rpc::Channel& channel, const std::string& former) {
-  bool heard = co_await notify_as(channel, host_name_);
-  if (heard && !former.empty() && former != host_name_) heard = co_await notify_as(channel, former);
+Task<bool> CallbackSender::notify_by(rpc::Channel& channel, const std::string& former,
+                                     std::int32_t state) {
+  bool heard = co_await notify_as(channel, host_name_, state);
+  if (heard && !former.empty() && former != host_name_)
+    heard = co_await notify_as(channel, former, state);
   co_return heard;
 }
 
 // A monitor passes over a name that it does not know.
-Task<bool> CallbackSender::notify_as(rpc::Channel& channel, const std::string& name) {
+Task<bool> CallbackSender::notify_as(rpc::Channel& channel, const std::string& name,
+                                     std::int32_t state) {
   rpc::Client client = client_of(channel);
   nsm::stat_chge news;
   news.mon_name = name;
-  news.state = records_.state();
+  news.state = state;
   const auto heard = co_await client.call<nsm::SM_NOTIFY>(news, options());
   co_return heard.ok();
-}
-
-// When this fails, the host is notified once more after the next start.
-Task<void> CallbackSender::give_up_notifying(const std::string& host) {
-  co_await offloaded_to(
-      records_.worker(), this, loop_, [&] { return records_.give_up(host).ok(); }, false);
 }
 
 Task<void> CallbackSender::stop() {

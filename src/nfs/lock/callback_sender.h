@@ -88,11 +88,12 @@ class CallbackSender {
   bool begin_answer(const std::string& host);
   void end_answer(const std::string& host);
   Task<void> notify_all();
+  void begin_round();
   Task<void> notify_round();
   Task<void> notify(std::string host);
-  Task<bool> notify_by(rpc::Channel& channel, const std::string& former);
-  Task<bool> notify_as(rpc::Channel& channel, const std::string& name);
-  Task<void> give_up_notifying(const std::string& host);
+  Task<bool> notify_by(rpc::Channel& channel, const std::string& former, std::int32_t state);
+  Task<bool> notify_as(rpc::Channel& channel, const std::string& name, std::int32_t state);
+  Task<void> give_up_notifying(std::int32_t state);
 
   template <class Answer>
   Task<void> send(std::string host, typename Answer::Args results) {
@@ -119,7 +120,9 @@ class CallbackSender {
   std::size_t answers_ = 0;
   std::map<std::string, std::size_t> answers_to_;
   bool notifying_ = false;
+  std::int32_t notified_state_ = 0;  // of the records; 0: no round has been yet
   TimePoint notify_until_{};
+  Duration notify_pause_{};
   CancelSource stop_;
   TaskGroup tasks_;
 };

@@ -187,8 +187,9 @@ Result<std::size_t, StateError> LockService::adopt(const std::string& state_dire
   const auto lost = Records::read_ended(state_directory + "/locks");
   if (!lost) return Failure{lost.error()};
   if (lost->hosts.empty()) return std::size_t{0};
-  if (auto adopted = parts_->records->adopt(*lost); !adopted) return Failure{adopted.error()};
+  // Before anybody is told: others are being told all the time.
   parts_->manager.begin_grace(grace_end);
+  if (auto adopted = parts_->records->adopt(*lost); !adopted) return Failure{adopted.error()};
   parts_->callbacks.notify_restart();
   if (auto given = Records::give_away(*lost); !given) return Failure{given.error()};
   return lost->hosts.size();
