@@ -74,10 +74,12 @@ TEST_F(HostsToBeTold, have_their_time_where_they_are_adopted_while_others_are_gi
   loop_.pass(2min);
   ASSERT_EQ(worker->held.size(), 2u) << "a turn of the upkeep, and the first host is given up";
   ASSERT_TRUE(service_->adopt(lost.path(), loop_.now() + 45s).ok());
+  const auto given_up = reason_counters().of(Reason::NsmNotifyFailed);
   peers_.called = {};
   worker->at_once = true;
   worker->run_all();
   loop_.pass(1s);
+  EXPECT_EQ(reason_counters().of(Reason::NsmNotifyFailed), given_up) << "kB has its time anew";
   EXPECT_TRUE(was_called(kA));
   EXPECT_TRUE(was_called(kC));
   loop_.pass(14min);
