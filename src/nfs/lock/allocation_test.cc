@@ -130,14 +130,14 @@ class CallbackMemory : public ::testing::Test, private Peers {
         [this](rpc::CallContext&, const nlm::nlm4_testres&) { return answer(xdr::Void{}); });
     host_.add<nsm::SM_NOTIFY>(
         [this](rpc::CallContext&, const nsm::stat_chge&) { return answer(xdr::Void{}); });
-    manager_.on_grant([this](const Client& to, Ticket ticket) { sender_->granted(to, ticket); });
+    manager_.on_grant([this](const Client&, Ticket ticket) { sender_->granted(ticket); });
   }
   template <class T>
   Task<T> answer(T value) {
     ++heard_;
     co_return value;
   }
-  Task<Result<std::unique_ptr<rpc::Channel>, rpc::CallError>> reach(std::string, std::uint32_t,
+  Task<Result<std::unique_ptr<rpc::Channel>, rpc::CallError>> reach(Route, std::uint32_t,
                                                                     std::uint32_t,
                                                                     CancelToken) override {
     if (!is_up_) co_return Failure{rpc::CallError::transport(Reason::ConnectionRefused)};
@@ -191,7 +191,7 @@ class CallbackMemory : public ::testing::Test, private Peers {
 };
 
 TEST_F(CallbackMemory, running_out_in_an_answer_loses_that_answer_alone) {
-  const auto begin = [this] { sender_->answer<nlm::NLMPROC4_TEST_RES>("192.0.2.1", {}); };
+  const auto begin = [this] { sender_->answer<nlm::NLMPROC4_TEST_RES>({"192.0.2.1", {}}, {}); };
   fail_each(begin, [&](std::size_t n) {
     begin();
     loop_.pass(std::chrono::seconds(1));

@@ -37,11 +37,11 @@ rpc::CallOptions CallbackSender::options() {
   return options;
 }
 
-void CallbackSender::granted(const Client& client, Ticket ticket) {
-  loop_.post([this, address = client.address, ticket] {
+void CallbackSender::granted(Ticket ticket) {
+  loop_.post([this, ticket] {
     if (stop_.cancelled()) return;
     try {
-      enqueue(address, ticket);
+      enqueue(ticket);
     } catch (...) {  // its client asks again
       manager_.give_up(ticket);
       throw;
@@ -49,12 +49,15 @@ void CallbackSender::granted(const Client& client, Ticket ticket) {
   });
 }
 
-void CallbackSender::enqueue(const std::string& address, Ticket ticket) {
-  const auto [at, fresh] = deliveries_.try_emplace(address);
+void CallbackSender::enqueue(Ticket ticket) {
+  const auto pending = manager_.pending(ticket);
+  if (!pending) return;
+  const Route route{pending->grant.request.owner->client.address, pending->params.called_at};
+  const auto [at, fresh] = deliveries_.try_emplace(route);
   Deliveries& queue = at->second;
   try {
     queue.tickets.push_back(ticket);
-    if (fresh) return tasks_.add(deliver(address));
+    if (fresh) return tasks_.add(deliver(route));
   } catch (...) {  // nobody would empty it
     if (fresh) deliveries_.erase(at);
     throw;
@@ -64,15 +67,15 @@ void CallbackSender::enqueue(const std::string& address, Ticket ticket) {
   queue.most = std::max<std::size_t>(64, 2 * queue.tickets.size());
 }
 
-Task<void> CallbackSender::deliver(std::string address) {
-  const AtEnd forgotten([&] { deliveries_.erase(address); });
-  Deliveries& queue = deliveries_[address];
+Task<void> CallbackSender::deliver(Route route) {
+  const AtEnd forgotten([&] { deliveries_.erase(route); });
+  Deliveries& queue = deliveries_[route];
   Duration wait = kFirstPause;
   TimePoint give_up_at = loop_.now() + kOfferFor;
   while (!queue.tickets.empty() && !stop_.cancelled()) {
     bool progress = false;
     try {
-      progress = co_await deliver_once(queue, address);
+      progress = co_await deliver_once(queue, route);
     } catch (const std::bad_alloc&) {  // there may be some when it is tried again
     }
     if (queue.tickets.empty() || stop_.cancelled()) break;
@@ -81,7 +84,7 @@ Task<void> CallbackSender::deliver(std::string address) {
       give_up_at = loop_.now() + kOfferFor;
     } else if (loop_.now() >= give_up_at)
       try {
-        give_up(queue, address);
+        give_up(queue, route.host);
         break;
       } catch (const std::bad_alloc&) {  // the rest when it is tried again
       }
@@ -91,12 +94,12 @@ Task<void> CallbackSender::deliver(std::string address) {
 }
 
 // True when at least one grant was settled.
-Task<bool> CallbackSender::deliver_once(Deliveries& queue, const std::string& address) {
+Task<bool> CallbackSender::deliver_once(Deliveries& queue, const Route& route) {
   const auto first = manager_.pending(queue.tickets.front());
   const std::uint32_t version = first ? first->params.version : nlm::NLMPROC4_GRANTED::version;
   const auto use = [&](rpc::Channel& channel) { return offer_all(channel, queue); };
   Task<rpc::ConnectedChannel> reaching =
-      peers_.reach(address, nlm::NLMPROC4_GRANTED::program, version, stop_);
+      peers_.reach(route, nlm::NLMPROC4_GRANTED::program, version, stop_);
   const rpc::CallResult<bool> progress = co_await rpc::with_channel(std::move(reaching), use);
   co_return progress.ok() && *progress;
 }
@@ -245,8 +248,9 @@ Task<void> CallbackSender::notify(std::string host) {
   const std::int32_t state = records_.state();
   const std::string former = records_.former_name(host);
   const auto use = [&](rpc::Channel& channel) { return notify_by(channel, former, state); };
+  // A status monitor goes by the name in the message, whatever address it comes from.
   Task<rpc::ConnectedChannel> reaching =
-      peers_.reach(host, nsm::SM_NOTIFY::program, nsm::SM_NOTIFY::version, stop_);
+      peers_.reach({host, {}}, nsm::SM_NOTIFY::program, nsm::SM_NOTIFY::version, stop_);
   const rpc::CallResult<bool> heard = co_await rpc::with_channel(std::move(reaching), use);
   if (heard.ok() && *heard) records_.notified(host, state);
 }

@@ -29,6 +29,7 @@ struct LockParams {
   std::string file_handle;
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
+  std::string called_at{};  // the address of this machine that the request came to
   // Has the file open for programs of this host to be asked, while the request waits.
   std::shared_ptr<LocalLockTable::Pin> open{};
 };

@@ -160,8 +160,7 @@ Result<std::unique_ptr<LockService>, StateError> LockService::open(
   if (auto kept = (*records)->keep_name(options.host_name); !kept) return Failure{kept.error()};
   auto parts = std::make_unique<Parts>(server, *std::move(records), options, loop, peers);
   Parts& made = *parts;
-  made.manager.on_grant(
-      [&made](const Client& client, Ticket ticket) { made.callbacks.granted(client, ticket); });
+  made.manager.on_grant([&made](const Client&, Ticket ticket) { made.callbacks.granted(ticket); });
   if (server.gate->files() != nullptr) made.manager.share_with(*server.gate);
   made.manager.share_with_programs(*server.local_locks, [&made] { made.retries.met(); });
   if (options.grace_period != nullptr) made.manager.share_grace(options.grace_period);
