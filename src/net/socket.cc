@@ -120,10 +120,11 @@ class Unwritten {
 };
 
 Task<Result<Descriptor, Reason>> connect_one(EpollLoop& loop, SocketAddress to, TimePoint deadline,
-                                             TcpOptions options, CancelToken token) {
+                                             const ConnectOptions& options, CancelToken token) {
   UniqueFd fd(::socket(to.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd) co_return Failure{reason_of_errno(errno)};
-  apply_sizes(fd.fd(), options);
+  apply_sizes(fd.fd(), options.tcp);
+  leave_from(fd.fd(), options.from, to);
   const bool pending = ::connect(fd.fd(), to.data(), to.size()) != 0;
   if (pending && errno != EINPROGRESS) co_return Failure{reason_of_errno(errno)};
   Result<Descriptor, Reason> watched = Descriptor::watch(loop, std::move(fd));
@@ -264,7 +265,7 @@ Task<Result<TcpSocket, Reason>> connect_to_one_of(EpollLoop& loop,
     // One that is silent leaves the others time.
     const TimePoint now = loop.now();
     const TimePoint until = now + (deadline - now) / left--;
-    auto connected = co_await connect_one(loop, address, until, options.tcp, token);
+    auto connected = co_await connect_one(loop, address, until, options, token);
     if (connected) {
       co_return TcpSocket::adopt(*std::move(connected), address.address(), options.tcp);
     }

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/address.h"
@@ -109,6 +110,7 @@ struct ConnectOptions {
   // before it have left.
   Duration timeout = std::chrono::seconds(10);
   TcpOptions tcp;
+  std::string from{};  // see leave_from()
 };
 
 // Tries the addresses of `to` one after the other. Fails with the reason of the last one,

@@ -121,6 +121,16 @@ std::optional<SocketAddress> numeric_address(const Address& address) {
   return found->front();
 }
 
+void leave_from(int fd, const std::string& from, const SocketAddress& to) {
+  if (from.empty()) return;
+  const auto address = numeric_address({from, 0});
+  if (!address || address->family() != to.family()) return;
+  // The port is chosen with the peer known: else each takes one of the machine's.
+  const int later = 1;
+  setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &later, sizeof later);
+  static_cast<void>(::bind(fd, address->data(), address->size()));
+}
+
 Addresses resolve_blocking(const Address& address) {
   return look_up(address, 0);
 }

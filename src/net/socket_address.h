@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/address.h"
@@ -46,6 +47,10 @@ class SocketAddress {
 // What `address` means if its host is numeric or a path; never asks a name service. An empty host
 // is the IPv6 wildcard, which takes IPv4 too.
 std::optional<SocketAddress> numeric_address(const Address& address);
+
+// Has a socket that is to be connected to `to` leave from the numeric address `from` of this
+// machine. Where that is none of the machine's (any more), or empty, the system chooses.
+void leave_from(int fd, const std::string& from, const SocketAddress& to);
 
 // All addresses of `address`, in the order to try them; at least one. Blocks while it asks the name
 // service.

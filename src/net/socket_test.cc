@@ -304,6 +304,25 @@ Task<> connect_and_say_why(EpollLoop* loop, Address to, Duration timeout, Cancel
   if (!connected) *why = connected.error();
 }
 
+TEST(TcpConnect, leaves_from_an_address_that_was_asked_for_where_the_machine_has_it) {
+  EpollLoop loop;
+  auto listener = TcpListener::listen(loop, {"127.0.0.1", 0});
+  ASSERT_TRUE(listener.ok());
+  const auto try_from = [](EpollLoop* on, Address to, const char* from,
+                           std::string* seen) -> Task<> {
+    ConnectOptions options;
+    options.from = from;
+    auto socket = co_await connect(*on, to, options);
+    if (socket.ok()) *seen = socket->local().host;
+  };
+  for (const auto& [from, expected] :
+       {std::pair{"127.0.0.2", "127.0.0.2"}, {"192.0.2.1", "127.0.0.1"}, {"::1", "127.0.0.1"}}) {
+    std::string seen;
+    run(loop, try_from(&loop, listener->local(), from, &seen));
+    EXPECT_EQ(seen, expected) << from;
+  }
+}
+
 TEST(TcpConnect, says_that_the_connection_was_refused) {
   EpollLoop loop;
   // A port that is bound but not listened on refuses, and nobody else can take it meanwhile.
@@ -574,6 +593,20 @@ TEST(UdpSocketTest, answers_from_the_address_that_was_asked) {
     loop.stop();
   });
   loop.run();
+}
+
+TEST(UdpSocketTest, leaves_from_an_address_that_was_asked_for_where_the_machine_has_it) {
+  EpollLoop loop;
+  auto peer = UdpSocket::open(loop, {"127.0.0.1", 0});
+  const SocketAddress to = *numeric_address(peer->local());
+  for (const auto& [from, seen] : {std::pair{"127.0.0.2", "127.0.0.2"},
+                                   {"192.0.2.1", "127.0.0.1"},
+                                   {"::1", "127.0.0.1"},
+                                   {"", "127.0.0.1"}}) {
+    auto socket = UdpSocket::connect(loop, to, from);
+    ASSERT_TRUE(socket.ok()) << from;
+    EXPECT_EQ(socket->local().host, seen) << from;
+  }
 }
 
 TEST(UdpSocketTest, says_when_nobody_listens) {

@@ -80,7 +80,7 @@ void put(Control& control, msghdr& message, int level, int type, const T& conten
   std::memcpy(CMSG_DATA(item), &contents, sizeof contents);
 }
 
-void leave_from(const SocketAddress& from, Control& control, msghdr& message) {
+void put_source(const SocketAddress& from, Control& control, msghdr& message) {
   if (from.family() == AF_INET) {
     in_pktinfo info{};
     info.ipi_spec_dst = reinterpret_cast<const sockaddr_in*>(from.data())->sin_addr;
@@ -119,9 +119,11 @@ Result<UdpSocket, Reason> UdpSocket::adopt(EpollLoop& loop, UniqueFd bound) {
   return UdpSocket(*std::move(watched));
 }
 
-Result<UdpSocket, Reason> UdpSocket::connect(EpollLoop& loop, const SocketAddress& peer) {
+Result<UdpSocket, Reason> UdpSocket::connect(EpollLoop& loop, const SocketAddress& peer,
+                                             const std::string& from) {
   SocketResult fd = datagram_socket(peer);
   if (!fd) return Failure{fd.error()};
+  net::leave_from(fd->fd(), from, peer);
   if (::connect(fd->fd(), peer.data(), peer.size()) != 0) return Failure{reason_of_errno(errno)};
   auto watched = Descriptor::watch(loop, *std::move(fd));
   if (!watched) return Failure{watched.error()};
@@ -140,7 +142,7 @@ Result<Ok, Reason> UdpSocket::send_to(Bytes datagram, const SocketAddress& to,
   }
   message.msg_iov = &piece;
   message.msg_iovlen = 1;
-  leave_from(from, control, message);
+  put_source(from, control, message);
   const ssize_t sent = sendmsg(descriptor_.fd(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
   if (sent < 0 && errno != EAGAIN) return Failure{reason_of_errno(errno)};
   return Ok{};

@@ -30,8 +30,10 @@ class UdpSocket {
   // A socket that is bound already; its options become those of open().
   static Result<UdpSocket, Reason> adopt(EpollLoop& loop, UniqueFd bound);
   // From a free port, for one peer: datagrams of others are not received, and when the peer's
-  // machine says that nobody listens, the next try_receive() says ConnectionRefused.
-  static Result<UdpSocket, Reason> connect(EpollLoop& loop, const SocketAddress& peer);
+  // machine says that nobody listens, the next try_receive() says ConnectionRefused. `from`: see
+  // net::leave_from().
+  static Result<UdpSocket, Reason> connect(EpollLoop& loop, const SocketAddress& peer,
+                                           const std::string& from = {});
 
   // Sent, or the reason why not. UDP promises no more: when the system's buffer is full the
   // datagram is lost. Leaves from the address `from` where one is given (Datagram::at), so that an

@@ -1,11 +1,12 @@
 #include "cli/serve/locking.h"
 
 #include "cli/serve/process.h"
-#include "endpoint/connector.h"
 #include "endpoint/loops.h"
 #include "net/worker_pool.h"
 #include "nfs/lock/lock_service.h"
 #include "nfs/server/server.h"
+#include "rpc/tcp/channel.h"
+#include "rpc/udp/channel.h"
 #include "rpcbind/lookup.h"
 
 namespace stag::cli {
@@ -13,44 +14,38 @@ namespace {
 
 using ReachedChannel = Result<std::unique_ptr<rpc::Channel>, rpc::CallError>;
 
-std::unique_ptr<rpc::Connector> plain_connector(net::EpollLoop& loop,
-                                                endpoint::Transport transport) {
-  endpoint::ConnectorOptions options;
-  options.transport = transport;
-  options.tcp.connect_timeout = std::chrono::seconds(5);
-  return endpoint::make_connector(loop, options);
-}
-
 // Asks the client's rpcbind where its lock manager is. TCP, and UDP where there is nothing else.
 class RpcbindPeers final : public nfs::lock::Peers {
  public:
-  explicit RpcbindPeers(net::EpollLoop& loop)
-      : tcp_(plain_connector(loop, endpoint::Transport::Tcp)),
-        udp_(plain_connector(loop, endpoint::Transport::Udp)) {}
+  explicit RpcbindPeers(net::EpollLoop& loop) : loop_(loop) {}
 
-  Task<ReachedChannel> reach(std::string host, std::uint32_t program, std::uint32_t version,
+  Task<ReachedChannel> reach(nfs::lock::Route route, std::uint32_t program, std::uint32_t version,
                              CancelToken cancel) override {
     rpcbind::Question question;
     question.program = program;
     question.version = version;
-    question.netids = rpcbind::netids_for(rpcbind::kTcp, host);
-    for (std::string& netid : rpcbind::netids_for(rpcbind::kUdp, host))
+    question.netids = rpcbind::netids_for(rpcbind::kTcp, route.host);
+    for (std::string& netid : rpcbind::netids_for(rpcbind::kUdp, route.host))
       question.netids.push_back(std::move(netid));
     rpcbind::Options options;
     options.cancel = cancel;
-    const auto found = co_await rpcbind::lookup(*tcp_, host, question, options);
+    rpc::tcp::ChannelOptions tcp;
+    tcp.connect_timeout = std::chrono::seconds(5);
+    rpc::tcp::TcpConnector by_tcp(loop_, tcp, route.from);
+    const auto found = co_await rpcbind::lookup(by_tcp, route.host, question, options);
     if (!found) co_return Failure{found.error()};
-    rpc::Connector& connector = found->netid.starts_with(rpcbind::kUdp) ? *udp_ : *tcp_;
+    rpc::udp::UdpConnector by_udp(loop_, {}, route.from);
     Address at;
-    at.host = std::move(host);
+    at.host = std::move(route.host);
     at.port = found->port;
-    ReachedChannel channel = co_await connector.connect(at, cancel);
+    rpc::Connector* connector = &by_tcp;
+    if (found->netid.starts_with(rpcbind::kUdp)) connector = &by_udp;
+    ReachedChannel channel = co_await connector->connect(at, cancel);
     co_return channel;
   }
 
  private:
-  std::unique_ptr<rpc::Connector> tcp_;
-  std::unique_ptr<rpc::Connector> udp_;
+  net::EpollLoop& loop_;
 };
 
 }  // namespace

@@ -37,11 +37,11 @@ rpc::CallOptions CallbackSender::options() {
   return options;
 }
 
-void CallbackSender::granted(const Client& client, Ticket ticket) {
-  loop_.post([this, address = client.address, ticket] {
+void CallbackSender::granted(Ticket ticket) {
+  loop_.post([this, ticket] {
     if (stop_.cancelled()) return;
     try {
-      enqueue(address, ticket);
+      enqueue(ticket);
     } catch (...) {  // its client asks again
       manager_.give_up(ticket);
       throw;
@@ -49,12 +49,15 @@ void CallbackSender::granted(const Client& client, Ticket ticket) {
   });
 }
 
-void CallbackSender::enqueue(const std::string& address, Ticket ticket) {
-  const auto [at, fresh] = deliveries_.try_emplace(address);
+void CallbackSender::enqueue(Ticket ticket) {
+  const auto pending = manager_.pending(ticket);
+  if (!pending) return;
+  const Route route{pending->grant.request.owner->client.address, pending->params.called_at};
+  const auto [at, fresh] = deliveries_.try_emplace(route);
   Deliveries& queue = at->second;
   try {
     queue.tickets.push_back(ticket);
-    if (fresh) return tasks_.add(deliver(address));
+    if (fresh) return tasks_.add(deliver(route));
   } catch (...) {  // nobody would empty it
     if (fresh) deliveries_.erase(at);
     throw;
@@ -64,15 +67,15 @@ void CallbackSender::enqueue(const std::string& address, Ticket ticket) {
   queue.most = std::max<std::size_t>(64, 2 * queue.tickets.size());
 }
 
-Task<void> CallbackSender::deliver(std::string address) {
-  const AtEnd forgotten([&] { deliveries_.erase(address); });
-  Deliveries& queue = deliveries_[address];
+Task<void> CallbackSender::deliver(Route route) {
+  const AtEnd forgotten([&] { deliveries_.erase(route); });
+  Deliveries& queue = deliveries_[route];
   Duration wait = kFirstPause;
   TimePoint give_up_at = loop_.now() + kOfferFor;
   while (!queue.tickets.empty() && !stop_.cancelled()) {
     bool progress = false;
     try {
-      progress = co_await deliver_once(queue, address);
+      progress = co_await deliver_once(queue, route);
     } catch (const std::bad_alloc&) {  // there may be some when it is tried again
     }
     if (queue.tickets.empty() || stop_.cancelled()) break;
@@ -81,7 +84,7 @@ Task<void> CallbackSender::deliver(std::string address) {
       give_up_at = loop_.now() + kOfferFor;
     } else if (loop_.now() >= give_up_at)
       try {
-        give_up(queue, address);
+        give_up(queue, route.host);
         break;
       } catch (const std::bad_alloc&) {  // the rest when it is tried again
       }
@@ -91,12 +94,12 @@ Task<void> CallbackSender::deliver(std::string address) {
 }
 
 // True when at least one grant was settled.
-Task<bool> CallbackSender::deliver_once(Deliveries& queue, const std::string& address) {
+Task<bool> CallbackSender::deliver_once(Deliveries& queue, const Route& route) {
   const auto first = manager_.pending(queue.tickets.front());
   const std::uint32_t version = first ? first->params.version : nlm::NLMPROC4_GRANTED::version;
   const auto use = [&](rpc::Channel& channel) { return offer_all(channel, queue); };
   Task<rpc::ConnectedChannel> reaching =
-      peers_.reach(address, nlm::NLMPROC4_GRANTED::program, version, stop_);
+      peers_.reach(route, nlm::NLMPROC4_GRANTED::program, version, stop_);
   const rpc::CallResult<bool> progress = co_await rpc::with_channel(std::move(reaching), use);
   co_return progress.ok() && *progress;
 }
@@ -184,73 +187,91 @@ void CallbackSender::end_answer(const std::string& host) {
 }
 
 void CallbackSender::notify_restart() {
-  loop_.post([this] {
-    // Who is to be told since then has his time, too.
-    notify_until_ = loop_.now() + kNotifyFor;
-    if (notifying_ || stop_.cancelled()) return;
-    tasks_.add(notify_all());
-  });
+  loop_.post([this] { resume_notifying(); });
 }
 
+void CallbackSender::resume_notifying() {
+  if (!notifying_ && !stop_.cancelled() && records_.any_unnotified()) tasks_.add(notify_all());
+}
+
+// Upkeep begins it again where there is no memory for it, or for a pause.
 Task<void> CallbackSender::notify_all() {
   notifying_ = true;
   const AtEnd over([this] { notifying_ = false; });
-  Duration wait = kFirstPause;
   for (;;) {
-    const std::vector<std::string> hosts = records_.unnotified();
-    TaskGroup round;
-    for (const std::string& host : hosts) {
-      if (stop_.cancelled()) break;
-      co_await round.at_most(kNotifiedAtOnce - 1);
-      try {
-        round.add(notify(host));
-      } catch (const std::bad_alloc&) {  // in the next round
-      }
+    begin_round();
+    try {
+      co_await notify_round();
+    } catch (const std::bad_alloc&) {  // there may be some in the next
     }
-    co_await round.join();
-    if (stop_.cancelled() || records_.unnotified().empty()) break;
-    if (loop_.now() >= notify_until_) {
-      for (const std::string& host : records_.unnotified()) {
-        trace(Reason::NsmNotifyFailed, host);
-        co_await give_up_notifying(host);
-      }
-      break;
+    if (stop_.cancelled() || !records_.any_unnotified()) break;
+    if (records_.state() != notified_state_) continue;
+    co_await pause(loop_, notify_pause_, stop_);
+    notify_pause_ = std::min(2 * notify_pause_, kLongestPause);
+  }
+}
+
+// Who is to be told of another restart has his time, too.
+void CallbackSender::begin_round() {
+  const std::int32_t state = records_.state();
+  if (std::exchange(notified_state_, state) == state) return;
+  notify_until_ = loop_.now() + kNotifyFor;
+  notify_pause_ = kFirstPause;
+}
+
+Task<void> CallbackSender::notify_round() {
+  const std::vector<std::string> hosts = records_.unnotified();
+  TaskGroup round;
+  for (const std::string& host : hosts) {
+    if (stop_.cancelled()) break;
+    co_await round.at_most(kNotifiedAtOnce - 1);
+    try {
+      round.add(notify(host));
+    } catch (const std::bad_alloc&) {  // in the next round
     }
-    co_await pause(loop_, wait, stop_);
-    wait = std::min(2 * wait, kLongestPause);
+  }
+  co_await round.join();
+  if (loop_.now() >= notify_until_) co_await give_up_notifying(notified_state_);
+}
+
+// Whom that fails for is told in the next round once more.
+Task<void> CallbackSender::give_up_notifying(std::int32_t state) {
+  for (const std::string& host : records_.unnotified()) {
+    if (stop_.cancelled() || records_.state() != state) break;
+    trace(Reason::NsmNotifyFailed, host);
+    co_await offloaded_to(
+        records_.worker(), this, loop_, [&] { return records_.give_up(host, state).ok(); }, false);
   }
 }
 
 Task<void> CallbackSender::notify(std::string host) {
+  const std::int32_t state = records_.state();
   const std::string former = records_.former_name(host);
-  const auto use = [&](rpc::Channel& channel) { return notify_by(channel, former); };
+  const auto use = [&](rpc::Channel& channel) { return notify_by(channel, former, state); };
+  // A status monitor goes by the name in the message, whatever address it comes from.
   Task<rpc::ConnectedChannel> reaching =
-      peers_.reach(host, nsm::SM_NOTIFY::program, nsm::SM_NOTIFY::version, stop_);
+      peers_.reach({host, {}}, nsm::SM_NOTIFY::program, nsm::SM_NOTIFY::version, stop_);
   const rpc::CallResult<bool> heard = co_await rpc::with_channel(std::move(reaching), use);
-  // It may have been adopted since.
-  if (heard.ok() && *heard && records_.former_name(host) == former) records_.notified(host);
+  if (heard.ok() && *heard) records_.notified(host, state);
 }
 
-Task<bool> CallbackSender::notify_by(rpc::Channel& channel, const std::string& former) {
-  bool heard = co_await notify_as(channel, host_name_);
-  if (heard && !former.empty() && former != host_name_) heard = co_await notify_as(channel, former);
+Task<bool> CallbackSender::notify_by(rpc::Channel& channel, const std::string& former,
+                                     std::int32_t state) {
+  bool heard = co_await notify_as(channel, host_name_, state);
+  if (heard && !former.empty() && former != host_name_)
+    heard = co_await notify_as(channel, former, state);
   co_return heard;
 }
 
 // A monitor passes over a name that it does not know.
-Task<bool> CallbackSender::notify_as(rpc::Channel& channel, const std::string& name) {
+Task<bool> CallbackSender::notify_as(rpc::Channel& channel, const std::string& name,
+                                     std::int32_t state) {
   rpc::Client client = client_of(channel);
   nsm::stat_chge news;
   news.mon_name = name;
-  news.state = records_.state();
+  news.state = state;
   const auto heard = co_await client.call<nsm::SM_NOTIFY>(news, options());
   co_return heard.ok();
-}
-
-// When this fails, the host is notified once more after the next start.
-Task<void> CallbackSender::give_up_notifying(const std::string& host) {
-  co_await offloaded_to(
-      records_.worker(), this, loop_, [&] { return records_.give_up(host).ok(); }, false);
 }
 
 Task<void> CallbackSender::stop() {

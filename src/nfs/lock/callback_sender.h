@@ -31,23 +31,25 @@ class CallbackSender {
         peers_(peers) {}
 
   // Sends NLM_GRANTED for a pending grant.
-  void granted(const Client& client, Ticket ticket);
+  void granted(Ticket ticket);
   // Sends the results of a request that came as a message; once, because the client repeats its
   // request.
   template <class Answer>
-  void answer(std::string host, typename Answer::Args results) {
-    loop_.post([this, host = std::move(host), results = std::move(results)]() mutable {
-      if (stop_.cancelled() || !begin_answer(host)) return;
+  void answer(Route to, typename Answer::Args results) {
+    loop_.post([this, to = std::move(to), results = std::move(results)]() mutable {
+      if (stop_.cancelled() || !begin_answer(to.host)) return;
       try {
-        tasks_.add(send<Answer>(host, std::move(results)));
+        tasks_.add(send<Answer>(to, std::move(results)));
       } catch (...) {
-        end_answer(host);
+        end_answer(to.host);
         throw;
       }
     });
   }
   // Sends SM_NOTIFY to every host that is to be told, by the records. Any thread.
   void notify_restart();
+  // Begins that again where it has ended for want of memory.
+  void resume_notifying();
 
   Task<void> stop();
 
@@ -57,7 +59,7 @@ class CallbackSender {
   // One host gets at most this part of what is free, so that sixteen dead hosts leave some for
   // others.
   static constexpr std::size_t kPartOfFree = 8;
-  // The pending grants of one client.
+  // The pending grants of one client that called at one address.
   struct Deliveries {
     std::deque<Ticket> tickets;
     std::size_t most = 64;  // beyond it, settled tickets are removed
@@ -75,9 +77,9 @@ class CallbackSender {
 
   rpc::Client client_of(rpc::Channel& channel) const;
   rpc::CallOptions options();
-  void enqueue(const std::string& address, Ticket ticket);
-  Task<void> deliver(std::string address);
-  Task<bool> deliver_once(Deliveries& queue, const std::string& address);
+  void enqueue(Ticket ticket);
+  Task<void> deliver(Route route);
+  Task<bool> deliver_once(Deliveries& queue, const Route& route);
   Task<bool> offer_all(rpc::Channel& channel, Deliveries& queue);
   Task<Verdict> offer(rpc::Channel& channel, Ticket ticket);
   template <class Version>
@@ -86,17 +88,19 @@ class CallbackSender {
   bool begin_answer(const std::string& host);
   void end_answer(const std::string& host);
   Task<void> notify_all();
+  void begin_round();
+  Task<void> notify_round();
   Task<void> notify(std::string host);
-  Task<bool> notify_by(rpc::Channel& channel, const std::string& former);
-  Task<bool> notify_as(rpc::Channel& channel, const std::string& name);
-  Task<void> give_up_notifying(const std::string& host);
+  Task<bool> notify_by(rpc::Channel& channel, const std::string& former, std::int32_t state);
+  Task<bool> notify_as(rpc::Channel& channel, const std::string& name, std::int32_t state);
+  Task<void> give_up_notifying(std::int32_t state);
 
   template <class Answer>
-  Task<void> send(std::string host, typename Answer::Args results) {
-    const AtEnd sent([&] { end_answer(host); });
+  Task<void> send(Route to, typename Answer::Args results) {
+    const AtEnd sent([&] { end_answer(to.host); });
     const auto use = [&](rpc::Channel& channel) { return send_by<Answer>(channel, results); };
     Task<rpc::ConnectedChannel> reaching =
-        peers_.reach(host, Answer::program, Answer::version, stop_);
+        peers_.reach(to, Answer::program, Answer::version, stop_);
     static_cast<void>(co_await rpc::with_channel(std::move(reaching), use));
   }
   // Some clients do not answer such a message (RFC 1813 6.2).
@@ -112,11 +116,13 @@ class CallbackSender {
   const std::string host_name_;
   Loop& loop_;
   Peers& peers_;
-  std::map<std::string, Deliveries> deliveries_;
+  std::map<Route, Deliveries> deliveries_;
   std::size_t answers_ = 0;
   std::map<std::string, std::size_t> answers_to_;
   bool notifying_ = false;
+  std::int32_t notified_state_ = 0;  // of the records; 0: no round has been yet
   TimePoint notify_until_{};
+  Duration notify_pause_{};
   CancelSource stop_;
   TaskGroup tasks_;
 };

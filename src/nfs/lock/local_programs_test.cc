@@ -24,7 +24,7 @@ using Mode = state::RangeMode;
 // Nobody can be called back.
 class NoPeers final : public Peers {
  public:
-  Task<Result<std::unique_ptr<rpc::Channel>, rpc::CallError>> reach(std::string, std::uint32_t,
+  Task<Result<std::unique_ptr<rpc::Channel>, rpc::CallError>> reach(Route, std::uint32_t,
                                                                     std::uint32_t,
                                                                     CancelToken) override {
     co_return Failure{rpc::CallError::transport(Reason::ConnectionRefused)};

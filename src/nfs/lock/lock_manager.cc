@@ -23,11 +23,6 @@ bool same_host(std::string_view a, std::string_view b) {
   return b.starts_with(a) && !a.empty() && (a.size() == b.size() || b[a.size()] == '.');
 }
 
-bool same(const LockRequest& a, const LockRequest& b) {
-  return a.file == b.file && a.range == b.range && a.exclusive == b.exclusive &&
-         *a.owner == *b.owner;
-}
-
 nlm4_stats status_of(LockOutcome outcome) {
   switch (outcome) {
     case LockOutcome::Granted:
@@ -130,6 +125,7 @@ nlm4_stats LockManager::lock_now(const LockArgs& args) {
   States known;
   known.emplace(client, args.client_state);
   take_grants();
+  Befores befores = befores_without(args.request.file, *args.request.owner, args.request.range);
   if (sharing_ != nullptr) sharing_->begin();
   const LockTable::Answer answer = table_.lock(args.request, wait);
   if (answer.outcome == LockOutcome::Blocked) {
@@ -141,7 +137,7 @@ nlm4_stats LockManager::lock_now(const LockArgs& args) {
     blocked_.erase(answer.ticket);
     // A client that repeats a request which was granted has the lock now, whether or not it
     // received NLM_GRANTED.
-    forget_pending(args.request.file, *args.request.owner, args.request.range);
+    forget_pending(args.request.file, *args.request.owner, args.request.range, std::move(befores));
     if (args.reclaim) grace_->claimed();
   }
   if (answer.outcome == LockOutcome::Granted || answer.outcome == LockOutcome::Blocked)
@@ -149,33 +145,12 @@ nlm4_stats LockManager::lock_now(const LockArgs& args) {
   return status_of(answer.outcome);
 }
 
-nlm4_stats LockManager::cancel(const LockRequest& request) {
-  std::unique_lock lock(mutex_);
-  take_grants();
-  bool found = false;
-  if (const auto ticket = table_.cancel(request)) {
-    blocked_.erase(*ticket);
-    found = true;
-  }
-  // The request may have been granted while the client cancelled it.
-  each_pending_of(request.file, *request.owner, [&](const PendingGrant& pending) {
-    if (!same(pending.grant.request, request)) return;
-    table_.revert(pending.grant);
-    take_pending(pending.grant.ticket);
-    found = true;
-  });
-  Notices notices = take_notices();
-  lock.unlock();
-  if (found) freed(&request.file, request.range);
-  deliver(notices);
-  return found ? NLM4_GRANTED : NLM4_DENIED;
-}
-
 nlm4_stats LockManager::unlock(const FileKey& file, const Owner& owner, Range range) {
   std::unique_lock lock(mutex_);
   take_grants();
+  Befores befores = befores_without(file, owner, range);
   const bool done = table_.unlock(file, owner, range);
-  if (done) forget_pending(file, owner, range);
+  if (done) forget_pending(file, owner, range, std::move(befores));
   Notices notices = take_notices();
   lock.unlock();
   freed(&file, range);
@@ -298,27 +273,6 @@ std::vector<FileKey> LockManager::files() const {
 std::vector<Held> LockManager::held(const FileKey& file) const {
   const std::scoped_lock lock(mutex_);
   return table_.held(file);
-}
-
-// `use` may take the one that it is called with. Asks for no memory.
-template <class Use>
-void LockManager::each_pending_of(const FileKey& file, const Owner& owner, Use use) {
-  const auto here = pending_in_.find(file);
-  if (here == pending_in_.end()) return;
-  const auto [first, last] = here->second.equal_range(owner);
-  // The file's map goes with its last grant, so no iterator is looked at behind that.
-  auto at = first;
-  for (auto left = std::distance(first, last); left != 0; --left) {
-    const Ticket ticket = (at++)->second;
-    if (const auto found = pending_.find(ticket); found != pending_.end()) use(found->second);
-  }
-}
-
-// The owner's latest operation on these bytes replaces the grants that it had pending there.
-void LockManager::forget_pending(const FileKey& file, const Owner& owner, Range range) {
-  each_pending_of(file, owner, [&](const PendingGrant& pending) {
-    if (pending.grant.request.range.overlaps(range)) take_pending(pending.grant.ticket);
-  });
 }
 
 // Of one client. Asks for no memory.

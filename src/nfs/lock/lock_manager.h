@@ -29,6 +29,7 @@ struct LockParams {
   std::string file_handle;
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
+  std::string called_at{};  // the address of this machine that the request came to
   // Has the file open for programs of this host to be asked, while the request waits.
   std::shared_ptr<LocalLockTable::Pin> open{};
 };
@@ -185,7 +186,14 @@ class LockManager {
   Grant take_pending(Ticket ticket);
   template <class Use>
   void each_pending_of(const FileKey& file, const Owner& owner, Use use);
-  void forget_pending(const FileKey& file, const Owner& owner, Range range);
+  // Pending grants, and what is to become their `before`.
+  using Befores = std::list<std::pair<PendingGrant*, RangeParts>>;
+  static void put(Befores& befores) noexcept;
+  void revert(const PendingGrant& unwanted);
+  template <class Which>
+  Befores befores_without(const FileKey& file, const Owner& owner, Which which);
+  Befores befores_without(const FileKey& file, const Owner& owner, Range range);
+  void forget_pending(const FileKey& file, const Owner& owner, Range range, Befores befores);
   using States = std::map<Client, std::int32_t>;
   void note_state(States known);
   void release_which(const LockTable::Which& which);

@@ -1,4 +1,8 @@
-// Of LockManager: the grants that clients have not acknowledged.
+// Of LockManager: the grants that clients have not acknowledged. One owner may have several that
+// overlap (two threads of a process wait): each has in `before` what would be there without it,
+// which is another's lock where that was granted first, and nothing where a later one is the
+// owner's for good. So no lock is put back that has been taken back, and none is taken back that
+// the owner has.
 #include <algorithm>
 #include <new>
 #include <utility>
@@ -6,6 +10,15 @@
 #include "nfs/lock/lock_manager.h"
 
 namespace stag::nfs::lock {
+
+namespace {
+
+bool same(const LockRequest& a, const LockRequest& b) {
+  return a.file == b.file && a.range == b.range && a.exclusive == b.exclusive &&
+         *a.owner == *b.owner;
+}
+
+}  // namespace
 
 std::optional<PendingGrant> LockManager::pending(Ticket ticket) const {
   const std::scoped_lock lock(mutex_);
@@ -56,14 +69,44 @@ bool LockManager::settle(Ticket ticket, bool wanted) {
   std::unique_lock lock(mutex_);
   const auto found = pending_.find(ticket);
   if (found == pending_.end()) return false;
+  const LockRequest& request = found->second.grant.request;
   // Where memory runs out the client is asked once more.
-  if (!wanted) table_.revert(found->second.grant);
+  take_grants();
+  if (wanted) {
+    const auto is_this = [&](const PendingGrant& one) { return one.grant.ticket == ticket; };
+    Befores befores = befores_without(request.file, *request.owner, is_this);
+    put(befores);
+  } else {
+    revert(found->second);
+  }
   const Grant grant = take_pending(ticket);
   Notices notices = take_notices();
   lock.unlock();
   if (!wanted) freed(&grant.request.file, grant.request.range);
   deliver(notices);
   return true;
+}
+
+nlm::nlm4_stats LockManager::cancel(const LockRequest& request) {
+  std::unique_lock lock(mutex_);
+  take_grants();
+  bool found = false;
+  if (const auto ticket = table_.cancel(request)) {
+    blocked_.erase(*ticket);
+    found = true;
+  }
+  // The request may have been granted while the client cancelled it.
+  each_pending_of(request.file, *request.owner, [&](const PendingGrant& pending) {
+    if (!same(pending.grant.request, request)) return;
+    revert(pending);
+    take_pending(pending.grant.ticket);
+    found = true;
+  });
+  Notices notices = take_notices();
+  lock.unlock();
+  if (found) freed(&request.file, request.range);
+  deliver(notices);
+  return found ? nlm::NLM4_GRANTED : nlm::NLM4_DENIED;
 }
 
 bool LockManager::is_pending(Ticket ticket) const {
@@ -74,6 +117,82 @@ bool LockManager::is_pending(Ticket ticket) const {
 std::size_t LockManager::pending_count() const {
   const std::scoped_lock lock(mutex_);
   return pending_.size();
+}
+
+// In the order in which they were granted; `use` may take the one that it is called with. Asks for
+// no memory.
+template <class Use>
+void LockManager::each_pending_of(const FileKey& file, const Owner& owner, Use use) {
+  const auto here = pending_in_.find(file);
+  if (here == pending_in_.end()) return;
+  const auto [first, last] = here->second.equal_range(owner);
+  // The file's map goes with its last grant, so no iterator is looked at behind that.
+  auto at = first;
+  for (auto left = std::distance(first, last); left != 0; --left) {
+    const Ticket ticket = (at++)->second;
+    if (const auto found = pending_.find(ticket); found != pending_.end()) use(found->second);
+  }
+}
+
+void LockManager::put(Befores& befores) noexcept {
+  for (auto& [pending, before] : befores) pending->grant.before.swap(before);
+}
+
+// All of it or, where memory runs out, nothing. What a later grant lies upon is for that to put
+// back.
+void LockManager::revert(const PendingGrant& unwanted) {
+  const LockRequest& request = unwanted.grant.request;
+  RangeParts left = unwanted.grant.before;
+  Befores later;
+  bool is_later = false;
+  each_pending_of(request.file, *request.owner, [&](PendingGrant& other) {
+    const RangeParts below = is_later ? within(left, other.grant.request.range) : RangeParts{};
+    is_later = is_later || &other == &unwanted;
+    if (below.empty()) return;
+    left = without(left, below);
+    later.emplace_back(&other, merged(without(other.grant.before, below), below));
+  });
+  table_.revert(request, std::move(left));
+  put(later);
+}
+
+// What the owner's other pending grants put back once those of which which(grant) is true are its
+// for good.
+template <class Which>
+LockManager::Befores LockManager::befores_without(const FileKey& file, const Owner& owner,
+                                                  Which which) {
+  std::vector<PendingGrant*> all;
+  each_pending_of(file, owner, [&](PendingGrant& pending) { all.push_back(&pending); });
+  Befores befores;
+  RangeParts later;
+  for (auto at = all.rbegin(); at != all.rend(); ++at) {
+    const Grant& grant = (*at)->grant;
+    if (which(**at)) {
+      RangeParts more;
+      for (const Range& range : outside(grant.request.range, later)) more.push_back({range, {}});
+      later = merged(later, more);
+    } else if (!within(later, grant.request.range).empty()) {
+      befores.emplace_back(*at, without(grant.before, later));
+    }
+  }
+  return befores;
+}
+
+LockManager::Befores LockManager::befores_without(const FileKey& file, const Owner& owner,
+                                                  Range range) {
+  return befores_without(file, owner, [&](const PendingGrant& pending) {
+    return pending.grant.request.range.overlaps(range);
+  });
+}
+
+// The owner's latest operation on these bytes replaces the grants that it had pending there. Asks
+// for no memory: `befores` has been made before that operation.
+void LockManager::forget_pending(const FileKey& file, const Owner& owner, Range range,
+                                 Befores befores) {
+  put(befores);
+  each_pending_of(file, owner, [&](const PendingGrant& pending) {
+    if (pending.grant.request.range.overlaps(range)) take_pending(pending.grant.ticket);
+  });
 }
 
 // Removes a pending grant and returns it.

@@ -2,7 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <map>
+#include <random>
 #include <string>
+#include <vector>
 
 namespace stag::nfs::lock {
 namespace {
@@ -55,6 +60,230 @@ TEST(LockManagerAlone, never_has_more_grants_pending_than_may_wait) {
   manager.release(a->client);
   EXPECT_EQ(manager.pending_count(), 0u);
   EXPECT_EQ(manager.size(), 0u);
+}
+
+// Two threads of a process wait for ranges that overlap.
+class GrantsThatOverlap : public ::testing::Test {
+ protected:
+  static OwnerPtr owner(const char* address) {
+    return std::make_shared<Owner>(Owner{{address, "name"}, "oh", 1});
+  }
+  GrantsThatOverlap() {
+    manager_.on_grant([this](const Client&, Ticket ticket) { told_.push_back(ticket); });
+  }
+  nlm4_stats lock(const OwnerPtr& who, Range range, bool block = false, bool exclusive = true) {
+    return manager_.lock({{{}, who, range, exclusive}, block, false, 0, {}}, TimePoint{});
+  }
+  nlm4_stats cancel(const OwnerPtr& who, Range range, bool exclusive = true) {
+    return manager_.cancel({{}, who, range, exclusive});
+  }
+  void answer(Ticket ticket, bool wanted) {
+    manager_.offering(ticket);
+    manager_.answered(ticket, wanted);
+  }
+  // c has all that a waits for twice, and b, too.
+  void grant_both() {
+    ASSERT_EQ(lock(c_, {0, 20}), NLM4_GRANTED);
+    ASSERT_EQ(lock(a_, first_, true), NLM4_BLOCKED);
+    ASSERT_EQ(lock(a_, second_, true), NLM4_BLOCKED);
+    ASSERT_EQ(lock(b_, {0, 10}, true), NLM4_BLOCKED);
+    ASSERT_EQ(manager_.unlock({}, *c_, {0, 20}), NLM4_GRANTED);
+    ASSERT_EQ(told_.size(), 2u);
+  }
+  // Whether this owner alone has all of this range.
+  bool has(const OwnerPtr& who, Range range) {
+    const OwnerPtr& other = who == c_ ? b_ : c_;
+    bool all = true;
+    for (std::uint64_t byte = range.first; byte <= range.last; ++byte) {
+      const auto tested = manager_.test({{}, other, {byte, byte}, false}, TimePoint{});
+      all = all && tested.holder && *tested.holder->owner == *who;
+    }
+    return all;
+  }
+  bool is_free(Range range) {
+    return manager_.test({{}, owner("192.0.2.9"), range, true}, TimePoint{}).stat == NLM4_GRANTED;
+  }
+
+  LockManager manager_;
+  std::vector<Ticket> told_;
+  const OwnerPtr a_ = owner("192.0.2.1"), b_ = owner("192.0.2.2"), c_ = owner("192.0.2.3");
+  const Range first_{0, 10}, second_{5, 20};
+};
+
+TEST_F(GrantsThatOverlap, leave_nothing_behind_when_the_first_is_cancelled_and_then_the_second) {
+  grant_both();
+  EXPECT_EQ(cancel(a_, first_), NLM4_GRANTED);
+  EXPECT_TRUE(has(a_, second_)) << "the other thread has it";
+  EXPECT_TRUE(is_free({0, 4}));
+  EXPECT_EQ(cancel(a_, second_), NLM4_GRANTED);
+  EXPECT_TRUE(has(b_, {0, 10}));
+  EXPECT_TRUE(is_free({11, 20}));
+  EXPECT_EQ(manager_.held({}).size(), 1u);
+}
+
+TEST_F(GrantsThatOverlap, leave_nothing_behind_when_the_second_is_cancelled_and_then_the_first) {
+  grant_both();
+  EXPECT_EQ(cancel(a_, second_), NLM4_GRANTED);
+  EXPECT_TRUE(has(a_, first_));
+  EXPECT_TRUE(is_free({11, 20}));
+  EXPECT_EQ(cancel(a_, first_), NLM4_GRANTED);
+  EXPECT_TRUE(has(b_, {0, 10}));
+  EXPECT_EQ(manager_.held({}).size(), 1u);
+}
+
+TEST_F(GrantsThatOverlap, leave_what_the_client_has_acknowledged_when_the_other_is_cancelled) {
+  grant_both();
+  answer(told_[1], true);
+  EXPECT_EQ(cancel(a_, first_), NLM4_GRANTED);
+  EXPECT_TRUE(has(a_, second_));
+  EXPECT_TRUE(is_free({0, 4}));
+}
+
+TEST_F(GrantsThatOverlap, leave_what_the_client_has_locked_again_when_the_other_is_cancelled) {
+  grant_both();
+  EXPECT_EQ(lock(a_, {15, 20}), NLM4_GRANTED) << "in the second alone";
+  EXPECT_EQ(cancel(a_, first_), NLM4_GRANTED);
+  EXPECT_TRUE(has(a_, second_));
+  EXPECT_TRUE(is_free({0, 4}));
+}
+
+TEST_F(GrantsThatOverlap, leave_what_the_client_has_not_unlocked_when_the_other_is_cancelled) {
+  grant_both();
+  EXPECT_EQ(manager_.unlock({}, *a_, {15, 20}), NLM4_GRANTED);
+  EXPECT_EQ(cancel(a_, first_), NLM4_GRANTED);
+  EXPECT_TRUE(has(a_, {5, 14}));
+  EXPECT_TRUE(is_free({0, 4}));
+}
+
+TEST_F(GrantsThatOverlap, that_are_shared_give_nothing_back_that_another_shares_by_now) {
+  ASSERT_EQ(lock(a_, {0, 10}), NLM4_GRANTED);
+  ASSERT_EQ(lock(c_, {11, 20}), NLM4_GRANTED);
+  ASSERT_EQ(lock(a_, {0, 20}, true, false), NLM4_BLOCKED);
+  ASSERT_EQ(lock(b_, {0, 5}, true, false), NLM4_BLOCKED);
+  ASSERT_EQ(manager_.unlock({}, *c_, {}), NLM4_GRANTED);
+  ASSERT_EQ(told_.size(), 2u) << "what a had alone it shares";
+  EXPECT_EQ(cancel(a_, {0, 20}, false), NLM4_GRANTED);
+  EXPECT_EQ(lock(b_, {0, 5}), NLM4_DENIED) << "a shares it";
+  EXPECT_EQ(lock(b_, {0, 5}, false, false), NLM4_GRANTED);
+  EXPECT_TRUE(is_free({11, 20}));
+}
+
+TEST_F(GrantsThatOverlap, that_are_shared_give_back_what_the_owner_had_alone) {
+  ASSERT_EQ(lock(a_, {0, 10}), NLM4_GRANTED);
+  ASSERT_EQ(lock(c_, {11, 20}), NLM4_GRANTED);
+  ASSERT_EQ(lock(a_, {0, 20}, true, false), NLM4_BLOCKED);
+  ASSERT_EQ(manager_.unlock({}, *c_, {}), NLM4_GRANTED);
+  EXPECT_EQ(cancel(a_, {0, 20}, false), NLM4_GRANTED);
+  EXPECT_TRUE(has(a_, {0, 10}));
+}
+
+// Of each byte, what lies upon what: a lock that is the owner's for good (0), pending grants.
+class GrantsPlay {
+ public:
+  GrantsPlay(std::uint32_t seed, bool shared) : random_(seed), shared_(shared) {
+    manager_.on_grant([this](const Client&, Ticket ticket) { fresh_.push_back(ticket); });
+    for (const char* const address : {"192.0.2.1", "192.0.2.2", "192.0.2.3"})
+      owners_.push_back(std::make_shared<Owner>(Owner{{address, "name"}, "oh", 1}));
+  }
+
+  void step() {
+    const std::size_t who = any(owners_.size());
+    const std::uint64_t from = any(kBytes);
+    const Range range{from, from + any(kBytes - from)};
+    const LockRequest ask{{}, owners_[who], range, !shared_ || any(2) == 0};
+    const std::size_t what = any(10);
+    if (what < 4) {
+      if (manager_.lock({ask, true, false, 0, {}}, TimePoint{}) == NLM4_GRANTED)
+        changed(who, range, true);
+    } else if (what < 6) {
+      manager_.unlock({}, *ask.owner, range);
+      changed(who, range, false);
+    } else {
+      settle(what);
+    }
+    for (const Ticket ticket : std::exchange(fresh_, {})) {
+      const LockRequest granted = manager_.pending(ticket)->grant.request;
+      pending_[ticket] = granted;
+      for (auto at = granted.range.first; at <= granted.range.last; ++at)
+        stack(index_of(granted.owner), at).push_back(ticket);
+    }
+    compare();
+  }
+
+ private:
+  static constexpr std::uint64_t kBytes = 16;
+  using Stack = std::vector<Ticket>;
+
+  std::size_t any(std::size_t below) { return random_() % below; }
+  Stack& stack(std::size_t who, std::uint64_t byte) { return stacks_[who][byte]; }
+  std::size_t index_of(const OwnerPtr& owner) const {
+    return static_cast<std::size_t>(std::ranges::find(owners_, owner) - owners_.begin());
+  }
+  // The owner has it for good, and what lies below.
+  void accept(Ticket ticket) {
+    for (Stack& each : stacks_[index_of(pending_.at(ticket).owner)]) {
+      const auto found = std::ranges::find(each, ticket);
+      if (found == each.end()) continue;
+      *found = 0;
+      each.erase(each.begin(), found);
+    }
+    pending_.erase(ticket);
+  }
+  void settle(std::size_t what) {
+    if (pending_.empty()) return;
+    const auto [ticket, request] = *std::next(pending_.begin(), any(pending_.size()));
+    if (what == 6) {
+      manager_.settle(ticket, true);
+      return accept(ticket);
+    }
+    if (what == 7)
+      manager_.settle(ticket, false);
+    else
+      ASSERT_EQ(manager_.cancel(request), NLM4_GRANTED);
+    for (Stack& each : stacks_[index_of(request.owner)]) std::erase(each, ticket);
+    pending_.erase(ticket);
+  }
+  void changed(std::size_t who, Range range, bool locked) {
+    std::vector<Ticket> over;
+    for (const auto& [ticket, request] : pending_)
+      if (request.owner == owners_[who] && request.range.overlaps(range)) over.push_back(ticket);
+    for (const Ticket ticket : over) accept(ticket);
+    for (auto at = range.first; at <= range.last; ++at)
+      stack(who, at) = locked ? Stack{0} : Stack{};
+  }
+  void compare() {
+    std::array<std::array<int, kBytes>, 3> held{};  // 1: shared, 2: exclusive
+    for (const Held& one : manager_.held({}))
+      for (auto at = one.range.first; at <= one.range.last; ++at)
+        held[index_of(one.owner)][at] += one.exclusive ? 2 : 1;
+    for (std::uint64_t at = 0; at < kBytes; ++at) {
+      int holders = 0, alone = 0;
+      for (std::size_t who = 0; who < owners_.size(); ++who) {
+        holders += held[who][at] != 0 ? 1 : 0;
+        alone += held[who][at] == 2 ? 1 : 0;
+        ASSERT_EQ(held[who][at] != 0, !stack(who, at).empty()) << who << " has " << at;
+      }
+      ASSERT_TRUE(alone == 0 || holders == 1) << at;
+    }
+    ASSERT_EQ(manager_.pending_count(), pending_.size());
+  }
+
+  std::mt19937 random_;
+  const bool shared_;
+  LockManager manager_;
+  std::vector<OwnerPtr> owners_;
+  std::vector<Ticket> fresh_;
+  std::map<Ticket, LockRequest> pending_;
+  std::array<std::array<Stack, kBytes>, 3> stacks_;
+};
+
+TEST(LockManagerAgainstModel, gives_no_byte_to_two_and_none_to_an_owner_that_does_not_want_it) {
+  for (const bool shared : {false, true})
+    for (std::uint32_t seed = 1; seed <= 20; ++seed) {
+      SCOPED_TRACE(seed);
+      GrantsPlay play(seed, shared);
+      for (int i = 0; i < 300 && !::testing::Test::HasFatalFailure(); ++i) play.step();
+    }
 }
 
 }  // namespace

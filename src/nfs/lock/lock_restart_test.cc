@@ -2,12 +2,15 @@
 // whom the others wait.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
 #include "base/reason.h"
 #include "nfs/lock/records.h"
+#include "testing/held_executor.h"
 #include "testing/nfs/lock_hosts.h"
+#include "testing/nfs/lock_service_fixture.h"
 
 namespace stag::nfs::lock {
 namespace {
@@ -44,6 +47,46 @@ TEST_F(Locks, are_reclaimed_from_a_lost_server_by_hosts_that_know_its_name) {
   EXPECT_TRUE(host(kB).notified.empty()) << "its server is the same";
   EXPECT_EQ(lock(kC, 0, 10), NLM4_DENIED_GRACE_PERIOD);
   EXPECT_EQ(lock(kA, 0, 10, false, true, true), NLM4_GRANTED);
+}
+
+class HostsToBeTold : public LockServiceFixture {
+ protected:
+  bool was_called(const char* host) const {
+    return std::ranges::find(peers_.called, host) != peers_.called.end();
+  }
+};
+
+TEST_F(HostsToBeTold, have_their_time_where_they_are_adopted_while_others_are_given_up) {
+  static constexpr const char* kC = "192.0.2.3";
+  const StateDirectory lost;
+  {
+    const auto opened = Records::open(lost.path() + "/locks");
+    STAG_CHECK(opened.ok() && (*opened)->keep_name("lost").ok());
+    STAG_CHECK((*opened)->add(kA).ok() && (*opened)->add(kC).ok());
+  }
+  for (const char* const dead : {kA, kB}) lock(dead);
+  crash();
+  const auto worker = std::make_shared<stag::testing::HeldExecutor>(true);
+  worker_ = worker;
+  begin();
+  loop_.pass(14min);
+  worker->at_once = false;
+  loop_.pass(2min);
+  ASSERT_EQ(worker->held.size(), 2u) << "a turn of the upkeep, and the first host is given up";
+  ASSERT_TRUE(service_->adopt(lost.path(), loop_.now() + 45s).ok());
+  const auto given_up = reason_counters().of(Reason::NsmNotifyFailed);
+  peers_.called = {};
+  worker->at_once = true;
+  worker->run_all();
+  loop_.pass(1s);
+  EXPECT_EQ(reason_counters().of(Reason::NsmNotifyFailed), given_up) << "kB has its time anew";
+  EXPECT_TRUE(was_called(kA));
+  EXPECT_TRUE(was_called(kC));
+  loop_.pass(14min);
+  EXPECT_TRUE(is_recorded(kA));
+  EXPECT_TRUE(is_recorded(kC));
+  loop_.pass(2min);
+  for (const char* const dead : {kA, kB, kC}) EXPECT_FALSE(is_recorded(dead)) << dead;
 }
 
 TEST_F(Locks, need_no_grace_period_when_nobody_had_any) {

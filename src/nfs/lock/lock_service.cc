@@ -73,7 +73,8 @@ bool remove_unneeded(NlmContext& context, std::uint64_t until) noexcept try {
 
 // Drops the records of hosts without locks, so that a crash makes nobody wait for them. Not when a
 // lock is released: the disk would be written to as often as a client likes. And does what there
-// was no memory for: gives back what is kept from programs of this host, and what others wait for.
+// was no memory for: gives back what is kept from programs of this host, and what others wait for,
+// and tells who is to be told of a restart.
 class Upkeep : public std::enable_shared_from_this<Upkeep> {
  public:
   Upkeep(NlmContext& context, Loop& loop) : context_(context), loop_(loop) {}
@@ -104,11 +105,12 @@ class Upkeep : public std::enable_shared_from_this<Upkeep> {
     LocalLockTable& local = *context_.server.local_locks;
     if (local.overdue()) local.reconcile_overdue();
     if (context_.manager.overdue()) context_.manager.retry();
-    if (tasks_.running() == 0) try {
-        tasks_.add(turn(until));
-      } catch (const std::bad_alloc&) {
-        trace_exception(Reason::TaskFailed, kUpkeep);
-      }
+    try {
+      context_.callbacks.resume_notifying();
+      if (tasks_.running() == 0) tasks_.add(turn(until));
+    } catch (const std::bad_alloc&) {
+      trace_exception(Reason::TaskFailed, kUpkeep);
+    }
   }
   Task<void> turn(std::uint64_t until) {
     co_await offloaded_to(
@@ -158,12 +160,11 @@ Result<std::unique_ptr<LockService>, StateError> LockService::open(
   if (auto kept = (*records)->keep_name(options.host_name); !kept) return Failure{kept.error()};
   auto parts = std::make_unique<Parts>(server, *std::move(records), options, loop, peers);
   Parts& made = *parts;
-  made.manager.on_grant(
-      [&made](const Client& client, Ticket ticket) { made.callbacks.granted(client, ticket); });
+  made.manager.on_grant([&made](const Client&, Ticket ticket) { made.callbacks.granted(ticket); });
   if (server.gate->files() != nullptr) made.manager.share_with(*server.gate);
   made.manager.share_with_programs(*server.local_locks, [&made] { made.retries.met(); });
   if (options.grace_period != nullptr) made.manager.share_grace(options.grace_period);
-  if (!made.records->unnotified().empty()) made.manager.begin_grace(loop.now() + made.grace);
+  if (made.records->any_unnotified()) made.manager.begin_grace(loop.now() + made.grace);
   return std::unique_ptr<LockService>(new LockService(std::move(parts)));
 }
 
@@ -175,7 +176,7 @@ void LockService::add_programs(rpc::Server& server) {
 }
 
 void LockService::start() {
-  if (!parts_->records->unnotified().empty()) parts_->callbacks.notify_restart();
+  if (parts_->records->any_unnotified()) parts_->callbacks.notify_restart();
   parts_->upkeep->start();
 }
 
@@ -185,8 +186,9 @@ Result<std::size_t, StateError> LockService::adopt(const std::string& state_dire
   const auto lost = Records::read_ended(state_directory + "/locks");
   if (!lost) return Failure{lost.error()};
   if (lost->hosts.empty()) return std::size_t{0};
-  if (auto adopted = parts_->records->adopt(*lost); !adopted) return Failure{adopted.error()};
+  // Before anybody is told: others are being told all the time.
   parts_->manager.begin_grace(grace_end);
+  if (auto adopted = parts_->records->adopt(*lost); !adopted) return Failure{adopted.error()};
   parts_->callbacks.notify_restart();
   if (auto given = Records::give_away(*lost); !given) return Failure{given.error()};
   return lost->hosts.size();

@@ -204,6 +204,26 @@ TEST_F(Locks, are_granted_in_the_version_that_asked) {
   EXPECT_FALSE(host(kB).granted3[0].exclusive);
 }
 
+TEST_F(Locks, are_granted_from_the_address_that_the_client_called_each_at) {
+  using Addresses = std::vector<std::string>;
+  ASSERT_EQ(lock(kA, 0, 100), NLM4_GRANTED);
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    channel_.origin().local.host = i == 1 ? "203.0.113.2" : "203.0.113.1";
+    ASSERT_EQ(lock(kB, i, 1, true), NLM4_BLOCKED);
+  }
+  ASSERT_EQ(unlock(kA, 0, 0), NLM4_GRANTED);
+  loop_.drain();
+  EXPECT_EQ(host(kB).granted.size(), 3u);
+  EXPECT_EQ(host(kB).called_from, (Addresses{"203.0.113.1", "203.0.113.2", "203.0.113.1"}));
+  from(kC);
+  ask<NLMPROC4_TEST_MSG>({object("t"), true, lock_of(kC, 0, 10)});
+  loop_.drain();
+  EXPECT_EQ(host(kC).called_from, Addresses{"203.0.113.1"}) << "as are results by message";
+  restart();
+  loop_.pass(1s);
+  EXPECT_EQ(host(kA).called_from, Addresses{""}) << "nobody knows any more what it called";
+}
+
 TEST_F(Locks, go_to_the_next_when_the_first_in_the_queue_wants_them_no_more) {
   ASSERT_EQ(lock(kA, 0, 1), NLM4_GRANTED);
   ASSERT_EQ(lock(kB, 0, 1, true), NLM4_BLOCKED);

@@ -127,14 +127,18 @@ void LockTable::settled(const Grant& grant) {
   tidy(grant.request.file);
 }
 
-void LockTable::revert(const Grant& grant) {
-  const auto found = files_.find(grant.request.file);
+void LockTable::revert(const LockRequest& granted, RangeParts before) {
+  const auto found = files_.find(granted.file);
   if (found == files_.end()) return;
   File& file = found->second;
-  carry_out(file, grant.request.owner,
-            file.locks.plan_revert(grant.request.owner, grant.request.range, grant.before));
-  sweep(grant.request.file, file, grant.request.range);
-  tidy(grant.request.file);
+  const auto is_taken = [&](const RangePart& part) {
+    return part.exclusive == true &&
+           conflicts(file, {granted.file, granted.owner, part.range, true});
+  };
+  std::erase_if(before, is_taken);
+  carry_out(file, granted.owner, file.locks.plan_revert(granted.owner, before));
+  sweep(granted.file, file, granted.range);
+  tidy(granted.file);
 }
 
 // Gives `range` the mode `exclusive`, or none, for this owner. False, and nothing changed, when
@@ -207,7 +211,7 @@ void LockTable::grant_waiters(const FileKey& key, File& file, Range freed) {
 bool LockTable::promote(File& file, const Waiter& waiter, const LockRequest& request) {
   if (conflicts(file, request)) return false;
   std::list<Grant> grant;
-  grant.push_back({waiter.ticket, request, file.locks.of(*waiter.owner, waiter.range)});
+  grant.push_back({waiter.ticket, request, file.locks.parts(*waiter.owner, waiter.range)});
   if (!assign(file, waiter.owner, waiter.range, waiter.exclusive)) return false;
   // The waiter's place stays counted until the grant is settled.
   remove_waiter(file, waiter);

@@ -45,12 +45,12 @@ struct LockRequest {
 // Identifies a blocked request; never reused.
 using Ticket = std::uint64_t;
 
-// A waiter that was granted its lock; counted until settled(). `before` has the locks that the
-// owner had in this range until then.
+// A waiter that was granted its lock; counted until settled(). `before` is what its owner has in
+// this range where it does not want the lock.
 struct Grant {
   Ticket ticket = 0;
   LockRequest request;
-  std::vector<Held> before;
+  RangeParts before;
 };
 
 // DOS file sharing (NLM_SHARE): the access that an opener has and the access that it denies to
@@ -104,9 +104,10 @@ class LockTable {
   // Called once for each grant, when the client has acknowledged it or has replaced it by a later
   // operation.
   void settled(const Grant& grant);
-  // Called before settled() when the owner does not want the lock any more: restores the locks that
-  // it had before, or, where memory runs out, changes nothing.
-  void revert(const Grant& grant);
+  // Called before settled() when the owner does not want the lock of a grant any more: these bytes
+  // of it become what they were before or, where memory runs out, nothing changes. What others have
+  // locked since the grant made it shared stays shared.
+  void revert(const LockRequest& granted, RangeParts before);
 
   // Whether a share by an owner outside this table conflicts.
   bool share_conflict(const FileKey& file, std::uint32_t access, std::uint32_t denied) const;

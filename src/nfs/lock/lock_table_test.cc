@@ -144,7 +144,7 @@ TEST_F(LockTableTest, gives_back_what_an_unwanted_grant_replaced) {
   const auto grants = grants_of(table_);
   ASSERT_EQ(grants.size(), 1u);
   EXPECT_FALSE(free_for(b_, 15));
-  table_.revert(grants[0]);
+  table_.revert(grants[0].request, grants[0].before);
   EXPECT_TRUE(free_for(b_, 15));
   EXPECT_FALSE(table_.test(ask(b_, 0, 9, false)).has_value()) << "a reads 0 to 9 again";
   EXPECT_FALSE(free_for(b_, 9));
@@ -240,7 +240,7 @@ TEST_F(LockTableTest, counts_grants_until_they_are_settled) {
   table.settled(grants[0]);
   EXPECT_EQ(wait(a_, 50), LockOutcome::Blocked);
   table.settled(grants[1]);
-  table.revert(grants[1]);
+  table.revert(grants[1].request, grants[1].before);
   table.settled(grants[2]);
   EXPECT_EQ(table.size(), 4u);
   EXPECT_EQ(release(table, [](const Client&) { return true; }).size(), 1u);

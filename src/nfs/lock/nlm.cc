@@ -185,6 +185,7 @@ nlm4_stats locked(NlmContext& context, rpc::CallContext& call, const Args& args,
   params.file_handle = string_of(args.alock.fh);
   params.offset = args.alock.l_offset;
   params.length = args.alock.l_len;
+  params.called_at = call.origin().local.host;
   const LockArgs lock{request, args.block, args.reclaim, args.state, std::move(params), under_way};
   const TimePoint now = call.loop().now();
   // What is freed in one store grants nothing in another: a client that would wait asks again.
@@ -365,7 +366,8 @@ void add(rpc::Program& program, NlmContext& context) {
 template <class Answer, auto procedure, class Args>
 Task<xdr::Void> by_message(NlmContext& context, rpc::CallContext& call, Args args) {
   auto results = co_await procedure(context, call, std::move(args));
-  context.callbacks.answer<Answer>(call.origin().peer.host, std::move(results));
+  context.callbacks.answer<Answer>({call.origin().peer.host, call.origin().local.host},
+                                   std::move(results));
   co_return xdr::Void{};
 }
 

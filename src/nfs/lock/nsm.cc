@@ -70,7 +70,7 @@ Result<Ok, StateError> restart(NlmContext& context, TimePoint grace_end) {
   auto kept = context.records.restart();
   if (!kept) return kept;
   // Before the locks are gone: in between anybody could get what their holders will claim.
-  if (!context.records.unnotified().empty()) context.manager.begin_grace(grace_end);
+  if (context.records.any_unnotified()) context.manager.begin_grace(grace_end);
   context.manager.clear();
   return kept;
 }

@@ -74,10 +74,29 @@ RangeLocks::Change RangeLocks::plan(const OwnerPtr& owner, const Range& range,
   return change;
 }
 
-RangeLocks::Change RangeLocks::plan_revert(const OwnerPtr& owner, const Range& range,
-                                           const std::vector<Held>& before) const {
-  Change change = plan(owner, range, std::nullopt);
-  change.come.insert(change.come.end(), before.begin(), before.end());
+RangeParts RangeLocks::parts(const Owner& owner, const Range& range) const {
+  RangeParts locked, free;
+  for (const Held& held : of(owner, range)) locked.push_back({held.range, held.exclusive});
+  for (const Range& gap : outside(range, locked)) free.push_back({gap, std::nullopt});
+  return merged(locked, free);
+}
+
+RangeLocks::Change RangeLocks::plan_revert(const OwnerPtr& owner, const RangeParts& before) const {
+  Change change;
+  const auto mine = holders_.find(*owner);
+  if (mine != holders_.end() && !before.empty()) {
+    const Range all = hull(before.front().range, before.back().range);
+    for (auto at = first_that_may_join(mine->second, all);
+         at != mine->second.end() && at->first <= all.last; ++at) {
+      const Held& held = at->second;
+      const std::vector<Range> left = outside(held.range, before);
+      if (left == std::vector{held.range}) continue;
+      change.gone.push_back(held);
+      for (const Range& range : left) change.come.push_back({range, held.exclusive, held.owner});
+    }
+  }
+  for (const RangePart& part : before)
+    if (part.exclusive) change.come.push_back({part.range, *part.exclusive, owner});
   return change;
 }
 

@@ -16,13 +16,13 @@
 #include <utility>
 #include <vector>
 
+#include "nfs/lock/range_parts.h"
 #include "nfs/state/range.h"
 #include "nfs/state/range_index.h"
 #include "nfs/state/range_modes.h"
 
 namespace stag::nfs::lock {
 
-using state::Range;
 using state::range_of;
 using state::RangeIndex;
 
@@ -67,10 +67,10 @@ class RangeLocks {
   // nothing: an owner who hears of a failure still has the locks that were to be replaced.
   void apply(const Change& change);
 
-  // What puts the locks of `before`, which are in the range, in the place of those that the owner
-  // has there. Neighbours are not joined.
-  Change plan_revert(const OwnerPtr& owner, const Range& range,
-                     const std::vector<Held>& before) const;
+  // What the owner has in this range, and where in it nothing.
+  RangeParts parts(const Owner& owner, const Range& range) const;
+  // What gives these bytes the modes of `before`. Neighbours are not joined.
+  Change plan_revert(const OwnerPtr& owner, const RangeParts& before) const;
 
   // Ends the locks of all owners of which which(owner) is true; calls ended(owner, count) for each.
   // Asks for no memory.

@@ -163,6 +163,11 @@ std::vector<std::string> Records::unnotified() const {
   return addresses;
 }
 
+bool Records::any_unnotified() const {
+  const std::scoped_lock lock(mutex_);
+  return !unnotified_.empty();
+}
+
 std::string Records::former_name(const std::string& address) const {
   const std::scoped_lock lock(mutex_);
   const auto found = unnotified_.find(address);
@@ -284,10 +289,10 @@ Result<Ok, StateError> Records::add(const std::string& address, const InUse& in_
   return Ok{};
 }
 
-void Records::notified(const std::string& address) {
+void Records::notified(const std::string& address, std::int32_t state) {
   const std::scoped_lock lock(mutex_);
   const auto told = unnotified_.find(address);
-  if (told == unnotified_.end()) return;
+  if (told == unnotified_.end() || state_ != state) return;
   const auto [entry, made] = added_.try_emplace(address);
   if (made) entry->second.last = ++uses_;
   entry->second.former_name = std::move(told->second);
@@ -295,11 +300,12 @@ void Records::notified(const std::string& address) {
   unnotified_.erase(told);
 }
 
-Result<Ok, StateError> Records::give_up(const std::string& address) {
+Result<Ok, StateError> Records::give_up(const std::string& address, std::int32_t state) {
   const std::scoped_lock disk(disk_);
   bool keep = false;
   {
     const std::scoped_lock lock(mutex_);
+    if (state_ != state) return Ok{};
     unnotified_.erase(address);
     keep = added_.contains(address);
   }

@@ -55,6 +55,7 @@ class Records {
   std::int32_t state() const;
   // The hosts that have not been notified of the restart.
   std::vector<std::string> unnotified() const;
+  bool any_unnotified() const;
   // The name by which a host that is to be notified knows the server, if not by its present one;
   // else empty.
   std::string former_name(const std::string& address) const;
@@ -91,11 +92,13 @@ class Records {
   // Drops the records of hosts that are not in use, and were last held when uses() was `until` or
   // less. Whoever is still to be told of the last restart keeps his. Blocking.
   Result<Ok, StateError> remove_unneeded(const InUse& in_use, std::uint64_t until);
-  // The host was notified. From now on its record is like those that were added.
-  void notified(const std::string& address);
-  // The host could not be reached for too long. Its record stays when it was added meanwhile.
-  // Blocking.
-  Result<Ok, StateError> give_up(const std::string& address);
+  // The host was notified by this state number. From now on its record is like those that were
+  // added. Nothing when another restart has been counted since, or its host adopted: it is to be
+  // told of that.
+  void notified(const std::string& address, std::int32_t state);
+  // The host could not be reached for too long. Its record stays when it was added meanwhile. Of
+  // `state` as with notified(). Blocking.
+  Result<Ok, StateError> give_up(const std::string& address, std::int32_t state);
   // Simulates a restart: a new state number, and all hosts are to be notified. Blocking.
   Result<Ok, StateError> restart();
 

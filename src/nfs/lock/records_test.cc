@@ -48,14 +48,14 @@ TEST_F(RecordsOnDisk, remember_clients_that_were_told_as_long_as_they_may_reclai
     EXPECT_FALSE(second->has("192.0.2.1")) << "it holds nothing of this time";
     EXPECT_FALSE(second->was_notified("192.0.2.1"));
     ASSERT_TRUE(second->add("fe80::1%eth0").ok());
-    second->notified("192.0.2.1");
+    second->notified("192.0.2.1", second->state());
     EXPECT_TRUE(second->unnotified().empty());
     EXPECT_TRUE(second->was_notified("192.0.2.1"));
     EXPECT_FALSE(second->was_notified("fe80::1%eth0")) << "it had nothing to reclaim";
   }
   const auto third = open();
   EXPECT_EQ(third->unnotified(), (std::vector<std::string>{"192.0.2.1", "fe80::1%eth0"}));
-  third->notified("192.0.2.1");
+  third->notified("192.0.2.1", third->state());
   const auto nobody = [](const std::string&) { return false; };
   ASSERT_TRUE(third->remove_unneeded(nobody, third->uses()).ok());
   EXPECT_EQ(open()->unnotified(), std::vector<std::string>{"fe80::1%eth0"});
@@ -64,7 +64,7 @@ TEST_F(RecordsOnDisk, remember_clients_that_were_told_as_long_as_they_may_reclai
 TEST_F(RecordsOnDisk, forget_clients_that_could_not_be_told) {
   ASSERT_TRUE(open()->add("192.0.2.1").ok());
   const auto second = open();
-  ASSERT_TRUE(second->give_up("192.0.2.1").ok());
+  ASSERT_TRUE(second->give_up("192.0.2.1", second->state()).ok());
   EXPECT_TRUE(second->unnotified().empty());
   EXPECT_TRUE(open()->unnotified().empty());
 }
@@ -74,7 +74,7 @@ TEST_F(RecordsOnDisk, keep_a_client_that_reclaims_before_it_is_told) {
   {
     const auto records = open();
     ASSERT_TRUE(records->add("192.0.2.1").ok());
-    records->notified("192.0.2.1");
+    records->notified("192.0.2.1", records->state());
   }
   EXPECT_EQ(open()->unnotified().size(), 1u);
 }
@@ -204,13 +204,26 @@ TEST_F(RecordsOfTwo, lose_no_host_by_a_crash_between_the_steps) {
   EXPECT_TRUE(read_lost().hosts.empty());
 }
 
+TEST_F(RecordsOfTwo, keep_who_is_adopted_while_it_is_told_of_an_earlier_restart_or_given_up) {
+  ASSERT_TRUE(open()->add("192.0.2.1").ok());
+  lose("192.0.2.1");
+  const auto records = open();
+  const std::int32_t earlier = records->state();
+  ASSERT_TRUE(records->adopt(read_lost()).ok());
+  records->notified("192.0.2.1", earlier);
+  EXPECT_EQ(records->unnotified().size(), 1u);
+  ASSERT_TRUE(records->give_up("192.0.2.1", earlier).ok());
+  EXPECT_EQ(records->unnotified().size(), 1u);
+  EXPECT_EQ(open()->unnotified().size(), 1u);
+}
+
 TEST_F(RecordsOfTwo, remember_the_name_while_an_adopted_host_holds_locks) {
   lose("192.0.2.1");
   {
     const auto records = open();
     ASSERT_TRUE(records->adopt(read_lost()).ok());
     ASSERT_TRUE(records->add("192.0.2.1").ok());
-    records->notified("192.0.2.1");
+    records->notified("192.0.2.1", records->state());
     EXPECT_TRUE(records->unnotified().empty());
     ASSERT_TRUE(records->restart().ok());
     EXPECT_EQ(records->former_name("192.0.2.1"), "lost.example.org");

@@ -19,11 +19,13 @@ ChannelOptions seeded(ChannelOptions options) {
 
 }  // namespace
 
-TcpChannel::TcpChannel(net::EpollLoop& loop, Address server, const ChannelOptions& options)
+TcpChannel::TcpChannel(net::EpollLoop& loop, Address server, const ChannelOptions& options,
+                       std::string from)
     : Channel(seeded(options).seed),
       loop_(loop),
       server_(std::move(server)),
       options_(options),
+      from_(std::move(from)),
       requester_(loop, *this, "tcp " + to_string(server_)),
       silence_(loop, *this, options_.probe_after),
       reconnector_(loop, *this, {.first = options.backoff_min, .longest = options.backoff_max},
@@ -36,6 +38,7 @@ TcpChannel::~TcpChannel() {
 Task<Result<Ok, Reason>> TcpChannel::attempt(CancelToken cancel) {
   net::ConnectOptions options;
   options.timeout = options_.connect_timeout;
+  options.from = from_;
   Result<net::TcpSocket, Reason> socket = co_await net::connect(loop_, server_, options, cancel);
   if (!socket) co_return Failure{socket.error()};
   if (reconnector_.stopped()) co_return Failure{Reason::Shutdown};
@@ -158,7 +161,7 @@ Task<void> TcpChannel::close() {
 
 Task<Result<std::unique_ptr<Channel>, CallError>> TcpConnector::connect(Address server,
                                                                         CancelToken cancel) {
-  auto channel = std::make_unique<TcpChannel>(loop_, std::move(server), options_);
+  auto channel = std::make_unique<TcpChannel>(loop_, std::move(server), options_, from_);
   Result<Ok, Reason> connected = co_await channel->connect(cancel);
   if (!connected) co_return Failure{CallError::transport(connected.error(), channel->where())};
   co_return std::unique_ptr<Channel>(std::move(channel));

@@ -33,8 +33,10 @@ class TcpChannel final : public Channel,
                          private Reconnector::Owner,
                          private RecordStream::Events {
  public:
-  // `loop` outlives the Channel. No connection is made before connect() or the first call.
-  TcpChannel(net::EpollLoop& loop, Address server, const ChannelOptions& options);
+  // `loop` outlives the Channel. No connection is made before connect() or the first call. `from`:
+  // see net::leave_from().
+  TcpChannel(net::EpollLoop& loop, Address server, const ChannelOptions& options,
+             std::string from = {});
   // close() was awaited, or the Channel never connected.
   ~TcpChannel() override;
 
@@ -82,6 +84,7 @@ class TcpChannel final : public Channel,
   net::EpollLoop& loop_;
   Address server_;
   ChannelOptions options_;
+  const std::string from_;
   Requester requester_;
   std::shared_ptr<Account> account_;  // memory budget of the stream; unlimited at a client
   std::shared_ptr<RecordStream> stream_;
@@ -96,11 +99,12 @@ class TcpChannel final : public Channel,
   std::uint32_t unanswered_ = 0;  // connections in a row that ended before the first byte
 };
 
-// Makes TcpChannels on one loop with one set of options.
+// Makes TcpChannels on one loop with one set of options; they do not need it any more.
 class TcpConnector final : public Connector {
  public:
-  explicit TcpConnector(net::EpollLoop& loop, const ChannelOptions& options = {})
-      : loop_(loop), options_(options) {}
+  explicit TcpConnector(net::EpollLoop& loop, const ChannelOptions& options = {},
+                        std::string from = {})
+      : loop_(loop), options_(options), from_(std::move(from)) {}
   Loop& loop() override { return loop_; }
   Task<Result<std::unique_ptr<Channel>, CallError>> connect(Address server,
                                                             CancelToken cancel) override;
@@ -108,6 +112,7 @@ class TcpConnector final : public Connector {
  private:
   net::EpollLoop& loop_;
   ChannelOptions options_;
+  const std::string from_;
 };
 
 }  // namespace stag::rpc::tcp

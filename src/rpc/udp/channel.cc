@@ -39,11 +39,13 @@ struct UdpChannel::Pending {
   Timer again{};
 };
 
-UdpChannel::UdpChannel(net::EpollLoop& loop, Address server, const ChannelOptions& options)
+UdpChannel::UdpChannel(net::EpollLoop& loop, Address server, const ChannelOptions& options,
+                       std::string from)
     : Channel(first_xid(options.seed)),
       loop_(loop),
       server_(std::move(server)),
       options_(options),
+      from_(std::move(from)),
       where_("udp " + to_string(server_)) {}
 
 UdpChannel::~UdpChannel() {
@@ -55,7 +57,7 @@ Task<Result<Ok, Reason>> UdpChannel::open(CancelToken cancel) {
   if (!addresses) co_return Failure{addresses.error()};
   Reason reason = Reason::HostNotFound;
   for (const net::SocketAddress& address : *addresses) {
-    Result<net::UdpSocket, Reason> socket = net::UdpSocket::connect(loop_, address);
+    Result<net::UdpSocket, Reason> socket = net::UdpSocket::connect(loop_, address, from_);
     if (socket) {
       socket_.emplace(*std::move(socket));
       receiver_.emplace(
@@ -169,7 +171,7 @@ Task<void> UdpChannel::close() {
 
 Task<Result<std::unique_ptr<Channel>, CallError>> UdpConnector::connect(Address server,
                                                                         CancelToken cancel) {
-  auto channel = std::make_unique<UdpChannel>(loop_, std::move(server), options_);
+  auto channel = std::make_unique<UdpChannel>(loop_, std::move(server), options_, from_);
   const Result<Ok, Reason> opened = co_await channel->open(cancel);
   if (!opened) co_return Failure{CallError::transport(opened.error(), channel->where())};
   co_return std::unique_ptr<Channel>(std::move(channel));

@@ -17,7 +17,9 @@ namespace stag::rpc::udp {
 
 class UdpChannel final : public Channel {
  public:
-  UdpChannel(net::EpollLoop& loop, Address server, const ChannelOptions& options);
+  // `from`: see net::leave_from().
+  UdpChannel(net::EpollLoop& loop, Address server, const ChannelOptions& options,
+             std::string from = {});
   // Only after close(), or when it was never opened.
   ~UdpChannel() override;
 
@@ -52,6 +54,7 @@ class UdpChannel final : public Channel {
   net::EpollLoop& loop_;
   Address server_;
   ChannelOptions options_;
+  const std::string from_;
   std::string where_;
   std::optional<net::UdpSocket> socket_;
   std::optional<DatagramReceiver> receiver_;
@@ -61,10 +64,12 @@ class UdpChannel final : public Channel {
   Reason shut_ = Reason::None;
 };
 
+// Its Channels do not need it any more.
 class UdpConnector final : public Connector {
  public:
-  explicit UdpConnector(net::EpollLoop& loop, const ChannelOptions& options = {})
-      : loop_(loop), options_(options) {}
+  explicit UdpConnector(net::EpollLoop& loop, const ChannelOptions& options = {},
+                        std::string from = {})
+      : loop_(loop), options_(options), from_(std::move(from)) {}
   Loop& loop() override { return loop_; }
   // `loop` is a net::EpollLoop. That nobody listens is known at the first call only.
   Task<Result<std::unique_ptr<Channel>, CallError>> connect(Address server,
@@ -73,6 +78,7 @@ class UdpConnector final : public Connector {
  private:
   net::EpollLoop& loop_;
   ChannelOptions options_;
+  const std::string from_;
 };
 
 }  // namespace stag::rpc::udp

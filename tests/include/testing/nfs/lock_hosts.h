@@ -72,6 +72,7 @@ struct FakeHost {
   std::vector<nlm4_testres> test_results;
   std::vector<stat_chge> notified;
   int attempts = 0;
+  std::vector<std::string> called_from;
   rpc::Server server;
 };
 
@@ -80,14 +81,15 @@ class FakePeers final : public Peers {
   // Whose names begin so have not been there for long.
   static constexpr const char* kDead = "198.51.";
   explicit FakePeers(Loop& loop) : loop_(loop) {}
-  Task<Result<std::unique_ptr<rpc::Channel>, rpc::CallError>> reach(std::string host, std::uint32_t,
+  Task<Result<std::unique_ptr<rpc::Channel>, rpc::CallError>> reach(Route route, std::uint32_t,
                                                                     std::uint32_t,
                                                                     CancelToken) override {
-    if (host.starts_with(kDead)) {
+    if (route.host.starts_with(kDead)) {
       co_await sleep_for(loop_, 5s);
       co_return Failure{rpc::CallError::transport(Reason::TimedOut)};
     }
-    FakeHost& found = hosts[host];
+    FakeHost& found = hosts[route.host];
+    found.called_from.push_back(std::move(route.from));
     ++found.attempts;
     if (!found.up) co_await sleep_for(loop_, found.silence);
     if (!found.up) co_return Failure{rpc::CallError::transport(Reason::ConnectionRefused)};

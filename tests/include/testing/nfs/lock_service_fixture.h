@@ -22,10 +22,10 @@ namespace stag::nfs::lock {
 // Nobody is there; it remembers who was to be called.
 class NobodyThere final : public Peers {
  public:
-  Task<Result<std::unique_ptr<rpc::Channel>, rpc::CallError>> reach(std::string host, std::uint32_t,
+  Task<Result<std::unique_ptr<rpc::Channel>, rpc::CallError>> reach(Route route, std::uint32_t,
                                                                     std::uint32_t,
                                                                     CancelToken) override {
-    called.push_back(std::move(host));
+    called.push_back(std::move(route.host));
     co_return Failure{rpc::CallError::transport(Reason::ConnectionRefused)};
   }
   std::vector<std::string> called;
