@@ -26,6 +26,10 @@ class CallWatch {
     ended_.header = header;
     observer_->on_call_begun({ended_.call, header});
   }
+  // What was unwrapped of arguments that cannot be read from the Call.
+  void plain_arguments(const Buffer& arguments) {
+    if (observer_ != nullptr) ended_.plain_arguments = arguments;
+  }
   // Results that will be protected, and cannot be read from the Reply.
   void plain_results(const CallResults& results) {
     if (observer_ != nullptr && results.status.success())

@@ -24,6 +24,9 @@ struct EndedCall {
   // nullopt: the header was not readable.
   std::optional<oncrpc::CallHeader> header{};
   TimePoint began{};  // by the loop's clock, when the Server got it
+  // The arguments as the procedure got them, where those of the message are transformed (RFC 2203
+  // section 5.3.2); empty: they are not, or could not be read.
+  Buffer plain_arguments{};
   // Whether there is a Reply. If not, the members below have no meaning.
   bool answered = false;
   oncrpc::ReplyStatus status{};

@@ -10,6 +10,7 @@
 #include "testing/direct_channel.h"
 #include "testing/failing_program.h"
 #include "testing/manual_loop.h"
+#include "testing/toy_security.h"
 
 namespace stag::rpc {
 namespace {
@@ -25,6 +26,7 @@ struct Told {
   oncrpc::ReplyStatus status{};
   std::optional<std::uint32_t> first_result{};
   std::uint64_t reply_bytes = 0;
+  Buffer plain_arguments{};
 };
 
 class Recorder final : public Observer {
@@ -41,7 +43,8 @@ class Recorder final : public Observer {
     Told one{.answered = call.answered,
              .status = call.status,
              .first_result = call.first_result,
-             .reply_bytes = call.reply_bytes};
+             .reply_bytes = call.reply_bytes,
+             .plain_arguments = call.plain_arguments};
     if (call.header) one.procedure = call.header->procedure;
     one.took = loop.now() - call.began;
     told.push_back(one);
@@ -102,6 +105,17 @@ TEST_F(Observed, call_is_told_with_its_header_and_the_first_word_of_its_results)
 TEST_F(Observed, call_that_must_run_once_has_the_results_that_were_kept) {
   call<FAIL_ONCE>(Failing::Not);
   EXPECT_EQ(only().first_result, static_cast<std::uint32_t>(Failing::Not));
+}
+
+TEST_F(Observed, call_whose_arguments_were_transformed_is_told_with_what_was_unwrapped) {
+  server.add(std::make_unique<testing::ToyAuthenticator>(/*seals=*/true));
+  const auto security = std::make_shared<testing::ToySecurity>("alice", /*seals=*/true);
+  Client secured(channel, testing::kFailingBinding, Credentials::secured(security));
+  static_cast<void>(*loop.run(secured.call<FAIL>(static_cast<std::uint32_t>(Failing::Not))));
+  ASSERT_EQ(recorder.told.size(), 2u) << "its context was set up first";
+  const Buffer& plain = recorder.told.back().plain_arguments;
+  ASSERT_EQ(plain.size(), 4u);
+  EXPECT_EQ(load_be<std::uint32_t>(plain.data()), static_cast<std::uint32_t>(Failing::Not));
 }
 
 TEST_F(Observed, call_that_failed_has_the_status_of_its_reply) {

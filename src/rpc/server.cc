@@ -370,6 +370,7 @@ Task<std::optional<OutgoingReply>> Server::serve_kept(CallContext& context, Inco
     if (!opened) co_return refuse(xid, opened.error(), call, protection);
     plain = *std::move(opened);
     context.unwrapped_ = &plain;
+    watch.plain_arguments(plain);
     arguments = &unwrapped.emplace(plain);
   } else if (entry.binding != nullptr) {
     call.items.allow(entry.binding->arguments.ids());

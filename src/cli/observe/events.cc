@@ -29,15 +29,13 @@ std::int64_t microseconds(Duration time) {
   return std::chrono::duration_cast<std::chrono::microseconds>(time).count();
 }
 
-// The path that MNT and UMNT have as their argument; empty where that cannot be read any more.
+// The path that MNT and UMNT have as their argument; empty where that cannot be read.
 std::string mounted_path(const rpc::EndedCall& call) {
-  if (has_protected_arguments(*call.header)) return {};
-  const Bytes payload = call.call.payload.bytes();
-  const std::size_t at = oncrpc::header_size(*call.header);
-  if (payload.size() < at + 4) return {};
-  const std::size_t length = load_be<std::uint32_t>(payload.data() + at);
-  if (length > payload.size() - at - 4) return {};
-  return std::string(reinterpret_cast<const char*>(payload.data()) + at + 4, length);
+  const Bytes arguments = arguments_of(call);
+  if (arguments.size() < 4) return {};
+  const std::size_t length = load_be<std::uint32_t>(arguments.data());
+  if (length > arguments.size() - 4) return {};
+  return std::string(text_of(arguments.subspan(4, length)));
 }
 
 void log_mounts(const rpc::EndedCall& call) {
