@@ -333,6 +333,7 @@ Task<std::optional<OutgoingReply>> Server::serve(IncomingCall& call) {
     if (!found) co_return watch.end(refuse(header->xid, found.error(), call, who.protection.get()));
     const Program::Entry& entry = *found->entry;
     CallContext context(call, *header, who);
+    context.worker_time_ = watch.worker_time();
     if (found->once_only || who.protection != nullptr) {
       std::optional<OutgoingReply> reply =
           co_await serve_kept(context, call, decoder, *found, who.protection.get(), watch);

@@ -56,6 +56,11 @@ void ServerConnection::on_record(Buffer record) {
   reverse_->on_reply(std::move(record));
 }
 
+// Calls in the reverse direction are not told of.
+void ServerConnection::on_left(const Rope& reply, bool sent) noexcept {
+  if (observer_ != nullptr) observer_->on_whole_reply(*origin_, WholeReply::of(reply, sent));
+}
+
 void ServerConnection::on_room_in_account() {
   responder_->start_held();
   stream_->on_room_in_account();

@@ -23,6 +23,8 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
    public:
     // Its bytes are taken from the account; whoever is done with them gives them back.
     virtual void on_record(Buffer record) = 0;
+    // A record that was sent with Told::Yes: the wire has taken all of it, or will not any more.
+    virtual void on_left(const Rope& /*message*/, bool /*sent*/) noexcept {}
     // The peer took enough for congested() to end.
     virtual void on_room() {}
     // Once, as the last event, never from inside a call of the owner.
@@ -33,6 +35,8 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   };
   // Names one record on its way out.
   using Ticket = std::uint64_t;
+  // Whether the owner wants to know when a record has left.
+  enum class Told : bool { No, Yes };
 
   // What is read and what waits to be sent counts in `account`.
   RecordStream(std::unique_ptr<Wire> wire, const StreamLimits& limits,
@@ -45,7 +49,7 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   // What is sent in one turn leaves together, as far as one system call takes it. `message` is
   // shorter than 2^31 bytes; what it borrows stays until sent or abandoned. Without memory for it
   // the connection ends.
-  Ticket send(Rope message);
+  Ticket send(Rope message, Told told = Told::No);
   // Gives borrowed memory of a record back now: one that has not begun to leave is taken out, the
   // rest of one that has is sent from a private copy. Unknown tickets are ignored.
   void abandon(Ticket ticket);
@@ -94,6 +98,7 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
  private:
   struct Outgoing {
     std::array<std::byte, oncrpc::kRecordMarkSize> mark;
+    Told told = Told::No;
     Rope message;
     std::size_t sent = 0;  // of mark and message
     Ticket ticket = 0;
@@ -125,7 +130,8 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   bool pay();
   template <class F>
   void guarded(F&& body) noexcept;
-  void enqueue(Rope&& message);
+  void enqueue(Rope&& message, Told told);
+  void tell(const Rope& message, bool sent) noexcept;
   void take_out(Ticket ticket);
   void read_some();
   void await_readable();
