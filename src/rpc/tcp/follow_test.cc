@@ -44,11 +44,13 @@ TEST_F(Followed, call_has_arrived_when_all_of_its_record_has) {
   EXPECT_EQ(client.service.started, 1u);
 }
 
-TEST(FollowedInTurn, call_has_arrived_though_it_has_to_wait_for_another) {
+// The first takes all that the client may have.
+TEST(FollowedInTurn, call_has_arrived_though_there_is_no_room_for_its_reply_yet) {
   FollowingObserver observer;
   ServerOptions options = SimClient::small();
-  options.max_calls = 1;
+  options.max_bytes = 1 << 20;
   SimClient client(kRoom, options, nullptr, &observer);
+  client.service.reply_bound = std::nullopt;
   client.call(2);
   client.settle();
   EXPECT_EQ(client.service.started, 1u);
