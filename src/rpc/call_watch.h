@@ -24,7 +24,14 @@ class CallWatch {
   void begin(const oncrpc::CallHeader& header) {
     if (observer_ == nullptr) return;
     ended_.header = header;
+    if (observer_->traces()) ended_.worker_time.emplace();
     observer_->on_call_begun({ended_.call, header});
+  }
+  // Of a Call that somebody follows; else null.
+  WorkerTime* worker_time() { return ended_.worker_time ? &*ended_.worker_time : nullptr; }
+  // What was unwrapped of arguments that cannot be read from the Call.
+  void plain_arguments(const Buffer& arguments) {
+    if (observer_ != nullptr) ended_.plain_arguments = arguments;
   }
   // Results that will be protected, and cannot be read from the Reply.
   void plain_results(const CallResults& results) {

@@ -5,9 +5,11 @@
 // live until it returns. An Observer never waits, and makes nothing fail.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 
+#include "base/worker_time.h"
 #include "rpc/message.h"
 
 namespace stag::rpc {
@@ -24,6 +26,11 @@ struct EndedCall {
   // nullopt: the header was not readable.
   std::optional<oncrpc::CallHeader> header{};
   TimePoint began{};  // by the loop's clock, when the Server got it
+  // The arguments as the procedure got them, where those of the message are transformed (RFC 2203
+  // section 5.3.2); empty: they are not, or could not be read.
+  Buffer plain_arguments{};
+  // Of what the Call had done by Executors; nullopt: nobody followed it when it began.
+  std::optional<WorkerTime> worker_time{};
   // Whether there is a Reply. If not, the members below have no meaning.
   bool answered = false;
   oncrpc::ReplyStatus status{};
@@ -51,8 +58,34 @@ struct SentReply {
   std::uint32_t writes = 0;             // RDMA Writes for both
 };
 
+// A Call as it came by TCP or UDP: one record, or one datagram.
+struct WholeCall {
+  std::uint32_t xid = 0;
+  std::uint64_t bytes = 0;
+
+  static WholeCall of(Bytes message) {
+    return {load_be<std::uint32_t>(message.data()), message.size()};
+  }
+};
+
+// How a Reply left in the same form.
+struct WholeReply {
+  std::uint32_t xid = 0;
+  std::uint64_t bytes = 0;
+  bool sent = false;  // false: the connection had ended, or the socket did not take it
+
+  // The header of a Reply is in one piece.
+  static WholeReply of(const Rope& message, bool sent) {
+    return {load_be<std::uint32_t>(message.pieces().front().data()), message.size(), sent};
+  }
+};
+
 class Observer {
  public:
+  // Whether somebody follows Calls. What only he wants to know is not made up, and not told, for
+  // nobody: while there is none, a Call costs looks at a number that never changes. Any thread.
+  bool traces() const noexcept { return traces_.load(std::memory_order_relaxed); }
+
   // A connection is up. All its Calls have this `origin`. Not called on UDP.
   virtual void on_connected(const Origin& origin) noexcept = 0;
   // Once for each on_connected(). Calls of the connection may end later.
@@ -65,9 +98,23 @@ class Observer {
   virtual void on_call_ended(const EndedCall& call) noexcept = 0;
   // A Reply was handed to the RDMA connection.
   virtual void on_reply_sent(const Origin& origin, const SentReply& reply) noexcept = 0;
+  // While traces(): a Call came whole by TCP or UDP, before it is served.
+  virtual void on_whole_call(const Origin& /*origin*/, const WholeCall& /*call*/) noexcept {}
+  // Where traces() when the Reply was made: the socket has taken the whole Reply, or will not.
+  virtual void on_whole_reply(const Origin& /*origin*/, const WholeReply& /*reply*/) noexcept {}
 
  protected:
   ~Observer() = default;
+  // Of Calls that begin from now on; of no others at first. Any thread.
+  void trace_calls(bool wanted) noexcept { traces_.store(wanted, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<bool> traces_{false};
 };
+
+// `observer` if it traces, else null, as where there is none.
+inline Observer* tracing(Observer* observer) noexcept {
+  return observer != nullptr && observer->traces() ? observer : nullptr;
+}
 
 }  // namespace stag::rpc

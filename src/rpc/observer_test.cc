@@ -10,6 +10,7 @@
 #include "testing/direct_channel.h"
 #include "testing/failing_program.h"
 #include "testing/manual_loop.h"
+#include "testing/toy_security.h"
 
 namespace stag::rpc {
 namespace {
@@ -25,11 +26,14 @@ struct Told {
   oncrpc::ReplyStatus status{};
   std::optional<std::uint32_t> first_result{};
   std::uint64_t reply_bytes = 0;
+  Buffer plain_arguments{};
+  std::optional<WorkerTime> worker_time{};
 };
 
 class Recorder final : public Observer {
  public:
   explicit Recorder(testing::ManualLoop& on) : loop(on) {}
+  void follow(bool wanted) { trace_calls(wanted); }
   void on_connected(const Origin&) noexcept override {}
   void on_disconnected(const Origin&, Reason) noexcept override {}
   void on_call_arrived(const Origin&, const ArrivedCall&) noexcept override {}
@@ -41,7 +45,9 @@ class Recorder final : public Observer {
     Told one{.answered = call.answered,
              .status = call.status,
              .first_result = call.first_result,
-             .reply_bytes = call.reply_bytes};
+             .reply_bytes = call.reply_bytes,
+             .plain_arguments = call.plain_arguments,
+             .worker_time = call.worker_time};
     if (call.header) one.procedure = call.header->procedure;
     one.took = loop.now() - call.began;
     told.push_back(one);
@@ -50,6 +56,11 @@ class Recorder final : public Observer {
   testing::ManualLoop& loop;
   std::vector<std::uint32_t> begun;
   std::vector<Told> told;
+};
+
+// Its handler has some jobs done by workers, if somebody wants to know of them.
+struct HAVE_DONE : testing::store::INCREMENT {
+  static constexpr std::uint32_t program = 0x20000089, version = 1, number = 1;
 };
 
 Task<std::optional<OutgoingReply>> serve_copy(Server& server, IncomingCall call) {
@@ -61,6 +72,11 @@ class Observed : public ::testing::Test {
  protected:
   Observed() {
     server.add(testing::failing_program(executed));
+    server.add<HAVE_DONE>([](CallContext& context, std::uint32_t jobs) -> Task<std::uint32_t> {
+      WorkerTime* const time = context.worker_time();
+      if (time != nullptr) time->jobs += jobs;
+      co_return time == nullptr ? 0 : jobs;
+    });
     server.observe(recorder);
   }
   template <xdr::Procedure P>
@@ -102,6 +118,29 @@ TEST_F(Observed, call_is_told_with_its_header_and_the_first_word_of_its_results)
 TEST_F(Observed, call_that_must_run_once_has_the_results_that_were_kept) {
   call<FAIL_ONCE>(Failing::Not);
   EXPECT_EQ(only().first_result, static_cast<std::uint32_t>(Failing::Not));
+}
+
+TEST_F(Observed, call_whose_arguments_were_transformed_is_told_with_what_was_unwrapped) {
+  server.add(std::make_unique<testing::ToyAuthenticator>(/*seals=*/true));
+  const auto security = std::make_shared<testing::ToySecurity>("alice", /*seals=*/true);
+  Client secured(channel, testing::kFailingBinding, Credentials::secured(security));
+  static_cast<void>(*loop.run(secured.call<FAIL>(static_cast<std::uint32_t>(Failing::Not))));
+  ASSERT_EQ(recorder.told.size(), 2u) << "its context was set up first";
+  const Buffer& plain = recorder.told.back().plain_arguments;
+  ASSERT_EQ(plain.size(), 4u);
+  EXPECT_EQ(load_be<std::uint32_t>(plain.data()), static_cast<std::uint32_t>(Failing::Not));
+}
+
+TEST_F(Observed, call_that_is_followed_is_told_with_what_workers_did_for_it) {
+  recorder.follow(true);
+  EXPECT_EQ(**loop.run(client.call<HAVE_DONE>(3u)), 3u);
+  ASSERT_TRUE(only().worker_time.has_value());
+  EXPECT_EQ(only().worker_time->jobs, 3u);
+}
+
+TEST_F(Observed, call_that_nobody_follows_has_no_times) {
+  EXPECT_EQ(**loop.run(client.call<HAVE_DONE>(3u)), 0u);
+  EXPECT_FALSE(only().worker_time.has_value());
 }
 
 TEST_F(Observed, call_that_failed_has_the_status_of_its_reply) {

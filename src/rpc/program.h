@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "base/eventual.h"
+#include "base/worker_time.h"
 #include "rpc/authenticator.h"
 #include "rpc/binding.h"
 #include "rpc/message.h"
@@ -81,6 +82,8 @@ class CallContext {
   // The key of this Call in a ReplayCache: the same for every transmission of the Call, different
   // for every other Call.
   ReplayKey replay_key() const;
+  // What its jobs waited and took; null: nobody follows the Call. It lives as long as this object.
+  WorkerTime* worker_time() const { return worker_time_; }
 
   // Makes a T that lives as long as this object, for what a handler that is no coroutine refers to
   // while it waits. One a Call.
@@ -101,6 +104,7 @@ class CallContext {
   const oncrpc::CallHeader& header_;
   const Authentication& authentication_;
   const Buffer* unwrapped_ = nullptr;  // the plain arguments, if a Protection has unwrapped them
+  WorkerTime* worker_time_ = nullptr;
   void (*end_kept_)(void*) = nullptr;  // null: nothing is kept
   alignas(std::max_align_t) std::byte kept_[kRoomToKeep];
 };

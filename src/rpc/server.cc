@@ -333,6 +333,7 @@ Task<std::optional<OutgoingReply>> Server::serve(IncomingCall& call) {
     if (!found) co_return watch.end(refuse(header->xid, found.error(), call, who.protection.get()));
     const Program::Entry& entry = *found->entry;
     CallContext context(call, *header, who);
+    context.worker_time_ = watch.worker_time();
     if (found->once_only || who.protection != nullptr) {
       std::optional<OutgoingReply> reply =
           co_await serve_kept(context, call, decoder, *found, who.protection.get(), watch);
@@ -370,6 +371,7 @@ Task<std::optional<OutgoingReply>> Server::serve_kept(CallContext& context, Inco
     if (!opened) co_return refuse(xid, opened.error(), call, protection);
     plain = *std::move(opened);
     context.unwrapped_ = &plain;
+    watch.plain_arguments(plain);
     arguments = &unwrapped.emplace(plain);
   } else if (entry.binding != nullptr) {
     call.items.allow(entry.binding->arguments.ids());

@@ -13,7 +13,8 @@
 
 namespace stag {
 class Loop;
-}
+struct WorkerTime;
+}  // namespace stag
 
 namespace stag::vfs {
 
@@ -31,14 +32,16 @@ struct Credentials {
   bool in_group(std::uint32_t group) const { return gid == group || groups.has(group); }
 };
 
-// Who calls one operation: the loop that the operation ends on, and the user. Both outlive the
-// operation.
+// Who calls one operation: the loop that the operation ends on, and the user. All that is referred
+// to outlives the operation.
 struct CallerContext {
   Loop& loop;
   const Credentials& credentials;
   // The client whose share of the store's workers the operation takes, most often a connection
   // (Executor::Job::client). Compared, never dereferenced.
   const void* client = nullptr;
+  // Gets what the operation waits for workers and takes there; null: nobody wants to know.
+  WorkerTime* worker_time = nullptr;
 };
 
 // Names one object of one FileSystem for as long as the object exists, across renames and, for

@@ -143,6 +143,28 @@ class Flavors(Kerberos):
         proxy.released.set()
         self.assertEqual(reader.wait(harness.PATIENCE), 0)
 
+    def test_count_calls_by_export_though_arguments_are_protected(self):
+        def counted(export):
+            return value_in(scraped(self.server), "stag_export_call_duration_seconds_count", export=export)
+
+        file = self.write("by-export")
+        for flavor in FLAVORS:
+            for version in ("2", "3"):
+                with self.subTest(flavor=flavor, version=version):
+                    before, other = counted(f"/{flavor}"), counted("other")
+                    self.good("cp", file, self.url(f"/{flavor}/by-export", flavor) + f"&version={version}")
+                    self.assertGreater(counted(f"/{flavor}"), before)
+                    self.assertEqual(counted("other"), other)
+
+    def test_name_the_export_of_a_slow_call_though_its_arguments_are_protected(self):
+        exports = [f"/{flavor}={self.served},sec={flavor}" for flavor in FLAVORS]
+        server = Server(exports, self.at("state-of-slow"), ("--keytab", self.keytab, "--slow-call", "0.000000001"), env=self.realm.environment())
+        self.addCleanup(lambda: server.process.poll() is None and server.end())
+        file = self.write("slow")
+        for flavor in FLAVORS:
+            self.good("cp", file, self.url(f"/{flavor}/slow", flavor, server=server) + "&version=3")
+            self.assertRegex(server.log(), rf"CallSlow .*, nfs 3 WRITE in /{flavor}, OK, ")
+
     def test_reach_every_command(self):
         name = self.url("/any/folder", "krb5p")
         self.good("mkdir", name)

@@ -682,15 +682,49 @@ class Log(Observed):
             file.write(bytes(1 << 20))
         server = self.start("--trace-client", "127.0.0.1", "--log-format", "json")
         self.assertEqual(stag("cp", server.url("/data/file") + "&version=3", os.path.join(self.folder, "copy")).returncode, 0)
-        steps = {}
-        for line in server.log().splitlines():
-            event = json.loads(line)
-            if event["reason"] == "CallTraced" and event["where"].startswith("rdma 127.0.0.1:"):
-                xid, step = re.fullmatch(r"xid (0x[0-9a-f]{8}) (.*)", event["detail"]).groups()
-                steps.setdefault(xid, []).append(step)
-        read = next(each for each in steps.values() if any("READ OK" in step for step in each))
+        read = self.steps(server, "rdma", "READ OK")
         self.assertRegex("\n".join(read), r"^arrived: \d+ bytes inline, 0 by 0 RDMA Reads\nbegins: program 100003 version 3 procedure 6, .*\n"
                                           r"ends: nfs 3 READ OK after \d+ us, .*\nanswered: \d+ bytes inline, 1048576 to Write chunks")
+
+    def steps(self, server, netid, of):
+        """Those of the first call by `netid` one of whose steps has `of`, once it is answered."""
+        while True:
+            steps = {}
+            for line in server.log().splitlines():
+                event = json.loads(line)
+                if event["reason"] == "CallTraced" and event["where"].startswith(netid + " 127.0.0.1:"):
+                    xid, step = re.fullmatch(r"xid (0x[0-9a-f]{8}) (.*)", event["detail"]).groups()
+                    steps.setdefault((event["where"], xid), []).append(step)
+            found = [each for each in steps.values() if any(of in step for step in each)]
+            if found and found[0][-1].startswith("answered: "):
+                return found[0]
+
+    def test_follows_a_client_by_TCP_and_UDP_too(self):
+        server = self.start("--trace-client", "127.0.0.1", "--log-format", "json")
+        anna = self.client(server)
+        anna.call(100003, 3, 0, b"")
+        null = r"^arrived: (\d+) bytes by %s\nbegins: program %d version 3 procedure 0, .*, \1 bytes\nends: %s 3 NULL OK after \d+ us, 24 bytes\nanswered: 24 bytes$"
+        self.assertRegex("\n".join(self.steps(server, "tcp", "nfs 3 NULL")), null % ("TCP", 100003, "nfs"))
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as peer:
+            peer.settimeout(PATIENCE)
+            peer.sendto(words(1, 0, 2, 100005, 3, 0, 0, 0, 0, 0), ("127.0.0.1", server.tcp_port))
+            peer.recv(100)
+        self.assertRegex("\n".join(self.steps(server, "udp", "mount 3 NULL")), null % ("UDP", 100005, "mount"))
+
+    def test_of_a_followed_call_says_what_it_waited_for_the_store_and_took_there(self):
+        local = os.path.join(self.folder, "local")
+        with open(local, "wb") as file:
+            file.write(bytes(1 << 20))
+        server = self.start("--trace-client", "127.0.0.1", "--log-format", "json")
+        store = r"; store: [1-9]\d* jobs waited \d+ us for workers and took \d+ us"
+        for version, of in (("3", "nfs 3 CREATE OK"), ("4.1", "operation OPEN NFS4_OK")):
+            for netid, url in (("rdma", server.url), ("tcp", server.tcp)):
+                self.assertEqual(stag("cp", local, url(f"/data/{version}-{netid}") + f"&version={version}").returncode, 0)
+                (step,) = [step for step in self.steps(server, netid, of) if of in step]
+                self.assertRegex(step, store + "$")
+        # It does nothing there.
+        self.client(server).call(100003, 3, 0, b"")
+        self.assertNotIn("store", "".join(self.steps(server, "tcp", "nfs 3 NULL")))
 
     def test_of_a_traced_client_has_the_operations_of_version_4(self):
         server = self.start("--trace-client", "127.0.0.0/8")

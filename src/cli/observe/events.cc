@@ -6,6 +6,7 @@
 #include <ctime>
 #include <map>
 #include <string_view>
+#include <utility>
 
 #include "nfs/export/exports.h"
 #include "nfs/proto/nfs4.h"
@@ -29,15 +30,13 @@ std::int64_t microseconds(Duration time) {
   return std::chrono::duration_cast<std::chrono::microseconds>(time).count();
 }
 
-// The path that MNT and UMNT have as their argument; empty where that cannot be read any more.
+// The path that MNT and UMNT have as their argument; empty where that cannot be read.
 std::string mounted_path(const rpc::EndedCall& call) {
-  if (has_protected_arguments(*call.header)) return {};
-  const Bytes payload = call.call.payload.bytes();
-  const std::size_t at = oncrpc::header_size(*call.header);
-  if (payload.size() < at + 4) return {};
-  const std::size_t length = load_be<std::uint32_t>(payload.data() + at);
-  if (length > payload.size() - at - 4) return {};
-  return std::string(reinterpret_cast<const char*>(payload.data()) + at + 4, length);
+  const Bytes arguments = arguments_of(call);
+  if (arguments.size() < 4) return {};
+  const std::size_t length = load_be<std::uint32_t>(arguments.data());
+  if (length > arguments.size() - 4) return {};
+  return std::string(text_of(arguments.subspan(4, length)));
 }
 
 void log_mounts(const rpc::EndedCall& call) {
@@ -73,6 +72,23 @@ void log_sessions(const nfs::nfs4::EndedOperation& operation) {
 
 void log_step(const rpc::Origin& origin, std::uint32_t xid, std::string_view what) {
   log_event(Event::CallTraced, peer_text(origin), fmt::format("xid {:#010x} {}", xid, what));
+}
+
+std::string_view transport_text(const rpc::Origin& origin) {
+  return origin.transport == rpc::TransportKind::Udp ? "UDP" : "TCP";
+}
+
+// Empty: no worker was asked.
+std::string store_text(const WorkerTime& time) {
+  if (time.jobs + time.refused == 0) return {};
+  return fmt::format("; store: {} jobs waited {} us for workers and took {} us{}", time.jobs,
+                     microseconds(time.waited), microseconds(time.worked),
+                     time.refused == 0 ? "" : fmt::format(", {} were refused", time.refused));
+}
+
+// Of the operation that has ended; what comes is of the next.
+std::string taken_store_text(WorkerTime* time) {
+  return time == nullptr ? std::string() : store_text(std::exchange(*time, {}));
 }
 
 }  // namespace
@@ -112,6 +128,12 @@ void Events::on_call_arrived(const rpc::Origin& origin, const rpc::ArrivedCall& 
                        call.read_bytes, call.reads));
 }
 
+void Events::on_whole_call(const rpc::Origin& origin, const rpc::WholeCall& call) const {
+  if (!is_traced(origin)) return;
+  log_step(origin, call.xid,
+           fmt::format("arrived: {} bytes by {}", call.bytes, transport_text(origin)));
+}
+
 void Events::on_call_begun(const rpc::BegunCall& call) const {
   if (!is_traced(*call.call.origin)) return;
   const oncrpc::CallHeader& header = call.header;
@@ -132,8 +154,9 @@ void Events::on_call_ended(const rpc::EndedCall& call, const Statistics::Ended& 
   const std::string status = name_of_status(ended.slot, ended.status);
   if (is_traced(origin))
     log_step(origin, call.header->xid,
-             fmt::format("ends: {} {} after {} us, {} bytes", call_text(ended.slot), status,
-                         microseconds(ended.took), call.reply_bytes));
+             fmt::format("ends: {} {} after {} us, {} bytes{}", call_text(ended.slot), status,
+                         microseconds(ended.took), call.reply_bytes,
+                         call.worker_time ? store_text(*call.worker_time) : ""));
   if (slow)
     remember(origin, {.xid = call.header->xid,
                       .what = call_text(ended.slot),
@@ -151,6 +174,17 @@ void Events::on_reply_sent(const rpc::Origin& origin, const rpc::SentReply& repl
                        reply.writes, reply.credits));
 }
 
+void Events::on_whole_reply(const rpc::Origin& origin, const rpc::WholeReply& reply) const {
+  if (!is_traced(origin)) return;
+  if (reply.sent)
+    return log_step(origin, reply.xid, fmt::format("answered: {} bytes", reply.bytes));
+  log_step(origin, reply.xid,
+           fmt::format("not answered: {}, {} bytes",
+                       origin.transport == rpc::TransportKind::Udp ? "the datagram did not leave"
+                                                                   : "the connection ended first",
+                       reply.bytes));
+}
+
 void Events::on_operation(const nfs::nfs4::EndedOperation& operation, Duration took) {
   if (operation.status == 0) log_sessions(operation);
   const rpc::Origin& origin = operation.call.origin();
@@ -161,10 +195,11 @@ void Events::on_operation(const nfs::nfs4::EndedOperation& operation, Duration t
   const std::string path = operation.at == nullptr ? "" : operation.at->path();
   const std::uint32_t xid = operation.call.header().xid;
   if (is_traced(origin))
-    log_step(origin, xid,
-             fmt::format(
-                 "operation {} {}{}{}{}", name, status, path.empty() ? "" : " in ", path,
-                 operation.on_filehandle ? fmt::format(" after {} us", microseconds(took)) : ""));
+    log_step(
+        origin, xid,
+        fmt::format("operation {} {}{}{}{}{}", name, status, path.empty() ? "" : " in ", path,
+                    operation.on_filehandle ? fmt::format(" after {} us", microseconds(took)) : "",
+                    taken_store_text(operation.call.worker_time())));
   if (slow)
     remember(origin, {.xid = xid,
                       .what = fmt::format("nfs 4 {}", name),

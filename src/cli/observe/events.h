@@ -49,6 +49,7 @@ class Events {
   void on_connected(const rpc::Origin& origin) const;
   void on_disconnected(const rpc::Origin& origin, Reason reason) const;
   void on_call_arrived(const rpc::Origin& origin, const rpc::ArrivedCall& call) const;
+  void on_whole_call(const rpc::Origin& origin, const rpc::WholeCall& call) const;
   void on_call_begun(const rpc::BegunCall& call) const;
   // Whether one of the next two is to be called: mostly not.
   bool wants(const rpc::EndedCall& call, const Statistics::Ended& ended) const {
@@ -60,6 +61,7 @@ class Events {
   void on_call_ended(const rpc::EndedCall& call, const Statistics::Ended& ended,
                      const ExportPaths& path_of);
   void on_reply_sent(const rpc::Origin& origin, const rpc::SentReply& reply) const;
+  void on_whole_reply(const rpc::Origin& origin, const rpc::WholeReply& reply) const;
   // `took` is zero where it is not known.
   void on_operation(const nfs::nfs4::EndedOperation& operation, Duration took);
 

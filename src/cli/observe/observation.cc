@@ -57,6 +57,14 @@ void Observation::on_reply_sent(const rpc::Origin& origin, const rpc::SentReply&
   if (events_.traces()) said([&] { events_.on_reply_sent(origin, reply); });
 }
 
+void Observation::on_whole_call(const rpc::Origin& origin, const rpc::WholeCall& call) noexcept {
+  said([&] { events_.on_whole_call(origin, call); });
+}
+
+void Observation::on_whole_reply(const rpc::Origin& origin, const rpc::WholeReply& reply) noexcept {
+  said([&] { events_.on_whole_reply(origin, reply); });
+}
+
 TimePoint Observation::on_operation(const nfs::nfs4::EndedOperation& operation) noexcept {
   const TimePoint ended = statistics_.on_operation(operation);
   const Duration took = operation.on_filehandle ? ended - operation.began : Duration::zero();

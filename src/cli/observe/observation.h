@@ -19,13 +19,18 @@ class Observation final : public rpc::Observer, public nfs::nfs4::OperationObser
         events_(std::move(options)),
         path_of_(std::move(path_of)),
         began_(clock()),
-        clock_(clock) {}
+        clock_(clock) {
+    trace_calls(events_.traces());
+  }
 
   Statistics& statistics() { return statistics_; }
   const Statistics& statistics() const { return statistics_; }
   const Events& events() const { return events_; }
   // Thread: any.
-  void change(EventOptions options) { events_.change(std::move(options)); }
+  void change(EventOptions options) {
+    events_.change(std::move(options));
+    trace_calls(events_.traces());
+  }
   // The settings of the configuration file that are not those of the server, until it is started
   // again. Thread: any.
   void await_restart(std::vector<std::string> settings);
@@ -38,6 +43,8 @@ class Observation final : public rpc::Observer, public nfs::nfs4::OperationObser
   void on_call_begun(const rpc::BegunCall& call) noexcept override;
   void on_call_ended(const rpc::EndedCall& call) noexcept override;
   void on_reply_sent(const rpc::Origin& origin, const rpc::SentReply& reply) noexcept override;
+  void on_whole_call(const rpc::Origin& origin, const rpc::WholeCall& call) noexcept override;
+  void on_whole_reply(const rpc::Origin& origin, const rpc::WholeReply& reply) noexcept override;
   TimePoint on_operation(const nfs::nfs4::EndedOperation& operation) noexcept override;
 
  private:

@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <spdlog/spdlog.h>
 
 #include <chrono>
 #include <memory>
 #include <string>
 
+#include "cli/support/log.h"
+#include "gss/credential.h"
 #include "nfs/proto/nfs3.h"
 #include "xdr/encoder.h"
 
@@ -26,7 +29,8 @@ std::string path_of_number(std::uint32_t export_id) {
 
 // A READ of a file of this export that took so long.
 void read_slowly(Observation& observation, std::uint32_t export_id, Duration took,
-                 const std::string& client = "192.0.2.7") {
+                 const std::string& client = "192.0.2.7",
+                 const std::optional<WorkerTime>& worker_time = std::nullopt) {
   auto origin = std::make_shared<rpc::Origin>();
   origin->peer = {client, 700};
   oncrpc::CallHeader header;
@@ -46,6 +50,7 @@ void read_slowly(Observation& observation, std::uint32_t export_id, Duration too
   ended.began = kEnd - took;
   ended.answered = true;
   ended.first_result = 0;
+  ended.worker_time = worker_time;
   observation.on_call_ended(ended);
 }
 
@@ -73,6 +78,89 @@ TEST(Observation, keeps_slow_calls_of_all_clients_however_many_one_has) {
     EXPECT_EQ(slow[i].xid, is_noisy ? 299 - i : Events::kRemembered - i) << "its oldest go";
     EXPECT_EQ(slow[i].address == "192.0.2.7", is_noisy);
   }
+}
+
+// What is logged meanwhile.
+template <class Body>
+std::string logged(Body body) {
+  ::testing::internal::CaptureStderr();
+  start_log("info", LogFormat::Text);
+  body();
+  spdlog::default_logger()->flush();
+  set_trace_sink(nullptr);
+  return ::testing::internal::GetCapturedStderr();
+}
+
+std::shared_ptr<rpc::Origin> client_at(const char* host, rpc::TransportKind transport) {
+  auto origin = std::make_shared<rpc::Origin>();
+  origin->peer = {host, 700};
+  origin->transport = transport;
+  return origin;
+}
+
+TEST(Observation, follows_calls_by_TCP_and_UDP_from_their_arrival_to_their_answer) {
+  Observation observation({.traced = {*IpNetwork::parse("192.0.2.7")}}, end_of_calls);
+  const std::string log = logged([&] {
+    for (const auto transport : {rpc::TransportKind::Tcp, rpc::TransportKind::Udp}) {
+      const auto client = client_at("192.0.2.7", transport);
+      observation.on_whole_call(*client, {.xid = 1, .bytes = 176});
+      observation.on_whole_reply(*client, {.xid = 1, .bytes = 288, .sent = true});
+      observation.on_whole_reply(*client, {.xid = 2, .bytes = 300, .sent = false});
+    }
+    const auto other = client_at("192.0.2.8", rpc::TransportKind::Tcp);
+    observation.on_whole_call(*other, {.xid = 3, .bytes = 176});
+  });
+  for (const char* line :
+       {"xid 0x00000001 arrived: 176 bytes by TCP", "xid 0x00000001 arrived: 176 bytes by UDP",
+        "xid 0x00000001 answered: 288 bytes",
+        "xid 0x00000002 not answered: the connection ended first, 300 bytes",
+        "xid 0x00000002 not answered: the datagram did not leave, 300 bytes"})
+    EXPECT_NE(log.find(line), log.npos) << line << " is not in " << log;
+  EXPECT_EQ(log.find("0x00000003"), log.npos) << log;
+}
+
+TEST(Observation, says_what_a_followed_call_waited_for_workers_and_took_there) {
+  Observation observation({.traced = {*IpNetwork::parse("192.0.2.7")}}, end_of_calls);
+  const auto line_of = [&](const std::optional<WorkerTime>& time) {
+    return logged([&] { read_slowly(observation, 1, 2s, "192.0.2.7", time); });
+  };
+  EXPECT_NE(line_of(WorkerTime{2, 0, 3us, 60us})
+                .find("bytes; store: 2 jobs waited 3 us for workers and took 60 us)"),
+            std::string::npos);
+  EXPECT_NE(line_of(WorkerTime{0, 1, 3us, 0us}).find("took 0 us, 1 were refused)"),
+            std::string::npos);
+  EXPECT_EQ(line_of(WorkerTime{}).find("store"), std::string::npos) << "no worker was asked";
+}
+
+TEST(Observation, follows_whom_it_is_told_to_from_then_on) {
+  Observation observation({}, end_of_calls);
+  EXPECT_FALSE(observation.traces());
+  observation.change({.traced = {*IpNetwork::parse("192.0.2.7")}});
+  EXPECT_TRUE(observation.traces());
+  observation.change({});
+  EXPECT_FALSE(observation.traces());
+}
+
+TEST(Observation, names_what_is_mounted_though_the_arguments_are_protected) {
+  Observation observation({}, end_of_calls);
+  std::byte credential[gss::credential_size(4)];
+  const std::byte handle[4]{};
+  gss::encode_credential({.service = gss::Service::privacy, .handle = handle}, credential);
+  oncrpc::CallHeader header;
+  header.program = 100005;
+  header.version = 3;
+  header.procedure = 1;
+  header.credential = {oncrpc::AuthFlavor::RPCSEC_GSS, credential};
+  rpc::IncomingCall call;
+  call.origin = client_at("192.0.2.7", rpc::TransportKind::Tcp);
+  xdr::Encoder path;
+  path.string(xdr::kNoItem, "/data");
+  rpc::EndedCall ended{.call = call, .header = header, .began = kEnd};
+  ended.plain_arguments = std::move(path).finish().rope().flatten();
+  ended.answered = true;
+  ended.first_result = 0;
+  const std::string log = logged([&] { observation.on_call_ended(ended); });
+  EXPECT_NE(log.find("(/data, xid 0x"), log.npos) << log;
 }
 
 }  // namespace

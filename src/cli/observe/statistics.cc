@@ -56,23 +56,29 @@ class ErrorCounts {
   Count calls_left_out_, operations_left_out_;
 };
 
-// Whether the arguments, as they came, begin with a file handle.
+// Whether the arguments begin with a file handle.
 bool begins_with_handle(const oncrpc::CallHeader& header, std::size_t slot) {
   return header.program == kNfsProgram && begins_with_status(slot) &&
-         (header.version == 2 || header.version == 3) && !has_protected_arguments(header);
+         (header.version == 2 || header.version == 3);
 }
 
 // nfs/export/file_handle.h: one byte, then the export id. What a client claims is good enough to
 // count by: an id that is not known is counted with all others.
 std::optional<std::uint32_t> claimed_export(const rpc::EndedCall& call) {
   const std::size_t length = call.header->version == 3 ? 4 : 0;
-  const std::size_t at = oncrpc::header_size(*call.header) + length + 1;
-  const Bytes payload = call.call.payload.bytes();
-  if (payload.size() < at + 4) return std::nullopt;
-  return load_be<std::uint32_t>(payload.data() + at);
+  const std::size_t at = length + 1;
+  const Bytes arguments = arguments_of(call);
+  if (arguments.size() < at + 4) return std::nullopt;
+  return load_be<std::uint32_t>(arguments.data() + at);
 }
 
 }  // namespace
+
+Bytes arguments_of(const rpc::EndedCall& call) {
+  if (has_protected_arguments(*call.header)) return call.plain_arguments.bytes();
+  const Bytes payload = call.call.payload.bytes();
+  return payload.subspan(std::min(oncrpc::header_size(*call.header), payload.size()));
+}
 
 std::string_view name_of_transport(rpc::TransportKind transport) {
   switch (transport) {

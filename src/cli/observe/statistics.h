@@ -73,6 +73,10 @@ struct StatisticsSums {
   std::vector<Error> errors;  // by slot and status
 };
 
+// The arguments of a Call that has a header, as the procedure got them; empty: they could not be
+// read.
+Bytes arguments_of(const rpc::EndedCall& call);
+
 class Statistics {
  public:
   using Clock = TimePoint (*)();
@@ -87,7 +91,8 @@ class Statistics {
     Duration took{};
     std::size_t slot = 0;
     CallStatus status = kDone;
-    // The export that the file handle claims to be of. nullopt: there is none, or it is hidden.
+    // The export that the file handle claims to be of. nullopt: there is none, or
+    // it could not be read.
     std::optional<std::uint32_t> export_id{};
   };
   Ended on_call_ended(const rpc::EndedCall& call) noexcept;

@@ -45,15 +45,27 @@ struct Client {
   std::shared_ptr<const rpc::Origin> origin;
 };
 
-// A Call whose arguments begin with the file handle of an export.
-Buffer call_message(const oncrpc::CallHeader& header, std::uint32_t export_id) {
-  xdr::Encoder encoder;
-  oncrpc::encode(encoder, header);
-  encoder.u32(16);
+void encode_handle(xdr::Encoder& encoder, std::uint32_t export_id) {
   encoder.u32(0x01000000 | export_id >> 8);
   encoder.u32(export_id << 24);
   encoder.u32(0);
   encoder.u32(0);
+}
+
+// A Call of version 3 whose arguments begin with the file handle of an export.
+Buffer call_message(const oncrpc::CallHeader& header, std::uint32_t export_id) {
+  xdr::Encoder encoder;
+  oncrpc::encode(encoder, header);
+  encoder.u32(16);
+  encode_handle(encoder, export_id);
+  return std::move(encoder).finish().rope().flatten();
+}
+
+// Arguments that begin with it.
+Buffer arguments_for(std::uint32_t version, std::uint32_t export_id) {
+  xdr::Encoder encoder;
+  if (version == 3) encoder.u32(16);
+  encode_handle(encoder, export_id);
   return std::move(encoder).finish().rope().flatten();
 }
 
@@ -65,6 +77,7 @@ struct Ended {
   bool answered = true;
   std::uint32_t export_id = 0;
   Bytes gss_credential{};
+  Buffer plain_arguments{};
 };
 
 Statistics::Ended end(Statistics& statistics, const Client& client, const Ended& how = {}) {
@@ -83,6 +96,7 @@ Statistics::Ended end(Statistics& statistics, const Client& client, const Ended&
   ended.status = how.status;
   ended.first_result = how.result;
   ended.reply_bytes = 100;
+  ended.plain_arguments = how.plain_arguments;
   return statistics.on_call_ended(ended);
 }
 
@@ -229,20 +243,25 @@ TEST_F(StatisticsTest, count_for_the_path_that_an_export_has_now) {
   EXPECT_EQ(statistics_.sums().exports[1].count(), 1u);
 }
 
-TEST_F(StatisticsTest, take_no_export_from_arguments_that_are_protected) {
-  statistics_.know({{16, "/data"}});
-  const Statistics::Ended plain = end(statistics_, client_, {.export_id = 16});
-  EXPECT_EQ(plain.export_id, 16u);
+TEST_F(StatisticsTest, take_the_export_of_protected_arguments_from_what_was_unwrapped) {
+  statistics_.know({{16, "/data"}, {17, "/sealed"}});
   std::byte credential[gss::credential_size(4)];
   const std::byte handle[4]{};
+  Ended how{.export_id = 16, .gss_credential = credential};
   for (const auto service : {gss::Service::integrity, gss::Service::privacy}) {
     gss::encode_credential({.service = service, .handle = handle}, credential);
-    const Statistics::Ended ended =
-        end(statistics_, client_, {.export_id = 16, .gss_credential = credential});
-    EXPECT_FALSE(ended.export_id);
+    for (const std::uint32_t version : {2u, 3u}) {
+      how.version = version;
+      how.plain_arguments = arguments_for(version, 17);
+      EXPECT_EQ(end(statistics_, client_, how).export_id, 17u) << version;
+    }
+    how.plain_arguments = {};
+    EXPECT_FALSE(end(statistics_, client_, how).export_id) << "they were not unwrapped";
   }
   const StatisticsSums sums = statistics_.sums();
-  EXPECT_EQ(sums.exports[0].count() + sums.exports[kExportSlots].count(), 1u);
+  EXPECT_EQ(sums.exports[0].count(), 0u);
+  EXPECT_EQ(sums.exports[1].count(), 4u);
+  EXPECT_EQ(sums.exports[kExportSlots].count(), 2u);
 }
 
 TEST_F(StatisticsTest, list_connections_while_they_are_there) {

@@ -65,7 +65,7 @@ Task<Result<ExportObject, Refusal>> Admission::settle(Bytes file_handle, Securit
 
 Result<ExportObject, Refusal> Admission::admit(const Export& found, const vfs::Handle& object,
                                                Security security) const {
-  return nfs::admit(found, object, call_.origin(), call_.caller(), security);
+  return nfs::admit(found, object, call_.origin(), call_.caller(), security, call_.worker_time());
 }
 
 Result<Admitted, Refusal> Admission::terms_of(const Export& found, Security security) const {
@@ -74,10 +74,10 @@ Result<Admitted, Refusal> Admission::terms_of(const Export& found, Security secu
 
 Result<ExportObject, Refusal> admit(const Export& found, const vfs::Handle& object,
                                     const rpc::Origin& origin, const rpc::Caller& caller,
-                                    Admission::Security security) {
+                                    Admission::Security security, WorkerTime* worker_time) {
   const auto admitted = admitted_to(found, origin, caller, security);
   if (!admitted) return Failure{admitted.error()};
-  return ExportObject(found, object, *admitted, origin, caller);
+  return ExportObject(found, object, *admitted, origin, caller, worker_time);
 }
 
 Eventual<Admission::Permitted> Admission::permit(const ExportObject& object,

@@ -39,13 +39,14 @@ struct ExportObject {
   // Not defaulted, so that none is filled with zeros first.
   ExportObject() {}
   ExportObject(const Export& of, const vfs::Handle& object, const Admitted& on,
-               const rpc::Origin& origin, const rpc::Caller& from)
+               const rpc::Origin& origin, const rpc::Caller& from, WorkerTime* time)
       : export_(&of),
         options(on.options),
         handle(object),
         credentials(acting_as(*on.options, from)),
         loop(origin.loop),
         connection(&origin),
+        worker_time(time),
         wrong_security(on.wrong_security) {}
 
   const Export* export_ = nullptr;
@@ -53,11 +54,12 @@ struct ExportObject {
   vfs::Handle handle;
   vfs::Credentials credentials;  // after squashing
   Loop* loop = nullptr;
-  const void* connection = nullptr;  // its share of the store's workers is taken
+  const void* connection = nullptr;   // its share of the store's workers is taken
+  WorkerTime* worker_time = nullptr;  // of the Call (rpc::CallContext)
   bool wrong_security = false;
 
   vfs::FileSystem& store() const { return export_->file_system(); }
-  vfs::CallerContext caller() const { return {*loop, credentials, connection}; }
+  vfs::CallerContext caller() const { return {*loop, credentials, connection, worker_time}; }
   state::FileKey key() const { return {export_->store, handle, export_->id}; }
   bool read_only() const { return options->read_only; }
 };
@@ -159,10 +161,11 @@ class Admission {
   std::shared_ptr<const Exports> exports_;
 };
 
-// As Admission::admit(), of Calls that come from `origin`, which outlives the object.
+// As Admission::admit(), of Calls that come from `origin`, which outlives the object, as
+// `worker_time` does; null: nobody wants to know.
 Result<ExportObject, Refusal> admit(const Export& found, const vfs::Handle& object,
                                     const rpc::Origin& origin, const rpc::Caller& caller,
-                                    Admission::Security security);
+                                    Admission::Security security, WorkerTime* worker_time);
 
 // Why the store need not be called for a change of two objects (rename, link): CrossDevice or
 // ReadOnly; nullopt when it must be.

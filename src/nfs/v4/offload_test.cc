@@ -143,6 +143,18 @@ class Nfs4Offload : public Nfs4DelegationsServed {
   std::shared_ptr<vfs::FileSystem> slow_;
 };
 
+// Of a Call that somebody follows; it ends, and the copy goes on.
+TEST(FileCopy, leaves_the_times_of_its_call_alone_once_it_goes_on_apart) {
+  WorkerTime of_call;
+  ExportObject file;
+  file.worker_time = &of_call;
+  FileCopy copy(file, file, {});
+  ManualLoop loop;
+  copy.go_on_at(loop, nullptr);
+  for (const ExportObject* const object : {&copy.from(), &copy.to()})
+    EXPECT_EQ(object->worker_time, nullptr);
+}
+
 TEST_F(Nfs4Offload, goes_on_after_the_answer_and_tells_the_end) {
   const v4::stateid4 stateid = begin();
   EXPECT_NE(stateid.seqid, 0u);

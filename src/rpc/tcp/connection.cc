@@ -60,6 +60,11 @@ bool ServerConnection::awaits_reply() const {
   return reverse_->awaits_reply();
 }
 
+// Calls in the reverse direction are not told of.
+void ServerConnection::on_left(const Rope& reply, bool sent) noexcept {
+  if (observer_ != nullptr) observer_->on_whole_reply(*origin_, WholeReply::of(reply, sent));
+}
+
 void ServerConnection::on_room_in_account() {
   responder_->start_held();
   stream_->on_room_in_account();

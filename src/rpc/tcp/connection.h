@@ -45,6 +45,7 @@ class ServerConnection final : private RecordStream::Events {
  private:
   void on_record(Buffer record) override;
   bool awaits_reply() const override;
+  void on_left(const Rope& reply, bool sent) noexcept override;
   void on_room() override;
   void on_stream_closed(Reason reason) override;
   void on_room_in_account();

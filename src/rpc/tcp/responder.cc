@@ -18,6 +18,8 @@ constexpr std::size_t kMayAsk = 64 << 10;
 }  // namespace
 
 void Responder::on_call(Buffer record) {
+  if (Observer* const observer = tracing(observer_)) [[unlikely]]
+    observer->on_whole_call(*origin_, WholeCall::of(record.bytes()));
   std::optional<std::uint64_t> room;
   if (deferred_.empty() && may_start()) room = reserve(record);
   if (room)
@@ -126,10 +128,16 @@ Task<void> Responder::serve(std::shared_ptr<Responder> self, Buffer record,
 }
 
 void Responder::send(const OutgoingReply& reply) {
-  if (stream_ == nullptr) return;
+  Observer* const observer = tracing(observer_);
+  if (stream_ == nullptr) {
+    if (observer != nullptr)
+      observer->on_whole_reply(*origin_, WholeReply::of(reply.stream.rope(), false));
+    return;
+  }
   Rope message = reply.stream.rope();
   if (message.size() < oncrpc::kLastFragment)
-    stream_->send(std::move(message), turn_);
+    stream_->send(std::move(message), turn_,
+                  observer == nullptr ? RecordStream::Told::No : RecordStream::Told::Yes);
   else
     trace(Reason::RpcReplyTooLong, where_);
 }

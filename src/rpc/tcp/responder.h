@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/task_group.h"
+#include "rpc/observer.h"
 #include "rpc/service.h"
 #include "rpc/tcp/stream.h"
 
@@ -25,6 +26,7 @@ class Responder final : public std::enable_shared_from_this<Responder> {
             std::size_t max_calls, TaskGroup& tasks,
             RecordStream::Turn turn = RecordStream::Turn::Last)
       : service_(service),
+        observer_(service.observer()),
         origin_(std::move(origin)),
         stream_(std::move(stream)),
         account_(std::move(account)),
@@ -61,6 +63,7 @@ class Responder final : public std::enable_shared_from_this<Responder> {
   void give_up(Reason reason);
 
   Service& service_;
+  Observer* const observer_;
   std::shared_ptr<const Origin> origin_;
   std::shared_ptr<RecordStream> stream_;
   std::shared_ptr<Account> account_;

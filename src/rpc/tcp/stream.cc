@@ -56,15 +56,23 @@ void RecordStream::guarded(F&& body) noexcept {
   }
 }
 
-RecordStream::Ticket RecordStream::send(Rope message, Turn turn) {
+RecordStream::Ticket RecordStream::send(Rope message, Turn turn, Told told) {
   STAG_CHECK(message.size() < oncrpc::kLastFragment);
-  if (output_ended_) return 0;
-  if (!closed_) guarded([&] { enqueue(std::move(message), turn); });
+  if (output_ended_ || closed_) {
+    if (told == Told::Yes) tell(message, false);
+    return 0;
+  }
+  guarded([&] { enqueue(std::move(message), turn, told); });
   return closed_ ? 0 : last_ticket_;
 }
 
-void RecordStream::enqueue(Rope&& message, Turn turn) {
+void RecordStream::tell(const Rope& message, bool sent) noexcept {
+  if (events_ != nullptr) events_->on_left(message, sent);
+}
+
+void RecordStream::enqueue(Rope&& message, Turn turn, Told told) {
   Outgoing record;
+  record.told = told;
   record.mark = oncrpc::record_mark(static_cast<std::uint32_t>(message.size()));
   // Many short ones go by one system call, which takes a limited number of pieces.
   if (message.pieces().size() > 1 && message.size() <= kOnePiece)
@@ -360,6 +368,8 @@ void RecordStream::consume(std::size_t bytes) {
     record.sent += part;
     bytes -= part;
     if (record.sent < record.size()) break;
+    if (record.told == Told::Yes) [[unlikely]]
+      tell(record.message, true);
     record.message = Rope();
     if (!record.ahead) ahead_ = 0;
     ++first_;
@@ -439,6 +449,8 @@ void RecordStream::close(Reason reason) noexcept {
   stall_timer_.cancel();
   record_timer_.cancel();
   wire_->close();
+  for (std::size_t i = first_; i < queue_.size(); ++i)
+    if (queue_[i].told == Told::Yes) tell(queue_[i].message, false);
   queue_.clear();
   account_->give(counted_ + paid_ + unread_.size());
   unread_.clear();

@@ -26,6 +26,8 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
     // Whether the owner waits for a Reply. It comes behind whatever the peer has sent before, and
     // what holds up reading may be waiting for it: reading goes on meanwhile.
     virtual bool awaits_reply() const { return false; }
+    // A record that was sent with Told::Yes: the wire has taken all of it, or will not any more.
+    virtual void on_left(const Rope& /*message*/, bool /*sent*/) noexcept {}
     // The peer took enough for congested() to end.
     virtual void on_room() {}
     // Once, as the last event, never from inside a call of the owner.
@@ -41,6 +43,8 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   // of them go kMostAhead bytes.
   enum class Turn : bool { Last, Ahead };
   static constexpr std::size_t kMostAhead = 64 << 10;
+  // Whether the owner wants to know when a record has left.
+  enum class Told : bool { No, Yes };
 
   // What is read and what waits to be sent counts in `account`.
   RecordStream(std::unique_ptr<Wire> wire, const StreamLimits& limits,
@@ -53,7 +57,7 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   // What is sent in one turn leaves together, as far as one system call takes it. `message` is
   // shorter than 2^31 bytes; what it borrows stays until sent or abandoned. Without memory for it
   // the connection ends.
-  Ticket send(Rope message, Turn turn = Turn::Last);
+  Ticket send(Rope message, Turn turn = Turn::Last, Told told = Told::No);
   // Gives borrowed memory of a record back now: one that has not begun to leave is taken out, the
   // rest of one that has is sent from a private copy. Unknown tickets are ignored.
   void abandon(Ticket ticket);
@@ -108,6 +112,7 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   struct Outgoing {
     std::array<std::byte, oncrpc::kRecordMarkSize> mark;
     bool ahead = false;
+    Told told = Told::No;
     Rope message;
     std::size_t sent = 0;  // of mark and message
     Ticket ticket = 0;
@@ -144,8 +149,9 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   bool pay();
   template <class F>
   void guarded(F&& body) noexcept;
-  void enqueue(Rope&& message, Turn turn);
+  void enqueue(Rope&& message, Turn turn, Told told);
   void put_ahead(Outgoing&& record);
+  void tell(const Rope& message, bool sent) noexcept;
   void take_out(Ticket ticket);
   void read_some();
   void await_readable();

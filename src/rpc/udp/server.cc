@@ -4,6 +4,7 @@
 
 #include "base/failure.h"
 #include "oncrpc/message.h"
+#include "rpc/observer.h"
 
 namespace stag::rpc::udp {
 
@@ -53,6 +54,8 @@ void UdpServer::on_datagram(Bytes message, const net::Datagram& datagram) {
   origin->transport = TransportKind::Udp;
   origin->netid = peer.host.find(':') == std::string::npos ? "udp" : "udp6";
   origin->loop = &loop_;
+  if (Observer* const observer = tracing(service_.observer()))
+    observer->on_whole_call(*origin, WholeCall::of(message));
   tasks_.add(answer(std::move(place), std::move(origin), Buffer::copy_of(message), datagram.from,
                     datagram.at));
 }
@@ -70,20 +73,26 @@ Task<void> UdpServer::answer(CallShares::Place place, std::shared_ptr<const Orig
   call.reply_room = {.inline_max = most, .chunk_max = 0};
   try {
     const std::optional<OutgoingReply> reply = co_await service_.serve(call);
-    if (reply && !socket_.closed()) send(*reply, most, to, from);
+    if (!reply) co_return;
+    const Rope leaving = reply->stream.rope();
+    const bool sent = !socket_.closed() && send(leaving, most, to, from);
+    if (Observer* const observer = tracing(service_.observer()))
+      observer->on_whole_reply(*call.origin, WholeReply::of(leaving, sent));
   } catch (...) {
     // No answer, as if the datagram had been lost: the client sends it again.
     trace_exception(Reason::RpcHandlerFailed, "udp");
   }
 }
 
-void UdpServer::send(const OutgoingReply& reply, std::size_t most, const net::SocketAddress& to,
+bool UdpServer::send(const Rope& reply, std::size_t most, const net::SocketAddress& to,
                      const net::SocketAddress& from) {
-  const auto drop = [&to](Reason reason) { trace(reason, "udp " + to_string(to.address())); };
-  const Rope message = reply.stream.rope();
-  if (message.size() > most) return drop(Reason::RpcReplyTooLong);
-  const Result<Ok, Reason> sent = socket_.send_to(message.flatten().bytes(), to, from);
-  if (!sent) drop(sent.error());
+  const auto drop = [&to](Reason reason) {
+    trace(reason, "udp " + to_string(to.address()));
+    return false;
+  };
+  if (reply.size() > most) return drop(Reason::RpcReplyTooLong);
+  const Result<Ok, Reason> sent = socket_.send_to(reply.flatten().bytes(), to, from);
+  return sent || drop(sent.error());
 }
 
 Task<void> UdpServer::close() {

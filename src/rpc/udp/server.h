@@ -56,8 +56,8 @@ class UdpServer {
   void on_datagram(Bytes message, const net::Datagram& datagram);
   Task<void> answer(CallShares::Place place, std::shared_ptr<const Origin> origin, Buffer message,
                     net::SocketAddress to, net::SocketAddress from);
-  // Unless the Reply is longer than `most` bytes.
-  void send(const OutgoingReply& reply, std::size_t most, const net::SocketAddress& to,
+  // False: it did not leave, as where it is longer than `most` bytes.
+  bool send(const Rope& reply, std::size_t most, const net::SocketAddress& to,
             const net::SocketAddress& from);
 
   net::EpollLoop& loop_;

@@ -9,6 +9,7 @@
 #include "rpc/udp/channel.h"
 #include "rpc/udp/server.h"
 #include "testing/failing_program.h"
+#include "testing/following_observer.h"
 #include "testing/store_service.h"
 
 namespace stag::rpc::udp {
@@ -201,6 +202,30 @@ TEST(UdpServer, drops_a_reply_that_is_many_times_longer_than_its_call) {
     EXPECT_EQ(back.error().reason, Reason::TimedOut);
     EXPECT_GT(seen(Reason::RpcReplyTooLong), before);
   });
+}
+
+// The reply to GET is too long for its call.
+TEST(UdpServer, tells_who_follows_calls_which_came_and_which_replies_left) {
+  testing::FollowingObserver observer;
+  World world;
+  world.programs.observe(observer);
+  world.run_test([](World& w) -> Task<> {
+    const Rope data = pattern(2000, 5);
+    const PutArgs put{.slot = 1, .data = data, .checksum = checksum(data)};
+    EXPECT_TRUE((co_await w.client->call<PUT>(put)).ok());
+    CallOptions patience;
+    patience.timeout = 20ms;
+    const GetArgs get{.slot = 1, .count = 2000};
+    EXPECT_FALSE((co_await w.client->call<GET>(get, patience)).ok());
+  });
+  ASSERT_GE(observer.arrived.size(), 2u);
+  EXPECT_GT(observer.arrived.front().bytes, 2000u);
+  EXPECT_LT(observer.arrived.back().bytes, 100u);
+  ASSERT_EQ(observer.answered.size(), observer.arrived.size());
+  EXPECT_EQ(observer.answered.front().xid, observer.arrived.front().xid);
+  EXPECT_TRUE(observer.answered.front().sent);
+  EXPECT_GT(observer.answered.back().bytes, 2000u);
+  EXPECT_FALSE(observer.answered.back().sent);
 }
 
 Task<> increment_into(Client& client, std::optional<CallResult<std::uint32_t>>& result) {

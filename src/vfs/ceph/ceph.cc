@@ -3,17 +3,22 @@
 #include <new>
 
 #include "base/loop.h"
+#include "base/worker_time.h"
 #include "vfs/ceph/tree.h"
 
 namespace stag::vfs {
 namespace {
 
 // co_await on_worker(...) runs `work` on a thread of `executor`; Delay when the queue of the
-// executor is full. `bytes`: data that stays in memory until then.
+// executor is full. `bytes`: data that stays in memory until then. The times are the caller's.
 template <class Work>
 auto on_worker(Executor* executor, CallerContext caller, Work work, std::uint64_t bytes = 0) {
-  return offloaded_to(executor, caller.client, caller.loop, std::move(work), Failure{Status::Delay},
-                      bytes);
+  auto timed = [timer = JobTimer(caller.worker_time), work = std::move(work)]() mutable {
+    const JobTimer::Work running(timer);
+    return work();
+  };
+  return offloaded_to(executor, caller.client, caller.loop, std::move(timed),
+                      Failure{Status::Delay}, bytes);
 }
 
 // The same as an Operation. The objects that `work` refers to outlive it.

@@ -1,6 +1,7 @@
 #include "vfs/posix/posix.h"
 
 #include "base/loop.h"
+#include "base/worker_time.h"
 #include "vfs/posix/credentials.h"
 #include "vfs/posix/tree.h"
 
@@ -8,15 +9,16 @@ namespace stag::vfs {
 namespace {
 
 // co_await blocking(...) runs `work` on a prepared thread of `executor`; Delay when the queue of
-// the executor is full. `bytes`: data that stays in memory until then.
+// the executor is full. `bytes`: data that stays in memory until then. The times are the caller's.
 template <class Work>
 auto blocking(Executor* executor, CallerContext caller, Work work, std::uint64_t bytes = 0) {
-  const auto prepared = [work = std::move(work)] {
+  auto prepared = [timer = JobTimer(caller.worker_time), work = std::move(work)]() mutable {
+    const JobTimer::Work timed(timer);
     posix::prepare_worker_thread();
     return work();
   };
-  return offloaded_to(executor, caller.client, caller.loop, prepared, Failure{Status::Delay},
-                      bytes);
+  return offloaded_to(executor, caller.client, caller.loop, std::move(prepared),
+                      Failure{Status::Delay}, bytes);
 }
 
 // The same as an Operation, for operations that cannot end at once: the coroutine starts here and

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <thread>
 
+#include "base/worker_time.h"
 #include "testing/held_executor.h"
 #include "testing/vfs/fixture.h"
 #include "vfs/posix/credentials.h"
@@ -158,6 +159,49 @@ TEST_F(PosixWorkers, are_asked_for_everything_when_nothing_is_answered_at_once) 
   testing::Names names;
   expect_offloaded(*plain, fs().list(caller(), root, {}, names));
   EXPECT_EQ(names.names.size(), 5u);
+}
+
+TEST_F(PosixWorkers, tell_who_asks_for_it_how_long_an_operation_waited_for_them_and_took) {
+  using Clock = std::chrono::steady_clock;
+  open(AtOnce::Never);
+  WorkerTime time;
+  CallerContext follower = caller();
+  follower.worker_time = &time;
+  const auto before = Clock::now();
+  const auto outcome = start(fs().attributes(follower, file()));
+  const auto submitted = Clock::now();
+  ASSERT_EQ(plain->held.size(), 1u);
+  EXPECT_EQ(time.jobs, 0u);
+  const auto begun = Clock::now();
+  run_all();
+  const auto ended = Clock::now();
+  ASSERT_TRUE(outcome->has_value());
+  EXPECT_EQ(time.jobs, 1u);
+  EXPECT_EQ(time.refused, 0u);
+  EXPECT_GE(time.waited, begun - submitted);
+  EXPECT_GT(time.worked.count(), 0);
+  EXPECT_LE(time.waited + time.worked, ended - before);
+}
+
+TEST_F(PosixWorkers, tell_who_asks_for_it_that_an_operation_was_refused_or_given_up) {
+  open(AtOnce::Never);
+  WorkerTime time;
+  CallerContext follower = caller();
+  follower.worker_time = &time;
+  plain->full = true;
+  const auto refused = start(fs().attributes(follower, file()));
+  ASSERT_TRUE(refused->has_value());
+  EXPECT_EQ((*refused)->error(), Status::Delay);
+  EXPECT_EQ(time.refused, 1u);
+  plain->full = false;
+  const auto given_back = start(fs().attributes(follower, file()));
+  plain->give_all_back();
+  run_all();
+  ASSERT_TRUE(given_back->has_value());
+  EXPECT_EQ((*given_back)->error(), Status::Delay);
+  EXPECT_EQ(time.refused, 2u);
+  EXPECT_EQ(time.jobs, 0u);
+  EXPECT_EQ(time.worked.count(), 0);
 }
 
 TEST_F(PosixWorkers, sync_apart_from_those_that_do_not) {

@@ -54,8 +54,10 @@ class Answering final : public rpc::Service {
                                          const Buffer&) const noexcept override {
     return reply_bound;
   }
+  rpc::Observer* observer() const noexcept override { return told; }
   std::size_t reply_size() const { return 4 + 24 + body.size(); }
 
+  rpc::Observer* told = nullptr;
   bool hold = true;
   std::optional<std::uint64_t> reply_bound = 0;  // bytes of a Reply
   Buffer body = store::pattern(4096, 1).flatten();
@@ -72,9 +74,11 @@ class SimClient : private rpc::tcp::ServerConnection::Owner {
 
   // Without a budget it gets one of its own.
   explicit SimClient(std::size_t room, rpc::tcp::ServerOptions options = small(),
-                     std::shared_ptr<rpc::tcp::ByteBudget> shared = nullptr)
+                     std::shared_ptr<rpc::tcp::ByteBudget> shared = nullptr,
+                     rpc::Observer* observer = nullptr)
       : wire(loop, room), budget(std::move(shared)) {
     if (budget == nullptr) budget = std::make_shared<rpc::tcp::ByteBudget>(options.max_bytes_all);
+    service.told = observer;
     connection_ = std::make_unique<rpc::tcp::ServerConnection>(
         static_cast<rpc::tcp::ServerConnection::Owner&>(*this), wire.end(), nullptr, service,
         options, budget, tasks, kFirstReverseXid);
@@ -110,6 +114,7 @@ class SimClient : private rpc::tcp::ServerConnection::Owner {
   std::uint32_t calls() const { return calls_; }
   bool open() const { return connection_ != nullptr; }
   void finish() { connection_->finish(); }
+  void close() { connection_->close(Reason::Shutdown); }
   // What is ready runs; no time passes.
   void settle() { loop.run_for(Duration::zero()); }
 

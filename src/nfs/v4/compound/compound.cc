@@ -103,7 +103,7 @@ v4::nfsstat4 Compound::put(Bytes filehandle) {
   // Made where it stays: it is large.
   const rpc::CallContext& call = admission_.call();
   current_.emplace<ExportObject>(*found, *vfs::Handle::from(parts->object), *admitted,
-                                 call.origin(), call.caller());
+                                 call.origin(), call.caller(), call.worker_time());
   current_stateid_ = {};
   return v4::NFS4_OK;
 }

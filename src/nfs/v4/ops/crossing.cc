@@ -9,7 +9,7 @@ const vfs::Credentials kServer{0, 0, {}};
 
 // Where these names lead from the root of the object's export; nullopt: nowhere.
 Task<std::optional<vfs::Handle>> walk(ExportObject object, std::vector<std::string_view> names) {
-  const vfs::CallerContext server{*object.loop, kServer, object.connection};
+  const vfs::CallerContext server{*object.loop, kServer, object.connection, object.worker_time};
   vfs::Handle at = object.store().root();
   for (const std::string_view name : names) {
     const auto found = co_await object.store().lookup(server, at, name);

@@ -40,11 +40,13 @@ class FileCopy {
   // Bytes copied so far, from the start of the range on, and how durably.
   std::uint64_t count() const { return count_; }
   vfs::Stability committed() const { return committed_; }
-  // The next pieces belong to this loop, and take that client's share of the store's workers.
+  // The next pieces belong to this loop, and take that client's share of the store's workers. The
+  // Call that asked for them may end.
   void go_on_at(Loop& loop, const void* client) {
     for (ExportObject* const object : {&from_, &to_}) {
       object->loop = &loop;
       object->connection = client;
+      object->worker_time = nullptr;
     }
   }
   // The next pieces are of the same files as they are admitted now; then go_on_at().

@@ -15,7 +15,7 @@ Result<ExportObject, v4::nfsstat4> admitted_to(const Exports& exports, const Exp
                                                const OffloadedCopy& copy) {
   if (!exports.serves(object.key())) return Failure{v4::NFS4ERR_STALE};
   auto admitted = nfs::admit(*exports.find(object.key().via), object.handle, copy.origin,
-                             copy.caller, Admission::Security::Checked);
+                             copy.caller, Admission::Security::Checked, nullptr);
   if (!admitted) return Failure{to_nfsstat4(admitted.error())};
   return *std::move(admitted);
 }

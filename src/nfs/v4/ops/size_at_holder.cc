@@ -69,7 +69,7 @@ Task<SizeAtHolder> size_at_holder(Compound& compound, ExportObject file) {
   static const vfs::Credentials kServer{0, 0, {}};
   vfs::SetAttributes touched;
   touched.modified.how = vfs::SetTime::How::Now;
-  const vfs::CallerContext server{*file.loop, kServer, file.connection};
+  const vfs::CallerContext server{*file.loop, kServer, file.connection, file.worker_time};
   const auto set = co_await file.store().set_attributes(server, file.handle, touched, std::nullopt);
   // A size that `change` does not show is not shown either.
   if (!set) co_return kAsTheServer;
