@@ -72,6 +72,12 @@ INSTANTIATE_TEST_SUITE_P(
              "in.x:1:22: 'a' is already defined at in.x:1:1"},
         Case{"enum e { A = 1 }; const A = 2;", "in.x:1:25: 'A' is already defined at in.x:1:10"},
         Case{"struct a { int x; int x; };", "in.x:1:23: field 'x' is there twice"},
+        Case{"program P { version V { void F(void) = 1; void F(int) = 2; } = 1; } = 1;",
+             "in.x:1:48: 'F' is already defined"},
+        Case{"program P { version V { void F(void) = 1; } = 1; version V { void F(void) = 1; } = "
+             "2; }"
+             " = 1;",
+             "in.x:1:58: 'V' is already defined"},
         Case{"typedef a b; typedef b a;", "in.x:1:11: typedef 'b' leads back to itself"},
         Case{"typedef a b<>; typedef b a<>;", "in.x:1:11: typedef 'b' leads back to itself"}));
 
@@ -96,6 +102,10 @@ INSTANTIATE_TEST_SUITE_P(
              "in.x:1:36: this case is not an unsigned int"},
         Case{"enum e { A = 1 }; union u switch (e x) { case 2: void; };",
              "in.x:1:47: this case is not a member of e"},
+        Case{"enum e { A = 1 }; union u switch (e x) { case 0x100000001: void; };",
+             "in.x:1:47: this case is not a member of e"},
+        Case{"union u switch (int x) { case -1: void; case 0xffffffff: void; };",
+             "in.x:1:46: this case is there twice"},
         Case{"%// eligible: a_x\nstruct a { int x; };",
              "in.x:1:15: 'a_x' is neither a variable-length array nor optional"},
         Case{"struct a { int x<>; };\n%// eligible: a_x, b\n",
@@ -187,7 +197,7 @@ INSTANTIATE_TEST_SUITE_P(
         PassedCase{"%#ifdef A\n%#define X 1\n%#endif\n%#undef X\n%#define X 2\n", "2"},
         // A guard around the whole: what is within it is certain there.
         PassedCase{"%#ifndef G\n%#define X 1\n%#ifndef X\n%#define X 2\n%#endif\n", "1"},
-        PassedCase{"%#ifdef A\n%#define X 1\n%#else\n%#define X 2\n", "2"},
+        PassedCase{"%#define X 2\n%#ifdef A\n%#undef X\n%#define X 1\n%#else\n", "2"},
         // Other directives of the specification are rpcgen's, which sees none of these names.
         PassedCase{"%#define A 1\n#ifdef A\n%#define X 1\n#else\n%#define X 2\n#endif\n", "2"}));
 
