@@ -33,17 +33,69 @@ std::set<const Named*> used_by_value(Model& model) {
   return result;
 }
 
+// The name, or what comes of it until nothing else is called so.
+std::string unused_name(const Model& model, std::string name) {
+  std::set<std::string> used;
+  for (const Constant& constant : model.constants) used.insert(constant.name);
+  for (const Named* named : model.types) {
+    used.insert(named->name);
+    if (const auto* from = std::get_if<Enum>(&named->body))
+      for (const Enumerator& one : from->enumerators) used.insert(one.name);
+  }
+  for (const Program& program : model.programs)
+    for (const Version& version : program.versions)
+      for (const Procedure& procedure : version.procedures) used.insert(procedure.type);
+  while (used.contains(name)) name += '_';
+  return name;
+}
+
+// What is written where the pointer to the next node stands: a list of the nodes `others`. Typedefs
+// of such pointers go on to stand for a list with its first node, but their item is that of this
+// one.
+void point_at_others(Model& model, Field& next, Named& others) {
+  const Type* pointer = next.type;
+  while (pointer->kind == Kind::Alias) {
+    const Field& named = std::get<Alias>(pointer->named->body).field;
+    next.item = named.item;
+    pointer = named.type;
+  }
+  Type& element = model.type_store.emplace_back();
+  element.kind = Kind::Struct;
+  element.named = &others;
+  Type& list = model.type_store.emplace_back();
+  list.kind = Kind::List;
+  list.element = &element;
+  list.eligible = pointer->eligible;
+  next.type = &list;
+}
+
+// A list whose first node stands by value keeps its last member: the list of the other nodes, which
+// are a type of their own, without that member.
+void split_head(Model& model, Named& head) {
+  auto& from = std::get<Struct>(head.body);
+  Named& others = model.named_store.emplace_back();
+  others.name = unused_name(model, head.name + "_" + from.fields.back().name);
+  others.where = head.where;
+  others.body = Struct{{from.fields.begin(), from.fields.end() - 1}};
+  others.list_node = true;
+  point_at_others(model, from.fields.back(), others);
+  model.types.insert(std::ranges::find(model.types, &head), &others);
+}
+
 // RFC 4506 4.19's linked list: a struct whose last member points to the next of its kind.
 void find_lists(Model& model) {
   const std::set<const Named*> by_value = used_by_value(model);
-  for (Named* named : model.types) {
+  for (Named* named : std::vector(model.types)) {
     auto* structure = std::get_if<Struct>(&named->body);
     if (structure == nullptr || pointee(*structure->fields.back().type) != named) continue;
     const auto points_back = [&](const Field& f) { return pointee(*f.type) == named; };
-    if (by_value.contains(named) || std::ranges::count_if(structure->fields, points_back) > 1)
-      continue;
-    named->list_node = true;
-    structure->fields.pop_back();
+    if (std::ranges::count_if(structure->fields, points_back) > 1) continue;
+    if (by_value.contains(named)) {
+      split_head(model, *named);
+    } else {
+      named->list_node = true;
+      structure->fields.pop_back();
+    }
   }
   for (Type& type : model.type_store)
     if (type.kind == Kind::Optional && strip(*type.element).named != nullptr &&

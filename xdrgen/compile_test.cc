@@ -72,6 +72,12 @@ INSTANTIATE_TEST_SUITE_P(
              "in.x:1:22: 'a' is already defined at in.x:1:1"},
         Case{"enum e { A = 1 }; const A = 2;", "in.x:1:25: 'A' is already defined at in.x:1:10"},
         Case{"struct a { int x; int x; };", "in.x:1:23: field 'x' is there twice"},
+        Case{"program P { version V { void F(void) = 1; void F(int) = 2; } = 1; } = 1;",
+             "in.x:1:48: 'F' is already defined"},
+        Case{"program P { version V { void F(void) = 1; } = 1; version V { void F(void) = 1; } = "
+             "2; }"
+             " = 1;",
+             "in.x:1:58: 'V' is already defined"},
         Case{"typedef a b; typedef b a;", "in.x:1:11: typedef 'b' leads back to itself"},
         Case{"typedef a b<>; typedef b a<>;", "in.x:1:11: typedef 'b' leads back to itself"}));
 
@@ -96,6 +102,10 @@ INSTANTIATE_TEST_SUITE_P(
              "in.x:1:36: this case is not an unsigned int"},
         Case{"enum e { A = 1 }; union u switch (e x) { case 2: void; };",
              "in.x:1:47: this case is not a member of e"},
+        Case{"enum e { A = 1 }; union u switch (e x) { case 0x100000001: void; };",
+             "in.x:1:47: this case is not a member of e"},
+        Case{"union u switch (int x) { case -1: void; case 0xffffffff: void; };",
+             "in.x:1:46: this case is there twice"},
         Case{"%// eligible: a_x\nstruct a { int x; };",
              "in.x:1:15: 'a_x' is neither a variable-length array nor optional"},
         Case{"struct a { int x<>; };\n%// eligible: a_x, b\n",
@@ -152,6 +162,64 @@ TEST(Compiler, macros_cannot_run_away) {
             std::to_string(i - 1) + "\n";
   EXPECT_EQ(complaint(text), "in.x:8:1: this macro is too long");
   EXPECT_EQ(complaint("#define A B\n#define B A\nconst A = 1;"), "fine");
+}
+
+struct PassedCase {
+  const char* lines;
+  const char* bound;  // Of `opaque data<X>`, with the lines before it, or the complaint.
+};
+
+class PassedLines : public ::testing::TestWithParam<PassedCase> {};
+
+TEST_P(PassedLines, give_a_name_the_number_that_C_would_know) {
+  const std::string text = GetParam().lines + std::string("struct s { opaque data<X>; };");
+  const std::string header = header_of(text);
+  const std::size_t start =
+      header.find("BoundedOpaque<") + std::string_view("BoundedOpaque<").size();
+  const bool made = header.find("BoundedOpaque<") != std::string::npos;
+  EXPECT_EQ(made ? header.substr(start, header.find('>', start) - start) : complaint(text),
+            GetParam().bound);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Known, PassedLines,
+    ::testing::Values(
+        PassedCase{"%#define X 1\n%#define X 2\n", "2"},
+        PassedCase{"%#ifndef X\n%#define X 1\n%#endif\n", "1"},
+        PassedCase{"%#define X 3\n%#ifndef X\n%#define X 1\n%#endif\n", "3"},
+        PassedCase{"%#ifndef X\n%#define X 3\n%#endif\n%#ifndef X\n%#define X 1\n%#endif\n", "3"},
+        PassedCase{"const X = 3;\n%#ifndef X\n%#define X 1\n%#endif\n", "X"},
+        PassedCase{"%#define A\n%#ifdef A\n%#define X 1\n%#else\n%#define X 2\n%#endif\n", "1"},
+        PassedCase{"%#undef A\n%#ifdef A\n%#define X 1\n%#else\n%#define X 2\n%#endif\n", "2"},
+        PassedCase{"%#if 0\n%#define X 1\n%#elif defined(A)\n%#define X 2\n%#endif\n", "2"},
+        PassedCase{"#define N 0\n%#if !N\n%#define X 1\n%#else\n%#define X 2\n%#endif\n", "1"},
+        PassedCase{"%#if A > 1\n%#define X 2\n%#else\n%#define X 2\n%#endif\n", "2"},
+        PassedCase{"%#ifdef A\n%#define X 1\n%#endif\n%#undef X\n%#define X 2\n", "2"},
+        // A guard around the whole: what is within it is certain there.
+        PassedCase{"%#ifndef G\n%#define X 1\n%#ifndef X\n%#define X 2\n%#endif\n", "1"},
+        PassedCase{"%#define X 2\n%#ifdef A\n%#undef X\n%#define X 1\n%#else\n", "2"},
+        // Other directives of the specification are rpcgen's, which sees none of these names.
+        PassedCase{"%#define A 1\n#ifdef A\n%#define X 1\n#else\n%#define X 2\n#endif\n", "2"}));
+
+constexpr const char* kOneOrTwo =
+    "in.x:6:24: 'X' is 1 or 2, depending on a %#if that only a C compiler decides";
+
+INSTANTIATE_TEST_SUITE_P(
+    Questions, PassedLines,
+    ::testing::Values(
+        PassedCase{"%#ifdef A\n%#define X 1\n%#else\n%#define X 2\n%#endif\n", kOneOrTwo},
+        PassedCase{"%#if A == 2\n%#define X 1\n%#elif 1\n%#define X 2\n%#endif\n", kOneOrTwo},
+        PassedCase{"%#define X 1\n%#ifdef A\n%#undef X\n%#define X 2\n%#endif\n", kOneOrTwo},
+        PassedCase{"%#ifdef A\n%#define X 1\n%#endif\n%#ifndef X\n%#define X 2\n%#endif\n",
+                   "in.x:7:24: 'X' is 1 or 2, depending on a %#if that only a C compiler decides"},
+        PassedCase{
+            "%#ifdef A\n%#define X 1\n%#else\n%#define X (2)\n%#endif\n",
+            "in.x:6:24: 'X' is 1 or something else, depending on a %#if that only a C compiler "
+            "decides"}));
+
+TEST(Compiler, a_name_of_several_numbers_that_is_not_used_is_no_mistake) {
+  EXPECT_EQ(complaint("%#ifdef A\n%#define X 1\n%#else\n%#define X 2\n%#endif\nconst B = 1;"),
+            "fine");
 }
 
 TEST(Compiler, spells_types_as_a_reader_would) {

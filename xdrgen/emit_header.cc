@@ -135,12 +135,12 @@ void Emitter::enumeration(std::string& out, const Named& named, const Enum& from
 
 // Containers of types that are not complete yet must not be given an initialiser inside a class; an
 // enum without a zero starts as its first enumerator, for that can be encoded.
-std::string Emitter::initialiser(const Type& type) const {
+std::string Emitter::initialiser(const Type& type, const std::set<std::string>& hidden) const {
   const Type* at = &strip(type);
   if (at->kind == Kind::Enum) {
     const auto& enumerators = std::get<Enum>(at->named->body).enumerators;
     const bool zero = std::ranges::any_of(enumerators, [](const auto& e) { return e.value == 0; });
-    return fmt::format("{{{}}}", zero ? "" : cpp_name(enumerators.front().name));
+    return fmt::format("{{{}}}", zero ? "" : names_.constant(enumerators.front().name, hidden));
   }
   while (at->element != nullptr) at = &strip(*at->element);
   return at->named == nullptr || emitted_.contains(at->named) ? "{}" : "";
@@ -152,7 +152,7 @@ void Emitter::structure(std::string& out, const Named& named, const Struct& from
   print(out, "struct {} {{\n", cpp_name(named.name));
   for (const Field& field : from.fields)
     print(out, "  {} {}{};\n", names_.spell(*field.type, hidden), member_name(named, field),
-          initialiser(*field.type));
+          initialiser(*field.type, hidden));
   print(out, "\n  bool operator==(const {}&) const = default;\n}};\n", cpp_name(named.name));
 }
 
@@ -167,7 +167,7 @@ void Emitter::discriminated_union(std::string& out, const Named& named, const Un
   const bool apart = arms_are_apart(from);
   print(out, "struct {} {{\n  {} {}{};\n", cpp_name(named.name),
         names_.spell(*from.discriminant.type, hidden), member_name(named, from.discriminant),
-        initialiser(*from.discriminant.type));
+        initialiser(*from.discriminant.type, hidden));
   std::string arms = "std::monostate";
   std::size_t index = 0;
   for (const Arm& arm : from.arms) {

@@ -19,10 +19,10 @@ void Emitter::procedure_declarations(std::string& out) {
     for (const Version& version : program.versions) {
       print(out, "\n// {} {}, {} {}.\n", program.name, program.number, version.name,
             version.number);
-      print(out, "inline namespace {}_procedures {{\n", version.name);
+      print(out, "inline namespace {}_procedures {{\n", version.scope);
       for (const Procedure& procedure : version.procedures)
         procedure_declaration(out, program, version, procedure);
-      print(out, "\n}}  // namespace {}_procedures\n", version.name);
+      print(out, "\n}}  // namespace {}_procedures\n", version.scope);
     }
   }
 }
@@ -34,7 +34,7 @@ void Emitter::procedure_declaration(std::string& out, const Program& program,
                                         "max_args_size", "max_results_size", "encode_args",
                                         "decode_args",   "encode_results",   "decode_results"};
   const std::string& runtime = names_.runtime();
-  print(out, "\nstruct {} {{\n", cpp_name(procedure.name));
+  print(out, "\nstruct {} {{\n", cpp_name(procedure.type));
   print(out, "  using Args = {};\n", names_.spell(*procedure.arguments, hidden));
   print(out, "  using Results = {};\n", names_.spell(*procedure.results, hidden));
   print(out, "  static constexpr std::uint32_t program = {};\n", program.number);
@@ -58,15 +58,15 @@ void Emitter::procedure_declaration(std::string& out, const Program& program,
 void Emitter::procedure_definitions(std::string& out) const {
   for (const Program& program : model_.programs) {
     for (const Version& version : program.versions) {
-      print(out, "\ninline namespace {}_procedures {{\n", version.name);
+      print(out, "\ninline namespace {}_procedures {{\n", version.scope);
       for (const Procedure& procedure : version.procedures) procedure_definition(out, procedure);
-      print(out, "\n}}  // namespace {}_procedures\n", version.name);
+      print(out, "\n}}  // namespace {}_procedures\n", version.scope);
     }
   }
 }
 
 void Emitter::procedure_definition(std::string& out, const Procedure& procedure) const {
-  const std::string name = cpp_name(procedure.name);
+  const std::string name = cpp_name(procedure.type);
   const std::string& runtime = names_.runtime();
   for (const bool args : {true, false}) {
     const Type& type = args ? *procedure.arguments : *procedure.results;

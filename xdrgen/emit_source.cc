@@ -106,18 +106,19 @@ void Emitter::codecs(std::string& out, const Named& named) {
 
 void Emitter::enum_codecs(std::string& out, const Named& named, const Enum& from) const {
   print(out, "\n{} {{ encoder.i32(value); }}\n", encode_declaration(named));
+  const std::set<std::string> hidden = {"number"};  // By the variable of the decoder.
   std::string cases, texts;
   std::set<std::int32_t> seen;
   for (const Enumerator& one : from.enumerators) {
     // Several names may share a number; the first one speaks for it.
     if (!seen.insert(one.value).second) continue;
-    print(cases, "    case {}:\n", cpp_name(one.name));
+    print(cases, "    case {}:\n", names_.constant(one.name, hidden));
     print(texts, "    case {}: return \"{}\";\n", cpp_name(one.name), one.name);
   }
   print(out, "\n{} {{\n  std::int32_t number = 0;\n", decode_declaration(named));
   out += "  if (!decoder.i32(number)) return false;\n  switch (number) {\n" + cases;
   print(out, "      value = static_cast<{}>(number);\n      return true;\n  }}\n",
-        cpp_name(named.name));
+        names_.spell(named, hidden));
   print(out, "  return decoder.fail({}Error::BadEnum);\n}}\n", names_.runtime());
   print(out, "\nstd::string_view to_string({} value) {{\n  switch (value) {{\n{}  }}\n",
         cpp_name(named.name), texts);

@@ -36,7 +36,7 @@ class Emitter {
   void items(std::string& out) const;
   void declarations(std::string& out) const;
   void size_constants(std::string& out);
-  std::string initialiser(const Type& type) const;
+  std::string initialiser(const Type& type, const std::set<std::string>& hidden) const;
 
   // emit_source.cc
   void codecs(std::string& out, const Named& named);

@@ -265,12 +265,41 @@ TEST(Generated, recursive_unions_are_bounded_too) {
   expect_round_trip(value);
 }
 
-TEST(Generated, a_list_used_by_value_keeps_its_bytes) {
+TEST(Generated, a_list_whose_head_stands_by_value_keeps_its_bytes) {
   chain_user value;
+  EXPECT_EQ(words_of(flat(value)), (Words{0, 0}));
   value.whole.link = 1;
-  value.whole.next.emplace().link = 2;
-  EXPECT_EQ(words_of(flat(value)), (Words{1, 1, 2, 0}));
+  value.whole.next = {{2}, {3}};
+  EXPECT_EQ(words_of(flat(value)), (Words{1, 1, 2, 1, 3, 0}));
   expect_round_trip(value);
+  // By pointer, it is that pointer's flag and the same.
+  segmented pointed{.kind = 1, .arms_ = {}};
+  EXPECT_EQ(words_of(flat(pointed)), (Words{1, 0}));
+  pointed.list().emplace().more.resize(1);
+  EXPECT_EQ(words_of(flat(pointed)), (Words{1, 1, 0, 1, 0, 0}));
+  expect_round_trip(pointed);
+}
+
+TEST(Generated, a_list_of_200000_nodes_behind_its_head_needs_no_stack) {
+  chain_user value;
+  value.whole.next.resize(200'000);
+  value.whole.next.back().link = 77;
+  expect_round_trip(value);
+  const Buffer whole = flat(value);
+  EXPECT_EQ(failure<chain_user>(whole.slice(0, whole.size() - 4)), Error::Truncated);
+}
+
+TEST(Generated, nodes_behind_a_head_have_the_items_of_the_head) {
+  segmented value;
+  value.first().body = Rope::copy_of(bytes_of("one"));
+  value.first().more.resize(2);
+  value.first().more[1].body = Rope::copy_of(bytes_of("two"));
+  static constexpr std::array kWatched = {item::segment_body};
+  const stag::xdr::Stream stream = stag::xdr::encode(value, kWatched);
+  ASSERT_EQ(stream.items().size(), 3u);
+  EXPECT_EQ(stream.items()[2].length, 3u);
+  expect_round_trip(value);
+  static_assert(std::is_same_v<decltype(segment::more), std::vector<segment_more_>>);
 }
 
 TEST(Generated, items_are_recorded_under_their_fields_id) {

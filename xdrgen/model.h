@@ -50,7 +50,7 @@ struct Type {
   Named* named = nullptr;
   const Type* element = nullptr;
   std::uint32_t bound = kUnbounded;
-  bool eligible = false;  // A Vector, Optional or List that may become a data item as a whole.
+  bool eligible = false;   // A Vector, Optional or List that may become a data item as a whole.
   std::string bound_text;  // The bound as the specification has it: a number or a constant's name.
 };
 
@@ -102,12 +102,14 @@ struct Constant {
 
 struct Procedure {
   std::string name;
+  std::string type;  // What it is called in C++.
   std::uint32_t number;
   Type* arguments;
   Type* results;
 };
 struct Version {
   std::string name;
+  std::string scope;  // What the namespace of its procedures is called after.
   std::uint32_t number;
   std::vector<Procedure> procedures;
 };

@@ -82,15 +82,20 @@ TypeNames::TypeNames(std::string name_space) : name_space_(std::move(name_space)
   runtime_ = inside ? "xdr::" : "stag::xdr::";
 }
 
-std::string TypeNames::bound(const Type& type) const {
+std::string TypeNames::constant(const std::string& name,
+                                const std::set<std::string>& hidden) const {
+  const std::string spelt = cpp_name(name);
+  return hidden.contains(name) ? fmt::format("::{}::{}", name_space_, spelt) : spelt;
+}
+
+std::string TypeNames::bound(const Type& type, const std::set<std::string>& hidden) const {
   const bool number =
       !type.bound_text.empty() && type.bound_text[0] >= '0' && type.bound_text[0] <= '9';
-  return number ? type.bound_text : cpp_name(type.bound_text);
+  return number ? type.bound_text : constant(type.bound_text, hidden);
 }
 
 std::string TypeNames::spell(const Named& named, const std::set<std::string>& hidden) const {
-  const std::string name = cpp_name(named.name);
-  return hidden.contains(named.name) ? fmt::format("::{}::{}", name_space_, name) : name;
+  return constant(named.name, hidden);
 }
 
 std::string TypeNames::spell(const Type& type, const std::set<std::string>& hidden) const {
@@ -120,15 +125,15 @@ std::string TypeNames::spell(const Type& type, const std::set<std::string>& hidd
     case Kind::Alias:
       return spell(*type.named, hidden);
     case Kind::FixedOpaque:
-      return fmt::format("std::array<std::byte, {}>", bound(type));
+      return fmt::format("std::array<std::byte, {}>", bound(type, hidden));
     case Kind::BoundedOpaque:
-      return fmt::format("{}BoundedOpaque<{}>", runtime_, bound(type));
+      return fmt::format("{}BoundedOpaque<{}>", runtime_, bound(type, hidden));
     case Kind::Opaque:
       return runtime_ + "Opaque";
     case Kind::String:
       return "std::string";
     case Kind::Array:
-      return fmt::format("std::array<{}, {}>", element(), bound(type));
+      return fmt::format("std::array<{}, {}>", element(), bound(type, hidden));
     case Kind::Vector:
     case Kind::List:
       return fmt::format("std::vector<{}>", element());

@@ -26,7 +26,9 @@ class TypeNames {
   // `hidden`: names that mean something else where the type is written; those are spelt in full.
   std::string spell(const Type& type, const std::set<std::string>& hidden = {}) const;
   std::string spell(const Named& named, const std::set<std::string>& hidden = {}) const;
-  std::string bound(const Type& type) const;
+  // The name of a constant or enumerator.
+  std::string constant(const std::string& name, const std::set<std::string>& hidden = {}) const;
+  std::string bound(const Type& type, const std::set<std::string>& hidden = {}) const;
 
  private:
   std::string name_space_;

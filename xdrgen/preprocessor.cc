@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <utility>
 
 #include "xdrgen/number.h"
 
@@ -14,21 +14,6 @@ constexpr std::size_t kMaxIncludes = 256;
 constexpr std::size_t kMaxTokens = 1'000'000;
 constexpr std::size_t kMaxBranches = 256;
 constexpr std::size_t kMaxReplacement = 64;
-constexpr ast::Integer kLargestPassed = std::numeric_limits<std::int64_t>::max();
-
-std::string_view trim(std::string_view text) {
-  const std::size_t start = text.find_first_not_of(" \t\r");
-  if (start == std::string_view::npos) return {};
-  return text.substr(start, text.find_last_not_of(" \t\r") - start + 1);
-}
-
-std::string_view first_word(std::string_view text) {
-  std::size_t length = 0;
-  while (length < text.size() &&
-         (std::isalnum(static_cast<unsigned char>(text[length])) != 0 || text[length] == '_'))
-    ++length;
-  return text.substr(0, length);
-}
 
 }  // namespace
 
@@ -64,11 +49,14 @@ Token Preprocessor::next() {
     if (token.kind == TokenKind::Directive) {
       perform(token);
     } else if (token.kind == TokenKind::Passed) {
-      if (active()) passed(token);
+      if (active()) passed_.perform(token);
     } else if (token.kind == TokenKind::End) {
       if (!branches_.empty()) complain(branches_.back().where, "this conditional has no #endif");
       return token;
-    } else if (active() && (replaced || !replace(token))) {
+    } else if (active()) {
+      const bool names_constant = std::exchange(after_const_, token.is("const"));
+      if (names_constant && !replaced && !macros_.contains(token.text)) passed_.constant(token);
+      if (!replaced && replace(token)) continue;
       if (token.kind == TokenKind::Invalid)
         complain(token.where, fmt::format("unexpected character '{}'", token.text));
       return token;
@@ -81,13 +69,19 @@ Token Preprocessor::next() {
 bool Preprocessor::replace(const Token& token) {
   if (token.kind != TokenKind::Identifier) return false;
   const auto macro = macros_.find(token.text);
-  if (macro == macros_.end()) return false;
+  if (macro == macros_.end()) return replace_passed(token);
   for (auto at = macro->second.rbegin(); at != macro->second.rend(); ++at) {
     Token copy = *at;
     copy.where = token.where;
     pending_.push_back(copy);
   }
   return true;
+}
+
+bool Preprocessor::replace_passed(const Token& token) {
+  const std::optional<std::string_view> number = passed_.number_of(token);
+  if (number) pending_.push_back({TokenKind::Number, *number, token.where});
+  return number.has_value();
 }
 
 void Preprocessor::perform(const Token& directive) {
@@ -99,28 +93,6 @@ void Preprocessor::perform(const Token& directive) {
   if (word == "include") include(rest, directive.where);
   if (word == "undef") macros_.erase(std::string(first_word(rest)));
   if (word == "error") complain(directive.where, fmt::format("#error {}", rest));
-}
-
-// Numbers and names of numbers, added up.
-void Preprocessor::passed(const Token& directive) {
-  const std::string_view text = trim(directive.text);
-  if (first_word(text) != "define") return;
-  Lexer lexer(directive.where.file, text.substr(6));
-  const Token name = lexer.next();
-  ast::Integer sum = 0;
-  Token token = lexer.next();
-  for (bool more = true; more; token = lexer.next()) {
-    const auto macro = macros_.find(token.text);
-    if (macro != macros_.end() && macro->second.size() == 1) token = macro->second.front();
-    if (name.kind != TokenKind::Identifier || token.kind != TokenKind::Number) return;
-    sum += parse_number(token);
-    token = lexer.next();
-    more = token.text == "+";
-    if (!more && token.kind != TokenKind::End) return;
-  }
-  if (sum > kLargestPassed || sum < -kLargestPassed) return;
-  const std::string number = std::to_string(static_cast<std::int64_t>(sum));
-  define(keep(fmt::format("{} {}", name.text, number)), directive.where);
 }
 
 // True when the directive was one of the conditional ones.
@@ -179,7 +151,9 @@ void Preprocessor::define(std::string_view rest, const Location& where) {
   Lexer lexer(where.file, rest.substr(name.size()));
   for (Token token = lexer.next(); token.kind != TokenKind::End; token = lexer.next()) {
     const auto earlier = macros_.find(token.text);
-    if (earlier == macros_.end()) {
+    if (const auto number = passed_.number_of(token); number && earlier == macros_.end()) {
+      tokens.push_back({TokenKind::Number, *number, token.where});
+    } else if (earlier == macros_.end()) {
       tokens.push_back(token);
     } else {
       tokens.insert(tokens.end(), earlier->second.begin(), earlier->second.end());

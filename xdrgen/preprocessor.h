@@ -2,17 +2,17 @@
 // number | defined(NAME) |
 // !..., #ifdef, #ifndef, #elif, #else, #endif, #include "file". Other directives are ignored, as
 // are #include <...>. RPC_HDR is defined as 1: types are what this compiler is after. A
-// passed-through `%#define NAME number` counts as well: specifications use the number in bounds.
+// passed-through `%#define NAME number` counts as well (passed.h), though not in the #if of this
+// preprocessor, as it does not in cpp: specifications use the number in bounds.
 #pragma once
 
 #include <deque>
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "xdrgen/lexer.h"
+#include "xdrgen/passed.h"
 
 namespace xdrgen {
 
@@ -38,20 +38,22 @@ class Preprocessor {
   void perform(const Token& directive);
   bool conditional(std::string_view word, std::string_view rest, const Location& where);
   void otherwise(std::string_view word, std::string_view rest, const Location& where);
-  void passed(const Token& directive);
   void define(std::string_view rest, const Location& where);
   void include(std::string_view rest, const Location& where);
   bool condition(std::string_view text) const;
   bool active() const { return branches_.empty() || branches_.back().active; }
   bool replace(const Token& token);
+  bool replace_passed(const Token& token);
   std::string_view keep(std::string text);
 
   FileReader reader_;
   std::deque<std::string> kept_;
   std::vector<Lexer> files_;
   std::vector<Branch> branches_;
-  std::map<std::string, std::vector<Token>, std::less<>> macros_;
+  Macros macros_;
+  PassedNames passed_{macros_};
   std::vector<Token> pending_;  // In reverse.
+  bool after_const_ = false;
   std::size_t produced_ = 0;
 };
 

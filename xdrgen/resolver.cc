@@ -11,6 +11,7 @@ constexpr ast::Integer kLargest = std::numeric_limits<std::uint32_t>::max();
 // RPC libraries predefine this one for every specification.
 constexpr ast::Integer kMaxNetNameLength = 255;
 constexpr ast::Integer kSmallestInt = std::numeric_limits<std::int32_t>::min();
+constexpr ast::Integer kLargestInt = std::numeric_limits<std::int32_t>::max();
 
 }  // namespace
 
@@ -105,7 +106,7 @@ void Resolver::fill(const ast::Definition& definition, Named& to) {
 }
 
 void Resolver::run(const ast::Specification& specification) {
-  collect_procedure_numbers(specification);
+  collect_names(specification);
   declare_all(specification);
   for (const bool typedefs : {true, false}) {
     for (const ast::Definition& definition : specification.definitions) {
@@ -133,7 +134,11 @@ void Resolver::struct_body(const ast::Struct& from, Named& to) {
 
 std::string Resolver::case_label(const ast::Value& value, const Type& discriminant,
                                  std::set<ast::Integer>& seen) {
-  const ast::Integer number = evaluate(value);
+  ast::Integer number = evaluate(value);
+  // As of enumerators: of what is signed, the upper half of 32 bits is written for negative ones.
+  const bool is_signed = discriminant.kind == Kind::Int || discriminant.kind == Kind::Enum;
+  const bool wraps = is_signed && number > kLargestInt && number <= kLargest;
+  if (wraps) number -= kLargest + 1;
   const auto complain_range = [&](std::string_view what) {
     complain(value.where, fmt::format("this case is not {}", what));
   };
@@ -147,18 +152,17 @@ std::string Resolver::case_label(const ast::Value& value, const Type& discrimina
       break;
     case Kind::Enum: {
       const auto& enumerators = std::get<Enum>(discriminant.named->body).enumerators;
-      const auto same = [&](const Enumerator& e) {
-        return e.value == static_cast<std::int32_t>(number);
-      };
-      const auto found = std::ranges::find_if(enumerators, same);
+      const auto found = std::ranges::find(enumerators, number, &Enumerator::value);
       if (found == enumerators.end())
         complain_range(fmt::format("a member of {}", discriminant.named->name));
-      return value.literal ? found->name : value.name;
+      const bool own = std::ranges::count(enumerators, value.name, &Enumerator::name) > 0;
+      return own ? value.name : found->name;
     }
     default:
-      if (number < kSmallestInt || number > -(kSmallestInt + 1)) complain_range("an int");
+      if (number < kSmallestInt || number > kLargestInt) complain_range("an int");
   }
-  if (!value.literal) return value.name;
+  // What is no constant in C++, such as TRUE or a procedure's name, has its number only.
+  if (!wraps && globals_.contains(value.name)) return value.name;
   return fmt::format("{}", static_cast<std::int64_t>(number));
 }
 

@@ -41,12 +41,14 @@ class Resolver {
   std::string case_label(const ast::Value& value, const Type& discriminant,
                          std::set<ast::Integer>& seen);
 
-  void collect_procedure_numbers(const ast::Specification& specification);
+  void collect_names(const ast::Specification& specification);
   Program program(const ast::Program& from);
-  Version version(const ast::Version& from);
-  Procedure procedure(const ast::Procedure& from);
+  Version version(const ast::Version& from, const std::string& program);
+  Procedure procedure(const ast::Procedure& from, const Version& version,
+                      const std::string& program);
   Type* procedure_type(const ast::TypeName& name);
-  Type* arguments(const ast::Procedure& from);
+  Type* arguments(const ast::Procedure& from, const std::string& version,
+                  const std::string& program);
   void number_constant(const std::string& name, const Location& where, std::uint32_t value);
 
   ast::Integer evaluate(const ast::Value& value) const;
@@ -59,6 +61,7 @@ class Resolver {
   std::map<std::string, Type*, std::less<>> external_;
   // To rpcgen the names of procedures are constants, too, before and after their definition.
   std::map<std::string, ast::Integer, std::less<>> procedure_numbers_;
+  std::multiset<std::string> version_names_;  // Of all programs.
   std::map<std::string, Location> eligible_;  // Marks that have met no field yet.
 };
 

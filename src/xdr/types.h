@@ -6,7 +6,8 @@
 //   string x<>                   std::string
 //   T x[N], T x<>                std::array<T, N>, std::vector<T>
 //   T *x                         std::optional<T>; Box<T> where T contains itself
-//   the list idiom (entry *next as last member)    std::vector<entry>, the member left out
+//   the list idiom (entry *next as last member)    std::vector<entry>, the member left out; where
+//     entries stand by value too, entry::next remains, as the std::vector<entry_next> of the others
 //
 // A union becomes a struct: its discriminant under its own name, and a function for each arm that
 // is not void.

@@ -3,7 +3,7 @@
 and for xdrgen's C++ types, drawing the same numbers in the same order.
 
 Reads the specification on its own, so that neither compiler is its own witness. Knows the part of the language that
-nfs_prot.x, mount.x and nlm_prot.x use and refuses the rest."""
+nfs_prot.x, mount.x, nlm_prot.x and heads.x use and refuses the rest."""
 import re
 import sys
 
@@ -25,6 +25,10 @@ class Specification:
         while self.tokens:
             getattr(self, "read_" + self.take())()
         self.lists = {n: f[-1][1] for n, f in self.structs.items() if self.points_to(f[-1], n)}
+        arms = [field for _, of_union in self.unions.values() for _, field in of_union if field]
+        fields = arms + [field for of_struct in self.structs.values() for field in of_struct]
+        # Lists whose first node stands by value.
+        self.heads = {kind for kind, _, shape, _ in fields if shape == "plain" and kind in self.lists}
 
     def take(self, *expected):
         token = self.tokens.pop(0)
@@ -155,7 +159,10 @@ class Writer:
             return self.netobj(value)
         if kind in self.spec.typedefs:
             return self.fill(self.spec.typedefs[kind], value)
-        return f"build_{kind}(rng, &{value});"
+        built = f"build_{kind}(rng, &{value});"
+        if kind in self.spec.heads:
+            built += f" build_list_of_{kind}(rng, &{value}.{self.spec.lists[kind]});"
+        return built
 
     def members(self, name):
         fields = self.spec.structs[name]
@@ -163,7 +170,10 @@ class Writer:
 
     def struct(self, name):
         body = "".join(f"  {self.fill(f, 'to->' + self.member(name, f))}\n" for f in self.members(name))
-        return f"static void build_{name}(struct rng* rng, {name}* to) {{\n{body}}}\n"
+        return self.builder(name) + f" {{\n{body}}}\n"
+
+    def builder(self, name):
+        return f"static void build_{name}(struct rng* rng, {name}* to)"
 
     def union(self, name):
         discriminant, arms = self.spec.unions[name]
@@ -174,7 +184,8 @@ class Writer:
         # Random integers would hardly ever hit an arm.
         text += f"  if (draw_below(rng, 2) == 0) {which} = {labels[0]};\n  switch ({which}) {{\n"
         for label, field in arms:
-            text += f"    case {label}:\n" if label else "    default:\n"
+            # Of an int, for C++ converts no larger number in a case.
+            text += f"    case (int)({label}):\n" if label else "    default:\n"
             if field:
                 text += f"      {self.fill(field, self.arm(name, field))}\n"
             text += "      break;\n"
@@ -261,11 +272,26 @@ class Cxx(Writer):
     def netobj(self, value):
         return f"{value} = draw_rope(rng, draw_below(rng, 65));"
 
+    def builder(self, name):
+        # The first node and the others are two types.
+        if name in self.spec.heads:
+            return f"template <class Node> static void build_{name}(struct rng* rng, Node* to)"
+        return super().builder(name)
+
     def list(self, name):
-        return (
-            f"static void build_list_of_{name}(struct rng* rng, std::vector<{name}>* to) {{\n"
+        following = self.spec.lists[name]
+        node = f"{name}_{following}" if name in self.spec.heads else name
+        text = (
+            f"static void build_list_of_{name}(struct rng* rng, std::vector<{node}>* to) {{\n"
             f"  while (draw_below(rng, 3) != 0) build_{name}(rng, &to->emplace_back());\n}}\n"
         )
+        if name in self.spec.heads:
+            text += (
+                f"static void build_list_of_{name}(struct rng* rng, std::optional<{name}>* to) {{\n"
+                f"  if (draw_below(rng, 3) == 0) return;\n  build_{name}(rng, &to->emplace());\n"
+                f"  build_list_of_{name}(rng, &(*to)->{following});\n}}\n"
+            )
+        return text
 
     def entry(self, name):
         fill = self.fill((name, "", "plain", None), "value")
