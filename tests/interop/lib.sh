@@ -225,11 +225,15 @@ obeying() {  # obeying N [NAME=VALUE…]: boots guest N, which then does what in
 listen() {
   wire=$work/wire.$((captures += 1)).pcapng
   : >"$work/dumpcap.out" # or what an earlier one said would be taken for this one's word
-  dumpcap -q -B 64 -i "$1" -f "$2" -w "$wire" >"$work/dumpcap.out" 2>&1 &
+  dumpcap -q -B 256 -i "$1" -f "$2" -w "$wire" >"$work/dumpcap.out" 2>&1 &
   capture=$!; pids+=("$capture")
   until_true 60 grep -q '^File:' "$work/dumpcap.out" || skip "dumpcap cannot listen on $1: $(cat "$work/dumpcap.out")"
 }
-listened() { sleep 1; kill -INT "$capture"; wait "$capture" 2>/dev/null; }
+listened() {
+  sleep 1; kill -INT "$capture"; wait "$capture" 2>/dev/null
+  local lost; lost=$(sed -nE 's|^Packets received/dropped.*: [0-9]+/([0-9]+) .*|\1|p' "$work/dumpcap.out")
+  [ "${lost:-0}" -eq 0 ] || echo "    dumpcap lost $lost packets on this busy machine: what tshark does not find may have been sent"
+}
 # The kernel's client has one of the ports for superusers, which are those of other protocols, too.
 as_rpc=(-d tcp.port==665-1023,rpc -d udp.port==665-1023,rpc)
 frames() {  # frames FILTER: how many; a filter that tshark does not know counts nothing, and must not pass for none
