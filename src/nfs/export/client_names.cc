@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -92,20 +93,45 @@ struct ClientNames::State {
   struct Answer {
     std::shared_ptr<const Known> known;
     TimePoint given;
+    std::uint64_t epoch;           // in which it was asked for
+    std::uint64_t unanswered = 0;  // the last one in which nobody answered in time, of later ones
+  };
+  // For whom somebody is asked: the epoch of the calls that wait for it, and since when they do.
+  struct Waited {
     std::uint64_t epoch;
+    TimePoint since;
   };
   struct Found {
     std::shared_ptr<const Known> known;  // null: nothing that still holds
     bool fresh = false;                  // nobody need be asked
   };
 
-  Found find(const Key& key, TimePoint now) const {
+  Found find(const Key& key, TimePoint now) {
     const auto* const answer = answers.find(key);
     if (answer == nullptr) return {};
-    const bool holds =
-        answer->value->epoch >= forgotten && answer->value->given + options.keep_at_most > now;
-    return {holds ? answer->value->known : nullptr,
-            answer->until > now && answer->value->epoch == epoch};
+    const Answer& last = *answer->value;
+    if (is_forgotten(last) && is_late(key, now)) note_unanswered(key);
+    const bool holds = !is_forgotten(last) && last.given + options.keep_at_most > now;
+    return {holds ? last.known : nullptr, answer->until > now && last.epoch == epoch};
+  }
+  bool is_forgotten(const Answer& answer) const {
+    return std::max(answer.epoch, answer.unanswered) < forgotten;
+  }
+  // A question may have been put, and hang, since before all was forgotten: the time counts from
+  // the first call behind that.
+  bool is_late(const Key& key, TimePoint now) {
+    const auto at = asked.find(key);
+    if (at == asked.end()) return false;
+    if (at->second.epoch < forgotten) at->second = {epoch, now};
+    return at->second.since + options.patience_forgotten <= now;
+  }
+  // What was forgotten holds again. Allocates nothing.
+  void note_unanswered(const Key& key) {
+    const auto* const last = answers.find(key);
+    if (last == nullptr) return;
+    auto same = *last;
+    same.value->unanswered = epoch;
+    answers.keep(key, std::move(same));
   }
 
   // Blocks.
@@ -222,7 +248,7 @@ struct ClientNames::State {
   const std::shared_ptr<HostNameService> service;
   mutable std::mutex mutex;
   Answers<Key, Answer> answers;
-  std::set<Key> asked;  // by a Question, each once
+  std::map<Key, Waited> asked;  // by a Question, each once
   std::shared_ptr<const Netgroups> netgroups = std::make_shared<Netgroups>();
   Netgroups there_once;         // of these, those that somebody has ever had
   std::uint64_t epoch = 0;      // whoever was asked about in an earlier one is asked about again
@@ -232,20 +258,27 @@ struct ClientNames::State {
 // What a job asks, none for the same address meanwhile. Belongs to the job: it ends with that,
 // also where the job never ran.
 struct ClientNames::Question {
-  // Under the State's mutex, unlike the end.
-  Question(std::shared_ptr<State> of, const IpAddress& about)
+  // Under the State's mutex, unlike the rest.
+  Question(std::shared_ptr<State> of, const IpAddress& about, TimePoint now)
       : state(std::move(of)), address(about) {
-    state->asked.insert(key_of(address));
+    state->asked.emplace(key_of(address), State::Waited{state->epoch, now});
   }
   ~Question() {
     const std::lock_guard lock(state->mutex);
     state->asked.erase(key_of(address));
+    if (!over) state->note_unanswered(key_of(address));
   }
   Question(const Question&) = delete;
   Question& operator=(const Question&) = delete;
 
+  void put(const std::string& host, TimePoint now) {
+    state->ask(address, host, now);
+    over = true;
+  }
+
   const std::shared_ptr<State> state;
   const IpAddress address;
+  bool over = false;  // else no worker has taken it, or there was no memory for the answer
 };
 
 ClientNames::ClientNames(std::shared_ptr<HostNameService> service, std::shared_ptr<Executor> worker,
@@ -295,13 +328,16 @@ ClientNames::Match ClientNames::matches(const std::string& match, const IpAddres
     const std::lock_guard lock(state_->mutex);
     found = state_->find(key_of(address), now);
     if (!found.fresh && !state_->asked.contains(key_of(address)))
-      question = std::make_unique<Question>(state_, address);
+      question = std::make_unique<Question>(state_, address, now);
   }
   if (question != nullptr) {
     auto work = [question = std::move(question), host = std::string(asker.host), now] {
-      question->state->ask(question->address, host, now);
+      question->put(host, now);
     };
-    asker.loop.offload_to(*worker_, neighbourhood(address), 0, std::move(work), [] {});
+    if (!asker.loop.offload_to(*worker_, neighbourhood(address), 0, std::move(work), [] {})) {
+      const std::lock_guard lock(state_->mutex);
+      found = state_->find(key_of(address), now);
+    }
   }
   return found.known == nullptr ? Match::Undecided
                                 : found.known->match(match, now - options_.keep_at_most);
@@ -309,9 +345,12 @@ ClientNames::Match ClientNames::matches(const std::string& match, const IpAddres
 
 Task<void> ClientNames::settle(IpAddress address, Loop& loop) {
   const TimePoint end = loop.now() + options_.patience;
+  const auto holds = [&] { return state_->find(key_of(address), loop.now()).known != nullptr; };
+  std::optional<bool> held;
   const auto is_asked = [&] {
     const std::lock_guard lock(state_->mutex);
-    return state_->asked.contains(key_of(address));
+    if (!held) held = holds();
+    return state_->asked.contains(key_of(address)) && holds() == *held;
   };
   // Whoever asks may be on another loop.
   while (is_asked() && loop.now() < end) co_await sleep_for(loop, kLook);

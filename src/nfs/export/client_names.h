@@ -53,6 +53,8 @@ struct ClientNamesOptions {
   Duration keep_at_most = std::chrono::minutes(30);
   // How soon a lookup that had no answer is tried again.
   Duration retry = std::chrono::seconds(5);
+  // How long what was forgotten does not hold while nobody answers.
+  Duration patience_forgotten = std::chrono::seconds(5);
   // How long MOUNT waits for an answer.
   Duration patience = std::chrono::seconds(10);
 };
@@ -73,7 +75,7 @@ class ClientNames {
   // Netgroups other than these are not asked for any more.
   void keep_only(const std::set<std::string>& matches);
   // Each client is looked up again when it calls. What was said before holds only where nobody
-  // answers then.
+  // answers then in time, or nobody can be asked.
   void forget();
 
   // Who asks, and from where: `loop` is that of the thread.
@@ -84,7 +86,8 @@ class ClientNames {
   enum class Match : std::uint8_t { No, Yes, Undecided };
   // Does not wait: where it is not known yet, somebody is asked, and the match is Undecided.
   Match matches(const std::string& match, const IpAddress& address, const Asker& asker);
-  // Ends when nobody is asked for this client (any more), or `patience` is over.
+  // Ends when nobody is asked for this client (any more), what was forgotten holds again, or
+  // `patience` is over.
   Task<void> settle(IpAddress address, Loop& loop);
 
  private:

@@ -354,6 +354,61 @@ TEST_F(ClientNamesTest, what_was_known_before_it_was_forgotten_holds_where_there
   EXPECT_EQ(answered("*.example.com", "192.0.2.1"), Match::Undecided) << "its age is the same";
 }
 
+TEST_F(ClientNamesTest, what_was_forgotten_holds_again_when_nobody_has_answered_for_five_seconds) {
+  EXPECT_EQ(answered("*.example.com", "192.0.2.1"), Match::Yes);
+  names_->forget();
+  worker_->at_once = false;
+  EXPECT_EQ(matches("*.example.com", "192.0.2.1"), Match::Undecided);
+  bool settled = false;
+  detach(note(open_to({{"*.example.com", "rw"}}).settle(from("192.0.2.1")), settled));
+  loop_.pass(std::chrono::seconds(4));
+  EXPECT_EQ(matches("*.example.com", "192.0.2.1"), Match::Undecided);
+  EXPECT_FALSE(settled);
+  loop_.pass(std::chrono::seconds(2));
+  EXPECT_EQ(matches("*.example.com", "192.0.2.1"), Match::Yes);
+  EXPECT_TRUE(settled);
+  EXPECT_EQ(matches("*.example.com", "192.0.2.2"), Match::Undecided) << "nothing is known of it";
+  hosts_->names.clear();
+  worker_->run_all();
+  loop_.drain();
+  EXPECT_EQ(matches("*.example.com", "192.0.2.1"), Match::No) << "an answer that comes late counts";
+}
+
+TEST_F(ClientNamesTest, a_question_that_hangs_since_before_all_was_forgotten_has_five_seconds) {
+  EXPECT_EQ(answered("*.example.com", "192.0.2.1"), Match::Yes);
+  loop_.pass(std::chrono::minutes(6));
+  worker_->at_once = false;
+  EXPECT_EQ(matches("*.example.com", "192.0.2.1"), Match::Yes);
+  loop_.pass(std::chrono::seconds(20));
+  names_->forget();
+  EXPECT_EQ(matches("*.example.com", "192.0.2.1"), Match::Undecided);
+  loop_.pass(std::chrono::seconds(6));
+  EXPECT_EQ(matches("*.example.com", "192.0.2.1"), Match::Yes);
+  hosts_->silent = true;
+  worker_->run_all();
+  loop_.drain();
+  EXPECT_EQ(matches("*.example.com", "192.0.2.1"), Match::Yes) << "while it is asked anew";
+  worker_->run_all();
+  loop_.drain();
+}
+
+TEST_F(ClientNamesTest, what_was_forgotten_holds_where_nobody_can_be_asked) {
+  EXPECT_EQ(answered("*.example.com", "192.0.2.1"), Match::Yes);
+  names_->forget();
+  worker_->full = true;
+  EXPECT_EQ(matches("*.example.com", "192.0.2.1"), Match::Yes);
+  worker_->full = worker_->at_once = false;
+  names_->forget();
+  EXPECT_EQ(matches("*.example.com", "192.0.2.1"), Match::Undecided);
+  worker_->give_all_back();
+  EXPECT_EQ(matches("*.example.com", "192.0.2.1"), Match::Yes);
+  EXPECT_EQ(worker_->held.size(), 1u) << "somebody is asked all the same";
+  hosts_->names.clear();
+  worker_->run_all();
+  loop_.drain();
+  EXPECT_EQ(matches("*.example.com", "192.0.2.1"), Match::No);
+}
+
 TEST_F(ClientNamesTest, a_new_netgroup_leaves_decided_what_does_not_depend_on_it) {
   names_->mention("@trusted");
   hosts_->members = {{"trusted", "build"}};
