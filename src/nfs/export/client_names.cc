@@ -72,11 +72,15 @@ using Key = std::pair<std::uint64_t, std::uint64_t>;
 Key key_of(const IpAddress& address) {
   return {address.high, address.low};
 }
-// The Executor's client. Addresses next to each other share a reverse zone, hence one that hangs,
-// and often an owner: a /24 of IPv4, a /64 of IPv6.
-const void* neighbourhood(const IpAddress& address) {
-  const std::uint64_t number = address.is_v4() ? address.low >> 8 : address.high;
-  return reinterpret_cast<const void*>(static_cast<std::uintptr_t>(number));
+// Addresses next to each other share a reverse zone, hence one that hangs, and often an owner: a
+// /24 of IPv4, a /64 of IPv6.
+std::uint64_t neighbourhood(const Key& key) {
+  const IpAddress address{key.first, key.second};
+  return address.is_v4() ? address.low >> 8 : address.high;
+}
+// The Executor's.
+const void* client_of(const IpAddress& address) {
+  return reinterpret_cast<const void*>(static_cast<std::uintptr_t>(neighbourhood(key_of(address))));
 }
 // How often settle() looks whether there is an answer.
 constexpr Duration kLook = std::chrono::milliseconds(10);
@@ -87,7 +91,9 @@ constexpr const char* kNoHost = "!";
 
 struct ClientNames::State {
   State(std::shared_ptr<HostNameService> asked, const ClientNamesOptions& of)
-      : options(of), service(std::move(asked)), answers(of.entries) {}
+      : options(of),
+        service(std::move(asked)),
+        answers(of.entries, of.entries_each, neighbourhood) {}
 
   // A lookup that had no answer is one without a value.
   struct Answer {
@@ -334,7 +340,7 @@ ClientNames::Match ClientNames::matches(const std::string& match, const IpAddres
     auto work = [question = std::move(question), host = std::string(asker.host), now] {
       question->put(host, now);
     };
-    if (!asker.loop.offload_to(*worker_, neighbourhood(address), 0, std::move(work), [] {})) {
+    if (!asker.loop.offload_to(*worker_, client_of(address), 0, std::move(work), [] {})) {
       const std::lock_guard lock(state_->mutex);
       found = state_->find(key_of(address), now);
     }

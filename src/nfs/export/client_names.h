@@ -45,7 +45,12 @@ class HostNameService {
 };
 
 struct ClientNamesOptions {
-  std::size_t entries = 8192;  // clients whose names are kept
+  // Clients whose names are kept: more than may be connected. A client that is displaced between
+  // two of its calls is put off at each of them.
+  std::size_t entries = 65536;
+  // What one neighbourhood (a /64 of IPv6) may have of them when there are that many; beyond, it
+  // displaces its own.
+  std::size_t entries_each = 4096;
   // After that a client is looked up again; until there is an answer the old one holds, no longer
   // than `keep_at_most` after it was given.
   Duration keep = std::chrono::minutes(5);

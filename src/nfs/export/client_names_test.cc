@@ -188,6 +188,37 @@ TEST_F(ClientNamesTest, whoever_comes_beyond_the_bound_displaces_who_has_not_cal
   EXPECT_EQ(hosts_->asked, 5);
 }
 
+TEST_F(ClientNamesTest, nine_thousand_clients_that_call_in_turn_are_all_served) {
+  names_ = std::make_shared<ClientNames>(hosts_, worker_);
+  const auto in_turn = [&](auto call) {
+    for (int i = 0; i < 9000; ++i)
+      call("198.18." + std::to_string(i / 250) + "." + std::to_string(i % 250));
+  };
+  in_turn([&](const std::string& host) { answered("*.example.com", host); });
+  int undecided = 0;
+  in_turn([&](const std::string& host) {
+    undecided += matches("*.example.com", host) == Match::Undecided ? 1 : 0;
+  });
+  EXPECT_EQ(undecided, 0);
+  EXPECT_EQ(hosts_->asked, 9000);
+}
+
+TEST_F(ClientNamesTest, a_network_with_more_than_its_share_displaces_its_own) {
+  names_ = std::make_shared<ClientNames>(hosts_, worker_,
+                                         ClientNamesOptions{.entries = 4, .entries_each = 2});
+  for (const char* host : {"192.0.2.1", "2001:db8::1", "2001:db8::2", "2001:db8::3"})
+    answered("*.example.com", host);
+  EXPECT_EQ(hosts_->asked, 4);
+  for (int i = 4; i < 20; ++i) answered("*.example.com", "2001:db8::" + std::to_string(i));
+  EXPECT_EQ(hosts_->asked, 20);
+  answered("*.example.com", "2001:db8::19");
+  EXPECT_EQ(hosts_->asked, 20) << "the last ones are kept";
+  EXPECT_EQ(matches("*.example.com", "192.0.2.1"), Match::Yes);
+  EXPECT_EQ(hosts_->asked, 20);
+  answered("*.example.com", "192.0.2.2");
+  EXPECT_EQ(matches("*.example.com", "192.0.2.1"), Match::Yes) << "called later";
+}
+
 TEST_F(ClientNamesTest, neighbours_share_the_threads_of_one_client_whatever_they_connect_by) {
   worker_->at_once = false;
   for (const char* host :
