@@ -1,5 +1,6 @@
-// DeferredCalls: Calls of version 2 that somebody is in the way of who was asked to make way. That
-// version has no status for "later" (RFC 1094 2.3.1): they are answered when he has. Each keeps its
+// DeferredCalls: Calls of version 2 and NFSACL that somebody is in the way of who was asked to make
+// way. That version has no status for "later" (RFC 1094 2.3.1), and of NFSACL's clients none comes
+// again after it: they are answered when he has. Each keeps its
 // place among the Calls in progress of its connection meanwhile, so there are few of them.
 //
 // Thread: any.
