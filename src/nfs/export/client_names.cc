@@ -82,8 +82,10 @@ std::uint64_t neighbourhood(const Key& key) {
 const void* client_of(const IpAddress& address) {
   return reinterpret_cast<const void*>(static_cast<std::uintptr_t>(neighbourhood(key_of(address))));
 }
-// How often settle() looks whether there is an answer.
-constexpr Duration kLook = std::chrono::milliseconds(10);
+// How soon settle() looks whether there is an answer, and how often it does at least. Most answers
+// come at once, and many calls may wait for one that does not.
+constexpr Duration kFirstLook = std::chrono::milliseconds(2);
+constexpr Duration kLook = std::chrono::milliseconds(200);
 // A name that no host has: it belongs only to netgroups that any host belongs to.
 constexpr const char* kNoHost = "!";
 
@@ -349,8 +351,8 @@ ClientNames::Match ClientNames::matches(const std::string& match, const IpAddres
                                 : found.known->match(match, now - options_.keep_at_most);
 }
 
-Task<void> ClientNames::settle(IpAddress address, Loop& loop) {
-  const TimePoint end = loop.now() + options_.patience;
+Task<void> ClientNames::settle(IpAddress address, Loop& loop, Duration at_most) {
+  const TimePoint end = loop.now() + std::min(options_.patience, at_most);
   const auto holds = [&] { return state_->find(key_of(address), loop.now()).known != nullptr; };
   std::optional<bool> held;
   const auto is_asked = [&] {
@@ -359,7 +361,8 @@ Task<void> ClientNames::settle(IpAddress address, Loop& loop) {
     return state_->asked.contains(key_of(address)) && holds() == *held;
   };
   // Whoever asks may be on another loop.
-  while (is_asked() && loop.now() < end) co_await sleep_for(loop, kLook);
+  for (Duration look = kFirstLook; is_asked() && loop.now() < end; look = std::min(2 * look, kLook))
+    co_await sleep_for(loop, std::min(look, end - loop.now()));
 }
 
 }  // namespace stag::nfs

@@ -60,7 +60,7 @@ struct ClientNamesOptions {
   Duration retry = std::chrono::seconds(5);
   // How long what was forgotten does not hold while nobody answers.
   Duration patience_forgotten = std::chrono::seconds(5);
-  // How long MOUNT waits for an answer.
+  // How long whoever can wait waits for an answer.
   Duration patience = std::chrono::seconds(10);
 };
 
@@ -92,8 +92,8 @@ class ClientNames {
   // Does not wait: where it is not known yet, somebody is asked, and the match is Undecided.
   Match matches(const std::string& match, const IpAddress& address, const Asker& asker);
   // Ends when nobody is asked for this client (any more), what was forgotten holds again, or
-  // `patience` is over.
-  Task<void> settle(IpAddress address, Loop& loop);
+  // `patience`, or `at_most`, is over.
+  Task<void> settle(IpAddress address, Loop& loop, Duration at_most = Duration::max());
 
  private:
   struct State;
