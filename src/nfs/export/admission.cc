@@ -53,13 +53,29 @@ Eventual<Result<ExportObject, Refusal>> Admission::resolve_settled(Bytes file_ha
                                                                    Security security) const {
   auto object = resolve(file_handle, security);
   if (object || object.error() != Refusal::Undecided) return object;
-  return settle(file_handle, security);
+  return settle(file_handle, security, Duration::max());
 }
 
-Task<Result<ExportObject, Refusal>> Admission::settle(Bytes file_handle, Security security) const {
+Eventual<Result<ExportObject, Refusal>> Admission::resolve_soon(Bytes file_handle,
+                                                                Security security) const {
+  auto object = resolve(file_handle, security);
+  if (object || object.error() != Refusal::Undecided) return object;
+  return settle_soon(file_handle, security);
+}
+
+Task<Result<ExportObject, Refusal>> Admission::settle_soon(Bytes file_handle,
+                                                           Security security) const {
+  constexpr Duration kSoon = std::chrono::seconds(1);
+  const auto place = server_.unnamed->enter(call_.origin());
+  if (!place) co_return Failure{Refusal::Undecided};
+  co_return co_await settle(file_handle, security, kSoon);
+}
+
+Task<Result<ExportObject, Refusal>> Admission::settle(Bytes file_handle, Security security,
+                                                      Duration at_most) const {
   const auto opened = server_.handles.open(file_handle);
   const Export* const found = opened ? exports_->find(opened->export_id) : nullptr;
-  if (found != nullptr) co_await found->settle(call_.origin());
+  if (found != nullptr) co_await found->settle(call_.origin(), at_most);
   co_return resolve(file_handle, security);
 }
 

@@ -114,6 +114,10 @@ class Admission {
   // `file_handle` outlives the Eventual.
   Eventual<Result<ExportObject, Refusal>> resolve_settled(
       Bytes file_handle, Security security = Security::Checked) const;
+  // The same for Calls that clients ask again after, if only after seconds (version 3: Linux's
+  // after five): it waits a second at most, and not at all where too many wait.
+  Eventual<Result<ExportObject, Refusal>> resolve_soon(Bytes file_handle,
+                                                       Security security = Security::Checked) const;
   // An object of `found`, one of exports(), on its terms for this Call. A refusal is traced.
   Result<ExportObject, Refusal> admit(const Export& found, const vfs::Handle& object,
                                       Security security = Security::Checked) const;
@@ -147,7 +151,9 @@ class Admission {
   }
 
  private:
-  Task<Result<ExportObject, Refusal>> settle(Bytes file_handle, Security security) const;
+  Task<Result<ExportObject, Refusal>> settle(Bytes file_handle, Security security,
+                                             Duration at_most) const;
+  Task<Result<ExportObject, Refusal>> settle_soon(Bytes file_handle, Security security) const;
   Task<std::optional<vfs::Status>> refused_name(const ExportObject& directory,
                                                 std::string_view name, const Intent& intent) const;
   Task<Permitted> permit_in_time(const ExportObject& object, Intent intent) const;

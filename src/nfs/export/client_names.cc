@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -71,14 +72,20 @@ using Key = std::pair<std::uint64_t, std::uint64_t>;
 Key key_of(const IpAddress& address) {
   return {address.high, address.low};
 }
-// The Executor's client. Addresses next to each other share a reverse zone, hence one that hangs,
-// and often an owner: a /24 of IPv4, a /64 of IPv6.
-const void* neighbourhood(const IpAddress& address) {
-  const std::uint64_t number = address.is_v4() ? address.low >> 8 : address.high;
-  return reinterpret_cast<const void*>(static_cast<std::uintptr_t>(number));
+// Addresses next to each other share a reverse zone, hence one that hangs, and often an owner: a
+// /24 of IPv4, a /64 of IPv6.
+std::uint64_t neighbourhood(const Key& key) {
+  const IpAddress address{key.first, key.second};
+  return address.is_v4() ? address.low >> 8 : address.high;
 }
-// How often settle() looks whether there is an answer.
-constexpr Duration kLook = std::chrono::milliseconds(10);
+// The Executor's.
+const void* client_of(const IpAddress& address) {
+  return reinterpret_cast<const void*>(static_cast<std::uintptr_t>(neighbourhood(key_of(address))));
+}
+// How soon settle() looks whether there is an answer, and how often it does at least. Most answers
+// come at once, and many calls may wait for one that does not.
+constexpr Duration kFirstLook = std::chrono::milliseconds(2);
+constexpr Duration kLook = std::chrono::milliseconds(200);
 // A name that no host has: it belongs only to netgroups that any host belongs to.
 constexpr const char* kNoHost = "!";
 
@@ -86,26 +93,53 @@ constexpr const char* kNoHost = "!";
 
 struct ClientNames::State {
   State(std::shared_ptr<HostNameService> asked, const ClientNamesOptions& of)
-      : options(of), service(std::move(asked)), answers(of.entries) {}
+      : options(of),
+        service(std::move(asked)),
+        answers(of.entries, of.entries_each, neighbourhood) {}
 
   // A lookup that had no answer is one without a value.
   struct Answer {
     std::shared_ptr<const Known> known;
     TimePoint given;
+    std::uint64_t epoch;           // in which it was asked for
+    std::uint64_t unanswered = 0;  // the last one in which nobody answered in time, of later ones
+  };
+  // For whom somebody is asked: the epoch of the calls that wait for it, and since when they do.
+  struct Waited {
     std::uint64_t epoch;
+    TimePoint since;
   };
   struct Found {
     std::shared_ptr<const Known> known;  // null: nothing that still holds
     bool fresh = false;                  // nobody need be asked
   };
 
-  Found find(const Key& key, TimePoint now) const {
+  Found find(const Key& key, TimePoint now) {
     const auto* const answer = answers.find(key);
     if (answer == nullptr) return {};
-    const bool holds =
-        answer->value->epoch >= forgotten && answer->value->given + options.keep_at_most > now;
-    return {holds ? answer->value->known : nullptr,
-            answer->until > now && answer->value->epoch == epoch};
+    const Answer& last = *answer->value;
+    if (is_forgotten(last) && is_late(key, now)) note_unanswered(key);
+    const bool holds = !is_forgotten(last) && last.given + options.keep_at_most > now;
+    return {holds ? last.known : nullptr, answer->until > now && last.epoch == epoch};
+  }
+  bool is_forgotten(const Answer& answer) const {
+    return std::max(answer.epoch, answer.unanswered) < forgotten;
+  }
+  // A question may have been put, and hang, since before all was forgotten: the time counts from
+  // the first call behind that.
+  bool is_late(const Key& key, TimePoint now) {
+    const auto at = asked.find(key);
+    if (at == asked.end()) return false;
+    if (at->second.epoch < forgotten) at->second = {epoch, now};
+    return at->second.since + options.patience_forgotten <= now;
+  }
+  // What was forgotten holds again. Allocates nothing.
+  void note_unanswered(const Key& key) {
+    const auto* const last = answers.find(key);
+    if (last == nullptr) return;
+    auto same = *last;
+    same.value->unanswered = epoch;
+    answers.keep(key, std::move(same));
   }
 
   // Blocks.
@@ -222,7 +256,7 @@ struct ClientNames::State {
   const std::shared_ptr<HostNameService> service;
   mutable std::mutex mutex;
   Answers<Key, Answer> answers;
-  std::set<Key> asked;  // by a Question, each once
+  std::map<Key, Waited> asked;  // by a Question, each once
   std::shared_ptr<const Netgroups> netgroups = std::make_shared<Netgroups>();
   Netgroups there_once;         // of these, those that somebody has ever had
   std::uint64_t epoch = 0;      // whoever was asked about in an earlier one is asked about again
@@ -232,20 +266,27 @@ struct ClientNames::State {
 // What a job asks, none for the same address meanwhile. Belongs to the job: it ends with that,
 // also where the job never ran.
 struct ClientNames::Question {
-  // Under the State's mutex, unlike the end.
-  Question(std::shared_ptr<State> of, const IpAddress& about)
+  // Under the State's mutex, unlike the rest.
+  Question(std::shared_ptr<State> of, const IpAddress& about, TimePoint now)
       : state(std::move(of)), address(about) {
-    state->asked.insert(key_of(address));
+    state->asked.emplace(key_of(address), State::Waited{state->epoch, now});
   }
   ~Question() {
     const std::lock_guard lock(state->mutex);
     state->asked.erase(key_of(address));
+    if (!over) state->note_unanswered(key_of(address));
   }
   Question(const Question&) = delete;
   Question& operator=(const Question&) = delete;
 
+  void put(const std::string& host, TimePoint now) {
+    state->ask(address, host, now);
+    over = true;
+  }
+
   const std::shared_ptr<State> state;
   const IpAddress address;
+  bool over = false;  // else no worker has taken it, or there was no memory for the answer
 };
 
 ClientNames::ClientNames(std::shared_ptr<HostNameService> service, std::shared_ptr<Executor> worker,
@@ -295,26 +336,33 @@ ClientNames::Match ClientNames::matches(const std::string& match, const IpAddres
     const std::lock_guard lock(state_->mutex);
     found = state_->find(key_of(address), now);
     if (!found.fresh && !state_->asked.contains(key_of(address)))
-      question = std::make_unique<Question>(state_, address);
+      question = std::make_unique<Question>(state_, address, now);
   }
   if (question != nullptr) {
     auto work = [question = std::move(question), host = std::string(asker.host), now] {
-      question->state->ask(question->address, host, now);
+      question->put(host, now);
     };
-    asker.loop.offload_to(*worker_, neighbourhood(address), 0, std::move(work), [] {});
+    if (!asker.loop.offload_to(*worker_, client_of(address), 0, std::move(work), [] {})) {
+      const std::lock_guard lock(state_->mutex);
+      found = state_->find(key_of(address), now);
+    }
   }
   return found.known == nullptr ? Match::Undecided
                                 : found.known->match(match, now - options_.keep_at_most);
 }
 
-Task<void> ClientNames::settle(IpAddress address, Loop& loop) {
-  const TimePoint end = loop.now() + options_.patience;
+Task<void> ClientNames::settle(IpAddress address, Loop& loop, Duration at_most) {
+  const TimePoint end = loop.now() + std::min(options_.patience, at_most);
+  const auto holds = [&] { return state_->find(key_of(address), loop.now()).known != nullptr; };
+  std::optional<bool> held;
   const auto is_asked = [&] {
     const std::lock_guard lock(state_->mutex);
-    return state_->asked.contains(key_of(address));
+    if (!held) held = holds();
+    return state_->asked.contains(key_of(address)) && holds() == *held;
   };
   // Whoever asks may be on another loop.
-  while (is_asked() && loop.now() < end) co_await sleep_for(loop, kLook);
+  for (Duration look = kFirstLook; is_asked() && loop.now() < end; look = std::min(2 * look, kLook))
+    co_await sleep_for(loop, std::min(look, end - loop.now()));
 }
 
 }  // namespace stag::nfs

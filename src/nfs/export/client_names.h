@@ -45,7 +45,12 @@ class HostNameService {
 };
 
 struct ClientNamesOptions {
-  std::size_t entries = 8192;  // clients whose names are kept
+  // Clients whose names are kept: more than may be connected. A client that is displaced between
+  // two of its calls is put off at each of them.
+  std::size_t entries = 65536;
+  // What one neighbourhood (a /64 of IPv6) may have of them when there are that many; beyond, it
+  // displaces its own.
+  std::size_t entries_each = 4096;
   // After that a client is looked up again; until there is an answer the old one holds, no longer
   // than `keep_at_most` after it was given.
   Duration keep = std::chrono::minutes(5);
@@ -53,7 +58,9 @@ struct ClientNamesOptions {
   Duration keep_at_most = std::chrono::minutes(30);
   // How soon a lookup that had no answer is tried again.
   Duration retry = std::chrono::seconds(5);
-  // How long MOUNT waits for an answer.
+  // How long what was forgotten does not hold while nobody answers.
+  Duration patience_forgotten = std::chrono::seconds(5);
+  // How long whoever can wait waits for an answer.
   Duration patience = std::chrono::seconds(10);
 };
 
@@ -73,7 +80,7 @@ class ClientNames {
   // Netgroups other than these are not asked for any more.
   void keep_only(const std::set<std::string>& matches);
   // Each client is looked up again when it calls. What was said before holds only where nobody
-  // answers then.
+  // answers then in time, or nobody can be asked.
   void forget();
 
   // Who asks, and from where: `loop` is that of the thread.
@@ -84,8 +91,9 @@ class ClientNames {
   enum class Match : std::uint8_t { No, Yes, Undecided };
   // Does not wait: where it is not known yet, somebody is asked, and the match is Undecided.
   Match matches(const std::string& match, const IpAddress& address, const Asker& asker);
-  // Ends when nobody is asked for this client (any more), or `patience` is over.
-  Task<void> settle(IpAddress address, Loop& loop);
+  // Ends when nobody is asked for this client (any more), what was forgotten holds again, or
+  // `patience`, or `at_most`, is over.
+  Task<void> settle(IpAddress address, Loop& loop, Duration at_most = Duration::max());
 
  private:
   struct State;

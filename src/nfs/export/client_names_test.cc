@@ -188,6 +188,37 @@ TEST_F(ClientNamesTest, whoever_comes_beyond_the_bound_displaces_who_has_not_cal
   EXPECT_EQ(hosts_->asked, 5);
 }
 
+TEST_F(ClientNamesTest, nine_thousand_clients_that_call_in_turn_are_all_served) {
+  names_ = std::make_shared<ClientNames>(hosts_, worker_);
+  const auto in_turn = [&](auto call) {
+    for (int i = 0; i < 9000; ++i)
+      call("198.18." + std::to_string(i / 250) + "." + std::to_string(i % 250));
+  };
+  in_turn([&](const std::string& host) { answered("*.example.com", host); });
+  int undecided = 0;
+  in_turn([&](const std::string& host) {
+    undecided += matches("*.example.com", host) == Match::Undecided ? 1 : 0;
+  });
+  EXPECT_EQ(undecided, 0);
+  EXPECT_EQ(hosts_->asked, 9000);
+}
+
+TEST_F(ClientNamesTest, a_network_with_more_than_its_share_displaces_its_own) {
+  names_ = std::make_shared<ClientNames>(hosts_, worker_,
+                                         ClientNamesOptions{.entries = 4, .entries_each = 2});
+  for (const char* host : {"192.0.2.1", "2001:db8::1", "2001:db8::2", "2001:db8::3"})
+    answered("*.example.com", host);
+  EXPECT_EQ(hosts_->asked, 4);
+  for (int i = 4; i < 20; ++i) answered("*.example.com", "2001:db8::" + std::to_string(i));
+  EXPECT_EQ(hosts_->asked, 20);
+  answered("*.example.com", "2001:db8::19");
+  EXPECT_EQ(hosts_->asked, 20) << "the last ones are kept";
+  EXPECT_EQ(matches("*.example.com", "192.0.2.1"), Match::Yes);
+  EXPECT_EQ(hosts_->asked, 20);
+  answered("*.example.com", "192.0.2.2");
+  EXPECT_EQ(matches("*.example.com", "192.0.2.1"), Match::Yes) << "called later";
+}
+
 TEST_F(ClientNamesTest, neighbours_share_the_threads_of_one_client_whatever_they_connect_by) {
   worker_->at_once = false;
   for (const char* host :
@@ -352,6 +383,61 @@ TEST_F(ClientNamesTest, what_was_known_before_it_was_forgotten_holds_where_there
   EXPECT_EQ(answered("@trusted", "192.0.2.1"), Match::Yes);
   loop_.pass(std::chrono::minutes(27));
   EXPECT_EQ(answered("*.example.com", "192.0.2.1"), Match::Undecided) << "its age is the same";
+}
+
+TEST_F(ClientNamesTest, what_was_forgotten_holds_again_when_nobody_has_answered_for_five_seconds) {
+  EXPECT_EQ(answered("*.example.com", "192.0.2.1"), Match::Yes);
+  names_->forget();
+  worker_->at_once = false;
+  EXPECT_EQ(matches("*.example.com", "192.0.2.1"), Match::Undecided);
+  bool settled = false;
+  detach(note(open_to({{"*.example.com", "rw"}}).settle(from("192.0.2.1")), settled));
+  loop_.pass(std::chrono::seconds(4));
+  EXPECT_EQ(matches("*.example.com", "192.0.2.1"), Match::Undecided);
+  EXPECT_FALSE(settled);
+  loop_.pass(std::chrono::seconds(2));
+  EXPECT_EQ(matches("*.example.com", "192.0.2.1"), Match::Yes);
+  EXPECT_TRUE(settled);
+  EXPECT_EQ(matches("*.example.com", "192.0.2.2"), Match::Undecided) << "nothing is known of it";
+  hosts_->names.clear();
+  worker_->run_all();
+  loop_.drain();
+  EXPECT_EQ(matches("*.example.com", "192.0.2.1"), Match::No) << "an answer that comes late counts";
+}
+
+TEST_F(ClientNamesTest, a_question_that_hangs_since_before_all_was_forgotten_has_five_seconds) {
+  EXPECT_EQ(answered("*.example.com", "192.0.2.1"), Match::Yes);
+  loop_.pass(std::chrono::minutes(6));
+  worker_->at_once = false;
+  EXPECT_EQ(matches("*.example.com", "192.0.2.1"), Match::Yes);
+  loop_.pass(std::chrono::seconds(20));
+  names_->forget();
+  EXPECT_EQ(matches("*.example.com", "192.0.2.1"), Match::Undecided);
+  loop_.pass(std::chrono::seconds(6));
+  EXPECT_EQ(matches("*.example.com", "192.0.2.1"), Match::Yes);
+  hosts_->silent = true;
+  worker_->run_all();
+  loop_.drain();
+  EXPECT_EQ(matches("*.example.com", "192.0.2.1"), Match::Yes) << "while it is asked anew";
+  worker_->run_all();
+  loop_.drain();
+}
+
+TEST_F(ClientNamesTest, what_was_forgotten_holds_where_nobody_can_be_asked) {
+  EXPECT_EQ(answered("*.example.com", "192.0.2.1"), Match::Yes);
+  names_->forget();
+  worker_->full = true;
+  EXPECT_EQ(matches("*.example.com", "192.0.2.1"), Match::Yes);
+  worker_->full = worker_->at_once = false;
+  names_->forget();
+  EXPECT_EQ(matches("*.example.com", "192.0.2.1"), Match::Undecided);
+  worker_->give_all_back();
+  EXPECT_EQ(matches("*.example.com", "192.0.2.1"), Match::Yes);
+  EXPECT_EQ(worker_->held.size(), 1u) << "somebody is asked all the same";
+  hosts_->names.clear();
+  worker_->run_all();
+  loop_.drain();
+  EXPECT_EQ(matches("*.example.com", "192.0.2.1"), Match::No);
 }
 
 TEST_F(ClientNamesTest, a_new_netgroup_leaves_decided_what_does_not_depend_on_it) {

@@ -1,6 +1,8 @@
-// DeferredCalls: Calls of version 2 that somebody is in the way of who was asked to make way. That
-// version has no status for "later" (RFC 1094 2.3.1): they are answered when he has. Each keeps its
-// place among the Calls in progress of its connection meanwhile, so there are few of them.
+// DeferredCalls: Calls of version 2 and NFSACL that somebody is in the way of who was asked to make
+// way. That version has no status for "later" (RFC 1094 2.3.1), and of NFSACL's clients none comes
+// again after it: they are answered when he has. Each keeps its
+// place among the Calls in progress of its connection meanwhile, so there are few of them. So are
+// those of version 3 that wait for the name of their client, in places of their own.
 //
 // Thread: any.
 #pragma once
@@ -30,6 +32,7 @@ struct DeferredLimits {
 class DeferredCalls {
  public:
   DeferredCalls() = default;
+  explicit DeferredCalls(const DeferredLimits& limits) : limits_(limits) {}
   DeferredCalls(const DeferredCalls&) = delete;
 
   // Instead of the usual ones; called while no Call runs.

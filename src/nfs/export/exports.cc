@@ -197,12 +197,12 @@ Export::Terms Export::terms_for(const rpc::Origin& origin) const {
   return terms;
 }
 
-Task<void> Export::settle(rpc::Origin origin) const {
+Task<void> Export::settle(rpc::Origin origin, Duration at_most) const {
   const std::optional<IpAddress> peer = IpAddress::parse(origin.peer.host);
   const auto by_name = std::ranges::find_if(
       spec.clients, [](const ClientRule& rule) { return rule.names != nullptr; });
   if (peer && by_name != spec.clients.end() && terms_for(origin).undecided)
-    co_await by_name->names->settle(*peer, *origin.loop);
+    co_await by_name->names->settle(*peer, *origin.loop, at_most);
 }
 
 namespace {

@@ -123,8 +123,8 @@ struct Export {
   };
   // The Terms of Calls from `origin`. Thread: the loop of `origin`.
   Terms terms_for(const rpc::Origin& origin) const;
-  // Ends when terms_for() is decided, or the look-up of the name has taken too long.
-  Task<void> settle(rpc::Origin origin) const;
+  // Ends when terms_for() is decided, or the look-up of the name has taken too long, or `at_most`.
+  Task<void> settle(rpc::Origin origin, Duration at_most = Duration::max()) const;
 };
 
 // The credentials that `caller` acts with on an export with these options, after squashing.

@@ -25,6 +25,9 @@ struct ServerContext {
   // What clients of version 4 have against what others want to do.
   const std::unique_ptr<state::Gate> gate = std::make_unique<state::Gate>();
   const std::unique_ptr<DeferredCalls> deferred = std::make_unique<DeferredCalls>();
+  // Calls that wait a moment for the name of their client. All of a connection wait for the same.
+  const std::unique_ptr<DeferredCalls> unnamed = std::make_unique<DeferredCalls>(
+      DeferredLimits{.of_connection = 64, .of_address = 256, .in_all = 4096});
   // What all clients have locked, as programs of this machine see it.
   const std::unique_ptr<LocalLockTable> local_locks = std::make_unique<LocalLockTable>();
 

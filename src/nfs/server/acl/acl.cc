@@ -92,7 +92,9 @@ Task<vfs::Outcome<vfs::Change>> change(const Admission& admission, const ExportO
   co_return co_await object.store().set_acls(object.caller(), object.handle, *changes);
 }
 
-// Version 3: statuses and attributes are those of NFSv3, in types of NFSACL's own.
+// Version 3: statuses and attributes are those of NFSv3, in types of NFSACL's own. Linux's client
+// repeats no call of NFSACL that is answered with JUKEBOX, and hands it to the program as an errno
+// that it does not have: as in version 2 everything is waited for that is in the way.
 
 nfsacl::post_op_attr to_post_op(const std::optional<vfs::Attributes>& attributes) {
   nfsacl::post_op_attr to;
@@ -117,7 +119,7 @@ nfsacl::post_op_attr to_post_op(const std::optional<vfs::Attributes>& attributes
 
 Task<GETACL3res> getacl3(Admission admission, GETACL3args args) {
   GETACL3res res;
-  const auto object = admission.resolve(args.object.bytes());
+  const auto object = co_await admission.resolve_settled(args.object.bytes());
   if (!object) {
     res.status = nfs3::to_nfsstat3(object.error());
     co_return res;
@@ -135,7 +137,7 @@ Task<GETACL3res> getacl3(Admission admission, GETACL3args args) {
 
 Task<SETACL3res> setacl3(Admission admission, SETACL3args args) {
   SETACL3res res;
-  const auto object = admission.resolve(args.object.bytes());
+  const auto object = co_await admission.resolve_settled(args.object.bytes());
   if (!object) {
     res.status = nfs3::to_nfsstat3(object.error());
     co_return res;
@@ -241,12 +243,20 @@ void add(rpc::Program& program, const ServerContext& server) {
   });
 }
 
-// As all of version 2 that changes something: there is no status for "later".
-Task<Result<ATTR2res, rpc::CallRefusal>> setacl2_late(const ServerContext& server,
-                                                      rpc::CallContext& call, SETACL2args args) {
+// One that changes something.
+template <class P, auto procedure>
+Task<Result<typename P::Results, rpc::CallRefusal>> change_late(const ServerContext& server,
+                                                                rpc::CallContext& call,
+                                                                typename P::Args args) {
   Deferral deferral;
-  ATTR2res results = co_await setacl2(Admission(server, call, &deferral), std::move(args));
+  auto results = co_await procedure(Admission(server, call, &deferral), std::move(args));
   co_return deferral.answer(std::move(results));
+}
+template <class P, auto procedure>
+void add_late(rpc::Program& program, const ServerContext& server) {
+  program.add<P>([&server](rpc::CallContext& call, typename P::Args args) {
+    return change_late<P, procedure>(server, call, std::move(args));
+  });
 }
 
 }  // namespace
@@ -254,9 +264,7 @@ Task<Result<ATTR2res, rpc::CallRefusal>> setacl2_late(const ServerContext& serve
 rpc::Program program2(const ServerContext& server) {
   rpc::Program program(NFS_ACL_PROGRAM, NFS_ACL_V2, ulb::nfsacl());
   add<ACLPROC2_GETACL, getacl2>(program, server);
-  program.add<ACLPROC2_SETACL>([&server](rpc::CallContext& call, SETACL2args args) {
-    return setacl2_late(server, call, std::move(args));
-  });
+  add_late<ACLPROC2_SETACL, setacl2>(program, server);
   add<ACLPROC2_GETATTR, getattr2>(program, server);
   add<ACLPROC2_ACCESS, access2>(program, server);
   return program;
@@ -265,7 +273,7 @@ rpc::Program program2(const ServerContext& server) {
 rpc::Program program3(const ServerContext& server) {
   rpc::Program program(NFS_ACL_PROGRAM, NFS_ACL_V3, ulb::nfsacl());
   add<ACLPROC3_GETACL, getacl3>(program, server);
-  add<ACLPROC3_SETACL, setacl3>(program, server);
+  add_late<ACLPROC3_SETACL, setacl3>(program, server);
   return program;
 }
 

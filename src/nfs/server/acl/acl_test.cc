@@ -207,8 +207,8 @@ TEST_F(Nfsacl, speaks_version_2_as_well) {
   EXPECT_EQ(call<ACLPROC2_ACCESS>({{}, 1}).status, kStale);
 }
 
-TEST_F(Nfsacl, waits_in_version_2_for_the_name_of_a_client) {
-  create(root(), "file");
+TEST_F(Nfsacl, waits_for_the_name_of_a_client) {
+  const v3::nfs_fh3 file3 = create(root(), "file");
   const fhandle2 file = handle2("file");
   const auto worker = std::make_shared<testing::HeldExecutor>();
   ExportOptions open;
@@ -220,14 +220,19 @@ TEST_F(Nfsacl, waits_in_version_2_for_the_name_of_a_client) {
   const auto set = start<ACLPROC2_SETACL>({file, lists(kForBob)});
   const auto asked = start<ACLPROC2_ACCESS>({file, 1});
   const auto attributes = start<ACLPROC2_GETATTR>(file);
-  EXPECT_FALSE(*looked || *set || *asked || *attributes);
+  const auto looked3 = start<ACLPROC3_GETACL>({file3.data, NFS_ACL_MASK});
+  const auto set3 = start<ACLPROC3_SETACL>({file3.data, lists(kForBob)});
+  loop_.pass(std::chrono::seconds(3));
+  EXPECT_FALSE(*looked || *set || *asked || *attributes || *looked3 || *set3);
   worker->run_all();
-  loop_.pass(std::chrono::milliseconds(20));
-  ASSERT_TRUE(*looked && *set && *asked && *attributes);
+  loop_.pass(std::chrono::milliseconds(200));
+  ASSERT_TRUE(*looked && *set && *asked && *attributes && *looked3 && *set3);
   EXPECT_EQ((*looked)->status, ACL_OK);
   EXPECT_EQ((*set)->status, ACL_OK);
   EXPECT_EQ((*asked)->status, ACL_OK);
   EXPECT_EQ((*attributes)->status, ACL_OK);
+  EXPECT_EQ((*looked3)->status, ACL_OK);
+  EXPECT_EQ((*set3)->status, ACL_OK);
 }
 
 }  // namespace

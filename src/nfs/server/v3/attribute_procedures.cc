@@ -24,7 +24,11 @@ Task<v3::GETATTR3res> answered_later(const Request& request,
 }  // namespace
 
 Eventual<v3::GETATTR3res> getattr(Running<v3::NFSPROC3_GETATTR>& call) {
-  if (!call.object) return v3::GETATTR3res{call.request.failure(call.object.error()), {}};
+  if (!call.object) {
+    if (call.undecided())
+      return when_decided<getattr, &v3::GETATTR3args::object>(call, Request::Security::Mounting);
+    return v3::GETATTR3res{call.request.failure(call.object.error()), {}};
+  }
   const ExportObject& object = *call.object;
   vfs::Operation<vfs::Attributes> asked = object.store().attributes(object.caller(), object.handle);
   if (asked.ready()) return answered(call.request, asked.value());
@@ -65,7 +69,7 @@ Task<vfs::Outcome<vfs::Change>> change(const Request& request, const ExportObjec
 
 Task<v3::SETATTR3res> setattr(Request request, v3::SETATTR3args args) {
   v3::SETATTR3res res;
-  const auto object = request.resolve(args.object);
+  const auto object = co_await request.resolve(args.object);
   if (!object) {
     res.status = request.failure(object.error());
     co_return res;
@@ -86,7 +90,7 @@ Task<v3::SETATTR3res> setattr(Request request, v3::SETATTR3args args) {
 
 Task<v3::ACCESS3res> access(Request request, v3::ACCESS3args args) {
   v3::ACCESS3res res;
-  const auto object = request.resolve(args.object);
+  const auto object = co_await request.resolve(args.object);
   if (!object) {
     res.status = request.failure(object.error());
     co_return res;

@@ -94,7 +94,7 @@ NewObject to_new_object(const v3::mknoddata3& what) {
 }  // namespace
 
 Task<v3::CREATE3res> create(Request request, v3::CREATE3args args) {
-  const auto directory = request.resolve(args.where.dir);
+  const auto directory = co_await request.resolve(args.where.dir);
   if (!directory) co_return failed<v3::CREATE3res>(request.failure(directory.error()));
   const auto how = to_create_how(args.how);
   vfs::Outcome<vfs::Created> created = Failure{vfs::Status::Invalid};
@@ -112,7 +112,7 @@ Task<v3::CREATE3res> create(Request request, v3::CREATE3args args) {
 }
 
 Task<v3::MKDIR3res> mkdir(Request request, v3::MKDIR3args args) {
-  const auto directory = request.resolve(args.where.dir);
+  const auto directory = co_await request.resolve(args.where.dir);
   if (!directory) co_return failed<v3::MKDIR3res>(request.failure(directory.error()));
   const auto attributes = from_sattr3(args.attributes);
   vfs::Outcome<vfs::Created> created = Failure{vfs::Status::Invalid};
@@ -125,7 +125,7 @@ Task<v3::MKDIR3res> mkdir(Request request, v3::MKDIR3args args) {
 }
 
 Task<v3::SYMLINK3res> symlink(Request request, v3::SYMLINK3args args) {
-  const auto directory = request.resolve(args.where.dir);
+  const auto directory = co_await request.resolve(args.where.dir);
   if (!directory) co_return failed<v3::SYMLINK3res>(request.failure(directory.error()));
   const auto attributes = from_sattr3(args.symlink.symlink_attributes);
   const auto refused = refusal(args.symlink.symlink_data);
@@ -140,7 +140,7 @@ Task<v3::SYMLINK3res> symlink(Request request, v3::SYMLINK3args args) {
 }
 
 Task<v3::MKNOD3res> mknod(Request request, v3::MKNOD3args args) {
-  const auto directory = request.resolve(args.where.dir);
+  const auto directory = co_await request.resolve(args.where.dir);
   if (!directory) co_return failed<v3::MKNOD3res>(request.failure(directory.error()));
   const NewObject object = to_new_object(args.what);
   vfs::Outcome<vfs::Created> created = Failure{vfs::Status::BadType};

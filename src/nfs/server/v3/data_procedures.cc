@@ -54,7 +54,11 @@ Task<v3::READ3res> read_guarded(const ReadCall& call) {
 }  // namespace
 
 Eventual<v3::READ3res> read(ReadCall& call) {
-  if (!call.object) return v3::READ3res{call.request.failure(call.object.error()), {}};
+  if (!call.object) {
+    if (call.undecided())
+      return when_decided<read, &v3::READ3args::file>(call, Request::Security::Checked);
+    return v3::READ3res{call.request.failure(call.object.error()), {}};
+  }
   if (call.request.guarded()) return read_guarded(call);
   return read_now(call);
 }
@@ -144,7 +148,11 @@ Task<v3::WRITE3res> write_in_time(WriteCall& call, Eventual<Permitted> asked) {
 
 Eventual<v3::WRITE3res> write(WriteCall& call) {
   const v3::nfsstat3 refused = refusal(call);
-  if (refused != v3::NFS3_OK) return write_failed(call, refused);
+  if (refused != v3::NFS3_OK) {
+    if (call.undecided())
+      return when_decided<write, &v3::WRITE3args::file>(call, Request::Security::Checked);
+    return write_failed(call, refused);
+  }
   Eventual<Permitted> asked = call.request.permit(*call.object, kToWrite);
   if (!asked.ready()) return write_in_time(call, std::move(asked));
   return write_now(call, *std::move(asked.value()));
@@ -152,7 +160,7 @@ Eventual<v3::WRITE3res> write(WriteCall& call) {
 
 Task<v3::COMMIT3res> commit(Request request, v3::COMMIT3args args) {
   v3::COMMIT3res res;
-  const auto object = request.resolve(args.file);
+  const auto object = co_await request.resolve(args.file);
   if (!object) {
     res.status = request.failure(object.error());
     co_return res;

@@ -22,7 +22,7 @@ std::uint32_t properties(const vfs::Limits& limits) {
 template <class Res>
 Task<std::optional<ExportObject>> begin(Request request, v3::nfs_fh3 handle, Res& res,
                                         Request::Security security = Request::Security::Checked) {
-  const auto object = request.resolve(handle, security);
+  const auto object = co_await request.resolve(handle, security);
   if (!object) {
     res.status = request.failure(object.error());
     co_return std::nullopt;

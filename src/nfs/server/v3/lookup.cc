@@ -5,7 +5,7 @@ namespace stag::nfs::nfs3 {
 
 Task<v3::LOOKUP3res> lookup(Request request, v3::LOOKUP3args args) {
   v3::LOOKUP3res res;
-  const auto directory = request.resolve(args.what.dir);
+  const auto directory = co_await request.resolve(args.what.dir);
   if (!directory) {
     res.status = request.failure(directory.error());
     co_return res;
@@ -27,7 +27,7 @@ Task<v3::LOOKUP3res> lookup(Request request, v3::LOOKUP3args args) {
 
 Task<v3::READLINK3res> readlink(Request request, v3::READLINK3args args) {
   v3::READLINK3res res;
-  const auto object = request.resolve(args.symlink);
+  const auto object = co_await request.resolve(args.symlink);
   if (!object) {
     res.status = request.failure(object.error());
     co_return res;

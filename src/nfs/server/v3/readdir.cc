@@ -125,7 +125,7 @@ void fill(Res& res, const vfs::Listed& listed, List list) {
 
 Task<v3::READDIR3res> readdir(Request request, v3::READDIR3args args) {
   v3::READDIR3res res;
-  const auto directory = request.resolve(args.dir);
+  const auto directory = co_await request.resolve(args.dir);
   if (!directory) {
     res.status = request.failure(directory.error());
     co_return res;
@@ -151,7 +151,7 @@ Task<v3::READDIR3res> readdir(Request request, v3::READDIR3args args) {
 
 Task<v3::READDIRPLUS3res> readdirplus(Request request, v3::READDIRPLUS3args args) {
   v3::READDIRPLUS3res res;
-  const auto directory = request.resolve(args.dir);
+  const auto directory = co_await request.resolve(args.dir);
   if (!directory) {
     res.status = request.failure(directory.error());
     co_return res;

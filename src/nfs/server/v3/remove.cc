@@ -5,7 +5,7 @@ namespace stag::nfs::nfs3 {
 
 Task<v3::REMOVE3res> remove(Request request, v3::REMOVE3args args) {
   v3::REMOVE3res res;
-  const auto directory = request.resolve(args.object.dir);
+  const auto directory = co_await request.resolve(args.object.dir);
   if (!directory) {
     res.status = request.failure(directory.error());
     co_return res;
@@ -33,7 +33,7 @@ Task<v3::REMOVE3res> remove(Request request, v3::REMOVE3args args) {
 
 Task<v3::RMDIR3res> rmdir(Request request, v3::RMDIR3args args) {
   v3::RMDIR3res res;
-  const auto directory = request.resolve(args.object.dir);
+  const auto directory = co_await request.resolve(args.object.dir);
   if (!directory) {
     res.status = request.failure(directory.error());
     co_return res;

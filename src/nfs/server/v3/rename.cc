@@ -5,10 +5,14 @@ namespace stag::nfs::nfs3 {
 
 Task<v3::RENAME3res> rename(Request request, v3::RENAME3args args) {
   v3::RENAME3res res;
-  const auto from = request.resolve(args.from.dir);
-  const auto to = request.resolve(args.to.dir);
-  if (!from || !to) {
-    res.status = request.failure(from ? to.error() : from.error());
+  const auto from = co_await request.resolve(args.from.dir);
+  if (!from) {
+    res.status = request.failure(from.error());
+    co_return res;
+  }
+  const auto to = co_await request.resolve(args.to.dir);
+  if (!to) {
+    res.status = request.failure(to.error());
     co_return res;
   }
   auto refused = refused_together(*from, *to);
@@ -47,10 +51,14 @@ Task<vfs::Outcome<vfs::Linked>> make_link(const Request& request, const ExportOb
 
 Task<v3::LINK3res> link(Request request, v3::LINK3args args) {
   v3::LINK3res res;
-  const auto file = request.resolve(args.file);
-  const auto directory = request.resolve(args.link.dir);
-  if (!file || !directory) {
-    res.status = request.failure(file ? directory.error() : file.error());
+  const auto file = co_await request.resolve(args.file);
+  if (!file) {
+    res.status = request.failure(file.error());
+    co_return res;
+  }
+  const auto directory = co_await request.resolve(args.link.dir);
+  if (!directory) {
+    res.status = request.failure(directory.error());
     co_return res;
   }
   const auto linked = co_await make_link(request, *file, *directory, args.link.name);

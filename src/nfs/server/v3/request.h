@@ -21,8 +21,13 @@ class Request {
   std::uint64_t results_max() const { return admission_.call().results_max(); }
 
   using Security = Admission::Security;
-  Result<ExportObject, Refusal> resolve(const v3::nfs_fh3& handle,
-                                        Security security = Security::Checked) const {
+  // `handle` outlives the Eventual.
+  Eventual<Result<ExportObject, Refusal>> resolve(const v3::nfs_fh3& handle,
+                                                  Security security = Security::Checked) const {
+    return admission_.resolve_soon(handle.data.bytes(), security);
+  }
+  // Without waiting.
+  Result<ExportObject, Refusal> resolve_now(const v3::nfs_fh3& handle, Security security) const {
     return admission_.resolve(handle.data.bytes(), security);
   }
 
@@ -71,12 +76,24 @@ struct Running {
           v3::nfs_fh3 Args::*handle, Request::Security security)
       : request(server, call, P::number),
         args(std::move(given)),
-        object(request.resolve(args.*handle, security)) {}
+        object(request.resolve_now(args.*handle, security)) {}
+
+  bool undecided() const { return !object && object.error() == Refusal::Undecided; }
 
   Request request;
   Args args;
   Result<ExportObject, Refusal> object;
 };
+
+// Of a call that is undecided(): `procedure` when it is not any more. As of Running's constructor.
+template <auto procedure, auto handle, xdr::Procedure P>
+Task<typename P::Results> when_decided(Running<P>& call, Request::Security security) {
+  call.object = co_await call.request.resolve(call.args.*handle, security);
+  if (call.object) co_return co_await procedure(call);
+  typename P::Results res;
+  res.status = call.request.failure(call.object.error());
+  co_return res;
+}
 
 // The present attributes that go with an error; absent if the store fails to return them.
 Task<v3::post_op_attr> post_op_attributes(const ExportObject& object);
