@@ -9,7 +9,7 @@
 namespace stag::cli {
 namespace {
 
-using Ids = std::optional<rpc::UserIds>;
+using Ids = Result<rpc::UserIds, rpc::NoUserIds>;
 
 constexpr std::uint64_t kMostContexts = 1 << 20;
 
@@ -26,9 +26,10 @@ rpc::UserIds to_user_ids(const nfs::PrincipalIds& from) {
 }
 
 // Who is not known in time may come again: his context is not set up.
-Task<Ids> asked(std::shared_ptr<nfs::PrincipalMap> principals, Loop& loop, std::string principal) {
-  const auto ids = co_await principals->ids_of(std::move(principal), loop, &loop);
-  if (ids == nullptr) co_return std::nullopt;
+Task<Ids> asked(std::shared_ptr<nfs::PrincipalMap> principals, Loop& loop, std::string principal,
+                const void* client) {
+  const auto ids = co_await principals->ids_of(std::move(principal), loop, client);
+  if (ids == nullptr) co_return Failure{rpc::NoUserIds::NotNow};
   co_return to_user_ids(*ids);
 }
 
@@ -80,10 +81,11 @@ Result<std::unique_ptr<rpc::Authenticator>, std::string> KerberosOptions::open(
   workers.limits.stuck_after = stores.patience();
   workers.name = "keytab";
   options.tokens = stores.make(workers);
-  options.ids = [principals](Loop& loop, const std::string& principal) -> Eventual<Ids> {
+  options.ids = [principals](Loop& loop, const std::string& principal,
+                             const void* client) -> Eventual<Ids> {
     if (const auto known = principals->known(principal, loop.now()))
       return Ids(to_user_ids(*known));
-    return asked(principals, loop, principal);
+    return asked(principals, loop, principal, client);
   };
   opened_ = true;
   return rpc::rpcsec_gss(std::move(options));

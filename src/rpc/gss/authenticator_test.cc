@@ -485,13 +485,13 @@ TEST(GssServerFlood, that_takes_a_context_before_it_is_established_has_its_clien
   GssServerOptions options;
   options.half_open = 1;
   GssWorld* at = nullptr;
-  options.ids = [&](Loop&, const std::string&) {
+  options.ids = [&](Loop&, const std::string&, const void*) {
     if (!std::exchange(flooded, true)) {
       const auto begin = *testing::FakeInitiator(at->realm).begin();
       const auto answer = flood->init(begin->step({}).token.bytes());
       EXPECT_EQ(answer->init()->major, Major::CONTINUE_NEEDED);
     }
-    return std::optional<UserIds>(UserIds{});
+    return Result<UserIds, NoUserIds>(UserIds{});
   };
   GssWorld world(gss::Service::none, std::move(options));
   at = &world;

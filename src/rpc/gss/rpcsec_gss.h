@@ -14,13 +14,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "base/eventual.h"
 #include "base/executor.h"
 #include "base/inline_vector.h"
 #include "base/loop.h"
+#include "base/result.h"
 #include "gss/credential.h"
 #include "gss/mechanism.h"
 #include "rpc/authenticator.h"
@@ -35,11 +35,18 @@ struct UserIds {
   InlineVector<std::uint32_t, 16> gids{};  // supplementary groups, as many as there are
 };
 
-// Yields the ids of `principal`, which outlives the Eventual; nullopt refuses it, and its context
-// is not set up. Called once a context, on `loop`; thread: several loops call it at once. Blocking
-// work belongs on other threads (offloaded()).
-using PrincipalToIds =
-    std::function<Eventual<std::optional<UserIds>>(Loop& loop, const std::string& principal)>;
+// Why there are none, so that a context is not set up.
+enum class NoUserIds : std::uint8_t {
+  Refused,  // the principal gets no context
+  NotNow    // the name service cannot say yet: the client shall begin anew
+};
+
+// Yields the ids of `principal`, which outlives the Eventual. Called once a context, on `loop`;
+// thread: several loops call it at once. Blocking work belongs on other threads (offloaded_to()),
+// there as the work of `client`, which is the same for all connections of a host
+// (Executor::Job::client). A client waits 25 seconds for its context as a rule (libtirpc).
+using PrincipalToIds = std::function<Eventual<Result<UserIds, NoUserIds>>(
+    Loop& loop, const std::string& principal, const void* client)>;
 
 struct GssServerOptions {
   std::shared_ptr<gss::Acceptor> acceptor{};
