@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "gss/krb5/krb5.h"
 
@@ -70,7 +71,8 @@ Result<Ok, std::string> KerberosOptions::check(const std::vector<ExportLine>& li
 }
 
 Result<std::unique_ptr<rpc::Authenticator>, std::string> KerberosOptions::open(
-    bool wanted, std::shared_ptr<nfs::PrincipalMap> principals, StoreWatch& stores) {
+    bool wanted, std::shared_ptr<nfs::PrincipalMap> principals, StoreWatch& stores,
+    std::size_t loops) {
   if (!wanted && keytab_.empty()) return std::unique_ptr<rpc::Authenticator>();
   auto made = acceptor();
   if (!made) return Failure{made.error()};
@@ -81,6 +83,8 @@ Result<std::unique_ptr<rpc::Authenticator>, std::string> KerberosOptions::open(
   workers.limits.stuck_after = stores.patience();
   workers.name = "keytab";
   options.tokens = stores.make(workers);
+  protection_ = std::make_shared<net::WorkerPool>(workers_for_protection(loops));
+  options.executor = protection_.get();
   options.ids = [principals](Loop& loop, const std::string& principal,
                              const void* client) -> Eventual<Ids> {
     if (const auto known = principals->known(principal, loop.now()))
@@ -89,6 +93,17 @@ Result<std::unique_ptr<rpc::Authenticator>, std::string> KerberosOptions::open(
   };
   opened_ = true;
   return rpc::rpcsec_gss(std::move(options));
+}
+
+net::WorkerOptions workers_for_protection(std::size_t loops) {
+  net::WorkerOptions options;
+  net::WorkerLimits& limits = options.limits;
+  limits.threads = std::max(limits.threads, loops);
+  limits.threads_each = limits.threads;  // Each job ends soon, and turns do for the rest.
+  limits.waiting = limits.waiting_each = limits.waiting_most =
+      std::numeric_limits<std::size_t>::max();
+  options.name = "protection";
+  return options;
 }
 
 std::string KerberosOptions::obstacle(const std::vector<ExportLine>& lines) const {

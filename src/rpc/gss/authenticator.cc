@@ -253,7 +253,7 @@ Task<Major> GssAuthenticator::admit(ServerContext& context, Loop& loop) {
   auto name = std::make_shared<const std::string>(context.gss->peer());
   context.caller.name = name;
   if (!options_.ids) co_return Major::COMPLETE;
-  Eventual<Result<UserIds, NoUserIds>> asked = options_.ids(loop, *name, context.client());
+  Eventual<Result<UserIds, NoUserIds>> asked = options_.ids(loop, *name, context.client);
   const Result<UserIds, NoUserIds> ids = co_await std::move(asked);
   if (!ids) {
     trace(Reason::GssPrincipalRefused, context.address, *name);

@@ -507,6 +507,41 @@ TEST(RpcsecGss, computes_on_the_loop_what_the_workers_have_no_room_for) {
   EXPECT_TRUE((*world.loop.run(late.call<INCREMENT>(1u))).ok());
 }
 
+// Who has many contexts is no more than one among the hosts that take turns.
+TEST(RpcsecGss, protects_messages_as_the_work_of_their_host_whatever_context_they_have) {
+  testing::HeldExecutor executor(/*runs_at_once=*/true);
+  GssServerOptions options;
+  options.executor = &executor;
+  GssWorld world(gss::Service::integrity, std::move(options));
+  const Rope data = testing::store::pattern(70'001, 3);
+  const PUT::Args args{.slot = 3, .data = data, .checksum = testing::store::checksum(data)};
+  std::vector<std::optional<CallResult<PUT::Results>>> ends(4);
+  TaskGroup calls;
+  const auto call = [](Client client, PUT::Args put,
+                       std::optional<CallResult<PUT::Results>>& to) -> Task<> {
+    to = co_await client.call<PUT>(put);
+  };
+  std::vector<Client> users;
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    if (i == 2) world.channel.come_from("192.0.2.8");
+    users.emplace_back(world.channel, kBinding,
+                       Credentials::secured(world.security(gss::Service::integrity)));
+    ASSERT_TRUE((*world.loop.run(users[i].call<INCREMENT>(1u))).ok());
+  }
+  executor.at_once = false;
+  for (std::size_t i = 0; i < ends.size(); ++i) calls.add(call(users[i], args, ends[i]));
+  world.loop.drain();
+  ASSERT_EQ(executor.held.size(), 4u);
+  EXPECT_EQ(executor.held[0].client, executor.held[1].client);
+  EXPECT_NE(executor.held[0].client, executor.held[2].client);
+  EXPECT_EQ(executor.held[2].client, executor.held[3].client);
+  EXPECT_GT(executor.held[0].bytes, 70'000u);
+  executor.at_once = true;
+  executor.run_all();
+  world.loop.drain();
+  for (const auto& end : ends) EXPECT_TRUE(end && end->ok());
+}
+
 TEST(RpcsecGss, makes_an_error_of_the_server_of_a_mechanism_that_fails) {
   GssWorld world(gss::Service::integrity);
   ASSERT_TRUE(world.call<INCREMENT>(1).ok());

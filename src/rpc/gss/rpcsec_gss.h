@@ -51,8 +51,9 @@ using PrincipalToIds = std::function<Eventual<Result<UserIds, NoUserIds>>(
 struct GssServerOptions {
   std::shared_ptr<gss::Acceptor> acceptor{};
   PrincipalToIds ids{};  // empty: every principal is nobody
-  // Where messages above `large` bytes are protected, one of a context at a time. Null: the threads
-  // of Loop::offload(). Outlives the Server.
+  // Where messages above `large` bytes are protected, one of a context at a time, as the work of
+  // the host that the context belongs to. Null: the threads of Loop::offload(), where hosts take no
+  // turns. Outlives the Server.
   Executor* executor = nullptr;
   // Where tokens are accepted, one of an address at a time: that may take as long as a keytab, or
   // another process, does not answer, and the messages of those who have a context do not wait for
