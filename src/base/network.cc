@@ -150,4 +150,9 @@ bool is_allowed(std::span<const IpNetwork> networks, std::string_view host) {
                                 [&](const IpNetwork& each) { return each.contains(*address); });
 }
 
+std::uint64_t client_at(std::string_view host) {
+  const auto address = IpAddress::parse(host);
+  return address ? address->client() : 0;
+}
+
 }  // namespace stag

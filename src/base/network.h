@@ -18,6 +18,9 @@ struct IpAddress {
   // text.
   static std::optional<IpAddress> parse(std::string_view text);
   bool is_v4() const { return high == 0 && low >> 32 == 0xffff; }
+  // The same for all addresses that one client may choose from: a /64 of IPv6, of which anybody has
+  // all, or one address of IPv4.
+  std::uint64_t client() const { return is_v4() ? low : high; }
   friend bool operator==(const IpAddress&, const IpAddress&) = default;
 };
 
@@ -47,5 +50,8 @@ class IpNetwork {
 // Whether a peer at `host` (Address::host, numeric) lies in one of `networks`; an empty list allows
 // every peer.
 bool is_allowed(std::span<const IpNetwork> networks, std::string_view host);
+
+// IpAddress::client() of a peer at `host`; 0 where that is no address.
+std::uint64_t client_at(std::string_view host);
 
 }  // namespace stag

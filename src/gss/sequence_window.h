@@ -1,6 +1,7 @@
 // The sequence numbers that the server of a context has seen (RFC 2203 section 5.3.3.1). It keeps
-// more of them than it announces, so that a client with as many Calls under way as it may have is
-// not taken for a replay when they overtake each other on several connections.
+// far more of them than it announces: Calls that wait before they are judged, for their turn or to
+// be fetched, are overtaken by others of the same context, on other connections too, for as long as
+// they wait. Taken for a replay they would cost all that is in progress on their connection.
 #pragma once
 
 #include <bitset>
@@ -11,7 +12,7 @@ namespace stag::gss {
 class SequenceWindow {
  public:
   static constexpr std::uint32_t kAnnounced = 256;
-  static constexpr std::uint32_t kKept = 512;
+  static constexpr std::uint32_t kKept = 8192;
 
   // Whether no Call with this number was accepted and it is not below the window. Costs little, so
   // it is asked before the verifier is checked (RFC 2203 section 7.2.2).

@@ -32,8 +32,9 @@ class Nfs3Security : public ::testing::TestWithParam<FabricFactory> {
   Nfs3Security() {
     rpc::GssServerOptions gss;
     gss.acceptor = std::make_shared<FakeAcceptor>(realm_);
-    gss.ids = [](Loop&, const std::string&) -> Eventual<std::optional<rpc::UserIds>> {
-      return std::optional(rpc::UserIds{kAlice, kAlice, {}});
+    gss.ids = [](Loop&, const std::string&,
+                 const void*) -> Eventual<Result<rpc::UserIds, rpc::NoUserIds>> {
+      return Result<rpc::UserIds, rpc::NoUserIds>(rpc::UserIds{kAlice, kAlice, {}});
     };
     programs_.add(rpc::rpcsec_gss(std::move(gss)));
     for (const char* flavor : {"none", "sys", "krb5", "krb5i", "krb5p"}) {

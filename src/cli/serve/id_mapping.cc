@@ -70,12 +70,14 @@ int init_with_domain(const NfsIdMapFunctions& functions, const std::string& doma
 
 class LibNfsIdMap final : public nfs::nfs4::NameService {
  public:
-  LibNfsIdMap(const NfsIdMapFunctions& functions, std::string domain)
-      : functions_(functions), domain_(std::move(domain)) {}
+  LibNfsIdMap(const NfsIdMapFunctions& functions, std::string domain,
+              std::shared_ptr<LibraryTurn> turn)
+      : functions_(functions), domain_(std::move(domain)), turn_(std::move(turn)) {}
 
   std::optional<std::string> name_of(IdKind kind, std::uint32_t id) override {
     std::array<char, 512> name{};
     const bool user = kind == IdKind::User;
+    const LibraryTurn::Held held(*turn_, LibraryTurn::For::Name);
     const int failed =
         user ? functions_.user_name(id, domain_.data(), name.data(), name.size() - 1)
              : functions_.group_name(id, domain_.data(), name.data(), name.size() - 1);
@@ -85,6 +87,7 @@ class LibNfsIdMap final : public nfs::nfs4::NameService {
   std::optional<std::uint32_t> id_of(IdKind kind, const std::string& name) override {
     std::string copy = name;
     uid_t id = vfs::kNoId;
+    const LibraryTurn::Held held(*turn_, LibraryTurn::For::Name);
     const int failed = kind == IdKind::User ? functions_.user_id(copy.data(), &id)
                                             : functions_.group_id(copy.data(), &id);
     if (failed != 0 || id == vfs::kNoId) return std::nullopt;
@@ -94,29 +97,43 @@ class LibNfsIdMap final : public nfs::nfs4::NameService {
  private:
   const NfsIdMapFunctions functions_;
   std::string domain_;
+  const std::shared_ptr<LibraryTurn> turn_;
 };
 
 class PrincipalsOfLibNfsIdMap final : public nfs::PrincipalService {
  public:
-  explicit PrincipalsOfLibNfsIdMap(const NfsIdMapFunctions& functions) : functions_(functions) {}
+  // `by_domain_alone`: no file maps principals one by one.
+  PrincipalsOfLibNfsIdMap(const NfsIdMapFunctions& functions, std::shared_ptr<LibraryTurn> turn,
+                          bool by_domain_alone)
+      : functions_(functions), turn_(std::move(turn)), by_domain_alone_(by_domain_alone) {}
 
   Result<nfs::PrincipalIds, nfs::NoUser> ids_of(const std::string& principal) override {
-    std::string name = principal, mechanism = "krb5";
+    // Of a machine ("host/client.example.org") the library would ask the name service, which may
+    // hang, and clients need it for mounting.
+    if (by_domain_alone_ && principal.find('/') != principal.npos)
+      return Failure{nfs::NoUser::Unknown};
     nfs::PrincipalIds ids;
-    const int failed = functions_.principal_ids(mechanism.data(), name.data(), &ids.uid, &ids.gid);
+    const int failed = look_up(principal, ids);
     if (failed != 0 || ids.uid == vfs::kNoId) return Failure{why_not(failed, principal)};
-    ids.gids = groups_of(principal);
     return ids;
   }
 
  private:
+  int look_up(const std::string& principal, nfs::PrincipalIds& to) const {
+    std::string name = principal, mechanism = "krb5";
+    const LibraryTurn::Held held(*turn_, LibraryTurn::For::Principal);
+    const int failed = functions_.principal_ids(mechanism.data(), name.data(), &to.uid, &to.gid);
+    if (failed == 0 && to.uid != vfs::kNoId) to.gids = groups_of(principal);
+    return failed;
+  }
   // Of a name service that fails the library's "nsswitch" method says that the user is unknown.
   static nfs::NoUser why_not(int failed, const std::string& principal) {
     if (failed != 0 && failed != -ENOENT && failed != -EINVAL) return nfs::NoUser::Failed;
     const auto user = local_user(principal.substr(0, principal.find('@')));
     return user ? nfs::NoUser::Unknown : user.error();
   }
-  // The library says how many there are when it has been given too little space.
+  // Of who has the turn. The library says how many there are when it has been given too little
+  // space.
   std::vector<std::uint32_t> groups_of(const std::string& principal) const {
     int count = 64;
     for (int tries = 0; tries < 3; ++tries) {
@@ -132,6 +149,8 @@ class PrincipalsOfLibNfsIdMap final : public nfs::PrincipalService {
 
   static constexpr int kMostGroups = 65536;  // NGROUPS_MAX of Linux
   const NfsIdMapFunctions functions_;
+  const std::shared_ptr<LibraryTurn> turn_;
+  const bool by_domain_alone_;
 };
 
 }  // namespace
@@ -145,8 +164,22 @@ Result<NfsIdMap, std::string> open_libnfsidmap(const std::string& domain) {
   std::array<char, 256> found{};
   if (functions->domain(nullptr, found.data(), found.size() - 1) != 0)
     return Failure{std::string("libnfsidmap knows no domain; name one with --id-domain")};
-  return NfsIdMap{std::make_unique<LibNfsIdMap>(*functions, std::string(found.data())),
-                  std::make_shared<PrincipalsOfLibNfsIdMap>(*functions)};
+  const auto turn = std::make_shared<LibraryTurn>();
+  const bool by_domain_alone = !domain.empty();
+  return NfsIdMap{std::make_unique<LibNfsIdMap>(*functions, std::string(found.data()), turn),
+                  std::make_shared<PrincipalsOfLibNfsIdMap>(*functions, turn, by_domain_alone),
+                  turn};
+}
+
+net::WorkerOptions workers_for_principals() {
+  net::WorkerOptions options;
+  options.limits.threads = 8;
+  options.limits.threads_each = 2;
+  options.limits.waiting_each = 2048;
+  options.limits.waiting = 8192;
+  options.limits.waiting_most = 16384;
+  options.name = "users of principals";
+  return options;
 }
 
 void IdMappingOptions::declare(Arguments& arguments) {
@@ -184,22 +217,23 @@ Result<KnownUsers, std::string> IdMappingOptions::open() const {
   if (!library && (named || !domain.empty()))
     return Failure{
         fmt::format("owners cannot be names (--id-map, --id-domain): {}", library.error())};
-  net::WorkerOptions one;
-  one.limits.threads = 1;
-  one.name = "names of users";
-  const auto worker = std::make_shared<net::WorkerPool>(one);
   KnownUsers known;
   std::shared_ptr<nfs::PrincipalService> principals = local_users(gss::krb5::default_realm);
   if (library) {
     nfs::nfs4::IdMapOptions options;
     options.gives_names = named;
-    known.owners = std::make_shared<nfs::nfs4::IdMap>(std::move(library->names), worker, options);
+    net::WorkerOptions one;
+    one.limits.threads = 1;
+    one.name = "names of users";
+    known.owners = std::make_shared<nfs::nfs4::IdMap>(
+        std::move(library->names), std::make_shared<net::WorkerPool>(one), options);
     // Without a domain in its configuration the library guesses one, and whose realm that is.
     principals =
         domain.empty() ? one_of(library->principals, std::move(principals)) : library->principals;
   }
   if (manage_gids) known.groups = system_groups();
-  known.principals = std::make_shared<nfs::PrincipalMap>(std::move(principals), worker);
+  known.principals = std::make_shared<nfs::PrincipalMap>(
+      std::move(principals), std::make_shared<net::WorkerPool>(workers_for_principals()));
   return known;
 }
 

@@ -7,7 +7,9 @@
 #include <string>
 
 #include "base/result.h"
+#include "cli/serve/library_turn.h"
 #include "cli/support/arguments.h"
+#include "net/worker_pool.h"
 #include "nfs/export/principal_map.h"
 #include "nfs/export/user_groups.h"
 #include "nfs/v4/attributes/id_map.h"
@@ -15,15 +17,20 @@
 namespace stag::cli {
 
 // libnfsidmap, as whoever knows owners by their names and users by their principals. Its state is
-// that of the process: both are asked by one thread.
+// that of the process: both take turns, principals first.
 struct NfsIdMap {
   std::unique_ptr<nfs::nfs4::NameService> names;
   std::shared_ptr<nfs::PrincipalService> principals;
+  std::shared_ptr<LibraryTurn> turn;
 };
 
 // `domain` empty: that of /etc/idmapd.conf. One at a time in a process, which the library keeps its
 // state in. The error is one phrase. Blocking.
 Result<NfsIdMap, std::string> open_libnfsidmap(const std::string& domain);
+
+// The threads that ask who principals are, none of which waits for owners' names. After a restart
+// all users of a login host come at once, and whoever finds no room is refused.
+net::WorkerOptions workers_for_principals();
 
 struct KnownUsers {
   std::shared_ptr<nfs::nfs4::IdMap> owners;  // null: they are numbers

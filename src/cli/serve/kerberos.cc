@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "gss/krb5/krb5.h"
 
 namespace stag::cli {
 namespace {
 
-using Ids = std::optional<rpc::UserIds>;
+using Ids = Result<rpc::UserIds, rpc::NoUserIds>;
 
 constexpr std::uint64_t kMostContexts = 1 << 20;
 
@@ -26,9 +27,10 @@ rpc::UserIds to_user_ids(const nfs::PrincipalIds& from) {
 }
 
 // Who is not known in time may come again: his context is not set up.
-Task<Ids> asked(std::shared_ptr<nfs::PrincipalMap> principals, Loop& loop, std::string principal) {
-  const auto ids = co_await principals->ids_of(std::move(principal), loop, &loop);
-  if (ids == nullptr) co_return std::nullopt;
+Task<Ids> asked(std::shared_ptr<nfs::PrincipalMap> principals, Loop& loop, std::string principal,
+                const void* client) {
+  const auto ids = co_await principals->ids_of(std::move(principal), loop, client);
+  if (ids == nullptr) co_return Failure{rpc::NoUserIds::NotNow};
   co_return to_user_ids(*ids);
 }
 
@@ -69,7 +71,8 @@ Result<Ok, std::string> KerberosOptions::check(const std::vector<ExportLine>& li
 }
 
 Result<std::unique_ptr<rpc::Authenticator>, std::string> KerberosOptions::open(
-    bool wanted, std::shared_ptr<nfs::PrincipalMap> principals, StoreWatch& stores) {
+    bool wanted, std::shared_ptr<nfs::PrincipalMap> principals, StoreWatch& stores,
+    std::size_t loops) {
   if (!wanted && keytab_.empty()) return std::unique_ptr<rpc::Authenticator>();
   auto made = acceptor();
   if (!made) return Failure{made.error()};
@@ -80,13 +83,27 @@ Result<std::unique_ptr<rpc::Authenticator>, std::string> KerberosOptions::open(
   workers.limits.stuck_after = stores.patience();
   workers.name = "keytab";
   options.tokens = stores.make(workers);
-  options.ids = [principals](Loop& loop, const std::string& principal) -> Eventual<Ids> {
+  protection_ = std::make_shared<net::WorkerPool>(workers_for_protection(loops));
+  options.executor = protection_.get();
+  options.ids = [principals](Loop& loop, const std::string& principal,
+                             const void* client) -> Eventual<Ids> {
     if (const auto known = principals->known(principal, loop.now()))
       return Ids(to_user_ids(*known));
-    return asked(principals, loop, principal);
+    return asked(principals, loop, principal, client);
   };
   opened_ = true;
   return rpc::rpcsec_gss(std::move(options));
+}
+
+net::WorkerOptions workers_for_protection(std::size_t loops) {
+  net::WorkerOptions options;
+  net::WorkerLimits& limits = options.limits;
+  limits.threads = std::max(limits.threads, loops);
+  limits.threads_each = limits.threads;  // Each job ends soon, and turns do for the rest.
+  limits.waiting = limits.waiting_each = limits.waiting_most =
+      std::numeric_limits<std::size_t>::max();
+  options.name = "protection";
+  return options;
 }
 
 std::string KerberosOptions::obstacle(const std::vector<ExportLine>& lines) const {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -64,15 +65,22 @@ class LocalUsers final : public nfs::PrincipalService {
   explicit LocalUsers(std::function<std::string()> realm) : find_realm_(std::move(realm)) {}
 
   Result<nfs::PrincipalIds, nfs::NoUser> ids_of(const std::string& principal) override {
-    if (!realm_) realm_ = find_realm_();
+    const std::string& own = realm();
     const std::size_t at = principal.rfind('@');
-    if (at == principal.npos || realm_->empty() || principal.substr(at + 1) != *realm_)
+    if (at == principal.npos || own.empty() || principal.substr(at + 1) != own)
       return Failure{nfs::NoUser::Unknown};
     return local_user(principal.substr(0, at));
   }
 
  private:
+  const std::string& realm() {
+    const std::lock_guard lock(mutex_);
+    if (!realm_) realm_ = find_realm_();
+    return *realm_;
+  }
+
   const std::function<std::string()> find_realm_;
+  std::mutex mutex_;
   std::optional<std::string> realm_{};
 };
 

@@ -35,8 +35,8 @@ std::string Services::add_programs(ServeOptions& options) {
   auto locking = Locking::open(nfs_, options.state, *recovery_, stores_);
   if (!locking) return locking.error();
   locking_ = *std::move(locking);
-  auto kerberos =
-      options.kerberos.open(takes_kerberos(exports_.lines()), users_.principals, stores_);
+  auto kerberos = options.kerberos.open(takes_kerberos(exports_.lines()), users_.principals,
+                                        stores_, options.loops);
   if (!kerberos) return kerberos.error();
   const auto queues = [&stores = stores_](TimePoint now) { return stores.queues(now); };
   observing_.emplace(options.observe,

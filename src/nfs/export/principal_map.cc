@@ -54,7 +54,8 @@ Task<Ids> PrincipalMap::ids_of(std::string principal, Loop& loop, const void* cl
     co_return std::make_shared<const PrincipalIds>();
   const TimePoint now = loop.now();
   if (const Ids at_once = known(principal, now)) co_return at_once;
-  Asked asked{loop, *worker_, client, options_.patience,
+  const bool has_old = state_->find(principal, std::nullopt) != nullptr;
+  Asked asked{loop, *worker_, client, has_old ? options_.patience_with_old : options_.patience,
               [state = state_, principal, now] { state->ask(principal, now); }};
   co_await asked;
   co_return state_->find(principal, std::nullopt);

@@ -36,7 +36,7 @@ enum class NoUser : std::uint8_t {
   Failed    // the service cannot say for now
 };
 
-// Who knows principals. It blocks, and is called by one thread at a time.
+// Who knows principals. It blocks. Thread: any, several at once.
 class PrincipalService {
  public:
   virtual ~PrincipalService() = default;
@@ -47,8 +47,11 @@ struct PrincipalMapOptions {
   std::size_t entries = 8192;  // principals that are kept
   Duration keep = std::chrono::minutes(10);
   Duration keep_unknown = std::chrono::minutes(1);
-  // How long a call waits for an answer.
-  Duration patience = std::chrono::seconds(5);
+  // How long a call waits for an answer: not for as long as the clients who wait for it, whose
+  // libraries give up after 25 seconds (libtirpc).
+  Duration patience = std::chrono::seconds(20);
+  // The same where there is an answer that is too old.
+  Duration patience_with_old = std::chrono::seconds(5);
 };
 
 // The longest principal that is asked for.
@@ -56,7 +59,6 @@ inline constexpr std::size_t kLongestPrincipal = 1024;
 
 class PrincipalMap {
  public:
-  // `worker` has one thread, as has all that asks the same service.
   PrincipalMap(std::shared_ptr<PrincipalService> service, std::shared_ptr<Executor> worker,
                const PrincipalMapOptions& options = {});
   ~PrincipalMap();

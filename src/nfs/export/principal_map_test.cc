@@ -78,7 +78,7 @@ TEST_F(PrincipalMapTest, waits_no_longer_than_its_patience_and_finds_the_answer_
   worker_->at_once = false;
   std::optional<std::shared_ptr<const PrincipalIds>> answer;
   detach(keep(map_, loop_, answer));
-  loop_.pass(std::chrono::seconds(4));
+  loop_.pass(std::chrono::seconds(19));
   EXPECT_FALSE(answer.has_value());
   loop_.pass(std::chrono::seconds(2));
   ASSERT_TRUE(answer.has_value());
@@ -94,6 +94,18 @@ TEST_F(PrincipalMapTest, falls_back_on_an_old_answer_where_there_is_no_other) {
   worker_->full = true;
   EXPECT_EQ(ids_of("anna@HERE")->uid, 1000u);
   EXPECT_EQ(ids_of("bert@HERE"), nullptr);
+}
+
+TEST_F(PrincipalMapTest, waits_less_long_where_there_is_an_old_answer) {
+  ids_of("anna@HERE");
+  loop_.pass(std::chrono::minutes(11));
+  worker_->at_once = false;
+  std::optional<std::shared_ptr<const PrincipalIds>> answer;
+  detach(keep(map_, loop_, answer));
+  loop_.pass(std::chrono::seconds(6));
+  ASSERT_TRUE(answer.has_value());
+  ASSERT_NE(*answer, nullptr);
+  EXPECT_EQ((*answer)->uid, 1000u);
 }
 
 TEST_F(PrincipalMapTest, has_no_answer_while_the_service_fails_and_asks_again) {

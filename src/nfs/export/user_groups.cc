@@ -25,13 +25,8 @@ std::uint64_t next_groups_version() {
   return ++last;
 }
 
-// The Executor's client: an address of IPv4, a /64 of IPv6, of which anybody has all.
+// The Executor's client, of client_at().
 using ClientKey = std::uint64_t;
-ClientKey client_of(std::string_view host) {
-  const auto address = IpAddress::parse(host);
-  if (!address) return 0;
-  return address->is_v4() ? address->low : address->high;
-}
 
 // A call that waits: of its loop's thread.
 struct WaitingCall {
@@ -251,7 +246,7 @@ UserGroups::List UserGroups::look(std::uint32_t uid, const Asker& asker, TimePoi
     found = state_->find(uid, now);
     if (found.groups == nullptr) return nullptr;
     if (!found.fresh && !state_->is_asked(uid))
-      job = std::make_unique<Job>(state_, uid, client_of(asker.host), now);
+      job = std::make_unique<Job>(state_, uid, client_at(asker.host), now);
   }
   if (job != nullptr) submit(std::move(job));
   // A pointer of its own to the shared one: its count stays in this thread's cache.
@@ -262,7 +257,7 @@ UserGroups::List UserGroups::look(std::uint32_t uid, const Asker& asker, TimePoi
 }
 
 Task<UserGroups::List> UserGroups::of(std::uint32_t uid, Asker asker) {
-  const ClientKey client = client_of(asker.host);
+  const ClientKey client = client_at(asker.host);
   std::shared_ptr<Question> question;
   std::unique_ptr<Job> job;
   {

@@ -41,6 +41,9 @@ Authentication refused(AuthStat why) {
   return made;
 }
 
+// Answers who was not refused, only late: a client that hears of no context begins another one.
+constexpr Major kBeginAnew = Major::NO_CONTEXT;
+
 // RFC 2203 5.2.3.1: the results of a failure have neither handle nor token.
 Authentication failed(Major major, std::uint32_t minor = 0) {
   return answer({.major = major, .minor = minor});
@@ -205,8 +208,8 @@ Task<Authentication> GssAuthenticator::create(const Credential& credential,
     if (!is_gone(call)) trace(step.error.reason, to_string(call.origin->peer), step.error.detail);
     co_return failed(step.major, step.minor);
   }
-  const bool welcome = co_await establish(*context, loop);
-  if (!welcome) co_return failed(Major::UNAUTHORIZED);
+  const Major welcome = co_await admit(*context, loop);
+  if (welcome != Major::COMPLETE) co_return failed(welcome);
   Authentication made = established(context, step, loop.now());
   if (made.protection != nullptr) unfinished.keep();
   co_return made;
@@ -228,7 +231,7 @@ class GssAuthenticator::InLane {
 
 Task<gss::Step> GssAuthenticator::accept(ServerContext& context, Bytes token,
                                          const IncomingCall& call) {
-  gss::Step busy;
+  gss::Step busy{.major = kBeginAnew};
   busy.error.reason = Reason::WorkersBusy;
   // One token of an address at a time: whoever sends many waits for himself.
   Lane& lane = accepting_[lane_of(call)];
@@ -245,21 +248,21 @@ Task<gss::Step> GssAuthenticator::accept(ServerContext& context, Bytes token,
   co_return co_await offloaded_to(executor, client, loop, work, std::move(busy), token.size());
 }
 
-// Whether the principal may have a context, and as whom.
-Task<bool> GssAuthenticator::establish(ServerContext& context, Loop& loop) {
+// COMPLETE where the principal may have a context, with the ids that it has.
+Task<Major> GssAuthenticator::admit(ServerContext& context, Loop& loop) {
   auto name = std::make_shared<const std::string>(context.gss->peer());
   context.caller.name = name;
-  if (!options_.ids) co_return true;
-  Eventual<std::optional<UserIds>> asked = options_.ids(loop, *name);
-  const std::optional<UserIds> ids = co_await std::move(asked);
+  if (!options_.ids) co_return Major::COMPLETE;
+  Eventual<Result<UserIds, NoUserIds>> asked = options_.ids(loop, *name, context.client);
+  const Result<UserIds, NoUserIds> ids = co_await std::move(asked);
   if (!ids) {
     trace(Reason::GssPrincipalRefused, context.address, *name);
-    co_return false;
+    co_return ids.error() == NoUserIds::NotNow ? kBeginAnew : Major::UNAUTHORIZED;
   }
   context.caller.uid = ids->uid;
   context.caller.gid = ids->gid;
   context.caller.gids = ids->gids;
-  co_return true;
+  co_return Major::COMPLETE;
 }
 
 // RFC 2203 5.2.3.1: the verifier is the checksum of the window.

@@ -38,7 +38,7 @@ class GssAuthenticator final : public Authenticator {
   Task<Authentication> create(const gss::Credential& credential, const oncrpc::CallHeader& header,
                               const IncomingCall& call);
   Task<gss::Step> accept(ServerContext& context, Bytes token, const IncomingCall& call);
-  Task<bool> establish(ServerContext& context, Loop& loop);
+  Task<gss::Major> admit(ServerContext& context, Loop& loop);
   Authentication established(const std::shared_ptr<ServerContext>& made, const gss::Step& step,
                              TimePoint now);
   // Data requests and context destruction (RFC 2203 sections 5.3.3 and 5.4). The caller has the

@@ -143,13 +143,23 @@ TEST_F(GssServer, signs_the_sequence_number_of_an_accepted_request) {
 // ends (decision 0026).
 TEST_F(GssServer, drops_a_sequence_number_that_was_seen_or_is_below_the_window) {
   const auto context = client.establish();
-  EXPECT_TRUE(good(increment(*context, 1000)));
-  EXPECT_TRUE(good(increment(*context, 1000 - 255))) << "within the window that was announced";
-  for (const std::uint32_t seq_num : {1000u, 1000u - 255, 1000u - 512, 1u}) {
+  constexpr std::uint32_t kLast = 100'000;
+  EXPECT_TRUE(good(increment(*context, kLast)));
+  EXPECT_TRUE(good(increment(*context, kLast - 255))) << "within the window that was announced";
+  for (const std::uint32_t seq_num : {kLast, kLast - 255, kLast - gss::SequenceWindow::kKept, 1u}) {
     EXPECT_FALSE(increment(*context, seq_num).has_value()) << seq_num;
     EXPECT_EQ(client.last_close, Reason::RpcSequenceRefused);
   }
-  EXPECT_TRUE(good(increment(*context, 1001)));
+  EXPECT_TRUE(good(increment(*context, kLast + 1)));
+}
+
+// A Call waits for its turn on its connection while another connection of its client flows.
+TEST_F(GssServer, serves_a_request_that_thousands_of_the_same_context_have_overtaken) {
+  const auto context = client.establish();
+  EXPECT_TRUE(good(increment(*context, 1)));
+  for (std::uint32_t seq_num = 3; seq_num < 8000; ++seq_num)
+    ASSERT_TRUE(good(increment(*context, seq_num)));
+  EXPECT_TRUE(good(increment(*context, 2)));
 }
 
 // RFC 2203 5.3.3.1: "When a request is received by the server".
@@ -162,7 +172,7 @@ TEST_F(GssServer, judges_the_number_of_a_request_when_it_arrives_however_late_it
   again.payload = unseen.payload = first.payload;
   world.server.on_arrival(first);
   world.server.on_arrival(again);
-  for (std::uint32_t number = 2; number <= 1000; ++number)
+  for (std::uint32_t number = 2; number <= gss::SequenceWindow::kKept + 2; ++number)
     ASSERT_TRUE(good(increment(*context, number)));
   EXPECT_TRUE(good(client.serve(first)));
   for (rpc::IncomingCall* const replay : {&again, &unseen}) {
@@ -485,13 +495,13 @@ TEST(GssServerFlood, that_takes_a_context_before_it_is_established_has_its_clien
   GssServerOptions options;
   options.half_open = 1;
   GssWorld* at = nullptr;
-  options.ids = [&](Loop&, const std::string&) {
+  options.ids = [&](Loop&, const std::string&, const void*) {
     if (!std::exchange(flooded, true)) {
       const auto begin = *testing::FakeInitiator(at->realm).begin();
       const auto answer = flood->init(begin->step({}).token.bytes());
       EXPECT_EQ(answer->init()->major, Major::CONTINUE_NEEDED);
     }
-    return std::optional<UserIds>(UserIds{});
+    return Result<UserIds, NoUserIds>(UserIds{});
   };
   GssWorld world(gss::Service::none, std::move(options));
   at = &world;

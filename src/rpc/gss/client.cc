@@ -106,9 +106,8 @@ Task<std::optional<CallError>> GssClient::replace_context(Channel& channel,
   }
   failure_ = made.error();
   failed_for_one_ = is_over(message, loop_->now());
-  // The next attempt is a window later: there may be no ticket as long as the context lasts.
-  if (context_ != nullptr && context_->unanswered && !failed_for_one_)
-    context_->unanswered = context_->seq_num;
+  if (context_ != nullptr && !failed_for_one_)
+    context_->next_attempt = context_->seq_num + context_->window;
   co_return failure_;
 }
 

@@ -12,6 +12,7 @@ using oncrpc::AuthFlavor;
 
 bool ClientContext::outrun() const {
   const std::uint32_t next = seq_num + unsent + 1;
+  if (next < next_attempt) return false;
   if (unanswered && next - *unanswered >= window) return true;
   return oldest != nullptr && next - oldest->last_seq_num() >= window;
 }

@@ -30,13 +30,17 @@ struct ClientContext {
   GssCall* newest = nullptr;
   // The lowest of Calls that have ended without a Reply: the server may yet fetch and judge them.
   std::optional<std::uint32_t> unanswered;
+  // Where another context was asked for in vain: the number of the Call that may ask again. There
+  // may be no ticket for as long as this one lasts.
+  std::uint32_t next_attempt = 0;
   TimePoint expires = TimePoint::max();
   bool refused = false;  // the server knows it no longer
 
   bool usable(TimePoint now) const { return !refused && now < expires && seq_num < kLastSeq; }
   bool full() const { return calls >= window; }
-  // Whether another Call would move the window past one that has no Reply: the server may judge
-  // that one late, because it fetches its arguments first, and would take it for a replay.
+  // Whether another Call would move the window past one that has no Reply, and should have another
+  // context: the server may judge that one late, because it fetches its arguments first, and would
+  // take it for a replay.
   bool outrun() const;
 };
 

@@ -224,6 +224,38 @@ TEST(GssClient, asks_for_another_context_once_a_window_where_there_is_none) {
   EXPECT_FALSE(world.same_context());
 }
 
+TEST(GssClient, asks_for_another_context_once_a_window_while_a_call_takes_long) {
+  TroubledWorld world;
+  world.hold_a_call();
+  world.realm->refuses_tokens = true;
+  const std::uint32_t before = world.realm->initiated;
+  for (int i = 0; i < 1000; ++i) ASSERT_TRUE(world.increment().ok());
+  const std::uint32_t asked = world.realm->initiated - before;
+  EXPECT_GE(asked, 2u) << "later, too";
+  EXPECT_LE(asked, 4u);
+  world.realm->refuses_tokens = false;
+  for (int i = 0; i < 256; ++i) ASSERT_TRUE(world.increment().ok());
+  EXPECT_FALSE(world.same_context());
+  world.cancel->cancel();
+  world.loop.drain();
+}
+
+TEST(GssClient, lets_all_calls_go_on_once_another_context_was_asked_for_in_vain) {
+  TroubledWorld world;
+  world.hold_a_call();
+  for (int i = 0; i < 255; ++i) ASSERT_TRUE(world.increment().ok());
+  ASSERT_TRUE(world.same_context());
+  world.realm->refuses_tokens = true;
+  const std::uint32_t before = world.realm->initiated;
+  std::array<std::optional<CallResult<std::uint32_t>>, 20> ends;
+  for (auto& end : ends) world.calls.add(call_into(world.troubled_client, {}, end));
+  world.loop.drain();
+  for (const auto& end : ends) EXPECT_TRUE(end && end->ok());
+  EXPECT_EQ(world.realm->initiated - before, 1u);
+  world.cancel->cancel();
+  world.loop.drain();
+}
+
 TEST(GssClient, holds_no_call_up_to_tell_the_server_of_contexts_that_are_left) {
   TroubledWorld world;
   world.troubled.holds_destroys = true;

@@ -184,7 +184,8 @@ Task<Result<std::shared_ptr<ClientContext>, CallError>> set_up_context(
     Channel& channel, gss::Initiator& initiator, const oncrpc::CallHeader& header,
     const CallMessage& message) {
   // A request that was sent again because its connection broke may have been answered before: its
-  // token is then taken for a replay, or the set-up that it continues is over.
+  // token is then taken for a replay, or the set-up that it continues is over. So is one that a
+  // server of ours had no time for.
   for (int attempt = 1;; ++attempt) {
     Setup setup(channel, initiator, header, message);
     auto made = co_await setup.run();

@@ -23,6 +23,7 @@ using testing::store::INCREMENT;
 using testing::store::kBinding;
 using testing::store::PUT;
 using testing::store::REVERSE;
+using Ids = Eventual<Result<UserIds, NoUserIds>>;
 
 constexpr gss::Service kServices[] = {gss::Service::none, gss::Service::integrity,
                                       gss::Service::privacy};
@@ -90,14 +91,14 @@ TEST(RpcsecGss, hides_arguments_and_results_with_privacy_only) {
 TEST(RpcsecGss, asks_the_name_service_once_a_context) {
   int asked = 0;
   GssServerOptions options;
-  options.ids = [&asked](Loop& loop, const std::string& name) -> Eventual<std::optional<UserIds>> {
+  options.ids = [&asked](Loop& loop, const std::string& name, const void*) -> Ids {
     co_await resume_on(loop);
     ++asked;
     EXPECT_EQ(name, "alice@EXAMPLE.ORG");
     UserIds ids;
     ids.uid = 1001;
     for (std::uint32_t gid = 0; gid < 40; ++gid) ids.gids.push_back(gid);
-    co_return std::optional<UserIds>(ids);
+    co_return ids;
   };
   GssWorld mapped(gss::Service::none, std::move(options));
   for (int i = 0; i < 3; ++i)
@@ -107,13 +108,62 @@ TEST(RpcsecGss, asks_the_name_service_once_a_context) {
 
 TEST(RpcsecGss, gives_no_context_to_a_principal_that_the_name_service_refuses) {
   GssServerOptions options;
-  options.ids = [](Loop&, const std::string&) { return std::optional<UserIds>(); };
+  options.ids = [](Loop&, const std::string&, const void*) -> Ids {
+    return Result<UserIds, NoUserIds>(Failure{NoUserIds::Refused});
+  };
   GssWorld world(gss::Service::none, std::move(options));
   const auto result = world.call<INCREMENT>(1);
   ASSERT_FALSE(result.ok());
   EXPECT_EQ(result.error().reason, Reason::GssServerRefused);
+  EXPECT_EQ(world.realm->accepted, 1u) << "it asks no second time";
   EXPECT_EQ(world.authenticator->contexts().half_open(), 0u);
   EXPECT_EQ(world.authenticator->contexts().established(), 0u);
+}
+
+// After a restart of the server all its users are asked for at once.
+TEST(RpcsecGss, fails_no_call_because_the_name_service_was_late_for_a_while) {
+  int asked = 0;
+  GssServerOptions options;
+  options.ids = [&asked](Loop&, const std::string&, const void*) -> Ids {
+    if (++asked < 3) return Result<UserIds, NoUserIds>(Failure{NoUserIds::NotNow});
+    return Result<UserIds, NoUserIds>(UserIds{});
+  };
+  GssWorld world(gss::Service::none, std::move(options));
+  const auto result = world.call<INCREMENT>(1);
+  EXPECT_TRUE(result.ok()) << result.error().message();
+  EXPECT_EQ(asked, 3);
+  EXPECT_EQ(world.authenticator->contexts().established(), 1u);
+}
+
+TEST(RpcsecGss, fails_no_call_because_the_workers_had_no_room_for_its_token_once) {
+  struct Busy final : Executor {
+    bool submit(Job&& job) override { return ++asked > 1 && idle.submit(std::move(job)); }
+    testing::HeldExecutor idle{/*runs_at_once=*/true};
+    int asked = 0;
+  };
+  GssServerOptions options;
+  options.tokens = std::make_shared<Busy>();
+  GssWorld world(gss::Service::none, std::move(options));
+  const auto result = world.call<INCREMENT>(1);
+  EXPECT_TRUE(result.ok()) << result.error().message();
+}
+
+TEST(RpcsecGss, asks_for_principals_as_the_work_of_their_host) {
+  std::vector<const void*> clients;
+  GssServerOptions options;
+  options.ids = [&clients](Loop&, const std::string&, const void* client) -> Ids {
+    clients.push_back(client);
+    return Result<UserIds, NoUserIds>(UserIds{});
+  };
+  GssWorld world(gss::Service::none, std::move(options));
+  for (const char* host :
+       {"192.0.2.1", "192.0.2.1", "192.0.2.2", "2001:db8::1", "2001:db8::2", "2001:db8:0:1::1"})
+    testing::RawGssClient(world, host).establish();
+  ASSERT_EQ(clients.size(), 6u);
+  EXPECT_EQ(clients[0], clients[1]);
+  EXPECT_NE(clients[0], clients[2]);
+  EXPECT_EQ(clients[3], clients[4]) << "a host has any address of its /64";
+  EXPECT_NE(clients[3], clients[5]);
 }
 
 TEST(RpcsecGss, replaces_a_context_that_the_server_has_lost_without_failing_a_call) {
@@ -372,9 +422,9 @@ TEST(RpcsecGss, goes_on_with_a_context_that_is_outrun_where_there_is_no_other) {
 TEST(RpcsecGss, lets_a_call_go_that_is_cancelled_or_too_late_while_it_waits_for_a_context) {
   Gate gate;
   GssServerOptions options;
-  options.ids = [&gate](Loop&, const std::string&) -> Eventual<std::optional<UserIds>> {
+  options.ids = [&gate](Loop&, const std::string&, const void*) -> Ids {
     co_await gate.wait();
-    co_return std::optional<UserIds>(UserIds{});
+    co_return UserIds{};
   };
   GssWorld world(gss::Service::integrity, std::move(options));
   TaskGroup calls;
@@ -455,6 +505,41 @@ TEST(RpcsecGss, computes_on_the_loop_what_the_workers_have_no_room_for) {
   EXPECT_EQ(refused.error().reason, Reason::GssServerRefused);
   executor.full = false;
   EXPECT_TRUE((*world.loop.run(late.call<INCREMENT>(1u))).ok());
+}
+
+// Who has many contexts is no more than one among the hosts that take turns.
+TEST(RpcsecGss, protects_messages_as_the_work_of_their_host_whatever_context_they_have) {
+  testing::HeldExecutor executor(/*runs_at_once=*/true);
+  GssServerOptions options;
+  options.executor = &executor;
+  GssWorld world(gss::Service::integrity, std::move(options));
+  const Rope data = testing::store::pattern(70'001, 3);
+  const PUT::Args args{.slot = 3, .data = data, .checksum = testing::store::checksum(data)};
+  std::vector<std::optional<CallResult<PUT::Results>>> ends(4);
+  TaskGroup calls;
+  const auto call = [](Client client, PUT::Args put,
+                       std::optional<CallResult<PUT::Results>>& to) -> Task<> {
+    to = co_await client.call<PUT>(put);
+  };
+  std::vector<Client> users;
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    if (i == 2) world.channel.come_from("192.0.2.8");
+    users.emplace_back(world.channel, kBinding,
+                       Credentials::secured(world.security(gss::Service::integrity)));
+    ASSERT_TRUE((*world.loop.run(users[i].call<INCREMENT>(1u))).ok());
+  }
+  executor.at_once = false;
+  for (std::size_t i = 0; i < ends.size(); ++i) calls.add(call(users[i], args, ends[i]));
+  world.loop.drain();
+  ASSERT_EQ(executor.held.size(), 4u);
+  EXPECT_EQ(executor.held[0].client, executor.held[1].client);
+  EXPECT_NE(executor.held[0].client, executor.held[2].client);
+  EXPECT_EQ(executor.held[2].client, executor.held[3].client);
+  EXPECT_GT(executor.held[0].bytes, 70'000u);
+  executor.at_once = true;
+  executor.run_all();
+  world.loop.drain();
+  for (const auto& end : ends) EXPECT_TRUE(end && end->ok());
 }
 
 TEST(RpcsecGss, makes_an_error_of_the_server_of_a_mechanism_that_fails) {

@@ -31,7 +31,7 @@ Task<Result<Buffer, oncrpc::ReplyStatus>> GssProtection::unwrap(Buffer arguments
     const auto work = [&]() -> std::optional<Result<Buffer, gss::Major>> {
       return gss::unprotect(context, service_, seq_num_, arguments);
     };
-    plain = co_await offloaded_to(options_.executor, context_.get(), loop_, work, std::nullopt,
+    plain = co_await offloaded_to(options_.executor, context_->client, loop_, work, std::nullopt,
                                   arguments.size());
   }
   if (!plain) plain = gss::unprotect(context, service_, seq_num_, std::move(arguments));
@@ -49,7 +49,7 @@ Task<std::optional<xdr::Stream>> GssProtection::wrap(xdr::Stream results) {
     const auto work = [&]() -> std::optional<Result<xdr::Stream, gss::Major>> {
       return gss::protect(context, service_, seq_num_, results);
     };
-    made = co_await offloaded_to(options_.executor, context_.get(), loop_, work, std::nullopt,
+    made = co_await offloaded_to(options_.executor, context_->client, loop_, work, std::nullopt,
                                  results.size());
   }
   if (!made) made = gss::protect(context, service_, seq_num_, results);

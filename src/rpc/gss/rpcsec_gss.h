@@ -14,13 +14,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "base/eventual.h"
 #include "base/executor.h"
 #include "base/inline_vector.h"
 #include "base/loop.h"
+#include "base/result.h"
 #include "gss/credential.h"
 #include "gss/mechanism.h"
 #include "rpc/authenticator.h"
@@ -35,17 +35,25 @@ struct UserIds {
   InlineVector<std::uint32_t, 16> gids{};  // supplementary groups, as many as there are
 };
 
-// Yields the ids of `principal`, which outlives the Eventual; nullopt refuses it, and its context
-// is not set up. Called once a context, on `loop`; thread: several loops call it at once. Blocking
-// work belongs on other threads (offloaded()).
-using PrincipalToIds =
-    std::function<Eventual<std::optional<UserIds>>(Loop& loop, const std::string& principal)>;
+// Why there are none, so that a context is not set up.
+enum class NoUserIds : std::uint8_t {
+  Refused,  // the principal gets no context
+  NotNow    // the name service cannot say yet: the client shall begin anew
+};
+
+// Yields the ids of `principal`, which outlives the Eventual. Called once a context, on `loop`;
+// thread: several loops call it at once. Blocking work belongs on other threads (offloaded_to()),
+// there as the work of `client`, which is the same for all connections of a host
+// (Executor::Job::client). A client waits 25 seconds for its context as a rule (libtirpc).
+using PrincipalToIds = std::function<Eventual<Result<UserIds, NoUserIds>>(
+    Loop& loop, const std::string& principal, const void* client)>;
 
 struct GssServerOptions {
   std::shared_ptr<gss::Acceptor> acceptor{};
   PrincipalToIds ids{};  // empty: every principal is nobody
-  // Where messages above `large` bytes are protected, one of a context at a time. Null: the threads
-  // of Loop::offload(). Outlives the Server.
+  // Where messages above `large` bytes are protected, one of a context at a time, as the work of
+  // the host that the context belongs to. Null: the threads of Loop::offload(), where hosts take no
+  // turns. Outlives the Server.
   Executor* executor = nullptr;
   // Where tokens are accepted, one of an address at a time: that may take as long as a keytab, or
   // another process, does not answer, and the messages of those who have a context do not wait for

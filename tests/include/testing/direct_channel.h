@@ -56,6 +56,13 @@ class DirectChannel final : public rpc::Channel {
     origin_ = std::move(origin);
   }
 
+  // The same of another host.
+  void come_from(std::string host) {
+    auto origin = std::make_shared<rpc::Origin>(*origin_);
+    origin->peer.host = std::move(host);
+    origin_ = std::move(origin);
+  }
+
   rpc::ReplyRoom reply_room;
   rpc::ReplyBound last_bound;
   xdr::Stream last_call;
