@@ -209,6 +209,33 @@ class Trouble(Foreground):
         self.good("umount", self.directory)
         self.mount()
 
+    def test_with_a_mount_that_is_there_is_told(self):
+        server = harness.Server([f"/files={self.there()},no_root_squash"], self.at("state"))
+        self.addCleanup(server.end)
+        self.mount(url=server.url("/files"))
+        os.symlink(self.directory, self.at("link"))
+        # It would not answer for its directory.
+        harness.stand_still(self, server.process)
+        for name in (self.directory, self.at("link")):
+            told = f"'{name}': '{server.url('/files')}' is mounted there already: 'stag umount {name}' first"
+            self.bad(1, told, "mount", self.url(), name)
+        self.good("umount", self.directory)
+        self.assertFalse(is_mounted(self.directory))
+
+    def test_with_a_mount_that_came_while_the_server_was_waited_for_is_told(self):
+        with socket.create_server(("127.0.0.1", 0)) as early:
+            port = early.getsockname()[1]
+            mounting = subprocess.Popen([harness.STAG, "mount", "-o", "retry=10", f"nfs://127.0.0.1:{port}/files?version=4.2", self.directory],
+                                        stderr=subprocess.PIPE, text=True)
+            early.accept()[0].close()
+        self.mount()
+        server = harness.Server([f"/files={self.there()},no_root_squash"], self.at("state"), ports=("--rdma-port", str(port), "--tcp-port", "0"))
+        self.addCleanup(server.end)
+        errors = mounting.communicate(timeout=PATIENCE)[1]
+        self.assertEqual(mounting.returncode, 1, errors)
+        self.assertIn("is mounted there already", errors)
+        self.good("umount", self.directory)
+
     def test_with_the_name_of_a_directory_is_told(self):
         os.symlink("circle", self.at("circle"))
         self.bad(1, "nothing is mounted at", "umount", self.at("circle"))
