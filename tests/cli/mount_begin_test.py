@@ -12,7 +12,7 @@ import unittest
 import harness
 import mounted
 import rpc_proxy
-from harness import PATIENCE
+from harness import PATIENCE, stag
 from mounted import Mounted, is_mounted
 
 
@@ -134,7 +134,20 @@ class Unprivileged(Mounted):
                 self.assertEqual("is in use" in ended.stderr, told == "is in use", ended.stderr)
 
 
-class Ends(Mounted):
+class Foreground(Mounted):
+    def in_the_foreground(self):
+        """The process of a mount, which is there. It has no locks: a file is closed without asking it."""
+        process = subprocess.Popen([harness.STAG, "mount", "-f", self.url() + "&version=3", self.directory], stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + PATIENCE
+        while not is_mounted(self.directory):
+            if process.poll() is not None:
+                self.skipTest("FUSE does not mount here")
+            self.assertLess(time.monotonic(), deadline)
+        self.addCleanup(self.end)
+        return process
+
+
+class Ends(Foreground):
     def test_by_the_symbolic_link_that_it_was_mounted_by(self):
         os.symlink("mount", self.at("link"))
         os.symlink(self.at("link"), self.at("link to the link"))
@@ -142,8 +155,37 @@ class Ends(Mounted):
         self.good("umount", self.at("link to the link"))
         self.assertFalse(is_mounted(self.directory))
 
+    def end_while_it_is_kept(self):
+        """What is said when the mount is taken from its directory, while something else keeps it."""
+        done = stag("umount", self.directory)
+        self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (0, "", 1), done.stderr)
+        self.assertFalse(is_mounted(self.directory))
+        return done.stderr
 
-class Trouble(Mounted):
+    @unittest.skipUnless(harness.may_mount(), "a mount namespace cannot be made here")
+    def test_with_the_last_mount_namespace_that_has_a_copy(self):
+        process = self.in_the_foreground()
+        keeper = subprocess.Popen(["unshare", "--mount", "sh", "-c", "echo; exec cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        with keeper:
+            keeper.stdout.readline()
+            said = self.end_while_it_is_kept()
+            self.assertIn(f"goes on as long as process {keeper.pid} ", said)
+            self.assertIn(f"on '{self.directory}'", said)
+            self.assertIsNone(process.poll())
+        self.assertEqual(process.wait(PATIENCE), 0)
+
+    @unittest.skipUnless(harness.may_mount(), "nothing can be mounted here")
+    def test_with_the_last_directory_that_it_is_mounted_on(self):
+        process = self.in_the_foreground()
+        other = self.at("other place")
+        os.mkdir(other)
+        subprocess.run(["mount", "--bind", self.directory, other], check=True, timeout=PATIENCE)
+        self.assertIn(f"it is mounted on '{other}', too", self.end_while_it_is_kept())
+        self.assertEqual(stag("umount", other).stderr, "")
+        self.assertEqual(process.wait(PATIENCE), 0)
+
+
+class Trouble(Foreground):
     def test_with_what_cannot_be_mounted_is_told(self):
         self.write(self.there("file"))
         self.bad(1, "is no directory", "mount", self.url("file"), self.directory)
@@ -158,17 +200,6 @@ class Trouble(Mounted):
             port = closed.getsockname()[1]
         self.bad(1, "", "mount", f"nfs://127.0.0.1:{port}/files?proto=tcp", self.directory)
 
-    def in_the_foreground(self):
-        """The process of a mount, which is there. It has no locks: a file is closed without asking it."""
-        process = subprocess.Popen([harness.STAG, "mount", "-f", self.url() + "&version=3", self.directory], stderr=subprocess.DEVNULL)
-        deadline = time.monotonic() + PATIENCE
-        while not is_mounted(self.directory):
-            if process.poll() is not None:
-                self.skipTest("FUSE does not mount here")
-            self.assertLess(time.monotonic(), deadline)
-        self.addCleanup(self.end)
-        return process
-
     def test_with_a_mount_whose_program_was_killed_is_told(self):
         process = self.in_the_foreground()
         process.kill()
@@ -177,6 +208,33 @@ class Trouble(Mounted):
         self.bad(1, "Transport endpoint is not connected", "umount", self.here("folder", "file"))
         self.good("umount", self.directory)
         self.mount()
+
+    def test_with_a_mount_that_is_there_is_told(self):
+        server = harness.Server([f"/files={self.there()},no_root_squash"], self.at("state"))
+        self.addCleanup(server.end)
+        self.mount(url=server.url("/files"))
+        os.symlink(self.directory, self.at("link"))
+        # It would not answer for its directory.
+        harness.stand_still(self, server.process)
+        for name in (self.directory, self.at("link")):
+            told = f"'{name}': '{server.url('/files')}' is mounted there already: 'stag umount {name}' first"
+            self.bad(1, told, "mount", self.url(), name)
+        self.good("umount", self.directory)
+        self.assertFalse(is_mounted(self.directory))
+
+    def test_with_a_mount_that_came_while_the_server_was_waited_for_is_told(self):
+        with socket.create_server(("127.0.0.1", 0)) as early:
+            port = early.getsockname()[1]
+            mounting = subprocess.Popen([harness.STAG, "mount", "-o", "retry=10", f"nfs://127.0.0.1:{port}/files?version=4.2", self.directory],
+                                        stderr=subprocess.PIPE, text=True)
+            early.accept()[0].close()
+        self.mount()
+        server = harness.Server([f"/files={self.there()},no_root_squash"], self.at("state"), ports=("--rdma-port", str(port), "--tcp-port", "0"))
+        self.addCleanup(server.end)
+        errors = mounting.communicate(timeout=PATIENCE)[1]
+        self.assertEqual(mounting.returncode, 1, errors)
+        self.assertIn("is mounted there already", errors)
+        self.good("umount", self.directory)
 
     def test_with_the_name_of_a_directory_is_told(self):
         os.symlink("circle", self.at("circle"))

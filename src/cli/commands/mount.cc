@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,6 +18,7 @@
 #include "cli/support/local_file.h"
 #include "cli/support/log.h"
 #include "cli/support/mount_options.h"
+#include "cli/support/mounts.h"
 #include "cli/support/output.h"
 #include "cli/support/process_of_thread.h"
 #include "cli/support/remote.h"
@@ -152,19 +152,27 @@ void tell_given_up(const std::string& url, std::uint64_t file_id, std::size_t by
              fmt::format("{} bytes of inode {}: {}", bytes, file_id, why.sentence));
 }
 
+// A mount of ours that is there already: a second one would hide it, and each take a 'stag umount'.
+// mount.nfs(8) refuses it, too. Empty: there is none.
+std::string what_is_mounted(const std::string& directory) {
+  std::error_code trouble;
+  const std::filesystem::path place = place_of_mount(directory, trouble);
+  const std::optional<StagMount> mount = stag_mount_at(place);
+  if (!mount) return {};
+  return fmt::format("'{0}': '{1}' is mounted there already: 'stag umount {0}' first", directory,
+                     mount->source);
+}
+
 // Where the files are to appear, as the kernel will name it; or why they cannot.
 Result<std::string, std::string> mount_point(const std::string& directory) {
+  // First: a mount whose server does not answer, or whose program has ended, says nothing of it.
+  std::string mounted = what_is_mounted(directory);
+  if (!mounted.empty()) return Failure{std::move(mounted)};
   std::error_code missing;
   const std::filesystem::path real = std::filesystem::canonical(directory, missing);
-  struct stat found {};
-  // A mount without its program keeps its place, and answers nothing else.
-  if (missing == std::errc::not_connected ||
-      (!missing && ::stat(real.c_str(), &found) != 0 && errno == ENOTCONN))
-    return Failure{fmt::format(
-        "'{0}': an earlier mount is there, whose program has ended: 'stag umount {0}' first",
-        directory)};
+  const bool is_directory = !missing && std::filesystem::is_directory(real, missing);
   if (missing) return Failure{fmt::format("'{}': {}", directory, missing.message())};
-  if (!S_ISDIR(found.st_mode)) return Failure{fmt::format("'{}' is no directory", directory)};
+  if (!is_directory) return Failure{fmt::format("'{}' is no directory", directory)};
   return real.string();
 }
 
@@ -292,6 +300,9 @@ class MountCommand final : public Command {
     // Calls go on while the mount is being ended, but not for long.
     CancelSource ended;
     FileSystem files = remote.files_until(ended);
+    // Another one may have come while the server was waited for.
+    if (std::string mounted = what_is_mounted(directory_); !mounted.empty())
+      co_return Failure{Error::of_local(std::move(mounted))};
     mount_.seeks = remote.url().version == 4 && remote.url().minor.value_or(0) >= 2;
     Outcome<std::unique_ptr<fuse::Mount>> mount = fuse::Mount::open(run.loop, files, *root, mount_);
     if (!mount) co_return Failure{mount.error()};

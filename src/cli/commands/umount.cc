@@ -9,100 +9,23 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <optional>
-#include <sstream>
 
 #include "cli/commands.h"
 #include "cli/support/arguments.h"
+#include "cli/support/mounts.h"
+#include "cli/support/output.h"
 #include "net/unique_fd.h"
 
 namespace stag::cli {
 namespace {
-
-// The path of a mount in /proc/self/mountinfo, where blanks are octal (proc(5)).
-std::string unescaped(std::string_view text) {
-  std::string path;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '\\' || i + 3 >= text.size()) {
-      path.push_back(text[i]);
-      continue;
-    }
-    path.push_back(static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 +
-                                     (text[i + 3] - '0')));
-    i += 3;
-  }
-  return path;
-}
-
-// What is mounted at a directory.
-struct Mounted {
-  bool ours = false;
-  std::optional<uid_t> by{};  // where FUSE tells it
-};
-
-std::optional<uid_t> user_of(const std::string& options) {
-  constexpr std::string_view kUser = "user_id=";
-  std::istringstream words(options);
-  for (std::string word; std::getline(words, word, ',');) {
-    uid_t user = 0;
-    if (word.starts_with(kUser) &&
-        std::from_chars(word.data() + kUser.size(), word.data() + word.size(), user).ec ==
-            std::errc())
-      return user;
-  }
-  return std::nullopt;
-}
 
 // Beside root, as a part of a sentence.
 std::string and_root(uid_t user) {
   if (user == 0) return "root";
   const passwd* known = getpwuid(user);
   return fmt::format("{} and root", known ? known->pw_name : fmt::format("user {}", user));
-}
-
-Mounted mounted_at(const std::string& directory) {
-  std::ifstream mounts("/proc/self/mountinfo");
-  Mounted found;
-  for (std::string line; std::getline(mounts, line);) {
-    std::istringstream words(line);
-    std::string word, path;
-    for (int i = 0; i < 5; ++i) words >> path;
-    if (unescaped(path) != directory) continue;
-    while (words >> word && word != "-") {
-    }
-    std::string type, source, options;
-    words >> type >> source >> options;
-    // The last of several at one place is the one that is seen.
-    found = {type == "fuse.stag", user_of(options)};
-  }
-  return found;
-}
-
-// The path of what is called `directory`. Its last component is not looked at: that would ask the
-// mount itself, which may hang.
-std::filesystem::path named_path(const std::string& directory, std::error_code& trouble) {
-  std::filesystem::path path = std::filesystem::absolute(directory, trouble).lexically_normal();
-  if (trouble) return {};
-  if (!path.has_filename() && path.has_parent_path()) path = path.parent_path();
-  return std::filesystem::weakly_canonical(path.parent_path(), trouble) / path.filename();
-}
-
-// Where a mount of ours is that is called `directory`, or a symbolic link to it; empty: there is
-// none.
-std::filesystem::path place_of_mount(const std::string& directory, std::error_code& trouble) {
-  constexpr int kLinksMost = 40;
-  std::filesystem::path path = named_path(directory, trouble);
-  for (int links = 0; !trouble && links < kLinksMost; ++links) {
-    if (mounted_at(path).ours) return path;
-    std::error_code no_link;
-    const std::filesystem::path target = std::filesystem::read_symlink(path, no_link);
-    if (no_link) return {};
-    path = named_path(path.parent_path() / target, trouble);
-  }
-  return {};
 }
 
 struct Ended {
@@ -158,10 +81,27 @@ class Umount final : public Command {
     if (trouble) return failed(fmt::format("'{}': {}", directory_, trouble.message()));
     if (place.empty())
       return failed(fmt::format("nothing is mounted at '{}' by 'stag mount'", directory_));
-    return geteuid() == 0 ? as_root(place) : as_user(place);
+    const std::optional<StagMount> mount = stag_mount_at(place);
+    const Exit ended = geteuid() == 0 ? as_root(place) : as_user(place);
+    if (ended == Exit::Done && mount && !lazy_) tell_of_copy(*mount);
+    return ended;
   }
 
  private:
+  // A mount that goes on would be taken for one that hangs.
+  void tell_of_copy(const StagMount& mount) const {
+    const std::optional<Sight> copy = place_of_copy(mount);
+    if (!copy) return;
+    if (copy->process == 0)
+      return complain(
+          fmt::format("'{}' is unmounted; the mount goes on, as it is mounted on '{}', too",
+                      directory_, copy->directory));
+    complain(
+        fmt::format("'{}' is unmounted; the mount goes on as long as process {} (a container's?) "
+                    "and others in its mount namespace, which have a copy of it on '{}', or until "
+                    "its own process is ended (SIGTERM)",
+                    directory_, copy->process, copy->directory));
+  }
   Exit busy() const {
     return failed(fmt::format(
         "'{}' is in use ('fuser -vm {}' shows by whom); with --lazy it ends nevertheless",
@@ -184,10 +124,10 @@ class Umount final : public Command {
     if (ended->good) return Exit::Done;
     if (ended->said.find(std::generic_category().message(EBUSY)) != std::string::npos)
       return busy();
-    const std::optional<uid_t> by = mounted_at(path).by;
-    if (by && *by != getuid())
+    const std::optional<StagMount> mount = stag_mount_at(path);
+    if (mount && mount->by && *mount->by != getuid())
       return failed(fmt::format("'{}' is another user's mount: only {} may unmount it ({})",
-                                directory_, and_root(*by), ended->said));
+                                directory_, and_root(*mount->by), ended->said));
     return failed(ended->said.empty() ? "fusermount3 failed" : ended->said);
   }
 
