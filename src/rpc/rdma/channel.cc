@@ -127,9 +127,9 @@ void Channel::begin_with_probe() noexcept {
   }
 }
 
+// A server that is away is tried again and again; the log has why once.
 void Channel::on_attempt_failed(Reason reason) {
-  unreachable_ = reason;
-  trace(reason, where());
+  if (std::exchange(unreachable_, reason) != reason) trace(reason, where());
 }
 
 void Channel::on_attempts_ended(Reason reason) {
@@ -154,9 +154,10 @@ void Channel::wake_waiting(Reason reason) {
   for (Entry* entry : std::exchange(waiting_, {})) entry->connection->complete(reason);
 }
 
-void Channel::on_link_down(Link& link, Reason) {
+void Channel::on_link_down(Link& link, Reason reason) {
   if (link_.get() != &link) return;
   link_.reset();
+  if (!closing_) trace(Reason::RpcConnectionLost, where(), info(reason).text);
   ++losses_;
   try {
     if (wants_connection()) reconnector_.start();

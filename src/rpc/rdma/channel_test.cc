@@ -218,6 +218,28 @@ TEST_F(RdmaChannelOnSim, sends_calls_in_progress_again_when_the_connection_is_lo
   EXPECT_EQ(channel->losses(), 5u);
 }
 
+TEST_F(RdmaChannelOnSim, traces_once_that_the_server_is_lost_and_why_it_is_not_back) {
+  connect();
+  ASSERT_TRUE(harness->run(client->ping(kBlobProgram, 1))->ok());
+  const auto lost = reason_counters().of(Reason::RpcConnectionLost);
+  const auto refused = reason_counters().of(Reason::ConnectionRefused);
+  harness->run(closing(*server));
+  server.reset();
+  CallOptions options;
+  options.timeout = 30s;
+  EXPECT_FALSE(call<Store>({1, pattern(1, 1)}, options).ok());
+  EXPECT_EQ(reason_counters().of(Reason::RpcConnectionLost), lost + 1);
+  EXPECT_EQ(reason_counters().of(Reason::ConnectionRefused), refused + 1);
+}
+
+TEST_F(RdmaChannelOnSim, traces_no_loss_when_it_closes) {
+  connect();
+  ASSERT_TRUE(harness->run(client->ping(kBlobProgram, 1))->ok());
+  const auto lost = reason_counters().of(Reason::RpcConnectionLost);
+  disconnect();
+  EXPECT_EQ(reason_counters().of(Reason::RpcConnectionLost), lost);
+}
+
 TEST_F(RdmaChannelOnSim, times_out_a_call_and_serves_the_next_on_the_same_connection) {
   connect();
   CallOptions options;

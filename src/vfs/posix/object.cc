@@ -151,6 +151,12 @@ void Object::sync_uncommitted(Losses& losses) {
   note_synced(writes);
 }
 
+bool Object::is_removed() const {
+  struct statx found {};
+  return ::statx(path.number(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_NLINK, &found) == 0 &&
+         (found.stx_mask & STATX_NLINK) != 0 && found.stx_nlink == 0;
+}
+
 Object::SyncTurn Object::begin_synced_write(const SharedDescriptor& shared) {
   std::unique_lock alone(syncing_, std::try_to_lock);
   if (alone) return {std::move(alone), shared};
@@ -318,6 +324,22 @@ void ObjectCache::close_unused_writers() {
         if (object->has_unused_writer()) unused.push_back(object);
     }
     for (const ObjectRef& object : unused) object->close_unused_writer();
+  }
+}
+
+// Of a removed file nothing is synced: nobody finds it again.
+void ObjectCache::drop_removed() {
+  for (Shard& shard : shards_) {
+    std::vector<ObjectRef> removed;  // closed after the lock, behind the others
+    {
+      std::lock_guard lock(shard.mutex);
+      removed.assign(shard.recent.begin(), shard.recent.end());
+    }
+    std::erase_if(removed, [](const ObjectRef& object) { return !object->is_removed(); });
+    for (const ObjectRef& object : removed) {
+      object->note_synced(object->unstable_writes());
+      drop(object->handle);
+    }
   }
 }
 

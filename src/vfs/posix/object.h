@@ -113,6 +113,9 @@ class Object {
   // The same before the object is closed, since the kernel may forget what it would have told, once
   // nobody has the file open.
   void sync_uncommitted(Losses& losses);
+  // Whether no name leads to it any more: only its descriptors keep its space from being freed. The
+  // file system answers from memory.
+  bool is_removed() const;
   // Whether it should stay open for longer than others.
   bool is_worth_keeping() const { return has_uncommitted() || keeps_writer_.load(); }
   // The ObjectCache's, which has kept it for that once since it was used.
@@ -227,6 +230,9 @@ class ObjectCache {
   static void drop_all();
   // A round of it (Object).
   void close_unused_writers();
+  // Lets go of the objects that programs of this machine have removed, which no handle leads to any
+  // more, and closes those that are not in use. Blocks.
+  void drop_removed();
   // The objects go without a sync. Whether any has something uncommitted.
   bool give_up_uncommitted();
 

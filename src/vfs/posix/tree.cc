@@ -229,6 +229,24 @@ void Tree::close_unused_now() {
     ~End() { closing = false; }
   } const end{closing_unused_};
   cache_->close_unused_writers();
+  close_removed();
+}
+
+// What has failed for want of room may be tried again behind a look that began later, whoever's.
+void Tree::close_removed() {
+  const std::uint64_t begun = closing_removed_begun_;
+  const std::lock_guard alone(closing_removed_);
+  if (closing_removed_begun_ != begun) return;
+  ++closing_removed_begun_;
+  cache_->drop_removed();
+}
+
+bool Tree::make_room() noexcept try {
+  if (!is_worker_thread()) return false;
+  close_removed();
+  return true;
+} catch (const std::bad_alloc&) {
+  return false;
 }
 
 // Data that was written before may be lost, although no restart happened. Quota and full disk,
@@ -236,7 +254,7 @@ void Tree::close_unused_now() {
 // report them.
 Status Tree::lost(int error) {
   losses_->add();
-  return error == ENOSPC || error == EDQUOT ? status_of(error) : Status::Io;
+  return is_full(error) ? status_of(error) : Status::Io;
 }
 
 // What the server may not read or write (without root, a directory to drop files into) is changed

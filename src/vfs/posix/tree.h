@@ -36,6 +36,7 @@
 #include <string>
 
 #include "base/executor.h"
+#include "vfs/posix/errors.h"
 #include "vfs/posix/inode_table.h"
 #include "vfs/posix/losses.h"
 #include "vfs/posix/object.h"
@@ -228,6 +229,23 @@ class Tree : public std::enable_shared_from_this<Tree> {
   bool run_by_worker(void (Tree::*work)()) noexcept;
   // By whoever has set closing_unused_.
   void close_unused_now();
+  // Closes what programs of this machine have removed. Of those who ask while somebody does, one
+  // does it once more for all.
+  void close_removed();
+  // The same where something did not fit on the disk. Whether it is to be tried again; false on a
+  // loop, which must not wait for that.
+  bool make_room() noexcept;
+  // A system call that takes room, with errno. It is repeated once room was made.
+  template <class Call>
+  auto with_room(Call call) {
+    auto result = call();
+    if (result < 0 && is_full(errno)) {
+      const int error = errno;
+      if (make_room()) return call();
+      errno = error;
+    }
+    return result;
+  }
 
   // Sweeps the inode table a little further, by a worker, when enough names have been recorded
   // since (tree_sweep.cc).
@@ -337,7 +355,9 @@ class Tree : public std::enable_shared_from_this<Tree> {
   std::weak_ptr<Executor> workers_;
   std::weak_ptr<Executor> sync_workers_;
   std::atomic<bool> closing_unused_{false};
-  std::atomic<std::int64_t> rows_due_{0};  // for the sweep to look at
+  std::mutex closing_removed_;                           // held over system calls
+  std::atomic<std::uint64_t> closing_removed_begun_{0};  // times; changed with the mutex
+  std::atomic<std::int64_t> rows_due_{0};                // for the sweep to look at
   std::atomic<bool> sweeping_{false};
   InodeTable::Row swept_ = InodeTable::before_all();  // the last one; of who has set sweeping_
   std::uint64_t file_system_id_ = 0;                  // of the file system that the root lies on

@@ -94,6 +94,10 @@ Written write_stably(int fd, const Rope& data, std::uint64_t offset, Stability s
   return written;
 }
 
+bool is_out_of_room(Status status) {
+  return status == Status::NoSpace || status == Status::QuotaExceeded;
+}
+
 struct ReadRange {
   std::uint64_t offset;
   std::size_t length;
@@ -214,7 +218,12 @@ Outcome<WriteResult> Tree::write_to(const Credentials& who, const ObjectRef& obj
   {
     const CredentialScope scope(who);
     if (!scope.ok()) return Failure{Status::Access};
-    written = write_stably(turn.descriptor->number(), what.data, what.offset, what.stability);
+    const auto write = [&] {
+      return write_stably(turn.descriptor->number(), what.data, what.offset, what.stability);
+    };
+    written = write();
+    const bool did_not_fit = written.count == 0 && is_full(written.error) && !written.lost;
+    if (did_not_fit && make_room()) written = write();
   }
   if (written.lost || written.error == EIO) return Failure{lost(written.error)};
   if (written.error != 0 && written.count == 0) return Failure{status_of(written.error)};
@@ -234,8 +243,11 @@ std::optional<Outcome<WriteResult>> Tree::write_at_once(const Credentials& who, 
   const SharedDescriptor writer = cached != nullptr ? cached->writer() : nullptr;
   if (writer == nullptr || cached->type != FileType::Regular) return std::nullopt;
   prepare_loop_thread();
-  return write_to(who, cached, [&] { return Outcome<SharedDescriptor>(writer); },
-                  {offset, data, stability});
+  auto written = write_to(who, cached, [&] { return Outcome<SharedDescriptor>(writer); },
+                          {offset, data, stability});
+  // A worker may make room.
+  if (!written && is_out_of_room(written.error())) return std::nullopt;
+  return written;
 }
 
 // The whole file: the system has no durable sync of a range.

@@ -190,8 +190,10 @@ Outcome<Tree::Opened> Tree::create_file(const Credentials& who, Object& director
     if (!scope.ok()) return made;
     // O_EXCL: whatever has the name, a symlink or a FIFO, is neither followed nor opened.
     const int flags = O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-    Descriptor writer(::openat(directory.path.number(), terminated.c_str(), flags,
-                               attributes.mode.value_or(0600) & 07777));
+    Descriptor writer(with_room([&] {
+      return ::openat(directory.path.number(), terminated.c_str(), flags,
+                      attributes.mode.value_or(0600) & 07777);
+    }));
     if (!writer) return last_error();
     made = adopt_file(writer);
     if (!made) {
@@ -325,8 +327,8 @@ Outcome<Created> Tree::mkdir(const Credentials& who, const Handle& directory, st
     {
       const CredentialScope scope(who);
       if (!scope.ok()) return Failure{Status::Access};
-      if (::mkdirat(parent.path.number(), terminated.c_str(),
-                    attributes.mode.value_or(0700) & 07777) != 0)
+      const mode_t mode = attributes.mode.value_or(0700) & 07777;
+      if (with_room([&] { return ::mkdirat(parent.path.number(), terminated.c_str(), mode); }) != 0)
         return last_error();
     }
     return finish_making(who, parent, name, FileType::Directory, attributes);
@@ -338,11 +340,12 @@ Outcome<Created> Tree::symlink(const Credentials& who, const Handle& directory,
                                const SetAttributes& attributes) {
   if (target.empty() || target.find('\0') != target.npos) return Failure{Status::Invalid};
   return make(directory, name, attributes, [&](Object& parent) -> Outcome<Opened> {
+    const std::string from(name), to(target);
     {
       const CredentialScope scope(who);
       if (!scope.ok()) return Failure{Status::Access};
-      if (::symlinkat(std::string(target).c_str(), parent.path.number(),
-                      std::string(name).c_str()) != 0)
+      if (with_room([&] { return ::symlinkat(to.c_str(), parent.path.number(), from.c_str()); }) !=
+          0)
         return making_error(parent);
     }
     return finish_making(who, parent, name, FileType::Symlink, attributes);
@@ -354,13 +357,16 @@ Outcome<Created> Tree::mknod(const Credentials& who, const Handle& directory, st
   const mode_t format = format_of(special.type);
   if (format == 0) return Failure{Status::BadType};
   return make(directory, name, attributes, [&](Object& parent) -> Outcome<Opened> {
+    const std::string terminated(name);
     {
       const CredentialScope scope(who);
       if (!scope.ok()) return Failure{Status::Access};
       const mode_t mode = format | (attributes.mode.value_or(0600) & 07777);
       const bool device = format == S_IFBLK || format == S_IFCHR;
       const dev_t number = device ? ::makedev(special.device.major, special.device.minor) : 0;
-      if (::mknodat(parent.path.number(), std::string(name).c_str(), mode, number) != 0)
+      if (with_room([&] {
+            return ::mknodat(parent.path.number(), terminated.c_str(), mode, number);
+          }) != 0)
         return device && who.uid != 0 ? last_error() : making_error(parent);
     }
     return finish_making(who, parent, name, special.type, attributes);

@@ -59,8 +59,10 @@ Outcome<Change> Tree::reshape(const Credentials& who, const Handle& file, std::u
   {
     const CredentialScope scope(who);
     if (!scope.ok()) return Failure{Status::Access};
-    if (::fallocate((*writer)->number(), mode, static_cast<off_t>(offset),
-                    static_cast<off_t>(length)) != 0)
+    if (with_room([&] {
+          return ::fallocate((*writer)->number(), mode, static_cast<off_t>(offset),
+                             static_cast<off_t>(length));
+        }) != 0)
       return last_error();
   }
   return finish_durably(observation, *prepared);
@@ -129,8 +131,10 @@ Outcome<Copied> Tree::copy(const Credentials& who, const Handle& from, const Han
     auto read_at = static_cast<off_t>(pair->range.from);
     auto write_at = static_cast<off_t>(pair->range.to);
     const auto length = static_cast<std::size_t>(std::min(pair->range.length, kLargestCopy));
-    const ssize_t moved = ::copy_file_range(pair->reader->number(), &read_at,
-                                            pair->writer->number(), &write_at, length, 0);
+    const ssize_t moved = with_room([&] {
+      return ::copy_file_range(pair->reader->number(), &read_at, pair->writer->number(), &write_at,
+                               length, 0);
+    });
     if (moved < 0) return errno == EXDEV ? sharing_error() : last_error();
     copied.count = static_cast<std::uint64_t>(moved);
     pair->target->note_unstable_write();
