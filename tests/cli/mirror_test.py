@@ -53,6 +53,25 @@ class Mirrors(Case):
                 self.assertEqual(kept, {"file1": b"file1", "file2": b"file2"}, (command, source))
                 self.assertEqual(sorted(os.listdir(top)), ["b", "file1", "file2"])
 
+    def test_replace_no_file_that_is_named_as_the_destination(self):
+        """A slip in its name would cost that file; what is below a mirror is what --delete is about."""
+        os.mkdir(self.at("tree"))
+        self.write(self.at("tree", "f"), b"new")
+        self.write(self.there("kept"), b"kept")
+        os.symlink("kept", self.there("link"))
+        os.symlink("nothing", self.there("dangling"))
+        for name in ("kept", "link", "dangling"):
+            for options in ([], ["--delete"], ["--delete", "--dry-run"]):
+                self.bad(1, "it is no directory", "sync", *options, self.at("tree"), self.url(name))
+        self.assertEqual((self.read(self.there("kept")), sorted(os.listdir(self.there()))), (b"kept", ["dangling", "kept", "link"]))
+        self.bad(1, "it is no directory", "sync", "--delete", self.url(), self.write(self.at("here"), b"kept"))
+        self.assertEqual(self.read(self.at("here")), b"kept")
+        self.write(self.there("f"), b"a file")
+        os.makedirs(self.at("above", "f"))
+        self.good("sync", "--delete", self.at("above"), self.url())
+        self.assertEqual(os.listdir(self.there()), ["f"])
+        self.assertTrue(os.path.isdir(self.there("f")), "below it is replaced")
+
     def test_change_folders_in_which_their_owner_may_change_nothing(self):
         for path in (self.work, self.served, self.local, self.there()):
             os.chmod(path, 0o777)

@@ -131,6 +131,12 @@ Task<void> Copier::copy_source(std::string source, std::string name, std::string
   }
   const Outcome<Target> target = co_await target_of(object, name, destination);
   if (!target) co_return fail(to_.shown_path(destination), target.error());
+  // A mirror has what is of another kind below it replaced; the one that the user names may be a
+  // mistake in its name.
+  if (options_.directories && target->existing && target->existing->kind != Kind::Directory)
+    co_return fail(
+        to_.shown_path(destination),
+        "it is no directory, and nothing is replaced by one; remove it, or name another");
   co_await copy_object(std::move(object), *target);
 }
 
