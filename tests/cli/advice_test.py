@@ -1,0 +1,80 @@
+"""What commands say where something is wrong: how long they wait for a host that is silent, and what the user can do."""
+import socket
+import threading
+
+import harness
+from harness import Case
+
+
+class Silent:
+    """A port at which everything is accepted and nothing answered. `events` has what came, also of other ports that share it."""
+
+    def __init__(self, case, name="", events=None):
+        self.name, self.events = name, [] if events is None else events
+        self.received = bytearray()
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        case.addCleanup(self.end)
+        self.threads = [threading.Thread(target=self.accept)]
+        self.threads[0].start()
+
+    def accept(self):
+        while True:
+            peer, _ = self.listener.accept()
+            if not self.threads:
+                return peer.close()
+            self.events.append((self.name, "connected"))
+            self.threads.append(threading.Thread(target=self.read, args=[peer]))
+            self.threads[-1].start()
+
+    def read(self, peer):
+        with peer:
+            while data := peer.recv(65536):
+                self.received += data
+        self.events.append((self.name, "closed"))
+
+    def end(self):
+        threads, self.threads = self.threads, []
+        # accept() is not woken by close().
+        socket.create_connection(("127.0.0.1", self.port)).close()
+        for thread in threads:
+            thread.join(harness.PATIENCE)
+        self.listener.close()
+
+    def calls(self):
+        """How many RPC Calls came over TCP; each is a record."""
+        count, at = 0, 0
+        while at < len(self.received):
+            at += 4 + (int.from_bytes(self.received[at:at + 4], "big") & 0x7fffffff)
+            count += 1
+        return count
+
+
+class Patience(Case):
+    def test_of_info_is_for_all_ports_and_programs_together(self):
+        events = []
+        rdma, tcp, rpcbind = (Silent(self, name, events) for name in ("rdma", "tcp", "rpcbind"))
+        self.bad(1, "found no RPC program", "info", "--timeout", "1", "--rdma-port", str(rdma.port), "--tcp-port", str(tcp.port),
+                 "--rpcbind-port", str(rpcbind.port), "127.0.0.1")
+        # One after the other would take three times as long.
+        self.assertEqual(sorted(events[:3]), [("rdma", "connected"), ("rpcbind", "connected"), ("tcp", "connected")])
+        self.assertEqual((tcp.calls(), rpcbind.calls()), (1, 1), "who does not answer the first is not asked for others")
+
+    def test_of_ping_is_for_the_connection_too(self):
+        port = Silent(self)
+        self.bad(1, "--timeout N waits longer", "ping", "-c", "1", "--timeout", "1", f"nfs://127.0.0.1:{port.port}/")
+        self.assertEqual(port.events.count(("", "connected")), 1)
+        # More than one attempt takes: the host may have come back meanwhile.
+        port = Silent(self)
+        self.bad(1, "--timeout N waits longer", "ping", "-c", "1", "--timeout", "11", f"nfs://127.0.0.1:{port.port}/")
+        self.assertEqual(port.events.count(("", "connected")), 2)
+
+
+    def test_of_ls_is_for_the_first_version_that_is_tried_and_for_the_others(self):
+        port = Silent(self)
+        self.bad(1, "--timeout N waits longer", "ls", "--timeout", "1", f"nfs://127.0.0.1:{port.port}/?mountport={port.port}")
+        self.assertEqual(port.events.count(("", "connected")), 2, "by RDMA, and whether it speaks TCP")
+
+
+if __name__ == "__main__":
+    harness.main()
