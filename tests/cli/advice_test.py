@@ -1,9 +1,10 @@
 """What commands say where something is wrong: how long they wait for a host that is silent, and what the user can do."""
+import os
 import socket
 import threading
 
 import harness
-from harness import Case
+from harness import Case, Server
 
 
 class Silent:
@@ -74,6 +75,41 @@ class Patience(Case):
         port = Silent(self)
         self.bad(1, "--timeout N waits longer", "ls", "--timeout", "1", f"nfs://127.0.0.1:{port.port}/?mountport={port.port}")
         self.assertEqual(port.events.count(("", "connected")), 2, "by RDMA, and whether it speaks TCP")
+
+
+class NameSpace(Case):
+    """The directories of version 4 that lead to the exports are none."""
+
+    def setUp(self):
+        super().setUp()
+        self.other = Server([f"/data={self.there()},no_root_squash", "/deep/er/mem=memory", "/deep/ro=memory,ro"], self.at("state"))
+        self.addCleanup(self.other.end)
+
+    def at_root(self, path, version="4.2"):
+        return f"nfs://127.0.0.1:{self.other.tcp_port}{path}?proto=tcp&version={version}"
+
+    def test_says_where_a_path_is_in_no_export_and_which_there_are(self):
+        there = "is in no export; there are /data, /deep/ro, /deep/er/mem\n"
+        source = self.write(self.at("f"), b"f")
+        for path, command in (
+            ("/", ["cp", source]), ("/new", ["cp", source]), ("/deep/new", ["cp", source]), ("/new", ["mkdir"]), ("/deep/new", ["touch"]),
+            ("/nope", ["ls"]), ("/nope", ["stat"]), ("/deep/nope", ["ls"]),
+        ):
+            result = self.bad(1, f"'{path}' is in no export", *command, self.at_root(path))
+            self.assertTrue(result.stderr.endswith(there), (command, path, result.stderr))
+
+    def test_says_nothing_of_it_where_the_path_is_in_an_export(self):
+        self.bad(1, "the export is read-only; have it exported with rw", "touch", self.at_root("/deep/ro/f"))
+        self.bad(1, "no such file or directory; check the path", "ls", self.at_root("/data/nope"))
+        self.bad(1, "the export is read-only; have it exported with rw", "cp", self.write(self.at("f")), self.at_root("/deep/ro/f"))
+
+    def test_of_a_server_that_exports_its_root_is_in_an_export(self):
+        os.mkdir(self.there("folder"))
+        self.write(self.there("file"))
+        server = Server([f"/={self.there()},ro"], self.at("second"))
+        self.addCleanup(server.end)
+        self.bad(1, "the export is read-only; have it exported with rw", "mkdir", server.tcp("/new") + "&version=4.2")
+        self.bad(1, "no such file or directory; check the path", "ls", server.tcp("/nope") + "&version=4.2")
 
 
 if __name__ == "__main__":

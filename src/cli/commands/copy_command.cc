@@ -93,6 +93,7 @@ struct CopyCommand::Work {
   std::map<std::string, Copier::FirstNames> first_names{};
   std::set<std::string> given{};  // the sources so far
   std::set<std::string> just_made{};
+  std::string outside_exports{};  // of the destination
 };
 
 void CopyCommand::declare_copying(Arguments& arguments) {
@@ -141,6 +142,7 @@ Task<Exit> CopyCommand::copy_all(Run& run, std::vector<std::string> sources,
   Outcome<End> to = co_await std::move(opening);
   if (!to) co_return failed(to.error());
   work.to = *std::move(to);
+  if (work.to.remote) work.outside_exports = co_await work.to.remote->outside_exports();
   Exit exit = co_await check_destination(work);
   if (exit == Exit::Done) exit = co_await copy_sources(work);
   if (work.to.remote) co_await work.to.remote->close();
@@ -211,6 +213,7 @@ Task<Exit> CopyCommand::begin_stage(Work& work, std::string source) {
   const End& end = work.stage->from;
   options_.max_entries = end.remote ? max_entries_ : 0;
   const bool collides = work.to.path != kStandard && may_collide(work.sources);
+  options_.outside_exports = work.outside_exports;
   options_.just_made = collides ? &work.just_made : nullptr;
   options_.one_server = end.remote && work.to.remote &&
                         end.remote->url().nfs_address() == work.to.remote->url().nfs_address();

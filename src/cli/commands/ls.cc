@@ -99,10 +99,12 @@ class Ls final : public Command {
                       parsed->host));
     Exit exit = Exit::Done;
     const Outcome<Node> node = co_await named(**remote);
-    if (!node)
-      exit = failed(node.error());
-    else
+    if (!node) {
+      const Error why = co_await (*remote)->explained_by_exports(node.error());
+      exit = failed(why);
+    } else {
       exit = co_await list_all(run, **remote, *node, url, array);
+    }
     co_await (*remote)->close();
     if (run.cancel.cancelled() && node) co_return failed("interrupted");
     co_return exit;

@@ -53,6 +53,7 @@ struct CopyOptions {
   // Where sources may have one name: what this run has made of them, by path, which no later one
   // replaces, as with cp(1). Outlives the Copier.
   std::set<std::string>* just_made = nullptr;
+  std::string outside_exports{};  // why the destination is read-only; empty: as it says
 };
 
 class Copier {

@@ -61,7 +61,9 @@ void Copier::fail(const std::string& path, const Error& error) {
   // Without a sentence the reader of standard output has closed the pipe.
   if (error.sentence.empty()) return;
   if (!first) return void(++untold_);
-  complain_(fmt::format("{}: {}", path, explained(error)));
+  const bool outside =
+      says(error, nfs::client::Status::ReadOnly) && !options_.outside_exports.empty();
+  complain_(fmt::format("{}: {}", path, outside ? options_.outside_exports : explained(error)));
 }
 
 void Copier::fail(const std::string& path, const std::string& why) {

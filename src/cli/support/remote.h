@@ -100,6 +100,12 @@ class Remote {
     return walk(slashed_path(), links);
   }
 
+  // What to say where version 4 finds the path of the URL in no export, but in the directories that
+  // lead to them; empty: it is in one, or that is not known.
+  Task<std::string> outside_exports();
+  // `error`, or that instead, where it may be why.
+  Task<nfs::client::Error> explained_by_exports(nfs::client::Error error);
+
   // Awaited before the end.
   Task<void> close() { return session_->close(); }
 
