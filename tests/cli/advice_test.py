@@ -1,10 +1,12 @@
 """What commands say where something is wrong: how long they wait for a host that is silent, and what the user can do."""
 import os
+import re
 import socket
 import threading
+import unittest
 
 import harness
-from harness import Case, Server
+from harness import Case, Server, stag
 
 
 class Silent:
@@ -110,6 +112,82 @@ class NameSpace(Case):
         self.addCleanup(server.end)
         self.bad(1, "the export is read-only; have it exported with rw", "mkdir", server.tcp("/new") + "&version=4.2")
         self.bad(1, "no such file or directory; check the path", "ls", server.tcp("/nope") + "&version=4.2")
+
+    def test_says_how_MOUNT_is_found_which_lists_them(self):
+        result = stag("ls", self.other.url("/", mount_port=1))
+        self.assertEqual(result.returncode, 0)
+        self.assertIn("(?mountport=PORT in the URL says where MOUNT is)", result.stderr)
+
+
+class CommandLine(Case):
+    def wrong(self, sentence, *arguments):
+        result = stag(*arguments)
+        self.assertEqual((result.returncode, result.stdout), (2, ""), arguments)
+        self.assertIn(sentence, result.stderr)
+
+    def test_says_what_a_question_mark_begins(self):
+        self.wrong("a ? in a path is %3F", "ls", "nfs://h/q?x=1&y")
+        self.wrong("a ? in a path is %3F", "ls", "nfs://h/q?x")
+
+    def test_says_in_which_units_numbers_are(self):
+        for value in ("5s", "1.5", "0", "", "-1"):
+            self.wrong(f"--timeout: '{value}' is no whole number of seconds from 1 to 1048576", "ls", "--timeout", value, self.url())
+        self.wrong("'0.2' is no whole number of milliseconds from 0 to", "ping", "-i", "0.2", self.url())
+        self.wrong("'x' is no whole number from 0 to", "ping", "-c", "x", self.url())
+
+    def test_takes_no_further_word_for_the_value_of_an_option(self):
+        self.wrong("'--timeout=' has nothing behind '='", "ls", "--timeout=", self.url())
+        self.wrong("'--exclude=' has nothing behind '='", "cp", "--exclude=", self.at(), self.url())
+        self.write(self.at("--x="), b"named so")
+        self.good("cp", "--", "--x=", self.url(), cwd=self.at())
+
+    def test_names_the_option_or_command_that_may_be_meant(self):
+        self.wrong("'--recusive' is no option, but '--recursive' is;", "cp", "--recusive", self.at(), self.url())
+        self.wrong("'-mtime' is no option, and none is like it;", "find", self.url(), "-mtime", "1")
+        self.wrong("'-i' is no option, and none is like it;", "df", "-i", self.url())
+        self.wrong("stag: 'rmdir' is no command, but 'rm' is\n", "rmdir", self.url())
+
+    def test_of_sync_may_be_that_of_rsync(self):
+        os.mkdir(self.at("tree"))
+        self.write(self.at("tree", "f"))
+        self.assertIn("/f' ->", self.good("sync", "-av", self.at("tree"), self.url("a")))
+        self.assertIn("/f' ->", self.good("sync", "-rv", self.at("tree"), self.url("r")))
+
+    def test_of_a_server_whose_ports_are_one_says_so(self):
+        result = stag("serve", "--export", "/x=memory", "--state", self.at("state"), "--rdma-port", "33490", "--tcp-port", "33490")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("--rdma-port and --tcp-port are both 33490;", result.stderr)
+
+    def test_of_an_export_may_say_what_is_always_so(self):
+        result = stag("serve", "--check", "--export", f"/a={self.at()},rw,sync,no_subtree_check", "--state", self.at("state"))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        # It would not be done.
+        result = stag("serve", "--check", "--export", f"/a={self.at()},async", "--state", self.at("state"))
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("export option 'async' is not known", result.stderr)
+
+
+class Sentences(Case):
+    def test_have_a_URL_once(self):
+        url = self.url("f")
+        self.write(self.there("f"))
+        result = stag("readlink", url, url)
+        self.assertEqual(result.stderr, f"stag readlink: {url}: it is no symbolic link\n" * 2)
+        result = self.bad(1, "the destination is the same file", "cp", url, url)
+        self.assertEqual(result.stderr.count("nfs://"), 1, result.stderr)
+
+    def test_of_links_say_which_one_is_a_directory(self):
+        os.mkdir(self.there("folder"))
+        self.bad(1, f"'{self.url('folder')}' is a directory, and has one name; 'stag ln -s' makes a symbolic link", "ln", self.url("folder"),
+                 self.url("hl"))
+
+    @unittest.skipIf(os.geteuid() != 0, "is about root")
+    def test_of_what_is_denied_say_that_the_server_may_not_be_root(self):
+        server = Server([f"/files={self.there()}"], self.at("state"))
+        self.addCleanup(server.end)
+        os.chmod(self.there(), 0o755)
+        result = self.bad(1, "serve with no_root_squash; one that does not run as root may do no more than its own user", "mkdir", server.url("/files/d"))
+        self.assertRegex(result.stderr, re.escape("permission denied"))
 
 
 if __name__ == "__main__":

@@ -118,7 +118,7 @@ class Mistakes(Case):
         for arguments in (["chmod", "-x"], ["ls", "--bogus"], ["ls", "-y", self.url()]):
             result = stag(*arguments, self.url("file"))
             self.assertEqual(result.returncode, 2)
-            self.assertIn(f"stag {arguments[0]}: '{arguments[1]}' is no option; if it is an argument, write '--' before it\n", result.stderr)
+            self.assertIn(f"stag {arguments[0]}: '{arguments[1]}' is no option, and none is like it; if it is an argument, write '--' before it\n", result.stderr)
         self.good("chmod", "--", "-x", self.url("file"))
         self.assertEqual(stat.S_IMODE(os.stat(self.there("file")).st_mode), 0o644)
 

@@ -95,7 +95,7 @@ class Ls final : public Command {
     if (remote_.version_3_first && !parsed->version && (*remote)->url().version == 4)
       complain(
           fmt::format("{} does not tell by MOUNT what it exports; this is the root directory "
-                      "of its version 4",
+                      "of its version 4 (?mountport=PORT in the URL says where MOUNT is)",
                       parsed->host));
     Exit exit = Exit::Done;
     const Outcome<Node> node = co_await named(**remote);

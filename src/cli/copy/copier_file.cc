@@ -195,8 +195,12 @@ Task<Outcome<bool>> Copier::move_file(const CopyObject& source, const Target& ta
   if (target.existing && target.existing->kind != Kind::File)
     co_return refusal(fmt::format("'{}' is in the way and is no plain file; remove it first",
                                   to_.shown_path(target.existing->path)));
-  if (target.existing && same_file(source, *target.existing))
-    co_return refusal(fmt::format("'{}' is the same file", to_.shown_path(target.existing->path)));
+  if (target.existing && same_file(source, *target.existing)) {
+    const std::string there = to_.shown_path(target.existing->path);
+    co_return refusal(there == from_.shown_path(source.path)
+                          ? "the destination is the same file"
+                          : fmt::format("'{}' is the same file", there));
+  }
   Outcome<TempFilePlan> plan = co_await plan_of(source, target);
   if (!plan) co_return Failure{plan.error()};
   const std::uint64_t kept = plan->kept;

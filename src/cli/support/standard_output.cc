@@ -12,7 +12,7 @@ namespace {
 using nfs::client::Error;
 
 // How long a worker waits for a reader before it looks whether anybody wants it still.
-constexpr int kPatienceMs = 100;
+constexpr int kOutputPatienceMs = 100;
 
 struct Written {
   std::size_t count = 0;
@@ -35,8 +35,8 @@ Written write_now(const UnwaitingOutput& output, std::string_view data) {
       break;
     }
     // A terminal that says so, and then takes none of these, is asked again on the next turn.
-    if (said_ready) ::poll(nullptr, 0, kPatienceMs);
-    if (said_ready || !output.wait(kPatienceMs)) break;
+    if (said_ready) ::poll(nullptr, 0, kOutputPatienceMs);
+    if (said_ready || !output.wait(kOutputPatienceMs)) break;
     said_ready = true;
   }
   return written;
