@@ -34,8 +34,7 @@ std::string_view hint_for(const nfs::client::Error& error) {
       error.is(nfs::client::Status::Access) || error.is(nfs::client::Status::NotOwner);
   if (denied && geteuid() == 0)
     return " (the server may treat root as nobody: serve with no_root_squash; one that does not "
-           "run "
-           "as root may do no more than its own user)";
+           "run as root may do no more than its own user)";
   if (error.kind == nfs::client::Error::Kind::Call && error.call.reason == Reason::TimedOut)
     return "; is the server running? --timeout N waits longer";
   return "";
