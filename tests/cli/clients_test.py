@@ -248,6 +248,18 @@ class Clients(Case):
         self.assertFalse(os.path.exists(self.socket))
         self.bad(1, f"no server listens at {self.socket}", "--control", self.socket)
 
+    def test_of_a_server_that_stands_still_end_with_a_sentence(self):
+        """Monitoring asks so, and must not wait with the server."""
+        harness.stand_still(self, self.start().process)
+        for command in (["status"], ["status", "--json"], ["clients"], ["clients", "opens"], ["top", "--once"]):
+            result = stag(*command, "--state", self.state, "--timeout", "1")
+            self.assertEqual((result.returncode, result.stdout, result.stderr), (
+                1, "", f"stag {command[0]}: the server has not answered for 1 s; is it stopped, or its machine too busy? --timeout N waits longer\n"))
+        usual = stag("status", "--state", self.state)
+        self.assertIn("the server has not answered for 5 s;", usual.stderr)
+        changed = stag("clients", "expire", "1", "--state", self.state, "--timeout", "1")
+        self.assertIn("the server has not answered for 1 s; if it goes on, it may still do what it was asked", changed.stderr)
+
     def test_of_the_command_line(self):
         wrong = stag("clients", "everything")
         self.assertEqual((wrong.returncode, wrong.stdout), (2, ""))

@@ -118,7 +118,7 @@ class Mistakes(Case):
         for arguments in (["chmod", "-x"], ["ls", "--bogus"], ["ls", "-y", self.url()]):
             result = stag(*arguments, self.url("file"))
             self.assertEqual(result.returncode, 2)
-            self.assertIn(f"stag {arguments[0]}: '{arguments[1]}' is no option; if it is an argument, write '--' before it\n", result.stderr)
+            self.assertIn(f"stag {arguments[0]}: '{arguments[1]}' is no option, and none is like it; if it is an argument, write '--' before it\n", result.stderr)
         self.good("chmod", "--", "-x", self.url("file"))
         self.assertEqual(stat.S_IMODE(os.stat(self.there("file")).st_mode), 0o644)
 
@@ -636,21 +636,26 @@ class Terminals(Case):
 
 
 class Interruptions(Case):
+    def interrupted(self, number, command):
+        """A command that has connected to a server which is silent. Each has one of its own: some connect more than once."""
+        with socket.create_server(("127.0.0.1", 0), backlog=100) as silent:
+            port = silent.getsockname()[1]
+            url = f"nfs://127.0.0.1:{port}/files/x?proto=tcp&rpcbindport={port}"
+            command = [word.replace("URL", url) for word in command]
+            process = subprocess.Popen([harness.STAG, *command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            peer, _ = silent.accept()
+            process.send_signal(number)
+            errors = process.communicate(timeout=harness.PATIENCE)[1]
+            peer.close()
+        self.assertEqual((process.returncode, errors), (128 + number, f"stag {command[0]}: interrupted\n"), command)
+
     def test_exit_alike_with_every_command(self):
-        silent = socket.create_server(("127.0.0.1", 0), backlog=100)
-        self.addCleanup(silent.close)
-        port = silent.getsockname()[1]
-        url = f"nfs://127.0.0.1:{port}/files/x?proto=tcp&rpcbindport={port}"
-        commands = [[name, url] for name in "ls stat cat mkdir rm touch df ping info bench".split()]
-        commands += [["ls", url, url], ["chmod", "644", url], ["mv", url, url], ["ln", url, url], ["cp", url, self.at("x")], ["ping", "-c", "5", url]]
+        commands = [[name, "URL"] for name in "ls stat cat mkdir rm touch df ping info bench".split()]
+        commands += [["ls", "URL", "URL"], ["chmod", "644", "URL"], ["mv", "URL", "URL"], ["ln", "URL", "URL"], ["cp", "URL", self.at("x")],
+                     ["ping", "-c", "5", "URL"]]
         for number in (signal.SIGINT, signal.SIGTERM):
             for command in commands:
-                process = subprocess.Popen([harness.STAG, *command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-                peer, _ = silent.accept()
-                process.send_signal(number)
-                errors = process.communicate(timeout=harness.PATIENCE)[1]
-                peer.close()
-                self.assertEqual((process.returncode, errors), (128 + number, f"stag {command[0]}: interrupted\n"), command)
+                self.interrupted(number, command)
 
 
 @unittest.skipIf(os.geteuid() != 0, "only root gives itself groups")

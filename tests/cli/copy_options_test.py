@@ -82,12 +82,31 @@ class Sources(Case):
             self.good("cp", "/proc/sys/kernel/ostype", self.at("empty"), self.url(version) + f"&version={version}")
             self.assertEqual((self.read(self.there(version, "ostype")), self.read(self.there(version, "empty"))), (content, b""))
 
-    def test_of_one_name_come_in_the_order_given(self):
-        for folder in ("a", "b", "c"):
-            os.mkdir(self.at(folder))
-            self.write(self.at(folder, "same"), folder.encode() * 100_000)
-        self.good("cp", *(self.at(folder, "same") for folder in ("a", "b", "c")), self.url())
-        self.assertEqual(self.read(self.there("same")), b"c" * 100_000)
+    def test_of_one_name_do_not_overwrite_each_other(self):
+        for folder in ("a", "b"):
+            os.makedirs(self.at(folder, "tree"))
+            for path in (("same",), (folder,), ("tree", "same"), ("tree", folder)):
+                self.write(self.at(folder, *path), folder.encode() * 100_000)
+            os.symlink(folder, self.at(folder, "link"))
+        for name in ("same", "link"):
+            self.bad(1, f"{self.at('b', name)}: will not overwrite just-created '", "cp", "-a", self.at("a", name), self.at("b", name), self.url())
+        self.assertEqual((self.read(self.there("same")), os.readlink(self.there("link"))), (b"a" * 100_000, "a"))
+        # What was there before is replaced, and with -n nothing is.
+        self.good("cp", self.at("b", "same"), self.url())
+        self.good("cp", "-n", self.at("a", "same"), self.at("a", "a"), self.at("b", "same"), self.url())
+        self.assertEqual(self.read(self.there("same")), b"b" * 100_000)
+        # Directories of one name become one.
+        for sources in ([self.at("a", "tree"), self.at("b", "tree")], [self.at("a", "tree", "."), self.at("b", "tree", ".")]):
+            self.bad(1, "will not overwrite just-created '", "cp", "-r", *sources, self.url())
+        for top in (self.there("tree"), self.there()):
+            self.assertTrue({"a", "b", "same"} <= set(os.listdir(top)), top)
+        self.assertEqual(self.read(self.there("tree", "same")), b"a" * 100_000)
+
+    def test_that_are_given_twice_are_copied_once(self):
+        file = self.write(self.at("f"), b"f")
+        result = stag("cp", "-v", file, file, self.url())
+        self.assertEqual((result.returncode, result.stdout.count("->"), result.stderr), (0, 1, f"stag cp: '{file}' is given more than once\n"))
+        self.assertEqual(self.good("cp", self.url("f"), self.url("f"), "-"), "ff")
 
     def test_of_several_servers_and_of_none_go_together(self):
         self.write(self.there("f"), b"there")

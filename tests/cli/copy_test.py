@@ -448,9 +448,9 @@ class Progress(Case):
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
 
     def lines_until(self, terminal, wanted):
-        """What is drawn up to the first line that satisfies `wanted`."""
+        """What is drawn up to a line that satisfies `wanted`."""
         shown, lines = b"", []
-        while not (lines and wanted(lines[-1])):
+        while not any(map(wanted, lines)):
             shown += os.read(terminal, 1000)
             # The last one may be unfinished, and nothing is before the first.
             lines = [line.decode().lstrip("\r") for line in shown.split(b"\x1b[K")[:-1]]
@@ -469,6 +469,22 @@ class Progress(Case):
             self.assertLess(len(line), 80)
         self.resize(terminal, 24)
         self.lines_until(terminal, lambda line: re.match(r"^ *\d+%  [0-9:]{8} left$", line))
+        proxy.released.set()
+        with contextlib.suppress(OSError):
+            while os.read(terminal, 1000):
+                pass
+        self.assertEqual(copy.wait(harness.PATIENCE), 0)
+        os.close(terminal)
+
+    def test_of_a_server_that_stands_still_says_that_it_is_waited_for(self):
+        self.write(self.there("f"), os.urandom(30 << 20))
+        proxy = Proxy(self.server.rdma_port, "down", 10 << 20)
+        self.addCleanup(proxy.cut)
+        terminal, theirs = harness.open_terminal(self)
+        self.resize(terminal, 120)
+        copy = subprocess.Popen([harness.STAG, "cp", self.url("f", port=proxy.port), self.at("f")], stderr=theirs)
+        os.close(theirs)
+        self.lines_until(terminal, lambda line: line.endswith("  waiting for the server"))
         proxy.released.set()
         with contextlib.suppress(OSError):
             while os.read(terminal, 1000):
@@ -546,6 +562,15 @@ class Trouble(Case):
         self.bad(1, sentence, "cp", self.write(self.at("f")), server.url("/files/f"))
         os.symlink("f", self.at("link"))
         self.bad(1, f"'nfs://127.0.0.1:{server.rdma_port}/files/l'", "cp", "-r", self.at("link"), server.url("/files/l"))
+        # One tells the reason, and all are counted or named.
+        tree = [self.write(self.at(f"{number}.txt")) for number in range(5)]
+        result = stag("cp", "-j3", *tree, server.url("/files"))
+        told = re.fullmatch(r"stag cp: [^\n]*read-only[^\n]*\nstag cp: (?:(\d) more could not be copied)?(?:, and )?(?:(\d) of the sources were not tried)?\n",
+                            result.stderr)
+        self.assertTrue(told, result.stderr)
+        self.assertEqual(1 + int(told[1] or 0) + int(told[2] or 0), 5, result.stderr)
+        result = stag("sync", "-j1", self.at(), server.url("/files"))
+        self.assertIn("what else is in the source was not tried\n", result.stderr)
         self.assertEqual(server.end(), 0)
 
     @unittest.skipIf(os.geteuid() != 0, "is about root")

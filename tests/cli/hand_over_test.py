@@ -147,7 +147,8 @@ class TakingOver(Case):
             following = self.successor(server, "--control", control)
             self.assertEqual(self.ended(server)[0], 0)
             server = following
-        self.assertIn(f"no server answers at {self.state}/control", self.refused(server, "--state", self.state))
+        refused = self.refused(server, "--state", self.state)
+        self.assertIn(f"it may be ending: wait for that (--take-over: no server answers at {self.state}/control", refused)
 
     def test_where_nobody_serves_is_an_ordinary_start(self):
         server = self.start("--take-over")

@@ -20,6 +20,24 @@ void AskedServer::declare(Arguments& arguments) {
                  "the server's state directory, which has its control socket [/var/lib/stag; "
                  "without root $XDG_STATE_HOME/stag or ~/.local/state/stag]");
   arguments.text("--control", control_, "PATH", "the server's control socket [that of --state]");
+  constexpr std::uint32_t kMost = 1u << 20;
+  arguments.number("--timeout", timeout_, 1, kMost,
+                   "seconds to wait for a server that does not answer [5; where it is to change "
+                   "or capture something, 60]");
+}
+
+ControlPatience AskedServer::patience_for_listing() const {
+  constexpr std::uint32_t kUsual = 5;
+  ControlPatience patience;
+  patience.answer = std::chrono::seconds(timeout_.value_or(kUsual));
+  patience.advice = "is it stopped, or its machine too busy? --timeout N waits longer";
+  return patience;
+}
+
+ControlPatience AskedServer::patience_for_change() const {
+  ControlPatience patience;
+  if (timeout_) patience.answer = std::chrono::seconds(*timeout_);
+  return patience;
 }
 
 std::string AskedServer::path() const {
@@ -34,7 +52,8 @@ Task<ServerListing> AskedServer::list(Run& run, std::string_view command) {
   ServerListing listing;
   listing.error = co_await ask_server(
       run, path(), std::move(request),
-      [&listing](const JsonObject&, std::string_view line) { listing.lines.emplace_back(line); });
+      [&listing](const JsonObject&, std::string_view line) { listing.lines.emplace_back(line); },
+      patience_for_listing());
   for (const std::string& line : listing.lines) listing.rows.push_back(*JsonObject::parse(line));
   co_return listing;
 }

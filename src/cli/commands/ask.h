@@ -1,7 +1,8 @@
-// Whom a command asks about a running server: the options --state and --control, and listings as
-// they come from the control socket.
+// Whom a command asks about a running server: the options --state, --control and --timeout, and
+// listings as they come from the control socket.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,10 +29,15 @@ class AskedServer {
   Task<ServerListing> list(Run& run, std::string_view command);
   // The path of its control socket.
   std::string path() const;
+  // What monitoring asks has to end soon; what changes something is waited for as long as the
+  // control socket waits, unless the user says.
+  ControlPatience patience_for_listing() const;
+  ControlPatience patience_for_change() const;
 
  private:
   std::string state_;
   std::string control_;
+  std::optional<std::uint32_t> timeout_;
 };
 
 // The value of a row's member; 0 and "-" where it has no such member. Texts are escaped: they may

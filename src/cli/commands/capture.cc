@@ -103,7 +103,8 @@ Task<Exit> Capture::work(Run& run) {
   if (!client_.empty()) request.set("client", client_);
   const std::string error = co_await ask_for_pieces(
       run, server_.path(), std::move(request),
-      [this, &run](const JsonObject& row, Bytes piece) { return keep(run, row, piece); });
+      [this, &run](const JsonObject& row, Bytes piece) { return keep(run, row, piece); },
+      server_.patience_for_change());
   clear();
   // What came before the server had ended, or had enough of this reader, is worth to be read.
   Result<Ok, std::string> finished = Ok{};

@@ -3,8 +3,7 @@
 #include <filesystem>
 
 #include "cli/commands.h"
-#include "cli/control/control_client.h"
-#include "cli/serve/process.h"
+#include "cli/commands/ask.h"
 #include "cli/serve/records_place.h"
 #include "cli/support/arguments.h"
 #include "cli/support/escape.h"
@@ -132,8 +131,7 @@ class Clients final : public Command {
   std::string target_;
   std::string client_;
   std::string export_;
-  std::string state_ = default_state_directory();
-  std::string control_;
+  AskedServer server_;
   bool json_ = false;
 };
 
@@ -175,10 +173,7 @@ void Clients::declare(Arguments& arguments) {
   arguments.text("--client", client_, "CLIENT", "only what this client holds");
   arguments.text("--export", export_, "PATH", "of revoke: all that is held of this removed export");
   arguments.flag("--json", json_, "an object per line");
-  arguments.text("--state", state_, "DIR",
-                 "the server's state directory, which has its control socket [/var/lib/stag; "
-                 "without root $XDG_STATE_HOME/stag or ~/.local/state/stag]");
-  arguments.text("--control", control_, "PATH", "the server's control socket [that of --state]");
+  server_.declare(arguments);
   arguments.positional_choice(
       "WHAT", what_, {"list", "opens", "locks", "delegations", "expire", "revoke", "adopt"},
       "what to list, or what to do", false);
@@ -198,9 +193,7 @@ Exit Clients::run() {
                               : "whom or what? 'stag clients' shows which there are")
             : fmt::format("{} takes no '{}'; --client {} names a client", what_, target_, target_));
   if (changes() && !client_.empty()) return misused("--client is for listings");
-  if (control_.empty()) control_ = default_control_path(state_);
   std::error_code ignored;
-  control_ = std::filesystem::absolute(control_, ignored).string();
   if (adopts() && !is_records_place(target_))
     target_ = std::filesystem::absolute(target_, ignored).string();
   return on_loop([this](Run& run) { return work(run); });
@@ -227,7 +220,8 @@ Task<Exit> Clients::work(Run& run) {
   const auto begin = [&] {
     if (!std::exchange(begun, true)) put("{}\n", header_of(what_));
   };
-  ControlPatience patience;
+  ControlPatience patience =
+      changes() ? server_.patience_for_change() : server_.patience_for_listing();
   // The lost gateway's directory or cluster may take its time, and once the server has adopted,
   // the clients' time to reclaim runs: whoever moves their address then has to be told.
   if (adopts()) patience.answer = std::chrono::hours(24 * 365);
@@ -235,7 +229,7 @@ Task<Exit> Clients::work(Run& run) {
     begin();
     put("{}\n", json_ ? std::string(line) : line_of(what_, row));
   };
-  const std::string error = co_await ask_server(run, control_, request(), show, patience);
+  const std::string error = co_await ask_server(run, server_.path(), request(), show, patience);
   if (!error.empty()) co_return failed(error);
   begin();
   co_return Exit::Done;

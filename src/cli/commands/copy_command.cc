@@ -36,6 +36,14 @@ std::string name_of(const std::string& source) {
   return base_name(Url::looks_like(source) && url ? url->path : source);
 }
 
+// Whether several may have one name in the destination. Without a name, what is in a source goes
+// into it.
+bool may_collide(const std::vector<std::string>& sources) {
+  std::set<std::string> names;
+  for (const std::string& source : sources) names.insert(name_of(source));
+  return sources.size() > 1 && (names.size() < sources.size() || names.contains(""));
+}
+
 // Where the object of `url` is in the session `remote`, if that is beside the object for which it
 // was opened: there may be another export between them otherwise.
 std::optional<std::string> path_beside(const Remote& remote, const std::string& url) {
@@ -83,7 +91,9 @@ struct CopyCommand::Work {
   // By the server that the files are of, and the version that numbers them; this machine has no
   // name.
   std::map<std::string, Copier::FirstNames> first_names{};
-  std::set<std::string> names{};  // of the sources so far
+  std::set<std::string> given{};  // the sources so far
+  std::set<std::string> just_made{};
+  std::string outside_exports{};  // of the destination
 };
 
 void CopyCommand::declare_copying(Arguments& arguments) {
@@ -132,6 +142,7 @@ Task<Exit> CopyCommand::copy_all(Run& run, std::vector<std::string> sources,
   Outcome<End> to = co_await std::move(opening);
   if (!to) co_return failed(to.error());
   work.to = *std::move(to);
+  if (work.to.remote) work.outside_exports = co_await work.to.remote->outside_exports();
   Exit exit = co_await check_destination(work);
   if (exit == Exit::Done) exit = co_await copy_sources(work);
   if (work.to.remote) co_await work.to.remote->close();
@@ -151,13 +162,14 @@ Task<Exit> CopyCommand::copy_sources(Work& work) {
   };
   for (const std::string& source : work.sources) {
     if (work.run.cancel.cancelled()) break;
-    // What has the same name takes the place of what further names would become links to.
-    const bool named_before = !work.names.insert(name_of(source)).second;
-    const bool replaces = named_before || contents_only_ || work.names.contains("");
+    if (!work.given.insert(source).second && work.to.path != kStandard) {
+      work.line.clear();
+      complain(fmt::format("'{}' is given more than once", source));
+      continue;
+    }
     const std::optional<std::string> path = co_await path_in_stage(work, source);
     if (!path) {
       note(co_await end_stage(work));
-      if (replaces) work.first_names.clear();
       note(co_await begin_stage(work, source));
       if (!work.stage) continue;
     }
@@ -200,6 +212,9 @@ Task<Exit> CopyCommand::begin_stage(Work& work, std::string source) {
   work.stage->from = *std::move(from);
   const End& end = work.stage->from;
   options_.max_entries = end.remote ? max_entries_ : 0;
+  const bool collides = work.to.path != kStandard && may_collide(work.sources);
+  options_.outside_exports = work.outside_exports;
+  options_.just_made = collides ? &work.just_made : nullptr;
   options_.one_server = end.remote && work.to.remote &&
                         end.remote->url().nfs_address() == work.to.remote->url().nfs_address();
   const auto said = [this, &work](const std::string& sentence) {

@@ -1,9 +1,12 @@
+#include <fmt/format.h>
+
 #include "cli/commands.h"
 #include "cli/commands/pair_command.h"
 
 namespace stag::cli {
 namespace {
 
+using nfs::client::Error;
 using nfs::client::Links;
 using nfs::client::Node;
 
@@ -54,6 +57,9 @@ class Ln final : public PairCommand {
     if (!path) co_return Failure{path.error()};
     const Outcome<Node> file = co_await remote.walk(*path, Links::FollowAllButLast);
     if (!file) co_return Failure{file.error()};
+    if (file->attributes.type == nfs::client::FileType::Directory)
+      co_return Failure{Error::of_local(fmt::format(
+          "'{}' is a directory, and has one name; 'stag ln -s' makes a symbolic link", target_))};
     const Outcome<Slot> at = co_await slot_at_or_in(remote, remote.slashed_path(), *path, false);
     if (!at) co_return Failure{at.error()};
     co_return co_await remote.files().link(file->handle, at->directory.handle, at->name);

@@ -95,14 +95,16 @@ class Ls final : public Command {
     if (remote_.version_3_first && !parsed->version && (*remote)->url().version == 4)
       complain(
           fmt::format("{} does not tell by MOUNT what it exports; this is the root directory "
-                      "of its version 4",
+                      "of its version 4 (?mountport=PORT in the URL says where MOUNT is)",
                       parsed->host));
     Exit exit = Exit::Done;
     const Outcome<Node> node = co_await named(**remote);
-    if (!node)
-      exit = failed(node.error());
-    else
+    if (!node) {
+      const Error why = co_await (*remote)->explained_by_exports(node.error());
+      exit = failed(why);
+    } else {
       exit = co_await list_all(run, **remote, *node, url, array);
+    }
     co_await (*remote)->close();
     if (run.cancel.cancelled() && node) co_return failed("interrupted");
     co_return exit;

@@ -78,11 +78,11 @@ class Ping final : public Command {
     const std::unique_ptr<rpc::Connector> connector = nfs_connector(run.loop, *url, remote_);
     const std::unique_ptr<rpc::Connector> tcp = tcp_connector(run.loop, remote_);
     nfs::client::ProtocolOptions asking;
+    asking.timeout = std::chrono::seconds(remote_.timeout);
     asking.cancel = run.cancel;
     const Outcome<Address> at = co_await nfs::client::find_nfs(*tcp, *url, asking);
     if (!at) co_return failed(at.error());
-    rpc::CallResult<std::unique_ptr<rpc::Channel>> channel =
-        co_await connector->connect(*at, run.cancel);
+    const rpc::ConnectedChannel channel = co_await connect_patiently(run, *connector, *at, remote_);
     if (!channel) co_return failed(Error::of_call({"reach the server", {}}, channel.error()));
     Outcome<rpc::Credentials> credentials = nfs_credentials(*url);
     if (!credentials) co_return failed(credentials.error());

@@ -29,8 +29,10 @@ class Readlink final : public RemoteCommand {
     const Outcome<Node> node = co_await remote.named(nfs::client::Links::FollowAllButLast);
     if (!node) co_return Failure{node.error()};
     if (node->attributes.type != nfs::client::FileType::Symlink)
-      co_return Failure{
-          Error::of_local(fmt::format("'{}' is no symbolic link", to_string(remote.url())))};
+      // Of several, its URL is said before.
+      co_return Failure{Error::of_local(
+          urls().size() > 1 ? "it is no symbolic link"
+                            : fmt::format("'{}' is no symbolic link", to_string(remote.url())))};
     const Outcome<std::string> target =
         co_await files.readlink(node->handle, node->attributes.size);
     if (!target) co_return Failure{target.error()};

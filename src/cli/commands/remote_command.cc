@@ -32,7 +32,11 @@ Task<Exit> RemoteCommand::all(Run& run) {
 Task<Outcome<Ok>> RemoteCommand::one(Run& run, std::string url) {
   Outcome<std::unique_ptr<Remote>> remote = co_await Remote::open(run, std::move(url), remote_);
   if (!remote) co_return Failure{remote.error()};
-  const Outcome<Ok> done = co_await act(run, **remote);
+  Outcome<Ok> done = co_await act(run, **remote);
+  if (!done) {
+    const Error why = co_await (*remote)->explained_by_exports(done.error());
+    done = Failure{why};
+  }
   co_await (*remote)->close();
   co_return done;
 }

@@ -28,6 +28,7 @@ class Sync final : public CopyCommand {
     arguments.flag("--delete", options_.remove_others, "remove what the source does not have");
     arguments.flag("-n,--dry-run", options_.dry_run, "change nothing, print what would be done");
     arguments.flag("--checksum", checksum_, "compare contents, byte by byte, not sizes and times");
+    arguments.flag("-a,-r,--archive,--recursive", always_, "as always");
     declare_copying(arguments);
     arguments.positional("SRC", source_, "the directory that is to be copied");
     arguments.positional("DST", destination_, "what is to be the same; one of them is a URL");
@@ -49,6 +50,7 @@ class Sync final : public CopyCommand {
  private:
   std::string source_, destination_;
   bool checksum_ = false;
+  bool always_ = false;  // for whoever is used to rsync -a
 };
 
 }  // namespace

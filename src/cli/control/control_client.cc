@@ -34,7 +34,8 @@ std::string unreachable(const std::string& path, Reason reason) {
 // The lines of a stream. A server that is silent for too long loses the connection.
 class Lines {
  public:
-  Lines(net::TcpSocket& socket, Duration patience) : socket_(socket), patience_(patience) {
+  Lines(net::TcpSocket& socket, const ControlPatience& patience)
+      : socket_(socket), patience_(patience.answer), advice_(patience.advice) {
     buffer_.resize(64 << 10);
   }
   Lines(const Lines&) = delete;
@@ -72,9 +73,7 @@ class Lines {
   std::string trouble() const {
     if (!silent_) return "the server ended before it had answered";
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(patience_).count();
-    return fmt::format(
-        "the server has not answered for {} s; if it goes on, it may still do what it was asked",
-        seconds);
+    return fmt::format("the server has not answered for {} s; {}", seconds, advice_);
   }
 
  private:
@@ -108,6 +107,7 @@ class Lines {
 
   net::TcpSocket& socket_;
   Duration patience_;
+  const std::string_view advice_;
   std::string buffer_;
   std::size_t begin_ = 0, end_ = 0;
   Timer timer_;
@@ -160,11 +160,12 @@ Task<std::string> exchange(net::TcpSocket& socket, Lines& lines, const std::stri
   }
 }
 
-Task<Result<net::TcpSocket, std::string>> connect_to(Run& run, std::string path) {
+Task<Result<net::TcpSocket, std::string>> connect_to(Run& run, std::string path,
+                                                     Duration patience) {
   Address at;
   at.host = path;
   net::ConnectOptions options;
-  options.timeout = ControlPatience().answer;
+  options.timeout = patience;
   auto socket = co_await net::connect(run.loop, at, options, run.cancel);
   if (!socket) co_return Failure{unreachable(path, socket.error())};
   co_return *std::move(socket);
@@ -178,9 +179,9 @@ std::string default_control_path(const std::string& state_directory) {
 
 Task<std::string> ask_server(Run& run, std::string path, Json request, OnRow on_row,
                              ControlPatience patience) {
-  auto socket = co_await connect_to(run, path);
+  auto socket = co_await connect_to(run, path, patience.answer);
   if (!socket) co_return socket.error();
-  Lines lines(*socket, patience.answer);
+  Lines lines(*socket, patience);
   const CancelCallback cancelled(run.cancel, [&socket] { socket->close(); });
   const std::string error = co_await exchange(*socket, lines, request.line() + "\n", on_row);
   socket->close();
@@ -189,9 +190,9 @@ Task<std::string> ask_server(Run& run, std::string path, Json request, OnRow on_
 
 Task<std::string> ask_for_pieces(Run& run, std::string path, Json request, OnPiece on_piece,
                                  ControlPatience patience) {
-  auto socket = co_await connect_to(run, path);
+  auto socket = co_await connect_to(run, path, patience.answer);
   if (!socket) co_return socket.error();
-  Lines lines(*socket, patience.answer);
+  Lines lines(*socket, patience);
   const CancelCallback cancelled(run.cancel, [&] { lines.set_patience(patience.end); });
   std::string error = co_await exchange(*socket, lines, request.line() + "\n", on_piece);
   socket->close();

@@ -29,6 +29,8 @@ using OnPiece =
 struct ControlPatience {
   Duration answer = std::chrono::seconds(60);
   Duration end = std::chrono::seconds(10);
+  // What a user has to know where it did not come.
+  std::string_view advice = "if it goes on, it may still do what it was asked";
 };
 
 // Yields an empty string when all rows came, else one sentence. Ends with "interrupted" when `run`

@@ -27,27 +27,12 @@ bool usable(const std::string& name) {
          name.find_first_of(std::string_view("/\0", 2)) == std::string::npos;
 }
 
-// Of a server, or of this machine (local_failure()).
-bool says(const Error& error, nfs::client::Status status) {
-  return error.is(status) || (error.kind == Error::Kind::Local && error.status == status);
-}
-
 }  // namespace
 
 std::string path_below(const CopyObject& directory, const std::string& name) {
   if (name.empty()) return directory.path;
   if (directory.path.empty() || directory.path == ".") return name;
   return directory.path + (directory.path.ends_with('/') ? "" : "/") + name;
-}
-
-bool lacks_space(const Error& error) {
-  return says(error, nfs::client::Status::NoSpace) ||
-         says(error, nfs::client::Status::QuotaExceeded);
-}
-
-bool concerns_all(const Error& error) {
-  return error.kind == Error::Kind::Call || lacks_space(error) ||
-         says(error, nfs::client::Status::ReadOnly);
 }
 
 Failure<Error> refusal(std::string sentence) {
@@ -100,13 +85,9 @@ Task<void> Copier::counted(Task<void> copying) {
 }
 
 Task<void> Copier::copy_source(std::string source, std::string name, std::string destination) {
-  if (stopped()) co_return;
-  // What comes later wins: it waits until the others are there.
-  if (may_collide(name)) {
-    co_await complete();
-    // It may take the place of what further names would become links to.
-    first_names_.clear();
-  }
+  if (stopped()) co_return void(++untried_sources_);
+  // What comes first has the name: what comes later waits until that is there.
+  if (may_collide(name)) co_await complete();
   root_.reset();
   source_root_.reset();
   entries_ = 0;
@@ -131,6 +112,12 @@ Task<void> Copier::copy_source(std::string source, std::string name, std::string
   }
   const Outcome<Target> target = co_await target_of(object, name, destination);
   if (!target) co_return fail(to_.shown_path(destination), target.error());
+  // A mirror has what is of another kind below it replaced; the one that the user names may be a
+  // mistake in its name.
+  if (options_.directories && target->existing && target->existing->kind != Kind::Directory)
+    co_return fail(
+        to_.shown_path(destination),
+        "it is no directory, and nothing is replaced by one; remove it, or name another");
   co_await copy_object(std::move(object), *target);
 }
 
@@ -219,10 +206,11 @@ Task<void> Copier::copy_directory(CopyObject source, Target target) {
   finish_later(source, *directory, fresh);
   const std::unique_ptr<DirIterator> members = from_.members(source);
   std::set<std::string> names;
-  while (!stopped()) {
+  bool ended = false;
+  while (!ended && !stopped()) {
     Outcome<std::vector<Member>> batch = co_await members->next();
     if (!batch) co_return fail(from_.shown_path(source.path), batch.error());
-    if (batch->empty()) break;
+    ended = batch->empty();
     for (Member& member : *batch) {
       if (stopped()) break;
       // A second object of that name would take the place of the first, while complete() and files
@@ -236,6 +224,7 @@ Task<void> Copier::copy_directory(CopyObject source, Target target) {
       if (count(member.object)) co_await copy_member(*directory, std::move(member), fresh);
     }
   }
+  untried_ = untried_ || !ended;
   if (options_.remove_others && !fresh && !stopped())
     co_await remove_others(source, *directory, std::move(names));
 }
@@ -373,16 +362,25 @@ Task<Outcome<CopyObject>> Copier::directory_for(const CopyObject& source, const 
   co_return co_await opened(*target.existing);
 }
 
-void Copier::announce(const CopyObject& source, const Target& target) const {
-  if (announce_)
-    announce_(from_.shown_path(source.path),
-              to_.shown_path(path_below(target.directory, target.name)));
+Outcome<Ok> Copier::check_just_made(const Target& target) const {
+  const std::string path = path_below(target.directory, target.name);
+  if (options_.just_made == nullptr || !options_.just_made->contains(path)) return Ok{};
+  return refusal(fmt::format("will not overwrite just-created '{}'", to_.shown_path(path)));
+}
+
+void Copier::note_just_made(const Target& target) {
+  if (options_.just_made != nullptr)
+    options_.just_made->insert(path_below(target.directory, target.name));
 }
 
 Task<void> Copier::complete() {
   co_await files_.join();
-  for (Link& link : links_)
-    if (!stopped()) co_await make_link(std::move(link));
+  for (Link& link : links_) {
+    if (stopped())
+      ++untold_;
+    else
+      co_await make_link(std::move(link));
+  }
   links_.clear();
   // The innermost first: a later change inside would touch the time again.
   // After an interruption, and where there is no space left, too: otherwise directories would keep
@@ -390,6 +388,7 @@ Task<void> Copier::complete() {
   for (auto at = finished_.rbegin(); at != finished_.rend(); ++at)
     co_await finish_directory(std::move(*at));
   finished_.clear();
+  tell_of_untold();
   if (without_memory_ == 0) co_return;
   failures_ += without_memory_;
   complain_(fmt::format("there was no memory for {} of the files and directories; copy them again",
@@ -433,36 +432,6 @@ nfs::client::Time Copier::carried(nfs::client::Time time) const {
   const TimeRange range = to_.times();
   time.seconds = std::clamp(time.seconds, range.first, range.last);
   return time;
-}
-
-void Copier::tell_of_times(const CopyObject& source) {
-  const bool kept = carried(source.modified) == source.modified;
-  if (!options_.preserve.times || kept || stopped() || std::exchange(told_of_times_, true)) return;
-  complain_(
-      fmt::format("times before 1970 and after 2106 are not copied as they are, from {} on: "
-                  "versions 2 and 3 of NFS have none",
-                  from_.shown_path(source.path)));
-}
-
-bool Copier::is_full(const Error& error) const {
-  return options_.remove_others && lacks_space(error);
-}
-
-void Copier::fail(const std::string& path, const Error& error) {
-  // An error that all transfers in flight meet is reported once.
-  const bool full = is_full(error);
-  const bool first = !stopped() && !(full && std::exchange(told_full_, true));
-  full_ = full_ || full;
-  if (concerns_all(error) && !full && !error.cancelled()) hopeless_ = true;
-  if (error.kind == Error::Kind::Call && !error.cancelled()) unreachable_ = true;
-  ++failures_;
-  // Without a sentence the reader of standard output has closed the pipe.
-  if (first && !error.sentence.empty()) complain_(fmt::format("{}: {}", path, explained(error)));
-}
-
-void Copier::fail(const std::string& path, const std::string& why) {
-  ++failures_;
-  complain_(fmt::format("{}: {}", path, why));
 }
 
 }  // namespace stag::cli

@@ -50,6 +50,10 @@ struct CopyOptions {
   // A source with more files and directories than this is taken to be endless, and the copy fails.
   // Zero: no limit.
   std::uint64_t max_entries = 0;
+  // Where sources may have one name: what this run has made of them, by path, which no later one
+  // replaces, as with cp(1). Outlives the Copier.
+  std::set<std::string>* just_made = nullptr;
+  std::string outside_exports{};  // why the destination is read-only; empty: as it says
 };
 
 class Copier {
@@ -155,6 +159,8 @@ class Copier {
   // Of what holds no data: false where nothing is to be made, because what is there stays, with the
   // attributes that the copy would have, or is in the way.
   Task<bool> is_to_be_made(const CopyObject& source, const Target& target);
+  // Counts what fails without a sentence of its own.
+  void tell_of_untold();
   // What a symbolic link says.
   Task<Outcome<std::string>> symlink_text(CopyObject source);
   Task<void> copy_symlink(CopyObject source, Target target);
@@ -185,6 +191,9 @@ class Copier {
   // Once in a run, of each kind.
   void tell_left_out(const CopyObject& source, const ExtraKinds& kinds,
                      const nfs::client::Error& why);
+  // An error where this run has made what is at `target`.
+  Outcome<Ok> check_just_made(const Target& target) const;
+  void note_just_made(const Target& target);
   // `target` is a copy of `source` now, to which its further names may be linked.
   void note_copy(const CopyObject& source, const Target& target);
   // Whether `existing` stays whatever is in it.
@@ -232,7 +241,10 @@ class Copier {
   std::uint64_t entries_ = 0;              // that were found in directories
   std::uint64_t kept_bytes_ = 0;           // of paths, in finished_
   std::size_t failures_ = 0;
-  std::size_t without_memory_ = 0;  // failures that are yet to be told
+  std::size_t without_memory_ = 0;   // failures that are yet to be told
+  std::size_t untold_ = 0;           // the same, of what another one has told the reason
+  std::size_t untried_sources_ = 0;  // behind the one that no other can follow
+  bool untried_ = false;             // the same of what is in a source
   ExtraKinds told_left_out_;
   bool told_of_times_ = false;
   bool hopeless_ = false;

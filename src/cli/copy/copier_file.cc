@@ -55,13 +55,18 @@ Task<void> Copier::copy_file(CopyObject source, Target target) {
   }
   if (full_) {
     ++failures_;
+    ++untold_;
     progress_.expected_bytes -= source.size;
     co_return;
   }
   Outcome<bool> moved{true};
-  if (!options_.dry_run) moved = co_await move_file(source, target);
+  if (const Outcome<Ok> free = check_just_made(target); !free)
+    moved = Failure{free.error()};
+  else if (!options_.dry_run)
+    moved = co_await move_file(source, target);
   if (!moved) co_return fail(from_.shown_path(source.path), moved.error());
   if (!*moved) co_return void(++progress_.skipped);
+  note_just_made(target);
   note_copy(source, {.directory = target.directory, .name = target.name});
   ++progress_.files;
   announce(source, target);
@@ -190,8 +195,12 @@ Task<Outcome<bool>> Copier::move_file(const CopyObject& source, const Target& ta
   if (target.existing && target.existing->kind != Kind::File)
     co_return refusal(fmt::format("'{}' is in the way and is no plain file; remove it first",
                                   to_.shown_path(target.existing->path)));
-  if (target.existing && same_file(source, *target.existing))
-    co_return refusal(fmt::format("'{}' is the same file", to_.shown_path(target.existing->path)));
+  if (target.existing && same_file(source, *target.existing)) {
+    const std::string there = to_.shown_path(target.existing->path);
+    co_return refusal(there == from_.shown_path(source.path)
+                          ? "the destination is the same file"
+                          : fmt::format("'{}' is the same file", there));
+  }
   Outcome<TempFilePlan> plan = co_await plan_of(source, target);
   if (!plan) co_return Failure{plan.error()};
   const std::uint64_t kept = plan->kept;
@@ -324,10 +333,12 @@ Task<void> Copier::make_link(Link link) {
   const bool linked = existing && *first && existing->fsid == (*first)->fsid &&
                       existing->file_id == (*first)->file_id;
   Outcome<Ok> made{Ok{}};
-  if (!linked && !options_.dry_run)
+  if (!linked) made = check_just_made(link.target);
+  if (made && !linked && !options_.dry_run)
     made = co_await to_.link(**first, link.target.directory, link.target.name);
   if (!made) co_return fail(from_.shown_path(link.source.path), made.error());
   ++(linked ? progress_.skipped : progress_.files);
+  note_just_made(link.target);
   if (!linked) announce(link.source, link.target);
   progress_.expected_bytes -= link.source.size;
 }

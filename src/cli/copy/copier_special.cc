@@ -28,7 +28,9 @@ Task<bool> Copier::is_to_be_made(const CopyObject& source, const Target& target)
   if (!target.existing) co_return true;
   const Outcome<bool> kept = co_await stays(source, *target.existing);
   if (!kept) fail(to_.shown_path(target.existing->path), kept.error());
-  if (!kept || !*kept) co_return kept.ok();
+  const Outcome<Ok> free = check_just_made(target);
+  if (kept && !*kept && !free) fail(from_.shown_path(source.path), free.error());
+  if (!kept || !*kept) co_return kept&& free;
   const Outcome<Ok> adjusted = co_await adjust(source, *target.existing);
   if (!adjusted) fail(to_.shown_path(target.existing->path), adjusted.error());
   co_return false;
@@ -52,6 +54,7 @@ Task<void> Copier::copy_symlink(CopyObject source, Target target) {
                                 finish_of(source, std::nullopt));
   if (!made) co_return fail(from_.shown_path(source.path), made.error());
   ++progress_.symlinks;
+  note_just_made(target);
   announce(source, target);
 }
 
@@ -66,6 +69,7 @@ Task<void> Copier::copy_special(CopyObject source, Target target) {
   if (!obstacle) co_return fail(from_.shown_path(source.path), obstacle.error());
   if (!obstacle->empty()) co_return leave_out(source, *obstacle);
   ++progress_.specials;
+  note_just_made(target);
   announce(source, target);
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "cli/support/format.h"
@@ -20,17 +21,22 @@ constexpr std::size_t kBarWidth = 24;
 // Before that the rate says little.
 constexpr double kLeastSeconds = 1;
 constexpr double kLongestOutlook = 359'999;
+// A server on a long way, or with a slow disk, is silent for less.
+constexpr double kLongestStill = 3;
 
 // A total that is known, and more than nothing.
 bool has_total(const Progress& progress) {
   return !progress.total_unknown && progress.expected_bytes != 0;
 }
 
-// How long the rest will take, or that the server writes to its disk; empty: not known.
-std::string outlook(const Progress& progress, double seconds) {
-  if (!has_total(progress)) return "";
+// How long the rest will take, that the server writes to its disk, or that nothing comes; empty:
+// not known.
+std::string outlook(const Progress& progress, double seconds, double still) {
   // What is left after the last byte is to make the data durable, and names and attributes.
-  if (progress.bytes >= progress.expected_bytes) return "syncing";
+  if (has_total(progress) && progress.bytes >= progress.expected_bytes) return "syncing";
+  // Standard input may be what nothing comes from.
+  if (still >= kLongestStill) return progress.total_unknown ? "waiting" : "waiting for the server";
+  if (!has_total(progress)) return "";
   if (seconds < kLeastSeconds || progress.bytes == 0) return "";
   const double rate = static_cast<double>(progress.bytes) / seconds;
   const auto rest = static_cast<double>(progress.expected_bytes - progress.bytes);
@@ -45,7 +51,7 @@ struct Part {
   int rank;
 };
 
-std::vector<Part> parts_of(const Progress& progress, double seconds) {
+std::vector<Part> parts_of(const Progress& progress, double seconds, double still) {
   const auto moved = static_cast<double>(progress.bytes);
   const auto total = static_cast<double>(progress.expected_bytes);
   std::vector<Part> parts;
@@ -61,7 +67,7 @@ std::vector<Part> parts_of(const Progress& progress, double seconds) {
   }
   parts.push_back({human_size(moved / std::max(seconds, 0.001)) + "/s", 2});
   parts.push_back({fmt::format("{} files", progress.files), 1});
-  if (std::string rest = outlook(progress, seconds); !rest.empty())
+  if (std::string rest = outlook(progress, seconds, still); !rest.empty())
     parts.push_back({std::move(rest), 4});
   return parts;
 }
@@ -74,8 +80,9 @@ std::string joined(const std::vector<Part>& parts) {
 
 }  // namespace
 
-std::string progress_text(const Progress& progress, double seconds, std::size_t columns) {
-  std::vector<Part> parts = parts_of(progress, seconds);
+std::string progress_text(const Progress& progress, double seconds, std::size_t columns,
+                          double still) {
+  std::vector<Part> parts = parts_of(progress, seconds, still);
   // A terminal whose last column is filled may begin the next line.
   while (parts.size() > 1 && joined(parts).size() >= columns)
     parts.erase(std::ranges::min_element(parts, {}, &Part::rank));
@@ -83,7 +90,11 @@ std::string progress_text(const Progress& progress, double seconds, std::size_t 
 }
 
 ProgressLine::ProgressLine(net::EpollLoop& loop, const Progress& progress)
-    : loop_(loop), progress_(progress), begin_(loop.now()), shown_(isatty(STDERR_FILENO) == 1) {
+    : loop_(loop),
+      progress_(progress),
+      begin_(loop.now()),
+      moved_at_(begin_),
+      shown_(isatty(STDERR_FILENO) == 1) {
   if (shown_) timer_ = loop_.after(kPeriod, [this] { draw(); });
 }
 
@@ -100,9 +111,17 @@ void ProgressLine::clear() {
   drawn_ = false;
 }
 
+double ProgressLine::still() {
+  const std::uint64_t done = progress_.files + progress_.directories + progress_.symlinks +
+                             progress_.specials + progress_.skipped + progress_.adjusted +
+                             progress_.removed + progress_.bytes;
+  if (std::exchange(done_, done) != done) moved_at_ = loop_.now();
+  return std::chrono::duration<double>(loop_.now() - moved_at_).count();
+}
+
 void ProgressLine::draw() {
   const std::size_t columns = window_size(STDERR_FILENO).columns;
-  const std::string text = progress_text(progress_, seconds(), columns);
+  const std::string text = progress_text(progress_, seconds(), columns, still());
   // The copy must not wait for a terminal that is stopped.
   drawn_ = write_error_at_once(fmt::format("\r{}\x1b[K", text)) || drawn_;
   timer_ = loop_.after(kPeriod, [this] { draw(); });

@@ -11,8 +11,10 @@ namespace stag::cli {
 
 // What the line says `seconds` after the beginning, in fewer than `columns` characters: a bar,
 // bytes, their rate, files, and how long the rest will take, where that is known, or that the
-// server writes to its disk. Of that the least important is left out where there is no room.
-std::string progress_text(const Progress& progress, double seconds, std::size_t columns);
+// server writes to its disk, or is waited for, because nothing has changed for `still` seconds. Of
+// that the least important is left out where there is no room.
+std::string progress_text(const Progress& progress, double seconds, std::size_t columns,
+                          double still = 0);
 
 class ProgressLine {
  public:
@@ -27,10 +29,14 @@ class ProgressLine {
 
  private:
   void draw();
+  // Seconds since there was something new.
+  double still();
 
   net::EpollLoop& loop_;
   const Progress& progress_;
   const TimePoint begin_;
+  std::uint64_t done_ = 0;  // of all kinds, when it was looked last
+  TimePoint moved_at_;      // when that was new
   const bool shown_;
   bool drawn_ = false;
   Timer timer_;

@@ -54,6 +54,19 @@ TEST(ProgressLine, has_neither_share_nor_outlook_without_a_total) {
   EXPECT_EQ(progress_text(stream, 2, kWide), "10.0 MiB  5.0 MiB/s  3 files");
 }
 
+TEST(ProgressLine, says_that_nothing_comes_when_that_has_lasted_some_seconds) {
+  constexpr double kStill = 3;
+  EXPECT_EQ(progress_text(moved(0, 0), 5, kWide, kStill),
+            "0 B  0 B/s  3 files  waiting for the server");
+  EXPECT_THAT(progress_text(moved(10 * kMiB, 40 * kMiB), 9, kWide, kStill),
+              EndsWith("  3 files  waiting for the server"));
+  EXPECT_THAT(progress_text(moved(10 * kMiB, 40 * kMiB), 9, kWide, 2.9), EndsWith(" left"));
+  EXPECT_THAT(progress_text(moved(kMiB, kMiB), 9, kWide, kStill), EndsWith("  syncing"));
+  Progress stream = moved(kMiB, 0);
+  stream.total_unknown = true;
+  EXPECT_THAT(progress_text(stream, 9, kWide, kStill), EndsWith("  3 files  waiting"));
+}
+
 TEST(ProgressLine, leaves_out_the_least_important_where_there_is_no_room) {
   const auto in = [](std::size_t columns) {
     return progress_text(moved(10 * kMiB, 40 * kMiB), 2, columns);

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "cli/serve/ceph_export.h"
+#include "cli/serve/exports_words.h"
 #include "cli/serve/host_lookup.h"
 #include "cli/serve/late_hosts.h"
 #include "cli/serve/mount_point.h"
@@ -40,6 +41,7 @@ Parsed take_file_system_id(std::string_view text, ExportLine& line) {
 }
 
 Parsed take_option(std::string_view word, nfs::ExportOptions& options) {
+  if (says_what_is(word)) return Ok{};
   const Result<Ok, nfs::ExportError> applied = nfs::apply_export_option(word, options);
   if (!applied) return wrong(applied.error().message);
   return Ok{};

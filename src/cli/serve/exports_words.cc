@@ -213,6 +213,11 @@ class Reader {
 
 }  // namespace
 
+bool says_what_is(std::string_view word) {
+  const auto* const known = std::ranges::find(kKnown, word, &Known::word);
+  return known != std::end(kKnown) && known->remark.empty();
+}
+
 Result<ExportsWords, std::string> parse_exports_words(std::string_view text,
                                                       std::vector<std::string>& remarks) {
   Reader reader(remarks);

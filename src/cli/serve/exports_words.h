@@ -11,6 +11,9 @@
 
 namespace stag::cli {
 
+// Whether it is a word of exports(5) for how it is here in any case.
+bool says_what_is(std::string_view word);
+
 // What the options of one client say.
 struct ExportsWords {
   nfs::ExportOptions options;

@@ -144,6 +144,11 @@ Result<Ok, std::string> ServeOptions::check() {
   const bool word = rdma_netid.find_first_of(" \t\n.") == std::string::npos;
   if (rdma_netid.empty() || !word)
     return Failure{std::string("--rdma-netid takes a word without dots, like rdma")};
+  if (rdma_port == tcp_port && rdma_port != 0)
+    return Failure{fmt::format(
+        "--rdma-port and --tcp-port are both {}; software iWARP listens on TCP, too, and needs a "
+        "port of its own",
+        rdma_port)};
   if (hosts.empty()) hosts.push_back("127.0.0.1");
   if (std::ranges::find(hosts, "") != hosts.end())
     return Failure{std::string("--listen '' is no address; 0.0.0.0 or :: stand for all")};

@@ -84,6 +84,8 @@ std::error_code make_directory(const files::path& directory, mode_t mode) {
   return files::is_directory(directory, ignored) ? std::error_code() : error;
 }
 
+constexpr std::string_view kInUse = "another 'stag serve' is using it";
+
 Result<net::UniqueFd, std::string> lock_of(const std::string& directory, Duration wait) {
   const std::string path = directory + "/lock";
   net::UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
@@ -96,18 +98,18 @@ Result<net::UniqueFd, std::string> lock_of(const std::string& directory, Duratio
       std::this_thread::sleep_for(kPause);
       continue;
     }
-    return Failure{std::string(errno == EWOULDBLOCK ? "another 'stag serve' is using it"
-                                                    : std::strerror(errno))};
+    return Failure{std::string(errno == EWOULDBLOCK ? kInUse : std::strerror(errno))};
   }
   return fd;
 }
 
 }  // namespace
 
-Result<StateLock, std::string> StateLock::take(const std::string& directory, Duration wait) {
+Result<StateLock, std::string> StateLock::take(const std::string& directory, Duration wait,
+                                               std::string_view if_in_use) {
   const auto trouble = [&](const std::string& why) {
-    return Failure{fmt::format("cannot use the state directory '{}': {}; choose one with --state",
-                               directory, why)};
+    return Failure{fmt::format("cannot use the state directory '{}': {}; {}", directory, why,
+                               why == kInUse ? if_in_use : "choose one with --state")};
   };
   constexpr mode_t kPrivate = 0700;
   if (const auto error = make_directory(directory, kPrivate)) return trouble(error.message());

@@ -241,13 +241,16 @@ Result<StateLock, ExportSet::Trouble> Serve::take_state(const std::vector<Export
     if (!ready) return Failure{ready.error()};
     wait = predecessor->go() + kMargin;
   }
-  auto lock = StateLock::take(options_.state, wait);
+  // Another directory is no way out of it: clients' handles are good with this one only.
+  std::string if_in_use = "it may be ending: wait for that";
+  if (!options_.take_over)
+    if_in_use += ", or replace it by --take-over (a second server has a --state of its own)";
+  else if (!predecessor)
+    if_in_use += fmt::format(" (--take-over: no server answers at {})",
+                             fmt::join(Control::places(options_.control, options_.state), " or "));
+  auto lock = StateLock::take(options_.state, wait, if_in_use);
   if (lock) return *std::move(lock);
-  std::string trouble = lock.error();
-  if (options_.take_over && !predecessor)
-    trouble += fmt::format(" (--take-over: no server answers at {})",
-                           fmt::join(Control::places(options_.control, options_.state), " or "));
-  return Failure{ExportSet::Trouble{trouble}};
+  return Failure{ExportSet::Trouble{lock.error()}};
 }
 
 Result<Ok, std::string> Serve::close_unclaimed_sockets() {

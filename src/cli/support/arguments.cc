@@ -9,26 +9,39 @@
 #include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <sstream>
+#include <utility>
 
 #include "base/size.h"
 #include "cli/support/commit.h"
 #include "cli/support/journal.h"
+#include "cli/support/nearest.h"
 #include "cli/support/output.h"
 #include "cli/support/program_footer.h"
 
 namespace stag::cli {
 namespace {
 
-constexpr const char* kConfig = "--config";
-
 // The last occurrence of an option wins, as with most commands.
 CLI::Option* last_wins(CLI::Option* option) {
   return option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
 }
 
+// " of seconds", where the help of a number begins with what it counts.
+std::string unit_in(const std::string& help) {
+  for (const std::string_view unit : {"seconds", "milliseconds", "microseconds", "minutes"})
+    if (help.starts_with(unit)) return fmt::format(" of {}", unit);
+  return {};
+}
+
 template <class Number>
-CLI::Option* bounded(CLI::Option* option, Number least, Number most) {
-  return last_wins(option)->check(CLI::Range(least, most).description(""))->type_name("N");
+CLI::Option* bounded(CLI::Option* option, Number least, Number most, const std::string& help) {
+  const auto check = [least, most, unit = unit_in(help)](const std::string& text) -> std::string {
+    Number value{};
+    const bool whole = CLI::detail::lexical_cast(text, value);
+    if (whole && value >= least && value <= most) return {};
+    return fmt::format("'{}' is no whole number{} from {} to {}", text, unit, least, most);
+  };
+  return last_wins(option)->check(CLI::Validator(check, ""))->type_name("N");
 }
 
 // The help tells a default as people write sizes.
@@ -58,41 +71,6 @@ CLI::Option* add_size(CLI::App& app, const std::string& names, std::uint64_t lea
   return last_wins(app.add_option_function<std::string>(names, take, help))
       ->check(CLI::Validator(check, ""))
       ->type_name("BYTES");
-}
-
-// --no-x has no setting of its own: the file says x = false.
-bool spelled(const CLI::App& app, const Setting& setting) {
-  const CLI::Option* option = app.get_option_no_throw("--" + setting.key);
-  return setting.key != "config" && setting.key != "help" && option != nullptr &&
-         option->get_lnames().front() == setting.key;
-}
-
-// How a setting of this option is written.
-std::string_view form_of(const CLI::Option& option) {
-  if (option.get_expected_max() == 0) return "true or false";
-  return option.get_multi_option_policy() == CLI::MultiOptionPolicy::TakeLast
-             ? "a text or a number"
-             : "a text or an array of texts";
-}
-
-bool has_form(const CLI::Option& option, const Setting& setting) {
-  const bool flag = option.get_expected_max() == 0;
-  const bool single = option.get_multi_option_policy() == CLI::MultiOptionPolicy::TakeLast;
-  return !(single && setting.is_array) &&
-         std::all_of(setting.values.begin(), setting.values.end(), [flag](const Value& value) {
-           return !value.is_table && value.is_truth == flag;
-         });
-}
-
-// The arguments that express the setting on a command line.
-std::vector<std::string> words_of(const CLI::Option& option, const Setting& setting,
-                                  const std::string& where) {
-  if (!has_form(option, setting))
-    throw CLI::ValidationError(
-        kConfig, fmt::format("{}'{}' must be {}", where, setting.key, form_of(option)));
-  std::vector<std::string> words;
-  for (const Value& value : setting.values) words.push_back(value.text);
-  return words;
 }
 
 // CLI11 writes "--no-x{false}" for what switches x off, an ellipsis behind names that have one, and
@@ -206,6 +184,15 @@ bool looks_like_option(const std::string& word) {
   return word.size() > 1 && word.starts_with('-') && word != "--";
 }
 
+// "--timeout=", for which CLI11 would take the next word.
+std::string without_value(const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    if (word == "--") break;
+    if (word.starts_with("--") && word.find('=') == word.size() - 1) return word;
+  }
+  return {};
+}
+
 // 'help COMMAND' is 'COMMAND --help'.
 void take_help(const CLI::App& root, std::vector<std::string>& words) {
   if (words.empty() || words.front() != "help") return;
@@ -217,15 +204,33 @@ void take_help(const CLI::App& root, std::vector<std::string>& words) {
   if (words.empty() || !root.get_subcommands(named).empty()) words.push_back("--help");
 }
 
+std::string strange_option(const CLI::App& command, const std::string& word) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options())
+    names.insert(names.end(), option->get_lnames().begin(), option->get_lnames().end());
+  const std::size_t begin = std::min(word.find_first_not_of('-'), word.size());
+  const std::string meant = nearest(word.substr(begin, word.find('=') - begin), names);
+  return fmt::format("'{}' is no option, {}; if it is an argument, write '--' before it", word,
+                     meant.empty() ? "and none is like it" : fmt::format("but '--{}' is", meant));
+}
+
+std::string strange_command(const CLI::App& root, const std::string& word) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : root.get_subcommands({})) names.push_back(command->get_name());
+  const std::string meant = nearest(word, names);
+  return fmt::format("'{}' is no command{}", word,
+                     meant.empty() ? "" : fmt::format(", but '{}' is", meant));
+}
+
 std::string sentence_of(const CLI::App& root, const CLI::Error& error) {
   const std::vector<std::string> strange = root.remaining(true);
   const bool commanded = !root.get_subcommands().empty();
   const auto option = std::ranges::find_if(strange, looks_like_option);
   if (commanded && option != strange.end())
-    return fmt::format("'{}' is no option; if it is an argument, write '--' before it", *option);
+    return strange_option(*root.get_subcommands().front(), *option);
   if (commanded || strange.empty()) return error.what();
-  return fmt::format("'{}' is no {}", strange.front(),
-                     looks_like_option(strange.front()) ? "option" : "command");
+  if (looks_like_option(strange.front())) return fmt::format("'{}' is no option", strange.front());
+  return strange_command(root, strange.front());
 }
 
 // The output of --help and --version.
@@ -286,25 +291,25 @@ void Arguments::texts(const std::string& names, std::vector<std::string>& values
 
 void Arguments::number(const std::string& names, std::uint32_t& value, std::uint32_t least,
                        std::uint32_t most, const std::string& help) {
-  bounded(app_.add_option(names, value, help), least, most)->capture_default_str();
+  bounded(app_.add_option(names, value, help), least, most, help)->capture_default_str();
 }
 
 void Arguments::number(const std::string& names, std::uint32_t& value, bool& given,
                        std::uint32_t least, std::uint32_t most, const std::string& help) {
-  bounded(app_.add_option(names, value, help), least, most)
+  bounded(app_.add_option(names, value, help), least, most, help)
       ->capture_default_str()
       ->each([&given](const std::string&) { given = true; });
 }
 
 void Arguments::number(const std::string& names, std::uint64_t& value, std::uint64_t least,
                        std::uint64_t most, const std::string& help) {
-  bounded(app_.add_option(names, value, help), least, most)->capture_default_str();
+  bounded(app_.add_option(names, value, help), least, most, help)->capture_default_str();
 }
 
 void Arguments::number(const std::string& names, std::optional<std::uint32_t>& value,
                        std::uint32_t least, std::uint32_t most, const std::string& help) {
   const auto set = [&value](const std::uint32_t& given) { value = given; };
-  bounded(app_.add_option_function<std::uint32_t>(names, set, help), least, most);
+  bounded(app_.add_option_function<std::uint32_t>(names, set, help), least, most, help);
 }
 
 void Arguments::size(const std::string& names, std::uint32_t& value, std::uint32_t least,
@@ -380,74 +385,6 @@ void Arguments::config(const std::string& names, ConfigFile& file, std::vector<s
   last_wins(app_.add_option(names, file.path_, help)->type_name("FILE.toml"));
 }
 
-bool ConfigFile::is_overridden(const Setting& setting) const {
-  return std::find(overridden_.begin(), overridden_.end(), setting.key) != overridden_.end();
-}
-
-bool ConfigFile::is_own(const Setting& setting) const {
-  return std::find(own_.begin(), own_.end(), setting.key) != own_.end();
-}
-
-Result<std::vector<Setting>, std::string> ConfigFile::read() const {
-  Result<std::vector<Setting>, std::string> settings = read_config(path_);
-  if (!settings) return settings;
-  for (const Setting& setting : *settings)
-    if (!spelled(*app_, setting))
-      return Failure{
-          fmt::format("{}there is no setting '{}'; 'stag {} --help' lists the options, "
-                      "which are the settings without their dashes",
-                      place_in(path_, setting.line), setting.key, app_->get_name())};
-  return settings;
-}
-
-namespace {
-
-// The settings that the command line does not override.
-void apply(CLI::App& app, const ConfigFile& file, const std::vector<Setting>& settings) {
-  for (const Setting& setting : settings) {
-    CLI::Option* option = app.get_option_no_throw("--" + setting.key);
-    if (option->count() > 0 || file.is_own(setting)) continue;
-    const std::string where = place_in(file.path(), setting.line);
-    const std::vector<std::string> words = words_of(*option, setting, where);
-    try {
-      option->add_result(words);
-      option->run_callback();
-    } catch (const CLI::Error& error) {
-      throw CLI::ValidationError(kConfig, where + error.what());
-    }
-  }
-}
-
-}  // namespace
-
-void apply_file(CLI::App& app, ConfigFile& file) {
-  const Result<std::vector<Setting>, std::string> settings = file.read();
-  if (!settings) throw CLI::ValidationError(kConfig, settings.error());
-  for (const CLI::Option* option : app.get_options())
-    if (option->count() > 0 && !option->get_lnames().empty())
-      file.overridden_.push_back(option->get_lnames().front());
-  apply(app, file, *settings);
-  file.at_begin_ = *settings;
-}
-
-Result<Ok, std::string> ConfigFile::try_out(const std::vector<Setting>& settings,
-                                            const std::function<void(Arguments&)>& declare) const {
-  CLI::App app("", app_->get_name());
-  Arguments arguments(app, {});
-  declare(arguments);
-  try {
-    for (const std::string& name : overridden_) {
-      CLI::Option* const option = app.get_option("--" + name);
-      option->add_result(app_->get_option("--" + name)->results());
-      option->run_callback();
-    }
-    apply(app, *this, settings);
-  } catch (const CLI::Error& error) {
-    return Failure{std::string(error.what())};
-  }
-  return Ok{};
-}
-
 namespace {
 
 // `choose` is called when the words of a command line name this command and make sense.
@@ -481,9 +418,13 @@ Exit run_command_line(int argc, char** argv, std::vector<std::unique_ptr<Command
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   take_help(root, words);
   add_dashes(root, commands, words);
+  const std::string empty = without_value(words);
   // CLI11 takes them from the end.
   std::reverse(words.begin(), words.end());
   try {
+    if (!empty.empty())
+      throw CLI::ArgumentMismatch(fmt::format("'{}' has nothing behind '='", empty),
+                                  CLI::ExitCodes::ArgumentMismatch);
     root.parse(std::move(words));
   } catch (const CLI::Error& error) {
     return report(root, error);

@@ -33,7 +33,8 @@ std::string_view hint_for(const nfs::client::Error& error) {
   const bool denied =
       error.is(nfs::client::Status::Access) || error.is(nfs::client::Status::NotOwner);
   if (denied && geteuid() == 0)
-    return " (the server may treat root as nobody: serve with no_root_squash)";
+    return " (the server may treat root as nobody: serve with no_root_squash; one that does not "
+           "run as root may do no more than its own user)";
   if (error.kind == nfs::client::Error::Kind::Call && error.call.reason == Reason::TimedOut)
     return "; is the server running? --timeout N waits longer";
   return "";

@@ -1,5 +1,6 @@
 // cli: the `stag` command. Each subcommand is one Command in a file of its own; main() lists them,
-// arguments.cc alone knows the command line library, json.cc the JSON one, config.cc the TOML one.
+// arguments.cc and config_file.cc alone know the command line library, json.cc the JSON one,
+// config.cc the TOML one.
 //
 // A client command is a coroutine on a loop that this thread runs; SIGINT and SIGTERM cancel it,
 // and it cleans up and ends. Results go to standard output; everything else is one sentence on

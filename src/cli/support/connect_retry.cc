@@ -31,7 +31,8 @@ bool means_absent(Reason reason) {
 bool ConnectRetry::goes_on(const nfs::client::Error& error, TimePoint now) const {
   if (error.kind != nfs::client::Error::Kind::Call) return false;
   const Reason reason = error.call.reason;
-  if (means_silent(reason)) return now < silent_until_ || now < absent_until_;
+  // An attempt that would begin when the time is over comes too late.
+  if (means_silent(reason)) return now + kPause < silent_until_ || now < absent_until_;
   return means_absent(reason) && now < absent_until_;
 }
 

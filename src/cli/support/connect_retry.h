@@ -2,6 +2,7 @@
 // host that is silent ten seconds; the user may have said more.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 
 #include "base/loop.h"
@@ -11,6 +12,9 @@ namespace stag::cli {
 
 class ConnectRetry {
  public:
+  // Between two attempts.
+  static constexpr Duration kPause = std::chrono::seconds(1);
+
   // From `now` on: for `silent_for` a server that does not answer is tried again, for `absent_for`
   // also one that is not there yet.
   ConnectRetry(TimePoint now, Duration silent_for, Duration absent_for)

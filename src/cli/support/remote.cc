@@ -18,7 +18,6 @@
 #include "fabric/verbs/verbs_fabric.h"
 #include "net/socket_address.h"
 #include "nfs/client/session/endpoint_discovery.h"
-#include "rpc/with_channel.h"
 
 namespace stag::cli {
 namespace {
@@ -28,11 +27,15 @@ using nfs::client::Status;
 using nfs::client::Url;
 
 constexpr std::uint32_t kLongestConnect = 10;  // seconds
-constexpr auto kBetweenConnects = std::chrono::seconds(1);
 constexpr auto kCleaningTimeout = std::chrono::seconds(5);
 
+// Of one attempt. What the user says is spent in attempts of about ten seconds, as a host that
+// comes back is found by a new one sooner.
 Duration connect_timeout(const RemoteOptions& options) {
-  return std::chrono::seconds(std::min(options.timeout, kLongestConnect));
+  if (!options.timeout_given)
+    return std::chrono::seconds(std::min(options.timeout, kLongestConnect));
+  const std::uint32_t more = options.timeout / (kLongestConnect + 1);
+  return (std::chrono::seconds(options.timeout) - more * ConnectRetry::kPause) / (more + 1);
 }
 
 endpoint::ConnectorOptions connector_options(const RemoteOptions& options) {
@@ -105,7 +108,8 @@ nfs::client::FileSystemOptions file_system_options(const Url& url, const RemoteO
 
 void RemoteOptions::declare(Arguments& arguments) {
   arguments.number("--timeout", timeout, timeout_given, 1, 1u << 20,
-                   "seconds to wait for a server that does not answer");
+                   "seconds to wait for a server that does not answer; for one that cannot be "
+                   "connected to, 10 unless this is given");
   arguments.choice("--fabric", fabric, {"iwarp", "verbs", "auto"},
                    "where RDMA comes from unless the URL says: software iWARP over TCP, an RDMA "
                    "device (stag devices), or a device if there is a way by one");
@@ -169,8 +173,9 @@ Outcome<rpc::Credentials> nfs_credentials(const Url& url) {
 }
 
 std::unique_ptr<rpc::Connector> nfs_connector(net::EpollLoop& loop, const Url& url,
-                                              const RemoteOptions& options) {
+                                              const RemoteOptions& options, Duration reserve) {
   endpoint::ConnectorOptions connector = connector_options(options);
+  connector.rdma.connect_timeout -= reserve;
   if (url.protocol == Url::Protocol::Tcp) connector.transport = endpoint::Transport::Tcp;
   connector.fabric = fabric_of(url, options);
   if (options.tells_choice) connector.on_choice = tell_choice;
@@ -190,6 +195,18 @@ std::unique_ptr<rpc::Connector> tcp_connector(net::EpollLoop& loop, const Remote
   endpoint::ConnectorOptions connector = connector_options(options);
   connector.transport = endpoint::Transport::Tcp;
   return endpoint::make_connector(loop, connector);
+}
+
+Task<rpc::ConnectedChannel> connect_patiently(Run& run, rpc::Connector& connector, Address at,
+                                              const RemoteOptions& options) {
+  const ConnectRetry retry(run.loop.now(), begin_patience(options).all_tries, Duration::zero());
+  for (;;) {
+    rpc::ConnectedChannel channel = co_await connector.connect(at, run.cancel);
+    if (channel || !retry.goes_on(Error::of_call({"connect", {}}, channel.error()), run.loop.now()))
+      co_return channel;
+    co_await pause(run.loop, ConnectRetry::kPause, run.cancel);
+    if (run.cancel.cancelled()) co_return channel;
+  }
 }
 
 Remote::Remote(Run& run, const RemoteOptions& options)
@@ -266,7 +283,7 @@ Task<Outcome<std::unique_ptr<Remote>>> Remote::open(Run& run, std::string url,
     const bool not_ready = !remote && options.hard && remote.error().is(Status::Delay);
     if (!not_ready && (remote || !retry.goes_on(remote.error(), run.loop.now())))
       co_return std::move(remote);
-    co_await pause(run.loop, kBetweenConnects, run.cancel);
+    co_await pause(run.loop, ConnectRetry::kPause, run.cancel);
     if (run.cancel.cancelled()) co_return std::move(remote);
   }
 }
@@ -275,9 +292,13 @@ namespace {
 
 // Whether what keeps version 3 from being used need not keep others from it: those have no MOUNT,
 // which may want a reserved port, or not know a path of version 4's name space.
-bool permits_others(const Error& why, const RemoteOptions& options) {
-  return why.kind == Error::Kind::Call ||
-         (options.others_if_refused && why.kind == Error::Kind::Mount);
+// A port that is silent would be so for them, too.
+bool permits_others(const Error& why, const Url& url, const RemoteOptions& options) {
+  if (why.kind == Error::Kind::Mount) return options.others_if_refused;
+  if (why.kind != Error::Kind::Call) return false;
+  const Reason reason = why.call.reason;
+  const bool silent = reason == Reason::TimedOut || reason == Reason::ConnectTimedOut;
+  return !silent || !why.call.where.ends_with(" " + to_string(url.nfs_address()));
 }
 
 }  // namespace
@@ -291,7 +312,8 @@ Task<Outcome<std::unique_ptr<Remote>>> Remote::open_once(Run& run, std::string u
   Outcome<std::optional<rpc::Credentials>> machine = machine_credentials(*parsed);
   if (!machine) co_return Failure{machine.error()};
   std::unique_ptr<Remote> remote(new Remote(run, options));
-  remote->nfs_connector_ = nfs_connector(run.loop, *parsed, options);
+  remote->nfs_connector_ =
+      nfs_connector(run.loop, *parsed, options, nfs::client::probe_limit(connect_timeout(options)));
   remote->mount_connector_ = tcp_connector(run.loop, options);
   nfs::client::FileSystemOptions files = file_system_options(*parsed, options);
   files.calls.credentials = *std::move(credentials);
@@ -310,7 +332,8 @@ Task<Outcome<std::unique_ptr<Remote>>> Remote::open_once(Run& run, std::string u
   Outcome<std::unique_ptr<nfs::client::Session>> session =
       co_await nfs::client::Session::open(connectors, first, beginning);
   const bool others = chosen && !options.version_3_only;
-  if (!session && others && permits_others(session.error(), options) && !run.cancel.cancelled())
+  if (!session && others && permits_others(session.error(), *parsed, options) &&
+      !run.cancel.cancelled())
     session = co_await nfs::client::Session::open(connectors, *parsed, beginning);
   if (!session) co_return Failure{session.error()};
   remote->session_ = *std::move(session);
@@ -332,7 +355,7 @@ Task<Outcome<std::vector<nfs::client::ListedExport>>> exports_of(Run& run, Url u
   const auto list = [&](rpc::Channel& channel) {
     return nfs::client::list_exports(channel, user, call);
   };
-  Task<rpc::ConnectedChannel> connecting = connector->connect(*at, run.cancel);
+  Task<rpc::ConnectedChannel> connecting = connect_patiently(run, *connector, *at, options);
   auto listed = co_await rpc::with_channel(std::move(connecting), list);
   if (!listed)
     co_return Failure{Error::of_call({"connect to the MOUNT service", {}}, listed.error())};

@@ -14,6 +14,7 @@
 #include "fabric/fabric.h"
 #include "nfs/client/session/mount.h"
 #include "nfs/client/session/session.h"
+#include "rpc/with_channel.h"
 
 namespace stag::cli {
 
@@ -99,6 +100,12 @@ class Remote {
     return walk(slashed_path(), links);
   }
 
+  // What to say where version 4 finds the path of the URL in no export, but in the directories that
+  // lead to them; empty: it is in one, or that is not known.
+  Task<std::string> outside_exports();
+  // `error`, or that instead, where it may be why.
+  Task<nfs::client::Error> explained_by_exports(nfs::client::Error error);
+
   // Awaited before the end.
   Task<void> close() { return session_->close(); }
 
@@ -137,13 +144,18 @@ BeginPatience begin_patience(const RemoteOptions& options);
 nfs::client::FileSystemOptions file_system_options(const nfs::client::Url& url,
                                                    const RemoteOptions& options);
 
-// The two connectors that reach the services of `url`; both outlive their channels.
+// The two connectors that reach the services of `url`; both outlive their channels. By RDMA, one
+// attempt to connect leaves `reserve` of its time.
 std::unique_ptr<rpc::Connector> nfs_connector(net::EpollLoop& loop, const nfs::client::Url& url,
-                                              const RemoteOptions& options);
+                                              const RemoteOptions& options,
+                                              Duration reserve = Duration::zero());
 // The fabric of `url`, for messages that no Channel would send. Auto: software iWARP.
 std::unique_ptr<fabric::Fabric> rdma_fabric(net::EpollLoop& loop, const nfs::client::Url& url,
                                             const RemoteOptions& options);
 std::unique_ptr<rpc::Connector> tcp_connector(net::EpollLoop& loop, const RemoteOptions& options);
+// A Channel by one of them; a host that is silent is tried again for as long as the user says.
+Task<rpc::ConnectedChannel> connect_patiently(Run& run, rpc::Connector& connector, Address at,
+                                              const RemoteOptions& options);
 
 // What the MOUNT service of `url` exports, whatever the path of the URL.
 Task<Outcome<std::vector<nfs::client::ListedExport>>> exports_of(Run& run, nfs::client::Url url,

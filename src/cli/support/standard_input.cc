@@ -13,7 +13,7 @@ namespace {
 using nfs::client::Error;
 
 // How long a worker waits for input before it looks whether anybody wants it still.
-constexpr int kPatienceMs = 100;
+constexpr int kInputPatienceMs = 100;
 
 struct InputPart {
   std::size_t count = 0;
@@ -22,7 +22,7 @@ struct InputPart {
 
 Outcome<InputPart> read_input_now(MutableBytes buffer) {
   pollfd input{STDIN_FILENO, POLLIN, 0};
-  if (::poll(&input, 1, kPatienceMs) == 0) return InputPart{};
+  if (::poll(&input, 1, kInputPatienceMs) == 0) return InputPart{};
   const ssize_t got = ::read(STDIN_FILENO, buffer.data(), buffer.size());
   if (got < 0 && (errno == EINTR || errno == EAGAIN)) return InputPart{};
   if (got < 0) return Failure{Error::of_local(local_trouble("read", "standard input", errno))};

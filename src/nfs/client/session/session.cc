@@ -46,7 +46,6 @@ Outcome<Ok> check_user(const Url& url, const rpc::Credentials& credentials) {
 
 // UMNT is a courtesy; a Session does not wait for it longer than this.
 constexpr Duration kUnmountTimeout = std::chrono::seconds(2);
-constexpr Duration kProbeTimeout = std::chrono::seconds(2);
 // Nobody has asked for the connection: it is done without where there is no answer.
 constexpr Duration kBackChannelTimeout = std::chrono::seconds(5);
 
@@ -81,7 +80,7 @@ FileSystemOptions as_told(FileSystemOptions options, const Url& url) {
 
 Task<bool> answers_nfs(rpc::Channel& channel, const FileSystemOptions& files) {
   rpc::CallOptions options = call_options(files.calls);
-  options.timeout = kProbeTimeout;
+  options.timeout = probe_limit(files.calls.timeout);
   rpc::Client client(channel, {}, mount_credentials(files));
   const rpc::CallResult<Ok> answer =
       co_await client.ping(v3::NFS_PROGRAM, files.calls.version, options);
@@ -132,6 +131,11 @@ rpc::Channel& by(SpreadChannel& all, const Url& url) {
 }
 
 }  // namespace
+
+Duration probe_limit(Duration limit) {
+  constexpr Duration kMost = std::chrono::seconds(2);
+  return limit > Duration::zero() ? std::min(kMost, limit / 4) : kMost;
+}
 
 Session::Session(Url url, const FileSystemOptions& options)
     : url_(std::move(url)), options_(as_told(options, url_)) {}

@@ -46,6 +46,10 @@ struct Connectors {
   rpc::CallbackListener* callbacks = nullptr;
 };
 
+// Whether a port that does not answer by RDMA speaks TCP is found out in so much of a time limit
+// (zero: there is none); a Connector that leaves it has the user told within that limit.
+Duration probe_limit(Duration limit);
+
 class Session {
  public:
   // Connects and mounts. Where the URL names no version it is the highest that both sides speak, of

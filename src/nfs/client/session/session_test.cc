@@ -270,6 +270,13 @@ TEST_F(ClientSession, says_that_the_port_for_RDMA_speaks_TCP) {
       << session.error().sentence;
 }
 
+TEST(ClientSessionProbe, takes_a_part_of_the_time_limit) {
+  using namespace std::chrono_literals;
+  EXPECT_EQ(probe_limit(2s), 500ms);
+  EXPECT_EQ(probe_limit(1h), 2s);
+  EXPECT_EQ(probe_limit(Duration::zero()), 2s) << "there is no limit";
+}
+
 TEST_F(ClientSession, does_not_say_so_of_a_port_that_speaks_neither) {
   Loopback hangs_up(loop_, nullptr), nothing(loop_, nullptr);
   hangs_up.refusal = Reason::MpaUnanswered;

@@ -213,7 +213,7 @@ Parsed take_option(Url& url, std::string_view text, std::vector<std::string_view
   const std::size_t equals = text.find('=');
   const std::string_view name = text.substr(0, equals);
   if (equals == std::string_view::npos)
-    return wrong(quoted(text), "an option is written name=value");
+    return wrong(quoted(text), "an option is written name=value; a ? in a path is %3F");
   if (std::find(seen.begin(), seen.end(), name) != seen.end())
     return wrong(quoted(name), "it is given twice");
   seen.push_back(name);
@@ -222,7 +222,7 @@ Parsed take_option(Url& url, std::string_view text, std::vector<std::string_view
   return wrong(
       quoted(name),
       "no such option; there are version, proto, fabric, mountport, rsize, wsize, sec, port, "
-      "rpcbindport, uid, gid, connections and callback");
+      "rpcbindport, uid, gid, connections and callback; a ? in a path is %3F");
 }
 
 Parsed take_options(Url& url, std::string_view text) {
