@@ -40,12 +40,12 @@ std::optional<uid_t> user_of(const std::string& options) {
   return std::nullopt;
 }
 
-struct Line {
+struct MountinfoLine {
   std::string directory;
   std::optional<StagMount> ours{};
 };
 
-Line line_of(const std::string& text) {
+MountinfoLine mountinfo_line(const std::string& text) {
   std::istringstream words(text);
   std::string word, device, path;
   words >> word >> word >> device >> word >> path;
@@ -53,7 +53,7 @@ Line line_of(const std::string& text) {
   }
   std::string type, source, options;
   words >> type >> source >> options;
-  Line line{unescaped(path)};
+  MountinfoLine line{unescaped(path)};
   if (type == "fuse.stag") line.ours = StagMount{device, unescaped(source), user_of(options)};
   return line;
 }
@@ -70,7 +70,7 @@ std::filesystem::path named_path(const std::string& directory, std::error_code& 
 // nullopt: it is not seen there.
 std::optional<std::string> directory_of(const StagMount& mount, std::istream& mountinfo) {
   for (std::string text; std::getline(mountinfo, text);) {
-    const Line line = line_of(text);
+    const MountinfoLine line = mountinfo_line(text);
     if (line.ours && line.ours->device == mount.device && line.ours->source == mount.source)
       return line.directory;
   }
@@ -83,7 +83,7 @@ std::optional<StagMount> stag_mount_at(const std::string& directory) {
   std::ifstream mountinfo("/proc/self/mountinfo");
   std::optional<StagMount> found;
   for (std::string text; std::getline(mountinfo, text);) {
-    Line line = line_of(text);
+    MountinfoLine line = mountinfo_line(text);
     // The last of several at one place is the one that is seen.
     if (line.directory == directory) found = std::move(line.ours);
   }
