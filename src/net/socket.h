@@ -106,6 +106,9 @@ class TcpSocket {
 };
 
 struct ConnectOptions {
+  // No aggregate: of one that is made for a co_await GCC 12 destroys a copy that it took bit by bit.
+  ConnectOptions() {}
+
   // For everything: name service, all addresses. Each of them has an equal part of what the others
   // before it have left.
   Duration timeout = std::chrono::seconds(10);
