@@ -38,6 +38,7 @@ class TcpRequester : public ::testing::Test,
                      private RecordStream::Events {
  protected:
   ~TcpRequester() override {
+    on_failed = nullptr;  // it may use what the test has ended
     requester.shut(Reason::Shutdown);
     lose();
     loop.run_until_idle();
