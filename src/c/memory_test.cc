@@ -170,6 +170,7 @@ TEST_P(CMemory, moves_a_MiB_each_way_many_times_with_one_registration) {
     ASSERT_EQ(stag_call_wait(client_, &get, &error_), STAG_OK) << error_.text;
     EXPECT_EQ(get.results_bulk_length, kSize);
     EXPECT_TRUE(std::equal(memory_.begin(), memory_.begin() + kSize, memory_.begin() + kSize));
+    released_.wait(i - 1);  // the server reads it until then
   }
   EXPECT_EQ(stag_memory_release(memory), STAG_OK);
   EXPECT_EQ(stag_disconnect(std::exchange(client_, nullptr)), STAG_OK);
