@@ -456,19 +456,18 @@ class Progress(Case):
             lines = [line.decode().lstrip("\r") for line in shown.split(b"\x1b[K")[:-1]]
         return lines
 
-    def test_stays_within_the_window_also_of_another_size(self):
+    def held_back_copy(self, columns):
+        """A copy whose data stops after a third: the terminal, the proxy that holds it, and the process."""
         self.write(self.there("f"), os.urandom(30 << 20))
         proxy = Proxy(self.server.rdma_port, "down", 10 << 20)
         self.addCleanup(proxy.cut)
         terminal, theirs = harness.open_terminal(self)
-        self.resize(terminal, 80)
+        self.resize(terminal, columns)
         copy = subprocess.Popen([harness.STAG, "cp", self.url("f", port=proxy.port), self.at("f")], stderr=theirs)
         os.close(theirs)
-        # The traffic is held back; an outlook comes after a second.
-        for line in self.lines_until(terminal, lambda line: line.endswith(" left")):
-            self.assertLess(len(line), 80)
-        self.resize(terminal, 24)
-        self.lines_until(terminal, lambda line: re.match(r"^ *\d+%  [0-9:]{8} left$", line))
+        return terminal, proxy, copy
+
+    def go_on(self, terminal, proxy, copy):
         proxy.released.set()
         with contextlib.suppress(OSError):
             while os.read(terminal, 1000):
@@ -476,21 +475,19 @@ class Progress(Case):
         self.assertEqual(copy.wait(harness.PATIENCE), 0)
         os.close(terminal)
 
+    def test_stays_within_the_window_also_of_another_size(self):
+        terminal, proxy, copy = self.held_back_copy(80)
+        # The traffic is held back; an outlook comes after a second.
+        for line in self.lines_until(terminal, lambda line: line.endswith(" left")):
+            self.assertLess(len(line), 80)
+        self.resize(terminal, 24)
+        self.lines_until(terminal, lambda line: re.match(r"^ *\d+%  [0-9:]{8} left$", line))
+        self.go_on(terminal, proxy, copy)
+
     def test_of_a_server_that_stands_still_says_that_it_is_waited_for(self):
-        self.write(self.there("f"), os.urandom(30 << 20))
-        proxy = Proxy(self.server.rdma_port, "down", 10 << 20)
-        self.addCleanup(proxy.cut)
-        terminal, theirs = harness.open_terminal(self)
-        self.resize(terminal, 120)
-        copy = subprocess.Popen([harness.STAG, "cp", self.url("f", port=proxy.port), self.at("f")], stderr=theirs)
-        os.close(theirs)
+        terminal, proxy, copy = self.held_back_copy(120)
         self.lines_until(terminal, lambda line: line.endswith("  waiting for the server"))
-        proxy.released.set()
-        with contextlib.suppress(OSError):
-            while os.read(terminal, 1000):
-                pass
-        self.assertEqual(copy.wait(harness.PATIENCE), 0)
-        os.close(terminal)
+        self.go_on(terminal, proxy, copy)
 
     def test_of_standard_input_speaks_of_no_total(self):
         terminal, theirs = harness.open_terminal(self)
@@ -508,13 +505,7 @@ class Progress(Case):
         os.close(terminal)
 
     def test_is_shown_on_a_terminal_only(self):
-        self.write(self.there("f"), os.urandom(30 << 20))
-        proxy = Proxy(self.server.rdma_port, "down", 10 << 20)
-        self.addCleanup(proxy.cut)
-        terminal, theirs = harness.open_terminal(self)
-        self.resize(terminal, 120)
-        copy = subprocess.Popen([harness.STAG, "cp", self.url("f", port=proxy.port), self.at("f")], stderr=theirs)
-        os.close(theirs)
+        terminal, proxy, copy = self.held_back_copy(120)
         shown = b""
         # The traffic is held back: the line says so until it is let go.
         while not re.search(rb"\[#+\.+\] +\d+%  [\d.]+ MiB of 30.0 MiB  [\d.]+ [KM]iB/s", shown):
