@@ -4,7 +4,9 @@
 
 namespace stag::iwarp {
 namespace {
-// Most turns have a few short messages to send; those that have many soon fill the first.
+// Most turns have a few short messages to send, or one; those that have many soon fill the first
+// block.
+constexpr std::size_t kSmallBlock = 1024;
 constexpr std::size_t kFirstBlock = 16 * 1024;
 constexpr std::size_t kFurtherBlock = 64 * 1024;
 }  // namespace
@@ -49,18 +51,19 @@ void Batch::clear() {
   owners_.clear();
   first_ = first_owner_ = 0;
   blocks_.clear();
-  left_in_block_ = 0;
+  fill_from(small_);
   appended_ -= bytes_left_;
   bytes_left_ = 0;
 }
 
 void Batch::add_block(std::size_t least) {
+  if (!small_ && least <= kSmallBlock) {
+    small_ = Block::allocate(kSmallBlock);
+    return fill_from(small_);
+  }
   STAG_CHECK(blocks_.size() < kMostBlocks && least <= kFirstBlock);
-  Block block = Block::allocate(blocks_.empty() ? kFirstBlock : kFurtherBlock);
-  const MutableBytes bytes = block.bytes();
-  blocks_.push_back(std::move(block));
-  next_ = bytes.data();
-  left_in_block_ = bytes.size();
+  blocks_.push_back(Block::allocate(blocks_.empty() ? kFirstBlock : kFurtherBlock));
+  fill_from(blocks_.back());
 }
 
 // There are no bytes without their owner, even where there is no memory to note it.

@@ -1,7 +1,7 @@
 // FPDUs on their way to the socket: a list of byte ranges to gather, with owners that keep them
 // alive until they are written. Headers, pads, CRCs, markers and short messages lie in the batch's
-// own blocks, which go back to their pool as soon as everything is written; idle connections hold
-// none.
+// own blocks, which go back to their pool as soon as everything is written. A connection that has
+// sent anything keeps one small block, so that a few short messages at a time ask for none.
 #pragma once
 
 #include <cstdint>
@@ -78,6 +78,10 @@ class Batch {
 
   void sent_part(std::size_t count);
   void add_block(std::size_t least);
+  void fill_from(const Block& block) {
+    next_ = block.data();
+    left_in_block_ = block.capacity();
+  }
   // The trailer of one FPDU and the header of the next lie side by side: one range for both.
   bool extends_last(Bytes bytes) const {
     const bool last_is_own = owners_.empty() || owners_.back().range + 1 != ranges_.size();
@@ -85,8 +89,9 @@ class Batch {
            ranges_.back().data() + ranges_.back().size() == bytes.data();
   }
 
-  InlineVector<Block, 2> blocks_;
-  std::byte* next_ = nullptr;      // of the last block, what is not taken
+  Block small_;                    // filled first; kept
+  InlineVector<Block, 2> blocks_;  // the others, until everything is written
+  std::byte* next_ = nullptr;      // of the block being filled, what is not taken
   std::size_t left_in_block_ = 0;  // bytes from there on
   InlineVector<Bytes, 8> ranges_;
   std::size_t first_ = 0;          // the first range that is not written

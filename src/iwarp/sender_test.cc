@@ -344,6 +344,20 @@ TEST(Batch, takes_short_messages_into_several_blocks) {
   EXPECT_LE(outlet.batch.ranges(), 3u) << "few pieces for the kernel";
 }
 
+TEST(Batch, keeps_the_place_of_short_messages_when_they_have_left) {
+  Outlet outlet;
+  const Octets message = pattern(200, 1);
+  const auto send = [&] {
+    outlet.sender.add_send(outlet.batch, std::array{Bytes(message)}, message.size(), std::nullopt);
+    return outlet.batch.unsent().front().data();
+  };
+  const std::byte* const place = send();
+  outlet.batch.sent(outlet.batch.bytes_left());
+  // Whatever it had given back would serve these.
+  const std::array others{Block::allocate(1024), Block::allocate(16 * 1024)};
+  EXPECT_EQ(send(), place);
+}
+
 TEST(Batch, can_be_written_in_portions_of_any_size) {
   const Octets data = pattern(3000, 9);
   for (const std::size_t portion : {1, 3, 20, 999}) {

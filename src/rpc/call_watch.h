@@ -13,7 +13,7 @@ namespace stag::rpc {
 class CallWatch {
  public:
   CallWatch(Observer* observer, const IncomingCall& call)
-      : observer_(observer), ended_{.call = call} {
+      : observer_(observer), ended_(call) {
     if (observer != nullptr) ended_.began = call.origin->loop->now();
   }
   CallWatch(const CallWatch&) = delete;

@@ -22,21 +22,23 @@ struct BegunCall {
 
 // A Call that has ended.
 struct EndedCall {
+  explicit EndedCall(const IncomingCall& of) : call(of) {}
+
   const IncomingCall& call;
   // nullopt: the header was not readable.
-  std::optional<oncrpc::CallHeader> header{};
+  std::optional<oncrpc::CallHeader> header;
   TimePoint began{};  // by the loop's clock, when the Server got it
   // The arguments as the procedure got them, where those of the message are transformed (RFC 2203
   // section 5.3.2); empty: they are not, or could not be read.
-  Buffer plain_arguments{};
+  Buffer plain_arguments;
   // Of what the Call had done by Executors; nullopt: nobody followed it when it began.
-  std::optional<WorkerTime> worker_time{};
+  std::optional<WorkerTime> worker_time;
   // Whether there is a Reply. If not, the members below have no meaning.
   bool answered = false;
   oncrpc::ReplyStatus status{};
   // The first word of the results, before they were protected; in NFS it is a status. nullopt: the
   // Reply has no results.
-  std::optional<std::uint32_t> first_result{};
+  std::optional<std::uint32_t> first_result;
   std::uint64_t reply_bytes = 0;  // of the whole RPC message
 };
 

@@ -38,7 +38,8 @@ std::vector<prometheus::MetricFamily> metrics_after_a_read(Duration took) {
   header.program = 100003;
   header.version = 3;
   header.procedure = nfs::v3::NFSPROC3_READ::number;
-  rpc::EndedCall ended{.call = call, .header = header};
+  rpc::EndedCall ended(call);
+  ended.header = header;
   ended.began = kNow - took;
   ended.answered = true;
   ended.first_result = 0;

@@ -46,7 +46,8 @@ void read_slowly(Observation& observation, std::uint32_t export_id, Duration too
   rpc::IncomingCall call;
   call.origin = origin;
   call.payload = std::move(encoder).finish().rope().flatten();
-  rpc::EndedCall ended{.call = call, .header = header};
+  rpc::EndedCall ended(call);
+  ended.header = header;
   ended.began = kEnd - took;
   ended.answered = true;
   ended.first_result = 0;
@@ -155,7 +156,9 @@ TEST(Observation, names_what_is_mounted_though_the_arguments_are_protected) {
   call.origin = client_at("192.0.2.7", rpc::TransportKind::Tcp);
   xdr::Encoder path;
   path.string(xdr::kNoItem, "/data");
-  rpc::EndedCall ended{.call = call, .header = header, .began = kEnd};
+  rpc::EndedCall ended(call);
+  ended.header = header;
+  ended.began = kEnd;
   ended.plain_arguments = std::move(path).finish().rope().flatten();
   ended.answered = true;
   ended.first_result = 0;

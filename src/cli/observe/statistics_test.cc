@@ -90,7 +90,8 @@ Statistics::Ended end(Statistics& statistics, const Client& client, const Ended&
   if (!how.gss_credential.empty())
     header.credential = {oncrpc::AuthFlavor::RPCSEC_GSS, how.gss_credential};
   call.payload = call_message(header, how.export_id);
-  rpc::EndedCall ended{.call = call, .header = header};
+  rpc::EndedCall ended(call);
+  ended.header = header;
   ended.began = test_time - how.took;
   ended.answered = how.answered;
   ended.status = how.status;
