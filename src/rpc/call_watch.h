@@ -12,8 +12,7 @@ namespace stag::rpc {
 // Lives in the frame of the Call. Without an Observer it does nothing.
 class CallWatch {
  public:
-  CallWatch(Observer* observer, const IncomingCall& call)
-      : observer_(observer), ended_(call) {
+  CallWatch(Observer* observer, const IncomingCall& call) : observer_(observer), ended_(call) {
     if (observer != nullptr) ended_.began = call.origin->loop->now();
   }
   CallWatch(const CallWatch&) = delete;
