@@ -220,6 +220,9 @@ struct KeyCase {
   std::uint32_t uid = 1000;
   std::uint32_t seed = 1;
   std::string_view machine = "m";
+  std::uint32_t program = kProgram;
+  std::uint32_t version = kVersion;
+  std::uint32_t procedure = 2;
 };
 
 // Header and arguments as PUT sends them; with `reduced` the data travels apart, with its pad or
@@ -228,9 +231,9 @@ ReplayKey key(const KeyCase& from, bool reduced = false, bool with_pad = false) 
   const Credentials credentials = Credentials::sys(from.machine, from.uid, 1);
   oncrpc::CallHeader header;
   header.xid = from.xid;
-  header.program = kProgram;
-  header.version = kVersion;
-  header.procedure = 2;
+  header.program = from.program;
+  header.version = from.version;
+  header.procedure = from.procedure;
   header.credential = credentials.credential();
   Caller caller;
   caller.flavor = oncrpc::AuthFlavor::AUTH_SYS;
@@ -290,10 +293,13 @@ TEST(ReplayKey, stays_the_same_when_a_name_service_has_other_groups_for_the_user
   EXPECT_EQ(key_with({}, true), key_with({3}, false));
 }
 
-TEST(ReplayKey, differs_for_another_client_xid_principal_or_argument) {
+TEST(ReplayKey, differs_for_another_client_xid_procedure_principal_or_argument) {
   const ReplayKey original = key({});
   EXPECT_NE(key({.host = "192.0.2.8"}), original);
   EXPECT_NE(key({.xid = 6}), original);
+  EXPECT_NE(key({.program = kProgram + 1}), original);
+  EXPECT_NE(key({.version = kVersion + 1}), original);
+  EXPECT_NE(key({.procedure = 3}), original);
   EXPECT_NE(key({.uid = 0}), original);
   EXPECT_NE(key({.seed = 2}), original);
   EXPECT_NE(key({.seed = 2}, true), key({}, true));

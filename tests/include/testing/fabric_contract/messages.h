@@ -15,6 +15,25 @@ TEST_P(FabricContract, sends_of_a_flow_arrive_in_the_order_posted) {
   for (int i = 0; i < kCount; ++i) ASSERT_EQ(passive.messages[i].text, std::to_string(i));
 }
 
+TEST_P(FabricContract, sends_beyond_the_depth_asked_for_wait_and_all_arrive_in_the_order_posted) {
+  options.sends_max = acceptor.answer.sends_max = 4;
+  join_and_greet();
+  constexpr fabric::Token kCount = 60;
+  for (fabric::Token i = 1; i <= kCount; ++i) {
+    active->send(Rope::copy_of(bytes_of(std::to_string(i))), std::nullopt, 7, i);
+    passive->send(Rope::copy_of(bytes_of(std::to_string(i))), std::nullopt, 7, i);
+  }
+  for (Side* const side : {&active, &passive}) {
+    ASSERT_TRUE(run_until([&] {
+      return side->messages.size() == kCount && side->outcomes.size() == kCount;
+    }));
+    for (fabric::Token i = 1; i <= kCount; ++i) {
+      EXPECT_EQ(side->messages[i - 1].text, std::to_string(i));
+      EXPECT_EQ(side->outcome(i), Reason::None);
+    }
+  }
+}
+
 TEST_P(FabricContract, a_message_arrives_whole_whatever_its_size_and_pieces) {
   join_and_greet();
   for (const std::size_t size : {1u, 3u, 1024u, 4096u, 65'535u, 65'536u, 70'000u}) {
