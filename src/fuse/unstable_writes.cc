@@ -60,7 +60,7 @@ bool UnstableWrites::Piece::keep(Memory& request) {
 bool UnstableWrites::Piece::join(const Piece& next) {
   const bool same = next.file.handle == file.handle && next.file.open == file.open &&
                     next.unstable && unstable && !next.lost && !lost && next.verifier == verifier &&
-                    next.losses == losses;
+                    next.connections_lost == connections_lost;
   const std::size_t size = data.size() + next.data.size();
   // Some of it may have been written again.
   const bool whole = capacity > 0 && data.data() == memory.get();
@@ -138,7 +138,7 @@ void UnstableWrites::add(Written& written, Pieces& one) {
   written.end = std::max(written.end, piece.offset + piece.data.size());
   if (piece.unstable && !written.verifier) {
     written.verifier = piece.verifier;
-    written.losses = piece.losses;
+    written.connections_lost = piece.connections_lost;
   }
   if (piece.unstable && (piece.lost || piece.verifier != *written.verifier)) written.mixed = true;
   written.pieces.splice(written.pieces.end(), one);
@@ -179,7 +179,7 @@ Task<Outcome<std::size_t>> UnstableWrites::send(Piece& piece, Stability stabilit
     sent += part->count;
     if (part->committed != Stability::Unstable) continue;
     piece.lost = piece.lost || (piece.unstable && piece.verifier != part->verifier);
-    if (!piece.unstable) piece.losses = files_.channel().losses();
+    if (!piece.unstable) piece.connections_lost = files_.channel().connections_lost();
     piece.unstable = true;
     piece.verifier = part->verifier;
   }
@@ -330,7 +330,7 @@ std::uint64_t UnstableWrites::kept_end(std::uint64_t number) const {
 bool UnstableWrites::is_doubtful(std::uint64_t number) const {
   const Written* written = find(number);
   if (written == nullptr || !written->verifier) return false;
-  return written->mixed || written->losses != files_.channel().losses();
+  return written->mixed || written->connections_lost != files_.channel().connections_lost();
 }
 
 }  // namespace stag::fuse

@@ -107,7 +107,7 @@ class UnstableWrites {
     bool unstable = false;  // some of it is in the server's memory only
     bool lost = false;      // the server has restarted between two WRITEs of it
     nfs::client::Verifier verifier{};
-    std::uint64_t losses = 0;  // of the Channel, when the first of it was unstable
+    std::uint64_t connections_lost = 0;  // of the Channel, when the first of it was unstable
   };
   using Pieces = std::list<Piece>;
   // The record of one file, from its first write on until a commit() finds nothing to do.
@@ -117,7 +117,7 @@ class UnstableWrites {
     std::uint64_t end = 0;  // of the pieces
     // When the first unstable one was written, and by which start of the server.
     std::optional<nfs::client::Verifier> verifier{};
-    std::uint64_t losses = 0;
+    std::uint64_t connections_lost = 0;
     bool mixed = false;         // not all are by that start
     std::uint32_t writing = 0;  // WRITEs in flight
     bool next_is_stable = true;

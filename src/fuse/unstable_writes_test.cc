@@ -188,13 +188,13 @@ INSTANTIATE_TEST_SUITE_P(UnstableWrites, Meanwhile,
 
 TEST(UnstableWrites, are_doubtful_from_the_loss_of_a_connection_until_they_are_committed) {
   World world;
-  world.scripted.channel.connections_lost = 3;
+  world.scripted.channel.lost_connections = 3;
   world.written(0, "....");
   EXPECT_FALSE(world.unstable_writes.is_doubtful(kFile)) << "nothing is kept";
   world.written(0, "aaaa");
   world.written(4, "bbbb");
   EXPECT_FALSE(world.unstable_writes.is_doubtful(kFile));
-  ++world.scripted.channel.connections_lost;
+  ++world.scripted.channel.lost_connections;
   EXPECT_TRUE(world.unstable_writes.is_doubtful(kFile));
   world.written(8, "cccc");
   EXPECT_TRUE(world.unstable_writes.is_doubtful(kFile)) << "what was written before";
@@ -243,7 +243,7 @@ TEST(UnstableWrites, after_a_COMMIT_what_was_written_meanwhile_counts_alone) {
   World world;
   world.written(0, "....");
   world.written(100, "aaaa");
-  ++world.scripted.channel.connections_lost;
+  ++world.scripted.channel.lost_connections;
   TaskGroup tasks;
   tasks.add([](World& w) -> Task<void> {
     const Outcome<Ok> done = co_await w.unstable_writes.commit(kFile);

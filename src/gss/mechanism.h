@@ -45,7 +45,7 @@ struct Error {
 inline constexpr std::uint32_t kMaxMic = 128;
 using Mic = xdr::BoundedOpaque<kMaxMic>;
 
-// A message that lies in several places.
+// A message as a gather list: its parts, in order.
 using Pieces = std::span<const Bytes>;
 
 // The result of one exchange of tokens.
@@ -69,7 +69,8 @@ class Context {
 
   // The functions below are for established contexts.
 
-  // The name that was proven: of an acceptor's context the initiator's ("alice@EXAMPLE.ORG").
+  // The authenticated name of the peer; of an acceptor's context the initiator's
+  // ("alice@EXAMPLE.ORG").
   virtual std::string peer() const = 0;
   // Seconds until the context ends, from the step() that established it. 0xffffffff: no end.
   virtual std::uint32_t lifetime() const = 0;
@@ -85,7 +86,7 @@ class Context {
   virtual Result<Buffer, Major> unwrap(Buffer sealed) = 0;
 };
 
-// How much longer a mechanism makes messages, at most.
+// The overhead of a mechanism, at most.
 struct Sizes {
   std::uint32_t mic_max = kMaxMic;    // bytes of a MIC
   std::uint32_t wrap_overhead = 128;  // bytes of a sealed message beyond those of the plain one
@@ -105,7 +106,7 @@ class Initiator {
   virtual ~Initiator() = default;
   // Looks for the credential each time, so that a new ticket is found. May block.
   virtual Result<std::unique_ptr<Context>, Error> begin() = 0;
-  // What the status means with which the server's Acceptor refused a token.
+  // The sentence for a status by which the server's Acceptor has refused a token.
   virtual Error explain(Major major, std::uint32_t minor) const = 0;
   virtual Sizes sizes() const = 0;
 };

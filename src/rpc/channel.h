@@ -1,7 +1,7 @@
 // Channel: the client side of a transport, for one server. It carries whole RPC messages, many at a
-// time, and hides its connections: it replaces a lost connection (with back-off and jitter) and
-// sends the calls in progress again on the new connection only (RFC 8267 section 7: a client never
-// retransmits on a live connection).
+// time. Where the transport has connections the Channel hides them: it replaces a lost connection
+// (with back-off and jitter) and sends the calls in progress again on the new connection only (RFC
+// 8267 section 7: a client never retransmits on a live connection). A UDP Channel retransmits.
 //
 // Thread: a Channel belongs to one Loop and is used on its thread. Ownership: the Channel outlives
 // every call in progress; await close(), then destroy it.
@@ -29,7 +29,7 @@ struct ChannelLimits {
 
   std::uint32_t calls = kUnlimited;      // calls in progress at a time; further calls wait
   std::uint32_t call_max = kUnlimited;   // of a Call in one inline message, record or datagram
-  std::uint32_t reply_max = kUnlimited;  // of such a Reply
+  std::uint32_t reply_max = kUnlimited;  // of a Reply in one
   bool chunks = false;                   // longer messages go by chunks (RFC 8166 section 3.5)
 };
 
@@ -63,7 +63,7 @@ class Channel {
   // How many connections of this Channel were lost by now: the server of the next one may have been
   // started again, and know nothing of what it had in memory only. Counted before anything arrives
   // on the next connection.
-  virtual std::uint64_t losses() const { return 0; }
+  virtual std::uint64_t connections_lost() const { return 0; }
 
   virtual Loop& loop() = 0;
   virtual TransportKind kind() const = 0;

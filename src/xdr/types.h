@@ -42,7 +42,8 @@ requires(N <= kBoundedOpaqueMax) class BoundedOpaque {
  public:
   static constexpr std::uint32_t kBound = N;
 
-  BoundedOpaque() {}  // like InlineVector's
+  // Empty; the bytes behind the size are left as they are, so that none are cleared for nothing.
+  BoundedOpaque() {}
   // `bytes` is at most N long; use assign() for lengths that may not fit.
   explicit BoundedOpaque(Bytes bytes) { STAG_CHECK(assign(bytes)); }
 

@@ -1,4 +1,5 @@
-// Access control lists of the client: text and errors (protocol/types.h has the types).
+// Access control lists of the client: text and errors (protocol/types.h has the types). Functions
+// of values, for any thread.
 #pragma once
 
 #include <string>
@@ -8,7 +9,7 @@
 
 namespace stag::nfs::client {
 
-// As getfacl(1) writes it, with numbers for names: "user:1000:rw-", "mask::r-x".
+// As getfacl(1) writes it, with numeric IDs in place of names: "user:1000:rw-", "mask::r-x".
 std::string to_string(const AclEntry& entry);
 
 // Whether an error of FileSystem::acls() means that there are no lists at all: the server does not

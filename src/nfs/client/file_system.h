@@ -36,7 +36,7 @@ struct Made;
 struct TransferSizes {
   std::uint32_t read = 1u << 20;    // of one READ
   std::uint32_t write = 1u << 20;   // of one WRITE
-  std::uint32_t list = 128u << 10;  // of one READDIR or READDIRPLUS reply
+  std::uint32_t list = 128u << 10;  // of the reply to one READDIR (version 3: or READDIRPLUS)
 };
 
 struct FileSystemOptions {
@@ -80,8 +80,8 @@ class FileSystem {
   // The sizes in use.
   const TransferSizes& sizes() const { return sizes_; }
   rpc::Channel& channel() const;
-  // Asks the server for its limits (FSINFO) and lowers sizes() to them. Called once, before the
-  // first transfer.
+  // Asks the server for its limits (version 3: FSINFO, version 4: attributes of the root) and
+  // lowers sizes() to them. Called once, before the first transfer.
   Task<Outcome<Ok>> adopt_sizes();
 
   // Finds the object at `path`, starting at the root or at `directory`. One or more '/' separate
@@ -109,9 +109,10 @@ class FileSystem {
   // fewer; ReadPart::eof says whether the file ends there. On RDMA the server writes straight into
   // `to`.
   Task<Outcome<ReadPart>> read(File file, std::uint64_t offset, MutableBytes to);
-  // READs of several parts of one file, one for each of `ranges`, and what came of each in their
-  // order, as read() has it. Up to ProtocolOptions::reads_at_once of them go in one call, together
-  // at most sizes().read bytes, and up to `window` calls are in flight. One that fails fails all.
+  // READs of several parts of one file, one for each of `ranges`; yields the result of each, in
+  // their order, as read() does. Up to ProtocolOptions::reads_at_once of them go in one call,
+  // together at most sizes().read bytes, and up to `window` calls are in flight. The first error
+  // is that of all.
   Task<Outcome<std::vector<ReadPart>>> read_several(File file, std::vector<ReadRange> ranges);
   // One WRITE of at most sizes().write bytes of `data`. The server may take fewer, but never none.
   Task<Outcome<WritePart>> write(File file, std::uint64_t offset, Bytes data,
@@ -228,15 +229,15 @@ class FileSystem {
   // yields the bytes. A range that goes beyond the end of `from` is Status::Invalid.
   // `watch.progress` reports how far the copy is, and `watch.cancel` ends it. With
   // ProtocolOptions::delegations or `offloads` the server may answer before the copy has ended, and
-  // report the end later; the client gives up a copy that makes no progress for as long as a call
-  // may take.
+  // report the end later; the client gives up a copy that makes no progress for
+  // ProtocolOptions::timeout.
   Task<Outcome<std::uint64_t>> copy_range(CopySource from, FileRange range, Handle to,
                                           std::uint64_t to_offset);
   Task<Outcome<std::uint64_t>> copy_range(CopySource from, FileRange range, Handle to,
                                           std::uint64_t to_offset, CopyWatch watch);
   // Asks this server to let the server at `reader`, whose host is numeric, read a file that is open
   // here for reading; the result is a source for copy_range() at that server. The permission ends
-  // when the file is closed, or when nobody has used it for the time of a lease. Fails with
+  // when the file is closed, or has not been used for the time of a lease. Fails with
   // Status::Delay at once where the server would have the client ask again.
   Task<Outcome<CopySource>> notify_copy(File file, Address reader);
   // As read(), for a server that copies a file of this one: `from` is what notify_copy() has

@@ -215,7 +215,7 @@ TEST_F(RdmaChannelOnSim, sends_calls_in_progress_again_when_the_connection_is_lo
   }
   EXPECT_TRUE(loop.run_until([&] { return group.running() == 0; }));
   EXPECT_EQ(good, 160);
-  EXPECT_EQ(channel->losses(), 5u);
+  EXPECT_EQ(channel->connections_lost(), 5u);
 }
 
 TEST_F(RdmaChannelOnSim, traces_once_that_the_server_is_lost_and_why_it_is_not_back) {

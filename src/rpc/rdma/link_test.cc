@@ -212,7 +212,7 @@ TEST_F(RdmaLink, asks_whether_the_server_lives_before_Calls_take_the_credit_of_a
   std::optional<CallResult<Blob>> slow;
   detach(ignored(*client, patient, slow));
   network.lose_connections();
-  EXPECT_TRUE(loop.run_until([&] { return channel->losses() == 1; }));
+  EXPECT_TRUE(loop.run_until([&] { return channel->connections_lost() == 1; }));
   EXPECT_TRUE(loop.run(client->ping(kBlobProgram, 1, hasty)).ok()) << "behind the slow Call";
   program_server_hangs.arm();
   network.lose_connections();
@@ -235,7 +235,7 @@ TEST_F(RdmaLink, makes_no_Call_wait_for_the_first_one_of_a_Channel) {
   EXPECT_FALSE(slow.has_value());
   loop.run_for(200s);
   EXPECT_EQ(reason_counters().of(Reason::RpcServerSilent), silent);
-  EXPECT_EQ(channel->losses(), 0u);
+  EXPECT_EQ(channel->connections_lost(), 0u);
   loop.run_until([&] { return slow.has_value(); });
 }
 
@@ -303,7 +303,7 @@ TEST(RdmaLinkOnSlowNetwork, is_not_given_up_for_the_silence_of_the_connection_be
   detach(pinged(client, result));
   EXPECT_TRUE(loop.run_until([&] { return result.has_value(); }));
   EXPECT_EQ(reason_counters().of(Reason::RpcServerSilent), silent);
-  EXPECT_EQ(channel.losses(), 1u);
+  EXPECT_EQ(channel.connections_lost(), 1u);
   loop.run(closed(channel));
   loop.run(closed(server));
 }

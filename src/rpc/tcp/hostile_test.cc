@@ -125,7 +125,7 @@ TEST(TcpChannel, sends_waiting_calls_again_on_a_new_connection_with_the_same_XID
     Buffer second = co_await read_record(socket);
     EXPECT_FALSE(first.empty());
     EXPECT_EQ(Rope(first), Rope(second));
-    EXPECT_EQ(channel.losses(), 1u);
+    EXPECT_EQ(channel.connections_lost(), 1u);
     Rope reply = success_reply(load_be<std::uint32_t>(second.data()), 5);
     auto written = co_await socket.write_all(reply);
     EXPECT_TRUE(written.ok());
@@ -152,7 +152,7 @@ TEST(TcpChannel, pauses_before_it_connects_again_where_no_Reply_has_ended_a_call
         (co_await socket.write_all(framed(words(load_be<std::uint32_t>(call.data()), 5)))).ok());
     EXPECT_TRUE((co_await read_record(socket)).empty())
         << "of no known type: the client has closed";
-    for (int turns = 0; channel.losses() == 0 || turns < 100; ++turns) co_await resume_on(*on);
+    for (int turns = 0; channel.connections_lost() == 0 || turns < 100; ++turns) co_await resume_on(*on);
     EXPECT_EQ(server->accepted(), 1u) << "the next one comes in half an hour, or later";
     co_await channel.close();
     co_await calls.join();
@@ -210,7 +210,7 @@ TEST(TcpChannel, keeps_the_connection_where_NULL_calls_are_answered) {
         (co_await socket.write_all(success_reply(load_be<std::uint32_t>(call.data()), 5))).ok());
     co_await calls.join();
     EXPECT_TRUE(result->ok() && **result == 5u);
-    EXPECT_EQ(channel.losses(), 0u);
+    EXPECT_EQ(channel.connections_lost(), 0u);
     EXPECT_EQ(reason_counters().of(Reason::RpcReplyUnmatched), unmatched);
     co_await channel.close();
   }(&loop, &raw));

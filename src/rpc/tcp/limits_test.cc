@@ -72,7 +72,7 @@ TEST(TcpLimits, a_call_that_no_record_mark_can_describe_ends_before_it_is_sent) 
     EXPECT_EQ(reason_of(connected), Reason::RpcCallTooLong);
     const auto small = co_await w.client->call<INCREMENT>(1u);
     EXPECT_TRUE(small.ok());
-    EXPECT_EQ(w.channel->losses(), 0u);
+    EXPECT_EQ(w.channel->connections_lost(), 0u);
   });
 }
 
@@ -118,7 +118,7 @@ TEST(TcpLimits, a_call_longer_than_the_server_takes_ends_and_takes_no_other_alon
     const PutArgs put{.slot = 1, .data = data, .checksum = 0};
     const auto stored = co_await w.client->call<PUT>(put);
     EXPECT_EQ(reason_of(stored), Reason::RpcCallTooLong);
-    EXPECT_EQ(w.channel->losses(), 2u);
+    EXPECT_EQ(w.channel->connections_lost(), 2u);
     const auto again = co_await w.client->call<PUT>(put);
     EXPECT_EQ(reason_of(again), Reason::RpcCallTooLong);
     co_await others.join();

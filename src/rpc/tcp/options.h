@@ -14,7 +14,7 @@ namespace stag::rpc::tcp {
 // Limits of one connection.
 struct StreamLimits {
   oncrpc::RecordLimits records;
-  // While more than this many bytes of memory wait to be sent, nothing is read, unless this end
+  // While more than this many bytes of memory wait to be sent, this end reads nothing, unless it
   // awaits a Reply itself: the peer must take its Replies first. A Reply counts with the memory
   // that holds it, which for a short one is more than its bytes. Zero: reading never stops (for the
   // client: two sides that stop would wait for each other).
@@ -32,11 +32,12 @@ struct ChannelOptions {
   // The pause before the next attempt, which doubles, with jitter.
   Duration backoff_min = std::chrono::milliseconds(100);
   Duration backoff_max = std::chrono::seconds(10);
-  // When no byte has come for this long behind a Call, the Channel sends a NULL call. When none
-  // comes, and the server's system acknowledges none that was sent before it, for four times that
-  // long, the connection is closed. Zero: never. The time-outs of calls make no difference.
+  // When the server has sent no byte for this long after a Call, the Channel sends a NULL call.
+  // When for four times that long the server has sent none, and its TCP has acknowledged none of
+  // the bytes sent before the NULL call, the Channel closes the connection. Zero: never. The
+  // time-outs of calls make no difference.
   Duration probe_after = std::chrono::seconds(15);
-  // No stall limit: see probe_after.
+  // Its stall limit is zero: probe_after finds a server that has gone.
   StreamLimits stream{
       .records = {}, .queued = 0, .stall = Duration::zero(), .whole_record = Duration::zero()};
   // Calls of the server in progress (RFC 8167); see ServerOptions::max_calls.
@@ -53,9 +54,9 @@ struct ServerOptions {
   // The networks that clients may connect from; empty: any.
   std::vector<IpNetwork> allow{};
   // Calls in progress on one connection; at this number the server reads no more from it until a
-  // Call ends. While it awaits the answer to a Call to the client (RFC 8167) it reads on, until as
-  // many again wait, or 4 MiB of them: where all in progress await such answers that come behind
-  // more, they wait for the first time-out.
+  // Call ends. While it awaits the client's Reply to a Call of its own (RFC 8167) it reads on, and
+  // Calls that come before that Reply wait: at most max_calls of them, or 4 MiB. A Reply that comes
+  // behind more is read when a Call in progress has ended, by its time-out if all await Replies.
   std::size_t max_calls = 32;
   // Memory budgets of one connection and of all connections: bytes of Calls and Replies. A Call
   // beyond a budget waits.

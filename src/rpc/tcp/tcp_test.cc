@@ -325,7 +325,7 @@ TEST(TcpChannel, goes_on_with_other_calls_when_the_time_of_one_is_over) {
     co_await calls.join();
     EXPECT_TRUE(slow->ok());
     EXPECT_EQ(executed, 2u);
-    EXPECT_EQ(w.channel->losses(), 0u);
+    EXPECT_EQ(w.channel->connections_lost(), 0u);
   });
 }
 
@@ -508,7 +508,7 @@ TEST(TcpServer, keeps_the_connection_of_a_client_that_answers_no_call_in_time) {
   world.channel->serve_reverse(reverse);
   world.run_test([](World& w) -> Task<> {
     EXPECT_TRUE((co_await w.client->call<AskBack>(4u)).ok());
-    EXPECT_EQ(w.channel->losses(), 0u);
+    EXPECT_EQ(w.channel->connections_lost(), 0u);
   });
   EXPECT_EQ(executed, 1u);
 }

@@ -43,7 +43,7 @@ class LoopbackChannel final : public rpc::Channel {
   }
   Task<void> close() override { co_return; }
   void serve_reverse(rpc::Service&) override {}
-  std::uint64_t losses() const override { return connections_lost; }
+  std::uint64_t connections_lost() const override { return lost_connections; }
   Loop& loop() override { return loop_; }
   rpc::TransportKind kind() const override { return origin_->transport; }
   std::string where() const override { return "memory"; }
@@ -54,7 +54,7 @@ class LoopbackChannel final : public rpc::Channel {
   bool reduce = false;
   bool lost = false;           // every Call
   int no_memory_for_call = 0;  // the how manieth from now on; 0: none
-  std::uint64_t connections_lost = 0;
+  std::uint64_t lost_connections = 0;
   rpc::ReplyRoom reply_room;
   // The inline part of the last Call and how long it expects its Reply to be at most, and the whole
   // stream of the last Reply.

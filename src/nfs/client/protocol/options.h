@@ -1,4 +1,5 @@
-// ProtocolOptions: how an NFS client makes its calls, whatever version of NFS it speaks.
+// ProtocolOptions: how an NFS client makes its calls, whatever version of NFS it speaks. Plain
+// values; functions in them are called on the loop of the client's Channel.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +16,19 @@ struct ProtocolOptions {
   static constexpr Duration kUsualJukeboxFor = std::chrono::minutes(2);
 
   rpc::Credentials credentials{};
-  // Versions 4.1 and 4.2: who makes and ends the session, where that is not `credentials`. With
-  // integrity the server is asked to keep the session to them (RFC 8881 section 2.10.8.3).
+  // Versions 4.1 and 4.2: the credentials that make and end the session; nullopt: `credentials`.
+  // With integrity the client asks for SP4_MACH_CRED: the server accepts calls that manage the
+  // session by these credentials only (RFC 8881 section 2.10.8.3).
   std::optional<rpc::Credentials> machine_credentials{};
   std::uint32_t version = 3;             // of NFS: 2, 3 or 4
   std::optional<std::uint32_t> minor{};  // of version 4; nullopt: the highest of both sides
   // Version 4 (4.0 with Connectors::callbacks): the server may delegate files that are open. Until
-  // it asks for them back, their opens and attributes are answered here (RFC 8881 section 10.4).
+  // it recalls a delegation, the client opens the file and tells its attributes without asking the
+  // server (RFC 8881 section 10.4).
   bool delegations = false;
-  // Version 4.1 and later: the server may go on with a COPY after its answer, and is given a way to
-  // tell of the end, as with `delegations` (RFC 7862 section 16.1).
+  // Version 4.1 and later: the server may go on with a COPY after its answer; the client offers a
+  // back channel, as for `delegations`, by which CB_OFFLOAD tells of the end (RFC 7862 section
+  // 16.1).
   bool offloads = false;
   // Version 4: how many READs one COMPOUND of read_several() has. Over RDMA each brings a Write
   // chunk, and a client that does not know how many its server takes sends one (RFC 8267 section

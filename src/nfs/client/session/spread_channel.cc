@@ -46,10 +46,10 @@ Task<Result<rpc::ReplyMessage, rpc::CallError>> SpreadChannel::call(rpc::CallMes
   return channel.call(message);
 }
 
-std::uint64_t SpreadChannel::losses() const {
-  std::uint64_t losses = 0;
-  for (const One& one : channels_) losses += one.channel->losses();
-  return losses;
+std::uint64_t SpreadChannel::connections_lost() const {
+  std::uint64_t lost = 0;
+  for (const One& one : channels_) lost += one.channel->connections_lost();
+  return lost;
 }
 
 Task<void> SpreadChannel::close() {

@@ -28,7 +28,7 @@ class SpreadChannel final : public rpc::Channel {
   // On those that are there: a server calls back by whichever a session was made by.
   void serve_reverse(rpc::Service& service) override;
   std::optional<rpc::ChannelLimits> limits() const override { return first().limits(); }
-  std::uint64_t losses() const override;
+  std::uint64_t connections_lost() const override;
   Loop& loop() override { return first().loop(); }
   rpc::TransportKind kind() const override { return first().kind(); }
   std::string where() const override { return first().where(); }

@@ -41,7 +41,7 @@ class CountedChannel final : public rpc::Channel {
     if (down) return std::nullopt;
     return rpc::ChannelLimits{};
   }
-  std::uint64_t losses() const override { return lost; }
+  std::uint64_t connections_lost() const override { return lost; }
   Loop& loop() override { return channel_.loop(); }
   rpc::TransportKind kind() const override { return rpc::TransportKind::Memory; }
   std::string where() const override { return "memory"; }
@@ -206,7 +206,7 @@ TEST_F(SpreadSession, counts_the_losses_of_all_its_connections) {
   ASSERT_TRUE(session);
   nfs.channels[0]->lost = 2;
   nfs.channels[2]->lost = 5;
-  EXPECT_EQ(session->files().channel().losses(), 7u);
+  EXPECT_EQ(session->files().channel().connections_lost(), 7u);
   run(spread_closed(*session));
 }
 

@@ -28,7 +28,7 @@ class FallingSilent final : public rpc::Channel {
   }
   Task<void> close() override { co_return; }
   void serve_reverse(rpc::Service&) override {}
-  std::uint64_t losses() const override { return 0; }
+  std::uint64_t connections_lost() const override { return 0; }
   Loop& loop() override { return way_.loop(); }
   rpc::TransportKind kind() const override { return way_.kind(); }
   std::string where() const override { return way_.where(); }
