@@ -36,6 +36,8 @@ static const struct plan plans[] = {
 };
 
 #define FILE_BYTES (64u << 20)
+/* Large blocks go through BULK_BYTES of the file, which bench/peers/run takes from src/bench/load. */
+#define BULK_FROM (64u << 10)
 #define MOST_SAMPLES 64
 
 static struct rpc_context *rpc;
@@ -73,8 +75,8 @@ static void turn(const char *what) {
 }
 
 static unsigned long offset_of_next(void) {
+  if (running->bytes >= BULK_FROM) return next_block++ % (BULK_BYTES / running->bytes) * running->bytes;
   const unsigned long blocks = FILE_BYTES / running->bytes;
-  if (running->bytes >= 64 << 10) return next_block++ % blocks * running->bytes;
   next_random = next_random * 1664525 + 1013904223;
   return (next_random >> 8) % blocks * running->bytes;
 }
