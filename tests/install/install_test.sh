@@ -77,7 +77,7 @@ rm "$work/enter" "$work/port"
 
 # The examples of docs/client-guide.md.
 lines=$(grep -c '[^[:space:]]' "$hello/../files/copy_folder.cc")
-test "$lines" -le 50 || fail "copy_folder has $lines lines"
+test "$lines" -le 40 || fail "copy_folder has $lines lines"
 cp -R "$hello/../files" "$work/files"
 "$cmake" -S "$work/files" -B "$work/files-build" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_CXX_COMPILER="$cxx" >"$work/files.log"
 "$cmake" --build "$work/files-build"
