@@ -35,6 +35,13 @@ Result<PassedMessage, std::string> receive_with_sockets(int unix_socket, std::si
 Result<Ok, std::string> send_datagram(const std::string& path, std::string_view text,
                                       std::span<const UniqueFd> sockets = {},
                                       unsigned patience_seconds = 0);
+// The same by a socket of local_datagram_socket(), so that it takes no descriptor. Of those who use
+// one socket at a time, whoever waits does so for the same time.
+Result<Ok, std::string> send_datagram(const UniqueFd& by, const std::string& path,
+                                      std::string_view text, std::span<const UniqueFd> sockets,
+                                      unsigned patience_seconds);
+// Invalid where the system has no descriptor left.
+UniqueFd local_datagram_socket();
 // Gives bytes to a connected socket, in whatever mode, and says how many it took without waiting;
 // -1: none.
 ssize_t send_at_once(int socket, std::string_view bytes);
