@@ -195,8 +195,16 @@ bool serves_at(int fd, SocketUse use, const SocketAddress& at) {
   return serves(fd, use) && own.family() == at.family() && own.address() == at.address();
 }
 
-bool has_port(int fd, SocketUse use, std::uint16_t port) {
-  return serves(fd, use) && SocketAddress::local_of(fd).address().port == port;
+bool is_in_the_way(int fd, SocketUse use, const SocketAddress& at) {
+  return serves(fd, use) && overlaps(SocketAddress::local_of(fd).address(), at.address());
+}
+
+bool overlaps(const Address& one, const Address& other) {
+  const auto covers = [](const std::string& wildcard, const std::string& host) {
+    return wildcard == "::" || (wildcard == "0.0.0.0" && host.find(':') == std::string::npos);
+  };
+  return one.port == other.port &&
+         (one.host == other.host || covers(one.host, other.host) || covers(other.host, one.host));
 }
 
 }  // namespace stag::net

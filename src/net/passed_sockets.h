@@ -56,7 +56,10 @@ std::vector<UniqueFd> sockets_from_service_manager();
 // Whether it is a TCP socket that listens at `at`, or a UDP socket bound there.
 enum class SocketUse { Stream, Datagram };
 bool serves_at(int fd, SocketUse use, const SocketAddress& at);
-// Whether it is such a socket with this port, at whatever address.
-bool has_port(int fd, SocketUse use, std::uint16_t port);
+// Whether it is such a socket, and overlaps() with `at`.
+bool is_in_the_way(int fd, SocketUse use, const SocketAddress& at);
+// Whether a socket at one of these numeric addresses may keep the system from making one at the
+// other: they have the same port, and the same host or a wildcard that covers the other's.
+bool overlaps(const Address& one, const Address& other);
 
 }  // namespace stag::net

@@ -33,8 +33,8 @@ Result<Ok, std::string> check_places(const ServeOptions& options, ServedSockets&
                                      const TakeOver& predecessor) {
   if (const auto reserved = Listeners::reserve(options, sockets); !reserved) return reserved;
   const ObserveOptions& observe = options.observe;
-  if (const auto port = predecessor.metrics_port(); port && !observe.metrics().empty())
-    if (const auto free = MetricsServer::rehearse(observe.metrics(), *port); !free) return free;
+  if (const auto& taken = predecessor.metrics_at(); taken && !observe.metrics().empty())
+    if (const auto free = MetricsServer::rehearse(observe.metrics(), *taken); !free) return free;
   if (observe.capture().empty()) return Ok{};
   if (const auto file = rehearse_capture_file(observe.capture()); !file)
     return Failure{"--capture: " + file.error()};
