@@ -49,6 +49,8 @@ class TakeOver {
                                                           const std::string& state);
   // Once.
   std::vector<net::UniqueFd> take_sockets() { return std::move(sockets_); }
+  // Where it has been asked.
+  const std::string& control_path() const { return control_path_; }
   // The numeric address of its metrics, port 0 where it has none. nullopt: it does not say, as
   // older ones.
   const std::optional<Address>& metrics_at() const { return metrics_at_; }
