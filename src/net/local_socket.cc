@@ -19,28 +19,40 @@ std::string trouble(int error) {
   return std::strerror(error);
 }
 
-// Removes what is at the path, if it is a socket that nobody listens at. Empty: nothing is there
-// any more. Else why not.
-std::string make_way(const std::string& path, const SocketAddress& address) {
+Result<SocketAddress, std::string> address_of(const std::string& path) {
+  const auto address = numeric_address({path, 0});
+  if (path.starts_with('/') && address) return *address;
+  return Failure{std::string("the path must begin with / and have at most 107 bytes")};
+}
+
+enum class Found { Nothing, DeadSocket };
+
+// The error: why the path is not to be had.
+Result<Found, std::string> look_at(const std::string& path, const SocketAddress& address) {
   struct stat there {};
-  if (lstat(path.c_str(), &there) != 0) return errno == ENOENT ? std::string() : trouble(errno);
-  if (!S_ISSOCK(there.st_mode)) return "there is a file that is no socket";
+  if (lstat(path.c_str(), &there) != 0) {
+    if (errno == ENOENT) return Found::Nothing;
+    return Failure{trouble(errno)};
+  }
+  if (!S_ISSOCK(there.st_mode)) return Failure{std::string("there is a file that is no socket")};
   const UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!probe) return trouble(errno);
+  if (!probe) return Failure{trouble(errno)};
   // A full backlog is EAGAIN: somebody listens, and is busy.
   if (::connect(probe.fd(), address.data(), address.size()) == 0 || errno == EAGAIN)
-    return "another server listens there";
-  if (errno != ECONNREFUSED) return trouble(errno);
-  return unlink(path.c_str()) == 0 || errno == ENOENT ? std::string() : trouble(errno);
+    return Failure{std::string("another server listens there")};
+  if (errno != ECONNREFUSED) return Failure{trouble(errno)};
+  return Found::DeadSocket;
 }
 
 }  // namespace
 
 Result<UniqueFd, std::string> listen_locally(const LocalListenOptions& options) {
-  const auto address = numeric_address({options.path, 0});
-  if (!options.path.starts_with('/') || !address)
-    return Failure{std::string("the path must begin with / and have at most 107 bytes")};
-  if (std::string why = make_way(options.path, *address); !why.empty()) return Failure{why};
+  const auto address = address_of(options.path);
+  if (!address) return Failure{address.error()};
+  const auto found = look_at(options.path, *address);
+  if (!found) return Failure{found.error()};
+  if (*found == Found::DeadSocket && unlink(options.path.c_str()) != 0 && errno != ENOENT)
+    return Failure{trouble(errno)};
   UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   // Linux makes the file with the mode of the socket: nobody else can connect in between.
   if (!fd || fchmod(fd.fd(), kOwnerOnly) != 0) return Failure{trouble(errno)};
@@ -55,6 +67,13 @@ Result<UniqueFd, std::string> listen_locally(const LocalListenOptions& options) 
     return Failure{trouble(error)};
   }
   return fd;
+}
+
+Result<Ok, std::string> may_listen_locally(const std::string& path) {
+  const auto address = address_of(path);
+  if (!address) return Failure{address.error()};
+  if (const auto found = look_at(path, *address); !found) return Failure{found.error()};
+  return Ok{};
 }
 
 std::optional<PeerCredentials> peer_credentials(int fd) {

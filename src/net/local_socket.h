@@ -23,6 +23,9 @@ struct LocalListenOptions {
 // that somebody answers, and a file of another kind, are left alone. The error is one phrase.
 // Blocking.
 Result<UniqueFd, std::string> listen_locally(const LocalListenOptions& options);
+// Whether it could at this path, as far as can be known without making or removing anything.
+// Likewise.
+Result<Ok, std::string> may_listen_locally(const std::string& path);
 
 // The process at the other end, as it was when it connected.
 struct PeerCredentials {

@@ -89,6 +89,21 @@ TEST_F(LocalSocket, has_a_path_that_fits_and_a_folder_that_is_there) {
   EXPECT_EQ(listen_locally(options).error(), "No such file or directory");
 }
 
+TEST_F(LocalSocket, is_tried_without_a_trace) {
+  EXPECT_TRUE(may_listen_locally(options.path));
+  EXPECT_FALSE(std::filesystem::exists(options.path));
+  {
+    const auto listening = listen_locally(options);
+    EXPECT_EQ(may_listen_locally(options.path).error(), "another server listens there");
+  }
+  EXPECT_TRUE(may_listen_locally(options.path)) << "the server is gone";
+  EXPECT_TRUE(std::filesystem::exists(options.path));
+  const std::string file = folder + "/file", longest = folder + "/" + std::string(120, 'x');
+  std::ofstream(file) << "precious";
+  EXPECT_EQ(may_listen_locally(file).error(), "there is a file that is no socket");
+  EXPECT_NE(may_listen_locally(longest).error().find("107 bytes"), std::string::npos);
+}
+
 TEST_F(LocalSocket, tells_who_connected) {
   const auto listening = listen_locally(options);
   ASSERT_TRUE(listening);

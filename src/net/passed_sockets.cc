@@ -128,15 +128,26 @@ Result<PassedMessage, std::string> receive_with_sockets(int unix_socket, std::si
 Result<Ok, std::string> send_datagram(const std::string& path, std::string_view text,
                                       std::span<const UniqueFd> sockets,
                                       unsigned patience_seconds) {
+  const UniqueFd fd = local_datagram_socket();
+  if (!fd) return Failure{words_of(errno)};
+  return send_datagram(fd, path, text, sockets, patience_seconds);
+}
+
+UniqueFd local_datagram_socket() {
+  return UniqueFd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+}
+
+Result<Ok, std::string> send_datagram(const UniqueFd& by, const std::string& path,
+                                      std::string_view text, std::span<const UniqueFd> sockets,
+                                      unsigned patience_seconds) {
   const auto at = unix_address(path);
   if (!at) return Failure{std::string("the name is no path and no abstract socket")};
   if (sockets.size() > kMostPassed) return Failure{std::string("too many sockets")};
-  const UniqueFd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  if (!fd) return Failure{words_of(errno)};
-  // As a time limit 0 would be none.
+  // As a time limit 0 would be none, also for another who waits at this socket.
   const int flags = MSG_NOSIGNAL | (patience_seconds == 0 ? MSG_DONTWAIT : 0);
   const timeval patience{static_cast<time_t>(patience_seconds), 0};
-  setsockopt(fd.fd(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+  if (patience_seconds != 0)
+    setsockopt(by.fd(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   RightsBuffer control;
   iovec piece{const_cast<char*>(text.data()), text.size()};
   msghdr message{};
@@ -145,7 +156,7 @@ Result<Ok, std::string> send_datagram(const std::string& path, std::string_view 
   message.msg_iov = &piece;
   message.msg_iovlen = 1;
   put_rights(message, control, sockets);
-  if (::sendmsg(fd.fd(), &message, flags) < 0) return Failure{words_of(errno)};
+  if (::sendmsg(by.fd(), &message, flags) < 0) return Failure{words_of(errno)};
   return Ok{};
 }
 
@@ -184,8 +195,16 @@ bool serves_at(int fd, SocketUse use, const SocketAddress& at) {
   return serves(fd, use) && own.family() == at.family() && own.address() == at.address();
 }
 
-bool has_port(int fd, SocketUse use, std::uint16_t port) {
-  return serves(fd, use) && SocketAddress::local_of(fd).address().port == port;
+bool is_in_the_way(int fd, SocketUse use, const SocketAddress& at) {
+  return serves(fd, use) && overlaps(SocketAddress::local_of(fd).address(), at.address());
+}
+
+bool overlaps(const Address& one, const Address& other) {
+  const auto covers = [](const std::string& wildcard, const std::string& host) {
+    return wildcard == "::" || (wildcard == "0.0.0.0" && host.find(':') == std::string::npos);
+  };
+  return one.port == other.port &&
+         (one.host == other.host || covers(one.host, other.host) || covers(other.host, one.host));
 }
 
 }  // namespace stag::net

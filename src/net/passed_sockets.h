@@ -35,6 +35,13 @@ Result<PassedMessage, std::string> receive_with_sockets(int unix_socket, std::si
 Result<Ok, std::string> send_datagram(const std::string& path, std::string_view text,
                                       std::span<const UniqueFd> sockets = {},
                                       unsigned patience_seconds = 0);
+// The same by a socket of local_datagram_socket(), so that it takes no descriptor. Of those who use
+// one socket at a time, whoever waits does so for the same time.
+Result<Ok, std::string> send_datagram(const UniqueFd& by, const std::string& path,
+                                      std::string_view text, std::span<const UniqueFd> sockets,
+                                      unsigned patience_seconds);
+// Invalid where the system has no descriptor left.
+UniqueFd local_datagram_socket();
 // Gives bytes to a connected socket, in whatever mode, and says how many it took without waiting;
 // -1: none.
 ssize_t send_at_once(int socket, std::string_view bytes);
@@ -49,7 +56,10 @@ std::vector<UniqueFd> sockets_from_service_manager();
 // Whether it is a TCP socket that listens at `at`, or a UDP socket bound there.
 enum class SocketUse { Stream, Datagram };
 bool serves_at(int fd, SocketUse use, const SocketAddress& at);
-// Whether it is such a socket with this port, at whatever address.
-bool has_port(int fd, SocketUse use, std::uint16_t port);
+// Whether it is such a socket, and overlaps() with `at`.
+bool is_in_the_way(int fd, SocketUse use, const SocketAddress& at);
+// Whether a socket at one of these numeric addresses may keep the system from making one at the
+// other: they have the same port, and the same host or a wildcard that covers the other's.
+bool overlaps(const Address& one, const Address& other);
 
 }  // namespace stag::net

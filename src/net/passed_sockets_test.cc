@@ -69,6 +69,22 @@ TEST_F(PassedSockets, serve_at_their_address_and_for_their_use_only) {
   EXPECT_FALSE(serves_at(-1, SocketUse::Stream, address_of(stream)));
 }
 
+TEST_F(PassedSockets, are_in_the_way_of_others_with_their_port_that_an_address_of_theirs_covers) {
+  EXPECT_TRUE(overlaps({"127.0.0.1", 7}, {"127.0.0.1", 7}));
+  EXPECT_FALSE(overlaps({"127.0.0.1", 7}, {"127.0.0.1", 8}));
+  EXPECT_FALSE(overlaps({"127.0.0.1", 7}, {"127.0.0.2", 7}));
+  for (const char* host : {"127.0.0.1", "0.0.0.0", "::1"}) {
+    EXPECT_TRUE(overlaps({"::", 7}, {host, 7})) << "it takes IPv4, too";
+    EXPECT_TRUE(overlaps({host, 7}, {"::", 7}));
+  }
+  EXPECT_TRUE(overlaps({"0.0.0.0", 7}, {"127.0.0.1", 7}));
+  EXPECT_TRUE(overlaps({"127.0.0.1", 7}, {"0.0.0.0", 7}));
+  EXPECT_FALSE(overlaps({"0.0.0.0", 7}, {"::1", 7}));
+  const UniqueFd stream = *listening_socket({"127.0.0.1", 0});
+  EXPECT_TRUE(is_in_the_way(stream.fd(), SocketUse::Stream, address_of(stream)));
+  EXPECT_FALSE(is_in_the_way(stream.fd(), SocketUse::Datagram, address_of(stream)));
+}
+
 TEST_F(PassedSockets, of_a_service_manager_are_for_the_process_that_it_names) {
   setenv("LISTEN_FDS", "1", 1);
   setenv("LISTEN_PID", "1", 1);

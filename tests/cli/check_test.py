@@ -45,8 +45,23 @@ class Checks(service_test.Case):
         for setting in ("capture", "control"):
             self.refused(1, f"--{setting} /nonexistent/x: there is no directory /nonexistent", 'export = "/a=memory"', f'{setting} = "/nonexistent/x"')
             self.refused(1, f"--{setting} {self.work}: it is a directory", 'export = "/a=memory"', f'{setting} = "{self.work}"')
+        self.refused(1, "have at most 107 bytes", 'export = "/a=memory"', f'control = "{self.work}/{"x" * 108}"')
+        self.refused(1, "there is a file that is no socket", 'export = "/a=memory"', f'control = "{self.path}"')
         self.refused(2, "--records: 'ceph:nfs/a/b' names no pool of Ceph", 'export = "/a=memory"', 'records = "ceph:nfs/a/b"')
         self.refused(1, "keytab", 'export = "/a=memory,sec=krb5"', f'keytab = "{self.work}/none"')
+
+    def test_tell_the_control_socket_of_another_server_from_that_of_the_one_that_runs(self):
+        place = os.path.join(self.work, "place")
+        self.config('export = "/a=memory"', f'control = "{place}"')
+        self.start("--config", self.path, exports=())
+        result = self.check()
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.state += "-of-another"
+        self.start()
+        own = os.path.join(self.state, "control")
+        self.config('export = "/a=memory"', f'control = "{own}"')
+        self.assertEqual(self.check().returncode, 0)
+        self.refused(1, f"cannot make the control socket {place} (--control): another server listens there", 'export = "/a=memory"', f'control = "{place}"')
 
     def test_read_exports_that_are_passed_open(self):
         """As `... | stag serve --check --exports-file /dev/stdin` does, and <(...) of a shell."""

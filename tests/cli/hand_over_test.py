@@ -396,6 +396,41 @@ class TakingOver(Case):
         self.assertIn("--capture", self.refused(server, "--state", self.state, "--capture", os.path.join(self.work, "none", "capture")))
         self.assertIn("no regular file", self.refused(server, "--state", self.state, "--capture", "/dev/null"))
 
+    def test_leaves_a_server_where_it_is_when_a_third_process_has_its_ports_at_another_address(self):
+        """What the predecessor has at 127.0.0.1 is not in the way of 127.0.0.2."""
+        def refused(option, *arguments):
+            with socket.create_server(("127.0.0.2", int(arguments[-1].rpartition(":")[2]))):
+                said = self.refused(server, "--state", self.state, *arguments)
+            self.assertIn(f"({option})", said)
+            self.assertIn("the server that runs serves on", said)
+
+        server = self.start("--metrics", "127.0.0.1:0", "--no-udp")
+        refused("--rdma-port", "--listen", "127.0.0.2", "--rdma-port", str(server.rdma_port))
+        refused("--tcp-port", "--listen", "127.0.0.2", "--tcp-port", str(server.tcp_port))
+        (port,) = re.findall(r"^metrics: http://127.0.0.1:(\d+)/", "\n".join(server.lines), re.M)
+        refused("--metrics", "--metrics", f"127.0.0.2:{port}")
+
+    def test_leaves_a_server_where_it_is_when_the_control_socket_of_the_successor_is_impossible(self):
+        server = self.start()
+        taken, file, new = (os.path.join(self.work, name) for name in ("taken", "file", "new"))
+        with open(file, "w"), socket.socket(socket.AF_UNIX) as other:
+            other.bind(taken)
+            other.listen()
+            for path, why in (
+                (os.path.join(self.work, "none", "control"), "there is no directory"),
+                (self.work, "it is a directory"),
+                (os.path.join(self.work, "x" * 108), "have at most 107 bytes"),
+                (taken, "another server listens there"),
+                (file, "there is a file that is no socket"),
+            ):
+                said = self.refused(server, "--state", self.state, "--control", path)
+                self.assertIn(why, said)
+                self.assertIn("--control", said)
+                self.assertIn("the server that runs serves on", said)
+        # One that can be made is removed where something else is in the way.
+        self.refused(server, "--state", self.state, "--control", new, "--capture", "/dev/null")
+        self.assertFalse(os.path.exists(new))
+
     def test_takes_over_the_address_of_the_metrics_and_the_file_of_the_capture(self):
         capture = ("--capture", os.path.join(self.work, "capture"))
         server = self.start("--metrics", "127.0.0.1:0", *capture)

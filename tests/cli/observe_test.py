@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import resource
 import select
 import shutil
 import signal
@@ -257,6 +258,16 @@ class Metrics(Observed):
         again = self.scrape()
         self.assertGreater(value_in(again, "process_cpu_seconds_total"), used)
         self.assertEqual(value_in(again, "process_start_time_seconds"), value_in(text, "process_start_time_seconds"))
+
+    def test_tell_how_near_to_its_limit_the_process_is_when_the_scrape_has_its_last_descriptor(self):
+        process, kind = self.start().process.pid, resource.RLIMIT_NOFILE
+        has = {int(each) for each in os.listdir(f"/proc/{process}/fd")}
+        last = min(set(range(len(has) + 1)) - has)
+        resource.prlimit(process, kind, (last + 1, resource.prlimit(process, kind)[1]))
+        text = self.scrape()
+        self.assertEqual(value_in(text, "process_max_fds"), last + 1)
+        self.assertGreater(value_in(text, "process_open_fds"), 0.9 * (last + 1))
+        self.assertGreater(value_in(text, "process_resident_memory_bytes"), 1 << 20)
 
     def test_count_slow_calls(self):
         anna = self.ready_client(self.start("--slow-call", "3600"))

@@ -6,6 +6,7 @@ import grp
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -182,6 +183,29 @@ class Watchdog(Case):
             return True
         finally:
             manager.socket.settimeout(harness.PATIENCE)
+
+    def test_hears_from_a_server_that_has_no_descriptor_left(self):
+        self.config('export = "/x=memory"')
+        manager = self.manager()
+        manager.environment.update(WATCHDOG_USEC="60000", WATCHDOG_PID="")
+        server = self.start("--config", self.path, exports=(), env=manager.environment)
+        manager.hear("WATCHDOG=1")
+        process, kind = server.process.pid, resource.RLIMIT_NOFILE
+        before = resource.prlimit(process, kind)
+        self.addCleanup(lambda: server.process.poll() is None and resource.prlimit(process, kind, before))
+        has = {int(each) for each in os.listdir(f"/proc/{process}/fd")}
+        resource.prlimit(process, kind, (min(set(range(len(has) + 1)) - has), before[1]))
+        # What was on its way, and one that was being sent.
+        manager.socket.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                manager.socket.recv(4096)
+        manager.socket.settimeout(harness.PATIENCE)
+        for _ in range(2):
+            manager.hear("WATCHDOG=1")
+        server.process.send_signal(signal.SIGHUP)
+        self.assertIn("Serving /x", manager.hear("READY=")["STATUS"])
+        self.assertNotIn("ServiceManagerUnheard", server.log())
 
     def test_that_is_for_another_process_hears_nothing(self):
         manager = self.manager()

@@ -39,7 +39,7 @@ Gauges take_gauges(const GaugeSources& from, TimePoint now) {
     gauges.half_open_contexts = from.contexts->half_open();
   }
   gauges.stores = from.stores(now);
-  gauges.process = process_usage();
+  gauges.process = from.process.usage();
   return gauges;
 }
 

@@ -43,6 +43,7 @@ struct GaugeSources {
   const rpc::ContextTable* contexts = nullptr;  // null: it has none
   const nfs::NfsServer& nfs;
   nfs::state::GracePeriod& grace;
+  const ProcessUsageSource& process;
 };
 
 // Any thread.

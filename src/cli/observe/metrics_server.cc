@@ -10,12 +10,13 @@
 #include <optional>
 #include <utility>
 
-#include "base/address.h"
 #include "base/failure.h"
 #include "base/task_group.h"
 #include "endpoint/loops.h"
 #include "net/listener.h"
+#include "net/passed_sockets.h"
 #include "net/socket.h"
+#include "net/socket_address.h"
 
 namespace stag::cli {
 namespace {
@@ -162,14 +163,18 @@ bool MetricsServer::is_address(const std::string& text) {
   return parse_http_address(text).has_value();
 }
 
-std::uint16_t MetricsServer::port() const {
-  return state_->at.port;
+Address MetricsServer::at() const {
+  return state_->at;
 }
 
-Result<Ok, std::string> MetricsServer::rehearse(const std::string& at, std::uint16_t taken) {
+Result<Ok, std::string> MetricsServer::rehearse(const std::string& at, const Address& taken) {
   const Address address = parse_http_address(at).value_or(Address{});
   const auto socket = net::listening_socket(address);
-  if (socket || (socket.error() == Reason::AddressInUse && address.port == taken)) return Ok{};
+  if (socket) return Ok{};
+  const auto wanted = net::resolve_blocking(address);
+  const bool will_be_free = socket.error() == Reason::AddressInUse && wanted &&
+                            net::overlaps(wanted->front().address(), taken);
+  if (will_be_free) return Ok{};
   return Failure{cannot_listen(at, socket.error())};
 }
 

@@ -3,12 +3,12 @@
 // them.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/address.h"
 #include "base/result.h"
 
 namespace prometheus {
@@ -24,9 +24,9 @@ class MetricsServer {
 
   // Whether `text` is ADDR:PORT.
   static bool is_address(const std::string& text);
-  // Whether open() could listen at such an address once the port `taken` is given up by whoever has
-  // it now (0: no port). Blocking.
-  static Result<Ok, std::string> rehearse(const std::string& at, std::uint16_t taken);
+  // Whether open() could listen at such an address once the numeric one `taken` is given up by
+  // whoever has it now (port 0: nobody). Blocking.
+  static Result<Ok, std::string> rehearse(const std::string& at, const Address& taken);
   // `at` is such an address; port 0 takes a free one. The error is a sentence. Blocking.
   static Result<std::unique_ptr<MetricsServer>, std::string> open(const std::string& at,
                                                                   Collect collect);
@@ -34,7 +34,8 @@ class MetricsServer {
 
   // "http://127.0.0.1:9100/metrics".
   std::string url() const;
-  std::uint16_t port() const;
+  // Where it listens.
+  Address at() const;
 
  private:
   struct State;

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "net/listener.h"
 #include "net/socket_address.h"
 #include "net/unique_fd.h"
 
@@ -44,7 +45,7 @@ TEST(MetricsServer, answers_HEAD_with_the_head_alone_and_says_what_is_allowed) {
   auto server =
       MetricsServer::open("127.0.0.1:0", [] { return std::vector<prometheus::MetricFamily>(1); });
   ASSERT_TRUE(server.ok());
-  const auto at = net::numeric_address({"127.0.0.1", (*server)->port()});
+  const auto at = net::numeric_address({"127.0.0.1", (*server)->at().port});
   const auto answer_to = [&](std::string_view request) {
     Scraper scraper(*at);
     scraper.say(request);
@@ -57,6 +58,17 @@ TEST(MetricsServer, answers_HEAD_with_the_head_alone_and_says_what_is_allowed) {
   const std::string refused = answer_to("POST /metrics HTTP/1.1\r\n\r\n");
   EXPECT_TRUE(refused.starts_with("HTTP/1.1 405 ")) << refused;
   EXPECT_NE(refused.find("\r\nAllow: GET, HEAD\r\n"), std::string::npos) << refused;
+}
+
+TEST(MetricsServer, will_have_an_address_that_is_given_up_and_no_other_with_its_port) {
+  const auto taken = net::listening_socket({"127.0.0.1", 0});
+  ASSERT_TRUE(taken.ok());
+  const Address at = net::SocketAddress::local_of(taken->fd()).address();
+  const std::string text = to_string(at);
+  EXPECT_TRUE(MetricsServer::rehearse(text, at).ok());
+  EXPECT_TRUE(MetricsServer::rehearse(text, {"::", at.port}).ok());
+  EXPECT_FALSE(MetricsServer::rehearse(text, {"127.0.0.2", at.port}).ok());
+  EXPECT_FALSE(MetricsServer::rehearse(text, {}).ok());
 }
 
 TEST(MetricsServer, lets_the_oldest_go_that_asks_for_nothing_when_another_comes) {

@@ -1,12 +1,16 @@
 #include "cli/observe/process_usage.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <array>
+#include <cstdlib>
 #include <ctime>
-#include <filesystem>
-#include <fstream>
-#include <system_error>
+#include <mutex>
+
+#include "net/unique_fd.h"
 
 namespace stag::cli {
 namespace {
@@ -14,23 +18,6 @@ namespace {
 // Before main(). It stays the same when the clock is set: who watches it takes a change for a
 // restart.
 const std::chrono::system_clock::time_point kBegan = std::chrono::system_clock::now();
-
-// proc(5): pages, the second of which are resident.
-std::uint64_t resident_bytes() {
-  std::uint64_t all = 0, resident = 0;
-  if (!(std::ifstream("/proc/self/statm") >> all >> resident)) return 0;
-  return resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-}
-
-// proc(5): one entry for each.
-std::uint64_t open_descriptors() {
-  std::uint64_t count = 0;
-  std::error_code error;
-  for (std::filesystem::directory_iterator at("/proc/self/fd", error), end; !error && at != end;
-       at.increment(error))
-    ++count;
-  return count;
-}
 
 std::uint64_t most_descriptors() {
   rlimit limit{};
@@ -45,9 +32,45 @@ Duration processor_time() {
 
 }  // namespace
 
-ProcessUsage process_usage() {
-  return {.memory_bytes = resident_bytes(),
-          .open_files = open_descriptors(),
+struct ProcessUsageSource::Files {
+  struct Close {
+    void operator()(DIR* directory) const { ::closedir(directory); }
+  };
+
+  std::uint64_t resident_bytes() const;
+  std::uint64_t open_descriptors();
+
+  const net::UniqueFd statm{::open("/proc/self/statm", O_RDONLY | O_CLOEXEC)};
+  std::mutex mutex;
+  const std::unique_ptr<DIR, Close> descriptors{::opendir("/proc/self/fd")};  // under `mutex`
+};
+
+// proc(5): pages, the second of which are resident.
+std::uint64_t ProcessUsageSource::Files::resident_bytes() const {
+  std::array<char, 256> text{};
+  if (::pread(statm.fd(), text.data(), text.size() - 1, 0) <= 0) return 0;
+  char* second = nullptr;
+  std::strtoull(text.data(), &second, 10);
+  return std::strtoull(second, nullptr, 10) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+// proc(5): one entry for each, beside "." and "..".
+std::uint64_t ProcessUsageSource::Files::open_descriptors() {
+  if (descriptors == nullptr) return 0;
+  const std::lock_guard lock(mutex);
+  std::uint64_t count = 0;
+  ::rewinddir(descriptors.get());
+  while (const dirent* const entry = ::readdir(descriptors.get()))
+    if (entry->d_name[0] != '.') ++count;
+  return count;
+}
+
+ProcessUsageSource::ProcessUsageSource() : files_(std::make_unique<Files>()) {}
+ProcessUsageSource::~ProcessUsageSource() = default;
+
+ProcessUsage ProcessUsageSource::usage() const {
+  return {.memory_bytes = files_->resident_bytes(),
+          .open_files = files_->open_descriptors(),
           .max_files = most_descriptors(),
           .processor_time = processor_time(),
           .began = kBegan};

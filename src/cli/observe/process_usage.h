@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 
 #include "base/loop.h"
 
@@ -16,7 +17,20 @@ struct ProcessUsage {
   std::chrono::system_clock::time_point began;
 };
 
-// Any thread.
-ProcessUsage process_usage();
+// Keeps what it reads open, so that it can say how near to its limit a process is that has no
+// descriptor left. Any thread.
+class ProcessUsageSource {
+ public:
+  ProcessUsageSource();
+  ~ProcessUsageSource();
+  ProcessUsageSource(const ProcessUsageSource&) = delete;
+  ProcessUsageSource& operator=(const ProcessUsageSource&) = delete;
+
+  ProcessUsage usage() const;
+
+ private:
+  struct Files;
+  const std::unique_ptr<Files> files_;
+};
 
 }  // namespace stag::cli

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 #include <grp.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -14,6 +16,7 @@
 #include "cli/control/control_client.h"
 #include "cli/serve/hand_over.h"
 #include "cli/serve/services.h"
+#include "net/local_socket.h"
 #include "net/unique_fd.h"
 
 namespace stag::cli {
@@ -29,6 +32,17 @@ std::string path_of(const ControlSettings& settings, const std::string& state) {
   std::error_code ignored;
   return std::filesystem::absolute(
       settings.path.empty() ? default_control_path(state) : settings.path, ignored);
+}
+
+bool are_same_file(const std::string& one, const std::string& other) {
+  struct stat first {};
+  struct stat second {};
+  return ::stat(one.c_str(), &first) == 0 && ::stat(other.c_str(), &second) == 0 &&
+         first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}
+
+std::string cannot_make(const std::string& path, const std::string& why) {
+  return fmt::format("cannot make the control socket {} (--control): {}", path, why);
 }
 
 // The error is one phrase.
@@ -120,6 +134,23 @@ std::vector<std::string> Control::places(const ControlSettings& settings,
   return places;
 }
 
+Result<Ok, std::string> Control::rehearse(const ControlSettings& settings,
+                                          const std::vector<std::string>& own, bool makes) {
+  if (settings.path.empty() || settings.path == kNone) return Ok{};
+  const std::string path = path_of(settings, {});
+  const auto is_there = [&](const std::string& each) { return are_same_file(each, path); };
+  if (std::ranges::any_of(own, is_there)) return Ok{};
+  if (!makes) {
+    const auto free = net::may_listen_locally(path);
+    if (!free) return Failure{cannot_make(path, free.error())};
+    return Ok{};
+  }
+  const auto made = net::listen_locally({.path = path});
+  if (!made) return Failure{cannot_make(path, made.error())};
+  unlink(path.c_str());
+  return Ok{};
+}
+
 Result<std::unique_ptr<Control>, std::string> Control::open(
     const ControlSettings& settings, const std::string& state, Services& services,
     HandOver& hand_over, std::shared_ptr<fabric::capture::Tap> tap) {
@@ -143,9 +174,7 @@ Result<std::unique_ptr<Control>, std::string> Control::open(
     made->link_.emplace(state, asked ? options.path : "");
     return made;
   }
-  if (asked)
-    return Failure{fmt::format("cannot make the control socket {} (--control): {}", options.path,
-                               socket.error())};
+  if (asked) return Failure{cannot_make(options.path, socket.error())};
   trace(Reason::ControlUnavailable, options.path, socket.error());
   return std::unique_ptr<Control>();
 }

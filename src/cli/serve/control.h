@@ -31,6 +31,10 @@ class Control {
   // Where a server with this state directory may have its socket, whatever its settings are, and at
   // last where one with these settings would have it.
   static std::vector<std::string> places(const ControlSettings& settings, const std::string& state);
+  // Whether open() could make the socket that is asked for, if one is, when those that listen at
+  // `own` have gone. `makes`: by making it, and removing it. The error is a sentence. Blocking.
+  static Result<Ok, std::string> rehearse(const ControlSettings& settings,
+                                          const std::vector<std::string>& own, bool makes);
   // Null without a socket: none is wanted, or the one in the state directory cannot be made, which
   // is logged. The error, of one that was asked for, is a sentence. `services`
   // and `hand_over` outlive it. `tap`: of the RDMA connections.

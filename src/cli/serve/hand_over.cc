@@ -59,10 +59,12 @@ Task<std::string> HandOver::give(const ControlRequest& request, ControlReply& re
   // Before it listens, and once it ends, there is nothing to give.
   if (sockets.empty()) co_return std::string("the server is starting or ending; try again");
   const auto limit = std::chrono::duration_cast<std::chrono::seconds>(limit_()).count();
+  const Address metrics = observing_.metrics_at();
   Json row;
   row.set("sockets", std::uint64_t{sockets.size()})
       .set("seconds", static_cast<std::uint64_t>(limit))
-      .set("metrics", std::uint64_t{observing_.metrics_port()});
+      .set("metrics", std::uint64_t{metrics.port})
+      .set("metrics_host", metrics.host);
   reply.add(row);
   reply.attach(std::move(sockets));
   const bool sent = co_await reply.flush();
@@ -86,7 +88,10 @@ TakeOver::TakeOver(std::string control_path, std::string state, net::UniqueFd co
       control_(std::move(control)),
       sockets_(std::move(sockets)),
       limit_(std::chrono::seconds(said.number("seconds").value_or(0))) {
-  if (const auto port = said.number("metrics")) metrics_port_ = static_cast<std::uint16_t>(*port);
+  // Where only the port is told, they may be in the way of any address.
+  if (const auto port = said.number("metrics"))
+    metrics_at_ =
+        Address{said.text("metrics_host").value_or("::"), static_cast<std::uint16_t>(*port)};
 }
 
 Result<std::optional<TakeOver>, std::string> TakeOver::ask(const std::string& control_path,

@@ -49,8 +49,11 @@ class TakeOver {
                                                           const std::string& state);
   // Once.
   std::vector<net::UniqueFd> take_sockets() { return std::move(sockets_); }
-  // The port of its metrics, 0 where it has none. nullopt: it does not say, as older ones.
-  std::optional<std::uint16_t> metrics_port() const { return metrics_port_; }
+  // Where it has been asked.
+  const std::string& control_path() const { return control_path_; }
+  // The numeric address of its metrics, port 0 where it has none. nullopt: it does not say, as
+  // older ones.
+  const std::optional<Address>& metrics_at() const { return metrics_at_; }
   // Has the predecessor end, unless it has already. It is gone within this time. The TakeOver stays
   // as long as that is waited for.
   Duration go();
@@ -64,7 +67,7 @@ class TakeOver {
   net::UniqueFd control_;
   std::vector<net::UniqueFd> sockets_;
   Duration limit_;
-  std::optional<std::uint16_t> metrics_port_;
+  std::optional<Address> metrics_at_;
 };
 
 }  // namespace stag::cli

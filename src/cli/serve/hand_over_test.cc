@@ -22,12 +22,13 @@ class Predecessor {
   explicit Predecessor(const std::string& path) : listening_(listen_at(path)) {}
 
   // A connection on which it has given its sockets.
-  net::UniqueFd give() {
+  net::UniqueFd give(const std::string& more = {}) {
     net::UniqueFd connection(::accept(listening_.fd(), nullptr, nullptr));
     if (!connection || command_on(connection) != "take-over") return {};
     std::vector<net::UniqueFd> sockets;
     sockets.emplace_back(::dup(listening_.fd()));
-    net::send_with_sockets(connection.fd(), "{\"sockets\": 1, \"seconds\": 7}\n", sockets);
+    net::send_with_sockets(connection.fd(), "{\"sockets\": 1, \"seconds\": 7" + more + "}\n",
+                           sockets);
     return connection;
   }
   // Empty when there is none any more.
@@ -73,6 +74,22 @@ TEST(TakeOver, asks_again_where_it_has_taken_too_long) {
   predecessor.end();
   EXPECT_EQ(heard.get_future().get(), "make-way");
   serving.join();
+  std::filesystem::remove_all(state);
+}
+
+TEST(TakeOver, takes_metrics_of_which_the_port_alone_is_told_for_such_at_all_addresses) {
+  const std::string state = ::testing::TempDir() + "stag_metrics_at_" + std::to_string(::getpid());
+  std::filesystem::create_directory(state);
+  const auto told = [&](const std::string& more) {
+    Predecessor predecessor(state + "/control");
+    std::thread serving([&] { predecessor.give(more); });
+    const auto asked = TakeOver::ask(state + "/control", state);
+    serving.join();
+    return asked && *asked ? (*asked)->metrics_at() : std::nullopt;
+  };
+  EXPECT_EQ(told(", \"metrics\": 9, \"metrics_host\": \"127.0.0.1\""), (Address{"127.0.0.1", 9}));
+  EXPECT_EQ(told(", \"metrics\": 9"), (Address{"::", 9}));
+  EXPECT_EQ(told(""), std::nullopt);
   std::filesystem::remove_all(state);
 }
 

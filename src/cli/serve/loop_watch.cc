@@ -10,7 +10,7 @@ struct LoopWatch::Round {
   const std::vector<Loop*> loops;
   const Duration every;
   const std::function<void()> alive;
-  std::size_t awaited = 0;
+  std::size_t awaited = 0;  // answers
   bool ended = false;
   Timer next{};
 };
@@ -27,6 +27,10 @@ LoopWatch::~LoopWatch() {
 }
 
 void LoopWatch::begin(const std::shared_ptr<Round>& round) {
+  // First, in the place of the timer that has fired: the next round comes although a report finds
+  // no memory.
+  round->next = round->home.after(round->every, [round] { begin(round); });
+  if (round->awaited != 0) return;
   // Its own loop answers, too: then there is one in any case.
   round->awaited = round->loops.size() + 1;
   round->home.post([round] { answered(round); });
@@ -35,9 +39,7 @@ void LoopWatch::begin(const std::shared_ptr<Round>& round) {
 }
 
 void LoopWatch::answered(const std::shared_ptr<Round>& round) {
-  if (round->ended || --round->awaited != 0) return;
-  round->alive();
-  round->next = round->home.after(round->every, [round] { begin(round); });
+  if (--round->awaited == 0 && !round->ended) round->alive();
 }
 
 }  // namespace stag::cli

@@ -14,8 +14,9 @@ namespace stag::cli {
 // On the thread of `home`.
 class LoopWatch {
  public:
-  // Asks every one of `loops` and, when all have answered, calls `alive` on `home`; again `every`
-  // so long after that. The loops may end before it, once they answer no more.
+  // Asks every one of `loops` now and each time that `every` has passed, but never while an answer
+  // is missing. Calls `alive` on `home` when all have answered; what it throws is the home loop's.
+  // The loops may end before it, once they answer no more.
   LoopWatch(Loop& home, std::vector<Loop*> loops, Duration every, std::function<void()> alive);
   ~LoopWatch();
   LoopWatch(const LoopWatch&) = delete;

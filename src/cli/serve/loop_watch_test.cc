@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <new>
 #include <thread>
 
 #include "endpoint/loops.h"
+#include "testing/manual_loop.h"
 
 namespace stag::cli {
 namespace {
@@ -67,6 +69,19 @@ TEST_F(LoopWatchTest, reports_nothing_while_a_loop_hangs_and_goes_on_when_it_tur
   EXPECT_LE(reports(), before + 1);
   free.set_value();
   await(2);
+}
+
+TEST(LoopWatch, reports_again_after_a_report_that_found_no_memory) {
+  testing::ManualLoop home;
+  int tries = 0;
+  const LoopWatch watch(home, {&home}, 20s, [&] {
+    if (++tries == 2) throw std::bad_alloc();
+  });
+  home.drain();
+  EXPECT_THROW(home.pass(20s), std::bad_alloc);
+  EXPECT_EQ(tries, 2);
+  home.pass(60s);
+  EXPECT_EQ(tries, 5);
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ Observing::Observing(const ObserveOptions& options, const GaugeSources& sources)
                      return path == nullptr ? std::string() : *path;
                    }),
       sources_(sources),
-      metrics_at_(options.metrics()) {
+      metrics_wanted_(options.metrics()) {
   look_at_exports();
 }
 
@@ -41,8 +41,8 @@ void Observing::look_at_exports() {
 }
 
 Result<Ok, std::string> Observing::start_metrics() {
-  if (metrics_at_.empty()) return Ok{};
-  auto made = MetricsServer::open(metrics_at_, [this] {
+  if (metrics_wanted_.empty()) return Ok{};
+  auto made = MetricsServer::open(metrics_wanted_, [this] {
     Gauges gauges = take_gauges(sources_, steady_now());
     gauges.reload_succeeded = reload_succeeded_;
     return to_metrics(observation_, gauges);

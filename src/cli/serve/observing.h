@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -35,8 +34,8 @@ class Observing {
 
   // Does nothing where no metrics are wanted. The error is a sentence.
   Result<Ok, std::string> start_metrics();
-  // Where they are; 0: nowhere.
-  std::uint16_t metrics_port() const { return metrics_ == nullptr ? 0 : metrics_->port(); }
+  // Where they are; port 0: nowhere.
+  Address metrics_at() const { return metrics_ == nullptr ? Address{} : metrics_->at(); }
   // Blocking.
   void stop_metrics() { metrics_.reset(); }
 
@@ -47,7 +46,7 @@ class Observing {
  private:
   Observation observation_;
   const GaugeSources sources_;
-  const std::string metrics_at_;
+  const std::string metrics_wanted_;
   std::atomic<bool> reload_succeeded_ = true;  // the last one, or there was none
   std::unique_ptr<MetricsServer> metrics_;
 };

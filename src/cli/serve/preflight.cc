@@ -5,12 +5,20 @@
 #include <filesystem>
 
 #include "cli/observe/metrics_server.h"
+#include "cli/serve/control.h"
 #include "cli/serve/late_hosts.h"
 #include "cli/serve/listeners.h"
 #include "cli/support/output.h"
 
 namespace stag::cli {
 namespace {
+
+// What only a successor may try: for --check somebody else may have its addresses and files, and
+// nothing is made.
+struct Successor {
+  ServedSockets& sockets;
+  const TakeOver& predecessor;
+};
 
 Result<Ok, std::string> check_users(const ServeOptions& options,
                                     const std::vector<ExportLine>& lines) {
@@ -28,24 +36,6 @@ Result<Ok, std::string> check_clients(const std::vector<ExportLine>& lines) {
   return Ok{};
 }
 
-// The capture comes last, because it makes a file where there is none.
-Result<Ok, std::string> check_places(const ServeOptions& options, ServedSockets& sockets,
-                                     const TakeOver& predecessor) {
-  if (const auto reserved = Listeners::reserve(options, sockets); !reserved) return reserved;
-  const ObserveOptions& observe = options.observe;
-  if (const auto port = predecessor.metrics_port(); port && !observe.metrics().empty())
-    if (const auto free = MetricsServer::rehearse(observe.metrics(), *port); !free) return free;
-  if (observe.capture().empty()) return Ok{};
-  if (const auto file = rehearse_capture_file(observe.capture()); !file)
-    return Failure{"--capture: " + file.error()};
-  return Ok{};
-}
-
-ExportSet::Trouble nothing_has_changed(ExportSet::Trouble trouble) {
-  trouble.sentence += "; the server that runs serves on";
-  return trouble;
-}
-
 Result<Ok, std::string> check_place_of(const std::string& option, const std::string& path) {
   if (path.empty()) return Ok{};
   std::error_code error;
@@ -56,11 +46,63 @@ Result<Ok, std::string> check_place_of(const std::string& option, const std::str
   return Failure{fmt::format("{} {}: there is no directory {}", option, path, folder.string())};
 }
 
-// What a start makes files in.
-Result<Ok, std::string> check_places_of_files(const ServeOptions& options) {
-  if (const auto done = check_place_of("--capture", options.observe.capture()); !done) return done;
-  const std::string& control = options.control.path;
-  return control == "none" ? Ok{} : check_place_of("--control", control);
+Result<Ok, std::string> check_control(const ServeOptions& options, const Successor* successor) {
+  const ControlSettings& control = options.control;
+  if (control.path == "none") return Ok{};
+  if (const auto checked = check_place_of("--control", control.path); !checked) return checked;
+  // Whoever listens there may be the server that is to read these settings.
+  if (successor == nullptr)
+    return Control::rehearse(control, Control::places({}, options.state), false);
+  return Control::rehearse(control, {successor->predecessor.control_path()}, true);
+}
+
+Result<Ok, std::string> check_settings(const ServeOptions& options,
+                                       const std::vector<ExportLine>& lines,
+                                       const Successor* successor) {
+  if (const auto checked = check_users(options, lines); !checked) return checked;
+  if (successor != nullptr)
+    if (const auto known = check_clients(lines); !known) return known;
+  if (const auto checked = check_place_of("--capture", options.observe.capture()); !checked)
+    return checked;
+  return check_control(options, successor);
+}
+
+// A folder that does not answer keeps a successor only: a reload leaves it as it is.
+Result<Ok, ExportSet::Trouble> check_exports(const ServeOptions& options,
+                                             const std::vector<ExportLine>& lines,
+                                             StoreWatch& stores, const Successor* successor) {
+  const auto doubts = ExportSet::rehearse(lines, stores, options.state);
+  if (!doubts) return Failure{doubts.error()};
+  if (successor != nullptr && !doubts->empty()) return Failure{ExportSet::Trouble{doubts->front()}};
+  for (const std::string& doubt : *doubts) offer_error("stag serve: " + doubt);
+  return Ok{};
+}
+
+// The capture comes last, because it makes a file where there is none.
+Result<Ok, std::string> try_places(const ServeOptions& options, const Successor& successor) {
+  if (const auto reserved = Listeners::reserve(options, successor.sockets); !reserved)
+    return reserved;
+  const ObserveOptions& observe = options.observe;
+  if (const auto& taken = successor.predecessor.metrics_at(); taken && !observe.metrics().empty())
+    if (const auto free = MetricsServer::rehearse(observe.metrics(), *taken); !free) return free;
+  if (observe.capture().empty()) return Ok{};
+  if (const auto file = rehearse_capture_file(observe.capture()); !file)
+    return Failure{"--capture: " + file.error()};
+  return Ok{};
+}
+
+// All that a start needs and that can be tried beside a server that runs. Null: for --check.
+Result<Ok, ExportSet::Trouble> check_start(const ServeOptions& options,
+                                           const std::vector<ExportLine>& lines, StoreWatch& stores,
+                                           const Successor* successor) {
+  if (const auto checked = check_settings(options, lines, successor); !checked)
+    return Failure{ExportSet::Trouble{checked.error()}};
+  if (const auto checked = check_exports(options, lines, stores, successor); !checked)
+    return checked;
+  if (successor == nullptr) return Ok{};
+  if (const auto tried = try_places(options, *successor); !tried)
+    return Failure{ExportSet::Trouble{tried.error()}};
+  return Ok{};
 }
 
 }  // namespace
@@ -68,29 +110,18 @@ Result<Ok, std::string> check_places_of_files(const ServeOptions& options) {
 Result<Ok, ExportSet::Trouble> check_configuration(const ServeOptions& options,
                                                    const std::vector<ExportLine>& lines,
                                                    StoreWatch& stores) {
-  if (const auto checked = check_users(options, lines); !checked)
-    return Failure{ExportSet::Trouble{checked.error()}};
-  if (const auto checked = check_places_of_files(options); !checked)
-    return Failure{ExportSet::Trouble{checked.error()}};
-  const auto doubts = ExportSet::rehearse(lines, stores, options.state);
-  if (!doubts) return Failure{doubts.error()};
-  for (const std::string& doubt : *doubts) offer_error("stag serve: " + doubt);
-  return Ok{};
+  return check_start(options, lines, stores, nullptr);
 }
 
 Result<Ok, ExportSet::Trouble> preflight(const ServeOptions& options,
                                          const std::vector<ExportLine>& lines, StoreWatch& stores,
                                          ServedSockets& sockets, const TakeOver& predecessor) {
-  if (const auto checked = check_users(options, lines); !checked)
-    return Failure{nothing_has_changed({checked.error()})};
-  if (const auto known = check_clients(lines); !known)
-    return Failure{nothing_has_changed({known.error()})};
-  const auto doubts = ExportSet::rehearse(lines, stores, options.state);
-  if (!doubts) return Failure{nothing_has_changed(doubts.error())};
-  if (!doubts->empty()) return Failure{nothing_has_changed({doubts->front()})};
-  if (const auto checked = check_places(options, sockets, predecessor); !checked)
-    return Failure{nothing_has_changed({checked.error()})};
-  return Ok{};
+  const Successor successor{sockets, predecessor};
+  auto checked = check_start(options, lines, stores, &successor);
+  if (checked) return checked;
+  ExportSet::Trouble trouble = checked.error();
+  trouble.sentence += "; the server that runs serves on";
+  return Failure{std::move(trouble)};
 }
 
 }  // namespace stag::cli

@@ -60,11 +60,12 @@ Result<Ok, Reason> ServedSockets::reserve(net::SocketUse use, const Address& at)
     claimed_.push_back(*std::move(made));
     return Ok{};
   }
+  if (made.error() != Reason::AddressInUse) return Failure{made.error()};
+  const auto wanted = net::resolve_blocking(at);
   const auto is_in_the_way = [&](const net::UniqueFd& each) {
-    return net::has_port(each.fd(), use, at.port);
+    return net::is_in_the_way(each.fd(), use, wanted->front());
   };
-  if (made.error() == Reason::AddressInUse && std::ranges::any_of(inherited_, is_in_the_way))
-    return Ok{};
+  if (wanted && std::ranges::any_of(inherited_, is_in_the_way)) return Ok{};
   return Failure{made.error()};
 }
 

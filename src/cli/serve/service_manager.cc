@@ -49,6 +49,11 @@ ServiceManager ServiceManager::from_environment() {
   return {std::move(socket), watchdog};
 }
 
+ServiceManager::ServiceManager(std::string socket, std::optional<Duration> watchdog)
+    : socket_(std::move(socket)), watchdog_(watchdog) {
+  if (!socket_.empty()) sending_ = net::local_datagram_socket();
+}
+
 void ServiceManager::ready(std::string_view status) {
   std::string text;
   try {
@@ -84,8 +89,8 @@ void ServiceManager::keep(const std::vector<net::UniqueFd>& sockets) {
 void ServiceManager::tell(std::string_view text, const std::vector<net::UniqueFd>& sockets,
                           unsigned patience_seconds) {
   if (socket_.empty()) return;
-  if (const auto sent = net::send_datagram(socket_, text, sockets, patience_seconds); !sent)
-    log_notice(Event::ServiceManagerUnheard, socket_, sent.error());
+  const auto sent = net::send_datagram(sending_, socket_, text, sockets, patience_seconds);
+  if (!sent) log_notice(Event::ServiceManagerUnheard, socket_, sent.error());
 }
 
 }  // namespace stag::cli

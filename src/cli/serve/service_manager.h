@@ -20,8 +20,7 @@ class ServiceManager {
   // server. Before other threads run.
   static ServiceManager from_environment();
   // For tests: no environment.
-  ServiceManager(std::string socket, std::optional<Duration> watchdog)
-      : socket_(std::move(socket)), watchdog_(watchdog) {}
+  ServiceManager(std::string socket, std::optional<Duration> watchdog);
 
   // The time within which it expects alive(); nullopt: it does not.
   std::optional<Duration> watchdog() const { return watchdog_; }
@@ -44,6 +43,9 @@ class ServiceManager {
   static constexpr unsigned kPatienceSeconds = 3;
 
   std::string socket_;
+  // Not connected: the manager may begin anew at the same name. Kept, so that it hears from a
+  // server that has no descriptor left.
+  net::UniqueFd sending_;
   std::optional<Duration> watchdog_;
 };
 

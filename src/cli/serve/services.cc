@@ -39,9 +39,9 @@ std::string Services::add_programs(ServeOptions& options) {
                                         stores_, options.loops);
   if (!kerberos) return kerberos.error();
   const auto queues = [&stores = stores_](TimePoint now) { return stores.queues(now); };
-  observing_.emplace(options.observe,
-                     GaugeSources{nfs4_->administration(), locking_->service(), queues,
-                                  contexts_of(kerberos->get()), nfs_, *recovery_->period()});
+  observing_.emplace(options.observe, GaugeSources{nfs4_->administration(), locking_->service(),
+                                                   queues, contexts_of(kerberos->get()), nfs_,
+                                                   *recovery_->period(), process_});
   server_.observe(observing_->observation());
   stores_.name_clients_by([&statistics = observing_->observation().statistics()](
                               const void* client) { return statistics.name_of(client); });

@@ -59,6 +59,7 @@ class Services {
   KnownUsers users_;
   std::optional<nfs::nfs4::Nfs4Server> nfs4_;
   std::unique_ptr<Locking> locking_;
+  const ProcessUsageSource process_;
   std::optional<Observing> observing_;
   rpc::Server server_;  // declared last: ends first
 };
