@@ -51,6 +51,7 @@ class RpcWorld {
   Task<void> call_something(rpc::Client client);
   Plan plan();
   void check(const Plan& plan, const rpc::CallError& error) const;
+  bool ran_before(std::uint32_t taken, const rpc::CallError& error) const;
   std::uint32_t length();
 
   Task<Blob> take(rpc::CallContext& context, Wanted wanted);
@@ -67,7 +68,6 @@ class RpcWorld {
   std::vector<std::unique_ptr<Host>> hosts_;
   std::map<std::uint32_t, int> taken_;  // executions by seed of the call
   std::uint32_t next_seed_ = 1;
-  int succeeded_ = 0;
   TaskGroup workers_;
 };
 

@@ -55,6 +55,50 @@ TEST(Exposure, ends_before_the_results_of_a_call_are_decoded) {
   }
 }
 
+// The word of an inline Call of Fetch, counted from the start of the RPC message.
+void rewrite_call(std::vector<std::byte>& message, std::size_t word, std::uint32_t value) {
+  const auto header = rpcrdma::decode_header(message);
+  ASSERT_TRUE(header.ok());
+  store_be<std::uint32_t>(message.data() + header->size + 4 * word, value);
+}
+
+Task<void> fetch_once(Pair& pair, bool& ended) {
+  const Wanted wanted{1, 100000};
+  const auto blob = co_await pair.client->call<Fetch>(wanted);
+  if (blob.ok()) {
+    EXPECT_TRUE(blob->data.empty());
+  }
+  ended = true;
+}
+
+TEST(Exposure, ends_before_the_memory_of_results_that_did_not_come_is_anybody_elses) {
+  constexpr std::size_t kProcedure = 5, kLength = 11;
+  for (const std::size_t word : {kProcedure, kLength}) {
+    PairSetup setup;
+    setup.client.transport.remote_invalidation = false;
+    setup.sim.faults.pending_revocation_permille = 1000;
+    Pair pair(setup);
+    const std::byte* exposed = nullptr;
+    pair.record.tampering.sink_exposed = [&](Bytes sink) { exposed = sink.data(); };
+    // An error, or no bytes.
+    pair.record.tampering.rewrite_send = [word](End from, std::vector<std::byte>& message) {
+      if (from == End::Active) rewrite_call(message, word, word == kProcedure ? 99 : 0);
+    };
+    bool ended = false;
+    detach(fetch_once(pair, ended));
+    ASSERT_TRUE(pair.loop.run_until(
+        [&] { return pair.record.first(Act::Receive, End::Active) != Record::kNever; }));
+    ASSERT_EQ(pair.record.first(Act::Revoked, End::Active), Record::kNever);
+    {
+      const Block next = Block::allocate(100000);
+      EXPECT_NE(next.data(), exposed);
+    }
+    ASSERT_TRUE(pair.loop.run_until([&] { return ended; }));
+    EXPECT_NE(pair.record.first(Act::Revoked, End::Active), Record::kNever);
+    EXPECT_EQ(pair.record.count(Act::Write, End::Passive), 0u);
+  }
+}
+
 // What checks the integrity of a message stands above the Channel.
 Task<void> call_below_the_client(Pair& pair, CallMessage& message, bool& ended) {
   auto reply = co_await pair.channel->call(message);

@@ -240,6 +240,8 @@ void PendingCall::collect(const rpcrdma::ReplyArrival& arrival, ReplyMessage& re
     const std::size_t length = std::min(written, result.memory.size());
     if (result.memory.empty())
       reply.items.add_inline(place);
+    else if (length == 0)  // an empty Rope would not keep the Block until release()
+      reply.items.add_written(Rope(), place);
     else if (result.block)
       reply.items.add_written(Rope(std::move(result.block).freeze(length)), place);
     else

@@ -67,6 +67,19 @@ TEST_P(FabricContract, a_listener_may_turn_a_connection_down) {
   EXPECT_TRUE(acceptor.arrived.empty());
 }
 
+TEST_P(FabricContract, a_listener_has_no_more_connections_than_it_may) {
+  fabric::ListenOptions limited;
+  limited.max_connections = 1;
+  auto made = fabric().listen(harness->any_address(), limited, acceptor);
+  ASSERT_TRUE(made.ok());
+  listener = std::move(*made);
+  join();
+  const auto outcome = connect(listener->local_address());
+  ASSERT_TRUE(outcome.has_value());
+  EXPECT_FALSE(outcome->ok());
+  EXPECT_EQ(acceptor.requests, 1);
+}
+
 TEST_P(FabricContract, connecting_can_be_cancelled) {
   listen();
   CancelSource cancel;

@@ -1,6 +1,8 @@
 // Contract: how connections end.
 #pragma once
 
+#include <gmock/gmock.h>
+
 #include "testing/fabric_contract/harness.h"
 
 namespace stag::testing {
@@ -121,6 +123,40 @@ TEST_P(FabricContract, what_was_sent_before_a_close_arrives) {
   ASSERT_TRUE(ended());
   ASSERT_EQ(passive.messages.size(), 1u);
   EXPECT_EQ(passive.messages[0].text, "last words");
+}
+
+TEST_P(FabricContract, what_was_written_before_a_close_is_in_place_when_the_peer_hears_of_it) {
+  join_and_greet();
+  std::vector<std::byte> memory(50'000);
+  const auto bytes = pattern(memory.size(), 1);
+  const auto sink = active->expose_sink(memory);
+  passive->write(Rope::borrow(bytes), *sink, 0, 1);
+  passive->close(Reason::Shutdown);
+  ASSERT_TRUE(ended());
+  EXPECT_EQ(passive.outcome(1), Reason::None);
+  EXPECT_TRUE(memory == bytes);
+}
+
+TEST_P(FabricContract, every_revocation_ends_before_the_connection_does) {
+  for (const bool by_the_peer : {false, true}) {
+    active = Side();
+    passive = Side();
+    ASSERT_NO_FATAL_FAILURE(join_and_greet());
+    std::vector<std::byte> memory(16 * 64);
+    std::vector<std::uint32_t> handles, pending;
+    for (std::size_t i = 0; i < 16; ++i)
+      handles.push_back(active->expose_sink(MutableBytes(memory).subspan(i * 64, 64))->handle);
+    if (by_the_peer) passive.destroy();
+    active.outside([&] {
+      for (const std::uint32_t handle : handles)
+        if (active->revoke(handle) == fabric::Revocation::Pending) pending.push_back(handle);
+      if (!by_the_peer) active->close(Reason::Shutdown);
+    });
+    ASSERT_TRUE(run_until([&] { return active.disconnected.has_value(); }));
+    EXPECT_THAT(active.revoked, ::testing::UnorderedElementsAreArray(pending));
+    active.destroy();
+    if (passive.connected()) passive.destroy();
+  }
 }
 
 }  // namespace stag::testing

@@ -149,7 +149,8 @@ TEST_P(FabricContract, what_is_longer_than_a_handle_may_cover_is_not_exposed) {
   // Never touched: only its length counts.
   std::byte byte{};
   const auto refused = active->expose_source(Bytes(&byte, limit + 1));
-  EXPECT_FALSE(refused.ok());
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error(), Reason::RegistrationTooLong);
 }
 
 // Each of these ends the connection and leaves memory as it was.
@@ -231,6 +232,28 @@ inline void revoke_and_wait(FabricHarness& harness, Side& side, std::uint32_t ha
   ASSERT_TRUE(harness.run_until([&] {
     return std::find(side.revoked.begin(), side.revoked.end(), handle) != side.revoked.end();
   }));
+}
+
+TEST_P(FabricContract, the_bytes_of_a_write_are_the_owners_again_when_it_is_done) {
+  join_and_greet();
+  for (const std::size_t size : {1'000u, 50'000u, 3u << 20}) {
+    SCOPED_TRACE(size);
+    std::vector<std::byte> memory(size);
+    const auto sink = active->expose_sink(memory);
+    const auto sent = pattern(size, 3);
+    auto bytes = sent;
+    passive.when_done = [&](fabric::Token, Reason) {
+      std::fill(bytes.begin(), bytes.end(), std::byte{0});
+    };
+    const std::size_t told = active.messages.size() + 1;
+    passive->write(Rope::borrow(bytes), *sink, 0, size);
+    passive->send(Rope::borrow(bytes_of("x")), std::nullopt, 0, fabric::kNoToken);
+    ASSERT_TRUE(done(passive, size));
+    EXPECT_EQ(passive.outcome(size), Reason::None);
+    ASSERT_TRUE(run_until([&] { return active.messages.size() == told; }));
+    EXPECT_TRUE(memory == sent);
+    revoke_and_wait(*harness, active, sink->handle);
+  }
 }
 
 TEST_P(FabricContract, a_revoked_handle_opens_nothing) {

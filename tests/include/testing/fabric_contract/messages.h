@@ -24,9 +24,8 @@ TEST_P(FabricContract, sends_beyond_the_depth_asked_for_wait_and_all_arrive_in_t
     passive->send(Rope::copy_of(bytes_of(std::to_string(i))), std::nullopt, 7, i);
   }
   for (Side* const side : {&active, &passive}) {
-    ASSERT_TRUE(run_until([&] {
-      return side->messages.size() == kCount && side->outcomes.size() == kCount;
-    }));
+    ASSERT_TRUE(run_until(
+        [&] { return side->messages.size() == kCount && side->outcomes.size() == kCount; }));
     for (fabric::Token i = 1; i <= kCount; ++i) {
       EXPECT_EQ(side->messages[i - 1].text, std::to_string(i));
       EXPECT_EQ(side->outcome(i), Reason::None);
@@ -138,6 +137,37 @@ TEST_P(FabricContract, a_message_longer_than_a_receive_ends_the_connection) {
   ASSERT_EQ(passive.messages.size(), 1u);
   EXPECT_EQ(passive.messages[0].text.size(), 1000u);
   EXPECT_EQ(passive.disconnected, Reason::MessageTooLong);
+}
+
+TEST_P(FabricContract, a_message_longer_than_the_receives_added_last_ends_the_connection) {
+  acceptor.answer.receive = {2, 4096};
+  join();
+  active.start();
+  passive.start();
+  const auto bytes = pattern(1001, 1);
+  passive->add_receive_credit({1, 1000});
+  active->send(Rope::borrow(Bytes(bytes).first(1000)), std::nullopt, 0, 1);
+  active->send(Rope::borrow(bytes), std::nullopt, 0, 2);
+  ASSERT_TRUE(ended());
+  EXPECT_EQ(passive.messages.size(), 1u);
+  EXPECT_EQ(passive.disconnected, Reason::MessageTooLong);
+}
+
+TEST_P(FabricContract, progress_is_what_the_peer_sends_and_nothing_that_is_not) {
+  join_and_greet();
+  const auto bytes = pattern(1000, 1);
+  for (Side* const from : {&active, &passive}) {
+    Side& to = from == &active ? passive : active;
+    const std::uint64_t before = to->progress_mark();
+    (*from)->send(Rope::borrow(bytes), std::nullopt, 0, 1);
+    ASSERT_TRUE(run_until([&] { return to.messages.size() == 1; }) && done(*from, 1));
+    EXPECT_NE(to->progress_mark(), before);
+  }
+  settle();
+  // All that this side has sent was there before the answer.
+  const std::uint64_t idle = active->progress_mark();
+  settle();
+  EXPECT_EQ(active->progress_mark(), idle);
 }
 
 TEST_P(FabricContract, send_with_invalidate_revokes_the_one_handle_it_names_and_says_so) {
