@@ -313,9 +313,11 @@ class Nfs4CopyAllocation : public Nfs4Allocation {
 TEST_F(Nfs4CopyAllocation, failing_leaves_the_place_of_the_copy_free) {
   failed_ = true;
   for (std::size_t n = 1; failed_; ++n) {
+    bind(v4::CDFC4_FORE_OR_BOTH);  // It is found out anew whether the client can be called.
     attempt_in_session(n, copy_ops());
     ASSERT_LT(n, kMost);
   }
+  bind(v4::CDFC4_FORE_OR_BOTH);
   pass(2s);
   const Res copied = run(copy_ops());
   ASSERT_EQ(copied.status, v4::NFS4_OK);
