@@ -1,6 +1,7 @@
 #include "rpc/replay_cache.h"
 
 #include <algorithm>
+#include <atomic>
 #include <coroutine>
 
 #include "base/failure.h"
@@ -125,10 +126,27 @@ struct ReplayCache::Share {
   std::size_t bytes = 0;
 };
 
+// Whatever thread decides posts to the loop of the one who waits. A loop that is full may have no
+// memory for that: then he finds the decision when he looks.
 struct ReplayCache::Waiter {
-  Loop* loop;
+  static constexpr Duration kLooks = std::chrono::seconds(10);
+
+  explicit Waiter(Loop& on) : loop(&on) {}
+
+  Loop* const loop;
   std::coroutine_handle<> handle;
   Admitted admitted;
+  bool looks = false;
+  Timer next_look;
+  std::atomic<bool> not_posted{false};
+
+  void look_later() {
+    next_look = loop->after(kLooks, [this] {
+      if (not_posted.load(std::memory_order_acquire)) return handle.resume();
+      look_later();
+    });
+    looks = true;
+  }
 
   // A client of version 4 of NFS waits for ever for a Call that is dropped while its connection is
   // there (RFC 7530 3.1.1): without memory for the results it is told so.
@@ -136,7 +154,12 @@ struct ReplayCache::Waiter {
     admitted.admission = admission;
     if (results != nullptr && !copy_to(admitted.results, *results))
       admitted.results = without_results();
-    loop->post([handle = handle] { handle.resume(); });
+    try {
+      loop->post([handle = handle] { handle.resume(); });
+    } catch (...) {
+      trace_exception(Reason::OutOfMemory, "replay cache");
+      not_posted.store(true, std::memory_order_release);
+    }
   }
 };
 
@@ -243,6 +266,7 @@ bool ReplayCache::admit_now(const ReplayKey& key, Waiter& waiter) {
   FreedChain<Entry> evicted;
   Waiter* displaced = nullptr;
   bool decided = true;
+  const bool looks = waiter.looks;
   {
     const std::lock_guard lock(shard.mutex);
     shard.evict_old(before, evicted.first);
@@ -253,13 +277,16 @@ bool ReplayCache::admit_now(const ReplayKey& key, Waiter& waiter) {
       waiter.admitted.admission = Admission::Replay;
       waiter.admitted.results = entry->results;
     } else {
-      displaced = std::exchange(entry->waiter, &waiter);
       decided = false;
+      if (looks) displaced = std::exchange(entry->waiter, &waiter);
     }
   }
   // Not `waiter` any more when it waits: another loop may have decided it already.
   if (displaced != nullptr) displaced->resume_with(Admission::Drop, nullptr);
-  return decided;
+  if (decided || looks) return decided;
+  // Without the lock, for it asks for memory.
+  waiter.look_later();
+  return admit_now(key, waiter);
 }
 
 Task<ReplayCache::Admitted> ReplayCache::admit(const ReplayKey& key, Loop& loop) {
@@ -274,7 +301,7 @@ Task<ReplayCache::Admitted> ReplayCache::admit(const ReplayKey& key, Loop& loop)
     }
     Admitted await_resume() { return std::move(waiter.admitted); }
   };
-  Awaiter awaiter{*this, key, {&loop, {}, {}}};
+  Awaiter awaiter{*this, key, Waiter(loop)};
   co_return co_await awaiter;
 }
 

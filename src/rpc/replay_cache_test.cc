@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <new>
+
 #include "rpc/credentials.h"
 #include "rpc/server.h"
 #include "testing/manual_loop.h"
@@ -31,10 +33,10 @@ ReplayKey key_of(std::uint32_t n) {
 
 // Admits on its own and keeps the outcome for when it comes.
 struct Attempt {
-  Attempt(ReplayCache& cache, ManualLoop& loop, std::uint32_t n) : key(key_of(n)) {
+  Attempt(ReplayCache& cache, Loop& loop, std::uint32_t n) : key(key_of(n)) {
     detach(run(this, cache, loop));
   }
-  static Task<void> run(Attempt* self, ReplayCache& cache, ManualLoop& loop) {
+  static Task<void> run(Attempt* self, ReplayCache& cache, Loop& loop) {
     ReplayCache::Admitted admitted = co_await cache.admit(self->key, loop);
     self->admission = admitted.admission;
     self->results = std::move(admitted.results);
@@ -86,6 +88,59 @@ TEST(ReplayCache, forgets_a_run_that_gave_no_answer) {
   Attempt third(cache, loop, 1);
   EXPECT_EQ(third.admission, Admission::Run);
   cache.finish(third.key, loop, std::nullopt);
+}
+
+// A loop that may have no memory for a function more.
+class FullLoop final : public Loop {
+ public:
+  explicit FullLoop(ManualLoop& loop) : loop_(loop) {}
+  TimePoint now() const override { return loop_.now(); }
+  void post(Function function) override {
+    if (full) throw std::bad_alloc();
+    loop_.post(std::move(function));
+  }
+  [[nodiscard]] Timer after(Duration delay, Function function) override {
+    return loop_.after(delay, std::move(function));
+  }
+  void offload(Function work, Function done) override {
+    loop_.offload(std::move(work), std::move(done));
+  }
+  bool on_thread() const override { return true; }
+  bool full = false;
+
+ private:
+  // The timers are those of the loop behind.
+  void cancel_timer(std::uint64_t) override {}
+  ManualLoop& loop_;
+};
+
+TEST(ReplayCache, lets_a_duplicate_find_after_ten_seconds_what_its_loop_was_too_full_to_hear) {
+  ManualLoop loop;
+  FullLoop full(loop);
+  ReplayCache cache;
+  Attempt first(cache, loop, 1);
+  Attempt second(cache, full, 1);
+  Attempt third(cache, full, 2);
+  EXPECT_EQ(third.admission, Admission::Run);
+  Attempt fourth(cache, full, 2);
+  loop.pass(std::chrono::seconds(15));
+  full.full = true;
+  Attempt fifth(cache, full, 2);
+  cache.finish(first.key, loop, results_of(7));
+  full.full = false;
+  loop.drain();
+  EXPECT_FALSE(second.admission.has_value());
+  EXPECT_FALSE(fourth.admission.has_value());
+  loop.pass(std::chrono::seconds(10));
+  EXPECT_EQ(second.admission, Admission::Replay);
+  ASSERT_TRUE(second.results.has_value());
+  EXPECT_EQ(second.results->results.rope(), results_of(7).results.rope());
+  EXPECT_EQ(fourth.admission, Admission::Drop);
+  EXPECT_FALSE(fifth.admission.has_value());
+  cache.finish(third.key, loop, results_of(8));
+  loop.drain();
+  EXPECT_EQ(fifth.admission, Admission::Replay);
+  EXPECT_FALSE(loop.has_timer());
 }
 
 TEST(ReplayCache, stays_within_its_bytes_and_drops_the_oldest_first) {

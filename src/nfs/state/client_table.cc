@@ -7,8 +7,7 @@ namespace stag::nfs::state {
 
 Removed::~Removed() {
   for (const auto& session : sessions)
-    for (Slot& slot : session->slots())
-      for (auto& waiter : slot.waiters()) waiter();
+    for (Slot& slot : session->slots()) tell(slot.waiters());
 }
 
 ClientRecord* ClientShard::find(ClientId clientid) const {

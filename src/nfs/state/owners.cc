@@ -131,8 +131,15 @@ struct Owners::Impl {
     client.by_name.emplace(fresh->name, fresh);
     fresh->listed = true;
     ++size;
-    while (client.by_use.size() > room_of_client() && !client.by_use.front()->busy)
-      remove(*client.by_use.front(), gone);
+    // Those before it: what runs is being used, however long ago it began.
+    for (std::size_t before = client.by_use.size() - 1;
+         before > 0 && client.by_use.size() > room_of_client(); --before) {
+      OwnerRecord& first = *client.by_use.front();
+      if (first.busy)
+        touch(first);
+      else
+        remove(first, gone);
+    }
   }
   void remove(OwnerRecord& owner, std::list<OwnerRef>& gone) {
     OfClient& client = clients.at(owner.clientid);

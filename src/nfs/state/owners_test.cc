@@ -161,6 +161,28 @@ TEST_F(OwnersTest, beyond_the_limit_displace_their_own_clients_that_was_not_used
   EXPECT_EQ(once(args("of another client", 8, OpenConfirm, 2)).kind, Kind::Replay);
 }
 
+TEST_F(OwnersTest, beyond_the_limit_are_displaced_though_an_operation_of_one_takes_long) {
+  const OwnerTurn running = owners_.begin(args(name_, 1, Open));
+  for (std::uint32_t i = 0; i < 3000; ++i) {
+    once(args("owner" + std::to_string(i), 1, Open));
+    ASSERT_LE(owners_.size(), 1025u);
+  }
+  owners_.finished(running.owner, args(name_, 1, Open), std::make_shared<KeptAnswer>(1));
+  EXPECT_EQ(once(args(name_, 1, Open)).kind, Kind::Replay) << "nothing displaces what runs";
+}
+
+TEST_F(OwnersTest, beyond_the_limit_are_kept_as_long_as_the_operations_of_all_run) {
+  std::vector<OwnerTurn> running;
+  for (std::uint32_t i = 0; i < 1100; ++i)
+    running.push_back(owners_.begin(args("owner" + std::to_string(i), 1, Open)));
+  for (std::uint32_t i = 0; i < 1100; ++i)
+    ASSERT_EQ(owners_.begin(args("owner" + std::to_string(i), 1, Open)).status, Status::Delay);
+  for (std::uint32_t i = 0; i < 1100; ++i)
+    owners_.finished(running[i].owner, args("owner" + std::to_string(i), 1, Open), nullptr);
+  once(args("one more", 1, Open));
+  EXPECT_LE(owners_.size(), 1025u);
+}
+
 TEST_F(OwnersTest, are_gone_with_their_client_though_a_request_still_runs) {
   confirmed(name_, 8);
   const OwnerTurn closing = once(args(name_, 9, Close));

@@ -120,7 +120,7 @@ void Clients::finished(const SlotRef& slot, const LifePtr& life, ReplyPtr reply,
       (session != nullptr ? session->client() : *shard.find(life->clientid)).renew(now);
     life->running.fetch_sub(1, std::memory_order_acq_rel);
   }
-  for (auto& waiter : waiters) waiter();
+  tell(waiters);
 }
 
 }  // namespace stag::nfs::state

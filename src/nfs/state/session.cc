@@ -1,6 +1,7 @@
 #include "nfs/state/session.h"
 
 #include <algorithm>
+#include <new>
 
 namespace stag::nfs::state {
 
@@ -25,6 +26,16 @@ Slot::Waiters Slot::finish(ReplyPtr reply) {
   running_ = false;
   reply_ = std::move(reply);
   return std::exchange(waiters_, {});
+}
+
+void tell(Slot::Waiters& waiters) noexcept {
+  for (auto& waiter : waiters) {
+    try {
+      waiter();
+    } catch (const std::bad_alloc&) {
+      // It asks again when its time is over.
+    }
+  }
 }
 
 std::optional<CacheShare> CacheShare::take(std::atomic<std::uint64_t>& used, std::uint64_t limit,

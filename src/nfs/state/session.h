@@ -46,6 +46,9 @@ class Slot {
   Waiters waiters_;
 };
 
+// Calls each of them, without a lock.
+void tell(Slot::Waiters& waiters) noexcept;
+
 // Bytes of the caches.
 struct CacheUse {
   std::uint64_t of_address = 0;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <new>
 #include <vector>
 
 #include "nfs/state/session.h"
@@ -603,6 +604,21 @@ TEST(Nfs4Slots, a_waiting_retry_is_told_when_the_client_goes) {
   EXPECT_EQ(told, 1);
   world.finish(running);
   EXPECT_EQ(client.life->running.load(), 0u);
+}
+
+// Those who wait post to their loops, which may find no memory for that.
+TEST(Nfs4Slots, a_waiting_retry_that_cannot_be_told_keeps_no_other_from_being_told) {
+  for (const bool session_goes : {false, true}) {
+    World world;
+    const auto client = world.client("owner");
+    const Sequenced running = world.sequence(client.session, 0, 1);
+    int told = 0;
+    ASSERT_TRUE(world.clients.wait(running.slot, [] { throw std::bad_alloc(); }));
+    ASSERT_TRUE(world.clients.wait(running.slot, [&] { ++told; }));
+    if (session_goes) world.clients.destroy_session(client.session, kNoConnection);
+    EXPECT_NO_THROW(world.finish(running));
+    EXPECT_EQ(told, 1) << session_goes;
+  }
 }
 
 TEST(Nfs4Slots, a_reply_lives_as_long_as_it_is_replayed) {

@@ -82,7 +82,6 @@ class Failing : public Fixture {
 
   bool failed_ = false;
 
- private:
   struct Sent {
     Sent(Failing& test, v4::COMPOUND4args of)
         : client(*test.via_, ulb::nfs4(), test.credentials_), args(std::move(of)) {}
@@ -314,9 +313,11 @@ class Nfs4CopyAllocation : public Nfs4Allocation {
 TEST_F(Nfs4CopyAllocation, failing_leaves_the_place_of_the_copy_free) {
   failed_ = true;
   for (std::size_t n = 1; failed_; ++n) {
+    bind(v4::CDFC4_FORE_OR_BOTH);  // It is found out anew whether the client can be called.
     attempt_in_session(n, copy_ops());
     ASSERT_LT(n, kMost);
   }
+  bind(v4::CDFC4_FORE_OR_BOTH);
   pass(2s);
   const Res copied = run(copy_ops());
   ASSERT_EQ(copied.status, v4::NFS4_OK);
@@ -481,6 +482,104 @@ TEST_F(Nfs4DestroyAllocation, failing_in_DESTROY_CLIENTID_leaves_no_record_and_n
     ASSERT_LT(n, kMost);
     starts_.clear();
     recoveries_.clear();
+  }
+}
+
+// A request whose retry waits for it, on another connection.
+class Nfs4RetryAllocation : public Failing<Nfs4Served> {
+ protected:
+  Nfs4RetryAllocation() {
+    nfs::ExportOptions open;
+    open.root_squash = false;
+    nfs::Exports exports;
+    STAG_CHECK(
+        exports.add(1, {"/data", std::make_shared<vfs::testing::SteppedStore>(store_, held_), open})
+            .ok());
+    context_.exports.replace(std::move(exports));
+  }
+  ~Nfs4RetryAllocation() override {
+    held_->release_all();
+    loop_.drain();
+  }
+  // It lives as long as its call.
+  std::weak_ptr<const Sent> send(rpc::Channel& by, std::vector<Op> operations) {
+    via_ = &by;
+    const auto sent =
+        std::make_shared<Sent>(*this, v4::COMPOUND4args{"", 1, std::move(operations)});
+    via_ = &channel_;
+    detach(call(sent));
+    loop_.drain();
+    return sent;
+  }
+  void begin(bool cachethis) {
+    const std::vector<Op> operations{sequence(cachethis), putrootfh(), lookup("data"),
+                                     op(v4::OP_REMOVE, &Op::opremove, v4::REMOVE4args{"no file"})};
+    send(channel_, operations);
+    again_ = send(second_, operations);
+    ASSERT_EQ(held_->waiting.size(), 1u);
+    ASSERT_FALSE(again_.expired());
+  }
+  // The loop takes so many functions before it asks for memory for the next ones.
+  void leave_room(int functions) {
+    const std::ptrdiff_t before = live_allocations;
+    while (live_allocations == before) loop_.post([] {});
+    for (int i = functions; i < kFunctions; ++i) loop_.post([] {});
+    loop_.drain();
+  }
+  static constexpr int kFunctions = 8;  // that it has memory for at once
+
+  const std::shared_ptr<vfs::testing::HeldSteps> held_ =
+      std::make_shared<vfs::testing::HeldSteps>([](vfs::testing::Point point) {
+        using vfs::testing::Called;
+        return point == vfs::testing::Point{Called::Remove, vfs::testing::Point::When::Begin};
+      });
+  LoopbackChannel second_{loop_, server_};
+  std::weak_ptr<const Sent> again_;
+};
+
+TEST_F(Nfs4RetryAllocation, failing_as_the_first_ends_lets_its_retry_wait_for_ten_seconds) {
+  for (int i = 0; i < 2 * kFunctions; ++i) {
+    failed_ = true;
+    for (std::size_t n = 1; failed_; ++n) {
+      leave_room(i % kFunctions);
+      begin(i < kFunctions);
+      allocations_until_failure = n;
+      try {
+        held_->release(0);
+      } catch (const std::bad_alloc&) {
+      }
+      pass(1500ms);
+      failed_ = allocations_until_failure == 0;
+      allocations_until_failure = 0;
+      pass(10s);
+      ASSERT_TRUE(again_.expired()) << n;
+      ASSERT_EQ(run({putrootfh()}).status, v4::NFS4_OK) << "the slot is of use";
+      ASSERT_LT(n, kMost);
+    }
+  }
+}
+
+TEST_F(Nfs4RetryAllocation, failing_in_DESTROY_SESSION_lets_a_retry_wait_for_ten_seconds) {
+  int clients = 0;
+  for (int i = 0; i < kFunctions; ++i) {
+    failed_ = true;
+    for (std::size_t n = 1; failed_; ++n) {
+      set_up_session("client " + std::to_string(++clients));
+      leave_room(i);
+      begin(false);
+      attempt(n, {"",
+                  1,
+                  {op(v4::OP_DESTROY_SESSION, &Op::opdestroy_session,
+                      v4::DESTROY_SESSION4args{session_})}});
+      pass(10s);
+      ASSERT_TRUE(again_.expired()) << n;
+      held_->release(0);
+      loop_.drain();
+      const v4::nfsstat4 later = destroy_session();
+      ASSERT_TRUE(later == v4::NFS4_OK || later == v4::NFS4ERR_BADSESSION) << later;
+      ASSERT_EQ(destroy_clientid(), v4::NFS4_OK);
+      ASSERT_LT(n, kMost);
+    }
   }
 }
 

@@ -150,6 +150,17 @@ TEST_F(Nfs4CopyFromServer, is_done_before_the_answer_for_a_client_that_cannot_be
   EXPECT_TRUE(has(sources_.size));
 }
 
+TEST_F(Nfs4CopyFromServer, is_done_before_the_answer_for_a_client_without_a_back_channel) {
+  v4::CREATE_SESSION4args args = holder_args(exchange_id("a client without a back channel"));
+  args.csa_flags = 0;
+  make_session(args);
+  to_ = open(open_args("to", kForBoth, false));
+  args_.ca_dst_stateid = to_.stateid;
+  const v4::COPY4resok ok = copied();
+  EXPECT_TRUE(ok.cr_requirements.cr_synchronous);
+  EXPECT_EQ(ok.cr_response.wr_count, sources_.size);
+}
+
 TEST_F(Nfs4CopyFromServer, moves_so_much_before_an_answer_and_no_more) {
   sources_.size = kLargestAnswer + 1;
   EXPECT_EQ(copied_at_once().cr_response.wr_count, kLargestAnswer);

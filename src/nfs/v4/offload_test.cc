@@ -18,6 +18,7 @@ constexpr std::uint64_t kCopied = 1 << 20;
 // reading but that of the first piece waits until the test lets it go on.
 class Nfs4Offload : public Nfs4DelegationsServed {
  protected:
+  using Nfs4DelegationsServed::Nfs4DelegationsServed;
   void SetUp() override {
     Nfs4DelegationsServed::SetUp();
     minor_ = 2;
@@ -192,6 +193,50 @@ TEST_F(Nfs4Offload, is_done_at_once_for_a_client_that_cannot_be_called) {
   set_up_session("a client without callbacks");
   from_ = open(open_args("from", kForReading, false));
   to_ = open(open_args("to", kForBoth, false));
+  EXPECT_TRUE(copy().cr_response.wr_callback_id.empty());
+}
+
+// It says how it would be called, on a connection that carries no callbacks.
+TEST_F(Nfs4Offload, is_done_at_once_for_a_client_without_a_back_channel) {
+  steps_ = [](vfs::testing::Point) { return false; };
+  v4::CREATE_SESSION4args args = holder_args(exchange_id("a client without a back channel"));
+  args.csa_flags = 0;
+  ASSERT_EQ(make_session(args).csr_flags, 0u);
+  from_ = open(open_args("from", kForReading, false));
+  to_ = open(open_args("to", kForBoth, false));
+  const v4::COPY4resok ok = copy();
+  EXPECT_TRUE(ok.cr_response.wr_callback_id.empty());
+  EXPECT_TRUE(ok.cr_requirements.cr_synchronous);
+  EXPECT_EQ(ok.cr_response.wr_count, 3 * kCopied);
+}
+
+TEST_F(Nfs4Offload, is_done_at_once_for_a_client_whose_back_channel_is_lost) {
+  steps_ = [](vfs::testing::Point) { return false; };
+  holder_client_.disconnect();
+  EXPECT_TRUE(copy().cr_response.wr_callback_id.empty());
+}
+
+TEST_F(Nfs4Offload, is_done_at_once_for_a_client_that_answers_no_callback) {
+  steps_ = [](vfs::testing::Point) { return false; };
+  holder_client_.answers = false;
+  EXPECT_TRUE(copy().cr_response.wr_callback_id.empty());
+}
+
+// Of a server that calls nobody back over RDMA.
+class Nfs4OffloadWithoutCallbacks : public Nfs4Offload {
+ protected:
+  Nfs4OffloadWithoutCallbacks() : Nfs4Offload(options()) {
+    holder_client_.channel.origin().transport = rpc::TransportKind::Rdma;
+  }
+  static Nfs4Options options() {
+    Nfs4Options options;
+    options.rdma_callbacks = false;
+    return options;
+  }
+};
+
+TEST_F(Nfs4OffloadWithoutCallbacks, is_done_at_once_for_a_client_over_RDMA) {
+  steps_ = [](vfs::testing::Point) { return false; };
   EXPECT_TRUE(copy().cr_response.wr_callback_id.empty());
 }
 

@@ -27,22 +27,24 @@ bool nobody_waits(const Compound& compound) {
 }
 
 // The stateid of what goes on by itself; nullopt: it does not.
-std::optional<state::Stateid> leave(Compound& compound, FileCopy& copy, const v4::COPY4args& args,
-                                    std::uint64_t verifier, const state::FileChange& change) {
+Task<std::optional<state::Stateid>> leave(Compound& compound, FileCopy& copy,
+                                          const v4::COPY4args& args, std::uint64_t verifier,
+                                          const state::FileChange& change) {
   Offloads* const offloads = compound.shared().offloads.load(std::memory_order_acquire);
-  const state::LifePtr& life = compound.life();
-  if (args.ca_synchronous || offloads == nullptr || !offloads->can_tell(life->clientid))
-    return std::nullopt;
-  if (const state::Limit limit = offloads->limit_at(life->clientid); limit != state::Limit::None) {
+  if (offloads == nullptr) co_return std::nullopt;
+  const bool can_go_on = co_await offloads->can_go_on(compound, args);
+  if (!can_go_on) co_return std::nullopt;
+  const state::Limit limit = offloads->limit_at(compound.life()->clientid);
+  if (limit != state::Limit::None) {
     note_limit(compound, Reason::Nfs4CopiesTooMany, limit);
-    return std::nullopt;
+    co_return std::nullopt;
   }
   const auto from = compound.meant(args.ca_src_stateid);
   const auto to = compound.meant(args.ca_dst_stateid);
-  if (!from || !to) return std::nullopt;
+  if (!from || !to) co_return std::nullopt;
   OffloadedCopy left = offloaded_copy(compound, copy, *to, verifier, change);
   left.from_stateid = *from;
-  return offloads->begin(std::move(left));
+  co_return offloads->begin(std::move(left));
 }
 
 // As far as one answer goes.
@@ -75,7 +77,7 @@ Task<v4::COPY4res> copy(Compound& compound, v4::COPY4args& args) {
   v4::COPY4resok& ok = results.cr_resok4();
   ok.cr_requirements = {true, true};
   std::optional<state::Stateid> left;
-  if (!copy.done()) left = leave(compound, copy, args, verifier, *permitted);
+  if (!copy.done()) left = co_await leave(compound, copy, args, verifier, *permitted);
   if (left) {
     ok.cr_response.wr_callback_id.push_back(to_stateid4(*left));
     ok.cr_requirements.cr_synchronous = false;

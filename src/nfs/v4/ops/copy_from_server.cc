@@ -73,6 +73,8 @@ Task<v4::COPY4res> copy_from_server(Compound& compound, v4::COPY4args& args) {
   const Permitted permitted =
       co_await check_stateid_patiently(compound, to, args.ca_dst_stateid, state::Touch::Write);
   if (!permitted) co_return v4::COPY4res{permitted.error(), {}};
+  const bool can_go_on = co_await offloads->can_go_on(compound, args);
+  source->synchronous = !can_go_on;
   const auto to_stateid = compound.meant(args.ca_dst_stateid);
   const std::uint64_t verifier = compound.shared().server.write_verifier(to.store());
   const FileCopy copy(to, {args.ca_src_offset, args.ca_dst_offset, args.ca_count});

@@ -63,7 +63,6 @@ Result<CopySource, v4::nfsstat4> source_of(const Compound& compound, const Offlo
   source.args.file = v4::nfs_fh4(file->bytes);
   source.args.stateid = args.ca_src_stateid;
   source.args.user = compound.object().credentials;
-  source.synchronous = args.ca_synchronous || !offloads->can_tell(compound.life()->clientid);
   return source;
 }
 

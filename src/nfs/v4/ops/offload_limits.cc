@@ -2,6 +2,7 @@
 #include <mutex>
 
 #include "nfs/v4/compound/shared_state.h"
+#include "nfs/v4/ops/callback_path.h"
 #include "nfs/v4/ops/offload_job.h"
 #include "nfs/v4/ops/offloads.h"
 
@@ -26,13 +27,14 @@ state::Limit Offloads::limit_at(state::ClientId client) const {
   return limit_held(client);
 }
 
-bool Offloads::can_tell(state::ClientId client) const {
-  if (shared_.options.copies == 0 || shared_.options.copies_of_client == 0) return false;
+Task<bool> Offloads::can_go_on(Compound& compound, const v4::COPY4args& args) const {
+  if (args.ca_synchronous || shared_.options.copies == 0 || shared_.options.copies_of_client == 0)
+    co_return false;
   {
     const std::lock_guard lock(mutex_);
-    if (stopping_) return false;
+    if (stopping_) co_return false;
   }
-  return !shared_.clients.callback_paths(client).empty();
+  co_return co_await can_call_back(compound);
 }
 
 }  // namespace stag::nfs::nfs4

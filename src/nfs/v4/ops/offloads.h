@@ -9,8 +9,8 @@
 // one. It is remembered until the client has answered CB_OFFLOAD, by whatever session, or for a
 // lease after its end.
 //
-// Thread: begin(), status(), cancel(), wait(), answerable(), answer() and give_up() any; the copies
-// themselves the loop of Callbacks.
+// Thread: can_go_on(), begin(), status(), cancel(), wait(), answerable(), answer() and give_up()
+// any; the copies themselves the loop of Callbacks.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +37,9 @@ class Offloads {
 
   // Null: nothing is copied from other servers, or no more.
   const SourceServers* sources() const;
-  // Whether copies go on at all, and the client would be told of their end.
-  bool can_tell(state::ClientId client) const;
+  // Whether this COPY may go on after its answer: its client lets it, and would hear of the end.
+  // Linux's client waits for that without a limit.
+  Task<bool> can_go_on(Compound& compound, const v4::COPY4args& args) const;
   // What keeps the client from having one more; None: nothing.
   state::Limit limit_at(state::ClientId client) const;
   // nullopt: it may not.
