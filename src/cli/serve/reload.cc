@@ -13,6 +13,9 @@
 namespace stag::cli {
 namespace {
 
+// Longer than a resolver tries the first two of its servers.
+constexpr Duration kNamePatience = std::chrono::seconds(15);
+
 std::string settings_text(const Setting& setting) {
   std::string text;
   for (const Value& value : setting.values) {
@@ -65,8 +68,9 @@ Result<Reload::Trial, std::string> Reload::try_out(const std::vector<Setting>& a
   const Result<OptionValues, std::string> given = options_.config.try_out(all, declare);
   if (!given) return Failure{given.error()};
   if (const auto checked = trial.options->check(); !checked) return Failure{checked.error()};
-  if (const auto checked = trial.options->control.check(); !checked)
-    return Failure{checked.error()};
+  const auto checked =
+      trial.options->control.check_beside(options_.control, kNamePatience, ending_);
+  if (!checked) return Failure{checked.error()};
   // Behind the checks, which complete what was left open.
   for (const auto& [key, value] : *given) trial.values[key] = value();
   return trial;
