@@ -109,7 +109,7 @@ class Limits(unittest.TestCase):
             server = self.start(*arguments)
             peer, _ = request_rdma(server.rdma_port)
             peer.sendall(long_call(length))
-            self.logged(server, "RdmaChunkTooLarge")
+            self.logged(server, r"RdmaChunkTooLarge .*\(xid 0x00000001\)\n")
             peer.close()
             self.assertEqual(server.end(), 0)
 
@@ -117,7 +117,7 @@ class Limits(unittest.TestCase):
         server = self.start()
         peer, _ = request_rdma(server.rdma_port)
         peer.sendall(call_of_segments(65))
-        self.logged(server, "RdmaChunksTooMany")
+        self.logged(server, r"RdmaChunksTooMany .*\(xid 0x00000007\)\n")
         peer.close()
         self.assertIn("RdmaChunksTooMany", stag("status", "--state", server.state).stdout)
 
