@@ -178,6 +178,11 @@ class Dashboard(observe_test.Observed):
                 in_legend = set(re.findall(r"\{\{(\w+)\}\}", legend))
                 self.assertEqual(in_legend - (groups[0][0] if groups else there[series[0]]), set())
 
+    def test_tells_servers_apart_where_it_does_not_take_them_together(self):
+        for legend, expression in self.shown():
+            if not re.match(r"(sum|max|histogram_quantile)\b", expression):
+                self.assertIn("{{instance}}", legend, expression)
+
     def test_leaves_out_reasons_that_there_are(self):
         reasons = {dict(labels)["reason"] for _, labels in observe_test.parse(self.start() and self.scrape())["stag_events_total"][2]}
         left_out = re.findall(r'reason!?=?~?"([^"]*)"', " ".join(expression for _, expression in self.shown()))

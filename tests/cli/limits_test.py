@@ -15,6 +15,7 @@ import harness
 from harness import Server, request_rdma, stag
 from nfs4_client import BACK_CHANNEL, GETFH, OK, PUTROOTFH, Client, words
 
+ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, os.pardir))
 MIB = 1 << 20
 TOO_MANY_OPS, RESOURCE = 10070, 10018
 
@@ -25,6 +26,15 @@ def long_call(length):
     header = struct.pack(f">{len(words)}I", *words)
     # DDP: the last segment, untagged, queue 0, first message. RDMAP: Send (RFC 5040, RFC 5041).
     segment = bytes([0x41, 0x43]) + struct.pack(">IIII", 0, 0, 1, 0) + header
+    fpdu = struct.pack(">H", len(segment)) + segment
+    return fpdu + bytes(-len(fpdu) % 4) + bytes(4)
+
+
+def call_of_segments(count):
+    """An FPDU with a Call whose Write chunk has so many segments."""
+    segments = b"".join(struct.pack(">IIQ", 0x1234 + each, 64, 0) for each in range(count))
+    header = words(7, 1, 1, 0) + words(0) + words(1, count) + segments + words(0) + words(0)
+    segment = bytes([0x41, 0x43]) + words(0, 0, 1, 0) + header + words(7, 0, 2, 100003, 3, 0, 0, 0, 0, 0)
     fpdu = struct.pack(">H", len(segment)) + segment
     return fpdu + bytes(-len(fpdu) % 4) + bytes(4)
 
@@ -99,9 +109,28 @@ class Limits(unittest.TestCase):
             server = self.start(*arguments)
             peer, _ = request_rdma(server.rdma_port)
             peer.sendall(long_call(length))
-            self.logged(server, "RdmaChunkTooLarge")
+            self.logged(server, r"RdmaChunkTooLarge .*\(xid 0x00000001\)\n")
             peer.close()
             self.assertEqual(server.end(), 0)
+
+    def test_of_segments_refuses_a_call_and_is_in_the_status(self):
+        server = self.start()
+        peer, _ = request_rdma(server.rdma_port)
+        peer.sendall(call_of_segments(65))
+        self.logged(server, r"RdmaChunksTooMany .*\(xid 0x00000007\)\n")
+        peer.close()
+        self.assertIn("RdmaChunksTooMany", stag("status", "--state", server.state).stdout)
+
+    def test_that_the_page_lists_are_in_the_status(self):
+        """But who may connect or copy, which is no matter of how many."""
+        with open(os.path.join(ROOT, "docs/operations.md")) as page:
+            section = page.read().partition("\n## Limits\n")[2].partition("\n## ")[0]
+        named = {name for row in re.findall(r"^\|.*\|(.*)\|$", section, re.M) for name in re.findall(r"`([A-Z]\w+)[ `]", row)}
+        self.assertIn("StoreHangs", named)
+        with open(os.path.join(ROOT, "src/cli/control/status_commands.cc")) as source:
+            listed = re.search(r"\bkLimits\[\] = \{(.*?)\};", source.read(), re.S)[1]
+        refusals = {"PeerNotAllowed", "NfsClientNotAdmitted", "Nfs4CopySourceRefused", "Nfs4CopySourceFailed"}
+        self.assertEqual(named - refusals - set(re.findall(r"Reason::(\w+)", listed)), set())
 
     def test_of_patience_ends_a_connection_that_does_not_go_on(self):
         server = self.start("--stall-limit", "1")

@@ -210,6 +210,13 @@ class Mentions(unittest.TestCase):
                         wrong.append(f"{page}: `{span}`: {name}")
         self.assertEqual(wrong, [])
 
+    def test_of_exports_of_CephFS_say_what_they_are_built_with(self):
+        """The pages are those of every build."""
+        found = [page for page in PAGES if re.search(r"=ceph:|`ceph:PATH", text_of(page))]
+        self.assertIn("docs/exports.md", found)
+        for page in found:
+            self.assertRegex(text_of(page), r"built with CephFS|built without its headers", page)
+
     def test_of_URLs_have_options_that_the_help_says(self):
         known, wrong = url_options(), []
         for page in PAGES:

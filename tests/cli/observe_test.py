@@ -511,6 +511,10 @@ class Status(Observed):
         self.assertRegex(text, r"^stag \S+( \(\S+\))?, up 00:00:\d\d, ")
         self.assertIn("limits hit: none\n", text)
         self.assertRegex(text, r"127\.0\.0\.1 \d+ +tcp ")
+        # Version 4 has no message for it.
+        self.assertIn("clients: 1 addresses with 1 connections, 1 mounts by versions 2 and 3 (version 4 announces none)\n", text)
+        (client,) = status["clients"]
+        self.assertEqual((client["address"], client["version"], client["state"], client["sessions"]), ("127.0.0.1", "4.1", "confirmed", 1))
 
     def test_lists_slow_calls_and_limits_that_were_hit(self):
         server = self.start("--slow-call", "0.000000001", "--max-connections", "1")

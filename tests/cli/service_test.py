@@ -321,12 +321,13 @@ class Sockets(Case):
 
 
 class Reloads(Case):
-    # Values of settings that do not take "7".
+    # Values of settings that do not take "7", other ones than they have without.
     VALUES = {
-        "false": ("callbacks", "crc", "manage-gids", "nfs4", "rdma-callbacks", "rpcbind", "udp"),
+        "false": ("callbacks", "nfs4", "rdma-callbacks", "udp"),
+        "true": ("crc", "manage-gids", "rpcbind"),
         "70": ("lease", "nfs4-operations", "nfs4-states", "nfs4-states-per-address", "nfs4-states-per-client"),
-        '"4K"': ("inline-threshold", "nfs4-cached-reply"),
-        '"64M"': ("capture-max", "max-bytes", "max-chunk-bytes", "max-connection-bytes", "nfs4-caches"),
+        '"8K"': ("inline-threshold", "nfs4-cached-reply"),
+        '"80M"': ("capture-max", "max-bytes", "max-chunk-bytes", "max-connection-bytes", "nfs4-caches"),
         '"192.0.2.0/24"': ("callback-network",),
         '"127.0.0.1:9"': ("metrics",), '"verbs"': ("fabric",), '"names"': ("id-map",), '"json"': ("log-format",), '"ceph:nfs/a"': ("records",),
         f'"{grp.getgrgid(os.getgid()).gr_name}"': ("control-group",),
@@ -462,9 +463,15 @@ class Reloads(Case):
 
         self.assertEqual(awaiting(), [])
         for _ in range(2):
-            self.assertEqual((reloaded('max-bytes = "128M"', "loops = 2"), awaiting()), (["loops", "max-bytes"], ["loops", "max-bytes"]))
-        self.assertEqual((reloaded('max-bytes = "64M"', "loops = 2"), awaiting()), (["loops"], ["loops"]))
+            self.assertEqual((reloaded('max-bytes = "128M"', "loops = 7"), awaiting()), (["loops", "max-bytes"], ["loops", "max-bytes"]))
+        self.assertEqual((reloaded('max-bytes = "64M"', "loops = 7"), awaiting()), (["loops"], ["loops"]))
         self.assertEqual((reloaded('max-bytes = "64M"'), awaiting()), ([], []))
+        # What is written otherwise, or is so without being asked for, is no other value.
+        usual = ("nfs4 = true", "udp-port = 0", "lease = 90", 'listen = "127.0.0.1"', 'fabric = "iwarp"', 'log-level = "warning"')
+        self.assertEqual((reloaded("max-bytes = 67108864", *usual), awaiting()), ([], []))
+        self.assertNotIn("SettingChanged", server.log())
+        self.assertEqual((reloaded("max-bytes = 67108864", "nfs4 = false"), awaiting()), (["nfs4"], ["nfs4"]))
+        self.assertEqual((reloaded('max-bytes = "65536K"'), awaiting()), ([], []))
 
     def test_change_who_may_connect_at_once(self):
         self.config('export = "/x=memory"')

@@ -244,12 +244,15 @@ class StoreThatHangs(unittest.TestCase):
         self.store.hang()
         self.ask(server.url("/slow/file"))
         self.store.wait_for("asked")
-        for _ in range(2):
-            # Each asks the folder on threads of its own.
+        threads = []
+        for _ in range(4):
+            # The first asks the folder on a thread of its own, and the others know that it has not answered.
             server.process.send_signal(signal.SIGHUP)
             self.assertEqual(server.process.stdout.readline(), "exports: nothing has changed\n")
-        # No series is there twice, which value_in() finds.
-        self.assertGreaterEqual(value_in(scraped(server), "stag_store_operations_running", store="export /slow", queue="plain"), 3)
+            # No series is there twice, which value_in() finds.
+            threads.append(value_in(scraped(server), "stag_store_operations_running", store="export /slow", queue="plain"))
+        self.assertGreaterEqual(threads[0], 2)
+        self.assertEqual(threads, threads[:1] * 4)
         status = json.loads(stag("status", "--json", "--state", self.state).stdout)
         self.assertEqual([store["store"] for store in status["stores"]], ["export /good", "export /slow", f"state directory {self.state}"])
         self.store.answer()

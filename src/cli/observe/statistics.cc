@@ -155,8 +155,12 @@ Statistics::Stripe* Statistics::find_stripe() noexcept {
 
 void Statistics::on_connected(const rpc::Origin& origin) noexcept {
   Stripe* const own = stripe();
-  if (own == nullptr) return;
-  own->opened[static_cast<std::size_t>(origin.transport)].add();
+  const auto transport = static_cast<std::size_t>(origin.transport);
+  if (own == nullptr) {
+    opened_without_[transport].fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  own->opened[transport].add();
   try {
     const std::lock_guard lock(own->mutex);
     Connected& made = own->connected[&origin];
@@ -172,8 +176,12 @@ void Statistics::on_connected(const rpc::Origin& origin) noexcept {
 
 void Statistics::on_disconnected(const rpc::Origin& origin) noexcept {
   Stripe* const own = stripe();
-  if (own == nullptr) return;
-  own->closed[static_cast<std::size_t>(origin.transport)].add_last();
+  const auto transport = static_cast<std::size_t>(origin.transport);
+  if (own == nullptr) {
+    closed_without_[transport].fetch_add(1, std::memory_order_release);
+    return;
+  }
+  own->closed[transport].add_last();
   if (own->latest_origin == &origin) own->latest_origin = nullptr;
   const std::lock_guard lock(own->mutex);
   own->connected.erase(&origin);
@@ -265,9 +273,12 @@ StatisticsSums Statistics::sums() const {
   StatisticsSums sums;
   std::map<std::uint64_t, std::uint64_t> errors;
   const std::lock_guard lock(mutex_);
-  for (const std::unique_ptr<Stripe>& each : stripes_)
-    for (std::size_t i = 0; i < kTransports; ++i)
+  for (std::size_t i = 0; i < kTransports; ++i) {
+    sums.disconnected[i] = closed_without_[i].load(std::memory_order_acquire);
+    for (const std::unique_ptr<Stripe>& each : stripes_)
       sums.disconnected[i] += each->closed[i].value_first();
+    sums.connected[i] = opened_without_[i].load(std::memory_order_relaxed);
+  }
   for (const std::unique_ptr<Stripe>& each : stripes_) {
     const auto add = [](auto& to, const auto& from) {
       for (std::size_t i = 0; i < to.size(); ++i) to[i] += from[i].value();

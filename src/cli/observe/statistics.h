@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -145,6 +146,9 @@ class Statistics {
   std::vector<std::unique_ptr<Stripe>> stripes_;  // guarded by mutex_
   std::vector<ExportSlot> slots_;                 // guarded by mutex_
   std::uint64_t looks_ = 0;                       // at the exports; guarded by mutex_
+  // Connections of threads that had no memory for their Stripe at that time: it may be there when
+  // the connection ends, and more would be closed than opened.
+  std::array<std::atomic<std::uint64_t>, kTransports> opened_without_{}, closed_without_{};
   static constexpr std::uint64_t kNoExport = ~std::uint64_t{0};  // ids have 32 bits
   std::array<std::atomic<std::uint64_t>, kExportSlots> export_ids_{};
   std::atomic<std::size_t> exports_{0};

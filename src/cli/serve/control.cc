@@ -15,6 +15,7 @@
 #include "base/reason.h"
 #include "cli/control/control_client.h"
 #include "cli/serve/hand_over.h"
+#include "cli/serve/host_lookup.h"
 #include "cli/serve/services.h"
 #include "net/local_socket.h"
 #include "net/unique_fd.h"
@@ -92,6 +93,24 @@ Result<Ok, std::string> ControlSettings::check() const {
       fmt::format("--control-group: this user may not give the control socket to the group '{}' "
                   "({}); make him a member of it, or name a group that he is in",
                   group, given.error())};
+}
+
+Result<Ok, std::string> ControlSettings::check_beside(const ControlSettings& running,
+                                                      Duration patience,
+                                                      const std::stop_token& stop) const {
+  if (group == running.group && running.path != kNone) return Ok{};
+  const auto ask = [asked = *this](const std::string&) -> HostAnswer {
+    if (const auto checked = asked.check(); !checked) return Failure{checked.error()};
+    return std::vector<std::string>();
+  };
+  // The thread that waits for the name service is left to itself.
+  const HostInquiry inquiry({group}, ask);
+  inquiry.wait(patience, stop);
+  if (!inquiry.ended())
+    return Failure{std::string("--control-group: the name service does not answer")};
+  const HostAnswer answer = inquiry.answers().at(group);
+  if (!answer) return Failure{answer.error()};
+  return Ok{};
 }
 
 Control::Control(const std::string& state, Services& services, HandOver& hand_over,

@@ -3,9 +3,11 @@
 
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
+#include "base/loop.h"
 #include "cli/control/capture_commands.h"
 #include "cli/control/clients_commands.h"
 #include "cli/control/status_commands.h"
@@ -24,6 +26,10 @@ struct ControlSettings {
   void declare(Arguments& arguments);
   // What of it can be known before it is opened. The error is one sentence.
   Result<Ok, std::string> check() const;
+  // The same while a server runs with `running`. Does not wait for a name service that is silent
+  // for `patience`, nor once `stop` is requested, and asks nothing where the group is the same.
+  Result<Ok, std::string> check_beside(const ControlSettings& running, Duration patience,
+                                       const std::stop_token& stop) const;
 };
 
 class Control {

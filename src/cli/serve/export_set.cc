@@ -8,7 +8,10 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <functional>
 #include <map>
+#include <sstream>
 #include <utility>
 
 #include "cli/serve/ceph_export.h"
@@ -109,6 +112,14 @@ std::string store_of(const ExportLine& line) {
 // Or why it cannot be opened.
 using Tried = Result<Result<FolderDoubts, std::string>, StoreWatch::Silence>;
 
+// The same as long as nothing is mounted or unmounted on this machine (proc(5)).
+std::string mounts_of_now() {
+  std::ifstream table("/proc/self/mountinfo");
+  std::ostringstream text;
+  text << table.rdbuf();
+  return fmt::format("{}", std::hash<std::string>()(text.str()));
+}
+
 // What comes of opening the folders, by the paths of their exports. They are asked at once, while
 // file systems are opened one after another: several may use one table of the state directory,
 // which these do without.
@@ -122,12 +133,15 @@ std::map<std::string, Tried> try_folders(const std::vector<ExportLine>& lines, S
           return opened->doubts;
         };
   };
+  // A folder that hangs is asked again once something else may be mounted there.
+  const std::string mounts = mounts_of_now();
   std::vector<std::string> paths;
-  std::vector<std::pair<std::string, decltype(question(lines.front()))>> questions;
+  std::vector<std::pair<StoreWatch::Subject, decltype(question(lines.front()))>> questions;
   for (const ExportLine& line : lines) {
     if (!is_folder(line)) continue;
     paths.push_back(line.path);
-    questions.emplace_back(store_of(line), question(line));
+    questions.emplace_back(StoreWatch::Subject(store_of(line), line.folder + " " + mounts),
+                           question(line));
   }
   std::vector<Tried> answers = stores.ask_all(std::move(questions));
   std::map<std::string, Tried> tried;

@@ -24,10 +24,13 @@ constexpr std::uint32_t kUsualLoops = 4;  // at most, unless told
 
 }  // namespace
 
-ServeOptions::ServeOptions()
+ServeOptions::ServeOptions() : ServeOptions(serves_ceph()) {}
+
+ServeOptions::ServeOptions(bool ceph)
     : loops(std::clamp(std::thread::hardware_concurrency(), 1u, kUsualLoops)),
       rdma_netid(rpcbind::kRdma),
-      state(default_state_directory()) {}
+      state(default_state_directory()),
+      ceph_(ceph) {}
 
 void ServeOptions::declare_connections(Arguments& arguments) {
   arguments.texts("--allow", allow_texts_, "NETWORK",
@@ -47,10 +50,9 @@ void ServeOptions::declare_connections(Arguments& arguments) {
 void ServeOptions::declare_exports(Arguments& arguments) {
   constexpr std::string_view kCeph =
       ", memory, or a directory of CephFS (ceph:PATH[?conf=FILE&id=NAME&fs=NAME&gateway=NAME])";
-  const bool ceph = serves_ceph();
   arguments.texts(
       "--export", export_texts,
-      fmt::format("/name=DIR|memory{}[,OPTION]...", ceph ? "|ceph:PATH" : ""),
+      fmt::format("/name=DIR|memory{}[,OPTION]...", ceph_ ? "|ceph:PATH" : ""),
       fmt::format(
           "a folder{} to export; options are those of "
           "exports(5): ro, rw, root_squash, no_root_squash, all_squash, anonuid=N, "
@@ -62,7 +64,7 @@ void ServeOptions::declare_exports(Arguments& arguments) {
           "client=CLIENT[:OPTION]... for each that may mount it: an address, a "
           "network, a host, a pattern of names (*.example.com) or a netgroup (@trusted) "
           "[all]",
-          ceph ? kCeph : " or memory"));
+          ceph_ ? kCeph : " or memory"));
 }
 
 void ServeOptions::declare(Arguments& arguments) {

@@ -29,6 +29,8 @@ namespace stag::cli {
 class ServeOptions {
  public:
   ServeOptions();
+  // As ServeOptions() of a program that has CephFS, or has it not (serves_ceph()).
+  explicit ServeOptions(bool ceph);
   void declare(Arguments& arguments);
   // Whether what is asked for is there; completes what was left open. The error is one sentence.
   Result<Ok, std::string> check();
@@ -94,6 +96,7 @@ class ServeOptions {
   // Leaves out those whose mount is not there. True: there were some.
   bool await_mounts(std::vector<ExportLine>& lines) const;
 
+  bool ceph_;
   std::vector<std::string> allow_texts_;
 };
 

@@ -13,6 +13,9 @@
 namespace stag::cli {
 namespace {
 
+// Longer than a resolver tries the first two of its servers.
+constexpr Duration kNamePatience = std::chrono::seconds(15);
+
 std::string settings_text(const Setting& setting) {
   std::string text;
   for (const Value& value : setting.values) {
@@ -46,7 +49,9 @@ Reload::Reload(const ServeOptions& options, Running server, std::stop_token endi
     : options_(options),
       server_(std::move(server)),
       ending_(std::move(ending)),
-      running_(relevant(options.config.at_begin())) {}
+      running_(relevant(options.config.at_begin())) {
+  if (auto begun = try_out(options.config.at_begin())) values_ = std::move(begun->values);
+}
 
 Reload::Settings Reload::relevant(const std::vector<Setting>& all) const {
   Settings settings;
@@ -56,14 +61,18 @@ Reload::Settings Reload::relevant(const std::vector<Setting>& all) const {
   return settings;
 }
 
-Result<std::unique_ptr<ServeOptions>, std::string> Reload::try_out(
-    const std::vector<Setting>& all) const {
-  auto trial = std::make_unique<ServeOptions>();
-  const auto declare = [&](Arguments& arguments) { trial->declare(arguments); };
-  if (const auto given = options_.config.try_out(all, declare); !given)
-    return Failure{given.error()};
-  if (const auto checked = trial->check(); !checked) return Failure{checked.error()};
-  if (const auto checked = trial->control.check(); !checked) return Failure{checked.error()};
+Result<Reload::Trial, std::string> Reload::try_out(const std::vector<Setting>& all) const {
+  Trial trial;
+  trial.options = std::make_unique<ServeOptions>();
+  const auto declare = [&](Arguments& arguments) { trial.options->declare(arguments); };
+  const Result<OptionValues, std::string> given = options_.config.try_out(all, declare);
+  if (!given) return Failure{given.error()};
+  if (const auto checked = trial.options->check(); !checked) return Failure{checked.error()};
+  const auto checked =
+      trial.options->control.check_beside(options_.control, kNamePatience, ending_);
+  if (!checked) return Failure{checked.error()};
+  // Behind the checks, which complete what was left open.
+  for (const auto& [key, value] : *given) trial.values[key] = value();
   return trial;
 }
 
@@ -81,7 +90,7 @@ Result<Ok, std::string> Reload::read_again() {
   if (!now) return Failure{now.error()};
   if (options_.exports_are_in_file())
     if (auto replaced = replace_exports(); !replaced) return replaced;
-  std::vector<std::string> awaiting = apply(relevant(*settings), **now);
+  std::vector<std::string> awaiting = apply(relevant(*settings), *now);
   // Each time: whoever reloads looks at what the log says now.
   for (const std::string& key : awaiting)
     log_notice(Event::SettingNeedsRestart, kReloadSource, key);
@@ -89,15 +98,17 @@ Result<Ok, std::string> Reload::read_again() {
   return Ok{};
 }
 
-std::vector<std::string> Reload::changes(const Settings& now) const {
+std::vector<std::string> Reload::changes(const Settings& settings, const Trial& now) const {
   std::vector<std::string> keys;
-  for (const auto& [key, setting] : now) {
-    const auto old = running_.find(key);
-    if (old == running_.end() || settings_text(old->second) != settings_text(setting))
-      keys.push_back(key);
-  }
+  const auto differs = [&](const std::string& key) {
+    const auto value = now.values.find(key);
+    const auto runs = values_.find(key);
+    return value == now.values.end() || runs == values_.end() || value->second != runs->second;
+  };
+  for (const auto& [key, setting] : settings)
+    if (differs(key)) keys.push_back(key);
   for (const auto& [key, setting] : running_)
-    if (!now.contains(key)) keys.push_back(key);
+    if (!settings.contains(key) && differs(key)) keys.push_back(key);
   return keys;
 }
 
@@ -114,10 +125,10 @@ bool Reload::take_on(const std::string& key, const ServeOptions& now) const {
   return true;
 }
 
-std::vector<std::string> Reload::apply(const Settings& settings, const ServeOptions& now) {
+std::vector<std::string> Reload::apply(const Settings& settings, const Trial& now) {
   std::vector<std::string> awaiting;
-  for (const std::string& key : changes(settings)) {
-    if (!take_on(key, now)) {
+  for (const std::string& key : changes(settings, now)) {
+    if (!take_on(key, *now.options)) {
       awaiting.push_back(key);
       continue;
     }
@@ -129,7 +140,8 @@ std::vector<std::string> Reload::apply(const Settings& settings, const ServeOpti
     } else {
       running_.erase(key);
     }
-    if (value.empty()) value = usual_text(key, now);
+    values_[key] = now.values.at(key);
+    if (value.empty()) value = usual_text(key, *now.options);
     log_notice(Event::SettingChanged, kReloadSource, fmt::format("{} = {}", key, value));
     offer_out(fmt::format("settings: {} = {}", key, value));
   }

@@ -42,13 +42,18 @@ class Reload {
   using Settings = std::map<std::string, Setting>;
   // What the command line says holds, and exports say themselves what has changed.
   Settings relevant(const std::vector<Setting>& all) const;
+  struct Trial {
+    std::unique_ptr<ServeOptions> options;
+    std::map<std::string, std::string> values;  // as OptionValues has them
+  };
   // What a start with these settings would be told. Fails, with one sentence, where it would.
-  Result<std::unique_ptr<ServeOptions>, std::string> try_out(const std::vector<Setting>& all) const;
+  Result<Trial, std::string> try_out(const std::vector<Setting>& all) const;
 
-  // The keys whose values are others than those that run, those that are gone among them.
-  std::vector<std::string> changes(const Settings& now) const;
+  // The keys whose values are others than those that run, those that are gone among them. Another
+  // spelling of a value, or of what is preset, is no other value.
+  std::vector<std::string> changes(const Settings& settings, const Trial& now) const;
   // Takes on what can be, and says so; returns the other keys, which await a restart.
-  std::vector<std::string> apply(const Settings& settings, const ServeOptions& now);
+  std::vector<std::string> apply(const Settings& settings, const Trial& now);
   // Has the server do as `now` says of this key. False: it cannot while it runs.
   bool take_on(const std::string& key, const ServeOptions& now) const;
   // They stay as they were where it fails.
@@ -58,6 +63,7 @@ class Reload {
   const Running server_;
   const std::stop_token ending_;
   Settings running_;
+  std::map<std::string, std::string> values_;  // that run, by all keys; as Trial::values
 };
 
 }  // namespace stag::cli

@@ -46,12 +46,27 @@ std::shared_ptr<net::WorkerPool> StoreWatch::make(const net::WorkerOptions& opti
   return {pool.get(), [pool](net::WorkerPool* own) { own->finish(); }};
 }
 
-StoreWorkers StoreWatch::make_one(const std::string& name) {
+bool StoreWatch::is_asked(const Subject& subject) const {
+  if (subject.about.empty()) return false;
+  const TimePoint early{};  // Nothing is given back by then.
+  std::size_t unanswered = 0;
+  const std::lock_guard lock(mutex_);
+  for (const Watched& each : all_) {
+    const bool waits = each.name == subject.name && !each.about.empty() &&
+                       !is_idle(each.workers.plain->look(early));
+    if (waits && each.about == subject.about) return true;
+    if (waits) ++unanswered;
+  }
+  return unanswered >= kWorkers;
+}
+
+StoreWorkers StoreWatch::make_one(const Subject& subject) {
+  if (is_asked(subject)) return {};
   net::WorkerOptions options;
   options.limits.threads = options.limits.threads_each = 1;
   options.idle = Duration::zero();
-  options.name = name;
-  return watch(options);
+  options.name = subject.name;
+  return watch(options, subject.about);
 }
 
 void StoreWatch::name_clients_by(Naming naming) {
@@ -64,12 +79,13 @@ std::string StoreWatch::name_of(const void* client) {
   return naming_ ? naming_(client) : std::string();
 }
 
-StoreWorkers StoreWatch::watch(net::WorkerOptions options) {
+StoreWorkers StoreWatch::watch(net::WorkerOptions options, std::string about) {
   options.whose = [this](const void* client) { return name_of(client); };
   const StoreWorkers workers{std::make_shared<net::WorkerPool>(options),
                              std::make_shared<net::WorkerPool>(options)};
   const std::lock_guard lock(mutex_);
   all_.push_back({options.name, workers});
+  all_.back().about.swap(about);
   return workers;
 }
 

@@ -50,16 +50,26 @@ class StoreWatch {
   static std::string state_directory(const std::string& path) { return "state directory " + path; }
   static std::string records(const std::string& place) { return "records in " + place; }
   enum class Silence : std::uint8_t { NoAnswer, NoThread };
+  // Which store is asked, by its name.
+  struct Subject {
+    Subject(const char* store) : name(store) {}
+    Subject(std::string store, std::string question = {})
+        : name(std::move(store)), about(std::move(question)) {}
+    std::string name;
+    // What is asked. A store that has not answered it yet, or eight others, is not asked again:
+    // each question would cost another thread for as long as it hangs. Empty: ask in any case.
+    std::string about;
+  };
   // Runs `work` on a thread of its own, which ends with it, and yields its result. NoAnswer when it
-  // takes too long: it goes on as work of the store `name`, and a late result is destroyed there.
+  // takes too long: it goes on as work of the store, and a late result is destroyed there.
   template <class Work>
-  auto ask(const std::string& name, Work work) -> Result<decltype(work()), Silence> {
-    return take(begin(name, std::move(work)), steady_now() + patience_);
+  auto ask(const Subject& subject, Work work) -> Result<decltype(work()), Silence> {
+    return take(begin(subject, std::move(work)), steady_now() + patience_);
   }
-  // As ask(), of several stores at once, each with its name: it takes no longer than to ask one,
-  // however many of them do not answer. Yields the results in the same order.
+  // As ask(), of several stores at once: it takes no longer than to ask one, however many of them
+  // do not answer. Yields the results in the same order.
   template <class Work>
-  auto ask_all(std::vector<std::pair<std::string, Work>> questions);
+  auto ask_all(std::vector<std::pair<Subject, Work>> questions);
 
   // The log messages that are due at `now`.
   void look(TimePoint now);
@@ -79,19 +89,19 @@ class StoreWatch {
     StoreWorkers workers;
     TimePoint silent_since{};  // while `reported`
     bool reported = false;
+    std::string about{};  // of a question; empty: of other work
   };
   template <class Value>
   struct Answer {
     std::mutex mutex;
     std::condition_variable came;
     std::optional<Value> value;
-    Silence silence = Silence::NoAnswer;
+    std::optional<Silence> refused;
     bool waited_for = true;
     StoreWorkers workers;
     // Whether it is there by `end`.
     bool wait(std::unique_lock<std::mutex>& lock, TimePoint end) {
-      return came.wait_until(lock, end,
-                             [this] { return value.has_value() || silence == Silence::NoThread; });
+      return came.wait_until(lock, end, [this] { return value || refused; });
     }
   };
   // A store that answers within it keeps no other one waiting, and its thread ends before the next
@@ -101,13 +111,14 @@ class StoreWatch {
     return std::chrono::time_point_cast<Duration>(std::chrono::steady_clock::now());
   }
   template <class Work>
-  auto begin(const std::string& name, Work work) -> std::shared_ptr<Answer<decltype(work())>>;
+  auto begin(const Subject& subject, Work work) -> std::shared_ptr<Answer<decltype(work())>>;
   template <class Value>
   Result<Value, Silence> take(const std::shared_ptr<Answer<Value>>& answer, TimePoint end);
   void look_at(Watched& watched, TimePoint now) const;
-  StoreWorkers watch(net::WorkerOptions options);
-  // As make(), for one piece of work.
-  StoreWorkers make_one(const std::string& name);
+  StoreWorkers watch(net::WorkerOptions options, std::string about = {});
+  // As make(), for one piece of work. None where an earlier one for the same question goes on.
+  StoreWorkers make_one(const Subject& subject);
+  bool is_asked(const Subject& subject) const;
   void forget(const StoreWorkers& workers);
   std::string name_of(const void* client);
 
@@ -145,7 +156,7 @@ class StoreRounds {
 };
 
 template <class Work>
-auto StoreWatch::begin(const std::string& name, Work work)
+auto StoreWatch::begin(const Subject& subject, Work work)
     -> std::shared_ptr<Answer<decltype(work())>> {
   const auto answer = std::make_shared<Answer<decltype(work())>>();
   Executor::Job job;
@@ -156,8 +167,11 @@ auto StoreWatch::begin(const std::string& name, Work work)
     answer->came.notify_one();
   };
   job.deliver = [](void*, Executor::Function) {};
-  answer->workers = make_one(name);
-  if (!answer->workers.plain->submit(std::move(job))) answer->silence = Silence::NoThread;
+  answer->workers = make_one(subject);
+  if (answer->workers.plain == nullptr)
+    answer->refused = Silence::NoAnswer;
+  else if (!answer->workers.plain->submit(std::move(job)))
+    answer->refused = Silence::NoThread;
   return answer;
 }
 
@@ -168,7 +182,7 @@ Result<Value, StoreWatch::Silence> StoreWatch::take(const std::shared_ptr<Answer
   answer->wait(lock, end);
   answer->waited_for = answer->value.has_value();
   const StoreWorkers workers = std::move(answer->workers);
-  if (!answer->waited_for) return Failure{answer->silence};
+  if (!answer->waited_for) return Failure{answer->refused.value_or(Silence::NoAnswer)};
   lock.unlock();
   workers.plain->finish();
   forget(workers);
@@ -176,11 +190,11 @@ Result<Value, StoreWatch::Silence> StoreWatch::take(const std::shared_ptr<Answer
 }
 
 template <class Work>
-auto StoreWatch::ask_all(std::vector<std::pair<std::string, Work>> questions) {
+auto StoreWatch::ask_all(std::vector<std::pair<Subject, Work>> questions) {
   using Value = decltype(std::declval<Work&>()());
   std::vector<std::shared_ptr<Answer<Value>>> answers;
-  for (auto& [name, work] : questions) {
-    const auto& answer = answers.emplace_back(begin(name, std::move(work)));
+  for (auto& [subject, work] : questions) {
+    const auto& answer = answers.emplace_back(begin(subject, std::move(work)));
     std::unique_lock lock(answer->mutex);
     answer->wait(lock, steady_now() + kAtOnce);
   }

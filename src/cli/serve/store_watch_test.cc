@@ -119,7 +119,7 @@ TEST_F(StoreWatchTest, does_not_wait_for_a_store_longer_than_its_time_limit) {
 TEST_F(StoreWatchTest, asks_stores_at_once_and_waits_for_all_as_long_as_for_one) {
   std::promise<void> second, may_end;
   const auto slow = [end = may_end.get_future().share()] { return end.wait(), 0; };
-  std::vector<std::pair<std::string, std::function<int()>>> questions;
+  std::vector<std::pair<StoreWatch::Subject, std::function<int()>>> questions;
   questions.emplace_back("export /first", [asked = second.get_future().share()] {
     asked.wait();
     return 1;
@@ -140,6 +140,33 @@ TEST_F(StoreWatchTest, asks_stores_at_once_and_waits_for_all_as_long_as_for_one)
   }
   EXPECT_EQ(patient.busy(), "export /third, export /fourth");
   may_end.set_value();
+}
+
+TEST_F(StoreWatchTest, asks_nothing_again_that_a_store_has_not_answered_yet) {
+  std::promise<void> may_end;
+  StoreWatch impatient{1ms, 2 << 20};
+  const auto hanging = [end = may_end.get_future().share()] { return end.wait(), 0; };
+  using Subject = StoreWatch::Subject;
+  const auto ask_about = [&](const char* folder) {
+    const auto answer = impatient.ask(Subject("export /slow", folder), hanging);
+    EXPECT_FALSE(answer.ok());
+  };
+  const auto under_way = [&] { return impatient.queues(now()).at(0).plain.under_way; };
+  for (int i = 0; i < 10; ++i) ask_about("/folder");
+  while (under_way() == 0) std::this_thread::yield();
+  EXPECT_EQ(under_way(), 1u);
+  EXPECT_TRUE(stores.ask(Subject("export /slow", "/folder"), [] { return 1; }).ok());
+  ask_about("/folder, mounted anew");
+  while (under_way() == 1) std::this_thread::yield();
+  EXPECT_EQ(under_way(), 2u) << "it may be another one";
+  for (int i = 0; i < 20; ++i) ask_about(std::to_string(i).c_str());
+  while (under_way() < 8) std::this_thread::yield();
+  EXPECT_EQ(under_way(), 8u);
+  may_end.set_value();
+  while (!impatient.busy().empty()) std::this_thread::yield();
+  StoreWatch patient{10s, 2 << 20};
+  for (int i = 0; i < 2; ++i)
+    EXPECT_TRUE(patient.ask(Subject("export /slow", "/folder"), hanging).ok());
 }
 
 TEST_F(StoreWatchTest, leaves_no_thread_behind_what_a_store_has_answered) {

@@ -73,6 +73,24 @@ CLI::Option* add_size(CLI::App& app, const std::string& names, std::uint64_t lea
       ->type_name("BYTES");
 }
 
+template <class Value>
+std::string text_of_value(const Value& value) {
+  return fmt::format("{}", value);
+}
+template <class Value>
+std::string text_of_value(const std::optional<Value>& value) {
+  return value ? "given: " + text_of_value(*value) : std::string();
+}
+std::string text_of_value(const std::vector<std::string>& values) {
+  return fmt::format("{}", fmt::join(values, "\n"));
+}
+
+// For OptionValues.
+template <class Value>
+auto reader_of(const Value& value) {
+  return [&value] { return text_of_value(value); };
+}
+
 // CLI11 writes "--no-x{false}" for what switches x off, an ellipsis behind names that have one, and
 // a colon between a type and its words, also where there is no type.
 class HelpFormatter final : public CLI::Formatter {
@@ -255,12 +273,16 @@ Exit report(const CLI::App& root, const CLI::Error& error) {
 
 }  // namespace
 
+void Arguments::add_value(const CLI::Option* option, std::function<std::string()> value) {
+  if (!option->get_lnames().empty()) values_[option->get_lnames().front()] = std::move(value);
+}
+
 void Arguments::heading(const std::string& text) {
   app_.option_defaults()->group(text.empty() ? "Options" : text);
 }
 
 void Arguments::flag(const std::string& names, bool& value, const std::string& help) {
-  app_.add_flag(names, value, help);
+  add_value(app_.add_flag(names, value, help), reader_of(value));
 }
 
 void Arguments::human_readable(bool& value, const std::string& help) {
@@ -270,80 +292,86 @@ void Arguments::human_readable(bool& value, const std::string& help) {
 
 void Arguments::flag_or_text(const std::string& names, std::string& value,
                              const std::string& help) {
-  last_wins(app_.add_flag(names, value, help));
+  add_value(last_wins(app_.add_flag(names, value, help)), reader_of(value));
 }
 
 void Arguments::text(const std::string& names, std::string& value, const std::string& placeholder,
                      const std::string& help) {
-  last_wins(app_.add_option(names, value, help)->type_name(placeholder));
+  add_value(last_wins(app_.add_option(names, value, help)->type_name(placeholder)),
+            reader_of(value));
 }
 
 void Arguments::text(const std::string& names, std::optional<std::string>& value,
                      const std::string& placeholder, const std::string& help) {
   const auto set = [&value](const std::string& given) { value = given; };
-  last_wins(app_.add_option_function<std::string>(names, set, help)->type_name(placeholder));
+  CLI::Option* const option = app_.add_option_function<std::string>(names, set, help);
+  add_value(last_wins(option->type_name(placeholder)), reader_of(value));
 }
 
 void Arguments::texts(const std::string& names, std::vector<std::string>& values,
                       const std::string& placeholder, const std::string& help) {
-  app_.add_option(names, values, help)->type_name(placeholder)->allow_extra_args(false);
+  CLI::Option* const option = app_.add_option(names, values, help);
+  add_value(option->type_name(placeholder)->allow_extra_args(false), reader_of(values));
 }
 
 void Arguments::number(const std::string& names, std::uint32_t& value, std::uint32_t least,
                        std::uint32_t most, const std::string& help) {
-  bounded(app_.add_option(names, value, help), least, most, help)->capture_default_str();
+  CLI::Option* const option = bounded(app_.add_option(names, value, help), least, most, help);
+  add_value(option->capture_default_str(), reader_of(value));
 }
 
 void Arguments::number(const std::string& names, std::uint32_t& value, bool& given,
                        std::uint32_t least, std::uint32_t most, const std::string& help) {
-  bounded(app_.add_option(names, value, help), least, most, help)
-      ->capture_default_str()
-      ->each([&given](const std::string&) { given = true; });
+  CLI::Option* const option = bounded(app_.add_option(names, value, help), least, most, help);
+  option->capture_default_str()->each([&given](const std::string&) { given = true; });
+  add_value(option, [&value, &given] { return fmt::format("{}, {}", value, given); });
 }
 
 void Arguments::number(const std::string& names, std::uint64_t& value, std::uint64_t least,
                        std::uint64_t most, const std::string& help) {
-  bounded(app_.add_option(names, value, help), least, most, help)->capture_default_str();
+  CLI::Option* const option = bounded(app_.add_option(names, value, help), least, most, help);
+  add_value(option->capture_default_str(), reader_of(value));
 }
 
 void Arguments::number(const std::string& names, std::optional<std::uint32_t>& value,
                        std::uint32_t least, std::uint32_t most, const std::string& help) {
   const auto set = [&value](const std::uint32_t& given) { value = given; };
-  bounded(app_.add_option_function<std::uint32_t>(names, set, help), least, most, help);
+  CLI::Option* const option = app_.add_option_function<std::uint32_t>(names, set, help);
+  add_value(bounded(option, least, most, help), reader_of(value));
 }
 
 void Arguments::size(const std::string& names, std::uint32_t& value, std::uint32_t least,
                      std::uint32_t most, const std::string& help) {
   const auto set = [&value](std::uint64_t given) { value = static_cast<std::uint32_t>(given); };
-  add_size(app_, names, least, most, help, set)->default_str(size_text(value));
+  CLI::Option* const option = add_size(app_, names, least, most, help, set);
+  add_value(option->default_str(size_text(value)), reader_of(value));
 }
 
 void Arguments::size(const std::string& names, std::uint64_t& value, std::uint64_t least,
                      std::uint64_t most, const std::string& help) {
   const auto set = [&value](std::uint64_t given) { value = given; };
-  add_size(app_, names, least, most, help, set)->default_str(size_text(value));
+  CLI::Option* const option = add_size(app_, names, least, most, help, set);
+  add_value(option->default_str(size_text(value)), reader_of(value));
 }
 
 void Arguments::size(const std::string& names, std::optional<std::uint32_t>& value,
                      std::uint32_t least, std::uint32_t most, const std::string& help) {
   const auto set = [&value](std::uint64_t given) { value = static_cast<std::uint32_t>(given); };
-  add_size(app_, names, least, most, help, set);
+  add_value(add_size(app_, names, least, most, help, set), reader_of(value));
 }
 
 void Arguments::choice(const std::string& names, std::string& value,
                        std::initializer_list<std::string> words, const std::string& help) {
-  last_wins(app_.add_option(names, value, help))
-      ->check(CLI::IsMember(std::vector<std::string>(words)))
-      ->capture_default_str();
+  CLI::Option* const option = last_wins(app_.add_option(names, value, help));
+  option->check(CLI::IsMember(std::vector<std::string>(words)))->capture_default_str();
+  add_value(option, reader_of(value));
 }
 
 void Arguments::choices(const std::string& names, std::vector<std::string>& values,
                         const std::string& placeholder, const std::vector<std::string>& words,
                         const std::string& help) {
-  app_.add_option(names, values, help)
-      ->check(CLI::IsMember(words))
-      ->type_name(placeholder)
-      ->allow_extra_args(false);
+  CLI::Option* const option = app_.add_option(names, values, help)->check(CLI::IsMember(words));
+  add_value(option->type_name(placeholder)->allow_extra_args(false), reader_of(values));
 }
 
 void Arguments::positional(const std::string& name, std::string& value, const std::string& help,

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,9 +18,15 @@
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace stag::cli {
+
+// By the names that options have as settings: their values, the same text for the same value
+// however it is written, and whether it is written or preset. They read the variables of the
+// declaration.
+using OptionValues = std::map<std::string, std::function<std::string()>>;
 
 // The configuration file of a command, where one is given. Read before the command runs; the
 // command may read it again while it runs.
@@ -34,8 +41,8 @@ class ConfigFile {
   const std::vector<Setting>& at_begin() const { return at_begin_; }
   // Gives options that `declare` declares anew the values that a start of the command would give
   // them: those of its command line, and of these settings. The error is one sentence.
-  Result<Ok, std::string> try_out(const std::vector<Setting>& settings,
-                                  const std::function<void(Arguments&)>& declare) const;
+  Result<OptionValues, std::string> try_out(const std::vector<Setting>& settings,
+                                            const std::function<void(Arguments&)>& declare) const;
   // Whether the command itself interprets the values of this setting.
   bool is_own(const Setting& setting) const;
   // Whether the command line says something else than the file may: it wins.
@@ -113,10 +120,15 @@ class Arguments {
 
   // For a command that describes all commands. The function may be called while a command runs.
   std::function<ProgramText()> describe_program() const { return program_; }
+  // Of what has been declared.
+  const OptionValues& values() const { return values_; }
 
  private:
+  void add_value(const CLI::Option* option, std::function<std::string()> value);
+
   CLI::App& app_;
   std::function<ProgramText()> program_;
+  OptionValues values_;
 };
 
 // Parses, and runs the command that was named. Prints help and errors of the command line.

@@ -98,8 +98,8 @@ void apply_file(CLI::App& app, ConfigFile& file) {
   file.at_begin_ = *settings;
 }
 
-Result<Ok, std::string> ConfigFile::try_out(const std::vector<Setting>& settings,
-                                            const std::function<void(Arguments&)>& declare) const {
+Result<OptionValues, std::string> ConfigFile::try_out(
+    const std::vector<Setting>& settings, const std::function<void(Arguments&)>& declare) const {
   CLI::App app("", app_->get_name());
   Arguments arguments(app, {});
   declare(arguments);
@@ -113,7 +113,7 @@ Result<Ok, std::string> ConfigFile::try_out(const std::vector<Setting>& settings
   } catch (const CLI::Error& error) {
     return Failure{std::string(error.what())};
   }
-  return Ok{};
+  return arguments.values();
 }
 
 }  // namespace stag::cli

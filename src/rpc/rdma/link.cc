@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/failure.h"
+#include "rpc/late_xid.h"
 #include "rpc/rdma/reports.h"
 
 namespace stag::rpc::rdma {
@@ -371,7 +372,7 @@ void Link::send_reply(rpcrdma::IncomingCall& call, Bytes header, const rpcrdma::
 }
 
 void Link::forget_call(rpcrdma::IncomingCall& call, Reason reason) {
-  if (reason != Reason::None) trace(reason, where_);
+  if (reason != Reason::None) trace_late(reason, where_, LateXid(call.xid()));
   served(call).release();
 }
 
@@ -404,10 +405,11 @@ void Link::drop(Reason reason) {
 }
 
 void Link::send_error(Buffer message, Reason reason) {
-  trace(reason, where_);
+  Rope error(std::move(message));
+  trace_late(reason, where_, LateXid(error));
   if (errors_leaving_ == kMostErrors) return close(reason);
   ++errors_leaving_;
-  connection_->send(Rope(std::move(message)), std::nullopt, kErrorFlow, kErrorToken);
+  connection_->send(std::move(error), std::nullopt, kErrorFlow, kErrorToken);
 }
 
 // An event that is left half done leaves the core as good as for its end, no better.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/failure.h"
+#include "rpc/late_xid.h"
 
 namespace stag::rpc::tcp {
 namespace {
@@ -139,7 +140,7 @@ void Responder::send(const OutgoingReply& reply) {
     stream_->send(std::move(message), turn_,
                   observer == nullptr ? RecordStream::Told::No : RecordStream::Told::Yes);
   else
-    trace(Reason::RpcReplyTooLong, where_);
+    trace_late(Reason::RpcReplyTooLong, where_, LateXid(message));
 }
 
 void Responder::give_up(Reason reason) {

@@ -4,6 +4,7 @@
 
 #include "base/failure.h"
 #include "oncrpc/message.h"
+#include "rpc/late_xid.h"
 #include "rpc/observer.h"
 
 namespace stag::rpc::udp {
@@ -86,8 +87,8 @@ Task<void> UdpServer::answer(CallShares::Place place, std::shared_ptr<const Orig
 
 bool UdpServer::send(const Rope& reply, std::size_t most, const net::SocketAddress& to,
                      const net::SocketAddress& from) {
-  const auto drop = [&to](Reason reason) {
-    trace(reason, "udp " + to_string(to.address()));
+  const auto drop = [&](Reason reason) {
+    trace_late(reason, "udp " + to_string(to.address()), LateXid(reply));
     return false;
   };
   if (reply.size() > most) return drop(Reason::RpcReplyTooLong);

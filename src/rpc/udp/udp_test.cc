@@ -1,7 +1,10 @@
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "base/late_detail.h"
+#include "base/reason.h"
 #include "base/task_group.h"
 #include "oncrpc/message.h"
 #include "rpc/client.h"
@@ -202,6 +205,25 @@ TEST(UdpServer, drops_a_reply_that_is_many_times_longer_than_its_call) {
     EXPECT_EQ(back.error().reason, Reason::TimedOut);
     EXPECT_GT(seen(Reason::RpcReplyTooLong), before);
   });
+}
+
+TEST(UdpServer, says_by_its_XID_which_call_has_no_reply) {
+  static std::string said;
+  set_trace_sink([](Reason reason, std::string_view, std::string_view) {
+    if (reason == Reason::RpcReplyTooLong) said = late_detail();
+  });
+  World world;
+  world.run_test([](World& w) -> Task<> {
+    const Rope data = pattern(2000, 5);
+    const PutArgs put{.slot = 1, .data = data, .checksum = checksum(data)};
+    EXPECT_TRUE((co_await w.client->call<PUT>(put)).ok());
+    CallOptions patience;
+    patience.timeout = 20ms;
+    const GetArgs get{.slot = 1, .count = 2000};
+    EXPECT_FALSE((co_await w.client->call<GET>(get, patience)).ok());
+  });
+  set_trace_sink(nullptr);
+  EXPECT_THAT(said, ::testing::MatchesRegex("xid 0x[0-9a-f]{8}"));
 }
 
 // The reply to GET is too long for its call.
