@@ -313,10 +313,14 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::try_again(Attempt tried,
     const bool state_lost =
         came->fate == Fate::Go && request.by_open() && means_lost_state(came->status);
     if (state_lost) {
-      // The open is claimed again before the next attempt.
-      opens_.on_bad_stateid(request.by_open()->open, sent_stateid(request));
-      if (const auto delegation = delegations_.take(request.by_open()->open))
-        begin_return(*delegation);
+      // The open is claimed again before the next attempt. Of one that has restarted, which may
+      // have said so with this answer, all that there was before is reclaimed, and locks are not
+      // lost.
+      if (claimed_from_ == (minor_ > 0 ? session_.incarnation() : client_v40_.incarnation())) {
+        opens_.on_bad_stateid(request.by_open()->open, sent_stateid(request));
+        if (const auto delegation = delegations_.take(request.by_open()->open))
+          begin_return(*delegation);
+      }
       if (++lost == kMostClaims) co_return Failure{Error::of_status(context, Status::StateLost)};
     } else if (came->fate == Fate::Go) {
       came->fate = asks_to_wait(came->status) && retry.left() ? Fate::Later : Fate::Refused;
