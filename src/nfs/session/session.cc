@@ -54,6 +54,12 @@ bool grants_protection(const v4::state_protect4_r& protection) {
          is_within(protection.spr_mach_ops().spo_must_enforce, enforced());
 }
 
+// Of SEQUENCE: the server has executed a request with this number, and keeps what came of it to
+// itself.
+bool says_executed(v4::nfsstat4 status) {
+  return status == v4::NFS4ERR_RETRY_UNCACHED_REP || status == v4::NFS4ERR_SEQ_FALSE_RETRY;
+}
+
 }  // namespace
 
 v4::EXCHANGE_ID4args Session::exchange_id() const {
@@ -117,6 +123,13 @@ void Session::on_kept(const v4::sessionid4& session) {
   const auto at =
       std::ranges::find_if(left_, [&](const Left& left) { return left.session == session; });
   if (at != left_.end()) std::rotate(at, at + 1, left_.end());
+}
+
+const Session::Left* Session::left_of(const Slots::Turn& turn) const {
+  if (turn.table == slots_.table()) return nullptr;
+  const auto at =
+      std::ranges::find_if(left_, [&](const Left& left) { return left.table == turn.table; });
+  return at == left_.end() ? nullptr : &*at;
 }
 
 void Session::end(const Slots::Turn& turn, Slots::Number number) {
@@ -219,11 +232,13 @@ Fate Session::on_bind_connection(const v4::sessionid4& of,
 }
 
 v4::SEQUENCE4args Session::sequence(const Slots::Turn& turn, bool keep) const {
+  const Left* const left = left_of(turn);
+  const Slots::Set in_use = left == nullptr ? slots_.in_use() : left->calls;
   v4::SEQUENCE4args args;
-  args.sa_sessionid = sessionid_;
+  args.sa_sessionid = left == nullptr ? sessionid_ : left->session;
   args.sa_sequenceid = turn.sequence;
   args.sa_slotid = turn.slot;
-  args.sa_highest_slotid = std::max(turn.slot, slots_.highest_in_use());
+  args.sa_highest_slotid = std::max(turn.slot, Slots::highest_of(in_use));
   args.sa_cachethis = keep;
   return args;
 }
@@ -247,12 +262,11 @@ void Session::note(const v4::SEQUENCE4resok& results, TimePoint sent) {
   }
 }
 
-// SEQUENCE failed: nothing behind it was executed.
+// SEQUENCE failed: nothing behind it was executed, by this transmission.
 Fate Session::refused(const Slots::Turn& turn, v4::nfsstat4 status) {
   switch (status) {
     case v4::NFS4ERR_DELAY:
-      slots_.give_back(turn, Slots::Number::Unused);
-      return Fate::Later;
+      return Fate::Busy;
     case v4::NFS4ERR_RETRY_UNCACHED_REP:
     case v4::NFS4ERR_SEQ_FALSE_RETRY:
       slots_.give_back(turn, Slots::Number::Used);
@@ -281,13 +295,17 @@ Fate Session::refused(const Slots::Turn& turn, v4::nfsstat4 status) {
   }
 }
 
+// It belongs to a session that is gone, or was left: another call has found that out.
+Fate Session::on_sequence_left(const Slots::Turn& turn, v4::nfsstat4 status) {
+  if (status == v4::NFS4ERR_DELAY && left_of(turn) != nullptr) return Fate::Busy;
+  end_left(turn);
+  if (status == v4::NFS4_OK) return Fate::Go;
+  return says_executed(status) ? Fate::Gone : Fate::Again;
+}
+
 Fate Session::on_sequence(const Slots::Turn& turn, const v4::SEQUENCE4res& results,
                           TimePoint sent) {
-  // It belongs to a session that is gone: another call has found that out.
-  if (!slots_.current(turn)) {
-    end_left(turn);
-    return results.sr_status == v4::NFS4_OK ? Fate::Go : Fate::Again;
-  }
+  if (!slots_.current(turn)) return on_sequence_left(turn, results.sr_status);
   if (results.sr_status != v4::NFS4_OK) return refused(turn, results.sr_status);
   const v4::SEQUENCE4resok& resok = results.sr_resok4();
   if (!belongs(turn, resok)) {
@@ -304,8 +322,7 @@ Fate Session::on_settling(Slots::Turn& turn, const v4::SEQUENCE4res& results, Ti
     end_left(turn);
     return Fate::Again;
   }
-  const bool replayed = results.sr_status == v4::NFS4ERR_RETRY_UNCACHED_REP ||
-                        results.sr_status == v4::NFS4ERR_SEQ_FALSE_RETRY;
+  const bool replayed = says_executed(results.sr_status);
   if (results.sr_status == v4::NFS4_OK) {
     if (!belongs(turn, results.sr_resok4())) {
       slots_.give_back(turn, Slots::Number::Doubtful);

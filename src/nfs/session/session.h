@@ -9,7 +9,11 @@
 //     BADSESSION, DEADSESSION, a slot out of step -> CREATE_SESSION
 //     STALE_CLIENTID                              -> EXCHANGE_ID
 //     CONN_NOT_BOUND_TO_SESSION                   -> BIND_CONN_TO_SESSION, then the same again
-//     DELAY                                       -> the same again, after a pause
+//     DELAY                                       -> the same again in the same slot with the same
+//                                                    number, after a pause
+//
+// RFC 8881 2.10.6.2: a server says DELAY also of a retry whose first transmission it is still at.
+// Another request with that number would be taken for the first one, and get its results.
 //
 // State protection: a client whose calls are protected by integrity asks the server to keep
 // sessions and client ID to the credential that made them, its machine credential (SP4_MACH_CRED,
@@ -39,6 +43,7 @@ enum class Fate : std::uint8_t {
   Again,     // nothing was executed: once more, when step() is Ready
   Later,     // the same, after a pause
   Unbound,   // nothing was executed: the same in the same turn, when the connection is bound
+  Busy,      // it may be in progress: the same in the same turn, after a pause
   Gone,      // it was executed, and its results are not to be had any more
   Unsteady,  // the same as Again or Later, once too often: after a pause, or not at all
   Refused,   // nothing was executed, and will not be: the status stands
@@ -90,9 +95,11 @@ class Session {
   // A slot for a call; nullopt: all are in use.
   std::optional<Slots::Turn> take() { return slots_.take(); }
   // What goes in front of the call, or stands alone for a doubtful turn. `keep`: the server keeps
-  // the results for a retransmission.
+  // the results for a retransmission. Also for a turn of a session that was left.
   v4::SEQUENCE4args sequence(const Slots::Turn& turn, bool keep) const;
-  // Of a call that was sent then: the turn ends, but with Fate::Unbound.
+  // Whether its session is there, if only to end the call.
+  bool knows(const Slots::Turn& turn) const { return slots_.current(turn) || left_of(turn); }
+  // Of a call that was sent then: the turn ends, but with Fate::Unbound and Fate::Busy.
   Fate on_sequence(const Slots::Turn& turn, const v4::SEQUENCE4res& results, TimePoint sent);
   // Of the lone SEQUENCE of a doubtful turn: with Fate::Go the turn goes on with a number that is
   // certain, with any other fate but Unbound and Later it ends.
@@ -157,6 +164,9 @@ class Session {
   void end(const Slots::Turn& turn, Slots::Number number);
   void end_left(const Slots::Turn& turn);
   bool has_calls(const Left& left) const;
+  // Null: it is not of one that was left.
+  const Left* left_of(const Slots::Turn& turn) const;
+  Fate on_sequence_left(const Slots::Turn& turn, v4::nfsstat4 status);
   Fate go_back(Step step);
   Fate leave();
   Fate refused(const Slots::Turn& turn, v4::nfsstat4 status);

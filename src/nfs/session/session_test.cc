@@ -435,10 +435,44 @@ TEST(Session, is_not_given_up_when_many_calls_find_out_together_that_it_is_gone)
   EXPECT_EQ(world.call(v4::NFS4_OK), Fate::Go);
 }
 
-TEST(Session, waits_with_the_same_number_when_the_server_is_busy) {
+// RFC 8881 2.10.6.2, 15.1.1.3.
+TEST(Session, gives_nobody_else_the_slot_of_a_call_that_the_server_may_be_busy_with) {
   Established world;
-  EXPECT_EQ(world.call(v4::NFS4ERR_DELAY), Fate::Later);
-  EXPECT_EQ(world.session.take()->sequence, 1u);
+  const Slots::Turn turn = *world.session.take();
+  EXPECT_EQ(world.session.on_sequence(turn, says(v4::NFS4ERR_DELAY), kStart), Fate::Busy);
+  const Slots::Turn other = *world.session.take();
+  EXPECT_NE(other.slot, turn.slot);
+  EXPECT_EQ(world.session.on_sequence(other, echo(world.session, other), kStart), Fate::Go);
+  const v4::SEQUENCE4args again = world.session.sequence(turn, true);
+  EXPECT_EQ(again.sa_slotid, turn.slot);
+  EXPECT_EQ(again.sa_sequenceid, turn.sequence);
+  EXPECT_EQ(world.session.on_sequence(turn, echo(world.session, turn), kStart), Fate::Go);
+  const Slots::Turn next = *world.session.take();
+  EXPECT_EQ(next.slot, turn.slot);
+  EXPECT_EQ(next.sequence, turn.sequence + 1);
+}
+
+TEST(Session, goes_on_to_ask_a_session_that_was_left_about_a_call_it_may_be_busy_with) {
+  Established world;
+  const v4::sessionid4 before = world.session.sessionid();
+  const Slots::Turn turn = *world.session.take();
+  const Slots::Turn above = *world.session.take();
+  world.session.replace();
+  world.renew_session(2);
+  EXPECT_EQ(world.session.on_sequence(turn, says(v4::NFS4ERR_DELAY), kStart), Fate::Busy);
+  EXPECT_TRUE(world.session.knows(turn));
+  const v4::SEQUENCE4args again = world.session.sequence(turn, true);
+  EXPECT_EQ(again.sa_sessionid, before);
+  EXPECT_EQ(again.sa_slotid, turn.slot);
+  EXPECT_EQ(again.sa_sequenceid, turn.sequence);
+  EXPECT_EQ(again.sa_highest_slotid, above.slot) << "of its own session";
+  world.session.on_loss(above);
+  EXPECT_FALSE(world.session.left_idle()) << "and so it is not destroyed";
+  const auto uncached = says(v4::NFS4ERR_RETRY_UNCACHED_REP);
+  EXPECT_EQ(world.session.on_sequence(turn, uncached, kStart), Fate::Gone) << "it was executed";
+  EXPECT_EQ(world.session.left_idle(), before);
+  world.session.on_destroyed(before);
+  EXPECT_FALSE(world.session.knows(turn));
 }
 
 TEST(Session, uses_a_slot_again_whose_call_had_no_answer_after_a_lone_SEQUENCE) {

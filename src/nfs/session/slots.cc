@@ -51,9 +51,8 @@ bool Slots::awaits(v4::slotid4 slot, v4::sequenceid4 sequence) const {
   return (taken_ & one) != 0 && sequence == sent;
 }
 
-v4::slotid4 Slots::highest_in_use() const {
-  const Set taken = in_use();
-  return taken == 0 ? 0 : static_cast<v4::slotid4>(std::bit_width(taken)) - 1;
+v4::slotid4 Slots::highest_of(Set slots) {
+  return slots == 0 ? 0 : static_cast<v4::slotid4>(std::bit_width(slots)) - 1;
 }
 
 }  // namespace stag::nfs::session

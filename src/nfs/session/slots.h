@@ -50,7 +50,9 @@ class Slots {
   bool awaits(v4::slotid4 slot, v4::sequenceid4 sequence) const;
 
   // Of all turns that are taken: sa_highest_slotid.
-  v4::slotid4 highest_in_use() const;
+  v4::slotid4 highest_in_use() const { return highest_of(in_use()); }
+  // 0 where there is none.
+  static v4::slotid4 highest_of(Set slots);
   std::uint32_t usable() const { return usable_; }
   bool current(const Turn& turn) const { return turn.table == table_ && turn.slot < count_; }
 

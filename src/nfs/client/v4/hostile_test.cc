@@ -486,6 +486,74 @@ TEST_F(HostileNfs4Server, that_has_restarted_is_not_asked_for_what_it_had_grante
   }
 }
 
+// The same one, which says with every answer that it has restarted until it is told that all is
+// reclaimed, and does not know the stateids of before.
+struct Forgetful {
+  Lie lie() {
+    return [this](const v4::COMPOUND4args& args, Compound4Results& results) {
+      if (!in_a_session(args)) return;
+      restarted = restarted || args.argarray.back().argop == v4::OP_TEST_STATEID;
+      std::uint32_t& flags = results.resarray[0].opsequence().sr_resok4().sr_status_flags;
+      if (revokes && !restarted) flags = v4::SEQ4_STATUS_ADMIN_STATE_REVOKED;
+      if (restarted && !complete) flags = v4::SEQ4_STATUS_RESTART_RECLAIM_NEEDED;
+      for (std::size_t i = 0; i < args.argarray.size(); ++i) {
+        const bool good = answer(args.argarray[i], results.resarray[i]);
+        if (good) continue;
+        results.status = results.resarray[i].opread().status = v4::NFS4ERR_STALE_STATEID;
+        return results.resarray.resize(i + 1);
+      }
+    };
+  }
+  bool answer(const v4::nfs_argop4& asked, v4::nfs_resop4& result) {
+    const std::byte of{restarted ? std::uint8_t{2} : std::uint8_t{1}};
+    if (asked.argop == v4::OP_RECLAIM_COMPLETE) complete = true;
+    if (asked.argop == v4::OP_GETFH)
+      result.opgetfh().resok4().object = v4::nfs_fh4(bytes_of(std::string_view("file")));
+    if (asked.argop == v4::OP_GETATTR)
+      result.opgetattr().resok4().obj_attributes = nfs4::type_is(FileType::Regular);
+    if (asked.argop == v4::OP_OPEN) result.opopen().resok4().stateid.other.fill(of);
+    if (asked.argop == v4::OP_LOCK) {
+      result.oplock().resok4().lock_stateid.other.fill(of);
+      locks_reclaimed += asked.oplock().reclaim ? 1 : 0;
+    }
+    if (asked.argop == v4::OP_TEST_STATEID)
+      for (const v4::stateid4& each : asked.optest_stateid().ts_stateids)
+        result.optest_stateid().tsr_resok4().tsr_status_codes.push_back(
+            each.other[0] == of ? v4::NFS4_OK : v4::NFS4ERR_BAD_STATEID);
+    return asked.argop != v4::OP_READ || asked.opread().stateid.other[0] == of;
+  }
+  bool revokes = false;  // something, as it says; it restarts when it is asked what
+  bool restarted = false;
+  bool complete = false;
+  int locks_reclaimed = 0;
+};
+
+// RFC 8881 8.4.2.1.
+TEST_F(HostileNfs4Server, that_has_restarted_is_asked_for_locks_whichever_call_finds_that_out) {
+  for (const auto first : {v4::OP_GETATTR, v4::OP_READ, v4::OP_TEST_STATEID}) {
+    FileSystem files = server.files();
+    Forgetful forgetful;
+    server.lie = forgetful.lie();
+    const auto opened = server.run(
+        files.create_open(files.root(), "file", {}, CreateMode::Unchecked, access::kRead));
+    ASSERT_TRUE(opened.ok()) << opened.error().sentence;
+    ASSERT_TRUE(server.run(files.lock(opened->file, {1, 1}, {0, 10, false})).ok());
+    forgetful.revokes = first == v4::OP_TEST_STATEID;
+    forgetful.restarted = !forgetful.revokes;
+    if (first != v4::OP_READ) {
+      EXPECT_TRUE(server.run(files.getattr(files.root())).ok());
+    }
+    server.loop.pass(std::chrono::seconds(1));
+    EXPECT_TRUE(forgetful.restarted);
+    std::array<std::byte, 4> to;
+    const auto read = server.run(files.read(opened->file, 0, to));
+    EXPECT_TRUE(read.ok()) << read.error().sentence;
+    EXPECT_EQ(forgetful.locks_reclaimed, 1) << first;
+    ASSERT_TRUE(server.run(files.close(opened->file)).ok());
+    server.loop.pass(std::chrono::minutes(1));
+  }
+}
+
 // Whoever had it asked about has left meanwhile.
 TEST_F(HostileNfs4Server, whose_first_slot_hangs_holds_up_no_call_that_another_slot_is_there_for) {
   FileSystem files = server.files();

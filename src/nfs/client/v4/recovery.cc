@@ -253,6 +253,7 @@ Task<Outcome<Ok>> SessionClient::go_on(Fate fate, v4::nfsstat4 status, Operation
     case Fate::Gone:
       co_return Failure{Error::of_protocol(context, "did this, and has lost the results")};
     case Fate::Unbound:  // settled where it was sent
+    case Fate::Busy:
     case Fate::Broken:
       break;
   }

@@ -43,6 +43,8 @@ Task<Outcome<Ok>> SessionClient::test_opens(const ProtocolOptions& options) {
     for (const session::Opens::Given& each : given) stateids.push_back(each.stateid);
     const auto statuses = co_await test(std::move(stateids), options);
     if (!statuses) co_return Failure{statuses.error()};
+    // It has restarted meanwhile: all is reclaimed.
+    if (claimed_from_ != session_.incarnation()) co_return Ok{};
     for (std::size_t i = 0; i < given.size(); ++i)
       if (means_lost_state((*statuses)[i])) opens_.on_bad_stateid(given[i].open, given[i].stateid);
   }

@@ -43,6 +43,10 @@ session::Identity fresh_identity(const Callbacks& callbacks, const rpc::Credenti
   return identity;
 }
 
+bool keeps_turn(session::Fate fate) {
+  return fate == session::Fate::Unbound || fate == session::Fate::Busy;
+}
+
 }  // namespace
 
 SessionClient::SessionClient(rpc::Channel& channel, const ProtocolOptions& options,
@@ -94,7 +98,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::alone(OperationContext cont
   co_return came;
 }
 
-// What came of a call that was sent in this turn; Fate::Unbound: it goes again.
+// What came of a call that was sent in this turn.
 void SessionClient::note_results(const Turn& turn, const Request& request, Outcome<Attempt>& came,
                                  TimePoint sent) {
   if (!came || request.sequence_result() == nullptr) {
@@ -118,14 +122,14 @@ Exchange SessionClient::exchange_in(const Turn& turn, Request& request,
   return Exchange(rpc_, minor_, &sequence, request, call);
 }
 
-// The turn has ended with the call, but for Fate::Unbound.
+// The turn has ended with the call, but for a fate that keeps it: then the call goes again.
 Outcome<SessionClient::Attempt> SessionClient::ended(
     OperationContext context, HeldTurn& held, Request& request, Exchange& exchange,
     Result<rpc::ReplyMessage, rpc::CallError>& reply) {
   Outcome<Attempt> came = attempt_of(context, request, exchange.take(reply));
   if (!came && begin_taking_back(held, request, came.error())) return came;
   note_results(held.turn(), request, came, exchange.sent());
-  if (came && came->fate == Fate::Unbound) return came;
+  if (came && keeps_turn(came->fate)) return came;
   held.release();
   wake_waiting();
   if (came && came->fate == Fate::Go) note_lock(request);
@@ -140,23 +144,45 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::send_in(HeldTurn held,
   Exchange exchange = exchange_in(held.turn(), request, call);
   Result<rpc::ReplyMessage, rpc::CallError> reply = co_await exchange.send();
   Outcome<Attempt> came = ended(context, held, request, exchange, reply);
-  if (came && came->fate == Fate::Unbound)
-    came = co_await bind_and_send_in(std::move(held), context, request, options);
+  if (came && keeps_turn(came->fate))
+    came = co_await send_again_in(came->fate, std::move(held), context, request, options);
   co_return came;
 }
 
-Task<Outcome<SessionClient::Attempt>> SessionClient::bind_and_send_in(
-    HeldTurn held, OperationContext context, Request& request, const ProtocolOptions& options) {
+// RFC 8881 15.1.1.3: in the same turn, as the server may be at this request already. With another
+// number it would run twice, and with this one another request would get its results.
+Task<Outcome<SessionClient::Attempt>> SessionClient::send_again_in(Fate fate, HeldTurn held,
+                                                                   OperationContext context,
+                                                                   Request& request,
+                                                                   const ProtocolOptions& options) {
+  JukeboxRetry retry(channel().loop(), options, session_.lease());
   for (;;) {
-    const Outcome<Fate> bound = co_await bound_for(held.turn(), context, options);
-    if (!bound) co_return Failure{bound.error()};
-    if (*bound != Fate::Go) co_return Attempt{*bound, v4::NFS4ERR_DELAY};
+    if (fate == Fate::Unbound) {
+      const Outcome<Fate> bound = co_await bound_for(held.turn(), context, options);
+      if (!bound) co_return Failure{bound.error()};
+      if (*bound != Fate::Go) co_return Attempt{*bound, v4::NFS4ERR_DELAY};
+    } else {
+      if (!retry.left()) co_return leave_busy(held, context, request, options);
+      co_await retry.pause();
+      begin_to_wait(context);
+      if (!session_.knows(held.turn())) co_return Attempt{Fate::Again, v4::NFS4ERR_DELAY};
+    }
     const rpc::CallOptions call = call_options(context, request, options);
     Exchange exchange = exchange_in(held.turn(), request, call);
     Result<rpc::ReplyMessage, rpc::CallError> reply = co_await exchange.send();
     Outcome<Attempt> came = ended(context, held, request, exchange, reply);
-    if (!came || came->fate != Fate::Unbound) co_return came;
+    if (!came || !keeps_turn(came->fate)) co_return came;
+    fate = came->fate;
   }
+}
+
+// The server is still busy with it, or says so of whatever it is sent: the slot is in doubt.
+Failure<Error> SessionClient::leave_busy(HeldTurn& held, OperationContext context, Request& request,
+                                         const ProtocolOptions& options) {
+  const Error error = options.cancel.cancelled() ? cancelled_error(context, channel())
+                                                 : Error::of_status(context, Status::Delay);
+  static_cast<void>(begin_taking_back(held, request, error));
+  return Failure{error};
 }
 
 Task<Outcome<Ok>> SessionClient::establish(OperationContext context,
@@ -246,12 +272,12 @@ bool SessionClient::counts(const Outcome<Attempt>& came, const Request& request)
   return came && came->fate == Fate::Go && (request.expects(came->status) || request.is_done());
 }
 
-// Behind the first attempt. `held`: its turn, with Fate::Unbound.
+// Behind the first attempt. `held`: its turn, where that goes on.
 Task<Outcome<Reply>> SessionClient::run_on(Outcome<Attempt> came, HeldTurn held, bool changes,
                                            OperationContext context, Request& request,
                                            const ProtocolOptions& options) {
-  if (came && came->fate == Fate::Unbound)
-    came = co_await bind_and_send_in(std::move(held), context, request, options);
+  if (came && keeps_turn(came->fate))
+    came = co_await send_again_in(came->fate, std::move(held), context, request, options);
   if (came && !counts(came, request))
     came = co_await try_again(*std::move(came), context, request, options);
   note_run(request, changes, came.ok());
@@ -287,10 +313,14 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::try_again(Attempt tried,
     const bool state_lost =
         came->fate == Fate::Go && request.by_open() && means_lost_state(came->status);
     if (state_lost) {
-      // The open is claimed again before the next attempt.
-      opens_.on_bad_stateid(request.by_open()->open, sent_stateid(request));
-      if (const auto delegation = delegations_.take(request.by_open()->open))
-        begin_return(*delegation);
+      // The open is claimed again before the next attempt. Of one that has restarted, which may
+      // have said so with this answer, all that there was before is reclaimed, and locks are not
+      // lost.
+      if (claimed_from_ == (minor_ > 0 ? session_.incarnation() : client_v40_.incarnation())) {
+        opens_.on_bad_stateid(request.by_open()->open, sent_stateid(request));
+        if (const auto delegation = delegations_.take(request.by_open()->open))
+          begin_return(*delegation);
+      }
       if (++lost == kMostClaims) co_return Failure{Error::of_status(context, Status::StateLost)};
     } else if (came->fate == Fate::Go) {
       came->fate = asks_to_wait(came->status) && retry.left() ? Fate::Later : Fate::Refused;

@@ -188,15 +188,17 @@ class SessionClient final : private Recalled {
                                    const ProtocolOptions& options);
   // Without a session.
   Task<Outcome<Attempt>> send(OperationContext context, Request& request, rpc::CallOptions call);
-  // In a turn that is certain. send_in() begins with the exchange, bind_and_send_in() is for a turn
-  // whose call came to Fate::Unbound.
+  // In a turn that is certain. send_in() begins with the exchange, send_again_in() is for a turn
+  // whose call came to Fate::Unbound or Fate::Busy.
   Exchange exchange_in(const Turn& turn, Request& request, const rpc::CallOptions& call);
   Outcome<Attempt> ended(OperationContext context, HeldTurn& held, Request& request,
                          Exchange& exchange, Result<rpc::ReplyMessage, rpc::CallError>& reply);
   Task<Outcome<Attempt>> send_in(HeldTurn held, OperationContext context, Request& request,
                                  const ProtocolOptions& options);
-  Task<Outcome<Attempt>> bind_and_send_in(HeldTurn held, OperationContext context, Request& request,
-                                          const ProtocolOptions& options);
+  Task<Outcome<Attempt>> send_again_in(Fate fate, HeldTurn held, OperationContext context,
+                                       Request& request, const ProtocolOptions& options);
+  Failure<Error> leave_busy(HeldTurn& held, OperationContext context, Request& request,
+                            const ProtocolOptions& options);
   // Of one operation, at kAlone, that needs no session.
   static constexpr std::size_t kAlone = 1;
   Task<Outcome<Attempt>> alone(OperationContext context, Request& request, rpc::CallOptions call);

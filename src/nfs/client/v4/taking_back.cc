@@ -61,7 +61,9 @@ std::optional<SessionClient::GivenUp> SessionClient::given_up(Request& request,
                                                               const Error& error) const {
   GivenUp given;
   given.incarnation = request.granted_by().value_or(session_.incarnation());
-  given.granted = request.granted_by() && may_be_heard_later(error) && !is_of_holder(error.call);
+  const bool later =
+      error.is(Status::Delay) || (may_be_heard_later(error) && !is_of_holder(error.call));
+  given.granted = request.granted_by() && later;
   request.for_each_handle([&given](const Handle& handle) { given.at = handle; });
   const bool locks = request.by_open() && request.number(request.by_open()->place) == v4::OP_LOCK;
   if (locks) {
