@@ -6,6 +6,7 @@ from fpdu_proxy import FpduProxy, pack
 
 RDMA_MSG, RDMA_NOMSG = 0, 1
 NULL_LISTS = [0, 0, 0]
+CB_PROGRAM = 0x40000000
 
 
 class OneXidOnly(FpduProxy):
@@ -14,6 +15,14 @@ class OneXidOnly(FpduProxy):
     def call(self, words, rest):
         if len(words) > 9 and words[1] == 1 and words[3:7] == [RDMA_MSG, *NULL_LISTS] and words[8] == 0 and words[7] != words[0]:
             return pack(*words[:7], words[0], *words[8:]) + rest
+
+
+class CallsByVersion4(FpduProxy):
+    """Calls back by version 4, as RFC 8881 18.36.3 asks; the XDR says 1."""
+
+    def reply(self, words, rest):
+        if len(words) > 12 and words[3] == RDMA_MSG and words[8] == 0 and words[10:12] == [CB_PROGRAM, 1]:
+            return pack(*words[:11], 4, *words[12:]) + rest
 
 
 class ConformToWrong(harness.Case):
@@ -58,6 +67,10 @@ class ConformToWrong(harness.Case):
     def test_a_server_may_go_by_rdma_xid_alone(self):
         found = self.check_passes(OneXidOnly(self.version4.rdma_port), "rpcrdma.xid.*")
         self.assertIn("SUCCESS came", found["xid.rdma_xid and the XID of the RPC message differ"][1])
+
+    def test_a_server_may_call_back_by_version_4(self):
+        self.check_passes(CallsByVersion4(self.version4.rdma_port), "rpcrdma.callback.*")
+        self.check_passes(CallsByVersion4(self.version4.rdma_port), "nfs4.1.DELEGRETURN.NFS4_OK*")
 
 
 if __name__ == "__main__":
