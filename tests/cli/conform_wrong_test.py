@@ -6,7 +6,100 @@ from fpdu_proxy import FpduProxy, pack
 
 RDMA_MSG, RDMA_NOMSG = 0, 1
 NULL_LISTS = [0, 0, 0]
+SYSTEM_ERR = 5
 CB_PROGRAM = 0x40000000
+
+
+class InlineRubbish(FpduProxy):
+    def down(self, ulpdu):
+        return [ulpdu.replace(b"\0\0\0\6target\0\0", b"\0\0\0\6XXXXXX\0\0")]
+
+
+class Pads(FpduProxy):
+    """Writes XDR's padding into Write chunks."""
+
+    def down(self, ulpdu):
+        return [ulpdu + b"\0\0" if ulpdu[0] & 0x80 and ulpdu[14:] == b"target" else ulpdu]
+
+
+class LastSegment(FpduProxy):
+    """Puts a result into the first segment in which all of it has room: the third."""
+
+    def __init__(self, port):
+        self.handles = []
+        super().__init__(port)
+
+    def call(self, words, rest):
+        if words[3:7] == [RDMA_MSG, 0, 1, 3]:
+            self.handles = words[7:19:4]
+
+    def reply(self, words, rest):
+        if words[3:7] == [RDMA_MSG, 0, 1, 3]:
+            words[8], words[12], words[16] = 0, 0, 6
+            return pack(*words) + rest
+
+    def down(self, ulpdu):
+        handle = int.from_bytes(ulpdu[2:6], "big")
+        if ulpdu[0] & 0x80 and handle in self.handles:
+            return [ulpdu[:14] + b"target"] if handle == self.handles[2] else []
+        return super().down(ulpdu)
+
+
+class OtherChunks(FpduProxy):
+    """Returns word `wrong` of each segment changed: 0 is the handle, 2 and 3 are the offset."""
+
+    def __init__(self, port, wrong):
+        self.wrong = wrong
+        super().__init__(port)
+
+    def spoil(self, words, at):
+        """The segments of a chunk, whose number is at `at`; where its end is."""
+        end = at + 1 + 4 * words[at]
+        for segment in range(at + 1, end, 4):
+            words[segment + self.wrong] ^= 0xFFFF
+        return end
+
+    def reply(self, words, rest):
+        if words[3] not in (RDMA_MSG, RDMA_NOMSG) or words[4] != 0:
+            return None
+        at = 5
+        while words[at] == 1:
+            at = self.spoil(words, at + 1)
+        if words[at + 1] == 1:
+            self.spoil(words, at + 2)
+        return pack(*words) + rest
+
+
+class Joins(FpduProxy):
+    """Joins two segments of a Position Zero chunk in the wrong order."""
+
+    def __init__(self, port, one, other):
+        self.at = [4 + 6 * one, 4 + 6 * other]
+        super().__init__(port)
+
+    def call(self, words, rest):
+        if words[3:6] == [RDMA_NOMSG, 1, 0] and len(words) > 4 + 6 * 7:
+            one, other = self.at
+            words[one : one + 6], words[other : other + 6] = words[other : other + 6], words[one : one + 6]
+            return pack(*words)
+
+
+class ShortInstead(FpduProxy):
+    """Answers what needs a Long Reply with a short message."""
+
+    def __init__(self, port, message):
+        self.message = message
+        super().__init__(port)
+
+    def reply(self, words, rest):
+        if words[3:7] == [RDMA_NOMSG, 0, 0, 1]:
+            for segment in range(words[7]):
+                words[9 + 4 * segment] = 0
+            return pack(*words[:3], RDMA_MSG, *words[4 : 8 + 4 * words[7]]) + self.message(words[0])
+
+
+def system_error(xid):
+    return pack(xid, 1, 0, 0, 0, SYSTEM_ERR)
 
 
 class OneXidOnly(FpduProxy):
@@ -23,6 +116,13 @@ class CallsByVersion4(FpduProxy):
     def reply(self, words, rest):
         if len(words) > 12 and words[3] == RDMA_MSG and words[8] == 0 and words[10:12] == [CB_PROGRAM, 1]:
             return pack(*words[:11], 4, *words[12:]) + rest
+
+
+SHUFFLED = (0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 6), (1, 5)
+SEVEN = "long call.in seven segments of odd lengths"
+LONG_REPLIES = "reply chunk.a Reply of more than 1024 bytes", "reply chunk.segments are filled one after the other"
+OTHER_REPLIES = "reply chunk.unused, it comes back with no length", "reply chunk.one that is too small draws ERR_CHUNK, or results that fit"
+RESULT = "write list.a result goes into the chunk, without pad"
 
 
 class ConformToWrong(harness.Case):
@@ -63,6 +163,34 @@ class ConformToWrong(harness.Case):
         self.assertEqual({outcome for outcome, _ in found.values()}, {"pass"}, found)
         self.assertEqual(code, 0)
         return found
+
+    def test_results_that_stay_inline_are_read(self):
+        inline = "write list.a result without a chunk stays inline", "write list.an empty chunk leaves its result inline"
+        self.check_fails(InlineRubbish(self.version4.rdma_port), "rpcrdma.write list.*inline", {name: "a result is 'XXXXXX', not 'target'" for name in inline})
+
+    def test_a_write_chunk_has_the_result_and_nothing_else(self):
+        self.check_fails(Pads(self.version4.rdma_port), "rpcrdma.write list.a result goes*", {RESULT: "chunk 0 was written behind the length"})
+
+    def test_segments_of_a_write_chunk_are_filled_in_their_order(self):
+        self.check_fails(LastSegment(self.version4.rdma_port), "rpcrdma.write list.segments*",
+                         {"write list.segments are filled one after the other": "used before the one in front of it was full"})
+
+    def test_chunks_come_back_with_the_handles_and_offsets_of_the_call(self):
+        for wrong in 0, 2, 3:
+            proxy = OtherChunks(self.version4.rdma_port, wrong)
+            self.check_fails(proxy, "rpcrdma.write list.a result goes*", {RESULT: "chunk 0 came back with another handle or offset"})
+            proxy = OtherChunks(self.version4.rdma_port, wrong)
+            self.check_fails(proxy, "rpcrdma.reply chunk.*", {name: "the Reply chunk came back with another handle or offset" for name in (*LONG_REPLIES, *OTHER_REPLIES)})
+
+    def test_a_long_call_is_joined_in_the_order_of_its_segments(self):
+        for one, other in SHUFFLED:
+            found, code = self.asked(Joins(self.version4.rdma_port, one, other), "rpcrdma.long call.*seven*")
+            self.assertEqual((found[SEVEN][0], code), ("fail", 1), (one, other, found))
+
+    def test_results_that_need_a_long_reply_come_in_one(self):
+        for message, came in (system_error, "SYSTEM_ERR"), (lambda xid: b"rubbish!", "that is no RPC Reply"):
+            proxy = ShortInstead(self.version4.rdma_port, message)
+            self.check_fails(proxy, "rpcrdma.reply chunk.*", {name: f"{came} came, asked for the results" for name in LONG_REPLIES})
 
     def test_a_server_may_go_by_rdma_xid_alone(self):
         found = self.check_passes(OneXidOnly(self.version4.rdma_port), "rpcrdma.xid.*")
