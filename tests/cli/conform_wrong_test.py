@@ -6,8 +6,36 @@ from fpdu_proxy import FpduProxy, pack
 
 RDMA_MSG, RDMA_NOMSG = 0, 1
 NULL_LISTS = [0, 0, 0]
+ERRORS_OF_RPC = 1, 2, 3, 4  # PROG_UNAVAIL to GARBAGE_ARGS
 SYSTEM_ERR = 5
 CB_PROGRAM = 0x40000000
+
+
+def has_error_of_rpc(words):
+    """A Reply without chunks that is accepted, with such a status."""
+    return len(words) >= 13 and words[3:7] == [RDMA_MSG, *NULL_LISTS] and words[8:10] == [1, 0] and words[12] in ERRORS_OF_RPC
+
+
+class OneErrorForAll(FpduProxy):
+    def reply(self, words, rest):
+        if has_error_of_rpc(words):
+            return pack(*words[:12], SYSTEM_ERR)
+
+
+class NobodyIsTrusted(FpduProxy):
+    """MSG_DENIED, AUTH_ERROR, AUTH_TOOWEAK."""
+
+    def reply(self, words, rest):
+        if has_error_of_rpc(words):
+            return pack(*words[:9], 1, 1, 5)
+
+
+class AnyRange(FpduProxy):
+    """PROG_MISMATCH from 0 to the largest version."""
+
+    def reply(self, words, rest):
+        if has_error_of_rpc(words) and words[12] == 2:
+            return pack(*words[:13], 0, 0xFFFFFFFF)
 
 
 class InlineRubbish(FpduProxy):
@@ -163,6 +191,15 @@ class ConformToWrong(harness.Case):
         self.assertEqual({outcome for outcome, _ in found.values()}, {"pass"}, found)
         self.assertEqual(code, 0)
         return found
+
+    def test_an_rpc_error_is_the_one_that_the_call_asks_for(self):
+        statuses = {"a program that is not served": "PROG_UNAVAIL", "a version that is not served": "PROG_MISMATCH with the range of versions",
+                    "a procedure that there is not": "PROC_UNAVAIL", "arguments that cannot be decoded": "GARBAGE_ARGS"}
+        for kind, came in (OneErrorForAll, "SYSTEM_ERR"), (NobodyIsTrusted, "MSG_DENIED"):
+            complaints = {f"message.{name}": f"{came} came, asked for {status}" for name, status in statuses.items()}
+            self.check_fails(kind(self.version4.rdma_port), "rpcrdma.message.*", complaints)
+        self.check_fails(AnyRange(self.version4.rdma_port), "rpcrdma.message.*",
+                         {"message.a version that is not served": "PROG_MISMATCH came, asked for PROG_MISMATCH with the range"})
 
     def test_results_that_stay_inline_are_read(self):
         inline = "write list.a result without a chunk stays inline", "write list.an empty chunk leaves its result inline"
