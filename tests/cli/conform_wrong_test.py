@@ -38,6 +38,22 @@ class AnyRange(FpduProxy):
             return pack(*words[:13], 0, 0xFFFFFFFF)
 
 
+class AnyPrivateData(FpduProxy):
+    """Takes any version and identifier, and does not search behind other bytes."""
+
+    def mpa(self, private_data):
+        at = private_data.find(b"\xab\x0e\x18") - 1
+        if at < 0:
+            return private_data
+        own = bytearray(private_data[at:])
+        # In front of it is what MPA puts there.
+        if at > 4:
+            own[0] = 0
+        else:
+            own[0], own[4] = 0xF6, 1
+        return private_data[:at] + bytes(own)
+
+
 class InlineRubbish(FpduProxy):
     def down(self, ulpdu):
         return [ulpdu.replace(b"\0\0\0\6target\0\0", b"\0\0\0\6XXXXXX\0\0")]
@@ -200,6 +216,13 @@ class ConformToWrong(harness.Case):
             self.check_fails(kind(self.version4.rdma_port), "rpcrdma.message.*", complaints)
         self.check_fails(AnyRange(self.version4.rdma_port), "rpcrdma.message.*",
                          {"message.a version that is not served": "PROG_MISMATCH came, asked for PROG_MISMATCH with the range"})
+
+    def test_private_data_counts_only_where_it_is_right_and_wherever_it_stands(self):
+        self.check_fails(AnyPrivateData(self.version4.rdma_port), "rpcrdma.private data.*", {
+            "private data.of another version counts as none": "bytes came",
+            "private data.of another format counts as none": "bytes came",
+            "private data.behind other bytes": "results came that are cut to 1024 bytes",
+        })
 
     def test_results_that_stay_inline_are_read(self):
         inline = "write list.a result without a chunk stays inline", "write list.an empty chunk leaves its result inline"
