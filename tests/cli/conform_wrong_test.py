@@ -54,6 +54,22 @@ class AnyPrivateData(FpduProxy):
         return private_data[:at] + bytes(own)
 
 
+class NoCredits(FpduProxy):
+    """Answers a request for zero credits with an RDMA_ERROR that grants none."""
+
+    def __init__(self, port):
+        self.xids = set()
+        super().__init__(port)
+
+    def call(self, words, rest):
+        if words[2] == 0:
+            self.xids.add(words[0])
+
+    def reply(self, words, rest):
+        if words[0] in self.xids:
+            return pack(words[0], 1, 0, 4, 2)
+
+
 class InlineRubbish(FpduProxy):
     def down(self, ulpdu):
         return [ulpdu.replace(b"\0\0\0\6target\0\0", b"\0\0\0\6XXXXXX\0\0")]
@@ -223,6 +239,9 @@ class ConformToWrong(harness.Case):
             "private data.of another format counts as none": "bytes came",
             "private data.behind other bytes": "results came that are cut to 1024 bytes",
         })
+
+    def test_an_error_grants_credits_too(self):
+        self.check_fails(NoCredits(self.version4.rdma_port), "rpcrdma.credits.*", {"credits.a request of zero": "zero credits were granted"})
 
     def test_results_that_stay_inline_are_read(self):
         inline = "write list.a result without a chunk stays inline", "write list.an empty chunk leaves its result inline"

@@ -161,7 +161,9 @@ Task<Verdict> grants(Context& context, std::uint32_t requested) {
   const Answer answer = co_await peer->answer_to(xid);
   co_await peer->close();
   if (answer.kind == Answer::Kind::Error && requested == 0)
-    co_return Verdict::pass(answer.text() + " came");
+    co_return answer.error.credits > 0
+        ? Verdict::pass(answer.text() + " came")
+        : Verdict::fail(answer.text() + " came, and zero credits were granted");
   if (answer.kind == Answer::Kind::Lost && requested == 0)
     co_return Verdict::pass("the connection was lost");
   if (!is_success(answer)) co_return Verdict::fail(described(answer) + " came");
