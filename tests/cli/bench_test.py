@@ -23,6 +23,15 @@ class Bench(Case):
         for what in ("--self", self.server.url("/memory")):
             self.bad(2, "there is no figure 'nope'; there are null_rtt, getattr_rtt, ", "bench", what, "--only", "null_rtt", "--only", "nope")
 
+    def test_of_a_server_leaves_out_what_needs_servers_of_its_own_and_says_so(self):
+        url = self.server.url("/memory")
+        for rows in "idle", "crc_null_rtt", "null_rtt,crc_null_rtt", "crc_*":
+            self.bad(2, "measured with --self and software iWARP only: ", "bench", "--rows", rows, url)
+        done = harness.stag("bench", "--json", "--milliseconds", "5", "--samples", "1", "--rows", "*null_rtt", url)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([row["name"] for row in json.loads(done.stdout)["results"]], ["null_rtt"])
+        self.assertRegex(done.stderr, "left out, measured with --self and software iWARP only: .*crc_null_rtt")
+
     def test_of_a_device_needs_its_address(self):
         self.bad(2, "--fabric verbs and --address go together; stag devices shows addresses", "bench", "--self", "--fabric", "verbs")
         self.bad(2, "in a URL it is ?fabric=verbs", "bench", "--fabric", "verbs", "--address", "127.0.0.1", self.server.url("/memory"))
