@@ -32,6 +32,15 @@ class Bench(Case):
         self.assertEqual([row["name"] for row in json.loads(done.stdout)["results"]], ["null_rtt"])
         self.assertRegex(done.stderr, "left out, measured with --self and software iWARP only: .*crc_null_rtt")
 
+    def test_says_whose_time_it_counts(self):
+        short = ("--milliseconds", "5", "--samples", "1", "--rows", "null_rtt")
+        for where, whose, name, not_name in ((self.server.url("/memory"), "the client alone", "ours_client_cpu_us", "ours_cpu_us"),
+                                             ("--self", "both processes", "ours_cpu_us", "ours_client_cpu_us")):
+            self.assertIn(f"CPU: of {whose}, for an operation", self.good("bench", *short, where))
+            [row, *_] = json.loads(self.good("bench", "--json", *short, where))["results"]
+            self.assertIn(name, row)
+            self.assertNotIn(not_name, row)
+
     def test_of_a_device_needs_its_address(self):
         self.bad(2, "--fabric verbs and --address go together; stag devices shows addresses", "bench", "--self", "--fabric", "verbs")
         self.bad(2, "in a URL it is ?fabric=verbs", "bench", "--fabric", "verbs", "--address", "127.0.0.1", self.server.url("/memory"))

@@ -120,8 +120,9 @@ class Bench final : public Command {
     if (run.cancel.cancelled()) co_return failed("interrupted");
     if (!rows) co_return failed(rows.error());
     const std::string_view reference = fabric_ == "verbs" ? "perftest" : "raw TCP";
-    put("{}\n", json_ ? bench::to_json(*rows, references_)
-                      : bench::to_table(*rows, references_, reference));
+    const auto counted = self_ ? bench::Counted::BothProcesses : bench::Counted::Client;
+    put("{}\n", json_ ? bench::to_json(*rows, references_, counted)
+                      : bench::to_table(*rows, references_, reference, counted));
     write_error(left_out_);
     for (const std::string& note : suite.notes()) write_error(note + "\n");
     co_return Exit::Done;
