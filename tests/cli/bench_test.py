@@ -12,6 +12,12 @@ import harness
 from harness import Case
 
 
+def ticks_of(process):
+    """CPU time, user and system."""
+    with open(f"/proc/{process}/stat", encoding="ascii") as stat:
+        return sum(map(int, stat.read().rpartition(")")[2].split()[11:13]))
+
+
 class Bench(Case):
     def test_of_a_server_gives_figures_and_leaves_nothing_behind(self):
         only = ("--only", "null_rtt", "--only", "write_4k_rtt", "--only", "read_1m")
@@ -111,6 +117,28 @@ class Bench(Case):
         root = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir)
         checked = subprocess.run([sys.executable, os.path.join(root, "arch", "pictures_have_footers.py"), folder], stdout=subprocess.PIPE, text=True)
         self.assertEqual((checked.returncode, checked.stdout), (0, ""))
+
+    def test_that_is_interrupted_while_it_draws_measures_no_further(self):
+        # All samples of the raw reference alone, of two seconds each, are more than PATIENCE.
+        shown, terminal = harness.open_terminal(self)
+        arguments = ["bench", "--self", "--milliseconds", "2000", "--samples", "1", "--rows", "null_rtt", "--plots", self.at("plots")]
+        with subprocess.Popen([harness.STAG, *arguments], stdout=subprocess.DEVNULL, stderr=terminal) as bench:
+            os.close(terminal)
+            text = b""
+            while b"plots" not in text:
+                text += os.read(shown, 4096)
+            with open(f"/proc/{bench.pid}/task/{bench.pid}/children", encoding="ascii") as children:
+                _, raw_peer = sorted(map(int, children.read().split()))
+            before = ticks_of(raw_peer)
+            while ticks_of(raw_peer) == before:
+                self.assertIsNone(bench.poll())
+            bench.send_signal(signal.SIGINT)
+            try:
+                self.assertEqual(bench.wait(harness.PATIENCE), 130)
+            finally:
+                bench.kill()
+        os.close(shown)
+        self.assertFalse(os.path.exists(self.at("plots")))
 
     def test_that_is_interrupted_leaves_nothing_on_the_server(self):
         url = self.server.url("/memory")
