@@ -18,7 +18,7 @@ class Samples {
   }
   Measured measured() const {
     Measured measured = Measured::of(values_);
-    measured.cpu = median(cpu_);
+    measured.add_cpu(cpu_);
     measured.latency = latency_;
     return measured;
   }

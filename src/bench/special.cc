@@ -83,7 +83,7 @@ Rows measure_active(const ServerProcess& server, const SpecialOptions& options,
   const double unfair = static_cast<double>(*most) / static_cast<double>(*least);
   Measured rate = Measured::of({sample.rate()});
   rate.latency = sample.latency;
-  rate.cpu = sample.cpu_seconds / static_cast<double>(sample.operations) * 1e6;
+  rate.add_cpu({sample.cpu_seconds / static_cast<double>(sample.operations) * 1e6});
   std::vector<Row> rows;
   rows.push_back(row_of("active_getattr_rate", "calls/s", rate, {}));
   rows.push_back(row_of("active_most_to_least", "x", Measured::of({unfair}), {Of::Value, true, 2}));
@@ -104,7 +104,7 @@ Rows measure_alone(const Figure& figure, const Sampling& sampling) {
       values.push_back(sample.cpu_seconds / static_cast<double>(sample.operations) * 1e6);
     }
     measured = Measured::of(values);
-    measured->cpu = measured->value;
+    measured->add_cpu(values);
     const SampleSource side = [&](double seconds) {
       return world.run_for(figure.operation, seconds, figure.depth);
     };

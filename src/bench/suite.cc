@@ -125,8 +125,9 @@ class HomeSuite final : public Suite {
 
   Result<std::vector<NamedPlot>, std::string> plots() override {
     Stage& plain = *stage_of(Setup{});
-    return measure_plots(plain.server, plain.raw, options_.sampling.seconds,
-                         [this](LoadGenerator* load) { now_running(load); });
+    return measure_plots(
+        plain.server, plain.raw, options_.sampling.seconds,
+        [this](LoadGenerator* load) { now_running(load); }, [this] { return stopped(); });
   }
 
  private:
@@ -208,8 +209,7 @@ class OneServerSuite final : public Suite {
  public:
   OneServerSuite(Site site, const std::vector<Figure>& figures, const SuiteOptions& options)
       : site_(std::move(site)), options_(options) {
-    std::copy_if(figures.begin(), figures.end(), std::back_inserter(figures_),
-                 [](const Figure& each) { return each.is_load() && each.setup == Setup{}; });
+    std::remove_copy_if(figures.begin(), figures.end(), std::back_inserter(figures_), needs_set_up);
   }
 
   Rows run(const Progress& progress) override {
@@ -275,6 +275,10 @@ Result<std::unique_ptr<Suite>, std::string> at_device(const std::vector<Figure>&
 }
 
 }  // namespace
+
+bool needs_set_up(const Figure& figure) {
+  return !figure.is_load() || figure.setup != Setup{};
+}
 
 void Suite::stop() {
   const std::lock_guard lock(mutex_);

@@ -28,6 +28,10 @@ struct SuiteOptions : SpecialOptions {
 // Told before each figure: how many are done, how many there are, what comes.
 using Progress = std::function<void(std::size_t done, std::size_t all, const std::string& name)>;
 
+// Whether a figure needs servers that are set up for it, which only at_home() on software iWARP
+// has.
+bool needs_set_up(const Figure& figure);
+
 class Suite {
  public:
   virtual ~Suite() = default;

@@ -17,6 +17,7 @@ constexpr unsigned kSamples = 3;  // of each point
 
 using Plots = Result<NamedPlot, std::string>;
 using Running = std::function<void(LoadGenerator*)>;
+using Stopped = std::function<bool()>;
 
 double microseconds_at(const Sample& sample, double share) {
   return static_cast<double>(sample.latency.percentile(share)) / 1e3;
@@ -57,15 +58,18 @@ std::vector<std::string> caption(double seconds) {
                   kSamples, seconds)};
 }
 
-NamedPlot throughput_by_block(LoadGenerator& load, RawPeer& raw, double seconds, pid_t server) {
+NamedPlot throughput_by_block(LoadGenerator& load, RawPeer& raw, double seconds, pid_t server,
+                              const Stopped& stopped) {
   Line read{"READ", {}}, write{"WRITE", {}}, in{"raw TCP, in", {}}, out{"raw TCP, out", {}};
   const auto of = [](const Sample& sample) { return sample.bandwidth() / 1e9; };
   for (std::size_t block = kLeastBlock; block <= kMostBlock; block *= 2) {
     Place place(static_cast<double>(block));
-    for (unsigned i = 0; i < kSamples; ++i) {
+    for (unsigned i = 0; i < kSamples && !stopped(); ++i) {
       place.sample(read, of(load.run(Operation::Read, block, kBulkDepth, seconds, server)));
       place.sample(write, of(load.run(Operation::Write, block, kBulkDepth, seconds, server)));
+      if (stopped()) break;
       place.sample(in, of(raw.stream_in(block, seconds)));
+      if (stopped()) break;
       place.sample(out, of(raw.stream_out(block, seconds)));
     }
   }
@@ -78,13 +82,15 @@ NamedPlot throughput_by_block(LoadGenerator& load, RawPeer& raw, double seconds,
   return {"throughput-by-block.svg", std::move(plot)};
 }
 
-NamedPlot latency_by_depth(LoadGenerator& load, RawPeer& raw, double seconds, pid_t server) {
+NamedPlot latency_by_depth(LoadGenerator& load, RawPeer& raw, double seconds, pid_t server,
+                           const Stopped& stopped) {
   Line half{"NULL, p50", {}}, most{"NULL, p99", {}}, raw_half{"raw TCP, p50", {}},
       raw_most{"raw TCP, p99", {}};
   for (unsigned depth = 1; depth <= kMostDepth; depth *= 2) {
     Place place(depth);
-    for (unsigned i = 0; i < kSamples; ++i) {
+    for (unsigned i = 0; i < kSamples && !stopped(); ++i) {
       const Sample ours = load.run(Operation::Null, 0, depth, seconds, server);
+      if (stopped()) break;
       const LoadGenerator::WireBytes wire = load.wire_bytes(Operation::Null, 0);
       const Sample theirs = raw.exchange(wire.request, wire.reply, depth, seconds);
       place.sample(half, microseconds_at(ours, 0.5));
@@ -136,19 +142,21 @@ Plots rate_by_connections(const ServerProcess& server, double seconds, const Run
 
 Result<std::vector<NamedPlot>, std::string> measure_plots(const ServerProcess& server, RawPeer& raw,
                                                           double seconds,
-                                                          const Running& now_running) {
+                                                          const Running& now_running,
+                                                          const Stopped& stopped) {
   std::vector<NamedPlot> plots;
   {
     LoadGenerator load;
     now_running(&load);
     auto opened = load.open(server.url(false));
     if (opened.ok()) {
-      plots.push_back(throughput_by_block(load, raw, seconds, server.pid()));
-      plots.push_back(latency_by_depth(load, raw, seconds, server.pid()));
+      plots.push_back(throughput_by_block(load, raw, seconds, server.pid(), stopped));
+      plots.push_back(latency_by_depth(load, raw, seconds, server.pid(), stopped));
     }
     now_running(nullptr);
     if (!opened) return Failure{opened.error()};
   }
+  if (stopped()) return Failure{std::string("interrupted")};
   Plots rates = rate_by_connections(server, seconds, now_running);
   if (!rates) return Failure{rates.error()};
   plots.push_back(*std::move(rates));

@@ -19,9 +19,9 @@ struct NamedPlot {
 
 // Throughput by block size, latency by depth, and rate by connections, of RPC-over-RDMA on software
 // iWARP next to raw TCP; each point is the median of three samples of `seconds`. `now_running`: see
-// special.h. Fails with a sentence.
+// special.h. Fails with a sentence, and soon once `stopped` says so.
 Result<std::vector<NamedPlot>, std::string> measure_plots(
     const ServerProcess& server, RawPeer& raw, double seconds,
-    const std::function<void(LoadGenerator*)>& now_running);
+    const std::function<void(LoadGenerator*)>& now_running, const std::function<bool()>& stopped);
 
 }  // namespace stag::bench

@@ -40,6 +40,11 @@ bool Selection::has(const Case& one) const {
   return fnmatch(pattern.c_str(), one.title.full().c_str(), 0) == 0;
 }
 
+std::string joined(std::string first, const std::string& second) {
+  const bool both = !first.empty() && !second.empty();
+  return std::move(first) + (both ? "; " : "") + second;
+}
+
 Task<std::string> run(Suite& suite, Selection selection, Loop& loop, CancelToken cancel,
                       Observer& observer) {
   const std::vector<Case>& cases = suite.cases();
@@ -65,8 +70,10 @@ Task<std::string> run(Suite& suite, Selection selection, Loop& loop, CancelToken
       std::string trouble = co_await suite.begin();
       begun = true;
       if (!trouble.empty()) {
-        co_await suite.end();
-        co_return trouble;
+        // That the beginning was interrupted is no trouble of the server's.
+        if (cancel.cancelled()) trouble.clear();
+        const std::string remains = co_await suite.end();
+        co_return joined(std::move(trouble), remains);
       }
     }
     observer.on_begin(one.title);
@@ -75,8 +82,7 @@ Task<std::string> run(Suite& suite, Selection selection, Loop& loop, CancelToken
   }
   if (!begun) co_return std::string();
   const std::string trouble = co_await suite.end();
-  const bool both = !given_up.empty() && !trouble.empty();
-  co_return given_up + (both ? "; " : "") + trouble;
+  co_return joined(std::move(given_up), trouble);
 }
 
 }  // namespace stag::conform

@@ -93,6 +93,9 @@ class Observer {
   ~Observer() = default;
 };
 
+// Two sentences as one; either may be empty.
+std::string joined(std::string first, const std::string& second);
+
 // Runs the selected cases one after the other. A sentence about what prevented it or what remains,
 // or nothing.
 Task<std::string> run(Suite& suite, Selection selection, Loop& loop, CancelToken cancel,

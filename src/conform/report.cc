@@ -8,6 +8,8 @@
 namespace stag::conform {
 namespace {
 
+constexpr std::string_view kTool = "stag conform";
+
 // Details may have bytes that a server chose: what is not printable ASCII is shown as \xNN.
 std::string printable(std::string_view text) {
   std::string shown;
@@ -65,10 +67,19 @@ std::string junit_case(const Result& result) {
 }
 
 std::string junit_head(std::string_view element, std::string_view name,
-                       const std::vector<Result>& results) {
+                       const std::vector<Result>& results, int errors) {
   const Counts counts = count(results);
-  return fmt::format("<{} name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"{}\">\n",
-                     element, name, counts.all(), counts.fail, counts.skipped + counts.listed);
+  return fmt::format("<{} name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\">\n",
+                     element, name, counts.all() + errors, counts.fail, errors,
+                     counts.skipped + counts.listed);
+}
+
+std::string junit_trouble(const std::string& trouble) {
+  return "  " + junit_head("testsuite", kTool, {}, 1) +
+         fmt::format(
+             "    <testcase classname=\"{}\" name=\"the run\" time=\"0\">\n"
+             "      <error message=\"{}\"/>\n    </testcase>\n  </testsuite>\n",
+             kTool, escaped_xml(trouble));
 }
 
 }  // namespace
@@ -95,28 +106,31 @@ Counts count(const std::vector<Result>& results) {
   return counts;
 }
 
-std::string junit(const std::vector<Result>& results) {
+std::string junit(const std::vector<Result>& results, const std::string& trouble) {
   std::vector<std::string> suites;
   for (const Result& result : results)
     if (std::ranges::find(suites, result.title.suite) == suites.end())
       suites.push_back(result.title.suite);
   std::string text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
-  text += junit_head("testsuites", "stag conform", results);
+  text += junit_head("testsuites", kTool, results, trouble.empty() ? 0 : 1);
   for (const std::string& suite : suites) {
     std::vector<Result> own;
     std::ranges::copy_if(results, std::back_inserter(own),
                          [&](const Result& each) { return each.title.suite == suite; });
-    text += "  " + junit_head("testsuite", escaped_xml(suite), own);
+    text += "  " + junit_head("testsuite", escaped_xml(suite), own, 0);
     for (const Result& result : own) text += junit_case(result);
     text += "  </testsuite>\n";
   }
+  if (!trouble.empty()) text += junit_trouble(trouble);
   return text + "</testsuites>\n";
 }
 
-std::string json(const std::string& server, const std::vector<Result>& results) {
+std::string json(const std::string& server, const std::vector<Result>& results,
+                 const std::string& trouble) {
   const Counts counts = count(results);
   nlohmann::ordered_json document;
   document["server"] = printable(server);
+  document["trouble"] = printable(trouble);
   document["counts"] = {{"pass", counts.pass},
                         {"fail", counts.fail},
                         {"skipped", counts.skipped},

@@ -17,11 +17,14 @@ struct Counts {
 };
 Counts count(const std::vector<Result>& results);
 
+// `trouble` says what ended the run early or remains, or is empty: cases may be missing then.
+
 // A document with a <testsuite> for each suite; cases without a verdict of their own (skipped,
-// listed) are <skipped>. ASCII only.
-std::string junit(const std::vector<Result>& results);
-// {"server", "counts", "cases": [{"suite", "group", "name", "section", "requirements", "outcome",
-// "detail", "seconds"}]}. ASCII only.
-std::string json(const std::string& server, const std::vector<Result>& results);
+// listed) are <skipped>, trouble is an <error> of a case "the run". ASCII only.
+std::string junit(const std::vector<Result>& results, const std::string& trouble);
+// {"server", "trouble", "counts", "cases": [{"suite", "group", "name", "section", "requirements",
+// "outcome", "detail", "seconds"}]}. ASCII only.
+std::string json(const std::string& server, const std::vector<Result>& results,
+                 const std::string& trouble);
 
 }  // namespace stag::conform

@@ -12,6 +12,12 @@ import harness
 from harness import Case
 
 
+def ticks_of(process):
+    """CPU time, user and system."""
+    with open(f"/proc/{process}/stat", encoding="ascii") as stat:
+        return sum(map(int, stat.read().rpartition(")")[2].split()[11:13]))
+
+
 class Bench(Case):
     def test_of_a_server_gives_figures_and_leaves_nothing_behind(self):
         only = ("--only", "null_rtt", "--only", "write_4k_rtt", "--only", "read_1m")
@@ -22,6 +28,24 @@ class Bench(Case):
         self.bad(2, "--self", "bench")
         for what in ("--self", self.server.url("/memory")):
             self.bad(2, "there is no figure 'nope'; there are null_rtt, getattr_rtt, ", "bench", what, "--only", "null_rtt", "--only", "nope")
+
+    def test_of_a_server_leaves_out_what_needs_servers_of_its_own_and_says_so(self):
+        url = self.server.url("/memory")
+        for rows in "idle", "crc_null_rtt", "null_rtt,crc_null_rtt", "crc_*":
+            self.bad(2, "measured with --self and software iWARP only: ", "bench", "--rows", rows, url)
+        done = harness.stag("bench", "--json", "--milliseconds", "5", "--samples", "1", "--rows", "*null_rtt", url)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([row["name"] for row in json.loads(done.stdout)["results"]], ["null_rtt"])
+        self.assertRegex(done.stderr, "left out, measured with --self and software iWARP only: .*crc_null_rtt")
+
+    def test_says_whose_time_it_counts(self):
+        short = ("--milliseconds", "5", "--samples", "1", "--rows", "null_rtt")
+        for where, whose, name, not_name in ((self.server.url("/memory"), "the client alone", "ours_client_cpu_us", "ours_cpu_us"),
+                                             ("--self", "both processes", "ours_cpu_us", "ours_client_cpu_us")):
+            self.assertIn(f"CPU: of {whose}, for an operation", self.good("bench", *short, where))
+            [row, *_] = json.loads(self.good("bench", "--json", *short, where))["results"]
+            self.assertIn(name, row)
+            self.assertNotIn(not_name, row)
 
     def test_of_a_device_needs_its_address(self):
         self.bad(2, "--fabric verbs and --address go together; stag devices shows addresses", "bench", "--self", "--fabric", "verbs")
@@ -93,6 +117,28 @@ class Bench(Case):
         root = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir)
         checked = subprocess.run([sys.executable, os.path.join(root, "arch", "pictures_have_footers.py"), folder], stdout=subprocess.PIPE, text=True)
         self.assertEqual((checked.returncode, checked.stdout), (0, ""))
+
+    def test_that_is_interrupted_while_it_draws_measures_no_further(self):
+        # All samples of the raw reference alone, of two seconds each, are more than PATIENCE.
+        shown, terminal = harness.open_terminal(self)
+        arguments = ["bench", "--self", "--milliseconds", "2000", "--samples", "1", "--rows", "null_rtt", "--plots", self.at("plots")]
+        with subprocess.Popen([harness.STAG, *arguments], stdout=subprocess.DEVNULL, stderr=terminal) as bench:
+            os.close(terminal)
+            text = b""
+            while b"plots" not in text:
+                text += os.read(shown, 4096)
+            with open(f"/proc/{bench.pid}/task/{bench.pid}/children", encoding="ascii") as children:
+                _, raw_peer = sorted(map(int, children.read().split()))
+            before = ticks_of(raw_peer)
+            while ticks_of(raw_peer) == before:
+                self.assertIsNone(bench.poll())
+            bench.send_signal(signal.SIGINT)
+            try:
+                self.assertEqual(bench.wait(harness.PATIENCE), 130)
+            finally:
+                bench.kill()
+        os.close(shown)
+        self.assertFalse(os.path.exists(self.at("plots")))
 
     def test_that_is_interrupted_leaves_nothing_on_the_server(self):
         url = self.server.url("/memory")

@@ -333,18 +333,51 @@ class Conform(harness.Case):
         proxy = harness.Proxy(self.version4.tcp_port, "up", 50_000)
         self.addCleanup(proxy.cut)
         url = f"nfs://127.0.0.1:{proxy.port}/files/{self.name}?proto=tcp"
+        report = self.at("report.xml")
         command = subprocess.Popen(
-            [harness.STAG, "conform", "--minor", "1", "nfs4", url], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [harness.STAG, "conform", "--minor", "1", "--json", "--junit", report, "nfs4", url], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         self.assertTrue(proxy.reached.wait(harness.PATIENCE))
         self.assertNotEqual(os.listdir(self.there()), [])
         command.send_signal(signal.SIGINT)
         proxy.released.set()
         proxy.left = 1 << 62
-        _, errors = command.communicate(timeout=harness.PATIENCE)
+        output, errors = command.communicate(timeout=harness.PATIENCE)
         self.assertEqual(command.returncode, 130, errors)
-        self.assertIn("interrupted", errors)
+        self.check_trouble(output, report, errors, "interrupted")
         self.assertEqual(os.listdir(self.there()), [])
+
+    def check_trouble(self, output, report, errors, sentence):
+        """What ended a run early stands in all that a program may read."""
+        self.assertIn(sentence, errors)
+        self.assertIn(sentence, json.loads(output).get("trouble", ""))
+        suites = xml.etree.ElementTree.parse(report).getroot()
+        self.assertEqual(suites.get("errors"), "1")
+        self.assertIn(sentence, suites.find("testsuite/testcase/error").get("message"))
+        self.assertEqual(int(suites.get("tests")), len(suites.findall("testsuite/testcase")))
+
+    def test_a_run_that_cannot_begin_does_not_look_clean_to_programs(self):
+        server = harness.Server(["/a=memory,ro"], self.at("state"), ["--grace", "1"])
+        report = self.at("report.xml")
+        for suite, url, sentence in (("nfs4", server.tcp("/a"), "NFS4ERR_ROFS"),
+                                     ("rpcrdma", server.url("/a", port=server.tcp_port), "the port closed the connection without an answer")):
+            done = harness.stag("conform", "--timeout", "5", "--json", "--junit", report, suite, url)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.check_trouble(done.stdout, report, done.stderr, sentence)
+        self.assertEqual(server.end(), 0)
+        self.good("conform", "--junit", report, "--filter", "*.LOOKUP.*", "nfs4", self.version4.tcp("/memory"))
+        self.assertEqual(xml.etree.ElementTree.parse(report).getroot().get("errors"), "0")
+
+    def test_what_one_minor_version_leaves_behind_is_said_though_others_follow(self):
+        proxy = harness.Proxy(self.version4.tcp_port, "up", 50_000)
+        self.addCleanup(proxy.cut)
+        url = f"nfs://127.0.0.1:{proxy.port}/files/{self.name}?proto=tcp"
+        report = self.at("report.xml")
+        done = harness.stag("conform", "--timeout", "1", "--json", "--junit", report, "nfs4", url)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        [folder] = os.listdir(self.there())
+        for sentence in f"the folder '{folder}' remains at the server", "EXCHANGE_ID: no results":
+            self.check_trouble(done.stdout, report, done.stderr, sentence)
 
     def test_cases_are_listed_without_a_server(self):
         everything = self.good("conform", "--list", "nfs4").splitlines()

@@ -22,30 +22,31 @@ double microseconds(std::uint64_t nanoseconds) {
   return static_cast<double>(nanoseconds) / 1e3;
 }
 
-void add(Json& object, const std::string& side, const Measured& measured) {
+void add(Json& object, const std::string& side, const Measured& measured, Counted counted) {
+  const std::string whose = counted == Counted::Client ? side + "_client" : side;
   object[side + "_min"] = measured.least;
   object[side + "_max"] = measured.most;
-  object[side + "_cpu_us"] = measured.cpu;
+  object[whose + "_cpu_us"] = measured.cpu;
   if (measured.latency.count() > 0) {
     Json& latency = object[side + "_latency_us"];
     for (const Share& each : kShares)
       latency[each.name] = microseconds(measured.latency.percentile(each.share));
     latency["max"] = microseconds(measured.latency.max());
   }
-  if (measured.system_calls) object[side + "_system_calls"] = *measured.system_calls;
-  if (measured.switches) object[side + "_switches"] = *measured.switches;
-  if (measured.allocations) object[side + "_allocations"] = *measured.allocations;
+  if (measured.system_calls) object[whose + "_system_calls"] = *measured.system_calls;
+  if (measured.switches) object[whose + "_switches"] = *measured.switches;
+  if (measured.allocations) object[whose + "_allocations"] = *measured.allocations;
 }
 
-Json to_object(const Row& row, const std::vector<Row>& rows) {
+Json to_object(const Row& row, const std::vector<Row>& rows, Counted counted) {
   Json object{{"name", row.name}, {"unit", row.unit}, {"ours", row.ours.value}};
   if (row.reference) {
     object["reference"] = row.reference->value;
     object["ratio"] = row.ratio();
   }
   object["samples"] = row.samples;
-  add(object, "ours", row.ours);
-  if (row.reference) add(object, "reference", *row.reference);
+  add(object, "ours", row.ours, counted);
+  if (row.reference) add(object, "reference", *row.reference, counted);
   if (const std::optional<Judgement> judgement = judge(row, rows)) {
     Json& goal = object["goal"];
     goal[row.goal.at_most ? "at_most" : "at_least"] = row.goal.bound;
@@ -125,17 +126,18 @@ std::string machine() {
   return fmt::format("{}, {} CPUs, Linux {}", model, sysconf(_SC_NPROCESSORS_ONLN), system.release);
 }
 
-std::string to_json(const std::vector<Row>& rows, const std::vector<Row>& references) {
+std::string to_json(const std::vector<Row>& rows, const std::vector<Row>& references,
+                    Counted counted) {
   Json results = Json::array(), raw = Json::array();
-  for (const Row& row : rows) results.push_back(to_object(row, rows));
-  for (const Row& row : references) raw.push_back(to_object(row, {}));
+  for (const Row& row : rows) results.push_back(to_object(row, rows, counted));
+  for (const Row& row : references) raw.push_back(to_object(row, {}, counted));
   Json report{{"machine", machine()}, {"results", results}};
   if (!raw.empty()) report["references"] = raw;
   return report.dump(2);
 }
 
 std::string to_table(const std::vector<Row>& rows, const std::vector<Row>& references,
-                     std::string_view reference) {
+                     std::string_view reference, Counted counted) {
   std::string table = machine() + "\n\n";
   table +=
       fmt::format("{:<27}{:>10}{:>10}{:>10}{:>10}  {:<8}{:>6}{:>9}{:>9}{:>9}{:>9}{:>9}{:>7}{:>8}\n",
@@ -144,11 +146,12 @@ std::string to_table(const std::vector<Row>& rows, const std::vector<Row>& refer
   for (const Row& row : rows) table += line(row, rows);
   if (!references.empty()) table += "\n";
   for (const Row& row : references) table += line(row, {});
-  table +=
-      "\nMedians of the samples, with the least and the most. CPU: of both processes, for an "
-      "operation;\ncalls, allocs: system calls and heap allocations of both, for an operation, "
-      "where the "
-      "kernel lets us count.\n";
+  const std::string_view whose = counted == Counted::Client ? "the client alone" : "both processes";
+  table += fmt::format(
+      "\nMedians of the samples, with the least and the most. CPU: of {0}, for an operation;\n"
+      "calls, allocs: system calls and heap allocations of {0}, for an operation, where the kernel "
+      "lets us count.\n",
+      whose);
   return table;
 }
 

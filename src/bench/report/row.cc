@@ -46,7 +46,11 @@ constexpr CpuRow kCpuRows[] = {
 };
 
 Measured cpu_of(const Measured& measured) {
-  return Measured::of({measured.cpu});
+  Measured cpu;
+  cpu.value = measured.cpu;
+  cpu.least = measured.cpu_least;
+  cpu.most = measured.cpu_most;
+  return cpu;
 }
 
 }  // namespace
@@ -65,6 +69,13 @@ Measured Measured::of(const std::vector<double>& values) {
   measured.least = *std::min_element(values.begin(), values.end());
   measured.most = *std::max_element(values.begin(), values.end());
   return measured;
+}
+
+void Measured::add_cpu(const std::vector<double>& values) {
+  const Measured measured = of(values);
+  cpu = measured.value;
+  cpu_least = measured.least;
+  cpu_most = measured.most;
 }
 
 double Row::ratio() const {

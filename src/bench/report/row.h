@@ -15,12 +15,14 @@ double median(std::vector<double> values);
 struct Measured {
   double value = 0;  // median
   double least = 0, most = 0;
-  double cpu = 0;  // microseconds of CPU time per operation, both processes together, median
+  // Microseconds of CPU time per operation: the median, the least and the most.
+  double cpu = 0, cpu_least = 0, cpu_most = 0;
   Histogram latency{};
-  // Per operation, both processes together; nothing where the kernel does not count them.
+  // Per operation; nothing where the kernel does not count them.
   std::optional<double> system_calls{}, switches{}, allocations{};
 
   static Measured of(const std::vector<double>& values);
+  void add_cpu(const std::vector<double>& values);
 };
 
 struct Row {
@@ -50,9 +52,12 @@ void add_cpu_rows(std::vector<Row>& rows);
 
 // CPU model, number of CPUs, kernel.
 std::string machine();
-std::string to_json(const std::vector<Row>& rows, const std::vector<Row>& references);
+// Whose CPU time, system calls and allocations are counted: the server may be another machine's.
+enum class Counted : std::uint8_t { BothProcesses, Client };
+std::string to_json(const std::vector<Row>& rows, const std::vector<Row>& references,
+                    Counted counted);
 // `reference`: what the references of `rows` are.
 std::string to_table(const std::vector<Row>& rows, const std::vector<Row>& references,
-                     std::string_view reference);
+                     std::string_view reference, Counted counted);
 
 }  // namespace stag::bench

@@ -37,5 +37,17 @@ TEST(Judgement, is_none_without_the_row_that_the_goal_names) {
   EXPECT_FALSE(judge(with_goal(rate("nfs4", 60), "nfs3", 0.7), {}).has_value());
 }
 
+TEST(CpuRows, have_the_least_and_the_most_of_the_samples) {
+  std::vector<Row> rows{{"null_rtt", "us", Measured::of({10}), Measured::of({10}), 3}};
+  rows[0].ours.add_cpu({4, 2, 9});
+  rows[0].reference->add_cpu({3, 3, 5});
+  add_cpu_rows(rows);
+  ASSERT_EQ(rows.size(), 2u);
+  const Row& row = rows[1];
+  EXPECT_EQ(row.name, "cpu_per_null");
+  EXPECT_EQ(std::tuple(row.ours.least, row.ours.value, row.ours.most), std::tuple(2., 4., 9.));
+  EXPECT_EQ(row.reference->most, 5.);
+}
+
 }  // namespace
 }  // namespace stag::bench

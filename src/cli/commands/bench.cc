@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -68,6 +69,8 @@ class Bench final : public Command {
     options_.sampling.seconds = milliseconds_ / 1000.0;
     const auto figures = bench::choose_figures(words(patterns_), full_);
     if (!figures) return misused(figures.error());
+    if (!self_ || verbs)
+      if (const std::optional<Exit> end = leave_out(*figures)) return *end;
     if (const Outcome<Ok> usable = check_url(); !usable) return failed(usable.error());
     Made suite = self_ ? bench::Suite::at_home(*figures, options_)
                        : Made(bench::Suite::of(url_, *figures, options_));
@@ -80,6 +83,26 @@ class Bench final : public Command {
 
   std::string_view left_behind() const override {
     return self_ ? "" : "stag-bench.data may be left on the server; remove it";
+  }
+
+  // Of figures that only --self with software iWARP can measure: a row that is named, or the last
+  // one, is asked for in vain; others are left out, which is said.
+  std::optional<Exit> leave_out(const std::vector<Figure>& figures) {
+    const std::vector<std::string> asked = words(patterns_);
+    std::string names;
+    std::size_t count = 0;
+    bool in_vain = false;
+    for (const Figure& figure : figures) {
+      if (!bench::needs_set_up(figure)) continue;
+      names += (names.empty() ? "" : ", ") + figure.name;
+      ++count;
+      in_vain = in_vain || std::ranges::find(asked, figure.name) != asked.end();
+    }
+    constexpr std::string_view kWhere = "measured with --self and software iWARP only: ";
+    if (in_vain || count == figures.size()) return misused(std::string(kWhere) + names);
+    if (count > 0 && (full_ || !asked.empty()))
+      left_out_ = fmt::format("left out, {}{}\n", kWhere, names);
+    return std::nullopt;
   }
 
   Outcome<Ok> check_url() const {
@@ -97,8 +120,10 @@ class Bench final : public Command {
     if (run.cancel.cancelled()) co_return failed("interrupted");
     if (!rows) co_return failed(rows.error());
     const std::string_view reference = fabric_ == "verbs" ? "perftest" : "raw TCP";
-    put("{}\n", json_ ? bench::to_json(*rows, references_)
-                      : bench::to_table(*rows, references_, reference));
+    const auto counted = self_ ? bench::Counted::BothProcesses : bench::Counted::Client;
+    put("{}\n", json_ ? bench::to_json(*rows, references_, counted)
+                      : bench::to_table(*rows, references_, reference, counted));
+    write_error(left_out_);
     for (const std::string& note : suite.notes()) write_error(note + "\n");
     co_return Exit::Done;
   }
@@ -156,6 +181,7 @@ class Bench final : public Command {
   bench::SuiteOptions options_;
   std::vector<std::string> patterns_;
   std::string url_, plots_, fabric_ = "iwarp";
+  std::string left_out_;  // a line about rows that were not measured, or nothing
   std::vector<bench::Row> references_;
 };
 

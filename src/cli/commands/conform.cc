@@ -255,13 +255,14 @@ class Conform final : public Command {
       std::string own = co_await conform::run(*suite, selection, run.loop, run.cancel, narrator);
       if (own.ends_with(kOtherMinor) && minor_ == "all")
         skip_all(*suite, selection, narrator);
-      else if (!own.empty())
-        trouble = std::move(own);
+      else if (trouble.find(own) == std::string::npos)
+        trouble = conform::joined(std::move(trouble), own);
       if (run.cancel.cancelled()) break;
     }
     narrator.clear();
     narrator_ = nullptr;
-    co_return conclude(run, narrator.results(), where, trouble);
+    if (run.cancel.cancelled()) trouble = conform::joined("interrupted", trouble);
+    co_return conclude(narrator.results(), where, trouble);
   }
 
   static void skip_all(const conform::Suite& suite, const conform::Selection& selection,
@@ -272,17 +273,16 @@ class Conform final : public Command {
             {one.title, conform::Verdict::skip("the server does not offer this minor version"), 0});
   }
 
-  Exit conclude(Run& run, const std::vector<conform::Result>& results, const std::string& where,
+  Exit conclude(const std::vector<conform::Result>& results, const std::string& where,
                 const std::string& trouble) const {
     const conform::Counts counts = conform::count(results);
     if (json_)
-      put("{}", conform::json(where, results));
+      put("{}", conform::json(where, results, trouble));
     else
       put("{}: {} passed, {} failed, {} skipped, {} listed\n", where, counts.pass, counts.fail,
           counts.skipped, counts.listed);
-    if (!junit_.empty() && !written(junit_, conform::junit(results)))
+    if (!junit_.empty() && !written(junit_, conform::junit(results, trouble)))
       return failed(fmt::format("cannot write '{}'", junit_));
-    if (run.cancel.cancelled()) return failed("interrupted");
     if (!trouble.empty()) return failed(trouble);
     return counts.fail == 0 ? Exit::Done : Exit::Failed;
   }

@@ -15,6 +15,10 @@ v4::CB_SEQUENCE4resok answer_to(const v4::CB_SEQUENCE4args& asked) {
           asked.csa_highest_slotid};
 }
 
+struct CbCompoundOfVersion4 : v4::CB_COMPOUND {
+  static constexpr std::uint32_t version = v4::NFS_V4;
+};
+
 // Of all operations but CB_SEQUENCE and CB_OFFLOAD.
 v4::nfsstat4 answer(v4::nfs_cb_resop4& result) {
   switch (result.resop) {
@@ -35,10 +39,14 @@ v4::nfsstat4 answer(v4::nfs_cb_resop4& result) {
 }  // namespace
 
 Callbacks::Callbacks(Loop& loop, CancelToken cancel) : loop_(loop), cancel_(cancel) {
-  rpc::Program program(v4::NFS4_CALLBACK, v4::NFS_CB);
-  program.add<v4::CB_COMPOUND>(
-      [this](rpc::CallContext&, v4::CB_COMPOUND4args args) { return answered(std::move(args)); });
-  server_.add(std::move(program));
+  const auto serve = [this]<class Compound>(Compound) {
+    rpc::Program program(v4::NFS4_CALLBACK, Compound::version);
+    program.add<Compound>(
+        [this](rpc::CallContext&, v4::CB_COMPOUND4args args) { return answered(std::move(args)); });
+    server_.add(std::move(program));
+  };
+  serve(v4::CB_COMPOUND{});
+  serve(CbCompoundOfVersion4{});
 }
 
 Task<v4::CB_COMPOUND4res> Callbacks::answered(v4::CB_COMPOUND4args args) {

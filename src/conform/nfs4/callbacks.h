@@ -20,6 +20,12 @@ namespace stag::conform::nfs4 {
 
 namespace v4 = stag::nfs::v4;
 
+// The callback program's version: RFC 5662 (the XDR) says 1, RFC 8881 18.36.3 says 4. A server may
+// take either.
+constexpr bool is_callback_version(std::uint32_t version) {
+  return version == v4::NFS_CB || version == v4::NFS_V4;
+}
+
 // Where a client of version 4.0 is called back (RFC 7530 16.33): it listens there for connections
 // of the server.
 class CallbackPlace {

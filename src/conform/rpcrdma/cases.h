@@ -36,8 +36,16 @@ enum class Expect : std::uint8_t {
   Dropped,   // nothing, and the connection lives
   Lost,      // the connection ends
   Success,   // an RPC Reply, accepted with SUCCESS
-  Rejected,  // an RPC Reply with another status
+  Rejected,  // an RPC Reply with another status, whichever
+  // An RPC Reply with this status (RFC 5531 9).
+  ProgUnavail,
+  ProgMismatch,  // with a range that has version 4, and not kUnservedVersion
+  ProcUnavail,
+  GarbageArgs,
 };
+
+// Of the NFS program.
+inline constexpr std::uint32_t kUnservedVersion = 99;
 
 struct Probe {
   // The message, and the words behind it that are cut off: bytes.

@@ -1,5 +1,6 @@
 // Chunk lists that cannot be, or that lie (RFC 8166 3.4, 4.3, 4.5.2, 4.5.3).
 #include "conform/rpcrdma/talk.h"
+#include "xdr/encoder.h"
 
 namespace stag::conform::rpcrdma {
 namespace {
@@ -111,24 +112,50 @@ RdmaCases lying_lists() {
   };
 }
 
-RdmaCases rpc_messages() {
-  const auto null_with = [](std::uint32_t program, std::uint32_t version, std::uint32_t procedure) {
-    return Probe{[=](std::uint32_t xid) {
-                   return joined(header_words(xid, 1, wire::RDMA_MSG),
-                                 null_call(xid, program, version, procedure));
-                 },
-                 0,
-                 {Expect::Rejected}};
+// A Call without arguments, with the credential of all Calls: a server need not take AUTH_NONE.
+Task<Verdict> refused(Context& context, std::uint32_t program, std::uint32_t version,
+                      std::uint32_t procedure, Expect expect) {
+  Probe probe;
+  probe.words = [&](std::uint32_t xid) {
+    xdr::Encoder encoder;
+    oncrpc::encode(encoder, oncrpc::CallHeader{xid, program, version, procedure,
+                                               context.credentials.credential()});
+    const Buffer call = std::move(encoder).finish().without({}).flatten();
+    Words words = header_words(xid, 1, wire::RDMA_MSG);
+    for (std::size_t at = 0; at < call.size(); at += 4)
+      words.push_back(load_be<std::uint32_t>(call.data() + at));
+    return words;
   };
+  probe.expect = {expect};
+  co_return co_await perform(probe, context);
+}
+
+RdmaCase refusing(std::string name, std::string section, std::string requirements,
+                  std::function<Task<Verdict>(Context&)> run) {
+  RdmaCase made =
+      in_lists("message", std::move(name), std::move(section), std::move(requirements), {});
+  made.run = std::move(run);
+  return made;
+}
+
+RdmaCases rpc_messages() {
   return {
-      in_lists("message", "a program that is not served", "5531 9", "R8166-3.2-a",
-               null_with(0x3fffffff, 1, 0)),
-      in_lists("message", "a version that is not served", "5531 9", "",
-               null_with(v4::NFS4_PROGRAM, 99, 0)),
-      in_lists("message", "a procedure that there is not", "5531 9", "",
-               null_with(v4::NFS4_PROGRAM, v4::NFS_V4, 99)),
-      in_lists("message", "arguments that cannot be decoded", "8166 4.5.2", "R8166-4.5.2-e",
-               null_with(v4::NFS4_PROGRAM, v4::NFS_V4, 1)),
+      refusing(
+          "a program that is not served", "5531 9", "R8166-3.2-a",
+          [](Context& context) { return refused(context, 0x3fffffff, 1, 0, Expect::ProgUnavail); }),
+      refusing("a version that is not served", "5531 9", "",
+               [](Context& context) {
+                 return refused(context, v4::NFS4_PROGRAM, kUnservedVersion, 0,
+                                Expect::ProgMismatch);
+               }),
+      refusing("a procedure that there is not", "5531 9", "",
+               [](Context& context) {
+                 return refused(context, v4::NFS4_PROGRAM, v4::NFS_V4, 99, Expect::ProcUnavail);
+               }),
+      refusing("arguments that cannot be decoded", "8166 4.5.2", "R8166-4.5.2-e",
+               [](Context& context) {
+                 return refused(context, v4::NFS4_PROGRAM, v4::NFS_V4, 1, Expect::GarbageArgs);
+               }),
       in_lists("message", "another version of RPC", "5531 9", "",
                {[](std::uint32_t xid) {
                   Words call = null_call(xid);

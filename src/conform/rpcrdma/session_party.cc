@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "conform/nfs4/callbacks.h"
 #include "conform/nfs4/results.h"
 #include "xdr/encoder.h"
 
@@ -177,7 +178,7 @@ std::string SessionParty::complaint_about(const Answer& message, const oncrpc::C
     return "a Call with chunks";
   if (message.size > kOwnThreshold)
     return fmt::format("{} bytes, and {} were announced", message.size, kOwnThreshold);
-  if (call.program != v4::NFS4_CALLBACK || call.version != v4::NFS_CB)
+  if (call.program != v4::NFS4_CALLBACK || !nfs4::is_callback_version(call.version))
     return fmt::format("program {} version {}", call.program, call.version);
   return {};
 }

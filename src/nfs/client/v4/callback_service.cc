@@ -8,6 +8,11 @@ namespace {
 // Operations of one CB_COMPOUND: more are refused before any is executed.
 constexpr std::size_t kMostOperations = 8;
 
+// RFC 5662 (the XDR) has version 1 of the callback program, RFC 8881 18.36.3 asks servers for 4.
+struct CbCompoundOfVersion4 : v4::CB_COMPOUND {
+  static constexpr std::uint32_t version = v4::NFS_V4;
+};
+
 // Where the status of a result is, whatever the operation.
 v4::nfsstat4 set_status(v4::nfs_cb_resop4& result, v4::nfsstat4 status) {
   switch (result.resop) {
@@ -80,12 +85,16 @@ Buffer operations_of(const v4::CB_COMPOUND4args& args) {
 }  // namespace
 
 CallbackService::CallbackService() {
-  rpc::Program program(kProgram, v4::NFS_CB);
-  program.add<v4::CB_COMPOUND>(
-      [this](rpc::CallContext&, v4::CB_COMPOUND4args args) -> Task<v4::CB_COMPOUND4res> {
-        co_return answered(args);
-      });
-  server_.add(std::move(program));
+  const auto serve = [this]<class Compound>(Compound) {
+    rpc::Program program(kProgram, Compound::version);
+    program.add<Compound>(
+        [this](rpc::CallContext&, v4::CB_COMPOUND4args args) -> Task<v4::CB_COMPOUND4res> {
+          co_return answered(args);
+        });
+    server_.add(std::move(program));
+  };
+  serve(v4::CB_COMPOUND{});
+  serve(CbCompoundOfVersion4{});
 }
 
 void CallbackService::begin(const v4::sessionid4& session, std::uint32_t slots, Recalled* holder) {
