@@ -3,6 +3,7 @@
 
 #include "nfs/v4/ops/entry_list.h"
 #include "nfs/v4/ops/list_store.h"
+#include "nfs/v4/ops/mounted_exports.h"
 #include "nfs/v4/ops/operations.h"
 
 namespace stag::nfs::nfs4 {
@@ -18,13 +19,14 @@ Task<ReaddirResults> list_folder(Compound& compound, const PseudoFs::Node& folde
                                  std::uint32_t bytes) {
   ReaddirResults results;
   EntryList list(bytes);
+  const MountedExports exports(compound, asked);
   const std::uint64_t passed = args.cookie == 0 ? 0 : args.cookie - kReservedCookies;
   for (const PseudoFs::Node* child : folder.entries) {
     if (child->cookie() <= passed) continue;
     if (list.full()) break;
     const auto entered = compound.enter(*child);
     if (!entered) continue;
-    const auto source = co_await compound.attributes_of(*entered, asked);
+    const auto source = co_await exports.attributes_of(*child, *entered);
     list.add(child->name, child->cookie(), [&](xdr::Encoder& encoder) {
       if (source)
         encode_attributes(encoder, asked, *source);

@@ -6,15 +6,23 @@ bool StoreSink::entry(const vfs::DirectoryEntry& entry) {
   // 18.23.3: clients make "." and ".." up themselves.
   passed_ = entry.cookie;
   if (entry.name == "." || entry.name == "..") return true;
-  return list_.add(entry.name, entry.cookie,
-                   [&](xdr::Encoder& encoder) { encode_attributes_of(encoder, entry); });
+  const auto at = mounted_.find(entry.name);
+  MountedHere* const mounted = at == mounted_.end() ? nullptr : &at->second;
+  const bool fits = list_.add(entry.name, entry.cookie, [&](xdr::Encoder& encoder) {
+    encode_attributes_of(encoder, entry, mounted);
+  });
+  if (fits && mounted != nullptr && !mounted->found) missing_.exports.push_back(mounted);
+  return fits;
 }
 
-void StoreSink::encode_attributes_of(xdr::Encoder& encoder, const vfs::DirectoryEntry& entry) {
-  const auto mounted = mounted_.find(entry.name);
-  if (mounted != mounted_.end()) {
-    if (mounted->second) return encode_attributes(encoder, asked_, *mounted->second);
-    return encode_error(encoder, mounted->second.error());
+void StoreSink::encode_attributes_of(xdr::Encoder& encoder, const vfs::DirectoryEntry& entry,
+                                     const MountedHere* mounted) {
+  // The shortest there is, so that the page that is made again reaches no others.
+  if (mounted != nullptr && !mounted->found) return encode_error(encoder, v4::NFS4ERR_DELAY);
+  if (mounted != nullptr) {
+    const auto& found = *mounted->found;
+    if (found) return encode_attributes(encoder, asked_, *found);
+    return encode_error(encoder, found.error());
   }
   if (entry.node != nullptr) {
     AttributeSource source = compound_.source_of(directory_, entry.node->attributes);
@@ -28,8 +36,9 @@ void StoreSink::encode_attributes_of(xdr::Encoder& encoder, const vfs::Directory
 
 void StoreSink::note_names(const AttributeSource& source) {
   for (const IdName& each : owners_in(asked_, source))
-    if (unknown_.size() < kMostUnknown && !source.names->knows(each.kind, each.id, compound_.now()))
-      unknown_.push_back(each);
+    if (missing_.names.size() < kMostUnknown &&
+        !source.names->knows(each.kind, each.id, compound_.now()))
+      missing_.names.push_back(each);
 }
 
 void StoreSink::encode_error(xdr::Encoder& encoder, v4::nfsstat4 status) const {
