@@ -18,11 +18,12 @@ bool StoreSink::entry(const vfs::DirectoryEntry& entry) {
 void StoreSink::encode_attributes_of(xdr::Encoder& encoder, const vfs::DirectoryEntry& entry,
                                      const MountedHere* mounted) {
   // The shortest there is, so that the page that is made again reaches no others.
-  if (mounted != nullptr && !mounted->found) return encode_error(encoder, v4::NFS4ERR_DELAY);
+  if (mounted != nullptr && !mounted->found)
+    return encode_attribute_error(encoder, asked_, v4::NFS4ERR_DELAY);
   if (mounted != nullptr) {
     const auto& found = *mounted->found;
     if (found) return encode_attributes(encoder, asked_, *found);
-    return encode_error(encoder, found.error());
+    return encode_attribute_error(encoder, asked_, found.error());
   }
   if (entry.node != nullptr) {
     AttributeSource source = compound_.source_of(directory_, entry.node->attributes);
@@ -31,7 +32,7 @@ void StoreSink::encode_attributes_of(xdr::Encoder& encoder, const vfs::Directory
       source.handle = compound_.admission().handle_of(directory_, entry.node->handle);
     return encode_attributes(encoder, asked_, source);
   }
-  encode_error(encoder, v4::NFS4ERR_STALE);
+  encode_attribute_error(encoder, asked_, v4::NFS4ERR_STALE);
 }
 
 void StoreSink::note_names(const AttributeSource& source) {
@@ -39,12 +40,6 @@ void StoreSink::note_names(const AttributeSource& source) {
     if (missing_.names.size() < kMostUnknown &&
         !source.names->knows(each.kind, each.id, compound_.now()))
       missing_.names.push_back(each);
-}
-
-void StoreSink::encode_error(xdr::Encoder& encoder, v4::nfsstat4 status) const {
-  if (asked_.has(v4::FATTR4_RDATTR_ERROR)) return encode_attribute_error(encoder, status);
-  AttributeSource nothing;
-  encode_attributes(encoder, {}, nothing);
 }
 
 }  // namespace stag::nfs::nfs4

@@ -40,7 +40,6 @@ class StoreSink final : public vfs::DirectorySink {
   void encode_attributes_of(xdr::Encoder& encoder, const vfs::DirectoryEntry& entry,
                             const MountedHere* mounted);
   void note_names(const AttributeSource& source);
-  void encode_error(xdr::Encoder& encoder, v4::nfsstat4 status) const;
 
   const Compound& compound_;
   const ExportObject& directory_;
