@@ -135,6 +135,24 @@ TEST_F(Nfs4Crossing, tells_in_a_listing_that_an_export_may_not_be_entered) {
   EXPECT_EQ(why.attrs.attrmask, (v4::bitmap4{1u << v4::FATTR4_RDATTR_ERROR}));
 }
 
+// NFS4ERR_NOENT would be kept by clients as "there is no such name".
+TEST_F(Nfs4Crossing, opens_no_name_that_leads_to_an_export) {
+  const auto opened = [&](std::initializer_list<const char*> folder, const std::string& name,
+                          bool create = false) {
+    v4::OPEN4args args = open_args(name, v4::OPEN4_SHARE_ACCESS_READ, create);
+    return run({putfh(walk(folder)), op(v4::OP_OPEN, &Op::opopen, std::move(args))}).status;
+  };
+  EXPECT_EQ(opened({"srv"}, "x"), v4::NFS4ERR_ISDIR);
+  EXPECT_EQ(opened({"srv"}, "x", true), v4::NFS4ERR_ISDIR);
+  EXPECT_EQ(opened({"srv", "x"}, "y"), v4::NFS4ERR_ISDIR);
+  EXPECT_EQ(opened({"srv", "x"}, "w"), v4::NFS4ERR_NOENT);
+  EXPECT_EQ(opened({"srv", "a"}, "b"), v4::NFS4ERR_ISDIR);
+  EXPECT_EQ(opened({"srv", "a"}, "none"), v4::NFS4ERR_WRONGSEC);
+  EXPECT_EQ(opened({"srv", "c"}, "none"), v4::NFS4ERR_NOENT);
+  // Where it leads nowhere else, it is the folder's own.
+  EXPECT_EQ(opened({"srv", "a", "b"}, "inside"), v4::NFS4_OK);
+}
+
 TEST_F(Nfs4Crossing, tells_the_flavors_of_an_export_at_any_depth) {
   EXPECT_EQ(look(walk({"srv", "a"}), "none"), v4::NFS4ERR_WRONGSEC);
   const Res results = run(

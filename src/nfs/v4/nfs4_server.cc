@@ -41,6 +41,13 @@ void Nfs4Server::stop_callbacks() {
 
 namespace {
 
+Task<void> wait_and_tell(Loop& home, std::shared_ptr<std::atomic<std::size_t>> questions,
+                         UniqueFunction<void()> done) {
+  constexpr Duration kLook = std::chrono::milliseconds(20);
+  while (*questions != 0) co_await sleep_for(home, kLook);
+  done();
+}
+
 Task<void> stop_and_tell(Callbacks& callbacks, UniqueFunction<void()> done) {
   co_await callbacks.stop();
   done();
@@ -50,8 +57,11 @@ Task<void> stop_and_tell(Callbacks& callbacks, UniqueFunction<void()> done) {
 
 void Nfs4Server::wind_up(UniqueFunction<void()> done) {
   if (lease_timer_ == nullptr) return wind_up_copies(std::move(done));
-  lease_timer_->lapsed_locks().stop(
-      [this, done = std::move(done)]() mutable { wind_up_copies(std::move(done)); });
+  lease_timer_->lapsed_locks().stop([this, done = std::move(done)]() mutable {
+    wind_up_copies([this, done = std::move(done)]() mutable {
+      detach(wait_and_tell(lease_timer_->home(), shared_->questions, std::move(done)));
+    });
+  });
 }
 
 void Nfs4Server::wind_up_copies(UniqueFunction<void()> done) {

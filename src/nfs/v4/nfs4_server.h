@@ -54,7 +54,8 @@ class Nfs4Server {
   // No lease runs out any more, either. After the last connection is gone; on the thread of home.
   void stop_callbacks();
   // Ends the copies that go on, what is done about locks of lapsed clients, and the connections
-  // made to clients; `done` runs on home when none is left. While connections and stores are there.
+  // made to clients; `done` runs on home when none is left, and stores have answered what nobody
+  // waits for. While connections and stores are there.
   void wind_up(UniqueFunction<void()> done);
   // The last thing of an orderly end, once all that waits for the Recovery is written: the next
   // start waits for nobody who holds nothing now. After the last Call has ended. Blocking.

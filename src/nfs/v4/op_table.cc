@@ -134,7 +134,7 @@ constexpr Operation kState[] = {
         {v4::OP_OPEN,
          "OPEN",
          Needs::Current,
-         kReadOnly,
+         {},
          {},
          kStatus + kStateid + kChangeInfo + 4 + kBitmap + kDelegation}),
     operation<&v4::DELEGRETURN4res::status, delegreturn>(

@@ -6,8 +6,10 @@
 #include <set>
 
 #include "nfs/export/client_names.h"
+#include "nfs/v4/attributes/attribute_set.h"
 #include "testing/held_executor.h"
 #include "testing/nfs/nfs4_fixture.h"
+#include "testing/vfs/stepped_store.h"
 
 namespace stag::nfs::nfs4 {
 namespace {
@@ -90,6 +92,48 @@ TEST_F(Nfs4PseudoFsReloaded, is_listed_whole_though_exports_come_and_go_between_
   }
   for (const int number : stay)
     EXPECT_EQ(std::ranges::count(listed, name(number)), 1) << name(number);
+}
+
+TEST_F(Nfs4PseudoFsReloaded, is_listed_with_an_export_whose_root_is_gone_and_what_was_asked_for) {
+  const auto gone = std::make_shared<vfs::testing::FailingSteps>(
+      [](vfs::testing::Point) { return std::optional(vfs::Status::Stale); });
+  Exports exports;
+  STAG_CHECK(
+      exports.add(1, {"/x/gone", std::make_shared<vfs::testing::SteppedStore>(store_, gone), {}})
+          .ok());
+  context_.exports.replace(std::move(exports));
+  for (const std::uint32_t error : {0u, 1u << v4::FATTR4_RDATTR_ERROR}) {
+    v4::READDIR4args args;
+    args.dircount = args.maxcount = 4096;
+    args.attr_request = {error | 1u << v4::FATTR4_TYPE};
+    const v4::READDIR4res listed = page(args);
+    ASSERT_EQ(listed.status, v4::NFS4_OK);
+    ASSERT_EQ(listed.resok4().reply.entries.size(), 1u);
+    const v4::bitmap4& given = listed.resok4().reply.entries[0].attrs.attrmask;
+    EXPECT_EQ(AttributeSet(given), AttributeSet(v4::bitmap4{error}));
+  }
+}
+
+// RFC 8881 15.1.4.11: NFS4ERR_ROFS is of what would change something.
+TEST_F(Nfs4PseudoFsReloaded, opens_nothing_and_says_what_a_name_is) {
+  serve({1, 2});
+  const auto opened = [&](const std::string& name, std::optional<v4::createmode4> mode = {}) {
+    v4::OPEN4args args = open_args(name, v4::OPEN4_SHARE_ACCESS_READ, mode.has_value());
+    if (mode) args.openhow.how().mode = *mode;
+    return run({putrootfh(), lookup("x"), op(v4::OP_OPEN, &Op::opopen, std::move(args))}).status;
+  };
+  for (minor_ = 1; minor_ <= 2; ++minor_) {
+    EXPECT_EQ(opened("missing"), v4::NFS4ERR_NOENT);
+    EXPECT_EQ(opened("e1"), v4::NFS4ERR_ISDIR);
+    EXPECT_EQ(opened(""), v4::NFS4ERR_INVAL);
+    EXPECT_EQ(opened("missing", v4::UNCHECKED4), v4::NFS4ERR_ROFS);
+    EXPECT_EQ(opened("missing", v4::GUARDED4), v4::NFS4ERR_ROFS);
+    EXPECT_EQ(opened("e1", v4::UNCHECKED4), v4::NFS4ERR_ISDIR);
+    EXPECT_EQ(opened("e1", v4::GUARDED4), v4::NFS4ERR_EXIST);
+    v4::OPEN4args itself = open_args("", v4::OPEN4_SHARE_ACCESS_READ, false);
+    itself.claim.claim = v4::CLAIM_FH;
+    EXPECT_EQ(run({putrootfh(), op(v4::OP_OPEN, &Op::opopen, itself)}).status, v4::NFS4ERR_ISDIR);
+  }
 }
 
 // Else a client would keep a list without what it may enter in the next moment.

@@ -1,5 +1,6 @@
 // SECINFO and SECINFO_NO_NAME (RFC 8881 18.29, 18.45).
 #include "nfs/export/client_names.h"
+#include "nfs/v4/attributes/attribute_set.h"
 #include "testing/claimed_kerberos.h"
 #include "testing/held_executor.h"
 #include "testing/nfs/nfs4_fixture.h"
@@ -64,6 +65,32 @@ TEST_F(Nfs4Secinfo, tells_of_the_filehandle_itself_and_of_its_parent) {
   EXPECT_FALSE(flavors(above.resarray.back().opsecinfo_no_name()).empty());
   EXPECT_EQ(run({putrootfh(), secinfo_no_name(v4::SECINFO_STYLE4_PARENT)}).status,
             v4::NFS4ERR_NOENT);
+}
+
+TEST_F(Nfs4Secinfo, has_an_export_of_another_flavor_in_the_listing_of_the_folder_above) {
+  nfs::ExportOptions other;
+  other.flavors = {oncrpc::AuthFlavor::AUTH_NONE};
+  nfs::Exports exports;
+  STAG_CHECK(exports.add(1, {"/data", store_, {}}).ok());
+  STAG_CHECK(exports.add(2, {"/other", fixed_store_, other}).ok());
+  context_.exports.replace(std::move(exports));
+  for (const std::uint32_t asked : {0u, 1u << v4::FATTR4_RDATTR_ERROR}) {
+    v4::READDIR4args args;
+    args.dircount = args.maxcount = 4096;
+    args.attr_request = {asked | 1u << v4::FATTR4_TYPE};
+    Res results = run({putrootfh(), op(v4::OP_READDIR, &Op::opreaddir, args)});
+    ASSERT_EQ(results.status, v4::NFS4_OK);
+    const auto& entries = results.resarray[1].opreaddir().resok4().reply.entries;
+    ASSERT_EQ(entries.size(), 2u);
+    const v4::fattr4& listed = entries[entries[0].name == "other" ? 0 : 1].attrs;
+    EXPECT_EQ(AttributeSet(listed.attrmask), AttributeSet(v4::bitmap4{asked}));
+    const Buffer values = listed.attr_vals.flatten();
+    ASSERT_EQ(values.size(), asked == 0 ? 0u : 4u);
+    if (asked != 0) {
+      EXPECT_EQ(load_be<std::uint32_t>(values.bytes().data()),
+                static_cast<std::uint32_t>(v4::NFS4ERR_WRONGSEC));
+    }
+  }
 }
 
 class Nfs4Kerberos : public Nfs4Secinfo {

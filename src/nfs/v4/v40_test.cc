@@ -137,6 +137,17 @@ TEST_F(Nfs40, counts_a_failure_as_an_operation) {
   EXPECT_EQ(close(file, 4).status, v4::NFS4_OK);
 }
 
+TEST_F(Nfs40, opens_nothing_of_the_pseudo_file_system_and_says_what_a_name_is) {
+  const auto opened = [&](std::uint32_t seqid, const std::string& name) {
+    Op open = open_op(seqid, name, "owner");
+    open.opopen().openhow = {};
+    return run({putrootfh(), open}).status;
+  };
+  EXPECT_EQ(opened(1, "missing"), v4::NFS4ERR_NOENT);
+  EXPECT_EQ(opened(2, "data"), v4::NFS4ERR_ISDIR);
+  EXPECT_EQ(opened(3, "srv"), v4::NFS4ERR_ISDIR);
+}
+
 TEST_F(Nfs40, counts_on_after_every_status_but_those_of_RFC_7530_9_1_7) {
   for (const v4::nfsstat4 status :
        {v4::NFS4ERR_STALE_CLIENTID, v4::NFS4ERR_STALE_STATEID, v4::NFS4ERR_BAD_STATEID,

@@ -95,6 +95,21 @@ TEST_F(Nfs4Xattrs, are_refused_with_the_status_of_the_fault) {
             v4::NFS4ERR_WRONG_TYPE);
 }
 
+TEST_F(Nfs4Xattrs, are_listed_as_none_of_what_can_have_none) {
+  for (const v4::nfs_ftype4 type : {v4::NF4FIFO, v4::NF4SOCK, v4::NF4LNK}) {
+    v4::CREATE4args args;
+    args.objtype.type = type;
+    if (type == v4::NF4LNK) args.objtype.linkdata() = Rope::copy_of(bytes_of("target"));
+    args.objname = "object " + std::to_string(type);
+    Res results = run(
+        {putrootfh(), lookup("data"), op(v4::OP_CREATE, &Op::opcreate, args), list_op(0, 1000)});
+    ASSERT_EQ(results.status, v4::NFS4_OK) << args.objname;
+    const v4::LISTXATTRS4resok& list = results.resarray[3].oplistxattrs().lxr_value();
+    EXPECT_TRUE(list.lxr_names.empty());
+    EXPECT_TRUE(list.lxr_eof);
+  }
+}
+
 TEST_F(Nfs4Xattrs, are_for_those_who_may_read_and_write) {
   const v4::nfs_fh4 file = create("file").handle;
   ASSERT_EQ(set(file, "name", "x"), v4::NFS4_OK);

@@ -56,8 +56,8 @@ void encode_attributes(xdr::Encoder& encoder, AttributeSet asked, const Attribut
 // version; and the same fattr4 of them, without a source, where owners are numbers.
 bool is_stat(AttributeSet asked);
 void encode_stat(xdr::Encoder& encoder, const vfs::Attributes& attributes);
-// A fattr4 that tells a READDIR why there is nothing else (5.8.1.12).
-void encode_attribute_error(xdr::Encoder& encoder, v4::nfsstat4 status);
+// A fattr4 that tells a READDIR why there is nothing else (5.8.1.12), if that is asked for.
+void encode_attribute_error(xdr::Encoder& encoder, AttributeSet asked, v4::nfsstat4 status);
 
 // What an object is to be given.
 struct WantedAttributes {

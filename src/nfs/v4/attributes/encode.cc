@@ -296,9 +296,12 @@ void encode_stat(Encoder& encoder, const vfs::Attributes& of) {
   });
 }
 
-void encode_attribute_error(Encoder& encoder, v4::nfsstat4 status) {
-  AttributeSet{v4::FATTR4_RDATTR_ERROR}.encode(encoder);
-  put_values(encoder, [&] { encoder.u32(status); });
+void encode_attribute_error(Encoder& encoder, AttributeSet asked, v4::nfsstat4 status) {
+  const AttributeSet given = asked & AttributeSet{v4::FATTR4_RDATTR_ERROR};
+  given.encode(encoder);
+  put_values(encoder, [&] {
+    if (!given.empty()) encoder.u32(status);
+  });
 }
 
 }  // namespace stag::nfs::nfs4

@@ -204,21 +204,18 @@ Eventual<Compound::FoundAttributes> Compound::attributes_of(const Object& object
 Task<Compound::FoundAttributes> Compound::more_attributes_of(
     const ExportObject& object, AttributeSet asked,
     vfs::Operation<vfs::Attributes> attributes) const {
-  const auto found = co_await std::move(attributes);
-  if (!found) co_return Failure{to_nfsstat4(found.error())};
-  FoundAttributes made = std::move(own_attributes_of(object, *found, asked).value());
+  auto answer = co_await ask_store(object, asked, std::move(attributes));
+  if (!answer) co_return Failure{answer.error()};
+  co_return co_await told_attributes_of(object, asked, *std::move(answer));
+}
+
+Task<Compound::FoundAttributes> Compound::told_attributes_of(const ExportObject& object,
+                                                             AttributeSet asked,
+                                                             StoreAnswer answer) const {
+  FoundAttributes made = std::move(own_attributes_of(object, answer.attributes, asked).value());
   AttributeSource& source = *made;
-  if (wants_usage(asked)) {
-    const auto usage = co_await object.store().usage(object.caller());
-    if (!usage) co_return Failure{to_nfsstat4(usage.error())};
-    source.usage = *usage;
-  }
-  if (wants_acls(asked)) {
-    auto acls = co_await object.store().acls(object.caller(), object.handle);
-    if (!acls && acls.error() != vfs::Status::NotSupported)
-      co_return Failure{to_nfsstat4(acls.error())};
-    if (acls) source.acls = std::move(acls->acls);
-  }
+  source.usage = answer.usage;
+  source.acls = std::move(answer.acls);
   if (source.names != nullptr) co_await learn_names(owners_in(asked, source));
   co_return made;
 }

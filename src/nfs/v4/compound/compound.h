@@ -15,6 +15,7 @@
 #include "nfs/v4/attributes/attributes.h"
 #include "nfs/v4/compound/pseudo_fs.h"
 #include "nfs/v4/compound/shared_state.h"
+#include "nfs/v4/compound/store_answer.h"
 
 namespace stag::nfs::nfs4 {
 
@@ -129,6 +130,9 @@ class Compound {
   // What encode_attributes() needs of an object, which outlives the Eventual, for these attributes.
   using FoundAttributes = Result<AttributeSource, v4::nfsstat4>;
   Eventual<FoundAttributes> attributes_of(const Object& object, AttributeSet asked) const;
+  // The same of an object whose store has answered.
+  Task<FoundAttributes> told_attributes_of(const ExportObject& object, AttributeSet asked,
+                                           StoreAnswer answer) const;
   // Whether clients are told names of owners, and not only their numbers.
   bool tells_names() const { return names() != nullptr; }
   // Afterwards the names of these are known, as far as anybody knows them in time.

@@ -25,6 +25,7 @@ class LeaseTimer {
   ~LeaseTimer();
   LeaseTimer(const LeaseTimer&) = delete;
 
+  Loop& home() const { return home_; }
   LapsedLocks& lapsed_locks() { return lapsed_locks_; }
   // There may be a client, or a grace period, since the last look.
   void look();

@@ -74,6 +74,10 @@ class SharedState {
   // Of version 4.0, which has no sessions.
   state::Owners owners;
   rpc::ReplayCache replays;
+  // To stores, of READDIR, some of which nobody waits for any more: how many are open. They may
+  // outlive it.
+  const std::shared_ptr<std::atomic<std::size_t>> questions =
+      std::make_shared<std::atomic<std::size_t>>(0);
   // Null: clients are not called, and get no delegations.
   std::atomic<Callbacks*> callbacks{nullptr};
   // Called with expire(); set before the first Call.

@@ -2,26 +2,30 @@
 
 #include "nfs/v4/compound/status.h"
 #include "nfs/v4/ops/crossing.h"
+#include "nfs/v4/ops/mounted_exports.h"
 #include "nfs/v4/ops/store_sink.h"
 
 namespace stag::nfs::nfs4 {
 
 namespace {
 
-Task<Mounted> mounted_in(const Compound& compound, ExportObject directory, AttributeSet asked) {
+Task<Compound::FoundAttributes> found_at(const Compound& compound, const MountedExports& exports,
+                                         const PseudoFs::Node& node) {
+  const auto entered = compound.enter(node);
+  if (!entered) co_return Failure{entered.error()};
+  co_return co_await exports.attributes_of(node, *entered);
+}
+
+Task<Mounted> mounted_in(const Compound& compound, ExportObject directory, AttributeSet asked,
+                         const MountedExports& exports) {
   Mounted mounted;
   if (asked.empty() || !compound.admission().exports().nested()) co_return mounted;
   const PseudoFs::Node* const here = co_await node_at(compound, directory, std::nullopt);
   if (here == nullptr) co_return mounted;
   for (const auto& child : here->children) {
     if (child->mounted == nullptr) continue;
-    const auto entered = compound.enter(*child);
-    if (!entered) {
-      mounted.emplace(child->name, Failure{entered.error()});
-      continue;
-    }
-    auto source = co_await compound.attributes_of(*entered, asked);
-    mounted.emplace(child->name, std::move(source));
+    MountedHere& made = mounted.emplace(child->name, MountedHere{child.get(), {}}).first->second;
+    if (!exports.asks_stores()) made.found = co_await found_at(compound, exports, *child);
   }
   co_return mounted;
 }
@@ -39,11 +43,10 @@ Task<v4::nfsstat4> bad_cookie(const ExportObject& directory, const vfs::Verifier
 }
 
 Task<ReaddirResults> list_page(Compound& compound, const v4::READDIR4args& args, AttributeSet asked,
-                               std::uint32_t bytes, std::vector<IdName>& unknown) {
+                               std::uint32_t bytes, Mounted& mounted, StoreSink::Missing& missing) {
   ReaddirResults results;
   const ExportObject directory = compound.object();
   EntryList list(bytes);
-  const Mounted mounted = co_await mounted_in(compound, directory, asked);
   StoreSink sink(compound, directory, asked, mounted, list);
   vfs::ListFrom from;
   from.cookie = args.cookie == 0 ? 0 : args.cookie - kReservedCookies;
@@ -57,7 +60,7 @@ Task<ReaddirResults> list_page(Compound& compound, const v4::READDIR4args& args,
     from.verifier = listed->verifier;
     listed = co_await directory.store().list(directory.caller(), directory.handle, from, sink);
   }
-  unknown = std::move(sink.unknown());
+  missing = std::move(sink.missing());
   if (!listed && listed.error() == vfs::Status::BadCookie)
     results.status = co_await bad_cookie(directory, args.cookieverf);
   else if (!listed)
@@ -73,14 +76,23 @@ Task<ReaddirResults> list_page(Compound& compound, const v4::READDIR4args& args,
 
 }  // namespace
 
-// A page with names that are not known yet is made again when they are.
+// A page with names or exports that are not known yet is made again when they are.
 Task<ReaddirResults> list_store(Compound& compound, const v4::READDIR4args& args,
                                 AttributeSet asked, std::uint32_t bytes) {
-  std::vector<IdName> unknown;
-  ReaddirResults results = co_await list_page(compound, args, asked, bytes, unknown);
-  if (unknown.empty()) co_return results;
-  co_await compound.learn_names(std::exchange(unknown, {}));
-  co_return co_await list_page(compound, args, asked, bytes, unknown);
+  const MountedExports exports(compound, asked);
+  Mounted mounted = co_await mounted_in(compound, compound.object(), asked, exports);
+  bool named = false;
+  for (;;) {
+    StoreSink::Missing missing;
+    ReaddirResults results = co_await list_page(compound, args, asked, bytes, mounted, missing);
+    if (named) missing.names.clear();  // nobody knows them
+    if (missing.names.empty() && missing.exports.empty()) co_return results;
+    for (MountedHere* const each : missing.exports)
+      each->found = co_await found_at(compound, exports, *each->node);
+    if (missing.names.empty()) continue;
+    named = true;
+    co_await compound.learn_names(std::move(missing.names));
+  }
 }
 
 }  // namespace stag::nfs::nfs4

@@ -83,6 +83,8 @@ Task<v4::OPEN4res> open(Compound& compound, v4::OPEN4args& args) {
 Task<v4::OPEN4res> open_file(Compound& compound, v4::OPEN4args& args, Delegating delegating) {
   if (const v4::nfsstat4 bad = check_arguments(args); bad != v4::NFS4_OK)
     co_return v4::OPEN4res{bad, {}};
+  if (std::holds_alternative<const PseudoFs::Node*>(compound.current()))
+    co_return v4::OPEN4res{check_on_pseudo_fs(compound, args), {}};
   // Before anything is made.
   if (const v4::nfsstat4 refused = co_await check_claim(compound, args); refused != v4::NFS4_OK)
     co_return v4::OPEN4res{refused, {}};

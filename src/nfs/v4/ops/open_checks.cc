@@ -12,6 +12,34 @@ v4::nfsstat4 check_arguments(const v4::OPEN4args& args) {
   return valid ? v4::NFS4_OK : v4::NFS4ERR_INVAL;
 }
 
+v4::nfsstat4 check_way(const Compound& compound, const PseudoFs::Node& named,
+                       const v4::OPEN4args& args) {
+  const auto entered = compound.enter(named);
+  if (!entered) return entered.error();
+  const bool anew =
+      args.openhow.opentype == v4::OPEN4_CREATE && args.openhow.how().mode != v4::UNCHECKED4;
+  return anew ? v4::NFS4ERR_EXIST : v4::NFS4ERR_ISDIR;
+}
+
+// 15.1.4.11: NFS4ERR_ROFS is for what would change something.
+v4::nfsstat4 check_on_pseudo_fs(const Compound& compound, const v4::OPEN4args& args) {
+  const bool creates = args.openhow.opentype == v4::OPEN4_CREATE;
+  const std::string* name = nullptr;
+  if (args.claim.claim == v4::CLAIM_NULL)
+    name = &args.claim.file();
+  else if (args.claim.claim == v4::CLAIM_DELEGATE_CUR)
+    name = &args.claim.delegate_cur_info().file;
+  else if (opens_by_name(args) || args.claim.claim == v4::CLAIM_DELEG_PREV_FH)
+    return v4::NFS4ERR_NOTSUPP;
+  else
+    return creates ? v4::NFS4ERR_INVAL : v4::NFS4ERR_ISDIR;
+  if (const v4::nfsstat4 bad = check_name(*name); bad != v4::NFS4_OK) return bad;
+  const auto& folder = *std::get<const PseudoFs::Node*>(compound.current());
+  const PseudoFs::Node* const child = folder.child(*name);
+  if (child != nullptr) return check_way(compound, *child, args);
+  return creates ? v4::NFS4ERR_ROFS : v4::NFS4ERR_NOENT;
+}
+
 // Whether the client may claim anything now, and is recorded so that it may claim it again.
 Task<v4::nfsstat4> check_claim(Compound& compound, const v4::OPEN4args& args) {
   const bool reclaim = args.claim.claim == v4::CLAIM_PREVIOUS;

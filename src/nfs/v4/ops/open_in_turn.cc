@@ -17,7 +17,6 @@ v4::nfsstat4 check_version(const v4::OPEN4args& args) {
 
 // RFC 7530 9.1.11: no delegation goes with an open that is still to be confirmed.
 Task<v4::OPEN4res> open_here(Compound& compound, v4::OPEN4args& args, bool confirmed) {
-  if (on_pseudo_fs(compound)) co_return v4::OPEN4res{v4::NFS4ERR_ROFS, {}};
   const v4::nfsstat4 other = check_version(args);
   if (other != v4::NFS4_OK) co_return v4::OPEN4res{other, {}};
   const bool final = confirmed || args.claim.claim == v4::CLAIM_PREVIOUS;

@@ -4,6 +4,7 @@
 
 #include "nfs/v4/compound/state_status.h"
 #include "nfs/v4/compound/status.h"
+#include "nfs/v4/ops/crossing.h"
 #include "nfs/v4/ops/stateids.h"
 
 namespace stag::nfs::nfs4 {
@@ -50,6 +51,10 @@ Task<OpenTargetFound> find_by_name(Compound& compound, const v4::OPEN4args& args
                                    const std::string& name) {
   const ExportObject& directory = compound.object();
   if (const v4::nfsstat4 bad = check_name(name); bad != v4::NFS4_OK) co_return Failure{bad};
+  if (compound.admission().exports().nested()) {
+    const PseudoFs::Node* const leads_on = co_await child_here(compound, name);
+    if (leads_on != nullptr) co_return Failure{check_way(compound, *leads_on, args)};
+  }
   if (args.openhow.opentype != v4::OPEN4_CREATE) {
     const auto found = co_await lookup_in(directory, name);
     if (!found) co_return Failure{to_nfsstat4(found.error())};

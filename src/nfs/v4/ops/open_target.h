@@ -41,6 +41,11 @@ inline bool opens_by_delegation(const v4::OPEN4args& args) {
 v4::nfsstat4 check_arguments(const v4::OPEN4args& args);
 Task<v4::nfsstat4> check_claim(Compound& compound, const v4::OPEN4args& args);
 Task<v4::nfsstat4> check_permission(const OpenTarget& target, const v4::OPEN4args& args);
+// The same where the current filehandle is a folder of the pseudo file system, in which no file is.
+v4::nfsstat4 check_on_pseudo_fs(const Compound& compound, const v4::OPEN4args& args);
+// Of the name of a folder that leads to an export, or of one that is mounted.
+v4::nfsstat4 check_way(const Compound& compound, const PseudoFs::Node& named,
+                       const v4::OPEN4args& args);
 // Why what CLAIM_DELEGATE_CUR and CLAIM_DELEG_CUR_FH claim is not the client's.
 v4::nfsstat4 check_delegation_claim(Compound& compound, const ExportObject& file,
                                     const v4::open_claim4& claim);

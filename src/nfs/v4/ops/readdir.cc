@@ -3,6 +3,7 @@
 
 #include "nfs/v4/ops/entry_list.h"
 #include "nfs/v4/ops/list_store.h"
+#include "nfs/v4/ops/mounted_exports.h"
 #include "nfs/v4/ops/operations.h"
 
 namespace stag::nfs::nfs4 {
@@ -12,24 +13,28 @@ namespace {
 // READDIR4resok without entries: verifier, end of the list, eof.
 constexpr std::uint32_t kEmptyList = 8 + 4 + 4;
 
-// The folders below one of the pseudo file system, those that the client may enter.
+// The folders below one of the pseudo file system, those that the client may enter, if by another
+// flavor.
 Task<ReaddirResults> list_folder(Compound& compound, const PseudoFs::Node& folder,
                                  const v4::READDIR4args& args, AttributeSet asked,
                                  std::uint32_t bytes) {
   ReaddirResults results;
   EntryList list(bytes);
+  const MountedExports exports(compound, asked);
   const std::uint64_t passed = args.cookie == 0 ? 0 : args.cookie - kReservedCookies;
   for (const PseudoFs::Node* child : folder.entries) {
     if (child->cookie() <= passed) continue;
     if (list.full()) break;
     const auto entered = compound.enter(*child);
-    if (!entered) continue;
-    const auto source = co_await compound.attributes_of(*entered, asked);
+    // 18.29.4: the client asks for the flavor of what it sees.
+    if (!entered && entered.error() != v4::NFS4ERR_WRONGSEC) continue;
+    Compound::FoundAttributes source = Failure{v4::NFS4ERR_WRONGSEC};
+    if (entered) source = co_await exports.attributes_of(*child, *entered);
     list.add(child->name, child->cookie(), [&](xdr::Encoder& encoder) {
       if (source)
         encode_attributes(encoder, asked, *source);
       else
-        encode_attribute_error(encoder, source.error());
+        encode_attribute_error(encoder, asked, source.error());
     });
   }
   if (list.too_small()) results.status = v4::NFS4ERR_TOOSMALL;

@@ -6,15 +6,24 @@ bool StoreSink::entry(const vfs::DirectoryEntry& entry) {
   // 18.23.3: clients make "." and ".." up themselves.
   passed_ = entry.cookie;
   if (entry.name == "." || entry.name == "..") return true;
-  return list_.add(entry.name, entry.cookie,
-                   [&](xdr::Encoder& encoder) { encode_attributes_of(encoder, entry); });
+  const auto at = mounted_.find(entry.name);
+  MountedHere* const mounted = at == mounted_.end() ? nullptr : &at->second;
+  const bool fits = list_.add(entry.name, entry.cookie, [&](xdr::Encoder& encoder) {
+    encode_attributes_of(encoder, entry, mounted);
+  });
+  if (fits && mounted != nullptr && !mounted->found) missing_.exports.push_back(mounted);
+  return fits;
 }
 
-void StoreSink::encode_attributes_of(xdr::Encoder& encoder, const vfs::DirectoryEntry& entry) {
-  const auto mounted = mounted_.find(entry.name);
-  if (mounted != mounted_.end()) {
-    if (mounted->second) return encode_attributes(encoder, asked_, *mounted->second);
-    return encode_error(encoder, mounted->second.error());
+void StoreSink::encode_attributes_of(xdr::Encoder& encoder, const vfs::DirectoryEntry& entry,
+                                     const MountedHere* mounted) {
+  // The shortest there is, so that the page that is made again reaches no others.
+  if (mounted != nullptr && !mounted->found)
+    return encode_attribute_error(encoder, asked_, v4::NFS4ERR_DELAY);
+  if (mounted != nullptr) {
+    const auto& found = *mounted->found;
+    if (found) return encode_attributes(encoder, asked_, *found);
+    return encode_attribute_error(encoder, asked_, found.error());
   }
   if (entry.node != nullptr) {
     AttributeSource source = compound_.source_of(directory_, entry.node->attributes);
@@ -23,19 +32,14 @@ void StoreSink::encode_attributes_of(xdr::Encoder& encoder, const vfs::Directory
       source.handle = compound_.admission().handle_of(directory_, entry.node->handle);
     return encode_attributes(encoder, asked_, source);
   }
-  encode_error(encoder, v4::NFS4ERR_STALE);
+  encode_attribute_error(encoder, asked_, v4::NFS4ERR_STALE);
 }
 
 void StoreSink::note_names(const AttributeSource& source) {
   for (const IdName& each : owners_in(asked_, source))
-    if (unknown_.size() < kMostUnknown && !source.names->knows(each.kind, each.id, compound_.now()))
-      unknown_.push_back(each);
-}
-
-void StoreSink::encode_error(xdr::Encoder& encoder, v4::nfsstat4 status) const {
-  if (asked_.has(v4::FATTR4_RDATTR_ERROR)) return encode_attribute_error(encoder, status);
-  AttributeSource nothing;
-  encode_attributes(encoder, {}, nothing);
+    if (missing_.names.size() < kMostUnknown &&
+        !source.names->knows(each.kind, each.id, compound_.now()))
+      missing_.names.push_back(each);
 }
 
 }  // namespace stag::nfs::nfs4

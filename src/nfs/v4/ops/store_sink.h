@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "nfs/v4/compound/compound.h"
@@ -9,35 +10,45 @@
 
 namespace stag::nfs::nfs4 {
 
-// The exports that are mounted in one folder, by name: what a listing shows in place of what they
-// cover, so that a client that keeps the filehandles of a listing crosses, too.
-using Mounted = std::map<std::string_view, Result<AttributeSource, v4::nfsstat4>>;
+// An export that is mounted in a folder: what a listing shows in place of what it covers, so that a
+// client that keeps the filehandles of a listing crosses, too.
+struct MountedHere {
+  const PseudoFs::Node* node;
+  std::optional<Result<AttributeSource, v4::nfsstat4>> found;  // nullopt: no page has reached it
+};
+// Those of one folder, by name.
+using Mounted = std::map<std::string_view, MountedHere>;
 
 class StoreSink final : public vfs::DirectorySink {
  public:
   StoreSink(const Compound& compound, const ExportObject& directory, AttributeSet asked,
-            const Mounted& mounted, EntryList& list)
+            Mounted& mounted, EntryList& list)
       : compound_(compound), directory_(directory), asked_(asked), mounted_(mounted), list_(list) {}
 
   bool entry(const vfs::DirectoryEntry& entry) override;
   // Where to go on after what was seen so far; 0: nothing was.
   std::uint64_t passed() const { return passed_; }
-  // Owners of entries whose names are still to be asked for.
-  std::vector<IdName>& unknown() { return unknown_; }
+  // What is still to be asked for.
+  struct Missing {
+    std::vector<IdName> names;  // of owners of entries
+    std::vector<MountedHere*> exports;
+  };
+  Missing& missing() { return missing_; }
 
  private:
-  void encode_attributes_of(xdr::Encoder& encoder, const vfs::DirectoryEntry& entry);
+  // Null: nothing is mounted there.
+  void encode_attributes_of(xdr::Encoder& encoder, const vfs::DirectoryEntry& entry,
+                            const MountedHere* mounted);
   void note_names(const AttributeSource& source);
-  void encode_error(xdr::Encoder& encoder, v4::nfsstat4 status) const;
 
   const Compound& compound_;
   const ExportObject& directory_;
   AttributeSet asked_;
-  const Mounted& mounted_;
+  Mounted& mounted_;
   EntryList& list_;
   std::uint64_t passed_ = 0;
   static constexpr std::size_t kMostUnknown = 64;
-  std::vector<IdName> unknown_;
+  Missing missing_;
 };
 
 }  // namespace stag::nfs::nfs4

@@ -1,0 +1,168 @@
+// Listings of folders in which an export is mounted whose store does not answer.
+#include "testing/nfs/nfs4_fixture.h"
+#include "testing/vfs/stepped_store.h"
+
+namespace stag::nfs::nfs4 {
+namespace {
+
+using namespace stag::testing;
+using namespace std::chrono_literals;
+using vfs::testing::Called;
+
+constexpr std::uint32_t kError = 1u << v4::FATTR4_RDATTR_ERROR;
+constexpr std::uint32_t kType = 1u << v4::FATTR4_TYPE;
+constexpr std::uint32_t kMountedOn = 1u << (v4::FATTR4_MOUNTED_ON_FILEID - 32);
+
+// /data has a file and a folder "hung", where an export is mounted, as in /other.
+class Nfs4HungExport : public Nfs4Served {
+ protected:
+  ~Nfs4HungExport() override {
+    held_->release_all();
+    loop_.drain();
+    nfs4_.stop_callbacks();
+  }
+  void SetUp() override {
+    Nfs4Served::SetUp();
+    create("file");
+    v4::CREATE4args args;
+    args.objtype.type = v4::NF4DIR;
+    args.objname = "hung";
+    const Op made = op(v4::OP_CREATE, &Op::opcreate, std::move(args));
+    ASSERT_EQ(run({putrootfh(), lookup("data"), made}).status, v4::NFS4_OK);
+    nfs::ExportOptions open;
+    open.root_squash = false;
+    const auto hung = std::make_shared<vfs::testing::SteppedStore>(fixed_store_, held_);
+    nfs::Exports exports;
+    STAG_CHECK(exports.add(1, {"/data", store_, open}).ok());
+    STAG_CHECK(exports.add(2, {"/data/hung", hung, open}).ok());
+    STAG_CHECK(exports.add(3, {"/other/hung", hung, open}).ok());
+    STAG_CHECK(exports.add(4, {"/other/well", store_, open}).ok());
+    context_.exports.replace(std::move(exports));
+  }
+
+  struct Listing {
+    bool ended = false;
+    v4::nfsstat4 status = v4::NFS4_OK;
+    std::map<std::string, v4::fattr4> entries{};
+    bool eof = false;
+  };
+  using ListingPtr = std::shared_ptr<Listing>;
+  ListingPtr list(const char* folder, v4::bitmap4 asked, std::uint32_t room = 8192) {
+    v4::READDIR4args args;
+    args.dircount = args.maxcount = room;
+    args.attr_request = std::move(asked);
+    const auto listing = std::make_shared<Listing>();
+    const Op readdir = op(v4::OP_READDIR, &Op::opreaddir, args);
+    detach(call(listing, {"", minor_, {sequence(), putrootfh(), lookup(folder), readdir}}));
+    loop_.drain();
+    return listing;
+  }
+  Task<void> call(ListingPtr listing, v4::COMPOUND4args args) {
+    rpc::Client client(channel_, ulb::nfs4(), credentials_);
+    auto result = co_await client.template call<v4::NFSPROC4_COMPOUND>(args);
+    STAG_CHECK(result.ok());
+    listing->ended = true;
+    listing->status = result->status;
+    if (listing->status != v4::NFS4_OK) co_return;
+    v4::dirlist4& list = result->resarray.back().opreaddir().resok4().reply;
+    for (v4::entry4& entry : list.entries) listing->entries.emplace(entry.name, entry.attrs);
+    listing->eof = list.eof;
+  }
+  static std::string error(v4::nfsstat4 status) {
+    std::array<std::byte, 4> bytes{};
+    store_be(bytes.data(), static_cast<std::uint32_t>(status));
+    return std::string(text_of(bytes));
+  }
+
+  const std::shared_ptr<vfs::testing::HeldSteps> held_ =
+      std::make_shared<vfs::testing::HeldSteps>();
+};
+
+TEST_F(Nfs4HungExport, is_not_asked_for_a_listing_of_names) {
+  for (const char* folder : {"data", "other"}) {
+    const auto names = list(folder, {});
+    EXPECT_TRUE(names->ended) << folder;
+    EXPECT_EQ(names->entries.size(), 2u) << folder;
+    // All that Linux asks for then.
+    const auto plain = list(folder, {kError, kMountedOn});
+    EXPECT_TRUE(plain->ended) << folder;
+    EXPECT_TRUE(held_->waiting.empty());
+    const v4::fattr4& listed = plain->entries["hung"];
+    EXPECT_EQ(listed.attrmask, (v4::bitmap4{kError, kMountedOn}));
+    held_->release_all();
+    const auto asked = list(folder, {kError | kType, kMountedOn});
+    held_->release_all();
+    ASSERT_TRUE(asked->ended);
+    const std::string all = text(asked->entries["hung"].attr_vals);
+    EXPECT_EQ(text(listed.attr_vals), all.substr(4)) << folder;
+  }
+}
+
+TEST_F(Nfs4HungExport, is_waited_for_a_second_and_listed_with_NFS4ERR_DELAY) {
+  for (const char* folder : {"data", "other"}) {
+    const auto listing = list(folder, {kError | kType});
+    loop_.pass(999ms);
+    EXPECT_FALSE(listing->ended) << folder;
+    loop_.pass(1ms);
+    ASSERT_TRUE(listing->ended) << folder;
+    EXPECT_EQ(listing->status, v4::NFS4_OK);
+    EXPECT_TRUE(listing->eof);
+    ASSERT_EQ(listing->entries.size(), 2u) << folder;
+    const v4::fattr4& hung = listing->entries["hung"];
+    EXPECT_EQ(hung.attrmask, v4::bitmap4{kError}) << folder;
+    EXPECT_EQ(text(hung.attr_vals), error(v4::NFS4ERR_DELAY)) << folder;
+    const auto& well = listing->entries[*folder == 'd' ? "file" : "well"];
+    EXPECT_EQ(well.attrmask, v4::bitmap4{kError | kType}) << folder;
+    held_->release_all();
+  }
+}
+
+TEST_F(Nfs4HungExport, is_listed_as_what_it_is_where_it_answers_within_that_second) {
+  for (const char* folder : {"data", "other"}) {
+    const auto listing = list(folder, {kError | kType});
+    loop_.pass(999ms);
+    held_->release_all();
+    loop_.drain();
+    ASSERT_TRUE(listing->ended) << folder;
+    EXPECT_EQ(listing->entries["hung"].attrmask, v4::bitmap4{kError | kType}) << folder;
+  }
+}
+
+TEST_F(Nfs4HungExport, may_answer_when_its_export_and_the_session_are_gone) {
+  const auto listing = list("data", {kError | kType});
+  loop_.pass(1s);
+  ASSERT_TRUE(listing->ended);
+  ASSERT_EQ(held_->waiting.size(), 1u);
+  context_.exports.replace({});
+  ASSERT_EQ(destroy_session(), v4::NFS4_OK);
+  held_->release_all();
+  loop_.drain();
+  EXPECT_TRUE(held_->waiting.empty());
+}
+
+TEST_F(Nfs4HungExport, is_not_asked_for_a_page_that_does_not_reach_it) {
+  // As many as there is room for one of: verifier, cookie, name, error, type.
+  const std::uint32_t room = 16 + (4 + 8 + 8 + 8 + 4 + 8) + 4;
+  const auto first = list("data", {kError | kType}, room);
+  EXPECT_TRUE(first->ended);
+  EXPECT_EQ(first->entries.size(), 1u);
+  EXPECT_TRUE(first->entries.contains("file"));
+  EXPECT_TRUE(held_->waiting.empty());
+}
+
+TEST_F(Nfs4HungExport, is_waited_for_at_the_end_of_the_server) {
+  nfs4_.watch_leases(loop_);
+  const auto listing = list("data", {kError | kType});
+  loop_.pass(1s);
+  ASSERT_TRUE(listing->ended);
+  bool ended = false;
+  nfs4_.wind_up([&] { ended = true; });
+  loop_.pass(1s);
+  EXPECT_FALSE(ended);
+  held_->release_all();
+  loop_.pass(1s);
+  EXPECT_TRUE(ended);
+}
+
+}  // namespace
+}  // namespace stag::nfs::nfs4
