@@ -137,6 +137,18 @@ TEST_F(Nfs40, counts_a_failure_as_an_operation) {
   EXPECT_EQ(close(file, 4).status, v4::NFS4_OK);
 }
 
+TEST_F(Nfs40, opens_no_FIFO_and_calls_it_a_symlink_as_RFC_7530_16_16_5_does) {
+  v4::CREATE4args args;
+  args.objtype.type = v4::NF4FIFO;
+  args.objname = "fifo";
+  ASSERT_EQ(run({putrootfh(), lookup("data"), op(v4::OP_CREATE, &Op::opcreate, args)}).status,
+            v4::NFS4_OK);
+  EXPECT_EQ(open_raw(1, "fifo", "owner").status, v4::NFS4ERR_SYMLINK);
+  Op open = open_op(2, "fifo", "owner");
+  open.opopen().openhow = {};
+  EXPECT_EQ(run({putrootfh(), lookup("data"), open}).status, v4::NFS4ERR_SYMLINK);
+}
+
 TEST_F(Nfs40, opens_nothing_of_the_pseudo_file_system_and_says_what_a_name_is) {
   const auto opened = [&](std::uint32_t seqid, const std::string& name) {
     Op open = open_op(seqid, name, "owner");

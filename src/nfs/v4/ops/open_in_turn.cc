@@ -20,7 +20,11 @@ Task<v4::OPEN4res> open_here(Compound& compound, v4::OPEN4args& args, bool confi
   const v4::nfsstat4 other = check_version(args);
   if (other != v4::NFS4_OK) co_return v4::OPEN4res{other, {}};
   const bool final = confirmed || args.claim.claim == v4::CLAIM_PREVIOUS;
-  co_return co_await open_file(compound, args, final ? Delegating::Allowed : Delegating::Forbidden);
+  const v4::OPEN4res results =
+      co_await open_file(compound, args, final ? Delegating::Allowed : Delegating::Forbidden);
+  // RFC 7530 16.16.5: the status of a symbolic link is that of all special files.
+  if (results.status == v4::NFS4ERR_WRONG_TYPE) co_return v4::OPEN4res{v4::NFS4ERR_SYMLINK, {}};
+  co_return results;
 }
 
 }  // namespace
