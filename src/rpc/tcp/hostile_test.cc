@@ -152,7 +152,8 @@ TEST(TcpChannel, pauses_before_it_connects_again_where_no_Reply_has_ended_a_call
         (co_await socket.write_all(framed(words(load_be<std::uint32_t>(call.data()), 5)))).ok());
     EXPECT_TRUE((co_await read_record(socket)).empty())
         << "of no known type: the client has closed";
-    for (int turns = 0; channel.connections_lost() == 0 || turns < 100; ++turns) co_await resume_on(*on);
+    for (int turns = 0; channel.connections_lost() == 0 || turns < 100; ++turns)
+      co_await resume_on(*on);
     EXPECT_EQ(server->accepted(), 1u) << "the next one comes in half an hour, or later";
     co_await channel.close();
     co_await calls.join();
