@@ -38,7 +38,6 @@ class Offloads {
   // Null: nothing is copied from other servers, or no more.
   const SourceServers* sources() const;
   // Whether this COPY may go on after its answer: its client lets it, and would hear of the end.
-  // Linux's client waits for that without a limit.
   Task<bool> can_go_on(Compound& compound, const v4::COPY4args& args) const;
   // What keeps the client from having one more; None: nothing.
   state::Limit limit_at(state::ClientId client) const;
