@@ -32,7 +32,7 @@ int main(int argc, char** argv) {
   if (!url) return std::puts(url.error().sentence.c_str()), 2;
   stag::nfs::blocking::Options options;
   options.files.calls.credentials = stag::rpc::Credentials::sys("example", 0, 0);
-  const auto server = Files::open(*url, options);
+  auto server = Files::open(*url, options);
   if (!server) return std::puts(server.error().sentence.c_str()), 1;
   const std::string path = server->session().path();
   const auto done = server->run([&](FileSystem& files) { return copy_files(files, path); });

@@ -53,7 +53,7 @@ class Nfs41HeldSlots : public ::testing::Test {
   }
   // Lies once more, about what SEQUENCE of a getattr says.
   void lies_once(std::function<void(v4::SEQUENCE4res&, Compound4Results&)> lie) {
-    server.lie = [this, lie, before = server.lie, told = false](const v4::COMPOUND4args& args,
+    server.lie = [lie, before = server.lie, told = false](const v4::COMPOUND4args& args,
                                                                 Compound4Results& results) mutable {
       before(args, results);
       if (is_bind(args))
