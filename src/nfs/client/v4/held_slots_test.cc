@@ -54,7 +54,7 @@ class Nfs41HeldSlots : public ::testing::Test {
   // Lies once more, about what SEQUENCE of a getattr says.
   void lies_once(std::function<void(v4::SEQUENCE4res&, Compound4Results&)> lie) {
     server.lie = [lie, before = server.lie, told = false](const v4::COMPOUND4args& args,
-                                                                Compound4Results& results) mutable {
+                                                          Compound4Results& results) mutable {
       before(args, results);
       if (is_bind(args))
         results.resarray[0].opbind_conn_to_session().bctsr_resok4().bctsr_dir = v4::CDFS4_FORE;
