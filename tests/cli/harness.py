@@ -30,6 +30,14 @@ def stag(*arguments, **options):
     return subprocess.run([STAG, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
 
 
+@functools.cache
+def is_sanitized():
+    """Whether the program was built with a sanitizer, whose runtime opens files when it pleases."""
+    with open(STAG, "rb") as program:
+        contents = program.read()
+    return b"__asan_init" in contents or b"__tsan_init" in contents
+
+
 def enter_mount_namespace():
     """This process gets mounts of its own; false where a container may not have that."""
     new_namespace, private, recursive = 0x20000, 1 << 18, 1 << 14

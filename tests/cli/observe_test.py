@@ -259,6 +259,7 @@ class Metrics(Observed):
         self.assertGreater(value_in(again, "process_cpu_seconds_total"), used)
         self.assertEqual(value_in(again, "process_start_time_seconds"), value_in(text, "process_start_time_seconds"))
 
+    @unittest.skipIf(harness.is_sanitized(), "the sanitizer wants descriptors, too")
     def test_tell_how_near_to_its_limit_the_process_is_when_the_scrape_has_its_last_descriptor(self):
         process, kind = self.start().process.pid, resource.RLIMIT_NOFILE
         has = {int(each) for each in os.listdir(f"/proc/{process}/fd")}
