@@ -151,7 +151,7 @@ class Metrics(Observed):
         """`stag conform` tries what statuses there are."""
         self.server = server = harness.Server(["/data=memory,no_root_squash"], self.state, ["--metrics", "127.0.0.1:0"])
         self.addCleanup(self.kill, server)
-        self.assertEqual(stag("conform", "nfs4", server.tcp("/data"), timeout=4 * PATIENCE).returncode, 0)
+        self.assertEqual(stag("conform", "--timeout", "60", "nfs4", server.tcp("/data"), timeout=4 * PATIENCE).returncode, 0)
         text = self.scrape()
         self.assertEqual(value_in(text, "stag_uncounted_errors_total"), 0)
         self.assertEqual(stag("stat", server.tcp("/data/none") + "&version=3").returncode, 1)
