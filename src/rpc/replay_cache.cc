@@ -126,8 +126,8 @@ struct ReplayCache::Share {
   std::size_t bytes = 0;
 };
 
-// Whatever thread decides posts to the loop of the one who waits. A loop that is full may have no
-// memory for that: then he finds the decision when he looks.
+// Any thread may decide, and posts to the loop of the Call that waits. A loop that is full may have
+// no memory for that: then the Call finds the decision when it next looks.
 struct ReplayCache::Waiter {
   static constexpr Duration kLooks = std::chrono::seconds(10);
 

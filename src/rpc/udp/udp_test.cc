@@ -207,39 +207,33 @@ TEST(UdpServer, drops_a_reply_that_is_many_times_longer_than_its_call) {
   });
 }
 
+// The reply to GET is longer than its call lets it be.
+Task<> put_and_get_in_vain(World& w) {
+  const Rope data = pattern(2000, 5);
+  const PutArgs put{.slot = 1, .data = data, .checksum = checksum(data)};
+  EXPECT_TRUE((co_await w.client->call<PUT>(put)).ok());
+  CallOptions patience;
+  patience.timeout = 20ms;
+  const GetArgs get{.slot = 1, .count = 2000};
+  EXPECT_FALSE((co_await w.client->call<GET>(get, patience)).ok());
+}
+
 TEST(UdpServer, says_by_its_XID_which_call_has_no_reply) {
   static std::string said;
   set_trace_sink([](Reason reason, std::string_view, std::string_view) {
     if (reason == Reason::RpcReplyTooLong) said = late_detail();
   });
   World world;
-  world.run_test([](World& w) -> Task<> {
-    const Rope data = pattern(2000, 5);
-    const PutArgs put{.slot = 1, .data = data, .checksum = checksum(data)};
-    EXPECT_TRUE((co_await w.client->call<PUT>(put)).ok());
-    CallOptions patience;
-    patience.timeout = 20ms;
-    const GetArgs get{.slot = 1, .count = 2000};
-    EXPECT_FALSE((co_await w.client->call<GET>(get, patience)).ok());
-  });
+  world.run_test(put_and_get_in_vain);
   set_trace_sink(nullptr);
   EXPECT_THAT(said, ::testing::MatchesRegex("xid 0x[0-9a-f]{8}"));
 }
 
-// The reply to GET is too long for its call.
 TEST(UdpServer, tells_who_follows_calls_which_came_and_which_replies_left) {
   testing::FollowingObserver observer;
   World world;
   world.programs.observe(observer);
-  world.run_test([](World& w) -> Task<> {
-    const Rope data = pattern(2000, 5);
-    const PutArgs put{.slot = 1, .data = data, .checksum = checksum(data)};
-    EXPECT_TRUE((co_await w.client->call<PUT>(put)).ok());
-    CallOptions patience;
-    patience.timeout = 20ms;
-    const GetArgs get{.slot = 1, .count = 2000};
-    EXPECT_FALSE((co_await w.client->call<GET>(get, patience)).ok());
-  });
+  world.run_test(put_and_get_in_vain);
   ASSERT_GE(observer.arrived.size(), 2u);
   EXPECT_GT(observer.arrived.front().bytes, 2000u);
   EXPECT_LT(observer.arrived.back().bytes, 100u);
