@@ -7,6 +7,7 @@
 #include <new>
 
 #include "base/large_blocks.h"
+#include "base/poison.h"
 
 namespace stag {
 namespace {
@@ -53,11 +54,15 @@ class PooledStorage final : public Storage {
   }
   MutableBytes bytes() { return {reinterpret_cast<std::byte*>(this + 1), block_size()}; }
   static void destroy(PooledStorage* storage) {
+    unpoison(storage->bytes().data(), storage->block_size());
     storage->~PooledStorage();
     ::operator delete(storage);
   }
 
-  using Storage::revive;
+  void take_again() {
+    unpoison(bytes().data(), block_size());
+    revive();
+  }
   PooledStorage* next = nullptr;
 
  private:
@@ -68,6 +73,7 @@ class PooledStorage final : public Storage {
     if (pool.kept + block_size() > kMostKeptByThread) return destroy(this);
     next = std::exchange(pool.lists[size_class_], this);
     pool.kept += block_size();
+    poison(bytes().data(), block_size());
   }
 
   const std::size_t size_class_;
@@ -85,7 +91,7 @@ inline PooledStorage* take_kept(std::size_t size_class) noexcept {
   if (head == nullptr) return nullptr;
   PooledStorage* const storage = std::exchange(head, head->next);
   pool.kept -= storage->block_size();
-  storage->revive();
+  storage->take_again();
   return storage;
 }
 

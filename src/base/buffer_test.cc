@@ -7,6 +7,7 @@
 #include "base/cancel.h"
 #include "base/checked.h"
 #include "base/inline_vector.h"
+#include "base/poison.h"
 #include "base/reason.h"
 #include "base/rope.h"
 #include "base/unique_function.h"
@@ -54,6 +55,23 @@ TEST(Block, is_given_back_on_a_thread_that_has_made_none) {
   Buffer made = Buffer::copy_of(bytes_of("made elsewhere"));
   std::thread([given = std::move(made)]() mutable { given = {}; }).join();
   EXPECT_EQ(made.size(), 0u);
+}
+
+using BlockDeathTest = ::testing::Test;
+
+TEST_F(BlockDeathTest, is_not_read_after_its_end_where_the_address_sanitizer_looks) {
+  if (!kPoisons) GTEST_SKIP() << "nobody looks";
+  for (const std::size_t size : {100, 100'000}) {
+    const volatile std::byte* bytes = nullptr;
+    {
+      const Block ended = Block::allocate(size);
+      bytes = ended.data();
+    }
+    EXPECT_DEATH(static_cast<void>(bytes[size - 1]), "use-after-poison");
+    const Block again = Block::allocate(size);
+    again.data()[size - 1] = std::byte{1};
+    EXPECT_EQ(again.data(), bytes);
+  }
 }
 
 TEST(Block, is_empty_or_throws_when_there_is_no_memory) {

@@ -10,6 +10,7 @@
 #include <new>
 
 #include "base/check.h"
+#include "base/poison.h"
 
 namespace stag {
 namespace {
@@ -73,6 +74,7 @@ void* map(std::size_t bytes) {
 }
 
 void unmap(void* memory, std::size_t bytes) {
+  unpoison(memory, bytes);
   STAG_CHECK(munmap(memory, bytes) == 0);
 }
 
@@ -129,7 +131,10 @@ void release_before(std::uint64_t until) {
 Pages take_pages(std::size_t bytes) noexcept {
   const Size size = size_of(bytes);
   if (size.index < kSizes)
-    if (void* memory = take_from(shelves[size.index])) return {memory, size.bytes};
+    if (void* memory = take_from(shelves[size.index])) {
+      unpoison(memory, size.bytes);
+      return {memory, size.bytes};
+    }
   void* memory = map(size.bytes);
   if (memory == nullptr && kept_page_bytes() != 0) {
     release_kept_pages();
@@ -142,6 +147,7 @@ void give_pages(Pages pages) noexcept {
   const Size size = size_of(pages.bytes - kPage + kHeader);
   auto* const mark =
       ::new (pages.memory) Kept{pages.bytes, interval.load(std::memory_order_relaxed)};
+  poison(mark + 1, pages.bytes - sizeof(Kept));
   if (size.index < kSizes && put_into(shelves[size.index], mark)) return;
   unmap(pages.memory, pages.bytes);
 }
