@@ -160,6 +160,31 @@ TEST_P(Endpoint, ends_connections_from_where_clients_may_not_connect_any_more) {
   EXPECT_TRUE(connected(listener.address()).ping(kProgram, kVersion).ok());
 }
 
+TEST_P(Endpoint, changes_limits_for_connections_that_come_then) {
+  Listener listener = listening();
+  Client client = connected(listener.address());
+  const auto takes = [](Client& by, const Rope& data) {
+    const auto stored = by.call<PUT>({.slot = 1, .data = data, .checksum = checksum(data)});
+    return stored.ok();
+  };
+  const Rope data = pattern(1 << 20, 1);
+  EXPECT_TRUE(takes(client, data));
+  listener.limit_chunks((1 << 20) - 1);
+  EXPECT_TRUE(takes(client, data));
+  {
+    Client second = connected(listener.address());
+    EXPECT_EQ(takes(second, data), GetParam().transport == Transport::Tcp) << "which has no chunks";
+  }
+  listener.limit_connections(1, 1);
+  rpc::CallOptions options;
+  options.timeout = 50ms;
+  auto refused = connect(listener.address(), connect_options());
+  EXPECT_FALSE(refused.ok() && refused->ping(kProgram, kVersion, options).ok());
+  EXPECT_TRUE(takes(client, data));
+  listener.limit_connections(8, 8);
+  EXPECT_TRUE(connected(listener.address()).ping(kProgram, kVersion).ok());
+}
+
 TEST_P(Endpoint, works_over_IPv6) {
   Listener listener = listening(nullptr, "::1");
   Client client = connected(listener.address());

@@ -163,6 +163,19 @@ void Listener::limit_stalls(Duration limit) {
   });
 }
 
+void Listener::limit_connections(std::uint32_t all, std::uint32_t per_peer) {
+  run_on(state_->loop(), [&] {
+    if (state_->tcp != nullptr) state_->tcp->limit_connections(all, per_peer);
+    if (state_->rdma != nullptr) state_->rdma->limit_connections(all, per_peer);
+  });
+}
+
+void Listener::limit_chunks(std::uint32_t bytes) {
+  run_on(state_->loop(), [&] {
+    if (state_->rdma != nullptr) state_->rdma->limit_chunks(bytes);
+  });
+}
+
 void Listener::stop_accepting() {
   run_on(state_->loop(), [this] {
     if (state_->tcp != nullptr) state_->tcp->stop_accepting();

@@ -34,6 +34,13 @@ class Listener {
   // Replaces rpc::rdma::TransportOptions::stall_limit, or rpc::tcp::StreamLimits::stall, for
   // connections that come from now on. Thread: none that is a loop's.
   void limit_stalls(Duration limit);
+  // Replaces max_connections and max_connections_per_peer of rpc::rdma::ServerOptions, or of
+  // rpc::tcp::ServerOptions, for connections that come from now on; those that are there stay.
+  // Thread: none that is a loop's.
+  void limit_connections(std::uint32_t all, std::uint32_t per_peer);
+  // Replaces rpc::rdma::TransportOptions::max_chunk_bytes for connections that come from now on.
+  // Thread: none that is a loop's.
+  void limit_chunks(std::uint32_t bytes);
   // Accepts no further connection; those that are there are served. A Listener on UDP, which has no
   // connections, goes on as before. Thread: none that is a loop's.
   void stop_accepting();

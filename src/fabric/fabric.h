@@ -238,6 +238,9 @@ class Listener {
   // Stops listening; connections that are up live on.
   virtual ~Listener() = default;
   virtual Address local_address() const = 0;  // with the real port when 0 was asked for
+  // Replaces ListenOptions::max_connections and max_connections_per_peer for connections that come
+  // from now on; those that are there stay.
+  virtual void limit_connections(std::uint32_t all, std::uint32_t per_peer) = 0;
 };
 
 struct ListenOptions {

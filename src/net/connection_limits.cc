@@ -5,8 +5,13 @@
 namespace stag::net {
 
 std::shared_ptr<ConnectionLimits> ConnectionLimits::make(std::size_t all, std::size_t each) {
-  return std::shared_ptr<ConnectionLimits>(
-      new ConnectionLimits(all, each != 0 ? each : usual(all)));
+  return std::shared_ptr<ConnectionLimits>(new ConnectionLimits(all, each));
+}
+
+void ConnectionLimits::change(std::size_t all, std::size_t each) {
+  const std::lock_guard lock(mutex_);
+  all_ = all;
+  each_ = each != 0 ? each : usual(all);
 }
 
 std::size_t ConnectionLimits::usual(std::size_t all) {

@@ -26,6 +26,8 @@ class ConnectionLimits : public std::enable_shared_from_this<ConnectionLimits> {
   // A quarter of all places, but enough for the few connections of an ordinary client.
   static std::size_t usual(std::size_t all);
 
+  // The limits of those that come from now on; `each` as in make(). Who has more keeps them.
+  void change(std::size_t all, std::size_t each);
   // TooManyConnections or TooManyConnectionsOfPeer when there is none left.
   Result<Place, Reason> take(const Address& peer);
   std::size_t taken() const;
@@ -34,12 +36,12 @@ class ConnectionLimits : public std::enable_shared_from_this<ConnectionLimits> {
 
  private:
   struct Taken;
-  ConnectionLimits(std::size_t all, std::size_t each) : all_(all), each_(each) {}
+  ConnectionLimits(std::size_t all, std::size_t each) { change(all, each); }
   void give_back(const std::string& host);
 
-  const std::size_t all_;
-  const std::size_t each_;
   mutable std::mutex mutex_;
+  std::size_t all_ = 0;
+  std::size_t each_ = 0;
   std::size_t taken_ = 0;
   std::unordered_map<std::string, std::size_t> hosts_;
 };

@@ -32,6 +32,20 @@ TEST(ConnectionLimits, count_the_connections_of_each_address_apart) {
   EXPECT_EQ(places->taken(), 0u);
 }
 
+TEST(ConnectionLimits, that_change_hold_for_who_comes_then) {
+  const auto places = ConnectionLimits::make(4, 2);
+  const auto first = places->take({"192.0.2.1", 1});
+  const auto second = places->take({"192.0.2.1", 2});
+  places->change(4, 1);
+  EXPECT_EQ(places->taken(), 2u);
+  EXPECT_EQ(taking(*places, "192.0.2.1"), Reason::TooManyConnectionsOfPeer);
+  EXPECT_EQ(taking(*places, "192.0.2.2"), Reason::None);
+  places->change(4, 0);
+  EXPECT_EQ(taking(*places, "192.0.2.1"), Reason::None) << "usual(4), which is all";
+  places->change(2, 2);
+  EXPECT_EQ(taking(*places, "192.0.2.2"), Reason::TooManyConnections);
+}
+
 TEST(ConnectionLimits, are_usually_a_quarter_but_enough_for_a_client) {
   EXPECT_EQ(ConnectionLimits::usual(16384), 4096u);
   EXPECT_EQ(ConnectionLimits::usual(20), 8u);

@@ -328,9 +328,9 @@ class Reloads(Case):
         "true": ("crc", "manage-gids", "rpcbind"),
         "70": ("lease", "nfs4-operations", "nfs4-states", "nfs4-states-per-address", "nfs4-states-per-client"),
         '"8K"': ("inline-threshold", "nfs4-cached-reply"),
-        '"80M"': ("capture-max", "max-bytes", "max-chunk-bytes", "max-connection-bytes", "nfs4-caches"),
+        '"80M"': ("capture-max", "max-bytes", "max-connection-bytes", "nfs4-caches"),
         '"192.0.2.0/24"': ("callback-network",),
-        '"127.0.0.1:9"': ("metrics",), '"verbs"': ("fabric",), '"names"': ("id-map",), '"json"': ("log-format",), '"ceph:nfs/a"': ("records",),
+        '"127.0.0.1:9"': ("metrics",), '"verbs"': ("fabric",), '"names"': ("id-map",), '"ceph:nfs/a"': ("records",),
         f'"{grp.getgrgid(os.getgid()).gr_name}"': ("control-group",),
     }
 
@@ -490,6 +490,59 @@ class Reloads(Case):
         self.assertEqual(self.said(server, "settings: "), "(allow = all)")
         for url in (server.url("/x"), server.tcp("/x")):
             self.assertEqual(stag("ls", url).returncode, 0)
+        self.assertNotIn("SettingNeedsRestart", server.log())
+
+    def test_change_how_many_connections_there_may_be_at_once(self):
+        self.config('export = "/x=memory"', "connections-per-client = 1")
+        server = self.start("--config", self.path, exports=())
+
+        def connected(port):
+            made = socket.create_connection(("127.0.0.1", port), harness.PATIENCE)
+            self.addCleanup(made.close)
+            return made
+
+        def is_refused(port):
+            try:
+                return connected(port).recv(1) == b""
+            except ConnectionResetError:
+                return True
+
+        for port in (server.tcp_port, server.rdma_port):
+            connected(port)
+            self.assertTrue(is_refused(port))
+        self.reload(server, 'export = "/x=memory"', "connections-per-client = 2")
+        self.assertEqual(self.said(server, "settings: "), "(connections-per-client = 2)")
+        for url in (server.url("/x"), server.tcp("/x")):
+            self.assertEqual(stag("ls", url).returncode, 0)
+        self.reload(server, 'export = "/x=memory"', "max-connections = 1")
+        self.assertEqual(self.said(server, "settings: "), "(max-connections = 1)")
+        # What the file does not say any more is as it is without being asked for.
+        self.assertEqual(self.said(server, "settings: "), "(connections-per-client = 0)")
+        for port in (server.tcp_port, server.rdma_port):
+            self.assertTrue(is_refused(port))
+        self.assertNotIn("SettingNeedsRestart", server.log())
+
+    def test_change_the_format_of_the_log_at_once(self):
+        common = ('export = "/x=memory"', 'log-level = "info"')
+        self.config(*common)
+        server = self.start("--config", self.path, exports=())
+        self.reload(server, *common, 'log-format = "json"')
+        self.assertEqual(self.said(server, "settings: "), "(log-format = json)")
+        self.reload(server, *common, 'log-format = "json"', "lease = 60")
+        self.eventually(lambda: "SettingNeedsRestart" in server.log() and server.log().endswith("\n"), "it is logged")
+        lines = server.log().splitlines()
+        first = next(i for i, line in enumerate(lines) if "SettingChanged" in line)
+        self.assertIn("SettingNeedsRestart", [json.loads(line)["reason"] for line in lines[first:]])
+        self.reload(server, *common)
+        self.assertEqual(self.said(server, "settings: "), "(log-format = text)")
+        self.eventually(lambda: "SettingChanged SIGHUP" in server.log(), "in words")
+
+    def test_change_limits_of_version_4_and_of_chunks_at_once(self):
+        self.config('export = "/x=memory"')
+        server = self.start("--config", self.path, exports=())
+        self.reload(server, 'export = "/x=memory"', 'max-chunk-bytes = "2M"', "nfs4-copies = 0", "nfs4-copies-per-client = 1", "nfs4-courtesy = 0")
+        said = [self.said(server, "settings: ") for _ in range(4)]
+        self.assertEqual(said, ["(max-chunk-bytes = 2M)", "(nfs4-copies = 0)", "(nfs4-copies-per-client = 1)", "(nfs4-courtesy = 0)"])
         self.assertNotIn("SettingNeedsRestart", server.log())
 
     def test_change_how_long_a_client_may_stall_and_the_last_calls_may_take(self):

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <chrono>
 
-#include "cli/serve/process.h"
-
 namespace stag::cli {
 namespace {
 
@@ -44,12 +42,16 @@ void Limits::declare(Arguments& arguments) {
   arguments.heading("");
 }
 
-void Limits::apply(endpoint::ListenOptions& options, std::uint64_t open_files,
-                   std::size_t addresses) const {
+ConnectionLimits Limits::connections(std::uint64_t open_files, std::size_t addresses) const {
   const auto kUsualTcp = static_cast<std::uint32_t>(rpc::tcp::ServerOptions{}.max_connections);
-  const ConnectionLimits most = connections_within(
+  return connections_within(
       open_files, addresses,
       {connections_.value_or(rdma_.max_connections), connections_.value_or(kUsualTcp)});
+}
+
+void Limits::apply(endpoint::ListenOptions& options, std::uint64_t open_files,
+                   std::size_t addresses) const {
+  const ConnectionLimits most = connections(open_files, addresses);
   const Duration stall = stall_limit();
   rpc::rdma::ServerOptions& rdma = options.rdma;
   rdma.max_connections = most.rdma;

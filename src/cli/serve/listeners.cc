@@ -82,9 +82,14 @@ std::vector<Loop*> Listeners::loops() const {
 }
 
 void Listeners::change(const ServeOptions& now) {
-  for (Listener& each : listeners_) {
+  const ConnectionLimits most = now.limits.connections(open_files_limit(), addresses());
+  for (std::size_t i = 0; i < listeners_.size(); ++i) {
+    Listener& each = listeners_[i];
     each.allow(now.allow);
     each.limit_stalls(now.limits.stall_limit());
+    each.limit_chunks(now.limits.max_chunk_bytes());
+    each.limit_connections(served_[i].transport == rpc::TransportKind::Tcp ? most.tcp : most.rdma,
+                           now.limits.connections_per_client());
   }
 }
 
@@ -203,8 +208,7 @@ endpoint::ListenOptions Listeners::listen_options(Transport transport) const {
   options.rdma.allow = options.tcp.allow = options.udp.allow = options_.allow;
   options.tap = tap_;
   options.loops = loops_;
-  options_.limits.apply(options, open_files_limit(),
-                        options_.hosts.size() * options_.fabrics.size());
+  options_.limits.apply(options, open_files_limit(), addresses());
   return options;
 }
 

@@ -33,7 +33,8 @@ class Listeners {
   // is one sentence.
   Result<Ok, std::string> open(const ExportLine& first);
   std::vector<Loop*> loops() const;
-  // Takes on `allow` and `stall-limit` of these settings. Thread: none that is a loop's, while
+  // Takes on `allow`, `stall-limit`, `max-chunk-bytes`, `max-connections` and
+  // `connections-per-client` of these settings. Thread: none that is a loop's, while
   // nobody calls open() or close().
   void change(const ServeOptions& now);
   // Connections that are there are served on.
@@ -56,6 +57,8 @@ class Listeners {
   Result<Listener, Reason> listen_at_socket(const Address& at,
                                             const endpoint::ListenOptions& options) const;
   endpoint::ListenOptions listen_options(endpoint::Transport transport) const;
+  // Whose listeners share the limit on open files.
+  std::size_t addresses() const { return options_.hosts.size() * options_.fabrics.size(); }
   void keep(Listener listener, rpc::TransportKind transport);
   Result<Ok, std::string> register_programs();
 

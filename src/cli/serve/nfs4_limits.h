@@ -13,6 +13,8 @@ class Nfs4Limits {
  public:
   void declare(Arguments& arguments);
   void apply(nfs::nfs4::Nfs4Options& options) const;
+  // Has a server that runs do as these say, as far as it can (Nfs4Server::change()). Thread: any.
+  void change(nfs::nfs4::Nfs4Server& server) const { server.change(options_); }
 
  private:
   void declare_delegations(Arguments& arguments);

@@ -22,6 +22,7 @@
 #include "cli/serve/observe_options.h"
 #include "cli/serve/recovery.h"
 #include "cli/support/arguments.h"
+#include "cli/support/log.h"
 #include "endpoint/options.h"
 
 namespace stag::cli {
@@ -82,6 +83,7 @@ class ServeOptions {
   std::string state;
   std::string log_level = "warning";
   std::string log_format = "text";
+  LogFormat log_form() const { return log_format == "json" ? LogFormat::Json : LogFormat::Text; }
   ObserveOptions observe;
   ConfigFile config;
 

@@ -25,7 +25,8 @@ class Refreshing {
     Services& services;
     CopyFromHosts& copy_hosts;
     std::function<void()> begin;  // of a reload; on another thread
-    // Takes on what Listeners::change() does, `drain` and `copy_from`. On another thread.
+    // Takes on what Listeners::change() and Nfs4Limits::change() do, `drain` and `copy_from`. On
+    // another thread.
     std::function<void(const ServeOptions&)> take_on;
     // With what came of the reload; not after end().
     std::function<void(const Result<Ok, std::string>&)> done;

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
+#include <string_view>
 #include <utility>
 
 #include "base/reason.h"
@@ -11,6 +14,9 @@
 #include "cli/support/output.h"
 
 namespace stag::cli {
+
+using namespace std::string_view_literals;
+
 namespace {
 
 // Longer than a resolver tries the first two of its servers.
@@ -27,16 +33,21 @@ std::string settings_text(const Setting& setting) {
   return text;
 }
 
-// As it is without being asked for.
-std::string usual_text(std::string_view key, const ServeOptions& now) {
-  using std::chrono::seconds;
-  if (key == "log-level") return now.log_level;
+// How the log names the value of a setting that is not set.
+std::string usual_text(std::string_view key, const std::string& value) {
   if (key == "slow-call") return ObserveOptions::kUsualSlow;
   if (key == "trace-client") return "nobody";
   if (key == "allow") return "all";
   if (key == "copy-from") return "none";
-  if (key == "drain") return fmt::format("{}", now.drain);
-  return fmt::format("{}", std::chrono::duration_cast<seconds>(now.limits.stall_limit()).count());
+  return value;
+}
+
+// The server does at once as these settings say (the function Running::take_on).
+bool is_taken_on(std::string_view key) {
+  constexpr std::array kKeys{"allow"sv,           "drain"sv,           "stall-limit"sv,
+                             "max-connections"sv, "max-chunk-bytes"sv, "connections-per-client"sv,
+                             "nfs4-courtesy"sv,   "nfs4-copies"sv,     "nfs4-copies-per-client"sv};
+  return std::ranges::count(kKeys, key) != 0;
 }
 
 Result<std::vector<Setting>, std::string> read(const ConfigFile& file) {
@@ -115,10 +126,11 @@ std::vector<std::string> Reload::changes(const Settings& settings, const Trial& 
 bool Reload::take_on(const std::string& key, const ServeOptions& now) const {
   if (key == "log-level")
     set_log_level(now.log_level);
+  else if (key == "log-format")
+    set_log_format(now.log_form());
   else if (key == "slow-call" || key == "trace-client")
     server_.observation.change(now.observe.events());
-  else if (key == "allow" || key == "drain" || key == "stall-limit" ||
-           (key == "copy-from" && options_.can_copy_from_servers()))
+  else if (is_taken_on(key) || (key == "copy-from" && options_.can_copy_from_servers()))
     server_.take_on(now);
   else
     return false;
@@ -141,7 +153,7 @@ std::vector<std::string> Reload::apply(const Settings& settings, const Trial& no
       running_.erase(key);
     }
     values_[key] = now.values.at(key);
-    if (value.empty()) value = usual_text(key, *now.options);
+    if (value.empty()) value = usual_text(key, now.values.at(key));
     log_notice(Event::SettingChanged, kReloadSource, fmt::format("{} = {}", key, value));
     offer_out(fmt::format("settings: {} = {}", key, value));
   }

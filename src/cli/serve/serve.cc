@@ -126,10 +126,7 @@ class Serve final : public Command {
   static void wind_up(net::EpollLoop& loop, nfs::nfs4::Nfs4Server& nfs4);
   void on_signal(int signal, net::EpollLoop& loop, Refreshing& refreshing);
   void told_ready(const ExportSet& exports, const Result<Ok, std::string>& reloaded);
-  void begin_log() const {
-    const bool json = options_.log_format == "json";
-    start_log(options_.log_level, json ? LogFormat::Json : LogFormat::Text);
-  }
+  void begin_log() const { start_log(options_.log_level, options_.log_form()); }
   // That SIGHUP reads again.
   bool has_files() const { return options_.config.given() || options_.exports_are_in_file(); }
   Exit refused(const ExportSet::Trouble& trouble) const {
@@ -294,6 +291,7 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
        .take_on =
            [&](const ServeOptions& now) {
              listeners.change(now);
+             if (options_.nfs4) now.nfs4_limits.change((*services)->nfs4());
              drain_ = now.drain;
              copy_hosts_->replace(now.copy_from.line());
            },

@@ -63,12 +63,16 @@ using Line = std::string (*)(const ReasonInfo& kind, std::string_view where,
                              std::string_view detail);
 constexpr const char* kTextPattern = "%Y-%m-%d %H:%M:%S.%e %-7l %v";
 constexpr const char* kJsonPattern = R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l",%v)";
+// Held while a line is written: one that begins in one format does not end in the other.
+std::mutex format_mutex;
 Line line_of = text_line;  // as the format says
 
 void write_line(const ReasonInfo& kind, std::string_view where, std::string_view detail) {
+  const std::lock_guard lock(format_mutex);
   spdlog::log(level_of(kind), "{}", line_of(kind, where, detail));
 }
 
+// Asked for while another line is written.
 std::string lost_line(std::uint64_t count) {
   return line_of(info(Event::LogLinesLost), {}, fmt::format("{} lines", count));
 }
@@ -104,17 +108,35 @@ class PriorityFlag final : public spdlog::custom_flag_formatter {
   }
 };
 
+std::unique_ptr<spdlog::pattern_formatter> formatter_of(const std::string& pattern,
+                                                        const std::string& end) {
+  auto formatter =
+      std::make_unique<spdlog::pattern_formatter>(spdlog::pattern_time_type::local, end);
+  formatter->add_flag<PriorityFlag>('*').set_pattern(pattern);
+  return formatter;
+}
+
 void begin_log(spdlog::sink_ptr sink, const std::string& level, const std::string& pattern,
                Line form, const std::string& end = "\n") {
   const auto logger = std::make_shared<spdlog::logger>("stag", std::move(sink));
   logger->set_level(spdlog::level::from_str(level));
-  auto formatter =
-      std::make_unique<spdlog::pattern_formatter>(spdlog::pattern_time_type::local, end);
-  formatter->add_flag<PriorityFlag>('*').set_pattern(pattern);
-  logger->set_formatter(std::move(formatter));
+  logger->set_formatter(formatter_of(pattern, end));
   spdlog::set_default_logger(logger);
   line_of = form;
   set_trace_sink(log_reason);
+}
+
+// Of what start_log() has started.
+std::string pattern_of(LogFormat format) {
+  const bool text = format == LogFormat::Text;
+  const std::string pattern = text ? kTextPattern : kJsonPattern;
+  // The journal has the time and the priority of each line beside the text.
+  if (!is_journal(STDERR_FILENO)) return pattern;
+  return text ? "%*%v" : "%*" + pattern;
+}
+
+Line line_in(LogFormat format) {
+  return format == LogFormat::Text ? text_line : json_line;
 }
 
 }  // namespace
@@ -133,12 +155,15 @@ void set_log_level(const std::string& level) {
 }
 
 void start_log(const std::string& level, LogFormat format) {
-  const bool text = format == LogFormat::Text;
-  std::string pattern = text ? kTextPattern : kJsonPattern;
-  // It has the time and the priority of each line beside the text.
-  if (is_journal(STDERR_FILENO)) pattern = text ? "%*%v" : "%*" + pattern;
-  begin_log(std::make_shared<LogSink>(STDERR_FILENO, lost_line), level, pattern,
-            text ? text_line : json_line);
+  begin_log(std::make_shared<LogSink>(STDERR_FILENO, lost_line), level, pattern_of(format),
+            line_in(format));
+}
+
+void set_log_format(LogFormat format) {
+  auto formatter = formatter_of(pattern_of(format), "\n");
+  const std::lock_guard lock(format_mutex);
+  spdlog::default_logger_raw()->set_formatter(std::move(formatter));
+  line_of = line_in(format);
 }
 
 void start_file_log(const std::string& level, int fd) {

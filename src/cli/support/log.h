@@ -29,6 +29,8 @@ void log_notice(const ReasonInfo& about, std::string_view where, std::string_vie
 void log_notice(Event event, std::string_view where, std::string_view detail = {});
 // Changes the level while other threads run.
 void set_log_level(const std::string& level);
+// The same of the format of a log that start_log() has started: lines are of one or the other.
+void set_log_format(LogFormat format);
 
 // An Event that clients can cause: counted, and logged as a Reason is. `where` is who, `detail`
 // says more. Thread: any.

@@ -244,6 +244,9 @@ class CapturedListener final : public Listener {
   void take(std::unique_ptr<Listener> inner) { inner_ = std::move(inner); }
   CapturingAcceptor& acceptor() { return *acceptor_; }
   Address local_address() const override { return inner_->local_address(); }
+  void limit_connections(std::uint32_t all, std::uint32_t per_peer) override {
+    inner_->limit_connections(all, per_peer);
+  }
 
  private:
   const std::unique_ptr<CapturingAcceptor> acceptor_;

@@ -23,6 +23,9 @@ class IwarpListener final : public Listener {
                                         Acceptor& acceptor);
   ~IwarpListener() override;
   Address local_address() const override { return tcp_.local(); }
+  void limit_connections(std::uint32_t all, std::uint32_t per_peer) override {
+    places_->change(all, per_peer);
+  }
 
  private:
   struct Peer;

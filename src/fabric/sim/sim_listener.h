@@ -17,6 +17,9 @@ class SimListener final : public Listener {
   SimListener(SimFabric& fabric, Address address, ListenOptions options, Acceptor& acceptor);
   ~SimListener() override;
   Address local_address() const override { return address_; }
+  void limit_connections(std::uint32_t all, std::uint32_t) override {
+    options_.max_connections = all;
+  }
 
   // A connection request has arrived. The active side of the new connection, or why there is none.
   Result<std::unique_ptr<SimConnection>, Reason> request(const Address& from,

@@ -23,6 +23,9 @@ class VerbsListener final : public Listener, private CmUser {
                                                         Acceptor& acceptor);
   ~VerbsListener() override;
   Address local_address() const override { return local_; }
+  void limit_connections(std::uint32_t all, std::uint32_t per_peer) override {
+    places_->change(all, per_peer);
+  }
 
  private:
   VerbsListener(std::shared_ptr<VerbsShared> shared, std::shared_ptr<VerbsLoop> loop,

@@ -211,6 +211,7 @@ struct Clients::Impl {
   void lapse(ClientRecord& client, TimePoint now, Expired& expired) const;
 
   const Options options;
+  std::atomic<Duration> courtesy = options.courtesy;
   Accounts accounts;
   std::atomic<std::uint32_t> confirmed{0};
   std::atomic<std::uint64_t> cache_used{0};

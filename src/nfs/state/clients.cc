@@ -260,13 +260,17 @@ void Clients::Impl::expire(ClientShard& shard, TimePoint now, Expired& expired) 
   settle(removed);
 }
 
+void Clients::change_courtesy(Duration courtesy) {
+  impl_->courtesy.store(courtesy, std::memory_order_relaxed);
+}
+
 void Clients::Impl::lapse(ClientRecord& client, TimePoint now, Expired& expired) const {
   const LifePtr& life = client.life;
   expired.lapsed.push_back(lapsed_of(client));
   if (!life->lapsed()) expired.lapsed_just_now.push_back(life);
   life->phase.store(Life::Phase::Lapsed, std::memory_order_release);
   const bool wanted = life->wanted.load() != EndedFor::TimeOver;
-  if (wanted || now - client.renewed > options.lease + options.courtesy)
+  if (wanted || now - client.renewed > options.lease + courtesy.load(std::memory_order_relaxed))
     expired.ended.push_back(life);
 }
 

@@ -251,6 +251,9 @@ class Clients {
   explicit Clients(const Options& options);
   ~Clients();
 
+  // Replaces Options::courtesy, for clients that have lapsed, too, when they are next looked at.
+  void change_courtesy(Duration courtesy);
+
   // The nine cases of RFC 8881 18.35.5.
   ExchangeIdResult exchange_id(const ExchangeIdArgs& args, TimePoint now);
   SetClientIdResult set_clientid(const SetClientIdArgs& args, TimePoint now);

@@ -262,6 +262,16 @@ TEST(Nfs4Clients, courtesy_ends_after_a_day) {
   EXPECT_EQ(world.files.states(), 0u);
 }
 
+TEST(Nfs4Clients, courtesy_that_is_changed_counts_for_clients_that_have_lapsed) {
+  World world;
+  const auto client = world.client("owner");
+  world.open(client, 1);
+  world.now += world.lease + std::chrono::hours(1);
+  EXPECT_TRUE(world.clients.expire(world.now).empty());
+  world.clients.change_courtesy(std::chrono::minutes(59));
+  EXPECT_EQ(world.clients.expire(world.now).size(), 1u);
+}
+
 TEST(Nfs4Clients, only_a_lapsed_client_ends_for_somebody_else) {
   World world;
   const auto client = world.client("owner");

@@ -20,6 +20,12 @@ Administration Nfs4Server::administration() {
   return Administration(*shared_);
 }
 
+void Nfs4Server::change(const Nfs4Options& now) {
+  shared_->clients.change_courtesy(std::chrono::seconds(now.courtesy_seconds));
+  shared_->copies = now.copies;
+  shared_->copies_of_client = now.copies_of_client;
+}
+
 void Nfs4Server::watch_leases(Loop& home) {
   lease_timer_ = std::make_unique<LeaseTimer>(*shared_, home);
 }

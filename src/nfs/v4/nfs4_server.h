@@ -38,6 +38,8 @@ class Nfs4Server {
   // every operation; null: nobody is.
   void add_program(rpc::Server& server, OperationObserver* observer = nullptr);
 
+  // Takes on courtesy_seconds, copies and copies_of_client. Any thread.
+  void change(const Nfs4Options& now);
   // From now on leases run out though no client calls, by a timer of `home`, which outlives the
   // call of stop_callbacks(). Before the first Call; on the thread of home.
   void watch_leases(Loop& home);

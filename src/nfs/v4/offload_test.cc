@@ -337,6 +337,22 @@ TEST_F(Nfs4Offload, is_done_at_once_beyond_a_number_of_them) {
   EXPECT_EQ(copy().cr_response.wr_callback_id.size(), 1u) << "there is room again";
 }
 
+TEST_F(Nfs4Offload, is_done_at_once_beyond_a_number_that_was_changed_since) {
+  begin();
+  Nfs4Options now;
+  now.copies_of_client = 1;
+  nfs4_.change(now);
+  steps_ = [](vfs::testing::Point) { return false; };
+  EXPECT_TRUE(copy().cr_response.wr_callback_id.empty()) << "one goes on already";
+  now.copies_of_client = 2;
+  nfs4_.change(now);
+  EXPECT_EQ(copy().cr_response.wr_callback_id.size(), 1u);
+  now.copies = 1;
+  nfs4_.change(now);
+  EXPECT_TRUE(copy().cr_response.wr_callback_id.empty());
+  go_on_to_the_end();
+}
+
 TEST_F(Nfs4Offload, ends_with_the_open_that_it_writes_by) {
   begin();
   EXPECT_EQ(close(to_), v4::NFS4_OK);

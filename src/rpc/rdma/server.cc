@@ -145,6 +145,7 @@ Result<fabric::ConnectOptions, Reason> Server::on_connect_request(
 void Server::on_connection(std::unique_ptr<fabric::Connection> connection) {
   LinkSettings settings;
   settings.transport = options_.transport;
+  settings.transport.max_chunk_bytes = max_chunk_bytes_.load(std::memory_order_relaxed);
   settings.side = Side::Server;
   settings.credits_requested = options_.reverse_credits;
   settings.credits_granted = options_.credits;

@@ -3,6 +3,7 @@
 // another but the byte budget.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -30,6 +31,14 @@ class Server final : private fabric::Acceptor {
   void allow(const std::vector<IpNetwork>& networks);
   // On the fabric's loop. Of connections that come from now on (TransportOptions::stall_limit).
   void limit_stalls(Duration limit) { answer_.stall_limit = limit; }
+  // The same of ServerOptions::max_connections and max_connections_per_peer.
+  void limit_connections(std::uint32_t all, std::uint32_t per_peer) {
+    if (listener_ != nullptr) listener_->limit_connections(all, per_peer);
+  }
+  // The same of TransportOptions::max_chunk_bytes.
+  void limit_chunks(std::uint32_t bytes) {
+    max_chunk_bytes_.store(bytes, std::memory_order_relaxed);
+  }
   // On the fabric's loop. Connections that are there live on.
   void stop_accepting() { listener_.reset(); }
   // On the fabric's loop: stops accepting, ends every connection and completes when all are gone.
@@ -52,6 +61,7 @@ class Server final : private fabric::Acceptor {
   XidSeeds seeds_;                // of the shards' own
   std::shared_ptr<ByteBudget> budget_;
   fabric::ConnectOptions answer_;  // to every request
+  std::atomic<std::uint32_t> max_chunk_bytes_ = options_.transport.max_chunk_bytes;
   Loop* loop_ = nullptr;
   std::vector<std::unique_ptr<LoopShard>> shards_;
   std::unique_ptr<fabric::Listener> listener_;

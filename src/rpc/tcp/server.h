@@ -43,6 +43,9 @@ class TcpServer {
   void allow(const std::vector<IpNetwork>& networks);
   // Sets the limit of stalls of ServerOptions::stream for connections that come from now on.
   void limit_stalls(Duration limit);
+  // Replaces ServerOptions::max_connections and max_connections_per_peer for connections that come
+  // from now on.
+  void limit_connections(std::size_t all, std::size_t per_peer) { places_->change(all, per_peer); }
   // Connections that are there live on.
   void stop_accepting() { listener_.reset(); }
   // Stops listening, ends every connection in good order, within a second, and waits for the Calls

@@ -350,6 +350,9 @@ class RecordingFabric final : public fabric::Fabric {
     RecordingListener(Record& to, fabric::Acceptor& owner) : record(to), acceptor(owner) {}
     ~RecordingListener() override { inner.reset(); }
     Address local_address() const override { return inner->local_address(); }
+    void limit_connections(std::uint32_t all, std::uint32_t per_peer) override {
+      inner->limit_connections(all, per_peer);
+    }
     Result<fabric::ConnectOptions, Reason> on_connect_request(
         const fabric::ConnectRequest& request) override {
       auto answer = acceptor.on_connect_request(request);

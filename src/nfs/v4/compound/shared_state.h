@@ -71,6 +71,8 @@ class SharedState {
   state::Clients clients;
   state::Files files;
   state::CopyNotices copy_notices;
+  // As Nfs4Options has them, or Nfs4Server::change().
+  std::atomic<std::uint32_t> copies = options.copies, copies_of_client = options.copies_of_client;
   // Of version 4.0, which has no sessions.
   state::Owners owners;
   rpc::ReplayCache replays;

@@ -18,8 +18,8 @@ state::Limit Offloads::limit_held(state::ClientId client) const {
   for (const auto& [name, job] : jobs_) count(*job);
   for (const JobPtr& job : reading_)
     if (!jobs_.contains(job->stateid.other)) count(*job);
-  if (of_client >= shared_.options.copies_of_client) return state::Limit::Client;
-  return all < shared_.options.copies ? state::Limit::None : state::Limit::All;
+  if (of_client >= shared_.copies_of_client) return state::Limit::Client;
+  return all < shared_.copies ? state::Limit::None : state::Limit::All;
 }
 
 state::Limit Offloads::limit_at(state::ClientId client) const {
@@ -28,8 +28,7 @@ state::Limit Offloads::limit_at(state::ClientId client) const {
 }
 
 Task<bool> Offloads::can_go_on(Compound& compound, const v4::COPY4args& args) const {
-  if (args.ca_synchronous || shared_.options.copies == 0 || shared_.options.copies_of_client == 0)
-    co_return false;
+  if (args.ca_synchronous || shared_.copies == 0 || shared_.copies_of_client == 0) co_return false;
   {
     const std::lock_guard lock(mutex_);
     if (stopping_) co_return false;

@@ -15,7 +15,7 @@ constexpr Duration kSynchronously = std::chrono::seconds(20);
 }  // namespace
 
 const SourceServers* Offloads::sources() const {
-  const bool none = shared_.options.copies == 0 || shared_.options.copies_of_client == 0;
+  const bool none = shared_.copies == 0 || shared_.copies_of_client == 0;
   const std::lock_guard lock(mutex_);
   return none || sources_ == nullptr || !sources_->any() ? nullptr : sources_;
 }

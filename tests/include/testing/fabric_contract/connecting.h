@@ -80,6 +80,20 @@ TEST_P(FabricContract, a_listener_has_no_more_connections_than_it_may) {
   EXPECT_EQ(acceptor.requests, 1);
 }
 
+TEST_P(FabricContract, a_changed_limit_of_connections_holds_for_those_that_come_then) {
+  listen();
+  join();
+  listener->limit_connections(1, 1);
+  const auto refused = connect(listener->local_address());
+  ASSERT_TRUE(refused.has_value());
+  EXPECT_FALSE(refused->ok());
+  EXPECT_EQ(acceptor.requests, 1);
+  listener->limit_connections(2, 2);
+  const auto accepted = connect(listener->local_address());
+  ASSERT_TRUE(accepted.has_value());
+  EXPECT_TRUE(accepted->ok());
+}
+
 TEST_P(FabricContract, connecting_can_be_cancelled) {
   listen();
   CancelSource cancel;
