@@ -28,7 +28,7 @@ enum class Refusal : std::uint8_t {
 
 // On which terms an export is open to a Call.
 struct Admitted {
-  const ExportOptions* options;  // those that hold for this client and his flavor
+  const ExportOptions* options;  // those that hold for this client and its flavor
   // The export does not take the Call's security flavor (Security::Deferred).
   bool wrong_security;
 };
@@ -124,9 +124,9 @@ class Admission {
   // The same for whoever makes the ExportObject where it stays.
   Result<Admitted, Refusal> terms_of(const Export& found, Security security) const;
 
-  // What an operation of versions 2 and 3 does is a change until this ends; or it is refused with
-  // Access, with what the store has against it where somebody else is in the way, or with Delay
-  // when he did not make way in time. What `intent` refers to outlives the Eventual.
+  // What an operation of versions 2 and 3 does is a change until this ends. Otherwise the operation
+  // is refused: with Access, with the store's status where another holder is in the way, or with
+  // Delay when that holder did not make way in time. What `intent` refers to outlives the Eventual.
   using Permitted = Result<state::FileChange, vfs::Status>;
   Eventual<Permitted> permit(const ExportObject& object, const Intent& intent) const;
   // Whether somebody may have something against an operation at all. Of READ nothing else is to be

@@ -1,5 +1,5 @@
-// Whoever knows names takes his time (a directory service): he is asked on a worker, for a bounded
-// time, and what he said is kept for a while, also that there is nothing to say.
+// A naming or directory service may be slow. The server asks it on a worker, for a bounded time,
+// and keeps its answers for a while, also the answer that there is nothing.
 #pragma once
 
 #include <coroutine>

@@ -65,7 +65,7 @@ struct Known {
   }
 };
 
-// Who does not answer for a netgroup: whoever has this one, or whoever has any.
+// Which services do not answer for a netgroup: those that have this one, or those that have any.
 enum class Silent : std::uint8_t { One, All };
 
 using Key = std::pair<std::uint64_t, std::uint64_t>;
@@ -216,8 +216,8 @@ struct ClientNames::State {
       if (!everybody) return Failure{Silent::All};
       return !*everybody;
     }
-    // Nobody belongs to a netgroup that never was there. One that was is not gone: whoever has it
-    // is silent.
+    // A netgroup that never existed has no members. One that existed before is not gone: the
+    // service that has it does not answer now.
     const auto there = service->has_netgroup(bare);
     if (!there) return Failure{Silent::All};
     if (was_ever_there(group, *there) && !*there) return Failure{Silent::One};
@@ -360,7 +360,7 @@ Task<void> ClientNames::settle(IpAddress address, Loop& loop, Duration at_most) 
     if (!held) held = holds();
     return state_->asked.contains(key_of(address)) && holds() == *held;
   };
-  // Whoever asks may be on another loop.
+  // The lookup may run for a caller on another loop, so this polls.
   for (Duration look = kFirstLook; is_asked() && loop.now() < end; look = std::min(2 * look, kLook))
     co_await sleep_for(loop, std::min(look, end - loop.now()));
 }

@@ -23,7 +23,8 @@
 
 namespace stag::nfs {
 
-// Who knows hosts. It blocks, and is called by several threads at once.
+// The service that resolves the names of hosts. It blocks, and is called by several threads at
+// once.
 class HostNameService {
  public:
   virtual ~HostNameService() = default;
@@ -74,8 +75,8 @@ class ClientNames {
 
   // Whether `match` is a pattern of names or a netgroup, which names are needed for.
   static bool is_pattern(std::string_view match);
-  // Of netgroups only those that were mentioned are asked for; of a new one nobody knows until his
-  // client has been looked up again. `there`: somebody has it now.
+  // The lookup of a client asks only for netgroups that were mentioned; the membership in a new one
+  // is unknown until the client has been looked up again. `there`: a service has the netgroup now.
   void mention(std::string_view match, bool there = false);
   // Netgroups other than these are not asked for any more.
   void keep_only(const std::set<std::string>& matches);
@@ -83,7 +84,7 @@ class ClientNames {
   // answers then in time, or nobody can be asked.
   void forget();
 
-  // Who asks, and from where: `loop` is that of the thread.
+  // The client whose Call needs the names; `loop` is that of the calling thread.
   struct Asker {
     Loop& loop;
     std::string_view host;  // Address::host, numeric

@@ -1,4 +1,4 @@
-// Clients by their names, with somebody who knows these, or not, or takes his time, or lies.
+// Clients by their names, with a name service that knows these, or not, or is slow, or lies.
 #include "nfs/export/client_names.h"
 
 #include <gtest/gtest.h>

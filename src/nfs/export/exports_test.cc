@@ -26,7 +26,7 @@ Export with(std::string_view options) {
   return Export{1, {"/x", nullptr, *parsed}};
 }
 
-// Whom the caller acts as on an export with these options.
+// The credentials that the caller acts with on an export with these options.
 vfs::Credentials acting(std::string_view options, const rpc::Caller& caller) {
   return acting_as(with(options).spec.options, caller);
 }

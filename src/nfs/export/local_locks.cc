@@ -227,7 +227,7 @@ LocalLockTable::Pin LocalLockTable::pin(const std::shared_ptr<LocalFile>& file,
   return {*this, file};
 }
 
-// Somebody may have opened it meanwhile.
+// Another Call may have opened the file meanwhile.
 Result<LocalLockTable::Pin, vfs::Status> LocalLockTable::pinned(
     const std::shared_ptr<LocalFile>& file) {
   const std::scoped_lock lock(mutex_);
@@ -350,8 +350,8 @@ RangeModes LocalLockTable::locked(const FileKey& key, const Range& range) const 
   return modes;
 }
 
-// Whoever comes in between has it done again, or does it himself. Throws nothing: it is called
-// where something has come to its end.
+// A thread that changes the locks meanwhile makes this one repeat the work, or does it itself.
+// Throws nothing, as callers release something.
 void LocalLockTable::reconcile(LocalFile& file, const Range& range) {
   Range rest = range;
   for (bool done = false; !done;) {
@@ -377,8 +377,8 @@ void LocalLockTable::reconcile(LocalFile& file, const Range& range) {
   }
 }
 
-// Who has nothing locked there any more must not pay for what others keep locked: with as many of
-// his files as may count for him they would keep him from locking any.
+// A client that has nothing locked there any more must not pay for what others keep locked: their
+// locks could use up the files that count for its address and keep it from locking any.
 void LocalLockTable::charge_locker(LocalFile& file) {
   std::string before;
   {

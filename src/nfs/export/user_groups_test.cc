@@ -1,4 +1,4 @@
-// Groups of users, with somebody who knows them, or not, or takes his time.
+// Groups of users, with a name service that knows them, or not, or is slow.
 #include "nfs/export/user_groups.h"
 
 #include <gtest/gtest.h>
