@@ -35,7 +35,7 @@ bool may_delegate(const FileRecord* file, DelegationType type, const Life& life)
   if (file == nullptr) return true;
   if (file->delegated[kWrite] != 0) return false;
   if (type == DelegationType::Write && file->delegated[kRead] != 0) return false;
-  // Somebody wants one to be given back, though he may be waiting no more: he asks again.
+  // Another client wants one to be given back, even if it does not wait any more: it asks again.
   if (file->recalled != 0) return false;
   return !opened_by_others(*file, type, life);
 }

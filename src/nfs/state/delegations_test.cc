@@ -357,7 +357,7 @@ TEST_F(Nfs4StateDelegations, are_recalled_by_what_others_want_to_lock) {
   EXPECT_EQ(world.files.owner_of(stateid), "") << "nobody's open or lock";
 }
 
-// Somebody who keeps something, somewhere, and waits for more.
+// A holder of something, somewhere, that waits for more.
 class Others final : public OutsideLocks {
  public:
   bool any() const override { return true; }

@@ -266,7 +266,7 @@ Waiting Files::wait_for_changes(const FileKey& file, UniqueFunction<void()> done
                                      std::move(done));
 }
 
-// What somebody opened in between stands: he has the stateid with a later number.
+// What another open has added in between stands: its caller has the stateid with a later number.
 void Files::undo(const OpenResult& opened) {
   RemovedRecords removed;
   FileShard& shard = impl_->shard_of(opened.stateid);

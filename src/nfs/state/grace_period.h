@@ -20,8 +20,8 @@ namespace stag::nfs::state {
 
 class GracePeriod {
  public:
-  // Called once the period is due, by whoever notices, on his thread and perhaps with his locks
-  // held: it calls end() or put_off() with this number, at once or later.
+  // Called once the period is due, on the thread that notices and perhaps with its locks held: it
+  // calls end() or put_off() with this number, at once or later.
   using Finish = UniqueFunction<void(std::uint64_t number, TimePoint now)>;
   // Before the first request. Without one the period just ends.
   void finish_by(Finish finish) { finish_ = std::move(finish); }
@@ -50,7 +50,8 @@ class GracePeriod {
     return info_;
   }
 
-  // Begins it, or makes it longer. `full_time`: somebody may claim who never says that he is done.
+  // Begins it, or makes it longer. `full_time`: some client that may reclaim never says that it is
+  // done.
   void begin(TimePoint end, bool full_time) {
     Info begun;
     {

@@ -42,7 +42,7 @@ class OutsideLocks {
   virtual void freed(const FileKey* file) = 0;
 };
 
-// Whoever keeps others from what is locked here, as long as it is.
+// Keeps others (local programs) from what is locked here, as long as it is locked.
 class RangeMirror {
  public:
   virtual ~RangeMirror() = default;

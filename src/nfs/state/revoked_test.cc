@@ -107,7 +107,7 @@ TEST_F(Nfs40StateRevoked, goes_when_LOCKU_was_told) {
   EXPECT_EQ(test(open), Status::Ok);
 }
 
-// Whose seqid counts what it is told of the revoked one.
+// The owner's seqid also counts operations that name the revoked stateid.
 TEST_F(Nfs40StateRevoked, has_its_lock_owner_until_it_goes) {
   const Stateid open = world.open(client, 1).stateid;
   const Stateid lock = world.lock(client, 1, open, {0, 9}, true, "locker").stateid;

@@ -116,7 +116,7 @@ struct StateProtection {
   std::uint64_t must_allow = 0;    // spo_must_allow
 };
 
-// Who asks, where a machine credential may be wanted.
+// The sender of a request, where a machine credential may be wanted.
 struct Asker {
   Bytes principal;         // flavor and name, as the protocol layer writes them; only compared
   bool integrity = false;  // proven for the whole request: RPCSEC_GSS with integrity or privacy
