@@ -84,7 +84,7 @@ bool Administration::revoke(const state::Stateid& stateid) {
 
 namespace {
 
-// Who waits goes on when the job is gone: done, refused or given up.
+// Its end resumes the caller that waits for the job, be that done, refused or given up.
 struct Waiting {
   Waiting(Loop& on, std::coroutine_handle<> who) : loop(on), waiter(who) {}
   Waiting(const Waiting&) = delete;

@@ -494,7 +494,7 @@ TEST_F(Nfs4CopyFromServer, is_denied_where_those_of_others_are_too_many) {
   EXPECT_EQ(copy().cr_status, v4::NFS4ERR_OFFLOAD_DENIED);
 }
 
-// Whoever waits for the end of the calls in progress waits for no other server.
+// A server that waits for the end of the calls in progress does not wait for the source of a copy.
 TEST_F(Nfs4CopyFromServer, ends_when_the_server_is_about_to) {
   sources_.hangs_in_open = true;
   const Timer ending = loop_.after(1s, [this] { nfs4_.stop_copies_from_servers(); });

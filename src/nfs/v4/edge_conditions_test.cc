@@ -176,7 +176,7 @@ class Nfs4DoneLate : public Nfs4EdgeConditions {
     EXPECT_EQ(worker->held.size(), 1u);
     return second;
   }
-  // Who writes waits for this other one.
+  // The server's write of the records waits for this other connection to the database.
   void is_done_meanwhile(Nfs4Start& second) {
     sqlite3* other = nullptr;
     ASSERT_EQ(sqlite3_open((folder_.path() / "db").c_str(), &other), SQLITE_OK);

@@ -413,7 +413,7 @@ TEST_F(Nfs4Offload, counts_among_the_copies_of_its_client_until_its_end_is_told)
   EXPECT_EQ(copy().cr_response.wr_callback_id.size(), 1u) << "there is room again";
 }
 
-// Who comes back hears of it.
+// A client that comes back hears of it.
 TEST_F(Nfs4Offload, ends_with_the_lease_of_its_client) {
   const v4::stateid4 stateid = begin();
   EXPECT_EQ(destroy_session(), v4::NFS4_OK);

@@ -1,5 +1,5 @@
-// Who would be refused by the store anyway is in nobody's way: what others hold stays theirs,
-// whatever he sends (RFC 8881 9.7, 10.4).
+// A caller whom the store would refuse anyway moves no holder: what others hold stays theirs,
+// whatever that caller sends (RFC 8881 9.7, 10.4).
 #include <utility>
 #include <vector>
 
@@ -128,7 +128,7 @@ class Nfs4Strangers : public Nfs4DelegationsServed {
   }
 
   using Deed = std::pair<const char*, std::vector<Op>>;
-  // All that needs the owner, or his leave.
+  // All that needs the owner, or the owner's leave.
   std::vector<Deed> deeds() {
     return {
         {"READ", {putfh(handle_), read_op({}, 0, 10)}},
@@ -158,7 +158,7 @@ class Nfs4Strangers : public Nfs4DelegationsServed {
                                                        }))});
     EXPECT_EQ(made, v4::NFS4_OK);
   }
-  // A file of his that nobody has open.
+  // A file of user 4242 that no client has open.
   v4::nfs_fh4 make_for_him(std::uint32_t mode) {
     const Opened made =
         open(open_args("his", kForBoth | v4::OPEN4_SHARE_ACCESS_WANT_NO_DELEG, true));

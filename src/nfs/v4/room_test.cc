@@ -53,8 +53,8 @@ TEST_F(Nfs4Room, for_an_open_is_made_by_ending_one_lapsed_client) {
   EXPECT_EQ(states(), 4u) << "the other one kept what it had";
 }
 
-// Who is told NFS4ERR_DELAY asks again (RFC 8881 15.1.1.3), and is not to hear then that somebody
-// has made the file.
+// A client that is told NFS4ERR_DELAY asks again (RFC 8881 15.1.1.3), and is not to hear then that
+// another has made the file.
 TEST_F(Nfs4Room, is_found_before_a_file_is_made) {
   hold(2, 3);
   const auto status_of_making = [&](v4::createmode4 mode) {

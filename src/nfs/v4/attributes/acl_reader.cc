@@ -23,8 +23,8 @@ struct Decided {
   void deny(std::uint32_t mask) { denied |= mask & ~allowed; }
 };
 
-// One list as its entries are taken. Who is in a group, or is the owner, is not known: what denies
-// one of them denies all who may be the same.
+// One list as its entries are taken. The reader does not know who is in a group or is the owner:
+// what denies one of them denies all that may be the same.
 class Reader {
  public:
   v4::nfsstat4 take(const v4::nfsace4& ace) {

@@ -100,7 +100,7 @@ class SharedState {
   // Wants back the delegations of exports that are gone: clients would keep their files open, and
   // so the disk in use, as long as they live. What fails for want of memory is done by expire().
   void recall_removed() noexcept;
-  // Nobody could be told of a Recall after all.
+  // The server could not send a Recall after all.
   void recall_again(const state::Stateid& delegation);
   // A client was confirmed, whose lease runs out even if no client calls any more, or a grace
   // period has begun, which ends likewise.
