@@ -55,7 +55,7 @@ void ByteBudget::dequeue(Account& account) {
   --account.budget_->waiting_;
 }
 
-// Whoever is granted bytes here has them before it knows, so that nobody overtakes it.
+// An account that is granted bytes here has them before it knows, so that no other overtakes it.
 ByteBudget::Granted ByteBudget::serve_waiting() {
   Granted first;
   if (waiting_ == 0) return first;

@@ -137,7 +137,8 @@ void TcpChannel::reconnect() noexcept {
   }
 }
 
-// Nobody connects any more for those that wait. What ended it may be over at the next call.
+// No attempt to connect goes on for the calls that wait. What ended it may be over at the next
+// call.
 void TcpChannel::on_attempts_ended(Reason reason) {
   if (reason != Reason::None && reason != Reason::Shutdown) end_calls(&Requester::end_all, reason);
 }

@@ -299,7 +299,8 @@ void RecordStream::hand_over() {
 bool RecordStream::pay() {
   if (closed_ || !reader_.midway() || reader_.announced() <= paid_) return true;
   if (!account_->try_take(reader_.announced() - paid_)) {
-    // Who holds a part already and waits for more may be in his own way: his time goes on.
+    // A connection that holds a part already and waits for more may be in its own way: its time
+    // goes on.
     held_back_ |= reader_.fragments() <= 1;
     return false;
   }
