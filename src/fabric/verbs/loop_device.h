@@ -18,7 +18,7 @@
 
 namespace stag::fabric {
 
-// Who has a queue pair.
+// The owner of a queue pair.
 class QueuePairUser {
  public:
   // From a turn of the loop. The user is not destroyed inside.

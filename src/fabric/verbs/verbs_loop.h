@@ -29,12 +29,12 @@ struct CmNotice {
   Bytes private_data() const { return {private_octets.data(), private_size}; }
 };
 
-// Who has an id.
+// The owner of an id.
 class CmUser {
  public:
   // May destroy the user.
   virtual void on_cm(CmNotice notice) = 0;
-  // Who hears of nothing.
+  // A user that ignores every notice.
   static CmUser& nobody();
 
  protected:
