@@ -101,7 +101,7 @@ Played play(const Octets& wire, bool crc, std::size_t first, std::size_t then) {
   inlet.expose_sink(kStag, sink, 0x7000);
   inlet.expose_sink(kOther, played.other, 0x7000);
   inlet.expose_source(0x0E, Bytes(played.other).first(4), 0);
-  // What was taken back is its owner's: he fills it, and nobody may change that.
+  // What was taken back belongs to its owner, who fills it, and no peer may change that.
   inlet.sink.on_invalidated = [&] { std::fill(sink.begin(), sink.end(), std::byte{0x11}); };
   for (std::size_t at = 0; at < wire.size();) {
     const std::size_t wanted = at == 0 ? first : then;
