@@ -282,7 +282,7 @@ TEST_F(FailingDisk, that_loses_two_synchronous_WRITEs_at_a_time_tells_both) {
   EXPECT_EQ(failed, 2);
 }
 
-// Else whoever is over his quota would have all others write everything again, for ever.
+// Otherwise a user over quota would have all others write everything again, for ever.
 TEST_F(FailingDisk, that_has_no_room_for_a_synchronous_WRITE_has_lost_nothing) {
   for (const auto& [error, status] :
        {std::pair(ENOSPC, Status::NoSpace), std::pair(EDQUOT, Status::QuotaExceeded)}) {
@@ -320,7 +320,7 @@ TEST_F(FailingDisk, that_loses_data_of_one_folder_changes_the_verifier_of_each_o
   EXPECT_NE(fs().write_verifier_epoch(), epoch);
 }
 
-// Whoever writes to a good disk would write again for ever.
+// Otherwise clients that write to a good disk would write again for ever.
 TEST_F(FailingDisk, changes_no_verifier_of_another_file_system) {
   PosixKind in_memory = kind();
   in_memory.under = testing::kMemory;
@@ -339,7 +339,8 @@ TEST_F(FailingDisk, has_told_no_epoch_that_a_file_system_begins_with_that_was_no
   EXPECT_GT(posix::Losses::of(++no_device).epoch(), before);
 }
 
-// Nobody else may have the file open, and then the kernel may forget what it would have told.
+// Perhaps no other process has the file open, and then the kernel may forget the error that it
+// would have reported.
 TEST_F(FailingDisk, is_synced_before_a_file_leaves_the_cache_with_what_is_uncommitted) {
   use_few_objects();
   ASSERT_TRUE(write(Stability::Unstable).ok());

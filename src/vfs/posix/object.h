@@ -188,7 +188,7 @@ class Object {
 };
 using ObjectRef = std::shared_ptr<Object>;
 
-// Who closes an object that nobody uses any more, for that may take a disk.
+// What closes an object that nothing uses any more, for that may take a disk.
 struct Closing {
   std::weak_ptr<Executor> workers;  // where the last user is no worker, as long as there are any
   bool on_loops = false;            // the store may be asked there what its caches answer
