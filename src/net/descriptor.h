@@ -12,7 +12,7 @@ namespace stag::net {
 
 class EpollLoop;
 
-// Who reads from a descriptor again and again.
+// Reads from a descriptor again and again.
 class Reader {
  public:
   virtual void on_readable() = 0;

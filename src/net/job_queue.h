@@ -2,9 +2,10 @@
 // Pure: it has neither threads nor a clock, and is not synchronised.
 //
 // Clients take turns, and each has a bound of its own for jobs under way and for jobs that wait, so
-// that who asks for much waits behind himself. Where a job waits for workers none of which has
-// begun or ended anything for `stuck_after`, it is given back: the client shall ask again later.
-// Jobs that keep memory while they wait do so sooner, where they keep too much of it together.
+// that a client that asks for much waits behind itself. Where a job waits for workers none of which
+// has begun or ended anything for `stuck_after`, it is given back: the client shall ask again
+// later. Jobs that keep memory while they wait do so sooner, where they keep too much of it
+// together.
 #pragma once
 
 #include <cstddef>

@@ -30,13 +30,13 @@
 
 namespace stag::net {
 
-// Who is told what epoll says about one descriptor.
+// Is told what epoll says about one descriptor.
 class Watched {
  public:
   // Each only when the event is there; the first may destroy this, the second does not come then.
   virtual void on_readable(std::uint32_t events) = 0;
   virtual void on_writable(std::uint32_t events) = 0;
-  // Whoever waits to read may try, untold.
+  // The waiting reader may try, untold.
   virtual void try_reading() = 0;
 
   // What telling it takes is put down here; never null.

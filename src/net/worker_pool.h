@@ -15,7 +15,7 @@ struct WorkerOptions {
   WorkerLimits limits;
   // How long a thread without work stays.
   Duration idle = std::chrono::seconds(10);
-  // Whose work it is, for the log.
+  // The work that the pool does, for the log.
   std::string name;
   // What a client (Executor::Job::client) is called there; empty: it is not known. Any thread,
   // while the pool has work. May be null.
