@@ -1,5 +1,5 @@
-// Whom a command asks about a running server: the options --state, --control and --timeout, and
-// listings as they come from the control socket.
+// Which server a command asks: the options --state, --control and --timeout, and listings as they
+// come from the control socket.
 #pragma once
 
 #include <optional>

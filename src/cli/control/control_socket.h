@@ -54,7 +54,7 @@ class ControlReply {
   std::string text_;
 };
 
-// Who asks.
+// The process that asks.
 struct ControlPeer {
   net::PeerCredentials credentials;
   bool administrator = false;  // root, or the user of the server; others only look

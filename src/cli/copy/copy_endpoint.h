@@ -239,8 +239,8 @@ class CopyEndpoint {
   virtual Task<Outcome<Ok>> remove(CopyObject directory, Member member) = 0;
 };
 
-// What is in a directory can be changed by its owner, who is no superuser, where its mode lets him.
-// True: the mode was another one, and is to be given back.
+// The owner of a directory, who is no superuser, can change what is in it only where the mode
+// allows it. True: this changed the mode, which is to be restored.
 Task<bool> make_writable(CopyEndpoint& endpoint, CopyObject directory);
 
 // `progress.bytes` counts the bytes that pass.

@@ -46,7 +46,7 @@ class CaptureFile {
   CaptureFile(const CaptureFile&) = delete;
   CaptureFile& operator=(const CaptureFile&) = delete;
 
-  // Who gets the frames.
+  // The queue that gets the frames.
   std::shared_ptr<CaptureQueue> queue() const { return queue_; }
   // Writes what waits, and how many there were. What is taken later is lost. Blocking.
   CaptureQueue::Counts finish();

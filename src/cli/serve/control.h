@@ -48,8 +48,8 @@ class Control {
       const ControlSettings& settings, const std::string& state, Services& services,
       HandOver& hand_over, std::shared_ptr<fabric::capture::Tap> tap);
 
-  // Nobody is answered any more, and what was asked for has ended, but for an adoption: that may
-  // wait for a directory that does not answer, and ends before the Control does.
+  // The server answers no request any more, and what was asked for has ended, but for an adoption:
+  // that may wait for a directory that does not answer, and ends before the Control does.
   void stop();
 
  private:
@@ -60,7 +60,7 @@ class Control {
   // settings.
   class Link {
    public:
-    // Nobody else has the state directory. No link where `to` is empty.
+    // No other server has the state directory. No link where `to` is empty.
     Link(const std::string& state, const std::string& to);
     Link(const Link&) = delete;
     Link& operator=(const Link&) = delete;

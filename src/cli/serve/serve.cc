@@ -326,7 +326,7 @@ void Serve::end(const Running& running) {
   running.refreshing.end();
   manager_.stopping("Finishing the calls in progress", limit());
   nfs4.stop_copies_from_servers();
-  // Whoever has copies of the sockets goes on listening.
+  // A successor that has copies of the sockets goes on listening.
   sockets_.close();
   running.listeners.stop_accepting();
   drain(loop, running.services);

@@ -67,7 +67,7 @@ TEST(Log, as_JSON_has_them_escaped) {
   EXPECT_EQ(json["where"], "na\x1b[2Jme\n2024 forged\u009b\u202e\ufffd\x7f");
 }
 
-// Whoever is refused all the time costs no more than the lines that are written.
+// A client that is refused all the time costs no more than the lines that are written.
 TEST(Log, asks_for_the_details_of_those_lines_alone_that_it_writes) {
   struct Detail final : LateDetail {
     std::string text() const override { return "asked " + std::to_string(++asked); }

@@ -214,7 +214,8 @@ Result<MountWords, std::string> mount_words(const std::vector<std::string>& list
       if (!add(words, word)) return Failure{refusal(word)};
     }
   }
-  // Whoever uses the mount has the rights of who mounts, unless the kernel looks at modes, too.
+  // Every user of the mount has the rights of the user who mounts, unless the kernel looks at
+  // modes, too.
   if (std::ranges::find(words.passed_on, "allow_other") != words.passed_on.end())
     words.passed_on.emplace_back("default_permissions");
   return words;
