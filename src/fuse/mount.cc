@@ -399,7 +399,7 @@ void Mounted::on_readable() try {
   if (ended_) return tell_read();
   descriptor_.when_readable(*this);
 } catch (const std::bad_alloc&) {
-  // Nobody else would read what the kernel asks for next.
+  // No other turn of the loop would read what the kernel asks for next.
   if (!ended_) descriptor_.when_readable(*this);
   throw;
 }

@@ -477,7 +477,7 @@ TEST(UnstableWrites, are_not_safe_without_an_answer_and_are_written_again_after_
   EXPECT_EQ(world.disk, "one two");
 }
 
-// Who opens the file next truncates it behind the COMMIT that its number leads to.
+// The next program to open the file truncates it behind the COMMIT that its number leads to.
 TEST(UnstableWrites, keep_the_number_of_a_file_that_is_forgotten_before_its_COMMIT_is_answered) {
   World world;
   world.written(0, "one ");
