@@ -95,9 +95,9 @@ class Recovery {
    protected:
     ~GraceEnd() = default;
   };
-  // Ends this grace period that is due, and reclaiming, unless another one has begun since. Who was
-  // not done has no record then. False: there is no memory, or, and that is logged, the records
-  // could not be removed. Blocking.
+  // Ends this grace period that is due, and reclaiming, unless another one has begun since. A
+  // client that was not done has no record then. False: there is no memory, or, and that is logged,
+  // the records could not be removed. Blocking.
   bool finish_grace(state::GracePeriod& period, std::uint64_t number, GraceEnd& told);
 
   // `asker` as of Executor::Job::client.
@@ -176,9 +176,9 @@ class Recovery {
   Queue queue_;
   // Of this start: who has a record, or has asked for one; of these who has ended; and of these
   // whose record is being removed just now (changed with disk_ held, too). The memory for a removal
-  // is there since the record was asked for, so that none is forgotten for want of it. Who cannot
-  // be removed keeps others from being added, and who could not be added is not kept, so that they
-  // do not grow.
+  // is there since the record was asked for, so that none is forgotten for want of it. Clients that
+  // cannot be removed keep others from being added, and those that could not be added are not kept,
+  // so that these sets do not grow.
   Clients recorded_, ended_, removing_;
   std::atomic<bool> removal_due_{
       false};  // a job that does not have disk_ yet removes those in ended_
