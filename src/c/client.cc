@@ -190,7 +190,7 @@ class Uses {
   }
   Uses(const Uses&) = delete;
   Uses& operator=(const Uses&) = delete;
-  // Who completes the call ends them.
+  // The code that completes the call ends them.
   void last_until_the_completion() { call_ = nullptr; }
 
  private:
