@@ -240,7 +240,7 @@ TEST_F(ClientCallbacks, come_by_a_TCP_connection_that_is_bound_to_a_session_on_R
   }
 }
 
-// Nobody has to say so in the URL where the server gives the connection no back channel.
+// The URL need not say so where the server gives the connection no back channel.
 TEST_F(ClientCallbacks, of_a_session_come_by_TCP_where_RDMA_has_no_reverse_direction) {
   for (const char* version : {"4.1", "4.2"}) {
     tcp_.connected_to.clear();
@@ -263,7 +263,7 @@ TEST_F(ClientCallbacks, are_done_without_where_nothing_listens_on_TCP) {
   close(*session);
 }
 
-// Nobody has asked for them: a mount without delegations is better than none.
+// The user has not asked for them: a mount without delegations is better than none.
 TEST_F(ClientCallbacks, by_TCP_are_done_without_where_the_server_makes_no_other_session) {
   for (int lost = 1; lost <= 5; ++lost) {  // of the calls that make it and find its root
     int calls = 0;

@@ -141,7 +141,7 @@ TEST_F(Nfs4StateProtection, does_not_repeat_what_was_done_before_the_connection_
   EXPECT_EQ(protocol->session_id(), before);
 }
 
-// A user with a file of his own open, while another one's call finds that the server has restarted.
+// A user with an open file, while another one's call finds that the server has restarted.
 class Nfs4UserOfKerberos : public Nfs4StateProtection {
  protected:
   static constexpr std::uint32_t kUpdating = access::kRead | access::kModify;
@@ -246,8 +246,8 @@ TEST_F(Nfs4UserOfKerberos, whose_KDC_is_away_has_all_his_files_put_off_with_the_
   EXPECT_FALSE(write_error());
 }
 
-// The session's own credentials find out what came of it, his own are asked for when they are
-// there.
+// The session's own credentials find out what came of the LOCK; the user's are asked for when they
+// are there.
 TEST_F(Nfs4UserOfKerberos, whose_KDC_is_away_when_he_gives_up_a_LOCK_keeps_no_lock) {
   channel.accident = Accident::Lost;
   channel.at = channel.calls + 1;
