@@ -157,7 +157,7 @@ TEST(Foresight, names_the_places_of_all_that_is_left_of_the_sink) {
   EXPECT_EQ(targets[12].size(), 20u);
 }
 
-TEST(Foresight, of_a_Read_Response_ends_where_what_was_asked_for_ends) {
+TEST(Foresight, ends_for_a_Read_Response_where_what_was_asked_for_ends) {
   Octets memory(kSize);
   Inlet inlet({false, 2, 2, 32});
   inlet.register_read_sink(kStag, memory, 0x7000);
