@@ -50,7 +50,7 @@ TEST_F(Nfs4StateDelegations, a_conflict_is_told_once_and_lasts_until_the_return)
 }
 
 // The caller may have no permission.
-TEST_F(Nfs4StateDelegations, stand_as_they_are_until_who_asked_says_that_he_may) {
+TEST_F(Nfs4StateDelegations, stand_as_they_are_until_the_asking_caller_says_that_it_may) {
   const Stateid stateid = delegate(a, DelegationType::Write).stateid;
   EXPECT_EQ(world.files.access(file, Touch::Write).kind, VerdictKind::Recall);
   EXPECT_EQ(world.files.check(file, kAnonymousStateid, *b.life, Touch::Read).kind,

@@ -197,7 +197,7 @@ TEST_F(Nfs4FileChanges, are_not_what_is_refused_or_only_looks) {
   EXPECT_TRUE(open_denying().verdict.granted());
 }
 
-TEST_F(Nfs4FileChanges, by_an_OPEN_that_truncates_end_with_its_result) {
+TEST_F(Nfs4FileChanges, end_with_the_result_of_an_OPEN_that_truncates) {
   OpenArgs truncating{file, bytes_of("owner"), kShareRead, 0, false, true};
   {
     const OpenResult opened = world.files.open(truncating, b.life);

@@ -257,7 +257,7 @@ void expect_no_conflicts(bool elsewhere) {
   EXPECT_FALSE(shared.outside.any());
 }
 
-TEST(Nfs4StateHolders, on_four_threads_never_hold_what_conflicts) {
+TEST(Nfs4StateHolders, never_hold_what_conflicts_on_four_threads) {
   for (const bool elsewhere : {false, true}) expect_no_conflicts(elsewhere);
 }
 
@@ -428,7 +428,7 @@ TEST(Nfs4StateLocks, that_are_held_already_are_granted_to_who_only_asks) {
   EXPECT_EQ(again.stateid.seqid, stateid.seqid + 1) << "as any LOCK that is granted";
 }
 
-TEST(Nfs4StateLocks, of_a_file_are_so_many_where_somebody_mirrors_them) {
+TEST(Nfs4StateLocks, are_limited_for_a_file_where_they_are_mirrored) {
   StateLimits limits;
   limits.ranges_of_mirrored = 8;
   World world(1, {}, limits);
