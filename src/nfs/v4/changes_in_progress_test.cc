@@ -209,7 +209,7 @@ TEST_F(Nfs4ChangesInProgress, let_a_denying_OPEN_in_also_when_each_is_refused) {
   EXPECT_EQ((*denying)->status, v4::NFS4_OK);
 }
 
-TEST_F(Nfs4ChangesInProgress, without_end_have_a_denying_OPEN_answered_DELAY_after_a_second) {
+TEST_F(Nfs4ChangesInProgress, have_a_denying_OPEN_answered_DELAY_after_a_second_if_they_never_end) {
   stranger_writes();
   const Sent denying = begins_to_deny();
   loop_.pass(std::chrono::milliseconds(100));

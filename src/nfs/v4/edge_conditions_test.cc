@@ -243,9 +243,9 @@ TEST_F(Nfs4EdgeConditions, a_client_ended_in_grace_for_what_another_reclaimed_re
 
 // A client in whose way somebody's claim is has lapsed in a grace period, and is to be ended by the
 // worker. It has still something to claim.
-class Nfs4ComesBack : public Nfs4EdgeConditions {
+class Nfs4ReturningClient : public Nfs4EdgeConditions {
  protected:
-  Nfs4ComesBack() { worker_ = worker; }
+  Nfs4ReturningClient() { worker_ = worker; }
 
   Nfs4Start& start_to_end_it() {
     Nfs4Start& first = start();
@@ -293,14 +293,14 @@ class Nfs4ComesBack : public Nfs4EdgeConditions {
   Nfs4Start::Opened theirs, unclaimed;
 };
 
-TEST_F(Nfs4ComesBack, before_its_record_is_removed_and_claims_on) {
+TEST_F(Nfs4ReturningClient, claims_on_if_it_comes_back_before_its_record_is_removed) {
   Nfs4Start& second = start_to_end_it();
   comes_back(second);
   worker->run_all();
   claims_on(second);
 }
 
-TEST_F(Nfs4ComesBack, while_its_record_is_removed_and_claims_on) {
+TEST_F(Nfs4ReturningClient, claims_on_if_it_comes_back_while_its_record_is_removed) {
   Nfs4Start& second = start_to_end_it();
   recovery::Recovery& records = *recoveries_.back();
   std::thread removing;
