@@ -377,8 +377,7 @@ TEST_F(FailingDisk, has_files_with_what_is_uncommitted_stay_in_the_cache_for_lon
 }
 
 // To sync all of it may take as long as there is data.
-TEST_F(FailingDisk,
-       of_a_folder_that_is_closed_with_what_is_uncommitted_has_its_clients_write_again) {
+TEST_F(FailingDisk, has_clients_write_again_when_a_folder_is_closed_with_what_is_uncommitted) {
   const auto epoch_behind_another_start = [this] {
     backend_.restart();
     return fs().write_verifier_epoch();
@@ -422,7 +421,7 @@ TEST_F(UnreadableFolder, is_changed_and_answered_so) {
   EXPECT_EQ(names_in("folder"), (std::set<std::string>{"kept", "symlink", "fifo", "moved"}));
 }
 
-TEST_F(UnreadableFolder, for_want_of_descriptors_is_not_changed) {
+TEST_F(UnreadableFolder, is_not_changed_for_want_of_descriptors) {
   fail_to_open(EMFILE, 1000);
   for (const auto& status : {status(fs().create(caller_, folder_, "new", {})),
                              status(fs().mkdir(caller_, folder_, "new", {})),
