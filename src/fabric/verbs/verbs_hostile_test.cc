@@ -86,7 +86,7 @@ TEST_F(HostileVerbsTest, a_source_cannot_be_written_nor_a_sink_read) {
   ASSERT_TRUE(gone());
 }
 
-TEST_F(HostileVerbsTest, loses_its_own_connection_alone_when_it_invalidates_what_is_not_its_own) {
+TEST_F(HostileVerbsTest, loses_its_own_connection_alone_when_it_invalidates_anothers_handle) {
   join_and_greet();
   std::vector<std::byte> memory(64);
   const auto of_another = active->expose_sink(memory);
@@ -106,8 +106,7 @@ TEST_F(HostileVerbsTest, loses_its_own_connection_alone_when_it_invalidates_what
   victim.destroy();
 }
 
-TEST_F(HostileSiwVerbsTest,
-       loses_its_own_connection_alone_when_it_invalidates_what_is_not_its_own) {
+TEST_F(HostileSiwVerbsTest, loses_its_own_connection_alone_when_it_invalidates_anothers_handle) {
   join_and_greet();
   std::vector<std::byte> memory(64);
   const auto of_another = active->expose_sink(memory);
