@@ -370,7 +370,7 @@ TEST_P(Nfs4WriteDelegated, a_change_of_mode_gives_the_delegation_back) {
   EXPECT_EQ(delegations(), 0u);
 }
 
-TEST_P(Nfs4WriteDelegated, another_user_is_asked_for_by_himself) {
+TEST_P(Nfs4WriteDelegated, answers_no_other_user_without_the_server) {
   write_it("text");
   FileSystemOptions theirs = options;
   theirs.calls.credentials = rpc::Credentials::sys("tests", 1000, 1000);
