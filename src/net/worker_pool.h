@@ -15,7 +15,7 @@ struct WorkerOptions {
   WorkerLimits limits;
   // How long a thread without work stays.
   Duration idle = std::chrono::seconds(10);
-  // The work that the pool does, for the log.
+  // What the pool works for, as the log names it.
   std::string name;
   // What a client (Executor::Job::client) is called there; empty: it is not known. Any thread,
   // while the pool has work. May be null.

@@ -8,7 +8,8 @@ import pathlib
 import re
 import sys
 
-SENTENCE = re.compile(r"(?:^|[.?!:][)*\"]* |\n[-*|] +)[(\"*]*(?:Who|Whoever|Whose|Whom|Somebody|Someone|Nobody)\b(?![^.?!]*\?)")
+WORDS = r"(?:Who|Whoever|Whose|Whom|Somebody|Someone|Nobody)\b(?![^.?!]*\?)"
+SENTENCE = re.compile(rf"[.?!:][)*\"]* [(\"*]*{WORDS}|^[(\"*]*(?i:{WORDS})")
 PRONOUN = re.compile(r"\b(?:he|him|his|himself)\b", re.IGNORECASE)
 CODE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 PREPOSITIONS = """about above across after against along among around as at because before behind below beneath beside between beyond but

@@ -1,5 +1,5 @@
-// Which server a command asks: the options --state, --control and --timeout, and listings as they
-// come from the control socket.
+// The options --state, --control and --timeout, which say what running server a command asks, and
+// listings as they come from the control socket.
 #pragma once
 
 #include <optional>

@@ -96,7 +96,7 @@ struct Progress {
   std::uint64_t bytes = 0;           // of file data, holes included
   std::uint64_t expected_bytes = 0;  // of the files found so far
   bool total_unknown = false;        // standard input, whose end nobody knows, is among them
-  bool unread = false;               // nobody reads any more what is copied to standard output
+  bool unread = false;               // the reader of standard output has gone
   // Temporary files that could not be removed, or are not known to be, for messages.
   std::vector<std::string> leftovers{};
 };

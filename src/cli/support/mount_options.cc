@@ -223,7 +223,7 @@ Result<MountWords, std::string> mount_words(const std::vector<std::string>& list
 
 Result<std::string, std::string> url_with(const MountWords& words, std::string url) {
   const auto parsed = nfs::client::Url::parse(url);
-  if (!parsed) return url;  // whoever uses it says what is wrong
+  if (!parsed) return url;  // the user of the URL says what is wrong
   if (!words.port.empty()) {
     if (parsed->port || parsed->port_from_rpcbind)
       return Failure{fmt::format("'-o port={}': the URL says where the port is", words.port)};

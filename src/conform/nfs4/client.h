@@ -56,7 +56,7 @@ struct ClientOptions {
   rpc::Credentials credentials{};
   Duration timeout = std::chrono::seconds(10);  // of one COMPOUND
   CancelToken cancel{};
-  // What answers on the connections of the Channel to the server's requests; and whether the
+  // Answers the requests of the server on the connections of the Channel; and whether the
   // session's connection carries those (minor version 1 on).
   Callbacks* callbacks = nullptr;
   bool called_back = false;

@@ -146,7 +146,7 @@ void LoopDevice::replace(std::uint32_t queue_pair, QueuePairUser& user) {
 }
 
 void LoopDevice::remove(std::uint32_t queue_pair) {
-  // A user that is told of its end and goes may be the last one of this.
+  // A user that is told of its end and goes may be the last one of this device.
   if (draining_) kept_ = weak_from_this().lock();
   users_.erase(queue_pair);
   recent_[queue_pair % recent_.size()] = {};

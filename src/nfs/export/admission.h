@@ -104,7 +104,7 @@ class Admission {
     // BesideKerberos for the root of the export, which clients look at while they mount it (RFC
     // 2623 section 2.3.2), else Checked.
     Mounting,
-    Deferred,  // somebody else refuses it (RFC 8881 2.6.3.1.1), who finds it in the object
+    Deferred,  // an operation refuses it (RFC 8881 2.6.3.1.1), by ExportObject::wrong_security
   };
   // The object of a file handle that a client sent, in either of its forms.
   Result<ExportObject, Refusal> resolve(Bytes file_handle,

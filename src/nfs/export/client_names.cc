@@ -44,7 +44,7 @@ struct Known {
   std::vector<std::string> names;
   // Those that it was asked of, and that somebody has answered for.
   std::map<std::string, Membership> netgroups;
-  bool complete = true;  // somebody has for all
+  bool complete = true;  // a service has answered for all
 
   // Of what was said after `oldest`.
   ClientNames::Match match(const std::string& pattern, TimePoint oldest) const {
@@ -111,7 +111,7 @@ struct ClientNames::State {
   };
   struct Found {
     std::shared_ptr<const Known> known;  // null: nothing that still holds
-    bool fresh = false;                  // nobody need be asked
+    bool fresh = false;                  // no service need be asked
   };
 
   Found find(const Key& key, TimePoint now) {
@@ -259,7 +259,7 @@ struct ClientNames::State {
   std::map<Key, Waited> asked;  // by a Question, each once
   std::shared_ptr<const Netgroups> netgroups = std::make_shared<Netgroups>();
   Netgroups there_once;         // of these, those that somebody has ever had
-  std::uint64_t epoch = 0;      // whoever was asked about in an earlier one is asked about again
+  std::uint64_t epoch = 0;      // clients asked about in an earlier one are asked about again
   std::uint64_t forgotten = 0;  // the epoch before which no answer holds
 };
 

@@ -28,7 +28,7 @@ namespace stag::nfs {
 class HostNameService {
  public:
   virtual ~HostNameService() = default;
-  struct NoAnswer {};  // nobody knows now; later somebody may
+  struct NoAnswer {};  // no service knows now; later one may
   using Texts = Result<std::vector<std::string>, NoAnswer>;
   // The names that an address, in its numeric form, is said to have. None: it has no name.
   virtual Texts names_of(const std::string& address) = 0;

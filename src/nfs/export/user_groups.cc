@@ -85,7 +85,7 @@ struct UserGroups::State {
   using Table = Answers<std::uint32_t, Answer>;
   struct Found {
     List groups;         // null: nothing that still holds
-    bool fresh = false;  // nobody need be asked
+    bool fresh = false;  // the service need not be asked
   };
 
   // All with the mutex held, but for ask() and end().

@@ -58,7 +58,7 @@ void CallbackSender::enqueue(Ticket ticket) {
   try {
     queue.tickets.push_back(ticket);
     if (fresh) return tasks_.add(deliver(route));
-  } catch (...) {  // nobody would empty it
+  } catch (...) {  // nothing would empty it
     if (fresh) deliveries_.erase(at);
     throw;
   }

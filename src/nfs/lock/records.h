@@ -135,7 +135,7 @@ class Records {
   std::map<std::string, std::string> unnotified_;  // with former names
   std::map<std::string, Entry> added_;
   std::uint64_t uses_ = 0;
-  std::vector<std::string> dropped_;  // whose files are to be removed; with disk_ held
+  std::vector<std::string> dropped_;  // hosts whose files are to be removed; with disk_ held
 };
 
 }  // namespace stag::nfs::lock

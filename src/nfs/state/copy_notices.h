@@ -31,7 +31,7 @@ struct CopyNoticeLimits {
 struct CopyNoticeArgs {
   FileKey file;
   Stateid source;                 // by which the client itself reads the file
-  std::uint64_t destination = 0;  // who is to read, and for whom; only compared
+  std::uint64_t destination = 0;  // the reader, and for which user; only compared
 };
 
 class CopyNotices {

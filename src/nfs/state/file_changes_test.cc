@@ -40,7 +40,7 @@ class Nfs4FileChanges : public ::testing::Test {
   }
 
   World world;
-  int ended = 0, resumed = 0;  // who were told
+  int ended = 0, resumed = 0;  // waiters that were called
   const FileKey file = World::file(1);
   const testing::Client a = world.client("a"), b = world.client("b");
   std::vector<std::unique_ptr<WaitPlace>> places;

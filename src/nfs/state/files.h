@@ -441,7 +441,7 @@ class Files {
   UniqueFunction<void(const Recall&)> told_;
   OutsideLocks* outside_ = nullptr;
   RangeMirror* mirror_ = nullptr;
-  std::atomic<bool> untold_{false};  // somebody could not be told of what is gone
+  std::atomic<bool> untold_{false};  // outside_ or mirror_ missed what is gone
   const std::unique_ptr<Impl> impl_;
 };
 

@@ -37,7 +37,7 @@ class GracePeriod {
     bool active = false;        // false: it is over
     TimePoint end{};            // when it is due, at the latest
     bool full_time = false;     // it cannot end earlier
-    bool early = false;         // nobody is left who could claim anything
+    bool early = false;         // no client is left that could claim anything
     std::uint64_t clients = 0;  // of version 4, that have claimed something
     std::uint64_t claims = 0;   // opens, locks and delegations that were claimed, and granted
   };

@@ -353,7 +353,7 @@ class Nfs4ReclaimModel : public Nfs4RestartServed {
 
   std::array<Person, kPersons> persons_;
   std::array<v4::nfs_fh4, kFiles> handles_;
-  std::array<Person*, kFiles> rightly_{};  // who has had it last, and not lost it
+  std::array<Person*, kFiles> rightly_{};  // the last that had it, and has not lost it
   bool writable_ = true, grace_ = false;
   int granted_ = 0, refused_ = 0, restarts_ = 0, owners_ = 0;
 };

@@ -320,7 +320,7 @@ class LivesOfExposure {
     begin(calls_[0], false);
     answer_all();
     EXPECT_TRUE(calls_[0].good);
-    fabric_.run_for(std::chrono::minutes(1));  // nobody looks after the server's health
+    fabric_.run_for(std::chrono::minutes(1));  // no timer watches the server's health
     for (std::size_t i = 1; i < calls_.size(); ++i) prepare(calls_[i], i % 2 != 0);
     allocations_until_failure = n;
     for (std::size_t i = 1; i < calls_.size(); ++i) start(calls_[i]);

@@ -130,7 +130,7 @@ struct Endpoint {
 struct CmChannel;
 struct CmEvent : rdma_cm_event {
   std::vector<std::byte> private_data;
-  Id* subject = nullptr;  // who has to live until it is acknowledged
+  Id* subject = nullptr;  // has to live until it is acknowledged
 };
 struct CmChannel : rdma_event_channel {
   Signal signal;

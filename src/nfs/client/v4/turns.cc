@@ -27,7 +27,7 @@ struct SessionClient::Settling {
   bool counts() const { return count != nullptr; }
 
   std::optional<Outcome<Settled>> came{};
-  CancelSource failed;   // whoever began it is to look at `came`
+  CancelSource failed;   // the call that began it is to look at `came`
   bool ends_with_delay;  // the call counts on it until the server says NFS4ERR_DELAY
   std::size_t* count;    // of those that somebody counts on
 };

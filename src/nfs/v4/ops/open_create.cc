@@ -17,7 +17,7 @@ struct Creation {
   AttributeSet set;
   std::optional<Aces> acl;
   bool unchecked = false;
-  Buffer owner{};  // who opens it
+  Buffer owner{};  // of the open
 };
 
 Task<Result<Creation, v4::nfsstat4>> to_creation(const Compound& compound,
