@@ -36,7 +36,7 @@ class Watched {
   // Each only when the event is there; the first may destroy this, the second does not come then.
   virtual void on_readable(std::uint32_t events) = 0;
   virtual void on_writable(std::uint32_t events) = 0;
-  // The waiting reader may try, untold.
+  // A waiting reader may try to read without an event.
   virtual void try_reading() = 0;
 
   // What telling it takes is put down here; never null.

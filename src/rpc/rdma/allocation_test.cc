@@ -108,7 +108,7 @@ TEST(IdleMemory, is_that_of_a_few_calls_however_many_there_were_at_a_time) {
   lives.burst(peer, 32);
   lives.run_for(std::chrono::seconds(1));
   const std::ptrdiff_t full = live_allocations;
-  // The peer gives nothing back in between that the next burst takes again.
+  // The connection keeps in between what the next burst takes again.
   for (int i = 0; i < 10; ++i) {
     lives.burst(peer, 20);
     lives.run_for(std::chrono::seconds(4));
