@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A sentence names who acts, and a test what its unit does. In comments of src and in docs/*.md no sentence but a question begins with
+"""A sentence names who acts, and a test what its unit does. In comments and in docs/*.md no sentence but a question begins with
 Who, Whoever, Whose, Whom, Somebody, Someone or Nobody, and no program, peer or user is a he. The name of a test is a predicate of its
 suite: it begins with no preposition, and has no he either.
 
@@ -53,8 +53,7 @@ def faults(tree):
         for path in sorted((tree / folder).rglob("*")):
             if path.suffix in (".h", ".cc", ".c"):
                 text = path.read_text()
-                if folder == "src":
-                    yield from sentences(path.relative_to(tree), comments(text))
+                yield from sentences(path.relative_to(tree), comments(text))
                 for suite, name in TEST.findall(text):
                     if OTHER_NAME.match(name):
                         yield f"{path.relative_to(tree)}: {suite}.{name} is no predicate of {suite}"
