@@ -1,5 +1,5 @@
 // CallWatch: tells the Observer of a Server of one Call. What became of the Call is read from its
-// Reply, so that whoever makes the Reply need not know of it.
+// Reply, so that the code that makes the Reply need not know of it.
 #pragma once
 
 #include <optional>

@@ -38,7 +38,7 @@ class AwaitedLock {
     return Awaiter(*this, loop);
   }
 
-  // Hands the lock to whoever has waited for longest.
+  // Hands the lock to the coroutine that has waited for longest.
   void unlock() noexcept {
     Waiter* next = nullptr;
     {

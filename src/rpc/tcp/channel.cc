@@ -85,7 +85,7 @@ void TcpChannel::on_record(Buffer record) {
   }
   if (start->type == oncrpc::MessageType::REPLY) {
     if (silence_.on_reply(start->xid)) return;
-    // First: whoever gets the Reply may destroy the Channel.
+    // First: the caller that gets the Reply may destroy the Channel.
     if (requester_.waits_for(start->xid)) reconnector_.worked();
     return requester_.on_reply(std::move(record));
   }
