@@ -218,8 +218,8 @@ class FailingDisk : public ::testing::Test {
   std::uint64_t inode_ = 0;
 };
 
-// The kernel tells of a loss once, to whoever syncs first: the COMMIT of what was lost would
-// succeed.
+// The kernel tells of a loss once, to the descriptor that syncs first: the COMMIT of what was lost
+// would succeed.
 TEST_F(FailingDisk, that_tells_a_synchronous_WRITE_of_a_loss_changes_the_verifier) {
   for (const Stability stability : {Stability::DataSync, Stability::FileSync})
     for (const auto& [error, status] :

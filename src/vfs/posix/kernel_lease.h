@@ -1,5 +1,6 @@
-// A lease of the kernel (fcntl(2) F_SETLEASE) on an open file: whoever opens or truncates the file
-// in conflict with it waits until the lease is released, or /proc/sys/fs/lease-break-time is over.
+// A lease of the kernel (fcntl(2) F_SETLEASE) on an open file: a program that opens or truncates
+// the file in conflict with it waits until the lease is released, or /proc/sys/fs/lease-break-time
+// is over.
 //
 // The kernel tells by a signal, which names a descriptor. It is sent to one thread of this process
 // that waits for nothing else (F_OWNER_TID), has it blocked, and exists once the first lease does:

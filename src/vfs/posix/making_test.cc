@@ -40,7 +40,7 @@ struct Interference {
 };
 Interference interference;
 
-// As root, whoever the thread is at that call.
+// As root, whichever user the thread acts as at that call.
 void run_once(std::function<void()>& step) {
   const auto now = std::exchange(step, nullptr);
   if (now == nullptr) return;

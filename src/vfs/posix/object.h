@@ -103,7 +103,7 @@ class Object {
   Outcome<SharedDescriptor> open_to_sync();
 
   // Data that was written Unstable, which no sync has covered yet. Noted when it is written, while
-  // the descriptor is still held by whoever wrote.
+  // the writer still holds the descriptor.
   void note_unstable_write() { unstable_writes_.fetch_add(1); }
   // What a sync of the whole file covers that begins now.
   std::uint64_t unstable_writes() const { return unstable_writes_.load(); }
