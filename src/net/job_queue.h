@@ -33,8 +33,8 @@ struct WorkerLimits {
   Duration stuck_after = Duration::zero();
   // The bytes that all jobs that wait may keep. When workers have stood still for
   // `bytes_stuck_after`, beyond it no job with bytes is taken, and those that wait are given back;
-  // as long as they move it means nothing, for then whoever is slowed down is slowed down by a
-  // store that does its best.
+  // as long as they move it means nothing, for then a store that does its best slows the clients
+  // down.
   std::uint64_t waiting_bytes = std::numeric_limits<std::uint64_t>::max();
   Duration bytes_stuck_after = std::chrono::seconds(1);
 };

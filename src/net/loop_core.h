@@ -6,8 +6,8 @@
 //
 // Where several descriptors are to be told, those come first whose owners have used the least time
 // lately (fair_turns.h); and when telling has taken a slice of time, the others wait for the next
-// turn, which finds out first who else has become ready. So whoever asks for little waits for one
-// slice of one other, however many others ask for much.
+// turn, which finds out first who else has become ready. So a connection that asks for little waits
+// for one slice of one other, however many others ask for much.
 #pragma once
 
 #include <sys/epoll.h>

@@ -42,8 +42,8 @@ class WorkerPool final : public Executor {
     std::size_t waiting = 0;
     Duration oldest{};  // how long the oldest job has been under way
   };
-  // Any thread. Gives back what waits in vain by `now`; whoever made the pool with stuck_after
-  // calls it once in a while.
+  // Any thread. Gives back what waits in vain by `now`; the owner of a pool with stuck_after calls
+  // it once in a while.
   Load look(TimePoint now);
 
  private:
