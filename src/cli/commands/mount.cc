@@ -278,7 +278,7 @@ class MountCommand final : public Command {
   void reopen_log() const {
     const net::UniqueFd anew = open_log(log_file_);
     if (!anew) return log_notice(kLogFileKept, log_file_, std::system_category().message(errno));
-    // By the numbers that it has, so that whoever writes there need not know.
+    // By the numbers that it has, so that code that writes there need not know.
     dup3(anew.fd(), errors_.fd(), O_CLOEXEC);
     dup2(anew.fd(), STDERR_FILENO);
   }

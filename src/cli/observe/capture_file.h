@@ -1,5 +1,5 @@
-// A file of frames that Wireshark reads (--capture). A thread writes it; whoever has frames never
-// waits for that: where the disk is slower than they come, some are lost, and counted.
+// A file of frames that Wireshark reads (--capture). A thread writes it; a thread that has frames
+// never waits for that: where the disk is slower than they come, some are lost, and counted.
 #pragma once
 
 #include <condition_variable>

@@ -56,8 +56,8 @@ class Control {
   Control(const std::string& state, Services& services, HandOver& hand_over,
           std::shared_ptr<fabric::capture::Tap> tap);
 
-  // In the state directory, to a socket that is elsewhere: whoever takes over may have other
-  // settings.
+  // In the state directory, to a socket that is elsewhere: the server that takes over may have
+  // other settings.
   class Link {
    public:
     // No other server has the state directory. No link where `to` is empty.

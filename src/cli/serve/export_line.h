@@ -29,7 +29,7 @@
 
 namespace stag::cli {
 
-// A client that whoever knows names does not know yet, and why.
+// A client that the name service does not know yet, and why.
 struct UnknownClient {
   std::string match;
   std::string why;

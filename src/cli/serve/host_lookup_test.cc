@@ -13,7 +13,7 @@ using Texts = std::vector<std::string>;
 constexpr Duration kMoment = std::chrono::milliseconds(1);
 constexpr Duration kEndless = std::chrono::hours(24);
 
-// Knows "desk"; whoever asks for "silent" gets no answer before the end.
+// Knows "desk"; a question for "silent" gets no answer before the end.
 class NameService {
  public:
   HostLookup lookup() const {
