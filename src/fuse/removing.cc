@@ -168,8 +168,8 @@ Task<Outcome<Ok>> Operations::begin(Removing& removing, Keep how) {
   co_return co_await keep(removing, *node, how);
 }
 
-// In a directory with the sticky bit whoever may link a file may not be allowed to remove the link:
-// a renaming is refused at once.
+// In a directory with the sticky bit a user who may link a file may not be allowed to remove the
+// link: a renaming is refused at once.
 Task<Outcome<Operations::Keep>> Operations::way_to_keep(Handle directory) {
   const Outcome<Attributes> attributes = co_await files_.getattr(directory);
   if (!attributes) co_return Failure{attributes.error()};

@@ -3,8 +3,8 @@
 // the server lost it by a restart (RFC 1813 3.3.7, 3.3.21; RFC 8881 18.3, 18.32). Without it each
 // write(2) would wait for the server's disk.
 //
-// While anything is kept of a file its number stands for it, so that whoever opens it finds what is
-// kept, also where the kernel has forgotten the file meanwhile.
+// While anything is kept of a file its number stands for it, so that a program that opens it finds
+// what is kept, also where the kernel has forgotten the file meanwhile.
 //
 // Thread: the loop of the Mount. The FileSystem, the Inodes and the Buffers outlive it.
 #pragma once
