@@ -121,7 +121,7 @@ class Admission {
   // An object of `found`, one of exports(), on its terms for this Call. A refusal is traced.
   Result<ExportObject, Refusal> admit(const Export& found, const vfs::Handle& object,
                                       Security security = Security::Checked) const;
-  // The same for whoever makes the ExportObject where it stays.
+  // The same for a caller that makes the ExportObject where it stays.
   Result<Admitted, Refusal> terms_of(const Export& found, Security security) const;
 
   // What an operation of versions 2 and 3 does is a change until this ends. Otherwise the operation

@@ -17,8 +17,8 @@
 namespace stag::nfs {
 
 // What was said of each key; where there are too many, the answer goes that nobody has wanted for
-// longest, so that many strangers do not displace whoever is there. A group of keys that has more
-// than its share by then displaces its own. Thread: one at a time.
+// longest, so that many strangers do not displace clients that are there. A group of keys that has
+// more than its share by then displaces its own. Thread: one at a time.
 template <class Key, class Value>
 class Answers {
  public:

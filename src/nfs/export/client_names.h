@@ -1,7 +1,7 @@
 // The names of clients, for exports to patterns of host names ("*.example.com") and to netgroups
 // ("@trusted"): a client's address is looked up, and a name counts if it leads back to the address,
-// since whoever has a network decides what its addresses are called. Name services take their time:
-// they are asked on a worker, once at a time for an address, and what they said is kept for a
+// since the owner of a network decides what its addresses are called. Name services take their
+// time: they are asked on a worker, once at a time for an address, and what they said is kept for a
 // while, also that a client has no name.
 //
 // Thread: any. Errors: a failed lookup is no answer; nobody is admitted or turned away by it. A
@@ -40,8 +40,8 @@ class HostNameService {
   // Whether a host, by its name or its numeric address, belongs to a netgroup.
   virtual Result<bool, NoAnswer> is_member(const std::string& netgroup,
                                            const std::string& host) = 0;
-  // Whether there is such a netgroup; false, too, where whoever has it is silent and nobody can
-  // tell.
+  // Whether there is such a netgroup; false, too, where the service that has it does not answer and
+  // none can tell.
   virtual Result<bool, NoAnswer> has_netgroup(const std::string& netgroup) = 0;
 };
 
@@ -61,7 +61,7 @@ struct ClientNamesOptions {
   Duration retry = std::chrono::seconds(5);
   // How long what was forgotten does not hold while nobody answers.
   Duration patience_forgotten = std::chrono::seconds(5);
-  // How long whoever can wait waits for an answer.
+  // How long a caller that can wait waits for an answer.
   Duration patience = std::chrono::seconds(10);
 };
 

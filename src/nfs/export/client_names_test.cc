@@ -57,7 +57,7 @@ class ClientNamesTest : public ::testing::Test {
   Match matches(const std::string& match, const std::string& host) {
     return names_->matches(match, *IpAddress::parse(host), {loop_, host});
   }
-  // When whoever was asked has answered.
+  // When the name service has answered.
   Match answered(const std::string& match, const std::string& host) {
     matches(match, host);
     loop_.drain();

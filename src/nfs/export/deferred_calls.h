@@ -58,7 +58,7 @@ class DeferredCalls {
     std::uint64_t connection_;
     std::string address_;
   };
-  // From now on no Call waits: whoever serves next answers those that are sent again.
+  // From now on no Call waits: the next server answers those that are sent again.
   void end() { ended_.store(true, std::memory_order_relaxed); }
   bool ended() const { return ended_.load(std::memory_order_relaxed); }
 

@@ -117,7 +117,8 @@ struct UserGroups::State {
       static const List kNone = std::make_shared<const std::vector<std::uint32_t>>();
       return table.keep(uid, {Answer{kNone, now, epoch}, now + options.keep_unknown});
     }
-    // What was known before holds on, and whoever goes on calling does not wait for another answer.
+    // What was known before holds on, and a user who goes on calling does not wait for another
+    // answer.
     const List groups = before == nullptr ? nullptr : before->value->groups;
     table.keep(uid, {Answer{groups, now - options.keep, epoch}, now + options.retry});
   }
