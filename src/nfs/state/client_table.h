@@ -1,5 +1,5 @@
 // Where Clients keeps its records: 64 shards by client owner. A client ID and a session ID say
-// which; whoever is found through either is found under one lock.
+// which; a client found through either is found under one lock.
 #pragma once
 
 #include <algorithm>

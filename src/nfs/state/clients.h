@@ -9,7 +9,7 @@
 // session or client meanwhile. In the steady state sequence() and finished() allocate nothing.
 //
 // A client ends by a new incarnation, DESTROY_CLIENTID, expiry or an administrator. Its Life is
-// Ended from then on; whoever gets the LifePtr back gives it to Files::release().
+// Ended from then on; the caller that gets the LifePtr back gives it to Files::release().
 #pragma once
 
 #include <cstdint>

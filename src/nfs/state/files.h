@@ -227,7 +227,7 @@ class Files {
     std::uint32_t epoch = 1;  // of this start of the server, as in Clients
     SipKey key{};
     StateLimits limits{};
-    // Shared with whoever else gives locks out.
+    // Shared with the others that give locks out.
     std::shared_ptr<GracePeriod> grace = std::make_shared<GracePeriod>();
   };
 

@@ -93,8 +93,8 @@ inline constexpr Stateid kInvalidStateid{.seqid = 0xffffffff};
 struct FileKey {
   std::uint64_t store = 0;
   vfs::Handle handle;
-  // The export by which it was reached, for whoever is told of the file: a client knows it by no
-  // other. Of no account when keys are compared.
+  // The export by which it was reached, for a client that is told of the file: a client knows it by
+  // no other. Of no account when keys are compared.
   std::uint32_t via = 0;
   friend bool operator==(const FileKey& a, const FileKey& b) {
     return a.store == b.store && a.handle == b.handle;
