@@ -1,5 +1,5 @@
-// A change that was let through and is still in progress: whoever would not have let it through is
-// not granted anything that it breaks (RFC 8881 9.7, 10.4.4).
+// A change that was let through and is still in progress: a client in whose way it would have been
+// is not granted anything that it breaks (RFC 8881 9.7, 10.4.4).
 #include <array>
 #include <chrono>
 #include <optional>

@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 constexpr Duration kPastLease = 92s;
 
-// As that of a server that cannot switch users: whoever sets attributes, it is this one to it.
+// As that of a server that cannot switch users: it sees this one, whichever user sets attributes.
 class OneUsersStore final : public vfs::testing::SteppedStore {
  public:
   OneUsersStore(std::shared_ptr<vfs::FileSystem> inner, vfs::Credentials user)
@@ -210,7 +210,7 @@ TEST_F(Nfs4Strangers, recall_delegations_where_the_store_lets_them) {
   }
 }
 
-// RFC 1813 4.4: whoever owns a file may have had it open since before its mode forbade it.
+// RFC 1813 4.4: the owner of a file may have had it open since before its mode forbade it.
 TEST_F(Nfs4Strangers, recall_delegations_of_their_own_files_whatever_the_mode) {
   const v4::nfs_fh4 his = make_for_him(0444);
   gives_back();

@@ -38,7 +38,8 @@ struct Person {
   };
   std::array<Has, kFiles> has;
 
-  // Facts. What is not known for sure is false: whoever is not recorded may still be let claim.
+  // Facts. What is not known for sure is false: a client that is not recorded may still be let
+  // claim.
   bool done = false;      // it has sent RECLAIM_COMPLETE to this start
   bool recorded = false;  // the next start lets it claim
   bool admitted = false;  // this one does
@@ -285,7 +286,7 @@ class Nfs4ReclaimModel : public Nfs4RestartServed {
     for (std::size_t file = 0; file < kFiles; ++file) loses(person, file);
   }
 
-  // By an administrator, from whoever has the file.
+  // By an administrator, from the client that has the file.
   void revoke(std::size_t file) {
     for (Person& person : persons_) {
       const Person::Has& has = person.has[file];

@@ -26,7 +26,7 @@ AttributeSet exclusive_create_attributes();
 
 // What is known of one object when its attributes are encoded.
 struct AttributeSource {
-  // Not defaulted, so that whoever makes one in place does not fill it with zeros first.
+  // Not defaulted, so that making one in place does not fill it with zeros first.
   AttributeSource() {}
   vfs::Attributes attributes;
   v4::fsid4 fsid;

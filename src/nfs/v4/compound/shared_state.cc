@@ -249,8 +249,8 @@ bool SharedState::make_room(state::Limit reached, state::Shortage of, const stat
 }
 
 // Blocks. What the client holds goes to another only when the client could not claim it again after
-// a restart, nor, in a grace period, by what an earlier start wrote, or another server: whoever
-// else is of its owner claims nothing from before it has ended. It may come back meanwhile, before
+// a restart, nor, in a grace period, by what an earlier start wrote, or another server: another
+// client of its owner claims nothing from before it has ended. It may come back meanwhile, before
 // or after its record has gone: it gets it again, and claims on.
 void SharedState::end_recorded(const state::LifePtr& life, EndedFor why) {
   using Kind = recovery::Change::Kind;

@@ -43,7 +43,7 @@ struct Nfs4Options {
   bool rdma_callbacks = true;
   // Null: owners are numbers.
   std::shared_ptr<IdMap> id_map{};
-  // Shared with whoever else gives locks out; begun by whoever starts the server.
+  // Shared with the others that give locks out; begun by the code that starts the server.
   std::shared_ptr<state::GracePeriod> grace = std::make_shared<state::GracePeriod>();
 };
 
