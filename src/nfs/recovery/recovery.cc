@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::uint32_t kEpochInStateids = 0xffff;
 
-// Of whoever has ended since it asked, others may have what it held before that is known here.
+// Of a client that has ended since it asked, others may have what it held before that is known
+// here.
 bool has_no_claim(const Change& change) {
   return change.life != nullptr && (change.life->forfeits() || change.life->ended());
 }
@@ -240,7 +241,7 @@ void Recovery::note_rows(const Queue& batch) {
     const bool adds = write->change.kind == Change::Kind::Add;
     Clients &from = adds ? gone : recorded_, &to = adds ? recorded_ : gone;
     to.insert(from.extract(write->change.client));
-    // Not by whoever has asked, when it hears of it: the record may be gone again by then.
+    // Not by the request that asked, when it hears of it: the record may be gone again by then.
     if (write->change.life != nullptr && !write->forfeited) write->change.life->recorded = true;
   }
   gone.merge(removed);

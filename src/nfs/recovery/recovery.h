@@ -63,7 +63,7 @@ class Recovery {
   // The client sent RECLAIM_COMPLETE. True when no other client is left to do so.
   bool completed(const ClientOwner& owner);
   // While a client is being ended its owner is still waited for, since the client may come back,
-  // but whoever else is of the same owner may claim nothing.
+  // but another client of the same owner may claim nothing.
   class Withheld {
    public:
     Withheld(Recovery& recovery, const ClientOwner& owner, state::ClientId client);
