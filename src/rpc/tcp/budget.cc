@@ -157,7 +157,7 @@ void Account::uncharge(std::uint64_t bytes) {
   budget_->used_ -= bytes;
 }
 
-// It could not be told of what it has: it hears of it when somebody gives something back.
+// It could not be told of what it has: it hears of it when another account gives something back.
 void Account::ask_again() noexcept {
   const Locked lock(budget_->mutex_);
   if (queued_) return;
