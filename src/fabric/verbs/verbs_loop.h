@@ -1,5 +1,5 @@
 // RDMA-CM on one loop: the event channel that its connections' ids share, and the devices they
-// use. It lives as long as somebody has an id on it, on the loop's thread.
+// use. It lives as long as an owner has an id on it, on the loop's thread.
 #pragma once
 
 #include <array>
