@@ -404,7 +404,7 @@ TEST_F(FailingDisk, has_the_size_that_CREATE_sets_before_its_answer_RFC_1813_4_8
 
 class UnreadableFolder : public FailingDisk {
  protected:
-  // Its own files are made by somebody else: the server has not opened it.
+  // Another process makes its own files: the server has not opened it.
   UnreadableFolder() : folder_(new_folder("folder")), other_(new_folder("other")) {
     files::create_directory(backend_.export_path() / "folder" / "kept");
     files::create_directory(backend_.export_path() / "other" / "gone");

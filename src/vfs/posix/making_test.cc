@@ -1,4 +1,4 @@
-// What becomes of new objects, and of the names that are remembered, when somebody else works on
+// What becomes of new objects, and of the names that are remembered, when another process works on
 // the same directory between two system calls of ours. The C library's calls are replaced in this
 // program, so that the other one's turn comes exactly there.
 #include <dlfcn.h>

@@ -181,7 +181,7 @@ class Object {
   SharedDescriptor writer_;
   SharedMapping mapping_;
   std::uint64_t bytes_read_ = 0;  // as reported to mapping_for()
-  int writer_rounds_ = 0;         // of close_unused_writer() since somebody asked for the writer
+  int writer_rounds_ = 0;         // of close_unused_writer() since a call asked for the writer
   std::atomic<bool> keeps_writer_{false};
   std::atomic<std::uint64_t> unstable_writes_{0};
   std::atomic<std::uint64_t> synced_writes_{0};  // of these

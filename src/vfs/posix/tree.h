@@ -229,7 +229,7 @@ class Tree : public std::enable_shared_from_this<Tree> {
   bool run_by_worker(void (Tree::*work)()) noexcept;
   // By the thread that has set closing_unused_.
   void close_unused_now();
-  // Closes what programs of this machine have removed. Of those who ask while somebody does, one
+  // Closes what programs of this machine have removed. Of the threads that ask while one does, one
   // does it once more for all.
   void close_removed();
   // The same where something did not fit on the disk. Whether it is to be tried again; false on a
@@ -276,8 +276,8 @@ class Tree : public std::enable_shared_from_this<Tree> {
   template <class Writer>
   Outcome<WriteResult> write_to(const Credentials& who, const ObjectRef& object, Writer open,
                                 const WhatToWrite& what);
-  // Whether a check of the caller's permission takes nothing from a disk; the first one of somebody
-  // else than the owner may.
+  // Whether a check of the caller's permission takes nothing from a disk; the first one of another
+  // user than the owner may.
   bool checks_at_once(const Credentials& who, const Object& object,
                       const Attributes& attributes) const;
   static void note_checked(const Credentials& who, const Object& object,
