@@ -52,7 +52,7 @@ class SharedUsage {
  private:
   static constexpr std::size_t kFew = 64;
 
-  // Often enough that names nobody has are never more than those somebody has, and a few.
+  // Often enough that names nobody has are never more than those in use, and a few.
   void drop_unused() {
     std::erase_if(known_, [](const auto& entry) { return entry.second.expired(); });
     kept_ = known_.size();

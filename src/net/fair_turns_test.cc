@@ -82,7 +82,7 @@ class Visitor {
       while (std::chrono::steady_clock::now() < end) {
       }
       visit_(name_);
-      // There is more at once, unless somebody says that there is not.
+      // There is more at once, unless the test says that there is not.
       wait();
     });
   }

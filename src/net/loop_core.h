@@ -117,7 +117,8 @@ struct EpollLoop::Core {
   void tell_in_order();
   void tell_only();
   void tell(Watched& watched);
-  // Runs one function of somebody's. What it throws ends it and nothing else (decision 0014).
+  // Runs one function of a user of the loop. What it throws ends it and nothing else (decision
+  // 0014).
   template <class F>
   static void call(F&& function) noexcept;
   void run_posted();
@@ -148,7 +149,7 @@ struct EpollLoop::Core {
   std::atomic<bool> has_posted_ = false;  // written under mutex_
   std::mutex mutex_;
   std::vector<Function> posted_;  // guarded by mutex_
-  bool asleep_ = false;           // guarded by mutex_: somebody has to wake the loop
+  bool asleep_ = false;           // guarded by mutex_: another thread has to wake the loop
   std::size_t offloads_ = 0;      // guarded by mutex_
   std::condition_variable offload_ended_;
 };
