@@ -58,7 +58,7 @@ struct ExportLine {
   bool nfs_only = false;
   // It is there while something is mounted at this path (mp=PATH); empty: at the folder (mp).
   std::optional<std::string> mount_point{};
-  // Netgroups among them that somebody was found to have.
+  // Netgroups among them that a service was found to have.
   std::set<std::string> netgroups{};
   // Those that nobody knows yet.
   std::vector<UnknownClient> unknown{};

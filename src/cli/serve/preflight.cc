@@ -13,7 +13,7 @@
 namespace stag::cli {
 namespace {
 
-// What only a successor may try: for --check somebody else may have its addresses and files, and
+// What only a successor may try: for --check another server may have its addresses and files, and
 // nothing is made.
 struct Successor {
   ServedSockets& sockets;

@@ -101,7 +101,7 @@ class Serve final : public Command {
   Result<Ok, std::string> close_unclaimed_sockets();
   // From the exports to the end of the last call. Calls `leave` before it waits for that.
   Exit serve(StoreWatch& stores, std::vector<ExportLine> lines, const std::function<void()>& leave);
-  // Until somebody wants an end.
+  // Until a signal or a command ends it.
   void serve(net::EpollLoop& loop, Services& services, const Listeners& listeners);
   Result<Ok, std::string> listen(Observing& observing, Listeners& listeners,
                                  const ExportLine& first);
