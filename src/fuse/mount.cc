@@ -34,7 +34,7 @@ using nfs::client::Outcome;
 constexpr std::uint32_t kLargest = 1u << 20;  // bytes of one READ or WRITE of the kernel
 constexpr std::uint32_t kBackground = 64;     // requests that the kernel sends unasked
 constexpr int kRequestsATurn = 16;
-// Requests that may wait in the kernel at a time, as far as somebody waits for them to be read.
+// Requests that may wait in the kernel at a time, for those that wait until these are read.
 constexpr std::size_t kLongestQueue = 4096;
 constexpr auto kMemoryPause = std::chrono::milliseconds(50);  // before memory is tried for again
 

@@ -48,7 +48,7 @@ class UnstableWrites {
   Task<nfs::client::Outcome<std::size_t>> write(std::uint64_t number, nfs::client::File file,
                                                 std::uint64_t offset, Memory& memory, Bytes data);
   // All that was written to the file is on stable storage, or lost. Where no Reply came it is kept,
-  // to be committed again, while somebody has the file open. Else it is given up: close(2) has
+  // to be committed again, while a program has the file open. Else it is given up: close(2) has
   // failed, and by the time that the server answers others may have written the file.
   Task<nfs::client::Outcome<Ok>> commit(std::uint64_t number);
   // How often data of the file was lost, and why the last time. Each program that has it open is to
