@@ -129,8 +129,7 @@ class Admission {
   // Delay when that holder did not make way in time. What `intent` refers to outlives the Eventual.
   using Permitted = Result<state::FileChange, vfs::Status>;
   Eventual<Permitted> permit(const ExportObject& object, const Intent& intent) const;
-  // Whether somebody may have something against an operation at all. Of READ nothing else is to be
-  // asked then.
+  // Whether any holder may be in the way of an operation. Of READ nothing else is to be asked then.
   bool guarded() const { return server_.gate->guarded(); }
   // Why CREATE is refused, which may change the size of a file that has the name already; nullopt:
   // it is not. `how` and `name` outlive the Task.

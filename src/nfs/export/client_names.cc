@@ -42,7 +42,7 @@ struct Membership {
 // What is known of a client.
 struct Known {
   std::vector<std::string> names;
-  // Those that it was asked of, and that somebody has answered for.
+  // Those that it was asked of, and that a service has answered for.
   std::map<std::string, Membership> netgroups;
   bool complete = true;  // a service has answered for all
 
@@ -104,7 +104,8 @@ struct ClientNames::State {
     std::uint64_t epoch;           // in which it was asked for
     std::uint64_t unanswered = 0;  // the last one in which nobody answered in time, of later ones
   };
-  // For whom somebody is asked: the epoch of the calls that wait for it, and since when they do.
+  // A client that is being looked up: the epoch of the calls that wait for it, and since when they
+  // do.
   struct Waited {
     std::uint64_t epoch;
     TimePoint since;
@@ -258,7 +259,7 @@ struct ClientNames::State {
   Answers<Key, Answer> answers;
   std::map<Key, Waited> asked;  // by a Question, each once
   std::shared_ptr<const Netgroups> netgroups = std::make_shared<Netgroups>();
-  Netgroups there_once;         // of these, those that somebody has ever had
+  Netgroups there_once;         // of these, those that a service has ever had
   std::uint64_t epoch = 0;      // clients asked about in an earlier one are asked about again
   std::uint64_t forgotten = 0;  // the epoch before which no answer holds
 };

@@ -90,7 +90,7 @@ class ClientNames {
     std::string_view host;  // Address::host, numeric
   };
   enum class Match : std::uint8_t { No, Yes, Undecided };
-  // Does not wait: where it is not known yet, somebody is asked, and the match is Undecided.
+  // Does not wait: where it is not known yet, it begins a lookup, and the match is Undecided.
   Match matches(const std::string& match, const IpAddress& address, const Asker& asker);
   // Ends when nobody is asked for this client (any more), what was forgotten holds again, or
   // `patience`, or `at_most`, is over.

@@ -44,7 +44,7 @@ ConflictingLock to_conflict(const vfs::LocalLock& lock) {
 }  // namespace
 
 // One file that is open. What the store holds is known here, so that it is never asked for less
-// than somebody has.
+// than an owner has.
 class LocalFile {
  public:
   LocalFile(const FileKey& of, std::string for_address, std::unique_ptr<vfs::LocalLocks> locks)
@@ -69,7 +69,7 @@ class LocalFile {
     ++version_;
     return std::nullopt;
   }
-  // This range is to be reconciled, when somebody comes to it.
+  // This range is to be reconciled, by the next thread that comes to it.
   void postpone(const Range& range) {
     const std::scoped_lock lock(mutex_);
     postponed_ = postponed_ ? state::hull(*postponed_, range) : range;
@@ -81,7 +81,7 @@ class LocalFile {
     return std::exchange(postponed_, std::nullopt);
   }
 
-  // What is to be reconciled, unless somebody else still holds.
+  // What is to be reconciled, unless another Hold still stands.
   std::optional<Range> settle(const Range& range) {
     const std::scoped_lock lock(mutex_);
     ++version_;
@@ -373,7 +373,7 @@ void LocalLockTable::reconcile(LocalFile& file, const Range& range) {
   try {
     charge_locker(file);
   } catch (const std::bad_alloc&) {
-    // When somebody comes or goes the next time.
+    // When a lock is set or released the next time.
   }
 }
 

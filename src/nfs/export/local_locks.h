@@ -84,7 +84,7 @@ class LocalLockTable final : public state::RangeMirror {
   Task<Result<Pin, vfs::Status>> open(const state::FileKey& key, vfs::FileSystem& store,
                                       vfs::CallerContext caller, const std::string& address);
 
-  // Keeps local programs from a range while somebody decides on it.
+  // Keeps local programs from a range while a request on it is decided.
   class Hold {
    public:
     Hold() = default;

@@ -41,8 +41,9 @@ struct UserGroupsOptions {
   std::size_t entries = 8192;  // users who are kept
   // Numbers of nobody that are kept: clients may name any, which displaces no user.
   std::size_t strangers = 1024;
-  // After that somebody is asked for again; until there is an answer the old one holds, no longer
-  // than `keep_at_most` after it was given, or after the name service last failed to give another.
+  // After that the server asks for a user again; until there is an answer the old one holds, no
+  // longer than `keep_at_most` after it was given, or after the name service last failed to give
+  // another.
   Duration keep = std::chrono::minutes(10);
   Duration keep_unknown = std::chrono::minutes(1);
   Duration keep_at_most = std::chrono::minutes(30);
