@@ -311,7 +311,7 @@ class Clients {
   // One that had lapsed when expire() last looked, and still has, and whose end makes room for
   // `asks`, who has reached a limit; 0: there is none.
   ClientId find_lapsed(Limit reached, Shortage of, const Life& asks) const;
-  // Ends a client that lapsed (`lapsed_only`: because somebody wants what it holds; null when it
+  // Ends a client that lapsed (`lapsed_only`: because another wants what it holds; null when it
   // came back meanwhile), or any, as an administrator wants.
   LifePtr end(ClientId clientid, bool lapsed_only);
 

@@ -38,7 +38,7 @@ class Ledger {
  public:
   struct Fate {
     ClientId clientid = 0;  // 0: it was not given
-    int recalled = 0;       // how often somebody was told
+    int recalled = 0;       // how often its holder was told
     int ended = 0;          // how often it was given back, or freed after it was revoked
   };
   using Key = std::array<std::byte, 12>;
@@ -145,7 +145,7 @@ class Stage {
     const std::lock_guard lock(mutex_);
     return actors_[number];
   }
-  // Another incarnation, unless somebody was faster.
+  // Another incarnation, unless another thread was faster.
   void replace(std::size_t number, const ActorPtr& former) {
     const std::lock_guard lock(mutex_);
     ActorPtr& now = actors_[number];

@@ -373,7 +373,7 @@ class Others final : public OutsideLocks {
   bool concerns(const FileKey& file) const override { return file == locked; }
   void freed(const FileKey*) override { ++times_freed; }
   int times_freed = 0;
-  FileKey locked = World::file(99);  // by somebody who reads
+  FileKey locked = World::file(99);  // by a client that reads
 };
 
 TEST_F(Nfs4StateDelegations, are_not_given_of_what_others_have_locked_and_these_hear_of_returns) {
@@ -522,7 +522,7 @@ class DelegationModel {
              (open.client == client || find(open.client, file, false) == nullptr);
     });
   }
-  // Whether an open of somebody with a delegation is in the way, who is told.
+  // Whether an open of the holder of a delegation is in the way, which is told.
   bool is_asked_for(int file, std::uint32_t access, std::uint32_t deny) {
     bool any = false;
     for (const Open& open : opens_) {
@@ -615,7 +615,7 @@ class DelegationModel {
     if (client == 0 && !is_denied(file, kWrites))
       expect(access(file, Touch::Write, nullptr), -1, file, true);
   }
-  // By somebody whom the store lets do it.
+  // By a caller whom the store lets do it.
   Permit access(int file, Touch how, const Life* by) {
     Permit permit = files_.access(key(file), how, by);
     if (permit.kind == VerdictKind::Recall) files_.recall(key(file), how, by);

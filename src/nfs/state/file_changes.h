@@ -114,7 +114,7 @@ class FileChange {
   void end() {
     if (auto* const slot = std::exchange(slot_, nullptr)) slot->end(what_);
   }
-  // For somebody else who goes on with the same change.
+  // For another operation that goes on with the same change.
   FileChange another() const {
     if (slot_ == nullptr) return {};
     slot_->begin_though_stopped(what_);

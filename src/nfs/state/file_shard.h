@@ -146,7 +146,7 @@ class FileShard {
   bool is_held_back(std::uint64_t hash, TimePoint now) const;
   // A Recall of this file that nobody was told of yet.
   std::optional<Recall> next_recall(const FileKey& key, std::uint64_t hash);
-  // The Recall of this delegation, unless somebody was told of it.
+  // The Recall of this delegation, unless the holder was told of it.
   std::optional<Recall> recall(const Stateid& stateid);
   void untell(const Stateid& stateid);
   // As in Files.

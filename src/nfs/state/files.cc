@@ -357,8 +357,8 @@ Verdict Files::checked(const FileKey& file, const Stateid& stateid, const Life& 
   const OpenState& open = open_of(*state);
   if ((open.access & bits) == bits) return {};
   if (bits == kShareWrite) return Verdict::refused(Status::Openmode);
-  // RFC 8881 9.1.2: who opened for writing may read, for clients fill their pages, unless somebody
-  // else denies it.
+  // RFC 8881 9.1.2: who opened for writing may read, for clients fill their pages, unless another
+  // share denies it.
   return shard.share_conflict(file, open.file->hash, bits, 0, &open, Status::Locked, removed);
 }
 

@@ -1,6 +1,6 @@
 // Opens with their share reservations, byte-range locks and delegations of files (RFC 8881 sections
-// 8.2, 9, 10.4 and the operations 18.2, 18.6, 18.10 to 18.12, 18.16, 18.18, 18.38, 18.48): who
-// holds what, and whether that is in the way of what somebody wants.
+// 8.2, 9, 10.4 and the operations 18.2, 18.6, 18.10 to 18.12, 18.16, 18.18, 18.38, 18.48): which
+// client holds what, and whether that is in the way of what another wants.
 //
 // Pure: no clock, thread, file system or protocol. Every function may be called from any thread.
 // Files are in 64 shards by their keys; no function holds two locks. A stateid says where its
@@ -43,7 +43,7 @@ struct Verdict {
   enum class Kind : std::uint8_t {
     Granted,
     Refused,  // `status`
-    // Delegations are in the way, which are being recalled, or somebody has stopped changes of the
+    // Delegations are in the way, which are being recalled, or a caller has stopped changes of the
     // file: wait(), then ask again.
     Recall,
     Lapsed,  // `who` is in the way and has lapsed: end it and ask again

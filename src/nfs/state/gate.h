@@ -17,7 +17,7 @@ class Gate {
  public:
   using EndLapsed = UniqueFunction<void(ClientId)>;
   // `files` until open(). `end_lapsed` as of Verdict::Kind::Lapsed, at once or later.
-  // `makes_way_within`: for how long somebody may be in the way who was asked to make way.
+  // `makes_way_within`: for how long a holder that was asked to make way may be in the way.
   void guard(Files& files, EndLapsed end_lapsed, UniqueFunction<void()> exports_replaced = {},
              Duration makes_way_within = Duration::zero()) {
     files_ = &files;

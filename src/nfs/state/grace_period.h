@@ -26,8 +26,8 @@ class GracePeriod {
   // Before the first request. Without one the period just ends.
   void finish_by(Finish finish) { finish_ = std::move(finish); }
 
-  // Called when it has begun, or was made longer: from now on somebody is to ask active(now) again
-  // and again, until it is over.
+  // Called when it has begun, or was made longer: from now on the server asks active(now) again and
+  // again, until it is over.
   using Watch = UniqueFunction<void()>;
   // Before the first request.
   void watch_by(Watch watch) { watch_ = std::move(watch); }

@@ -218,7 +218,7 @@ void lock_outside(Sharers& shared) {
   }
 }
 
-// `elsewhere`: somebody has locked a file all the time that none of them opens.
+// `elsewhere`: another has locked a file all the time that none of them opens.
 void expect_no_conflicts(bool elsewhere) {
   SCOPED_TRACE(elsewhere);
   Sharers shared;

@@ -153,7 +153,7 @@ enum class EndedFor : std::uint8_t { TimeOver, Conflict, NewClient, Room };
 struct Life {
   enum class Phase : std::uint8_t {
     Active,
-    Lapsed,  // the lease has run out; its locks stay until somebody wants them
+    Lapsed,  // the lease has run out; its locks stay until another wants them
     Ended,   // for ever: whatever it holds is void, and nothing can be added
   };
 
@@ -191,10 +191,10 @@ struct Life {
   std::atomic<bool> ending{false};         // its record is being removed, because it lapsed
   // In which grace period it claimed something last; GracePeriod's.
   std::uint64_t claimed_in = 0;
-  // Not TimeOver: somebody wants what it holds since it lapsed; it is to be ended, and has no
+  // Not TimeOver: another wants what it holds since it lapsed; it is to be ended, and has no
   // courtesy.
   std::atomic<EndedFor> wanted{EndedFor::TimeOver};
-  // After it ended, somebody found something of it in the way and took it away.
+  // After it ended, a conflicting request found something of it in the way and took it away.
   std::atomic<bool> swept{false};
   // It has locked ranges that programs of the server's machine see.
   std::atomic<bool> seen_by_programs{false};
