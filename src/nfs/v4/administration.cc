@@ -47,7 +47,7 @@ std::string_view callbacks_of(const state::Clients& clients, const state::Client
 std::optional<ListedClient> Administration::look(state::ClientId id, TimePoint now) const {
   auto info = shared_.clients.info(id, now);
   if (!info) return std::nullopt;
-  // One that nobody noticed yet: leases run out when somebody calls.
+  // One that the server has not noticed yet: leases run out when a client calls.
   if (info->phase == state::Life::Phase::Active && info->confirmed && info->idle > lease())
     info->phase = state::Life::Phase::Lapsed;
   const std::string_view callbacks = callbacks_of(shared_.clients, *info);

@@ -448,7 +448,7 @@ TEST_F(Nfs4CopyFromServer, writes_nothing_that_came_when_its_export_was_read_onl
   EXPECT_TRUE(has(kPiece)) << "nothing is written any more";
 }
 
-// The source would be read as somebody who the user is no more.
+// The source would be read as a user that the caller is no more.
 TEST_F(Nfs4CopyFromServer, ends_when_its_user_is_another_one_here) {
   sources_.size = 10 * kPiece;
   begin();

@@ -28,7 +28,7 @@ class Nfs4EdgeConditions : public Nfs4RestartServed {
   }
 };
 
-// RFC 8881 8.4.3, the first edge condition: somebody else may have had the file since.
+// RFC 8881 8.4.3, the first edge condition: another client may have had the file since.
 TEST_F(Nfs4EdgeConditions, a_client_that_an_administrator_revoked_something_of_reclaims_nothing) {
   Nfs4Start& first = start();
   first.set_up_session();
@@ -241,7 +241,7 @@ TEST_F(Nfs4EdgeConditions, a_client_ended_in_grace_for_what_another_reclaimed_re
   EXPECT_EQ(third.reclaim(opened_.handle).status, v4::NFS4ERR_RECLAIM_BAD) << "after a crash";
 }
 
-// A client in whose way somebody's claim is has lapsed in a grace period, and is to be ended by the
+// A client in the way of another's claim has lapsed in a grace period, and is to be ended by the
 // worker. It has still something to claim.
 class Nfs4ReturningClient : public Nfs4EdgeConditions {
  protected:

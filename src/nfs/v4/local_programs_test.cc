@@ -275,7 +275,7 @@ TEST_F(Nfs4LapsedLocks, that_there_was_no_memory_to_give_back_are_given_back_lat
        [](const state::FileKey&, const std::string&) { return std::nullopt; }});
   ASSERT_EQ(lock(10, 10, v4::WRITE_LT).status, v4::NFS4_OK);
   nfs4_.administration().expire(clientid_, loop_.now(), [](EndedByAdmin) {});
-  // No client is left for whose sake somebody looks.
+  // No client is left for whose sake the timer runs.
   loop_.pass(1min);
   EXPECT_TRUE(locks().server_has(10, 19, ProgramLocks::Mode::Exclusive));
   full = false;

@@ -144,7 +144,7 @@ class Nfs4Offload : public Nfs4DelegationsServed {
   std::shared_ptr<vfs::FileSystem> slow_;
 };
 
-// Of a Call that somebody follows; it ends, and the copy goes on.
+// Of a Call that an observer follows; it ends, and the copy goes on.
 TEST(FileCopy, leaves_the_times_of_its_call_alone_once_it_goes_on_apart) {
   WorkerTime of_call;
   ExportObject file;

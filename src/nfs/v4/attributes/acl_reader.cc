@@ -15,7 +15,7 @@ constexpr std::uint32_t kInheritable = v4::ACE4_FILE_INHERIT_ACE | v4::ACE4_DIRE
 constexpr std::uint32_t kKnownAceFlags =
     kInheritable | v4::ACE4_INHERIT_ONLY_ACE | v4::ACE4_IDENTIFIER_GROUP;
 
-// What was decided so far for somebody. The first entry that names a bit decides it.
+// What was decided so far for a user. The first entry that names a bit decides it.
 struct Decided {
   std::uint32_t allowed = 0;
   std::uint32_t denied = 0;

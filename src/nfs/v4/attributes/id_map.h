@@ -62,7 +62,7 @@ class IdMap {
                                                   const void* client);
   // Afterwards text_of() has names for these, where there are any, or it took too long.
   Task<void> learn(std::vector<IdName> ids, Loop& loop, const void* client);
-  // What clients are told: the name, or the number of somebody without.
+  // What clients are told: the name, or the number of a user without.
   std::string text_of(IdKind kind, std::uint32_t id) const;
   // Whether text_of() says what learn() would make it say.
   bool knows(IdKind kind, std::uint32_t id, TimePoint now) const;

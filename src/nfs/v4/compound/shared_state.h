@@ -29,7 +29,7 @@ struct Nfs4Options {
   std::uint32_t lease_seconds = 90;
   state::ClientLimits clients{};
   state::StateLimits states{};
-  // For how long clients whose lease has run out keep what they hold, unless somebody wants it.
+  // For how long clients whose lease has run out keep what they hold, unless another wants it.
   std::uint32_t courtesy_seconds = 24 * 60 * 60;
   // That go on after they were answered; 0: none does.
   std::uint32_t copies = 64;

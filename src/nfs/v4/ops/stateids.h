@@ -15,7 +15,7 @@ v4::stateid4 to_stateid4(const state::Stateid& stateid);
 // What an operation does is a change until this ends; or why it may not do that.
 using Permitted = Result<state::FileChange, v4::nfsstat4>;
 
-// Whether an operation with this stateid may be done. NFS4ERR_DELAY: somebody is in the way, who
+// Whether an operation with this stateid may be done. NFS4ERR_DELAY: a holder is in the way, which
 // makes way when check_stateid_in_time() is called.
 Permitted check_stateid(Compound& compound, const ExportObject& object, const v4::stateid4& stateid,
                         state::Touch touch);
