@@ -56,7 +56,7 @@ class Recovery {
   // the claims are withheld from all but another `client` of its owner.
   bool may_reclaim(const ClientOwner& owner, state::ClientId client = 0) const;
   bool anybody_left() const;
-  // Begins the grace period, until `end`, where somebody may reclaim. It takes that long whenever a
+  // Begins the grace period, until `end`, where a client may reclaim. It takes that long whenever a
   // client of version 4.0 is among them: there is no RECLAIM_COMPLETE by which it could say that it
   // is done (RFC 7530 9.6.2).
   void begin_grace(state::GracePeriod& period, TimePoint end) const;
