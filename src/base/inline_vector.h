@@ -123,7 +123,7 @@ class InlineVector {
     std::uninitialized_copy_n(other.data_, other.size_, data_);
     size_ = other.size_;
   }
-  // Not inlined, so that whoever ends or moves an empty list only looks at its size.
+  // Not inlined, so that ending or moving an empty list only looks at its size.
   [[gnu::noinline]] void destroy() { std::destroy_n(data_, size_); }
   // Moves the elements of `other`, of which there are some, into this vector, which is empty.
   void take(InlineVector& other) noexcept {

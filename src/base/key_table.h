@@ -1,7 +1,8 @@
 // Values by XID or handle, for the Calls in progress of one connection. Open addressing. XIDs count
 // upwards: places far from one another keep those in progress from becoming one row, which taking
-// the oldest out would have to go through. Who makes keys collide has as many steps at most as
-// Calls in progress. Grows with them, never shrinks; nothing is allocated in steady state.
+// the oldest out would have to go through. A peer that makes keys collide costs as many steps at
+// most as there are Calls in progress. Grows with them, never shrinks; nothing is allocated in
+// steady state.
 #pragma once
 
 #include <bit>

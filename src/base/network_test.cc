@@ -31,7 +31,7 @@ TEST(IpAddress, is_read_in_all_its_text_forms) {
   EXPECT_EQ(IpAddress::parse("fe80::1%eth0"), v6(0xfe80000000000000, 1));
 }
 
-TEST(IpAddress, inside_IPv6_is_the_IPv4_address_it_stands_for) {
+TEST(IpAddress, is_the_IPv4_address_that_an_IPv6_one_contains) {
   EXPECT_EQ(IpAddress::parse("::ffff:192.0.2.1"), IpAddress::parse("192.0.2.1"));
   EXPECT_EQ(IpAddress::parse("::ffff:c000:201"), IpAddress::parse("192.0.2.1"));
   EXPECT_TRUE(IpAddress::parse("192.0.2.1")->is_v4());

@@ -1,5 +1,6 @@
 // WorkerTime: how long the jobs of one Call waited for threads of Executors, and took there. It is
-// measured of Calls that somebody follows, and of no others: a clock is read three times for each.
+// measured of Calls that an observer follows, and of no others: a clock is read three times for
+// each.
 #pragma once
 
 #include <chrono>

@@ -96,15 +96,15 @@ void expect_no_allocations(fabric::stub::StubOptions device, std::uint32_t inlin
   }
 }
 
-TEST(VerbsCall, of_nfs_allocates_nothing_in_steady_state) {
+TEST(VerbsCall, allocates_nothing_in_steady_state_for_nfs) {
   expect_no_allocations(fabric::stub::rxe_like(), 16384);
 }
 
-TEST(VerbsCall, with_chunks_of_memory_windows_allocates_nothing_in_steady_state) {
+TEST(VerbsCall, allocates_nothing_in_steady_state_with_chunks_of_memory_windows) {
   expect_no_allocations(fabric::stub::rxe_like(), 1024);
 }
 
-TEST(VerbsCall, with_chunks_of_registered_memory_allocates_nothing_in_steady_state) {
+TEST(VerbsCall, allocates_nothing_in_steady_state_with_chunks_of_registered_memory) {
   expect_no_allocations(fabric::stub::siw_like(), 1024);
 }
 

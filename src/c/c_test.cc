@@ -456,7 +456,7 @@ struct Grown {
   std::uint32_t added;
 };
 
-TEST(CStructs, of_an_older_caller_count_as_zero_where_they_end_and_are_not_written_beyond) {
+TEST(CStructs, count_as_zero_where_an_older_callers_end_and_are_not_written_beyond) {
   Grown theirs{offsetof(Grown, added), 1, 99};
   EXPECT_EQ(known(&theirs).first, 1u);
   EXPECT_EQ(known(&theirs).added, 0u);

@@ -190,7 +190,7 @@ class Uses {
   }
   Uses(const Uses&) = delete;
   Uses& operator=(const Uses&) = delete;
-  // Who completes the call ends them.
+  // The code that completes the call ends them.
   void last_until_the_completion() { call_ = nullptr; }
 
  private:
@@ -217,7 +217,7 @@ Task<stag_error> exchange(stag_client& client, const stag_procedure& procedure, 
 
 const stag_error kNoMemory = error_of(STAG_NO_MEMORY, "there is no memory");
 
-// Throws nothing: whoever waits is told.
+// Throws nothing: the waiting caller is told.
 Task<stag_error> perform(stag_client& client, const stag_procedure& procedure, stag_call& call) {
   try {
     co_return co_await exchange(client, procedure, call);

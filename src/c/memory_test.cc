@@ -301,7 +301,7 @@ class Idle {
 
 class CReply : public CMemory {};
 
-TEST_P(CReply, in_registered_memory_keeps_it_from_being_released_until_it_has_left) {
+TEST_P(CReply, keeps_its_registered_memory_from_being_released_until_it_has_left) {
   memory_.resize(64 * kSize);  // more than any socket holds
   ASSERT_EQ(stag_server_memory_register(server_, memory_.data(), memory_.size(), STAG_MEMORY_READ,
                                         &reply_memory_, &error_),
@@ -320,7 +320,7 @@ TEST_P(CReply, in_registered_memory_keeps_it_from_being_released_until_it_has_le
 INSTANTIATE_TEST_SUITE_P(Transports, CReply, ::testing::Values(STAG_TCP),
                          [](const auto&) { return "Tcp"; });
 
-TEST_P(CMemory, of_a_server_is_named_in_its_replies_with_a_release_or_refused) {
+TEST_P(CMemory, is_named_in_replies_of_its_server_with_a_release_or_refused) {
   stag_memory* const of_client = registered();
   Begun call(client_, call_of(HOLD, nullptr));
   stag_request* const request = held();
@@ -338,7 +338,7 @@ TEST_P(CMemory, of_a_server_is_named_in_its_replies_with_a_release_or_refused) {
 }
 
 // GET checks the same for replies in the handler.
-TEST_P(CMemory, without_bytes_is_released_too_but_not_by_the_function_that_replies) {
+TEST_P(CMemory, is_released_without_bytes_too_but_not_by_the_function_that_replies) {
   ASSERT_EQ(stag_server_memory_register(server_, memory_.data(), kSize, STAG_MEMORY_READ,
                                         &reply_memory_, &error_),
             STAG_OK);

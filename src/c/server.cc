@@ -121,8 +121,8 @@ struct stag_request {
   // Of the reply.
   rpc::HandlerOutcome outcome{};
   Buffer results{};
-  // Goes with this object, on the loop: a Rope keeps no Buffer without bytes, and whoever lends
-  // some has them back in no call of stag_reply().
+  // Goes with this object, on the loop: a Rope keeps no Buffer without bytes, and a caller that
+  // lends some has them back in no call of stag_reply().
   Buffer lent{};
   std::optional<Rope> results_bulk{};
   std::coroutine_handle<> waiter{};

@@ -5,8 +5,8 @@
 namespace stag::endpoint {
 namespace {
 
-// A server needs one connection, and a second one when it has lost the first; whoever else connects
-// costs little.
+// A server needs one connection, and a second one when it has lost the first; any other that
+// connects costs little.
 rpc::tcp::ServerOptions callback_options() {
   rpc::tcp::ServerOptions options;
   options.max_connections = 16;

@@ -376,7 +376,7 @@ INSTANTIATE_TEST_SUITE_P(Transports, Endpoint,
                            return way.param.fabric == FabricKind::Iwarp ? "rdma" : "verbs";
                          });
 
-TEST(Endpoints, of_one_server_may_use_several_transports_on_the_same_threads) {
+TEST(Endpoints, serve_several_transports_of_one_server_on_the_same_threads) {
   State state;
   rpc::Server server;
   server.add(make_program(state));

@@ -18,7 +18,7 @@
 namespace stag::endpoint {
 
 // Its destruction, on a thread that is no loop's, closes its connections; the last Listener of its
-// service on its Loops also waits for the Calls in progress, whoever else has the Loops.
+// service on its Loops also waits for the Calls in progress, whichever other object has the Loops.
 class Listener {
  public:
   Listener(Listener&&) noexcept;
@@ -62,7 +62,7 @@ class Listener {
 // Fails with the reason that the address cannot be used.
 Result<Listener, Reason> listen(rpc::Service& service, const Address& at,
                                 ListenOptions options = {});
-// The same on a socket that somebody else has made, for example systemd: for TCP, and for RDMA by
+// The same on a socket that another program has made, for example systemd: for TCP, and for RDMA by
 // software iWARP, a TCP socket that listens; for UDP a socket that is bound. The descriptor is in
 // non-blocking mode, and becomes the Listener's even when listen() fails. RDMA devices know no such
 // sockets: FabricKind::Verbs fails with AddressNotAvailable.

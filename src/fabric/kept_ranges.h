@@ -30,7 +30,7 @@ struct KeptRange {
 
 class KeptRanges {
  public:
-  // Who registers ranges.
+  // A user of ranges, which registers them.
   class User {
    public:
     // There is a range now, until on_given_up(); None, or why it cannot be registered: then there

@@ -34,7 +34,7 @@ class Changes {
     ~Change() { all_.end(at_); }
     Change(const Change&) = delete;
     Change& operator=(const Change&) = delete;
-    // Nobody waits for it any more, but it goes on.
+    // No caller waits for it any more, but it goes on.
     void leave();
 
    private:

@@ -45,7 +45,7 @@ TEST(Changes, are_waited_for_only_where_nobody_waits_for_them_any_more) {
   EXPECT_TRUE(Waiter(changes).ended);
 }
 
-TEST(Changes, of_one_file_keep_no_other_file_waiting) {
+TEST(Changes, keep_no_other_file_waiting) {
   Inodes inodes(file_named('r'));
   Changes changes(inodes);
   Changes::Change below(changes, kFile - 1), above(changes, kFile + 1);

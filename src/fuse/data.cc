@@ -297,7 +297,7 @@ Task<void> Operations::write(fuse_req_t from, std::uint64_t number, std::uint64_
     const Outcome<Ok> synced = co_await sync(number, opened);
     if (!synced) request.fail(synced.error());
   }
-  // It is done: whoever holds pages that are dropped may wait for it.
+  // It is done: a program that holds pages that are dropped may wait for it.
   change.reset();
   if (kind.append) co_await outdate_cached(number, opened, offset);
   if (const fuse_req_t waiting = request.take()) fuse_reply_write(waiting, written);
@@ -305,10 +305,10 @@ Task<void> Operations::write(fuse_req_t from, std::uint64_t number, std::uint64_
 }
 
 // Before the program that has written hears of it. By an open that is not cached some kernels write
-// past the pages that others have (Linux 6.1): whoever reads behind the old end of the file finds
-// zeros there until the kernel has asked for the attributes, which it does not believe where an
-// invalidation comes after its question. By a cached one the kernel has written to its pages, and
-// keeps them locked until it is answered.
+// past the pages that others have (Linux 6.1): a program that reads behind the old end of the file
+// finds zeros there until the kernel has asked for the attributes, which it does not believe where
+// an invalidation comes after its question. By a cached one the kernel has written to its pages,
+// and keeps them locked until it is answered.
 Task<void> Operations::outdate_cached(std::uint64_t number, std::uint64_t opened,
                                       std::uint64_t offset) {
   if (!open_files_.is_direct(number, opened) || !open_files_.is_any_cached(number)) {

@@ -44,7 +44,7 @@ Task<void> Operations::opendir(fuse_req_t from, std::uint64_t number, fuse_file_
   Request request(context_, from);
   const Handle directory = handle_of(request, number);
   if (directory.empty()) co_return;
-  // Who lists what is to be removed had better not find what is gone a moment later.
+  // A program that lists what is to be removed had better not find what is gone a moment later.
   co_await silly_files_.removed(directory);
   const std::uint64_t opened = next_directory_++;
   directories_.emplace(opened, std::make_shared<OpenDirectory>(files_, directory));

@@ -21,7 +21,7 @@ TEST(InitAnswer, lets_the_kernel_work_in_one_directory_side_by_side_beside_what_
   EXPECT_EQ(flags_allowed(0, FUSE_COMPAT_22_INIT_OUT_SIZE), std::uint32_t{FUSE_PARALLEL_DIROPS});
 }
 
-TEST(InitAnswer, without_flags_stays_as_it_is) {
+TEST(InitAnswer, stays_as_it_is_without_flags) {
   EXPECT_EQ(flags_allowed(0, FUSE_COMPAT_INIT_OUT_SIZE), 0u);
 }
 

@@ -92,8 +92,8 @@ class Inodes {
 };
 
 // Something of the file goes on, or is kept, that knows it by its number: though the kernel forgets
-// the file, whoever looks it up meets the same number, until this is destroyed. No open, so that
-// nothing waits for it that waits for close(2). The Inodes outlive it.
+// the file, a program that looks it up meets the same number, until this is destroyed. No open, so
+// that nothing waits for it that waits for close(2). The Inodes outlive it.
 class Inodes::Reference {
  public:
   // A number that stands for nothing is none.

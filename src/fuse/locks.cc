@@ -19,7 +19,7 @@ using nfs::client::LockPiece;
 using nfs::client::Outcome;
 using nfs::client::Status;
 
-// Who waits for a lock asks again and again.
+// A program that waits for a lock has the mount ask again and again.
 constexpr Duration kFirstPause = std::chrono::milliseconds(20);
 constexpr Duration kLongestPause = std::chrono::seconds(1);
 constexpr FileLock kWholeFile{};
@@ -34,8 +34,8 @@ bool is_whole(const FileLock& range) {
 }
 
 // EBADF: without the mode of open(2) that a lock needs. ENOLCK: of a file that version 4.0 uses
-// without an open, as its name is not known, or of a server that has no locks. Nobody would keep
-// it, so it is not granted.
+// without an open, as its name is not known, or of a server that has no locks. Nothing would keep
+// the lock, so it is not granted.
 int errno_of_lock(const nfs::client::Error& error) {
   if (error.is(Status::NotSupported)) return ENOLCK;
   return error.is(Status::Access) ? EBADF : errno_of(error);
@@ -145,16 +145,17 @@ Task<Outcome<Ok>> Operations::try_lock(Request& request, std::uint64_t number, s
   co_return Ok{};
 }
 
-// Who has locked a file sees what others did under their locks (RFC 8881 10.3.2): the next read(2)
-// asks for the attributes, and the kernel drops its pages where size or time of modification moved.
+// A program that has locked a file sees what others did under their locks (RFC 8881 10.3.2): the
+// next read(2) asks for the attributes, and the kernel drops its pages where size or time of
+// modification moved.
 void Operations::outdate(std::uint64_t number) {
   new_files_.outdate(number);
   inodes_.on_told(number);
   invalidate_(number, kAttributesOnly);
 }
 
-// Nobody waits for it any more. POSIX: who is interrupted has the locks that he had before; nobody
-// else gets them in between.
+// No program waits for it any more. POSIX: a program that is interrupted has the locks that it had
+// before; no other gets them in between.
 Task<void> Operations::take_back(File file, LockOwner owner, FileLock locked,
                                  std::vector<LockPiece> before) {
   for (const LockPiece& piece : before) {

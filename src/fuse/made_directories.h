@@ -1,7 +1,7 @@
 // MadeDirectories: directories that this mount has made, all names in which are known for as long
 // as nobody else changes them: who makes files there (tar(1), git(1)) need not ask the server first
 // whether the names are free. Each creation says what the directory's change attribute was before
-// it (RFC 8881 3.3.5): another one than the last that is known means that somebody else was there.
+// it (RFC 8881 3.3.5): another one than the last that is known means that another client was there.
 //
 // Pure. Thread: the loop of the Mount. Memory: kMostNames names.
 #pragma once

@@ -34,7 +34,7 @@ using nfs::client::Outcome;
 constexpr std::uint32_t kLargest = 1u << 20;  // bytes of one READ or WRITE of the kernel
 constexpr std::uint32_t kBackground = 64;     // requests that the kernel sends unasked
 constexpr int kRequestsATurn = 16;
-// Requests that may wait in the kernel at a time, as far as somebody waits for them to be read.
+// Requests that may wait in the kernel at a time, for those that wait until these are read.
 constexpr std::size_t kLongestQueue = 4096;
 constexpr auto kMemoryPause = std::chrono::milliseconds(50);  // before memory is tried for again
 
@@ -399,7 +399,7 @@ void Mounted::on_readable() try {
   if (ended_) return tell_read();
   descriptor_.when_readable(*this);
 } catch (const std::bad_alloc&) {
-  // Nobody else would read what the kernel asks for next.
+  // No other turn of the loop would read what the kernel asks for next.
   if (!ended_) descriptor_.when_readable(*this);
   throw;
 }

@@ -46,7 +46,7 @@ class Mount {
                                                            const MountOptions& options);
   virtual ~Mount() = default;
 
-  // Ends when the directory shows the files no more: somebody has unmounted it, or unmount() did.
+  // Ends when the directory shows the files no more: a user has unmounted it, or unmount() did.
   virtual Task<void> unmounted() = 0;
   // Ends when no call for the mount is in progress. Awaited before the end, after unmounted().
   // `calls`, which the `files` are cancelled by, is cancelled when the server does not answer in

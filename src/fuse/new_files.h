@@ -45,8 +45,8 @@ class NewFiles {
   // That is how the server says that it is.
   void on_told(std::uint64_t number, std::uint64_t version, const Attributes& attributes,
                TimePoint now);
-  // The server has refused to set these times, which wait no longer. nullopt: somebody has removed
-  // the file; else close(2) tells.
+  // The server has refused to set these times, which wait no longer. nullopt: another client has
+  // removed the file; else close(2) tells.
   void on_refused(std::uint64_t number, const SetAttributes& times,
                   const std::optional<nfs::client::Error>& why);
   // Nothing was heard of it: they are not due again before a pause, which grows.

@@ -240,7 +240,7 @@ Attributes attributes_of(std::uint64_t size, std::uint32_t links) {
   return attributes;
 }
 
-TEST_F(MakingFile, when_it_was_written_is_asked_once) {
+TEST_F(MakingFile, is_asked_about_once_after_it_was_written) {
   begin(false);
   files.on_write(kNumber, 0, 10);
   EXPECT_FALSE(files.known(kNumber, now));
@@ -272,7 +272,7 @@ TEST_F(MakingFile, knows_no_attributes_from_an_answer_during_a_change) {
   EXPECT_FALSE(files.known(kNumber, now));
 }
 
-TEST_F(MakingFile, after_another_size_an_earlier_time_is_that_of_the_change) {
+TEST_F(MakingFile, takes_an_earlier_time_for_that_of_the_change_after_another_size) {
   begin(false);
   SetAttributes times = times_of(kPast);
   ASSERT_TRUE(files.absorb(kNumber, times, now));

@@ -1,5 +1,5 @@
-// Ongoing: operations on files that have not ended yet. Whoever waits for those of a file waits for
-// the ones that began before.
+// Ongoing: operations on files that have not ended yet. A caller that waits for those of a file
+// waits for the ones that began before.
 //
 // Pure. Thread: the loop of the Mount.
 #pragma once

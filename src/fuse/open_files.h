@@ -42,8 +42,8 @@ class OpenFiles {
       if (!at->second.direct) return true;
     return false;
   }
-  // Of the failures that lost data of the file (UnstableWrites), how many whoever has it open knows
-  // of. Null: there is no such open.
+  // Of the failures that lost data of the file (UnstableWrites), how many the program that has it
+  // open knows of. Null: there is no such open.
   std::uint64_t* known_failures(std::uint64_t inode, std::uint64_t number) {
     const auto found = files_.find({inode, number});
     return found == files_.end() ? nullptr : &found->second.known_failures;

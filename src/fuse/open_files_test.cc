@@ -40,7 +40,7 @@ TEST_F(OpenFile, has_no_locks_of_an_owner_that_unlocked_the_file) {
   EXPECT_EQ(owners(files.remove(kOther, other)), Owners{1});
 }
 
-TEST_F(OpenFile, for_writing_is_found_until_it_is_closed) {
+TEST_F(OpenFile, is_found_for_writing_until_it_is_closed) {
   EXPECT_EQ(files.find_writing(kInode), nullptr);
   files.add(kOther, {.file = {}, .writes = true});
   EXPECT_EQ(files.find_writing(kInode), nullptr);

@@ -66,8 +66,8 @@ class Operations {
              Buffers& data, Buffers& requests, const OperationOptions& options);
 
   // Tells the kernel that the attributes of an inode are no longer what it knows, nor what it has
-  // cached of the file from this offset on. That waits for whoever uses those pages, whose READs
-  // the loop has to answer: called on other threads, but for kAttributesOnly.
+  // cached of the file from this offset on. That waits for the programs that use those pages, whose
+  // READs the loop has to answer: called on other threads, but for kAttributesOnly.
   static constexpr std::int64_t kAttributesOnly = -1;
   using Invalidate = UniqueFunction<void(std::uint64_t number, std::int64_t from)>;
   void set_invalidate(Invalidate invalidate) { invalidate_ = std::move(invalidate); }
@@ -281,7 +281,7 @@ class Operations {
   // A program has closed the file. If it was the last one of a removed file, the name that keeps
   // it is to be removed.
   std::optional<SillyFiles::Removal> closed(std::uint64_t number) noexcept;
-  // The same of whoever counted as one.
+  // The same of one that counted as an open.
   void unused(std::uint64_t number) noexcept;
   // The locks that an owner has by an open.
   Task<void> unlock_at_close(std::uint64_t number, nfs::client::File file,

@@ -44,7 +44,7 @@ class Removals {
   const DirectoryName* lost(std::uint64_t number) const;
   void forget(std::uint64_t number) { lost_.erase(number); }
 
-  // Somebody could not open a file that has lost this name.
+  // A program could not open a file that has lost this name.
   void contend(const DirectoryName& name);
   bool is_contended(const DirectoryName& name) const;
 
@@ -80,8 +80,8 @@ class Removals::Removal {
   All::iterator taken_;
 };
 
-// Somebody looks up a contended name, and tells the kernel of it, until this is destroyed. The
-// Removals outlive it.
+// A lookup of a contended name, which tells the kernel of it, until this is destroyed. The Removals
+// outlive it.
 class Removals::Look {
  public:
   Look(Removals& owner, DirectoryName name);

@@ -145,7 +145,7 @@ Task<Outcome<std::optional<Node>>> Operations::found_to_keep(DirectoryName name,
   co_return std::nullopt;
 }
 
-// Whoever opens the file from now on waits until it is known what came of the removal.
+// A program that opens the file from now on waits until it is known what came of the removal.
 Task<Outcome<Ok>> Operations::begin(Removing& removing, Keep how) {
   const DirectoryName& name = removing.name;
   removing.removal.emplace(removals_, name);
@@ -168,8 +168,8 @@ Task<Outcome<Ok>> Operations::begin(Removing& removing, Keep how) {
   co_return co_await keep(removing, *node, how);
 }
 
-// In a directory with the sticky bit whoever may link a file may not be allowed to remove the link:
-// a renaming is refused at once.
+// In a directory with the sticky bit a user who may link a file may not be allowed to remove the
+// link: a renaming is refused at once.
 Task<Outcome<Operations::Keep>> Operations::way_to_keep(Handle directory) {
   const Outcome<Attributes> attributes = co_await files_.getattr(directory);
   if (!attributes) co_return Failure{attributes.error()};
@@ -187,7 +187,7 @@ Task<Outcome<Ok>> Operations::keep(Removing& removing, Node file, Keep how) {
     how = *way;
   }
   if (how == Keep::ByLink) kept = co_await link_silly(file.handle, silly);
-  // Somebody else was faster, and there is nothing to keep.
+  // Another client was faster, and there is nothing to keep.
   if (!kept && kept.error().is(Status::Stale)) co_return Ok{};
   const bool no_links = !kept && kept.error().kind == Error::Kind::Nfs;
   const bool renames = how == Keep::ByRename || no_links;
@@ -243,7 +243,7 @@ Task<void> Operations::give_name_back(std::uint64_t number, DirectoryName name) 
 
 void Operations::end(Removing& removing, bool done) {
   if (removing.removal && done) removing.removal->done();
-  // Whoever has looked up a contended name may not have opened the file yet.
+  // A program that has looked up a contended name may not have opened the file yet.
   Inode* const inode = inodes_.find(removing.number);
   if (removing.use && removing.contended && done && inode->lookups > 0 && !inode->pinned) {
     removing.use->keep();

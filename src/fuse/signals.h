@@ -10,7 +10,7 @@
 namespace stag::fuse {
 
 // Whether a thread with this /proc/TID/status is to wait no more: a signal is pending that ends the
-// program (signal(7)), or by which somebody asks it to end (SIGHUP, SIGINT, SIGQUIT, SIGTERM). True
+// program (signal(7)), or by which a user asks it to end (SIGHUP, SIGINT, SIGQUIT, SIGTERM). True
 // as well where nothing of signals is in it.
 bool is_to_end(std::istream& status);
 

@@ -1,7 +1,7 @@
 // SillyFiles: files that programs of this machine removed while they have them open. NFS has no way
 // to keep the content of a file without a name (RFC 1813 section 4.8), so each has another name
 // until its last close(2), for which the kernel does not wait: the name may still be there when the
-// next system call comes. Who would meet it then waits for the removal.
+// next system call comes. A call that would meet it then waits for the removal.
 //
 // Pure. Thread: the loop of the Mount.
 #pragma once

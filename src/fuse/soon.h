@@ -15,7 +15,7 @@ class Soon {
   Soon(Loop& loop, Duration after, UniqueFunction<void()> run)
       : loop_(loop), after_(after), run_(std::move(run)) {}
 
-  // Throws without memory for it; whoever asks next is not taken for one of many then.
+  // Throws without memory for it; the next caller is not taken for one of many then.
   void ask() {
     if (asked_) return;
     timer_ = loop_.after(after_, [this] {
@@ -24,7 +24,7 @@ class Soon {
     });
     asked_ = true;
   }
-  // It does not run any more, whoever asks.
+  // It does not run any more, whichever caller asks.
   void end() {
     timer_.cancel();
     asked_ = true;

@@ -204,7 +204,7 @@ Task<Outcome<Ok>> UnstableWrites::commit(std::uint64_t number) {
   }
   give_up_unheard(number, *written);
   written->next_is_stable = written->pieces.empty();
-  // Not where somebody writes, or waits to.
+  // Not where a program writes, or waits to.
   if (written->next_is_stable && written->failures == 0 && written.use_count() == 2)
     files_written_.erase(number);
   co_return done;

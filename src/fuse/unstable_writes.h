@@ -3,8 +3,8 @@
 // the server lost it by a restart (RFC 1813 3.3.7, 3.3.21; RFC 8881 18.3, 18.32). Without it each
 // write(2) would wait for the server's disk.
 //
-// While anything is kept of a file its number stands for it, so that whoever opens it finds what is
-// kept, also where the kernel has forgotten the file meanwhile.
+// While anything is kept of a file its number stands for it, so that a program that opens it finds
+// what is kept, also where the kernel has forgotten the file meanwhile.
 //
 // Thread: the loop of the Mount. The FileSystem, the Inodes and the Buffers outlive it.
 #pragma once
@@ -48,18 +48,18 @@ class UnstableWrites {
   Task<nfs::client::Outcome<std::size_t>> write(std::uint64_t number, nfs::client::File file,
                                                 std::uint64_t offset, Memory& memory, Bytes data);
   // All that was written to the file is on stable storage, or lost. Where no Reply came it is kept,
-  // to be committed again, while somebody has the file open. Else it is given up: close(2) has
+  // to be committed again, while a program has the file open. Else it is given up: close(2) has
   // failed, and by the time that the server answers others may have written the file.
   Task<nfs::client::Outcome<Ok>> commit(std::uint64_t number);
-  // How often data of the file was lost, and why the last time. Whoever has it open is to be told,
-  // whoever it was that waited for the COMMIT. Known until forget().
+  // How often data of the file was lost, and why the last time. Each program that has it open is to
+  // be told, whichever it was that waited for the COMMIT. Known until forget().
   std::uint64_t failures(std::uint64_t number) const;
   const nfs::client::Error& failure(std::uint64_t number) const;
   // What was written by `closed`, which is about to be closed at the server, is written again by
   // `other`, an open for writing that stays; null: there is none, and the server checks who writes.
   void on_close(std::uint64_t number, const nfs::client::File& closed,
                 const nfs::client::File* other);
-  // Nobody has the file open any more.
+  // No program has the file open any more.
   void forget(std::uint64_t number);
   // Where the data ends that is kept of a file; 0: there is none.
   std::uint64_t kept_end(std::uint64_t number) const;

@@ -239,7 +239,7 @@ TEST(UnstableWrites, end_where_the_furthest_of_what_is_kept_does) {
   EXPECT_EQ(world.unstable_writes.kept_end(kFile), 8u);
 }
 
-TEST(UnstableWrites, after_a_COMMIT_what_was_written_meanwhile_counts_alone) {
+TEST(UnstableWrites, count_alone_after_a_COMMIT_if_they_came_meanwhile) {
   World world;
   world.written(0, "....");
   world.written(100, "aaaa");
@@ -260,7 +260,7 @@ TEST(UnstableWrites, after_a_COMMIT_what_was_written_meanwhile_counts_alone) {
   EXPECT_FALSE(world.unstable_writes.is_doubtful(kFile));
 }
 
-TEST(UnstableWrites, at_most_so_much_is_kept) {
+TEST(UnstableWrites, are_kept_up_to_a_limit) {
   World world;
   const std::string text(1u << 20, 'x');
   for (std::uint64_t i = 0; i < 12; ++i) {
@@ -289,7 +289,7 @@ TEST(UnstableWrites, small_ones_take_little_and_are_written_again_at_once) {
   EXPECT_EQ(joined.writes, before + 1);
 }
 
-TEST(UnstableWrites, during_a_COMMIT_are_kept_apart_from_what_it_makes_safe) {
+TEST(UnstableWrites, are_kept_apart_from_what_a_COMMIT_in_progress_makes_safe) {
   World world;
   world.written(0, ".");
   world.written(1, "a");
@@ -477,7 +477,7 @@ TEST(UnstableWrites, are_not_safe_without_an_answer_and_are_written_again_after_
   EXPECT_EQ(world.disk, "one two");
 }
 
-// Who opens the file next truncates it behind the COMMIT that its number leads to.
+// The next program to open the file truncates it behind the COMMIT that its number leads to.
 TEST(UnstableWrites, keep_the_number_of_a_file_that_is_forgotten_before_its_COMMIT_is_answered) {
   World world;
   world.written(0, "one ");

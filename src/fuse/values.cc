@@ -123,7 +123,7 @@ SetTime time_of(const timespec& time, bool set, bool now) {
 }
 
 // Linux's own client says the same where a user has no ticket, or one that has expired, or where
-// the server does not believe him.
+// the server does not believe the user.
 int errno_of(const rpc::CallError& error) {
   if (error.kind == rpc::CallError::Kind::Answered)
     return error.status.reply == oncrpc::ReplyStat::MSG_DENIED &&

@@ -15,7 +15,7 @@
 
 namespace stag::fuse {
 
-// The bits of a mode that whoever writes to a file, or gives it away, takes away from it.
+// The bits of a mode that writing to a file, or giving it away, takes away from it.
 inline constexpr std::uint32_t kSetIds = S_ISUID | S_ISGID;
 
 // The errno of a failed operation.

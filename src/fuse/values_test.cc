@@ -145,7 +145,7 @@ TEST(FuseAccess, is_what_the_flags_of_an_open_need) {
   EXPECT_EQ(access_of_open(O_RDWR), access::kRead | access::kModify);
 }
 
-TEST(FuseAccess, to_enter_a_directory_is_to_look_up_in_it) {
+TEST(FuseAccess, takes_entering_a_directory_for_looking_up_in_it) {
   EXPECT_EQ(access_of_mask(X_OK, true), access::kLookup);
   EXPECT_EQ(access_of_mask(X_OK, false), access::kExecute);
   EXPECT_TRUE(grants(access::kLookup, X_OK, true));

@@ -58,7 +58,7 @@ TEST(GssCredential, is_refused_with_an_unknown_procedure_or_service) {
 
 // RFC 2203 5.2.2: "In a creation request, the seq_num and service fields are undefined and both
 // must be ignored by the server."
-TEST(GssCredential, of_a_creation_request_may_have_any_service) {
+TEST(GssCredential, may_have_any_service_in_a_creation_request) {
   std::vector<std::byte> wire = kWire;
   for (const int procedure : {1, 2}) {
     wire[7] = static_cast<std::byte>(procedure);

@@ -225,7 +225,7 @@ void StagTable::insert(Entry entry) {
 void StagTable::erase(std::uint32_t stag) {
   const std::size_t mask = entries_.size() - 1;
   auto hole = static_cast<std::size_t>(find(stag) - entries_.data());
-  // Whoever was pushed past the hole moves back into it, so that every probe stays unbroken.
+  // An entry that was pushed past the hole moves back into it, so that every probe stays unbroken.
   for (std::size_t at = (hole + 1) & mask; entries_[at].state != State::Free;
        at = (at + 1) & mask) {
     const std::size_t home = entries_[at].stag & mask;

@@ -46,7 +46,7 @@ MpaFrame reply_to(const MpaOptions& options, const MpaFrame& request) {
   return make_reply(options, request, judge_request(options, request).value(), {});
 }
 
-TEST(MpaFrame, of_a_linux_client_is_understood) {
+TEST(MpaFrame, is_understood_from_a_linux_client) {
   const Octets bytes = golden("mpa_frames.hex").at("request_linux_client");
   const auto frame = decode_mpa_frame(kRequest, bytes);
   ASSERT_TRUE(frame.ok());
@@ -101,7 +101,7 @@ TEST(MpaFrame, ignores_the_reject_flag_of_a_request) {
   EXPECT_FALSE(frame->rejected);
 }
 
-TEST(MpaFrame, of_revision_1_has_no_depths_even_with_the_reserved_bit_set) {
+TEST(MpaFrame, has_no_depths_in_revision_1_even_with_the_reserved_bit_set) {
   const Octets bytes = request("10 01", "00800000");
   const auto frame = decode_mpa_frame(kRequest, bytes);
   ASSERT_TRUE(frame.ok());
@@ -109,19 +109,19 @@ TEST(MpaFrame, of_revision_1_has_no_depths_even_with_the_reserved_bit_set) {
   EXPECT_EQ(frame->private_data.size(), 4u);
 }
 
-TEST(MpaFrame, with_a_wrong_key_is_refused_at_the_first_wrong_byte) {
+TEST(MpaFrame, is_refused_at_the_first_wrong_byte_of_a_key) {
   EXPECT_EQ(bytes_missing(kRequest, bytes_of("GET")).error(), Reason::MpaKeyWrong);
   // RFC 5044 7.1.2 rule 8: two initiators that meet.
   EXPECT_EQ(bytes_missing(kReply, bytes_of("MPA ID Req")).error(), Reason::MpaKeyWrong);
 }
 
-TEST(MpaFrame, of_an_unknown_revision_is_refused) {
+TEST(MpaFrame, is_refused_in_an_unknown_revision) {
   EXPECT_EQ(bytes_missing(kRequest, request("10 03", "00800000")).error(),
             Reason::MpaRevisionUnknown);
   EXPECT_EQ(bytes_missing(kRequest, request("00 00", "")).error(), Reason::MpaRevisionUnknown);
 }
 
-TEST(MpaFrame, with_more_private_data_than_512_octets_is_refused) {
+TEST(MpaFrame, is_refused_with_more_private_data_than_512_octets) {
   Octets bytes = request("10 02", "00800000");
   store_be(bytes.data() + 18, std::uint16_t{512});
   EXPECT_EQ(bytes_missing(kRequest, bytes).value(), 508u);

@@ -101,7 +101,7 @@ Played play(const Octets& wire, bool crc, std::size_t first, std::size_t then) {
   inlet.expose_sink(kStag, sink, 0x7000);
   inlet.expose_sink(kOther, played.other, 0x7000);
   inlet.expose_source(0x0E, Bytes(played.other).first(4), 0);
-  // What was taken back is its owner's: he fills it, and nobody may change that.
+  // What was taken back belongs to its owner, who fills it, and no peer may change that.
   inlet.sink.on_invalidated = [&] { std::fill(sink.begin(), sink.end(), std::byte{0x11}); };
   for (std::size_t at = 0; at < wire.size();) {
     const std::size_t wanted = at == 0 ? first : then;
@@ -157,7 +157,7 @@ TEST(Foresight, names_the_places_of_all_that_is_left_of_the_sink) {
   EXPECT_EQ(targets[12].size(), 20u);
 }
 
-TEST(Foresight, of_a_Read_Response_ends_where_what_was_asked_for_ends) {
+TEST(Foresight, ends_for_a_Read_Response_where_what_was_asked_for_ends) {
   Octets memory(kSize);
   Inlet inlet({false, 2, 2, 32});
   inlet.register_read_sink(kStag, memory, 0x7000);

@@ -116,9 +116,9 @@ class Receiver {
   bool stopped() const { return stopped_; }
   // Whether the stream ended between two FPDUs, so that an end of file is no loss of data.
   bool at_boundary() const;
-  // For whoever watches that the peer goes on with what it has begun: the FPDUs before the one, or
-  // before the Send, that is not whole yet; the payload bytes that have come of that one; and those
-  // of all Read Responses.
+  // For the watch that the peer goes on with what it has begun: the FPDUs before the one, or before
+  // the Send, that is not whole yet; the payload bytes that have come of that one; and those of all
+  // Read Responses.
   std::uint64_t fpdus_before_unfinished() const { return send_open_ ? send_began_ : fpdus_; }
   std::uint64_t bytes_of_unfinished() const;
   std::uint64_t read_bytes() const;

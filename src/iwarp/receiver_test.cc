@@ -237,7 +237,7 @@ TEST_F(Reading, is_done_when_its_last_byte_is_placed) {
   EXPECT_EQ(inlet.receiver.reads_outstanding(), 0u);
 }
 
-TEST_F(Reading, of_nothing_is_done_by_an_empty_response) {
+TEST_F(Reading, is_done_by_an_empty_response_when_it_is_empty) {
   Inlet other;
   other.receiver.expect_read_response({});
   other.receiver.on_bytes(fpdu("c142 00000000 0000000000000000"));

@@ -54,7 +54,7 @@ TEST(Terminate, survives_encoding_and_decoding) {
   }
 }
 
-TEST(Terminate, of_linux_is_read_in_its_own_bit_order) {
+TEST(Terminate, is_read_from_linux_in_its_own_bit_order) {
   const auto frames = golden("siw_terminates.hex");
   const std::map<std::string, ErrorCode> expected = {
       {"burst300", error::kNoBuffer},

@@ -4,8 +4,8 @@
 
 namespace stag::net {
 
-// Closes every socket of the process, whoever uses it: peers see their connections end, and the
-// addresses are free. Nothing but the end of the process may follow.
+// Closes every socket of the process, whichever thread uses it: peers see their connections end,
+// and the addresses are free. Nothing but the end of the process may follow.
 void abandon_sockets();
 
 }  // namespace stag::net

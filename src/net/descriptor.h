@@ -12,7 +12,7 @@ namespace stag::net {
 
 class EpollLoop;
 
-// Who reads from a descriptor again and again.
+// Reads from a descriptor again and again.
 class Reader {
  public:
   virtual void on_readable() = 0;
@@ -59,7 +59,8 @@ class Descriptor {
   // a loop has several to tell, those come first that have used the least lately.
   void share_usage(const std::string& name);
 
-  // Others of the loop wait for their turn, too: whoever is told now does little, and comes again.
+  // Others of the loop wait for their turn, too: the one that is told now does little, and comes
+  // again.
   bool crowded() const;
 
   // Idempotent. Functions that wait run in a later turn.

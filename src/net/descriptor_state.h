@@ -57,7 +57,7 @@ struct Descriptor::State final : Watched {
     run(writing);
   }
   void try_reading() override { run(reading); }
-  // Who waits is taken out first: it may destroy all this, or wait again.
+  // The waiter is taken out first: it may destroy all this, or wait again.
   static void run(Side& side) {
     if (Reader* const reader = std::exchange(side.reader, nullptr)) return reader->on_readable();
     if (!side.waiting) return;

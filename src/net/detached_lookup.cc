@@ -52,7 +52,7 @@ bool start(const std::shared_ptr<Question>& question) {
   return true;
 }
 
-// Whoever waits for the answer: once it is gone the thread tells nobody.
+// Waits for the answer: once it is gone the thread tells nobody.
 class Waiter {
  public:
   explicit Waiter(std::shared_ptr<Question> question) : question_(std::move(question)) {}

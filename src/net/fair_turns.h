@@ -1,6 +1,6 @@
-// Who is told first when a loop has several to tell: those who have used the least of its time
-// lately. What one has used is halved every few milliseconds, so that it is soon forgiven, and
-// everybody's turn comes. Pure: time is an argument.
+// Which user of a loop is told first when the loop has several to tell: those that have used the
+// least of its time lately. What one has used is halved every few milliseconds, so that it is soon
+// forgiven, and everybody's turn comes. Pure: time is an argument.
 //
 // Connections of one client address share what they have used: many of them get no more than one.
 #pragma once
@@ -52,7 +52,7 @@ class SharedUsage {
  private:
   static constexpr std::size_t kFew = 64;
 
-  // Often enough that names nobody has are never more than those somebody has, and a few.
+  // Often enough that names nobody has are never more than those in use, and a few.
   void drop_unused() {
     std::erase_if(known_, [](const auto& entry) { return entry.second.expired(); });
     kept_ = known_.size();

@@ -82,7 +82,7 @@ class Visitor {
       while (std::chrono::steady_clock::now() < end) {
       }
       visit_(name_);
-      // There is more at once, unless somebody says that there is not.
+      // There is more at once, unless the test says that there is not.
       wait();
     });
   }
@@ -104,7 +104,7 @@ TEST(FairTurns, serve_a_connection_that_asks_for_little_before_many_that_ask_for
   std::size_t next = 0;
   const auto visit = [&](const std::string& name) {
     if (name == "modest") {
-      // He came right behind the one in whose turn he asked.
+      // The modest connection came right behind the one in whose turn it asked.
       next += visits.back() == "asked" ? 1 : 0;
       modest->drain();
     }

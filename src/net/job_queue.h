@@ -2,9 +2,10 @@
 // Pure: it has neither threads nor a clock, and is not synchronised.
 //
 // Clients take turns, and each has a bound of its own for jobs under way and for jobs that wait, so
-// that who asks for much waits behind himself. Where a job waits for workers none of which has
-// begun or ended anything for `stuck_after`, it is given back: the client shall ask again later.
-// Jobs that keep memory while they wait do so sooner, where they keep too much of it together.
+// that a client that asks for much waits behind itself. Where a job waits for workers none of which
+// has begun or ended anything for `stuck_after`, it is given back: the client shall ask again
+// later. Jobs that keep memory while they wait do so sooner, where they keep too much of it
+// together.
 #pragma once
 
 #include <cstddef>
@@ -32,8 +33,8 @@ struct WorkerLimits {
   Duration stuck_after = Duration::zero();
   // The bytes that all jobs that wait may keep. When workers have stood still for
   // `bytes_stuck_after`, beyond it no job with bytes is taken, and those that wait are given back;
-  // as long as they move it means nothing, for then whoever is slowed down is slowed down by a
-  // store that does its best.
+  // as long as they move it means nothing, for then a store that does its best slows the clients
+  // down.
   std::uint64_t waiting_bytes = std::numeric_limits<std::uint64_t>::max();
   Duration bytes_stuck_after = std::chrono::seconds(1);
 };

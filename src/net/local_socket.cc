@@ -37,7 +37,7 @@ Result<Found, std::string> look_at(const std::string& path, const SocketAddress&
   if (!S_ISSOCK(there.st_mode)) return Failure{std::string("there is a file that is no socket")};
   const UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!probe) return Failure{trouble(errno)};
-  // A full backlog is EAGAIN: somebody listens, and is busy.
+  // A full backlog is EAGAIN: a server listens, and is busy.
   if (::connect(probe.fd(), address.data(), address.size()) == 0 || errno == EAGAIN)
     return Failure{std::string("another server listens there")};
   if (errno != ECONNREFUSED) return Failure{trouble(errno)};

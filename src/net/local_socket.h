@@ -19,8 +19,8 @@ struct LocalListenOptions {
   int backlog = 16;
 };
 
-// Listens at a path. The file of a socket that nobody listens at any more is replaced; a socket
-// that somebody answers, and a file of another kind, are left alone. The error is one phrase.
+// Listens at a path. The file of a socket that no server listens at any more is replaced; a socket
+// that a server answers, and a file of another kind, are left alone. The error is one phrase.
 // Blocking.
 Result<UniqueFd, std::string> listen_locally(const LocalListenOptions& options);
 // Whether it could at this path, as far as can be known without making or removing anything.

@@ -54,7 +54,7 @@ TEST_F(LocalSocket, is_open_to_a_group_that_was_named) {
   EXPECT_EQ(mode(), 0660u);
 }
 
-TEST_F(LocalSocket, of_a_server_that_is_gone_is_replaced) {
+TEST_F(LocalSocket, is_replaced_when_its_server_is_gone) {
   { ASSERT_TRUE(listen_locally(options)); }  // Its file stays.
   ASSERT_TRUE(std::filesystem::exists(options.path));
   EXPECT_FALSE(connect());
@@ -63,7 +63,7 @@ TEST_F(LocalSocket, of_a_server_that_is_gone_is_replaced) {
   EXPECT_TRUE(connect());
 }
 
-TEST_F(LocalSocket, of_a_server_that_listens_is_left_alone) {
+TEST_F(LocalSocket, is_left_alone_while_its_server_listens) {
   options.backlog = 1;
   const auto listening = listen_locally(options);
   ASSERT_TRUE(listening);

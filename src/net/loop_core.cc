@@ -28,8 +28,8 @@ constexpr std::uint32_t kWritable = EPOLLOUT | EPOLLHUP | EPOLLERR;
 constexpr std::size_t kRoom = 16 << 10;
 
 // Of the calling thread. Around each system call that may wait the C library makes cancelling
-// asynchronous and takes it back, which costs two atomic operations. Nobody cancels a loop: as long
-// as it cannot be cancelled at all, that may be said once.
+// asynchronous and takes it back, which costs two atomic operations. No thread cancels a loop: as
+// long as it cannot be cancelled at all, that may be said once.
 struct NeverCancelled {
   NeverCancelled() {
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
@@ -184,7 +184,7 @@ void EpollLoop::Core::collect() {
   if (watched != nullptr) tell(*watched);
 }
 
-// Whoever is told may end the watching of others, or its own.
+// The watcher that is told may end the watching of others, or its own.
 [[gnu::always_inline]] inline void EpollLoop::Core::tell(Watched& watched) {
   const std::uint32_t events = std::exchange(watched.due_, 0);
   telling_ = &watched;
@@ -291,8 +291,8 @@ bool EpollLoop::Core::spin_poll() {
   return false;
 }
 
-// Who waits for an answer most often has it from where the last one came: reading it at once saves
-// the question whether it is there.
+// A connection that waits for an answer most often gets it from where the last one came: reading it
+// at once saves the question whether it is there.
 bool EpollLoop::Core::try_latest() {
   read_ = false;
   for (int i = 0; i < kTries && latest_ != nullptr && !read_; ++i) {

@@ -6,8 +6,8 @@
 //
 // Where several descriptors are to be told, those come first whose owners have used the least time
 // lately (fair_turns.h); and when telling has taken a slice of time, the others wait for the next
-// turn, which finds out first who else has become ready. So whoever asks for little waits for one
-// slice of one other, however many others ask for much.
+// turn, which finds out first who else has become ready. So a connection that asks for little waits
+// for one slice of one other, however many others ask for much.
 #pragma once
 
 #include <sys/epoll.h>
@@ -30,13 +30,13 @@
 
 namespace stag::net {
 
-// Who is told what epoll says about one descriptor.
+// Is told what epoll says about one descriptor.
 class Watched {
  public:
   // Each only when the event is there; the first may destroy this, the second does not come then.
   virtual void on_readable(std::uint32_t events) = 0;
   virtual void on_writable(std::uint32_t events) = 0;
-  // Whoever waits to read may try, untold.
+  // A waiting reader may try to read without an event.
   virtual void try_reading() = 0;
 
   // What telling it takes is put down here; never null.
@@ -117,7 +117,8 @@ struct EpollLoop::Core {
   void tell_in_order();
   void tell_only();
   void tell(Watched& watched);
-  // Runs one function of somebody's. What it throws ends it and nothing else (decision 0014).
+  // Runs one function of a user of the loop. What it throws ends it and nothing else (decision
+  // 0014).
   template <class F>
   static void call(F&& function) noexcept;
   void run_posted();
@@ -148,7 +149,7 @@ struct EpollLoop::Core {
   std::atomic<bool> has_posted_ = false;  // written under mutex_
   std::mutex mutex_;
   std::vector<Function> posted_;  // guarded by mutex_
-  bool asleep_ = false;           // guarded by mutex_: somebody has to wake the loop
+  bool asleep_ = false;           // guarded by mutex_: another thread has to wake the loop
   std::size_t offloads_ = 0;      // guarded by mutex_
   std::condition_variable offload_ended_;
 };

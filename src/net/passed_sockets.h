@@ -36,7 +36,7 @@ Result<Ok, std::string> send_datagram(const std::string& path, std::string_view 
                                       std::span<const UniqueFd> sockets = {},
                                       unsigned patience_seconds = 0);
 // The same by a socket of local_datagram_socket(), so that it takes no descriptor. Of those who use
-// one socket at a time, whoever waits does so for the same time.
+// one socket at a time, each that waits does so for the same time.
 Result<Ok, std::string> send_datagram(const UniqueFd& by, const std::string& path,
                                       std::string_view text, std::span<const UniqueFd> sockets,
                                       unsigned patience_seconds);

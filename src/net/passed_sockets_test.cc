@@ -85,7 +85,7 @@ TEST_F(PassedSockets, are_in_the_way_of_others_with_their_port_that_an_address_o
   EXPECT_FALSE(is_in_the_way(stream.fd(), SocketUse::Datagram, address_of(stream)));
 }
 
-TEST_F(PassedSockets, of_a_service_manager_are_for_the_process_that_it_names) {
+TEST_F(PassedSockets, are_for_the_process_that_the_service_manager_names) {
   setenv("LISTEN_FDS", "1", 1);
   setenv("LISTEN_PID", "1", 1);
   EXPECT_TRUE(sockets_from_service_manager().empty());

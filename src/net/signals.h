@@ -11,7 +11,7 @@ namespace stag::net {
 class EpollLoop;
 
 // A descriptor that is readable when a signal has arrived that a SignalWatch has not told of yet,
-// for a thread that waits for something else than its loop. Nobody else reads it.
+// for a thread that waits for something else than its loop. Only a SignalWatch reads it.
 int signal_arrivals();
 
 // From now on the signal waits for a SignalWatch, in this thread and those that it starts, instead

@@ -1,6 +1,6 @@
 // TCP streams. Two ways to use one: the readiness style (try_read, try_write, when_readable,
-// when_writable) for whoever schedules its own I/O, and awaitable calls for straight-line code. One
-// reader and one writer at a time.
+// when_writable) for code that schedules its own I/O, and awaitable calls for straight-line code.
+// One reader and one writer at a time.
 #pragma once
 
 #include <sys/uio.h>

@@ -109,7 +109,7 @@ TEST_F(TcpSocketTest, carries_more_than_the_buffers_hold_and_then_the_end) {
                               std::vector<std::byte>* all, Reason* why) -> Task<> {
     TaskGroup group;
     group.add(writer(sockets, bytes));
-    // Nobody has read yet, so the writer must be waiting for room.
+    // Nothing has been read yet, so the writer must be waiting for room.
     *blocked = group.running() == 1;
     group.add(read_until_end(&*sockets->server, 100'000, all, why));
     co_await group.join();

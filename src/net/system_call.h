@@ -1,5 +1,5 @@
 // The system calls that a loop's turns consist of, without what the C library does around each call
-// that may wait: it makes the thread cancellable and takes that back. Nobody cancels a loop.
+// that may wait: it makes the thread cancellable and takes that back. No thread cancels a loop.
 // Sanitizers watch the C library's functions: with one of them it is those that are called.
 #pragma once
 

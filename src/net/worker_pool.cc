@@ -67,7 +67,7 @@ struct WorkerPool::State {
     if (--threads == 0) ended.notify_all();
     if (stopping) wanted.notify_all();
   }
-  // With the mutex held. Who gets them joins them.
+  // With the mutex held. The caller joins them.
   std::list<std::thread> take_ended() { return std::exchange(ended_threads, {}); }
 
   // The next job, waited for; nullopt when the thread shall end.
@@ -109,9 +109,9 @@ void WorkerPool::finish() {
   join(std::move(threads));
 }
 
-// Whose jobs were turned away, `own` of `all` that wait being its own, and who has the most
-// workers: so that it fills them, or others do. Looked up only for lines that are written: who is
-// refused all the time costs the pool no more than that.
+// The client whose jobs were turned away, `own` of `all` that wait being its own, and the one that
+// has the most workers: so that it fills them, or others do. Looked up only for lines that are
+// written: a client that is refused all the time costs the pool no more than that.
 struct WorkerPool::State::Refusal final : LateDetail {
   Refusal(State& in, const void* of, std::size_t its, std::size_t every)
       : state(in), client(of), own(its), all(every) {}

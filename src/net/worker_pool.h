@@ -15,7 +15,7 @@ struct WorkerOptions {
   WorkerLimits limits;
   // How long a thread without work stays.
   Duration idle = std::chrono::seconds(10);
-  // Whose work it is, for the log.
+  // What the pool works for, as the log names it.
   std::string name;
   // What a client (Executor::Job::client) is called there; empty: it is not known. Any thread,
   // while the pool has work. May be null.
@@ -42,8 +42,8 @@ class WorkerPool final : public Executor {
     std::size_t waiting = 0;
     Duration oldest{};  // how long the oldest job has been under way
   };
-  // Any thread. Gives back what waits in vain by `now`; whoever made the pool with stuck_after
-  // calls it once in a while.
+  // Any thread. Gives back what waits in vain by `now`; the owner of a pool with stuck_after calls
+  // it once in a while.
   Load look(TimePoint now);
 
  private:

@@ -1,5 +1,5 @@
 // CallWatch: tells the Observer of a Server of one Call. What became of the Call is read from its
-// Reply, so that whoever makes the Reply need not know of it.
+// Reply, so that the code that makes the Reply need not know of it.
 #pragma once
 
 #include <optional>
@@ -26,7 +26,7 @@ class CallWatch {
     if (observer_->traces()) ended_.worker_time.emplace();
     observer_->on_call_begun({ended_.call, header});
   }
-  // Of a Call that somebody follows; else null.
+  // Of a Call that an observer follows; else null.
   WorkerTime* worker_time() { return ended_.worker_time ? &*ended_.worker_time : nullptr; }
   // What was unwrapped of arguments that cannot be read from the Call.
   void plain_arguments(const Buffer& arguments) {

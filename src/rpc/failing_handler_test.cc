@@ -63,7 +63,7 @@ Task<std::optional<OutgoingReply>> serve(Server& server, IncomingCall call) {
   co_return reply;
 }
 
-// Nobody knows how much of it was done.
+// The server does not know how much of it was done.
 TEST_F(FailingHandler, is_not_run_again_for_a_duplicate_which_gets_the_same_answer) {
   static_cast<void>(call<FAIL_ONCE>(Failing::AtOnce));
   const auto origin = std::make_shared<Origin>();

@@ -84,8 +84,9 @@ struct WholeReply {
 
 class Observer {
  public:
-  // Whether somebody follows Calls. What only he wants to know is not made up, and not told, for
-  // nobody: while there is none, a Call costs looks at a number that never changes. Any thread.
+  // Whether an observer follows Calls. What only an observer that follows wants to know is neither
+  // made up nor told without one: then a Call costs looks at a number that never changes. Any
+  // thread.
   bool traces() const noexcept { return traces_.load(std::memory_order_relaxed); }
 
   // A connection is up. All its Calls have this `origin`. Not called on UDP.

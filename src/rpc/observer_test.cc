@@ -58,7 +58,7 @@ class Recorder final : public Observer {
   std::vector<Told> told;
 };
 
-// Its handler has some jobs done by workers, if somebody wants to know of them.
+// Its handler has some jobs done by workers, if an observer wants to know of them.
 struct HAVE_DONE : testing::store::INCREMENT {
   static constexpr std::uint32_t program = 0x20000089, version = 1, number = 1;
 };

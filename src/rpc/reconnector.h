@@ -1,7 +1,7 @@
 // Reconnector: makes the connection of a Channel, and replaces a lost one while the Channel wants
 // one. The first attempt follows at once; until a connection has proved good, each further attempt
 // comes a longer while after the one before, by a random time, so that many clients of one server
-// do not come back together. Whoever wants one after such a while does not wait.
+// do not come back together. A call that wants a connection after such a while does not wait.
 //
 // Thread: the Channel's loop. It is stopped and joined before it is destroyed.
 #pragma once
@@ -48,7 +48,8 @@ class Reconnector {
   // Attempts until one succeeds; does nothing while there are some, or when stopped.
   void start();
   // The connection has proved good by a Reply to a call, not to a probe: when it is lost the next
-  // attempt follows at once. Whoever sends less would be connected to without a pause.
+  // attempt follows at once. A peer that answers no call would be connected to without a pause
+  // otherwise.
   void worked() { failures_ = 0; }
   bool connecting() const { return connecting_; }
 

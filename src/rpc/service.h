@@ -35,7 +35,7 @@ class Service {
   }
   // Calls in progress on all loops. A program stops its loops only when there are none.
   virtual std::size_t active_calls() const { return 0; }
-  // Who is told of connections, and of the Replies that leave them; null: nobody. Constant while
+  // The observer of connections, and of the Replies that leave them; null: none. Constant while
   // there are transports, which it outlives.
   virtual Observer* observer() const noexcept { return nullptr; }
 

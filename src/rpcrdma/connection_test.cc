@@ -161,7 +161,7 @@ TEST(Connection, drops_a_broken_message_that_may_be_a_Reply_and_answers_what_may
   EXPECT_EQ(end.core.requester().in_flight(), 1u);
 }
 
-TEST(Connection, as_a_Requester_alone_never_sends_an_error_whatever_it_receives) {
+TEST(Connection, never_sends_an_error_as_a_Requester_alone_whatever_it_receives) {
   PROVES("R8166-4.6.1-c", "R8166-4.2.4-e", "R8166-4.1.2-e");
   TestCall call(0x11223344);
   Endpoint client(both(8, 0));

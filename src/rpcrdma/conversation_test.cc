@@ -445,7 +445,7 @@ TEST(Conversation, needs_no_private_data_from_either_side) {
   const PrivateData large{4096, 4096, false};
   for (int who = 0; who < 4; ++who) {
     const bool client_speaks = who & 1, server_speaks = who & 2;
-    // Who says nothing keeps to the default as well.
+    // A side that says nothing keeps to the default as well.
     const auto of = [&](bool own, bool theirs) {
       Settings settings = settings_of(0, 0, 8, {});
       settings.thresholds =

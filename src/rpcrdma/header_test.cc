@@ -48,7 +48,7 @@ ParsedHeader round_trip(const std::string& name) {
   return *parsed;
 }
 
-TEST(Header, of_a_message_without_chunks_is_28_bytes_and_the_stream_follows_at_once) {
+TEST(Header, is_28_bytes_without_chunks_and_the_stream_follows_at_once) {
   PROVES("R8166-4.3-a", "R8166-4.2-a", "R8166-3.2-b", "R8166-4.7-b");
   const ParsedHeader parsed = round_trip("null_call");
   EXPECT_EQ(parsed.size, 28u);
@@ -188,7 +188,7 @@ TEST(Header, shorter_than_28_bytes_is_not_parsed) {
   }
 }
 
-TEST(Header, of_another_version_draws_ERR_VERS_whatever_follows) {
+TEST(Header, draws_ERR_VERS_in_another_version_whatever_follows) {
   PROVES("R8166-7-a");
   for (std::uint32_t version : {0u, 2u, 99u, 0xffffffffu}) {
     Message message(40, std::byte{0xee});
@@ -214,7 +214,7 @@ TEST(Header, RDMA_DONE_is_never_answered_in_any_version_or_length) {
   }
 }
 
-TEST(Header, with_an_obsolete_or_undefined_procedure_draws_ERR_CHUNK) {
+TEST(Header, draws_ERR_CHUNK_with_an_obsolete_or_undefined_procedure) {
   Message message = message_of(RDMA_MSGP, "00000000 00000000 00000000");
   EXPECT_EQ(fault_of(message).reason, Reason::RdmaMsgp);
   EXPECT_EQ(fault_of(message).answer, HeaderErrorReply::ErrChunk);
@@ -370,7 +370,7 @@ TEST(ErrorMessage, ERR_CHUNK_is_20_bytes_and_what_follows_is_ignored) {
   EXPECT_TRUE(decode_error(message).ok());
 }
 
-TEST(ErrorMessage, of_unknown_code_or_version_is_no_error_message) {
+TEST(ErrorMessage, is_no_error_message_with_an_unknown_code_or_version) {
   Message message = golden("err_chunk");
   set_word(message, 4, 99);
   EXPECT_FALSE(decode_error(message).ok());

@@ -1,6 +1,6 @@
-// A Call of the peer in progress: one record for the core and for its owner, who derives from it
-// what else he needs to know of the Call (Sink::make_call). The Responder keeps the record when the
-// Call has ended, for a later one; whatever was posted for the Call has ended by then.
+// A Call of the peer in progress: one record for the core and for its owner, which derives from it
+// what else the owner needs to know of the Call (Sink::make_call). The Responder keeps the record
+// when the Call has ended, for a later one; whatever was posted for the Call has ended by then.
 #pragma once
 
 #include <cstdint>

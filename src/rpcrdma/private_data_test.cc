@@ -53,7 +53,7 @@ TEST(PrivateData, that_does_not_conform_is_as_good_as_none) {
     EXPECT_EQ(decode_private_data(from_hex(field)), std::nullopt) << field;
 }
 
-TEST(PrivateData, of_another_version_does_not_hide_a_conforming_one_behind_it) {
+TEST(PrivateData, does_not_hide_a_conforming_one_behind_another_version) {
   PROVES("R8797-6-a");
   EXPECT_EQ(decode_private_data(from_hex("f6ab0e18 02 01 ff ff")), std::nullopt);
   EXPECT_EQ(decode_private_data(from_hex("f6ab0e18 02 01 ff ff f6ab0e18 01 00 00 01")),
@@ -92,7 +92,7 @@ TEST(Thresholds, use_the_size_that_was_told_and_not_the_odd_bytes_above_it) {
             (Thresholds{4096, 6144, false, false}));
 }
 
-TEST(PrivateData, of_another_kind_is_no_concern_of_ours) {
+TEST(PrivateData, is_passed_over_when_it_is_of_another_kind) {
   PROVES("R8797-5-a");
   Message field;
   std::uint32_t chance = 12345;

@@ -116,7 +116,7 @@ inline void Requester::grant(std::uint32_t credits) {
 void Requester::on_call(OutgoingCall& call) {
   STAG_CHECK(call.state_ == OutgoingCall::State::Idle);
   if (!open_) return fail(call, {closed_});
-  // Nobody waits for credit before it, and there is some.
+  // No call waits for credit before it, and there is some.
   if (first_ == nullptr && !sending_ && has_credit(call)) return send_first(call);
   call.state_ = OutgoingCall::State::Queued;
   // A probe goes first: there is at most one or two of them.

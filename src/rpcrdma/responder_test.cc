@@ -629,7 +629,7 @@ TEST(Responder, serves_no_Calls_until_told_to) {
   EXPECT_EQ(client.sink.sent[0].header.size(), 28u);
 }
 
-TEST(Responder, without_chunk_support_answers_ERR_CHUNK_to_any_chunk) {
+TEST(Responder, answers_ERR_CHUNK_to_any_chunk_without_chunk_support) {
   PROVES("R8167-5.3-d");
   Settings settings = client_settings();
   settings.serves_chunks = false;

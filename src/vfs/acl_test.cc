@@ -41,7 +41,7 @@ TEST(Acl, is_refused_when_incomplete) {
       {{Tag::Owner, 1, 7}, kGroup, kOthers},                  // an id where none belongs
       {kOwner, kGroup, kOthers, {Tag(0x40), 0, 0}},           // an unknown tag
       {kOwner, kGroup, kOthers, {Tag(0x1001), 0, 0}},         // an unknown tag
-      {kOwner, {Tag::User, ~0u, 1}, kGroup, kMask, kOthers},  // nobody can be that user
+      {kOwner, {Tag::User, ~0u, 1}, kGroup, kMask, kOthers},  // no caller can be that user
   };
   for (const auto& entries : cases)
     EXPECT_FALSE(Acl::from(entries).has_value()) << &entries - cases;

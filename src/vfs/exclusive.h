@@ -35,8 +35,8 @@ inline Outcome<SetAttributes> exclusive_attributes(const SetAttributes& asked,
 }
 
 // Whether the object was made by an exclusive create of this user with this verifier and not
-// changed since: the times of a file are no secret, and whoever makes one may open it whatever its
-// mode.
+// changed since: the times of a file are no secret, and the user who makes one may open it whatever
+// its mode.
 inline bool made_by(std::uint32_t uid, const Verifier& verifier, const Attributes& object) {
   const VerifierTimes times = times_of(verifier);
   return object.type == FileType::Regular && object.size == 0 &&

@@ -32,8 +32,8 @@ struct Credentials {
   bool in_group(std::uint32_t group) const { return gid == group || groups.has(group); }
 };
 
-// Who calls one operation: the loop that the operation ends on, and the user. All that is referred
-// to outlives the operation.
+// The caller of one operation: the loop that the operation ends on, and the user. All that is
+// referred to outlives the operation.
 struct CallerContext {
   Loop& loop;
   const Credentials& credentials;

@@ -236,8 +236,9 @@ class FileSystem {
   // process (RFC 1813 3.3.7).
   virtual std::uint64_t write_verifier_epoch() const { return 0; }
 
-  // Whoever serves it calls this every ten seconds or so: what nobody has used since the last time
-  // but one, such as files that are kept open, is let go. Does not block. Thread: any, but one.
+  // The server of the store calls this every ten seconds or so: what no client has used since the
+  // last time but one, such as files that are kept open, is let go. Does not block. Thread: any,
+  // but one.
   virtual void close_unused() noexcept {}
 
   // The user as whom the store acts for this caller. A store that cannot switch users acts as the

@@ -88,7 +88,7 @@ class Nfs3Security : public ::testing::TestWithParam<FabricFactory> {
 INSTANTIATE_TEST_SUITE_P(On, Nfs3Security, ::testing::ValuesIn(all_fabrics_for_calls()),
                          fabric_name);
 
-TEST_P(Nfs3Security, of_every_flavor_carries_names_and_files_of_every_length) {
+TEST_P(Nfs3Security, carries_names_and_files_of_every_length_in_every_flavor) {
   PROVES("R8267-8-a");
   const std::vector<rpc::Credentials> flavors{
       rpc::Credentials(), rpc::Credentials::sys("tests", kAlice, kAlice),
@@ -108,7 +108,7 @@ TEST_P(Nfs3Security, of_every_flavor_carries_names_and_files_of_every_length) {
   }
 }
 
-TEST_P(Nfs3Security, of_another_flavor_is_refused) {
+TEST_P(Nfs3Security, is_refused_in_another_flavor) {
   FileSystem strict = files(4, kerberos(gss::Service::integrity));
   const auto refused = harness_->run(strict.create(strict.root(), "x", {.mode = 0600}));
   ASSERT_TRUE(refused.has_value());

@@ -163,7 +163,7 @@ void FabricPeer::on_disconnect(Reason reason) {
   disconnected_ = true;
   EXPECT_TRUE(posted_.empty()) << "operations without an outcome";
   EXPECT_TRUE(revoking_.empty()) << "revocations without an end";
-  // Nobody here breaks the rules.
+  // No peer here breaks the rules.
   for (const Reason never : {Reason::ReceiveOverflow, Reason::MessageTooLong,
                              Reason::RemoteAccessDenied, Reason::RemoteAccessOutOfBounds})
     EXPECT_NE(reason, never);

@@ -52,7 +52,8 @@ void add_cpu_rows(std::vector<Row>& rows);
 
 // CPU model, number of CPUs, kernel.
 std::string machine();
-// Whose CPU time, system calls and allocations are counted: the server may be another machine's.
+// The processes whose CPU time, system calls and allocations are counted: the server may be another
+// machine's.
 enum class Counted : std::uint8_t { BothProcesses, Client };
 std::string to_json(const std::vector<Row>& rows, const std::vector<Row>& references,
                     Counted counted);

@@ -1,4 +1,4 @@
-// Whom a command asks about a running server: the options --state, --control and --timeout, and
+// The options --state, --control and --timeout, which say what running server a command asks, and
 // listings as they come from the control socket.
 #pragma once
 

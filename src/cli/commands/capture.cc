@@ -57,7 +57,7 @@ class Capture final : public Command {
   Task<Result<std::string_view, std::string>> keep(Run& run, const JsonObject& row, Bytes piece);
   Task<Result<Ok, std::string>> write(Run& run, Bytes bytes);
   Result<Ok, std::string> write_now(Bytes bytes);
-  // To whoever reads standard output, who may stand still.
+  // To the reader of standard output, which may stand still.
   bool write_to_reader(Bytes bytes);
   bool wait_for_reader() const;
   // Says in the file how many frames there were.

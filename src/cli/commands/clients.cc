@@ -223,7 +223,7 @@ Task<Exit> Clients::work(Run& run) {
   ControlPatience patience =
       changes() ? server_.patience_for_change() : server_.patience_for_listing();
   // The lost gateway's directory or cluster may take its time, and once the server has adopted,
-  // the clients' time to reclaim runs: whoever moves their address then has to be told.
+  // the clients' time to reclaim runs: the program that moves their address has to be told then.
   if (adopts()) patience.answer = std::chrono::hours(24 * 365);
   const auto show = [&](const JsonObject& row, std::string_view line) {
     begin();

@@ -63,7 +63,7 @@ std::optional<std::string> path_beside(const Remote& remote, const std::string& 
   return directory + (directory.empty() ? "" : "/") + theirs.name + slash;
 }
 
-// Who has given the files of `url` their numbers.
+// The server and the version that the numbers of the files of `url` come from.
 std::string numbered_by(const Url& url) {
   return fmt::format("{} {}", to_string(url.nfs_address()), url.version.value_or(0));
 }

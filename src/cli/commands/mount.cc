@@ -72,7 +72,8 @@ class Background {
   bool without_terminal_ = false;
 };
 
-// Whoever started it would wait for its end otherwise: for that of a pipe, or for a lock.
+// The process that started this one would wait for its end otherwise: for that of a pipe, or for a
+// lock.
 void close_others(int one, int other) {
   unsigned next = STDERR_FILENO + 1;
   for (const int kept : {std::min(one, other), std::max(one, other)}) {
@@ -256,7 +257,7 @@ class MountCommand final : public Command {
   // If there is one. The error is one sentence.
   Result<Ok, std::string> open_log_file() {
     if (log_file_.empty()) return Ok{};
-    // Who opened it again there would wait for an answer of his own.
+    // The mount, which would open it again there, would wait for an answer of its own.
     if (is_below(log_file_, directory_))
       return Failure{
           fmt::format("--log-file '{}' lies below the directory of the mount", log_file_)};
@@ -277,7 +278,7 @@ class MountCommand final : public Command {
   void reopen_log() const {
     const net::UniqueFd anew = open_log(log_file_);
     if (!anew) return log_notice(kLogFileKept, log_file_, std::system_category().message(errno));
-    // By the numbers that it has, so that whoever writes there need not know.
+    // By the numbers that it has, so that code that writes there need not know.
     dup3(anew.fd(), errors_.fd(), O_CLOEXEC);
     dup2(anew.fd(), STDERR_FILENO);
   }

@@ -50,7 +50,7 @@ class Sync final : public CopyCommand {
  private:
   std::string source_, destination_;
   bool checksum_ = false;
-  bool always_ = false;  // for whoever is used to rsync -a
+  bool always_ = false;  // for users who are used to rsync -a
 };
 
 }  // namespace

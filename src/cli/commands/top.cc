@@ -120,7 +120,7 @@ Task<Exit> Top::work(Run& run) {
     co_await pause(run.loop, std::chrono::seconds(interval_), run.cancel);
     if (run.cancel.cancelled()) break;
   }
-  // Else it goes on until somebody ends it.
+  // Otherwise it goes on until the user ends it.
   if (once_ && run.cancel.cancelled()) co_return failed("interrupted");
   co_return Exit::Done;
 }

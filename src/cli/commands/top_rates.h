@@ -16,7 +16,7 @@ namespace stag::cli {
 struct TopSample {
   TimePoint at{};
   std::uint64_t uptime = 0;  // seconds
-  std::uint64_t calls = 0;   // that ended since the start, whoever made them
+  std::uint64_t calls = 0;   // that ended since the start, whichever client made them
   struct ConnectionKey {
     std::string address;
     std::uint64_t port = 0;

@@ -16,7 +16,7 @@ class TopRatesTest : public ::testing::Test {
   TopSample before_, now_;
 };
 
-TEST_F(TopRatesTest, of_a_client_are_not_lowered_by_a_connection_that_has_ended) {
+TEST_F(TopRatesTest, are_not_lowered_for_a_client_by_a_connection_that_has_ended) {
   before_.connections = {{{"a", 1, 1}, {.calls = 100}}, {{"a", 2, 2}, {.calls = 9000}}};
   now_.connections = {{{"a", 1, 1}, {.calls = 1300}}};
   ASSERT_EQ(rates().clients.size(), 1u);
@@ -74,7 +74,7 @@ TEST_F(TopRatesTest, leave_out_procedures_that_nobody_called) {
   EXPECT_EQ(found.procedures[1].microseconds, 30);
 }
 
-TEST_F(TopRatesTest, of_a_server_that_was_started_meanwhile_are_none) {
+TEST_F(TopRatesTest, are_none_for_a_server_that_was_started_meanwhile) {
   before_.calls = 5000;
   before_.procedures = {{"nfs 3 READ", {.calls = 5000}}};
   now_.calls = 3;

@@ -82,7 +82,7 @@ TEST(TopScreen, says_how_many_rows_it_leaves_out) {
   EXPECT_THAT(lines_of(busy(9, 9), {24, 80}), Not(Contains(EndsWith(" more"))));
 }
 
-TEST(TopScreen, without_a_window_leaves_out_nothing) {
+TEST(TopScreen, leaves_out_nothing_without_a_window) {
   EXPECT_THAT(lines_of(busy(100, 200), kNoWindow), SizeIs(305));
 }
 

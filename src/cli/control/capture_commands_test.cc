@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Who asks, and answers each row.
+// Asks, and takes each row of the answer.
 class Asker final : public ControlReply {
  public:
   explicit Asker(Loop& loop) : loop_(loop) {}

@@ -152,7 +152,8 @@ std::string sentence_of(EndedByAdmin outcome, nfs::state::ClientId id) {
       id);
 }
 
-// Who is meant by a request: a client of version 4, a host with locks by NLM, or (neither) all.
+// The clients that a request means: a client of version 4, a host with locks by NLM, or (neither)
+// all.
 struct Meant {
   std::optional<nfs::state::ClientId> client{};
   std::optional<nfs::lock::Client> host{};

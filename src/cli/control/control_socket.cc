@@ -223,7 +223,8 @@ Result<std::unique_ptr<ControlSocket>, std::string> ControlSocket::open(
 }
 
 void ControlSocket::stop() {
-  // First the name: whoever comes later finds nobody. Once: it may be another server's by then.
+  // First the name: a command that comes later finds no server. Once: it may be another server's by
+  // then.
   if (std::exchange(stopped_, true)) return;
   unlink(state_->options.path.c_str());
   endpoint::finish_on(state_->loops.at(0), [this] { state_->stop(); });

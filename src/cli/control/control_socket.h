@@ -40,7 +40,7 @@ class ControlReply {
     text_ += row.line();
     text_ += '\n';
   }
-  // Behind the rows so far; whoever reads them knows how many.
+  // Behind the rows so far; the reader knows how many.
   void add_bytes(Bytes bytes) { text_ += text_of(bytes); }
   // These go with the next flush(), with its first byte. The process keeps its own.
   virtual void attach(std::vector<net::UniqueFd> sockets) = 0;
@@ -54,7 +54,7 @@ class ControlReply {
   std::string text_;
 };
 
-// Who asks.
+// The process that asks.
 struct ControlPeer {
   net::PeerCredentials credentials;
   bool administrator = false;  // root, or the user of the server; others only look

@@ -72,7 +72,7 @@ bool list_hosts(const LockService& locks, const std::optional<Client>& only, Con
   return found;
 }
 
-// File by file: whoever locks meanwhile waits for one of them at most.
+// File by file: a client that locks meanwhile waits for one of them at most.
 Task<void> list_host_locks(const LockService& locks, nfs::nfs4::Administration clients,
                            std::optional<Client> only, ControlReply& reply) {
   for (const FileKey& file : locks.files()) {

@@ -20,7 +20,7 @@ bool all_zeros(Bytes data) {
 Task<bool> make_writable(CopyEndpoint& endpoint, CopyObject directory) {
   const std::uint32_t mode = directory.mode | kOwnersRights;
   if (endpoint.is_superuser() || mode == directory.mode) co_return false;
-  // Whoever is not its owner is told by what fails in it.
+  // A caller that is not its owner is told by what fails in it.
   const Outcome<Ok> made = co_await endpoint.finish(std::move(directory), {.mode = mode});
   co_return made.ok();
 }

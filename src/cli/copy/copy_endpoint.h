@@ -96,7 +96,7 @@ struct Progress {
   std::uint64_t bytes = 0;           // of file data, holes included
   std::uint64_t expected_bytes = 0;  // of the files found so far
   bool total_unknown = false;        // standard input, whose end nobody knows, is among them
-  bool unread = false;               // nobody reads any more what is copied to standard output
+  bool unread = false;               // the reader of standard output has gone
   // Temporary files that could not be removed, or are not known to be, for messages.
   std::vector<std::string> leftovers{};
 };
@@ -239,8 +239,8 @@ class CopyEndpoint {
   virtual Task<Outcome<Ok>> remove(CopyObject directory, Member member) = 0;
 };
 
-// What is in a directory can be changed by its owner, who is no superuser, where its mode lets him.
-// True: the mode was another one, and is to be given back.
+// The owner of a directory, who is no superuser, can change what is in it only where the mode
+// allows it. True: this changed the mode, which is to be restored.
 Task<bool> make_writable(CopyEndpoint& endpoint, CopyObject directory);
 
 // `progress.bytes` counts the bytes that pass.

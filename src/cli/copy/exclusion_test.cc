@@ -5,7 +5,7 @@
 namespace stag::cli {
 namespace {
 
-TEST(Exclusion, by_a_name_is_at_any_depth) {
+TEST(Exclusion, excludes_a_name_at_any_depth) {
   const Exclusion exclusion({"*.o", "[ab]"});
   EXPECT_TRUE(exclusion.excludes("x.o", false));
   EXPECT_TRUE(exclusion.excludes("deep/down/x.o", false));
@@ -14,7 +14,7 @@ TEST(Exclusion, by_a_name_is_at_any_depth) {
   EXPECT_FALSE(exclusion.excludes("a/x", false));
 }
 
-TEST(Exclusion, by_a_path_is_below_the_source) {
+TEST(Exclusion, excludes_a_path_below_the_source) {
   const Exclusion exclusion({"/top", "sub/*.tmp"});
   EXPECT_TRUE(exclusion.excludes("top", false));
   EXPECT_FALSE(exclusion.excludes("sub/top", false));
@@ -22,13 +22,13 @@ TEST(Exclusion, by_a_path_is_below_the_source) {
   EXPECT_FALSE(exclusion.excludes("sub/deep/x.tmp", false));
 }
 
-TEST(Exclusion, with_a_slash_behind_is_of_directories) {
+TEST(Exclusion, excludes_directories_alone_with_a_slash_behind) {
   const Exclusion exclusion({"cache/"});
   EXPECT_TRUE(exclusion.excludes("a/cache", true));
   EXPECT_FALSE(exclusion.excludes("a/cache", false));
 }
 
-TEST(Exclusion, of_nothing_excludes_nothing) {
+TEST(Exclusion, excludes_nothing_when_it_is_empty) {
   EXPECT_FALSE(Exclusion({"", "/"}).excludes("a", true));
   EXPECT_FALSE(Exclusion().excludes("a", true));
 }

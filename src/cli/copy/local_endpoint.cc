@@ -65,7 +65,7 @@ Outcome<std::string> make_special(int directory, const std::string& name, const 
   struct stat made {};
   Outcome<Ok> done{Ok{}};
   if (!fd || fstat(fd.fd(), &made) != 0) done = not_made(path, errno);
-  // Whoever else may write to the directory might have put something in its place.
+  // Another user who may write to the directory might have put something in its place.
   else if ((made.st_mode & S_IFMT) != mode_of(special.type) || made.st_nlink != 1)
     done = not_made(path, EEXIST);
   else
@@ -102,7 +102,7 @@ SystemResult<Ok> link_at(LocalTree& tree, const CopyObject& file, int directory,
 void finish_new_symlink(int directory, const std::string& name, const Finish& finish) {
   const net::UniqueFd fd(::openat(directory, name.c_str(), kToName | O_NOFOLLOW));
   struct stat made {};
-  // Whoever else may write to the directory might have put something in its place.
+  // Another user who may write to the directory might have put something in its place.
   const bool own = fd && fstat(fd.fd(), &made) == 0 && S_ISLNK(made.st_mode) && made.st_nlink <= 1;
   if (own) finish_local_symlink(fd.fd(), finish);
 }

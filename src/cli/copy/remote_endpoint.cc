@@ -289,7 +289,7 @@ class RemoteEndpoint final : public CopyEndpoint {
     const auto data = co_await remote_.files().seek(file.handle, **hole, Content::Data);
     if (!data) co_return Failure{data.error()};
     const std::uint64_t end = std::max(data->value_or(file.size), **hole);
-    // Somebody may have written there meanwhile.
+    // Another client may have written there meanwhile.
     if (end == **hole) co_return Hole();
     co_return Hole({**hole, end - **hole});
   }

@@ -16,7 +16,7 @@ Task<Outcome<bool>> Remover::remove(CopyObject directory, Member member, std::st
   }
   if (!dry_run_) {
     const Outcome<Ok> removed = co_await endpoint_.remove(std::move(directory), member);
-    // An entry that somebody else has removed counts as removed.
+    // An entry that another client has removed counts as removed.
     const bool gone = removed || removed.error().is(nfs::client::Status::NoEntry);
     if (!gone) co_return Failure{removed.error()};
   }

@@ -1,5 +1,5 @@
-// A file of frames that Wireshark reads (--capture). A thread writes it; whoever has frames never
-// waits for that: where the disk is slower than they come, some are lost, and counted.
+// A file of frames that Wireshark reads (--capture). A thread writes it; a thread that has frames
+// never waits for that: where the disk is slower than they come, some are lost, and counted.
 #pragma once
 
 #include <condition_variable>
@@ -46,7 +46,7 @@ class CaptureFile {
   CaptureFile(const CaptureFile&) = delete;
   CaptureFile& operator=(const CaptureFile&) = delete;
 
-  // Who gets the frames.
+  // The queue that gets the frames.
   std::shared_ptr<CaptureQueue> queue() const { return queue_; }
   // Writes what waits, and how many there were. What is taken later is lost. Blocking.
   CaptureQueue::Counts finish();

@@ -1,5 +1,5 @@
-// Frames that wait to be written to a capture, as blocks of pcapng behind its header. Whoever has
-// frames never waits: what finds no room is lost, and counted.
+// Frames that wait to be written to a capture, as blocks of pcapng behind its header. A thread that
+// has frames never waits: what finds no room is lost, and counted.
 //
 // Thread: any.
 #pragma once

@@ -1,5 +1,5 @@
 // Counters that one thread writes and any thread reads: no locks, and no instruction that locks a
-// bus. What several threads count has a counter for each of them, and is added up by whoever asks.
+// bus. What several threads count has a counter for each of them, and is added up by the reader.
 #pragma once
 
 #include <array>

@@ -78,7 +78,7 @@ struct MetricsServer::State {
   TaskGroup running;
 };
 
-// Whoever connects and says nothing must not keep others out.
+// A client that connects and sends nothing must not keep others out.
 bool MetricsServer::State::make_room() {
   const auto ended = [](const Scraper& each) { return each.phase == Scraper::Phase::Ended; };
   const auto count = static_cast<std::size_t>(std::ranges::count_if(scrapers, ended));

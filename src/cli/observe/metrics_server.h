@@ -25,7 +25,7 @@ class MetricsServer {
   // Whether `text` is ADDR:PORT.
   static bool is_address(const std::string& text);
   // Whether open() could listen at such an address once the numeric one `taken` is given up by
-  // whoever has it now (port 0: nobody). Blocking.
+  // the process that has it now (port 0: none). Blocking.
   static Result<Ok, std::string> rehearse(const std::string& at, const Address& taken);
   // `at` is such an address; port 0 takes a free one. The error is a sentence. Blocking.
   static Result<std::unique_ptr<MetricsServer>, std::string> open(const std::string& at,

@@ -350,14 +350,14 @@ TEST_F(StatisticsTest, count_bytes_by_how_they_travelled) {
   EXPECT_EQ(statistics_.connections().at(0).bytes_in, 65736u);
 }
 
-TEST_F(StatisticsTest, of_all_threads_are_summed) {
+TEST_F(StatisticsTest, are_summed_over_all_threads) {
   end(statistics_, client_);
   std::thread other([&] { end(statistics_, client_); });
   other.join();
   EXPECT_EQ(calls_of(statistics_.sums(), 3, kGetattr), 2u);
 }
 
-TEST_F(StatisticsTest, of_statuses_stay_bounded) {
+TEST_F(StatisticsTest, stay_bounded_for_any_number_of_statuses) {
   for (std::uint32_t i = 1; i <= 5000; ++i) end(statistics_, client_, {.result = i});
   const StatisticsSums sums = statistics_.sums();
   EXPECT_EQ(sums.errors.size(), 4096u);

@@ -42,7 +42,7 @@ bool ends_mount(const CephPlace& served, const CephPlace& next);
 // mount under the same gateway's name: until it has ended there is no other. Thread: any.
 class CephAttempts {
  public:
-  // Whether somebody waits for the attempt, which goes on as long as this exists.
+  // Whether a caller waits for the attempt, which goes on as long as this exists.
   using Wanted = std::shared_ptr<std::atomic<bool>>;
   // Null: the last one goes on.
   Wanted begin(const std::string& name);

@@ -49,7 +49,7 @@ TEST(ChildReport, says_which_signal_has_ended_the_child) {
               ::testing::MatchesRegex("a folder\n.*ended by signal 9 \\(Killed\\)"));
 }
 
-TEST(ChildReport, of_a_child_whose_end_nobody_knows_is_no_good_one) {
+TEST(ChildReport, is_no_good_one_for_a_child_whose_end_is_unknown) {
   const auto before = std::signal(SIGCHLD, SIG_IGN);
   const auto report = report_of_child(nothing, [] {
     ::raise(SIGKILL);

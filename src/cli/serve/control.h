@@ -48,19 +48,19 @@ class Control {
       const ControlSettings& settings, const std::string& state, Services& services,
       HandOver& hand_over, std::shared_ptr<fabric::capture::Tap> tap);
 
-  // Nobody is answered any more, and what was asked for has ended, but for an adoption: that may
-  // wait for a directory that does not answer, and ends before the Control does.
+  // The server answers no request any more, and what was asked for has ended, but for an adoption:
+  // that may wait for a directory that does not answer, and ends before the Control does.
   void stop();
 
  private:
   Control(const std::string& state, Services& services, HandOver& hand_over,
           std::shared_ptr<fabric::capture::Tap> tap);
 
-  // In the state directory, to a socket that is elsewhere: whoever takes over may have other
-  // settings.
+  // In the state directory, to a socket that is elsewhere: the server that takes over may have
+  // other settings.
   class Link {
    public:
-    // Nobody else has the state directory. No link where `to` is empty.
+    // No other server has the state directory. No link where `to` is empty.
     Link(const std::string& state, const std::string& to);
     Link(const Link&) = delete;
     Link& operator=(const Link&) = delete;

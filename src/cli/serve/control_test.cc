@@ -60,7 +60,7 @@ TEST(ControlGroup, may_have_more_members_than_fit_a_buffer) {
   EXPECT_EQ(fault_of(kLarge), "");
 }
 
-TEST(ControlGroup, of_which_nothing_can_be_said_now_is_not_told_as_none) {
+TEST(ControlGroup, is_not_told_as_none_when_nothing_can_be_said_of_it_now) {
   EXPECT_THAT(fault_of(kUnsaid), ::testing::HasSubstr("cannot say whether there is a group"));
   EXPECT_THAT(fault_of(kUnsaid), ::testing::HasSubstr(std::strerror(EIO)));
   EXPECT_EQ(fault_of("no-such-group"), "--control-group: there is no group 'no-such-group'");

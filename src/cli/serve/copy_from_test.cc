@@ -72,7 +72,7 @@ TEST(CopyFrom, takes_others_on_at_once_and_keeps_what_is_known_of_those_that_sta
   EXPECT_FALSE(hosts.any() || hosts.admits("192.0.2.2"));
 }
 
-TEST(CopyFrom, of_nobody_admits_nobody) {
+TEST(CopyFrom, admits_no_host_when_it_is_empty) {
   ChangingNames names;
   CopyFromHosts hosts({}, names.lookup());
   EXPECT_FALSE(hosts.admits("192.0.2.1"));

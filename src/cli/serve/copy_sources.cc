@@ -60,7 +60,7 @@ v4::nfsstat4 status_of(const Error& error) {
                                                                   : v4::NFS4ERR_PARTNER_NOTSUPP;
 }
 
-// Whoever cancels it knows why.
+// The caller that cancels it knows why.
 Failure<v4::nfsstat4> failed(const Address& at, const Error& error) {
   if (!error.cancelled()) trace(Reason::Nfs4CopySourceFailed, to_string(at), error.sentence);
   return Failure{status_of(error)};

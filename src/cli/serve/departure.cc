@@ -47,7 +47,7 @@ void Departure::watch() {
   net::abandon_sockets();
   last_();
   // Not exit(): other threads still use the objects that it would destroy, and it would wait for
-  // whoever reads standard output.
+  // the reader of standard output.
   ::_exit(static_cast<int>(Exit::Failed));
 }
 

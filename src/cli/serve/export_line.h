@@ -29,7 +29,7 @@
 
 namespace stag::cli {
 
-// A client that whoever knows names does not know yet, and why.
+// A client that the name service does not know yet, and why.
 struct UnknownClient {
   std::string match;
   std::string why;
@@ -58,7 +58,7 @@ struct ExportLine {
   bool nfs_only = false;
   // It is there while something is mounted at this path (mp=PATH); empty: at the folder (mp).
   std::optional<std::string> mount_point{};
-  // Netgroups among them that somebody was found to have.
+  // Netgroups among them that a service was found to have.
   std::set<std::string> netgroups{};
   // Those that nobody knows yet.
   std::vector<UnknownClient> unknown{};

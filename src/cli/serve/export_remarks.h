@@ -1,4 +1,4 @@
-// What an operator may not expect of an export that is as he wrote it.
+// What an operator may not expect of an export that is as the operator wrote it.
 #pragma once
 
 #include <string>

@@ -159,7 +159,7 @@ bool same_terms(const ExportLine& one, const ExportLine& other) {
 
 using Names = std::shared_ptr<nfs::ClientNames>;
 
-// With somebody who knows names, where they are asked for.
+// With a name service, where names are asked for.
 std::vector<nfs::ClientRule> known(std::vector<nfs::ClientRule> rules, const Names& names) {
   for (nfs::ClientRule& rule : rules)
     if (rule.by_name) rule.names = names;

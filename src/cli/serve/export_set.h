@@ -55,7 +55,7 @@ class ExportSet {
   // Those that the name service does not know now.
   std::set<std::string> late_hosts() const;
   // Admits the hosts that have become known (cli/serve/late_hosts.h), and changes nothing else:
-  // what has become of the folders is for whoever asks for a reload. A failure is logged.
+  // what has become of the folders is for a reload. A failure is logged.
   void take(const HostAnswers& answers);
 
   std::vector<ExportLine> lines() const;

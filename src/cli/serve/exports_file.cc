@@ -282,8 +282,8 @@ class SystemHosts final : public HostService {
   NetgroupCheck netgroups_;
 };
 
-// Opening a FIFO of a file system waits for whoever writes to it, which may be nobody. A pipe that
-// was handed over, as /dev/stdin and `<(...)` are, has its writer.
+// Opening a FIFO of a file system waits for a writer, and there may be none. A pipe that was handed
+// over, as /dev/stdin and `<(...)` are, has its writer.
 bool waits_for_a_writer(const std::string& path) {
   std::error_code ignored;
   struct statfs of = {};

@@ -26,7 +26,7 @@ struct ExportsFile {
   bool unmounted = false;            // there are no lines until something is mounted (mp)
 };
 
-// Who knows netgroups, and this host; blocks.
+// Knows netgroups, and this host; blocks.
 struct HostService {
   virtual ~HostService() = default;
   // Yields why nobody knows the netgroup, or an empty text. Fails with a sentence where any host

@@ -130,7 +130,7 @@ bool TakeOver::send_go() const {
 Duration TakeOver::go() {
   if (send_go()) return limit_;
   // It waits for a request for a minute at most, and the name service may have taken longer than
-  // that to be asked. Who is gone has left the lock.
+  // that to be asked. A process that is gone has left the lock.
   auto again = ask(control_path_, state_);
   if (!again || !*again) return limit_;
   control_ = std::move((*again)->control_);

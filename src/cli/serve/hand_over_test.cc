@@ -38,7 +38,7 @@ class Predecessor {
     const auto row = JsonObject::parse(request->text.substr(0, request->text.find('\n')));
     return row ? row->text("command").value_or("") : std::string();
   }
-  // Whoever asks from now on finds nobody.
+  // A request that comes from now on finds no server.
   void end() { ::shutdown(listening_.fd(), SHUT_RDWR); }
 
  private:

@@ -63,7 +63,7 @@ struct HostInquiry::Asked {
   std::mutex mutex;
   std::condition_variable_any changed;
   HostAnswers answers{};                       // has all hosts from the beginning on
-  HostAnswers::iterator next = answers.end();  // who has not been asked for
+  HostAnswers::iterator next = answers.end();  // the first host not asked for yet
   std::size_t answered = 0;
   std::size_t known = 0;  // of them
 };

@@ -13,7 +13,7 @@ using Texts = std::vector<std::string>;
 constexpr Duration kMoment = std::chrono::milliseconds(1);
 constexpr Duration kEndless = std::chrono::hours(24);
 
-// Knows "desk"; whoever asks for "silent" gets no answer before the end.
+// Knows "desk"; a question for "silent" gets no answer before the end.
 class NameService {
  public:
   HostLookup lookup() const {
@@ -59,7 +59,7 @@ TEST(HostInquiry, has_an_answer_where_there_was_no_memory_to_ask) {
   EXPECT_EQ(inquiry.answers().at("desk").error(), "no memory");
 }
 
-TEST(HostInquiry, of_nobody_has_ended) {
+TEST(HostInquiry, has_ended_when_it_asks_for_no_host) {
   const NameService names;
   const HostInquiry inquiry({}, names.lookup());
   inquiry.wait(kEndless, {});

@@ -29,7 +29,8 @@ std::timed_mutex& netgroup_mutex() {
 
 using Checked = Result<std::string, std::string>;
 
-// Whoever waits behind a question that hangs ends, too: else each reload would leave a thread.
+// A thread that waits behind a question that hangs ends, too: otherwise each reload would leave a
+// thread.
 std::optional<Checked> check_here(const std::string& netgroup) {
   const std::unique_lock lock(netgroup_mutex(), kPatience);
   if (!lock) return std::nullopt;

@@ -15,8 +15,8 @@ namespace stag::cli {
 // With workers of their own, which start when they are first asked.
 std::shared_ptr<nfs::ClientNames> system_client_names();
 
-// Whether there are netgroups, for whoever reads exports. Once whoever knows them has been silent,
-// nobody is asked any more: each question would take as long again. One thread at a time.
+// Whether there are netgroups, for the reader of exports. Once the service that knows them has been
+// silent, none is asked any more: each question would take as long again. One thread at a time.
 class NetgroupCheck {
  public:
   // Of one netgroup, as check() says; nullopt: nobody answers. On another thread, which is left to

@@ -16,8 +16,8 @@
 
 namespace stag::cli {
 
-// libnfsidmap, as whoever knows owners by their names and users by their principals. Its state is
-// that of the process: both take turns, principals first.
+// libnfsidmap, as the service that knows owners by their names and users by their principals. Its
+// state is that of the process: both take turns, principals first.
 struct NfsIdMap {
   std::unique_ptr<nfs::nfs4::NameService> names;
   std::shared_ptr<nfs::PrincipalService> principals;
@@ -29,7 +29,7 @@ struct NfsIdMap {
 Result<NfsIdMap, std::string> open_libnfsidmap(const std::string& domain);
 
 // The threads that ask who principals are, none of which waits for owners' names. After a restart
-// all users of a login host come at once, and whoever finds no room is refused.
+// all users of a login host come at once, and a user for whom there is no room is refused.
 net::WorkerOptions workers_for_principals();
 
 struct KnownUsers {

@@ -58,7 +58,7 @@ TEST(LibNfsIdMap, calls_no_user_unknown_while_the_name_service_fails) {
   EXPECT_TRUE(library->principals->ids_of("root@EXAMPLE.NET"));
 }
 
-// Whether `asked` is answered although somebody else uses the library.
+// Whether `asked` is answered although another thread uses the library.
 template <class Ask>
 bool is_answered_out_of_turn(const NfsIdMap& library, LibraryTurn::For what, Ask ask) {
   std::optional<LibraryTurn::Held> held(std::in_place, *library.turn, LibraryTurn::For::Name);

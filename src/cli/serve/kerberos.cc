@@ -26,7 +26,7 @@ rpc::UserIds to_user_ids(const nfs::PrincipalIds& from) {
   return ids;
 }
 
-// Who is not known in time may come again: his context is not set up.
+// A client whose principal is not known in time may come again: its context is not set up.
 Task<Ids> asked(std::shared_ptr<nfs::PrincipalMap> principals, Loop& loop, std::string principal,
                 const void* client) {
   const auto ids = co_await principals->ids_of(std::move(principal), loop, client);

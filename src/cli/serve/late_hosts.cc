@@ -93,7 +93,7 @@ void narrow_flavors(nfs::ExportOptions& options, const nfs::ExportOptions& least
   options.by_flavor = std::move(by_flavor);
 }
 
-// Nobody acts as more than `least` lets him by a rule for more than one host.
+// By a rule for more than one host no client gets more rights than `least` gives.
 void narrow(std::vector<nfs::ClientRule>& rules, const nfs::ExportOptions& least) {
   std::erase_if(rules, [&](nfs::ClientRule& rule) {
     if (is_for_one_host(rule)) return false;

@@ -183,7 +183,7 @@ TEST(LateHosts, that_never_were_known_act_as_no_user_of_a_rule_for_many) {
   EXPECT_EQ(ids_of(by_flavor, KRB5).first, 65534u);
 }
 
-TEST(LateHosts, without_an_address_of_IP_are_late) {
+TEST(LateHosts, are_late_without_an_address_of_IP) {
   ExportLine line = line_of("/srv desk(rw)");
   EXPECT_EQ(answer(line, {{"desk", Texts{"desk"}}}), Texts());
   EXPECT_FALSE(late_hosts(line).empty());

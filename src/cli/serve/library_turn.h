@@ -1,6 +1,7 @@
-// Whose turn it is to use libnfsidmap, which keeps its state in the process: one call of it at a
-// time, those about principals first. Whoever lists a directory asks for hundreds of owners, and
-// may be told numbers instead; whoever waits for his security context is refused when that is late.
+// LibraryTurn: lets one thread at a time use libnfsidmap, which keeps its state in the process,
+// those that ask about principals first. A client that lists a directory asks for hundreds of
+// owners, and may be told numbers instead; a client that waits for its security context is refused
+// when that is late.
 #pragma once
 
 #include <condition_variable>

@@ -11,7 +11,8 @@ namespace {
 
 using For = LibraryTurn::For;
 
-// Who has come first would be first as a rule, and may be with any lock: hence many rounds.
+// The thread that has come first would be first as a rule, and may be with any lock: hence many
+// rounds.
 TEST(LibraryTurn, is_of_principals_before_names_that_wait_already) {
   for (int round = 0; round < 200; ++round) {
     LibraryTurn turn;

@@ -33,7 +33,7 @@ struct UserEntry {
   std::vector<char> texts = std::vector<char>(16384);
 };
 
-// `look_up` is getpwnam_r() or getpwuid_r(), of somebody.
+// `look_up` is getpwnam_r() or getpwuid_r(), of a user.
 template <class LookUp>
 Result<Ok, nfs::NoUser> find(UserEntry& entry, LookUp look_up) {
   constexpr std::size_t kMostSpace = 1 << 20;

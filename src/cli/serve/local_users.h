@@ -19,7 +19,8 @@ std::shared_ptr<nfs::GroupService> local_groups();
 
 // `realm` is asked when the first principal comes, and may block; empty: every principal is nobody.
 std::shared_ptr<nfs::PrincipalService> local_users(std::function<std::string()> realm);
-// Whom `first` does not know, `second` may; where `first` cannot say, nobody else decides.
+// Where `first` does not know a principal, `second` may; where `first` cannot say, no other
+// decides.
 std::shared_ptr<nfs::PrincipalService> one_of(std::shared_ptr<nfs::PrincipalService> first,
                                               std::shared_ptr<nfs::PrincipalService> second);
 

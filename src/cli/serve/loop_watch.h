@@ -1,5 +1,5 @@
 // LoopWatch: tells again and again that every loop of a server still turns. One that hangs ends the
-// reports, and whoever waits for them knows (systemd's watchdog).
+// reports, and the program that waits for them knows (systemd's watchdog).
 #pragma once
 
 #include <cstddef>

@@ -15,7 +15,8 @@ namespace stag::cli {
 namespace {
 
 bool is_mount_root(const std::string& folder) {
-  // The system itself knows what is mounted: whoever serves that is not asked for its attributes.
+  // The system itself knows what is mounted: the server of that file system is not asked for its
+  // attributes.
   constexpr int kFlags = AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC;
   struct statx known {};
   return ::statx(AT_FDCWD, folder.c_str(), kFlags, STATX_TYPE, &known) == 0 &&

@@ -13,7 +13,7 @@
 namespace stag::cli {
 namespace {
 
-// What only a successor may try: for --check somebody else may have its addresses and files, and
+// What only a successor may try: for --check another server may have its addresses and files, and
 // nothing is made.
 struct Successor {
   ServedSockets& sockets;
@@ -28,7 +28,7 @@ Result<Ok, std::string> check_users(const ServeOptions& options,
   return Ok{};
 }
 
-// The predecessor may know who that is, and admit him.
+// The predecessor may know that client, and admit it.
 Result<Ok, std::string> check_clients(const std::vector<ExportLine>& lines) {
   for (const ExportLine& line : lines)
     if (const auto unknown = unknown_clients(line); !unknown.empty())
@@ -50,7 +50,7 @@ Result<Ok, std::string> check_control(const ServeOptions& options, const Success
   const ControlSettings& control = options.control;
   if (control.path == "none") return Ok{};
   if (const auto checked = check_place_of("--control", control.path); !checked) return checked;
-  // Whoever listens there may be the server that is to read these settings.
+  // The server that listens there may be the one that is to read these settings.
   if (successor == nullptr)
     return Control::rehearse(control, Control::places({}, options.state), false);
   return Control::rehearse(control, {successor->predecessor.control_path()}, true);

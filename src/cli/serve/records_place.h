@@ -18,8 +18,8 @@ Result<nfs::recovery::RadosPlace, std::string> parse_records_place(std::string_v
 bool same_records(const nfs::recovery::RadosPlace& one, const nfs::recovery::RadosPlace& other);
 
 // A state directory whose server keeps its records in a cluster says so, by the name of the place
-// in a file: whoever adopts the clients by that directory finds them. Without conf= and id=, which
-// are of the machine, and which the directory of another one must not choose here.
+// in a file: a server that adopts the clients by that directory finds them. Without conf= and id=,
+// which are of the machine, and which the directory of another one must not choose here.
 //
 // `place` null: they are in the directory. Blocking.
 Result<Ok, std::string> note_records_place(const std::string& directory,

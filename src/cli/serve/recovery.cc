@@ -129,8 +129,8 @@ Result<std::unique_ptr<Recovery>, std::string> Recovery::open(const RecoveryOpti
   if (const auto opened = made->open_records(state, nfs4, stores); !opened)
     return Failure{opened.error()};
   // Behind the opening, so that there is what it names, and before a client is recorded or moved
-  // there. Whoever a former place has recorded loses from now on what others take, and
-  // is not to be found by this directory.
+  // there. Clients that a former place has recorded lose from now on what others take, and are not
+  // to be found by this directory.
   if (const auto noted = made->note_place(state); !noted) return Failure{noted.error()};
   if (nfs4) seconds = std::max(options.lease_seconds, made->records_->former_lease());
   made->grace_ = std::chrono::seconds(options.grace_seconds.value_or(seconds));

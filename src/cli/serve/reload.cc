@@ -102,7 +102,7 @@ Result<Ok, std::string> Reload::read_again() {
   if (options_.exports_are_in_file())
     if (auto replaced = replace_exports(); !replaced) return replaced;
   std::vector<std::string> awaiting = apply(relevant(*settings), *now);
-  // Each time: whoever reloads looks at what the log says now.
+  // Each time: an operator who reloads looks at what the log says now.
   for (const std::string& key : awaiting)
     log_notice(Event::SettingNeedsRestart, kReloadSource, key);
   server_.observation.await_restart(std::move(awaiting));

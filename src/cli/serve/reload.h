@@ -17,7 +17,7 @@
 
 namespace stag::cli {
 
-// Whom the log names for what comes of a reload.
+// The source that the log names for what comes of a reload.
 inline constexpr std::string_view kReloadSource = "SIGHUP";
 
 // Used on one thread at a time; blocks.

@@ -101,7 +101,7 @@ class Serve final : public Command {
   Result<Ok, std::string> close_unclaimed_sockets();
   // From the exports to the end of the last call. Calls `leave` before it waits for that.
   Exit serve(StoreWatch& stores, std::vector<ExportLine> lines, const std::function<void()>& leave);
-  // Until somebody wants an end.
+  // Until a signal or a command ends it.
   void serve(net::EpollLoop& loop, Services& services, const Listeners& listeners);
   Result<Ok, std::string> listen(Observing& observing, Listeners& listeners,
                                  const ExportLine& first);
@@ -324,7 +324,7 @@ void Serve::end(const Running& running) {
   running.refreshing.end();
   manager_.stopping("Finishing the calls in progress", limit());
   nfs4.stop_copies_from_servers();
-  // Whoever has copies of the sockets goes on listening.
+  // A successor that has copies of the sockets goes on listening.
   sockets_.close();
   running.listeners.stop_accepting();
   drain(loop, running.services);

@@ -25,8 +25,8 @@ class ServedSockets {
   Result<Ok, Reason> reserve(net::SocketUse use, const Address& at);
   // Closes the inherited ones that nobody has claimed, and yields their addresses.
   std::vector<std::string> close_unclaimed();
-  // One at `at`. Blocking: a host name is resolved, and whoever has copies of those that were
-  // closed is waited for.
+  // One at `at`. Blocking: a host name is resolved, and this waits for the process that has copies
+  // of those that were closed.
   Result<net::UniqueFd, Reason> open(net::SocketUse use, const Address& at);
   // Copies of all that were opened; none where the system refuses one of them. They go on listening
   // as long as one of their copies is there. Thread: any.

@@ -101,7 +101,7 @@ TEST(ServedSockets, that_are_wanted_or_of_others_make_way_for_nobody) {
   EXPECT_FALSE(sockets.reserve(use, {"0.0.0.0", passed.port}).ok());
 }
 
-TEST(ServedSockets, at_one_address_are_not_in_the_way_of_another_with_their_port) {
+TEST(ServedSockets, are_not_in_the_way_of_another_address_with_their_port) {
   for (const auto use : {net::SocketUse::Stream, net::SocketUse::Datagram}) {
     const Address passed{"127.0.0.1", free_port(use)}, wanted{"127.0.0.2", passed.port};
     auto ours = socket_at(use, passed), others = socket_at(use, wanted);

@@ -44,7 +44,7 @@ class StoreWatch {
   // `name` appears in the log: "export /data". The workers exist as long as they have work.
   StoreWorkers make(const std::string& name);
   // A pool for other work that may wait for a file system, as `options` say, with a name likewise.
-  // As with any pool, whoever lets go of it waits for its work.
+  // As with any pool, the last owner waits for its work.
   std::shared_ptr<net::WorkerPool> make(const net::WorkerOptions& options);
   // As such a name.
   static std::string state_directory(const std::string& path) { return "state directory " + path; }

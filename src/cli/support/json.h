@@ -49,7 +49,7 @@ class Json {
   std::unique_ptr<Value> value_;
 };
 
-// An object that somebody else wrote; hostile. A member that is missing, or of another type, is
+// An object that another program wrote; hostile. A member that is missing, or of another type, is
 // nullopt.
 class JsonObject {
  public:

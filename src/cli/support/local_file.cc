@@ -91,7 +91,7 @@ Task<Outcome<std::optional<nfs::client::FileRange>>> LocalFile::next_hole(std::u
     off_t data = lseek(fd_.fd(), hole, SEEK_DATA);
     // ENXIO: it is the last thing in the file.
     if (data < 0 && errno == ENXIO) data = end;
-    // Somebody may have written there meanwhile.
+    // Another process may have written there meanwhile.
     if (data <= hole) return Hole();
     return Hole({static_cast<std::uint64_t>(hole), static_cast<std::uint64_t>(data - hole)});
   });

@@ -23,7 +23,7 @@ void start_file_log(const std::string& level, int fd);
 void start_system_log(const std::string& level, std::string_view about,
                       const std::string& path = "/dev/log");
 
-// A line about the program itself, which nobody can cause as often as he likes: in the form of
+// A line about the program itself, which no peer can cause as often as it likes: in the form of
 // those of Reasons. A server's is an Event, and counted. Thread: any.
 void log_notice(const ReasonInfo& about, std::string_view where, std::string_view detail = {});
 void log_notice(Event event, std::string_view where, std::string_view detail = {});

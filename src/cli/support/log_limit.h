@@ -28,8 +28,8 @@ inline std::string_view log_network(std::string_view where) {
   return where.substr(0, end);
 }
 
-// Whom a line is about, of what it has in front: "rdma 192.0.2.7" of "rdma 192.0.2.7:1023", since a
-// client has many ports.
+// The client that a line is about, of what the line has in front: "rdma 192.0.2.7" of "rdma
+// 192.0.2.7:1023", since a client has many ports.
 inline std::string_view log_source(std::string_view where) {
   const std::size_t colon = where.rfind(':');
   if (colon == where.npos || where.find_first_not_of("0123456789", colon + 1) != where.npos)

@@ -53,21 +53,21 @@ bool is_one_plain_line(std::string line) {
   return line.ends_with('\n') && line.find_first_of("\x1b\x7f\xff\xc2\xe2\n"sv) == line.size() - 1;
 }
 
-TEST(Log, as_text_has_no_control_characters_of_a_peer) {
+TEST(Log, has_no_control_characters_of_a_peer_as_text) {
   const std::string line = logged(LogFormat::Text);
   EXPECT_TRUE(is_one_plain_line(line)) << line;
   EXPECT_NE(line.find("na\\033[2Jme\\0122024 forged\\302\\233\\342\\200\\256\\377\\177"), line.npos)
       << line;
 }
 
-TEST(Log, as_JSON_has_them_escaped) {
+TEST(Log, escapes_control_characters_as_JSON) {
   const std::string line = logged(LogFormat::Json);
   EXPECT_TRUE(is_one_plain_line(line)) << line;
   const auto json = nlohmann::json::parse(line);
   EXPECT_EQ(json["where"], "na\x1b[2Jme\n2024 forged\u009b\u202e\ufffd\x7f");
 }
 
-// Whoever is refused all the time costs no more than the lines that are written.
+// A client that is refused all the time costs no more than the lines that are written.
 TEST(Log, asks_for_the_details_of_those_lines_alone_that_it_writes) {
   struct Detail final : LateDetail {
     std::string text() const override { return "asked " + std::to_string(++asked); }
@@ -114,13 +114,13 @@ std::string logged_for_journal(LogFormat format, unsigned other_inode) {
   return ::testing::internal::GetCapturedStderr();
 }
 
-TEST(Log, for_the_journal_has_the_priority_of_each_line_and_not_its_time) {
+TEST(Log, has_the_priority_of_each_line_and_not_its_time_for_the_journal) {
   EXPECT_EQ(logged_for_journal(LogFormat::Text, 0),
             "<3>Notice here: a notice\n<4>Notice here: a notice\n<6>Notice here: a notice\n"
             "<7>Notice here: a notice\n");
 }
 
-TEST(Log, for_the_journal_as_JSON_has_the_priority_in_front) {
+TEST(Log, has_the_priority_in_front_for_the_journal_as_JSON) {
   const std::string lines = logged_for_journal(LogFormat::Json, 0);
   EXPECT_THAT(lines, StartsWith("<3>{\"time\":"));
   const auto json = nlohmann::json::parse(lines.substr(3, lines.find('\n') - 3));
@@ -152,7 +152,7 @@ class LongestFile {
   rlimit before_{};
 };
 
-TEST(Log, in_a_file_says_what_a_full_disk_did_not_take) {
+TEST(Log, says_in_a_file_what_a_full_disk_did_not_take) {
   const std::string path = ::testing::TempDir() + "stag-log-" + std::to_string(::getpid());
   const net::UniqueFd file(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_APPEND, 0600));
   start_file_log("info", file.fd());

@@ -214,7 +214,8 @@ Result<MountWords, std::string> mount_words(const std::vector<std::string>& list
       if (!add(words, word)) return Failure{refusal(word)};
     }
   }
-  // Whoever uses the mount has the rights of who mounts, unless the kernel looks at modes, too.
+  // Every user of the mount has the rights of the user who mounts, unless the kernel looks at
+  // modes, too.
   if (std::ranges::find(words.passed_on, "allow_other") != words.passed_on.end())
     words.passed_on.emplace_back("default_permissions");
   return words;
@@ -222,7 +223,7 @@ Result<MountWords, std::string> mount_words(const std::vector<std::string>& list
 
 Result<std::string, std::string> url_with(const MountWords& words, std::string url) {
   const auto parsed = nfs::client::Url::parse(url);
-  if (!parsed) return url;  // whoever uses it says what is wrong
+  if (!parsed) return url;  // the user of the URL says what is wrong
   if (!words.port.empty()) {
     if (parsed->port || parsed->port_from_rpcbind)
       return Failure{fmt::format("'-o port={}': the URL says where the port is", words.port)};

@@ -114,7 +114,7 @@ std::optional<Sight> place_of_copy(const StagMount& unmounted) {
     pid_t process = 0;
     const auto read = std::from_chars(name.data(), name.data() + name.size(), process);
     if (read.ec != std::errc() || read.ptr != name.data() + name.size()) continue;
-    // Whose it is, of another user's process is not told.
+    // The system does not tell the namespace of another user's process.
     std::error_code not_told;
     const auto space = std::filesystem::read_symlink(processes->path() / "ns/mnt", not_told);
     if (!not_told && !namespaces.insert(space).second) continue;

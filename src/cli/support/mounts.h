@@ -27,7 +27,7 @@ std::filesystem::path place_of_mount(const std::string& directory, std::error_co
 
 // Where a mount can be seen.
 struct Sight {
-  pid_t process = 0;  // by this one; 0: by whoever asks
+  pid_t process = 0;  // by this one; 0: by the caller
   std::string directory;
 };
 

@@ -20,9 +20,9 @@ void write_error(std::string_view text);
 // Writes what of `text` standard error takes at once, for what comes again soon. False: nothing.
 bool write_error_at_once(std::string_view text);
 
-// Text waits for whoever reads it, and while it waits nothing else happens on a loop. From now on
-// `fd` ends that: when it is readable, and after note_interruption(), a stream of which nothing is
-// taken for a second gets no more text. -1: text waits as long as it must, for signals that end the
+// Text waits for its reader, and while it waits nothing else happens on a loop. From now on `fd`
+// ends that: when it is readable, and after note_interruption(), a stream of which nothing is taken
+// for a second gets no more text. -1: text waits as long as it must, for signals that end the
 // process by themselves.
 void look_for_interruption(int fd);
 void note_interruption();

@@ -1,5 +1,5 @@
-// Writing to a descriptor without waiting for whoever reads there: a pipe may be full, a terminal
-// stopped, and the network behind a terminal silent. Thread: any.
+// Writing to a descriptor without waiting for its reader: a pipe may be full, a terminal stopped,
+// and the network behind a terminal silent. Thread: any.
 #pragma once
 
 #include <sys/types.h>

@@ -35,8 +35,8 @@ class CallbackPlace {
   virtual bool listen(rpc::Service& service) = 0;
   // After listen().
   virtual v4::clientaddr4 where() const = 0;
-  // Nobody can connect any more, and who has is cut off. Awaited before the end; the second time it
-  // does nothing.
+  // No server can connect any more, and connections that exist are cut off. Awaited before the end;
+  // the second time it does nothing.
   virtual Task<void> close() = 0;
 };
 using MakeCallbackPlace = std::function<std::unique_ptr<CallbackPlace>()>;

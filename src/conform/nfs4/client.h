@@ -56,8 +56,8 @@ struct ClientOptions {
   rpc::Credentials credentials{};
   Duration timeout = std::chrono::seconds(10);  // of one COMPOUND
   CancelToken cancel{};
-  // Who answers on the connections of the Channel what a server asks; and whether the session's
-  // connection carries that (minor version 1 on).
+  // Answers the requests of the server on the connections of the Channel; and whether the
+  // session's connection carries those (minor version 1 on).
   Callbacks* callbacks = nullptr;
   bool called_back = false;
   // Makes a place where a client of version 4.0 is called back; none: it cannot be.

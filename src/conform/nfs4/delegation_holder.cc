@@ -24,7 +24,7 @@ ClientOptions options_for(const Scene& scene, CallbackPlace* place) {
   return options;
 }
 
-// Nobody writes "f".
+// No client writes "f".
 Task<std::string> make_closed_file(Scene& scene) {
   std::string trouble = co_await prepare(scene, a_file("f"));
   Steps closing;

@@ -167,8 +167,8 @@ Task<void> Elapsed::renew() {
   if (revoked_ && revoked_->outcome == Outcome::Pass) co_await holder().client.alive();
 }
 
-// Whose lease has run out since, because the server was slow or other cases were, has lost more
-// than what was revoked: another client is needed.
+// A client whose lease has run out since, because the server was slow or other cases were, has lost
+// more than what was revoked: another client is needed.
 Task<Verdict> Elapsed::revoke(Scene& scene) {
   if (revoked_ && revoked_->outcome == Outcome::Pass) {
     const bool alive = co_await holder().client.alive();

@@ -1,7 +1,7 @@
-// The pseudo file system that leads from the root to the exports, where a server has one: nobody
-// changes it, and it is another file system than theirs (RFC 8881 7.3, RFC 7530 7.3). Whoever can
-// write the root does no harm there: it is asked first whether a folder can be made, and no step
-// names anything that a server may have.
+// The pseudo file system that leads from the root to the exports, where a server has one: no client
+// changes it, and it is another file system than theirs (RFC 8881 7.3, RFC 7530 7.3). A user who
+// can write the root does no harm there: the case asks first whether a folder can be made, and no
+// step names anything that a server may have.
 #include <fmt/format.h>
 
 #include "conform/nfs4/cases.h"

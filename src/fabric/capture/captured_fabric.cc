@@ -194,8 +194,8 @@ class CapturedConnection final : public Connection, private Events, private Fram
   const std::uint32_t number_;
   const IpAddress peer_;
   std::uint64_t seen_ = 0;        // the Tap's newest, of which the last introduction was
-  std::uint64_t after_ = 0;       // whose frames these are
-  std::optional<Frames> frames_;  // while somebody captures
+  std::uint64_t after_ = 0;       // the recorders behind this number get the frames
+  std::optional<Frames> frames_;  // while a capture runs
   std::unordered_map<Token, OpenReads> reads_;
 };
 

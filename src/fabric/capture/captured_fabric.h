@@ -1,7 +1,7 @@
 // CapturedFabric: another fabric, whose connections show what goes over them as frames while
-// somebody captures. Works on every provider: it stands where RPC-over-RDMA meets the fabric, and
-// sees what is posted, what arrives and what became of it. Not seen: the peer's own Writes and
-// Reads, which no software takes part in, and acknowledgements.
+// a capture runs. Works on every provider: it stands where RPC-over-RDMA meets the fabric, and sees
+// what is posted, what arrives and what became of it. Not seen: the peer's own Writes and Reads,
+// which no software takes part in, and acknowledgements.
 //
 // A connection that is there when a capture begins is shown from its next operation or event on,
 // behind the messages that would have set it up. While nobody captures each of them costs a load,

@@ -117,7 +117,7 @@ class CapturedReads : public FabricTest {
   const std::shared_ptr<Kept> kept_;
 };
 
-TEST_F(CapturedReads, of_one_token_have_each_its_own_data) {
+TEST_F(CapturedReads, have_each_its_own_data_where_they_share_a_token) {
   join_and_greet();
   std::vector<std::byte> memory = byte_vector("the first half, the second half");
   std::vector<std::byte> sink = byte_vector("not to be seen! not to be seen!");

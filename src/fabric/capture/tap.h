@@ -1,6 +1,6 @@
 // Tap: where captures begin and end while connections come and go. Connections of a captured
 // fabric (captured_fabric.h) ask it, for each operation and event, whether anybody captures: one
-// relaxed load. Whoever wants frames adds a Recorder.
+// relaxed load. A program that wants frames adds a Recorder.
 //
 // Thread: any.
 #pragma once
@@ -18,8 +18,8 @@
 
 namespace stag::fabric::capture {
 
-// Who keeps the frames. Any thread; must not block. What take() throws costs this recorder the
-// frame, nothing else.
+// Keeps the frames. Any thread; must not block. What take() throws costs this recorder the frame,
+// nothing else.
 class Recorder : public FrameSink {
  public:
   virtual ~Recorder() = default;

@@ -26,7 +26,8 @@ class RawService {
   net::UniqueFd fd_;
 };
 
-// Connects on a loop of its own and keeps what comes of it. Who calls connect() awaits connected().
+// Connects on a loop of its own and keeps what comes of it. A caller of connect() awaits
+// connected().
 class Client final : public Events {
  public:
   explicit Client(IwarpOptions options = {}) : fabric_(thread_.loop(), options) {}

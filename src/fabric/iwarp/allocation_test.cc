@@ -93,7 +93,7 @@ class World {
     acceptor_.options.receive = {40, 40'000};
     acceptor_.options.private_data = unhex("f6ab0e18 01010303");
     acceptor_.options.stall_limit = std::chrono::hours(1);
-    // Who waits for ever fails the test, not this.
+    // A connection that waits for ever fails the test, not this.
     acceptor_.options.timeout = std::chrono::hours(1);
     ListenOptions listening;
     listening.setup_timeout = setup_timeout;
@@ -129,7 +129,7 @@ class World {
     STAG_CHECK(run_until([&] { return passive.connection != nullptr; }));
     active.say();
     STAG_CHECK(run_until([&] { return passive.messages == 1; }));
-    // Who has heard something has no more to do of itself.
+    // A side that has received something has no more to do of itself.
     passive.say();
     STAG_CHECK(run_until([&] { return active.messages == 1; }));
   }

@@ -1,9 +1,9 @@
 // fabric/iwarp: RDMA for every machine that has TCP. Software iWARP (RFC 5040, 5041, 5044, 6581) in
 // user space, wire-compatible with Linux siw and iWARP adapters, on net::EpollLoop.
 //
-// Plaintext: whoever can reach the port can speak to the service, and whoever can read the network
-// can read the data. Handles are unpredictable and good for one connection, one direction and one
-// range.
+// Plaintext: any host that reaches the port can speak to the service, and any that reads the
+// network can read the data. Handles are unpredictable and good for one connection, one direction
+// and one range.
 //
 // The fabric may go before its connections.
 #pragma once

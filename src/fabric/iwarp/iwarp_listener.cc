@@ -75,8 +75,8 @@ void IwarpListener::on_accept(net::AcceptedSocket accepted) {
   half_open_.splice(half_open_.end(), fresh);
 }
 
-// Whoever only connects cannot keep others out: the oldest goes first. Not for one whose own
-// address has all its places: it would get none.
+// A peer that only connects cannot keep others out: the oldest such connection goes first. Not for
+// one whose own address has all its places: it would get none.
 Result<net::ConnectionLimits::Place, Reason> IwarpListener::take_place(const Address& peer) {
   auto place = places_->take(peer);
   const bool all_taken = !place && place.error() == Reason::TooManyConnections;

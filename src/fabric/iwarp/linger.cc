@@ -29,7 +29,7 @@ class Linger : public std::enable_shared_from_this<Linger> {
       : socket_(std::move(socket)), batch_(std::move(batch)), place_(std::move(place)) {}
 
   void start() {
-    // Who waited on the socket before may be gone long before the socket is.
+    // The owner that waited on the socket before may be gone long before the socket is.
     socket_.ignore_readable();
     socket_.when_writable({});
     // The timer is what keeps this alive.

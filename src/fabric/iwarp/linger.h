@@ -10,8 +10,9 @@
 
 namespace stag::fabric {
 
-// Takes all over and ends by itself: when the peer closes too, or after a second. Who waits on the
-// socket is dropped. `batch` refers to no memory of others; `place` is given up at the end.
+// Takes all over and ends by itself: when the peer closes too, or after a second. The callbacks
+// that wait on the socket are dropped. `batch` refers to no memory of others; `place` is given up
+// at the end.
 void linger(net::TcpSocket socket, iwarp::Batch batch, std::shared_ptr<void> place = nullptr);
 
 }  // namespace stag::fabric

@@ -1,4 +1,5 @@
-// Who waited on a socket before it lingers may be gone: none of them is called any more.
+// The owner that waited on a socket before it lingers may be gone: none of its callbacks is called
+// any more.
 #include "fabric/iwarp/linger.h"
 
 #include "base/check.h"

@@ -182,7 +182,7 @@ TEST(Passive, drops_the_oldest_half_open_connection_where_all_places_are_taken) 
   client_too.shake_hands();
   EXPECT_TRUE(silent_too.at_end());
   slow.shake_hands();
-  // Nobody is half open any more.
+  // No connection is half open any more.
   RawPeer late = RawPeer::connected(service.address(), "127.0.0.4");
   EXPECT_TRUE(late.at_end());
   for (RawPeer* each : {&first, &client, &client_too, &slow}) {

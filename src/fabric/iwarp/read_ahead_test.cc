@@ -9,7 +9,7 @@ TEST(ReadAheadInCrowd, takes_as_much_as_eight_fpdus_of_the_size_that_came_last) 
   EXPECT_EQ(read_ahead_in_crowd(10'000, 10), 8'000U);
 }
 
-TEST(ReadAheadInCrowd, of_messages_with_data_grows_until_a_turn_takes_several_whole) {
+TEST(ReadAheadInCrowd, grows_for_messages_with_data_until_a_turn_takes_several_whole) {
   const std::size_t reply = 4096 + 128;  // an RDMA Write and the Send that follows it
   std::size_t ahead = kReadAheadInCrowd;
   int turns = 0;
@@ -25,7 +25,7 @@ TEST(ReadAheadInCrowd, shrinks_at_once_where_small_messages_follow) {
   EXPECT_EQ(read_ahead_in_crowd(kReadAhead, 100), kReadAheadInCrowd);
 }
 
-TEST(ReadAheadInCrowd, of_an_fpdu_that_did_not_end_is_the_usual_one) {
+TEST(ReadAheadInCrowd, is_the_usual_one_for_an_fpdu_that_did_not_end) {
   EXPECT_EQ(read_ahead_in_crowd(kReadAheadInCrowd, 0), kReadAhead);
 }
 

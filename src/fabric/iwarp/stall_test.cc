@@ -50,7 +50,7 @@ class Stall : public ::testing::Test {
   RawPeer peer = RawPeer::connected(service.address());
 };
 
-TEST_F(Stall, of_a_peer_that_takes_nothing_ends_the_connection) {
+TEST_F(Stall, ends_the_connection_of_a_peer_that_takes_nothing) {
   static const std::vector<std::byte> data(32 << 20);
   greet();
   service.with_connection([](Connection& connection) {
@@ -61,7 +61,7 @@ TEST_F(Stall, of_a_peer_that_takes_nothing_ends_the_connection) {
 }
 
 // The stream lingers, with bytes that are still to be written: the connection itself is gone.
-TEST_F(Stall, of_a_peer_that_goes_on_later_reaches_nothing_of_the_connection) {
+TEST_F(Stall, lets_a_peer_that_goes_on_later_reach_nothing_of_the_connection) {
   static const std::vector<std::byte> data(32 << 20);
   greet();
   service.with_connection([](Connection& connection) {
@@ -86,7 +86,7 @@ TEST_F(Stall, is_seen_where_the_system_has_taken_all_of_a_Send_and_the_peer_noth
   EXPECT_EQ(service.ended(), Reason::PeerStalled);
 }
 
-TEST_F(Stall, within_an_FPDU_ends_the_connection) {
+TEST_F(Stall, ends_the_connection_within_an_FPDU) {
   const auto message = fpdu(untagged(iwarp::Opcode::Send, 1, std::vector<std::byte>(6000)));
   for (const std::size_t cut :
        {std::size_t{1}, std::size_t{10}, std::size_t{20}, std::size_t{3000}, message.size() - 1}) {
@@ -100,7 +100,7 @@ TEST_F(Stall, within_an_FPDU_ends_the_connection) {
   }
 }
 
-TEST_F(Stall, between_the_segments_of_a_Send_ends_the_connection) {
+TEST_F(Stall, ends_the_connection_between_the_segments_of_a_Send) {
   auto first = untagged(iwarp::Opcode::Send, 1, std::vector<std::byte>(1000));
   first[0] &= ~std::byte{0x40};  // not the last
   peer.send(fpdu(first));
@@ -108,7 +108,7 @@ TEST_F(Stall, between_the_segments_of_a_Send_ends_the_connection) {
 }
 
 // Other messages between them do not hide it.
-TEST_F(Stall, of_a_Send_is_seen_among_Writes_that_come_all_the_time) {
+TEST_F(Stall, is_seen_for_a_Send_among_Writes_that_come_all_the_time) {
   auto first = untagged(iwarp::Opcode::Send, 1, std::vector<std::byte>(1000));
   first[0] &= ~std::byte{0x40};
   peer.send(fpdu(first));
@@ -125,7 +125,7 @@ TEST_F(Stall, of_a_Send_is_seen_among_Writes_that_come_all_the_time) {
   writer.join();
 }
 
-TEST_F(Stall, between_the_FPDUs_of_a_Write_ends_the_connection) {
+TEST_F(Stall, ends_the_connection_between_the_FPDUs_of_a_Write) {
   greet();
   static std::array<std::byte, 64> memory;
   const RemoteMemory exposed = service.with_connection(
@@ -136,13 +136,13 @@ TEST_F(Stall, between_the_FPDUs_of_a_Write_ends_the_connection) {
   EXPECT_EQ(service.ended(), Reason::PeerMessageUnfinished);
 }
 
-TEST_F(Stall, of_a_Read_that_is_never_answered_ends_the_connection) {
+TEST_F(Stall, ends_the_connection_of_a_Read_that_is_never_answered) {
   greet();
   be_asked();
   EXPECT_EQ(service.ended(), Reason::PeerStalled);
 }
 
-TEST_F(Stall, of_a_Read_is_seen_among_Writes_that_come_all_the_time) {
+TEST_F(Stall, is_seen_for_a_Read_among_Writes_that_come_all_the_time) {
   greet();
   be_asked();
   const auto write = fpdu(tagged_write({}, {}));
@@ -158,7 +158,7 @@ TEST_F(Stall, of_a_Read_is_seen_among_Writes_that_come_all_the_time) {
   writer.join();
 }
 
-TEST_F(Stall, within_a_Read_Response_ends_the_connection) {
+TEST_F(Stall, ends_the_connection_within_a_Read_Response) {
   greet();
   peer.send(fpdu(read_response(be_asked(), 40, false)));
   EXPECT_EQ(service.ended(), Reason::PeerStalled);

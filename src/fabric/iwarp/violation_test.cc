@@ -76,7 +76,7 @@ TEST(Violation, reaches_a_peer_that_has_sent_much_more_than_was_read) {
 
 // What is left to write fits in where the peer has read a little; that there is room for more is
 // told when the connection is gone. How much fits is the system's: one of these is right.
-TEST(Violation, of_a_peer_that_takes_the_rest_later_reaches_nothing_of_the_connection) {
+TEST(Violation, lets_a_peer_that_takes_the_rest_later_reach_nothing_of_the_connection) {
   static const std::vector<std::byte> data(1 << 20);
   constexpr std::size_t kLittle = 100'000, kHeld = 60'000;
   for (std::size_t size = 200'000; size < data.size(); size += 15'000) {
@@ -103,7 +103,7 @@ TEST(Violation, of_a_peer_that_takes_the_rest_later_reaches_nothing_of_the_conne
   }
 }
 
-TEST(Violation, of_the_CRC_is_found_and_told) {
+TEST(Violation, is_found_in_the_CRC_and_told) {
   Service service;
   service.answer.crc = true;
   RawPeer peer = RawPeer::connected(service.address());
@@ -192,7 +192,7 @@ TEST_F(StuckRead, revoked_is_cut_between_two_FPDUs_and_terminated_and_the_memory
   EXPECT_EQ(iwarp::decode_control(last_.data()).opcode, 7) << "no Terminate came";
 }
 
-TEST_F(StuckRead, of_a_source_abandoned_and_too_long_for_a_copy_ends_the_connection) {
+TEST_F(StuckRead, ends_the_connection_when_its_abandoned_source_is_too_long_for_a_copy) {
   start();
   service_.with_connection([&](Connection& connection) {
     EXPECT_EQ(connection.abandon(source_.handle), Revocation::Done);
@@ -203,7 +203,7 @@ TEST_F(StuckRead, of_a_source_abandoned_and_too_long_for_a_copy_ends_the_connect
   EXPECT_EQ(service_.ended(), Reason::AbandonedMemoryTooLong);
 }
 
-TEST_F(StuckRead, of_a_peer_that_has_gone_gives_its_memory_back) {
+TEST_F(StuckRead, gives_its_memory_back_when_the_peer_has_gone) {
   start();
   peer_.close();
   EXPECT_EQ(service_.ended(), Reason::ConnectionLost);

@@ -44,7 +44,7 @@ void SimConnection::dispatch(Packet packet) {
   if (packet.kind == PacketKind::End)
     return end(state_ == State::Closing ? reason_ : packet.reason);
   if (packet.kind == PacketKind::Ack) return on_ack(packet.operation);
-  // Who has closed hears nothing any more but what its own operations wait for.
+  // A side that has closed gets nothing any more but what its own operations wait for.
   if (state_ == State::Closing) return;
   if (packet.kind == PacketKind::ReadResponse) return on_read_response(std::move(packet));
   // The sender's memory is gone with the sender.

@@ -21,7 +21,7 @@ struct RegisteredBlock {
   std::byte* data = nullptr;
   std::uint32_t key = 0;             // L_Key
   std::uint32_t users = 0;           // of a send block: the requests whose bytes it has
-  SharedReceives* shared = nullptr;  // whose receive it is posted as; null: a queue pair's own
+  SharedReceives* shared = nullptr;  // where it is posted; null: as a queue pair's own
   RegisteredBlock* next = nullptr;
   RegisteredSlab* slab = nullptr;
 };

@@ -103,7 +103,7 @@ TEST_F(LargeQueuesTest, a_connection_that_fills_one_has_another_made) {
   EXPECT_EQ(queues_made, 2) << "of 32768 entries each";
 }
 
-TEST_F(SmallQueuesTest, of_a_device_that_has_only_short_ones_are_as_many_as_it_takes) {
+TEST_F(SmallQueuesTest, are_as_many_as_it_takes_on_a_device_that_has_only_short_ones) {
   for (int i = 0; i < 5; ++i) {
     join();
     keep();

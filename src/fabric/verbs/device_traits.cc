@@ -20,7 +20,8 @@ DeviceTraits traits_of(const ibv_device& device, const ibv_device_attr& attribut
   constexpr unsigned kWindows = IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
   traits.iwarp = device.transport_type == IBV_TRANSPORT_IWARP;
   traits.windows = (attributes.device_cap_flags & kWindows) != 0 && attributes.max_mw > 0;
-  // On iWARP a message that finds no receive ends its connection, whoever took the last one.
+  // On iWARP a message that finds no receive ends its connection, whichever connection took the
+  // last one.
   traits.shared_queue =
       traits.windows && !traits.iwarp && attributes.max_srq > 0 && attributes.max_srq_wr > 0;
   traits.max_sge = positive(attributes.max_sge, 1);

@@ -146,7 +146,7 @@ void LoopDevice::replace(std::uint32_t queue_pair, QueuePairUser& user) {
 }
 
 void LoopDevice::remove(std::uint32_t queue_pair) {
-  // Who is told of its end and goes may be the last who uses this.
+  // A user that is told of its end and goes may be the last one of this device.
   if (draining_) kept_ = weak_from_this().lock();
   users_.erase(queue_pair);
   recent_[queue_pair % recent_.size()] = {};
@@ -214,8 +214,9 @@ void LoopDevice::deliver_backlog() {
 
 LoopDevice::Polled LoopDevice::poll(int most) {
   bool any = false;
-  // A batch of each queue in turn, so that none waits for another one's end. Whoever is answered
-  // may ask again meanwhile: that costs a look here, and a system call in the next turn.
+  // A batch of each queue in turn, so that none waits for another one's end. A user that gets a
+  // completion may post again meanwhile: that costs a look here, and a system call in the next
+  // turn.
   for (std::size_t emptied = 0; most > 0;) {
     int count = 1;
     if (backlog_left_ != 0) {
@@ -351,7 +352,7 @@ void LoopDevice::on_receives_low(const ibv_srq* queue) {
 void LoopDevice::on_async(std::uint32_t queue_pair, Reason reason) {
   if (queue_pair != 0 && users_.find(queue_pair) == users_.end()) return;
   drain();
-  // Who is told may leave, and so may others; nobody is told twice. Asks for no memory.
+  // A user that is told may leave, and so may others; none is told twice. Asks for no memory.
   const std::uint32_t failure = ++failures_;
   const auto is_due = [&](const auto& known) {
     return (queue_pair == 0 || known.first == queue_pair) && known.second.failures_told != failure;

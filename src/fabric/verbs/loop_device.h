@@ -18,7 +18,7 @@
 
 namespace stag::fabric {
 
-// Who has a queue pair.
+// The owner of a queue pair.
 class QueuePairUser {
  public:
   // From a turn of the loop. The user is not destroyed inside.
@@ -124,7 +124,7 @@ class LoopDevice final : public std::enable_shared_from_this<LoopDevice>, privat
   ibv_comp_channel* channel_ = nullptr;
   net::Descriptor completions_, async_events_;
   std::vector<Queue> queues_;
-  std::size_t next_queue_ = 0;  // whose turn it is to be polled
+  std::size_t next_queue_ = 0;  // the queue to be polled next
   // Taken out of the queues; the last backlog_left_ are not yet delivered. It has room for as many
   // as were reserved, which is all that there can be.
   std::vector<ibv_wc> backlog_;

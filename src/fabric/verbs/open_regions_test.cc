@@ -24,7 +24,7 @@ TEST_F(OpenVerbsTest, a_peer_reads_and_writes_what_calls_expose) {
   EXPECT_EQ(sink, written);
 }
 
-TEST_F(OpenVerbsTest, of_a_sink_that_was_filled_in_part_the_rest_is_zeros) {
+TEST_F(OpenVerbsTest, zeroes_the_rest_of_a_sink_that_was_filled_in_part) {
   join_and_greet();
   std::vector<std::byte> first(5000), second(5000, std::byte{7});
   const std::vector<std::byte> whole = pattern(5000, 3), part = pattern(100, 4);

@@ -31,7 +31,7 @@ class QueuePair {
   // Idempotent.
   void destroy();
 
-  // Who is told from now on, but of what its id is told.
+  // From now on `user` gets what happens here, but not the events of the id.
   void belongs_to(QueuePairUser& user) { device_->replace(id_->qp->qp_num, user); }
   // Whether it may have a shared receive that its device gives back when it has failed.
   bool awaits_last_receive() const { return created_ && connected_ && !had_last_receive_; }

@@ -26,7 +26,7 @@ class Removal : public VerbsTest {
   }
 };
 
-TEST_F(Removal, of_a_listeners_device_is_over_when_the_device_is_back) {
+TEST_F(Removal, is_over_for_a_listener_when_its_device_is_back) {
   join_and_greet();
   const Address at = listener->local_address();
   const std::uint64_t removed = told(Reason::VerbsDeviceRemoved);

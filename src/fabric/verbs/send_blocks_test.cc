@@ -42,7 +42,7 @@ class SendBlocks : public VerbsTest {
   }
 };
 
-TEST_F(SendBlocks, of_many_short_writes_are_as_long_as_twice_the_writes) {
+TEST_F(SendBlocks, are_as_long_as_twice_the_writes_where_these_are_short_and_many) {
   join_and_greet();
   constexpr std::size_t kSize = 300, kCount = 4000;
   std::vector<std::byte> memory;

@@ -31,8 +31,8 @@ void VerbsConnection::on_receive(const ibv_wc& completion) {
   }
   if (state_ != State::Open) return static_cast<void>(queue_pair_->consumed(arrived.block));
   if (!std::exchange(heard_, true)) {
-    // Who speaks has had the answer: the message of InfiniBand's CM that says so is late or lost.
-    // RDMA-CM tells then that the connection is established.
+    // A peer that sends has had the answer: the message of InfiniBand's CM that says so is late or
+    // lost. RDMA-CM tells then that the connection is established.
     if (on_setup_ && !active_ && !queue_pair_->traits().iwarp)
       functions().notify(id_.get(), IBV_EVENT_COMM_EST);
     const auto reserved = queue_pair_->reserve_receives();
@@ -126,7 +126,7 @@ void VerbsConnection::complete(PostedWork& posted) {
       std::memcpy(posted.sink.data(), posted.blocks->data, posted.sink.size());
   }
   if (posted.blocks != nullptr || posted.region != nullptr) release(posted);
-  // Who is told may post more, and the slots move.
+  // The user that is told may post more, and the slots move.
   if (kind == WorkKind::Invalidate) {
     if (const Registration* known = registrations_.find(key)) forget(known);
     if (events_ != nullptr) events_->on_revoked(key);

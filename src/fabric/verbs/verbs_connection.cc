@@ -47,7 +47,7 @@ Result<std::unique_ptr<VerbsConnection>, Reason> VerbsConnection::make(
   sizes.sends = options.sends_max;
   sizes.receives = options.receives_max;
   sizes.receive_size = options.receive.size;
-  // Whoever connects may go on for ever without a word.
+  // A peer that connects may go on for ever without sending.
   sizes.receives_later = !active;
   auto queue_pair = QueuePair::make(*std::move(device), made->id_, *made, sizes);
   if (!queue_pair) return Failure{queue_pair.error()};

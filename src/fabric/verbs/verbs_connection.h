@@ -3,7 +3,7 @@
 // Sending. Short messages go inline; messages and Writes up to 64 KiB are copied into registered
 // blocks, which short ones share, longer ones are registered where they lie for as long as they are
 // on their way. What the send queue has no slot for waits here, in order. Every sixteenth request
-// is signalled, and every one that somebody waits for. What is posted while a message is delivered
+// is signalled, and every one that the user waits for. What is posted while a message is delivered
 // leaves with the next message, in one call, or when the delivery has ended; so does what has
 // waited for slots.
 //

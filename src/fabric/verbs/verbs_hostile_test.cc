@@ -86,7 +86,7 @@ TEST_F(HostileVerbsTest, a_source_cannot_be_written_nor_a_sink_read) {
   ASSERT_TRUE(gone());
 }
 
-TEST_F(HostileVerbsTest, who_invalidates_what_is_not_his_loses_his_own_connection_alone) {
+TEST_F(HostileVerbsTest, loses_its_own_connection_alone_when_it_invalidates_anothers_handle) {
   join_and_greet();
   std::vector<std::byte> memory(64);
   const auto of_another = active->expose_sink(memory);
@@ -106,7 +106,7 @@ TEST_F(HostileVerbsTest, who_invalidates_what_is_not_his_loses_his_own_connectio
   victim.destroy();
 }
 
-TEST_F(HostileSiwVerbsTest, who_invalidates_what_is_not_his_loses_his_own_connection_alone) {
+TEST_F(HostileSiwVerbsTest, loses_its_own_connection_alone_when_it_invalidates_anothers_handle) {
   join_and_greet();
   std::vector<std::byte> memory(64);
   const auto of_another = active->expose_sink(memory);
@@ -126,7 +126,7 @@ TEST_F(HostileSiwVerbsTest, who_invalidates_what_is_not_his_loses_his_own_connec
   victim.destroy();
 }
 
-TEST_F(HostileSiwVerbsTest, whose_handle_on_his_own_connection_is_invalidated_unasked_loses_it) {
+TEST_F(HostileSiwVerbsTest, loses_the_connection_when_it_invalidates_a_handle_of_it_unasked) {
   ASSERT_TRUE(meet());
   std::vector<std::byte> memory(64);
   expose_both(memory);
@@ -196,7 +196,7 @@ class Answered : public Hostile<Base> {
 using AnsweredVerbsTest = Answered<VerbsTest>;
 using AnsweredSiwVerbsTest = Answered<SiwVerbsTest>;
 
-TEST_F(AnsweredVerbsTest, by_private_data_of_every_length_hears_it_with_what_follows_it) {
+TEST_F(AnsweredVerbsTest, receives_private_data_of_every_length_with_what_follows_it) {
   for (std::size_t size = 0; size <= 196; ++size) {
     const auto data = pattern(size, 1);
     const auto connected = ask(true, data);
@@ -205,7 +205,7 @@ TEST_F(AnsweredVerbsTest, by_private_data_of_every_length_hears_it_with_what_fol
   }
 }
 
-TEST_F(AnsweredSiwVerbsTest, by_private_data_of_every_length_hears_it) {
+TEST_F(AnsweredSiwVerbsTest, receives_private_data_of_every_length) {
   for (std::size_t size = 0; size <= 255; ++size) {
     const auto data = pattern(size, 1);
     const auto connected = ask(true, data);
@@ -214,7 +214,7 @@ TEST_F(AnsweredSiwVerbsTest, by_private_data_of_every_length_hears_it) {
   }
 }
 
-TEST_F(AnsweredVerbsTest, by_a_rejection_with_private_data_of_any_length_is_turned_down) {
+TEST_F(AnsweredVerbsTest, is_turned_down_by_a_rejection_with_private_data_of_any_length) {
   for (std::size_t size = 0; size <= 148; ++size)
     EXPECT_EQ(ask(false, pattern(size, 1)).error(), Reason::ConnectionRejected) << size;
 }

@@ -12,8 +12,8 @@
 namespace stag::fabric {
 namespace {
 
-// Events of one turn, so that whoever asks for many connections leaves the loop to the others: each
-// request makes a queue pair and registers memory.
+// Events of one turn, so that a peer that asks for many connections leaves the loop to the others:
+// each request makes a queue pair and registers memory.
 constexpr int kTurn = 16;
 
 }  // namespace

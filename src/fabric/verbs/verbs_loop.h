@@ -1,5 +1,5 @@
 // RDMA-CM on one loop: the event channel that its connections' ids share, and the devices they
-// use. It lives as long as somebody has an id on it, on the loop's thread.
+// use. It lives as long as an owner has an id on it, on the loop's thread.
 #pragma once
 
 #include <array>
@@ -29,12 +29,12 @@ struct CmNotice {
   Bytes private_data() const { return {private_octets.data(), private_size}; }
 };
 
-// Who has an id.
+// The owner of an id.
 class CmUser {
  public:
   // May destroy the user.
   virtual void on_cm(CmNotice notice) = 0;
-  // Who hears of nothing.
+  // A user that ignores every notice.
   static CmUser& nobody();
 
  protected:

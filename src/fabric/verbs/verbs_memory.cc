@@ -26,7 +26,7 @@ std::uint8_t random_octet() {
   return octets[--left];
 }
 
-// Another than it had, so that whoever still knows the old one has nothing.
+// Another than it had, so that a peer that still knows the old one has nothing.
 std::uint32_t fresh_key(std::uint32_t old) {
   const std::uint32_t step = 1 + random_octet() % 255;
   return (old & ~std::uint32_t{0xff}) | ((old + step) & 0xff);

@@ -1,4 +1,4 @@
-// Who may touch what: least rights, for as long as the exposure lasts.
+// Which peer may access what: least rights, for as long as the exposure lasts.
 #include <gtest/gtest.h>
 
 #include <set>

@@ -180,7 +180,7 @@ TEST_F(Posting, lets_all_leave_that_was_posted_while_a_message_was_delivered) {
   EXPECT_LE(posted.send_calls, 4);
 }
 
-TEST_F(Posting, of_one_connection_is_not_held_up_by_a_message_for_another) {
+TEST_F(Posting, is_not_held_up_by_a_message_for_another_connection) {
   join_and_greet();
   Side other_active, other_passive;
   auto outcome = connect(listener->local_address());
@@ -203,7 +203,7 @@ TEST_F(Posting, of_one_connection_is_not_held_up_by_a_message_for_another) {
   other_passive.destroy();
 }
 
-TEST_F(Posting, of_a_connection_that_ends_meanwhile_is_told_once) {
+TEST_F(Posting, is_told_once_for_a_connection_that_ends_meanwhile) {
   join_and_greet();
   std::vector<std::byte> memory(5000);
   const auto sink = active->expose_sink(memory);

@@ -154,7 +154,7 @@ Reason reason_of_connect_error(int error) {
     case EHOSTUNREACH:
     case ENETUNREACH:
       return Reason::HostUnreachable;
-    // RDMA-CM has chosen a port that TCP, whose ports iWARP uses, has given to somebody else.
+    // RDMA-CM has chosen a port that TCP, whose ports iWARP uses, has given to another socket.
     case EADDRINUSE:
       return Reason::AddressInUse;
     // The addresses were resolved: what is refused now is their way through the device.

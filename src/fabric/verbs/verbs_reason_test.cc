@@ -38,7 +38,7 @@ TEST(VerbsReason, is_one_sentence_that_names_what_to_do) {
   }
 }
 
-TEST(VerbsReason, of_an_address_without_a_device_or_GID_is_no_route_and_no_timeout) {
+TEST(VerbsReason, is_no_route_and_no_timeout_for_an_address_without_a_device_or_GID) {
   const stub::StubNetwork network({stub::rxe_like()});
   const auto why = [&](rdma_cm_event_type type, int status) {
     return reason_of_setup(*network.functions(), nullptr, type, status);
@@ -53,7 +53,7 @@ TEST(VerbsReason, of_an_address_without_a_device_or_GID_is_no_route_and_no_timeo
   EXPECT_EQ(reason_of_connect_error(EINVAL), Reason::VerbsAddressUnserved);
 }
 
-TEST(VerbsReason, of_a_request_that_is_not_granted_is_the_peers_or_that_nobody_listens) {
+TEST(VerbsReason, is_the_peers_or_that_nobody_listens_for_a_request_that_is_not_granted) {
   const stub::StubNetwork network({stub::rxe_like()});
   const auto why = [&](rdma_cm_event_type type, int status) {
     return reason_of_setup(*network.functions(), nullptr, type, status);
@@ -68,7 +68,7 @@ TEST(VerbsReason, of_a_request_that_is_not_granted_is_the_peers_or_that_nobody_l
   EXPECT_EQ(why(RDMA_CM_EVENT_CONNECT_ERROR, -EINVAL), Reason::ConnectionLost);
 }
 
-TEST(VerbsReason, of_anything_that_fails_while_the_ports_are_down_is_that_they_are) {
+TEST(VerbsReason, is_that_the_ports_are_down_whatever_fails_meanwhile) {
   stub::StubNetwork network({stub::rxe_like()});
   network.set_port(false);
   EXPECT_EQ(reason_of_setup(*network.functions(), nullptr, RDMA_CM_EVENT_ADDR_ERROR, -ENODEV),
@@ -87,7 +87,7 @@ int second_is_up(ibv_context*, std::uint8_t number, ibv_port_attr* port) {
   return 0;
 }
 
-TEST(VerbsReason, of_a_device_with_a_port_that_is_up_is_not_the_other_one) {
+TEST(VerbsReason, is_not_that_the_ports_are_down_for_a_device_with_one_that_is_up) {
   const stub::StubNetwork network({stub::rxe_like()});
   VerbsFunctions functions = *network.functions();
   query_device = std::exchange(functions.query_device, with_two_ports);
@@ -96,7 +96,7 @@ TEST(VerbsReason, of_a_device_with_a_port_that_is_up_is_not_the_other_one) {
             Reason::VerbsAddressUnserved);
 }
 
-TEST(VerbsReason, of_requests_that_were_tried_often_enough_is_what_stopped_them) {
+TEST(VerbsReason, is_what_stopped_requests_that_were_tried_often_enough) {
   EXPECT_EQ(reason_of_completion(IBV_WC_RETRY_EXC_ERR), Reason::ConnectionLost);
   EXPECT_EQ(reason_of_completion(IBV_WC_RESP_TIMEOUT_ERR), Reason::ConnectionLost);
   EXPECT_EQ(reason_of_completion(IBV_WC_RNR_RETRY_EXC_ERR), Reason::VerbsReceiverNotReady);
@@ -108,7 +108,7 @@ TEST(VerbsReason, of_requests_that_were_tried_often_enough_is_what_stopped_them)
   EXPECT_EQ(reason_of_receive(IBV_WC_LOC_ACCESS_ERR), Reason::RemoteAccessDenied);
 }
 
-TEST(VerbsReason, of_a_device_is_a_right_or_a_limit_or_the_device) {
+TEST(VerbsReason, is_a_right_or_a_limit_or_the_device_itself) {
   EXPECT_EQ(reason_of_device_error(EACCES), Reason::VerbsNotPermitted);
   EXPECT_EQ(reason_of_device_error(EPERM), Reason::VerbsNotPermitted);
   EXPECT_EQ(reason_of_device_error(ENODEV), Reason::VerbsDeviceMissing);
@@ -127,7 +127,7 @@ void remember(Reason reason, std::string_view, std::string_view detail) {
   told = std::string(to_string(reason)) + ": " + std::string(detail);
 }
 
-TEST(VerbsReason, of_memory_that_cannot_be_locked_comes_with_the_limit_as_it_is) {
+TEST(VerbsReason, comes_with_the_limit_as_it_is_for_memory_that_cannot_be_locked) {
   set_trace_sink(remember);
   EXPECT_EQ(reason_of_registration_error(ENOMEM, 123456), Reason::VerbsMemlockTooLow);
   set_trace_sink(nullptr);

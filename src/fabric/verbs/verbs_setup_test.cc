@@ -313,7 +313,7 @@ class FloodedVerbsTest : public FabricTest {
   int events_before = 0, most_in_a_turn = 0;
 };
 
-TEST_F(FloodedVerbsTest, by_connection_events_a_loop_takes_a_few_in_each_turn) {
+TEST_F(FloodedVerbsTest, takes_a_few_connection_events_in_each_turn_of_a_loop) {
   listen();
   constexpr int kEvents = 200;
   events_taken = 0;

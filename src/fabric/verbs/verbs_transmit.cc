@@ -31,7 +31,7 @@ ibv_wr_opcode opcode_of(const Work& work) {
   }
 }
 
-// Whether somebody waits for it, or something is given back after it.
+// Whether the user waits for it, or something is given back after it.
 bool wants_completion(const PostedWork& work) {
   return work.token != kNoToken || work.region != nullptr || !work.source.empty() ||
          work.kind == WorkKind::Read || work.kind == WorkKind::Invalidate ||

@@ -88,7 +88,7 @@ class Ring {
   // The i-th from the front.
   T& operator[](std::size_t i) { return slots_[(first_ + i) & mask_]; }
   bool full() const { return size_ == mask_ + 1; }
-  // Not when it is full: whoever pushes calls grow() before, which may find no memory.
+  // Not when it is full: the caller of push() calls grow() before, which may find no memory.
   void push(T&& value) { (*this)[size_++] = std::move(value); }
   T pop() {
     T value = std::move((*this)[0]);

@@ -84,7 +84,7 @@ class Krb5Initiator final : public Initiator {
   Sizes sizes() const override { return kSizes; }
 
  private:
-  // Whoever has a keytab has no use for advice about tickets.
+  // A program that has a keytab has no use for advice about tickets.
   Error no_credential(Error error) const {
     if (error.reason == Reason::GssNoTicket && !options_.client_keytab.empty())
       error.reason = Reason::GssNoKeytab;

@@ -1,4 +1,4 @@
-// Who calls, by what the URL says of the user.
+// The credentials of a caller, by what the URL says of the user.
 #include <cstdlib>
 
 #include "endpoint/kerberos.h"

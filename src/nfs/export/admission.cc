@@ -119,7 +119,7 @@ Task<Admission::Permitted> Admission::permit_in_time(const ExportObject& object,
   co_return Failure{vfs::Status::Delay};
 }
 
-// nullopt: somebody is in the way, who makes way.
+// nullopt: a holder is in the way, which makes way.
 std::optional<Admission::Permitted> Admission::permit_now(const state::FileKey& file,
                                                           state::Touch touch) const {
   state::Permit permit = server_.gate->access(file, touch);

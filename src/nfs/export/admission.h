@@ -28,7 +28,7 @@ enum class Refusal : std::uint8_t {
 
 // On which terms an export is open to a Call.
 struct Admitted {
-  const ExportOptions* options;  // those that hold for this client and his flavor
+  const ExportOptions* options;  // those that hold for this client and its flavor
   // The export does not take the Call's security flavor (Security::Deferred).
   bool wrong_security;
 };
@@ -104,7 +104,7 @@ class Admission {
     // BesideKerberos for the root of the export, which clients look at while they mount it (RFC
     // 2623 section 2.3.2), else Checked.
     Mounting,
-    Deferred,  // somebody else refuses it (RFC 8881 2.6.3.1.1), who finds it in the object
+    Deferred,  // an operation refuses it (RFC 8881 2.6.3.1.1), by ExportObject::wrong_security
   };
   // The object of a file handle that a client sent, in either of its forms.
   Result<ExportObject, Refusal> resolve(Bytes file_handle,
@@ -121,16 +121,15 @@ class Admission {
   // An object of `found`, one of exports(), on its terms for this Call. A refusal is traced.
   Result<ExportObject, Refusal> admit(const Export& found, const vfs::Handle& object,
                                       Security security = Security::Checked) const;
-  // The same for whoever makes the ExportObject where it stays.
+  // The same for a caller that makes the ExportObject where it stays.
   Result<Admitted, Refusal> terms_of(const Export& found, Security security) const;
 
-  // What an operation of versions 2 and 3 does is a change until this ends; or it is refused with
-  // Access, with what the store has against it where somebody else is in the way, or with Delay
-  // when he did not make way in time. What `intent` refers to outlives the Eventual.
+  // What an operation of versions 2 and 3 does is a change until this ends. Otherwise the operation
+  // is refused: with Access, with the store's status where another holder is in the way, or with
+  // Delay when that holder did not make way in time. What `intent` refers to outlives the Eventual.
   using Permitted = Result<state::FileChange, vfs::Status>;
   Eventual<Permitted> permit(const ExportObject& object, const Intent& intent) const;
-  // Whether somebody may have something against an operation at all. Of READ nothing else is to be
-  // asked then.
+  // Whether any holder may be in the way of an operation. Of READ nothing else is to be asked then.
   bool guarded() const { return server_.gate->guarded(); }
   // Why CREATE is refused, which may change the size of a file that has the name already; nullopt:
   // it is not. `how` and `name` outlive the Task.

@@ -1,5 +1,5 @@
-// Whoever knows names takes his time (a directory service): he is asked on a worker, for a bounded
-// time, and what he said is kept for a while, also that there is nothing to say.
+// A naming or directory service may be slow. The server asks it on a worker, for a bounded time,
+// and keeps its answers for a while, also the answer that there is nothing.
 #pragma once
 
 #include <coroutine>
@@ -17,8 +17,8 @@
 namespace stag::nfs {
 
 // What was said of each key; where there are too many, the answer goes that nobody has wanted for
-// longest, so that many strangers do not displace whoever is there. A group of keys that has more
-// than its share by then displaces its own. Thread: one at a time.
+// longest, so that many strangers do not displace clients that are there. A group of keys that has
+// more than its share by then displaces its own. Thread: one at a time.
 template <class Key, class Value>
 class Answers {
  public:

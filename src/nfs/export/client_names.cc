@@ -42,9 +42,9 @@ struct Membership {
 // What is known of a client.
 struct Known {
   std::vector<std::string> names;
-  // Those that it was asked of, and that somebody has answered for.
+  // Those that it was asked of, and that a service has answered for.
   std::map<std::string, Membership> netgroups;
-  bool complete = true;  // somebody has for all
+  bool complete = true;  // a service has answered for all
 
   // Of what was said after `oldest`.
   ClientNames::Match match(const std::string& pattern, TimePoint oldest) const {
@@ -65,7 +65,7 @@ struct Known {
   }
 };
 
-// Who does not answer for a netgroup: whoever has this one, or whoever has any.
+// Which services do not answer for a netgroup: those that have this one, or those that have any.
 enum class Silent : std::uint8_t { One, All };
 
 using Key = std::pair<std::uint64_t, std::uint64_t>;
@@ -104,14 +104,15 @@ struct ClientNames::State {
     std::uint64_t epoch;           // in which it was asked for
     std::uint64_t unanswered = 0;  // the last one in which nobody answered in time, of later ones
   };
-  // For whom somebody is asked: the epoch of the calls that wait for it, and since when they do.
+  // A client that is being looked up: the epoch of the calls that wait for it, and since when they
+  // do.
   struct Waited {
     std::uint64_t epoch;
     TimePoint since;
   };
   struct Found {
     std::shared_ptr<const Known> known;  // null: nothing that still holds
-    bool fresh = false;                  // nobody need be asked
+    bool fresh = false;                  // no service need be asked
   };
 
   Found find(const Key& key, TimePoint now) {
@@ -216,8 +217,8 @@ struct ClientNames::State {
       if (!everybody) return Failure{Silent::All};
       return !*everybody;
     }
-    // Nobody belongs to a netgroup that never was there. One that was is not gone: whoever has it
-    // is silent.
+    // A netgroup that never existed has no members. One that existed before is not gone: the
+    // service that has it does not answer now.
     const auto there = service->has_netgroup(bare);
     if (!there) return Failure{Silent::All};
     if (was_ever_there(group, *there) && !*there) return Failure{Silent::One};
@@ -258,8 +259,8 @@ struct ClientNames::State {
   Answers<Key, Answer> answers;
   std::map<Key, Waited> asked;  // by a Question, each once
   std::shared_ptr<const Netgroups> netgroups = std::make_shared<Netgroups>();
-  Netgroups there_once;         // of these, those that somebody has ever had
-  std::uint64_t epoch = 0;      // whoever was asked about in an earlier one is asked about again
+  Netgroups there_once;         // of these, those that a service has ever had
+  std::uint64_t epoch = 0;      // clients asked about in an earlier one are asked about again
   std::uint64_t forgotten = 0;  // the epoch before which no answer holds
 };
 
@@ -360,7 +361,7 @@ Task<void> ClientNames::settle(IpAddress address, Loop& loop, Duration at_most) 
     if (!held) held = holds();
     return state_->asked.contains(key_of(address)) && holds() == *held;
   };
-  // Whoever asks may be on another loop.
+  // The lookup may run for a caller on another loop, so this polls.
   for (Duration look = kFirstLook; is_asked() && loop.now() < end; look = std::min(2 * look, kLook))
     co_await sleep_for(loop, std::min(look, end - loop.now()));
 }

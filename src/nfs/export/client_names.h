@@ -1,7 +1,7 @@
 // The names of clients, for exports to patterns of host names ("*.example.com") and to netgroups
 // ("@trusted"): a client's address is looked up, and a name counts if it leads back to the address,
-// since whoever has a network decides what its addresses are called. Name services take their time:
-// they are asked on a worker, once at a time for an address, and what they said is kept for a
+// since the owner of a network decides what its addresses are called. Name services take their
+// time: they are asked on a worker, once at a time for an address, and what they said is kept for a
 // while, also that a client has no name.
 //
 // Thread: any. Errors: a failed lookup is no answer; nobody is admitted or turned away by it. A
@@ -23,11 +23,12 @@
 
 namespace stag::nfs {
 
-// Who knows hosts. It blocks, and is called by several threads at once.
+// The service that resolves the names of hosts. It blocks, and is called by several threads at
+// once.
 class HostNameService {
  public:
   virtual ~HostNameService() = default;
-  struct NoAnswer {};  // nobody knows now; later somebody may
+  struct NoAnswer {};  // no service knows now; later one may
   using Texts = Result<std::vector<std::string>, NoAnswer>;
   // The names that an address, in its numeric form, is said to have. None: it has no name.
   virtual Texts names_of(const std::string& address) = 0;
@@ -39,8 +40,8 @@ class HostNameService {
   // Whether a host, by its name or its numeric address, belongs to a netgroup.
   virtual Result<bool, NoAnswer> is_member(const std::string& netgroup,
                                            const std::string& host) = 0;
-  // Whether there is such a netgroup; false, too, where whoever has it is silent and nobody can
-  // tell.
+  // Whether there is such a netgroup; false, too, where the service that has it does not answer and
+  // none can tell.
   virtual Result<bool, NoAnswer> has_netgroup(const std::string& netgroup) = 0;
 };
 
@@ -60,7 +61,7 @@ struct ClientNamesOptions {
   Duration retry = std::chrono::seconds(5);
   // How long what was forgotten does not hold while nobody answers.
   Duration patience_forgotten = std::chrono::seconds(5);
-  // How long whoever can wait waits for an answer.
+  // How long a caller that can wait waits for an answer.
   Duration patience = std::chrono::seconds(10);
 };
 
@@ -74,8 +75,8 @@ class ClientNames {
 
   // Whether `match` is a pattern of names or a netgroup, which names are needed for.
   static bool is_pattern(std::string_view match);
-  // Of netgroups only those that were mentioned are asked for; of a new one nobody knows until his
-  // client has been looked up again. `there`: somebody has it now.
+  // The lookup of a client asks only for netgroups that were mentioned; the membership in a new one
+  // is unknown until the client has been looked up again. `there`: a service has the netgroup now.
   void mention(std::string_view match, bool there = false);
   // Netgroups other than these are not asked for any more.
   void keep_only(const std::set<std::string>& matches);
@@ -83,13 +84,13 @@ class ClientNames {
   // answers then in time, or nobody can be asked.
   void forget();
 
-  // Who asks, and from where: `loop` is that of the thread.
+  // The client whose Call needs the names; `loop` is that of the calling thread.
   struct Asker {
     Loop& loop;
     std::string_view host;  // Address::host, numeric
   };
   enum class Match : std::uint8_t { No, Yes, Undecided };
-  // Does not wait: where it is not known yet, somebody is asked, and the match is Undecided.
+  // Does not wait: where it is not known yet, it begins a lookup, and the match is Undecided.
   Match matches(const std::string& match, const IpAddress& address, const Asker& asker);
   // Ends when nobody is asked for this client (any more), what was forgotten holds again, or
   // `patience`, or `at_most`, is over.

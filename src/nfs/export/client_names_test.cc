@@ -1,4 +1,4 @@
-// Clients by their names, with somebody who knows these, or not, or takes his time, or lies.
+// Clients by their names, with a name service that knows these, or not, or is slow, or lies.
 #include "nfs/export/client_names.h"
 
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ class ClientNamesTest : public ::testing::Test {
   Match matches(const std::string& match, const std::string& host) {
     return names_->matches(match, *IpAddress::parse(host), {loop_, host});
   }
-  // When whoever was asked has answered.
+  // When the name service has answered.
   Match answered(const std::string& match, const std::string& host) {
     matches(match, host);
     loop_.drain();

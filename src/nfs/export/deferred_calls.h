@@ -1,6 +1,6 @@
-// DeferredCalls: Calls of version 2 and NFSACL that somebody is in the way of who was asked to make
-// way. That version has no status for "later" (RFC 1094 2.3.1), and of NFSACL's clients none comes
-// again after it: they are answered when he has. Each keeps its
+// DeferredCalls: Calls of version 2 and NFSACL that wait for a holder who was asked to make way.
+// Version 2 has no status for "later" (RFC 1094 2.3.1), and no client of NFSACL retries after one:
+// the server answers these Calls when the holder has made way. Each keeps its
 // place among the Calls in progress of its connection meanwhile, so there are few of them. So are
 // those of version 3 that wait for the name of their client, in places of their own.
 //
@@ -58,7 +58,7 @@ class DeferredCalls {
     std::uint64_t connection_;
     std::string address_;
   };
-  // From now on no Call waits: whoever serves next answers those that are sent again.
+  // From now on no Call waits: the next server answers those that are sent again.
   void end() { ended_.store(true, std::memory_order_relaxed); }
   bool ended() const { return ended_.load(std::memory_order_relaxed); }
 

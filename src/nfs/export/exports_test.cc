@@ -26,7 +26,7 @@ Export with(std::string_view options) {
   return Export{1, {"/x", nullptr, *parsed}};
 }
 
-// Whom the caller acts as on an export with these options.
+// The credentials that the caller acts with on an export with these options.
 vfs::Credentials acting(std::string_view options, const rpc::Caller& caller) {
   return acting_as(with(options).spec.options, caller);
 }
@@ -142,7 +142,7 @@ TEST(Export, admits_reserved_ports_and_rdma_when_secure) {
   EXPECT_NE(secure.terms_for(rdma).options, nullptr);
 }
 
-TEST(Export, without_rdma_is_open_by_other_transports_only) {
+TEST(Export, is_open_by_other_transports_only_without_rdma) {
   rpc::Origin rdma = from("192.0.2.1");
   rdma.transport = rpc::TransportKind::Rdma;
   EXPECT_EQ(with("no_rdma").terms_for(rdma).options, nullptr);

@@ -60,7 +60,7 @@ TEST(FileHandle, is_refused_by_a_server_with_another_key) {
   EXPECT_FALSE(other.open(kHandles.seal(77, object_of("x")).bytes()).has_value());
 }
 
-// Whose MAC was found right is not looked at word by word again, and nothing else is.
+// A thread computes the MAC of a handle only once and then recognizes the handle, but no other.
 TEST(FileHandle, is_opened_again_only_as_it_was_and_by_the_same_key) {
   const FileHandles other(ServerState::ephemeral(2).handle_key);
   for (const std::size_t length : {0, 3, 16, 40}) {

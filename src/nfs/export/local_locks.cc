@@ -44,7 +44,7 @@ ConflictingLock to_conflict(const vfs::LocalLock& lock) {
 }  // namespace
 
 // One file that is open. What the store holds is known here, so that it is never asked for less
-// than somebody has.
+// than an owner has.
 class LocalFile {
  public:
   LocalFile(const FileKey& of, std::string for_address, std::unique_ptr<vfs::LocalLocks> locks)
@@ -69,7 +69,7 @@ class LocalFile {
     ++version_;
     return std::nullopt;
   }
-  // This range is to be reconciled, when somebody comes to it.
+  // This range is to be reconciled, by the next thread that comes to it.
   void postpone(const Range& range) {
     const std::scoped_lock lock(mutex_);
     postponed_ = postponed_ ? state::hull(*postponed_, range) : range;
@@ -81,7 +81,7 @@ class LocalFile {
     return std::exchange(postponed_, std::nullopt);
   }
 
-  // What is to be reconciled, unless somebody else still holds.
+  // What is to be reconciled, unless another Hold still stands.
   std::optional<Range> settle(const Range& range) {
     const std::scoped_lock lock(mutex_);
     ++version_;
@@ -227,7 +227,7 @@ LocalLockTable::Pin LocalLockTable::pin(const std::shared_ptr<LocalFile>& file,
   return {*this, file};
 }
 
-// Somebody may have opened it meanwhile.
+// Another Call may have opened the file meanwhile.
 Result<LocalLockTable::Pin, vfs::Status> LocalLockTable::pinned(
     const std::shared_ptr<LocalFile>& file) {
   const std::scoped_lock lock(mutex_);
@@ -350,8 +350,8 @@ RangeModes LocalLockTable::locked(const FileKey& key, const Range& range) const 
   return modes;
 }
 
-// Whoever comes in between has it done again, or does it himself. Throws nothing: it is called
-// where something has come to its end.
+// A thread that changes the locks meanwhile makes this one repeat the work, or does it itself.
+// Throws nothing, as callers release something.
 void LocalLockTable::reconcile(LocalFile& file, const Range& range) {
   Range rest = range;
   for (bool done = false; !done;) {
@@ -373,12 +373,12 @@ void LocalLockTable::reconcile(LocalFile& file, const Range& range) {
   try {
     charge_locker(file);
   } catch (const std::bad_alloc&) {
-    // When somebody comes or goes the next time.
+    // When a lock is set or released the next time.
   }
 }
 
-// Who has nothing locked there any more must not pay for what others keep locked: with as many of
-// his files as may count for him they would keep him from locking any.
+// A client that has nothing locked there any more must not pay for what others keep locked: their
+// locks could use up the files that count for its address and keep it from locking any.
 void LocalLockTable::charge_locker(LocalFile& file) {
   std::string before;
   {

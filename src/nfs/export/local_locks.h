@@ -45,8 +45,8 @@ class LocalLockTable final : public state::RangeMirror {
   struct Source {
     // Raises what it has locked in this range of a file.
     std::function<void(const state::FileKey&, const state::Range&, state::RangeModes& to)> locked;
-    // The address of somebody who has locked something of a file: `preferred`, if he is seen to
-    // have; nullopt: nobody has.
+    // The address of a client that has locked something of a file: `preferred`, if that is seen to
+    // be one; nullopt: no client has.
     std::function<std::optional<std::string>(const state::FileKey&, const std::string& preferred)>
         locker;
   };
@@ -79,12 +79,12 @@ class LocalLockTable final : public state::RangeMirror {
   };
   // Of a regular file, which `key` names. All are used until the Task ends. TooManyObjects: too
   // many files are open, those of clients at `address` perhaps, which is the caller's without port.
-  // A file counts for who opens it first, as long as he has something locked there; then for one
-  // who has.
+  // A file counts for the address that opens it first, as long as a client there has something
+  // locked in the file; then for the address of another that has.
   Task<Result<Pin, vfs::Status>> open(const state::FileKey& key, vfs::FileSystem& store,
                                       vfs::CallerContext caller, const std::string& address);
 
-  // Keeps local programs from a range while somebody decides on it.
+  // Keeps local programs from a range while a request on it is decided.
   class Hold {
    public:
     Hold() = default;

@@ -18,8 +18,8 @@ bool sets_a_time_to_now(const vfs::SetAttributes& changes) {
          changes.modified.how == vfs::SetTime::How::Now;
 }
 
-// Of which bits (vfs::access) whoever is not the owner needs one; 0: he needs none. Executing is
-// reading (RFC 1813 4.4).
+// The bits of vfs::access of which a caller who is not the owner needs one; 0: that caller needs
+// none. Executing is reading (RFC 1813 4.4).
 std::uint32_t bits_needed(const Intent& intent) {
   if (intent.touch == state::Touch::Look) return 0;
   if (intent.touch == state::Touch::Read) return vfs::access::kRead | vfs::access::kExecute;
@@ -28,8 +28,8 @@ std::uint32_t bits_needed(const Intent& intent) {
   return writes ? vfs::access::kModify : 0;
 }
 
-// Who may write to a directory changes its names; those in a sticky one belong to its owner, and to
-// that of the file.
+// A caller who may write to a directory may change its names; those in a sticky directory belong to
+// its owner, and to that of the file.
 Task<Refused> refusal_in(const ExportObject& directory, const ExportObject& object, bool removes) {
   constexpr std::uint32_t kSticky = 01000;
   vfs::FileSystem& store = directory.store();

@@ -1,6 +1,6 @@
-// Whether the store would let a caller do what somebody else is in the way of. Asked before that
-// one makes way: who is refused in the end recalls no delegation, and ends no client that has
-// lapsed.
+// Whether the store would let a caller do what another holder is in the way of. Asked before that
+// one makes way: a caller who is refused in the end recalls no delegation, and ends no client that
+// has lapsed.
 //
 // Nothing is refused here that the store would do. What it refuses for other reasons than the
 // permission of the caller (a full disk, say) passes.

@@ -19,11 +19,12 @@ struct PrincipalMap::State {
     if (answer == nullptr || (now && answer->until <= *now)) return nullptr;
     return *answer->value;
   }
-  // Blocks. Whoever waited in the queue behind somebody with the same question finds it answered.
+  // Blocks. A caller that waited in the queue behind another with the same question finds it
+  // answered.
   void ask(const std::string& principal, TimePoint now) {
     if (find(principal, now) != nullptr) return;
     auto found = service->ids_of(principal);
-    // A user would be nobody for the life of his context, which may be hours.
+    // A failed lookup must not make a user nobody for the life of a context, which may be hours.
     if (!found && found.error() == NoUser::Failed) return;
     const TimePoint until = now + (found ? options.keep : options.keep_unknown);
     auto ids = std::make_shared<const PrincipalIds>(found ? *std::move(found) : PrincipalIds{});

@@ -1,10 +1,10 @@
-// Users by the names that a security mechanism has proven: "anna@EXAMPLE.ORG", a principal of
-// Kerberos, is a user and his groups in the database of this host, which an administrator decides
-// (idmapd.conf). Whoever knows takes his time (a directory service): he is asked on a worker, for a
-// bounded time, and what he said is kept for a while, also that he knows nobody of that name.
+// Users by the names that a security mechanism has proven: the database of this host maps
+// "anna@EXAMPLE.ORG", a principal of Kerberos, to a user and the user's groups, as an administrator
+// decides (idmapd.conf). A directory service may be slow: the server asks it on a worker, for a
+// bounded time, and keeps its answer for a while, also that it knows no such user.
 //
-// Thread: any. A question goes on when nobody waits for its answer any more: who asks again finds
-// it.
+// Thread: any. A question goes on when no caller waits for its answer any more: the next one to ask
+// finds it.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@
 
 namespace stag::nfs {
 
-// A user of this host. Of a principal who is none of its users, such as a machine
-// ("host/client.example.org"), all are vfs::kNoId: exports take him for their anonymous user.
+// A user of this host. For a principal that is none of its users, such as a machine
+// ("host/client.example.org"), all are vfs::kNoId: exports take it for their anonymous user.
 struct PrincipalIds {
   std::uint32_t uid = vfs::kNoId;
   std::uint32_t gid = vfs::kNoId;
@@ -36,7 +36,7 @@ enum class NoUser : std::uint8_t {
   Failed    // the service cannot say for now
 };
 
-// Who knows principals. It blocks. Thread: any, several at once.
+// The service that maps principals to users. It blocks. Thread: any, several at once.
 class PrincipalService {
  public:
   virtual ~PrincipalService() = default;

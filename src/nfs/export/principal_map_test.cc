@@ -1,4 +1,4 @@
-// Users by their principals, with somebody who knows them, or not, or takes his time.
+// Users by their principals, with a service that knows them, or not, or is slow.
 #include "nfs/export/principal_map.h"
 
 #include <gtest/gtest.h>

@@ -85,7 +85,7 @@ struct UserGroups::State {
   using Table = Answers<std::uint32_t, Answer>;
   struct Found {
     List groups;         // null: nothing that still holds
-    bool fresh = false;  // nobody need be asked
+    bool fresh = false;  // the service need not be asked
   };
 
   // All with the mutex held, but for ask() and end().
@@ -111,19 +111,20 @@ struct UserGroups::State {
       strangers.erase(uid);
       return users.keep(uid, {Answer{groups, now, epoch}, now + options.keep});
     }
-    // Somebody who was a user is no stranger yet: his place is his.
+    // A user who was known before is no stranger yet and keeps the place among the users.
     Table& table = users.find(uid) != nullptr ? users : strangers;
     if (found.error() == NoUser::Unknown) {
       static const List kNone = std::make_shared<const std::vector<std::uint32_t>>();
       return table.keep(uid, {Answer{kNone, now, epoch}, now + options.keep_unknown});
     }
-    // What was known before holds on, and whoever goes on calling does not wait for another answer.
+    // What was known before holds on, and a user who goes on calling does not wait for another
+    // answer.
     const List groups = before == nullptr ? nullptr : before->value->groups;
     table.keep(uid, {Answer{groups, now - options.keep, epoch}, now + options.retry});
   }
 
-  // Blocks, on a worker. Whoever waited in the queue behind somebody with the same question finds
-  // it answered.
+  // Blocks, on a worker. A caller that waited in the queue behind another with the same question
+  // finds it answered.
   void ask(Question& question) {
     {
       const std::lock_guard lock(mutex);
@@ -131,7 +132,7 @@ struct UserGroups::State {
     }
     question.found = service->groups_of(question.uid);
   }
-  // On any thread. Whoever waits for it goes on.
+  // On any thread. Callers that wait for the answer go on.
   void end(Question& question) {
     const std::lock_guard lock(mutex);
     question.ended = true;

@@ -1,15 +1,16 @@
 // The groups of users as the server's own name service has them, for calls with AUTH_SYS, which
-// carry at most sixteen (RFC 5531 appendix A), and those that the client claims. Whoever knows
-// takes his time (a directory service): he is asked on a worker, a call waits for a bounded time,
-// and what was said is kept for a while. Before it is too old he is asked again, while it still
-// holds: who goes on calling waits once.
+// carry at most sixteen (RFC 5531 appendix A), and those that the client claims. The name service
+// may be slow: the server asks it on a worker, a call waits for a bounded time, and the server
+// keeps the answer for a while. Before an answer is too old, the server asks again while it still
+// holds, so a user who goes on calling waits once.
 //
-// As with rpc.mountd's --manage-gids, somebody whom the name service does not know has no groups
-// but the one that he names as his own. Somebody whose groups cannot be found out now is not to be
-// served by what he claims, nor without groups, for permissions are also taken away by group.
+// As with rpc.mountd's --manage-gids, a user whom the name service does not know has no groups but
+// the one that the call names as the user's own. If the groups of a user cannot be found out now,
+// the server serves the user neither by the groups that the call claims nor without groups, for
+// permissions are also taken away by group.
 //
-// Thread: any. A question goes on when nobody waits for its answer any more: who asks again finds
-// it.
+// Thread: any. A question goes on when no caller waits for its answer any more: the next one to ask
+// finds it.
 #pragma once
 
 #include <atomic>
@@ -28,7 +29,8 @@
 
 namespace stag::nfs {
 
-// Who knows users by their numbers. It blocks, and is called by several threads at once.
+// The service that knows the groups of users by their numbers. It blocks, and is called by several
+// threads at once.
 class GroupService {
  public:
   virtual ~GroupService() = default;
@@ -39,8 +41,9 @@ struct UserGroupsOptions {
   std::size_t entries = 8192;  // users who are kept
   // Numbers of nobody that are kept: clients may name any, which displaces no user.
   std::size_t strangers = 1024;
-  // After that somebody is asked for again; until there is an answer the old one holds, no longer
-  // than `keep_at_most` after it was given, or after the name service last failed to give another.
+  // After that the server asks for a user again; until there is an answer the old one holds, no
+  // longer than `keep_at_most` after it was given, or after the name service last failed to give
+  // another.
   Duration keep = std::chrono::minutes(10);
   Duration keep_unknown = std::chrono::minutes(1);
   Duration keep_at_most = std::chrono::minutes(30);
@@ -64,7 +67,7 @@ class UserGroups {
   UserGroups(const UserGroups&) = delete;
   UserGroups& operator=(const UserGroups&) = delete;
 
-  // Who calls, and from where: `loop` is that of the thread.
+  // The client that calls; `loop` is that of the calling thread.
   struct Asker {
     Loop& loop;
     std::string_view host;  // Address::host, numeric

@@ -1,4 +1,4 @@
-// Groups of users, with somebody who knows them, or not, or takes his time.
+// Groups of users, with a name service that knows them, or not, or is slow.
 #include "nfs/export/user_groups.h"
 
 #include <gtest/gtest.h>
@@ -139,7 +139,7 @@ TEST_F(UserGroupsTest, keeps_as_many_users_as_it_may_and_those_who_call) {
   EXPECT_EQ(known(1001), nullptr);
 }
 
-TEST_F(UserGroupsTest, a_user_whom_others_displace_is_not_taken_for_the_stranger_that_he_was) {
+TEST_F(UserGroupsTest, do_not_take_a_user_whom_others_displace_for_a_stranger_again) {
   EXPECT_EQ(at_once(7), List{});
   for (std::uint32_t uid : {7, 1001, 1002, 1003, 1004}) directory_->users[uid] = {uid};
   loop_.pass(seconds(63));
@@ -303,7 +303,7 @@ TEST_F(UserGroupsTest, some_calls_of_a_client_may_wait_and_no_more_of_all) {
   EXPECT_TRUE(again->ended);
 }
 
-TEST_F(UserGroupsTest, where_the_workers_take_no_more_a_call_comes_again) {
+TEST_F(UserGroupsTest, have_a_call_come_again_where_the_workers_take_no_more) {
   workers_->full = true;
   EXPECT_EQ(at_once(), List{kUndecided});
   workers_->full = false;

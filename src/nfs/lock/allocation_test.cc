@@ -1,4 +1,4 @@
-// An owner who is told that memory ran out has the locks that he had. Callbacks close their
+// An owner that is told that memory ran out has the locks that it had. Callbacks close their
 // connections all the same, and are sent again. Records of hosts without locks go all the same.
 #include <gtest/gtest.h>
 

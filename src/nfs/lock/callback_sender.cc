@@ -58,7 +58,7 @@ void CallbackSender::enqueue(Ticket ticket) {
   try {
     queue.tickets.push_back(ticket);
     if (fresh) return tasks_.add(deliver(route));
-  } catch (...) {  // nobody would empty it
+  } catch (...) {  // nothing would empty it
     if (fresh) deliveries_.erase(at);
     throw;
   }
@@ -211,7 +211,7 @@ Task<void> CallbackSender::notify_all() {
   }
 }
 
-// Who is to be told of another restart has his time, too.
+// A host that is to be notified of another restart has the full time again.
 void CallbackSender::begin_round() {
   const std::int32_t state = records_.state();
   if (std::exchange(notified_state_, state) == state) return;
@@ -234,7 +234,7 @@ Task<void> CallbackSender::notify_round() {
   if (loop_.now() >= notify_until_) co_await give_up_notifying(notified_state_);
 }
 
-// Whom that fails for is told in the next round once more.
+// A host for which that fails is notified in the next round once more.
 Task<void> CallbackSender::give_up_notifying(std::int32_t state) {
   for (const std::string& host : records_.unnotified()) {
     if (stop_.cancelled() || records_.state() != state) break;

@@ -215,7 +215,7 @@ TEST_F(LocksOfChangingExports, are_not_granted_when_they_are_given_up_while_a_na
   EXPECT_EQ(service_->size(), 0u);
 }
 
-TEST_F(LocksOfChangingExports, in_a_store_that_is_busy_are_to_be_asked_for_later) {
+TEST_F(LocksOfChangingExports, are_to_be_asked_for_later_in_a_store_that_is_busy) {
   copy_->fault = vfs::Status::Delay;
   EXPECT_EQ(lock(kA, 0), NLM4_DENIED_GRACE_PERIOD);
   EXPECT_EQ(test(kA, 0), NLM4_DENIED_GRACE_PERIOD);

@@ -21,7 +21,7 @@ using namespace nlm;
 using namespace std::chrono_literals;
 using Mode = state::RangeMode;
 
-// Nobody can be called back.
+// No host can be called back.
 class NoPeers final : public Peers {
  public:
   Task<Result<std::unique_ptr<rpc::Channel>, rpc::CallError>> reach(Route, std::uint32_t,

@@ -119,7 +119,7 @@ nlm4_stats LockManager::lock_now(const LockArgs& args) {
   // A lock held before the restart excluded all others, so a reclaim never blocks.
   const bool wait = args.block && !args.reclaim && static_cast<bool>(on_grant_);
   const Client& client = args.request.owner->client;
-  // Whoever hears of a failure has got nothing: what comes behind asks for no memory.
+  // A client that is told of a failure has got nothing: what comes behind asks for no memory.
   Blocked waits;
   if (wait) waits.emplace(Ticket{0}, args.params);
   States known;

@@ -253,7 +253,7 @@ std::optional<Client> LockService::release(LockId id) {
   return std::nullopt;
 }
 
-// Whoever reaches the file by another export may lock it again as often as it is released.
+// A client that reaches the file by another export may lock it again as often as it is released.
 std::size_t LockService::release(const FileKey& file) {
   constexpr int kMostRounds = 1024;
   std::size_t released = 0;

@@ -424,7 +424,7 @@ TEST_F(Locks, are_released_when_SM_NOTIFY_tells_that_their_host_restarted) {
   EXPECT_EQ(service_->size(), 3u) << "the same news twice";
 }
 
-TEST_F(Locks, from_before_a_hosts_restart_are_released_though_it_locks_before_its_SM_NOTIFY) {
+TEST_F(Locks, are_released_after_a_hosts_restart_though_it_locks_before_its_SM_NOTIFY) {
   state_ = 1;
   ASSERT_EQ(lock(kA, 0, 10), NLM4_GRANTED);
   state_ = 3;
@@ -450,7 +450,7 @@ TEST_F(Locks, are_not_released_by_the_word_of_a_stranger) {
   EXPECT_EQ(service_->size(), 0u) << "there is only one, so that is his other address";
 }
 
-TEST_F(Locks, of_hosts_behind_one_address_are_told_apart_by_name) {
+TEST_F(Locks, are_told_apart_by_name_for_hosts_behind_one_address) {
   ASSERT_EQ(lock_as("one", kA, 0), NLM4_GRANTED);
   ASSERT_EQ(lock_as("two", kA, 10), NLM4_GRANTED);
   notify(kA, "two", 3);
@@ -458,7 +458,7 @@ TEST_F(Locks, of_hosts_behind_one_address_are_told_apart_by_name) {
   EXPECT_EQ(test(kB, 0, 5).test_stat.stat, NLM4_DENIED) << "one's is still there";
 }
 
-TEST_F(Locks, of_two_hosts_behind_one_address_are_released_when_both_restart) {
+TEST_F(Locks, are_released_for_two_hosts_behind_one_address_when_both_restart) {
   ASSERT_EQ(lock_as("one", kA, 0), NLM4_GRANTED);
   ASSERT_EQ(lock_as("two", kA, 10), NLM4_GRANTED);
   notify(kA, "one", 3);
@@ -479,7 +479,7 @@ TEST_F(Locks, are_not_released_by_old_news_whatever_strangers_have_said_meanwhil
   EXPECT_EQ(service_->size(), 1u) << "it comes by UDP, and may come twice";
 }
 
-TEST_F(Locks, of_an_unmonitored_client_are_released_by_FREE_ALL) {
+TEST_F(Locks, are_released_for_an_unmonitored_client_by_FREE_ALL) {
   from(kA);
   nlm4_lockargs args{object("c"), true, true, lock_of(kA, 0, 1), false, 0};
   ASSERT_EQ(ask<NLMPROC4_NM_LOCK>(args).stat.stat, NLM4_GRANTED);
@@ -495,7 +495,7 @@ TEST_F(Locks, of_an_unmonitored_client_are_released_by_FREE_ALL) {
   EXPECT_EQ(service_->size(), 0u);
 }
 
-TEST_F(Locks, by_SHARE_deny_each_other_as_their_modes_say) {
+TEST_F(Locks, deny_each_other_as_the_modes_of_SHARE_say) {
   nlm_shareargs args{object("s"), {"a", handle(), object("a"), fsm_DW, fsa_R}, false};
   from(kA);
   EXPECT_EQ(ask<NLMPROC4_SHARE>(args), (nlm4_shareres{object("s"), NLM4_GRANTED, 0}));

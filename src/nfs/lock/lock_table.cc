@@ -169,8 +169,8 @@ void LockTable::carry_out(File& file, const OwnerPtr& owner, const RangeLocks::C
   count(owner->client, -static_cast<std::ptrdiff_t>(change.gone.size()));
 }
 
-// What was freed is free: whoever freed it is not told otherwise because there is no memory for
-// what others get.
+// What was freed is free: the owner that freed it is not told otherwise because there is no memory
+// for what others get.
 void LockTable::sweep(const FileKey& key, File& file, Range freed) {
   try {
     grant_waiters(key, file, freed);

@@ -89,8 +89,8 @@ void in_each_store(const NlmContext& context, FileKey file, Act act) {
   }
 }
 
-// Whoever locked the file before a copy of its file system took the place of that does not know of
-// it, and keeps other hosts out.
+// A host that locked the file before a copy of its file system took the place of that does not know
+// of the copy, and keeps other hosts out.
 LockManager::Tested tested_before(const NlmContext& context, LockRequest request, TimePoint now) {
   LockManager::Tested denied;
   in_each_store(context, request.file, [&](const FileKey& file) {
@@ -153,8 +153,8 @@ void note_refused(const NlmContext& context, const rpc::CallContext& call, Reaso
   }
 }
 
-// Who has it now is a program of this machine that was faster (decision 0043), or a client of a
-// gateway that adopted this host; it is told, but may not say so.
+// The holder now is a program of this machine that was faster (decision 0043), or a client of a
+// gateway that adopted this host; the requesting client is told, but may not say so.
 void note_refused_reclaim(const NlmContext& context, const rpc::CallContext& call,
                           const LockRequest& request) noexcept {
   note_refused(context, call, Reason::ReclaimRefused, request.file, *request.owner, [&] {

@@ -89,7 +89,7 @@ class RangeLocks {
     exclusive_.each(range, raise(state::RangeMode::Exclusive));
   }
 
-  // The address of somebody who has a lock: `preferred`, if one there is among the first that are
+  // The address of a client that has a lock: `preferred`, if one there is among the first that are
   // looked at; nullopt: nobody has.
   std::optional<std::string> locker_at(const std::string& preferred) const;
 

@@ -14,7 +14,7 @@ namespace {
 
 struct Anybody {};
 
-// Whom a list without any index finds.
+// The holders that a list without any index finds.
 class List {
  public:
   void insert(const Range& range, const Anybody* holder) { entries_.push_back({range, holder}); }

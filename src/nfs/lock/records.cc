@@ -124,7 +124,8 @@ Result<Records::Lost, StateError> Records::read_ended(const std::string& directo
   return lost;
 }
 
-// A crash leaves hosts that are told here, and may be told once more by whoever adopts them again.
+// A crash leaves hosts that are told here, and may be told once more by the server that adopts them
+// again.
 Result<Ok, StateError> Records::adopt(const Lost& lost) {
   const std::scoped_lock disk(disk_);
   {

@@ -90,7 +90,7 @@ class Records {
   // Grows each time that a record is held.
   std::uint64_t uses() const;
   // Drops the records of hosts that are not in use, and were last held when uses() was `until` or
-  // less. Whoever is still to be told of the last restart keeps his. Blocking.
+  // less. A host that is still to be notified of the last restart keeps its record. Blocking.
   Result<Ok, StateError> remove_unneeded(const InUse& in_use, std::uint64_t until);
   // The host was notified by this state number. From now on its record is like those that were
   // added. Nothing when another restart has been counted since, or its host adopted: it is to be
@@ -135,7 +135,7 @@ class Records {
   std::map<std::string, std::string> unnotified_;  // with former names
   std::map<std::string, Entry> added_;
   std::uint64_t uses_ = 0;
-  std::vector<std::string> dropped_;  // whose files are to be removed; with disk_ held
+  std::vector<std::string> dropped_;  // hosts whose files are to be removed; with disk_ held
 };
 
 }  // namespace stag::nfs::lock

@@ -266,7 +266,7 @@ TEST_F(Nfs4AndNlm, both_have_one_grace_period) {
   EXPECT_EQ(v4({30, 39}, kExclusive), Status::Grace);
 }
 
-// Whoever of the two gets the byte, the other does not.
+// If one of the two gets the byte, the other does not.
 TEST_F(Nfs4AndNlm, never_lock_the_same_byte_at_once_from_two_threads) {
   constexpr int kRounds = 2000;
   std::atomic<int> holders{0};
@@ -292,8 +292,8 @@ TEST_F(Nfs4AndNlm, never_lock_the_same_byte_at_once_from_two_threads) {
   EXPECT_FALSE(both);
 }
 
-// Who has a delegation keeps locks to himself. A lock elsewhere has version 4 look at those of the
-// file; without it at none, most of the time.
+// A client that has a delegation keeps locks to itself. A lock elsewhere has version 4 look at
+// those of the file; without it at none, most of the time.
 TEST_F(Nfs4AndNlm, never_lock_and_delegate_the_same_file_at_once_from_two_threads) {
   constexpr int kRounds = 2000;
   for (const bool elsewhere : {false, true}) {

@@ -60,7 +60,7 @@ TEST(Nfs4AdoptionMemory, running_out_leaves_all_clients_where_they_were) {
   EXPECT_FALSE(any(*opened(there)));
 }
 
-// Nobody waits for the end of a record, and nobody would ask for it again.
+// No request waits for the end of a record, and none would ask for it again.
 TEST(Nfs4RecordsMemory, running_out_at_the_end_of_a_record_has_it_written_with_the_next_change) {
   const vfs::testing::Folder folder("/tmp");
   std::size_t failed = 0, unremoved = 0;

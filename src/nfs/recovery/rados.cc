@@ -41,7 +41,7 @@ class Connection {
 
   Result<Ok, std::string> open(const RadosPlace& place);
   bool has_records() const;
-  // Whose lock there is; nullopt: nobody's, or one that has run out.
+  // The owner of the lock; nullopt: there is no lock, or one that has run out.
   Result<std::optional<std::string>, std::string> owner() const;
   std::chrono::milliseconds lock_timeout() const;
   int lend_to_vfs() const {

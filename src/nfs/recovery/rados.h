@@ -23,7 +23,7 @@ struct RadosPlace {
   std::string name_space;     // of the pool; each server has its own
   std::string configuration;  // a file like ceph.conf; empty: where Ceph looks for it
   std::string id;             // of the Ceph user: client.ID; empty: Ceph's default
-  // Called once before a wait for somebody's lock, with the most seconds that it takes.
+  // Called once before a wait for another server's lock, with the most seconds that it takes.
   std::function<void(unsigned)> waiting{};
 };
 

@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::uint32_t kEpochInStateids = 0xffff;
 
-// Of whoever has ended since it asked, others may have what it held before that is known here.
+// Of a client that has ended since it asked, others may have what it held before that is known
+// here.
 bool has_no_claim(const Change& change) {
   return change.life != nullptr && (change.life->forfeits() || change.life->ended());
 }
@@ -103,8 +104,9 @@ std::size_t Recovery::count_left() const {
   return left_.size();
 }
 
-// From the first step on nobody else is admitted: whoever was is known to `told`. Whoever becomes
-// done until all are cut off is spared; later he finds that he was cut off.
+// From the first step on no other client is admitted; `told` knows those that were. A client that
+// becomes done until all are cut off is spared; one that becomes so later is told that it was cut
+// off.
 bool Recovery::finish_grace(state::GracePeriod& period, std::uint64_t number, GraceEnd& told) {
   const std::scoped_lock disk(disk_);
   if (!period.finishing(number)) return true;
@@ -187,8 +189,8 @@ Written Recovery::commit(Write& write) {
   return write.forfeited ? Written::Forfeited : Written::Yes;
 }
 
-// With disk_ held. Who has ended is removed together with what is asked for: else the record of one
-// incarnation of a client would outlive what the next one loses.
+// With disk_ held. A client that has ended is removed together with what is asked for: otherwise
+// the record of one incarnation of a client would outlive what the next one loses.
 bool Recovery::commit_all() {
   Queue batch;
   {
@@ -198,7 +200,7 @@ bool Recovery::commit_all() {
   }
   if (batch.empty() && removing_.empty()) return true;
   try {
-    // Whoever was to be added by a COMMIT that failed is kept. Where each one fails they would grow
+    // Clients that a COMMIT that failed was to add are kept. Where each one fails they would grow
     // if others were added before those that have ended are gone.
     const bool doubt = database_->in_doubt(), tried = !doubt || apply({});
     if (doubt && tried) note_removed(batch);
@@ -229,8 +231,8 @@ void Recovery::put_back() {
   twice.swap(removing_);
 }
 
-// With disk_ held: what has been written, and removed. Whose record is gone, and is not asked for
-// again, need not be removed when it ends.
+// With disk_ held: what has been written, and removed. A client whose record is gone, and is not
+// asked for again, need not be removed when it ends.
 void Recovery::note_rows(const Queue& batch) {
   Clients removed, gone;
   const BriefLock lock(mutex_);
@@ -239,7 +241,7 @@ void Recovery::note_rows(const Queue& batch) {
     const bool adds = write->change.kind == Change::Kind::Add;
     Clients &from = adds ? gone : recorded_, &to = adds ? recorded_ : gone;
     to.insert(from.extract(write->change.client));
-    // Not by whoever has asked, when it hears of it: the record may be gone again by then.
+    // Not by the request that asked, when it hears of it: the record may be gone again by then.
     if (write->change.life != nullptr && !write->forfeited) write->change.life->recorded = true;
   }
   gone.merge(removed);
@@ -257,7 +259,7 @@ void Recovery::note_removed(const Queue& batch) {
   note_asked_for(gone);
 }
 
-// With mutex_ held: what has not been written. Whoever has no record without it need not be
+// With mutex_ held: what has not been written. A client that has no record without it need not be
 // removed, either.
 void Recovery::note_unwritten(const Queue& batch, Clients& gone) {
   for (const WritePtr& write : batch)
@@ -302,7 +304,7 @@ bool Recovery::remove_former_held(const Owners& incomplete) {
   return removed.ok();
 }
 
-// Who is done with earlier starts, and holds something, has a record of this one, too.
+// A client that is done with earlier starts, and holds something, has a record of this one, too.
 void Recovery::remove_unneeded(UniqueFunction<bool(state::ClientId)> holds_something) {
   const std::scoped_lock disk(disk_);
   const auto failed = [](const std::string& why) {

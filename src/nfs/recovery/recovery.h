@@ -56,14 +56,14 @@ class Recovery {
   // the claims are withheld from all but another `client` of its owner.
   bool may_reclaim(const ClientOwner& owner, state::ClientId client = 0) const;
   bool anybody_left() const;
-  // Begins the grace period, until `end`, where somebody may reclaim. It takes that long whenever a
+  // Begins the grace period, until `end`, where a client may reclaim. It takes that long whenever a
   // client of version 4.0 is among them: there is no RECLAIM_COMPLETE by which it could say that it
   // is done (RFC 7530 9.6.2).
   void begin_grace(state::GracePeriod& period, TimePoint end) const;
   // The client sent RECLAIM_COMPLETE. True when no other client is left to do so.
   bool completed(const ClientOwner& owner);
   // While a client is being ended its owner is still waited for, since the client may come back,
-  // but whoever else is of the same owner may claim nothing.
+  // but another client of the same owner may claim nothing.
   class Withheld {
    public:
     Withheld(Recovery& recovery, const ClientOwner& owner, state::ClientId client);
@@ -95,9 +95,9 @@ class Recovery {
    protected:
     ~GraceEnd() = default;
   };
-  // Ends this grace period that is due, and reclaiming, unless another one has begun since. Who was
-  // not done has no record then. False: there is no memory, or, and that is logged, the records
-  // could not be removed. Blocking.
+  // Ends this grace period that is due, and reclaiming, unless another one has begun since. A
+  // client that was not done has no record then. False: there is no memory, or, and that is logged,
+  // the records could not be removed. Blocking.
   bool finish_grace(state::GracePeriod& period, std::uint64_t number, GraceEnd& told);
 
   // `asker` as of Executor::Job::client.
@@ -176,9 +176,9 @@ class Recovery {
   Queue queue_;
   // Of this start: who has a record, or has asked for one; of these who has ended; and of these
   // whose record is being removed just now (changed with disk_ held, too). The memory for a removal
-  // is there since the record was asked for, so that none is forgotten for want of it. Who cannot
-  // be removed keeps others from being added, and who could not be added is not kept, so that they
-  // do not grow.
+  // is there since the record was asked for, so that none is forgotten for want of it. Clients that
+  // cannot be removed keep others from being added, and those that could not be added are not kept,
+  // so that these sets do not grow.
   Clients recorded_, ended_, removing_;
   std::atomic<bool> removal_due_{
       false};  // a job that does not have disk_ yet removes those in ended_

@@ -273,7 +273,7 @@ TEST_F(Nfs4EndOfGrace, that_cannot_be_written_does_not_wait_again_for_whoever_be
   EXPECT_TRUE(second.completed(kBert)) << "nobody else is left";
 }
 
-TEST_F(Nfs4EndOfGrace, for_which_there_is_no_memory_leaves_all_as_it_was) {
+TEST_F(Nfs4EndOfGrace, leaves_all_as_it_was_where_there_is_no_memory_for_it) {
   Recovery& second = due();
   told_.when_begun = [] { throw std::bad_alloc(); };
   EXPECT_FALSE(second.finish_grace(period_, number_, told_));

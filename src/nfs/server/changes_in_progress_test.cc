@@ -78,7 +78,7 @@ class NfsChangesInProgress : public testing::NfsServerTest {
   state::FileKey key_;
 };
 
-TEST_F(NfsChangesInProgress, by_version_3_keep_others_from_denying_and_from_delegations) {
+TEST_F(NfsChangesInProgress, keep_others_from_denying_and_from_delegations_in_version_3) {
   v3::SETATTR3args size{file_, {}, {}};
   size.new_attributes.size.set_it = true;
   size.new_attributes.size.size() = 3;
@@ -94,7 +94,7 @@ TEST_F(NfsChangesInProgress, by_version_3_keep_others_from_denying_and_from_dele
                                state::Status::Ok);
 }
 
-TEST_F(NfsChangesInProgress, by_version_2_keep_others_from_denying_and_from_delegations) {
+TEST_F(NfsChangesInProgress, keep_others_from_denying_and_from_delegations_in_version_2) {
   const v2::fhandle top = call<mount3::MOUNTPROC1_MNT>("/slow").directory();
   const v2::fhandle file = call<v2::NFSPROC_LOOKUP>({top, "file"}).diropok().file;
   constexpr std::uint32_t kLeave = 0xffffffff;

@@ -55,7 +55,7 @@ class NfsServer {
   std::shared_ptr<const Exports> exports() const;
   // Internal: for the other services of `stag serve`.
   const ServerContext& context() const { return *context_; }
-  // Who mounted what, as clients have said to MOUNT (RFC 1813 5.2.2): hosts and paths, at most
+  // The mounts that clients have reported to MOUNT (RFC 1813 5.2.2): hosts and paths, at most
   // 1024. Thread: any.
   std::vector<std::pair<std::string, std::string>> mounts() const;
   // A number for vfs::Attributes::file_system_id of the export at `path`: different for each path,

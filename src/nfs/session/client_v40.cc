@@ -8,7 +8,7 @@ v4::SETCLIENTID4args ClientV40::set_clientid() const {
   args.client.verifier = identity_.verifier;
   // RFC 7530 16.33.4: the program is the client's choice, from the transient range.
   args.callback.cb_program = v4::NFS4_CALLBACK;
-  // Nobody listens at port 0, so that nothing is delegated.
+  // No client listens at port 0, so that nothing is delegated.
   args.callback.cb_location = {"tcp", "0.0.0.0.0.0"};
   if (listening_) {
     args.callback.cb_location = listening_->at;
@@ -45,7 +45,7 @@ Fate ClientV40::on_status(v4::nfsstat4 status, std::uint32_t sent_in, Of of) {
     case v4::NFS4ERR_STALE_CLIENTID:
     case v4::NFS4ERR_STALE_STATEID:  // RFC 7530 9.1.1: the server has restarted
     case v4::NFS4ERR_EXPIRED:
-      // Somebody else may have begun again meanwhile.
+      // Another call may have begun again meanwhile.
       return sent_in == incarnation_ && step_ == Step::Ready ? from_the_start() : Fate::Again;
     case v4::NFS4ERR_BAD_SEQID:
       return Fate::Go;

@@ -9,7 +9,7 @@
 //                                    alone); the locks are lost, as others may have had them
 //   that is refused, too          -> the open is lost
 //
-// What is lost stays in the books, so that whoever holds it is told, until he gives it back.
+// What is lost stays in the books, so that its holder is told, until the holder gives it back.
 //
 // Pure: no clock, no thread. Memory: an open and a lock each, as many as programs hold.
 #pragma once
@@ -30,7 +30,8 @@
 
 namespace stag::nfs::session {
 
-// Who has opened a file, and so claims it: whatever the user of Opens has to know of him.
+// The user that has opened a file, and so claims it: whatever the user of Opens has to know of that
+// one.
 struct Opener;
 
 class Opens {

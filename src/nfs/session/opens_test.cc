@@ -289,7 +289,7 @@ TEST(Opens, that_are_put_off_are_claimed_behind_all_others) {
 }
 
 // As many as are claimed at once, and one more: whoever holds them cannot be asked for just then.
-TEST(Opens, of_one_holder_are_put_off_together) {
+TEST(Opens, are_put_off_together_where_they_have_one_holder) {
   const auto theirs = std::make_shared<const Opener>(Opener{1});
   const auto another = std::make_shared<const Opener>(Opener{2});
   const auto of_them = [](const Opener* opener) { return opener != nullptr && opener->user == 1; };
@@ -327,7 +327,7 @@ TEST(Opens, that_were_claimed_before_another_restart_are_claimed_by_no_client_th
   EXPECT_TRUE(opens.empty());
 }
 
-TEST(Opens, of_one_file_are_asked_together_what_an_owner_has_locked) {
+TEST(Opens, are_asked_together_what_an_owner_has_locked_of_one_file) {
   Opens opens;
   opens.add(1, {}, v4::OPEN4_SHARE_ACCESS_READ, number(1));
   opens.add(2, {}, v4::OPEN4_SHARE_ACCESS_READ, number(2));

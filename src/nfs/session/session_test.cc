@@ -225,7 +225,7 @@ v4::EXCHANGE_ID4res protects(std::initializer_list<v4::nfs_opnum4> enforced) {
   return results;
 }
 
-TEST(Session, with_a_machine_credential_asks_for_what_nobody_else_shall_do) {
+TEST(Session, asks_for_what_nobody_else_shall_do_with_a_machine_credential) {
   Session session = with_machine_credential();
   v4::EXCHANGE_ID4args args = session.exchange_id();
   ASSERT_EQ(args.eia_state_protect.spa_how, v4::SP4_MACH_CRED);
@@ -239,7 +239,7 @@ TEST(Session, with_a_machine_credential_asks_for_what_nobody_else_shall_do) {
   EXPECT_EQ(session.exchange_id().eia_state_protect.spa_how, v4::SP4_MACH_CRED);
 }
 
-TEST(Session, without_a_machine_credential_asks_for_no_protection) {
+TEST(Session, asks_for_no_protection_without_a_machine_credential) {
   Session session({"owner"});
   EXPECT_EQ(session.exchange_id().eia_state_protect.spa_how, v4::SP4_NONE);
   session.on_exchange_id(client_is(7, 1));

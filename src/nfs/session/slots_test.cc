@@ -64,7 +64,7 @@ TEST(Slots, keep_a_number_that_the_server_did_not_use) {
   EXPECT_EQ(slots.take()->sequence, 1u);
 }
 
-TEST(Slots, in_doubt_are_taken_last_and_settled_with_the_same_number) {
+TEST(Slots, are_taken_last_when_in_doubt_and_settled_with_the_same_number) {
   PROVES("R8267-6.6-d");
   Slots slots;
   slots.reset(2);
@@ -81,7 +81,7 @@ TEST(Slots, in_doubt_are_taken_last_and_settled_with_the_same_number) {
   EXPECT_FALSE(slots.take()->doubtful);
 }
 
-TEST(Slots, above_the_target_of_the_server_are_left_alone) {
+TEST(Slots, are_left_alone_above_the_target_of_the_server) {
   Slots slots;
   slots.reset(4);
   slots.aim_at(1);
@@ -102,7 +102,7 @@ TEST(Slots, are_dropped_when_the_server_does_not_know_them) {
   EXPECT_FALSE(slots.take().has_value());
 }
 
-TEST(Slots, of_an_earlier_session_change_nothing_in_the_next_one) {
+TEST(Slots, change_nothing_in_the_session_after_theirs) {
   Slots slots;
   slots.reset(1);
   const auto old = *slots.take();

@@ -21,7 +21,7 @@ class Accounts {
  public:
   explicit Accounts(std::size_t unconfirmed_limit) : limit_(unconfirmed_limit) {}
 
-  // Of this address; lives as long as somebody holds it.
+  // Of this address; lives as long as a client holds it.
   std::shared_ptr<AddressAccount> join(const std::string& address);
   // One more that is not confirmed. Yields the one that has to go instead, or 0: the oldest of the
   // address that has most of them.

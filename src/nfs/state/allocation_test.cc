@@ -1,5 +1,5 @@
 // SEQUENCE, and the checks of stateids and shares, take nothing from the heap; an open takes
-// little; and who is told that memory ran out holds what he held.
+// little; and a client that is told that memory ran out holds what it held.
 #include <gtest/gtest.h>
 #include <malloc.h>
 

@@ -1,7 +1,7 @@
-// Who holds which bytes of one file. Locks are those of POSIX: an owner has at most one mode on
-// each byte, what it sets replaces what it had, neighbouring ranges of one mode become one and
-// unlocking a part splits (RFC 8881 9.2, 9.3). Everything costs about the logarithm of the number
-// of locks (range_index.h), and of what is set what it replaces.
+// The owners that hold byte ranges of one file. Locks are those of POSIX: an owner has at most one
+// mode on each byte, what it sets replaces what it had, neighbouring ranges of one mode become one
+// and unlocking a part splits (RFC 8881 9.2, 9.3). Everything costs about the logarithm of the
+// number of locks (range_index.h), and of what is set what it replaces.
 #pragma once
 
 #include <cstdint>

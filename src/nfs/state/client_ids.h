@@ -1,5 +1,6 @@
-// Client IDs, which nobody can guess: in version 4.0 the number alone says in whose name something
-// is opened (RFC 7530 9.1.1), and whoever an export admits could count up to another's.
+// Client IDs, which no client can guess: in version 4.0 the number alone says in whose name
+// something is opened (RFC 7530 9.1.1), and any client that an export admits could count up to
+// another's.
 //
 // Bits 0 to 5 are the shard. The others are the number of this start of the server and a count,
 // enciphered with the server's key: so no two are the same, and one that this start has given out

@@ -55,8 +55,9 @@ TEST(Nfs4ClientIds, differ_by_start_and_by_key) {
   }
 }
 
-// Whoever has one of a shard knows how many others that one and those beside it have given.
-TEST(Nfs4ClientIds, of_two_shards_have_nothing_in_common) {
+// A client that has an ID of a shard knows about how many the shards beside it have given, so equal
+// upper bits would let it guess theirs.
+TEST(Nfs4ClientIds, have_nothing_in_common_in_two_shards) {
   ClientIds ids(5, 7, kKey), beside(4, 7, kKey);
   for (int i = 0; i < 100; ++i) EXPECT_NE(ids.next() >> 6, beside.next() >> 6);
 }

@@ -1,5 +1,5 @@
 // Where Clients keeps its records: 64 shards by client owner. A client ID and a session ID say
-// which; whoever is found through either is found under one lock.
+// which; a client found through either is found under one lock.
 #pragma once
 
 #include <algorithm>
@@ -52,7 +52,7 @@ struct ClientRecord {
   std::vector<std::uint32_t> sessions;  // places
 
   ClientId id() const { return life->clientid; }
-  // Who lapsed and comes back before anybody wanted what it holds has lost nothing.
+  // A client that lapsed and comes back before another wanted what it holds has lost nothing.
   void renew(TimePoint now) {
     renewed = std::max(renewed, now);
     if (!life->lapsed()) return;
@@ -161,7 +161,7 @@ struct Clients::Impl {
   // What the incarnation takes that `client` replaces once it is confirmed.
   static CacheUse replaced_by(const ClientShard& shard, const ClientRecord& client);
   Limit count_client(AddressAccount& account);
-  // Whose end makes room.
+  // Which lapsed client's end makes room.
   struct Wanted {
     Limit reached = Limit::None;
     Shortage of = Shortage::Clients;

@@ -32,7 +32,7 @@ void Clients::Impl::settle(const Removed& removed) {
   }
 }
 
-// Whose limit is in the way; None: it is counted.
+// Counts a client, or returns the limit that is in the way.
 Limit Clients::Impl::count_client(AddressAccount& account) {
   const std::uint32_t of_address = account.clients.fetch_add(1, std::memory_order_relaxed) + 1;
   const std::uint32_t all = confirmed.fetch_add(1) + 1;

@@ -9,7 +9,7 @@
 // session or client meanwhile. In the steady state sequence() and finished() allocate nothing.
 //
 // A client ends by a new incarnation, DESTROY_CLIENTID, expiry or an administrator. Its Life is
-// Ended from then on; whoever gets the LifePtr back gives it to Files::release().
+// Ended from then on; the caller that gets the LifePtr back gives it to Files::release().
 #pragma once
 
 #include <cstdint>
@@ -106,7 +106,7 @@ struct ExchangeIdResult {
   std::string evicted{};
 };
 
-// How the co_ownerid of a client of version 4.0 begins. Nobody calls a client of a later version
+// How the co_ownerid of a client of version 4.0 begins. No client of a later version calls itself
 // like that, except on purpose.
 inline constexpr std::string_view kOwnerWithoutSessions = "SETCLIENTID:";
 
@@ -308,18 +308,19 @@ class Clients {
   // Returns those that ended, for they had no state, and those that lapsed for longer than the
   // courtesy, or are wanted, which are still to be ended. `lapsed`: gets those that just did.
   std::vector<LifePtr> expire(TimePoint now, std::vector<LifePtr>* lapsed = nullptr);
-  // Whether any lease can run out. Whoever confirms a client and then looks whether somebody calls
-  // expire(), and whoever gives that up and then asks this, cannot miss each other.
+  // Whether any lease can run out. A thread that confirms a client and then looks whether another
+  // calls expire(), and one that stops doing so and then asks this, cannot miss each other.
   bool any_confirmed() const;
   // One that had lapsed when expire() last looked, and still has, and whose end makes room for
   // `asks`, who has reached a limit; 0: there is none.
   ClientId find_lapsed(Limit reached, Shortage of, const Life& asks) const;
-  // Ends a client that lapsed (`lapsed_only`: because somebody wants what it holds; null when it
+  // Ends a client that lapsed (`lapsed_only`: because another wants what it holds; null when it
   // came back meanwhile), or any, as an administrator wants.
   LifePtr end(ClientId clientid, bool lapsed_only);
 
   LifePtr life(ClientId clientid) const;  // null: there is none
-  // Who it is over restarts: co_ownerid and principal; and where it was.
+  // Identifies the client over restarts, by co_ownerid and principal; and the address that it came
+  // from.
   struct Identity {
     std::string co_ownerid;
     std::string principal;

@@ -343,7 +343,7 @@ TEST(Nfs4Clients, an_address_has_no_more_of_them_than_it_leaves_free) {
   EXPECT_EQ(fill("192.0.2.4"), std::pair(1, Limit::All));
 }
 
-TEST(Nfs4Clients, beyond_the_limit_a_lapsed_one_is_named_that_can_go) {
+TEST(Nfs4Clients, name_a_lapsed_one_that_can_go_beyond_the_limit) {
   ClientLimits limits;
   limits.clients = 2;
   limits.shared_out = false;
@@ -363,7 +363,7 @@ TEST(Nfs4Clients, beyond_the_limit_a_lapsed_one_is_named_that_can_go) {
   EXPECT_EQ(world.create_session(third, 1).status, Status::Ok) << "the sequence did not move on";
 }
 
-TEST(Nfs4Clients, beyond_the_limit_of_an_address_only_one_of_its_own_is_named) {
+TEST(Nfs4Clients, name_only_one_of_the_same_address_beyond_the_limit_of_that) {
   ClientLimits limits;
   limits.clients_of_address = 2;
   World world(1, limits);

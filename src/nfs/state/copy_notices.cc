@@ -5,8 +5,8 @@
 
 namespace stag::nfs::state {
 
-// Of another form than those of opens, which begin with bits of the epoch itself. Whoever knows one
-// may read by it: nobody can tell the others from those that he was given.
+// Of another form than those of opens, which begin with bits of the epoch itself. A client that
+// knows one may read by it, so no client can derive others from those that it was given.
 CopyNotices::Name CopyNotices::next_name() {
   const std::uint64_t number = ++last_;
   SipHash hash(options_.key);

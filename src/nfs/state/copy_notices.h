@@ -3,8 +3,8 @@
 // the file: that one, a client of its own, reads by the client's open.
 //
 // A notice ends when nobody has read by it for a lease, when its client cancels it, with the open,
-// the locks or the delegation that it was given for, and with its client. Of the end of an open
-// nobody tells: it is found out by who reads, and by whoever finds too many notices.
+// the locks or the delegation that it was given for, and with its client. The end of an open is not
+// reported: a READ finds it out, and so does a COPY_NOTIFY that finds too many notices.
 //
 // Pure: no clock, thread or protocol. Every function may be called from any thread; no lock is held
 // while Files is asked, nor while anything is allocated.
@@ -31,7 +31,7 @@ struct CopyNoticeLimits {
 struct CopyNoticeArgs {
   FileKey file;
   Stateid source;                 // by which the client itself reads the file
-  std::uint64_t destination = 0;  // who is to read, and for whom; only compared
+  std::uint64_t destination = 0;  // the reader, and for which user; only compared
 };
 
 class CopyNotices {
@@ -50,8 +50,7 @@ class CopyNotices {
   // COPY_NOTIFY. What is asked for again is renewed and keeps its stateid. Openmode, Delay (a
   // limit), Expired, and those of stateids.
   StateidResult notify(const CopyNoticeArgs& args, const LifePtr& life, TimePoint now);
-  // Whether somebody, whoever it is, may read the file by this stateid, and may do so for another
-  // lease then.
+  // Whether any reader may read the file by this stateid, and may do so for another lease then.
   bool admits(const FileKey& file, const Stateid& stateid, TimePoint now);
   // OFFLOAD_CANCEL. False: the client has no such notice of this file.
   bool cancel(const FileKey& file, const Stateid& stateid, const Life& life);

@@ -1,6 +1,7 @@
 // Delegations from four threads at once: given, used, recalled by conflicting opens and by versions
 // 2 and 3, given back, revoked, and lost with their clients and leases. The thread sanitizer looks
-// on. Who waits for a delegation to go really waits: a wake-up that is lost ends in a standstill.
+// on. A thread that waits for a delegation to go really waits: a wake-up that is lost ends in a
+// standstill.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,13 +38,13 @@ class Ledger {
  public:
   struct Fate {
     ClientId clientid = 0;  // 0: it was not given
-    int recalled = 0;       // how often somebody was told
+    int recalled = 0;       // how often its holder was told
     int ended = 0;          // how often it was given back, or freed after it was revoked
   };
   using Key = std::array<std::byte, 12>;
 
-  // Who conflicts with a delegation may be faster than who has just got it: it may have been
-  // recalled and have ended already.
+  // A thread that conflicts with a delegation may be faster than the one that has just got it: the
+  // delegation may have been recalled and have ended already.
   void given(const Stateid& stateid, ClientId clientid) {
     const std::lock_guard lock(mutex_);
     ClientId& known = fates_[stateid.other].clientid;
@@ -84,7 +85,7 @@ class Ledger {
     if (!waiter->gave_up) --waiting_;
     changed_.notify_all();
   }
-  // He may be told in the same moment.
+  // Another thread may tell the waiter in the same moment.
   void give_up(const Told& waiter) {
     const std::lock_guard lock(mutex_);
     waiter->gave_up = !waiter->told;
@@ -144,7 +145,7 @@ class Stage {
     const std::lock_guard lock(mutex_);
     return actors_[number];
   }
-  // Another incarnation, unless somebody was faster.
+  // Another incarnation, unless another thread was faster.
   void replace(std::size_t number, const ActorPtr& former) {
     const std::lock_guard lock(mutex_);
     ActorPtr& now = actors_[number];
@@ -352,7 +353,7 @@ class Player {
   // As the client does, or as the server where that does not answer.
   void answer(const Recall& recall) {
     const LifePtr life = stage_.world.clients.life(recall.clientid);
-    if (life == nullptr) return;  // Whoever ended it releases what it held.
+    if (life == nullptr) return;  // The thread that ended the client releases what it held.
     const std::uint64_t dice = below(10);
     if (dice == 0) return stage_.end(recall.clientid, false);
     if (dice < 3) {

@@ -20,7 +20,7 @@ bool is_in_the_way(const DelegationState& delegation, Touch touch) {
 // then, nor is one recalled for an open that is denied anyway.
 constexpr std::size_t kOpensLookedAt = 64;
 
-// Whether somebody else's open is against a delegation.
+// Whether another client's open is against a delegation.
 bool opened_by_others(const FileRecord& file, DelegationType type, const Life& life) {
   const bool reads = type == DelegationType::Read;
   std::size_t looked_at = 0;
@@ -35,7 +35,7 @@ bool may_delegate(const FileRecord* file, DelegationType type, const Life& life)
   if (file == nullptr) return true;
   if (file->delegated[kWrite] != 0) return false;
   if (type == DelegationType::Write && file->delegated[kRead] != 0) return false;
-  // Somebody wants one to be given back, though he may be waiting no more: he asks again.
+  // Another client wants one to be given back, even if it does not wait any more: it asks again.
   if (file->recalled != 0) return false;
   return !opened_by_others(*file, type, life);
 }
@@ -75,8 +75,8 @@ void FileShard::recall(DelegationState& delegation) {
 }
 
 // RFC 8881 10.4.4: who holds a delegation may not have closed yet what no program has open any
-// more, and does so when it is recalled. Where somebody else is in the way as well, that would help
-// nobody.
+// more, and does so when it is recalled. Where another holder is in the way as well, that would
+// help none.
 Verdict Files::Impl::open_conflict(FileShard& shard, const FileKey& key, std::uint64_t file_hash,
                                    std::uint32_t access, std::uint32_t deny, const Life* by,
                                    RemovedRecords& removed) const {

@@ -50,7 +50,7 @@ TEST_F(Nfs4StateDelegations, a_conflict_is_told_once_and_lasts_until_the_return)
 }
 
 // The caller may have no permission.
-TEST_F(Nfs4StateDelegations, stand_as_they_are_until_who_asked_says_that_he_may) {
+TEST_F(Nfs4StateDelegations, stand_as_they_are_until_the_asking_caller_says_that_it_may) {
   const Stateid stateid = delegate(a, DelegationType::Write).stateid;
   EXPECT_EQ(world.files.access(file, Touch::Write).kind, VerdictKind::Recall);
   EXPECT_EQ(world.files.check(file, kAnonymousStateid, *b.life, Touch::Read).kind,
@@ -357,7 +357,7 @@ TEST_F(Nfs4StateDelegations, are_recalled_by_what_others_want_to_lock) {
   EXPECT_EQ(world.files.owner_of(stateid), "") << "nobody's open or lock";
 }
 
-// Somebody who keeps something, somewhere, and waits for more.
+// A holder of something, somewhere, that waits for more.
 class Others final : public OutsideLocks {
  public:
   bool any() const override { return true; }
@@ -373,7 +373,7 @@ class Others final : public OutsideLocks {
   bool concerns(const FileKey& file) const override { return file == locked; }
   void freed(const FileKey*) override { ++times_freed; }
   int times_freed = 0;
-  FileKey locked = World::file(99);  // by somebody who reads
+  FileKey locked = World::file(99);  // by a client that reads
 };
 
 TEST_F(Nfs4StateDelegations, are_not_given_of_what_others_have_locked_and_these_hear_of_returns) {
@@ -522,7 +522,7 @@ class DelegationModel {
              (open.client == client || find(open.client, file, false) == nullptr);
     });
   }
-  // Whether an open of somebody with a delegation is in the way, who is told.
+  // Whether an open of the holder of a delegation is in the way, which is told.
   bool is_asked_for(int file, std::uint32_t access, std::uint32_t deny) {
     bool any = false;
     for (const Open& open : opens_) {
@@ -615,7 +615,7 @@ class DelegationModel {
     if (client == 0 && !is_denied(file, kWrites))
       expect(access(file, Touch::Write, nullptr), -1, file, true);
   }
-  // By somebody whom the store lets do it.
+  // By a caller whom the store lets do it.
   Permit access(int file, Touch how, const Life* by) {
     Permit permit = files_.access(key(file), how, by);
     if (permit.kind == VerdictKind::Recall) files_.recall(key(file), how, by);

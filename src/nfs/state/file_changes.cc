@@ -61,7 +61,7 @@ Waiting ChangeSlot::wait(Event event, std::uint32_t at_most, UniqueFunction<void
   return refused;
 }
 
-// Whoever waits for this event; nullopt: everybody.
+// Calls the waiters for this event; nullopt: all of them.
 void ChangeSlot::tell(std::optional<Event> event) {
   Waiters told;
   {

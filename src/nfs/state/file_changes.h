@@ -2,14 +2,14 @@
 //
 // A FileChange begins before the Verdict on it is asked for; it lives from a Verdict that grants it
 // to the end of the store's operation, and ends at once with any other: nobody waits for others
-// with a FileChange in hand. It costs no memory and no lock. Who is to deny writing, or to get a
-// delegation, first makes Files::guarded() true and then asks what is in progress; who changes
-// something begins, and then asks guarded(). So where both come at the same time, at least one of
-// them sees the other.
+// with a FileChange in hand. It costs no memory and no lock. A thread that denies writing, or gives
+// a delegation, first makes Files::guarded() true and then asks what is in progress; one that
+// changes something begins, and then asks guarded(). So where both come at the same time, at least
+// one of them sees the other.
 //
-// Who is to deny writing and finds that data are being changed stops that (StoppedChanges): what
-// comes later waits until he is done, and what was there before ends. So neither a writer without a
-// pause nor one who is refused each time keeps him out.
+// If a thread that denies writing finds that data are being changed, it stops that
+// (StoppedChanges): later changes wait until it is done, and those in progress end. So neither a
+// writer without a pause nor one that is refused each time keeps it out.
 //
 // Files whose hashes agree share a ChangeSlot: a change of one may be taken for one of the other,
 // which defers a share reservation or costs a delegation, and is stopped with it.
@@ -114,7 +114,7 @@ class FileChange {
   void end() {
     if (auto* const slot = std::exchange(slot_, nullptr)) slot->end(what_);
   }
-  // For somebody else who goes on with the same change.
+  // For another operation that goes on with the same change.
   FileChange another() const {
     if (slot_ == nullptr) return {};
     slot_->begin_though_stopped(what_);

@@ -40,7 +40,7 @@ class Nfs4FileChanges : public ::testing::Test {
   }
 
   World world;
-  int ended = 0, resumed = 0;  // who were told
+  int ended = 0, resumed = 0;  // waiters that were called
   const FileKey file = World::file(1);
   const testing::Client a = world.client("a"), b = world.client("b");
   std::vector<std::unique_ptr<WaitPlace>> places;
@@ -163,7 +163,7 @@ TEST_F(Nfs4FileChanges, are_waited_for_by_so_many_only_and_by_nobody_once_they_g
   EXPECT_EQ(resumed, static_cast<int>(StateLimits{}.waiting));
 }
 
-// Who finds no memory to be told has a time of his own; the others are told.
+// A waiter for whose call there is no memory has a timer of its own; the others are called.
 TEST_F(Nfs4FileChanges, end_whether_or_not_who_waits_finds_memory) {
   Permit permit = world.files.access(file, Touch::Write);
   std::optional<StoppedChanges> stopped = world.files.stop_changes(file);
@@ -197,7 +197,7 @@ TEST_F(Nfs4FileChanges, are_not_what_is_refused_or_only_looks) {
   EXPECT_TRUE(open_denying().verdict.granted());
 }
 
-TEST_F(Nfs4FileChanges, by_an_OPEN_that_truncates_end_with_its_result) {
+TEST_F(Nfs4FileChanges, end_with_the_result_of_an_OPEN_that_truncates) {
   OpenArgs truncating{file, bytes_of("owner"), kShareRead, 0, false, true};
   {
     const OpenResult opened = world.files.open(truncating, b.life);
@@ -217,7 +217,7 @@ TEST_F(Nfs4FileChanges, do_not_defer_reclaims) {
   EXPECT_EQ(delegate(true).status, Status::Ok);
 }
 
-// Whoever waits is told, whichever of the two comes first.
+// Each waiter is called, whichever of the two comes first.
 TEST_F(Nfs4FileChanges, never_wait_in_vain_nor_do_those_who_stop_them) {
   constexpr int kTurns = 2000;
   std::atomic<bool> over{false};

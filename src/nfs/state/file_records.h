@@ -152,15 +152,15 @@ struct DelegationState : State {
 
 class DelegationWait;
 
-// Somebody who waits for a delegation to go; told when the record is freed, which is without a
-// lock, unless he has given up.
+// A waiter for the end of a delegation; it is called when the record is freed, without a lock,
+// unless it has given up.
 struct WaiterRecord : Record {
   explicit WaiterRecord(UniqueFunction<void()> told) : done(std::move(told)) {}
   ~WaiterRecord() override {
     try {
       if (!gave_up) done();
     } catch (const std::bad_alloc&) {
-      // He asks again when his time is over.
+      // The waiter asks again when its time is over.
     }
   }
   UniqueFunction<void()> done;

@@ -12,7 +12,7 @@ Status compare_seqid(std::uint32_t given, std::uint32_t current) {
   return (given < current) != wrapped ? Status::OldStateid : Status::BadStateid;
 }
 
-// Whom a revoked state is counted with.
+// The client's counter of revoked states of this kind.
 std::atomic<std::uint32_t>& revoked_of(const State& state) {
   Life& life = *state.holder->life;
   switch (state.revoked) {

@@ -42,8 +42,8 @@ struct Spare {
 // What goes with a state, from its first locked byte to the last; nullopt: nothing is locked.
 std::optional<Range> locked_through(const State& state);
 
-// Somebody is perhaps to get what guards a file (null: he is not): meanwhile, who changes something
-// comes to the shard's lock, and waits there.
+// A client is about to get what guards a file (null: it is not): meanwhile, threads that change
+// something take the shard's lock, and wait there.
 class AboutToGuard {
  public:
   explicit AboutToGuard(std::atomic<std::uint32_t>* guards) : guards_(guards) {
@@ -70,7 +70,7 @@ class DelegationWait final : public WaitPlace {
  private:
   friend class FileShard;
   FileShard& shard_;
-  WaiterRecord* waiter_;  // with the shard's mutex; null: he is being told, or never waited
+  WaiterRecord* waiter_;  // with the shard's mutex; null: it is being called, or never waited
 };
 
 class FileShard {
@@ -124,8 +124,8 @@ class FileShard {
   // A client of version 4.0 opened again what was revoked, and never mentions that again.
   void replace_revoked(const OpenState& fresh, RemovedRecords& removed);
 
-  // Who, other than `except`, is in the way of such an open; what is left of clients that ended is
-  // removed. Granted, Lapsed, or `status`.
+  // The holders, other than `except`, in the way of such an open; what is left of clients that
+  // ended is removed. Granted, Lapsed, or `status`.
   Verdict share_conflict(const FileKey& key, std::uint64_t hash, std::uint32_t access,
                          std::uint32_t deny, const OpenState* except, Status status,
                          RemovedRecords& removed);
@@ -146,7 +146,7 @@ class FileShard {
   bool is_held_back(std::uint64_t hash, TimePoint now) const;
   // A Recall of this file that nobody was told of yet.
   std::optional<Recall> next_recall(const FileKey& key, std::uint64_t hash);
-  // The Recall of this delegation, unless somebody was told of it.
+  // The Recall of this delegation, unless the holder was told of it.
   std::optional<Recall> recall(const Stateid& stateid);
   void untell(const Stateid& stateid);
   // As in Files.
@@ -208,8 +208,8 @@ struct Files::Impl {
   // what is in the way of such an open or lock.
   bool is_delegated(const FileShard& shard, const FileKey& key, std::uint64_t file_hash,
                     const Life& life, std::uint32_t access, std::uint32_t deny) const;
-  // Who is in the way of an open, by itself or as the holder of a delegation. Granted, ShareDenied,
-  // Lapsed, or Recall: they are recalled from now on.
+  // The holders in the way of an open, by an open of theirs or as holders of a delegation. Granted,
+  // ShareDenied, Lapsed, or Recall: they are recalled from now on.
   Verdict open_conflict(FileShard& shard, const FileKey& key, std::uint64_t file_hash,
                         std::uint32_t access, std::uint32_t deny, const Life* by,
                         RemovedRecords& removed) const;

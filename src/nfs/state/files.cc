@@ -266,7 +266,7 @@ Waiting Files::wait_for_changes(const FileKey& file, UniqueFunction<void()> done
                                      std::move(done));
 }
 
-// What somebody opened in between stands: he has the stateid with a later number.
+// What another open has added in between stands: its caller has the stateid with a later number.
 void Files::undo(const OpenResult& opened) {
   RemovedRecords removed;
   FileShard& shard = impl_->shard_of(opened.stateid);
@@ -357,8 +357,8 @@ Verdict Files::checked(const FileKey& file, const Stateid& stateid, const Life& 
   const OpenState& open = open_of(*state);
   if ((open.access & bits) == bits) return {};
   if (bits == kShareWrite) return Verdict::refused(Status::Openmode);
-  // RFC 8881 9.1.2: who opened for writing may read, for clients fill their pages, unless somebody
-  // else denies it.
+  // RFC 8881 9.1.2: who opened for writing may read, for clients fill their pages, unless another
+  // share denies it.
   return shard.share_conflict(file, open.file->hash, bits, 0, &open, Status::Locked, removed);
 }
 

@@ -1,6 +1,6 @@
 // Opens with their share reservations, byte-range locks and delegations of files (RFC 8881 sections
-// 8.2, 9, 10.4 and the operations 18.2, 18.6, 18.10 to 18.12, 18.16, 18.18, 18.38, 18.48): who
-// holds what, and whether that is in the way of what somebody wants.
+// 8.2, 9, 10.4 and the operations 18.2, 18.6, 18.10 to 18.12, 18.16, 18.18, 18.38, 18.48): which
+// client holds what, and whether that is in the way of what another wants.
 //
 // Pure: no clock, thread, file system or protocol. Every function may be called from any thread.
 // Files are in 64 shards by their keys; no function holds two locks. A stateid says where its
@@ -12,12 +12,12 @@
 //
 // A delegation goes Granted -> Recalled -> returned | revoked. The first conflict with it, or
 // recall(), makes a Recall, which the function of on_recall() is told once; the verdict is Recall
-// until the delegation is gone, and wait() tells when to ask again. Who keeps it too long is for
-// others to decide, who have clocks: revoke_delegation().
+// until the delegation is gone, and wait() tells when to ask again. Clocks are not here: a caller
+// that has one decides which client keeps a delegation too long, and calls revoke_delegation().
 //
 // check() and access() are asked before anybody knows whether the store lets the caller do it, and
-// have no effect on what is in the way: that is for recall() and the end of who lapsed, after the
-// store was asked.
+// have no effect on what is in the way: that is for recall() and the end of lapsed clients, after
+// the store was asked.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,7 @@ struct Verdict {
   enum class Kind : std::uint8_t {
     Granted,
     Refused,  // `status`
-    // Delegations are in the way, which are being recalled, or somebody has stopped changes of the
+    // Delegations are in the way, which are being recalled, or a caller has stopped changes of the
     // file: wait(), then ask again.
     Recall,
     Lapsed,  // `who` is in the way and has lapsed: end it and ask again
@@ -158,7 +158,7 @@ struct LockResult {
   bool held = false;                        // it had it already
 };
 
-// Whose a stateid is; null unless Ok.
+// The client that a stateid belongs to; null unless Ok.
 struct StateHolder {
   Status status = Status::Ok;  // StaleStateid: of an earlier start of the server; BadStateid
   LifePtr life;
@@ -227,7 +227,7 @@ class Files {
     std::uint32_t epoch = 1;  // of this start of the server, as in Clients
     SipKey key{};
     StateLimits limits{};
-    // Shared with whoever else gives locks out.
+    // Shared with the others that give locks out.
     std::shared_ptr<GracePeriod> grace = std::make_shared<GracePeriod>();
   };
 
@@ -241,7 +241,7 @@ class Files {
   // it is covered by a delegation of the client, of which open() and lock() see to it.
   Status may_claim(bool reclaim, const Life& life, bool delegated = false) const;
 
-  // Who keeps locks besides; null: nobody. Called while no Call runs.
+  // Names the table that keeps locks besides; null: none. Called while no Call runs.
   void share_with(OutsideLocks* outside) { outside_ = outside; }
   void stop_sharing_with(const OutsideLocks& outside) {
     if (outside_ == &outside) outside_ = nullptr;
@@ -286,8 +286,8 @@ class Files {
   void keep_lease(const Stateid& delegation, std::shared_ptr<vfs::Lease> lease);
   // DELEGRETURN; or nobody was told of it after all.
   Status return_delegation(const FileKey& file, const Stateid& stateid, const Life& life);
-  // The write delegation of somebody else than `by`, who knows size and change of the file better
-  // (RFC 8881 10.4.3). Nobody's, where its holder has lapsed.
+  // The write delegation of a client other than `by`, which knows size and change of the file
+  // better (RFC 8881 10.4.3). Nullopt if its holder has lapsed.
   std::optional<Recall> write_delegation(const FileKey& file, const Life* by) const;
   // The kind that the client itself has of the file.
   std::optional<DelegationType> delegation_of(const FileKey& file, const Life& life) const;
@@ -296,10 +296,10 @@ class Files {
   // `told` hears of each Recall, without any lock held, on whatever thread the conflict came. Set
   // once, before the first delegation.
   void on_recall(UniqueFunction<void(const Recall&)> told) { told_ = std::move(told); }
-  // Nobody gets a delegation of this file before that time, for somebody else wants it. What is
-  // held back last is what is remembered.
+  // No client gets a delegation of this file before that time, for another wants it. What is held
+  // back last is what is remembered.
   void hold_back(const FileKey& file, TimePoint until);
-  // Nobody could be told of a Recall after all: the next conflict makes another one.
+  // The server could not send a Recall after all: the next conflict makes another one.
   void recall_again(const Stateid& stateid);
   // After Verdict Recall, until a delegation of the file is gone, or its changes go on.
   Waiting wait(const FileKey& file, UniqueFunction<void()> done);
@@ -441,7 +441,7 @@ class Files {
   UniqueFunction<void(const Recall&)> told_;
   OutsideLocks* outside_ = nullptr;
   RangeMirror* mirror_ = nullptr;
-  std::atomic<bool> untold_{false};  // somebody could not be told of what is gone
+  std::atomic<bool> untold_{false};  // outside_ or mirror_ missed what is gone
   const std::unique_ptr<Impl> impl_;
 };
 

@@ -1,9 +1,9 @@
 // What versions 2 and 3 and NLM ask before they act: whether a client of NFSv4 has something
-// against it. Open for everything where version 4 is not served. Whoever replaces the exports says
-// so here, as clients of NFSv4 may hold something of those that are gone.
+// against it. Open for everything where version 4 is not served. A thread that replaces the exports
+// reports it here, as clients of NFSv4 may hold something of those that are gone.
 //
-// Thread: any, but for guard() and open(), which are called while no Call runs and nobody replaces
-// exports.
+// Thread: any, but for guard() and open(), which are called while no Call runs and no thread
+// replaces exports.
 #pragma once
 
 #include <utility>
@@ -17,7 +17,7 @@ class Gate {
  public:
   using EndLapsed = UniqueFunction<void(ClientId)>;
   // `files` until open(). `end_lapsed` as of Verdict::Kind::Lapsed, at once or later.
-  // `makes_way_within`: for how long somebody may be in the way who was asked to make way.
+  // `makes_way_within`: for how long a holder that was asked to make way may be in the way.
   void guard(Files& files, EndLapsed end_lapsed, UniqueFunction<void()> exports_replaced = {},
              Duration makes_way_within = Duration::zero()) {
     files_ = &files;

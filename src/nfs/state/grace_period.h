@@ -20,14 +20,14 @@ namespace stag::nfs::state {
 
 class GracePeriod {
  public:
-  // Called once the period is due, by whoever notices, on his thread and perhaps with his locks
-  // held: it calls end() or put_off() with this number, at once or later.
+  // Called once the period is due, on the thread that notices and perhaps with its locks held: it
+  // calls end() or put_off() with this number, at once or later.
   using Finish = UniqueFunction<void(std::uint64_t number, TimePoint now)>;
   // Before the first request. Without one the period just ends.
   void finish_by(Finish finish) { finish_ = std::move(finish); }
 
-  // Called when it has begun, or was made longer: from now on somebody is to ask active(now) again
-  // and again, until it is over.
+  // Called when it has begun, or was made longer: from now on the server asks active(now) again and
+  // again, until it is over.
   using Watch = UniqueFunction<void()>;
   // Before the first request.
   void watch_by(Watch watch) { watch_ = std::move(watch); }
@@ -37,7 +37,7 @@ class GracePeriod {
     bool active = false;        // false: it is over
     TimePoint end{};            // when it is due, at the latest
     bool full_time = false;     // it cannot end earlier
-    bool early = false;         // nobody is left who could claim anything
+    bool early = false;         // no client is left that could claim anything
     std::uint64_t clients = 0;  // of version 4, that have claimed something
     std::uint64_t claims = 0;   // opens, locks and delegations that were claimed, and granted
   };
@@ -50,7 +50,8 @@ class GracePeriod {
     return info_;
   }
 
-  // Begins it, or makes it longer. `full_time`: somebody may claim who never says that he is done.
+  // Begins it, or makes it longer. `full_time`: some client that may reclaim never says that it is
+  // done.
   void begin(TimePoint end, bool full_time) {
     Info begun;
     {

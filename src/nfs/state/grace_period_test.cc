@@ -34,7 +34,7 @@ TEST(Nfs4GracePeriod, ends_early_when_nobody_is_left_who_could_reclaim) {
   EXPECT_FALSE(grace.active());
 }
 
-TEST(Nfs4GracePeriod, runs_its_full_time_where_somebody_never_says_that_he_is_done) {
+TEST(Nfs4GracePeriod, runs_its_full_time_where_a_client_never_says_that_it_is_done) {
   GracePeriod grace;
   grace.begin(kStart + kPeriod, false);
   grace.begin(kStart + kPeriod / 2, true);

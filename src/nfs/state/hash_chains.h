@@ -1,6 +1,6 @@
 // A hash table of records that carry their own hash and chain: what goes in and out allocates
-// nothing, so nothing can fail half way. Grows when there is memory for it. The records belong to
-// somebody else.
+// nothing, so nothing can fail half way. Grows when there is memory for it. The caller owns the
+// records.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Nobody holds what is in the way of what another one holds, whichever of them is faster: clients
-// of version 4 with opens, locks and delegations, and somebody who locks by other means (NLM).
+// No holder gets what is in the way of another's, whichever of them is faster: clients of version 4
+// with opens, locks and delegations, and holders of locks by other means (NLM).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,11 +23,11 @@ using testing::World;
 constexpr std::uint64_t kFilesHeld = 2, kBytesHeld = 4;
 constexpr int kHolders = 3, kHolderSteps = 10'000;
 
-// RFC 8881 10.4: who has a file delegated keeps his locks to himself, so nobody may have locked it
-// otherwise. The other one locks between the look at him and the delegation: where he is kept from
-// that, he is not waited for.
-// `looks`: at which look of the delegation's the other one comes; what he locked elsewhere before
-// has it look a second time.
+// RFC 8881 10.4: a client that has a file delegated keeps its locks to itself, so no lock kept
+// outside may exist then. The outside holder locks between the look at its locks and the
+// delegation: if it is refused, the delegation does not wait for it.
+// `looks`: the look of the delegation's at which the outside holder comes; what it locked elsewhere
+// before makes the delegation look a second time.
 void expect_one_of_both(bool reclaim, bool elsewhere, int looks) {
   SCOPED_TRACE(std::to_string(reclaim) + std::to_string(elsewhere) + std::to_string(looks));
   World world;
@@ -63,8 +63,9 @@ TEST(Nfs4StateHolders, a_lock_kept_outside_and_a_delegation_are_never_given_at_t
   expect_one_of_both(false, true, 2);
 }
 
-// Who holds what, as its holders say: they say so after they got it and take it back before they
-// give it up. Of two who hold what conflicts, the second to say so finds the first.
+// What the holders have recorded: each records a lock after it got it and takes the record back
+// before it gives the lock up. Of two that hold what conflicts, the second to record finds the
+// first.
 struct Said {
   std::array<std::atomic<int>, kBytesHeld> locks{};
   std::atomic<int> outside{0};
@@ -217,7 +218,7 @@ void lock_outside(Sharers& shared) {
   }
 }
 
-// `elsewhere`: somebody has locked a file all the time that none of them opens.
+// `elsewhere`: another has locked a file all the time that none of them opens.
 void expect_no_conflicts(bool elsewhere) {
   SCOPED_TRACE(elsewhere);
   Sharers shared;
@@ -256,7 +257,7 @@ void expect_no_conflicts(bool elsewhere) {
   EXPECT_FALSE(shared.outside.any());
 }
 
-TEST(Nfs4StateHolders, on_four_threads_never_hold_what_conflicts) {
+TEST(Nfs4StateHolders, never_hold_what_conflicts_on_four_threads) {
   for (const bool elsewhere : {false, true}) expect_no_conflicts(elsewhere);
 }
 
@@ -334,7 +335,7 @@ TEST(Nfs4StateRelease, names_the_file_of_what_is_revoked) {
   EXPECT_EQ(told.all, 0);
 }
 
-// Whoever keeps others from what is locked looks at all that is locked in such a range.
+// A mirror of the locks looks at all that is locked in such a range.
 TEST(Nfs4StateRelease, tells_of_bytes_only_where_some_were_locked) {
   World world;
   ToldOfRelease told(world);
@@ -373,7 +374,7 @@ TEST(Nfs4StateRelease, tells_of_the_bytes_that_a_client_had_locked) {
   EXPECT_EQ(told.unlocked, (Unlocked{{World::file(2), {5, 5}}, {World::file(1), {10, 49}}}));
 }
 
-// Whoever mirrors what is locked looks through all of it there.
+// A mirror of the locks looks through all that is locked in such a range.
 TEST(Nfs4StateUnlock, tells_what_went_and_nothing_of_what_lies_between) {
   World world;
   ToldOfRelease told(world);
@@ -427,7 +428,7 @@ TEST(Nfs4StateLocks, that_are_held_already_are_granted_to_who_only_asks) {
   EXPECT_EQ(again.stateid.seqid, stateid.seqid + 1) << "as any LOCK that is granted";
 }
 
-TEST(Nfs4StateLocks, of_a_file_are_so_many_where_somebody_mirrors_them) {
+TEST(Nfs4StateLocks, are_limited_for_a_file_where_they_are_mirrored) {
   StateLimits limits;
   limits.ranges_of_mirrored = 8;
   World world(1, {}, limits);

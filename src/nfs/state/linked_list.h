@@ -1,5 +1,5 @@
-// A doubly linked list of records that carry their own links: nothing is allocated. The records
-// belong to somebody else.
+// A doubly linked list of records that carry their own links: nothing is allocated. The caller owns
+// the records.
 #pragma once
 
 namespace stag::nfs::state {

@@ -441,8 +441,9 @@ class Pair {
   std::vector<LifePtr> unreleased_;
 };
 
-// Performs every sequence of `depth` of these steps, each from the beginning. Who takes the first
-// one does not matter: the first `first` of them are client 0's and owner 0's.
+// Performs every sequence of `depth` of these steps, each from the beginning. Which client and
+// owner take the first step does not matter: the first `first` of the steps are client 0's and
+// owner 0's.
 void perform_all(const std::vector<Step>& before, const std::vector<Step>& steps, std::size_t first,
                  int depth) {
   Real real;

@@ -26,7 +26,7 @@ struct ConflictingLock {
 class OutsideLocks {
  public:
   virtual ~OutsideLocks() = default;
-  // Whether it holds anything, or is about to; and whether somebody waits there.
+  // Whether it holds anything, or is about to; and whether a request waits there.
   virtual bool any() const = 0;
   virtual bool waiting() const = 0;
   // Its mutex, which the next three are called with.
@@ -36,13 +36,13 @@ class OutsideLocks {
                                                   bool exclusive) const = 0;
   virtual bool share_conflict(const FileKey& file, std::uint32_t access,
                               std::uint32_t deny) const = 0;
-  // Whether it keeps anything of this file, or somebody waits for that. In constant time.
+  // Whether it keeps anything of this file, or a request waits for that. In constant time.
   virtual bool concerns(const FileKey& file) const = 0;
   // Version 4 holds less: of one file, or (null) of any. Without any lock.
   virtual void freed(const FileKey* file) = 0;
 };
 
-// Whoever keeps others from what is locked here, as long as it is.
+// Keeps others (local programs) from what is locked here, as long as it is locked.
 class RangeMirror {
  public:
   virtual ~RangeMirror() = default;

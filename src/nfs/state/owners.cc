@@ -15,7 +15,7 @@ using ClosedKey = std::array<std::byte, 12>;  // the `other` of a stateid
 struct OwnerRecord {
   ClientId clientid = 0;
   std::string name;     // kind and owner
-  bool listed = false;  // false: forgotten, though somebody still refers to it
+  bool listed = false;  // false: forgotten, though an operation still refers to it
   bool busy = false;
   bool fresh = true;  // it has had no operation yet
   bool confirmed = false;

@@ -149,7 +149,7 @@ TEST_F(OwnersTest, are_counted_by_client_and_by_kind) {
   EXPECT_TRUE(once(lock).confirmed);
 }
 
-TEST_F(OwnersTest, beyond_the_limit_displace_their_own_clients_that_was_not_used_for_longest) {
+TEST_F(OwnersTest, displace_the_longest_unused_of_their_own_client_beyond_the_limit) {
   confirmed("of another client", 8, 2);
   for (std::uint32_t i = 0; i < 3000; ++i) {
     once(args("owner" + std::to_string(i), 1, Open, 1));
@@ -161,7 +161,7 @@ TEST_F(OwnersTest, beyond_the_limit_displace_their_own_clients_that_was_not_used
   EXPECT_EQ(once(args("of another client", 8, OpenConfirm, 2)).kind, Kind::Replay);
 }
 
-TEST_F(OwnersTest, beyond_the_limit_are_displaced_though_an_operation_of_one_takes_long) {
+TEST_F(OwnersTest, are_displaced_beyond_the_limit_though_an_operation_of_one_takes_long) {
   const OwnerTurn running = owners_.begin(args(name_, 1, Open));
   for (std::uint32_t i = 0; i < 3000; ++i) {
     once(args("owner" + std::to_string(i), 1, Open));
@@ -171,7 +171,7 @@ TEST_F(OwnersTest, beyond_the_limit_are_displaced_though_an_operation_of_one_tak
   EXPECT_EQ(once(args(name_, 1, Open)).kind, Kind::Replay) << "nothing displaces what runs";
 }
 
-TEST_F(OwnersTest, beyond_the_limit_are_kept_as_long_as_the_operations_of_all_run) {
+TEST_F(OwnersTest, are_kept_beyond_the_limit_as_long_as_the_operations_of_all_run) {
   std::vector<OwnerTurn> running;
   for (std::uint32_t i = 0; i < 1100; ++i)
     running.push_back(owners_.begin(args("owner" + std::to_string(i), 1, Open)));

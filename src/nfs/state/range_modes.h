@@ -1,4 +1,4 @@
-// Which bytes of a file are locked, and how, whoever locked them.
+// Which bytes of a file are locked, and how, whichever owner locked them.
 #pragma once
 
 #include <algorithm>

@@ -22,7 +22,7 @@ Expected modes_of(const RangeModes& modes) {
   return bytes;
 }
 
-TEST(RangeModes, of_each_byte_is_the_one_set_last) {
+TEST(RangeModes, are_the_ones_set_last_for_each_byte) {
   std::minstd_rand random(7);
   RangeModes modes;
   Expected expected{};

@@ -36,7 +36,7 @@ TEST_F(Nfs4StateRevoked, stays_with_a_client_that_has_sessions_until_it_is_freed
   EXPECT_EQ(client.life->admin_revoked.load(), 40u);
 }
 
-// RFC 8881 8.4.2: of a client that lapsed, what somebody wants who cannot ask for its end.
+// RFC 8881 8.4.2: of a client that lapsed, what a holder wants that cannot ask for its end.
 TEST_F(Nfs4StateRevoked, locks_of_a_lapsed_client_leave_it_everything_else) {
   const Stateid open = world.open(client, 1).stateid;
   const Stateid lock = world.lock(client, 1, open, {0, 9}, true).stateid;
@@ -107,7 +107,7 @@ TEST_F(Nfs40StateRevoked, goes_when_LOCKU_was_told) {
   EXPECT_EQ(test(open), Status::Ok);
 }
 
-// Whose seqid counts what it is told of the revoked one.
+// The owner's seqid also counts operations that name the revoked stateid.
 TEST_F(Nfs40StateRevoked, has_its_lock_owner_until_it_goes) {
   const Stateid open = world.open(client, 1).stateid;
   const Stateid lock = world.lock(client, 1, open, {0, 9}, true, "locker").stateid;

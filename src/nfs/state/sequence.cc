@@ -46,7 +46,7 @@ std::uint32_t Clients::Impl::status_flags(const Session& session, const ClientSh
   if (session.backchannel_fault) flags |= kBackchannelFault;
   const bool lost = session.lost_back_channel();
   if (lost) flags |= kCbPathDownSession;
-  // Who never had a back channel misses it only where it holds what can be recalled.
+  // A client that never had a back channel misses it only where it holds what can be recalled.
   if (!lost && life.delegations.load(std::memory_order_relaxed) == 0) return flags;
   const auto& places = session.client().sessions;
   const bool another = std::any_of(places.begin(), places.end(), [&](std::uint32_t place) {

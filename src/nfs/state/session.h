@@ -30,7 +30,7 @@ class Slot {
   Judgement judge(SequenceId sequenceid, const Fingerprint& fingerprint) const;
   // A new one starts; the reply that nobody can ask for any more is returned, to be freed outside.
   [[nodiscard]] ReplyPtr start(const Fingerprint& fingerprint);
-  // Who waits is returned, to be called outside.
+  // Returns the waiters, to be called outside.
   [[nodiscard]] Waiters finish(ReplyPtr reply);
 
   bool runs(SequenceId sequenceid) const { return running_ && sequenceid == sequenceid_; }

@@ -83,8 +83,8 @@ bool Clients::Impl::too_small(const CreateSessionArgs& args) const {
                                            args.back.max_response_size < limits.min_callback_size));
 }
 
-// The phases of RFC 8881 18.36.4 up to session creation. Somebody else's principal is looked at
-// before the sequence: nobody else may use up a client's numbers. Ok: it is next, or a retry.
+// The phases of RFC 8881 18.36.4 up to session creation. The principal is compared before the
+// sequence: no other client may use up a client's numbers. Ok: it is next, or a retry.
 Status Clients::Impl::judge(const ClientRecord* client, const CreateSessionArgs& args) const {
   if (client == nullptr || client->without_sessions) return Status::StaleClientid;
   if (!client->has_credential({args.principal, args.integrity})) return Status::WrongCred;

@@ -207,7 +207,7 @@ TEST(Nfs4Sessions, a_lapsed_client_is_named_when_the_caches_are_full) {
   EXPECT_EQ(refused.lapsed, 0u) << "nobody has";
   world.now += world.lease + std::chrono::seconds(1);
   world.clients.expire(world.now);
-  // Who has none makes no room.
+  // A client that has nothing that lapsed frees no place.
   const ExchangeIdResult late = world.exchange_id("late", 1, "root", false, "198.51.100.1");
   for (std::size_t i = 0; i + 1 < clients.size(); ++i) {
     const CreateSessionResult again = world.create_session(late.clientid, 1);

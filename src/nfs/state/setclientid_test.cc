@@ -48,7 +48,7 @@ TEST_F(SetClientId, makes_a_client_that_is_nothing_before_it_is_confirmed) {
   EXPECT_EQ(confirm(made).status, Status::Ok) << "a retransmission";
 }
 
-TEST_F(SetClientId, by_the_same_incarnation_keeps_the_client_and_confirms_again) {
+TEST_F(SetClientId, keeps_the_client_and_confirms_again_for_the_same_incarnation) {
   const SetClientIdResult first = confirmed(1), second = set(1);
   EXPECT_EQ(second.clientid, first.clientid);
   EXPECT_NE(second.confirm, first.confirm);
@@ -59,7 +59,7 @@ TEST_F(SetClientId, by_the_same_incarnation_keeps_the_client_and_confirms_again)
   EXPECT_EQ(confirm(first).status, Status::StaleClientid);
 }
 
-TEST_F(SetClientId, by_another_incarnation_ends_the_client_when_it_is_confirmed) {
+TEST_F(SetClientId, ends_the_client_when_another_incarnation_is_confirmed) {
   const SetClientIdResult first = confirmed(1), second = set(2);
   EXPECT_NE(second.clientid, first.clientid);
   EXPECT_EQ(second.ended, nullptr);
@@ -81,7 +81,7 @@ TEST_F(SetClientId, replaces_one_that_waits_to_be_confirmed) {
   EXPECT_EQ(confirm(fourth).status, Status::Ok);
 }
 
-TEST_F(SetClientId, by_another_principal_is_refused_while_the_client_holds_something) {
+TEST_F(SetClientId, is_refused_to_another_principal_while_the_client_holds_something) {
   const SetClientIdResult first = confirmed(1);
   hold_something(first);
   EXPECT_EQ(set(1, "two").status, Status::ClidInuse);
@@ -156,7 +156,7 @@ TEST_F(SetClientId, does_not_go_around_a_machine_credential) {
   EXPECT_EQ(later.ended->clientid, machine.clientid);
 }
 
-TEST_F(SetClientId, beyond_the_limit_of_an_address_names_nobody_elsewhere) {
+TEST_F(SetClientId, names_no_client_elsewhere_beyond_the_limit_of_an_address) {
   ClientLimits limits;
   limits.clients_of_address = 1;
   Clients clients{{.epoch = 7, .lease = std::chrono::seconds(90), .key = {}, .limits = limits}};

@@ -1,6 +1,6 @@
 // Where the records of stateids stand: a stateid names the place and its tag, so that it is found
 // without a search, means nothing else later, and cannot be guessed. In version 4.0 the stateid
-// alone says who asks (RFC 7530 9.1.4.4), and whoever has one could count up to another's.
+// alone says who asks (RFC 7530 9.1.4.4), and a client that has one could count up to another's.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@ namespace stag::nfs::state {
 
 class StateTable {
  public:
-  // Of so many bits: whoever tries a hundred thousand a second finds the one of a place in decades.
+  // Of so many bits: a client that tries a hundred thousand a second finds the one of a place in
+  // decades.
   static constexpr int kTagBits = 48;
 
   // The tables of a server differ in `number`.

@@ -121,7 +121,7 @@ std::size_t Files::expire_locks(const FileKey& file, const Life& life) {
 
 namespace {
 
-// Whether somebody may wait for it.
+// Whether a client may wait for it.
 bool is_in_the_way(const State& state) {
   if (state.revoked != Status::Ok || state.type == State::Type::Open) return false;
   return state.type == State::Type::Delegation || static_cast<const LockState&>(state).ranges > 0;

@@ -25,7 +25,7 @@ class Nfs4Stateids : public ::testing::Test {
   const testing::Client client = world.client("client"), victim = world.client("victim");
 };
 
-TEST_F(Nfs4Stateids, are_found_by_nobody_who_counts_from_his_own) {
+TEST_F(Nfs4Stateids, are_found_by_no_client_that_counts_from_its_own) {
   for (std::uint64_t file = 0; file < 200; ++file) world.open(victim, file);
   const Stateid own = world.open(client, 200).stateid;
   for (std::uint64_t file = 201; file < 400; ++file) world.open(victim, file);

@@ -93,8 +93,8 @@ inline constexpr Stateid kInvalidStateid{.seqid = 0xffffffff};
 struct FileKey {
   std::uint64_t store = 0;
   vfs::Handle handle;
-  // The export by which it was reached, for whoever is told of the file: a client knows it by no
-  // other. Of no account when keys are compared.
+  // The export by which it was reached, for a client that is told of the file: a client knows it by
+  // no other. Of no account when keys are compared.
   std::uint32_t via = 0;
   friend bool operator==(const FileKey& a, const FileKey& b) {
     return a.store == b.store && a.handle == b.handle;
@@ -116,7 +116,7 @@ struct StateProtection {
   std::uint64_t must_allow = 0;    // spo_must_allow
 };
 
-// Who asks, where a machine credential may be wanted.
+// The sender of a request, where a machine credential may be wanted.
 struct Asker {
   Bytes principal;         // flavor and name, as the protocol layer writes them; only compared
   bool integrity = false;  // proven for the whole request: RPCSEC_GSS with integrity or privacy
@@ -153,7 +153,7 @@ enum class EndedFor : std::uint8_t { TimeOver, Conflict, NewClient, Room };
 struct Life {
   enum class Phase : std::uint8_t {
     Active,
-    Lapsed,  // the lease has run out; its locks stay until somebody wants them
+    Lapsed,  // the lease has run out; its locks stay until another wants them
     Ended,   // for ever: whatever it holds is void, and nothing can be added
   };
 
@@ -191,10 +191,10 @@ struct Life {
   std::atomic<bool> ending{false};         // its record is being removed, because it lapsed
   // In which grace period it claimed something last; GracePeriod's.
   std::uint64_t claimed_in = 0;
-  // Not TimeOver: somebody wants what it holds since it lapsed; it is to be ended, and has no
+  // Not TimeOver: another wants what it holds since it lapsed; it is to be ended, and has no
   // courtesy.
   std::atomic<EndedFor> wanted{EndedFor::TimeOver};
-  // After it ended, somebody found something of it in the way and took it away.
+  // After it ended, a conflicting request found something of it in the way and took it away.
   std::atomic<bool> swept{false};
   // It has locked ranges that programs of the server's machine see.
   std::atomic<bool> seen_by_programs{false};

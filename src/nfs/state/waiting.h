@@ -10,9 +10,9 @@ namespace stag::nfs::state {
 // Begun: what was given to be run runs once, on whatever thread; it only posts. NoNeed: ask again.
 enum class Wait : std::uint8_t { Begun, NoNeed, TooMany };
 
-// A place among those who wait. With it ends the waiting, also of who has given up: he takes
-// neither memory nor one of the places. Who is being told in that moment may be told all the same.
-// Files outlives it.
+// A place among those who wait. The end of a place ends the waiting, also that of a waiter that
+// gave up: it takes neither memory nor one of the places. A waiter that is being called in that
+// moment may be called all the same. Files outlives it.
 class WaitPlace {
  public:
   WaitPlace() = default;

@@ -19,7 +19,7 @@ constexpr std::uint32_t kBitmap = 4 + 3 * 4;
 constexpr std::uint32_t kOpaque = 4 + v4::NFS4_OPAQUE_LIMIT;
 constexpr std::uint32_t kHandle = 4 + v4::NFS4_FHSIZE;
 constexpr std::uint32_t kDenied = 20 + 8 + kOpaque;
-// A write delegation whose permissions name somebody.
+// A write delegation whose permissions name a user.
 constexpr std::uint32_t kDelegation = 4 + kStateid + 4 + 12 + 12 + kOpaque;
 // Every attribute takes less that is not of kUnbounded, a name or a handle.
 constexpr std::uint32_t kAttribute = 16;

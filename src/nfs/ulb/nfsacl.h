@@ -18,7 +18,7 @@ namespace stag::nfs::ulb {
 // Program 100227 versions 2 and 3.
 rpc::Binding nfsacl();
 
-// Whose object it is: the entries of owner and owning group carry their ids.
+// The owners of the object: the entries of owner and owning group carry their ids.
 struct Owners {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;

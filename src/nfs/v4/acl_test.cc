@@ -21,7 +21,7 @@ vfs::Acl acl_of(std::vector<vfs::AclEntry> entries) {
   return *vfs::Acl::from(std::move(entries));
 }
 
-// What the entries decide in order, for somebody who is whom they name (RFC 8881 6.2.1).
+// What the entries decide in order, for a user whom they name (RFC 8881 6.2.1).
 bool aces_permit(const Aces& aces, std::uint32_t owner, std::uint32_t group,
                  const vfs::Credentials& who, std::uint32_t wanted) {
   for (const v4::nfsace4& ace : aces) {

@@ -47,7 +47,7 @@ std::string_view callbacks_of(const state::Clients& clients, const state::Client
 std::optional<ListedClient> Administration::look(state::ClientId id, TimePoint now) const {
   auto info = shared_.clients.info(id, now);
   if (!info) return std::nullopt;
-  // One that nobody noticed yet: leases run out when somebody calls.
+  // One that the server has not noticed yet: leases run out when a client calls.
   if (info->phase == state::Life::Phase::Active && info->confirmed && info->idle > lease())
     info->phase = state::Life::Phase::Lapsed;
   const std::string_view callbacks = callbacks_of(shared_.clients, *info);
@@ -84,7 +84,7 @@ bool Administration::revoke(const state::Stateid& stateid) {
 
 namespace {
 
-// Who waits goes on when the job is gone: done, refused or given up.
+// Its end resumes the caller that waits for the job, be that done, refused or given up.
 struct Waiting {
   Waiting(Loop& on, std::coroutine_handle<> who) : loop(on), waiter(who) {}
   Waiting(const Waiting&) = delete;

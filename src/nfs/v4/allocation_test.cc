@@ -173,7 +173,7 @@ TEST_F(Nfs4Allocation, failing_when_an_export_is_removed_defers_the_recall_of_it
     const v4::stateid4 delegation = holder_client_.recall(0).stateid;
     ASSERT_EQ(run(return_ops(delegation)).status, v4::NFS4ERR_STALE) << n;
     serve(true);
-    // Nobody gets another one for a while.
+    // No client gets another one for a while.
     for (int i = 0; i < 40; ++i) {
       status_flags();
       as(other_, [&] { return status_flags(); });
@@ -209,7 +209,7 @@ TEST_F(Nfs4Allocation, failing_in_CB_GETATTR_leaves_no_question_to_the_holder_op
       // A holder that could not be asked is to give the delegation back.
       ASSERT_EQ(seen.status, v4::NFS4ERR_DELAY) << n;
       ASSERT_EQ(run(return_ops(held.write().stateid)).status, v4::NFS4_OK) << n;
-      // Nobody gets another one for a while.
+      // No client gets another one for a while.
       for (int i = 0; i < 40; ++i) {
         if (status_flags() != 0) bind(v4::CDFC4_FORE_OR_BOTH);
         as(other_, [&] { return status_flags(); });

@@ -247,7 +247,7 @@ TEST_F(Nfs40Callbacks, are_down_when_the_client_names_nothing_that_can_be_called
   EXPECT_EQ(renew(holder_), v4::NFS4ERR_CB_PATH_DOWN);
 }
 
-TEST_F(Nfs40Callbacks, without_a_return_of_the_delegation_have_it_revoked_after_a_lease) {
+TEST_F(Nfs40Callbacks, have_a_delegation_revoked_after_a_lease_without_its_return) {
   const v4::stateid4 stateid = open_again().write().stateid;
   EXPECT_EQ(other_opens(), v4::NFS4ERR_DELAY);
   EXPECT_EQ(listener_.asked.size(), 1u);

@@ -1,5 +1,5 @@
-// A change that was let through and is still in progress: whoever would not have let it through is
-// not granted anything that it breaks (RFC 8881 9.7, 10.4.4).
+// A change that was let through and is still in progress: a client in whose way it would have been
+// is not granted anything that it breaks (RFC 8881 9.7, 10.4.4).
 #include <array>
 #include <chrono>
 #include <optional>
@@ -63,7 +63,7 @@ class Nfs4ChangesInProgress : public Nfs4DelegationsServed {
     operations.insert(operations.begin(), as(other_, [this] { return sequence(); }));
     return begins(minor_, std::move(operations));
   }
-  // Whoever knows the filehandle, with as many at once as he likes.
+  // By any client that knows the filehandle, with as many WRITEs at once as it likes.
   Sent stranger_writes() { return begins(0, {putfh(file_), written("NEW!")}); }
   Sent other_writes(std::string_view text) { return other_begins({putfh(file_), written(text)}); }
   static Op written(std::string_view text) { return write_op({}, 0, text); }
@@ -209,7 +209,7 @@ TEST_F(Nfs4ChangesInProgress, let_a_denying_OPEN_in_also_when_each_is_refused) {
   EXPECT_EQ((*denying)->status, v4::NFS4_OK);
 }
 
-TEST_F(Nfs4ChangesInProgress, without_end_have_a_denying_OPEN_answered_DELAY_after_a_second) {
+TEST_F(Nfs4ChangesInProgress, have_a_denying_OPEN_answered_DELAY_after_a_second_if_they_never_end) {
   stranger_writes();
   const Sent denying = begins_to_deny();
   loop_.pass(std::chrono::milliseconds(100));
@@ -298,7 +298,8 @@ TEST_F(Nfs4ChangesInProgress, count_an_OPEN_that_empties_the_file) {
   EXPECT_EQ((*denying)->status, v4::NFS4_OK) << "it is not in its own way";
 }
 
-// Who waits for a delegation has changed nothing yet, and its holder may open the file meanwhile.
+// A WRITE that waits for a delegation has changed nothing yet, and the holder may open the file
+// meanwhile.
 TEST_F(Nfs4ChangesInProgress, do_not_count_a_WRITE_that_waits_for_a_delegation) {
   const v4::open_delegation4 held = open_for(kForBoth);
   ASSERT_EQ(held.delegation_type, v4::OPEN_DELEGATE_WRITE);

@@ -12,7 +12,7 @@ using namespace stag::testing;
 
 class Nfs4Compound : public Nfs4Served {};
 
-TEST_F(Nfs4Compound, of_an_unknown_minor_version_is_refused_without_results) {
+TEST_F(Nfs4Compound, is_refused_without_results_in_an_unknown_minor_version) {
   const Res results = compound({putrootfh()}, 9);
   EXPECT_EQ(results.status, v4::NFS4ERR_MINOR_VERS_MISMATCH);
   EXPECT_TRUE(results.resarray.empty());
@@ -29,7 +29,7 @@ TEST_F(Nfs4Compound, ends_at_the_first_operation_that_fails) {
   EXPECT_EQ(results.resarray[1].oplookup().status, v4::NFS4ERR_NOENT);
 }
 
-TEST_F(Nfs4Compound, without_a_session_runs_nothing_but_what_makes_one) {
+TEST_F(Nfs4Compound, runs_nothing_without_a_session_but_what_makes_one) {
   EXPECT_EQ(compound({putrootfh()}).status, v4::NFS4ERR_OP_NOT_IN_SESSION);
   v4::EXCHANGE_ID4args args;
   const Op exchange = op(v4::OP_EXCHANGE_ID, &Op::opexchange_id, args);
@@ -67,18 +67,18 @@ TEST_F(Nfs4Compound, is_refused_without_the_filehandle_that_its_operation_needs)
   EXPECT_EQ(run({op(v4::OP_RESTOREFH)}).status, v4::NFS4ERR_NOFILEHANDLE);
 }
 
-TEST_F(Nfs4Compound, with_an_operation_that_is_not_of_its_minor_version_is_illegal_there) {
+TEST_F(Nfs4Compound, is_illegal_at_an_operation_that_is_not_of_its_minor_version) {
   const Res results = run({putrootfh(), op(v4::OP_SEEK, &Op::opseek, v4::SEEK4args{})});
   EXPECT_EQ(results.status, v4::NFS4ERR_OP_ILLEGAL);
   ASSERT_EQ(results.resarray.size(), 2u);
   EXPECT_EQ(results.resarray[1].resop, v4::OP_ILLEGAL);
 }
 
-TEST_F(Nfs4Compound, with_an_operation_of_version_4_0_is_not_supported) {
+TEST_F(Nfs4Compound, does_not_support_an_operation_of_version_4_0) {
   EXPECT_EQ(run({op(v4::OP_RENEW, &Op::oprenew, v4::RENEW4args{})}).status, v4::NFS4ERR_NOTSUPP);
 }
 
-TEST_F(Nfs4Compound, with_an_optional_operation_that_this_server_lacks_is_not_supported) {
+TEST_F(Nfs4Compound, does_not_support_an_optional_operation_that_this_server_lacks) {
   for (const Op& lacking :
        {op(v4::OP_DELEGPURGE, &Op::opdelegpurge, v4::DELEGPURGE4args{}),
         op(v4::OP_OPENATTR, &Op::opopenattr, v4::OPENATTR4args{}),
@@ -108,13 +108,13 @@ TEST_F(Nfs4Compound, sent_again_that_was_not_to_be_kept_is_told_so) {
   EXPECT_EQ(results.resarray[0].opsequence().sr_status, v4::NFS4_OK);
 }
 
-TEST_F(Nfs4Compound, with_other_operations_under_the_same_sequence_is_a_false_retry) {
+TEST_F(Nfs4Compound, is_a_false_retry_with_other_operations_under_the_same_sequence) {
   const Op first = sequence(true);
   EXPECT_EQ(compound({first, putrootfh()}).status, v4::NFS4_OK);
   EXPECT_EQ(compound({first, putrootfh(), getfh()}).status, v4::NFS4ERR_SEQ_FALSE_RETRY);
 }
 
-TEST_F(Nfs4Compound, with_another_name_at_its_end_under_the_same_sequence_is_a_false_retry) {
+TEST_F(Nfs4Compound, is_a_false_retry_with_another_name_at_its_end_under_the_same_sequence) {
   const std::string from(250, 'a'), to(250, 'b');
   v4::CREATE4args folder;
   folder.objtype.type = v4::NF4DIR;
@@ -133,7 +133,7 @@ TEST_F(Nfs4Compound, with_another_name_at_its_end_under_the_same_sequence_is_a_f
   EXPECT_EQ(rename(to + "one"), v4::NFS4_OK) << "it is a retry";
 }
 
-TEST_F(Nfs4Compound, of_another_principal_under_the_same_sequence_is_a_false_retry) {
+TEST_F(Nfs4Compound, is_a_false_retry_by_another_principal_under_the_same_sequence) {
   const Op first = sequence(true);
   as(1001, 1001);
   EXPECT_EQ(compound({first, putrootfh()}).status, v4::NFS4_OK);
@@ -143,7 +143,7 @@ TEST_F(Nfs4Compound, of_another_principal_under_the_same_sequence_is_a_false_ret
   EXPECT_EQ(compound({first, putrootfh()}).status, v4::NFS4_OK);
 }
 
-TEST_F(Nfs4Compound, without_kept_results_knows_a_false_retry_by_the_principal_alone) {
+TEST_F(Nfs4Compound, knows_a_false_retry_by_the_principal_alone_without_kept_results) {
   const Op first = sequence();
   as(1001, 1001);
   EXPECT_EQ(compound({first, putrootfh()}).status, v4::NFS4_OK);
@@ -152,12 +152,12 @@ TEST_F(Nfs4Compound, without_kept_results_knows_a_false_retry_by_the_principal_a
   EXPECT_EQ(compound({first, putrootfh()}).status, v4::NFS4ERR_SEQ_FALSE_RETRY);
 }
 
-TEST_F(Nfs4Compound, with_a_sequence_that_is_not_the_next_is_misordered) {
+TEST_F(Nfs4Compound, is_misordered_with_a_sequence_that_is_not_the_next) {
   sequenceid_ += 5;
   EXPECT_EQ(compound({sequence(), putrootfh()}).status, v4::NFS4ERR_SEQ_MISORDERED);
 }
 
-TEST_F(Nfs4Compound, of_an_unknown_session_is_refused) {
+TEST_F(Nfs4Compound, is_refused_in_an_unknown_session) {
   session_.fill(std::byte{9});
   EXPECT_EQ(compound({sequence(), putrootfh()}).status, v4::NFS4ERR_BADSESSION);
 }

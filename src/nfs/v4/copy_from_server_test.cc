@@ -448,7 +448,7 @@ TEST_F(Nfs4CopyFromServer, writes_nothing_that_came_when_its_export_was_read_onl
   EXPECT_TRUE(has(kPiece)) << "nothing is written any more";
 }
 
-// The source would be read as somebody who the user is no more.
+// The source would be read as a user that the caller is no more.
 TEST_F(Nfs4CopyFromServer, ends_when_its_user_is_another_one_here) {
   sources_.size = 10 * kPiece;
   begin();
@@ -494,7 +494,7 @@ TEST_F(Nfs4CopyFromServer, is_denied_where_those_of_others_are_too_many) {
   EXPECT_EQ(copy().cr_status, v4::NFS4ERR_OFFLOAD_DENIED);
 }
 
-// Whoever waits for the end of the calls in progress waits for no other server.
+// A server that waits for the end of the calls in progress does not wait for the source of a copy.
 TEST_F(Nfs4CopyFromServer, ends_when_the_server_is_about_to) {
   sources_.hangs_in_open = true;
   const Timer ending = loop_.after(1s, [this] { nfs4_.stop_copies_from_servers(); });

@@ -218,7 +218,7 @@ TEST_F(Nfs4CopyNotify, lasts_as_long_as_it_is_used) {
   EXPECT_EQ(read_by_other(stateid), v4::NFS4ERR_BAD_STATEID);
 }
 
-// It waits for nobody else: what it has open is there until somebody wants it.
+// It waits for no other: what it has open is there until another client wants it.
 TEST_F(Nfs4CopyNotify, lasts_while_its_client_is_silent_and_nobody_wants_what_it_has) {
   const v4::stateid4 stateid = noticed();
   for (int i = 0; i < 3; ++i) {

@@ -163,7 +163,7 @@ TEST_F(Nfs4Crossing, tells_the_flavors_of_an_export_at_any_depth) {
   EXPECT_EQ(flavors[0].flavor, 0u);
 }
 
-// RFC 8881 7.3: somebody must get there.
+// RFC 8881 7.3: a client must get there.
 TEST_F(Nfs4Crossing, leads_through_exports_that_are_closed_to_a_client_to_those_that_are_not) {
   nfs::ExportOptions open;
   open.root_squash = false;

@@ -167,7 +167,7 @@ TEST_F(Nfs4Delegations, are_revoked_when_they_have_delayed_others_for_a_lease) {
   EXPECT_EQ(status_flags(), 0u) << "until it is freed";
 }
 
-// Whoever wants the file may have been told to come later.
+// The server may have told other clients that want the file to come later.
 TEST_F(Nfs4Delegations, are_not_given_anew_after_a_recall_before_others_come_again) {
   const v4::open_delegation4 read = open_for(kForReading);
   holder_ = now_acting();

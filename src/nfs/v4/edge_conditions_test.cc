@@ -28,7 +28,7 @@ class Nfs4EdgeConditions : public Nfs4RestartServed {
   }
 };
 
-// RFC 8881 8.4.3, the first edge condition: somebody else may have had the file since.
+// RFC 8881 8.4.3, the first edge condition: another client may have had the file since.
 TEST_F(Nfs4EdgeConditions, a_client_that_an_administrator_revoked_something_of_reclaims_nothing) {
   Nfs4Start& first = start();
   first.set_up_session();
@@ -176,7 +176,7 @@ class Nfs4DoneLate : public Nfs4EdgeConditions {
     EXPECT_EQ(worker->held.size(), 1u);
     return second;
   }
-  // Who writes waits for this other one.
+  // The server's write of the records waits for this other connection to the database.
   void is_done_meanwhile(Nfs4Start& second) {
     sqlite3* other = nullptr;
     ASSERT_EQ(sqlite3_open((folder_.path() / "db").c_str(), &other), SQLITE_OK);
@@ -241,11 +241,11 @@ TEST_F(Nfs4EdgeConditions, a_client_ended_in_grace_for_what_another_reclaimed_re
   EXPECT_EQ(third.reclaim(opened_.handle).status, v4::NFS4ERR_RECLAIM_BAD) << "after a crash";
 }
 
-// A client in whose way somebody's claim is has lapsed in a grace period, and is to be ended by the
+// A client in the way of another's claim has lapsed in a grace period, and is to be ended by the
 // worker. It has still something to claim.
-class Nfs4ComesBack : public Nfs4EdgeConditions {
+class Nfs4ReturningClient : public Nfs4EdgeConditions {
  protected:
-  Nfs4ComesBack() { worker_ = worker; }
+  Nfs4ReturningClient() { worker_ = worker; }
 
   Nfs4Start& start_to_end_it() {
     Nfs4Start& first = start();
@@ -293,14 +293,14 @@ class Nfs4ComesBack : public Nfs4EdgeConditions {
   Nfs4Start::Opened theirs, unclaimed;
 };
 
-TEST_F(Nfs4ComesBack, before_its_record_is_removed_and_claims_on) {
+TEST_F(Nfs4ReturningClient, claims_on_if_it_comes_back_before_its_record_is_removed) {
   Nfs4Start& second = start_to_end_it();
   comes_back(second);
   worker->run_all();
   claims_on(second);
 }
 
-TEST_F(Nfs4ComesBack, while_its_record_is_removed_and_claims_on) {
+TEST_F(Nfs4ReturningClient, claims_on_if_it_comes_back_while_its_record_is_removed) {
   Nfs4Start& second = start_to_end_it();
   recovery::Recovery& records = *recoveries_.back();
   std::thread removing;

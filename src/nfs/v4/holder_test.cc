@@ -1,4 +1,4 @@
-// What others see of a file that somebody has a write delegation of (RFC 8881 10.4.3, 20.1).
+// What others see of a file that another client has a write delegation of (RFC 8881 10.4.3, 20.1).
 #include "testing/nfs/nfs4_delegations_fixture.h"
 
 namespace stag::nfs::nfs4 {

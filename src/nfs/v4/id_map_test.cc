@@ -1,5 +1,5 @@
-// Owners as names and as numbers (RFC 8881 5.9), with somebody who knows names, or not, or takes
-// his time.
+// Owners as names and as numbers (RFC 8881 5.9), with a name service that knows names, or not, or
+// is slow.
 #include "nfs/v4/attributes/id_map.h"
 
 #include <algorithm>

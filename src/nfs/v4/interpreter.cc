@@ -347,8 +347,8 @@ v4::nfsstat4 refusal_of(const OperationList& list, std::uint32_t most) {
   return too_long ? v4::NFS4ERR_RESOURCE : v4::NFS4_OK;
 }
 
-// RFC 8267 6.4.2: a Read chunk that is no argument's leaves nothing to be run. Whose the chunks
-// behind an operation are that is not decoded cannot be known.
+// RFC 8267 6.4.2: a Read chunk that is no argument's leaves nothing to be run. The server cannot
+// know whose chunks stand behind an operation that is not decoded.
 bool chunks_fit(const OperationList& list, xdr::Decoder& arguments,
                 const rpc::ReducedItems& items) {
   const auto& entries = list.entries();

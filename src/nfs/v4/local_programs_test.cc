@@ -43,7 +43,7 @@ TEST_F(Nfs4LocalPrograms, are_kept_waiting_while_a_file_is_delegated) {
   EXPECT_TRUE(holder_client_.asked.empty());
 }
 
-TEST_F(Nfs4LocalPrograms, with_a_file_open_keep_it_from_being_delegated) {
+TEST_F(Nfs4LocalPrograms, keep_a_file_that_they_have_open_from_being_delegated) {
   programs_->refusal = vfs::Status::Delay;
   const v4::open_delegation4 none = open_for(kForReading, v4::OPEN4_SHARE_ACCESS_WANT_ANY_DELEG);
   ASSERT_EQ(none.delegation_type, v4::OPEN_DELEGATE_NONE_EXT);
@@ -163,7 +163,7 @@ class Nfs4LocalLocks : public LockedByPrograms<Nfs4Served> {
   Opened file_;
 };
 
-TEST_F(Nfs4LocalLocks, of_clients_are_seen_by_local_programs) {
+TEST_F(Nfs4LocalLocks, are_seen_by_local_programs_where_clients_have_them) {
   const v4::LOCK4res locked = lock(10, 10, v4::WRITE_LT);
   ASSERT_EQ(locked.status, v4::NFS4_OK);
   EXPECT_TRUE(locks().server_has(10, 19, ProgramLocks::Mode::Exclusive));
@@ -189,7 +189,7 @@ TEST_F(Nfs4LocalLocks, that_are_held_already_are_granted_without_a_look_at_other
   EXPECT_TRUE(locks().server_has(10, 19, ProgramLocks::Mode::Exclusive));
 }
 
-TEST_F(Nfs4LocalLocks, by_programs_deny_LOCK_with_their_range) {
+TEST_F(Nfs4LocalLocks, deny_LOCK_with_their_range_where_programs_have_them) {
   locks().of_programs.set({100, 149}, ProgramLocks::Mode::Exclusive);
   const v4::LOCK4res denied = lock(0, 120, v4::READ_LT);
   ASSERT_EQ(denied.status, v4::NFS4ERR_DENIED);
@@ -275,7 +275,7 @@ TEST_F(Nfs4LapsedLocks, that_there_was_no_memory_to_give_back_are_given_back_lat
        [](const state::FileKey&, const std::string&) { return std::nullopt; }});
   ASSERT_EQ(lock(10, 10, v4::WRITE_LT).status, v4::NFS4_OK);
   nfs4_.administration().expire(clientid_, loop_.now(), [](EndedByAdmin) {});
-  // No client is left for whose sake somebody looks.
+  // No client is left for whose sake the timer runs.
   loop_.pass(1min);
   EXPECT_TRUE(locks().server_has(10, 19, ProgramLocks::Mode::Exclusive));
   full = false;

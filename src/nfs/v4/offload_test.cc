@@ -144,7 +144,7 @@ class Nfs4Offload : public Nfs4DelegationsServed {
   std::shared_ptr<vfs::FileSystem> slow_;
 };
 
-// Of a Call that somebody follows; it ends, and the copy goes on.
+// Of a Call that an observer follows; it ends, and the copy goes on.
 TEST(FileCopy, leaves_the_times_of_its_call_alone_once_it_goes_on_apart) {
   WorkerTime of_call;
   ExportObject file;
@@ -429,7 +429,7 @@ TEST_F(Nfs4Offload, counts_among_the_copies_of_its_client_until_its_end_is_told)
   EXPECT_EQ(copy().cr_response.wr_callback_id.size(), 1u) << "there is room again";
 }
 
-// Who comes back hears of it.
+// A client that comes back hears of it.
 TEST_F(Nfs4Offload, ends_with_the_lease_of_its_client) {
   const v4::stateid4 stateid = begin();
   EXPECT_EQ(destroy_session(), v4::NFS4_OK);

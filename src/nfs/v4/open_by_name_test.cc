@@ -1,4 +1,4 @@
-// OPEN by name of a file that somebody removes while it is being opened.
+// OPEN by name of a file that another client removes while it is being opened.
 #include "testing/nfs/nfs4_fixture.h"
 #include "testing/vfs/stepped_store.h"
 

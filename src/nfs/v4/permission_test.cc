@@ -1,5 +1,5 @@
-// Who would be refused by the store anyway is in nobody's way: what others hold stays theirs,
-// whatever he sends (RFC 8881 9.7, 10.4).
+// A caller whom the store would refuse anyway moves no holder: what others hold stays theirs,
+// whatever that caller sends (RFC 8881 9.7, 10.4).
 #include <utility>
 #include <vector>
 
@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 constexpr Duration kPastLease = 92s;
 
-// As that of a server that cannot switch users: whoever sets attributes, it is this one to it.
+// As that of a server that cannot switch users: it sees this one, whichever user sets attributes.
 class OneUsersStore final : public vfs::testing::SteppedStore {
  public:
   OneUsersStore(std::shared_ptr<vfs::FileSystem> inner, vfs::Credentials user)
@@ -128,7 +128,7 @@ class Nfs4Strangers : public Nfs4DelegationsServed {
   }
 
   using Deed = std::pair<const char*, std::vector<Op>>;
-  // All that needs the owner, or his leave.
+  // All that needs the owner, or the owner's leave.
   std::vector<Deed> deeds() {
     return {
         {"READ", {putfh(handle_), read_op({}, 0, 10)}},
@@ -158,7 +158,7 @@ class Nfs4Strangers : public Nfs4DelegationsServed {
                                                        }))});
     EXPECT_EQ(made, v4::NFS4_OK);
   }
-  // A file of his that nobody has open.
+  // A file of user 4242 that no client has open.
   v4::nfs_fh4 make_for_him(std::uint32_t mode) {
     const Opened made =
         open(open_args("his", kForBoth | v4::OPEN4_SHARE_ACCESS_WANT_NO_DELEG, true));
@@ -210,7 +210,7 @@ TEST_F(Nfs4Strangers, recall_delegations_where_the_store_lets_them) {
   }
 }
 
-// RFC 1813 4.4: whoever owns a file may have had it open since before its mode forbade it.
+// RFC 1813 4.4: the owner of a file may have had it open since before its mode forbade it.
 TEST_F(Nfs4Strangers, recall_delegations_of_their_own_files_whatever_the_mode) {
   const v4::nfs_fh4 his = make_for_him(0444);
   gives_back();

@@ -1,8 +1,8 @@
-// Who may claim what after a restart, against a list of facts: clients that keep to the rules lose
-// things to each other and to an administrator, go away, come back and start anew, while the server
-// is killed, ends in order and cannot write. Nobody gets back by a claim what somebody else has had
-// since, or what was taken from it (RFC 8881 8.4.3, decisions 0038 and 0075); who has kept to all
-// of it gets back what it had.
+// Which clients may claim what after a restart, against a list of facts: clients that keep to the
+// rules lose things to each other and to an administrator, go away, come back and start anew, while
+// the server is killed, ends in order and cannot write. No client gets back by a claim what another
+// has had since, or what was taken from it (RFC 8881 8.4.3, decisions 0038 and 0075); a client that
+// has kept to all of it gets back what it had.
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -38,7 +38,8 @@ struct Person {
   };
   std::array<Has, kFiles> has;
 
-  // Facts. What is not known for sure is false: whoever is not recorded may still be let claim.
+  // Facts. What is not known for sure is false: a client that is not recorded may still be let
+  // claim.
   bool done = false;      // it has sent RECLAIM_COMPLETE to this start
   bool recorded = false;  // the next start lets it claim
   bool admitted = false;  // this one does
@@ -88,7 +89,7 @@ class Nfs4ReclaimModel : public Nfs4RestartServed {
       person.recorded = person.connected = person.met = person.done = false;
       person.barred = person.away = false;
       person.revoked = 0;
-      // Who has nothing has no record when a server ends in order.
+      // A client that has nothing has no record when a server ends in order.
       person.admitted &= std::ranges::any_of(person.has, &Person::Has::it);
       EXPECT_TRUE(grace_ || !person.admitted) << person.owner;
     }
@@ -156,7 +157,7 @@ class Nfs4ReclaimModel : public Nfs4RestartServed {
     if (rightly_[file] == &person) rightly_[file] = nullptr;
   }
 
-  // Nobody else is in the way of who has a file that nobody shares.
+  // No other client is in the way of one that has a file open that none shares.
   v4::nfsstat4 open_by(Person& person, std::size_t file, bool claims) {
     Person::Has& has = person.has[file];
     v4::OPEN4args args = server().open_args(name_of(file), v4::OPEN4_SHARE_ACCESS_BOTH, false,
@@ -187,7 +188,7 @@ class Nfs4ReclaimModel : public Nfs4RestartServed {
   }
   void open(Person& person, std::size_t file) {
     if (person.has[file].it || !claims_before_it_goes_on(person)) return;
-    // Who has lapsed is ended for this, whatever becomes of it.
+    // A client that has lapsed is ended for this, whatever becomes of it.
     Person* const before = rightly_[file];
     if (before != nullptr && server().loop_.now() - before->seen >= kGraceTime)
       before->recorded = false;
@@ -242,7 +243,7 @@ class Nfs4ReclaimModel : public Nfs4RestartServed {
         person.has[file].it = false;
         loses(person, file);
       }
-    // Who has freed what was revoked is recorded with its next OPEN only.
+    // A client that has freed what was revoked is recorded with its next OPEN only.
     const bool cut_off = !std::exchange(person.done, true) && !server().grace();
     if (cut_off && !person.barred && person.holds_something()) is_recorded(person);
   }
@@ -285,7 +286,7 @@ class Nfs4ReclaimModel : public Nfs4RestartServed {
     for (std::size_t file = 0; file < kFiles; ++file) loses(person, file);
   }
 
-  // By an administrator, from whoever has the file.
+  // By an administrator, from the client that has the file.
   void revoke(std::size_t file) {
     for (Person& person : persons_) {
       const Person::Has& has = person.has[file];
@@ -308,7 +309,7 @@ class Nfs4ReclaimModel : public Nfs4RestartServed {
     writable ? repair_records() : break_records(event);
     writable_ = writable;
   }
-  // Who is not done when a grace period ends claims nothing in the next.
+  // A client that is not done when a grace period ends claims nothing in the next.
   void note_the_end_of_grace() {
     if (!std::exchange(grace_, server().grace()) || grace_) return;
     for (Person& person : persons_) {
@@ -353,7 +354,7 @@ class Nfs4ReclaimModel : public Nfs4RestartServed {
 
   std::array<Person, kPersons> persons_;
   std::array<v4::nfs_fh4, kFiles> handles_;
-  std::array<Person*, kFiles> rightly_{};  // who has had it last, and not lost it
+  std::array<Person*, kFiles> rightly_{};  // the last that had it, and has not lost it
   bool writable_ = true, grace_ = false;
   int granted_ = 0, refused_ = 0, restarts_ = 0, owners_ = 0;
 };

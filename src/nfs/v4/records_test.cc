@@ -36,8 +36,9 @@ class Nfs4Records : public ::testing::Test {
   LeaseTimer timer_{shared_, loop_};
 };
 
-// Whoever ends it sees no record, and no client is left for whose sake the timer runs.
-TEST_F(Nfs4Records, of_a_client_that_ends_while_it_is_recorded_again_go_though_nobody_calls) {
+// The thread that ends the client sees no record, and no client is left for whose sake the timer
+// runs.
+TEST_F(Nfs4Records, go_when_their_client_ends_while_it_is_recorded_again_though_nobody_calls) {
   const recovery::ClientOwner anna{"anna", "1:0"};
   ASSERT_TRUE(write(6, {"bert", "1:0"}));
   const auto life = std::make_shared<state::Life>(7);

@@ -76,7 +76,7 @@ class Start40 : public stag::testing::Nfs40Served {
     return run({stag::testing::putfh(file.handle), op(v4::OP_LOCK, &Op::oplock, std::move(args))})
         .status;
   }
-  // Whoever has no open waits for the grace period, and does not end it.
+  // A client that has no open waits for the grace period, and does not end it.
   v4::nfsstat4 read_without_open(const v4::nfs_fh4& file) {
     return run({stag::testing::putfh(file), read_op({}, 0, 1)}).status;
   }

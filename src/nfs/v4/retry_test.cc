@@ -93,7 +93,7 @@ class Nfs4Retry : public Retried<Nfs4Served> {
   }
 };
 
-TEST_F(Nfs4Retry, on_another_connection_waits_for_the_first_and_has_its_results) {
+TEST_F(Nfs4Retry, waits_on_another_connection_for_the_first_and_has_its_results) {
   const std::vector<Op> operations = removal(true);
   const SentPtr first = send(channel_, operations);
   const SentPtr again = send(second_, operations);
@@ -140,7 +140,7 @@ TEST_F(Nfs4Retry, is_RETRY_UNCACHED_REP_when_the_first_has_ended_and_its_results
 }
 
 // RFC 8267 6.6: by a client that has given the request up and wants its slot.
-TEST_F(Nfs4Retry, by_a_lone_SEQUENCE_hears_when_the_request_has_ended) {
+TEST_F(Nfs4Retry, learns_by_a_lone_SEQUENCE_when_the_request_has_ended) {
   const std::vector<Op> operations = removal(true);
   const SentPtr first = send(channel_, operations);
   Op alone = operations.front();
@@ -239,7 +239,7 @@ TEST_F(Nfs40Retry, waits_for_the_first_and_only_the_latest_is_answered) {
 }
 
 // RFC 7530 3.1.1: the client does not send it again while the connection is there.
-TEST_F(Nfs40Retry, after_an_exception_is_answered_SYSTEM_ERR_and_runs_nothing_again) {
+TEST_F(Nfs40Retry, is_answered_SYSTEM_ERR_after_an_exception_and_runs_nothing_again) {
   const SentPtr first = remove();
   const auto second = retransmit();
   removals_->throws = true;

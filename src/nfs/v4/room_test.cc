@@ -45,7 +45,7 @@ TEST_F(Nfs4Room, is_not_made_by_ending_clients_that_renew) {
   EXPECT_EQ(states(), 6u);
 }
 
-TEST_F(Nfs4Room, for_an_open_is_made_by_ending_one_lapsed_client) {
+TEST_F(Nfs4Room, is_made_for_an_open_by_ending_one_lapsed_client) {
   hold(2, 3);
   loop_.pass(kPastLease);
   set_up_session("late");
@@ -53,8 +53,8 @@ TEST_F(Nfs4Room, for_an_open_is_made_by_ending_one_lapsed_client) {
   EXPECT_EQ(states(), 4u) << "the other one kept what it had";
 }
 
-// Who is told NFS4ERR_DELAY asks again (RFC 8881 15.1.1.3), and is not to hear then that somebody
-// has made the file.
+// A client that is told NFS4ERR_DELAY asks again (RFC 8881 15.1.1.3), and is not to hear then that
+// another has made the file.
 TEST_F(Nfs4Room, is_found_before_a_file_is_made) {
   hold(2, 3);
   const auto status_of_making = [&](v4::createmode4 mode) {
@@ -75,7 +75,7 @@ TEST_F(Nfs4Room, is_found_before_a_file_is_made) {
   EXPECT_EQ(states(), 4u) << "what was reserved for it has gone";
 }
 
-TEST_F(Nfs4Room, for_an_open_is_kept_while_its_file_is_made) {
+TEST_F(Nfs4Room, is_kept_for_an_open_while_its_file_is_made) {
   hold(1, 5);
   state::Files& files = *context_.gate->files();
   const auto life = std::make_shared<state::Life>(77);
@@ -89,7 +89,7 @@ TEST_F(Nfs4Room, for_an_open_is_kept_while_its_file_is_made) {
   EXPECT_EQ(create("another").status, v4::NFS4_OK);
 }
 
-TEST_F(Nfs4Room, for_a_lock_is_made_by_ending_as_many_lapsed_clients_as_it_takes) {
+TEST_F(Nfs4Room, is_made_for_a_lock_by_ending_as_many_lapsed_clients_as_it_takes) {
   hold(5, 1);
   loop_.pass(kPastLease);
   set_up_session("late");

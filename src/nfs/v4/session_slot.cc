@@ -37,8 +37,8 @@ state::SequenceArgs to_sequence_args(const OperationList& list, const v4::SEQUEN
   to.operations = list.sent();
   to.request_size = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(compound.admission().call().call_size(), ~std::uint32_t{0}));
-  // Who makes two samples collide misleads itself; it cannot pass for somebody else. What is not
-  // kept is told to a retry whatever it asks for.
+  // A client that makes two samples collide misleads itself; it cannot pass for another. What is
+  // not kept is told to a retry whatever it asks for.
   const std::size_t request =
       args.sa_cachethis ? std::hash<std::string_view>()(text_of(list.sample())) : 0;
   to.fingerprint = {compound.principal_number(), request};

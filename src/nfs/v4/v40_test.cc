@@ -219,7 +219,7 @@ TEST_F(Nfs40, repeats_a_lock_of_a_new_owner_by_either_number) {
   EXPECT_EQ(lock(file, 4, 21, "locker", 50).status, v4::NFS4_OK);
 }
 
-// With its client ID he could open, and end what it holds, in its name.
+// A stranger with its client ID could open, and end what it holds, in its name.
 TEST_F(Nfs40, tells_no_stranger_whose_a_lock_is) {
   const Opened file = open_file(1, "file", "owner");
   ASSERT_EQ(lock(file, 3, 1, "locker").status, v4::NFS4_OK);

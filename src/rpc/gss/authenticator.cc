@@ -233,7 +233,8 @@ Task<gss::Step> GssAuthenticator::accept(ServerContext& context, Bytes token,
                                          const IncomingCall& call) {
   gss::Step busy{.major = kBeginAnew};
   busy.error.reason = Reason::WorkersBusy;
-  // One token of an address at a time: whoever sends many waits for himself.
+  // The server accepts one token of an address at a time: a client that sends many waits for
+  // itself.
   Lane& lane = accepting_[lane_of(call)];
   const InLane counted(lane);
   if (!counted.has_room()) co_return busy;

@@ -391,7 +391,7 @@ TEST_F(GssServer, keeps_calls_of_other_contexts_going_while_one_is_accepted_slow
   EXPECT_EQ(inside, 1);
 }
 
-TEST(GssServerFlood, of_set_ups_that_are_never_finished_harms_nobody_else) {
+TEST(GssServerFlood, harms_no_other_client_with_set_ups_that_are_never_finished) {
   GssServerOptions options;
   options.half_open = 8;
   options.contexts = 12;
@@ -428,7 +428,7 @@ Task<> increment_once_or_not(Client client, int& served) {
 }
 
 // As after a pause of the server: all tokens have arrived before the first is accepted.
-TEST(GssServerFlood, of_first_tokens_that_wait_pushes_no_context_out) {
+TEST(GssServerFlood, pushes_no_context_out_with_first_tokens_that_wait) {
   constexpr int kUsers = 1000;
   testing::HeldExecutor executor;
   GssServerOptions options;
@@ -452,7 +452,7 @@ TEST(GssServerFlood, of_first_tokens_that_wait_pushes_no_context_out) {
 
 // Calls outlive their connections: who connects, sends tokens and goes, again and again, has none
 // accepted for it.
-TEST(GssServerFlood, of_connections_that_have_gone_has_no_token_accepted) {
+TEST(GssServerFlood, has_no_token_accepted_for_connections_that_have_gone) {
   const auto tokens = std::make_shared<testing::HeldExecutor>();
   GssServerOptions options;
   options.tokens = tokens;

@@ -1,5 +1,5 @@
 // AwaitedLock: a lock that is held over work of other threads, as a security context needs one that
-// a single thread may use at a time. Who finds it taken does not block his loop: his coroutine
+// a single thread may use at a time. A coroutine that finds it taken does not block its loop: it
 // waits, in turn.
 #pragma once
 
@@ -38,7 +38,7 @@ class AwaitedLock {
     return Awaiter(*this, loop);
   }
 
-  // Hands the lock to whoever has waited for longest.
+  // Hands the lock to the coroutine that has waited for longest.
   void unlock() noexcept {
     Waiter* next = nullptr;
     {

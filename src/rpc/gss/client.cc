@@ -127,7 +127,7 @@ Task<Reason> GssClient::wait(Loop& loop, const CallMessage& message) {
   co_return why;
 }
 
-// In a later turn: whoever waits goes on from the loop, not from inside another Call.
+// In a later turn: the waiting call goes on from the loop, not from inside another Call.
 void GssClient::wake(std::size_t count) {
   if (waiters_.empty()) return;
   loop_->post([weak = weak_from_this(), count] {

@@ -172,8 +172,8 @@ void ContextTable::evict(std::uint64_t id, const ServerContext& by) noexcept {
   }
 }
 
-// Nobody asks for a context again whose client is gone, so each new one looks at the others of its
-// shard.
+// No client asks for a context again once it is gone, so each new context has the others of its
+// shard looked at.
 void ContextTable::sweep(Shard& shard, TimePoint now) {
   InlineVector<std::shared_ptr<ServerContext>, 8> over;
   {

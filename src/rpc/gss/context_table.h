@@ -1,8 +1,8 @@
-// ContextTable: the security contexts of a server, by handle. It is bounded, and whoever makes many
-// contexts pushes out his own: at the limit that one goes which was unused for longest, of the
-// address that has most. Contexts whose client has been asked for another token have a bound of
-// their own. One whose first token is still being accepted counts nowhere, as it may be anybody's
-// who waits: it is bounded as its call is.
+// ContextTable: the security contexts of a server, by handle. It is bounded, and a client that
+// makes many contexts pushes out its own: at the limit that one goes which was unused for longest,
+// of the address that has most. Contexts whose client has been asked for another token have a bound
+// of their own. One whose first token is still being accepted counts nowhere, as it may belong to
+// any caller that waits: it is bounded as its call is.
 //
 // Thread: any. Contexts are found in shards behind short locks; one more lock guards the shares of
 // the addresses, which change when a context is made, established or removed.
@@ -24,7 +24,7 @@
 
 namespace stag::rpc {
 
-// Whose contexts of one kind there are how many.
+// How many contexts of one kind each address has.
 class AddressShares {
  public:
   explicit AddressShares(std::size_t all) : all_(all) {}

@@ -507,7 +507,7 @@ TEST(RpcsecGss, computes_on_the_loop_what_the_workers_have_no_room_for) {
   EXPECT_TRUE((*world.loop.run(late.call<INCREMENT>(1u))).ok());
 }
 
-// Who has many contexts is no more than one among the hosts that take turns.
+// A host that has many contexts is no more than one among the hosts that take turns.
 TEST(RpcsecGss, protects_messages_as_the_work_of_their_host_whatever_context_they_have) {
   testing::HeldExecutor executor(/*runs_at_once=*/true);
   GssServerOptions options;

@@ -63,7 +63,7 @@ struct GssServerOptions {
   // Contexts that are kept, one for each user of each client. Beyond, that one goes which was
   // unused for longest, of the address that has most.
   std::size_t contexts = 8192;
-  std::size_t half_open = 512;  // whose clients have been asked for another token
+  std::size_t half_open = 512;  // contexts whose clients have been asked for another token
 };
 
 // The Authenticator of flavor RPCSEC_GSS. The Caller of an accepted Call has the pseudo-flavor of

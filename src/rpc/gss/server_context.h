@@ -26,7 +26,8 @@ struct ServerContext {
   std::uint64_t id = 0;
   Handle handle{};
   const std::string address;  // of the client that began it, without port
-  // Whose its work is (Executor::Job::client): the host's, with all of its contexts together.
+  // The client whose work it is (Executor::Job::client): the host, with all of its contexts
+  // together.
   const void* const client = reinterpret_cast<const void*>(std::uintptr_t{client_at(address)});
 
   AwaitedLock lock;

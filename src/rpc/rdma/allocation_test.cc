@@ -108,7 +108,7 @@ TEST(IdleMemory, is_that_of_a_few_calls_however_many_there_were_at_a_time) {
   lives.burst(peer, 32);
   lives.run_for(std::chrono::seconds(1));
   const std::ptrdiff_t full = live_allocations;
-  // Nobody gives back in between what the next burst takes again.
+  // The connection keeps in between what the next burst takes again.
   for (int i = 0; i < 10; ++i) {
     lives.burst(peer, 20);
     lives.run_for(std::chrono::seconds(4));
@@ -320,7 +320,7 @@ class LivesOfExposure {
     begin(calls_[0], false);
     answer_all();
     EXPECT_TRUE(calls_[0].good);
-    fabric_.run_for(std::chrono::minutes(1));  // nobody looks after the server's health
+    fabric_.run_for(std::chrono::minutes(1));  // no timer watches the server's health
     for (std::size_t i = 1; i < calls_.size(); ++i) prepare(calls_[i], i % 2 != 0);
     allocations_until_failure = n;
     for (std::size_t i = 1; i < calls_.size(); ++i) start(calls_[i]);

@@ -80,7 +80,7 @@ struct Listening final : fabric::Acceptor {
   std::optional<rpcrdma::PrivateData> asked;
 };
 
-TEST_F(Announcing, as_a_client_says_what_the_device_of_the_connection_can_do) {
+TEST_F(Announcing, says_as_a_client_what_the_device_of_the_connection_can_do) {
   PROVES("R8797-3.2-d");
   struct Case {
     const char* device;
@@ -102,7 +102,7 @@ TEST_F(Announcing, as_a_client_says_what_the_device_of_the_connection_can_do) {
   }
 }
 
-TEST_F(Announcing, as_a_server_says_what_the_device_of_each_connection_can_do) {
+TEST_F(Announcing, says_as_a_server_what_the_device_of_each_connection_can_do) {
   PROVES("R8797-3.2-d");
   start("first");
   for (const std::string host : {"127.0.0.1", "127.0.0.2", "127.0.0.1"}) {

@@ -92,7 +92,7 @@ std::vector<std::uint32_t> row_words() {
   return words;
 }
 
-TEST(Bodies, of_an_array_of_arrays_leave_only_the_outer_count_behind) {
+TEST(Bodies, leave_only_the_outer_count_of_an_array_of_arrays_behind) {
   PROVES("R8166-3.4.4.1-c", "R8166-3.4.4.1-a");
   Parcels pair;
   const auto back = pair.call<PARCEL_ECHO>(filled());
@@ -113,7 +113,7 @@ TEST(Bodies, of_an_array_of_arrays_leave_only_the_outer_count_behind) {
   }
 }
 
-TEST(Bodies, of_optional_data_leave_the_flag_behind) {
+TEST(Bodies, leave_the_flag_of_optional_data_behind) {
   PROVES("R8166-3.4.4.2-a", "R8166-3.4.4.2-b");
   Parcels pair;
   ASSERT_TRUE(pair.call<PARCEL_ECHO>(filled()).ok());

@@ -325,7 +325,7 @@ void Channel::on_health_tick() {
   try {
     watch_health();
   } catch (const std::bad_alloc&) {
-    // Nobody would find out any more that the server is silent.
+    // Without the timer nothing would find out any more that the server is silent.
     return link_->close(Reason::OutOfMemory);
   }
   if (!alive && probe_ == nullptr) tasks_.add(probe(link_));
@@ -363,7 +363,7 @@ Task<void> Channel::close() {
   quiet_ = &quiet;
   end_if_quiet();
   co_await quiet;
-  // Whoever awaits may destroy the Channel: leave its callbacks first.
+  // The coroutine that awaits this may destroy the Channel: leave its callbacks first.
   co_await resume_on(loop_);
 }
 

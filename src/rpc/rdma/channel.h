@@ -97,7 +97,7 @@ class Channel final : public rpc::Channel, private LinkOwner, private Reconnecto
   std::vector<std::unique_ptr<Entry>> kept_;  // records of ended calls, for the next calls
   std::vector<Entry*> waiting_;               // calls that wait for a connection
   std::uint32_t active_ = 0;                  // calls in progress
-  CallTarget last_;                           // whom a NULL call asks
+  CallTarget last_;                           // the program that a NULL call asks
   Timer health_timer_;
   bool health_watched_ = false;
   std::uint32_t silence_ = 0;     // intervals in a row in which no byte moved

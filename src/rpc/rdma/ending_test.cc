@@ -109,7 +109,7 @@ bool cancel_after(Form form, std::uint64_t step, std::uint32_t slow_revocations)
   return in_time;
 }
 
-TEST_P(Ending, by_cancelling_at_each_step_leaves_the_connection_to_other_calls) {
+TEST_P(Ending, leaves_the_connection_to_other_calls_when_a_call_is_cancelled_at_any_step) {
   for (std::uint64_t step = 0; cancel_after(GetParam(), step, 0); ++step) ASSERT_LT(step, 200u);
   for (std::uint64_t step = 0; cancel_after(GetParam(), step, 500); ++step) ASSERT_LT(step, 200u);
 }
@@ -131,7 +131,7 @@ bool kill_at(Form form, std::uint64_t step) {
   return world.network.steps() >= step;
 }
 
-TEST_P(Ending, of_the_connection_at_each_step_is_mended_by_the_next_one) {
+TEST_P(Ending, is_mended_by_the_next_connection_at_whatever_step_this_one_ends) {
   for (std::uint64_t step = 1; kill_at(GetParam(), step); ++step) ASSERT_LT(step, 400u);
 }
 

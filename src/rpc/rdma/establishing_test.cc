@@ -373,7 +373,7 @@ TEST(Establishing, again_waits_longer_each_time_where_nothing_but_NULL_is_answer
   EXPECT_LT(pair.client_side.connects(), 40u) << "of pauses that double up to five seconds";
 }
 
-TEST(Establishing, in_vain_is_why_a_call_ends_that_was_never_sent) {
+TEST(Establishing, is_the_reason_of_a_call_that_was_never_sent_when_it_fails) {
   Pair pair;
   ASSERT_TRUE(pair.loop.run(pair.client->ping(kBlobProgram, 1)).ok());
   pair.loop.run(Pair::closing(*pair.server));
@@ -386,7 +386,7 @@ TEST(Establishing, in_vain_is_why_a_call_ends_that_was_never_sent) {
   EXPECT_EQ(unsent.error().reason, Reason::ConnectionRefused);
 }
 
-TEST(Establishing, in_vain_leaves_open_whether_a_call_was_executed_only_if_it_was_sent) {
+TEST(Establishing, leaves_open_whether_a_call_was_executed_only_if_it_was_sent) {
   PairSetup setup;
   setup.client.credits = 1;
   Pair pair(setup);

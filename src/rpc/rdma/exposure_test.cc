@@ -192,7 +192,7 @@ TEST(Exposure, is_never_that_of_the_servers_memory) {
   }
 }
 
-TEST(Exposure, of_a_Read_chunk_lasts_until_the_Reply_is_there) {
+TEST(Exposure, lasts_for_a_Read_chunk_until_the_Reply_is_there) {
   PROVES("R8166-2.3.2-e", "R8166-3.4.5.1-c");
   PairSetup setup;
   setup.sim.latency = 1s;
@@ -278,7 +278,7 @@ Task<void> fetch_into(Pair& pair, MutableBytes memory, CancelToken cancel,
   ended_at = pair.record.log().size();
 }
 
-TEST(Exposure, of_a_cancelled_call_ends_before_its_memory_is_anybody_elses) {
+TEST(Exposure, ends_for_a_cancelled_call_before_its_memory_is_anybody_elses) {
   PROVES("R8166-4.4.1-c", "R8166-8.1.3-d");
   for (const std::uint32_t slow : {0u, 1000u}) {
     PairSetup setup;
@@ -319,7 +319,7 @@ PairSetup undiscarding() {
   return setup;
 }
 
-TEST(Exposure, of_a_call_given_up_lasts_until_its_Reply_where_the_fabric_discards_nothing) {
+TEST(Exposure, lasts_for_a_call_given_up_until_its_Reply_where_the_fabric_discards_nothing) {
   Pair pair(undiscarding());
   ASSERT_TRUE(pair.loop.run(pair.client->ping(kBlobProgram, 1)).ok());
   pair.record.clear();
@@ -344,7 +344,7 @@ TEST(Exposure, of_a_call_given_up_lasts_until_its_Reply_where_the_fabric_discard
 }
 
 // Decision 0078.
-TEST(Exposure, of_kept_memory_ends_with_its_cancelled_call_even_at_the_connections_expense) {
+TEST(Exposure, ends_for_kept_memory_with_its_cancelled_call_even_at_the_connections_expense) {
   Pair pair(undiscarding());
   ASSERT_TRUE(pair.loop.run(pair.client->ping(kBlobProgram, 1)).ok());
   pair.record.clear();
@@ -370,7 +370,7 @@ TEST(Exposure, of_kept_memory_ends_with_its_cancelled_call_even_at_the_connectio
   ranges->give_up(range);
 }
 
-TEST(Exposure, of_the_callers_memory_needs_a_caller_who_waits_where_the_fabric_discards_nothing) {
+TEST(Exposure, needs_a_waiting_caller_for_its_memory_where_the_fabric_discards_nothing) {
   Pair pair(undiscarding());
   std::vector<std::byte> memory(100000);
   const ResultBuffer result_buffers[] = {{kBlobData, memory}};
@@ -386,7 +386,7 @@ TEST(Exposure, of_the_callers_memory_needs_a_caller_who_waits_where_the_fabric_d
   }
 }
 
-TEST(Exposure, of_the_callers_arguments_ends_with_the_call_even_at_the_connections_expense) {
+TEST(Exposure, ends_for_the_callers_arguments_with_the_call_even_at_the_connections_expense) {
   Pair pair(undiscarding());
   ASSERT_TRUE(pair.loop.run(pair.client->ping(kBlobProgram, 1)).ok());
   pair.record.clear();

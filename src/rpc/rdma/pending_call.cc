@@ -53,8 +53,8 @@ void PendingCall::prepare(const fabric::Parameters& parameters, const TransportO
   max_registration_ = parameters.max_registration;
   max_segments_ = options.max_segments;
   pad_read_chunks_ = options.pad_read_chunks;
-  // Who may leave early cannot take his memory with him where the fabric goes on writing to it;
-  // but for memory that he keeps registered, which costs the connection then (decision 0078).
+  // A caller that may leave early cannot take its memory along where the fabric goes on writing to
+  // it, except memory that it keeps registered, which then costs the connection (decision 0078).
   uses_result_buffers_ =
       parameters.discards || !(message_->deadline || message_->cancel.has_source());
   xid = message_->xid;

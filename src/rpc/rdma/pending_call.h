@@ -65,7 +65,7 @@ class PendingCall : public rpcrdma::OutgoingCall {
   void add_inline_stream(xdr::Stream::Parts& to) const;
   Rope inline_stream() const;
   // Before the peer is cut off: whether it has written what its Reply says, as far as the fabric
-  // knows. What it has not is of an earlier call, perhaps somebody else's.
+  // knows. What it has not is of an earlier call, perhaps another user's.
   Reason check_written(const fabric::Connection& connection, const rpcrdma::ReplyArrival& arrival);
   // Borrows what came inline.
   void collect(const rpcrdma::ReplyArrival& arrival, ReplyMessage& reply);

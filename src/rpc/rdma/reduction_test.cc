@@ -10,7 +10,7 @@ std::uint32_t room(const rpcrdma::WriteChunk& chunk) {
   return static_cast<std::uint32_t>(rpcrdma::total_length(chunk.segments));
 }
 
-TEST(Reduction, of_an_eligible_argument_happens_when_it_is_large_and_leaves_its_length_behind) {
+TEST(Reduction, takes_an_eligible_argument_that_is_large_and_leaves_its_length_behind) {
   PROVES("R8166-3.4.2-b", "R8166-3.4.4.1-a");
   Pair pair;
   ASSERT_TRUE(pair.call<Store>({1, pattern(1, 100001)})->intact);
@@ -42,7 +42,7 @@ TEST(Reduction, is_not_for_what_the_binding_does_not_name) {
   EXPECT_EQ(room(*replies.at(1).header.reply_chunk), 24 + kBlobFrame + 100004);
 }
 
-TEST(Reduction, of_the_second_result_alone_is_seen_from_what_the_Reply_says) {
+TEST(Reduction, is_seen_from_what_the_Reply_says_for_the_second_result_alone) {
   PROVES("R8166-4.3.2.1-d", "R8166-4.3.2.2-f");
   Pair pair;
   auto two = pair.call<FetchTwo>({0, 50000});
@@ -101,7 +101,7 @@ TEST(Reduction, pairs_results_with_chunks_as_the_binding_says) {
       << "the second may come in place of the first";
 }
 
-TEST(Reduction, of_a_result_that_may_not_move_ends_the_call_for_good) {
+TEST(Reduction, ends_the_call_for_good_for_a_result_that_may_not_move) {
   PROVES("R8166-6.1-e");
   // The client lets the second result move, the server moves the first one.
   static constexpr std::array kClient{bind<FetchTwo>({}, {kSecond}, [](const Wanted&) {
@@ -161,7 +161,7 @@ TEST(Reduction, uses_no_more_chunks_than_the_procedure_has_results) {
   EXPECT_EQ(pair.record.count(Act::Write, End::Passive), 1u);
 }
 
-TEST(Reduction, to_less_than_the_length_word_says_is_answered_with_GARBAGE_ARGS) {
+TEST(Reduction, is_answered_with_GARBAGE_ARGS_if_it_leaves_less_than_the_length_word_says) {
   PROVES("R8166-4.5.2-e");
   Pair pair;
   pair.record.tampering.rewrite_send = [](End from, std::vector<std::byte>& bytes) {
@@ -234,7 +234,7 @@ TEST(Reduction, and_Reply_chunks_give_the_largest_Reply_its_room) {
   EXPECT_LT(with_chunk, 150u);
 }
 
-TEST(Reduction, into_too_little_room_is_refused_before_anything_is_written) {
+TEST(Reduction, is_refused_for_too_little_room_before_anything_is_written) {
   PROVES("R8267-3.1-f", "R8267-3.1-e");
   Pair pair;
   auto blob = pair.call<Undersized>({1, 100000});
@@ -264,7 +264,7 @@ xdr::Stream stream_of_many_pieces(std::uint32_t xid, std::span<const xdr::ItemId
   return std::move(encoder).finish();
 }
 
-TEST(Reduction, of_a_stream_with_too_many_pieces_leaves_one_beside_it) {
+TEST(Reduction, leaves_one_piece_beside_a_stream_that_has_too_many) {
   static constexpr std::array kWatched{kBlobData};
   PairSetup setup;
   setup.client.quirks = rpcrdma::PeerQuirks::none();

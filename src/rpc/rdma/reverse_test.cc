@@ -161,7 +161,7 @@ TEST(Reverse, Calls_find_a_client_that_has_been_idle_or_cut_off) {
   EXPECT_EQ(pair.client_side.connects(), 1u);
   for (std::uint32_t losses = 1; losses <= 3; ++losses) {
     pair.network.lose_connections();
-    // Nobody calls, but the client comes back and says so.
+    // No caller makes a call, but the client comes back and says so.
     EXPECT_TRUE(pair.loop.run_until(
         [&] {
           return pair.client_side.connects() == losses + 1 && pair.network.open_connections() == 2;

@@ -1,5 +1,5 @@
 // What a peer says that it has written, and has not: the memory holds what an earlier call left
-// there, perhaps somebody else's, and none of it may be taken for a result.
+// there, perhaps another user's, and none of it may be taken for a result.
 #include <gtest/gtest.h>
 
 #include "testing/rdma_pair.h"

@@ -55,7 +55,7 @@ void ByteBudget::dequeue(Account& account) {
   --account.budget_->waiting_;
 }
 
-// Whoever is granted bytes here has them before it knows, so that nobody overtakes it.
+// An account that is granted bytes here has them before it knows, so that no other overtakes it.
 ByteBudget::Granted ByteBudget::serve_waiting() {
   Granted first;
   if (waiting_ == 0) return first;
@@ -157,7 +157,7 @@ void Account::uncharge(std::uint64_t bytes) {
   budget_->used_ -= bytes;
 }
 
-// It could not be told of what it has: it hears of it when somebody gives something back.
+// It could not be told of what it has: it hears of it when another account gives something back.
 void Account::ask_again() noexcept {
   const Locked lock(budget_->mutex_);
   if (queued_) return;

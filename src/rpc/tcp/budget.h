@@ -3,11 +3,11 @@
 // address and in all.
 //
 // An address may hold an eighth of what is still free: alone a ninth of all, and when sixteen
-// addresses have taken what they could, a seventh of all is left for whoever comes next. A request
-// that does not fit waits; those of one address wait in order, and none for ever: an address that
-// holds nothing gets what is free, and when nobody holds anything even more than there is. Calls
-// that wait and hold bytes themselves could wait for one another: a connection that waits for the
-// stall limit ends (StreamLimits::stall).
+// addresses have taken what they could, a seventh of all is left for the next. A request that does
+// not fit waits; those of one address wait in order, and none for ever: an address that holds
+// nothing gets what is free, and when nobody holds anything even more than there is. Calls that
+// wait and hold bytes themselves could wait for one another: a connection that waits for the stall
+// limit ends (StreamLimits::stall).
 #pragma once
 
 #include <algorithm>

@@ -85,7 +85,7 @@ void TcpChannel::on_record(Buffer record) {
   }
   if (start->type == oncrpc::MessageType::REPLY) {
     if (silence_.on_reply(start->xid)) return;
-    // First: whoever gets the Reply may destroy the Channel.
+    // First: the caller that gets the Reply may destroy the Channel.
     if (requester_.waits_for(start->xid)) reconnector_.worked();
     return requester_.on_reply(std::move(record));
   }
@@ -137,7 +137,8 @@ void TcpChannel::reconnect() noexcept {
   }
 }
 
-// Nobody connects any more for those that wait. What ended it may be over at the next call.
+// No attempt to connect goes on for the calls that wait. What ended it may be over at the next
+// call.
 void TcpChannel::on_attempts_ended(Reason reason) {
   if (reason != Reason::None && reason != Reason::Shutdown) end_calls(&Requester::end_all, reason);
 }

@@ -94,7 +94,7 @@ class TcpChannel final : public Channel,
   Reconnector reconnector_;
   TaskGroup tasks_;
   std::uint64_t connections_lost_ = 0;
-  bool ending_calls_ = false;     // close() waits: whoever awaits the last call may call it at once
+  bool ending_calls_ = false;     // close() waits: the caller of the last call may call it at once
   bool heard_ = false;            // whether any byte of the server ever arrived
   std::uint32_t unanswered_ = 0;  // connections in a row that ended before the first byte
 };

@@ -190,8 +190,8 @@ void RecordStream::await_readable() {
   });
 }
 
-// Where nothing may be read it asks to be told of nothing: resume(), flush() and whoever awaits a
-// Reply begin anew.
+// Where nothing may be read it asks to be told of nothing: resume(), flush() and a caller that
+// awaits a Reply begin anew.
 void RecordStream::read() {
   if (reading_) return;
   held_back_ |= refrains();
@@ -261,7 +261,8 @@ std::size_t RecordStream::take_records(Bytes bytes) {
     }
     taken += *used;
     hand_over();
-    // No system call takes more, and whoever does not read them is to be known before the next one.
+    // No system call takes more, and a peer that does not read them is to be known before the next
+    // one.
     if (2 * waiting_records() >= kPiecesPerWrite) write_queue();
   }
   return taken;
@@ -299,7 +300,8 @@ void RecordStream::hand_over() {
 bool RecordStream::pay() {
   if (closed_ || !reader_.midway() || reader_.announced() <= paid_) return true;
   if (!account_->try_take(reader_.announced() - paid_)) {
-    // Who holds a part already and waits for more may be in his own way: his time goes on.
+    // A connection that holds a part already and waits for more may be in its own way: its time
+    // goes on.
     held_back_ |= reader_.fragments() <= 1;
     return false;
   }

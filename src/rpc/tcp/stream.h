@@ -21,7 +21,7 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
  public:
   class Events {
    public:
-    // Its bytes are taken from the account; whoever is done with them gives them back.
+    // Its bytes are taken from the account; the code that is done with them gives them back.
     virtual void on_record(Buffer record) = 0;
     // Whether the owner waits for a Reply. It comes behind whatever the peer has sent before, and
     // what holds up reading may be waiting for it: reading goes on meanwhile.

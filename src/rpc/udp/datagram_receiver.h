@@ -26,7 +26,7 @@ class DatagramReceiver {
   using OnDatagram = UniqueFunction<void(Bytes, const net::Datagram&)>;
   using OnFailure = UniqueFunction<void(Reason)>;
 
-  // A datagram that is dropped because its sender has had his share fails with RpcTooManyCalls.
+  // A datagram that is dropped because its sender has had its share fails with RpcTooManyCalls.
   // Begins at once. The socket outlives it; once that is closed nothing comes any more.
   DatagramReceiver(net::UdpSocket& socket, net::EpollLoop& loop, Duration pause,
                    OnDatagram on_datagram, OnFailure on_failure);

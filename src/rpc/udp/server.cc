@@ -65,7 +65,7 @@ Task<void> UdpServer::answer(CallShares::Place place, std::shared_ptr<const Orig
                              Buffer message, net::SocketAddress to, net::SocketAddress from) {
   // Goes with this scope, before close() hears that the Call has ended.
   const CallShares::Place held = std::move(place);
-  // Whoever sends Calls in another's name has that one flooded.
+  // A sender that forges the source address of its Calls has that host flooded.
   const std::size_t fair = std::max(kSmallReply, kMostReplyPerCall * message.size());
   IncomingCall call;
   call.origin = std::move(origin);

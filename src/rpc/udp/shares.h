@@ -1,8 +1,8 @@
 // Which datagrams of a turn are served. What the system keeps for a socket is one queue for all
-// senders: when it is full, it drops what comes, whoever sent it. So a socket that is flooded (turn
-// after turn there is more than is served) is emptied quickly, and what is beyond a turn's work is
-// served only where its sender has not been served in this turn; the rest is dropped for the price
-// of reading it. Pure.
+// senders: when it is full, it drops what comes, whichever sender it is from. So a socket that is
+// flooded (turn after turn there is more than is served) is emptied quickly, and what is beyond a
+// turn's work is served only where its sender has not been served in this turn; the rest is dropped
+// for the price of reading it. Pure.
 //
 // And whose Calls may be in progress: an address may have one more as long as eight times as many
 // places are free as it then has, and its first as long as there is any. Alone it gets a ninth of

@@ -69,7 +69,7 @@ struct World {
   std::optional<Client> client;
 };
 
-// Somebody at a socket of his own.
+// A peer with a socket of its own.
 struct Stranger {
   explicit Stranger(EpollLoop& loop, const char* host = "127.0.0.1")
       : loop(loop), socket(*UdpSocket::open(loop, {host, 0})) {}

@@ -61,7 +61,7 @@ void OpenFiles::end_use(OpenFile& file) {
   --file.users_;
 }
 
-// Somebody may have opened it meanwhile; then `file` is closed, without the mutex.
+// Another thread may have opened it meanwhile; then `file` is closed, without the mutex.
 OpenFileRef OpenFiles::insert(const Handle& handle, std::shared_ptr<OpenFile> file) {
   std::list<Entry> made;
   made.emplace_back(handle, std::move(file));

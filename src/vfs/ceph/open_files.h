@@ -69,7 +69,7 @@ class OpenFiles {
   Outcome<OpenFileRef> open(const Handle& handle, Inode* inode);
   // Null when it is not open.
   OpenFileRef find(const Handle& handle);
-  // Closes it, unless somebody else uses it or something was written since it was synced.
+  // Closes it, unless another call uses it or something was written since it was synced.
   void close_idle(const Handle& handle, OpenFileRef file);
   // Closes the files that nobody has used since the last time but one, unless something was written
   // to them since they were synced.

@@ -21,8 +21,8 @@ struct Options {
   // name has left there, because its process died, is taken away from it when this one is opened,
   // and so is a mount that still lives. Empty: no name.
   std::string gateway;
-  // Asked before anything is taken away under that name: whoever waits for the mount may have given
-  // up long ago. Null: somebody waits.
+  // Asked before anything is taken away under that name: the caller that waits for the mount may
+  // have given up long ago. Null: a caller waits.
   std::shared_ptr<const std::atomic<bool>> wanted{};
   // Regular files that are kept open for reading, and for writing.
   std::size_t open_files = 1024;

@@ -124,7 +124,7 @@ class Tree {
   std::optional<Status> apply(const Credentials& who, const Object& object,
                               const SetAttributes& changes);
   // The mode that a file with set-id bits has once it gets another owner, or other data from
-  // somebody who is not root; nullopt when there is nothing to lose.
+  // a user who is not root; nullopt when there is nothing to lose.
   static std::optional<std::uint32_t> mode_without_ids(const Attributes& object);
 
   // Entries that are found and made (tree_names.cc).

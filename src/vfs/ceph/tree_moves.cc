@@ -41,7 +41,7 @@ Outcome<Change> Tree::unlink(const Credentials& who, const Handle& directory, st
   if (const auto fault = fault_of_old_name(name, limits().max_name)) return Failure{*fault};
   const auto parent = resolve_directory(directory);
   if (!parent) return Failure{parent.error()};
-  // Who may not search the directory learns nothing of what is in it.
+  // A caller who may not search the directory learns nothing of what is in it.
   const auto removed = find(Permissions(*mount_, who), *parent, name);
   if (!removed && removed.error() == Status::Delay) return Failure{Status::Delay};
   if (const auto fault = remove(*parent, removed)) return Failure{*fault};

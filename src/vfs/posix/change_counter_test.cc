@@ -47,7 +47,7 @@ TEST(ChangeCounter, follows_changes_of_others_by_the_ctime) {
   EXPECT_GT(world.seen(counter), before);
 }
 
-TEST(ChangeCounter, of_an_object_left_alone_is_the_same_after_it_was_forgotten) {
+TEST(ChangeCounter, is_the_same_after_an_object_left_alone_was_forgotten) {
   World world;
   world.now += 2 * ChangeCounter::kSettled;
   ChangeCounter before;

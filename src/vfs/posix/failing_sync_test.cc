@@ -218,8 +218,8 @@ class FailingDisk : public ::testing::Test {
   std::uint64_t inode_ = 0;
 };
 
-// The kernel tells of a loss once, to whoever syncs first: the COMMIT of what was lost would
-// succeed.
+// The kernel tells of a loss once, to the descriptor that syncs first: the COMMIT of what was lost
+// would succeed.
 TEST_F(FailingDisk, that_tells_a_synchronous_WRITE_of_a_loss_changes_the_verifier) {
   for (const Stability stability : {Stability::DataSync, Stability::FileSync})
     for (const auto& [error, status] :
@@ -282,7 +282,7 @@ TEST_F(FailingDisk, that_loses_two_synchronous_WRITEs_at_a_time_tells_both) {
   EXPECT_EQ(failed, 2);
 }
 
-// Else whoever is over his quota would have all others write everything again, for ever.
+// Otherwise a user over quota would have all others write everything again, for ever.
 TEST_F(FailingDisk, that_has_no_room_for_a_synchronous_WRITE_has_lost_nothing) {
   for (const auto& [error, status] :
        {std::pair(ENOSPC, Status::NoSpace), std::pair(EDQUOT, Status::QuotaExceeded)}) {
@@ -320,7 +320,7 @@ TEST_F(FailingDisk, that_loses_data_of_one_folder_changes_the_verifier_of_each_o
   EXPECT_NE(fs().write_verifier_epoch(), epoch);
 }
 
-// Whoever writes to a good disk would write again for ever.
+// Otherwise clients that write to a good disk would write again for ever.
 TEST_F(FailingDisk, changes_no_verifier_of_another_file_system) {
   PosixKind in_memory = kind();
   in_memory.under = testing::kMemory;
@@ -339,7 +339,8 @@ TEST_F(FailingDisk, has_told_no_epoch_that_a_file_system_begins_with_that_was_no
   EXPECT_GT(posix::Losses::of(++no_device).epoch(), before);
 }
 
-// Nobody else may have the file open, and then the kernel may forget what it would have told.
+// Perhaps no other process has the file open, and then the kernel may forget the error that it
+// would have reported.
 TEST_F(FailingDisk, is_synced_before_a_file_leaves_the_cache_with_what_is_uncommitted) {
   use_few_objects();
   ASSERT_TRUE(write(Stability::Unstable).ok());
@@ -376,8 +377,7 @@ TEST_F(FailingDisk, has_files_with_what_is_uncommitted_stay_in_the_cache_for_lon
 }
 
 // To sync all of it may take as long as there is data.
-TEST_F(FailingDisk,
-       of_a_folder_that_is_closed_with_what_is_uncommitted_has_its_clients_write_again) {
+TEST_F(FailingDisk, has_clients_write_again_when_a_folder_is_closed_with_what_is_uncommitted) {
   const auto epoch_behind_another_start = [this] {
     backend_.restart();
     return fs().write_verifier_epoch();
@@ -404,7 +404,7 @@ TEST_F(FailingDisk, has_the_size_that_CREATE_sets_before_its_answer_RFC_1813_4_8
 
 class UnreadableFolder : public FailingDisk {
  protected:
-  // Its own files are made by somebody else: the server has not opened it.
+  // Another process makes its own files: the server has not opened it.
   UnreadableFolder() : folder_(new_folder("folder")), other_(new_folder("other")) {
     files::create_directory(backend_.export_path() / "folder" / "kept");
     files::create_directory(backend_.export_path() / "other" / "gone");
@@ -421,7 +421,7 @@ TEST_F(UnreadableFolder, is_changed_and_answered_so) {
   EXPECT_EQ(names_in("folder"), (std::set<std::string>{"kept", "symlink", "fifo", "moved"}));
 }
 
-TEST_F(UnreadableFolder, for_want_of_descriptors_is_not_changed) {
+TEST_F(UnreadableFolder, is_not_changed_for_want_of_descriptors) {
   fail_to_open(EMFILE, 1000);
   for (const auto& status : {status(fs().create(caller_, folder_, "new", {})),
                              status(fs().mkdir(caller_, folder_, "new", {})),

@@ -110,7 +110,7 @@ void KernelLease::tell() {
   }
 }
 
-// Its place is still there, unless somebody began to listen meanwhile.
+// Its place is still there, unless another began to listen meanwhile.
 void KernelLease::untell(std::pair<Listener, LeaseWanted> listener) {
   const std::scoped_lock lock(mutex_);
   listeners_.push_back(std::move(listener));

@@ -1,5 +1,6 @@
-// A lease of the kernel (fcntl(2) F_SETLEASE) on an open file: whoever opens or truncates the file
-// in conflict with it waits until the lease is released, or /proc/sys/fs/lease-break-time is over.
+// A lease of the kernel (fcntl(2) F_SETLEASE) on an open file: a program that opens or truncates
+// the file in conflict with it waits until the lease is released, or /proc/sys/fs/lease-break-time
+// is over.
 //
 // The kernel tells by a signal, which names a descriptor. It is sent to one thread of this process
 // that waits for nothing else (F_OWNER_TID), has it blocked, and exists once the first lease does:
@@ -39,15 +40,15 @@ class KernelLease {
   const std::shared_ptr<const Descriptor>& descriptor() const { return descriptor_; }
   LeaseKind kind() const { return kind_; }
   bool is_wanted() const { return wanted_.load(); }
-  // How long the kernel lets somebody wait, less what it takes to act on it.
+  // How long the kernel lets a program wait, less what it takes to act on it.
   static Duration patience();
 
-  // Called once somebody wants the file, at once where somebody does.
+  // Called once a program wants the file, at once where one does.
   Listener listen(LeaseWanted wanted);
   void unlisten(Listener listener);
   // The server does something to the file that the kernel would take for a conflict.
   void give_up();
-  // Asks the kernel whether somebody wants the file. Where there is no memory to tell all who
+  // Asks the kernel whether a program wants the file. Where there is no memory to tell all who
   // listen it throws, and they are told the next time.
   void look();
 

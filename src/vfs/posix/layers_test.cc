@@ -48,7 +48,7 @@ class PosixOverlay : public ::testing::Test {
   std::unique_ptr<testing::SmallDisk> above_;
 };
 
-TEST_F(PosixOverlay, over_several_file_systems_has_files_that_are_not_served) {
+TEST_F(PosixOverlay, has_files_that_are_not_served_over_several_file_systems) {
   make_file_below();
   if (!mount(",xino=off")) GTEST_SKIP() << "no overlays here";
   EXPECT_EQ(posix::file_of_another_device(path("export")), path("export") / "directory" / "file");

@@ -85,7 +85,7 @@ INSTANTIATE_TEST_SUITE_P(Stores, PosixLease, ::testing::Values(kDisk, kMemory),
                            return std::string(under.param == kDisk ? "disk" : "memory");
                          });
 
-TEST_P(PosixLease, for_reading_keeps_local_writers_waiting_and_hears_of_them) {
+TEST_P(PosixLease, keeps_local_writers_waiting_and_hears_of_them_if_it_is_for_reading) {
   auto held = lease(LeaseKind::Read);
   ASSERT_TRUE(held.ok());
   EXPECT_EQ(open_status(O_RDONLY), 0) << "readers share";
@@ -123,7 +123,7 @@ TEST_P(PosixLease, is_wanted_and_ends_while_the_queue_of_signals_is_full) {
   EXPECT_TRUE(quiet_lease(LeaseKind::Read).ok());
 }
 
-TEST_P(PosixLease, for_writing_hears_of_local_readers) {
+TEST_P(PosixLease, hears_of_local_readers_if_it_is_for_writing) {
   auto held = lease(LeaseKind::Write);
   ASSERT_TRUE(held.ok());
   EXPECT_EQ(open_status(O_RDONLY), EWOULDBLOCK);
@@ -170,7 +170,7 @@ TEST_P(PosixLease, is_not_given_while_a_local_program_has_the_file_open) {
   EXPECT_TRUE(quiet_lease(LeaseKind::Write).ok());
 }
 
-TEST_P(PosixLease, for_writing_is_not_ended_by_what_the_server_itself_does) {
+TEST_P(PosixLease, is_not_ended_by_the_servers_own_use_if_it_is_for_writing) {
   write("before");
   const auto held = quiet_lease(LeaseKind::Write);
   ASSERT_TRUE(held.ok());
@@ -187,7 +187,7 @@ TEST_P(PosixLease, for_writing_is_not_ended_by_what_the_server_itself_does) {
   EXPECT_EQ(open_status(O_RDONLY), EWOULDBLOCK) << "it is there";
 }
 
-TEST_P(PosixLease, for_reading_stands_beside_the_servers_reads) {
+TEST_P(PosixLease, stands_beside_the_servers_reads_if_it_is_for_reading) {
   write("text");
   const auto held = quiet_lease(LeaseKind::Read);
   ASSERT_TRUE(held.ok());
@@ -195,7 +195,7 @@ TEST_P(PosixLease, for_reading_stands_beside_the_servers_reads) {
   EXPECT_EQ((*held)->wanted(), std::nullopt);
 }
 
-TEST_P(PosixLease, for_reading_ends_when_the_server_writes) {
+TEST_P(PosixLease, ends_when_the_server_writes_if_it_is_for_reading) {
   const auto held = lease(LeaseKind::Read);
   ASSERT_TRUE(held.ok());
   write("text");
@@ -204,7 +204,7 @@ TEST_P(PosixLease, for_reading_ends_when_the_server_writes) {
   EXPECT_EQ(quiet_lease(LeaseKind::Read).error(), Status::Delay);
 }
 
-TEST_P(PosixLease, for_reading_is_shared) {
+TEST_P(PosixLease, is_shared_if_it_is_for_reading) {
   auto first = quiet_lease(LeaseKind::Read);
   auto second = lease(LeaseKind::Read);
   ASSERT_TRUE(first.ok() && second.ok());

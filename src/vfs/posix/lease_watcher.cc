@@ -98,7 +98,7 @@ void LeaseWatcher::remove(int descriptor) {
   leases_.erase(descriptor);
 }
 
-// Whoever could not be told for want of memory is told a little later.
+// A holder that could not be told for want of memory is told a little later.
 void LeaseWatcher::run() {
   const sigset_t signals = watched();
   constexpr timespec kAgain{0, 100'000'000};

@@ -1,4 +1,4 @@
-// The thread that hears of leases that somebody wants (kernel_lease.h).
+// The thread that hears of leases that a program wants (kernel_lease.h).
 #pragma once
 
 #include <atomic>

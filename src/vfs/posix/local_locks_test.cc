@@ -68,7 +68,7 @@ TEST_F(PosixLocalLocks, keep_programs_out_until_they_are_given_back) {
   EXPECT_TRUE(program_locks(F_WRLCK, 0, 0));
 }
 
-TEST_F(PosixLocalLocks, of_programs_are_seen_with_their_range) {
+TEST_F(PosixLocalLocks, are_seen_with_their_range_where_programs_have_them) {
   ASSERT_TRUE(program_locks(F_RDLCK, 100, 50));
   EXPECT_TRUE(server_locks(LockMode::Shared, {0, 200})) << "readers share";
   const auto refused = server_->set({0, ~std::uint64_t{0}}, LockMode::Exclusive);

@@ -1,4 +1,4 @@
-// What becomes of new objects, and of the names that are remembered, when somebody else works on
+// What becomes of new objects, and of the names that are remembered, when another process works on
 // the same directory between two system calls of ours. The C library's calls are replaced in this
 // program, so that the other one's turn comes exactly there.
 #include <dlfcn.h>
@@ -40,7 +40,7 @@ struct Interference {
 };
 Interference interference;
 
-// As root, whoever the thread is at that call.
+// As root, whichever user the thread acts as at that call.
 void run_once(std::function<void()>& step) {
   const auto now = std::exchange(step, nullptr);
   if (now == nullptr) return;
@@ -210,7 +210,8 @@ class PosixMaking : public ::testing::Test {
     STAG_CHECK(::lstat((folder / name).c_str(), &found) == 0);
     return found.st_uid;
   }
-  // Somebody moves the new object away and puts another one, which is root's, under its name.
+  // Another process moves the new object away and puts another one, which is root's, under its
+  // name.
   void swap_in(const char* name, const char* other) {
     interference.after_making = [this, name, other] {
       files::rename(folder / name, folder / "moved away");
@@ -341,8 +342,8 @@ TEST_F(PosixMaking, a_file_of_an_exclusive_create_is_written_under_its_name) {
   ::close(watch);
 }
 
-// Whoever could remove the entry is asked as the caller, also when it is the right one: here the
-// directory is closed to her meanwhile.
+// The store removes the entry only with the caller's permission, also when it is the right one:
+// here the directory is closed to the caller meanwhile.
 TEST_F(PosixMaking, a_create_that_fails_cleans_up_as_the_caller) {
   interference.before_settling = [this] { STAG_CHECK(::chmod(folder.c_str(), 0555) == 0); };
   EXPECT_EQ(create_with_size("file"), Status::FileTooBig);

@@ -138,7 +138,7 @@ void Object::note_synced(std::uint64_t writes) {
 
 void Object::sync_uncommitted(Losses& losses) {
   struct stat found {};
-  if (::fstat(path.number(), &found) == 0 && found.st_nlink == 0) return;  // nobody finds it again
+  if (::fstat(path.number(), &found) == 0 && found.st_nlink == 0) return;  // it has no name left
   const std::uint64_t writes = unstable_writes();
   SharedDescriptor opened = writer();
   if (opened == nullptr) opened = reader();

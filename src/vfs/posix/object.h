@@ -103,7 +103,7 @@ class Object {
   Outcome<SharedDescriptor> open_to_sync();
 
   // Data that was written Unstable, which no sync has covered yet. Noted when it is written, while
-  // the descriptor is still held by whoever wrote.
+  // the writer still holds the descriptor.
   void note_unstable_write() { unstable_writes_.fetch_add(1); }
   // What a sync of the whole file covers that begins now.
   std::uint64_t unstable_writes() const { return unstable_writes_.load(); }
@@ -181,14 +181,14 @@ class Object {
   SharedDescriptor writer_;
   SharedMapping mapping_;
   std::uint64_t bytes_read_ = 0;  // as reported to mapping_for()
-  int writer_rounds_ = 0;         // of close_unused_writer() since somebody asked for the writer
+  int writer_rounds_ = 0;         // of close_unused_writer() since a call asked for the writer
   std::atomic<bool> keeps_writer_{false};
   std::atomic<std::uint64_t> unstable_writes_{0};
   std::atomic<std::uint64_t> synced_writes_{0};  // of these
 };
 using ObjectRef = std::shared_ptr<Object>;
 
-// Who closes an object that nobody uses any more, for that may take a disk.
+// What closes an object that nothing uses any more, for that may take a disk.
 struct Closing {
   std::weak_ptr<Executor> workers;  // where the last user is no worker, as long as there are any
   bool on_loops = false;            // the store may be asked there what its caches answer

@@ -26,7 +26,7 @@ Outcome<std::shared_ptr<KernelLease>> Object::join_lease(LeaseKind kind, std::ui
   return lease;
 }
 
-// Whoever uses another descriptor just now keeps it open, and there is no lease.
+// A user of another descriptor just now keeps it open, and there is no lease.
 Outcome<SharedDescriptor> Object::prepare_for(LeaseKind kind) {
   if (kind == LeaseKind::Read) {
     close_writer();

@@ -9,9 +9,9 @@
 namespace stag::vfs::posix {
 
 // What `open` returns: a descriptor, or -1 with errno. While the number of an inode that is gone is
-// given to a new one, ext4 answers its handle with ENOMEM. That is over in moments, or when whoever
-// makes the new one has his next turn on a busy machine, and then the handle is stale; only where
-// it lasts is memory short.
+// given to a new one, ext4 answers its handle with ENOMEM. That is over in moments, or, on a busy
+// machine, at the next turn of the thread that makes the new one, and then the handle is stale;
+// only where it lasts is memory short.
 template <class Open>
 int open_handle(Open open) {
   constexpr int kMoments = 16, kTurns = 64;

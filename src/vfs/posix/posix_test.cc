@@ -622,7 +622,7 @@ TEST(PosixAcl, is_what_getfacl_shows_and_setfacl_makes) {
             "default:group:20:r-x\ndefault:mask::rwx\ndefault:other::---\n\n");
 }
 
-TEST(PosixAcl, as_an_attribute_is_read_back_and_refused_when_it_is_cut_or_changed) {
+TEST(PosixAcl, is_read_back_as_an_attribute_and_refused_when_it_is_cut_or_changed) {
   const Acl acl = *Acl::from({{AclEntry::Tag::Owner, 0, 6},
                               {AclEntry::Tag::User, 0x01020304, 5},
                               {AclEntry::Tag::OwningGroup, 0, 4},

@@ -277,7 +277,7 @@ TEST_F(PosixWorkers, close_what_a_loop_has_used_last) {
             1u);
 }
 
-// Nobody waits for it.
+// No caller waits for the sync.
 TEST_F(PosixWorkers, sync_what_leaves_the_cache_uncommitted) {
   open(AtOnce::Never);
   posix::ObjectCache::drop_all();

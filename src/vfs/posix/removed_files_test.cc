@@ -100,7 +100,7 @@ TEST_P(PosixRemovedFromAFullDisk, make_room_for_data) {
   EXPECT_EQ(write(second, kDisk / 4 * 3, Stability::Unstable), std::nullopt);
 }
 
-// Whoever finds that another one closes them just then waits for that.
+// A writer that finds that another one closes them just then waits for that.
 TEST_P(PosixRemovedFromAFullDisk, make_room_for_all_who_write_at_once) {
   constexpr int kWriters = 4;
   constexpr int kRounds = 100;

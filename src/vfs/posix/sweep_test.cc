@@ -111,7 +111,7 @@ TEST_F(PosixSweep, nothing_stays_of_a_tree_that_a_local_program_removed) {
   EXPECT_EQ(rows(), 250);
 }
 
-// Its own name and those below are retired; handles are good again when somebody finds it.
+// Its own name and those below are retired; handles are good again when a lookup finds it.
 TEST_F(PosixSweep, a_directory_that_was_moved_keeps_the_handles_below_it) {
   files::create_directories(root() / "before" / "inner");
   std::ofstream(root() / "before" / "inner" / "file").put('x');

@@ -232,7 +232,8 @@ void Tree::close_unused_now() {
   close_removed();
 }
 
-// What has failed for want of room may be tried again behind a look that began later, whoever's.
+// What has failed for want of room may be tried again behind a look that began later, by any
+// thread.
 void Tree::close_removed() {
   const std::uint64_t begun = closing_removed_begun_;
   const std::lock_guard alone(closing_removed_);

@@ -189,7 +189,7 @@ class Tree : public std::enable_shared_from_this<Tree> {
   std::optional<Status> sync(Object& object, const SharedDescriptor& prepared);
   // Where it is open already.
   std::optional<Status> sync(Object& object);
-  // `sync` is fsync(2) or fdatasync(2). By whoever has the object's syncs alone.
+  // `sync` is fsync(2) or fdatasync(2). By the thread that has the object's syncs alone.
   std::optional<Status> flush(Object& object, const Descriptor& opened, int (*sync)(int));
   Status lost(int error);
   Closing closing() const { return {workers_, at_once_, sync_workers_, losses_}; }
@@ -227,9 +227,9 @@ class Tree : public std::enable_shared_from_this<Tree> {
 
   // By a worker; without workers it blocks. False: there was no memory for the job.
   bool run_by_worker(void (Tree::*work)()) noexcept;
-  // By whoever has set closing_unused_.
+  // By the thread that has set closing_unused_.
   void close_unused_now();
-  // Closes what programs of this machine have removed. Of those who ask while somebody does, one
+  // Closes what programs of this machine have removed. Of the threads that ask while one does, one
   // does it once more for all.
   void close_removed();
   // The same where something did not fit on the disk. Whether it is to be tried again; false on a
@@ -250,7 +250,7 @@ class Tree : public std::enable_shared_from_this<Tree> {
   // Sweeps the inode table a little further, by a worker, when enough names have been recorded
   // since (tree_sweep.cc).
   void sweep_now_and_then();
-  // By whoever has set sweeping_.
+  // By the thread that has set sweeping_.
   void sweep();
   void sweep_step();
   // The directory of names in the table. Stale: none of its own names leads to it any more; Delay:
@@ -276,8 +276,8 @@ class Tree : public std::enable_shared_from_this<Tree> {
   template <class Writer>
   Outcome<WriteResult> write_to(const Credentials& who, const ObjectRef& object, Writer open,
                                 const WhatToWrite& what);
-  // Whether a check of the caller's permission takes nothing from a disk; the first one of somebody
-  // else than the owner may.
+  // Whether a check of the caller's permission takes nothing from a disk; the first one of another
+  // user than the owner may.
   bool checks_at_once(const Credentials& who, const Object& object,
                       const Attributes& attributes) const;
   static void note_checked(const Credentials& who, const Object& object,
@@ -351,7 +351,7 @@ class Tree : public std::enable_shared_from_this<Tree> {
   std::string identity_;
   std::unique_ptr<InodeTable> table_;  // null with kernel handles
   std::unique_ptr<ObjectCache> cache_;
-  // The file system's, which keeps them; none: whoever records names sweeps.
+  // The file system's, which keeps them; none: the thread that records names sweeps.
   std::weak_ptr<Executor> workers_;
   std::weak_ptr<Executor> sync_workers_;
   std::atomic<bool> closing_unused_{false};

@@ -360,8 +360,9 @@ bool Tree::leads_elsewhere(const Object& directory, std::string_view name, Inode
   return !hidden && key_of(found) != object;
 }
 
-// Whoever moved or removed the object after it was found there may have forgotten the name before
-// it is recorded here. Of one who brought it back before it is forgotten here, nothing is recorded.
+// A call that moved or removed the object after it was found there may have forgotten the name
+// before it is recorded here. If a call brought it back before it is forgotten here, nothing is
+// recorded.
 void Tree::remember(const Object& directory, std::string_view name, const Handle& object) {
   if (table_ == nullptr || object == root_->handle) return;
   const InodeKey parent = *key_of_handle(directory.handle);

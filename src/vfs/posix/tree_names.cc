@@ -229,9 +229,9 @@ Descriptor Tree::make_nameless(const Credentials& who, const Object& directory,
 }
 
 // The file of an exclusive create has its verifier, and all else, before its name: after a server
-// that died in between, the client that asks again would be told that the file is somebody else's
-// (RFC 1813 3.3.8). nullopt where that cannot be done, for whatever reason: create_file() does it,
-// or says why not.
+// that died in between, the client that asks again would be told that the file is another's (RFC
+// 1813 3.3.8). nullopt where that cannot be done, for whatever reason: create_file() does it, or
+// says why not.
 std::optional<Outcome<Tree::Opened>> Tree::create_whole(const Credentials& who, Object& directory,
                                                         std::string_view name,
                                                         const SetAttributes& attributes) {

@@ -46,11 +46,11 @@ int umask_of_worker(bool refused) {
   return WIFEXITED(status) && WEXITSTATUS(status) != 255 ? WEXITSTATUS(status) : -1;
 }
 
-TEST(Umask, of_a_worker_is_zero) {
+TEST(Umask, is_zero_for_a_worker) {
   EXPECT_EQ(umask_of_worker(false), 0);
 }
 
-TEST(Umask, of_a_worker_is_zero_where_the_system_gives_a_thread_none_of_its_own) {
+TEST(Umask, is_zero_for_a_worker_where_the_system_gives_a_thread_none_of_its_own) {
   const int mask = umask_of_worker(true);
   if (mask < 0) GTEST_SKIP() << "no filter of system calls can be had";
   EXPECT_EQ(mask, 0);

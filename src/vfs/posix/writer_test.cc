@@ -97,7 +97,7 @@ TEST_F(PosixWriter, stays_open_until_what_it_has_written_is_committed) {
   EXPECT_FALSE(is_open());
 }
 
-// RFC 1813 4.4: the owner may write a file whose mode says that he may not. Without root the system
+// RFC 1813 4.4: the owner may write a file even if its mode denies that. Without root the system
 // does not open one.
 class ReadOnlyWriter : public PosixWriter {
  public:

@@ -18,7 +18,7 @@ namespace stag::testing {
 // What the two ends of a world share.
 struct FakeRealm {
   int rounds = 1;                          // exchanges until a context is established
-  std::string name = "alice@EXAMPLE.ORG";  // whose tickets the initiator has
+  std::string name = "alice@EXAMPLE.ORG";  // the user whose tickets the initiator has
   std::uint32_t lifetime = 0xffffffff;     // of the contexts, in seconds
   std::uint32_t skew = 0;  // seconds for which the server takes a ticket that has ended
   std::atomic<gss::Major> mics{gss::Major::COMPLETE};  // of get_mic() at the server

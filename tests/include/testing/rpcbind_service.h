@@ -16,7 +16,7 @@ class RpcbindService {
  public:
   using Entries = std::vector<rpcbind::rpcb>;
 
-  // Who calls; UNSET takes only what this one registered.
+  // The calling user; UNSET takes only what this one registered.
   std::string caller = "me";
 
   void put(std::uint32_t program, std::uint32_t version, std::string netid, std::string address,

@@ -118,7 +118,7 @@ struct Qp : ibv_qp {
   std::optional<Receive> taken;  // of a shared queue, for a message that goes on
   unsigned slots = 0;            // of the send queue, in use
   unsigned unreported = 0;       // of those, performed without a completion
-  unsigned told = 0;             // asynchronous events that somebody got and has not acknowledged
+  unsigned told = 0;             // asynchronous events that the user got and has not acknowledged
 };
 
 struct Endpoint {
@@ -130,7 +130,7 @@ struct Endpoint {
 struct CmChannel;
 struct CmEvent : rdma_cm_event {
   std::vector<std::byte> private_data;
-  Id* subject = nullptr;  // who has to live until it is acknowledged
+  Id* subject = nullptr;  // has to live until it is acknowledged
 };
 struct CmChannel : rdma_event_channel {
   Signal signal;

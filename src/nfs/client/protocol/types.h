@@ -340,9 +340,9 @@ enum class Status : std::uint8_t {
   Delay,    // NFS3ERR_JUKEBOX: not now; the client tries again later
   NoXattr,  // there is no extended attribute of that name
   XattrTooBig,
-  Locked,     // somebody else holds a lock
+  Locked,     // another owner holds a lock
   StateLost,  // the server has given up the open, or locks by it, and others may have had the file
-  InUse,      // somebody else has it open or locked in a way that denies this use of it
+  InUse,      // another owner has it open or locked in a way that denies this use of it
   Moved,      // its file system is on another server (RFC 8881 section 11: a referral)
   Unknown,    // a number that no RFC defines
 };

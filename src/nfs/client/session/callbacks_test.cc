@@ -240,8 +240,8 @@ TEST_F(ClientCallbacks, come_by_a_TCP_connection_that_is_bound_to_a_session_on_R
   }
 }
 
-// Nobody has to say so in the URL where the server gives the connection no back channel.
-TEST_F(ClientCallbacks, of_a_session_come_by_TCP_where_RDMA_has_no_reverse_direction) {
+// The URL need not say so where the server gives the connection no back channel.
+TEST_F(ClientCallbacks, come_by_TCP_in_a_session_where_RDMA_has_no_reverse_direction) {
   for (const char* version : {"4.1", "4.2"}) {
     tcp_.connected_to.clear();
     const auto session = opened("mountport=2050&version=" + std::string(version));
@@ -263,8 +263,8 @@ TEST_F(ClientCallbacks, are_done_without_where_nothing_listens_on_TCP) {
   close(*session);
 }
 
-// Nobody has asked for them: a mount without delegations is better than none.
-TEST_F(ClientCallbacks, by_TCP_are_done_without_where_the_server_makes_no_other_session) {
+// The user has not asked for them: a mount without delegations is better than none.
+TEST_F(ClientCallbacks, are_done_without_where_the_server_makes_no_other_session_by_TCP) {
   for (int lost = 1; lost <= 5; ++lost) {  // of the calls that make it and find its root
     int calls = 0;
     tcp_.connected_to.clear();
@@ -283,7 +283,7 @@ TEST_F(ClientCallbacks, by_TCP_are_done_without_where_the_server_makes_no_other_
 }
 
 // A server without /elsewhere in version 4, which exports it by MOUNT.
-TEST_F(ClientCallbacks, by_TCP_end_where_the_server_has_the_path_in_version_3_alone) {
+TEST_F(ClientCallbacks, end_where_the_server_has_the_path_by_TCP_in_version_3_alone) {
   server_.server.add<mount3::MOUNTPROC3_MNT>(
       [](rpc::CallContext&, mount3::dirpath path) -> Task<mount3::mountres3> {
         mount3::mountres3 results;
@@ -308,7 +308,7 @@ TEST_F(ClientCallbacks, by_TCP_end_where_the_server_has_the_path_in_version_3_al
   close(**session);
 }
 
-TEST_F(ClientCallbacks, by_TCP_are_not_asked_for_by_who_wants_no_delegations) {
+TEST_F(ClientCallbacks, are_not_asked_for_by_TCP_where_no_delegations_are_wanted) {
   options_.calls.delegations = false;
   options_.calls.offloads = true;
   const auto session = opened("version=4.2");

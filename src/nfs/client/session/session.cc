@@ -46,7 +46,7 @@ Outcome<Ok> check_user(const Url& url, const rpc::Credentials& credentials) {
 
 // UMNT is a courtesy; a Session does not wait for it longer than this.
 constexpr Duration kUnmountTimeout = std::chrono::seconds(2);
-// Nobody has asked for the connection: it is done without where there is no answer.
+// The user has not asked for the connection: the Session does without it where there is no answer.
 constexpr Duration kBackChannelTimeout = std::chrono::seconds(5);
 
 rpc::CallOptions call_options(const ProtocolOptions& calls) {

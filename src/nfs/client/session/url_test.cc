@@ -106,7 +106,7 @@ TEST(Url, is_written_so_that_it_can_be_read_again) {
   EXPECT_EQ(parsed(to_string(url)).path, url.path);
 }
 
-TEST(Url, takes_who_the_user_is_at_his_word_unless_told_to_prove_it) {
+TEST(Url, takes_the_named_user_at_its_word_unless_told_to_prove_it) {
   EXPECT_EQ(parsed("nfs://h/x").security, Url::Security::Sys);
   EXPECT_EQ(parsed("nfs://h/x?sec=sys").security, Url::Security::Sys);
   EXPECT_EQ(parsed("nfs://h/x?sec=krb5").security, Url::Security::Krb5);

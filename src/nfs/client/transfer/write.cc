@@ -72,7 +72,7 @@ class BulkWriter {
   }
   bool in_vain() const { return failure_ || exception_ || lost_; }
 
-  // Whoever goes on behind an interrupted transfer takes the data before two windows from the end
+  // A program that resumes an interrupted transfer takes the data before two windows from the end
   // for complete: a hole that is passed over, or a WRITE that takes long, must not let others get
   // further ahead than that.
   Task<void> room_for(const PendingWrite& next) {

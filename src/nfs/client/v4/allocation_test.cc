@@ -79,7 +79,7 @@ TEST(Nfs4ClientMemory, running_out_keeps_no_delegation_from_being_given_back) {
       world.read_it();
       SetAttributes mode;
       mode.mode = 0600;
-      // Who changes the mode gives the file back.
+      // A client that changes the mode gives the file back.
       with_memory_for(allocations, true, [&] {
         world.run(runs_out_of_memory(world.files().setattr(world.file, mode)));
       });

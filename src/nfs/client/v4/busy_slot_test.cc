@@ -258,7 +258,7 @@ TEST_F(Nfs41BusySlot, gives_no_other_call_the_results_of_the_first_one) {
   EXPECT_EQ(keeper.executed("OPEN a"), 1);
 }
 
-TEST_F(Nfs41BusySlot, of_a_session_that_was_left_is_asked_about_there) {
+TEST_F(Nfs41BusySlot, is_asked_about_in_its_session_after_that_was_left) {
   keeper.slow = "a";
   FileSystem by = files();
   Ended a;

@@ -9,10 +9,9 @@
 //   CB_RECALL_SLOT   this client uses no slots above
 //   CB_GETATTR       `change` and size of a file that is delegated for writing; BADHANDLE where
 //                    they are not known: the server asks for the delegation
-//   CB_NOTIFY_LOCK   who waits for a lock asks again by himself
-//   CB_OFFLOAD       whoever waits for the copy goes on; DELAY where the answer to COPY, which
-//   names
-//                    it, may be on its way
+//   CB_NOTIFY_LOCK   a call that waits for a lock asks again by itself
+//   CB_OFFLOAD       the call that waits for the copy goes on; DELAY where the answer to COPY,
+//                    which names it, may be on its way
 //   CB_NOTIFY, layouts: nothing that this client holds can be meant
 //
 // Thread: the loop of the connection. It outlives the Channel that it serves.
@@ -28,7 +27,7 @@
 
 namespace stag::nfs::client::nfs4 {
 
-// Who holds what a server may ask for.
+// Holds what a server may ask for.
 class Recalled {
  public:
   virtual v4::nfsstat4 recall(const v4::stateid4& stateid) = 0;

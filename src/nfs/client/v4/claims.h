@@ -37,8 +37,8 @@ inline std::optional<v4::stateid4> stateid_of(session::Opens::Claim::Kind kind, 
   return opened == nullptr ? std::nullopt : std::optional(opened->resok4().stateid);
 }
 
-// A claim is made for whoever holds it, also while others wait: these go on where it failed for a
-// reason of his own, a ticket that has run out or that the server takes no more.
+// A claim is made for its holder, also while others wait: these go on where it failed for a reason
+// of the holder's own, a ticket that has run out or that the server takes no more.
 inline bool is_of_holder(const rpc::CallError& error) {
   if (error.kind == rpc::CallError::Kind::Answered)
     return error.status.reply == oncrpc::ReplyStat::MSG_DENIED &&
@@ -47,8 +47,8 @@ inline bool is_of_holder(const rpc::CallError& error) {
          error.reason == Reason::GssTicketExpired || error.reason == Reason::GssServerRefused;
 }
 
-// What becomes of a claim that failed. `holder`: whose it is, `caller`: who waits for it, and is
-// told himself where it is his.
+// What becomes of a claim that failed. `holder`: the user whose claim it is, `caller`: the one that
+// waits for it, and is told where these are the same.
 enum class Unmade : std::uint8_t {
   Told,     // the caller's call fails
   PutOff,   // others come first

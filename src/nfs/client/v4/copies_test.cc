@@ -115,12 +115,12 @@ struct CopyWorld : testing::Nfs4ClientWorld {
   TaskGroup tasks;
 };
 
-class Nfs4CopyGoesOn : public ::testing::Test, public CopyWorld {
+class Nfs4RunningCopy : public ::testing::Test, public CopyWorld {
  protected:
   void TearDown() override { end(); }
 };
 
-TEST_F(Nfs4CopyGoesOn, until_the_server_tells_of_its_end) {
+TEST_F(Nfs4RunningCopy, goes_on_until_the_server_tells_of_its_end) {
   begin();
   const int calls = channel.calls;
   const TimePoint begun = loop.now();
@@ -134,7 +134,7 @@ TEST_F(Nfs4CopyGoesOn, until_the_server_tells_of_its_end) {
   EXPECT_EQ(size_there(), kWholeFile);
 }
 
-TEST_F(Nfs4CopyGoesOn, with_progress_that_is_seen) {
+TEST_F(Nfs4RunningCopy, shows_its_progress) {
   begin();
   for (int i = 0; i < 3; ++i) {
     go_on();
@@ -146,7 +146,7 @@ TEST_F(Nfs4CopyGoesOn, with_progress_that_is_seen) {
   EXPECT_EQ(copy.told.back(), kWholeFile);
 }
 
-TEST_F(Nfs4CopyGoesOn, until_it_is_cancelled_which_the_server_hears) {
+TEST_F(Nfs4RunningCopy, goes_on_until_it_is_cancelled_which_the_server_hears) {
   begin();
   copy.cancel.cancel();
   loop.pass(10s);
@@ -161,7 +161,7 @@ TEST_F(Nfs4CopyGoesOn, until_it_is_cancelled_which_the_server_hears) {
 }
 
 // What is written from then on would be overwritten.
-TEST_F(Nfs4CopyGoesOn, as_far_as_is_known_until_the_server_has_answered_that_it_is_cancelled) {
+TEST_F(Nfs4RunningCopy, counts_as_running_until_the_server_has_answered_that_it_is_cancelled) {
   begin();
   channel.fall_silent();
   copy.cancel.cancel();
@@ -173,7 +173,7 @@ TEST_F(Nfs4CopyGoesOn, as_far_as_is_known_until_the_server_has_answered_that_it_
   channel.accident = Accident::None;
 }
 
-TEST_F(Nfs4CopyGoesOn, but_keeps_no_client_that_ends_while_the_server_is_silent) {
+TEST_F(Nfs4RunningCopy, keeps_no_client_that_ends_while_the_server_is_silent) {
   begin();
   channel.fall_silent();
   copy.cancel.cancel();
@@ -186,7 +186,7 @@ TEST_F(Nfs4CopyGoesOn, but_keeps_no_client_that_ends_while_the_server_is_silent)
   channel.accident = Accident::None;
 }
 
-TEST_F(Nfs4CopyGoesOn, no_more_where_its_client_ends) {
+TEST_F(Nfs4RunningCopy, ends_with_its_client) {
   begin();
   everything.cancel();
   loop.pass(3s);
@@ -195,7 +195,7 @@ TEST_F(Nfs4CopyGoesOn, no_more_where_its_client_ends) {
   EXPECT_TRUE(held->waiting.empty());
 }
 
-TEST_F(Nfs4CopyGoesOn, to_an_end_that_is_found_where_no_callback_comes) {
+TEST_F(Nfs4RunningCopy, has_its_end_found_where_no_callback_comes) {
   begin();
   back.lost = true;
   go_on_to_the_end();
@@ -206,7 +206,7 @@ TEST_F(Nfs4CopyGoesOn, to_an_end_that_is_found_where_no_callback_comes) {
   EXPECT_EQ(**copy.outcome, kWholeFile);
 }
 
-TEST_F(Nfs4CopyGoesOn, no_more_where_it_is_short) {
+TEST_F(Nfs4RunningCopy, has_ended_with_the_first_piece_where_it_is_short) {
   tasks.add(copy.run(*files, from, to, kOneStep));
   loop.drain();
   ASSERT_TRUE(copy.outcome && copy.outcome->ok()) << "the first piece";

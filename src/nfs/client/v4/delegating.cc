@@ -154,8 +154,9 @@ bool SessionClient::begin_return(const Delegations::Return& delegation) noexcept
   }
 }
 
-// Whoever has the file open keeps the open. Until the server has it back it goes on to ask for it;
-// at the end of the client one that is silent is left to close_all(), which asks once for them all.
+// A program that has the file open keeps the open. Until the server has the delegation back, the
+// client goes on to return it; at the end of the client a silent server is left to close_all(),
+// which asks once for them all.
 Task<void> SessionClient::give_back(Delegations::Return delegation) {
   const TimePoint recalled = channel().loop().now();
   try {
@@ -164,7 +165,7 @@ Task<void> SessionClient::give_back(Delegations::Return delegation) {
       co_await pause(channel().loop(), session_.lease() / 9, CancelToken(stop_));
       done = co_await returned(delegation, recalled);
     }
-    // Whoever had it open may have closed it meanwhile.
+    // The program that had it open may have closed it meanwhile.
     const bool unused = delegations_.on_returned(delegation.file.open);
     if (unused && done && opens_.file(delegation.file.open) != nullptr)
       static_cast<void>(co_await close_open(kGivingBack, delegation.file, background_options()));

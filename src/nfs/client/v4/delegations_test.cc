@@ -89,7 +89,7 @@ TEST_P(Nfs4Delegated, attributes_that_this_client_changes_itself_are_asked_for_a
   must(files().close(open.file));
 }
 
-TEST_P(Nfs4Delegated, after_a_restart_nothing_is_delegated_and_what_is_open_stays) {
+TEST_P(Nfs4Delegated, stays_open_after_a_restart_but_is_not_delegated_any_more) {
   read_it();
   const Opened open = must(files().open(file, kReading));
   channel.server->nfs4.stop_callbacks();
@@ -209,7 +209,7 @@ TEST_P(Nfs4Delegated, a_delegation_whose_return_was_lost_is_returned_again) {
   EXPECT_EQ(clients().front().held.opens, 0u);
 }
 
-TEST_P(Nfs4Delegated, when_the_lease_has_run_out_the_server_is_asked_again) {
+TEST_P(Nfs4Delegated, has_the_server_asked_again_when_the_lease_has_run_out) {
   read_it();
   loop.drain();
   channel.accident = testing::Accident::Swallowed;
@@ -370,7 +370,7 @@ TEST_P(Nfs4WriteDelegated, a_change_of_mode_gives_the_delegation_back) {
   EXPECT_EQ(delegations(), 0u);
 }
 
-TEST_P(Nfs4WriteDelegated, another_user_is_asked_for_by_himself) {
+TEST_P(Nfs4WriteDelegated, answers_no_other_user_without_the_server) {
   write_it("text");
   FileSystemOptions theirs = options;
   theirs.calls.credentials = rpc::Credentials::sys("tests", 1000, 1000);
@@ -380,7 +380,7 @@ TEST_P(Nfs4WriteDelegated, another_user_is_asked_for_by_himself) {
   EXPECT_EQ(open.error().status, Status::Access);
 }
 
-TEST_P(Nfs4WriteDelegated, after_a_restart_what_is_open_stays_and_is_delegated_no_more) {
+TEST_P(Nfs4WriteDelegated, stays_open_after_a_restart_but_is_not_delegated_any_more) {
   const Opened open = must(files().open(file, kReadWrite));
   must(files().write(open.file, 0, bytes_of("mine")));
   channel.server->nfs4.stop_callbacks();

@@ -123,7 +123,7 @@ Task<Outcome<std::optional<Attributes>>> Nfs4::setattr(OperationContext context,
       request.add(v4::OP_SETATTR, &Op::opsetattr, {v4::stateid4{}, to_fattr4(attributes)}));
   Values got;
   request.add_getattr(node_attributes(), got);
-  // Who may open it is to be asked again.
+  // The server decides anew who may open it.
   if (attributes.mode || attributes.uid || attributes.gid) client_->give_back_of(object);
   const Outcome<Reply> reply = co_await run(context, request.once_only());
   if (!reply) co_return Failure{reply.error()};

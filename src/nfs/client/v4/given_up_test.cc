@@ -173,7 +173,7 @@ TEST_P(Nfs4GivenUp, an_OPEN_is_closed) {
   EXPECT_EQ(held().opens, 0u);
 }
 
-// The owner asks for nothing else while a LOCK of his may be granted late.
+// The owner asks for nothing else while a LOCK of its own may be granted late.
 TEST_P(Nfs4GivenUp, a_LOCK_of_a_silent_server_is_taken_back_when_it_answers) {
   options.calls.timeout = 2s;
   const File file = opened();

@@ -127,7 +127,7 @@ TEST_F(Nfs41HeldSlots, that_a_call_leaves_for_want_of_memory_go_to_one_that_wait
   EXPECT_EQ(well, 1);
 }
 
-TEST_F(Nfs41HeldSlots, of_a_session_that_is_replaced_meanwhile_are_waited_for_no_more) {
+TEST_F(Nfs41HeldSlots, are_waited_for_no_more_when_their_session_is_replaced_meanwhile) {
   hanging = kSlots - 1;
   look_at_once(kSlots - 1);
   lies_once([this](v4::SEQUENCE4res& sequence, Compound4Results&) {

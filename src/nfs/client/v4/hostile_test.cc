@@ -554,7 +554,7 @@ TEST_F(HostileNfs4Server, that_has_restarted_is_asked_for_locks_whichever_call_f
   }
 }
 
-// Whoever had it asked about has left meanwhile.
+// The call that had it asked about has left meanwhile.
 TEST_F(HostileNfs4Server, whose_first_slot_hangs_holds_up_no_call_that_another_slot_is_there_for) {
   FileSystem files = server.files();
   server.channel.lost = true;

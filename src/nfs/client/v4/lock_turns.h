@@ -1,7 +1,8 @@
-// LockTurns: who asks for locks, and of whom it is not known yet what came of a LOCK that was given
-// up. He asks for nothing else meanwhile: a server that executes that LOCK late would have it in
-// the place of what came behind it. Of several that he has given up one is taken back at a time:
-// the next one would find that in the books which the one before has not given back yet.
+// LockTurns: the owners that ask for locks, and those of which it is not known yet what came of a
+// LOCK that was given up. Such an owner asks for nothing else meanwhile: a server that executes
+// that LOCK late would have it in the place of what came behind it. Of several that an owner has
+// given up one is taken back at a time: the next one would find that in the books which the one
+// before has not given back yet.
 #pragma once
 
 #include <set>

@@ -45,7 +45,7 @@ class Offloads {
     const v4::nfs_fh4 file;
     const v4::stateid4 stateid;
     std::optional<v4::offload_info4> end{};  // what the server said of it
-    CancelSource* told = nullptr;            // whoever waits for that
+    CancelSource* told = nullptr;            // resumes the waiter for that
   };
 
   // As long as it lives, `source` is cancelled when the server tells of the copy.

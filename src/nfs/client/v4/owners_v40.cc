@@ -14,7 +14,7 @@ void OwnersV40::Turn::end() {
   const Ref owner = std::exchange(owner_, nullptr);
   if (owner == nullptr) return;
   owner->busy = false;
-  // Whoever's time is over does not take the turn.
+  // A call whose time is over does not take the turn.
   while (!owner->busy && owner->waiting.wake_one()) {
   }
 }

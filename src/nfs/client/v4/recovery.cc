@@ -43,7 +43,7 @@ void SessionClient::begin_claiming(std::uint32_t incarnation) {
 
 std::vector<Claim> SessionClient::next_claims() {
   if (claimed_from_ != session_.incarnation()) begin_claiming(session_.incarnation());
-  // A grace period may be too short for a round trip for each. Who ends is in no hurry.
+  // A grace period may be too short for a round trip for each. A client that ends is in no hurry.
   const std::size_t most = ending_ ? 1 : kClaimsAtOnce;
   const std::size_t at_once = std::clamp<std::size_t>(session_.slots().usable(), 1, most);
   if (session_.step() == session::Step::ReclaimComplete) return opens_.next_reclaims(at_once);

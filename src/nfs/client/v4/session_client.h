@@ -102,7 +102,7 @@ class SessionClient final : private Recalled {
   // There is no lock there any more, whatever the server says.
   void on_unlock(session::Opens::Id id, const session::Opens::LockOwner& owner,
                  const state::Range& range);
-  // Who opens with these credentials.
+  // The user that opens files with these credentials.
   std::shared_ptr<const session::Opener> opener_of(const rpc::Credentials& credentials) const;
   // Owners of locks, and until nothing of this one is in doubt.
   LockTurns& lock_turns() { return lock_turns_; }

@@ -114,7 +114,7 @@ TEST_F(Nfs4StateProtection, a_user_works_by_a_session_that_the_machine_has_made)
   EXPECT_EQ(ended_by(options.calls.credentials), v4::NFS4ERR_WRONG_CRED);
 }
 
-TEST_F(Nfs4StateProtection, without_integrity_there_is_none_to_be_asked_for) {
+TEST_F(Nfs4StateProtection, is_not_asked_for_without_integrity) {
   as(KRB5);
   ASSERT_TRUE(makes("file"));
   EXPECT_EQ(ended_by(another()), v4::NFS4_OK);
@@ -141,7 +141,7 @@ TEST_F(Nfs4StateProtection, does_not_repeat_what_was_done_before_the_connection_
   EXPECT_EQ(protocol->session_id(), before);
 }
 
-// A user with a file of his own open, while another one's call finds that the server has restarted.
+// A user with an open file, while another one's call finds that the server has restarted.
 class Nfs4UserOfKerberos : public Nfs4StateProtection {
  protected:
   static constexpr std::uint32_t kUpdating = access::kRead | access::kModify;
@@ -177,14 +177,14 @@ class Nfs4UserOfKerberos : public Nfs4StateProtection {
   File file;
 };
 
-TEST_F(Nfs4UserOfKerberos, has_his_file_opened_again_by_his_own_ticket) {
+TEST_F(Nfs4UserOfKerberos, has_an_open_file_opened_again_by_the_users_own_ticket) {
   restart();
   EXPECT_TRUE(other_goes_on());
   EXPECT_EQ(clients().front().held.opens, 1u);
   EXPECT_FALSE(write_error());
 }
 
-TEST_F(Nfs4UserOfKerberos, without_a_ticket_any_more_keeps_no_other_user_waiting) {
+TEST_F(Nfs4UserOfKerberos, keeps_no_other_user_waiting_without_a_ticket_any_more) {
   restart();
   ticket->expired = true;
   EXPECT_TRUE(other_goes_on());
@@ -221,7 +221,7 @@ TEST_F(Nfs4UserOfKerberos, whose_KDC_is_away_for_a_lease_keeps_no_other_one_wait
 
 // Each of them would be asked for at the KDC: with many files others would come behind the grace
 // period.
-TEST_F(Nfs4UserOfKerberos, whose_KDC_is_away_has_all_his_files_put_off_with_the_first_ones) {
+TEST_F(Nfs4UserOfKerberos, has_all_files_put_off_with_the_first_ones_while_the_KDC_is_away) {
   const auto open_by = [this](FileSystem& by, const std::string& name) {
     return run(by.create_open(files().root(), name, {.mode = 0600}, CreateMode::Guarded, kUpdating))
         .ok();
@@ -246,9 +246,9 @@ TEST_F(Nfs4UserOfKerberos, whose_KDC_is_away_has_all_his_files_put_off_with_the_
   EXPECT_FALSE(write_error());
 }
 
-// The session's own credentials find out what came of it, his own are asked for when they are
-// there.
-TEST_F(Nfs4UserOfKerberos, whose_KDC_is_away_when_he_gives_up_a_LOCK_keeps_no_lock) {
+// The session's own credentials find out what came of the LOCK; the user's are asked for when they
+// are there.
+TEST_F(Nfs4UserOfKerberos, keeps_no_lock_of_a_LOCK_given_up_while_the_KDC_is_away) {
   channel.accident = Accident::Lost;
   channel.at = channel.calls + 1;
   channel.on_accident = [this] { ticket->expired = true; };
@@ -263,7 +263,7 @@ TEST_F(Nfs4UserOfKerberos, whose_KDC_is_away_when_he_gives_up_a_LOCK_keeps_no_lo
   EXPECT_EQ(clients().front().held.locks, 0u);
 }
 
-TEST_F(Nfs4UserOfKerberos, without_a_ticket_any_more_loses_nothing_that_no_other_user_waits_for) {
+TEST_F(Nfs4UserOfKerberos, loses_nothing_that_no_other_user_waits_for_without_a_ticket_any_more) {
   restart();
   ticket->expired = true;
   const auto error = write_error();

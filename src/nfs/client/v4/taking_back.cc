@@ -133,8 +133,9 @@ Task<bool> SessionClient::is_granted(HeldTurn held, const GivenUp& given) {
   }
 }
 
-// Until it is answered, or passed on. Of a holder who has no ticket any more nobody knows whether
-// he ever will, and his other locks wait for this: then it is left to the end of the client.
+// Until it is answered, or passed on. The client cannot know whether a holder that has no ticket
+// any more ever will, and the holder's other locks wait for this: then it is left to the end of the
+// client.
 Task<Outcome<Reply>> SessionClient::ask_again(Request& request, const GivenUp& given) {
   request.ask_again(given.incarnation);
   for (;;) {
@@ -198,8 +199,8 @@ Task<void> SessionClient::take_back_lock(HeldTurn held, const GivenUp& given) {
     if (piece.mode != by.lock.mode) co_await restore_lock(given, {piece.range, piece.mode});
 }
 
-// What the owner had there before, or has got since. Where others have locked it meanwhile it is
-// lost, and he is told.
+// What the owner had there before, or has got since. Where others have locked it meanwhile the lock
+// is lost, and the owner is told.
 Task<void> SessionClient::restore_lock(const GivenUp& given, session::Opens::Lock lock) {
   const session::Opens::Id open = given.lock->open;
   const session::Opens::LockOwner& owner = given.lock->owner;

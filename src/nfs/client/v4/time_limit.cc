@@ -22,7 +22,7 @@ class SessionClient::TimeLimit {
   CancelToken token() { return over_; }
 
  private:
-  // Whoever is resumed by over_ destroys this.
+  // The coroutine that over_ resumes destroys this.
   void look() noexcept {
     Loop& loop = client_.channel().loop();
     const TimePoint end = client_.end_of(context_, options_);

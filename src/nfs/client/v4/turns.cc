@@ -20,15 +20,15 @@ struct SessionClient::Settling {
   ~Settling() { leave(); }
   Settling(const Settling&) = delete;
   Settling& operator=(const Settling&) = delete;
-  // Whoever began it counts on it no more, and may begin another one.
+  // The call that began it counts on it no more, and may begin another one.
   void leave() {
     if (count != nullptr) --*std::exchange(count, nullptr);
   }
   bool counts() const { return count != nullptr; }
 
   std::optional<Outcome<Settled>> came{};
-  CancelSource failed;   // whoever began it is to look at `came`
-  bool ends_with_delay;  // he counts on it until the server says NFS4ERR_DELAY
+  CancelSource failed;   // the call that began it is to look at `came`
+  bool ends_with_delay;  // the call counts on it until the server says NFS4ERR_DELAY
   std::size_t* count;    // of those that somebody counts on
 };
 
@@ -59,8 +59,8 @@ SessionClient::HeldTurn::~HeldTurn() {
 }
 
 // As many as there are certain slots, which a SEQUENCE may have made more, or slots in doubt that
-// nobody settles for them; without a session there is nothing to wait for. Whoever's time is over
-// takes none, and the next one is woken.
+// nobody settles for them; without a session there is nothing to wait for. A call whose time is
+// over takes none, and the next one is woken.
 void SessionClient::wake_waiting() {
   const auto has_slot = [this] {
     const session::Slots& slots = session_.slots();
@@ -108,8 +108,8 @@ Task<Outcome<SessionClient::Settled>> SessionClient::settled(OperationContext co
   co_return Settled{Fate::Again};
 }
 
-// For whoever has begun it, whose credentials and time limit it has; he may have found another slot
-// by the time that it ends.
+// For the call that has begun it, whose credentials and time limit it has; that call may have found
+// another slot by the time that it ends.
 Task<void> SessionClient::settle(HeldTurn held, OperationContext context, ProtocolOptions options,
                                  std::shared_ptr<Settling> settling) {
   try {

@@ -387,7 +387,7 @@ TEST(Nfs4ClientOnRdma, asks_for_a_list_of_any_length_with_a_Reply_chunk_as_large
   }
 }
 
-TEST(Nfs4ClientOnRdma, without_a_session_asks_for_a_long_list_alone_and_again_with_more_memory) {
+TEST(Nfs4ClientOnRdma, asks_for_a_long_list_alone_and_again_with_more_memory_without_a_session) {
   PROVES("R8267-6.2.1-a", "R8267-6.2.1-b", "R8267-6.2.1-c");
   Nfs4OnRdma world({.minor = 0});
   const Node file = world.must(world.files->create(world.files->root(), "f", {.mode = 0644}));
@@ -472,7 +472,7 @@ TEST(Nfs4ClientOnRdma, a_call_without_any_answer_is_sent_again_as_it_was_by_the_
   }
 }
 
-TEST(Nfs4ClientOnRdma, without_a_session_an_error_says_nothing_about_what_was_done) {
+TEST(Nfs4ClientOnRdma, learns_nothing_about_what_was_done_from_an_error_without_a_session) {
   PROVES("R8267-6.6-e");
   Nfs4OnRdma world({.minor = 0});
   const Node file = world.must(world.files->create(world.files->root(), "f", {.mode = 0644}));

@@ -15,7 +15,7 @@ constexpr std::uint32_t kInheritable = v4::ACE4_FILE_INHERIT_ACE | v4::ACE4_DIRE
 constexpr std::uint32_t kKnownAceFlags =
     kInheritable | v4::ACE4_INHERIT_ONLY_ACE | v4::ACE4_IDENTIFIER_GROUP;
 
-// What was decided so far for somebody. The first entry that names a bit decides it.
+// What was decided so far for a user. The first entry that names a bit decides it.
 struct Decided {
   std::uint32_t allowed = 0;
   std::uint32_t denied = 0;
@@ -23,8 +23,8 @@ struct Decided {
   void deny(std::uint32_t mask) { denied |= mask & ~allowed; }
 };
 
-// One list as its entries are taken. Who is in a group, or is the owner, is not known: what denies
-// one of them denies all who may be the same.
+// One list as its entries are taken. The reader does not know who is in a group or is the owner:
+// what denies one of them denies all that may be the same.
 class Reader {
  public:
   v4::nfsstat4 take(const v4::nfsace4& ace) {

@@ -26,7 +26,7 @@ AttributeSet exclusive_create_attributes();
 
 // What is known of one object when its attributes are encoded.
 struct AttributeSource {
-  // Not defaulted, so that whoever makes one in place does not fill it with zeros first.
+  // Not defaulted, so that making one in place does not fill it with zeros first.
   AttributeSource() {}
   vfs::Attributes attributes;
   v4::fsid4 fsid;
@@ -45,7 +45,7 @@ struct AttributeSource {
 bool wants_usage(AttributeSet asked);
 bool wants_handle(AttributeSet asked);
 bool wants_acls(AttributeSet asked);
-// Whose names are told with these attributes of the source.
+// The users and groups whose names a client is told with these attributes of the source.
 std::vector<IdName> owners_in(AttributeSet asked, const AttributeSource& source);
 
 // Those of `asked` that there are in the source's minor version and of its object.

@@ -25,8 +25,8 @@ struct IdMap::State {
     const auto* const answer = known.find(key);
     return answer != nullptr && now < answer->until;
   }
-  // Both block, and are called by one thread at a time. Whoever waited in the queue behind somebody
-  // with the same question finds it answered.
+  // Both block, and are called by one thread at a time. A question that waited in the queue behind
+  // the same one finds it answered.
   void ask(const ById& key, TimePoint now) {
     if (is_fresh(by_id, key, now)) return;
     auto name = names->name_of(key.first, key.second);

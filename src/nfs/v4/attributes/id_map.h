@@ -1,9 +1,9 @@
-// Users and groups by name, `user@domain` (RFC 8881 5.9), and by number. Whoever knows names takes
-// his time (a directory service): he is asked on a worker, for a bounded time, and what he said is
-// kept for a while, also that he knows nobody of that name.
+// Users and groups by name, `user@domain` (RFC 8881 5.9), and by number. A directory service may be
+// slow: the server asks it on a worker, for a bounded time, and keeps its answer for a while, also
+// that it knows no such user or group.
 //
-// Thread: any. A question goes on when nobody waits for its answer any more: who asks again finds
-// it.
+// Thread: any. A question goes on when no caller waits for its answer any more: the next one to ask
+// finds it.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,8 @@ namespace stag::nfs::nfs4 {
 
 enum class IdKind : std::uint8_t { User, Group };
 
-// Who knows names. It blocks, and is called by one thread at a time.
+// The service that knows the names of users and groups. It blocks, and is called by one thread at a
+// time.
 class NameService {
  public:
   virtual ~NameService() = default;
@@ -61,7 +62,7 @@ class IdMap {
                                                   const void* client);
   // Afterwards text_of() has names for these, where there are any, or it took too long.
   Task<void> learn(std::vector<IdName> ids, Loop& loop, const void* client);
-  // What clients are told: the name, or the number of somebody without.
+  // What clients are told: the name, or the number of a user without.
   std::string text_of(IdKind kind, std::uint32_t id) const;
   // Whether text_of() says what learn() would make it say.
   bool knows(IdKind kind, std::uint32_t id, TimePoint now) const;

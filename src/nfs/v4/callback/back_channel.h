@@ -36,7 +36,7 @@ class BackChannel final : public state::CallbackPath {
  public:
   // The slots used, of however many the client has.
   static constexpr std::uint32_t kSlots = 16;
-  // Who may wait for a verdict at the same time.
+  // How many callers may wait for a verdict at the same time.
   static constexpr std::size_t kAskers = 64;
   // Calls take ten seconds at most; what was not heard of for this long never will be.
   static constexpr Duration kForgotten = std::chrono::seconds(30);

@@ -21,7 +21,7 @@ std::string_view operation_of(const CallbackRequest& request) {
 
 void CallbackConnections::call(std::shared_ptr<BackChannel> to, CallbackRequest request,
                                CallbackDone done) {
-  // Whoever calls is in the middle of something, so nothing is answered at once.
+  // The caller is in the middle of something, so nothing is answered at once.
   connector_.loop().post(
       [this, to = std::move(to), call = Waiting(std::move(request), std::move(done))]() mutable {
         begin(to, std::move(call));

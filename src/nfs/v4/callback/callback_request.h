@@ -38,7 +38,7 @@ class PendingCallback {
   virtual void fill(v4::nfs_cb_argop4& operation) const = 0;
   // CB_SEQUENCE succeeded. Of a retry whose answer the client did not keep: NFS4_OK.
   virtual Next answered(const CallbackOutcome& outcome, TimePoint now) = 0;
-  // Nobody wants it any more; looked at once a second.
+  // Whether no caller wants it any more; looked at once a second.
   virtual bool is_over(TimePoint now) = 0;
 
   const state::ClientId clientid;

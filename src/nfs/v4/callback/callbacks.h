@@ -40,8 +40,8 @@ class Callbacks {
   // Closes the connections to clients, to which no Call goes any more.
   Task<void> stop();
   void recall(const state::Recall& recall);
-  // For a lease on this file (vfs/local.h): whoever wants it gets its delegations recalled, and
-  // revoked in time. May outlive the Callbacks.
+  // For a lease on this file (vfs/local.h): a program that wants it gets the delegations recalled,
+  // and revoked in time. May outlive the Callbacks.
   vfs::LeaseWanted wanted_locally(const state::FileKey& file);
   // What the holder of a write delegation knows of its file; `done` runs once, on home, within a
   // second or two.
@@ -74,7 +74,7 @@ class Callbacks {
     state::ConnectionId id = 0;
   };
   enum class Next : std::uint8_t { Answered, Ended, AtOnce, Later };
-  // Where whoever hears of local programs finds the Callbacks, while they are there.
+  // Where the thread that hears of local programs finds the Callbacks, while they are there.
   struct Mailbox {
     std::mutex mutex;
     Callbacks* callbacks;

@@ -13,14 +13,14 @@ namespace stag::nfs::nfs4 {
 
 class SharedState;
 
-// Asked for until it is given back; revoked a lease after that. Whoever wants the file comes again
-// after a while: until then nobody gets another delegation of it. Who had one revoked gets none for
-// some minutes.
+// Asked for until it is given back; revoked a lease after that. A client that wants the file comes
+// again after a while: until then no client gets another delegation of it. A client that had one
+// revoked gets none for some minutes.
 class DelegationRecall final : public PendingCallback {
  public:
   DelegationRecall(SharedState& shared, const state::Recall& recall, TimePoint now);
   const state::FileKey& file() const { return recall_.file; }
-  // Somebody does not wait for a whole lease.
+  // A caller does not wait for a whole lease.
   void hurry(TimePoint until) { until_ = std::min(until_, until); }
   void fill(v4::nfs_cb_argop4& operation) const override;
   Next answered(const CallbackOutcome& outcome, TimePoint now) override;
@@ -36,8 +36,8 @@ class DelegationRecall final : public PendingCallback {
   std::weak_ptr<char> job_;  // that revokes it, done or dropped when this is expired
 };
 
-// Size and change as the holder of a write delegation knows them. Who asks meanwhile is told the
-// same.
+// Size and change as the holder of a write delegation knows them. Callers that ask meanwhile are
+// told the same.
 class HolderQuestion final : public PendingCallback {
  public:
   // nullopt: the client did not say.

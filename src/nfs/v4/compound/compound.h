@@ -58,7 +58,7 @@ class Compound {
   const Admission& admission() const { return admission_; }
   const PseudoFs& pseudo_fs() const;
   std::uint32_t minor() const { return minor_; }
-  // Who calls, for comparison with who called before (RFC 8881 2.10.8).
+  // The principal of the Call, for comparison with that of an earlier one (RFC 8881 2.10.8).
   std::string principal() const;
   // The same as a number that nobody can choose another principal's of.
   std::uint64_t principal_number() const;
@@ -153,7 +153,7 @@ class Compound {
   void describe(AttributeSource& to, const ExportObject& object,
                 const vfs::Attributes& attributes) const;
   Task<v4::nfsstat4> resolve_name(IdKind kind, std::string name, std::uint32_t& id) const;
-  // Whoever tells clients names; null: nobody.
+  // The map that gives clients names; null: they get numbers.
   const IdMap* names() const {
     const IdMap* const map = shared_.options.id_map.get();
     return map != nullptr && map->gives_names() ? map : nullptr;

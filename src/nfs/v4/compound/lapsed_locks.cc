@@ -151,7 +151,7 @@ void LapsedLocks::stop(UniqueFunction<void()> done) {
   stopped_ = std::move(done);
 }
 
-// As the server: whoever locked the file had the right to.
+// As the server: the client that locked the file had the right to.
 Task<LapsedLocks::Taken> LapsedLocks::take_lease(const std::shared_ptr<Mailbox>& mailbox,
                                                  Loop& home, const state::FileKey& key) {
   static const vfs::Credentials kServer{0, 0, {}};

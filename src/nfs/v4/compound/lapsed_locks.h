@@ -1,7 +1,7 @@
 // LapsedLocks: the byte-range locks of clients that have lapsed, in files that programs of this
 // machine may use (decision 0073). Clients ask the server for what is in their way; a program runs
 // into a lock, and nobody hears of it. So the server takes a lease of the system on each such file
-// (vfs/local.h): nobody else has the file open then, and whoever opens it waits until the locks
+// (vfs/local.h): no program has the file open then, and one that opens it waits until the locks
 // have been given up. Of a file without a lease they are given up at once.
 //
 // What is given up are the byte ranges of that client in that file. Their stateids are Expired, of

@@ -24,7 +24,7 @@ void note_session(const Compound& compound, const state::CreateSessionArgs& aske
 // A client of this address had to go for the one that asks; empty: nobody had to.
 void note_evicted(const Compound& compound, std::string_view address) noexcept;
 
-// Whose limit it is.
+// Names what the limit is set for, such as "the limit of a client".
 std::string_view name_of(state::Limit limit);
 
 }  // namespace stag::nfs::nfs4

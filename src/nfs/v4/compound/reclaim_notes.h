@@ -1,4 +1,4 @@
-// What a client held before a restart and does not get again, because somebody else has it by now:
+// What a client held before a restart and does not get again, because another holder has it by now:
 // a program of this machine that was faster (decision 0043), or a client of a gateway that adopted
 // this one. Clients seldom say so themselves: their next write fails.
 //

@@ -87,7 +87,7 @@ std::shared_ptr<const PseudoFs> SharedState::pseudo_fs(
 
 namespace {
 
-// Who fails for want of memory keeps nobody else from his turn.
+// A client for which memory runs out keeps no other from its turn.
 template <class Work>
 void attempt(Work work) {
   try {
@@ -249,8 +249,8 @@ bool SharedState::make_room(state::Limit reached, state::Shortage of, const stat
 }
 
 // Blocks. What the client holds goes to another only when the client could not claim it again after
-// a restart, nor, in a grace period, by what an earlier start wrote, or another server: whoever
-// else is of its owner claims nothing from before it has ended. It may come back meanwhile, before
+// a restart, nor, in a grace period, by what an earlier start wrote, or another server: another
+// client of its owner claims nothing from before it has ended. It may come back meanwhile, before
 // or after its record has gone: it gets it again, and claims on.
 void SharedState::end_recorded(const state::LifePtr& life, EndedFor why) {
   using Kind = recovery::Change::Kind;
@@ -270,7 +270,7 @@ void SharedState::record_again(const state::LifePtr& life, recovery::ClientOwner
   if (life->forfeits() || life->ended()) return;
   const recovery::Change added{recovery::Change::Kind::Add, life->clientid, std::move(owner), life};
   static_cast<void>(options.recovery->write(added));
-  // Whoever ended it meanwhile saw no record to remove.
+  // A thread that ended the client meanwhile saw no record to remove.
   if (life->ended()) remove_record(life->clientid);
 }
 
@@ -285,7 +285,7 @@ struct Revoking {
 
 }  // namespace
 
-// Who has lost something already has no record, and gets none.
+// A client that has lost something already has no record, and gets none.
 bool SharedState::revoke(state::Life& life, UniqueFunction<void()> take) const {
   using recovery::Change;
   const Revoking revoking(life);
@@ -373,8 +373,8 @@ Task<v4::nfsstat4> SharedState::record(state::Life& life, Loop& loop, const void
   if (kept == nullptr || !owner) co_return v4::NFS4ERR_EXPIRED;
   const recovery::Written written = co_await options.recovery->add(life.clientid, *std::move(owner),
                                                                    loop, asker, std::move(kept));
-  // Whoever ended it meanwhile saw no record to remove. Of what is refused somebody else may have
-  // written it.
+  // A thread that ended the client meanwhile saw no record to remove. Where the write is refused,
+  // another thread may have written the record.
   if (life.ended()) remove_record(life.clientid);
   if (written == recovery::Written::Failed) co_return v4::NFS4ERR_SERVERFAULT;
   // Where what it was to lose has stayed after all it is to be recorded, as if it had been refused.
@@ -473,7 +473,7 @@ class CutOff final : public recovery::Recovery::GraceEnd {
 
 }  // namespace
 
-// Who was recorded before this start must not claim anything after the next one.
+// A client that was recorded before this start must not claim anything after the next one.
 void SharedState::finish_grace(std::uint64_t number, TimePoint now) {
   try {
     if (options.recovery->offload([this, number, now] { finish_recorded_grace(number, now); }))
@@ -484,8 +484,8 @@ void SharedState::finish_grace(std::uint64_t number, TimePoint now) {
   options.grace->put_off(number, now + kGraceAgain);
 }
 
-// Blocks. Whoever was done while its record was removed is recorded again, as by RECLAIM_COMPLETE;
-// who is just being ended is when it comes back.
+// Blocks. A client that was done while its record was removed is recorded again, as by
+// RECLAIM_COMPLETE; one that is just being ended is recorded when it comes back.
 void SharedState::finish_recorded_grace(std::uint64_t number, TimePoint now) {
   CutOff told(*this);
   if (!options.recovery->finish_grace(*options.grace, number, told))

@@ -29,7 +29,7 @@ struct Nfs4Options {
   std::uint32_t lease_seconds = 90;
   state::ClientLimits clients{};
   state::StateLimits states{};
-  // For how long clients whose lease has run out keep what they hold, unless somebody wants it.
+  // For how long clients whose lease has run out keep what they hold, unless another wants it.
   std::uint32_t courtesy_seconds = 24 * 60 * 60;
   // That go on after they were answered; 0: none does.
   std::uint32_t copies = 64;
@@ -43,7 +43,7 @@ struct Nfs4Options {
   bool rdma_callbacks = true;
   // Null: owners are numbers.
   std::shared_ptr<IdMap> id_map{};
-  // Shared with whoever else gives locks out; begun by whoever starts the server.
+  // Shared with the others that give locks out; begun by the code that starts the server.
   std::shared_ptr<state::GracePeriod> grace = std::make_shared<state::GracePeriod>();
 };
 
@@ -102,7 +102,7 @@ class SharedState {
   // Wants back the delegations of exports that are gone: clients would keep their files open, and
   // so the disk in use, as long as they live. What fails for want of memory is done by expire().
   void recall_removed() noexcept;
-  // Nobody could be told of a Recall after all.
+  // The server could not send a Recall after all.
   void recall_again(const state::Stateid& delegation);
   // A client was confirmed, whose lease runs out even if no client calls any more, or a grace
   // period has begun, which ends likewise.

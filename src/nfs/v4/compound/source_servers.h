@@ -31,7 +31,7 @@ struct SourcePlace {
 struct SourceArgs {
   v4::nfs_fh4 file;
   v4::stateid4 stateid;
-  vfs::Credentials user;  // who the client's user is here
+  vfs::Credentials user;  // of the client's user, as they are here
 };
 
 // Statuses are those that COPY answers with: an answer of the source, or why there is none.

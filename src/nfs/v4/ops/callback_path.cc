@@ -44,7 +44,7 @@ Task<bool> can_call_back(Compound& compound) {
   Callbacks* const callbacks = compound.shared().callbacks.load(std::memory_order_acquire);
   const std::shared_ptr<BackChannel> back = path_to_client(compound);
   if (callbacks == nullptr || back == nullptr) co_return false;
-  // Nobody tells when a client of version 4.0 can be reached again.
+  // Nothing reports when a client of version 4.0 can be reached again.
   if (back->address() != nullptr && back->verdict() == Verdict::Fails)
     back->ask_again_after(kAskAgain, compound.now());
   const Verdict known = back->verdict();

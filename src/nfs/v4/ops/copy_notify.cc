@@ -1,8 +1,8 @@
 // COPY_NOTIFY (RFC 7862 15.3): leave for another server to read the current file; and its READs.
 //
-// Who reads by a copy stateid needs credentials that let him read, as ever: it stands for the open
-// alone, so one that was overheard is of little use (4.9.1.2). That is why COPY_NOTIFY is granted
-// without RPCSEC_GSS, too.
+// The server that reads by a copy stateid needs credentials that allow the READ, as ever: the
+// stateid stands for the open alone, so one that was overheard is of little use (4.9.1.2). That is
+// why COPY_NOTIFY is granted without RPCSEC_GSS, too.
 #include "nfs/v4/compound/limit_notes.h"
 #include "nfs/v4/compound/state_status.h"
 #include "nfs/v4/ops/operations.h"

@@ -63,8 +63,8 @@ v4::CREATE_SESSION4res create_session(Compound& compound, v4::CREATE_SESSION4arg
                                    v4::CREATE_SESSION4_FLAG_CONN_BACK_CHAN |
                                    v4::CREATE_SESSION4_FLAG_CONN_RDMA;
   if ((args.csa_flags & ~kKnown) != 0) return {v4::NFS4ERR_INVAL, {}};
-  // Who is told to come later asks for nothing else, and there may be nobody who has leases looked
-  // at.
+  // A client that is told to come later asks for nothing else, and no other may be there for whose
+  // sake leases are looked at.
   compound.shared().expire(compound.now());
   const std::string principal = compound.principal();
   const std::shared_ptr<BackChannel> back = back_channel_of(compound, args);

@@ -17,7 +17,7 @@ state::DelegationType type_for(const v4::OPEN4args& args);
 
 v4::open_delegation4 granted(state::DelegationType type, const state::Stateid& stateid,
                              bool recalled);
-// 18.16.3: who asked for something is told why he does not get it.
+// 18.16.3: a client that asked for something is told why it does not get it.
 v4::open_delegation4 none(const v4::OPEN4args& args, v4::why_no_delegation4 why);
 
 }  // namespace stag::nfs::nfs4

@@ -8,7 +8,7 @@ namespace stag::nfs::nfs4 {
 Task<v4::IO_ADVISE4res> io_advise(Compound& compound, v4::IO_ADVISE4args& args) {
   const ExportObject file = compound.object();
   const auto permitted = check_stateid(compound, file, args.iaa_stateid, state::Touch::Look);
-  // Nobody has to make way for an advice.
+  // No holder has to make way for an advice.
   if (!permitted && !is_delayed(permitted)) co_return v4::IO_ADVISE4res{permitted.error(), {}};
   const auto attributes = co_await file.store().attributes(file.caller(), file.handle);
   if (!attributes) co_return v4::IO_ADVISE4res{co_await range_status(file, attributes.error()), {}};

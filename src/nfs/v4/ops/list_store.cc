@@ -85,7 +85,7 @@ Task<ReaddirResults> list_store(Compound& compound, const v4::READDIR4args& args
   for (;;) {
     StoreSink::Missing missing;
     ReaddirResults results = co_await list_page(compound, args, asked, bytes, mounted, missing);
-    if (named) missing.names.clear();  // nobody knows them
+    if (named) missing.names.clear();  // no name service knows them
     if (missing.names.empty() && missing.exports.empty()) co_return results;
     for (MountedHere* const each : missing.exports)
       each->found = co_await found_at(compound, exports, *each->node);

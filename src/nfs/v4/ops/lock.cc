@@ -1,4 +1,5 @@
-// LOCK (RFC 8881 18.10). Nobody waits: a client that asks for a blocking lock asks again.
+// LOCK (RFC 8881 18.10). The server lets no LOCK wait: a client that asks for a blocking lock asks
+// again.
 #include "nfs/v4/ops/lock.h"
 
 #include "nfs/v4/compound/limit_notes.h"
@@ -56,7 +57,7 @@ Task<v4::LOCK4res> lock(Compound& compound, v4::LOCK4args& args) {
   if (open.status != v4::NFS4_OK) co_return v4::LOCK4res{open.status, {}};
   v4::LOCK4res results = lock_now(compound, args);
   if (results.status != v4::NFS4ERR_BAD_STATEID) co_return results;
-  // Nobody has a stateid of what is no file: that is why.
+  // No client has a stateid of an object that is no file: that is why.
   const ExportObject object = compound.object();
   const v4::nfsstat4 wrong = co_await lockable(object);
   if (wrong != v4::NFS4_OK) results.status = wrong;

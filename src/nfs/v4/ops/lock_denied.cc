@@ -9,8 +9,9 @@ namespace stag::nfs::nfs4 {
 
 namespace {
 
-// Whoever knows a client ID of version 4.0 speaks for that client, so that others get a number that
-// stands for it: the same each time, and of no use. 0 is nobody, of a program or of NLM.
+// A client that knows a client ID of version 4.0 can act as that client, so others get a number
+// that stands for it: the same each time, and of no use. 0 is the holder that is no client of
+// NFSv4: a program or one of NLM.
 v4::clientid4 shown_to(const Compound& asks, state::ClientId holder) {
   if (holder == 0 || holder == asks.life()->clientid) return holder;
   SipHash hash(process_sip_key());

@@ -24,8 +24,8 @@ Task<v4::nfsstat4> lockable(const ExportObject& object) {
 
 namespace {
 
-// As OPEN has it, which LOCK needs: who could not have the file open hears nothing of its locks,
-// and nobody makes way for him (RFC 8881 15.2).
+// As OPEN has it, which LOCK needs: a caller who could not have the file open is told nothing of
+// its locks, and no holder makes way for that caller (RFC 8881 15.2).
 Task<v4::nfsstat4> may_test(const ExportObject& object) {
   auto refused = co_await refusal_of(object, kToRead);
   if (refused) refused = co_await refusal_of(object, kToWrite);

@@ -35,7 +35,7 @@ struct StoreQuestion {
   StoreQuestion(const StoreQuestion&) = delete;
   ~StoreQuestion() { --*pending; }
 
-  // Whoever comes second finds nobody waiting.
+  // The second of the two answers finds no waiter.
   void answer(StoreAnswered with) {
     if (!answered.completed()) answered.complete(std::move(with));
   }

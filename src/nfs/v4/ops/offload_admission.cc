@@ -6,7 +6,7 @@
 namespace stag::nfs::nfs4 {
 namespace {
 
-// Where somebody asks who the client is: how soon it is looked again, and for how long.
+// Where a service is asked who the client is: how soon it is looked again, and for how long.
 constexpr Duration kLook = std::chrono::milliseconds(100);
 constexpr Duration kPatience = std::chrono::seconds(10);
 

@@ -7,7 +7,7 @@
 
 namespace stag::nfs::nfs4 {
 
-// Nobody is told how it ended.
+// The client is not told how it ended.
 bool Offloads::given_up(const Job& job) const {
   return job.cancelled || stopping_ || job.work.life->ended();
 }

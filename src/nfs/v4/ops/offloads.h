@@ -54,7 +54,7 @@ class Offloads {
   state::Wait answerable(const state::Stateid& stateid, UniqueFunction<void()> ready);
   // Afterwards what has not ended goes on, and the client is told of its end.
   Answer answer(const state::Stateid& stateid);
-  // Nobody asks for the answer, or none can be given: it ends, and nobody is told.
+  // No operation asks for the answer, or none can be given: it ends, and the client is not told.
   void give_up(const state::Stateid& stateid);
   // The client knows that it ended, or nobody cares any more.
   void forget(const state::Stateid& stateid);

@@ -93,7 +93,7 @@ Task<v4::OPEN4res> open_file(Compound& compound, v4::OPEN4args& args, Delegating
     const OpenTargetFound target = co_await find_target(compound, args);
     if (!target) co_return v4::OPEN4res{target.error(), {}};
     v4::OPEN4res results = co_await open_target(compound, *target, args, delegating);
-    // Somebody has removed what the name led to; the client's own filehandle is a good one.
+    // Another client has removed what the name led to; the client's own filehandle is a good one.
     const bool gone = results.status == v4::NFS4ERR_STALE && opens_by_name(args);
     if (!gone || i == kTries) co_return results;
   }

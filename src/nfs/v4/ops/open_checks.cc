@@ -49,7 +49,8 @@ Task<v4::nfsstat4> check_claim(Compound& compound, const v4::OPEN4args& args) {
   const state::Status claim =
       compound.shared().files.may_claim(reclaim, *compound.life(), delegated);
   if (claim != state::Status::Ok) co_return to_nfsstat4(claim);
-  // Who opens anew has no more to reclaim: of version 4.0 nothing else says so (RFC 7530 9.6.2).
+  // A client that opens anew has no more to reclaim: in version 4.0 nothing else says so (RFC 7530
+  // 9.6.2).
   if (!reclaim && !(delegated && compound.shared().files.grace()))
     SharedState::not_cut_off(*compound.life());
   co_return co_await compound.record_client();

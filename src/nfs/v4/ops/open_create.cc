@@ -17,7 +17,7 @@ struct Creation {
   AttributeSet set;
   std::optional<Aces> acl;
   bool unchecked = false;
-  Buffer owner{};  // who opens it
+  Buffer owner{};  // of the open
 };
 
 Task<Result<Creation, v4::nfsstat4>> to_creation(const Compound& compound,
@@ -73,7 +73,7 @@ Task<OpenTargetFound> make(Compound& compound, const ExportObject& directory,
 }
 
 // UNCHECKED4: the file that is there, which is emptied where that is asked for and keeps all else,
-// or a new one. Somebody else may make or remove it in between.
+// or a new one. Another client may make or remove it in between.
 Task<OpenTargetFound> find_or_make(Compound& compound, const ExportObject& directory,
                                    const std::string& name, const Creation& creation) {
   constexpr int kTries = 8;

@@ -30,7 +30,7 @@ class OwnerTurn {
       : compound_(compound),
         args_(by_caller(compound, args)),
         turn_(compound.shared().owners.begin(args_)) {
-    // Whoever ended the client meanwhile did not see this owner.
+    // A thread that ended the client meanwhile did not see this owner.
     if (compound.life() != nullptr && compound.life()->ended())
       compound.shared().owners.release(compound.life()->clientid);
     if (turn_.cancelled) compound.shared().files.cancel(*turn_.cancelled);

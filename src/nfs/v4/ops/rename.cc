@@ -13,8 +13,8 @@ Task<v4::RENAME4res> rename(Compound& compound, v4::RENAME4args& args) {
   const ExportObject to = compound.object();
   if (const auto refused = refused_together(from, to))
     co_return v4::RENAME4res{to_nfsstat4(*refused), {}};
-  // Whoever holds a delegation of the file opens it by a name that it will not have any more; a
-  // file of the new name is removed.
+  // A client that holds a delegation of the file opens it by a name that it will not have any more;
+  // a file of the new name is removed.
   v4::nfsstat4 recalled = co_await pass_gate_to_unlink(compound, from, args.oldname);
   if (recalled == v4::NFS4_OK) recalled = co_await pass_gate_to_unlink(compound, to, args.newname);
   if (recalled != v4::NFS4_OK) co_return v4::RENAME4res{recalled, {}};

@@ -20,7 +20,8 @@ v4::SECINFO4res answer(Compound& compound, const Flavors& flavors) {
   return results;
 }
 
-// Adds what the exports below a folder take of this client. False: not all of them know him yet.
+// Adds what the exports below a folder take of this client. False: some of them do not know the
+// client yet.
 bool add_flavors_below(const PseudoFs::Node& folder, const rpc::Origin& origin, Flavors& flavors) {
   bool decided = true;
   for (const auto& child : folder.children) {

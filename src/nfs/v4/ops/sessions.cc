@@ -23,9 +23,9 @@ Task<v4::DESTROY_CLIENTID4res> destroy_clientid(Compound& compound,
   co_return v4::DESTROY_CLIENTID4res{to_nfsstat4(status)};
 }
 
-// Who has reclaimed something was recorded before, and all others have nothing yet that a restart
-// would take from them (8.4.2.1). Recorded again is who was not done when the grace period ended;
-// should that fail, its next open tries again.
+// A client that has reclaimed something was recorded before, and all others have nothing yet that a
+// restart would take from them (8.4.2.1). The server records again a client that was not done when
+// the grace period ended; should that fail, its next open tries again.
 Task<v4::RECLAIM_COMPLETE4res> reclaim_complete(Compound& compound,
                                                 v4::RECLAIM_COMPLETE4args& args) {
   // 18.51.3: of one file system only when that one was migrated here, which none is.

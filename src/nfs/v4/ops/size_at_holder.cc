@@ -36,7 +36,8 @@ Task<bool> is_given_back(Compound& compound, state::FileKey file, TimePoint unti
   co_return asked.verdict.granted();
 }
 
-// In version 4.0 who asks without a stateid may be the holder, who would wait for himself.
+// In version 4.0 a client that asks without a stateid may be the holder, which would wait for
+// itself.
 bool may_be_holder(const Compound& compound, state::ClientId holder) {
   if (compound.minor() != 0 || compound.life() != nullptr) return false;
   const state::LifePtr life = compound.shared().clients.life(holder);
@@ -52,7 +53,8 @@ Task<SizeAtHolder> size_at_holder(Compound& compound, ExportObject file) {
   const auto held = compound.shared().files.write_delegation(file.key(), compound.life().get());
   Callbacks* const callbacks = compound.shared().callbacks.load(std::memory_order_acquire);
   if (!held || callbacks == nullptr) co_return kAsTheServer;
-  // Who is to give it back is not asked anew by each who wants to know.
+  // The server does not ask a holder that has to give it back anew for each client that wants to
+  // know.
   std::optional<HeldAttributes> known;
   if (!held->recalled) known = co_await ask_holder(compound, *callbacks, *held);
   if (!known && may_be_holder(compound, held->clientid)) {

@@ -15,7 +15,7 @@ v4::stateid4 to_stateid4(const state::Stateid& stateid);
 // What an operation does is a change until this ends; or why it may not do that.
 using Permitted = Result<state::FileChange, v4::nfsstat4>;
 
-// Whether an operation with this stateid may be done. NFS4ERR_DELAY: somebody is in the way, who
+// Whether an operation with this stateid may be done. NFS4ERR_DELAY: a holder is in the way, which
 // makes way when check_stateid_in_time() is called.
 Permitted check_stateid(Compound& compound, const ExportObject& object, const v4::stateid4& stateid,
                         state::Touch touch);
@@ -83,8 +83,8 @@ auto settled_in_time(Compound& compound, state::FileKey file, Ask ask) {
   return settled_until(compound.now() + kRecallPatience, compound, file, std::move(ask));
 }
 
-// Somebody is in the way of what the caller intends. If the store would let him do it, that one
-// makes way, in time where he has delegations; `ask` tells whether he has.
+// Another holder is in the way of what the caller intends. If the store would let the caller do it,
+// that holder makes way, in time where it has delegations; `ask` tells whether it has.
 Task<Permitted> permitted_in_time(Compound& compound, ExportObject object, Intent intent,
                                   UniqueFunction<state::Permit()> ask);
 // check_stateid() has said NFS4ERR_DELAY: the same of its operation.

@@ -355,7 +355,8 @@ class ClientPair {
       }
   }
 
-  // RFC 7530 16.33.5. Who holds nothing, or lets the lease run out, is in nobody's way.
+  // RFC 7530 16.33.5. A client that holds nothing, or lets the lease run out, keeps no other
+  // out.
   void set_clientid(const ClientStep& step) {
     const std::string name = owner(step.owner), by = principal(step.principal);
     SetClientIdArgs args;

@@ -78,7 +78,7 @@ struct FakeHost {
 
 class FakePeers final : public Peers {
  public:
-  // Whose names begin so have not been there for long.
+  // Hosts whose names begin so have not been there for long.
   static constexpr const char* kDead = "198.51.";
   explicit FakePeers(Loop& loop) : loop_(loop) {}
   Task<Result<std::unique_ptr<rpc::Channel>, rpc::CallError>> reach(Route route, std::uint32_t,
@@ -139,7 +139,7 @@ class Locks : public testing::NfsServerTest {
     co_return Ok{};
   }
 
-  // Whoever calls next.
+  // The host of the next call.
   void from(const std::string& host, std::uint16_t port = 700) {
     channel_.origin().peer = {host, port};
     if (lock_channel_) lock_channel_->origin().peer = {host, port};

@@ -19,7 +19,7 @@
 
 namespace stag::nfs::lock {
 
-// Nobody is there; it remembers who was to be called.
+// No host answers; remembers the hosts that were to be called.
 class NobodyThere final : public Peers {
  public:
   Task<Result<std::unique_ptr<rpc::Channel>, rpc::CallError>> reach(Route route, std::uint32_t,

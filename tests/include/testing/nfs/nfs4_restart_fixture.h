@@ -126,13 +126,13 @@ class Nfs4Start : public Nfs4Served {
   Result<Ok, std::string> adopt(nfs::recovery::Database& lost) {
     return options_.recovery->adopt(lost, *options_.grace, loop_.now() + kGraceTime);
   }
-  // Who calls.
+  // The calling client.
   struct Who {
     nfs::v4::clientid4 clientid;
     nfs::v4::sessionid4 session;
     std::uint32_t sequenceid;
   };
-  // Returns who called until now.
+  // Returns the one that called until now.
   Who act_as(const Who& who) {
     const Who before = myself();
     clientid_ = who.clientid;

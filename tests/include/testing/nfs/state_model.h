@@ -104,7 +104,7 @@ class Model {
     return nullptr;
   }
 
-  // Whose opens are in the way of such access and denial; `except`'s are not.
+  // The clients whose opens are in the way of such access and denial; `except`'s are not.
   std::set<int> in_the_way(int file, std::uint32_t access, std::uint32_t deny,
                            const Open* except = nullptr) const {
     std::set<int> clients;
@@ -113,7 +113,7 @@ class Model {
         clients.insert(open.client);
     return clients;
   }
-  // Whose bytes are in the way of a lock.
+  // The clients whose bytes are in the way of a lock.
   std::set<int> in_the_way(int client, int owner, int file, Range range, bool exclusive) const {
     std::set<int> clients;
     for (const Byte& byte : bytes)

@@ -299,7 +299,7 @@ TEST_P(VfsChangeContract, operations_under_way_together_have_each_their_own_answ
   EXPECT_EQ(list(directory).size(), 12u);
 }
 
-TEST_P(VfsChangeContract, of_those_who_make_one_name_together_one_has_made_it) {
+TEST_P(VfsChangeContract, has_one_alone_make_a_name_that_several_make_together) {
   std::vector<std::shared_ptr<std::optional<Outcome<Created>>>> made;
   const Handle top = root();
   for (int i = 0; i < 5; ++i) made.push_back(start_create(top, "prize"));

@@ -198,7 +198,7 @@ TEST_P(VfsFailureContract, an_operation_that_fails_late_leaves_nothing_behind) {
   }
 }
 
-// Nobody knows whether it was done: the store has done it, once.
+// The caller cannot know whether it was done: the store has done it, once.
 TEST_P(VfsFailureContract, an_operation_whose_answer_fails_tells_it_once) {
   for (const Tried& each : changing_names()) {
     SCOPED_TRACE(each.what);

@@ -89,7 +89,7 @@ TEST_P(VfsRangeContract, allocated_space_is_the_files_before_it_is_written) {
   EXPECT_EQ(read(file, 0, 8), std::string("start\0\0\0", 8));
   EXPECT_GE(attributes(file).used, 500'000u);
   EXPECT_EQ(status(fs().allocate(who(), make_file("more").handle, 0, 2 * kMiB)), Status::NoSpace);
-  // Somebody takes all the rest.
+  // Another file takes all the rest.
   const Handle greedy = make_file("greedy").handle;
   for (std::uint64_t end = 0; end < 2 * kMiB;) {
     const Rope piece = Rope::copy_of(bytes_of(std::string(50'000, 'g')));
