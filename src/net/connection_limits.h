@@ -26,7 +26,8 @@ class ConnectionLimits : public std::enable_shared_from_this<ConnectionLimits> {
   // A quarter of all places, but enough for the few connections of an ordinary client.
   static std::size_t usual(std::size_t all);
 
-  // The limits of those that come from now on; `each` as in make(). Who has more keeps them.
+  // The limits of those that come from now on; `each` as in make(). An address that
+  // has more keeps them.
   void change(std::size_t all, std::size_t each);
   // TooManyConnections or TooManyConnectionsOfPeer when there is none left.
   Result<Place, Reason> take(const Address& peer);

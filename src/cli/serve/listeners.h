@@ -57,7 +57,7 @@ class Listeners {
   Result<Listener, Reason> listen_at_socket(const Address& at,
                                             const endpoint::ListenOptions& options) const;
   endpoint::ListenOptions listen_options(endpoint::Transport transport) const;
-  // Whose listeners share the limit on open files.
+  // Addresses whose listeners share the limit on open files.
   std::size_t addresses() const { return options_.hosts.size() * options_.fabrics.size(); }
   void keep(Listener listener, rpc::TransportKind transport);
   Result<Ok, std::string> register_programs();
