@@ -185,17 +185,27 @@ bool passed_to(const std::weak_ptr<Executor>& workers, Executor::Function work) 
   return executor->submit(std::move(job));
 }
 
+// Whoever lets it go: that may be within a CredentialScope, by what a client makes the cache evict.
 void close_object(Object* object, const Closing& closing) noexcept {
+  const ServerScope as_server;
   if (Losses* const losses = closing.losses; losses != nullptr && object->has_uncommitted()) {
     const auto close = [object, losses] {
       object->sync_uncommitted(*losses);
       delete object;
     };
-    if (!passed_to(closing.sync_workers, close)) close();
+    const auto close_as_worker = [close] {
+      prepare_worker_thread();
+      close();
+    };
+    if (!passed_to(closing.sync_workers, close_as_worker)) close();
     return;
   }
   const bool at_once = is_worker_thread() || (closing.on_loops && object->closes_at_once());
-  if (at_once || !passed_to(closing.workers, [object] { delete object; })) delete object;
+  const auto close_as_worker = [object] {
+    prepare_worker_thread();
+    delete object;
+  };
+  if (at_once || !passed_to(closing.workers, close_as_worker)) delete object;
 }
 
 }  // namespace
