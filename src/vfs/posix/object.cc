@@ -193,11 +193,15 @@ void close_object(Object* object, const Closing& closing) noexcept {
       object->sync_uncommitted(*losses);
       delete object;
     };
-    const auto close_as_worker = [close] {
+    auto close_as_worker = [close, waiting = closing.waiting] {
       prepare_worker_thread();
       close();
+      if (waiting != nullptr) --*waiting;
     };
-    if (!passed_to(closing.sync_workers, close_as_worker)) close();
+    if (closing.waiting != nullptr) ++*closing.waiting;
+    if (passed_to(closing.sync_workers, close_as_worker)) return;
+    close();
+    if (closing.waiting != nullptr) --*closing.waiting;
     return;
   }
   const bool at_once = is_worker_thread() || (closing.on_loops && object->closes_at_once());

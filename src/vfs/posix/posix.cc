@@ -144,8 +144,8 @@ Operation<ReadResult> PosixFileSystem::read(CallerContext caller, const Handle& 
 }
 
 Operation<WriteResult> PosixFileSystem::write(CallerContext caller, const Handle& file,
-                                              std::uint64_t offset, Rope data,
-                                              Stability stability) {
+                                              std::uint64_t offset, Rope data, Stability asked) {
+  const Stability stability = tree_->stability_of_write(file, asked);
   if (auto answer = tree_->write_at_once(caller.credentials, file, offset, data, stability))
     return *std::move(answer);
   Executor* const writers = stability == Stability::Unstable ? workers_.get() : sync_workers_.get();

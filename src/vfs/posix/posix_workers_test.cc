@@ -62,6 +62,7 @@ class PosixWorkers : public ::testing::Test {
     options.root = path_;
     options.at_once = at_once;
     options.handles = handles;
+    options.cached_objects = cached_objects;
     options.workers = plain;
     options.sync_workers = syncing;
     auto opened = PosixFileSystem::open(options);
@@ -100,6 +101,10 @@ class PosixWorkers : public ::testing::Test {
       loop_.drain();
     }
   }
+  void run_plain() {
+    plain->run_all();
+    loop_.drain();
+  }
   void run_first() {
     Executor::Job job = std::move(plain->held.front());
     plain->held.pop_front();
@@ -127,6 +132,7 @@ class PosixWorkers : public ::testing::Test {
 
   const std::shared_ptr<HeldExecutor> plain = std::make_shared<HeldExecutor>();
   const std::shared_ptr<HeldExecutor> syncing = std::make_shared<HeldExecutor>();
+  std::size_t cached_objects = 0;
   std::filesystem::path path_;
   std::unique_ptr<PosixFileSystem> fs_;
   std::map<std::string, Handle> handles_;
@@ -361,6 +367,38 @@ TEST_F(PosixWorkers, sweep_the_inode_table_behind_the_answers) {
 std::size_t open_files() {
   const std::filesystem::directory_iterator all("/proc/self/fd");
   return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+}
+
+// Where one writes faster than the disk takes it.
+TEST_F(PosixWorkers, leave_descriptors_to_others_while_files_wait_for_a_sync) {
+  constexpr int kFiles = 250;
+  cached_objects = 64;
+  open(AtOnce::Never);
+  const auto write = [&](const Handle& to) {
+    return fs().write(caller(), to, 0, Rope::copy_of(bytes_of("more")), Stability::Unstable);
+  };
+  const std::size_t before = open_files();
+  std::vector<Handle> files;
+  std::vector<decltype(start(write(file())))> written;
+  files.reserve(kFiles);
+  for (int i = 0; i < kFiles; ++i) {
+    const std::string name = std::to_string(i);
+    std::ofstream(path_ / name) << "text";
+    const Handle root = fs().root();
+    const auto found = start(fs().lookup(caller(), root, name));
+    run_plain();
+    ASSERT_TRUE(found->has_value() && (*found)->ok());
+    files.push_back((**found)->node.handle);
+    written.push_back(start(write(files.back())));
+    run_plain();
+  }
+  EXPECT_LT(open_files() - before, 6 * cached_objects);
+  EXPECT_FALSE(written.back()->has_value());
+  run_all();
+  for (const auto& each : written) ASSERT_TRUE(each->has_value() && (*each)->ok());
+  EXPECT_EQ((*written.front())->value().committed, Stability::Unstable);
+  EXPECT_EQ((*written.back())->value().committed, Stability::DataSync);
+  EXPECT_EQ(good(write(files.back())).committed, Stability::Unstable) << "none waits any more";
 }
 
 TEST_F(PosixWorkers, close_what_a_store_has_open_when_it_goes) {
