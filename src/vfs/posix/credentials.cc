@@ -25,6 +25,7 @@ constexpr long kSetGroups = SYS_setgroups;
 #endif
 
 thread_local bool is_prepared_worker = false;
+thread_local const Executor* executor_of_thread = nullptr;
 // In which the thread acts as somebody else.
 thread_local const CredentialScope* current_scope = nullptr;
 
@@ -149,7 +150,8 @@ void prepare_loop_thread() {
   (void)kPrepared;
 }
 
-void prepare_worker_thread() {
+void prepare_worker_thread(const Executor* of) {
+  executor_of_thread = of;
   if (std::exchange(is_prepared_worker, true)) return;
   if (can_switch_users()) act_as_server();
   static_cast<void>(::unshare(CLONE_FS));
@@ -159,6 +161,10 @@ void prepare_worker_thread() {
 
 bool is_worker_thread() {
   return is_prepared_worker;
+}
+
+bool is_worker_of(const std::weak_ptr<Executor>& executor) {
+  return executor_of_thread != nullptr && executor.lock().get() == executor_of_thread;
 }
 
 }  // namespace stag::vfs::posix

@@ -8,6 +8,9 @@
 // user.
 #pragma once
 
+#include <memory>
+
+#include "base/executor.h"
 #include "vfs/types.h"
 
 namespace stag::vfs::posix {
@@ -55,16 +58,18 @@ class ServerScope {
   const CredentialScope* const left_;  // null: the thread acted as the server
 };
 
-// Both once per thread, for good. A loop's thread lays down the right to ignore quotas and the
+// Both for good. A loop's thread lays down the right to ignore quotas and the
 // blocks reserved for root: to give it up and take it back around every write cost four system
 // calls.
 void prepare_loop_thread();
 // One that runs blocking work for others, too, as the server, whoever it was started by; and gets
 // an umask of its own, of 0, since modes are the client's to choose. Where the system refuses that
 // (a container's filter of system calls) the process gets it: its own files have to be made with
-// modes that need none.
-void prepare_worker_thread();
+// modes that need none. `of`: whose thread it is; null: a loop's.
+void prepare_worker_thread(const Executor* of);
 // Whether the calling thread is such a one, which may block.
 bool is_worker_thread();
+// Whether it is one of this Executor.
+bool is_worker_of(const std::weak_ptr<Executor>& executor);
 
 }  // namespace stag::vfs::posix

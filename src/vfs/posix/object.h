@@ -190,8 +190,9 @@ using ObjectRef = std::shared_ptr<Object>;
 
 // Who closes an object that nobody uses any more, for that may take a disk.
 struct Closing {
-  std::weak_ptr<Executor> workers;  // where the last user is no worker, as long as there are any
-  bool on_loops = false;            // the store may be asked there what its caches answer
+  // Where the last user is none of its store's, as long as there are any.
+  std::weak_ptr<Executor> workers;
+  bool on_loops = false;  // the store may be asked there what its caches answer
   // Where something is uncommitted, it is synced, by these; null: it is not.
   std::weak_ptr<Executor> sync_workers{};
   Losses* losses = nullptr;

@@ -40,6 +40,11 @@ TEST(Residence, is_on_this_machine_for_its_own_file_systems_only) {
     EXPECT_EQ(posix::residence_of(other), Residence::Elsewhere) << std::hex << other;
 }
 
+std::size_t open_files() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+}
+
 // A folder with a file, a folder and a symlink, on workers that the test lets begin.
 class PosixWorkers : public ::testing::Test {
  protected:
@@ -293,6 +298,47 @@ TEST_F(PosixWorkers, sync_what_leaves_the_cache_uncommitted) {
   run_all();
 }
 
+// One that does not answer would keep them, with all that they have yet to close.
+TEST_F(PosixWorkers, do_not_close_what_another_store_has_open) {
+  struct Other final : Executor {
+    bool submit(Job&& job) override {
+      files_open = open_files();
+      return held.submit(std::move(job));
+    }
+    HeldExecutor held;
+    std::size_t files_open = 0;
+  };
+  const auto read_file = [this](FileSystem& of) {
+    const Handle file = good(of.lookup(caller(), of.root(), "file")).node.handle;
+    good(of.read(caller(), file, 0, 4));
+  };
+  const auto other = std::make_shared<Other>();
+  open(AtOnce::Never);
+  good(fs().commit(caller(), file(), 0, 0));
+  PosixFileSystem::Options options;
+  options.root = path_;
+  options.workers = other;
+  auto opened = PosixFileSystem::open(options);
+  ASSERT_TRUE(opened.ok());
+  const std::unique_ptr<PosixFileSystem> its = *std::move(opened);
+  other->held.at_once = true;
+  read_file(*its);
+  other->held.at_once = false;
+  const std::size_t before = open_files();
+  std::thread([this] {
+    posix::prepare_worker_thread(plain.get());
+    posix::ObjectCache::drop_all();
+  }).join();
+  EXPECT_EQ(plain->held.size(), 0u);
+  ASSERT_EQ(other->held.held.size(), 1u);
+  EXPECT_EQ(other->files_open, before) << "its own are closed behind what is passed on";
+  const std::size_t held = open_files();
+  EXPECT_LT(held, before);
+  other->held.run_all();
+  EXPECT_LT(open_files(), held);
+  other->held.at_once = true;
+}
+
 TEST_F(PosixWorkers, close_what_nobody_uses_one_job_at_a_time) {
   open(AtOnce::Never);
   plain->full = true;
@@ -362,11 +408,6 @@ TEST_F(PosixWorkers, sweep_the_inode_table_behind_the_answers) {
   fs_.reset();
   plain->run_all();
   sweep.work();
-}
-
-std::size_t open_files() {
-  const std::filesystem::directory_iterator all("/proc/self/fd");
-  return static_cast<std::size_t>(std::distance(begin(all), end(all)));
 }
 
 // Where one writes faster than the disk takes it.

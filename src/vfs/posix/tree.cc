@@ -211,8 +211,8 @@ bool Tree::run_by_worker(void (Tree::*work)()) noexcept try {
     return true;
   }
   Executor::Job job;
-  job.work = [weak = weak_from_this(), work] {
-    prepare_worker_thread();
+  job.work = [weak = weak_from_this(), work, of = workers.get()] {
+    prepare_worker_thread(of);
     if (const auto tree = weak.lock()) (tree.get()->*work)();
   };
   job.deliver = [](void*, Executor::Function) {};

@@ -132,7 +132,7 @@ TEST_F(WorkerCredentials, are_the_servers_in_a_thread_that_was_started_as_a_user
     ASSERT_TRUE(scope.ok());
     worker = std::thread([&] {
       EXPECT_EQ(user_and_group(), std::pair(1000, 1000));
-      posix::prepare_worker_thread();
+      posix::prepare_worker_thread(nullptr);
       EXPECT_EQ(user_and_group(), kServer);
       EXPECT_TRUE(may_open(secret));
     });
