@@ -106,6 +106,8 @@ std::string Tree::open_root(const Options& options) {
   at_once_ = options.at_once == AtOnce::Automatic ? residence != Residence::Elsewhere
                                                   : options.at_once == AtOnce::Always;
   root_ = std::make_shared<Object>(Handle(), std::move(root), FileType::Directory);
+  root_inode_ = root_stat.stx_ino;
+  apart_by_ = what_tells_inodes_apart(root_stat);
   return choose_handles(options, root_stat);
 }
 

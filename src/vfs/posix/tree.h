@@ -202,6 +202,11 @@ class Tree : public std::enable_shared_from_this<Tree> {
   // Handles (tree_handles.cc). resolve() needs the server's rights and is never called within a
   // CredentialScope.
   Outcome<Handle> handle_of(const Descriptor& path, const struct statx& stat) const;
+  // By what an inode differs from the one that had its number before.
+  enum class TellsInodesApart : std::uint8_t { TimeOfBirth, KernelHandle, Table };
+  TellsInodesApart what_tells_inodes_apart(const struct statx& root) const;
+  // Of `name` in the directory, or with "" of what the descriptor is of. With a table only.
+  InodeKey key_of(int descriptor, const char* name, const struct statx& stat) const;
   std::string identity_of(const Handle& root, const struct statx& stat) const;
   // The number of the file system that the root lies on; the same after a restart of the machine
   // where the file system has a lasting id.
@@ -228,6 +233,9 @@ class Tree : public std::enable_shared_from_this<Tree> {
   // server's user.
   void remember(const Object& directory, std::string_view name, const Handle& object);
   void forget(const Object& directory, std::string_view name, const Handle& object);
+  // One of its names was removed. If it was the last one, the object does not stay open in the
+  // cache, and its handle is not that of what has its number next.
+  void drop_entry(const Object& object);
   bool leads_elsewhere(const Object& directory, std::string_view name, InodeKey object) const;
 
   // By a worker; without workers it blocks. False: there was no memory for the job.
@@ -343,7 +351,6 @@ class Tree : public std::enable_shared_from_this<Tree> {
   void unmake(const Object& directory, std::string_view name, const Descriptor& made);
   Outcome<Change> unlink(const Credentials& who, const Handle& directory, std::string_view name,
                          int flags);
-  Outcome<Handle> entry_handle(const Object& directory, std::string_view name);
 
   // Listing (tree_list.cc).
   std::optional<Status> open_and_collect(const Credentials& who, const Object& directory,
@@ -368,6 +375,8 @@ class Tree : public std::enable_shared_from_this<Tree> {
   std::uint64_t file_system_id_ = 0;                  // of the file system that the root lies on
   std::uint64_t reported_fsid_ = 0;                   // what attributes report instead
   std::uint64_t device_ = 0;
+  std::uint64_t root_inode_ = 0;
+  TellsInodesApart apart_by_ = TellsInodesApart::TimeOfBirth;
   Limits limits_;
   bool durable_names_ = true;
   bool at_once_ = false;
