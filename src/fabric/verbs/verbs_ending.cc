@@ -75,13 +75,15 @@ void VerbsConnection::give_back_memory() {
   registrations_.for_each([](std::uint32_t, const Registration& registration) {
     if (registration.window != nullptr) ibv_dealloc_mw(registration.window);
   });
+  // What the device has never seen, before what it has: they may share a block, which goes with the
+  // last of its users.
+  for (std::size_t i = 0; i < pending_.size(); ++i) release(pending_[i]);
   end_device_use();
   open_regions_.reset();
   registrations_.for_each([this](std::uint32_t, const Registration& registration) {
     queue_pair_->domain().give_back(registration.region);
   });
   for (std::size_t i = 0; i < posted_.size(); ++i) release(posted_[i]);
-  for (std::size_t i = 0; i < pending_.size(); ++i) release(pending_[i]);
   for (const Arrived& arrived : early_) queue_pair_->consumed(arrived.block);
   early_.clear();
 }
