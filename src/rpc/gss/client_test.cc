@@ -26,6 +26,12 @@ class Troubled final : public Channel {
       co_await end_of(message);
       co_return Failure{CallError::transport(Reason::ConnectionRefused, where())};
     }
+    if (away > Duration::zero()) {
+      Completion<Ok> back;
+      const Timer timer = world_.loop.after(std::exchange(away, Duration::zero()),
+                                            [&back] { back.complete(Ok{}); });
+      co_await back;
+    }
     // What is held is signed all the same.
     if (holds_next || holds_destroys) {
       static_cast<void>(message.begin_transmission());
@@ -52,6 +58,7 @@ class Troubled final : public Channel {
   std::string where() const override { return "troubled"; }
 
   bool unreachable = false;
+  Duration away{};  // the next Call waits so long for a connection
   // Until their time is over, or they are cancelled.
   bool holds_next = false, holds_destroys = false;
   int destroys = 0, timed_out = 0;
@@ -166,6 +173,35 @@ TEST(GssClient, fails_the_calls_that_wait_when_there_is_no_connection_for_any) {
   world.loop.pass(std::chrono::seconds(1));
   ASSERT_TRUE(ends[1].has_value());
   EXPECT_EQ(ends[1]->error().reason, Reason::ConnectionRefused);
+}
+
+// Kerberos has the time in a token, and most servers take it for five minutes.
+TEST(GssClient, makes_another_token_when_the_first_became_too_old_while_the_server_was_away) {
+  TroubledWorld world;
+  world.realm->clock = [&world] { return world.loop.now(); };
+  world.troubled.away = std::chrono::seconds(400);
+  CallOptions patient;
+  patient.timeout = std::chrono::hours(1);
+  std::array<std::optional<CallResult<std::uint32_t>>, 4> ends;
+  TaskGroup calls;
+  for (auto& end : ends) calls.add(call_into(world.troubled_client, patient, end));
+  world.loop.pass(std::chrono::seconds(400));
+  for (const auto& end : ends) EXPECT_TRUE(end && end->ok()) << (end ? end->error().message() : "");
+  EXPECT_EQ(world.realm->initiated, 2u);
+}
+
+TEST(GssClient, makes_one_other_token_at_most_when_clocks_differ) {
+  TroubledWorld world;
+  world.realm->clock = [&world] { return world.loop.now(); };
+  world.realm->ahead = 400;
+  for (const std::uint32_t away : {0, 60}) {
+    world.realm->initiated = 0;
+    world.troubled.away = std::chrono::seconds(away);
+    const auto result = world.increment();
+    ASSERT_FALSE(result.ok());
+    EXPECT_EQ(result.error().reason, Reason::GssClockSkew);
+    EXPECT_EQ(world.realm->initiated, away == 0 ? 1u : 2u);
+  }
 }
 
 TEST(GssClient, sets_up_once_a_call_in_the_last_second_of_a_ticket_and_leaves_nothing_behind) {
