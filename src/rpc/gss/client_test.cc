@@ -292,6 +292,59 @@ TEST(GssClient, lets_all_calls_go_on_once_another_context_was_asked_for_in_vain)
   world.loop.drain();
 }
 
+// Who has a context that is good for another hour has no need of a KDC.
+TEST(GssClient, lets_all_calls_but_one_go_on_while_another_context_is_asked_for_and_none_comes) {
+  TroubledWorld world;
+  world.lose_a_call();
+  for (int i = 0; i < 255; ++i) ASSERT_TRUE(world.increment().ok());
+  world.loop.holds_offloaded = true;
+  std::optional<CallResult<std::uint32_t>> asks;
+  world.calls.add(call_into(world.troubled_client, {}, asks));
+  CallOptions options;
+  options.timeout = std::chrono::seconds(5);
+  std::array<std::optional<CallResult<std::uint32_t>>, 20> ends;
+  for (auto& end : ends) world.calls.add(call_into(world.troubled_client, options, end));
+  world.loop.drain();
+  EXPECT_FALSE(ends[0].has_value()) << "KDCs answer soon as a rule";
+  world.loop.pass(std::chrono::seconds(4));
+  for (const auto& end : ends) EXPECT_TRUE(end && end->ok());
+  const TimePoint now = world.loop.now();
+  for (int i = 0; i < 300; ++i) ASSERT_TRUE(world.increment().ok());
+  EXPECT_EQ(world.loop.now(), now);
+  EXPECT_TRUE(world.same_context());
+  EXPECT_FALSE(asks.has_value());
+  world.loop.holds_offloaded = false;
+  world.loop.run_offloaded();
+  world.loop.drain();
+  EXPECT_TRUE(asks && asks->ok());
+  EXPECT_TRUE(world.increment().ok());
+  EXPECT_FALSE(world.same_context());
+}
+
+TEST(GssClient, asks_for_another_context_once_a_window_where_that_takes_longer_than_a_call_may) {
+  TroubledWorld world;
+  world.lose_a_call();
+  world.realm->no_ticket = {Reason::GssKdcUnreachable, ""};
+  world.loop.holds_offloaded = true;
+  CallOptions options;
+  options.timeout = std::chrono::seconds(5);
+  int asked = 0;
+  for (int i = 0; i < 1000; ++i) {
+    std::optional<CallResult<std::uint32_t>> end;
+    world.calls.add(call_into(world.troubled_client, options, end));
+    world.loop.drain();
+    if (!end) {
+      ++asked;
+      world.loop.pass(std::chrono::seconds(27));
+      world.loop.run_offloaded();
+      world.loop.drain();
+    }
+    ASSERT_TRUE(end.has_value());
+  }
+  EXPECT_GE(asked, 2) << "later, too";
+  EXPECT_LE(asked, 4);
+}
+
 TEST(GssClient, holds_no_call_up_to_tell_the_server_of_contexts_that_are_left) {
   TroubledWorld world;
   world.troubled.holds_destroys = true;
