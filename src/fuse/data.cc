@@ -266,6 +266,9 @@ Task<void> Operations::write(fuse_req_t from, std::uint64_t number, std::uint64_
   const File file = file_of(request, number, opened);
   const std::size_t size = data.size();
   request.holds(size);
+  // The kernel may send the pieces of one write(2) side by side, in order.
+  std::optional<Turns::Turn> appending;
+  if (kind.append) appending.emplace(co_await appends_.alone(number));
   std::optional<Changes::Change> change;
   co_await begin_change(change, request, number);
   std::size_t written = 0;
@@ -292,6 +295,7 @@ Task<void> Operations::write(fuse_req_t from, std::uint64_t number, std::uint64_
     // To write(2) a part is an answer; of changed pages the rest would be lost.
     if (kind.cached && written < size) request.fail(EIO);
   }
+  appending.reset();
   // Of other files the kernel sends an FSYNC, once for all the WRITEs of a write(2).
   if (kind.sync && written > 0 && open_files_.is_direct(number, opened)) {
     const Outcome<Ok> synced = co_await sync(number, opened);

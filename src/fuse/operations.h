@@ -321,6 +321,7 @@ class Operations {
   NewFiles new_files_;
   Turns turns_;
   Turns lock_turns_;
+  Turns appends_;  // each goes where the one before has ended
   Settling settling_;
   TaskGroup background_;
   CancelSource stop_;
