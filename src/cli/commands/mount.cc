@@ -50,6 +50,9 @@ constexpr ReasonInfo kOneConnection{"OneConnection", Severity::Warning,
 constexpr ReasonInfo kNothingDelegated{
     "NothingDelegated", Severity::Info,
     "the server does not reach this mount by callbacks, and delegates no files to it"};
+constexpr ReasonInfo kLocksAreLocal{
+    "LocksAreLocal", Severity::Info,
+    "file locks are this machine's alone: by NFS versions 2 and 3 the server is told of none"};
 
 std::string no_process(int error) {
   return fmt::format("there can be no process for the mount: {}",
@@ -315,10 +318,11 @@ class MountCommand final : public Command {
 
   // What works all the same. By version 4.0 the URL says whether there are callbacks, and those by
   // TCP come later.
-  void tell_what_is_missing(const Remote& remote) const {
+  void tell_what_is_missing(Remote& remote) const {
     const nfs::client::Url& url = remote.url();
     if (const std::string_view why = why_one_connection(url); !why.empty())
       log_notice(kOneConnection, url_, why);
+    if (!remote.files().has_locks()) log_notice(kLocksAreLocal, url_);
     const bool calls_back = url.version == 4 && url.minor.value_or(0) > 0 && !url.callbacks_by_tcp;
     if (calls_back && !remote.called_back()) log_notice(kNothingDelegated, url_);
   }
