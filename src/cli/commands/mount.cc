@@ -195,13 +195,15 @@ class MountCommand final : public Command {
         "\n"
         "Options of -o: 'actimeo=SECONDS' for which attributes are used unasked [1], 'direct' "
         "(nothing is cached),\n"
-        "'nconnect=N' for the connections that calls are spread over [1], 'retry=MINUTES' for "
-        "which a server\n"
-        "that is not there yet is tried again [0], 'timeout=SECONDS' as --timeout, those of the "
-        "URL (vers=, proto=,\n"
-        "port=, sec=, rsize=, wsize=, ...) as mount.nfs(8) has them,\n"
-        "and those of FUSE and mount(8): ro, allow_other, default_permissions, nosuid, nodev, "
-        "noexec, ...\n"
+        "'nconnect=N' for the connections that calls are spread over [1], 'readahead=SIZE' that "
+        "the kernel reads\n"
+        "ahead where root mounts [1M], 'retry=MINUTES' for which a server that is not there yet is "
+        "tried again "
+        "[0],\n"
+        "'timeout=SECONDS' as --timeout, those of the URL (vers=, proto=, port=, sec=, rsize=, "
+        "wsize=, ...)\n"
+        "as mount.nfs(8) has them, and those of FUSE and mount(8): ro, allow_other, "
+        "default_permissions, ...\n"
         "In /etc/fstab: nfs://server/data /mnt stag ro,_netdev 0 0\n"};
   }
   void declare(Arguments& arguments) override {
@@ -245,6 +247,7 @@ class MountCommand final : public Command {
         .options = std::move(words.passed_on),
         .valid = words.valid,
         .direct = words.direct,
+        .read_ahead = words.read_ahead,
         .on_long_waits = [this](std::size_t requests,
                                 pid_t first) { tell_long_waits(url_, requests, first); },
         .on_given_up = [this](std::uint64_t file_id, std::size_t bytes,
