@@ -297,12 +297,12 @@ Task<Outcome<Ok>> Copier::pass_extras(CopyObject source, Adopt adopt) {
       passed = Failure{extras.error()};
     else if (there)
       passed = co_await adopt(*std::move(extras));
-    const bool fatal =
-        !passed && (options_.preserve.extras_required || concerns_all(passed.error()));
-    if (fatal) co_return passed;
+    if (passed) continue;
+    const bool unknown = nfs::client::means_no_acls(passed.error());  // NFSACL is a program
+    if (options_.preserve.extras_required || (concerns_all(passed.error()) && !unknown))
+      co_return passed;
     // A source that knows nothing of the kind has none to lose.
-    if (!passed && (extras || !nfs::client::means_no_acls(passed.error())))
-      tell_left_out(source, kinds, passed.error());
+    if (extras || !unknown) tell_left_out(source, kinds, passed.error());
   }
   co_return Ok{};
 }
