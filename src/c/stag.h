@@ -147,7 +147,7 @@ typedef struct stag_call {
   void* results; /* receives the results without bulk */
   size_t results_capacity;
   void* results_bulk; /* with STAG_RESULTS_BULK; content undefined when the call fails */
-  size_t results_bulk_capacity;
+  size_t results_bulk_capacity; /* of which by an RDMA device at most 16 MiB are used */
   /* Set by the library. */
   size_t results_length;
   size_t results_bulk_length;

@@ -106,6 +106,34 @@ TEST_P(Endpoint, moves_bulk_of_every_size_both_ways) {
   }
 }
 
+// More than a device offers in one chunk.
+constexpr std::array kMuchRoom{rpc::bind<INCREMENT>({}, {}, [](const std::uint32_t&) {
+  rpc::ReplyBound bound;
+  bound.payload_max = 64 << 20;
+  return bound;
+})};
+constexpr rpc::Binding kMuchRoomBinding{kMuchRoom};
+
+TEST_P(Endpoint, has_a_short_Reply_whatever_room_there_is_for_it) {
+  Listener listener = listening();
+  ConnectOptions options = connect_options();
+  options.binding = kMuchRoomBinding;
+  auto client = connect(listener.address(), options);
+  ASSERT_TRUE(client.ok()) << client.error().message();
+  const auto result = client->call<INCREMENT>(1);
+  EXPECT_TRUE(result.ok()) << result.error().message();
+}
+
+TEST_P(Endpoint, has_short_results_whatever_room_there_is_for_them) {
+  Listener listener = listening();
+  Client client = connected(listener.address());
+  const Rope data = pattern(5, 1);
+  ASSERT_TRUE(client.call<PUT>(PutArgs{.slot = 1, .data = data, .checksum = checksum(data)}).ok());
+  const auto back = client.call<GET>(GetArgs{.slot = 1, .count = 64 << 20});
+  ASSERT_TRUE(back.ok()) << back.error().message();
+  EXPECT_EQ(back->data, data);
+}
+
 TEST_P(Endpoint, serves_many_threads_on_many_loops) {
   Listener listener = listening(std::make_shared<Loops>(3));
   std::atomic<int> good{0};

@@ -198,7 +198,7 @@ struct ConnectOptions {
   Duration timeout = std::chrono::seconds(10);
   // A peer that for this long makes no progress with what it owes - to take bytes of ours, to
   // answer a Read, to end a message that it has begun - loses the connection. However slow,
-  // progress is progress, unless it is too little to be of use (fabric/iwarp/stall_watch.h). Zero:
+  // progress is progress, unless it is too little to be of use (fabric/stall_watch.h). Zero:
   // never.
   Duration stall_limit{0};
 

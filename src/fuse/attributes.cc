@@ -35,10 +35,8 @@ Task<void> Operations::setattr(fuse_req_t from, std::uint64_t number, struct sta
   Request request(context_, from);
   const Handle object = handle_of(request, number);
   if (object.empty()) co_return;
-  std::optional<Changes::Change> change;
   if ((to_set & FUSE_SET_ATTR_SIZE) != 0) {
-    co_await begin_change(change, request, number);
-    if (!change) co_return;
+    if (!co_await begin_change(request, number)) co_return;
     // What is written again after a restart of the server would make the file longer.
     const Outcome<Ok> committed = co_await unstable_writes_.commit(number);
     if (!committed) co_return request.fail(committed.error());

@@ -94,12 +94,11 @@ Task<void> Operations::create(fuse_req_t from, std::uint64_t parent, std::string
   co_await close(file, std::move(removal));
 }
 
-Task<void> Operations::begin_change(std::optional<Changes::Change>& change, Request& request,
-                                    std::uint64_t number) {
+Task<bool> Operations::begin_change(Request& request, std::uint64_t number) {
   co_await changes_.left_ended(number);
-  if (!request.waits()) co_return;
-  change.emplace(changes_, number);
-  request.goes_on_as(*change);
+  if (!request.waits()) co_return false;
+  request.begin_change(changes_, number);
+  co_return true;
 }
 
 Task<Outcome<Attributes>> Operations::truncated(std::uint64_t number, Handle file) {
@@ -126,8 +125,8 @@ Task<void> Operations::open(fuse_req_t from, std::uint64_t number, fuse_file_inf
   if (!opened) co_return request.fail(opened.error());
   const File& file = opened->file;
   Outcome<Attributes> attributes = opened->attributes;
-  std::optional<Changes::Change> emptying;
-  if ((info.flags & O_TRUNC) != 0) co_await begin_change(emptying, request, number);
+  bool emptying = (info.flags & O_TRUNC) != 0;
+  if (emptying) emptying = co_await begin_change(request, number);
   if (emptying)
     attributes = co_await truncated(number, handle);
   else if (lacks_writes(number, attributes))
@@ -266,10 +265,12 @@ Task<void> Operations::write(fuse_req_t from, std::uint64_t number, std::uint64_
   const File file = file_of(request, number, opened);
   const std::size_t size = data.size();
   request.holds(size);
-  std::optional<Changes::Change> change;
-  co_await begin_change(change, request, number);
+  // The kernel may send the pieces of one write(2) side by side, in order.
+  std::optional<Turns::Turn> appending;
+  if (kind.append) appending.emplace(co_await appends_.alone(number));
+  const bool begun = co_await begin_change(request, number);
   std::size_t written = 0;
-  bool failed = !change;
+  bool failed = !begun;
   const bool clears_set_ids =
       kind.unprivileged && open_files_.is_direct(number, opened) && has_set_ids(number);
   if ((kind.append || clears_set_ids) && !failed) {
@@ -292,13 +293,14 @@ Task<void> Operations::write(fuse_req_t from, std::uint64_t number, std::uint64_
     // To write(2) a part is an answer; of changed pages the rest would be lost.
     if (kind.cached && written < size) request.fail(EIO);
   }
+  appending.reset();
   // Of other files the kernel sends an FSYNC, once for all the WRITEs of a write(2).
   if (kind.sync && written > 0 && open_files_.is_direct(number, opened)) {
     const Outcome<Ok> synced = co_await sync(number, opened);
     if (!synced) request.fail(synced.error());
   }
   // It is done: a program that holds pages that are dropped may wait for it.
-  change.reset();
+  request.end_change();
   if (kind.append) co_await outdate_cached(number, opened, offset);
   if (const fuse_req_t waiting = request.take()) fuse_reply_write(waiting, written);
   used.give_back(std::move(memory));

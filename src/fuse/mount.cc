@@ -346,7 +346,7 @@ std::optional<Error> Mounted::begin(const MountOptions& options) {
   files_.set_flush([this](Handle file) { return flush(file); });
   session_.reset(fuse_session_new(&arguments, &used, sizeof(used), this));
   if (!session_) return Error::of_local("an option is none that FUSE knows: see above");
-  if (!place_.mount(session_.get())) return cannot_mount(options.directory);
+  if (!place_.mount(session_.get(), options.read_ahead)) return cannot_mount(options.directory);
   if (fuse_session_custom_io(session_.get(), &kDevice, fuse_session_fd(session_.get())) != 0)
     throw std::bad_alloc();
   net::UniqueFd device(fcntl(fuse_session_fd(session_.get()), F_DUPFD_CLOEXEC, 0));
@@ -373,7 +373,7 @@ std::optional<Error> Mounted::begin(const MountOptions& options) {
 void Mounted::agree(fuse_conn_info& connection) {
   connection.max_write = std::min(connection.max_write, kLargest);
   connection.max_read = kLargest;
-  connection.max_readahead = kLargest;
+  connection.max_readahead = UINT32_MAX;  // the kernel's own limit is the lower one
   connection.max_background = kBackground;
   connection.time_gran = 1;
   agreed_ = true;

@@ -27,6 +27,9 @@ struct MountOptions {
   double valid = 1;     // seconds for which the kernel may use attributes and names unasked
   bool direct = false;  // the kernel caches no data
   bool seeks = false;   // the files are of a version that finds holes in them
+  // Bytes that the kernel reads ahead of programs, where this process may tell it (root); zero: as
+  // many as it does by itself.
+  std::uint64_t read_ahead = 0;
   // So many requests of the kernel wait for the server for more than a minute, the first of them by
   // the thread `first`; or none does any more. May be empty.
   std::function<void(std::size_t requests, pid_t first)> on_long_waits{};

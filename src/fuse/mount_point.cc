@@ -11,6 +11,8 @@
 #include <sstream>
 #include <utility>
 
+#include "fuse/read_ahead.h"
+
 namespace stag::fuse {
 namespace {
 
@@ -67,10 +69,12 @@ nfs::client::Error cannot_mount(std::string_view directory) {
       directory));
 }
 
-bool MountPoint::mount(fuse_session* session) {
+bool MountPoint::mount(fuse_session* session, std::uint64_t read_ahead) {
+  const net::UniqueFd devices = open_backing_devices();
   if (fuse_session_mount(session, directory_.c_str()) != 0) return false;
   mounted_ = true;
   device_ = device_on(directory_);
+  if (read_ahead != 0) set_read_ahead(devices, device_, read_ahead);
   return true;
 }
 

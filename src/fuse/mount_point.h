@@ -5,6 +5,7 @@
 // Thread: the loop of the Mount.
 #pragma once
 
+#include <cstdint>
 #include <istream>
 #include <string>
 #include <string_view>
@@ -27,8 +28,9 @@ class MountPoint {
  public:
   explicit MountPoint(std::string directory) : directory_(std::move(directory)) {}
 
-  // False: FUSE does not mount there, and has said why on standard error.
-  bool mount(fuse_session* session);
+  // False: FUSE does not mount there, and has said why on standard error. `read_ahead`: see
+  // MountOptions.
+  bool mount(fuse_session* session, std::uint64_t read_ahead);
   // Closes the session's descriptor, and unmounts what mount() has mounted, if it is seen there.
   void unmount(fuse_session* session);
 

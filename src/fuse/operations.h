@@ -235,10 +235,9 @@ class Operations {
   void answer_absent(Request& request, double valid) const;
   static void answer(Request& request, const nfs::client::Outcome<Ok>& done);
 
-  // Before the data of a file is changed: behind changes that killed programs have left. Nothing
-  // begins where the request was given up by then.
-  Task<void> begin_change(std::optional<Changes::Change>& change, Request& request,
-                          std::uint64_t number);
+  // Before the data of a file is changed: behind changes that killed programs have left. False,
+  // and nothing begins, where the request was given up by then.
+  Task<bool> begin_change(Request& request, std::uint64_t number);
 
   // The turn to change a new file: what sets its times is not overtaken by what else does.
   Task<std::optional<Turns::Turn>> turn_of_change(std::uint64_t number);
@@ -321,6 +320,7 @@ class Operations {
   NewFiles new_files_;
   Turns turns_;
   Turns lock_turns_;
+  Turns appends_;  // each goes where the one before has ended
   Settling settling_;
   TaskGroup background_;
   CancelSource stop_;

@@ -34,7 +34,7 @@ void Request::fail(const nfs::client::Error& error) {
 
 void Request::abandon() {
   fail(EINTR);
-  if (change_ != nullptr) change_->leave();
+  if (change_) change_->leave();
   if (operation_ != nullptr) operation_->cancel();
 }
 

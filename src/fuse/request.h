@@ -9,6 +9,8 @@
 #include <fuse_lowlevel.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 
 #include "base/cancel.h"
 #include "fuse/changes.h"
@@ -34,8 +36,10 @@ class Request {
     operation_ = &operation;
     waiting_.end();
   }
-  // It goes on by itself, as `change`, which lives until the request was answered or ends.
-  void goes_on_as(Changes::Change& change) { change_ = &change; }
+  // It changes the data of a file until end_change() or its own end, by itself once it was given
+  // up.
+  void begin_change(Changes& all, std::uint64_t number) { change_.emplace(all, number); }
+  void end_change() { change_.reset(); }
   // It reads or writes by so many bytes of memory of its own.
   void holds(std::size_t bytes) { interruption_.holds(bytes); }
   // Whether it still waits for its answer.
@@ -52,7 +56,7 @@ class Request {
   Interruption interruption_;
   LongWaits::Waiting waiting_;
   CancelSource* operation_ = nullptr;
-  Changes::Change* change_ = nullptr;
+  std::optional<Changes::Change> change_;
 };
 
 }  // namespace stag::fuse

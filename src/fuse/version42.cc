@@ -140,9 +140,7 @@ Task<void> Operations::fallocate(fuse_req_t from, std::uint64_t number, int mode
   const FileRange range{offset, length};
   if (mode != 0 && mode != (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE))
     co_return request.fail(EOPNOTSUPP);
-  std::optional<Changes::Change> change;
-  co_await begin_change(change, request, number);
-  if (!change) co_return;
+  if (!co_await begin_change(request, number)) co_return;
   // What is written again after a restart of the server must not fill the hole.
   Outcome<Ok> done = co_await unstable_writes_.commit(number);
   if (!done) co_return request.fail(done.error());
@@ -169,9 +167,7 @@ Task<void> Operations::copy_file_range(fuse_req_t from, std::uint64_t source,
   if (target_file.empty()) co_return;
   // COPY refuses a source that is the target, too (RFC 7862 15.2.3); the kernel copies it then.
   if (source == target) co_return request.fail(EOPNOTSUPP);
-  std::optional<Changes::Change> change;
-  co_await begin_change(change, request, target);
-  if (!change) co_return;
+  if (!co_await begin_change(request, target)) co_return;
   const Outcome<Ok> committed = co_await unstable_writes_.commit(target);
   if (!committed) co_return request.fail(committed.error());
   // What sets times meanwhile would hear how much is copied so far.

@@ -15,6 +15,7 @@
 #include "base/late_detail.h"
 #include "base/reason.h"
 #include "net/blocked_signals.h"
+#include "net/own_credentials.h"
 
 namespace stag::net {
 namespace {
@@ -180,6 +181,7 @@ WorkerPool::Load WorkerPool::look(TimePoint now) {
 }
 
 void WorkerPool::serve(const std::shared_ptr<State>& state) {
+  take_own_credentials();
   std::unique_lock lock(state->mutex);
   std::list<std::thread> before = state->take_ended();
   lock.unlock();

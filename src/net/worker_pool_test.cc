@@ -1,6 +1,8 @@
 #include "net/worker_pool.h"
 
 #include <gtest/gtest.h>
+#include <sys/fsuid.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <functional>
@@ -164,6 +166,24 @@ TEST_F(WorkerPoolShares, answers_otherwise_when_there_is_no_memory_for_the_work)
       "alice", [] { throw std::bad_alloc(); }, result);
   loop.run();
   EXPECT_EQ(result, "refused");
+}
+
+// The thread that it starts inherits whom the one that asks acts as.
+TEST(WorkerPool, works_as_the_process_whoever_starts_it) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  WorkerPool pool;
+  int user = -1, group = -1;
+  std::thread([&] {
+    ::setfsgid(1000);
+    ::setfsuid(1000);
+    Executor::Job job;
+    job.work = [&] { user = ::setfsuid(-1), group = ::setfsgid(-1); };
+    job.deliver = [](void*, Executor::Function) {};
+    EXPECT_TRUE(pool.submit(std::move(job)));
+  }).join();
+  pool.finish();
+  EXPECT_EQ(user, 0);
+  EXPECT_EQ(group, 0);
 }
 
 TEST_F(WorkerPoolShares, keeps_no_thread_that_has_nothing_to_do) {

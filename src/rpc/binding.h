@@ -28,7 +28,7 @@ namespace stag::rpc {
 // One eligible result item that a Reply may hold, in the order of the results.
 struct ItemBound {
   xdr::ItemId item = 0;
-  std::uint32_t max_length = 0;  // bytes of data, without pad
+  std::uint32_t max_length = 0;  // bytes of data, without pad; zero: wanted inline (payload_max)
 };
 
 // Which Write chunk each result item uses when an eligible item is missing from the results (an

@@ -47,11 +47,12 @@ Client::AnyExchange::AnyExchange(const Client& client, std::uint32_t program, st
     secured_.emplace(*credentials_.security(), header);
 }
 
-// If there are eligible items, their size is what varies; the Binding knows the size of the rest.
+// If there are eligible items, their size is what varies; the Binding knows how large the rest can
+// be.
 void Client::AnyExchange::limit_results() {
   const std::uint32_t most = *options_.results_max;
   ReplyBound& bound = message_.reply;
-  if (bound.items.empty()) bound.payload_max = most;
+  bound.payload_max = bound.items.empty() ? most : std::min(bound.payload_max, most);
   const std::uint32_t left = most - std::min(most, bound.payload_max);
   for (ItemBound& item : bound.items) item.max_length = std::min(item.max_length, left);
 }

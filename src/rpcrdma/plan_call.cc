@@ -45,7 +45,7 @@ class CallPlanner {
       rest = everything;
     }
     if (rest > std::numeric_limits<std::uint32_t>::max()) return Reason::RdmaCallTooLarge;
-    plan_.reply_chunk = static_cast<std::uint32_t>(rest);
+    plan_.reply_chunk = std::min(static_cast<std::uint32_t>(rest), bound_.reply_chunk_max);
     return fits_segments();
   }
 

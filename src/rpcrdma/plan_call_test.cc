@@ -155,6 +155,12 @@ TEST(PlanCall, fails_when_memory_is_in_more_pieces_than_a_chunk_takes) {
   EXPECT_EQ(plan_call(shape(100), reply, limits).error(), Reason::RdmaSegmentsTooMany);
 }
 
+TEST(PlanCall, offers_of_a_Reply_chunk_no_more_than_can_be_offered) {
+  ReplyBound reply = bound(8000);
+  reply.reply_chunk_max = 5000;
+  EXPECT_EQ(plan(shape(100), reply, limits_of(1024)).reply_chunk, 5000u);
+}
+
 TEST(PlanCall, fails_when_the_header_alone_exceeds_the_threshold) {
   ReplyBound reply = bound(100);
   for (int i = 0; i < 16; ++i) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include "base/inline_vector.h"
 
@@ -42,8 +43,9 @@ enum class Pairing : std::uint8_t { Shift, ByIndex };
 
 // RFC 8166 6.2: the largest Reply, known before the Call is sent.
 struct ReplyBound {
-  std::uint32_t payload_max = 0;         // of the Reply's stream without data and pad of `results`
-  std::uint32_t segments = 1;            // registrations needed for a Reply chunk
+  std::uint32_t payload_max = 0;  // of the Reply's stream without data and pad of `results`
+  std::uint32_t segments = 1;     // registrations needed for a Reply chunk
+  std::uint32_t reply_chunk_max = std::numeric_limits<std::uint32_t>::max();  // bytes to offer
   InlineVector<ResultBound, 2> results;  // eligible results, in order
   Pairing pairing = Pairing::Shift;
 };

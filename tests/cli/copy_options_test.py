@@ -408,6 +408,26 @@ class Kept(Case):
                 self.assertTrue(os.path.samefile(os.path.join(root, "b"), os.path.join(root, "sub", "c")))
                 self.assertEqual(sorted(os.listdir(root)), ["a", "alone", "b", "sub"])
 
+    def test_with_a_from_and_to_a_server_of_version_3_without_NFSACL(self):
+        # The server hears of a program that it does not serve.
+        proxy = rpc_proxy.RpcProxy(self.server.tcp_port, told=struct.pack(">II", 100227, 3), true=struct.pack(">II", 100999, 3))
+        self.addCleanup(proxy.close)
+        url = proxy.url(f"/files/{self.name}") + f"&mountport={self.server.tcp_port}"
+        self.write(self.there("file"), b"content")
+        self.good("cp", "-a", url.replace("?", "/file?"), self.at("down"))
+        self.assertEqual(self.read(self.at("down")), b"content")
+        for name, entry in (("user", 1000), ("other", 1001)):
+            try:
+                os.setxattr(self.write(self.at(name), b"content"), "system.posix_acl_access",
+                            struct.pack("<I" + "HHI" * 5, 2, 1, 6, 0xFFFFFFFF, 2, 4, entry, 4, 4, 0xFFFFFFFF, 16, 4, 0xFFFFFFFF, 32, 4, 0xFFFFFFFF))
+            except OSError:
+                self.skipTest("this file system has no access control lists")
+        copied = stag("cp", "-a", self.at("user"), self.at("other"), url)
+        self.assertEqual(copied.returncode, 0, copied.stderr)
+        self.assertIn(f"access control lists are not copied, from {self.at('user')} on: ", copied.stderr)
+        self.assertEqual(copied.stderr.count("\n"), 1, "they are left out of all")
+        self.assertEqual(self.read(self.there("other")), b"content")
+
     def test_with_a_a_second_time_as_well(self):
         os.mkdir(self.at("tree"))
         os.link(self.write(self.at("tree", "a"), b"content"), self.at("tree", "b"))

@@ -26,6 +26,60 @@ class OneFile(Case):
         self.good("cp", "--inplace", self.at("f"), self.url("f"))
 
 
+class OneFolder(Case):
+    """By several exports, the handles and file system numbers of which differ, and by all versions."""
+
+    VERSIONS = ("2", "3", "4.2")
+
+    def setUp(self):
+        super().setUp()
+        for name in ("live", "back"):
+            os.mkdir(self.there(name))
+        folders = {"all": self.there(), "live": self.there("live"), "back": self.there("back")}
+        server = harness.Server([f"/{name}={folder},no_root_squash" for name, folder in folders.items()], self.at("state"))
+        self.addCleanup(lambda: self.assertEqual(server.end(), 0))
+        self.place = lambda path, version: f"{server.tcp('/' + path)}&version={version}"
+
+    def refused(self, path, *arguments):
+        self.bad(1, "the same file", "cp", *arguments)
+        self.assertEqual(self.read(self.there(path)), b"content")
+
+    def test_keeps_what_is_restored_from_a_snapshot_of_hard_links(self):
+        os.link(self.write(self.there("live", "f"), b"content"), self.there("back", "f"))
+        os.mkdir(self.there("back", "d"))
+        os.mkdir(self.there("live", "d"))
+        os.link(self.there("live", "f"), self.there("live", "d", "g"))
+        os.link(self.there("live", "f"), self.there("back", "d", "g"))
+        for ours in self.VERSIONS:
+            for theirs in self.VERSIONS:
+                self.refused("live/f", self.place("back/f", ours), self.place("live/f", theirs))
+                self.refused("live/f", "-r", self.place("back/d", ours), self.place("live", theirs))
+
+    def test_keeps_a_file_of_one_name_that_is_written_in_place(self):
+        self.write(self.there("live", "f"), b"content")
+        for ours in self.VERSIONS:
+            for theirs in self.VERSIONS:
+                for source in ("live/f", "all/live/f"):
+                    self.refused("live/f", "--inplace", self.place(source, ours), self.place("live/f", theirs))
+
+    def test_is_not_copied_onto_itself(self):
+        os.mkdir(self.there("live", "d"))
+        for name in ("f", "g"):
+            self.write(self.there("live", "d", name), b"content")
+        for ours in self.VERSIONS:
+            for theirs in self.VERSIONS:
+                for source in ("live/d", "all/live/d"):
+                    self.bad(1, "the destination is the same directory", "cp", "-r", self.place(source, ours), self.place("live/", theirs))
+        self.bad(1, "the destination is the same directory", "cp", "-r", self.there("live", "d"), self.place("live/", "3"))
+        self.assertEqual(sorted(os.listdir(self.there("live", "d"))), ["f", "g"])
+
+    def test_gets_what_another_file_has(self):
+        os.link(self.write(self.there("live", "f"), b"content"), self.there("back", "f"))
+        self.write(self.there("back", "new"), b"another")
+        self.good("cp", self.place("back/new", "4.2"), self.place("live/f", "3"))
+        self.assertEqual(self.read(self.there("back", "f")), b"another")
+
+
 @unittest.skipIf(os.geteuid() != 0, "is about what other users may read")
 class Unreadable(Case):
     """A source that cannot be read: what it would have overwritten in place stays."""

@@ -188,6 +188,19 @@ class Flavors(Kerberos):
         self.good("cp", self.write("anonymous"), self.url("/any/anonymous", "krb5"), env=machine)
         self.assertEqual(os.stat(os.path.join(self.served, "anonymous")).st_uid, 65534)
 
+    def test_have_no_users_until_the_server_finds_its_default_realm(self):
+        """A user who were nobody until then would leave files that are nobody's."""
+        with open(os.path.join(self.realm.folder, "krb5.conf"), "rb") as file:
+            configuration = file.read()
+        path = self.write("realm.conf", configuration.replace(b"default_realm = STAG.TEST", b""))
+        server = self.start(f"/x={self.served},sec=krb5", name="realmless", env=self.realm.environment(KRB5_CONFIG=path))
+        early = self.write("early-bird")
+        self.bad("refused the Kerberos ticket", "cp", early, self.url("/x/early-bird", "krb5", server=server))
+        self.assertIn("GssPrincipalRefused", server.log())
+        self.write("realm.conf", configuration)
+        self.good("cp", early, self.url("/x/early-bird", "krb5", server=server))
+        self.assertEqual(os.stat(os.path.join(self.served, "early-bird")).st_uid, pwd.getpwnam(USER).pw_uid)
+
     def test_are_each_taken_only_where_the_export_says_so(self):
         for flavor in FLAVORS:
             for other in ("sys", *FLAVORS):

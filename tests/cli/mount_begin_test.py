@@ -56,6 +56,33 @@ class Words(Mounted):
         self.bad(2, "NFS version '5' is not in this build", "mount", "-o", "vers=5", self.url(), self.directory)
         self.bad(2, "it is given twice", "mount", "-o", "vers=3", self.url() + "&version=4.2", self.directory)
 
+    def test_of_reading_ahead_make_READs_as_long(self):
+        self.write(self.there("file"), bytes(8 << 20))
+        proxy = rpc_proxy.RpcProxy(self.server.tcp_port)
+        self.addCleanup(proxy.close)
+        for word, longest in (("ro", 1 << 20), ("readahead=256K", 256 << 10), ("readahead=0", 128 << 10)):
+            with self.subTest(word):
+                self.mount("-o", word, url=proxy.url(f"/files/{self.name}") + f"&mountport={self.server.tcp_port}")
+                device = os.stat(self.directory).st_dev
+                if not os.access(f"/sys/class/bdi/{os.major(device)}:{os.minor(device)}/read_ahead_kb", os.W_OK):
+                    self.skipTest("only root tells the kernel how much to read ahead, where it can write to sysfs")
+                del proxy.calls[:]
+                with open(self.here("file"), "rb", buffering=0) as file:
+                    while file.read(64 << 10):
+                        pass
+                counts = [int.from_bytes(call.arguments[-4:], "big") for call in proxy.calls if call.procedure == rpc_proxy.READ]
+                self.assertEqual(max(counts), longest)
+                self.good("umount", self.directory)
+        self.bad(2, "a size up to 64M is wanted", "mount", "-o", "readahead=much", self.url(), self.directory)
+
+    @unittest.skipUnless(harness.may_mount(), "only in a mount namespace of its own")
+    def test_of_reading_ahead_are_no_trouble_where_the_mount_hides_sysfs(self):
+        self.write(self.there("file"), b"content")
+        for self.directory in ("/sys", "/sys/devices"):
+            self.mount()
+            self.assertEqual(self.read(self.here("file")), b"content")
+            self.good("umount", self.directory)
+
     def test_of_patience_end_calls(self):
         server = harness.Server([f"/files={self.there()},no_root_squash"], self.at("state"))
         self.addCleanup(server.end)

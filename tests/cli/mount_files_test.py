@@ -1,4 +1,5 @@
 """Files of a mount: what programs do with them that know nothing of NFS. The server's own folder says what came of it."""
+import ctypes
 import errno
 import filecmp
 import itertools
@@ -21,6 +22,37 @@ from harness import PATIENCE
 from mounted import Mounted
 
 VERSIONS = ("3", "4.0", "4.1", "4.2")
+
+# Numbers of io_setup(2), io_submit(2) and io_getevents(2), which libc has no functions for.
+ASYNCHRONOUS = {"x86_64": (206, 209, 208), "aarch64": (0, 2, 4)}
+
+
+class Iocb(ctypes.Structure):
+    """struct iocb of linux/aio_abi.h, where numbers are little-endian."""
+
+    PWRITE = 1
+    _fields_ = [("data", ctypes.c_uint64), ("key", ctypes.c_uint32), ("flags_of_write", ctypes.c_uint32), ("opcode", ctypes.c_uint16),
+                ("priority", ctypes.c_int16), ("file", ctypes.c_uint32), ("buffer", ctypes.c_uint64), ("bytes", ctypes.c_uint64),
+                ("offset", ctypes.c_int64), ("reserved", ctypes.c_uint64), ("flags", ctypes.c_uint32), ("event_file", ctypes.c_uint32)]
+
+
+def written_asynchronously(file, content):
+    """What one io_submit(2) of all of it yields in the end."""
+    setup, submit, getevents = ASYNCHRONOUS[os.uname().machine]
+    libc = ctypes.CDLL(None, use_errno=True)
+    context, events = ctypes.c_ulong(), (ctypes.c_int64 * 4)()  # of one struct io_event
+    with mmap.mmap(-1, len(content)) as aligned:
+        aligned[:] = content
+        first = ctypes.c_char.from_buffer(aligned)
+        write = Iocb(opcode=Iocb.PWRITE, file=file, buffer=ctypes.addressof(first), bytes=len(content))
+        asked = (ctypes.POINTER(Iocb) * 1)(ctypes.pointer(write))
+        done = (libc.syscall(setup, 1, ctypes.byref(context)), libc.syscall(submit, context, 1, asked),
+                libc.syscall(getevents, context, ctypes.c_long(1), ctypes.c_long(1), events, None))
+        del first
+    if done != (0, 1, 1):
+        raise OSError(ctypes.get_errno(), f"asynchronous I/O: {done}")
+    return events[2]
+
 
 class Files(Mounted):
     def test_are_those_of_the_server(self):
@@ -160,6 +192,20 @@ class Files(Mounted):
         with open(self.here("file"), "rb") as file:
             self.assertEqual(file.read(), b"12theirs3")
 
+    @unittest.skipUnless(os.uname().machine in ASYNCHRONOUS, "the numbers of its system calls are not known here")
+    def test_are_appended_to_by_one_asynchronous_write_in_order(self):
+        """Of its pieces of a megabyte the kernel sends all at once."""
+        content = b"".join(bytes([65 + piece]) * (1 << 20) for piece in range(4))
+        for options, version in itertools.product(("actimeo=1", "direct"), ("3", "4.2")):
+            with self.subTest(options=options, version=version):
+                self.mount("-o", options, url=self.url() + "&version=" + version)
+                self.write(self.here("file"), b"before")
+                file = os.open(self.here("file"), os.O_WRONLY | os.O_APPEND | os.O_DIRECT)
+                self.assertEqual(written_asynchronously(file, content), len(content))
+                os.close(file)
+                self.good("umount", self.directory)
+                self.assertTrue(self.read(self.there("file")) == b"before" + content)
+
     def test_stay_what_they_are_where_another_cannot_take_their_name(self):
         self.mount("-o", "actimeo=86400")
         self.write(self.here("source"), b"source")
@@ -252,6 +298,37 @@ class Removed(Mounted):
     """Directories of files that were removed while they were open, right behind the last close(2), which the kernel does not wait for."""
 
     VERSIONS = ("3", "4.0", "4.1", "4.2")
+
+# Numbers of io_setup(2), io_submit(2) and io_getevents(2), which libc has no functions for.
+ASYNCHRONOUS = {"x86_64": (206, 209, 208), "aarch64": (0, 2, 4)}
+
+
+class Iocb(ctypes.Structure):
+    """struct iocb of linux/aio_abi.h, where numbers are little-endian."""
+
+    PWRITE = 1
+    _fields_ = [("data", ctypes.c_uint64), ("key", ctypes.c_uint32), ("flags_of_write", ctypes.c_uint32), ("opcode", ctypes.c_uint16),
+                ("priority", ctypes.c_int16), ("file", ctypes.c_uint32), ("buffer", ctypes.c_uint64), ("bytes", ctypes.c_uint64),
+                ("offset", ctypes.c_int64), ("reserved", ctypes.c_uint64), ("flags", ctypes.c_uint32), ("event_file", ctypes.c_uint32)]
+
+
+def written_asynchronously(file, content):
+    """What one io_submit(2) of all of it yields in the end."""
+    setup, submit, getevents = ASYNCHRONOUS[os.uname().machine]
+    libc = ctypes.CDLL(None, use_errno=True)
+    context, events = ctypes.c_ulong(), (ctypes.c_int64 * 4)()  # of one struct io_event
+    with mmap.mmap(-1, len(content)) as aligned:
+        aligned[:] = content
+        first = ctypes.c_char.from_buffer(aligned)
+        write = Iocb(opcode=Iocb.PWRITE, file=file, buffer=ctypes.addressof(first), bytes=len(content))
+        asked = (ctypes.POINTER(Iocb) * 1)(ctypes.pointer(write))
+        done = (libc.syscall(setup, 1, ctypes.byref(context)), libc.syscall(submit, context, 1, asked),
+                libc.syscall(getevents, context, ctypes.c_long(1), ctypes.c_long(1), events, None))
+        del first
+    if done != (0, 1, 1):
+        raise OSError(ctypes.get_errno(), f"asynchronous I/O: {done}")
+    return events[2]
+
 
     def open_and_remove(self, *parts):
         self.write(self.here(*parts), b"content")

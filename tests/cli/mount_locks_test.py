@@ -175,5 +175,17 @@ class Interrupted(Locks):
                 self.refused(fcntl.lockf, other, fcntl.LOCK_EX | fcntl.LOCK_NB, 10, 0)
 
 
+class LocalLocks(Mounted):
+    """By versions that have none."""
+
+    def test_are_told_when_the_mount_begins(self):
+        for version, told in (("2", True), ("3", True), ("4.0", False), ("4.2", False)):
+            with self.subTest(version):
+                log = self.at("log." + version)
+                self.mount("--log-file", log, url=self.url() + "&version=" + version)
+                self.good("umount", self.directory)
+                self.assertEqual(b"LocksAreLocal" in self.read(log), told)
+
+
 if __name__ == "__main__":
     mounted.main()

@@ -25,6 +25,8 @@ for file in bin/stag share/man/man1/stag.1 share/man/man1/stag-serve.1 share/man
   share/fish/vendor_completions.d/stag.fish; do
   test -s "$prefix/$file" || fail "$file was not installed"
 done
+# mount(8) does not look there.
+grep -q "ln -s $prefix/sbin/mount.stag /sbin/" "$work/install.log" || fail "it does not say what fstab needs"
 if command -v mandoc >/dev/null; then mandoc -T lint -W warning "$prefix"/share/man/man?/*; fi
 grep -rlE '#include "[a-z]+/' "$prefix/include" && fail "a header includes by a path of the source tree"
 

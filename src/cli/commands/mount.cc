@@ -50,6 +50,9 @@ constexpr ReasonInfo kOneConnection{"OneConnection", Severity::Warning,
 constexpr ReasonInfo kNothingDelegated{
     "NothingDelegated", Severity::Info,
     "the server does not reach this mount by callbacks, and delegates no files to it"};
+constexpr ReasonInfo kLocksAreLocal{
+    "LocksAreLocal", Severity::Info,
+    "file locks are this machine's alone: by NFS versions 2 and 3 the server is told of none"};
 
 std::string no_process(int error) {
   return fmt::format("there can be no process for the mount: {}",
@@ -193,13 +196,15 @@ class MountCommand final : public Command {
         "\n"
         "Options of -o: 'actimeo=SECONDS' for which attributes are used unasked [1], 'direct' "
         "(nothing is cached),\n"
-        "'nconnect=N' for the connections that calls are spread over [1], 'retry=MINUTES' for "
-        "which a server\n"
-        "that is not there yet is tried again [0], 'timeout=SECONDS' as --timeout, those of the "
-        "URL (vers=, proto=,\n"
-        "port=, sec=, rsize=, wsize=, ...) as mount.nfs(8) has them,\n"
-        "and those of FUSE and mount(8): ro, allow_other, default_permissions, nosuid, nodev, "
-        "noexec, ...\n"
+        "'nconnect=N' for the connections that calls are spread over [1], 'readahead=SIZE' that "
+        "the kernel reads\n"
+        "ahead where root mounts [1M], 'retry=MINUTES' for which a server that is not there yet is "
+        "tried again "
+        "[0],\n"
+        "'timeout=SECONDS' as --timeout, those of the URL (vers=, proto=, port=, sec=, rsize=, "
+        "wsize=, ...)\n"
+        "as mount.nfs(8) has them, and those of FUSE and mount(8): ro, allow_other, "
+        "default_permissions, ...\n"
         "In /etc/fstab: nfs://server/data /mnt stag ro,_netdev 0 0\n"};
   }
   void declare(Arguments& arguments) override {
@@ -243,6 +248,7 @@ class MountCommand final : public Command {
         .options = std::move(words.passed_on),
         .valid = words.valid,
         .direct = words.direct,
+        .read_ahead = words.read_ahead,
         .on_long_waits = [this](std::size_t requests,
                                 pid_t first) { tell_long_waits(url_, requests, first); },
         .on_given_up = [this](std::uint64_t file_id, std::size_t bytes,
@@ -316,10 +322,11 @@ class MountCommand final : public Command {
 
   // What works all the same. By version 4.0 the URL says whether there are callbacks, and those by
   // TCP come later.
-  void tell_what_is_missing(const Remote& remote) const {
+  void tell_what_is_missing(Remote& remote) const {
     const nfs::client::Url& url = remote.url();
     if (const std::string_view why = why_one_connection(url); !why.empty())
       log_notice(kOneConnection, url_, why);
+    if (!remote.files().has_locks()) log_notice(kLocksAreLocal, url_);
     const bool calls_back = url.version == 4 && url.minor.value_or(0) > 0 && !url.callbacks_by_tcp;
     if (calls_back && !remote.called_back()) log_notice(kNothingDelegated, url_);
   }

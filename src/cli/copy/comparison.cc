@@ -41,7 +41,7 @@ bool same_file_id(const CopyObject& a, const CopyObject& b) {
   return folded(a.file_id) == folded(b.file_id);
 }
 
-bool served_from_here(const CopyObject& a, const CopyObject& b) {
+bool seem_to_be_one(const CopyObject& a, const CopyObject& b) {
   return same_file_id(a, b) && a.size == b.size && same_time(a.modified, b.modified) &&
          same_time(a.changed, b.changed);
 }

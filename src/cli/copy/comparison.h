@@ -16,9 +16,10 @@ bool same_time(const nfs::client::Time& a, const nfs::client::Time& b);
 // Whether the numbers of both files are the same, as far as every version of NFS keeps them.
 bool same_file_id(const CopyObject& a, const CopyObject& b);
 
-// Whether a file of this machine and one of a server are one, because this machine is the server or
-// has mounted what it serves. They have no number of a file system in common, but nobody can choose
-// the time of the last change; version 2 has times to the microsecond.
-bool served_from_here(const CopyObject& a, const CopyObject& b);
+// Whether two files are one, which is reached in two ways: by two exports or versions, or by a
+// server and as a file of this machine, which is that server or has mounted what it serves. They
+// have no handle and no number of a file system in common, but nobody can choose the time of the
+// last change; version 2 has times to the microsecond.
+bool seem_to_be_one(const CopyObject& a, const CopyObject& b);
 
 }  // namespace stag::cli

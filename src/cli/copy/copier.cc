@@ -288,7 +288,7 @@ bool Copier::is_further_name(const CopyObject& source, const Target& target) {
 Task<Outcome<bool>> Copier::is_same(CopyObject source, CopyObject directory) {
   if (options_.one_server && directory.handle == source.handle) co_return true;
   if (directory.file_id == 0 || !same_file_id(source, directory)) co_return false;
-  if (options_.dry_run) co_return served_from_here(source, directory);
+  if (options_.dry_run) co_return seem_to_be_one(source, directory);
   Member mark{.name = temporary_name(), .object = {}};
   mark.object.kind = Kind::Directory;
   const std::string path = to_.shown_path(path_below(directory, mark.name));
@@ -339,7 +339,20 @@ Task<CopyObject> Copier::opened(CopyObject directory) {
   co_return directory;
 }
 
+// Otherwise its listing would also show the temporary files of the copy. Where nothing can be made
+// in it, each of its files is looked at by itself.
+Task<bool> Copier::is_onto_itself(const CopyObject& source, const Target& target) {
+  if (root_ || (!target.existing && !target.name.empty())) co_return false;
+  const CopyObject& there = target.existing ? *target.existing : target.directory;
+  if (there.kind != Kind::Directory || !seem_to_be_one(source, there)) co_return false;
+  const Outcome<bool> same = co_await is_same(source, there);
+  if (!same) co_return false;
+  co_return *same;
+}
+
 Task<Outcome<CopyObject>> Copier::directory_for(const CopyObject& source, const Target& target) {
+  if (co_await is_onto_itself(source, target))
+    co_return refusal("the destination is the same directory");
   const Outcome<bool> itself = co_await is_copy(source);
   if (!itself) co_return Failure{itself.error()};
   if (*itself) co_return refusal("a directory cannot be copied into itself");

@@ -150,6 +150,8 @@ class Copier {
   Task<void> finish_directory(Finished directory);
   Task<CopyObject> opened(CopyObject directory);
   Task<Outcome<CopyObject>> directory_for(const CopyObject& source, const Target& target);
+  // Whether the first directory of a source is what it is copied to.
+  Task<bool> is_onto_itself(const CopyObject& source, const Target& target);
   // Whether `source` is the directory that is copied to.
   Task<Outcome<bool>> is_copy(CopyObject source);
   // The same of another one of the destination.
@@ -179,6 +181,10 @@ class Copier {
   // written that file.
   Task<Outcome<std::unique_ptr<TempFile>>> open_target(const CopyObject& source,
                                                        const Target& target, TempFilePlan plan);
+  // Fails where what is at `target`, and would be written in place, seems to be `source`.
+  Task<Outcome<Ok>> check_other_file(const CopyObject& source, const Target& target);
+  Failure<nfs::client::Error> same_file_refused(const CopyObject& source,
+                                                const CopyObject& existing) const;
   // Notes that `existing` is written in place, or fails where that would mix two sources. False:
   // it is written from another name of `source`.
   Outcome<bool> claim(const CopyObject& source, const CopyObject& existing);

@@ -18,7 +18,7 @@ namespace {
 // Whether both are one file, also when its server is reached by two addresses. At most one end of a
 // copy is local.
 bool same_file(const CopyObject& a, const CopyObject& b) {
-  if (a.handle.empty() || b.handle.empty()) return served_from_here(a, b);
+  if (a.handle.empty() || b.handle.empty()) return seem_to_be_one(a, b);
   return a.handle == b.handle ||
          (a.fsid == b.fsid && a.file_id == b.file_id && a.changed == b.changed);
 }
@@ -195,12 +195,8 @@ Task<Outcome<bool>> Copier::move_file(const CopyObject& source, const Target& ta
   if (target.existing && target.existing->kind != Kind::File)
     co_return refusal(fmt::format("'{}' is in the way and is no plain file; remove it first",
                                   to_.shown_path(target.existing->path)));
-  if (target.existing && same_file(source, *target.existing)) {
-    const std::string there = to_.shown_path(target.existing->path);
-    co_return refusal(there == from_.shown_path(source.path)
-                          ? "the destination is the same file"
-                          : fmt::format("'{}' is the same file", there));
-  }
+  if (target.existing && same_file(source, *target.existing))
+    co_return same_file_refused(source, *target.existing);
   Outcome<TempFilePlan> plan = co_await plan_of(source, target);
   if (!plan) co_return Failure{plan.error()};
   const std::uint64_t kept = plan->kept;
@@ -231,6 +227,31 @@ Task<Outcome<bool>> Copier::move_file(const CopyObject& source, const Target& ta
   co_return done;
 }
 
+Failure<Error> Copier::same_file_refused(const CopyObject& source,
+                                         const CopyObject& existing) const {
+  const std::string there = to_.shown_path(existing.path);
+  return refusal(there == from_.shown_path(source.path)
+                     ? "the destination is the same file"
+                     : fmt::format("'{}' is the same file", there));
+}
+
+// A new file takes the place of the source without harm; to be written, the source would first be
+// emptied. Of a copy of its whole file system this cannot tell it.
+Task<Outcome<Ok>> Copier::check_other_file(const CopyObject& source, const Target& target) {
+  const CopyObject& existing = *target.existing;
+  if (!same_file_id(source, existing)) co_return Ok{};
+  if (seem_to_be_one(source, existing)) co_return same_file_refused(source, existing);
+  // It may have changed after the one was looked at, and before the other was.
+  const Outcome<std::optional<CopyObject>> ours = co_await from_.find(source.path, Follow::Yes);
+  if (!ours) co_return Failure{ours.error()};
+  const Outcome<std::optional<CopyObject>> theirs =
+      co_await to_.find_in(target.directory, target.name);
+  if (!theirs) co_return Failure{theirs.error()};
+  if (*ours && *theirs && seem_to_be_one(**ours, **theirs))
+    co_return same_file_refused(source, existing);
+  co_return Ok{};
+}
+
 Task<Outcome<std::unique_ptr<TempFile>>> Copier::open_target(const CopyObject& source,
                                                              const Target& target,
                                                              TempFilePlan plan) {
@@ -240,6 +261,8 @@ Task<Outcome<std::unique_ptr<TempFile>>> Copier::open_target(const CopyObject& s
     if (!made || *made) co_return std::move(made);
     plan.in_place = true;
   }
+  const Outcome<Ok> other = co_await check_other_file(source, target);
+  if (!other) co_return Failure{other.error()};
   // Otherwise the old content would be gone for nothing.
   const Outcome<Ok> readable = co_await from_.check_readable(source);
   if (!readable) co_return Failure{readable.error()};
@@ -272,6 +295,9 @@ Task<Outcome<bool>> Copier::filled_and_published(const CopyObject& source, const
                                                  TempFile& temp_file, std::uint64_t kept) {
   const Outcome<std::uint64_t> size = co_await from_.feed(source, temp_file, kept);
   if (!size) co_return Failure{size.error()};
+  const bool emptied = temp_file.in_place() && target.existing && kept == 0;
+  if (emptied && source.size > 0 && *size == 0)
+    co_return refusal("it has become empty meanwhile, and may be the file that is written to");
   if (run_.cancel.cancelled()) co_return refusal("interrupted");
   const Adopt adopt = [&temp_file](Extras extras) { return temp_file.adopt(std::move(extras)); };
   const Outcome<Ok> passed = co_await pass_extras(source, adopt);
@@ -297,12 +323,12 @@ Task<Outcome<Ok>> Copier::pass_extras(CopyObject source, Adopt adopt) {
       passed = Failure{extras.error()};
     else if (there)
       passed = co_await adopt(*std::move(extras));
-    const bool fatal =
-        !passed && (options_.preserve.extras_required || concerns_all(passed.error()));
-    if (fatal) co_return passed;
+    if (passed) continue;
+    const bool unknown = nfs::client::means_no_acls(passed.error());  // NFSACL is a program
+    if (options_.preserve.extras_required || (concerns_all(passed.error()) && !unknown))
+      co_return passed;
     // A source that knows nothing of the kind has none to lose.
-    if (!passed && (extras || !nfs::client::means_no_acls(passed.error())))
-      tell_left_out(source, kinds, passed.error());
+    if (extras || !unknown) tell_left_out(source, kinds, passed.error());
   }
   co_return Ok{};
 }

@@ -18,6 +18,9 @@ using nfs::client::Links;
 using nfs::client::Listing;
 using nfs::client::Node;
 
+// Bytes of the extended attributes of one object that are kept in memory; none has as many.
+constexpr std::size_t kMostXattrBytes = 16u << 20;
+
 Kind kind_of(nfs::client::FileType type) {
   if (type == nfs::client::FileType::Regular) return Kind::File;
   if (type == nfs::client::FileType::Directory) return Kind::Directory;
@@ -132,11 +135,16 @@ class RemoteEndpoint final : public CopyEndpoint {
     if (kinds.xattrs) {
       const Outcome<std::vector<std::string>> names = co_await files.list_xattrs(object.handle);
       if (!names) co_return Failure{names.error()};
+      std::size_t bytes = 0;
       for (const std::string& name : *names) {
         Outcome<std::string> value = co_await files.xattr(object.handle, name);
         // One that was removed meanwhile.
         if (!value && value.error().is(nfs::client::Status::NoXattr)) continue;
         if (!value) co_return Failure{value.error()};
+        bytes += value->size();
+        if (bytes > kMostXattrBytes)
+          co_return Failure{Error::of_protocol({"read the extended attributes of", object.path},
+                                               "sent more than a file has")};
         extras.xattrs.emplace_back(name, *std::move(value));
       }
     }

@@ -48,6 +48,12 @@ Result<Ok, nfs::NoUser> find(UserEntry& entry, LookUp look_up) {
   return Ok{};
 }
 
+// A machine or a service ("nfs/client.example.org") is no user, whatever becomes of the name
+// service: clients need it for mounting.
+bool is_machine(const std::string& name) {
+  return name.find('/') != name.npos;
+}
+
 class LocalGroups final : public nfs::GroupService {
  public:
   Result<std::vector<std::uint32_t>, nfs::NoUser> groups_of(std::uint32_t uid) override {
@@ -65,23 +71,27 @@ class LocalUsers final : public nfs::PrincipalService {
   explicit LocalUsers(std::function<std::string()> realm) : find_realm_(std::move(realm)) {}
 
   Result<nfs::PrincipalIds, nfs::NoUser> ids_of(const std::string& principal) override {
-    const std::string& own = realm();
     const std::size_t at = principal.rfind('@');
-    if (at == principal.npos || own.empty() || principal.substr(at + 1) != own)
+    if (at == principal.npos || is_machine(principal.substr(0, at)))
       return Failure{nfs::NoUser::Unknown};
+    const std::string own = realm();
+    // Nobody knows whose realm it is, which may be said later: a user who were nobody until then
+    // would leave files that are nobody's.
+    if (own.empty()) return Failure{nfs::NoUser::Failed};
+    if (principal.substr(at + 1) != own) return Failure{nfs::NoUser::Unknown};
     return local_user(principal.substr(0, at));
   }
 
  private:
-  const std::string& realm() {
+  std::string realm() {
     const std::lock_guard lock(mutex_);
-    if (!realm_) realm_ = find_realm_();
-    return *realm_;
+    if (realm_.empty()) realm_ = find_realm_();
+    return realm_;
   }
 
   const std::function<std::string()> find_realm_;
   std::mutex mutex_;
-  std::optional<std::string> realm_{};
+  std::string realm_{};  // once it is found
 };
 
 class OneOf final : public nfs::PrincipalService {
@@ -102,9 +112,7 @@ class OneOf final : public nfs::PrincipalService {
 }  // namespace
 
 Result<nfs::PrincipalIds, nfs::NoUser> local_user(const std::string& name) {
-  // A machine or a service ("nfs/client.example.org") is no user, whatever becomes of the name
-  // service: clients need it for mounting.
-  if (name.find('/') != name.npos) return Failure{nfs::NoUser::Unknown};
+  if (is_machine(name)) return Failure{nfs::NoUser::Unknown};
   UserEntry entry;
   const auto found = find(entry, [&](auto... to) { return getpwnam_r(name.c_str(), to...); });
   if (!found) return Failure{found.error()};

@@ -17,7 +17,8 @@ Result<nfs::PrincipalIds, nfs::NoUser> local_user(const std::string& name);
 // The groups of users by their numbers.
 std::shared_ptr<nfs::GroupService> local_groups();
 
-// `realm` is asked when the first principal comes, and may block; empty: every principal is nobody.
+// `realm` is asked for principals that may be users until it yields one, and may block. While that
+// is empty (krb5.conf has no default_realm, or cannot be read now) nobody knows who they are.
 std::shared_ptr<nfs::PrincipalService> local_users(std::function<std::string()> realm);
 // Where `first` does not know a principal, `second` may; where `first` cannot say, no other
 // decides.

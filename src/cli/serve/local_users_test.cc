@@ -29,6 +29,19 @@ TEST(LocalUsers, are_nobody_else) {
   EXPECT_FALSE(local_users([] { return std::string(); })->ids_of("root@"));
 }
 
+TEST(LocalUsers, are_not_known_to_be_nobody_until_the_realm_is_found) {
+  std::string realm;
+  const auto users = local_users([&realm] { return realm; });
+  EXPECT_EQ(users->ids_of("root@HERE.ORG").error(), NoUser::Failed);
+  EXPECT_EQ(users->ids_of("nfs/client.here.org@HERE.ORG").error(), NoUser::Unknown)
+      << "a machine is no user of any realm";
+  realm = "HERE.ORG";
+  EXPECT_TRUE(users->ids_of("root@HERE.ORG"));
+  EXPECT_EQ(users->ids_of("root@THERE.ORG").error(), NoUser::Unknown);
+  realm.clear();
+  EXPECT_TRUE(users->ids_of("root@HERE.ORG")) << "what was found is kept";
+}
+
 TEST(LocalUsers, are_not_known_to_be_nobody_while_the_name_service_fails) {
   const auto users = local_users([] { return std::string("HERE.ORG"); });
   {

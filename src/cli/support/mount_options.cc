@@ -7,6 +7,8 @@
 #include <charconv>
 #include <string_view>
 
+#include "base/size.h"
+
 namespace stag::cli {
 namespace {
 
@@ -14,10 +16,12 @@ constexpr std::string_view kSeconds = "actimeo=";
 constexpr std::string_view kConnections = "nconnect=";
 constexpr std::string_view kRetry = "retry=";
 constexpr std::string_view kTimeout = "timeout=";
+constexpr std::string_view kReadAhead = "readahead=";
 constexpr std::string_view kPort = "port=";
 constexpr double kMostSeconds = 86'400;
 constexpr std::uint32_t kMostTimeout = 1u << 20;  // seconds, as --timeout
 constexpr std::uint32_t kMostMinutes = 10'000;    // those of mount.nfs in the background
+constexpr std::uint64_t kMostReadAhead = 64 << 20;
 
 // Of mount(8) and systemd (fstab(5), systemd.mount(5)); and those of mount(8) for every file system
 // that mean nothing here: the server keeps times of access and versions of files as it does.
@@ -172,6 +176,11 @@ bool add(MountWords& to, std::string_view word) {
     return parse(word.substr(kRetry.size()), 0, kMostMinutes, to.retry.emplace());
   if (word.starts_with(kTimeout))
     return parse(word.substr(kTimeout.size()), 1, kMostTimeout, to.timeout.emplace());
+  if (word.starts_with(kReadAhead)) {
+    const std::optional<std::uint64_t> size = parse_size(word.substr(kReadAhead.size()));
+    to.read_ahead = size.value_or(0);
+    return size && *size <= kMostReadAhead;
+  }
   if (std::ranges::any_of(kOthers, [&](const Other& other) { return other.means(word); }))
     return false;
   if (!word.starts_with(kSeconds)) {
@@ -192,6 +201,9 @@ std::string refusal(std::string_view word) {
     return fmt::format("'-o {}': a number of minutes up to {} is wanted", word, kMostMinutes);
   if (word.starts_with(kTimeout))
     return fmt::format("'-o {}': a number of seconds from 1 to {} is wanted", word, kMostTimeout);
+  if (word.starts_with(kReadAhead))
+    return fmt::format("'-o {}': a size up to {}M is wanted, as 1M, or 0", word,
+                       kMostReadAhead >> 20);
   if (const std::optional<std::string> option = option_of_url(word))
     return fmt::format(
         "'-o {}': {}", word,

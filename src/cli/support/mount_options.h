@@ -17,6 +17,7 @@ struct MountWords {
   std::vector<std::string> passed_on{};  // to FUSE and the kernel
   double valid = 1;                      // seconds: actimeo=
   bool direct = false;
+  std::uint64_t read_ahead = 1 << 20;          // bytes: readahead=
   std::optional<std::uint32_t> connections{};  // nconnect=, from 1 to nfs::client::kMostConnections
   std::optional<std::uint32_t> retry{};        // minutes: retry=
   std::optional<std::uint32_t> timeout{};      // seconds: timeout=

@@ -129,6 +129,14 @@ TEST(MountOptions, a_call_fails_after_a_number_of_seconds) {
     EXPECT_FALSE(mount_words({wrong})) << wrong;
 }
 
+TEST(MountOptions, what_the_kernel_reads_ahead_is_a_size) {
+  EXPECT_EQ(mount_words({"ro"})->read_ahead, 1u << 20);
+  EXPECT_EQ(mount_words({"readahead=4M"})->read_ahead, 4u << 20);
+  EXPECT_EQ(mount_words({"ro,readahead=0"})->read_ahead, 0u);
+  for (const char* wrong : {"readahead=", "readahead=x", "readahead=-1", "readahead=65M"})
+    EXPECT_FALSE(mount_words({wrong})) << wrong;
+}
+
 TEST(MountHelper, is_called_by_mount_in_its_own_way) {
   const auto words = from_mount_helper(
       {"mount.stag", "nfs://server/data", "/mnt", "-n", "-o", "ro,_netdev", "-t", "stag", "-v"});

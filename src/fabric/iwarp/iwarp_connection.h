@@ -23,7 +23,7 @@
 #include "fabric/iwarp/iwarp_options.h"
 #include "fabric/iwarp/read_ahead.h"
 #include "fabric/iwarp/ring.h"
-#include "fabric/iwarp/stall_watch.h"
+#include "fabric/stall_watch.h"
 #include "fabric/iwarp/system_entropy.h"
 #include "fabric/iwarp/transmit_queue.h"
 #include "fabric/registrations.h"

@@ -183,6 +183,27 @@ TEST_F(ReceivesOfCutMessages, are_waited_for_with_the_blocks_of_what_was_posted)
   stub().release();
 }
 
+// A message that still waits for a slot shares a block with some that do not.
+TEST_F(ReceivesOfCutMessages, are_waited_for_with_the_block_that_posted_and_waiting_ones_share) {
+  acceptor.answer.sends_max = 20;
+  connect_peers(2);
+  say(0);
+  say(1);
+  stub().begin_messages();
+  stub().hold();
+  const auto send = [this](std::size_t side, std::size_t size) {
+    (**sides[side]).send(Rope::copy_of(pattern(size, 1)), std::nullopt, 0, fabric::kNoToken);
+  };
+  // All but one of the blocks that are registered at once, and with the last one more than slots.
+  for (int i = 0; i < 15; ++i) send(0, 10'000);
+  for (int i = 0; i < 20; ++i) send(0, 600);
+  const std::uint64_t bytes = registered();
+  sides[0]->destroy();
+  send(1, 10'000);
+  EXPECT_GT(registered(), bytes);
+  stub().release();
+}
+
 TEST_F(ReceivesOfCutMessages, that_a_device_has_lost_are_posted_anew_when_there_are_few) {
   connect_peers(1);
   say(0);

@@ -98,7 +98,10 @@ void VerbsConnection::on_sent(const ibv_wc& completion) {
   while (passed_ < end_of_good && state_ != State::Ended) {
     PostedWork& next = posted_[passed_ - first_];
     const bool is_first = first_ == passed_++;
-    if (next.kind == WorkKind::Read) continue;
+    if (next.kind == WorkKind::Read) {
+      ++reads_passed_;
+      continue;
+    }
     complete(next);
     if (!is_first || state_ == State::Ended) continue;
     posted_.drop();
@@ -120,8 +123,10 @@ void VerbsConnection::complete(PostedWork& posted) {
   const WorkKind kind = std::exchange(posted.kind, WorkKind::Done);
   const std::uint32_t key = posted.key;
   const Token token = std::exchange(posted.token, kNoToken);
+  completed_bytes_ += posted.length;
   if (kind == WorkKind::Read) {
-    traffic_.read_bytes_in += posted.read_length;
+    ++reads_answered_;
+    traffic_.read_bytes_in += posted.length;
     if (posted.blocks != nullptr)
       std::memcpy(posted.sink.data(), posted.blocks->data, posted.sink.size());
   }

@@ -33,7 +33,9 @@ VerbsConnection::VerbsConnection(std::shared_ptr<VerbsLoop> loop, CmId id, bool 
       anchor_(std::make_shared<Anchor>(Anchor{this})),
       credit_(options.receive),
       receives_max_(options.receives_max),
-      stall_limit_(options.stall_limit) {
+      stall_limit_(options.stall_limit),
+      taking_(stall_limit_),
+      answering_(stall_limit_) {
   id_.belongs_to(*this);
 }
 

@@ -25,6 +25,7 @@
 #include "base/key_table.h"
 #include "base/unique_function.h"
 #include "fabric/fabric.h"
+#include "fabric/stall_watch.h"
 #include "fabric/verbs/open_regions.h"
 #include "fabric/verbs/queue_pair.h"
 #include "fabric/verbs/retired_queue_pair.h"
@@ -211,8 +212,12 @@ class VerbsConnection final : public Connection, private QueuePairUser, private 
   std::vector<Token> late_;               // posted after the end
 
   const Duration stall_limit_;
+  StallWatch taking_, answering_;
   Timer stall_timer_;
-  std::uint64_t progress_ = 0, seen_progress_ = 0;
+  // Reads that all before them have left behind, and those of them that are answered; bytes of
+  // requests that have ended.
+  std::uint64_t reads_passed_ = 0, reads_answered_ = 0, completed_bytes_ = 0;
+  std::uint64_t progress_ = 0;  // whatever has completed
   Traffic traffic_;
 };
 

@@ -75,13 +75,15 @@ void VerbsConnection::give_back_memory() {
   registrations_.for_each([](std::uint32_t, const Registration& registration) {
     if (registration.window != nullptr) ibv_dealloc_mw(registration.window);
   });
+  // What the device has never seen, before what it has: they may share a block, which goes with the
+  // last of its users.
+  for (std::size_t i = 0; i < pending_.size(); ++i) release(pending_[i]);
   end_device_use();
   open_regions_.reset();
   registrations_.for_each([this](std::uint32_t, const Registration& registration) {
     queue_pair_->domain().give_back(registration.region);
   });
   for (std::size_t i = 0; i < posted_.size(); ++i) release(posted_[i]);
-  for (std::size_t i = 0; i < pending_.size(); ++i) release(pending_[i]);
   for (const Arrived& arrived : early_) queue_pair_->consumed(arrived.block);
   early_.clear();
 }
@@ -137,15 +139,17 @@ void VerbsConnection::post_late(Token token) {
 
 void VerbsConnection::watch_peer() {
   if (stall_limit_ == Duration(0) || state_ == State::Ended) return;
-  stall_timer_ = loop_->loop().after(stall_limit_, [this] { look_at_peer(); });
+  stall_timer_ = loop_->loop().after(stall_limit_ / 2, [this] { look_at_peer(); });
 }
 
-// Requests that wait although nothing has completed since the last look: a peer without receives,
-// or one that answers no Read.
+// A peer without receives, or one that answers no Read. What it sends meanwhile excuses neither,
+// and on siw what it takes does not excuse a Read.
 void VerbsConnection::look_at_peer() {
-  const bool waits = unsignalled_ != posted_.size();
-  const bool moved = std::exchange(seen_progress_, progress_) != progress_;
-  if (waits && !moved) return end(Reason::PeerStalled);
+  const TimePoint now = loop_->loop().now();
+  const std::uint64_t last_signalled = first_ + posted_.size() - unsignalled_;
+  if (taking_.is_stalled(now, {last_signalled, passed_, completed_bytes_}) ||
+      answering_.is_stalled(now, {reads_passed_, reads_answered_, traffic_.read_bytes_in}))
+    return end(Reason::PeerStalled);
   watch_peer();
 }
 

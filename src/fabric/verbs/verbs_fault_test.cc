@@ -65,6 +65,56 @@ TEST_F(VerbsTest, a_peer_that_takes_nothing_for_the_stall_limit_loses_the_connec
   stub().release();
 }
 
+// Who sends a message each time that its last one has arrived.
+template <class Fixture>
+class TalkingPeer : public Fixture {
+ protected:
+  void SetUp() override {
+    this->options.stall_limit = std::chrono::milliseconds(50);
+    this->join_and_greet();
+    this->active.when_received = [this] {
+      this->active->add_receive_credit({1, 4096});
+      this->passive->send(Rope::borrow(bytes_of("x")), std::nullopt, 0, kNoToken);
+    };
+  }
+  std::optional<Reason> end_of_active() {
+    this->passive->send(Rope::borrow(bytes_of("x")), std::nullopt, 0, kNoToken);
+    EXPECT_TRUE(this->run_until([this] { return this->active.disconnected.has_value(); }));
+    return this->active.disconnected;
+  }
+};
+using TalkingPeerOnRoce = TalkingPeer<VerbsTest>;
+using TalkingPeerOnIwarp = TalkingPeer<SiwVerbsTest>;
+
+TEST_F(TalkingPeerOnRoce, that_takes_nothing_for_the_stall_limit_loses_the_connection) {
+  stub().starve_first_queue_pair();
+  active->send(Rope::borrow(bytes_of("x")), std::nullopt, 0, 1);
+  EXPECT_EQ(end_of_active(), Reason::PeerStalled);
+}
+
+TEST_F(TalkingPeerOnIwarp, that_answers_no_read_for_the_stall_limit_loses_the_connection) {
+  std::vector<std::byte> memory(5000), sink(5000);
+  const auto source = passive->expose_source(memory);
+  stub().hold_reads(true);
+  active->read(*source, sink, 0, 1);
+  EXPECT_EQ(end_of_active(), Reason::PeerStalled);
+}
+
+// Its device tells of what was posted behind a Read first.
+TEST_F(TalkingPeerOnIwarp, that_takes_all_and_answers_no_read_loses_the_connection) {
+  std::vector<std::byte> memory(5000), sink(5000);
+  const auto source = passive->expose_source(memory);
+  stub().hold_reads(true);
+  active->read(*source, sink, 0, 1);
+  passive.when_received = [this] { passive->add_receive_credit({1, 4096}); };
+  active.when_done = [this](fabric::Token token, Reason outcome) {
+    if (token == 2 && outcome == Reason::None)
+      active->send(Rope::borrow(bytes_of("y")), std::nullopt, 0, 2);
+  };
+  active->send(Rope::borrow(bytes_of("y")), std::nullopt, 0, 2);
+  EXPECT_EQ(end_of_active(), Reason::PeerStalled);
+}
+
 TEST_F(VerbsTest, what_does_not_fit_the_send_queue_waits_and_all_of_it_leaves) {
   options.sends_max = 4;
   acceptor.answer.receive.count = acceptor.answer.receives_max = 100;

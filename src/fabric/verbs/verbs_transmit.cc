@@ -141,6 +141,7 @@ void VerbsConnection::submit(Work& work) {
     put_aside(request);
   else
     post_requests(batched_ ? queue_pair_->batch().end_with(request) : &request);
+  for (std::size_t i = 0; i < work.pieces; ++i) work.length += work.memory[i].length;
   // Also of one that was not posted: it ends with the connection.
   posted_.push(std::move(work));
 }
@@ -324,7 +325,6 @@ void VerbsConnection::read(RemoteMemory source, MutableBytes sink, Flow, Token t
     work.kind = WorkKind::Read;
     work.remote = source;
     const MutableBytes part = sink.first(std::min(most, sink.size()));
-    work.read_length = static_cast<std::uint32_t>(part.size());
     sink = sink.subspan(part.size());
     source.offset += part.size();
     if (sink.empty()) work.token = token;

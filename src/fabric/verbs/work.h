@@ -25,8 +25,8 @@ struct PostedWork {
   RegisteredBlock* blocks = nullptr;  // linked; or one that other requests use, too
   ibv_mr* region = nullptr;           // registered for this request only
   Buffer source;                      // what lies in the region
-  std::uint32_t read_length = 0;
-  MutableBytes sink;  // Read: where the block's bytes go
+  std::uint32_t length = 0;           // bytes that it moves, once it is posted
+  MutableBytes sink;                  // Read: where the block's bytes go
 };
 
 // A request, and how to post it.

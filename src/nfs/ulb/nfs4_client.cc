@@ -78,7 +78,7 @@ std::uint32_t state_results_max(const v4::nfs_argop4& operation) {
   }
 }
 
-// Without data of READ and READLINK.
+// Without data of READ.
 std::uint32_t results_max(const v4::nfs_argop4& operation) {
   switch (operation.argop) {
     case v4::OP_GETATTR:
@@ -89,6 +89,8 @@ std::uint32_t results_max(const v4::nfs_argop4& operation) {
       return kOperation + listing_max(operation.oplistxattrs().lxa_maxcount);
     case v4::OP_GETXATTR:
       return kOperation + kUsualUnbounded;
+    case v4::OP_READLINK:
+      return kOperation + 4 + kMaxLinkText;
     case v4::OP_GETFH:
       return kOperation + kHandle;
     case v4::OP_CREATE:
@@ -135,8 +137,8 @@ void add_nfs4_results(rpc::ReplyBound& bound, const v4::nfs_argop4& operation) {
       std::min<std::uint64_t>(payload, std::numeric_limits<std::uint32_t>::max()));
   if (operation.argop == v4::OP_READ)
     bound.items.push_back({v4::item::READ4resok_data, operation.opread().count});
-  if (operation.argop == v4::OP_READLINK)
-    bound.items.push_back({v4::item::READLINK4resok_link, kMaxLinkText});
+  // Wanted inline: what is too long for that comes in the Reply chunk.
+  if (operation.argop == v4::OP_READLINK) bound.items.push_back({v4::item::READLINK4resok_link, 0});
 }
 
 rpc::Binding nfs4_client() {

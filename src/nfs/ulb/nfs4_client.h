@@ -1,6 +1,7 @@
 // The Upper-Layer Binding of NFS version 4 for a client that has its results placed (RFC 8267
-// section 6): the items of nfs4.h, and how large the Reply to a COMPOUND can be. Each READ and
-// READLINK gets a Write chunk. Constant tables, usable from any thread.
+// section 6): the items of nfs4.h, and how large the Reply to a COMPOUND can be. Each READ gets a
+// Write chunk, READLINK an empty one where READs have some (6.4.1), else none: Linux 6.1 writes a
+// link's text from four bytes too early on. Constant tables, usable from any thread.
 //
 // Results without a maximum in the protocol (6.2: attributes like acl, extended attributes) are
 // counted with a usual size, which has them in a Reply chunk; a client that asks for one sends it
@@ -32,7 +33,7 @@ inline void add_nfs4_read(rpc::ReplyBound& bound, std::uint32_t count) {
   bound.payload_max += kNfs4ReadMax;
   bound.items.push_back({v4::item::READ4resok_data, count});
 }
-// Adds the largest results of any operation, with an item for the data of READ and READLINK.
+// Adds the largest results of any operation, with an item for the data of READ.
 void add_nfs4_results(rpc::ReplyBound& bound, const v4::nfs_argop4& operation);
 
 }  // namespace stag::nfs::ulb

@@ -3,7 +3,6 @@
 #include <array>
 
 #include "base/address.h"
-#include "base/siphash.h"
 #include "rpc/gss/protection.h"
 
 namespace stag::rpc {
@@ -47,12 +46,6 @@ constexpr Major kBeginAnew = Major::NO_CONTEXT;
 // RFC 2203 5.2.3.1: the results of a failure have neither handle nor token.
 Authentication failed(Major major, std::uint32_t minor = 0) {
   return answer({.major = major, .minor = minor});
-}
-
-// Addresses share a lane by chance only. Connections come and go, and with lanes of their own those
-// of one address would be in all.
-std::size_t lane_of(const IncomingCall& call) {
-  return siphash(process_sip_key(), bytes_of(call.origin->peer.host)) % GssAuthenticator::kLanes;
 }
 
 bool is_gone(const IncomingCall& call) {
@@ -215,18 +208,33 @@ Task<Authentication> GssAuthenticator::create(const Credential& credential,
   co_return made;
 }
 
-// Counts a token in its lane.
+// Counts a token in its lane, which is there as long as it has any.
 class GssAuthenticator::InLane {
  public:
-  explicit InLane(Lane& lane) : lane_(lane), before_(lane.tokens.fetch_add(1)) {}
+  InLane(GssAuthenticator& of, const void* client) : of_(of) {
+    decltype(lanes_) fresh;
+    fresh.try_emplace(client);
+    auto node = fresh.extract(fresh.begin());
+    const BriefLock held(of_.lanes_mutex_);
+    auto placed = of_.lanes_.insert(std::move(node));
+    at_ = placed.position;
+    before_ = at_->second.tokens++;
+    node = std::move(placed.node);
+  }
   InLane(const InLane&) = delete;
   InLane& operator=(const InLane&) = delete;
-  ~InLane() { lane_.tokens.fetch_sub(1); }
+  ~InLane() {
+    decltype(lanes_)::node_type unused;
+    const BriefLock held(of_.lanes_mutex_);
+    if (--at_->second.tokens == 0) unused = of_.lanes_.extract(at_);
+  }
   bool has_room() const { return before_ < kWaiting; }
+  AwaitedLock& turn() { return at_->second.turn; }
 
  private:
-  Lane& lane_;
-  const std::uint32_t before_;
+  GssAuthenticator& of_;
+  decltype(lanes_)::iterator at_;
+  std::uint32_t before_ = 0;
 };
 
 Task<gss::Step> GssAuthenticator::accept(ServerContext& context, Bytes token,
@@ -234,19 +242,19 @@ Task<gss::Step> GssAuthenticator::accept(ServerContext& context, Bytes token,
   gss::Step busy{.major = kBeginAnew};
   busy.error.reason = Reason::WorkersBusy;
   // The server accepts one token of an address at a time: a client that sends many waits for
-  // itself.
-  Lane& lane = accepting_[lane_of(call)];
-  const InLane counted(lane);
-  if (!counted.has_room()) co_return busy;
+  // itself. Connections come and go, and with lanes of their own those of one address would be in
+  // all.
+  InLane lane(*this, context.client);
+  if (!lane.has_room()) co_return busy;
   Loop& loop = *call.origin->loop;
-  co_await lane.turn.lock(loop);
-  const AwaitedLock::Held held(lane.turn);
+  co_await lane.turn().lock(loop);
+  const AwaitedLock::Held held(lane.turn());
   // Calls outlive their connections, of which a client may make any number one after the other.
   if (is_gone(call)) co_return busy;
   const auto work = [&]() -> gss::Step { return context.gss->step(token); };
   Executor* const executor = options_.tokens != nullptr ? options_.tokens.get() : options_.executor;
-  const void* const client = call.origin->connection.get();
-  co_return co_await offloaded_to(executor, client, loop, work, std::move(busy), token.size());
+  co_return co_await offloaded_to(executor, context.client, loop, work, std::move(busy),
+                                  token.size());
 }
 
 // COMPLETE where the principal may have a context, with the ids that it has.

@@ -2,11 +2,11 @@
 // request is. A request is judged at once where nobody else uses its context.
 #pragma once
 
-#include <array>
-#include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 
+#include "base/brief_mutex.h"
 #include "gss/credential.h"
 #include "rpc/gss/context_table.h"
 #include "rpc/gss/rpcsec_gss.h"
@@ -16,8 +16,7 @@ namespace stag::rpc {
 // Thread: any, as every Authenticator.
 class GssAuthenticator final : public Authenticator {
  public:
-  // Tokens that are accepted at a time, and that may wait in one lane.
-  static constexpr std::size_t kLanes = 64;
+  // Tokens of one client that may wait.
   static constexpr std::uint32_t kWaiting = 2048;
 
   explicit GssAuthenticator(GssServerOptions options);
@@ -49,12 +48,14 @@ class GssAuthenticator final : public Authenticator {
 
   const GssServerOptions options_;
   ContextTable contexts_;
+  // The tokens of one host (ServerContext::client), which are accepted one after the other.
   struct Lane {
     AwaitedLock turn;
-    std::atomic<std::uint32_t> tokens{0};  // that wait, and the one that is being accepted
+    std::uint32_t tokens = 0;  // that wait, and the one that is being accepted
   };
   class InLane;
-  std::array<Lane, kLanes> accepting_;
+  BriefMutex lanes_mutex_;
+  std::map<const void*, Lane> lanes_;  // of those that have tokens
 };
 
 }  // namespace stag::rpc

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <deque>
+
 #include "testing/gss_world.h"
 #include "testing/held_executor.h"
 
@@ -448,6 +450,51 @@ TEST(GssServerFlood, pushes_no_context_out_with_first_tokens_that_wait) {
   }
   EXPECT_EQ(served, kUsers);
   EXPECT_EQ(world.realm->accepted, 1000u) << "each set up one context";
+}
+
+// The first token of a context, on its way.
+struct FirstToken {
+  FirstToken(GssWorld& world, const std::string& host) : server(world.server) {
+    const auto context = *testing::FakeInitiator(world.realm).begin();
+    const Buffer token = context->step({}).token;
+    const Buffer arguments = gss::encode_init_arg(token.bytes()).rope().flatten();
+    Credential init;
+    init.procedure = gss::Procedure::INIT;
+    RawGssClient client(world, host);
+    call = client.incoming(client.head(init, 0), {}, arguments.bytes());
+  }
+  Task<> serve() {
+    const auto reply = co_await server.serve(call);
+    const Buffer bytes = reply->stream.rope().flatten();
+    xdr::Decoder decoder(bytes);
+    STAG_CHECK(oncrpc::decode_reply(decoder).ok());
+    major = gss::decode_init_res(bytes.bytes().last(decoder.remaining()))->major;
+  }
+
+  Server& server;
+  IncomingCall call;
+  std::optional<Major> major{};
+};
+
+TEST(GssServerFlood, of_tokens_of_one_address_keeps_no_other_from_its_context) {
+  const auto tokens = std::make_shared<testing::HeldExecutor>();
+  GssServerOptions options;
+  options.tokens = tokens;
+  GssWorld world(gss::Service::none, std::move(options));
+  std::deque<FirstToken> flood, others;
+  for (std::uint32_t i = 0; i <= GssAuthenticator::kWaiting; ++i)
+    detach(flood.emplace_back(world, "192.0.2.66").serve());
+  for (int i = 0; i < 200; ++i)
+    detach(others.emplace_back(world, "198.51.100." + std::to_string(i)).serve());
+  EXPECT_EQ(flood.back().major, Major::NO_CONTEXT) << "more than may wait";
+  EXPECT_EQ(tokens->held.size(), 201u) << "one of each address";
+  while (!tokens->held.empty()) {
+    tokens->run_all();
+    world.loop.drain();
+  }
+  for (const FirstToken& other : others) EXPECT_EQ(other.major, Major::COMPLETE);
+  flood.pop_back();
+  for (const FirstToken& one : flood) EXPECT_EQ(one.major, Major::COMPLETE);
 }
 
 // Calls outlive their connections: who connects, sends tokens and goes, again and again, has none

@@ -12,6 +12,10 @@
 namespace stag::rpc {
 namespace {
 
+// How long Calls that have an outrun context wait for another: a KDC answers sooner, or hangs.
+// Until then the Call that they would move the window past is likely to have been judged.
+constexpr Duration kRenewalPatience = std::chrono::seconds(1);
+
 // Whether a Call has ended whatever its Channel says: without a connection it says why there is
 // none.
 bool is_over(const CallMessage& message, TimePoint now) {
@@ -42,6 +46,8 @@ Task<Result<std::unique_ptr<CallSecurity>, CallError>> GssClient::begin(
     Channel& channel, const oncrpc::CallHeader& header, const CallMessage& message) {
   loop_ = &channel.loop();
   while (!usable(*loop_) || context_->full() || context_->outrun()) {
+    const bool has_room = usable(*loop_) && !context_->full();
+    if (setting_up_ && has_room && loop_->now() >= patience_ends_) break;
     if (setting_up_ || (usable(*loop_) && context_->full())) {
       const std::uint32_t before = set_ups_;
       const Reason why = co_await wait(*loop_, message);
@@ -62,7 +68,10 @@ Task<Result<std::unique_ptr<CallSecurity>, CallError>> GssClient::begin(
 // Those who wait go on, however it ends: there may be no memory to say how.
 class GssClient::SettingUp {
  public:
-  explicit SettingUp(GssClient& client) : client_(client) { client.setting_up_ = true; }
+  explicit SettingUp(GssClient& client) : client_(client) {
+    client.setting_up_ = true;
+    client.patience_ends_ = client.loop_->now() + kRenewalPatience;
+  }
   SettingUp(const SettingUp&) = delete;
   SettingUp& operator=(const SettingUp&) = delete;
   ~SettingUp() {
@@ -104,9 +113,11 @@ Task<std::optional<CallError>> GssClient::replace_context(Channel& channel,
     context_ = *std::move(made);
     co_return std::nullopt;
   }
+  const TimePoint now = loop_->now();
   failure_ = made.error();
-  failed_for_one_ = is_over(message, loop_->now());
-  if (context_ != nullptr && !failed_for_one_)
+  failed_for_one_ = is_over(message, now);
+  // Of a Call that ended while Kerberos took its time the next would be one, too.
+  if (context_ != nullptr && (!failed_for_one_ || now >= patience_ends_))
     context_->next_attempt = context_->seq_num + context_->window;
   co_return failure_;
 }
@@ -116,7 +127,9 @@ Task<Reason> GssClient::wait(Loop& loop, const CallMessage& message) {
   const auto end = [&waiter](Reason why) {
     if (!waiter.completed()) waiter.complete(why);
   };
-  Timer timer;
+  Timer timer, patience;
+  if (setting_up_ && loop.now() < patience_ends_)
+    patience = loop.after(patience_ends_ - loop.now(), [&end] { end(Reason::None); });
   if (message.deadline)
     timer = loop.after(std::max(*message.deadline - loop.now(), Duration::zero()),
                        [&end] { end(Reason::TimedOut); });

@@ -1,6 +1,7 @@
 // The client's half of RPCSEC_GSS: one context at a time, made when a Call needs it and shared by
 // all Calls; the others wait while it is made. A Call that takes long keeps its context, and those
-// that come a window later have another one. Thread: one loop's.
+// that come a window later have another one: where a KDC hangs they go on with the old one, but for
+// the Call that asks. Thread: one loop's.
 #pragma once
 
 #include <deque>
@@ -32,7 +33,8 @@ class GssClient final : public ClientSecurity,
   void on_call_ended() override;
 
  private:
-  // Waits for a wake(): Reason::None. Else why `message` waits no longer.
+  // Waits for a wake(), or until it is time to do without another context: Reason::None. Else why
+  // `message` waits no longer.
   using Waiter = Completion<Reason>;
   Task<Reason> wait(Loop& loop, const CallMessage& message);
   void wake(std::size_t count);
@@ -51,6 +53,7 @@ class GssClient final : public ClientSecurity,
   oncrpc::CallHeader header_;  // program and version of the context's set-up
   class SettingUp;
   bool setting_up_ = false;
+  TimePoint patience_ends_{};         // of those who have a context and wait for another
   std::uint32_t set_ups_ = 0;         // that have ended
   std::optional<CallError> failure_;  // of the last one
   // Whether that failed because the Call that made it ended: others may have better luck.

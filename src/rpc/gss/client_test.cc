@@ -26,6 +26,12 @@ class Troubled final : public Channel {
       co_await end_of(message);
       co_return Failure{CallError::transport(Reason::ConnectionRefused, where())};
     }
+    if (away > Duration::zero()) {
+      Completion<Ok> back;
+      const Timer timer = world_.loop.after(std::exchange(away, Duration::zero()),
+                                            [&back] { back.complete(Ok{}); });
+      co_await back;
+    }
     // What is held is signed all the same.
     if (holds_next || holds_destroys) {
       static_cast<void>(message.begin_transmission());
@@ -52,6 +58,7 @@ class Troubled final : public Channel {
   std::string where() const override { return "troubled"; }
 
   bool unreachable = false;
+  Duration away{};  // the next Call waits so long for a connection
   // Until their time is over, or they are cancelled.
   bool holds_next = false, holds_destroys = false;
   int destroys = 0, timed_out = 0;
@@ -168,6 +175,35 @@ TEST(GssClient, fails_the_calls_that_wait_when_there_is_no_connection_for_any) {
   EXPECT_EQ(ends[1]->error().reason, Reason::ConnectionRefused);
 }
 
+// Kerberos has the time in a token, and most servers take it for five minutes.
+TEST(GssClient, makes_another_token_when_the_first_became_too_old_while_the_server_was_away) {
+  TroubledWorld world;
+  world.realm->clock = [&world] { return world.loop.now(); };
+  world.troubled.away = std::chrono::seconds(400);
+  CallOptions patient;
+  patient.timeout = std::chrono::hours(1);
+  std::array<std::optional<CallResult<std::uint32_t>>, 4> ends;
+  TaskGroup calls;
+  for (auto& end : ends) calls.add(call_into(world.troubled_client, patient, end));
+  world.loop.pass(std::chrono::seconds(400));
+  for (const auto& end : ends) EXPECT_TRUE(end && end->ok()) << (end ? end->error().message() : "");
+  EXPECT_EQ(world.realm->initiated, 2u);
+}
+
+TEST(GssClient, makes_one_other_token_at_most_when_clocks_differ) {
+  TroubledWorld world;
+  world.realm->clock = [&world] { return world.loop.now(); };
+  world.realm->ahead = 400;
+  for (const std::uint32_t away : {0, 60}) {
+    world.realm->initiated = 0;
+    world.troubled.away = std::chrono::seconds(away);
+    const auto result = world.increment();
+    ASSERT_FALSE(result.ok());
+    EXPECT_EQ(result.error().reason, Reason::GssClockSkew);
+    EXPECT_EQ(world.realm->initiated, away == 0 ? 1u : 2u);
+  }
+}
+
 TEST(GssClient, sets_up_once_a_call_in_the_last_second_of_a_ticket_and_leaves_nothing_behind) {
   TroubledWorld world;
   world.end_tickets();
@@ -254,6 +290,59 @@ TEST(GssClient, lets_all_calls_go_on_once_another_context_was_asked_for_in_vain)
   EXPECT_EQ(world.realm->initiated - before, 1u);
   world.cancel->cancel();
   world.loop.drain();
+}
+
+// Who has a context that is good for another hour has no need of a KDC.
+TEST(GssClient, lets_all_calls_but_one_go_on_while_another_context_is_asked_for_and_none_comes) {
+  TroubledWorld world;
+  world.lose_a_call();
+  for (int i = 0; i < 255; ++i) ASSERT_TRUE(world.increment().ok());
+  world.loop.holds_offloaded = true;
+  std::optional<CallResult<std::uint32_t>> asks;
+  world.calls.add(call_into(world.troubled_client, {}, asks));
+  CallOptions options;
+  options.timeout = std::chrono::seconds(5);
+  std::array<std::optional<CallResult<std::uint32_t>>, 20> ends;
+  for (auto& end : ends) world.calls.add(call_into(world.troubled_client, options, end));
+  world.loop.drain();
+  EXPECT_FALSE(ends[0].has_value()) << "KDCs answer soon as a rule";
+  world.loop.pass(std::chrono::seconds(4));
+  for (const auto& end : ends) EXPECT_TRUE(end && end->ok());
+  const TimePoint now = world.loop.now();
+  for (int i = 0; i < 300; ++i) ASSERT_TRUE(world.increment().ok());
+  EXPECT_EQ(world.loop.now(), now);
+  EXPECT_TRUE(world.same_context());
+  EXPECT_FALSE(asks.has_value());
+  world.loop.holds_offloaded = false;
+  world.loop.run_offloaded();
+  world.loop.drain();
+  EXPECT_TRUE(asks && asks->ok());
+  EXPECT_TRUE(world.increment().ok());
+  EXPECT_FALSE(world.same_context());
+}
+
+TEST(GssClient, asks_for_another_context_once_a_window_where_that_takes_longer_than_a_call_may) {
+  TroubledWorld world;
+  world.lose_a_call();
+  world.realm->no_ticket = {Reason::GssKdcUnreachable, ""};
+  world.loop.holds_offloaded = true;
+  CallOptions options;
+  options.timeout = std::chrono::seconds(5);
+  int asked = 0;
+  for (int i = 0; i < 1000; ++i) {
+    std::optional<CallResult<std::uint32_t>> end;
+    world.calls.add(call_into(world.troubled_client, options, end));
+    world.loop.drain();
+    if (!end) {
+      ++asked;
+      world.loop.pass(std::chrono::seconds(27));
+      world.loop.run_offloaded();
+      world.loop.drain();
+    }
+    ASSERT_TRUE(end.has_value());
+  }
+  EXPECT_GE(asked, 2) << "later, too";
+  EXPECT_LE(asked, 4);
 }
 
 TEST(GssClient, holds_no_call_up_to_tell_the_server_of_contexts_that_are_left) {

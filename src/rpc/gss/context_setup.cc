@@ -14,6 +14,9 @@ using oncrpc::AuthFlavor;
 constexpr int kMostRounds = 8;  // of tokens; Kerberos needs one
 constexpr int kMostAttempts = 4;
 constexpr Duration kDestroyTime = std::chrono::seconds(2);
+// A token that was under way for longer may have become too old on the way. Clocks that do differ,
+// and a ticket that has ended, are refused again at once.
+constexpr Duration kFreshToken = std::chrono::seconds(5);
 
 // A Call of procedure NULL, complete up to its arguments.
 CallMessage control_message(Channel& channel, const oncrpc::CallHeader& of,
@@ -59,7 +62,7 @@ class Setup {
     co_return unexpected();
   }
 
-  // Whether it failed because a request was answered before.
+  // Whether it failed because a request was answered before, or was too late.
   bool repeated() const { return repeated_; }
 
  private:
@@ -95,7 +98,9 @@ class Setup {
         control_message(channel_, header_, credential, gss::encode_init_arg(token.bytes()));
     message.deadline = message_.deadline;
     message.cancel = message_.cancel;
+    const TimePoint made = channel_.loop().now();
     const Result<ReplyMessage, CallError> reply = co_await channel_.call(message);
+    late_ = channel_.loop().now() - made > kFreshToken;
     if (!reply) co_return reply.error();
     co_return take(reply->payload);
   }
@@ -125,7 +130,9 @@ class Setup {
   }
 
   CallError refused(const gss::Error& why) {
-    repeated_ = why.repeated;
+    const bool by_time =
+        why.reason == Reason::GssClockSkew || why.reason == Reason::GssTicketExpired;
+    repeated_ = why.repeated || (late_ && by_time);
     return repeated_ ? CallError::transport(why.reason, channel_.where()) : fail(why).error;
   }
 
@@ -156,6 +163,7 @@ class Setup {
   Buffer server_token_;
   bool server_complete_ = false;
   bool repeated_ = false;
+  bool late_ = false;  // the last token took long
   gss::Mic mic_;
 };
 
@@ -185,7 +193,8 @@ Task<Result<std::shared_ptr<ClientContext>, CallError>> set_up_context(
     const CallMessage& message) {
   // A request that was sent again because its connection broke may have been answered before: its
   // token is then taken for a replay, or the set-up that it continues is over. So is one that a
-  // server of ours had no time for.
+  // server of ours had no time for. And a token has the time at which it was made, but waits for as
+  // long as there is no connection.
   for (int attempt = 1;; ++attempt) {
     Setup setup(channel, initiator, header, message);
     auto made = co_await setup.run();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <new>
 
 #include "fabric/kept_ranges.h"
@@ -89,12 +90,20 @@ inline void PendingCall::describe_reply() {
   bound.payload_max = message_->reply.payload_max;
   bound.pairing = message_->reply.pairing == Pairing::Shift ? rpcrdma::Pairing::Shift
                                                             : rpcrdma::Pairing::ByIndex;
-  bound.segments = parts_of(message_->reply.total_max(), max_registration_);
+  // No call fails for the room that it has: results that are longer than what can be offered are
+  // the server's to refuse.
+  const auto most = static_cast<std::uint32_t>(std::min<std::uint64_t>(
+      std::uint64_t{max_segments_} * max_registration_, std::numeric_limits<std::uint32_t>::max()));
+  bound.reply_chunk_max = most;
+  bound.segments =
+      parts_of(std::min<std::uint64_t>(message_->reply.total_max(), most), max_registration_);
   bound.results.clear();
-  for (const ItemBound& item : message_->reply.items)
-    bound.results.push_back({.max_length = item.max_length,
-                             .segments = parts_of(item.max_length, max_registration_),
+  for (const ItemBound& item : message_->reply.items) {
+    const std::uint32_t offered = std::min(item.max_length, most);
+    bound.results.push_back({.max_length = offered,
+                             .segments = parts_of(offered, max_registration_),
                              .wanted_inline = false});
+  }
 }
 
 // Small pieces are worth one copy, and more pieces than the chunk may have segments.

@@ -13,6 +13,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/check.h"
+
 namespace stag::vfs::posix {
 namespace {
 
@@ -23,6 +25,9 @@ constexpr long kSetGroups = SYS_setgroups;
 #endif
 
 thread_local bool is_prepared_worker = false;
+thread_local const Executor* executor_of_thread = nullptr;
+// In which the thread acts as somebody else.
+thread_local const CredentialScope* current_scope = nullptr;
 
 // The supplementary groups this thread has now, once we have set them.
 std::optional<Groups>& groups_of_thread() {
@@ -56,12 +61,18 @@ bool switch_group(std::uint32_t gid) {
   return static_cast<std::uint32_t>(::setfsgid(kNoId)) == gid;
 }
 
+// Of root's capabilities for files, which the thread has no more as another user, the kernel gives
+// it back those that it may have.
+void act_as_server() {
+  ::setfsuid(::geteuid());
+  ::setfsgid(::getegid());
+}
+
 bool try_to_switch() {
   if (::geteuid() != 0) return false;
   const bool group = switch_group(1);
-  ::setfsgid(::getegid());
   const bool user = switch_user(1);
-  ::setfsuid(::geteuid());
+  act_as_server();
   return group && user;
 }
 
@@ -98,7 +109,7 @@ const Credentials& acting_as(const Credentials& who) {
   return can_switch_users() ? who : kServer;
 }
 
-CredentialScope::CredentialScope(const Credentials& who) {
+CredentialScope::CredentialScope(const Credentials& who) : uid_(who.uid), gid_(who.gid) {
   if (!can_switch_users()) return;
   if (who.uid == kNoId || who.gid == kNoId) {
     ok_ = false;
@@ -111,12 +122,24 @@ CredentialScope::CredentialScope(const Credentials& who) {
   // Groups and group first: afterwards the thread may have lost the right to change them.
   if (who.uid != 0) ok_ = switch_groups(groups_of(who));
   ok_ = ok_ && switch_group(who.gid) && switch_user(who.uid);
+  if (ok_) current_scope = this;
 }
 
 CredentialScope::~CredentialScope() {
   if (!switched_) return;
-  ::setfsuid(::geteuid());
-  ::setfsgid(::getegid());
+  current_scope = nullptr;
+  act_as_server();
+}
+
+ServerScope::ServerScope() : left_(std::exchange(current_scope, nullptr)) {
+  if (left_ != nullptr) act_as_server();
+}
+
+// As the server the rest of the scope would be let in everywhere.
+ServerScope::~ServerScope() {
+  if (left_ == nullptr) return;
+  STAG_CHECK(switch_group(left_->gid_) && switch_user(left_->uid_));
+  current_scope = left_;
 }
 
 void prepare_loop_thread() {
@@ -127,8 +150,10 @@ void prepare_loop_thread() {
   (void)kPrepared;
 }
 
-void prepare_worker_thread() {
+void prepare_worker_thread(const Executor* of) {
+  executor_of_thread = of;
   if (std::exchange(is_prepared_worker, true)) return;
+  if (can_switch_users()) act_as_server();
   static_cast<void>(::unshare(CLONE_FS));
   ::umask(0);
   prepare_loop_thread();
@@ -136,6 +161,10 @@ void prepare_worker_thread() {
 
 bool is_worker_thread() {
   return is_prepared_worker;
+}
+
+bool is_worker_of(const std::weak_ptr<Executor>& executor) {
+  return executor_of_thread != nullptr && executor.lock().get() == executor_of_thread;
 }
 
 }  // namespace stag::vfs::posix

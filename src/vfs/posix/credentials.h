@@ -8,6 +8,9 @@
 // user.
 #pragma once
 
+#include <memory>
+
+#include "base/executor.h"
 #include "vfs/types.h"
 
 namespace stag::vfs::posix {
@@ -34,19 +37,39 @@ class CredentialScope {
   bool ok() const { return ok_; }
 
  private:
+  friend class ServerScope;
+  const std::uint32_t uid_;
+  const std::uint32_t gid_;
   bool ok_ = true;
   bool switched_ = false;
 };
 
-// Both once per thread, for good. A loop's thread lays down the right to ignore quotas and the
+// The server again for its length, whoever the thread acts as: for what is done within a
+// CredentialScope on behalf of somebody else. An Executor above all is given jobs by the server
+// only: a thread that it starts for them inherits the user of the thread that asked, and keeps it.
+class ServerScope {
+ public:
+  ServerScope();
+  ServerScope(const ServerScope&) = delete;
+  ServerScope& operator=(const ServerScope&) = delete;
+  ~ServerScope();
+
+ private:
+  const CredentialScope* const left_;  // null: the thread acted as the server
+};
+
+// Both for good. A loop's thread lays down the right to ignore quotas and the
 // blocks reserved for root: to give it up and take it back around every write cost four system
 // calls.
 void prepare_loop_thread();
-// One that runs blocking work for others, too; and gets an umask of its own, of 0, since modes are
-// the client's to choose. Where the system refuses that (a container's filter of system calls) the
-// process gets it: its own files have to be made with modes that need none.
-void prepare_worker_thread();
+// One that runs blocking work for others, too, as the server, whoever it was started by; and gets
+// an umask of its own, of 0, since modes are the client's to choose. Where the system refuses that
+// (a container's filter of system calls) the process gets it: its own files have to be made with
+// modes that need none. `of`: whose thread it is; null: a loop's.
+void prepare_worker_thread(const Executor* of);
 // Whether the calling thread is such a one, which may block.
 bool is_worker_thread();
+// Whether it is one of this Executor.
+bool is_worker_of(const std::weak_ptr<Executor>& executor);
 
 }  // namespace stag::vfs::posix

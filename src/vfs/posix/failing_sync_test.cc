@@ -2,6 +2,7 @@
 // cannot be synced, because it cannot be opened.
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 
@@ -173,11 +174,13 @@ class FailingDisk : public ::testing::Test {
       names.insert(entry.path().filename());
     return names;
   }
-  std::unique_ptr<PosixFileSystem> open_again(std::size_t cached_objects = 0) {
+  std::unique_ptr<PosixFileSystem> open_again(std::size_t cached_objects = 0,
+                                              std::shared_ptr<Executor> sync_workers = {}) {
     PosixFileSystem::Options options;
     options.root = backend_.export_path();
     options.state_directory = backend_.outside() / "state";
     options.cached_objects = cached_objects;
+    options.sync_workers = std::move(sync_workers);
     auto opened = PosixFileSystem::open(options);
     STAG_CHECK(opened.ok());
     return *std::move(opened);
@@ -400,6 +403,38 @@ TEST_F(FailingDisk, has_the_size_that_CREATE_sets_before_its_answer_RFC_1813_4_8
   how.attributes.size = 0;
   ASSERT_TRUE(finish(loop_, fs().create(caller_, fs().root(), "file", how)).ok());
   EXPECT_TRUE(is_synced(inode_));
+}
+
+// Each job has a thread of its own, which was started by one who acts as a user.
+class UsersExecutor final : public Executor {
+ public:
+  bool submit(Job&& job) override {
+    std::thread([&job] {
+      ::setfsgid(1000);
+      ::setfsuid(1000);
+      job.work();
+      job.work = {};
+    }).join();
+    job.deliver(job.context, std::move(job.done));
+    return true;
+  }
+};
+
+TEST_F(FailingDisk, has_the_mode_that_SETATTR_sets_whoever_has_started_the_thread_that_does_it) {
+  if (PosixFileSystem::serves_all_as_one()) GTEST_SKIP() << "needs root";
+  const files::path path = backend_.export_path() / "another's";
+  std::ofstream(path).put('x');
+  files::permissions(path, files::perms(0600));
+  STAG_CHECK(::chown(path.c_str(), 2000, 2000) == 0);
+  few_ = open_again(64, std::make_shared<UsersExecutor>());
+  const auto found = finish(loop_, fs().lookup(caller_, fs().root(), "another's"));
+  ASSERT_TRUE(found.ok());
+  const Handle file = found->node.handle;
+  disk().synced.clear();
+  const Credentials owner{2000, 2000, {}};
+  EXPECT_EQ(status(fs().set_attributes({loop_, owner}, file, testing::mode_of(0640), std::nullopt)),
+            std::nullopt);
+  EXPECT_TRUE(is_synced(found->node.attributes.file_id));
 }
 
 class UnreadableFolder : public FailingDisk {

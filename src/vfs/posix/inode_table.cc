@@ -33,6 +33,8 @@ constexpr const char* kSchema =
     "  directory INTEGER NOT NULL, directory_born INTEGER NOT NULL, name BLOB NOT NULL,"
     "  inode INTEGER NOT NULL, born INTEGER NOT NULL,"
     "  UNIQUE (inode, born, directory, directory_born, name));"
+    "CREATE TABLE IF NOT EXISTS reused (number INTEGER PRIMARY KEY AUTOINCREMENT,"
+    "  inode INTEGER NOT NULL UNIQUE);"
     "CREATE TEMP TABLE unwritten (number INTEGER PRIMARY KEY,"
     "  directory INTEGER NOT NULL, directory_born INTEGER NOT NULL, name BLOB NOT NULL,"
     "  inode INTEGER NOT NULL, born INTEGER NOT NULL,"
@@ -63,8 +65,8 @@ class InodeTable::Use {
     sqlite3_bind_int64(statement_, ++bound_, static_cast<sqlite3_int64>(key.born));
     return *this;
   }
-  Use& bind(std::uint32_t number) {
-    sqlite3_bind_int64(statement_, ++bound_, number);
+  Use& bind(std::uint64_t number) {
+    sqlite3_bind_int64(statement_, ++bound_, static_cast<sqlite3_int64>(number));
     return *this;
   }
   Use& bind(std::string_view name) {
@@ -79,6 +81,9 @@ class InodeTable::Use {
   InodeKey key(int column) const {
     return {static_cast<std::uint64_t>(sqlite3_column_int64(statement_, column)),
             static_cast<std::uint64_t>(sqlite3_column_int64(statement_, column + 1))};
+  }
+  std::uint64_t number(int column) const {
+    return static_cast<std::uint64_t>(sqlite3_column_int64(statement_, column));
   }
   std::string text(int column) const {
     const auto* bytes = static_cast<const char*>(sqlite3_column_blob(statement_, column));
@@ -118,6 +123,10 @@ bool InodeTable::prepare_statements() {
        " VALUES (?, ?, ?, ?, ?)"},
       {&InodeTable::trim_retired_,
        "DELETE FROM retired WHERE number <= (SELECT max(number) FROM retired) - ?"},
+      {&InodeTable::note_gone_, "INSERT OR REPLACE INTO reused (inode) VALUES (?)"},
+      {&InodeTable::trim_gone_,
+       "DELETE FROM reused WHERE number <= (SELECT max(number) FROM reused) - ?"},
+      {&InodeTable::number_left_, "SELECT number FROM reused WHERE inode = ?"},
       {&InodeTable::keep_unwritten_,
        "INSERT OR REPLACE INTO unwritten (directory, directory_born, name, inode, born)"
        " VALUES (?, ?, ?, ?, ?)"},
@@ -259,6 +268,18 @@ void InodeTable::retire(const std::vector<Row>& rows) {
            Use(forget_).bind(directory).bind(name).bind(object).done();
   done = done && Use(trim_retired_).bind(kMostRetired).done();
   if (!done || !run("COMMIT")) (void)run("ROLLBACK");
+}
+
+void InodeTable::note_gone(std::uint64_t inode) {
+  std::lock_guard lock(mutex_);
+  (void)Use(note_gone_).bind(inode).done();
+  (void)Use(trim_gone_).bind(kMostReused).done();
+}
+
+std::uint64_t InodeTable::number_left(std::uint64_t inode) {
+  std::lock_guard lock(mutex_);
+  Use use(number_left_);
+  return use.bind(inode).row() ? use.number(0) : 0;
 }
 
 std::optional<std::vector<NameOfInode>> InodeTable::names_of(InodeKey object) {

@@ -12,6 +12,11 @@
 // or a directory above it, and may move it back, or a client may look the directory up where it is
 // now. The kMostRetired that were retired last still count among the names of their objects.
 //
+// Where a file system tells neither times of birth nor anything else by which an inode differs from
+// the one that had its number before, the table counts: an inode whose last name goes leaves a
+// number that is above all others, which is the "time of birth" of what has its number next. The
+// kMostReused that were left last are kept; handles of objects beneath those become stale.
+//
 // Thread: any that may block.
 #pragma once
 
@@ -29,7 +34,8 @@
 namespace stag::vfs::posix {
 
 // The key of an object: its inode number and its time of birth in nanoseconds, because inode
-// numbers are reused.
+// numbers are reused; or, where the file system tells no times of birth, another number in place of
+// it that an object with the same inode number does not have.
 struct InodeKey {
   std::uint64_t inode = 0;
   std::uint64_t born = 0;
@@ -45,6 +51,7 @@ class InodeTable {
  public:
   static constexpr std::uint32_t kMostUnwritten = 1 << 14;
   static constexpr std::uint32_t kMostRetired = 1 << 16;
+  static constexpr std::uint32_t kMostReused = 1 << 20;
 
   // The `path` of a table that keeps nothing.
   static constexpr const char* kNoFile = ":memory:";
@@ -73,6 +80,11 @@ class InodeTable {
   static Row before_all() { return {{kLowest, kLowest}, {}, {}}; }
   // Rows stay as they are where that cannot be written.
   void retire(const std::vector<Row>& rows);
+
+  // The inode is gone; what has its number next is another one.
+  void note_gone(std::uint64_t inode);
+  // What the last inode of that number has left; 0: none was noted to be gone.
+  std::uint64_t number_left(std::uint64_t inode);
 
  private:
   struct CloseDatabase {
@@ -108,6 +120,9 @@ class InodeTable {
   Statement rows_behind_;
   Statement retire_;
   Statement trim_retired_;
+  Statement note_gone_;
+  Statement trim_gone_;
+  Statement number_left_;
   bool has_unwritten_ = false;
   Statement keep_unwritten_;
   Statement trim_unwritten_;

@@ -35,8 +35,10 @@ struct Interference {
   std::optional<std::uint64_t> aged_inode = {};  // made an hour ago, as statx tells
   int killed_at = 0;  // the number of the fchownat, chmod, utimensat or linkat; 0: none
   bool table_is_full = false;
-  bool refuses = false;    // symlinkat and mknodat, as file systems without such objects do
-  bool immutable = false;  // what statx is asked about
+  bool refuses = false;       // symlinkat and mknodat, as file systems without such objects do
+  bool immutable = false;     // what statx is asked about
+  bool hides_births = false;  // statx
+  bool has_no_kernel_handles = false;  // name_to_handle_at
 };
 Interference interference;
 
@@ -109,9 +111,15 @@ int statx(int directory, const char* __restrict name, int flags, unsigned mask,
           struct statx* __restrict to) noexcept {
   const auto done = static_cast<int>(::syscall(SYS_statx, directory, name, flags, mask, to));
   if (done == 0 && interference.aged_inode == to->stx_ino) to->stx_btime.tv_sec -= 3600;
+  if (done == 0 && interference.hides_births) to->stx_mask &= ~STATX_BTIME;
   if (done == 0 && interference.immutable) to->stx_attributes |= STATX_ATTR_IMMUTABLE;
   if (done == 0 && interference.looked_at == to->stx_ino) run_once(interference.after_looking);
   return done;
+}
+int name_to_handle_at(int directory, const char* name, struct file_handle* handle, int* mount,
+                      int flags) noexcept {
+  if (interference.has_no_kernel_handles) return errno = EOPNOTSUPP, -1;
+  return static_cast<int>(::syscall(SYS_name_to_handle_at, directory, name, handle, mount, flags));
 }
 // The table of inodes.
 int sqlite3_step(sqlite3_stmt* statement) {
@@ -562,6 +570,91 @@ TEST_F(PosixRemembering, names_are_written_when_another_one_can_be) {
   interference.table_is_full = false;
   EXPECT_TRUE(finish(loop, fs().create(caller, fs().root(), "another", {})).ok());
   EXPECT_EQ(names(), std::set<std::string>{"moved"});
+}
+
+// A folder of a file system that does not tell when its files were made, served by table handles.
+class WithoutTimesOfBirth : public ::testing::Test {
+ protected:
+  ~WithoutTimesOfBirth() override { interference = {}; }
+  void SetUp() override { interference.hides_births = true; }
+  void open() {
+    PosixKind kind;
+    kind.handles = posix::HandleKind::Table;
+    backend = std::make_unique<PosixBackend>(kind);
+  }
+  FileSystem& fs() { return backend->fs(); }
+  CallerContext caller() { return {loop, who}; }
+  Node find(const char* name) {
+    const auto found = finish(loop, fs().lookup(caller(), fs().root(), name));
+    STAG_CHECK(found.ok());
+    return found->node;
+  }
+  Node make_locally(const char* name) {
+    std::ofstream(backend->export_path() / name).put('x');
+    return find(name);
+  }
+  std::optional<Status> status(const Handle& object) {
+    const auto found = finish(loop, fs().attributes(caller(), object));
+    return found ? std::nullopt : std::optional(found.error());
+  }
+  // Many that were there one after the other, one that is there, and that it has the number of one
+  // of them.
+  template <class Remove>
+  void expect_stale_once_gone(Remove remove) {
+    std::vector<Handle> gone;
+    std::set<std::uint64_t> numbers;
+    for (int i = 0; i < 20; ++i) {
+      const Node file = make_locally("file");
+      gone.push_back(file.handle);
+      numbers.insert(file.attributes.file_id);
+      remove();
+    }
+    if (numbers.size() == gone.size()) GTEST_SKIP() << "numbers are not used again here";
+    const Node last = make_locally("file");
+    for (int i = 0; i < 2; ++i) {
+      for (const Handle& each : gone) ASSERT_EQ(status(each), Status::Stale);
+      EXPECT_EQ(status(last.handle), std::nullopt);
+      backend->restart();
+    }
+  }
+
+  testing::InlineLoop loop;
+  const Credentials who{::geteuid(), ::getegid(), {}};
+  std::unique_ptr<PosixBackend> backend;
+};
+
+TEST_F(WithoutTimesOfBirth, a_removed_file_is_stale_where_the_kernel_has_a_handle) {
+  open();
+  expect_stale_once_gone([&] {
+    files::remove(backend->export_path() / "file");
+    posix::ObjectCache::drop_all();  // As long as it is open its number is not free.
+  });
+}
+
+TEST_F(WithoutTimesOfBirth, a_file_that_REMOVE_removes_is_stale_where_nothing_else_tells) {
+  interference.has_no_kernel_handles = true;
+  open();
+  expect_stale_once_gone(
+      [&] { STAG_CHECK(finish(loop, fs().remove(caller(), fs().root(), "file")).ok()); });
+}
+
+TEST_F(WithoutTimesOfBirth, a_file_that_RENAME_replaces_is_stale_where_nothing_else_tells) {
+  interference.has_no_kernel_handles = true;
+  open();
+  expect_stale_once_gone([&] {
+    make_locally("other");
+    STAG_CHECK(finish(loop, fs().rename(caller(), fs().root(), "other", fs().root(), "file")).ok());
+  });
+}
+
+TEST_F(WithoutTimesOfBirth, a_file_that_has_another_name_keeps_its_handle) {
+  interference.has_no_kernel_handles = true;
+  open();
+  const Handle file = make_locally("file").handle;
+  STAG_CHECK(finish(loop, fs().link(caller(), file, fs().root(), "link")).ok());
+  STAG_CHECK(finish(loop, fs().remove(caller(), fs().root(), "file")).ok());
+  EXPECT_EQ(status(file), std::nullopt);
+  EXPECT_EQ(find("link").handle, file);
 }
 
 // A table on a disk that is full when a test says so.

@@ -177,32 +177,48 @@ bool Object::closes_at_once() const {
 
 namespace {
 
-bool passed_to(const std::weak_ptr<Executor>& workers, Executor::Function work) noexcept {
+template <class Work>
+bool passed_to(const std::weak_ptr<Executor>& workers, Work work) noexcept {
   const auto executor = workers.lock();
   if (executor == nullptr) return false;
-  Executor::Job job{std::move(work), {}, [](void*, Executor::Function) {}};
+  auto prepared = [work = std::move(work), of = executor.get()]() mutable {
+    prepare_worker_thread(of);
+    work();
+  };
+  Executor::Job job{std::move(prepared), {}, [](void*, Executor::Function) {}};
   job.must_run = true;
   return executor->submit(std::move(job));
 }
 
-void close_object(Object* object, const Closing& closing) noexcept {
-  if (Losses* const losses = closing.losses; losses != nullptr && object->has_uncommitted()) {
-    const auto close = [object, losses] {
+// Workers of a store that answers must not wait for one that does not.
+bool is_own_worker(const Closing& closing) {
+  return is_worker_of(closing.workers) || is_worker_of(closing.sync_workers);
+}
+
+// Whoever lets it go: that may be within a CredentialScope, by what a client makes the cache evict.
+struct CloseObject {
+  void operator()(Object* object) const noexcept {
+    const ServerScope as_server;
+    if (closing.losses != nullptr && object->has_uncommitted()) return sync_and_close(object);
+    const bool at_once = is_own_worker(closing) || (closing.on_loops && object->closes_at_once());
+    if (at_once || !passed_to(closing.workers, [object] { delete object; })) delete object;
+  }
+  void sync_and_close(Object* object) const noexcept {
+    auto close = [object, losses = closing.losses, waiting = closing.waiting] {
       object->sync_uncommitted(*losses);
       delete object;
+      if (waiting != nullptr) --*waiting;
     };
+    if (closing.waiting != nullptr) ++*closing.waiting;
     if (!passed_to(closing.sync_workers, close)) close();
-    return;
   }
-  const bool at_once = is_worker_thread() || (closing.on_loops && object->closes_at_once());
-  if (at_once || !passed_to(closing.workers, [object] { delete object; })) delete object;
-}
+  const Closing closing;
+};
 
 }  // namespace
 
 ObjectRef make_object(const Handle& handle, Descriptor path, FileType type, Closing closing) {
-  return {new Object(handle, std::move(path), type),
-          [closing = std::move(closing)](Object* object) { close_object(object, closing); }};
+  return {new Object(handle, std::move(path), type), CloseObject{std::move(closing)}};
 }
 
 // The caches of this process.
@@ -357,9 +373,16 @@ bool ObjectCache::give_up_uncommitted() {
 
 void ObjectCache::drop_all() {
   std::vector<ObjectRef> evicted;
-  Registry& all = registry();
-  std::lock_guard lock(all.mutex);
-  for (ObjectCache* cache : all.caches) cache->evict(0, evicted);
+  {
+    Registry& all = registry();
+    std::lock_guard lock(all.mutex);
+    for (ObjectCache* cache : all.caches) cache->evict(0, evicted);
+  }
+  // What this thread closes itself comes last: where that hangs, the others' descriptors are free.
+  for (ObjectRef& each : evicted) {
+    const auto* const close = std::get_deleter<CloseObject>(each);
+    if (close == nullptr || !is_own_worker(close->closing)) each.reset();
+  }
 }
 
 }  // namespace stag::vfs::posix

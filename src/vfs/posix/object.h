@@ -190,11 +190,14 @@ using ObjectRef = std::shared_ptr<Object>;
 
 // What closes an object that nothing uses any more, for that may take a disk.
 struct Closing {
-  std::weak_ptr<Executor> workers;  // where the last user is no worker, as long as there are any
-  bool on_loops = false;            // the store may be asked there what its caches answer
+  // Where the last user is none of its store's, as long as there are any.
+  std::weak_ptr<Executor> workers;
+  bool on_loops = false;  // the store may be asked there what its caches answer
   // Where something is uncommitted, it is synced, by these; null: it is not.
   std::weak_ptr<Executor> sync_workers{};
   Losses* losses = nullptr;
+  // How many wait for these; each has its descriptors open as yet.
+  std::shared_ptr<std::atomic<std::size_t>> waiting{};
 };
 // Throws bad_alloc.
 ObjectRef make_object(const Handle& handle, Descriptor path, FileType type, Closing closing);
@@ -228,6 +231,8 @@ class ObjectCache {
   void drop(const Handle& handle);
   // Out of descriptors: lets go all that is not in use, in all caches of this process.
   static void drop_all();
+  // Objects that it keeps, if so many are asked for.
+  std::size_t capacity() const { return kept_by_a_shard() * kShards; }
   // A round of it (Object).
   void close_unused_writers();
   // Lets go of the objects that programs of this machine have removed, which no handle leads to any

@@ -12,9 +12,10 @@ namespace {
 // the executor is full. `bytes`: data that stays in memory until then. The times are the caller's.
 template <class Work>
 auto blocking(Executor* executor, CallerContext caller, Work work, std::uint64_t bytes = 0) {
-  auto prepared = [timer = JobTimer(caller.worker_time), work = std::move(work)]() mutable {
+  auto prepared = [executor, timer = JobTimer(caller.worker_time),
+                   work = std::move(work)]() mutable {
     const JobTimer::Work timed(timer);
-    posix::prepare_worker_thread();
+    posix::prepare_worker_thread(executor);
     return work();
   };
   return offloaded_to(executor, caller.client, caller.loop, std::move(prepared),
@@ -44,8 +45,8 @@ PosixFileSystem::PosixFileSystem(std::shared_ptr<posix::Tree> tree, const Option
 PosixFileSystem::~PosixFileSystem() {
   if (workers_ == nullptr) return;
   // To close descriptors may block as much as to use them.
-  auto close = [tree = std::move(tree_)]() mutable {
-    posix::prepare_worker_thread();
+  auto close = [tree = std::move(tree_), workers = workers_.get()]() mutable {
+    posix::prepare_worker_thread(workers);
     tree.reset();
   };
   Executor::Job job{std::move(close), {}, [](void*, Executor::Function) {}};
@@ -144,8 +145,8 @@ Operation<ReadResult> PosixFileSystem::read(CallerContext caller, const Handle& 
 }
 
 Operation<WriteResult> PosixFileSystem::write(CallerContext caller, const Handle& file,
-                                              std::uint64_t offset, Rope data,
-                                              Stability stability) {
+                                              std::uint64_t offset, Rope data, Stability asked) {
+  const Stability stability = tree_->stability_of_write(file, asked);
   if (auto answer = tree_->write_at_once(caller.credentials, file, offset, data, stability))
     return *std::move(answer);
   Executor* const writers = stability == Stability::Unstable ? workers_.get() : sync_workers_.get();

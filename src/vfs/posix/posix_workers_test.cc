@@ -40,6 +40,11 @@ TEST(Residence, is_on_this_machine_for_its_own_file_systems_only) {
     EXPECT_EQ(posix::residence_of(other), Residence::Elsewhere) << std::hex << other;
 }
 
+std::size_t open_files() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+}
+
 // A folder with a file, a folder and a symlink, on workers that the test lets begin.
 class PosixWorkers : public ::testing::Test {
  protected:
@@ -62,6 +67,7 @@ class PosixWorkers : public ::testing::Test {
     options.root = path_;
     options.at_once = at_once;
     options.handles = handles;
+    options.cached_objects = cached_objects;
     options.workers = plain;
     options.sync_workers = syncing;
     auto opened = PosixFileSystem::open(options);
@@ -100,6 +106,10 @@ class PosixWorkers : public ::testing::Test {
       loop_.drain();
     }
   }
+  void run_plain() {
+    plain->run_all();
+    loop_.drain();
+  }
   void run_first() {
     Executor::Job job = std::move(plain->held.front());
     plain->held.pop_front();
@@ -127,6 +137,7 @@ class PosixWorkers : public ::testing::Test {
 
   const std::shared_ptr<HeldExecutor> plain = std::make_shared<HeldExecutor>();
   const std::shared_ptr<HeldExecutor> syncing = std::make_shared<HeldExecutor>();
+  std::size_t cached_objects = 0;
   std::filesystem::path path_;
   std::unique_ptr<PosixFileSystem> fs_;
   std::map<std::string, Handle> handles_;
@@ -287,6 +298,47 @@ TEST_F(PosixWorkers, sync_what_leaves_the_cache_uncommitted) {
   run_all();
 }
 
+// One that does not answer would keep them, with all that they have yet to close.
+TEST_F(PosixWorkers, do_not_close_what_another_store_has_open) {
+  struct Other final : Executor {
+    bool submit(Job&& job) override {
+      files_open = open_files();
+      return held.submit(std::move(job));
+    }
+    HeldExecutor held;
+    std::size_t files_open = 0;
+  };
+  const auto read_file = [this](FileSystem& of) {
+    const Handle file = good(of.lookup(caller(), of.root(), "file")).node.handle;
+    good(of.read(caller(), file, 0, 4));
+  };
+  const auto other = std::make_shared<Other>();
+  open(AtOnce::Never);
+  good(fs().commit(caller(), file(), 0, 0));
+  PosixFileSystem::Options options;
+  options.root = path_;
+  options.workers = other;
+  auto opened = PosixFileSystem::open(options);
+  ASSERT_TRUE(opened.ok());
+  const std::unique_ptr<PosixFileSystem> its = *std::move(opened);
+  other->held.at_once = true;
+  read_file(*its);
+  other->held.at_once = false;
+  const std::size_t before = open_files();
+  std::thread([this] {
+    posix::prepare_worker_thread(plain.get());
+    posix::ObjectCache::drop_all();
+  }).join();
+  EXPECT_EQ(plain->held.size(), 0u);
+  ASSERT_EQ(other->held.held.size(), 1u);
+  EXPECT_EQ(other->files_open, before) << "its own are closed behind what is passed on";
+  const std::size_t held = open_files();
+  EXPECT_LT(held, before);
+  other->held.run_all();
+  EXPECT_LT(open_files(), held);
+  other->held.at_once = true;
+}
+
 TEST_F(PosixWorkers, close_what_nobody_uses_one_job_at_a_time) {
   open(AtOnce::Never);
   plain->full = true;
@@ -358,9 +410,36 @@ TEST_F(PosixWorkers, sweep_the_inode_table_behind_the_answers) {
   sweep.work();
 }
 
-std::size_t open_files() {
-  const std::filesystem::directory_iterator all("/proc/self/fd");
-  return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+// Where one writes faster than the disk takes it.
+TEST_F(PosixWorkers, leave_descriptors_to_others_while_files_wait_for_a_sync) {
+  constexpr int kFiles = 250;
+  cached_objects = 64;
+  open(AtOnce::Never);
+  const auto write = [&](const Handle& to) {
+    return fs().write(caller(), to, 0, Rope::copy_of(bytes_of("more")), Stability::Unstable);
+  };
+  const std::size_t before = open_files();
+  std::vector<Handle> files;
+  std::vector<decltype(start(write(file())))> written;
+  files.reserve(kFiles);
+  for (int i = 0; i < kFiles; ++i) {
+    const std::string name = std::to_string(i);
+    std::ofstream(path_ / name) << "text";
+    const Handle root = fs().root();
+    const auto found = start(fs().lookup(caller(), root, name));
+    run_plain();
+    ASSERT_TRUE(found->has_value() && (*found)->ok());
+    files.push_back((**found)->node.handle);
+    written.push_back(start(write(files.back())));
+    run_plain();
+  }
+  EXPECT_LT(open_files() - before, 6 * cached_objects);
+  EXPECT_FALSE(written.back()->has_value());
+  run_all();
+  for (const auto& each : written) ASSERT_TRUE(each->has_value() && (*each)->ok());
+  EXPECT_EQ((*written.front())->value().committed, Stability::Unstable);
+  EXPECT_EQ((*written.back())->value().committed, Stability::DataSync);
+  EXPECT_EQ(good(write(files.back())).committed, Stability::Unstable) << "none waits any more";
 }
 
 TEST_F(PosixWorkers, close_what_a_store_has_open_when_it_goes) {

@@ -106,6 +106,8 @@ std::string Tree::open_root(const Options& options) {
   at_once_ = options.at_once == AtOnce::Automatic ? residence != Residence::Elsewhere
                                                   : options.at_once == AtOnce::Always;
   root_ = std::make_shared<Object>(Handle(), std::move(root), FileType::Directory);
+  root_inode_ = root_stat.stx_ino;
+  apart_by_ = what_tells_inodes_apart(root_stat);
   return choose_handles(options, root_stat);
 }
 
@@ -211,8 +213,8 @@ bool Tree::run_by_worker(void (Tree::*work)()) noexcept try {
     return true;
   }
   Executor::Job job;
-  job.work = [weak = weak_from_this(), work] {
-    prepare_worker_thread();
+  job.work = [weak = weak_from_this(), work, of = workers.get()] {
+    prepare_worker_thread(of);
     if (const auto tree = weak.lock()) (tree.get()->*work)();
   };
   job.deliver = [](void*, Executor::Function) {};

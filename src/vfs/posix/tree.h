@@ -71,6 +71,8 @@ class Tree : public std::enable_shared_from_this<Tree> {
   Outcome<Link> readlink(const Handle& symlink);
   Outcome<ReadResult> read(const Credentials& who, const Handle& file, std::uint64_t offset,
                            std::uint32_t count);
+  // What a WRITE of this stability is done as.
+  Stability stability_of_write(const Handle& file, Stability asked);
   Outcome<WriteResult> write(const Credentials& who, const Handle& file, std::uint64_t offset,
                              const Rope& data, Stability stability);
   Outcome<Change> commit(const Handle& file);
@@ -192,11 +194,19 @@ class Tree : public std::enable_shared_from_this<Tree> {
   // `sync` is fsync(2) or fdatasync(2). By the thread that has the object's syncs alone.
   std::optional<Status> flush(Object& object, const Descriptor& opened, int (*sync)(int));
   Status lost(int error);
-  Closing closing() const { return {workers_, at_once_, sync_workers_, losses_}; }
+  Closing closing() const { return {workers_, at_once_, sync_workers_, losses_, waiting_}; }
+  // Whether files that leave the cache uncommitted come faster than the disk takes them. None is
+  // written to then that would be one more: they keep their descriptors until they are synced.
+  bool has_too_much_to_sync() const { return *waiting_ > cache_->capacity() / 4; }
 
   // Handles (tree_handles.cc). resolve() needs the server's rights and is never called within a
   // CredentialScope.
   Outcome<Handle> handle_of(const Descriptor& path, const struct statx& stat) const;
+  // By what an inode differs from the one that had its number before.
+  enum class TellsInodesApart : std::uint8_t { TimeOfBirth, KernelHandle, Table };
+  TellsInodesApart what_tells_inodes_apart(const struct statx& root) const;
+  // Of `name` in the directory, or with "" of what the descriptor is of. With a table only.
+  InodeKey key_of(int descriptor, const char* name, const struct statx& stat) const;
   std::string identity_of(const Handle& root, const struct statx& stat) const;
   // The number of the file system that the root lies on; the same after a restart of the machine
   // where the file system has a lasting id.
@@ -223,6 +233,9 @@ class Tree : public std::enable_shared_from_this<Tree> {
   // server's user.
   void remember(const Object& directory, std::string_view name, const Handle& object);
   void forget(const Object& directory, std::string_view name, const Handle& object);
+  // One of its names was removed. If it was the last one, the object does not stay open in the
+  // cache, and its handle is not that of what has its number next.
+  void drop_entry(const Object& object);
   bool leads_elsewhere(const Object& directory, std::string_view name, InodeKey object) const;
 
   // By a worker; without workers it blocks. False: there was no memory for the job.
@@ -338,7 +351,6 @@ class Tree : public std::enable_shared_from_this<Tree> {
   void unmake(const Object& directory, std::string_view name, const Descriptor& made);
   Outcome<Change> unlink(const Credentials& who, const Handle& directory, std::string_view name,
                          int flags);
-  Outcome<Handle> entry_handle(const Object& directory, std::string_view name);
 
   // Listing (tree_list.cc).
   std::optional<Status> open_and_collect(const Credentials& who, const Object& directory,
@@ -363,6 +375,8 @@ class Tree : public std::enable_shared_from_this<Tree> {
   std::uint64_t file_system_id_ = 0;                  // of the file system that the root lies on
   std::uint64_t reported_fsid_ = 0;                   // what attributes report instead
   std::uint64_t device_ = 0;
+  std::uint64_t root_inode_ = 0;
+  TellsInodesApart apart_by_ = TellsInodesApart::TimeOfBirth;
   Limits limits_;
   bool durable_names_ = true;
   bool at_once_ = false;
@@ -370,6 +384,9 @@ class Tree : public std::enable_shared_from_this<Tree> {
   bool sees_local_programs_ = true;
   bool is_local_ = false;     // the file system is one of this machine
   Losses* losses_ = nullptr;  // of the file system
+  // Closing::waiting
+  const std::shared_ptr<std::atomic<std::size_t>> waiting_ =
+      std::make_shared<std::atomic<std::size_t>>(0);
 };
 
 }  // namespace stag::vfs::posix

@@ -192,6 +192,13 @@ std::optional<Outcome<ReadResult>> Tree::read_at_once(const Credentials& who, co
   return result;
 }
 
+// RFC 1813 3.3.7: the server may do more than it was asked for.
+Stability Tree::stability_of_write(const Handle& file, Stability asked) {
+  if (asked != Stability::Unstable || !has_too_much_to_sync()) return asked;
+  const ObjectRef open = find_open(file);
+  return open != nullptr && open->has_uncommitted() ? asked : Stability::DataSync;
+}
+
 Outcome<WriteResult> Tree::write(const Credentials& who, const Handle& file, std::uint64_t offset,
                                  const Rope& data, Stability stability) {
   if (!range_within<std::uint64_t>(offset, data.size(), kLargestFile))
@@ -199,7 +206,9 @@ Outcome<WriteResult> Tree::write(const Credentials& who, const Handle& file, std
   const auto opened = resolve_file(file);
   if (!opened) return Failure{opened.error()};
   const auto writer = [&] { return opened->object->open_writer(); };
-  return write_to(who, opened->object, writer, {offset, data, stability});
+  // It may have waited for a worker for long.
+  const Stability as = stability_of_write(file, stability);
+  return write_to(who, opened->object, writer, {offset, data, as});
 }
 
 template <class Writer>

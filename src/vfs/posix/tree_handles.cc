@@ -1,6 +1,8 @@
 // Handles, and the objects that they lead to.
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <linux/openat2.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 
@@ -9,6 +11,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/siphash.h"
 #include "vfs/posix/credentials.h"
 #include "vfs/posix/errors.h"
 #include "vfs/posix/open_handle.h"
@@ -34,10 +37,13 @@ struct KernelHandle {
   }
 };
 
-InodeKey key_of(const struct statx& stat) {
-  const bool born = (stat.stx_mask & STATX_BTIME) != 0;
+bool has_time_of_birth(const struct statx& stat) {
+  return (stat.stx_mask & STATX_BTIME) != 0;
+}
+
+std::uint64_t time_of_birth(const struct statx& stat) {
   const auto seconds = static_cast<std::uint64_t>(stat.stx_btime.tv_sec);
-  return {stat.stx_ino, born ? seconds * 1'000'000'000 + stat.stx_btime.tv_nsec : 0};
+  return has_time_of_birth(stat) ? seconds * 1'000'000'000 + stat.stx_btime.tv_nsec : 0;
 }
 
 Handle handle_of_key(InodeKey key) {
@@ -54,11 +60,28 @@ std::optional<InodeKey> key_of_handle(const Handle& handle) {
   return InodeKey{load_be<std::uint64_t>(&bytes[1]), load_be<std::uint64_t>(&bytes[9])};
 }
 
-bool name_by_kernel(int path, KernelHandle& handle) {
+// `name` in the directory; "": what the descriptor itself is of.
+bool name_by_kernel(int descriptor, const char* name, KernelHandle& handle) {
   int mount = 0;
   handle.get()->handle_bytes = kKernelBytes;
-  if (::name_to_handle_at(path, "", handle.get(), &mount, AT_EMPTY_PATH) != 0) return false;
+  if (::name_to_handle_at(descriptor, name, handle.get(), &mount, AT_EMPTY_PATH) != 0) return false;
   return handle.get()->handle_type >= 0 && handle.get()->handle_type <= 0xff;
+}
+
+// The same after a restart; not 0.
+std::uint64_t hash_of(KernelHandle& handle) {
+  SipHash hash(SipKey{});
+  const auto type = static_cast<std::byte>(handle.get()->handle_type);
+  hash.add(Bytes(&type, 1));
+  hash.add(Bytes(reinterpret_cast<const std::byte*>(handle.get()->f_handle),
+                 handle.get()->handle_bytes));
+  return std::max<std::uint64_t>(hash.finish(), 1);
+}
+
+bool is_fuse(const Descriptor& folder) {
+  struct statfs about {};
+  return ::statfs(ProcPath(folder).text(), &about) == 0 &&
+         static_cast<std::uint32_t>(about.f_type) == FUSE_SUPER_MAGIC;
 }
 
 std::string path_of(const Descriptor& descriptor) {
@@ -93,15 +116,34 @@ Failure<Status> entry_error() {
 bool Tree::kernel_handles_work() const {
   KernelHandle handle;
   const auto reader = root_->open_reader();
-  if (!reader || !name_by_kernel(root_->path.number(), handle)) return false;
+  if (!reader || !name_by_kernel(root_->path.number(), "", handle)) return false;
   return static_cast<bool>(
       Descriptor(::open_by_handle_at((*reader)->number(), handle.get(), O_PATH | O_CLOEXEC)));
 }
 
-Outcome<Handle> Tree::handle_of(const Descriptor& path, const struct statx& stat) const {
-  if (table_ != nullptr) return handle_of_key(key_of(stat));
+// FUSE's handles have the number of a node, which another one may have once the kernel has
+// forgotten it: those of files that are there would become stale.
+Tree::TellsInodesApart Tree::what_tells_inodes_apart(const struct statx& root) const {
+  if (has_time_of_birth(root)) return TellsInodesApart::TimeOfBirth;
   KernelHandle handle;
-  if (!name_by_kernel(path.number(), handle)) return last_error();
+  const bool named = !is_fuse(root_->path) && name_by_kernel(root_->path.number(), "", handle);
+  return named ? TellsInodesApart::KernelHandle : TellsInodesApart::Table;
+}
+
+// The root's number is no other one's while it is exported, and clients keep its handle for long.
+InodeKey Tree::key_of(int descriptor, const char* name, const struct statx& stat) const {
+  const std::uint64_t inode = stat.stx_ino;
+  if (apart_by_ == TellsInodesApart::TimeOfBirth || inode == root_inode_)
+    return {inode, time_of_birth(stat)};
+  if (apart_by_ == TellsInodesApart::Table) return {inode, table_->number_left(inode)};
+  KernelHandle handle;
+  return {inode, name_by_kernel(descriptor, name, handle) ? hash_of(handle) : 0};
+}
+
+Outcome<Handle> Tree::handle_of(const Descriptor& path, const struct statx& stat) const {
+  if (table_ != nullptr) return handle_of_key(key_of(path.number(), "", stat));
+  KernelHandle handle;
+  if (!name_by_kernel(path.number(), "", handle)) return last_error();
   std::array<std::byte, Handle::kMaxSize> bytes;
   bytes[0] = kKernelHandle;
   bytes[1] = static_cast<std::byte>(handle.get()->handle_type);
@@ -114,10 +156,9 @@ Outcome<Handle> Tree::handle_of(const Descriptor& path, const struct statx& stat
 // its inode and, where inodes are used again, a generation.
 std::string Tree::identity_of(const Handle& root, const struct statx& stat) const {
   std::array<std::byte, 3 * 8> numbers;
-  const InodeKey key = key_of(stat);
   store_be(&numbers[0], file_system_id_ == device_ ? std::uint64_t{0} : file_system_id_);
-  store_be(&numbers[8], key.inode);
-  store_be(&numbers[16], key.born);
+  store_be(&numbers[8], std::uint64_t{stat.stx_ino});
+  store_be(&numbers[16], time_of_birth(stat));
   const auto text = [](Bytes bytes) {
     return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   };
@@ -126,7 +167,7 @@ std::string Tree::identity_of(const Handle& root, const struct statx& stat) cons
 
 std::uint64_t Tree::lasting_id(const struct statx& root) const {
   if (file_system_id_ != device_) return file_system_id_;
-  const std::uint64_t born = key_of(root).born;
+  const std::uint64_t born = time_of_birth(root);
   return born != 0 ? born : device_;
 }
 
@@ -222,7 +263,7 @@ class Tree::NameSearch {
       knows_all_ = knows_all_ && gone;
       return nullptr;
     }
-    if (key_of(*found) != key) return nullptr;
+    if (tree_.key_of(path.number(), "", *found) != key) return nullptr;
     const auto kept = tree_.keep(handle_of_key(key), std::move(path), *found);
     // Whether a directory lies beneath the root may have been impossible to find out.
     if (!kept) {
@@ -305,16 +346,16 @@ bool Tree::lies_beneath_root(const Descriptor& directory) const {
   // The path is too long for the kernel to return it: climb from parent to parent.
   const auto top = stat(root_->path);
   int at = ::fcntl(directory.number(), F_DUPFD_CLOEXEC, 0);
-  InodeKey last;
+  std::uint64_t last = 0;
   while (top) {
     const Descriptor here(at);
     const auto stat_result = here ? stat(here) : Outcome<struct statx>(Failure{Status::Io});
     if (!stat_result ||
         ::makedev(stat_result->stx_dev_major, stat_result->stx_dev_minor) != device_)
       return false;
-    if (key_of(*stat_result) == key_of(*top)) return true;
-    if (key_of(*stat_result) == last) return false;
-    last = key_of(*stat_result);
+    if (stat_result->stx_ino == top->stx_ino) return true;
+    if (stat_result->stx_ino == last) return false;
+    last = stat_result->stx_ino;
     at = ::openat(here.number(), "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
   }
   return false;
@@ -350,14 +391,15 @@ Outcome<Tree::Opened> Tree::open_parent(const Object& directory) {
 }
 
 bool Tree::leads_elsewhere(const Object& directory, std::string_view name, InodeKey object) const {
+  const std::string terminated(name);
   struct statx found {};
-  if (::statx(directory.path.number(), std::string(name).c_str(),
-              AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_INO | STATX_BTIME, &found) != 0)
+  if (::statx(directory.path.number(), terminated.c_str(), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
+              STATX_INO | STATX_BTIME, &found) != 0)
     return errno == ENOENT;
   // What is mounted on it hides where it leads.
   const bool hidden = (found.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0 ||
                       ::makedev(found.stx_dev_major, found.stx_dev_minor) != device_;
-  return !hidden && key_of(found) != object;
+  return !hidden && key_of(directory.path.number(), terminated.c_str(), found) != object;
 }
 
 // A call that moved or removed the object after it was found there may have forgotten the name
@@ -378,6 +420,12 @@ void Tree::remember(const Object& directory, std::string_view name, const Handle
 void Tree::forget(const Object& directory, std::string_view name, const Handle& object) {
   if (table_ == nullptr) return;
   table_->forget(*key_of_handle(directory.handle), name, *key_of_handle(object));
+}
+
+void Tree::drop_entry(const Object& object) {
+  if (apart_by_ == TellsInodesApart::Table && table_ != nullptr && !stat(object.path))
+    table_->note_gone(key_of_handle(object.handle)->inode);
+  cache_->drop(object.handle);
 }
 
 }  // namespace stag::vfs::posix

@@ -11,14 +11,6 @@
 
 namespace stag::vfs::posix {
 
-// The handle of the entry's object, so that an object whose last name is removed does not stay open
-// in the cache.
-Outcome<Handle> Tree::entry_handle(const Object& directory, std::string_view name) {
-  const auto opened = open_entry(directory, name);
-  if (!opened) return Failure{opened.error()};
-  return opened->object->handle;
-}
-
 Outcome<Change> Tree::unlink(const Credentials& who, const Handle& directory, std::string_view name,
                              int flags) {
   if (const auto fault = fault_of_old_name(name, limits_.max_name)) return Failure{*fault};
@@ -27,7 +19,8 @@ Outcome<Change> Tree::unlink(const Credentials& who, const Handle& directory, st
   if (const auto prepared = prepare_sync(**parent); !prepared) return Failure{prepared.error()};
   Observation observation(*this, *parent);
   if (!observation.before()) return Failure{observation.before().error()};
-  const auto removed = entry_handle(**parent, name);
+  // As long as it is open no other one gets its number.
+  const auto removed = open_entry(**parent, name);
   {
     const CredentialScope scope(who);
     if (!scope.ok()) return Failure{Status::Access};
@@ -37,8 +30,8 @@ Outcome<Change> Tree::unlink(const Credentials& who, const Handle& directory, st
     }
   }
   if (removed) {
-    forget(**parent, name, *removed);
-    cache_->drop(*removed);
+    forget(**parent, name, removed->object->handle);
+    drop_entry(*removed->object);
   }
   if (const auto fault = sync(**parent)) return Failure{*fault};
   return observation.finish();
@@ -83,7 +76,7 @@ Outcome<Renamed> Tree::rename(const Credentials& who, const Handle& from_directo
   if (!from_observation.before()) return Failure{from_observation.before().error()};
   if (to_observation && !to_observation->before()) return Failure{to_observation->before().error()};
   const auto moved = open_entry(**source, from);
-  const auto replaced = entry_handle(**target, to);
+  const auto replaced = open_entry(**target, to);
   {
     const CredentialScope scope(who);
     if (!scope.ok()) return Failure{Status::Access};
@@ -94,9 +87,9 @@ Outcome<Renamed> Tree::rename(const Credentials& who, const Handle& from_directo
   if (moved) {
     (void)attributes_after_change(*moved->object);
     remember(**target, to, moved->object->handle);
-    const bool same_object = replaced && *replaced == moved->object->handle;
+    const bool same_object = replaced && replaced->object->handle == moved->object->handle;
     if (!same_object) forget(**source, from, moved->object->handle);
-    if (replaced && !same_object) cache_->drop(*replaced);
+    if (replaced && !same_object) drop_entry(*replaced->object);
   }
   if (const auto fault = sync(**target)) return Failure{*fault};
   if (to_observation) {

@@ -37,7 +37,7 @@ int umask_of_worker(bool refused) {
     ::umask(022);
     if (refused && !refuse_unshare()) ::_exit(255);
     std::thread([] {
-      prepare_worker_thread();
+      prepare_worker_thread(nullptr);
       ::_exit(static_cast<int>(::umask(0)));
     }).join();
   }

@@ -24,9 +24,11 @@ struct FakeRealm {
   std::atomic<gss::Major> mics{gss::Major::COMPLETE};  // of get_mic() at the server
   std::atomic<bool> corrupts_replies{false};  // what the server protects, not its verifiers
   bool refuses_tokens = false;
-  bool knows_replays = false;                  // first tokens that came before are refused
-  std::set<std::string> tokens;                // these
-  gss::Error no_ticket;                        // why the initiator has none; Reason::None: it has
+  bool knows_replays = false;          // first tokens that came before are refused
+  std::set<std::string> tokens;        // these
+  std::function<TimePoint()> clock{};  // of first tokens that are refused after five minutes
+  std::uint64_t ahead = 0;             // seconds by which the server's clock is
+  gss::Error no_ticket;                // why the initiator has none; Reason::None: it has
   std::function<void(bool server)> on_verify;  // before a MIC is looked at, at either end
   std::function<void()> on_step;               // inside a step of the acceptor
   std::atomic<std::uint32_t> initiated{0}, accepted{0}, alive{0};
@@ -121,6 +123,11 @@ class FakeContext : public gss::Context {
       bytes[i] ^= static_cast<std::byte>(pad >> i % 8 * 8);
   }
 
+  static std::uint64_t seconds_of(TimePoint time) {
+    return static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count());
+  }
+
   const std::shared_ptr<FakeRealm> realm_;
   std::string peer_;
   SipKey key_{};
@@ -129,12 +136,14 @@ class FakeContext : public gss::Context {
   std::atomic<bool> in_use_{false};
 };
 
-// The initiator's tokens: number of the exchange, key, name. The acceptor's: the number.
+// The initiator's tokens: number of the exchange, key (with the time), name. The acceptor's: the
+// number.
 class FakeInitiatorContext final : public FakeContext {
  public:
   FakeInitiatorContext(std::shared_ptr<FakeRealm> realm, std::uint64_t serial)
       : FakeContext(std::move(realm)) {
     store_be(key_.data(), serial);
+    if (realm_->clock) store_be(key_.data() + 8, seconds_of(realm_->clock()));
     peer_ = "nfs@server";
   }
   gss::Step step(Bytes token) override {
@@ -162,7 +171,7 @@ class FakeInitiatorContext final : public FakeContext {
 
 class FakeAcceptorContext final : public FakeContext {
  public:
-  static constexpr std::uint32_t kReplayed = 8;
+  static constexpr std::uint32_t kReplayed = 8, kSkewed = 9;
   explicit FakeAcceptorContext(std::shared_ptr<FakeRealm> realm) : FakeContext(std::move(realm)) {
     is_server_ = true;
   }
@@ -181,6 +190,14 @@ class FakeAcceptorContext final : public FakeContext {
       step.major = gss::Major::FAILURE;
       step.minor = kReplayed;
       step.error = {Reason::GssTokenRefused, "Request is a replay"};
+      return step;
+    }
+    if (realm_->clock && round_ == 0 &&
+        seconds_of(realm_->clock()) + realm_->ahead - load_be<std::uint64_t>(token.data() + 9) >
+            300) {
+      step.major = gss::Major::FAILURE;
+      step.minor = kSkewed;
+      step.error = {Reason::GssClockSkew, "Clock skew too great"};
       return step;
     }
     ++round_;
@@ -217,6 +234,7 @@ class FakeInitiator final : public gss::Initiator {
   gss::Error explain(gss::Major major, std::uint32_t minor) const override {
     if (minor == FakeAcceptorContext::kReplayed || major == gss::Major::NO_CONTEXT)
       return {Reason::GssServerRefused, {}, /*repeated=*/true};
+    if (minor == FakeAcceptorContext::kSkewed) return {Reason::GssClockSkew, {}};
     return {minor == 7 ? Reason::GssServerKeyWrong : Reason::GssServerRefused, {}};
   }
   gss::Sizes sizes() const override { return {12, 8}; }

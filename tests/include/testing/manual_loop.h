@@ -1,4 +1,5 @@
-// A Loop that a test turns by hand: virtual time, one thread, offloaded work runs inline.
+// A Loop that a test turns by hand: virtual time, one thread, offloaded work runs inline unless the
+// test wants it held, as by a thread that blocks.
 #pragma once
 
 #include <deque>
@@ -28,9 +29,17 @@ class ManualLoop final : public Loop {
     return Timer(this, id);
   }
   void offload(Function work, Function done) override {
+    if (holds_offloaded) return held_.emplace_back(std::move(work), std::move(done)), void();
     work();
     post(std::move(done));
   }
+  void run_offloaded() {
+    for (auto& [work, done] : std::exchange(held_, {})) {
+      work();
+      post(std::move(done));
+    }
+  }
+  bool holds_offloaded = false;
   bool on_thread() const override { return true; }
 
   // Runs everything that is ready now, and what that makes ready.
@@ -91,6 +100,7 @@ class ManualLoop final : public Loop {
 
   TimePoint now_{std::chrono::hours(1)};
   std::deque<Function> ready_;
+  std::deque<std::pair<Function, Function>> held_;
   using Timers = std::map<std::pair<TimePoint, std::uint64_t>, Function>;
   Timers timers_;
   // The place of the last timer that has fired, for the next one: as in net::EpollLoop a timer that

@@ -83,7 +83,7 @@ std::optional<ibv_wc_status> send(Qp& qp, const Request& request) {
   Qp& remote = *qp.remote;
   auto* const shared = static_cast<Srq*>(remote.srq);
   auto& receives = shared != nullptr ? shared->receives : remote.receives;
-  if (receives.empty()) {
+  if (receives.empty() || qp.starved) {
     if (device_of(remote.context).options.iwarp) return refuse(remote, IBV_WC_REM_OP_ERR);
     // Seven means: again and again.
     if (qp.rnr_retry == 7) return std::nullopt;

@@ -17,6 +17,13 @@ namespace {
 
 Network* the_network = nullptr;
 
+// The one that was made first; null where there is none.
+Qp* first_of(const std::set<Qp*>& all) {
+  const auto first = std::min_element(
+      all.begin(), all.end(), [](const Qp* a, const Qp* b) { return a->qp_num < b->qp_num; });
+  return first != all.end() ? *first : nullptr;
+}
+
 int query_device(ibv_context* context, ibv_device_attr* attributes) {
   const Locked network;
   if (made_to_fail("ibv_query_device")) return ENOMEM;
@@ -339,12 +346,14 @@ void StubNetwork::restore_devices() {
     if (device->removed) device->plug_in();
 }
 
+void StubNetwork::starve_first_queue_pair() {
+  const Locked network;
+  if (Qp* const first = first_of(network->queue_pairs)) first->starved = true;
+}
+
 void StubNetwork::tell_of_first_queue_pair(ibv_event_type type) {
   const Locked network;
-  const auto& all = network->queue_pairs;
-  const auto first = std::min_element(
-      all.begin(), all.end(), [](const Qp* a, const Qp* b) { return a->qp_num < b->qp_num; });
-  if (first != all.end()) report_async((*first)->context, type, *first);
+  if (Qp* const first = first_of(network->queue_pairs)) report_async(first->context, type, first);
 }
 
 void StubNetwork::tell_of_device(ibv_event_type type) {

@@ -71,6 +71,8 @@ class StubNetwork {
   // While true, no RDMA Read of an iWARP device is answered; what is posted after it goes on, as
   // with Linux's siw.
   void hold_reads(bool held);
+  // The peer of the queue pair that was made first has no receive for it any more.
+  void starve_first_queue_pair();
   // Nothing arrives any more: work requests end with RETRY_EXC_ERR, connection requests are never
   // answered.
   void lose_packets(bool lost);

@@ -112,6 +112,7 @@ struct Qp : ibv_qp {
   Id* id = nullptr;
   Qp* remote = nullptr;
   std::uint8_t rnr_retry = 7;
+  bool starved = false;  // of receives at its peer
   std::deque<Request> sends;
   std::deque<Request> reads;  // on iWARP: those that wait for their answers
   std::deque<Receive> receives;

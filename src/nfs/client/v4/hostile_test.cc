@@ -326,6 +326,25 @@ class HostileNfs42Server : public ::testing::Test {
   std::string to_;
 };
 
+TEST_F(HostileNfs42Server, that_lists_more_extended_attributes_than_a_file_has_is_not_believed) {
+  for (const bool ends : {false, true}) {
+    for (const std::size_t names : {10u, 10'000u}) {
+      FileSystem files = server_.files();
+      server_.lie = [&](const v4::COMPOUND4args& args, Compound4Results& results) {
+        auto& page = results.resarray.back().oplistxattrs().lxr_value();
+        page.lxr_names.assign(names, "ten bytes.");
+        page.lxr_cookie = args.argarray.back().oplistxattrs().lxa_cookie + 1;
+        page.lxr_eof = ends;
+      };
+      const auto listed = server_.run(files.list_xattrs(files.root()));
+      EXPECT_EQ(listed.ok(), ends && names == 10);
+      if (!listed) {
+        EXPECT_EQ(listed.error().kind, Error::Kind::Protocol);
+      }
+    }
+  }
+}
+
 TEST_F(HostileNfs42Server, that_sends_other_parts_of_a_file_than_asked_for_is_not_believed) {
   const std::vector<std::vector<v4::read_plus_content>> lies{{data(99, "before")},
                                                              {data(101, "behind")},

@@ -6,9 +6,11 @@ namespace stag::nfs::client::nfs4 {
 namespace {
 
 constexpr OperationContext kListingXattrs{"list the extended attributes", {}};
-// Bytes of one page of names, and pages: no file has names for more.
+// Bytes of one page of names, pages, and bytes of all names, each with an end: Linux tells programs
+// of no more (XATTR_LIST_MAX).
 constexpr std::uint32_t kNamesMax = 16u << 10;
 constexpr int kPagesMax = 256;
+constexpr std::size_t kAllNamesMax = 64u << 10;
 
 Error lies(OperationContext context) {
   return Error::of_protocol(context, "sent results that contradict each other");
@@ -106,6 +108,7 @@ Task<Outcome<Ok>> Nfs4::set_xattr(OperationContext context, Handle object, std::
 Task<Outcome<std::vector<std::string>>> Nfs4::list_xattrs(OperationContext context, Handle object) {
   if (minor() < 2) co_return co_await Protocol::list_xattrs(context, object);
   std::vector<std::string> names;
+  std::size_t bytes = 0;
   v4::nfs_cookie4 cookie = 0;
   for (int page = 0; page < kPagesMax; ++page) {
     Request request;
@@ -116,7 +119,11 @@ Task<Outcome<std::vector<std::string>>> Nfs4::list_xattrs(OperationContext conte
     auto* got = reply->get(at, &OpResult::oplistxattrs);
     if (got == nullptr) co_return Failure{lies(context)};
     v4::LISTXATTRS4resok& part = got->lxr_value();
-    for (std::string& name : part.lxr_names) names.push_back(std::move(name));
+    for (std::string& name : part.lxr_names) {
+      bytes += name.size() + 1;
+      names.push_back(std::move(name));
+    }
+    if (bytes > kAllNamesMax) break;
     if (part.lxr_eof) co_return std::move(names);
     if (part.lxr_cookie == cookie) break;
     cookie = part.lxr_cookie;

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/task_group.h"
@@ -32,6 +34,7 @@ struct WireSetup {
   std::uint32_t credits = 64;  // granted by the server
   std::uint32_t slots = 64;
   std::uint32_t reads_at_once = 1;
+  std::optional<std::uint32_t> inline_size{};  // of the client
 };
 
 class Nfs4OnRdma {
@@ -46,6 +49,7 @@ class Nfs4OnRdma {
     const Address at = *server_->listen(server_side_, {"server", 20049});
     rpc::rdma::ChannelOptions connecting;
     connecting.seed = 7;
+    connecting.transport.inline_size = setup.inline_size;
     channel_.emplace(client_side_, at, connecting);
     options_.calls.credentials = rpc::Credentials::sys("tests", 0, 0);
     options_.calls.version = 4;
@@ -145,6 +149,8 @@ Task<Outcome<Ok>> write_pieces(rpc::Channel& channel, Handle file, std::size_t c
   co_return Ok{};
 }
 
+constexpr std::size_t kEach = 24u << 10;  // bytes of a READ, more than go inline
+
 std::size_t segments_of(const rpcrdma::Header& header) {
   std::size_t most = header.reply_chunk ? header.reply_chunk->segments.size() : 0;
   for (const auto& chunk : header.read_list) most = std::max(most, chunk.segments.size());
@@ -184,9 +190,66 @@ TEST(Nfs4ClientOnRdma, sends_chunks_that_every_server_takes) {
   }
 }
 
+TEST(Nfs4ClientOnRdma, takes_a_long_link_text_in_the_Reply_chunk_and_a_short_one_inline) {
+  PROVES("R8267-6.4.1-b");
+  for (const std::uint32_t minor : {0u, 1u, 2u}) {
+    Nfs4OnRdma world({.minor = minor, .inline_size = 4096});
+    for (const std::size_t length : {std::size_t{4095}, std::size_t{8}}) {
+      const std::string target(length, 't');
+      const Node link = world.must(
+          world.files->symlink(world.files->root(), "l" + std::to_string(length), target, {}));
+      const std::size_t before = world.record.log().size();
+      EXPECT_EQ(world.must(world.files->readlink(link.handle, link.attributes.size)), target);
+      const std::vector<rpcrdma::Header> calls = world.calls(before);
+      ASSERT_EQ(calls.size(), 1u);
+      EXPECT_TRUE(calls.front().write_list.empty());
+      EXPECT_EQ(calls.front().reply_chunk.has_value(), length > 1000) << length;
+    }
+  }
+}
+
+// The text of `link` and the data of `file`, by one COMPOUND of version 4.0.
+Task<Outcome<std::pair<std::string, std::string>>> read_both(rpc::Channel& channel, Handle link,
+                                                             Handle file, std::uint32_t count) {
+  v4::COMPOUND4args args;
+  args.argarray.resize(4);
+  args.argarray[0].argop = v4::OP_PUTFH;
+  args.argarray[0].opputfh().object = v4::nfs_fh4(link.bytes());
+  args.argarray[1].argop = v4::OP_READLINK;
+  args.argarray[2].argop = v4::OP_PUTFH;
+  args.argarray[2].opputfh().object = v4::nfs_fh4(file.bytes());
+  args.argarray[3].argop = v4::OP_READ;
+  args.argarray[3].opread() = {v4::stateid4{}, 0, count};
+  rpc::Client client(channel, ulb::nfs4_client(), rpc::Credentials::sys("tests", 0, 0));
+  auto done = co_await client.call<v4::NFSPROC4_COMPOUND>(args);
+  if (!done) co_return Failure{Error::of_call({"read", {}}, done.error())};
+  if (done->status != v4::NFS4_OK) co_return Failure{Error::of_local("READ failed")};
+  const Buffer text = done->resarray[1].opreadlink().resok4().link.flatten();
+  const Buffer data = done->resarray[3].opread().resok4().data.flatten();
+  co_return std::pair(std::string(text_of(text.bytes())), std::string(text_of(data.bytes())));
+}
+
+TEST(Nfs4ClientOnRdma, takes_a_link_text_inline_beside_the_Write_chunk_of_a_READ) {
+  PROVES("R8267-6.4.3-b");
+  Nfs4OnRdma world({.minor = 0});
+  const std::string text(kEach, 'x');
+  const Node file = world.must(world.files->create(world.files->root(), "f", {.mode = 0644}));
+  world.must(world.files->write_from(file.handle, 0, bytes_of(text)));
+  const Node link = world.must(world.files->symlink(world.files->root(), "l", "target", {}));
+  const std::size_t before = world.record.log().size();
+  const auto both =
+      world.must(read_both(world.channel(), link.handle, file.handle, std::uint32_t{kEach}));
+  EXPECT_EQ(both.first, "target");
+  EXPECT_TRUE(both.second == text);
+  const std::vector<rpcrdma::Header> calls = world.calls(before);
+  ASSERT_EQ(calls.size(), 1u);
+  ASSERT_EQ(calls.front().write_list.size(), 2u);
+  EXPECT_TRUE(calls.front().write_list[0].segments.empty());
+  EXPECT_FALSE(calls.front().write_list[1].segments.empty());
+}
+
 // The places, in a file of 100 KiB, that several READs are of; the last one is over its end.
 constexpr std::array<std::uint64_t, 6> kPlaces{65536, 0, 8192, 40960, 12288, 98304};
-constexpr std::size_t kEach = 24u << 10;  // more than goes inline
 
 // What read_several() brings of them, and by how many READs and Write chunks in a call.
 struct SeveralReads {

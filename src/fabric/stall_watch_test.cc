@@ -1,4 +1,4 @@
-#include "fabric/iwarp/stall_watch.h"
+#include "fabric/stall_watch.h"
 
 #include <gtest/gtest.h>
 
