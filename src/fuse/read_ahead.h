@@ -14,8 +14,8 @@ namespace stag::fuse {
 net::UniqueFd open_backing_devices();
 
 // Has the kernel read so many bytes ahead of the file system `device` ("0:53"), if this process may
-// say so. `devices` was opened before that was mounted: whoever walks through a mount that he
-// serves himself waits for his own answer.
+// say so. `devices` was opened before that was mounted: a process that walks through a
+// mount that it serves itself waits for its own answer.
 void set_read_ahead(const net::UniqueFd& devices, const std::string& device, std::uint64_t bytes);
 
 }  // namespace stag::fuse

@@ -75,7 +75,7 @@ class LocalUsers final : public nfs::PrincipalService {
     if (at == principal.npos || is_machine(principal.substr(0, at)))
       return Failure{nfs::NoUser::Unknown};
     const std::string own = realm();
-    // Nobody knows whose realm it is, which may be said later: a user who were nobody until then
+    // The server's realm is not known yet, but may be later: a user taken for nobody until then
     // would leave files that are nobody's.
     if (own.empty()) return Failure{nfs::NoUser::Failed};
     if (principal.substr(at + 1) != own) return Failure{nfs::NoUser::Unknown};

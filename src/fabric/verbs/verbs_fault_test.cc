@@ -65,7 +65,7 @@ TEST_F(VerbsTest, a_peer_that_takes_nothing_for_the_stall_limit_loses_the_connec
   stub().release();
 }
 
-// Who sends a message each time that its last one has arrived.
+// A peer that sends a message each time that its last one has arrived.
 template <class Fixture>
 class TalkingPeer : public Fixture {
  protected:

@@ -476,7 +476,7 @@ struct FirstToken {
   std::optional<Major> major{};
 };
 
-TEST(GssServerFlood, of_tokens_of_one_address_keeps_no_other_from_its_context) {
+TEST(GssServerFlood, keeps_no_other_address_from_its_context_with_tokens_of_one) {
   const auto tokens = std::make_shared<testing::HeldExecutor>();
   GssServerOptions options;
   options.tokens = tokens;

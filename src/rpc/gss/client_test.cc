@@ -292,7 +292,7 @@ TEST(GssClient, lets_all_calls_go_on_once_another_context_was_asked_for_in_vain)
   world.loop.drain();
 }
 
-// Who has a context that is good for another hour has no need of a KDC.
+// A user who has a context that is good for another hour has no need of a KDC.
 TEST(GssClient, lets_all_calls_but_one_go_on_while_another_context_is_asked_for_and_none_comes) {
   TroubledWorld world;
   world.lose_a_call();

@@ -195,7 +195,8 @@ bool is_own_worker(const Closing& closing) {
   return is_worker_of(closing.workers) || is_worker_of(closing.sync_workers);
 }
 
-// Whoever lets it go: that may be within a CredentialScope, by what a client makes the cache evict.
+// Acts as the server: the last user may let go of the object within a CredentialScope, by what a
+// client makes the cache evict.
 struct CloseObject {
   void operator()(Object* object) const noexcept {
     const ServerScope as_server;
