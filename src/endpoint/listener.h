@@ -18,7 +18,7 @@
 namespace stag::endpoint {
 
 // Its destruction, on a thread that is no loop's, closes its connections; the last Listener of its
-// service on its Loops also waits for the Calls in progress, whoever else has the Loops.
+// service on its Loops also waits for the Calls in progress there, whoever else has the Loops.
 class Listener {
  public:
   Listener(Listener&&) noexcept;
