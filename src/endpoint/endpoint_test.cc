@@ -305,6 +305,38 @@ TEST_P(Endpoint, waits_for_calls_in_progress_also_where_the_program_has_its_loop
   caller.join();
 }
 
+// Waits until it is let go.
+struct Held : INCREMENT {
+  static constexpr std::uint32_t program = 0x2000007c;
+};
+
+Task<std::uint32_t> held(Loop& loop, std::promise<void>& begun, const std::atomic<bool>& let_go,
+                         std::uint32_t value) {
+  begun.set_value();
+  while (!let_go) co_await sleep_for(loop, 1ms);
+  co_return value;
+}
+
+TEST_P(Endpoint, does_not_wait_for_calls_of_other_loops) {
+  std::atomic<bool> let_go{false};
+  std::promise<void> begun, ended;
+  server_.add<Held>([&](rpc::CallContext& call, std::uint32_t value) {
+    return held(call.loop(), begun, let_go, value);
+  });
+  std::optional<Listener> first(listening()), second(listening());
+  Client client = connected(second->address());
+  std::thread caller([&] { static_cast<void>(client.call<Held>(1)); });
+  begun.get_future().wait();
+  std::thread ending([&] {
+    first.reset();
+    ended.set_value();
+  });
+  EXPECT_EQ(ended.get_future().wait_for(10s), std::future_status::ready);
+  let_go = true;
+  ending.join();
+  caller.join();
+}
+
 TEST(EndpointLoops, that_cannot_be_had_are_an_error_and_keep_nothing) {
   if (testing::sanitizer_needs_descriptors()) GTEST_SKIP() << "the sanitizer needs descriptors";
   rpc::Server server;

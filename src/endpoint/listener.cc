@@ -132,7 +132,9 @@ struct Listener::State {
       udp = nullptr;
       rdma = nullptr;
     });
-    if (counted.end()) finish_on(loop(), [this] { return quiet(loop(), service); });
+    if (!counted.end()) return;
+    for (std::size_t i = 0; i < loops->size(); ++i)
+      finish_on(loops->at(i), [&] { return quiet(loops->at(i), service); });
   }
 };
 

@@ -18,7 +18,8 @@
 namespace stag::endpoint {
 
 // Its destruction, on a thread that is no loop's, closes its connections; the last Listener of its
-// service on its Loops also waits for the Calls in progress, whichever other object has the Loops.
+// service on its Loops also waits for the Calls in progress there, whichever other object has the
+// Loops.
 class Listener {
  public:
   Listener(Listener&&) noexcept;

@@ -7,11 +7,12 @@
 
 namespace stag::endpoint {
 
+// Of those on `loop`.
 inline Task<> quiet(Loop& loop, const rpc::Service& service) {
-  while (service.active_calls() > 0) co_await sleep_for(loop, std::chrono::milliseconds(1));
+  while (service.active_calls_on(loop) > 0) co_await sleep_for(loop, std::chrono::milliseconds(1));
 }
 
-// The same until `deadline`, by the loop's clock: whether there are none any more.
+// Of all, until `deadline` by the loop's clock: whether there are none any more.
 inline Task<bool> quiet_within(Loop& loop, const rpc::Service& service, TimePoint deadline) {
   while (service.active_calls() > 0) {
     if (loop.now() >= deadline) co_return false;

@@ -5,6 +5,7 @@
 #include "base/failure.h"
 #include "gss/credential.h"
 #include "rpc/call_watch.h"
+#include "rpc/loop_counts.h"
 
 namespace stag::rpc {
 namespace {
@@ -201,17 +202,18 @@ Task<std::optional<OutgoingReply>> reply_of(std::uint32_t xid, CallResults resul
 }
 
 struct Counted {
-  explicit Counted(StripedCount& count) : place_(count.place()) {
+  Counted(LoopCounts& counts, const Loop* loop) : place_(counts.place(loop)) {
     // Ordered with the look at stopped_, so that stop_serving() overlooks no Call.
     place_.fetch_add(1, std::memory_order_seq_cst);
   }
   ~Counted() { place_.fetch_sub(1, std::memory_order_release); }
-  StripedCount::Place& place_;
+  LoopCounts::Place& place_;
 };
 
 }  // namespace
 
-Server::Server(ServerOptions options) : replay_cache_(options.replay_cache) {
+Server::Server(ServerOptions options)
+    : replay_cache_(options.replay_cache), active_(std::make_unique<LoopCounts>()) {
   // In the order in which they are looked for.
   add(auth_sys());
   add(auth_none());
@@ -219,6 +221,14 @@ Server::Server(ServerOptions options) : replay_cache_(options.replay_cache) {
 
 Server::~Server() {
   STAG_CHECK(active_calls() == 0);
+}
+
+std::size_t Server::active_calls() const {
+  return active_->sum();
+}
+
+std::size_t Server::active_calls_on(const Loop& loop) const {
+  return active_->of(loop);
 }
 
 void Server::add(Program program) {
@@ -316,7 +326,7 @@ std::optional<std::uint64_t> Server::reply_max(const Origin& origin,
 // One coroutine for the steps of every Call: a frame costs as much as all the checks. Exceptions of
 // handlers, and failed allocations of the Server, end here (decision 0014).
 Task<std::optional<OutgoingReply>> Server::serve(IncomingCall& call) {
-  const Counted counted(active_);
+  const Counted counted(*active_, call.origin->loop);
   if (stopped_.load()) co_return std::nullopt;
   CallWatch watch(observer_, call);
   Authentication who;

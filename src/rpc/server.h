@@ -13,7 +13,6 @@
 #include <memory>
 #include <vector>
 
-#include "base/striped_count.h"
 #include "oncrpc/dispatch.h"
 #include "rpc/authenticator.h"
 #include "rpc/program.h"
@@ -23,6 +22,7 @@
 namespace stag::rpc {
 
 class CallWatch;
+class LoopCounts;
 
 struct ServerOptions {
   ReplayCacheOptions replay_cache;
@@ -66,7 +66,8 @@ class Server : public Service {
   void stop_serving() { stopped_.store(true); }
 
   ReplayCache& replay_cache() { return replay_cache_; }
-  std::size_t active_calls() const override { return active_.sum(); }
+  std::size_t active_calls() const override;
+  std::size_t active_calls_on(const Loop& loop) const override;
 
  private:
   // What a Call is for.
@@ -90,7 +91,7 @@ class Server : public Service {
   oncrpc::DispatchTable<Program> programs_;
   std::vector<std::unique_ptr<Authenticator>> authenticators_;
   ReplayCache replay_cache_;
-  StripedCount active_;
+  const std::unique_ptr<LoopCounts> active_;
   std::atomic<bool> stopped_ = false;
   Observer* observer_ = nullptr;
 };

@@ -38,6 +38,8 @@ class Service {
   // The observer of connections, and of the Replies that leave them; null: none. Constant while
   // there are transports, which it outlives.
   virtual Observer* observer() const noexcept { return nullptr; }
+  // Of active_calls() those on `loop`, or all where the Service does not know.
+  virtual std::size_t active_calls_on(const Loop& /*loop*/) const { return active_calls(); }
 
  protected:
   ~Service() = default;
