@@ -19,7 +19,7 @@ sys.path.insert(0, HERE)
 import campaign  # noqa: E402
 import floods  # noqa: E402
 import floods4  # noqa: E402
-from hostile import commands, manners, mounts, program  # noqa: E402
+from hostile import commands, lies4, manners, mounts, program  # noqa: E402
 from hostile.files import Files  # noqa: E402
 from hostile.files4 import Files4  # noqa: E402
 from hostile.server import HostileServer  # noqa: E402
@@ -89,28 +89,55 @@ class Mutations(unittest.TestCase):
         self.assertGreater(len({join(each) for each in spoiled[0]}), 50)
 
 
+class Asked(Files4):
+    """Notes the operations that it was asked for."""
+
+    def __init__(self):
+        super().__init__()
+        self.operations = set()
+
+    def operation(self, number, call):
+        self.operations.add(number)
+        return super().operation(number, call)
+
+
 class TruthfulServer(unittest.TestCase):
     def test_is_understood_by_every_command(self):
         for transport in ("tcp", "rdma"):
             for words in commands.COMMANDS:
-                with tempfile.TemporaryDirectory() as local, open(os.path.join(local, "up"), "wb") as file:
-                    file.write(bytes(200_000))
-                    file.flush()
-                    self.assertEqual(asyncio.run(self.exit_code(Files(), words, transport, local)), 0, (transport, words))
+                self.assertEqual(self.exit_code(Files(), words, transport), 0, (transport, words))
 
-    def test_of_version_4_1_is_understood_by_every_command_that_speaks_it(self):
-        for words in commands.COMMANDS:
-            if words[0] != "info":
-                with tempfile.TemporaryDirectory() as local, open(os.path.join(local, "up"), "wb") as file:
-                    file.write(bytes(200_000))
-                    file.flush()
-                    self.assertEqual(asyncio.run(self.exit_code(Files4(), words, "tcp", local, version="4.1")), 0, words)
+    def test_of_version_4_is_understood_by_every_command_that_speaks_it(self):
+        for version in ("4.0", "4.1", "4.2"):
+            for words in commands.COMMANDS:
+                if words[0] != "info":
+                    self.assertEqual(self.exit_code(Files4(), words, "tcp", version=version), 0, (version, words))
 
-    async def exit_code(self, files, words, transport, local, **options):
+    def test_of_version_4_2_is_asked_for_what_only_that_has(self):
+        files = Asked()
+        for words in commands.OF_VERSION_4_2:
+            self.exit_code(files, words, "tcp", version="4.2")
+        copy, seek, clone, getxattr, listxattrs = 60, 69, 71, 72, 74
+        self.assertLessEqual({copy, seek, clone, getxattr, listxattrs}, files.operations)
+
+    def exit_code(self, *arguments, **options):
+        with tempfile.TemporaryDirectory() as local:
+            commands.fill(local)
+            return asyncio.run(self.run_command(*arguments, local, **options))
+
+    async def run_command(self, files, words, transport, local, **options):
         async with HostileServer(files, manners.Manner(None)) as server:
             arguments = commands.arguments_of(words, transport, server, local, timeout=60, **options)
             process = await asyncio.create_subprocess_exec(STAG, *arguments, stdout=asyncio.subprocess.DEVNULL)
             return await process.wait()
+
+
+class HostileServers(unittest.TestCase):
+    def test_of_version_4_2_find_nothing(self):
+        only = [word for kind in lies4.OF_VERSION_4_2 for word in ("--only", f"hostile/{kind}")]
+        result = run(STAG, "--seed", "1", "--batches", "6", *only)
+        self.assertEqual(result.returncode, 0, result.stdout)
+        self.assertRegex(result.stdout, r"hostile/v4-many-xattrs +[0-9.]+ +6 commands")
 
 
 @unittest.skipUnless(mounts.usable(), "no right to use /dev/fuse")
@@ -130,7 +157,7 @@ class TruthfulMount(unittest.TestCase):
 @unittest.skipUnless(mounts.usable(), "no right to use /dev/fuse")
 class HostileMounts(unittest.TestCase):
     QUICK = ("cycling-cookies", "endless-directory", "strange-sizes", "strange-names", "calls-back", "v4-stateids", "v4-contradictions", "v4-other-results",
-             "v4-recalls", "v4-lost-sessions", "v4-revoked", "v4-calls-back")  # fmt: skip
+             "v4-recalls", "v4-lost-sessions", "v4-revoked", "v4-calls-back", "v4-copies", "v4-holes", "v4-many-xattrs")  # fmt: skip
 
     def test_find_nothing(self):
         only = [word for name in self.QUICK for word in ("--only", f"mounted/{name}")]

@@ -1,5 +1,6 @@
 """Runs the client commands against misleading servers, several at a time."""
 import asyncio
+import contextlib
 import os
 import random
 import shutil
@@ -15,10 +16,15 @@ AT_ONCE = 6
 TIMEOUT = 2  # seconds, as the commands are told
 GRACE = 4  # seconds
 PATIENCE = 180  # seconds until a command counts as one that never ends; sanitizers take minutes for a million entries on a busy machine
+# What asks for holes, copies by the server and extended attributes, where the version has them.
+OF_VERSION_4_2 = (
+    ("cp", "{}/file", "{}/copied"), ("cp", "{}/sparse", "{local}/down"), ("cp", "{}/sparse", "{}/copied"), ("cp", "--inplace", "{local}/sparse", "{}/new"),
+    ("cp", "-a", "--max-entries", "300", "{}/file", "{local}/down"), ("cp", "-a", "{local}/up", "{}/new"), ("cp", "-a", "--max-entries", "300", "{}/", "{local}/tree"),
+)  # fmt: skip
 COMMANDS = (
     ("ls", "-l", "{}/"), ("ls", "{}/dir"), ("cat", "{}/file"), ("cp", "{}/file", "{local}/down"), ("cp", "{local}/up", "{}/new"),
     ("cp", "-r", "--max-entries", "300", "{}/", "{local}/tree"), ("stat", "{}/file"), ("df", "{}/"), ("ping", "-c", "3", "{}/"), ("rm", "-r", "{}/dir"),
-    ("mkdir", "{}/made"), ("touch", "{}/file"), ("ln", "-s", "text", "{}/made"), ("mv", "{}/file", "{}/moved"), ("info",),
+    ("mkdir", "{}/made"), ("touch", "{}/file"), ("ln", "-s", "text", "{}/made"), ("mv", "{}/file", "{}/moved"), ("info",), *OF_VERSION_4_2,
 )  # fmt: skip
 
 
@@ -26,27 +32,37 @@ async def run_one(stag, name, seed):
     """One command against one server. Returns the command's words."""
     chance = random.Random(f"{seed}")
     kind = name.split("/", 1)[1]
-    version = "4.1" if kind in lies4.NAMES else "3"
-    files, manner = (lies4 if version == "4.1" else manners).make(kind, chance)
+    of_version_4 = kind in lies4.NAMES
+    version = lies4.version_of(kind, chance) if of_version_4 else "3"
+    files, manner = (lies4 if of_version_4 else manners).make(kind, chance)
     # What is between RDMA and version 4 has no manner of its own.
-    only_tcp = version == "4.1" or kind in manners.TCP_ONLY
+    only_tcp = of_version_4 or kind in manners.TCP_ONLY
     transport = "rdma" if kind in manners.RDMA_ONLY or (not only_tcp and chance.random() < 0.6) else "tcp"
-    words = chance.choice([each for each in COMMANDS if version == "3" or each[0] != "info"])
+    words = chance.choice(OF_VERSION_4_2 if kind in lies4.OF_VERSION_4_2 else [each for each in COMMANDS if not of_version_4 or each[0] != "info"])
     work = tempfile.mkdtemp(prefix="stag-hostile-")
     try:
         local = os.path.join(work, "local")
         os.mkdir(local)
-        with open(os.path.join(local, "up"), "wb") as file:
-            file.write(bytes(200_000))
+        fill(local)
         async with HostileServer(files, manner) as server:
             await judge(stag, arguments_of(words, transport, server, local, version=version), work)
         if sorted(os.listdir(work)) != ["local"] or os.path.exists("/tmp/escaped"):
             raise Finding(f"{words[0]} wrote outside of its destination")
         return f"{' '.join(words)} over {transport}"
     except Finding as error:
-        raise Finding(f"{' '.join(words)} over {transport}: {error}") from None
+        raise Finding(f"{' '.join(words)} by version {version} over {transport}: {error}") from None
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+def fill(folder):
+    """With what the commands find on this side."""
+    for name in ("up", "sparse"):
+        with open(os.path.join(folder, name), "wb") as file:
+            file.write(bytes(200_000))
+    os.truncate(os.path.join(folder, "sparse"), 1 << 20)
+    with contextlib.suppress(OSError):
+        os.setxattr(os.path.join(folder, "up"), "user.name", b"value")
 
 
 def arguments_of(words, transport, server, local, timeout=TIMEOUT, version="3"):

@@ -5,9 +5,9 @@ from wire import nfs
 
 REGULAR, DIRECTORY, SYMLINK = 1, 2, 5
 OK, NOENT = 0, 2
-ROOT, FOLDER, FILE, LINK, EMPTY = b"root", b"dir_", b"file", b"link", b"none"  # handles
-TYPES = {ROOT: DIRECTORY, FOLDER: DIRECTORY, EMPTY: DIRECTORY, FILE: REGULAR, LINK: SYMLINK}
-LISTINGS = {ROOT: [(b"file", FILE), (b"dir", FOLDER), (b"link", LINK)], FOLDER: [(b"a", FILE), (b"b", EMPTY)], EMPTY: []}
+ROOT, FOLDER, FILE, SPARSE, LINK, EMPTY = b"root", b"dir_", b"file", b"hole", b"link", b"none"  # handles
+TYPES = {ROOT: DIRECTORY, FOLDER: DIRECTORY, EMPTY: DIRECTORY, FILE: REGULAR, SPARSE: REGULAR, LINK: SYMLINK}
+LISTINGS = {ROOT: [(b"file", FILE), (b"sparse", SPARSE), (b"dir", FOLDER), (b"link", LINK)], FOLDER: [(b"a", FILE), (b"b", EMPTY)], EMPTY: []}
 SIZE = 100_000
 VERIFIER = bytes(8)
 

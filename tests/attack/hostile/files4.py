@@ -1,11 +1,12 @@
 """The same small tree as COMPOUND results of NFS versions 4.0 to 4.2: what a truthful server says (RFC 7530, RFC 8881), for others to distort."""
 import struct
 
-from hostile.files import DIRECTORY, EMPTY, FILE, LINK, NOENT, OK, ROOT, Files, opaque, words
+from hostile.files import DIRECTORY, EMPTY, FILE, LINK, NOENT, OK, ROOT, SPARSE, Files, opaque, words
 from wire import nfs
 
 TOP = b"top_"  # handle of the root of the name space, where every name is the export
-NOTSUPP = 10004
+NXIO, NOTSUPP, BAD_STATEID = 6, 10004, 10025
+DATA, HOLE = 0, 1  # of which READ_PLUS and SEEK tell
 CLIENTID, SESSION, STATEID = b"clientid", b"session " * 2, words(1) + b"opened once."
 MOST_OPERATIONS = 64
 SLOTS = 8
@@ -194,12 +195,12 @@ class Files4(Files):
 
     def values(self, handle):
         """By number (RFC 8881 5.6, 5.7), as XDR."""
-        time, many = hyper(1) + words(0), hyper(1 << 30)
+        time, many, used = hyper(1) + words(0), hyper(1 << 30), hyper(self.size // 2 if handle == SPARSE else self.size)
         values = {1: words(self.kind(handle)), 2: words(0), 3: hyper(1), 4: hyper(self.size), 5: words(1), 6: words(1), 7: words(0), 8: hyper(1) + hyper(1), 9: words(1),
                   10: words(90), 11: words(OK), 13: words(0), 15: words(1), 16: words(0), 17: words(1), 18: words(1), 19: opaque(handle),
                   20: hyper(int.from_bytes(handle[:4], "big")), 21: many, 22: many, 23: many, 26: words(1), 27: hyper(1 << 62), 28: words(32000), 29: words(255),
                   30: hyper(1 << 20), 31: hyper(1 << 20), 33: words(0o755), 34: words(1), 35: words(2), 36: opaque(b"0"), 37: opaque(b"0"), 41: words(0, 0), 42: many, 43: many,
-                  44: many, 45: hyper(self.size), 47: time, 51: time, 52: time, 53: time, 55: hyper(int.from_bytes(handle[:4], "big")), 75: bitmap([33])}  # fmt: skip
+                  44: many, 45: used, 47: time, 51: time, 52: time, 53: time, 55: hyper(int.from_bytes(handle[:4], "big")), 75: bitmap([33])}  # fmt: skip
         return {0: bitmap(values), **values}
 
     def fattr4(self, handle, asked):
@@ -236,8 +237,7 @@ class Files4(Files):
                 call.attributes()
         claim = call.word()
         if claim in (0, 2):
-            call.opaque()
-            self.current = FILE
+            self.current = dict(self.listing(self.current)).get(call.opaque(), FILE)
         elif claim == 1:
             call.word()
         return words(OK) + self.opened()
@@ -269,10 +269,57 @@ class Files4(Files):
 
     # -- what version 4.2 has
 
+    def hole(self):
+        """Begin and end of the one that a file has."""
+        return self.size // 4, self.size // 4 * 3
+
     def result_69(self, call):  # SEEK
         call.fixed(16)
         offset, what = call.hyper(), call.word()
-        return words(OK, offset >= self.size) + hyper(self.size if what else offset)
+        if offset >= self.size:
+            return words(NXIO)
+        begin, end = self.hole()
+        if what == HOLE:
+            found = offset if begin <= offset < end else begin if offset < begin else self.size
+        else:
+            found = end if begin <= offset < end else offset
+        return words(OK) + self.found(offset, found)
+
+    def found(self, asked, offset):
+        return words(offset >= self.size) + hyper(offset)
+
+    def result_68(self, call):  # READ_PLUS, without holes
+        call.fixed(16)
+        offset, count = call.hyper(), call.word()
+        data = self.data(offset, count)
+        return words(OK, offset + len(data) >= self.size, 1, DATA) + hyper(offset) + opaque(data)
+
+    def result_59(self, call):  # ALLOCATE
+        call.fixed(16)
+        call.hyper(), call.hyper()
+        return words(OK)
+
+    result_62 = result_59  # DEALLOCATE
+
+    def result_60(self, call):  # COPY, within this server
+        call.fixed(16), call.fixed(16)
+        call.hyper(), call.hyper()
+        count = call.hyper()
+        call.word(), call.word()
+        if call.word() != 0:
+            call.at = len(call.data)
+            return words(NOTSUPP)
+        return words(OK) + self.copied(count)
+
+    def copied(self, count):
+        """At once, and stable."""
+        return words(0) + hyper(count) + words(2) + bytes(8) + words(1, 1)
+
+    def result_66(self, call):  # OFFLOAD_CANCEL
+        call.fixed(16)
+        return words(BAD_STATEID)
+
+    result_67 = result_66  # OFFLOAD_STATUS
 
     def result_72(self, call):  # GETXATTR
         call.opaque()
@@ -285,6 +332,10 @@ class Files4(Files):
     def result_74(self, call):  # LISTXATTRS
         call.hyper(), call.word()
         return words(OK) + hyper(1) + words(1) + opaque(b"name") + words(1)
+
+    def result_75(self, call):  # REMOVEXATTR
+        call.opaque()
+        return words(OK) + self.changed()
 
     def result_25(self, call):  # READ
         call.fixed(16)

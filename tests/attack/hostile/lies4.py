@@ -1,15 +1,15 @@
-"""How servers of version 4.1 mislead: by what COMPOUNDs say of sessions, state and files."""
+"""How servers of versions 4.0 to 4.2 mislead: by what COMPOUNDs say of sessions, state and files."""
 import struct
 
 from hostile.files import FILE, OK, opaque, words
-from hostile.files4 import CLIENTID, SESSION, SLOTS, STATEID, Files4, bitmap, hyper
+from hostile.files4 import BAD_STATEID, CLIENTID, DATA, HOLE, NOTSUPP, NXIO, SESSION, SLOTS, STATEID, Files4, bitmap, hyper
 from hostile.manners import Bottomless, CyclingCookies, DirectoryInItself, Manner, NoProgress, Spoiling, StrangeNames, StrangeSizes, Twice
 from wire import nfs4
 from wire.fields import join
 from wire.rpc import record
 
-(OLD_STATEID, BAD_STATEID, STALE_STATEID, EXPIRED, GRACE, BADSESSION, BADSLOT, SEQ_MISORDERED, DEADSESSION, CONN_NOT_BOUND, STALE_CLIENTID) = (
-    10024, 10025, 10023, 10011, 10013, 10052, 10053, 10063, 10078, 10055, 10022)  # fmt: skip
+(OLD_STATEID, STALE_STATEID, EXPIRED, GRACE, BADSESSION, BADSLOT, SEQ_MISORDERED, DEADSESSION, CONN_NOT_BOUND, STALE_CLIENTID) = (
+    10024, 10023, 10011, 10013, 10052, 10053, 10063, 10078, 10055, 10022)  # fmt: skip
 SETCLIENTID, SETCLIENTID_CONFIRM, RENEW = 35, 36, 30
 HIGHEST = (1 << 32) - 1
 DELEGATED = words(1) + b"a delegation"
@@ -135,6 +135,92 @@ class Contradictions(Files4):
         return words(self.chance.choice((count, 0, count + 1, HIGHEST)), self.chance.choice((0, 1, 2, 9))) + self.chance.randbytes(8)
 
 
+class WrongCopies(Files4):
+    """COPY has copied more than it was asked for, less, or nothing, goes on for ever, or is forgotten; CLONE does what it says, or does not."""
+
+    def result_71(self, call):  # CLONE
+        call.fixed(16), call.fixed(16)
+        call.hyper(), call.hyper(), call.hyper()
+        return words(self.chance.choice((OK, 5, 22, NOTSUPP, nfs4.DELAY)))
+
+    def result_60(self, call):  # COPY
+        copied = super().result_60(call)
+        # NFS4ERR_OFFLOAD_NO_REQS has an arm of its own.
+        return self.chance.choice((copied, copied, copied, words(5), words(10094, 0, 0), words(10094, 1, 1), words(nfs4.DELAY)))
+
+    def count(self, asked):
+        return self.chance.choice((asked, asked, asked // 2, 0, asked + 1, (1 << 64) - 1))
+
+    def copied(self, count):
+        goes_on = [self.chance.choice((STATEID, bytes(16), b"\xff" * 16, self.chance.randbytes(16)))] * self.chance.choice((0, 0, 1, 1, 2))
+        return words(len(goes_on)) + b"".join(goes_on) + hyper(self.count(count)) + self.written(0)[4:] + words(1, self.chance.choice((0, 1)))
+
+    def written(self, count):
+        return words(count, self.chance.choice((0, 1, 2, 9))) + self.chance.choice((bytes(8), self.chance.randbytes(8)))
+
+    def result_67(self, call):  # OFFLOAD_STATUS
+        call.fixed(16)
+        ended = self.chance.choice(((), (), (OK,), (OK, OK), (5,), (BAD_STATEID,)))
+        return self.chance.choice((words(OK) + hyper(self.count(self.size)) + words(len(ended), *ended), words(BAD_STATEID), words(NOTSUPP)))
+
+    def result_66(self, call):  # OFFLOAD_CANCEL
+        call.fixed(16)
+        return words(self.chance.choice((OK, BAD_STATEID, NOTSUPP)))
+
+
+class WrongHoles(Files4):
+    """SEEK finds what lies before the place that it was asked for, behind the end, or elsewhere each time; READ_PLUS tells of parts that nobody asked for."""
+
+    def result_69(self, call):  # SEEK
+        found = super().result_69(call)
+        return self.chance.choice((found, found, found, words(NXIO), words(10090)))
+
+    def found(self, asked, offset):
+        other = self.chance.choice((offset, offset, asked, max(asked, 1) - 1, asked + 1000, 0, self.size, (1 << 63) - 1, (1 << 64) - 1))
+        return words(self.chance.choice((other >= self.size, 0, 1, 2))) + hyper(other)
+
+    def result_68(self, call):  # READ_PLUS
+        call.fixed(16)
+        offset, count = call.hyper(), call.word()
+        parts = [self.part(offset, count) for _ in range(self.chance.choice((0, 1, 2, 1000)))]
+        return words(OK, self.chance.choice((0, 1)), len(parts)) + b"".join(parts)
+
+    def part(self, offset, count):
+        kind, at = self.chance.choice((DATA, HOLE, 2)), self.chance.choice((offset, max(offset, 1) - 1, offset + count, (1 << 64) - 1))
+        size = self.chance.choice((0, 1, count, count + 1))
+        body = {DATA: opaque(bytes(min(size, 1 << 10))), HOLE: hyper(self.chance.choice((size, (1 << 64) - 1)))}
+        return words(kind) + (hyper(at) + body[kind] if kind in body else b"")
+
+
+class StrangeXattrs(Files4):
+    """Names without an end, or that are none, and values that are long, or not there."""
+
+    NAMES = (b"", b"name", b"user.name", b"n" * 255, b"n" * 5000, b"../escaped", b"nul\0l", b"\xff\xfe", b"new\nline")
+
+    def result_74(self, call):  # LISTXATTRS
+        cookie, most = call.hyper(), call.word()
+        names = [self.chance.choice(self.NAMES) for _ in range(self.chance.choice((0, 1, 10, most // 100)))]
+        following = self.chance.choice((cookie + 1, cookie + 1, cookie, 0, (1 << 64) - 1)) & (1 << 64) - 1
+        return words(OK) + hyper(following) + words(len(names)) + b"".join(map(opaque, names)) + words(self.chance.choice((0, 0, 0, 1)))
+
+    def result_72(self, call):  # GETXATTR
+        call.opaque()
+        return self.chance.choice((words(10095), words(5), words(OK) + opaque(bytes(self.chance.choice((0, 1, 1000, 1 << 16, 1 << 20))))))
+
+
+class ManyXattrs(Files4):
+    """Tens of thousands of short names, or a list without an end, and each with a long value."""
+
+    def result_74(self, call):  # LISTXATTRS
+        cookie = call.hyper()
+        call.word()
+        return words(OK) + hyper(cookie + 1) + words(1000) + opaque(b"n") * 1000 + words(cookie >= 30 and self.chance.random() < 0.5)
+
+    def result_72(self, call):  # GETXATTR
+        call.opaque()
+        return words(OK) + opaque(bytes(1 << 16))
+
+
 class Endless4(Files4):
     """A directory without an end, whose entries come in a hurry."""
 
@@ -236,14 +322,24 @@ class Recalls(Manner):
 FILES = {
     "slots": WrongSlots, "lost-sessions": LostSessions, "strange-sessions": StrangeSessions, "revoked": Revoked, "stateids": WrongStateids, "other-results": OtherResults,
     "contradictions": Contradictions, "endless-directory": Endless4, "cycling-cookies": Cycling4, "no-progress": NoProgress4, "directory-in-itself": InItself4,
-    "bottomless": Bottomless4, "strange-names": StrangeNames4, "strange-sizes": StrangeSizes4, "delays": Delays,
+    "bottomless": Bottomless4, "strange-names": StrangeNames4, "strange-sizes": StrangeSizes4, "delays": Delays, "copies": WrongCopies, "holes": WrongHoles,
+    "xattrs": StrangeXattrs, "many-xattrs": ManyXattrs,
 }  # fmt: skip
 MANNERS = {"truth": Manner, "twice": Twice, "calls-back": CallsBack4, "xdr": lambda chance: Spoiling(chance, "xdr")}
 NAMES = [f"v4-{name}" for name in (*FILES, *MANNERS)]
 # What only those meet who hold something for long.
 MOUNTED = ["v4-recalls"]
-# What is about sessions.
-VERSIONS = dict.fromkeys(("v4-slots", "v4-strange-sessions", "v4-revoked", "v4-calls-back", "v4-recalls"), ("4.1", "4.2"))
+OF_VERSION_4_2 = ("v4-copies", "v4-holes", "v4-xattrs", "v4-many-xattrs")
+# What is about sessions, and about what version 4.2 has.
+VERSIONS = {
+    **dict.fromkeys(("v4-slots", "v4-strange-sessions", "v4-revoked", "v4-calls-back", "v4-recalls"), ("4.1", "4.2")),
+    **dict.fromkeys(OF_VERSION_4_2, ("4.2",)),
+}
+
+
+def version_of(kind, chance):
+    """One by which that kind of lie can be told."""
+    return chance.choice(VERSIONS.get(kind, ("4.0", "4.1", "4.2")))
 
 
 def make(name, chance):

@@ -43,7 +43,7 @@ async def run_one(stag, name, seed):
     chance = random.Random(seed)
     kind = name.split("/", 1)[1]
     of_version_4 = kind.startswith("v4-")
-    version = chance.choice(lies4.VERSIONS.get(kind, ("4.0", "4.1", "4.2"))) if of_version_4 else "3"
+    version = lies4.version_of(kind, chance) if of_version_4 else "3"
     files, manner = (lies4 if of_version_4 else manners).make(kind, chance)
     only_tcp = of_version_4 or kind in manners.TCP_ONLY
     transport = "rdma" if kind in manners.RDMA_ONLY or (not only_tcp and chance.random() < 0.6) else "tcp"

@@ -87,16 +87,23 @@ def attributes():
 
 
 def sought():
-    file = os.open(at("file"), os.O_RDONLY)
+    file = os.open(at("sparse"), os.O_RDONLY)
     try:
-        os.lseek(file, 0, os.SEEK_HOLE)
+        os.lseek(file, os.lseek(file, 0, os.SEEK_DATA), os.SEEK_HOLE)
     finally:
         os.close(file)
 
 
+def copied_within():
+    with open(at("sparse"), "rb", buffering=0) as source, open(at("copy"), "wb", buffering=0) as target:
+        for _ in range(3):
+            os.copy_file_range(source.fileno(), target.fileno(), MOST_DATA)
+
+
 OPERATIONS = {
     "statvfs": lambda: os.statvfs(FOLDER), "ls": listed, "stat": lambda: os.stat(at("file")), "readlink": lambda: os.readlink(at("link")),
-    "cat": lambda: copied("file"), "cp": lambda: copied("file", os.path.join(LOCAL, "down")), "mmap": mapped, "seek": sought, "getfattr": attributes,
+    "cat": lambda: copied("file"), "cp": lambda: copied("file", os.path.join(LOCAL, "down")), "copy_file_range": copied_within,
+    "mmap": mapped, "seek": sought, "getfattr": attributes,
     "setfattr": lambda: os.setxattr(at("file"), "user.name", b"value"), "write": written, "change": changed, "lock": locked,
     "chmod": lambda: os.chmod(at("file"), 0o600), "mkdir": lambda: os.mkdir(at("made")), "ln": lambda: os.link(at("file"), at("hard")),
     "ln -s": lambda: os.symlink("text", at("soft")), "mv": lambda: os.rename(at("file"), at("moved")), "rm": lambda: os.unlink(at("file")),
