@@ -592,6 +592,11 @@ class Kept(Case):
         known = os.stat(self.there("m"))
         self.assertEqual(known.st_mode & 0o7777, 0o666)
         self.assertNotEqual(known.st_mtime, 1000)
+        for options in (["-p", "--preserve=links"], ["--preserve=links", "-p"], ["--preserve=links", "--preserve=mode,timestamps"]):
+            self.good("cp", *options, self.at("f"), self.url("added"), umask=0o027)
+            known = os.stat(self.there("added"))
+            self.assertEqual((stat.S_IMODE(known.st_mode), known.st_mtime), (0o666, 1000), options)
+            os.unlink(self.there("added"))
         self.bad(2, "--preserve 'colour' is unknown", "cp", "--preserve=mode,colour", self.at("f"), self.url("x"))
 
 

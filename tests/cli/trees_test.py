@@ -116,6 +116,20 @@ class Find(Tree):
         self.assertEqual(self.found("-mindepth", "3"), ["a/deep/down", "a/deep/down/.hidden", "a/deep/two.TXT"])
         self.assertEqual(self.found("-maxdepth", "0", below=("a",)), ["a"])
 
+    def test_by_conditions_that_are_given_several_times_all_of_which_hold(self):
+        for path, size in (("a/empty.txt", 0), ("a/large", 5_000_000)):
+            self.write(self.there(*path.split("/")), bytes(size))
+        for name, time in (("old", 1000), ("new", 4_000_000_000)):
+            os.utime(self.write(self.at(name)), (time, time))
+        for conditions in (
+            ("-type", "f", "-size", "+1", "-size", "-8M"), ("-type", "f", "-size", "-8M", "-size", "+3M"), ("-name", "*e*", "-name", "*.txt"),
+            ("-iname", "*.TXT", "-iname", "T*"), ("-path", "*/a/*", "-path", "*deep*"), ("-type", "f", "-type", "f"), ("-type", "f", "-type", "d"),
+            ("-newermt", "2099-01-01", "-newermt", "2001-01-01"), ("-newermt", "2099-01-01", "-newer", self.at("old")),
+            ("-newer", self.at("old"), "-newer", self.at("new")), ("-newer", self.at("new"), "-newermt", "2001-01-01"),
+        ):
+            expected = subprocess.run(["find", ".", *conditions], cwd=self.there(), stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+            self.assertEqual(sorted(self.found(*conditions)), sorted(path.lstrip("./") for path in expected), conditions)
+
     def test_what_is_newer(self):
         os.utime(self.write(self.at("mark")), (1000, 1000))
         self.assertNotIn("a/one.txt", self.found("-newer", self.at("mark"), "-type", "f"))
