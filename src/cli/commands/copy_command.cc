@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <exception>
 #include <map>
 #include <set>
 
@@ -142,13 +143,23 @@ Task<Exit> CopyCommand::copy_all(Run& run, std::vector<std::string> sources,
   Outcome<End> to = co_await std::move(opening);
   if (!to) co_return failed(to.error());
   work.to = *std::move(to);
-  if (work.to.remote) work.outside_exports = co_await work.to.remote->outside_exports();
-  Exit exit = co_await check_destination(work);
-  if (exit == Exit::Done) exit = co_await copy_sources(work);
+  Exit exit = Exit::Failed;
+  std::exception_ptr exception;
+  try {
+    if (work.to.remote) work.outside_exports = co_await work.to.remote->outside_exports();
+    exit = co_await check_destination(work);
+    if (exit == Exit::Done) exit = co_await copy_sources(work);
+  } catch (...) {
+    exception = std::current_exception();
+  }
+  // What was begun refers to it, and a session is closed before it is destroyed.
+  if (exception && work.stage && work.stage->copier) co_await work.stage->copier->settled();
+  if (exception && work.stage && work.stage->from.remote) co_await work.stage->from.remote->close();
   if (work.to.remote) co_await work.to.remote->close();
   work.line.clear();
   for (const std::string& path : work.progress.leftovers)
     complain(fmt::format("'{}' may be left; remove it", path));
+  if (exception) std::rethrow_exception(exception);
   if (run.cancel.cancelled()) co_return failed("interrupted");
   if (work.progress.unread) co_return exit_by_signal(SIGPIPE);
   report(work.progress, work.line.seconds());
@@ -271,8 +282,15 @@ Task<Outcome<CopyCommand::End>> CopyCommand::open(Run& run, std::string path, Pr
   Outcome<std::unique_ptr<Remote>> remote = co_await Remote::open(run, path, remote_);
   if (!remote) co_return Failure{remote.error()};
   end.remote = *std::move(remote);
-  end.side = remote_endpoint(*end.remote, progress);
-  end.path = end.remote->slashed_path();
+  std::exception_ptr exception;
+  try {
+    end.side = remote_endpoint(*end.remote, progress);
+    end.path = end.remote->slashed_path();
+  } catch (...) {
+    exception = std::current_exception();
+  }
+  if (exception) co_await end.remote->close();
+  if (exception) std::rethrow_exception(exception);
   co_return std::move(end);
 }
 

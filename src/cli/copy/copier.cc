@@ -72,7 +72,11 @@ bool Copier::may_collide(const std::string& name) {
 }
 
 Task<void> Copier::copy(std::string source, std::string name, std::string destination) {
-  return counted(copy_source(std::move(source), std::move(name), std::move(destination)));
+  try {
+    co_await copy_source(std::move(source), std::move(name), std::move(destination));
+  } catch (const std::bad_alloc&) {
+    ++without_memory_;
+  }
 }
 
 // Nothing here asks for memory: what there was none for is told in the end.
@@ -389,17 +393,27 @@ void Copier::note_just_made(const Target& target) {
 Task<void> Copier::complete() {
   co_await files_.join();
   for (Link& link : links_) {
-    if (stopped())
+    if (stopped()) {
       ++untold_;
-    else
+      continue;
+    }
+    try {
       co_await make_link(std::move(link));
+    } catch (const std::bad_alloc&) {
+      ++without_memory_;
+    }
   }
   links_.clear();
   // The innermost first: a later change inside would touch the time again.
   // After an interruption, and where there is no space left, too: otherwise directories would keep
   // the modes and the owner that they have while they are filled.
-  for (auto at = finished_.rbegin(); at != finished_.rend(); ++at)
-    co_await finish_directory(std::move(*at));
+  for (auto at = finished_.rbegin(); at != finished_.rend(); ++at) {
+    try {
+      co_await finish_directory(std::move(*at));
+    } catch (const std::bad_alloc&) {
+      ++without_memory_;
+    }
+  }
   finished_.clear();
   tell_of_untold();
   if (without_memory_ == 0) co_return;

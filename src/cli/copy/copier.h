@@ -85,6 +85,9 @@ class Copier {
   // to exactly that path. With an empty `name` the entries of `source` go into that directory.
   // Files may be in flight when it ends.
   Task<void> copy(std::string source, std::string name, std::string destination);
+  // co_await settled(): suspends until no file is in flight. For whoever cannot call complete(): it
+  // takes no memory.
+  auto settled() { return files_.join(); }
   // Awaits the transfers in flight, makes hard links, and gives directories their final modes and
   // times. Called at the end.
   Task<void> complete();
