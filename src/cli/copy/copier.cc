@@ -253,6 +253,7 @@ void Copier::finish_later(const CopyObject& source, const CopyObject& directory,
   if (!asked && !preserve.extras.any() && finish.mode == directory.mode) return;
   kept_bytes_ += directory.path.size();
   finished_.push_back({directory, finish});
+  finished_.back().fresh = fresh;
   if (preserve.extras.any()) finished_.back().source = source;
 }
 
@@ -427,8 +428,11 @@ Task<void> Copier::finish_directory(Finished directory) {
   const Adopt adopt = [this, &directory](Extras extras) {
     return to_.adopt(directory.directory, std::move(extras));
   };
+  std::optional<CopyObject> existing;
+  if (!directory.fresh) existing = directory.directory;
   Outcome<Ok> passed{Ok{}};
-  if (directory.source && !unreachable_) passed = co_await pass_extras(*directory.source, adopt);
+  if (directory.source && !unreachable_)
+    passed = co_await pass_extras(*directory.source, std::move(existing), adopt);
   if (!passed) fail(path, passed.error());
   // A directory of this machine has no handle, and needs no server.
   if (unreachable_ && !directory.directory.handle.empty()) co_return;

@@ -386,7 +386,7 @@ Task<Outcome<Ok>> adopt_remote(FileSystem& files, Handle object, Extras extras) 
     if (!extras.acls) co_return set;
   }
   if (!extras.acls) co_return Ok{};
-  const bool defaults = !extras.acls->defaults.empty();
+  const bool defaults = extras.of_directory || !extras.acls->defaults.empty();
   const Outcome<Ok> set = co_await files.set_acls(object, *extras.acls, defaults);
   if (set || extras.nfs4_acl || !set.error().is(nfs::client::Status::NotSupported)) co_return set;
   const auto nfs4_acl = to_nfs4_acl(*extras.acls, extras.of_directory, extras.mode);
