@@ -257,6 +257,14 @@ class LeftAlone(Case):
         self.good("cp", "-r", "-u", self.at("tree"), self.url())
         self.assertEqual(self.replaced(), ["fresh", "newer"])
 
+    def test_is_what_is_as_new_as_the_destination_can_have_it_with_u(self):
+        self.write(self.at("exact"), b"content")
+        os.utime(self.at("exact"), ns=(1_700_000_000_123_456_789,) * 2)
+        for version in ("2", "3", "4.2"):
+            url = self.url("exact" + version) + f"&version={version}"
+            counts = [json.loads(self.good("cp", "-p", "-u", "--json", self.at("exact"), url)) for _ in range(2)]
+            self.assertEqual([(each["files"], each["skipped"]) for each in counts], [(1, 0), (0, 1)], version)
+
     def test_is_what_is_there_with_n(self):
         os.symlink("new", self.at("tree", "link"))
         os.symlink("old", self.there("tree", "link"))

@@ -80,8 +80,9 @@ void Copier::note_copy(const CopyObject& source, const Target& target) {
 }
 
 bool Copier::left_alone(const CopyObject& source, const CopyObject& existing) const {
-  return options_.keep_existing ||
-         (options_.newer_only && existing.modified >= carried(source.modified));
+  const nfs::client::Time wanted = carried(source.modified);
+  return options_.keep_existing || (options_.newer_only && (existing.modified >= wanted ||
+                                                            same_time(existing.modified, wanted)));
 }
 
 Task<Outcome<bool>> Copier::left_alone_by_now(const CopyObject& source, const Target& target) {
