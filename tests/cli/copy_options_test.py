@@ -274,6 +274,19 @@ class LeftAlone(Case):
         os.unlink(self.there("tree", "link"))
         self.assertEqual(self.replaced(), ["fresh"])
 
+    def test_is_what_is_no_plain_file_with_n(self):
+        for name, ways in (("kept", (self.at("tree", "kept"), self.url("tree"))), ("tree", ("-r", self.at("tree"), self.url()))):
+            self.write(self.at("tree", "kept"), b"new content")
+            for make in (lambda path: os.symlink("older", path), lambda path: os.symlink("nowhere", path), os.mkfifo):
+                make(self.there("tree", "kept"))
+                before = os.lstat(self.there("tree", "kept"))
+                self.good("cp", "-n", *ways)
+                self.assertEqual(os.lstat(self.there("tree", "kept")).st_ino, before.st_ino, name)
+                self.assertEqual(self.read(self.there("tree", "older")), b"old")
+                os.unlink(self.there("tree", "kept"))
+        os.mkdir(self.there("tree", "kept"))
+        self.bad(1, "is no plain file", "cp", "-n", "-r", self.at("tree"), self.url())
+
     def late(self, option, source, destination, direction):
         """A copy during which its destination gets another file, as old as that of the source; and what it says in the end."""
         proxy = Proxy(self.server.rdma_port, direction, 10 << 20)

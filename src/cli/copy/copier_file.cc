@@ -54,6 +54,11 @@ Task<void> Copier::copy_file(CopyObject source, Target target) {
       progress_.expected_bytes -= source.size;
       co_return;
     }
+  } else if (options_.keep_existing && target.existing &&
+             target.existing->kind != Kind::Directory) {
+    ++progress_.skipped;
+    progress_.expected_bytes -= source.size;
+    co_return;
   }
   if (full_) {
     ++failures_;
