@@ -209,6 +209,10 @@ class StandardStreams(Case):
         self.write(self.there("a"), b"a" * 1_000_000)
         self.write(self.there("b"), b"b")
         self.assertEqual(stag("cp", "-j", "1", self.url("a"), self.url("b"), "-").stdout, "a" * 1_000_000 + "b")
+        self.write(self.there("c"), b"c")
+        os.link(self.there("b"), self.there("d"))
+        for options in ([], ["-a"], ["--preserve=links"]):
+            self.assertEqual(stag("cp", *options, *(self.url(name) for name in "bdc"), "-").stdout, "bbc", options)
 
     def test_that_nobody_reads_are_no_mistake_to_talk_about(self):
         self.write(self.there("f"), bytes(10_000_000))

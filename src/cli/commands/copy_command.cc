@@ -130,9 +130,11 @@ std::string_view CopyCommand::left_behind() const {
 
 Task<Exit> CopyCommand::copy_all(Run& run, std::vector<std::string> sources,
                                  std::string destination) {
-  // Standard output takes one file after the other.
+  // Standard output takes one file after the other, and has no names that could be linked.
   const bool device = is_device(destination);
-  options_.files_in_flight = device || destination == kStandard ? 1 : jobs_;
+  const bool one_stream = device || destination == kStandard;
+  options_.files_in_flight = one_stream ? 1 : jobs_;
+  if (one_stream) options_.preserve.links = false;
   options_.mask = current_umask();
   options_.exclusion = Exclusion(excluded_);
   Work work{run, std::move(sources), std::move(destination)};
