@@ -209,6 +209,10 @@ class StandardStreams(Case):
         self.write(self.there("a"), b"a" * 1_000_000)
         self.write(self.there("b"), b"b")
         self.assertEqual(stag("cp", "-j", "1", self.url("a"), self.url("b"), "-").stdout, "a" * 1_000_000 + "b")
+        self.write(self.there("c"), b"c")
+        os.link(self.there("b"), self.there("d"))
+        for options in ([], ["-a"], ["--preserve=links"]):
+            self.assertEqual(stag("cp", *options, *(self.url(name) for name in "bdc"), "-").stdout, "bbc", options)
 
     def test_that_nobody_reads_are_no_mistake_to_talk_about(self):
         self.write(self.there("f"), bytes(10_000_000))
@@ -257,6 +261,14 @@ class LeftAlone(Case):
         self.good("cp", "-r", "-u", self.at("tree"), self.url())
         self.assertEqual(self.replaced(), ["fresh", "newer"])
 
+    def test_is_what_is_as_new_as_the_destination_can_have_it_with_u(self):
+        self.write(self.at("exact"), b"content")
+        os.utime(self.at("exact"), ns=(1_700_000_000_123_456_789,) * 2)
+        for version in ("2", "3", "4.2"):
+            url = self.url("exact" + version) + f"&version={version}"
+            counts = [json.loads(self.good("cp", "-p", "-u", "--json", self.at("exact"), url)) for _ in range(2)]
+            self.assertEqual([(each["files"], each["skipped"]) for each in counts], [(1, 0), (0, 1)], version)
+
     def test_is_what_is_there_with_n(self):
         os.symlink("new", self.at("tree", "link"))
         os.symlink("old", self.there("tree", "link"))
@@ -265,6 +277,19 @@ class LeftAlone(Case):
         self.assertEqual((counted["files"], counted["skipped"]), (1, 4))
         os.unlink(self.there("tree", "link"))
         self.assertEqual(self.replaced(), ["fresh"])
+
+    def test_is_what_is_no_plain_file_with_n(self):
+        for name, ways in (("kept", (self.at("tree", "kept"), self.url("tree"))), ("tree", ("-r", self.at("tree"), self.url()))):
+            self.write(self.at("tree", "kept"), b"new content")
+            for make in (lambda path: os.symlink("older", path), lambda path: os.symlink("nowhere", path), os.mkfifo):
+                make(self.there("tree", "kept"))
+                before = os.lstat(self.there("tree", "kept"))
+                self.good("cp", "-n", *ways)
+                self.assertEqual(os.lstat(self.there("tree", "kept")).st_ino, before.st_ino, name)
+                self.assertEqual(self.read(self.there("tree", "older")), b"old")
+                os.unlink(self.there("tree", "kept"))
+        os.mkdir(self.there("tree", "kept"))
+        self.bad(1, "is no plain file", "cp", "-n", "-r", self.at("tree"), self.url())
 
     def late(self, option, source, destination, direction):
         """A copy during which its destination gets another file, as old as that of the source; and what it says in the end."""
@@ -612,6 +637,11 @@ class Kept(Case):
         known = os.stat(self.there("m"))
         self.assertEqual(known.st_mode & 0o7777, 0o666)
         self.assertNotEqual(known.st_mtime, 1000)
+        for options in (["-p", "--preserve=links"], ["--preserve=links", "-p"], ["--preserve=links", "--preserve=mode,timestamps"]):
+            self.good("cp", *options, self.at("f"), self.url("added"), umask=0o027)
+            known = os.stat(self.there("added"))
+            self.assertEqual((stat.S_IMODE(known.st_mode), known.st_mtime), (0o666, 1000), options)
+            os.unlink(self.there("added"))
         self.bad(2, "--preserve 'colour' is unknown", "cp", "--preserve=mode,colour", self.at("f"), self.url("x"))
 
 

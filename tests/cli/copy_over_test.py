@@ -191,6 +191,41 @@ class Extras(Case):
         self.good("cp", "-p", self.at("new"), self.url("old"))
         self.assertEqual((os.listxattr(self.there("old")), os.stat(self.there("old")).st_mode & 0o777), ([], 0o640))
 
+    def test_of_lists_go_where_the_source_has_none_any_more_with_a(self):
+        default = self.LIST.replace(struct.pack("<HHI", 1, 6, self.UNSET), struct.pack("<HHI", 1, 7, self.UNSET))
+        for options in ([], ["--checksum"], ["--inplace"]):
+            for version in ("3", "4.2"):
+                self.setUp()
+                for below in (self.at, self.there):
+                    os.mkdir(below("from"))
+                    os.mkdir(below("to"))
+                    for name in ("from", "to"):
+                        self.write(below(name, "f"), b"content")
+                    self.marked(below("to"), "system.posix_acl_access", self.LIST)
+                    # A new file would inherit it.
+                    if options:
+                        self.marked(below("to"), "system.posix_acl_default", default)
+                    self.marked(below("to", "f"), "system.posix_acl_access", self.LIST)
+                self.good("cp", "-a", *options, self.at("from", "."), self.url("to") + f"&version={version}")
+                self.good("cp", "-a", *options, self.url("from", ".") + f"&version={version}", self.at("to"))
+                for below in (self.at, self.there):
+                    for place in ("to", "to/f"):
+                        self.assertEqual(os.listxattr(below(place)), [], (options, version, below(place)))
+                    self.assertEqual([os.stat(below(*path)).st_mode & 0o777 for path in (("to",), ("to", "f"))], [0o755, 0o644])
+
+    def test_of_a_folder_that_are_for_new_files_go_alone(self):
+        for below in (self.at, self.there):
+            os.mkdir(below("from"))
+            os.mkdir(below("to"))
+            for name in ("from", "to"):
+                self.marked(below(name), "system.posix_acl_access", self.LIST)
+            self.marked(below("to"), "system.posix_acl_default", self.LIST)
+        self.good("cp", "-a", self.at("from") + "/.", self.url("to"))
+        self.good("cp", "-a", self.url("from", "."), self.at("to"))
+        for below in (self.at, self.there):
+            self.assertEqual(os.listxattr(below("to")), ["system.posix_acl_access"])
+            self.assertEqual(os.getxattr(below("to"), "system.posix_acl_access"), self.LIST)
+
     def test_come_to_a_file_of_the_same_content_with_a_and_checksum(self):
         ways = ((self.at("f"), self.at("f"), self.url("f"), self.there("f")), (self.there("g"), self.url("g"), self.at("g"), self.at("g")))
         for origin, source, target, copy in ways:

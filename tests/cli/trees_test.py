@@ -116,6 +116,20 @@ class Find(Tree):
         self.assertEqual(self.found("-mindepth", "3"), ["a/deep/down", "a/deep/down/.hidden", "a/deep/two.TXT"])
         self.assertEqual(self.found("-maxdepth", "0", below=("a",)), ["a"])
 
+    def test_by_conditions_that_are_given_several_times_all_of_which_hold(self):
+        for path, size in (("a/empty.txt", 0), ("a/large", 5_000_000)):
+            self.write(self.there(*path.split("/")), bytes(size))
+        for name, time in (("old", 1000), ("new", 4_000_000_000)):
+            os.utime(self.write(self.at(name)), (time, time))
+        for conditions in (
+            ("-type", "f", "-size", "+1", "-size", "-8M"), ("-type", "f", "-size", "-8M", "-size", "+3M"), ("-name", "*e*", "-name", "*.txt"),
+            ("-iname", "*.TXT", "-iname", "T*"), ("-path", "*/a/*", "-path", "*deep*"), ("-type", "f", "-type", "f"), ("-type", "f", "-type", "d"),
+            ("-newermt", "2099-01-01", "-newermt", "2001-01-01"), ("-newermt", "2099-01-01", "-newer", self.at("old")),
+            ("-newer", self.at("old"), "-newer", self.at("new")), ("-newer", self.at("new"), "-newermt", "2001-01-01"),
+        ):
+            expected = subprocess.run(["find", ".", *conditions], cwd=self.there(), stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+            self.assertEqual(sorted(self.found(*conditions)), sorted(path.lstrip("./") for path in expected), conditions)
+
     def test_what_is_newer(self):
         os.utime(self.write(self.at("mark")), (1000, 1000))
         self.assertNotIn("a/one.txt", self.found("-newer", self.at("mark"), "-type", "f"))
@@ -155,6 +169,47 @@ class Find(Tree):
         self.assertEqual(result.returncode, 1)
         self.assertRegex(result.stderr, rf"^stag find: '{self.top}/a': .*permission denied.*\n$")
         self.assertIn(f"{self.top}/empty\n", result.stdout)
+
+
+@unittest.skipIf(os.geteuid() != 0, "root may look at everything")
+class Unseen(Tree):
+    """What is in a folder that may be read, and not searched."""
+
+    def setUp(self):
+        super().setUp()
+        for path in (self.work, self.served, self.there()):
+            os.chmod(path, 0o755)
+        os.chmod(self.there("a"), 0o744)
+
+    def listed(self, *options):
+        """What `stag ls` prints, by both versions."""
+        results = [stag("ls", *options, url + "&uid=1234&gid=1234") for url in self.both("a")]
+        for result in results:
+            self.assertEqual(result.returncode, 1, result.stdout)
+            for name in ("deep", "link", "one.txt"):
+                self.assertRegex(result.stderr, rf"stag ls: '{self.top}/a/{name}': .*permission denied")
+        return [result.stdout for result in results]
+
+    def test_is_listed_by_its_name_and_told(self):
+        for said in self.listed("--json"):
+            self.assertEqual([set(each) for each in json.loads(said)], 3 * [{"name", "url"}])
+            self.assertEqual([each["name"] for each in json.loads(said)], ["deep", "link", "one.txt"])
+        for said in self.listed("-l"):
+            self.assertRegex(said, r"^\?{10} [? ]+ deep\n")
+        for options in (["-R"], ["-S"], ["-t"]):
+            for said in self.listed(*options):
+                self.assertEqual(set(said.splitlines()) - {f"{self.top}/a:"}, {"deep", "link", "one.txt"})
+
+    def test_is_named_where_it_is_a_folder(self):
+        os.chmod(self.there("a"), 0o755)
+        os.chmod(self.there("a", "deep"), 0o700)
+        for url in self.both():
+            user = url + "&uid=1234&gid=1234"
+            result = stag("ls", "-R", user)
+            self.assertEqual(result.returncode, 1)
+            self.assertRegex(result.stderr, rf"^stag ls: '{self.top}/a/deep': cannot list the directory: permission denied.*\n$")
+            result = stag("ls", user, user.replace("?", "/a/deep?"))
+            self.assertRegex(result.stderr, rf"^stag ls: '{self.top}/a/deep': cannot list the directory: permission denied.*\n$")
 
 
 class Du(Tree):

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <exception>
 #include <map>
 #include <set>
 
@@ -129,9 +130,11 @@ std::string_view CopyCommand::left_behind() const {
 
 Task<Exit> CopyCommand::copy_all(Run& run, std::vector<std::string> sources,
                                  std::string destination) {
-  // Standard output takes one file after the other.
+  // Standard output takes one file after the other, and has no names that could be linked.
   const bool device = is_device(destination);
-  options_.files_in_flight = device || destination == kStandard ? 1 : jobs_;
+  const bool one_stream = device || destination == kStandard;
+  options_.files_in_flight = one_stream ? 1 : jobs_;
+  if (one_stream) options_.preserve.links = false;
   options_.mask = current_umask();
   options_.exclusion = Exclusion(excluded_);
   Work work{run, std::move(sources), std::move(destination)};
@@ -142,13 +145,23 @@ Task<Exit> CopyCommand::copy_all(Run& run, std::vector<std::string> sources,
   Outcome<End> to = co_await std::move(opening);
   if (!to) co_return failed(to.error());
   work.to = *std::move(to);
-  if (work.to.remote) work.outside_exports = co_await work.to.remote->outside_exports();
-  Exit exit = co_await check_destination(work);
-  if (exit == Exit::Done) exit = co_await copy_sources(work);
+  Exit exit = Exit::Failed;
+  std::exception_ptr exception;
+  try {
+    if (work.to.remote) work.outside_exports = co_await work.to.remote->outside_exports();
+    exit = co_await check_destination(work);
+    if (exit == Exit::Done) exit = co_await copy_sources(work);
+  } catch (...) {
+    exception = std::current_exception();
+  }
+  // What was begun refers to it, and a session is closed before it is destroyed.
+  if (exception && work.stage && work.stage->copier) co_await work.stage->copier->settled();
+  if (exception && work.stage && work.stage->from.remote) co_await work.stage->from.remote->close();
   if (work.to.remote) co_await work.to.remote->close();
   work.line.clear();
   for (const std::string& path : work.progress.leftovers)
     complain(fmt::format("'{}' may be left; remove it", path));
+  if (exception) std::rethrow_exception(exception);
   if (run.cancel.cancelled()) co_return failed("interrupted");
   if (work.progress.unread) co_return exit_by_signal(SIGPIPE);
   report(work.progress, work.line.seconds());
@@ -271,8 +284,15 @@ Task<Outcome<CopyCommand::End>> CopyCommand::open(Run& run, std::string path, Pr
   Outcome<std::unique_ptr<Remote>> remote = co_await Remote::open(run, path, remote_);
   if (!remote) co_return Failure{remote.error()};
   end.remote = *std::move(remote);
-  end.side = remote_endpoint(*end.remote, progress);
-  end.path = end.remote->slashed_path();
+  std::exception_ptr exception;
+  try {
+    end.side = remote_endpoint(*end.remote, progress);
+    end.path = end.remote->slashed_path();
+  } catch (...) {
+    exception = std::current_exception();
+  }
+  if (exception) co_await end.remote->close();
+  if (exception) std::rethrow_exception(exception);
   co_return std::move(end);
 }
 

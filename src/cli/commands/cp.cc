@@ -24,15 +24,16 @@ constexpr std::string_view kNotes =
     "Ctrl-C removes what is not complete, which may take some seconds; a second one ends at "
     "once.\n";
 
-// The words of --preserve=LIST, as cp(1) has them.
+// The words of --preserve=LIST, as cp(1) has them; "true" is a flag without a list.
 Result<Preserve, std::string> preserve_of(std::string_view list) {
   Preserve preserve;
   while (!list.empty()) {
     const std::string_view word = list.substr(0, list.find(','));
     list.remove_prefix(std::min(word.size() + 1, list.size()));
     const bool all = word == "all";
+    const bool plain = word == "true";
     constexpr std::string_view kWords[] = {"mode",  "ownership", "timestamps", "links",
-                                           "xattr", "acl",       "all"};
+                                           "xattr", "acl",       "all",        "true"};
     if (std::ranges::find(kWords, word) == std::end(kWords))
       return Failure{fmt::format(
           "--preserve '{}' is unknown; there are mode, ownership, timestamps, links, xattr, acl "
@@ -41,9 +42,9 @@ Result<Preserve, std::string> preserve_of(std::string_view list) {
     preserve.extras.xattrs = preserve.extras.xattrs || all || word == "xattr";
     preserve.extras.acls = preserve.extras.acls || all || word == "acl";
     preserve.extras_required = preserve.extras_required || word == "xattr" || word == "acl";
-    preserve.mode = preserve.mode || all || word == "mode";
-    preserve.owner = preserve.owner || all || word == "ownership";
-    preserve.times = preserve.times || all || word == "timestamps";
+    preserve.mode = preserve.mode || all || plain || word == "mode";
+    preserve.owner = preserve.owner || all || plain || word == "ownership";
+    preserve.times = preserve.times || all || plain || word == "timestamps";
     preserve.links = preserve.links || all || word == "links";
   }
   return preserve;
@@ -61,7 +62,7 @@ class Cp final : public CopyCommand {
   void declare(Arguments& arguments) override {
     arguments.flag("-r,-R,--recursive", options_.recursive,
                    "directories with all that is in them; symbolic links stay what they are");
-    arguments.flag_or_text(
+    arguments.flag_or_texts(
         "-p,--preserve", preserve_,
         "keep mode, owner and group (where that is permitted) and times; or "
         "--preserve=LIST of mode, ownership, timestamps, links, xattr, acl, all");
@@ -82,9 +83,7 @@ class Cp final : public CopyCommand {
                           "local paths or URLs; one side is a URL, or both: from server to server");
   }
   Exit run() override {
-    // A flag without a list.
-    if (preserve_ == "true") preserve_ = "mode,ownership,timestamps";
-    if (archive_) preserve_ = "all";
+    if (archive_) preserve_ += preserve_.empty() ? "all" : ",all";
     const Result<Preserve, std::string> preserve = preserve_of(preserve_);
     if (!preserve) return misused(preserve.error());
     options_.preserve = *preserve;

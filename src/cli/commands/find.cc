@@ -2,7 +2,9 @@
 #include <fnmatch.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <charconv>
+#include <vector>
 
 #include "cli/commands.h"
 #include "cli/commands/tree_command.h"
@@ -75,16 +77,16 @@ class Find final : public TreeCommand {
             .one_dash = true};
   }
   void declare(Arguments& arguments) override {
-    arguments.text("--name", name_, "GLOB", "whose name matches");
-    arguments.text("--iname", any_case_, "GLOB", "the same, small letters or large");
-    arguments.text("--path", path_, "GLOB", "whose path on the server matches");
-    arguments.choice("--type", type_, {"f", "d", "l", "b", "c", "p", "s"},
-                     "plain files, directories, symbolic links, block or character devices, FIFOs "
-                     "or sockets");
-    arguments.text("--size", size_, "[+-]N[cwbkMG]", "of that size");
-    arguments.text("--newer", newer_, "FILE", "changed after this file of this machine was");
-    arguments.text("--newermt", newer_date_, "DATE",
-                   "changed after that: 2024-05-01, '2024-05-01 12:30', @SECONDS");
+    arguments.texts("--name", names_, "GLOB", "whose name matches");
+    arguments.texts("--iname", any_case_, "GLOB", "the same, small letters or large");
+    arguments.texts("--path", paths_, "GLOB", "whose path on the server matches");
+    arguments.choices("--type", types_, "TEXT", {"f", "d", "l", "b", "c", "p", "s"},
+                      "plain files, directories, symbolic links, block or character devices, FIFOs "
+                      "or sockets");
+    arguments.texts("--size", sizes_, "[+-]N[cwbkMG]", "of that size");
+    arguments.texts("--newer", newer_, "FILE", "changed after this file of this machine was");
+    arguments.texts("--newermt", newer_dates_, "DATE",
+                    "changed after that: 2024-05-01, '2024-05-01 12:30', @SECONDS");
     arguments.number("--maxdepth", max_depth_, 0, Descent::kMostDepth,
                      "this far below the URL [all]");
     arguments.number("--mindepth", min_depth_, 0, Descent::kMostDepth, "no less far below");
@@ -99,17 +101,28 @@ class Find final : public TreeCommand {
 
  private:
   std::optional<std::string> understand() {
-    if (size_ && !(size_test_ = parse_size_test(*size_)))
-      return fmt::format("--size '{}' is none; write 10M, +1G or -512c", *size_);
-    if (newer_date_ && !(after_ = parse_date(*newer_date_)))
-      return fmt::format("--newermt '{}' is no date; write 2024-05-01 or '2024-05-01 12:30'",
-                         *newer_date_);
-    struct stat known {};
-    if (newer_ && ::stat(newer_->c_str(), &known) != 0)
-      return fmt::format("--newer '{}': there is no such file on this machine", *newer_);
-    if (newer_)
-      after_ = Time{known.st_mtim.tv_sec, static_cast<std::uint32_t>(known.st_mtim.tv_nsec)};
+    for (const std::string& size : sizes_) {
+      const std::optional<SizeTest> test = parse_size_test(size);
+      if (!test) return fmt::format("--size '{}' is none; write 10M, +1G or -512c", size);
+      size_tests_.push_back(*test);
+    }
+    for (const std::string& text : newer_dates_) {
+      const std::optional<Time> date = parse_date(text);
+      if (!date)
+        return fmt::format("--newermt '{}' is no date; write 2024-05-01 or '2024-05-01 12:30'",
+                           text);
+      only_after(*date);
+    }
+    for (const std::string& file : newer_) {
+      struct stat known {};
+      if (::stat(file.c_str(), &known) != 0)
+        return fmt::format("--newer '{}': there is no such file on this machine", file);
+      only_after({known.st_mtim.tv_sec, static_cast<std::uint32_t>(known.st_mtim.tv_nsec)});
+    }
     return std::nullopt;
+  }
+  void only_after(const Time& time) {
+    if (!after_ || time > *after_) after_ = time;
   }
 
   Task<Outcome<Ok>> act(Run& run, Remote& remote) override {
@@ -128,15 +141,21 @@ class Find final : public TreeCommand {
   }
   bool matches(const TreeEntry& entry) const {
     const Attributes& attributes = entry.node.attributes;
-    const auto glob = [](const std::optional<std::string>& pattern, const std::string& text,
-                         int flags) {
-      return !pattern || fnmatch(pattern->c_str(), text.c_str(), flags) == 0;
+    const auto all_match = [](const std::vector<std::string>& patterns, const std::string& text,
+                              int flags) {
+      return std::ranges::all_of(patterns, [&](const std::string& pattern) {
+        return fnmatch(pattern.c_str(), text.c_str(), flags) == 0;
+      });
     };
-    return glob(name_, entry.name, 0) && glob(any_case_, entry.name, FNM_CASEFOLD) &&
-           glob(path_, server_path(entry), 0) &&
-           (type_.empty() || attributes.type == type_of(type_)) &&
-           (!size_test_ || size_test_->holds(attributes.size)) &&
-           (!after_ || attributes.modified > *after_);
+    const auto of_type = [&attributes](const std::string& type) {
+      return attributes.type == type_of(type);
+    };
+    const auto of_size = [&attributes](const SizeTest& test) {
+      return test.holds(attributes.size);
+    };
+    return all_match(names_, entry.name, 0) && all_match(any_case_, entry.name, FNM_CASEFOLD) &&
+           all_match(paths_, server_path(entry), 0) && std::ranges::all_of(types_, of_type) &&
+           std::ranges::all_of(size_tests_, of_size) && (!after_ || attributes.modified > *after_);
   }
   void print(const TreeEntry& entry) {
     if (json_) {
@@ -152,9 +171,9 @@ class Find final : public TreeCommand {
     }
   }
 
-  std::optional<std::string> name_, any_case_, path_, size_, newer_, newer_date_;
-  std::string type_;
-  std::optional<SizeTest> size_test_;
+  // Each condition may be given several times.
+  std::vector<std::string> names_, any_case_, paths_, types_, sizes_, newer_, newer_dates_;
+  std::vector<SizeTest> size_tests_;
   std::optional<Time> after_;
   std::optional<std::uint32_t> max_depth_;
   std::uint32_t min_depth_ = 0;

@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/support/arguments.h"
 #include "cli/support/descent.h"
+#include "cli/support/entry_trouble.h"
 #include "cli/support/format.h"
 #include "cli/support/json.h"
 #include "cli/support/output.h"
@@ -34,7 +35,8 @@ constexpr std::string_view kLsNotes =
     "written byte for byte.\n"
     "JSON: 'url' is the URL that was listed. A name that is no UTF-8 is in 'name_bytes',\n"
     "percent-encoded, while 'name' has its text only. 'fileid' and 'fsid' are strings, 'size'\n"
-    "and 'used' numbers; one above 2^53 is in 'size_exact' or 'used_exact' as a string, too.\n";
+    "and 'used' numbers; one above 2^53 is in 'size_exact' or 'used_exact' as a string, too.\n"
+    "Of what cannot be looked at there are 'name' and 'url' only.\n";
 
 class Ls final : public Command {
  public:
@@ -71,6 +73,7 @@ class Ls final : public Command {
     std::string target{};  // of a symbolic link
     std::string below{};   // of a directory that is to be listed: its path below the URL
     std::size_t depth = 0;
+    std::optional<Error> trouble{};  // why it has no attributes, unless it was removed meanwhile
   };
 
   Task<Exit> work(Run& run) {
@@ -144,12 +147,17 @@ class Ls final : public Command {
       left.pop_back();
       Outcome<std::vector<Line>> lines = co_await lines_of(remote, directory);
       if (lines && (long_ || json_)) co_await read_targets(remote, *lines);
-      if (!lines) {
-        exit = failed(lines.error());
-        continue;
-      }
       nfs::client::Url place = remote.url();
       if (!first) place.path += (place.path.ends_with('/') ? "" : "/") + directory.below;
+      if (!lines) {
+        exit =
+            lines.error().cancelled() ? failed(lines.error()) : failed(place.path, lines.error());
+        continue;
+      }
+      for (const Line& line : *lines)
+        if (line.trouble)
+          exit = failed(place.path + (place.path.ends_with('/') ? "" : "/") + line.name,
+                        *line.trouble);
       if (recursive_ && !json_)
         put("{}{}:\n", first ? "" : "\n", shown(place.path));
       else if (urls_.size() > 1 && !json_)
@@ -164,6 +172,10 @@ class Ls final : public Command {
                                   shown(place.path), Descent::kMostDepth));
     }
     co_return exit;
+  }
+  using Command::failed;
+  Exit failed(const std::string& path, const Error& why) const {
+    return failed(fmt::format("'{}': {}", path, explained(why)));
   }
   // In reverse: the next one is taken from the end. False: there are some too deep for it.
   bool add_directories(const Line& above, bool top, const std::vector<Line>& lines,
@@ -212,9 +224,13 @@ class Ls final : public Command {
       if (batch->empty()) break;
       for (Entry& entry : *batch) {
         if (!all_ && entry.name.starts_with('.')) continue;
+        Outcome<Ok> known{Ok{}};
         if (detailed && !(entry.attributes && entry.handle))
-          co_await look(remote, *directory.handle, entry);
+          known = co_await look(remote, *directory.handle, entry);
+        const std::optional<Error> trouble = known ? std::nullopt : entry_trouble(known.error());
+        if (!known && !trouble) co_return Failure{known.error()};
         lines.push_back({std::move(entry.name), entry.attributes, entry.handle});
+        lines.back().trouble = trouble;
       }
     }
     sort(lines);
@@ -235,11 +251,13 @@ class Ls final : public Command {
 
   // A server may omit attributes in READDIRPLUS; an entry that was removed meanwhile is listed
   // without them.
-  static Task<void> look(Remote& remote, nfs::client::Handle directory, Entry& entry) {
+  static Task<Outcome<Ok>> look(Remote& remote, nfs::client::Handle directory, Entry& entry) {
     const Outcome<Node> found = co_await remote.files().lookup(directory, entry.name);
-    if (!found) co_return;
+    if (!found && found.error().is(nfs::client::Status::NoEntry)) co_return Ok{};
+    if (!found) co_return Failure{found.error()};
     entry.attributes = found->attributes;
     entry.handle = found->handle;
+    co_return Ok{};
   }
 
   static Task<void> read_targets(Remote& remote, std::vector<Line>& lines) {
@@ -248,7 +266,9 @@ class Ls final : public Command {
   }
   static Task<Ok> begin_targets(Remote& remote, std::vector<Line>& lines, TaskGroup& links) {
     for (Line& line : lines) {
-      if (!line.handle || line.attributes->type != nfs::client::FileType::Symlink) continue;
+      if (!line.handle || !line.attributes ||
+          line.attributes->type != nfs::client::FileType::Symlink)
+        continue;
       co_await links.at_most(kLinksInFlight - 1);
       links.add(read_target(remote, line));
     }
@@ -263,7 +283,11 @@ class Ls final : public Command {
 
   void print(const Line& line, const std::string& url, Json& array) const {
     if (json_) {
-      Json object = to_json(line.name, line.attributes.value_or(Attributes{}));
+      Json object;
+      if (line.attributes)
+        object = to_json(line.name, *line.attributes);
+      else
+        object.set_bytes("name", line.name);
       object.set("url", url);
       if (!line.target.empty()) object.set_bytes("target", line.target);
       array.add(std::move(object));
@@ -274,6 +298,8 @@ class Ls final : public Command {
       put("{} {:>3} {:>6} {:>6} {:>12} {} {}{}\n", mode_text(a), a.links, a.uid, a.gid, size,
           time_text(a.modified), shown(line.name),
           line.target.empty() ? "" : " -> " + shown(line.target));
+    } else if (long_) {
+      put("?????????? {0:>3} {0:>6} {0:>6} {0:>12} {0:>19} {1}\n", '?', shown(line.name));
     } else {
       put("{}\n", shown(line.name));
     }

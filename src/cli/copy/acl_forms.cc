@@ -28,6 +28,10 @@ std::vector<AclEntry> listed(const vfs::Acl& acl) {
 
 }  // namespace
 
+Acls acls_of_mode(std::uint32_t mode) {
+  return {.access = listed(vfs::Acl::of_mode(mode)), .defaults = {}};
+}
+
 std::optional<Nfs4Acl> to_nfs4_acl(const Acls& acls, bool directory, std::uint32_t mode) {
   std::optional<vfs::Acl> access = stored(acls.access);
   const std::optional<vfs::Acl> defaults = stored(acls.defaults);

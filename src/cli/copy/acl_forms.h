@@ -8,6 +8,8 @@
 
 namespace stag::cli {
 
+// The access list that says what `mode` does.
+nfs::client::Acls acls_of_mode(std::uint32_t mode);
 // The list of version 4 with the same meaning, users and groups being numbers; nullopt: these are
 // no complete lists. Without an access list, the one that `mode` stands for.
 std::optional<nfs::client::Nfs4Acl> to_nfs4_acl(const nfs::client::Acls& acls, bool directory,

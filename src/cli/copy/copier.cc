@@ -72,7 +72,11 @@ bool Copier::may_collide(const std::string& name) {
 }
 
 Task<void> Copier::copy(std::string source, std::string name, std::string destination) {
-  return counted(copy_source(std::move(source), std::move(name), std::move(destination)));
+  try {
+    co_await copy_source(std::move(source), std::move(name), std::move(destination));
+  } catch (const std::bad_alloc&) {
+    ++without_memory_;
+  }
 }
 
 // Nothing here asks for memory: what there was none for is told in the end.
@@ -249,6 +253,7 @@ void Copier::finish_later(const CopyObject& source, const CopyObject& directory,
   if (!asked && !preserve.extras.any() && finish.mode == directory.mode) return;
   kept_bytes_ += directory.path.size();
   finished_.push_back({directory, finish});
+  finished_.back().fresh = fresh;
   if (preserve.extras.any()) finished_.back().source = source;
 }
 
@@ -389,17 +394,27 @@ void Copier::note_just_made(const Target& target) {
 Task<void> Copier::complete() {
   co_await files_.join();
   for (Link& link : links_) {
-    if (stopped())
+    if (stopped()) {
       ++untold_;
-    else
+      continue;
+    }
+    try {
       co_await make_link(std::move(link));
+    } catch (const std::bad_alloc&) {
+      ++without_memory_;
+    }
   }
   links_.clear();
   // The innermost first: a later change inside would touch the time again.
   // After an interruption, and where there is no space left, too: otherwise directories would keep
   // the modes and the owner that they have while they are filled.
-  for (auto at = finished_.rbegin(); at != finished_.rend(); ++at)
-    co_await finish_directory(std::move(*at));
+  for (auto at = finished_.rbegin(); at != finished_.rend(); ++at) {
+    try {
+      co_await finish_directory(std::move(*at));
+    } catch (const std::bad_alloc&) {
+      ++without_memory_;
+    }
+  }
   finished_.clear();
   tell_of_untold();
   if (without_memory_ == 0) co_return;
@@ -413,8 +428,11 @@ Task<void> Copier::finish_directory(Finished directory) {
   const Adopt adopt = [this, &directory](Extras extras) {
     return to_.adopt(directory.directory, std::move(extras));
   };
+  std::optional<CopyObject> existing;
+  if (!directory.fresh) existing = directory.directory;
   Outcome<Ok> passed{Ok{}};
-  if (directory.source && !unreachable_) passed = co_await pass_extras(*directory.source, adopt);
+  if (directory.source && !unreachable_)
+    passed = co_await pass_extras(*directory.source, std::move(existing), adopt);
   if (!passed) fail(path, passed.error());
   // A directory of this machine has no handle, and needs no server.
   if (unreachable_ && !directory.directory.handle.empty()) co_return;

@@ -85,6 +85,9 @@ class Copier {
   // to exactly that path. With an empty `name` the entries of `source` go into that directory.
   // Files may be in flight when it ends.
   Task<void> copy(std::string source, std::string name, std::string destination);
+  // co_await settled(): suspends until no file is in flight. For whoever cannot call complete(): it
+  // takes no memory.
+  auto settled() { return files_.join(); }
   // Awaits the transfers in flight, makes hard links, and gives directories their final modes and
   // times. Called at the end.
   Task<void> complete();
@@ -96,6 +99,7 @@ class Copier {
     CopyObject directory;
     Finish finish;
     std::optional<CopyObject> source{};  // where its Extras are
+    bool fresh = false;                  // this run has made it
   };
 
   // A further name of a file of several links.
@@ -191,9 +195,12 @@ class Copier {
   // As move_file().
   Task<Outcome<bool>> filled_and_published(const CopyObject& source, const Target& target,
                                            TempFile& temp_file, std::uint64_t kept);
-  // Those of `source`, given to what `adopt` writes to.
+  // Those of `source`, given to what `adopt` writes to; `existing` is that, unless it is new.
   using Adopt = std::function<Task<Outcome<Ok>>(Extras)>;
-  Task<Outcome<Ok>> pass_extras(CopyObject source, Adopt adopt);
+  Task<Outcome<Ok>> pass_extras(CopyObject source, std::optional<CopyObject> existing, Adopt adopt);
+  // Where `existing` has an access control list and `source` has none, `extras` gets that of the
+  // mode.
+  Task<void> take_lists_away(Extras& extras, const CopyObject& source, const CopyObject& existing);
   // Once in a run, of each kind.
   void tell_left_out(const CopyObject& source, const ExtraKinds& kinds,
                      const nfs::client::Error& why);

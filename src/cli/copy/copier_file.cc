@@ -5,12 +5,14 @@
 #include <exception>
 #include <utility>
 
+#include "cli/copy/acl_forms.h"
 #include "cli/copy/comparison.h"
 #include "cli/copy/copier.h"
 #include "cli/copy/copier_parts.h"
 #include "nfs/client/acl.h"
 
 namespace stag::cli {
+using nfs::client::Acls;
 using nfs::client::Error;
 
 namespace {
@@ -52,6 +54,11 @@ Task<void> Copier::copy_file(CopyObject source, Target target) {
       progress_.expected_bytes -= source.size;
       co_return;
     }
+  } else if (options_.keep_existing && target.existing &&
+             target.existing->kind != Kind::Directory) {
+    ++progress_.skipped;
+    progress_.expected_bytes -= source.size;
+    co_return;
   }
   if (full_) {
     ++failures_;
@@ -78,8 +85,9 @@ void Copier::note_copy(const CopyObject& source, const Target& target) {
 }
 
 bool Copier::left_alone(const CopyObject& source, const CopyObject& existing) const {
-  return options_.keep_existing ||
-         (options_.newer_only && existing.modified >= carried(source.modified));
+  const nfs::client::Time wanted = carried(source.modified);
+  return options_.keep_existing || (options_.newer_only && (existing.modified >= wanted ||
+                                                            same_time(existing.modified, wanted)));
 }
 
 Task<Outcome<bool>> Copier::left_alone_by_now(const CopyObject& source, const Target& target) {
@@ -127,7 +135,7 @@ Task<Outcome<Ok>> Copier::give(const CopyObject& source, CopyObject existing, Fi
     return adopt_news(existing, std::move(extras));
   };
   Outcome<Ok> passed{Ok{}};
-  if (source.kind == Kind::File) passed = co_await pass_extras(source, adopt);
+  if (source.kind == Kind::File) passed = co_await pass_extras(source, existing, adopt);
   if (!passed) co_return passed;
   const bool owned = !finish.owner || !can_own(*finish.owner) || *finish.owner == existing.owner;
   if (owned && !differs(finish, existing)) co_return Ok{};
@@ -300,7 +308,9 @@ Task<Outcome<bool>> Copier::filled_and_published(const CopyObject& source, const
     co_return refusal("it has become empty meanwhile, and may be the file that is written to");
   if (run_.cancel.cancelled()) co_return refusal("interrupted");
   const Adopt adopt = [&temp_file](Extras extras) { return temp_file.adopt(std::move(extras)); };
-  const Outcome<Ok> passed = co_await pass_extras(source, adopt);
+  std::optional<CopyObject> existing;
+  if (temp_file.in_place()) existing = target.existing;
+  const Outcome<Ok> passed = co_await pass_extras(source, std::move(existing), adopt);
   if (!passed) co_return Failure{passed.error()};
   if (!temp_file.in_place()) {
     const Outcome<bool> kept_other = co_await left_alone_by_now(source, target);
@@ -310,13 +320,28 @@ Task<Outcome<bool>> Copier::filled_and_published(const CopyObject& source, const
   co_return co_await temp_file.publish(*size);
 }
 
-Task<Outcome<Ok>> Copier::pass_extras(CopyObject source, Adopt adopt) {
+// A list that only the copy has would let in whom its source does not.
+Task<void> Copier::take_lists_away(Extras& extras, const CopyObject& source,
+                                   const CopyObject& existing) {
+  const bool listed = extras.nfs4_acl || (extras.acls && !extras.acls->access.empty());
+  // Of a list the mode shows the mask, which is to let nobody in.
+  if (listed || !options_.preserve.mode) co_return;
+  const Outcome<Extras> present = co_await to_.extras(existing, {.acls = true});
+  if (!present || !says_more_than_mode(*present)) co_return;
+  Acls lists = acls_of_mode(source.mode);
+  if (extras.acls) lists.defaults = std::move(extras.acls->defaults);
+  extras.acls = std::move(lists);
+}
+
+Task<Outcome<Ok>> Copier::pass_extras(CopyObject source, std::optional<CopyObject> existing,
+                                      Adopt adopt) {
   // Kind by kind: a side may have one of them only.
   const ExtraKinds& wanted = options_.preserve.extras;
   for (int kind = 0; kind < 2; ++kind) {
     const ExtraKinds kinds{.xattrs = wanted.xattrs && kind == 0, .acls = wanted.acls && kind == 1};
     if (!kinds.any()) continue;
     Outcome<Extras> extras = co_await from_.extras(source, kinds);
+    if (extras && kinds.acls && existing) co_await take_lists_away(*extras, source, *existing);
     const bool there = extras && !extras->empty();
     Outcome<Ok> passed{Ok{}};
     if (!extras)

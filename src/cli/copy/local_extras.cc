@@ -152,6 +152,9 @@ Outcome<Ok> adopt_local(int fd, const std::string& named, const Extras& extras) 
   };
   if (!set(kAccessList, acls->access) || !set(kDefaultList, acls->defaults))
     return without("set the access control list of", named, errno);
+  const bool bare = extras.of_directory && acls->defaults.empty();
+  if (bare && ::fremovexattr(fd, kDefaultList) != 0 && errno != ENODATA && errno != EOPNOTSUPP)
+    return without("set the access control list of", named, errno);
   return Ok{};
 }
 

@@ -1,5 +1,7 @@
 #include "cli/copy/remote_temp_file.h"
 
+#include <exception>
+#include <new>
 #include <utility>
 
 #include "cli/copy/acl_forms.h"
@@ -115,7 +117,7 @@ class PieceWriter final : public DataSink {
   }
 
   FileSystem& files_;
-  const Handle file_;
+  const Handle& file_;
   const bool sparse_;
   bool may_be_longer_ = false;
   Progress& progress_;
@@ -161,6 +163,24 @@ class RemoteTempFile final : public TempFile {
 
   bool in_place() const override { return in_place_; }
   bool is_lost() const override { return lost_; }
+  // Makes the new file. False where none can take the place of the one that is there.
+  Task<Outcome<bool>> make(const TempFilePlan& plan) {
+    const Outcome<Node> made = co_await remote_.settling().create(
+        names_.directory, names_.temporary, {.mode = plan.first_mode()}, CreateMode::Guarded);
+    if (!made && plan.existing && refused(made.error())) co_return false;
+    if (!made && !is_answer(made.error())) co_await discard();
+    if (!made) co_return named_by_place(names_, made.error());
+    file_.handle = made->handle;
+    file_.file_id = made->attributes.file_id;
+    file_.fsid = made->attributes.file_system_id;
+    file_.mode = made->attributes.mode & 07777;
+    file_.owner = owner_of(made->attributes);
+    if (!plan.keeps_owner()) co_return true;
+    Outcome<bool> taken = co_await take_owner();
+    if (!taken || !*taken) co_await discard();
+    co_return taken;
+  }
+
   // Whether the new file has the owner that it is to have; its mode has none of kOwnersBits yet.
   Task<Outcome<bool>> take_owner() {
     Outcome<bool> taken = co_await give_to(remote_.files(), file_, *finish_.owner);
@@ -366,7 +386,7 @@ Task<Outcome<Ok>> adopt_remote(FileSystem& files, Handle object, Extras extras) 
     if (!extras.acls) co_return set;
   }
   if (!extras.acls) co_return Ok{};
-  const bool defaults = !extras.acls->defaults.empty();
+  const bool defaults = extras.of_directory || !extras.acls->defaults.empty();
   const Outcome<Ok> set = co_await files.set_acls(object, *extras.acls, defaults);
   if (set || extras.nfs4_acl || !set.error().is(nfs::client::Status::NotSupported)) co_return set;
   const auto nfs4_acl = to_nfs4_acl(*extras.acls, extras.of_directory, extras.mode);
@@ -385,9 +405,14 @@ bool is_answer(const CopyError& error) {
 }
 
 Task<void> remove_temp_file(Remote& remote, Progress& progress, const TempFileNames& names) {
-  const Outcome<Ok> removed = co_await remote.cleaner().remove(names.directory, names.temporary);
-  if (!removed && !removed.error().is(nfs::client::Status::NoEntry))
-    progress.leftovers.push_back(names.temporary_place);
+  Outcome<Ok> removed{Ok{}};
+  bool gone = false;
+  try {
+    removed = co_await remote.cleaner().remove(names.directory, names.temporary);
+    gone = removed || removed.error().is(nfs::client::Status::NoEntry);
+  } catch (const std::bad_alloc&) {
+  }
+  if (!gone) progress.leftovers.push_back(names.temporary_place);
 }
 
 Task<Outcome<std::unique_ptr<TempFile>>> open_remote_temp_file(Remote& remote, Progress& progress,
@@ -396,26 +421,21 @@ Task<Outcome<std::unique_ptr<TempFile>>> open_remote_temp_file(Remote& remote, P
   if (plan.overwrites())
     co_return co_await open_remote_in_place(remote, progress, std::move(names), std::move(plan));
   if (plan.in_place) names.temporary = names.name;
-  const Outcome<Node> made = co_await remote.settling().create(
-      names.directory, names.temporary, {.mode = plan.first_mode()}, CreateMode::Guarded);
-  if (!made && plan.existing && refused(made.error())) co_return std::unique_ptr<TempFile>();
-  if (!made && !plan.in_place && !is_answer(made.error()))
-    co_await remove_temp_file(remote, progress, names);
-  if (!made) co_return named_by_place(names, made.error());
-  CopyObject file;
-  file.handle = made->handle;
-  file.file_id = made->attributes.file_id;
-  file.fsid = made->attributes.file_system_id;
-  file.mode = made->attributes.mode & 07777;
-  file.owner = owner_of(made->attributes);
-  auto temp_file = std::make_unique<RemoteTempFile>(remote, progress, names, std::move(file), plan,
-                                                    plan.in_place);
-  if (!plan.keeps_owner()) co_return std::unique_ptr<TempFile>(std::move(temp_file));
-  const Outcome<bool> taken = co_await temp_file->take_owner();
-  if (taken && *taken) co_return std::unique_ptr<TempFile>(std::move(temp_file));
-  co_await temp_file->discard();
-  if (!taken) co_return Failure{taken.error()};
-  co_return std::unique_ptr<TempFile>();
+  // Before there is a file that somebody must remove.
+  auto temp_file = std::make_unique<RemoteTempFile>(remote, progress, std::move(names),
+                                                    CopyObject{}, plan, plan.in_place);
+  Outcome<bool> made{false};
+  std::exception_ptr exception;
+  try {
+    made = co_await temp_file->make(plan);
+  } catch (...) {
+    exception = std::current_exception();
+  }
+  if (exception) co_await temp_file->discard();
+  if (exception) std::rethrow_exception(exception);
+  if (!made) co_return Failure{made.error()};
+  if (!*made) co_return std::unique_ptr<TempFile>();
+  co_return std::unique_ptr<TempFile>(std::move(temp_file));
 }
 
 }  // namespace stag::cli

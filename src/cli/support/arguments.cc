@@ -290,9 +290,9 @@ void Arguments::human_readable(bool& value, const std::string& help) {
   flag("-h,--human-readable", value, help);
 }
 
-void Arguments::flag_or_text(const std::string& names, std::string& value,
-                             const std::string& help) {
-  add_value(last_wins(app_.add_flag(names, value, help)), reader_of(value));
+void Arguments::flag_or_texts(const std::string& names, std::string& value,
+                              const std::string& help) {
+  add_value(app_.add_flag(names, value, help)->join(','), reader_of(value));
 }
 
 void Arguments::text(const std::string& names, std::string& value, const std::string& placeholder,

@@ -71,8 +71,8 @@ class Arguments {
   void flag(const std::string& names, bool& value, const std::string& help);
   // -h and --human-readable, as ls(1) and df(1) have them; -h no longer stands for --help.
   void human_readable(bool& value, const std::string& help);
-  // A flag that may have a value, behind '=' only; "true" without.
-  void flag_or_text(const std::string& names, std::string& value, const std::string& help);
+  // A flag that may have a value, behind '=' only; "true" without. Several have ',' between them.
+  void flag_or_texts(const std::string& names, std::string& value, const std::string& help);
   void text(const std::string& names, std::string& value, const std::string& placeholder,
             const std::string& help);
   // Distinguishes an empty text from none.

@@ -114,10 +114,13 @@ std::optional<nfs::client::Time> parse_date(std::string_view text) {
   const bool utc = offset || take(text, "Z") || take(text, " UTC");
   if (!text.empty()) return std::nullopt;
   parts.tm_isdst = utc ? 0 : -1;
+  // A leap second may be the first of the next day.
+  const int leap = parts.tm_sec / 60;
+  parts.tm_sec -= leap;
   std::tm normal = parts;
   const std::time_t seconds = utc ? ::timegm(&normal) : ::mktime(&normal);
-  if (!same_day(parts, normal) && parts.tm_sec < 60) return std::nullopt;
-  time.seconds = seconds - offset.value_or(0);
+  if (!same_day(parts, normal)) return std::nullopt;
+  time.seconds = seconds + leap - offset.value_or(0);
   return time;
 }
 

@@ -35,6 +35,14 @@ TEST(Date, is_seconds_since_1970) {
   EXPECT_EQ(parse_date("@-5"), (Time{-5, 0}));
 }
 
+TEST(Date, has_leap_seconds_of_days_that_there_are) {
+  EXPECT_EQ(parse_date("2016-12-31 23:59:60Z"), parse_date("2017-01-01 00:00:00Z"));
+  EXPECT_EQ(parse_date("2024-02-29 12:00:60Z"), parse_date("2024-02-29 12:01:00Z"));
+  EXPECT_FALSE(parse_date("2024-02-31 12:00:60Z"));
+  EXPECT_FALSE(parse_date("2024-02-31 12:00:60"));
+  EXPECT_FALSE(parse_date("2023-02-29 23:59:60Z"));
+}
+
 TEST(Date, is_nothing_else) {
   for (const char* text : {"", "@", "@x", "yesterday", "2024", "2024-2-9", "2023-02-29",
                            "2024-13-01", "2024-01-01T25:00", "2024-01-01 12", "2024-01-01x",

@@ -47,7 +47,8 @@ std::string_view type_name(nfs::client::FileType type) {
 std::string time_text(const nfs::client::Time& time) {
   const std::time_t seconds = time.seconds;
   std::tm parts{};
-  localtime_r(&seconds, &parts);
+  // The calendar ends before the numbers do.
+  if (localtime_r(&seconds, &parts) == nullptr) return fmt::format("@{}", time.seconds);
   std::array<char, 32> text{};
   const std::size_t length = std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S", &parts);
   return std::string(text.data(), length);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <exception>
 #include <vector>
 
 #include "base/pause.h"
@@ -337,7 +338,15 @@ Task<Outcome<std::unique_ptr<Remote>>> Remote::open_once(Run& run, std::string u
     session = co_await nfs::client::Session::open(connectors, *parsed, beginning);
   if (!session) co_return Failure{session.error()};
   remote->session_ = *std::move(session);
-  remote->share(files);
+  std::exception_ptr exception;
+  try {
+    remote->closing_ = remote->session_->close();
+    remote->share(files);
+  } catch (...) {
+    exception = std::current_exception();
+  }
+  if (exception) co_await remote->close();
+  if (exception) std::rethrow_exception(exception);
   co_return std::move(remote);
 }
 

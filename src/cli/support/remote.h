@@ -3,7 +3,9 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "base/cancel.h"
 #include "base/loop.h"
@@ -106,8 +108,10 @@ class Remote {
   // `error`, or that instead, where it may be why.
   Task<nfs::client::Error> explained_by_exports(nfs::client::Error error);
 
-  // Awaited before the end.
-  Task<void> close() { return session_->close(); }
+  // Awaited before the end. The first time it takes no memory.
+  Task<void> close() {
+    return closing_ ? *std::exchange(closing_, std::nullopt) : session_->close();
+  }
 
  private:
   Remote(Run& run, const RemoteOptions& options);
@@ -127,6 +131,7 @@ class Remote {
   std::unique_ptr<rpc::Connector> mount_connector_;
   std::unique_ptr<rpc::CallbackListener> callbacks_;  // null: the URL names no place for one
   std::unique_ptr<nfs::client::Session> session_;
+  std::optional<Task<void>> closing_;  // of the session
   std::unique_ptr<nfs::client::FileSystem> settling_, cleaner_;
 };
 
