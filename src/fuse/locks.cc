@@ -150,7 +150,7 @@ Task<Outcome<Ok>> Operations::try_lock(Request& request, std::uint64_t number, s
 void Operations::outdate(std::uint64_t number) {
   new_files_.outdate(number);
   inodes_.on_told(number);
-  invalidate_(number, kAttributesOnly);
+  invalidations_.attributes(number);
 }
 
 // Nobody waits for it any more. POSIX: who is interrupted has the locks that he had before; nobody

@@ -62,10 +62,11 @@ std::optional<Error> Mounted::begin(const MountOptions& options) {
   if (!watched) return cannot_mount(options.directory);
   descriptor_ = *std::move(watched);
   descriptor_.when_readable(*this);
-  operations_.set_invalidate([session = session_.get()](std::uint64_t number, std::int64_t from) {
+  const auto invalidate = [session = session_.get()](std::uint64_t number, std::int64_t from) {
     constexpr off_t kToTheEnd = 0;
     fuse_lowlevel_notify_inval_inode(session, number, from, kToTheEnd);
-  });
+  };
+  operations_.invalidations().set_tell(invalidate, &invalidating_);
   if (options.on_long_waits) operations_.set_on_long_waits(options.on_long_waits);
   if (options.on_given_up)
     operations_.set_on_given_up(
@@ -189,8 +190,13 @@ Task<void> Mounted::settled(CancelSource& calls) {
   co_await tasks_.join();
 }
 
-// The descriptor is closed first: the kernel waits for nobody who could answer then.
+// A thread that has the kernel drop pages uses the device, and keeps whoever unmounts waiting.
 void Mounted::unmount() {
+  operations_.invalidations().stop([this] { unmount_now(); });
+}
+
+// The descriptor is closed first: the kernel waits for nobody who could answer then.
+void Mounted::unmount_now() {
   if (!ended_) end();
   place_.unmount(session_.get());
   Memory(static_cast<std::byte*>(std::exchange(next_.mem, nullptr)));

@@ -22,6 +22,7 @@
 #include "fuse/mount_point.h"
 #include "fuse/operations.h"
 #include "net/descriptor.h"
+#include "net/worker_pool.h"
 
 namespace stag::fuse {
 
@@ -74,6 +75,7 @@ class Mounted final : public Mount, private net::Reader {
   // False when there is nothing more to read just now.
   bool read_request();
   void end();
+  void unmount_now();
   // As Operations::WhenRead.
   void when_read(Loop::Function function);
   void tell_read();
@@ -91,6 +93,9 @@ class Mounted final : public Mount, private net::Reader {
   // progress.
   Buffers requests_{0, Operations::kMostUnstable / kLargest + 16};
   Buffers data_{kLargest, 16};
+  // Each may stand still until the kernel has read what it drops.
+  net::WorkerPool invalidating_{
+      {.limits = {.threads = 16, .threads_each = 16}, .name = "pages of a mount"}};
   Operations operations_;
   TaskGroup tasks_;
   std::unique_ptr<fuse_session, EndSession> session_;
