@@ -454,7 +454,7 @@ class Appended(Mounted):
         self.addCleanup(proxy.close)
         url = proxy.url(f"/files/{self.name}") + f"&mountport={self.server.tcp_port}"
         self.mounting = subprocess.Popen([harness.STAG, "mount", "-f", url, self.directory], stderr=subprocess.DEVNULL)
-        self.addCleanup(self.mounting.wait)
+        self.addCleanup(self.mounting.wait, PATIENCE)
         self.addCleanup(self.mounting.kill)
         self.addCleanup(self.go_on)
         self.wait_until(lambda: mounted.is_mounted(self.directory))
