@@ -139,7 +139,7 @@ Task<void> Operations::open(fuse_req_t from, std::uint64_t number, fuse_file_inf
     info.direct_io = is_direct(info.flags);
     info.noflush = !flushes(info.flags);
     // The answer to an open has no attributes; the size that the kernel knows may be an old one.
-    if (!info.keep_cache) invalidate_(number, kAttributesOnly);
+    if (!info.keep_cache) invalidations_.attributes(number);
     inode->opened_with = *attributes;
     inodes_.on_told(number);
     info.fh = add_open(number, file, info);
@@ -217,8 +217,9 @@ Task<void> Operations::read(fuse_req_t from, std::uint64_t number, std::uint64_t
                             std::size_t size, std::uint64_t offset) {
   Request request(context_, from);
   const Ongoing::Operation transfer(transfers_, number);
+  if (!open_files_.is_direct(number, opened)) request.locks_pages(invalidations_, number);
   const File file = file_of(request, number, opened);
-  if (file.handle.empty()) co_return;
+  if (file.handle.empty() || !request.waits()) co_return;
   Memory memory = buffers_.take();
   if (!memory) co_return request.fail(ENOMEM);
   const MutableBytes to(memory.get(), std::min(size, buffers_.size()));
@@ -262,6 +263,8 @@ Task<void> Operations::write(fuse_req_t from, std::uint64_t number, std::uint64_
                              WriteKind kind) {
   Request request(context_, from);
   const Ongoing::Operation transfer(transfers_, number);
+  if (kind.cached || !open_files_.is_direct(number, opened))
+    request.locks_pages(invalidations_, number);
   const File file = file_of(request, number, opened);
   const std::size_t size = data.size();
   request.holds(size);
@@ -314,11 +317,10 @@ Task<void> Operations::write(fuse_req_t from, std::uint64_t number, std::uint64_
 Task<void> Operations::outdate_cached(std::uint64_t number, std::uint64_t opened,
                                       std::uint64_t offset) {
   if (!open_files_.is_direct(number, opened) || !open_files_.is_any_cached(number)) {
-    invalidate_(number, kAttributesOnly);
+    invalidations_.attributes(number);
     co_return;
   }
-  co_await offloaded(context_.loop,
-                     [&] { invalidate_(number, static_cast<std::int64_t>(offset)); });
+  co_await invalidations_.pages(number, offset);
 }
 
 // The kernel appends where it believes that the file ends; others may have written meanwhile.

@@ -151,7 +151,7 @@ Task<Outcome<Ok>> Operations::try_lock(Request& request, std::uint64_t number, s
 void Operations::outdate(std::uint64_t number) {
   new_files_.outdate(number);
   inodes_.on_told(number);
-  invalidate_(number, kAttributesOnly);
+  invalidations_.attributes(number);
 }
 
 // No program waits for it any more. POSIX: a program that is interrupted has the locks that it had

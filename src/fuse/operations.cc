@@ -28,6 +28,7 @@ Operations::Operations(Loop& loop, FileSystem& files, const Handle& root, Buffer
       options_(options),
       made_directories_(duration_of(options.valid)),
       inodes_(root),
+      invalidations_(loop),
       changes_(inodes_),
       unstable_writes_(files, inodes_, requests, kMostUnstable),
       new_files_(duration_of(options.valid)),

@@ -26,6 +26,7 @@
 #include "fuse/changes.h"
 #include "fuse/directory.h"
 #include "fuse/inodes.h"
+#include "fuse/invalidations.h"
 #include "fuse/made_directories.h"
 #include "fuse/new_files.h"
 #include "fuse/ongoing.h"
@@ -65,12 +66,7 @@ class Operations {
   Operations(Loop& loop, nfs::client::FileSystem& files, const nfs::client::Handle& root,
              Buffers& data, Buffers& requests, const OperationOptions& options);
 
-  // Tells the kernel that the attributes of an inode are no longer what it knows, nor what it has
-  // cached of the file from this offset on. That waits for the programs that use those pages, whose
-  // READs the loop has to answer: called on other threads, but for kAttributesOnly.
-  static constexpr std::int64_t kAttributesOnly = -1;
-  using Invalidate = UniqueFunction<void(std::uint64_t number, std::int64_t from)>;
-  void set_invalidate(Invalidate invalidate) { invalidate_ = std::move(invalidate); }
+  Invalidations& invalidations() { return invalidations_; }
 
   void set_on_long_waits(LongWaits::Tell tell) { context_.long_waits.set_tell(std::move(tell)); }
 
@@ -314,6 +310,7 @@ class Operations {
   // only after those that it makes by itself (read-ahead, pages of mappings, asynchronous I/O) are
   // answered: until then a file that is closed may look open.
   Ongoing transfers_;
+  Invalidations invalidations_;
   Ongoing unlocks_;  // of what was closed
   Changes changes_;
   UnstableWrites unstable_writes_;
@@ -324,7 +321,6 @@ class Operations {
   Settling settling_;
   TaskGroup background_;
   CancelSource stop_;
-  Invalidate invalidate_;
   WhenRead when_read_;
   std::unordered_map<std::uint64_t, std::shared_ptr<OpenDirectory>> directories_;
   std::uint64_t next_directory_ = 1;

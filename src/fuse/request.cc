@@ -26,6 +26,7 @@ fuse_req_t Request::take() {
 
 void Request::fail(int error) {
   if (fuse_req_t request = take()) fuse_reply_err(request, error);
+  if (locked_) locked_->end();
 }
 
 void Request::fail(const nfs::client::Error& error) {

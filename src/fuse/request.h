@@ -8,6 +8,7 @@
 #define FUSE_USE_VERSION 314
 #include <fuse_lowlevel.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -15,6 +16,7 @@
 #include "base/cancel.h"
 #include "fuse/changes.h"
 #include "fuse/interruption.h"
+#include "fuse/invalidations.h"
 #include "nfs/client/protocol/error.h"
 
 namespace stag::fuse {
@@ -40,6 +42,10 @@ class Request {
   // up.
   void begin_change(Changes& all, std::uint64_t number) { change_.emplace(all, number); }
   void end_change() { change_.reset(); }
+  // The kernel keeps pages of the file locked until it is answered.
+  void locks_pages(Invalidations& all, std::uint64_t number) {
+    locked_.emplace(all, number, [this] { fail(EIO); });
+  }
   // It reads or writes by so many bytes of memory of its own.
   void holds(std::size_t bytes) { interruption_.holds(bytes); }
   // Whether it still waits for its answer.
@@ -57,6 +63,7 @@ class Request {
   LongWaits::Waiting waiting_;
   CancelSource* operation_ = nullptr;
   std::optional<Changes::Change> change_;
+  std::optional<Invalidations::Lock> locked_;
 };
 
 }  // namespace stag::fuse

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/fuse.h>
-#include <sys/uio.h>
 
 #include <cstring>
 #include <memory>

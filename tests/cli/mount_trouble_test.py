@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import unittest
 import urllib.request
@@ -437,6 +438,114 @@ class Messages(Mounted):
                 line = log.recv(10_000).decode()
         facility_and_severity = 3 * 8 + 6  # daemon, info
         self.assertRegex(line, rf"^<{facility_and_severity}>.* stag\[\d+\]: {self.directory}: RpcConnectionLost {server}: the connection to the server")
+
+
+class Appended(Mounted):
+    """What somebody has read, or changed in a mapping, while the server does not answer for that: the kernel is to drop those pages."""
+
+    SOON = PATIENCE / 3  # before the proxy lets go what it keeps back
+
+    def setUp(self):
+        super().setUp()
+        self.hold = {}  # procedures whose replies are kept back until the event
+        self.events = []
+        proxy = rpc_proxy.JudgingProxy(self.server.tcp_port, lambda call: (self.hold[call.procedure], None) if call.procedure in self.hold else None)
+        self.proxy = proxy
+        self.addCleanup(proxy.close)
+        url = proxy.url(f"/files/{self.name}") + f"&mountport={self.server.tcp_port}"
+        self.mounting = subprocess.Popen([harness.STAG, "mount", "-f", url, self.directory], stderr=subprocess.DEVNULL)
+        self.addCleanup(self.mounting.wait, PATIENCE)
+        self.addCleanup(self.mounting.kill)
+        self.addCleanup(self.go_on)
+        self.wait_until(lambda: mounted.is_mounted(self.directory))
+
+    def go_on(self):
+        for event in self.events:
+            event.set()
+        self.end()
+
+    def event(self):
+        self.events.append(threading.Event())
+        return self.events[-1]
+
+    def wait_until(self, what):
+        deadline = time.monotonic() + PATIENCE
+        while not what():
+            self.assertLess(time.monotonic(), deadline)
+
+    def program(self, what, name="file"):
+        """Has the file open, and says so; then it does `what` when it is told to."""
+        opened = f"import mmap, os, sys; file = os.open({self.here(name)!r}, os.O_RDWR | (os.O_APPEND if 'append' in sys.argv else 0)); "
+        begun = "print('open', flush=True); sys.stdin.readline(); "
+        program = subprocess.Popen([sys.executable, "-c", opened + begun + what, *(["append"] if "b'x'" in what else [])], stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        for clean_up in (program.stdin.close, program.stdout.close, program.wait, program.kill):
+            self.addCleanup(clean_up)
+        self.assertEqual(program.stdout.readline(), "open\n")
+        return program
+
+    def tell(self, program):
+        program.stdin.write("go\n")
+        program.stdin.flush()
+
+    def seen(self, procedure):
+        return sum(call.procedure == procedure for call in self.proxy.calls)
+
+    def ask(self, program, procedure):
+        """Tells it to do what asks the server for that, which is executed but not answered."""
+        self.hold.setdefault(procedure, self.event())
+        before = self.seen(procedure)
+        self.tell(program)
+        self.wait_until(lambda: self.seen(procedure) > before)
+
+    def left_waiting(self, *names):
+        """An append to each file has been answered, and what somebody reads of it has not."""
+        programs = []
+        for name in names:
+            self.write(self.there(name), b"content")
+            appending, reading = self.program("os.write(file, b'x')", name), self.program("os.read(file, 100)", name)
+            self.ask(appending, rpc_proxy.WRITE)
+            self.ask(reading, rpc_proxy.READ)
+            programs += [appending, reading]
+        self.hold.pop(rpc_proxy.WRITE).set()
+        del self.hold[rpc_proxy.READ]  # is not set
+        return programs
+
+    def test_files_do_not_keep_the_mount_from_being_unmounted(self):
+        programs = self.left_waiting("file")
+        for program in programs:
+            program.kill()
+            program.wait(PATIENCE)
+        unmounting = subprocess.Popen([harness.STAG, "umount", self.directory])
+        self.assertEqual((unmounting.wait(self.SOON), self.mounting.wait(self.SOON)), (0, 0))
+
+    def test_files_do_not_keep_others_from_being_appended_to(self):
+        self.left_waiting(*(f"file{i}" for i in range(4)))
+        self.write(self.there("other"), b"content")
+        reading, appending = self.program("os.read(file, 100); sys.stdin.readline()", "other"), self.program("os.write(file, b'x')", "other")
+        self.tell(reading)
+        self.tell(appending)
+        self.assertEqual(appending.wait(self.SOON), 0)
+        self.assertEqual(self.read(self.there("other")), b"contentx")
+
+    def test_file_whose_changed_pages_the_server_does_not_take_does_not_keep_the_mount_from_being_ended(self):
+        """The kernel writes them in the midst of dropping them."""
+        self.write(self.there("file"), b"content")
+        changing = self.program("mapped = mmap.mmap(file, 7); print(mapped[0], flush=True); sys.stdin.readline(); mapped[0] = 67; "
+                                "print('changed', flush=True); sys.stdin.readline()")
+        appending = self.program("os.write(file, b'x')")
+        self.tell(changing)
+        self.assertEqual(changing.stdout.readline(), f"{ord('c')}\n")
+        self.ask(appending, rpc_proxy.WRITE)
+        self.tell(changing)
+        self.assertEqual(changing.stdout.readline(), "changed\n")
+        answered = self.hold[rpc_proxy.WRITE]
+        self.hold[rpc_proxy.WRITE] = self.event()
+        answered.set()
+        self.wait_until(lambda: self.seen(rpc_proxy.WRITE) == 2)
+        self.mounting.terminate()
+        self.assertEqual(self.mounting.wait(self.SOON), 0)
+        self.assertFalse(mounted.is_mounted(self.directory))
 
 
 class Losses(Mounted):
