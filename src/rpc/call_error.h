@@ -19,7 +19,7 @@ struct CallError {
   Kind kind = Kind::Transport;
   Reason reason = Reason::None;  // None with Answered
   oncrpc::ReplyStatus status{};  // Answered only
-  std::string where;             // the peer: "rdma 127.0.0.1:20049"; may be empty
+  std::string where;             // the peer: "rdma 127.0.0.1:20049", Kerberos's words; may be empty
   bool sent = false;             // Transport only: the Call was sent, and may have been executed
 
   // One of each Kind, for transports; `sent` is false.

@@ -330,11 +330,13 @@ Task<std::optional<OutgoingReply>> Server::serve(IncomingCall& call) {
   if (stopped_.load()) co_return std::nullopt;
   CallWatch watch(observer_, call);
   Authentication who;
+  bool wants_verifier = false;
   try {
     xdr::Decoder decoder(call.payload, call.items.empty() ? nullptr : &call.items);
     const Result<oncrpc::CallHeader, oncrpc::CallFault> header = oncrpc::decode_call(decoder);
     if (!header) co_return watch.end(refuse(header.error(), call));
     watch.begin(*header);
+    wants_verifier = header->credential.flavor == oncrpc::AuthFlavor::RPCSEC_GSS;
     if (!authenticate_at_once(*header, call, who))
       who = co_await authenticator(header->credential.flavor)->authenticate(*header, call);
     if (who.verdict != Authentication::Verdict::Accepted)
@@ -360,6 +362,9 @@ Task<std::optional<OutgoingReply>> Server::serve(IncomingCall& call) {
     watch.end(reply);
     co_return std::move(reply);
   } catch (...) {
+    // RFC 2203 5.3.3.1: what was not judged is not answered. Nothing has run, and the client
+    // repeats it on another connection.
+    if (wants_verifier && who.protection == nullptr) throw;
     trace_failed(call);
   }
   co_return watch.end(system_error(call, who.protection.get()));

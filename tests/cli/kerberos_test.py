@@ -349,6 +349,20 @@ class Sentences(Kerberos):
             user = {**self.realm.login(USER, "fresh"), "KRB5_CONFIG": path}
             self.bad(sentence, "ls", self.url("/krb5", "krb5"), env=user)
 
+    def test_have_the_library_s_own_where_that_says_more(self):
+        with open(os.path.join(self.realm.folder, "krb5.conf"), "rb") as file:
+            text = file.read()
+        short = b"[libdefaults]\n  permitted_enctypes = aes128-cts-hmac-sha1-96\n"
+        for name, content, sentence in (
+            ("syntax.conf", text + b"\n[broken\n", "Improper format of Kerberos configuration file: Kerberos failed"),
+            ("enctypes.conf", text.replace(b"[libdefaults]\n", short), "No credentials found with supported encryption types .*: Kerberos failed"),
+        ):
+            user = {**self.realm.login(USER, "fresh"), "KRB5_CONFIG": self.write(name, content)}
+            self.bad(sentence, "ls", self.url("/krb5", "krb5"), env=user)
+        cache = "FILE:" + self.write("no-cache", b"")
+        self.bad("Bad format in credentials cache .*no-cache.*: there is no Kerberos ticket", "ls", self.url("/krb5", "krb5"), env={**self.user, "KRB5CCNAME": cache})
+        self.bad(r"\(default cache: NONE:x\): there is no Kerberos ticket", "ls", self.url("/krb5", "krb5"), env={**self.user, "KRB5CCNAME": "NONE:x"})
+
     def test_a_user_of_a_realm_that_the_server_does_not_trust(self):
         # The same names, other keys: a ticket that the server cannot decrypt.
         other = kdc.Realm(self.at("impostor"))

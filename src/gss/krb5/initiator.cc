@@ -71,8 +71,7 @@ class Krb5Initiator final : public Initiator {
     const OM_uint32 major =
         gss_acquire_cred_from(&minor, self.get(), GSS_C_INDEFINITE, &mechanisms, GSS_C_INITIATE,
                               &store, credential.out(), nullptr, nullptr);
-    if (GSS_ERROR(major))
-      return Failure{no_credential(error_of(major, minor, Reason::GssNoTicket))};
+    if (GSS_ERROR(major)) return Failure{no_credential(major, minor)};
     return std::unique_ptr<Context>(std::make_unique<InitiatorContext>(
         target_, options_.service + "@" + options_.host, std::move(credential)));
   }
@@ -84,8 +83,11 @@ class Krb5Initiator final : public Initiator {
   Sizes sizes() const override { return kSizes; }
 
  private:
-  // A program that has a keytab has no use for advice about tickets.
-  Error no_credential(Error error) const {
+  // A program that has a keytab has no use for advice about tickets, nor has one whose
+  // configuration cannot be read.
+  Error no_credential(OM_uint32 major, OM_uint32 minor) const {
+    const bool looked = GSS_ROUTINE_ERROR(major) == GSS_S_NO_CRED;
+    Error error = error_of(major, minor, looked ? Reason::GssNoTicket : Reason::GssFailed);
     if (error.reason == Reason::GssNoTicket && !options_.client_keytab.empty())
       error.reason = Reason::GssNoKeytab;
     return error;

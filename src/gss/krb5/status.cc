@@ -68,7 +68,10 @@ bool is_repeated(OM_uint32 major, OM_uint32 minor) {
 
 Error error_of(OM_uint32 major, OM_uint32 minor, Reason otherwise) {
   Error error{reason_of(major, minor, otherwise), {}};
-  append(error.detail, major, GSS_C_GSS_CODE);
+  // Of these the library's sentence says that another one is better.
+  const OM_uint32 routine = GSS_ROUTINE_ERROR(major);
+  const bool is_vague = routine == GSS_S_FAILURE || routine == GSS_S_NO_CRED;
+  if (minor == 0 || !is_vague) append(error.detail, major, GSS_C_GSS_CODE);
   if (minor != 0) append(error.detail, minor, GSS_C_MECH_CODE);
   return error;
 }

@@ -146,17 +146,17 @@ void GssAuthenticator::judge(const std::shared_ptr<ServerContext>& context,
   if (credential.seq_num > gss::kMaxSeq ||
       sign(*of.gss, credential.seq_num, mic) != Major::COMPLETE)
     return to.refuse(AuthStat::RPCSEC_GSS_CTXPROBLEM);
-  of.window.accept(credential.seq_num);
-  of.used(now);
   to.caller = of.caller;
   to.caller.flavor = gss::pseudo_flavor(credential.service);
-  if (!credential.control()) {
+  if (credential.control())
+    to.protection = std::make_unique<GssVerifier>(mic);
+  else
     to.protection =
         std::make_unique<GssProtection>(mic, context, credential, options_, *call.origin->loop);
-    return;
-  }
-  to.protection = std::make_unique<GssVerifier>(mic);
-  destroy(of, header, to);
+  // Last, as nothing fails any more.
+  of.window.accept(credential.seq_num);
+  of.used(now);
+  if (credential.control()) destroy(of, header, to);
 }
 
 // RFC 2203 5.4: it is answered as a data request is that has no results.

@@ -246,6 +246,15 @@ TEST(GssClient, takes_another_context_before_the_window_passes_a_call_that_ended
   EXPECT_EQ(world.established(), 1u);
 }
 
+TEST(GssClient, tells_the_caller_what_the_mechanism_says_itself) {
+  TroubledWorld world;
+  world.realm->no_ticket = {Reason::GssFailed, "KDC policy rejects request"};
+  EXPECT_EQ(world.increment().error().message(),
+            "troubled: KDC policy rejects request: Kerberos failed");
+  world.realm->no_ticket = {Reason::GssTicketExpired, "Ticket expired"};
+  EXPECT_EQ(world.increment().error().where, "troubled") << "what says all by itself";
+}
+
 TEST(GssClient, asks_for_another_context_once_a_window_where_there_is_none) {
   TroubledWorld world;
   world.lose_a_call();

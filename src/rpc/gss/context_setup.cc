@@ -41,6 +41,14 @@ CallMessage control_message(Channel& channel, const oncrpc::CallHeader& of,
   return message;
 }
 
+// The place of an error, for a CallError. Of commands, which have no log, nobody else is told the
+// mechanism's own words, and these sentences have several causes.
+std::string place_of(const gss::Error& error, std::string where) {
+  const bool has_causes = error.reason == Reason::GssFailed || error.reason == Reason::GssNoTicket;
+  if (has_causes && !error.detail.empty()) where += ": " + error.detail;
+  return where;
+}
+
 // The state of a set-up.
 class Setup {
  public:
@@ -70,7 +78,7 @@ class Setup {
 
   Failure<CallError> fail(const gss::Error& error) const {
     trace(error.reason, channel_.where(), error.detail);
-    return Failure{CallError::transport(error.reason, channel_.where())};
+    return Failure{CallError::transport(error.reason, place_of(error, channel_.where()))};
   }
   Made unexpected() const {
     return fail({Reason::GssFailed, "client and server disagree about what is complete"});

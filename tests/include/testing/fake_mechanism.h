@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "base/loop.h"
 #include "base/siphash.h"
 #include "gss/mechanism.h"
 
