@@ -75,10 +75,19 @@ class Kerberos(Mounted):
         return program
 
     @staticmethod
-    def writes(program):
+    def ask(program):
         program.stdin.write("again\n")
         program.stdin.flush()
+
+    def writes(self, program):
+        self.ask(program)
         return program.stdout.readline().rstrip("\n")
+
+    def until_tickets_end(self, cache):
+        deadline = time.monotonic() + PATIENCE
+        while self.realm.has_tickets(cache):
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.1)
 
     def until_it_fails_with(self, name, program):
         """Each call may have begun in a context of its own, whose end is known by the second."""
@@ -120,6 +129,24 @@ class Kerberos(Mounted):
         self.start(ports=("--rdma-port", str(first.rdma_port), "--tcp-port", str(first.tcp_port)))
         self.assertEqual([self.writes(holder) for holder in holders], ["done"] * len(WAYS))
         self.assertEqual({self.read(self.there(version)) for version, _ in WAYS}, {b"xx"})
+        first.process.stdout.close()
+        first.errors.close()
+
+    def test_goes_on_after_an_outage_that_is_longer_than_a_token_is_good_for(self):
+        """Here that is a second."""
+        directories, first = self.mount_all("20s"), self.server_of_realm
+        holders = [self.hold(directory) for directory in directories]
+        first.process.kill()
+        first.process.wait()
+        self.until_tickets_end("tickets")
+        self.realm.login(USER)
+        for holder in holders:
+            self.ask(holder)
+        # Of the time that passes meanwhile.
+        self.realm.login(USER, cache="meanwhile", lifetime="10s")
+        self.until_tickets_end("meanwhile")
+        self.start(ports=("--rdma-port", str(first.rdma_port), "--tcp-port", str(first.tcp_port)))
+        self.assertEqual([holder.stdout.readline() for holder in holders], ["done\n"] * len(WAYS))
         first.process.stdout.close()
         first.errors.close()
 

@@ -14,9 +14,10 @@ using oncrpc::AuthFlavor;
 constexpr int kMostRounds = 8;  // of tokens; Kerberos needs one
 constexpr int kMostAttempts = 4;
 constexpr Duration kDestroyTime = std::chrono::seconds(2);
-// A token that was under way for longer may have become too old on the way. Clocks that do differ,
-// and a ticket that has ended, are refused again at once.
-constexpr Duration kFreshToken = std::chrono::seconds(5);
+// A token that was under way for longer may have become too old on the way: a second is the least
+// that Kerberos can be told clocks may differ by. Clocks that do differ, and a ticket that has
+// ended, are refused again at once.
+constexpr Duration kFreshToken = std::chrono::seconds(1);
 
 // A Call of procedure NULL, complete up to its arguments.
 CallMessage control_message(Channel& channel, const oncrpc::CallHeader& of,
