@@ -127,6 +127,7 @@ Outcome<SessionClient::Attempt> SessionClient::ended(
     OperationContext context, HeldTurn& held, Request& request, Exchange& exchange,
     Result<rpc::ReplyMessage, rpc::CallError>& reply) {
   Outcome<Attempt> came = attempt_of(context, request, exchange.take(reply));
+  if (exchange.was_repeated()) held.turn().repeated = true;
   if (!came && begin_taking_back(held, request, came.error())) return came;
   note_results(held.turn(), request, came, exchange.sent());
   if (came && keeps_turn(came->fate)) return came;
@@ -163,6 +164,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::send_again_in(Fate fate, He
       if (*bound != Fate::Go) co_return Attempt{*bound, v4::NFS4ERR_DELAY};
     } else {
       if (!retry.left()) co_return leave_busy(held, context, request, options);
+      held.turn().repeated = true;
       co_await retry.pause();
       begin_to_wait(context);
       if (!session_.knows(held.turn())) co_return Attempt{Fate::Again, v4::NFS4ERR_DELAY};
