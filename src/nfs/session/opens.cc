@@ -164,7 +164,7 @@ void Opens::on_old_stateid(Id id, const LockOwner& owner) {
 }
 
 void Opens::on_restart() {
-  put_off_.clear();
+  resume();
   to_free_.clear();
   to_reopen_.clear();
   for (auto& [id, open] : opens_) {
@@ -185,7 +185,7 @@ void Opens::forget_all() {
   by_file_.clear();
   to_reclaim_.clear();
   to_reopen_.clear();
-  put_off_.clear();
+  resume();
   to_free_.clear();
 }
 
@@ -257,47 +257,99 @@ std::optional<Opens::Claim> Opens::reclaim_of(Id id, const Open& open) {
   return std::nullopt;
 }
 
+bool Opens::settled(Id id) const {
+  if (to_reopen_.contains(id)) return false;
+  return !to_reclaim_.contains(id) || !reclaim_of(id, *find(id));
+}
+
+std::optional<Opens::Id> Opens::first_due(const std::set<Id>& claims) const {
+  const auto at = std::ranges::find_if(
+      claims, [this](Id id) { return !put_off_.contains(id) && !underway_.contains(id); });
+  return at == claims.end() ? std::nullopt : std::optional(*at);
+}
+
+Opens::Due Opens::due(const std::set<Id>& claims) const {
+  if (first_due(claims)) return Due::Now;
+  const bool left = std::ranges::any_of(claims, [this](Id id) { return !underway_.contains(id); });
+  return left ? Due::Later : Due::None;
+}
+
+Opens::Due Opens::reclaim_due() const {
+  return due(to_reclaim_);
+}
+
+// What is not freed yet is in the way of what is opened again.
+Opens::Due Opens::reopen_due() const {
+  if (freeing_) return Due::None;
+  if (!to_free_.empty() && !frees_put_off_) return Due::Now;
+  const Due of_opens = due(to_reopen_);
+  return of_opens == Due::None && !to_free_.empty() ? Due::Later : of_opens;
+}
+
+bool Opens::resume() {
+  const bool any = frees_put_off_ || !put_off_.empty();
+  frees_put_off_ = false;
+  put_off_.clear();
+  return any;
+}
+
+// Those that were put off have their turn where there are no others.
 std::optional<Opens::Claim> Opens::next_reclaim() {
-  std::vector<Claim> next = next_reclaims(1);
-  return next.empty() ? std::nullopt : std::optional(std::move(next.front()));
+  std::optional<Claim> claim = next_reclaim_now();
+  if (!claim && resume()) claim = next_reclaim_now();
+  return claim;
 }
 
 // Those of an open come one after the other: locks need its stateid. What an owner has locked by
 // one open it has not by another one.
-std::vector<Opens::Claim> Opens::next_reclaims(std::size_t most) {
-  std::vector<Claim> claims = reclaims_of_others(most);
-  if (!claims.empty() || put_off_.empty()) return claims;
-  put_off_.clear();
-  return reclaims_of_others(most);
-}
-
-// Those that were put off have their turn where there are no others.
-std::vector<Opens::Claim> Opens::reclaims_of_others(std::size_t most) {
-  std::vector<Claim> claims;
-  for (auto at = to_reclaim_.begin(); at != to_reclaim_.end() && claims.size() < most;) {
-    if (put_off_.contains(*at)) {
-      ++at;
-      continue;
+std::optional<Opens::Claim> Opens::next_reclaim_now() {
+  while (const std::optional<Id> first = first_due(to_reclaim_)) {
+    Open& open = *find(*first);
+    std::optional<Claim> claim = reclaim_of(*first, open);
+    if (claim) {
+      open.asked = true;
+      return claim;
     }
-    std::optional<Claim> claim = reclaim_of(*at, *find(*at));
-    if (!claim) {
-      at = to_reclaim_.erase(at);
-      continue;
-    }
-    claims.push_back(*std::move(claim));
-    find(*at)->asked = true;
-    ++at;
+    to_reclaim_.erase(*first);
   }
-  return claims;
+  return std::nullopt;
 }
 
 std::optional<Opens::Claim> Opens::next_reopen() {
-  if (!to_free_.empty()) return Claim{.kind = Claim::Kind::Free, .stateid = to_free_.front()};
-  if (to_reopen_.empty()) return std::nullopt;
-  if (std::ranges::includes(put_off_, to_reopen_)) put_off_.clear();
-  const Id first = *std::ranges::find_if(to_reopen_, [&](Id id) { return !put_off_.contains(id); });
-  find(first)->asked = true;
-  return Claim{.kind = Claim::Kind::Reopen, .open = first};
+  std::optional<Claim> claim = next_reopen_now();
+  if (!claim && !freeing_ && resume()) claim = next_reopen_now();
+  return claim;
+}
+
+std::optional<Opens::Claim> Opens::next_reopen_now() {
+  if (freeing_) return std::nullopt;
+  if (!to_free_.empty() && !frees_put_off_)
+    return Claim{.kind = Claim::Kind::Free, .stateid = to_free_.front()};
+  const std::optional<Id> first = first_due(to_reopen_);
+  if (!first) return std::nullopt;
+  find(*first)->asked = true;
+  return Claim{.kind = Claim::Kind::Reopen, .open = *first};
+}
+
+void Opens::begin(const Claim& claim) {
+  if (claim.kind == Claim::Kind::Free)
+    freeing_ = true;
+  else
+    underway_.insert(claim.open);
+}
+
+void Opens::end(const Claim& claim) {
+  if (claim.kind == Claim::Kind::Free)
+    freeing_ = false;
+  else
+    underway_.erase(claim.open);
+}
+
+void Opens::put_off(const Claim& claim) {
+  if (claim.kind == Claim::Kind::Free)
+    frees_put_off_ = true;
+  else if (find(claim.open) != nullptr)
+    put_off_.insert(claim.open);
 }
 
 // All of a holder: one after the other they would keep those of others waiting for as long as each
@@ -306,7 +358,7 @@ void Opens::on_put_off(const Claim& claim, const OfHolder& of_holder) {
   Open* open = find(claim.open);
   if (open == nullptr) return;
   open->asked = false;
-  put_off_.insert(claim.open);
+  put_off(claim);
   for (const std::set<Id>* claims : {&to_reclaim_, &to_reopen_})
     for (const Id id : *claims)
       if (of_holder(find(id)->opener.get())) put_off_.insert(id);

@@ -118,19 +118,32 @@ class Opens {
   // The server does not know this stateid, of the open or of locks under it. Another one than that
   // of now was claimed again meanwhile.
   void on_bad_stateid(Id id, const v4::stateid4& stateid);
-  bool settled() const { return to_reclaim_.empty() && to_reopen_.empty() && to_free_.empty(); }
+  // Whether nothing is to be claimed any more: at all, of a server that has restarted, and of this
+  // open with its locks.
+  bool settled() const { return reclaimed() && to_reopen_.empty() && to_free_.empty(); }
+  bool reclaimed() const { return to_reclaim_.empty(); }
+  bool settled(Id id) const;
 
-  // nullopt: there is nothing to claim of a server that has restarted, before RECLAIM_COMPLETE.
+  // Of a server that has restarted, before RECLAIM_COMPLETE. nullopt: there is nothing to claim
+  // that is not being claimed.
   std::optional<Claim> next_reclaim();
-  // The same of as many opens as `most`, one of each: these may be claimed at once.
-  std::vector<Claim> next_reclaims(std::size_t most);
-  // nullopt: there is nothing to open again, after it.
+  // The same of what is to be opened again, after it.
   std::optional<Claim> next_reopen();
+  // Whether they would give something, and whether all of that was put off.
+  enum class Due : std::uint8_t { None, Now, Later };
+  Due reclaim_due() const;
+  Due reopen_due() const;
+  // The server is asked, and has answered or will not: in between nothing of this open is the next
+  // claim, so that several may be made at once.
+  void begin(const Claim& claim);
+  void end(const Claim& claim);
   // The server granted it, with this stateid (none of Free), or refused it.
   void on_claimed(const Claim& claim, const v4::stateid4& stateid);
   void on_refused(const Claim& claim);
-  // The server was not asked: others are first. What else is to be claimed and whose opener is
-  // `of_holder` is put off with it; called with null, too.
+  // Others are first: the server says so, or nothing at all.
+  void put_off(const Claim& claim);
+  // The same of one that the server was not asked for. What else is to be claimed and whose opener
+  // is `of_holder` is put off with it; called with null, too.
   using OfHolder = std::function<bool(const Opener*)>;
   void on_put_off(const Claim& claim, const OfHolder& of_holder);
 
@@ -153,7 +166,13 @@ class Opens {
     std::shared_ptr<const Opener> opener{};
   };
 
-  std::vector<Claim> reclaims_of_others(std::size_t most);
+  std::optional<Claim> next_reclaim_now();
+  std::optional<Claim> next_reopen_now();
+  // The first of these that is neither put off nor being claimed.
+  std::optional<Id> first_due(const std::set<Id>& claims) const;
+  Due due(const std::set<Id>& claims) const;
+  // What was put off has its turn again. False: there is none.
+  bool resume();
   Open* find(Id id);
   const Open* find(Id id) const;
   void drop(Id id);
@@ -172,8 +191,11 @@ class Opens {
   std::set<std::pair<v4::nfs_fh4, Id>> by_file_;
   std::set<Id> to_reclaim_;  // that are, or have locks that are
   std::set<Id> to_reopen_;
-  std::set<Id> put_off_;  // of those two
+  std::set<Id> put_off_;   // of those two
+  std::set<Id> underway_;  // are being claimed
   std::deque<v4::stateid4> to_free_;
+  bool freeing_ = false;        // the first of them
+  bool frees_put_off_ = false;  // all of them
 };
 
 }  // namespace stag::nfs::session

@@ -54,6 +54,18 @@ void grant(Opens& opens, std::uint8_t which) {
   opens.on_claimed(*claim, number(which));
 }
 
+// Claims that are made at once: as many as there are, or `most`.
+std::vector<Opens::Claim> begun(Opens& opens, std::size_t most) {
+  std::vector<Opens::Claim> claims;
+  while (claims.size() < most) {
+    const auto claim = opens.next_reclaim();
+    if (!claim) break;
+    opens.begin(*claim);
+    claims.push_back(*claim);
+  }
+  return claims;
+}
+
 TEST(Opens, names_the_latest_stateid_of_an_open_and_of_locks) {
   const Opens opens = with_locks();
   EXPECT_EQ(opens.stateid(7), latest(1));
@@ -299,21 +311,70 @@ TEST(Opens, are_put_off_together_where_they_have_one_holder) {
   opens.add(18, {}, v4::OPEN4_SHARE_ACCESS_READ, number(2), another);
   opens.add(19, {}, v4::OPEN4_SHARE_ACCESS_READ, number(3));
   opens.on_restart();
-  const auto first = opens.next_reclaims(16);
+  const auto first = begun(opens, 16);
   ASSERT_EQ(first.size(), 16u);
-  for (const auto& claim : first) opens.on_put_off(claim, of_them);
-  std::vector<Opens::Id> next;
-  for (const auto& claim : opens.next_reclaims(16)) {
-    next.push_back(claim.open);
-    opens.on_refused(claim);
+  for (const auto& claim : first) {
+    opens.on_put_off(claim, of_them);
+    opens.end(claim);
   }
+  std::vector<Opens::Id> next;
+  for (; opens.reclaim_due() == Opens::Due::Now; opens.on_refused(*opens.next_reclaim()))
+    next.push_back(opens.next_reclaim()->open);
   EXPECT_EQ(next, (std::vector<Opens::Id>{18, 19}));
-  for (const auto& claim : opens.next_reclaims(17)) opens.on_refused(claim);
+  EXPECT_EQ(opens.reclaim_due(), Opens::Due::Later);
+  for (int i = 0; i < 17; ++i) opens.on_refused(*opens.next_reclaim());
   ASSERT_EQ(opens.next_reclaim(), std::nullopt);
   opens.on_put_off(*opens.next_reopen(), of_them);
   const auto again = opens.next_reopen();
   ASSERT_TRUE(again);
   EXPECT_EQ(again->open, 18u) << "to be opened again, too";
+}
+
+TEST(Opens, are_claimed_by_one_claim_at_a_time_each) {
+  Opens opens = with_locks();
+  opens.on_restart();
+  const auto claim = opens.next_reclaim();
+  opens.begin(*claim);
+  EXPECT_EQ(opens.next_reclaim(), std::nullopt);
+  EXPECT_EQ(opens.reclaim_due(), Opens::Due::None) << "and its locks behind it";
+  opens.end(*claim);
+  EXPECT_EQ(opens.reclaim_due(), Opens::Due::Now) << "nobody has heard of it";
+}
+
+TEST(Opens, are_settled_each_by_itself) {
+  Opens opens = with_locks();
+  opens.add(8, {}, v4::OPEN4_SHARE_ACCESS_READ, number(8));
+  opens.on_restart();
+  EXPECT_FALSE(opens.settled(7));
+  EXPECT_FALSE(opens.settled(8));
+  grant(opens, 11);
+  EXPECT_FALSE(opens.settled(7)) << "its locks are not claimed";
+  while (!opens.settled(7)) grant(opens, 12);
+  EXPECT_FALSE(opens.settled(8));
+  opens.on_refused(*opens.next_reclaim());
+  EXPECT_FALSE(opens.settled(8)) << "it is to be opened again";
+  EXPECT_EQ(opens.next_reclaim(), std::nullopt);
+  EXPECT_TRUE(opens.reclaimed());
+  opens.on_refused(*opens.next_reopen());
+  EXPECT_TRUE(opens.settled(8)) << "it is lost";
+  EXPECT_TRUE(opens.settled(9)) << "there is none";
+}
+
+// Its answer says nothing of the opens.
+TEST(Opens, are_made_again_while_the_server_puts_off_to_free_what_there_was) {
+  Opens opens = one_open();
+  opens.on_bad_stateid(7, latest(1));
+  const auto free = opens.next_reopen();
+  ASSERT_EQ(free->kind, Kind::Free);
+  opens.begin(*free);
+  EXPECT_EQ(opens.reopen_due(), Opens::Due::None);
+  opens.put_off(*free);
+  opens.end(*free);
+  EXPECT_EQ(opens.reopen_due(), Opens::Due::Now);
+  opens.on_claimed(*opens.next_reopen(), number(9));
+  EXPECT_TRUE(opens.settled(7));
+  EXPECT_EQ(opens.reopen_due(), Opens::Due::Later);
+  EXPECT_EQ(opens.next_reopen()->kind, Kind::Free);
 }
 
 // What a server may have granted that has restarted since it does not know any more.
@@ -347,12 +408,15 @@ TEST(Opens, several_are_claimed_at_once_and_the_locks_of_each_behind_it) {
   opens.add(8, {}, v4::OPEN4_SHARE_ACCESS_READ, number(8));
   opens.add(9, {}, v4::OPEN4_SHARE_ACCESS_READ, number(9));
   opens.on_restart();
-  auto claims = opens.next_reclaims(2);
+  auto claims = begun(opens, 2);
   ASSERT_EQ(claims.size(), 2u);
   EXPECT_EQ(std::pair(claims[0].kind, claims[0].open), std::pair(Kind::Reclaim, Opens::Id{7}));
   EXPECT_EQ(std::pair(claims[1].kind, claims[1].open), std::pair(Kind::Reclaim, Opens::Id{8}));
-  for (const auto& claim : claims) opens.on_claimed(claim, number(11));
-  claims = opens.next_reclaims(8);
+  for (const auto& claim : claims) {
+    opens.on_claimed(claim, number(11));
+    opens.end(claim);
+  }
+  claims = begun(opens, 8);
   ASSERT_EQ(claims.size(), 2u);
   EXPECT_EQ(std::pair(claims[0].kind, claims[0].open), std::pair(Kind::ReclaimLock, Opens::Id{7}));
   EXPECT_EQ(std::pair(claims[1].kind, claims[1].open), std::pair(Kind::Reclaim, Opens::Id{9}));
@@ -363,8 +427,9 @@ TEST(Opens, a_client_that_ends_claims_all_that_it_may_have_been_granted_at_once)
   for (Opens::Id id = 1; id <= 4; ++id)
     opens.add(id, {}, v4::OPEN4_SHARE_ACCESS_READ, number(static_cast<std::uint8_t>(id)));
   opens.on_restart();
-  const auto claims = opens.next_reclaims(3);
+  const auto claims = begun(opens, 3);
   opens.on_claimed(claims[1], number(11));
+  for (const auto& claim : claims) opens.end(claim);
   opens.give_up_claims();
   EXPECT_EQ(opens.size(), 3u);
   std::vector<Opens::Id> again;

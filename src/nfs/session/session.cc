@@ -60,6 +60,12 @@ bool says_executed(v4::nfsstat4 status) {
   return status == v4::NFS4ERR_RETRY_UNCACHED_REP || status == v4::NFS4ERR_SEQ_FALSE_RETRY;
 }
 
+// Some servers take a retry of what they are still at for a request that is out of order, in place
+// of NFS4ERR_DELAY. In another session it would run twice.
+bool says_busy(const Slots::Turn& turn, v4::nfsstat4 status) {
+  return status == v4::NFS4ERR_DELAY || (status == v4::NFS4ERR_SEQ_MISORDERED && turn.repeated);
+}
+
 }  // namespace
 
 v4::EXCHANGE_ID4args Session::exchange_id() const {
@@ -264,9 +270,8 @@ void Session::note(const v4::SEQUENCE4resok& results, TimePoint sent) {
 
 // SEQUENCE failed: nothing behind it was executed, by this transmission.
 Fate Session::refused(const Slots::Turn& turn, v4::nfsstat4 status) {
+  if (says_busy(turn, status)) return Fate::Busy;
   switch (status) {
-    case v4::NFS4ERR_DELAY:
-      return Fate::Busy;
     case v4::NFS4ERR_RETRY_UNCACHED_REP:
     case v4::NFS4ERR_SEQ_FALSE_RETRY:
       slots_.give_back(turn, Slots::Number::Used);
@@ -297,7 +302,7 @@ Fate Session::refused(const Slots::Turn& turn, v4::nfsstat4 status) {
 
 // It belongs to a session that is gone, or was left: another call has found that out.
 Fate Session::on_sequence_left(const Slots::Turn& turn, v4::nfsstat4 status) {
-  if (status == v4::NFS4ERR_DELAY && left_of(turn) != nullptr) return Fate::Busy;
+  if (says_busy(turn, status) && left_of(turn) != nullptr) return Fate::Busy;
   end_left(turn);
   if (status == v4::NFS4_OK) return Fate::Go;
   return says_executed(status) ? Fate::Gone : Fate::Again;
@@ -329,7 +334,7 @@ Fate Session::on_settling(Slots::Turn& turn, const v4::SEQUENCE4res& results, Ti
       return Fate::Broken;
     }
     note(results.sr_resok4(), sent);
-  } else if (results.sr_status == v4::NFS4ERR_DELAY) {
+  } else if (says_busy(turn, results.sr_status)) {
     // The call that nobody waits for any more is still running.
     return Fate::Later;
   } else if (!replayed) {

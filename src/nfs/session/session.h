@@ -9,11 +9,12 @@
 //     BADSESSION, DEADSESSION, a slot out of step -> CREATE_SESSION
 //     STALE_CLIENTID                              -> EXCHANGE_ID
 //     CONN_NOT_BOUND_TO_SESSION                   -> BIND_CONN_TO_SESSION, then the same again
-//     DELAY                                       -> the same again in the same slot with the same
+//     DELAY, SEQ_MISORDERED of a retry            -> the same again in the same slot with the same
 //                                                    number, after a pause
 //
-// RFC 8881 2.10.6.2: a server says DELAY also of a retry whose first transmission it is still at.
-// Another request with that number would be taken for the first one, and get its results.
+// RFC 8881 2.10.6.2: a server says DELAY also of a retry whose first transmission it is still at,
+// and some say SEQ_MISORDERED then. Another request with that number would be taken for the first
+// one, and get its results.
 //
 // State protection: a client whose calls are protected by integrity asks the server to keep
 // sessions and client ID to the credential that made them, its machine credential (SP4_MACH_CRED,

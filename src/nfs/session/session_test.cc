@@ -475,6 +475,28 @@ TEST(Session, goes_on_to_ask_a_session_that_was_left_about_a_call_it_may_be_busy
   EXPECT_FALSE(world.session.knows(turn));
 }
 
+// A server that is still at the first transmission may say so of the second one.
+TEST(Session, is_busy_with_a_call_that_was_sent_twice_and_is_out_of_order) {
+  for (const bool left : {false, true}) {
+    Established world;
+    Slots::Turn turn = *world.session.take();
+    turn.repeated = true;
+    if (left) {
+      world.session.replace();
+      world.renew_session(2);
+    }
+    const v4::SEQUENCE4res answer = says(v4::NFS4ERR_SEQ_MISORDERED);
+    EXPECT_EQ(world.session.on_sequence(turn, answer, kStart), Fate::Busy);
+    EXPECT_TRUE(world.session.knows(turn));
+    EXPECT_EQ(world.session.step(), Step::Ready) << "the session is of use";
+    if (left) continue;
+    EXPECT_EQ(world.session.on_settling(turn, answer, kStart), Fate::Later);
+    ASSERT_EQ(world.session.on_settling(turn, echo(world.session, turn), kStart), Fate::Go);
+    EXPECT_EQ(world.session.on_sequence(turn, answer, kStart), Fate::Again)
+        << "the next number was sent once";
+  }
+}
+
 TEST(Session, uses_a_slot_again_whose_call_had_no_answer_after_a_lone_SEQUENCE) {
   PROVES("R8267-6.6-d");
   for (const bool executed : {false, true}) {

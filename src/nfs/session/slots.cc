@@ -29,7 +29,7 @@ void Slots::give_back(const Turn& turn, Number number) {
 }
 
 void Slots::settle(Turn& turn) {
-  turn.doubtful = false;
+  turn.doubtful = turn.repeated = false;
   ++turn.sequence;
 }
 

@@ -24,6 +24,7 @@ class Slots {
     v4::slotid4 slot = 0;
     v4::sequenceid4 sequence = 0;
     bool doubtful = false;  // the number may have been used: to be settled first
+    bool repeated = false;  // its call was sent more than once: the server may be at the first one
   };
   enum class Number : std::uint8_t { Used, Unused, Doubtful };
   // Of slots, by number.

@@ -19,6 +19,7 @@ class JukeboxRetry {
   // waited for, which is that long unless its administrator says so (RFC 8881 section 8.4.2).
   JukeboxRetry(Loop& loop, const ProtocolOptions& options, Duration lease = Duration::zero());
   bool left() const;
+  TimePoint end() const { return end_; }
   // Ends early when cancelled.
   Task<void> pause();
 

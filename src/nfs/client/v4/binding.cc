@@ -71,7 +71,8 @@ Task<void> SessionClient::restore_back_channel() {
   if (!faulty) bound = co_await bind_connection(kBinding, options);
   const bool same = bound && *bound == Fate::Go && session_.sessionid() == before;
   if (same && (faulty || !session_.has_back_channel())) session_.replace();
-  const Outcome<Ok> ready = co_await recover(kBinding, options);
+  const Request nothing;
+  const Outcome<Ok> ready = co_await recover(kBinding, options, &nothing);
   if (ready) reached_ = session_.has_back_channel();
   // Not again at once, where that did not help.
   co_await pause(channel().loop(), session_.lease() / 9, CancelToken(stop_));

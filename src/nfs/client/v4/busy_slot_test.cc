@@ -37,6 +37,7 @@ class CutOnceChannel final : public rpc::Channel {
       incoming.origin = std::make_shared<rpc::Origin>(inner_.origin());
       incoming.payload = message.stream.without({}).flatten();
       first_.add(served(std::move(incoming)));
+      ++lost_;
       co_await sleep_for(loop(), 100ms);
     }
     co_return co_await inner_.call(message);
@@ -46,6 +47,7 @@ class CutOnceChannel final : public rpc::Channel {
   Loop& loop() override { return inner_.loop(); }
   rpc::TransportKind kind() const override { return rpc::TransportKind::Memory; }
   std::string where() const override { return "memory"; }
+  std::uint64_t connections_lost() const override { return lost_; }
 
   bool cuts = false;
 
@@ -55,6 +57,7 @@ class CutOnceChannel final : public rpc::Channel {
   }
   LoopbackChannel& inner_;
   rpc::Service& service_;
+  std::uint64_t lost_ = 0;
   TaskGroup first_;
 };
 
@@ -88,7 +91,7 @@ class SlotKeeper {
         slot.results = results;
         return;
       case Judged::Busy:
-        return refuse(results, v4::NFS4ERR_DELAY);
+        return refuse(results, busy);
       case Judged::OutOfOrder:
         return refuse(results, v4::NFS4ERR_SEQ_MISORDERED);
       case Judged::FalseRetry:
@@ -105,7 +108,8 @@ class SlotKeeper {
 
   std::string slow;  // what takes long: the name that REMOVE or OPEN is for
   std::uint8_t sessions = 0;
-  bool loses_count = false;  // the next request that arrives is out of order
+  bool loses_count = false;               // the next request that arrives is out of order
+  v4::nfsstat4 busy = v4::NFS4ERR_DELAY;  // of a retry whose first transmission is in progress
 
  private:
   enum class Judged : std::uint8_t { Runs, Busy, OutOfOrder, Retry, FalseRetry };
@@ -238,6 +242,18 @@ TEST_F(Nfs41BusySlot, is_left_to_the_call_and_others_go_by_another_one) {
   server.loop.pass(kExecutes + 1min);
   EXPECT_TRUE(a.well) << "with the results of its first transmission";
   EXPECT_EQ(keeper.executed("REMOVE a"), 1);
+}
+
+TEST_F(Nfs41BusySlot, is_left_to_the_call_where_the_server_calls_the_retry_out_of_order) {
+  keeper.busy = v4::NFS4ERR_SEQ_MISORDERED;
+  keeper.slow = "a";
+  FileSystem by = files();
+  Ended a;
+  group.add(ends(by.remove(by.root(), "a"), a));
+  server.loop.pass(kExecutes + 1min);
+  EXPECT_TRUE(a.well) << "with the results of its first transmission";
+  EXPECT_EQ(keeper.executed("REMOVE a"), 1);
+  EXPECT_EQ(keeper.sessions, 1);
 }
 
 TEST_F(Nfs41BusySlot, gives_no_other_call_the_results_of_the_first_one) {

@@ -18,14 +18,18 @@ class Exchange : public rpc::Client::AnyExchange {
       : AnyExchange(client, v4::NFSPROC4_COMPOUND::program, v4::NFSPROC4_COMPOUND::version,
                     v4::NFSPROC4_COMPOUND::number, options),
         request_(request),
+        channel_(client.channel()),
         with_sequence_(sequence != nullptr),
-        sent_(client.channel().loop().now()) {
+        lost_before_(channel_.connections_lost()),
+        sent_(channel_.loop().now()) {
     request.encode(encoder_, minor, sequence);
     message_.reply = request.reply_bound(with_sequence_);
     if (options.results_max) limit_results();
   }
   // By the clock of the Channel's loop.
   TimePoint sent() const { return sent_; }
+  // Whether the Channel has lost a connection since, and may have sent it once more.
+  bool was_repeated() const { return channel_.connections_lost() != lost_before_; }
   // Of the Reply that send() has yielded, before the caller suspends again (ReplyMessage). Why
   // there are none, else they are in the Request.
   std::optional<rpc::CallError> take(Result<rpc::ReplyMessage, rpc::CallError>& reply) {
@@ -36,7 +40,9 @@ class Exchange : public rpc::Client::AnyExchange {
 
  private:
   Request& request_;
+  rpc::Channel& channel_;
   const bool with_sequence_;
+  const std::uint64_t lost_before_;
   const TimePoint sent_;
 };
 

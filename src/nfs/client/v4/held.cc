@@ -175,7 +175,7 @@ Task<void> SessionClient::renewed() {
   try {
     if (minor_ == 0) {
       co_await renew_v40(options);
-    } else if (session_.renewal_due(channel().loop().now())) {
+    } else if (!ready() || session_.renewal_due(channel().loop().now())) {
       Request request;
       static_cast<void>(co_await run({"renew the lease", {}}, request, options));
     }

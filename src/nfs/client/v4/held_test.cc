@@ -304,17 +304,23 @@ TEST(Nfs4HeldByMany, are_claimed_by_sixteen_calls_at_once) {
   world.channel.keep_records();
   world.channel.restart();
   constexpr int kOpens = 64;
+  Handle file;
   for (int i = 0; i < kOpens; ++i)
-    world.must(world.files().create_open(world.files().root(), std::to_string(i), {.mode = 0644},
-                                         CreateMode::Guarded, HeldWorld::kBoth));
+    file =
+        world
+            .must(world.files().create_open(world.files().root(), std::to_string(i), {.mode = 0644},
+                                            CreateMode::Guarded, HeldWorld::kBoth))
+            .file.handle;
   world.channel.restart();
   world.channel.accident = Accident::Slow;
   world.channel.at = world.channel.calls + 1;
   world.channel.times = 1 << 20;
   world.channel.answer_after = std::chrono::milliseconds(1);  // a call later each is slower by that
   world.channel.most_in_progress = 0;
-  world.must(world.files().getattr(world.files().root()));
+  // Behind them all.
+  const File another = world.must(world.files().open(file, HeldWorld::kBoth)).file;
   EXPECT_EQ(world.channel.most_in_progress, 16);
+  world.must(world.files().close(another));
   EXPECT_EQ(world.clients().front().held.opens, static_cast<std::uint32_t>(kOpens));
   world.run(world.closed());
 }
@@ -433,6 +439,8 @@ class Nfs4HeldAccidents : public HeldWorld {
     check("unlock a part", run(files().unlock(file, kMine, {0, 4, true})));
     std::array<std::byte, 4> to;
     check("read", run(files().read(again->file, 0, to)));
+    // What is claimed and the read has not waited for.
+    loop.drain();
     const auto counts = clients().empty() ? state::HeldCounts{} : clients().front().held;
     if (counts.opens != 2) wrong += " opens: " + std::to_string(counts.opens);
     if (counts.locks != 2) wrong += " locks: " + std::to_string(counts.locks);
@@ -517,7 +525,9 @@ TEST(Nfs4HeldAccidents, a_client_that_ends_claims_nothing_of_a_server_that_resta
         const File file = world.opened_and_locked(opens);
         world.channel.restart();
         world.channel.accident = Accident::Lost;
-        world.channel.at = world.channel.calls + 5;  // of one open, or of the lock of one
+        // Of those that are claimed at once, or of the lock of one.
+        world.channel.at = world.channel.calls + 5;
+        world.channel.times = 1 << 20;
         std::array<std::byte, 4> to;
         if (claiming) {
           EXPECT_FALSE(world.run(world.files().read(file, 0, to)).ok());

@@ -35,6 +35,7 @@ class Request {
   // Add an operation and return its place.
   std::size_t add(v4::nfs_opnum4 number) {
     copies_ = copies_ || number == v4::OP_COPY;
+    changes_names_ = changes_names_ || number == v4::OP_REMOVE || number == v4::OP_RENAME;
     operations_.emplace_back(std::in_place_type<AnyOperation>, number);
     return operations_.size();
   }
@@ -109,6 +110,12 @@ class Request {
   std::optional<std::uint32_t> granted_by() const { return granted_by_; }
   void pass_on() { passed_on_ = true; }
   bool passed_on() const { return passed_on_; }
+  // Whether it makes, tests or ends an open or a lock of its own accord, but for CLOSE.
+  bool opens_or_locks() const {
+    if (!by_open_) return open_place_.has_value();
+    const v4::nfs_opnum4 what = number(by_open_->place);
+    return what == v4::OP_LOCK || what == v4::OP_LOCKT || what == v4::OP_LOCKU;
+  }
   // A status that is an answer, and no failure.
   void expect(v4::nfsstat4 status) { expected_ = status; }
   bool expects(v4::nfsstat4 status) const { return status == v4::NFS4_OK || status == expected_; }
@@ -121,6 +128,8 @@ class Request {
     return changes_ || writes_ || copies_;
   }
   bool writes() const { return writes_; }
+  // Whether a file may have another name behind it, or none.
+  bool changes_names() const { return changes_names_; }
 
   // The one at `place`, which is none of those that are no Op.
   Op& operation(std::size_t place) { return std::get<AnyOperation>(operations_[place - 1]).op; }
@@ -219,6 +228,7 @@ class Request {
   bool changes_ = false;
   bool writes_ = false;
   bool copies_ = false;
+  bool changes_names_ = false;
   std::size_t done_with_ = 0;  // 0: with all
   std::optional<std::uint32_t> granted_by_{};
   bool passed_on_ = false;

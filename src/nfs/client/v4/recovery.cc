@@ -1,29 +1,66 @@
 // How a client ID and a session are made, and made again when the server has lost them: one step
-// after the other, by one caller for all.
+// after the other, in the background, for all who wait for it. Each of these goes on as soon as
+// there is what it needs: the session, what it is by, and where it opens or locks the end of all
+// that is reclaimed.
 #include <algorithm>
+#include <new>
 #include <utility>
-#include <vector>
 
 #include "base/task_group.h"
 #include "nfs/client/protocol/retrying_client.h"
 #include "nfs/client/v4/attributes.h"
-#include "nfs/client/v4/claims.h"
 #include "nfs/client/v4/in_progress.h"
 #include "nfs/client/v4/session_client.h"
 #include "nfs/client/v4/status.h"
 
 namespace stag::nfs::client::nfs4 {
-
-using Claim = session::Opens::Claim;
-
 namespace {
 
-constexpr std::size_t kClaimsAtOnce = 16;
+// So long what is claimed comes before what may take a file's name away.
+constexpr Duration kClaimsFirst = std::chrono::seconds(5);
+// Whoever waits for it has another context, which may end before.
+constexpr OperationContext kRecovering{"make a session", {}};
+
+Error told_to(OperationContext context, const Error& error) {
+  if (error.kind == Error::Kind::Call) return Error::of_call(context, error.call);
+  if (error.kind == Error::Kind::Nfs) return Error::of_status(context, error.status);
+  return error;
+}
 
 }  // namespace
 
+// A recovery in the background; whoever has begun it is told how it ended.
+struct SessionClient::Recovery {
+  bool ended = false;
+  std::optional<Error> error{};
+  bool no_memory = false;
+};
+
 bool SessionClient::ready() const {
   return minor_ == 0 ? ready_v40() : session_.step() == session::Step::Ready && opens_.settled();
+}
+
+// The server knows this client, and what there is to claim of it is known.
+bool SessionClient::is_known() const {
+  if (minor_ == 0)
+    return client_v40_.step() == session::ClientV40::Step::Ready &&
+           claimed_from_ == client_v40_.incarnation();
+  return session_.has_session() && claimed_from_ == session_.incarnation();
+}
+
+// RFC 8881 8.4.2.1: nothing is opened or locked anew before all is reclaimed. In version 4.0, where
+// locks are numbered by their owners, an unlock by one open would get in the way of what is claimed
+// by another one.
+bool SessionClient::ready_for(const Request& request) const {
+  if (!is_known()) return false;
+  // RECLAIM_COMPLETE alone is not overtaken: it is sent at once.
+  const bool reclaimed = minor_ == 0 ? opens_.reclaimed() : session_.step() == session::Step::Ready;
+  if (!reclaimed && opens_.reclaimed()) return false;
+  if (!reclaimed && request.opens_or_locks()) return false;
+  // A file that was removed cannot be opened again.
+  const bool overtakes = request.changes_names() && !opens_.settled() && !put_off_;
+  if (overtakes && channel().loop().now() < recovering_since_ + kClaimsFirst) return false;
+  return !request.by_open() || opens_.settled(request.by_open()->open);
 }
 
 // Where there is no memory for it, it begins anew.
@@ -39,136 +76,6 @@ void SessionClient::begin_claiming(std::uint32_t incarnation) {
     opens_.on_restart();
   put_off_since_.reset();
   claimed_from_ = incarnation;
-}
-
-std::vector<Claim> SessionClient::next_claims() {
-  if (claimed_from_ != session_.incarnation()) begin_claiming(session_.incarnation());
-  // A grace period may be too short for a round trip for each. A client that ends is in no hurry.
-  const std::size_t most = ending_ ? 1 : kClaimsAtOnce;
-  const std::size_t at_once = std::clamp<std::size_t>(session_.slots().usable(), 1, most);
-  if (session_.step() == session::Step::ReclaimComplete) return opens_.next_reclaims(at_once);
-  std::vector<Claim> claims;
-  if (session_.step() != session::Step::Ready) return claims;
-  if (std::optional<Claim> claim = opens_.next_reopen()) claims.push_back(*std::move(claim));
-  return claims;
-}
-
-Request SessionClient::request_of(const Claim& claim) const {
-  Request request;
-  if (claim.kind == Claim::Kind::Free) {
-    request.add(v4::OP_FREE_STATEID, &Op::opfree_stateid, {claim.stateid});
-    return request;
-  }
-  request.put_handle(*opens_.file(claim.open));
-  if (claim.kind == Claim::Kind::ReclaimLock) {
-    v4::LOCK4args args = lock_of(claim);
-    fill_in_lock(args, {0, claim.open, claim.owner, {}});
-    request.add(v4::OP_LOCK, &Op::oplock, std::move(args));
-    return request;
-  }
-  const bool reclaim = claim.kind == Claim::Kind::Reclaim;
-  v4::OPEN4args args;
-  args.share_access = opens_.access(claim.open) | v4::OPEN4_SHARE_ACCESS_WANT_NO_DELEG;
-  args.claim.claim = reclaim ? v4::CLAIM_PREVIOUS : v4::CLAIM_FH;
-  if (reclaim) args.claim.delegate_type() = v4::OPEN_DELEGATE_NONE;
-  request.add_open(std::move(args), claim.open);
-  return request;
-}
-
-// Others may have no right to what its holder has opened.
-ProtocolOptions SessionClient::options_of(const Claim& claim,
-                                          const ProtocolOptions& options) const {
-  ProtocolOptions of_holder = options;
-  if (claim.kind == Claim::Kind::Free) return of_holder;
-  const std::shared_ptr<const session::Opener> opener = opens_.opener(claim.open);
-  of_holder.credentials = opener ? opener->credentials : own_.credentials;
-  return of_holder;
-}
-
-// A KDC that cannot be reached may be, a while later: until then the claims of others are made, and
-// nobody waits for it longer than a grace period takes as a rule.
-Outcome<SessionClient::Attempt> SessionClient::claim_failed(const Claim& claim, const Error& error,
-                                                            const ProtocolOptions& of_holder,
-                                                            const ProtocolOptions& options) {
-  const TimePoint now = channel().loop().now();
-  Unmade what = unmade(error, of_holder.credentials, options.credentials);
-  if (what == Unmade::Told) return Failure{error};
-  if (!put_off_since_) put_off_since_ = now;
-  if (what == Unmade::PutOff && now - *put_off_since_ >= session_.lease()) what = Unmade::Refused;
-  if (what == Unmade::PutOff) {
-    const rpc::ClientSecurity* const security = of_holder.credentials.security();
-    opens_.on_put_off(claim, [&](const session::Opener* other) {
-      return (other != nullptr ? other->credentials : own_.credentials).security() == security;
-    });
-    return Attempt{Fate::Later, v4::NFS4ERR_DELAY};
-  }
-  opens_.on_refused(claim);
-  return Attempt{Fate::Go, v4::NFS4_OK};
-}
-
-// One claim; refused, it is marked so, and recovery goes on with the next one.
-Task<Outcome<SessionClient::Attempt>> SessionClient::take_claim(OperationContext context,
-                                                                Claim claim,
-                                                                const ProtocolOptions& options) {
-  // Before it waits for a turn, in which the program may close what is claimed.
-  Request request = request_of(claim);
-  request.once_only(false);
-  fill_in_owner(request);
-  const ProtocolOptions of_holder = options_of(claim, options);
-  Outcome<Taken> taken = co_await take_turn(context, options);
-  if (!taken) co_return Failure{taken.error()};
-  if (taken->fate != Fate::Go) co_return Attempt{taken->fate, v4::NFS4_OK};
-  Outcome<Attempt> came = co_await send_in(std::move(taken->turn), context, request, of_holder);
-  if (!came) co_return claim_failed(claim, came.error(), of_holder, options);
-  if ((came->fate != Fate::Go && came->fate != Fate::Gone)) co_return came;
-  if (came->fate == Fate::Go && asks_to_wait(came->status)) {
-    came->fate = Fate::Later;
-    co_return came;
-  }
-  std::optional<v4::stateid4> stateid;
-  if (came->fate == Fate::Go && came->status == v4::NFS4_OK) {
-    Reply reply(request);
-    stateid = stateid_of(claim.kind, reply);
-    if (auto* const opened = opened_by(claim.kind, reply))
-      request.for_each_handle(
-          [&](const Handle& file) { decline_delegation(file, opened->resok4().delegation); });
-  }
-  if (stateid)
-    opens_.on_claimed(claim, *stateid);
-  else
-    opens_.on_refused(claim);
-  came->fate = Fate::Go;
-  co_return came;
-}
-
-Task<void> SessionClient::claim_to(Outcome<Attempt>& came, OperationContext context, Claim claim,
-                                   const ProtocolOptions& options) {
-  came = co_await take_claim(context, std::move(claim), options);
-}
-
-Task<Ok> SessionClient::begin_claims(TaskGroup& all, OperationContext context,
-                                     std::vector<Claim> claims, const ProtocolOptions& options,
-                                     std::vector<Outcome<Attempt>>& came) {
-  for (std::size_t i = 0; i < claims.size(); ++i)
-    all.add(claim_to(came[i], context, std::move(claims[i]), options));
-  co_return Ok{};
-}
-
-// What one of them is to wait for, they all wait for; those that were granted are claimed no more.
-Task<Outcome<SessionClient::Attempt>> SessionClient::take_claims(OperationContext context,
-                                                                 std::vector<Claim> claims,
-                                                                 const ProtocolOptions& options) {
-  if (claims.size() == 1)
-    co_return co_await take_claim(context, std::move(claims.front()), options);
-  // What there is no memory for is claimed later.
-  std::vector<Outcome<Attempt>> came(claims.size(), Attempt{Fate::Later, v4::NFS4ERR_DELAY});
-  TaskGroup all;
-  co_await joined(all, begin_claims(all, context, std::move(claims), options, came));
-  for (Outcome<Attempt>& one : came)
-    if (!one) co_return std::move(one);
-  for (const Outcome<Attempt>& one : came)
-    if (one->fate != Fate::Go) co_return *one;
-  co_return came.front();
 }
 
 // RFC 8881 8.4.2.1: the lease of a server that has restarted may be another one. It is asked for in
@@ -210,9 +117,14 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::complete_reclaim(
 Task<Outcome<SessionClient::Attempt>> SessionClient::take_step(OperationContext context,
                                                                const ProtocolOptions& options) {
   const session::Step step = session_.step();
-  std::vector<Claim> claims = next_claims();
-  if (!claims.empty()) co_return co_await take_claims(context, std::move(claims), options);
-  if (step == session::Step::ReclaimComplete) co_return co_await complete_reclaim(context, options);
+  if (session_.has_session()) {
+    if (claimed_from_ != session_.incarnation()) begin_claiming(session_.incarnation());
+    const Which which = step == session::Step::Ready ? Which::Reopens : Which::Reclaims;
+    if (due(which) != session::Opens::Due::None)
+      co_return co_await take_claims(which, context, options);
+    if (step == session::Step::Ready) co_return Attempt{Fate::Go, v4::NFS4_OK};
+    co_return co_await complete_reclaim(context, options);
+  }
   Request request;
   if (step == session::Step::ExchangeId)
     request.add(v4::OP_EXCHANGE_ID, &Op::opexchange_id, session_.exchange_id());
@@ -260,32 +172,108 @@ Task<Outcome<Ok>> SessionClient::go_on(Fate fate, v4::nfsstat4 status, Operation
   co_return Failure{Error::of_protocol(context, "does not keep to the session that it gave")};
 }
 
-Task<Outcome<Ok>> SessionClient::recover(OperationContext context, const ProtocolOptions& options) {
+// Without memory for it nothing was done.
+Task<void> SessionClient::step_to(Outcome<Attempt>& came, OperationContext context,
+                                  const ProtocolOptions& options) {
+  try {
+    if (minor_ == 0)
+      came = co_await take_step_v40(context, options);
+    else
+      came = co_await take_step(context, options);
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+Task<Outcome<Ok>> SessionClient::take_steps(OperationContext context,
+                                            const ProtocolOptions& options) {
   JukeboxRetry retry(channel().loop(), options, session_.lease());
-  begin_to_wait(context);
   while (!ready()) {
-    if (recovering_) {
-      const Outcome<Ok> woken = co_await wait_in(recovered_, context, options);
-      if (!woken) co_return woken;
-      continue;
-    }
-    Outcome<Attempt> came = Attempt{};
-    {
-      const InProgress in_progress(recovering_, recovered_);
-      if (minor_ == 0)
-        came = co_await take_step_v40(context, options);
-      else
-        came = co_await take_step(context, options);
-    }
+    if (options.cancel.cancelled()) co_return Failure{cancelled_error(context, channel())};
+    Outcome<Attempt> came = Attempt{Fate::Later, v4::NFS4ERR_DELAY};
+    TaskGroup step;
+    step.add(step_to(came, context, options));
+    // Behind what was sent, which a grace period may be too short for.
+    recovered_.wake_all();
+    co_await step.join();
     if (!came) co_return Failure{came.error()};
+    if (came->fate == Fate::Go) recovered_to_ = channel().loop().now();
     minor_refused_ = came->status == v4::NFS4ERR_MINOR_VERS_MISMATCH;
+    if (session_.has_session()) waiting_.wake_all();
+    put_off_ = came->fate == Fate::Later || came->fate == Fate::Unsteady;
+    if (put_off_) recovered_.wake_all();
     const Outcome<Ok> going = co_await go_on(came->fate, came->status, context, retry);
+    put_off_ = false;
     if (!going) co_return going;
     begin_to_wait(context);
   }
   put_off_since_.reset();
   waiting_.wake_all();
   co_return Ok{};
+}
+
+Task<void> SessionClient::recover_for_all(OperationContext context, ProtocolOptions options,
+                                          std::shared_ptr<Recovery> recovery) {
+  const InProgress in_progress(recovering_, recovered_);
+  recovering_since_ = channel().loop().now();
+  try {
+    const Outcome<Ok> done = co_await take_steps(context, options);
+    if (!done) recovery->error = done.error();
+  } catch (const std::bad_alloc&) {
+    recovery->no_memory = true;
+  }
+  put_off_ = false;
+  recovery->ended = true;
+}
+
+// By the time limit and the credentials of whoever begins it; it goes on without him.
+std::shared_ptr<SessionClient::Recovery> SessionClient::begin_recovery(
+    OperationContext context, const ProtocolOptions& options) {
+  auto recovery = std::make_shared<Recovery>();
+  OperationContext as(kRecovering);
+  as.waits_since = context.waits_since;
+  ProtocolOptions by = options;
+  by.cancel = stop_.cancelled() ? CancelToken() : CancelToken(stop_);
+  background_.add(recover_for_all(as, std::move(by), recovery));
+  return recovery;
+}
+
+// Until `request` may be sent; null: until nothing is left to be recovered. What the server puts
+// off, or does not answer, is waited for as long as a call would be repeated, and while nothing
+// else is done; whoever has begun the recovery is told by its end, which has the same limit.
+Task<Outcome<Ok>> SessionClient::recover(OperationContext context, const ProtocolOptions& options,
+                                         const Request* request) {
+  const JukeboxRetry retry(channel().loop(), options, session_.lease());
+  begin_to_wait(context);
+  std::shared_ptr<Recovery> own;
+  if (!recovering_ && !ready() && !options.cancel.cancelled())
+    own = begin_recovery(context, options);
+  for (;;) {
+    look_at_claims();
+    if (request != nullptr ? ready_for(*request) : ready()) co_return Ok{};
+    if (own && own->ended) {
+      if (own->no_memory) throw std::bad_alloc();
+      if (own->error) co_return Failure{told_to(context, *own->error)};
+    }
+    if (options.cancel.cancelled()) co_return Failure{cancelled_error(context, channel())};
+    const TimePoint now = channel().loop().now();
+    const bool told = own && !own->ended;
+    TimePoint latest = TimePoint::max();
+    if (options.timeout != Duration::zero())
+      latest = std::max(
+          {retry.end(), context.waits_since + options.timeout, recovered_to_ + options.timeout});
+    if (!told && (now >= latest || (put_off_ && !retry.left())))
+      co_return Failure{Error::of_status(context, Status::Delay)};
+    if (!recovering_) {
+      own = begin_recovery(context, options);
+      continue;
+    }
+    TimePoint until = told ? TimePoint::max() : latest;
+    const TimePoint overtaking = recovering_since_ + kClaimsFirst;
+    if (request != nullptr && request->changes_names() && overtaking > now)
+      until = std::min(until, overtaking);
+    const Outcome<Ok> woken = co_await wait_in(recovered_, context, options, {}, until);
+    if (!woken) co_return woken;
+  }
 }
 
 }  // namespace stag::nfs::client::nfs4

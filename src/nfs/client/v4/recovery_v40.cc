@@ -8,6 +8,7 @@
 namespace stag::nfs::client::nfs4 {
 
 using session::ClientV40;
+using Of = session::ClientV40::Of;
 using Claim = session::Opens::Claim;
 
 bool SessionClient::ready_v40() const {
@@ -15,18 +16,13 @@ bool SessionClient::ready_v40() const {
          claimed_from_ == client_v40_.incarnation() && opens_.settled();
 }
 
-std::optional<Claim> SessionClient::next_claim_v40() {
-  if (client_v40_.step() != ClientV40::Step::Ready) return std::nullopt;
-  if (claimed_from_ != client_v40_.incarnation()) begin_claiming(client_v40_.incarnation());
-  if (std::optional<Claim> claim = opens_.next_reclaim()) return claim;
-  return opens_.next_reopen();
-}
-
 Task<Outcome<SessionClient::Attempt>> SessionClient::take_step_v40(OperationContext context,
                                                                    const ProtocolOptions& options) {
-  if (std::optional<Claim> claim = next_claim_v40())
-    co_return co_await take_claim_v40(context, *std::move(claim), options);
-  if (client_v40_.step() == ClientV40::Step::Ready) co_return Attempt{Fate::Go, v4::NFS4_OK};
+  if (client_v40_.step() == ClientV40::Step::Ready) {
+    if (claimed_from_ != client_v40_.incarnation()) begin_claiming(client_v40_.incarnation());
+    const Which which = opens_.reclaimed() ? Which::Reopens : Which::Reclaims;
+    co_return co_await take_claims(which, context, options);
+  }
   // RFC 7530 9.1.1: always the same principal, whoever the caller is.
   ProtocolOptions own = options;
   own.credentials = own_.credentials;
@@ -95,7 +91,7 @@ Task<void> SessionClient::close_wrong(OperationContext context, session::Opens::
   const std::size_t at = request.add(v4::OP_CLOSE, &Op::opclose, {0, stateid});
   request.set_by({at, open, {}, {}});
   const OwnersV40::Pair owners{owners_.of_open(open), nullptr};
-  static_cast<void>(co_await send_numbered(context, request, owners, options));
+  static_cast<void>(co_await send_numbered(context, request, owners, options, Of::Claim));
 }
 
 // One claim; refused, it is marked so, and recovery goes on with the next one. Operations of the
@@ -115,7 +111,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::take_claim_v40(
   OwnersV40::Pair owners{owners_.of_open(claim.open), nullptr};
   if (claim.kind == Claim::Kind::ReclaimLock) owners.locks = owners_.of_locks(claim.owner);
   const ProtocolOptions of_holder = options_of(claim, options);
-  Outcome<Attempt> came = co_await send_numbered(context, *request, owners, of_holder);
+  Outcome<Attempt> came = co_await send_numbered(context, *request, owners, of_holder, Of::Claim);
   if (!came) co_return claim_failed(claim, came.error(), of_holder, options);
   if (came->fate != Fate::Go) co_return came;
   if (asks_to_wait(came->status)) {

@@ -127,6 +127,7 @@ Outcome<SessionClient::Attempt> SessionClient::ended(
     OperationContext context, HeldTurn& held, Request& request, Exchange& exchange,
     Result<rpc::ReplyMessage, rpc::CallError>& reply) {
   Outcome<Attempt> came = attempt_of(context, request, exchange.take(reply));
+  if (exchange.was_repeated()) held.turn().repeated = true;
   if (!came && begin_taking_back(held, request, came.error())) return came;
   note_results(held.turn(), request, came, exchange.sent());
   if (came && keeps_turn(came->fate)) return came;
@@ -163,6 +164,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::send_again_in(Fate fate, He
       if (*bound != Fate::Go) co_return Attempt{*bound, v4::NFS4ERR_DELAY};
     } else {
       if (!retry.left()) co_return leave_busy(held, context, request, options);
+      held.turn().repeated = true;
       co_await retry.pause();
       begin_to_wait(context);
       if (!session_.knows(held.turn())) co_return Attempt{Fate::Again, v4::NFS4ERR_DELAY};
@@ -235,7 +237,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::attempt(OperationContext co
   if (minor_ == 0) co_return co_await attempt_v40(context, request, options);
   begin_to_wait(context);
   if (!ready()) {
-    const Outcome<Ok> recovered = co_await recover(context, options);
+    const Outcome<Ok> recovered = co_await recover(context, options, &request);
     if (!recovered) co_return Failure{recovered.error()};
   }
   if (!fill_in(request)) co_return Failure{Error::of_status(context, Status::StateLost)};
@@ -309,6 +311,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::try_again(Attempt tried,
   Outcome<Attempt> came = std::move(tried);
   int gone = 0;
   int lost = 0;
+  int again = 0;
   while (came && !counts(came, request)) {
     const bool state_lost =
         came->fate == Fate::Go && request.by_open() && means_lost_state(came->status);
@@ -325,6 +328,9 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::try_again(Attempt tried,
     } else if (came->fate == Fate::Go) {
       came->fate = asks_to_wait(came->status) && retry.left() ? Fate::Later : Fate::Refused;
     }
+    // Of a server that loses everything again and again others may hear first each time.
+    if (came->fate == Fate::Again && ++again > kMostRepeats && !retry.left())
+      came->fate = Fate::Unsteady;
     // Nothing was changed: it may run twice.
     const bool repeats =
         came->fate == Fate::Gone && !request.runs_once_only() && ++gone < kMostRepeats;

@@ -211,10 +211,11 @@ class SessionClient final : private Recalled {
   rpc::CallOptions call_options(OperationContext context, const ProtocolOptions& options) const;
   rpc::CallOptions call_options(OperationContext context, const Request& request,
                                 const ProtocolOptions& options) const;
-  // Until it is woken, or `done` is pulled, and may look again. An error: it was cancelled, or its
-  // time is over.
+  // Until it is woken, `done` is pulled, or it is `latest`, and may look again. An error: it was
+  // cancelled, or its time is over.
   Task<Outcome<Ok>> wait_in(WaitList& list, OperationContext context,
-                            const ProtocolOptions& options, CancelToken done = {});
+                            const ProtocolOptions& options, CancelToken done = {},
+                            TimePoint latest = TimePoint::max());
   void note_results(const Turn& turn, const Request& request, Outcome<Attempt>& came,
                     TimePoint sent);
   void wake_waiting();
@@ -291,9 +292,11 @@ class SessionClient final : private Recalled {
                                OperationContext context, const ProtocolOptions& options);
   void settle_owners(Request& request);
   Task<Outcome<Attempt>> send_numbered(OperationContext context, Request& request,
-                                       OwnersV40::Pair owners, const ProtocolOptions& options);
+                                       OwnersV40::Pair owners, const ProtocolOptions& options,
+                                       session::ClientV40::Of of);
   Task<Outcome<Attempt>> confirm(OperationContext context, Request& request, OwnersV40::Ref owner,
-                                 Attempt opened, const ProtocolOptions& options);
+                                 Attempt opened, const ProtocolOptions& options,
+                                 session::ClientV40::Of of);
   Task<Outcome<Ok>> find_first_lock(OperationContext context, Request& request,
                                     OwnersV40::Pair owners, const ProtocolOptions& options);
   OwnersV40::Pair owners_of(Request& request);
@@ -362,9 +365,21 @@ class SessionClient final : private Recalled {
   void on_renewal_due();
   Task<void> renewed();
   void begin_again();
-  // Recovery (recovery.cc): steps until the server knows this client and its session.
+  // Recovery (recovery.cc): steps until the server knows this client and its session, and nothing
+  // is to be claimed any more.
+  struct Recovery;
   bool ready() const;
-  Task<Outcome<Ok>> recover(OperationContext context, const ProtocolOptions& options);
+  bool is_known() const;
+  bool ready_for(const Request& request) const;
+  Task<Outcome<Ok>> recover(OperationContext context, const ProtocolOptions& options,
+                            const Request* request = nullptr);
+  std::shared_ptr<Recovery> begin_recovery(OperationContext context,
+                                           const ProtocolOptions& options);
+  Task<void> recover_for_all(OperationContext context, ProtocolOptions options,
+                             std::shared_ptr<Recovery> recovery);
+  Task<Outcome<Ok>> take_steps(OperationContext context, const ProtocolOptions& options);
+  Task<void> step_to(Outcome<Attempt>& came, OperationContext context,
+                     const ProtocolOptions& options);
   Task<Outcome<Attempt>> take_step(OperationContext context, const ProtocolOptions& options);
   Task<Outcome<Attempt>> complete_reclaim(OperationContext context, const ProtocolOptions& options);
   static void ask_for_lease(Request& request, Values& lease);
@@ -372,30 +387,29 @@ class SessionClient final : private Recalled {
   Task<Outcome<Attempt>> confirm_client_v40(OperationContext context,
                                             const ProtocolOptions& options);
   Task<Outcome<Attempt>> take_step_v40(OperationContext context, const ProtocolOptions& options);
-  // What is to be claimed before the next step, or where there is none, after them all; empty:
-  // nothing.
-  std::vector<session::Opens::Claim> next_claims();
   void begin_claiming(std::uint32_t incarnation);
+  // What is claimed (claiming.cc): before RECLAIM_COMPLETE, or after it.
+  enum class Which : std::uint8_t { Reclaims, Reopens };
+  struct Claiming;
+  session::Opens::Due due(Which which) const;
+  std::size_t claims_at_once(Which which) const;
+  Task<Outcome<Attempt>> take_claims(Which which, OperationContext context,
+                                     const ProtocolOptions& options);
+  Task<bool> await_due(Claiming& all);
+  Task<void> claim_each(Claiming& all);
+  Task<void> claim_one(Claiming& all, session::Opens::Claim claim);
+  void claim_more(Claiming& all) noexcept;
+  void look_at_claims() noexcept;
   Task<Outcome<Attempt>> take_claim(OperationContext context, session::Opens::Claim claim,
                                     const ProtocolOptions& options);
   Outcome<Attempt> claim_failed(const session::Opens::Claim& claim, const Error& error,
                                 const ProtocolOptions& of_holder, const ProtocolOptions& options);
-  // Several at once.
-  Task<Outcome<Attempt>> take_claims(OperationContext context,
-                                     std::vector<session::Opens::Claim> claims,
-                                     const ProtocolOptions& options);
-  Task<Ok> begin_claims(TaskGroup& all, OperationContext context,
-                        std::vector<session::Opens::Claim> claims, const ProtocolOptions& options,
-                        std::vector<Outcome<Attempt>>& came);
-  Task<void> claim_to(Outcome<Attempt>& came, OperationContext context, session::Opens::Claim claim,
-                      const ProtocolOptions& options);
   Request request_of(const session::Opens::Claim& claim) const;
   // With the credentials of whoever holds what is claimed.
   ProtocolOptions options_of(const session::Opens::Claim& claim,
                              const ProtocolOptions& options) const;
   // Recovery of version 4.0 (recovery_v40.cc).
   bool ready_v40() const;
-  std::optional<session::Opens::Claim> next_claim_v40();
   Task<Outcome<Attempt>> take_claim_v40(OperationContext context, session::Opens::Claim claim,
                                         const ProtocolOptions& options);
   std::optional<Request> request_of_v40(const session::Opens::Claim& claim);
@@ -431,7 +445,11 @@ class SessionClient final : private Recalled {
   std::uint32_t claimed_from_ = 0;  // the incarnation of the client that the opens belong to
   std::optional<TimePoint> put_off_since_{};  // claims whose holder cannot be asked for
   bool recovering_ = false;
-  bool ending_ = false;  // it claims nothing any more
+  TimePoint recovering_since_{};
+  TimePoint recovered_to_{};      // the last step, or claim, that was done
+  bool put_off_ = false;          // recovery pauses before it asks the server again
+  Claiming* claiming_ = nullptr;  // of the recovery that is in progress
+  bool ending_ = false;           // it claims nothing any more
   bool minor_refused_ = false;
   std::uint64_t next_number_;  // of owners of opens, and of verifiers; begins at random
   WaitList recovered_;

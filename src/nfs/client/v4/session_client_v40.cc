@@ -41,7 +41,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::attempt_in_turn(
   OwnersV40::Pair owners;
   begin_to_wait(context);
   for (bool mine = false; !mine;) {
-    const Outcome<Ok> recovered = co_await recover(context, options);
+    const Outcome<Ok> recovered = co_await recover(context, options, &request);
     if (!recovered) co_return Failure{recovered.error()};
     locks.end();
     opens.end();
@@ -51,14 +51,14 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::attempt_in_turn(
     const Outcome<Ok> second = co_await begin_turn(locks, owners.locks, context, options);
     if (!second) co_return Failure{second.error()};
     // While it waited the server may have lost the client, or an owner have become another one.
-    mine = ready() && owners == owners_of(request);
+    mine = ready_for(request) && owners == owners_of(request);
     if (!mine || !owners.locks || !owners.locks->first_lock) continue;
     const Outcome<Ok> found = co_await find_first_lock(context, request, owners, options);
     if (!found) co_return Failure{found.error()};
-    mine = ready() && owners == owners_of(request);
+    mine = ready_for(request) && owners == owners_of(request);
   }
   if (!fill_in_stateid(request)) co_return Failure{Error::of_status(context, Status::StateLost)};
-  Outcome<Attempt> came = co_await send_numbered(context, request, owners, options);
+  Outcome<Attempt> came = co_await send_numbered(context, request, owners, options, Of::Operation);
   if (came) note_lock(request);
   co_return came;
 }
@@ -195,11 +195,10 @@ class SessionClient::Unanswered {
 Task<Outcome<SessionClient::Attempt>> SessionClient::send_numbered(OperationContext context,
                                                                    Request& request,
                                                                    OwnersV40::Pair owners,
-                                                                   const ProtocolOptions& options) {
+                                                                   const ProtocolOptions& options,
+                                                                   Of of) {
   const Numbers numbers = number(request, owners);
   const std::uint32_t incarnation = client_v40_.incarnation();
-  // What is sent while the client recovers is a claim.
-  const Of of = recovering_ ? Of::Claim : Of::Operation;
   Unanswered unanswered(owners, numbers);
   const TimePoint sent = channel().loop().now();
   Outcome<Attempt> came = co_await send_v40(context, request, options);
@@ -228,7 +227,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::send_numbered(OperationCont
     opens_.on_old_stateid(request.by_open()->open, request.by_open()->owner);
     came->fate = Fate::Again;
   } else if (request.open_place() && (came->status == v4::NFS4_OK || request.is_done())) {
-    co_return co_await confirm(context, request, owners.open, *std::move(came), options);
+    co_return co_await confirm(context, request, owners.open, *std::move(came), options, of);
   }
   co_return came;
 }
@@ -257,7 +256,8 @@ Verdict SessionClient::judge(const Request& request, const OwnersV40::Pair& owne
 Task<Outcome<SessionClient::Attempt>> SessionClient::confirm(OperationContext context,
                                                              Request& request, OwnersV40::Ref owner,
                                                              Attempt opened,
-                                                             const ProtocolOptions& options) {
+                                                             const ProtocolOptions& options,
+                                                             Of of) {
   const std::size_t place = *request.open_place();
   v4::OPEN4resok& granted = request.result(place)->opopen().resok4();
   if ((granted.rflags & v4::OPEN4_RESULT_CONFIRM) == 0) {
@@ -272,7 +272,6 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::confirm(OperationContext co
   const std::size_t at =
       confirming.add(v4::OP_OPEN_CONFIRM, &Op::opopen_confirm, {granted.stateid, next});
   const Numbers numbers{at, next, std::nullopt};
-  const Of of = recovering_ ? Of::Claim : Of::Operation;
   const OwnersV40::Pair owners{owner, nullptr};
   Unanswered unanswered(owners, numbers);
   Outcome<Attempt> came = co_await send_v40(context, confirming, options);
@@ -319,11 +318,12 @@ Task<void> SessionClient::release_lock_owner(std::string name) {
 // RFC 7530 9.5, 16.29.
 Task<void> SessionClient::renew_v40(const ProtocolOptions& options) {
   const OperationContext context{"renew the lease", {}};
-  const Outcome<Ok> recovered = co_await recover(context, options);
+  Request request;
+  const std::size_t at = request.add(v4::OP_RENEW);
+  const Outcome<Ok> recovered = co_await recover(context, options, &request);
   if (!recovered) co_return;
   const std::uint32_t incarnation = client_v40_.incarnation();
-  Request request;
-  request.add(v4::OP_RENEW, &Op::oprenew, {clientid()});
+  request.operation(at).oprenew() = {clientid()};
   const TimePoint sent = channel().loop().now();
   const Outcome<Attempt> came = co_await alone(context, request, call_options_of(options));
   if (!came || came->fate != Fate::Go) co_return;
@@ -336,7 +336,7 @@ Task<void> SessionClient::renew_v40(const ProtocolOptions& options) {
     give_back_all();
   }
   if (client_v40_.on_status(came->status, incarnation) != Fate::Go)
-    static_cast<void>(co_await recover(context, options));
+    static_cast<void>(co_await recover(context, options, &request));
   if (!reached_ && listening_ != nullptr) co_await restore_callbacks_v40(options);
 }
 

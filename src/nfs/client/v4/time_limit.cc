@@ -7,14 +7,15 @@
 
 namespace stag::nfs::client::nfs4 {
 
-// Pulled when an operation that waits is cancelled, or its time is over, or with `done`.
+// Pulled when an operation that waits is cancelled, or its time is over, with `done`, or then.
 class SessionClient::TimeLimit {
  public:
   TimeLimit(const SessionClient& client, OperationContext context, const ProtocolOptions& options,
-            CancelToken done)
+            CancelToken done, TimePoint latest)
       : client_(client),
         context_(context),
         options_(options),
+        latest_(latest),
         cancelled_(options.cancel, [this] { over_.cancel(); }),
         done_(done, [this] { over_.cancel(); }) {
     look();
@@ -25,7 +26,7 @@ class SessionClient::TimeLimit {
   // The coroutine that over_ resumes destroys this.
   void look() noexcept {
     Loop& loop = client_.channel().loop();
-    const TimePoint end = client_.end_of(context_, options_);
+    const TimePoint end = std::min(client_.end_of(context_, options_), latest_);
     if (end == TimePoint::max()) return;
     if (loop.now() >= end) return over_.cancel();
     try {
@@ -38,6 +39,7 @@ class SessionClient::TimeLimit {
   const SessionClient& client_;
   const OperationContext context_;
   const ProtocolOptions& options_;
+  const TimePoint latest_;
   CancelSource over_;
   const CancelCallback cancelled_, done_;
   Timer timer_;
@@ -70,13 +72,15 @@ rpc::CallOptions SessionClient::call_options(OperationContext context, const Req
 }
 
 Task<Outcome<Ok>> SessionClient::wait_in(WaitList& list, OperationContext context,
-                                         const ProtocolOptions& options, CancelToken done) {
-  TimeLimit limit(*this, context, options, done);
+                                         const ProtocolOptions& options, CancelToken done,
+                                         TimePoint latest) {
+  TimeLimit limit(*this, context, options, done, latest);
   co_await list.wait(limit.token());
   if (options.cancel.cancelled()) co_return Failure{cancelled_error(context, channel())};
   if (done.cancelled()) co_return Ok{};
-  if (!limit.token().cancelled() && channel().loop().now() < end_of(context, options))
-    co_return Ok{};
+  const TimePoint now = channel().loop().now();
+  const bool woken = !limit.token().cancelled() || now >= latest;
+  if (woken && now < end_of(context, options)) co_return Ok{};
   co_return Failure{
       Error::of_call(context, rpc::CallError::transport(Reason::TimedOut, channel().where()))};
 }
