@@ -62,7 +62,7 @@ struct Kernel {
   TaskGroup tasks;
 };
 
-TEST(Invalidations, of_pages_wait_for_those_that_are_locked_before_a_thread_stands_still) {
+TEST(Invalidations, wait_for_pages_that_are_locked_before_a_thread_stands_still) {
   Kernel kernel;
   std::optional<Invalidations::Lock> before, later, other;
   before.emplace(kernel.all, kernel.kFile, [] {});

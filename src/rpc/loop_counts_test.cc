@@ -21,7 +21,7 @@ TEST(LoopCounts, are_kept_for_each_loop) {
   EXPECT_EQ(counts.of(testing::ManualLoop()), 0u);
 }
 
-TEST(LoopCounts, of_one_object_are_not_those_of_another_at_the_same_place) {
+TEST(LoopCounts, are_not_those_of_an_earlier_object_at_the_same_place) {
   testing::ManualLoop loop;
   std::optional<LoopCounts> counts(std::in_place);
   counts->place(&loop) = 1;

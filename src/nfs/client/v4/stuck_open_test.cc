@@ -1,5 +1,5 @@
 // A file that cannot be opened again yet, where the server has lost what was open: it puts off the
-// OPEN, or does not answer it. Who waits for that, and who does not.
+// OPEN, or does not answer it. Which calls wait for that, and which do not.
 #include <gtest/gtest.h>
 
 #include <list>
@@ -42,8 +42,8 @@ class LosingServer : public LyingServer {
   void lose(const std::string& file) { lost_[file] = opens_[file]; }
   int claims(const std::string& file) { return claims_[file]; }
 
-  std::set<std::string> put_off;  // whose claims are answered with NFS4ERR_DELAY
-  std::set<std::string> silent;   // whose claims are not answered
+  std::set<std::string> put_off;  // files of which claims are answered with NFS4ERR_DELAY
+  std::set<std::string> silent;   // files of which claims are not answered
   bool grace = false;             // claims of before a restart are granted
   int completed = 0, renewed = 0;
   int removed_behind = -1;  // so many claims; -1: nothing was removed
@@ -239,7 +239,7 @@ TEST_P(Nfs4StuckOpen, keeps_no_call_waiting_that_does_not_use_it) {
 }
 
 // RFC 8881 8.4.2.1, 18.51.3: the server is not told that all is reclaimed.
-TEST_P(Nfs4StuckOpen, of_before_a_restart_keeps_those_waiting_that_open_others) {
+TEST_P(Nfs4StuckOpen, keeps_opens_of_others_waiting_when_it_is_of_before_a_restart) {
   server.put_off = {"a"};
   server.grace = true;
   server.lose();
