@@ -161,7 +161,7 @@ Due SessionClient::due(Which which) const {
   return which == Which::Reclaims ? opens_.reclaim_due() : opens_.reopen_due();
 }
 
-// Who ends is in no hurry. Claims that are not answered leave slots to other calls. In version 4.0
+// A client that ends is in no hurry. Claims without an answer leave slots to other calls. By 4.0
 // locks are claimed by owners that number what they do.
 std::size_t SessionClient::claims_at_once(Which which) const {
   if (ending_ || (minor_ == 0 && which == Which::Reclaims)) return 1;

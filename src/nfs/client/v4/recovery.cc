@@ -18,7 +18,7 @@ namespace {
 
 // So long what is claimed comes before what may take a file's name away.
 constexpr Duration kClaimsFirst = std::chrono::seconds(5);
-// Whoever waits for it has another context, which may end before.
+// A call that waits for it has another context, which may end before.
 constexpr OperationContext kRecovering{"make a session", {}};
 
 Error told_to(OperationContext context, const Error& error) {
@@ -225,7 +225,7 @@ Task<void> SessionClient::recover_for_all(OperationContext context, ProtocolOpti
   recovery->ended = true;
 }
 
-// By the time limit and the credentials of whoever begins it; it goes on without him.
+// By the time limit and the credentials of the call that begins it; it goes on without that call.
 std::shared_ptr<SessionClient::Recovery> SessionClient::begin_recovery(
     OperationContext context, const ProtocolOptions& options) {
   auto recovery = std::make_shared<Recovery>();
