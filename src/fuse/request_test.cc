@@ -27,6 +27,7 @@ class Session {
       static_cast<Session*>(fuse_req_userdata(request))->asked_ = request;
     };
     session_.reset(fuse_session_new(&arguments, &functions, sizeof(functions), this));
+    fuse_opt_free_args(&arguments);
     const fuse_custom_io io{write, read, nullptr, nullptr};
     fuse_session_custom_io(session_.get(), &io, open("/dev/null", O_RDWR | O_CLOEXEC));
     fuse_init_in init{};
