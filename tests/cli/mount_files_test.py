@@ -297,39 +297,6 @@ class Files(Mounted):
 class Removed(Mounted):
     """Directories of files that were removed while they were open, right behind the last close(2), which the kernel does not wait for."""
 
-    VERSIONS = ("3", "4.0", "4.1", "4.2")
-
-# Numbers of io_setup(2), io_submit(2) and io_getevents(2), which libc has no functions for.
-ASYNCHRONOUS = {"x86_64": (206, 209, 208), "aarch64": (0, 2, 4)}
-
-
-class Iocb(ctypes.Structure):
-    """struct iocb of linux/aio_abi.h, where numbers are little-endian."""
-
-    PWRITE = 1
-    _fields_ = [("data", ctypes.c_uint64), ("key", ctypes.c_uint32), ("flags_of_write", ctypes.c_uint32), ("opcode", ctypes.c_uint16),
-                ("priority", ctypes.c_int16), ("file", ctypes.c_uint32), ("buffer", ctypes.c_uint64), ("bytes", ctypes.c_uint64),
-                ("offset", ctypes.c_int64), ("reserved", ctypes.c_uint64), ("flags", ctypes.c_uint32), ("event_file", ctypes.c_uint32)]
-
-
-def written_asynchronously(file, content):
-    """What one io_submit(2) of all of it yields in the end."""
-    setup, submit, getevents = ASYNCHRONOUS[os.uname().machine]
-    libc = ctypes.CDLL(None, use_errno=True)
-    context, events = ctypes.c_ulong(), (ctypes.c_int64 * 4)()  # of one struct io_event
-    with mmap.mmap(-1, len(content)) as aligned:
-        aligned[:] = content
-        first = ctypes.c_char.from_buffer(aligned)
-        write = Iocb(opcode=Iocb.PWRITE, file=file, buffer=ctypes.addressof(first), bytes=len(content))
-        asked = (ctypes.POINTER(Iocb) * 1)(ctypes.pointer(write))
-        done = (libc.syscall(setup, 1, ctypes.byref(context)), libc.syscall(submit, context, 1, asked),
-                libc.syscall(getevents, context, ctypes.c_long(1), ctypes.c_long(1), events, None))
-        del first
-    if done != (0, 1, 1):
-        raise OSError(ctypes.get_errno(), f"asynchronous I/O: {done}")
-    return events[2]
-
-
     def open_and_remove(self, *parts):
         self.write(self.here(*parts), b"content")
         file = os.open(self.here(*parts), os.O_RDWR)
@@ -338,7 +305,7 @@ def written_asynchronously(file, content):
         return file
 
     def test_can_be_removed(self):
-        for version in self.VERSIONS:
+        for version in VERSIONS:
             with self.subTest(version):
                 self.mount(url=self.url() + "&version=" + version)
                 for number in range(20):
@@ -351,7 +318,7 @@ def written_asynchronously(file, content):
                 self.good("umount", self.directory)
 
     def test_can_be_replaced(self):
-        for version in self.VERSIONS:
+        for version in VERSIONS:
             with self.subTest(version):
                 self.mount(url=self.url() + "&version=" + version)
                 os.mkdir(self.here("old"))
@@ -374,7 +341,7 @@ def written_asynchronously(file, content):
             shutil.rmtree(self.here("d"))
 
     def test_stay_while_one_is_open(self):
-        for version in self.VERSIONS:
+        for version in VERSIONS:
             with self.subTest(version):
                 self.mount(url=self.url() + "&version=" + version)
                 os.mkdir(self.here("d"))
