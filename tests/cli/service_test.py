@@ -492,24 +492,23 @@ class Reloads(Case):
             self.assertEqual(stag("ls", url).returncode, 0)
         self.assertNotIn("SettingNeedsRestart", server.log())
 
+    def connected(self, port):
+        made = socket.create_connection(("127.0.0.1", port), harness.PATIENCE)
+        self.addCleanup(made.close)
+        return made
+
+    def is_refused(self, port):
+        try:
+            return self.connected(port).recv(1) == b""
+        except ConnectionResetError:
+            return True
+
     def test_change_how_many_connections_there_may_be_at_once(self):
         self.config('export = "/x=memory"', "connections-per-client = 1")
         server = self.start("--config", self.path, exports=())
-
-        def connected(port):
-            made = socket.create_connection(("127.0.0.1", port), harness.PATIENCE)
-            self.addCleanup(made.close)
-            return made
-
-        def is_refused(port):
-            try:
-                return connected(port).recv(1) == b""
-            except ConnectionResetError:
-                return True
-
         for port in (server.tcp_port, server.rdma_port):
-            connected(port)
-            self.assertTrue(is_refused(port))
+            self.connected(port)
+            self.assertTrue(self.is_refused(port))
         self.reload(server, 'export = "/x=memory"', "connections-per-client = 2")
         self.assertEqual(self.said(server, "settings: "), "(connections-per-client = 2)")
         for url in (server.url("/x"), server.tcp("/x")):
@@ -519,8 +518,16 @@ class Reloads(Case):
         # What the file does not say any more is as it is without being asked for.
         self.assertEqual(self.said(server, "settings: "), "(connections-per-client = 0)")
         for port in (server.tcp_port, server.rdma_port):
-            self.assertTrue(is_refused(port))
+            self.assertTrue(self.is_refused(port))
         self.assertNotIn("SettingNeedsRestart", server.log())
+
+    def test_leave_limits_as_the_command_line_says(self):
+        self.config('export = "/x=memory"')
+        server = self.start("--config", self.path, "--connections-per-client", "1", exports=())
+        self.connected(server.tcp_port)
+        self.reload(server, 'export = "/x=memory"', "connections-per-client = 2", 'allow = ["127.0.0.0/8"]')
+        self.assertEqual(self.said(server, "settings: "), "(allow = 127.0.0.0/8)")
+        self.assertTrue(self.is_refused(server.tcp_port))
 
     def test_change_the_format_of_the_log_at_once(self):
         common = ('export = "/x=memory"', 'log-level = "info"')
