@@ -18,6 +18,8 @@ import threading
 import unittest
 
 STAG = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else None
+# A program that is built with sanitizers writes nothing of these to standard error, where tests count lines.
+os.environ.setdefault("LSAN_OPTIONS", f"print_suppressions=0:suppressions={os.path.join(os.path.dirname(os.path.abspath(__file__)), 'leaks_of_libraries.txt')}")
 SKIPPED = 77
 PATIENCE = 120  # seconds until something that should come is given up
 
