@@ -1,5 +1,6 @@
 """What the documents say of commands within their sentences, tables and blocks that no test runs: each `stag SUBCOMMAND --option VALUE` is held
 against the program's own --help, each URL against the options that it says URLs have, and each command of the system against that one's.
+In the pages that administrators follow each command of any program is run from its sentence (pages_test.SENTENCES), or NOT_RUN has why it is not.
 
 What stands in `sh` blocks that are run is the business of pages_test. CHANGELOG.md and docs/decisions say what was at their time.
 """
@@ -13,6 +14,7 @@ import sys
 import unittest
 
 import harness
+import pages_test
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, os.pardir))
 PAGES = sorted(os.path.relpath(page, ROOT) for pattern in ("*.md", "docs/*.md", "examples/**/*.md") for page in glob.glob(os.path.join(ROOT, pattern), recursive=True)
@@ -33,13 +35,51 @@ OTHERS = {
     "docs/hardware.md": {"--network", "--ulimit"},  # docker run
     "docs/messages.md": {"-wal", "-shm"},  # ends of names of files
     "docs/client-guide.md": {"-DCMAKE_PREFIX_PATH"},
-    "docs/library.md": {"-DSTAG_STATIC", "-l:libstag.a", "-lstag", "-fsanitize", "-std"},
+    "docs/library.md": {"-DSTAG_STATIC", "-l:libstag.a", "-lstag", "-fsanitize", "-std", "-Wl,--exclude-libs,libstag.a"},
     "docs/performance.md": {"-O2"},
     "docs/performance-rows.md": {"--rounds", "--version"},  # bench/mount/run
     "docs/performance-history.md": {"-O2", "-O3", "-flto", "-Wodr", "-mtune"},
     "docs/install.md": {"-p"},  # journalctl
     "docs/exports.md": {"-OPTIONS"},  # of exports(5)
     "docs/mount.md": {"-i"},  # mount
+}
+# Why commands that stand in sentences, or in indented blocks, are not run from there, by their first words; and what runs such commands, if anything does.
+NOT_RUN = {
+    "stag": ("its options are held against --help, and the other tests of this folder are of nothing else", "tests/cli/mentions_test.py"),
+    "make": ("a target of the Makefile is a build or a test by itself", "Makefile"),
+    "tools/container-test": ("is a test by itself", "Makefile"),
+    "tools/draw_messages": ("is a test by itself", "tests/arch/CMakeLists.txt"),
+    "cmake": ("builds or installs", "tests/install/install_test.sh"),
+    "ln -s": ("changes the system", "tests/install/install_test.sh"),
+    "apt": ("changes the system", "tests/packaging/run_by_systemd"),
+    "systemctl": ("needs systemd; verbs and units are held against its --help and the package", "tests/packaging/run_by_systemd"),
+    "journalctl": ("needs systemd; likewise", "tests/packaging/run_by_systemd"),
+    "man": ("reads what is installed", "tests/cli/documents_test.py"),
+    "docker": ("needs a daemon; podman does the same", "tools/container-test"),
+    "modprobe": ("needs a kernel that a test may change: a guest of QEMU", "tests/interop/scenarios/devices_meet_software"),
+    "rdma": ("likewise", "tests/interop/guest/devices"),
+    "mount": ("likewise; options are held against --help and nfs(5)", "tests/interop/guest/verbs"),
+    "rpc.gssd": ("likewise", "tests/interop/scenarios/kernel_mounts_with_kerberos"),
+    "kinit": ("a KDC of tests renews no tickets, and a machine's keys are for the kernel", "tests/interop/scenarios/kernel_mounts_with_kerberos"),
+    "rpcinfo": ("needs rpcbind at port 111", "tests/rpcbind/run"),
+    "showmount": ("needs rpcbind at port 111", "tests/rpcbind/run"),
+    "ip address": ("takes an address from a machine", "tests/cli/moved_address.py"),
+    "ibv_devinfo": ("needs an RDMA device", None),
+    "rados": ("breaks the lock of a gateway that is certainly dead", None),
+}
+# What begins with a small letter, has several words, and is no command.
+NO_COMMANDS = {
+    "docs/exports.md": {
+        "ro rw root_squash no_root_squash all_squash no_all_squash anonuid= anongid= secure insecure rdma no_rdma sec=",
+        "sync wdelay no_wdelay no_subtree_check hide acl secure_locks auth_nlm no_pnfs",
+        "async subtree_check crossmnt nohide no_acl insecure_locks no_auth_nlm pnfs security_label nordirplus",
+    },
+    "docs/commands.md": {"revoke --export", "waiting for the server"},
+    "docs/kerberos.md": {"permission denied"},
+    "docs/messages.md": {"rdma 192.0.2.7:40123"},
+    "docs/observability.md": {"not answered: the connection ended first", "the datagram did not leave"},
+    "docs/rpc-guide.md": {"co_await stag::offloaded(loop, ...)"},
+    "docs/scale.md": {"allow rw path=/projects", "records in ceph:nfs/a"},
 }
 # nfs(5), as far as the documents use it.
 MOUNT_NFS = {"vers", "proto", "port", "mountproto", "mountport", "nolock", "sec", "remount", "ro", "rdma"}
@@ -69,6 +109,11 @@ def unrun(page):
 def indented(page):
     """The lines of blocks that are indented instead."""
     return re.findall(rf"^ {{4,}}((?:sudo )?(?:{'|'.join(('stag', *SYSTEM))}) .*)", BLOCK.sub("", text_of(page)), re.M)
+
+
+def said(page):
+    """[command or other words]: what stands in sentences, and in lines of blocks that are indented instead."""
+    return spans(page) + [line.strip() for line in re.findall(r"^ {4,}([a-z].*)", BLOCK.sub("", text_of(page)), re.M)]
 
 
 def commands_in(text):
@@ -282,10 +327,66 @@ class SystemCommands(unittest.TestCase):
                 self.assertRegex(shown, rf"\[-\w*{letter}", (page, words))
 
 
+def run_pages():
+    return {f"docs/{page}" for page in re.findall(r'run_page\("(.*)"\)', text_of("tests/cli/pages_test.py"))}
+
+
+class Sentences(unittest.TestCase):
+    """Of the pages that administrators follow."""
+
+    RUN = {**pages_test.SENTENCES, **pages_test.KERBEROS_SENTENCES}
+
+    @classmethod
+    def setUpClass(cls):
+        cls.pages = sorted(run_pages() | set(FOLLOWED) | {"docs/rpc-guide.md", "docs/messages.md"})
+        cls.said = [(page, line) for page in cls.pages for line in said(page)]
+        cls.in_blocks = {line.strip() for page in cls.pages for name, commands, _ in blocks(page) if name.startswith("sh") and name != "sh not run" for line in commands.splitlines()}
+
+    def reason(self, words):
+        return next((first for first in (" ".join(words[:2]), words[0]) if first in NOT_RUN), None)
+
+    def is_accounted_for(self, page, line):
+        """Whether nothing in it is a command but what is run, or has a reason."""
+        if line in self.RUN or line in NO_COMMANDS.get(page, ()) or any(f"{command} ".startswith(f"{line} ") for command in self.in_blocks):
+            return True
+        for words in commands_in(line):
+            options_alone = words[0] in COMMANDS and all(word.startswith("-") for word in words[1:])  # of `stag`
+            is_command = re.fullmatch(r"[a-z][\w./+-]*", words[0]) and len(words) > 1 and words[1] != "="
+            if is_command and not self.reason(words) and not (options_alone and not trouble_with(["stag", *words])):
+                return False
+        return True
+
+    def test_have_no_command_that_is_neither_run_nor_has_a_reason(self):
+        self.assertEqual([f"{page}: `{line}`" for page, line in self.said if not self.is_accounted_for(page, line)], [])
+
+    def test_with_a_command_of_any_program_are_found(self):
+        for line in ("frobnicate --now", "frobnicate a", "stag ls URL | frobnicate -x", "sudo frobnicate /srv", "ss -tlnp; frobnicate it", "ls --frobnicate"):
+            self.assertFalse(self.is_accounted_for("docs/guide.md", line), line)
+
+    def test_still_have_the_commands_that_are_run_from_them(self):
+        self.assertEqual(set(self.RUN) - {line for _, line in self.said}, set())
+        for page, lines in NO_COMMANDS.items():
+            self.assertEqual(lines - set(said(page)), set(), page)
+
+    def test_have_reasons_that_are_of_use_and_hold(self):
+        used = {self.reason(words) for page, line in self.said if line not in NO_COMMANDS.get(page, ()) for words in commands_in(line) if len(words) > 1}
+        self.assertEqual(set(NOT_RUN) - used, set())
+        for first, (_, runner) in NOT_RUN.items():
+            if runner is not None:
+                for word in first.split():
+                    self.assertIn(word, text_of(runner), first)
+
+    def test_name_targets_that_the_Makefile_has(self):
+        targets = re.search(r"^\.PHONY: (.*)", text_of("Makefile"), re.M)[1].split()
+        for page, line in self.said:
+            for words in commands_in(line):
+                if words[0] == "make" and len(words) > 1:
+                    self.assertIn(words[1], targets, (page, line))
+
+
 class Blocks(unittest.TestCase):
     def test_with_commands_are_run_or_say_why_not(self):
-        with open(os.path.join(ROOT, "tests", "cli", "pages_test.py")) as file:
-            run = {f"docs/{page}" for page in re.findall(r'run_page\("(.*)"\)', file.read())}
+        run = run_pages()
         for page in PAGES:
             for name, commands, before in blocks(page):
                 first = commands.split(maxsplit=1)[0] if commands.strip() else ""

@@ -5,6 +5,7 @@ and what another one prints comes after it. The pages name the usual ports, and 
 place. `# exit N` behind a command is its exit code. Mounting is left out where there is no FUSE, and what tshark reads where that is missing, and the page
 then counts as skipped; Kerberos is skipped where there is no KDC. What cannot be run here stands in a block `sh as USER`, which tools/deb-test
 and tools/systemd-test run, what takes several machines in one `sh on MACHINE`, which moved_address.py runs, or in one `sh not run`, before which the page says why (mentions_test.py).
+Of the commands in sentences those of SENTENCES are run; mentions_test.py has the reasons why others are not.
 """
 import os
 import re
@@ -37,7 +38,49 @@ def blocks(page):
     return commands
 
 
-class Pages(unittest.TestCase):
+# What stands in sentences and is run there, with a server of $DATA: {the command: (how it is run here, what it shows)}. COMMAND is itself, with HERE in it.
+HERE = {"ADDRESS": "127.0.0.1", "DIRECTORY": "$DATA", "NAME": "localhost", "USER": "$(id -u)", "UID": "$(id -u)", "$(pidof stag)": "$PID"}
+SENTENCES = {
+    "chmod 711 $STATE": ("COMMAND && stat -c %a $STATE", "711"),
+    # Of two `stag cp` one was killed, two days ago.
+    "find DIRECTORY -name '.stag-????????????????' -mmin +1440": ("""
+        mkfifo pipe && exec 9<>pipe && echo begun >&9
+        stag cp - nfs://127.0.0.1/data/copy <pipe & copy=$!
+        until set -- $DATA/.stag-* && [ -e "$1" ]; do kill -0 $copy || exit 1; done
+        kill -9 $copy
+        touch -d '2 days ago' "$1" && touch $DATA/.stag-0123456789abcdef
+        [ "$1" = "$(COMMAND)" ] && echo the old one""", "the old one"),
+    "find -inum": ("find $DATA -inum $(stat -c %i $DATA)", "DATA"),
+    "fuser -vm $DATA": ("COMMAND", "stag"),
+    "getent ahosts NAME": ("COMMAND", "127.0.0.1"),
+    "getent hosts ADDRESS": ("COMMAND", "localhost"),
+    "getent passwd USER": ("getent passwd root", "root:"),
+    "id UID": ("COMMAND", "uid="),
+    "install -d -o USER $DATA": ("COMMAND && [ $(stat -c %u $DATA) = $(id -u) ]", ""),
+    "ip addr": ("COMMAND", "127.0.0.1"),
+    "ls -b": ("""echo >"$DATA/$(printf 'a\\001')" && COMMAND $DATA && stag ls nfs://127.0.0.1/data""", "a\\001"),
+    # What nobody uses is closed once in a while, be it behind each of these commands.
+    "ls -l /proc/$(pidof stag)/fd | grep deleted": (
+        "until echo >$DATA/gone && stag cat nfs://127.0.0.1/data/gone && rm $DATA/gone && COMMAND; do kill -0 $PID || exit 1; done", "gone (deleted)"),
+    "pidof stag": ("COMMAND", "$PID"),
+    "promtool check rules FILE": (f"promtool check rules {os.path.join(os.path.abspath(ROOT), 'packaging/prometheus/stag.rules.yml')}", "SUCCESS"),
+    "ss -tlnp": ("COMMAND", ":2049"),
+    "ss -tn": ("COMMAND", "State"),
+    "tshark -Y 'rpc.xid == 0x6b8b4567'": ("stag capture --seconds 1 --state $STATE rpc.pcapng && COMMAND -r rpc.pcapng", "capture: "),
+    "ulimit -n": ("COMMAND", ""),
+    "ulimit -u": ("bash -c 'COMMAND'", ""),
+}
+# Those of kerberos.md, in its realm.
+KERBEROS_SENTENCES = {
+    "kadmin.local addprinc -randkey nfs/HOST": ("kadmin.local addprinc -randkey nfs/other.example.org && kadmin.local listprincs", "nfs/other.example.org@"),
+    "klist -k FILE": ("klist -k $KRB5_KTNAME", "nfs/localhost"),
+    "kvno nfs/HOST": ("kvno nfs/localhost", "kvno = "),
+}
+
+
+class Case(unittest.TestCase):
+    """A folder of its own, with the server of a page."""
+
     def setUp(self):
         self.work = tempfile.mkdtemp(prefix="stag-pages-")
         self.addCleanup(shutil.rmtree, self.work, ignore_errors=True)
@@ -95,6 +138,20 @@ class Pages(unittest.TestCase):
             self.addCleanup(ping.kill)
         return shown
 
+    def run_sentences(self, sentences):
+        for said, (command, expected) in sentences.items():
+            program = said.split()[0]
+            with self.subTest(said):
+                if program != "ulimit" and not shutil.which(program, path=self.environment["PATH"]):
+                    self.skipTest(f"{program} is not installed")
+                itself = said
+                for name, value in HERE.items():
+                    itself = itself.replace(name, value)
+                done = subprocess.run(["sh", "-c", self.here(command.replace("COMMAND", itself))], env=self.environment, cwd=self.work, stdin=subprocess.DEVNULL,
+                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=harness.PATIENCE)
+                self.assertEqual(done.returncode, 0, (said, done.stdout))
+                self.assertIn(self.here(expected).replace("$PID", self.environment["PID"]), done.stdout, said)
+
     def run_page(self, page):
         """{command: what it showed}"""
         commands = blocks(page)
@@ -120,6 +177,8 @@ class Pages(unittest.TestCase):
             self.skipTest(f"no /dev/fuse, or no tshark; the page does what it says but for {', '.join(left_out)}")
         return all_shown
 
+
+class Pages(Case):
     def test_guide(self):
         self.run_page("guide.md")
 
@@ -172,6 +231,7 @@ class Pages(unittest.TestCase):
         self.replaced = (("--listen 0.0.0.0", ""), ("/srv/data", "$DATA"), ("kinit anna", "echo secret | kinit anna"),
                          ("nfs://server.example.org/data?sec=krb5p", "nfs://localhost:{rdma}/data?sec=krb5p&mountport={tcp}"))
         self.run_page("kerberos.md")
+        self.run_sentences(KERBEROS_SENTENCES)
 
     def test_scale(self):
         lost = harness.Server(["/data=memory"], os.path.join(self.work, "lost"))
@@ -186,6 +246,12 @@ class Pages(unittest.TestCase):
         nfs4_client.Case.kill(lost)
         self.replaced = (("stag clients adopt /srv/gateways/a", f"stag clients adopt {self.work}/lost --state $STATE"),)
         self.run_page("scale.md")
+
+
+class Sentences(Case):
+    def test_have_commands_that_do_what_they_say(self):
+        self.serve(self.here("stag serve --export /data=$DATA,no_root_squash"))
+        self.run_sentences(SENTENCES)
 
 
 class FirstPages(unittest.TestCase):
