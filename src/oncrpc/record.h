@@ -52,6 +52,8 @@ class RecordReader {
   Buffer take();
   // Bytes of the record in progress: those that came, and those its last mark has announced.
   std::size_t announced() const { return used_ + fragment_left_; }
+  // Those of the record in progress that came.
+  Bytes begun() const { return Bytes(block_.bytes()).first(used_); }
   // Marks of the record in progress that came.
   std::uint32_t fragments() const { return fragments_; }
   // Whether a record has begun and is not complete.

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <string>
 
 #include "base/bytes.h"
@@ -16,21 +17,27 @@ namespace stag::rpc {
 class LateXid final : public LateDetail {
  public:
   explicit LateXid(std::uint32_t xid) : xid_(xid) {}
-  // That of a message with its XID at the beginning (RFC 5531 9, RFC 8166 4.2.1).
+  // That of a message with its XID at the beginning (RFC 5531 9, RFC 8166 4.2.1); of less than that
+  // nothing is said.
   explicit LateXid(const Rope& message) {
-    std::array<std::byte, 4> begin{};
-    if (message.size() >= begin.size()) message.slice(0, begin.size()).copy_to(begin);
+    std::array<std::byte, kXidSize> begin{};
+    if (message.size() < begin.size()) return;
+    message.slice(0, begin.size()).copy_to(begin);
     xid_ = load_be<std::uint32_t>(begin.data());
+  }
+  explicit LateXid(Bytes message) {
+    if (message.size() >= kXidSize) xid_ = load_be<std::uint32_t>(message.data());
   }
 
   std::string text() const override {
     std::array<char, 16> text{};
-    std::snprintf(text.data(), text.size(), "xid 0x%08x", xid_);
+    if (xid_) std::snprintf(text.data(), text.size(), "xid 0x%08x", *xid_);
     return text.data();
   }
 
  private:
-  std::uint32_t xid_ = 0;
+  static constexpr std::size_t kXidSize = 4;
+  std::optional<std::uint32_t> xid_;
 };
 
 }  // namespace stag::rpc

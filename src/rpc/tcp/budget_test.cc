@@ -4,9 +4,12 @@
 
 #include <functional>
 #include <new>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/late_detail.h"
 #include "testing/sim_tcp_client.h"
 
 namespace stag::rpc::tcp {
@@ -254,18 +257,49 @@ TEST(TcpServerBytes, a_long_call_is_read_when_there_is_room_for_it) {
   EXPECT_EQ(second.service.started, 1u);
 }
 
+// What the log says in detail of each RpcNoRoom, while this exists.
+struct NoRoomDetails {
+  NoRoomDetails() {
+    told().clear();
+    set_trace_sink([](Reason reason, std::string_view, std::string_view) {
+      if (reason == Reason::RpcNoRoom) told().push_back(late_detail());
+    });
+  }
+  ~NoRoomDetails() { set_trace_sink(nullptr); }
+  static std::vector<std::string>& told() {
+    static std::vector<std::string> all;
+    return all;
+  }
+};
+
+TEST(TcpServerBytes, a_call_that_there_is_no_room_to_read_is_named_in_the_log) {
+  const NoRoomDetails details;
+  for (const bool xid_came : {true, false}) {
+    MegaReplies first(tight(8 * kMega));
+    first.call();
+    first.settle();
+    SimClient second(kMega, {}, first.budget);
+    second.wire.arrive(SimClient::framed_call(0xabc, 2 * kMega).slice(0, xid_came ? 8 : 7));
+    second.loop.run_for(std::chrono::seconds(121));
+    EXPECT_FALSE(second.open());
+  }
+  EXPECT_EQ(details.told(), (std::vector<std::string>{"xid 0x00000abc", ""}));
+}
+
 TEST(TcpServerBytes, a_connection_that_waits_for_the_stall_limit_ends) {
+  const NoRoomDetails details;
   MegaReplies first(tight(8 * kMega));
   first.call();
   first.settle();
   SimClient second(kMega, {}, first.budget);
   second.service.reply_bound = kMega;
-  second.call();
+  second.call(2);
   second.loop.run_for(std::chrono::seconds(59));
   EXPECT_TRUE(second.open());
   second.loop.run_for(std::chrono::seconds(62));
   EXPECT_FALSE(second.open());
   EXPECT_EQ(second.service.started, 0u);
+  EXPECT_EQ(details.told(), std::vector<std::string>{"xid 0x00000001"});
 }
 
 // Calls without arguments whose Replies are as short, at once.

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "oncrpc/message.h"
+#include "rpc/late_xid.h"
 #include "rpc/tcp/responder.h"
 #include "rpc/tcp/reverse_channel.h"
 
@@ -74,8 +75,17 @@ void ServerConnection::on_room() {
   responder_->start_held();
 }
 
+// One that waits for room for its Reply, or else the one that there is no room to read.
+Bytes ServerConnection::waiting_call() const {
+  const Bytes next = responder_->next();
+  return next.empty() ? stream_->begun() : next;
+}
+
 void ServerConnection::on_stream_closed(Reason reason) {
-  trace(reason == Reason::ConnectionClosed ? Reason::RpcPeerClosed : reason, where_);
+  if (reason == Reason::RpcNoRoom)
+    trace_late(reason, where_, LateXid(waiting_call()));
+  else
+    trace(reason == Reason::ConnectionClosed ? Reason::RpcPeerClosed : reason, where_);
   tell_of_end(reason);
   responder_->detach();
   reverse_->on_stream_closed();

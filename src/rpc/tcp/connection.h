@@ -49,6 +49,7 @@ class ServerConnection final : private RecordStream::Events {
   void on_room() override;
   void on_stream_closed(Reason reason) override;
   void on_room_in_account();
+  Bytes waiting_call() const;
   void tell_of_end(Reason reason) noexcept;
 
   Owner& owner_;

@@ -42,6 +42,8 @@ class Responder final : public std::enable_shared_from_this<Responder> {
   void on_call(Buffer record);
   // Starts what waits, as far as it may: the peer took Replies, or there is room in the account.
   void start_held();
+  // The Call that has waited for longest to be started; empty: none waits.
+  Bytes next() const { return deferred_.empty() ? Bytes() : deferred_.front().bytes(); }
   // The stream is gone: Replies are dropped from now on, and Calls that did not start yet.
   void detach();
 

@@ -100,6 +100,8 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   std::uint64_t sent_bytes() const { return written_ + queued_; }
   // How many of them the peer's side has acknowledged. Costs a system call.
   std::uint64_t acknowledged_bytes() const { return written_ - wire_->unacknowledged(); }
+  // The beginning of the record in progress, as much of it as came.
+  Bytes begun() const { return reader_.begun(); }
   // Bytes of the longest record that is read.
   std::uint32_t record_max() const { return reader_.limits().record; }
   // Reads records of so many bytes from now on, if it did not.

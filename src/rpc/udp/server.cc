@@ -48,7 +48,8 @@ void UdpServer::on_datagram(Bytes message, const net::Datagram& datagram) {
   // Not answered in any way: two servers that were made to talk to each other would not stop.
   if (start->type != oncrpc::MessageType::CALL) return drop(Reason::RpcReplyUnmatched);
   CallShares::Place place = shares_.take(peer.host);
-  if (!place) return drop(Reason::RpcTooManyCalls);
+  if (!place)
+    return trace_late(Reason::RpcTooManyCalls, "udp " + to_string(peer), LateXid(message));
   auto origin = std::make_shared<Origin>();
   origin->peer = peer;
   origin->local = {datagram.at.address().host, local_.port};

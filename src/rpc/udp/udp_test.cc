@@ -421,11 +421,19 @@ TEST(UdpServer, serves_a_bounded_number_of_calls_and_waits_for_them_when_it_clos
     auto server = UdpServer::listen(*on, {"127.0.0.1", 0}, service, options);
     EXPECT_TRUE(server.ok());
     const std::uint64_t before = seen(Reason::RpcTooManyCalls);
+    static std::vector<std::string> said;
+    said.clear();
+    set_trace_sink([](Reason reason, std::string_view, std::string_view) {
+      if (reason == Reason::RpcTooManyCalls) said.push_back(late_detail());
+    });
     const net::SocketAddress to = *net::numeric_address((*server)->local());
+    std::uint32_t xid = 0;
     for (const char* host : {"127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5"})
-      Stranger(*on, host).send(call_of(1, 0).bytes(), to);
+      Stranger(*on, host).send(call_of(++xid, 0).bytes(), to);
     co_await service.all_there;
     while (seen(Reason::RpcTooManyCalls) < before + 2) co_await resume_on(*on);
+    set_trace_sink(nullptr);
+    EXPECT_THAT(said, ::testing::ElementsAre("xid 0x00000004", "xid 0x00000005"));
     EXPECT_EQ(service.waiting.size(), 3u);
     on->post([&service] { service.let_go(); });
     co_await (*server)->close();
