@@ -48,6 +48,8 @@ struct ArrivedCall {
   std::uint64_t inline_bytes = 0;  // of the RPC message
   std::uint64_t read_bytes = 0;    // that were fetched: of arguments, or of the whole message
   std::uint32_t reads = 0;         // arguments that were fetched, or the message
+  // Of `read_bytes`, those of a message that did not come inline (RFC 8166 4.3.3: Position Zero).
+  std::uint64_t position_zero_bytes = 0;
 };
 
 // How a Reply left by RPC-over-RDMA.

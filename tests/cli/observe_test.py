@@ -210,6 +210,27 @@ class Metrics(Observed):
             peer.recv(100)
             self.assertEqual(received()[3], len(null))
 
+    def test_count_whole_calls_that_come_by_Position_Zero(self):
+        server = self.start("--inline-threshold", "1024")
+        local = os.path.join(self.folder, "local")
+        with open(local, "wb") as file:
+            file.write(bytes(1 << 20))
+        try:
+            os.setxattr(local, "user.long", bytes(3000))
+        except OSError as error:
+            self.skipTest(f"no extended attributes here: {error}")
+
+        def read():
+            text = self.scrape()
+            return [value_in(text, "stag_received_bytes_total", transport="rdma", kind=kind) for kind in ("position_zero_read", "read")]
+
+        # What such an attribute is set to is no data item of its own.
+        self.assertEqual(stag("cp", "-a", local, server.url("/data/file") + "&version=4.2").returncode, 0)
+        whole, arguments = read()
+        self.assertGreater(whole, 3000)
+        self.assertLess(whole, 4096)
+        self.assertEqual(arguments, 1 << 20)
+
     def test_count_the_addresses_that_have_connections(self):
         server = self.start()
         self.assertEqual(self.value("stag_client_addresses"), 0)

@@ -137,9 +137,12 @@ void add_bytes(MetricFamilies& to, const StatisticsSums& sums) {
     return MetricLabels{{"transport", std::move(transport)}, {"kind", std::move(name)}};
   };
   to.begin("stag_received_bytes_total",
-           "Bytes of RPC calls by how they came: inline, or by RDMA Read.", MetricType::Counter);
+           "Bytes of RPC calls by how they came: inline, or by RDMA Read, as arguments or, from "
+           "Position Zero, as whole calls.",
+           MetricType::Counter);
   to.counter(kind("rdma", "inline"), of(Travelled::InlineIn));
   to.counter(kind("rdma", "read"), of(Travelled::ReadChunk));
+  to.counter(kind("rdma", "position_zero_read"), of(Travelled::ZeroChunk));
   to.counter(kind("tcp", "record"), of(Travelled::TcpIn));
   to.counter(kind("udp", "datagram"), of(Travelled::UdpIn));
   to.begin("stag_sent_bytes_total",

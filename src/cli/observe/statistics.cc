@@ -236,7 +236,8 @@ void Statistics::on_call_arrived(const rpc::Origin& origin, const rpc::ArrivedCa
   if (own == nullptr) return;
   own->count(Travelled::InlineIn, call.inline_bytes);
   if (call.reads != 0) {
-    own->count(Travelled::ReadChunk, call.read_bytes);
+    own->count(Travelled::ReadChunk, call.read_bytes - call.position_zero_bytes);
+    own->count(Travelled::ZeroChunk, call.position_zero_bytes);
     own->read_chunks.add(call.reads);
   }
   if (Connected* const connected = own->find(&origin))

@@ -27,6 +27,7 @@ enum class Travelled : std::uint8_t {
   InlineIn,    // RDMA: in the message of a Call
   InlineOut,   // in that of a Reply
   ReadChunk,   // arguments that this side fetched by RDMA Read
+  ZeroChunk,   // Calls that it fetched so, from Position Zero
   WriteChunk,  // results that this side placed by RDMA Write
   ReplyChunk,  // Replies that it placed
   TcpIn,

@@ -335,6 +335,8 @@ TEST_F(StatisticsTest, count_bytes_by_how_they_travelled) {
   statistics_.on_connected(*client.origin);
   statistics_.on_call_arrived(*client.origin,
                               {.inline_bytes = 200, .read_bytes = 65536, .reads = 1});
+  statistics_.on_call_arrived(*client.origin,
+                              {.read_bytes = 9000, .reads = 2, .position_zero_bytes = 5000});
   statistics_.on_reply_sent(
       *client.origin,
       {.credits = 128, .inline_bytes = 120, .write_chunk_bytes = 4096, .writes = 1});
@@ -342,12 +344,13 @@ TEST_F(StatisticsTest, count_bytes_by_how_they_travelled) {
   const StatisticsSums sums = statistics_.sums();
   const auto of = [&](Travelled how) { return sums.bytes[static_cast<std::size_t>(how)]; };
   EXPECT_EQ(of(Travelled::InlineIn), 200u);
-  EXPECT_EQ(of(Travelled::ReadChunk), 65536u);
+  EXPECT_EQ(of(Travelled::ReadChunk), 65536u + 4000u) << "of a Long Call too";
+  EXPECT_EQ(of(Travelled::ZeroChunk), 5000u);
   EXPECT_EQ(of(Travelled::InlineOut), 120u);
   EXPECT_EQ(of(Travelled::WriteChunk), 4096u);
   EXPECT_EQ(of(Travelled::TcpIn) + of(Travelled::TcpOut), 0u);
   EXPECT_EQ(statistics_.connections().at(0).credits, 128u);
-  EXPECT_EQ(statistics_.connections().at(0).bytes_in, 65736u);
+  EXPECT_EQ(statistics_.connections().at(0).bytes_in, 65736u + 9000u);
 }
 
 TEST_F(StatisticsTest, are_summed_over_all_threads) {

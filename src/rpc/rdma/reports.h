@@ -13,6 +13,7 @@ inline ArrivedCall report_of(const ServedCall& call, const rpcrdma::CallArrival&
   report.inline_bytes = arrival.deferred ? call.deferred_bytes() : arrival.payload.size();
   report.reads = static_cast<std::uint32_t>(arrival.items.size());
   for (const rpcrdma::ArrivedItem& item : arrival.items) report.read_bytes += item.length;
+  if (arrival.long_call) report.position_zero_bytes = arrival.items.front().length;
   return report;
 }
 
