@@ -535,6 +535,7 @@ class Status(Observed):
         self.assertRegex(text, r"127\.0\.0\.1 \d+ +tcp ")
         # Version 4 has no message for it.
         self.assertIn("clients: 1 addresses with 1 connections, 1 mounts by versions 2 and 3 (version 4 announces none)\n", text)
+        self.assertRegex(text, r"(?m)^CLIENT OF VERSION 4, OR NLM +VERS .*\n127\.0\.0\.1 +4\.1  confirmed +\d+ +0 +0 +0 anna$")
         (client,) = status["clients"]
         self.assertEqual((client["address"], client["version"], client["state"], client["sessions"]), ("127.0.0.1", "4.1", "confirmed", 1))
 

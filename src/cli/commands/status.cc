@@ -13,11 +13,10 @@
 namespace stag::cli {
 namespace {
 
-// The listings of the server, in the order in which they are shown. Clients are only in the object:
-// 'stag clients' shows them.
-enum Section { kServer, kLimitsHit, kConnections, kMounts, kStores, kSlow, kClients, kSections };
+// The listings of the server, in the order in which they are shown.
+enum Section { kServer, kLimitsHit, kConnections, kMounts, kClients, kStores, kSlow, kSections };
 constexpr std::array<std::string_view, kSections> kCommandOf = {
-    "status", "limits", "connections", "mounts", "stores", "slow", "clients"};
+    "status", "limits", "connections", "mounts", "clients", "stores", "slow"};
 
 std::string duration_text(std::uint64_t seconds) {
   const std::uint64_t days = seconds / 86400;
@@ -92,6 +91,20 @@ void show_mounts(const std::vector<JsonObject>& rows) {
     put("{:<40} {}\n", text_in(row, "address"), text_in(row, "export"));
 }
 
+// Hosts with locks by NLM are among them.
+void show_clients(const std::vector<JsonObject>& rows) {
+  constexpr std::string_view kLine = "{:<40} {:<4} {:<11} {:>6} {:>6} {:>6} {:>6} {}\n";
+  if (rows.empty()) return;
+  put("\n");
+  write_out(fmt::format(fmt::runtime(kLine), "CLIENT OF VERSION 4, OR NLM", "VERS", "STATE", "IDLE",
+                        "OPENS", "LOCKS", "DELEGS", "NAME"));
+  for (const JsonObject& row : rows)
+    write_out(fmt::format(fmt::runtime(kLine), text_in(row, "address"), text_in(row, "version"),
+                          text_in(row, "state"), number_in(row, "idle"), number_in(row, "opens"),
+                          number_in(row, "locks"), number_in(row, "delegations"),
+                          text_in(row, row.has("name_bytes") ? "name_bytes" : "name")));
+}
+
 void show_stores(const std::vector<JsonObject>& rows) {
   constexpr std::string_view kLine = "{:<40} {:>8} {:>8} {:>8} {:>8} {:>10}\n";
   if (rows.empty()) return;
@@ -125,10 +138,11 @@ class Status final : public Command {
         "status", "what a running server serves, and whether all is well",
         "  stag status\n"
         "  stag status --json | jq .limits\n",
-        "It shows connections, mounts by versions 2 and 3, the queues of the stores, the limits\n"
-        "that were hit and the calls that took longer than --slow-call of 'stag serve'. Version\n"
-        "4 announces no mounts: 'stag clients' lists its clients, as --json does. It is asked\n"
-        "at the server's control socket, as root or as the user of the server.\n"};
+        "It shows connections, mounts by versions 2 and 3, clients of version 4 (which announces\n"
+        "no mounts) and hosts with locks by NLM, the queues of the stores, the limits that were\n"
+        "hit and the calls that took longer than --slow-call of 'stag serve'. 'stag clients' says\n"
+        "more of clients. It is asked at the server's control socket, as root or as the user of\n"
+        "the server.\n"};
   }
   void declare(Arguments& arguments) override {
     arguments.flag("--json", json_, "one object");
@@ -147,8 +161,7 @@ class Status final : public Command {
 
 Task<Exit> Status::work(Run& run) {
   std::array<ServerListing, kSections> sections;
-  const std::size_t asked = json_ ? kSections : kClients;
-  for (std::size_t i = 0; i < asked; ++i) {
+  for (std::size_t i = 0; i < kSections; ++i) {
     sections[i] = co_await server_.list(run, kCommandOf[i]);
     if (!sections[i].error.empty()) co_return failed(sections[i].error);
   }
@@ -165,6 +178,7 @@ Task<Exit> Status::work(Run& run) {
   show_limits(sections[kLimitsHit].rows);
   show_connections(sections[kConnections].rows);
   show_mounts(sections[kMounts].rows);
+  show_clients(sections[kClients].rows);
   show_stores(sections[kStores].rows);
   show_slow(sections[kSlow].rows);
   co_return Exit::Done;
