@@ -126,7 +126,7 @@ class HomeSuite final : public Suite {
   Result<std::vector<NamedPlot>, std::string> plots() override {
     Stage& plain = *stage_of(Setup{});
     return measure_plots(
-        plain.server, plain.raw, options_.sampling.seconds,
+        plain.server, plain.raw, {options_.build, options_.sampling.seconds},
         [this](LoadGenerator* load) { now_running(load); }, [this] { return stopped(); });
   }
 

@@ -19,6 +19,7 @@ struct SuiteOptions : SpecialOptions {
   bool crc = false;
   std::uint32_t busy_poll_us = 0;
   bool plots = false;  // whether plots() will be called
+  std::string build;   // of this program, for them
   // An address of an RDMA device of this machine, through which at_home() measures; empty: software
   // iWARP on loopback.
   std::string device_address;

@@ -17,11 +17,16 @@ struct NamedPlot {
   Plot plot;
 };
 
+struct PlotOptions {
+  std::string build;   // of this program, as captions name it: "0.1.0 (1ecb70cc0123)"
+  double seconds = 1;  // of a sample
+};
+
 // Throughput by block size, latency by depth, and rate by connections, of RPC-over-RDMA on software
-// iWARP next to raw TCP; each point is the median of three samples of `seconds`. `now_running`: see
-// special.h. Fails with a sentence, and soon once `stopped` says so.
+// iWARP next to raw TCP; each point is the median of three samples. `now_running`: see special.h.
+// Fails with a sentence, and soon once `stopped` says so.
 Result<std::vector<NamedPlot>, std::string> measure_plots(
-    const ServerProcess& server, RawPeer& raw, double seconds,
+    const ServerProcess& server, RawPeer& raw, const PlotOptions& options,
     const std::function<void(LoadGenerator*)>& now_running, const std::function<bool()>& stopped);
 
 }  // namespace stag::bench

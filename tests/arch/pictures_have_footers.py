@@ -10,7 +10,7 @@ import xml.etree.ElementTree as ET
 DRAWN = {"layers.svg"}  # tools/draw_layers
 # As caption() in src/bench/sweep.cc has it.
 LINES = {
-    "version and date": r"stag \d+\.\d+\.\d+\S* on .*, \d{4}-\d\d-\d\d\.",
+    "version and date": r"stag \d+\.\d+\.\d+\S*( \([0-9a-f]+(-dirty)?\))? on .*, \d{4}-\d\d-\d\d\.",
     "machine": r".+, \d+ CPUs?, Linux \S+",
     "samples": r"Lines: the median of \d+ samples of \S+ s each\..*",
 }

@@ -117,6 +117,9 @@ class Bench(Case):
         root = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir)
         checked = subprocess.run([sys.executable, os.path.join(root, "arch", "pictures_have_footers.py"), folder], stdout=subprocess.PIPE, text=True)
         self.assertEqual((checked.returncode, checked.stdout), (0, ""))
+        for name in points:
+            with open(os.path.join(folder, name), encoding="utf-8") as plot:
+                self.assertIn(f">{self.good('--version').strip()} on software iWARP, ", plot.read())
 
     def test_that_is_interrupted_while_it_draws_measures_no_further(self):
         # All samples of the raw reference alone, of two seconds each, are more than PATIENCE.

@@ -11,6 +11,7 @@ namespace {
 constexpr double kWidth = 820, kHeight = 525;
 constexpr double kLeft = 80, kRight = 795, kLegend = 54, kTop = 70, kBottom = 410;
 constexpr double kCaption = 480, kCaptionLine = 17;
+constexpr int kMostRoundTicks = 9;
 constexpr double kCharacter = 7.2;  // how wide one is in the legend, about
 constexpr const char* kColours[] = {"#0b62a4", "#c8500a", "#2f8f2f",
                                     "#8a3fa0", "#7a7a7a", "#b8860b"};
@@ -52,11 +53,29 @@ double step_for(double most) {
   return 10 * power;
 }
 
+// ... 0.5, 1, 2, 5, 10 ...: where a logarithmic axis may begin and end. Between whole powers of ten
+// much of it would be empty.
+constexpr int kPerDecade = 3;
+double round_value(int number) {
+  const int decade = number / kPerDecade - (number % kPerDecade < 0 ? 1 : 0);
+  constexpr double kFactors[kPerDecade] = {1, 2, 5};
+  return kFactors[number - decade * kPerDecade] * std::pow(10, decade);
+}
+int last_round_up_to(double value) {
+  int number = kPerDecade * static_cast<int>(std::floor(std::log10(value)));
+  while (round_value(number + 1) <= value) ++number;
+  return number;
+}
+
 class Drawing {
  public:
   explicit Drawing(const Plot& plot) : plot_(plot) {
     for (const Line& line : plot.lines)
       for (const Point& point : line.points) include(point);
+    if (!plot.log_y || least_y_ <= 0) return;
+    first_ = last_round_up_to(least_y_);
+    last_ = std::max(last_round_up_to(most_y_), first_ + 1);
+    if (round_value(last_) < most_y_) ++last_;
   }
 
   std::string document() {
@@ -97,8 +116,8 @@ class Drawing {
     return kLeft + share * (kRight - kLeft);
   }
   double y(double value) const {
-    const double low = std::floor(std::log10(least_y_)), high = std::ceil(std::log10(most_y_));
-    const double share = plot_.log_y ? (std::log10(value) - low) / std::max(1.0, high - low)
+    const double low = round_value(first_);
+    const double share = plot_.log_y ? std::log(value / low) / std::log(round_value(last_) / low)
                                      : value / (most_y_ * 1.05);
     return kBottom - share * (kBottom - kTop);
   }
@@ -125,9 +144,10 @@ class Drawing {
   }
   void y_axis() {
     if (plot_.log_y) {
-      const double high = std::ceil(std::log10(most_y_));
-      for (double power = std::floor(std::log10(least_y_)); power <= high; ++power)
-        y_tick(std::pow(10, power));
+      const bool all = last_ - first_ <= kMostRoundTicks;
+      for (int tick = first_; tick <= last_; ++tick)
+        if (all || tick == first_ || tick == last_ || tick % kPerDecade == 0)
+          y_tick(round_value(tick));
     } else {
       const double step = step_for(most_y_);
       for (int i = 0; i * step <= most_y_ * 1.05; ++i) y_tick(i * step);
@@ -182,6 +202,7 @@ class Drawing {
   const Plot& plot_;
   std::string svg_;
   double least_x_ = 0, most_x_ = 0, least_y_ = 0, most_y_ = 0;
+  int first_ = 0, last_ = 1;  // of a logarithmic axis, by round_value()
 };
 
 }  // namespace

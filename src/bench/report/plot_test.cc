@@ -73,6 +73,38 @@ TEST(Plot, keeps_every_point_inside_on_both_scales) {
   }
 }
 
+// Where the points lie, of the height of the axis: the least and the most share of it.
+std::pair<double, double> height_of(const std::vector<double>& values) {
+  Plot plot{"", "", "", true, {{"", {}}}};
+  for (const double value : values) plot.lines[0].points.push_back({1, value});
+  const std::string svg = to_svg(plot);
+  std::vector<double> shares;
+  for (std::size_t at = svg.find("cy=\""); at != std::string::npos; at = svg.find("cy=\"", at + 1))
+    shares.push_back((410 - std::stod(svg.substr(at + 4))) / (410 - 70));
+  const auto [least, most] = std::minmax_element(shares.begin(), shares.end());
+  return {*least, *most};
+}
+
+TEST(Plot, leaves_no_third_empty_of_a_logarithmic_axis_of_a_decade) {
+  for (const auto& [least, most] :
+       {std::pair(11.0, 110.0), std::pair(95.0, 990.0), std::pair(9.0, 100'001.0)}) {
+    const auto [low, high] = height_of({least, most});
+    EXPECT_LE(low, 0.33) << least;
+    EXPECT_GE(high, 0.67) << most;
+  }
+}
+
+TEST(Plot, has_round_ends_of_a_logarithmic_axis) {
+  Plot plot{"", "", "", true, {{"", {{1, 0.02}, {2, 30}}}}};
+  const std::string wide = to_svg(plot);
+  for (const char* tick : {">0.02<", ">0.1<", ">1<", ">10<", ">50<"})
+    EXPECT_THAT(wide, HasSubstr(tick));
+  EXPECT_EQ(wide.find(">0.2<"), std::string::npos);
+  plot.lines[0].points = {{1, 3}, {2, 3}};
+  const std::string flat = to_svg(plot);
+  for (const char* tick : {">2<", ">5<"}) EXPECT_THAT(flat, HasSubstr(tick));
+}
+
 TEST(Plot, shows_how_far_the_samples_of_a_point_lie_apart) {
   Plot plot{"", "", "", false, {{"ours", {{1, 2, 1.5, 3.5}, {2, 4, 3, 5}}}}};
   const std::string svg = to_svg(plot);

@@ -8,6 +8,7 @@
 #include "bench/suite.h"
 #include "cli/commands.h"
 #include "cli/support/arguments.h"
+#include "cli/support/commit.h"
 #include "cli/support/output.h"
 #include "cli/support/remote.h"
 
@@ -65,6 +66,7 @@ class Bench final : public Command {
     if (!plots_.empty() && (!self_ || verbs))
       return misused("--plots goes with --self and software iWARP");
     options_.plots = !plots_.empty();
+    options_.build = build_name(STAG_VERSION, commit());
     options_.registration = verbs && patterns_.empty();
     options_.sampling.seconds = milliseconds_ / 1000.0;
     const auto figures = bench::choose_figures(words(patterns_), full_);
