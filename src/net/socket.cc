@@ -74,6 +74,8 @@ Transfer transfer_of(ssize_t moved, std::size_t wanted) {
   }
   if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
     return {0, Reason::None, errno != EINTR};
+  // No attempt to connect: the peer's system acknowledges nothing any more.
+  if (errno == ETIMEDOUT) return {0, Reason::ConnectionLost, true};
   return {0, reason_of_errno(errno), true};
 }
 

@@ -260,6 +260,22 @@ TEST_F(TcpSocketTest, leaves_it_to_its_owner_how_long_bytes_may_be_unacknowledge
   EXPECT_GT(testing::user_timeout_of(pair.server->fd()), 0);
 }
 
+// By the system's own time: the connection was made long ago.
+TEST_F(TcpSocketTest, does_not_say_of_a_connection_that_its_host_did_not_answer_the_request) {
+  Pair pair = connected_pair();
+  const int at_once = 1;
+  setsockopt(pair.client->fd(), IPPROTO_TCP, TCP_USER_TIMEOUT, &at_once, sizeof at_once);
+  const std::vector<std::byte> more_than_fits(64 << 20);
+  Reason end = Reason::None;
+  const auto body = [](TcpSocket* socket, const std::vector<std::byte>* bytes,
+                       Reason* why) -> Task<> {
+    const auto written = co_await socket->write_all(Rope::borrow(*bytes));
+    if (!written) *why = written.error();
+  };
+  run(loop_, body(&*pair.client, &more_than_fits, &end));
+  EXPECT_EQ(end, Reason::ConnectionLost);
+}
+
 TEST_F(TcpSocketTest, wakes_its_waiter_when_it_is_closed) {
   Pair pair = connected_pair();
   Reason end = Reason::None;
