@@ -519,6 +519,10 @@ class Reloads(Case):
         self.assertEqual(self.said(server, "settings: "), "(connections-per-client = 0)")
         for port in (server.tcp_port, server.rdma_port):
             self.assertTrue(self.is_refused(port))
+        self.reload(server, 'export = "/x=memory"')
+        self.assertEqual(self.said(server, "settings: "), "(max-connections = as preset)")
+        for url in (server.url("/x"), server.tcp("/x")):
+            self.assertEqual(stag("ls", url).returncode, 0)
         self.assertNotIn("SettingNeedsRestart", server.log())
 
     def test_leave_limits_as_the_command_line_says(self):
