@@ -26,7 +26,7 @@ constexpr int kSendFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
 constexpr int kKeepAliveIdle = 60;      // seconds
 constexpr int kKeepAliveInterval = 10;  // seconds
 constexpr int kKeepAliveCount = 3;
-constexpr int kUnacknowledgedMs = 90'000;
+constexpr int kUserTimeoutMs = 90'000;
 
 void set_option(int fd, int level, int name, int value) {
   // Best effort: a stream works without, only less well.
@@ -74,6 +74,8 @@ Transfer transfer_of(ssize_t moved, std::size_t wanted) {
   }
   if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
     return {0, Reason::None, errno != EINTR};
+  // No attempt to connect: the peer's system acknowledges nothing any more.
+  if (errno == ETIMEDOUT) return {0, Reason::ConnectionLost, true};
   return {0, reason_of_errno(errno), true};
 }
 
@@ -162,7 +164,7 @@ TcpSocket TcpSocket::adopt(Descriptor connected, Address peer, const TcpOptions&
   set_option(connected.fd(), IPPROTO_TCP, TCP_KEEPIDLE, kKeepAliveIdle);
   set_option(connected.fd(), IPPROTO_TCP, TCP_KEEPINTVL, kKeepAliveInterval);
   set_option(connected.fd(), IPPROTO_TCP, TCP_KEEPCNT, kKeepAliveCount);
-  set_option(connected.fd(), IPPROTO_TCP, TCP_USER_TIMEOUT, kUnacknowledgedMs);
+  set_option(connected.fd(), IPPROTO_TCP, TCP_USER_TIMEOUT, kUserTimeoutMs);
   connected.share_usage(peer.host);
   return TcpSocket(std::move(connected), std::move(peer));
 }
@@ -231,6 +233,10 @@ Task<Result<Ok, Reason>> TcpSocket::write_all(Rope bytes) {
 std::size_t TcpSocket::unacknowledged() const {
   int bytes = 0;
   return ioctl(fd(), SIOCOUTQ, &bytes) == 0 && bytes > 0 ? static_cast<std::size_t>(bytes) : 0;
+}
+
+void TcpSocket::drop_user_timeout() {
+  set_option(fd(), IPPROTO_TCP, TCP_USER_TIMEOUT, 0);
 }
 
 void TcpSocket::shutdown_read() {

@@ -80,6 +80,12 @@ class TcpSocket {
   // still takes some, where a write does not. A system call; 0 when closed.
   std::size_t unacknowledged() const;
 
+  // TCP's user timeout (RFC 9293 3.8.3): from adopt() on the connection ends where the peer's
+  // system leaves bytes unacknowledged for 90 s. Linux counts a window that is closed, too, which
+  // takes connections from peers that are slow. For owners that look at unacknowledged() themselves
+  // there is none: the system ends its retransmissions after some 15 minutes.
+  void drop_user_timeout();
+
   // Ends the outgoing stream; what was written still arrives.
   void shutdown_write();
   // Ends the incoming stream, so that who waits to read is told; asks for no memory.
@@ -106,7 +112,8 @@ class TcpSocket {
 };
 
 struct ConnectOptions {
-  // No aggregate: of one that is made for a co_await GCC 12 destroys a copy that it took bit by bit.
+  // No aggregate: of one that is made for a co_await GCC 12 destroys a copy that it took bit by
+  // bit.
   ConnectOptions() {}
 
   // For everything: name service, all addresses. Each of them has an equal part of what the others

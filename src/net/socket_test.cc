@@ -20,6 +20,7 @@
 #include "net/socket_address.h"
 #include "net/udp.h"
 #include "testing/scarce.h"
+#include "testing/user_timeout.h"
 
 namespace stag::net {
 namespace {
@@ -244,13 +245,35 @@ TEST_F(TcpSocketTest, knows_how_much_the_peer_has_not_acknowledged) {
 TEST_F(TcpSocketTest, does_not_wait_for_ever_for_a_peer_that_vanished) {
   const Pair pair = connected_pair();
   for (const int fd : {pair.client->fd(), pair.server->fd()}) {
-    int keep_alive = 0, unacknowledged_ms = 0;
+    int keep_alive = 0;
     socklen_t size = sizeof(int);
     getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &keep_alive, &size);
-    getsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacknowledged_ms, &size);
     EXPECT_NE(keep_alive, 0);
-    EXPECT_GT(unacknowledged_ms, 0);
+    EXPECT_GT(testing::user_timeout_of(fd), 0);
   }
+}
+
+TEST_F(TcpSocketTest, leaves_it_to_its_owner_how_long_bytes_may_be_unacknowledged) {
+  Pair pair = connected_pair();
+  pair.client->drop_user_timeout();
+  EXPECT_EQ(testing::user_timeout_of(pair.client->fd()), 0);
+  EXPECT_GT(testing::user_timeout_of(pair.server->fd()), 0);
+}
+
+// By the system's own time: the connection was made long ago.
+TEST_F(TcpSocketTest, does_not_say_of_a_connection_that_its_host_did_not_answer_the_request) {
+  Pair pair = connected_pair();
+  const int at_once = 1;
+  setsockopt(pair.client->fd(), IPPROTO_TCP, TCP_USER_TIMEOUT, &at_once, sizeof at_once);
+  const std::vector<std::byte> more_than_fits(64 << 20);
+  Reason end = Reason::None;
+  const auto body = [](TcpSocket* socket, const std::vector<std::byte>* bytes,
+                       Reason* why) -> Task<> {
+    const auto written = co_await socket->write_all(Rope::borrow(*bytes));
+    if (!written) *why = written.error();
+  };
+  run(loop_, body(&*pair.client, &more_than_fits, &end));
+  EXPECT_EQ(end, Reason::ConnectionLost);
 }
 
 TEST_F(TcpSocketTest, wakes_its_waiter_when_it_is_closed) {

@@ -83,6 +83,15 @@ class Captured(Case):
         self.assertEqual((process.returncode, error), (0, b""))
         return out
 
+    @staticmethod
+    def waits(process):
+        """How often its threads have waited for something."""
+        count = 0
+        for thread in os.listdir(f"/proc/{process.pid}/task"):
+            with open(f"/proc/{process.pid}/task/{thread}/status") as status:
+                count += int(re.search(r"^voluntary_ctxt_switches:\s(\d+)$", status.read(), re.M)[1])
+        return count
+
     def copied(self, server, name="file"):
         result = stag("cp", self.local, server.url(f"/data/{name}") + "&version=3")
         self.assertEqual(result.returncode, 0, result.stderr)
@@ -245,6 +254,22 @@ class Server(Captured):
         self.assertGreater(lost, 0)
         self.assertEqual(frames - lost, len(packets(data)))
         self.assertEqual(json.loads(error)["lost"], lost)
+
+    def test_is_whole_for_a_reader_that_is_slow_behind_its_end(self):
+        server = self.start()
+        process = self.capture("--json", "-")
+        begin = process.stdout.read(4)
+        with open(self.local, "wb") as file:
+            file.write(bytes(4 << 20))
+        self.copied(server)  # while nobody reads
+        before = self.waits(process)
+        process.send_signal(signal.SIGINT)
+        # It has looked for the reader again and again since.
+        self.eventually(lambda: self.waits(process) >= before + 10, process)
+        data, error = process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 0, error)
+        frames, lost = statistics(begin + data)
+        self.assertEqual(frames - lost, len(packets(begin + data)))
 
     def test_ends_as_by_SIGPIPE_where_nobody_reads_standard_output(self):
         server = self.start()

@@ -368,6 +368,16 @@ class Conform(harness.Case):
         self.good("conform", "--junit", report, "--filter", "*.LOOKUP.*", "nfs4", self.version4.tcp("/memory"))
         self.assertEqual(xml.etree.ElementTree.parse(report).getroot().get("errors"), "0")
 
+    def test_a_server_that_cannot_be_reached_is_no_clean_run_either(self):
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            port = listening.getsockname()[1]
+        report = self.at("report.xml")
+        for suite, path in (("nfs4", "/a?proto=tcp"), ("nfs4", "/a"), ("nfs4", ""), ("rpcrdma", "/a")):
+            self.good("conform", "--junit", report, "--filter", "*.LOOKUP.*", "nfs4", self.version4.tcp("/memory"))
+            done = harness.stag("conform", "--timeout", "5", "--json", "--junit", report, suite, f"nfs://127.0.0.1:{port}{path}")
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.check_trouble(done.stdout, report, done.stderr, "refused the connection")
+
     def test_what_one_minor_version_leaves_behind_is_said_though_others_follow(self):
         proxy = harness.Proxy(self.version4.tcp_port, "up", 50_000)
         self.addCleanup(proxy.cut)

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import struct
 import subprocess
@@ -57,6 +58,17 @@ class Limits(unittest.TestCase):
         with open(path, "w") as file:
             file.writelines(f"{key.replace('_', '-')} = {value}\n" for key, value in settings.items())
         return "--config", path
+
+    def reload(self, server, **settings):
+        """The server has taken them on when this returns."""
+        self.config(**settings)
+        server.process.send_signal(signal.SIGHUP)
+        missing = {key.replace("_", "-") for key in settings}
+        while missing:
+            line = server.process.stdout.readline()
+            self.assertTrue(line, server.log())
+            if said := re.match(r"settings: (\S+) = ", line):
+                missing.discard(said[1])
 
     def logged(self, server, expression):
         end = time.monotonic() + harness.PATIENCE
@@ -112,6 +124,18 @@ class Limits(unittest.TestCase):
             self.logged(server, r"RdmaChunkTooLarge .*\(xid 0x00000001\)\n")
             peer.close()
             self.assertEqual(server.end(), 0)
+
+    def test_of_chunks_are_as_a_reload_has_them_for_who_connects_then(self):
+        server = self.start(*self.config())
+        peer, _ = request_rdma(server.rdma_port)
+        with peer:
+            peer.sendall(long_call(3 * MIB))
+            self.assertNotEqual(peer.recv(1), b"", "it is asked for by an RDMA Read")
+        self.reload(server, max_chunk_bytes=2 * MIB)
+        peer, _ = request_rdma(server.rdma_port)
+        with peer:
+            peer.sendall(long_call(3 * MIB))
+            self.logged(server, r"RdmaChunkTooLarge .*\(xid 0x00000001\)\n")
 
     def test_of_segments_refuses_a_call_and_is_in_the_status(self):
         server = self.start()
@@ -245,9 +269,12 @@ class Limits(unittest.TestCase):
     def states(self, server):
         return [json.loads(line)["state"] for line in stag("clients", "--json", "--state", server.state).stdout.splitlines()]
 
-    def test_of_courtesy_ends_what_a_silent_client_holds(self):
-        server = self.start("--lease", "10", "--nfs4-courtesy", "0", export="/data=memory")
+    def test_of_courtesy_that_a_reload_takes_back_ends_what_a_silent_client_holds(self):
+        server = self.start("--lease", "10", *self.config(), export="/data=memory")
         with self.lapsed(server) as (bert, _):
+            self.eventually(server, bert, lambda: "courtesy" in self.states(server))
+            self.assertNotIn("Nfs4CourtesyEnded", server.log())
+            self.reload(server, nfs4_courtesy=0)
             self.eventually(server, bert, lambda: "Nfs4CourtesyEnded" in server.log())
             self.hit(server, "Nfs4CourtesyEnded", r"client \d+: nobody waits for it any longer")
 
@@ -329,6 +356,24 @@ class Limits(unittest.TestCase):
                 copy = client.copy_that_goes_on if goes_on else client.copy
                 self.assertEqual(copy(from_, source, to, target), (OK, goes_on))
                 # To set none is no limit that is hit.
+                self.assertNotIn("Nfs4CopiesTooMany", server.log())
+            self.assertEqual(server.end(), 0)
+
+    def test_of_version_4_on_copies_are_as_a_reload_has_them(self):
+        for setting in ("nfs4_copies", "nfs4_copies_per_client"):
+            folder = tempfile.mkdtemp(dir=self.work)
+            with open(os.path.join(folder, "from"), "wb") as file:
+                file.truncate(40 * MIB)
+            server = self.start(*self.config(), export=f"/data={folder},no_root_squash")
+            with contextlib.closing(Client(server.tcp_port, b"one")) as client:
+                client.minor = 2
+                client.exchange_id()
+                self.assertEqual(client.create_session(flags=BACK_CHANNEL), OK)
+                self.assertEqual(client.reclaim_complete(), OK)
+                files = [(each[2], each[1]) for each in (client.create_file(name) for name in (b"from", b"to"))]
+                self.assertEqual(client.copy_that_goes_on(*files[0], *files[1]), (OK, 1))
+                self.reload(server, **{setting: 0})
+                self.assertEqual(client.copy(*files[0], *files[1]), (OK, 0), setting)
                 self.assertNotIn("Nfs4CopiesTooMany", server.log())
             self.assertEqual(server.end(), 0)
 

@@ -420,6 +420,23 @@ class Reloads(Case):
         named = re.findall(r"SettingNeedsRestart .*\(([a-z0-9-]+)\)$", server.log(), re.M)
         self.assertEqual(sorted(named), sorted(set(restart) - set(decided)))
 
+    def test_are_listed_on_one_page(self):
+        """A second list of what they change would be forgotten, and read."""
+        with open(PAGE) as file:
+            row = file.read().split("| setting | a change takes effect |\n", 1)[1].splitlines()[2]
+        at_once = re.findall("`([a-z0-9-]+)`", row.split("|")[1])
+        self.assertIn("stall-limit", at_once)
+        folder = os.path.dirname(PAGE)
+        texts = [("--help", words) for words in re.findall(r"^ +--config .*(?:\n {10,}.*)*", stag("serve", "--help").stdout, re.M)]
+        self.assertEqual(len(texts), 1)
+        for page in sorted(set(os.listdir(folder)) - {os.path.basename(PAGE)}):
+            if page.endswith(".md"):
+                with open(os.path.join(folder, page)) as file:
+                    texts += [(page, item) for item in re.split(r"\n\n|\n *- ", file.read()) if "SIGHUP" in item]
+        for where, text in texts:
+            listed = [name for name in at_once if re.search(rf"(?<![\w-]){name}(?![\w-])", text)]
+            self.assertLess(len(listed), 4, f"{where}: {text}")
+
     def test_leave_copies_from_other_servers_to_a_restart_where_no_callback_can_tell_of_their_end(self):
         self.config('export = "/x=memory"', "callbacks = false")
         server = self.start("--config", self.path, exports=())
@@ -519,6 +536,10 @@ class Reloads(Case):
         self.assertEqual(self.said(server, "settings: "), "(connections-per-client = 0)")
         for port in (server.tcp_port, server.rdma_port):
             self.assertTrue(self.is_refused(port))
+        self.reload(server, 'export = "/x=memory"')
+        self.assertEqual(self.said(server, "settings: "), "(max-connections = as preset)")
+        for url in (server.url("/x"), server.tcp("/x")):
+            self.assertEqual(stag("ls", url).returncode, 0)
         self.assertNotIn("SettingNeedsRestart", server.log())
 
     def test_leave_limits_as_the_command_line_says(self):

@@ -163,12 +163,16 @@ bool Capture::write_to_reader(Bytes bytes) {
   return true;
 }
 
-// False: the end has come meanwhile.
+// False: the end has come, and nobody has read for a while since. A reader that goes on gets what
+// the server had by then.
 bool Capture::wait_for_reader() const {
   constexpr int kLookMs = 100;
+  constexpr int kLooksBehindEnd = 50;
   pollfd output{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
-  while (::poll(&output, 1, kLookMs) == 0)
-    if (cancelled_ || (give_up_ && std::chrono::steady_clock::now() > *give_up_)) return false;
+  for (int looks = 0; ::poll(&output, 1, kLookMs) == 0;) {
+    const bool over = cancelled_ || (give_up_ && std::chrono::steady_clock::now() > *give_up_);
+    if (over && ++looks == kLooksBehindEnd) return false;
+  }
   return true;
 }
 

@@ -141,12 +141,12 @@ class Conform final : public Command {
 
   Task<Exit> work(Run& run) {
     const Outcome<Url> url = Url::parse(url_text());
-    if (!url) co_return failed(url.error());
+    if (!url) co_return not_begun(url.error());
     path_ = parts_of(export_.empty() ? url->path : export_);
     label_ =
         fmt::format("stag-conform-{}-{:x}", getpid(), run.loop.now().time_since_epoch().count());
     Outcome<rpc::Credentials> credentials = nfs_credentials(*url);
-    if (!credentials) co_return failed(credentials.error());
+    if (!credentials) co_return not_begun(credentials.error());
     credentials_ = *std::move(credentials);
     if (path_.empty() && !list_) {
       const std::optional<Exit> end = co_await find_place(run);
@@ -158,10 +158,11 @@ class Conform final : public Command {
     std::unique_ptr<rpc::Channel> channel;
     if (!list_) {
       const Outcome<Address> server = co_await address_of(run, *url);
-      if (!server) co_return failed(server.error());
+      if (!server) co_return not_begun(server.error());
       rpc::CallResult<std::unique_ptr<rpc::Channel>> connected =
           co_await connector->connect(*server, run.cancel);
-      if (!connected) co_return failed(Error::of_call({"reach the server", {}}, connected.error()));
+      if (!connected)
+        co_return not_begun(Error::of_call({"reach the server", {}}, connected.error()));
       channel = *std::move(connected);
       channel->serve_reverse(callbacks.service());
     }
@@ -182,7 +183,7 @@ class Conform final : public Command {
   Task<std::optional<Exit>> find_place(Run& run) {
     const Outcome<std::optional<std::vector<std::string>>> found =
         co_await place_to_work(run, url_text(), remote_, label_);
-    if (run.cancel.cancelled()) co_return failed("interrupted");
+    if (run.cancel.cancelled()) co_return not_begun("interrupted");
     if (found && *found) {
       path_ = **found;
       complain(
@@ -191,7 +192,7 @@ class Conform final : public Command {
     }
     const std::string why = found ? "in no export a folder can be made" : explained(found.error());
     constexpr std::string_view kRemedy = "name one that can be written to, by --export PATH";
-    if (suite_ == "nfs4") co_return failed(fmt::format("{}; {}", why, kRemedy));
+    if (suite_ == "nfs4") co_return not_begun(fmt::format("{}; {}", why, kRemedy));
     complain(fmt::format("cases that need a file are skipped: {}; {}", why, kRemedy));
     co_return std::nullopt;
   }
@@ -231,7 +232,7 @@ class Conform final : public Command {
         {}, path_, credentials_, std::chrono::seconds(remote_.timeout), label_};
     if (!list_) {
       Outcome<Address> server = co_await address_of(run, url);
-      if (!server) co_return failed(server.error());
+      if (!server) co_return not_begun(server.error());
       options.server = *std::move(server);
     }
     const std::string where = "rdma " + to_string(options.server);
@@ -246,7 +247,7 @@ class Conform final : public Command {
     for (const auto& suite : suites)
       all += static_cast<std::size_t>(std::ranges::count_if(
           suite->cases(), [&](const conform::Case& one) { return selection.has(one); }));
-    if (all == 0) co_return failed(fmt::format("no case is called like '{}'", filter_));
+    if (all == 0) co_return not_begun(fmt::format("no case is called like '{}'", filter_));
     if (list_) co_return list(suites, selection);
     Narrator narrator(json_, verbose_, all);
     narrator_ = &narrator;
@@ -263,6 +264,17 @@ class Conform final : public Command {
     narrator_ = nullptr;
     if (run.cancel.cancelled()) trouble = conform::joined("interrupted", trouble);
     co_return conclude(narrator.results(), where, trouble);
+  }
+
+  // A program that reads the report finds why no case was run, and not what an earlier run has
+  // left.
+  Exit not_begun(const std::string& trouble) const {
+    return list_ ? failed(trouble) : conclude({}, host_, trouble);
+  }
+  Exit not_begun(const Error& error) const {
+    const bool misuse = error.kind == Error::Kind::Url || error.sentence.empty();
+    if (list_ || misuse) return failed(error);
+    return not_begun(error.cancelled() ? "interrupted" : explained(error));
   }
 
   static void skip_all(const conform::Suite& suite, const conform::Selection& selection,

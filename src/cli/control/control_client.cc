@@ -131,10 +131,18 @@ Task<Result<Row, std::string>> next_row(Lines& lines) {
   co_return Row{*std::move(line), *std::move(members)};
 }
 
+// A server that turns a connection away says why and closes it, perhaps before it is asked: its
+// line is there though a write is refused.
+Task<std::string> send_line(net::TcpSocket& socket, const std::string& line) {
+  const auto sent = co_await socket.write_all(Rope::copy_of(bytes_of(line)));
+  if (sent || sent.error() == Reason::ConnectionReset) co_return std::string();
+  co_return std::string(info(sent.error()).text);
+}
+
 Task<std::string> exchange(net::TcpSocket& socket, Lines& lines, const std::string& request,
                            OnRow& on_row) {
-  const auto sent = co_await socket.write_all(Rope::copy_of(bytes_of(request)));
-  if (!sent) co_return std::string(info(sent.error()).text);
+  std::string unsent = co_await send_line(socket, request);
+  if (!unsent.empty()) co_return unsent;
   for (;;) {
     const auto row = co_await next_row(lines);
     if (!row) co_return row.error();
@@ -146,8 +154,8 @@ Task<std::string> exchange(net::TcpSocket& socket, Lines& lines, const std::stri
                            OnPiece& on_piece) {
   std::string line_out = request;
   for (;;) {
-    const auto sent = co_await socket.write_all(Rope::copy_of(bytes_of(line_out)));
-    if (!sent) co_return lines.trouble();
+    const std::string unsent = co_await send_line(socket, line_out);
+    if (!unsent.empty()) co_return lines.trouble();
     const auto row = co_await next_row(lines);
     if (!row) co_return row.error();
     const auto size = row->members.number("bytes");

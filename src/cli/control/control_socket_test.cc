@@ -11,6 +11,9 @@
 #include <future>
 
 #include "cli/control/clients_commands.h"
+#include "cli/control/control_client.h"
+#include "cli/serve/hand_over.h"
+#include "net/loop.h"
 #include "net/socket_address.h"
 
 namespace stag::cli {
@@ -154,9 +157,38 @@ TEST_F(Control, turns_away_who_would_be_one_too_many) {
     EXPECT_EQ(three.line(), R"({"error":"too many ask at the same time; try again"})");
     EXPECT_EQ(three.line(), "");
   }
-  // Both are gone: the server sees it sooner or later.
+  // They are gone: the server sees it sooner or later.
   std::string answer;
   while (answer != R"({"error":"it does not work"})") answer = peer().ask(R"({"command":"fail"})");
+}
+
+// Often it has closed the connection before it is asked, and the request cannot be sent.
+TEST_F(Control, tells_programs_whenever_they_ask_that_they_are_one_too_many) {
+  constexpr int kTimes = 50;
+  options_.connections = 1;
+  open();
+  Peer one = peer();
+  ASSERT_NE(one.ask(R"({"command":"fail"})"), "");
+  const std::string too_many = "too many ask at the same time; try again";
+  net::EpollLoop loop;
+  CancelSource interrupted;
+  cli::Run run{loop, interrupted};
+  const auto ask = [](cli::Run* in, const std::string* path, std::string* answer) -> Task<> {
+    Json request;
+    request.set("command", std::string_view("status"));
+    const auto row = [](const JsonObject&, std::string_view) { ADD_FAILURE(); };
+    *answer = co_await ask_server(*in, *path, std::move(request), row);
+    in->loop.stop();
+  };
+  for (int i = 0; i < kTimes; ++i) {
+    std::string answer;
+    loop.post([&] { detach(ask(&run, &options_.path, &answer)); });
+    loop.run();
+    EXPECT_EQ(answer, too_many);
+    const auto asked = TakeOver::ask(options_.path, folder_);
+    ASSERT_FALSE(asked);
+    EXPECT_TRUE(asked.error().ends_with(": " + too_many)) << asked.error();
+  }
 }
 
 TEST_F(Control, cuts_off_who_does_not_read_and_answers_the_others) {

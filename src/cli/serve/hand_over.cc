@@ -108,9 +108,10 @@ Result<std::optional<TakeOver>, std::string> TakeOver::ask(const std::string& co
   }
   Json request;
   request.set("command", kCommand).set("state", identity_of(state));
-  if (!net::send_with_sockets(connected->fd(), request.line() + "\n", {}))
-    return trouble("it does not listen any more");
+  // One that turns connections away has said why, and may have closed this one by now.
+  const bool sent = net::send_with_sockets(connected->fd(), request.line() + "\n", {});
   auto reply = net::receive_with_sockets(connected->fd(), kLongestReply);
+  if (!sent && (!reply || reply->text.empty())) return trouble("it does not listen any more");
   if (!reply) return trouble(reply.error());
   const auto row = JsonObject::parse(reply->text.substr(0, reply->text.find('\n')));
   if (!row) return trouble("its answer is not that of a stag server");

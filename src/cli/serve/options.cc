@@ -127,11 +127,9 @@ void ServeOptions::declare_process(Arguments& arguments) {
   arguments.config(
       "--config", config, {"export"},
       "settings by the names of these options: export = [\"/data=/srv/data\"], or "
-      "tables [[export]]; SIGHUP reads exports, allow, copy-from, drain, log-level, "
-      "slow-call, stall-limit and trace-client again and logs what else has changed (SIGTERM and "
-      "SIGINT end the server, "
-      "SIGUSR1 and SIGUSR2 do "
-      "nothing)");
+      "tables [[export]]; SIGHUP reads it again: exports, and the settings that "
+      "docs/operations.md lists, change at once, and the log names those that take a restart "
+      "(SIGTERM and SIGINT end the server, SIGUSR1 and SIGUSR2 do nothing)");
   arguments.choice("--log-level", log_level, {"debug", "info", "warning", "error", "off"},
                    "least severe messages to log on standard error");
   arguments.choice("--log-format", log_format, {"text", "json"}, "lines of text or of JSON");

@@ -39,6 +39,8 @@ std::string usual_text(std::string_view key, const std::string& value) {
   if (key == "trace-client") return "nobody";
   if (key == "allow") return "all";
   if (key == "copy-from") return "none";
+  // Of an option without a preset of its own, which the help has in brackets.
+  if (value.empty()) return "as preset";
   return value;
 }
 

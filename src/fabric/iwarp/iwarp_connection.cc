@@ -63,6 +63,8 @@ IwarpConnection::IwarpConnection(IwarpSetup setup)
       taking_(stall_limit_),
       answering_(stall_limit_),
       ending_(stall_limit_) {
+  // The stall limit is this connection's to see to.
+  socket_.drop_user_timeout();
   receiver_.add_receive_credit(setup.receive.count, setup.receive.size);
   if (!active_ || options_->first_fpdu_delay == Duration(0)) return;
   held_ = true;

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "fabric/iwarp/service_test.h"
+#include "testing/user_timeout.h"
 
 namespace stag::fabric::testing {
 namespace {
@@ -162,6 +163,20 @@ TEST_F(Stall, ends_the_connection_within_a_Read_Response) {
   greet();
   peer.send(fpdu(read_response(be_asked(), 40, false)));
   EXPECT_EQ(service.ended(), Reason::PeerStalled);
+}
+
+// To the system a window that is closed is a peer that has vanished, whatever it acknowledges.
+TEST(SlowPeer, is_not_cut_by_the_system_before_the_stall_limit_says_so) {
+  for (const Duration limit : {Duration(0s), Duration(60s), Duration(600s)}) {
+    Service service;
+    service.answer.stall_limit = limit;
+    RawPeer peer = RawPeer::connected(service.address());
+    peer.shake_hands();
+    service.turns(2);
+    const Address at = net::SocketAddress::local_of(peer.descriptor()).address();
+    EXPECT_EQ(stag::testing::user_timeout_towards(at), 0)
+        << std::chrono::duration_cast<std::chrono::seconds>(limit).count();
+  }
 }
 
 // The limit is longer than a system takes its time to acknowledge what came last.

@@ -18,6 +18,8 @@ void LoopShard::adopt(net::AcceptedSocket accepted, net::ConnectionLimits::Place
   if (closing_) return;
   Result<net::TcpSocket, Reason> socket = net::TcpSocket::adopt(loop_, std::move(accepted));
   if (!socket.ok()) return trace(socket.error());
+  // RecordStream has the stall limit.
+  socket->drop_user_timeout();
   auto connection = std::make_unique<ServerConnection>(
       static_cast<ServerConnection::Owner&>(*this),
       std::make_unique<SocketWire>(*std::move(socket)), std::move(place), service_, options_,

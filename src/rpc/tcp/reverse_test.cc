@@ -301,6 +301,7 @@ TEST(TcpReverseReply,
   const Rope record = SimClient::framed_call(3);
   client.wire.arrive(record.slice(0, 10));
   client.settle();
+  client.wire.take(kPlenty);
   asked.cancel.cancel();
   client.wire.arrive(record.slice(10, record.size() - 10));
   client.loop.run_for(std::chrono::seconds(200));

@@ -2,7 +2,10 @@
 // says.
 #include <gtest/gtest.h>
 
+#include "net/loop.h"
+#include "rpc/tcp/server.h"
 #include "testing/sim_tcp_client.h"
+#include "testing/user_timeout.h"
 
 namespace stag::rpc::tcp {
 namespace {
@@ -74,6 +77,56 @@ TEST(TcpStall, the_time_begins_when_there_is_something_to_take) {
   EXPECT_TRUE(client.open());
   client.loop.run_for(80s);
   EXPECT_FALSE(client.open());
+}
+
+// Its host has vanished, or its program stands still, with a window that is just too small.
+TEST(TcpStall, a_client_that_acknowledges_nothing_loses_its_connection_though_all_is_written) {
+  const std::uint64_t before = reason_counters().of(Reason::RpcPeerTooSlow);
+  SimClient client(4 * kMegabyte, ServerOptions{});
+  prompt(client, kMegabyte).call();
+  client.loop.run_for(59s);
+  EXPECT_TRUE(client.open());
+  client.loop.run_for(61s);
+  EXPECT_FALSE(client.open());
+  EXPECT_EQ(reason_counters().of(Reason::RpcPeerTooSlow), before + 1);
+}
+
+TEST(TcpStall, a_client_that_acknowledges_what_is_written_keeps_its_connection) {
+  SimClient client(4 * kMegabyte, ServerOptions{});
+  prompt(client, kMegabyte).call();
+  for (int half_minutes = 0; half_minutes < 40; ++half_minutes) {
+    client.loop.run_for(30s);
+    client.wire.take(1);
+  }
+  client.wire.take(4 * kMegabyte);
+  client.loop.run_for(600s);
+  EXPECT_TRUE(client.open());
+}
+
+// To the system a window that is closed is a peer that has vanished, whatever it acknowledges.
+TEST(TcpStall, the_system_cuts_no_client_before_the_limit_does) {
+  for (const Duration limit : {Duration(0s), Duration(60s), Duration(600s)}) {
+    ServerOptions options;
+    options.stream.stall = limit;
+    net::EpollLoop loop;
+    testing::Answering service;
+    service.hold = false;
+    auto server = *TcpServer::listen(loop, {"127.0.0.1", 0}, service, {}, options);
+    std::optional<int> user_timeout;
+    const auto body = [](net::EpollLoop* on, TcpServer* to, std::optional<int>* found) -> Task<> {
+      auto socket = co_await net::connect(*on, to->local());
+      static_cast<void>(co_await socket->write_all(SimClient::framed_call(1)));
+      std::array<std::byte, 4> some;
+      static_cast<void>(co_await socket->read_some(some));
+      *found = testing::user_timeout_towards(socket->local());
+      socket->close();
+      co_await to->close();
+      on->stop();
+    };
+    loop.post([&] { detach(body(&loop, server.get(), &user_timeout)); });
+    loop.run();
+    EXPECT_EQ(user_timeout, 0) << std::chrono::duration_cast<std::chrono::seconds>(limit).count();
+  }
 }
 
 // It could not go on while nothing was read of it.

@@ -390,13 +390,16 @@ RecordStream::Progress RecordStream::progress() const {
   // A reader that we hold back ourselves is not to blame.
   if (starved_ || account_->starving()) return {Debt::Room, debts_, account_->grants()};
   if (reader_.midway() && !held_back_) return {Debt::Record, debts_, received_};
+  // What the wire has taken is not with the peer yet.
+  if (wire_->unacknowledged() > 0) return {Debt::Replies, debts_, acknowledged_bytes()};
   return {};
 }
 
 // One timer while anything is under way; idle connections have none.
 void RecordStream::watch_for_stall() {
   if (limits_.stall == Duration::zero() || closed_ || stall_watched_) return;
-  if (queued_ == 0 && !reader_.midway() && !account_->starving()) return;
+  const bool under_way = queued_ > 0 || reader_.midway() || account_->starving();
+  if (!under_way && wire_->unacknowledged() == 0) return;
   stall_watched_ = true;
   at_watch_ = progress();
   stall_timer_ = loop_.after(limits_.stall, [this] {
