@@ -76,7 +76,9 @@ struct Listener::State {
     rpc::rdma::ServerOptions rdma_options = options.rdma;
     if (options.fabric == FabricKind::Verbs) {
       if (socket) return Reason::AddressNotAvailable;
-      fabric = std::make_unique<fabric::VerbsFabric>(loop(), options.verbs, loops->all());
+      auto verbs = std::make_unique<fabric::VerbsFabric>(loop(), options.verbs, loops->all());
+      verbs->adopt(options.verbs_port);
+      fabric = std::move(verbs);
     } else {
       auto iwarp = std::make_unique<fabric::IwarpFabric>(loop(), options.iwarp, loops->all());
       if (socket) iwarp->adopt(std::move(socket));

@@ -16,6 +16,9 @@
 #include "rpc/tcp/options.h"
 #include "rpc/udp/options.h"
 
+namespace stag::fabric {
+class VerbsPort;
+}  // namespace stag::fabric
 namespace stag::fabric::capture {
 class Tap;
 }  // namespace stag::fabric::capture
@@ -69,6 +72,8 @@ struct ListenOptions {
   rpc::udp::ServerOptions udp{};
   fabric::IwarpOptions iwarp{};
   fabric::VerbsOptions verbs{};
+  // Internal: with Verbs, the port that listens at the address already. Null: there is none.
+  std::shared_ptr<fabric::VerbsPort> verbs_port{};
   // Internal: captures what goes over RDMA connections, for `stag serve`. Null: nothing is
   // captured.
   std::shared_ptr<fabric::capture::Tap> tap{};

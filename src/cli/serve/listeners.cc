@@ -18,6 +18,7 @@ using endpoint::Transport;
 namespace {
 
 constexpr std::string_view kUdpOptions = "--udp-port, or --no-udp";
+constexpr std::string_view kDeviceOptions = "--fabric verbs, --verbs-port";
 
 std::string cannot_listen(const Address& at, std::string_view option, Reason why) {
   return fmt::format("cannot listen at {} ({}): {}", to_string(at), option, info(why).text);
@@ -64,11 +65,19 @@ Result<Ok, std::string> Listeners::reserve(const ServeOptions& options, ServedSo
   return Ok{};
 }
 
-Result<Ok, std::string> Listeners::open(const ExportLine& first) {
-  loops_ = std::make_shared<endpoint::Loops>(options_.loops, options_.busy_poll_us);
+std::shared_ptr<endpoint::Loops> Listeners::make_loops(const ServeOptions& options) {
+  return std::make_shared<endpoint::Loops>(options.loops, options.busy_poll_us);
+}
+
+std::string Listeners::cannot_listen_at_device(const Address& at, Reason why) {
+  return cannot_listen(at, kDeviceOptions, why);
+}
+
+Result<Ok, std::string> Listeners::open(const ExportLine& first, DevicePorts* ports) {
+  loops_ = ports != nullptr ? ports->loops() : make_loops(options_);
   if (const auto started = start_capture(); !started) return started;
   for (const std::string& host : options_.hosts)
-    if (const auto done = listen_at(host, first); !done) return done;
+    if (const auto done = listen_at(host, first, ports); !done) return done;
   if (options_.rpcbind)
     if (const auto done = register_programs(); !done) return done;
   fmt::print("{}", ready_);
@@ -131,8 +140,9 @@ void Listeners::end_capture() {
   offer_out(fmt::format("capture: {} frames, {} of them lost", counts.frames, counts.lost));
 }
 
-Result<Ok, std::string> Listeners::listen_at(const std::string& host, const ExportLine& first) {
-  auto rdma = listen_rdma(host);
+Result<Ok, std::string> Listeners::listen_at(const std::string& host, const ExportLine& first,
+                                             DevicePorts* ports) {
+  auto rdma = listen_rdma(host, ports);
   if (!rdma) return Failure{rdma.error()};
   auto tcp = listen({host, static_cast<std::uint16_t>(options_.tcp_port)},
                     listen_options(Transport::Tcp), "--tcp-port");
@@ -152,17 +162,18 @@ Result<Ok, std::string> Listeners::listen_at(const std::string& host, const Expo
   return Ok{};
 }
 
-Result<std::vector<Listener>, std::string> Listeners::listen_rdma(const std::string& host) const {
+Result<std::vector<Listener>, std::string> Listeners::listen_rdma(const std::string& host,
+                                                                  DevicePorts* ports) const {
   std::vector<Listener> listeners;
   for (const std::string& fabric : options_.fabrics) {
     endpoint::ListenOptions options = listen_options(Transport::Rdma);
     options.verbs.device = options_.device;
     const bool verbs = fabric == "verbs";
     if (verbs) options.fabric = endpoint::FabricKind::Verbs;
-    const std::uint32_t port =
-        verbs ? options_.verbs_port.value_or(options_.rdma_port) : options_.rdma_port;
-    auto made = listen({host, static_cast<std::uint16_t>(port)}, options,
-                       verbs ? "--fabric verbs, --verbs-port" : "--rdma-port");
+    const std::uint32_t port = verbs ? options_.device_port() : options_.rdma_port;
+    const Address at{host, static_cast<std::uint16_t>(port)};
+    if (verbs && ports != nullptr) options.verbs_port = ports->take(at);
+    auto made = listen(at, options, verbs ? kDeviceOptions : "--rdma-port");
     if (!made) return Failure{made.error()};
     listeners.push_back(*std::move(made));
   }

@@ -8,6 +8,7 @@
 
 #include "cli/observe/capture_file.h"
 #include "cli/serve/announcement.h"
+#include "cli/serve/device_ports.h"
 #include "cli/serve/options.h"
 #include "cli/serve/registration.h"
 #include "cli/serve/served_sockets.h"
@@ -29,9 +30,13 @@ class Listeners {
   static Result<Ok, std::string> claim(const ServeOptions& options, ServedSockets& sockets);
   // Makes those that it has not inherited, too, as far as they can be made now.
   static Result<Ok, std::string> reserve(const ServeOptions& options, ServedSockets& sockets);
-  // Listens, registers, and says so; `first` is the export of the URLs that are printed. The error
-  // is one sentence.
-  Result<Ok, std::string> open(const ExportLine& first);
+  // What serves.
+  static std::shared_ptr<endpoint::Loops> make_loops(const ServeOptions& options);
+  // Listens, registers, and says so; `first` is the export of the URLs that are printed. `ports`
+  // have been got ready; null: none. The error is one sentence.
+  Result<Ok, std::string> open(const ExportLine& first, DevicePorts* ports);
+  // A sentence.
+  static std::string cannot_listen_at_device(const Address& at, Reason why);
   std::vector<Loop*> loops() const;
   // Takes on `allow`, `stall-limit`, `max-chunk-bytes`, `max-connections` and
   // `connections-per-client` of these settings. Thread: none that is a loop's, while
@@ -47,9 +52,11 @@ class Listeners {
 
   Result<Ok, std::string> start_capture();
   void end_capture();
-  Result<Ok, std::string> listen_at(const std::string& host, const ExportLine& first);
+  Result<Ok, std::string> listen_at(const std::string& host, const ExportLine& first,
+                                    DevicePorts* ports);
   // One listener for each --fabric, before any other at that host.
-  Result<std::vector<Listener>, std::string> listen_rdma(const std::string& host) const;
+  Result<std::vector<Listener>, std::string> listen_rdma(const std::string& host,
+                                                         DevicePorts* ports) const;
   Result<Listener, std::string> listen_udp(const Address& tcp) const;
   // `option` is the one to be named when that fails.
   Result<Listener, std::string> listen(const Address& at, const endpoint::ListenOptions& options,

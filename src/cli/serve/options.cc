@@ -157,6 +157,10 @@ Result<Ok, std::string> ServeOptions::check() {
   return check_networks();
 }
 
+bool ServeOptions::uses_devices() const {
+  return std::ranges::count(fabrics, "verbs") != 0;
+}
+
 Result<Ok, std::string> ServeOptions::check_networks() {
   for (const std::string& text : allow_texts_) {
     const std::optional<IpNetwork> network = IpNetwork::parse(text);

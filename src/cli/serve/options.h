@@ -67,6 +67,9 @@ class ServeOptions {
   bool check_only = false;
   std::vector<std::string> fabrics;
   std::string device;
+  bool uses_devices() const;
+  // Of listeners at RDMA devices.
+  std::uint32_t device_port() const { return verbs_port.value_or(rdma_port); }
   rpc::rdma::ServerOptions rdma;
   std::vector<IpNetwork> allow;
   Limits limits;

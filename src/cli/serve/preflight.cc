@@ -13,13 +13,6 @@
 namespace stag::cli {
 namespace {
 
-// What only a successor may try: for --check another server may have its addresses and files, and
-// nothing is made.
-struct Successor {
-  ServedSockets& sockets;
-  const TakeOver& predecessor;
-};
-
 Result<Ok, std::string> check_users(const ServeOptions& options,
                                     const std::vector<ExportLine>& lines) {
   if (const auto checked = options.control.check(); !checked) return checked;
@@ -82,6 +75,8 @@ Result<Ok, ExportSet::Trouble> check_exports(const ServeOptions& options,
 Result<Ok, std::string> try_places(const ServeOptions& options, const Successor& successor) {
   if (const auto reserved = Listeners::reserve(options, successor.sockets); !reserved)
     return reserved;
+  if (successor.ports != nullptr)
+    if (const auto served = successor.ports->rehearse(); !served) return served;
   const ObserveOptions& observe = options.observe;
   if (const auto& taken = successor.predecessor.metrics_at(); taken && !observe.metrics().empty())
     if (const auto free = MetricsServer::rehearse(observe.metrics(), *taken); !free) return free;
@@ -115,8 +110,7 @@ Result<Ok, ExportSet::Trouble> check_configuration(const ServeOptions& options,
 
 Result<Ok, ExportSet::Trouble> preflight(const ServeOptions& options,
                                          const std::vector<ExportLine>& lines, StoreWatch& stores,
-                                         ServedSockets& sockets, const TakeOver& predecessor) {
-  const Successor successor{sockets, predecessor};
+                                         const Successor& successor) {
   auto checked = check_start(options, lines, stores, &successor);
   if (checked) return checked;
   ExportSet::Trouble trouble = checked.error();

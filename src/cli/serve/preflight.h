@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "cli/serve/device_ports.h"
 #include "cli/serve/export_set.h"
 #include "cli/serve/hand_over.h"
 #include "cli/serve/options.h"
@@ -18,11 +19,19 @@ Result<Ok, ExportSet::Trouble> check_configuration(const ServeOptions& options,
                                                    const std::vector<ExportLine>& lines,
                                                    StoreWatch& stores);
 
+// What only a successor may try: for --check another server may have its addresses and files, and
+// nothing is made.
+struct Successor {
+  ServedSockets& sockets;
+  DevicePorts* ports;  // null: none
+  const TakeOver& predecessor;
+};
+
 // Of a successor (--take-over). Makes the listening sockets that `sockets` lacks. Leaves alone what
-// one process at a time may have: the state directory, a mount of CephFS, the listeners of RDMA
+// one process at a time may have: the state directory, a mount of CephFS, the ports of RDMA
 // devices. Blocking.
 Result<Ok, ExportSet::Trouble> preflight(const ServeOptions& options,
                                          const std::vector<ExportLine>& lines, StoreWatch& stores,
-                                         ServedSockets& sockets, const TakeOver& predecessor);
+                                         const Successor& successor);
 
 }  // namespace stag::cli

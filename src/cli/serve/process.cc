@@ -86,7 +86,8 @@ std::error_code make_directory(const files::path& directory, mode_t mode) {
 
 constexpr std::string_view kInUse = "another 'stag serve' is using it";
 
-Result<net::UniqueFd, std::string> lock_of(const std::string& directory, Duration wait) {
+Result<net::UniqueFd, std::string> lock_of(const std::string& directory, Duration wait,
+                                           const std::function<void()>& meanwhile) {
   const std::string path = directory + "/lock";
   net::UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!fd) return Failure{std::string(std::strerror(errno))};
@@ -95,6 +96,7 @@ Result<net::UniqueFd, std::string> lock_of(const std::string& directory, Duratio
   const TimePoint give_up = std::chrono::steady_clock::now() + wait;
   while (flock(fd.fd(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK && std::chrono::steady_clock::now() < give_up) {
+      meanwhile();
       std::this_thread::sleep_for(kPause);
       continue;
     }
@@ -106,20 +108,21 @@ Result<net::UniqueFd, std::string> lock_of(const std::string& directory, Duratio
 }  // namespace
 
 Result<StateLock, std::string> StateLock::take(const std::string& directory, Duration wait,
-                                               std::string_view if_in_use) {
+                                               std::string_view if_in_use,
+                                               const std::function<void()>& meanwhile) {
   const auto trouble = [&](const std::string& why) {
     return Failure{fmt::format("cannot use the state directory '{}': {}; {}", directory, why,
                                why == kInUse ? if_in_use : "choose one with --state")};
   };
   constexpr mode_t kPrivate = 0700;
   if (const auto error = make_directory(directory, kPrivate)) return trouble(error.message());
-  auto locked = lock_of(directory, wait);
+  auto locked = lock_of(directory, wait, meanwhile);
   if (!locked) return trouble(locked.error());
   return StateLock(*std::move(locked));
 }
 
 Result<StateLock, std::string> StateLock::take_ended(const std::string& directory) {
-  auto locked = lock_of(directory, {});
+  auto locked = lock_of(directory, {}, [] {});
   if (!locked) return Failure{locked.error()};
   return StateLock(*std::move(locked));
 }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "base/loop.h"
@@ -37,10 +38,12 @@ std::string default_state_directory();
 class StateLock {
  public:
   // Makes the directory, for this user alone, when it is missing. Waits so long for another server
-  // that has it. Fails with one sentence, which ends with `if_in_use` where that still has it.
-  // Blocking.
-  static Result<StateLock, std::string> take(const std::string& directory, Duration wait = {},
-                                             std::string_view if_in_use = "wait for its end");
+  // that has it, and does what `meanwhile` does again and again. Fails with one sentence, which
+  // ends with `if_in_use` where that still has it. Blocking.
+  static Result<StateLock, std::string> take(
+      const std::string& directory, Duration wait = {},
+      std::string_view if_in_use = "wait for its end",
+      const std::function<void()>& meanwhile = [] {});
   // Of a server that has ended. The directory is there, or it fails. The error is a part of a
   // sentence: why not. Blocking.
   static Result<StateLock, std::string> take_ended(const std::string& directory);

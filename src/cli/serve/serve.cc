@@ -16,6 +16,7 @@
 #include "cli/serve/control.h"
 #include "cli/serve/copy_sources.h"
 #include "cli/serve/departure.h"
+#include "cli/serve/device_ports.h"
 #include "cli/serve/drain.h"
 #include "cli/serve/hand_over.h"
 #include "cli/serve/late_hosts.h"
@@ -114,9 +115,7 @@ class Serve final : public Command {
     std::unique_ptr<Control>& control;
   };
   void end(const Running& running);
-  CopySources::Fabric copy_fabric() const {
-    return {std::ranges::count(options_.fabrics, "verbs") != 0, options_.device};
-  }
+  CopySources::Fabric copy_fabric() const { return {options_.uses_devices(), options_.device}; }
   // What version 4 does without being called.
   void start(net::EpollLoop& loop, nfs::nfs4::Nfs4Server& nfs4, rpc::Connector& connector,
              CopySources& sources) const;
@@ -141,7 +140,8 @@ class Serve final : public Command {
   std::atomic<std::uint32_t> drain_ = 0;  // seconds; a reload changes it on its thread
   ServiceManager manager_{"", std::nullopt};
   ServedSockets sockets_;
-  Drain* draining_ = nullptr;  // on the loop
+  std::optional<DevicePorts> ports_;  // of a successor, until its listeners have them
+  Drain* draining_ = nullptr;         // on the loop
 };
 
 Exit Serve::run() {
@@ -234,7 +234,9 @@ Result<StateLock, ExportSet::Trouble> Serve::take_state(const std::vector<Export
   Duration wait{};
   if (predecessor) {
     sockets_.inherit(predecessor->take_sockets());
-    const auto ready = preflight(options_, lines, stores, sockets_, *predecessor);
+    if (options_.uses_devices()) ports_.emplace(options_, Listeners::make_loops(options_));
+    const auto ready =
+        preflight(options_, lines, stores, {sockets_, ports_ ? &*ports_ : nullptr, *predecessor});
     if (!ready) return Failure{ready.error()};
     wait = predecessor->go() + kMargin;
   }
@@ -245,7 +247,11 @@ Result<StateLock, ExportSet::Trouble> Serve::take_state(const std::vector<Export
   else if (!predecessor)
     if_in_use += fmt::format(" (--take-over: no server answers at {})",
                              fmt::join(Control::places(options_.control, options_.state), " or "));
-  auto lock = StateLock::take(options_.state, wait, if_in_use);
+  const auto meanwhile = [this] {
+    if (ports_) ports_->listen_where_free();
+  };
+  auto lock = StateLock::take(options_.state, wait, if_in_use, meanwhile);
+  if (lock && predecessor) meanwhile();
   if (lock) return *std::move(lock);
   return Failure{ExportSet::Trouble{lock.error()}};
 }
@@ -315,7 +321,9 @@ Result<Ok, std::string> Serve::listen(Observing& observing, Listeners& listeners
                                       const ExportLine& first) {
   if (auto started = observing.start_metrics(); !started) return started;
   if (auto closed = close_unclaimed_sockets(); !closed) return closed;
-  return listeners.open(first);
+  const auto opened = listeners.open(first, ports_ ? &*ports_ : nullptr);
+  ports_.reset();
+  return opened;
 }
 
 void Serve::end(const Running& running) {

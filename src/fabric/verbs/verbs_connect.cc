@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "base/completion.h"
+#include "base/pause.h"
 #include "fabric/verbs/device_addresses.h"
 #include "fabric/verbs/verbs_reason.h"
-#include "net/race.h"
 #include "net/socket_address.h"
 
 namespace stag::fabric {
@@ -19,6 +19,10 @@ constexpr int kPortsTried = 8;
 // with the first request that it turns down.
 constexpr int kStaleTried = 5;
 constexpr Duration kStalePause = std::chrono::milliseconds(100);
+// To a port at which nobody listens: between two servers of which one follows the other there is a
+// moment like that.
+constexpr int kRefusedTried = 3;
+constexpr Duration kRefusedPause = std::chrono::milliseconds(50);
 // For RDMA-CM's own steps; the caller's limit is the loop's.
 constexpr int kResolveMs = 5000;
 
@@ -37,7 +41,7 @@ class ConnectAttempt final : private CmUser {
     id_ = *std::move(id);
     sockaddr* const own = from ? source.data() : nullptr;
     if (loop_->functions().resolve_addr(id_.get(), own, address.data(), kResolveMs) != 0)
-      end(reason_of_setup(loop_->functions(), nullptr, RDMA_CM_EVENT_ADDR_ERROR, -errno));
+      end(reason_of_setup(loop_->functions(), nullptr, RDMA_CM_EVENT_ADDR_ERROR, -errno, {}));
   }
   // The first one counts. The coroutine goes on in a later turn, outside of RDMA-CM's events.
   void end(Reason reason) {
@@ -65,7 +69,7 @@ class ConnectAttempt final : private CmUser {
       case RDMA_CM_EVENT_ROUTE_RESOLVED:
         return request();
       default:
-        end(reason_of_setup(loop_->functions(), id_->verbs, notice.type, notice.status));
+        end(reason_of_setup(loop_->functions(), id_->verbs, notice.type, notice.status, {}));
     }
   }
   void request() {
@@ -90,6 +94,32 @@ bool is_of_the_path(Reason reason) {
   return reason == Reason::HostUnreachable || reason == Reason::VerbsAddressUnserved ||
          reason == Reason::ConnectTimedOut || reason == Reason::ConnectionRefused;
 }
+
+// Which requests are made once more to the same address.
+class Again {
+ public:
+  // None: not again.
+  std::optional<Duration> pause_after(Reason reason) {
+    switch (reason) {
+      case Reason::AddressInUse:
+        return pause_below(kPortsTried, ports_, Duration::zero());
+      case Reason::VerbsConnectionStale:
+        return pause_below(kStaleTried, stale_, kStalePause);
+      case Reason::ConnectionRefused:
+        return pause_below(kRefusedTried, refused_, kRefusedPause);
+      default:
+        return std::nullopt;
+    }
+  }
+
+ private:
+  static std::optional<Duration> pause_below(int most, int& tried, Duration pause) {
+    if (++tried >= most) return std::nullopt;
+    return pause;
+  }
+
+  int ports_ = 0, stale_ = 0, refused_ = 0;
+};
 
 struct Path {
   std::optional<net::SocketAddress> from;
@@ -121,7 +151,7 @@ Task<Result<std::unique_ptr<VerbsConnection>, Reason>> verbs_connect(
   if (!here) co_return Failure{here.error()};
   Reason reason = Reason::VerbsDeviceElsewhere;
   const std::vector<Path> paths = paths_to(**here, *addresses);
-  int ports = 0, stale = 0;
+  Again again;
   for (auto path = paths.begin(); path != paths.end();) {
     {
       ConnectAttempt attempt(*here, options);
@@ -134,13 +164,10 @@ Task<Result<std::unique_ptr<VerbsConnection>, Reason>> verbs_connect(
       if (reason == Reason::None) co_return std::move(attempt.connection);
     }
     if (loop.now() >= deadline) break;
-    if (reason == Reason::AddressInUse && ++ports < kPortsTried) continue;
-    if (reason == Reason::VerbsConnectionStale && ++stale < kStaleTried &&
-        deadline - loop.now() > kStalePause) {
-      const auto pause = net::Race::start(loop, kStalePause, cancel);
-      Completion<Reason>& over = pause->ended();
-      const Reason end = co_await over;
-      if (end == Reason::Cancelled) co_return Failure{end};
+    const std::optional<Duration> wait = again.pause_after(reason);
+    if (wait && deadline - loop.now() > *wait) {
+      co_await pause(loop, *wait, cancel);
+      if (cancel.cancelled()) co_return Failure{Reason::Cancelled};
       continue;
     }
     if (!is_of_the_path(reason)) break;

@@ -120,7 +120,8 @@ void VerbsConnection::on_setup_event(const CmNotice& notice) {
     case RDMA_CM_EVENT_ADDR_CHANGE:
       return;
     default:
-      reason = reason_of_setup(functions(), id_->verbs, notice.type, notice.status);
+      reason = reason_of_setup(functions(), id_->verbs, notice.type, notice.status,
+                               notice.private_data());
   }
   OnSetup on_setup = std::exchange(on_setup_, {});
   on_setup(reason);

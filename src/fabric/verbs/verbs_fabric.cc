@@ -51,7 +51,8 @@ Result<std::unique_ptr<Listener>, Reason> VerbsFabric::listen(Address address,
                                                               ListenOptions options,
                                                               Acceptor& acceptor) {
   if (unavailable_ != Reason::None) return Failure{unavailable_};
-  return VerbsListener::open(shared_, loop_, accepting_, address, options, acceptor);
+  return VerbsListener::open(shared_, loop_, accepting_, address, options, acceptor,
+                             std::exchange(adopted_, nullptr));
 }
 
 }  // namespace stag::fabric

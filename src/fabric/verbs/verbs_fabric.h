@@ -15,6 +15,7 @@
 
 namespace stag::fabric {
 
+class VerbsPort;
 struct VerbsShared;
 
 class VerbsFabric final : public Fabric {
@@ -30,6 +31,9 @@ class VerbsFabric final : public Fabric {
   std::size_t max_private_data() const override { return 56; }
   Task<Result<std::unique_ptr<Connection>, Reason>> connect(Address address, ConnectOptions options,
                                                             CancelToken cancel) override;
+  // The next listen() takes on this port, which listens at its address. It is the first use of the
+  // fabric.
+  void adopt(std::shared_ptr<VerbsPort> port) { adopted_ = std::move(port); }
   // A host name is resolved on the spot; an empty host is every address of every device.
   Result<std::unique_ptr<Listener>, Reason> listen(Address address, ListenOptions options,
                                                    Acceptor& acceptor) override;
@@ -38,6 +42,7 @@ class VerbsFabric final : public Fabric {
   net::EpollLoop& loop_;
   const std::vector<net::EpollLoop*> accepting_;
   std::shared_ptr<VerbsShared> shared_;
+  std::shared_ptr<VerbsPort> adopted_;
   Reason unavailable_ = Reason::None;
 };
 

@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "base/loop_credentials.h"
+
 namespace stag::fabric {
 namespace {
 
@@ -115,6 +117,7 @@ Result<std::shared_ptr<const VerbsFunctions>, Reason> load_verbs(const VerbsLibr
     trace(Reason::VerbsLibraryMissing, names.verbs, library->failure());
     return Failure{Reason::VerbsLibraryMissing};
   }
+  keep_credentials_of_loops();
   return std::shared_ptr<const VerbsFunctions>(std::move(functions));
 }
 

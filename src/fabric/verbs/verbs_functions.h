@@ -77,8 +77,9 @@ struct VerbsLibraryNames {
   std::string cm = "librdmacm.so.1";
 };
 
-// The functions of the installed rdma-core, which stays loaded. VerbsLibraryMissing when a library
-// is not there or lacks one of them.
+// The functions of the installed rdma-core, which stays loaded; from then on threads of loops keep
+// their credentials (base/loop_credentials.h). VerbsLibraryMissing when a library is not there or
+// lacks one of them.
 Result<std::shared_ptr<const VerbsFunctions>, Reason> load_verbs(
     const VerbsLibraryNames& names = {});
 

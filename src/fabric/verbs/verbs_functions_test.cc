@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/loop_credentials.h"
+
 namespace stag::fabric {
 namespace {
 
@@ -25,6 +27,7 @@ TEST(LoadVerbs, finds_every_function_of_an_installed_rdma_core) {
   EXPECT_NE((*functions)->reg_mr, nullptr);
   EXPECT_NE((*functions)->query_port, nullptr);
   EXPECT_NE((*functions)->disconnect, nullptr);
+  EXPECT_TRUE(loops_keep_credentials());
 }
 
 }  // namespace

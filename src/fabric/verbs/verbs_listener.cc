@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <mutex>
 #include <utility>
 
@@ -10,9 +11,10 @@
 namespace stag::fabric {
 namespace {
 
-constexpr int kBacklog = 128;
 // Of an answer; a request of InfiniBand carries no more.
 constexpr std::size_t kMostPrivateData = 56;
+// Of a rejection: the kernel says nothing for a listener that goes.
+constexpr std::uint8_t kTurnedDown = 1;
 
 net::SocketAddress bound_address(const sockaddr& from) {
   const bool six = from.sa_family == AF_INET6;
@@ -102,17 +104,17 @@ VerbsListener::~VerbsListener() {
 Result<std::unique_ptr<Listener>, Reason> VerbsListener::open(
     const std::shared_ptr<VerbsShared>& shared, net::EpollLoop& loop,
     std::vector<net::EpollLoop*> accepting, const Address& at, ListenOptions listen,
-    Acceptor& acceptor) {
-  auto here = VerbsLoop::of(shared, loop);
+    Acceptor& acceptor, const std::shared_ptr<VerbsPort>& port) {
+  auto here = VerbsLoop::of(shared, loop, port != nullptr ? port->channel() : nullptr);
   if (!here) return Failure{here.error()};
   std::unique_ptr<VerbsListener> made(
       new VerbsListener(shared, *std::move(here), std::move(accepting), listen, acceptor));
-  const auto bound = made->bind(at);
+  const auto bound = made->bind(at, port.get());
   if (!bound) return Failure{bound.error()};
   return std::unique_ptr<Listener>(std::move(made));
 }
 
-Result<Ok, Reason> VerbsListener::bind(const Address& at) {
+Result<Ok, Reason> VerbsListener::bind(const Address& at, VerbsPort* port) {
   auto address = net::numeric_address(at);
   if (!address) {
     const auto resolved = net::resolve_blocking(at);
@@ -120,16 +122,24 @@ Result<Ok, Reason> VerbsListener::bind(const Address& at) {
     address = resolved->front();
   }
   at_ = *address;
-  return listen();
+  if (port == nullptr) return listen();
+  CmId id = port->take();
+  if (!loop_->has(id)) return Failure{Reason::VerbsFailed};
+  // Before any event of it is looked at.
+  id.belongs_to(*this);
+  return keep(std::move(id));
 }
 
 Result<Ok, Reason> VerbsListener::listen() {
   auto made = loop_->make_id(*this);
   if (!made) return Failure{made.error()};
   CmId id = *std::move(made);
-  const VerbsFunctions& functions = loop_->functions();
-  if (functions.bind_addr(id.get(), at_.data()) != 0 || functions.listen(id.get(), kBacklog) != 0)
-    return Failure{reason_of_bind_error(errno)};
+  const auto listening = listen_at(loop_->functions(), id, at_);
+  if (!listening) return listening;
+  return keep(std::move(id));
+}
+
+Result<Ok, Reason> VerbsListener::keep(CmId id) {
   if (!loop_->allows(id->verbs) || !loop_->finds_allowed())
     return Failure{Reason::VerbsDeviceElsewhere};
   const net::SocketAddress bound = bound_address(id->route.addr.src_addr);
@@ -176,7 +186,7 @@ void VerbsListener::on_request(CmId id, CmNotice notice) {
   const Address local = host_of(id->route.addr.src_addr);
   const auto reject = [&](Reason reason, std::string_view why) {
     trace(reason, to_string(peer), why);
-    loop_->functions().reject(id.get(), nullptr, 0);
+    loop_->functions().reject(id.get(), &kTurnedDown, sizeof kTurnedDown);
   };
   // A listener at every address hears requests by every device.
   if (!loop_->allows(id->verbs))

@@ -9,6 +9,7 @@
 
 #include "fabric/verbs/verbs_connection.h"
 #include "fabric/verbs/verbs_loop.h"
+#include "fabric/verbs/verbs_port.h"
 #include "net/connection_limits.h"
 #include "net/socket_address.h"
 
@@ -16,11 +17,13 @@ namespace stag::fabric {
 
 class VerbsListener final : public Listener, private CmUser {
  public:
+  // `port`: one that listens at `at`; null: there is none.
   static Result<std::unique_ptr<Listener>, Reason> open(const std::shared_ptr<VerbsShared>& shared,
                                                         net::EpollLoop& loop,
                                                         std::vector<net::EpollLoop*> accepting,
                                                         const Address& at, ListenOptions listen,
-                                                        Acceptor& acceptor);
+                                                        Acceptor& acceptor,
+                                                        const std::shared_ptr<VerbsPort>& port);
   ~VerbsListener() override;
   Address local_address() const override { return local_; }
   void limit_connections(std::uint32_t all, std::uint32_t per_peer) override {
@@ -30,9 +33,11 @@ class VerbsListener final : public Listener, private CmUser {
  private:
   VerbsListener(std::shared_ptr<VerbsShared> shared, std::shared_ptr<VerbsLoop> loop,
                 std::vector<net::EpollLoop*> accepting, ListenOptions listen, Acceptor& acceptor);
-  Result<Ok, Reason> bind(const Address& at);
+  Result<Ok, Reason> bind(const Address& at, VerbsPort* port);
   // At at_.
   Result<Ok, Reason> listen();
+  // `id` listens.
+  Result<Ok, Reason> keep(CmId id);
   void on_cm(CmNotice notice) override;
   void on_removed();
   void try_again_later();

@@ -25,8 +25,26 @@ CmUser& CmUser::nobody() {
   return nobody;
 }
 
-Result<std::shared_ptr<VerbsLoop>, Reason> VerbsLoop::of(const std::shared_ptr<VerbsShared>& shared,
-                                                         net::EpollLoop& loop) {
+Result<std::shared_ptr<rdma_event_channel>, Reason> open_channel(
+    const std::shared_ptr<const VerbsFunctions>& functions) {
+  rdma_event_channel* made = functions->create_event_channel();
+  if (made == nullptr) return Failure{reason_of_cm_error(errno)};
+  std::shared_ptr<rdma_event_channel> channel(
+      made, [functions](rdma_event_channel* each) { functions->destroy_event_channel(each); });
+  const int flags = ::fcntl(channel->fd, F_GETFL);
+  if (flags < 0 || ::fcntl(channel->fd, F_SETFL, flags | O_NONBLOCK) != 0)
+    return Failure{Reason::VerbsFailed};
+  return channel;
+}
+
+bool allows(const VerbsFunctions& functions, const VerbsOptions& options, ibv_context* context) {
+  const std::string& only = options.device;
+  return context == nullptr || only.empty() || functions.get_device_name(context->device) == only;
+}
+
+Result<std::shared_ptr<VerbsLoop>, Reason> VerbsLoop::of(
+    const std::shared_ptr<VerbsShared>& shared, net::EpollLoop& loop,
+    std::shared_ptr<rdma_event_channel> channel) {
   {
     const std::lock_guard lock(shared->mutex);
     const auto known = shared->loops.find(&loop);
@@ -35,7 +53,7 @@ Result<std::shared_ptr<VerbsLoop>, Reason> VerbsLoop::of(const std::shared_ptr<V
   }
   // Only this loop's thread makes its own.
   std::shared_ptr<VerbsLoop> made(new VerbsLoop(shared, loop));
-  const auto opened = made->open();
+  const auto opened = made->open(std::move(channel));
   if (!opened) return Failure{opened.error()};
   made->self_ = made;
   const std::lock_guard lock(shared->mutex);
@@ -43,15 +61,13 @@ Result<std::shared_ptr<VerbsLoop>, Reason> VerbsLoop::of(const std::shared_ptr<V
   return made;
 }
 
-Result<Ok, Reason> VerbsLoop::open() {
-  rdma_event_channel* made = functions().create_event_channel();
-  if (made == nullptr) return Failure{reason_of_cm_error(errno)};
-  channel_ = {made, [functions = shared_->functions](rdma_event_channel* channel) {
-                functions->destroy_event_channel(channel);
-              }};
-  const int flags = ::fcntl(channel_->fd, F_GETFL);
-  if (flags < 0 || ::fcntl(channel_->fd, F_SETFL, flags | O_NONBLOCK) != 0)
-    return Failure{Reason::VerbsFailed};
+Result<Ok, Reason> VerbsLoop::open(std::shared_ptr<rdma_event_channel> channel) {
+  channel_ = std::move(channel);
+  if (channel_ == nullptr) {
+    auto opened = open_channel(shared_->functions);
+    if (!opened) return Failure{opened.error()};
+    channel_ = *std::move(opened);
+  }
   net::UniqueFd copy(::fcntl(channel_->fd, F_DUPFD_CLOEXEC, 0));
   if (!copy) return Failure{reason_of_device_error(errno)};
   auto events = net::Descriptor::watch(loop_, std::move(copy));
@@ -78,8 +94,7 @@ const VerbsOptions& VerbsLoop::options() const {
 }
 
 bool VerbsLoop::allows(ibv_context* context) const {
-  const std::string& only = options().device;
-  return context == nullptr || only.empty() || functions().get_device_name(context->device) == only;
+  return fabric::allows(functions(), options(), context);
 }
 
 bool VerbsLoop::finds_allowed() const {

@@ -66,6 +66,7 @@ class CmId {
 
   rdma_cm_id* get() const { return id_; }
   rdma_cm_id* operator->() const { return id_; }
+  const std::shared_ptr<rdma_event_channel>& channel() const { return channel_; }
   // To whom events are told from now on; on the thread of its channel.
   void belongs_to(CmUser& user) const { id_->context = &user; }
   // Its events come by `channel` from now on; false when they cannot.
@@ -82,19 +83,25 @@ class CmId {
   rdma_cm_id* id_ = nullptr;
 };
 
+// A channel of RDMA-CM's events that nobody waits at.
+Result<std::shared_ptr<rdma_event_channel>, Reason> open_channel(
+    const std::shared_ptr<const VerbsFunctions>& functions);
+// Whether the options allow the device; null is none yet, and allowed.
+bool allows(const VerbsFunctions& functions, const VerbsOptions& options, ibv_context* context);
+
 struct VerbsShared;
 
 class VerbsLoop {
  public:
-  // That of `loop`, made when there is none.
-  static Result<std::shared_ptr<VerbsLoop>, Reason> of(const std::shared_ptr<VerbsShared>& shared,
-                                                       net::EpollLoop& loop);
+  // That of `loop`, made when there is none: on `channel`, or on a new one where that is null.
+  static Result<std::shared_ptr<VerbsLoop>, Reason> of(
+      const std::shared_ptr<VerbsShared>& shared, net::EpollLoop& loop,
+      std::shared_ptr<rdma_event_channel> channel = nullptr);
   ~VerbsLoop();
 
   net::EpollLoop& loop() const { return loop_; }
   const VerbsFunctions& functions() const;
   const VerbsOptions& options() const;
-  // Whether the options allow the device; null is none yet, and allowed.
   bool allows(ibv_context* context) const;
   // Whether there is a device that they allow.
   bool finds_allowed() const;
@@ -103,13 +110,15 @@ class VerbsLoop {
   // The owner of the id that a CONNECT_REQUEST has brought.
   CmId own_requested(rdma_cm_id* id) const;
   Result<std::shared_ptr<LoopDevice>, Reason> device(ibv_context* context);
+  // Whether its events come here.
+  bool has(const CmId& id) const { return id.channel() == channel_; }
   // Takes over an id that came on another loop's channel.
   bool adopt(CmId& id) { return id.migrate(channel_); }
 
  private:
   VerbsLoop(std::shared_ptr<VerbsShared> shared, net::EpollLoop& loop)
       : shared_(std::move(shared)), loop_(loop) {}
-  Result<Ok, Reason> open();
+  Result<Ok, Reason> open(std::shared_ptr<rdma_event_channel> channel);
   void on_readable();
   void tell(rdma_cm_event& event);
   void close_removed_devices();

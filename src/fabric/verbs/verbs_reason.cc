@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string>
@@ -10,8 +11,7 @@
 namespace stag::fabric {
 namespace {
 
-// InfiniBand's CM: the port is nobody's, as "connection refused" of TCP.
-constexpr int kInvalidServiceId = 8;
+// InfiniBand's CM.
 // The peer has a connection with the queue pair that asks, from before this machine failed.
 constexpr int kStaleConnection = 10;
 
@@ -75,13 +75,14 @@ Reason reason_of_receive(ibv_wc_status status) {
 }
 
 Reason reason_of_setup(const VerbsFunctions& functions, ibv_context* device,
-                       rdma_cm_event_type type, int status) {
+                       rdma_cm_event_type type, int status, Bytes said) {
   if (type == RDMA_CM_EVENT_DEVICE_REMOVAL) return Reason::VerbsDeviceRemoved;
   if (type == RDMA_CM_EVENT_REJECTED) {
     // On iWARP it is an error number of the system, below zero.
     if (status == kStaleConnection) return Reason::VerbsConnectionStale;
-    return status == kInvalidServiceId || status == -ECONNREFUSED ? Reason::ConnectionRefused
-                                                                  : Reason::ConnectionRejected;
+    const bool decided =
+        std::ranges::any_of(said, [](std::byte each) { return each != std::byte{}; });
+    return decided ? Reason::ConnectionRejected : Reason::ConnectionRefused;
   }
   if (device != nullptr ? ports_are_down(functions, device) : all_ports_are_down(functions))
     return Reason::VerbsPortDown;

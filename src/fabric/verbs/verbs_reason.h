@@ -1,6 +1,7 @@
 // What rdma-core reports, in the project's words.
 #pragma once
 
+#include "base/bytes.h"
 #include "base/reason.h"
 #include "fabric/verbs/verbs_functions.h"
 
@@ -10,9 +11,11 @@ namespace stag::fabric {
 Reason reason_of_completion(ibv_wc_status status);
 // Why a receive failed.
 Reason reason_of_receive(ibv_wc_status status);
-// Why this event ends the setting up of a connection. `device` is null before one was found.
+// Why this event ends the setting up of a connection. `device` is null before one was found. `said`
+// by the peer: a rejection without a word, or with zeros alone, comes of no listener, also of one
+// that goes before it has answered.
 Reason reason_of_setup(const VerbsFunctions& functions, ibv_context* device,
-                       rdma_cm_event_type type, int status);
+                       rdma_cm_event_type type, int status, Bytes said);
 // Of the event that says that a queue pair which has failed has no more shared receives; of no
 // other asynchronous event.
 inline constexpr Reason kLastReceive = Reason::ConnectionLost;

@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "fabric/verbs/stub/stub_network.h"
 
@@ -41,7 +43,7 @@ TEST(VerbsReason, is_one_sentence_that_names_what_to_do) {
 TEST(VerbsReason, is_no_route_and_no_timeout_for_an_address_without_a_device_or_GID) {
   const stub::StubNetwork network({stub::rxe_like()});
   const auto why = [&](rdma_cm_event_type type, int status) {
-    return reason_of_setup(*network.functions(), nullptr, type, status);
+    return reason_of_setup(*network.functions(), nullptr, type, status, {});
   };
   for (const auto type : {RDMA_CM_EVENT_ADDR_ERROR, RDMA_CM_EVENT_ROUTE_ERROR}) {
     EXPECT_EQ(why(type, -ENODEV), Reason::VerbsAddressUnserved);
@@ -55,13 +57,18 @@ TEST(VerbsReason, is_no_route_and_no_timeout_for_an_address_without_a_device_or_
 
 TEST(VerbsReason, is_the_peers_or_that_nobody_listens_for_a_request_that_is_not_granted) {
   const stub::StubNetwork network({stub::rxe_like()});
-  const auto why = [&](rdma_cm_event_type type, int status) {
-    return reason_of_setup(*network.functions(), nullptr, type, status);
+  const auto why = [&](rdma_cm_event_type type, int status, Bytes said = {}) {
+    return reason_of_setup(*network.functions(), nullptr, type, status, said);
   };
   constexpr int kInvalidServiceId = 8, kStaleConnection = 10, kConsumerDefined = 28;
   EXPECT_EQ(why(RDMA_CM_EVENT_REJECTED, kInvalidServiceId), Reason::ConnectionRefused);
   EXPECT_EQ(why(RDMA_CM_EVENT_REJECTED, -ECONNREFUSED), Reason::ConnectionRefused);
-  EXPECT_EQ(why(RDMA_CM_EVENT_REJECTED, kConsumerDefined), Reason::ConnectionRejected);
+  // A listener that goes says nothing, which InfiniBand's CM fills up.
+  const std::vector<std::byte> nothing(148), something = {std::byte{}, std::byte{1}};
+  EXPECT_EQ(why(RDMA_CM_EVENT_REJECTED, kConsumerDefined, nothing), Reason::ConnectionRefused);
+  EXPECT_EQ(why(RDMA_CM_EVENT_REJECTED, -ECONNRESET), Reason::ConnectionRefused);
+  EXPECT_EQ(why(RDMA_CM_EVENT_REJECTED, kConsumerDefined, something), Reason::ConnectionRejected);
+  EXPECT_EQ(why(RDMA_CM_EVENT_REJECTED, -ECONNRESET, something), Reason::ConnectionRejected);
   EXPECT_EQ(why(RDMA_CM_EVENT_REJECTED, kStaleConnection), Reason::VerbsConnectionStale);
   EXPECT_EQ(why(RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT), Reason::ConnectTimedOut);
   EXPECT_EQ(why(RDMA_CM_EVENT_DEVICE_REMOVAL, 0), Reason::VerbsDeviceRemoved);
@@ -71,7 +78,7 @@ TEST(VerbsReason, is_the_peers_or_that_nobody_listens_for_a_request_that_is_not_
 TEST(VerbsReason, is_that_the_ports_are_down_whatever_fails_meanwhile) {
   stub::StubNetwork network({stub::rxe_like()});
   network.set_port(false);
-  EXPECT_EQ(reason_of_setup(*network.functions(), nullptr, RDMA_CM_EVENT_ADDR_ERROR, -ENODEV),
+  EXPECT_EQ(reason_of_setup(*network.functions(), nullptr, RDMA_CM_EVENT_ADDR_ERROR, -ENODEV, {}),
             Reason::VerbsPortDown);
 }
 
@@ -92,7 +99,7 @@ TEST(VerbsReason, is_not_that_the_ports_are_down_for_a_device_with_one_that_is_u
   VerbsFunctions functions = *network.functions();
   query_device = std::exchange(functions.query_device, with_two_ports);
   functions.query_port = second_is_up;
-  EXPECT_EQ(reason_of_setup(functions, nullptr, RDMA_CM_EVENT_ADDR_ERROR, -ENODEV),
+  EXPECT_EQ(reason_of_setup(functions, nullptr, RDMA_CM_EVENT_ADDR_ERROR, -ENODEV, {}),
             Reason::VerbsAddressUnserved);
 }
 

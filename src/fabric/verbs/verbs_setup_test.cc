@@ -350,7 +350,7 @@ TEST_F(VerbsTest, a_request_for_a_loop_that_cannot_use_the_device_ends_before_it
                              {&thread->loop()});
   const auto made = spread.listen(harness->any_address(), {}, acceptor);
   ASSERT_TRUE(made.ok());
-  EXPECT_EQ(connect_reason((*made)->local_address()), Reason::ConnectionRejected);
+  EXPECT_EQ(connect_reason((*made)->local_address()), Reason::ConnectionRefused);
   EXPECT_TRUE(acceptor.arrived.empty());
 }
 

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/loop_credentials.h"
 
 namespace stag::vfs::posix {
 namespace {
@@ -68,6 +69,12 @@ void act_as_server() {
   ::setfsgid(::getegid());
 }
 
+// In the group of the server itself; supplementary groups do not matter to root.
+bool is_root_of_server(const Credentials& who) {
+  static const std::uint32_t kOwnGroup = ::getegid();
+  return who.uid == 0 && who.gid == kOwnGroup;
+}
+
 bool try_to_switch() {
   if (::geteuid() != 0) return false;
   const bool group = switch_group(1);
@@ -109,15 +116,21 @@ const Credentials& acting_as(const Credentials& who) {
   return can_switch_users() ? who : kServer;
 }
 
+bool may_act_on_loop(const Credentials& who) {
+  return may_prepare_loop() || is_root_of_server(who);
+}
+
+bool may_prepare_loop() {
+  return !loops_keep_credentials() || !can_switch_users();
+}
+
 CredentialScope::CredentialScope(const Credentials& who) : uid_(who.uid), gid_(who.gid) {
   if (!can_switch_users()) return;
   if (who.uid == kNoId || who.gid == kNoId) {
     ok_ = false;
     return;
   }
-  // Group of the server itself; supplementary groups do not matter to root.
-  static const std::uint32_t kOwnGroup = ::getegid();
-  if (who.uid == 0 && who.gid == kOwnGroup) return;
+  if (is_root_of_server(who)) return;
   switched_ = true;
   // Groups and group first: afterwards the thread may have lost the right to change them.
   if (who.uid != 0) ok_ = switch_groups(groups_of(who));

@@ -44,6 +44,12 @@ class CredentialScope {
   bool switched_ = false;
 };
 
+// Whether a loop's thread may act as `who`; if not, a worker may. Where loops keep their
+// credentials it may as the server only.
+bool may_act_on_loop(const Credentials& who);
+// Whether it may call prepare_loop_thread().
+bool may_prepare_loop();
+
 // The server again for its length, whoever the thread acts as: for what is done within a
 // CredentialScope on behalf of somebody else. An Executor above all is given jobs by the server
 // only: a thread that it starts for them inherits the user of the thread that asked, and keeps it.

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <thread>
 
+#include "base/loop_credentials.h"
 #include "base/worker_time.h"
 #include "testing/held_executor.h"
 #include "testing/vfs/fixture.h"
@@ -48,8 +49,8 @@ std::size_t open_files() {
 // A folder with a file, a folder and a symlink, on workers that the test lets begin.
 class PosixWorkers : public ::testing::Test {
  protected:
-  PosixWorkers() {
-    std::string pattern = "/tmp/stag-workers-XXXXXX";
+  explicit PosixWorkers(const std::string& below = "/tmp") {
+    std::string pattern = below + "/stag-workers-XXXXXX";
     STAG_CHECK(::mkdtemp(pattern.data()) != nullptr);
     path_ = pattern;
     std::ofstream(path_ / "file") << "text";
@@ -133,6 +134,7 @@ class PosixWorkers : public ::testing::Test {
   PosixFileSystem& fs() { return *fs_; }
   Loop& loop() { return loop_; }
   CallerContext caller() { return {loop_, who_, &connection_}; }
+  CallerContext caller(const Credentials& who) { return {loop_, who, &connection_}; }
   const Handle& file() { return handles_["file"]; }
 
   const std::shared_ptr<HeldExecutor> plain = std::make_shared<HeldExecutor>();
@@ -170,6 +172,62 @@ TEST_F(PosixWorkers, are_asked_for_everything_when_nothing_is_answered_at_once) 
   testing::Names names;
   expect_offloaded(*plain, fs().list(caller(), root, {}, names));
   EXPECT_EQ(names.names.size(), 5u);
+}
+
+// As where RDMA devices are in use.
+struct KeptCredentials {
+  KeptCredentials() { keep_credentials_of_loops(); }
+  ~KeptCredentials() { loops_have_to_keep_credentials = false; }
+};
+
+template <class T>
+bool at_once(const std::shared_ptr<std::optional<Outcome<T>>>& outcome) {
+  return outcome->has_value() && (*outcome)->ok();
+}
+
+TEST_F(PosixWorkers, act_as_other_users_where_loops_keep_their_credentials) {
+  if (!posix::can_switch_users()) GTEST_SKIP() << "takes root";
+  open(AtOnce::Always);
+  std::filesystem::permissions(path_, std::filesystem::perms(0755));
+  std::filesystem::permissions(path_ / "file", std::filesystem::perms(0644));
+  const Handle root = fs().root();
+  const Credentials other{1000, 1000, {}};
+  // The first check of somebody who is not the owner is a worker's.
+  good(fs().access(caller(other), file(), access::kAll));
+  EXPECT_TRUE(at_once(start(fs().access(caller(other), file(), access::kAll))));
+  EXPECT_TRUE(at_once(start(fs().lookup(caller(other), root, "file"))));
+  EXPECT_TRUE(at_once(start(fs().read(caller(other), file(), 0, 4))));
+  const KeptCredentials kept;
+  expect_offloaded(*plain, fs().access(caller(other), file(), access::kAll));
+  expect_offloaded(*plain, fs().lookup(caller(other), root, "file"));
+  expect_offloaded(*plain, fs().read(caller(other), file(), 0, 4));
+  // The server itself asks, or nobody.
+  EXPECT_TRUE(at_once(start(fs().access(caller(), file(), access::kAll))));
+  EXPECT_TRUE(at_once(start(fs().lookup(caller(), root, "file"))));
+  EXPECT_TRUE(at_once(start(fs().read(caller(), file(), 0, 4))));
+  std::filesystem::permissions(path_ / "file", std::filesystem::perms(0640));
+  ASSERT_EQ(::chown((path_ / "file").c_str(), other.uid, other.gid), 0);
+  EXPECT_TRUE(at_once(start(fs().read(caller(other), file(), 0, 4)))) << "the owner's file";
+}
+
+class PosixWorkersInMemory : public PosixWorkers {
+ protected:
+  PosixWorkersInMemory() : PosixWorkers("/dev/shm") {}
+};
+
+// A loop that writes at once lays down the right to what is reserved for root.
+TEST_F(PosixWorkersInMemory, write_where_loops_keep_their_credentials) {
+  if (!posix::can_switch_users()) GTEST_SKIP() << "takes root";
+  struct statfs found {};
+  ASSERT_EQ(::statfs(path_.c_str(), &found), 0);
+  if (found.f_type != TMPFS_MAGIC) GTEST_SKIP() << "/dev/shm is no tmpfs";
+  open(AtOnce::Automatic);
+  const auto write = [&] {
+    return fs().write(caller(), file(), 0, Rope::copy_of(bytes_of("more")), Stability::Unstable);
+  };
+  EXPECT_TRUE(at_once(start(write())));
+  const KeptCredentials kept;
+  expect_offloaded(*plain, write());
 }
 
 TEST_F(PosixWorkers, tell_who_asks_for_it_how_long_an_operation_waited_for_them_and_took) {

@@ -295,6 +295,9 @@ class Tree : public std::enable_shared_from_this<Tree> {
                       const Attributes& attributes) const;
   static void note_checked(const Credentials& who, const Object& object,
                            const Attributes& attributes);
+  // Whether it takes the kernel, asked as the caller, to say whether they may move data of the
+  // file.
+  static bool asks_kernel(const Credentials& who, const Attributes& attributes);
   std::optional<Status> data_fault(const Credentials& who, const Object& file,
                                    const Attributes& attributes, bool writing) const;
   std::optional<Status> apply(const Credentials& who, Object& object, const Attributes& before,

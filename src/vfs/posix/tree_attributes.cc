@@ -90,7 +90,7 @@ Outcome<Access> Tree::access(const Credentials& who, const Handle& object, std::
 std::optional<Outcome<Access>> Tree::access_at_once(const Credentials& who, const Handle& object,
                                                     std::uint32_t asked) {
   const ObjectRef cached = at_hand(object);
-  if (cached == nullptr) return std::nullopt;
+  if (cached == nullptr || !may_act_on_loop(who)) return std::nullopt;
   if (!cached->checked.load(std::memory_order_relaxed)) {
     const auto attributes = attributes_of(*cached);
     if (!attributes || !checks_at_once(who, *cached, *attributes)) return std::nullopt;
@@ -98,11 +98,15 @@ std::optional<Outcome<Access>> Tree::access_at_once(const Credentials& who, cons
   return access_of(who, *cached, asked);
 }
 
+bool Tree::asks_kernel(const Credentials& who, const Attributes& attributes) {
+  if (!can_switch_users()) return false;  // open(2) checks the server's user.
+  return who.uid != 0 && who.uid != attributes.uid;
+}
+
 // Whether the caller may move data of the file: more than open(2) would let it (RFC 1813 4.4).
 std::optional<Status> Tree::data_fault(const Credentials& who, const Object& file,
                                        const Attributes& attributes, bool writing) const {
-  if (!can_switch_users()) return std::nullopt;  // open(2) checks the server's user.
-  if (who.uid == 0 || who.uid == attributes.uid) return std::nullopt;
+  if (!asks_kernel(who, attributes)) return std::nullopt;
   const CredentialScope scope(who);
   if (!scope.ok()) return Status::Access;
   const bool may = writing ? permitted(file, W_OK) : permitted(file, R_OK) || permitted(file, X_OK);

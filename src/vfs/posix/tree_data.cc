@@ -179,6 +179,7 @@ std::optional<Outcome<ReadResult>> Tree::read_at_once(const Credentials& who, co
     return std::nullopt;
   const auto attributes = attributes_of(*cached);
   if (!attributes || !checks_at_once(who, *cached, *attributes) ||
+      (asks_kernel(who, *attributes) && !may_act_on_loop(who)) ||
       data_fault(who, *cached, *attributes, false))
     return std::nullopt;
   const ReadRange range = range_of(*attributes, offset, count);
@@ -245,7 +246,7 @@ std::optional<Outcome<WriteResult>> Tree::write_at_once(const Credentials& who, 
                                                         std::uint64_t offset, const Rope& data,
                                                         Stability stability) {
   // Where nothing is written to a disk, writing does not wait either, whatever the stability.
-  if (!in_memory_ || data.size() > kLargestAtOnce ||
+  if (!in_memory_ || !may_prepare_loop() || data.size() > kLargestAtOnce ||
       !range_within<std::uint64_t>(offset, data.size(), kLargestFile))
     return std::nullopt;
   const ObjectRef cached = at_hand(file);

@@ -84,7 +84,7 @@ std::optional<Outcome<Found>> Tree::lookup_at_once(const Credentials& who, const
   if (table_ != nullptr || fault_of_name(name, limits_.max_name) || is_dot_or_dot_dot(name))
     return std::nullopt;
   const ObjectRef cached = at_hand(directory);
-  if (cached == nullptr || directory_fault(*cached)) return std::nullopt;
+  if (cached == nullptr || directory_fault(*cached) || !may_act_on_loop(who)) return std::nullopt;
   auto found = find(who, *cached, name, RESOLVE_CACHED);
   // Delay: not all of it is in memory.
   if (!found && found.error() == Status::Delay) return std::nullopt;
