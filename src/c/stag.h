@@ -146,7 +146,7 @@ typedef struct stag_call {
   size_t bulk_length;
   void* results; /* receives the results without bulk */
   size_t results_capacity;
-  void* results_bulk; /* with STAG_RESULTS_BULK; content undefined when the call fails */
+  void* results_bulk;           /* with STAG_RESULTS_BULK; content undefined when the call fails */
   size_t results_bulk_capacity; /* of which by an RDMA device at most 16 MiB are used */
   /* Set by the library. */
   size_t results_length;
@@ -189,10 +189,46 @@ typedef struct stag_request stag_request;
  * thread. */
 typedef void stag_handler(void* context, stag_request* request);
 
+/* Where the bulk of a call's arguments is to be placed. `size` is that of the library. */
+typedef struct stag_placement {
+  size_t size;
+  uint32_t procedure;
+  const void* arguments; /* those without bulk; null when there are none */
+  size_t arguments_length;
+  size_t bulk_length; /* bytes that will be placed, at least 1: no pad */
+  /* Set by the program. `buffer` null, as it is before: the bulk lies in memory of the library. */
+  void* buffer;
+  size_t capacity; /* bytes of `buffer` */
+  /* Called with `release_context`, once for each `buffer`, when the library needs it no more. */
+  void (*release)(void* context);
+  void* release_context;
+  /* Registered memory of this server, with STAG_MEMORY_WRITE, in which `buffer` lies; null: it is
+   * registered for this call. In use until `release` is called. */
+  stag_memory* memory;
+} stag_placement;
+
+/* Runs on a thread of the server, as handlers do, before the handler of a call with bulk, at most
+ * once for each, with the handler's context: a server may have its bulk placed in memory of its
+ * own. Then stag_request_bulk() returns `buffer`. What comes in a Read chunk of its own is placed
+ * there by RDMA, and copied by nobody, in as many segments as the chunk has; the rest is copied
+ * there once: what comes with the message, as over TCP or when it is short, or in the chunk of a
+ * message that is itself too long to be sent (Position Zero).
+ *
+ * The caller is not known yet, and nothing says that the handler will run: not when the connection
+ * ends meanwhile, nor for a repeated call of a STAG_ONCE procedure, or one that is malformed. What
+ * lies in `buffer` is undefined then. `release` comes all the same, on a thread of the server:
+ * after the handler's reply, or when nothing can write there any more, and by then `memory` may be
+ * released. It is not called inside of stag_reply(), and inside of this function's caller only for
+ * a buffer that cannot be used: one shorter than bulk_length, or that does not lie in `memory`, or
+ * where that is another server's or not to be written to. Such a call is served as without a
+ * buffer, and so is one whose `release` is null. */
+typedef void stag_place(void* context, stag_placement* placement);
+
 typedef struct stag_serve_options {
   size_t size;
   uint32_t transport; /* stag_transport */
   uint32_t threads;   /* 0: one; handlers run on all of them at a time */
+  stag_place* place;  /* null: the library has memory for all bulk */
 } stag_serve_options;
 
 /* Listens at a numeric address or name of this machine, "::" or "0.0.0.0" for all of its addresses;
@@ -277,7 +313,7 @@ int stag_refuse(stag_request* request, uint32_t accept_stat);
  */
 enum {
   STAG_MEMORY_READ = 1, /* bulk of arguments, and of a server's results, lies there */
-  STAG_MEMORY_WRITE = 2 /* bulk of results is placed there */
+  STAG_MEMORY_WRITE = 2 /* bulk of results, and of arguments at a server, is placed there */
 };
 
 /* Registers `length` bytes, which stay mapped until they are released, with rights to `access`

@@ -202,6 +202,8 @@ struct IncomingCall {
   Reason close = Reason::None;
   // What was decided about the caller before serve(); null: nothing yet (Service::on_arrival).
   std::shared_ptr<Authentication> who{};
+  // Service::place() was asked for memory for the arguments, whether it gave any or not.
+  bool placement_asked = false;
 };
 
 // The results of a Call before they get an RPC header; `results` is set when the status is SUCCESS.

@@ -234,6 +234,7 @@ std::size_t Server::active_calls_on(const Loop& loop) const {
 void Server::add(Program program) {
   const std::uint32_t number = program.program();
   const std::uint32_t version = program.version();
+  places_ |= program.places();
   programs_.add(number, version, std::move(program));
 }
 
@@ -303,6 +304,22 @@ bool Server::is_worth_fetching(const Origin& origin, Bytes message) const {
   if (!header) return false;
   const Authenticator* knows = authenticator(header->credential.flavor);
   return knows != nullptr && knows->may_accept(*header) && find(*header, origin);
+}
+
+// Of RPCSEC_GSS nothing is verified yet, and most of its arguments are transformed.
+Buffer Server::place(const IncomingCall& call, std::uint32_t position,
+                     std::uint32_t length) noexcept {
+  if (!places_ || stopped_.load()) return {};
+  try {
+    xdr::Decoder decoder(call.payload);
+    const auto header = oncrpc::decode_call(decoder);
+    if (!header || header->credential.flavor == oncrpc::AuthFlavor::RPCSEC_GSS) return {};
+    const auto found = find(*header, *call.origin);
+    if (!found) return {};
+    return found->entry->handler->place(decoder, position, length);
+  } catch (...) {
+    return {};
+  }
 }
 
 std::optional<std::uint64_t> Server::reply_max(const Origin& origin,

@@ -57,6 +57,8 @@ class Server : public Service {
 
   void on_arrival(IncomingCall& call) override;
   bool is_worth_fetching(const Origin& origin, Bytes message) const override;
+  Buffer place(const IncomingCall& call, std::uint32_t position,
+               std::uint32_t length) noexcept override;
   std::optional<std::uint64_t> reply_max(const Origin& origin,
                                          const Buffer& call) const noexcept override;
 
@@ -94,6 +96,7 @@ class Server : public Service {
   const std::unique_ptr<LoopCounts> active_;
   std::atomic<bool> stopped_ = false;
   Observer* observer_ = nullptr;
+  bool places_ = false;  // any of the programs
 };
 
 }  // namespace stag::rpc
