@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/large_blocks.h"
 #include "c/stag.h"
 
 namespace stag::c::placing {
@@ -149,6 +150,90 @@ TEST_P(CPlacing, bulk_of_every_size_is_handled_where_the_program_wants_it) {
   EXPECT_EQ(stag_memory_release(registered_), STAG_OK);
 }
 
+TEST_P(CPlacing, bulk_behind_arguments_that_no_message_holds_is_copied_there) {
+  for (const std::size_t size : {std::size_t{100}, std::size_t{200'001}}) {
+    const std::vector<std::byte> data = bytes(size);
+    ASSERT_EQ(put(data, LONG_PUT), STAG_OK) << error_.text;
+    EXPECT_TRUE(handled_in_place());
+    EXPECT_EQ(handled_, data);
+    EXPECT_EQ(head_, std::string(kLongHead, 'h'));
+    EXPECT_EQ(placement_.bulk_length, size);
+    EXPECT_EQ(placement_.procedure, LONG_PUT);
+  }
+  EXPECT_EQ(asked_, 2);
+}
+
+TEST_P(CPlacing, a_program_may_have_no_memory_for_a_call) {
+  give_ = [](stag_placement&) {};
+  for (const std::size_t size : {std::size_t{5}, kSize}) {
+    const std::vector<std::byte> data = bytes(size);
+    ASSERT_EQ(put(data), STAG_OK) << error_.text;
+    EXPECT_FALSE(handled_in_place());
+    EXPECT_EQ(handled_, data);
+  }
+  EXPECT_EQ(asked_, 2) << "once each";
+  ASSERT_EQ(put({}), STAG_OK);
+  EXPECT_EQ(asked_, 2) << "for no bytes nobody is asked";
+}
+
+TEST_P(CPlacing, memory_that_cannot_be_used_is_given_back_at_once_and_the_call_is_served) {
+  stag_memory *of_client = nullptr, *read_only = nullptr, *elsewhere = nullptr;
+  std::vector<std::byte> other(kSize);
+  ASSERT_EQ(
+      stag_memory_register(client_, memory_.data(), kSize, STAG_MEMORY_WRITE, &of_client, nullptr),
+      STAG_OK);
+  ASSERT_EQ(stag_server_memory_register(server_, memory_.data(), kSize, STAG_MEMORY_READ,
+                                        &read_only, nullptr),
+            STAG_OK);
+  ASSERT_EQ(stag_server_memory_register(server_, other.data(), kSize, STAG_MEMORY_WRITE, &elsewhere,
+                                        nullptr),
+            STAG_OK);
+  using Spoil = std::function<void(stag_placement&)>;
+  const std::vector<Spoil> wrongs{
+      [](stag_placement& to) { to.capacity = to.bulk_length - 1; },
+      [](stag_placement& to) { to.capacity = 0; },
+      [&](stag_placement& to) { to.memory = of_client; },
+      [&](stag_placement& to) { to.memory = read_only; },
+      [&](stag_placement& to) { to.memory = elsewhere; },
+      [](stag_placement& to) { to.release = nullptr; },
+  };
+  for (const std::size_t size : {std::size_t{5}, kSize})
+    for (const Spoil& spoil : wrongs) {
+      give_ = [&](stag_placement& to) {
+        give_memory(to);
+        spoil(to);
+      };
+      const std::vector<std::byte> data = bytes(size);
+      ASSERT_EQ(put(data), STAG_OK) << error_.text;
+      EXPECT_FALSE(handled_in_place());
+      EXPECT_EQ(handled_, data);
+      EXPECT_EQ(released_, given_);
+    }
+  for (stag_memory* each : {of_client, read_only, elsewhere})
+    EXPECT_EQ(stag_memory_release(each), STAG_OK) << "none is in use";
+  EXPECT_EQ(std::count(memory_.begin(), memory_.end(), kUntouched),
+            static_cast<std::ptrdiff_t>(kSize));
+}
+
+class CPlacingByRdma : public CPlacing {};
+
+// The library's memory for a bulk of that length would be kept, for later ones.
+TEST_P(CPlacingByRdma, bulk_is_copied_by_nobody) {
+  const std::vector<std::byte> data = bytes(kSize);
+  release_kept_pages();
+  ASSERT_EQ(put(data), STAG_OK) << error_.text;
+  EXPECT_TRUE(handled_in_place());
+  released_.wait(0);
+  EXPECT_EQ(kept_page_bytes(), 0u);
+  give_ = [](stag_placement&) {};
+  ASSERT_EQ(put(data), STAG_OK) << error_.text;
+  EXPECT_EQ(stag_disconnect(std::exchange(client_, nullptr)), STAG_OK);
+  EXPECT_EQ(stag_stop(std::exchange(server_, nullptr)), STAG_OK);
+  EXPECT_GE(kept_page_bytes(), kSize) << "the test is about something";
+}
+
+INSTANTIATE_TEST_SUITE_P(Transports, CPlacingByRdma, ::testing::Values(STAG_RDMA),
+                         [](const auto&) { return "Rdma"; });
 INSTANTIATE_TEST_SUITE_P(Transports, CPlacing, ::testing::Values(STAG_RDMA, STAG_TCP),
                          [](const auto& of) { return of.param == STAG_TCP ? "Tcp" : "Rdma"; });
 

@@ -5,6 +5,7 @@
 
 #include "c/memory.h"
 #include "c/placing.h"
+#include "c/serving.h"
 #include "c/support.h"
 #include "endpoint/listener.h"
 #include "endpoint/quiet.h"
@@ -218,11 +219,11 @@ const endpoint::Loops& loops_of(const stag_server& server) {
 }
 
 stag_error serve(const Address& at, const stag_serve_options& options,
-                 std::unique_ptr<stag_server> made, stag_server** server) {
+                 endpoint::ListenOptions listen, std::unique_ptr<stag_server> made,
+                 stag_server** server) {
   if (!made->program.error().empty()) return error_of(STAG_INVALID, made->program.error());
   if (options.transport > STAG_RDMA_DEVICE)
     return error_of(STAG_INVALID, "there is no such transport");
-  endpoint::ListenOptions listen;
   if (options.transport == STAG_TCP) listen.transport = endpoint::Transport::Tcp;
   if (options.transport == STAG_RDMA_DEVICE) listen.fabric = endpoint::FabricKind::Verbs;
   auto loops = endpoint::Loops::start(std::max(options.threads, 1u));
@@ -271,22 +272,29 @@ const void* piece(Bytes bytes, std::size_t* length) {
 }
 
 }  // namespace
+
+int serve_with(const endpoint::ListenOptions& listen, const char* host, std::uint16_t port,
+               const stag_program* program, stag_handler* handler, void* context,
+               const stag_serve_options* options, stag_server** server, stag_error* error) {
+  return guard(error, [&] {
+    if (host == nullptr || program == nullptr || handler == nullptr || server == nullptr)
+      return error_of(STAG_INVALID, "host, program, handler or server is null");
+    if (*host == '\0') return error_of(STAG_INVALID, "host is empty");
+    if (!has_size(options)) return error_of(STAG_INVALID, "the options' size is not set");
+    if (const auto wrong = wrong_thread()) return *wrong;
+    const stag_serve_options with = known(options);
+    auto made =
+        std::make_unique<stag_server>(program, handler, context, Placer(with.place, context));
+    return serve({host, port}, with, listen, std::move(made), server);
+  });
+}
+
 }  // namespace stag::c
 
 int stag_serve(const char* host, uint16_t port, const stag_program* program, stag_handler* handler,
                void* context, const stag_serve_options* options, stag_server** server,
                stag_error* error) {
-  return c::guard(error, [&] {
-    if (host == nullptr || program == nullptr || handler == nullptr || server == nullptr)
-      return c::error_of(STAG_INVALID, "host, program, handler or server is null");
-    if (*host == '\0') return c::error_of(STAG_INVALID, "host is empty");
-    if (!c::has_size(options)) return c::error_of(STAG_INVALID, "the options' size is not set");
-    if (const auto wrong = c::wrong_thread()) return *wrong;
-    const stag_serve_options known = c::known(options);
-    auto made =
-        std::make_unique<stag_server>(program, handler, context, c::Placer(known.place, context));
-    return c::serve({host, port}, known, std::move(made), server);
-  });
+  return c::serve_with({}, host, port, program, handler, context, options, server, error);
 }
 
 uint16_t stag_server_port(const stag_server* server) {
