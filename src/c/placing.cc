@@ -18,6 +18,7 @@ class Placed final : public Storage, public Pooled {
     memory_ = given.memory;
     begin_use(memory_);
   }
+  void* context() const { return context_; }
 
  private:
   void release() noexcept override {
@@ -39,6 +40,11 @@ bool is_usable(const stag_placement& given, std::size_t length, const endpoint::
 }
 
 }  // namespace
+
+void* placed_context(const Buffer& bytes) {
+  const auto* const placed = dynamic_cast<const Placed*>(bytes.owner());
+  return placed == nullptr ? nullptr : placed->context();
+}
 
 Buffer Placer::ask(std::uint32_t procedure, Bytes arguments, std::size_t length,
                    const endpoint::Loops& loops) const noexcept {

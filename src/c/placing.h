@@ -13,6 +13,9 @@
 
 namespace stag::c {
 
+// The release_context of memory in which the program had `bytes` placed; null: they lie elsewhere.
+void* placed_context(const Buffer& bytes);
+
 class Placer {
  public:
   // `place` may be null.

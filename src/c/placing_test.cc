@@ -80,6 +80,8 @@ class CPlacing : public ::testing::TestWithParam<stag_transport> {
     std::size_t length = 0;
     const auto* data = static_cast<const std::byte*>(stag_request_bulk(request, &length));
     self.handled_at_ = data;
+    EXPECT_EQ(stag_request_placed(request),
+              data == self.memory_.data() ? static_cast<void*>(&self.released_) : nullptr);
     self.handled_.assign(data, data + length);
     EXPECT_LE(self.released_, self.given_ - (data == self.memory_.data() ? 1 : 0))
         << "released before the reply";

@@ -341,6 +341,10 @@ const void* stag_request_bulk(const stag_request* request, size_t* length) {
   return c::piece(request->bulk.bytes(), length);
 }
 
+void* stag_request_placed(const stag_request* request) {
+  return c::placed_context(request->bulk);
+}
+
 int stag_request_caller(const stag_request* request, stag_caller* caller) {
   return c::guard(nullptr, [&] {
     if (!c::has_size(caller)) return c::error_of(STAG_INVALID, "the caller's size is not set");

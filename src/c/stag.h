@@ -18,11 +18,11 @@
  *
  * Threads: every function may be called from any thread, many at a time, on the same object, except
  * that the last one (stag_disconnect, stag_stop, stag_stop_within, stag_memory_release, the reply
- * to a request) comes after all others have returned. Completions and handlers run on a thread of
- * the library, which serves other calls meanwhile: they do not block. There they may begin calls
- * and reply, but not call a function that blocks, of whatever client or server: stag_connect,
- * stag_disconnect, stag_call_wait, stag_ping, stag_serve, stag_stop, stag_stop_within and those of
- * registered memory return STAG_WRONG_THREAD.
+ * to a request) comes after all others have returned. Completions, handlers and stag_place run
+ * on a thread of the library, which serves other calls meanwhile: they do not block. There they may
+ * begin calls and reply, but not call a function that blocks, of whatever client or server:
+ * stag_connect, stag_disconnect, stag_call_wait, stag_ping, stag_serve, stag_stop, stag_stop_within
+ * and those of registered memory return STAG_WRONG_THREAD.
  *
  * Errors: functions return a stag_status; `error`, where it is not null, receives the same with a
  * sentence. Nothing is thrown.
@@ -207,21 +207,26 @@ typedef struct stag_placement {
   stag_memory* memory;
 } stag_placement;
 
-/* Runs on a thread of the server, as handlers do, before the handler of a call with bulk, at most
- * once for each, with the handler's context: a server may have its bulk placed in memory of its
- * own. Then stag_request_bulk() returns `buffer`. What comes in a Read chunk of its own is placed
- * there by RDMA, and copied by nobody, in as many segments as the chunk has; the rest is copied
- * there once: what comes with the message, as over TCP or when it is short, or in the chunk of a
- * message that is itself too long to be sent (Position Zero).
+/* Asks the program for memory for the bulk of one call's arguments. Runs on a thread of the server,
+ * as a handler does, with the handler's context, and like one neither blocks nor calls what blocks:
+ * at most once for each call, before its handler, which finds the bulk in `buffer`, in one piece.
  *
- * The caller is not known yet, and nothing says that the handler will run: not when the connection
- * ends meanwhile, nor for a repeated call of a STAG_ONCE procedure, or one that is malformed. What
- * lies in `buffer` is undefined then. `release` comes all the same, on a thread of the server:
- * after the handler's reply, or when nothing can write there any more, and by then `memory` may be
- * released. It is not called inside of stag_reply(), and inside of this function's caller only for
- * a buffer that cannot be used: one shorter than bulk_length, or that does not lie in `memory`, or
- * where that is another server's or not to be written to. Such a call is served as without a
- * buffer, and so is one whose `release` is null. */
+ * Bulk that comes in a Read chunk of its own, of however many segments, is placed there by RDMA:
+ * a device writes it itself (short segments by way of the library's memory, where `memory` is
+ * null), software iWARP takes it from its socket. Other bulk is there already and copied once: what
+ * comes in the message, as all of it does over TCP, and what comes with arguments so long that they
+ * are in a Read chunk themselves.
+ *
+ * Who calls is only claimed yet, and the handler need not follow: the connection may end, the call
+ * be malformed or a repetition of one with STAG_ONCE. `release` follows in any case, on a thread of
+ * the server, when nothing writes to `buffer` any more: behind the reply, or behind the last RDMA
+ * Read of a connection that has ended, and before stag_stop() returns. Where there was no handler
+ * the content is undefined. `release` is never called inside stag_reply().
+ *
+ * A buffer that cannot be used is released at once, and the bulk lies in memory of the library: it
+ * is shorter than bulk_length, or does not lie in `memory`, which may be another server's or not to
+ * be written to. One without a `release` is not used. The same happens, without this function being
+ * called, where there is no memory for the record of its answer. */
 typedef void stag_place(void* context, stag_placement* placement);
 
 typedef struct stag_serve_options {
@@ -252,6 +257,9 @@ uint32_t stag_request_procedure(const stag_request* request);
 /* The arguments without bulk. Null when there are none. */
 const void* stag_request_arguments(const stag_request* request, size_t* length);
 const void* stag_request_bulk(const stag_request* request, size_t* length);
+/* The release_context of the stag_placement in whose buffer the bulk lies; null: it lies in memory
+ * of the library. */
+void* stag_request_placed(const stag_request* request);
 
 typedef struct stag_caller {
   size_t size;
@@ -330,8 +338,8 @@ int stag_server_memory_register(stag_server* server, void* memory, size_t length
                                 stag_memory** registered, stag_error* error);
 
 /* Ends the registration: from then on the memory is the caller's alone. STAG_BUSY as long as a call
- * that names it has not ended, or a reply from it has not been released: nothing is changed then.
- * Null is ignored. */
+ * that names it has not ended, or a reply from it or bulk placed in it has not been released:
+ * nothing is changed then. Null is ignored. */
 int stag_memory_release(stag_memory* registered);
 
 /* "0.1.0": of the library that runs, not of this header. */

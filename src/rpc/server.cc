@@ -306,7 +306,7 @@ bool Server::is_worth_fetching(const Origin& origin, Bytes message) const {
   return knows != nullptr && knows->may_accept(*header) && find(*header, origin);
 }
 
-// Who has to prove what they are has not proven it yet, and may have transformed the arguments.
+// A caller that has to prove who it is has not done so yet, and may have transformed its arguments.
 Buffer Server::place(const IncomingCall& call, std::uint32_t position,
                      std::uint32_t length) noexcept {
   if (!places_ || stopped_.load()) return {};
