@@ -126,6 +126,10 @@ class Handler {
   // that came in chunks. Unless the outcome says `encoded`, the Server discards what was encoded.
   virtual Eventual<HandlerOutcome> run(CallContext& context, xdr::Decoder& arguments,
                                        const ReducedItems& items, xdr::Encoder& results) = 0;
+  // Bytes of the largest results to these arguments; nullopt when that is not known.
+  virtual std::optional<std::uint64_t> results_max(xdr::Decoder&, const ProcedureBinding*) const {
+    return std::nullopt;
+  }
   // Whether place() ever gives any memory.
   virtual bool places() const { return false; }
   // Memory for an argument that is to be fetched by RDMA Read (Service::place). `arguments` is the
@@ -135,10 +139,6 @@ class Handler {
   virtual Buffer place(xdr::Decoder& /*arguments*/, std::uint32_t /*position*/,
                        std::uint32_t /*length*/) {
     return {};
-  }
-  // Bytes of the largest results to these arguments; nullopt when that is not known.
-  virtual std::optional<std::uint64_t> results_max(xdr::Decoder&, const ProcedureBinding*) const {
-    return std::nullopt;
   }
 };
 

@@ -95,8 +95,8 @@ class Server : public Service {
   ReplayCache replay_cache_;
   const std::unique_ptr<LoopCounts> active_;
   std::atomic<bool> stopped_ = false;
-  Observer* observer_ = nullptr;
   bool places_ = false;  // any of the programs
+  Observer* observer_ = nullptr;
 };
 
 }  // namespace stag::rpc
