@@ -104,8 +104,10 @@ TEST_F(CPlacingHostile, asks_for_no_memory_where_length_and_chunk_do_not_agree) 
     EXPECT_EQ(put(++xid, kSize, kSize, position), unsigned{STAG_GARBAGE_ARGS}) << position;
   for (const std::size_t words : {10u, 11u})
     EXPECT_NE(put(++xid, kSize, kSize, static_cast<std::uint32_t>(4 * words), words), 0u);
-  EXPECT_EQ(asked_, 1);
   EXPECT_EQ(handled_, 1);
+  EXPECT_EQ(put(++xid, 0, 0), 0u) << "no bytes are placed anywhere";
+  EXPECT_EQ(handled_, 2);
+  EXPECT_EQ(asked_, 1);
 }
 
 TEST_F(CPlacingHostile, gives_back_memory_of_a_repeated_call_that_is_not_executed_again) {
