@@ -9,10 +9,34 @@
 enum { SLOTS = 16 };
 
 /* One thread serves, so that no lock is needed. */
-static struct {
-  unsigned char* data;
+typedef struct block {
+  int users;
   size_t length;
-} slots[SLOTS];
+  unsigned char data[];
+} block;
+static block* slots[SLOTS];
+
+static void drop(void* at) {
+  block* of = at;
+  if (of != NULL && --of->users == 0) free(of);
+}
+
+static block* new_block(size_t length) {
+  block* made = malloc(sizeof *made + length);
+  if (made != NULL) *made = (block){.users = 1, .length = length};
+  return made;
+}
+
+/* The data of a PUT is placed where it stays. The library drops it when it is done with it, whether there was a PUT to keep it or not. */
+static void place(void* context, stag_placement* placement) {
+  block* made = new_block(placement->bulk_length);
+  (void)context;
+  if (made == NULL) return;
+  placement->buffer = made->data;
+  placement->capacity = made->length;
+  placement->release = drop;
+  placement->release_context = made;
+}
 
 /* A request without a reply would be waited for by stag_stop(): where there is no memory for the results it is refused, which takes none. */
 static void reply(stag_request* request, const stag_results* results) {
@@ -21,30 +45,38 @@ static void reply(stag_request* request, const stag_results* results) {
 
 static void put(stag_request* request, unsigned slot) {
   size_t length;
-  const void* data = stag_request_bulk(request, &length);
-  unsigned char* copy = malloc(length + 1);
-  if (copy == NULL) {
+  block* placed = stag_request_placed(request);
+  stag_request_bulk(request, &length);
+  if (placed != NULL)
+    ++placed->users;
+  else if (length == 0) /* no bytes are placed anywhere */
+    placed = new_block(0);
+  if (placed == NULL) {
     stag_refuse(request, STAG_SYSTEM_ERR);
     return;
   }
-  if (length > 0) memcpy(copy, data, length);
-  free(slots[slot].data);
-  slots[slot].data = copy;
-  slots[slot].length = length;
+  drop(slots[slot]);
+  slots[slot] = placed;
   const uint32_t kept = htonl((uint32_t)length);
   const stag_results results = {.size = sizeof results, .results = &kept, .results_length = sizeof kept};
   reply(request, &results);
 }
 
 static void get(stag_request* request, unsigned slot) {
-  const uint32_t found = htonl(slots[slot].data != NULL);
-  /* The bulk is copied, because a PUT may replace it before it has left; `release` spares the copy of what stays. */
-  const stag_results results = {.size = sizeof results,
-                                .results = &found,
-                                .results_length = sizeof found,
-                                .bulk = slots[slot].data,
-                                .bulk_length = slots[slot].length};
-  reply(request, &results);
+  block* found = slots[slot];
+  const uint32_t is_found = htonl(found != NULL);
+  stag_results results = {.size = sizeof results, .results = &is_found, .results_length = sizeof is_found};
+  if (found != NULL) {
+    /* Sent from where it lies, which a PUT that replaces it meanwhile does not change. */
+    ++found->users;
+    results.bulk = found->data;
+    results.bulk_length = found->length;
+    results.release = drop;
+    results.release_context = found;
+  }
+  if (stag_reply(request, &results) == STAG_OK) return;
+  stag_refuse(request, STAG_SYSTEM_ERR);
+  drop(found);
 }
 
 static void serve(void* context, stag_request* request) {
@@ -67,8 +99,9 @@ static void serve(void* context, stag_request* request) {
 int main(int argc, char** argv) {
   const int port = argc > 1 ? atoi(argv[1]) : 20049;
   stag_error error = {.size = sizeof error};
+  const stag_serve_options options = {.size = sizeof options, .place = place};
   stag_server* server;
-  if (stag_serve("127.0.0.1", (uint16_t)port, &toy_program, serve, NULL, NULL, &server, &error) != STAG_OK) {
+  if (stag_serve("127.0.0.1", (uint16_t)port, &toy_program, serve, NULL, &options, &server, &error) != STAG_OK) {
     fprintf(stderr, "toy_server: %s\n", error.text);
     return 1;
   }
@@ -77,6 +110,6 @@ int main(int argc, char** argv) {
   while (getchar() != EOF) {
   }
   stag_stop(server);
-  for (int i = 0; i < SLOTS; ++i) free(slots[i].data);
+  for (int i = 0; i < SLOTS; ++i) drop(slots[i]);
   return 0;
 }

@@ -84,6 +84,8 @@ class Buffer {
   bool empty() const { return bytes_.empty(); }
   // False for borrowed bytes: code that keeps them beyond the call that lent them must copy them.
   bool owned() const { return owner_ != nullptr; }
+  // For code that knows a Storage of its own kind; null: borrowed bytes.
+  const Storage* owner() const { return owner_; }
   // Bytes of memory that one reference keeps, however short the slice is: those of the whole Block.
   // 0 when that is not known: borrowed bytes, or an owner of another kind.
   std::size_t block_size() const { return owner_ == nullptr ? 0 : owner_->block_size(); }

@@ -6,6 +6,7 @@
 #include <future>
 #include <thread>
 
+#include "c/placing.h"
 #include "c/stag.h"
 #include "testing/failing_new.h"
 
@@ -85,6 +86,22 @@ TEST(CReplyWithoutMemory, leaves_a_request_that_can_be_refused) {
     while (Reply(n, lends).make() && !::testing::Test::HasFailure()) ++n;
     EXPECT_GT(n, 2u) << "the test is about something";
   }
+}
+
+TEST(CPlacingWithoutMemory, asks_the_program_for_none) {
+  // On a thread that keeps no memory of earlier ones.
+  std::thread([] {
+    int asked = 0;
+    const Placer placer([](void* count, stag_placement*) { ++*static_cast<int*>(count); }, &asked);
+    const endpoint::Loops loops;
+    testing::allocations_until_failure = 1;
+    const Buffer given = placer.ask(1, {}, 1000, loops);
+    testing::allocations_until_failure = 0;
+    EXPECT_FALSE(given.owned());
+    EXPECT_EQ(asked, 0);
+    EXPECT_FALSE(placer.ask(1, {}, 1000, loops).owned());
+    EXPECT_EQ(asked, 1);
+  }).join();
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <atomic>
 
 #include "c/memory.h"
+#include "c/placing.h"
+#include "c/serving.h"
 #include "c/support.h"
 #include "endpoint/listener.h"
 #include "endpoint/quiet.h"
@@ -57,16 +59,20 @@ struct stag_request {
   stag_request(rpc::CallContext& context, const stag_procedure& of, const stag_server* at)
       : call(context), procedure(of), server(at) {}
 
-  // False when the arguments are not as the program says.
-  bool decode(xdr::Decoder& from, const rpc::ReducedItems& items) {
+  // False when the arguments are not as the program says. Bulk that was not placed as it came is
+  // placed by `placer`.
+  bool decode(xdr::Decoder& from, const rpc::ReducedItems& items, const c::Placer& placer) {
     const bool has_bulk = (procedure.flags & STAG_ARGUMENTS_BULK) != 0;
     const std::size_t head = has_bulk ? procedure.arguments_head : from.remaining();
     Rope data;
     if (head % 4 != 0 || !from.inline_bytes(arguments, static_cast<std::uint32_t>(head)))
       return false;
     if (has_bulk && !from.opaque(c::kArgumentsBulk, data)) return false;
-    bulk = data.flatten();
-    return from.finish().ok() && items.all_taken();
+    if (!from.finish().ok() || !items.all_taken()) return false;
+    bulk = call.placement_asked()
+               ? data.flatten()
+               : placer.copy(procedure.number, arguments, data, c::loops_of(*server));
+    return true;
   }
 
   // What is wrong with `with`; empty: nothing.
@@ -135,20 +141,35 @@ namespace {
 class CHandler final : public rpc::Handler {
  public:
   CHandler(const stag_procedure& procedure, const stag_server* server, stag_handler* handler,
-           void* context)
-      : procedure_(procedure), server_(server), handler_(handler), context_(context) {}
+           void* context, const Placer& placer)
+      : procedure_(procedure),
+        server_(server),
+        handler_(handler),
+        context_(context),
+        placer_(placer) {}
 
   Eventual<rpc::HandlerOutcome> run(rpc::CallContext& call, xdr::Decoder& arguments,
                                     const rpc::ReducedItems& items,
                                     xdr::Encoder& results) override {
     return serve(call, arguments, items, results);
   }
+  bool places() const override { return placer_ && (procedure_.flags & STAG_ARGUMENTS_BULK) != 0; }
+  // Of a chunk that is not the bulk the handler is not to know.
+  Buffer place(xdr::Decoder& from, std::uint32_t position, std::uint32_t length) override {
+    Bytes arguments;
+    std::uint32_t size = 0;
+    if (!places() || !from.inline_bytes(arguments, procedure_.arguments_head) || !from.u32(size) ||
+        from.position() != position || size == 0)
+      return {};
+    if (length != size && length != size + xdr_pad(size)) return {};
+    return placer_.ask(procedure_.number, arguments, size, loops_of(*server_));
+  }
 
  private:
   Task<rpc::HandlerOutcome> serve(rpc::CallContext& call, xdr::Decoder& arguments,
                                   const rpc::ReducedItems& items, xdr::Encoder& results) {
     stag_request request(call, procedure_, server_);
-    if (!request.decode(arguments, items))
+    if (!request.decode(arguments, items, placer_))
       co_return rpc::HandlerOutcome{
           oncrpc::ReplyStatus::accepted(oncrpc::AcceptStat::GARBAGE_ARGS)};
     handler_(context_, &request);
@@ -167,6 +188,7 @@ class CHandler final : public rpc::Handler {
   const stag_server* const server_;
   stag_handler* handler_;
   void* context_;
+  const Placer placer_;
 };
 
 }  // namespace
@@ -174,10 +196,12 @@ class CHandler final : public rpc::Handler {
 
 // Thread: any, but none of the listener's to destroy it.
 struct stag_server {
-  stag_server(const stag_program* table, stag_handler* handler, void* context) : program(table) {
+  stag_server(const stag_program* table, stag_handler* handler, void* context,
+              const c::Placer& placer)
+      : program(table) {
     rpc::Program served(program.program(), program.version(), program.binding());
     for (const stag_procedure& each : program.procedures())
-      served.add(each.number, std::make_unique<c::CHandler>(each, this, handler, context));
+      served.add(each.number, std::make_unique<c::CHandler>(each, this, handler, context, placer));
     server.add(std::move(served));
   }
 
@@ -195,11 +219,11 @@ const endpoint::Loops& loops_of(const stag_server& server) {
 }
 
 stag_error serve(const Address& at, const stag_serve_options& options,
-                 std::unique_ptr<stag_server> made, stag_server** server) {
+                 endpoint::ListenOptions listen, std::unique_ptr<stag_server> made,
+                 stag_server** server) {
   if (!made->program.error().empty()) return error_of(STAG_INVALID, made->program.error());
   if (options.transport > STAG_RDMA_DEVICE)
     return error_of(STAG_INVALID, "there is no such transport");
-  endpoint::ListenOptions listen;
   if (options.transport == STAG_TCP) listen.transport = endpoint::Transport::Tcp;
   if (options.transport == STAG_RDMA_DEVICE) listen.fabric = endpoint::FabricKind::Verbs;
   auto loops = endpoint::Loops::start(std::max(options.threads, 1u));
@@ -248,20 +272,29 @@ const void* piece(Bytes bytes, std::size_t* length) {
 }
 
 }  // namespace
+
+int serve_with(const endpoint::ListenOptions& listen, const char* host, std::uint16_t port,
+               const stag_program* program, stag_handler* handler, void* context,
+               const stag_serve_options* options, stag_server** server, stag_error* error) {
+  return guard(error, [&] {
+    if (host == nullptr || program == nullptr || handler == nullptr || server == nullptr)
+      return error_of(STAG_INVALID, "host, program, handler or server is null");
+    if (*host == '\0') return error_of(STAG_INVALID, "host is empty");
+    if (!has_size(options)) return error_of(STAG_INVALID, "the options' size is not set");
+    if (const auto wrong = wrong_thread()) return *wrong;
+    const stag_serve_options with = known(options);
+    auto made =
+        std::make_unique<stag_server>(program, handler, context, Placer(with.place, context));
+    return serve({host, port}, with, listen, std::move(made), server);
+  });
+}
+
 }  // namespace stag::c
 
 int stag_serve(const char* host, uint16_t port, const stag_program* program, stag_handler* handler,
                void* context, const stag_serve_options* options, stag_server** server,
                stag_error* error) {
-  return c::guard(error, [&] {
-    if (host == nullptr || program == nullptr || handler == nullptr || server == nullptr)
-      return c::error_of(STAG_INVALID, "host, program, handler or server is null");
-    if (*host == '\0') return c::error_of(STAG_INVALID, "host is empty");
-    if (!c::has_size(options)) return c::error_of(STAG_INVALID, "the options' size is not set");
-    if (const auto wrong = c::wrong_thread()) return *wrong;
-    return c::serve({host, port}, c::known(options),
-                    std::make_unique<stag_server>(program, handler, context), server);
-  });
+  return c::serve_with({}, host, port, program, handler, context, options, server, error);
 }
 
 uint16_t stag_server_port(const stag_server* server) {
@@ -306,6 +339,10 @@ const void* stag_request_arguments(const stag_request* request, size_t* length) 
 
 const void* stag_request_bulk(const stag_request* request, size_t* length) {
   return c::piece(request->bulk.bytes(), length);
+}
+
+void* stag_request_placed(const stag_request* request) {
+  return c::placed_context(request->bulk);
 }
 
 int stag_request_caller(const stag_request* request, stag_caller* caller) {

@@ -18,11 +18,11 @@
  *
  * Threads: every function may be called from any thread, many at a time, on the same object, except
  * that the last one (stag_disconnect, stag_stop, stag_stop_within, stag_memory_release, the reply
- * to a request) comes after all others have returned. Completions and handlers run on a thread of
- * the library, which serves other calls meanwhile: they do not block. There they may begin calls
- * and reply, but not call a function that blocks, of whatever client or server: stag_connect,
- * stag_disconnect, stag_call_wait, stag_ping, stag_serve, stag_stop, stag_stop_within and those of
- * registered memory return STAG_WRONG_THREAD.
+ * to a request) comes after all others have returned. Completions, handlers and stag_place run
+ * on a thread of the library, which serves other calls meanwhile: they do not block. There they may
+ * begin calls and reply, but not call a function that blocks, of whatever client or server:
+ * stag_connect, stag_disconnect, stag_call_wait, stag_ping, stag_serve, stag_stop, stag_stop_within
+ * and those of registered memory return STAG_WRONG_THREAD.
  *
  * Errors: functions return a stag_status; `error`, where it is not null, receives the same with a
  * sentence. Nothing is thrown.
@@ -146,7 +146,7 @@ typedef struct stag_call {
   size_t bulk_length;
   void* results; /* receives the results without bulk */
   size_t results_capacity;
-  void* results_bulk; /* with STAG_RESULTS_BULK; content undefined when the call fails */
+  void* results_bulk;           /* with STAG_RESULTS_BULK; content undefined when the call fails */
   size_t results_bulk_capacity; /* of which by an RDMA device at most 16 MiB are used */
   /* Set by the library. */
   size_t results_length;
@@ -189,10 +189,51 @@ typedef struct stag_request stag_request;
  * thread. */
 typedef void stag_handler(void* context, stag_request* request);
 
+/* Where the bulk of a call's arguments is to be placed. `size` is that of the library. */
+typedef struct stag_placement {
+  size_t size;
+  uint32_t procedure;
+  const void* arguments; /* those without bulk; null when there are none */
+  size_t arguments_length;
+  size_t bulk_length; /* bytes that will be placed, at least 1: no pad */
+  /* Set by the program. `buffer` null, as it is before: the bulk lies in memory of the library. */
+  void* buffer;
+  size_t capacity; /* bytes of `buffer` */
+  /* Called with `release_context`, once for each `buffer`, when the library needs it no more. */
+  void (*release)(void* context);
+  void* release_context;
+  /* Registered memory of this server, with STAG_MEMORY_WRITE, in which `buffer` lies; null: it is
+   * registered for this call. In use until `release` is called. */
+  stag_memory* memory;
+} stag_placement;
+
+/* Asks the program for memory for the bulk of one call's arguments. Runs on a thread of the server,
+ * as a handler does, with the handler's context, and like one neither blocks nor calls what blocks:
+ * at most once for each call, before its handler, which finds the bulk in `buffer`, in one piece.
+ *
+ * Bulk that comes in a Read chunk of its own, of however many segments, is placed there by RDMA:
+ * a device writes it itself (short segments by way of the library's memory, where `memory` is
+ * null), software iWARP takes it from its socket. Other bulk is there already and copied once: what
+ * comes in the message, as all of it does over TCP, and what comes with arguments so long that they
+ * are in a Read chunk themselves.
+ *
+ * Who calls is only claimed yet, and the handler need not follow: the connection may end, the call
+ * be malformed or a repetition of one with STAG_ONCE. `release` follows in any case, on a thread of
+ * the server, when nothing writes to `buffer` any more: behind the reply, or behind the last RDMA
+ * Read of a connection that has ended, and before stag_stop() returns. Where there was no handler
+ * the content is undefined. `release` is never called inside stag_reply().
+ *
+ * A buffer that cannot be used is released at once, and the bulk lies in memory of the library: it
+ * is shorter than bulk_length, or does not lie in `memory`, which may be another server's or not to
+ * be written to. One without a `release` is not used. The same happens, without this function being
+ * called, where there is no memory for the record of its answer. */
+typedef void stag_place(void* context, stag_placement* placement);
+
 typedef struct stag_serve_options {
   size_t size;
   uint32_t transport; /* stag_transport */
   uint32_t threads;   /* 0: one; handlers run on all of them at a time */
+  stag_place* place;  /* null: the library has memory for all bulk */
 } stag_serve_options;
 
 /* Listens at a numeric address or name of this machine, "::" or "0.0.0.0" for all of its addresses;
@@ -216,6 +257,9 @@ uint32_t stag_request_procedure(const stag_request* request);
 /* The arguments without bulk. Null when there are none. */
 const void* stag_request_arguments(const stag_request* request, size_t* length);
 const void* stag_request_bulk(const stag_request* request, size_t* length);
+/* The release_context of the stag_placement in whose buffer the bulk lies; null: it lies in memory
+ * of the library. */
+void* stag_request_placed(const stag_request* request);
 
 typedef struct stag_caller {
   size_t size;
@@ -277,7 +321,7 @@ int stag_refuse(stag_request* request, uint32_t accept_stat);
  */
 enum {
   STAG_MEMORY_READ = 1, /* bulk of arguments, and of a server's results, lies there */
-  STAG_MEMORY_WRITE = 2 /* bulk of results is placed there */
+  STAG_MEMORY_WRITE = 2 /* bulk of results, and of arguments at a server, is placed there */
 };
 
 /* Registers `length` bytes, which stay mapped until they are released, with rights to `access`
@@ -294,8 +338,8 @@ int stag_server_memory_register(stag_server* server, void* memory, size_t length
                                 stag_memory** registered, stag_error* error);
 
 /* Ends the registration: from then on the memory is the caller's alone. STAG_BUSY as long as a call
- * that names it has not ended, or a reply from it has not been released: nothing is changed then.
- * Null is ignored. */
+ * that names it has not ended, or a reply from it or bulk placed in it has not been released:
+ * nothing is changed then. Null is ignored. */
 int stag_memory_release(stag_memory* registered);
 
 /* "0.1.0": of the library that runs, not of this header. */

@@ -200,6 +200,8 @@ struct IncomingCall {
   // The Service sets it when it gives no Reply and the peer must not wait for one: the transport
   // then ends the connection for this reason.
   Reason close = Reason::None;
+  // Service::place() was asked for memory for the arguments, whether it gave any or not.
+  bool placement_asked = false;
   // What was decided about the caller before serve(); null: nothing yet (Service::on_arrival).
   std::shared_ptr<Authentication> who{};
 };

@@ -73,6 +73,7 @@ Program::Program(std::uint32_t program, std::uint32_t version, Binding binding)
 Program& Program::add(std::uint32_t procedure, std::unique_ptr<Handler> handler) {
   STAG_CHECK(procedure < kProcedureNumbers);
   if (procedure >= entries_.size()) entries_.resize(procedure + 1);
+  places_ |= handler->places();
   entries_[procedure] = {std::move(handler), binding_.find(program_, version_, procedure)};
   return *this;
 }

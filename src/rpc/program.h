@@ -79,6 +79,8 @@ class CallContext {
   // Bytes of the whole Call, as a record of TCP would have it: RPC header, credential, verifier and
   // protection count, and arguments count that came in Read chunks.
   std::uint64_t call_size() const;
+  // Whether Handler::place() could give memory for the arguments before they came.
+  bool placement_asked() const { return call_.placement_asked; }
   // The key of this Call in a ReplayCache: the same for every transmission of the Call, different
   // for every other Call.
   ReplayKey replay_key() const;
@@ -127,6 +129,16 @@ class Handler {
   // Bytes of the largest results to these arguments; nullopt when that is not known.
   virtual std::optional<std::uint64_t> results_max(xdr::Decoder&, const ProcedureBinding*) const {
     return std::nullopt;
+  }
+  // Whether place() ever gives any memory.
+  virtual bool places() const { return false; }
+  // Memory for an argument that is to be fetched by RDMA Read (Service::place). `arguments` is the
+  // stream without it, from the first argument on. Called once for a Call at most, before run(),
+  // which need not follow, on the loop of the Call's connection; the caller is not authenticated
+  // yet. An exception is like no memory.
+  virtual Buffer place(xdr::Decoder& /*arguments*/, std::uint32_t /*position*/,
+                       std::uint32_t /*length*/) {
+    return {};
   }
 };
 
@@ -230,6 +242,8 @@ class Program {
     return *this;
   }
   ReplayPolicy replay_policy() const { return replay_policy_; }
+  // Whether any of the handlers does (Handler::places).
+  bool places() const { return places_; }
 
   std::uint32_t program() const { return program_; }
   std::uint32_t version() const { return version_; }
@@ -251,6 +265,7 @@ class Program {
   Binding binding_;
   std::uint32_t absent_from_ = 0;  // bits
   ReplayPolicy replay_policy_ = ReplayPolicy::PerProcedure;
+  bool places_ = false;
   std::vector<Entry> entries_;
 };
 

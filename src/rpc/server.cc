@@ -234,6 +234,7 @@ std::size_t Server::active_calls_on(const Loop& loop) const {
 void Server::add(Program program) {
   const std::uint32_t number = program.program();
   const std::uint32_t version = program.version();
+  places_ |= program.places();
   programs_.add(number, version, std::move(program));
 }
 
@@ -303,6 +304,25 @@ bool Server::is_worth_fetching(const Origin& origin, Bytes message) const {
   if (!header) return false;
   const Authenticator* knows = authenticator(header->credential.flavor);
   return knows != nullptr && knows->may_accept(*header) && find(*header, origin);
+}
+
+// A caller that has to prove who it is has not done so yet, and may have transformed its arguments.
+Buffer Server::place(const IncomingCall& call, std::uint32_t position,
+                     std::uint32_t length) noexcept {
+  if (!places_ || stopped_.load()) return {};
+  try {
+    xdr::Decoder decoder(call.payload);
+    const auto header = oncrpc::decode_call(decoder);
+    if (!header) return {};
+    const oncrpc::AuthFlavor flavor = header->credential.flavor;
+    const bool claims =
+        flavor == oncrpc::AuthFlavor::AUTH_NONE || flavor == oncrpc::AuthFlavor::AUTH_SYS;
+    const auto found = find(*header, *call.origin);
+    if (!claims || !found) return {};
+    return found->entry->handler->place(decoder, position, length);
+  } catch (...) {
+    return {};
+  }
 }
 
 std::optional<std::uint64_t> Server::reply_max(const Origin& origin,

@@ -57,6 +57,8 @@ class Server : public Service {
 
   void on_arrival(IncomingCall& call) override;
   bool is_worth_fetching(const Origin& origin, Bytes message) const override;
+  Buffer place(const IncomingCall& call, std::uint32_t position,
+               std::uint32_t length) noexcept override;
   std::optional<std::uint64_t> reply_max(const Origin& origin,
                                          const Buffer& call) const noexcept override;
 
@@ -93,6 +95,7 @@ class Server : public Service {
   ReplayCache replay_cache_;
   const std::unique_ptr<LoopCounts> active_;
   std::atomic<bool> stopped_ = false;
+  bool places_ = false;  // any of the programs
   Observer* observer_ = nullptr;
 };
 

@@ -40,6 +40,15 @@ class Service {
   virtual Observer* observer() const noexcept { return nullptr; }
   // Of active_calls() those on `loop`, or all where the Service does not know.
   virtual std::size_t active_calls_on(const Loop& /*loop*/) const { return active_calls(); }
+  // Memory of the program's for an argument that the transport is about to fetch by RDMA Read: the
+  // chunk that stands at `position` of the message of `call`, with `length` bytes, which may end
+  // with the argument's XDR pad; `call.payload` is what came inline. The Buffer is exclusive, and
+  // as long as the argument without its pad; its last reference goes when no Read is outstanding
+  // that writes there. Without an owner: the transport's own memory is used.
+  virtual Buffer place(const IncomingCall& /*call*/, std::uint32_t /*position*/,
+                       std::uint32_t /*length*/) noexcept {
+    return {};
+  }
 
  protected:
   ~Service() = default;

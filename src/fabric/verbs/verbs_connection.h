@@ -123,6 +123,8 @@ class VerbsConnection final : public Connection, private QueuePairUser, private 
   bool join_inline(Work& work, std::span<const Bytes> parts, std::size_t size);
   bool copy_into_blocks(Work& work, std::span<const Bytes> parts, std::size_t size);
   bool copy_into_shared_block(Work& work, std::span<const Bytes> parts, std::size_t size);
+  // Has `work` use kept memory; false when `memory` is not, or not with that access.
+  bool use_kept(Work& work, Bytes memory, int access);
   bool register_for(Work& work, Bytes memory, int access);
   void post_send(Work& work, std::optional<std::uint32_t> invalidate, Token token);
   void write_registered(const Rope& source, RemoteMemory sink, Token token);

@@ -199,6 +199,28 @@ TEST_F(VerbsTest, a_long_write_from_kept_memory_registers_nothing) {
   EXPECT_EQ(count.counts().now, before.now);
 }
 
+// Long ones are not registered, short ones go through no blocks.
+TEST_F(VerbsTest, reads_place_their_data_in_kept_memory_themselves) {
+  join_and_greet();
+  for (const std::size_t size : {5000u, 60'000u}) {
+    const std::size_t count = 16;
+    const auto far = pattern(size * count, 3);
+    std::vector<std::byte> near(size * count);
+    const auto source = active->expose_source(far);
+    const Keeping keeping(near);
+    const std::uint64_t before = stub().locked_bytes();
+    stub().hold();
+    passive.outcomes.clear();
+    for (std::size_t i = 0; i < count; ++i)
+      passive->read({source->handle, static_cast<std::uint32_t>(size), source->offset + i * size},
+                    MutableBytes(near).subspan(i * size, size), 0, i + 1 == count ? 1 : kNoToken);
+    EXPECT_EQ(stub().locked_bytes(), before);
+    stub().release();
+    ASSERT_TRUE(done(passive, 1));
+    EXPECT_EQ(near, far);
+  }
+}
+
 TEST_F(SiwVerbsTest, kept_memory_is_registered_for_each_exposure_where_there_are_no_windows) {
   const fabric::RegistrationCount& count = fabric::RegistrationCount::of_verbs();
   join_and_greet();

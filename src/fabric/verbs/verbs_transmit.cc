@@ -225,14 +225,19 @@ bool VerbsConnection::copy_into_blocks(Work& work, std::span<const Bytes> parts,
   return true;
 }
 
-bool VerbsConnection::register_for(Work& work, Bytes memory, int access) {
+bool VerbsConnection::use_kept(Work& work, Bytes memory, int access) {
   // Kept memory has no remote right, which the sink of a Read on iWARP needs.
-  if ((access & IBV_ACCESS_REMOTE_WRITE) == 0)
-    work.region = queue_pair_->domain().kept_region(memory.data(), memory.size(),
-                                                    (access & IBV_ACCESS_LOCAL_WRITE) != 0);
-  if (work.region == nullptr)
-    work.region = register_memory(functions(), queue_pair_->domain().pd(), writable(memory.data()),
-                                  memory.size(), access);
+  if ((access & IBV_ACCESS_REMOTE_WRITE) != 0) return false;
+  work.region = queue_pair_->domain().kept_region(memory.data(), memory.size(),
+                                                  (access & IBV_ACCESS_LOCAL_WRITE) != 0);
+  if (work.region != nullptr) work.add(writable(memory.data()), memory.size(), work.region->lkey);
+  return work.region != nullptr;
+}
+
+bool VerbsConnection::register_for(Work& work, Bytes memory, int access) {
+  if (use_kept(work, memory, access)) return true;
+  work.region = register_memory(functions(), queue_pair_->domain().pd(), writable(memory.data()),
+                                memory.size(), access);
   if (work.region == nullptr) return false;
   work.add(writable(memory.data()), memory.size(), work.region->lkey);
   return true;
@@ -328,8 +333,10 @@ void VerbsConnection::read(RemoteMemory source, MutableBytes sink, Flow, Token t
     sink = sink.subspan(part.size());
     source.offset += part.size();
     if (sink.empty()) work.token = token;
-    const bool through_block = !traits.iwarp && part.size() <= pool.block_size();
-    if (RegisteredBlock* block = through_block && !part.empty() ? pool.take() : nullptr) {
+    const bool through_block = !part.empty() && !traits.iwarp && part.size() <= pool.block_size();
+    if (through_block && use_kept(work, part, access)) {
+      // Not even copied.
+    } else if (RegisteredBlock* block = through_block ? pool.take() : nullptr) {
       block->next = nullptr;
       block->users = 1;
       work.blocks = block;

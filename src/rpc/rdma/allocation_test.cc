@@ -22,9 +22,44 @@ using testing::live_allocations;
 
 constexpr std::uint32_t kChunk = 60'000;
 
+// Memory of the program's, as many times as it is asked for.
+struct LentMemory final : Storage {
+  LentMemory() : Storage(kChunk) {}
+  void release() noexcept override { revive(), --out; }
+  std::array<std::byte, kChunk> bytes{};
+  int out = 0, asked = 0;
+};
+
+// Its memory is lent to one Call at a time.
+class Lending final : public Handler {
+ public:
+  explicit Lending(LentMemory& memory) : memory_(memory) {}
+  bool places() const override { return true; }
+  Buffer place(xdr::Decoder&, std::uint32_t, std::uint32_t length) override {
+    ++memory_.asked;
+    if (memory_.out != 0) return {};
+    ++memory_.out;
+    return Buffer(&memory_, Bytes(memory_.bytes).first(length));
+  }
+  Eventual<HandlerOutcome> run(CallContext&, xdr::Decoder&, const ReducedItems&,
+                               xdr::Encoder&) override {
+    return HandlerOutcome{.status = {}, .drop = false, .encoded = true};
+  }
+
+ private:
+  LentMemory& memory_;
+};
+
+constexpr std::uint32_t kPlacing = testing::kBlobProgram + 1;
+
 class Lives final : private LinkOwner {
  public:
-  Lives() { server_.add(testing::blob_program()); }
+  Lives() {
+    server_.add(testing::blob_program());
+    rpc::Program placing(kPlacing, 1);
+    placing.add(0, std::make_unique<Lending>(lent_));
+    server_.add(std::move(placing));
+  }
 
   std::shared_ptr<Link> connect(SilentPeer& peer, const std::string& address) {
     peer.address = {address, 1};
@@ -61,6 +96,8 @@ class Lives final : private LinkOwner {
     loop.run_until_idle();
     link.reset();
     EXPECT_EQ(budget_->used(), 0u) << n;
+    EXPECT_EQ(lent_.out, 0) << n;
+    EXPECT_TRUE(failed || lent_.asked == 2) << "of a life without a failure";
     return failed;
   }
   // Calls that come at once, and are answered a turn later.
@@ -81,8 +118,9 @@ class Lives final : private LinkOwner {
     one.read_list.push_back({40, {{7, kChunk, 0}}});
     rpcrdma::Header reply;
     reply.reply_chunk = rpcrdma::WriteChunk{{{9, 4096, 0}}};
-    return {silent_call(1, {}), silent_call(2, one), silent_call(3, chunks), silent_call(4, one),
-            silent_call(5, reply)};
+    return {silent_call(1, {}),           silent_call(2, one),   silent_call(3, chunks),
+            silent_call(4, one),          silent_call(5, reply), silent_call(6, one, kPlacing),
+            silent_call(7, one, kPlacing)};
   }
   void converse(SilentPeer& peer, const std::vector<Buffer>& calls) {
     for (const Buffer& call : calls)
@@ -96,6 +134,7 @@ class Lives final : private LinkOwner {
 
   fabric::SimLoop loop;
   std::uint32_t xid_ = 0;
+  LentMemory lent_;
   rpc::Server server_;
   // Of the Calls with chunks some wait.
   const std::shared_ptr<ByteBudget> budget_ = std::make_shared<ByteBudget>(4 * kChunk);

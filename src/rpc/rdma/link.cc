@@ -270,7 +270,7 @@ void Link::defer_call(rpcrdma::IncomingCall& call, Bytes payload) {
 }
 
 bool Link::start_reads(rpcrdma::IncomingCall& call, std::span<const rpcrdma::ArrivedItem> items) {
-  if (!served(call).make_room(items)) return false;
+  if (!served(call).make_room(*service_, items)) return false;
   watch_reads();
   return true;
 }
@@ -279,7 +279,7 @@ void Link::read(rpcrdma::IncomingCall& call, std::uint32_t item, std::uint32_t o
                 const rpcrdma::Segment& from) {
   ++reads_;
   connection_->read({from.handle, from.length, from.offset},
-                    served(call).buffer(item).subspan(offset, from.length), flow_of(served(call)),
+                    served(call).sink(item, offset, from.length), flow_of(served(call)),
                     token_of(Operation::Read, served(call)));
 }
 

@@ -7,16 +7,31 @@ constexpr std::size_t kFewItems = 8;
 
 }  // namespace
 
-bool ServedCall::make_room(std::span<const rpcrdma::ArrivedItem> items) {
+bool ServedCall::place(Service& service, const rpcrdma::ArrivedItem& item) {
+  call_.placement_asked = true;
+  Buffer given = service.place(call_, item.position, item.length);
+  const std::size_t size = given.exclusive().size();
+  if (size > item.length || item.length - size >= pad_.size()) return false;
+  buffers_.push_back(std::move(given));
+  return true;
+}
+
+bool ServedCall::make_room(Service& service, std::span<const rpcrdma::ArrivedItem> items) {
+  // What a Long Call is for, and the length of its arguments, is not known yet.
+  if (items.size() == 1 && items[0].position != 0 && place(service, items[0])) return true;
   for (const rpcrdma::ArrivedItem& item : items) {
-    buffers_.push_back({Block::try_allocate(item.length), item.length});
-    if (!buffers_.back().block) return false;
+    Block block = Block::try_allocate(item.length);
+    if (!block) return false;
+    buffers_.push_back(std::move(block).freeze(item.length));
   }
   return true;
 }
 
-MutableBytes ServedCall::buffer(std::uint32_t item) {
-  return buffers_[item].block.bytes().first(buffers_[item].length);
+MutableBytes ServedCall::sink(std::uint32_t item, std::uint32_t offset, std::uint32_t length) {
+  const MutableBytes all = buffer(item);
+  if (offset >= all.size())
+    return MutableBytes(pad_).first(std::min<std::size_t>(length, pad_.size()));
+  return all.subspan(offset, std::min<std::size_t>(length, all.size() - offset));
 }
 
 void ServedCall::serve(Service& service, const rpcrdma::CallArrival& arrival, Buffer payload) {
@@ -24,15 +39,14 @@ void ServedCall::serve(Service& service, const rpcrdma::CallArrival& arrival, Bu
   call_.close = Reason::None;
   std::size_t first = 0;
   if (arrival.long_call) {
-    call_.payload = std::move(buffers_[0].block).freeze(buffers_[0].length);
+    call_.payload = std::move(buffers_[0]);
     first = 1;
   } else if (!arrival.deferred) {
     call_.payload = std::move(payload);
   }
   if (first < arrival.items.size()) call_.items = {};
   for (std::size_t i = first; i < arrival.items.size(); ++i)
-    call_.items.add(arrival.items[i].position,
-                    Rope(std::move(buffers_[i].block).freeze(buffers_[i].length)));
+    call_.items.add(arrival.items[i].position, Rope(std::move(buffers_[i])));
   forget_buffers();
   serving_ = service.serve(call_);
   serving_.start(*this);
@@ -84,6 +98,7 @@ void ServedCall::release() {
   if (shape_.items.size() > kFewItems) static_cast<void>(std::exchange(shape_.items, {}));
   call_.payload = {};
   call_.who.reset();
+  call_.placement_asked = false;
   if (!call_.items.empty()) call_.items = {};
 }
 

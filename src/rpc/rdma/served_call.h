@@ -43,10 +43,14 @@ class ServedCall final : public rpcrdma::IncomingCall, private TaskEnd {
   }
   std::size_t deferred_bytes() const { return call_.payload.size(); }
 
-  // Memory for the items the core is about to read, `length` bytes each. False when there is none.
-  bool make_room(std::span<const rpcrdma::ArrivedItem> items);
+  // Memory for the items the core is about to read, `length` bytes each: the program's, where
+  // `service` has some for the only argument, else the transport's. False when there is none.
+  bool make_room(Service& service, std::span<const rpcrdma::ArrivedItem> items);
   // The bytes of one item.
-  MutableBytes buffer(std::uint32_t item);
+  MutableBytes buffer(std::uint32_t item) { return buffers_[item].exclusive(); }
+  // Where `length` bytes of it belong that are read to `offset`; the program's memory has no room
+  // for the item's pad.
+  MutableBytes sink(std::uint32_t item, std::uint32_t offset, std::uint32_t length);
 
   // Bytes of an inline stream that the record itself has room for: most Calls are that short.
   static constexpr std::size_t kRoomForStream = 256;
@@ -78,17 +82,17 @@ class ServedCall final : public rpcrdma::IncomingCall, private TaskEnd {
   void release();
 
  private:
-  struct ItemBuffer {
-    Block block;
-    std::uint32_t length = 0;
-  };
+  bool place(Service& service, const rpcrdma::ArrivedItem& item);
   void on_task_end() noexcept override;
   void forget_buffers();
 
   ServedCallOwner& owner_;
   rpc::IncomingCall call_;
   std::array<std::byte, kRoomForStream> stream_;
-  InlineVector<ItemBuffer, 2> buffers_;
+  // Exclusive until serve(). While Reads are outstanding none is let go: the core releases the Call
+  // when the last of them has ended.
+  InlineVector<Buffer, 2> buffers_;
+  std::array<std::byte, 4> pad_;
   Task<std::optional<OutgoingReply>> serving_;
   std::shared_ptr<void> alive_;
   rpcrdma::ReplyShape shape_;

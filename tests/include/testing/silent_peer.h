@@ -23,6 +23,7 @@ struct SilentPeer {
   fabric::Events* events = nullptr;
   std::optional<Reason> closed;
   std::deque<fabric::Token> reads;
+  std::deque<MutableBytes> sinks;  // of all Reads
   int sends = 0;
   std::uint32_t last_xid = 0;  // of what was sent
   fabric::Traffic traffic;
@@ -39,10 +40,10 @@ struct SilentPeer {
     });
   }
   void arrive(Buffer message) { events->on_receive(std::move(message), std::nullopt); }
-  void end_read() {
+  void end_read(Reason outcome = Reason::None) {
     const fabric::Token token = reads.front();
     reads.pop_front();
-    events->on_done(token, Reason::None);
+    events->on_done(token, outcome);
   }
   void lose_connection() {
     closed = Reason::ConnectionLost;
@@ -99,7 +100,8 @@ class SilentConnection final : public fabric::Connection {
     ++peer_.sends;
   }
   void write(Rope, fabric::RemoteMemory, fabric::Flow, fabric::Token) override {}
-  void read(fabric::RemoteMemory, MutableBytes, fabric::Flow, fabric::Token token) override {
+  void read(fabric::RemoteMemory, MutableBytes sink, fabric::Flow, fabric::Token token) override {
+    peer_.sinks.push_back(sink);
     peer_.reads.push_back(token);
   }
 
