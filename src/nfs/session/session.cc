@@ -250,12 +250,12 @@ v4::SEQUENCE4args Session::sequence(const Slots::Turn& turn, bool keep) const {
 }
 
 // g++ compares arrays of bytes one by one.
-bool Session::belongs(const Slots::Turn& turn, const v4::SEQUENCE4resok& results) const {
+inline bool Session::belongs(const Slots::Turn& turn, const v4::SEQUENCE4resok& results) const {
   return std::memcmp(results.sr_sessionid.data(), sessionid_.data(), sessionid_.size()) == 0 &&
          results.sr_slotid == turn.slot && results.sr_sequenceid == turn.sequence;
 }
 
-void Session::note(const v4::SEQUENCE4resok& results, TimePoint sent) {
+inline void Session::note(const v4::SEQUENCE4resok& results, TimePoint sent) {
   recoveries_ = 0;
   renewed_ = std::max(renewed_, sent);
   status_flags_ = results.sr_status_flags;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -34,15 +35,27 @@ class Slots {
   // mean nothing any more.
   void reset(std::uint32_t count);
   // The lowest free slot, one that is not in doubt if there is any; nullopt: none is free.
-  std::optional<Turn> take();
+  std::optional<Turn> take() {
+    if (!has_free()) return std::nullopt;
+    const Set certain = free() & ~doubtful_;
+    const auto slot = static_cast<v4::slotid4>(std::countr_zero(certain != 0 ? certain : free()));
+    taken_ |= Set{1} << slot;
+    return Turn{table_, slot, next_[slot], certain == 0};
+  }
   // Whether take() would give one, and one that is not in doubt.
   bool has_free() const { return free() != 0; }
   bool has_certain() const { return (free() & ~doubtful_) != 0; }
-  void give_back(const Turn& turn, Number number);
+  void give_back(const Turn& turn, Number number) {
+    if (!current(turn)) return;
+    const Set slot = Set{1} << turn.slot;
+    taken_ &= ~slot;
+    doubtful_ = number == Number::Doubtful ? doubtful_ | slot : doubtful_ & ~slot;
+    next_[turn.slot] = number == Number::Used ? turn.sequence + 1 : turn.sequence;
+  }
   // The server has used the number of a doubtful turn, which goes on with the next one.
   void settle(Turn& turn);
   // The server asks that no slot above be used (sr_target_highest_slotid).
-  void aim_at(v4::slotid4 highest);
+  void aim_at(v4::slotid4 highest) { usable_ = highest < count_ ? highest + 1 : count_; }
   // The server does not know this slot, and so none above it; false if none is left.
   [[nodiscard]] bool drop_from(v4::slotid4 slot);
 
@@ -53,7 +66,9 @@ class Slots {
   // Of all turns that are taken: sa_highest_slotid.
   v4::slotid4 highest_in_use() const { return highest_of(in_use()); }
   // 0 where there is none.
-  static v4::slotid4 highest_of(Set slots);
+  static v4::slotid4 highest_of(Set slots) {
+    return slots == 0 ? 0 : static_cast<v4::slotid4>(std::bit_width(slots)) - 1;
+  }
   std::uint32_t usable() const { return usable_; }
   bool current(const Turn& turn) const { return turn.table == table_ && turn.slot < count_; }
 

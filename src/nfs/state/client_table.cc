@@ -21,15 +21,6 @@ ClientShard::ByOwner ClientShard::find(const std::string& ownerid) const {
 }
 
 // Bytes 0 to 3: epoch; 4 to 7: place and shard; 8 to 15: what nobody can guess.
-Session* ClientShard::find(const SessionId& sessionid) const {
-  const std::uint32_t place = load_be<std::uint32_t>(sessionid.data() + 4) / kClientShards;
-  if (place >= sessions_.size()) return nullptr;
-  Session* const session = sessions_[place].get();
-  if (session == nullptr) return nullptr;
-  return std::memcmp(session->id.data(), sessionid.data(), sessionid.size()) == 0 ? session
-                                                                                  : nullptr;
-}
-
 SessionId ClientShard::next_session_id(std::uint32_t place) {
   SessionId id{};
   store_be(id.data(), epoch_);

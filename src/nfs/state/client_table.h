@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -140,6 +141,16 @@ class ClientShard {
 };
 
 inline constexpr std::uint32_t kClientShards = Clients::kShards;
+
+// In line: SEQUENCE and the end of each request look there.
+inline Session* ClientShard::find(const SessionId& sessionid) const {
+  const std::uint32_t place = load_be<std::uint32_t>(sessionid.data() + 4) / kClientShards;
+  if (place >= sessions_.size()) return nullptr;
+  Session* const session = sessions_[place].get();
+  if (session == nullptr) return nullptr;
+  return std::memcmp(session->id.data(), sessionid.data(), sessionid.size()) == 0 ? session
+                                                                                  : nullptr;
+}
 
 struct Clients::Impl {
   explicit Impl(const Options& options);

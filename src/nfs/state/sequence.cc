@@ -36,7 +36,7 @@ void set_limits(Sequenced& result, const Session& session, std::uint32_t flags) 
 
 }  // namespace
 
-std::uint32_t Clients::Impl::status_flags(const Session& session, const ClientShard& shard) {
+inline std::uint32_t Clients::Impl::status_flags(const Session& session, const ClientShard& shard) {
   std::uint32_t flags = 0;
   const Life& life = *session.client().life;
   if (life.expired_revoked.load(std::memory_order_relaxed) != 0) flags |= kExpiredSomeStateRevoked;
@@ -120,7 +120,7 @@ void Clients::finished(const SlotRef& slot, const LifePtr& life, ReplyPtr reply,
       (session != nullptr ? session->client() : *shard.find(life->clientid)).renew(now);
     life->running.fetch_sub(1, std::memory_order_acq_rel);
   }
-  tell(waiters);
+  if (!waiters.empty()) tell(waiters);
 }
 
 }  // namespace stag::nfs::state

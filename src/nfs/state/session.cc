@@ -5,29 +5,6 @@
 
 namespace stag::nfs::state {
 
-Slot::Judgement Slot::judge(SequenceId sequenceid, const Fingerprint& fingerprint) const {
-  if (sequenceid == sequenceid_ + 1) return running_ ? Judgement::Misordered : Judgement::New;
-  // RFC 8881 18.36.4: nothing was asked on a fresh slot, not even number 0.
-  if (sequenceid != sequenceid_ || !used_) return Judgement::Misordered;
-  // Also of another request, which a client sends to hear that this one has ended (RFC 8267 6.6):
-  // until then the slot takes no other number.
-  if (running_) return Judgement::Running;
-  return fingerprint == fingerprint_ ? Judgement::Done : Judgement::FalseRetry;
-}
-
-ReplyPtr Slot::start(const Fingerprint& fingerprint) {
-  ++sequenceid_;
-  used_ = running_ = true;
-  fingerprint_ = fingerprint;
-  return std::exchange(reply_, nullptr);
-}
-
-Slot::Waiters Slot::finish(ReplyPtr reply) {
-  running_ = false;
-  reply_ = std::move(reply);
-  return std::exchange(waiters_, {});
-}
-
 void tell(Slot::Waiters& waiters) noexcept {
   for (auto& waiter : waiters) {
     try {

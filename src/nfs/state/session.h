@@ -27,11 +27,28 @@ class Slot {
   explicit Slot(SequenceId last) : sequenceid_(last), used_(true) {}
 
   // What a request with this sequence ID is; nothing changes.
-  Judgement judge(SequenceId sequenceid, const Fingerprint& fingerprint) const;
+  Judgement judge(SequenceId sequenceid, const Fingerprint& fingerprint) const {
+    if (sequenceid == sequenceid_ + 1) return running_ ? Judgement::Misordered : Judgement::New;
+    // RFC 8881 18.36.4: nothing was asked on a fresh slot, not even number 0.
+    if (sequenceid != sequenceid_ || !used_) return Judgement::Misordered;
+    // Also of another request, which a client sends to hear that this one has ended (RFC 8267 6.6):
+    // until then the slot takes no other number.
+    if (running_) return Judgement::Running;
+    return fingerprint == fingerprint_ ? Judgement::Done : Judgement::FalseRetry;
+  }
   // A new one starts; the reply that nobody can ask for any more is returned, to be freed outside.
-  [[nodiscard]] ReplyPtr start(const Fingerprint& fingerprint);
+  [[nodiscard]] ReplyPtr start(const Fingerprint& fingerprint) {
+    ++sequenceid_;
+    used_ = running_ = true;
+    fingerprint_ = fingerprint;
+    return std::exchange(reply_, nullptr);
+  }
   // Returns the waiters, to be called outside.
-  [[nodiscard]] Waiters finish(ReplyPtr reply);
+  [[nodiscard]] Waiters finish(ReplyPtr reply) {
+    running_ = false;
+    reply_ = std::move(reply);
+    return std::exchange(waiters_, {});
+  }
 
   bool runs(SequenceId sequenceid) const { return running_ && sequenceid == sequenceid_; }
   const ReplyPtr& reply() const { return reply_; }

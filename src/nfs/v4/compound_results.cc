@@ -41,18 +41,21 @@ void Results::finish(v4::nfsstat4 status) {
 // RFC 8881 18.36.3: what a session allows counts RPC header, verifier and protection, too. Version
 // 4.0 has nothing to negotiate: its results are never longer than those of sessions.
 ResultLimits::ResultLimits(const Compound& compound, const rpc::CallContext& call)
-    : reply_max_(std::int64_t{compound.shared().options.clients.fore.max_response_size} -
-                 call.reply_header_size()),
-      kept_max_(kUnlimited),
+    : ResultLimits(compound, call, call.reply_header_size()) {}
+
+ResultLimits::ResultLimits(const Compound& compound, const rpc::CallContext& call,
+                           std::int64_t header)
+    : kept_max_(kUnlimited),
       room_(static_cast<std::int64_t>(std::min<std::uint64_t>(call.results_max(), kUnlimited))),
-      slack_(std::int64_t{call.reply_header_size()} - oncrpc::kReplyHeaderSize),
+      slack_(header - oncrpc::kReplyHeaderSize),
       write_chunks_(call.write_chunks()),
       too_big_(compound.minor() == 0 ? v4::NFS4ERR_RESOURCE : v4::NFS4ERR_REP_TOO_BIG) {
   const OccupiedSlot* const slot = compound.slot();
-  if (slot == nullptr) return;
-  const std::int64_t header = call.reply_header_size();
-  reply_max_ = slot->response_max - header;
-  if (slot->cache_this) kept_max_ = slot->cached_max - header;
+  reply_max_ = (slot == nullptr ? compound.shared().options.clients.fore.max_response_size
+                                : slot->response_max) -
+               header;
+  if (slot != nullptr && slot->cache_this) kept_max_ = slot->cached_max - header;
+  least_ = std::min({reply_max_, kept_max_, room_});
 }
 
 std::int64_t ResultLimits::bytes_apart(const Results& results) const {

@@ -53,6 +53,7 @@ class ResultLimits {
 
   // Bytes by which the results may grow; negative when they are too long.
   std::int64_t left(const Results& results) const {
+    if (write_chunks_ == 0) return least_ - results.size();
     return std::min(reply_left(results, 0), kept_max_ - results.size());
   }
   // Why they may not grow by so many bytes; NFS4_OK: they may. For what is not to be done in vain.
@@ -66,7 +67,9 @@ class ResultLimits {
   }
 
  private:
+  ResultLimits(const Compound& compound, const rpc::CallContext& call, std::int64_t header);
   v4::nfsstat4 refusal(const Results& results, std::int64_t bytes, std::int64_t slack) const {
+    if (bytes <= least_ - results.size()) return v4::NFS4_OK;
     if (bytes > reply_left(results, slack)) return too_big_;
     return bytes > kept_max_ - results.size() ? v4::NFS4ERR_REP_TOO_BIG_TO_CACHE : v4::NFS4_OK;
   }
@@ -81,6 +84,7 @@ class ResultLimits {
   std::int64_t reply_max_;
   std::int64_t kept_max_;
   std::int64_t room_;
+  std::int64_t least_;  // of these three
   std::int64_t slack_;  // by which the protection may take less
   std::uint32_t write_chunks_;
   v4::nfsstat4 too_big_;

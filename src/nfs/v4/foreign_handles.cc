@@ -15,7 +15,7 @@ bool copies_from_another_server(const OperationList::Entries& entries, std::size
 
 }  // namespace
 
-bool names_source(const OperationList::Entries& entries, std::size_t index) {
+bool saves_source(const OperationList::Entries& entries, std::size_t index) {
   if (!is_at(entries, index, v4::OP_PUTFH) || !is_at(entries, index + 1, v4::OP_SAVEFH))
     return false;
   for (std::size_t at = index + 2; at < entries.size(); ++at) {

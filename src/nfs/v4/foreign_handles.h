@@ -9,7 +9,12 @@ namespace stag::nfs::nfs4 {
 
 // Whether the operation at `index` is a PUTFH, and what it puts is saved by the next one to be the
 // source of a COPY from another server.
-bool names_source(const OperationList::Entries& entries, std::size_t index);
+bool saves_source(const OperationList::Entries& entries, std::size_t index);
+// The same, known at once where nothing is saved behind it.
+inline bool names_source(const OperationList::Entries& entries, std::size_t index) {
+  return index + 1 < entries.size() && entries[index + 1].number == v4::OP_SAVEFH &&
+         saves_source(entries, index);
+}
 
 // Whether an operation finds a foreign filehandle where it needs one of this server.
 bool meets_foreign(const Operation& row, const Compound& compound);

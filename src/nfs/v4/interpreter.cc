@@ -2,11 +2,12 @@
 
 #include <algorithm>
 
+#include "base/pooled.h"
 #include "nfs/ulb/nfs4.h"
 #include "nfs/v4/compound/limit_notes.h"
-#include "nfs/v4/compound/machine_credential.h"
 #include "nfs/v4/compound_results.h"
 #include "nfs/v4/foreign_handles.h"
+#include "nfs/v4/machine_cleanup.h"
 #include "nfs/v4/operation_list.h"
 #include "nfs/v4/ops/open_target.h"
 #include "nfs/v4/ops/operations.h"
@@ -44,7 +45,8 @@ bool ends_its_session(const OperationList::Entry& entry, const Compound& compoun
   return compound.slot() != nullptr && args.dsa_sessionid == compound.slot()->slot.sessionid;
 }
 
-v4::nfsstat4 check_handles(const Operation& row, const Compound& compound) {
+[[gnu::always_inline]] inline v4::nfsstat4 check_handles(const Operation& row,
+                                                         const Compound& compound) {
   if (row.needs == Needs::Nothing) return v4::NFS4_OK;
   if (!compound.has_current()) return v4::NFS4ERR_NOFILEHANDLE;
   if (row.needs == Needs::CurrentAndSaved && !compound.has_saved()) return v4::NFS4ERR_NOFILEHANDLE;
@@ -85,37 +87,6 @@ Compound::Security security_of(const OperationList::Entries& entries, std::size_
   return deferred ? Compound::Security::Deferred : Compound::Security::Checked;
 }
 
-constexpr std::uint64_t bit(std::uint32_t number) {
-  return std::uint64_t{1} << number;
-}
-constexpr std::uint64_t kGivesBack =
-    bit(v4::OP_CLOSE) | bit(v4::OP_OPEN_DOWNGRADE) | bit(v4::OP_LOCKU) | bit(v4::OP_DELEGRETURN);
-
-// 18.35.3, spo_must_allow: a COMPOUND by which the client's machine gives state back. Linux's
-// client asks for attributes of that file on the way.
-class MachineCleanup {
- public:
-  MachineCleanup(const Compound& compound, const OperationList& list) {
-    const std::uint64_t may = allowed_to_machine(compound);
-    if (may == 0) return;
-    std::uint64_t sent = 0;
-    for (const OperationList::Entry& entry : list.entries())
-      if (entry.number < 64) sent |= bit(entry.number);
-    if ((sent & may) == 0) return;
-    allowed_ = may;
-    const bool looks_up = (sent & (bit(v4::OP_LOOKUP) | bit(v4::OP_LOOKUPP))) != 0;
-    if ((sent & may & kGivesBack) != 0 && !looks_up) allowed_ |= bit(v4::OP_GETATTR);
-  }
-  bool any() const { return allowed_ != 0; }
-  bool allows(std::uint32_t number) const { return is_in(allowed_, number); }
-
- private:
-  static bool is_in(std::uint64_t set, std::uint32_t number) {
-    return number < 64 && (set & bit(number)) != 0;
-  }
-  std::uint64_t allowed_ = 0;
-};
-
 bool puts_filehandle(std::uint32_t number) {
   return number == v4::OP_PUTFH || number == v4::OP_PUTROOTFH || number == v4::OP_PUTPUBFH ||
          number == v4::OP_RESTOREFH;
@@ -123,7 +94,8 @@ bool puts_filehandle(std::uint32_t number) {
 
 // What only these may do to a filehandle of an export that does not take the caller's flavor. With
 // a saved one of such an export the current one is of another export (2.6.3.1.2).
-v4::nfsstat4 check_security(const Operation& row, const Compound& compound) {
+[[gnu::always_inline]] inline v4::nfsstat4 check_security(const Operation& row,
+                                                          const Compound& compound) {
   if (row.needs == Needs::Nothing) return v4::NFS4_OK;
   if (row.needs == Needs::CurrentAndSaved && has_wrong_security(compound.saved()))
     return v4::NFS4ERR_XDEV;
@@ -243,7 +215,11 @@ class Interpreter {
     }
     const bool gone =
         at < entries.size() && std::holds_alternative<ExportObject>(compound_.current());
-    if (gone && before(entries[at], at) == v4::NFS4_OK) give_back(entries[at]);
+    if (gone && may_run(entries[at], at)) give_back(entries[at]);
+  }
+  // Apart, so that before() is in line in the loop alone.
+  [[gnu::noinline]] bool may_run(const OperationList::Entry& entry, std::size_t index) {
+    return before(entry, index) == v4::NFS4_OK;
   }
   // Version 4.0: not in the turn of an owner, who does not count what was not answered.
   void give_back(const OperationList::Entry& entry) {
@@ -358,6 +334,112 @@ bool chunks_fit(const OperationList& list, xdr::Decoder& arguments,
   return !whole || rpc::detail::arguments_complete(arguments, items);
 }
 
+// A COMPOUND of a client, and all that its operations refer to until the last one has ended. Where
+// one of them has to wait, it goes into the coroutine that waits; most have ended before there is
+// any.
+class RunningCompound : public Pooled {
+ public:
+  RunningCompound(SharedState& shared, CallContext& call, xdr::Encoder& encoder,
+                  OperationObserver* observer)
+      : shared_(shared), call_(call), encoder_(encoder), observer_(observer) {}
+
+  // When that has ended, end() is due.
+  Eventual<Ok> run(xdr::Decoder& arguments, const rpc::ReducedItems& items) {
+    const std::uint32_t most = shared_.options.clients.fore.max_operations;
+    if (!list_.decode(arguments, most) || !chunks_fit(list_, arguments, items)) {
+      outcome_ = garbage();
+      return Ok{};
+    }
+    const v4::nfsstat4 refusal = refusal_of(list_, most);
+    Compound& compound = compound_.emplace(shared_, call_, list_.minor());
+    if (refusal != v4::NFS4_OK) {
+      if (refusal == v4::NFS4ERR_RESOURCE)
+        note_limit(compound, Reason::Nfs4OperationsTooMany, 0, {});
+      Results(encoder_, list_.tag()).finish(refusal);
+      return Ok{};
+    }
+    if (!starts_session()) {
+      if (must_run_once(list_)) return run_once();
+      return interpret(encoder_, nullptr);
+    }
+    const auto begun = slot_.emplace(compound).begin(list_);
+    if (!begun) return run_after_the_first();
+    return run_behind(*begun);
+  }
+  HandlerOutcome end() {
+    if (kept_) encoder_.append(slot_->finish(std::move(*kept_).finish()));
+    return outcome_;
+  }
+
+ private:
+  bool starts_session() const {
+    return !list_.entries().empty() && list_.entries()[0].row != nullptr &&
+           list_.entries()[0].row->place == Place::First &&
+           list_.entries()[0].refusal == v4::NFS4_OK;
+  }
+  Eventual<Ok> interpret(xdr::Encoder& to, const v4::SEQUENCE4res* sequence) {
+    return interpreter_.emplace(*compound_, call_, list_, to, observer_).run(sequence);
+  }
+  // Behind SEQUENCE.
+  [[gnu::always_inline]] Eventual<Ok> run_behind(const SessionSlot::Begun& begun) {
+    if (begun.replay) {
+      encoder_.append(*begun.replay);
+    } else if (begun.uncached || begun.result.sr_status != v4::NFS4_OK) {
+      answer_sequence(begun);
+    } else {
+      if (slot_->keeps_results()) kept_.emplace(ulb::nfs4_result_items());
+      return interpret(kept_ ? *kept_ : encoder_, &begun.result);
+    }
+    return Ok{};
+  }
+  Task<Ok> run_after_the_first() {
+    const SessionSlot::Begun begun = co_await slot_->begin_after_the_first(list_);
+    co_return co_await run_behind(begun);
+  }
+  // Version 4.0: a retransmission gets the results of the first run. It is dropped where a later
+  // one came, for its client has given up the connection of this one (RFC 7530 3.1.1).
+  Task<Ok> run_once() {
+    RunOnce once(shared_.replays, call_);
+    const rpc::ReplayCache::Admitted admitted = co_await once.admit();
+    if (admitted.admission == rpc::ReplayCache::Admission::Drop) {
+      outcome_ = HandlerOutcome{.status = {}, .drop = true};
+    } else if (!admitted.results) {
+      xdr::Encoder kept(ulb::nfs4_result_items());
+      co_await interpret(kept, nullptr);
+      encoder_.append(once.finish(std::move(kept).finish()));
+    } else if (admitted.results->status.success()) {
+      encoder_.append(admitted.results->results);
+    } else {
+      outcome_ = HandlerOutcome{admitted.results->status};
+    }
+    co_return Ok{};
+  }
+  // Where nothing is run behind SEQUENCE.
+  void answer_sequence(const SessionSlot::Begun& begun) {
+    Results results(encoder_, list_.tag());
+    encode(results.begin(v4::OP_SEQUENCE), begun.result);
+    v4::nfsstat4 status = begun.result.sr_status;
+    if (begun.uncached && list_.entries().size() > 1) {
+      const OperationList::Entry& next = list_.entries()[1];
+      status = v4::NFS4ERR_RETRY_UNCACHED_REP;
+      results.begin(next.number);
+      results.replace(next.number, next.row, status);
+    }
+    results.finish(status);
+  }
+
+  SharedState& shared_;
+  CallContext& call_;
+  xdr::Encoder& encoder_;
+  OperationObserver* const observer_;
+  OperationList list_;
+  std::optional<Compound> compound_;
+  std::optional<SessionSlot> slot_;   // of a COMPOUND in a session
+  std::optional<xdr::Encoder> kept_;  // the results, where the slot keeps them
+  std::optional<Interpreter> interpreter_;
+  HandlerOutcome outcome_ = kEncoded;
+};
+
 class CompoundHandler final : public rpc::Handler {
  public:
   CompoundHandler(SharedState& shared, OperationObserver* observer)
@@ -365,34 +447,10 @@ class CompoundHandler final : public rpc::Handler {
 
   Eventual<HandlerOutcome> run(CallContext& call, xdr::Decoder& arguments,
                                const rpc::ReducedItems& items, xdr::Encoder& encoder) override {
-    OperationList list;
-    const std::uint32_t most = shared_.options.clients.fore.max_operations;
-    if (!list.decode(arguments, most) || !chunks_fit(list, arguments, items)) co_return garbage();
-    if (const v4::nfsstat4 refusal = refusal_of(list, most); refusal != v4::NFS4_OK) {
-      if (refusal == v4::NFS4ERR_RESOURCE)
-        note_limit(Compound(shared_, call, list.minor()), Reason::Nfs4OperationsTooMany, 0, {});
-      Results(encoder, list.tag()).finish(refusal);
-      co_return kEncoded;
-    }
-    Compound compound(shared_, call, list.minor());
-    if (!starts_session(list)) co_return co_await run_outside(compound, call, list, encoder);
-    SessionSlot slot(compound);
-    std::optional<SessionSlot::Begun> begun = slot.begin(list);
-    if (!begun) begun = co_await slot.begin_after_the_first(list);
-    if (begun->replay) {
-      encoder.append(*begun->replay);
-    } else if (begun->uncached || begun->result.sr_status != v4::NFS4_OK) {
-      answer_sequence(*begun, list, encoder);
-    } else if (slot.keeps_results()) {
-      xdr::Encoder kept(ulb::nfs4_result_items());
-      Interpreter interpreter(compound, call, list, kept, observer_);
-      co_await interpreter.run(&begun->result);
-      encoder.append(slot.finish(std::move(kept).finish()));
-    } else {
-      Interpreter interpreter(compound, call, list, encoder, observer_);
-      co_await interpreter.run(&begun->result);
-    }
-    co_return kEncoded;
+    auto compound = std::make_unique<RunningCompound>(shared_, call, encoder, observer_);
+    Eventual<Ok> ran = compound->run(arguments, items);
+    if (ran.ready()) return compound->end();
+    return end_later(std::move(compound), std::move(ran));
   }
 
   std::optional<std::uint64_t> results_max(xdr::Decoder& arguments,
@@ -403,48 +461,10 @@ class CompoundHandler final : public rpc::Handler {
   }
 
  private:
-  static bool starts_session(const OperationList& list) {
-    return !list.entries().empty() && list.entries()[0].row != nullptr &&
-           list.entries()[0].row->place == Place::First && list.entries()[0].refusal == v4::NFS4_OK;
-  }
-  Task<HandlerOutcome> run_outside(Compound& compound, CallContext& call, const OperationList& list,
-                                   xdr::Encoder& encoder) {
-    if (must_run_once(list)) co_return co_await run_once(compound, call, list, encoder);
-    Interpreter interpreter(compound, call, list, encoder, observer_);
-    co_await interpreter.run(nullptr);
-    co_return kEncoded;
-  }
-  // Version 4.0: a retransmission gets the results of the first run. It is dropped where a later
-  // one came, for its client has given up the connection of this one (RFC 7530 3.1.1).
-  Task<HandlerOutcome> run_once(Compound& compound, CallContext& call, const OperationList& list,
-                                xdr::Encoder& encoder) {
-    RunOnce once(compound.shared().replays, call);
-    const rpc::ReplayCache::Admitted admitted = co_await once.admit();
-    if (admitted.admission == rpc::ReplayCache::Admission::Drop)
-      co_return HandlerOutcome{.status = {}, .drop = true};
-    if (admitted.results) {
-      if (!admitted.results->status.success()) co_return HandlerOutcome{admitted.results->status};
-      encoder.append(admitted.results->results);
-      co_return kEncoded;
-    }
-    xdr::Encoder kept(ulb::nfs4_result_items());
-    Interpreter interpreter(compound, call, list, kept, observer_);
-    co_await interpreter.run(nullptr);
-    encoder.append(once.finish(std::move(kept).finish()));
-    co_return kEncoded;
-  }
-  // Where nothing is run behind SEQUENCE.
-  static void answer_sequence(const SessionSlot::Begun& begun, const OperationList& list,
-                              xdr::Encoder& encoder) {
-    Results results(encoder, list.tag());
-    encode(results.begin(v4::OP_SEQUENCE), begun.result);
-    v4::nfsstat4 status = begun.result.sr_status;
-    if (begun.uncached && list.entries().size() > 1) {
-      status = v4::NFS4ERR_RETRY_UNCACHED_REP;
-      results.begin(list.entries()[1].number);
-      results.replace(list.entries()[1].number, list.entries()[1].row, status);
-    }
-    results.finish(status);
+  static Task<HandlerOutcome> end_later(std::unique_ptr<RunningCompound> compound,
+                                        Eventual<Ok> ran) {
+    co_await std::move(ran);
+    co_return compound->end();
   }
 
   SharedState& shared_;

@@ -24,7 +24,7 @@ constexpr std::uint32_t kSessionResults = 128;
 constexpr Operation kFilehandles[] = {
     operation<&v4::PUTROOTFH4res::status, putrootfh>({v4::OP_PUTROOTFH, "PUTROOTFH"}),
     operation<&v4::PUTPUBFH4res::status, putpubfh>({v4::OP_PUTPUBFH, "PUTPUBFH"}),
-    operation<&v4::PUTFH4res::status, putfh>({v4::OP_PUTFH, "PUTFH"}),
+    encoding_operation<putfh>({v4::OP_PUTFH, "PUTFH"}),
     operation<&v4::GETFH4res::status, getfh>({v4::OP_GETFH, "GETFH", Needs::Current}),
     operation<&v4::SAVEFH4res::status, savefh>({v4::OP_SAVEFH, "SAVEFH", Needs::Current}),
     operation<&v4::RESTOREFH4res::status, restorefh>({v4::OP_RESTOREFH, "RESTOREFH"}),
@@ -68,9 +68,9 @@ constexpr Operation kNames[] = {
 };
 
 constexpr Operation kData[] = {
-    operation<&v4::READ4res::status, read>(
+    encoding_operation<read>(
         {v4::OP_READ, "READ", Needs::Current, kIsDirectory, {}, 0, v4::item::READ4resok_data}),
-    operation<&v4::WRITE4res::status, write>(
+    encoding_operation<write>(
         {v4::OP_WRITE, "WRITE", Needs::Current, kIsDirectory, {}, kStatus + 16}),
     operation<&v4::COMMIT4res::status, commit>(
         {v4::OP_COMMIT, "COMMIT", Needs::Current, kIsDirectory, {}, kStatus + 8}),

@@ -11,9 +11,24 @@ constexpr std::size_t kSample = 1024;
 
 }  // namespace
 
-OperationList::~OperationList() {
+void OperationList::end_arguments() {
   for (const Entry& entry : entries_)
     if (entry.arguments != nullptr) entry.row->end(entry.arguments);
+}
+
+[[gnu::always_inline]] inline void OperationList::decode_one(xdr::Decoder& decoder, Entry& entry) {
+  if (decoder.u32(entry.number)) entry.row = find_operation(minor_, entry.number);
+  if (entry.row == nullptr) {
+    // 16.2.3: an operation that is not defined in this minor version.
+    entry.number = v4::OP_ILLEGAL;
+    entry.refusal = decoder.ok() ? v4::NFS4ERR_OP_ILLEGAL : v4::NFS4ERR_BADXDR;
+  } else if (entry.row->decode == nullptr) {
+    entry.refusal = v4::NFS4ERR_NOTSUPP;
+  } else {
+    entry.arguments = entry.row->decode(decoder, memory_);
+    arguments_end_ = arguments_end_ || entry.row->destroy != nullptr;
+    if (entry.arguments == nullptr) entry.refusal = v4::NFS4ERR_BADXDR;
+  }
 }
 
 bool OperationList::decode(xdr::Decoder& decoder, std::uint32_t most) {
@@ -28,20 +43,6 @@ bool OperationList::decode(xdr::Decoder& decoder, std::uint32_t most) {
     if (entry.refusal != v4::NFS4_OK) break;
   }
   return true;
-}
-
-void OperationList::decode_one(xdr::Decoder& decoder, Entry& entry) {
-  if (decoder.u32(entry.number)) entry.row = find_operation(minor_, entry.number);
-  if (entry.row == nullptr) {
-    // 16.2.3: an operation that is not defined in this minor version.
-    entry.number = v4::OP_ILLEGAL;
-    entry.refusal = decoder.ok() ? v4::NFS4ERR_OP_ILLEGAL : v4::NFS4ERR_BADXDR;
-  } else if (entry.row->decode == nullptr) {
-    entry.refusal = v4::NFS4ERR_NOTSUPP;
-  } else {
-    entry.arguments = entry.row->decode(decoder, memory_);
-    if (entry.arguments == nullptr) entry.refusal = v4::NFS4ERR_BADXDR;
-  }
 }
 
 }  // namespace stag::nfs::nfs4

@@ -18,7 +18,9 @@ class OperationList {
 
   OperationList() = default;
   OperationList(const OperationList&) = delete;
-  ~OperationList();
+  ~OperationList() {
+    if (arguments_end_) end_arguments();
+  }
 
   // Reads tag, minor version and the first `most` operations. False: not even their number could be
   // read. The first operation that is malformed or unknown is the last one, with its refusal. A
@@ -38,12 +40,14 @@ class OperationList {
 
  private:
   void decode_one(xdr::Decoder& decoder, Entry& entry);
+  void end_arguments();
 
   ArgumentMemory memory_;
   Bytes tag_;
   std::uint32_t minor_ = 0;
   std::uint32_t sent_ = 0;
   Bytes sample_;
+  bool arguments_end_ = false;  // some have a destructor
   Entries entries_;
 };
 

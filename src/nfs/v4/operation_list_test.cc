@@ -28,6 +28,15 @@ class EncodedArguments {
     encoder_.u32(v4::OP_PUTFH);
     encoder_.string(xdr::kNoItem, std::string(length, 'h'));
   }
+  void read() {
+    put_by(v4::OP_READ);
+    encoder_.u32(4096);
+  }
+  void write(std::uint32_t stable) {
+    put_by(v4::OP_WRITE);
+    encoder_.u32(stable);
+    encoder_.string(xdr::kNoItem, "data");
+  }
   void getattr() { encoder_.u32s(v4::OP_GETATTR, 2, 3, 4); }
   void lookup(const std::string& name) {
     encoder_.u32(v4::OP_LOOKUP);
@@ -37,6 +46,12 @@ class EncodedArguments {
   Buffer take() { return std::move(encoder_).finish().rope().flatten(); }
 
  private:
+  // A stateid, and where in the file.
+  void put_by(v4::nfs_opnum4 number) {
+    encoder_.u32s(number, 31, 0x01020304, 0x05060708, 0x090a0b0c);
+    encoder_.u64(std::uint64_t{1} << 33 | 7);
+  }
+
   xdr::Encoder encoder_;
 };
 
@@ -92,6 +107,46 @@ TEST(OperationList, refuses_a_SEQUENCE_whose_last_word_is_no_boolean) {
   EncodedArguments arguments;
   arguments.begin(1);
   arguments.sequence(2);
+  OperationList list;
+  xdr::Decoder decoder(arguments.take());
+  ASSERT_TRUE(list.decode(decoder, kMostListed));
+  EXPECT_EQ(list.entries()[0].refusal, v4::NFS4ERR_BADXDR);
+}
+
+v4::stateid4 stateid_of_bytes_1_to_12() {
+  v4::stateid4 stateid;
+  stateid.seqid = 31;
+  for (std::size_t i = 0; i < stateid.other.size(); ++i)
+    stateid.other[i] = static_cast<std::byte>(i + 1);
+  return stateid;
+}
+
+TEST(OperationList, has_the_arguments_of_READ_and_WRITE_word_by_word) {
+  EncodedArguments arguments;
+  arguments.begin(2);
+  arguments.read();
+  arguments.write(v4::FILE_SYNC4);
+  OperationList list;
+  xdr::Decoder decoder(arguments.take());
+  ASSERT_TRUE(list.decode(decoder, kMostListed));
+  ASSERT_EQ(list.entries().size(), 2u);
+  ASSERT_EQ(list.entries()[0].refusal, v4::NFS4_OK);
+  const auto& read = *static_cast<const ReadArguments*>(list.entries()[0].arguments);
+  EXPECT_EQ(read.stateid, stateid_of_bytes_1_to_12());
+  EXPECT_EQ(read.offset, std::uint64_t{1} << 33 | 7);
+  EXPECT_EQ(read.count, 4096u);
+  ASSERT_EQ(list.entries()[1].refusal, v4::NFS4_OK);
+  const auto& write = *static_cast<const WriteArguments*>(list.entries()[1].arguments);
+  EXPECT_EQ(write.stateid, stateid_of_bytes_1_to_12());
+  EXPECT_EQ(write.offset, std::uint64_t{1} << 33 | 7);
+  EXPECT_EQ(write.stable, v4::FILE_SYNC4);
+  EXPECT_EQ(text_of(write.data.flatten().bytes()), "data");
+}
+
+TEST(OperationList, refuses_a_WRITE_of_a_stability_that_there_is_not) {
+  EncodedArguments arguments;
+  arguments.begin(1);
+  arguments.write(v4::FILE_SYNC4 + 1);
   OperationList list;
   xdr::Decoder decoder(arguments.take());
   ASSERT_TRUE(list.decode(decoder, kMostListed));

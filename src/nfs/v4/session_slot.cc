@@ -25,8 +25,9 @@ const v4::SEQUENCE4args& args_of(const OperationList& list) {
   return *static_cast<const SequenceArguments*>(list.entries()[0].arguments);
 }
 
-state::SequenceArgs to_sequence_args(const OperationList& list, const v4::SEQUENCE4args& args,
-                                     const Compound& compound) {
+inline state::SequenceArgs to_sequence_args(const OperationList& list,
+                                            const v4::SEQUENCE4args& args,
+                                            const Compound& compound) {
   state::SequenceArgs to;
   to.sessionid = args.sa_sessionid;
   to.connection = connection_of(compound);
@@ -88,7 +89,7 @@ Task<bool> SessionSlot::wait(const state::SlotRef& slot) {
 }
 
 std::optional<SessionSlot::Begun> SessionSlot::judge(const v4::SEQUENCE4args& args,
-                                                     state::Sequenced sequenced) {
+                                                     state::Sequenced&& sequenced) {
   switch (sequenced.kind) {
     case state::Sequenced::Kind::Wait:
       return std::nullopt;

@@ -36,7 +36,7 @@ class SessionSlot {
 
  private:
   struct KeptResults;
-  std::optional<Begun> judge(const v4::SEQUENCE4args& args, state::Sequenced sequenced);
+  std::optional<Begun> judge(const v4::SEQUENCE4args& args, state::Sequenced&& sequenced);
   Task<bool> wait(const state::SlotRef& slot);
   void give_back(state::ReplyPtr results);
 

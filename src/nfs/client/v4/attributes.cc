@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <limits>
 #include <optional>
 #include <string>
@@ -21,20 +20,31 @@ constexpr std::uint32_t kMost32 = std::numeric_limits<std::uint32_t>::max();
 
 // RFC 8881 5.9: a number is the ID itself. Names belong to a domain whose users are not known here.
 std::optional<std::uint32_t> owner_of(std::string_view name) {
-  std::uint32_t id = 0;
-  const auto read = std::from_chars(name.data(), name.data() + name.size(), id);
-  if (read.ec == std::errc() && read.ptr == name.data() + name.size()) return id;
+  std::uint64_t id = 0;
+  bool numeric = !name.empty();
+  for (const char c : name) {
+    const auto digit = static_cast<std::uint32_t>(c) - '0';
+    id = 10 * id + digit;
+    numeric = numeric && digit <= 9 && id <= kMost32;
+    if (!numeric) break;
+  }
+  if (numeric) return static_cast<std::uint32_t>(id);
   if (name == "root" || name.starts_with("root@")) return 0;
   return std::nullopt;
 }
 
-bool read_owner(xdr::Decoder& from, std::uint32_t& to, bool& unknown) {
+[[gnu::always_inline]] inline bool read_owner_in_line(xdr::Decoder& from, std::uint32_t& to,
+                                                      bool& unknown) {
   Bytes name;
   if (!from.inline_opaque(name, kMostOwner)) return false;
   const std::optional<std::uint32_t> id = owner_of(text_of(name));
   to = id.value_or(kNobody);
   unknown = !id;
   return true;
+}
+
+bool read_owner(xdr::Decoder& from, std::uint32_t& to, bool& unknown) {
+  return read_owner_in_line(from, to, unknown);
 }
 
 bool is_time(const Time& time) {
@@ -194,7 +204,7 @@ template <std::size_t... kPlaces>
 
 // Those of kOfNode, which most answers have exactly: in two pieces around the owners, whose length
 // is not known before.
-bool read_node(xdr::Decoder& from, Values& to) {
+[[gnu::always_inline]] inline bool read_node(xdr::Decoder& from, Values& to) {
   std::uint32_t type = 0;
   v4::fsid4 fsid;
   Attributes& node = to.attributes;
@@ -204,8 +214,8 @@ bool read_node(xdr::Decoder& from, Values& to) {
     return false;
   node.file_system_id = file_system_id_of(fsid);
   node.mode &= 07777;
-  if (!read_owner(from, node.uid, node.uid_unknown) ||
-      !read_owner(from, node.gid, node.gid_unknown))
+  if (!read_owner_in_line(from, node.uid, node.uid_unknown) ||
+      !read_owner_in_line(from, node.gid, node.gid_unknown))
     return false;
   return from.integers(node.device.major, node.device.minor, node.used, node.accessed.seconds,
                        node.accessed.nanoseconds, node.changed.seconds, node.changed.nanoseconds,
@@ -225,13 +235,17 @@ struct Mask {
   bool others = false;
 };
 
-void read_values(const Mask& mask, Buffer values, Values& to) {
+// Those that are in the set, one by one.
+bool read_others(std::uint64_t given, xdr::Decoder& from, Values& to) {
+  return read_each(given, from, to, std::make_index_sequence<std::size(kAttributes)>());
+}
+
+inline void read_values(const Mask& mask, Buffer values, Values& to) {
   to.state = Values::State::Unreadable;
   if (mask.others || (mask.words & ~kKnown) != 0) return;
   xdr::Decoder decoder(std::move(values));
-  constexpr auto kAll = std::make_index_sequence<std::size(kAttributes)>();
   const bool read =
-      mask.words == kOfNode ? read_node(decoder, to) : read_each(mask.words, decoder, to, kAll);
+      mask.words == kOfNode ? read_node(decoder, to) : read_others(mask.words, decoder, to);
   if (read && decoder.finish().ok()) to.state = Values::State::Whole;
 }
 
@@ -327,11 +341,21 @@ const AskedAttributes& lease_attribute() {
   return kAsked;
 }
 
+void Values::reset() {
+  *this = Values();
+}
+
 bool decode_values(xdr::Decoder& from, Values& to) {
   std::uint32_t words = 0;
   Mask mask;
   if (!from.count(words, xdr::kUnbounded, 4)) return false;
-  for (std::uint32_t place = 0, word = 0; place < words; ++place) {
+  std::uint32_t place = 0, word = 0, next = 0;
+  for (; place + 1 < words; place += 2) {
+    if (!from.integers(word, next)) return false;
+    mask.add(place, word);
+    mask.add(place + 1, next);
+  }
+  if (place < words) {
     if (!from.u32(word)) return false;
     mask.add(place, word);
   }

@@ -41,7 +41,7 @@ struct Values {
   State state = State::Absent;
   bool whole() const { return state == State::Whole; }
   void forget() {
-    if (state != State::Absent) *this = Values();
+    if (state != State::Absent) reset();
   }
   // Whole, and those of an object.
   bool describe_node() const { return whole() && has_type; }
@@ -57,6 +57,9 @@ struct Values {
   std::uint32_t lease_seconds = 0;
   bool has_acl = false;
   Nfs4Acl acl{};
+
+ private:
+  void reset();
 };
 // Decodes those of a GETATTR that succeeded, behind its status. False: they are no GETATTR4resok.
 [[nodiscard]] bool decode_values(xdr::Decoder& from, Values& to);

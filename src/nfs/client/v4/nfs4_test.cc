@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/task_group.h"
+#include "nfs/client/v4/operations.h"
 #include "nfs/session/slots.h"
 #include "testing/nfs/lying_server.h"
 #include "testing/nfs/nfs4_client_world.h"
@@ -440,6 +441,112 @@ TEST(Nfs4ClientAccidents, many_at_once_share_the_slots_and_one_recovery) {
   for (int i = 0; i < 300; ++i) group.add(look_at(files, done));
   world.loop.drain();
   EXPECT_EQ(done, 300);
+}
+
+// What the client makes of an owner that a server calls so.
+std::optional<std::uint32_t> owner_called(std::string_view name) {
+  xdr::Encoder encoder;
+  encoder.string(xdr::kNoItem, name);
+  const xdr::Stream stream = std::move(encoder).finish();
+  const auto values = nfs4::values_of({nfs4::bitmap_of({v4::FATTR4_OWNER}), stream.rope()});
+  EXPECT_TRUE(values.has_value()) << name;
+  if (!values || values->attributes.uid_unknown) return std::nullopt;
+  return values->attributes.uid;
+}
+
+TEST(Nfs4Attributes, an_owner_is_the_number_that_its_name_is_if_it_is_one) {
+  EXPECT_EQ(owner_called("0"), 0u);
+  EXPECT_EQ(owner_called("1000"), 1000u);
+  EXPECT_EQ(owner_called("0042"), 42u);
+  EXPECT_EQ(owner_called("4294967295"), 4294967295u);
+  EXPECT_EQ(owner_called("root"), 0u);
+  EXPECT_EQ(owner_called("root@example.org"), 0u);
+  for (const std::string_view none : {"", "4294967296", "18446744073709551616", "-1", "+1", " 1",
+                                      "12a", "a12", "\xb2", "alice@example.org", "roots"})
+    EXPECT_EQ(owner_called(none), std::nullopt) << none;
+}
+
+// The results of a COMPOUND that begins with PUTFH, with one more.
+class Answer {
+ public:
+  explicit Answer(v4::nfsstat4 status, std::uint32_t results = 2) {
+    encoder_.u32s(status, 0, results);
+    encoder_.u32s(v4::OP_PUTFH, results == 1 ? status : v4::NFS4_OK);
+  }
+  template <class... Words>
+  Answer& with(Words... words) {
+    encoder_.u32s(words...);
+    return *this;
+  }
+  bool read_by(nfs4::Request& request) {
+    xdr::Decoder decoder(std::move(encoder_).finish().rope().flatten());
+    return request.decode_results(decoder, false) && decoder.finish().ok();
+  }
+
+ private:
+  xdr::Encoder encoder_;
+};
+
+TEST(Nfs4Results, a_WRITE_is_as_stable_as_one_of_three_words_says) {
+  for (const std::uint32_t committed : {0u, 1u, 2u, 3u}) {
+    nfs4::Request request;
+    request.put_handle(*Handle::from(bytes_of("file")));
+    const std::size_t at = request.add_write(0, Rope(), v4::UNSTABLE4);
+    Answer answer(v4::NFS4_OK);
+    answer.with(v4::OP_WRITE, v4::NFS4_OK, 7, committed, 0x01020304, 0x05060708);
+    ASSERT_EQ(answer.read_by(request), committed < 3) << committed;
+    if (committed == 3) continue;
+    ASSERT_NE(request.written(at), nullptr);
+    EXPECT_EQ(request.written(at)->count, 7u);
+    EXPECT_EQ(request.written(at)->committed, committed);
+    EXPECT_EQ(load_be<std::uint64_t>(request.written(at)->writeverf.data()), 0x0102030405060708u);
+  }
+}
+
+TEST(Nfs4Results, those_of_an_attempt_are_forgotten_with_the_next_one) {
+  nfs4::Values values;
+  nfs4::Request request;
+  request.put_handle(*Handle::from(bytes_of("file")));
+  request.add_getattr(nfs4::node_attributes(), values);
+  Answer first(v4::NFS4_OK);
+  first.with(v4::OP_GETATTR, v4::NFS4_OK, 1, 1u << v4::FATTR4_TYPE, 4, v4::NF4DIR);
+  ASSERT_TRUE(first.read_by(request));
+  EXPECT_TRUE(values.describe_node());
+  ASSERT_TRUE(Answer(v4::NFS4ERR_STALE, 1).read_by(request));
+  EXPECT_EQ(values.state, nfs4::Values::State::Absent);
+  // So are those that another one has read to the same place.
+  ASSERT_TRUE(Answer(v4::NFS4_OK)
+                  .with(v4::OP_GETATTR, v4::NFS4_OK, 1, 1u << v4::FATTR4_TYPE, 4, v4::NF4REG)
+                  .read_by(request));
+  nfs4::Request next;
+  next.put_handle(*Handle::from(bytes_of("file")));
+  next.add_getattr(nfs4::node_attributes(), values);
+  ASSERT_TRUE(Answer(v4::NFS4ERR_STALE, 1).read_by(next));
+  EXPECT_EQ(values.state, nfs4::Values::State::Absent);
+}
+
+// A third word of a bitmap4 has attributes that this client does not ask for.
+TEST(Nfs4Results, attributes_are_of_as_many_words_as_there_are) {
+  const auto state_after = [](auto... words) {
+    nfs4::Values values;
+    nfs4::Request request;
+    request.put_handle(*Handle::from(bytes_of("file")));
+    request.add_getattr(nfs4::node_attributes(), values);
+    Answer answer(v4::NFS4_OK);
+    answer.with(v4::OP_GETATTR, v4::NFS4_OK, static_cast<std::uint32_t>(sizeof...(words)), words...,
+                4, v4::NF4REG);
+    EXPECT_TRUE(answer.read_by(request));
+    return values.state;
+  };
+  constexpr std::uint32_t kType = 1u << v4::FATTR4_TYPE;
+  constexpr std::uint32_t kLinks = 1u << (v4::FATTR4_NUMLINKS - 32);
+  using State = nfs4::Values::State;
+  EXPECT_EQ(state_after(kType), State::Whole);
+  EXPECT_EQ(state_after(kType, 0u), State::Whole);
+  EXPECT_EQ(state_after(0u, kLinks), State::Whole);
+  EXPECT_EQ(state_after(kType, 0u, 0u), State::Whole);
+  EXPECT_EQ(state_after(kType, 0u, 1u), State::Unreadable);
+  EXPECT_EQ(state_after(kType, 0u, 0u, 1u), State::Unreadable);
 }
 
 }  // namespace

@@ -15,8 +15,17 @@ void encode_sequence(xdr::Encoder& to, const v4::SEQUENCE4args& args) {
               load_be<std::uint64_t>(args.sa_sessionid.data() + 8), args.sa_sequenceid,
               args.sa_slotid, args.sa_highest_slotid, std::uint32_t{args.sa_cachethis});
 }
+// NFS4_OK, which nearly every status is, is known without a look at all of them.
+bool decode_status(xdr::Decoder& from, v4::nfsstat4& to) {
+  const Bytes ahead = from.ahead();
+  std::uint32_t word = 0;
+  if (ahead.size() < 4 || load_be<std::uint32_t>(ahead.data()) != v4::NFS4_OK)
+    return v4::decode(from, to);
+  to = v4::NFS4_OK;
+  return from.u32(word);
+}
 bool decode_sequence(xdr::Decoder& from, v4::SEQUENCE4res& to) {
-  if (!v4::decode(from, to.sr_status)) return false;
+  if (!decode_status(from, to.sr_status)) return false;
   if (to.sr_status != v4::NFS4_OK) return true;
   std::uint64_t high = 0, low = 0;
   v4::SEQUENCE4resok& ok = to.sr_resok4();
@@ -25,6 +34,16 @@ bool decode_sequence(xdr::Decoder& from, v4::SEQUENCE4res& to) {
     return false;
   store_be(ok.sr_sessionid.data(), high);
   store_be(ok.sr_sessionid.data() + 8, low);
+  return true;
+}
+
+bool decode_written(xdr::Decoder& from, v4::WRITE4resok& to) {
+  std::uint32_t committed = 0;
+  std::uint64_t verifier = 0;
+  if (!from.integers(to.count, committed, verifier)) return false;
+  if (committed > v4::FILE_SYNC4) return from.fail(xdr::Error::BadEnum);
+  to.committed = static_cast<v4::stable_how4>(committed);
+  store_be(to.writeverf.data(), verifier);
   return true;
 }
 
@@ -49,8 +68,9 @@ void Request::encode(xdr::Encoder& to, std::uint32_t minor,
     if (const AnyOperation* const any = std::get_if<AnyOperation>(&each)) {
       v4::encode(to, any->op);
     } else if (const Handle* const handle = std::get_if<Handle>(&each)) {
-      to.u32(v4::OP_PUTFH);
-      to.opaque(xdr::kNoItem, handle->bytes());
+      const Bytes bytes = handle->bytes();
+      to.u32s(v4::OP_PUTFH, static_cast<std::uint32_t>(bytes.size()));
+      to.fixed_opaque(bytes);
     } else if (const Getattr* const getattr = std::get_if<Getattr>(&each)) {
       const v4::bitmap4& asked = getattr->asked->bitmap;
       to.u32s(v4::OP_GETATTR, static_cast<std::uint32_t>(asked.size()));
@@ -96,27 +116,9 @@ void Request::forget_results() {
   sequenced_ = false;
 }
 
-bool Request::decode_results(xdr::Decoder& from, bool with_sequence) {
-  forget_results();
-  answered_ = with_sequence ? 0 : 1;
-  Bytes tag;
-  std::uint32_t count = 0;
-  if (!v4::decode(from, status_) || !from.inline_opaque(tag, xdr::kUnbounded) ||
-      !from.count(count, xdr::kUnbounded, 8))
-    return false;
-  const std::size_t end = answered_ + count;
-  const std::size_t whole = operations_.size() + 1;
-  in_order_ = end == whole || (end < whole && status_ != v4::NFS4_OK);
-  bool known = true;
-  while (known && answered_ < std::min(end, whole)) known = decode_result(from, answered_++);
-  // What is behind results of something else cannot be told.
-  if (from.ok() && (!known || whole < end)) static_cast<void>(from.rest());
-  return from.ok();
-}
-
 // Whether the result with this number is that of the operation `asked`. One that the server does
 // not know has the number ILLEGAL in the results.
-bool Request::is_of(std::uint32_t asked, std::uint32_t number) {
+inline bool Request::is_of(std::uint32_t asked, std::uint32_t number) {
   if (number == asked) return true;
   const bool unknown = status_ == v4::NFS4ERR_OP_ILLEGAL || status_ == v4::NFS4ERR_NOTSUPP;
   in_order_ = in_order_ && unknown;
@@ -131,7 +133,7 @@ v4::nfs_opnum4 Request::number_of(const Operation& operation) {
   return std::get<AnyOperation>(operation).op.argop;
 }
 
-bool Request::decode_sequence_result(xdr::Decoder& from) {
+[[gnu::always_inline]] inline bool Request::decode_sequence_result(xdr::Decoder& from) {
   std::uint32_t number = 0;
   sequenced_ =
       from.u32(number) && is_of(v4::OP_SEQUENCE, number) && decode_sequence(from, sequence_);
@@ -139,7 +141,7 @@ bool Request::decode_sequence_result(xdr::Decoder& from) {
 }
 
 // False: it cannot be read, or is of something else.
-bool Request::decode_result(xdr::Decoder& from, std::size_t place) {
+[[gnu::always_inline]] inline bool Request::decode_result(xdr::Decoder& from, std::size_t place) {
   if (place == 0) return decode_sequence_result(from);
   Operation& asked = operations_[place - 1];
   if (const AnyOperation* const any = std::get_if<AnyOperation>(&asked)) {
@@ -148,15 +150,33 @@ bool Request::decode_result(xdr::Decoder& from, std::size_t place) {
   }
   std::uint32_t number = 0;
   std::uint32_t status = 0;
-  if (!from.u32(number) || !is_of(number_of(asked), number) || !from.u32(status)) return false;
+  if (!from.integers(number, status) || !is_of(number_of(asked), number)) return false;
   if (status != v4::NFS4_OK) return true;
   if (const Getattr* const getattr = std::get_if<Getattr>(&asked))
     return decode_values(from, *getattr->to);
   if (Read* const read = std::get_if<Read>(&asked))
     return read->done = v4::decode(from, read->results);
   if (Write* const write = std::get_if<Write>(&asked))
-    return write->done = v4::decode(from, write->results);
+    return write->done = decode_written(from, write->results);
   return true;
+}
+
+bool Request::decode_results(xdr::Decoder& from, bool with_sequence) {
+  if (std::exchange(read_, true)) forget_results();
+  answered_ = with_sequence ? 0 : 1;
+  Bytes tag;
+  std::uint32_t count = 0;
+  if (!decode_status(from, status_) || !from.inline_opaque(tag, xdr::kUnbounded) ||
+      !from.count(count, xdr::kUnbounded, 8))
+    return false;
+  const std::size_t end = answered_ + count;
+  const std::size_t whole = operations_.size() + 1;
+  in_order_ = end == whole || (end < whole && status_ != v4::NFS4_OK);
+  bool known = true;
+  while (known && answered_ < std::min(end, whole)) known = decode_result(from, answered_++);
+  // What is behind results of something else cannot be told.
+  if (from.ok() && (!known || whole < end)) static_cast<void>(from.rest());
+  return from.ok();
 }
 
 OpResult* Request::result(std::size_t place) {

@@ -53,6 +53,7 @@ class Request {
   void put_handle(const v4::nfs_fh4& handle) { put_handle(*Handle::from(handle.bytes())); }
   // GETATTR, whose results are read to `to`. Both outlive the Request, wherever that moves.
   void add_getattr(const AskedAttributes& asked, Values& to) {
+    to.forget();
     operations_.emplace_back(std::in_place_type<Getattr>, Getattr{&asked, &to});
   }
   std::size_t add_read(std::uint64_t offset, std::size_t count, const v4::stateid4& by = {}) {
@@ -233,6 +234,7 @@ class Request {
   std::optional<std::uint32_t> granted_by_{};
   bool passed_on_ = false;
 
+  bool read_ = false;  // results, at least once
   v4::nfsstat4 status_ = v4::NFS4_OK;
   bool in_order_ = false;
   bool sequenced_ = false;

@@ -36,10 +36,6 @@ struct SessionClient::Recovery {
   bool no_memory = false;
 };
 
-bool SessionClient::ready() const {
-  return minor_ == 0 ? ready_v40() : session_.step() == session::Step::Ready && opens_.settled();
-}
-
 // The server knows this client, and what there is to claim of it is known.
 bool SessionClient::is_known() const {
   if (minor_ == 0)

@@ -99,8 +99,8 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::alone(OperationContext cont
 }
 
 // What came of a call that was sent in this turn.
-void SessionClient::note_results(const Turn& turn, const Request& request, Outcome<Attempt>& came,
-                                 TimePoint sent) {
+inline void SessionClient::note_results(const Turn& turn, const Request& request,
+                                        Outcome<Attempt>& came, TimePoint sent) {
   if (!came || request.sequence_result() == nullptr) {
     session_.on_loss(turn);
     if (came) came->fate = Fate::Refused;
@@ -116,12 +116,6 @@ void SessionClient::note_results(const Turn& turn, const Request& request, Outco
   note_flags();
 }
 
-Exchange SessionClient::exchange_in(const Turn& turn, Request& request,
-                                    const rpc::CallOptions& call) {
-  const v4::SEQUENCE4args sequence = session_.sequence(turn, request.runs_once_only());
-  return Exchange(rpc_, minor_, &sequence, request, call);
-}
-
 // The turn has ended with the call, but for a fate that keeps it: then the call goes again.
 Outcome<SessionClient::Attempt> SessionClient::ended(
     OperationContext context, HeldTurn& held, Request& request, Exchange& exchange,
@@ -132,8 +126,8 @@ Outcome<SessionClient::Attempt> SessionClient::ended(
   note_results(held.turn(), request, came, exchange.sent());
   if (came && keeps_turn(came->fate)) return came;
   held.release();
-  wake_waiting();
-  if (came && came->fate == Fate::Go) note_lock(request);
+  if (!waiting_.empty()) wake_waiting();
+  if (came && came->fate == Fate::Go && request.by_open()) note_lock(request);
   return came;
 }
 
@@ -226,9 +220,9 @@ void SessionClient::fill_in_owner(Request& request) {
 }
 
 // False when what the COMPOUND is by is lost.
-bool SessionClient::fill_in(Request& request) {
+inline bool SessionClient::fill_in(Request& request) {
   fill_in_owner(request);
-  return fill_in_stateid(request);
+  return !request.by_open() || fill_in_stateid(request);
 }
 
 Task<Outcome<SessionClient::Attempt>> SessionClient::attempt(OperationContext context,
@@ -245,6 +239,18 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::attempt(OperationContext co
   if (!taken) co_return Failure{taken.error()};
   if (taken->fate != Fate::Go) co_return Attempt{taken->fate, v4::NFS4ERR_DELAY};
   co_return co_await send_in(std::move(taken->turn), context, request, options);
+}
+
+inline bool SessionClient::counts(const Outcome<Attempt>& came, const Request& request) {
+  return came && came->fate == Fate::Go && (request.expects(came->status) || request.is_done());
+}
+
+inline void SessionClient::note_run(const Request& request, bool changes, bool answered) {
+  if (changes) {
+    delegations_.on_change();
+    forget_sizes(request, answered);
+  }
+  begin_again();
 }
 
 Task<Outcome<Reply>> SessionClient::run(OperationContext context, Request& request,
@@ -270,10 +276,6 @@ Task<Outcome<Reply>> SessionClient::run(OperationContext context, Request& reque
   co_return co_await run_on(std::move(came), HeldTurn(), changes, context, request, options);
 }
 
-bool SessionClient::counts(const Outcome<Attempt>& came, const Request& request) {
-  return came && came->fate == Fate::Go && (request.expects(came->status) || request.is_done());
-}
-
 // Behind the first attempt. `held`: its turn, where that goes on.
 Task<Outcome<Reply>> SessionClient::run_on(Outcome<Attempt> came, HeldTurn held, bool changes,
                                            OperationContext context, Request& request,
@@ -285,14 +287,6 @@ Task<Outcome<Reply>> SessionClient::run_on(Outcome<Attempt> came, HeldTurn held,
   note_run(request, changes, came.ok());
   if (!came) co_return Failure{std::move(came.error())};
   co_return Reply(request);
-}
-
-void SessionClient::note_run(const Request& request, bool changes, bool answered) {
-  if (changes) {
-    delegations_.on_change();
-    forget_sizes(request, answered);
-  }
-  begin_again();
 }
 
 // Of what a change may have made larger or smaller; a WRITE that was answered says by how much.

@@ -190,7 +190,10 @@ class SessionClient final : private Recalled {
   Task<Outcome<Attempt>> send(OperationContext context, Request& request, rpc::CallOptions call);
   // In a turn that is certain. send_in() begins with the exchange, send_again_in() is for a turn
   // whose call came to Fate::Unbound or Fate::Busy.
-  Exchange exchange_in(const Turn& turn, Request& request, const rpc::CallOptions& call);
+  Exchange exchange_in(const Turn& turn, Request& request, const rpc::CallOptions& call) {
+    const v4::SEQUENCE4args sequence = session_.sequence(turn, request.runs_once_only());
+    return Exchange(rpc_, minor_, &sequence, request, call);
+  }
   Outcome<Attempt> ended(OperationContext context, HeldTurn& held, Request& request,
                          Exchange& exchange, Result<rpc::ReplyMessage, rpc::CallError>& reply);
   Task<Outcome<Attempt>> send_in(HeldTurn held, OperationContext context, Request& request,
@@ -368,7 +371,9 @@ class SessionClient final : private Recalled {
   // Recovery (recovery.cc): steps until the server knows this client and its session, and nothing
   // is to be claimed any more.
   struct Recovery;
-  bool ready() const;
+  bool ready() const {
+    return minor_ == 0 ? ready_v40() : session_.step() == session::Step::Ready && opens_.settled();
+  }
   bool is_known() const;
   bool ready_for(const Request& request) const;
   Task<Outcome<Ok>> recover(OperationContext context, const ProtocolOptions& options,

@@ -63,6 +63,7 @@ class AttributeSet {
   bool decode(xdr::Decoder& decoder) {
     std::uint32_t count = 0;
     if (!decoder.count(count, xdr::kUnbounded, 4)) return false;
+    if (count == 2) return decoder.integers(words_[0], words_[1]);  // as most have
     for (std::uint32_t i = 0; i < count; ++i) {
       std::uint32_t word = 0;
       if (!decoder.u32(word)) return false;
@@ -72,6 +73,8 @@ class AttributeSet {
   }
   // Without the words at the end that are zero.
   v4::bitmap4 bitmap() const { return {words_.begin(), words_.begin() + used()}; }
+  // Bits of the numbers from 32 * `place` on; `place` is less than kWords.
+  constexpr std::uint32_t word(std::uint32_t place) const { return words_[place]; }
   void encode(xdr::Encoder& encoder) const {
     const std::uint32_t count = used();
     encoder.u32(count);

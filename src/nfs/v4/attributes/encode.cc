@@ -43,16 +43,24 @@ std::string text_of(const Source& of, IdKind kind, std::uint32_t id) {
 }
 // RFC 8881 5.9: an owner without a name is its number in digits, ten at most, with zeros behind
 // them.
-void put_number(Encoder& to, std::uint32_t id) {
-  std::array<char, 12> digits{};
-  const auto end = std::to_chars(digits.begin(), digits.end(), id).ptr;
-  const auto length = static_cast<std::uint32_t>(end - digits.begin());
-  to.u32(length);
-  for (std::uint32_t at = 0; at < length; at += 4)
-    to.u32(load_be<std::uint32_t>(bytes_of({digits.data() + at, 4}).data()));
-}
+class OwnerNumber {
+ public:
+  explicit OwnerNumber(std::uint32_t id)
+      : length_(static_cast<std::uint32_t>(std::to_chars(digits_.begin(), digits_.end(), id).ptr -
+                                           digits_.begin())) {}
+  std::uint32_t size() const { return 4 + (length_ + 3) / 4 * 4; }
+  void put(Encoder& to) const {
+    to.u32(length_);
+    for (std::uint32_t at = 0; at < length_; at += 4)
+      to.u32(load_be<std::uint32_t>(bytes_of({digits_.data() + at, 4}).data()));
+  }
+
+ private:
+  std::array<char, 12> digits_{};
+  std::uint32_t length_;
+};
 void put_id(Encoder& to, const Source& of, IdKind kind, std::uint32_t id) {
-  if (of.names == nullptr) return put_number(to, id);
+  if (of.names == nullptr) return OwnerNumber(id).put(to);
   to.string(xdr::kNoItem, of.names->text_of(kind, id));
 }
 void put_owner(Encoder& to, const Source& of) {
@@ -283,17 +291,19 @@ bool is_stat(AttributeSet asked) {
 // In the order of their numbers, as all are; put down in two pieces around the owners, whose length
 // is not known before.
 void encode_stat(Encoder& encoder, const vfs::Attributes& of) {
-  kOfStat.encode(encoder);
-  put_values(encoder, [&] {
-    constexpr std::uint64_t kFsidMinor = 0;
-    encoder.integers(static_cast<std::uint32_t>(to_nfs_ftype4(of.type)), of.change, of.size,
-                     of.file_system_id, kFsidMinor, of.file_id, of.mode & 07777, of.links);
-    put_number(encoder, of.uid);
-    put_number(encoder, of.gid);
-    encoder.integers(of.device.major, of.device.minor, of.used, of.accessed.seconds,
-                     of.accessed.nanoseconds, of.changed.seconds, of.changed.nanoseconds,
-                     of.modified.seconds, of.modified.nanoseconds);
-  });
+  constexpr std::uint32_t kWords = 2;
+  constexpr std::uint32_t kOthers = 104;  // bytes of those beside the owners
+  static_assert(kOfStat.word(1) != 0 && kOfStat.word(2) == 0);
+  constexpr std::uint64_t kFsidMinor = 0;
+  const OwnerNumber owner(of.uid), group(of.gid);
+  encoder.integers(kWords, kOfStat.word(0), kOfStat.word(1), kOthers + owner.size() + group.size(),
+                   static_cast<std::uint32_t>(to_nfs_ftype4(of.type)), of.change, of.size,
+                   of.file_system_id, kFsidMinor, of.file_id, of.mode & 07777, of.links);
+  owner.put(encoder);
+  group.put(encoder);
+  encoder.integers(of.device.major, of.device.minor, of.used, of.accessed.seconds,
+                   of.accessed.nanoseconds, of.changed.seconds, of.changed.nanoseconds,
+                   of.modified.seconds, of.modified.nanoseconds);
 }
 
 void encode_attribute_error(Encoder& encoder, AttributeSet asked, v4::nfsstat4 status) {

@@ -59,13 +59,10 @@ bool Compound::has_integrity() const {
   return flavor == oncrpc::AuthFlavor::KRB5I || flavor == oncrpc::AuthFlavor::KRB5P;
 }
 
-std::uint64_t Compound::principal_number() const {
-  const rpc::Caller& caller = admission_.call().caller();
-  const auto flavor = static_cast<std::uint32_t>(caller.flavor);
-  if (!caller.name) return std::uint64_t{flavor} << 32 | caller.uid;
+std::uint64_t Compound::number_of_name(std::uint32_t flavor, const std::string& name) {
   SipHash hash(process_sip_key());
   hash.add(std::as_bytes(std::span(&flavor, 1)));
-  hash.add(bytes_of(*caller.name));
+  hash.add(bytes_of(name));
   return hash.finish();
 }
 

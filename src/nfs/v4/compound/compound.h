@@ -61,7 +61,12 @@ class Compound {
   // The principal of the Call, for comparison with that of an earlier one (RFC 8881 2.10.8).
   std::string principal() const;
   // The same as a number that nobody can choose another principal's of.
-  std::uint64_t principal_number() const;
+  std::uint64_t principal_number() const {
+    const rpc::Caller& caller = admission_.call().caller();
+    const auto flavor = static_cast<std::uint32_t>(caller.flavor);
+    if (caller.name) return number_of_name(flavor, *caller.name);
+    return std::uint64_t{flavor} << 32 | caller.uid;
+  }
   // Whether RPCSEC_GSS protects the whole Call, not only who sent it.
   bool has_integrity() const;
   TimePoint now() const { return admission_.call().loop().now(); }
@@ -144,6 +149,7 @@ class Compound {
   AttributeSource source_of(const PseudoFs::Node& node) const;
 
  private:
+  static std::uint64_t number_of_name(std::uint32_t flavor, const std::string& name);
   // What an object's own attributes tell, and what takes more than them.
   Eventual<FoundAttributes> own_attributes_of(const ExportObject& object,
                                               const vfs::Attributes& attributes,

@@ -2,11 +2,6 @@
 
 namespace stag::nfs::nfs4 {
 
-state::ConnectionId connection_of(const Compound& compound) {
-  const auto& connection = compound.admission().call().connection();
-  return connection == nullptr ? 0 : connection->id();
-}
-
 state::CallbackConnection callbacks_of(const Compound& compound) {
   const rpc::CallContext& call = compound.admission().call();
   const SharedState& shared = compound.shared();

@@ -6,7 +6,10 @@
 namespace stag::nfs::nfs4 {
 
 // Which connection it is; one of datagrams is none.
-state::ConnectionId connection_of(const Compound& compound);
+inline state::ConnectionId connection_of(const Compound& compound) {
+  const auto& connection = compound.admission().call().connection();
+  return connection == nullptr ? 0 : connection->id();
+}
 
 // What carries callbacks on this connection; expired when nothing does.
 state::CallbackConnection callbacks_of(const Compound& compound);

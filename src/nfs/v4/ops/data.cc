@@ -9,64 +9,61 @@ namespace stag::nfs::nfs4 {
 
 namespace {
 
-// The orders are the same.
+// The orders are the same, on which encoded() relies, too.
 vfs::Stability to_stability(v4::stable_how4 how) {
   static_assert(v4::UNSTABLE4 == 0 && v4::DATA_SYNC4 == 1 && v4::FILE_SYNC4 == 2);
   return static_cast<vfs::Stability>(how);
 }
-v4::stable_how4 to_stable_how4(vfs::Stability stability) {
-  return static_cast<v4::stable_how4>(stability);
-}
-
 using Reading = vfs::Operation<vfs::ReadResult>;
 using Writing = vfs::Operation<vfs::WriteResult>;
 
-v4::READ4res to_results(vfs::ReadResult&& found) {
-  v4::READ4res results;
-  results.resok4() = {found.eof, std::move(found.data)};
-  return results;
+v4::nfsstat4 encoded(xdr::Encoder& to, v4::nfsstat4 error) {
+  to.u32(error);
+  return error;
+}
+v4::nfsstat4 encoded(xdr::Encoder& to, const vfs::ReadResult& found) {
+  to.u32s(v4::NFS4_OK, found.eof);
+  to.opaque(v4::item::READ4resok_data, found.data);
+  return v4::NFS4_OK;
+}
+v4::nfsstat4 encoded(xdr::Encoder& to, const vfs::WriteResult& written, std::uint64_t verifier) {
+  to.integers(static_cast<std::uint32_t>(v4::NFS4_OK), written.count,
+              static_cast<std::uint32_t>(written.committed), verifier);
+  return v4::NFS4_OK;
 }
 
-Task<v4::READ4res> read_later(const ExportObject& object, Reading reading) {
-  auto found = co_await std::move(reading);
-  if (!found) co_return v4::READ4res{co_await read_status(object, found.error()), {}};
-  co_return to_results(*std::move(found));
+Task<v4::nfsstat4> read_later(const ExportObject& object, xdr::Encoder& to, Reading reading) {
+  const auto found = co_await std::move(reading);
+  if (!found) co_return encoded(to, co_await read_status(object, found.error()));
+  co_return encoded(to, *found);
 }
 
-Eventual<v4::READ4res> read_now(const ExportObject& object, const v4::READ4args& args) {
+Eventual<v4::nfsstat4> read_now(const ExportObject& object, const ReadArguments& args,
+                                xdr::Encoder& to) {
   Reading reading = object.store().read(object.caller(), object.handle, args.offset,
                                         std::min(args.count, kMaxTransfer));
-  if (reading.ready() && reading.value()) return to_results(*std::move(reading.value()));
-  return read_later(object, std::move(reading));
+  if (reading.ready() && reading.value()) return encoded(to, *reading.value());
+  return read_later(object, to, std::move(reading));
 }
 
-Task<v4::READ4res> read_in_time(Compound& compound, v4::READ4args& args) {
+Task<v4::nfsstat4> read_in_time(Compound& compound, ReadArguments& args, xdr::Encoder& to) {
   const ExportObject& object = compound.object();
   const auto permitted =
       co_await check_stateid_in_time(compound, object, args.stateid, state::Touch::Read);
-  if (!permitted) co_return v4::READ4res{permitted.error(), {}};
-  co_return co_await read_now(object, args);
+  if (!permitted) co_return encoded(to, permitted.error());
+  co_return co_await read_now(object, args, to);
 }
 
-v4::WRITE4res to_results(const vfs::WriteResult& written, std::uint64_t verifier) {
-  v4::WRITE4res results;
-  v4::WRITE4resok& ok = results.resok4();
-  ok.count = written.count;
-  ok.committed = to_stable_how4(written.committed);
-  store_be(ok.writeverf.data(), verifier);
-  return results;
-}
-
-Task<v4::WRITE4res> write_later(const ExportObject& object, Writing writing, std::uint64_t verifier,
-                                state::FileChange change) {
+Task<v4::nfsstat4> write_later(const ExportObject& object, xdr::Encoder& to, Writing writing,
+                               std::uint64_t verifier, state::FileChange change) {
   const auto written = co_await std::move(writing);
   change.end();
-  if (!written) co_return v4::WRITE4res{co_await read_status(object, written.error()), {}};
-  co_return to_results(*written, verifier);
+  if (!written) co_return encoded(to, co_await read_status(object, written.error()));
+  co_return encoded(to, *written, verifier);
 }
 
-Eventual<v4::WRITE4res> write_now(Compound& compound, v4::WRITE4args& args,
-                                  state::FileChange change) {
+Eventual<v4::nfsstat4> write_now(Compound& compound, WriteArguments& args, state::FileChange change,
+                                 xdr::Encoder& to) {
   const ExportObject& object = compound.object();
   // Of more than maxwrite bytes only so many are written. They are copied: a store that keeps what
   // it is given would keep all that was received.
@@ -76,34 +73,34 @@ Eventual<v4::WRITE4res> write_now(Compound& compound, v4::WRITE4args& args,
   const std::uint64_t verifier = compound.shared().server.write_verifier(object.store());
   Writing writing = object.store().write(object.caller(), object.handle, args.offset,
                                          std::move(args.data), to_stability(args.stable));
-  if (writing.ready() && writing.value()) return to_results(*writing.value(), verifier);
-  return write_later(object, std::move(writing), verifier, std::move(change));
+  if (writing.ready() && writing.value()) return encoded(to, *writing.value(), verifier);
+  return write_later(object, to, std::move(writing), verifier, std::move(change));
 }
 
-Task<v4::WRITE4res> write_in_time(Compound& compound, v4::WRITE4args& args) {
+Task<v4::nfsstat4> write_in_time(Compound& compound, WriteArguments& args, xdr::Encoder& to) {
   auto permitted = co_await check_stateid_in_time(compound, compound.object(), args.stateid,
                                                   state::Touch::Write);
-  if (!permitted) co_return v4::WRITE4res{permitted.error(), {}};
-  co_return co_await write_now(compound, args, *std::move(permitted));
+  if (!permitted) co_return encoded(to, permitted.error());
+  co_return co_await write_now(compound, args, *std::move(permitted), to);
 }
 
 }  // namespace
 
-Eventual<v4::READ4res> read(Compound& compound, v4::READ4args& args) {
+Eventual<v4::nfsstat4> read(Compound& compound, ReadArguments& args, xdr::Encoder& results) {
   const ExportObject& object = compound.object();
   const auto permitted = check_stateid_to_read(compound, object, args.stateid);
-  if (is_delayed(permitted)) return read_in_time(compound, args);
-  if (!permitted) return v4::READ4res{permitted.error(), {}};
-  return read_now(object, args);
+  if (is_delayed(permitted)) return read_in_time(compound, args, results);
+  if (!permitted) return encoded(results, permitted.error());
+  return read_now(object, args, results);
 }
 
-Eventual<v4::WRITE4res> write(Compound& compound, v4::WRITE4args& args) {
+Eventual<v4::nfsstat4> write(Compound& compound, WriteArguments& args, xdr::Encoder& results) {
   const ExportObject& object = compound.object();
-  if (object.read_only()) return v4::WRITE4res{v4::NFS4ERR_ROFS, {}};
+  if (object.read_only()) return encoded(results, v4::NFS4ERR_ROFS);
   auto permitted = check_stateid(compound, object, args.stateid, state::Touch::Write);
-  if (is_delayed(permitted)) return write_in_time(compound, args);
-  if (!permitted) return v4::WRITE4res{permitted.error(), {}};
-  return write_now(compound, args, *std::move(permitted));
+  if (is_delayed(permitted)) return write_in_time(compound, args, results);
+  if (!permitted) return encoded(results, permitted.error());
+  return write_now(compound, args, *std::move(permitted), results);
 }
 
 }  // namespace stag::nfs::nfs4

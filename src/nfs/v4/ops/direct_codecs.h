@@ -2,6 +2,8 @@
 // nothing, and results are encoded from what the store said.
 #pragma once
 
+#include <concepts>
+
 #include "nfs/v4/compound/compound.h"
 
 namespace stag::nfs::nfs4 {
@@ -26,6 +28,29 @@ inline bool decode(xdr::Decoder& decoder, SequenceArguments& to) {
   store_be(to.sa_sessionid.data() + 8, low);
   to.sa_cachethis = keeps == 1;
   return true;
+}
+
+// A stateid, whose `other` is a word of eight bytes and one of four, and what follows it.
+template <std::integral... Integers>
+[[nodiscard]] bool decode_behind_stateid(xdr::Decoder& decoder, v4::stateid4& by, Integers&... to) {
+  std::uint64_t high = 0;
+  std::uint32_t low = 0;
+  if (!decoder.integers(by.seqid, high, low, to...)) return false;
+  store_be(by.other.data(), high);
+  store_be(by.other.data() + 8, low);
+  return true;
+}
+struct ReadArguments : v4::READ4args {};
+inline bool decode(xdr::Decoder& decoder, ReadArguments& to) {
+  return decode_behind_stateid(decoder, to.stateid, to.offset, to.count);
+}
+struct WriteArguments : v4::WRITE4args {};
+inline bool decode(xdr::Decoder& decoder, WriteArguments& to) {
+  std::uint32_t stable = 0;
+  if (!decode_behind_stateid(decoder, to.stateid, to.offset, stable)) return false;
+  if (stable > v4::FILE_SYNC4) return decoder.fail(xdr::Error::BadEnum);
+  to.stable = static_cast<v4::stable_how4>(stable);
+  return decoder.opaque(v4::item::WRITE4args_data, to.data);
 }
 
 struct GetattrArguments {

@@ -24,10 +24,14 @@ v4::PUTPUBFH4res putpubfh(Compound& compound) {
   return {put_root(compound)};
 }
 
-v4::PUTFH4res putfh(Compound& compound, PutfhArguments& args) {
-  if (!compound.puts_foreign()) return {compound.put(args.object)};
-  compound.set_current(ForeignHandle{args.object});
-  return {v4::NFS4_OK};
+Eventual<v4::nfsstat4> putfh(Compound& compound, PutfhArguments& args, xdr::Encoder& results) {
+  v4::nfsstat4 status = v4::NFS4_OK;
+  if (compound.puts_foreign())
+    compound.set_current(ForeignHandle{args.object});
+  else
+    status = compound.put(args.object);
+  results.u32(status);
+  return status;
 }
 
 v4::GETFH4res getfh(Compound& compound) {

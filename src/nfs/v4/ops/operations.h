@@ -11,7 +11,7 @@ namespace stag::nfs::nfs4 {
 // Filehandles.
 v4::PUTROOTFH4res putrootfh(Compound& compound);
 v4::PUTPUBFH4res putpubfh(Compound& compound);
-v4::PUTFH4res putfh(Compound& compound, PutfhArguments& args);
+Eventual<v4::nfsstat4> putfh(Compound& compound, PutfhArguments& args, xdr::Encoder& results);
 v4::GETFH4res getfh(Compound& compound);
 v4::SAVEFH4res savefh(Compound& compound);
 v4::RESTOREFH4res restorefh(Compound& compound);
@@ -36,8 +36,8 @@ Task<v4::LINK4res> link(Compound& compound, v4::LINK4args& args);
 Task<v4::READLINK4res> readlink(Compound& compound);
 
 // Data.
-Eventual<v4::READ4res> read(Compound& compound, v4::READ4args& args);
-Eventual<v4::WRITE4res> write(Compound& compound, v4::WRITE4args& args);
+Eventual<v4::nfsstat4> read(Compound& compound, ReadArguments& args, xdr::Encoder& results);
+Eventual<v4::nfsstat4> write(Compound& compound, WriteArguments& args, xdr::Encoder& results);
 Task<v4::COMMIT4res> commit(Compound& compound, v4::COMMIT4args& args);
 
 // Ranges of files, of minor version 2.
