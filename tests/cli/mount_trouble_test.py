@@ -537,6 +537,13 @@ class Appended(Appending):
         unmounting = subprocess.Popen([harness.STAG, "umount", self.directory])
         self.assertEqual((unmounting.wait(self.SOON), self.mounting.wait(self.SOON)), (0, 0))
 
+    def test_files_are_not_in_the_log_of_a_mount_that_ends(self):
+        reading = self.left_waiting("file")[1]
+        self.mounting.terminate()
+        self.assertEqual(self.mounting.wait(self.SOON), 0, self.read(self.errors))
+        reading.wait(PATIENCE)
+        self.assertNotIn("writing device", self.read(self.errors).decode(), "nobody hears its answer any more, which is no fault")
+
     def test_files_do_not_keep_others_from_being_appended_to(self):
         self.left_waiting(*(f"file{i}" for i in range(4)))
         self.write(self.there("other"), b"content")
