@@ -277,7 +277,8 @@ Task<void> Operations::write(fuse_req_t from, std::uint64_t number, std::uint64_
   const bool clears_set_ids =
       kind.unprivileged && open_files_.is_direct(number, opened) && has_set_ids(number);
   if ((kind.append || clears_set_ids) && !failed) {
-    const Outcome<Attributes> now = co_await begin_direct(number, file.handle, kind.unprivileged);
+    const Outcome<Attributes> now =
+        co_await begin_direct(request, number, file.handle, kind.unprivileged);
     failed = !now;
     if (failed)
       request.fail(now.error());
@@ -304,7 +305,7 @@ Task<void> Operations::write(fuse_req_t from, std::uint64_t number, std::uint64_
   }
   // It is done: a program that holds pages that are dropped may wait for it.
   request.end_change();
-  if (kind.append) co_await outdate_cached(number, opened, offset);
+  if (kind.append) co_await outdate_cached(request, number, opened, offset);
   if (const fuse_req_t waiting = request.take()) fuse_reply_write(waiting, written);
   used.give_back(std::move(memory));
 }
@@ -314,34 +315,34 @@ Task<void> Operations::write(fuse_req_t from, std::uint64_t number, std::uint64_
 // finds zeros there until the kernel has asked for the attributes, which it does not believe where
 // an invalidation comes after its question. By a cached one the kernel has written to its pages,
 // and keeps them locked until it is answered.
-Task<void> Operations::outdate_cached(std::uint64_t number, std::uint64_t opened,
-                                      std::uint64_t offset) {
-  if (!open_files_.is_direct(number, opened) || !open_files_.is_any_cached(number)) {
-    invalidations_.attributes(number);
-    co_return;
-  }
-  co_await invalidations_.pages(number, offset);
+Task<void> Operations::outdate_cached(const Request& request, std::uint64_t number,
+                                      std::uint64_t opened, std::uint64_t offset) {
+  const bool drops = open_files_.is_direct(number, opened) && open_files_.is_any_cached(number);
+  bool told = false;
+  if (drops) told = co_await invalidations_.pages(number, offset);
+  if (!drops && !request.waits()) co_await invalidations_.attributes_left(number);
+  if (!told && request.waits()) invalidations_.attributes(number);
 }
 
 // The kernel appends where it believes that the file ends; others may have written meanwhile.
-Task<Outcome<Attributes>> Operations::begin_direct(std::uint64_t number, Handle file,
-                                                   bool unprivileged) {
+Task<Outcome<Attributes>> Operations::begin_direct(const Request& request, std::uint64_t number,
+                                                   Handle file, bool unprivileged) {
   Outcome<Attributes> now = co_await files_.getattr(file);
   if (now && unprivileged && (now->mode & kSetIds) != 0)
-    now = co_await without_set_ids(number, file, *now);
+    now = co_await without_set_ids(request, number, file, *now);
   if (lacks_writes(number, now)) now = co_await written_again(number, file);
   co_return now;
 }
 
 // As the kernel does before it writes to pages. A server clears them where another one than root
 // writes, also where it takes root for nobody, whom it lets change no mode.
-Task<Outcome<Attributes>> Operations::without_set_ids(std::uint64_t number, Handle file,
-                                                      Attributes before) {
+Task<Outcome<Attributes>> Operations::without_set_ids(const Request& request, std::uint64_t number,
+                                                      Handle file, Attributes before) {
   SetAttributes cleared;
   cleared.mode = before.mode & ~kSetIds;
   const std::optional<Turns::Turn> turn = co_await turn_of_change(number);
   Outcome<Attributes> set = co_await files_.change(file, cleared);
-  outdate(number);
+  outdate(request, number);
   if (set) remember_mode(number, set->mode);
   if (!set && (set.error().is(Status::Access) || set.error().is(Status::NotOwner)))
     co_return before;

@@ -4,23 +4,32 @@
 
 namespace stag::fuse {
 
-Task<void> Invalidations::pages(std::uint64_t number, std::uint64_t from) {
-  co_await locked_.ended(number);
-  if (stopped_) co_return;
+Task<bool> Invalidations::tell_by_thread(std::uint64_t number, std::int64_t from) {
   ++telling_;
   bool told = false;
   try {
     const auto tell = [this, number, from] {
-      tell_(number, static_cast<std::int64_t>(from));
+      tell_(number, from);
       return true;
     };
     told = co_await offloaded_to(threads_, this, loop_, tell, false);
   } catch (const std::bad_alloc&) {
   }
   --telling_;
-  // Without a thread the pages go with the next open(2).
-  if (!told) attributes(number);
   if (telling_ == 0 && then_) std::exchange(then_, {})();
+  co_return told;
+}
+
+Task<void> Invalidations::attributes_left(std::uint64_t number) {
+  if (stopped_) co_return;
+  static_cast<void>(co_await tell_by_thread(number, kAttributesOnly));
+}
+
+Task<bool> Invalidations::pages(std::uint64_t number, std::uint64_t from) {
+  co_await locked_.ended(number);
+  if (stopped_) co_return true;
+  const bool told = co_await tell_by_thread(number, static_cast<std::int64_t>(from));
+  co_return told;
 }
 
 void Invalidations::stop(UniqueFunction<void()> then) {

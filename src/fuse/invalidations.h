@@ -4,6 +4,10 @@
 // it for long, so what is in progress is waited for here before; what begins later reads what the
 // server has by then.
 //
+// Whoever tells the kernel something waits behind who unmounts, and that one for a thread that
+// drops pages. These come through the loop: it tells the kernel of nothing but what belongs to a
+// request that a program waits for, for nobody unmounts what that has open.
+//
 // Thread: the loop of the Mount.
 #pragma once
 
@@ -24,7 +28,8 @@ namespace stag::fuse {
 class Invalidations {
  public:
   // Tells the kernel that the attributes of an inode are no longer what it knows, nor what it has
-  // cached of the file from this offset on. The latter on other threads, of which several call.
+  // cached of the file from this offset on. On the loop, and on other threads, of which several
+  // call.
   static constexpr std::int64_t kAttributesOnly = -1;
   using Tell = UniqueFunction<void(std::uint64_t number, std::int64_t from)>;
 
@@ -36,11 +41,16 @@ class Invalidations {
     threads_ = threads;
   }
 
+  // A program waits meanwhile for the answer to a request about the inode.
   void attributes(std::uint64_t number) { tell_(number, kAttributesOnly); }
-  // Ends when the kernel has dropped the pages from this offset on.
-  Task<void> pages(std::uint64_t number, std::uint64_t from);
-  // No pages are dropped any more. Runs `then` when the kernel drops none: at once, or after those
-  // that lock pages have all been told to give up.
+  // The same where a request may have been given up. Ends when the kernel knows it, or no thread is
+  // there to tell it: what it knows is not good for long.
+  Task<void> attributes_left(std::uint64_t number);
+  // Ends when the kernel has dropped the pages from this offset on. False: no thread was there to
+  // tell it, and the pages go with the next open(2), once it knows that the attributes are old.
+  Task<bool> pages(std::uint64_t number, std::uint64_t from);
+  // The threads begin nothing more. Runs `then` when none of them tells the kernel anything: at
+  // once, or after those that lock pages have all been told to give up.
   void stop(UniqueFunction<void()> then);
 
   // Keeps pages of the file locked in the kernel until end(), or until this is destroyed. The
@@ -60,6 +70,8 @@ class Invalidations {
   };
 
  private:
+  Task<bool> tell_by_thread(std::uint64_t number, std::int64_t from);
+
   Loop& loop_;
   Tell tell_;
   Executor* threads_ = nullptr;

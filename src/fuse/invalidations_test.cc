@@ -46,7 +46,8 @@ struct Kernel {
   }
   void drop(std::uint64_t number) { tasks.add(dropped(number)); }
   Task<void> dropped(std::uint64_t number) {
-    co_await all.pages(number, 100);
+    const bool told = co_await all.pages(number, 100);
+    if (!told) ++untold;
     ++ended;
   }
   void go_on() {
@@ -59,6 +60,7 @@ struct Kernel {
   Invalidations all{loop};
   std::vector<Told> told;
   int ended = 0;
+  int untold = 0;
   TaskGroup tasks;
 };
 
@@ -78,13 +80,36 @@ TEST(Invalidations, wait_for_pages_that_are_locked_before_a_thread_stands_still)
   EXPECT_EQ(kernel.told, (std::vector<Kernel::Told>{{kernel.kFile, 100}}));
 }
 
-TEST(Invalidations, that_find_no_thread_tell_of_the_attributes_alone) {
+TEST(Invalidations, that_find_no_thread_leave_it_to_the_caller_to_tell_of_the_attributes) {
   Kernel kernel;
   kernel.threads.full = true;
   kernel.drop(kernel.kFile);
   EXPECT_EQ(kernel.ended, 1);
+  EXPECT_EQ(kernel.untold, 1);
+  EXPECT_TRUE(kernel.told.empty()) << "the caller may have been given up";
+  kernel.all.attributes(kernel.kFile);
   EXPECT_EQ(kernel.told,
             (std::vector<Kernel::Told>{{kernel.kFile, Invalidations::kAttributesOnly}}));
+}
+
+// The loop would wait behind who unmounts, and that one for the thread that drops pages.
+TEST(Invalidations, tell_of_attributes_that_nobody_waits_for_on_no_loop) {
+  Kernel kernel;
+  kernel.drop(kernel.kFile);
+  kernel.tasks.add(kernel.all.attributes_left(kernel.kOther));
+  EXPECT_TRUE(kernel.told.empty());
+  EXPECT_EQ(kernel.threads.jobs.size(), 2u);
+  int stopped = 0;
+  kernel.all.stop([&] { ++stopped; });
+  EXPECT_EQ(stopped, 0) << "a thread uses the device";
+  kernel.go_on();
+  EXPECT_EQ(stopped, 1);
+  EXPECT_EQ(kernel.told, (std::vector<Kernel::Told>{
+                             {kernel.kFile, 100},
+                             {kernel.kOther, Invalidations::kAttributesOnly},
+                         }));
+  kernel.tasks.add(kernel.all.attributes_left(kernel.kOther));
+  EXPECT_TRUE(kernel.threads.jobs.empty());
 }
 
 TEST(Invalidations,

@@ -138,7 +138,7 @@ Task<Outcome<Ok>> Operations::try_lock(Request& request, std::uint64_t number, s
   std::vector<LockPiece> before = files_.locks_within(open_files_.of(number), owner, wanted);
   const Outcome<Ok> locked = co_await files_.lock(file, owner, wanted);
   if (!locked) co_return locked;
-  outdate(number);
+  outdate(request, number);
   const fuse_req_t waiting = request.take();
   if (waiting != nullptr && fuse_reply_err(waiting, 0) == 0) co_return Ok{};
   co_await take_back(file, owner, wanted, std::move(before));
@@ -147,11 +147,12 @@ Task<Outcome<Ok>> Operations::try_lock(Request& request, std::uint64_t number, s
 
 // A program that has locked a file sees what others did under their locks (RFC 8881 10.3.2): the
 // next read(2) asks for the attributes, and the kernel drops its pages where size or time of
-// modification moved.
-void Operations::outdate(std::uint64_t number) {
+// modification moved. What it knows is not good for long where the program was given up, whose lock
+// is taken back.
+void Operations::outdate(const Request& request, std::uint64_t number) {
   new_files_.outdate(number);
   inodes_.on_told(number);
-  invalidations_.attributes(number);
+  if (request.waits()) invalidations_.attributes(number);
 }
 
 // No program waits for it any more. POSIX: a program that is interrupted has the locks that it had

@@ -86,7 +86,13 @@ void Mounted::agree(fuse_conn_info& connection) {
   agreed_ = true;
 }
 
+// Where nobody hears the answers any more, libfuse would write a line for each that there is no
+// device: as of a request that was interrupted it writes none.
 ssize_t Mounted::answer(int device, std::span<const iovec> pieces) {
+  if (ended_) {
+    errno = ENOENT;
+    return -1;
+  }
   constexpr std::size_t kHeaderAndAnswer = 2;  // an error is a header alone
   if (agreed_ && agreed_.exchange(false) && pieces.size() == kHeaderAndAnswer)
     allow_parallel_directories({static_cast<std::byte*>(pieces[1].iov_base), pieces[1].iov_len});

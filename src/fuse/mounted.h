@@ -100,7 +100,7 @@ class Mounted final : public Mount, private net::Reader {
   TaskGroup tasks_;
   std::unique_ptr<fuse_session, EndSession> session_;
   MountPoint place_;
-  bool ended_ = false;
+  std::atomic<bool> ended_ = false;
   std::atomic<bool> agreed_ = false;  // and libfuse's next answer is the one that says so
   fuse_buf next_{};
   net::Descriptor descriptor_;

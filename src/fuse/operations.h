@@ -170,7 +170,7 @@ class Operations {
                                           std::uint64_t opened, nfs::client::LockOwner owner,
                                           nfs::client::FileLock wanted);
   // What is known of the attributes is not used any more.
-  void outdate(std::uint64_t number);
+  void outdate(const Request& request, std::uint64_t number);
   // Undoes that: the owner had locked these pieces of the range `before`.
   Task<void> take_back(nfs::client::File file, nfs::client::LockOwner owner,
                        nfs::client::FileLock locked, std::vector<nfs::client::LockPiece> before);
@@ -200,14 +200,17 @@ class Operations {
   // Whether the file had setuid or setgid when it was opened, or its mode was set here.
   bool has_set_ids(std::uint64_t number);
   void remember_mode(std::uint64_t number, std::uint32_t mode);
-  Task<void> outdate_cached(std::uint64_t number, std::uint64_t opened, std::uint64_t offset);
+  Task<void> outdate_cached(const Request& request, std::uint64_t number, std::uint64_t opened,
+                            std::uint64_t offset);
   // The server's attributes at the begin of a direct write; one that is `unprivileged` takes setuid
   // and setgid away.
-  Task<nfs::client::Outcome<nfs::client::Attributes>> begin_direct(std::uint64_t number,
+  Task<nfs::client::Outcome<nfs::client::Attributes>> begin_direct(const Request& request,
+                                                                   std::uint64_t number,
                                                                    nfs::client::Handle file,
                                                                    bool unprivileged);
   Task<nfs::client::Outcome<nfs::client::Attributes>> without_set_ids(
-      std::uint64_t number, nfs::client::Handle file, nfs::client::Attributes before);
+      const Request& request, std::uint64_t number, nfs::client::Handle file,
+      nfs::client::Attributes before);
   // What was written to the file is on stable storage, and its times are set; or what those who
   // have it open by `opened` are to be told.
   Task<nfs::client::Outcome<Ok>> sync(std::uint64_t number, std::uint64_t opened);

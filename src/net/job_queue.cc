@@ -21,9 +21,9 @@ bool JobQueue::is_out_of_bytes(const Line& line, TimePoint now) const {
 }
 
 bool JobQueue::has_room(const Line& line, const Job& job, TimePoint now) const {
-  if (line.waiting.size() >= limits_.waiting_each) return false;
-  if (waiting_ >= limits_.waiting && !line.waiting.empty()) return false;
-  if (waiting_ >= limits_.waiting_most) return false;
+  if (line.refusable >= limits_.waiting_each) return false;
+  if (refusable_ >= limits_.waiting && line.refusable > 0) return false;
+  if (refusable_ >= limits_.waiting_most) return false;
   if (is_stuck(line, limits_.stuck_after, now)) return false;
   const bool too_much = job.bytes > 0 && job.bytes + waiting_bytes_ > limits_.waiting_bytes;
   return !too_much || !is_stuck(line, limits_.bytes_stuck_after, now);
@@ -35,15 +35,22 @@ bool JobQueue::admit(Job&& job, TimePoint now) {
   if (!job.must_run && !has_room(found == lines_.end() ? none : found->second, job, now))
     return false;
   Line& line = lines_[job.client];
-  if (line.waiting.empty()) turns_.push_back(job.client);
+  if (line.waiting.empty() && job.client != nullptr) turns_.push_back(job.client);
   const std::uint64_t bytes = job.bytes;
+  const std::size_t refusable = job.must_run ? 0 : 1;
   line.waiting.push_back(std::move(job));
   ++waiting_;
+  line.refusable += refusable;
+  refusable_ += refusable;
   waiting_bytes_ += bytes;
   return true;
 }
 
-std::optional<JobQueue::Begun> JobQueue::begin(TimePoint now) {
+// Null: none may begin a job.
+JobQueue::Line* JobQueue::line_in_turn() {
+  const auto found = lines_.find(nullptr);
+  Line* const owners = found != lines_.end() && may_begin(found->second) ? &found->second : nullptr;
+  if (owners != nullptr && std::exchange(owners_turn_, false)) return owners;
   // No more lines than workers can be at their bound: this ends soon.
   for (std::size_t left = turns_.size(); left > 0; --left) {
     Line& line = lines_[turns_.front()];
@@ -52,18 +59,28 @@ std::optional<JobQueue::Begun> JobQueue::begin(TimePoint now) {
       continue;
     }
     turns_.splice(turns_.end(), turns_, turns_.begin());
-    if (line.under_way >= limits_.threads_each) continue;
-    Begun begun{std::move(line.waiting.front()), now};
-    line.waiting.pop_front();
-    if (line.waiting.empty()) turns_.pop_back();
-    --waiting_;
-    waiting_bytes_ -= begun.job.bytes;
-    ++line.under_way;
-    line.moved = moved_ = now;
-    begun_.push_back(now);
-    return begun;
+    if (!may_begin(line)) continue;
+    if (line.waiting.size() == 1) turns_.pop_back();
+    owners_turn_ = true;
+    return &line;
   }
-  return std::nullopt;
+  return owners;
+}
+
+std::optional<JobQueue::Begun> JobQueue::begin(TimePoint now) {
+  Line* const line = line_in_turn();
+  if (line == nullptr) return std::nullopt;
+  Begun begun{std::move(line->waiting.front()), now};
+  line->waiting.pop_front();
+  const std::size_t refusable = begun.job.must_run ? 0 : 1;
+  line->refusable -= refusable;
+  refusable_ -= refusable;
+  --waiting_;
+  waiting_bytes_ -= begun.job.bytes;
+  ++line->under_way;
+  line->moved = moved_ = now;
+  begun_.push_back(now);
+  return begun;
 }
 
 void JobQueue::end(const void* client, TimePoint at, TimePoint now) {
@@ -92,6 +109,8 @@ void JobQueue::take_from(Line& line, bool data_only, std::vector<Job>& given_bac
     }
     waiting_bytes_ -= job.bytes;
     --waiting_;
+    --line.refusable;
+    --refusable_;
     given_back.push_back(std::move(job));
   }
   line.waiting.erase(kept, line.waiting.end());
@@ -113,9 +132,9 @@ std::vector<JobQueue::Job> JobQueue::give_back(TimePoint now) {
   return given_back;
 }
 
-std::size_t JobQueue::waiting_of(const void* client) const {
+std::size_t JobQueue::refusable_of(const void* client) const {
   const auto found = lines_.find(client);
-  return found == lines_.end() ? 0 : found->second.waiting.size();
+  return found == lines_.end() ? 0 : found->second.refusable;
 }
 
 JobQueue::Share JobQueue::busiest() const {

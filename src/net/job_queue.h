@@ -6,6 +6,10 @@
 // has begun or ended anything for `stuck_after`, it is given back: the client shall ask again
 // later. Jobs that keep memory while they wait do so sooner, where they keep too much of it
 // together.
+//
+// Jobs of no client are the owner's: files to close, which calls have left. Calls and they take
+// turns, however many clients call, so that they do not become more with each call; but no call
+// waits in vain because of them.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +28,9 @@ namespace stag::net {
 struct WorkerLimits {
   std::size_t threads = 4;
   std::size_t threads_each = 4;  // of them for one client at a time
-  // Jobs that wait. When there are so many, clients that have none may still add one; but their
-  // calls outlive their connections, so there is an end to that.
+  // Jobs that wait; those that must run are nobody's demand, and not among them. When there are so
+  // many, clients that have none may still add one; but their calls outlive their connections, so
+  // there is an end to that.
   std::size_t waiting = 1024;
   std::size_t waiting_each = 256;
   std::size_t waiting_most = 4096;
@@ -62,7 +67,9 @@ class JobQueue {
   void limit_threads(std::size_t threads) { limits_.threads = threads; }
 
   std::size_t waiting() const { return waiting_; }
-  std::size_t waiting_of(const void* client) const;
+  // Of these, what the limits are on: all but those that must run.
+  std::size_t refusable() const { return refusable_; }
+  std::size_t refusable_of(const void* client) const;
   // The bytes that jobs which wait keep.
   std::uint64_t waiting_bytes() const { return waiting_bytes_; }
   std::size_t under_way() const { return begun_.size(); }
@@ -79,6 +86,7 @@ class JobQueue {
   // The jobs of one client.
   struct Line {
     std::deque<Job> waiting;
+    std::size_t refusable = 0;  // of these
     std::size_t under_way = 0;
     TimePoint moved{};  // when one was begun or ended
   };
@@ -87,12 +95,18 @@ class JobQueue {
   bool is_stuck(const Line& line, Duration limit, TimePoint now) const;
   bool has_room(const Line& line, const Job& job, TimePoint now) const;
   bool is_out_of_bytes(const Line& line, TimePoint now) const;
+  bool may_begin(const Line& line) const {
+    return !line.waiting.empty() && line.under_way < limits_.threads_each;
+  }
+  Line* line_in_turn();
   void take_from(Line& line, bool data_only, std::vector<Job>& given_back);
 
   WorkerLimits limits_;
   Lines lines_;                   // those with jobs
-  std::list<const void*> turns_;  // those with waiting jobs
+  std::list<const void*> turns_;  // clients with waiting jobs
+  bool owners_turn_ = true;       // where there is a job of no client
   std::size_t waiting_ = 0;
+  std::size_t refusable_ = 0;
   std::uint64_t waiting_bytes_ = 0;
   std::vector<TimePoint> begun_;  // of the jobs under way
   TimePoint moved_{};

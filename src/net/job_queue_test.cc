@@ -98,6 +98,49 @@ TEST_F(JobQueueTest, admits_the_first_job_of_a_client_to_a_queue_that_others_hav
   EXPECT_FALSE(submit("frank", "f")) << "whoever comes and goes adds no more than that";
 }
 
+// Files that calls have left to be closed: the client that calls next has asked for none of that.
+TEST_F(JobQueueTest, admits_jobs_however_many_wait_that_must_run) {
+  for (const char* client : {static_cast<const char*>(nullptr), kAlice})
+    for (int i = 0; i < 50; ++i) EXPECT_TRUE(submit(client, "close", 0, true));
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(submit(kAlice, "a"));
+  EXPECT_FALSE(submit(kAlice, "a")) << "its own bound";
+  EXPECT_TRUE(submit(kBob, "b"));
+  EXPECT_FALSE(submit(kBob, "b")) << "those that were asked for are four";
+  EXPECT_EQ(queue.refusable(), 4u);
+  EXPECT_EQ(queue.refusable_of(kAlice), 3u);
+  EXPECT_EQ(queue.refusable_of(nullptr), 0u);
+  EXPECT_EQ(queue.waiting(), 104u);
+  while (queue.waiting() > 0) {
+    begin_all();
+    end_oldest();
+  }
+  EXPECT_EQ(queue.refusable(), 0u);
+  EXPECT_EQ(queue.waiting(), 0u);
+}
+
+// Where each call leaves a file to be closed, they would become more with each client.
+TEST_F(JobQueueTest, gives_every_second_turn_to_jobs_of_no_client) {
+  for (int i = 0; i < 8; ++i) submit(nullptr, "close", 0, true);
+  for (const char* client : {kAlice, kBob, "carol", "dave"}) submit(client, client);
+  const auto begin_one = [&] {
+    auto begun = queue.begin(now);
+    if (!begun) return;
+    begun->job.work();
+    queue.end(begun->job.client, begun->at, now);
+  };
+  for (int i = 0; i < 10; ++i) begin_one();
+  EXPECT_EQ(log, "close alice close bob close carol close dave close close ");
+}
+
+TEST_F(JobQueueTest, leaves_workers_to_clients_while_jobs_of_none_hang) {
+  for (int i = 0; i < 8; ++i) submit(nullptr, "close", 0, true);
+  EXPECT_EQ(begin_all(), 2u);
+  submit(kAlice, "a1");
+  submit(kAlice, "a2");
+  EXPECT_EQ(begin_all(), 2u);
+  EXPECT_EQ(log, "close close a1 a2 ");
+}
+
 TEST_F(JobQueueTest, gives_back_jobs_that_wait_while_all_workers_hang) {
   for (const char* client : {kAlice, kBob})
     for (int i = 0; i < 2; ++i) submit(client, "x");

@@ -148,7 +148,7 @@ bool WorkerPool::submit(Job&& job) {
   try {
     const std::lock_guard lock(state_->mutex);
     taken = state_->provide_thread(state_) && state_->queue.admit(std::move(job), steady_now());
-    if (!taken) own = state_->queue.waiting_of(job.client), all = state_->queue.waiting();
+    if (!taken) own = state_->queue.refusable_of(job.client), all = state_->queue.refusable();
   } catch (const std::bad_alloc&) {
     taken = false;
   }

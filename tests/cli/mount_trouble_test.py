@@ -127,6 +127,17 @@ def command_of(process):
     return b""
 
 
+def tasks_of(process):
+    return [int(task) for task in os.listdir(f"/proc/{process}/task")]
+
+
+def state_of(task):
+    """D: it waits for the kernel, and may not hear signals."""
+    with contextlib.suppress(OSError), open(f"/proc/{task}/stat") as stat:
+        return stat.read().rsplit(")", 1)[1].split()[0]
+    return ""
+
+
 class Trouble(Mounted):
     def test_a_connection_that_comes_again_goes_unnoticed(self):
         proxy = Proxy(self.server.tcp_port, "up", 1 << 40)
@@ -440,7 +451,7 @@ class Messages(Mounted):
         self.assertRegex(line, rf"^<{facility_and_severity}>.* stag\[\d+\]: {self.directory}: RpcConnectionLost {server}: the connection to the server")
 
 
-class Appended(Mounted):
+class Appending(Mounted):
     """What somebody has read, or changed in a mapping, while the server does not answer for that: the kernel is to drop those pages."""
 
     SOON = PATIENCE / 3  # before the proxy lets go what it keeps back
@@ -453,7 +464,9 @@ class Appended(Mounted):
         self.proxy = proxy
         self.addCleanup(proxy.close)
         url = proxy.url(f"/files/{self.name}") + f"&mountport={self.server.tcp_port}"
-        self.mounting = subprocess.Popen([harness.STAG, "mount", "-f", url, self.directory], stderr=subprocess.DEVNULL)
+        self.errors = self.at("errors")
+        with open(self.errors, "wb") as errors:
+            self.mounting = subprocess.Popen([harness.STAG, "mount", "-f", *self.options(), url, self.directory], stderr=errors)
         self.addCleanup(self.mounting.wait, PATIENCE)
         self.addCleanup(self.mounting.kill)
         self.addCleanup(self.go_on)
@@ -511,6 +524,11 @@ class Appended(Mounted):
         del self.hold[rpc_proxy.READ]  # is not set
         return programs
 
+
+class Appended(Appending):
+    def options(self):
+        return []
+
     def test_files_do_not_keep_the_mount_from_being_unmounted(self):
         programs = self.left_waiting("file")
         for program in programs:
@@ -518,6 +536,13 @@ class Appended(Mounted):
             program.wait(PATIENCE)
         unmounting = subprocess.Popen([harness.STAG, "umount", self.directory])
         self.assertEqual((unmounting.wait(self.SOON), self.mounting.wait(self.SOON)), (0, 0))
+
+    def test_files_are_not_in_the_log_of_a_mount_that_ends(self):
+        reading = self.left_waiting("file")[1]
+        self.mounting.terminate()
+        self.assertEqual(self.mounting.wait(self.SOON), 0, self.read(self.errors))
+        reading.wait(PATIENCE)
+        self.assertNotIn("writing device", self.read(self.errors).decode(), "nobody hears its answer any more, which is no fault")
 
     def test_files_do_not_keep_others_from_being_appended_to(self):
         self.left_waiting(*(f"file{i}" for i in range(4)))
@@ -546,6 +571,54 @@ class Appended(Mounted):
         self.mounting.terminate()
         self.assertEqual(self.mounting.wait(self.SOON), 0)
         self.assertFalse(mounted.is_mounted(self.directory))
+
+
+class AppendedByTwo(Appending):
+    """One appends to a file that somebody reads, another one to another file."""
+
+    def options(self):
+        return ["-o", "actimeo=60"]  # attributes are not asked for while the mount is stopped
+
+    def replies_that_wait(self):
+        """Of the proxy, in the sockets of the mount."""
+        port = f"{self.proxy.port:04X}"
+        with open(f"/proc/{self.mounting.pid}/net/tcp") as sockets:
+            lines = [line.split() for line in list(sockets)[1:]]
+        return any(line[2].endswith(":" + port) and int(line[4].split(":")[1], 16) > 0 for line in lines)
+
+    @unittest.skipUnless(os.geteuid() == 0, "umount(8) is root's")
+    def test_files_do_not_keep_the_mount_from_being_unmounted_when_the_server_answers_whom_nobody_waits_for(self):
+        """The mount reads what is read of the file behind the answer to the append: a thread drops pages that are locked. Whoever unmounts waits
+        for it; the append of a killed program to another file, which is answered then, does not have the loop wait behind that."""
+        for name in ("file", "other"):
+            self.write(self.there(name), b"content")
+        killed, appending = self.program("os.write(file, b'x')", "other"), self.program("os.write(file, b'x')")
+        reading = self.program("os.read(file, 100)")
+        self.ask(killed, rpc_proxy.WRITE)
+        killed.kill()
+        killed.wait(PATIENCE)
+        late = self.hold.pop(rpc_proxy.WRITE)
+        self.ask(appending, rpc_proxy.WRITE)
+        os.stat(self.here("file"))
+        read = self.hold[rpc_proxy.READ] = self.event()
+        harness.stand_still(self, self.mounting)
+        self.hold[rpc_proxy.WRITE].set()
+        self.wait_until(self.replies_that_wait)
+        self.tell(reading)
+        self.wait_until(lambda: state_of(reading.pid) == "D")
+        self.mounting.send_signal(signal.SIGCONT)
+        self.wait_until(lambda: self.seen(rpc_proxy.READ) and any(state_of(task) == "D" for task in tasks_of(self.mounting.pid)))
+        for program in (reading, appending):
+            program.kill()
+            program.wait(PATIENCE)
+        unmounting = subprocess.Popen(["umount", self.directory])
+        self.wait_until(lambda: state_of(unmounting.pid) == "D")
+        waiting = sum(state_of(task) == "D" for task in tasks_of(self.mounting.pid))
+        late.set()
+        self.wait_until(lambda: sum(state_of(task) == "D" for task in tasks_of(self.mounting.pid)) > waiting)
+        self.assertNotEqual(state_of(self.mounting.pid), "D", "the loop waits")
+        read.set()
+        self.assertEqual((unmounting.wait(self.SOON), self.mounting.wait(self.SOON)), (0, 0))
 
 
 class Losses(Mounted):

@@ -201,16 +201,24 @@ struct CloseObject {
   void operator()(Object* object) const noexcept {
     const ServerScope as_server;
     if (closing.losses != nullptr && object->has_uncommitted()) return sync_and_close(object);
-    const bool at_once = is_own_worker(closing) || (closing.on_loops && object->closes_at_once());
-    if (at_once || !passed_to(closing.workers, [object] { delete object; })) delete object;
+    if (is_own_worker(closing) || (closing.on_loops && object->closes_at_once())) {
+      delete object;
+      return;
+    }
+    auto close = [object, leaving = closing.leaving] {
+      delete object;
+      if (leaving != nullptr) --leaving->to_close;
+    };
+    if (closing.leaving != nullptr) ++closing.leaving->to_close;
+    if (!passed_to(closing.workers, close)) close();
   }
   void sync_and_close(Object* object) const noexcept {
-    auto close = [object, losses = closing.losses, waiting = closing.waiting] {
+    auto close = [object, losses = closing.losses, leaving = closing.leaving] {
       object->sync_uncommitted(*losses);
       delete object;
-      if (waiting != nullptr) --*waiting;
+      if (leaving != nullptr) --leaving->to_sync;
     };
-    if (closing.waiting != nullptr) ++*closing.waiting;
+    if (closing.leaving != nullptr) ++closing.leaving->to_sync;
     if (!passed_to(closing.sync_workers, close)) close();
   }
   const Closing closing;
@@ -294,6 +302,8 @@ void ObjectCache::evict(Shard& shard, std::size_t keep, std::vector<ObjectRef>& 
     const auto at = std::prev(behind);
     if (at->use_count() > 1) {
       behind = at;
+    } else if ((*at)->has_uncommitted() && has_too_much_to_sync()) {
+      shard.recent.splice(shard.recent.begin(), shard.recent, at);
     } else if (spared > 0 && !(*at)->spared && (*at)->is_worth_keeping()) {
       --spared;
       (*at)->spared = true;

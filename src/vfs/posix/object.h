@@ -188,6 +188,13 @@ class Object {
 };
 using ObjectRef = std::shared_ptr<Object>;
 
+// Objects that nothing uses any more and that wait to be closed, each with its descriptors open as
+// yet.
+struct Leaving {
+  std::atomic<std::size_t> to_close{0};
+  std::atomic<std::size_t> to_sync{0};  // before that, with something uncommitted
+};
+
 // What closes an object that nothing uses any more, for that may take a disk.
 struct Closing {
   // Where the last user is none of its store's, as long as there are any.
@@ -196,8 +203,7 @@ struct Closing {
   // Where something is uncommitted, it is synced, by these; null: it is not.
   std::weak_ptr<Executor> sync_workers{};
   Losses* losses = nullptr;
-  // How many wait for these; each has its descriptors open as yet.
-  std::shared_ptr<std::atomic<std::size_t>> waiting{};
+  std::shared_ptr<Leaving> leaving{};  // null: nobody counts them
 };
 // Throws bad_alloc.
 ObjectRef make_object(const Handle& handle, Descriptor path, FileType type, Closing closing);
@@ -215,6 +221,11 @@ class ProcPath {
 
 // The objects used last, by handle. Bounded in number; objects in use are never dropped, and those
 // that are worth keeping (Object) when it is their turn for the second time.
+//
+// What leaves it keeps its descriptors until it is closed. So that no store takes those of others,
+// however slow its disk is, what waits for that has a bound of its own, a quarter of the capacity:
+// beyond it no loop adds to that, but leaves its work to a worker, which closes by itself what it
+// makes the cache evict; and objects with something uncommitted stay.
 class ObjectCache {
  public:
   // `capacity`: objects; 0: an equal share, with the other caches of this process that were told
@@ -231,8 +242,10 @@ class ObjectCache {
   void drop(const Handle& handle);
   // Out of descriptors: lets go all that is not in use, in all caches of this process.
   static void drop_all();
-  // Objects that it keeps, if so many are asked for.
-  std::size_t capacity() const { return kept_by_a_shard() * kShards; }
+  // Of Closing, for the objects that are inserted.
+  const std::shared_ptr<Leaving>& leaving() const { return leaving_; }
+  bool has_too_much_to_close() const { return leaving_->to_close > most_leaving(); }
+  bool has_too_much_to_sync() const { return leaving_->to_sync > most_leaving(); }
   // A round of it (Object).
   void close_unused_writers();
   // Lets go of the objects that programs of this machine have removed, which no handle leads to any
@@ -254,8 +267,10 @@ class ObjectCache {
   void evict(Shard& shard, std::size_t keep, std::vector<ObjectRef>& evicted) const;
   void evict(std::size_t keep, std::vector<ObjectRef>& evicted);
   std::size_t kept_by_a_shard() const;
+  std::size_t most_leaving() const { return kept_by_a_shard() * kShards / 4; }
 
   const std::size_t capacity_;
+  const std::shared_ptr<Leaving> leaving_ = std::make_shared<Leaving>();
   std::array<Shard, kShards> shards_;
 };
 

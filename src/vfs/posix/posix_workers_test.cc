@@ -500,6 +500,86 @@ TEST_F(PosixWorkers, leave_descriptors_to_others_while_files_wait_for_a_sync) {
   EXPECT_EQ(good(write(files.back())).committed, Stability::Unstable) << "none waits any more";
 }
 
+// What is written stays in the cache until it is synced, at the pace of the disk.
+TEST_F(PosixWorkers, sync_no_more_at_a_time_of_what_is_uncommitted_than_leaves_room_for_others) {
+  constexpr int kFiles = 200;
+  cached_objects = 256;
+  open(AtOnce::Never);
+  const Handle root = fs().root();
+  const auto look_up = [&](const char* prefix, int number) {
+    const std::string name = prefix + std::to_string(number);
+    std::ofstream(path_ / name) << "text";
+    const auto found = start(fs().lookup(caller(), root, name));
+    run_plain();
+    STAG_CHECK(found->has_value() && (*found)->ok());
+    return (**found)->node.handle;
+  };
+  for (int i = 0; i < kFiles; ++i) {
+    const Handle to = look_up("written", i);
+    const auto written =
+        start(fs().write(caller(), to, 0, Rope::copy_of(bytes_of("more")), Stability::Unstable));
+    run_plain();
+    ASSERT_TRUE(written->has_value() && (*written)->ok());
+  }
+  const std::size_t before = open_files();
+  for (int i = 0; i < 4 * kFiles; ++i) look_up("other", i);
+  EXPECT_LE(syncing->held.size(), cached_objects / 4 + 1);
+  EXPECT_LE(open_files(), before + cached_objects);
+  const std::size_t synced = syncing->held.size();
+  EXPECT_GT(synced, 0u);
+  syncing->run_all();
+  for (int i = 0; i < 4 * kFiles; ++i) look_up("next", i);
+  EXPECT_GT(syncing->held.size(), 0u) << "and the others behind them";
+  run_all();
+}
+
+// A pool whose turn to close comes later than that of the calls.
+class PosixClosings : public PosixWorkers {
+ protected:
+  // As a loop calls, which is no worker; and then what the workers were asked by a client.
+  template <class Start>
+  auto by_loop(Start start) {
+    decltype(start()) outcome;
+    std::thread([&] { outcome = start(); }).join();
+    for (std::size_t left = plain->held.size(); left > 0; --left) {
+      if (plain->held.front().client != nullptr) {
+        run_first();
+      } else {
+        plain->held.push_back(std::move(plain->held.front()));
+        plain->held.pop_front();
+      }
+    }
+    STAG_CHECK(outcome->has_value() && (*outcome)->ok());
+    return **std::move(*outcome);
+  }
+};
+
+TEST_F(PosixClosings, leave_descriptors_to_others_while_files_wait_to_be_closed) {
+  constexpr int kFiles = 500;
+  cached_objects = 64;
+  open(AtOnce::Always);
+  if (!fs().uses_kernel_handles()) GTEST_SKIP() << "a table is for workers alone";
+  const Handle root = fs().root();
+  const std::size_t before = open_files();
+  std::size_t most_waiting = 0;
+  for (int i = 0; i < kFiles; ++i) {
+    const std::string name = std::to_string(i);
+    std::ofstream(path_ / name) << "text";
+    const Handle found =
+        by_loop([&] { return start(fs().lookup(caller(), root, name)); }).node.handle;
+    by_loop([&] { return start(fs().read(caller(), found, 0, 4)); });
+    most_waiting = std::max(most_waiting, plain->held.size());
+  }
+  EXPECT_GT(most_waiting, 0u) << "a loop closes none of them";
+  EXPECT_LE(most_waiting, cached_objects / 4 + 1);
+  EXPECT_LT(open_files() - before, 3 * cached_objects);
+  run_all();
+  const auto at_once = [&] { return start(fs().lookup(caller(), root, "0")); };
+  decltype(at_once()) outcome;
+  std::thread([&] { outcome = at_once(); }).join();
+  EXPECT_TRUE(outcome->has_value()) << "none waits any more";
+}
+
 TEST_F(PosixWorkers, close_what_a_store_has_open_when_it_goes) {
   const std::size_t before = open_files();
   open(AtOnce::Never);

@@ -194,10 +194,9 @@ class Tree : public std::enable_shared_from_this<Tree> {
   // `sync` is fsync(2) or fdatasync(2). By the thread that has the object's syncs alone.
   std::optional<Status> flush(Object& object, const Descriptor& opened, int (*sync)(int));
   Status lost(int error);
-  Closing closing() const { return {workers_, at_once_, sync_workers_, losses_, waiting_}; }
-  // Whether files that leave the cache uncommitted come faster than the disk takes them. None is
-  // written to then that would be one more: they keep their descriptors until they are synced.
-  bool has_too_much_to_sync() const { return *waiting_ > cache_->capacity() / 4; }
+  Closing closing() const {
+    return {workers_, at_once_, sync_workers_, losses_, cache_->leaving()};
+  }
 
   // Handles (tree_handles.cc). resolve() needs the server's rights and is never called within a
   // CredentialScope.
@@ -387,9 +386,6 @@ class Tree : public std::enable_shared_from_this<Tree> {
   bool sees_local_programs_ = true;
   bool is_local_ = false;     // the file system is one of this machine
   Losses* losses_ = nullptr;  // of the file system
-  // Closing::waiting
-  const std::shared_ptr<std::atomic<std::size_t>> waiting_ =
-      std::make_shared<std::atomic<std::size_t>>(0);
 };
 
 }  // namespace stag::vfs::posix

@@ -193,9 +193,10 @@ std::optional<Outcome<ReadResult>> Tree::read_at_once(const Credentials& who, co
   return result;
 }
 
-// RFC 1813 3.3.7: the server may do more than it was asked for.
+// Where files leave the cache uncommitted faster than the disk takes them, none is written to that
+// would be one more. RFC 1813 3.3.7: the server may do more than it was asked for.
 Stability Tree::stability_of_write(const Handle& file, Stability asked) {
-  if (asked != Stability::Unstable || !has_too_much_to_sync()) return asked;
+  if (asked != Stability::Unstable || !cache_->has_too_much_to_sync()) return asked;
   const ObjectRef open = find_open(file);
   return open != nullptr && open->has_uncommitted() ? asked : Stability::DataSync;
 }

@@ -79,8 +79,11 @@ Outcome<Found> Tree::lookup(const Credentials& who, const Handle& directory,
   return find(who, **resolved, name, 0);
 }
 
+// What is found has the cache evict another object, which a loop leaves to be closed and a worker
+// closes: where too many wait for that, the caller has the work of it.
 std::optional<Outcome<Found>> Tree::lookup_at_once(const Credentials& who, const Handle& directory,
                                                    std::string_view name) {
+  if (cache_->has_too_much_to_close()) return std::nullopt;
   if (table_ != nullptr || fault_of_name(name, limits_.max_name) || is_dot_or_dot_dot(name))
     return std::nullopt;
   const ObjectRef cached = at_hand(directory);

@@ -139,7 +139,7 @@ Outcome<Copied> Tree::copy(const Credentials& who, const Handle& from, const Han
     copied.count = static_cast<std::uint64_t>(moved);
     pair->target->note_unstable_write();
   }
-  if (has_too_much_to_sync()) {
+  if (cache_->has_too_much_to_sync()) {
     const auto alone = pair->target->sync_alone();
     if (const auto fault = flush(*pair->target, *pair->writer, ::fdatasync)) return Failure{*fault};
   }
