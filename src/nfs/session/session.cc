@@ -255,13 +255,15 @@ bool Session::belongs(const Slots::Turn& turn, const v4::SEQUENCE4resok& results
          results.sr_slotid == turn.slot && results.sr_sequenceid == turn.sequence;
 }
 
-void Session::note(const v4::SEQUENCE4resok& results, TimePoint sent) {
+// RFC 8881 18.46.3: a server says that it has restarted until RECLAIM_COMPLETE. What it began
+// before that, or keeps for a retransmission, says so behind it as well, and of no other restart.
+void Session::note(const Slots::Turn& turn, const v4::SEQUENCE4resok& results, TimePoint sent) {
   recoveries_ = 0;
   renewed_ = std::max(renewed_, sent);
   status_flags_ = results.sr_status_flags;
   slots_.aim_at(results.sr_target_highest_slotid);
   const bool restarted = (results.sr_status_flags & v4::SEQ4_STATUS_RESTART_RECLAIM_NEEDED) != 0;
-  if (restarted && complete_) {
+  if (restarted && complete_ && turn.reclaimed == incarnation_) {
     complete_ = false;
     ++incarnation_;
     step_ = std::min(step_, Step::ReclaimComplete);
@@ -318,7 +320,7 @@ Fate Session::on_sequence(const Slots::Turn& turn, const v4::SEQUENCE4res& resul
     return Fate::Broken;
   }
   slots_.give_back(turn, Slots::Number::Used);
-  note(resok, sent);
+  note(turn, resok, sent);
   return Fate::Go;
 }
 
@@ -333,7 +335,7 @@ Fate Session::on_settling(Slots::Turn& turn, const v4::SEQUENCE4res& results, Ti
       slots_.give_back(turn, Slots::Number::Doubtful);
       return Fate::Broken;
     }
-    note(results.sr_resok4(), sent);
+    note(turn, results.sr_resok4(), sent);
   } else if (says_busy(turn, results.sr_status)) {
     // The call that nobody waits for any more is still running.
     return Fate::Later;
@@ -341,6 +343,7 @@ Fate Session::on_settling(Slots::Turn& turn, const v4::SEQUENCE4res& results, Ti
     return refused(turn, results.sr_status);
   }
   slots_.settle(turn);
+  turn.reclaimed = reclaimed();
   return Fate::Go;
 }
 

@@ -17,7 +17,9 @@ std::optional<Slots::Turn> Slots::take() {
   const Set certain = free() & ~doubtful_;
   const auto slot = static_cast<v4::slotid4>(std::countr_zero(certain != 0 ? certain : free()));
   taken_ |= Set{1} << slot;
-  return Turn{table_, slot, next_[slot], certain == 0};
+  Turn turn{table_, slot, next_[slot], certain == 0};
+  if (turn.doubtful) turn.reclaimed = reclaimed_[slot];
+  return turn;
 }
 
 void Slots::give_back(const Turn& turn, Number number) {
@@ -25,6 +27,7 @@ void Slots::give_back(const Turn& turn, Number number) {
   const Set slot = Set{1} << turn.slot;
   taken_ &= ~slot;
   doubtful_ = number == Number::Doubtful ? doubtful_ | slot : doubtful_ & ~slot;
+  if (number == Number::Doubtful) reclaimed_[turn.slot] = turn.reclaimed;
   next_[turn.slot] = number == Number::Used ? turn.sequence + 1 : turn.sequence;
 }
 

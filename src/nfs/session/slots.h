@@ -25,6 +25,10 @@ class Slots {
     v4::sequenceid4 sequence = 0;
     bool doubtful = false;  // the number may have been used: to be settled first
     bool repeated = false;  // its call was sent more than once: the server may be at the first one
+    // The incarnation of the client, where nothing was left to be reclaimed when the call was sent
+    // first; else 0. The session fills it in; a turn in doubt has that of the call that got no
+    // answer.
+    std::uint32_t reclaimed = 0;
   };
   enum class Number : std::uint8_t { Used, Unused, Doubtful };
   // Of slots, by number.
@@ -67,6 +71,7 @@ class Slots {
   static Set first(std::uint32_t count) { return count == 0 ? 0 : ~Set{0} >> (kMost - count); }
 
   std::array<v4::sequenceid4, kMost> next_{};
+  std::array<std::uint32_t, kMost> reclaimed_{};  // of those in doubt
   Set taken_ = 0;
   Set doubtful_ = 0;
   std::uint32_t table_ = 0;
