@@ -47,6 +47,14 @@ std::optional<v4::stateid4> Opens::stateid(Id id) const {
   return open->stateid;
 }
 
+std::optional<v4::stateid4> Opens::data_stateid(Id id) const {
+  const Open* open = find(id);
+  if (open == nullptr || open->state != State::Held || open->locks_lost) return std::nullopt;
+  for (const auto& [owner, locks] : open->locks)
+    if (locks.stateid && !locks.modes.empty()) return locks.stateid;
+  return open->stateid;
+}
+
 const v4::nfs_fh4* Opens::file(Id id) const {
   const Open* open = find(id);
   return open == nullptr ? nullptr : &open->file;
@@ -67,6 +75,14 @@ std::optional<v4::stateid4> Opens::lock_stateid(Id id, const LockOwner& owner) c
   if (open == nullptr) return std::nullopt;
   const auto found = open->locks.find(owner);
   return found == open->locks.end() ? std::nullopt : found->second.stateid;
+}
+
+const Opens::LockOwner* Opens::lock_owner(Id id, const v4::stateid4& stateid) const {
+  const Open* open = find(id);
+  if (open == nullptr) return nullptr;
+  for (const auto& [owner, locks] : open->locks)
+    if (locks.stateid == stateid) return &owner;
+  return nullptr;
 }
 
 bool Opens::has_locks(Id id, const LockOwner& owner) const {

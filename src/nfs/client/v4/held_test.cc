@@ -172,6 +172,23 @@ TEST_P(Nfs4Held, a_file_that_is_closed_is_unlocked) {
   EXPECT_FALSE(others_are_refused(file, kAll));
 }
 
+// RFC 8881 8.2.5, RFC 7530 9.1.4.5: its holder believes that nobody else has changed what it
+// locked.
+TEST_P(Nfs4Held, nothing_is_read_or_written_under_locks_that_the_server_has_taken_away) {
+  const File file = opened();
+  const File other = opened();
+  must(files().lock(file, kMine, kTen));
+  revoke(state::StateInfo::Type::Lock);
+  EXPECT_EQ(write(file), Status::StateLost) << "the first to hear of it";
+  EXPECT_EQ(read(file), Status::StateLost);
+  EXPECT_EQ(must(files().getattr(file.handle)).size, 0u);
+  EXPECT_EQ(write(other), Status::Ok) << "has no locks";
+  must(files().unlock(file, kMine, kAll));
+  EXPECT_EQ(write(file), Status::Ok);
+  must(files().close(other));
+  must(files().close(file));
+}
+
 TEST_P(Nfs4Held, an_idle_client_keeps_what_it_holds) {
   const File file = opened();
   must(files().lock(file, kMine, kTen));

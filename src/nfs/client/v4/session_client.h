@@ -299,6 +299,8 @@ class SessionClient final : private Recalled {
                                  session::ClientV40::Of of);
   Task<Outcome<Ok>> find_first_lock(OperationContext context, Request& request,
                                     OwnersV40::Pair owners, const ProtocolOptions& options);
+  Task<Outcome<bool>> has_newer_stateid(OperationContext context, Request& request,
+                                        const ProtocolOptions& options);
   OwnersV40::Pair owners_of(Request& request);
   Numbers number(Request& request, const OwnersV40::Pair& owners);
   static session::OwnerSequence::Verdict judge(const Request& request,

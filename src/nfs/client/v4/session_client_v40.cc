@@ -113,6 +113,28 @@ Task<Outcome<Ok>> SessionClient::find_first_lock(OperationContext context, Reque
   co_return Ok{};
 }
 
+// After NFS4ERR_OLD_STATEID: whether READ or WRITE went by the stateid of locks that have a newer
+// one since, by a LOCK or LOCKU that went at the same time, or whose answer was lost.
+Task<Outcome<bool>> SessionClient::has_newer_stateid(OperationContext context, Request& request,
+                                                     const ProtocolOptions& options) {
+  const Request::ByOpen& by = *request.by_open();
+  const v4::stateid4* const sent = request.data_stateid(by.place);
+  if (minor_ > 0 || sent == nullptr) co_return false;
+  const session::Opens::LockOwner* const found = opens_.lock_owner(by.open, *sent);
+  if (found == nullptr) co_return opens_.stateid(by.open) != *sent;
+  const OwnersV40::Ref owner = owners_.of_locks(*found);
+  if (owner->busy) {
+    OwnersV40::Turn turn;
+    const Outcome<Ok> ended = co_await begin_turn(turn, owner, context, options);
+    if (!ended) co_return Failure{ended.error()};
+    co_return true;
+  }
+  if (owner->lost_stateids == 0) co_return false;
+  --owner->lost_stateids;
+  opens_.on_old_stateid(by.open, *found);
+  co_return true;
+}
+
 OwnersV40::Pair SessionClient::owners_of(Request& request) {
   if (request.open_place()) return {owners_.of_open(*request.open_owner()), nullptr};
   const Request::ByOpen& by = *request.by_open();
