@@ -1,6 +1,7 @@
 #include "nfs/session/opens.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 namespace stag::nfs::session {
@@ -251,10 +252,16 @@ bool Opens::is_of(const Open& open, const v4::stateid4& stateid) {
 void Opens::on_bad_stateid(Id id, const v4::stateid4& stateid) {
   Open* open = find(id);
   if (open == nullptr || open->state != State::Held || !is_of(*open, stateid)) return;
-  free_later(*open);
+  // What needs memory first: without it nothing has changed, and whoever asks again finds out.
+  to_reopen_.insert(id);
+  try {
+    free_later(*open);
+  } catch (const std::bad_alloc&) {
+    to_reopen_.erase(id);
+    throw;
+  }
   lose_locks(*open);
   open->state = State::Reopen;
-  to_reopen_.insert(id);
 }
 
 std::optional<Opens::Lock> Opens::first_lock(const Modes& modes, std::uint64_t from) {
@@ -407,9 +414,13 @@ void Opens::on_refused(const Claim& claim) {
   if (claim.kind == Claim::Kind::Free) return freed();
   Open* open = find(claim.open);
   if (open == nullptr) return;
+  // What needs memory first: without it nothing has changed, and the claim is made again.
+  if (claim.kind == Claim::Kind::Reclaim)
+    to_reopen_.insert(claim.open);
+  else
+    to_reopen_.erase(claim.open);
   open->asked = false;
   to_reclaim_.erase(claim.open);
-  to_reopen_.erase(claim.open);
   if (claim.kind == Claim::Kind::ReclaimLock) {
     // What was reclaimed before is given back with the open.
     open->locks_lost = true;
@@ -417,7 +428,6 @@ void Opens::on_refused(const Claim& claim) {
   } else if (claim.kind == Claim::Kind::Reclaim) {
     lose_locks(*open);
     open->state = State::Reopen;
-    to_reopen_.insert(claim.open);
   } else {
     open->state = State::Lost;
   }
