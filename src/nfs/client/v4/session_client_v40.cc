@@ -58,7 +58,11 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::attempt_in_turn(
     mine = ready_for(request) && owners == owners_of(request);
   }
   if (!fill_in_stateid(request)) co_return Failure{Error::of_status(context, Status::StateLost)};
-  Outcome<Attempt> came = co_await send_numbered(context, request, owners, options, Of::Operation);
+  // LOCKT names the client, and goes by no state of it.
+  const bool by_state =
+      request.by_open() && request.number(request.by_open()->place) != v4::OP_LOCKT;
+  const Of of = by_state ? Of::State : Of::Operation;
+  Outcome<Attempt> came = co_await send_numbered(context, request, owners, options, of);
   if (came) note_lock(request);
   co_return came;
 }
