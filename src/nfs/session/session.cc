@@ -304,7 +304,9 @@ Fate Session::refused(const Slots::Turn& turn, v4::nfsstat4 status) {
 
 // It belongs to a session that is gone, or was left: another call has found that out.
 Fate Session::on_sequence_left(const Slots::Turn& turn, v4::nfsstat4 status) {
-  if (says_busy(turn, status) && left_of(turn) != nullptr) return Fate::Busy;
+  const bool is_left = left_of(turn) != nullptr;
+  if (is_left && says_busy(turn, status)) return Fate::Busy;
+  if (is_left && status == v4::NFS4ERR_CONN_NOT_BOUND_TO_SESSION) return Fate::Unbound;
   end_left(turn);
   if (status == v4::NFS4_OK) return Fate::Go;
   return says_executed(status) ? Fate::Gone : Fate::Again;

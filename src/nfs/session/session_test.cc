@@ -476,6 +476,20 @@ TEST(Session, goes_on_to_ask_a_session_that_was_left_about_a_call_it_may_be_busy
 }
 
 // A server that is still at the first transmission may say so of the second one.
+TEST(Session, that_was_left_wants_its_call_asked_about_by_a_connection_that_is_bound) {
+  Established world;
+  const Slots::Turn turn = *world.session.take();
+  world.session.replace();
+  world.renew_session(2);
+  const auto unbound = says(v4::NFS4ERR_CONN_NOT_BOUND_TO_SESSION);
+  EXPECT_EQ(world.session.on_sequence(turn, unbound, kStart), Fate::Unbound);
+  EXPECT_EQ(world.session.left_idle(), std::nullopt) << "the call goes on";
+  EXPECT_EQ(world.session.sequence(turn, false).sa_sessionid,
+            session_is(1).csr_resok4().csr_sessionid);
+  world.session.on_destroyed(world.session.sequence(turn, false).sa_sessionid);
+  EXPECT_EQ(world.session.on_sequence(turn, unbound, kStart), Fate::Again);
+}
+
 TEST(Session, is_busy_with_a_call_that_was_sent_twice_and_is_out_of_order) {
   for (const bool left : {false, true}) {
     Established world;

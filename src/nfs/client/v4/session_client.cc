@@ -157,8 +157,9 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::send_again_in(Fate fate, He
                                                                    Request& request,
                                                                    const ProtocolOptions& options) {
   JukeboxRetry retry(channel().loop(), options, session_.lease());
-  for (;;) {
+  for (int binds = 0;;) {
     if (fate == Fate::Unbound) {
+      if (++binds > kMostBinds) co_return Attempt{Fate::Broken, v4::NFS4ERR_DELAY};
       const Outcome<Fate> bound = co_await bound_for(held.turn(), context, options);
       if (!bound) co_return Failure{bound.error()};
       if (*bound != Fate::Go) co_return Attempt{*bound, v4::NFS4ERR_DELAY};

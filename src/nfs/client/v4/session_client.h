@@ -228,6 +228,8 @@ class SessionClient final : private Recalled {
   // What the server said; nullopt: nothing.
   Task<std::optional<v4::nfsstat4>> destroy_session(v4::sessionid4 sessionid);
   Task<void> destroy_left();
+  Task<Outcome<Fate>> bind_left(Turn turn, OperationContext context,
+                                const ProtocolOptions& options);
   // After Fate::Unbound. Go: the call goes again in its turn.
   Task<Outcome<Fate>> bound_for(Turn turn, OperationContext context,
                                 const ProtocolOptions& options);
