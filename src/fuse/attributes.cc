@@ -9,6 +9,7 @@ namespace stag::fuse {
 
 using nfs::client::Attributes;
 using nfs::client::Error;
+using nfs::client::File;
 using nfs::client::FileSystemUsage;
 using nfs::client::FileType;
 using nfs::client::Handle;
@@ -30,11 +31,11 @@ Task<void> Operations::getattr(fuse_req_t from, std::uint64_t number) {
   answer(request, number, attributes);
 }
 
-Task<void> Operations::setattr(fuse_req_t from, std::uint64_t number, struct stat wanted,
-                               int to_set) {
+Task<void> Operations::setattr(fuse_req_t from, std::uint64_t number, std::uint64_t opened,
+                               struct stat wanted, int to_set) {
   Request request(context_, from);
-  const Handle object = handle_of(request, number);
-  if (object.empty()) co_return;
+  const File object = file_of(request, number, opened);
+  if (object.handle.empty()) co_return;
   if ((to_set & FUSE_SET_ATTR_SIZE) != 0) {
     if (!co_await begin_change(request, number)) co_return;
     // What is written again after a restart of the server would make the file longer.
@@ -49,7 +50,7 @@ Task<void> Operations::setattr(fuse_req_t from, std::uint64_t number, struct sta
   }
   const std::uint64_t version = new_files_.version(number);
   Outcome<Attributes> set = co_await files_.change(object, changes);
-  if (lacks_writes(number, set)) set = co_await written_again(number, object);
+  if (lacks_writes(number, set)) set = co_await written_again(number, object.handle);
   if (set) new_files_.on_set(number, version, changes, *set, context_.loop.now());
   if (set) remember_mode(number, set->mode);
   answer(request, number, set);

@@ -42,8 +42,12 @@ void forget_multi(fuse_req_t r, std::size_t count, fuse_forget_data* forgotten) 
 void getattr(fuse_req_t r, Id id, Info) {
   run(r, [&](Operations& o) { return o.getattr(r, id); });
 }
-void setattr(fuse_req_t r, Id id, struct stat* wanted, int to_set, Info) {
-  run(r, [&](Operations& o) { return o.setattr(r, id, *wanted, to_set); });
+// 0: without an open.
+std::uint64_t open_of(Info info) {
+  return info != nullptr ? info->fh : 0;
+}
+void setattr(fuse_req_t r, Id id, struct stat* wanted, int to_set, Info info) {
+  run(r, [&](Operations& o) { return o.setattr(r, id, open_of(info), *wanted, to_set); });
 }
 void access(fuse_req_t r, Id id, int mask) {
   run(r, [&](Operations& o) { return o.access(r, id, mask); });
@@ -141,15 +145,17 @@ void lseek(fuse_req_t r, Id id, off_t offset, int whence, Info) {
   const auto from = static_cast<std::uint64_t>(offset);
   run(r, [&](Operations& o) { return o.lseek(r, id, from, whence); });
 }
-void fallocate(fuse_req_t r, Id id, int mode, off_t offset, off_t length, Info) {
+void fallocate(fuse_req_t r, Id id, int mode, off_t offset, off_t length, Info info) {
   const auto from = static_cast<std::uint64_t>(offset), size = static_cast<std::uint64_t>(length);
-  run(r, [&](Operations& o) { return o.fallocate(r, id, mode, from, size); });
+  run(r, [&](Operations& o) { return o.fallocate(r, id, open_of(info), mode, from, size); });
 }
 void copy_file_range(fuse_req_t r, Id source, off_t source_offset, Info, Id target,
-                     off_t target_offset, Info, std::size_t length, int) {
+                     off_t target_offset, Info target_info, std::size_t length, int) {
   const auto from = static_cast<std::uint64_t>(source_offset);
   const auto to = static_cast<std::uint64_t>(target_offset);
-  run(r, [&](Operations& o) { return o.copy_file_range(r, source, from, target, to, length); });
+  run(r, [&](Operations& o) {
+    return o.copy_file_range(r, source, from, target, open_of(target_info), to, length);
+  });
 }
 
 void getlk(fuse_req_t r, Id id, Info info, struct flock* lock) {

@@ -96,7 +96,9 @@ class Operations {
 
   // Attributes (attributes.cc).
   Task<void> getattr(fuse_req_t request, std::uint64_t number);
-  Task<void> setattr(fuse_req_t request, std::uint64_t number, struct stat wanted, int to_set);
+  // Where these have an open: `opened` is its number, 0 where there is none.
+  Task<void> setattr(fuse_req_t request, std::uint64_t number, std::uint64_t opened,
+                     struct stat wanted, int to_set);
   Task<void> access(fuse_req_t request, std::uint64_t number, int mask);
   Task<void> readlink(fuse_req_t request, std::uint64_t number);
   Task<void> statfs(fuse_req_t request, std::uint64_t number);
@@ -130,11 +132,11 @@ class Operations {
   Task<void> listxattr(fuse_req_t request, std::uint64_t number, std::size_t most);
   Task<void> removexattr(fuse_req_t request, std::uint64_t number, std::string name);
   Task<void> lseek(fuse_req_t request, std::uint64_t number, std::uint64_t offset, int whence);
-  Task<void> fallocate(fuse_req_t request, std::uint64_t number, int mode, std::uint64_t offset,
-                       std::uint64_t length);
+  Task<void> fallocate(fuse_req_t request, std::uint64_t number, std::uint64_t opened, int mode,
+                       std::uint64_t offset, std::uint64_t length);
   Task<void> copy_file_range(fuse_req_t request, std::uint64_t source, std::uint64_t source_offset,
-                             std::uint64_t target, std::uint64_t target_offset,
-                             std::uint64_t length);
+                             std::uint64_t target, std::uint64_t target_opened,
+                             std::uint64_t target_offset, std::uint64_t length);
 
   // Directories (directories.cc).
   Task<void> opendir(fuse_req_t request, std::uint64_t number, fuse_file_info info);

@@ -19,6 +19,7 @@ namespace {
 
 using nfs::client::Attributes;
 using nfs::client::Content;
+using nfs::client::File;
 using nfs::client::FileRange;
 using nfs::client::Handle;
 using nfs::client::Outcome;
@@ -132,11 +133,11 @@ Task<void> Operations::lseek(fuse_req_t from, std::uint64_t number, std::uint64_
   if (const fuse_req_t waiting = request.take()) fuse_reply_lseek(waiting, static_cast<off_t>(*at));
 }
 
-Task<void> Operations::fallocate(fuse_req_t from, std::uint64_t number, int mode,
-                                 std::uint64_t offset, std::uint64_t length) {
+Task<void> Operations::fallocate(fuse_req_t from, std::uint64_t number, std::uint64_t opened,
+                                 int mode, std::uint64_t offset, std::uint64_t length) {
   Request request(context_, from);
-  const Handle file = handle_of(request, number);
-  if (file.empty()) co_return;
+  const File file = file_of(request, number, opened);
+  if (file.handle.empty()) co_return;
   const FileRange range{offset, length};
   if (mode != 0 && mode != (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE))
     co_return request.fail(EOPNOTSUPP);
@@ -157,14 +158,15 @@ Task<void> Operations::fallocate(fuse_req_t from, std::uint64_t number, int mode
 
 Task<void> Operations::copy_file_range(fuse_req_t from, std::uint64_t source,
                                        std::uint64_t source_offset, std::uint64_t target,
-                                       std::uint64_t target_offset, std::uint64_t length) {
+                                       std::uint64_t target_opened, std::uint64_t target_offset,
+                                       std::uint64_t length) {
   CancelSource interrupted;
   Request request(context_, from);
   request.ends(interrupted);
   const Handle source_file = handle_of(request, source);
   if (source_file.empty()) co_return;
-  const Handle target_file = handle_of(request, target);
-  if (target_file.empty()) co_return;
+  const File target_file = file_of(request, target, target_opened);
+  if (target_file.handle.empty()) co_return;
   // COPY refuses a source that is the target, too (RFC 7862 15.2.3); the kernel copies it then.
   if (source == target) co_return request.fail(EOPNOTSUPP);
   if (!co_await begin_change(request, target)) co_return;

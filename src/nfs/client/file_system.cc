@@ -73,7 +73,7 @@ Task<Outcome<Attributes>> FileSystem::getattr(Handle object) {
   return protocol_->getattr({"read the attributes", {}}, object);
 }
 
-Task<Outcome<Ok>> FileSystem::setattr(Handle object, SetAttributes attributes,
+Task<Outcome<Ok>> FileSystem::setattr(File object, SetAttributes attributes,
                                       std::optional<Time> guard) {
   const auto set =
       co_await protocol_->setattr({"change the attributes", {}}, object, attributes, guard);
@@ -81,13 +81,13 @@ Task<Outcome<Ok>> FileSystem::setattr(Handle object, SetAttributes attributes,
   co_return Ok{};
 }
 
-Task<Outcome<Attributes>> FileSystem::change(Handle object, SetAttributes attributes) {
+Task<Outcome<Attributes>> FileSystem::change(File object, SetAttributes attributes) {
   const std::optional<Time> unguarded;
   const auto set =
       co_await protocol_->setattr({"change the attributes", {}}, object, attributes, unguarded);
   if (!set) co_return Failure{set.error()};
   if (*set) co_return **set;
-  co_return co_await getattr(object);
+  co_return co_await getattr(object.handle);
 }
 
 Task<Outcome<std::uint32_t>> FileSystem::access(Handle object, std::uint32_t asked) {

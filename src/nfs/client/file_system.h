@@ -93,12 +93,12 @@ class FileSystem {
 
   // Attributes and names. access() yields those of the bits `asked` (client::access) that the
   // server grants. With `guard`, setattr() fails with Status::NotSync unless `guard` is the
-  // object's ctime.
+  // object's ctime. The size of a file that is open is set by the open, as data is written.
   Task<Outcome<Attributes>> getattr(Handle object);
-  Task<Outcome<Ok>> setattr(Handle object, SetAttributes attributes,
+  Task<Outcome<Ok>> setattr(File object, SetAttributes attributes,
                             std::optional<Time> guard = std::nullopt);
   // setattr(), and the attributes that the object has then.
-  Task<Outcome<Attributes>> change(Handle object, SetAttributes attributes);
+  Task<Outcome<Attributes>> change(File object, SetAttributes attributes);
   Task<Outcome<Node>> lookup(Handle directory, std::string name);
   Task<Outcome<std::uint32_t>> access(Handle object, std::uint32_t asked);
   // The text of a symbolic link. `size`, if the caller knows it from the link's attributes, limits
@@ -222,8 +222,8 @@ class FileSystem {
   // is no hole.
   Task<Outcome<SparsePart>> read_plus(Handle file, std::uint64_t offset, MutableBytes to);
   // Reserves space for a range, or makes a hole of it, which reads as zeros.
-  Task<Outcome<Ok>> allocate(Handle file, FileRange range);
-  Task<Outcome<Ok>> deallocate(Handle file, FileRange range);
+  Task<Outcome<Ok>> allocate(File file, FileRange range);
+  Task<Outcome<Ok>> deallocate(File file, FileRange range);
   // Copies a range of one file to another one within the server, or from another server that has
   // given permission (notify_copy()), in as many operations as it takes, and makes it durable;
   // yields the bytes. A range that goes beyond the end of `from` is Status::Invalid.
@@ -231,9 +231,9 @@ class FileSystem {
   // ProtocolOptions::delegations or `offloads` the server may answer before the copy has ended, and
   // report the end later; the client gives up a copy that makes no progress for
   // ProtocolOptions::timeout.
-  Task<Outcome<std::uint64_t>> copy_range(CopySource from, FileRange range, Handle to,
+  Task<Outcome<std::uint64_t>> copy_range(CopySource from, FileRange range, File to,
                                           std::uint64_t to_offset);
-  Task<Outcome<std::uint64_t>> copy_range(CopySource from, FileRange range, Handle to,
+  Task<Outcome<std::uint64_t>> copy_range(CopySource from, FileRange range, File to,
                                           std::uint64_t to_offset, CopyWatch watch);
   // Asks this server to let the server at `reader`, whose host is numeric, read a file that is open
   // here for reading; the result is a source for copy_range() at that server. The permission ends
@@ -245,7 +245,7 @@ class FileSystem {
   Task<Outcome<ReadPart>> read_notified(CopySource from, std::uint64_t offset, MutableBytes to);
   // Makes a range of `to` share the storage of a range of `from`, within the server: all of it or
   // nothing.
-  Task<Outcome<Ok>> clone_range(Handle from, FileRange range, Handle to, std::uint64_t to_offset);
+  Task<Outcome<Ok>> clone_range(Handle from, FileRange range, File to, std::uint64_t to_offset);
   // Extended attributes of users, named without "user." in front; values are bytes.
   Task<Outcome<std::string>> xattr(Handle object, std::string name);
   Task<Outcome<Ok>> set_xattr(Handle object, std::string name, std::string value,

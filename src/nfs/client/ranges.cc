@@ -29,15 +29,15 @@ Task<Outcome<SparsePart>> FileSystem::read_plus(Handle file, std::uint64_t offse
                               to.first(std::min<std::size_t>(to.size(), sizes_.read)));
 }
 
-Task<Outcome<Ok>> FileSystem::allocate(Handle file, FileRange range) {
+Task<Outcome<Ok>> FileSystem::allocate(File file, FileRange range) {
   return protocol_->allocate({"reserve space", {}}, file, range);
 }
 
-Task<Outcome<Ok>> FileSystem::deallocate(Handle file, FileRange range) {
+Task<Outcome<Ok>> FileSystem::deallocate(File file, FileRange range) {
   return protocol_->deallocate({"make a hole", {}}, file, range);
 }
 
-Task<Outcome<Ok>> FileSystem::clone_range(Handle from, FileRange range, Handle to,
+Task<Outcome<Ok>> FileSystem::clone_range(Handle from, FileRange range, File to,
                                           std::uint64_t to_offset) {
   return protocol_->clone({"clone within the server", {}}, from, range, to, to_offset);
 }
@@ -52,12 +52,12 @@ Task<Outcome<ReadPart>> FileSystem::read_notified(CopySource from, std::uint64_t
                                   to.first(std::min<std::size_t>(to.size(), sizes_.read)));
 }
 
-Task<Outcome<std::uint64_t>> FileSystem::copy_range(CopySource from, FileRange range, Handle to,
+Task<Outcome<std::uint64_t>> FileSystem::copy_range(CopySource from, FileRange range, File to,
                                                     std::uint64_t to_offset) {
   return copy_range(std::move(from), range, to, to_offset, CopyWatch());
 }
 
-Task<Outcome<std::uint64_t>> FileSystem::copy_range(CopySource from, FileRange range, Handle to,
+Task<Outcome<std::uint64_t>> FileSystem::copy_range(CopySource from, FileRange range, File to,
                                                     std::uint64_t to_offset, CopyWatch watch) {
   const OperationContext context = from.notice ? kCopyingBetween : kCopyingWithin;
   for (int attempt = 0; attempt < kCopiesMost; ++attempt) {
@@ -82,7 +82,7 @@ Task<Outcome<std::uint64_t>> FileSystem::copy_range(CopySource from, FileRange r
       unstable = part->verifier;
     }
     if (!unstable && !lost) co_return done;
-    const Outcome<Verifier> committed = co_await protocol_->commit(context, to, 0, 0);
+    const Outcome<Verifier> committed = co_await protocol_->commit(context, to.handle, 0, 0);
     if (!committed) co_return Failure{committed.error()};
     if (!lost && *committed == *unstable) co_return done;
   }

@@ -41,6 +41,9 @@ Fate ClientV40::on_confirm(v4::nfsstat4 status) {
 }
 
 Fate ClientV40::on_status(v4::nfsstat4 status, std::uint32_t sent_in, Of of) {
+  // RFC 7530 9.6.3.1, 13.1.5.3: the server may have given others what this stood for, and nothing
+  // else of the client; whether it knows the client, it says to the OPEN that follows.
+  if (status == v4::NFS4ERR_EXPIRED && of == Of::State && sent_in == incarnation_) return Fate::Go;
   switch (status) {
     case v4::NFS4ERR_STALE_CLIENTID:
     case v4::NFS4ERR_STALE_STATEID:  // RFC 7530 9.1.1: the server has restarted
@@ -50,7 +53,7 @@ Fate ClientV40::on_status(v4::nfsstat4 status, std::uint32_t sent_in, Of of) {
     case v4::NFS4ERR_BAD_SEQID:
       return Fate::Go;
     default:
-      if (of == Of::Operation) recoveries_ = 0;
+      if (of != Of::Claim) recoveries_ = 0;
       return Fate::Go;
   }
 }

@@ -32,8 +32,9 @@ class ClientV40 {
 
   // Of a COMPOUND that needs the client ID, and was sent in this incarnation: Again when the client
   // ID, or what belongs to it, was not known to the server, Go for everything else. That a claim is
-  // answered does not mean that the client ID is of use for anything else.
-  enum class Of : std::uint8_t { Operation, Claim };
+  // answered does not mean that the client ID is of use for anything else. State: an operation by
+  // an open, or by locks, of which alone the server may say NFS4ERR_EXPIRED.
+  enum class Of : std::uint8_t { Operation, State, Claim };
   Fate on_status(v4::nfsstat4 status, std::uint32_t sent_in, Of of = Of::Operation);
   // An owner of opens was of no use: Again with another one, as often as may be.
   Fate on_bad_owner() {

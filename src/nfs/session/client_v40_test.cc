@@ -41,6 +41,17 @@ TEST(ClientV40, begins_again_when_the_server_has_forgotten_it) {
   }
 }
 
+TEST(ClientV40, stays_when_one_state_alone_has_expired) {
+  ClientV40 client = confirmed_client();
+  EXPECT_EQ(client.on_status(v4::NFS4ERR_EXPIRED, 1, ClientV40::Of::State), Fate::Go);
+  EXPECT_EQ(client.step(), ClientV40::Step::Ready);
+  EXPECT_EQ(client.on_status(v4::NFS4ERR_STALE_STATEID, 1, ClientV40::Of::State), Fate::Again);
+  client.on_set_clientid(given(8));
+  client.on_confirm(v4::NFS4_OK);
+  EXPECT_EQ(client.on_status(v4::NFS4ERR_EXPIRED, 1, ClientV40::Of::State), Fate::Again)
+      << "a state of the client of before";
+}
+
 TEST(ClientV40, keeps_a_client_ID_that_is_newer_than_the_call) {
   ClientV40 client = confirmed_client();
   EXPECT_EQ(client.incarnation(), 1u);

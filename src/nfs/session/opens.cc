@@ -1,6 +1,7 @@
 #include "nfs/session/opens.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 namespace stag::nfs::session {
@@ -47,6 +48,14 @@ std::optional<v4::stateid4> Opens::stateid(Id id) const {
   return open->stateid;
 }
 
+std::optional<v4::stateid4> Opens::data_stateid(Id id) const {
+  const Open* open = find(id);
+  if (open == nullptr || open->state != State::Held || open->locks_lost) return std::nullopt;
+  for (const auto& [owner, locks] : open->locks)
+    if (locks.stateid && !locks.modes.empty()) return locks.stateid;
+  return open->stateid;
+}
+
 const v4::nfs_fh4* Opens::file(Id id) const {
   const Open* open = find(id);
   return open == nullptr ? nullptr : &open->file;
@@ -67,6 +76,14 @@ std::optional<v4::stateid4> Opens::lock_stateid(Id id, const LockOwner& owner) c
   if (open == nullptr) return std::nullopt;
   const auto found = open->locks.find(owner);
   return found == open->locks.end() ? std::nullopt : found->second.stateid;
+}
+
+const Opens::LockOwner* Opens::lock_owner(Id id, const v4::stateid4& stateid) const {
+  const Open* open = find(id);
+  if (open == nullptr) return nullptr;
+  for (const auto& [owner, locks] : open->locks)
+    if (locks.stateid == stateid) return &owner;
+  return nullptr;
 }
 
 bool Opens::has_locks(Id id, const LockOwner& owner) const {
@@ -235,10 +252,16 @@ bool Opens::is_of(const Open& open, const v4::stateid4& stateid) {
 void Opens::on_bad_stateid(Id id, const v4::stateid4& stateid) {
   Open* open = find(id);
   if (open == nullptr || open->state != State::Held || !is_of(*open, stateid)) return;
-  free_later(*open);
+  // What needs memory first: without it nothing has changed, and whoever asks again finds out.
+  to_reopen_.insert(id);
+  try {
+    free_later(*open);
+  } catch (const std::bad_alloc&) {
+    to_reopen_.erase(id);
+    throw;
+  }
   lose_locks(*open);
   open->state = State::Reopen;
-  to_reopen_.insert(id);
 }
 
 std::optional<Opens::Lock> Opens::first_lock(const Modes& modes, std::uint64_t from) {
@@ -391,9 +414,13 @@ void Opens::on_refused(const Claim& claim) {
   if (claim.kind == Claim::Kind::Free) return freed();
   Open* open = find(claim.open);
   if (open == nullptr) return;
+  // What needs memory first: without it nothing has changed, and the claim is made again.
+  if (claim.kind == Claim::Kind::Reclaim)
+    to_reopen_.insert(claim.open);
+  else
+    to_reopen_.erase(claim.open);
   open->asked = false;
   to_reclaim_.erase(claim.open);
-  to_reopen_.erase(claim.open);
   if (claim.kind == Claim::Kind::ReclaimLock) {
     // What was reclaimed before is given back with the open.
     open->locks_lost = true;
@@ -401,7 +428,6 @@ void Opens::on_refused(const Claim& claim) {
   } else if (claim.kind == Claim::Kind::Reclaim) {
     lose_locks(*open);
     open->state = State::Reopen;
-    to_reopen_.insert(claim.open);
   } else {
     open->state = State::Lost;
   }

@@ -73,6 +73,10 @@ class Opens {
   bool intact(Id id) const;
   // For an operation by this open; nullopt: it is lost, or there is no such open.
   std::optional<v4::stateid4> stateid(Id id) const;
+  // For data by this open, of locks under it where there are any: the server refuses what comes
+  // under locks that it has given to others (RFC 8881 9.1.2, 8.2.5; RFC 7530 9.1.4.5). nullopt: as
+  // before, or locks are lost.
+  std::optional<v4::stateid4> data_stateid(Id id) const;
   const v4::nfs_fh4* file(Id id) const;
   std::uint32_t access(Id id) const;
   std::shared_ptr<const Opener> opener(Id id) const;
@@ -80,6 +84,8 @@ class Opens {
   // Of the locks of one owner by one open; nullopt: the server knows none.
   std::optional<v4::stateid4> lock_stateid(Id id, const LockOwner& owner) const;
   bool has_locks(Id id, const LockOwner& owner) const;
+  // The owner of the locks by this open that have this stateid now; null: there is none.
+  const LockOwner* lock_owner(Id id, const v4::stateid4& stateid) const;
   // What it has locked, all of the range in order; empty: the open is not known.
   std::vector<Modes::Piece> locks_within(Id id, const LockOwner& owner,
                                          const state::Range& range) const;

@@ -75,6 +75,36 @@ TEST(Opens, names_the_latest_stateid_of_an_open_and_of_locks) {
   EXPECT_TRUE(opens.settled());
 }
 
+TEST(Opens, has_data_go_by_locks_where_there_are_any) {
+  Opens opens = one_open();
+  EXPECT_EQ(opens.data_stateid(7), latest(1));
+  opens.on_maybe_locked(7, "he", {{0, 9}, RangeMode::Exclusive});
+  EXPECT_EQ(opens.data_stateid(7), latest(1)) << "of which the server may know nothing";
+  opens.on_lock(7, "me", {{20, 29}, RangeMode::Shared}, number(2));
+  EXPECT_EQ(opens.data_stateid(7), latest(2));
+  opens.on_unlock(7, "me", {});
+  EXPECT_EQ(opens.data_stateid(7), latest(1));
+  opens.on_lock(7, "me", {{20, 29}, RangeMode::Shared}, number(2));
+  opens.on_bad_stateid(7, latest(2));
+  while (const auto claim = opens.next_reopen()) opens.on_claimed(*claim, number(3));
+  EXPECT_EQ(opens.stateid(7), latest(3));
+  EXPECT_EQ(opens.data_stateid(7), std::nullopt) << "its locks are lost";
+  EXPECT_EQ(opens.data_stateid(8), std::nullopt);
+}
+
+// Of version 4.0, where an owner's stateid is kept until the server has forgotten it.
+TEST(Opens, has_data_go_by_no_owner_without_locks) {
+  Opens opens(Opens::Version::V40);
+  opens.add(7, file(), v4::OPEN4_SHARE_ACCESS_BOTH, number(1));
+  opens.on_lock(7, "me", {{20, 29}, RangeMode::Shared}, number(2));
+  EXPECT_EQ(*opens.lock_owner(7, number(2)), "me");
+  opens.on_unlock(7, "me", {});
+  EXPECT_TRUE(opens.lock_stateid(7, "me").has_value());
+  EXPECT_EQ(opens.data_stateid(7), number(1));
+  EXPECT_EQ(opens.lock_owner(7, number(1)), nullptr);
+  EXPECT_EQ(opens.lock_owner(8, number(2)), nullptr);
+}
+
 TEST(Opens, forgets_an_owner_without_locks) {
   Opens opens = with_locks();
   opens.on_unlock(7, "me", {0, 24});

@@ -255,13 +255,16 @@ inline bool Session::belongs(const Slots::Turn& turn, const v4::SEQUENCE4resok& 
          results.sr_slotid == turn.slot && results.sr_sequenceid == turn.sequence;
 }
 
-inline void Session::note(const v4::SEQUENCE4resok& results, TimePoint sent) {
+// RFC 8881 18.46.3: a server says that it has restarted until RECLAIM_COMPLETE. What it began
+// before that, or keeps for a retransmission, says so behind it as well, and of no other restart.
+inline void Session::note(const Slots::Turn& turn, const v4::SEQUENCE4resok& results,
+                          TimePoint sent) {
   recoveries_ = 0;
   renewed_ = std::max(renewed_, sent);
   status_flags_ = results.sr_status_flags;
   slots_.aim_at(results.sr_target_highest_slotid);
   const bool restarted = (results.sr_status_flags & v4::SEQ4_STATUS_RESTART_RECLAIM_NEEDED) != 0;
-  if (restarted && complete_) {
+  if (restarted && complete_ && turn.reclaimed == incarnation_) {
     complete_ = false;
     ++incarnation_;
     step_ = std::min(step_, Step::ReclaimComplete);
@@ -302,7 +305,9 @@ Fate Session::refused(const Slots::Turn& turn, v4::nfsstat4 status) {
 
 // It belongs to a session that is gone, or was left: another call has found that out.
 Fate Session::on_sequence_left(const Slots::Turn& turn, v4::nfsstat4 status) {
-  if (says_busy(turn, status) && left_of(turn) != nullptr) return Fate::Busy;
+  const bool is_left = left_of(turn) != nullptr;
+  if (is_left && says_busy(turn, status)) return Fate::Busy;
+  if (is_left && status == v4::NFS4ERR_CONN_NOT_BOUND_TO_SESSION) return Fate::Unbound;
   end_left(turn);
   if (status == v4::NFS4_OK) return Fate::Go;
   return says_executed(status) ? Fate::Gone : Fate::Again;
@@ -318,7 +323,7 @@ Fate Session::on_sequence(const Slots::Turn& turn, const v4::SEQUENCE4res& resul
     return Fate::Broken;
   }
   slots_.give_back(turn, Slots::Number::Used);
-  note(resok, sent);
+  note(turn, resok, sent);
   return Fate::Go;
 }
 
@@ -333,7 +338,7 @@ Fate Session::on_settling(Slots::Turn& turn, const v4::SEQUENCE4res& results, Ti
       slots_.give_back(turn, Slots::Number::Doubtful);
       return Fate::Broken;
     }
-    note(results.sr_resok4(), sent);
+    note(turn, results.sr_resok4(), sent);
   } else if (says_busy(turn, results.sr_status)) {
     // The call that nobody waits for any more is still running.
     return Fate::Later;
@@ -341,6 +346,7 @@ Fate Session::on_settling(Slots::Turn& turn, const v4::SEQUENCE4res& results, Ti
     return refused(turn, results.sr_status);
   }
   slots_.settle(turn);
+  turn.reclaimed = reclaimed();
   return Fate::Go;
 }
 

@@ -94,7 +94,11 @@ class Session {
   Fate on_bind_connection(const v4::sessionid4& of, const v4::BIND_CONN_TO_SESSION4res& results);
 
   // A slot for a call; nullopt: all are in use.
-  std::optional<Slots::Turn> take() { return slots_.take(); }
+  std::optional<Slots::Turn> take() {
+    std::optional<Slots::Turn> turn = slots_.take();
+    if (turn && !turn->doubtful) turn->reclaimed = reclaimed();
+    return turn;
+  }
   // What goes in front of the call, or stands alone for a doubtful turn. `keep`: the server keeps
   // the results for a retransmission. Also for a turn of a session that was left.
   v4::SEQUENCE4args sequence(const Slots::Turn& turn, bool keep) const;
@@ -172,7 +176,9 @@ class Session {
   Fate leave();
   Fate refused(const Slots::Turn& turn, v4::nfsstat4 status);
   bool belongs(const Slots::Turn& turn, const v4::SEQUENCE4resok& results) const;
-  void note(const v4::SEQUENCE4resok& results, TimePoint sent);
+  // The incarnation, where all its opens and locks are reclaimed; else 0.
+  std::uint32_t reclaimed() const { return complete_ ? incarnation_ : 0; }
+  void note(const Slots::Turn& turn, const v4::SEQUENCE4resok& results, TimePoint sent);
 
   Identity identity_;
   bool protected_ = false;

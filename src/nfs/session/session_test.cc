@@ -476,6 +476,20 @@ TEST(Session, goes_on_to_ask_a_session_that_was_left_about_a_call_it_may_be_busy
 }
 
 // A server that is still at the first transmission may say so of the second one.
+TEST(Session, that_was_left_wants_its_call_asked_about_by_a_connection_that_is_bound) {
+  Established world;
+  const Slots::Turn turn = *world.session.take();
+  world.session.replace();
+  world.renew_session(2);
+  const auto unbound = says(v4::NFS4ERR_CONN_NOT_BOUND_TO_SESSION);
+  EXPECT_EQ(world.session.on_sequence(turn, unbound, kStart), Fate::Unbound);
+  EXPECT_EQ(world.session.left_idle(), std::nullopt) << "the call goes on";
+  EXPECT_EQ(world.session.sequence(turn, false).sa_sessionid,
+            session_is(1).csr_resok4().csr_sessionid);
+  world.session.on_destroyed(world.session.sequence(turn, false).sa_sessionid);
+  EXPECT_EQ(world.session.on_sequence(turn, unbound, kStart), Fate::Again);
+}
+
 TEST(Session, is_busy_with_a_call_that_was_sent_twice_and_is_out_of_order) {
   for (const bool left : {false, true}) {
     Established world;
@@ -608,6 +622,51 @@ TEST(Session, sends_RECLAIM_COMPLETE_to_a_server_that_restarted) {
   EXPECT_EQ(world.session.incarnation(), before + 1) << "it says so until RECLAIM_COMPLETE";
   EXPECT_EQ(world.session.on_reclaim_complete(v4::NFS4ERR_COMPLETE_ALREADY), Fate::Go);
   EXPECT_EQ(world.session.step(), Step::Ready);
+}
+
+v4::SEQUENCE4res says_restarted(const Session& session, const Slots::Turn& turn) {
+  v4::SEQUENCE4res answer = echo(session, turn);
+  answer.sr_resok4().sr_status_flags = v4::SEQ4_STATUS_RESTART_RECLAIM_NEEDED;
+  return answer;
+}
+
+// RFC 8881 18.46.3: a server says so until RECLAIM_COMPLETE, also of what it is still at then.
+TEST(Session, takes_no_late_answer_for_another_restart) {
+  Session session({"owner"});
+  session.on_exchange_id(client_is(7, 40));
+  session.on_create_session(session_is(1));
+  const auto write = *session.take();
+  const auto lost = *session.take();
+  const auto complete = *session.take();
+  session.on_sequence(complete, says_restarted(session, complete), kStart);
+  session.on_reclaim_complete(v4::NFS4_OK);
+  const std::uint32_t before = session.incarnation();
+  session.on_sequence(write, says_restarted(session, write), kStart);
+  EXPECT_EQ(session.incarnation(), before);
+  // What is kept of a call that got no answer is of then, too.
+  session.on_loss(lost);
+  while (session.slots().has_certain()) session.take();
+  Slots::Turn settled = *session.take();
+  ASSERT_TRUE(settled.doubtful);
+  session.on_settling(settled, says_restarted(session, settled), kStart);
+  EXPECT_EQ(session.incarnation(), before);
+  EXPECT_EQ(session.step(), Step::Ready);
+  session.on_sequence(settled, says_restarted(session, settled), kStart);
+  EXPECT_EQ(session.incarnation(), before + 1) << "sent behind RECLAIM_COMPLETE";
+}
+
+// Of a server that has kept the session.
+TEST(Session, takes_a_late_answer_of_before_the_restart_for_no_other_one) {
+  Established world;
+  Session& session = world.session;
+  const auto late = *session.take();
+  const auto first = *session.take();
+  session.on_sequence(first, says_restarted(session, first), kStart);
+  const std::uint32_t restarted = session.incarnation();
+  session.on_reclaim_complete(v4::NFS4_OK);
+  session.on_sequence(late, says_restarted(session, late), kStart);
+  EXPECT_EQ(session.incarnation(), restarted);
+  EXPECT_EQ(session.step(), Step::Ready);
 }
 
 TEST(Session, has_its_connection_take_callbacks_where_they_are_served) {

@@ -26,6 +26,10 @@ class Slots {
     v4::sequenceid4 sequence = 0;
     bool doubtful = false;  // the number may have been used: to be settled first
     bool repeated = false;  // its call was sent more than once: the server may be at the first one
+    // The incarnation of the client, where nothing was left to be reclaimed when the call was sent
+    // first; else 0. The session fills it in; a turn in doubt has that of the call that got no
+    // answer.
+    std::uint32_t reclaimed = 0;
   };
   enum class Number : std::uint8_t { Used, Unused, Doubtful };
   // Of slots, by number.
@@ -40,7 +44,9 @@ class Slots {
     const Set certain = free() & ~doubtful_;
     const auto slot = static_cast<v4::slotid4>(std::countr_zero(certain != 0 ? certain : free()));
     taken_ |= Set{1} << slot;
-    return Turn{table_, slot, next_[slot], certain == 0};
+    Turn turn{table_, slot, next_[slot], certain == 0};
+    if (turn.doubtful) turn.reclaimed = reclaimed_[slot];
+    return turn;
   }
   // Whether take() would give one, and one that is not in doubt.
   bool has_free() const { return free() != 0; }
@@ -50,6 +56,7 @@ class Slots {
     const Set slot = Set{1} << turn.slot;
     taken_ &= ~slot;
     doubtful_ = number == Number::Doubtful ? doubtful_ | slot : doubtful_ & ~slot;
+    if (number == Number::Doubtful) reclaimed_[turn.slot] = turn.reclaimed;
     next_[turn.slot] = number == Number::Used ? turn.sequence + 1 : turn.sequence;
   }
   // The server has used the number of a doubtful turn, which goes on with the next one.
@@ -82,6 +89,7 @@ class Slots {
   static Set first(std::uint32_t count) { return count == 0 ? 0 : ~Set{0} >> (kMost - count); }
 
   std::array<v4::sequenceid4, kMost> next_{};
+  std::array<std::uint32_t, kMost> reclaimed_{};  // of those in doubt
   Set taken_ = 0;
   Set doubtful_ = 0;
   std::uint32_t table_ = 0;

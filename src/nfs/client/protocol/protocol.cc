@@ -63,10 +63,10 @@ Task<Outcome<SparsePart>> Protocol::read_plus(OperationContext context, Handle, 
                                               MutableBytes) {
   return not_in_this_version<SparsePart>(context);
 }
-Task<Outcome<Ok>> Protocol::allocate(OperationContext context, Handle, FileRange) {
+Task<Outcome<Ok>> Protocol::allocate(OperationContext context, File, FileRange) {
   return not_in_this_version<Ok>(context);
 }
-Task<Outcome<Ok>> Protocol::deallocate(OperationContext context, Handle, FileRange) {
+Task<Outcome<Ok>> Protocol::deallocate(OperationContext context, File, FileRange) {
   return not_in_this_version<Ok>(context);
 }
 Task<Outcome<CopySource>> Protocol::notify_copy(OperationContext context, File, Address) {
@@ -76,11 +76,11 @@ Task<Outcome<ReadPart>> Protocol::read_notified(OperationContext context, CopySo
                                                 MutableBytes) {
   return not_in_this_version<ReadPart>(context);
 }
-Task<Outcome<CopyPart>> Protocol::copy(OperationContext context, CopySource, FileRange, Handle,
+Task<Outcome<CopyPart>> Protocol::copy(OperationContext context, CopySource, FileRange, File,
                                        std::uint64_t, const CopyWatch&) {
   return not_in_this_version<CopyPart>(context);
 }
-Task<Outcome<Ok>> Protocol::clone(OperationContext context, Handle, FileRange, Handle,
+Task<Outcome<Ok>> Protocol::clone(OperationContext context, Handle, FileRange, File,
                                   std::uint64_t) {
   return not_in_this_version<Ok>(context);
 }

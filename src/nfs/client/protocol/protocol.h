@@ -80,8 +80,9 @@ class Protocol {
 
   virtual Task<Outcome<Attributes>> getattr(OperationContext context, Handle object) = 0;
   // With a `guard`, NotSync unless the object was last changed then. Yields the attributes
-  // afterwards where the Reply has them.
-  virtual Task<Outcome<std::optional<Attributes>>> setattr(OperationContext context, Handle object,
+  // afterwards where the Reply has them. The size is set
+  // by the open, if there is one.
+  virtual Task<Outcome<std::optional<Attributes>>> setattr(OperationContext context, File object,
                                                            SetAttributes attributes,
                                                            std::optional<Time> guard) = 0;
   virtual Task<Outcome<Found>> lookup(OperationContext context, Handle directory,
@@ -176,8 +177,8 @@ class Protocol {
                                                            std::uint64_t offset, Content what);
   virtual Task<Outcome<SparsePart>> read_plus(OperationContext context, Handle file,
                                               std::uint64_t offset, MutableBytes to);
-  virtual Task<Outcome<Ok>> allocate(OperationContext context, Handle file, FileRange range);
-  virtual Task<Outcome<Ok>> deallocate(OperationContext context, Handle file, FileRange range);
+  virtual Task<Outcome<Ok>> allocate(OperationContext context, File file, FileRange range);
+  virtual Task<Outcome<Ok>> deallocate(OperationContext context, File file, FileRange range);
   // Leave for the server at `reader` to copy a file of this one, while it is open for reading.
   virtual Task<Outcome<CopySource>> notify_copy(OperationContext context, File file,
                                                 Address reader);
@@ -187,8 +188,8 @@ class Protocol {
   // A length of 0: to the end of the file. The server may copy less, but never nothing where there
   // is something; `clone` does all or nothing. `watch` outlives the Task.
   virtual Task<Outcome<CopyPart>> copy(OperationContext context, CopySource from, FileRange range,
-                                       Handle to, std::uint64_t to_offset, const CopyWatch& watch);
-  virtual Task<Outcome<Ok>> clone(OperationContext context, Handle from, FileRange range, Handle to,
+                                       File to, std::uint64_t to_offset, const CopyWatch& watch);
+  virtual Task<Outcome<Ok>> clone(OperationContext context, Handle from, FileRange range, File to,
                                   std::uint64_t to_offset);
   // Extended attributes of users: names without "user.".
   virtual Task<Outcome<std::string>> xattr(OperationContext context, Handle object,

@@ -101,15 +101,15 @@ Task<Outcome<Attributes>> Nfs2::getattr(OperationContext context, Handle object)
   co_return to_attributes(*attributes);
 }
 
-Task<Outcome<std::optional<Attributes>>> Nfs2::setattr(OperationContext context, Handle object,
+Task<Outcome<std::optional<Attributes>>> Nfs2::setattr(OperationContext context, File object,
                                                        SetAttributes wanted,
                                                        std::optional<Time> guard) {
-  const Outcome<v2::fhandle> file = to_fhandle(context, object);
+  const Outcome<v2::fhandle> file = to_fhandle(context, object.handle);
   if (!file) co_return Failure{file.error()};
   const Outcome<v2::sattr> attributes = to_sattr(context, wanted);
   if (!attributes) co_return Failure{attributes.error()};
   Outcome<v2::fattr> before = v2::fattr{};
-  if (guard || wants_server_time(wanted)) before = co_await attributes_of(context, object);
+  if (guard || wants_server_time(wanted)) before = co_await attributes_of(context, object.handle);
   if (!before) co_return Failure{before.error()};
   if (guard && to_attributes(*before).changed != *guard)
     co_return Failure{Error::of_status(context, Status::NotSync)};

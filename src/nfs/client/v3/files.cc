@@ -86,11 +86,11 @@ Task<Outcome<Attributes>> Nfs3::getattr(OperationContext context, Handle object)
   co_return to_attributes(resok->obj_attributes);
 }
 
-Task<Outcome<std::optional<Attributes>>> Nfs3::setattr(OperationContext context, Handle object,
+Task<Outcome<std::optional<Attributes>>> Nfs3::setattr(OperationContext context, File object,
                                                        SetAttributes attributes,
                                                        std::optional<Time> guard) {
   v3::SETATTR3args args;
-  args.object = to_nfs_fh3(object);
+  args.object = to_nfs_fh3(object.handle);
   args.new_attributes = to_sattr3(attributes);
   args.guard.check = guard.has_value();
   if (guard) args.guard.obj_ctime() = to_nfstime3(*guard);

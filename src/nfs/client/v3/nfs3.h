@@ -17,7 +17,7 @@ class Nfs3 final : public Protocol {
   Task<Outcome<Ok>> ping(OperationContext context) override;
 
   Task<Outcome<Attributes>> getattr(OperationContext context, Handle object) override;
-  Task<Outcome<std::optional<Attributes>>> setattr(OperationContext context, Handle object,
+  Task<Outcome<std::optional<Attributes>>> setattr(OperationContext context, File object,
                                                    SetAttributes attributes,
                                                    std::optional<Time> guard) override;
   Task<Outcome<Found>> lookup(OperationContext context, Handle directory,

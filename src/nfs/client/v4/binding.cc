@@ -49,9 +49,31 @@ Task<Outcome<session::Fate>> SessionClient::bind_connection(OperationContext con
   }
 }
 
+// For a call of a session that was left: it may have been executed before the connection was lost,
+// and in another session it would be once more.
+Task<Outcome<session::Fate>> SessionClient::bind_left(Turn turn, OperationContext context,
+                                                      const ProtocolOptions& options) {
+  JukeboxRetry retry(channel().loop(), options, session_.lease());
+  while (session_.knows(turn)) {
+    begin_to_wait(context);
+    Request request;
+    request.add(v4::OP_BIND_CONN_TO_SESSION, &Op::opbind_conn_to_session,
+                {session_.sequence(turn, false).sa_sessionid, v4::CDFC4_FORE, false});
+    const Outcome<Attempt> came = co_await alone(context, request, machine_call(context, options));
+    if (!came) co_return Failure{came.error()};
+    const bool bound = came->fate == Fate::Go && came->status == v4::NFS4_OK;
+    if (bound && session_.knows(turn)) co_return Fate::Go;
+    if (came->status != v4::NFS4ERR_DELAY || !retry.left()) break;
+    co_await retry.pause();
+  }
+  co_return Fate::Again;
+}
+
 // A session that was made meanwhile has its own turns.
 Task<Outcome<session::Fate>> SessionClient::bound_for(Turn turn, OperationContext context,
                                                       const ProtocolOptions& options) {
+  const bool is_left = !session_.has_session() || !session_.slots().current(turn);
+  if (is_left) co_return co_await bind_left(turn, context, options);
   const Outcome<Fate> bound = co_await bind_connection(context, options);
   if (!bound || *bound != Fate::Go) co_return bound;
   co_return session_.slots().current(turn) ? Fate::Go : Fate::Again;

@@ -80,6 +80,8 @@ class SlotKeeper {
   }
   void answer(const v4::COMPOUND4args& args, Compound4Results& results) {
     const v4::nfs_argop4& first = args.argarray[0];
+    if (first.argop == v4::OP_BIND_CONN_TO_SESSION)
+      std::erase(unbound, first.opbind_conn_to_session().bctsa_sessid[0]);
     if (first.argop == v4::OP_CREATE_SESSION)
       results.resarray[0].opcreate_session().csr_resok4().csr_sessionid.fill(std::byte{++sessions});
     if (first.argop != v4::OP_SEQUENCE) return;
@@ -96,6 +98,8 @@ class SlotKeeper {
         return refuse(results, v4::NFS4ERR_SEQ_MISORDERED);
       case Judged::FalseRetry:
         return refuse(results, v4::NFS4ERR_SEQ_FALSE_RETRY);
+      case Judged::Unbound:
+        return refuse(results, v4::NFS4ERR_CONN_NOT_BOUND_TO_SESSION);
       case Judged::Retry:
         if (!slot.kept) return refuse(results, v4::NFS4ERR_RETRY_UNCACHED_REP);
         results = slot.results;
@@ -108,11 +112,12 @@ class SlotKeeper {
 
   std::string slow;  // what takes long: the name that REMOVE or OPEN is for
   std::uint8_t sessions = 0;
+  std::vector<std::byte> unbound;         // sessions that the connection is not bound to
   bool loses_count = false;               // the next request that arrives is out of order
   v4::nfsstat4 busy = v4::NFS4ERR_DELAY;  // of a retry whose first transmission is in progress
 
  private:
-  enum class Judged : std::uint8_t { Runs, Busy, OutOfOrder, Retry, FalseRetry };
+  enum class Judged : std::uint8_t { Runs, Busy, OutOfOrder, Retry, FalseRetry, Unbound };
   struct Slot {
     v4::sequenceid4 sequence = 0;
     bool in_use = false;
@@ -124,6 +129,7 @@ class SlotKeeper {
     return slots_[{sequence.sa_sessionid, sequence.sa_slotid}];
   }
   Judged judge(const Slot& slot, const v4::SEQUENCE4args& sequence) {
+    if (std::ranges::count(unbound, sequence.sa_sessionid[0]) > 0) return Judged::Unbound;
     if (std::exchange(loses_count, false)) return Judged::OutOfOrder;
     const bool same = sequence.sa_sequenceid == slot.sequence;
     if (slot.in_use) return same ? Judged::Busy : Judged::OutOfOrder;
@@ -286,6 +292,24 @@ TEST_F(Nfs41BusySlot, is_asked_about_in_its_session_after_that_was_left) {
   server.loop.pass(kExecutes + 1min);
   EXPECT_TRUE(looked.well);
   EXPECT_EQ(keeper.sessions, 2);
+  EXPECT_TRUE(a.well);
+  EXPECT_EQ(keeper.executed("REMOVE a"), 1);
+}
+
+// Nor does the connection that was made anew belong to the one that was left.
+TEST_F(Nfs41BusySlot, is_asked_about_by_a_connection_that_is_bound_to_its_session_first) {
+  keeper.slow = "a";
+  FileSystem by = files();
+  Ended a;
+  group.add(ends(by.remove(by.root(), "a"), a));
+  server.loop.pass(1s);
+  keeper.loses_count = true;
+  Ended looked;
+  group.add(ends(by.getattr(by.root()), looked));
+  server.loop.pass(1s);
+  EXPECT_EQ(keeper.sessions, 2);
+  keeper.unbound = {std::byte{1}};
+  server.loop.pass(kExecutes + 1min);
   EXPECT_TRUE(a.well);
   EXPECT_EQ(keeper.executed("REMOVE a"), 1);
 }

@@ -207,6 +207,8 @@ Task<void> SessionClient::claim_each(Claiming& all) {
 
 Task<void> SessionClient::claim_one(Claiming& all, Claim claim) {
   const Asking asking(opens_, claim);
+  // Behind a pause others have their turn again, whether or not this one is answered.
+  claim_more(all);
   OperationContext context = all.context;
   begin_to_wait(context);
   Outcome<Attempt> came = Attempt{};

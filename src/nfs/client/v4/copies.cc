@@ -1,7 +1,7 @@
 // COPY (RFC 7862 15.2), also from another server, which COPY_NOTIFY prepares (15.3); and the copies
 // that the server goes on with after its answer: CB_OFFLOAD tells of their end (16.1), and
-// OFFLOAD_STATUS how far they are, and of the end, too, where no callback comes (15.9). Stateids of
-// files are anonymous, but for that of another server.
+// OFFLOAD_STATUS how far they are, and of the end, too, where no callback comes (15.9). The stateid
+// of the source is anonymous, but for that of another server.
 #include "base/pause.h"
 #include "nfs/client/v4/copy_notice.h"
 #include "nfs/client/v4/in_progress.h"
@@ -90,7 +90,7 @@ Task<Outcome<ReadPart>> Nfs4::read_notified(OperationContext context, CopySource
 }
 
 Task<Outcome<CopyPart>> Nfs4::copy(OperationContext context, CopySource from, FileRange range,
-                                   Handle to, std::uint64_t to_offset, const CopyWatch& watch) {
+                                   File to, std::uint64_t to_offset, const CopyWatch& watch) {
   if (minor() < 2) co_return co_await Protocol::copy(context, from, range, to, to_offset, watch);
   for (int begun = 0; begun < kMostBegun; ++begun) {
     const Outcome<v4::write_response4> response =
@@ -98,7 +98,7 @@ Task<Outcome<CopyPart>> Nfs4::copy(OperationContext context, CopySource from, Fi
     if (!response) co_return Failure{response.error()};
     if (response->wr_callback_id.empty()) co_return part_of(context, *response, range);
     const Outcome<std::optional<CopyPart>> ended =
-        co_await rest_of_copy(context, to, range, *response, watch);
+        co_await rest_of_copy(context, to.handle, range, *response, watch);
     if (!ended) co_return Failure{ended.error()};
     if (*ended) co_return **ended;
   }
@@ -109,7 +109,7 @@ Task<Outcome<CopyPart>> Nfs4::copy(OperationContext context, CopySource from, Fi
 // copies from another one only so.
 Task<Outcome<v4::write_response4>> Nfs4::begin_copy(OperationContext context,
                                                     const CopySource& from, FileRange range,
-                                                    Handle to, std::uint64_t to_offset) {
+                                                    File to, std::uint64_t to_offset) {
   const bool is_long = from.notice || range.length == 0 || range.length >= kWorthTelling;
   bool waits = !(is_long && client_->hears_of_copies());
   for (;;) {
@@ -117,13 +117,14 @@ Task<Outcome<v4::write_response4>> Nfs4::begin_copy(OperationContext context,
     Request request;
     request.put_handle(from.file);
     request.add(v4::OP_SAVEFH);
-    request.put_handle(to);
+    request.put_handle(to.handle);
     v4::COPY4args args{{}, {}, range.offset, to_offset, range.length, true, waits, {}};
     if (from.notice) {
       args.ca_src_stateid = stateid_of(*from.notice);
       args.ca_source_server = locations_of(*from.notice);
     }
     const std::size_t at = request.add(v4::OP_COPY, &Op::opcopy, std::move(args));
+    if (to.open != 0) request.set_by({at, to.open, {}, {}});
     request.once_only().expect(v4::NFS4ERR_OFFLOAD_NO_REQS);
     Outcome<Reply> reply = co_await run(context, request);
     if (!reply) co_return Failure{reply.error()};

@@ -113,14 +113,17 @@ Task<Outcome<Attributes>> Nfs4::getattr(OperationContext context, Handle object)
   co_return got.attributes;
 }
 
-Task<Outcome<std::optional<Attributes>>> Nfs4::setattr(OperationContext context, Handle object,
+Task<Outcome<std::optional<Attributes>>> Nfs4::setattr(OperationContext context, File file,
                                                        SetAttributes attributes,
                                                        std::optional<Time> guard) {
+  const Handle& object = file.handle;
   Request request;
   request.put_handle(object);
   if (guard) request.add(v4::OP_VERIFY, &Op::opverify, {changed_at(*guard)});
-  request.done_with(
-      request.add(v4::OP_SETATTR, &Op::opsetattr, {v4::stateid4{}, to_fattr4(attributes)}));
+  const std::size_t at =
+      request.add(v4::OP_SETATTR, &Op::opsetattr, {v4::stateid4{}, to_fattr4(attributes)});
+  request.done_with(at);
+  if (file.open != 0 && attributes.size) request.set_by({at, file.open, {}, {}});
   Values got;
   request.add_getattr(node_attributes(), got);
   // The server decides anew who may open it.

@@ -21,9 +21,10 @@ bool SessionClient::fill_in_lock(v4::LOCK4args& args, const Request::ByOpen& by)
 }
 
 bool SessionClient::fill_in_data(Request& request, const Request::ByOpen& by) const {
-  const std::optional<v4::stateid4> open = opens_.stateid(by.open);
-  if (!open || !opens_.intact(by.open)) return false;
-  for (std::size_t at = by.place; at <= request.size(); ++at) *request.data_stateid(at) = *open;
+  const std::optional<v4::stateid4> stateid = opens_.data_stateid(by.open);
+  if (!stateid) return false;
+  for (std::size_t at = by.place; at <= request.size(); ++at)
+    if (v4::stateid4* const to = request.data_stateid(at)) *to = *stateid;
   return true;
 }
 

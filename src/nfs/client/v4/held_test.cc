@@ -172,6 +172,73 @@ TEST_P(Nfs4Held, a_file_that_is_closed_is_unlocked) {
   EXPECT_FALSE(others_are_refused(file, kAll));
 }
 
+// RFC 8881 8.2.5, RFC 7530 9.1.4.5: its holder believes that nobody else has changed what it
+// locked.
+TEST_P(Nfs4Held, nothing_is_read_or_written_under_locks_that_the_server_has_taken_away) {
+  const File file = opened();
+  const File other = opened();
+  must(files().lock(file, kMine, kTen));
+  revoke(state::StateInfo::Type::Lock);
+  EXPECT_EQ(write(file), Status::StateLost) << "the first to hear of it";
+  EXPECT_EQ(read(file), Status::StateLost);
+  EXPECT_EQ(must(files().getattr(file.handle)).size, 0u);
+  EXPECT_EQ(write(other), Status::Ok) << "has no locks";
+  must(files().unlock(file, kMine, kAll));
+  EXPECT_EQ(write(file), Status::Ok);
+  must(files().close(other));
+  must(files().close(file));
+}
+
+// RFC 8881 8.2.5: the size is set as data is written.
+TEST_P(Nfs4Held, the_size_is_not_set_under_locks_that_are_lost) {
+  const File file = opened();
+  EXPECT_EQ(write(file), Status::Ok);
+  must(files().lock(file, kMine, kTen));
+  revoke(state::StateInfo::Type::Lock);
+  EXPECT_EQ(status(files().setattr(file, {.size = 1})), Status::StateLost);
+  loop.drain();
+  EXPECT_EQ(
+      calls_of([&] { EXPECT_EQ(status(files().setattr(file, {.size = 1})), Status::StateLost); }),
+      0);
+  EXPECT_EQ(must(files().getattr(file.handle)).size, 4u);
+  EXPECT_EQ(status(files().setattr(file, {.mode = 0600})), Status::Ok);
+  EXPECT_EQ(status(files().setattr(file.handle, {.size = 1})), Status::Ok) << "by no open";
+  must(files().unlock(file, kMine, kAll));
+  EXPECT_EQ(status(files().setattr(file, {.size = 2})), Status::Ok);
+  EXPECT_EQ(must(files().change(file, {.size = 3})).size, 3u);
+  must(files().close(file));
+}
+
+TEST(Nfs42Held, nothing_is_changed_by_an_open_whose_locks_are_lost) {
+  HeldWorld world(2);
+  FileSystem& files = world.files();
+  const auto opened = [&](std::string name) {
+    return world
+        .must(files.create_open(files.root(), std::move(name), {.mode = 0644},
+                                CreateMode::Unchecked, HeldWorld::kBoth))
+        .file;
+  };
+  const auto status = [&](auto task) {
+    const auto outcome = world.run(std::move(task));
+    return outcome ? Status::Ok : outcome.error().status;
+  };
+  const File from = opened("from");
+  EXPECT_EQ(world.must(files.write(from, 0, bytes_of("text"))).count, 4u);
+  const auto each = [&](const File& to) {
+    return std::vector{status(files.allocate(to, {0, 8})), status(files.deallocate(to, {0, 4})),
+                       status(files.clone_range(from.handle, {0, 4}, to, 8)),
+                       status(files.copy_range(from.handle, {0, 4}, to, 16))};
+  };
+  const File file = opened("file");
+  EXPECT_EQ(each(file), std::vector(4, Status::Ok));
+  world.must(files.lock(file, HeldWorld::kMine, HeldWorld::kTen));
+  EXPECT_EQ(each(file), std::vector(4, Status::Ok));
+  world.revoke(state::StateInfo::Type::Lock);
+  EXPECT_EQ(each(file), std::vector(4, Status::StateLost));
+  EXPECT_EQ(each(file.handle), std::vector(4, Status::Ok)) << "by no open";
+  world.run(world.closed());
+}
+
 TEST_P(Nfs4Held, an_idle_client_keeps_what_it_holds) {
   const File file = opened();
   must(files().lock(file, kMine, kTen));

@@ -2,6 +2,7 @@
 // (RFC 7530 sections 9.1.7 to 9.1.11, 16.16, 16.37).
 #include <gtest/gtest.h>
 
+#include "base/task_group.h"
 #include "testing/nfs/held_world.h"
 
 namespace stag::nfs::client {
@@ -114,6 +115,24 @@ TEST_F(Nfs40Held, a_file_whose_name_is_not_known_is_used_without_an_open) {
   must(theirs.write(open.file, 0, bytes_of("text")));
 }
 
+// RFC 7530 9.1.4.4: their stateid is another one with each LOCK, which the server may do first.
+TEST_F(Nfs40Held, data_goes_by_locks_that_change_at_the_same_time) {
+  const File file = made();
+  must(files().lock(file, kMine, kTen));
+  channel.answer_after = std::chrono::seconds(1);
+  lose_the_next(Accident::Slow);
+  bool locked = false;
+  TaskGroup group;
+  group.add([](FileSystem& by, const File& at, bool& done) -> Task<void> {
+    const Outcome<Ok> lock = co_await by.lock(at, kMine, {20, 10, true});
+    done = lock.ok();
+  }(files(), file, locked));
+  loop.pass(std::chrono::milliseconds(1));
+  EXPECT_EQ(status(files().write(file, 0, bytes_of("text"))), Status::Ok);
+  EXPECT_TRUE(locked);
+  must(files().close(file));
+}
+
 // An operation whose answer never comes, whether it was executed or not, and what follows.
 class Nfs40Lost : public Nfs40Held, public ::testing::WithParamInterface<Accident> {};
 INSTANTIATE_TEST_SUITE_P(Of, Nfs40Lost, ::testing::Values(Accident::Lost, Accident::Swallowed),
@@ -169,6 +188,17 @@ TEST_P(Nfs40Lost, LOCK_and_LOCKU_leave_their_owner_intact) {
   EXPECT_EQ(status(files().read(file, 0, to)), Status::Ok) << "nothing was lost";
   must(files().close(file));
   EXPECT_EQ(held().opens, 0u);
+}
+
+TEST_P(Nfs40Lost, LOCK_and_LOCKU_leave_data_a_stateid_to_go_by) {
+  const File file = made();
+  must(files().lock(file, kMine, kTen));
+  lose_the_next(GetParam());
+  lost(files().lock(file, kMine, {20, 10, true}));
+  lose_the_next(GetParam());
+  lost(files().unlock(file, kMine, {0, 5, true}));
+  EXPECT_EQ(status(files().write(file, 0, bytes_of("text"))), Status::Ok);
+  must(files().close(file));
 }
 
 TEST_P(Nfs40Lost, CLOSE_leaves_no_owner_that_others_would_get) {

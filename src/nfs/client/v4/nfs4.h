@@ -46,7 +46,7 @@ class Nfs4 final : public Protocol {
   Task<Outcome<Ok>> ping(OperationContext context) override;
 
   Task<Outcome<Attributes>> getattr(OperationContext context, Handle object) override;
-  Task<Outcome<std::optional<Attributes>>> setattr(OperationContext context, Handle object,
+  Task<Outcome<std::optional<Attributes>>> setattr(OperationContext context, File object,
                                                    SetAttributes attributes,
                                                    std::optional<Time> guard) override;
   Task<Outcome<Found>> lookup(OperationContext context, Handle directory,
@@ -118,16 +118,16 @@ class Nfs4 final : public Protocol {
                                                    std::uint64_t offset, Content what) override;
   Task<Outcome<SparsePart>> read_plus(OperationContext context, Handle file, std::uint64_t offset,
                                       MutableBytes to) override;
-  Task<Outcome<Ok>> allocate(OperationContext context, Handle file, FileRange range) override;
-  Task<Outcome<Ok>> deallocate(OperationContext context, Handle file, FileRange range) override;
+  Task<Outcome<Ok>> allocate(OperationContext context, File file, FileRange range) override;
+  Task<Outcome<Ok>> deallocate(OperationContext context, File file, FileRange range) override;
   Task<Outcome<CopySource>> notify_copy(OperationContext context, File file,
                                         Address reader) override;
   // Version 4.1 and later (RFC 7862 4.6.2).
   Task<Outcome<ReadPart>> read_notified(OperationContext context, CopySource from,
                                         std::uint64_t offset, MutableBytes to) override;
-  Task<Outcome<CopyPart>> copy(OperationContext context, CopySource from, FileRange range,
-                               Handle to, std::uint64_t to_offset, const CopyWatch& watch) override;
-  Task<Outcome<Ok>> clone(OperationContext context, Handle from, FileRange range, Handle to,
+  Task<Outcome<CopyPart>> copy(OperationContext context, CopySource from, FileRange range, File to,
+                               std::uint64_t to_offset, const CopyWatch& watch) override;
+  Task<Outcome<Ok>> clone(OperationContext context, Handle from, FileRange range, File to,
                           std::uint64_t to_offset) override;
   Task<Outcome<std::string>> xattr(OperationContext context, Handle object,
                                    std::string_view name) override;
@@ -140,8 +140,9 @@ class Nfs4 final : public Protocol {
 
  private:
   Task<Outcome<Reply>> run(OperationContext context, Request& request);
-  // Of an operation whose results say no more than that it was done.
-  Task<Outcome<Ok>> done(OperationContext context, Request request);
+  // Of an operation whose results say no more than that it was done; the last one is by the open
+  // of `by`, if there is one.
+  Task<Outcome<Ok>> done(OperationContext context, Request request, File by = {});
   // GETATTR; `asked` and `to` outlive the Task.
   Task<Outcome<Ok>> ask(OperationContext context, Handle object, const AskedAttributes& asked,
                         Values& to);
@@ -178,8 +179,7 @@ class Nfs4 final : public Protocol {
     bool forgotten = false;  // the server knows no such copy
   };
   Task<Outcome<v4::write_response4>> begin_copy(OperationContext context, const CopySource& from,
-                                                FileRange range, Handle to,
-                                                std::uint64_t to_offset);
+                                                FileRange range, File to, std::uint64_t to_offset);
   Task<Outcome<std::optional<CopyPart>>> rest_of_copy(OperationContext context, Handle to,
                                                       FileRange range,
                                                       const v4::write_response4& begun,

@@ -103,6 +103,21 @@ rpc::ReplyBound Request::reply_bound(bool with_sequence) const {
   return bound;
 }
 
+v4::stateid4& Request::stateid_of_change(Op& operation) {
+  switch (operation.argop) {
+    case v4::OP_ALLOCATE:
+      return operation.opallocate().aa_stateid;
+    case v4::OP_DEALLOCATE:
+      return operation.opdeallocate().da_stateid;
+    case v4::OP_CLONE:
+      return operation.opclone().cl_dst_stateid;
+    case v4::OP_COPY:
+      return operation.opcopy().ca_dst_stateid;
+    default:
+      return operation.opsetattr().stateid;
+  }
+}
+
 void Request::forget_results() {
   results_.clear();
   for (Operation& each : operations_) {

@@ -124,7 +124,7 @@ class Request {
   // Whether it may change attributes of a file: a WRITE, or what must not run
   // twice, but for opens and locks of what is there.
   bool changes_files() const {
-    if (by_open_) return writes_;
+    if (by_open_) return writes_ || (changes_ && changes_data(number(by_open_->place)));
     if (open_place_) return operation(*open_place_).opopen().openhow.opentype == v4::OPEN4_CREATE;
     return changes_ || writes_ || copies_;
   }
@@ -137,12 +137,13 @@ class Request {
   const Op& operation(std::size_t place) const {
     return std::get<AnyOperation>(operations_[place - 1]).op;
   }
-  // The stateid of the READ or WRITE at `place`; null: another operation is there.
+  // The stateid of what reads or changes data at `place`; null: another operation is there.
   v4::stateid4* data_stateid(std::size_t place) {
     Operation& there = operations_[place - 1];
     if (Read* const read = std::get_if<Read>(&there)) return &read->args.stateid;
-    Write* const write = std::get_if<Write>(&there);
-    return write != nullptr ? &write->args.stateid : nullptr;
+    if (Write* const write = std::get_if<Write>(&there)) return &write->args.stateid;
+    AnyOperation* const any = std::get_if<AnyOperation>(&there);
+    return any != nullptr && changes_data(any->op.argop) ? &stateid_of_change(any->op) : nullptr;
   }
   v4::nfs_opnum4 number(std::size_t place) const { return number_of(operations_[place - 1]); }
   // The place of the last one.
@@ -213,6 +214,12 @@ class Request {
     Which* const data = std::get_if<Which>(&operations_[place - 1]);
     return data != nullptr && data->done ? &data->results : nullptr;
   }
+  // Beside WRITE.
+  static bool changes_data(v4::nfs_opnum4 number) {
+    return number == v4::OP_SETATTR || number == v4::OP_ALLOCATE || number == v4::OP_DEALLOCATE ||
+           number == v4::OP_CLONE || number == v4::OP_COPY;
+  }
+  static v4::stateid4& stateid_of_change(Op& operation);
   void forget_results();
   static v4::nfs_opnum4 number_of(const Operation& operation);
   bool decode_sequence_result(xdr::Decoder& from);

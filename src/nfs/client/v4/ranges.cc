@@ -1,5 +1,6 @@
 // Parts of files, and extended attributes: of version 4.2 (RFC 7862, RFC 8276).
-// No open is held: stateids are anonymous. COPY is in copies.cc.
+// Without an open stateids are anonymous, and those of what is read always are. COPY is in
+// copies.cc.
 #include "nfs/client/v4/nfs4.h"
 
 namespace stag::nfs::client::nfs4 {
@@ -23,7 +24,8 @@ v4::setxattr_option4 option_of(XattrMode mode) {
 
 }  // namespace
 
-Task<Outcome<Ok>> Nfs4::done(OperationContext context, Request request) {
+Task<Outcome<Ok>> Nfs4::done(OperationContext context, Request request, File by) {
+  if (by.open != 0) request.set_by({request.size(), by.open, {}, {}});
   const Outcome<Reply> reply = co_await run(context, request.once_only());
   if (!reply) co_return Failure{reply.error()};
   co_return Ok{};
@@ -51,32 +53,32 @@ Task<Outcome<std::optional<std::uint64_t>>> Nfs4::seek(OperationContext context,
   co_return std::optional<std::uint64_t>(found.sr_offset);
 }
 
-Task<Outcome<Ok>> Nfs4::allocate(OperationContext context, Handle file, FileRange range) {
+Task<Outcome<Ok>> Nfs4::allocate(OperationContext context, File file, FileRange range) {
   if (minor() < 2) return Protocol::allocate(context, file, range);
   Request request;
-  request.put_handle(file);
+  request.put_handle(file.handle);
   request.add(v4::OP_ALLOCATE, &Op::opallocate, {v4::stateid4{}, range.offset, range.length});
-  return done(context, std::move(request));
+  return done(context, std::move(request), file);
 }
 
-Task<Outcome<Ok>> Nfs4::deallocate(OperationContext context, Handle file, FileRange range) {
+Task<Outcome<Ok>> Nfs4::deallocate(OperationContext context, File file, FileRange range) {
   if (minor() < 2) return Protocol::deallocate(context, file, range);
   Request request;
-  request.put_handle(file);
+  request.put_handle(file.handle);
   request.add(v4::OP_DEALLOCATE, &Op::opdeallocate, {v4::stateid4{}, range.offset, range.length});
-  return done(context, std::move(request));
+  return done(context, std::move(request), file);
 }
 
-Task<Outcome<Ok>> Nfs4::clone(OperationContext context, Handle from, FileRange range, Handle to,
+Task<Outcome<Ok>> Nfs4::clone(OperationContext context, Handle from, FileRange range, File to,
                               std::uint64_t to_offset) {
   if (minor() < 2) return Protocol::clone(context, from, range, to, to_offset);
   Request request;
   request.put_handle(from);
   request.add(v4::OP_SAVEFH);
-  request.put_handle(to);
+  request.put_handle(to.handle);
   request.add(v4::OP_CLONE, &Op::opclone,
               {v4::stateid4{}, v4::stateid4{}, range.offset, to_offset, range.length});
-  return done(context, std::move(request));
+  return done(context, std::move(request), to);
 }
 
 Task<Outcome<std::string>> Nfs4::xattr(OperationContext context, Handle object,

@@ -62,19 +62,6 @@ class Nfs4Revoked : public ::testing::Test, public Nfs4ClientWorld {
     const auto wrote = run(files().write(file, 0, bytes_of("text")));
     return wrote ? Status::Ok : wrote.error().status;
   }
-  // What an administrator takes away.
-  void revoke(std::optional<state::StateInfo::Type> type) {
-    state::StateCursor at;
-    state::StatePage page;
-    auto admin = channel.server->nfs4.administration();
-    std::vector<state::Stateid> all;
-    for (bool more = true; more;) {
-      more = admin.states(at, {.client = {}, .type = type}, page);
-      for (const auto& listed : page.rows()) all.push_back(listed.stateid);
-    }
-    ASSERT_FALSE(all.empty());
-    for (const state::Stateid& stateid : all) admin.revoke(stateid);
-  }
   // A call by which the client hears of it, and what it does then.
   void hear() {
     must(files().getattr(files().root()));

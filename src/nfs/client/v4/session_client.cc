@@ -151,8 +151,9 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::send_again_in(Fate fate, He
                                                                    Request& request,
                                                                    const ProtocolOptions& options) {
   JukeboxRetry retry(channel().loop(), options, session_.lease());
-  for (;;) {
+  for (int binds = 0;;) {
     if (fate == Fate::Unbound) {
+      if (++binds > kMostBinds) co_return Attempt{Fate::Broken, v4::NFS4ERR_DELAY};
       const Outcome<Fate> bound = co_await bound_for(held.turn(), context, options);
       if (!bound) co_return Failure{bound.error()};
       if (*bound != Fate::Go) co_return Attempt{*bound, v4::NFS4ERR_DELAY};
@@ -307,8 +308,13 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::try_again(Attempt tried,
   int lost = 0;
   int again = 0;
   while (came && !counts(came, request)) {
-    const bool state_lost =
-        came->fate == Fate::Go && request.by_open() && means_lost_state(came->status);
+    bool state_lost = came->fate == Fate::Go && request.by_open() && means_lost_state(came->status);
+    if (state_lost && came->status == v4::NFS4ERR_OLD_STATEID) {
+      const Outcome<bool> newer = co_await has_newer_stateid(context, request, options);
+      if (!newer) co_return Failure{newer.error()};
+      if (*newer) came->fate = Fate::Again;
+      state_lost = !*newer;
+    }
     if (state_lost) {
       // The open is claimed again before the next attempt. Of one that has restarted, which may
       // have said so with this answer, all that there was before is reclaimed, and locks are not

@@ -231,6 +231,8 @@ class SessionClient final : private Recalled {
   // What the server said; nullopt: nothing.
   Task<std::optional<v4::nfsstat4>> destroy_session(v4::sessionid4 sessionid);
   Task<void> destroy_left();
+  Task<Outcome<Fate>> bind_left(Turn turn, OperationContext context,
+                                const ProtocolOptions& options);
   // After Fate::Unbound. Go: the call goes again in its turn.
   Task<Outcome<Fate>> bound_for(Turn turn, OperationContext context,
                                 const ProtocolOptions& options);
@@ -302,6 +304,8 @@ class SessionClient final : private Recalled {
                                  session::ClientV40::Of of);
   Task<Outcome<Ok>> find_first_lock(OperationContext context, Request& request,
                                     OwnersV40::Pair owners, const ProtocolOptions& options);
+  Task<Outcome<bool>> has_newer_stateid(OperationContext context, Request& request,
+                                        const ProtocolOptions& options);
   OwnersV40::Pair owners_of(Request& request);
   Numbers number(Request& request, const OwnersV40::Pair& owners);
   static session::OwnerSequence::Verdict judge(const Request& request,

@@ -58,7 +58,11 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::attempt_in_turn(
     mine = ready_for(request) && owners == owners_of(request);
   }
   if (!fill_in_stateid(request)) co_return Failure{Error::of_status(context, Status::StateLost)};
-  Outcome<Attempt> came = co_await send_numbered(context, request, owners, options, Of::Operation);
+  // LOCKT names the client, and goes by no state of it.
+  const bool by_state =
+      request.by_open() && request.number(request.by_open()->place) != v4::OP_LOCKT;
+  const Of of = by_state ? Of::State : Of::Operation;
+  Outcome<Attempt> came = co_await send_numbered(context, request, owners, options, of);
   if (came) note_lock(request);
   co_return came;
 }
@@ -111,6 +115,28 @@ Task<Outcome<Ok>> SessionClient::find_first_lock(OperationContext context, Reque
   // Whether it was done cannot be found out any more.
   if (came->status == v4::NFS4ERR_BAD_SEQID) owners_.forget(by.owner);
   co_return Ok{};
+}
+
+// After NFS4ERR_OLD_STATEID: whether READ or WRITE went by the stateid of locks that have a newer
+// one since, by a LOCK or LOCKU that went at the same time, or whose answer was lost.
+Task<Outcome<bool>> SessionClient::has_newer_stateid(OperationContext context, Request& request,
+                                                     const ProtocolOptions& options) {
+  const Request::ByOpen& by = *request.by_open();
+  const v4::stateid4* const sent = request.data_stateid(by.place);
+  if (minor_ > 0 || sent == nullptr) co_return false;
+  const session::Opens::LockOwner* const found = opens_.lock_owner(by.open, *sent);
+  if (found == nullptr) co_return opens_.stateid(by.open) != *sent;
+  const OwnersV40::Ref owner = owners_.of_locks(*found);
+  if (owner->busy) {
+    OwnersV40::Turn turn;
+    const Outcome<Ok> ended = co_await begin_turn(turn, owner, context, options);
+    if (!ended) co_return Failure{ended.error()};
+    co_return true;
+  }
+  if (owner->lost_stateids == 0) co_return false;
+  --owner->lost_stateids;
+  opens_.on_old_stateid(by.open, *found);
+  co_return true;
 }
 
 OwnersV40::Pair SessionClient::owners_of(Request& request) {

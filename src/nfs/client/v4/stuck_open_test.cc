@@ -286,6 +286,20 @@ TEST_P(Nfs4StuckOpen, that_is_not_answered_keeps_no_other_recovery_waiting) {
   EXPECT_TRUE(goes(read(b)));
 }
 
+// The longest pause is five seconds.
+TEST_P(Nfs4StuckOpen, that_is_not_answered_behind_a_pause_keeps_none_waiting_that_was_put_off) {
+  server.put_off = {"a", "b"};
+  server.lose();
+  const Call& of_a = begin(read(a));
+  const Call& of_b = begin(read(b));
+  server.loop.pass(20s);
+  server.put_off.clear();
+  server.silent = {"a"};
+  server.loop.pass(6s);
+  EXPECT_TRUE(of_b.well());
+  EXPECT_FALSE(of_a.ended);
+}
+
 TEST_P(Nfs4StuckOpen, keeps_none_waiting_that_is_lost_meanwhile) {
   server.put_off = {"a"};
   server.lose();

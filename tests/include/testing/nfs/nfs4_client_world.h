@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/pause.h"
 #include "nfs/client/file_system.h"
@@ -203,6 +204,19 @@ struct Nfs4ClientWorld {
       for (auto& client : channel.server->nfs4.administration().clients(i, loop.now()))
         all.push_back(std::move(client));
     return all;
+  }
+  // What an administrator takes away: all states, or those of one type.
+  void revoke(std::optional<nfs::state::StateInfo::Type> type) {
+    nfs::state::StateCursor at;
+    nfs::state::StatePage page;
+    auto admin = channel.server->nfs4.administration();
+    std::vector<nfs::state::Stateid> all;
+    for (bool more = true; more;) {
+      more = admin.states(at, {.client = {}, .type = type}, page);
+      for (const auto& listed : page.rows()) all.push_back(listed.stateid);
+    }
+    STAG_CHECK(!all.empty());
+    for (const nfs::state::Stateid& stateid : all) admin.revoke(stateid);
   }
   Task<Ok> closed() {
     co_await protocol->close();
