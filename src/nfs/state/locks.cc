@@ -125,7 +125,12 @@ std::optional<LockResult> Files::lock_if(const LockArgs& args, const LifePtr& li
   auto change = byte_ranges::plan(target.owner, args.range, args.exclusive, target.lock);
   const std::int32_t more =
       change.net() + (target.lock == nullptr ? static_cast<std::int32_t>(fresh->cost) : 0);
-  result.limit = impl_->limit_of_ranges(*target.open->file, mirrored, *life, change.net(), more);
+  const FileRecord& locked = *target.open->file;
+  result.limit = impl_->limit_of_ranges(locked, mirrored, *life, change.net(), more,
+                                        args.reclaim ? Claim::Reclaimed : Claim::New);
+  if (result.limit != Limit::None &&
+      impl_->is_delegated(shard, args.file, file_hash, *life, access, 0))
+    result.limit = impl_->limit_of_ranges(locked, mirrored, *life, change.net(), more, Claim::Held);
   if (result.limit != Limit::None) {
     result.verdict = Verdict::refused(Status::Delay);
     return result;
