@@ -200,7 +200,7 @@ class FileShard {
 enum class Claim : std::uint8_t {
   New,
   Reclaimed,  // RFC 8881 9.11
-  Held,       // what a delegation of it covers
+  Held,       // what a delegation of it covers; what remains of a range that it unlocks in part
 };
 
 struct Files::Impl {

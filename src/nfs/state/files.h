@@ -132,7 +132,7 @@ struct OpenResult {
 struct StateidResult {
   Status status = Status::Ok;
   Stateid stateid;
-  Limit limit = Limit::None;  // of Delay, and as delegate() has it
+  Limit limit = Limit::None;  // of Delay and Serverfault, and as delegate() has it
 };
 
 struct LockArgs {
@@ -182,8 +182,8 @@ struct Recall {
   bool recalled = false;     // before
 };
 
-// What is reclaimed, or claimed by a delegation, is held against twice the limits of a client and
-// of all (decision 0085).
+// What is reclaimed, claimed by a delegation or left of a range that is unlocked in part is held
+// against twice the limits of a client and of all (decision 0085).
 struct StateLimits {
   std::uint32_t states_of_client = 65536;  // opens, lock stateids, byte ranges; beyond: Delay
   std::uint32_t states_of_address = 262144;
@@ -334,6 +334,8 @@ class Files {
   // LOCKT: Denied or granted.
   LockResult test_lock(const FileKey& file, const Range& range, bool exclusive, Bytes lock_owner,
                        const Life& life);
+  // Serverfault: of a range would be left more pieces than there is room for, which does not pass
+  // with time.
   StateidResult unlock(const FileKey& file, const Stateid& stateid, const Range& range,
                        const Life& life);
 

@@ -194,9 +194,10 @@ StateidResult Files::unlock(const FileKey& file, const Stateid& stateid, const R
     auto& lock = static_cast<LockState&>(*state);
     // RFC 8881 9.5: whatever open it was locked through.
     change = byte_ranges::plan(lock.owner, range, std::nullopt, &lock);
-    result.limit = impl_->limit_of_ranges(*lock.file, mirrored, life, change.net(), change.net());
+    result.limit =
+        impl_->limit_of_ranges(*lock.file, mirrored, life, change.net(), change.net(), Claim::Held);
     if (result.limit != Limit::None) {
-      result.status = Status::Delay;
+      result.status = Status::Serverfault;
       return result;
     }
     byte_ranges::make_room(*lock.file, *lock.owner, change);
