@@ -282,12 +282,16 @@ std::optional<StateidResult> Files::delegate_if(const DelegateArgs& args, const 
   if (known != nullptr || changing ||
       !may_delegate(shard.find_file(args.file, file_hash), args.type, *life))
     return StateidResult{args.reclaim ? Status::ReclaimConflict : Status::Denied, {}};
-  const Limit limit = impl_->limit_of_delegations(*life, static_cast<std::int32_t>(fresh->cost));
+  const auto cost = static_cast<std::int32_t>(fresh->cost);
+  const Limit limit = args.reclaim ? impl_->limit_at(*life, cost, Claim::Reclaimed)
+                                   : impl_->limit_of_delegations(*life, cost);
   if (limit != Limit::None) return StateidResult{Status::Delay, {}, limit};
   shard.make_room();
   DelegationState& made = *fresh.release();
   shard.add(made, spare);
-  return StateidResult{Status::Ok, shard.stateid_of(made)};
+  const bool over = args.reclaim && impl_->delegations.load(std::memory_order_relaxed) >
+                                        impl_->options.limits.delegations;
+  return StateidResult{Status::Ok, shard.stateid_of(made), over ? Limit::All : Limit::None};
 }
 
 void Files::keep_lease(const Stateid& delegation, std::shared_ptr<vfs::Lease> lease) {

@@ -337,6 +337,52 @@ TEST(Nfs4DelegationLimits, an_address_has_no_more_than_it_leaves_free) {
   EXPECT_EQ(fill(world.client("another", "192.0.2.1")).first, 5);
 }
 
+TEST(Nfs4DelegationLimits, let_a_holder_claim_what_it_had_to_itself_whatever_others_have) {
+  StateLimits limits;
+  limits.states = 16;
+  limits.states_of_address = 8;
+  World world(1, {}, limits);
+  const auto holder = world.client("holder", "192.0.2.1"), other = world.client("o", "192.0.2.2");
+  const FileKey file = World::file(100);
+  EXPECT_TRUE(world.open(holder, 100).verdict.granted());
+  EXPECT_EQ(world.files.delegate({file, DelegationType::Write, {}}, holder.life).status,
+            Status::Ok);
+  for (std::uint64_t i = 0; world.open(other, i).verdict.granted(); ++i) continue;
+  for (std::uint64_t i = 0; world.open(holder, i).verdict.granted(); ++i) continue;
+  OpenArgs args{file, bytes_of("another owner"), kShareBoth, 0};
+  EXPECT_EQ(world.files.open(args, holder.life).limit, Limit::All);
+  args.delegated = true;
+  const OpenResult opened = world.files.open(args, holder.life);
+  ASSERT_TRUE(opened.verdict.granted());
+  EXPECT_TRUE(world.lock(holder, 100, opened.stateid, {0, 9}, true).verdict.granted());
+  const Stateid elsewhere = world.open(holder, 0).stateid;
+  EXPECT_EQ(world.lock(holder, 0, elsewhere, {0, 9}, true).verdict.status, Status::Delay)
+      << "which is not delegated";
+  int more = 0;
+  for (std::string owner = "x"; world.files.open(args, holder.life).verdict.granted();
+       args.open_owner = bytes_of(owner += "x"))
+    ++more;
+  EXPECT_GT(more, 0);
+  EXPECT_LE(world.files.states(), 2 * limits.states) << "nor is that without bounds";
+}
+
+TEST(Nfs4DelegationLimits, keep_no_client_from_reclaiming_one_that_it_gives_back_at_once) {
+  StateLimits limits;
+  limits.delegations = 2;
+  World world(2, {}, limits);
+  world.grace->begin(world.now + std::chrono::hours(1), true);
+  const auto client = world.fresh_client("holder");
+  client.life->may_reclaim = true;
+  DelegateArgs args{World::file(1), DelegationType::Read, {}};
+  args.reclaim = true;
+  for (std::uint64_t i = 1; i <= 3; ++i) {
+    args.file = World::file(i);
+    const StateidResult made = world.files.delegate(args, client.life);
+    EXPECT_EQ(made.status, Status::Ok) << i;
+    EXPECT_EQ(made.limit, i <= 2 ? Limit::None : Limit::All) << i;
+  }
+}
+
 TEST_F(Nfs4StateDelegations, are_no_lock_stateids) {
   const Stateid stateid = delegate(a, DelegationType::Write).stateid;
   LockArgs args{file, {0, 9}, true, false, false, stateid, bytes_of("owner")};

@@ -195,6 +195,14 @@ class FileShard {
   std::array<HeldBack, kHeldBack> held_back_{};
 };
 
+// What a client wants states for. What it holds already, as the server has promised it (decision
+// 0085), is held against other limits than what it wants anew.
+enum class Claim : std::uint8_t {
+  New,
+  Reclaimed,  // RFC 8881 9.11
+  Held,       // what a delegation of it covers; what remains of a range that it unlocks in part
+};
+
 struct Files::Impl {
   Impl(const Options& options, std::atomic<std::uint32_t>& guards);
 
@@ -214,12 +222,12 @@ struct Files::Impl {
                         std::uint32_t access, std::uint32_t deny, const Life* by,
                         RemovedRecords& removed) const;
   // What is in the way of a client that wants so many more states; None: nothing.
-  Limit limit_at(const Life& life, std::int32_t more) const;
-  // The same of a delegation, which is so many states.
+  Limit limit_at(const Life& life, std::int32_t more, Claim claim = Claim::New) const;
+  // The same of a new delegation, which is so many states.
   Limit limit_of_delegations(const Life& life, std::int32_t more) const;
   // The same of so many more byte ranges of a file, which are some of these states.
   Limit limit_of_ranges(const FileRecord& file, bool mirrored, const Life& life,
-                        std::int32_t ranges, std::int32_t more) const;
+                        std::int32_t ranges, std::int32_t more, Claim claim = Claim::New) const;
 
   const Options options;
   std::atomic<std::uint32_t> states{0};

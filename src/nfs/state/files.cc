@@ -37,18 +37,21 @@ Spare Files::Impl::spare(const FileKey& key, std::uint64_t file_hash, const Life
 }
 
 // Threads that ask at the same time may all get the last one.
-Limit Files::Impl::limit_at(const Life& life, std::int32_t more) const {
+Limit Files::Impl::limit_at(const Life& life, std::int32_t more, Claim claim) const {
   if (more <= 0) return Limit::None;
   const auto by = static_cast<std::uint32_t>(more);
   const StateLimits& limits = options.limits;
-  if (life.states.load(std::memory_order_relaxed) + by > limits.states_of_client)
+  const std::uint64_t times = claim == Claim::New ? 1 : 2;
+  if (life.states.load(std::memory_order_relaxed) + by > times * limits.states_of_client)
     return Limit::Client;
-  const std::uint32_t own = life.account->states.load(std::memory_order_relaxed);
-  if (own + by > limits.states_of_address) return Limit::Address;
-  const std::uint32_t all = states.load(std::memory_order_relaxed);
+  const std::uint64_t own = life.account->states.load(std::memory_order_relaxed);
+  // An address that reclaims what it never had leaves room for what all others had.
+  const std::uint64_t times_of_address = claim == Claim::Held ? 2 : 1;
+  if (own + by > times_of_address * limits.states_of_address) return Limit::Address;
+  const std::uint64_t all = states.load(std::memory_order_relaxed), most = times * limits.states;
   // Of all: where others that lapsed go, it may have more.
   const bool fits =
-      limits.shared_out ? leaves_enough(own, all, by, limits.states) : all + by <= limits.states;
+      limits.shared_out ? leaves_enough<std::uint64_t>(own, all, by, most) : all + by <= most;
   return fits ? Limit::None : Limit::All;
 }
 
@@ -61,10 +64,10 @@ Limit Files::Impl::limit_of_delegations(const Life& life, std::int32_t more) con
 }
 
 Limit Files::Impl::limit_of_ranges(const FileRecord& file, bool mirrored, const Life& life,
-                                   std::int32_t ranges, std::int32_t more) const {
+                                   std::int32_t ranges, std::int32_t more, Claim claim) const {
   const auto after = static_cast<std::int64_t>(file.ranges) + ranges;
   if (mirrored && ranges > 0 && after > options.limits.ranges_of_mirrored) return Limit::File;
-  return limit_at(life, more);
+  return limit_at(life, more, claim);
 }
 
 Files::Files(const Options& options)
@@ -151,6 +154,11 @@ bool is_against_changes(const OpenArgs& args) {
   return (args.share_deny & kShareWrite) != 0 && !args.reclaim;
 }
 
+Claim claim_of(const OpenArgs& args) {
+  if (args.reclaim) return Claim::Reclaimed;
+  return args.delegated ? Claim::Held : Claim::New;
+}
+
 OpenResult refused_open(Status status) {
   OpenResult result;
   result.verdict = Verdict::refused(status);
@@ -218,7 +226,8 @@ std::optional<OpenResult> Files::open_if(const OpenArgs& args, const LifePtr& li
   if (!result.verdict.granted()) return result;
   OpenState* open = shard.find_open(hash, life->clientid, args.file, args.open_owner);
   if (open == nullptr) {
-    result.limit = impl_->limit_at(*life, static_cast<std::int32_t>(fresh->cost - args.reserved));
+    result.limit = impl_->limit_at(*life, static_cast<std::int32_t>(fresh->cost - args.reserved),
+                                   claim_of(args));
     if (result.limit != Limit::None) {
       result.verdict = Verdict::refused(Status::Delay);
       result.truncation.end();

@@ -132,7 +132,7 @@ struct OpenResult {
 struct StateidResult {
   Status status = Status::Ok;
   Stateid stateid;
-  Limit limit = Limit::None;  // of Delay
+  Limit limit = Limit::None;  // of Delay and Serverfault, and as delegate() has it
 };
 
 struct LockArgs {
@@ -182,6 +182,8 @@ struct Recall {
   bool recalled = false;     // before
 };
 
+// What is reclaimed, claimed by a delegation or left of a range that is unlocked in part is held
+// against twice the limits of a client and of all (decision 0085).
 struct StateLimits {
   std::uint32_t states_of_client = 65536;  // opens, lock stateids, byte ranges; beyond: Delay
   std::uint32_t states_of_address = 262144;
@@ -279,7 +281,8 @@ class Files {
   // A delegation for a client, the last step of its OPEN. Denied: others use or change the file, or
   // a delegation is there, or it is too early for another one; Delay: there are too many; Grace;
   // Expired. A client that reclaims one which it has reclaimed already gets that one;
-  // ReclaimConflict in place of Denied.
+  // ReclaimConflict in place of Denied. Too many is no reason to refuse it that (10.2.1): Ok with a
+  // limit, it is to be given back at once.
   StateidResult delegate(const DelegateArgs& args, const LifePtr& life);
   // What keeps local programs waiting while the delegation stands; it goes with it, at once where
   // it is gone already.
@@ -331,6 +334,8 @@ class Files {
   // LOCKT: Denied or granted.
   LockResult test_lock(const FileKey& file, const Range& range, bool exclusive, Bytes lock_owner,
                        const Life& life);
+  // Serverfault: of a range would be left more pieces than there is room for, which does not pass
+  // with time.
   StateidResult unlock(const FileKey& file, const Stateid& stateid, const Range& range,
                        const Life& life);
 

@@ -125,7 +125,12 @@ std::optional<LockResult> Files::lock_if(const LockArgs& args, const LifePtr& li
   auto change = byte_ranges::plan(target.owner, args.range, args.exclusive, target.lock);
   const std::int32_t more =
       change.net() + (target.lock == nullptr ? static_cast<std::int32_t>(fresh->cost) : 0);
-  result.limit = impl_->limit_of_ranges(*target.open->file, mirrored, *life, change.net(), more);
+  const FileRecord& locked = *target.open->file;
+  result.limit = impl_->limit_of_ranges(locked, mirrored, *life, change.net(), more,
+                                        args.reclaim ? Claim::Reclaimed : Claim::New);
+  if (result.limit != Limit::None &&
+      impl_->is_delegated(shard, args.file, file_hash, *life, access, 0))
+    result.limit = impl_->limit_of_ranges(locked, mirrored, *life, change.net(), more, Claim::Held);
   if (result.limit != Limit::None) {
     result.verdict = Verdict::refused(Status::Delay);
     return result;
@@ -189,9 +194,10 @@ StateidResult Files::unlock(const FileKey& file, const Stateid& stateid, const R
     auto& lock = static_cast<LockState&>(*state);
     // RFC 8881 9.5: whatever open it was locked through.
     change = byte_ranges::plan(lock.owner, range, std::nullopt, &lock);
-    result.limit = impl_->limit_of_ranges(*lock.file, mirrored, life, change.net(), change.net());
+    result.limit =
+        impl_->limit_of_ranges(*lock.file, mirrored, life, change.net(), change.net(), Claim::Held);
     if (result.limit != Limit::None) {
-      result.status = Status::Delay;
+      result.status = Status::Serverfault;
       return result;
     }
     byte_ranges::make_room(*lock.file, *lock.owner, change);

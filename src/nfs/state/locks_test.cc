@@ -253,21 +253,44 @@ TEST_F(Nfs4Locks, a_reclaim_that_conflicts_is_RECLAIM_CONFLICT) {
   EXPECT_EQ(world.files.lock(args, fresh.life).verdict.status, Status::ReclaimConflict);
 }
 
-TEST_F(Nfs4Locks, ranges_are_counted_and_splitting_beyond_the_limit_is_refused) {
+TEST_F(Nfs4Locks, ranges_are_counted_and_splitting_beyond_twice_the_limit_fails_for_good) {
   StateLimits limits;
-  limits.states_of_client = 5;
+  limits.states_of_client = 4;
   World small(1, {}, limits);
   const auto client = small.client("a");
   const Stateid open = small.open(client, 1).stateid;
   const Stateid stateid = {0, small.lock(client, 1, open, {0, 99}, true).stateid.other};
   EXPECT_EQ(client.life->states.load(), 3u);
-  for (std::uint64_t at = 10; at <= 30; at += 10) {
-    const Status status = small.files.unlock(file, stateid, {at, at}, *client.life).status;
-    EXPECT_EQ(status, at <= 20 ? Status::Ok : Status::Delay);
+  for (std::uint64_t at = 10; at <= 60; at += 10) {
+    const StateidResult result = small.files.unlock(file, stateid, {at, at}, *client.life);
+    EXPECT_EQ(result.status, at <= 50 ? Status::Ok : Status::Serverfault);
+    EXPECT_EQ(result.limit, at <= 50 ? Limit::None : Limit::Client);
+    EXPECT_EQ(small.lock_more(client, 1, stateid, {200, 200}, true).verdict.status, Status::Delay);
   }
-  EXPECT_EQ(client.life->states.load(), 5u);
+  EXPECT_EQ(client.life->states.load(), 8u);
   EXPECT_EQ(small.files.unlock(file, stateid, {0, 99}, *client.life).status, Status::Ok);
   EXPECT_EQ(client.life->states.load(), 2u);
+}
+
+TEST(Nfs4StateLocks, are_unlocked_in_part_whatever_others_have_taken) {
+  StateLimits limits;
+  limits.states = 16;
+  limits.states_of_address = 8;
+  World world(1, {}, limits);
+  const testing::Client client = world.client("here", "192.0.2.1");
+  const testing::Client other = world.client("there", "192.0.2.2");
+  const FileKey file = World::file(100);
+  const Stateid open = world.open(client, 100).stateid;
+  const Stateid lock = {0, world.lock(client, 100, open, {0, 99}, true).stateid.other};
+  for (std::uint64_t i = 0; world.open(other, i).verdict.granted(); ++i) continue;
+  for (std::uint64_t i = 0; world.open(client, i).verdict.granted(); ++i) continue;
+  EXPECT_EQ(world.files.unlock(file, lock, {50, 50}, *client.life).status, Status::Ok);
+  EXPECT_EQ(world.lock_more(client, 100, lock, {200, 200}, true).verdict.status, Status::Delay);
+  Status status = Status::Ok;
+  for (std::uint64_t at = 2; at < 50 && status == Status::Ok; at += 2)
+    status = world.files.unlock(file, lock, {at, at}, *client.life).status;
+  EXPECT_EQ(status, Status::Serverfault) << "nor is that without bounds";
+  EXPECT_LE(world.files.states(), 2 * limits.states);
 }
 
 TEST(Nfs4StateLocks, are_of_clients_at_some_address) {

@@ -400,6 +400,66 @@ TEST(Nfs4OpenLimits, an_address_has_no_more_than_it_leaves_free) {
   EXPECT_EQ(fill(world.client("another", "192.0.2.1")), 23u);
 }
 
+// Clients at addresses of their own that come back after a restart.
+class Nfs4ReclaimLimits : public ::testing::Test {
+ protected:
+  static StateLimits limits() {
+    StateLimits limits;
+    limits.states = 80;
+    limits.states_of_address = 40;
+    return limits;
+  }
+  Nfs4ReclaimLimits() { world.grace->begin(world.now + std::chrono::hours(1), true); }
+
+  testing::Client back(std::uint64_t address) {
+    const std::string number = std::to_string(address);
+    const testing::Client client = world.fresh_client(number, "192.0.2." + number);
+    client.life->may_reclaim = true;
+    return client;
+  }
+  // How many opens the client reclaims, `most` at most.
+  std::uint64_t reclaim(const testing::Client& client, std::uint64_t most) {
+    std::uint64_t count = 0;
+    while (
+        count < most &&
+        world.files.open({World::file(count), bytes_of("owner"), kRead, kNone, true}, client.life)
+            .verdict.granted())
+      ++count;
+    return count;
+  }
+
+  World world{2, {}, limits()};
+};
+
+TEST_F(Nfs4ReclaimLimits, give_clients_back_what_they_had_in_whatever_order_they_come) {
+  const std::uint64_t had[] = {40, 20, 10, 5, 2};  // as an_address_has_no_more_than_it_leaves_free
+  for (std::size_t i = std::size(had); i-- > 0;) EXPECT_EQ(reclaim(back(i), had[i]), had[i]) << i;
+}
+
+TEST_F(Nfs4ReclaimLimits, let_no_address_that_lies_take_what_others_had) {
+  EXPECT_EQ(reclaim(back(9), 1000), 40u);
+  for (const std::uint64_t had : {5u, 10u, 20u, 40u}) EXPECT_EQ(reclaim(back(had), had), had);
+}
+
+TEST_F(Nfs4ReclaimLimits, bound_what_all_addresses_reclaim) {
+  for (std::uint64_t address = 0; address < 30; ++address) reclaim(back(address), 1000);
+  EXPECT_LE(world.files.states(), 160u);
+}
+
+TEST_F(Nfs4ReclaimLimits, are_those_of_locks_too) {
+  const testing::Client first = back(1), second = back(2);
+  EXPECT_EQ(reclaim(first, 20), 20u);
+  EXPECT_EQ(reclaim(second, 1), 1u);
+  const OpenResult open =
+      world.files.open({World::file(0), bytes_of("owner"), kRead, kNone, true}, second.life);
+  for (std::uint64_t i = 0; i < 38; ++i) {
+    const LockArgs args{World::file(0), {2 * i, 2 * i},    false, true, true,
+                        open.stateid,   bytes_of("locker")};
+    EXPECT_TRUE(world.files.lock(args, second.life).verdict.granted()) << i;
+  }
+  EXPECT_EQ(second.life->states.load(), 40u);
+}
+
 TEST(Nfs4OpenLimits, large_owners_count_more_than_once) {
   StateLimits limits;
   limits.states_of_client = 10;

@@ -49,6 +49,7 @@ enum class Status : std::uint8_t {
   ReqTooBig,
   SeqFalseRetry,
   SeqMisordered,
+  Serverfault,
   ShareDenied,
   StaleClientid,
   StaleStateid,  // NFSv4.0 only

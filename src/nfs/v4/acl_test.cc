@@ -56,6 +56,40 @@ vfs::Acl random_acl(std::mt19937& random) {
   return acl_of(std::move(entries));
 }
 
+constexpr std::uint32_t kOwner = 1;
+constexpr std::uint32_t kGroup = 2;
+
+// Entries of OWNER@, GROUP@, EVERYONE@, two users and two groups.
+Aces random_aces(std::mt19937& random) {
+  const std::string kNames[] = {"OWNER@", "GROUP@", "EVERYONE@", "1", "2"};
+  Aces aces(1 + random() % 6);
+  for (v4::nfsace4& ace : aces) {
+    std::uint32_t mask = 0;
+    for (const std::uint32_t bits : {kReadBits, kWriteBits, kExecuteBits})
+      if (random() % 2) mask |= bits;
+    const bool of_group = random() % 3 == 0;
+    const std::size_t name = of_group ? 3 + random() % 2 : random() % std::size(kNames);
+    ace = {random() % 2 ? kAllow : kDeny, of_group ? std::uint32_t{v4::ACE4_IDENTIFIER_GROUP} : 0u,
+           mask, kNames[name]};
+  }
+  return aces;
+}
+
+// Three users, of any of three groups, each with each permission.
+template <class Function>
+void for_each_caller(Function function) {
+  for (std::uint32_t uid = 1; uid <= 3; ++uid)
+    for (std::uint32_t groups = 0; groups < 8; ++groups)
+      for (const std::uint32_t permission : {1u, 2u, 4u}) {
+        vfs::Credentials who;
+        who.uid = uid;
+        who.gid = 99;
+        for (std::uint32_t group = 1; group <= 3; ++group)
+          if (groups >> (group - 1) & 1) who.groups.push_back(group);
+        function(who, permission);
+      }
+}
+
 // Whatever a client sends is refused, or is a list that a store can keep: from_aces() ends with it.
 TEST(Nfs4AclMap, makes_a_possible_list_of_any_entries_or_none) {
   const std::string kWho[] = {
@@ -85,23 +119,43 @@ TEST(Nfs4AclMap, makes_a_possible_list_of_any_entries_or_none) {
 
 TEST(Nfs4AclMap, a_list_has_the_same_meaning_in_either_form) {
   std::mt19937 random(7);
-  constexpr std::uint32_t kOwner = 1;
-  constexpr std::uint32_t kGroup = 2;
   for (int i = 0; i < 300; ++i) {
     const vfs::Acl acl = random_acl(random);
     const Aces aces = to_aces({acl, {}}, false);
-    for (std::uint32_t uid = 1; uid <= 3; ++uid)
-      for (std::uint32_t groups = 0; groups < 8; ++groups)
-        for (const std::uint32_t permission : {1u, 2u, 4u}) {
-          vfs::Credentials who;
-          who.uid = uid;
-          who.gid = 99;
-          for (std::uint32_t group = 1; group <= 3; ++group)
-            if (groups >> (group - 1) & 1) who.groups.push_back(group);
-          ASSERT_EQ(aces_permit(aces, kOwner, kGroup, who, bits_of(permission)),
-                    acl.permits(kOwner, kGroup, who, permission));
-        }
+    for_each_caller([&](const vfs::Credentials& who, std::uint32_t permission) {
+      ASSERT_EQ(aces_permit(aces, kOwner, kGroup, who, bits_of(permission)),
+                acl.permits(kOwner, kGroup, who, permission));
+    });
   }
+}
+
+// Of entries in any order a store may keep less than they allow, and never more.
+TEST(Nfs4AclMap, a_list_of_any_entries_permits_nobody_what_they_deny) {
+  std::mt19937 random(9);
+  for (int i = 0; i < 2000; ++i) {
+    const Aces aces = random_aces(random);
+    const auto changes = from_aces(aces, false);
+    ASSERT_TRUE(changes.ok());
+    for_each_caller([&](const vfs::Credentials& who, std::uint32_t permission) {
+      if (changes->access->permits(kOwner, kGroup, who, permission)) {
+        ASSERT_TRUE(aces_permit(aces, kOwner, kGroup, who, bits_of(permission)))
+            << "list " << i << ", uid " << who.uid << ", permission " << permission;
+      }
+    });
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(Nfs4AclMap, what_is_denied_to_a_group_is_not_allowed_to_its_members_as_the_owning_group) {
+  const Aces aces{{kDeny, v4::ACE4_IDENTIFIER_GROUP, kReadBits, "202"},
+                  {kAllow, v4::ACE4_IDENTIFIER_GROUP, kReadBits | kWriteBits, "GROUP@"}};
+  const auto changes = from_aces(aces, false);
+  ASSERT_TRUE(changes.ok());
+  vfs::Credentials of_both;
+  of_both.uid = 7;
+  of_both.groups = {200, 202};
+  EXPECT_FALSE(changes->access->permits(1, 200, of_both, 4));
+  EXPECT_TRUE(changes->access->permits(1, 200, of_both, 2));
 }
 
 TEST(Nfs4AclMap, a_list_that_was_read_is_set_to_the_same) {

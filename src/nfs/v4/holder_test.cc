@@ -84,8 +84,17 @@ TEST_F(Nfs4Holder, is_believed_only_of_what_it_has_not_written_yet) {
   act_as(holder_);
   EXPECT_EQ(run({putfh(handle_), write_op(opened_, 0, "text")}).status, v4::NFS4_OK);
   holder_ = now_acting();
-  holder_client_.size = 99;
-  EXPECT_EQ(other_looks().size, 4u) << "its change is the one it began with";
+  holder_client_.size = 4;
+  const Seen seen = other_looks();
+  EXPECT_EQ(seen.size, 4u);
+  EXPECT_EQ(other_looks().change, seen.change) << "its change is the one it began with";
+}
+
+TEST_F(Nfs4Holder, has_changed_the_file_where_its_size_is_another_whatever_its_change) {
+  holder_client_.size = own_.size + 777;
+  const Seen seen = other_looks();
+  EXPECT_EQ(seen.size, own_.size + 777);
+  EXPECT_GT(seen.change, own_.change);
 }
 
 TEST_F(Nfs4Holder, is_recalled_when_it_does_not_answer_in_time) {

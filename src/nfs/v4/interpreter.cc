@@ -87,6 +87,12 @@ Compound::Security security_of(const OperationList::Entries& entries, std::size_
   return deferred ? Compound::Security::Deferred : Compound::Security::Checked;
 }
 
+// Whether what failed leaves the object of a filehandle out of the client's reach.
+bool is_unreachable(std::uint32_t number, v4::nfsstat4 status) {
+  if (status == v4::NFS4ERR_STALE) return true;
+  return number == v4::OP_PUTFH && (status == v4::NFS4ERR_ACCESS || status == v4::NFS4ERR_WRONGSEC);
+}
+
 bool puts_filehandle(std::uint32_t number) {
   return number == v4::OP_PUTFH || number == v4::OP_PUTROOTFH || number == v4::OP_PUTPUBFH ||
          number == v4::OP_RESTOREFH;
@@ -199,18 +205,19 @@ class Interpreter {
     tell(entry.number, status, runs_ && entry.row->needs != Needs::Nothing);
     status_ = status;
     ++next_;
-    if (status == v4::NFS4ERR_STALE && runs_) give_back_unreachable(entry);
+    if (status != v4::NFS4_OK && runs_ && is_unreachable(entry.number, status)) [[unlikely]]
+      give_back_unreachable(entry);
   }
 
   // Linux's client asks for attributes before it gives something back, and takes it for given back
-  // when the file is gone; of an export that was removed everybody does. What it had, which nobody
-  // else can use, would stay until it ends. Decision 0071.
-  [[gnu::noinline]] void give_back_unreachable(const OperationList::Entry& stale) {
+  // when the file is gone; of an export that was removed, or is open to it no longer, everybody
+  // does. What it had, which nobody else can use, would stay until it ends. Decision 0071.
+  [[gnu::noinline]] void give_back_unreachable(const OperationList::Entry& failed) {
     const auto& entries = list_.entries();
     std::size_t at = next_;
-    if (stale.number == v4::OP_PUTFH) {
-      const auto& args = *static_cast<const PutfhArguments*>(stale.arguments);
-      if (!compound_.set_current_removed(args.object)) return;
+    if (failed.number == v4::OP_PUTFH) {
+      const auto& args = *static_cast<const PutfhArguments*>(failed.arguments);
+      if (!compound_.set_current_unreachable(args.object)) return;
       if (at < entries.size() && entries[at].number == v4::OP_GETATTR) ++at;
     }
     const bool gone =
@@ -224,7 +231,7 @@ class Interpreter {
   // Version 4.0: not in the turn of an owner, who does not count what was not answered.
   void give_back(const OperationList::Entry& entry) {
     const auto known = [this](const v4::stateid4& stateid) {
-      return compound_.identify(stateid) == v4::NFS4_OK;
+      return compound_.identify(stateid) == v4::NFS4_OK && may_give_back();
     };
     if (entry.number == v4::OP_CLOSE) {
       auto& args = *static_cast<v4::CLOSE4args*>(entry.arguments);
@@ -233,8 +240,13 @@ class Interpreter {
       auto& args = *static_cast<v4::LOCKU4args*>(entry.arguments);
       if (known(args.lock_stateid)) locku(compound_, args);
     } else if (entry.number == v4::OP_DELEGRETURN) {
-      delegreturn(compound_, *static_cast<v4::DELEGRETURN4args*>(entry.arguments));
+      auto& args = *static_cast<v4::DELEGRETURN4args*>(entry.arguments);
+      if (known(args.deleg_stateid)) delegreturn(compound_, args);
     }
+  }
+  // What Kerberos protects stays where no export says any more who may touch it.
+  bool may_give_back() const {
+    return status_ == v4::NFS4ERR_STALE || proves_as_much_as_its_client(compound_);
   }
 
   void tell(std::uint32_t number, v4::nfsstat4 status, bool on_filehandle) {

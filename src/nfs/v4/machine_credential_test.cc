@@ -289,5 +289,23 @@ TEST_F(Nfs4MachineCredential, is_all_there_is_an_SSV_is_refused_for_its_algorith
   EXPECT_EQ(ask(asked).eir_status, v4::NFS4ERR_ENCR_ALG_UNSUPP);
 }
 
+// What a caller of AUTH_SYS says of itself is not proven.
+TEST_F(Nfs4MachineCredential, is_not_stood_in_for_where_an_export_refuses_who_gives_back) {
+  export_to("krb5i");
+  set_up();
+  as_user(KRB5I);
+  const Opened file = create("file");
+  ASSERT_EQ(file.status, v4::NFS4_OK);
+  const auto close = [&] {
+    return run({putfh(file.handle),
+                op(v4::OP_CLOSE, &Op::opclose, v4::CLOSE4args{0, file.stateid})})
+        .status;
+  };
+  as(0, 0);
+  EXPECT_EQ(close(), v4::NFS4ERR_WRONGSEC);
+  as_user(KRB5I);
+  EXPECT_EQ(close(), v4::NFS4_OK) << "it is still there";
+}
+
 }  // namespace
 }  // namespace stag::nfs::nfs4

@@ -277,6 +277,15 @@ TEST_F(Nfs4Restart, a_delegation_that_could_not_be_recalled_is_given_again_as_re
   EXPECT_TRUE(second.delegation_.read().recall);
 }
 
+TEST_F(Nfs4Restart, a_delegation_beyond_the_limit_is_given_again_as_recalled) {
+  states_.delegations = 0;
+  Nfs4Start& second = restart_with_a_lock();
+  second.set_up_called_back();
+  ASSERT_EQ(second.reclaim(opened_.handle, v4::OPEN_DELEGATE_READ).status, v4::NFS4_OK);
+  ASSERT_EQ(second.delegation_.delegation_type, v4::OPEN_DELEGATE_READ);
+  EXPECT_TRUE(second.delegation_.read().recall);
+}
+
 TEST_F(Nfs4Restart, a_delegation_of_no_type_is_not_claimed) {
   Nfs4Start& second = restart_with_a_lock();
   second.set_up_called_back();

@@ -1,5 +1,6 @@
 // An export is removed while clients hold something of its files: what has its files open is wanted
-// back, and given back though its filehandles are stale.
+// back, and given back though its filehandles are stale. So is what a client has of an export that
+// does not admit it any more.
 #include "nfs/v4/administration.h"
 #include "testing/nfs/nfs40_callbacks_fixture.h"
 #include "testing/nfs/nfs4_delegations_fixture.h"
@@ -29,6 +30,16 @@ class Removing : public Fixture {
     this->context_.gate->exports_replaced();
   }
   void remove() { serve(false); }
+  // /data as before, to these clients and with these options.
+  void serve_to(std::string_view clients, std::string_view words) {
+    const ExportOptions options = *parse_export_options(words);
+    Exports exports;
+    STAG_CHECK(
+        exports.add(1, {"/data", this->store_, options, {*make_client_rule(clients, options)}})
+            .ok());
+    this->context_.exports.replace(std::move(exports));
+    this->context_.gate->exports_replaced();
+  }
 
   std::vector<state::StateInfo> states() {
     state::StateCursor at;
@@ -185,6 +196,48 @@ TEST_F(Nfs4RemovedExport, is_shown_with_its_former_path_until_it_is_there_again)
   EXPECT_FALSE(admin.was_removed("/data"));
 }
 
+// The clients of these tests call from 192.0.2.1, with AUTH_SYS.
+class Nfs4ExcludedClient : public Nfs4RemovedExport {
+ protected:
+  // A client with a lock, an open and a delegation gives all of it back where /data is served so.
+  void give_back(std::string_view clients, std::string_view words, v4::nfsstat4 refused) {
+    const v4::stateid4 delegation = read_delegation();
+    v4::stateid4 lock;
+    const Opened file = locked(lock);
+    const std::size_t held = states().size();
+    serve_to(clients, words);
+    EXPECT_EQ(run({putfh(file.handle), unlock_op(lock)}).status, refused);
+    EXPECT_EQ(states().size(), held);
+    for (const state::StateInfo& each : states()) EXPECT_TRUE(each.ranges.empty());
+    EXPECT_EQ(run({putfh(file.handle), getattr({1u << v4::FATTR4_CHANGE}), close_op(file.stateid)})
+                  .status,
+              refused);
+    EXPECT_EQ(states().size(), held - 2);
+    EXPECT_EQ(run({putfh(handle_), return_op(delegation)}).status, refused);
+    EXPECT_EQ(states().size(), held - 3);
+  }
+};
+
+TEST_F(Nfs4ExcludedClient, gives_back_what_it_has_of_an_export_for_others) {
+  give_back("10.0.0.0/8", "rw", v4::NFS4ERR_ACCESS);
+}
+
+TEST_F(Nfs4ExcludedClient, gives_back_what_it_has_of_an_export_of_other_flavors) {
+  give_back("*", "rw,sec=krb5", v4::NFS4ERR_WRONGSEC);
+}
+
+TEST_F(Nfs4ExcludedClient, takes_nothing_of_others_and_gets_nothing_done_besides) {
+  v4::stateid4 lock;
+  const Opened file = locked(lock);
+  serve_to("10.0.0.0/8", "rw");
+  const std::size_t held = states().size();
+  as(other_, [&] { return run({putfh(file.handle), close_op(file.stateid)}).status; });
+  EXPECT_EQ(states().size(), held);
+  EXPECT_EQ(run({putfh(file.handle), read_op(file.stateid, 0, 1), close_op(file.stateid)}).status,
+            v4::NFS4ERR_ACCESS);
+  EXPECT_EQ(states().size(), held);
+}
+
 class Nfs40RemovedExport : public Removing<Nfs40CallbacksServed> {};
 
 TEST_F(Nfs40RemovedExport, gets_back_what_clients_without_sessions_have) {
@@ -207,6 +260,23 @@ TEST_F(Nfs40RemovedExport, gets_back_what_clients_without_sessions_have) {
   EXPECT_EQ(held(), 1);
   serve(true);
   EXPECT_EQ(open_raw(4, "second", "another owner").status, v4::NFS4_OK) << "it is in step";
+}
+
+TEST_F(Nfs40RemovedExport, gets_back_what_clients_without_sessions_have_that_it_excludes) {
+  const v4::open_delegation4 given = open_again(v4::OPEN4_SHARE_ACCESS_READ);
+  ASSERT_EQ(given.delegation_type, v4::OPEN_DELEGATE_READ);
+  const Opened second = open_file(1, "second", "another owner");
+  const v4::stateid4 lock = lock_stateid(this->lock(second, 3, 0, "locker"));
+  const auto held = [this] {
+    return std::ranges::count(states(), holder_, &state::StateInfo::clientid);
+  };
+  serve_to("10.0.0.0/8", "rw");
+  EXPECT_EQ(give_back(given.read().stateid).status, v4::NFS4ERR_ACCESS);
+  EXPECT_EQ(held(), 3);
+  EXPECT_EQ(unlock(second, lock, 1).status, v4::NFS4ERR_ACCESS);
+  for (const state::StateInfo& each : states()) EXPECT_TRUE(each.ranges.empty());
+  EXPECT_EQ(close(second, 4).status, v4::NFS4ERR_ACCESS);
+  EXPECT_EQ(held(), 1);
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // Extended attributes (RFC 8276 section 8).
+#include <algorithm>
+
 #include "testing/nfs/nfs4_fixture.h"
 
 namespace stag::nfs::nfs4 {
@@ -23,6 +25,10 @@ class Nfs4Xattrs : public Nfs4Served {
   }
   static Op list_op(std::uint64_t cookie, std::uint32_t room) {
     return op(v4::OP_LISTXATTRS, &Op::oplistxattrs, v4::LISTXATTRS4args{cookie, room});
+  }
+  static std::vector<std::string> sorted(std::vector<std::string> names) {
+    std::ranges::sort(names);
+    return names;
   }
   v4::nfsstat4 set(const v4::nfs_fh4& of, const std::string& name, const std::string& value,
                    v4::setxattr_option4 option = v4::SETXATTR4_EITHER) {
@@ -49,7 +55,7 @@ TEST_F(Nfs4Xattrs, are_set_read_listed_and_removed) {
   const Res listed = run({putfh(file), list_op(0, 1000)});
   ASSERT_EQ(listed.status, v4::NFS4_OK);
   const v4::LISTXATTRS4resok& list = listed.resarray[1].oplistxattrs().lxr_value();
-  EXPECT_EQ(list.lxr_names, (std::vector<std::string>{"one", "two"}));
+  EXPECT_EQ(sorted(list.lxr_names), (std::vector<std::string>{"one", "two"}));
   EXPECT_TRUE(list.lxr_eof);
   EXPECT_EQ(run({putfh(file), remove_op("one"), get_op("one")}).status, v4::NFS4ERR_NOXATTR);
   EXPECT_EQ(run({putfh(file), remove_op("one")}).status, v4::NFS4ERR_NOXATTR);
@@ -175,10 +181,31 @@ TEST_F(Nfs4Xattrs, are_listed_in_pages_as_long_as_asked_for) {
     cookie = page.lxr_cookie;
     eof = page.lxr_eof;
   }
-  EXPECT_EQ(names, expected);
+  EXPECT_EQ(sorted(names), expected);
   EXPECT_EQ(run({putfh(file), list_op(0, 16 + 15)}).status, v4::NFS4ERR_TOOSMALL);
   EXPECT_EQ(run({putfh(file), list_op(0, 15)}).status, v4::NFS4ERR_TOOSMALL);
-  EXPECT_TRUE(run({putfh(file), list_op(99, 100)}).resarray[1].oplistxattrs().lxr_value().lxr_eof);
+  EXPECT_TRUE(
+      run({putfh(file), list_op(~0ull, 100)}).resarray[1].oplistxattrs().lxr_value().lxr_eof);
+}
+
+// As a client does that removes all of them page by page.
+TEST_F(Nfs4Xattrs, are_all_listed_that_stay_while_others_go_between_two_pages) {
+  const v4::nfs_fh4 file = create("file").handle;
+  for (char c = 'a'; c < 'k'; ++c) ASSERT_EQ(set(file, std::string(10, c), "x"), v4::NFS4_OK);
+  std::uint64_t cookie = 0;
+  std::size_t removed = 0;
+  for (bool eof = false; !eof;) {
+    const Res results = run({putfh(file), list_op(cookie, 16 + 3 * 16)});
+    ASSERT_EQ(results.status, v4::NFS4_OK);
+    const v4::LISTXATTRS4resok& page = results.resarray[1].oplistxattrs().lxr_value();
+    for (const std::string& name : page.lxr_names) {
+      ASSERT_EQ(run({putfh(file), remove_op(name)}).status, v4::NFS4_OK);
+      ++removed;
+    }
+    cookie = page.lxr_cookie;
+    eof = page.lxr_eof;
+  }
+  EXPECT_EQ(removed, 10u);
 }
 
 }  // namespace

@@ -86,6 +86,7 @@ class Reader {
     if (allows) return;
     const std::uint32_t denied = group.denied;
     owner_.deny(denied);
+    group_.deny(denied);
     everyone_.deny(denied);
     for (auto& [id, each] : users_) each.deny(denied);
     for (auto& [id, each] : groups_) each.deny(denied);

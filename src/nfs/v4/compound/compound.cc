@@ -18,6 +18,8 @@ bool means_current(const v4::stateid4& stateid) {
 
 constexpr std::uint32_t kFolderMode = 0555;
 
+constexpr char kByKerberos[] = "gss:";
+
 // Whether the pseudo file system leads from this folder to an export that the client may enter.
 bool leads_on(const PseudoFs::Node& folder, const rpc::Origin& origin) {
   return std::ranges::any_of(folder.children, [&](const auto& child) {
@@ -49,9 +51,13 @@ const PseudoFs& Compound::pseudo_fs() const {
 std::string Compound::principal() const {
   const rpc::Caller& caller = admission_.call().caller();
   // A name is one principal, whatever service protects its calls.
-  if (caller.name) return "gss:" + *caller.name;
+  if (caller.name) return kByKerberos + *caller.name;
   return std::to_string(static_cast<std::uint32_t>(caller.flavor)) + ":" +
          std::to_string(caller.uid);
+}
+
+bool Compound::names_by_kerberos(std::string_view principal) {
+  return principal.starts_with(kByKerberos);
 }
 
 bool Compound::has_integrity() const {
@@ -105,13 +111,15 @@ v4::nfsstat4 Compound::put(Bytes filehandle) {
   return v4::NFS4_OK;
 }
 
-bool Compound::set_current_removed(Bytes filehandle) {
+bool Compound::set_current_unreachable(Bytes filehandle) {
   const auto opened = shared_.server.handles.open(filehandle);
-  const Export* const removed =
-      opened ? admission_.exports().find_removed(opened->export_id) : nullptr;
-  if (removed == nullptr) return false;
+  if (!opened) return false;
+  const Exports& exports = admission_.exports();
+  const Export* found = exports.find(opened->export_id);
+  if (found == nullptr) found = exports.find_removed(opened->export_id);
+  if (found == nullptr) return false;
   ExportObject object;
-  object.export_ = removed;
+  object.export_ = found;
   object.handle = opened->object;
   set_current(object);
   return true;

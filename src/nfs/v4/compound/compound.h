@@ -60,6 +60,8 @@ class Compound {
   std::uint32_t minor() const { return minor_; }
   // The principal of the Call, for comparison with that of an earlier one (RFC 8881 2.10.8).
   std::string principal() const;
+  // Whether that, of any Compound, is a name by Kerberos.
+  static bool names_by_kerberos(std::string_view principal);
   // The same as a number that nobody can choose another principal's of.
   std::uint64_t principal_number() const {
     const rpc::Caller& caller = admission_.call().caller();
@@ -125,9 +127,9 @@ class Compound {
   // Makes what a filehandle of a client names the current one; NFS4_OK, or why not, and the current
   // one stays.
   v4::nfsstat4 put(Bytes filehandle);
-  // Makes an object of an export that was removed the current one, to give back what its client has
-  // of it, and nothing else. False: it is none.
-  bool set_current_removed(Bytes filehandle);
+  // Makes an object of an export that was removed, or does not admit the caller, the current one,
+  // to give back what its client has of it, and nothing else. False: it is none.
+  bool set_current_unreachable(Bytes filehandle);
   // An object of the pseudo file system, or the export that is mounted there.
   Result<Object, v4::nfsstat4> enter(const PseudoFs::Node& node,
                                      Security security = Security::Checked) const;

@@ -23,6 +23,14 @@ v4::nfsstat4 check_machine(const Compound& compound, const v4::sessionid4& sessi
   return check(compound, sessionid);
 }
 
+bool proves_as_much_as_its_client(const Compound& compound) {
+  if (compound.has_integrity()) return true;
+  const state::LifePtr& life = compound.life();
+  if (life == nullptr) return false;
+  const auto client = compound.shared().clients.identity(life->clientid);
+  return client && !Compound::names_by_kerberos(client->principal);
+}
+
 std::uint64_t allowed_to_machine(const Compound& compound) {
   const OccupiedSlot* const slot = compound.slot();
   if (slot == nullptr || slot->life->protection.must_allow == 0) return 0;

@@ -10,6 +10,10 @@ namespace stag::nfs::nfs4 {
 v4::nfsstat4 check_machine(const Compound& compound, v4::clientid4 clientid);
 v4::nfsstat4 check_machine(const Compound& compound, const v4::sessionid4& sessionid);
 
+// Whether the caller proves as much of itself as the client did for its client ID: by Kerberos with
+// integrity, if that was by Kerberos.
+bool proves_as_much_as_its_client(const Compound& compound);
+
 // The operations, bit n for operation n, that the machine of the session's client may do with any
 // security flavor; 0 where the caller is not that machine.
 std::uint64_t allowed_to_machine(const Compound& compound);

@@ -64,6 +64,8 @@ v4::nfsstat4 to_nfsstat4(state::Status status) {
       return v4::NFS4ERR_SEQ_FALSE_RETRY;
     case state::Status::SeqMisordered:
       return v4::NFS4ERR_SEQ_MISORDERED;
+    case state::Status::Serverfault:
+      return v4::NFS4ERR_SERVERFAULT;
     case state::Status::ShareDenied:
       return v4::NFS4ERR_SHARE_DENIED;
     case state::Status::StaleClientid:

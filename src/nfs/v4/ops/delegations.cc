@@ -13,7 +13,7 @@ namespace {
 using Delegated = Result<v4::open_delegation4, v4::nfsstat4>;
 
 // 10.2.1: who held one before a restart gets it again, and is asked at once to give it back where
-// it could not be recalled, or local programs use the file.
+// it could not be recalled, there are too many, or local programs use the file.
 Task<Delegated> delegated_again(Compound& compound, const ExportObject& file,
                                 const v4::OPEN4args& args) {
   const bool reached = co_await can_call_back(compound);
@@ -25,7 +25,8 @@ Task<Delegated> delegated_again(Compound& compound, const ExportObject& file,
   Untold untold(compound, file, made.stateid);
   const bool kept = co_await keep_from_programs(compound, file, type, made.stateid);
   untold.told();
-  co_return granted(type, made.stateid, !reached || !kept);
+  const bool too_many = made.limit != state::Limit::None;
+  co_return granted(type, made.stateid, !reached || !kept || too_many);
 }
 
 // 18.16.3: a delegation that the client has is not turned into one of the other kind.

@@ -1,7 +1,10 @@
-// LISTXATTRS (RFC 8276 8.4.3). The cookie is the number of names that were listed before, in the
-// order of their bytes.
+// LISTXATTRS (RFC 8276 8.4.3). Names are listed in the order of their hashes; the cookie is the
+// hash of the one that was listed last, so that it keeps its place whatever comes and goes, also
+// over a restart, or at another gateway.
 #include <algorithm>
+#include <utility>
 
+#include "base/siphash.h"
 #include "nfs/v4/ops/operations.h"
 #include "nfs/v4/ops/xattr_status.h"
 
@@ -14,6 +17,22 @@ constexpr std::uint64_t kEmptyNames = 8 + 4 + 4;
 
 std::uint64_t encoded_size(const std::string& name) {
   return 4 + (name.size() + 3) / 4 * 4;
+}
+
+// Cookie 0 is in front of all.
+std::uint64_t cookie_of(const std::string& name) {
+  return std::max<std::uint64_t>(1, siphash(SipKey{}, bytes_of(name)));
+}
+
+using Names = std::vector<std::pair<std::uint64_t, std::string>>;
+
+Names behind(std::uint64_t cookie, std::vector<std::string>&& all) {
+  Names names;
+  for (std::string& name : all)
+    if (const std::uint64_t own = cookie_of(name); own > cookie)
+      names.emplace_back(own, std::move(name));
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 }  // namespace
@@ -29,18 +48,18 @@ Task<v4::LISTXATTRS4res> listxattrs(Compound& compound, v4::LISTXATTRS4args& arg
   }
   const std::uint64_t room = std::min<std::uint64_t>(args.lxa_maxcount, compound.results_left());
   if (room < kEmptyNames) co_return v4::LISTXATTRS4res{v4::NFS4ERR_TOOSMALL, {}};
-  std::sort(found->begin(), found->end());
+  Names names = behind(args.lxa_cookie, *std::move(found));
   v4::LISTXATTRS4res results;
   v4::LISTXATTRS4resok& list = results.lxr_value();
-  // Names may have gone meanwhile: then the list ends here.
-  std::uint64_t next = std::min<std::uint64_t>(args.lxa_cookie, found->size());
+  list.lxr_cookie = args.lxa_cookie;
+  auto next = names.begin();
   std::uint64_t left = room - kEmptyNames;
-  for (; next < found->size() && encoded_size((*found)[next]) <= left; ++next) {
-    left -= encoded_size((*found)[next]);
-    list.lxr_names.push_back(std::move((*found)[next]));
+  for (; next != names.end() && encoded_size(next->second) <= left; ++next) {
+    left -= encoded_size(next->second);
+    list.lxr_cookie = next->first;
+    list.lxr_names.push_back(std::move(next->second));
   }
-  list.lxr_eof = next == found->size();
-  list.lxr_cookie = next;
+  list.lxr_eof = next == names.end();
   if (!list.lxr_eof && list.lxr_names.empty())
     co_return v4::LISTXATTRS4res{v4::NFS4ERR_TOOSMALL, {}};
   co_return results;

@@ -1,4 +1,5 @@
-// LOCKU (RFC 8881 18.12).
+// LOCKU (RFC 8881 18.12). A client that was told NFS4ERR_DELAY would ask for ever, and its program
+// get to none of its other locks.
 #include "nfs/v4/compound/limit_notes.h"
 #include "nfs/v4/compound/state_status.h"
 #include "nfs/v4/ops/operations.h"

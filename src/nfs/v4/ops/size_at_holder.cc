@@ -56,7 +56,11 @@ Task<SizeAtHolder> size_at_holder(Compound& compound, ExportObject file) {
   // The server does not ask a holder that has to give it back anew for each client that wants to
   // know.
   std::optional<HeldAttributes> known;
-  if (!held->recalled) known = co_await ask_holder(compound, *callbacks, *held);
+  std::optional<vfs::Attributes> before;
+  if (!held->recalled) {
+    before = co_await attributes_now(file);
+    known = co_await ask_holder(compound, *callbacks, *held);
+  }
   if (!known && may_be_holder(compound, held->clientid)) {
     compound.shared().files.recall(file.key(), state::Touch::Look);
     co_return kAsTheServer;
@@ -66,7 +70,10 @@ Task<SizeAtHolder> size_at_holder(Compound& compound, ExportObject file) {
     if (!gone) co_return Failure{v4::NFS4ERR_DELAY};
     co_return kAsTheServer;
   }
-  if (known->change == held->change) co_return kAsTheServer;
+  // RFC 8881 10.4.3: a size that differs is a modification, whatever `change` says. The holder may
+  // write while it is asked: its size is held against the one of before.
+  const bool same_size = !before || known->size == before->size;
+  if (known->change == held->change && same_size) co_return kAsTheServer;
   // As if it had been written now: `change` rises each time, and the time is the server's.
   static const vfs::Credentials kServer{0, 0, {}};
   vfs::SetAttributes touched;

@@ -182,6 +182,7 @@ class Nfs4RestartServed : public ::testing::Test {
     recoveries_.push_back(*std::move(recovery));
     nfs::nfs4::Nfs4Options options;
     options.recovery = recoveries_.back().get();
+    options.states = states_;
     starts_.push_back(std::make_unique<Nfs4Start>(options, store_));
     return *starts_.back();
   }
@@ -291,6 +292,7 @@ class Nfs4RestartServed : public ::testing::Test {
   std::vector<std::unique_ptr<nfs::recovery::Recovery>> recoveries_;
   std::vector<std::unique_ptr<Nfs4Start>> starts_;
   Nfs4Start::Opened opened_;
+  nfs::state::StateLimits states_;  // of starts to come
 };
 
 }  // namespace stag::testing
