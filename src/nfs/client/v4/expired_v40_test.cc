@@ -75,12 +75,16 @@ class ExpiringServer : public LyingServer {
 
 class Nfs40Expired : public ::testing::Test {
  protected:
-  File locked(std::string name) {
+  File opened(std::string name) {
     const auto made = server.run(files.create_open(files.root(), std::move(name), {},
                                                    CreateMode::Unchecked, access::kModify));
     STAG_CHECK(made.ok());
-    EXPECT_TRUE(server.run(files.lock(made->file, {1, 1}, {0, 10, true})).ok());
     return made->file;
+  }
+  File locked(std::string name) {
+    const File file = opened(std::move(name));
+    EXPECT_TRUE(server.run(files.lock(file, {1, 1}, {0, 10, true})).ok());
+    return file;
   }
   Status write(const File& file) {
     const auto wrote = server.run(files.write(file, 0, bytes_of("text")));
@@ -111,7 +115,7 @@ TEST_F(Nfs40Expired, locks_of_one_file_leave_those_of_others_when_it_is_unlocked
 
 // LOCKT goes by no state: it tells of the client.
 TEST_F(Nfs40Expired, client_ID_is_made_again_when_locks_are_asked_for) {
-  const File a = locked("a");
+  const File a = opened("a");
   server.client_expired = true;
   EXPECT_TRUE(server.run(files.test_lock(a, {1, 2}, {0, 0, true})).ok());
   EXPECT_EQ(server.client_ids, 2);
