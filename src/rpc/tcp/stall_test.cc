@@ -91,6 +91,18 @@ TEST(TcpStall, a_client_that_acknowledges_nothing_loses_its_connection_though_al
   EXPECT_EQ(reason_counters().of(Reason::RpcPeerTooSlow), before + 1);
 }
 
+TEST(TcpStall, a_client_that_acknowledges_nothing_is_not_saved_by_calls_whose_answers_are_written) {
+  SimClient client(4 * kMegabyte, ServerOptions{});
+  prompt(client, kMegabyte).call();
+  client.settle();
+  client.service.body = {};
+  for (int seconds = 0; seconds < 181; ++seconds) {
+    client.call();
+    client.loop.run_for(1s);
+  }
+  EXPECT_FALSE(client.open());
+}
+
 TEST(TcpStall, a_client_that_acknowledges_what_is_written_keeps_its_connection) {
   SimClient client(4 * kMegabyte, ServerOptions{});
   prompt(client, kMegabyte).call();

@@ -395,6 +395,14 @@ RecordStream::Progress RecordStream::progress() const {
   return {};
 }
 
+bool RecordStream::stalled() const {
+  if (at_watch_.owed == Debt::None) return false;
+  // What the wire had then is the debt of before, whatever has been written since.
+  if (at_watch_.owed == Debt::Replies && written_at_watch_ > at_watch_.bytes)
+    return acknowledged_bytes() == at_watch_.bytes;
+  return progress() == at_watch_;
+}
+
 // One timer while anything is under way; idle connections have none.
 void RecordStream::watch_for_stall() {
   if (limits_.stall == Duration::zero() || closed_ || stall_watched_) return;
@@ -402,9 +410,10 @@ void RecordStream::watch_for_stall() {
   if (!under_way && wire_->unacknowledged() == 0) return;
   stall_watched_ = true;
   at_watch_ = progress();
+  written_at_watch_ = written_;
   stall_timer_ = loop_.after(limits_.stall, [this] {
     stall_watched_ = false;
-    if (at_watch_.owed != Debt::None && progress() == at_watch_)
+    if (stalled())
       return close(at_watch_.owed == Debt::Room ? Reason::RpcNoRoom : Reason::RpcPeerTooSlow);
     guarded([this] { watch_for_stall(); });
   });

@@ -135,6 +135,8 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
     bool operator==(const Progress&) const = default;
   };
   Progress progress() const;
+  // Whether nothing has moved since the watch began.
+  bool stalled() const;
 
   enum class Paused : std::uint8_t { No, UnlessAwaiting, Yes };
   bool awaiting() const { return !closed_ && events_ != nullptr && events_->awaits_reply(); }
@@ -194,6 +196,7 @@ class RecordStream final : public std::enable_shared_from_this<RecordStream> {
   std::uint64_t written_ = 0;
   std::uint64_t debts_ = 0;  // how often the peer began to owe something
   Progress at_watch_;
+  std::uint64_t written_at_watch_ = 0;
   Timer stall_timer_;
   std::uint64_t records_ = 1;       // the one being read
   std::uint64_t timed_record_ = 0;  // the one `record_due_` is for
