@@ -309,6 +309,17 @@ TEST_F(RdmaPlacing, does_without_memory_that_does_not_fit_or_is_not_to_be_had) {
   EXPECT_NE(handler_->at, memory_.bytes.data());
 }
 
+// None is not as good as memory for the data without its pad.
+TEST_F(RdmaPlacing, does_without_memory_for_arguments_as_short_as_a_pad) {
+  handler_->fails = true;
+  for (const std::uint32_t length : {1u, 2u, 3u, 4u}) {
+    put(length, chunk({length}));
+    end_reads();
+    EXPECT_EQ(handler_->length, length);
+  }
+  EXPECT_EQ(handler_->run_, 4);
+}
+
 TEST_F(RdmaPlacing, asks_nobody_whose_caller_is_still_to_be_verified_or_when_it_stops) {
   server_.add(std::make_unique<Refusing>());
   put(1000, chunk({1000}), static_cast<std::uint32_t>(Refusing::kFlavor));

@@ -11,7 +11,7 @@ bool ServedCall::place(Service& service, const rpcrdma::ArrivedItem& item) {
   call_.placement_asked = true;
   Buffer given = service.place(call_, item.position, item.length);
   const std::size_t size = given.exclusive().size();
-  if (size > item.length || item.length - size >= pad_.size()) return false;
+  if (size == 0 || size > item.length || item.length - size >= pad_.size()) return false;
   buffers_.push_back(std::move(given));
   return true;
 }
