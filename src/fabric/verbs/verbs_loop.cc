@@ -42,6 +42,18 @@ bool allows(const VerbsFunctions& functions, const VerbsOptions& options, ibv_co
   return context == nullptr || only.empty() || functions.get_device_name(context->device) == only;
 }
 
+bool finds_allowed(const VerbsFunctions& functions, const VerbsOptions& options) {
+  if (options.device.empty()) return true;
+  int count = 0;
+  ibv_context** devices = functions.get_devices(&count);
+  if (devices == nullptr) return false;
+  const bool found = std::any_of(devices, devices + count, [&](ibv_context* each) {
+    return allows(functions, options, each);
+  });
+  functions.free_devices(devices);
+  return found;
+}
+
 Result<std::shared_ptr<VerbsLoop>, Reason> VerbsLoop::of(
     const std::shared_ptr<VerbsShared>& shared, net::EpollLoop& loop,
     std::shared_ptr<rdma_event_channel> channel) {
@@ -98,14 +110,7 @@ bool VerbsLoop::allows(ibv_context* context) const {
 }
 
 bool VerbsLoop::finds_allowed() const {
-  if (options().device.empty()) return true;
-  int count = 0;
-  ibv_context** devices = functions().get_devices(&count);
-  if (devices == nullptr) return false;
-  const bool found =
-      std::any_of(devices, devices + count, [this](ibv_context* each) { return allows(each); });
-  functions().free_devices(devices);
-  return found;
+  return fabric::finds_allowed(functions(), options());
 }
 
 Result<CmId, Reason> VerbsLoop::make_id(CmUser& user) {

@@ -88,6 +88,8 @@ Result<std::shared_ptr<rdma_event_channel>, Reason> open_channel(
     const std::shared_ptr<const VerbsFunctions>& functions);
 // Whether the options allow the device; null is none yet, and allowed.
 bool allows(const VerbsFunctions& functions, const VerbsOptions& options, ibv_context* context);
+// Whether there is a device that they allow.
+bool finds_allowed(const VerbsFunctions& functions, const VerbsOptions& options);
 
 struct VerbsShared;
 
@@ -103,7 +105,6 @@ class VerbsLoop {
   const VerbsFunctions& functions() const;
   const VerbsOptions& options() const;
   bool allows(ibv_context* context) const;
-  // Whether there is a device that they allow.
   bool finds_allowed() const;
 
   Result<CmId, Reason> make_id(CmUser& user);

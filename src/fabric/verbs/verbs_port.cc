@@ -57,7 +57,9 @@ Result<Ok, Reason> VerbsPort::rehearse(const VerbsOptions& options, const Addres
   if (!id) return Failure{id.error()};
   if ((*functions)->bind_addr(id->get(), address->data()) != 0)
     return Failure{reason_of_bind_error(errno)};
-  if (!allows(**functions, options, (*id)->verbs)) return Failure{Reason::VerbsDeviceElsewhere};
+  // An address of every device, "::", has none yet.
+  if (!allows(**functions, options, (*id)->verbs) || !finds_allowed(**functions, options))
+    return Failure{Reason::VerbsDeviceElsewhere};
   return Ok{};
 }
 

@@ -107,6 +107,10 @@ TEST_F(DevicePort, can_be_rehearsed_whoever_has_it) {
   EXPECT_EQ(rehearsed(at_), Reason::None);
   EXPECT_EQ(rehearsed({"192.0.2.1", 20050}), Reason::VerbsAddressUnserved);
   EXPECT_EQ(rehearsed(at_, "other0"), Reason::VerbsDeviceElsewhere);
+  for (const char* every : {"0.0.0.0", "::"}) {
+    EXPECT_EQ(rehearsed({every, 20050}), Reason::None) << every;
+    EXPECT_EQ(rehearsed({every, 20050}, "other0"), Reason::VerbsDeviceElsewhere) << every;
+  }
   stub().forbid(true);
   EXPECT_EQ(rehearsed(at_), Reason::VerbsNotPermitted);
 }
