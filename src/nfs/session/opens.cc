@@ -131,6 +131,7 @@ void Opens::on_lock(Id id, const LockOwner& owner, const Lock& lock, const v4::s
   if (open == nullptr) return;
   Locks& locks = open->locks[owner];
   locks.stateid = kept(stateid);
+  locks.lost_stateids = 0;
   locks.modes.set(lock.range, lock.mode);
   replace_others(id, owner, lock.range);
   if (lock.mode == state::RangeMode::None) on_unlock(id, owner, lock.range);
@@ -173,11 +174,23 @@ bool Opens::forget(const LockOwner& owner) {
   return known;
 }
 
-void Opens::on_old_stateid(Id id, const LockOwner& owner) {
+void Opens::on_lost_stateid(Id id, const LockOwner& owner) noexcept {
+  if (Locks* locks = find_locks(id, owner)) ++locks->lost_stateids;
+}
+
+bool Opens::on_old_stateid(Id id, const LockOwner& owner) {
+  Locks* locks = find_locks(id, owner);
+  if (locks == nullptr || !locks->stateid || locks->lost_stateids == 0) return false;
+  --locks->lost_stateids;
+  ++locks->stateid->seqid;
+  return true;
+}
+
+Opens::Locks* Opens::find_locks(Id id, const LockOwner& owner) {
   Open* open = find(id);
-  if (open == nullptr) return;
+  if (open == nullptr) return nullptr;
   const auto found = open->locks.find(owner);
-  if (found != open->locks.end() && found->second.stateid) ++found->second.stateid->seqid;
+  return found == open->locks.end() ? nullptr : &found->second;
 }
 
 void Opens::on_restart() {
@@ -192,6 +205,7 @@ void Opens::on_restart() {
     std::erase_if(open.locks, [](const auto& locks) { return locks.second.modes.empty(); });
     for (auto& [owner, locks] : open.locks) {
       locks.stateid.reset();
+      locks.lost_stateids = 0;
       if (!open.locks_lost) locks.reclaim_from = 0;
     }
   }
@@ -391,6 +405,7 @@ void Opens::on_put_off(const Claim& claim, const OfHolder& of_holder) {
 void Opens::on_reclaimed(Locks& locks, const state::Range& range,
                          const v4::stateid4& stateid) const {
   locks.stateid = kept(stateid);
+  locks.lost_stateids = 0;
   locks.reclaim_from.reset();
   if (range.last != state::Range::kEnd) locks.reclaim_from = range.last + 1;
 }

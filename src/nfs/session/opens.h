@@ -102,10 +102,13 @@ class Opens {
   // There is no lock there any more, whatever the server says.
   void on_unlock(Id id, const LockOwner& owner, const state::Range& range);
   // Of version 4.0. Whether the owner has locks by any open; an owner that is not named any more
-  // (true: the server knows it); and the server's answer with a newer stateid was lost.
+  // (true: the server knows it).
   bool has_locks(const LockOwner& owner) const;
   bool forget(const LockOwner& owner);
-  void on_old_stateid(Id id, const LockOwner& owner);
+  // Of version 4.0: an answer that was lost may have had a newer stateid; and to the server ours is
+  // an old one: whether such an answer explains that, and ours is the next one now.
+  void on_lost_stateid(Id id, const LockOwner& owner) noexcept;
+  bool on_old_stateid(Id id, const LockOwner& owner);
 
   // The server has restarted: it knows nothing of all this.
   void on_restart();
@@ -157,6 +160,7 @@ class Opens {
   enum class State : std::uint8_t { Held, Reclaim, Reopen, Lost };
   struct Locks {
     std::optional<v4::stateid4> stateid{};
+    std::uint32_t lost_stateids = 0;  // that may have followed it
     Modes modes{};
     // Locks from this byte on are to be reclaimed; nullopt: none is.
     std::optional<std::uint64_t> reclaim_from{};
@@ -181,6 +185,7 @@ class Opens {
   bool resume();
   Open* find(Id id);
   const Open* find(Id id) const;
+  Locks* find_locks(Id id, const LockOwner& owner);
   void drop(Id id);
   void replace_others(Id id, const LockOwner& owner, const state::Range& range);
   void lose_locks(Open& open);

@@ -6,6 +6,13 @@
 #include "nfs/state/file_shard.h"
 
 namespace stag::nfs::state {
+namespace {
+
+// What part of all states an address may have though others hold more than the limit (decision
+// 0085).
+constexpr std::uint32_t kLittle = 128;
+
+}  // namespace
 
 Files::Impl::Impl(const Options& given, std::atomic<std::uint32_t>& guards) : options(given) {
   for (std::uint32_t i = 0; i < kFileShards; ++i)
@@ -42,13 +49,16 @@ Limit Files::Impl::limit_at(const Life& life, std::int32_t more, Claim claim) co
   const auto by = static_cast<std::uint32_t>(more);
   const StateLimits& limits = options.limits;
   const std::uint64_t times = claim == Claim::New ? 1 : 2;
+  const std::uint64_t own = life.account->states.load(std::memory_order_relaxed);
   if (life.states.load(std::memory_order_relaxed) + by > times * limits.states_of_client)
     return Limit::Client;
-  const std::uint64_t own = life.account->states.load(std::memory_order_relaxed);
   // An address that reclaims what it never had leaves room for what all others had.
   const std::uint64_t times_of_address = claim == Claim::Held ? 2 : 1;
   if (own + by > times_of_address * limits.states_of_address) return Limit::Address;
-  const std::uint64_t all = states.load(std::memory_order_relaxed), most = times * limits.states;
+  const std::uint64_t all = states.load(std::memory_order_relaxed);
+  // What others hold beyond the limit of what is new leaves a little to each address.
+  const bool little = own + by <= limits.states / kLittle;
+  const std::uint64_t most = (little ? 2 : times) * limits.states;
   // Of all: where others that lapsed go, it may have more.
   const bool fits =
       limits.shared_out ? leaves_enough<std::uint64_t>(own, all, by, most) : all + by <= most;

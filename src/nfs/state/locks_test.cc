@@ -293,6 +293,26 @@ TEST(Nfs4StateLocks, are_unlocked_in_part_whatever_others_have_taken) {
   EXPECT_LE(world.files.states(), 2 * limits.states);
 }
 
+// Decision 0085.
+TEST(Nfs4StateLocks, that_are_split_leave_others_something_to_open) {
+  StateLimits limits;
+  limits.states = 1024;
+  limits.states_of_address = 512;
+  limits.states_of_client = 128;
+  World world(1, {}, limits);
+  for (std::uint64_t each = 0; each < 8; ++each) {
+    const testing::Client client = world.client("here" + std::to_string(each), "192.0.2.1");
+    const Stateid open = world.open(client, each).stateid;
+    const Stateid lock = {0, world.lock(client, each, open, {0, 9999}, true).stateid.other};
+    Status status = Status::Ok;
+    for (std::uint64_t at = 2; at < 9999 && status == Status::Ok; at += 2)
+      status = world.files.unlock(World::file(each), lock, {at, at}, *client.life).status;
+  }
+  EXPECT_GE(world.files.states(), limits.states);
+  const testing::Client other = world.client("there", "192.0.2.2");
+  EXPECT_TRUE(world.open(other, 100).verdict.granted());
+}
+
 TEST(Nfs4StateLocks, are_of_clients_at_some_address) {
   World world;
   const testing::Client here = world.client("here", "192.0.2.1");

@@ -201,6 +201,19 @@ TEST_P(Nfs40Lost, LOCK_and_LOCKU_leave_data_a_stateid_to_go_by) {
   must(files().close(file));
 }
 
+// What the owner does by other opens tells nothing of the answer that was lost.
+TEST_P(Nfs40Lost, LOCK_leaves_data_a_stateid_to_go_by_whatever_its_owner_locks_elsewhere) {
+  const File file = made(), other = made("other");
+  must(files().lock(file, kMine, kTen));
+  must(files().lock(other, kMine, kTen));
+  lose_the_next(GetParam());
+  lost(files().lock(file, kMine, {20, 10, true}));
+  must(files().lock(other, kMine, {40, 10, true}));
+  EXPECT_EQ(status(files().write(file, 0, bytes_of("text"))), Status::Ok);
+  must(files().close(file));
+  must(files().close(other));
+}
+
 TEST_P(Nfs40Lost, CLOSE_leaves_no_owner_that_others_would_get) {
   const File first = made("first");
   lose_the_next(GetParam());

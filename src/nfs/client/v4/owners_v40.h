@@ -42,8 +42,6 @@ class OwnersV40 {
     std::uint64_t number = 0;  // unlike that of any other owner
     session::OwnerSequence sequence{};
     bool confirmed = false;
-    // Answers that were lost, each of which may have had a newer stateid of locks.
-    std::uint32_t lost_stateids = 0;
     std::optional<FirstLock> first_lock{};
     bool busy = false;
     WaitList waiting{};

@@ -133,10 +133,7 @@ Task<Outcome<bool>> SessionClient::has_newer_stateid(OperationContext context, R
     if (!ended) co_return Failure{ended.error()};
     co_return true;
   }
-  if (owner->lost_stateids == 0) co_return false;
-  --owner->lost_stateids;
-  opens_.on_old_stateid(by.open, *found);
-  co_return true;
+  co_return opens_.on_old_stateid(by.open, *found);
 }
 
 OwnersV40::Pair SessionClient::owners_of(Request& request) {
@@ -201,18 +198,21 @@ SessionClient::Numbers SessionClient::number(Request& request, const OwnersV40::
 // Without an answer the numbers are in doubt, also when there was no memory for it.
 class SessionClient::Unanswered {
  public:
-  Unanswered(const OwnersV40::Pair& owners, const Numbers& numbers)
-      : owners_(owners), numbers_(numbers) {}
+  Unanswered(session::Opens& opens, const Request& request, const OwnersV40::Pair& owners,
+             const Numbers& numbers)
+      : opens_(opens), request_(request), owners_(owners), numbers_(numbers) {}
   ~Unanswered() {
     if (!open_) return;
     if (numbers_.open) owners_.open->sequence.on_loss();
     if (!numbers_.locks) return;
     owners_.locks->sequence.on_loss();
-    ++owners_.locks->lost_stateids;
+    if (const auto& by = request_.by_open()) opens_.on_lost_stateid(by->open, by->owner);
   }
   void close() { open_ = false; }
 
  private:
+  session::Opens& opens_;
+  const Request& request_;
   const OwnersV40::Pair& owners_;
   const Numbers& numbers_;
   bool open_ = true;
@@ -225,7 +225,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::send_numbered(OperationCont
                                                                    Of of) {
   const Numbers numbers = number(request, owners);
   const std::uint32_t incarnation = client_v40_.incarnation();
-  Unanswered unanswered(owners, numbers);
+  Unanswered unanswered(opens_, request, owners, numbers);
   const TimePoint sent = channel().loop().now();
   Outcome<Attempt> came = co_await send_v40(context, request, options);
   if (!came) {
@@ -248,9 +248,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::send_numbered(OperationCont
     owners_.renew(request.by_open()->open);
     if (owners.locks) owners_.forget(request.by_open()->owner);
   } else if (came->status == v4::NFS4ERR_OLD_STATEID && owners.locks &&
-             owners.locks->lost_stateids > 0) {
-    --owners.locks->lost_stateids;
-    opens_.on_old_stateid(request.by_open()->open, request.by_open()->owner);
+             opens_.on_old_stateid(request.by_open()->open, request.by_open()->owner)) {
     came->fate = Fate::Again;
   } else if (request.open_place() && (came->status == v4::NFS4_OK || request.is_done())) {
     co_return co_await confirm(context, request, owners.open, *std::move(came), options, of);
@@ -272,8 +270,6 @@ Verdict SessionClient::judge(const Request& request, const OwnersV40::Pair& owne
   if (numbers.open) verdict = owners.open->sequence.on_status(*numbers.open, status);
   if (numbers.locks && (!both || status != v4::NFS4ERR_BAD_SEQID))
     verdict = owners.locks->sequence.on_status(*numbers.locks, status);
-  const bool lock = request.number(numbers.place) != v4::OP_LOCKT;
-  if (numbers.locks && lock && status == v4::NFS4_OK) owners.locks->lost_stateids = 0;
   return verdict;
 }
 
@@ -299,7 +295,7 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::confirm(OperationContext co
       confirming.add(v4::OP_OPEN_CONFIRM, &Op::opopen_confirm, {granted.stateid, next});
   const Numbers numbers{at, next, std::nullopt};
   const OwnersV40::Pair owners{owner, nullptr};
-  Unanswered unanswered(owners, numbers);
+  Unanswered unanswered(opens_, request, owners, numbers);
   Outcome<Attempt> came = co_await send_v40(context, confirming, options);
   if (!came) co_return came;
   unanswered.close();
