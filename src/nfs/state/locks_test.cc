@@ -1,6 +1,9 @@
 // The sentences of RFC 8881 9.1 to 9.5, 18.10 to 18.12 and 18.38 on byte-range locks.
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "testing/nfs/state_world.h"
 
 namespace stag::nfs::state {
@@ -300,13 +303,18 @@ TEST(Nfs4StateLocks, that_are_split_leave_others_something_to_open) {
   limits.states_of_address = 512;
   limits.states_of_client = 128;
   World world(1, {}, limits);
+  std::vector<testing::Client> clients;
+  std::vector<Stateid> locks;
   for (std::uint64_t each = 0; each < 8; ++each) {
-    const testing::Client client = world.client("here" + std::to_string(each), "192.0.2.1");
-    const Stateid open = world.open(client, each).stateid;
-    const Stateid lock = {0, world.lock(client, each, open, {0, 9999}, true).stateid.other};
+    clients.push_back(world.client("here" + std::to_string(each), "192.0.2.1"));
+    const Stateid open = world.open(clients[each], each).stateid;
+    locks.push_back({0, world.lock(clients[each], each, open, {0, 9999}, true).stateid.other});
+  }
+  for (std::uint64_t each = 0; each < 8; ++each) {
     Status status = Status::Ok;
     for (std::uint64_t at = 2; at < 9999 && status == Status::Ok; at += 2)
-      status = world.files.unlock(World::file(each), lock, {at, at}, *client.life).status;
+      status =
+          world.files.unlock(World::file(each), locks[each], {at, at}, *clients[each].life).status;
   }
   EXPECT_GE(world.files.states(), limits.states);
   const testing::Client other = world.client("there", "192.0.2.2");
