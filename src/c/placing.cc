@@ -3,35 +3,11 @@
 #include <memory>
 #include <new>
 
-#include "base/pooled.h"
+#include "c/lent.h"
 #include "c/memory.h"
 
 namespace stag::c {
 namespace {
-
-class Placed final : public Storage, public Pooled {
- public:
-  explicit Placed(std::size_t length) : Storage(length) {}
-  void begin(const stag_placement& given) {
-    release_ = given.release;
-    context_ = given.release_context;
-    memory_ = given.memory;
-    begin_use(memory_);
-  }
-  void* context() const { return context_; }
-
- private:
-  void release() noexcept override {
-    const auto give_back = release_;
-    void* const context = context_;
-    end_use(memory_);
-    delete this;
-    if (give_back != nullptr) give_back(context);
-  }
-  void (*release_)(void*) = nullptr;  // null: there is nothing to give back
-  void* context_ = nullptr;
-  stag_memory* memory_ = nullptr;
-};
 
 bool is_usable(const stag_placement& given, std::size_t length, const endpoint::Loops& loops) {
   const Bytes memory = bytes_at(given.buffer, given.capacity);
@@ -42,16 +18,16 @@ bool is_usable(const stag_placement& given, std::size_t length, const endpoint::
 }  // namespace
 
 void* placed_context(const Buffer& bytes) {
-  const auto* const placed = dynamic_cast<const Placed*>(bytes.owner());
+  const auto* const placed = dynamic_cast<const Lent*>(bytes.owner());
   return placed == nullptr ? nullptr : placed->context();
 }
 
 Buffer Placer::ask(std::uint32_t procedure, Bytes arguments, std::size_t length,
                    const endpoint::Loops& loops) const noexcept {
-  std::unique_ptr<Placed> placed;
+  std::unique_ptr<Lent> placed;
   // First, so that what the program gives is not lost for want of memory.
   try {
-    placed = std::make_unique<Placed>(length);
+    placed = std::make_unique<Lent>(length);
   } catch (const std::bad_alloc&) {
     return {};
   }
@@ -67,7 +43,7 @@ Buffer Placer::ask(std::uint32_t procedure, Bytes arguments, std::size_t length,
     asked.release(asked.release_context);
     return {};
   }
-  placed->begin(asked);
+  placed->begin(asked.release, asked.release_context, asked.memory);
   return Buffer(placed.release(), bytes_at(asked.buffer, length));
 }
 

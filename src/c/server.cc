@@ -3,6 +3,7 @@
 
 #include <atomic>
 
+#include "c/lent.h"
 #include "c/memory.h"
 #include "c/placing.h"
 #include "c/serving.h"
@@ -14,29 +15,6 @@ using namespace stag;
 
 namespace stag::c {
 namespace {
-
-// Bytes of the caller's that a Reply is sent from.
-class Lent final : public Storage {
- public:
-  Lent(void (*release)(void*), void* context, stag_memory* memory)
-      : release_(release), context_(context), memory_(memory) {
-    begin_use(memory_);
-  }
-  // The caller has them back already.
-  void forget() { release_ = nullptr; }
-
- private:
-  void release() noexcept override {
-    const auto give_back = release_;
-    void* const context = context_;
-    end_use(memory_);
-    delete this;
-    if (give_back != nullptr) give_back(context);
-  }
-  void (*release_)(void*);
-  void* context_;
-  stag_memory* memory_;
-};
 
 const endpoint::Loops& loops_of(const stag_server& server);
 
@@ -241,7 +219,8 @@ void reply(stag_request& request, const stag_results& with) {
   const Bytes bulk = bytes_at(with.bulk, with.bulk_length);
   Lent* lent = nullptr;
   if (with.bulk != nullptr && with.release != nullptr) {
-    lent = new Lent(with.release, with.release_context, with.memory);
+    lent = new Lent;
+    lent->begin(with.release, with.release_context, with.memory);
     request.lent = Buffer(lent, bulk);
     request.results_bulk = Rope(request.lent);
   } else if (with.bulk != nullptr) {
