@@ -80,8 +80,7 @@ class Protocol {
 
   virtual Task<Outcome<Attributes>> getattr(OperationContext context, Handle object) = 0;
   // With a `guard`, NotSync unless the object was last changed then. Yields the attributes
-  // afterwards where the Reply has them. The size is set
-  // by the open, if there is one.
+  // afterwards where the Reply has them. The size is set by the open, if there is one.
   virtual Task<Outcome<std::optional<Attributes>>> setattr(OperationContext context, File object,
                                                            SetAttributes attributes,
                                                            std::optional<Time> guard) = 0;
