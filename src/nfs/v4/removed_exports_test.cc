@@ -238,44 +238,47 @@ TEST_F(Nfs4ExcludedClient, takes_nothing_of_others_and_gets_nothing_done_besides
   EXPECT_EQ(states().size(), held);
 }
 
-class Nfs40RemovedExport : public Removing<Nfs40CallbacksServed> {};
+class Nfs40RemovedExport : public Removing<Nfs40CallbacksServed> {
+ protected:
+  // A delegation of one file, and of another one an open with a lock.
+  void hold() {
+    const v4::open_delegation4 given = open_again(v4::OPEN4_SHARE_ACCESS_READ);
+    ASSERT_EQ(given.delegation_type, v4::OPEN_DELEGATE_READ);
+    delegation_ = given.read().stateid;
+    second_ = open_file(1, "second", "another owner");
+    lock_ = lock_stateid(lock(second_, 3, 0, "locker"));
+  }
+  auto held() { return std::ranges::count(states(), holder_, &state::StateInfo::clientid); }
+
+  v4::stateid4 delegation_{};
+  Opened second_;
+  v4::stateid4 lock_{};
+};
 
 TEST_F(Nfs40RemovedExport, gets_back_what_clients_without_sessions_have) {
-  const v4::open_delegation4 given = open_again(v4::OPEN4_SHARE_ACCESS_READ);
-  ASSERT_EQ(given.delegation_type, v4::OPEN_DELEGATE_READ);
-  const Opened second = open_file(1, "second", "another owner");
-  const v4::stateid4 lock = lock_stateid(this->lock(second, 3, 0, "locker"));
-  const auto held = [this] {
-    return std::ranges::count(states(), holder_, &state::StateInfo::clientid);
-  };
+  hold();
   remove();
   loop_.pass(100ms);
   EXPECT_EQ(listener_.asked.size(), 1u);
   EXPECT_EQ(held(), 4);
-  EXPECT_EQ(give_back(given.read().stateid).status, v4::NFS4ERR_STALE);
+  EXPECT_EQ(give_back(delegation_).status, v4::NFS4ERR_STALE);
   EXPECT_EQ(held(), 3);
-  EXPECT_EQ(unlock(second, lock, 1).status, v4::NFS4ERR_STALE);
+  EXPECT_EQ(unlock(second_, lock_, 1).status, v4::NFS4ERR_STALE);
   for (const state::StateInfo& each : states()) EXPECT_TRUE(each.ranges.empty());
-  EXPECT_EQ(close(second, 4).status, v4::NFS4ERR_STALE);
+  EXPECT_EQ(close(second_, 4).status, v4::NFS4ERR_STALE);
   EXPECT_EQ(held(), 1);
   serve(true);
   EXPECT_EQ(open_raw(4, "second", "another owner").status, v4::NFS4_OK) << "it is in step";
 }
 
 TEST_F(Nfs40RemovedExport, gets_back_what_clients_without_sessions_have_that_it_excludes) {
-  const v4::open_delegation4 given = open_again(v4::OPEN4_SHARE_ACCESS_READ);
-  ASSERT_EQ(given.delegation_type, v4::OPEN_DELEGATE_READ);
-  const Opened second = open_file(1, "second", "another owner");
-  const v4::stateid4 lock = lock_stateid(this->lock(second, 3, 0, "locker"));
-  const auto held = [this] {
-    return std::ranges::count(states(), holder_, &state::StateInfo::clientid);
-  };
+  hold();
   serve_to("10.0.0.0/8", "rw");
-  EXPECT_EQ(give_back(given.read().stateid).status, v4::NFS4ERR_ACCESS);
+  EXPECT_EQ(give_back(delegation_).status, v4::NFS4ERR_ACCESS);
   EXPECT_EQ(held(), 3);
-  EXPECT_EQ(unlock(second, lock, 1).status, v4::NFS4ERR_ACCESS);
+  EXPECT_EQ(unlock(second_, lock_, 1).status, v4::NFS4ERR_ACCESS);
   for (const state::StateInfo& each : states()) EXPECT_TRUE(each.ranges.empty());
-  EXPECT_EQ(close(second, 4).status, v4::NFS4ERR_ACCESS);
+  EXPECT_EQ(close(second_, 4).status, v4::NFS4ERR_ACCESS);
   EXPECT_EQ(held(), 1);
 }
 
