@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <functional>
 #include <map>
 #include <sstream>
 
@@ -11,31 +12,36 @@ namespace {
 constexpr std::uint32_t kLastStatus = v4::NFS4ERR_XATTR2BIG;
 constexpr std::uint32_t kLastOperation = v4::OP_REMOVEXATTR;
 
-v4::nfsstat4 status_called(const std::string& name) {
-  for (std::uint32_t i = 0; i <= kLastStatus; ++i)
-    if (to_string(static_cast<v4::nfsstat4>(i)) == "NFS4ERR_" + name)
-      return static_cast<v4::nfsstat4>(i);
-  return v4::NFS4_OK;
+// The values of an enumeration of version 4, by what their names have behind `prefix`.
+template <class Value>
+std::map<std::string, Value, std::less<>> by_name(std::string_view prefix, std::uint32_t last) {
+  std::map<std::string, Value, std::less<>> named;
+  for (std::uint32_t i = 0; i <= last; ++i) {
+    const auto value = static_cast<Value>(i);
+    const std::string_view name = to_string(value);
+    if (name.starts_with(prefix)) named.emplace(name.substr(prefix.size()), value);
+  }
+  return named;
 }
 
-v4::nfs_opnum4 operation_called(const std::string& name) {
-  for (std::uint32_t i = v4::OP_ACCESS; i <= kLastOperation; ++i)
-    if (to_string(static_cast<v4::nfs_opnum4>(i)) == "OP_" + name)
-      return static_cast<v4::nfs_opnum4>(i);
-  return v4::OP_ILLEGAL;
+template <class Value>
+Value called(const std::map<std::string, Value, std::less<>>& named, std::string_view name,
+             Value otherwise) {
+  const auto found = named.find(name);
+  return found == named.end() ? otherwise : found->second;
 }
 
 void read_table(std::string_view text, std::vector<OperationErrors>& to) {
-  std::map<std::string, v4::nfsstat4> known;
+  static const auto statuses = by_name<v4::nfsstat4>("NFS4ERR_", kLastStatus);
+  static const auto operations = by_name<v4::nfs_opnum4>("OP_", kLastOperation);
   std::istringstream words{std::string(text)};
   for (std::string word; words >> word;) {
     if (word.back() == ':') {
-      to.push_back({operation_called(word.substr(0, word.size() - 1)), {}});
+      word.pop_back();
+      to.push_back({called(operations, word, v4::OP_ILLEGAL), {}});
       continue;
     }
-    auto [entry, is_new] = known.try_emplace(word);
-    if (is_new) entry->second = status_called(word);
-    to.back().errors.push_back(entry->second);
+    to.back().errors.push_back(called(statuses, word, v4::NFS4_OK));
   }
 }
 
