@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""tools/nightly runs what there is, goes on after a failure, and says of each part whether it passed, failed or was skipped, and why. make is a script here."""
+"""tools/nightly runs what there is, goes on after a failure, and says of each part whether it passed, failed or was skipped, and why; docs/nightly.md keeps what
+came of each. make is a script here."""
 import os
 import pathlib
 import re
@@ -29,6 +30,7 @@ class Nightly(unittest.TestCase):
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="stag-nightly-"))
         self.addCleanup(shutil.rmtree, self.root)
         (self.root / "tools").mkdir()
+        (self.root / "docs").mkdir()
         shutil.copy(ROOT / "tools" / "nightly", self.root / "tools")
         make = self.root / "make"
         make.write_text(MAKE)
@@ -58,6 +60,18 @@ class Nightly(unittest.TestCase):
             "passed   soak-short (s)",
         ])
         self.assertIn("did not come back", (self.root / "build" / "nightly" / "systemd-test.log").read_text())
+
+    def test_keeps_what_came_of_each_part_when_it_ran_last(self):
+        page = self.root / "docs" / "nightly.md"
+        page.write_text("| `soak` | passed in 3700 s | 0123abcd | 2026-01-02 |\n| `deb` | passed in 9 s | 0123abcd | 2026-01-02 |\n")
+        self.nightly("systemd-test", "deb", "ceph")
+        rows = [line.split(" | ")[:2] for line in page.read_text().splitlines() if line.startswith("| `")]
+        self.assertEqual([[part, re.sub(r"\d+ s", "N s", result)] for part, result in rows], [
+            ["| `deb`", "passed in N s"],
+            ["| `systemd-test`", "**failed** after N s"],
+            ["| `soak`", "passed in N s"],
+        ])
+        self.assertNotIn("passed in 9 s", page.read_text())
 
     def test_tells_by_its_exit_code_what_came_of_it(self):
         self.assertEqual(self.nightly("deb", "ceph").returncode, 0)
