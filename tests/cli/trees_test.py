@@ -231,13 +231,34 @@ class Du(Tree):
     def test_sums_up_and_counts_a_file_once(self):
         os.link(self.there("a", "deep", "two.TXT"), self.there("empty", "again"))
         self.assertEqual(self.good("du", "-s", self.url()), f"{self.used() // 1024 - (os.stat(self.there('empty', 'again')).st_blocks // 2)}\t{self.top}\n")
-        self.assertRegex(self.good("du", "-sh", self.url()), r"^2\.9 MiB\t")
+        self.assertRegex(self.good("du", "-sh", self.url()), r"^2\.9M\t")
         self.assertEqual(self.good("du", "-s", "-b", self.url()), f"3010008\t{self.top}\n")
         self.assertEqual(len(self.good("du", "--max-depth", "1", self.url()).splitlines()), 3)
         self.assertEqual(len(self.good("du", "-a", self.url()).splitlines()), 10)
         (found,) = json.loads(self.good("du", "-s", "--json", self.url("a", "deep", "down")))
         self.assertEqual(found["used"], self.used("a", "deep", "down"))
         self.assertTrue(self.good("du", self.url("a", "one.txt")).endswith("a/one.txt\n"))
+
+
+    def test_in_a_readable_form_is_what_sort_h_orders(self):
+        for name, size in (("small", 12_000), ("middle", 500_000), ("large", 9_000_000)):
+            self.write(self.there("empty", name), os.urandom(size))
+        self.write(self.there("empty", "none"))
+        for url in self.both():
+            ordered = {
+                options: [line.split("\t")[1] for line in self.sorted(self.good("du", "-a", *options, url), sort)]
+                for options, sort in (((), "-n"), (("-h",), "-h"), (("-b",), "-n"), (("-b", "-h"), "-h"))
+            }
+            self.assertEqual(ordered[("-h",)], ordered[()])
+            self.assertEqual(ordered[("-b", "-h")], ordered[("-b",)])
+        own = subprocess.run(["du", "-ah", "."], cwd=self.there("empty"), stdout=subprocess.PIPE, text=True, check=True).stdout
+        theirs = dict(reversed(line.split("\t.")) for line in own.splitlines())
+        ours = dict(reversed(line.split("\t" + self.top + "/empty")) for line in self.good("du", "-ah", self.url("empty")).splitlines())
+        self.assertEqual(ours, theirs)
+
+    def sorted(self, text, option):
+        """As sort(1) does; of lines of the same size, those that were first remain so."""
+        return subprocess.run(["sort", "-s", option], input=text, stdout=subprocess.PIPE, text=True, check=True, env={"LC_ALL": "C"}).stdout.splitlines()
 
 
 class Draw(Tree):
