@@ -207,7 +207,7 @@ class Find(Tree):
         self.assertEqual(found["fileid"], str(os.stat(self.there("a", "one.txt")).st_ino))
 
     def test_says_what_is_wrong(self):
-        self.bad(2, "--size '5X' is none", "find", self.url(), "-size", "5X")
+        self.bad(2, "--size '5X' is no size", "find", self.url(), "-size", "5X")
         self.bad(2, "is no date", "find", self.url(), "-newermt", "yesterday")
         self.bad(2, "no such file on this machine", "find", self.url(), "-newer", self.at("missing"))
         self.bad(1, "no such file or directory", "find", self.url("missing"))

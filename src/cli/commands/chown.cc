@@ -20,9 +20,10 @@ class Chown final : public TreeChange {
             "Names are those of this machine; the server is told numbers.\n"};
   }
   void declare(Arguments& arguments) override {
-    arguments.positional("OWNER[:[GROUP]]", text_,
-                         "names or numbers; with ':' and nothing behind, the group that the owner "
-                         "logs in with; :GROUP changes the group only");
+    arguments.positional(
+        "OWNER[:[GROUP]]", text_,
+        "names or numbers; with ':' and nothing after it, the group that the owner "
+        "logs in with; :GROUP changes the group only");
     declare_recursive(arguments);
     arguments.flag("--no-dereference", links_, "a symbolic link itself, not what it leads to");
     declare_urls(arguments, "file or directory");

@@ -38,7 +38,7 @@ class Find final : public TreeCommand {
     arguments.number("--maxdepth", max_depth_, 0, Descent::kMostDepth,
                      "this far below the URL [all]");
     arguments.number("--mindepth", min_depth_, 0, Descent::kMostDepth, "no less far below");
-    arguments.flag("--print0", zeros_, "a zero byte behind each path, for xargs -0");
+    arguments.flag("--print0", zeros_, "a zero byte after each path, for xargs -0");
     arguments.flag("--json", json_, "an array of objects");
     declare_urls(arguments, "where to begin");
   }

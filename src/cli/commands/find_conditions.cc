@@ -46,7 +46,7 @@ std::optional<Count> parse_count(std::string_view text) {
 
 Parsed size_test(const std::string& text) {
   const Failure<std::string> mistake{
-      fmt::format("--size '{}' is none; write 10M, +1G or -512c", text)};
+      fmt::format("--size '{}' is no size; write 10M, +1G or -512c", text)};
   const std::optional<Count> count = parse_count(text);
   if (!count) return mistake;
   constexpr std::pair<std::string_view, std::uint64_t> kUnits[] = {

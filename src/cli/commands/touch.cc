@@ -36,7 +36,7 @@ class Touch final : public RemoteCommand {
     arguments.flag("-a", accessed_, "the time of the last access only");
     arguments.flag("-m", modified_, "the time of the last change only");
     arguments.text("-d,--date", date_, "DATE",
-                   "that time, not now: 2024-05-01, '2024-05-01 12:30:00', with Z behind in UTC, "
+                   "that time, not now: 2024-05-01, '2024-05-01 12:30:00', with Z after it in UTC, "
                    "or +02:00 and the like for the offset of a zone, @SECONDS since 1970");
     arguments.text("-r,--reference", reference_, "FILE", "the times of this file of this machine");
     arguments.text("-t", stamp_, "STAMP",

@@ -475,7 +475,7 @@ Exit run_command_line(int argc, char** argv, std::vector<std::unique_ptr<Command
   std::reverse(words.begin(), words.end());
   try {
     if (!empty.empty())
-      throw CLI::ArgumentMismatch(fmt::format("'{}' has nothing behind '='", empty),
+      throw CLI::ArgumentMismatch(fmt::format("'{}' has nothing after '='", empty),
                                   CLI::ExitCodes::ArgumentMismatch);
     root.parse(std::move(words));
   } catch (const CLI::Error& error) {
