@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -61,6 +62,25 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"#endif\n", "in.x:1:1: #endif without #if"},
         Case{"#define F(x) x\n", "in.x:1:1: macros with parameters are not supported"},
         Case{"#include \"none.x\"\n", "in.x:1:1: cannot read \"none.x\""}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Conditions, Mistakes,
+    ::testing::Values(
+        Case{"#if\n#endif\n", "in.x:1:1: this conditional has no condition"},
+        Case{"#if 1 +\n#endif\n", "in.x:1:1: this condition has no end"},
+        Case{"#if (1\n#endif\n", "in.x:1:1: this condition has no end"},
+        Case{"#if 1 ? 2\n#endif\n", "in.x:1:1: this condition has no end"},
+        Case{"#if 1 2\n#endif\n", "in.x:1:1: unexpected '2' in this condition"},
+        Case{"#if F(1)\n#endif\n", "in.x:1:1: unexpected '(' in this condition"},
+        Case{"#if A = 1\n#endif\n", "in.x:1:1: unexpected '=' in this condition"},
+        Case{"#if 09\n#endif\n", "in.x:1:1: unexpected '09' in this condition"},
+        Case{"#if 1 \"+\" 1\n#endif\n", "in.x:1:1: unexpected '+' in this condition"},
+        Case{"#if 0x1ffffffffffffffff\n#endif\n",
+             "in.x:1:1: unexpected '0x1ffffffffffffffff' in this condition"},
+        Case{"#if defined(1)\n#endif\n", "in.x:1:1: unexpected '1' in this condition"},
+        Case{"#if defined\n#endif\n", "in.x:1:1: this condition has no end"},
+        Case{"#if 0\n#elif 1 / 0\n#endif\n", "in.x:2:1: this condition divides by zero"},
+        Case{"#if 1 % 0\n#endif\n", "in.x:1:1: this condition divides by zero"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Names, Mistakes,
@@ -160,9 +180,143 @@ TEST(Compiler, macros_cannot_run_away) {
   for (int i = 1; i < 40; ++i)
     text += "#define A" + std::to_string(i) + " A" + std::to_string(i - 1) + " A" +
             std::to_string(i - 1) + "\n";
-  EXPECT_EQ(complaint(text), "in.x:8:1: this macro is too long");
+  const std::string used = "#if 0\n#elif A39\n#endif\n";
+  EXPECT_EQ(complaint(text), "fine");
+  EXPECT_EQ(complaint(text + "const B = A39;"), "in.x:41:11: this macro is too long");
+  EXPECT_EQ(complaint(text + used), "in.x:42:1: this condition is too long");
+  const std::string empty = "#define A0\n" + text.substr(text.find('\n') + 1);
+  EXPECT_EQ(complaint(empty + "const B = A39;"), "in.x:41:11: this macro is too long");
+  EXPECT_EQ(complaint(empty + used), "in.x:42:1: this condition is too long");
   EXPECT_EQ(complaint("#define A B\n#define B A\nconst A = 1;"), "fine");
 }
+
+TEST(Compiler, conditions_cannot_run_away) {
+  for (const char* opening : {"(", "!", "~", "1?", "1?0:", "1+("})
+    for (const int times : {200, 100'000}) {
+      std::string text = "#if ";
+      for (int i = 0; i < times; ++i) text += opening;
+      text += "1";
+      EXPECT_NE(complaint(text + "\n#endif\n"), "fine") << opening;
+    }
+}
+
+constexpr const char* kDefinitions =
+    "#define ONE 1\n#define TWO 2\n#define IN_BRACKETS (2)\n#define EMPTY\n#define ITSELF ITSELF\n"
+    "#define SUM ONE + TWO\n#define ASKS defined(ONE)\n#define LATER NOW\n#define NOW 0\n"
+    "#undef NOW\n#define NOW 3\n#define GONE 1\n#undef GONE\n#define MINUS -2\n"
+    "#define OVER_TWO \\\n LINES\n#define LINES 1\n";
+
+struct Condition {
+  const char* text;
+  bool holds;
+};
+
+constexpr Condition kConditions[] = {
+    {"ONE >= 2", false},
+    {"ONE == 2", false},
+    {"ONE <= 1 && ONE < 2 && TWO > ONE && ONE != TWO", true},
+    {"0 || ONE", true},
+    {"0 && ONE", false},
+    {"1 || 0 && 0", true},
+    {"defined(ONE) && defined(OTHER)", false},
+    {"defined(ONE) && !defined OTHER", true},
+    {"defined ( ONE )", true},
+    {"!!ONE", true},
+    {"(TWO >= 2)", true},
+    {"IN_BRACKETS", true},
+    {"IN_BRACKETS == TWO", true},
+    {"TWO - 2", false},
+    {"TWO -2", false},
+    {"TWO-2", false},
+    {"MINUS + 2", false},
+    {"-MINUS == TWO", true},
+    {"0L", false},
+    {"0x0UL", false},
+    {"0x10 == 16 && 010 == 8 && 0B11 == 3", true},
+    {"UNKNOWN", false},
+    {"UNKNOWN == 0", true},
+    {"ITSELF", false},
+    {"EMPTY 1", true},
+    {"SUM == 3", true},
+    {"SUM * 2 == 5", true},
+    {"ASKS", true},
+    {"LATER == 3", true},
+    {"GONE", false},
+    {"OVER_TWO", true},
+    {"defined(ONE) && \\\n defined(TWO)", true},
+    {"ONE /* 0 */ + 1 == TWO", true},
+    {"2 + 3 * 4 == 14 && (2 + 3) * 4 == 20", true},
+    {"10 - 4 - 3 == 3", true},
+    {"7 / 2 == 3 && 7 % 2 == 1 && -7 / 2 == -3 && -7 % 2 == -1", true},
+    {"1 << 4 == 16 && 256 >> 4 == 16 && -1 >> 1 == -1", true},
+    {"(5 & 6) == 4 && (5 | 6) == 7 && (5 ^ 6) == 3", true},
+    {"5 & 6 == 6", true},
+    {"~0 == -1", true},
+    {"-1 < 0", true},
+    {"-1 < 0U", false},
+    {"-1 > 0x8000000000000000", true},
+    {"9223372036854775807 + 1 < 0", true},
+    {"-9223372036854775807 - 1 < 0", true},
+    {"ONE ? 0 : 1", false},
+    {"0 ? 1 : 0 ? 1 : 2", true},
+    {"0 && 1 / 0", false},
+    {"1 || 1 / 0", true},
+    {"1 ? 1 : 1 / 0", true},
+    {"(0 ? 0u : -1) > 0", true},
+};
+
+TEST(Compiler, evaluates_conditions_as_C_does) {
+  for (const Condition& condition : kConditions) {
+    const std::string text = std::string(kDefinitions) + "#if " + condition.text +
+                             "\nconst IS_IN = 1;\n#else\nconst IS_OUT = 1;\n#endif\n#if 0\n#elif " +
+                             condition.text + "\nconst ELIF_IS_IN = 1;\n#endif\n";
+    const std::string header = header_of(text);
+    const auto has = [&](const char* name) { return header.find(name) != std::string::npos; };
+    EXPECT_EQ(has(" IS_IN "), condition.holds) << condition.text << "\n" << header;
+    EXPECT_EQ(has(" IS_OUT "), !condition.holds) << condition.text;
+    EXPECT_EQ(has(" ELIF_IS_IN "), condition.holds) << condition.text;
+  }
+}
+
+TEST(Compiler, evaluates_no_condition_that_is_not_reached) {
+  EXPECT_EQ(complaint("#if 0\n#if 1 / 0\n#elif (\n#endif\n#endif\nconst A = 1;"), "fine");
+  EXPECT_EQ(complaint("#if 1\nconst A = 1;\n#elif 1 / 0\n#endif\n"), "fine");
+}
+
+TEST(Compiler, replaces_names_by_what_they_stand_for_where_they_are_used) {
+  const std::string header = header_of(
+      "#define N 4\n#define M N\n#undef N\n#define N 8\nstruct s { opaque o[M]; };\n"
+      "#define LATER LATEST\n%#define LATEST 16\nstruct t { opaque o[LATER]; };\n"
+      "#define LATEST 32\nstruct u { opaque o[LATER]; };");
+  for (const char* size : {"8", "16", "32"})
+    EXPECT_NE(header.find(std::string("std::array<std::byte, ") + size + "> o"), std::string::npos)
+        << size << header;
+}
+
+#ifdef RPCGEN
+// rpcgen has cpp evaluate them.
+TEST(Compiler, agrees_with_rpcgen_about_conditions) {
+  std::string name = "/tmp/stag-rpcgen-XXXXXX";
+  ASSERT_NE(mkdtemp(name.data()), nullptr);
+  const std::filesystem::path folder(name);
+  std::ofstream text(folder / "in.x");
+  text << kDefinitions;
+  for (std::size_t i = 0; i < std::size(kConditions); ++i)
+    text << "#if " << kConditions[i].text << "\nconst IS_IN_" << i << " = 1;\n#endif\n";
+  text << "const LAST = 1;\n";
+  text.close();
+  const std::string command = "cd " + name + " && " RPCGEN " -h -o out.h in.x >log 2>&1";
+  EXPECT_EQ(std::system(command.c_str()), 0) << std::ifstream(folder / "log").rdbuf();
+  std::ifstream made(folder / "out.h");
+  const std::string header(std::istreambuf_iterator<char>(made), {});
+  EXPECT_NE(header.find("#define LAST 1"), std::string::npos) << header;
+  for (std::size_t i = 0; i < std::size(kConditions); ++i)
+    EXPECT_EQ(header.find("#define IS_IN_" + std::to_string(i) + " ") != std::string::npos,
+              kConditions[i].holds)
+        << kConditions[i].text;
+  std::filesystem::remove_all(folder);
+}
+#endif
 
 struct PassedCase {
   const char* lines;

@@ -16,29 +16,7 @@ constexpr std::size_t kMaxOfOneName = 16;
 constexpr std::size_t kMaxOpen = 64;
 constexpr ast::Integer kLargestSum = std::numeric_limits<std::int64_t>::max();
 
-std::vector<Token> tokens_of(std::string_view text) {
-  std::vector<Token> tokens;
-  Lexer lexer({}, text);
-  for (Token token = lexer.next(); token.kind != TokenKind::End; token = lexer.next())
-    tokens.push_back(token);
-  return tokens;
-}
-
 }  // namespace
-
-std::string_view trim(std::string_view text) {
-  const std::size_t start = text.find_first_not_of(" \t\r");
-  if (start == std::string_view::npos) return {};
-  return text.substr(start, text.find_last_not_of(" \t\r") - start + 1);
-}
-
-std::string_view first_word(std::string_view text) {
-  std::size_t length = 0;
-  while (length < text.size() &&
-         (std::isalnum(static_cast<unsigned char>(text[length])) != 0 || text[length] == '_'))
-    ++length;
-  return text.substr(0, length);
-}
 
 void PassedNames::perform(const Token& directive) {
   const std::string_view text = trim(directive.text);
@@ -93,7 +71,7 @@ bool PassedNames::conditional(std::string_view word, std::string_view rest) {
 std::optional<bool> PassedNames::condition(std::string_view text) const {
   bool wanted = true;
   for (text = trim(text); text.starts_with('!'); text = trim(text.substr(1))) wanted = !wanted;
-  const std::vector<Token> tokens = tokens_of(text);
+  const std::vector<Token> tokens = tokens_of(text, {});
   const bool asks = !tokens.empty() && tokens[0].is("defined");
   if (asks &&
       (tokens.size() == 2 || (tokens.size() == 4 && tokens[1].is("(") && tokens[3].is(")")))) {
@@ -203,8 +181,9 @@ std::optional<std::string_view> PassedNames::one_number(std::string_view name) c
 }
 
 std::optional<std::string_view> PassedNames::known_number(Token token) const {
-  const auto macro = macros_.find(token.text);
-  if (macro != macros_.end() && macro->second.size() == 1) token = macro->second.front();
+  if (macros_.contains(token.text))
+    if (const std::vector<Token> expanded = macros_.expand(token); expanded.size() == 1)
+      token = expanded.front();
   return token.kind == TokenKind::Number ? token.text : one_number(token.text);
 }
 

@@ -10,16 +10,13 @@
 #include <string>
 #include <vector>
 
-#include "xdrgen/lexer.h"
+#include "xdrgen/macros.h"
 
 namespace xdrgen {
 
-// The names of the preprocessor's own #define, which are replaced in lines passed through, too.
-using Macros = std::map<std::string, std::vector<Token>, std::less<>>;
-
 class PassedNames {
  public:
-  // `macros` outlives this.
+  // `macros` outlives this: those of #define are replaced in lines passed through, too.
   explicit PassedNames(const Macros& macros) : macros_(macros) {}
 
   // Called for each line that is passed through.
@@ -71,9 +68,5 @@ class PassedNames {
   std::size_t conditionals_ = 0;
   std::map<std::string, std::vector<Definition>, std::less<>> names_;
 };
-
-// The text without white space around it, and the identifier that it begins with.
-std::string_view trim(std::string_view text);
-std::string_view first_word(std::string_view text);
 
 }  // namespace xdrgen

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "xdrgen/number.h"
+#include "xdrgen/condition.h"
 
 namespace xdrgen {
 namespace {
@@ -13,7 +13,6 @@ constexpr std::size_t kMaxIncludeDepth = 16;
 constexpr std::size_t kMaxIncludes = 256;
 constexpr std::size_t kMaxTokens = 1'000'000;
 constexpr std::size_t kMaxBranches = 256;
-constexpr std::size_t kMaxReplacement = 64;
 
 }  // namespace
 
@@ -64,17 +63,13 @@ Token Preprocessor::next() {
   }
 }
 
-// Replacements were themselves replaced when they were defined and are not looked up again, so
-// nothing can run away.
+// What a name stands for is not looked up again, so nothing can run away.
 bool Preprocessor::replace(const Token& token) {
   if (token.kind != TokenKind::Identifier) return false;
-  const auto macro = macros_.find(token.text);
-  if (macro == macros_.end()) return replace_passed(token);
-  for (auto at = macro->second.rbegin(); at != macro->second.rend(); ++at) {
-    Token copy = *at;
-    copy.where = token.where;
-    pending_.push_back(copy);
-  }
+  if (!macros_.contains(token.text)) return replace_passed(token);
+  const std::vector<Token> expanded = macros_.expand(token);
+  for (auto at = expanded.rbegin(); at != expanded.rend(); ++at)
+    if (at->kind != TokenKind::Identifier || !replace_passed(*at)) pending_.push_back(*at);
   return true;
 }
 
@@ -91,7 +86,7 @@ void Preprocessor::perform(const Token& directive) {
   if (conditional(word, rest, directive.where) || !active()) return;
   if (word == "define") define(rest, directive.where);
   if (word == "include") include(rest, directive.where);
-  if (word == "undef") macros_.erase(std::string(first_word(rest)));
+  if (word == "undef") macros_.undefine(first_word(rest));
   if (word == "error") complain(directive.where, fmt::format("#error {}", rest));
 }
 
@@ -100,9 +95,11 @@ bool Preprocessor::conditional(std::string_view word, std::string_view rest,
                                const Location& where) {
   if (word == "if" || word == "ifdef" || word == "ifndef") {
     if (branches_.size() == kMaxBranches) complain(where, "conditionals are nested too deeply");
-    const bool defined = macros_.contains(first_word(rest));
-    const bool holds = word == "if" ? condition(rest) : defined == (word == "ifdef");
-    branches_.push_back({active(), holds, active() && holds, where});
+    const bool reached = active();
+    const bool taken =
+        reached && (word == "if" ? holds(rest, macros_, where)
+                                 : macros_.contains(first_word(rest)) == (word == "ifdef"));
+    branches_.push_back({reached, taken, taken, where});
     return true;
   }
   if (word != "else" && word != "elif" && word != "endif") return false;
@@ -115,31 +112,11 @@ bool Preprocessor::conditional(std::string_view word, std::string_view rest,
   return true;
 }
 
-void Preprocessor::otherwise(std::string_view word, std::string_view rest, const Location&) {
+void Preprocessor::otherwise(std::string_view word, std::string_view rest, const Location& where) {
   Branch& branch = branches_.back();
-  const bool holds = !branch.taken && (word == "else" || condition(rest));
-  branch.active = branch.outer && holds;
-  branch.taken = branch.taken || holds;
-}
-
-bool Preprocessor::condition(std::string_view text) const {
-  text = trim(text);
-  bool wanted = true;
-  while (text.starts_with('!')) {
-    wanted = !wanted;
-    text = trim(text.substr(1));
-  }
-  if (first_word(text) == "defined") {
-    text = trim(text.substr(7));
-    if (text.starts_with('(')) text = trim(text.substr(1));
-    return macros_.contains(first_word(text)) == wanted;
-  }
-  std::string_view value = first_word(text);
-  if (const auto macro = macros_.find(value); macro != macros_.end())
-    value = macro->second.empty() ? "0" : macro->second.front().text;
-  const bool number = !value.empty() && std::isdigit(static_cast<unsigned char>(value[0])) != 0;
-  const bool holds = number && value.find_first_not_of("0xX") != std::string_view::npos;
-  return holds == wanted;
+  const bool reached = branch.outer && !branch.taken;
+  branch.active = reached && (word == "else" || holds(rest, macros_, where));
+  branch.taken = branch.taken || branch.active;
 }
 
 void Preprocessor::define(std::string_view rest, const Location& where) {
@@ -147,20 +124,7 @@ void Preprocessor::define(std::string_view rest, const Location& where) {
   if (name.empty()) complain(where, "#define needs a name");
   if (rest.substr(name.size()).starts_with('('))
     complain(where, "macros with parameters are not supported");
-  std::vector<Token> tokens;
-  Lexer lexer(where.file, rest.substr(name.size()));
-  for (Token token = lexer.next(); token.kind != TokenKind::End; token = lexer.next()) {
-    const auto earlier = macros_.find(token.text);
-    if (const auto number = passed_.number_of(token); number && earlier == macros_.end()) {
-      tokens.push_back({TokenKind::Number, *number, token.where});
-    } else if (earlier == macros_.end()) {
-      tokens.push_back(token);
-    } else {
-      tokens.insert(tokens.end(), earlier->second.begin(), earlier->second.end());
-    }
-    if (tokens.size() > kMaxReplacement) complain(where, "this macro is too long");
-  }
-  macros_.insert_or_assign(std::string(name), std::move(tokens));
+  macros_.define(name, rest.substr(name.size()), where);
 }
 
 void Preprocessor::include(std::string_view rest, const Location& where) {

@@ -1,9 +1,8 @@
-// The part of the C preprocessor that .x files use: #define NAME [tokens], #undef, #if NAME |
-// number | defined(NAME) |
-// !..., #ifdef, #ifndef, #elif, #else, #endif, #include "file". Other directives are ignored, as
-// are #include <...>. RPC_HDR is defined as 1: types are what this compiler is after. A
-// passed-through `%#define NAME number` counts as well (passed.h), though not in the #if of this
-// preprocessor, as it does not in cpp: specifications use the number in bounds.
+// The part of the C preprocessor that .x files use: #define NAME [tokens], #undef, #if and #elif
+// with any expression (condition.h), #ifdef, #ifndef, #else, #endif, #include "file". Other
+// directives are ignored, as are #include <...>. RPC_HDR is defined as 1: types are what this
+// compiler is after. A passed-through `%#define NAME number` counts as well (passed.h), though not
+// in the #if of this preprocessor, as it does not in cpp: specifications use the number in bounds.
 #pragma once
 
 #include <deque>
@@ -40,7 +39,6 @@ class Preprocessor {
   void otherwise(std::string_view word, std::string_view rest, const Location& where);
   void define(std::string_view rest, const Location& where);
   void include(std::string_view rest, const Location& where);
-  bool condition(std::string_view text) const;
   bool active() const { return branches_.empty() || branches_.back().active; }
   bool replace(const Token& token);
   bool replace_passed(const Token& token);

@@ -8,15 +8,17 @@
 
 using stag::vfs::MemoryFileSystem, stag::vfs::PosixFileSystem;
 
-// Serves the folder that is its argument, and memory beside it, by NFS versions 2 and 3 over TCP,
-// until Enter is pressed: serve /srv/data
+// Serves a folder, and memory beside it, by NFS versions 2 and 3 over TCP, until Enter is pressed.
+// What the server keeps, its key of file handles among it, is in the second folder, which clients
+// must not see: serve /srv/data /var/lib/serve
 int main(int argc, char** argv) {
-  const auto state = stag::nfs::ServerState::open("serve.state");
+  if (argc != 3) return std::puts("usage: serve FOLDER STATE_DIRECTORY"), 2;
+  const auto state = stag::nfs::ServerState::open(argv[2]);
   if (!state) return std::puts(state.error().message.c_str()), 1;
   stag::nfs::NfsServer nfs(*state);
   PosixFileSystem::Options options;
-  options.root = argc > 1 ? argv[1] : ".";
-  options.state_directory = "serve.state";
+  options.root = argv[1];
+  options.state_directory = argv[2];
   options.file_system_id = nfs.file_system_id("/folder");
   auto folder = PosixFileSystem::open(options);
   if (!folder) return std::puts(folder.error().c_str()), 1;

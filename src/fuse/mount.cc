@@ -51,7 +51,7 @@ std::optional<Error> Mounted::begin(const MountOptions& options) {
   const fuse_lowlevel_ops& used = functions(locks_);
   files_.set_flush([this](Handle file) { return flush(file); });
   session_.reset(fuse_session_new(&arguments, &used, sizeof(used), this));
-  if (!session_) return Error::of_local("an option is none that FUSE knows: see above");
+  if (!session_) return Error::of_local("FUSE does not know one of the options: see above");
   if (!place_.mount(session_.get(), options.read_ahead)) return cannot_mount(options.directory);
   if (fuse_session_custom_io(session_.get(), &kDevice, fuse_session_fd(session_.get())) != 0)
     throw std::bad_alloc();

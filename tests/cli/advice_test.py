@@ -136,8 +136,8 @@ class CommandLine(Case):
         self.wrong("'x' is no whole number from 0 to", "ping", "-c", "x", self.url())
 
     def test_takes_no_further_word_for_the_value_of_an_option(self):
-        self.wrong("'--timeout=' has nothing behind '='", "ls", "--timeout=", self.url())
-        self.wrong("'--exclude=' has nothing behind '='", "cp", "--exclude=", self.at(), self.url())
+        self.wrong("'--timeout=' has nothing after '='", "ls", "--timeout=", self.url())
+        self.wrong("'--exclude=' has nothing after '='", "cp", "--exclude=", self.at(), self.url())
         self.write(self.at("--x="), b"named so")
         self.good("cp", "--", "--x=", self.url(), cwd=self.at())
 

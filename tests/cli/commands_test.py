@@ -8,6 +8,7 @@ import signal
 import socket
 import stat
 import subprocess
+import time
 import tty
 import unittest
 
@@ -58,7 +59,7 @@ class Ls(Case):
 
     def test_long_shows_sizes_as_people_write_them_with_h(self):
         self.write(self.there("file"), bytes(4096))
-        self.assertRegex(self.good("ls", "-lh", self.url()), r"^-.* 4\.0 KiB .* file\n$")
+        self.assertRegex(self.good("ls", "-lh", self.url()), r"^-.* 4\.0K .* file\n$")
         self.assertRegex(self.good("ls", "-l", self.url()), r"^-.* 4096 .* file\n$")
         self.assertIn("4.0 GiB", self.good("df", "-h", self.server.url("/memory")))
         self.assertIn("Usage:", self.good("cp", "-h"))
@@ -336,6 +337,31 @@ class Names(Case):
                 self.assertEqual(os.stat(self.there("file")).st_mtime, time)
         self.good("touch", "-d", f"@{2**32}", self.url("file") + "&version=4")
         self.assertEqual(os.stat(self.there("file")).st_mtime, 2**32)
+
+    def test_touch_takes_the_times_of_a_file_or_a_stamp(self):
+        mark = self.at("mark")
+        self.write(mark)
+        os.utime(mark, ns=(1_000_000_007_123_456_789, 1_200_000_009_987_654_321))
+        os.symlink("mark", self.at("link to mark"))
+        for version in ("3", "4.2"):
+            url = self.url(f"of{version}") + f"&version={version}"
+            self.good("touch", "-r", self.at("link to mark"), url)
+            now = os.stat(self.there(f"of{version}"))
+            self.assertEqual((now.st_atime_ns, now.st_mtime_ns), (1_000_000_007_123_456_789, 1_200_000_009_987_654_321))
+            self.good("touch", "-t", "202405011230.15", url)
+            self.good("touch", "-a", "--reference", mark, url)
+            now = os.stat(self.there(f"of{version}"))
+            self.assertEqual((now.st_atime_ns, now.st_mtime), (1_000_000_007_123_456_789, time.mktime((2024, 5, 1, 12, 30, 15, 0, 0, -1))))
+        for stamp in ("05011230", "2405011230", "202405011230"):
+            self.good("touch", "-t", stamp, self.url("ours"))
+            subprocess.run(["touch", "-t", stamp, mark], check=True)
+            self.assertEqual(os.stat(self.there("ours")).st_mtime, os.stat(mark).st_mtime, stamp)
+        os.utime(mark, (-5, 5))
+        self.bad(1, "no times before 1970", "touch", "-r", mark, self.url("ours"))
+        self.good("touch", "-m", "-r", mark, self.url("ours"))
+        self.bad(2, "no such file on this machine", "touch", "-r", self.at("none"), self.url("ours"))
+        self.bad(2, "'yesterday' is no time; write [[CC]YY]MMDDhhmm[.ss]", "touch", "-t", "yesterday", self.url("ours"))
+        self.bad(2, "say the time once", "touch", "-t", "05011230", "-d", "@5", self.url("ours"))
 
     def test_touch_makes_what_a_symbolic_link_leads_to(self):
         os.mkdir(self.there("dir"))

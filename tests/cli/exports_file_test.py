@@ -205,7 +205,7 @@ class ExportsFile(PrivateHosts):
         for text, sentence in (
             (f"\n{self.there()} *(xprtsec=mtls)", "exports:2: xprtsec: RPC-with-TLS is not in this build"),
             (f"{self.there()} *(rw,frob)", "'frob' is not known"),
-            (f"{self.there()} 127.0.0.1(ro)(rw,no_root_squash)", "exports:1: behind ')' a blank is missing"),
+            (f"{self.there()} 127.0.0.1(ro)(rw,no_root_squash)", "exports:1: a blank is missing after ')'"),
             ("# nothing", "nothing to serve"),
         ):
             path = self.write(self.at("exports"), text.encode())

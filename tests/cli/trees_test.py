@@ -1,11 +1,13 @@
 """`stag find`, `du`, `tree`, `sync`, `chown`, `readlink`, and what `ls`, `chmod` and `touch` do with whole trees and times."""
 import json
 import os
+import pwd
 import shutil
 import signal
 import stat
 import subprocess
 import threading
+import time
 import unittest
 
 import harness
@@ -130,6 +132,58 @@ class Find(Tree):
             expected = subprocess.run(["find", ".", *conditions], cwd=self.there(), stdout=subprocess.PIPE, text=True, check=True).stdout.split()
             self.assertEqual(sorted(self.found(*conditions)), sorted(path.lstrip("./") for path in expected), conditions)
 
+    def as_find_does(self, *conditions):
+        """What find(1) finds, and that `stag find` finds the same by both versions."""
+        theirs = subprocess.run(["find", ".", *conditions], cwd=self.there(), stdout=subprocess.PIPE, text=True, check=True).stdout.split("\n")[:-1]
+        expected = sorted(path.removeprefix(".").lstrip("/") for path in theirs)
+        for url in self.both():
+            found = self.good("find", url, *conditions).split("\n")[:-1]
+            self.assertEqual(sorted(path.removeprefix(self.top).lstrip("/") for path in found), expected, conditions)
+        return expected
+
+    def test_by_age_as_find_does(self):
+        for name, age in (("now", 0), ("hour", 3600 + 30), ("half a day", 12 * 3600), ("day", 86400 + 600), ("month", 30 * 86400 + 600), ("older", 31 * 86400 + 600), ("future", -4000)):
+            moment = time.time() - age
+            os.utime(self.write(self.there("empty", name)), (moment, moment))
+        self.assertEqual(self.as_find_does("-type", "f", "-path", "*/empty/*", "-mtime", "+29"), ["empty/month", "empty/older"])
+        self.assertEqual(self.as_find_does("-path", "*/empty/*", "-mtime", "+30"), ["empty/older"])
+        self.assertEqual(self.as_find_does("-path", "*/empty/*", "-mtime", "30"), ["empty/month"])
+        self.assertEqual(self.as_find_does("-path", "*/empty/*", "-mmin", "61"), ["empty/hour"])
+        for days in ("-0", "0", "+0", "-1", "1", "+1", "-31", "31", "+31", "+4000"):
+            self.as_find_does("-mtime", days)
+        for minutes in ("-1", "0", "+0", "1", "-60", "+60", "-61", "+61", "60", "-720", "+721", "1451", "+1450"):
+            self.as_find_does("-mmin", minutes)
+        self.assertEqual(self.as_find_does("-path", "*/empty/*", "-mmin", "+50", "-mtime", "-1"), ["empty/half a day", "empty/hour"])
+
+    def test_what_is_empty_as_find_does(self):
+        self.write(self.there("a", "nothing"))
+        os.mkdir(self.there("a", "deep", "hollow"))
+        os.mkfifo(self.there("a", "fifo"))
+        self.assertEqual(self.as_find_does("-empty"), ["a/deep/hollow", "a/nothing", "empty"])
+        self.assertEqual(self.as_find_does("-empty", "-type", "d"), ["a/deep/hollow", "empty"])
+        self.as_find_does("-not", "-empty")
+        self.assertEqual(self.as_find_does("-empty", "!", "-empty"), [])
+        self.as_find_does("-maxdepth", "1", "-empty")
+
+    def test_of_a_user_as_find_does(self):
+        own = pwd.getpwuid(os.geteuid()).pw_name
+        if os.geteuid() == 0:
+            os.chown(self.there("a", "one.txt"), 12345, -1)
+            self.assertEqual(self.as_find_does("-user", "12345"), ["a/one.txt"])
+        self.as_find_does("-user", own)
+        self.as_find_does("!", "-user", own)
+        self.as_find_does("-user", str(os.geteuid()))
+
+    def test_what_must_not_hold_as_find_does(self):
+        for conditions in (
+            ("-not", "-name", "*.txt"), ("!", "-name", "*.txt"), ("!", "-type", "d", "-name", "*o*"), ("-type", "f", "!", "-size", "+1"), ("-not", "-not", "-type", "l"),
+            ("!", "-name", "*.txt", "!", "-iname", "*.txt"), ("-name", "!"), ("!", "-newermt", "2001-01-01"), ("-type", "f,d"), ("-type", "l,f"), ("!", "-type", "f,d"), ("-type", "f,d", "-type", "d,l"),
+        ):
+            self.as_find_does(*conditions)
+        self.write(self.there("!"))
+        self.assertEqual(self.as_find_does("-name", "!"), ["!"])
+        self.bad(2, "no condition after the last --not", "find", self.url(), "-name", "a", "-not")
+
     def test_what_is_newer(self):
         os.utime(self.write(self.at("mark")), (1000, 1000))
         self.assertNotIn("a/one.txt", self.found("-newer", self.at("mark"), "-type", "f"))
@@ -153,11 +207,16 @@ class Find(Tree):
         self.assertEqual(found["fileid"], str(os.stat(self.there("a", "one.txt")).st_ino))
 
     def test_says_what_is_wrong(self):
-        self.bad(2, "--size '5X' is none", "find", self.url(), "-size", "5X")
+        self.bad(2, "--size '5X' is no size", "find", self.url(), "-size", "5X")
         self.bad(2, "is no date", "find", self.url(), "-newermt", "yesterday")
         self.bad(2, "no such file on this machine", "find", self.url(), "-newer", self.at("missing"))
         self.bad(1, "no such file or directory", "find", self.url("missing"))
-        self.assertEqual(stag("find", self.url(), "-type", "x").returncode, 2)
+        for types in ("x", "f,", ",f", "fd", "f,,d", ""):
+            self.bad(2, f"--type '{types}': write f, d", "find", self.url(), "-type", types)
+        for option in ("mtime", "mmin"):
+            for age in ("", "+", "x", "1.5", "1d", "--1", "99999999999"):
+                self.bad(2, f"--{option} '{age}' is no number", "find", self.url(), f"-{option}", age)
+        self.bad(2, "there is no such user on this machine", "find", self.url(), "-user", "nobody at all")
 
     @unittest.skipIf(os.geteuid() != 0, "root may read everything")
     def test_goes_on_behind_a_directory_that_cannot_be_read(self):
@@ -231,13 +290,34 @@ class Du(Tree):
     def test_sums_up_and_counts_a_file_once(self):
         os.link(self.there("a", "deep", "two.TXT"), self.there("empty", "again"))
         self.assertEqual(self.good("du", "-s", self.url()), f"{self.used() // 1024 - (os.stat(self.there('empty', 'again')).st_blocks // 2)}\t{self.top}\n")
-        self.assertRegex(self.good("du", "-sh", self.url()), r"^2\.9 MiB\t")
+        self.assertRegex(self.good("du", "-sh", self.url()), r"^2\.9M\t")
         self.assertEqual(self.good("du", "-s", "-b", self.url()), f"3010008\t{self.top}\n")
         self.assertEqual(len(self.good("du", "--max-depth", "1", self.url()).splitlines()), 3)
         self.assertEqual(len(self.good("du", "-a", self.url()).splitlines()), 10)
         (found,) = json.loads(self.good("du", "-s", "--json", self.url("a", "deep", "down")))
         self.assertEqual(found["used"], self.used("a", "deep", "down"))
         self.assertTrue(self.good("du", self.url("a", "one.txt")).endswith("a/one.txt\n"))
+
+
+    def test_in_a_readable_form_is_what_sort_h_orders(self):
+        for name, size in (("small", 12_000), ("middle", 500_000), ("large", 9_000_000)):
+            self.write(self.there("empty", name), os.urandom(size))
+        self.write(self.there("empty", "none"))
+        for url in self.both():
+            ordered = {
+                options: [line.split("\t")[1] for line in self.sorted(self.good("du", "-a", *options, url), sort)]
+                for options, sort in (((), "-n"), (("-h",), "-h"), (("-b",), "-n"), (("-b", "-h"), "-h"))
+            }
+            self.assertEqual(ordered[("-h",)], ordered[()])
+            self.assertEqual(ordered[("-b", "-h")], ordered[("-b",)])
+        own = subprocess.run(["du", "-ah", "."], cwd=self.there("empty"), stdout=subprocess.PIPE, text=True, check=True).stdout
+        theirs = dict(reversed(line.split("\t.")) for line in own.splitlines())
+        ours = dict(reversed(line.split("\t" + self.top + "/empty")) for line in self.good("du", "-ah", self.url("empty")).splitlines())
+        self.assertEqual(ours, theirs)
+
+    def sorted(self, text, option):
+        """As sort(1) does; of lines of the same size, those that were first remain so."""
+        return subprocess.run(["sort", "-s", option], input=text, stdout=subprocess.PIPE, text=True, check=True, env={"LC_ALL": "C"}).stdout.splitlines()
 
 
 class Draw(Tree):

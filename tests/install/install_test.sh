@@ -102,8 +102,13 @@ server=
 readelf -d "$work/files-build/serve" | grep -q 'NEEDED.*libstag.so.0' || fail "serve does not link the shared library"
 mkdir -m 755 "$work/served"
 install -m 644 "$work/text" "$work/served/text"
+(cd "$work/served" && "$work/files-build/serve") </dev/null >"$work/usage" && fail "serve without arguments serves"
+grep -q usage "$work/usage" || fail "serve does not say what it needs"
+test "$(ls -A "$work/served")" = text || fail "serve left something in the folder that it would have served"
+"$work/files-build/serve" "$work/served" "$work" </dev/null >"$work/refused" && fail "serve shows clients its state"
+grep -q "lies in the state directory" "$work/refused" || fail "serve does not say why it serves nothing"
 mkfifo "$work/enter"
-(cd "$work" && exec "$work/files-build/serve" "$work/served") <"$work/enter" >"$work/port" &
+"$work/files-build/serve" "$work/served" "$work/serve.state" <"$work/enter" >"$work/port" &
 server=$!
 exec 3>"$work/enter"
 while ! test -s "$work/port"; do kill -0 "$server" || fail "no server: serve"; done

@@ -90,7 +90,7 @@ Exit Capture::run() {
     return misused(fmt::format(
         "--client '{}' is no address; write one like 192.0.2.7 or 2001:db8::7", client_));
   if (to_output() && isatty(STDOUT_FILENO) == 1)
-    return misused("a terminal cannot show a capture; name a file, or a pipe behind it");
+    return misused("a terminal cannot show a capture; name a file, or pipe it to a program");
   return on_loop([this](Run& run) { return work(run); });
 }
 

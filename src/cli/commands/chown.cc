@@ -2,26 +2,14 @@
 #include <grp.h>
 #include <pwd.h>
 
-#include <charconv>
-
 #include "cli/commands.h"
 #include "cli/commands/tree_change.h"
+#include "cli/support/user_id.h"
 
 namespace stag::cli {
 namespace {
 
 using nfs::client::SetAttributes;
-
-// The number that chown(2) takes for "leave it".
-constexpr std::uint32_t kNoId = 0xffffffff;
-
-std::optional<std::uint32_t> number_of(const std::string& text) {
-  std::uint32_t value = 0;
-  const char* const end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, value);
-  if (parsed.ec != std::errc() || parsed.ptr != end || value == kNoId) return std::nullopt;
-  return value;
-}
 
 class Chown final : public TreeChange {
  public:
@@ -32,9 +20,10 @@ class Chown final : public TreeChange {
             "Names are those of this machine; the server is told numbers.\n"};
   }
   void declare(Arguments& arguments) override {
-    arguments.positional("OWNER[:[GROUP]]", text_,
-                         "names or numbers; with ':' and nothing behind, the group that the owner "
-                         "logs in with; :GROUP changes the group only");
+    arguments.positional(
+        "OWNER[:[GROUP]]", text_,
+        "names or numbers; with ':' and nothing after it, the group that the owner "
+        "logs in with; :GROUP changes the group only");
     declare_recursive(arguments);
     arguments.flag("--no-dereference", links_, "a symbolic link itself, not what it leads to");
     declare_urls(arguments, "file or directory");
@@ -52,7 +41,7 @@ class Chown final : public TreeChange {
     const std::string owner = text_.substr(0, colon);
     const passwd* const known = owner.empty() ? nullptr : ::getpwnam(owner.c_str());
     if (!owner.empty()) {
-      uid_ = known != nullptr ? std::optional<std::uint32_t>(known->pw_uid) : number_of(owner);
+      uid_ = known != nullptr ? std::optional<std::uint32_t>(known->pw_uid) : parse_id(owner);
       if (!uid_) return fmt::format("there is no user '{}' on this machine", owner);
     }
     if (colon == std::string::npos) {
@@ -65,7 +54,7 @@ class Chown final : public TreeChange {
       return fmt::format("'{}': which group that user logs in with is not known here", text_);
     if (group.empty()) return std::nullopt;
     const ::group* const found = ::getgrnam(group.c_str());
-    gid_ = found != nullptr ? std::optional<std::uint32_t>(found->gr_gid) : number_of(group);
+    gid_ = found != nullptr ? std::optional<std::uint32_t>(found->gr_gid) : parse_id(group);
     if (!gid_) return fmt::format("there is no group '{}' on this machine", group);
     return std::nullopt;
   }

@@ -100,7 +100,7 @@ struct CopyCommand::Work {
 void CopyCommand::declare_copying(Arguments& arguments) {
   arguments.texts("--exclude", excluded_, "GLOB",
                   "leave out what matches: a name at any depth, or with '/' a path below the "
-                  "source; with '/' behind, directories only");
+                  "source; with '/' at its end, directories only");
   arguments.number("-j,--jobs", jobs_, 1, 256, "files in flight, of all sources together");
   arguments.flag("-v,--verbose", verbose_, "print what is copied, and where to");
   arguments.number("--max-entries", max_entries_, 1, kMostEntries,

@@ -77,7 +77,7 @@ class Cp final : public CopyCommand {
     arguments.flag("--inplace", options_.in_place,
                    "write files under their names from the start, without temporary ones");
     arguments.flag("--continue", options_.go_on,
-                   "go on behind what an interrupted copy has left; implies --inplace");
+                   "go on after what an interrupted copy has left; implies --inplace");
     declare_copying(arguments);
     arguments.positionals("SRC... DST", paths_, 2,
                           "local paths or URLs; one side is a URL, or both: from server to server");

@@ -18,13 +18,13 @@ class Du final : public TreeCommand {
   About about() const override {
     return {"du", "show how much space directories use on the server",
             "  stag du -sh nfs://server/data/home\n"
-            "  stag du --max-depth 1 nfs://server/data | sort -n\n",
+            "  stag du -h --max-depth 1 nfs://server/data | sort -h\n",
             "A file with several names counts once. Sizes are in units of 1024 bytes, as those of "
             "du(1).\n"
             "JSON: 'used' in bytes; one above 2^53 is in 'used_exact' as a string, too.\n"};
   }
   void declare(Arguments& arguments) override {
-    arguments.human_readable(human_, "sizes like 4.0 KiB");
+    arguments.human_readable(human_, "sizes like 4.0K, as sort -h orders them");
     arguments.flag("-s,--summarize", sum_, "one line for each URL");
     arguments.flag("-a,--all", files_, "lines for files, too");
     arguments.flag("-b,--bytes", bytes_, "lengths of files in bytes, not the space that they take");
@@ -86,8 +86,7 @@ class Du final : public TreeCommand {
       list_.add(object);
     } else {
       const std::uint64_t units = bytes_ ? size : size / 1024 + (size % 1024 != 0 ? 1 : 0);
-      put("{}\t{}\n", human_ ? human_size(static_cast<double>(size)) : std::to_string(units),
-          shown(path));
+      put("{}\t{}\n", human_ ? short_size(size) : std::to_string(units), shown(path));
     }
   }
 

@@ -47,7 +47,7 @@ class Ls final : public Command {
             kLsNotes};
   }
   void declare(Arguments& arguments) override {
-    arguments.human_readable(human_, "with -l: sizes like 4.0 KiB");
+    arguments.human_readable(human_, "with -l: sizes like 4.0K");
     arguments.flag("-l,--long", long_,
                    "type and mode, links, owner, size and time of each, and where links lead");
     arguments.flag("-a,--all", all_, "names that begin with a dot, too");
@@ -293,8 +293,7 @@ class Ls final : public Command {
       array.add(std::move(object));
     } else if (long_ && line.attributes) {
       const Attributes& a = *line.attributes;
-      const std::string size =
-          human_ ? human_size(static_cast<double>(a.size)) : std::to_string(a.size);
+      const std::string size = human_ ? short_size(a.size) : std::to_string(a.size);
       put("{} {:>3} {:>6} {:>6} {:>12} {} {}{}\n", mode_text(a), a.links, a.uid, a.gid, size,
           time_text(a.modified), shown(line.name),
           line.target.empty() ? "" : " -> " + shown(line.target));

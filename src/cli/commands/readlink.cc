@@ -18,8 +18,8 @@ class Readlink final : public RemoteCommand {
             "  stag readlink nfs://server/data/current\n"};
   }
   void declare(Arguments& arguments) override {
-    arguments.flag("-n,--no-newline", no_newline_, "nothing behind it; of one URL");
-    arguments.flag("-z,--zero", zeros_, "a zero byte behind each, not a newline");
+    arguments.flag("-n,--no-newline", no_newline_, "no newline after it; of one URL");
+    arguments.flag("-z,--zero", zeros_, "a zero byte after each, not a newline");
     declare_urls(arguments, "symbolic link");
   }
 

@@ -1,4 +1,7 @@
 #include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <ctime>
 
 #include "cli/commands.h"
 #include "cli/commands/remote_command.h"
@@ -25,33 +28,67 @@ class Touch final : public RemoteCommand {
   About about() const override {
     return {"touch", "set times to now, or make empty files",
             "  stag touch nfs://server/data/ready\n"
-            "  stag touch -d '2024-05-01 12:30' nfs://server/data/report\n"};
+            "  stag touch -d '2024-05-01 12:30' nfs://server/data/report\n"
+            "  stag touch -r report.txt nfs://server/data/report\n"};
   }
   void declare(Arguments& arguments) override {
     arguments.flag("-c,--no-create", existing_, "make no new files");
     arguments.flag("-a", accessed_, "the time of the last access only");
     arguments.flag("-m", modified_, "the time of the last change only");
     arguments.text("-d,--date", date_, "DATE",
-                   "that time, not now: 2024-05-01, '2024-05-01 12:30:00', with Z behind in UTC, "
+                   "that time, not now: 2024-05-01, '2024-05-01 12:30:00', with Z after it in UTC, "
                    "or +02:00 and the like for the offset of a zone, @SECONDS since 1970");
+    arguments.text("-r,--reference", reference_, "FILE", "the times of this file of this machine");
+    arguments.text("-t", stamp_, "STAMP",
+                   "that time, as touch(1) writes it: [[CC]YY]MMDDhhmm[.ss]");
     declare_urls(arguments, "file or directory");
   }
 
   Exit run() override {
-    if (!date_) return RemoteCommand::run();
-    const std::optional<nfs::client::Time> time = parse_date(*date_);
-    if (!time)
-      return misused(
-          fmt::format("'{}' is no date; write 2024-05-01, '2024-05-01 12:30' or @SECONDS", *date_));
-    seconds_ = time->seconds;
-    time_ = SetTime::to(*time);
+    if (const std::optional<std::string> wrong = understand()) return misused(*wrong);
     return RemoteCommand::run();
   }
 
  private:
+  std::optional<std::string> understand() {
+    if ((date_ ? 1 : 0) + (reference_ ? 1 : 0) + (stamp_ ? 1 : 0) > 1)
+      return "say the time once: with -d, -r or -t";
+    if (reference_) return take_times_of(*reference_);
+    if (!date_ && !stamp_) return std::nullopt;
+    time_ = date_ ? parse_date(*date_) : parse_stamp(*stamp_, std::time(nullptr));
+    access_time_ = time_;
+    if (time_) return std::nullopt;
+    if (stamp_)
+      return fmt::format("'{}' is no time; write [[CC]YY]MMDDhhmm[.ss], as 202405011230", *stamp_);
+    return fmt::format("'{}' is no date; write 2024-05-01, '2024-05-01 12:30' or @SECONDS", *date_);
+  }
+  std::optional<std::string> take_times_of(const std::string& file) {
+    struct stat known {};
+    if (::stat(file.c_str(), &known) != 0)
+      return fmt::format("--reference '{}': there is no such file on this machine", file);
+    const auto time = [](const timespec& of) {
+      return nfs::client::Time{of.tv_sec, static_cast<std::uint32_t>(of.tv_nsec)};
+    };
+    time_ = time(known.st_mtim);
+    access_time_ = time(known.st_atim);
+    return std::nullopt;
+  }
+
+  bool sets_access() const { return accessed_ || !modified_; }
+  bool sets_modification() const { return modified_ || !accessed_; }
+  // Whether the version of NFS has the times that are set.
+  bool can_be_told(const TimeRange& range) const {
+    const auto within = [&range](const std::optional<nfs::client::Time>& time) {
+      return !time || (time->seconds >= range.first && time->seconds <= range.last);
+    };
+    return (!sets_access() || within(access_time_)) && (!sets_modification() || within(time_));
+  }
+  static SetTime to_set(const std::optional<nfs::client::Time>& time) {
+    return time ? SetTime::to(*time) : SetTime::now();
+  }
+
   Task<Outcome<Ok>> act(Run&, Remote& remote) override {
-    const TimeRange range = remote.times();
-    if (seconds_ && (*seconds_ < range.first || *seconds_ > range.last))
+    if (!can_be_told(remote.times()))
       co_return Failure{Error::of_local(fmt::format(
           "version {} of NFS has no times before 1970 and after February 2106; name version=4 in "
           "the URL",
@@ -63,8 +100,8 @@ class Touch final : public RemoteCommand {
     }
     if (!node) co_return Failure{node.error()};
     SetAttributes times;
-    if (accessed_ || !modified_) times.accessed = time_;
-    if (modified_ || !accessed_) times.modified = time_;
+    if (sets_access()) times.accessed = to_set(access_time_);
+    if (sets_modification()) times.modified = to_set(time_);
     co_return co_await remote.files().setattr(node->handle, times);
   }
 
@@ -93,9 +130,8 @@ class Touch final : public RemoteCommand {
   }
 
   bool existing_ = false, accessed_ = false, modified_ = false;
-  std::optional<std::string> date_;
-  std::optional<std::int64_t> seconds_;  // of time_, where it is not now
-  SetTime time_ = SetTime::now();
+  std::optional<std::string> date_, reference_, stamp_;
+  std::optional<nfs::client::Time> time_, access_time_;  // nullopt: now
 };
 
 }  // namespace

@@ -44,7 +44,7 @@ Result<CephPlace, std::string> parse_ceph(std::string_view folder) {
                                         {"id", &place.id},
                                         {"fs", &place.file_system},
                                         {"gateway", &place.gateway}},
-                                       "behind a directory of CephFS; there are conf=FILE, "
+                                       "after a directory of CephFS; there are conf=FILE, "
                                        "id=NAME, fs=NAME and gateway=NAME");
   if (!read) return Failure{read.error()};
   return place;

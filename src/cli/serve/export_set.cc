@@ -15,12 +15,12 @@
 #include <utility>
 
 #include "cli/serve/ceph_export.h"
-#include "cli/serve/export_overlap.h"
 #include "cli/serve/late_hosts.h"
 #include "cli/support/log.h"
 #include "vfs/memory/memory.h"
 #include "vfs/posix/layers.h"
 #include "vfs/posix/posix.h"
+#include "vfs/posix/state_overlap.h"
 
 namespace stag::cli {
 namespace {
@@ -69,8 +69,11 @@ std::string why_no_folder(const std::string& folder) {
 
 Result<Folder, std::string> open_folder(const vfs::PosixFileSystem::Options& options,
                                         const std::string& state_directory) {
-  std::string overlap = state_overlap(options.root, state_directory);
-  if (!overlap.empty()) return Failure{std::move(overlap)};
+  // Also where the store keeps no table of its own in it.
+  if (const std::string overlap = vfs::posix::state_overlap(options.root, state_directory);
+      !overlap.empty())
+    return Failure{overlap +
+                   ". Keep the state elsewhere with --state DIR, or export another folder"};
   struct stat status {};
   if (::stat(options.root.c_str(), &status) != 0) return Failure{why_no_folder(options.root)};
   auto opened = vfs::PosixFileSystem::open(options);

@@ -176,7 +176,8 @@ TEST(ExportsFile, refuses_what_would_admit_more_than_it_says) {
   EXPECT_NE(refused("/srv desk(rw").find("parenthesis does not end"), std::string::npos);
   for (const char* joined : {"desk(ro)(rw,no_root_squash)", "desk(rw,,)(ro)", "desk(rw)build(ro)",
                              "desk(rw)*", "desk(rw)\"\"", "desk(rw)\\x"})
-    EXPECT_NE(refused("/srv " + std::string(joined)).find("behind ')' a blank"), std::string::npos)
+    EXPECT_NE(refused("/srv " + std::string(joined)).find("a blank is missing after ')'"),
+              std::string::npos)
         << joined;
   EXPECT_NE(refused("\"/srv desk").find("quote does not end"), std::string::npos);
 }

@@ -105,7 +105,7 @@ Result<Ok, std::pair<unsigned, std::string>> take_clients(Scanner& scanner, Expo
         return wrong("a parenthesis does not end; blanks have no place in it");
       scanner.take();
       // It would be another client, or options for everybody.
-      if (!scanner.at_gap()) return wrong("behind ')' a blank is missing");
+      if (!scanner.at_gap()) return wrong("a blank is missing after ')'");
       client.options = *std::move(options);
     }
     if (client.match.empty() && !client.parentheses) return wrong("an empty client");

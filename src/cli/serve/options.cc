@@ -94,7 +94,7 @@ void ServeOptions::declare(Arguments& arguments) {
   arguments.flag("--rpcbind,!--no-rpcbind", rpcbind,
                  "register every program with the rpcbind of this machine [no]");
   arguments.text("--rdma-netid", rdma_netid, "NAME",
-                 "netid of RPC-over-RDMA for rpcbind [rdma]; IPv6 gets a 6 behind it");
+                 "netid of RPC-over-RDMA for rpcbind [rdma]; for IPv6 a 6 is added to it");
   arguments.text(
       "--state", state, "DIR",
       "directory for handle keys and counters, outside of every export [/var/lib/stag; without "

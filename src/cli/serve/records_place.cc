@@ -56,7 +56,7 @@ Result<nfs::recovery::RadosPlace, std::string> parse_records_place(std::string_v
   const auto read =
       read_ceph_settings(text.substr(std::min(question + 1, text.size())),
                          {{"conf", &place.configuration}, {"id", &place.id}},
-                         "behind a place for records; there are conf=FILE and id=NAME");
+                         "after a place for records; there are conf=FILE and id=NAME");
   if (!read) return Failure{read.error()};
   return place;
 }

@@ -97,7 +97,7 @@ void RecoveryOptions::declare(Arguments& arguments) {
       "--records", records, "PLACE",
       "where the records of version 4 clients are kept, by which they reclaim their "
       "locks after a restart [in --state]; ceph:POOL/NAMESPACE: in a Ceph cluster, where "
-      "another gateway finds them; behind ? what is wanted, separated by &: conf=FILE, "
+      "another gateway finds them; after ? what is wanted, separated by &: conf=FILE, "
       "id=NAME (the Ceph user)");
   arguments.number("--lease", lease_seconds, 10, kLongestPeriod,
                    "seconds after which a version 4 client that is silent may lose what it holds");

@@ -183,7 +183,14 @@ void describe(CLI::App& app, const About& about) {
   app.get_formatter()->column_width(36);
 }
 
-// Gives long options with one dash a second one, where the command has them.
+// Whether the word after this one is the option's value, whatever it looks like.
+bool wants_value(const CLI::App& app, const std::string& word) {
+  const CLI::Option* const option = app.get_option_no_throw(word);
+  return option != nullptr && !option->get_positional() && option->get_expected_min() > 0;
+}
+
+// Gives long options with one dash a second one, where the command has them, and '!' the name that
+// it has as an option.
 void add_dashes(const CLI::App& root, const std::vector<std::unique_ptr<Command>>& commands,
                 std::vector<std::string>& words) {
   const auto named = [&words](const std::unique_ptr<Command>& command) {
@@ -192,10 +199,14 @@ void add_dashes(const CLI::App& root, const std::vector<std::unique_ptr<Command>
   const auto command = std::find_if(commands.begin(), commands.end(), named);
   if (command == commands.end() || !(*command)->about().one_dash) return;
   const CLI::App* app = root.get_subcommand(words.front());
-  for (std::string& word : words)
+  bool is_value = false;
+  for (std::string& word : words) {
+    if (!is_value && word == "!") word = "--not";
     if (word.size() > 2 && word[0] == '-' && word[1] != '-' &&
         app->get_option_no_throw("-" + word) != nullptr)
       word.insert(0, "-");
+    is_value = !is_value && wants_value(*app, word);
+  }
 }
 
 bool looks_like_option(const std::string& word) {
@@ -374,6 +385,19 @@ void Arguments::choices(const std::string& names, std::vector<std::string>& valu
   add_value(option->type_name(placeholder)->allow_extra_args(false), reader_of(values));
 }
 
+void Arguments::in_order(const std::string& names, const std::string& placeholder,
+                         const std::string& help, std::function<void(const std::string&)> take) {
+  app_.add_option_function<std::string>(names, take, help)
+      ->type_name(placeholder)
+      ->trigger_on_parse();
+}
+
+void Arguments::flag_in_order(const std::string& names, const std::string& help,
+                              std::function<void()> take) {
+  const auto once = [take = std::move(take)](std::int64_t) { take(); };
+  app_.add_flag_function(names, once, help)->trigger_on_parse();
+}
+
 void Arguments::positional(const std::string& name, std::string& value, const std::string& help,
                            bool required) {
   app_.add_option(name, value, help)->required(required)->type_name("");
@@ -451,7 +475,7 @@ Exit run_command_line(int argc, char** argv, std::vector<std::unique_ptr<Command
   std::reverse(words.begin(), words.end());
   try {
     if (!empty.empty())
-      throw CLI::ArgumentMismatch(fmt::format("'{}' has nothing behind '='", empty),
+      throw CLI::ArgumentMismatch(fmt::format("'{}' has nothing after '='", empty),
                                   CLI::ExitCodes::ArgumentMismatch);
     root.parse(std::move(words));
   } catch (const CLI::Error& error) {

@@ -104,6 +104,11 @@ class Arguments {
   void choices(const std::string& names, std::vector<std::string>& values,
                const std::string& placeholder, const std::vector<std::string>& words,
                const std::string& help);
+  // `take` is called for each occurrence while the words are parsed, so that several such options
+  // are heard in the order in which they stand. `placeholder` may end with ":{a,b}", its choices.
+  void in_order(const std::string& names, const std::string& placeholder, const std::string& help,
+                std::function<void(const std::string&)> take);
+  void flag_in_order(const std::string& names, const std::string& help, std::function<void()> take);
   // A positional argument.
   void positional(const std::string& name, std::string& value, const std::string& help,
                   bool required = true);

@@ -1,5 +1,6 @@
 #include "cli/support/date.h"
 
+#include <algorithm>
 #include <charconv>
 #include <ctime>
 
@@ -98,6 +99,32 @@ bool same_day(const std::tm& a, const std::tm& b) {
   return a.tm_year == b.tm_year && a.tm_mon == b.tm_mon && a.tm_mday == b.tm_mday;
 }
 
+// Of what was read. nullopt where there is no such day or time.
+std::optional<std::int64_t> seconds_of(std::tm parts, bool utc) {
+  if (parts.tm_hour > 23 || parts.tm_min > 59 || parts.tm_sec > 60) return std::nullopt;
+  parts.tm_isdst = utc ? 0 : -1;
+  // A leap second may be the first of the next day.
+  const int leap = parts.tm_sec / 60;
+  parts.tm_sec -= leap;
+  std::tm normal = parts;
+  const std::time_t seconds = utc ? ::timegm(&normal) : ::mktime(&normal);
+  if (!same_day(parts, normal)) return std::nullopt;
+  return seconds + leap;
+}
+
+// "2024", "24" or nothing, as std::tm counts years.
+std::optional<int> take_year(std::string_view& text, std::size_t digits, std::int64_t now) {
+  if (digits == 0) {
+    const std::time_t seconds = now;
+    std::tm today{};
+    if (::localtime_r(&seconds, &today) == nullptr) return std::nullopt;
+    return today.tm_year;
+  }
+  const std::optional<int> year = take_number(text, digits);
+  if (!year || digits == 4) return year ? std::optional(*year - 1900) : year;
+  return *year < 69 ? *year + 100 : *year;
+}
+
 }  // namespace
 
 std::optional<nfs::client::Time> parse_date(std::string_view text) {
@@ -110,18 +137,36 @@ std::optional<nfs::client::Time> parse_date(std::string_view text) {
     if (!take_clock(text, parts, time.nanoseconds) || !take_offset(text, offset))
       return std::nullopt;
   }
-  if (parts.tm_hour > 23 || parts.tm_min > 59 || parts.tm_sec > 60) return std::nullopt;
   const bool utc = offset || take(text, "Z") || take(text, " UTC");
   if (!text.empty()) return std::nullopt;
-  parts.tm_isdst = utc ? 0 : -1;
-  // A leap second may be the first of the next day.
-  const int leap = parts.tm_sec / 60;
-  parts.tm_sec -= leap;
-  std::tm normal = parts;
-  const std::time_t seconds = utc ? ::timegm(&normal) : ::mktime(&normal);
-  if (!same_day(parts, normal)) return std::nullopt;
-  time.seconds = seconds + leap - offset.value_or(0);
+  const std::optional<std::int64_t> seconds = seconds_of(parts, utc);
+  if (!seconds) return std::nullopt;
+  time.seconds = *seconds - offset.value_or(0);
   return time;
+}
+
+std::optional<nfs::client::Time> parse_stamp(std::string_view text, std::int64_t now) {
+  constexpr std::size_t kDayAndTime = 8;  // MMDDhhmm
+  const std::size_t digits = std::min(text.find('.'), text.size());
+  if (digits != kDayAndTime && digits != kDayAndTime + 2 && digits != kDayAndTime + 4)
+    return std::nullopt;
+  std::tm parts{};
+  const std::optional<int> year = take_year(text, digits - kDayAndTime, now);
+  const std::optional<int> month = take_number(text, 2);
+  const std::optional<int> day = take_number(text, 2);
+  const std::optional<int> hour = take_number(text, 2);
+  const std::optional<int> minute = take_number(text, 2);
+  const std::optional<int> second = take(text, ".") ? take_number(text, 2) : 0;
+  if (!year || !month || !day || !hour || !minute || !second || !text.empty()) return std::nullopt;
+  parts.tm_year = *year;
+  parts.tm_mon = *month - 1;
+  parts.tm_mday = *day;
+  parts.tm_hour = *hour;
+  parts.tm_min = *minute;
+  parts.tm_sec = *second;
+  const std::optional<std::int64_t> seconds = seconds_of(parts, false);
+  if (!seconds) return std::nullopt;
+  return nfs::client::Time{*seconds, 0};
 }
 
 }  // namespace stag::cli

@@ -15,6 +15,10 @@ namespace stag::cli {
 // "@1714566600.5", seconds since 1970. nullopt: it is none of these, or no such day or time.
 std::optional<nfs::client::Time> parse_date(std::string_view text);
 
+// "[[CC]YY]MMDDhhmm[.ss]" in the local time zone, as touch(1) has it: years 69 to 99 are those of
+// the 20th century, and without a year it is that of `now`, in seconds since 1970.
+std::optional<nfs::client::Time> parse_stamp(std::string_view text, std::int64_t now);
+
 // Seconds since 1970 that objects can be given.
 struct TimeRange {
   std::int64_t first = std::numeric_limits<std::int64_t>::min();

@@ -29,6 +29,22 @@ TEST(Date, has_the_offset_of_a_time_zone) {
     EXPECT_FALSE(parse_date(text)) << text;
 }
 
+TEST(Stamp, is_a_day_and_a_time_as_touch_has_them) {
+  constexpr std::int64_t kIn2024 = 1709209800;
+  const auto full = parse_date("2024-02-29 14:30:00");
+  EXPECT_EQ(parse_stamp("202402291430", 0), full);
+  EXPECT_EQ(parse_stamp("2402291430", 0), full);
+  EXPECT_EQ(parse_stamp("02291430", kIn2024), full);
+  EXPECT_EQ(parse_stamp("02291430.59", kIn2024), parse_date("2024-02-29 14:30:59"));
+  EXPECT_EQ(parse_stamp("202402291430.60", 0), parse_date("2024-02-29 14:31:00"));
+  EXPECT_EQ(parse_stamp("6901010000", 0), parse_date("1969-01-01 00:00"));
+  EXPECT_EQ(parse_stamp("6812312359", 0), parse_date("2068-12-31 23:59"));
+  for (const char* text : {"", "2402291430 ", "0229143", "202302291430", "202402292430",
+                           "202402291460", "202402291430.", "202402291430.5", "202402291430.61",
+                           "2402291430.59.1", "-402291430", "0x02291430", "20240229143000"})
+    EXPECT_FALSE(parse_stamp(text, kIn2024)) << text;
+}
+
 TEST(Date, is_seconds_since_1970) {
   EXPECT_EQ(parse_date("@0"), (Time{0, 0}));
   EXPECT_EQ(parse_date("@1700000000.25"), (Time{1700000000, 250000000}));

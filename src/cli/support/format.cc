@@ -18,6 +18,23 @@ std::string human_size(double bytes) {
   return fmt::format("{:.{}f} {}", bytes, unit == 0 ? 0 : 1, kUnits[unit]);
 }
 
+std::string short_size(std::uint64_t bytes) {
+  constexpr std::string_view kUnits = "KMGTPE";
+  if (bytes < 1024) return std::to_string(bytes);
+  unsigned unit = 0;
+  while (unit + 1 < kUnits.size() && bytes >> (10 * (unit + 2)) != 0) ++unit;
+  const unsigned shift = 10 * (unit + 1);
+  const std::uint64_t one = std::uint64_t{1} << shift;
+  const std::uint64_t rest = bytes & (one - 1);
+  std::uint64_t whole = bytes >> shift;
+  const std::uint64_t tenths = (rest * 10 + one - 1) >> shift;
+  if (whole < 9 || (whole == 9 && tenths < 10))
+    return fmt::format("{}.{}{}", whole + tenths / 10, tenths % 10, kUnits[unit]);
+  whole += rest != 0 ? 1 : 0;
+  if (whole == 1024 && unit + 1 < kUnits.size()) return fmt::format("1.0{}", kUnits[unit + 1]);
+  return fmt::format("{}{}", whole, kUnits[unit]);
+}
+
 std::string mode_text(const nfs::client::Attributes& attributes) {
   constexpr std::string_view kTypes = "?-dbclsp";
   constexpr std::string_view kBits = "rwxrwxrwx";

@@ -11,6 +11,9 @@ namespace stag::cli {
 
 // "4.0 KiB"
 std::string human_size(double bytes);
+// "4.0K", rounded up, as du(1) and ls(1) write sizes: sort -h orders them, which takes a blank for
+// the end of the number.
+std::string short_size(std::uint64_t bytes);
 // "drwxr-x--t"
 std::string mode_text(const nfs::client::Attributes& attributes);
 // "directory"

@@ -136,9 +136,10 @@ TEST(InodeTable, shows_its_rows_in_steps) {
 TEST(InodeTable, that_is_damaged_makes_handles_stale_until_names_are_looked_up) {
   const vfs::testing::Folder folder("/tmp");
   PosixFileSystem::Options options{.root = folder.path() / "export",
-                                   .state_directory = folder.path(),
+                                   .state_directory = folder.path() / "state",
                                    .handles = posix::HandleKind::Table};
   std::filesystem::create_directory(options.root);
+  std::filesystem::create_directory(options.state_directory);
   std::ofstream(options.root + "/file") << "text";
   vfs::testing::InlineLoop loop;
   const Credentials root{0, 0, {}};
@@ -147,7 +148,7 @@ TEST(InodeTable, that_is_damaged_makes_handles_stale_until_names_are_looked_up) 
     return vfs::testing::finish(loop, fs.lookup(caller, fs.root(), "file"))->node.handle;
   };
   const Handle handle = look_up(**PosixFileSystem::open(options));
-  for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
+  for (const auto& entry : std::filesystem::directory_iterator(options.state_directory))
     if (entry.path().extension() == ".sqlite") write(entry.path(), 0, 40'000);
   const auto fs = PosixFileSystem::open(options);
   ASSERT_TRUE(fs.ok()) << fs.error();

@@ -27,8 +27,10 @@ enum class AtOnce : std::uint8_t {
 
 struct Options {
   std::string root;  // path of an existing directory
-  // Directory for the table of inodes (HandleKind::Table). Empty: the table stays in memory, and
-  // handles do not survive a restart.
+  // Directory for the table of inodes (HandleKind::Table): the one where the server keeps the key
+  // of its handles (nfs::ServerState), which clients must not see. open() fails where it lies in
+  // `root` or around it. Empty: nothing is checked, the table stays in memory, and handles do not
+  // survive a restart.
   std::string state_directory;
   HandleKind handles = HandleKind::Automatic;
   // Objects that are kept open, with up to three descriptors each; 0: a share, equal to that of

@@ -3,6 +3,7 @@
 #include "base/loop.h"
 #include "base/worker_time.h"
 #include "vfs/posix/credentials.h"
+#include "vfs/posix/state_overlap.h"
 #include "vfs/posix/tree.h"
 
 namespace stag::vfs {
@@ -34,6 +35,10 @@ auto by_workers(Executor* executor, CallerContext caller, Work work, std::uint64
 
 Result<std::unique_ptr<PosixFileSystem>, std::string> PosixFileSystem::open(
     const Options& options) {
+  if (!options.state_directory.empty())
+    if (std::string overlap = posix::state_overlap(options.root, options.state_directory);
+        !overlap.empty())
+      return Failure{std::move(overlap)};
   auto tree = posix::Tree::open(options);
   if (!tree) return Failure{tree.error()};
   return std::unique_ptr<PosixFileSystem>(new PosixFileSystem(*std::move(tree), options));

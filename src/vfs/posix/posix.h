@@ -43,7 +43,7 @@ class PosixFileSystem final : public FileSystem {
   using Options = posix::Options;
 
   // Opens the folder. Blocks. Fails with one sentence for the user, for example because the folder
-  // or the state directory does not exist.
+  // or the state directory does not exist, or because one of them lies in the other.
   static Result<std::unique_ptr<PosixFileSystem>, std::string> open(const Options& options);
   ~PosixFileSystem() override;
 

@@ -553,6 +553,33 @@ TEST(PosixOpen, says_what_is_wrong) {
   EXPECT_NE(no_state.error().find("/nonexistent/state"), std::string::npos);
 }
 
+TEST(PosixOpen, refuses_a_state_directory_that_clients_could_see) {
+  const Folder folder(kDisk);
+  const files::path served = folder.path() / "served";
+  files::create_directories(served / "deep" / "state");
+  files::create_directory(folder.path() / "served by another name");
+  files::create_symlink(served / "deep", folder.path() / "link");
+  const auto mistake = [&](const files::path& root, const files::path& state) {
+    PosixFileSystem::Options options;
+    options.root = root;
+    options.state_directory = state;
+    const auto opened = PosixFileSystem::open(options);
+    return opened ? "" : opened.error();
+  };
+  const std::string inside = mistake(served, served / "deep" / "state");
+  EXPECT_EQ(inside, "the state directory '" + (served / "deep" / "state").string() +
+                        "' lies in the exported folder '" + served.string() +
+                        "': clients could read the key that protects all file handles, or change "
+                        "what the server remembers");
+  const std::string within = "lies in the exported folder";
+  EXPECT_NE(mistake(served, served).find(within), std::string::npos);
+  EXPECT_NE(mistake(served, folder.path() / "link" / "state").find(within), std::string::npos);
+  EXPECT_NE(mistake(folder.path() / "link", served / "deep" / "state").find(within),
+            std::string::npos);
+  EXPECT_NE(mistake(served, folder.path()).find("lies in the state directory"), std::string::npos);
+  EXPECT_EQ(mistake(served, folder.path() / "served by another name"), "");
+}
+
 TEST(PosixDurable, names_and_attributes_are_synced_on_every_change) {
   PosixKind durable;
   durable.durable_names = true;

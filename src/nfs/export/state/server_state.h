@@ -3,7 +3,9 @@
 // after each (RFC 1813 3.3.7, 3.3.21).
 //
 // Two files in a directory of its own: `handle.key` (32 hex digits, mode 0600) and `starts` (a
-// decimal number). Both are replaced atomically and synced.
+// decimal number). Both are replaced atomically and synced. The directory must not lie in a folder
+// that is exported: a client that reads the key can make handles of any object of any export.
+// vfs::PosixFileSystem::open() refuses such a folder when its options name the directory.
 #pragma once
 
 #include <array>

@@ -1,7 +1,6 @@
-#include "cli/serve/export_overlap.h"
+#include "vfs/posix/state_overlap.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,6 +8,7 @@
 #include <array>
 #include <charconv>
 #include <climits>
+#include <cstdint>
 #include <fstream>
 #include <optional>
 #include <sstream>
@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace stag::cli {
+namespace stag::vfs::posix {
 namespace {
 
 using Identity = std::pair<dev_t, ino_t>;
@@ -68,8 +68,8 @@ std::optional<PathOnDevice> path_on_device(int folder) {
       (status.stx_mask & STATX_MNT_ID) == 0)
     return std::nullopt;
   std::array<char, PATH_MAX> buffer;
-  const ssize_t length =
-      ::readlink(fmt::format("/proc/self/fd/{}", folder).c_str(), buffer.data(), buffer.size());
+  const std::string link = "/proc/self/fd/" + std::to_string(folder);
+  const ssize_t length = ::readlink(link.c_str(), buffer.data(), buffer.size());
   if (length <= 0) return std::nullopt;
   const std::string path(buffer.data(), static_cast<std::size_t>(length));
   std::ifstream mounts("/proc/self/mountinfo");
@@ -119,18 +119,16 @@ class OpenFolder {
 }  // namespace
 
 std::string state_overlap(const std::string& folder, const std::string& state_directory) {
-  constexpr std::string_view kWhatToDo =
-      "clients could read the key that protects all file handles, or change what the server "
-      "remembers. Keep the state elsewhere with --state DIR, or export another folder";
   const OpenFolder exported(folder);
   const OpenFolder state(state_directory);
-  if (state.lies_in(exported))
-    return fmt::format("the state directory '{}' lies in the exported folder '{}': {}",
-                       state_directory, folder, kWhatToDo);
-  if (exported.lies_in(state))
-    return fmt::format("the exported folder '{}' lies in the state directory '{}': {}", folder,
-                       state_directory, kWhatToDo);
+  const std::string the_export = "the exported folder '" + folder + "'";
+  const std::string the_state = "the state directory '" + state_directory + "'";
+  const std::string harm =
+      ": clients could read the key that protects all file handles, or change what the server "
+      "remembers";
+  if (state.lies_in(exported)) return the_state + " lies in " + the_export + harm;
+  if (exported.lies_in(state)) return the_export + " lies in " + the_state + harm;
   return {};
 }
 
-}  // namespace stag::cli
+}  // namespace stag::vfs::posix

@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace stag::cli {
+namespace stag::vfs::posix {
 
 // An error sentence when one of the two folders contains the other, or is the same, and an export
 // makes it visible; empty otherwise. Symbolic links and bind mounts are resolved as far as the
@@ -12,4 +12,4 @@ namespace stag::cli {
 // not cross mounts. Blocks.
 std::string state_overlap(const std::string& folder, const std::string& state_directory);
 
-}  // namespace stag::cli
+}  // namespace stag::vfs::posix
