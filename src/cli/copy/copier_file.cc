@@ -350,8 +350,9 @@ Task<Outcome<Ok>> Copier::pass_extras(CopyObject source, std::optional<CopyObjec
       passed = co_await adopt(*std::move(extras));
     if (passed) continue;
     const bool unknown = nfs::client::means_no_acls(passed.error());  // NFSACL is a program
-    if (options_.preserve.extras_required || (concerns_all(passed.error()) && !unknown))
-      co_return passed;
+    const ExtraKinds& required = options_.preserve.required;
+    const bool fails = kinds.xattrs ? required.xattrs : required.acls;
+    if (fails || (concerns_all(passed.error()) && !unknown)) co_return passed;
     // A source that knows nothing of the kind has none to lose.
     if (extras || !unknown) tell_left_out(source, kinds, passed.error());
   }
