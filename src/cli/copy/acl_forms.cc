@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "nfs/v4/attributes/acl_map.h"
+#include "nfs/acl/acl_map.h"
 
 namespace stag::cli {
 namespace {
