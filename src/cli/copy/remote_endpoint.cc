@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "cli/copy/acl_forms.h"
 #include "cli/copy/remote_temp_file.h"
 #include "cli/support/entry_trouble.h"
+#include "nfs/client/acl.h"
 
 namespace stag::cli {
 namespace {
@@ -151,7 +151,6 @@ class RemoteEndpoint final : public CopyEndpoint {
     }
     if (!kinds.acls) co_return extras;
     extras.of_directory = object.kind == Kind::Directory;
-    extras.mode = object.mode;
     if (acl_support_.has_nfs4_acls()) {
       Outcome<nfs::client::Nfs4Acl> nfs4_acl =
           co_await acl_support_.ask(object.fsid, files.nfs4_acl(object.handle));

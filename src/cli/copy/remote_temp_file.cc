@@ -4,8 +4,8 @@
 #include <new>
 #include <utility>
 
-#include "cli/copy/acl_forms.h"
 #include "cli/copy/copy_between.h"
+#include "nfs/client/acl.h"
 
 namespace stag::cli {
 namespace {
@@ -348,10 +348,6 @@ Task<Outcome<std::unique_ptr<TempFile>>> open_remote_in_place(Remote& remote, Ac
       remote, support, progress, std::move(names), std::move(file), plan, true));
 }
 
-Failure<CopyError> not_in_that_form() {
-  return Failure{CopyError::of_local("such a list cannot be said in the form that the server has")};
-}
-
 }  // namespace
 
 Owner owner_of(const nfs::client::Attributes& attributes) {
@@ -386,17 +382,16 @@ Task<Outcome<Ok>> adopt_remote(FileSystem& files, AclSupport& support, CopyObjec
     const Outcome<Ok> set = co_await files.set_xattr(object.handle, name, std::move(value));
     if (!set) co_return set;
   }
-  if (!extras.acls && !extras.nfs4_acl) co_return Ok{};
-  // In the form that they have, or where the server has no such, in the other.
-  if (support.has_nfs4_acls()) {
-    if (!extras.nfs4_acl)
-      extras.nfs4_acl = to_nfs4_acl(*extras.acls, extras.of_directory, extras.mode);
-    if (!extras.nfs4_acl) co_return not_in_that_form();
-    // That it is refused may be about this one.
+  // That a server refuses an entry of version 4 may be about this one.
+  if (extras.nfs4_acl && support.has_nfs4_acls())
     co_return co_await files.set_nfs4_acl(object.handle, *std::move(extras.nfs4_acl));
+  if (extras.nfs4_acl) {
+    extras.acls = to_posix_acls(*extras.nfs4_acl, extras.of_directory);
+    if (!extras.acls)
+      co_return Failure{CopyError::of_local(
+          "its access control list cannot be said as one of POSIX, which the server has")};
   }
-  if (!extras.acls) extras.acls = to_posix_acls(*extras.nfs4_acl, extras.of_directory);
-  if (!extras.acls) co_return not_in_that_form();
+  if (!extras.acls) co_return Ok{};
   const bool defaults = extras.of_directory || !extras.acls->defaults.empty();
   co_return co_await support.ask(object.fsid,
                                  files.set_acls(object.handle, *std::move(extras.acls), defaults));
