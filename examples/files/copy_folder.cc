@@ -5,7 +5,7 @@
 using namespace stag::nfs::client;
 using stag::Failure, stag::Ok, stag::Task, stag::nfs::blocking::Files;
 
-// Copies the files of the folder at `path` into a new folder below it; the server moves the data.
+// Copies the files of the folder at `path`, with their access control lists, to one below it.
 Task<Outcome<Ok>> copy_files(FileSystem& files, std::string path) {
   const auto folder = co_await files.walk(path);
   if (!folder) co_return Failure{folder.error()};
@@ -23,6 +23,10 @@ Task<Outcome<Ok>> copy_files(FileSystem& files, std::string path) {
       const FileRange all{0, from.attributes->size};
       const auto copied = co_await files.copy_range(*from.handle, all, copy->handle, 0);
       if (!copied) co_return Failure{copied.error()};
+      const auto lists = co_await files.acls(*from.handle);
+      if (!lists || !lists->beyond_mode()) continue;
+      const auto listed = co_await files.set_acls(copy->handle, *lists);
+      if (!listed) co_return Failure{listed.error()};
     }
   }
 }

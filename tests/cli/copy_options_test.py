@@ -433,26 +433,6 @@ class Kept(Case):
                 self.assertTrue(os.path.samefile(os.path.join(root, "b"), os.path.join(root, "sub", "c")))
                 self.assertEqual(sorted(os.listdir(root)), ["a", "alone", "b", "sub"])
 
-    def test_with_a_from_and_to_a_server_of_version_3_without_NFSACL(self):
-        # The server hears of a program that it does not serve.
-        proxy = rpc_proxy.RpcProxy(self.server.tcp_port, told=struct.pack(">II", 100227, 3), true=struct.pack(">II", 100999, 3))
-        self.addCleanup(proxy.close)
-        url = proxy.url(f"/files/{self.name}") + f"&mountport={self.server.tcp_port}"
-        self.write(self.there("file"), b"content")
-        self.good("cp", "-a", url.replace("?", "/file?"), self.at("down"))
-        self.assertEqual(self.read(self.at("down")), b"content")
-        for name, entry in (("user", 1000), ("other", 1001)):
-            try:
-                os.setxattr(self.write(self.at(name), b"content"), "system.posix_acl_access",
-                            struct.pack("<I" + "HHI" * 5, 2, 1, 6, 0xFFFFFFFF, 2, 4, entry, 4, 4, 0xFFFFFFFF, 16, 4, 0xFFFFFFFF, 32, 4, 0xFFFFFFFF))
-            except OSError:
-                self.skipTest("this file system has no access control lists")
-        copied = stag("cp", "-a", self.at("user"), self.at("other"), url)
-        self.assertEqual(copied.returncode, 0, copied.stderr)
-        self.assertIn(f"access control lists are not copied, from {self.at('user')} on: ", copied.stderr)
-        self.assertEqual(copied.stderr.count("\n"), 1, "they are left out of all")
-        self.assertEqual(self.read(self.there("other")), b"content")
-
     def test_with_a_a_second_time_as_well(self):
         os.mkdir(self.at("tree"))
         os.link(self.write(self.at("tree", "a"), b"content"), self.at("tree", "b"))
@@ -533,89 +513,6 @@ class Kept(Case):
             contents = [self.read(self.there(option, name)) for name in ("a", "b", "c", "d")]
             self.assertEqual(contents, [b"another file", b"content", b"another file", b"content"])
             self.assertTrue(os.path.samefile(self.there(option, "b"), self.there(option, "d")))
-
-    def access_list(self, *entries):
-        """A POSIX ACL as the kernel keeps it: (tag, permissions, id)."""
-        return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
-
-    def marked(self, path, attribute, value):
-        try:
-            os.setxattr(path, attribute, value)
-        except OSError as error:
-            self.skipTest(f"this file system has no {attribute}: {error}")
-        return path
-
-    def test_with_a_extended_attributes_by_version_4_2(self):
-        os.mkdir(self.at("tree"))
-        self.marked(self.write(self.at("tree", "f"), b"content"), "user.colour", b"red\0blue")
-        self.marked(self.at("tree"), "user.of", b"the folder")
-        url = self.url("tree") + "&version=4.2"
-        self.good("cp", "-a", self.at("tree"), url)
-        self.good("cp", "-a", url, self.at("back"))
-        for root in (self.there("tree"), self.at("back")):
-            self.assertEqual(os.getxattr(os.path.join(root, "f"), "user.colour"), b"red\0blue")
-            self.assertEqual(os.getxattr(root, "user.of"), b"the folder")
-        self.good("cp", self.at("tree", "f"), self.url("plain") + "&version=4.2")
-        self.assertEqual(os.listxattr(self.there("plain")), [])
-        self.bad(0, "extended attributes are not copied", "cp", "-a", self.at("tree", "f"), self.url("by3") + "&version=3")
-        self.bad(1, "extended attribute", "cp", "--preserve=xattr", self.at("tree", "f"), self.url("by3") + "&version=3")
-
-    def test_with_a_access_control_lists_by_version_3(self):
-        unset = 0xFFFFFFFF
-        listed = self.access_list((1, 6, unset), (2, 4, 1234), (4, 4, unset), (0x10, 4, unset), (0x20, 0, unset))
-        of_new = self.access_list((1, 7, unset), (2, 5, 1234), (4, 5, unset), (0x10, 5, unset), (0x20, 0, unset))
-        os.mkdir(self.at("tree"))
-        self.marked(self.write(self.at("tree", "f"), b"content"), "system.posix_acl_access", listed)
-        self.marked(self.at("tree"), "system.posix_acl_default", of_new)
-        self.good("cp", "-a", self.at("tree"), self.url("tree"))
-        self.good("cp", "-a", self.url("tree"), self.at("back"))
-        for root in (self.there("tree"), self.at("back")):
-            self.assertEqual(os.getxattr(os.path.join(root, "f"), "system.posix_acl_access"), listed)
-            self.assertEqual(os.getxattr(root, "system.posix_acl_default"), of_new)
-            self.assertEqual(os.stat(os.path.join(root, "f")).st_mode & 0o777, 0o640)
-
-    def marked_tree(self):
-        """With a list and an attribute each; returns what has to be in a copy of it."""
-        unset = 0xFFFFFFFF
-        listed = self.access_list((1, 6, unset), (2, 4, 1234), (4, 4, unset), (8, 6, 5678), (0x10, 6, unset), (0x20, 0, unset))
-        of_new = self.access_list((1, 7, unset), (2, 5, 1234), (4, 5, unset), (0x10, 5, unset), (0x20, 0, unset))
-        os.mkdir(self.at("tree"))
-        for name in ("f", "g"):
-            self.marked(self.write(self.at("tree", name), b"content"), "system.posix_acl_access", listed)
-            self.marked(self.at("tree", name), "user.colour", b"red\0blue")
-        self.marked(self.at("tree"), "system.posix_acl_default", of_new)
-        self.marked(self.at("tree"), "user.of", b"the folder")
-        return listed, of_new
-
-    def expect_marks(self, root, listed, of_new):
-        self.assertEqual(os.getxattr(os.path.join(root, "f"), "system.posix_acl_access"), listed)
-        self.assertEqual(os.getxattr(root, "system.posix_acl_default"), of_new)
-        self.assertEqual(os.getxattr(os.path.join(root, "f"), "user.colour"), b"red\0blue")
-        self.assertEqual(os.getxattr(root, "user.of"), b"the folder")
-        self.assertEqual(os.stat(os.path.join(root, "f")).st_mode & 0o777, 0o660)
-
-    def test_with_a_attributes_and_lists_together_by_version_4_2(self):
-        marks = self.marked_tree()
-        for version in ("", "&version=4.2"):
-            first, second = self.url("first" + version[-1:]) + version, self.url("second" + version[-1:]) + version
-            self.good("cp", "-a", self.at("tree"), first)
-            self.good("cp", "-r", "--preserve=mode,xattr,acl", first, second)
-            self.good("cp", "-a", second, self.at("back" + version[-1:]))
-            for root in (self.there("first" + version[-1:]), self.there("second" + version[-1:]), self.at("back" + version[-1:])):
-                with self.subTest(root):
-                    self.expect_marks(root, *marks)
-        # Lists of one form become those of the other.
-        self.good("cp", "-r", "--preserve=mode,acl", self.url("first"), self.url("by4") + "&version=4.0")
-        self.good("cp", "-r", "--preserve=mode,acl", self.url("by4") + "&version=4.1", self.url("by3") + "&version=3")
-        for name in ("by4", "by3"):
-            self.assertEqual(os.getxattr(self.there(name, "f"), "system.posix_acl_access"), marks[0])
-            self.assertEqual(os.getxattr(self.there(name), "system.posix_acl_default"), marks[1])
-
-    def test_with_a_that_are_left_out_are_told_of_once(self):
-        self.marked_tree()
-        for version in ("3", "4.1"):
-            self.bad(0, "extended attributes are not copied, from", "cp", "-a", self.at("tree"), self.url("by" + version) + "&version=" + version)
-            self.assertEqual(sorted(os.listdir(self.there("by" + version))), ["f", "g"])
 
     def test_with_a_times_of_symbolic_links(self):
         os.symlink("nowhere", self.at("link"))

@@ -2,10 +2,12 @@
 import json
 import os
 import re
+import struct
 import unittest
 import urllib.request
 
 import harness
+import rpc_proxy
 from harness import PATIENCE, Case
 
 
@@ -151,6 +153,43 @@ class Version4(Case):
     def test_pings(self):
         for url in self.urls():
             self.good("ping", "-c", "1", url)
+
+
+class OnlyVersion4(harness.Case):
+    """A server without version 3, as Linux with `vers3=n`: commands whose URL names no version."""
+
+    # user::rw-, user:1234:r--, group::r--, mask::r--, other::---
+    LIST = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in (
+        (1, 6, 0xFFFFFFFF), (2, 4, 1234), (4, 4, 0xFFFFFFFF), (0x10, 4, 0xFFFFFFFF), (0x20, 0, 0xFFFFFFFF)))
+
+    def setUp(self):
+        super().setUp()
+        # The server hears of a version that nobody has.
+        self.proxy = rpc_proxy.RpcProxy(self.server.tcp_port, told=struct.pack(">II", rpc_proxy.NFS, 3), true=struct.pack(">II", rpc_proxy.NFS, 9))
+        self.addCleanup(self.proxy.close)
+        try:
+            os.setxattr(self.write(self.there("f"), b"content"), "system.posix_acl_access", self.LIST)
+        except OSError as error:
+            self.skipTest(f"this file system has no access control lists: {error}")
+
+    def urls(self, name):
+        """With no MOUNT service, and with one that says yes."""
+        for mount_port in (1, self.server.tcp_port):
+            yield f"nfs://127.0.0.1:{self.proxy.port}/files/{self.name}/{name}?proto=tcp&mountport={mount_port}"
+
+    def test_shows_access_control_lists(self):
+        for url in self.urls("f"):
+            (shown,) = json.loads(self.good("stat", "--json", url))
+            self.assertEqual(shown["acl"], "user::rw-,user:1234:r--,group::r--,mask::r--,other::---")
+
+    def test_takes_and_gives_them_in_copies(self):
+        for options in (["--preserve=mode,acl"], ["-p"], ["-a"]):
+            for url, copy in zip(self.urls("f"), self.urls("copy")):
+                self.good("cp", *options, url, self.at("down"))
+                self.good("cp", *options, self.at("down"), copy)
+                for path in (self.at("down"), self.there("copy")):
+                    self.assertEqual(os.getxattr(path, "system.posix_acl_access"), self.LIST, (options, url))
+                    os.unlink(path)
 
 
 class WithoutVersion4(harness.Case):

@@ -273,6 +273,12 @@ Task<void> World::copy(std::uint8_t how) {
 
 // Access control lists and extended attributes.
 Task<void> World::name_values(std::uint8_t how) {
+  if ((how & 3) == 3) {
+    auto acls = co_await files_->acls(file_);
+    if (!acls) co_return;
+    static_cast<void>(co_await files_->set_acls(file_, *std::move(acls), (how & 4) != 0));
+    co_return;
+  }
   if ((how & 1) != 0) {
     auto acl = co_await files_->nfs4_acl(file_);
     if (acl) static_cast<void>(co_await files_->set_nfs4_acl(file_, *std::move(acl)));

@@ -88,9 +88,15 @@ server=$!
 while ! grep -q "TCP  *nfs" "$work/ready"; do kill -0 "$server" || fail "no NFS server"; done
 url=$(sed -n 's/^ready: TCP  *\(nfs[^?]*\).*/\1/p' "$work/ready")
 echo text >"$work/text"
-"$prefix/bin/stag" cp "$work/text" "${url%/*}/export/text?proto=tcp"
+# user::rw-, user:1234:r--, group::r--, mask::r--, other::---; a file system without lists does not take it.
+python3 -c 'import os, struct, sys
+entries = ((1, 6, 2**32 - 1), (2, 4, 1234), (4, 4, 2**32 - 1), (16, 4, 2**32 - 1), (32, 0, 2**32 - 1))
+os.setxattr(sys.argv[1], "system.posix_acl_access", struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *each) for each in entries))' "$work/text" 2>/dev/null || true
+"$prefix/bin/stag" cp -p "$work/text" "${url%/*}/export/text?proto=tcp"
 "$work/files-build/copy_folder" "${url%/*}/export?proto=tcp&version=4.2" || fail "copy_folder"
 test "$("$prefix/bin/stag" cat "${url%/*}/export/copies/text?proto=tcp")" = text || fail "copy_folder copied something else"
+acl_of() { "$prefix/bin/stag" stat "${url%/*}/export/$1?proto=tcp" | sed -n '/ acl  /,/^  owner/p' | grep -v owner; }
+test "$(acl_of copies/text)" = "$(acl_of text)" || fail "copy_folder copied no access control list"
 for bytes in 10 20; do
   "$work/files-build/journal" "${url%/*}/export?proto=tcp" | grep -qx "journal $bytes" || fail "journal"
 done

@@ -130,11 +130,12 @@ std::string_view CopyCommand::left_behind() const {
 
 Task<Exit> CopyCommand::copy_all(Run& run, std::vector<std::string> sources,
                                  std::string destination) {
-  // Standard output takes one file after the other, and has no names that could be linked.
+  // Standard output takes one file after the other, has no names that could be linked, and keeps
+  // nothing but data.
   const bool device = is_device(destination);
   const bool one_stream = device || destination == kStandard;
   options_.files_in_flight = one_stream ? 1 : jobs_;
-  if (one_stream) options_.preserve.links = false;
+  if (one_stream) options_.preserve = {};
   options_.mask = current_umask();
   options_.exclusion = Exclusion(excluded_);
   Work work{run, std::move(sources), std::move(destination)};
@@ -278,8 +279,8 @@ Task<Outcome<CopyCommand::End>> CopyCommand::open(Run& run, std::string path, Pr
     end.path = std::move(path);
     co_return std::move(end);
   }
-  // Version 4.2 alone has both kinds.
-  remote_.version_3_first = options_.preserve.extras.acls && !options_.preserve.extras.xattrs;
+  // Version 4.2 alone has both kinds. Where the mode brings the lists along, those of version 4 do.
+  remote_.version_3_first = options_.preserve.required.acls && !options_.preserve.extras.xattrs;
   remote_.others_if_refused = true;
   Outcome<std::unique_ptr<Remote>> remote = co_await Remote::open(run, path, remote_);
   if (!remote) co_return Failure{remote.error()};

@@ -13,6 +13,7 @@ constexpr std::string_view kNotes =
     "there, but with -n; -p has nothing of it to keep.\n"
     "Without -p a new file has the permissions of its source within the umask, and never its\n"
     "setuid, setgid and sticky bits. With -p it has these only where the owner is kept, too.\n"
+    "Extended attributes are kept with -a and --preserve=xattr, not with -p.\n"
     "A file that is overwritten keeps its owner, mode and links. It is replaced in one step when\n"
     "the copy is complete; but it is written in place, where an interrupted copy leaves it\n"
     "incomplete, with --inplace, when it has several links (but with -a or --preserve=links: the\n"
@@ -40,9 +41,11 @@ Result<Preserve, std::string> preserve_of(std::string_view list) {
           "and all",
           word)};
     preserve.extras.xattrs = preserve.extras.xattrs || all || word == "xattr";
-    preserve.extras.acls = preserve.extras.acls || all || word == "acl";
-    preserve.extras_required = preserve.extras_required || word == "xattr" || word == "acl";
+    preserve.required.xattrs = preserve.required.xattrs || word == "xattr";
+    preserve.required.acls = preserve.required.acls || word == "acl";
     preserve.mode = preserve.mode || all || plain || word == "mode";
+    // A mode alone shows the mask of a list in the place of its group's rights.
+    preserve.extras.acls = preserve.extras.acls || preserve.mode || word == "acl";
     preserve.owner = preserve.owner || all || plain || word == "ownership";
     preserve.times = preserve.times || all || plain || word == "timestamps";
     preserve.links = preserve.links || all || word == "links";
@@ -64,8 +67,8 @@ class Cp final : public CopyCommand {
                    "directories with all that is in them; symbolic links stay what they are");
     arguments.flag_or_texts(
         "-p,--preserve", preserve_,
-        "keep mode, owner and group (where that is permitted) and times; or "
-        "--preserve=LIST of mode, ownership, timestamps, links, xattr, acl, all");
+        "keep mode and access control list, owner and group (where that is permitted) and times; "
+        "or --preserve=LIST of mode, ownership, timestamps, links, xattr, acl, all");
     arguments.flag("-a,--archive", archive_,
                    "the same as -r --preserve=all, and FIFOs, sockets and devices are copied");
     arguments.flag("-u,--update", options_.newer_only,

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
-#include <chrono>
-#include <set>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/commands.h"
@@ -14,12 +14,10 @@ namespace stag::cli {
 namespace {
 
 using nfs::client::Attributes;
+using nfs::client::Error;
 using nfs::client::Links;
+using nfs::client::Nfs4Acl;
 using nfs::client::Node;
-using nfs::client::Url;
-
-// For an access control list, without which everything else is shown all the same.
-constexpr auto kListPatience = std::chrono::seconds(5);
 
 class Stat final : public RemoteCommand {
  public:
@@ -35,11 +33,12 @@ class Stat final : public RemoteCommand {
   }
 
  private:
-  Task<Outcome<Ok>> one(Run& run, std::string url) override {
-    url_ = url;
-    return RemoteCommand::one(run, std::move(url));
-  }
-  Task<Outcome<Ok>> act(Run& run, Remote& remote) override {
+  // What getfacl(1) or, by version 4, nfs4_getfacl(1) would show.
+  struct Listed {
+    bool native = false;  // in the form of version 4
+    std::vector<std::string> entries{};
+  };
+  Task<Outcome<Ok>> act(Run&, Remote& remote) override {
     const Outcome<Node> node = co_await remote.named(links());
     if (!node) co_return Failure{node.error()};
     std::string target;
@@ -50,54 +49,41 @@ class Stat final : public RemoteCommand {
       target = *text;
     }
     const std::string name = remote.path().empty() ? "." : remote.path();
-    const std::vector<std::string> acl = co_await entries_beyond_mode(run, remote, *node);
+    const Listed list = co_await list_of(remote, *node);
     if (json_)
-      add(remote, name, node->attributes, target, acl);
+      add(remote, name, node->attributes, target, list);
     else
-      print(name, node->attributes, target, acl);
+      print(name, node->attributes, target, list);
     co_return Ok{};
   }
-  // Access control lists, if they say more than the mode; a server need not support them.
-  Task<std::vector<std::string>> entries_beyond_mode(Run& run, Remote& remote, Node node) {
-    std::vector<std::string> entries;
-    if (node.attributes.type == nfs::client::FileType::Symlink) co_return entries;
-    if (remote.url().version == 4) co_return co_await entries_by_version_3(run, remote, node);
+  // An access control list, if it says more than the mode; a server need not have any.
+  Task<Listed> list_of(Remote& remote, Node node) {
+    Listed list;
+    if (node.attributes.type == nfs::client::FileType::Symlink) co_return list;
     const Outcome<nfs::client::Acls> acls = co_await remote.files().acls(node.handle);
-    if (!acls && !nfs::client::means_no_acls(acls.error())) complain(acls.error().sentence);
-    co_return acls ? entries_of(*acls) : std::move(entries);
-  }
-  // Version 4 has no lists of POSIX. What does not answer in time by version 3, or shows something
-  // else there, leaves the list out.
-  Task<std::vector<std::string>> entries_by_version_3(Run& run, Remote& remote, Node node) {
-    std::vector<std::string> entries;
-    const Outcome<Url> named = Url::parse(url_);
-    const std::string server = to_string(remote.url().nfs_address());
-    if (!named || named->version || silent_.contains(server)) co_return entries;
-    CancelSource given_up;
-    const CancelCallback interrupted(run.cancel, [&given_up] { given_up.cancel(); });
-    const Timer patience = run.loop.after(kListPatience, [&given_up] { given_up.cancel(); });
-    Run brief{run.loop, given_up};
-    RemoteOptions options = RemoteCommand::remote();
-    options.version_3_only = true;
-    options.tells_choice = false;  // the first session has told it
-    const Outcome<std::unique_ptr<Remote>> opened = co_await Remote::open(brief, url_, options);
-    if (!opened && opened.error().kind == nfs::client::Error::Kind::Call) silent_.insert(server);
-    if (!opened) co_return entries;
-    const Outcome<Node> same = co_await (*opened)->named(links());
-    if (same && same->attributes.file_id == node.attributes.file_id) {
-      const Outcome<nfs::client::Acls> acls = co_await (*opened)->files().acls(same->handle);
-      if (acls) entries = entries_of(*acls);
+    if (acls) co_return posix_list(*acls);
+    Error why = acls.error();
+    // Version 4 may have one that POSIX cannot say.
+    if (nfs::client::means_no_acls(why) && remote.url().version == 4) {
+      const Outcome<Nfs4Acl> native = co_await remote.files().nfs4_acl(node.handle);
+      if (native) co_return nfs4_list(*native);
+      why = native.error();
     }
-    co_await (*opened)->close();
-    co_return entries;
+    if (!nfs::client::means_no_acls(why)) complain(why.sentence);
+    co_return list;
   }
-  static std::vector<std::string> entries_of(const nfs::client::Acls& acls) {
-    std::vector<std::string> entries;
-    if (!acls.beyond_mode()) return entries;
-    for (const auto& entry : acls.access) entries.push_back(nfs::client::to_string(entry));
+  static Listed posix_list(const nfs::client::Acls& acls) {
+    Listed list;
+    if (!acls.beyond_mode()) return list;
+    for (const auto& entry : acls.access) list.entries.push_back(nfs::client::to_string(entry));
     for (const auto& entry : acls.defaults)
-      entries.push_back("default:" + nfs::client::to_string(entry));
-    return entries;
+      list.entries.push_back("default:" + nfs::client::to_string(entry));
+    return list;
+  }
+  static Listed nfs4_list(const Nfs4Acl& acl) {
+    Listed list{.native = true, .entries = {}};
+    for (const auto& entry : acl) list.entries.push_back(nfs::client::to_string(entry));
+    return list;
   }
   Links links() const { return follow_ ? Links::Follow : Links::FollowAllButLast; }
   void finish() override {
@@ -105,21 +91,29 @@ class Stat final : public RemoteCommand {
   }
 
   void add(Remote& remote, const std::string& name, const Attributes& attributes,
-           const std::string& target, const std::vector<std::string>& acl) {
+           const std::string& target, const Listed& list) {
     Json object = to_json(name, attributes);
     object.set("url", to_string(remote.url()));
     if (!target.empty()) object.set_bytes("target", target);
-    if (!acl.empty()) object.set("acl", fmt::format("{}", fmt::join(acl, ",")));
+    if (list.native) {
+      Json entries = Json::array();
+      for (const std::string& entry : list.entries) entries.add(entry);
+      object.set("nfs4_acl", std::move(entries));
+    } else if (!list.entries.empty()) {
+      object.set("acl", fmt::format("{}", fmt::join(list.entries, ",")));
+    }
     array_.add(std::move(object));
   }
   static void print(const std::string& name, const Attributes& a, const std::string& target,
-                    const std::vector<std::string>& acl) {
+                    const Listed& list) {
     const std::string arrow = target.empty() ? "" : " -> " + shown(target);
     put("   name  {}{}\n", shown(name), arrow);
     put("   type  {}\n", type_name(a.type));
     put("   size  {} ({} on the server's disk)\n", a.size, human_size(static_cast<double>(a.used)));
     put("   mode  {:04o} {}\n", a.mode, mode_text(a));
-    if (!acl.empty()) put("    acl  {}\n", fmt::join(acl, "\n         "));
+    std::string_view label = "    acl";
+    for (const std::string& entry : list.entries)
+      put("{}  {}\n", std::exchange(label, "       "), shown(entry));
     put("  owner  uid {}, gid {}\n", a.uid, a.gid);
     put("  links  {}\n", a.links);
     put("     id  {} in file system {:x}\n", a.file_id, a.file_system_id);
@@ -128,8 +122,6 @@ class Stat final : public RemoteCommand {
   }
 
   bool follow_ = false, json_ = false;
-  std::string url_;               // the present one, as it was given
-  std::set<std::string> silent_;  // servers that have not answered by version 3
   Json array_ = Json::array();
 };
 

@@ -21,7 +21,7 @@ struct Preserve {
   bool mode = false, owner = false, times = false;
   bool links = false;  // names of one file are names of one file again
   ExtraKinds extras{};
-  bool extras_required = false;  // a side that has none of that kind is a failure
+  ExtraKinds required{};  // of these: a side that has none of the kind is a failure
 };
 
 // When a file that is there already is taken for the copy.

@@ -5,7 +5,6 @@
 #include <exception>
 #include <utility>
 
-#include "cli/copy/acl_forms.h"
 #include "cli/copy/comparison.h"
 #include "cli/copy/copier.h"
 #include "cli/copy/copier_parts.h"
@@ -328,7 +327,7 @@ Task<void> Copier::take_lists_away(Extras& extras, const CopyObject& source,
   if (listed || !options_.preserve.mode) co_return;
   const Outcome<Extras> present = co_await to_.extras(existing, {.acls = true});
   if (!present || !says_more_than_mode(*present)) co_return;
-  Acls lists = acls_of_mode(source.mode);
+  Acls lists = nfs::client::acls_of_mode(source.mode);
   if (extras.acls) lists.defaults = std::move(extras.acls->defaults);
   extras.acls = std::move(lists);
 }
@@ -350,8 +349,9 @@ Task<Outcome<Ok>> Copier::pass_extras(CopyObject source, std::optional<CopyObjec
       passed = co_await adopt(*std::move(extras));
     if (passed) continue;
     const bool unknown = nfs::client::means_no_acls(passed.error());  // NFSACL is a program
-    if (options_.preserve.extras_required || (concerns_all(passed.error()) && !unknown))
-      co_return passed;
+    const ExtraKinds& required = options_.preserve.required;
+    const bool fails = kinds.xattrs ? required.xattrs : required.acls;
+    if (fails || (concerns_all(passed.error()) && !unknown)) co_return passed;
     // A source that knows nothing of the kind has none to lose.
     if (extras || !unknown) tell_left_out(source, kinds, passed.error());
   }

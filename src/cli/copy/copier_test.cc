@@ -59,5 +59,40 @@ TEST_F(CopierTest, fails_where_a_source_is_empty_once_the_file_in_its_place_has_
                                        HasSubstr("it has become empty meanwhile")));
 }
 
+// Of a server that has neither lists nor attributes.
+Outcome<Ok> refuse(const Extras& extras) {
+  if (extras.empty()) return Ok{};
+  return Failure{nfs::client::Error::of_status({"set", {}}, nfs::client::Status::NotSupported)};
+}
+
+TEST_F(CopierTest, fails_only_for_the_kind_that_is_required_where_a_side_takes_none) {
+  Extras extras;
+  extras.xattrs.emplace_back("colour", "red");
+  extras.acls = nfs::client::Acls{.access = {{nfs::client::AclEntry::kUser, 1, 4}},
+                                  .defaults = {{nfs::client::AclEntry::kUser, 1, 4}}};
+  for (const bool required : {false, true}) {
+    complaints_.clear();
+    FakeEndpoint from(kOneFile);
+    from.have(extras);
+    FakeEndpoint to(FakeFiles{{"top", {}}});
+    to.adopt_by(refuse);
+    CopyOptions options = mirror();
+    options.preserve.extras = {.xattrs = true, .acls = true};
+    options.preserve.required.xattrs = required;
+    EXPECT_EQ(run(copied(from, to, options, "top", "", "top")), !required);
+    // The attributes go first, and what fails for them asks for nothing else.
+    if (required)
+      EXPECT_THAT(complaints_, ElementsAre(HasSubstr("fake:top/f: cannot set")));
+    else
+      EXPECT_THAT(complaints_, ElementsAre(HasSubstr("extended attributes are not copied"),
+                                           HasSubstr("access control lists are not copied")));
+    complaints_.clear();
+    options.preserve.required = {.xattrs = false, .acls = required};
+    to.files().erase("top/f");
+    EXPECT_EQ(run(copied(from, to, options, "top", "", "top")), !required);
+    EXPECT_EQ(complaints_.size(), 2u);
+  }
+}
+
 }  // namespace
 }  // namespace stag::cli

@@ -66,7 +66,6 @@ struct Extras {
   std::optional<nfs::client::Acls> acls{};
   std::optional<nfs::client::Nfs4Acl> nfs4_acl{};
   bool of_directory = false;
-  std::uint32_t mode = 0;  // of the object
   bool empty() const { return xattrs.empty() && !acls && !nfs4_acl; }
   // Not: a list of one form and one of the other that allow the same.
   bool same_as(const Extras& other) const;

@@ -31,7 +31,9 @@ using Told = std::function<void(const std::string& what)>;
 
 class FakeTempFile final : public TempFile, private nfs::client::DataSink {
  public:
-  FakeTempFile(FakeFiles& files, std::string path) : files_(files), path_(std::move(path)) {}
+  using Adopt = std::function<Outcome<Ok>(const Extras&)>;
+  FakeTempFile(FakeFiles& files, std::string path, Adopt adopt)
+      : files_(files), path_(std::move(path)), adopt_(std::move(adopt)) {}
   bool in_place() const override { return false; }
   Task<Outcome<Ok>> fill(nfs::client::DataSource& source, std::uint64_t from) override {
     std::vector<std::byte> buffer(4096);
@@ -44,7 +46,7 @@ class FakeTempFile final : public TempFile, private nfs::client::DataSink {
     }
   }
   nfs::client::DataSink& sink() override { return *this; }
-  Task<Outcome<Ok>> adopt(Extras) override { co_return Ok{}; }
+  Task<Outcome<Ok>> adopt(Extras extras) override { co_return adopt_(extras); }
   Task<Outcome<bool>> publish(std::uint64_t) override {
     files_[path_] = content_;
     co_return true;
@@ -56,6 +58,7 @@ class FakeTempFile final : public TempFile, private nfs::client::DataSink {
 
   FakeFiles& files_;
   const std::string path_;
+  const Adopt adopt_;
   std::string content_;
 };
 
@@ -66,6 +69,9 @@ class FakeEndpoint final : public CopyEndpoint {
   void tell(Told told) { told_ = std::move(told); }
   // Changes what is said of each object.
   void show(std::function<void(CopyObject&)> shown) { shown_ = std::move(shown); }
+  // What each object has beside its data, and what a file does with what it is to have.
+  void have(Extras extras) { extras_ = std::move(extras); }
+  void adopt_by(FakeTempFile::Adopt adopt) { adopt_ = std::move(adopt); }
 
   Task<Outcome<std::optional<CopyObject>>> find(std::string path, Follow) override {
     co_return object(path);
@@ -80,7 +86,12 @@ class FakeEndpoint final : public CopyEndpoint {
     return std::make_unique<Iterator>(listed(directory.path + "/"));
   }
   Task<Outcome<std::string>> readlink(CopyObject) override { co_return none(); }
-  Task<Outcome<Extras>> extras(CopyObject, ExtraKinds) override { co_return Extras{}; }
+  Task<Outcome<Extras>> extras(CopyObject, ExtraKinds kinds) override {
+    Extras extras = extras_;
+    if (!kinds.xattrs) extras.xattrs.clear();
+    if (!kinds.acls) extras.acls.reset();
+    co_return extras;
+  }
   Task<Outcome<std::uint64_t>> feed(CopyObject file, TempFile& temp_file, std::uint64_t) override {
     told_("feed " + file.path);
     const std::string content = *files_.at(file.path);
@@ -110,7 +121,8 @@ class FakeEndpoint final : public CopyEndpoint {
                                                      TempFilePlan) override {
     std::string path = directory.path + "/" + name;
     told_("make " + path);
-    co_return std::unique_ptr<TempFile>(std::make_unique<FakeTempFile>(files_, std::move(path)));
+    co_return std::unique_ptr<TempFile>(
+        std::make_unique<FakeTempFile>(files_, std::move(path), adopt_));
   }
   Task<Outcome<std::uint64_t>> unordered_bytes() override { co_return std::uint64_t{0}; }
   Task<Outcome<Ok>> link(CopyObject, CopyObject, std::string) override { co_return none(); }
@@ -154,6 +166,8 @@ class FakeEndpoint final : public CopyEndpoint {
   FakeFiles files_;
   Told told_ = [](const std::string&) {};
   std::function<void(CopyObject&)> shown_ = [](CopyObject&) {};
+  Extras extras_;
+  FakeTempFile::Adopt adopt_ = [](const Extras&) { return Outcome<Ok>(Ok{}); };
 };
 
 // Copies between a folder of this machine and a FakeEndpoint.

@@ -207,7 +207,6 @@ class LocalEndpoint final : public CopyEndpoint {
     });
     if (!extras) co_return extras;
     extras->of_directory = object.kind == Kind::Directory;
-    extras->mode = object.mode;
     co_return extras;
   }
   Task<Outcome<std::uint64_t>> feed(CopyObject file, TempFile& temp_file,

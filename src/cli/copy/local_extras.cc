@@ -7,9 +7,9 @@
 #include <cerrno>
 #include <cstring>
 
-#include "cli/copy/acl_forms.h"
 #include "cli/copy/local_tree.h"
 #include "cli/support/local_file.h"
+#include "nfs/client/acl.h"
 
 namespace stag::cli {
 namespace {

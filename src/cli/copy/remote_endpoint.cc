@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "cli/copy/acl_forms.h"
 #include "cli/copy/remote_temp_file.h"
 #include "cli/support/entry_trouble.h"
+#include "nfs/client/acl.h"
 
 namespace stag::cli {
 namespace {
@@ -104,7 +104,8 @@ class RemoteDirIterator final : public DirIterator {
 
 class RemoteEndpoint final : public CopyEndpoint {
  public:
-  RemoteEndpoint(Remote& remote, Progress& progress) : remote_(remote), progress_(progress) {}
+  RemoteEndpoint(Remote& remote, Progress& progress)
+      : remote_(remote), acl_support_(remote.url().version.value_or(0)), progress_(progress) {}
 
   Task<Outcome<std::optional<CopyObject>>> find(std::string path, Follow follow) override {
     const Links links = follow == Follow::Yes ? Links::Follow : Links::FollowAllButLast;
@@ -150,14 +151,17 @@ class RemoteEndpoint final : public CopyEndpoint {
     }
     if (!kinds.acls) co_return extras;
     extras.of_directory = object.kind == Kind::Directory;
-    extras.mode = object.mode;
-    Outcome<nfs::client::Acls> acls = co_await files.acls(object.handle);
-    if (acls && acls->beyond_mode()) extras.acls = *std::move(acls);
-    if (acls) co_return extras;
-    if (!acls.error().is(nfs::client::Status::NotSupported)) co_return Failure{acls.error()};
-    Outcome<nfs::client::Nfs4Acl> nfs4_acl = co_await files.nfs4_acl(object.handle);
-    if (!nfs4_acl) co_return Failure{nfs4_acl.error()};
-    if (beyond_mode(*nfs4_acl, extras.of_directory)) extras.nfs4_acl = *std::move(nfs4_acl);
+    if (acl_support_.has_nfs4_acls()) {
+      Outcome<nfs::client::Nfs4Acl> nfs4_acl =
+          co_await acl_support_.ask(object.fsid, files.nfs4_acl(object.handle));
+      if (!nfs4_acl) co_return Failure{nfs4_acl.error()};
+      if (beyond_mode(*nfs4_acl, extras.of_directory)) extras.nfs4_acl = *std::move(nfs4_acl);
+      co_return extras;
+    }
+    Outcome<nfs::client::Acls> acls =
+        co_await acl_support_.ask(object.fsid, files.acls(object.handle));
+    if (!acls) co_return Failure{acls.error()};
+    if (acls->beyond_mode()) extras.acls = *std::move(acls);
     co_return extras;
   }
   Task<Outcome<std::uint64_t>> feed(CopyObject file, TempFile& temp_file,
@@ -231,8 +235,8 @@ class RemoteEndpoint final : public CopyEndpoint {
   }
   Task<Outcome<std::unique_ptr<TempFile>>> temp_file(CopyObject directory, std::string name,
                                                      TempFilePlan plan) override {
-    return open_remote_temp_file(remote_, progress_, temp_file_names(directory, std::move(name)),
-                                 std::move(plan));
+    return open_remote_temp_file(remote_, acl_support_, progress_,
+                                 temp_file_names(directory, std::move(name)), std::move(plan));
   }
   Task<Outcome<std::uint64_t>> unordered_bytes() override {
     // As FileSystem::write_file() has it: further apart no WRITEs are in flight. Those of the copy
@@ -257,8 +261,8 @@ class RemoteEndpoint final : public CopyEndpoint {
     if (!renamed) co_return named_by_place(names, renamed.error());
     co_return renamed;
   }
-  Task<Outcome<Ok>> adopt(CopyObject directory, Extras extras) override {
-    return adopt_remote(remote_.settling(), directory.handle, std::move(extras));
+  Task<Outcome<Ok>> adopt(CopyObject object, Extras extras) override {
+    return adopt_remote(remote_.settling(), acl_support_, std::move(object), std::move(extras));
   }
   Task<Outcome<Ok>> remove(CopyObject directory, Member member) override {
     FileSystem& files = remote_.settling();
@@ -398,6 +402,7 @@ class RemoteEndpoint final : public CopyEndpoint {
   }
 
   Remote& remote_;
+  AclSupport acl_support_;
   ServerCopies ways_;  // until one is not copied by servers
   bool seeks_ = true;  // until the server does not know where holes are
   Progress& progress_;

@@ -4,8 +4,8 @@
 #include <new>
 #include <utility>
 
-#include "cli/copy/acl_forms.h"
 #include "cli/copy/copy_between.h"
+#include "nfs/client/acl.h"
 
 namespace stag::cli {
 namespace {
@@ -150,9 +150,10 @@ class CopyCount {
 class RemoteTempFile final : public TempFile {
  public:
   // `file` is the new one, or the one that is written in place.
-  RemoteTempFile(Remote& remote, Progress& progress, TempFileNames names, CopyObject file,
-                 const TempFilePlan& plan, bool in_place)
+  RemoteTempFile(Remote& remote, AclSupport& support, Progress& progress, TempFileNames names,
+                 CopyObject file, const TempFilePlan& plan, bool in_place)
       : remote_(remote),
+        support_(support),
         progress_(progress),
         names_(std::move(names)),
         file_(std::move(file)),
@@ -208,7 +209,7 @@ class RemoteTempFile final : public TempFile {
   }
 
   Task<Outcome<Ok>> adopt(Extras extras) override {
-    return adopt_remote(remote_.files(), file_.handle, std::move(extras));
+    return adopt_remote(remote_.files(), support_, file_, std::move(extras));
   }
 
   Task<Outcome<std::optional<std::uint64_t>>> copy_by_server(Remote& from, CopyObject source,
@@ -313,6 +314,7 @@ class RemoteTempFile final : public TempFile {
   }
 
   Remote& remote_;
+  AclSupport& support_;
   Progress& progress_;
   const TempFileNames names_;
   CopyObject file_;
@@ -324,7 +326,8 @@ class RemoteTempFile final : public TempFile {
   bool lost_ = false;
 };
 
-Task<Outcome<std::unique_ptr<TempFile>>> open_remote_in_place(Remote& remote, Progress& progress,
+Task<Outcome<std::unique_ptr<TempFile>>> open_remote_in_place(Remote& remote, AclSupport& support,
+                                                              Progress& progress,
                                                               TempFileNames names,
                                                               TempFilePlan plan) {
   CopyObject file = *plan.existing;
@@ -342,7 +345,7 @@ Task<Outcome<std::unique_ptr<TempFile>>> open_remote_in_place(Remote& remote, Pr
   }
   if (!emptied) co_return Failure{emptied.error()};
   co_return std::unique_ptr<TempFile>(std::make_unique<RemoteTempFile>(
-      remote, progress, std::move(names), std::move(file), plan, true));
+      remote, support, progress, std::move(names), std::move(file), plan, true));
 }
 
 }  // namespace
@@ -373,25 +376,25 @@ Task<Outcome<Ok>> finish_remote(FileSystem& files, CopyObject object, Finish fin
   co_return co_await files.setattr(object.handle, attributes);
 }
 
-Task<Outcome<Ok>> adopt_remote(FileSystem& files, Handle object, Extras extras) {
+Task<Outcome<Ok>> adopt_remote(FileSystem& files, AclSupport& support, CopyObject object,
+                               Extras extras) {
   for (auto& [name, value] : extras.xattrs) {
-    const Outcome<Ok> set = co_await files.set_xattr(object, name, std::move(value));
+    const Outcome<Ok> set = co_await files.set_xattr(object.handle, name, std::move(value));
     if (!set) co_return set;
   }
-  // In the form that they have, or where the version has no such, in the other.
+  // That a server refuses an entry of version 4 may be about this one.
+  if (extras.nfs4_acl && support.has_nfs4_acls())
+    co_return co_await files.set_nfs4_acl(object.handle, *std::move(extras.nfs4_acl));
   if (extras.nfs4_acl) {
-    const Outcome<Ok> set = co_await files.set_nfs4_acl(object, *extras.nfs4_acl);
-    if (set || !set.error().is(nfs::client::Status::NotSupported)) co_return set;
     extras.acls = to_posix_acls(*extras.nfs4_acl, extras.of_directory);
-    if (!extras.acls) co_return set;
+    if (!extras.acls)
+      co_return Failure{CopyError::of_local(
+          "its access control list cannot be said as one of POSIX, which the server has")};
   }
   if (!extras.acls) co_return Ok{};
   const bool defaults = extras.of_directory || !extras.acls->defaults.empty();
-  const Outcome<Ok> set = co_await files.set_acls(object, *extras.acls, defaults);
-  if (set || extras.nfs4_acl || !set.error().is(nfs::client::Status::NotSupported)) co_return set;
-  const auto nfs4_acl = to_nfs4_acl(*extras.acls, extras.of_directory, extras.mode);
-  if (!nfs4_acl) co_return set;
-  co_return co_await files.set_nfs4_acl(object, *nfs4_acl);
+  co_return co_await support.ask(object.fsid,
+                                 files.set_acls(object.handle, *std::move(extras.acls), defaults));
 }
 
 Failure<CopyError> named_by_place(const TempFileNames& names, CopyError error) {
@@ -415,14 +418,16 @@ Task<void> remove_temp_file(Remote& remote, Progress& progress, const TempFileNa
   if (!gone) progress.leftovers.push_back(names.temporary_place);
 }
 
-Task<Outcome<std::unique_ptr<TempFile>>> open_remote_temp_file(Remote& remote, Progress& progress,
+Task<Outcome<std::unique_ptr<TempFile>>> open_remote_temp_file(Remote& remote, AclSupport& support,
+                                                               Progress& progress,
                                                                TempFileNames names,
                                                                TempFilePlan plan) {
   if (plan.overwrites())
-    co_return co_await open_remote_in_place(remote, progress, std::move(names), std::move(plan));
+    co_return co_await open_remote_in_place(remote, support, progress, std::move(names),
+                                            std::move(plan));
   if (plan.in_place) names.temporary = names.name;
   // Before there is a file that somebody must remove.
-  auto temp_file = std::make_unique<RemoteTempFile>(remote, progress, std::move(names),
+  auto temp_file = std::make_unique<RemoteTempFile>(remote, support, progress, std::move(names),
                                                     CopyObject{}, plan, plan.in_place);
   Outcome<bool> made{false};
   std::exception_ptr exception;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "cli/copy/acl_support.h"
 #include "cli/copy/copy_endpoint.h"
 #include "cli/support/remote.h"
 
@@ -15,9 +16,9 @@ Owner owner_of(const nfs::client::Attributes& attributes);
 // has the present attributes: those that are right already are not set again.
 Task<Outcome<Ok>> finish_remote(nfs::client::FileSystem& files, CopyObject object, Finish finish);
 
-// Sets extended attributes and access control lists.
-Task<Outcome<Ok>> adopt_remote(nfs::client::FileSystem& files, nfs::client::Handle object,
-                               Extras extras);
+// Sets extended attributes and access control lists of `object`.
+Task<Outcome<Ok>> adopt_remote(nfs::client::FileSystem& files, AclSupport& support,
+                               CopyObject object, Extras extras);
 
 // The name of a file or symbolic link while it is made, and its final name; both as they appear in
 // messages, too.
@@ -26,8 +27,9 @@ struct TempFileNames {
   std::string temporary, name;
   std::string temporary_place, place;
 };
-// As CopyEndpoint::temp_file().
-Task<Outcome<std::unique_ptr<TempFile>>> open_remote_temp_file(Remote& remote, Progress& progress,
+// As CopyEndpoint::temp_file(). `support` is that of the server, and outlives the TempFile.
+Task<Outcome<std::unique_ptr<TempFile>>> open_remote_temp_file(Remote& remote, AclSupport& support,
+                                                               Progress& progress,
                                                                TempFileNames names,
                                                                TempFilePlan plan);
 

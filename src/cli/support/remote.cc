@@ -179,7 +179,7 @@ std::unique_ptr<rpc::Connector> nfs_connector(net::EpollLoop& loop, const Url& u
   connector.rdma.connect_timeout -= reserve;
   if (url.protocol == Url::Protocol::Tcp) connector.transport = endpoint::Transport::Tcp;
   connector.fabric = fabric_of(url, options);
-  if (options.tells_choice) connector.on_choice = tell_choice;
+  connector.on_choice = tell_choice;
   connector.rdma.transfer_stats = options.transfer_stats;
   return endpoint::make_connector(loop, connector);
 }
@@ -327,13 +327,12 @@ Task<Outcome<std::unique_ptr<Remote>>> Remote::open_once(Run& run, std::string u
   nfs::client::FileSystemOptions beginning = files;
   beginning.calls.timeout = begin_patience(options).call;
   Url first = *parsed;
-  const bool chosen = (options.version_3_first || options.version_3_only) && !parsed->version;
+  const bool chosen = options.version_3_first && !parsed->version;
   if (chosen) first.version = 3;
   if (options.connections) first.connections = *options.connections;
   Outcome<std::unique_ptr<nfs::client::Session>> session =
       co_await nfs::client::Session::open(connectors, first, beginning);
-  const bool others = chosen && !options.version_3_only;
-  if (!session && others && permits_others(session.error(), *parsed, options) &&
+  if (!session && chosen && permits_others(session.error(), *parsed, options) &&
       !run.cancel.cancelled())
     session = co_await nfs::client::Session::open(connectors, *parsed, beginning);
   if (!session) co_return Failure{session.error()};

@@ -28,7 +28,6 @@ struct RemoteOptions {
   rpc::rdma::TransportOptions rdma{};
   std::uint32_t credits = rpc::rdma::ChannelOptions{}.credits;
   std::string fabric = "iwarp";
-  bool tells_choice = true;  // of the fabric "auto", on standard error
   std::string device{};
   bool open_regions = false;
   bool delegations = false;  // of files, where the version has them: for one that stays
@@ -38,11 +37,10 @@ struct RemoteOptions {
   bool hard = false;
   bool offloads = false;  // copies of the server's own, where the version has them
   std::optional<std::uint32_t> connections{};  // in place of the URL's
-  // Where the URL names no version: 3, which alone has exports and access control lists of POSIX,
-  // goes before 4.
+  // Where the URL names no version: 3, which alone has exports and, as they are, access control
+  // lists of POSIX, goes before 4.
   bool version_3_first = false;
   bool others_if_refused = false;  // behind version 3: also where MOUNT refuses the path
-  bool version_3_only = false;     // and no other
 
   void declare(Arguments& arguments);
 };

@@ -126,6 +126,14 @@ TEST(ClientAclText, equals_that_of_getfacl) {
   EXPECT_EQ(to_string(AclEntry{ACL_OTHER_OBJ, 0, 0}), "other::---");
 }
 
+TEST(ClientAclText, equals_that_of_nfs4_getfacl) {
+  EXPECT_EQ(to_string(Nfs4Ace{0, 0, 0x1601bf, "OWNER@"}), "A::OWNER@:rwaxtTnNcCy");
+  EXPECT_EQ(to_string(Nfs4Ace{1, 0x40, 0x6, "1000"}), "D:g:1000:wa");
+  EXPECT_EQ(to_string(Nfs4Ace{2, 0x3f, 0x1ffffe, "EVERYONE@"}), "U:fdniSF:EVERYONE@:waDdxtTnNcCoy");
+  EXPECT_EQ(to_string(Nfs4Ace{3, 0, 0, ""}), "L:::");
+  EXPECT_EQ(to_string(Nfs4Ace{4, 0, 0x1, "x"}), "?::x:r");
+}
+
 // A server and a client of it, joined by the simulated fabric.
 class ClientAclOverRdma : public ::testing::Test {
  protected:

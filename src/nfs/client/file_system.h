@@ -196,18 +196,21 @@ class FileSystem {
   Task<Outcome<FileSystemInfo>> info(std::optional<Handle> object = std::nullopt);
   Task<Outcome<NameLimits>> name_limits(std::optional<Handle> object = std::nullopt);
 
-  // Access control lists: NFS versions 2 and 3 use NFSACL on the same connection (RFC 8267
-  // section 5.2); a server without NFSACL fails the call (means_no_acls()). The size of a list is
-  // not known in advance: the first call provides memory for `reply_max` bytes of results, a
-  // further one for more.
+  // Access control lists of POSIX, by every version: NFS versions 2 and 3 use NFSACL on the same
+  // connection (RFC 8267 section 5.2), version 4 its attribute `acl`. A server or file system
+  // without lists fails the call (means_no_acls()). By version 4 the lists allow no more than the
+  // server's list does, of which reading, writing and executing are kept; Status::NotSupported
+  // where there are no such: a user or group who has a name and no number, an entry that audits.
+  // The size of a list is not known in advance: the first call provides memory for `reply_max`
+  // bytes of results, a further one for more; a session says how large a reply can be.
   Task<Outcome<Acls>> acls(Handle object, std::uint32_t reply_max = kAclReplyMax);
   // Sets the lists; entries may stand in any order. An empty access list leaves the mode as it is.
-  // Only directories have default lists; `with_defaults` replaces them.
+  // Only directories have default lists; `with_defaults` replaces them. By version 4 this takes up
+  // to three calls, and another client's change between them may be lost.
   Task<Outcome<Ok>> set_acls(Handle object, Acls acls, bool with_defaults = false);
 
-  // The list of version 4, entry by entry, as the server has it; set_nfs4_acl() replaces it. Other
-  // versions: Status::NotSupported. In version 4.0 the first call provides memory for `reply_max`
-  // bytes, a further one for more; a session says how large a reply can be.
+  // The native form of version 4: its list, entry by entry, as the server has it; set_nfs4_acl()
+  // replaces it. Other versions: Status::NotSupported. `reply_max` as for acls().
   Task<Outcome<Nfs4Acl>> nfs4_acl(Handle object, std::uint32_t reply_max = kAclReplyMax);
   Task<Outcome<Ok>> set_nfs4_acl(Handle object, Nfs4Acl acl);
 

@@ -158,13 +158,14 @@ class Protocol {
   virtual Task<Outcome<FileSystemInfo>> info(OperationContext context, Handle object) = 0;
   virtual Task<Outcome<NameLimits>> name_limits(OperationContext context, Handle object) = 0;
 
-  // `reply_max`: bytes of results that are provided for at first.
+  // Lists of POSIX. `reply_max`: bytes of results that are provided for at first.
   virtual Task<Outcome<Acls>> acls(OperationContext context, Handle object,
                                    std::uint32_t reply_max) = 0;
   virtual Task<Outcome<Ok>> set_acls(OperationContext context, Handle object, Acls acls,
                                      bool with_defaults) = 0;
 
-  // Of version 4: entries in their order, which decide one after the other. Elsewhere NotSupported.
+  // The list of version 4: entries in their order, which decide one after the other. Elsewhere
+  // NotSupported.
   virtual Task<Outcome<Nfs4Acl>> nfs4_acl(OperationContext context, Handle object,
                                           std::uint32_t reply_max);
   virtual Task<Outcome<Ok>> set_nfs4_acl(OperationContext context, Handle object, Nfs4Acl acl);

@@ -326,8 +326,9 @@ const AskedAttributes& name_attributes() {
   return kAsked;
 }
 
-const AskedAttributes& acl_attribute() {
-  static const AskedAttributes kAsked(bitmap_of({v4::FATTR4_ACL}));
+const AskedAttributes& acl_attributes() {
+  static const AskedAttributes kAsked(
+      bitmap_of({v4::FATTR4_TYPE, v4::FATTR4_ACL, v4::FATTR4_MODE}));
   return kAsked;
 }
 

@@ -27,7 +27,7 @@ const AskedAttributes& entry_attributes();
 const AskedAttributes& usage_attributes();
 const AskedAttributes& info_attributes();
 const AskedAttributes& name_attributes();
-const AskedAttributes& acl_attribute();
+const AskedAttributes& acl_attributes();
 const AskedAttributes& change_attribute();
 const AskedAttributes& lease_attribute();
 

@@ -8,7 +8,7 @@
 //   create         opens and closes at once
 //   listings       have neither "." nor ".."
 //   owners         numbers; a name of the server's domain is shown as nobody (65534), but root is 0
-//   access control lists  nfs4_acl(); those of POSIX are not supported
+//   access control lists  those of POSIX are said by that of version 4 (nfs/client/acl.h)
 #pragma once
 
 #include "nfs/client/protocol/protocol.h"
@@ -146,6 +146,10 @@ class Nfs4 final : public Protocol {
   // GETATTR; `asked` and `to` outlive the Task.
   Task<Outcome<Ok>> ask(OperationContext context, Handle object, const AskedAttributes& asked,
                         Values& to);
+  // Type, mode and list of `object`; `got` outlives the Task.
+  Task<Outcome<Ok>> read_list(OperationContext context, Handle object, std::uint32_t reply_max,
+                              Values& got);
+  Task<Outcome<Ok>> set_unless_directory(OperationContext context, Handle object, Nfs4Acl acl);
   Task<Outcome<Made>> make(OperationContext context, Handle directory, std::string_view name,
                            v4::createtype4 what, SetAttributes attributes);
   void give_back_removed(Reply& reply, std::size_t handle);

@@ -6,8 +6,8 @@
 #include <variant>
 
 #include "base/result.h"
+#include "nfs/acl/acl_map.h"
 #include "nfs/export/file_handle.h"
-#include "nfs/v4/attributes/acl_map.h"
 #include "nfs/v4/attributes/attribute_set.h"
 #include "nfs/v4/attributes/id_map.h"
 #include "vfs/vfs.h"
@@ -16,6 +16,8 @@ namespace stag::nfs::nfs4 {
 
 // The most that a READ or WRITE moves, bytes.
 inline constexpr std::uint32_t kMaxTransfer = 1 << 20;
+// The most entries of an access control list that are taken from a client.
+inline constexpr std::uint32_t kMaxAces = 256;
 
 // All that can be read (5.5 to 5.8), in any minor version or in one of 0 to 2; that can be set; and
 // that OPEN can set together with EXCLUSIVE4_1, whose verifier takes the place of the times.

@@ -1,5 +1,5 @@
+#include "nfs/acl/owner_name.h"
 #include "nfs/v4/attributes/attributes.h"
-#include "nfs/v4/attributes/owner_name.h"
 
 namespace stag::nfs::nfs4 {
 

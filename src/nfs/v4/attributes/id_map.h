@@ -20,6 +20,11 @@
 namespace stag::nfs::nfs4 {
 
 enum class IdKind : std::uint8_t { User, Group };
+// What the name in an entry of an access control list is the name of, where it is none of the
+// special ones.
+inline IdKind kind_of(const v4::nfsace4& ace) {
+  return (ace.flag & v4::ACE4_IDENTIFIER_GROUP) != 0 ? IdKind::Group : IdKind::User;
+}
 
 // The service that knows the names of users and groups. It blocks, and is called by one thread at a
 // time.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <span>
 
-#include "nfs/v4/attributes/owner_name.h"
+#include "nfs/acl/owner_name.h"
 #include "nfs/v4/compound/status.h"
 
 namespace stag::nfs::nfs4 {

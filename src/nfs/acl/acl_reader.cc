@@ -2,8 +2,8 @@
 #include <map>
 #include <optional>
 
-#include "nfs/v4/attributes/acl_map.h"
-#include "nfs/v4/attributes/owner_name.h"
+#include "nfs/acl/acl_map.h"
+#include "nfs/acl/owner_name.h"
 
 namespace stag::nfs::nfs4 {
 

@@ -1,21 +1,21 @@
-#include "cli/copy/acl_forms.h"
-
+// The two forms of access control lists: that of POSIX, and that of version 4 (RFC 8881 section 6).
+#include <limits>
 #include <utility>
 #include <vector>
 
-#include "nfs/v4/attributes/acl_map.h"
+#include "nfs/acl/acl_map.h"
+#include "nfs/client/acl.h"
+#include "vfs/acl.h"
 
-namespace stag::cli {
+namespace stag::nfs::client {
 namespace {
-
-using nfs::client::AclEntry;
-using nfs::client::Acls;
-using nfs::client::Nfs4Acl;
 
 std::optional<vfs::Acl> stored(const std::vector<AclEntry>& entries) {
   std::vector<vfs::AclEntry> all;
-  for (const AclEntry& entry : entries)
+  for (const AclEntry& entry : entries) {
+    if (entry.tag > std::numeric_limits<std::uint16_t>::max()) return std::nullopt;
     all.push_back({static_cast<vfs::AclEntry::Tag>(entry.tag), entry.id, entry.permissions});
+  }
   return vfs::Acl::from(std::move(all));
 }
 
@@ -45,8 +45,7 @@ std::optional<Nfs4Acl> to_nfs4_acl(const Acls& acls, bool directory, std::uint32
 
 std::optional<Acls> to_posix_acls(const Nfs4Acl& acl, bool directory) {
   nfs::nfs4::Aces aces;
-  for (const nfs::client::Nfs4Ace& ace : acl)
-    aces.push_back({ace.type, ace.flags, ace.mask, ace.who});
+  for (const Nfs4Ace& ace : acl) aces.push_back({ace.type, ace.flags, ace.mask, ace.who});
   const auto lists = nfs::nfs4::from_aces(aces, directory);
   if (!lists) return std::nullopt;
   return Acls{.access = listed(lists->access.value_or(vfs::Acl())),
@@ -58,4 +57,4 @@ bool beyond_mode(const Nfs4Acl& acl, bool directory) {
   return !acls || acls->beyond_mode() || to_nfs4_acl(*acls, directory) != acl;
 }
 
-}  // namespace stag::cli
+}  // namespace stag::nfs::client

@@ -1,4 +1,4 @@
-#include "nfs/v4/attributes/owner_name.h"
+#include "nfs/acl/owner_name.h"
 
 #include <charconv>
 
