@@ -41,7 +41,7 @@ std::string name_of(const std::string& source) {
 // into it.
 bool may_collide(const std::vector<std::string>& sources) {
   std::set<std::string> names;
-  for (const std::string& source : sources) names.insert(name_of(source));
+  for (const std::string& source : sources) names.insert(folded_name(name_of(source)));
   return sources.size() > 1 && (names.size() < sources.size() || names.contains(""));
 }
 
@@ -93,7 +93,7 @@ struct CopyCommand::Work {
   // name.
   std::map<std::string, Copier::FirstNames> first_names{};
   std::set<std::string> given{};  // the sources so far
-  std::set<std::string> just_made{};
+  JustMade just_made{};
   std::string outside_exports{};  // of the destination
 };
 

@@ -67,7 +67,8 @@ Task<void> Copier::copy_file(CopyObject source, Target target) {
     co_return;
   }
   Outcome<bool> moved{true};
-  if (const Outcome<Ok> free = check_just_made(target); !free)
+  const Outcome<Ok> free = co_await check_just_made(target);
+  if (!free)
     moved = Failure{free.error()};
   else if (!options_.dry_run)
     moved = co_await move_file(source, target);
@@ -184,7 +185,8 @@ Task<Outcome<TempFilePlan>> Copier::plan_of(const CopyObject& source, const Targ
                     .sparse = source.used < source.size,
                     .existing = target.existing,
                     .in_place = options_.in_place,
-                    .keep_existing = options_.keep_existing};
+                    .keep_existing = options_.keep_existing,
+                    .new_name = !target.existing && !options_.newer_only};
   if (!target.existing) co_return std::move(plan);
   plan.in_place = plan.in_place || (target.existing->links > 1 && !options_.replace_linked);
   if (!plan.in_place) {
@@ -384,7 +386,11 @@ Task<void> Copier::make_link(Link link) {
   const bool linked = existing && *first && existing->fsid == (*first)->fsid &&
                       existing->file_id == (*first)->file_id;
   Outcome<Ok> made{Ok{}};
-  if (!linked) made = check_just_made(link.target);
+  // A link by another spelling alone would be no name of its own.
+  if (linked)
+    made = co_await check_made_alike(link.target);
+  else
+    made = co_await check_just_made(link.target);
   if (made && !linked && !options_.dry_run)
     made = co_await to_.link(**first, link.target.directory, link.target.name);
   if (!made) co_return fail(from_.shown_path(link.source.path), made.error());

@@ -118,6 +118,7 @@ struct TempFilePlan {
   bool in_place = false;                    // nothing has another name meanwhile
   std::uint64_t kept = 0;                   // bytes of `existing` that the copy begins with
   bool keep_existing = false;               // nothing that has its name by then is replaced
+  bool new_name = false;                    // the same, and is a failure
 
   // Whether the file that has the name now is the one to write to.
   bool overwrites() const { return existing && in_place; }
@@ -235,6 +236,9 @@ class CopyEndpoint {
   virtual Task<void> finish_symlink(CopyObject link, Finish finish) = 0;
   virtual TimeRange times() const { return {}; }
   virtual Task<Outcome<Ok>> adopt(CopyObject object, Extras extras) = 0;
+  // Gives the object `name` of `directory` the name `to`, which nothing has there: an object that
+  // has it by then may be replaced.
+  virtual Task<Outcome<Ok>> rename(CopyObject directory, std::string name, std::string to) = 0;
   // A directory must be empty.
   virtual Task<Outcome<Ok>> remove(CopyObject directory, Member member) = 0;
 };

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <climits>
+#include <cstdio>
 #include <utility>
 
 #include "cli/copy/local_extras.h"
@@ -295,6 +296,18 @@ class LocalEndpoint final : public CopyEndpoint {
       const SystemResult<net::UniqueFd> fd = tree_.open(object, kToRead);
       if (!fd) return local_failure("open", object.path, fd.error());
       return adopt_local(fd->fd(), object.path, extras);
+    });
+  }
+  Task<Outcome<Ok>> rename(CopyObject directory, std::string name, std::string to) override {
+    co_return co_await offloaded(run_.loop, [&]() -> Outcome<Ok> {
+      const std::string path = path_in(directory, name);
+      const Outcome<OpenDirectory> in = opened("rename", path, directory);
+      if (!in) return Failure{in.error()};
+      const int fd = (*in)->fd();
+      if (::renameat2(fd, name.c_str(), fd, to.c_str(), RENAME_NOREPLACE) == 0) return Ok{};
+      // Not every file system has that flag.
+      if (errno == EINVAL && ::renameat(fd, name.c_str(), fd, to.c_str()) == 0) return Ok{};
+      return local_failure("rename", path, errno);
     });
   }
   Task<Outcome<Ok>> remove(CopyObject directory, Member member) override {

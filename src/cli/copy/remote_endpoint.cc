@@ -260,6 +260,10 @@ class RemoteEndpoint final : public CopyEndpoint {
   Task<Outcome<Ok>> adopt(CopyObject directory, Extras extras) override {
     return adopt_remote(remote_.settling(), directory.handle, std::move(extras));
   }
+  Task<Outcome<Ok>> rename(CopyObject directory, std::string name, std::string to) override {
+    return remote_.settling().rename(directory.handle, std::move(name), directory.handle,
+                                     std::move(to));
+  }
   Task<Outcome<Ok>> remove(CopyObject directory, Member member) override {
     FileSystem& files = remote_.settling();
     if (member.object.kind == Kind::Directory)

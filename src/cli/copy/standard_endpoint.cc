@@ -147,6 +147,7 @@ class StandardEndpoint final : public CopyEndpoint {
   Task<Outcome<Ok>> link(CopyObject, CopyObject, std::string) override { co_return none(); }
   Task<Outcome<Ok>> finish(CopyObject, Finish) override { co_return none(); }
   Task<void> finish_symlink(CopyObject, Finish) override { co_return; }
+  Task<Outcome<Ok>> rename(CopyObject, std::string, std::string) override { co_return none(); }
   Task<Outcome<Ok>> remove(CopyObject, Member) override { co_return none(); }
 
  private:
