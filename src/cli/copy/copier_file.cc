@@ -18,9 +18,9 @@ using nfs::client::Error;
 namespace {
 
 // Whether both are one file, also when its server is reached by two addresses. At most one end of a
-// copy is local.
-bool same_file(const CopyObject& a, const CopyObject& b) {
-  if (a.handle.empty() || b.handle.empty()) return seem_to_be_one(a, b);
+// copy is local. A server and its clone have the same handles and numbers for what are two files.
+bool same_file(const CopyObject& a, const CopyObject& b, bool one_server) {
+  if (!one_server) return seem_to_be_one(a, b);
   return a.handle == b.handle ||
          (a.fsid == b.fsid && a.file_id == b.file_id && a.changed == b.changed);
 }
@@ -205,7 +205,7 @@ Task<Outcome<bool>> Copier::move_file(const CopyObject& source, const Target& ta
   if (target.existing && target.existing->kind != Kind::File)
     co_return refusal(fmt::format("'{}' is in the way and is no plain file; remove it first",
                                   to_.shown_path(target.existing->path)));
-  if (target.existing && same_file(source, *target.existing))
+  if (target.existing && same_file(source, *target.existing, options_.one_server))
     co_return same_file_refused(source, *target.existing);
   Outcome<TempFilePlan> plan = co_await plan_of(source, target);
   if (!plan) co_return Failure{plan.error()};

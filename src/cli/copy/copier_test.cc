@@ -59,5 +59,24 @@ TEST_F(CopierTest, fails_where_a_source_is_empty_once_the_file_in_its_place_has_
                                        HasSubstr("it has become empty meanwhile")));
 }
 
+TEST_F(CopierTest, copies_to_a_clone_of_the_server_whose_files_have_the_same_handles) {
+  for (const bool one_server : {false, true}) {
+    FakeEndpoint from({{"top", {}}, {"top/f", "changed"}}), to({{"top", {}}, {"top/f", "old"}});
+    const auto number = [](std::byte handle) {
+      return [handle](CopyObject& object) {
+        const std::byte bytes[] = {object.kind == Kind::File ? std::byte{1} : handle};
+        object.handle = *nfs::client::Handle::from(bytes);
+        if (object.kind == Kind::File) object.file_id = 1;
+      };
+    };
+    from.show(number(std::byte{2}));
+    to.show(number(std::byte{3}));
+    CopyOptions options{.recursive = true, .directories = true, .one_server = one_server};
+    complaints_.clear();
+    EXPECT_EQ(run(copied(from, to, options, "top", "", "top")), !one_server);
+    EXPECT_EQ(to.files().at("top/f"), one_server ? "old" : "changed");
+  }
+}
+
 }  // namespace
 }  // namespace stag::cli
