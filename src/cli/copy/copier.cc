@@ -426,7 +426,13 @@ Task<void> Copier::finish_directory(Finished directory) {
   if (!passed) fail(path, passed.error());
   // A directory of this machine has no handle, and needs no server.
   if (unreachable_ && !directory.directory.handle.empty()) co_return;
-  const Outcome<Ok> done = co_await to_.finish(directory.directory, directory.finish);
+  Finish& finish = directory.finish;
+  if (!directory.fresh && same_time(finish.modified, directory.directory.modified)) {
+    // What was made in it has changed that.
+    const Outcome<nfs::client::Time> now = co_await to_.modified(directory.directory);
+    if (now && same_time(finish.modified, *now)) finish.times = false;
+  }
+  const Outcome<Ok> done = co_await to_.finish(directory.directory, finish);
   if (!done) fail(path, done.error());
 }
 

@@ -232,6 +232,8 @@ class CopyEndpoint {
   // A further name of `file`, of this endpoint.
   virtual Task<Outcome<Ok>> link(CopyObject file, CopyObject directory, std::string name) = 0;
   virtual Task<Outcome<Ok>> finish(CopyObject object, Finish finish) = 0;
+  // When it was changed last, by now.
+  virtual Task<Outcome<nfs::client::Time>> modified(CopyObject object) = 0;
   // Owner and times of a symbolic link, as far as they can be given.
   virtual Task<void> finish_symlink(CopyObject link, Finish finish) = 0;
   virtual TimeRange times() const { return {}; }

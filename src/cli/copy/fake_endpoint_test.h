@@ -120,6 +120,7 @@ class FakeEndpoint final : public CopyEndpoint {
   Task<Outcome<std::uint64_t>> unordered_bytes() override { co_return std::uint64_t{0}; }
   Task<Outcome<Ok>> link(CopyObject, CopyObject, std::string) override { co_return none(); }
   Task<Outcome<Ok>> finish(CopyObject, Finish) override { co_return Ok{}; }
+  Task<Outcome<nfs::client::Time>> modified(CopyObject file) override { co_return file.modified; }
   Task<void> finish_symlink(CopyObject, Finish) override { co_return; }
   Task<Outcome<Ok>> adopt(CopyObject, Extras) override { co_return Ok{}; }
   Task<Outcome<Ok>> rename(CopyObject directory, std::string name, std::string to) override {

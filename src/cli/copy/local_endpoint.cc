@@ -331,6 +331,15 @@ class LocalEndpoint final : public CopyEndpoint {
       return finish_local(fd->fd(), object.path, finish);
     });
   }
+  Task<Outcome<nfs::client::Time>> modified(CopyObject object) override {
+    co_return co_await offloaded(run_.loop, [&]() -> Outcome<nfs::client::Time> {
+      const SystemResult<net::UniqueFd> fd = tree_.open(object, kToName);
+      struct stat now {};
+      if (!fd) return local_failure("look at", object.path, fd.error());
+      if (::fstat(fd->fd(), &now) != 0) return local_failure("look at", object.path, errno);
+      return time_of(now.st_mtim);
+    });
+  }
   Task<void> finish_symlink(CopyObject link, Finish finish) override {
     static_cast<void>(co_await offloaded(run_.loop, [&]() -> SystemResult<Ok> {
       const SystemResult<net::UniqueFd> fd = tree_.open(link, kToName);

@@ -189,8 +189,10 @@ Outcome<std::unique_ptr<TempFile>> open_in_place(Run& run, Progress& progress, L
 Outcome<Ok> finish_local(int fd, const std::string& named, const Finish& finish) {
   std::uint32_t mode = finish.mode;
   if (finish.owner && !owned_by(fd, *finish.owner)) {
-    if (!take_owners_bits(fd)) return local_failure("set the mode of", named, errno);
-    if (!give_to(fd, *finish.owner)) {
+    const bool taken = take_owners_bits(fd);
+    if (!taken && errno != EPERM) return local_failure("set the mode of", named, errno);
+    // Taking the bits away and giving the object away take the same right.
+    if (!taken || !give_to(fd, *finish.owner)) {
       if (errno != EPERM && errno != EINVAL) return local_failure("give away", named, errno);
       mode &= ~kOwnersBits;
     }

@@ -273,6 +273,11 @@ class RemoteEndpoint final : public CopyEndpoint {
   Task<Outcome<Ok>> finish(CopyObject object, Finish finish) override {
     return finish_remote(remote_.settling(), std::move(object), std::move(finish));
   }
+  Task<Outcome<nfs::client::Time>> modified(CopyObject object) override {
+    const Outcome<Attributes> now = co_await remote_.settling().getattr(object.handle);
+    if (!now) co_return Failure{now.error()};
+    co_return now->modified;
+  }
   Task<void> finish_symlink(CopyObject link, Finish finish) override {
     nfs::client::SetAttributes attributes;
     if (finish.owner && can_own(*finish.owner)) {
