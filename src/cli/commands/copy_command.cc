@@ -21,6 +21,7 @@ namespace {
 using nfs::client::Url;
 
 constexpr std::uint64_t kMostEntries = std::uint64_t{1} << 40;
+constexpr std::uint32_t kMostWindow = 366 * 86400;
 constexpr std::string_view kStandard = "-";
 
 // A file that is copied there is written to it, and does not replace it.
@@ -101,6 +102,9 @@ void CopyCommand::declare_copying(Arguments& arguments) {
   arguments.texts("--exclude", excluded_, "GLOB",
                   "leave out what matches: a name at any depth, or with '/' a path below the "
                   "source; with '/' behind, directories only");
+  arguments.number("--modify-window", options_.modify_window, 0, kMostWindow,
+                   "seconds that times may differ by and count as the same: 1 for vfat, as with "
+                   "rsync; whole seconds in the copy always do");
   arguments.number("-j,--jobs", jobs_, 1, 256, "files in flight, of all sources together");
   arguments.flag("-v,--verbose", verbose_, "print what is copied, and where to");
   arguments.number("--max-entries", max_entries_, 1, kMostEntries,

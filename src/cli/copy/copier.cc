@@ -238,13 +238,17 @@ Task<void> Copier::copy_directory(CopyObject source, Target target) {
     co_await remove_others(source, *directory, std::move(names));
 }
 
-bool Copier::differs(const Finish& finish, const CopyObject& existing) {
+bool Copier::is_kept(const nfs::client::Time& existing, const nfs::client::Time& wanted) const {
+  return same_kept_time(existing, wanted, options_.modify_window);
+}
+
+bool Copier::differs(const Finish& finish, const CopyObject& existing) const {
   // Where the owner is refused, kOwnersBits are left out.
   const bool given = finish.owner && can_own(*finish.owner) && *finish.owner != existing.owner;
   const std::uint32_t unsure = given ? kOwnersBits : 0;
   const std::uint32_t changed = (finish.mode ^ existing.mode) & ~unsure;
   return (existing.kind != Kind::Symlink && changed != 0) ||
-         (finish.times && !same_time(finish.modified, existing.modified));
+         (finish.times && !is_kept(existing.modified, finish.modified));
 }
 
 // New entries change the time of a directory, and its final mode may forbid to make them.
@@ -427,10 +431,10 @@ Task<void> Copier::finish_directory(Finished directory) {
   // A directory of this machine has no handle, and needs no server.
   if (unreachable_ && !directory.directory.handle.empty()) co_return;
   Finish& finish = directory.finish;
-  if (!directory.fresh && same_time(finish.modified, directory.directory.modified)) {
+  if (!directory.fresh && is_kept(directory.directory.modified, finish.modified)) {
     // What was made in it has changed that.
     const Outcome<nfs::client::Time> now = co_await to_.modified(directory.directory);
-    if (now && same_time(finish.modified, *now)) finish.times = false;
+    if (now && is_kept(*now, finish.modified)) finish.times = false;
   }
   const Outcome<Ok> done = co_await to_.finish(directory.directory, finish);
   if (!done) fail(path, done.error());

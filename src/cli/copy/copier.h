@@ -36,10 +36,11 @@ struct CopyOptions {
   bool directories = false;  // sources are directories, or links to them
   bool specials = false;     // devices, sockets and FIFOs are made anew
   Preserve preserve{};
-  bool keep_existing = false;  // nothing that is there is replaced
-  bool newer_only = false;     // nothing that is as new as its source is replaced
-  Same same = Same::Never;     // what is the same is not copied again
-  bool in_place = false;       // files have their names from the start
+  bool keep_existing = false;       // nothing that is there is replaced
+  bool newer_only = false;          // nothing that is as new as its source is replaced
+  Same same = Same::Never;          // what is the same is not copied again
+  std::uint32_t modify_window = 0;  // seconds that times may differ by, and are the same
+  bool in_place = false;            // files have their names from the start
   // A file with several names is replaced under the one that is copied to, and is not written in
   // place: the others stay what they are.
   bool replace_linked = false;
@@ -176,7 +177,9 @@ class Copier {
   Task<Outcome<std::string>> own_spelling(const CopyObject& source, const Target& target);
   // Whether what is there gets another mode or time. Not: another owner, for which many have no
   // right, so that each further run would tell of it.
-  static bool differs(const Finish& finish, const CopyObject& existing);
+  bool differs(const Finish& finish, const CopyObject& existing) const;
+  // Whether `existing`, of the destination, is `wanted`, as far as it could be kept there.
+  bool is_kept(const nfs::client::Time& existing, const nfs::client::Time& wanted) const;
   // The time that the destination has where it cannot have `time`.
   nfs::client::Time carried(nfs::client::Time time) const;
   // Once in a run.

@@ -88,7 +88,7 @@ void Copier::note_copy(const CopyObject& source, const Target& target) {
 bool Copier::left_alone(const CopyObject& source, const CopyObject& existing) const {
   const nfs::client::Time wanted = carried(source.modified);
   return options_.keep_existing || (options_.newer_only && (existing.modified >= wanted ||
-                                                            same_time(existing.modified, wanted)));
+                                                            is_kept(existing.modified, wanted)));
 }
 
 Task<Outcome<bool>> Copier::left_alone_by_now(const CopyObject& source, const Target& target) {
@@ -113,7 +113,7 @@ Task<Outcome<bool>> Copier::stays(const CopyObject& source, const CopyObject& ex
   if (source.kind == Kind::Other) co_return same_special(source, existing);
   if (source.size != existing.size) co_return false;
   if (options_.same == Same::SizeAndTime)
-    co_return same_time(carried(source.modified), existing.modified);
+    co_return is_kept(existing.modified, carried(source.modified));
   co_return co_await same_content(from_, source, to_, existing, source.size);
 }
 
@@ -139,7 +139,7 @@ Task<Outcome<Ok>> Copier::give(const CopyObject& source, CopyObject existing, Fi
   if (source.kind == Kind::File) passed = co_await pass_extras(source, existing, adopt);
   if (!passed) co_return passed;
   // Setting a time takes the right of the owner, also where that changes nothing.
-  if (same_time(finish.modified, existing.modified)) finish.times = false;
+  if (is_kept(existing.modified, finish.modified)) finish.times = false;
   const bool owned = !finish.owner || !can_own(*finish.owner) || *finish.owner == existing.owner;
   if (owned && !differs(finish, existing)) co_return Ok{};
   if (existing.kind != Kind::Symlink) co_return co_await to_.finish(std::move(existing), finish);
