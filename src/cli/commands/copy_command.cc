@@ -177,8 +177,10 @@ Task<Exit> CopyCommand::copy_sources(Work& work) {
   const auto note = [&exit](Exit one) {
     if (one != Exit::Done) exit = one;
   };
+  std::size_t listed = 0;
   for (const std::string& source : work.sources) {
     if (work.run.cancel.cancelled()) break;
+    work.progress.unlisted = work.sources.size() - listed++;
     if (!work.given.insert(source).second && work.to.path != kStandard) {
       work.line.clear();
       complain(fmt::format("'{}' is given more than once", source));
@@ -194,6 +196,7 @@ Task<Exit> CopyCommand::copy_sources(Work& work) {
     const std::string name = contents_only_ ? "" : name_of(source);
     co_await work.stage->copier->copy(from, name, work.to.path);
   }
+  work.progress.unlisted = 0;
   note(co_await end_stage(work));
   co_return exit;
 }

@@ -76,6 +76,7 @@ Task<void> Copier::copy(std::string source, std::string name, std::string destin
   } catch (const std::bad_alloc&) {
     ++without_memory_;
   }
+  if (progress_.unlisted > 0) --progress_.unlisted;
 }
 
 // Nothing here asks for memory: what there was none for is told in the end.

@@ -88,7 +88,7 @@ class Copier {
 
   // Copies the object `source` to `destination`: into it, as `name`, if that is a directory, else
   // to exactly that path. With an empty `name` the entries of `source` go into that directory.
-  // Files may be in flight when it ends.
+  // Files may be in flight when it ends: one of Progress::unlisted is less then.
   Task<void> copy(std::string source, std::string name, std::string destination);
   // co_await settled(): suspends until no file is in flight. For whoever cannot call complete(): it
   // takes no memory.

@@ -79,6 +79,27 @@ TEST_F(CopierTest, copies_to_a_clone_of_the_server_whose_files_have_the_same_han
   }
 }
 
+TEST_F(CopierTest, knows_all_of_its_sources_when_the_last_listing_ends) {
+  FakeEndpoint from({{"a", {}}, {"a/d", {}}, {"a/d/f", "1"}, {"b", {}}, {"b/f", "2"}});
+  std::vector<std::string> listed;
+  from.tell([&](const std::string& what) {
+    if (what.starts_with("list")) listed.push_back(what + std::to_string(progress_.unlisted));
+  });
+  write("dst/there", "");
+  progress_.unlisted = 2;
+  Copier::FirstNames names;
+  Copier copier(run_, from, *local_, {.recursive = true}, names, progress_, [](const auto&) {});
+  const auto copying = [&]() -> Task<bool> {
+    co_await copier.copy("a", "a", at("dst"));
+    co_await copier.copy("b", "b", at("dst"));
+    const bool all_listed = progress_.unlisted == 0;
+    co_await copier.complete();
+    co_return all_listed;
+  };
+  EXPECT_TRUE(run(copying()));
+  EXPECT_THAT(listed, ElementsAre("list a2", "list a/d2", "list b1"));
+}
+
 // Has what was copied to it at whole seconds, or every other of them.
 class CoarseCopier : public LocalCopyTest {
  protected:

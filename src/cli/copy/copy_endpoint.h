@@ -95,6 +95,7 @@ struct Progress {
   std::uint64_t removed = 0;         // of the destination, with all that was below
   std::uint64_t bytes = 0;           // of file data, holes included
   std::uint64_t expected_bytes = 0;  // of the files found so far
+  std::uint64_t unlisted = 0;        // sources that may have more files than were found
   bool total_unknown = false;        // standard input, whose end nobody knows, is among them
   bool unread = false;               // the reader of standard output has gone
   // Temporary files that could not be removed, or are not known to be, for messages.
