@@ -72,6 +72,34 @@ class Mirrors(Case):
         self.assertEqual(os.listdir(self.there()), ["f"])
         self.assertTrue(os.path.isdir(self.there("f")), "below it is replaced")
 
+    def test_remove_no_more_than_they_may(self):
+        os.mkdir(self.at("empty"))
+        for version in ("3", "4.2"):
+            for name in ("a", "b", "folder/c", "folder/d"):
+                os.makedirs(self.there("big", "folder"), exist_ok=True)
+                self.write(self.there("big", *name.split("/")))
+            target = self.url("big") + f"&version={version}"
+            for options in (["-n"], []):
+                done = stag("sync", "--delete", "-v", "--max-delete", "3", *options, self.at("empty"), target)
+                self.assertEqual(done.returncode, 1)
+                self.assertEqual(done.stdout.count("removed"), 3)
+                self.assertRegex(done.stderr, "^stag sync: nfs:[^\n]*/big[^\n]*: 3 were removed, and no more are by --max-delete: [12] stay, with what is in them\n$")
+            left = sum(len(folders) + len(files) for _, folders, files in os.walk(self.there("big")))
+            self.assertEqual(left, 2)
+            self.good("sync", "--delete", "--max-delete", "2", self.at("empty"), target)
+            self.assertEqual(os.listdir(self.there("big")), [])
+
+    def test_leave_out_what_a_file_says(self):
+        os.mkdir(self.at("tree"))
+        for name in ("kept", "made.o", "other.tmp"):
+            self.write(self.at("tree", name))
+        self.write(self.at("patterns"), b"# what is made\n*.o\n\n- *.tmp\n")
+        self.good("sync", "--exclude-from", self.at("patterns"), self.at("tree"), self.url("tree"))
+        self.assertEqual(os.listdir(self.there("tree")), ["kept"])
+        self.bad(1, "cannot read", "sync", "--exclude-from", self.at("none"), self.at("tree"), self.url("tree"))
+        self.write(self.at("patterns"), b"+ *.o\n")
+        self.bad(2, "'+ *.o'", "sync", "--exclude-from", self.at("patterns"), self.at("tree"), self.url("tree"))
+
     def test_change_folders_in_which_their_owner_may_change_nothing(self):
         for path in (self.work, self.served, self.local, self.there()):
             os.chmod(path, 0o777)

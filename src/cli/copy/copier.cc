@@ -53,7 +53,7 @@ Copier::Copier(Run& run, CopyEndpoint& from, CopyEndpoint& to, const CopyOptions
       complain_(std::move(complain)),
       announce_(std::move(announce)),
       remover_(
-          run, to, options.dry_run,
+          run, to, options.dry_run, options.max_delete,
           [this](const std::string& path, Kind kind) { return excluded(path, kind); },
           [this](CopyObject directory) { return is_source(std::move(directory)); },
           [this](const CopyObject& removed) {

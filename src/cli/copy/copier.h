@@ -44,9 +44,10 @@ struct CopyOptions {
   // A file with several names is replaced under the one that is copied to, and is not written in
   // place: the others stay what they are.
   bool replace_linked = false;
-  bool go_on = false;          // what is there of a file is its beginning, in place
-  bool remove_others = false;  // what is in a directory that its source does not have
-  bool dry_run = false;        // nothing is changed
+  bool go_on = false;                     // what is there of a file is its beginning, in place
+  bool remove_others = false;             // what is in a directory that its source does not have
+  std::uint64_t max_delete = UINT64_MAX;  // of what is removed for that
+  bool dry_run = false;                   // nothing is changed
   Exclusion exclusion{};
   std::size_t files_in_flight = 8;  // each with several blocks in flight
   std::uint32_t mask = 022;         // umask for modes that are not preserved

@@ -67,7 +67,9 @@ Task<bool> Copier::clear(const CopyObject& source, Target& target) {
     co_return false;
   }
   if (!*removed)
-    fail(to_.shown_path(target.existing->path), "what --exclude matches is in it, and in the way");
+    fail(to_.shown_path(target.existing->path),
+         remover_.spared() > 0 ? "it is in the way, and --max-delete allows to remove no more"
+                               : "what --exclude matches is in it, and in the way");
   if (*removed) target.existing.reset();
   co_return *removed;
 }
