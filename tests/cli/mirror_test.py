@@ -72,6 +72,34 @@ class Mirrors(Case):
         self.assertEqual(os.listdir(self.there()), ["f"])
         self.assertTrue(os.path.isdir(self.there("f")), "below it is replaced")
 
+    def test_remove_no_more_than_they_may(self):
+        os.mkdir(self.at("empty"))
+        for version in ("3", "4.2"):
+            for name in ("a", "b", "folder/c", "folder/d"):
+                os.makedirs(self.there("big", "folder"), exist_ok=True)
+                self.write(self.there("big", *name.split("/")))
+            target = self.url("big") + f"&version={version}"
+            for options in (["-n"], []):
+                done = stag("sync", "--delete", "-v", "--max-delete", "3", *options, self.at("empty"), target)
+                self.assertEqual(done.returncode, 1)
+                self.assertEqual(done.stdout.count("removed"), 3)
+                self.assertRegex(done.stderr, "^stag sync: nfs:[^\n]*/big[^\n]*: 3 were removed, and no more are by --max-delete: [12] stay, with what is in them\n$")
+            left = sum(len(folders) + len(files) for _, folders, files in os.walk(self.there("big")))
+            self.assertEqual(left, 2)
+            self.good("sync", "--delete", "--max-delete", "2", self.at("empty"), target)
+            self.assertEqual(os.listdir(self.there("big")), [])
+
+    def test_leave_out_what_a_file_says(self):
+        os.mkdir(self.at("tree"))
+        for name in ("kept", "made.o", "other.tmp"):
+            self.write(self.at("tree", name))
+        self.write(self.at("patterns"), b"# what is made\n*.o\n\n- *.tmp\n")
+        self.good("sync", "--exclude-from", self.at("patterns"), self.at("tree"), self.url("tree"))
+        self.assertEqual(os.listdir(self.there("tree")), ["kept"])
+        self.bad(1, "cannot read", "sync", "--exclude-from", self.at("none"), self.at("tree"), self.url("tree"))
+        self.write(self.at("patterns"), b"+ *.o\n")
+        self.bad(2, "'+ *.o'", "sync", "--exclude-from", self.at("patterns"), self.at("tree"), self.url("tree"))
+
     def test_change_folders_in_which_their_owner_may_change_nothing(self):
         for path in (self.work, self.served, self.local, self.there()):
             os.chmod(path, 0o777)
@@ -326,6 +354,39 @@ class WhatIsThere(Case):
         again = [self.good("sync", "-v", self.at("from"), self.url("to"), preexec_fn=as_other) for _ in range(2)]
         self.assertIn("file' -> ", again[0])
         self.assertEqual(again[1], "")
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs files of another owner")
+    def test_of_another_owner_is_left_alone_where_all_is_the_same(self):
+        """Nobody but its owner may set times, not even to what they are."""
+        for path in (self.work, self.local, self.served, self.there()):
+            os.chmod(path, 0o755)
+        for owner in (1000, 1001):
+            os.makedirs(self.at("from", "shared", "below"), exist_ok=True)
+            for name in ("file", "shared/tool", "shared/below/file"):
+                os.utime(self.write(self.at("from", name), b"content"), (1000, 1000))
+            os.symlink("file", self.at("from", f"link{owner}"))
+            for version in ("3", "4.2"):
+                there = self.url(f"of{owner}by{version}") + f"&version={version}"
+                self.good("sync", self.at("from"), there)
+                for folder in (self.at("from"), self.there(f"of{owner}by{version}")):
+                    for top, _, files in os.walk(folder):
+                        for path in [top, *(os.path.join(top, name) for name in files)]:
+                            # As a folder of theirs would be, and its copy: where owners differ, they cannot be set.
+                            os.lchown(path, 1000 if folder == self.at("from") else owner, 1000)
+                        os.chmod(top, 0o2775 if top.endswith("shared") else 0o755)
+                        os.utime(top, (1000, 2000))
+                    os.chmod(os.path.join(folder, "shared", "tool"), 0o4755)
+                other = there + f"&uid={OTHER}&gid={OTHER}"
+                copy = self.there(f"of{owner}by{version}")
+                self.assertEqual(self.good("sync", "-v", self.at("from"), other), "", (owner, version))
+                self.assertEqual(self.good("sync", "-v", there, self.at("from"), preexec_fn=as_other), "", (owner, version))
+                self.assertEqual((os.stat(os.path.join(copy, "shared")).st_mode & 0o7777, os.stat(os.path.join(copy, "shared", "tool")).st_mode & 0o7777), (0o2775, 0o4755))
+                # What is new in a folder changes its time, which stays so.
+                os.chmod(copy, 0o777)
+                os.chmod(self.at("from"), 0o777)
+                self.write(self.at("from", f"new{owner}{version}"))
+                os.utime(self.at("from"), (1000, 2000))
+                self.bad(1, "only the owner or root may do that", "sync", self.at("from"), other)
 
     def test_times_that_a_version_has_not_are_told_of_once_and_not_copied_again(self):
         for name, time in (("old", -86400), ("late", 5_000_000_000), ("usual", 1000)):

@@ -4,14 +4,19 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <exception>
+#include <iterator>
 #include <map>
 #include <set>
 
 #include "cli/support/escape.h"
 #include "cli/support/format.h"
 #include "cli/support/json.h"
+#include "cli/support/local_file.h"
 #include "cli/support/mode.h"
 #include "cli/support/output.h"
 
@@ -21,6 +26,7 @@ namespace {
 using nfs::client::Url;
 
 constexpr std::uint64_t kMostEntries = std::uint64_t{1} << 40;
+constexpr std::uint32_t kMostWindow = 366 * 86400;
 constexpr std::string_view kStandard = "-";
 
 // A file that is copied there is written to it, and does not replace it.
@@ -41,7 +47,7 @@ std::string name_of(const std::string& source) {
 // into it.
 bool may_collide(const std::vector<std::string>& sources) {
   std::set<std::string> names;
-  for (const std::string& source : sources) names.insert(name_of(source));
+  for (const std::string& source : sources) names.insert(folded_name(name_of(source)));
   return sources.size() > 1 && (names.size() < sources.size() || names.contains(""));
 }
 
@@ -69,6 +75,19 @@ std::string numbered_by(const Url& url) {
   return fmt::format("{} {}", to_string(url.nfs_address()), url.version.value_or(0));
 }
 
+// nullopt, with errno set, for what cannot be read.
+std::optional<std::string> contents_of(const std::string& path) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"),
+                                                             &std::fclose);
+  if (!file) return std::nullopt;
+  std::string text;
+  std::array<char, 4096> part{};
+  while (const std::size_t got = std::fread(part.data(), 1, part.size(), file.get()))
+    text.append(part.data(), got);
+  if (std::ferror(file.get()) != 0) return std::nullopt;
+  return text;
+}
+
 // Standard input has no mode, owner or times to be kept, and nothing to be compared before it is
 // read, which is possible once.
 CopyOptions for_a_stream(CopyOptions options) {
@@ -93,7 +112,7 @@ struct CopyCommand::Work {
   // name.
   std::map<std::string, Copier::FirstNames> first_names{};
   std::set<std::string> given{};  // the sources so far
-  std::set<std::string> just_made{};
+  JustMade just_made{};
   std::string outside_exports{};  // of the destination
 };
 
@@ -101,6 +120,12 @@ void CopyCommand::declare_copying(Arguments& arguments) {
   arguments.texts("--exclude", excluded_, "GLOB",
                   "leave out what matches: a name at any depth, or with '/' a path below the "
                   "source; with '/' at its end, directories only");
+  arguments.texts("--exclude-from", exclusion_files_, "FILE",
+                  "the same for each line of FILE; empty ones, and those with # or ; in front, are "
+                  "passed over");
+  arguments.number("--modify-window", options_.modify_window, 0, kMostWindow,
+                   "seconds that times may differ by and count as the same: 1 for vfat, as with "
+                   "rsync; whole seconds in the copy always do");
   arguments.number("-j,--jobs", jobs_, 1, 256, "files in flight, of all sources together");
   arguments.flag("-v,--verbose", verbose_, "print what is copied, and where to");
   arguments.number("--max-entries", max_entries_, 1, kMostEntries,
@@ -128,6 +153,20 @@ std::string_view CopyCommand::left_behind() const {
   return "files called .stag-* may be left beside the destination; remove them";
 }
 
+std::optional<Exit> CopyCommand::read_exclusions() {
+  for (const std::string& path : exclusion_files_) {
+    const std::optional<std::string> text = contents_of(path);
+    if (!text) return failed(local_trouble("read", path, errno));
+    Result<std::vector<std::string>, std::string> patterns = Exclusion::patterns_in(*text);
+    if (!patterns)
+      return misused(
+          fmt::format("'{}' says '{}': patterns are what is left out, and nothing else is known",
+                      path, patterns.error()));
+    std::ranges::move(*patterns, std::back_inserter(excluded_));
+  }
+  return std::nullopt;
+}
+
 Task<Exit> CopyCommand::copy_all(Run& run, std::vector<std::string> sources,
                                  std::string destination) {
   // Standard output takes one file after the other, has no names that could be linked, and keeps
@@ -137,6 +176,7 @@ Task<Exit> CopyCommand::copy_all(Run& run, std::vector<std::string> sources,
   options_.files_in_flight = one_stream ? 1 : jobs_;
   if (one_stream) options_.preserve = {};
   options_.mask = current_umask();
+  if (const std::optional<Exit> wrong = read_exclusions()) co_return *wrong;
   options_.exclusion = Exclusion(excluded_);
   Work work{run, std::move(sources), std::move(destination)};
   // The destination's server may be that of a source, and copy by itself.
@@ -174,8 +214,10 @@ Task<Exit> CopyCommand::copy_sources(Work& work) {
   const auto note = [&exit](Exit one) {
     if (one != Exit::Done) exit = one;
   };
+  std::size_t listed = 0;
   for (const std::string& source : work.sources) {
     if (work.run.cancel.cancelled()) break;
+    work.progress.unlisted = work.sources.size() - listed++;
     if (!work.given.insert(source).second && work.to.path != kStandard) {
       work.line.clear();
       complain(fmt::format("'{}' is given more than once", source));
@@ -191,6 +233,7 @@ Task<Exit> CopyCommand::copy_sources(Work& work) {
     const std::string name = contents_only_ ? "" : name_of(source);
     co_await work.stage->copier->copy(from, name, work.to.path);
   }
+  work.progress.unlisted = 0;
   note(co_await end_stage(work));
   co_return exit;
 }

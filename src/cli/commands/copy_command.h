@@ -58,7 +58,10 @@ class CopyCommand : public Command {
 
   rpc::rdma::TransferStats transfer_stats_;
   RemoteOptions remote_{.transfer_stats = &transfer_stats_};
-  std::vector<std::string> excluded_;
+  // Adds what the files of --exclude-from say to `excluded_`.
+  std::optional<Exit> read_exclusions();
+
+  std::vector<std::string> excluded_, exclusion_files_;
   std::uint32_t jobs_ = 8;
   // The same limit as that of `ls` and `rm -r` (decision 0013).
   std::uint64_t max_entries_ = nfs::client::Listing::kMostKept;

@@ -4,6 +4,7 @@
 namespace stag::cli {
 namespace {
 
+constexpr std::uint64_t kMostDeleted = std::uint64_t{1} << 40;
 constexpr std::string_view kSyncNotes =
     "What has the size and the time of its source is taken for the same. Modes, times and, where\n"
     "that is permitted, owners become those of the source. Symbolic links stay what they are;\n"
@@ -21,11 +22,16 @@ class Sync final : public CopyCommand {
   About about() const override {
     return {"sync", "make a directory the same as another one, on a server or from one",
             "  stag sync --delete --dry-run reports nfs://server/data/reports\n"
+            "  stag sync --delete --max-delete 100 reports "
+            "nfs://server/data/reports\n"
             "  stag sync nfs://server/data/reports reports\n",
             kSyncNotes};
   }
   void declare(Arguments& arguments) override {
     arguments.flag("--delete", options_.remove_others, "remove what the source does not have");
+    arguments.number("--max-delete", options_.max_delete, 0, kMostDeleted,
+                     "with --delete, remove at most so many files and directories; more stay, and "
+                     "are a failure");
     arguments.flag("-n,--dry-run", options_.dry_run, "change nothing, print what would be done");
     arguments.flag("--checksum", checksum_, "compare contents, byte by byte, not sizes and times");
     arguments.flag("-a,-r,--archive,--recursive", always_, "as always");

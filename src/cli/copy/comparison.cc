@@ -37,6 +37,14 @@ bool same_time(const nfs::client::Time& a, const nfs::client::Time& b) {
   return a.seconds == b.seconds && a.nanoseconds / 1000 == b.nanoseconds / 1000;
 }
 
+bool same_kept_time(const nfs::client::Time& existing, const nfs::client::Time& wanted,
+                    std::uint32_t window) {
+  const auto [first, last] = std::minmax(existing.seconds, wanted.seconds);
+  const std::uint64_t apart = static_cast<std::uint64_t>(last) - static_cast<std::uint64_t>(first);
+  const bool whole = apart == 0 && existing.nanoseconds == 0;
+  return whole || same_time(existing, wanted) || (window > 0 && apart <= window);
+}
+
 bool same_file_id(const CopyObject& a, const CopyObject& b) {
   return folded(a.file_id) == folded(b.file_id);
 }

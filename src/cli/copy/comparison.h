@@ -13,6 +13,11 @@ Task<Outcome<bool>> same_content(CopyEndpoint& from, CopyObject source, CopyEndp
 // microseconds.
 bool same_time(const nfs::client::Time& a, const nfs::client::Time& b);
 
+// Whether `existing` is what became of `wanted`: a file system may keep whole seconds only, and of
+// those of others nobody can tell which do. With a `window` the times may be as many seconds apart.
+bool same_kept_time(const nfs::client::Time& existing, const nfs::client::Time& wanted,
+                    std::uint32_t window);
+
 // Whether the numbers of both files are the same, as far as every version of NFS keeps them.
 bool same_file_id(const CopyObject& a, const CopyObject& b);
 

@@ -21,13 +21,12 @@ constexpr std::uint64_t kMostKept = std::uint64_t{255} << 20;
 // The setgid bit, which new directories have from the one they are in.
 constexpr std::uint32_t kInherited = 02000;
 
-// A name from the other side must not become a path on this side.
-bool usable(const std::string& name) {
+}  // namespace
+
+bool is_usable_name(const std::string& name) {
   return !name.empty() && name != "." && name != ".." &&
          name.find_first_of(std::string_view("/\0", 2)) == std::string::npos;
 }
-
-}  // namespace
 
 std::string path_below(const CopyObject& directory, const std::string& name) {
   if (name.empty()) return directory.path;
@@ -54,7 +53,7 @@ Copier::Copier(Run& run, CopyEndpoint& from, CopyEndpoint& to, const CopyOptions
       complain_(std::move(complain)),
       announce_(std::move(announce)),
       remover_(
-          run, to, options.dry_run,
+          run, to, options.dry_run, options.max_delete,
           [this](const std::string& path, Kind kind) { return excluded(path, kind); },
           [this](CopyObject directory) { return is_source(std::move(directory)); },
           [this](const CopyObject& removed) {
@@ -66,7 +65,7 @@ Copier::Copier(Run& run, CopyEndpoint& from, CopyEndpoint& to, const CopyOptions
 
 bool Copier::may_collide(const std::string& name) {
   const bool first = names_.empty();
-  const bool fresh = names_.insert(name).second;
+  const bool fresh = names_.insert(folded_name(name)).second;
   // Without a name, what is in a source goes into the destination.
   return !first && (!fresh || names_.contains(""));
 }
@@ -77,6 +76,7 @@ Task<void> Copier::copy(std::string source, std::string name, std::string destin
   } catch (const std::bad_alloc&) {
     ++without_memory_;
   }
+  if (progress_.unlisted > 0) --progress_.unlisted;
 }
 
 // Nothing here asks for memory: what there was none for is told in the end.
@@ -209,7 +209,7 @@ Task<void> Copier::copy_directory(CopyObject source, Target target) {
   }
   finish_later(source, *directory, fresh);
   const std::unique_ptr<DirIterator> members = from_.members(source);
-  std::set<std::string> names;
+  SourceNames names;
   bool ended = false;
   while (!ended && !stopped()) {
     Outcome<std::vector<Member>> batch = co_await members->next();
@@ -219,13 +219,19 @@ Task<void> Copier::copy_directory(CopyObject source, Target target) {
       if (stopped()) break;
       // A second object of that name would take the place of the first, while complete() and files
       // in flight still mean that one.
-      if (!names.insert(member.name).second) {
+      const auto [name, first] = names.all.insert(member.name);
+      if (!first) {
         fail(from_.shown_path(member.object.path),
              "it is listed twice in its directory; if that has changed meanwhile, copy it again");
         continue;
       }
-      if (excluded(member.object.path, member.excluded_as())) continue;
-      if (count(member.object)) co_await copy_member(*directory, std::move(member), fresh);
+      std::vector<std::string> alike = names.groups.add(*name);
+      if (excluded(member.object.path, member.excluded_as())) {
+        if (options_.remove_others) names.excluded.insert(*name);
+        continue;
+      }
+      if (count(member.object))
+        co_await copy_member(*directory, std::move(member), fresh, std::move(alike));
     }
   }
   untried_ = untried_ || !ended;
@@ -233,13 +239,17 @@ Task<void> Copier::copy_directory(CopyObject source, Target target) {
     co_await remove_others(source, *directory, std::move(names));
 }
 
-bool Copier::differs(const Finish& finish, const CopyObject& existing) {
+bool Copier::is_kept(const nfs::client::Time& existing, const nfs::client::Time& wanted) const {
+  return same_kept_time(existing, wanted, options_.modify_window);
+}
+
+bool Copier::differs(const Finish& finish, const CopyObject& existing) const {
   // Where the owner is refused, kOwnersBits are left out.
   const bool given = finish.owner && can_own(*finish.owner) && *finish.owner != existing.owner;
   const std::uint32_t unsure = given ? kOwnersBits : 0;
   const std::uint32_t changed = (finish.mode ^ existing.mode) & ~unsure;
   return (existing.kind != Kind::Symlink && changed != 0) ||
-         (finish.times && !same_time(finish.modified, existing.modified));
+         (finish.times && !is_kept(existing.modified, finish.modified));
 }
 
 // New entries change the time of a directory, and its final mode may forbid to make them.
@@ -319,11 +329,19 @@ Task<Outcome<bool>> Copier::is_source(CopyObject directory) {
   co_return co_await is_same(*source_root_, std::move(directory));
 }
 
-Task<void> Copier::copy_member(CopyObject directory, Member member, bool fresh) {
+Task<void> Copier::copy_member(CopyObject directory, Member member, bool fresh,
+                               std::vector<std::string> alike) {
   if (member.trouble) co_return fail(from_.shown_path(member.object.path), *member.trouble);
-  if (!usable(member.name))
+  if (!is_usable_name(member.name))
     co_return fail(from_.shown_path(member.object.path), "its name cannot be used");
   Outcome<Target> target{Target{.directory = directory, .name = member.name}};
+  // In a dry run nothing is in a new directory.
+  if (fresh && options_.dry_run) alike.clear();
+  if (!alike.empty()) {
+    const Outcome<Ok> own = co_await check_own_name(directory, member.name, std::move(alike));
+    if (!own) co_return fail(from_.shown_path(member.object.path), own.error());
+    fresh = false;
+  }
   if (!fresh) target = co_await inside(std::move(directory), member.name);
   if (!target) co_return fail(from_.shown_path(member.object.path), target.error());
   co_await copy_object(std::move(member.object), *std::move(target));
@@ -380,31 +398,8 @@ Task<Outcome<CopyObject>> Copier::directory_for(const CopyObject& source, const 
   co_return co_await opened(*target.existing);
 }
 
-Outcome<Ok> Copier::check_just_made(const Target& target) const {
-  const std::string path = path_below(target.directory, target.name);
-  if (options_.just_made == nullptr || !options_.just_made->contains(path)) return Ok{};
-  return refusal(fmt::format("will not overwrite just-created '{}'", to_.shown_path(path)));
-}
-
-void Copier::note_just_made(const Target& target) {
-  if (options_.just_made != nullptr)
-    options_.just_made->insert(path_below(target.directory, target.name));
-}
-
 Task<void> Copier::complete() {
-  co_await files_.join();
-  for (Link& link : links_) {
-    if (stopped()) {
-      ++untold_;
-      continue;
-    }
-    try {
-      co_await make_link(std::move(link));
-    } catch (const std::bad_alloc&) {
-      ++without_memory_;
-    }
-  }
-  links_.clear();
+  co_await settle_names();
   // The innermost first: a later change inside would touch the time again.
   // After an interruption, and where there is no space left, too: otherwise directories would keep
   // the modes and the owner that they have while they are filled.
@@ -436,7 +431,13 @@ Task<void> Copier::finish_directory(Finished directory) {
   if (!passed) fail(path, passed.error());
   // A directory of this machine has no handle, and needs no server.
   if (unreachable_ && !directory.directory.handle.empty()) co_return;
-  const Outcome<Ok> done = co_await to_.finish(directory.directory, directory.finish);
+  Finish& finish = directory.finish;
+  if (!directory.fresh && is_kept(directory.directory.modified, finish.modified)) {
+    // What was made in it has changed that.
+    const Outcome<nfs::client::Time> now = co_await to_.modified(directory.directory);
+    if (now && is_kept(*now, finish.modified)) finish.times = false;
+  }
+  const Outcome<Ok> done = co_await to_.finish(directory.directory, finish);
   if (!done) fail(path, done.error());
 }
 

@@ -11,6 +11,7 @@
 #include "base/task_group.h"
 #include "cli/copy/copy_endpoint.h"
 #include "cli/copy/exclusion.h"
+#include "cli/copy/folded_name.h"
 #include "cli/copy/remover.h"
 #include "cli/support/descent.h"
 
@@ -27,21 +28,26 @@ struct Preserve {
 // When a file that is there already is taken for the copy.
 enum class Same : std::uint8_t { Never, SizeAndTime, Content };
 
+// Paths in the destination, behind what is folded of them.
+using JustMade = std::set<std::pair<std::string, std::string>>;
+
 struct CopyOptions {
   bool recursive = false;
   bool directories = false;  // sources are directories, or links to them
   bool specials = false;     // devices, sockets and FIFOs are made anew
   Preserve preserve{};
-  bool keep_existing = false;  // nothing that is there is replaced
-  bool newer_only = false;     // nothing that is as new as its source is replaced
-  Same same = Same::Never;     // what is the same is not copied again
-  bool in_place = false;       // files have their names from the start
+  bool keep_existing = false;       // nothing that is there is replaced
+  bool newer_only = false;          // nothing that is as new as its source is replaced
+  Same same = Same::Never;          // what is the same is not copied again
+  std::uint32_t modify_window = 0;  // seconds that times may differ by, and are the same
+  bool in_place = false;            // files have their names from the start
   // A file with several names is replaced under the one that is copied to, and is not written in
   // place: the others stay what they are.
   bool replace_linked = false;
-  bool go_on = false;          // what is there of a file is its beginning, in place
-  bool remove_others = false;  // what is in a directory that its source does not have
-  bool dry_run = false;        // nothing is changed
+  bool go_on = false;                     // what is there of a file is its beginning, in place
+  bool remove_others = false;             // what is in a directory that its source does not have
+  std::uint64_t max_delete = UINT64_MAX;  // of what is removed for that
+  bool dry_run = false;                   // nothing is changed
   Exclusion exclusion{};
   std::size_t files_in_flight = 8;  // each with several blocks in flight
   std::uint32_t mask = 022;         // umask for modes that are not preserved
@@ -50,9 +56,9 @@ struct CopyOptions {
   // A source with more files and directories than this is taken to be endless, and the copy fails.
   // Zero: no limit.
   std::uint64_t max_entries = 0;
-  // Where sources may have one name: what this run has made of them, by path, which no later one
-  // replaces, as with cp(1). Outlives the Copier.
-  std::set<std::string>* just_made = nullptr;
+  // Where sources may have one name: what this run has made of them, which no later one replaces,
+  // as with cp(1). Outlives the Copier.
+  JustMade* just_made = nullptr;
   std::string outside_exports{};  // why the destination is read-only; empty: as it says
 };
 
@@ -83,7 +89,7 @@ class Copier {
 
   // Copies the object `source` to `destination`: into it, as `name`, if that is a directory, else
   // to exactly that path. With an empty `name` the entries of `source` go into that directory.
-  // Files may be in flight when it ends.
+  // Files may be in flight when it ends: one of Progress::unlisted is less then.
   Task<void> copy(std::string source, std::string name, std::string destination);
   // co_await settled(): suspends until no file is in flight. For whoever cannot call complete(): it
   // takes no memory.
@@ -128,8 +134,21 @@ class Copier {
   bool excluded(std::string_view path, Kind kind) const;
   // Whether the file is another name of one that is copied already: that is a link then.
   bool is_further_name(const CopyObject& source, const Target& target);
-  // `fresh`: nothing can be in the directory yet.
-  Task<void> copy_member(CopyObject directory, Member member, bool fresh);
+  // `fresh`: nothing can be in the directory yet. `alike`: earlier names in it that the destination
+  // may take for the same.
+  Task<void> copy_member(CopyObject directory, Member member, bool fresh,
+                         std::vector<std::string> alike);
+  // Fails where `name` stands in `directory` for what one of `alike` stands for.
+  Task<Outcome<Ok>> check_own_name(CopyObject directory, std::string name,
+                                   std::vector<std::string> alike);
+  // Whether both are one object because `directory` takes the names for one.
+  Task<Outcome<bool>> is_one_name(CopyObject directory, const CopyObject& object, std::string name,
+                                  const std::optional<CopyObject>& other, std::string other_name);
+  // Whether the listing of `directory` has both names.
+  Task<Outcome<bool>> lists_both(CopyObject directory, std::string one, std::string other);
+  // Suspends until what was begun has its name.
+  Task<void> settle_names();
+  Task<void> make_links();
   Task<void> copy_directory(CopyObject source, Target target);
   // Whether this run copies to `directory`, whose end is in complete().
   bool made_here(const CopyObject& directory) const;
@@ -140,11 +159,28 @@ class Copier {
   Task<Outcome<bool>> can_be_made(const CopyObject& source, const Target& target);
   // Removes what stands at `target` if it is of another kind; false: it is still there.
   Task<bool> clear(const CopyObject& source, Target& target);
-  Task<void> remove_others(const CopyObject& source, CopyObject directory,
-                           std::set<std::string> names);
+  // The names of one directory of the source.
+  struct SourceNames {
+    std::set<std::string> all;
+    std::set<std::string> excluded;
+    NameGroups groups;  // of `all`
+  };
+  Task<void> remove_others(const CopyObject& source, CopyObject directory, SourceNames names);
+  // The names of the source by those of `listed`, which is in `directory`, that stand for the same
+  // objects in another spelling.
+  using OtherSpellings = std::map<std::string, std::string>;
+  Task<Outcome<OtherSpellings>> other_spellings(CopyObject directory, const SourceNames& names,
+                                                const std::vector<Member>& listed);
+  // Gives what is called `name` the spelling of the source.
+  Task<Outcome<Ok>> respell(CopyObject directory, std::string name, std::string spelling);
+  // The name of another object of the source's directory that stands for what is at `target`, by
+  // its own spelling; empty: there is none.
+  Task<Outcome<std::string>> own_spelling(const CopyObject& source, const Target& target);
   // Whether what is there gets another mode or time. Not: another owner, for which many have no
   // right, so that each further run would tell of it.
-  static bool differs(const Finish& finish, const CopyObject& existing);
+  bool differs(const Finish& finish, const CopyObject& existing) const;
+  // Whether `existing`, of the destination, is `wanted`, as far as it could be kept there.
+  bool is_kept(const nfs::client::Time& existing, const nfs::client::Time& wanted) const;
   // The time that the destination has where it cannot have `time`.
   nfs::client::Time carried(nfs::client::Time time) const;
   // Once in a run.
@@ -205,7 +241,9 @@ class Copier {
   void tell_left_out(const CopyObject& source, const ExtraKinds& kinds,
                      const nfs::client::Error& why);
   // An error where this run has made what is at `target`.
-  Outcome<Ok> check_just_made(const Target& target) const;
+  Task<Outcome<Ok>> check_just_made(const Target& target);
+  // The same by another spelling.
+  Task<Outcome<Ok>> check_made_alike(const Target& target);
   void note_just_made(const Target& target);
   // `target` is a copy of `source` now, to which its further names may be linked.
   void note_copy(const CopyObject& source, const Target& target);
@@ -242,7 +280,7 @@ class Copier {
   TaskGroup files_;
   Descent descent_;
   Remover remover_;
-  std::set<std::string> names_;                             // of the sources so far
+  std::set<std::string> names_;                             // of the sources so far, folded
   std::optional<std::pair<std::string, CopyObject>> into_;  // the last destination and what it is
   std::string source_path_;                                 // of the present source
   FirstNames& first_names_;

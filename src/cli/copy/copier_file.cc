@@ -17,9 +17,9 @@ using nfs::client::Error;
 namespace {
 
 // Whether both are one file, also when its server is reached by two addresses. At most one end of a
-// copy is local.
-bool same_file(const CopyObject& a, const CopyObject& b) {
-  if (a.handle.empty() || b.handle.empty()) return seem_to_be_one(a, b);
+// copy is local. A server and its clone have the same handles and numbers for what are two files.
+bool same_file(const CopyObject& a, const CopyObject& b, bool one_server) {
+  if (!one_server) return seem_to_be_one(a, b);
   return a.handle == b.handle ||
          (a.fsid == b.fsid && a.file_id == b.file_id && a.changed == b.changed);
 }
@@ -66,7 +66,8 @@ Task<void> Copier::copy_file(CopyObject source, Target target) {
     co_return;
   }
   Outcome<bool> moved{true};
-  if (const Outcome<Ok> free = check_just_made(target); !free)
+  const Outcome<Ok> free = co_await check_just_made(target);
+  if (!free)
     moved = Failure{free.error()};
   else if (!options_.dry_run)
     moved = co_await move_file(source, target);
@@ -86,7 +87,7 @@ void Copier::note_copy(const CopyObject& source, const Target& target) {
 bool Copier::left_alone(const CopyObject& source, const CopyObject& existing) const {
   const nfs::client::Time wanted = carried(source.modified);
   return options_.keep_existing || (options_.newer_only && (existing.modified >= wanted ||
-                                                            same_time(existing.modified, wanted)));
+                                                            is_kept(existing.modified, wanted)));
 }
 
 Task<Outcome<bool>> Copier::left_alone_by_now(const CopyObject& source, const Target& target) {
@@ -111,7 +112,7 @@ Task<Outcome<bool>> Copier::stays(const CopyObject& source, const CopyObject& ex
   if (source.kind == Kind::Other) co_return same_special(source, existing);
   if (source.size != existing.size) co_return false;
   if (options_.same == Same::SizeAndTime)
-    co_return same_time(carried(source.modified), existing.modified);
+    co_return is_kept(existing.modified, carried(source.modified));
   co_return co_await same_content(from_, source, to_, existing, source.size);
 }
 
@@ -136,6 +137,8 @@ Task<Outcome<Ok>> Copier::give(const CopyObject& source, CopyObject existing, Fi
   Outcome<Ok> passed{Ok{}};
   if (source.kind == Kind::File) passed = co_await pass_extras(source, existing, adopt);
   if (!passed) co_return passed;
+  // Setting a time takes the right of the owner, also where that changes nothing.
+  if (is_kept(existing.modified, finish.modified)) finish.times = false;
   const bool owned = !finish.owner || !can_own(*finish.owner) || *finish.owner == existing.owner;
   if (owned && !differs(finish, existing)) co_return Ok{};
   if (existing.kind != Kind::Symlink) co_return co_await to_.finish(std::move(existing), finish);
@@ -183,7 +186,8 @@ Task<Outcome<TempFilePlan>> Copier::plan_of(const CopyObject& source, const Targ
                     .sparse = source.used < source.size,
                     .existing = target.existing,
                     .in_place = options_.in_place,
-                    .keep_existing = options_.keep_existing};
+                    .keep_existing = options_.keep_existing,
+                    .new_name = !target.existing && !options_.newer_only};
   if (!target.existing) co_return std::move(plan);
   plan.in_place = plan.in_place || (target.existing->links > 1 && !options_.replace_linked);
   if (!plan.in_place) {
@@ -202,7 +206,7 @@ Task<Outcome<bool>> Copier::move_file(const CopyObject& source, const Target& ta
   if (target.existing && target.existing->kind != Kind::File)
     co_return refusal(fmt::format("'{}' is in the way and is no plain file; remove it first",
                                   to_.shown_path(target.existing->path)));
-  if (target.existing && same_file(source, *target.existing))
+  if (target.existing && same_file(source, *target.existing, options_.one_server))
     co_return same_file_refused(source, *target.existing);
   Outcome<TempFilePlan> plan = co_await plan_of(source, target);
   if (!plan) co_return Failure{plan.error()};
@@ -384,7 +388,11 @@ Task<void> Copier::make_link(Link link) {
   const bool linked = existing && *first && existing->fsid == (*first)->fsid &&
                       existing->file_id == (*first)->file_id;
   Outcome<Ok> made{Ok{}};
-  if (!linked) made = check_just_made(link.target);
+  // A link by another spelling alone would be no name of its own.
+  if (linked)
+    made = co_await check_made_alike(link.target);
+  else
+    made = co_await check_just_made(link.target);
   if (made && !linked && !options_.dry_run)
     made = co_await to_.link(**first, link.target.directory, link.target.name);
   if (!made) co_return fail(from_.shown_path(link.source.path), made.error());

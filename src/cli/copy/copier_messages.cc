@@ -79,6 +79,11 @@ void Copier::tell_of_untold() {
     parts.push_back(
         fmt::format("{} of the sources were not tried", std::exchange(untried_sources_, 0)));
   if (std::exchange(untried_, false)) parts.push_back("what else is in the source was not tried");
+  if (remover_.spared() > 0)
+    fail(to_.shown_path(root_ ? root_->path : std::string()),
+         fmt::format(
+             "{} were removed, and no more are by --max-delete: {} stay, with what is in them",
+             options_.max_delete, remover_.spared()));
   const bool known = endless_ || run_.cancel.cancelled();
   if (!known && !parts.empty()) complain_(fmt::format("{}", fmt::join(parts, ", and ")));
 }

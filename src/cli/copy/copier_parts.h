@@ -9,10 +9,14 @@ namespace stag::cli {
 
 // For messages.
 std::string path_below(const CopyObject& directory, const std::string& name);
+// Whether a name from the other side may be one here, and is no path.
+bool is_usable_name(const std::string& name);
 // Whether there is no room for more at the destination.
 bool lacks_space(const nfs::client::Error& error);
 // Whether every further file would fail for the same reason.
 bool concerns_all(const nfs::client::Error& error);
 Failure<nfs::client::Error> refusal(std::string sentence);
+// That the destination takes a name for `other`.
+Failure<nfs::client::Error> one_name(const std::string& other);
 
 }  // namespace stag::cli

@@ -50,6 +50,10 @@ Task<bool> Copier::clear(const CopyObject& source, Target& target) {
          fmt::format("'{}' was copied to its place before", to_.shown_path(target.existing->path)));
     co_return false;
   }
+  const Outcome<std::string> own = co_await own_spelling(source, target);
+  if (!own) fail(to_.shown_path(target.existing->path), own.error());
+  if (own && !own->empty()) fail(from_.shown_path(source.path), one_name(*own).error);
+  if (!own || !own->empty()) co_return false;
   const Outcome<bool> possible = co_await can_be_had(source, target);
   if (!possible) fail(from_.shown_path(source.path), possible.error());
   if (!possible || !*possible) co_return false;
@@ -63,21 +67,32 @@ Task<bool> Copier::clear(const CopyObject& source, Target& target) {
     co_return false;
   }
   if (!*removed)
-    fail(to_.shown_path(target.existing->path), "what --exclude matches is in it, and in the way");
+    fail(to_.shown_path(target.existing->path),
+         remover_.spared() > 0 ? "it is in the way, and --max-delete allows to remove no more"
+                               : "what --exclude matches is in it, and in the way");
   if (*removed) target.existing.reset();
   co_return *removed;
 }
 
 Task<void> Copier::remove_others(const CopyObject& source, CopyObject directory,
-                                 std::set<std::string> names) {
+                                 SourceNames names) {
   // A file that is in flight has a temporary name there.
   co_await files_.join();
   Outcome<Remover::Members> members = co_await remover_.all_of(directory);
   if (!members) co_return fail(to_.shown_path(directory.path), members.error());
+  Outcome<OtherSpellings> spellings = co_await other_spellings(directory, names, members->list());
+  if (!spellings) co_return fail(to_.shown_path(directory.path), spellings.error());
   for (Member& member : members->list()) {
-    if (names.contains(member.name) || stopped()) continue;
+    if (names.all.contains(member.name) || stopped()) continue;
     const std::string path = member.object.path;
     std::string counterpart = path_below(source, member.name);
+    if (const auto at = spellings->find(member.name); at != spellings->end()) {
+      const bool stays = options_.dry_run || excluded(counterpart, member.excluded_as());
+      Outcome<Ok> renamed{Ok{}};
+      if (!stays) renamed = co_await respell(directory, member.name, at->second);
+      if (!renamed) fail(to_.shown_path(path), renamed.error());
+      continue;
+    }
     const Outcome<bool> removed =
         co_await remover_.remove(directory, std::move(member), std::move(counterpart));
     if (!removed) fail(to_.shown_path(path), removed.error());

@@ -28,7 +28,7 @@ Task<bool> Copier::is_to_be_made(const CopyObject& source, const Target& target)
   if (!target.existing) co_return true;
   const Outcome<bool> kept = co_await stays(source, *target.existing);
   if (!kept) fail(to_.shown_path(target.existing->path), kept.error());
-  const Outcome<Ok> free = check_just_made(target);
+  const Outcome<Ok> free = co_await check_just_made(target);
   if (kept && !*kept && !free) fail(from_.shown_path(source.path), free.error());
   if (!kept || !*kept) co_return kept&& free;
   const Outcome<Ok> adjusted = co_await adjust(source, *target.existing);

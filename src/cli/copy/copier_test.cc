@@ -1,6 +1,7 @@
 // What the Copier does about a source that changes while it is copied.
 #include "cli/copy/copier.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -92,6 +93,94 @@ TEST_F(CopierTest, fails_only_for_the_kind_that_is_required_where_a_side_takes_n
     EXPECT_EQ(run(copied(from, to, options, "top", "", "top")), !required);
     EXPECT_EQ(complaints_.size(), 2u);
   }
+}
+
+TEST_F(CopierTest, copies_to_a_clone_of_the_server_whose_files_have_the_same_handles) {
+  for (const bool one_server : {false, true}) {
+    FakeEndpoint from({{"top", {}}, {"top/f", "changed"}}), to({{"top", {}}, {"top/f", "old"}});
+    const auto number = [](std::byte handle) {
+      return [handle](CopyObject& object) {
+        const std::byte bytes[] = {object.kind == Kind::File ? std::byte{1} : handle};
+        object.handle = *nfs::client::Handle::from(bytes);
+        if (object.kind == Kind::File) object.file_id = 1;
+      };
+    };
+    from.show(number(std::byte{2}));
+    to.show(number(std::byte{3}));
+    CopyOptions options{.recursive = true, .directories = true, .one_server = one_server};
+    complaints_.clear();
+    EXPECT_EQ(run(copied(from, to, options, "top", "", "top")), !one_server);
+    EXPECT_EQ(to.files().at("top/f"), one_server ? "old" : "changed");
+  }
+}
+
+TEST_F(CopierTest, knows_all_of_its_sources_when_the_last_listing_ends) {
+  FakeEndpoint from({{"a", {}}, {"a/d", {}}, {"a/d/f", "1"}, {"b", {}}, {"b/f", "2"}});
+  std::vector<std::string> listed;
+  from.tell([&](const std::string& what) {
+    if (what.starts_with("list")) listed.push_back(what + std::to_string(progress_.unlisted));
+  });
+  write("dst/there", "");
+  progress_.unlisted = 2;
+  Copier::FirstNames names;
+  Copier copier(run_, from, *local_, {.recursive = true}, names, progress_, [](const auto&) {});
+  const auto copying = [&]() -> Task<bool> {
+    co_await copier.copy("a", "a", at("dst"));
+    co_await copier.copy("b", "b", at("dst"));
+    const bool all_listed = progress_.unlisted == 0;
+    co_await copier.complete();
+    co_return all_listed;
+  };
+  EXPECT_TRUE(run(copying()));
+  EXPECT_THAT(listed, ElementsAre("list a2", "list a/d2", "list b1"));
+}
+
+// Has what was copied to it at whole seconds, or every other of them.
+class CoarseCopier : public LocalCopyTest {
+ protected:
+  void SetUp() override {
+    LocalCopyTest::SetUp();
+    write("src/f", "content");
+    const timespec time{1'000'001, 999'999'999};
+    const timespec times[] = {time, time};
+    ASSERT_EQ(::utimensat(AT_FDCWD, at("src/f").c_str(), times, 0), 0);
+    to_.tell([this](const std::string& what) { made_ += what == "make top/f"; });
+    keep_times_of(1);
+  }
+  void keep_times_of(std::int64_t unit) {
+    to_.show([unit](CopyObject& object) { object.modified.seconds = 1'000'001 / unit * unit; });
+  }
+  bool run_again(CopyOptions options) {
+    options.recursive = options.directories = true;
+    return copy_from(to_, options);
+  }
+
+  FakeEndpoint to_{FakeFiles{{"top", std::nullopt}}};
+  int made_ = 0;
+};
+
+TEST_F(CoarseCopier, copies_nothing_again_where_whole_seconds_are_kept) {
+  CopyOptions sync = mirror();
+  sync.same = Same::SizeAndTime;
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(run_again(sync));
+  EXPECT_EQ(made_, 1);
+  EXPECT_TRUE(run_again({.newer_only = true}));
+  EXPECT_EQ(made_, 1);
+  write("src/f", "another size");
+  EXPECT_TRUE(run_again(sync));
+  EXPECT_EQ(made_, 2);
+}
+
+TEST_F(CoarseCopier, takes_times_within_the_window_for_the_same) {
+  keep_times_of(2);
+  CopyOptions sync = mirror();
+  sync.same = Same::SizeAndTime;
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(run_again(sync));
+  EXPECT_EQ(made_, 2);
+  sync.modify_window = 1;
+  EXPECT_TRUE(run_again(sync));
+  EXPECT_TRUE(run_again({.newer_only = true, .modify_window = 1}));
+  EXPECT_EQ(made_, 2);
 }
 
 }  // namespace

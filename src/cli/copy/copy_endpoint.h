@@ -94,6 +94,7 @@ struct Progress {
   std::uint64_t removed = 0;         // of the destination, with all that was below
   std::uint64_t bytes = 0;           // of file data, holes included
   std::uint64_t expected_bytes = 0;  // of the files found so far
+  std::uint64_t unlisted = 0;        // sources that may have more files than were found
   bool total_unknown = false;        // standard input, whose end nobody knows, is among them
   bool unread = false;               // the reader of standard output has gone
   // Temporary files that could not be removed, or are not known to be, for messages.
@@ -117,6 +118,7 @@ struct TempFilePlan {
   bool in_place = false;                    // nothing has another name meanwhile
   std::uint64_t kept = 0;                   // bytes of `existing` that the copy begins with
   bool keep_existing = false;               // nothing that has its name by then is replaced
+  bool new_name = false;                    // the same, and is a failure
 
   // Whether the file that has the name now is the one to write to.
   bool overwrites() const { return existing && in_place; }
@@ -230,10 +232,15 @@ class CopyEndpoint {
   // A further name of `file`, of this endpoint.
   virtual Task<Outcome<Ok>> link(CopyObject file, CopyObject directory, std::string name) = 0;
   virtual Task<Outcome<Ok>> finish(CopyObject object, Finish finish) = 0;
+  // When it was changed last, by now.
+  virtual Task<Outcome<nfs::client::Time>> modified(CopyObject object) = 0;
   // Owner and times of a symbolic link, as far as they can be given.
   virtual Task<void> finish_symlink(CopyObject link, Finish finish) = 0;
   virtual TimeRange times() const { return {}; }
   virtual Task<Outcome<Ok>> adopt(CopyObject object, Extras extras) = 0;
+  // Gives the object `name` of `directory` the name `to`, which nothing has there: an object that
+  // has it by then may be replaced.
+  virtual Task<Outcome<Ok>> rename(CopyObject directory, std::string name, std::string to) = 0;
   // A directory must be empty.
   virtual Task<Outcome<Ok>> remove(CopyObject directory, Member member) = 0;
 };

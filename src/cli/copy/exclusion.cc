@@ -17,6 +17,21 @@ Exclusion::Exclusion(const std::vector<std::string>& patterns) {
   }
 }
 
+Result<std::vector<std::string>, std::string> Exclusion::patterns_in(std::string_view text) {
+  std::vector<std::string> patterns;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line.starts_with("- ")) line.remove_prefix(2);
+    if (line.starts_with("+ ") || line == "!") return Failure{std::string(line)};
+    if (!line.empty() && !line.starts_with('#') && !line.starts_with(';'))
+      patterns.emplace_back(line);
+  }
+  return patterns;
+}
+
 bool Exclusion::excludes(std::string_view path, bool directory) const {
   const std::string whole(path);
   const std::string name = whole.substr(whole.rfind('/') + 1);

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
+
 namespace stag::cli {
 
 // A pattern (glob(7)) without '/' is about names, at any depth; one with '/' about paths below the
@@ -13,6 +15,10 @@ class Exclusion {
  public:
   Exclusion() = default;
   explicit Exclusion(const std::vector<std::string>& patterns);
+
+  // Patterns, one in each line of `text`, as in a file for rsync(1): without comments, which begin
+  // with '#' or ';', and empty lines. Fails with what it does not know.
+  static Result<std::vector<std::string>, std::string> patterns_in(std::string_view text);
 
   // `path`: below the source, without '/' in front.
   bool excludes(std::string_view path, bool directory) const;

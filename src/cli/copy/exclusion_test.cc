@@ -33,5 +33,18 @@ TEST(Exclusion, excludes_nothing_when_it_is_empty) {
   EXPECT_FALSE(Exclusion().excludes("a", true));
 }
 
+TEST(Exclusion, has_the_patterns_of_a_file) {
+  const auto patterns =
+      Exclusion::patterns_in("# what is made\n*.o\r\n\n- cache/\n;\na pattern\n/last");
+  ASSERT_TRUE(patterns);
+  EXPECT_EQ(*patterns, (std::vector<std::string>{"*.o", "cache/", "a pattern", "/last"}));
+  EXPECT_TRUE(Exclusion::patterns_in("")->empty());
+}
+
+TEST(Exclusion, takes_no_file_that_includes) {
+  EXPECT_EQ(Exclusion::patterns_in("*.o\n+ *.c\n").error(), "+ *.c");
+  EXPECT_EQ(Exclusion::patterns_in("!\n").error(), "!");
+}
+
 }  // namespace
 }  // namespace stag::cli

@@ -54,7 +54,10 @@ class FakeTempFile final : public TempFile, private nfs::client::DataSink {
   Task<void> discard() override { co_return; }
 
  private:
-  Task<Outcome<Ok>> write(std::uint64_t, Bytes) override { co_return Ok{}; }
+  Task<Outcome<Ok>> write(std::uint64_t, Bytes data) override {
+    content_.append(reinterpret_cast<const char*>(data.data()), data.size());
+    co_return Ok{};
+  }
 
   FakeFiles& files_;
   const std::string path_;
@@ -67,6 +70,8 @@ class FakeEndpoint final : public CopyEndpoint {
   explicit FakeEndpoint(FakeFiles files) : files_(std::move(files)) {}
   FakeFiles& files() { return files_; }
   void tell(Told told) { told_ = std::move(told); }
+  // Takes names that differ in case for one, and keeps the spelling of the first.
+  void fold() { folds_ = true; }
   // Changes what is said of each object.
   void show(std::function<void(CopyObject&)> shown) { shown_ = std::move(shown); }
   // What each object has beside its data, and what a file does with what it is to have.
@@ -106,7 +111,7 @@ class FakeEndpoint final : public CopyEndpoint {
     co_return part.size();
   }
   Task<Outcome<CopyObject>> mkdir(CopyObject directory, std::string name, std::uint32_t) override {
-    const std::string path = directory.path + "/" + name;
+    const std::string path = place(directory, name);
     told_("mkdir " + path);
     files_[path] = std::nullopt;
     co_return *object(path);
@@ -119,7 +124,7 @@ class FakeEndpoint final : public CopyEndpoint {
   }
   Task<Outcome<std::unique_ptr<TempFile>>> temp_file(CopyObject directory, std::string name,
                                                      TempFilePlan) override {
-    std::string path = directory.path + "/" + name;
+    std::string path = place(directory, name);
     told_("make " + path);
     co_return std::unique_ptr<TempFile>(
         std::make_unique<FakeTempFile>(files_, std::move(path), adopt_));
@@ -127,9 +132,24 @@ class FakeEndpoint final : public CopyEndpoint {
   Task<Outcome<std::uint64_t>> unordered_bytes() override { co_return std::uint64_t{0}; }
   Task<Outcome<Ok>> link(CopyObject, CopyObject, std::string) override { co_return none(); }
   Task<Outcome<Ok>> finish(CopyObject, Finish) override { co_return Ok{}; }
+  Task<Outcome<nfs::client::Time>> modified(CopyObject file) override { co_return file.modified; }
   Task<void> finish_symlink(CopyObject, Finish) override { co_return; }
   Task<Outcome<Ok>> adopt(CopyObject, Extras) override { co_return Ok{}; }
-  Task<Outcome<Ok>> remove(CopyObject, Member) override { co_return none(); }
+  Task<Outcome<Ok>> rename(CopyObject directory, std::string name, std::string to) override {
+    const std::string from = place(directory, name), path = place(directory, to);
+    told_("rename " + from + " " + to);
+    FakeFiles moved;
+    for (const auto& [each, content] : files_)
+      moved[is_in(each, from) ? path + each.substr(from.size()) : each] = content;
+    files_ = std::move(moved);
+    co_return Ok{};
+  }
+  Task<Outcome<Ok>> remove(CopyObject directory, Member member) override {
+    const std::string path = place(directory, member.name);
+    told_("remove " + path);
+    files_.erase(path);
+    co_return Ok{};
+  }
 
  private:
   class Iterator final : public DirIterator {
@@ -144,17 +164,33 @@ class FakeEndpoint final : public CopyEndpoint {
   static Failure<nfs::client::Error> none() {
     return Failure{nfs::client::Error::of_local("no test needs it")};
   }
+  static bool is_in(const std::string& path, const std::string& directory) {
+    return path == directory || path.starts_with(directory + "/");
+  }
+  // `path` as it is listed.
+  std::string spelled(const std::string& path) const {
+    const auto same = [&path](const auto& file) {
+      return std::ranges::equal(file.first, path, {}, ::tolower, ::tolower);
+    };
+    const auto at = folds_ ? std::ranges::find_if(files_, same) : files_.end();
+    return at == files_.end() ? path : at->first;
+  }
+  std::string place(const CopyObject& directory, const std::string& name) const {
+    return spelled(spelled(directory.path) + "/" + name);
+  }
   std::optional<CopyObject> object(const std::string& path) const {
-    const auto at = files_.find(path);
+    const auto at = files_.find(spelled(path));
     if (at == files_.end()) return std::nullopt;
     CopyObject object{.path = path};
+    object.file_id = std::hash<std::string>()(at->first) + reinterpret_cast<std::uintptr_t>(this);
     object.kind = at->second ? Kind::File : Kind::Directory;
     object.mode = at->second ? 0644 : 0755;
     object.size = at->second.value_or("").size();
     shown_(object);
     return object;
   }
-  std::vector<Member> listed(const std::string& prefix) const {
+  std::vector<Member> listed(const std::string& asked) const {
+    const std::string prefix = spelled(asked.substr(0, asked.size() - 1)) + "/";
     std::vector<Member> members;
     for (const auto& [path, content] : files_) {
       if (!path.starts_with(prefix) || path.find('/', prefix.size()) != std::string::npos) continue;
@@ -164,6 +200,7 @@ class FakeEndpoint final : public CopyEndpoint {
   }
 
   FakeFiles files_;
+  bool folds_ = false;
   Told told_ = [](const std::string&) {};
   std::function<void(CopyObject&)> shown_ = [](CopyObject&) {};
   Extras extras_;

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <climits>
+#include <cstdio>
 #include <utility>
 
 #include "cli/copy/local_extras.h"
@@ -296,6 +297,18 @@ class LocalEndpoint final : public CopyEndpoint {
       return adopt_local(fd->fd(), object.path, extras);
     });
   }
+  Task<Outcome<Ok>> rename(CopyObject directory, std::string name, std::string to) override {
+    co_return co_await offloaded(run_.loop, [&]() -> Outcome<Ok> {
+      const std::string path = path_in(directory, name);
+      const Outcome<OpenDirectory> in = opened("rename", path, directory);
+      if (!in) return Failure{in.error()};
+      const int fd = (*in)->fd();
+      if (::renameat2(fd, name.c_str(), fd, to.c_str(), RENAME_NOREPLACE) == 0) return Ok{};
+      // Not every file system has that flag.
+      if (errno == EINVAL && ::renameat(fd, name.c_str(), fd, to.c_str()) == 0) return Ok{};
+      return local_failure("rename", path, errno);
+    });
+  }
   Task<Outcome<Ok>> remove(CopyObject directory, Member member) override {
     co_return co_await offloaded(run_.loop, [&]() -> Outcome<Ok> {
       const std::string path = path_in(directory, member.name);
@@ -315,6 +328,15 @@ class LocalEndpoint final : public CopyEndpoint {
       if (!fd && fd.error() == EACCES) fd = tree_.open(object, kToName);
       if (!fd) return local_failure("open", object.path, fd.error());
       return finish_local(fd->fd(), object.path, finish);
+    });
+  }
+  Task<Outcome<nfs::client::Time>> modified(CopyObject object) override {
+    co_return co_await offloaded(run_.loop, [&]() -> Outcome<nfs::client::Time> {
+      const SystemResult<net::UniqueFd> fd = tree_.open(object, kToName);
+      struct stat now {};
+      if (!fd) return local_failure("look at", object.path, fd.error());
+      if (::fstat(fd->fd(), &now) != 0) return local_failure("look at", object.path, errno);
+      return time_of(now.st_mtim);
     });
   }
   Task<void> finish_symlink(CopyObject link, Finish finish) override {

@@ -84,7 +84,8 @@ class LocalTempFile final : public TempFile, private DataSink {
         fd_(std::move(fd)),
         finish_(plan.finish),
         sparse_(plan.sparse),
-        keep_existing_(plan.keep_existing) {}
+        keep_existing_(plan.keep_existing),
+        new_name_(plan.new_name) {}
 
   bool in_place() const override { return temporary_.empty(); }
   // Never called: a copy has at most one local end.
@@ -141,10 +142,11 @@ class LocalTempFile final : public TempFile, private DataSink {
     if (!finished) return Failure{finished.error()};
     // Some file systems report only now that the data does not fit.
     if (::close(fd_.release()) != 0) return local_failure("write", path_, errno);
-    if (in_place() || rename_now(keep_existing_ ? RENAME_NOREPLACE : 0)) return true;
+    const bool replaces = !keep_existing_ && !new_name_;
+    if (in_place() || rename_now(replaces ? 0 : RENAME_NOREPLACE)) return true;
     if (keep_existing_ && errno == EEXIST) return false;
     // Not every file system has that flag; the copier has looked a moment ago.
-    if (keep_existing_ && errno == EINVAL && rename_now(0)) return true;
+    if (!replaces && errno == EINVAL && rename_now(0)) return true;
     return local_failure("write", path_, errno);
   }
   bool rename_now(unsigned flags) {
@@ -161,6 +163,7 @@ class LocalTempFile final : public TempFile, private DataSink {
   const Finish finish_;
   const bool sparse_;
   const bool keep_existing_;
+  const bool new_name_;
 };
 
 Outcome<std::unique_ptr<TempFile>> open_in_place(Run& run, Progress& progress, LocalPlace place,
@@ -186,8 +189,10 @@ Outcome<std::unique_ptr<TempFile>> open_in_place(Run& run, Progress& progress, L
 Outcome<Ok> finish_local(int fd, const std::string& named, const Finish& finish) {
   std::uint32_t mode = finish.mode;
   if (finish.owner && !owned_by(fd, *finish.owner)) {
-    if (!take_owners_bits(fd)) return local_failure("set the mode of", named, errno);
-    if (!give_to(fd, *finish.owner)) {
+    const bool taken = take_owners_bits(fd);
+    if (!taken && errno != EPERM) return local_failure("set the mode of", named, errno);
+    // Taking the bits away and giving the object away take the same right.
+    if (!taken || !give_to(fd, *finish.owner)) {
       if (errno != EPERM && errno != EINVAL) return local_failure("give away", named, errno);
       mode &= ~kOwnersBits;
     }

@@ -33,10 +33,6 @@ nfs::client::Status status_of(int error) {
   return error == EROFS ? Status::ReadOnly : Status::Ok;
 }
 
-nfs::client::Time time_of(const timespec& time) {
-  return {time.tv_sec, static_cast<std::uint32_t>(time.tv_nsec)};
-}
-
 Kind kind_of(mode_t mode) {
   if (S_ISREG(mode)) return Kind::File;
   if (S_ISDIR(mode)) return Kind::Directory;
@@ -267,6 +263,10 @@ OpenDirectory LocalTree::keep(std::string_view path, const struct stat& info, Un
   one.used = ++uses_;
   std::swap(*at, one);
   return directory;
+}
+
+nfs::client::Time time_of(const timespec& time) {
+  return {time.tv_sec, static_cast<std::uint32_t>(time.tv_nsec)};
 }
 
 SystemResult<std::optional<CopyObject>> look_at(int directory, const CopyObject& parent,

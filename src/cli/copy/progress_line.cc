@@ -26,7 +26,7 @@ constexpr double kLongestStill = 3;
 
 // A total that is known, and more than nothing.
 bool has_total(const Progress& progress) {
-  return !progress.total_unknown && progress.expected_bytes != 0;
+  return !progress.total_unknown && progress.unlisted == 0 && progress.expected_bytes != 0;
 }
 
 // How long the rest will take, that the server writes to its disk, or that nothing comes; empty:

@@ -54,6 +54,17 @@ TEST(ProgressLine, has_neither_share_nor_outlook_without_a_total) {
   EXPECT_EQ(progress_text(stream, 2, kWide), "10.0 MiB  5.0 MiB/s  3 files");
 }
 
+TEST(ProgressLine, has_neither_share_nor_outlook_until_all_sources_are_listed) {
+  Progress found = moved(529 * kMiB, 532 * kMiB);
+  found.unlisted = 1;
+  EXPECT_EQ(progress_text(found, 2, kWide), "529.0 MiB  264.5 MiB/s  3 files");
+  // Eight files are looked for ahead of those that are done.
+  found.bytes = found.expected_bytes;
+  EXPECT_THAT(progress_text(found, 2, kWide), Not(HasSubstr("syncing")));
+  found.unlisted = 0;
+  EXPECT_THAT(progress_text(found, 2, kWide), HasSubstr("  100%  532.0 MiB of 532.0 MiB"));
+}
+
 TEST(ProgressLine, says_that_nothing_comes_when_that_has_lasted_some_seconds) {
   constexpr double kStill = 3;
   EXPECT_EQ(progress_text(moved(0, 0), 5, kWide, kStill),

@@ -264,6 +264,10 @@ class RemoteEndpoint final : public CopyEndpoint {
   Task<Outcome<Ok>> adopt(CopyObject object, Extras extras) override {
     return adopt_remote(remote_.settling(), acl_support_, std::move(object), std::move(extras));
   }
+  Task<Outcome<Ok>> rename(CopyObject directory, std::string name, std::string to) override {
+    return remote_.settling().rename(directory.handle, std::move(name), directory.handle,
+                                     std::move(to));
+  }
   Task<Outcome<Ok>> remove(CopyObject directory, Member member) override {
     FileSystem& files = remote_.settling();
     if (member.object.kind == Kind::Directory)
@@ -272,6 +276,11 @@ class RemoteEndpoint final : public CopyEndpoint {
   }
   Task<Outcome<Ok>> finish(CopyObject object, Finish finish) override {
     return finish_remote(remote_.settling(), std::move(object), std::move(finish));
+  }
+  Task<Outcome<nfs::client::Time>> modified(CopyObject object) override {
+    const Outcome<Attributes> now = co_await remote_.settling().getattr(object.handle);
+    if (!now) co_return Failure{now.error()};
+    co_return now->modified;
   }
   Task<void> finish_symlink(CopyObject link, Finish finish) override {
     nfs::client::SetAttributes attributes;

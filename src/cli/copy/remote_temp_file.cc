@@ -357,14 +357,18 @@ Owner owner_of(const nfs::client::Attributes& attributes) {
 
 Task<Outcome<Ok>> finish_remote(FileSystem& files, CopyObject object, Finish finish) {
   if (finish.owner && *finish.owner != object.owner) {
+    Outcome<Ok> taken{Ok{}};
     if ((object.mode & kOwnersBits) != 0) {
-      const Outcome<Ok> taken = co_await files.setattr(object.handle, {.mode = object.mode & 0777});
-      if (!taken) co_return taken;
-      object.mode &= 0777;
+      taken = co_await files.setattr(object.handle, {.mode = object.mode & 0777});
+      if (!taken && !refused(taken.error())) co_return taken;
+      if (taken) object.mode &= 0777;
     }
-    const Outcome<bool> given = co_await give_to(files, object, *finish.owner);
+    Outcome<bool> given{false};
+    if (taken) given = co_await give_to(files, object, *finish.owner);
     if (!given) co_return Failure{given.error()};
+    // Taking the bits away and giving the object away take the same right: they stay.
     if (!*given) finish.mode &= ~kOwnersBits;
+    if (!taken) finish.mode |= object.mode & kOwnersBits;
   }
   SetAttributes attributes;
   if (finish.mode != object.mode) attributes.mode = finish.mode;

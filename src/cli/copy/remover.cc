@@ -10,9 +10,17 @@ Task<Outcome<bool>> Remover::remove(CopyObject directory, Member member, std::st
   const CopyObject& object = member.object;
   if (keeps_(counterpart, member.excluded_as())) co_return false;
   if (member.trouble) co_return Failure{*member.trouble};
+  if (left_ == 0) {
+    ++spared_;
+    co_return false;
+  }
   if (object.kind == Kind::Directory) {
     const Outcome<bool> emptied = co_await empty(object, counterpart);
     if (!emptied || !*emptied) co_return emptied;
+    if (left_ == 0) {
+      ++spared_;
+      co_return false;
+    }
   }
   if (!dry_run_) {
     const Outcome<Ok> removed = co_await endpoint_.remove(std::move(directory), member);
@@ -20,6 +28,7 @@ Task<Outcome<bool>> Remover::remove(CopyObject directory, Member member, std::st
     const bool gone = removed || removed.error().is(nfs::client::Status::NoEntry);
     if (!gone) co_return Failure{removed.error()};
   }
+  --left_;
   told_(object);
   co_return true;
 }
@@ -35,7 +44,7 @@ Task<Outcome<bool>> Remover::empty(const CopyObject& directory, const std::strin
   const bool opened = co_await make_writable(endpoint_, directory);
   const Outcome<bool> emptied = co_await remove_members(directory, counterpart);
   // What stays is as it was.
-  if (opened && (!emptied || !*emptied)) {
+  if (opened && (!emptied || !*emptied || left_ == 0)) {
     CopyObject now = directory;
     now.mode |= kOwnersRights;
     static_cast<void>(co_await endpoint_.finish(std::move(now), {.mode = directory.mode}));

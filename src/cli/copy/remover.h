@@ -21,11 +21,13 @@ class Remover {
   using Told = std::function<void(const CopyObject& removed)>;
   using Keeps = std::function<bool(const std::string& counterpart, Kind kind)>;
   using IsSource = std::function<Task<Outcome<bool>>(CopyObject directory)>;
-  Remover(Run& run, CopyEndpoint& endpoint, bool dry_run, Keeps keeps, IsSource is_source,
-          Told told)
+  // Of more than `most` objects none is removed.
+  Remover(Run& run, CopyEndpoint& endpoint, bool dry_run, std::uint64_t most, Keeps keeps,
+          IsSource is_source, Told told)
       : run_(run),
         endpoint_(endpoint),
         dry_run_(dry_run),
+        left_(most),
         keeps_(std::move(keeps)),
         is_source_(std::move(is_source)),
         told_(std::move(told)) {}
@@ -53,6 +55,8 @@ class Remover {
   // Removes an entry of `directory`, with all that is below but for what is kept; false: something
   // is. `counterpart`: where in the source the entry would be.
   Task<Outcome<bool>> remove(CopyObject directory, Member member, std::string counterpart);
+  // How many were left there since the most was removed, each with what is in it.
+  std::uint64_t spared() const { return spared_; }
   // The entries of `directory`. Fails where there are more than can be kept beside the others.
   Task<Outcome<Members>> all_of(CopyObject directory);
 
@@ -62,9 +66,11 @@ class Remover {
   Run& run_;
   CopyEndpoint& endpoint_;
   const bool dry_run_;
+  std::uint64_t left_;  // that may be removed
   const Keeps keeps_;
   const IsSource is_source_;
   const Told told_;
+  std::uint64_t spared_ = 0;
   Descent descent_;
   std::size_t kept_ = 0;  // entries, of the directories from the top down to here
 };

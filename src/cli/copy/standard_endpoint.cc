@@ -146,7 +146,9 @@ class StandardEndpoint final : public CopyEndpoint {
   Task<Outcome<std::uint64_t>> unordered_bytes() override { co_return std::uint64_t{0}; }
   Task<Outcome<Ok>> link(CopyObject, CopyObject, std::string) override { co_return none(); }
   Task<Outcome<Ok>> finish(CopyObject, Finish) override { co_return none(); }
+  Task<Outcome<nfs::client::Time>> modified(CopyObject) override { co_return none(); }
   Task<void> finish_symlink(CopyObject, Finish) override { co_return; }
+  Task<Outcome<Ok>> rename(CopyObject, std::string, std::string) override { co_return none(); }
   Task<Outcome<Ok>> remove(CopyObject, Member) override { co_return none(); }
 
  private:
