@@ -86,12 +86,8 @@ Task<void> Operations::create(fuse_req_t from, std::uint64_t parent, std::string
   const fuse_req_t waiting = request.take();
   if (waiting != nullptr && fuse_reply_create(waiting, &entry, &info) == 0) co_return;
   // The kernel gave the request up, and will neither close nor forget.
-  open_files_.remove(entry.ino, info.fh);
-  std::optional<SillyFiles::Removal> removal = closed(number);
-  forget(entry.ino, 1);
-  static_cast<void>(co_await settling_.settle(number));
-  new_files_.end(number);
-  co_await close(file, std::move(removal));
+  begin_close(number, info.fh);
+  forget(number, 1);
 }
 
 Task<bool> Operations::begin_change(Request& request, std::uint64_t number) {
@@ -176,15 +172,24 @@ Task<Outcome<Opened>> Operations::open_there(std::uint64_t number, Handle file,
   co_return co_await files_.open(file, asked);
 }
 
-Task<void> Operations::release(fuse_req_t from, std::uint64_t number, fuse_file_info info) {
-  Request request(context_, from);
-  const OpenFiles::Open open = open_files_.remove(number, info.fh);
-  // Before the kernel can ask for anything that would meet the name of a removed file.
+void Operations::release(fuse_req_t from, std::uint64_t number, std::uint64_t opened) noexcept {
+  begin_close(number, opened);
+  fuse_reply_err(from, 0);
+}
+
+// Before the kernel can ask for anything that would meet the name of a removed file, or locks that
+// nobody has any more.
+void Operations::begin_close(std::uint64_t number, std::uint64_t opened) noexcept {
+  OpenFiles::Node gone = open_files_.remove(number, opened);
   std::optional<SillyFiles::Removal> removal = closed(number);
-  // Nor locks that nobody has any more.
-  std::optional<Ongoing::Operation> unlocking;
-  if (!open.lock_owners.empty()) unlocking.emplace(unlocks_, number);
-  request.done();
+  if (!gone) return;
+  OpenFiles::Ending& ending = gone.mapped();
+  if (removal) ending.removal.emplace(*std::move(removal));
+  if (!ending.open.lock_owners.empty()) ending.unlocking.emplace(unlocks_, number);
+  closes_.begin(std::move(gone));
+}
+
+Task<void> Operations::prepare_close(std::uint64_t number, const OpenFiles::Open& open) {
   // What killed programs have left in progress may be kept as well.
   co_await changes_.left_ended(number);
   // Pages of a mapping are written after close(2), when it ends.
@@ -196,21 +201,6 @@ Task<void> Operations::release(fuse_req_t from, std::uint64_t number, fuse_file_
     new_files_.end(number);
   }
   unstable_writes_.on_close(number, open.file, open_files_.find_writing(number));
-  // To the server the open may be one that others share, or that stays with a delegation.
-  for (const LockOwner& owner : open.lock_owners)
-    co_await unlock_at_close(number, open.file, owner);
-  unlocking.reset();
-  co_await close(open.file, std::move(removal));
-}
-
-Task<void> Operations::unlock_at_close(std::uint64_t number, File file, LockOwner owner) {
-  const Turns::Turn turn = co_await turn_of_locks(number, owner);
-  static_cast<void>(co_await files_.unlock(file, owner, {}));
-}
-
-Task<void> Operations::close(File file, std::optional<SillyFiles::Removal> removal) {
-  static_cast<void>(co_await files_.close(file));
-  if (removal) co_await remove(*std::move(removal));
 }
 
 Task<void> Operations::read(fuse_req_t from, std::uint64_t number, std::uint64_t opened,

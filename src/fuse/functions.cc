@@ -86,7 +86,7 @@ void open(fuse_req_t r, Id id, Info info) {
   run(r, [&](Operations& o) { return o.open(r, id, *info); });
 }
 void release(fuse_req_t r, Id id, Info info) {
-  run(r, [&](Operations& o) { return o.release(r, id, *info); });
+  mounted(r).operations().release(r, id, info->fh);
 }
 void read(fuse_req_t r, Id id, std::size_t size, off_t offset, Info info) {
   const auto from = static_cast<std::uint64_t>(offset);

@@ -110,7 +110,7 @@ void Mounted::on_readable() try {
   for (int i = 0; i < kRequestsATurn && !ended_; ++i)
     if (!read_request()) break;
   if (ended_) return tell_read();
-  descriptor_.when_readable(*this);
+  if (!pausing_) descriptor_.when_readable(*this);
 } catch (const std::bad_alloc&) {
   // No other turn of the loop would read what the kernel asks for next.
   if (!ended_) descriptor_.when_readable(*this);
@@ -127,7 +127,7 @@ bool Mounted::read_request() {
     return false;
   }
   if (got == -ENOMEM) {
-    again_ = loop_.after(kMemoryPause, [this] { on_readable(); });
+    pause();
     return false;
   }
   if (got <= 0) {
@@ -138,6 +138,15 @@ bool Mounted::read_request() {
   if (may_be_queued_ > 0 && --may_be_queued_ == 0) tell_read();
   if (fuse_session_exited(session_.get())) end();
   return true;
+}
+
+// What the kernel asks for stays readable, and would be tried in each turn of the loop.
+void Mounted::pause() {
+  again_ = loop_.after(kMemoryPause, [this] {
+    pausing_ = false;
+    on_readable();
+  });
+  pausing_ = true;
 }
 
 // A loop that has seen the queue empty hears of what came later in a later turn only.

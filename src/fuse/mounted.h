@@ -74,6 +74,8 @@ class Mounted final : public Mount, private net::Reader {
   void on_readable() override;
   // False when there is nothing more to read just now.
   bool read_request();
+  // There was no memory for a request.
+  void pause();
   void end();
   void unmount_now();
   // As Operations::WhenRead.
@@ -105,6 +107,7 @@ class Mounted final : public Mount, private net::Reader {
   fuse_buf next_{};
   net::Descriptor descriptor_;
   Timer again_;
+  bool pausing_ = false;  // until again_
   Timer reading_;
   std::vector<Loop::Function> when_read_;
   std::size_t may_be_queued_ = 0;  // of what those wait for

@@ -1,12 +1,10 @@
 // Ongoing: operations on files that have not ended yet. A caller that waits for those of a file
-// waits for the ones that began before.
+// waits for the ones that began before. It needs no memory: operations stand where they are made.
 //
 // Pure. Thread: the loop of the Mount.
 #pragma once
 
 #include <cstdint>
-#include <set>
-#include <utility>
 
 #include "base/task.h"
 #include "fuse/waiters.h"
@@ -14,31 +12,36 @@
 namespace stag::fuse {
 
 class Ongoing {
- private:
-  using Key = std::pair<std::uint64_t, std::uint64_t>;  // a file's number, and which one it is
-
  public:
   // One on the file that the kernel knows as `number`, until this is destroyed.
   class Operation {
    public:
-    Operation(Ongoing& all, std::uint64_t number)
-        : all_(all), key_(*all.running_.emplace(number, all.next_++).first) {}
-    ~Operation() { all_.end(key_); }
+    Operation(Ongoing& all, std::uint64_t number);
+    ~Operation();
     Operation(const Operation&) = delete;
     Operation& operator=(const Operation&) = delete;
 
    private:
+    friend Ongoing;
     Ongoing& all_;
-    Key key_;
+    const std::uint64_t number_;
+    const std::uint64_t which_;
+    Operation* before_;
+    Operation* after_ = nullptr;
   };
+
+  Ongoing() = default;
+  Ongoing(const Ongoing&) = delete;
+  Ongoing& operator=(const Ongoing&) = delete;
 
   // Ends when those on the file have ended that are in progress now.
   Task<void> ended(std::uint64_t number);
 
  private:
-  void end(const Key& key);
+  bool is_any_before(std::uint64_t number, std::uint64_t which) const;
 
-  std::set<Key> running_;
+  Operation* first_ = nullptr;  // in the order in which they began
+  Operation* last_ = nullptr;
   std::uint64_t next_ = 1;
   Waiters waiters_;  // for one to end
 };

@@ -10,9 +10,11 @@ using Owners = std::vector<std::uint64_t>;
 constexpr std::uint64_t kInode = 7, kOther = 8;
 constexpr OpenFiles::LockOwner kProcess{0, 1}, kOpen{0, 2};
 
-Owners owners(const OpenFiles::Open& open) {
+Owners owners(OpenFiles::Node closed) {
   Owners numbers;
-  for (const OpenFiles::LockOwner& owner : open.lock_owners) numbers.push_back(owner.number);
+  if (!closed) return numbers;
+  for (const OpenFiles::LockOwner& owner : closed.mapped().open.lock_owners)
+    numbers.push_back(owner.number);
   return numbers;
 }
 

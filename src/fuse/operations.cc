@@ -32,7 +32,10 @@ Operations::Operations(Loop& loop, FileSystem& files, const Handle& root, Buffer
       changes_(inodes_),
       unstable_writes_(files, inodes_, requests, kMostUnstable),
       new_files_(duration_of(options.valid)),
-      settling_(loop, files, new_files_, turns_) {
+      settling_(loop, files, new_files_, turns_),
+      closes_(loop, files, lock_turns_, [this](std::uint64_t number, const OpenFiles::Open& open) {
+        return prepare_close(number, open);
+      }) {
   inodes_.set_on_gone([this](std::uint64_t number) {
     made_directories_.end(number);
     removals_.forget(number);

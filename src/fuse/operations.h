@@ -24,6 +24,7 @@
 #include "base/task_group.h"
 #include "fuse/buffers.h"
 #include "fuse/changes.h"
+#include "fuse/closes.h"
 #include "fuse/directory.h"
 #include "fuse/inodes.h"
 #include "fuse/invalidations.h"
@@ -107,7 +108,7 @@ class Operations {
   Task<void> create(fuse_req_t request, std::uint64_t parent, std::string name, mode_t mode,
                     fuse_file_info info);
   Task<void> open(fuse_req_t request, std::uint64_t number, fuse_file_info info);
-  Task<void> release(fuse_req_t request, std::uint64_t number, fuse_file_info info);
+  void release(fuse_req_t request, std::uint64_t number, std::uint64_t opened) noexcept;
   Task<void> read(fuse_req_t request, std::uint64_t number, std::uint64_t opened, std::size_t size,
                   std::uint64_t offset);
   Task<void> write(fuse_req_t request, std::uint64_t number, std::uint64_t opened,
@@ -283,11 +284,10 @@ class Operations {
   std::optional<SillyFiles::Removal> closed(std::uint64_t number) noexcept;
   // The same of one that counted as an open.
   void unused(std::uint64_t number) noexcept;
-  // The locks that an owner has by an open.
-  Task<void> unlock_at_close(std::uint64_t number, nfs::client::File file,
-                             nfs::client::LockOwner owner);
-  // At the server.
-  Task<void> close(nfs::client::File file, std::optional<SillyFiles::Removal> removal);
+  // A program has closed what it had open by `opened`. What is left to be done for that goes on by
+  // itself.
+  void begin_close(std::uint64_t number, std::uint64_t opened) noexcept;
+  Task<void> prepare_close(std::uint64_t number, const OpenFiles::Open& open);
   Task<void> remove(SillyFiles::Removal removal);
   // The server has said that the directory `name` in `parent` is not empty; `before` it was asked,
   // removed files had names in these. Waits for those to end that no program has open any more;
@@ -324,6 +324,7 @@ class Operations {
   Turns lock_turns_;
   Turns appends_;  // each goes where the one before has ended
   Settling settling_;
+  Closes closes_;
   TaskGroup background_;
   CancelSource stop_;
   WhenRead when_read_;

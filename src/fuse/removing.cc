@@ -289,6 +289,7 @@ Task<void> Operations::remove(SillyFiles::Removal removal) {
 }
 
 Task<void> Operations::close_all(CancelToken end) {
+  co_await closes_.end();
   co_await settling_.end();
   co_await background_.join();
   co_await unstable_writes_.make_all_safe(context_.loop, end);

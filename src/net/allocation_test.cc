@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <thread>
+#include <vector>
 
 #include "base/reason.h"
 #include "net/listener.h"
@@ -51,8 +52,30 @@ void turn_until(EpollLoop& loop, Over over) {
   loop.run();
 }
 
+// As many as a loop has room for.
+std::vector<Timer> as_many_timers_as_need_no_memory(EpollLoop& loop) {
+  constexpr std::size_t kMost = 16 << 10;
+  std::vector<Timer> timers;
+  timers.reserve(kMost);
+  testing::failed_allocations = 0;
+  testing::failure_lasts = true;
+  allocations_until_failure = 1;
+  for (std::size_t i = 0; i < kMost; ++i)
+    timers.push_back(loop.after(std::chrono::hours(1), [] {}));
+  allocations_until_failure = 0;
+  testing::failure_lasts = false;
+  return timers;
+}
+
+TEST(LoopWithoutMemory, sets_thousands_of_timers) {
+  EpollLoop loop;
+  const std::vector<Timer> timers = as_many_timers_as_need_no_memory(loop);
+  EXPECT_EQ(testing::failed_allocations, 0u);
+}
+
 void accept_behind_a_moment_without_anything() {
   EpollLoop loop;
+  const std::vector<Timer> timers = as_many_timers_as_need_no_memory(loop);
   auto listener = TcpListener::listen(loop, {"127.0.0.1", 0});
   ASSERT_TRUE(listener.ok());
   int accepted = 0;

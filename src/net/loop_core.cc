@@ -78,11 +78,13 @@ EpollLoop::Core::Core(LoopOptions options, UniqueFd epoll, UniqueFd wakeup)
       workers(std::move(options.workers)),
       epoll_(std::move(epoll)),
       wakeup_(std::move(wakeup)) {
-  // Posting a function and telling a descriptor do not ask for memory, up to a number that only a
-  // process with tens of thousands of connections reaches: those who end something rely on it.
-  // Untouched, the room costs addresses only.
+  // Posting a function, setting a timer and telling a descriptor do not ask for memory, up to a
+  // number that only a process with tens of thousands of connections reaches: those who end
+  // something, or try again what has found no memory, rely on it. Untouched, the room costs
+  // addresses only.
   posted_.reserve(kRoom);
   running_.reserve(kRoom);
+  timers.make_room(kRoom);
   make_room(0);
   if (workers == nullptr) workers = std::make_shared<WorkerPool>();
 }

@@ -15,6 +15,12 @@ std::uint32_t slot_of(std::uint64_t id) {
 
 }  // namespace
 
+void TimerHeap::make_room(std::size_t count) {
+  slots_.reserve(count);
+  free_.reserve(count);
+  heap_.reserve(2 * count + kCancelledKept);
+}
+
 std::uint64_t TimerHeap::add(TimePoint when, Function function) {
   if (free_.empty()) {
     // Room for all slots, so that freeing one never fails.

@@ -3,6 +3,7 @@
 // the slot and leaves the heap's entry behind, which is swept out with others of its kind.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -15,6 +16,9 @@ class TimerHeap {
  public:
   using Function = Loop::Function;
 
+  // Up to so many pending timers need no memory from now on. Untouched, the room for them costs
+  // addresses only.
+  void make_room(std::size_t count);
   // The id is never zero and is not used again before 2^32 timers have passed through its slot.
   std::uint64_t add(TimePoint when, Function function);
   // Ids of timers that have run or were cancelled are ignored.

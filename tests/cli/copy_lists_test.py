@@ -91,6 +91,7 @@ class Lists(Marked):
         for name in ("by4", "by3"):
             self.expect_lists(self.there(name))
 
+    @harness.release_only
     def test_go_where_the_source_has_none_with_p(self):
         for version in ("3", "4.2"):
             for below in (self.at, self.there):
@@ -107,6 +108,7 @@ class Lists(Marked):
                 os.unlink(below("to"))
                 os.unlink(below("other name"))
 
+    @harness.release_only
     def test_that_a_server_of_version_3_without_NFSACL_cannot_have_are_told_of_once_with_p_and_a(self):
         for option in ("-p", "-a"):
             _, url = self.without_nfsacl()
@@ -142,6 +144,7 @@ class Lists(Marked):
             self.assertEqual(self.good("cp", option, url.replace("?", "/tree/plain0?"), "-"), "content")
             self.assertEqual(proxy.programs[NFSACL], 0)
 
+    @harness.release_only
     def test_with_preserve_acl_go_by_version_3_where_the_URL_names_none(self):
         self.marked_tree()
         self.good("cp", "-r", "--preserve=mode,acl", self.at("tree"), self.url("tree"))
@@ -182,6 +185,7 @@ class ExtendedAttributes(Marked):
         self.bad(0, "extended attributes are not copied", "cp", "-a", self.at("tree", "f"), self.url("by3") + "&version=3")
         self.bad(1, "extended attribute", "cp", "--preserve=xattr", self.at("tree", "f"), self.url("by3") + "&version=3")
 
+    @harness.release_only
     def test_with_a_that_are_left_out_are_told_of_once(self):
         self.marked_tree()
         for version in ("3", "4.1"):

@@ -6,7 +6,6 @@ import re
 import shutil
 import signal
 import stat
-import struct
 import subprocess
 import termios
 import threading
@@ -16,6 +15,7 @@ import rpc_proxy
 from harness import Case, Proxy, stag
 
 
+@harness.release_only
 class Sources(Case):
     def copied_at_once(self, procedure, *arguments):
         """`stag cp` of local paths, and of what stands behind @ on the server; no call of that procedure is answered before those of 8 files
@@ -149,6 +149,7 @@ class Sources(Case):
         self.assertEqual(self.read(self.at("f")), b"f")
 
 
+@harness.release_only
 class StandardStreams(Case):
     def test_are_files_named_by_a_dash(self):
         content = os.urandom(3_000_001)
@@ -244,6 +245,7 @@ def bytes_in(pipe):
     return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), "little")
 
 
+@harness.release_only
 class LeftAlone(Case):
     def setUp(self):
         super().setUp()
@@ -389,6 +391,7 @@ class LeftAlone(Case):
             self.assertEqual(os.listdir(below("copy", "cache", "deep")), [])
 
 
+@harness.release_only
 class Told(Case):
     def test_with_v_what_goes_where(self):
         os.mkdir(self.at("tree"))
@@ -433,6 +436,7 @@ class Kept(Case):
                 self.assertTrue(os.path.samefile(os.path.join(root, "b"), os.path.join(root, "sub", "c")))
                 self.assertEqual(sorted(os.listdir(root)), ["a", "alone", "b", "sub"])
 
+    @harness.release_only
     def test_with_a_a_second_time_as_well(self):
         os.mkdir(self.at("tree"))
         os.link(self.write(self.at("tree", "a"), b"content"), self.at("tree", "b"))
@@ -441,6 +445,7 @@ class Kept(Case):
             self.assertEqual(sorted(os.listdir(self.there())), ["a", "b"])
             self.assertTrue(os.path.samefile(self.there("a"), self.there("b")))
 
+    @harness.release_only
     def test_with_a_and_by_sync_pipes_sockets_and_devices(self):
         self.make_specials(self.at("tree"))
         kinds = {"device": stat.S_IFCHR, "pipe": stat.S_IFIFO, "socket": stat.S_IFSOCK}
@@ -457,6 +462,7 @@ class Kept(Case):
                     self.assertEqual(os.lstat(os.path.join(root, "device")).st_rdev, os.makedev(1, 3))
                     self.assertEqual(sorted(os.listdir(root)), ["device", "file", "pipe", "socket"])
 
+    @harness.release_only
     def test_by_sync_pipes_and_devices_that_are_there_already(self):
         self.make_specials(self.at("tree"))
         for source, target, below in ((self.at("tree"), self.url("copy"), self.there("copy")), (self.url("copy"), self.at("back"), self.at("back"))):
@@ -475,6 +481,7 @@ class Kept(Case):
             self.assertEqual(os.lstat(os.path.join(below, "device")).st_rdev, os.makedev(1, 3))
             self.assertTrue(stat.S_ISSOCK(os.lstat(os.path.join(below, "socket")).st_mode))
 
+    @harness.release_only
     def test_with_a_no_device_where_nobody_may_make_one_and_that_is_told(self):
         self.make_specials(self.at("tree"))
         os.chmod(self.there(), 0o777)
@@ -484,6 +491,7 @@ class Kept(Case):
         self.assertEqual(len(result.stderr.splitlines()), 1)
         self.assertEqual(sorted(os.listdir(self.there("tree"))), ["file", "pipe", "socket"])
 
+    @harness.release_only
     def test_by_sync_names_of_one_file(self):
         os.mkdir(self.at("tree"))
         os.link(self.write(self.at("tree", "a"), b"content"), self.at("tree", "b"))
@@ -499,6 +507,7 @@ class Kept(Case):
             self.good("sync", source, target)
             self.assertTrue(os.path.samefile(os.path.join(below, "a"), os.path.join(below, "b")))
 
+    @harness.release_only
     def test_with_a_names_become_links_to_nothing_but_a_copy(self):
         for option in ("-n", "-u"):
             os.mkdir(self.at(option))
@@ -514,6 +523,7 @@ class Kept(Case):
             self.assertEqual(contents, [b"another file", b"content", b"another file", b"content"])
             self.assertTrue(os.path.samefile(self.there(option, "b"), self.there(option, "d")))
 
+    @harness.release_only
     def test_with_a_times_of_symbolic_links(self):
         os.symlink("nowhere", self.at("link"))
         os.utime(self.at("link"), (1000, 2000), follow_symlinks=False)
@@ -523,6 +533,7 @@ class Kept(Case):
             for path in (self.there(f"link{version}"), self.at(f"back{version}")):
                 self.assertEqual((os.readlink(path), os.lstat(path).st_mtime), ("nowhere", 2000))
 
+    @harness.release_only
     def test_as_the_list_says(self):
         self.write(self.at("f"))
         os.chmod(self.at("f"), 0o666)

@@ -40,6 +40,11 @@ def is_sanitized():
     return b"__asan_init" in contents or b"__tsan_init" in contents
 
 
+def release_only(test):
+    """A test, or all of a class, whose code others run with sanitizers: there a command takes half a second to begin."""
+    return unittest.skipIf(is_sanitized(), "others run the same code with sanitizers")(test)
+
+
 def enter_mount_namespace():
     """This process gets mounts of its own; false where a container may not have that."""
     new_namespace, private, recursive = 0x20000, 1 << 18, 1 << 14

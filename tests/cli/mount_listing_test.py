@@ -1,9 +1,14 @@
 """A directory that is listed in parts, while this mount changes what is in it: what the server said before is not told the kernel for news."""
+import collections
 import ctypes
 import mmap
 import os
 import platform
+import re
+import subprocess
+import urllib.request
 
+import harness
 import mounted
 from mounted import Mounted
 
@@ -143,6 +148,40 @@ class ByVersion40(Listed, Mounted):
 
 class ByVersion42(Listed, Mounted):
     VERSION = "4.2"
+
+
+class Counted(Mounted):
+    MANY = 1000
+    # What may be asked once for the directory, and once more while it is mounted and unmounted.
+    FEW = 20
+
+    def asked(self, server):
+        """How often the server was asked for each procedure or operation."""
+        (metrics,) = [line.split(" ")[1] for line in server.lines if line.startswith("metrics: ")]
+        with urllib.request.urlopen(metrics, timeout=harness.PATIENCE) as answer:
+            lines = re.findall(r'^stag_(?:nfs4_operations|calls)_total\{.*?(?:procedure|operation)="(\w+)".*?\} (\S+)$', answer.read().decode(), re.MULTILINE)
+        asked = collections.Counter()
+        for name, count in lines:
+            asked[name] += int(float(count))
+        return asked
+
+    def test_tells_the_attributes_of_a_thousand_files_without_a_question_for_each(self):
+        server = harness.Server([f"/files={self.there()},no_root_squash"], self.at("state"), ("--metrics", "127.0.0.1:0"))
+        self.addCleanup(lambda: self.assertEqual(server.end(), 0))
+        for number in range(self.MANY):
+            self.write(self.there(f"file{number:04}"), b"x" * (number % 10))
+        listed = ("ls", "-ln", "--time-style=full-iso")
+        known = subprocess.run([*listed, self.there()], check=True, capture_output=True).stdout
+        for version in ("3", "4.0", "4.2"):
+            with self.subTest(version):
+                self.mount(url=server.url("/files") + "&version=" + version)
+                before = self.asked(server)
+                shown = subprocess.run([*listed, self.here()], check=True, capture_output=True).stdout
+                asked = self.asked(server) - before
+                self.assertEqual(shown, known)
+                self.assertLessEqual(asked["GETATTR"] + asked["LOOKUP"], self.FEW, asked)
+                self.assertGreater(asked["READDIRPLUS"] + asked["READDIR"], 0, asked)
+                self.good("umount", self.directory)
 
 
 if __name__ == "__main__":

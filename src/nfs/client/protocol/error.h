@@ -40,6 +40,8 @@ struct Error {
 
   bool is(Status wanted) const { return kind == Kind::Nfs && status == wanted; }
   bool cancelled() const { return kind == Kind::Call && call.reason == Reason::Cancelled; }
+  // Of this process, for the Call or for its Reply.
+  bool out_of_memory() const { return kind == Kind::Call && call.reason == Reason::OutOfMemory; }
 
   // One of each Kind. `what` of of_protocol() continues "the server ...".
   static Error of_url(std::string sentence);

@@ -12,8 +12,13 @@ namespace {
 
 // What the connections of a Connector have in common.
 struct Common {
+  enum class Cut : std::uint8_t { Before, After };  // the server has executed the call
+
   int no_memory_for_call = 0;  // the how manieth of them all; 0: none
   int unclosed = 0;            // connections that nobody has closed
+  int calls = 0;               // of them all
+  int cut_at = 0;              // the how manieth call loses its connection; 0: none does
+  Cut cut = Cut::Before;
 };
 
 // A connection that counts its calls, and may be down: those that are made then wait.
@@ -29,6 +34,10 @@ class CountedChannel final : public rpc::Channel {
     xids.push_back(message.xid);
     if (common_.no_memory_for_call != 0 && --common_.no_memory_for_call == 0)
       throw std::bad_alloc();
+    const bool cut = ++common_.calls == common_.cut_at;
+    if (cut && common_.cut == Common::Cut::After)
+      static_cast<void>(co_await channel_.call(message));
+    if (cut) connect_anew();
     while (down && !closed_) co_await sleep_for(loop(), std::chrono::seconds(1));
     co_return co_await channel_.call(message);
   }
@@ -121,6 +130,49 @@ struct SpreadSession : ClientTest {
     for (CountedChannel* channel : nfs.channels) calls.push_back(channel->calls);
     return calls;
   }
+};
+
+// A little of everything, with results that a second execution would not have. The first thing that
+// went wrong; empty: nothing.
+class SpreadLife {
+ public:
+  SpreadLife(testing::ManualLoop& loop, FileSystem& files) : loop_(loop), files_(files) {}
+
+  std::string live() {
+    const Handle top = files_.root();
+    constexpr std::uint32_t kBoth = access::kRead | access::kModify;
+    const auto folder = done("mkdir", files_.mkdir(top, "folder", {}));
+    const Handle in = folder ? folder->handle : top;
+    const auto made =
+        done("create", files_.create_open(in, "file", {.mode = 0640}, CreateMode::Guarded, kBoth));
+    if (!made) return wrong_;
+    done("lock", files_.lock(made->file, {1, 1}, {0, 10, true}));
+    done("write", files_.write_from(made->file.handle, 0, bytes_of("content")));
+    done("unlock", files_.unlock(made->file, {1, 1}, {0, 10, true}));
+    done("close", files_.close(made->file));
+    done("symlink", files_.symlink(in, "link", "file"));
+    done("rename", files_.rename(in, "link", top, "moved"));
+    done("remove", files_.remove(top, "moved"));
+    std::array<std::byte, 8> to;
+    const auto read = done("read", files_.read_into(made->file.handle, 0, to));
+    if (read && text_of(Bytes(to).first(*read)) != "content") wrong_ += "other data";
+    done("remove the file", files_.remove(in, "file"));
+    done("rmdir", files_.rmdir(top, "folder"));
+    return wrong_;
+  }
+
+ private:
+  template <class T>
+  std::optional<T> done(std::string_view what, Task<Outcome<T>> task) {
+    Outcome<T> outcome = run_on(loop_, std::move(task));
+    if (outcome) return *std::move(outcome);
+    if (wrong_.empty()) wrong_ = std::string(what) + ": " + outcome.error().sentence;
+    return std::nullopt;
+  }
+
+  testing::ManualLoop& loop_;
+  FileSystem& files_;
+  std::string wrong_;
 };
 
 using Calls = std::vector<int>;
@@ -217,6 +269,28 @@ TEST_F(SpreadSession, has_connections_join_the_session_of_version_4) {
   ASSERT_TRUE(session);
   EXPECT_EQ(calls_of(nfs, *session, 6), (Calls{3, 3}));
   run(spread_closed(*session));
+}
+
+// By two connections in turn; the one that is made anew is none that the session knows.
+TEST_F(SpreadSession, executes_every_call_once_whichever_connection_is_cut_at_it) {
+  for (const char* version : {"4.1", "4.2"})
+    for (const Common::Cut cut : {Common::Cut::Before, Common::Cut::After})
+      for (int at = 1;; ++at) {
+        testing::Nfs4Instance served(loop_, std::make_shared<vfs::MemoryFileSystem>());
+        Connections nfs(loop_, {&served.server});
+        nfs.common.cut_at = at;
+        nfs.common.cut = cut;
+        const auto session =
+            opened(nfs, std::string("nfs://server/data?connections=2&version=") + version);
+        ASSERT_TRUE(session);
+        ASSERT_EQ(nfs.channels.size(), 2u);
+        const int before = nfs.channels[1]->calls;
+        EXPECT_EQ(SpreadLife(loop_, session->files()).live(), "") << version << ", call " << at;
+        EXPECT_GT(nfs.channels[1]->calls, before + 5) << version << ", call " << at;
+        run(spread_closed(*session));
+        EXPECT_EQ(clients_of(served), 0u) << version << ", call " << at;
+        if (nfs.common.calls < at) break;
+      }
 }
 
 TEST_F(SpreadSession, has_one_connection_in_version_4_0) {

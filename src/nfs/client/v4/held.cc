@@ -121,6 +121,7 @@ Task<Outcome<Ok>> SessionClient::unlock_all(OperationContext context, File file,
                                        {v4::READ_LT, 0, v4::stateid4{}, 0, state::Range::kEnd});
     request.set_by({at, file.open, name, {{}, state::RangeMode::None}});
     const Outcome<Reply> reply = co_await run(context, request.once_only(), options);
+    if (!reply && reply.error().out_of_memory()) co_return Failure{reply.error()};
     on_unlock(file.open, name, {});
     if (!reply && !reply.error().is(Status::StateLost)) co_return Failure{reply.error()};
   }
@@ -131,6 +132,7 @@ Task<Outcome<Ok>> SessionClient::unlock_all(OperationContext context, File file,
 Task<Outcome<Ok>> SessionClient::close_open(OperationContext context, File file,
                                             const ProtocolOptions& options, Unheard unheard) {
   const Outcome<Ok> unlocked = co_await unlock_all(context, file, options);
+  if (!unlocked && unlocked.error().out_of_memory()) co_return unlocked;
   Request request;
   request.put_handle(file.handle);
   const std::size_t at = request.add(v4::OP_CLOSE, &Op::opclose, {0, v4::stateid4{}});
@@ -138,8 +140,9 @@ Task<Outcome<Ok>> SessionClient::close_open(OperationContext context, File file,
   // Of a CLOSE that comes again: the one before was done.
   if (unheard == Unheard::Kept) request.expect(v4::NFS4ERR_BAD_STATEID);
   const Outcome<Reply> reply = co_await run(context, request.once_only(), options);
-  if (!reply && unheard == Unheard::Kept && reply.error().kind == Error::Kind::Call)
-    co_return Failure{reply.error()};
+  const bool no_reply = !reply && reply.error().kind == Error::Kind::Call;
+  const bool kept = unheard == Unheard::Kept || (no_reply && reply.error().out_of_memory());
+  if (no_reply && kept) co_return Failure{reply.error()};
   opens_.remove(file.open);
   if (!reply) owners_.renew(file.open);
   owners_.release(file.open);

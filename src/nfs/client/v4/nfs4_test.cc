@@ -322,6 +322,7 @@ TEST_P(Nfs4Client, gives_session_and_client_ID_back_at_the_end) {
 // A little of everything, with results that a second execution would not have.
 class Nfs4Accidents : public Nfs4ClientWorld {
  public:
+  using Nfs4ClientWorld::Nfs4ClientWorld;
   // The first thing that went wrong; empty: nothing.
   std::string live() {
     const std::string text = bytes_in_a_row(200'000);
@@ -348,34 +349,45 @@ class Nfs4Accidents : public Nfs4ClientWorld {
   }
 };
 
-TEST(Nfs4ClientAccidents, every_call_is_executed_once_whenever_the_connection_is_cut) {
-  PROVES("R8267-6.7.2-d");
-  Nfs4Accidents undisturbed;
+// Lives once for each accident of each call.
+void expect_calls_to_be_executed_once(std::uint32_t minor) {
+  Nfs4Accidents undisturbed(minor);
   ASSERT_EQ(undisturbed.live(), "");
   undisturbed.run(undisturbed.closed());
   const int calls = undisturbed.channel.calls;
   for (const Accident accident : {Accident::CutBefore, Accident::CutAfter}) {
     for (int at = 1; at <= calls; ++at) {
-      Nfs4Accidents world;
+      Nfs4Accidents world(minor);
       world.channel.accident = accident;
       world.channel.at = at;
-      EXPECT_EQ(world.live(), "") << "call " << at;
+      EXPECT_EQ(world.live(), "") << "version 4." << minor << ", call " << at;
       world.run(world.closed());
-      EXPECT_TRUE(world.clients().empty()) << at;
+      const auto left = world.clients();
+      // One of version 4.0 cannot say that it ends.
+      EXPECT_TRUE(left.empty() || (minor == 0 && left.front().held.opens == 0))
+          << "version 4." << minor << ", call " << at;
     }
   }
 }
 
+TEST(Nfs4ClientAccidents, every_call_is_executed_once_whenever_the_connection_is_cut) {
+  PROVES("R8267-6.7.2-d");
+  for (const std::uint32_t minor : {0u, 1u, 2u}) expect_calls_to_be_executed_once(minor);
+}
+
 TEST(Nfs4ClientAccidents, a_server_that_restarts_before_any_call_is_met_with_a_new_session) {
-  Nfs4Accidents undisturbed;
-  undisturbed.files();
-  const int from = undisturbed.channel.calls + 1;
-  ASSERT_EQ(undisturbed.live(), "");
-  for (int at = from; at <= undisturbed.channel.calls; ++at) {
-    Nfs4Accidents world;
-    world.channel.accident = Accident::Restart;
-    world.channel.at = at;
-    EXPECT_EQ(world.live(), "") << "call " << at;
+  for (const std::uint32_t minor : {0u, 1u, 2u}) {
+    Nfs4Accidents undisturbed(minor);
+    undisturbed.files();
+    const int from = undisturbed.channel.calls + 1;
+    ASSERT_EQ(undisturbed.live(), "");
+    for (int at = from; at <= undisturbed.channel.calls; ++at) {
+      Nfs4Accidents world(minor);
+      world.files();
+      world.channel.accident = Accident::Restart;
+      world.channel.at = at;
+      EXPECT_EQ(world.live(), "") << "version 4." << minor << ", call " << at;
+    }
   }
 }
 

@@ -111,7 +111,7 @@ class SessionClient final : private Recalled {
   // Of version 4.0, which opens files by name.
   Places& places() { return places_; }
   // Gives locks and open back. An open whose CLOSE had no answer is forgotten, or kept for another
-  // CLOSE.
+  // CLOSE, as is one for which memory ran out here.
   enum class Unheard : std::uint8_t { Forgotten, Kept };
   Task<Outcome<Ok>> close_open(OperationContext context, File file, const ProtocolOptions& options,
                                Unheard unheard = Unheard::Forgotten);

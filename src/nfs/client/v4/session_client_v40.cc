@@ -306,7 +306,10 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::confirm(OperationContext co
     granted.stateid = confirming.result(at)->opopen_confirm().resok4().open_stateid;
     co_return opened;
   }
-  if (came->fate == Fate::Go && verdict != Verdict::Good) {
+  // A server that has begun again need not know the stateid for one of before, and may forget an
+  // open that waits for its confirmation.
+  const bool forgotten = came->status == v4::NFS4ERR_BAD_STATEID;
+  if (came->fate == Fate::Go && (verdict != Verdict::Good || forgotten)) {
     owners_.renew(*request.open_owner());
     came->fate = client_v40_.on_bad_owner();
   }
