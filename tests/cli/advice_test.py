@@ -143,7 +143,7 @@ class CommandLine(Case):
 
     def test_names_the_option_or_command_that_may_be_meant(self):
         self.wrong("'--recusive' is no option, but '--recursive' is;", "cp", "--recusive", self.at(), self.url())
-        self.wrong("'-mtime' is no option, and none is like it;", "find", self.url(), "-mtime", "1")
+        self.wrong("'-links' is no option, and none is like it;", "find", self.url(), "-links", "1")
         self.wrong("'-i' is no option, and none is like it;", "df", "-i", self.url())
         self.wrong("stag: 'rmdir' is no command, but 'rm' is\n", "rmdir", self.url())
 
