@@ -1,8 +1,20 @@
 #include "rpc/message.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace stag::rpc {
+namespace {
+
+bool lies_in(Bytes bytes, std::span<const ResultBuffer> buffers) {
+  constexpr std::less_equal<const std::byte*> kNotBehind;
+  return std::ranges::any_of(buffers, [&](const ResultBuffer& buffer) {
+    return kNotBehind(buffer.memory.data(), bytes.data()) &&
+           kNotBehind(bytes.data() + bytes.size(), buffer.memory.data() + buffer.memory.size());
+  });
+}
+
+}  // namespace
 
 void ReducedItems::add(std::uint32_t position, Rope bytes) {
   entries_.emplace_back(Entry{Kind::Read, position, xdr::kNoItem, std::move(bytes), false});
@@ -14,6 +26,20 @@ void ReducedItems::add_written(Rope bytes, xdr::ItemId place) {
 
 void ReducedItems::add_inline(xdr::ItemId place) {
   entries_.emplace_back(Entry{Kind::Inline, 0, place, Rope(), false});
+}
+
+void ReducedItems::keep(std::span<const ResultBuffer> result_buffers) {
+  const auto stays = [&](const Buffer& piece) {
+    return piece.owned() || lies_in(piece.bytes(), result_buffers);
+  };
+  for (Entry& entry : entries_) {
+    const Rope::Pieces& pieces = entry.bytes.pieces();
+    if (std::all_of(pieces.begin(), pieces.end(), stays)) continue;
+    Rope kept;
+    for (const Buffer& piece : pieces)
+      kept.append(stays(piece) ? piece : Buffer::copy_of(piece.bytes()));
+    entry.bytes = std::move(kept);
+  }
 }
 
 bool ReducedItems::all_taken() const {

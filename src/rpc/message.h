@@ -124,6 +124,9 @@ class ReducedItems final : public xdr::ItemSource {
   std::optional<Rope> take_body(xdr::ItemId id, std::uint32_t position) override;
   MutableBytes place(std::uint32_t length) override;
   void absent(xdr::ItemId id) override;
+  // Copies the bytes that are borrowed, but for those in the memory of `result_buffers`. Throws
+  // std::bad_alloc.
+  void keep(std::span<const ResultBuffer> result_buffers);
   // Whether a chunk had another length than its item, or an item was reduced that may not be, or
   // was not reduced although its chunk says so.
   bool failed() const override { return failed_; }
@@ -160,6 +163,14 @@ class ReducedItems final : public xdr::ItemSource {
 struct ReplyMessage {
   Buffer payload;
   ReducedItems items;
+
+  // Copies what is borrowed from the transport, so that the Reply may be decoded later, and on
+  // another thread. What lies in `result_buffers`, those of the Call, stays there. Throws
+  // std::bad_alloc.
+  void keep(std::span<const ResultBuffer> result_buffers) {
+    if (!payload.owned()) payload = Buffer::copy_of(payload.bytes());
+    items.keep(result_buffers);
+  }
 };
 
 // Where a Call came from. One per connection, shared by the Calls that the connection carried; the

@@ -45,8 +45,11 @@ constexpr ReasonInfo kServerGoesOn{"ServerGoesOn", Severity::Info,
 constexpr ReasonInfo kWritesGivenUp{"WritesGivenUp", Severity::Error,
                                     "data of a closed file could not be made safe, and is lost"};
 
-constexpr ReasonInfo kOneConnection{"OneConnection", Severity::Warning,
-                                    "all calls go by one connection, whatever nconnect= says"};
+constexpr ReasonInfo kOneConnection{
+    "OneConnection", Severity::Warning,
+    "all calls go by one connection, whatever nconnect= and loops= say"};
+constexpr ReasonInfo kOneLoop{"OneLoop", Severity::Warning,
+                              "one loop works for all connections, whatever loops= says"};
 constexpr ReasonInfo kNothingDelegated{
     "NothingDelegated", Severity::Info,
     "the server does not reach this mount by callbacks, and delegates no files to it"};
@@ -196,15 +199,17 @@ class MountCommand final : public Command {
         "\n"
         "Options of -o: 'actimeo=SECONDS' for which attributes are used unasked [1], 'direct' "
         "(nothing is cached),\n"
-        "'nconnect=N' for the connections that calls are spread over [1], 'readahead=SIZE' that "
-        "the kernel reads\n"
-        "ahead where root mounts [1M], 'retry=MINUTES' for which a server that is not there yet is "
-        "tried again "
-        "[0],\n"
-        "'timeout=SECONDS' as --timeout, those of the URL (vers=, proto=, port=, sec=, rsize=, "
-        "wsize=, ...)\n"
-        "as mount.nfs(8) has them, and those of FUSE and mount(8): ro, allow_other, "
-        "default_permissions, ...\n"
+        "'nconnect=N' for the connections that calls are spread over [1], 'loops=N' for the "
+        "threads "
+        "that work for\n"
+        "connections [1], 'readahead=SIZE' that the kernel reads ahead where root mounts [1M], "
+        "'retry=MINUTES' for which\n"
+        "a server that is not there yet is tried again [0], 'timeout=SECONDS' as --timeout, those "
+        "of "
+        "the URL (vers=,\n"
+        "proto=, port=, sec=, rsize=, wsize=, ...) as mount.nfs(8) has them, and those of FUSE and "
+        "mount(8): ro,\n"
+        "allow_other, default_permissions, ...\n"
         "In /etc/fstab: nfs://server/data /mnt stag ro,_netdev 0 0\n"};
   }
   void declare(Arguments& arguments) override {
@@ -254,6 +259,7 @@ class MountCommand final : public Command {
         .on_given_up = [this](std::uint64_t file_id, std::size_t bytes,
                               const Error& why) { tell_given_up(url_, file_id, bytes, why); }};
     remote_.connections = words.connections;
+    remote_.loops = words.loops.value_or(1);
     remote_.retry = words.retry.value_or(0);
     if (words.timeout) {
       remote_.timeout = *words.timeout;
@@ -326,6 +332,8 @@ class MountCommand final : public Command {
     const nfs::client::Url& url = remote.url();
     if (const std::string_view why = why_one_connection(url); !why.empty())
       log_notice(kOneConnection, url_, why);
+    else if (remote_.loops > 1 && url.security != nfs::client::Url::Security::Sys)
+      log_notice(kOneLoop, url_, "a context of Kerberos belongs to one loop");
     if (!remote.files().has_locks()) log_notice(kLocksAreLocal, url_);
     const bool calls_back = url.version == 4 && url.minor.value_or(0) > 0 && !url.callbacks_by_tcp;
     if (calls_back && !remote.called_back()) log_notice(kNothingDelegated, url_);

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::string_view kSeconds = "actimeo=";
 constexpr std::string_view kConnections = "nconnect=";
+constexpr std::string_view kLoops = "loops=";
 constexpr std::string_view kRetry = "retry=";
 constexpr std::string_view kTimeout = "timeout=";
 constexpr std::string_view kReadAhead = "readahead=";
@@ -172,6 +173,8 @@ bool add(MountWords& to, std::string_view word) {
   if (word.starts_with(kConnections))
     return parse(word.substr(kConnections.size()), 1, nfs::client::kMostConnections,
                  to.connections.emplace());
+  if (word.starts_with(kLoops))
+    return parse(word.substr(kLoops.size()), 1, nfs::client::kMostConnections, to.loops.emplace());
   if (word.starts_with(kRetry))
     return parse(word.substr(kRetry.size()), 0, kMostMinutes, to.retry.emplace());
   if (word.starts_with(kTimeout))
@@ -194,7 +197,7 @@ bool add(MountWords& to, std::string_view word) {
 }
 
 std::string refusal(std::string_view word) {
-  if (word.starts_with(kConnections))
+  if (word.starts_with(kConnections) || word.starts_with(kLoops))
     return fmt::format("'-o {}': a number from 1 to {} is wanted", word,
                        nfs::client::kMostConnections);
   if (word.starts_with(kRetry))

@@ -19,6 +19,7 @@ struct MountWords {
   bool direct = false;
   std::uint64_t read_ahead = 1 << 20;          // bytes: readahead=
   std::optional<std::uint32_t> connections{};  // nconnect=, from 1 to nfs::client::kMostConnections
+  std::optional<std::uint32_t> loops{};        // loops=, from 1 to nfs::client::kMostConnections
   std::optional<std::uint32_t> retry{};        // minutes: retry=
   std::optional<std::uint32_t> timeout{};      // seconds: timeout=
   // Options of the URL, by name: "version", "4.2".

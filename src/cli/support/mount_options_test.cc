@@ -52,6 +52,13 @@ TEST(MountOptions, connections_are_one_to_sixteen) {
     EXPECT_FALSE(mount_words({wrong})) << wrong;
 }
 
+TEST(MountOptions, loops_are_one_to_sixteen) {
+  EXPECT_EQ(mount_words({"ro"})->loops, std::nullopt);
+  EXPECT_EQ(mount_words({"ro,loops=4"})->loops, 4u);
+  for (const char* wrong : {"loops=", "loops=0", "loops=17", "loops=4x"})
+    EXPECT_NE(mount_words({wrong}).error().find("from 1 to 16"), std::string::npos) << wrong;
+}
+
 TEST(MountOptions, several_connections_are_not_to_be_had_by_version_4_0_nor_with_Kerberos) {
   const auto why = [](const char* text) {
     return why_one_connection(*nfs::client::Url::parse(text));

@@ -304,6 +304,21 @@ bool permits_others(const Error& why, const Url& url, const RemoteOptions& optio
 
 }  // namespace
 
+Outcome<Ok> Remote::start_loops(const Url& url, const RemoteOptions& options) {
+  if (options.loops <= 1) return Ok{};
+  RemoteOptions silent = options;
+  silent.tells_choice = false;  // that of the first connection is told
+  const auto make = [&](net::EpollLoop& loop) {
+    return nfs_connector(loop, url, silent, Duration::zero());
+  };
+  auto started = FurtherLoops::start(run_.loop, options.loops - 1, make);
+  if (!started)
+    return Failure{
+        Error::of_local(fmt::format("cannot start loops: {}", info(started.error()).text))};
+  further_loops_ = *std::move(started);
+  return Ok{};
+}
+
 Task<Outcome<std::unique_ptr<Remote>>> Remote::open_once(Run& run, std::string url,
                                                          const RemoteOptions& options) {
   const Outcome<Url> parsed = Url::parse(url);
@@ -315,6 +330,8 @@ Task<Outcome<std::unique_ptr<Remote>>> Remote::open_once(Run& run, std::string u
   std::unique_ptr<Remote> remote(new Remote(run, options));
   remote->nfs_connector_ =
       nfs_connector(run.loop, *parsed, options, nfs::client::probe_limit(connect_timeout(options)));
+  if (const Outcome<Ok> started = remote->start_loops(*parsed, options); !started)
+    co_return Failure{started.error()};
   remote->mount_connector_ = tcp_connector(run.loop, options);
   nfs::client::FileSystemOptions files = file_system_options(*parsed, options);
   files.calls.credentials = *std::move(credentials);
@@ -322,14 +339,16 @@ Task<Outcome<std::unique_ptr<Remote>>> Remote::open_once(Run& run, std::string u
   files.calls.cancel = run.cancel;
   if (parsed->callback)
     remote->callbacks_ = endpoint::make_callback_listener(run.loop, *parsed->callback);
-  const nfs::client::Connectors connectors{*remote->nfs_connector_, *remote->mount_connector_,
-                                           remote->callbacks_.get()};
+  nfs::client::Connectors connectors{*remote->nfs_connector_, *remote->mount_connector_,
+                                     remote->callbacks_.get()};
+  if (remote->further_loops_) connectors.of_other_loops = remote->further_loops_->connectors();
   nfs::client::FileSystemOptions beginning = files;
   beginning.calls.timeout = begin_patience(options).call;
   Url first = *parsed;
   const bool chosen = options.version_3_first && !parsed->version;
   if (chosen) first.version = 3;
   if (options.connections) first.connections = *options.connections;
+  first.connections = std::max(first.connections, options.loops);
   Outcome<std::unique_ptr<nfs::client::Session>> session =
       co_await nfs::client::Session::open(connectors, first, beginning);
   if (!session && chosen && permits_others(session.error(), *parsed, options) &&

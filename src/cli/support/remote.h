@@ -12,6 +12,7 @@
 #include "cli/support/arguments.h"
 #include "cli/support/command.h"
 #include "cli/support/date.h"
+#include "cli/support/further_loops.h"
 #include "endpoint/connector.h"
 #include "fabric/fabric.h"
 #include "nfs/client/session/mount.h"
@@ -37,6 +38,8 @@ struct RemoteOptions {
   bool hard = false;
   bool offloads = false;  // copies of the server's own, where the version has them
   std::optional<std::uint32_t> connections{};  // in place of the URL's
+  // That work for connections, this one counted; each further one has a connection at least.
+  std::uint32_t loops = 1;
   // Where the URL names no version: 3, which alone has exports and, as they are, access control
   // lists of POSIX, goes before 4.
   bool version_3_first = false;
@@ -116,6 +119,7 @@ class Remote {
   static Task<Outcome<std::unique_ptr<Remote>>> open_once(Run& run, std::string url,
                                                           const RemoteOptions& options);
   void share(nfs::client::FileSystemOptions options);
+  Outcome<Ok> start_loops(const nfs::client::Url& url, const RemoteOptions& options);
 
   Run& run_;
   const Duration resolve_for_;
@@ -126,6 +130,7 @@ class Remote {
   Timer settling_time_;
   CancelCallback on_interrupt_;
   std::unique_ptr<rpc::Connector> nfs_connector_;
+  std::unique_ptr<FurtherLoops> further_loops_;  // null: there is one loop
   std::unique_ptr<rpc::Connector> mount_connector_;
   std::unique_ptr<rpc::CallbackListener> callbacks_;  // null: the URL names no place for one
   std::unique_ptr<nfs::client::Session> session_;

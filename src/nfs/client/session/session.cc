@@ -271,16 +271,22 @@ Task<Outcome<Ok>> Session::connect(Connectors connectors) {
 }
 
 // Version 4.0 has no session that several connections could carry; with Kerberos a server may want
-// each to be bound by the machine credential, again and again (RFC 8881 2.10.8.3).
+// each to be bound by the machine credential, again and again (RFC 8881 2.10.8.3). A context of
+// Kerberos belongs to one loop, and the server calls back by the first connection.
 Task<void> Session::add_connections(Connectors connectors) {
   const bool secured = options_.calls.credentials.security() != nullptr;
   if (protocol_ && (protocol_->minor() == 0 || secured)) co_return;
+  const auto& others = connectors.of_other_loops;
+  const bool elsewhere = !others.empty() && !secured;
   while (nfs_->size() < url_.connections) {
+    rpc::Connector& connector =
+        elsewhere ? *others[(nfs_->size() - 1) % others.size()] : connectors.nfs;
     rpc::CallResult<std::unique_ptr<rpc::Channel>> more =
-        co_await connectors.nfs.connect(*nfs_at_, options_.calls.cancel);
+        co_await connector.connect(*nfs_at_, options_.calls.cancel);
     if (!more) co_return;
     joining_ = std::move(*more);
-    if (callbacks_ && !url_.callbacks_by_tcp) joining_->serve_reverse(callbacks_->service());
+    const bool called_back = callbacks_ && !url_.callbacks_by_tcp && !elsewhere;
+    if (called_back) joining_->serve_reverse(callbacks_->service());
     bool joins = true;
     if (protocol_) joins = co_await protocol_->joins(nfs_->first(), *joining_);
     if (!joins) {
@@ -288,7 +294,7 @@ Task<void> Session::add_connections(Connectors connectors) {
       joining_.reset();
       co_return;
     }
-    nfs_->add(std::move(joining_));
+    nfs_->add(std::move(joining_), elsewhere);
   }
 }
 

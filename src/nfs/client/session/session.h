@@ -22,6 +22,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "nfs/client/file_system.h"
@@ -44,6 +45,10 @@ struct Connectors {
   rpc::Connector& mount;  // TCP: for MOUNT, and rpcbind where it is asked
   // TCP: where a server of version 4.0 calls back; null: it cannot, and delegates nothing.
   rpc::CallbackListener* callbacks = nullptr;
+  // Where more loops than that of `nfs` are to work: one Connector for each that hands its calls to
+  // it (rpc::ProxyConnector), of the same transport and of the loop of `nfs`. The connections of
+  // the URL beside the first one are made by these in turn.
+  std::span<rpc::Connector* const> of_other_loops{};
 };
 
 // Whether a port that does not answer by RDMA speaks TCP is found out in so much of a time limit

@@ -6,20 +6,37 @@
 #include "rpc/client.h"
 
 namespace stag::nfs::client {
+namespace {
+
+// Bytes of arguments, or of memory for results, from which on it is worth while to wake another
+// loop.
+constexpr std::size_t kBulk = 16 << 10;
+
+bool has_bulk(const rpc::CallMessage& message) {
+  std::size_t results = 0;
+  for (const rpc::ResultBuffer& buffer : message.result_buffers) results += buffer.memory.size();
+  return results >= kBulk || message.stream.size() >= kBulk;
+}
+
+}  // namespace
 
 // The XIDs of the channels below are used: this one's own are never seen.
 SpreadChannel::SpreadChannel(std::size_t most) : Channel(0) {
   channels_.reserve(most);
 }
 
-rpc::Channel& SpreadChannel::next() {
-  for (std::size_t i = 0; i < channels_.size(); ++i) {
-    next_ = (next_ + 1) % channels_.size();
-    One& one = channels_[next_];
-    if (one.channel->limits()) break;
-    if (!one.connecting) connect(one);
+rpc::Channel& SpreadChannel::next(bool elsewhere) {
+  std::size_t& last = last_[elsewhere ? 1 : 0];
+  for (const bool any : {false, true}) {
+    for (std::size_t i = 0; i < channels_.size(); ++i) {
+      last = (last + 1) % channels_.size();
+      One& one = channels_[last];
+      if (!any && one.elsewhere != elsewhere) continue;
+      if (one.channel->limits()) return *one.channel;
+      if (!one.connecting) connect(one);
+    }
   }
-  return *channels_[next_].channel;
+  return *channels_[last].channel;
 }
 
 void SpreadChannel::connect(One& one) {
@@ -41,7 +58,7 @@ Task<void> SpreadChannel::connected(One& one) {
 }
 
 Task<Result<rpc::ReplyMessage, rpc::CallError>> SpreadChannel::call(rpc::CallMessage& message) {
-  rpc::Channel& channel = next();
+  rpc::Channel& channel = next(works_elsewhere_ && has_bulk(message));
   message.use_xid(channel.next_xid());
   return channel.call(message);
 }

@@ -2,9 +2,14 @@
 // calls go by them in turn, and past those that are down just now. A Channel connects again only
 // for a call: one that calls go past gets a NULL call, which has it do so.
 //
+// Where some of them are worked for on other loops (rpc/proxy_channel.h), those have the calls with
+// bulk, and this loop the others: for these, to wake another loop costs more than it spares
+// (decision 0086). Each take the others' where all of theirs are down.
+//
 // Thread: the loop of the connections.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -18,8 +23,11 @@ class SpreadChannel final : public rpc::Channel {
   // Of so many connections at most, for which there is memory then.
   explicit SpreadChannel(std::size_t most);
 
-  // From now on calls go by this one, too.
-  void add(std::unique_ptr<rpc::Channel> channel) { channels_.push_back({std::move(channel)}); }
+  // From now on calls go by this one, too, whose work is done on another loop, or on this one.
+  void add(std::unique_ptr<rpc::Channel> channel, bool elsewhere = false) {
+    channels_.push_back({std::move(channel), elsewhere});
+    works_elsewhere_ |= elsewhere;
+  }
   rpc::Channel& first() const { return *channels_.front().channel; }
   std::size_t size() const { return channels_.size(); }
 
@@ -36,14 +44,16 @@ class SpreadChannel final : public rpc::Channel {
  private:
   struct One {
     std::unique_ptr<rpc::Channel> channel;
+    bool elsewhere = false;
     bool connecting = false;  // a NULL call waits for the connection
   };
-  rpc::Channel& next();
+  rpc::Channel& next(bool elsewhere);
   void connect(One& one);
   static Task<void> connected(One& one);
 
   std::vector<One> channels_;
-  std::size_t next_ = 0;
+  std::array<std::size_t, 2> last_{};  // that was taken, for this loop and for others
+  bool works_elsewhere_ = false;
   TaskGroup connecting_;
 };
 

@@ -2,6 +2,7 @@
 
 #include "nfs/client/session/session.h"
 #include "nfs/client/v4/nfs4.h"
+#include "testing/claimed_kerberos.h"
 #include "testing/nfs/client_harness.h"
 #include "testing/nfs/nfs4_client_world.h"
 #include "testing/nfs/stray_sequence.h"
@@ -45,7 +46,7 @@ class CountedChannel final : public rpc::Channel {
     closed_ = true;
     return channel_.close();
   }
-  void serve_reverse(rpc::Service&) override {}
+  void serve_reverse(rpc::Service&) override { serves_reverse = true; }
   std::optional<rpc::ChannelLimits> limits() const override {
     if (down) return std::nullopt;
     return rpc::ChannelLimits{};
@@ -61,6 +62,7 @@ class CountedChannel final : public rpc::Channel {
   int calls = 0;
   std::vector<std::uint32_t> xids;
   bool down = false;
+  bool serves_reverse = false;
   std::uint64_t lost = 0;
 
  private:
@@ -117,8 +119,10 @@ std::size_t clients_of(testing::Nfs4Instance& served) {
 }
 
 struct SpreadSession : ClientTest {
-  std::unique_ptr<Session> opened(Connections& nfs, const std::string& url) {
-    auto session = run(Session::open({nfs, nfs}, *Url::parse(url), options_));
+  std::unique_ptr<Session> opened(Connections& nfs, const std::string& url,
+                                  std::span<rpc::Connector* const> others = {}) {
+    const Connectors connectors{nfs, nfs, nullptr, others};
+    auto session = run(Session::open(connectors, *Url::parse(url), options_));
     EXPECT_TRUE(session.ok()) << session.error().sentence;
     return session ? *std::move(session) : nullptr;
   }
@@ -260,6 +264,93 @@ TEST_F(SpreadSession, counts_the_losses_of_all_its_connections) {
   nfs.channels[2]->lost = 5;
   EXPECT_EQ(session->files().channel().connections_lost(), 7u);
   run(spread_closed(*session));
+}
+
+// Some connections are worked for on other loops.
+struct SpreadOverLoops : SpreadSession {
+  std::unique_ptr<Session> opened_on_three(const std::string& url) {
+    return opened(here_, url, others_);
+  }
+  // By `here_` and by each of the others.
+  Calls calls() {
+    Calls all;
+    for (Connections* const each : {&here_, &one_, &two_}) {
+      all.push_back(0);
+      for (CountedChannel* const channel : each->channels)
+        all.back() += std::exchange(channel->calls, 0);
+    }
+    return all;
+  }
+  void read_often(Session& session, const Node& file, std::size_t size) {
+    std::string text(size, 0);
+    for (int i = 0; i < 4; ++i) must(session.files().read(file.handle, 0, writable(text)));
+  }
+
+  Connections here_{loop_, {&server_}}, one_{loop_, {&server_}}, two_{loop_, {&server_}};
+  const std::array<rpc::Connector*, 2> others_{&one_, &two_};
+};
+
+TEST_F(SpreadOverLoops, has_the_others_do_calls_with_bulk_and_its_own_the_rest) {
+  const auto session = opened_on_three("nfs://server/data?proto=tcp&connections=3&version=3");
+  ASSERT_TRUE(session);
+  FileSystem& files = session->files();
+  const Node file = must(files.create(files.root(), "file", {}, CreateMode::Unchecked));
+  calls();
+  for (int i = 0; i < 6; ++i) must(files.getattr(files.root()));
+  EXPECT_EQ(calls(), (Calls{6, 0, 0}));
+  read_often(*session, file, 64 << 10);
+  EXPECT_EQ(calls(), (Calls{0, 2, 2}));
+  read_often(*session, file, 1000);
+  EXPECT_EQ(calls(), (Calls{4, 0, 0}));
+  const std::string data(64 << 10, 'd');
+  for (int i = 0; i < 2; ++i) must(files.write(file.handle, 0, bytes_of(data)));
+  EXPECT_EQ(calls(), (Calls{0, 1, 1}));
+  run(spread_closed(*session));
+}
+
+TEST_F(SpreadOverLoops, has_each_do_what_is_the_others_where_those_are_down) {
+  const auto session = opened_on_three("nfs://server/data?proto=tcp&connections=3&version=3");
+  ASSERT_TRUE(session);
+  FileSystem& files = session->files();
+  const Node file = must(files.create(files.root(), "file", {}, CreateMode::Unchecked));
+  calls();
+  one_.channels[0]->down = two_.channels[0]->down = true;
+  read_often(*session, file, 64 << 10);
+  EXPECT_EQ(calls(), (Calls{4, 1, 1})) << "and one call each that has them made again";
+  one_.channels[0]->down = two_.channels[0]->down = false;
+  here_.channels[0]->down = true;
+  loop_.pass(std::chrono::seconds(1));
+  for (int i = 0; i < 4; ++i) must(files.getattr(files.root()));
+  EXPECT_EQ(calls(), (Calls{1, 2, 2}));
+  run(spread_closed(*session));
+}
+
+TEST_F(SpreadOverLoops, is_called_back_by_connections_of_its_own_loop_alone) {
+  testing::Nfs4Instance served(loop_, std::make_shared<vfs::MemoryFileSystem>());
+  Connections here(loop_, {&served.server}), one(loop_, {&served.server});
+  const std::array<rpc::Connector*, 1> others{&one};
+  options_.calls.delegations = true;
+  const auto session =
+      opened(here, "nfs://server/data?proto=tcp&connections=3&version=4.2", others);
+  ASSERT_TRUE(session);
+  ASSERT_EQ(one.channels.size(), 2u);
+  EXPECT_TRUE(here.channels[0]->serves_reverse);
+  for (const CountedChannel* const channel : one.channels) EXPECT_FALSE(channel->serves_reverse);
+  run(spread_closed(*session));
+}
+
+// A context of Kerberos is used on one loop.
+TEST_F(SpreadOverLoops, has_its_own_do_all_where_a_mechanism_protects_the_calls) {
+  nfs::ExportOptions exported;
+  exported.flavors = {oncrpc::AuthFlavor::KRB5};
+  ASSERT_TRUE(nfs_.add_export("/protected", store_, exported).ok());
+  server_.add(std::make_unique<testing::ClaimedKerberosAuthenticator>());
+  options_.mount_credentials = options_.calls.credentials;
+  options_.calls.credentials = testing::claimed_kerberos(oncrpc::AuthFlavor::KRB5, 0, 0);
+  const auto session = opened_on_three("nfs://server/protected?proto=tcp&connections=3&version=3");
+  EXPECT_EQ(here_.channels.size(), 3u);
+  EXPECT_TRUE(one_.channels.empty() && two_.channels.empty());
+  if (session) run(spread_closed(*session));
 }
 
 TEST_F(SpreadSession, has_connections_join_the_session_of_version_4) {
