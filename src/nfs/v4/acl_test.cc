@@ -1,5 +1,6 @@
 // Access control lists and owners as attributes (RFC 8881 sections 5.9 and 6).
 #include "nfs/acl/acl_map.h"
+#include "nfs/v4/attributes/attributes.h"
 #include "testing/nfs/nfs4_fixture.h"
 
 namespace stag::nfs::nfs4 {
