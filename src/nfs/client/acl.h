@@ -13,8 +13,7 @@ namespace stag::nfs::client {
 
 // As getfacl(1) writes it, with numeric IDs in place of names: "user:1000:rw-", "mask::r-x".
 std::string to_string(const AclEntry& entry);
-// As nfs4_getfacl(1) writes it: "A:g:1000:rxtcy", "D::EVERYONE@:w". The name is as the server sent
-// it: any bytes.
+// As nfs4_getfacl(1) writes it: "A:g:1000:rxtcy". The name is as the server sent it: any bytes.
 std::string to_string(const Nfs4Ace& entry);
 
 // The access list that says what the nine bits of `mode` do.
