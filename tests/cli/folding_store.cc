@@ -39,6 +39,8 @@ static int result(ssize_t of) {
 
 static void* begin(fuse_conn_info*, fuse_config* config) {
   config->use_ino = 1;
+  // What is open by one spelling is not renamed to be hidden when it is renamed by another one.
+  config->hard_remove = 1;
   config->entry_timeout = config->attr_timeout = config->negative_timeout = 0;
   return nullptr;
 }

@@ -15,8 +15,6 @@ using nfs::client::Error;
 
 namespace {
 
-constexpr std::size_t kMostCompared = 64;
-
 bool is_one_object(const CopyObject& a, const CopyObject& b) {
   return a.fsid == b.fsid && a.file_id == b.file_id;
 }
@@ -115,7 +113,7 @@ Task<Outcome<Ok>> Copier::check_made_alike(const Target& target) {
   const std::string folded = folded_name(path);
   std::vector<std::string> alike;
   for (auto at = options_.just_made->lower_bound({folded, ""});
-       at != options_.just_made->end() && at->first == folded && alike.size() < kMostCompared; ++at)
+       at != options_.just_made->end() && at->first == folded && alike.size() < kMostAlike; ++at)
     if (at->second != path) alike.push_back(at->second);
   for (const std::string& made : alike) {
     const Outcome<std::optional<CopyObject>> other = co_await to_.find(made, Follow::No);
@@ -197,8 +195,16 @@ Task<Outcome<Ok>> Copier::respell(CopyObject directory, std::string name, std::s
   const std::string between = temporary_name();
   const Outcome<Ok> away = co_await to_.rename(directory, name, between);
   if (!away) co_return away;
-  const Outcome<Ok> done = co_await to_.rename(directory, between, std::move(spelling));
-  if (done) co_return done;
+  const Outcome<Ok> done = co_await to_.rename(directory, between, spelling);
+  if (done) {
+    // Some servers have another handle for another name.
+    const Outcome<std::optional<CopyObject>> now =
+        co_await to_.find_in(std::move(directory), std::move(spelling));
+    for (Finished& each : finished_)
+      if (now && *now && is_one_object(each.directory, **now))
+        each.directory.handle = (*now)->handle;
+    co_return done;
+  }
   const Outcome<Ok> back = co_await to_.rename(directory, between, std::move(name));
   if (back) co_return done;
   co_return refusal(fmt::format("its name is '{}' now: {}", between, done.error().sentence));

@@ -70,6 +70,8 @@ class FakeEndpoint final : public CopyEndpoint {
   explicit FakeEndpoint(FakeFiles files) : files_(std::move(files)) {}
   FakeFiles& files() { return files_; }
   void tell(Told told) { told_ = std::move(told); }
+  // Of names in directories.
+  int lookups() const { return lookups_; }
   // Takes names that differ in case for one, and keeps the spelling of the first.
   void fold() { folds_ = true; }
   // Changes what is said of each object.
@@ -83,6 +85,7 @@ class FakeEndpoint final : public CopyEndpoint {
   }
   Task<Outcome<std::optional<CopyObject>>> find_in(CopyObject directory,
                                                    std::string name) override {
+    ++lookups_;
     co_return object(directory.path + "/" + name);
   }
   std::string shown_path(const std::string& path) const override { return "fake:" + path; }
@@ -201,6 +204,7 @@ class FakeEndpoint final : public CopyEndpoint {
 
   FakeFiles files_;
   bool folds_ = false;
+  int lookups_ = 0;
   Told told_ = [](const std::string&) {};
   std::function<void(CopyObject&)> shown_ = [](CopyObject&) {};
   Extras extras_;

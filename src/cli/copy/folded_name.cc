@@ -6,7 +6,6 @@
 namespace stag::cli {
 namespace {
 
-constexpr std::size_t kMostCompared = 64;
 constexpr char32_t kNoCharacter = 0xffffffff;
 
 constexpr bool within(char32_t character, char32_t first, char32_t last) {
@@ -121,9 +120,9 @@ std::vector<std::string> NameGroups::add(const std::string& name) {
   const std::size_t folded = std::hash<std::string>()(folded_name(name));
   std::vector<std::string> earlier;
   const auto [first, end] = names_.equal_range(folded);
-  for (auto at = first; at != end && earlier.size() < kMostCompared; ++at)
+  for (auto at = first; at != end && earlier.size() < kMostAlike; ++at)
     earlier.push_back(*at->second);
-  if (earlier.size() < kMostCompared) names_.emplace(folded, &name);
+  if (earlier.size() < kMostAlike) names_.emplace(folded, &name);
   return earlier;
 }
 

@@ -3,6 +3,7 @@
 // FATTR4_CASE_INSENSITIVE say of many that case counts, though it does not.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -16,11 +17,14 @@ namespace stag::cli {
 // with a mark has no part in it. Only a look into the file system tells.
 std::string folded_name(std::string_view name);
 
+// People give no more names that have one folded name.
+inline constexpr std::size_t kMostAlike = 64;
+
 // The names of one directory so far. Takes no copies of them.
 class NameGroups {
  public:
-  // Those before it that have the folded name of `name`, the first 64 at most: people give no more.
-  // `name` outlives the NameGroups.
+  // Those before it that have the folded name of `name`, the first kMostAlike at most. `name`
+  // outlives the NameGroups.
   std::vector<std::string> add(const std::string& name);
 
  private:
