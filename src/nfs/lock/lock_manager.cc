@@ -23,6 +23,14 @@ bool same_host(std::string_view a, std::string_view b) {
   return b.starts_with(a) && !a.empty() && (a.size() == b.size() || b[a.size()] == '.');
 }
 
+// Whether one of these clients has this address, and a name that `is_right`.
+template <class Clients, class IsRight>
+bool any_at(const std::string& address, const Clients& clients, IsRight is_right) {
+  auto at = clients.lower_bound(Client{address, {}});
+  while (at != clients.end() && at->first.address == address && !is_right(at->first.name)) ++at;
+  return at != clients.end() && at->first.address == address;
+}
+
 nlm4_stats status_of(LockOutcome outcome) {
   switch (outcome) {
     case LockOutcome::Granted:
@@ -234,8 +242,11 @@ std::vector<Client> LockManager::clients_of(const std::string& address,
     if (auto only = table_.only_client(is_named)) here.push_back(*std::move(only));
     return here;
   }
-  const bool by_name = std::any_of(here.begin(), here.end(),
-                                   [&](const Client& client) { return is_named(client.name); });
+  const auto is_of_name = [&](const Client& client) { return is_named(client.name); };
+  // The host of this name may have nothing any more: Linux tells of a restart by its full name and
+  // then by the first label.
+  const bool by_name = std::ranges::any_of(here, is_of_name) ||
+                       any_at(address, states_, is_named) || any_at(address, restarts_, is_named);
   if (by_name) std::erase_if(here, [&](const Client& client) { return !is_named(client.name); });
   return here;
 }

@@ -458,6 +458,26 @@ TEST_F(Locks, are_told_apart_by_name_for_hosts_behind_one_address) {
   EXPECT_EQ(test(kB, 0, 5).test_stat.stat, NLM4_DENIED) << "one's is still there";
 }
 
+TEST_F(Locks, stay_with_a_host_when_another_behind_its_address_says_twice_that_it_restarted) {
+  ASSERT_EQ(lock_as("one.example.org", kA, 0), NLM4_GRANTED);
+  ASSERT_EQ(lock_as("two.example.org", kA, 10), NLM4_GRANTED);
+  notify(kA, "two.example.org", 7);
+  notify(kA, "two", 7);
+  EXPECT_EQ(test(kB, 10, 5).test_stat.stat, NLM4_GRANTED);
+  EXPECT_EQ(test(kB, 0, 5).test_stat.stat, NLM4_DENIED) << "one's";
+  notify(kA, "three", 3);
+  EXPECT_EQ(service_->size(), 0u) << "which of the two is not known";
+}
+
+TEST_F(Locks, stay_with_a_host_when_another_behind_its_address_restarts_that_has_unlocked) {
+  ASSERT_EQ(lock_as("one", kA, 0), NLM4_GRANTED);
+  ASSERT_EQ(lock_as("two", kA, 10), NLM4_GRANTED);
+  from(kA);
+  ask<NLMPROC4_UNLOCK>({object("c"), {"two", handle(), object("a"), 1, 10, 5}});
+  notify(kA, "two", 7);
+  EXPECT_EQ(test(kB, 0, 5).test_stat.stat, NLM4_DENIED) << "one's";
+}
+
 TEST_F(Locks, are_released_for_two_hosts_behind_one_address_when_both_restart) {
   ASSERT_EQ(lock_as("one", kA, 0), NLM4_GRANTED);
   ASSERT_EQ(lock_as("two", kA, 10), NLM4_GRANTED);
