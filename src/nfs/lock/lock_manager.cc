@@ -86,14 +86,14 @@ nlm4_stats LockManager::lock(const LockArgs& args, TimePoint now) {
   if (in_grace(now) != args.reclaim) return NLM4_DENIED_GRACE_PERIOD;
   const bool released = release_older(args.request.owner->client, args.client_state);
   std::optional<nlm4_stats> status;
-  const Notices notices = carry_out(lock, [&] { status = lock_now(args); });
+  const Notices notices = carry_out(lock, [&] { status = lock_now(args, now); });
   if (released) freed(nullptr);
   if (!status) throw std::bad_alloc();
   if (notices.lapsed.empty() || status != NLM4_DENIED) return *status;
   // The expired NFSv4 clients that conflicted have been removed by now.
   lock.lock();
   status.reset();
-  carry_out(lock, [&] { status = lock_now(args); });
+  carry_out(lock, [&] { status = lock_now(args, now); });
   if (!status) throw std::bad_alloc();
   return *status;
 }
@@ -123,7 +123,7 @@ bool LockManager::release_older(const Client& client, std::int32_t state) {
   return true;
 }
 
-nlm4_stats LockManager::lock_now(const LockArgs& args) {
+nlm4_stats LockManager::lock_now(const LockArgs& args, TimePoint now) {
   // A lock held before the restart excluded all others, so a reclaim never blocks.
   const bool wait = args.block && !args.reclaim && static_cast<bool>(on_grant_);
   const Client& client = args.request.owner->client;
@@ -135,7 +135,7 @@ nlm4_stats LockManager::lock_now(const LockArgs& args) {
   take_grants();
   Befores befores = befores_without(args.request.file, *args.request.owner, args.request.range);
   if (sharing_ != nullptr) sharing_->begin();
-  const LockTable::Answer answer = table_.lock(args.request, wait);
+  const LockTable::Answer answer = table_.lock(args.request, wait, now);
   if (answer.outcome == LockOutcome::Blocked) {
     auto one = waits.extract(waits.begin());
     one.key() = answer.ticket;

@@ -140,6 +140,9 @@ class LockManager {
   // The client cannot be reached. Where it may have received NLM_GRANTED it has the lock, and may
   // use it: the grant stays. Else the lock is reverted: true.
   bool give_up(Ticket ticket);
+  // The host at this address cannot be reached: what waited there and has not asked again for
+  // minutes waits no more. One that lives asks again, and has a new place in the queue.
+  void forget_silent(const std::string& address, TimePoint now);
   // Ends a pending grant: the client has the lock, or the lock is reverted. False when the grant
   // was settled already.
   bool settle(Ticket ticket, bool wanted);
@@ -175,7 +178,7 @@ class LockManager {
     }
   };
   using Grants = std::multimap<OwnerPtr, Ticket, ByOwner>;
-  nlm::nlm4_stats lock_now(const LockArgs& args);
+  nlm::nlm4_stats lock_now(const LockArgs& args, TimePoint now);
   bool release_older(const Client& client, std::int32_t state);
   // As in PendingGrant.
   struct Offers {

@@ -5,6 +5,9 @@
 
 namespace stag::nfs::lock {
 
+// Linux asks every half a minute.
+constexpr Duration kAsksWithin = std::chrono::minutes(2);
+
 std::optional<Held> LockTable::test(const LockRequest& request) const {
   const auto found = files_.find(request.file);
   if (found == files_.end()) return std::nullopt;
@@ -33,7 +36,8 @@ bool LockTable::frees(const File& file, const LockRequest& request) {
   return std::any_of(own.begin(), own.end(), [](const Held& held) { return held.exclusive; });
 }
 
-LockTable::Answer LockTable::lock(const LockRequest& request, bool wait) {
+LockTable::Answer LockTable::lock(const LockRequest& request, bool wait, TimePoint now) {
+  now_ = std::max(now_, now);
   File& file = files_[request.file];
   try {
     const Answer answer = lock_in(file, request, wait);
@@ -61,14 +65,16 @@ LockTable::Answer LockTable::lock_in(File& file, const LockRequest& request, boo
 
 LockTable::Answer LockTable::enqueue(File& file, const LockRequest& request) {
   const WaitsFor wanted{request.range, request.exclusive, request.owner};
-  if (const auto place = file.tickets.find(wanted); place != file.tickets.end())
+  if (const auto place = file.tickets.find(wanted); place != file.tickets.end()) {
+    waiter_of(file, place->second)->asked = now_;
     return {LockOutcome::Blocked, place->second};
+  }
   const Client& client = request.owner->client;
   const auto here = addresses_.find(client.address);
   if (file.places() >= limits_.waiters_of_file || !has_capacity(file, client, 1) ||
       (here != addresses_.end() && here->second.places >= limits_.waiters_of_address))
     return {LockOutcome::Full, 0};
-  file.waiters.push_back({last_ticket_ + 1, request.owner, request.range, request.exclusive});
+  file.waiters.push_back({last_ticket_ + 1, request.owner, request.range, request.exclusive, now_});
   try {
     file.tickets.emplace(wanted, last_ticket_ + 1);
     count_place(client, 1);
@@ -95,16 +101,38 @@ Ticket LockTable::leave_queue(File& file, const LockRequest& request) {
   const auto place = file.tickets.find({request.range, request.exclusive, request.owner});
   if (place == file.tickets.end()) return 0;
   const Ticket ticket = place->second;
-  remove_waiter(file, Waiter{ticket, request.owner, request.range, request.exclusive});
+  remove_waiter(file, Waiter{ticket, request.owner, request.range, request.exclusive, {}});
   count_place(request.owner->client, -1);
   return ticket;
 }
 
+std::vector<LockTable::Waiter>::iterator LockTable::waiter_of(File& file, Ticket ticket) {
+  return std::lower_bound(file.waiters.begin(), file.waiters.end(), ticket,
+                          [](const Waiter& one, Ticket other) { return one.ticket < other; });
+}
+
 void LockTable::remove_waiter(File& file, const Waiter& waiter) {
   file.tickets.erase({waiter.range, waiter.exclusive, waiter.owner});
-  file.waiters.erase(
-      std::lower_bound(file.waiters.begin(), file.waiters.end(), waiter.ticket,
-                       [](const Waiter& one, Ticket ticket) { return one.ticket < ticket; }));
+  file.waiters.erase(waiter_of(file, waiter.ticket));
+}
+
+bool LockTable::is_silent(const Waiter& waiter) const {
+  return now_ - waiter.asked > kAsksWithin;
+}
+
+void LockTable::forget_silent(const std::string& address, TimePoint now, const Left& left) {
+  now_ = std::max(now_, now);
+  if (!knows(address)) return;
+  for (auto at = files_.begin(); at != files_.end();) {
+    const auto here = at++;
+    release_waiters(
+        here->second,
+        [&](const Waiter& waiter) {
+          return waiter.owner->client.address == address && is_silent(waiter);
+        },
+        left);
+    if (here->second.size() == 0) files_.erase(here);
+  }
 }
 
 bool LockTable::unlock(const FileKey& key, const Owner& owner, Range range) {
@@ -187,23 +215,30 @@ void LockTable::grant_waiters(const FileKey& key, File& file, Range freed) {
   constexpr int kPasses = 16;
   bool more = true;
   for (int pass = 0; more && pass < kPasses; ++pass) {
-    more = false;
-    for (std::size_t i = 0; i < file.waiters.size();) {
-      if (!file.waiters[i].range.overlaps(freed)) {
-        ++i;
-        continue;
-      }
-      const Waiter waiter = file.waiters[i];
-      const LockRequest request{key, waiter.owner, waiter.range, waiter.exclusive};
-      const bool frees_more = frees(file, request);
-      if (!promote(file, waiter, request)) {
-        ++i;
-        continue;
-      }
-      if (frees_more) freed = hull(freed, waiter.range);
-      more = more || frees_more;
-    }
+    more = grant_those(key, file, freed, false);
+    more = grant_those(key, file, freed, true) || more;
   }
+}
+
+// True when that has freed more bytes.
+bool LockTable::grant_those(const FileKey& key, File& file, Range& freed, bool silent) {
+  bool more = false;
+  for (std::size_t i = 0; i < file.waiters.size();) {
+    if (!file.waiters[i].range.overlaps(freed) || is_silent(file.waiters[i]) != silent) {
+      ++i;
+      continue;
+    }
+    const Waiter waiter = file.waiters[i];
+    const LockRequest request{key, waiter.owner, waiter.range, waiter.exclusive};
+    const bool frees_more = frees(file, request);
+    if (!promote(file, waiter, request)) {
+      ++i;
+      continue;
+    }
+    if (frees_more) freed = hull(freed, waiter.range);
+    more = more || frees_more;
+  }
+  return more;
 }
 
 // False when the waiter still conflicts or its client is at its limit; the waiter stays in the
@@ -273,6 +308,17 @@ void LockTable::release(const Which& which, const Left& left) {
   }
 }
 
+template <class Gone>
+bool LockTable::release_waiters(File& file, Gone gone, const Left& left) {
+  return std::erase_if(file.waiters, [&](const Waiter& waiter) {
+           if (!gone(waiter)) return false;
+           file.tickets.erase({waiter.range, waiter.exclusive, waiter.owner});
+           left(waiter.ticket);
+           count_place(waiter.owner->client, -1);
+           return true;
+         }) != 0;
+}
+
 // False when there was nothing to release.
 bool LockTable::release_from(File& file, const Which& which, const Left& left) {
   bool any = false;
@@ -281,24 +327,14 @@ bool LockTable::release_from(File& file, const Which& which, const Left& left) {
     any = true;
     count(owner.client, -static_cast<std::ptrdiff_t>(locks));
   });
-  const auto gone = [&](const auto& entry) {
-    if (!of_those(*entry.owner)) return false;
-    any = true;
-    return true;
-  };
   std::erase_if(file.shares, [&](const Share& share) {
-    if (!gone(share)) return false;
+    if (!of_those(*share.owner)) return false;
+    any = true;
     count(share.owner->client, -1);
     return true;
   });
-  std::erase_if(file.waiters, [&](const Waiter& waiter) {
-    if (!gone(waiter)) return false;
-    file.tickets.erase({waiter.range, waiter.exclusive, waiter.owner});
-    left(waiter.ticket);
-    count_place(waiter.owner->client, -1);
-    return true;
-  });
-  return any;
+  const auto gone = [&](const Waiter& waiter) { return of_those(*waiter.owner); };
+  return release_waiters(file, gone, left) || any;
 }
 
 std::vector<Client> LockTable::clients_at(const std::string& address) const {

@@ -4,6 +4,7 @@
 // The locks of a file are those of range_locks.h: an exclusive lock excludes all locks of other
 // owners, a shared lock only exclusive ones. Each file has a queue of waiters; an operation that
 // frees bytes grants the lock, in the order of the queue, to every waiter that no longer conflicts.
+// Those that ask again come first: who has not for minutes may be gone.
 // Deadlocks are not detected: only clients know which of their processes wait for each other.
 //
 // Limits by client, by address, by file and in all bound what a peer can make grow. Not
@@ -22,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/loop.h"
 #include "nfs/lock/range_locks.h"
 #include "nfs/state/types.h"
 #include "vfs/types.h"
@@ -94,10 +96,14 @@ class LockTable {
     // waiter that the request was until then, or 0.
     Ticket ticket = 0;
   };
-  Answer lock(const LockRequest& request, bool wait);
+  Answer lock(const LockRequest& request, bool wait, TimePoint now = {});
   // Removes the waiter of this request from the queue and yields its ticket; nullopt when there is
   // none.
   std::optional<Ticket> cancel(const LockRequest& request);
+  // The waiters of an address that have not asked again for minutes are none any more; calls left()
+  // with their tickets. Asks for no memory.
+  using Left = std::function<void(Ticket)>;
+  void forget_silent(const std::string& address, TimePoint now, const Left& left);
   // Bytes that are not locked may be unlocked too. False when unlocking would split a lock and
   // exceed a limit.
   bool unlock(const FileKey& file, const Owner& owner, Range range);
@@ -118,7 +124,6 @@ class LockTable {
   // Releases all locks, shares and waiters of the clients for which `which` is true; calls left()
   // with the tickets of those waiters. Asks for no memory.
   using Which = std::function<bool(const Client&)>;
-  using Left = std::function<void(Ticket)>;
   void release(const Which& which, const Left& left);
 
   // The grants that were not taken, in order.
@@ -169,6 +174,7 @@ class LockTable {
     OwnerPtr owner;
     Range range;
     bool exclusive = false;
+    TimePoint asked{};  // for the last time
   };
   // The lock that a waiter waits for; a file has no two waiters for the same one.
   struct WaitsFor {
@@ -196,15 +202,20 @@ class LockTable {
   };
 
   static bool frees(const File& file, const LockRequest& request);
+  static std::vector<Waiter>::iterator waiter_of(File& file, Ticket ticket);
   static void remove_waiter(File& file, const Waiter& waiter);
+  bool is_silent(const Waiter& waiter) const;
   bool assign(File& file, const OwnerPtr& owner, Range range, std::optional<bool> exclusive);
   Answer enqueue(File& file, const LockRequest& request);
   Ticket leave_queue(File& file, const LockRequest& request);
   Answer lock_in(File& file, const LockRequest& request, bool wait);
   void sweep(const FileKey& key, File& file, Range freed);
   void grant_waiters(const FileKey& key, File& file, Range freed);
+  bool grant_those(const FileKey& key, File& file, Range& freed, bool silent);
   bool promote(File& file, const Waiter& waiter, const LockRequest& request);
   bool release_from(File& file, const Which& which, const Left& left);
+  template <class Gone>
+  bool release_waiters(File& file, Gone gone, const Left& left);
   void carry_out(File& file, const OwnerPtr& owner, const RangeLocks::Change& change);
   bool has_capacity(const File& file, const Client& client, std::size_t more) const;
   void count(const Client& client, std::ptrdiff_t change);
@@ -220,6 +231,7 @@ class LockTable {
   std::map<std::string, Address> addresses_;
   std::size_t total_ = 0;
   Ticket last_ticket_ = 0;
+  TimePoint now_{};  // when somebody asked last
   std::list<Grant> granted_;
   bool unswept_ = false;
 };
