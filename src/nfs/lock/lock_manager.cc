@@ -14,8 +14,6 @@ using namespace nlm;
 
 // SM_NOTIFY travels by UDP and is repeated until it is answered.
 constexpr Duration kRepeatWindow = std::chrono::minutes(2);
-constexpr std::size_t kMaxRestarts = 4096;
-constexpr std::size_t kMaxStates = 4096;
 
 // A host names itself by its full name or by the first label of it.
 bool same_host(std::string_view a, std::string_view b) {
@@ -23,12 +21,12 @@ bool same_host(std::string_view a, std::string_view b) {
   return b.starts_with(a) && !a.empty() && (a.size() == b.size() || b[a.size()] == '.');
 }
 
-// Whether one of these clients has this address, and a name that `is_right`.
-template <class Clients, class IsRight>
-bool any_at(const std::string& address, const Clients& clients, IsRight is_right) {
-  auto at = clients.lower_bound(Client{address, {}});
-  while (at != clients.end() && at->first.address == address && !is_right(at->first.name)) ++at;
-  return at != clients.end() && at->first.address == address;
+// Whether this is the news that `known` has already; it has it from then on.
+bool is_repeated(ClientStates::Known& known, std::int32_t state, TimePoint now) {
+  const auto& told = known.restart;
+  if (told && told->state == state && now - told->when <= kRepeatWindow) return true;
+  known.restart = {state, now};
+  return false;
 }
 
 nlm4_stats status_of(LockOutcome outcome) {
@@ -47,7 +45,8 @@ nlm4_stats status_of(LockOutcome outcome) {
 
 }  // namespace
 
-LockManager::LockManager(const LockLimits& limits) : table_(limits) {}
+// As many as may have anything are known.
+LockManager::LockManager(const LockLimits& limits) : table_(limits), states_(limits.in_all) {}
 LockManager::~LockManager() = default;
 
 LockManager::Tested LockManager::test(const LockRequest& request, TimePoint now) const {
@@ -115,8 +114,8 @@ LockManager::Notices LockManager::carry_out(std::unique_lock<std::mutex>& lock, 
 // A host's first LOCK after its restart may come before its SM_NOTIFY, which then is no news. True
 // when it had anything.
 bool LockManager::release_older(const Client& client, std::int32_t state) {
-  const auto known = states_.find(client);
-  if (known == states_.end() || known->second == 0 || state <= known->second) return false;
+  const ClientStates::Known* const known = states_.find(client);
+  if (known == nullptr || known->state == 0 || state <= known->state) return false;
   if (!table_.knows(client)) return false;
   trace(Reason::LockClientRestarted, client.address, client.name);
   release_which([&](const Client& other) { return other == client; });
@@ -130,8 +129,7 @@ nlm4_stats LockManager::lock_now(const LockArgs& args, TimePoint now) {
   // A client that is told of a failure has got nothing: what comes behind asks for no memory.
   Blocked waits;
   if (wait) waits.emplace(Ticket{0}, args.params);
-  States known;
-  known.emplace(client, args.client_state);
+  ClientStates::Known& known = states_.of(client);
   take_grants();
   Befores befores = befores_without(args.request.file, *args.request.owner, args.request.range);
   if (sharing_ != nullptr) sharing_->begin();
@@ -149,7 +147,7 @@ nlm4_stats LockManager::lock_now(const LockArgs& args, TimePoint now) {
     if (args.reclaim) grace_->claimed();
   }
   if (answer.outcome == LockOutcome::Granted || answer.outcome == LockOutcome::Blocked)
-    note_state(std::move(known));
+    known.state = args.client_state;
   return status_of(answer.outcome);
 }
 
@@ -215,10 +213,12 @@ bool LockManager::restarted(const std::string& address, const std::string& name,
   std::unique_lock lock(mutex_);
   take_grants();  // the news is not to be taken for old when memory runs out over it
   std::vector<Client> gone = clients_of(address, name);
+  for (const Client& client : gone) states_.of(client);  // asks for memory
   std::erase_if(gone, [&](const Client& client) {
-    const auto known = states_.find(client);
-    const bool newer = state != 0 && known != states_.end() && known->second == state;
-    return newer || is_repeated(client, state, now);
+    ClientStates::Known* const known = states_.find(client);
+    if (known == nullptr) return false;
+    const bool newer = state != 0 && known->state == state;
+    return newer || is_repeated(*known, state, now);
   });
   // SM_NOTIFY is not authenticated: all locks are looked at only when some will be released.
   if (gone.empty()) return false;
@@ -245,8 +245,7 @@ std::vector<Client> LockManager::clients_of(const std::string& address,
   const auto is_of_name = [&](const Client& client) { return is_named(client.name); };
   // The host of this name may have nothing any more: Linux tells of a restart by its full name and
   // then by the first label.
-  const bool by_name = std::ranges::any_of(here, is_of_name) ||
-                       any_at(address, states_, is_named) || any_at(address, restarts_, is_named);
+  const bool by_name = std::ranges::any_of(here, is_of_name) || states_.any_at(address, is_named);
   if (by_name) std::erase_if(here, [&](const Client& client) { return !is_named(client.name); });
   return here;
 }
@@ -286,18 +285,6 @@ std::vector<Held> LockManager::held(const FileKey& file) const {
   return table_.held(file);
 }
 
-// Of one client. Asks for no memory.
-void LockManager::note_state(States known) {
-  const auto& [client, state] = *known.begin();
-  if (const auto found = states_.find(client); found != states_.end()) {
-    found->second = state;
-    return;
-  }
-  if (states_.size() >= kMaxStates)
-    std::erase_if(states_, [&](const auto& entry) { return !table_.knows(entry.first); });
-  if (states_.size() < kMaxStates) states_.merge(known);
-}
-
 // All of it or, where memory runs out, nothing.
 void LockManager::release_which(const LockTable::Which& which) {
   take_grants();
@@ -306,18 +293,6 @@ void LockManager::release_which(const LockTable::Which& which) {
     const auto& [ticket, pending] = *at++;
     if (which(pending.grant.request.owner->client)) take_pending(ticket);
   }
-}
-
-// Only clients that have locks are remembered, and these are bounded: strangers leave nothing here.
-bool LockManager::is_repeated(const Client& client, std::int32_t state, TimePoint now) {
-  const auto is_old = [&](const Restart& restart) { return now - restart.when > kRepeatWindow; };
-  const auto found = restarts_.find(client);
-  if (found != restarts_.end() && found->second.state == state && !is_old(found->second))
-    return true;
-  if (found == restarts_.end() && restarts_.size() >= kMaxRestarts)
-    std::erase_if(restarts_, [&](const auto& entry) { return is_old(entry.second); });
-  if (found != restarts_.end() || restarts_.size() < kMaxRestarts) restarts_[client] = {state, now};
-  return false;
 }
 
 // What there is no memory for stays, and is for retry() to take.

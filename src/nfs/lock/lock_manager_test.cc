@@ -62,6 +62,77 @@ TEST(LockManagerAlone, never_has_more_grants_pending_than_may_wait) {
   EXPECT_EQ(manager.size(), 0u);
 }
 
+// Hosts of which one takes as much as it can get.
+class LockManagerAmongHosts : public ::testing::Test {
+ protected:
+  // Little enough to be taken in a test.
+  static constexpr LockLimits kSmall{
+      .of_client = 32, .of_address = 64, .of_file = 64, .in_all = 256};
+
+  static OwnerPtr owner(const std::string& address, const std::string& name = "name") {
+    return std::make_shared<Owner>(Owner{{address, name}, "oh", 1});
+  }
+  static OwnerPtr taker(int address, int name) {
+    return owner("198.51.100." + std::to_string(address), "n" + std::to_string(name));
+  }
+  static FileKey file(int number) {
+    return FileKey{1, *vfs::Handle::from(bytes_of("file" + std::to_string(number)))};
+  }
+  nlm4_stats lock(int where, const OwnerPtr& who, Range range, std::int32_t state = 0,
+                  bool block = false) {
+    return manager_->lock({{file(where), who, range, true}, block, false, state, {}}, now_);
+  }
+  nlm4_stats reclaim(int where, const OwnerPtr& who, Range range) {
+    return manager_->lock({{file(where), who, range, true}, false, true, 0, {}}, now_);
+  }
+  nlm4_stats unlock(int where, const OwnerPtr& who, Range range) {
+    return manager_->unlock(file(where), *who, range);
+  }
+  void begin(const LockLimits& limits = {}) {
+    manager_ = std::make_unique<LockManager>(limits);
+    manager_->on_grant([this](const Client& client, Ticket ticket) {
+      told_.push_back(client.address);
+      manager_->settle(ticket, true);
+    });
+  }
+  // Single bytes until it gets no more.
+  std::size_t take_all(int where, const OwnerPtr& who) {
+    std::uint64_t taken = 0;
+    while (lock(where, who, {2 * taken, 2 * taken}) == NLM4_GRANTED) ++taken;
+    return taken;
+  }
+
+  std::unique_ptr<LockManager> manager_;
+  std::vector<std::string> told_;
+  TimePoint now_{};
+  const OwnerPtr victim_ = owner("192.0.2.1"), other_ = owner("192.0.2.2");
+};
+
+TEST_F(LockManagerAmongHosts, forgets_nothing_of_a_restart_for_another_hosts_many_names) {
+  for (const int names : {0, 4096}) {
+    begin();
+    for (int i = 0; i < names; ++i) ASSERT_EQ(lock(i, taker(1, i), {0, 9}, 1), NLM4_GRANTED);
+    ASSERT_EQ(lock(-1, victim_, {0, 9}, 5), NLM4_GRANTED);
+    ASSERT_EQ(lock(-2, victim_, {0, 9}, 7), NLM4_GRANTED) << "before its SM_NOTIFY";
+    EXPECT_TRUE(manager_->held(file(-1)).empty()) << names;
+    manager_->restarted("192.0.2.1", "name", 7, now_);
+    EXPECT_EQ(manager_->held(file(-2)).size(), 1u) << names;
+  }
+}
+
+TEST_F(LockManagerAmongHosts, takes_no_old_news_for_new_for_another_hosts_many_names) {
+  begin();
+  for (int i = 0; i < 4096; ++i) {
+    ASSERT_EQ(lock(i, taker(1, i), {0, 9}), NLM4_GRANTED);
+    manager_->restarted("198.51.100.1", "n" + std::to_string(i), 3, now_);
+  }
+  ASSERT_EQ(lock(-1, victim_, {0, 9}), NLM4_GRANTED);
+  EXPECT_TRUE(manager_->restarted("192.0.2.1", "name", 7, now_));
+  ASSERT_EQ(lock(-1, victim_, {0, 9}), NLM4_GRANTED);
+  EXPECT_FALSE(manager_->restarted("192.0.2.1", "name", 7, now_));
+  EXPECT_EQ(manager_->held(file(-1)).size(), 1u);
+}
+
 // Two threads of a process wait for ranges that overlap.
 class GrantsThatOverlap : public ::testing::Test {
  protected:
