@@ -134,7 +134,7 @@ nlm4_stats LockManager::lock_now(const LockArgs& args, TimePoint now) {
   Befores befores = befores_without(args.request.file, *args.request.owner, args.request.range);
   if (sharing_ != nullptr) sharing_->begin();
   const LockTable::Answer answer = table_.lock(args.request, wait, now);
-  if (answer.outcome == LockOutcome::Blocked) {
+  if (answer.outcome == LockOutcome::Blocked && answer.ticket != 0) {
     auto one = waits.extract(waits.begin());
     one.key() = answer.ticket;
     blocked_.erase(answer.ticket);

@@ -49,7 +49,7 @@ TEST(LockManagerAlone, never_has_more_grants_pending_than_may_wait) {
     const Range all{round * 100, round * 100 + 99};
     ASSERT_EQ(lock(b, all, false), NLM4_GRANTED);
     for (std::uint64_t byte = all.first; byte <= all.last; ++byte)
-      ASSERT_EQ(lock(a, {byte, byte}, true), byte < 10 ? NLM4_BLOCKED : NLM4_DENIED_NOLOCKS);
+      ASSERT_EQ(lock(a, {byte, byte}, true), NLM4_BLOCKED);
     ASSERT_EQ(manager.unlock({}, *b, all), NLM4_GRANTED);
     EXPECT_EQ(manager.pending_count(), 10u);
   }
@@ -131,6 +131,31 @@ TEST_F(LockManagerAmongHosts, takes_no_old_news_for_new_for_another_hosts_many_n
   ASSERT_EQ(lock(-1, victim_, {0, 9}), NLM4_GRANTED);
   EXPECT_FALSE(manager_->restarted("192.0.2.1", "name", 7, now_));
   EXPECT_EQ(manager_->held(file(-1)).size(), 1u);
+}
+
+TEST_F(LockManagerAmongHosts, has_places_left_to_wait_for_a_file_that_one_host_waits_for) {
+  begin();
+  ASSERT_EQ(lock(1, other_, {0, 4000}), NLM4_GRANTED);
+  for (std::uint64_t byte = 0; byte < 1100; ++byte)
+    ASSERT_EQ(lock(1, taker(1, 1), {2 * byte, 2 * byte}, 0, true), NLM4_BLOCKED) << byte;
+  EXPECT_EQ(lock(1, victim_, {0, 0}, 0, true), NLM4_BLOCKED);
+  ASSERT_EQ(manager_->release(taker(1, 1)->client), true);
+  ASSERT_EQ(unlock(1, other_, {}), NLM4_GRANTED);
+  EXPECT_EQ(told_, std::vector<std::string>{"192.0.2.1"});
+}
+
+TEST_F(LockManagerAmongHosts, has_a_host_ask_again_for_which_there_is_no_place) {
+  begin({.waiters_of_file = 1});
+  ASSERT_EQ(lock(1, other_, {0, 9}), NLM4_GRANTED);
+  ASSERT_EQ(lock(1, taker(1, 1), {0, 9}, 0, true), NLM4_BLOCKED);
+  EXPECT_EQ(lock(1, victim_, {0, 9}, 0, true), NLM4_BLOCKED);
+  EXPECT_EQ(manager_->size(), 2u);
+  EXPECT_EQ(manager_->cancel({file(1), victim_, {0, 9}, true}), NLM4_DENIED);
+  ASSERT_EQ(unlock(1, other_, {}), NLM4_GRANTED);
+  EXPECT_EQ(told_, std::vector<std::string>{"198.51.100.1"});
+  ASSERT_EQ(unlock(1, taker(1, 1), {}), NLM4_GRANTED);
+  EXPECT_EQ(told_.size(), 1u);
+  EXPECT_EQ(lock(1, victim_, {0, 9}, 0, true), NLM4_GRANTED);
 }
 
 // Two threads of a process wait for ranges that overlap.

@@ -70,14 +70,11 @@ LockTable::Answer LockTable::enqueue(File& file, const LockRequest& request) {
     return {LockOutcome::Blocked, place->second};
   }
   const Client& client = request.owner->client;
-  const auto here = addresses_.find(client.address);
-  if (file.places() >= limits_.waiters_of_file || !has_capacity(file, client, 1) ||
-      (here != addresses_.end() && here->second.places >= limits_.waiters_of_address))
-    return {LockOutcome::Full, 0};
+  if (!has_place(file, client)) return {LockOutcome::Blocked, 0};
   file.waiters.push_back({last_ticket_ + 1, request.owner, request.range, request.exclusive, now_});
   try {
     file.tickets.emplace(wanted, last_ticket_ + 1);
-    count_place(client, 1);
+    count(file, client, 1, true);
   } catch (...) {
     file.tickets.erase(wanted);
     file.waiters.pop_back();
@@ -102,7 +99,7 @@ Ticket LockTable::leave_queue(File& file, const LockRequest& request) {
   if (place == file.tickets.end()) return 0;
   const Ticket ticket = place->second;
   remove_waiter(file, Waiter{ticket, request.owner, request.range, request.exclusive, {}});
-  count_place(request.owner->client, -1);
+  count(file, request.owner->client, -1, true);
   return ticket;
 }
 
@@ -151,7 +148,7 @@ void LockTable::settled(const Grant& grant) {
   const auto found = files_.find(grant.request.file);
   if (found == files_.end() || found->second.unsettled == 0) return;
   --found->second.unsettled;
-  count_place(grant.request.owner->client, -1);
+  count(found->second, grant.request.owner->client, -1, true);
   tidy(grant.request.file);
 }
 
@@ -187,14 +184,14 @@ bool LockTable::assign(File& file, const OwnerPtr& owner, Range range,
 void LockTable::carry_out(File& file, const OwnerPtr& owner, const RangeLocks::Change& change) {
   const auto come = static_cast<std::ptrdiff_t>(change.come.size());
   // New locks are counted first, so that the client stays known throughout.
-  count(owner->client, come);
+  count(file, owner->client, come);
   try {
     file.locks.apply(change);
   } catch (...) {
-    count(owner->client, -come);
+    count(file, owner->client, -come);
     throw;
   }
-  count(owner->client, -static_cast<std::ptrdiff_t>(change.gone.size()));
+  count(file, owner->client, -static_cast<std::ptrdiff_t>(change.gone.size()));
 }
 
 // What was freed is free: the owner that freed it is not told otherwise because there is no memory
@@ -279,7 +276,7 @@ LockOutcome LockTable::share(const FileKey& key, const Share& share) {
   }
   const bool fits = has_capacity(file, share.owner->client, 1);
   try {
-    if (fits) file.shares.reserve(file.shares.size() + 1), count(share.owner->client, 1);
+    if (fits) file.shares.reserve(file.shares.size() + 1), count(file, share.owner->client, 1);
   } catch (...) {
     tidy(key);
     throw;
@@ -294,7 +291,7 @@ void LockTable::unshare(const FileKey& key, const Owner& owner) {
   if (found == files_.end()) return;
   const std::size_t gone = std::erase_if(found->second.shares,
                                          [&](const Share& share) { return *share.owner == owner; });
-  count(owner.client, -static_cast<std::ptrdiff_t>(gone));
+  count(found->second, owner.client, -static_cast<std::ptrdiff_t>(gone));
   tidy(key);
 }
 
@@ -314,7 +311,7 @@ bool LockTable::release_waiters(File& file, Gone gone, const Left& left) {
            if (!gone(waiter)) return false;
            file.tickets.erase({waiter.range, waiter.exclusive, waiter.owner});
            left(waiter.ticket);
-           count_place(waiter.owner->client, -1);
+           count(file, waiter.owner->client, -1, true);
            return true;
          }) != 0;
 }
@@ -325,12 +322,12 @@ bool LockTable::release_from(File& file, const Which& which, const Left& left) {
   const auto of_those = [&](const Owner& owner) { return which(owner.client); };
   file.locks.release(of_those, [&](const Owner& owner, std::size_t locks) {
     any = true;
-    count(owner.client, -static_cast<std::ptrdiff_t>(locks));
+    count(file, owner.client, -static_cast<std::ptrdiff_t>(locks));
   });
   std::erase_if(file.shares, [&](const Share& share) {
     if (!of_those(*share.owner)) return false;
     any = true;
-    count(share.owner->client, -1);
+    count(file, share.owner->client, -1);
     return true;
   });
   const auto gone = [&](const Waiter& waiter) { return of_those(*waiter.owner); };
@@ -371,33 +368,49 @@ std::vector<FileKey> LockTable::files() const {
 bool LockTable::has_capacity(const File& file, const Client& client, std::size_t more) const {
   const auto found = counts_.find(client);
   const std::size_t own = found == counts_.end() ? 0 : found->second;
-  const auto here = addresses_.find(client.address);
-  const std::size_t of_address = here == addresses_.end() ? 0 : here->second.all;
-  return own + more <= limits_.of_client && of_address + more <= limits_.of_address &&
+  return own + more <= limits_.of_client &&
+         account_of(accounts_, client.address).all + more <= limits_.of_address &&
          file.size() + more <= limits_.of_file && total_ + more <= limits_.in_all;
 }
 
-void LockTable::count(const Client& client, std::ptrdiff_t change) {
-  if (change == 0) return;
-  const auto here = addresses_.try_emplace(client.address).first;
-  auto own = counts_.end();
-  try {
-    own = counts_.try_emplace(client).first;
-  } catch (...) {
-    if (here->second.all == 0) addresses_.erase(here);
-    throw;
-  }
-  own->second += static_cast<std::size_t>(change);
-  total_ += static_cast<std::size_t>(change);
-  if (own->second == 0) counts_.erase(own);
-  here->second.all += static_cast<std::size_t>(change);
-  if (here->second.all == 0) addresses_.erase(here);
+bool LockTable::has_place(const File& file, const Client& client) const {
+  return has_capacity(file, client, 1) &&
+         account_of(accounts_, client.address).places < limits_.waiters_of_address &&
+         state::leaves_enough<std::size_t>(account_of(file.accounts, client.address).places,
+                                           file.places(), 1, limits_.waiters_of_file);
 }
 
-void LockTable::count_place(const Client& client, std::ptrdiff_t change) {
-  count(client, change);
-  if (const auto here = addresses_.find(client.address); here != addresses_.end())
-    here->second.places += static_cast<std::size_t>(change);
+LockTable::Account LockTable::account_of(const Accounts& accounts, const std::string& address) {
+  const auto found = accounts.find(address);
+  return found == accounts.end() ? Account{} : found->second;
+}
+
+// All of it or, where memory runs out, nothing; what becomes less asks for none. `places`: they are
+// such.
+void LockTable::count(File& file, const Client& client, std::ptrdiff_t change, bool places) {
+  if (change == 0) return;
+  const auto more = static_cast<std::size_t>(change);
+  const auto add = [&](Accounts& accounts, Accounts::iterator at, std::size_t by) {
+    at->second.all += by;
+    if (places) at->second.places += by;
+    if (at->second.all == 0) accounts.erase(at);
+  };
+  const auto in_file = file.accounts.try_emplace(client.address).first;
+  auto in_all = accounts_.end();
+  auto own = counts_.end();
+  try {
+    in_all = accounts_.try_emplace(client.address).first;
+    own = counts_.try_emplace(client).first;
+  } catch (...) {
+    if (in_all != accounts_.end()) add(accounts_, in_all, 0);
+    add(file.accounts, in_file, 0);
+    throw;
+  }
+  own->second += more;
+  total_ += more;
+  if (own->second == 0) counts_.erase(own);
+  add(accounts_, in_all, more);
+  add(file.accounts, in_file, more);
 }
 
 void LockTable::tidy(const FileKey& key) {

@@ -92,8 +92,9 @@ class LockTable {
 
   struct Answer {
     LockOutcome outcome = LockOutcome::Denied;
-    // Blocked: the ticket of the waiter, which a repeated request keeps. Granted: the ticket of the
-    // waiter that the request was until then, or 0.
+    // Blocked: the ticket of the waiter, which a repeated request keeps; 0: there is no place for
+    // it, and it is to ask again. Granted: the ticket of the waiter that the request was until
+    // then, or 0.
     Ticket ticket = 0;
   };
   Answer lock(const LockRequest& request, bool wait, TimePoint now = {});
@@ -166,7 +167,7 @@ class LockTable {
   // none or several.
   std::optional<Client> only_client(const IsName& is_right) const;
   bool knows(const Client& client) const { return counts_.contains(client); }
-  bool knows(const std::string& address) const { return addresses_.contains(address); }
+  bool knows(const std::string& address) const { return accounts_.contains(address); }
 
  private:
   struct Waiter {
@@ -186,19 +187,21 @@ class LockTable {
       return std::tie(a.exclusive, *a.owner) < std::tie(b.exclusive, *b.owner);
     }
   };
+  // What an address has, in a file or in all.
+  struct Account {
+    std::size_t all = 0;
+    std::size_t places = 0;  // of these, waiters and unsettled grants
+  };
+  using Accounts = std::map<std::string, Account>;
   struct File {
     RangeLocks locks;
     std::vector<Waiter> waiters;         // in the order they came, which is that of their tickets
     std::map<WaitsFor, Ticket> tickets;  // of the waiters
     std::vector<Share> shares;
+    Accounts accounts;
     std::size_t unsettled = 0;  // grants
     std::size_t places() const { return waiters.size() + unsettled; }
     std::size_t size() const { return locks.size() + shares.size() + places(); }
-  };
-
-  struct Address {
-    std::size_t all = 0;
-    std::size_t places = 0;  // of these, waiters and unsettled grants
   };
 
   static bool frees(const File& file, const LockRequest& request);
@@ -218,8 +221,9 @@ class LockTable {
   bool release_waiters(File& file, Gone gone, const Left& left);
   void carry_out(File& file, const OwnerPtr& owner, const RangeLocks::Change& change);
   bool has_capacity(const File& file, const Client& client, std::size_t more) const;
-  void count(const Client& client, std::ptrdiff_t change);
-  void count_place(const Client& client, std::ptrdiff_t change);
+  static Account account_of(const Accounts& accounts, const std::string& address);
+  bool has_place(const File& file, const Client& client) const;
+  void count(File& file, const Client& client, std::ptrdiff_t change, bool places = false);
   void tidy(const FileKey& key);
 
   bool conflicts(const File& file, const LockRequest& request) const;
@@ -228,7 +232,7 @@ class LockTable {
   Elsewhere elsewhere_;
   std::unordered_map<FileKey, File, FileKeyHash> files_;
   std::map<Client, std::size_t> counts_;
-  std::map<std::string, Address> addresses_;
+  Accounts accounts_;
   std::size_t total_ = 0;
   Ticket last_ticket_ = 0;
   TimePoint now_{};  // when somebody asked last
