@@ -133,7 +133,8 @@ nlm4_stats LockManager::lock_now(const LockArgs& args, TimePoint now) {
   take_grants();
   Befores befores = befores_without(args.request.file, *args.request.owner, args.request.range);
   if (sharing_ != nullptr) sharing_->begin();
-  const LockTable::Answer answer = table_.lock(args.request, wait, now);
+  const LockTable::Answer answer =
+      table_.lock(args.request, wait, now, args.reclaim ? Claim::Reclaimed : Claim::New);
   if (answer.outcome == LockOutcome::Blocked && answer.ticket != 0) {
     auto one = waits.extract(waits.begin());
     one.key() = answer.ticket;

@@ -158,6 +158,56 @@ TEST_F(LockManagerAmongHosts, has_a_host_ask_again_for_which_there_is_no_place) 
   EXPECT_EQ(lock(1, victim_, {0, 9}, 0, true), NLM4_GRANTED);
 }
 
+TEST_F(LockManagerAmongHosts, has_locks_left_that_few_hosts_cannot_take_and_refuses_no_unlock) {
+  begin(kSmall);
+  ASSERT_EQ(lock(-1, victim_, {0, 999}), NLM4_GRANTED);
+  for (int i = 0; i < 8; ++i) take_all(i, taker(i / 2, i % 2));
+  EXPECT_EQ(lock(-2, victim_, {0, 0}), NLM4_GRANTED);
+  EXPECT_EQ(unlock(-1, victim_, {100, 199}), NLM4_GRANTED);
+  EXPECT_EQ(lock(-1, other_, {100, 199}), NLM4_GRANTED);
+}
+
+TEST_F(LockManagerAmongHosts, has_locks_of_a_file_left_that_one_host_cannot_take) {
+  begin(kSmall);
+  ASSERT_EQ(lock(1, victim_, {900, 999}), NLM4_GRANTED);
+  EXPECT_EQ(take_all(1, taker(1, 1)), 32u);
+  EXPECT_LT(take_all(1, taker(1, 2)), 32u);
+  EXPECT_EQ(unlock(1, victim_, {910, 919}), NLM4_GRANTED);
+  EXPECT_EQ(lock(1, other_, {910, 919}), NLM4_GRANTED);
+}
+
+TEST_F(LockManagerAmongHosts, has_locks_left_where_hosts_split_theirs) {
+  begin({.of_client = 128, .of_address = 128, .of_file = 1024, .in_all = 256});
+  ASSERT_EQ(lock(-1, victim_, {0, 999}), NLM4_GRANTED);
+  std::size_t refused = 0;
+  for (int host = 0; host < 4; ++host) {
+    const OwnerPtr who = taker(host, 0);
+    ASSERT_EQ(lock(host, who, {0, 9999}), NLM4_GRANTED);
+    for (std::uint64_t byte = 1; byte < 9999; byte += 2)
+      if (unlock(host, who, {byte, byte}) != NLM4_GRANTED) ++refused;
+  }
+  EXPECT_GT(manager_->size(), 256u);
+  EXPECT_LT(manager_->size(), 512u);
+  EXPECT_GT(refused, 0u);
+  EXPECT_EQ(unlock(-1, victim_, {100, 199}), NLM4_GRANTED);
+  EXPECT_EQ(lock(-2, other_, {0, 0}), NLM4_GRANTED) << "a 128th";
+}
+
+TEST_F(LockManagerAmongHosts, grants_all_reclaims_in_every_order) {
+  begin(kSmall);
+  std::vector<std::size_t> had;
+  for (int i = 0; i < 10; ++i) had.push_back(take_all(i, taker(i / 2, i % 2)));
+  for (const bool backwards : {false, true}) {
+    begin(kSmall);
+    manager_->begin_grace(now_ + std::chrono::seconds(1));
+    for (int n = 0; n < 10; ++n) {
+      const int i = backwards ? 9 - n : n;
+      for (std::uint64_t byte = 0; byte < had[static_cast<std::size_t>(i)]; ++byte)
+        ASSERT_EQ(reclaim(i, taker(i / 2, i % 2), {2 * byte, 2 * byte}), NLM4_GRANTED) << i;
+    }
+  }
+}
+
 // Two threads of a process wait for ranges that overlap.
 class GrantsThatOverlap : public ::testing::Test {
  protected:

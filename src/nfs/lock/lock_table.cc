@@ -7,6 +7,8 @@ namespace stag::nfs::lock {
 
 // Linux asks every half a minute.
 constexpr Duration kAsksWithin = std::chrono::minutes(2);
+// The part of a limit that each address may have anew where others hold more than the limit.
+constexpr std::size_t kLittle = 128;
 
 std::optional<Held> LockTable::test(const LockRequest& request) const {
   const auto found = files_.find(request.file);
@@ -36,11 +38,12 @@ bool LockTable::frees(const File& file, const LockRequest& request) {
   return std::any_of(own.begin(), own.end(), [](const Held& held) { return held.exclusive; });
 }
 
-LockTable::Answer LockTable::lock(const LockRequest& request, bool wait, TimePoint now) {
+LockTable::Answer LockTable::lock(const LockRequest& request, bool wait, TimePoint now,
+                                  Claim claim) {
   now_ = std::max(now_, now);
   File& file = files_[request.file];
   try {
-    const Answer answer = lock_in(file, request, wait);
+    const Answer answer = lock_in(file, request, wait, claim);
     tidy(request.file);
     return answer;
   } catch (...) {
@@ -49,13 +52,14 @@ LockTable::Answer LockTable::lock(const LockRequest& request, bool wait, TimePoi
   }
 }
 
-LockTable::Answer LockTable::lock_in(File& file, const LockRequest& request, bool wait) {
+LockTable::Answer LockTable::lock_in(File& file, const LockRequest& request, bool wait,
+                                     Claim claim) {
   Answer answer;
   if (conflicts(file, request)) {
     if (wait) answer = enqueue(file, request);
   } else {
     const bool freed = frees(file, request);
-    const bool set = assign(file, request.owner, request.range, request.exclusive);
+    const bool set = assign(file, request.owner, request.range, request.exclusive, claim);
     answer.outcome = set ? LockOutcome::Granted : LockOutcome::Full;
     if (set) answer.ticket = leave_queue(file, request);
     if (set && freed) sweep(request.file, file, request.range);
@@ -138,7 +142,7 @@ bool LockTable::unlock(const FileKey& key, const Owner& owner, Range range) {
   File& file = found->second;
   const OwnerPtr holder = file.locks.holder(owner);
   if (holder == nullptr) return true;
-  if (!assign(file, holder, range, std::nullopt)) return false;
+  if (!assign(file, holder, range, std::nullopt, Claim::Held)) return false;
   sweep(key, file, range);
   tidy(key);
   return true;
@@ -169,13 +173,14 @@ void LockTable::revert(const LockRequest& granted, RangeParts before) {
 // Gives `range` the mode `exclusive`, or none, for this owner. False, and nothing changed, when
 // that would be more locks than there may be.
 bool LockTable::assign(File& file, const OwnerPtr& owner, Range range,
-                       std::optional<bool> exclusive) {
+                       std::optional<bool> exclusive, Claim claim) {
   const RangeLocks::Change change = file.locks.plan(owner, range, exclusive);
   const auto signed_size = [](const auto& list) {
     return static_cast<std::ptrdiff_t>(list.size());
   };
   const std::ptrdiff_t more = signed_size(change.come) - signed_size(change.gone);
-  if (more > 0 && !has_capacity(file, owner->client, static_cast<std::size_t>(more))) return false;
+  if (more > 0 && !has_capacity(file, owner->client, static_cast<std::size_t>(more), claim))
+    return false;
   carry_out(file, owner, change);
   return true;
 }
@@ -244,7 +249,7 @@ bool LockTable::promote(File& file, const Waiter& waiter, const LockRequest& req
   if (conflicts(file, request)) return false;
   std::list<Grant> grant;
   grant.push_back({waiter.ticket, request, file.locks.parts(*waiter.owner, waiter.range)});
-  if (!assign(file, waiter.owner, waiter.range, waiter.exclusive)) return false;
+  if (!assign(file, waiter.owner, waiter.range, waiter.exclusive, Claim::New)) return false;
   // The waiter's place stays counted until the grant is settled.
   remove_waiter(file, waiter);
   ++file.unsettled;
@@ -274,7 +279,7 @@ LockOutcome LockTable::share(const FileKey& key, const Share& share) {
     *mine = share;
     return LockOutcome::Granted;
   }
-  const bool fits = has_capacity(file, share.owner->client, 1);
+  const bool fits = has_capacity(file, share.owner->client, 1, Claim::New);
   try {
     if (fits) file.shares.reserve(file.shares.size() + 1), count(file, share.owner->client, 1);
   } catch (...) {
@@ -365,16 +370,27 @@ std::vector<FileKey> LockTable::files() const {
   return keys;
 }
 
-bool LockTable::has_capacity(const File& file, const Client& client, std::size_t more) const {
+bool LockTable::has_capacity(const File& file, const Client& client, std::size_t more,
+                             Claim claim) const {
+  const std::size_t times = claim == Claim::New ? 1 : 2;
+  const auto fits = [&](std::size_t own, std::size_t all, std::size_t limit) {
+    const bool little = own + more <= limit / kLittle;
+    return state::leaves_enough(own, all, more, (little ? 2 : times) * limit);
+  };
   const auto found = counts_.find(client);
-  const std::size_t own = found == counts_.end() ? 0 : found->second;
-  return own + more <= limits_.of_client &&
-         account_of(accounts_, client.address).all + more <= limits_.of_address &&
-         file.size() + more <= limits_.of_file && total_ + more <= limits_.in_all;
+  const std::size_t of_client = found == counts_.end() ? 0 : found->second;
+  const std::size_t of_address = account_of(accounts_, client.address).all;
+  // As with states of version 4: an address that reclaims what it never had leaves room for what
+  // all others had.
+  const std::size_t times_of_address = claim == Claim::Held ? 2 : 1;
+  return of_client + more <= times * limits_.of_client &&
+         of_address + more <= times_of_address * limits_.of_address &&
+         fits(account_of(file.accounts, client.address).all, file.size(), limits_.of_file) &&
+         fits(of_address, total_, limits_.in_all);
 }
 
 bool LockTable::has_place(const File& file, const Client& client) const {
-  return has_capacity(file, client, 1) &&
+  return has_capacity(file, client, 1, Claim::New) &&
          account_of(accounts_, client.address).places < limits_.waiters_of_address &&
          state::leaves_enough<std::size_t>(account_of(file.accounts, client.address).places,
                                            file.places(), 1, limits_.waiters_of_file);

@@ -7,8 +7,8 @@
 // Those that ask again come first: who has not for minutes may be gone.
 // Deadlocks are not detected: only clients know which of their processes wait for each other.
 //
-// Limits by client, by address, by file and in all bound what a peer can make grow. Not
-// synchronised; LockManager is.
+// Limits by client, by address, by file and in all bound what a peer can make grow; of a file, and
+// of all, an address leaves as much as it takes (decision 0082). Not synchronised; LockManager is.
 #pragma once
 
 #include <cstdint>
@@ -73,6 +73,14 @@ struct LockLimits {
   std::size_t in_all = 65536;
 };
 
+// What a client wants locks for. What it has already is held against other limits than what it
+// wants anew (decision 0085).
+enum class Claim : std::uint8_t {
+  New,
+  Reclaimed,  // after a restart of this host
+  Held,       // what remains of a range that it unlocks in part
+};
+
 enum class LockOutcome : std::uint8_t { Granted, Denied, Blocked, Full };
 
 class LockTable {
@@ -97,7 +105,7 @@ class LockTable {
     // then, or 0.
     Ticket ticket = 0;
   };
-  Answer lock(const LockRequest& request, bool wait, TimePoint now = {});
+  Answer lock(const LockRequest& request, bool wait, TimePoint now = {}, Claim claim = Claim::New);
   // Removes the waiter of this request from the queue and yields its ticket; nullopt when there is
   // none.
   std::optional<Ticket> cancel(const LockRequest& request);
@@ -208,10 +216,11 @@ class LockTable {
   static std::vector<Waiter>::iterator waiter_of(File& file, Ticket ticket);
   static void remove_waiter(File& file, const Waiter& waiter);
   bool is_silent(const Waiter& waiter) const;
-  bool assign(File& file, const OwnerPtr& owner, Range range, std::optional<bool> exclusive);
+  bool assign(File& file, const OwnerPtr& owner, Range range, std::optional<bool> exclusive,
+              Claim claim);
   Answer enqueue(File& file, const LockRequest& request);
   Ticket leave_queue(File& file, const LockRequest& request);
-  Answer lock_in(File& file, const LockRequest& request, bool wait);
+  Answer lock_in(File& file, const LockRequest& request, bool wait, Claim claim);
   void sweep(const FileKey& key, File& file, Range freed);
   void grant_waiters(const FileKey& key, File& file, Range freed);
   bool grant_those(const FileKey& key, File& file, Range& freed, bool silent);
@@ -220,7 +229,7 @@ class LockTable {
   template <class Gone>
   bool release_waiters(File& file, Gone gone, const Left& left);
   void carry_out(File& file, const OwnerPtr& owner, const RangeLocks::Change& change);
-  bool has_capacity(const File& file, const Client& client, std::size_t more) const;
+  bool has_capacity(const File& file, const Client& client, std::size_t more, Claim claim) const;
   static Account account_of(const Accounts& accounts, const std::string& address);
   bool has_place(const File& file, const Client& client) const;
   void count(File& file, const Client& client, std::ptrdiff_t change, bool places = false);
