@@ -3,9 +3,11 @@ import ctypes
 import os
 import signal
 import subprocess
+import unittest
 
 import harness
 import service_test
+from exports_test import mounting
 from harness import stag
 from observe_test import scraped, value_in
 
@@ -34,6 +36,19 @@ class Checks(service_test.Case):
         result = self.check("--rdma-port", str(server.rdma_port), "--tcp-port", str(server.tcp_port))
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         self.assertEqual(stag("ls", server.url("/a")).returncode, 0)
+
+    @unittest.skipUnless(harness.may_mount(), "no right to mount a file system (CAP_SYS_ADMIN)")
+    def test_say_that_the_state_directory_cannot_be_written(self):
+        os.mkdir(self.state)
+        self.config('export = "/a=memory"')
+        read_only = 1
+        for flags, size, why in ((0, b"size=32k", "No space left on device"), (read_only, b"size=1m", "Read-only file system")):
+            result = self.check(preexec_fn=mounting(b"none", self.state, b"tmpfs", flags, size))
+            self.assertEqual(result.returncode, 1, result.stderr)
+            self.assertIn(f"{self.state}", result.stderr)
+            self.assertIn(why, result.stderr)
+        result = self.check()
+        self.assertEqual((result.returncode, result.stderr, os.listdir(self.state)), (0, "", []))
 
     def test_say_what_a_start_would_be_told(self):
         self.refused(2, f"{self.path}:2: there is no setting 'colour'", 'export = "/a=memory"', 'colour = "red"')

@@ -14,6 +14,7 @@ import unittest
 from functools import partialmethod
 
 import harness
+from exports_test import mounting
 from harness import Proxy, Server, stag
 from nfs4_client import NLM_GRANTED, OK, PUTROOTFH, Client, nlm_lock, nlm_unlock, words
 
@@ -388,6 +389,22 @@ class TakingOver(Case):
             said = self.refused(server, "--state", self.state, *(word for each in exports for word in ("--export", each)), code=code)
             self.assertIn(sentence, said)
             self.assertIn("the server that runs serves on", said)
+
+    @unittest.skipUnless(harness.may_mount(), "no right to mount a file system (CAP_SYS_ADMIN)")
+    def test_leaves_a_server_where_it_is_when_the_state_directory_is_full(self):
+        os.mkdir(self.state)
+        server = self.start(preexec_fn=mounting(b"none", self.state, b"tmpfs", 0, b"size=3m"))
+        seen = f"/proc/{server.process.pid}/root{self.state}"  # the mount is that server's alone
+        with open(os.path.join(seen, "fill"), "wb", buffering=0) as file, self.assertRaises(OSError):
+            while True:
+                file.write(bytes(4096))
+        said = self.refused(server, "--state", seen)
+        self.assertIn("No space left on device", said)
+        self.assertIn("the server that runs serves on", said)
+        os.unlink(os.path.join(seen, "fill"))
+        before = sorted(os.listdir(seen))
+        self.refused(server, "--state", seen, "--capture", "/dev/null")
+        self.assertEqual(sorted(os.listdir(seen)), before, "what was tried is gone")
 
     def test_leaves_a_server_where_it_is_when_metrics_or_a_capture_of_the_successor_are_impossible(self):
         server = self.start("--metrics", "127.0.0.1:0")

@@ -9,6 +9,7 @@
 #include "cli/serve/late_hosts.h"
 #include "cli/serve/listeners.h"
 #include "cli/support/output.h"
+#include "nfs/export/state/durable_file.h"
 
 namespace stag::cli {
 namespace {
@@ -47,6 +48,28 @@ Result<Ok, std::string> check_control(const ServeOptions& options, const Success
   if (successor == nullptr)
     return Control::rehearse(control, Control::places({}, options.state), false);
   return Control::rehearse(control, {successor->predecessor.control_path()}, true);
+}
+
+// Three small files, and what SQLite has beside its database.
+constexpr std::size_t kWrittenAtStart = 64 << 10;
+
+// That it does not answer keeps a successor only, as with folders.
+Result<Ok, std::string> check_state_directory(const ServeOptions& options, StoreWatch& stores,
+                                              const Successor* successor) {
+  const auto tried = stores.ask(StoreWatch::state_directory(options.state), [path = options.state] {
+    return nfs::try_to_write(path, kWrittenAtStart);
+  });
+  if (tried && !*tried) return Failure{tried->error().message};
+  if (tried) return Ok{};
+  const bool no_thread = tried.error() == StoreWatch::Silence::NoThread;
+  const std::string doubt = fmt::format(
+      "the state directory {} {}", options.state,
+      no_thread
+          ? "was not tried: the system has no thread left; raise its limit (TasksMax=, ulimit -u)"
+          : "does not answer; does what it is mounted from work?");
+  if (successor != nullptr) return Failure{doubt};
+  offer_error("stag serve: " + doubt);
+  return Ok{};
 }
 
 Result<Ok, std::string> check_settings(const ServeOptions& options,
@@ -91,6 +114,8 @@ Result<Ok, ExportSet::Trouble> check_start(const ServeOptions& options,
                                            const std::vector<ExportLine>& lines, StoreWatch& stores,
                                            const Successor* successor) {
   if (const auto checked = check_settings(options, lines, successor); !checked)
+    return Failure{ExportSet::Trouble{checked.error()}};
+  if (const auto checked = check_state_directory(options, stores, successor); !checked)
     return Failure{ExportSet::Trouble{checked.error()}};
   if (const auto checked = check_exports(options, lines, stores, successor); !checked)
     return checked;

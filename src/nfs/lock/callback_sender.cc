@@ -167,6 +167,8 @@ Task<CallbackSender::Verdict> CallbackSender::offer_as(rpc::Channel& channel,
 }
 
 void CallbackSender::give_up(Deliveries& queue, const std::string& address) {
+  // First: a grant that is taken back goes to the next one that waits.
+  manager_.forget_silent(address, loop_.now());
   for (; !queue.tickets.empty(); queue.tickets.pop_front())
     if (manager_.give_up(queue.tickets.front())) trace(Reason::LockGrantUndelivered, address);
 }

@@ -14,13 +14,19 @@ using namespace nlm;
 
 // SM_NOTIFY travels by UDP and is repeated until it is answered.
 constexpr Duration kRepeatWindow = std::chrono::minutes(2);
-constexpr std::size_t kMaxRestarts = 4096;
-constexpr std::size_t kMaxStates = 4096;
 
 // A host names itself by its full name or by the first label of it.
 bool same_host(std::string_view a, std::string_view b) {
   if (a.size() > b.size()) std::swap(a, b);
   return b.starts_with(a) && !a.empty() && (a.size() == b.size() || b[a.size()] == '.');
+}
+
+// Whether this is the news that `known` has already; it has it from then on.
+bool is_repeated(ClientStates::Known& known, std::int32_t state, TimePoint now) {
+  const auto& told = known.restart;
+  if (told && told->state == state && now - told->when <= kRepeatWindow) return true;
+  known.restart = {state, now};
+  return false;
 }
 
 nlm4_stats status_of(LockOutcome outcome) {
@@ -39,7 +45,8 @@ nlm4_stats status_of(LockOutcome outcome) {
 
 }  // namespace
 
-LockManager::LockManager(const LockLimits& limits) : table_(limits) {}
+// As many as may have anything are known.
+LockManager::LockManager(const LockLimits& limits) : table_(limits), states_(limits.in_all) {}
 LockManager::~LockManager() = default;
 
 LockManager::Tested LockManager::test(const LockRequest& request, TimePoint now) const {
@@ -78,14 +85,14 @@ nlm4_stats LockManager::lock(const LockArgs& args, TimePoint now) {
   if (in_grace(now) != args.reclaim) return NLM4_DENIED_GRACE_PERIOD;
   const bool released = release_older(args.request.owner->client, args.client_state);
   std::optional<nlm4_stats> status;
-  const Notices notices = carry_out(lock, [&] { status = lock_now(args); });
+  const Notices notices = carry_out(lock, [&] { status = lock_now(args, now); });
   if (released) freed(nullptr);
   if (!status) throw std::bad_alloc();
   if (notices.lapsed.empty() || status != NLM4_DENIED) return *status;
   // The expired NFSv4 clients that conflicted have been removed by now.
   lock.lock();
   status.reset();
-  carry_out(lock, [&] { status = lock_now(args); });
+  carry_out(lock, [&] { status = lock_now(args, now); });
   if (!status) throw std::bad_alloc();
   return *status;
 }
@@ -107,28 +114,28 @@ LockManager::Notices LockManager::carry_out(std::unique_lock<std::mutex>& lock, 
 // A host's first LOCK after its restart may come before its SM_NOTIFY, which then is no news. True
 // when it had anything.
 bool LockManager::release_older(const Client& client, std::int32_t state) {
-  const auto known = states_.find(client);
-  if (known == states_.end() || known->second == 0 || state <= known->second) return false;
+  const ClientStates::Known* const known = states_.find(client);
+  if (known == nullptr || known->state == 0 || state <= known->state) return false;
   if (!table_.knows(client)) return false;
   trace(Reason::LockClientRestarted, client.address, client.name);
   release_which([&](const Client& other) { return other == client; });
   return true;
 }
 
-nlm4_stats LockManager::lock_now(const LockArgs& args) {
+nlm4_stats LockManager::lock_now(const LockArgs& args, TimePoint now) {
   // A lock held before the restart excluded all others, so a reclaim never blocks.
   const bool wait = args.block && !args.reclaim && static_cast<bool>(on_grant_);
   const Client& client = args.request.owner->client;
   // A client that is told of a failure has got nothing: what comes behind asks for no memory.
   Blocked waits;
   if (wait) waits.emplace(Ticket{0}, args.params);
-  States known;
-  known.emplace(client, args.client_state);
+  ClientStates::Known& known = states_.of(client);
   take_grants();
   Befores befores = befores_without(args.request.file, *args.request.owner, args.request.range);
   if (sharing_ != nullptr) sharing_->begin();
-  const LockTable::Answer answer = table_.lock(args.request, wait);
-  if (answer.outcome == LockOutcome::Blocked) {
+  const LockTable::Answer answer =
+      table_.lock(args.request, wait, now, args.reclaim ? Claim::Reclaimed : Claim::New);
+  if (answer.outcome == LockOutcome::Blocked && answer.ticket != 0) {
     auto one = waits.extract(waits.begin());
     one.key() = answer.ticket;
     blocked_.erase(answer.ticket);
@@ -141,7 +148,7 @@ nlm4_stats LockManager::lock_now(const LockArgs& args) {
     if (args.reclaim) grace_->claimed();
   }
   if (answer.outcome == LockOutcome::Granted || answer.outcome == LockOutcome::Blocked)
-    note_state(std::move(known));
+    known.state = args.client_state;
   return status_of(answer.outcome);
 }
 
@@ -207,10 +214,12 @@ bool LockManager::restarted(const std::string& address, const std::string& name,
   std::unique_lock lock(mutex_);
   take_grants();  // the news is not to be taken for old when memory runs out over it
   std::vector<Client> gone = clients_of(address, name);
+  for (const Client& client : gone) states_.of(client);  // asks for memory
   std::erase_if(gone, [&](const Client& client) {
-    const auto known = states_.find(client);
-    const bool newer = state != 0 && known != states_.end() && known->second == state;
-    return newer || is_repeated(client, state, now);
+    ClientStates::Known* const known = states_.find(client);
+    if (known == nullptr) return false;
+    const bool newer = state != 0 && known->state == state;
+    return newer || is_repeated(*known, state, now);
   });
   // SM_NOTIFY is not authenticated: all locks are looked at only when some will be released.
   if (gone.empty()) return false;
@@ -234,8 +243,10 @@ std::vector<Client> LockManager::clients_of(const std::string& address,
     if (auto only = table_.only_client(is_named)) here.push_back(*std::move(only));
     return here;
   }
-  const bool by_name = std::any_of(here.begin(), here.end(),
-                                   [&](const Client& client) { return is_named(client.name); });
+  const auto is_of_name = [&](const Client& client) { return is_named(client.name); };
+  // The host of this name may have nothing any more: Linux tells of a restart by its full name and
+  // then by the first label.
+  const bool by_name = std::ranges::any_of(here, is_of_name) || states_.any_at(address, is_named);
   if (by_name) std::erase_if(here, [&](const Client& client) { return !is_named(client.name); });
   return here;
 }
@@ -275,18 +286,6 @@ std::vector<Held> LockManager::held(const FileKey& file) const {
   return table_.held(file);
 }
 
-// Of one client. Asks for no memory.
-void LockManager::note_state(States known) {
-  const auto& [client, state] = *known.begin();
-  if (const auto found = states_.find(client); found != states_.end()) {
-    found->second = state;
-    return;
-  }
-  if (states_.size() >= kMaxStates)
-    std::erase_if(states_, [&](const auto& entry) { return !table_.knows(entry.first); });
-  if (states_.size() < kMaxStates) states_.merge(known);
-}
-
 // All of it or, where memory runs out, nothing.
 void LockManager::release_which(const LockTable::Which& which) {
   take_grants();
@@ -295,18 +294,6 @@ void LockManager::release_which(const LockTable::Which& which) {
     const auto& [ticket, pending] = *at++;
     if (which(pending.grant.request.owner->client)) take_pending(ticket);
   }
-}
-
-// Only clients that have locks are remembered, and these are bounded: strangers leave nothing here.
-bool LockManager::is_repeated(const Client& client, std::int32_t state, TimePoint now) {
-  const auto is_old = [&](const Restart& restart) { return now - restart.when > kRepeatWindow; };
-  const auto found = restarts_.find(client);
-  if (found != restarts_.end() && found->second.state == state && !is_old(found->second))
-    return true;
-  if (found == restarts_.end() && restarts_.size() >= kMaxRestarts)
-    std::erase_if(restarts_, [&](const auto& entry) { return is_old(entry.second); });
-  if (found != restarts_.end() || restarts_.size() < kMaxRestarts) restarts_[client] = {state, now};
-  return false;
 }
 
 // What there is no memory for stays, and is for retry() to take.

@@ -14,6 +14,7 @@
 #include <mutex>
 
 #include "base/loop.h"
+#include "nfs/lock/client_states.h"
 #include "nfs/lock/local_programs.h"
 #include "nfs/lock/lock_table.h"
 #include "nfs/lock/sharing.h"
@@ -140,6 +141,9 @@ class LockManager {
   // The client cannot be reached. Where it may have received NLM_GRANTED it has the lock, and may
   // use it: the grant stays. Else the lock is reverted: true.
   bool give_up(Ticket ticket);
+  // The host at this address cannot be reached: what waited there and has not asked again for
+  // minutes waits no more. One that lives asks again, and has a new place in the queue.
+  void forget_silent(const std::string& address, TimePoint now);
   // Ends a pending grant: the client has the lock, or the lock is reverted. False when the grant
   // was settled already.
   bool settle(Ticket ticket, bool wanted);
@@ -156,10 +160,6 @@ class LockManager {
   std::vector<Held> held(const FileKey& file) const;
 
  private:
-  struct Restart {
-    std::int32_t state = 0;
-    TimePoint when{};
-  };
   struct GrantNotice {
     Client client;
     Ticket ticket = 0;
@@ -175,7 +175,7 @@ class LockManager {
     }
   };
   using Grants = std::multimap<OwnerPtr, Ticket, ByOwner>;
-  nlm::nlm4_stats lock_now(const LockArgs& args);
+  nlm::nlm4_stats lock_now(const LockArgs& args, TimePoint now);
   bool release_older(const Client& client, std::int32_t state);
   // As in PendingGrant.
   struct Offers {
@@ -194,11 +194,8 @@ class LockManager {
   Befores befores_without(const FileKey& file, const Owner& owner, Which which);
   Befores befores_without(const FileKey& file, const Owner& owner, Range range);
   void forget_pending(const FileKey& file, const Owner& owner, Range range, Befores befores);
-  using States = std::map<Client, std::int32_t>;
-  void note_state(States known);
   void release_which(const LockTable::Which& which);
   std::vector<Client> clients_of(const std::string& address, const std::string& name) const;
-  bool is_repeated(const Client& client, std::int32_t state, TimePoint now);
   // What is reported to others once the mutex is free.
   struct Notices {
     std::list<GrantNotice> grants;
@@ -228,8 +225,7 @@ class LockManager {
   Blocked blocked_;
   std::map<Ticket, PendingGrant> pending_;
   std::unordered_map<FileKey, Grants, FileKeyHash> pending_in_;
-  States states_;
-  std::map<Client, Restart> restarts_;  // of clients that had locks when they restarted
+  ClientStates states_;
   OnGrant on_grant_;
   std::list<GrantNotice> undelivered_;       // for want of memory
   std::unique_ptr<Sharing> sharing_;         // null: NFSv4 is not served

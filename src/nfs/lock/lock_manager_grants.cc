@@ -58,6 +58,14 @@ bool LockManager::give_up(Ticket ticket) {
   return settle(ticket, may_have_arrived) && !may_have_arrived;
 }
 
+void LockManager::forget_silent(const std::string& address, TimePoint now) {
+  std::unique_lock lock(mutex_);
+  table_.forget_silent(address, now, [&](Ticket ticket) { blocked_.erase(ticket); });
+  Notices notices = take_notices();
+  lock.unlock();
+  deliver(notices);
+}
+
 LockManager::Offers LockManager::offers_of(Ticket ticket) const {
   const std::scoped_lock lock(mutex_);
   const auto found = pending_.find(ticket);

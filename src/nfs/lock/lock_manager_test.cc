@@ -49,7 +49,7 @@ TEST(LockManagerAlone, never_has_more_grants_pending_than_may_wait) {
     const Range all{round * 100, round * 100 + 99};
     ASSERT_EQ(lock(b, all, false), NLM4_GRANTED);
     for (std::uint64_t byte = all.first; byte <= all.last; ++byte)
-      ASSERT_EQ(lock(a, {byte, byte}, true), byte < 10 ? NLM4_BLOCKED : NLM4_DENIED_NOLOCKS);
+      ASSERT_EQ(lock(a, {byte, byte}, true), NLM4_BLOCKED);
     ASSERT_EQ(manager.unlock({}, *b, all), NLM4_GRANTED);
     EXPECT_EQ(manager.pending_count(), 10u);
   }
@@ -60,6 +60,152 @@ TEST(LockManagerAlone, never_has_more_grants_pending_than_may_wait) {
   manager.release(a->client);
   EXPECT_EQ(manager.pending_count(), 0u);
   EXPECT_EQ(manager.size(), 0u);
+}
+
+// Hosts of which one takes as much as it can get.
+class LockManagerAmongHosts : public ::testing::Test {
+ protected:
+  // Little enough to be taken in a test.
+  static constexpr LockLimits kSmall{
+      .of_client = 32, .of_address = 64, .of_file = 64, .in_all = 256};
+
+  static OwnerPtr owner(const std::string& address, const std::string& name = "name") {
+    return std::make_shared<Owner>(Owner{{address, name}, "oh", 1});
+  }
+  static OwnerPtr taker(int address, int name) {
+    return owner("198.51.100." + std::to_string(address), "n" + std::to_string(name));
+  }
+  static FileKey file(int number) {
+    return FileKey{1, *vfs::Handle::from(bytes_of("file" + std::to_string(number)))};
+  }
+  nlm4_stats lock(int where, const OwnerPtr& who, Range range, std::int32_t state = 0,
+                  bool block = false) {
+    return manager_->lock({{file(where), who, range, true}, block, false, state, {}}, now_);
+  }
+  nlm4_stats reclaim(int where, const OwnerPtr& who, Range range) {
+    return manager_->lock({{file(where), who, range, true}, false, true, 0, {}}, now_);
+  }
+  nlm4_stats unlock(int where, const OwnerPtr& who, Range range) {
+    return manager_->unlock(file(where), *who, range);
+  }
+  void begin(const LockLimits& limits = {}) {
+    manager_ = std::make_unique<LockManager>(limits);
+    manager_->on_grant([this](const Client& client, Ticket ticket) {
+      told_.push_back(client.address);
+      manager_->settle(ticket, true);
+    });
+  }
+  // Single bytes until it gets no more.
+  std::size_t take_all(int where, const OwnerPtr& who) {
+    std::uint64_t taken = 0;
+    while (lock(where, who, {2 * taken, 2 * taken}) == NLM4_GRANTED) ++taken;
+    return taken;
+  }
+
+  std::unique_ptr<LockManager> manager_;
+  std::vector<std::string> told_;
+  TimePoint now_{};
+  const OwnerPtr victim_ = owner("192.0.2.1"), other_ = owner("192.0.2.2");
+};
+
+TEST_F(LockManagerAmongHosts, forgets_nothing_of_a_restart_for_another_hosts_many_names) {
+  for (const int names : {0, 4096}) {
+    begin();
+    for (int i = 0; i < names; ++i) ASSERT_EQ(lock(i, taker(1, i), {0, 9}, 1), NLM4_GRANTED);
+    ASSERT_EQ(lock(-1, victim_, {0, 9}, 5), NLM4_GRANTED);
+    ASSERT_EQ(lock(-2, victim_, {0, 9}, 7), NLM4_GRANTED) << "before its SM_NOTIFY";
+    EXPECT_TRUE(manager_->held(file(-1)).empty()) << names;
+    manager_->restarted("192.0.2.1", "name", 7, now_);
+    EXPECT_EQ(manager_->held(file(-2)).size(), 1u) << names;
+  }
+}
+
+TEST_F(LockManagerAmongHosts, takes_no_old_news_for_new_for_another_hosts_many_names) {
+  begin();
+  for (int i = 0; i < 4096; ++i) {
+    ASSERT_EQ(lock(i, taker(1, i), {0, 9}), NLM4_GRANTED);
+    manager_->restarted("198.51.100.1", "n" + std::to_string(i), 3, now_);
+  }
+  ASSERT_EQ(lock(-1, victim_, {0, 9}), NLM4_GRANTED);
+  EXPECT_TRUE(manager_->restarted("192.0.2.1", "name", 7, now_));
+  ASSERT_EQ(lock(-1, victim_, {0, 9}), NLM4_GRANTED);
+  EXPECT_FALSE(manager_->restarted("192.0.2.1", "name", 7, now_));
+  EXPECT_EQ(manager_->held(file(-1)).size(), 1u);
+}
+
+TEST_F(LockManagerAmongHosts, has_places_left_to_wait_for_a_file_that_one_host_waits_for) {
+  begin();
+  ASSERT_EQ(lock(1, other_, {0, 4000}), NLM4_GRANTED);
+  for (std::uint64_t byte = 0; byte < 1100; ++byte)
+    ASSERT_EQ(lock(1, taker(1, 1), {2 * byte, 2 * byte}, 0, true), NLM4_BLOCKED) << byte;
+  EXPECT_EQ(lock(1, victim_, {0, 0}, 0, true), NLM4_BLOCKED);
+  ASSERT_EQ(manager_->release(taker(1, 1)->client), true);
+  ASSERT_EQ(unlock(1, other_, {}), NLM4_GRANTED);
+  EXPECT_EQ(told_, std::vector<std::string>{"192.0.2.1"});
+}
+
+TEST_F(LockManagerAmongHosts, has_a_host_ask_again_for_which_there_is_no_place) {
+  begin({.waiters_of_file = 1});
+  ASSERT_EQ(lock(1, other_, {0, 9}), NLM4_GRANTED);
+  ASSERT_EQ(lock(1, taker(1, 1), {0, 9}, 0, true), NLM4_BLOCKED);
+  EXPECT_EQ(lock(1, victim_, {0, 9}, 0, true), NLM4_BLOCKED);
+  EXPECT_EQ(manager_->size(), 2u);
+  EXPECT_EQ(manager_->cancel({file(1), victim_, {0, 9}, true}), NLM4_DENIED);
+  ASSERT_EQ(unlock(1, other_, {}), NLM4_GRANTED);
+  EXPECT_EQ(told_, std::vector<std::string>{"198.51.100.1"});
+  ASSERT_EQ(unlock(1, taker(1, 1), {}), NLM4_GRANTED);
+  EXPECT_EQ(told_.size(), 1u);
+  EXPECT_EQ(lock(1, victim_, {0, 9}, 0, true), NLM4_GRANTED);
+}
+
+TEST_F(LockManagerAmongHosts, has_locks_left_that_few_hosts_cannot_take_and_refuses_no_unlock) {
+  begin(kSmall);
+  ASSERT_EQ(lock(-1, victim_, {0, 999}), NLM4_GRANTED);
+  for (int i = 0; i < 8; ++i) take_all(i, taker(i / 2, i % 2));
+  EXPECT_EQ(lock(-2, victim_, {0, 0}), NLM4_GRANTED);
+  EXPECT_EQ(unlock(-1, victim_, {100, 199}), NLM4_GRANTED);
+  EXPECT_EQ(lock(-1, other_, {100, 199}), NLM4_GRANTED);
+}
+
+TEST_F(LockManagerAmongHosts, has_locks_of_a_file_left_that_one_host_cannot_take) {
+  begin(kSmall);
+  ASSERT_EQ(lock(1, victim_, {900, 999}), NLM4_GRANTED);
+  EXPECT_EQ(take_all(1, taker(1, 1)), 32u);
+  EXPECT_LT(take_all(1, taker(1, 2)), 32u);
+  EXPECT_EQ(unlock(1, victim_, {910, 919}), NLM4_GRANTED);
+  EXPECT_EQ(lock(1, other_, {910, 919}), NLM4_GRANTED);
+}
+
+TEST_F(LockManagerAmongHosts, has_locks_left_where_hosts_split_theirs) {
+  begin({.of_client = 128, .of_address = 128, .of_file = 1024, .in_all = 256});
+  ASSERT_EQ(lock(-1, victim_, {0, 999}), NLM4_GRANTED);
+  std::size_t refused = 0;
+  for (int host = 0; host < 4; ++host) {
+    const OwnerPtr who = taker(host, 0);
+    ASSERT_EQ(lock(host, who, {0, 9999}), NLM4_GRANTED);
+    for (std::uint64_t byte = 1; byte < 9999; byte += 2)
+      if (unlock(host, who, {byte, byte}) != NLM4_GRANTED) ++refused;
+  }
+  EXPECT_GT(manager_->size(), 256u);
+  EXPECT_LT(manager_->size(), 512u);
+  EXPECT_GT(refused, 0u);
+  EXPECT_EQ(unlock(-1, victim_, {100, 199}), NLM4_GRANTED);
+  EXPECT_EQ(lock(-2, other_, {0, 0}), NLM4_GRANTED) << "a 128th";
+}
+
+TEST_F(LockManagerAmongHosts, grants_all_reclaims_in_every_order) {
+  begin(kSmall);
+  std::vector<std::size_t> had;
+  for (int i = 0; i < 10; ++i) had.push_back(take_all(i, taker(i / 2, i % 2)));
+  for (const bool backwards : {false, true}) {
+    begin(kSmall);
+    manager_->begin_grace(now_ + std::chrono::seconds(1));
+    for (int n = 0; n < 10; ++n) {
+      const int i = backwards ? 9 - n : n;
+      for (std::uint64_t byte = 0; byte < had[static_cast<std::size_t>(i)]; ++byte)
+        ASSERT_EQ(reclaim(i, taker(i / 2, i % 2), {2 * byte, 2 * byte}), NLM4_GRANTED) << i;
+    }
+  }
 }
 
 // Two threads of a process wait for ranges that overlap.

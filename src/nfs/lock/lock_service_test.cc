@@ -267,6 +267,70 @@ TEST_F(Locks, are_taken_back_when_NLM_GRANTED_reaches_nobody) {
   EXPECT_EQ(service_->size(), 0u);
 }
 
+// A host has vanished, and so many of its processes waited for byte 0.
+class LocksBehindDeadHosts : public Locks {
+ protected:
+  void wait_as(const std::string& host, std::int32_t processes) {
+    from(host);
+    for (std::int32_t id = 0; id < processes; ++id) {
+      const nlm4_lock one{"host-" + host, handle(), object("o"), id, 0, 1};
+      ASSERT_EQ(ask<NLMPROC4_LOCK>({object("c"), true, true, one, false, 0}).stat.stat,
+                NLM4_BLOCKED);
+    }
+  }
+  const std::string dead_ = std::string(FakePeers::kDead) + "100.7";
+};
+
+TEST_F(LocksBehindDeadHosts, are_given_to_the_next_host_after_minutes_however_many_waited) {
+  ASSERT_EQ(lock(kA, 0, 1), NLM4_GRANTED);
+  wait_as(dead_, 8);
+  ASSERT_EQ(lock(kC, 0, 1, true), NLM4_BLOCKED);
+  ASSERT_EQ(unlock(kA, 0, 1), NLM4_GRANTED);
+  nlm4_stats got = NLM4_BLOCKED;
+  for (int i = 0; i < 8 && got == NLM4_BLOCKED; ++i) {
+    loop_.pass(30s);
+    got = lock(kC, 0, 1, true);
+  }
+  EXPECT_EQ(got, NLM4_GRANTED);
+}
+
+TEST_F(LocksBehindDeadHosts, are_free_after_minutes_where_nobody_else_waits) {
+  const auto before = reason_counters().of(Reason::LockGrantUndelivered);
+  ASSERT_EQ(lock(kA, 0, 1), NLM4_GRANTED);
+  wait_as(dead_, 8);
+  ASSERT_EQ(unlock(kA, 0, 1), NLM4_GRANTED);
+  loop_.pass(4min);
+  EXPECT_EQ(service_->size(), 0u);
+  EXPECT_EQ(reason_counters().of(Reason::LockGrantUndelivered), before + 1);
+}
+
+TEST_F(LocksBehindDeadHosts, are_given_first_to_hosts_that_still_ask) {
+  ASSERT_EQ(lock(kA, 0, 1), NLM4_GRANTED);
+  for (int i = 0; i < 40; ++i) wait_as(FakePeers::kDead + std::to_string(i), 1);
+  loop_.pass(3min);
+  ASSERT_EQ(lock(kC, 0, 1, true), NLM4_BLOCKED);
+  ASSERT_EQ(unlock(kA, 0, 1), NLM4_GRANTED);
+  loop_.drain();
+  EXPECT_EQ(host(kC).granted.size(), 1u);
+  ASSERT_EQ(unlock(kC, 0, 1), NLM4_GRANTED);
+  EXPECT_EQ(lock(kB, 0, 1), NLM4_DENIED) << "one that asks no more has its turn then";
+}
+
+TEST_F(Locks, are_still_waited_for_by_a_host_that_asks_though_it_cannot_be_reached) {
+  ASSERT_EQ(lock(kA, 0, 20), NLM4_GRANTED);
+  ASSERT_EQ(lock(kB, 0, 1, true), NLM4_BLOCKED);
+  host(kB).up = false;
+  ASSERT_EQ(unlock(kA, 0, 10), NLM4_GRANTED);
+  for (int i = 0; i < 8; ++i) {
+    ASSERT_EQ(lock(kB, 15, 1, true), NLM4_BLOCKED);
+    ASSERT_EQ(lock(kC, 15, 1, true), NLM4_BLOCKED);
+    loop_.pass(30s);
+  }
+  EXPECT_EQ(lock(kA, 0, 1), NLM4_GRANTED) << "it did not ask for that one";
+  ASSERT_EQ(unlock(kA, 0, 0), NLM4_GRANTED);
+  EXPECT_EQ(test(kA, 15, 1).test_stat.holder().oh, object(std::string("1@") + kB));
+}
+
 TEST_F(Locks, stay_with_a_client_that_may_have_been_told_and_cannot_be_reached_any_more) {
   const auto before = reason_counters().of(Reason::LockGrantUndelivered);
   ASSERT_EQ(lock(kA, 0, 1), NLM4_GRANTED);
@@ -456,6 +520,26 @@ TEST_F(Locks, are_told_apart_by_name_for_hosts_behind_one_address) {
   notify(kA, "two", 3);
   EXPECT_EQ(service_->size(), 1u);
   EXPECT_EQ(test(kB, 0, 5).test_stat.stat, NLM4_DENIED) << "one's is still there";
+}
+
+TEST_F(Locks, stay_with_a_host_when_another_behind_its_address_says_twice_that_it_restarted) {
+  ASSERT_EQ(lock_as("one.example.org", kA, 0), NLM4_GRANTED);
+  ASSERT_EQ(lock_as("two.example.org", kA, 10), NLM4_GRANTED);
+  notify(kA, "two.example.org", 7);
+  notify(kA, "two", 7);
+  EXPECT_EQ(test(kB, 10, 5).test_stat.stat, NLM4_GRANTED);
+  EXPECT_EQ(test(kB, 0, 5).test_stat.stat, NLM4_DENIED) << "one's";
+  notify(kA, "three", 3);
+  EXPECT_EQ(service_->size(), 0u) << "which of the two is not known";
+}
+
+TEST_F(Locks, stay_with_a_host_when_another_behind_its_address_restarts_that_has_unlocked) {
+  ASSERT_EQ(lock_as("one", kA, 0), NLM4_GRANTED);
+  ASSERT_EQ(lock_as("two", kA, 10), NLM4_GRANTED);
+  from(kA);
+  ask<NLMPROC4_UNLOCK>({object("c"), {"two", handle(), object("a"), 1, 10, 5}});
+  notify(kA, "two", 7);
+  EXPECT_EQ(test(kB, 0, 5).test_stat.stat, NLM4_DENIED) << "one's";
 }
 
 TEST_F(Locks, are_released_for_two_hosts_behind_one_address_when_both_restart) {

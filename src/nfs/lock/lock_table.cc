@@ -5,6 +5,11 @@
 
 namespace stag::nfs::lock {
 
+// Linux asks every half a minute.
+constexpr Duration kAsksWithin = std::chrono::minutes(2);
+// The part of a limit that each address may have anew where others hold more than the limit.
+constexpr std::size_t kLittle = 128;
+
 std::optional<Held> LockTable::test(const LockRequest& request) const {
   const auto found = files_.find(request.file);
   if (found == files_.end()) return std::nullopt;
@@ -33,10 +38,12 @@ bool LockTable::frees(const File& file, const LockRequest& request) {
   return std::any_of(own.begin(), own.end(), [](const Held& held) { return held.exclusive; });
 }
 
-LockTable::Answer LockTable::lock(const LockRequest& request, bool wait) {
+LockTable::Answer LockTable::lock(const LockRequest& request, bool wait, TimePoint now,
+                                  Claim claim) {
+  now_ = std::max(now_, now);
   File& file = files_[request.file];
   try {
-    const Answer answer = lock_in(file, request, wait);
+    const Answer answer = lock_in(file, request, wait, claim);
     tidy(request.file);
     return answer;
   } catch (...) {
@@ -45,13 +52,14 @@ LockTable::Answer LockTable::lock(const LockRequest& request, bool wait) {
   }
 }
 
-LockTable::Answer LockTable::lock_in(File& file, const LockRequest& request, bool wait) {
+LockTable::Answer LockTable::lock_in(File& file, const LockRequest& request, bool wait,
+                                     Claim claim) {
   Answer answer;
   if (conflicts(file, request)) {
     if (wait) answer = enqueue(file, request);
   } else {
     const bool freed = frees(file, request);
-    const bool set = assign(file, request.owner, request.range, request.exclusive);
+    const bool set = assign(file, request.owner, request.range, request.exclusive, claim);
     answer.outcome = set ? LockOutcome::Granted : LockOutcome::Full;
     if (set) answer.ticket = leave_queue(file, request);
     if (set && freed) sweep(request.file, file, request.range);
@@ -61,17 +69,16 @@ LockTable::Answer LockTable::lock_in(File& file, const LockRequest& request, boo
 
 LockTable::Answer LockTable::enqueue(File& file, const LockRequest& request) {
   const WaitsFor wanted{request.range, request.exclusive, request.owner};
-  if (const auto place = file.tickets.find(wanted); place != file.tickets.end())
+  if (const auto place = file.tickets.find(wanted); place != file.tickets.end()) {
+    waiter_of(file, place->second)->asked = now_;
     return {LockOutcome::Blocked, place->second};
+  }
   const Client& client = request.owner->client;
-  const auto here = addresses_.find(client.address);
-  if (file.places() >= limits_.waiters_of_file || !has_capacity(file, client, 1) ||
-      (here != addresses_.end() && here->second.places >= limits_.waiters_of_address))
-    return {LockOutcome::Full, 0};
-  file.waiters.push_back({last_ticket_ + 1, request.owner, request.range, request.exclusive});
+  if (!has_place(file, client)) return {LockOutcome::Blocked, 0};
+  file.waiters.push_back({last_ticket_ + 1, request.owner, request.range, request.exclusive, now_});
   try {
     file.tickets.emplace(wanted, last_ticket_ + 1);
-    count_place(client, 1);
+    count(file, client, 1, true);
   } catch (...) {
     file.tickets.erase(wanted);
     file.waiters.pop_back();
@@ -95,16 +102,38 @@ Ticket LockTable::leave_queue(File& file, const LockRequest& request) {
   const auto place = file.tickets.find({request.range, request.exclusive, request.owner});
   if (place == file.tickets.end()) return 0;
   const Ticket ticket = place->second;
-  remove_waiter(file, Waiter{ticket, request.owner, request.range, request.exclusive});
-  count_place(request.owner->client, -1);
+  remove_waiter(file, Waiter{ticket, request.owner, request.range, request.exclusive, {}});
+  count(file, request.owner->client, -1, true);
   return ticket;
+}
+
+std::vector<LockTable::Waiter>::iterator LockTable::waiter_of(File& file, Ticket ticket) {
+  return std::lower_bound(file.waiters.begin(), file.waiters.end(), ticket,
+                          [](const Waiter& one, Ticket other) { return one.ticket < other; });
 }
 
 void LockTable::remove_waiter(File& file, const Waiter& waiter) {
   file.tickets.erase({waiter.range, waiter.exclusive, waiter.owner});
-  file.waiters.erase(
-      std::lower_bound(file.waiters.begin(), file.waiters.end(), waiter.ticket,
-                       [](const Waiter& one, Ticket ticket) { return one.ticket < ticket; }));
+  file.waiters.erase(waiter_of(file, waiter.ticket));
+}
+
+bool LockTable::is_silent(const Waiter& waiter) const {
+  return now_ - waiter.asked > kAsksWithin;
+}
+
+void LockTable::forget_silent(const std::string& address, TimePoint now, const Left& left) {
+  now_ = std::max(now_, now);
+  if (!knows(address)) return;
+  for (auto at = files_.begin(); at != files_.end();) {
+    const auto here = at++;
+    release_waiters(
+        here->second,
+        [&](const Waiter& waiter) {
+          return waiter.owner->client.address == address && is_silent(waiter);
+        },
+        left);
+    if (here->second.size() == 0) files_.erase(here);
+  }
 }
 
 bool LockTable::unlock(const FileKey& key, const Owner& owner, Range range) {
@@ -113,7 +142,7 @@ bool LockTable::unlock(const FileKey& key, const Owner& owner, Range range) {
   File& file = found->second;
   const OwnerPtr holder = file.locks.holder(owner);
   if (holder == nullptr) return true;
-  if (!assign(file, holder, range, std::nullopt)) return false;
+  if (!assign(file, holder, range, std::nullopt, Claim::Held)) return false;
   sweep(key, file, range);
   tidy(key);
   return true;
@@ -123,7 +152,7 @@ void LockTable::settled(const Grant& grant) {
   const auto found = files_.find(grant.request.file);
   if (found == files_.end() || found->second.unsettled == 0) return;
   --found->second.unsettled;
-  count_place(grant.request.owner->client, -1);
+  count(found->second, grant.request.owner->client, -1, true);
   tidy(grant.request.file);
 }
 
@@ -144,13 +173,14 @@ void LockTable::revert(const LockRequest& granted, RangeParts before) {
 // Gives `range` the mode `exclusive`, or none, for this owner. False, and nothing changed, when
 // that would be more locks than there may be.
 bool LockTable::assign(File& file, const OwnerPtr& owner, Range range,
-                       std::optional<bool> exclusive) {
+                       std::optional<bool> exclusive, Claim claim) {
   const RangeLocks::Change change = file.locks.plan(owner, range, exclusive);
   const auto signed_size = [](const auto& list) {
     return static_cast<std::ptrdiff_t>(list.size());
   };
   const std::ptrdiff_t more = signed_size(change.come) - signed_size(change.gone);
-  if (more > 0 && !has_capacity(file, owner->client, static_cast<std::size_t>(more))) return false;
+  if (more > 0 && !has_capacity(file, owner->client, static_cast<std::size_t>(more), claim))
+    return false;
   carry_out(file, owner, change);
   return true;
 }
@@ -159,14 +189,14 @@ bool LockTable::assign(File& file, const OwnerPtr& owner, Range range,
 void LockTable::carry_out(File& file, const OwnerPtr& owner, const RangeLocks::Change& change) {
   const auto come = static_cast<std::ptrdiff_t>(change.come.size());
   // New locks are counted first, so that the client stays known throughout.
-  count(owner->client, come);
+  count(file, owner->client, come);
   try {
     file.locks.apply(change);
   } catch (...) {
-    count(owner->client, -come);
+    count(file, owner->client, -come);
     throw;
   }
-  count(owner->client, -static_cast<std::ptrdiff_t>(change.gone.size()));
+  count(file, owner->client, -static_cast<std::ptrdiff_t>(change.gone.size()));
 }
 
 // What was freed is free: the owner that freed it is not told otherwise because there is no memory
@@ -187,23 +217,30 @@ void LockTable::grant_waiters(const FileKey& key, File& file, Range freed) {
   constexpr int kPasses = 16;
   bool more = true;
   for (int pass = 0; more && pass < kPasses; ++pass) {
-    more = false;
-    for (std::size_t i = 0; i < file.waiters.size();) {
-      if (!file.waiters[i].range.overlaps(freed)) {
-        ++i;
-        continue;
-      }
-      const Waiter waiter = file.waiters[i];
-      const LockRequest request{key, waiter.owner, waiter.range, waiter.exclusive};
-      const bool frees_more = frees(file, request);
-      if (!promote(file, waiter, request)) {
-        ++i;
-        continue;
-      }
-      if (frees_more) freed = hull(freed, waiter.range);
-      more = more || frees_more;
-    }
+    more = grant_those(key, file, freed, false);
+    more = grant_those(key, file, freed, true) || more;
   }
+}
+
+// True when that has freed more bytes.
+bool LockTable::grant_those(const FileKey& key, File& file, Range& freed, bool silent) {
+  bool more = false;
+  for (std::size_t i = 0; i < file.waiters.size();) {
+    if (!file.waiters[i].range.overlaps(freed) || is_silent(file.waiters[i]) != silent) {
+      ++i;
+      continue;
+    }
+    const Waiter waiter = file.waiters[i];
+    const LockRequest request{key, waiter.owner, waiter.range, waiter.exclusive};
+    const bool frees_more = frees(file, request);
+    if (!promote(file, waiter, request)) {
+      ++i;
+      continue;
+    }
+    if (frees_more) freed = hull(freed, waiter.range);
+    more = more || frees_more;
+  }
+  return more;
 }
 
 // False when the waiter still conflicts or its client is at its limit; the waiter stays in the
@@ -212,7 +249,7 @@ bool LockTable::promote(File& file, const Waiter& waiter, const LockRequest& req
   if (conflicts(file, request)) return false;
   std::list<Grant> grant;
   grant.push_back({waiter.ticket, request, file.locks.parts(*waiter.owner, waiter.range)});
-  if (!assign(file, waiter.owner, waiter.range, waiter.exclusive)) return false;
+  if (!assign(file, waiter.owner, waiter.range, waiter.exclusive, Claim::New)) return false;
   // The waiter's place stays counted until the grant is settled.
   remove_waiter(file, waiter);
   ++file.unsettled;
@@ -242,9 +279,9 @@ LockOutcome LockTable::share(const FileKey& key, const Share& share) {
     *mine = share;
     return LockOutcome::Granted;
   }
-  const bool fits = has_capacity(file, share.owner->client, 1);
+  const bool fits = has_capacity(file, share.owner->client, 1, Claim::New);
   try {
-    if (fits) file.shares.reserve(file.shares.size() + 1), count(share.owner->client, 1);
+    if (fits) file.shares.reserve(file.shares.size() + 1), count(file, share.owner->client, 1);
   } catch (...) {
     tidy(key);
     throw;
@@ -259,7 +296,7 @@ void LockTable::unshare(const FileKey& key, const Owner& owner) {
   if (found == files_.end()) return;
   const std::size_t gone = std::erase_if(found->second.shares,
                                          [&](const Share& share) { return *share.owner == owner; });
-  count(owner.client, -static_cast<std::ptrdiff_t>(gone));
+  count(found->second, owner.client, -static_cast<std::ptrdiff_t>(gone));
   tidy(key);
 }
 
@@ -273,32 +310,33 @@ void LockTable::release(const Which& which, const Left& left) {
   }
 }
 
+template <class Gone>
+bool LockTable::release_waiters(File& file, Gone gone, const Left& left) {
+  return std::erase_if(file.waiters, [&](const Waiter& waiter) {
+           if (!gone(waiter)) return false;
+           file.tickets.erase({waiter.range, waiter.exclusive, waiter.owner});
+           left(waiter.ticket);
+           count(file, waiter.owner->client, -1, true);
+           return true;
+         }) != 0;
+}
+
 // False when there was nothing to release.
 bool LockTable::release_from(File& file, const Which& which, const Left& left) {
   bool any = false;
   const auto of_those = [&](const Owner& owner) { return which(owner.client); };
   file.locks.release(of_those, [&](const Owner& owner, std::size_t locks) {
     any = true;
-    count(owner.client, -static_cast<std::ptrdiff_t>(locks));
+    count(file, owner.client, -static_cast<std::ptrdiff_t>(locks));
   });
-  const auto gone = [&](const auto& entry) {
-    if (!of_those(*entry.owner)) return false;
-    any = true;
-    return true;
-  };
   std::erase_if(file.shares, [&](const Share& share) {
-    if (!gone(share)) return false;
-    count(share.owner->client, -1);
+    if (!of_those(*share.owner)) return false;
+    any = true;
+    count(file, share.owner->client, -1);
     return true;
   });
-  std::erase_if(file.waiters, [&](const Waiter& waiter) {
-    if (!gone(waiter)) return false;
-    file.tickets.erase({waiter.range, waiter.exclusive, waiter.owner});
-    left(waiter.ticket);
-    count_place(waiter.owner->client, -1);
-    return true;
-  });
-  return any;
+  const auto gone = [&](const Waiter& waiter) { return of_those(*waiter.owner); };
+  return release_waiters(file, gone, left) || any;
 }
 
 std::vector<Client> LockTable::clients_at(const std::string& address) const {
@@ -332,36 +370,63 @@ std::vector<FileKey> LockTable::files() const {
   return keys;
 }
 
-bool LockTable::has_capacity(const File& file, const Client& client, std::size_t more) const {
+bool LockTable::has_capacity(const File& file, const Client& client, std::size_t more,
+                             Claim claim) const {
+  const std::size_t times = claim == Claim::New ? 1 : 2;
+  const auto fits = [&](std::size_t own, std::size_t all, std::size_t limit) {
+    const bool little = own + more <= limit / kLittle;
+    return state::leaves_enough(own, all, more, (little ? 2 : times) * limit);
+  };
   const auto found = counts_.find(client);
-  const std::size_t own = found == counts_.end() ? 0 : found->second;
-  const auto here = addresses_.find(client.address);
-  const std::size_t of_address = here == addresses_.end() ? 0 : here->second.all;
-  return own + more <= limits_.of_client && of_address + more <= limits_.of_address &&
-         file.size() + more <= limits_.of_file && total_ + more <= limits_.in_all;
+  const std::size_t of_client = found == counts_.end() ? 0 : found->second;
+  const std::size_t of_address = account_of(accounts_, client.address).all;
+  // As with states of version 4: an address that reclaims what it never had leaves room for what
+  // all others had.
+  const std::size_t times_of_address = claim == Claim::Held ? 2 : 1;
+  return of_client + more <= times * limits_.of_client &&
+         of_address + more <= times_of_address * limits_.of_address &&
+         fits(account_of(file.accounts, client.address).all, file.size(), limits_.of_file) &&
+         fits(of_address, total_, limits_.in_all);
 }
 
-void LockTable::count(const Client& client, std::ptrdiff_t change) {
+bool LockTable::has_place(const File& file, const Client& client) const {
+  return has_capacity(file, client, 1, Claim::New) &&
+         account_of(accounts_, client.address).places < limits_.waiters_of_address &&
+         state::leaves_enough<std::size_t>(account_of(file.accounts, client.address).places,
+                                           file.places(), 1, limits_.waiters_of_file);
+}
+
+LockTable::Account LockTable::account_of(const Accounts& accounts, const std::string& address) {
+  const auto found = accounts.find(address);
+  return found == accounts.end() ? Account{} : found->second;
+}
+
+// All of it or, where memory runs out, nothing; what becomes less asks for none. `places`: they are
+// such.
+void LockTable::count(File& file, const Client& client, std::ptrdiff_t change, bool places) {
   if (change == 0) return;
-  const auto here = addresses_.try_emplace(client.address).first;
+  const auto more = static_cast<std::size_t>(change);
+  const auto add = [&](Accounts& accounts, Accounts::iterator at, std::size_t by) {
+    at->second.all += by;
+    if (places) at->second.places += by;
+    if (at->second.all == 0) accounts.erase(at);
+  };
+  const auto in_file = file.accounts.try_emplace(client.address).first;
+  auto in_all = accounts_.end();
   auto own = counts_.end();
   try {
+    in_all = accounts_.try_emplace(client.address).first;
     own = counts_.try_emplace(client).first;
   } catch (...) {
-    if (here->second.all == 0) addresses_.erase(here);
+    if (in_all != accounts_.end()) add(accounts_, in_all, 0);
+    add(file.accounts, in_file, 0);
     throw;
   }
-  own->second += static_cast<std::size_t>(change);
-  total_ += static_cast<std::size_t>(change);
+  own->second += more;
+  total_ += more;
   if (own->second == 0) counts_.erase(own);
-  here->second.all += static_cast<std::size_t>(change);
-  if (here->second.all == 0) addresses_.erase(here);
-}
-
-void LockTable::count_place(const Client& client, std::ptrdiff_t change) {
-  count(client, change);
-  if (const auto here = addresses_.find(client.address); here != addresses_.end())
-    here->second.places += static_cast<std::size_t>(change);
+  add(accounts_, in_all, more);
+  add(file.accounts, in_file, more);
 }
 
 void LockTable::tidy(const FileKey& key) {

@@ -4,10 +4,11 @@
 // The locks of a file are those of range_locks.h: an exclusive lock excludes all locks of other
 // owners, a shared lock only exclusive ones. Each file has a queue of waiters; an operation that
 // frees bytes grants the lock, in the order of the queue, to every waiter that no longer conflicts.
+// Those that ask again come first: who has not for minutes may be gone.
 // Deadlocks are not detected: only clients know which of their processes wait for each other.
 //
-// Limits by client, by address, by file and in all bound what a peer can make grow. Not
-// synchronised; LockManager is.
+// Limits by client, by address, by file and in all bound what a peer can make grow; of a file, and
+// of all, an address leaves as much as it takes (decision 0082). Not synchronised; LockManager is.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/loop.h"
 #include "nfs/lock/range_locks.h"
 #include "nfs/state/types.h"
 #include "vfs/types.h"
@@ -71,6 +73,14 @@ struct LockLimits {
   std::size_t in_all = 65536;
 };
 
+// What a client wants locks for. What it has already is held against other limits than what it
+// wants anew (decision 0085).
+enum class Claim : std::uint8_t {
+  New,
+  Reclaimed,  // after a restart of this host
+  Held,       // what remains of a range that it unlocks in part
+};
+
 enum class LockOutcome : std::uint8_t { Granted, Denied, Blocked, Full };
 
 class LockTable {
@@ -90,14 +100,19 @@ class LockTable {
 
   struct Answer {
     LockOutcome outcome = LockOutcome::Denied;
-    // Blocked: the ticket of the waiter, which a repeated request keeps. Granted: the ticket of the
-    // waiter that the request was until then, or 0.
+    // Blocked: the ticket of the waiter, which a repeated request keeps; 0: there is no place for
+    // it, and it is to ask again. Granted: the ticket of the waiter that the request was until
+    // then, or 0.
     Ticket ticket = 0;
   };
-  Answer lock(const LockRequest& request, bool wait);
+  Answer lock(const LockRequest& request, bool wait, TimePoint now = {}, Claim claim = Claim::New);
   // Removes the waiter of this request from the queue and yields its ticket; nullopt when there is
   // none.
   std::optional<Ticket> cancel(const LockRequest& request);
+  // The waiters of an address that have not asked again for minutes are none any more; calls left()
+  // with their tickets. Asks for no memory.
+  using Left = std::function<void(Ticket)>;
+  void forget_silent(const std::string& address, TimePoint now, const Left& left);
   // Bytes that are not locked may be unlocked too. False when unlocking would split a lock and
   // exceed a limit.
   bool unlock(const FileKey& file, const Owner& owner, Range range);
@@ -118,7 +133,6 @@ class LockTable {
   // Releases all locks, shares and waiters of the clients for which `which` is true; calls left()
   // with the tickets of those waiters. Asks for no memory.
   using Which = std::function<bool(const Client&)>;
-  using Left = std::function<void(Ticket)>;
   void release(const Which& which, const Left& left);
 
   // The grants that were not taken, in order.
@@ -161,7 +175,7 @@ class LockTable {
   // none or several.
   std::optional<Client> only_client(const IsName& is_right) const;
   bool knows(const Client& client) const { return counts_.contains(client); }
-  bool knows(const std::string& address) const { return addresses_.contains(address); }
+  bool knows(const std::string& address) const { return accounts_.contains(address); }
 
  private:
   struct Waiter {
@@ -169,6 +183,7 @@ class LockTable {
     OwnerPtr owner;
     Range range;
     bool exclusive = false;
+    TimePoint asked{};  // for the last time
   };
   // The lock that a waiter waits for; a file has no two waiters for the same one.
   struct WaitsFor {
@@ -180,35 +195,44 @@ class LockTable {
       return std::tie(a.exclusive, *a.owner) < std::tie(b.exclusive, *b.owner);
     }
   };
+  // What an address has, in a file or in all.
+  struct Account {
+    std::size_t all = 0;
+    std::size_t places = 0;  // of these, waiters and unsettled grants
+  };
+  using Accounts = std::map<std::string, Account>;
   struct File {
     RangeLocks locks;
     std::vector<Waiter> waiters;         // in the order they came, which is that of their tickets
     std::map<WaitsFor, Ticket> tickets;  // of the waiters
     std::vector<Share> shares;
+    Accounts accounts;
     std::size_t unsettled = 0;  // grants
     std::size_t places() const { return waiters.size() + unsettled; }
     std::size_t size() const { return locks.size() + shares.size() + places(); }
   };
 
-  struct Address {
-    std::size_t all = 0;
-    std::size_t places = 0;  // of these, waiters and unsettled grants
-  };
-
   static bool frees(const File& file, const LockRequest& request);
+  static std::vector<Waiter>::iterator waiter_of(File& file, Ticket ticket);
   static void remove_waiter(File& file, const Waiter& waiter);
-  bool assign(File& file, const OwnerPtr& owner, Range range, std::optional<bool> exclusive);
+  bool is_silent(const Waiter& waiter) const;
+  bool assign(File& file, const OwnerPtr& owner, Range range, std::optional<bool> exclusive,
+              Claim claim);
   Answer enqueue(File& file, const LockRequest& request);
   Ticket leave_queue(File& file, const LockRequest& request);
-  Answer lock_in(File& file, const LockRequest& request, bool wait);
+  Answer lock_in(File& file, const LockRequest& request, bool wait, Claim claim);
   void sweep(const FileKey& key, File& file, Range freed);
   void grant_waiters(const FileKey& key, File& file, Range freed);
+  bool grant_those(const FileKey& key, File& file, Range& freed, bool silent);
   bool promote(File& file, const Waiter& waiter, const LockRequest& request);
   bool release_from(File& file, const Which& which, const Left& left);
+  template <class Gone>
+  bool release_waiters(File& file, Gone gone, const Left& left);
   void carry_out(File& file, const OwnerPtr& owner, const RangeLocks::Change& change);
-  bool has_capacity(const File& file, const Client& client, std::size_t more) const;
-  void count(const Client& client, std::ptrdiff_t change);
-  void count_place(const Client& client, std::ptrdiff_t change);
+  bool has_capacity(const File& file, const Client& client, std::size_t more, Claim claim) const;
+  static Account account_of(const Accounts& accounts, const std::string& address);
+  bool has_place(const File& file, const Client& client) const;
+  void count(File& file, const Client& client, std::ptrdiff_t change, bool places = false);
   void tidy(const FileKey& key);
 
   bool conflicts(const File& file, const LockRequest& request) const;
@@ -217,9 +241,10 @@ class LockTable {
   Elsewhere elsewhere_;
   std::unordered_map<FileKey, File, FileKeyHash> files_;
   std::map<Client, std::size_t> counts_;
-  std::map<std::string, Address> addresses_;
+  Accounts accounts_;
   std::size_t total_ = 0;
   Ticket last_ticket_ = 0;
+  TimePoint now_{};  // when somebody asked last
   std::list<Grant> granted_;
   bool unswept_ = false;
 };

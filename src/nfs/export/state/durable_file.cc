@@ -83,6 +83,21 @@ Result<Ok, StateError> remove_files(const std::string& directory,
   return removed ? synced : removed;
 }
 
+Result<Ok, StateError> try_to_write(const std::string& directory, std::size_t bytes) {
+  if (::access(directory.c_str(), F_OK) != 0 && errno == ENOENT) return Ok{};
+  const std::string path = directory + "/try." + std::to_string(::getpid());
+  const File file(path, O_WRONLY | O_CREAT | O_EXCL);
+  if (!file.opened()) return failure("cannot create", path, errno);
+  // At once, so that no end of this process leaves it behind.
+  if (::unlink(path.c_str()) != 0) return failure("cannot remove", path, errno);
+  const std::string content(bytes, '\0');
+  const ssize_t written = ::write(file.descriptor(), content.data(), content.size());
+  if (written != static_cast<ssize_t>(content.size()))
+    return failure("cannot write in", directory, written < 0 ? errno : ENOSPC);
+  if (::fsync(file.descriptor()) != 0) return failure("cannot sync", path, errno);
+  return Ok{};
+}
+
 Result<Ok, StateError> make_directories(const std::string& path) {
   for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const std::string part = path.substr(0, end);
