@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
 #include <random>
 
 #include "testing/proves.h"
@@ -115,6 +116,18 @@ TEST_F(LockTableTest, serves_waiters_in_the_order_they_came) {
   grants = grants_of(table_);
   ASSERT_EQ(grants.size(), 1u);
   EXPECT_EQ(grants[0].ticket, second.ticket);
+}
+
+TEST_F(LockTableTest, serves_those_that_ask_again_before_those_that_do_not) {
+  const TimePoint later = TimePoint{} + std::chrono::minutes(3);
+  ASSERT_EQ(lock(ask(a_, 0, 0)), LockOutcome::Granted);
+  ASSERT_EQ(lock(ask(b_, 0, 0), true), LockOutcome::Blocked);
+  ASSERT_EQ(lock(ask(c_, 0, 0), true), LockOutcome::Blocked);
+  ASSERT_EQ(table_.lock(ask(c_, 0, 0), true, later).outcome, LockOutcome::Blocked);
+  ASSERT_TRUE(table_.unlock(file_, *a_, {0, 0}));
+  const auto grants = grants_of(table_);
+  ASSERT_EQ(grants.size(), 1u);
+  EXPECT_EQ(grants.front().request.owner, c_);
 }
 
 TEST_F(LockTableTest, wakes_readers_when_a_writer_becomes_a_reader) {
