@@ -238,8 +238,9 @@ std::vector<Client> LockManager::clients_of(const std::string& address,
   const auto is_named = [&](const std::string& other) { return same_host(other, name); };
   std::vector<Client> here = table_.clients_at(address);
   // A host with several addresses may notify from another one; an unknown address that names one of
-  // two namesakes is not believed.
+  // two namesakes is not believed, and one that is known by this name means itself.
   if (here.empty()) {
+    if (states_.any_at(address, is_named)) return here;
     if (auto only = table_.only_client(is_named)) here.push_back(*std::move(only));
     return here;
   }

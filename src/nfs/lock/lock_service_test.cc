@@ -514,6 +514,16 @@ TEST_F(Locks, are_not_released_by_the_word_of_a_stranger) {
   EXPECT_EQ(service_->size(), 0u) << "there is only one, so that is his other address";
 }
 
+TEST_F(Locks,
+       stay_with_a_namesake_when_a_host_that_has_nothing_any_more_says_again_that_it_restarted) {
+  ASSERT_EQ(lock_as("node.a.org", kA, 0), NLM4_GRANTED);
+  ASSERT_EQ(lock_as("node.b.org", kB, 10), NLM4_GRANTED);
+  notify(kB, "node.b.org", 3);
+  notify(kB, "node", 3);
+  EXPECT_EQ(test(kC, 10, 5).test_stat.stat, NLM4_GRANTED);
+  EXPECT_EQ(test(kC, 0, 5).test_stat.stat, NLM4_DENIED) << "of the one that has not restarted";
+}
+
 TEST_F(Locks, are_told_apart_by_name_for_hosts_behind_one_address) {
   ASSERT_EQ(lock_as("one", kA, 0), NLM4_GRANTED);
   ASSERT_EQ(lock_as("two", kA, 10), NLM4_GRANTED);
