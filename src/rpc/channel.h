@@ -62,7 +62,7 @@ class Channel {
 
   // How many connections of this Channel were lost by now: the server of the next one may have been
   // started again, and know nothing of what it had in memory only. Counted before anything arrives
-  // on the next connection.
+  // on the next connection. Thread: any, until close() (rpc/proxy_channel.h).
   virtual std::uint64_t connections_lost() const { return 0; }
 
   virtual Loop& loop() = 0;

@@ -38,7 +38,6 @@ class ProxyChannel::FarCall final : public FarTask {
   // After it has ended.
   Result<ReplyMessage, CallError> take() {
     if (limits_) proxy_.limits_ = *limits_;
-    proxy_.lost_ = lost_;
     return *std::move(result_);
   }
 
@@ -52,7 +51,6 @@ class ProxyChannel::FarCall final : public FarTask {
     proxy_.connected_.store(channel.limits().has_value(), std::memory_order_relaxed);
     Result<ReplyMessage, CallError> result = co_await channel.call(message_);
     limits_ = channel.limits();
-    lost_ = channel.connections_lost();
     proxy_.connected_.store(limits_.has_value(), std::memory_order_relaxed);
     if (result) keep(result);
     result_.emplace(std::move(result));
@@ -76,7 +74,6 @@ class ProxyChannel::FarCall final : public FarTask {
   Duration left_{};
   std::optional<Result<ReplyMessage, CallError>> result_;
   std::optional<ChannelLimits> limits_;
-  std::uint64_t lost_ = 0;
 };
 
 class ProxyChannel::FarClose final : public FarTask {
@@ -109,7 +106,6 @@ void ProxyChannel::adopt(std::unique_ptr<Channel> channel) noexcept {
   }
   const std::optional<ChannelLimits> limits = channel_->limits();
   if (limits) limits_ = *limits;
-  lost_ = channel_->connections_lost();
   connected_.store(limits.has_value(), std::memory_order_relaxed);
 }
 
@@ -131,6 +127,7 @@ Task<Result<ReplyMessage, CallError>> ProxyChannel::call(CallMessage& message) {
 // Far ends the calls before it has closed; those that are told later may still wait for a
 // cancellation of theirs to arrive there.
 Task<void> ProxyChannel::close() {
+  if (!closing_) lost_ = channel_->connections_lost();
   closing_ = true;
   if (!closed_) {
     FarClose far(*this);

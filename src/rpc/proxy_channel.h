@@ -7,9 +7,9 @@
 //
 // It is a Channel but for three things. Calls of a security mechanism that signs them (CallSigner)
 // fail with RpcProtectionFailed: a mechanism belongs to one Loop. Calls of the server are not
-// served. And what it says of its connection (limits(), connections_lost()) it knows from its last
-// call: of a connection that was lost since, the next call finds out. The count of losses is that
-// of a Reply's arrival, or a later one, before the Reply's caller goes on.
+// served. And the limits of its connection it knows from its last call: that the connection was
+// lost since, the next call finds out. Losses are counted at once, and before the caller of a Reply
+// that came by the next connection goes on.
 //
 // A call costs two notices between the Loops, which wake a Loop that sleeps, and a copy of what the
 // far transport would have lent of the Reply; data in ResultBuffers is not copied.
@@ -41,7 +41,9 @@ class ProxyChannel final : public Channel {
   Task<void> close() override;
   void serve_reverse(Service&) override {}
   std::optional<ChannelLimits> limits() const override;
-  std::uint64_t connections_lost() const override { return lost_; }
+  std::uint64_t connections_lost() const override {
+    return closing_ ? lost_ : channel_->connections_lost();
+  }
   Loop& loop() override { return bridge_.near(); }
   TransportKind kind() const override { return kind_; }
   std::string where() const override { return where_; }
@@ -57,8 +59,8 @@ class ProxyChannel final : public Channel {
   // Far says so when a call begins and when it ends: calls that wait for a connection do not have
   // others wait with them.
   std::atomic<bool> connected_{false};
-  ChannelLimits limits_;  // of the last connection that is known of
-  std::uint64_t lost_ = 0;
+  ChannelLimits limits_;    // of the last connection that is known of
+  std::uint64_t lost_ = 0;  // when it was closed
   std::size_t active_ = 0;
   bool closing_ = false;
   bool closed_ = false;

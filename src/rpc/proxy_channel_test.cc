@@ -293,11 +293,11 @@ TEST_F(ProxyChannelTest, refuses_calls_that_a_mechanism_signs) {
   EXPECT_EQ(far_.begun, 0);
 }
 
-TEST_F(ProxyChannelTest, knows_the_limits_and_losses_that_far_had_when_the_Reply_came) {
+TEST_F(ProxyChannelTest, knows_the_limits_that_far_had_when_the_Reply_came_and_losses_at_once) {
   ASSERT_TRUE(channel_->limits());
   EXPECT_EQ(channel_->limits()->calls, 10u);
   far_.lost = 3;
-  EXPECT_EQ(channel_->connections_lost(), 0u);
+  EXPECT_EQ(channel_->connections_lost(), 3u);
   ASSERT_TRUE(run(client_->call<INCREMENT>(1))->ok());
   EXPECT_EQ(channel_->connections_lost(), 3u);
   EXPECT_EQ(channel_->limits()->calls, 11u);

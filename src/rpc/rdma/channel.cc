@@ -158,7 +158,7 @@ void Channel::on_link_down(Link& link, Reason reason) {
   if (link_.get() != &link) return;
   link_.reset();
   if (!closing_) trace(Reason::RpcConnectionLost, where(), info(reason).text);
-  ++connections_lost_;
+  connections_lost_.fetch_add(1, std::memory_order_relaxed);
   try {
     if (wants_connection()) reconnector_.start();
   } catch (const std::bad_alloc&) {

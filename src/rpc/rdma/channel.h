@@ -9,6 +9,7 @@
 // calls. Errors: a call ends with a CallError only after the peer can no longer reach its memory.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,7 +40,9 @@ class Channel final : public rpc::Channel, private LinkOwner, private Reconnecto
   Task<void> close() override;
   void serve_reverse(Service& service) override;
   std::optional<ChannelLimits> limits() const override;
-  std::uint64_t connections_lost() const override { return connections_lost_; }
+  std::uint64_t connections_lost() const override {
+    return connections_lost_.load(std::memory_order_relaxed);
+  }
   Loop& loop() override { return loop_; }
   TransportKind kind() const override { return TransportKind::Rdma; }
   std::string where() const override { return "rdma " + to_string(server_); }
@@ -89,7 +92,7 @@ class Channel final : public rpc::Channel, private LinkOwner, private Reconnecto
   Service* reverse_service_ = nullptr;
 
   std::shared_ptr<Link> link_;
-  std::uint64_t connections_lost_ = 0;
+  std::atomic<std::uint64_t> connections_lost_ = 0;
   bool closing_ = false;
   Reconnector reconnector_;
   Reason unreachable_ = Reason::None;  // why the last attempt failed, as long as there is none else

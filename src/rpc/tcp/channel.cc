@@ -117,7 +117,7 @@ void TcpChannel::end_hopeless(Reason end) noexcept {
 
 // Detached first, by what asks for no memory: nothing is left of a connection that is lost.
 void TcpChannel::on_stream_closed(Reason reason) {
-  ++connections_lost_;
+  connections_lost_.fetch_add(1, std::memory_order_relaxed);
   heard_ |= stream_->received_bytes() > 0;
   if (responder_ != nullptr) responder_->detach();
   responder_ = nullptr;

@@ -13,6 +13,7 @@
 // CallError::transport with the Reason that the connection was lost or could not be made.
 #pragma once
 
+#include <atomic>
 #include <memory>
 
 #include "base/task_group.h"
@@ -52,7 +53,9 @@ class TcpChannel final : public Channel,
     if (stream_ == nullptr) return std::nullopt;
     return ChannelLimits{.call_max = oncrpc::kLastFragment - 1, .reply_max = stream_->record_max()};
   }
-  std::uint64_t connections_lost() const override { return connections_lost_; }
+  std::uint64_t connections_lost() const override {
+    return connections_lost_.load(std::memory_order_relaxed);
+  }
   Loop& loop() override { return loop_; }
   TransportKind kind() const override { return TransportKind::Tcp; }
   std::string where() const override { return requester_.where(); }
@@ -93,7 +96,7 @@ class TcpChannel final : public Channel,
   SilenceWatch silence_;
   Reconnector reconnector_;
   TaskGroup tasks_;
-  std::uint64_t connections_lost_ = 0;
+  std::atomic<std::uint64_t> connections_lost_ = 0;
   bool ending_calls_ = false;     // close() waits: the caller of the last call may call it at once
   bool heard_ = false;            // whether any byte of the server ever arrived
   std::uint32_t unanswered_ = 0;  // connections in a row that ended before the first byte
