@@ -193,8 +193,11 @@ Task<void> Operations::prepare_close(std::uint64_t number, const OpenFiles::Open
   // What killed programs have left in progress may be kept as well.
   co_await changes_.left_ended(number);
   // Pages of a mapping are written after close(2), when it ends.
-  static_cast<void>(co_await unstable_writes_.commit(number));
-  static_cast<void>(co_await settling_.settle(number));
+  // What there is no memory for is tried again, with all that it is about.
+  const Outcome<Ok> committed = co_await unstable_writes_.commit(number);
+  if (!committed && committed.error().out_of_memory()) throw std::bad_alloc();
+  const Outcome<Ok> settled = co_await settling_.settle(number);
+  if (!settled && settled.error().out_of_memory()) throw std::bad_alloc();
   const Inode* inode = inodes_.find(number);
   if (inode == nullptr || inode->opens == 0) {
     unstable_writes_.forget(number);

@@ -200,7 +200,14 @@ Task<void> Mounted::settled(CancelSource& calls) {
   const LastCalls last(loop_, operations_.unstable_writes(), files_.lease(), calls);
   operations_.stop();
   co_await tasks_.join();
-  co_await operations_.close_all(calls);
+  for (bool closed = false; !closed;) {
+    try {
+      co_await operations_.close_all(calls);
+      closed = true;
+    } catch (const std::bad_alloc&) {  // what is left to close is waited for
+    }
+    if (!closed) co_await sleep_for(loop_, kMemoryPause);
+  }
   files_.set_flush({});
   co_await tasks_.join();
 }

@@ -200,7 +200,9 @@ Task<Outcome<Ok>> UnstableWrites::commit(std::uint64_t number) {
     const Committing committing(*written);
     done = co_await commit_pieces(*written);
     written->unheard.reset();
-    if (!done && !says_lost(done.error())) written->unheard = done.error();
+    // Without memory nothing was asked that could not be asked again.
+    const bool unheard = !done && !says_lost(done.error()) && !done.error().out_of_memory();
+    if (unheard) written->unheard = done.error();
   }
   give_up_unheard(number, *written);
   written->next_is_stable = written->pieces.empty();

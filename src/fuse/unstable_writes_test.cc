@@ -418,6 +418,20 @@ TEST(UnstableWrites, are_given_up_where_a_COMMIT_got_no_answer_and_nobody_has_th
   EXPECT_EQ(world.writes, before);
 }
 
+TEST(UnstableWrites, are_kept_where_there_was_no_memory_for_the_last_COMMIT) {
+  World world;
+  world.written(0, "one ");
+  world.written(4, "two");
+  world.scripted.channel.lost = true;
+  world.scripted.channel.why_lost = Reason::OutOfMemory;
+  world.inodes.close(kFile);
+  EXPECT_FALSE(world.committed()) << "RELEASE";
+  EXPECT_EQ(world.unstable_writes.kept_bytes(), 3u);
+  world.scripted.channel.lost = false;
+  ASSERT_TRUE(world.committed()) << "RELEASE, tried again";
+  EXPECT_EQ(world.disk, "one two");
+}
+
 // An open(2) that fails counts as one until it has.
 TEST(UnstableWrites, are_given_up_with_the_last_use_where_the_last_COMMIT_got_no_answer) {
   World world;

@@ -27,7 +27,7 @@ class LoopbackChannel final : public rpc::Channel {
     if (no_memory_for_call != 0 && --no_memory_for_call == 0) throw std::bad_alloc();
     const Result<Ok, Reason> made = message.begin_transmission();
     if (!made) co_return Failure{rpc::CallError::transport(made.error(), where())};
-    if (lost) co_return Failure{rpc::CallError::transport(Reason::TimedOut, where())};
+    if (lost) co_return Failure{rpc::CallError::transport(why_lost, where())};
     rpc::IncomingCall incoming;
     incoming.origin = origin_;
     incoming.reply_room = reply_room;
@@ -52,7 +52,8 @@ class LoopbackChannel final : public rpc::Channel {
   rpc::Origin& origin() { return *origin_; }
 
   bool reduce = false;
-  bool lost = false;           // every Call
+  bool lost = false;  // every Call
+  Reason why_lost = Reason::TimedOut;
   int no_memory_for_call = 0;  // the how manieth from now on; 0: none
   std::uint64_t lost_connections = 0;
   rpc::ReplyRoom reply_room;

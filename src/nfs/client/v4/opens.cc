@@ -212,7 +212,10 @@ Task<Outcome<Ok>> Nfs4::close(OperationContext context, File file) {
   if (!delegations.release(file.open))
     co_return co_await client_->close_open(context, file, options_);
   const bool locked = client_->opens().any_lock_owner(file.open) != nullptr;
-  if (locked && !delegations.is_used(file.open)) client_->give_back_of(file.handle);
+  try {
+    if (locked && !delegations.is_used(file.open)) client_->give_back_of(file.handle);
+  } catch (const std::bad_alloc&) {  // it is kept as others are; the open is released by now
+  }
   co_return Ok{};
 }
 
