@@ -47,8 +47,13 @@ std::string name_of(const std::string& source) {
 // into it.
 bool may_collide(const std::vector<std::string>& sources) {
   std::set<std::string> names;
-  for (const std::string& source : sources) names.insert(folded_name(name_of(source)));
-  return sources.size() > 1 && (names.size() < sources.size() || names.contains(""));
+  bool unnamed = false;
+  for (const std::string& source : sources) {
+    const std::string name = name_of(source);
+    unnamed = unnamed || name.empty();
+    names.insert(folded_name(name));
+  }
+  return sources.size() > 1 && (names.size() < sources.size() || unnamed);
 }
 
 // Where the object of `url` is in the session `remote`, if that is beside the object for which it

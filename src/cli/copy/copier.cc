@@ -67,7 +67,8 @@ bool Copier::may_collide(const std::string& name) {
   const bool first = names_.empty();
   const bool fresh = names_.insert(folded_name(name)).second;
   // Without a name, what is in a source goes into the destination.
-  return !first && (!fresh || names_.contains(""));
+  unnamed_ = unnamed_ || name.empty();
+  return !first && (!fresh || unnamed_);
 }
 
 Task<void> Copier::copy(std::string source, std::string name, std::string destination) {
@@ -144,6 +145,12 @@ Task<Outcome<std::optional<CopyObject>>> Copier::find_destination(std::string pa
   co_return found;
 }
 
+std::string directory_of(const std::string& path) {
+  std::string directory = place_of(path).directory;
+  if (directory.empty()) directory = path.starts_with('/') ? "/" : ".";
+  return directory;
+}
+
 Task<Outcome<Copier::Target>> Copier::target_of(const CopyObject& source, std::string name,
                                                 std::string destination) {
   const Outcome<std::optional<CopyObject>> found = co_await find_destination(destination);
@@ -155,10 +162,8 @@ Task<Outcome<Copier::Target>> Copier::target_of(const CopyObject& source, std::s
   if (!*found && destination.ends_with('/') && source.kind != Kind::Directory)
     co_return refusal("there is no such directory; make it with 'stag mkdir' or 'mkdir'");
   const Place place = place_of(destination);
-  std::string parent = place.directory;
-  // The directory of a local path: "." for "x", "/" for "/x".
-  if (parent.empty()) parent = destination.starts_with('/') ? "/" : ".";
-  const Outcome<std::optional<CopyObject>> directory = co_await to_.find(parent, Follow::Yes);
+  const Outcome<std::optional<CopyObject>> directory =
+      co_await to_.find(directory_of(destination), Follow::Yes);
   if (!directory) co_return Failure{directory.error()};
   if (!*directory || (*directory)->kind != Kind::Directory)
     co_return refusal("the directory it would be in does not exist; make that first");
@@ -225,11 +230,11 @@ Task<void> Copier::copy_directory(CopyObject source, Target target) {
              "it is listed twice in its directory; if that has changed meanwhile, copy it again");
         continue;
       }
-      std::vector<std::string> alike = names.groups.add(*name);
       if (excluded(member.object.path, member.excluded_as())) {
         if (options_.remove_others) names.excluded.insert(*name);
         continue;
       }
+      std::vector<std::string> alike = names.groups.add(*name);
       if (count(member.object))
         co_await copy_member(*directory, std::move(member), fresh, std::move(alike));
     }

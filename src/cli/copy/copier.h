@@ -281,6 +281,7 @@ class Copier {
   Descent descent_;
   Remover remover_;
   std::set<std::string> names_;                             // of the sources so far, folded
+  bool unnamed_ = false;                                    // one of them has none
   std::optional<std::pair<std::string, CopyObject>> into_;  // the last destination and what it is
   std::string source_path_;                                 // of the present source
   FirstNames& first_names_;

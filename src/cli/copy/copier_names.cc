@@ -147,7 +147,7 @@ Task<Outcome<std::string>> Copier::own_spelling(const CopyObject& source, const 
   }
   if (spelling.empty()) co_return spelling;
   CopyObject beside;
-  beside.path = place_of(source.path).directory;
+  beside.path = directory_of(source.path);
   const Outcome<std::optional<CopyObject>> other =
       co_await from_.find(path_below(beside, spelling), Follow::No);
   if (!other) co_return Failure{other.error()};

@@ -9,6 +9,8 @@ namespace stag::cli {
 
 // For messages.
 std::string path_below(const CopyObject& directory, const std::string& name);
+// That a path is in: "." for "x", "/" for "/x".
+std::string directory_of(const std::string& path);
 // Whether a name from the other side may be one here, and is no path.
 bool is_usable_name(const std::string& name);
 // Whether there is no room for more at the destination.

@@ -118,7 +118,7 @@ struct TempFilePlan {
   bool in_place = false;                    // nothing has another name meanwhile
   std::uint64_t kept = 0;                   // bytes of `existing` that the copy begins with
   bool keep_existing = false;               // nothing that has its name by then is replaced
-  bool new_name = false;                    // the same, and is a failure
+  bool new_name = false;                    // the same of this machine, and a failure
 
   // Whether the file that has the name now is the one to write to.
   bool overwrites() const { return existing && in_place; }

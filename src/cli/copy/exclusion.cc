@@ -24,10 +24,10 @@ Result<std::vector<std::string>, std::string> Exclusion::patterns_in(std::string
     std::string_view line = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
     if (line.ends_with('\r')) line.remove_suffix(1);
-    if (line.starts_with("- ")) line.remove_prefix(2);
+    if (line.starts_with('#') || line.starts_with(';')) continue;
     if (line.starts_with("+ ") || line == "!") return Failure{std::string(line)};
-    if (!line.empty() && !line.starts_with('#') && !line.starts_with(';'))
-      patterns.emplace_back(line);
+    if (line.starts_with("- ")) line.remove_prefix(2);
+    if (!line.empty()) patterns.emplace_back(line);
   }
   return patterns;
 }

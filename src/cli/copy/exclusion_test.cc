@@ -34,10 +34,11 @@ TEST(Exclusion, excludes_nothing_when_it_is_empty) {
 }
 
 TEST(Exclusion, has_the_patterns_of_a_file) {
-  const auto patterns =
-      Exclusion::patterns_in("# what is made\n*.o\r\n\n- cache/\n;\na pattern\n/last");
+  const auto patterns = Exclusion::patterns_in(
+      "# what is made\n*.o\r\n\n- cache/\n;\na pattern\n- #*#\n- + x\n/last");
   ASSERT_TRUE(patterns);
-  EXPECT_EQ(*patterns, (std::vector<std::string>{"*.o", "cache/", "a pattern", "/last"}));
+  EXPECT_EQ(*patterns,
+            (std::vector<std::string>{"*.o", "cache/", "a pattern", "#*#", "+ x", "/last"}));
   EXPECT_TRUE(Exclusion::patterns_in("")->empty());
 }
 

@@ -13,8 +13,9 @@
 
 namespace stag::cli {
 
-// Names that such a file system takes for one have one result. The reverse does not hold: a letter
-// with a mark has no part in it. Only a look into the file system tells.
+// Names of Latin, Greek, Cyrillic, kana and Hangul letters that such a file system takes for one
+// have one result. The reverse does not hold: a letter with a mark has no part in it. Only a look
+// into the file system tells.
 std::string folded_name(std::string_view name);
 
 // People give no more names that have one folded name.

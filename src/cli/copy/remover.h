@@ -21,7 +21,7 @@ class Remover {
   using Told = std::function<void(const CopyObject& removed)>;
   using Keeps = std::function<bool(const std::string& counterpart, Kind kind)>;
   using IsSource = std::function<Task<Outcome<bool>>(CopyObject directory)>;
-  // Of more than `most` objects none is removed.
+  // After `most` objects none is removed.
   Remover(Run& run, CopyEndpoint& endpoint, bool dry_run, std::uint64_t most, Keeps keeps,
           IsSource is_source, Told told)
       : run_(run),
