@@ -174,12 +174,13 @@ Outcome<rpc::Credentials> nfs_credentials(const Url& url) {
 }
 
 std::unique_ptr<rpc::Connector> nfs_connector(net::EpollLoop& loop, const Url& url,
-                                              const RemoteOptions& options, Duration reserve) {
+                                              const RemoteOptions& options, Duration reserve,
+                                              bool tells_choice) {
   endpoint::ConnectorOptions connector = connector_options(options);
   connector.rdma.connect_timeout -= reserve;
   if (url.protocol == Url::Protocol::Tcp) connector.transport = endpoint::Transport::Tcp;
   connector.fabric = fabric_of(url, options);
-  connector.on_choice = tell_choice;
+  if (tells_choice) connector.on_choice = tell_choice;
   connector.rdma.transfer_stats = options.transfer_stats;
   return endpoint::make_connector(loop, connector);
 }
@@ -306,10 +307,9 @@ bool permits_others(const Error& why, const Url& url, const RemoteOptions& optio
 
 Outcome<Ok> Remote::start_loops(const Url& url, const RemoteOptions& options) {
   if (options.loops <= 1) return Ok{};
-  RemoteOptions silent = options;
-  silent.tells_choice = false;  // that of the first connection is told
+  // The choice of the first connection is told.
   const auto make = [&](net::EpollLoop& loop) {
-    return nfs_connector(loop, url, silent, Duration::zero());
+    return nfs_connector(loop, url, options, Duration::zero(), false);
   };
   auto started = FurtherLoops::start(run_.loop, options.loops - 1, make);
   if (!started)

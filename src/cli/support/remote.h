@@ -153,10 +153,12 @@ nfs::client::FileSystemOptions file_system_options(const nfs::client::Url& url,
                                                    const RemoteOptions& options);
 
 // The two connectors that reach the services of `url`; both outlive their channels. By RDMA, one
-// attempt to connect leaves `reserve` of its time.
+// attempt to connect leaves `reserve` of its time. `tells_choice`: of the fabric, where there was
+// one.
 std::unique_ptr<rpc::Connector> nfs_connector(net::EpollLoop& loop, const nfs::client::Url& url,
                                               const RemoteOptions& options,
-                                              Duration reserve = Duration::zero());
+                                              Duration reserve = Duration::zero(),
+                                              bool tells_choice = true);
 // The fabric of `url`, for messages that no Channel would send. Auto: software iWARP.
 std::unique_ptr<fabric::Fabric> rdma_fabric(net::EpollLoop& loop, const nfs::client::Url& url,
                                             const RemoteOptions& options);
