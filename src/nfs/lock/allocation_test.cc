@@ -12,6 +12,7 @@
 
 #include "base/reason.h"
 #include "nfs/lock/callback_sender.h"
+#include "nfs/lock/client_states.h"
 #include "nfs/lock/range_locks.h"
 #include "nfs/proto/nlm.h"
 #include "nfs/proto/nsm.h"
@@ -546,6 +547,27 @@ TEST_F(UpkeepMemory, that_runs_out_in_a_turn_leaves_it_to_the_next) {
     if (!failed) break;
   }
   EXPECT_GT(reason_counters().of(Reason::OutOfMemory), before + 2);
+}
+
+TEST(ClientStatesAllocation, that_there_is_no_memory_for_are_not_known_and_can_be_later) {
+  const Client client{"an address that does not fit a short string", std::string(100, 'n')};
+  ClientStates states(1);
+  for (std::size_t n = 1;; ++n) {
+    ASSERT_LT(n, 100u);
+    testing::allocations_until_failure = n;
+    bool out = false;
+    try {
+      states.of(client);
+    } catch (const std::bad_alloc&) {
+      out = true;
+    }
+    testing::allocations_until_failure = 0;
+    EXPECT_EQ(states.find(client) == nullptr, out) << n;
+    EXPECT_EQ(states.size(), out ? 0u : 1u) << n;
+    if (!out) break;
+  }
+  states.of({"192.0.2.1", "name"});
+  EXPECT_EQ(states.size(), 1u);
 }
 
 }  // namespace

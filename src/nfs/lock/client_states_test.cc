@@ -4,8 +4,6 @@
 
 #include <string>
 
-#include "testing/failing_new.h"
-
 namespace stag::nfs::lock {
 namespace {
 
@@ -35,27 +33,6 @@ TEST(ClientStatesTest, are_bounded_where_each_address_has_one) {
   for (int i = 0; i < 100; ++i) states.of({"192.0.2." + std::to_string(i), "name"});
   EXPECT_EQ(states.size(), 3u);
   EXPECT_NE(states.find({"192.0.2.99", "name"}), nullptr);
-}
-
-TEST(ClientStatesTest, that_there_is_no_memory_for_are_not_known_and_can_be_later) {
-  const Client client{"an address that does not fit a short string", std::string(100, 'n')};
-  ClientStates states(1);
-  for (std::size_t n = 1;; ++n) {
-    ASSERT_LT(n, 100u);
-    stag::testing::allocations_until_failure = n;
-    bool out = false;
-    try {
-      states.of(client);
-    } catch (const std::bad_alloc&) {
-      out = true;
-    }
-    stag::testing::allocations_until_failure = 0;
-    EXPECT_EQ(states.find(client) == nullptr, out) << n;
-    EXPECT_EQ(states.size(), out ? 0u : 1u) << n;
-    if (!out) break;
-  }
-  states.of({"192.0.2.1", "name"});
-  EXPECT_EQ(states.size(), 1u);
 }
 
 }  // namespace
