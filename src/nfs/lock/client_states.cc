@@ -45,18 +45,31 @@ void ClientStates::add_name(Addresses::value_type& to, Names fresh, Order place)
   ++size_;
 }
 
-void ClientStates::forget_one() {
-  auto rank = ranks_.extract(std::prev(ranks_.end()));
-  const auto here = addresses_.find(*rank.value().second);
-  auto& [names, order] = here->second;
-  names.erase(names.find(*order.front()));
-  order.pop_front();
-  --size_;
+void ClientStates::forget(const Client& client) {
+  const auto here = addresses_.find(client.address);
+  if (here == addresses_.end()) return;
+  const auto name = here->second.names.find(client.name);
+  if (name != here->second.names.end()) remove(here, name);
+}
+
+// Asks for no memory.
+void ClientStates::remove(Addresses::iterator from, Names::iterator name) {
+  auto& [names, order] = from->second;
+  auto rank = ranks_.extract({names.size(), &from->first});
   rank.value().first -= 1;
+  order.erase(name->second.place);
+  names.erase(name);
+  --size_;
   if (names.empty())
-    addresses_.erase(here);
+    addresses_.erase(from);
   else
     ranks_.insert(std::move(rank));
+}
+
+void ClientStates::forget_one() {
+  const auto here = addresses_.find(*std::prev(ranks_.end())->second);
+  auto& [names, order] = here->second;
+  remove(here, names.find(*order.front()));
 }
 
 }  // namespace stag::nfs::lock

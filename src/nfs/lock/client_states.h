@@ -36,6 +36,7 @@ class ClientStates {
   Known& of(const Client& client);
   // Null when it is not known.
   Known* find(const Client& client);
+  void forget(const Client& client);
   // Whether a client is known at this address whose name `is_right`.
   template <class IsRight>
   bool any_at(const std::string& address, IsRight is_right) const {
@@ -60,6 +61,7 @@ class ClientStates {
   using Addresses = std::map<std::string, Address>;
 
   void add_name(Addresses::value_type& to, Names fresh, Order place);
+  void remove(Addresses::iterator from, Names::iterator name);
   void forget_one();
 
   const std::size_t limit_;

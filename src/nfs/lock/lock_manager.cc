@@ -129,6 +129,7 @@ nlm4_stats LockManager::lock_now(const LockArgs& args, TimePoint now) {
   // A client that is told of a failure has got nothing: what comes behind asks for no memory.
   Blocked waits;
   if (wait) waits.emplace(Ticket{0}, args.params);
+  const bool is_stranger = states_.find(client) == nullptr;
   ClientStates::Known& known = states_.of(client);
   take_grants();
   Befores befores = befores_without(args.request.file, *args.request.owner, args.request.range);
@@ -147,8 +148,11 @@ nlm4_stats LockManager::lock_now(const LockArgs& args, TimePoint now) {
     forget_pending(args.request.file, *args.request.owner, args.request.range, std::move(befores));
     if (args.reclaim) grace_->claimed();
   }
-  if (answer.outcome == LockOutcome::Granted || answer.outcome == LockOutcome::Blocked)
+  // Strangers who are refused leave nothing here.
+  if (answer.outcome == LockOutcome::Granted || answer.ticket != 0)
     known.state = args.client_state;
+  else if (is_stranger)
+    states_.forget(client);
   return status_of(answer.outcome);
 }
 

@@ -120,6 +120,18 @@ TEST_F(LockManagerAmongHosts, forgets_nothing_of_a_restart_for_another_hosts_man
   }
 }
 
+TEST_F(LockManagerAmongHosts, forgets_nothing_of_a_restart_for_names_that_are_refused) {
+  for (const bool block : {false, true}) {
+    begin({.waiters_of_file = 0, .in_all = 256});
+    ASSERT_EQ(lock(-1, victim_, {0, 9}, 5), NLM4_GRANTED);
+    for (int i = 0; i < 300; ++i)
+      ASSERT_EQ(lock(-1, owner("192.0.2.1", "n" + std::to_string(i)), {0, 9}, 1, block),
+                block ? NLM4_BLOCKED : NLM4_DENIED);
+    ASSERT_EQ(lock(-2, victim_, {0, 9}, 7), NLM4_GRANTED) << "before its SM_NOTIFY";
+    EXPECT_TRUE(manager_->held(file(-1)).empty());
+  }
+}
+
 TEST_F(LockManagerAmongHosts, takes_no_old_news_for_new_for_another_hosts_many_names) {
   begin();
   for (int i = 0; i < 4096; ++i) {
