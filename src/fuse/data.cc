@@ -192,8 +192,8 @@ void Operations::begin_close(std::uint64_t number, std::uint64_t opened) noexcep
 Task<void> Operations::prepare_close(std::uint64_t number, const OpenFiles::Open& open) {
   // What killed programs have left in progress may be kept as well.
   co_await changes_.left_ended(number);
-  // Pages of a mapping are written after close(2), when it ends.
-  // What there is no memory for is tried again, with all that it is about.
+  // Pages of a mapping are written after close(2), when it ends. What there is no memory for is
+  // tried again, with all that it is about.
   const Outcome<Ok> committed = co_await unstable_writes_.commit(number);
   if (!committed && committed.error().out_of_memory()) throw std::bad_alloc();
   const Outcome<Ok> settled = co_await settling_.settle(number);

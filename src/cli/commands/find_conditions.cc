@@ -29,7 +29,7 @@ constexpr std::int64_t kMinute = 60, kDay = 24 * 60 * 60;
 struct Count {
   char how = '=';
   std::uint64_t number = 0;
-  std::string_view rest;  // behind the number
+  std::string_view rest;  // after the number
 };
 
 std::optional<Count> parse_count(std::string_view text) {
@@ -111,7 +111,7 @@ Parsed newer_test(const std::string& file) {
   struct stat known {};
   if (::stat(file.c_str(), &known) != 0)
     return Failure{fmt::format("--newer '{}': there is no such file on this machine", file)};
-  return after({known.st_mtim.tv_sec, static_cast<std::uint32_t>(known.st_mtim.tv_nsec)});
+  return after(time_of(known.st_mtim));
 }
 
 Parsed type_test(const std::string& text) {

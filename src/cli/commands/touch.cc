@@ -66,11 +66,8 @@ class Touch final : public RemoteCommand {
     struct stat known {};
     if (::stat(file.c_str(), &known) != 0)
       return fmt::format("--reference '{}': there is no such file on this machine", file);
-    const auto time = [](const timespec& of) {
-      return nfs::client::Time{of.tv_sec, static_cast<std::uint32_t>(of.tv_nsec)};
-    };
-    time_ = time(known.st_mtim);
-    access_time_ = time(known.st_atim);
+    time_ = time_of(known.st_mtim);
+    access_time_ = time_of(known.st_atim);
     return std::nullopt;
   }
 

@@ -24,10 +24,6 @@ using CopierTest = LocalCopyTest;
 const FakeFiles kOneFile{{"top", {}}, {"top/f", "content"}};
 const CopyOptions kInPlace{.recursive = true, .directories = true, .in_place = true};
 
-nfs::client::Time time_in(const timespec& time) {
-  return {time.tv_sec, static_cast<std::uint32_t>(time.tv_nsec)};
-}
-
 TEST_F(CopierTest, empties_no_file_that_is_its_source_by_another_way_and_grows_meanwhile) {
   write("dst/f", "content");
   FakeEndpoint from(kOneFile);
@@ -38,9 +34,9 @@ TEST_F(CopierTest, empties_no_file_that_is_its_source_by_another_way_and_grows_m
     object.file_id = known.st_ino;
     object.fsid = 1;
     object.size = static_cast<std::uint64_t>(known.st_size);
-    object.modified = time_in(known.st_mtim);
+    object.modified = time_of(known.st_mtim);
     object.modified.nanoseconds -= object.modified.nanoseconds % 1000;
-    object.changed = time_in(known.st_ctim);
+    object.changed = time_of(known.st_ctim);
     object.changed.nanoseconds -= object.changed.nanoseconds % 1000;
     if (!std::exchange(grown, true)) std::ofstream(at("dst/f"), std::ios::app) << " and more";
   });

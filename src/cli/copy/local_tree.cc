@@ -265,10 +265,6 @@ OpenDirectory LocalTree::keep(std::string_view path, const struct stat& info, Un
   return directory;
 }
 
-nfs::client::Time time_of(const timespec& time) {
-  return {time.tv_sec, static_cast<std::uint32_t>(time.tv_nsec)};
-}
-
 SystemResult<std::optional<CopyObject>> look_at(int directory, const CopyObject& parent,
                                                 const std::string& name) {
   struct stat info {};

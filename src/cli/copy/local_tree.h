@@ -82,7 +82,6 @@ class LocalTree {
   std::uint64_t uses_ = 0;
 };
 
-nfs::client::Time time_of(const timespec& time);
 // The entry `name` of the open directory, whose object is `parent`; not followed.
 SystemResult<std::optional<CopyObject>> look_at(int directory, const CopyObject& parent,
                                                 const std::string& name);

@@ -145,6 +145,10 @@ std::optional<nfs::client::Time> parse_date(std::string_view text) {
   return time;
 }
 
+nfs::client::Time time_of(const timespec& time) {
+  return {time.tv_sec, static_cast<std::uint32_t>(time.tv_nsec)};
+}
+
 std::optional<nfs::client::Time> parse_stamp(std::string_view text, std::int64_t now) {
   constexpr std::size_t kDayAndTime = 8;  // MMDDhhmm
   const std::size_t digits = std::min(text.find('.'), text.size());

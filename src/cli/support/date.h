@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <ctime>
 #include <limits>
 #include <optional>
 #include <string_view>
@@ -18,6 +19,8 @@ std::optional<nfs::client::Time> parse_date(std::string_view text);
 // "[[CC]YY]MMDDhhmm[.ss]" in the local time zone, as touch(1) has it: years 69 to 99 are those of
 // the 20th century, and without a year it is that of `now`, in seconds since 1970.
 std::optional<nfs::client::Time> parse_stamp(std::string_view text, std::int64_t now);
+
+nfs::client::Time time_of(const timespec& time);
 
 // Seconds since 1970 that objects can be given.
 struct TimeRange {

@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint32_t kLastStatus = v4::NFS4ERR_XATTR2BIG;
 constexpr std::uint32_t kLastOperation = v4::OP_REMOVEXATTR;
 
-// The values of an enumeration of version 4, by what their names have behind `prefix`.
+// The values of an enumeration of version 4, by what their names have after `prefix`.
 template <class Value>
 std::map<std::string, Value, std::less<>> by_name(std::string_view prefix, std::uint32_t last) {
   std::map<std::string, Value, std::less<>> named;
