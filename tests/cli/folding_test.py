@@ -4,22 +4,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
+import fuse_store
 import harness
 from harness import PATIENCE, Server, stag
-
-STORE = os.path.abspath(sys.argv[2]) if len(sys.argv) > 2 else None
-
-
-def why_not():
-    """What is missing for a FUSE file system; None: nothing."""
-    if STORE is None:
-        return "libfuse3 was not there when this was built"
-    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
-        return "no right to use /dev/fuse"
-    return None
 
 
 class WithoutCase(unittest.TestCase):
@@ -30,15 +19,7 @@ class WithoutCase(unittest.TestCase):
         cls.below, cls.mounted = cls.at("below"), cls.at("mounted")
         for folder in (cls.below, cls.mounted, cls.at("sources")):
             os.mkdir(folder)
-        store = subprocess.Popen([STORE, "-f", cls.below, cls.mounted], stderr=subprocess.DEVNULL)
-        cls.addClassCleanup(cls.unmount, store)
-        end = time.monotonic() + PATIENCE
-        while not os.path.ismount(cls.mounted):
-            if store.poll() is not None:
-                raise unittest.SkipTest("FUSE does not mount here")
-            if time.monotonic() > end:
-                raise AssertionError("the store is not mounted")
-            time.sleep(0.01)
+        cls.addClassCleanup(cls.unmount, fuse_store.mounted(cls.mounted, cls.below))
         cls.server = Server([f"/without-case={cls.mounted},no_root_squash", f"/with-case={cls.at('sources')},no_root_squash"], cls.at("state"))
         cls.addClassCleanup(cls.server.end)
 
@@ -123,7 +104,7 @@ class WithoutCase(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    reason = why_not()
+    reason = fuse_store.why_not()
     if reason is not None:
         print(f"skipped: {reason}")
         sys.exit(harness.SKIPPED)

@@ -1,13 +1,10 @@
 """Mounts whose connections are worked for by several loops: files, restarts of the server and connections that are cut are as with one."""
 import os
 import subprocess
-import sys
 
-import harness
 import mounted
 import mounted_files
 from harness import PATIENCE, Proxy
-from mount_trouble_test import WRITER
 from mounted import Mounted
 
 
@@ -72,25 +69,7 @@ class Loops(Mounted):
     def test_write_again_what_a_server_lost_when_it_died(self):
         for version in ("3", "4.2"):
             with self.subTest(version):
-                served, state = self.at("served" + version), self.at("state" + version)
-                os.mkdir(served)
-                exports = (f"/x={served},no_root_squash",)
-                first = harness.Server(exports, state)
-                self.mount("-o", "loops=2", url=first.url("/x") + "&version=" + version)
-                pieces = [bytes([size % 251]) * size for size in (10, 2_000_000, 300)]
-                # Another process: a server that this one starts would close what it has open first, which waits for the server.
-                writer = subprocess.Popen([sys.executable, "-c", WRITER, self.here("file"), "wb"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-                self.assertEqual(writer.stdout.readline(), b"written\n")
-                first.process.kill()
-                first.process.wait()
-                os.truncate(os.path.join(served, "file"), len(pieces[0]))  # as if the machine had died, too
-                second = harness.Server(exports, state, ports=("--rdma-port", str(first.rdma_port), "--tcp-port", str(first.tcp_port)))
-                self.assertEqual((writer.communicate(b"go\n", timeout=PATIENCE)[0], writer.returncode), (b"synced\n", 0))
-                self.assertEqual(self.read(os.path.join(served, "file")), b"".join(pieces) + b"more")
-                self.good("umount", self.directory)
-                first.process.stdout.close()
-                first.errors.close()
-                self.assertEqual(second.end(), 0)
+                self.write_what_is_lost_again(version, "wb", "-o", "loops=2")
 
 
 if __name__ == "__main__":

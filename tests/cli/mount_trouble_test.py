@@ -17,21 +17,6 @@ import rpc_proxy
 from harness import PATIENCE, Proxy
 from mounted import Mounted, waits_for_fuse
 
-
-# Writes three pieces, and when it is told to a fourth one; syncs them.
-WRITER = """
-import os, sys
-file = open(sys.argv[1], sys.argv[2], buffering=0)
-for size in (10, 2_000_000, 300):
-    file.write(bytes([size % 251]) * size)
-print("written", flush=True)
-sys.stdin.readline()
-file.write(b"more")
-os.fsync(file)
-print("synced", flush=True)
-"""
-
-
 # Has a file open twice, writes pieces by the first open, closes that when it is told to, and then syncs by the second one until that is well.
 # What the kernel and the mount do behind close(2) has ended once questions that came later have waited in vain.
 CLOSER = """
@@ -625,26 +610,7 @@ class Losses(Mounted):
     def test_what_a_server_lost_when_it_died_is_written_again(self):
         for version, mode in (("3", "wb"), ("3", "ab"), ("4.2", "wb"), ("4.2", "ab")):
             with self.subTest(version=version, mode=mode):
-                served, state = self.at(f"served-{version}-{mode}"), self.at(f"state-{version}-{mode}")
-                os.mkdir(served)
-                exports = (f"/x={served},no_root_squash",)
-                first = harness.Server(exports, state)
-                self.mount(url=first.url("/x") + "&version=" + version)
-                pieces = [bytes([size % 251]) * size for size in (10, 2_000_000, 300)]
-                # Another process: a server that this one starts would close what it has open first, which waits for the server.
-                writer = subprocess.Popen([sys.executable, "-c", WRITER, self.here("file"), mode], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-                self.assertEqual(writer.stdout.readline(), b"written\n")
-                first.process.kill()
-                first.process.wait()
-                os.truncate(os.path.join(served, "file"), len(pieces[0]))  # as if the machine had died, too
-                second = harness.Server(exports, state, ports=("--rdma-port", str(first.rdma_port), "--tcp-port", str(first.tcp_port)))
-                self.assertEqual((writer.communicate(b"go\n", timeout=PATIENCE)[0], writer.returncode), (b"synced\n", 0))
-                with open(os.path.join(served, "file"), "rb") as there:
-                    self.assertEqual(there.read(), b"".join(pieces) + b"more")
-                self.good("umount", self.directory)
-                first.process.stdout.close()
-                first.errors.close()
-                self.assertEqual(second.end(), 0)
+                self.write_what_is_lost_again(version, mode)
 
     def lose_writes(self, version, options, see):
         """A program writes three pieces, and another one has the file open; the server dies, its machine has the first piece on its disk
@@ -661,7 +627,7 @@ class Losses(Mounted):
         def program(*words):
             return subprocess.Popen([sys.executable, "-c", *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
-        with program(WRITER, self.here("file"), "wb") as writer:
+        with program(mounted.WRITER, self.here("file"), "wb") as writer:
             self.assertEqual(writer.stdout.readline(), b"written\n")
             with program(LOOKER, self.here("file"), see.__name__) as looker:
                 self.assertEqual(looker.stdout.readline(), b"open\n")

@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -14,20 +13,10 @@ import threading
 import time
 import unittest
 
+import fuse_store
 import harness
 from harness import PATIENCE, Server, stag
 from observe_test import scraped, value_in
-
-STORE = os.path.abspath(sys.argv[2]) if len(sys.argv) > 2 else None
-
-
-def why_not():
-    """What is missing for a FUSE file system; None: nothing."""
-    if STORE is None:
-        return "libfuse3 was not there when this was built"
-    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
-        return "no right to use /dev/fuse"
-    return None
 
 
 class HangingStore:
@@ -37,14 +26,7 @@ class HangingStore:
         self.folder = folder
         os.mkdir(folder)
         never_cached = "attr_timeout=0,entry_timeout=0,negative_timeout=0,default_permissions,allow_other"
-        self.process = subprocess.Popen([STORE, "-f", "-o", never_cached, folder], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        end = time.monotonic() + PATIENCE
-        while not os.path.ismount(folder):
-            if self.process.poll() is not None:
-                raise unittest.SkipTest("FUSE does not mount here")
-            if time.monotonic() > end:
-                raise AssertionError("the store is not mounted")
-            time.sleep(0.01)
+        self.process = fuse_store.mounted(folder, "-o", never_cached, stdout=subprocess.PIPE, text=True)
 
     def hang(self):
         self.process.send_signal(signal.SIGUSR1)
@@ -366,7 +348,7 @@ class StoreThatHangs(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    reason = why_not()
+    reason = fuse_store.why_not()
     if reason is not None:
         print(f"skipped: {reason}")
         sys.exit(harness.SKIPPED)
