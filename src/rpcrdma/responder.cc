@@ -76,21 +76,12 @@ bool mentions(const Header& header, std::uint32_t handle) {
 }  // namespace
 
 Responder::Responder(const ResponderSettings& settings, Sink& sink)
-    : settings_(settings), sink_(sink) {
-  serve(settings.credits);
-}
+    : settings_(settings), sink_(sink) {}
 
 Responder::~Responder() {
   if (settings_.budget == nullptr) return;
   settings_.budget->stop_waiting();
   if (bytes_ != 0) settings_.budget->release(bytes_);
-}
-
-void Responder::serve(std::uint32_t credits) {
-  settings_.credits = credits;
-  free_.reserve(credits);
-  waiting_.reserve(credits);
-  reading_.reserve(credits);
 }
 
 std::uint32_t Responder::grant() const {
@@ -149,11 +140,21 @@ inline Reason Responder::validate(const IncomingCall& call, Bytes payload) const
 
 inline IncomingCall& Responder::free_call() {
   if (free_.empty()) {
-    free_.reserve(calls_.size() + 1);  // A Call that becomes free takes no memory.
+    make_room_for_call();
     calls_.push_back(sink_.make_call());
     free_.push_back(calls_.back().get());
   }
   return *free_.back();
+}
+
+// A Call that becomes free, waits or has Reads to be posted takes no memory any more.
+void Responder::make_room_for_call() {
+  if (calls_.size() < calls_.capacity()) return;
+  const std::size_t room = std::max(kKeptRecords, 2 * calls_.size());
+  free_.reserve(room);
+  waiting_.reserve(room);
+  reading_.reserve(room);
+  calls_.reserve(room);
 }
 
 inline void Responder::take_call(IncomingCall& call, const Header& header, Bytes payload) {

@@ -64,7 +64,7 @@ class Responder {
   // No Call has come for a while: what more of them took at a time is not kept.
   void on_quiet();
 
-  void serve(std::uint32_t credits);
+  void serve(std::uint32_t credits) { settings_.credits = credits; }
   std::uint32_t credits() const { return settings_.credits; }
   bool serves() const { return settings_.credits != 0; }
   // Calls received and not answered yet.
@@ -82,6 +82,7 @@ class Responder {
   using State = IncomingCall::State;
 
   IncomingCall& free_call();
+  void make_room_for_call();
   void take_call(IncomingCall& call, const Header& header, Bytes payload);
   void take_chunks(IncomingCall& call, const Header& offered, Bytes payload);
   void release_chunks(IncomingCall& call);
