@@ -55,14 +55,14 @@ class Kerberos(Mounted):
         self.addCleanup(lambda: server.process.poll() is None and server.end())
         return server
 
-    def mount_all(self, lifetime):
+    def mount_all(self, lifetime, *options):
         """In every way, by a ticket of that lifetime; yields the directories."""
         user, server = self.realm.login(USER, lifetime=lifetime), self.server_of_realm
         for version, flavor in WAYS:
             self.directory = self.at(version)
             os.mkdir(self.directory)
             self.addCleanup(stag, "umount", "--lazy", self.directory)
-            self.mount(url=f"nfs://localhost:{server.rdma_port}/x?mountport={server.tcp_port}&sec={flavor}&version={version}", env=user)
+            self.mount(*options, "--log-file", self.at("log." + version), url=f"nfs://localhost:{server.rdma_port}/x?mountport={server.tcp_port}&sec={flavor}&version={version}", env=user)
         return [self.at(version) for version, _ in WAYS]
 
     def hold(self, directory):
@@ -121,14 +121,17 @@ class Kerberos(Mounted):
             self.until_a_look_up_fails_with(errno.ENOENT, directory)
         self.assertEqual([self.writes(holder) for holder in holders], ["done"] * len(WAYS))
 
-    def test_goes_on_where_the_server_was_killed(self):
-        directories, first = self.mount_all("1h"), self.server_of_realm
+    def test_goes_on_by_all_its_connections_where_the_server_was_killed(self):
+        directories, first = self.mount_all("1h", "-o", "nconnect=3"), self.server_of_realm
+        for version, _ in WAYS:
+            self.assertNotIn(b"FewerConnections", self.read(self.at("log." + version)), version)
         holders = [self.hold(directory) for directory in directories]
         first.process.kill()
         first.process.wait()
         self.start(ports=("--rdma-port", str(first.rdma_port), "--tcp-port", str(first.tcp_port)))
-        self.assertEqual([self.writes(holder) for holder in holders], ["done"] * len(WAYS))
-        self.assertEqual({self.read(self.there(version)) for version, _ in WAYS}, {b"xx"})
+        for _ in range(3):
+            self.assertEqual([self.writes(holder) for holder in holders], ["done"] * len(WAYS))
+        self.assertEqual({self.read(self.there(version)) for version, _ in WAYS}, {b"xxxx"})
         first.process.stdout.close()
         first.errors.close()
 

@@ -140,12 +140,15 @@ class Version42(Mounted):
 
 class Connections(Mounted):
     def test_that_are_asked_for_and_not_to_be_had_are_told(self):
-        for version, told in (("4.0", True), ("4.2", False)):
-            log = self.at("log." + version)
-            self.mount("--log-file", log, "-o", "nconnect=2", url=self.url() + "&version=" + version)
-            self.assertEqual(os.listdir(self.directory), [])
-            self.good("umount", self.directory)
-            self.assertEqual(b"OneConnection" in self.read(log), told, version)
+        few = harness.Server(["/data=memory,no_root_squash"], self.at("few"), ["--connections-per-client", "1"])
+        self.addCleanup(few.end)
+        for version in ("4.0", "4.2"):
+            for url, told in ((self.url(), False), (few.url("/data"), True)):
+                log = self.at(f"log.{version}.{told}")
+                self.mount("--log-file", log, "-o", "nconnect=2", url=url + "&version=" + version)
+                self.assertEqual(os.listdir(self.directory), [])
+                self.good("umount", self.directory)
+                self.assertEqual(b"FewerConnections" in self.read(log), told, version)
 
 
 class FileSystems(Mounted):

@@ -45,9 +45,8 @@ constexpr ReasonInfo kServerGoesOn{"ServerGoesOn", Severity::Info,
 constexpr ReasonInfo kWritesGivenUp{"WritesGivenUp", Severity::Error,
                                     "data of a closed file could not be made safe, and is lost"};
 
-constexpr ReasonInfo kOneConnection{
-    "OneConnection", Severity::Warning,
-    "all calls go by one connection, whatever nconnect= and loops= say"};
+constexpr ReasonInfo kFewerConnections{"FewerConnections", Severity::Warning,
+                                       "calls go by fewer connections than were asked for"};
 constexpr ReasonInfo kOneLoop{"OneLoop", Severity::Warning,
                               "one loop works for all connections, whatever loops= says"};
 constexpr ReasonInfo kNothingDelegated{
@@ -330,9 +329,9 @@ class MountCommand final : public Command {
   // TCP come later.
   void tell_what_is_missing(Remote& remote) const {
     const nfs::client::Url& url = remote.url();
-    if (const std::string_view why = why_one_connection(url); !why.empty())
-      log_notice(kOneConnection, url_, why);
-    else if (remote_.loops > 1 && url.security != nfs::client::Url::Security::Sys)
+    if (remote.connections() < url.connections)
+      log_notice(kFewerConnections, url_, std::to_string(remote.connections()));
+    if (remote_.loops > 1 && url.security != nfs::client::Url::Security::Sys)
       log_notice(kOneLoop, url_, "a context of Kerberos belongs to one loop");
     if (!remote.files().has_locks()) log_notice(kLocksAreLocal, url_);
     const bool calls_back = url.version == 4 && url.minor.value_or(0) > 0 && !url.callbacks_by_tcp;

@@ -272,11 +272,4 @@ std::optional<std::vector<std::string>> from_mount_helper(const std::vector<std:
   return to;
 }
 
-std::string_view why_one_connection(const nfs::client::Url& url) {
-  if (url.connections <= 1 || url.version != 4) return {};
-  if (url.minor == 0) return "version 4.0 has no sessions, which several connections could share";
-  if (url.security != nfs::client::Url::Security::Sys) return "with Kerberos there is but one";
-  return {};
-}
-
 }  // namespace stag::cli

@@ -40,8 +40,4 @@ Result<std::string, std::string> url_with(const MountWords& words, std::string u
 // own name first), as words of `stag mount`. nullopt: -f, which asks for nothing but success.
 std::optional<std::vector<std::string>> from_mount_helper(const std::vector<std::string>& words);
 
-// Why all calls of a mount of `url`, which has the version that is spoken, go by one connection
-// though it asks for several; empty: they do not, or it does not.
-std::string_view why_one_connection(const nfs::client::Url& url);
-
 }  // namespace stag::cli

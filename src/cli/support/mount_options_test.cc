@@ -59,18 +59,6 @@ TEST(MountOptions, loops_are_one_to_sixteen) {
     EXPECT_NE(mount_words({wrong}).error().find("from 1 to 16"), std::string::npos) << wrong;
 }
 
-TEST(MountOptions, several_connections_are_not_to_be_had_by_version_4_0_nor_with_Kerberos) {
-  const auto why = [](const char* text) {
-    return why_one_connection(*nfs::client::Url::parse(text));
-  };
-  EXPECT_EQ(why("nfs://server/data?version=4.2&connections=4"), "");
-  EXPECT_EQ(why("nfs://server/data?version=3&connections=4&sec=krb5"), "");
-  EXPECT_EQ(why("nfs://server/data?version=4.0&connections=1"), "");
-  EXPECT_EQ(why("nfs://server/data?version=4.2&sec=krb5i"), "");
-  EXPECT_NE(why("nfs://server/data?version=4.0&connections=2"), "");
-  EXPECT_NE(why("nfs://server/data?version=4.1&connections=2&sec=krb5"), "");
-}
-
 TEST(MountOptions, those_of_the_URL_are_taken_as_mount_nfs_has_them) {
   const auto url = [](const char* list, const char* of) {
     const auto words = mount_words({list});

@@ -87,6 +87,8 @@ class Remote {
   std::string slashed_path() const;
   const nfs::client::Url& url() const { return session_->url(); }
   TimeRange times() const;
+  // Fewer than the URL asks for where the server takes no more.
+  std::size_t connections() const { return session_->connections(); }
   // As far as is known.
   bool called_back() const { return session_->called_back(); }
   // Where the server is, without a name service; the first of its addresses.

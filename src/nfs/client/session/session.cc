@@ -270,12 +270,9 @@ Task<Outcome<Ok>> Session::connect(Connectors connectors) {
   co_return Ok{};
 }
 
-// Version 4.0 has no session that several connections could carry; with Kerberos a server may want
-// each to be bound by the machine credential, again and again (RFC 8881 2.10.8.3). A context of
-// Kerberos belongs to one loop, and the server calls back by the first connection.
+// A context of Kerberos belongs to one loop, and the server calls back by connections of this one.
 Task<void> Session::add_connections(Connectors connectors) {
   const bool secured = options_.calls.credentials.security() != nullptr;
-  if (protocol_ && (protocol_->minor() == 0 || secured)) co_return;
   const auto& others = connectors.of_other_loops;
   const bool elsewhere = !others.empty() && !secured;
   while (nfs_->size() < url_.connections) {
@@ -288,7 +285,7 @@ Task<void> Session::add_connections(Connectors connectors) {
     const bool called_back = callbacks_ && !url_.callbacks_by_tcp && !elsewhere;
     if (called_back) joining_->serve_reverse(callbacks_->service());
     bool joins = true;
-    if (protocol_) joins = co_await protocol_->joins(nfs_->first(), *joining_);
+    if (protocol_) joins = co_await protocol_->joins(nfs_->first(), *joining_, !elsewhere);
     if (!joins) {
       co_await joining_->close();
       joining_.reset();
@@ -421,6 +418,10 @@ Task<Outcome<Ok>> Session::begin_version_4(nfs4::CallbackService* callbacks) {
   path_ = point->rest;
   files_ = std::make_unique<FileSystem>(protocol_, point->root, point->root_path, options_);
   co_return Ok{};
+}
+
+std::size_t Session::connections() const {
+  return nfs_->size();
 }
 
 bool Session::called_back() const {

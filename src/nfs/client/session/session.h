@@ -80,6 +80,10 @@ class Session {
   // delegates nothing. False of versions 2 and 3.
   bool called_back() const;
 
+  // What calls are spread over: as many as the URL asks for, or fewer where a further connection is
+  // not to be had, or leads to another server.
+  std::size_t connections() const;
+
   // Gives opens and locks back, unmounts and closes the connections. No operation is in progress.
   Task<void> close();
 

@@ -4,11 +4,16 @@
 #include "nfs/client/protocol/retrying_client.h"
 #include "nfs/client/v4/in_progress.h"
 #include "nfs/client/v4/session_client.h"
+#include "nfs/client/v4/trunking.h"
 
 namespace stag::nfs::client::nfs4 {
 namespace {
 
 constexpr OperationContext kBinding{"bind the connection to the session", {}};
+constexpr OperationContext kJoining{"have another connection join", {}};
+constexpr OperationContext kDestroying{"end the session", {}};
+// Times that the connection is bound to a session that is to be destroyed; it may be lost again.
+constexpr int kMostRebinds = 4;
 
 }  // namespace
 
@@ -19,12 +24,83 @@ rpc::CallOptions SessionClient::machine_call(OperationContext context,
   return call;
 }
 
+// Whether the server by `other` has given out the client ID, which there may be none of yet.
+Task<bool> SessionClient::joins_v40(rpc::Channel& other, ProtocolOptions options) {
+  options.credentials = own_.credentials;
+  const Outcome<Ok> named = co_await recover(kJoining, options);
+  if (!named) co_return false;
+  co_return co_await knows_client(other, clientid(), options);
+}
+
+Task<bool> SessionClient::join(rpc::Channel& first, Connection other, ProtocolOptions options) {
+  bool joins = false;
+  if (minor_ == 0) {
+    joins = co_await joins_v40(*other.channel, options);
+  } else {
+    options.credentials = machine_;
+    joins = co_await joins_session(first, *other.channel, session_, minor_, options);
+  }
+  if (!joins) co_return false;
+  connections_.reserve(connections_.size() + 2);
+  if (connections_.empty()) connections_.push_back({&first, true});
+  connections_.push_back(other);
+  co_return true;
+}
+
+// One of the connections that is there, for calls that have to go by the same one, or by one that
+// callbacks come by; the first, which is made again for the call, where none is.
+rpc::Channel& SessionClient::connected(bool called_back) const {
+  for (const Connection& connection : connections_)
+    if (connection.channel->limits() && (connection.called_back || !called_back))
+      return *connection.channel;
+  return connections_.empty() ? channel() : *connections_.front().channel;
+}
+
+// Which of several connections a call goes by, and so which one the server found unbound, is not
+// known: where only the machine credential binds them, all that are there are bound. What comes of
+// the first one, by which callbacks come, counts.
+Task<Outcome<SessionClient::Attempt>> SessionClient::bind_each(OperationContext context,
+                                                               Request& request,
+                                                               rpc::CallOptions call) {
+  bool bound = false;
+  Outcome<Attempt> came = Attempt{};
+  for (std::size_t i = session_.is_protected() ? connections_.size() : 0; i-- > 0;) {
+    rpc::Channel& connection = *connections_[i].channel;
+    if (!connection.limits()) continue;
+    came = co_await alone_by(connection, context, request, call);
+    if (!came || came->fate != Fate::Go || came->status != v4::NFS4_OK) co_return came;
+    bound = true;
+  }
+  if (!bound) came = co_await alone_by(connected(true), context, request, call);
+  co_return came;
+}
+
+// A connection that was made anew, and on which nothing came yet, is not associated with the
+// session (RFC 8881 18.37.3).
+Task<std::optional<v4::nfsstat4>> SessionClient::destroy_session(v4::sessionid4 sessionid) {
+  Request session, bind;
+  session.add(v4::OP_DESTROY_SESSION, &Op::opdestroy_session, {sessionid});
+  bind.add(v4::OP_BIND_CONN_TO_SESSION, &Op::opbind_conn_to_session,
+           {sessionid, v4::CDFC4_FORE_OR_BOTH, false});
+  for (int binds = 0;; ++binds) {
+    rpc::Channel& by = connected(false);
+    const rpc::CallOptions call = machine_call(kDestroying, own_);
+    const Outcome<Attempt> done = co_await alone_by(by, kDestroying, session, call);
+    if (!done) co_return std::nullopt;
+    const bool unbound = done->status == v4::NFS4ERR_CONN_NOT_BOUND_TO_SESSION;
+    if (!unbound || binds >= kMostRebinds) co_return done->status;
+    const Outcome<Attempt> bound = co_await alone_by(by, kDestroying, bind, call);
+    if (!bound) co_return std::nullopt;
+  }
+}
+
 Task<Outcome<session::Fate>> SessionClient::bind_once(OperationContext context,
                                                       const ProtocolOptions& options) {
   const v4::sessionid4 of = session_.sessionid();
   Request request;
   request.add(v4::OP_BIND_CONN_TO_SESSION, &Op::opbind_conn_to_session, session_.bind_connection());
-  const Outcome<Attempt> came = co_await alone(context, request, machine_call(context, options));
+  const Outcome<Attempt> came =
+      co_await bind_each(context, request, machine_call(context, options));
   if (!came) co_return Failure{came.error()};
   if (came->fate != Fate::Go) co_return came->fate;
   co_return session_.on_bind_connection(of, request.result(kAlone)->opbind_conn_to_session());
@@ -58,8 +134,9 @@ Task<Outcome<session::Fate>> SessionClient::bind_left(Turn turn, OperationContex
     begin_to_wait(context);
     Request request;
     request.add(v4::OP_BIND_CONN_TO_SESSION, &Op::opbind_conn_to_session,
-                {session_.sequence(turn, false).sa_sessionid, v4::CDFC4_FORE, false});
-    const Outcome<Attempt> came = co_await alone(context, request, machine_call(context, options));
+                {session_.sequence(turn, false).sa_sessionid, v4::CDFC4_FORE_OR_BOTH, false});
+    const Outcome<Attempt> came =
+        co_await bind_each(context, request, machine_call(context, options));
     if (!came) co_return Failure{came.error()};
     const bool bound = came->fate == Fate::Go && came->status == v4::NFS4_OK;
     if (bound && session_.knows(turn)) co_return Fate::Go;

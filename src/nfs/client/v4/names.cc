@@ -4,7 +4,6 @@
 #include "nfs/client/v4/attributes.h"
 #include "nfs/client/v4/described.h"
 #include "nfs/client/v4/nfs4.h"
-#include "nfs/client/v4/trunking.h"
 
 namespace stag::nfs::client::nfs4 {
 namespace {
@@ -69,9 +68,8 @@ Task<Outcome<std::shared_ptr<Nfs4>>> Nfs4::connect(rpc::Channel& channel, Protoc
   }
 }
 
-Task<bool> Nfs4::joins(rpc::Channel& first, rpc::Channel& other) {
-  if (minor() == 0) co_return false;
-  co_return co_await joins_session(first, other, client_->session(), minor(), options_);
+Task<bool> Nfs4::joins(rpc::Channel& first, rpc::Channel& other, bool called_back) {
+  return client_->join(first, {&other, called_back}, options_);
 }
 
 Task<Outcome<Found>> Nfs4::root(OperationContext context) {

@@ -33,9 +33,9 @@ class Nfs4 final : public Protocol {
   Task<Outcome<Found>> root(OperationContext context);
   std::uint32_t minor() const { return client_->minor(); }
   bool called_back() const { return client_->wants_delegations(); }
-  // Whether `other` leads to the same server as `first`, and carries calls of the session from now
-  // on. Not in version 4.0, which has none.
-  Task<bool> joins(rpc::Channel& first, rpc::Channel& other);
+  // Whether `other` leads to the same server as `first`, and carries calls of the client from now
+  // on. `called_back`: it serves callbacks, too.
+  Task<bool> joins(rpc::Channel& first, rpc::Channel& other, bool called_back = true);
   const v4::sessionid4& session_id() const { return client_->session().sessionid(); }
 
   rpc::Channel& channel() const override;

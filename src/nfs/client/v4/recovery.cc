@@ -126,7 +126,9 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::take_step(OperationContext 
     request.add(v4::OP_EXCHANGE_ID, &Op::opexchange_id, session_.exchange_id());
   else
     request.add(v4::OP_CREATE_SESSION, &Op::opcreate_session, session_.create_session());
-  Outcome<Attempt> came = co_await alone(context, request, machine_call(context, options));
+  // A session is called back by the connection that makes it.
+  Outcome<Attempt> came =
+      co_await alone_by(connected(true), context, request, machine_call(context, options));
   if (!came || came->fate != Fate::Go) co_return came;
   OpResult& result = *request.result(kAlone);
   came->fate = step == session::Step::ExchangeId

@@ -19,8 +19,7 @@ constexpr OperationContext kEnding{"end the session", {}};
 constexpr std::string_view kOwnerPrefix = "stag ";
 // Times that an operation is tried whose stateid the server does not know.
 constexpr int kMostClaims = 3;
-// Calls in a row that bind connections to a session that is to be destroyed: no mount has more
-// connections (nfs/client/session/url.h).
+// Times that connections are bound for one call; each may be lost again.
 constexpr int kMostBinds = 16;
 // Times that an operation is tried whose results were lost, each time with a connection.
 constexpr int kMostRepeats = 32;
@@ -94,6 +93,18 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::alone(OperationContext cont
                                                            Request& request,
                                                            rpc::CallOptions call) {
   Outcome<Attempt> came = co_await send(context, request, call);
+  if (came && request.result(kAlone) == nullptr) came->fate = Fate::Refused;
+  co_return came;
+}
+
+Task<Outcome<SessionClient::Attempt>> SessionClient::alone_by(rpc::Channel& connection,
+                                                              OperationContext context,
+                                                              Request& request,
+                                                              rpc::CallOptions call) {
+  const rpc::Client by(connection, ulb::nfs4_client(), own_.credentials);
+  Exchange exchange(by, minor_, nullptr, request, call);
+  Result<rpc::ReplyMessage, rpc::CallError> reply = co_await exchange.send();
+  Outcome<Attempt> came = attempt_of(context, request, exchange.take(reply));
   if (came && request.result(kAlone) == nullptr) came->fate = Fate::Refused;
   co_return came;
 }
@@ -341,27 +352,6 @@ Task<Outcome<SessionClient::Attempt>> SessionClient::try_again(Attempt tried,
     came = co_await attempt(context, request, options);
   }
   co_return came;
-}
-
-// A connection that was made anew, and on which nothing came yet, is not associated with the
-// session (RFC 8881 18.37.3). Of several the one that is bound need not be the one that the next
-// call goes by, until all are bound.
-Task<std::optional<v4::nfsstat4>> SessionClient::destroy_session(v4::sessionid4 sessionid) {
-  Request session;
-  session.add(v4::OP_DESTROY_SESSION, &Op::opdestroy_session, {sessionid});
-  for (int binds = 1;; binds *= 2) {
-    const Outcome<Attempt> done = co_await alone(kEnding, session, machine_call(kEnding, own_));
-    if (!done) co_return std::nullopt;
-    const bool unbound = done->status == v4::NFS4ERR_CONN_NOT_BOUND_TO_SESSION;
-    if (!unbound || binds > kMostBinds) co_return done->status;
-    for (int i = 0; i < binds; ++i) {
-      Request bind;
-      bind.add(v4::OP_BIND_CONN_TO_SESSION, &Op::opbind_conn_to_session,
-               {sessionid, v4::CDFC4_FORE, false});
-      const Outcome<Attempt> bound = co_await alone(kEnding, bind, machine_call(kEnding, own_));
-      if (!bound) co_return std::nullopt;
-    }
-  }
 }
 
 // When the calls of a session that was left have ended. What the server neither destroys nor knows

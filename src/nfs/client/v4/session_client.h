@@ -137,6 +137,14 @@ class SessionClient final : private Recalled {
   Offloads& offloads() { return offloads_; }
   bool hears_of_copies() const;
 
+  // A connection that calls go by.
+  struct Connection {
+    rpc::Channel* channel = nullptr;  // outlives this
+    bool called_back = true;          // the callbacks that come by it are served
+  };
+  // Whether `other`, which the Channel's calls may go by from now on, leads to the same server as
+  // `first`, by which they went so far.
+  Task<bool> join(rpc::Channel& first, Connection other, ProtocolOptions options);
   // Gives opens, session and client ID back; no call is in progress.
   Task<void> close();
 
@@ -205,6 +213,9 @@ class SessionClient final : private Recalled {
   // Of one operation, at kAlone, that needs no session.
   static constexpr std::size_t kAlone = 1;
   Task<Outcome<Attempt>> alone(OperationContext context, Request& request, rpc::CallOptions call);
+  // The same by one of the connections.
+  Task<Outcome<Attempt>> alone_by(rpc::Channel& connection, OperationContext context,
+                                  Request& request, rpc::CallOptions call);
   Outcome<Attempt> attempt_of(OperationContext context, const Request& request,
                               const std::optional<rpc::CallError>& fault);
   // The time limit (time_limit.cc).
@@ -226,6 +237,10 @@ class SessionClient final : private Recalled {
 
   // The connection and the session (binding.cc).
   rpc::CallOptions machine_call(OperationContext context, const ProtocolOptions& options) const;
+  Task<bool> joins_v40(rpc::Channel& other, ProtocolOptions options);
+  rpc::Channel& connected(bool called_back) const;
+  Task<Outcome<Attempt>> bind_each(OperationContext context, Request& request,
+                                   rpc::CallOptions call);
   Task<Outcome<Fate>> bind_once(OperationContext context, const ProtocolOptions& options);
   Task<Outcome<Fate>> bind_connection(OperationContext context, const ProtocolOptions& options);
   // What the server said; nullopt: nothing.
@@ -428,6 +443,7 @@ class SessionClient final : private Recalled {
                           JukeboxRetry& retry);
 
   rpc::Client rpc_;
+  std::vector<Connection> connections_;  // where the Channel has several, all that joined
   const std::uint32_t minor_;
   ProtocolOptions own_;  // of what belongs to no operation
   const rpc::Credentials machine_;

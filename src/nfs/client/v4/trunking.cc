@@ -10,7 +10,7 @@
 namespace stag::nfs::client::nfs4 {
 namespace {
 
-// One operation that needs no session, and its results.
+// One operation that needs no session, and its results, whatever their status.
 Task<std::optional<OpResult>> asked_alone(rpc::Channel& channel, Op operation, std::uint32_t minor,
                                           const ProtocolOptions& options) {
   rpc::Client client(channel, ulb::nfs4_client(), options.credentials);
@@ -18,7 +18,7 @@ Task<std::optional<OpResult>> asked_alone(rpc::Channel& channel, Op operation, s
   args.minorversion = minor;
   args.argarray.push_back(std::move(operation));
   auto came = co_await client.call<v4::NFSPROC4_COMPOUND>(args, call_options_of(options));
-  if (!came || came->status != v4::NFS4_OK || came->resarray.size() != 1) co_return std::nullopt;
+  if (!came || came->resarray.size() != 1) co_return std::nullopt;
   if (came->resarray.front().resop != args.argarray.front().argop) co_return std::nullopt;
   co_return std::move(came->resarray.front());
 }
@@ -60,7 +60,19 @@ Task<bool> joins_session(rpc::Channel& first, rpc::Channel& other, const session
   operation.opbind_conn_to_session().bctsa_sessid = session.sessionid();
   operation.opbind_conn_to_session().bctsa_dir = v4::CDFC4_FORE;
   const auto bound = co_await asked_alone(other, std::move(operation), minor, options);
-  co_return bound.has_value();
+  co_return bound && bound->opbind_conn_to_session().bctsr_status == v4::NFS4_OK;
+}
+
+// RFC 7530 16.29. A server that does not reach the client by its callback says so here, and knows
+// it.
+Task<bool> knows_client(rpc::Channel& other, v4::clientid4 clientid, ProtocolOptions options) {
+  Op operation;
+  operation.argop = v4::OP_RENEW;
+  operation.oprenew() = {clientid};
+  const auto renewed = co_await asked_alone(other, std::move(operation), 0, options);
+  if (!renewed) co_return false;
+  const v4::nfsstat4 status = renewed->oprenew().status;
+  co_return status == v4::NFS4_OK || status == v4::NFS4ERR_CB_PATH_DOWN;
 }
 
 }  // namespace stag::nfs::client::nfs4
