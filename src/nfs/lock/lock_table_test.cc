@@ -149,6 +149,22 @@ TEST_F(LockTableTest, forgets_a_waiter_that_cancels) {
   EXPECT_EQ(table_.size(), 0u);
 }
 
+TEST_F(LockTableTest, forgets_a_waiter_that_is_granted_when_it_asks_again) {
+  bool taken = true;  // elsewhere, of whose end the table does not hear
+  table_.ask_elsewhere([&](const LockRequest&) { return taken; });
+  const Ticket waits = table_.lock(ask(b_, 0, 9), true).ticket;
+  ASSERT_NE(waits, 0u);
+  taken = false;
+  const LockTable::Answer granted = table_.lock(ask(b_, 0, 9), true);
+  EXPECT_EQ(granted.outcome, LockOutcome::Granted);
+  EXPECT_EQ(granted.ticket, waits);
+  EXPECT_EQ(table_.size(), 1u);
+  ASSERT_TRUE(table_.unlock(file_, *b_, {0, 9}));
+  table_.recheck(file_);
+  EXPECT_TRUE(grants_of(table_).empty()) << "it has had the lock";
+  EXPECT_TRUE(free_for(a_, 0));
+}
+
 TEST_F(LockTableTest, gives_back_what_an_unwanted_grant_replaced) {
   ASSERT_EQ(lock(ask(a_, 0, 9, false)), LockOutcome::Granted);
   ASSERT_EQ(lock(ask(b_, 0, 19, false)), LockOutcome::Granted);
