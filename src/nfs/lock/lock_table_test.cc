@@ -256,6 +256,21 @@ TEST_F(LockTableTest, is_bounded_by_address_whatever_name_is_given) {
   EXPECT_FALSE(table.knows(a_->client.address));
 }
 
+TEST_F(LockTableTest, counts_shares_as_it_counts_locks) {
+  LockTable table({.of_client = 3});
+  const auto file = [](const char* name) { return FileKey{0, *vfs::Handle::from(bytes_of(name))}; };
+  ASSERT_EQ(table.lock(ask(a_, 0, 9), false).outcome, LockOutcome::Granted);
+  EXPECT_EQ(table.share(file("one"), {a_, 0, 1}), LockOutcome::Granted);
+  EXPECT_EQ(table.share(file("two"), {a_, 0, 1}), LockOutcome::Granted);
+  EXPECT_EQ(table.share(file("three"), {a_, 0, 1}), LockOutcome::Full);
+  EXPECT_EQ(table.files().size(), 3u) << "of what is refused nothing is kept";
+  EXPECT_EQ(table.share(file("two"), {a_, 0, 2}), LockOutcome::Granted) << "it has that one";
+  EXPECT_EQ(table.share(file("three"), {b_, 0, 1}), LockOutcome::Granted) << "another host";
+  table.unshare(file("one"), *a_);
+  EXPECT_EQ(table.share(file("three"), {a_, 0, 1}), LockOutcome::Granted);
+  EXPECT_EQ(table.lock(ask(a_, 20, 29), false).outcome, LockOutcome::Full);
+}
+
 TEST_F(LockTableTest, counts_grants_until_they_are_settled) {
   LockTable table({.waiters_of_file = 8, .waiters_of_address = 3});
   const auto has_place = [&](const OwnerPtr& who, std::uint64_t byte) {
