@@ -412,5 +412,16 @@ TEST(GssClient, asks_once_to_destroy_a_context_that_the_server_has_lost) {
   EXPECT_EQ(world.troubled.destroys, 1);
 }
 
+TEST(GssClient, does_not_ask_to_destroy_a_context_that_the_server_said_it_has_lost) {
+  TroubledWorld world;
+  ASSERT_TRUE(world.increment().ok());
+  world.server.add(std::make_unique<GssAuthenticator>(
+      GssServerOptions{.acceptor = std::make_shared<testing::FakeAcceptor>(world.realm)}));
+  world.realm->no_ticket = {Reason::GssNoTicket, ""};
+  EXPECT_EQ(world.increment().error().reason, Reason::GssNoTicket);
+  world.end();
+  EXPECT_EQ(world.troubled.destroys, 0);
+}
+
 }  // namespace
 }  // namespace stag::rpc
