@@ -509,6 +509,24 @@ TEST_F(UpkeepMemory, that_is_not_there_to_look_again_soon_has_the_waiter_told_at
   EXPECT_GT(late, 0);
 }
 
+TEST_F(UpkeepMemory, that_runs_out_in_NLM_GRANTED_leaves_no_lock_with_a_host_that_asks_no_more) {
+  using namespace std::chrono_literals;
+  for (const bool lasting : {false, true})
+    for (std::size_t n = 1;; ++n) {
+      ASSERT_LT(n, 200u);
+      ASSERT_EQ(lock(kA), nlm::NLM4_GRANTED) << n;
+      ASSERT_EQ(lock(kB, true), nlm::NLM4_BLOCKED) << n;
+      const FileKey file = service_->files().at(0);
+      ASSERT_TRUE(service_->release(LockService::id_of(file, service_->held(file).at(0)))) << n;
+      stag::testing::failed_allocations = 0;
+      runs_out(n, lasting, [&] { drain(loop_); });
+      loop_.pass(6min);
+      EXPECT_EQ(service_->size(), 0u) << n;
+      unlock(kB);
+      if (stag::testing::failed_allocations == 0) break;
+    }
+}
+
 TEST_F(UpkeepMemory, that_runs_out_after_a_restart_has_the_hosts_told_all_the_same) {
   using namespace std::chrono_literals;
   ASSERT_EQ(lock(kA), nlm::NLM4_GRANTED);
