@@ -56,10 +56,8 @@ void CallbackSender::resume_granting() {
   if (stop_.cancelled() || !std::exchange(dropped_, false)) return;
   try {
     std::set<Ticket> known;
-    for (const auto& [route, queue] : deliveries_) {
+    for (const auto& [route, queue] : deliveries_)
       known.insert(queue.tickets.begin(), queue.tickets.end());
-      known.insert(queue.under_way);
-    }
     for (const Ticket ticket : manager_.pending_tickets())
       if (!known.contains(ticket)) enqueue(ticket);
   } catch (...) {
@@ -99,7 +97,6 @@ Task<void> CallbackSender::deliver(Route route) {
     try {
       progress = co_await deliver_once(queue, route);
     } catch (const std::bad_alloc&) {  // there may be some when it is tried again
-      dropped_ = true;
     }
     if (queue.tickets.empty() || stop_.cancelled()) break;
     if (progress) {
@@ -133,18 +130,17 @@ Task<bool> CallbackSender::offer_all(rpc::Channel& channel, Deliveries& queue) {
   std::size_t left = queue.tickets.size();
   for (; left > 0 && !queue.tickets.empty() && !stop_.cancelled(); --left) {
     const Ticket ticket = queue.tickets.front();
+    queue.tickets.push_back(ticket);  // first: it takes memory
     queue.tickets.pop_front();
-    queue.under_way = ticket;
     Verdict verdict = Verdict::Unreachable;
     try {
       verdict = co_await offer(channel, ticket);
     } catch (const std::bad_alloc&) {
     }
-    queue.under_way = 0;
-    if (verdict == Verdict::Settled)
+    if (verdict == Verdict::Settled) {
       progress = true;
-    else
-      queue.tickets.push_back(ticket);
+      std::erase(queue.tickets, ticket);
+    }
     if (verdict == Verdict::Unreachable) break;
   }
   co_return progress;

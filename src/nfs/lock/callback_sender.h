@@ -65,7 +65,6 @@ class CallbackSender {
   struct Deliveries {
     std::deque<Ticket> tickets;
     std::size_t most = 64;  // beyond it, settled tickets are removed
-    Ticket under_way = 0;   // NLM_GRANTED of this one, which is not among them
   };
   enum class Verdict : std::uint8_t { Settled, Open, Unreachable };
 
