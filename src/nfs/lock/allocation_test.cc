@@ -35,6 +35,30 @@ OwnerPtr owner_named(const std::string& name) {
 
 using Mode = state::RangeMode;
 
+// True: there was no memory for it.
+template <class Work>
+bool runs_out(std::size_t n, bool lasting, Work work) {
+  bool out = false;
+  stag::testing::failure_lasts = lasting;
+  stag::testing::allocations_until_failure = n;
+  try {
+    work();
+  } catch (const std::bad_alloc&) {
+    out = true;
+  }
+  stag::testing::failure_lasts = false;
+  stag::testing::allocations_until_failure = 0;
+  return out;
+}
+
+// As net::EpollLoop does it, where a function throws.
+void drain(stag::testing::ManualLoop& loop) {
+  for (;;) try {
+      return loop.drain();
+    } catch (const std::bad_alloc&) {
+    }
+}
+
 class NlmLockMemory : public ::testing::Test {
  protected:
   // Sets or ends a lock with each of its allocations failing once, and then to its end. After each
@@ -153,13 +177,6 @@ class CallbackMemory : public ::testing::Test, private Peers {
     sender_.emplace(manager_, *records_, "server", loop_, static_cast<Peers&>(*this));
     heard_ = 0;
   }
-  // As net::EpollLoop does it, where a function throws.
-  void drain() {
-    for (;;) try {
-        return loop_.drain();
-      } catch (const std::bad_alloc&) {
-      }
-  }
 
   // Begins what `begin` does, with each of its allocations failing once; `check` sees what has
   // become of it half a minute later.
@@ -170,7 +187,7 @@ class CallbackMemory : public ::testing::Test, private Peers {
       open_sender();
       begin();
       stag::testing::allocations_until_failure = n;
-      drain();
+      drain(loop_);
       const bool failed = std::exchange(stag::testing::allocations_until_failure, 0) == 0;
       loop_.pass(std::chrono::seconds(30));
       check(n);
@@ -251,21 +268,6 @@ class GrantMemory : public ::testing::Test {
   }
   nlm::nlm4_stats lock(const OwnerPtr& who, Range range, bool block = false) {
     return manager_.lock({{{}, who, range, true}, block, false, 3, {}}, TimePoint{});
-  }
-  // False: there was no memory for it.
-  template <class Work>
-  static bool runs_out(std::size_t n, bool lasting, Work work) {
-    bool out = false;
-    stag::testing::failure_lasts = lasting;
-    stag::testing::allocations_until_failure = n;
-    try {
-      work();
-    } catch (const std::bad_alloc&) {
-      out = true;
-    }
-    stag::testing::failure_lasts = false;
-    stag::testing::allocations_until_failure = 0;
-    return out;
   }
 
   LockManager manager_{{.waiters_of_address = 2}};
@@ -475,6 +477,59 @@ TEST_F(UpkeepMemory, that_runs_out_when_a_lock_ends_has_the_waiter_told_though_n
   }
 }
 
+// Of a lock that has ended and nobody has got, and of the timer to look again who gets it.
+TEST_F(UpkeepMemory, that_is_not_there_to_look_again_soon_has_the_waiter_told_at_the_next_turn) {
+  using namespace std::chrono_literals;
+  int late = 0;
+  for (std::size_t n = 1;; ++n) {
+    ASSERT_LT(n, 200u);
+    ASSERT_EQ(lock(kA), nlm::NLM4_GRANTED) << n;
+    ASSERT_EQ(lock(kB, true), nlm::NLM4_BLOCKED) << n;
+    const FileKey file = service_->files().at(0);
+    const LockService::LockId id = LockService::id_of(file, service_->held(file).at(0));
+    peers_.called = {};
+    stag::testing::failed_allocations = 0;
+    runs_out(n, true, [&] { service_->release(id); });
+    const bool failed = stag::testing::failed_allocations != 0;
+    if (service_->held(file).empty()) {
+      const Timer other = loop_.after(1h, [] {});  // in the place of one that has fired
+      runs_out(1, true, [&] { drain(loop_); });
+      loop_.pass(1s);
+      EXPECT_TRUE(peers_.called.empty()) << n;
+      ++late;
+      loop_.pass(1min);
+      EXPECT_FALSE(peers_.called.empty()) << n;
+    }
+    unlock(kA);
+    ASSERT_EQ(unlock(kB), nlm::NLM4_GRANTED) << n;
+    loop_.pass(5min);
+    EXPECT_EQ(service_->size(), 0u) << n;
+    if (!failed) break;
+  }
+  EXPECT_GT(late, 0);
+}
+
+TEST_F(UpkeepMemory, that_runs_out_in_NLM_GRANTED_leaves_no_lock_with_a_host_that_asks_no_more) {
+  using namespace std::chrono_literals;
+  for (const bool lasting : {false, true})
+    for (std::size_t n = 1;; ++n) {
+      ASSERT_LT(n, 200u);
+      ASSERT_EQ(lock(kA), nlm::NLM4_GRANTED) << n;
+      ASSERT_EQ(lock(kB, true), nlm::NLM4_BLOCKED) << n;
+      const FileKey file = service_->files().at(0);
+      ASSERT_TRUE(service_->release(LockService::id_of(file, service_->held(file).at(0)))) << n;
+      stag::testing::failed_allocations = 0;
+      runs_out(n, lasting, [&] {
+        drain(loop_);
+        if (lasting) loop_.pass(1min);
+      });
+      loop_.pass(6min);
+      EXPECT_EQ(service_->size(), 0u) << n;
+      unlock(kB);
+      if (stag::testing::failed_allocations == 0) break;
+    }
+}
+
 TEST_F(UpkeepMemory, that_runs_out_after_a_restart_has_the_hosts_told_all_the_same) {
   using namespace std::chrono_literals;
   ASSERT_EQ(lock(kA), nlm::NLM4_GRANTED);
@@ -483,11 +538,7 @@ TEST_F(UpkeepMemory, that_runs_out_after_a_restart_has_the_hosts_told_all_the_sa
     crash();
     begin();
     stag::testing::allocations_until_failure = n;
-    for (bool drained = false; !drained;) try {
-        loop_.drain();
-        drained = true;
-      } catch (const std::bad_alloc&) {  // as net::EpollLoop does it, where a function throws
-      }
+    drain(loop_);
     const bool failed = std::exchange(stag::testing::allocations_until_failure, 0) == 0;
     peers_.called = {};
     loop_.pass(2min);

@@ -1,6 +1,7 @@
 #include "nfs/lock/callback_sender.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/pause.h"
 #include "base/reason.h"
@@ -43,10 +44,26 @@ void CallbackSender::granted(Ticket ticket) {
     try {
       enqueue(ticket);
     } catch (...) {  // its client asks again
+      dropped_ = true;
       manager_.give_up(ticket);
       throw;
     }
   });
+}
+
+// For a client that does not ask again.
+void CallbackSender::resume_granting() {
+  if (stop_.cancelled() || !std::exchange(dropped_, false)) return;
+  try {
+    std::set<Ticket> known;
+    for (const auto& [route, queue] : deliveries_)
+      known.insert(queue.tickets.begin(), queue.tickets.end());
+    for (const Ticket ticket : manager_.pending_tickets())
+      if (!known.contains(ticket)) enqueue(ticket);
+  } catch (...) {
+    dropped_ = true;
+    throw;
+  }
 }
 
 void CallbackSender::enqueue(Ticket ticket) {
@@ -68,8 +85,11 @@ void CallbackSender::enqueue(Ticket ticket) {
 }
 
 Task<void> CallbackSender::deliver(Route route) {
-  const AtEnd forgotten([&] { deliveries_.erase(route); });
   Deliveries& queue = deliveries_[route];
+  const AtEnd forgotten([&] {
+    dropped_ = dropped_ || !queue.tickets.empty();
+    deliveries_.erase(route);
+  });
   Duration wait = kFirstPause;
   TimePoint give_up_at = loop_.now() + kOfferFor;
   while (!queue.tickets.empty() && !stop_.cancelled()) {
@@ -110,16 +130,17 @@ Task<bool> CallbackSender::offer_all(rpc::Channel& channel, Deliveries& queue) {
   std::size_t left = queue.tickets.size();
   for (; left > 0 && !queue.tickets.empty() && !stop_.cancelled(); --left) {
     const Ticket ticket = queue.tickets.front();
+    queue.tickets.push_back(ticket);  // first: it takes memory
     queue.tickets.pop_front();
     Verdict verdict = Verdict::Unreachable;
     try {
       verdict = co_await offer(channel, ticket);
     } catch (const std::bad_alloc&) {
     }
-    if (verdict == Verdict::Settled)
+    if (verdict == Verdict::Settled) {
       progress = true;
-    else
-      queue.tickets.push_back(ticket);
+      std::erase(queue.tickets, ticket);
+    }
     if (verdict == Verdict::Unreachable) break;
   }
   co_return progress;

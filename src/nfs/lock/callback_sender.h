@@ -50,6 +50,8 @@ class CallbackSender {
   void notify_restart();
   // Begins that again where it has ended for want of memory.
   void resume_notifying();
+  // Sends NLM_GRANTED of grants that nobody sends any more for want of memory.
+  void resume_granting();
 
   Task<void> stop();
 
@@ -117,6 +119,7 @@ class CallbackSender {
   Loop& loop_;
   Peers& peers_;
   std::map<Route, Deliveries> deliveries_;
+  bool dropped_ = false;  // a pending grant may be in none of them
   std::size_t answers_ = 0;
   std::map<std::string, std::size_t> answers_to_;
   bool notifying_ = false;

@@ -213,6 +213,18 @@ TEST_F(LocksOfChangingExports, are_not_granted_when_they_are_given_up_while_a_na
   EXPECT_EQ(service_->size(), 0u);
 }
 
+TEST_F(LocksOfChangingExports, are_not_granted_when_CANCEL_comes_while_a_name_is_asked_for) {
+  const auto worker = std::make_shared<testing::HeldExecutor>(false);
+  serve_by_name(worker);
+  const auto locked = start<NLMPROC4_LOCK>(args_of(kA, 0, true));
+  cancel(kA, 0);
+  worker->run_all();
+  loop_.pass(1s);
+  ASSERT_TRUE(locked->has_value());
+  EXPECT_EQ((*locked)->stat.stat, NLM4_DENIED);
+  EXPECT_EQ(service_->size(), 0u);
+}
+
 TEST_F(LocksOfChangingExports, are_to_be_asked_for_later_in_a_store_that_is_busy) {
   copy_->fault = vfs::Status::Delay;
   EXPECT_EQ(lock(kA, 0), NLM4_DENIED_GRACE_PERIOD);

@@ -64,11 +64,15 @@ class LocksAndPrograms : public testing::NfsServerTest {
   nlm4_stats lock(const std::string& host, std::uint64_t offset, std::uint64_t length,
                   bool block = false, bool exclusive = true, bool reclaim = false) {
     return call<NLMPROC4_LOCK>(
-               {object("c"), block, exclusive, lock_of(host, offset, length), reclaim, 0})
+               {object("c"), block, exclusive, lock_of(host, offset, length), reclaim, state_})
         .stat.stat;
   }
   nlm4_stats unlock(const std::string& host, std::uint64_t offset, std::uint64_t length) {
     return call<NLMPROC4_UNLOCK>({object("c"), lock_of(host, offset, length)}).stat.stat;
+  }
+  nlm4_stats cancel(const std::string& host, std::uint64_t offset, std::uint64_t length) {
+    return call<NLMPROC4_CANCEL>({object("c"), true, true, lock_of(host, offset, length)})
+        .stat.stat;
   }
   nlm4_testres test(const std::string& host, std::uint64_t offset, std::uint64_t length) {
     return call<NLMPROC4_TEST>({object("t"), true, lock_of(host, offset, length)});
@@ -83,6 +87,7 @@ class LocksAndPrograms : public testing::NfsServerTest {
   NoPeers peers_;
   std::unique_ptr<LockService> service_;
   v3::nfs_fh3 file_;
+  std::int32_t state_ = 0;  // of the clients' status monitors
 };
 
 TEST_F(LocksAndPrograms, keep_each_other_out) {
@@ -158,6 +163,35 @@ TEST_F(LocksAndPrograms, FREE_ALL_gives_the_range_back_to_local_programs) {
   call<NLMPROC4_FREE_ALL>({std::string("host-") + kA, 0});
   EXPECT_TRUE(server_has(0, 9, Mode::None));
   EXPECT_EQ(locks().open, 0);
+}
+
+TEST_F(LocksAndPrograms, a_range_goes_back_to_programs_when_NLM_GRANTED_reaches_nobody) {
+  ASSERT_EQ(lock(kA, 0, 10), NLM4_GRANTED);
+  ASSERT_EQ(lock(kB, 0, 10, true), NLM4_BLOCKED);
+  ASSERT_EQ(unlock(kA, 0, 10), NLM4_GRANTED);
+  ASSERT_TRUE(server_has(0, 9, Mode::Exclusive)) << "it is B's";
+  loop_.pass(4min);
+  EXPECT_TRUE(server_has(0, 9, Mode::None));
+  EXPECT_EQ(locks().open, 0);
+}
+
+TEST_F(LocksAndPrograms, a_range_goes_back_to_programs_by_CANCEL_of_a_LOCK_that_was_granted) {
+  ASSERT_EQ(lock(kA, 0, 10), NLM4_GRANTED);
+  ASSERT_EQ(lock(kB, 0, 10, true), NLM4_BLOCKED);
+  ASSERT_EQ(unlock(kA, 0, 10), NLM4_GRANTED);
+  ASSERT_TRUE(server_has(0, 9, Mode::Exclusive)) << "it is B's";
+  EXPECT_EQ(cancel(kB, 0, 10), NLM4_GRANTED);
+  EXPECT_TRUE(server_has(0, 9, Mode::None));
+  EXPECT_EQ(locks().open, 0);
+}
+
+TEST_F(LocksAndPrograms, a_range_goes_back_to_programs_when_a_LOCK_tells_of_its_hosts_restart) {
+  state_ = 1;
+  ASSERT_EQ(lock(kA, 0, 10), NLM4_GRANTED);
+  state_ = 3;
+  EXPECT_EQ(lock(kA, 20, 10), NLM4_GRANTED);
+  EXPECT_TRUE(server_has(0, 9, Mode::None));
+  EXPECT_TRUE(server_has(20, 29, Mode::Exclusive));
 }
 
 TEST_F(LocksAndPrograms, UNLOCK_without_memory_to_give_the_range_back_has_it_given_back_later) {

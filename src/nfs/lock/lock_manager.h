@@ -129,6 +129,7 @@ class LockManager {
   // Releases everything, as a restart of this host would (SM_SIMU_CRASH).
   void clear();
 
+  std::vector<Ticket> pending_tickets() const;
   // nullopt when the grant was settled meanwhile.
   std::optional<PendingGrant> pending(Ticket ticket) const;
   // NLM_GRANTED is about to be sent to the client, perhaps once more.

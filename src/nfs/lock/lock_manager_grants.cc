@@ -20,6 +20,14 @@ bool same(const LockRequest& a, const LockRequest& b) {
 
 }  // namespace
 
+std::vector<Ticket> LockManager::pending_tickets() const {
+  const std::scoped_lock lock(mutex_);
+  std::vector<Ticket> all;
+  all.reserve(pending_.size());
+  for (const auto& [ticket, pending] : pending_) all.push_back(ticket);
+  return all;
+}
+
 std::optional<PendingGrant> LockManager::pending(Ticket ticket) const {
   const std::scoped_lock lock(mutex_);
   const auto found = pending_.find(ticket);

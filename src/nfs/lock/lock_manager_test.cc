@@ -145,6 +145,23 @@ TEST_F(LockManagerAmongHosts, takes_no_old_news_for_new_for_another_hosts_many_n
   EXPECT_EQ(manager_->held(file(-1)).size(), 1u);
 }
 
+// A host without a disk may begin with the same number each time.
+TEST_F(LockManagerAmongHosts, takes_news_for_a_repetition_for_two_minutes_after_the_first) {
+  using namespace std::chrono_literals;
+  begin();
+  const TimePoint first = now_;
+  const auto is_released_at = [&](Duration later) {
+    lock(1, victim_, {0, 9});
+    return manager_->restarted("192.0.2.1", "name", 7, first + later);
+  };
+  EXPECT_TRUE(is_released_at(0s));
+  EXPECT_FALSE(is_released_at(1min));
+  EXPECT_FALSE(is_released_at(2min));
+  EXPECT_TRUE(is_released_at(2min + 1s));
+  EXPECT_EQ(manager_->size(), 0u);
+  EXPECT_FALSE(is_released_at(4min)) << "two minutes from that one";
+}
+
 TEST_F(LockManagerAmongHosts, has_places_left_to_wait_for_a_file_that_one_host_waits_for) {
   begin();
   ASSERT_EQ(lock(1, other_, {0, 4000}), NLM4_GRANTED);

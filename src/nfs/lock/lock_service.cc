@@ -106,6 +106,7 @@ class Upkeep : public std::enable_shared_from_this<Upkeep> {
     if (local.overdue()) local.reconcile_overdue();
     if (context_.manager.overdue()) context_.manager.retry();
     try {
+      context_.callbacks.resume_granting();
       context_.callbacks.resume_notifying();
       if (tasks_.running() == 0) tasks_.add(turn(until));
     } catch (const std::bad_alloc&) {

@@ -256,6 +256,21 @@ TEST_F(Locks, are_offered_again_until_the_client_answers) {
   EXPECT_EQ(host(kB).granted.size(), offers);
 }
 
+TEST_F(Locks, are_offered_for_three_minutes_more_when_the_client_has_settled_another_one) {
+  ASSERT_EQ(lock(kA, 0, 20), NLM4_GRANTED);
+  ASSERT_EQ(lock(kB, 0, 1, true), NLM4_BLOCKED);
+  ASSERT_EQ(lock(kB, 10, 1, true), NLM4_BLOCKED);
+  host(kB).verdict = NLM4_DENIED_GRACE_PERIOD;
+  ASSERT_EQ(unlock(kA, 0, 20), NLM4_GRANTED);
+  loop_.pass(2min);
+  ASSERT_EQ(lock(kB, 0, 1, true), NLM4_GRANTED) << "it asks again";
+  loop_.pass(3min);
+  EXPECT_EQ(lock(kC, 10, 1), NLM4_DENIED) << "it is B's still";
+  loop_.pass(2min);
+  EXPECT_EQ(lock(kC, 10, 1), NLM4_GRANTED);
+  EXPECT_EQ(lock(kC, 0, 1), NLM4_DENIED);
+}
+
 TEST_F(Locks, are_taken_back_when_NLM_GRANTED_reaches_nobody) {
   const auto before = reason_counters().of(Reason::LockGrantUndelivered);
   ASSERT_EQ(lock(kA, 0, 1), NLM4_GRANTED);

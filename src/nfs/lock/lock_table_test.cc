@@ -149,6 +149,22 @@ TEST_F(LockTableTest, forgets_a_waiter_that_cancels) {
   EXPECT_EQ(table_.size(), 0u);
 }
 
+TEST_F(LockTableTest, forgets_a_waiter_that_is_granted_when_it_asks_again) {
+  bool taken = true;  // elsewhere, of whose end the table does not hear
+  table_.ask_elsewhere([&](const LockRequest&) { return taken; });
+  const Ticket waits = table_.lock(ask(b_, 0, 9), true).ticket;
+  ASSERT_NE(waits, 0u);
+  taken = false;
+  const LockTable::Answer granted = table_.lock(ask(b_, 0, 9), true);
+  EXPECT_EQ(granted.outcome, LockOutcome::Granted);
+  EXPECT_EQ(granted.ticket, waits);
+  EXPECT_EQ(table_.size(), 1u);
+  ASSERT_TRUE(table_.unlock(file_, *b_, {0, 9}));
+  table_.recheck(file_);
+  EXPECT_TRUE(grants_of(table_).empty()) << "it has had the lock";
+  EXPECT_TRUE(free_for(a_, 0));
+}
+
 TEST_F(LockTableTest, gives_back_what_an_unwanted_grant_replaced) {
   ASSERT_EQ(lock(ask(a_, 0, 9, false)), LockOutcome::Granted);
   ASSERT_EQ(lock(ask(b_, 0, 19, false)), LockOutcome::Granted);
@@ -238,6 +254,21 @@ TEST_F(LockTableTest, is_bounded_by_address_whatever_name_is_given) {
   EXPECT_EQ(lock("four", 8), LockOutcome::Granted);
   release(table, [&](const Client& client) { return client.address == a_->client.address; });
   EXPECT_FALSE(table.knows(a_->client.address));
+}
+
+TEST_F(LockTableTest, counts_shares_as_it_counts_locks) {
+  LockTable table({.of_client = 3});
+  const auto file = [](const char* name) { return FileKey{0, *vfs::Handle::from(bytes_of(name))}; };
+  ASSERT_EQ(table.lock(ask(a_, 0, 9), false).outcome, LockOutcome::Granted);
+  EXPECT_EQ(table.share(file("one"), {a_, 0, 1}), LockOutcome::Granted);
+  EXPECT_EQ(table.share(file("two"), {a_, 0, 1}), LockOutcome::Granted);
+  EXPECT_EQ(table.share(file("three"), {a_, 0, 1}), LockOutcome::Full);
+  EXPECT_EQ(table.files().size(), 3u) << "of what is refused nothing is kept";
+  EXPECT_EQ(table.share(file("two"), {a_, 0, 2}), LockOutcome::Granted) << "it has that one";
+  EXPECT_EQ(table.share(file("three"), {b_, 0, 1}), LockOutcome::Granted) << "another host";
+  table.unshare(file("one"), *a_);
+  EXPECT_EQ(table.share(file("three"), {a_, 0, 1}), LockOutcome::Granted);
+  EXPECT_EQ(table.lock(ask(a_, 20, 29), false).outcome, LockOutcome::Full);
 }
 
 TEST_F(LockTableTest, counts_grants_until_they_are_settled) {

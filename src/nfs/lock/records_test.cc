@@ -115,6 +115,20 @@ TEST_F(RecordsOnDisk, are_dropped_of_clients_without_locks_that_were_told_of_the
   EXPECT_FALSE(records->hold("192.0.2.2")) << "it is recorded anew with its next lock";
 }
 
+TEST_F(RecordsOnDisk, stay_of_a_client_that_comes_back_while_others_are_dropped) {
+  const auto records = open();
+  for (const char* const address : {"192.0.2.1", "192.0.2.2"})
+    ASSERT_TRUE(records->add(address).ok());
+  const auto locks_meanwhile = [&](const std::string& address) {
+    if (address == "192.0.2.1") static_cast<void>(records->hold(address));
+    return false;
+  };
+  ASSERT_TRUE(records->remove_unneeded(locks_meanwhile, records->uses()).ok());
+  EXPECT_TRUE(records->has("192.0.2.1"));
+  EXPECT_FALSE(records->has("192.0.2.2"));
+  EXPECT_EQ(open()->unnotified(), std::vector<std::string>{"192.0.2.1"}) << "after a crash";
+}
+
 TEST_F(RecordsOnDisk, are_removed_with_the_next_where_one_could_not_be) {
   const auto nobody = [](const std::string&) { return false; };
   const auto records = open();

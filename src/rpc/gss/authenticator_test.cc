@@ -559,6 +559,29 @@ TEST(GssServerFlood, that_takes_a_context_before_it_is_established_has_its_clien
   EXPECT_EQ(world.realm->accepted, 2u);
 }
 
+TEST(GssServerFlood, gives_no_handle_of_a_context_that_went_before_it_was_established) {
+  std::function<void()> meanwhile;
+  GssServerOptions options;
+  options.half_open = 1;
+  options.ids = [&](Loop&, const std::string&, const void*) {
+    if (meanwhile) std::exchange(meanwhile, {})();
+    return Result<UserIds, NoUserIds>(UserIds{});
+  };
+  GssWorld world(gss::Service::none, std::move(options));
+  world.realm->rounds = 2;
+  testing::FakeInitiator initiator(world.realm);
+  RawGssClient honest(world, "192.0.2.1"), flood(world, "192.0.2.66");
+  const auto context = *initiator.begin(), other = *initiator.begin();
+  const auto begun = honest.init(context->step({}).token.bytes());
+  meanwhile = [&] { flood.init(other->step({}).token.bytes()); };
+  const gss::Step second = context->step(begun->init()->token);
+  const auto end = honest.init(second.token.bytes(), begun->init()->handle);
+  EXPECT_EQ(end->init()->major, Major::NO_CONTEXT);
+  EXPECT_TRUE(end->init()->handle.empty());
+  EXPECT_EQ(end->header.verifier.flavor, AuthFlavor::AUTH_NONE);
+  EXPECT_EQ(world.authenticator->contexts().established(), 0u);
+}
+
 TEST_F(GssServer, knows_headers_that_are_not_worth_an_RDMA_Read) {
   const auto context = client.establish();
   Origin origin;

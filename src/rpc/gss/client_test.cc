@@ -246,6 +246,26 @@ TEST(GssClient, takes_another_context_before_the_window_passes_a_call_that_ended
   EXPECT_EQ(world.established(), 1u);
 }
 
+// As above: numbers are given when a connection takes the Calls.
+TEST(GssClient, takes_another_context_before_calls_that_wait_to_be_sent_make_the_window_pass_one) {
+  TroubledWorld world;
+  world.lose_a_call();
+  for (int i = 0; i < 155; ++i) ASSERT_TRUE(world.increment().ok());
+  std::array<std::optional<CallResult<std::uint32_t>>, 100> ends;
+  for (auto& end : ends) {
+    world.troubled.away = std::chrono::seconds(1);
+    world.calls.add(call_into(world.troubled_client, {}, end));
+    world.loop.drain();
+  }
+  EXPECT_EQ(world.realm->accepted, 1u) << "there are numbers for these";
+  ASSERT_TRUE(world.increment().ok());
+  EXPECT_FALSE(world.same_context());
+  world.loop.pass(std::chrono::seconds(1));
+  EXPECT_TRUE(world.same_context());
+  EXPECT_EQ(credential_of(world.troubled.last).seq_num - credential_of(world.held).seq_num, 255u);
+  for (const auto& end : ends) EXPECT_TRUE(end && end->ok());
+}
+
 TEST(GssClient, tells_the_caller_what_the_mechanism_says_itself) {
   TroubledWorld world;
   world.realm->no_ticket = {Reason::GssFailed, "KDC policy rejects request"};
@@ -390,6 +410,17 @@ TEST(GssClient, asks_once_to_destroy_a_context_that_the_server_has_lost) {
       GssServerOptions{.acceptor = std::make_shared<testing::FakeAcceptor>(world.realm)}));
   world.end();
   EXPECT_EQ(world.troubled.destroys, 1);
+}
+
+TEST(GssClient, does_not_ask_to_destroy_a_context_that_the_server_said_it_has_lost) {
+  TroubledWorld world;
+  ASSERT_TRUE(world.increment().ok());
+  world.server.add(std::make_unique<GssAuthenticator>(
+      GssServerOptions{.acceptor = std::make_shared<testing::FakeAcceptor>(world.realm)}));
+  world.realm->no_ticket = {Reason::GssNoTicket, ""};
+  EXPECT_EQ(world.increment().error().reason, Reason::GssNoTicket);
+  world.end();
+  EXPECT_EQ(world.troubled.destroys, 0);
 }
 
 }  // namespace

@@ -54,6 +54,50 @@ TEST(RpcsecGss, exchanges_tokens_until_both_ends_have_what_they_need) {
   }
 }
 
+// A server whose second answer names the context otherwise than the first.
+class Renaming final : public Service {
+ public:
+  explicit Renaming(Service& inner) : inner_(inner) {}
+  Task<std::optional<OutgoingReply>> serve(IncomingCall& call) override {
+    auto reply = co_await inner_.serve(call);
+    if (++answers == 2) rename(*reply);
+    co_return reply;
+  }
+  int answers = 0;
+
+ private:
+  static void rename(OutgoingReply& reply) {
+    const Buffer bytes = reply.stream.rope().flatten();
+    xdr::Decoder decoder(bytes);
+    STAG_CHECK(oncrpc::decode_reply(decoder).ok());
+    const std::size_t header = bytes.size() - decoder.remaining();
+    auto results = *gss::decode_init_res(bytes.bytes().subspan(header));
+    std::vector<std::byte> handle(results.handle.begin(), results.handle.end());
+    handle.back() ^= std::byte{1};
+    results.handle = handle;
+    xdr::Encoder changed;
+    changed.fixed_opaque(bytes.bytes().first(header));
+    changed.append(gss::encode_init_res(results));
+    reply.stream = std::move(changed).finish();
+  }
+
+  Service& inner_;
+};
+
+// RFC 2203 5.2.2: the handle "will not change for the duration of the context, including responses
+// to RPCSEC_GSS_CONTINUE_INIT".
+TEST(RpcsecGss, takes_no_context_whose_handle_changes_while_it_is_set_up) {
+  GssWorld world;
+  world.realm->rounds = 2;
+  Renaming service(world.server);
+  testing::DirectChannel channel(world.loop, service);
+  Client client(channel, kBinding, Credentials::secured(world.security_));
+  const auto result = *world.loop.run(client.call<INCREMENT>(1u));
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.error().reason, Reason::RpcResultsMalformed);
+  EXPECT_EQ(service.answers, 2);
+}
+
 TEST(RpcsecGss, moves_bulk_apart_unless_it_is_transformed) {
   for (const gss::Service service : kServices) {
     GssWorld world(service, {}, /*reduce=*/true);
