@@ -133,7 +133,9 @@ int stag_connect(const char* host, uint16_t port, const stag_program* program,
  * closes. Null is ignored. */
 int stag_disconnect(stag_client* client);
 
-/* One call. Lives, with all it refers to, until the call has ended. */
+/* One call. Lives, with all it refers to, until the call has ended. One that ends early over
+ * software iWARP, by a time-out or stag_call_cancel(), before the server has read all of a bulk of
+ * more than 1 MiB, costs the connection, which is made again. */
 typedef struct stag_call {
   size_t size;
   uint32_t procedure;
