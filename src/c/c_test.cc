@@ -15,7 +15,7 @@
 namespace stag::c {
 namespace {
 
-enum Procedure : std::uint32_t { PUT = 1, GET = 2, ADD = 3, LATER = 4 };
+enum Procedure : std::uint32_t { PUT = 1, GET = 2, ADD = 3, LATER = 4, PUT_LATER = 5 };
 
 template <class T>
 T sized(T value = {}) {
@@ -23,14 +23,16 @@ T sized(T value = {}) {
   return value;
 }
 
-// Slots of bytes: PUT(slot, data) and GET(slot) -> data; ADD(number) runs once for each Call.
+// Slots of bytes: PUT(slot, data) and GET(slot) -> data; ADD(number) runs once for each Call; those
+// that are LATER wait for the test.
 class CApi : public ::testing::TestWithParam<stag_transport> {
  protected:
   CApi() {
     procedures_ = {{sizeof(stag_procedure), PUT, STAG_ARGUMENTS_BULK, 4, 0},
                    {sizeof(stag_procedure), GET, STAG_RESULTS_BULK, 0, 4},
                    {sizeof(stag_procedure), ADD, STAG_ONCE, 0, 0},
-                   {sizeof(stag_procedure), LATER, 0, 0, 0}};
+                   {sizeof(stag_procedure), LATER, 0, 0, 0},
+                   {sizeof(stag_procedure), PUT_LATER, STAG_ARGUMENTS_BULK, 4, 0}};
     program_ = {sizeof program_, 0x2000'00aa, 1, procedures_.data(), procedures_.size()};
   }
   ~CApi() override {
@@ -93,7 +95,7 @@ class CApi : public ::testing::TestWithParam<stag_transport> {
         results.release = [](void* at) { ++*static_cast<std::atomic<int>*>(at); };
         results.release_context = &released_;
       }
-    } else if (procedure == LATER) {
+    } else if (procedure == LATER || procedure == PUT_LATER) {
       return keep(request);
     }
     EXPECT_EQ(stag_reply(request, &results), STAG_OK);
@@ -109,7 +111,7 @@ class CApi : public ::testing::TestWithParam<stag_transport> {
       arrived_.notify_all();
     }
   }
-  // The next one of LATER.
+  // The next one of those.
   stag_request* request() {
     std::unique_lock lock(mutex_);
     arrived_.wait(lock, [this] { return !unanswered_.empty(); });
@@ -277,6 +279,35 @@ TEST_P(CApi, disconnecting_ends_what_was_begun) {
   EXPECT_EQ(stag_disconnect(std::exchange(client_, nullptr)), STAG_OK);
   EXPECT_EQ(status, STAG_CANCELLED);
   EXPECT_EQ(stag_refuse(unanswered, STAG_SYSTEM_ERR), STAG_OK) << "its connection is gone";
+}
+
+std::string caller_of(const stag_request* request) {
+  stag_caller caller = sized(stag_caller{});
+  EXPECT_EQ(stag_request_caller(request, &caller), STAG_OK);
+  return caller.address;
+}
+
+TEST_P(CApi, a_call_that_ends_while_its_handler_runs_takes_no_connection_along) {
+  connect();
+  const std::uint32_t number = 3;
+  const std::vector<std::byte> bulk(2 << 20);
+  std::array<std::promise<std::int32_t>, 2> ended;
+  const auto done = [](void* context, stag_call*, const stag_error* error) {
+    static_cast<std::promise<std::int32_t>*>(context)->set_value(error->status);
+  };
+  stag_call put = call_of(PUT_LATER, number);
+  put.bulk = bulk.data();
+  put.bulk_length = bulk.size();
+  ASSERT_EQ(stag_call_begin(client_, &put, done, &ended[0], &error_), STAG_OK);
+  stag_request* const first = request();
+  EXPECT_EQ(stag_call_cancel(client_, &put), STAG_OK);
+  EXPECT_EQ(ended[0].get_future().get(), STAG_CANCELLED);
+  stag_call later = call_of(LATER, number);
+  ASSERT_EQ(stag_call_begin(client_, &later, done, &ended[1], &error_), STAG_OK);
+  stag_request* const second = request();
+  EXPECT_EQ(caller_of(second), caller_of(first)) << "another connection has another port";
+  for (stag_request* each : {first, second}) EXPECT_EQ(stag_refuse(each, STAG_SYSTEM_ERR), STAG_OK);
+  EXPECT_EQ(ended[1].get_future().get(), STAG_REFUSED);
 }
 
 // Over RDMA a server grants so many calls at a time; over TCP all are sent.

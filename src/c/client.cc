@@ -302,7 +302,7 @@ int stag_disconnect(stag_client* client) {
   return c::guard(nullptr, [client] {
     if (client == nullptr) return c::no_error();
     if (const auto wrong = c::wrong_thread()) return *wrong;
-    endpoint::wait_on(client->loop(), [client] { return c::drain(*client); });
+    endpoint::finish_on(client->loop(), [client] { return c::drain(*client); });
     delete client;
     return c::no_error();
   });

@@ -1,6 +1,8 @@
 // What the system has no more of is an error of the function that wanted it.
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "c/stag.h"
 #include "testing/scarce.h"
 
@@ -18,8 +20,10 @@ class CResources : public ::testing::TestWithParam<stag_transport> {
   }
   ~CResources() override { EXPECT_EQ(stag_stop(server_), STAG_OK); }
 
-  int serve(stag_server** server) {
+  int serve(stag_server** server, std::uint32_t connections = 0, std::uint32_t per_client = 0) {
     stag_serve_options options{};
+    options.max_connections = connections;
+    options.max_connections_per_client = per_client;
     options.size = sizeof options;
     options.transport = GetParam();
     options.threads = 2;
@@ -73,6 +77,38 @@ TEST_P(CResources, threads_that_run_out_are_an_error_of_the_function_that_needs_
   EXPECT_EQ(connect(), STAG_OK) << error_.text;
 }
 
+// Whether a client beyond the first one is served.
+class CConnections : public CResources {
+ protected:
+  bool serves_another(std::uint32_t connections, std::uint32_t per_client) {
+    stag_server* server = nullptr;
+    std::array<stag_client*, 2> clients{};
+    EXPECT_EQ(serve(&server, connections, per_client), STAG_OK);
+    stag_connect_options options{};
+    options.size = sizeof options;
+    options.transport = GetParam();
+    bool served = true;
+    for (stag_client*& each : clients) {
+      EXPECT_TRUE(served) << "the first one";
+      served = stag_connect("127.0.0.1", stag_server_port(server), &program_, &options, &each,
+                            &error_) == STAG_OK &&
+               stag_ping(each, &error_) == STAG_OK;
+    }
+    for (stag_client* each : clients) EXPECT_EQ(stag_disconnect(each), STAG_OK);
+    EXPECT_EQ(stag_stop(server), STAG_OK);
+    return served;
+  }
+};
+
+TEST_P(CConnections, are_as_many_as_the_program_says) {
+  EXPECT_TRUE(serves_another(0, 0));
+  EXPECT_TRUE(serves_another(2, 2));
+  EXPECT_FALSE(serves_another(1, 0));
+  EXPECT_FALSE(serves_another(2, 1));
+}
+
+INSTANTIATE_TEST_SUITE_P(Transports, CConnections, ::testing::Values(STAG_RDMA, STAG_TCP),
+                         [](const auto& of) { return of.param == STAG_TCP ? "Tcp" : "Rdma"; });
 INSTANTIATE_TEST_SUITE_P(Transports, CResources, ::testing::Values(STAG_RDMA, STAG_TCP),
                          [](const auto& of) { return of.param == STAG_TCP ? "Tcp" : "Rdma"; });
 

@@ -196,6 +196,14 @@ const endpoint::Loops& loops_of(const stag_server& server) {
   return *server.loops;
 }
 
+void limit_connections(endpoint::ListenOptions& listen, const stag_serve_options& options) {
+  if (options.max_connections != 0)
+    listen.tcp.max_connections = listen.rdma.max_connections = options.max_connections;
+  if (options.max_connections_per_client != 0)
+    listen.tcp.max_connections_per_peer = listen.rdma.max_connections_per_peer =
+        options.max_connections_per_client;
+}
+
 stag_error serve(const Address& at, const stag_serve_options& options,
                  endpoint::ListenOptions listen, std::unique_ptr<stag_server> made,
                  stag_server** server) {
@@ -204,6 +212,7 @@ stag_error serve(const Address& at, const stag_serve_options& options,
     return error_of(STAG_INVALID, "there is no such transport");
   if (options.transport == STAG_TCP) listen.transport = endpoint::Transport::Tcp;
   if (options.transport == STAG_RDMA_DEVICE) listen.fabric = endpoint::FabricKind::Verbs;
+  limit_connections(listen, options);
   auto loops = endpoint::Loops::start(std::max(options.threads, 1u));
   if (!loops) return error_of(loops.error(), to_string(at));
   listen.loops = made->loops = *std::move(loops);

@@ -133,7 +133,9 @@ int stag_connect(const char* host, uint16_t port, const stag_program* program,
  * closes. Null is ignored. */
 int stag_disconnect(stag_client* client);
 
-/* One call. Lives, with all it refers to, until the call has ended. */
+/* One call. Lives, with all it refers to, until the call has ended. One that ends early over
+ * software iWARP, by a time-out or stag_call_cancel(), before the server has read all of a bulk of
+ * more than 1 MiB, costs the connection, which is made again. */
 typedef struct stag_call {
   size_t size;
   uint32_t procedure;
@@ -234,6 +236,13 @@ typedef struct stag_serve_options {
   uint32_t transport; /* stag_transport */
   uint32_t threads;   /* 0: one; handlers run on all of them at a time */
   stag_place* place;  /* null: the library has memory for all bulk */
+  /* Connections at a time, and those of one client's address; further ones are turned away. 0:
+   * 16384 over RDMA and 4096 over TCP, and of one address a quarter of them. However many are set,
+   * the process's limit of open files (ulimit -n), as it is when the server begins, is not used up
+   * by them: they may take half of it, or where it is larger than 8192 all but 4096. A device's
+   * take none. */
+  uint32_t max_connections;
+  uint32_t max_connections_per_client;
 } stag_serve_options;
 
 /* Listens at a numeric address or name of this machine, "::" or "0.0.0.0" for all of its addresses;

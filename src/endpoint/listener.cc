@@ -1,5 +1,6 @@
 #include "endpoint/listener.h"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 
@@ -8,6 +9,7 @@
 #include "fabric/capture/captured_fabric.h"
 #include "fabric/iwarp/iwarp_fabric.h"
 #include "fabric/verbs/verbs_fabric.h"
+#include "net/open_files.h"
 #include "rpc/rdma/server.h"
 #include "rpc/tcp/server.h"
 #include "rpc/udp/server.h"
@@ -53,16 +55,27 @@ struct Listener::State {
   std::unique_ptr<rpc::udp::UdpServer> udp;
   std::unique_ptr<fabric::Fabric> fabric;
   std::unique_ptr<rpc::rdma::Server> rdma;
+  bool takes_open_files = true;  // with each connection; one by a device takes none
   Counted counted;
   bool closing = false;
   std::promise<void> closed;
 
   net::EpollLoop& loop() const { return loops->at(0); }
 
+  // Where the process runs out of open files nobody gets in; a limit on connections that is reached
+  // before keeps out the one address that has too many.
+  template <class Number>
+  Number within_open_files(Number connections) const {
+    if (!takes_open_files) return connections;
+    const std::uint64_t most = net::connections_within(net::open_files_limit());
+    return static_cast<Number>(std::min<std::uint64_t>(connections, most));
+  }
   Reason serve_tcp(Result<net::TcpListener, Reason> listener, const ListenOptions& options) {
     if (!listener) return listener.error();
+    rpc::tcp::ServerOptions tcp_options = options.tcp;
+    tcp_options.max_connections = within_open_files(tcp_options.max_connections);
     tcp = rpc::tcp::TcpServer::serve(loop(), *std::move(listener), service, loops->all(),
-                                     options.tcp);
+                                     tcp_options);
     address = tcp->local();
     return Reason::None;
   }
@@ -76,6 +89,7 @@ struct Listener::State {
     rpc::rdma::ServerOptions rdma_options = options.rdma;
     if (options.fabric == FabricKind::Verbs) {
       if (socket) return Reason::AddressNotAvailable;
+      takes_open_files = false;
       auto verbs = std::make_unique<fabric::VerbsFabric>(loop(), options.verbs, loops->all());
       verbs->adopt(options.verbs_port);
       fabric = std::move(verbs);
@@ -84,6 +98,7 @@ struct Listener::State {
       if (socket) iwarp->adopt(std::move(socket));
       fabric = std::move(iwarp);
       rdma_options.transport = for_software(rdma_options.transport);
+      rdma_options.max_connections = within_open_files(rdma_options.max_connections);
     }
     if (options.tap != nullptr) fabric = fabric::capture::captured(std::move(fabric), options.tap);
     auto server = std::make_unique<rpc::rdma::Server>(service, rdma_options);
@@ -168,6 +183,7 @@ void Listener::limit_stalls(Duration limit) {
 }
 
 void Listener::limit_connections(std::uint32_t all, std::uint32_t per_peer) {
+  all = state_->within_open_files(all);
   run_on(state_->loop(), [&] {
     if (state_->tcp != nullptr) state_->tcp->limit_connections(all, per_peer);
     if (state_->rdma != nullptr) state_->rdma->limit_connections(all, per_peer);

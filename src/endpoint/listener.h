@@ -36,8 +36,8 @@ class Listener {
   // connections that come from now on. Thread: none that is a loop's.
   void limit_stalls(Duration limit);
   // Replaces max_connections and max_connections_per_peer of rpc::rdma::ServerOptions, or of
-  // rpc::tcp::ServerOptions, for connections that come from now on; those that are there stay.
-  // Thread: none that is a loop's.
+  // rpc::tcp::ServerOptions, for connections that come from now on; those that are there stay. The
+  // limit of open files counts as with listen(). Thread: none that is a loop's.
   void limit_connections(std::uint32_t all, std::uint32_t per_peer);
   // Replaces rpc::rdma::TransportOptions::max_chunk_bytes for connections that come from now on.
   // Thread: none that is a loop's.
@@ -60,7 +60,9 @@ class Listener {
 // Listens at `at`; its host is an address or name of this machine, :: or 0.0.0.0 for all addresses,
 // and not empty (HostNotFound). A port of 0 lets the system choose. Thread: none that is a loop's.
 // `service` outlives the Listener and, with shared Loops, its Calls (rpc::Server::active_calls()).
-// Fails with the reason that the address cannot be used.
+// `max_connections` of its options is at most what the process's limit of open files, as it is
+// then, leaves beside other files: half of them, or all but 4096; not with Verbs, whose connections
+// take none. Fails with the reason that the address cannot be used.
 Result<Listener, Reason> listen(rpc::Service& service, const Address& at,
                                 ListenOptions options = {});
 // The same on a socket that another program has made, for example systemd: for TCP, and for RDMA by

@@ -99,8 +99,8 @@ auto run_on(Loop& loop, Function function) {
   return task.get_future().get();
 }
 
-// wait_on(), or run_on() where `make` returns nothing, for destructors, which must not go on before
-// that has ended: where there is no memory to begin it, it is tried again until there is.
+// wait_on(), or run_on() where `make` returns nothing, for ends, which must not go on before that
+// has ended: where there is no memory to begin it, it is tried again until there is.
 template <class Make>
 void finish_on(Loop& loop, Make make) {
   for (;;) {

@@ -136,6 +136,24 @@ bool StagTable::substitute(std::uint32_t stag, Buffer copy) {
   return true;
 }
 
+void StagTable::count_read(std::uint32_t stag, std::uint64_t offset, std::size_t length) {
+  Entry* entry = find(stag);
+  if (entry == nullptr || entry->right != Right::RemoteRead) return;
+  const std::uint64_t from = offset - entry->offset;
+  if (from > entry->touched) return;
+  entry->touched = std::max<std::size_t>(entry->touched, from + length);
+}
+
+bool StagTable::retire(std::uint32_t stag) {
+  Entry* entry = find(stag);
+  if (entry == nullptr || entry->state != State::Exposed) return false;
+  if (entry->right != Right::RemoteRead || entry->touched < entry->size) return false;
+  entry->state = State::Discarding;
+  entry->readable = nullptr;
+  entry->copy = Buffer();
+  return true;
+}
+
 Result<Ok, StagFault> StagTable::invalidate(std::uint32_t stag) {
   const Entry* entry = find(stag);
   if (entry == nullptr) return Failure{StagFault::Unknown};
@@ -183,6 +201,7 @@ Result<Buffer, StagFault> StagTable::source(std::uint32_t stag, std::uint64_t of
   if (entry == nullptr) return Failure{StagFault::Unknown};
   if (entry->state == State::Revoked) return Failure{StagFault::Revoked};
   if (entry->right != Right::RemoteRead) return Failure{StagFault::WrongRight};
+  if (entry->state == State::Discarding) return Failure{StagFault::Revoked};
   if (auto fault = range_fault(entry->offset, entry->size, offset, length)) return Failure{*fault};
   const std::uint64_t from = offset - entry->offset;
   if (entry->copy.owned()) return entry->copy.slice(from, length);

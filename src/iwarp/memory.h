@@ -72,6 +72,12 @@ class StagTable {
   // A source that was given up: the peer reads from `copy`, of the same size, instead; its memory
   // is free at once. False when `stag` names no source.
   bool substitute(std::uint32_t stag, Buffer copy);
+  // A Read Response with these bytes of a source has been sent.
+  void count_read(std::uint32_t stag, std::uint64_t offset, std::size_t length);
+  // A source that was given up when all of it had been read, from its beginning to its end: no
+  // further Read of it is answered, its memory is free at once. Ends with revoke(). False when
+  // `stag` names no such source.
+  bool retire(std::uint32_t stag);
   // The peer's Send with Invalidate. Fails when the STag was never this connection's or is a Read
   // sink, which a peer has no right to invalidate; succeeds on one revoked a moment ago.
   Result<Ok, StagFault> invalidate(std::uint32_t stag);
@@ -98,8 +104,8 @@ class StagTable {
     Right right = Right::RemoteRead;
     std::uint64_t offset = 0;
     std::size_t size = 0;
-    std::size_t touched = 0;              // of a sink: nothing from here on
-    std::byte* writable = nullptr;        // sinks
+    std::size_t touched = 0;        // of a sink: nothing from here on; of a source: all up to here
+    std::byte* writable = nullptr;  // sinks
     const std::byte* readable = nullptr;  // sources
     Buffer copy;                          // owns what `readable` names after substitute()
   };

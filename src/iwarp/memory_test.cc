@@ -140,6 +140,22 @@ TEST_F(Table, serves_a_source_that_was_given_up_from_its_copy) {
   EXPECT_EQ(octets(bytes->bytes()), octets(Bytes(before).subspan(100, 50)));
 }
 
+TEST_F(Table, retires_a_source_when_it_was_read_from_its_beginning_to_its_end) {
+  const std::uint32_t stag = table.expose_source(memory, kBase).value();
+  table.count_read(stag, kBase, 500);
+  EXPECT_FALSE(table.retire(stag));
+  table.count_read(stag, kBase + 501, 499);
+  EXPECT_FALSE(table.retire(stag)) << "a byte is missing";
+  table.count_read(stag, kBase + 400, 600);
+  EXPECT_TRUE(table.source(stag, kBase, 1).ok());
+  ASSERT_TRUE(table.retire(stag));
+  EXPECT_EQ(table.source(stag, kBase, 1).error(), StagFault::Revoked);
+  EXPECT_FALSE(table.exposed_source(stag).has_value());
+  EXPECT_TRUE(table.invalidate(stag).ok()) << "by the Reply that comes late";
+  EXPECT_EQ(table.live(), 0u);
+  EXPECT_FALSE(table.retire(table.expose_sink(memory, 0).value()));
+}
+
 TEST_F(Table, lets_the_peer_invalidate_what_was_exposed_to_it_and_nothing_else) {
   PROVES("R8797-3.2-b");
   const std::uint32_t sink = table.expose_sink(memory, 0).value();

@@ -92,7 +92,7 @@ class Sender::Fpdu {
   std::size_t since_length_ = 0;
 };
 
-Sender::Sender(const SenderOptions& options, const StagTable& table)
+Sender::Sender(const SenderOptions& options, StagTable& table)
     : options_(options), table_(table), answered_(options.first_sequence - 1) {
   next_sequence_.fill(options.first_sequence);
   // Even with its markers the largest FPDU fits the sixteen bits of a marker's pointer.
@@ -234,6 +234,8 @@ Result<Ok, Violation> Sender::fill(Batch& batch) {
     sent_ += length;
     if (!last) continue;
     if (!is_tagged(opcode_)) ++next_sequence_[queue_of(opcode_)];
+    if (opcode_ == Opcode::ReadResponse)
+      table_.count_read(request_.source_stag, request_.source_offset, request_.size);
     abort();
   }
   return Ok{};

@@ -31,7 +31,7 @@ struct SenderOptions {
 
 class Sender {
  public:
-  Sender(const SenderOptions& options, const StagTable& table);
+  Sender(const SenderOptions& options, StagTable& table);
 
   // All begin_ functions: only when idle().
   void begin_send(Rope message, std::optional<std::uint32_t> invalidate = std::nullopt,
@@ -71,7 +71,7 @@ class Sender {
 
   SenderOptions options_;
   std::size_t short_below_ = 0;  // a Send of fewer octets goes in one piece
-  const StagTable& table_;
+  StagTable& table_;
   std::array<std::uint32_t, 3> next_sequence_;  // MSN by queue
   std::uint32_t answered_;                      // the MSN of the Read Request being answered
   // Stream octets until the next marker is due (RFC 5044 4.3: one precedes the first FPDU).

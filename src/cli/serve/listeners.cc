@@ -9,6 +9,7 @@
 #include "cli/serve/process.h"
 #include "cli/support/log.h"
 #include "cli/support/output.h"
+#include "net/open_files.h"
 
 namespace stag::cli {
 
@@ -91,7 +92,7 @@ std::vector<Loop*> Listeners::loops() const {
 }
 
 void Listeners::change(const ServeOptions& now) {
-  const ConnectionLimits most = now.limits.connections(open_files_limit(), addresses());
+  const ConnectionLimits most = now.limits.connections(net::open_files_limit(), addresses());
   for (std::size_t i = 0; i < listeners_.size(); ++i) {
     Listener& each = listeners_[i];
     each.allow(now.allow);
@@ -219,7 +220,7 @@ endpoint::ListenOptions Listeners::listen_options(Transport transport) const {
   options.rdma.allow = options.tcp.allow = options.udp.allow = options_.allow;
   options.tap = tap_;
   options.loops = loops_;
-  options_.limits.apply(options, open_files_limit(), addresses());
+  options_.limits.apply(options, net::open_files_limit(), addresses());
   return options;
 }
 

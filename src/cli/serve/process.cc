@@ -16,6 +16,8 @@
 #include <system_error>
 #include <thread>
 
+#include "net/open_files.h"
+
 namespace stag::cli {
 
 void raise_open_files_limit() {
@@ -26,12 +28,6 @@ void raise_open_files_limit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-std::uint64_t open_files_limit() {
-  rlimit limit{};
-  // 1024 is the usual default limit.
-  return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 1024;
-}
-
 std::uint64_t open_files_needed(std::size_t loops, std::size_t exports) {
   // A loop has two, an export its folder and maybe the three of a table.
   constexpr std::uint64_t kOthers = 32;
@@ -40,8 +36,7 @@ std::uint64_t open_files_needed(std::size_t loops, std::size_t exports) {
 
 ConnectionLimits connections_within(std::uint64_t open_files, std::size_t addresses,
                                     ConnectionLimits wanted) {
-  constexpr std::uint64_t kMostOthers = 4096;
-  const std::uint64_t share = (open_files - std::min(open_files / 2, kMostOthers)) / addresses;
+  const std::uint64_t share = net::connections_within(open_files) / addresses;
   const auto cut = [](std::uint32_t number, std::uint64_t most) {
     return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(most, 1, number));
   };

@@ -14,7 +14,6 @@ namespace stag::cli {
 
 // Raises the limit of open files to the hard limit.
 void raise_open_files_limit();
-std::uint64_t open_files_limit();
 // How many a server needs before its first connection; some are left.
 std::uint64_t open_files_needed(std::size_t loops, std::size_t exports);
 // The number of connections that the listeners of one address may have.
@@ -22,9 +21,8 @@ struct ConnectionLimits {
   std::uint32_t rdma = 0;
   std::uint32_t tcp = 0;
 };
-// Reduces `wanted`, to at least one each, so that enough open files remain for everything but
-// connections: half of them, or 4096 where that is less. RDMA has priority and leaves TCP a
-// quarter.
+// Reduces `wanted`, to at least one each, to what net::connections_within() says. RDMA has priority
+// and leaves TCP a quarter.
 ConnectionLimits connections_within(std::uint64_t open_files, std::size_t addresses,
                                     ConnectionLimits wanted);
 

@@ -31,6 +31,7 @@
 #include "cli/support/escape.h"
 #include "cli/support/log.h"
 #include "cli/support/output.h"
+#include "net/open_files.h"
 #include "net/signals.h"
 
 namespace stag::cli {
@@ -184,11 +185,11 @@ Result<Ok, std::string> Serve::enough_to_serve(std::size_t exports) const {
     return Failure{std::string(
         "nothing to serve yet: all exports have mp, and wait for what is mounted there")};
   const std::uint64_t needed = open_files_needed(options_.loops, exports);
-  if (open_files_limit() >= needed) return Ok{};
+  if (net::open_files_limit() >= needed) return Ok{};
   return Failure{
       fmt::format("this process may open {} files, and {} are needed; raise the limit "
                   "(LimitNOFILE=, ulimit -Hn)",
-                  open_files_limit(), needed)};
+                  net::open_files_limit(), needed)};
 }
 
 Exit Serve::check(StoreWatch& stores) const {

@@ -164,6 +164,9 @@ Revocation IwarpConnection::abandon(std::uint32_t handle) {
   const std::optional<Bytes> source = table_.exposed_source(handle);
   if (!source) return Revocation::Done;
   release_unwritten();
+  // A peer that has read all of it has no reason to read it again; if it does, it loses the
+  // connection.
+  if (table_.retire(handle)) return Revocation::Done;
   std::size_t held = source->size();
   for (const auto& [other, bytes] : private_copies_) held += bytes;
   if (source->size() > options_->max_private_copy || held > options_->max_private_copies) {

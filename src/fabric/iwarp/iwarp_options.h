@@ -27,8 +27,8 @@ struct IwarpOptions {
   // What one connection moves in each direction in a turn of its loop before other connections get
   // theirs.
   std::size_t turn_bytes = 1 << 20;
-  // An abandoned RDMA Read source of up to this size is answered from a private copy; a longer one
-  // ends the connection. The second limit is for all private copies of one connection.
+  // An abandoned RDMA Read source up to this size is answered from a private copy; a longer one,
+  // if not all of it was read, ends the connection. The second limit is for all private copies.
   std::size_t max_private_copy = 1 << 20;
   std::size_t max_private_copies = 16 << 20;
   // The largest registration under one handle.

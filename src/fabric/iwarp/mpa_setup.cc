@@ -60,7 +60,7 @@ void refuse(net::TcpSocket socket, const iwarp::ReplyRefused& refused, bool crc)
   iwarp::Batch batch;
   if (refused.terminate) {
     SystemEntropy entropy;
-    const iwarp::StagTable none(entropy);
+    iwarp::StagTable none(entropy);
     iwarp::SenderOptions options;
     options.crc = crc;
     iwarp::Sender sender(options, none);

@@ -203,6 +203,27 @@ TEST_F(StuckRead, ends_the_connection_when_its_abandoned_source_is_too_long_for_
   EXPECT_EQ(service_.ended(), Reason::AbandonedMemoryTooLong);
 }
 
+TEST_F(StuckRead, that_has_got_through_leaves_a_source_that_may_be_abandoned_however_long_it_is) {
+  start();
+  std::size_t read = 0;
+  for (auto ulpdu = first_; !ulpdu.empty(); ulpdu = peer_.receive_ulpdu()) {
+    read += ulpdu.size() - iwarp::kTaggedHeaderSize;
+    if (read == kSize) break;
+  }
+  EXPECT_EQ(read, kSize);
+  service_.with_connection([&](Connection& connection) {
+    EXPECT_EQ(connection.abandon(source_.handle), Revocation::Done);
+    memory_.reset();
+    return true;
+  });
+  peer_.send(fpdu(untagged(iwarp::Opcode::Send, 1, bytes_of("hello"))));
+  const auto echo = peer_.receive_ulpdu();
+  ASSERT_FALSE(echo.empty()) << "the connection has ended";
+  EXPECT_EQ(iwarp::decode_control(echo.data()).opcode, 3);
+  peer_.send(fpdu(read_request(2, source_)));
+  EXPECT_EQ(service_.ended(), Reason::RemoteAccessDenied);
+}
+
 TEST_F(StuckRead, gives_its_memory_back_when_the_peer_has_gone) {
   start();
   peer_.close();

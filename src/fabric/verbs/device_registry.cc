@@ -4,6 +4,11 @@
 
 namespace stag::fabric {
 
+DeviceRegistry& DeviceRegistry::of_process() {
+  static DeviceRegistry& registry = *new DeviceRegistry;
+  return registry;
+}
+
 void DeviceRegistry::add(const std::shared_ptr<LoopDevice>& device) {
   const std::lock_guard lock(mutex_);
   devices_.push_back({device.get(), device});
@@ -12,13 +17,6 @@ void DeviceRegistry::add(const std::shared_ptr<LoopDevice>& device) {
 void DeviceRegistry::remove(const LoopDevice& device) {
   const std::lock_guard lock(mutex_);
   std::erase_if(devices_, [&device](const Known& known) { return known.device == &device; });
-}
-
-std::weak_ptr<LoopDevice> DeviceRegistry::find(const LoopDevice& device) const {
-  const std::lock_guard lock(mutex_);
-  for (const Known& known : devices_)
-    if (known.device == &device) return known.weak;
-  return {};
 }
 
 template <class F>

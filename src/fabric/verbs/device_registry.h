@@ -1,10 +1,11 @@
-// The loops that use each device of this process. A device reports asynchronous events once, to
-// whichever loop asks first; the registry passes them on to the one that has the queue pair.
+// The loops that use each device of this process, of whichever fabric. librdmacm opens a device
+// once for all of them, and a device reports asynchronous events once, to whichever loop asks
+// first; the registry passes them on to the one that has the queue pair.
 #pragma once
 
+#include <list>
 #include <memory>
 #include <mutex>
-#include <vector>
 
 #include "base/reason.h"
 #include "fabric/verbs/verbs_functions.h"
@@ -16,9 +17,11 @@ class LoopDevice;
 // Any thread.
 class DeviceRegistry {
  public:
+  // It is there until the process ends, whatever static objects still have fabrics then.
+  static DeviceRegistry& of_process();
+
   void add(const std::shared_ptr<LoopDevice>& device);
   void remove(const LoopDevice& device);
-  std::weak_ptr<LoopDevice> find(const LoopDevice& device) const;
   // Tells every loop that uses `context`, on its own thread.
   void tell(ibv_context* context, std::uint32_t queue_pair, Reason reason);
 
@@ -33,8 +36,8 @@ class DeviceRegistry {
     const LoopDevice* device = nullptr;
     std::weak_ptr<LoopDevice> weak;
   };
-  mutable std::mutex mutex_;
-  std::vector<Known> devices_;
+  std::mutex mutex_;
+  std::list<Known> devices_;  // no memory stays behind where no device is used any more
 };
 
 }  // namespace stag::fabric

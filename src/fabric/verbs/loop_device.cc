@@ -37,22 +37,20 @@ Result<net::Descriptor, Reason> watch_copy(net::EpollLoop& loop, int fd) {
 
 }  // namespace
 
-LoopDevice::LoopDevice(std::shared_ptr<const VerbsFunctions> functions,
-                       std::shared_ptr<DeviceRegistry> registry, net::EpollLoop& loop,
+LoopDevice::LoopDevice(std::shared_ptr<const VerbsFunctions> functions, net::EpollLoop& loop,
                        ibv_context* context)
     : functions_(std::move(functions)),
-      registry_(std::move(registry)),
+      registry_(DeviceRegistry::of_process()),
       loop_(loop),
       context_(context) {}
 
 Result<std::shared_ptr<LoopDevice>, Reason> LoopDevice::open(
-    std::shared_ptr<const VerbsFunctions> functions, std::shared_ptr<DeviceRegistry> registry,
-    net::EpollLoop& loop, ibv_context* context, bool open_regions) {
-  std::shared_ptr<LoopDevice> device(
-      new LoopDevice(std::move(functions), std::move(registry), loop, context));
+    std::shared_ptr<const VerbsFunctions> functions, net::EpollLoop& loop, ibv_context* context,
+    bool open_regions) {
+  std::shared_ptr<LoopDevice> device(new LoopDevice(std::move(functions), loop, context));
   const auto prepared = device->prepare(open_regions);
   if (!prepared) return Failure{prepared.error()};
-  device->registry_->add(device);
+  device->registry_.add(device);
   return device;
 }
 
@@ -81,7 +79,7 @@ Result<Ok, Reason> LoopDevice::prepare(bool open_regions) {
 }
 
 LoopDevice::~LoopDevice() {
-  registry_->remove(*this);
+  registry_.remove(*this);
   drain();
   for (const Queue& queue : queues_) functions_->destroy_cq(queue.queue);
   shared_domain_.reset();
@@ -336,8 +334,8 @@ void LoopDevice::on_async_readable() {
     const ibv_srq* const low =
         event.event_type == IBV_EVENT_SRQ_LIMIT_REACHED ? event.element.srq : nullptr;
     functions_->ack_async_event(&event);
-    if (low != nullptr) registry_->tell_receives_low(context_, low);
-    if (reason != Reason::None) registry_->tell(context_, queue_pair, reason);
+    if (low != nullptr) registry_.tell_receives_low(context_, low);
+    if (reason != Reason::None) registry_.tell(context_, queue_pair, reason);
   }
   async_events_.mark_unreadable();
   async_events_.when_readable([this] { on_async_readable(); });

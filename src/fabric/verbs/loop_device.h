@@ -36,8 +36,8 @@ class DeviceRegistry;
 class LoopDevice final : public std::enable_shared_from_this<LoopDevice>, private net::Reader {
  public:
   static Result<std::shared_ptr<LoopDevice>, Reason> open(
-      std::shared_ptr<const VerbsFunctions> functions, std::shared_ptr<DeviceRegistry> registry,
-      net::EpollLoop& loop, ibv_context* context, bool open_regions);
+      std::shared_ptr<const VerbsFunctions> functions, net::EpollLoop& loop, ibv_context* context,
+      bool open_regions);
   ~LoopDevice();
 
   const VerbsFunctions& functions() const { return *functions_; }
@@ -87,8 +87,8 @@ class LoopDevice final : public std::enable_shared_from_this<LoopDevice>, privat
     bool armed = false;
   };
 
-  LoopDevice(std::shared_ptr<const VerbsFunctions> functions,
-             std::shared_ptr<DeviceRegistry> registry, net::EpollLoop& loop, ibv_context* context);
+  LoopDevice(std::shared_ptr<const VerbsFunctions> functions, net::EpollLoop& loop,
+             ibv_context* context);
   Result<Ok, Reason> prepare(bool open_regions);
   // The completion channel.
   void on_readable() override;
@@ -117,7 +117,7 @@ class LoopDevice final : public std::enable_shared_from_this<LoopDevice>, privat
   void on_async_readable();
 
   std::shared_ptr<const VerbsFunctions> functions_;
-  std::shared_ptr<DeviceRegistry> registry_;
+  DeviceRegistry& registry_;
   net::EpollLoop& loop_;
   ibv_context* const context_;
   DeviceTraits traits_;

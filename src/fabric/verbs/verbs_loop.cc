@@ -126,8 +126,7 @@ CmId VerbsLoop::own_requested(rdma_cm_id* id) const {
 
 Result<std::shared_ptr<LoopDevice>, Reason> VerbsLoop::device(ibv_context* context) {
   if (auto known = devices_[context].lock()) return known;
-  auto made = LoopDevice::open(shared_->functions, shared_->devices, loop_, context,
-                               options().open_regions);
+  auto made = LoopDevice::open(shared_->functions, loop_, context, options().open_regions);
   if (made) devices_[context] = *made;
   return made;
 }

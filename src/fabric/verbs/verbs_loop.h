@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/result.h"
-#include "fabric/verbs/device_registry.h"
 #include "fabric/verbs/loop_device.h"
 #include "fabric/verbs/verbs_options.h"
 #include "net/descriptor.h"
@@ -137,7 +136,6 @@ class VerbsLoop {
 struct VerbsShared {
   std::shared_ptr<const VerbsFunctions> functions;
   VerbsOptions options;
-  std::shared_ptr<DeviceRegistry> devices = std::make_shared<DeviceRegistry>();
   std::mutex mutex;
   std::map<net::EpollLoop*, std::weak_ptr<VerbsLoop>> loops;  // guarded by mutex
 };

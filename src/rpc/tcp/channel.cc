@@ -103,16 +103,21 @@ bool TcpChannel::is_unanswered(bool by_peer) {
   return true;
 }
 
-// The end of calls for which no other connection would be better.
+// The end of calls for which no other connection would be better. Where it was their fault the
+// server is well, and the next call waits for nothing: it may be made while these are told.
 void TcpChannel::end_hopeless(Reason end) noexcept {
   const bool by_peer = end == Reason::ConnectionClosed || end == Reason::ConnectionReset;
   // A server would execute them again, and send the same again.
-  if (end == Reason::RpcRecordTooLong || end == Reason::RpcRecordFragmented)
+  if (end == Reason::RpcRecordTooLong || end == Reason::RpcRecordFragmented) {
+    reconnector_.worked();
     end_calls(&Requester::end_all, end);
-  if (by_peer && requester_.has_long_calls())
+  }
+  if (by_peer && requester_.has_long_calls()) {
+    if (requester_.count_refusal()) reconnector_.worked();
     end_calls(&Requester::end_refused, Reason::RpcCallTooLong);
-  else if (is_unanswered(by_peer))
+  } else if (is_unanswered(by_peer)) {
     end_calls(&Requester::end_all, Reason::RpcUnanswered);
+  }
 }
 
 // Detached first, by what asks for no memory: nothing is left of a connection that is lost.

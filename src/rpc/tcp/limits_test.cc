@@ -18,14 +18,14 @@ using net::EpollLoop;
 
 // A client and the store program.
 struct Limited {
-  Limited() {
+  explicit Limited(Duration backoff_max = 5ms) {
     programs.add(make_program(state));
     auto listening = TcpServer::listen(loop, {"127.0.0.1", 0}, programs, {});
     EXPECT_TRUE(listening.ok());
     server = std::move(*listening);
     ChannelOptions options;
     options.backoff_min = 1ms;
-    options.backoff_max = 5ms;
+    options.backoff_max = backoff_max;
     options.seed = 7;
     channel.emplace(loop, server->local(), options);
     client.emplace(*channel, kBinding);
@@ -123,6 +123,23 @@ TEST(TcpLimits, a_call_longer_than_the_server_takes_ends_and_takes_no_other_alon
     EXPECT_EQ(reason_of(again), Reason::RpcCallTooLong);
     co_await others.join();
     EXPECT_EQ(good, 3u);
+  });
+}
+
+// Each of them costs two connections, before which the pauses would double to hours.
+TEST(TcpLimits, calls_longer_than_the_server_takes_delay_none_that_it_takes) {
+  Limited world(24h);
+  world.run_test([](Limited& w) -> Task<> {
+    const Rope data = mebibytes(kLong >> 20);
+    const PutArgs put{.slot = 1, .data = data, .checksum = 0};
+    for (int i = 0; i < 7; ++i) {
+      const auto stored = co_await w.client->call<PUT>(put);
+      EXPECT_EQ(reason_of(stored), Reason::RpcCallTooLong);
+    }
+    CallOptions options;
+    options.timeout = 3s;
+    const auto small = co_await w.client->call<INCREMENT>(1u, options);
+    EXPECT_EQ(reason_of(small), Reason::None);
   });
 }
 

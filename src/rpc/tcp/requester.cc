@@ -172,9 +172,15 @@ bool Requester::has_long_calls() const noexcept {
   return false;
 }
 
-void Requester::end_refused(Reason reason) noexcept {
+bool Requester::count_refusal() noexcept {
+  bool enough = false;
   for (Pending* each : buckets_)
-    for (; each != nullptr; each = each->chain) each->refusals += is_long_call(*each) ? 1 : 0;
+    for (; each != nullptr; each = each->chain)
+      if (is_long_call(*each)) enough |= ++each->refusals >= kMostRefusals;
+  return enough;
+}
+
+void Requester::end_refused(Reason reason) noexcept {
   end_where([](const Pending& each) { return each.refusals >= kMostRefusals; }, reason);
 }
 

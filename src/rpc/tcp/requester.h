@@ -46,7 +46,9 @@ class Requester {
   void shut(Reason reason) noexcept;
   // Whether a call in progress is so long that it may be what the peer ended the last stream for.
   bool has_long_calls() const noexcept;
-  // The peer ended it. Ends such calls with `reason` if it is their second one. Asks for no memory.
+  // The peer ended it. Whether it was the second one of such a call, which end_refused() ends.
+  bool count_refusal() noexcept;
+  // Ends such calls with `reason`. Asks for no memory.
   void end_refused(Reason reason) noexcept;
 
   // Whether a call in progress has this XID.
