@@ -45,7 +45,8 @@ std::uint64_t Operations::add_open(std::uint64_t number, const File& file,
   return open_files_.add(number, {.file = file,
                                   .known_failures = unstable_writes_.failures(number),
                                   .direct = info.direct_io != 0,
-                                  .writes = (info.flags & O_ACCMODE) != O_RDONLY});
+                                  .writes = (info.flags & O_ACCMODE) != O_RDONLY,
+                                  .reads = (info.flags & O_ACCMODE) != O_WRONLY});
 }
 
 Task<void> Operations::create(fuse_req_t from, std::uint64_t parent, std::string name, mode_t mode,

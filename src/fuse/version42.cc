@@ -110,21 +110,24 @@ Task<void> Operations::lseek(fuse_req_t from, std::uint64_t number, std::uint64_
   Request request(context_, from);
   const Handle file = handle_of(request, number);
   if (file.empty()) co_return;
+  // The kernel then takes every file of the mount for data without holes by itself.
+  if (!options_.seeks) co_return request.fail(ENOSYS);
   if (unstable_writes_.is_doubtful(number)) {
     const Outcome<Ok> committed = co_await unstable_writes_.commit(number);
     if (!committed) co_return request.fail(committed.error());
   }
-  const Outcome<std::optional<std::uint64_t>> found =
-      co_await files_.seek(file, offset, whence == SEEK_DATA ? Content::Data : Content::Hole);
   std::optional<std::uint64_t> at;
-  if (found) {
-    at = *found;
-  } else if (!found.error().is(Status::NotSupported)) {
-    co_return request.fail(found.error());
-  } else if (!options_.seeks) {
-    // The kernel then takes every file of the mount for data without holes by itself.
-    co_return request.fail(ENOSYS);
-  } else {
+  // The kernel asks before it writes what programs have changed in a mapping, and nothing here has
+  // it write all: an invalidation does not wait for WRITEs that are underway (before Linux 6.16).
+  bool is_all_data = open_files_.may_have_changed_pages(number);
+  if (!is_all_data) {
+    const Outcome<std::optional<std::uint64_t>> found =
+        co_await files_.seek(file, offset, whence == SEEK_DATA ? Content::Data : Content::Hole);
+    is_all_data = !found && found.error().is(Status::NotSupported);
+    if (!found && !is_all_data) co_return request.fail(found.error());
+    if (found) at = *found;
+  }
+  if (is_all_data) {
     const Outcome<Attributes> attributes = co_await files_.getattr(file);
     if (!attributes) co_return request.fail(attributes.error());
     at = sought_in_data(attributes->size, offset, whence);
