@@ -83,6 +83,8 @@ void Mounted::agree(fuse_conn_info& connection) {
   connection.max_readahead = UINT32_MAX;  // the kernel's own limit is the lower one
   connection.max_background = kBackground;
   connection.time_gran = 1;
+  // By the mode alone it would give a group what the mask of a list allows, and the list denies.
+  if (kernel_judges_) connection.want |= connection.capable & FUSE_CAP_POSIX_ACL;
   agreed_ = true;
 }
 

@@ -7,6 +7,7 @@
 #include <fuse_lowlevel.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <coroutine>
 #include <memory>
@@ -38,10 +39,13 @@ class Mounted final : public Mount, private net::Reader {
         files_(files),
         sizes_(files.sizes()),
         locks_(files.has_locks()),
+        kernel_judges_(std::ranges::find(options.options, "default_permissions") !=
+                       options.options.end()),
         operations_(loop, files, root.handle, data_, requests_,
                     {.valid = options.valid,
                      .direct = options.direct,
                      .seeks = options.seeks,
+                     .lists = kernel_judges_,
                      .home = root.attributes.file_system_id,
                      .own = std::random_device()()}),
         place_(options.directory) {}
@@ -90,6 +94,7 @@ class Mounted final : public Mount, private net::Reader {
   nfs::client::FileSystem& files_;
   nfs::client::TransferSizes sizes_;
   const bool locks_;
+  const bool kernel_judges_;             // by modes and access control lists
   const bool by_root_ = geteuid() == 0;  // as whom servers are called, unless told otherwise
   // libfuse allocates them, and knows their size. Enough for what is unstable, and what is in
   // progress.
