@@ -397,6 +397,11 @@ Task<bool> Operations::make_safe(Handle file) {
   co_return co_await unstable_writes_.make_safe(number);
 }
 
+Task<void> Operations::write_changed_pages() {
+  for (const std::uint64_t number : open_files_.with_changed_pages())
+    static_cast<void>(co_await invalidations_.pages(number, 0));
+}
+
 Task<Outcome<Ok>> Operations::sync(std::uint64_t number, std::uint64_t opened) {
   Outcome<Ok> committed = co_await unstable_writes_.commit(number);
   Outcome<Ok> settled = co_await settling_.settle(number);

@@ -178,7 +178,7 @@ Task<void> Mounted::unmounted() {
     void await_resume() const {}
   };
   co_await Ended{*this};
-  unmount();
+  begin_unmount();
 }
 
 // A task of the mount, so that it does not outlive it.
@@ -214,8 +214,25 @@ Task<void> Mounted::settled(CancelSource& calls) {
   co_await tasks_.join();
 }
 
+void Mounted::unmount() try {
+  if (std::exchange(unmounting_, true)) return;
+  latest_unmount_ = loop_.after(LastCalls::kCourtesy, [this] { begin_unmount(); });
+  tasks_.add(unmount_written());
+} catch (const std::bad_alloc&) {
+  begin_unmount();
+}
+
+Task<void> Mounted::unmount_written() {
+  try {
+    co_await operations_.write_changed_pages();
+  } catch (const std::bad_alloc&) {
+  }
+  begin_unmount();
+}
+
 // A thread that has the kernel drop pages uses the device, and keeps whoever unmounts waiting.
-void Mounted::unmount() {
+void Mounted::begin_unmount() {
+  latest_unmount_ = {};
   operations_.invalidations().stop([this] { unmount_now(); });
 }
 

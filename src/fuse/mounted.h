@@ -51,7 +51,7 @@ class Mounted final : public Mount, private net::Reader {
         place_(options.directory) {}
   ~Mounted() override {
     files_.set_flush({});
-    unmount();
+    begin_unmount();
   }
 
   std::optional<nfs::client::Error> begin(const MountOptions& options);
@@ -81,6 +81,8 @@ class Mounted final : public Mount, private net::Reader {
   // There was no memory for a request.
   void pause();
   void end();
+  Task<void> unmount_written();
+  void begin_unmount();
   void unmount_now();
   // As Operations::WhenRead.
   void when_read(Loop::Function function);
@@ -111,6 +113,8 @@ class Mounted final : public Mount, private net::Reader {
   std::atomic<bool> agreed_ = false;  // and libfuse's next answer is the one that says so
   fuse_buf next_{};
   net::Descriptor descriptor_;
+  bool unmounting_ = false;
+  Timer latest_unmount_;
   Timer again_;
   bool pausing_ = false;  // until again_
   Timer reading_;

@@ -89,6 +89,13 @@ class OpenFiles {
     }
     return false;
   }
+  std::vector<std::uint64_t> with_changed_pages() const {
+    std::vector<std::uint64_t> inodes;
+    for (const auto& [key, ending] : files_)
+      if ((inodes.empty() || inodes.back() != key.inode) && may_have_changed_pages(key.inode))
+        inodes.push_back(key.inode);
+    return inodes;
+  }
   // Empty where there is none. It needs no memory.
   Node remove(std::uint64_t inode, std::uint64_t number) { return files_.extract({inode, number}); }
 

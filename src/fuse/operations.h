@@ -146,6 +146,9 @@ class Operations {
                      std::uint64_t offset, std::uint64_t opened, bool plus);
   void releasedir(fuse_req_t request, std::uint64_t opened);
 
+  // The kernel writes what programs have changed in mappings, while somebody answers it.
+  Task<void> write_changed_pages();
+
   // The mount has ended: nobody waits for a lock any more.
   void stop() { stop_.cancel(); }
   // Then nobody closes what is open, nor removes what was removed while it was open. Until `end`
