@@ -13,8 +13,11 @@ using nfs::client::Attributes;
 using nfs::client::CreateMode;
 using nfs::client::Error;
 using nfs::client::File;
+using nfs::client::FileSystem;
+using nfs::client::FileType;
 using nfs::client::Handle;
 using nfs::client::LockOwner;
+using nfs::client::Node;
 using nfs::client::Opened;
 using nfs::client::Outcome;
 using nfs::client::ReadPart;
@@ -26,6 +29,14 @@ using nfs::client::Status;
 bool unchanged(const Attributes& before, const Attributes& now) {
   return before.changed == now.changed && before.modified == now.modified &&
          before.size == now.size && before.change == now.change;
+}
+
+// Whether a file could not be made because something else has the name by now.
+Task<bool> is_taken(FileSystem& files, const Handle& directory, const std::string& name,
+                    const Error& refusal) {
+  if (refusal.kind != Error::Kind::Nfs) co_return false;
+  const Outcome<Node> there = co_await files.lookup(directory, name);
+  co_return there && there->attributes.type != FileType::Regular;
 }
 
 }  // namespace
@@ -45,7 +56,8 @@ std::uint64_t Operations::add_open(std::uint64_t number, const File& file,
   return open_files_.add(number, {.file = file,
                                   .known_failures = unstable_writes_.failures(number),
                                   .direct = info.direct_io != 0,
-                                  .writes = (info.flags & O_ACCMODE) != O_RDONLY});
+                                  .writes = (info.flags & O_ACCMODE) != O_RDONLY,
+                                  .reads = (info.flags & O_ACCMODE) != O_WRONLY});
 }
 
 Task<void> Operations::create(fuse_req_t from, std::uint64_t parent, std::string name, mode_t mode,
@@ -63,8 +75,14 @@ Task<void> Operations::create(fuse_req_t from, std::uint64_t parent, std::string
                                     : CreateMode::Exclusive;
   const Outcome<Opened> opened =
       co_await files_.create_open(directory, name, attributes, how, access_of_open(info.flags));
-  if (!opened) made_directories_.end(parent);
-  if (!opened) co_return request.fail(opened.error());
+  if (!opened) {
+    made_directories_.end(parent);
+    bool taken = false;
+    if (!exclusive) taken = co_await is_taken(files_, directory, name, opened.error());
+    // The kernel, to which the name was free, looks it up again.
+    if (taken) co_return request.fail(ESTALE);
+    co_return request.fail(opened.error());
+  }
   const File& file = opened->file;
   const TimePoint now = context_.loop.now();
   made_directories_.on_made(parent, name, opened->directory, now);
@@ -377,6 +395,11 @@ Task<bool> Operations::make_safe(Handle file) {
   const std::uint64_t number = inodes_.number_of(file);
   if (number == 0) co_return true;
   co_return co_await unstable_writes_.make_safe(number);
+}
+
+Task<void> Operations::write_changed_pages() {
+  for (const std::uint64_t number : open_files_.with_changed_pages())
+    static_cast<void>(co_await invalidations_.pages(number, 0));
 }
 
 Task<Outcome<Ok>> Operations::sync(std::uint64_t number, std::uint64_t opened) {

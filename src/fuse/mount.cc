@@ -83,6 +83,8 @@ void Mounted::agree(fuse_conn_info& connection) {
   connection.max_readahead = UINT32_MAX;  // the kernel's own limit is the lower one
   connection.max_background = kBackground;
   connection.time_gran = 1;
+  // By the mode alone it would give a group what the mask of a list allows, and the list denies.
+  if (kernel_judges_) connection.want |= connection.capable & FUSE_CAP_POSIX_ACL;
   agreed_ = true;
 }
 
@@ -176,7 +178,7 @@ Task<void> Mounted::unmounted() {
     void await_resume() const {}
   };
   co_await Ended{*this};
-  unmount();
+  begin_unmount();
 }
 
 // A task of the mount, so that it does not outlive it.
@@ -212,8 +214,25 @@ Task<void> Mounted::settled(CancelSource& calls) {
   co_await tasks_.join();
 }
 
+void Mounted::unmount() try {
+  if (std::exchange(unmounting_, true)) return;
+  latest_unmount_ = loop_.after(LastCalls::kCourtesy, [this] { begin_unmount(); });
+  tasks_.add(unmount_written());
+} catch (const std::bad_alloc&) {
+  begin_unmount();
+}
+
+Task<void> Mounted::unmount_written() {
+  try {
+    co_await operations_.write_changed_pages();
+  } catch (const std::bad_alloc&) {
+  }
+  begin_unmount();
+}
+
 // A thread that has the kernel drop pages uses the device, and keeps whoever unmounts waiting.
-void Mounted::unmount() {
+void Mounted::begin_unmount() {
+  latest_unmount_ = {};
   operations_.invalidations().stop([this] { unmount_now(); });
 }
 

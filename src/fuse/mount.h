@@ -55,8 +55,9 @@ class Mount {
   // `calls`, which the `files` are cancelled by, is cancelled when the server does not answer in
   // time: after seconds, or after a lease where data is not on its stable storage yet.
   virtual Task<void> settled(CancelSource& calls) = 0;
-  // Takes the mount out of the tree of directories at once, also while it is in use: programs that
-  // have files open get errors from then on.
+  // Takes the mount out of the tree of directories, also while it is in use: programs that have
+  // files open get errors from then on. At once, or when the kernel has written what programs have
+  // changed in mappings: seconds later, where the server does not answer.
   virtual void unmount() = 0;
 };
 

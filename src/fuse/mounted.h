@@ -7,6 +7,7 @@
 #include <fuse_lowlevel.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <coroutine>
 #include <memory>
@@ -38,16 +39,19 @@ class Mounted final : public Mount, private net::Reader {
         files_(files),
         sizes_(files.sizes()),
         locks_(files.has_locks()),
+        kernel_judges_(std::ranges::find(options.options, "default_permissions") !=
+                       options.options.end()),
         operations_(loop, files, root.handle, data_, requests_,
                     {.valid = options.valid,
                      .direct = options.direct,
                      .seeks = options.seeks,
+                     .lists = kernel_judges_,
                      .home = root.attributes.file_system_id,
                      .own = std::random_device()()}),
         place_(options.directory) {}
   ~Mounted() override {
     files_.set_flush({});
-    unmount();
+    begin_unmount();
   }
 
   std::optional<nfs::client::Error> begin(const MountOptions& options);
@@ -77,6 +81,8 @@ class Mounted final : public Mount, private net::Reader {
   // There was no memory for a request.
   void pause();
   void end();
+  Task<void> unmount_written();
+  void begin_unmount();
   void unmount_now();
   // As Operations::WhenRead.
   void when_read(Loop::Function function);
@@ -90,6 +96,7 @@ class Mounted final : public Mount, private net::Reader {
   nfs::client::FileSystem& files_;
   nfs::client::TransferSizes sizes_;
   const bool locks_;
+  const bool kernel_judges_;             // by modes and access control lists
   const bool by_root_ = geteuid() == 0;  // as whom servers are called, unless told otherwise
   // libfuse allocates them, and knows their size. Enough for what is unstable, and what is in
   // progress.
@@ -106,6 +113,8 @@ class Mounted final : public Mount, private net::Reader {
   std::atomic<bool> agreed_ = false;  // and libfuse's next answer is the one that says so
   fuse_buf next_{};
   net::Descriptor descriptor_;
+  bool unmounting_ = false;
+  Timer latest_unmount_;
   Timer again_;
   bool pausing_ = false;  // until again_
   Timer reading_;

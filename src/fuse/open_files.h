@@ -28,6 +28,7 @@ class OpenFiles {
     std::uint64_t known_failures = 0;
     bool direct = false;  // the kernel caches no data of it
     bool writes = false;
+    bool reads = true;
     std::vector<LockOwner> lock_owners{};
   };
   // With room for what is left to be done once it is closed, when there may be no memory.
@@ -78,6 +79,22 @@ class OpenFiles {
     for (auto at = files_.lower_bound({inode, 0}); is_of(at, inode); ++at)
       if (at->second.open.writes) return &at->second.open.file;
     return nullptr;
+  }
+  // Whether the kernel may have pages that a program has changed in a mapping, and that it has not
+  // written yet. By an open that it closes it has written them before.
+  bool may_have_changed_pages(std::uint64_t inode) const {
+    for (auto at = files_.lower_bound({inode, 0}); is_of(at, inode); ++at) {
+      const Open& open = at->second.open;
+      if (open.reads && open.writes && !open.direct) return true;
+    }
+    return false;
+  }
+  std::vector<std::uint64_t> with_changed_pages() const {
+    std::vector<std::uint64_t> inodes;
+    for (const auto& [key, ending] : files_)
+      if ((inodes.empty() || inodes.back() != key.inode) && may_have_changed_pages(key.inode))
+        inodes.push_back(key.inode);
+    return inodes;
   }
   // Empty where there is none. It needs no memory.
   Node remove(std::uint64_t inode, std::uint64_t number) { return files_.extract({inode, number}); }

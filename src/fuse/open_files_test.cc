@@ -61,6 +61,19 @@ TEST_F(OpenFile, is_cached_unless_the_kernel_was_told_otherwise) {
   EXPECT_TRUE(files.is_any_cached(kOther));
 }
 
+TEST_F(OpenFile, may_have_changed_pages_where_it_can_be_mapped_for_writing) {
+  files.add(kInode, {.file = {}, .writes = true, .reads = false});
+  files.add(kInode, {.file = {}, .direct = true, .writes = true});
+  files.add(kOther, {.file = {}, .writes = true});
+  EXPECT_FALSE(files.may_have_changed_pages(kInode));
+  const std::uint64_t mapped = files.add(kInode, {.file = {}, .writes = true});
+  EXPECT_TRUE(files.may_have_changed_pages(kInode));
+  EXPECT_EQ(files.with_changed_pages(), (std::vector<std::uint64_t>{kInode, kOther}));
+  files.remove(kInode, mapped);
+  EXPECT_FALSE(files.may_have_changed_pages(kInode));
+  EXPECT_EQ(files.with_changed_pages(), std::vector<std::uint64_t>{kOther});
+}
+
 TEST_F(OpenFile, gets_no_locks_when_it_has_ended) {
   files.remove(kInode, first);
   files.on_lock(kInode, first, kOpen);

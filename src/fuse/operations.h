@@ -46,6 +46,7 @@ struct OperationOptions {
   double valid = 1;        // seconds for which the kernel may use attributes and names unasked
   bool direct = false;     // the kernel caches no data
   bool seeks = false;      // the version has SEEK, though a file system may lack it
+  bool lists = false;      // the kernel judges who may do what, by access control lists, too
   std::uint64_t home = 0;  // as for stat_of()
   std::uint64_t own = 0;   // no other mount has it: a part of names that this one makes up
 };
@@ -145,6 +146,9 @@ class Operations {
                      std::uint64_t offset, std::uint64_t opened, bool plus);
   void releasedir(fuse_req_t request, std::uint64_t opened);
 
+  // The kernel writes what programs have changed in mappings, while somebody answers it.
+  Task<void> write_changed_pages();
+
   // The mount has ended: nobody waits for a lock any more.
   void stop() { stop_.cancel(); }
   // Then nobody closes what is open, nor removes what was removed while it was open. Until `end`
@@ -240,6 +244,10 @@ class Operations {
   // Before the data of a file is changed: behind changes that killed programs have left. False,
   // and nothing begins, where the request was given up by then.
   Task<bool> begin_change(Request& request, std::uint64_t number);
+
+  // Answers with an access control list, or the one that what is new in a directory begins with.
+  Task<void> answer_list(Request& request, nfs::client::Handle object, bool defaults,
+                         std::size_t most);
 
   // The turn to change a new file: what sets its times is not overtaken by what else does.
   Task<std::optional<Turns::Turn>> turn_of_change(std::uint64_t number);

@@ -113,10 +113,20 @@ Task<Outcome<std::size_t>> UnstableWrites::write(std::uint64_t number, File file
   Pieces one;
   Piece& piece = one.emplace_back(*this, number, file, offset, data);
   const bool stable = std::exchange(written->next_is_stable, false);
-  bool kept = false;
+  bool kept = false, asked_for_room = false;
   for (;;) {
     while (written->rewriting) co_await written->waiters.change();
-    kept = (!stable || !written->pieces.empty()) && has_room(data.size()) && piece.keep(memory);
+    const bool keeps = !stable || !written->pieces.empty();
+    const std::uint64_t largest =
+        keeps && !asked_for_room && !has_room(data.size()) ? find_largest() : 0;
+    if (largest != 0 && largest != number) {
+      // Programs that leave files open would keep the room from all others. Those of that file are
+      // told what came of it.
+      asked_for_room = true;
+      static_cast<void>(co_await commit(largest));
+      continue;
+    }
+    kept = keeps && has_room(data.size()) && piece.keep(memory);
     // What is not kept must be newer than nothing that is.
     if (kept || written->pieces.empty()) break;
     const Outcome<Ok> committed = co_await commit(number);
@@ -293,6 +303,20 @@ Task<void> UnstableWrites::make_all_safe(Loop& loop, CancelToken end) {
       co_await pause(loop, kAgain, end);
     }
   }
+}
+
+std::uint64_t UnstableWrites::find_largest() const {
+  std::uint64_t largest = 0;
+  std::size_t most = 0;
+  for (const auto& [number, written] : files_written_) {
+    if (written->committing) continue;
+    std::size_t used = 0;
+    for (const Piece& piece : written->pieces) used += piece.used;
+    if (used <= most) continue;
+    most = used;
+    largest = number;
+  }
+  return largest;
 }
 
 const UnstableWrites::Written* UnstableWrites::find(std::uint64_t number) const {

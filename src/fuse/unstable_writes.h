@@ -143,6 +143,8 @@ class UnstableWrites {
   Task<nfs::client::Outcome<Ok>> commit_pieces(Written& written);
   Task<nfs::client::Outcome<Ok>> write_again(Written& written);
   const Written* find(std::uint64_t number) const;
+  // The file of which most is kept, of those without a COMMIT in progress; 0: there is none.
+  std::uint64_t find_largest() const;
 
   nfs::client::FileSystem& files_;
   Inodes& inodes_;

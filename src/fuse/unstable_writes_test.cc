@@ -19,23 +19,25 @@ using nfs::client::Status;
 
 constexpr std::size_t kMost = 4u << 20;
 constexpr std::uint64_t kFile = Inodes::kRoot + 1;  // the first that the kernel is told
+constexpr std::uint64_t kOther = kFile + 1;
 
-// The writes of one mount to such a server. A program has the file open.
+// The writes of one mount to such a server. A program has two files open.
 struct World : testing::VolatileServer {
   World() {
-    inodes.enter(handle_of("file"));
-    inodes.open(*inodes.find(kFile));
+    for (const char* name : {"file", "other"})
+      inodes.open(*inodes.find(inodes.enter(handle_of(name))));
   }
-  Task<Outcome<std::size_t>> begun(std::uint64_t offset, std::string text) {
+  Task<Outcome<std::size_t>> begun(std::uint64_t offset, std::string text,
+                                   std::uint64_t number = kFile) {
     Memory request(static_cast<std::byte*>(std::malloc(requests.size())));
     std::copy(bytes_of(text).begin(), bytes_of(text).end(), request.get());
     const Bytes data(request.get(), text.size());
     Outcome<std::size_t> written =
-        co_await unstable_writes.write(kFile, handle_of("file"), offset, request, data);
+        co_await unstable_writes.write(number, inodes.find(number)->handle, offset, request, data);
     co_return written;
   }
-  void written(std::uint64_t offset, const std::string& text) {
-    const Outcome<std::size_t> done = scripted.run(begun(offset, text));
+  void written(std::uint64_t offset, const std::string& text, std::uint64_t number = kFile) {
+    const Outcome<std::size_t> done = scripted.run(begun(offset, text, number));
     ASSERT_TRUE(done) << done.error().sentence;
     EXPECT_EQ(*done, text.size());
   }
@@ -270,6 +272,33 @@ TEST(UnstableWrites, are_kept_up_to_a_limit) {
   EXPECT_GE(world.commits, 2);
   ASSERT_TRUE(world.committed());
   EXPECT_EQ(world.disk, std::string(12u << 20, 'x'));
+}
+
+// Fills all room, and is idle then; nobody syncs it.
+void fill(World& world) {
+  const std::string text(1u << 20, 'x');
+  for (std::uint64_t i = 0; i < 4; ++i) world.written(i << 20, text);
+  ASSERT_EQ(world.unstable_writes.kept_bytes(), 3u << 20);
+  ASSERT_EQ(world.commits, 0);
+}
+
+TEST(UnstableWrites, make_room_for_those_of_another_file_where_theirs_is_idle) {
+  World world;
+  fill(world);
+  for (std::uint64_t i = 0; i < 2; ++i) world.written(i << 20, std::string(1u << 20, 'y'), kOther);
+  EXPECT_EQ(world.commits, 1);
+  EXPECT_EQ(world.unstable, 3 + 1);
+  EXPECT_EQ(world.unstable_writes.kept_end(kFile), 0u);
+  EXPECT_EQ(world.unstable_writes.kept_end(kOther), 2u << 20);
+}
+
+TEST(UnstableWrites, that_are_lost_where_they_make_room_are_told_to_those_who_wrote_them) {
+  World world;
+  fill(world);
+  world.disk_fails = true;
+  for (std::uint64_t i = 0; i < 2; ++i) world.written(i << 20, std::string(1u << 20, 'y'), kOther);
+  EXPECT_EQ(world.unstable_writes.failures(kFile), 1u);
+  EXPECT_EQ(world.unstable_writes.failures(kOther), 0u);
 }
 
 // A log grows by lines. What is kept of each counts; one behind the other they are one piece.

@@ -3,15 +3,19 @@
 #define FUSE_USE_VERSION 314
 #include <fcntl.h>
 #include <fuse_lowlevel.h>
+#include <linux/posix_acl.h>
+#include <linux/posix_acl_xattr.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <optional>
 
 namespace stag::fuse {
 namespace {
 
+using nfs::client::AclEntry;
 using nfs::client::Attributes;
 using nfs::client::Error;
 using nfs::client::FileType;
@@ -251,6 +255,25 @@ bool grants(std::uint32_t granted, int mask, bool directory) {
 std::optional<std::uint64_t> sought_in_data(std::uint64_t size, std::uint64_t offset, int whence) {
   if (offset >= size) return std::nullopt;
   return whence == SEEK_DATA ? offset : size;
+}
+
+std::string xattr_of(const std::vector<AclEntry>& list) {
+  // The kernel judges by the first entry that is about who asks.
+  std::vector<AclEntry> sorted = list;
+  std::ranges::stable_sort(sorted, {}, &AclEntry::tag);
+  std::string bytes;
+  const auto append = [&bytes](auto value) {
+    for (std::size_t i = 0; i < sizeof(value); ++i)
+      bytes.push_back(static_cast<char>(value >> 8 * i));
+  };
+  append(std::uint32_t{POSIX_ACL_XATTR_VERSION});
+  for (const AclEntry& entry : sorted) {
+    const bool named = entry.tag == AclEntry::kUser || entry.tag == AclEntry::kGroup;
+    append(static_cast<std::uint16_t>(entry.tag));
+    append(static_cast<std::uint16_t>(entry.permissions));
+    append(named ? entry.id : static_cast<std::uint32_t>(ACL_UNDEFINED_ID));
+  }
+  return bytes;
 }
 
 std::string one_word(std::string_view text) {

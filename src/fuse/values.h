@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/loop.h"
 #include "nfs/client/protocol/error.h"
@@ -45,6 +46,9 @@ bool grants(std::uint32_t granted, int mask, bool directory);
 // What lseek(2) finds in a file that is data without holes (SEEK_DATA, SEEK_HOLE); nullopt:
 // nothing, `offset` is behind its end.
 std::optional<std::uint64_t> sought_in_data(std::uint64_t size, std::uint64_t offset, int whence);
+
+// An access control list as the kernel has it in an extended attribute.
+std::string xattr_of(const std::vector<nfs::client::AclEntry>& list);
 
 // As libfuse has times for which the kernel may use something.
 inline double seconds_of(Duration duration) {

@@ -139,6 +139,22 @@ TEST(FuseSeek, finds_in_a_file_without_holes_data_and_its_end) {
   EXPECT_EQ(sought_in_data(0, 0, SEEK_HOLE), std::nullopt);
 }
 
+TEST(FuseList, has_its_entries_in_the_kernels_order_whatever_that_of_the_server) {
+  using Entry = nfs::client::AclEntry;
+  constexpr std::string_view kSorted(
+      "\2\0\0\0"
+      "\1\0\6\0\xff\xff\xff\xff"
+      "\2\0\4\0\xdc\5\0\0"
+      "\4\0\0\0\xff\xff\xff\xff"
+      "\x10\0\7\0\xff\xff\xff\xff",
+      4 + 4 * 8);
+  EXPECT_EQ(xattr_of({{Entry::kMask, 0, 7},
+                      {Entry::kGroupObject, 0, 0},
+                      {Entry::kUser, 1500, 4},
+                      {Entry::kUserObject, 0, 6}}),
+            kSorted);
+}
+
 TEST(FuseAccess, is_what_the_flags_of_an_open_need) {
   EXPECT_EQ(access_of_open(O_RDONLY), access::kRead);
   EXPECT_EQ(access_of_open(O_WRONLY | O_APPEND), access::kModify);

@@ -1,4 +1,5 @@
-// Extended attributes, holes and copies: what NFS version 4.2 has. Where version, server or one of
+// Extended attributes, holes and copies: what NFS version 4.2 has; and access control lists, which
+// every version has, and the kernel in extended attributes. Where version, server or one of
 // its file systems lacks it that is EOPNOTSUPP. Not ENOSYS, with which the kernel would do without
 // in the whole mount from then on, of which another file system may have it. A file system that
 // cannot tell its holes has none.
@@ -13,15 +14,19 @@
 
 #include "fuse/operations.h"
 #include "fuse/values.h"
+#include "nfs/client/acl.h"
 
 namespace stag::fuse {
 namespace {
 
+using nfs::client::AclEntry;
+using nfs::client::Acls;
 using nfs::client::Attributes;
 using nfs::client::Content;
 using nfs::client::File;
 using nfs::client::FileRange;
 using nfs::client::Handle;
+using nfs::client::Nfs4Acl;
 using nfs::client::Outcome;
 using nfs::client::Status;
 using nfs::client::XattrMode;
@@ -31,6 +36,10 @@ constexpr std::uint64_t kMostCopied = std::uint64_t{1} << 31;
 
 // RFC 8276 has attributes of users only, and names them without this.
 constexpr std::string_view kUser = "user.";
+constexpr std::string_view kAccessList = "system.posix_acl_access";
+constexpr std::string_view kDefaultList = "system.posix_acl_default";
+
+constexpr std::size_t kEntriesOfMode = 3;  // of a list that says no more than it does
 
 bool can_have_xattrs(nfs::client::FileType type) {
   return type == nfs::client::FileType::Regular || type == nfs::client::FileType::Directory;
@@ -53,11 +62,29 @@ Task<void> Operations::getxattr(fuse_req_t from, std::uint64_t number, std::stri
   Request request(context_, from);
   const Handle object = handle_of(request, number);
   if (object.empty()) co_return;
+  const bool is_list = name == kAccessList || name == kDefaultList;
+  if (is_list && options_.lists)
+    co_return co_await answer_list(request, object, name == kDefaultList, most);
   // The kernel itself looks for some of these, again and again.
   if (!name.starts_with(kUser)) co_return request.fail(ENODATA);
   const Outcome<std::string> value = co_await files_.xattr(object, name.substr(kUser.size()));
   if (!value) co_return request.fail(value.error());
   answer_bytes(request, *value, most);
+}
+
+Task<void> Operations::answer_list(Request& request, Handle object, bool defaults,
+                                   std::size_t most) {
+  const Outcome<Acls> lists = co_await files_.acls(object);
+  if (lists) {
+    const std::vector<AclEntry>& list = defaults ? lists->defaults : lists->access;
+    if (list.size() <= (defaults ? 0 : kEntriesOfMode)) co_return request.fail(ENODATA);
+    co_return answer_bytes(request, xattr_of(list), most);
+  }
+  if (!means_no_acls(lists.error())) co_return request.fail(lists.error());
+  // A list that POSIX cannot say lets nobody in: the mode may say more than it does.
+  const Outcome<Nfs4Acl> unsaid = co_await files_.nfs4_acl(object);
+  if (!unsaid && !means_no_acls(unsaid.error())) co_return request.fail(unsaid.error());
+  request.fail(unsaid ? EACCES : ENODATA);
 }
 
 Task<void> Operations::setxattr(fuse_req_t from, std::uint64_t number, std::string name,
@@ -110,21 +137,24 @@ Task<void> Operations::lseek(fuse_req_t from, std::uint64_t number, std::uint64_
   Request request(context_, from);
   const Handle file = handle_of(request, number);
   if (file.empty()) co_return;
+  // The kernel then takes every file of the mount for data without holes by itself.
+  if (!options_.seeks) co_return request.fail(ENOSYS);
   if (unstable_writes_.is_doubtful(number)) {
     const Outcome<Ok> committed = co_await unstable_writes_.commit(number);
     if (!committed) co_return request.fail(committed.error());
   }
-  const Outcome<std::optional<std::uint64_t>> found =
-      co_await files_.seek(file, offset, whence == SEEK_DATA ? Content::Data : Content::Hole);
   std::optional<std::uint64_t> at;
-  if (found) {
-    at = *found;
-  } else if (!found.error().is(Status::NotSupported)) {
-    co_return request.fail(found.error());
-  } else if (!options_.seeks) {
-    // The kernel then takes every file of the mount for data without holes by itself.
-    co_return request.fail(ENOSYS);
-  } else {
+  // The kernel asks before it writes what programs have changed in a mapping, and nothing here has
+  // it write all: an invalidation does not wait for WRITEs that are underway (before Linux 6.16).
+  bool is_all_data = open_files_.may_have_changed_pages(number);
+  if (!is_all_data) {
+    const Outcome<std::optional<std::uint64_t>> found =
+        co_await files_.seek(file, offset, whence == SEEK_DATA ? Content::Data : Content::Hole);
+    is_all_data = !found && found.error().is(Status::NotSupported);
+    if (!found && !is_all_data) co_return request.fail(found.error());
+    if (found) at = *found;
+  }
+  if (is_all_data) {
     const Outcome<Attributes> attributes = co_await files_.getattr(file);
     if (!attributes) co_return request.fail(attributes.error());
     at = sought_in_data(attributes->size, offset, whence);

@@ -6,6 +6,7 @@ import signal
 import socket
 import stat
 import subprocess
+import sys
 import time
 import unittest
 
@@ -14,6 +15,17 @@ import mounted
 import rpc_proxy
 from harness import PATIENCE, stag
 from mounted import Mounted, is_mounted
+
+
+# Changes the begin and the end of a file in a mapping.
+MAPPER = """
+import mmap, sys
+file = open(sys.argv[1], "r+b")
+mapped = mmap.mmap(file.fileno(), 0)
+mapped[:3] = mapped[-3:] = b"new"
+print("changed", flush=True)
+sys.stdin.readline()
+"""
 
 
 class Helper(Mounted):
@@ -210,6 +222,19 @@ class Ends(Foreground):
         self.assertIn(f"it is mounted on '{other}', too", self.end_while_it_is_kept())
         self.assertEqual(stag("umount", other).stderr, "")
         self.assertEqual(process.wait(PATIENCE), 0)
+
+    def test_by_a_signal_when_what_was_changed_in_mappings_is_written(self):
+        process = self.in_the_foreground()
+        self.write(self.here("file"), bytes(3 << 20))
+        # Another process: what this one closes where it forks has the kernel write.
+        program = subprocess.Popen([sys.executable, "-c", MAPPER, self.here("file")], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        with program:
+            self.assertEqual(program.stdout.readline(), b"changed\n")
+            process.send_signal(signal.SIGTERM)
+            self.assertEqual(process.wait(PATIENCE), 0)
+            self.assertFalse(is_mounted(self.directory))
+            content = self.read(self.there("file"))
+            self.assertEqual((content[:3], content[-3:], len(content)), (b"new", b"new", 3 << 20))
 
 
 class Trouble(Foreground):

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import stat
+import struct
 import subprocess
 import threading
 import time
@@ -116,6 +117,57 @@ class Files(Mounted):
                         self.assertEqual(mode(), 0o777)
                         self.assertEqual(stat.S_IMODE(os.stat(self.here("file")).st_mode), 0o777)
                 self.good("umount", self.directory)
+
+    @unittest.skipIf(os.geteuid() != 0, "only root calls as root, and becomes another user")
+    def test_are_open_to_whom_their_lists_let_in_where_users_share_a_mount(self):
+        unset = 0xFFFFFFFF
+        # user::rw-, user:1500:rw-, group::---, mask::rw-, other::---
+        entries = ((1, 6, unset), (2, 6, 1500), (4, 0, unset), (0x10, 6, unset), (0x20, 0, unset))
+        os.chown(self.write(self.there("listed"), b"secret"), 0, 1234)
+        os.chown(self.write(self.there("shared"), b"content"), 0, 1234)
+        os.chmod(self.there("shared"), 0o660)
+        try:
+            os.setxattr(self.there("listed"), "system.posix_acl_access", struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *one) for one in entries))
+        except OSError as error:
+            self.skipTest(f"the folder's file system has no lists: {error}")
+        self.assertEqual(stat.S_IMODE(os.stat(self.there("listed")).st_mode), 0o660, "the group's bits are the mask")
+        for version in ("2", *VERSIONS):
+            with self.subTest(version=version):
+                self.mount("-o", "allow_other", url=self.url() + "&version=" + version)
+                found = {(name, user): self.opened(name, user, group) for name in ("listed", "shared") for user, group in ((1500, 1500), (1001, 1234))}
+                self.good("umount", self.directory)
+                self.assertEqual((found["listed", 1500], found["listed", 1001]), (0, errno.EACCES), "by its list")
+                self.assertEqual((found["shared", 1500], found["shared", 1001]), (errno.EACCES, 0), "by its mode")
+
+    @unittest.skipIf(os.geteuid() != 0, "only root calls as root, and becomes another user")
+    def test_are_open_to_whom_their_modes_let_in_where_the_server_tells_no_lists(self):
+        # The server hears of a program that it does not serve.
+        nfsacl, unknown, version = 100_227, 600_000_227, 3
+        asked = [struct.pack(">II", number, version) for number in (nfsacl, unknown)]
+        proxy = rpc_proxy.RpcProxy(self.server.tcp_port, told=asked[0], true=asked[1])
+        self.addCleanup(proxy.close)
+        os.chown(self.write(self.there("file"), b"content"), 0, 1234)
+        os.chmod(self.there("file"), 0o660)
+        self.mount("-o", "allow_other", url=proxy.url(f"/files/{self.name}") + f"&mountport={self.server.tcp_port}")
+        self.assertEqual((self.opened("file", 1001, 1234), self.opened("file", 1500, 1500)), (0, errno.EACCES))
+        self.good("umount", self.directory)
+
+    def opened(self, name, user, group):
+        """The error of open(2) for reading and writing by that user, or 0."""
+        groups, directory = os.getgroups(), os.open(self.directory, os.O_RDONLY)
+        os.setgroups([])
+        os.setegid(group)
+        os.seteuid(user)
+        try:
+            os.close(os.open(name, os.O_RDWR, dir_fd=directory))
+            return 0
+        except OSError as error:
+            return error.errno
+        finally:
+            os.seteuid(0)
+            os.setegid(0)
+            os.setgroups(groups)
+            os.close(directory)
 
     def test_are_mapped_appended_and_made_only_once(self):
         self.mount()

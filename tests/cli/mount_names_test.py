@@ -395,5 +395,52 @@ class Opened(Names):
                 self.good("umount", self.directory)
 
 
+class Taken(Names):
+    """Names that another client has just given to something else, which the kernel has not heard of."""
+
+    @contextlib.contextmanager
+    def mounted_by(self, version):
+        """A folder of its own."""
+        with self.subTest(version):
+            os.mkdir(self.there(version))
+            self.mount("-o", "actimeo=600", url=self.url(version) + "&version=" + version)
+            try:
+                yield lambda name: self.there(version, name)
+            finally:
+                self.good("umount", self.directory)
+
+    def test_are_opened_as_what_they_are_by_who_would_make_a_file(self):
+        for version in ("3", "4.0", "4.1", "4.2"):
+            with self.mounted_by(version) as there:
+                for name in ("link", "other", "fifo", "directory"):
+                    self.assertFalse(os.path.lexists(self.here(name)))
+                self.write(there("target"), b"old")
+                os.symlink("target", there("link"))
+                os.symlink("target", there("other"))
+                os.mkfifo(there("fifo"))
+                os.mkdir(there("directory"))
+                self.write(self.here("link"), b"new")
+                self.assertEqual(self.read(there("target")), b"new")
+                os.close(os.open(self.here("fifo"), os.O_CREAT | os.O_RDWR | os.O_NONBLOCK))
+                with self.assertRaises(IsADirectoryError):
+                    os.open(self.here("directory"), os.O_CREAT | os.O_WRONLY)
+                with self.assertRaises(FileExistsError):
+                    os.open(self.here("other"), os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+
+    def test_are_opened_as_what_they_are_by_who_knows_a_file(self):
+        for version in ("3", "4.0"):  # the others have the file delegated
+            with self.mounted_by(version) as there:
+                self.write(there("target"), b"new")
+                for name in ("link", "directory"):
+                    self.write(there(name), b"old")
+                    self.assertEqual(self.read(self.here(name)), b"old")
+                    os.unlink(there(name))
+                os.symlink("target", there("link"))
+                os.mkdir(there("directory"))
+                self.assertEqual(self.read(self.here("link")), b"new")
+                with self.assertRaises(IsADirectoryError):
+                    self.read(self.here("directory"))
+
+
 if __name__ == "__main__":
     mounted.main()

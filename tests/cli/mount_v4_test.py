@@ -3,6 +3,7 @@ import contextlib
 import errno
 import fcntl
 import json
+import mmap
 import os
 import re
 import signal
@@ -66,7 +67,8 @@ class Version42(Mounted):
         for name in ("link", "fifo"):
             self.assertEqual(os.listxattr(self.here(name), follow_symlinks=False), [], name)
 
-    def test_tells_holes_and_makes_them(self):
+    def sparse_file(self):
+        """1 MiB of a hole, with "data" in the midst."""
         with open(self.there("file"), "wb") as file:
             file.truncate(1 << 20)
             file.seek(512 << 10)
@@ -74,17 +76,32 @@ class Version42(Mounted):
         with open(self.there("file"), "rb") as file:
             if os.lseek(file.fileno(), 0, os.SEEK_DATA) != 512 << 10:
                 self.skipTest("the folder's file system tells no holes")
+
+    def test_tells_holes_and_makes_them(self):
+        self.sparse_file()
         self.mount(url=self.newest)
-        with open(self.here("file"), "r+b") as file:
+        with open(self.here("file"), "rb") as file:
             self.assertEqual(os.lseek(file.fileno(), 0, os.SEEK_DATA), 512 << 10)
             self.assertEqual(os.lseek(file.fileno(), 0, os.SEEK_HOLE), 0)
             subprocess.run(["fallocate", "--punch-hole", "-o", str(512 << 10), "-l", str(64 << 10), self.here("file")], check=True)
             with self.assertRaises(OSError) as none:
                 os.lseek(file.fileno(), 0, os.SEEK_DATA)
             self.assertEqual(none.exception.errno, errno.ENXIO)
+        with open(self.here("file"), "r+b") as file:
             os.posix_fallocate(file.fileno(), 1 << 20, 1 << 20)
         self.assertEqual(os.stat(self.there("file")).st_size, 2 << 20)
         self.assertGreaterEqual(os.stat(self.there("file")).st_blocks, (1 << 20) // 512)
+
+    def test_tells_no_hole_where_a_program_has_changed_a_mapping(self):
+        self.sparse_file()
+        self.mount(url=self.newest)
+        changed = 100 << 10
+        with open(self.here("file"), "r+b") as mapped_by, mmap.mmap(mapped_by.fileno(), 1 << 20) as mapped, open(self.here("file"), "rb") as file:
+            mapped[changed : changed + 3] = b"new"
+            self.assertLessEqual(os.lseek(file.fileno(), 0, os.SEEK_DATA), changed)
+            self.assertGreater(os.lseek(file.fileno(), changed, os.SEEK_HOLE), changed)
+        with open(self.here("file"), "rb") as file:
+            self.assertEqual(os.lseek(file.fileno(), changed + (64 << 10), os.SEEK_DATA), 512 << 10, "it is written, and closed")
 
     def test_tells_holes_of_files_though_there_is_one_that_cannot_be_asked_for_them(self):
         with open(self.there("file"), "wb") as file:

@@ -40,6 +40,12 @@ state::RangeMode lock_mode(const FileLock& lock) {
   return lock.exclusive ? state::RangeMode::Exclusive : state::RangeMode::Shared;
 }
 
+// In answer to an OPEN by name: something else may have it, of which servers say that it is no file
+// (RFC 7530 16.16.6).
+bool says_no_such_file(const Error& error) {
+  return error.is(Status::NoEntry) || error.is(Status::IsDirectory) || error.is(Status::Invalid);
+}
+
 Error contradiction(OperationContext context) {
   return Error::of_protocol(context,
                             "sent results of a lock or an open that contradict each other");
@@ -134,7 +140,7 @@ Task<Outcome<Opened>> Nfs4::open_named(OperationContext context, Handle file, Pl
   const std::size_t at = request.add_open(std::move(args), id);
   const Outcome<Granted> granted =
       co_await hold_open(context, std::move(request), at, id, share, false);
-  const bool gone = !granted && granted.error().is(Status::NoEntry);
+  const bool gone = !granted && says_no_such_file(granted.error());
   if (!granted && !gone) co_return Failure{granted.error()};
   if (!gone) take_delegation(*granted);
   if (!gone && granted->opened.file.handle == file) co_return granted->opened;
