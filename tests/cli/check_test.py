@@ -63,6 +63,10 @@ class Checks(service_test.Case):
         self.refused(1, "have at most 107 bytes", 'export = "/a=memory"', f'control = "{self.work}/{"x" * 108}"')
         self.refused(1, "there is a file that is no socket", 'export = "/a=memory"', f'control = "{self.path}"')
         self.refused(2, "--records: 'ceph:nfs/a/b' names no pool of Ceph", 'export = "/a=memory"', 'records = "ceph:nfs/a/b"')
+        for addresses in '"0.0.0.0", "127.0.0.1"', '"::1", "::1"', '"::", "192.0.2.1"':
+            self.refused(2, "have an address in common", 'export = "/a=memory"', f"listen = [{addresses}]")
+        self.refused(1, "have an address in common", 'export = "/a=memory"', 'listen = ["0.0.0.0", "::1", "localhost"]')
+        self.refused(2, "--metrics [::1]:2049 is where --tcp-port listens, too", 'export = "/a=memory"', 'listen = "::"', 'metrics = "[::1]:2049"')
         self.refused(1, "keytab", 'export = "/a=memory,sec=krb5"', f'keytab = "{self.work}/none"')
 
     def test_tell_the_control_socket_of_another_server_from_that_of_the_one_that_runs(self):

@@ -427,6 +427,24 @@ class TakingOver(Case):
         (port,) = re.findall(r"^metrics: http://127.0.0.1:(\d+)/", "\n".join(server.lines), re.M)
         refused("--metrics", "--metrics", f"127.0.0.2:{port}")
 
+    def test_leaves_a_server_where_it_is_when_two_addresses_of_the_successor_are_one(self):
+        local = socket.getaddrinfo("localhost", None, type=socket.SOCK_STREAM)[0][4][0]
+        one = "127.0.0.1"
+        for before, addresses, code in (
+            ((one,), (one, one), 2), ((one,), ("0.0.0.0", "127.0.0.2"), 2), ((one,), ("::", one), 2), ((one,), (local, "localhost"), 1),
+            (("0.0.0.0",), (local, "localhost"), 1), (("0.0.0.0",), (one, "0.0.0.0"), 2),
+        ):
+            with self.subTest(before=before, addresses=addresses):
+                listening, wanted = ([word for each in addresses for word in ("--listen", each)] for addresses in (before, addresses))
+                server = self.start(*listening)
+                ports = ("--rdma-port", str(server.rdma_port), "--tcp-port", str(server.tcp_port))
+                said = self.refused(server, "--state", self.state, *ports, *wanted, code=code)
+                self.assertIn("have an address in common", said)
+                self.assertEqual(server.end(), 0)
+        server = self.start()
+        said = self.refused(server, "--state", self.state, "--rdma-port", str(server.rdma_port), "--metrics", f"{one}:{server.rdma_port}", code=2)
+        self.assertIn(f"--metrics {one}:{server.rdma_port} is where --rdma-port listens, too", said)
+
     def test_leaves_a_server_where_it_is_when_the_control_socket_of_the_successor_is_impossible(self):
         server = self.start()
         taken, file, new = (os.path.join(self.work, name) for name in ("taken", "file", "new"))

@@ -11,6 +11,7 @@
 #include "cli/serve/exports_file.h"
 #include "cli/serve/mount_point.h"
 #include "cli/serve/process.h"
+#include "cli/serve/wanted_sockets.h"
 #include "cli/support/output.h"
 #include "cli/support/remote.h"
 #include "rpcbind/lookup.h"
@@ -154,6 +155,7 @@ Result<Ok, std::string> ServeOptions::check() {
     return Failure{std::string("--listen '' is no address; 0.0.0.0 or :: stand for all")};
   // A listener at :: serves IPv4 too, and so occupies the port of one at 0.0.0.0.
   if (std::find(hosts.begin(), hosts.end(), "::") != hosts.end()) std::erase(hosts, "0.0.0.0");
+  if (const auto apart = numeric_sockets_are_apart(*this); !apart) return apart;
   return check_networks();
 }
 
