@@ -20,6 +20,11 @@ import unittest
 STAG = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else None
 # A program that is built with sanitizers writes nothing of these to standard error, where tests count lines.
 os.environ.setdefault("LSAN_OPTIONS", f"print_suppressions=0:suppressions={os.path.join(os.path.dirname(os.path.abspath(__file__)), 'leaks_of_libraries.txt')}")
+OF_TERMINALS = (signal.SIGHUP, signal.SIGINT)
+# Whoever began the tests may have had these ignored (nohup, a shell's "&"), and programs leave it at that.
+for each in OF_TERMINALS:
+    if signal.getsignal(each) == signal.SIG_IGN:
+        signal.signal(each, lambda *_: None)
 SKIPPED = 77
 PATIENCE = 120  # seconds until something that should come is given up
 
@@ -75,6 +80,18 @@ def sees_descriptors(process):
     except PermissionError:
         return False
     return True
+
+
+def ignore_terminal():
+    """In a new process, before its program begins: as nohup has it, and a shell what it runs in the background."""
+    for each in OF_TERMINALS:
+        signal.signal(each, signal.SIG_IGN)
+
+
+def is_ignored(process, number):
+    with open(f"/proc/{process.pid}/status") as file:
+        (ignored,) = re.findall(r"(?m)^SigIgn:\s+(\w+)$", file.read())
+    return int(ignored, 16) >> number - 1 & 1 == 1
 
 
 def stand_still(case, process):

@@ -302,8 +302,10 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
              copy_hosts_->replace(now.copy_from.line());
            },
        .done = [&](const Result<Ok, std::string>& reloaded) { told_ready(exports, reloaded); }});
-  const net::SignalWatch watch(loop, {SIGINT, SIGTERM, SIGHUP},
-                               [&](int signal) { on_signal(signal, loop, refreshing); });
+  const std::initializer_list<int> none{}, reload{SIGHUP};
+  const net::SignalWatch watch(
+      loop, {SIGINT, SIGTERM, SIGHUP}, [&](int signal) { on_signal(signal, loop, refreshing); },
+      has_files() ? reload : none);
   const auto connector = callback_connector(loop);
   CopySources sources(loop, *copy_hosts_, copy_fabric());
   if (options_.nfs4) start(loop, (*services)->nfs4(), *connector, sources);
