@@ -82,16 +82,34 @@ class Checks(service_test.Case):
         self.assertEqual(self.check().returncode, 0)
         self.refused(1, f"cannot make the control socket {place} (--control): another server listens there", 'export = "/a=memory"', f'control = "{place}"')
 
-    def test_read_exports_that_are_passed_open(self):
-        """As `... | stag serve --check --exports-file /dev/stdin` does, and <(...) of a shell."""
-        for place in "/dev/stdin", "/dev/fd/{}":
-            read, write = os.pipe()
-            with open(read) as exports, open(write, "w") as pipe:
-                print(f'"{self.work}" *(rx)', file=pipe, flush=True)
-                pipe.close()
-                result = stag("serve", "--check", "--state", self.state, "--exports-file", place.format(read), stdin=exports, pass_fds=[read])
-            self.assertEqual(result.returncode, 2, result.stderr)
-            self.assertIn("'rx'", result.stderr)
+    def passed(self, text):
+        """A pipe that has this to be read."""
+        read, write = os.pipe()
+        with open(write, "w") as pipe:
+            pipe.write(text)
+        pipe = open(read)
+        self.addCleanup(pipe.close)
+        return pipe
+
+    def test_read_what_is_passed_open(self):
+        """As `... | stag serve --check --config /dev/stdin` does, and <(...) of a shell."""
+        for option, text in (("--exports-file", f'"{self.work}" *(rx)\n'), ("--config", 'export = "/a=memory,rx"\n')):
+            for place in "/dev/stdin", "/dev/fd/{}":
+                pipe = self.passed(text)
+                result = stag("serve", "--check", "--state", self.state, option, place.format(pipe.fileno()), stdin=pipe, pass_fds=[pipe.fileno()])
+                self.assertEqual(result.returncode, 2, result.stderr)
+                self.assertIn("'rx'", result.stderr)
+
+    def test_are_of_what_a_start_reads_too(self):
+        pipe = self.passed('export = "/a=memory"\n')
+        server = self.start("--config", f"/dev/fd/{pipe.fileno()}", exports=(), pass_fds=[pipe.fileno()])
+        self.assertEqual(stag("ls", server.url("/a")).returncode, 0)
+
+    def test_wait_for_nobody_to_write_into_a_FIFO(self):
+        os.mkfifo(self.path)
+        result = self.check()
+        self.assertEqual((result.returncode, result.stdout), (2, ""), result.stderr)
+        self.assertIn(f"'{self.path}' is a FIFO: name a regular file", result.stderr)
 
     def test_leave_no_process_behind(self):
         """In a container nobody would wait for its end."""
@@ -134,6 +152,20 @@ class Reloads(service_test.Case):
         server.process.send_signal(signal.SIGHUP)
         self.assertEqual(manager.hear("READY=")["STATUS"], "Serving /y")
         self.assertEqual(value_in(scraped(server), metric), 1)
+
+    def test_that_meet_a_FIFO_fail_and_those_that_come_later_are_done(self):
+        self.config('export = "/x=memory"')
+        manager = self.manager()
+        server = self.start("--config", self.path, exports=(), env=manager.environment)
+        manager.hear("READY=")
+        os.unlink(self.path)
+        os.mkfifo(self.path)
+        server.process.send_signal(signal.SIGHUP)
+        self.assertIn("is a FIFO: name a regular file", manager.hear("READY=")["STATUS"])
+        os.unlink(self.path)
+        self.config('export = "/y=memory"')
+        server.process.send_signal(signal.SIGHUP)
+        self.assertEqual(manager.hear("READY=")["STATUS"], "Serving /y")
 
     def test_that_fail_for_long_reasons_are_told_in_a_message_that_systemd_takes(self):
         self.config('export = "/x=memory"')

@@ -8,6 +8,7 @@ import functools
 import os
 import pty
 import re
+import select
 import shutil
 import signal
 import socket
@@ -99,6 +100,29 @@ def stand_still(case, process):
     process.send_signal(signal.SIGSTOP)
     case.addCleanup(process.send_signal, signal.SIGCONT)
     os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+
+
+class SilentPipe:
+    """In place of a file: whoever reads it waits for what comes next, as for a file system that does not answer."""
+
+    def __init__(self, case):
+        self.reading, self.writing = (open(end, mode, buffering=0) for end, mode in zip(os.pipe(), ("rb", "wb")))
+        for each in (self.reading, self.writing):
+            case.addCleanup(each.close)
+        # Of the process that is to read it.
+        self.passed = {"pass_fds": [self.reading.fileno()]}
+
+    def replace(self, path):
+        os.unlink(path)
+        self.writing.write(b"\n")
+        os.symlink(f"/proc/self/fd/{self.reading.fileno()}", path)
+
+    def is_read(self):
+        return not select.select([self.reading], [], [], 0)[0]
+
+    def end(self, text):
+        self.writing.write(text)
+        self.writing.close()
 
 
 class Server:

@@ -179,16 +179,11 @@ Result<Ok, std::string> ServeOptions::check_networks() {
   return callbacks.check();
 }
 
-Result<std::vector<ExportLine>, std::string> ServeOptions::exports_in_file() const {
-  const Result<std::vector<Setting>, std::string> settings = config.read();
-  if (!settings) return Failure{settings.error()};
-  for (const Setting& setting : *settings)
-    if (config.is_own(setting)) return parse_exports(config.path(), setting);
-  return std::vector<ExportLine>();
-}
-
-Result<std::vector<ExportLine>, std::string> ServeOptions::own_exports() const {
-  if (export_texts.empty() && config.given()) return exports_in_file();
+Result<std::vector<ExportLine>, std::string> ServeOptions::own_exports(
+    const std::vector<Setting>& settings) const {
+  if (export_texts.empty())
+    for (const Setting& setting : settings)
+      if (config.is_own(setting)) return parse_exports(config.path(), setting);
   std::vector<ExportLine> lines;
   for (const std::string& text : export_texts) {
     Result<ExportLine, std::string> line = parse_export(text);
@@ -216,11 +211,12 @@ Result<std::vector<ExportsText>, std::string> ServeOptions::read_exports_files()
 }
 
 Result<std::vector<ExportLine>, ExportSet::Trouble> ServeOptions::exports(
+    const std::vector<Setting>& settings,
     const Result<std::vector<ExportsText>, std::string>& texts) const {
   const auto wrong = [](std::string sentence) {
     return Failure{ExportSet::Trouble{std::move(sentence), Exit::Usage}};
   };
-  auto own = own_exports();
+  auto own = own_exports(settings);
   if (!own) return wrong(own.error());
   std::vector<ExportLine> lines = *std::move(own);
   bool waits = await_mounts(lines);

@@ -102,7 +102,7 @@ Result<Ok, std::string> Reload::read_again() {
   const auto now = try_out(*settings);
   if (!now) return Failure{now.error()};
   if (options_.exports_are_in_file())
-    if (auto replaced = replace_exports(); !replaced) return replaced;
+    if (auto replaced = replace_exports(*settings); !replaced) return replaced;
   std::vector<std::string> awaiting = apply(relevant(*settings), *now);
   // Each time: an operator who reloads looks at what the log says now.
   for (const std::string& key : awaiting)
@@ -162,8 +162,8 @@ std::vector<std::string> Reload::apply(const Settings& settings, const Trial& no
   return awaiting;
 }
 
-Result<Ok, std::string> Reload::replace_exports() const {
-  auto lines = options_.read_exports();
+Result<Ok, std::string> Reload::replace_exports(const std::vector<Setting>& settings) const {
+  auto lines = options_.read_exports(settings);
   if (!lines) return Failure{lines.error().sentence};
   ask_for_hosts(*lines, ending_);
   if (ending_.stop_requested()) return Failure{std::string("the server ends")};

@@ -151,7 +151,8 @@ Exit Serve::run() {
   if (options_.check_only) return check(stores);
   // A start may take minutes, and what has changed by then is read when it serves.
   if (has_files()) net::hold_signal(SIGHUP);
-  Result<std::vector<ExportLine>, ExportSet::Trouble> lines = options_.read_exports();
+  Result<std::vector<ExportLine>, ExportSet::Trouble> lines =
+      options_.read_exports(options_.config.at_begin());
   if (!lines) return refused(lines.error());
   ask_for_hosts(*lines);
   begin_log();
@@ -207,7 +208,7 @@ Exit Serve::check(StoreWatch& stores) const {
 
 Exit Serve::check_here(const Result<std::vector<ExportsText>, std::string>& texts,
                        StoreWatch& stores) const {
-  const auto lines = options_.exports(texts);
+  const auto lines = options_.exports(options_.config.at_begin(), texts);
   if (!lines) return refused(lines.error());
   begin_log();
   raise_open_files_limit();
