@@ -193,6 +193,14 @@ Result<std::vector<ExportLine>, std::string> ServeOptions::own_exports(
   return lines;
 }
 
+void ServeOptions::tell_unused_exports(const std::vector<Setting>& settings) const {
+  for (const Setting& setting : settings)
+    if (!export_texts.empty() && config.is_own(setting))
+      offer_error(fmt::format(
+          "stag serve: {}the exports of this file do not count beside --export on the command line",
+          place_in(config.path(), setting.line)));
+}
+
 bool ServeOptions::await_mounts(std::vector<ExportLine>& lines) const {
   return std::erase_if(lines, [&](ExportLine& line) {
            if (!line.mount_point) return false;
@@ -218,6 +226,7 @@ Result<std::vector<ExportLine>, ExportSet::Trouble> ServeOptions::exports(
   };
   auto own = own_exports(settings);
   if (!own) return wrong(own.error());
+  tell_unused_exports(settings);
   std::vector<ExportLine> lines = *std::move(own);
   bool waits = await_mounts(lines);
   if (!texts) return wrong(texts.error());

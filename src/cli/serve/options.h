@@ -46,6 +46,8 @@ class ServeOptions {
   Result<std::vector<ExportLine>, ExportSet::Trouble> exports(
       const std::vector<Setting>& settings,
       const Result<std::vector<ExportsText>, std::string>& texts) const;
+  // Says which exports of these settings do not count, on standard error.
+  void tell_unused_exports(const std::vector<Setting>& settings) const;
   // Reads --exports-file anew.
   Result<std::vector<ExportLine>, ExportSet::Trouble> read_exports(
       const std::vector<Setting>& settings) const {
