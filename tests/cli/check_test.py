@@ -50,6 +50,13 @@ class Checks(service_test.Case):
         result = self.check()
         self.assertEqual((result.returncode, result.stderr, os.listdir(self.state)), (0, "", []))
 
+    def test_say_that_the_state_directory_cannot_be_made(self):
+        self.config('export = "/a=memory"')
+        for state in ("/proc/none", "/proc/none/deep"):
+            result = stag("serve", "--config", self.path, "--state", state, "--check")
+            self.assertEqual(result.returncode, 1, result.stderr)
+            self.assertIn(f"cannot make {state}: ", result.stderr)
+
     def test_say_what_a_start_would_be_told(self):
         self.refused(2, f"{self.path}:2: there is no setting 'colour'", 'export = "/a=memory"', 'colour = "red"')
         self.refused(2, "'rx' is not known", 'export = "/a=memory,rx"')

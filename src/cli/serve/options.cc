@@ -123,8 +123,8 @@ void ServeOptions::declare_process(Arguments& arguments) {
   arguments.flag(
       "--check", check_only,
       "serve nothing: look through settings and exports, say what is wrong with them, and "
-      "end with 0 if nothing is; a server that runs is left alone, as are addresses, ports, "
-      "devices and --state");
+      "end with 0 if nothing is; a server that runs is left alone, as are addresses, ports and "
+      "devices; whether --state can be written is tried");
   arguments.config(
       "--config", config, {"export"},
       "settings by the names of these options: export = [\"/data=/srv/data\"], or "
