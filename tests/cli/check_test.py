@@ -1,5 +1,6 @@
 """`stag serve --check`: what is wrong with a configuration is said before a server has it; and what is told of a reload that failed."""
 import ctypes
+import json
 import os
 import signal
 import subprocess
@@ -143,8 +144,9 @@ class Checks(service_test.Case):
 
 
 class Reloads(service_test.Case):
-    def test_that_fail_are_told_to_the_service_manager_and_in_the_metrics_until_one_succeeds(self):
+    def test_that_fail_are_told_to_the_service_manager_in_the_metrics_and_in_the_status_until_one_succeeds(self):
         metric = "stag_config_last_reload_successful"
+        asked = ("status", "--state", self.state)
         self.config('export = "/x=memory"')
         manager = self.manager()
         server = self.start("--config", self.path, "--metrics", "127.0.0.1:0", exports=(), env=manager.environment)
@@ -155,10 +157,14 @@ class Reloads(service_test.Case):
         status = manager.hear("READY=")["STATUS"]
         self.assertRegex(status, f"^The last reload failed: {self.path}:2: there is no setting 'colour'.*; Serving /x$")
         self.assertEqual(value_in(scraped(server), metric), 0)
+        why = json.loads(stag(*asked, "--json").stdout)["server"]["last_reload_error"]
+        self.assertRegex(why, f"^{self.path}:2: there is no setting 'colour'")
+        self.assertIn(f"\nthe last reload failed: {self.path}:2: ", stag(*asked).stdout)
         self.config('export = "/y=memory"')
         server.process.send_signal(signal.SIGHUP)
         self.assertEqual(manager.hear("READY=")["STATUS"], "Serving /y")
         self.assertEqual(value_in(scraped(server), metric), 1)
+        self.assertEqual(json.loads(stag(*asked, "--json").stdout)["server"]["last_reload_error"], "")
 
     def test_that_meet_a_FIFO_fail_and_those_that_come_later_are_done(self):
         self.config('export = "/x=memory"')

@@ -444,6 +444,7 @@ class WithoutRoot(Case):
         server = self.start(exports=(f"/shut={shut}", f"/open={self.served}", "/memory=memory"), **drop)
         self.assertRegex(server.log(), rf"(?m)^.* warning +ExportFolderClosed export /shut: .*\({shut}, user 65534\)$")
         self.assertEqual(server.log().count("ExportFolderClosed"), 1)
+        self.assertIn("\ntrouble: 1 times ExportFolderClosed: ", stag("status", "--state", self.state).stdout)
         self.assertEqual(server.end(), 0)
         self.assertNotIn("ExportFolderClosed", self.start(exports=(f"/shut={shut}",)).log())
 
