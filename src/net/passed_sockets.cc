@@ -117,7 +117,9 @@ Result<PassedMessage, std::string> receive_with_sockets(int unix_socket, std::si
   message.msg_control = control.bytes.data();
   message.msg_controllen = control.bytes.size();
   const ssize_t received = ::recvmsg(unix_socket, &message, MSG_CMSG_CLOEXEC);
-  if (received < 0) return Failure{words_of(errno)};
+  if (received < 0)
+    return Failure{errno == EAGAIN ? "no answer has come; is it stopped, or its machine too busy?"
+                                   : words_of(errno)};
   passed.text.resize(static_cast<std::size_t>(received));
   passed.sockets = sockets_of(message);
   if ((message.msg_flags & MSG_CTRUNC) != 0)

@@ -29,6 +29,13 @@ class PassedSockets : public ::testing::Test {
   UniqueFd ours, theirs;
 };
 
+TEST_F(PassedSockets, that_do_not_come_in_time_are_told_in_words_about_the_other_side) {
+  ::fcntl(theirs.fd(), F_SETFL, O_NONBLOCK);
+  const auto passed = receive_with_sockets(theirs.fd(), 100);
+  ASSERT_FALSE(passed.ok());
+  EXPECT_EQ(passed.error(), "no answer has come; is it stopped, or its machine too busy?");
+}
+
 TEST_F(PassedSockets, arrive_with_the_text_and_are_the_same_sockets) {
   std::vector<UniqueFd> sockets;
   for (int i = 0; i < 2; ++i) sockets.push_back(*listening_socket({"127.0.0.1", 0}));

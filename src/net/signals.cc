@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -53,7 +54,8 @@ void hold_signal(int number) {
 }
 
 struct SignalWatch::State {
-  State(EpollLoop& loop, UniqueFunction<void(int)> callback) : on_signal(std::move(callback)) {
+  State(EpollLoop& loop, UniqueFunction<void(int)> callback, std::initializer_list<int> asking)
+      : on_signal(std::move(callback)), requests(asking) {
     auto reading =
         Descriptor::watch(loop, UniqueFd(fcntl(signal_pipe().ends[0], F_DUPFD_CLOEXEC, 0)));
     STAG_CHECK(reading.ok());
@@ -67,8 +69,14 @@ struct SignalWatch::State {
     action.sa_flags = SA_RESTART;
     sigfillset(&action.sa_mask);
     struct sigaction before {};
-    STAG_CHECK(sigaction(number, &action, &before) ==
-               0);  // Only a number that is no signal can fail.
+    // Only a number that is no signal can fail.
+    STAG_CHECK(sigaction(number, nullptr, &before) == 0);
+    // nohup(1), and shells for what they run in the background: what ends the terminal, or is typed
+    // there, does not end this process.
+    const bool of_terminal = number == SIGHUP || number == SIGINT;
+    if (of_terminal && before.sa_handler == SIG_IGN && std::ranges::count(requests, number) == 0)
+      return;
+    sigaction(number, &action, nullptr);
     replaced.emplace_back(number, before);
   }
   // Those that wait arrive at once.
@@ -115,14 +123,15 @@ struct SignalWatch::State {
 
   Descriptor pipe;
   UniqueFunction<void(int)> on_signal;
+  const std::vector<int> requests;
   std::vector<std::pair<int, struct sigaction>> replaced;
   sigset_t mask{};  // that of the thread before
   bool ended = false;
 };
 
 SignalWatch::SignalWatch(EpollLoop& loop, std::initializer_list<int> signals,
-                         UniqueFunction<void(int)> on_signal)
-    : state_(std::make_shared<State>(loop, std::move(on_signal))) {
+                         UniqueFunction<void(int)> on_signal, std::initializer_list<int> requests)
+    : state_(std::make_shared<State>(loop, std::move(on_signal), requests)) {
   STAG_CHECK(!watched.exchange(true));
   for (int number : signals) state_->take_over(number);
   state_->open();

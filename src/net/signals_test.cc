@@ -25,5 +25,42 @@ TEST(SignalWatch, hears_the_next_signal_although_there_was_no_memory_for_the_one
   EXPECT_EQ(heard, (std::vector<int>{SIGUSR1, SIGUSR2}));
 }
 
+// As nohup(1) does, and what a shell does for what it runs in the background.
+class TerminalIgnored {
+ public:
+  TerminalIgnored() {
+    for (const int signal : {SIGHUP, SIGINT}) std::signal(signal, SIG_IGN);
+  }
+  ~TerminalIgnored() {
+    for (const int signal : {SIGHUP, SIGINT}) std::signal(signal, SIG_DFL);
+  }
+  TerminalIgnored(const TerminalIgnored&) = delete;
+  TerminalIgnored& operator=(const TerminalIgnored&) = delete;
+};
+
+std::vector<int> heard_of(std::initializer_list<int> requests) {
+  EpollLoop loop;
+  std::vector<int> heard;
+  const SignalWatch watch(
+      loop, {SIGHUP, SIGINT, SIGTERM},
+      [&](int signal) {
+        heard.push_back(signal);
+        if (signal == SIGTERM) loop.stop();
+      },
+      requests);
+  for (const int signal : {SIGHUP, SIGINT, SIGTERM}) std::raise(signal);
+  loop.run();
+  return heard;
+}
+
+TEST(SignalWatch, leaves_ignored_what_a_terminal_sends_unless_it_is_a_request) {
+  const TerminalIgnored ignored;
+  EXPECT_EQ(heard_of({}), (std::vector<int>{SIGTERM}));
+  EXPECT_EQ(heard_of({SIGHUP}), (std::vector<int>{SIGHUP, SIGTERM}));
+  struct sigaction action {};
+  sigaction(SIGHUP, nullptr, &action);
+  EXPECT_EQ(action.sa_handler, SIG_IGN);
+}
+
 }  // namespace
 }  // namespace stag::net

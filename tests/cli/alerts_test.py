@@ -83,6 +83,12 @@ class Alerts(observe_test.Observed):
                 self.assertEqual(len(of_events), rule["expr"].count("stag_events_total"))
                 self.assertEqual({word for words in of_events for word in words.split("|")} - reasons, set())
 
+    def test_wake_nobody_for_a_reason_that_the_status_leaves_out(self):
+        with open(os.path.join(ROOT, "src", "cli", "control", "status_commands.cc")) as file:
+            shown = "\n".join(re.findall(r"(?:Reason kLimits|Event kTroubles)\[\] = \{(.*?)\};", file.read(), re.S))
+        woken = {word for rule in rules().values() for words in re.findall(r'reason=~?"([^"]*)"', rule["expr"]) for word in words.split("|")}
+        self.assertEqual(woken - set(re.findall(r"(?:Reason|Event)::(\w+)", shown)), set())
+
     def test_are_those_that_the_page_explains_with_their_severity(self):
         with open(observe_test.PAGE) as file:
             rows = re.findall(r"^\| `(Stag\w+)` \| (\w+) \|", file.read(), re.M)

@@ -1,5 +1,6 @@
 """`stag serve --check`: what is wrong with a configuration is said before a server has it; and what is told of a reload that failed."""
 import ctypes
+import json
 import os
 import signal
 import subprocess
@@ -50,6 +51,13 @@ class Checks(service_test.Case):
         result = self.check()
         self.assertEqual((result.returncode, result.stderr, os.listdir(self.state)), (0, "", []))
 
+    def test_say_that_the_state_directory_cannot_be_made(self):
+        self.config('export = "/a=memory"')
+        for state in ("/proc/none", "/proc/none/deep"):
+            result = stag("serve", "--config", self.path, "--state", state, "--check")
+            self.assertEqual(result.returncode, 1, result.stderr)
+            self.assertIn(f"cannot make {state}: ", result.stderr)
+
     def test_say_what_a_start_would_be_told(self):
         self.refused(2, f"{self.path}:2: there is no setting 'colour'", 'export = "/a=memory"', 'colour = "red"')
         self.refused(2, "'rx' is not known", 'export = "/a=memory,rx"')
@@ -63,6 +71,10 @@ class Checks(service_test.Case):
         self.refused(1, "have at most 107 bytes", 'export = "/a=memory"', f'control = "{self.work}/{"x" * 108}"')
         self.refused(1, "there is a file that is no socket", 'export = "/a=memory"', f'control = "{self.path}"')
         self.refused(2, "--records: 'ceph:nfs/a/b' names no pool of Ceph", 'export = "/a=memory"', 'records = "ceph:nfs/a/b"')
+        for addresses in '"0.0.0.0", "127.0.0.1"', '"::1", "::1"', '"::", "192.0.2.1"':
+            self.refused(2, "have an address in common", 'export = "/a=memory"', f"listen = [{addresses}]")
+        self.refused(1, "have an address in common", 'export = "/a=memory"', 'listen = ["0.0.0.0", "::1", "localhost"]')
+        self.refused(2, "--metrics [::1]:2049 is where --tcp-port listens, too", 'export = "/a=memory"', 'listen = "::"', 'metrics = "[::1]:2049"')
         self.refused(1, "keytab", 'export = "/a=memory,sec=krb5"', f'keytab = "{self.work}/none"')
 
     def test_tell_the_control_socket_of_another_server_from_that_of_the_one_that_runs(self):
@@ -78,16 +90,34 @@ class Checks(service_test.Case):
         self.assertEqual(self.check().returncode, 0)
         self.refused(1, f"cannot make the control socket {place} (--control): another server listens there", 'export = "/a=memory"', f'control = "{place}"')
 
-    def test_read_exports_that_are_passed_open(self):
-        """As `... | stag serve --check --exports-file /dev/stdin` does, and <(...) of a shell."""
-        for place in "/dev/stdin", "/dev/fd/{}":
-            read, write = os.pipe()
-            with open(read) as exports, open(write, "w") as pipe:
-                print(f'"{self.work}" *(rx)', file=pipe, flush=True)
-                pipe.close()
-                result = stag("serve", "--check", "--state", self.state, "--exports-file", place.format(read), stdin=exports, pass_fds=[read])
-            self.assertEqual(result.returncode, 2, result.stderr)
-            self.assertIn("'rx'", result.stderr)
+    def passed(self, text):
+        """A pipe that has this to be read."""
+        read, write = os.pipe()
+        with open(write, "w") as pipe:
+            pipe.write(text)
+        pipe = open(read)
+        self.addCleanup(pipe.close)
+        return pipe
+
+    def test_read_what_is_passed_open(self):
+        """As `... | stag serve --check --config /dev/stdin` does, and <(...) of a shell."""
+        for option, text in (("--exports-file", f'"{self.work}" *(rx)\n'), ("--config", 'export = "/a=memory,rx"\n')):
+            for place in "/dev/stdin", "/dev/fd/{}":
+                pipe = self.passed(text)
+                result = stag("serve", "--check", "--state", self.state, option, place.format(pipe.fileno()), stdin=pipe, pass_fds=[pipe.fileno()])
+                self.assertEqual(result.returncode, 2, result.stderr)
+                self.assertIn("'rx'", result.stderr)
+
+    def test_are_of_what_a_start_reads_too(self):
+        pipe = self.passed('export = "/a=memory"\n')
+        server = self.start("--config", f"/dev/fd/{pipe.fileno()}", exports=(), pass_fds=[pipe.fileno()])
+        self.assertEqual(stag("ls", server.url("/a")).returncode, 0)
+
+    def test_wait_for_nobody_to_write_into_a_FIFO(self):
+        os.mkfifo(self.path)
+        result = self.check()
+        self.assertEqual((result.returncode, result.stdout), (2, ""), result.stderr)
+        self.assertIn(f"'{self.path}' is a FIFO: name a regular file", result.stderr)
 
     def test_leave_no_process_behind(self):
         """In a container nobody would wait for its end."""
@@ -114,8 +144,9 @@ class Checks(service_test.Case):
 
 
 class Reloads(service_test.Case):
-    def test_that_fail_are_told_to_the_service_manager_and_in_the_metrics_until_one_succeeds(self):
+    def test_that_fail_are_told_to_the_service_manager_in_the_metrics_and_in_the_status_until_one_succeeds(self):
         metric = "stag_config_last_reload_successful"
+        asked = ("status", "--state", self.state)
         self.config('export = "/x=memory"')
         manager = self.manager()
         server = self.start("--config", self.path, "--metrics", "127.0.0.1:0", exports=(), env=manager.environment)
@@ -126,10 +157,28 @@ class Reloads(service_test.Case):
         status = manager.hear("READY=")["STATUS"]
         self.assertRegex(status, f"^The last reload failed: {self.path}:2: there is no setting 'colour'.*; Serving /x$")
         self.assertEqual(value_in(scraped(server), metric), 0)
+        why = json.loads(stag(*asked, "--json").stdout)["server"]["last_reload_error"]
+        self.assertRegex(why, f"^{self.path}:2: there is no setting 'colour'")
+        self.assertIn(f"\nthe last reload failed: {self.path}:2: ", stag(*asked).stdout)
         self.config('export = "/y=memory"')
         server.process.send_signal(signal.SIGHUP)
         self.assertEqual(manager.hear("READY=")["STATUS"], "Serving /y")
         self.assertEqual(value_in(scraped(server), metric), 1)
+        self.assertEqual(json.loads(stag(*asked, "--json").stdout)["server"]["last_reload_error"], "")
+
+    def test_that_meet_a_FIFO_fail_and_those_that_come_later_are_done(self):
+        self.config('export = "/x=memory"')
+        manager = self.manager()
+        server = self.start("--config", self.path, exports=(), env=manager.environment)
+        manager.hear("READY=")
+        os.unlink(self.path)
+        os.mkfifo(self.path)
+        server.process.send_signal(signal.SIGHUP)
+        self.assertIn("is a FIFO: name a regular file", manager.hear("READY=")["STATUS"])
+        os.unlink(self.path)
+        self.config('export = "/y=memory"')
+        server.process.send_signal(signal.SIGHUP)
+        self.assertEqual(manager.hear("READY=")["STATUS"], "Serving /y")
 
     def test_that_fail_for_long_reasons_are_told_in_a_message_that_systemd_takes(self):
         self.config('export = "/x=memory"')

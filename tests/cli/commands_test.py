@@ -683,6 +683,17 @@ class Interruptions(Case):
             for command in commands:
                 self.interrupted(number, command)
 
+    def test_by_what_nohup_has_it_ignore_are_none(self):
+        copy = subprocess.Popen([harness.STAG, "cp", "-", self.url("x")], stdin=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=harness.ignore_terminal)
+        content = bytes(3 << 20)
+        # So much that it has been at work, and knows its signals.
+        copy.stdin.write(content)
+        for sent in harness.OF_TERMINALS:
+            copy.send_signal(sent)
+            self.assertTrue(harness.is_ignored(copy, sent))
+        self.assertEqual(copy.communicate(content, timeout=harness.PATIENCE), (None, b""))
+        self.assertEqual((copy.returncode, self.read(self.there("x"))), (0, content + content))
+
 
 @unittest.skipIf(os.geteuid() != 0, "only root gives itself groups")
 class Groups(Case):

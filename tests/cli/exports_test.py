@@ -515,6 +515,17 @@ class Reload(Case):
             server.process.send_signal(sent)
         self.assertEqual(self.reload(server), "exports: nothing has changed\n")
 
+    def test_tells_of_exports_that_do_not_count_as_the_start_and_a_check_do(self):
+        self.config("log-level = 'warning'", 'export = "/file=memory"')
+        remark = f"stag serve: {self.path}:2: the exports of this file do not count beside --export on the command line\n"
+        server = self.start("--config", self.path, exports=("/x=memory",))
+        self.assertEqual((self.names(server.url("/")), server.log()), (["/x"], remark))
+        check = stag("serve", "--config", self.path, "--state", self.state, "--export", "/x=memory", "--check")
+        self.assertEqual((check.returncode, check.stderr), (0, remark))
+        self.config("", "", 'export = "/other=memory"')
+        self.assertEqual(self.reload(server), "exports: those of --export, as before\n")
+        self.assertEqual((self.names(server.url("/")), server.log()), (["/x"], remark + remark.replace(":2:", ":3:")))
+
     def test_is_no_more_than_the_end_where_the_exports_are_on_the_command_line(self):
         server = self.start(exports=("/x=memory",))
         server.process.send_signal(signal.SIGHUP)

@@ -15,7 +15,7 @@ from functools import partialmethod
 
 import harness
 from exports_test import mounting
-from harness import Proxy, Server, stag
+from harness import Proxy, Server, SilentPipe, stag
 from nfs4_client import NLM_GRANTED, OK, PUTROOTFH, Client, nlm_lock, nlm_unlock, words
 
 GRACE = 10013
@@ -52,13 +52,6 @@ class Case(unittest.TestCase):
         while not condition():
             self.assertLess(time.monotonic(), end, what)
             time.sleep(0.01)
-
-    def opened(self, path):
-        try:
-            self.addCleanup(os.close, os.open(path, os.O_WRONLY | os.O_NONBLOCK))
-        except OSError:
-            return False
-        return True
 
     def tree(self, files=250, size=3000):
         folder = os.path.join(self.work, "tree")
@@ -288,14 +281,13 @@ class TakingOver(Case):
         path = os.path.join(self.work, "stag.toml")
         with open(path, "w") as file:
             file.write("loops = 1\n")
-        server = self.start("--config", path, *arguments)
+        pipe = SilentPipe(self)
+        server = self.start("--config", path, *arguments, **pipe.passed)
         self.addCleanup(server.errors.close)
         self.addCleanup(server.process.stdout.close)
-        os.unlink(path)
-        os.mkfifo(path)
+        pipe.replace(path)
         server.process.send_signal(signal.SIGHUP)
-        # Opened once somebody reads it.
-        self.eventually(lambda: self.opened(path), "the configuration is read")
+        self.eventually(pipe.is_read, "the configuration is read")
         return server
 
     def waiting(self, server, *settings):
@@ -426,6 +418,24 @@ class TakingOver(Case):
         refused("--tcp-port", "--listen", "127.0.0.2", "--tcp-port", str(server.tcp_port))
         (port,) = re.findall(r"^metrics: http://127.0.0.1:(\d+)/", "\n".join(server.lines), re.M)
         refused("--metrics", "--metrics", f"127.0.0.2:{port}")
+
+    def test_leaves_a_server_where_it_is_when_two_addresses_of_the_successor_are_one(self):
+        local = socket.getaddrinfo("localhost", None, type=socket.SOCK_STREAM)[0][4][0]
+        one = "127.0.0.1"
+        for before, addresses, code in (
+            ((one,), (one, one), 2), ((one,), ("0.0.0.0", "127.0.0.2"), 2), ((one,), ("::", one), 2), ((one,), (local, "localhost"), 1),
+            (("0.0.0.0",), (local, "localhost"), 1), (("0.0.0.0",), (one, "0.0.0.0"), 2),
+        ):
+            with self.subTest(before=before, addresses=addresses):
+                listening, wanted = ([word for each in addresses for word in ("--listen", each)] for addresses in (before, addresses))
+                server = self.start(*listening)
+                ports = ("--rdma-port", str(server.rdma_port), "--tcp-port", str(server.tcp_port))
+                said = self.refused(server, "--state", self.state, *ports, *wanted, code=code)
+                self.assertIn("have an address in common", said)
+                self.assertEqual(server.end(), 0)
+        server = self.start()
+        said = self.refused(server, "--state", self.state, "--rdma-port", str(server.rdma_port), "--metrics", f"{one}:{server.rdma_port}", code=2)
+        self.assertIn(f"--metrics {one}:{server.rdma_port} is where --rdma-port listens, too", said)
 
     def test_leaves_a_server_where_it_is_when_the_control_socket_of_the_successor_is_impossible(self):
         server = self.start()
@@ -565,13 +575,13 @@ class Ending(Case):
             client.close()
         self.assertEqual(self.ended(server)[0], 0)
 
-    def unread(self, ends, *arguments):
+    def unread(self, ends, *arguments, **options):
         """A server with `arguments` whose reader takes nothing any more once it is ready."""
         reading, writing = ends
         for each in ends:
             self.addCleanup(os.close, each)
         process = subprocess.Popen([harness.STAG, "serve", "--state", self.state, "--rdma-port", "0", "--tcp-port", "0", "--drain", "0", "--store-patience", "1",
-                                    *arguments], stdout=writing, stderr=writing)
+                                    *arguments], stdout=writing, stderr=writing, **options)
         self.addCleanup(lambda: process.poll() is None and (process.kill(), process.wait()))
         said = b""
         while not (ready := re.search(rb"ready: TCP .*:(\d+)/", said)):
@@ -616,11 +626,11 @@ class Ending(Case):
         path = os.path.join(self.work, "stag.toml")
         with open(path, "w") as file:
             file.write("loops = 1\n")
-        process, _ = self.unread(os.pipe(), "--export", "/x=memory", "--config", path)
-        os.unlink(path)
-        os.mkfifo(path)
+        pipe = SilentPipe(self)
+        process, _ = self.unread(os.pipe(), "--export", "/x=memory", "--config", path, **pipe.passed)
+        pipe.replace(path)
         process.send_signal(signal.SIGHUP)
-        self.eventually(lambda: self.opened(path), "the configuration is read")
+        self.eventually(pipe.is_read, "the configuration is read")
         process.terminate()
         self.assertEqual(process.wait(harness.PATIENCE), 1)
 

@@ -8,6 +8,7 @@ import functools
 import os
 import pty
 import re
+import select
 import shutil
 import signal
 import socket
@@ -20,6 +21,11 @@ import unittest
 STAG = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else None
 # A program that is built with sanitizers writes nothing of these to standard error, where tests count lines.
 os.environ.setdefault("LSAN_OPTIONS", f"print_suppressions=0:suppressions={os.path.join(os.path.dirname(os.path.abspath(__file__)), 'leaks_of_libraries.txt')}")
+OF_TERMINALS = (signal.SIGHUP, signal.SIGINT)
+# Whoever began the tests may have had these ignored (nohup, a shell's "&"), and programs leave it at that.
+for each in OF_TERMINALS:
+    if signal.getsignal(each) == signal.SIG_IGN:
+        signal.signal(each, lambda *_: None)
 SKIPPED = 77
 PATIENCE = 120  # seconds until something that should come is given up
 
@@ -77,11 +83,46 @@ def sees_descriptors(process):
     return True
 
 
+def ignore_terminal():
+    """In a new process, before its program begins: as nohup has it, and a shell what it runs in the background."""
+    for each in OF_TERMINALS:
+        signal.signal(each, signal.SIG_IGN)
+
+
+def is_ignored(process, number):
+    with open(f"/proc/{process.pid}/status") as file:
+        (ignored,) = re.findall(r"(?m)^SigIgn:\s+(\w+)$", file.read())
+    return int(ignored, 16) >> number - 1 & 1 == 1
+
+
 def stand_still(case, process):
     """Stops a child of this process until SIGCONT, or the end of the case. Returns when all its threads have: until then they answer."""
     process.send_signal(signal.SIGSTOP)
     case.addCleanup(process.send_signal, signal.SIGCONT)
     os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+
+
+class SilentPipe:
+    """In place of a file: whoever reads it waits for what comes next, as for a file system that does not answer."""
+
+    def __init__(self, case):
+        self.reading, self.writing = (open(end, mode, buffering=0) for end, mode in zip(os.pipe(), ("rb", "wb")))
+        for each in (self.reading, self.writing):
+            case.addCleanup(each.close)
+        # Of the process that is to read it.
+        self.passed = {"pass_fds": [self.reading.fileno()]}
+
+    def replace(self, path):
+        os.unlink(path)
+        self.writing.write(b"\n")
+        os.symlink(f"/proc/self/fd/{self.reading.fileno()}", path)
+
+    def is_read(self):
+        return not select.select([self.reading], [], [], 0)[0]
+
+    def end(self, text):
+        self.writing.write(text)
+        self.writing.close()
 
 
 class Server:

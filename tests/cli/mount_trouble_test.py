@@ -348,11 +348,11 @@ class Trouble(Mounted):
 class Messages(Mounted):
     """What a mount says that is in the background."""
 
-    def lose_the_connection(self, *options, begun=lambda: None):
+    def lose_the_connection(self, *options, begun=lambda: None, **how):
         """Of a mount with these options, once it has `begun`; yields its place."""
         proxy = Proxy(self.server.tcp_port, "up", 1 << 40)
         self.addCleanup(proxy.cut)
-        self.mount(*options, url=f"nfs://127.0.0.1:{proxy.port}/files/{self.name}?proto=tcp&mountport={self.server.tcp_port}")
+        self.mount(*options, url=f"nfs://127.0.0.1:{proxy.port}/files/{self.name}?proto=tcp&mountport={self.server.tcp_port}", **how)
         begun()
         for each in proxy.sockets:
             with contextlib.suppress(OSError):  # MOUNT's has ended by itself
@@ -379,11 +379,12 @@ class Messages(Mounted):
             os.listdir(self.directory)
 
     def test_go_into_another_file_of_that_name_after_SIGHUP(self):
+        """Also where the mount was begun by nohup(1)."""
         def rotate():
             os.rename(self.at("log"), self.at("log.1"))
             self.hang_up()
 
-        server = self.lose_the_connection("--log-file", os.path.relpath(self.at("log")), begun=rotate)
+        server = self.lose_the_connection("--log-file", os.path.relpath(self.at("log")), begun=rotate, preexec_fn=harness.ignore_terminal)
         lost = f"RpcConnectionLost {server}".encode()
         self.assertIn(lost, self.read(self.at("log")))
         self.assertNotIn(lost, self.read(self.at("log.1")))

@@ -531,7 +531,7 @@ class Status(Observed):
         self.assertEqual((status["slow"], status["limits"]), ([], []))
         text = self.asked("status")
         self.assertRegex(text, r"^stag \S+( \(\S+\))?, up 00:00:\d\d, ")
-        self.assertIn("limits hit: none\n", text)
+        self.assertIn("troubles: none\n", text)
         self.assertRegex(text, r"127\.0\.0\.1 \d+ +tcp ")
         # Version 4 has no message for it.
         self.assertIn("clients: 1 addresses with 1 connections, 1 mounts by versions 2 and 3 (version 4 announces none)\n", text)
@@ -553,7 +553,7 @@ class Status(Observed):
         self.assertRegex(call["xid"], "^0x[0-9a-f]{8}$")
         self.assertIn(call["xid"], server.log())
         self.assertEqual([limit["reason"] for limit in status["limits"]], ["RpcTooManyConnections"])
-        self.assertIn("limit hit: 1 times RpcTooManyConnections", self.asked("status"))
+        self.assertIn("trouble: 1 times RpcTooManyConnections", self.asked("status"))
         self.assertIn("nfs 3 NULL", self.asked("status"))
 
     def test_tells_of_a_grace_period_and_what_was_reclaimed(self):

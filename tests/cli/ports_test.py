@@ -1,11 +1,15 @@
 """URLs that name the wrong one of a server's ports: said at once, and what to do about it."""
 import os
+import re
 import shutil
 import tempfile
+import time
 import unittest
 
 import harness
 from harness import Server, stag
+
+PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "troubleshooting.md")
 
 
 class WrongPort(unittest.TestCase):
@@ -36,6 +40,18 @@ class WrongPort(unittest.TestCase):
         tcp, rdma = self.server.tcp_port, self.server.rdma_port
         for query, port in ((f"mountport={rdma}&version=3", rdma), (f"proto=tcp&mountport={rdma}&version=3", tcp)):
             self.fails(f"tcp 127.0.0.1:{rdma}: ", port, query)
+
+    def test_is_logged_for_the_reason_that_the_page_names(self):
+        with open(PAGE) as file:
+            (row,) = re.findall(r"(?m)^- (.*) RDMA and TCP are mixed up", file.read())
+        tcp, rdma = self.server.tcp_port, self.server.rdma_port
+        for reason, url in (("RpcRecordTooLong", f"nfs://127.0.0.1:{tcp}/x?mountport={tcp}"), ("MpaKeyWrong", f"nfs://127.0.0.1:{rdma}/x?proto=tcp")):
+            self.assertEqual(stag("ls", url).returncode, 1)
+            end = time.monotonic() + harness.PATIENCE
+            while reason not in self.server.log():
+                self.assertLess(time.monotonic(), end, reason)
+                time.sleep(0.01)
+            self.assertIn(f"`{reason}`", row)
 
 
 if __name__ == "__main__":

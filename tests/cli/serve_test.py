@@ -7,6 +7,7 @@ import pathlib
 import re
 import resource
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -390,6 +391,26 @@ def become_the_only_user():
             file.write(text)
 
 
+class Signals(Case):
+    def test_what_nohup_has_it_ignore_stays_ignored(self):
+        server = self.start(preexec_fn=harness.ignore_terminal)
+        for sent in harness.OF_TERMINALS:
+            server.process.send_signal(sent)
+            self.assertTrue(harness.is_ignored(server.process, sent))
+        self.assertEqual(stag("ls", server.url("/x")).returncode, 0)
+        self.assertEqual(server.end(), 0)
+
+    def test_with_files_SIGHUP_is_no_less_a_request_to_read_them(self):
+        config = os.path.join(self.work, "stag.toml")
+        with open(config, "w") as file:
+            print('export = "/x=memory"', file=file)
+        server = self.start("--config", config, exports=(), preexec_fn=harness.ignore_terminal)
+        server.process.send_signal(signal.SIGHUP)
+        while not (line := server.process.stdout.readline()).startswith("exports: "):
+            self.assertTrue(line, "it is there")
+        self.assertTrue(harness.is_ignored(server.process, signal.SIGINT))
+
+
 @unittest.skipIf(os.geteuid() != 0, "is about what root may give up")
 class WithoutRoot(Case):
     CAP_SETGID, CAP_SETUID = 6, 7
@@ -423,6 +444,7 @@ class WithoutRoot(Case):
         server = self.start(exports=(f"/shut={shut}", f"/open={self.served}", "/memory=memory"), **drop)
         self.assertRegex(server.log(), rf"(?m)^.* warning +ExportFolderClosed export /shut: .*\({shut}, user 65534\)$")
         self.assertEqual(server.log().count("ExportFolderClosed"), 1)
+        self.assertIn("\ntrouble: 1 times ExportFolderClosed: ", stag("status", "--state", self.state).stdout)
         self.assertEqual(server.end(), 0)
         self.assertNotIn("ExportFolderClosed", self.start(exports=(f"/shut={shut}",)).log())
 

@@ -621,18 +621,17 @@ class Reloads(Case):
     def test_in_progress_are_waited_for_when_the_server_ends(self):
         manager = self.manager()
         self.config("loops = 1")
-        server = self.start("--config", self.path, env=manager.environment)
+        pipe = harness.SilentPipe(self)
+        server = self.start("--config", self.path, env=manager.environment, **pipe.passed)
         self.addCleanup(server.errors.close)
         self.addCleanup(server.process.stdout.close)
-        os.unlink(self.path)
-        os.mkfifo(self.path)  # whoever reads it waits for a writer
+        pipe.replace(self.path)
         server.process.send_signal(signal.SIGHUP)
         manager.hear("RELOADING=")
         server.process.send_signal(signal.SIGHUP)
         server.process.terminate()
         manager.hear("STOPPING=")
-        with open(self.path, "w") as file:
-            file.write("loops = 2\n")
+        pipe.end(b"loops = 2\n")
         self.assertEqual(server.process.wait(harness.PATIENCE), 0)
         self.assertIn("SettingNeedsRestart", server.log())
         manager.socket.setblocking(False)

@@ -239,6 +239,8 @@ class MountCommand final : public Command {
       const Result<std::optional<Exit>, std::string> parent = background_.begin(errors_);
       if (!parent) return failed(parent.error());
       if (*parent) return **parent;
+      // logrotate(8) sends it, also where the mount was begun by nohup(1).
+      if (!log_file_.empty()) std::signal(SIGHUP, SIG_DFL);
     }
     start_log();
     return on_loop([this](Run& run) { return serve(run); });

@@ -38,6 +38,8 @@ void show_grace(const JsonObject& row) {
 }
 
 void show_settings(const JsonObject& row) {
+  if (const std::string error = row.text("last_reload_error").value_or(""); !error.empty())
+    put("the last reload failed: {}\n", escaped(error));
   const std::vector<std::string> settings = row.texts("settings_awaiting_restart");
   if (!settings.empty())
     put("settings that take effect when the server is started again: {}\n",
@@ -63,9 +65,9 @@ void show_server(const JsonObject& row) {
 }
 
 void show_limits(const std::vector<JsonObject>& rows) {
-  if (rows.empty()) put("limits hit: none\n");
+  if (rows.empty()) put("troubles: none\n");
   for (const JsonObject& row : rows)
-    put("limit hit: {} times {}: {}\n", number_in(row, "count"), text_in(row, "reason"),
+    put("trouble: {} times {}: {}\n", number_in(row, "count"), text_in(row, "reason"),
         text_in(row, "text"));
 }
 

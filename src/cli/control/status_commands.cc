@@ -7,6 +7,7 @@
 
 #include "base/reason.h"
 #include "cli/support/commit.h"
+#include "cli/support/event.h"
 
 namespace stag::cli {
 namespace {
@@ -19,7 +20,8 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Refusals because there is too much of something; an operator may raise what is too low.
+// What an operator has to know of: refusals because there is too much of something, of which what
+// is too low may be raised, and behind these what is broken.
 constexpr Reason kLimits[] = {Reason::TooManyConnections,
                               Reason::RpcTooManyConnections,
                               Reason::TooManyConnectionsOfPeer,
@@ -55,7 +57,16 @@ constexpr Reason kLimits[] = {Reason::TooManyConnections,
                               Reason::Nfs4CopyNoticesTooMany,
                               Reason::Nfs4CourtesyEnded,
                               Reason::ControlTooManyConnections,
-                              Reason::StoreHangs};
+                              Reason::StoreHangs,
+                              Reason::ClientRecordsUnwritten,
+                              Reason::InodeTableUnwritten,
+                              Reason::InodeTableSetAside,
+                              Reason::FpduCrcWrong,
+                              Reason::TaskFailed,
+                              Reason::LoopFunctionFailed};
+// The same of what is no Reason.
+constexpr Event kTroubles[] = {Event::ExportFolderClosed, Event::ExportFilesUnserved,
+                               Event::ExportClientUnknown, Event::LogLinesLost};
 
 std::uint64_t sum_of(const std::array<std::uint64_t, kTransports>& counts) {
   std::uint64_t sum = 0;
@@ -126,6 +137,7 @@ void StatusCommands::status(ControlReply& reply) const {
   row.set("version", std::string_view(STAG_VERSION))
       .set("commit", commit())
       .set("settings_awaiting_restart", std::move(awaiting))
+      .set("last_reload_error", observation_.reload_error())
       .set("uptime", whole<seconds>(observation_.uptime()))
       .set("calls", calls)
       .set("errors", errors)
@@ -194,13 +206,14 @@ void StatusCommands::list_slow(ControlReply& reply) const {
 }
 
 void StatusCommands::list_limits(ControlReply& reply) const {
-  for (const Reason reason : kLimits) {
-    const std::uint64_t count = reason_counters().of(reason);
-    if (count == 0) continue;
+  const auto list = [&reply](const ReasonInfo& what, std::uint64_t count) {
+    if (count == 0) return;
     Json row;
-    row.set("reason", to_string(reason)).set("count", count).set("text", info(reason).text);
+    row.set("reason", what.name).set("count", count).set("text", what.text);
     reply.add(row);
-  }
+  };
+  for (const Reason reason : kLimits) list(info(reason), reason_counters().of(reason));
+  for (const Event event : kTroubles) list(info(event), event_count(event));
 }
 
 void StatusCommands::add_to(ControlCommands& commands) const {

@@ -29,19 +29,6 @@ constexpr std::size_t kLongestRequest = 8192;
 // For a request, and for taking the answer.
 constexpr auto kScraperPatience = std::chrono::seconds(10);
 
-// "127.0.0.1:9469", "[::1]:9469".
-std::optional<Address> parse_http_address(const std::string& text) {
-  const std::size_t colon = text.rfind(':');
-  if (colon == std::string::npos || colon == 0) return std::nullopt;
-  Address at{text.substr(0, colon), 0};
-  if (at.host.front() == '[' && at.host.back() == ']') at.host = at.host.substr(1, colon - 2);
-  const char* const end = text.data() + text.size();
-  const auto [last, error] = std::from_chars(text.data() + colon + 1, end, at.port);
-  if (error != std::errc() || last != end || at.host.find_first_of(",[] ") != std::string::npos)
-    return std::nullopt;
-  return at;
-}
-
 std::string cannot_listen(const std::string& at, Reason why) {
   return fmt::format("cannot listen at {} (--metrics): {}", at, info(why).text);
 }
@@ -159,8 +146,16 @@ std::string MetricsServer::url() const {
   return fmt::format("http://{}/metrics", to_string(state_->at));
 }
 
-bool MetricsServer::is_address(const std::string& text) {
-  return parse_http_address(text).has_value();
+std::optional<Address> MetricsServer::parse_address(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string::npos || colon == 0) return std::nullopt;
+  Address at{text.substr(0, colon), 0};
+  if (at.host.front() == '[' && at.host.back() == ']') at.host = at.host.substr(1, colon - 2);
+  const char* const end = text.data() + text.size();
+  const auto [last, error] = std::from_chars(text.data() + colon + 1, end, at.port);
+  if (error != std::errc() || last != end || at.host.find_first_of(",[] ") != std::string::npos)
+    return std::nullopt;
+  return at;
 }
 
 Address MetricsServer::at() const {
@@ -168,7 +163,7 @@ Address MetricsServer::at() const {
 }
 
 Result<Ok, std::string> MetricsServer::rehearse(const std::string& at, const Address& taken) {
-  const Address address = parse_http_address(at).value_or(Address{});
+  const Address address = parse_address(at).value_or(Address{});
   const auto socket = net::listening_socket(address);
   if (socket) return Ok{};
   const auto wanted = net::resolve_blocking(address);
@@ -180,7 +175,7 @@ Result<Ok, std::string> MetricsServer::rehearse(const std::string& at, const Add
 
 Result<std::unique_ptr<MetricsServer>, std::string> MetricsServer::open(const std::string& at,
                                                                         Collect collect) {
-  const Address address = parse_http_address(at).value_or(Address{});
+  const Address address = parse_address(at).value_or(Address{});
   auto state = std::make_unique<State>();
   State& made = *state;
   made.collect = std::move(collect);

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,8 +23,8 @@ class MetricsServer {
   // Called on that thread until the MetricsServer is gone.
   using Collect = std::function<std::vector<prometheus::MetricFamily>()>;
 
-  // Whether `text` is ADDR:PORT.
-  static bool is_address(const std::string& text);
+  // "127.0.0.1:9469", "[::1]:9469". nullopt: it is no ADDR:PORT.
+  static std::optional<Address> parse_address(const std::string& text);
   // Whether open() could listen at such an address once the numeric one `taken` is given up by
   // the process that has it now (port 0: none). Blocking.
   static Result<Ok, std::string> rehearse(const std::string& at, const Address& taken);

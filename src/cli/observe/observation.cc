@@ -27,6 +27,16 @@ std::vector<std::string> Observation::awaiting_restart() const {
   return awaiting_restart_;
 }
 
+void Observation::set_reload_error(std::string sentence) {
+  const std::lock_guard lock(mutex_);
+  reload_error_ = std::move(sentence);
+}
+
+std::string Observation::reload_error() const {
+  const std::lock_guard lock(mutex_);
+  return reload_error_;
+}
+
 void Observation::on_connected(const rpc::Origin& origin) noexcept {
   statistics_.on_connected(origin);
   said([&] { events_.on_connected(origin); });

@@ -35,6 +35,9 @@ class Observation final : public rpc::Observer, public nfs::nfs4::OperationObser
   // again. Thread: any.
   void await_restart(std::vector<std::string> settings);
   std::vector<std::string> awaiting_restart() const;
+  // Why the last reload failed; empty: it succeeded, or there was none. Thread: any.
+  void set_reload_error(std::string sentence);
+  std::string reload_error() const;
   Duration uptime() const { return clock_() - began_; }
 
   void on_connected(const rpc::Origin& origin) noexcept override;
@@ -55,6 +58,7 @@ class Observation final : public rpc::Observer, public nfs::nfs4::OperationObser
   const Statistics::Clock clock_;
   mutable std::mutex mutex_;  // of what follows
   std::vector<std::string> awaiting_restart_;
+  std::string reload_error_;
 };
 
 }  // namespace stag::cli

@@ -1,8 +1,6 @@
 #include "cli/serve/exports_file.h"
 
 #include <fmt/format.h>
-#include <linux/magic.h>
-#include <sys/statfs.h>
 
 #include <algorithm>
 #include <cstring>
@@ -16,6 +14,7 @@
 #include "cli/serve/host_names.h"
 #include "cli/serve/late_hosts.h"
 #include "cli/serve/mount_point.h"
+#include "cli/support/local_file.h"
 
 namespace stag::cli {
 namespace {
@@ -281,15 +280,6 @@ class SystemHosts final : public HostService {
   const Duration patience_;
   NetgroupCheck netgroups_;
 };
-
-// Opening a FIFO of a file system waits for a writer, and there may be none. A pipe that was handed
-// over, as /dev/stdin and `<(...)` are, has its writer.
-bool waits_for_a_writer(const std::string& path) {
-  std::error_code ignored;
-  struct statfs of = {};
-  return std::filesystem::is_fifo(path, ignored) && ::statfs(path.c_str(), &of) == 0 &&
-         of.f_type != PIPEFS_MAGIC;
-}
 
 }  // namespace
 

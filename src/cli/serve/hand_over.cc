@@ -104,6 +104,8 @@ Result<std::optional<TakeOver>, std::string> TakeOver::ask(const std::string& co
     // At a path that is too long nobody can listen.
     constexpr std::array kNobody{ENOENT, ENOTDIR, ECONNREFUSED, ENAMETOOLONG};
     if (std::ranges::count(kNobody, connected.error()) != 0) return std::optional<TakeOver>();
+    // So many wait to be heard that no more are let in.
+    if (connected.error() == EAGAIN) return trouble("it does not answer; is it stopped?");
     return trouble(std::strerror(connected.error()));
   }
   Json request;

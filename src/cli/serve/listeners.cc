@@ -7,6 +7,7 @@
 
 #include "base/reason.h"
 #include "cli/serve/process.h"
+#include "cli/serve/wanted_sockets.h"
 #include "cli/support/log.h"
 #include "cli/support/output.h"
 #include "net/open_files.h"
@@ -18,40 +19,16 @@ using endpoint::Transport;
 
 namespace {
 
-constexpr std::string_view kUdpOptions = "--udp-port, or --no-udp";
 constexpr std::string_view kDeviceOptions = "--fabric verbs, --verbs-port";
 
 std::string cannot_listen(const Address& at, std::string_view option, Reason why) {
   return fmt::format("cannot listen at {} ({}): {}", to_string(at), option, info(why).text);
 }
 
-struct WantedSocket {
-  Address at;
-  net::SocketUse use;
-  std::string_view option;
-};
-
-// RDMA devices have none.
-std::vector<WantedSocket> wanted_sockets(const ServeOptions& options) {
-  std::vector<WantedSocket> wanted;
-  const auto want = [&](const std::string& host, std::uint32_t port, net::SocketUse use,
-                        std::string_view option) {
-    wanted.push_back({{host, static_cast<std::uint16_t>(port)}, use, option});
-  };
-  for (const std::string& host : options.hosts) {
-    if (std::ranges::count(options.fabrics, "iwarp") != 0)
-      want(host, options.rdma_port, net::SocketUse::Stream, "--rdma-port");
-    want(host, options.tcp_port, net::SocketUse::Stream, "--tcp-port");
-    if (options.udp)
-      want(host, options.udp_port != 0 ? options.udp_port : options.tcp_port,
-           net::SocketUse::Datagram, kUdpOptions);
-  }
-  return wanted;
-}
-
 }  // namespace
 
 Result<Ok, std::string> Listeners::claim(const ServeOptions& options, ServedSockets& sockets) {
+  if (const auto apart = sockets_are_apart(options); !apart) return apart;
   for (const WantedSocket& each : wanted_sockets(options))
     if (const auto claimed = sockets.claim(each.use, each.at); !claimed)
       return Failure{cannot_listen(each.at, each.option, claimed.error())};

@@ -41,7 +41,7 @@ void ObserveOptions::declare(Arguments& arguments) {
 }
 
 Result<Ok, std::string> ObserveOptions::check() const {
-  if (!metrics_.empty() && !MetricsServer::is_address(metrics_))
+  if (!metrics_.empty() && !MetricsServer::parse_address(metrics_))
     return Failure{fmt::format(
         "--metrics '{}' is no address; write one like 127.0.0.1:9469 or [::1]:9469", metrics_)};
   if (!parse_slow(slow_))

@@ -26,9 +26,10 @@ class Observing {
   // The exports that are counted by themselves; after each change of them. Any thread.
   void look_at_exports();
 
-  // After a reload, whether it succeeded. Any thread.
-  void reloaded(bool succeeded) {
-    reload_succeeded_ = succeeded;
+  // After a reload; its error is a sentence. Any thread.
+  void reloaded(const Result<Ok, std::string>& outcome) {
+    reload_succeeded_ = outcome.ok();
+    observation_.set_reload_error(outcome.ok() ? std::string() : outcome.error());
     look_at_exports();
   }
 

@@ -11,6 +11,7 @@
 #include "cli/serve/exports_file.h"
 #include "cli/serve/mount_point.h"
 #include "cli/serve/process.h"
+#include "cli/serve/wanted_sockets.h"
 #include "cli/support/output.h"
 #include "cli/support/remote.h"
 #include "rpcbind/lookup.h"
@@ -122,8 +123,8 @@ void ServeOptions::declare_process(Arguments& arguments) {
   arguments.flag(
       "--check", check_only,
       "serve nothing: look through settings and exports, say what is wrong with them, and "
-      "end with 0 if nothing is; a server that runs is left alone, as are addresses, ports, "
-      "devices and --state");
+      "end with 0 if nothing is; a server that runs is left alone, as are addresses, ports and "
+      "devices; whether --state can be written is tried");
   arguments.config(
       "--config", config, {"export"},
       "settings by the names of these options: export = [\"/data=/srv/data\"], or "
@@ -154,6 +155,7 @@ Result<Ok, std::string> ServeOptions::check() {
     return Failure{std::string("--listen '' is no address; 0.0.0.0 or :: stand for all")};
   // A listener at :: serves IPv4 too, and so occupies the port of one at 0.0.0.0.
   if (std::find(hosts.begin(), hosts.end(), "::") != hosts.end()) std::erase(hosts, "0.0.0.0");
+  if (const auto apart = numeric_sockets_are_apart(*this); !apart) return apart;
   return check_networks();
 }
 
@@ -177,16 +179,11 @@ Result<Ok, std::string> ServeOptions::check_networks() {
   return callbacks.check();
 }
 
-Result<std::vector<ExportLine>, std::string> ServeOptions::exports_in_file() const {
-  const Result<std::vector<Setting>, std::string> settings = config.read();
-  if (!settings) return Failure{settings.error()};
-  for (const Setting& setting : *settings)
-    if (config.is_own(setting)) return parse_exports(config.path(), setting);
-  return std::vector<ExportLine>();
-}
-
-Result<std::vector<ExportLine>, std::string> ServeOptions::own_exports() const {
-  if (export_texts.empty() && config.given()) return exports_in_file();
+Result<std::vector<ExportLine>, std::string> ServeOptions::own_exports(
+    const std::vector<Setting>& settings) const {
+  if (export_texts.empty())
+    for (const Setting& setting : settings)
+      if (config.is_own(setting)) return parse_exports(config.path(), setting);
   std::vector<ExportLine> lines;
   for (const std::string& text : export_texts) {
     Result<ExportLine, std::string> line = parse_export(text);
@@ -194,6 +191,14 @@ Result<std::vector<ExportLine>, std::string> ServeOptions::own_exports() const {
     lines.push_back(*std::move(line));
   }
   return lines;
+}
+
+void ServeOptions::tell_unused_exports(const std::vector<Setting>& settings) const {
+  for (const Setting& setting : settings)
+    if (!export_texts.empty() && config.is_own(setting))
+      offer_error(fmt::format(
+          "stag serve: {}the exports of this file do not count beside --export on the command line",
+          place_in(config.path(), setting.line)));
 }
 
 bool ServeOptions::await_mounts(std::vector<ExportLine>& lines) const {
@@ -214,12 +219,14 @@ Result<std::vector<ExportsText>, std::string> ServeOptions::read_exports_files()
 }
 
 Result<std::vector<ExportLine>, ExportSet::Trouble> ServeOptions::exports(
+    const std::vector<Setting>& settings,
     const Result<std::vector<ExportsText>, std::string>& texts) const {
   const auto wrong = [](std::string sentence) {
     return Failure{ExportSet::Trouble{std::move(sentence), Exit::Usage}};
   };
-  auto own = own_exports();
+  auto own = own_exports(settings);
   if (!own) return wrong(own.error());
+  tell_unused_exports(settings);
   std::vector<ExportLine> lines = *std::move(own);
   bool waits = await_mounts(lines);
   if (!texts) return wrong(texts.error());

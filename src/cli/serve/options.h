@@ -41,12 +41,17 @@ class ServeOptions {
   }
   // What the file says now; nothing where there is none. The error is one sentence.
   Result<std::vector<ExportsText>, std::string> read_exports_files() const;
-  // None where all have mp, and nothing is mounted there. The name service is not asked for hosts.
+  // With these settings of the configuration file. None where all have mp, and nothing is mounted
+  // there. The name service is not asked for hosts.
   Result<std::vector<ExportLine>, ExportSet::Trouble> exports(
+      const std::vector<Setting>& settings,
       const Result<std::vector<ExportsText>, std::string>& texts) const;
-  // Reads the file anew.
-  Result<std::vector<ExportLine>, ExportSet::Trouble> read_exports() const {
-    return exports(read_exports_files());
+  // Says which exports of these settings do not count, on standard error.
+  void tell_unused_exports(const std::vector<Setting>& settings) const;
+  // Reads --exports-file anew.
+  Result<std::vector<ExportLine>, ExportSet::Trouble> read_exports(
+      const std::vector<Setting>& settings) const {
+    return exports(settings, read_exports_files());
   }
 
   std::vector<std::string> export_texts;
@@ -95,9 +100,9 @@ class ServeOptions {
   void declare_connections(Arguments& arguments);
   void declare_process(Arguments& arguments);
   Result<Ok, std::string> check_networks();
-  Result<std::vector<ExportLine>, std::string> exports_in_file() const;
-  // Those of --export, or else of the configuration file.
-  Result<std::vector<ExportLine>, std::string> own_exports() const;
+  // Those of --export, or else of these settings.
+  Result<std::vector<ExportLine>, std::string> own_exports(
+      const std::vector<Setting>& settings) const;
   // Leaves out those whose mount is not there. True: there were some.
   bool await_mounts(std::vector<ExportLine>& lines) const;
 

@@ -8,6 +8,7 @@
 #include "cli/serve/control.h"
 #include "cli/serve/late_hosts.h"
 #include "cli/serve/listeners.h"
+#include "cli/serve/wanted_sockets.h"
 #include "cli/support/output.h"
 #include "nfs/export/state/durable_file.h"
 
@@ -78,6 +79,7 @@ Result<Ok, std::string> check_settings(const ServeOptions& options,
   if (const auto checked = check_users(options, lines); !checked) return checked;
   if (successor != nullptr)
     if (const auto known = check_clients(lines); !known) return known;
+  if (const auto apart = sockets_are_apart(options); !apart) return apart;
   if (const auto checked = check_place_of("--capture", options.observe.capture()); !checked)
     return checked;
   return check_control(options, successor);

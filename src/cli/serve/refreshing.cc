@@ -44,7 +44,7 @@ void Refreshing::reload() {
   } catch (const std::exception& exception) {
     trace(Reason::ExportsReloadFailed, kReloadSource, exception.what());
   }
-  server_.services.observing().reloaded(last_.ok());
+  server_.services.observing().reloaded(last_);
   server_.copy_hosts.ask_again(ending_.get_token());
 }
 

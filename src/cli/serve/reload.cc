@@ -101,13 +101,17 @@ Result<Ok, std::string> Reload::read_again() {
   if (!settings) return Failure{settings.error()};
   const auto now = try_out(*settings);
   if (!now) return Failure{now.error()};
-  if (options_.exports_are_in_file())
-    if (auto replaced = replace_exports(); !replaced) return replaced;
+  const bool follow_file = options_.exports_are_in_file();
+  if (follow_file)
+    if (auto replaced = replace_exports(*settings); !replaced) return replaced;
   std::vector<std::string> awaiting = apply(relevant(*settings), *now);
   // Each time: an operator who reloads looks at what the log says now.
   for (const std::string& key : awaiting)
     log_notice(Event::SettingNeedsRestart, kReloadSource, key);
   server_.observation.await_restart(std::move(awaiting));
+  if (follow_file) return Ok{};
+  options_.tell_unused_exports(*settings);
+  offer_out("exports: those of --export, as before");
   return Ok{};
 }
 
@@ -162,8 +166,8 @@ std::vector<std::string> Reload::apply(const Settings& settings, const Trial& no
   return awaiting;
 }
 
-Result<Ok, std::string> Reload::replace_exports() const {
-  auto lines = options_.read_exports();
+Result<Ok, std::string> Reload::replace_exports(const std::vector<Setting>& settings) const {
+  auto lines = options_.read_exports(settings);
   if (!lines) return Failure{lines.error().sentence};
   ask_for_hosts(*lines, ending_);
   if (ending_.stop_requested()) return Failure{std::string("the server ends")};

@@ -57,7 +57,7 @@ class Reload {
   // Has the server do as `now` says of this key. False: it cannot while it runs.
   bool take_on(const std::string& key, const ServeOptions& now) const;
   // They stay as they were where it fails.
-  Result<Ok, std::string> replace_exports() const;
+  Result<Ok, std::string> replace_exports(const std::vector<Setting>& settings) const;
 
   const ServeOptions& options_;
   const Running server_;

@@ -152,7 +152,8 @@ Exit Serve::run() {
   if (options_.check_only) return check(stores);
   // A start may take minutes, and what has changed by then is read when it serves.
   if (has_files()) net::hold_signal(SIGHUP);
-  Result<std::vector<ExportLine>, ExportSet::Trouble> lines = options_.read_exports();
+  Result<std::vector<ExportLine>, ExportSet::Trouble> lines =
+      options_.read_exports(options_.config.at_begin());
   if (!lines) return refused(lines.error());
   ask_for_hosts(*lines);
   begin_log();
@@ -208,7 +209,7 @@ Exit Serve::check(StoreWatch& stores) const {
 
 Exit Serve::check_here(const Result<std::vector<ExportsText>, std::string>& texts,
                        StoreWatch& stores) const {
-  const auto lines = options_.exports(texts);
+  const auto lines = options_.exports(options_.config.at_begin(), texts);
   if (!lines) return refused(lines.error());
   begin_log();
   raise_open_files_limit();
@@ -303,8 +304,10 @@ Exit Serve::serve(StoreWatch& stores, std::vector<ExportLine> lines,
              copy_hosts_->replace(now.copy_from.line());
            },
        .done = [&](const Result<Ok, std::string>& reloaded) { told_ready(exports, reloaded); }});
-  const net::SignalWatch watch(loop, {SIGINT, SIGTERM, SIGHUP},
-                               [&](int signal) { on_signal(signal, loop, refreshing); });
+  const std::initializer_list<int> none{}, reload{SIGHUP};
+  const net::SignalWatch watch(
+      loop, {SIGINT, SIGTERM, SIGHUP}, [&](int signal) { on_signal(signal, loop, refreshing); },
+      has_files() ? reload : none);
   const auto connector = callback_connector(loop);
   CopySources sources(loop, *copy_hosts_, copy_fabric());
   if (options_.nfs4) start(loop, (*services)->nfs4(), *connector, sources);

@@ -12,6 +12,8 @@
 #include <optional>
 #include <sstream>
 
+#include "cli/support/local_file.h"
+
 namespace stag::cli {
 namespace {
 
@@ -89,6 +91,8 @@ std::string place_in(const std::string& path, unsigned line) {
 }
 
 Result<std::vector<Setting>, std::string> read_config(const std::string& path) {
+  if (waits_for_a_writer(path))
+    return Failure{fmt::format("'{}' is a FIFO: name a regular file", path)};
   std::ifstream file(path);
   std::stringstream text;
   // To insert nothing counts as a failure, and an empty file is none.

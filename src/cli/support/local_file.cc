@@ -1,7 +1,9 @@
 #include "cli/support/local_file.h"
 
 #include <fmt/format.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -34,6 +36,13 @@ std::string_view advice(int error) {
 
 std::string local_trouble(std::string_view verb, const std::string& path, int error) {
   return fmt::format("cannot {} '{}': {}{}", verb, path, std::strerror(error), advice(error));
+}
+
+bool waits_for_a_writer(const std::string& path) {
+  struct stat file {};
+  struct statfs of {};
+  return ::stat(path.c_str(), &file) == 0 && S_ISFIFO(file.st_mode) &&
+         ::statfs(path.c_str(), &of) == 0 && of.f_type != PIPEFS_MAGIC;
 }
 
 bool write_fully(int fd, Bytes data, std::optional<std::uint64_t> offset) {

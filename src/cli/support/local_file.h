@@ -14,6 +14,9 @@ namespace stag::cli {
 
 // "cannot VERB 'PATH': why; what to do".
 std::string local_trouble(std::string_view verb, const std::string& path, int error);
+// Whether it is a FIFO, of which opening waits for a writer, and there may be none. A pipe that was
+// handed over, as /dev/stdin and `<(...)` are, has its writer.
+bool waits_for_a_writer(const std::string& path);
 // Writes all bytes at `offset` or, without one, at the descriptor's position. False with errno set.
 bool write_fully(int fd, Bytes data, std::optional<std::uint64_t> offset);
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <system_error>
 
 namespace stag::nfs {
@@ -83,8 +84,30 @@ Result<Ok, StateError> remove_files(const std::string& directory,
   return removed ? synced : removed;
 }
 
+namespace {
+
+// A link to nothing is there: nothing can be made in its place.
+bool is_there(const std::filesystem::path& path) {
+  struct stat found {};
+  return ::lstat(path.c_str(), &found) == 0 || errno != ENOENT;
+}
+
+// What make_directories() would make it in.
+std::filesystem::path nearest_above(const std::string& directory) {
+  std::error_code unknown;  // of the current directory
+  std::filesystem::path above = std::filesystem::absolute(directory, unknown).lexically_normal();
+  while (!is_there(above) && above.has_relative_path()) above = above.parent_path();
+  return above;
+}
+
+}  // namespace
+
 Result<Ok, StateError> try_to_write(const std::string& directory, std::size_t bytes) {
-  if (::access(directory.c_str(), F_OK) != 0 && errno == ENOENT) return Ok{};
+  if (!is_there(directory)) {
+    const auto tried = try_to_write(nearest_above(directory), bytes);
+    if (tried) return tried;
+    return Failure{StateError{"cannot make " + directory + ": " + tried.error().message}};
+  }
   const std::string path = directory + "/try." + std::to_string(::getpid());
   const File file(path, O_WRONLY | O_CREAT | O_EXCL);
   if (!file.opened()) return failure("cannot create", path, errno);

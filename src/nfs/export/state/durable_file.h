@@ -21,8 +21,8 @@ Result<Ok, StateError> remove_file(const std::string& directory, const std::stri
 // The same for many: for all that can be removed, though one cannot.
 Result<Ok, StateError> remove_files(const std::string& directory,
                                     const std::vector<std::string>& names);
-// Whether so many bytes can be written in the directory, and synced; nothing of it stays. A
-// directory that is not there is no error.
+// Whether so many bytes can be written in the directory, and synced; nothing of it stays. Where it
+// is not there, in the nearest one above it.
 Result<Ok, StateError> try_to_write(const std::string& directory, std::size_t bytes);
 // Makes the directory and the missing ones above it.
 Result<Ok, StateError> make_directories(const std::string& path);
