@@ -66,6 +66,14 @@ class Request {
   std::uint32_t procedure_;
 };
 
+// The results of an error that come without attributes.
+template <class Res>
+Res failed(v3::nfsstat3 status) {
+  Res res;
+  res.status = status;
+  return res;
+}
+
 // One call of a procedure on one object, with all that the procedure refers to while it waits. Lies
 // in its CallContext, so that where the store answers at once no coroutine is needed.
 template <xdr::Procedure P>
@@ -90,9 +98,7 @@ template <auto procedure, auto handle, xdr::Procedure P>
 Task<typename P::Results> when_decided(Running<P>& call, Request::Security security) {
   call.object = co_await call.request.resolve(call.args.*handle, security);
   if (call.object) co_return co_await procedure(call);
-  typename P::Results res;
-  res.status = call.request.failure(call.object.error());
-  co_return res;
+  co_return failed<typename P::Results>(call.request.failure(call.object.error()));
 }
 
 // The present attributes that go with an error; absent if the store fails to return them.
