@@ -5,6 +5,7 @@
 
 #include "base/pause.h"
 #include "oncrpc/message.h"
+#include "rpc/xid_seeds.h"
 
 namespace stag::rpc::rdma {
 namespace {
@@ -12,10 +13,6 @@ namespace {
 constexpr std::size_t kMostKept = 256;  // records of calls, for later ones
 // RFC 8267 3.1: how often a Call is made again with twice the room for its Reply.
 constexpr std::uint32_t kReplyEnlargements = 6;
-
-std::uint64_t seed_of(const ChannelOptions& options) {
-  return options.seed != 0 ? options.seed : std::random_device{}();
-}
 
 constexpr int kUnansweredTries = 3;
 constexpr Duration kUnansweredPause = std::chrono::milliseconds(50);
@@ -39,13 +36,13 @@ struct Channel::Entry final : Deadline {
 };
 
 Channel::Channel(fabric::Fabric& fabric, Address server, ChannelOptions options)
-    : rpc::Channel(static_cast<std::uint32_t>(seed_of(options) * 2654435761u >> 3)),
+    : rpc::Channel(static_cast<std::uint32_t>(seed_or_random(options.seed) * 2654435761u >> 3)),
       fabric_(fabric),
       loop_(fabric.loop()),
       server_(std::move(server)),
       options_(options),
       reconnector_(loop_, *this, {.give_up_after = options.reconnect_for},
-                   static_cast<std::uint32_t>(seed_of(options))),
+                   static_cast<std::uint32_t>(seed_or_random(options.seed))),
       deadlines_(loop_) {
   kept_.reserve(kMostKept);
 }
