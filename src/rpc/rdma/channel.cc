@@ -56,20 +56,6 @@ Channel::~Channel() {
 
 // Connecting.
 
-fabric::ConnectOptions Channel::connect_options() const {
-  fabric::ConnectOptions options;
-  announce(options, options_.transport, fabric_, Side::Client);
-  options.receive = {0, options_.transport.reply_size()};
-  options.receives_max = receives_max(options_.credits, options_.reverse_credits);
-  options.sends_max = sends_max(options_.credits, options_.reverse_credits);
-  options.inbound_reads = options_.transport.inbound_reads;
-  options.outbound_reads = options_.transport.outbound_reads;
-  options.crc = options_.transport.crc;
-  options.timeout = options_.connect_timeout;
-  options.stall_limit = options_.transport.stall_limit;
-  return options;
-}
-
 void Channel::adopt(std::unique_ptr<fabric::Connection> connection, bool announced) {
   LinkSettings settings;
   settings.transport = options_.transport;
@@ -92,7 +78,9 @@ void Channel::adopt(std::unique_ptr<fabric::Connection> connection, bool announc
 // and that are not set up yet. A port that speaks something else does that every time.
 Task<Result<Ok, Reason>> Channel::attempt(CancelToken cancel) {
   for (int tries = 1;; ++tries) {
-    fabric::ConnectOptions options = connect_options();
+    fabric::ConnectOptions options = connection_options(options_.transport, fabric_, Side::Client,
+                                                        options_.credits, options_.reverse_credits);
+    options.timeout = options_.connect_timeout;
     const bool announced = !options.private_data.empty();
     auto connection = co_await fabric_.connect(server_, std::move(options), cancel);
     // A provider may have connected just before it is told not to.
