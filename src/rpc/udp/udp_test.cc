@@ -467,8 +467,8 @@ class Broken {
  public:
   explicit Broken(const Address& local) {
     while (net::SocketAddress::local_of(fd_).address() != local) ++fd_;
-    whole_ = net::UniqueFd(::dup(fd_));
-    const net::UniqueFd useless(::open("/", O_PATH));
+    whole_ = UniqueFd(::dup(fd_));
+    const UniqueFd useless(::open("/", O_PATH));
     ::dup2(useless.fd(), fd_);
   }
   ~Broken() { ::dup2(whole_.fd(), fd_); }
@@ -476,7 +476,7 @@ class Broken {
 
  private:
   int fd_ = 0;
-  net::UniqueFd whole_;
+  UniqueFd whole_;
 };
 
 // Sends the server a Call and returns once its socket has failed so often that it pauses.
